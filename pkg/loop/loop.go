@@ -1,0 +1,136 @@
+// Package loop runs one step again and again: when an input rings, when the
+// period is over, and, after an error, later and later. It is the only place
+// that starts timers, backs off and logs a failed step.
+package loop
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+const (
+	// stepTimeout bounds one step: an API call that hangs costs no more.
+	stepTimeout = 30 * time.Second
+	minBackoff  = time.Second
+	maxBackoff  = time.Minute
+	// failurePause is how long even a ringing bell waits after a failed step,
+	// so that inputs in full motion do not turn a failure into a storm.
+	failurePause = 250 * time.Millisecond
+)
+
+// Input is anything that rings a bell when it has news.
+type Input interface{ Notify(bell chan<- struct{}) }
+
+// Step is one pass: look, decide, act. It returns soon; to wait is to return.
+type Step func(context.Context) error
+
+// After is what a Step returns, joined with its errors or alone, to be called
+// again sooner than its period. It is not a failure and is never logged.
+type After time.Duration
+
+// Error implements error.
+func (a After) Error() string { return "step again in " + time.Duration(a).String() }
+
+// Run calls step at once and then until ctx is done. Steps never overlap. A
+// failure is logged when it first appears and when its text changes, not at
+// every try.
+func Run(ctx context.Context, log logrus.FieldLogger, pulse *Pulse, every time.Duration, step Step, inputs ...Input) {
+	bell := make(chan struct{}, 1)
+	for _, in := range inputs {
+		in.Notify(bell)
+	}
+	backoff, logged := minBackoff, ""
+	for {
+		pulse.begin()
+		wait, err := once(ctx, step, every)
+		pulse.end(max(wait, maxBackoff))
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			if err.Error() != logged {
+				logged = err.Error()
+				log.WithError(err).Error("step failed")
+			}
+			wait = min(wait, backoff)
+			backoff = min(2*backoff, maxBackoff)
+			if !sleep(ctx, failurePause, nil) {
+				return
+			}
+		case logged != "":
+			log.Info("step works again")
+			fallthrough
+		default:
+			backoff, logged = minBackoff, ""
+		}
+		if !sleep(ctx, wait, bell) {
+			return
+		}
+	}
+}
+
+// sleep waits for d or a bell; it reports false when ctx is done.
+func sleep(ctx context.Context, d time.Duration, bell <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-bell:
+	case <-timer.C:
+	}
+	return true
+}
+
+// once runs step and takes the wish for an earlier call out of its error.
+func once(ctx context.Context, step Step, every time.Duration) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	err := step(ctx)
+	if a, ok := err.(After); ok {
+		return min(time.Duration(a), every), nil
+	}
+	var a After
+	if errors.As(err, &a) {
+		return min(time.Duration(a), every), err
+	}
+	return every, err
+}
+
+// Pulse shows from outside whether a loop still turns. Its zero value belongs
+// to a loop that has not started.
+type Pulse struct {
+	mu       sync.Mutex
+	stepping time.Time     // when the running step began; zero between steps
+	idle     time.Time     // when the last step ended
+	wait     time.Duration // the longest the loop may idle
+}
+
+func (p *Pulse) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stepping = time.Now()
+}
+
+func (p *Pulse) end(wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stepping, p.idle, p.wait = time.Time{}, time.Now(), wait
+}
+
+// Stuck reports that a step runs for three times its bound, so that it cannot
+// be waiting for a call with a deadline, or that the next step is overdue by
+// as much. A loop that has not started is not stuck.
+func (p *Pulse) Stuck(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	const slack = 3 * stepTimeout
+	if !p.stepping.IsZero() {
+		return now.Sub(p.stepping) > slack
+	}
+	return !p.idle.IsZero() && now.Sub(p.idle) > p.wait+slack
+}

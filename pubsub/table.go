@@ -1,0 +1,104 @@
+package pubsub
+
+import (
+	"maps"
+	"reflect"
+	"sync"
+)
+
+// Reader is a table that can be looked at and that rings when it changes.
+// What it hands out is shared: readers do not change it.
+type Reader[T any] interface {
+	// Get returns the row under key.
+	Get(key string) (T, bool)
+	// All returns a copy of the table; the rows themselves are shared.
+	All() map[string]T
+	// Notify makes every change ring bell from now on. A bell is a channel of
+	// capacity 1; one that rings already is left alone.
+	Notify(bell chan<- struct{})
+}
+
+// Source is a Reader that depends on somebody else's word.
+type Source[T any] interface {
+	Reader[T]
+	// Synced reports that the table has held a whole snapshot of its publisher
+	// since start. Until then a missing row means "not known yet", not "withdrawn".
+	Synced() bool
+}
+
+// Writer is the one place that may change a table. It can read what it wrote.
+type Writer[T any] interface {
+	Reader[T]
+	// Publish stores v under key. An unchanged row writes nothing and rings
+	// nothing. The caller does not change v afterwards.
+	Publish(key string, v T) error
+	// Unpublish removes the row under key; removing nothing is not an error.
+	Unpublish(key string) error
+}
+
+// Table is a Writer in memory only. Its zero value is an empty table.
+type Table[T any] struct {
+	mu    sync.Mutex
+	rows  map[string]T
+	bells []chan<- struct{}
+}
+
+// Get implements Reader.
+func (t *Table[T]) Get(key string) (T, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v, ok := t.rows[key]
+	return v, ok
+}
+
+// All implements Reader.
+func (t *Table[T]) All() map[string]T {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.rows)
+}
+
+// Notify implements Reader.
+func (t *Table[T]) Notify(bell chan<- struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.bells = append(t.bells, bell)
+}
+
+// Publish implements Writer; it never fails.
+func (t *Table[T]) Publish(key string, v T) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old, ok := t.rows[key]; ok && reflect.DeepEqual(old, v) {
+		return nil
+	}
+	if t.rows == nil {
+		t.rows = map[string]T{}
+	}
+	t.rows[key] = v
+	t.ring()
+	return nil
+}
+
+// Unpublish implements Writer; it never fails.
+func (t *Table[T]) Unpublish(key string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.rows[key]; ok {
+		delete(t.rows, key)
+		t.ring()
+	}
+	return nil
+}
+
+// Synced implements Source: a table in memory is always whole.
+func (t *Table[T]) Synced() bool { return true }
+
+func (t *Table[T]) ring() {
+	for _, bell := range t.bells {
+		select {
+		case bell <- struct{}{}:
+		default:
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package types
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// VirtualizationMode says how an application runs.
+type VirtualizationMode uint8
+
+// The modes; everything but NoHyper is a virtual machine.
+const (
+	VirtualizationPV VirtualizationMode = iota
+	VirtualizationHVM
+	VirtualizationFiller
+	VirtualizationFML
+	VirtualizationNoHyper
+	VirtualizationLegacy
+)
+
+// AffinityType says whether an application may run away from its designated node.
+type AffinityType uint8
+
+// The affinities.
+const (
+	AffinityPreferred AffinityType = iota
+	AffinityRequired
+)
+
+// VMConfig is the part of an application's resources that zedkube reads.
+type VMConfig struct {
+	VirtualizationMode VirtualizationMode
+	EnableVnc          bool
+	VncDisplay         uint32
+}
+
+// IoAdapter is a device passed through to an application. Type 1 is an
+// Ethernet port, whose Name is used as the Linux interface name.
+type IoAdapter struct {
+	Type uint8
+	Name string
+}
+
+// AppInstanceOpsCmd counts how often an operation was asked for.
+type AppInstanceOpsCmd struct {
+	Counter   uint32
+	ApplyTime string
+}
+
+// AppInstanceConfig is zedagent's word on one application, keyed by its UUID.
+// Fields zedkube does not read are left out.
+type AppInstanceConfig struct {
+	UUIDandVersion     UUIDandVersion
+	DisplayName        string
+	FixedResources     VMConfig
+	Activate           bool
+	DisableLogs        bool
+	RemoteConsole      bool
+	IoAdapterList      []IoAdapter
+	PurgeCmd           AppInstanceOpsCmd
+	LocalPurgeCmd      AppInstanceOpsCmd
+	IsDesignatedNodeID bool
+	AffinityType       AffinityType
+}
+
+var (
+	kubeNameForbidden = regexp.MustCompile(`[^a-zA-Z0-9.-]`)
+	kubeNameRuns      = regexp.MustCompile(`[.-]+`)
+)
+
+// kubeNameBase is how much of a display name fits in a Kubernetes object
+// name: 32 less a dash and five characters of the UUID.
+const kubeNameBase = 26
+
+// KubeName is the name of the (VMI) replica set that domainmgr creates for the
+// present generation of the application (docs/wire.md, "Names of app objects").
+func (c AppInstanceConfig) KubeName() string {
+	name := strings.ReplaceAll(c.DisplayName, "_", "-")
+	name = kubeNameForbidden.ReplaceAllString(name, "")
+	name = strings.ToLower(kubeNameRuns.ReplaceAllString(name, "-"))
+	if len(name) > kubeNameBase {
+		name = name[:kubeNameBase]
+	}
+	generation := uint64(c.PurgeCmd.Counter) + uint64(c.LocalPurgeCmd.Counter)
+	return name + "-" + c.UUIDandVersion.UUID.String()[:5] + "-" + strconv.FormatUint(generation, 10)
+}
+
+// IsVMI reports whether the application runs as a KubeVirt virtual machine.
+func (c AppInstanceConfig) IsVMI() bool {
+	return c.FixedResources.VirtualizationMode != VirtualizationNoHyper
+}

@@ -1,0 +1,127 @@
+package types
+
+import (
+	"errors"
+	"time"
+)
+
+// ConditionStatus is the status of a Kubernetes condition; "" where the
+// condition is missing.
+type ConditionStatus string
+
+// The condition statuses of the Kubernetes API.
+const (
+	ConditionTrue    ConditionStatus = "True"
+	ConditionFalse   ConditionStatus = "False"
+	ConditionUnknown ConditionStatus = "Unknown"
+)
+
+// Node is the part of a Kubernetes Node that components reason about.
+type Node struct {
+	Name            string
+	UID             string
+	ResourceVersion string
+	UUID            string // label node-uuid: the EVE device's UUID
+	Created         time.Time
+
+	Ready         ConditionStatus
+	ReadySince    time.Time // last transition of the Ready condition
+	Unschedulable bool
+	CordonedBy    *Cordon // nil where the cordon is not one of zedkube's
+
+	ControlPlane bool // label node-role.kubernetes.io/control-plane is "true"
+	Master       bool // label node-role.kubernetes.io/master is present (k3s before 1.34)
+	Etcd         bool // label node-role.kubernetes.io/etcd is present
+	TieBreaker   bool // label tie-breaker-node is "true"
+
+	BootID         string
+	KubeletVersion string
+	InternalIP     string
+	ExternalIP     string
+}
+
+// Cordon is what zedkube writes on a Node that it cordons: who and why. A
+// cordon without it was made by somebody else and is never undone.
+type Cordon struct {
+	By     string    `json:"by"`     // "zedkube"
+	Reason string    `json:"reason"` // a sentence for people
+	Since  time.Time `json:"since"`
+}
+
+// PodPhase is a pod's phase as Kubernetes names it.
+type PodPhase string
+
+// The pod phases of the Kubernetes API.
+const (
+	PodPending   PodPhase = "Pending"
+	PodRunning   PodPhase = "Running"
+	PodSucceeded PodPhase = "Succeeded"
+	PodFailed    PodPhase = "Failed"
+	PodUnknown   PodPhase = "Unknown"
+)
+
+// Owner is the controlling owner of an object.
+type Owner struct {
+	Kind string
+	Name string
+	UID  string
+}
+
+// Pod is the part of a Kubernetes Pod that components reason about.
+type Pod struct {
+	Namespace string
+	Name      string
+	UID       string
+	NodeName  string // "" until scheduled
+	Phase     PodPhase
+	IP        string
+	Created   time.Time
+	Deleted   time.Time // deletionTimestamp; zero while the pod is not terminating
+	Owner     Owner     // controlling owner reference; zero where there is none
+
+	App       string // label app
+	AppDomain string // label App-Domain-Name: <app UUID>.<version>.<number>
+	VMI       string // label vm.kubevirt.io/name, on virt-launcher pods
+
+	RestartCount int32     // of all containers
+	RestartedAt  time.Time // when the last restarted container started again
+}
+
+// Key is the pod's key in a table: namespace/name.
+func (p Pod) Key() string { return p.Namespace + "/" + p.Name }
+
+// Terminating reports whether the pod is being deleted.
+func (p Pod) Terminating() bool { return !p.Deleted.IsZero() }
+
+// APIStatus says how well the cluster is seen right now, under key "global".
+// Without a value nothing is known yet.
+type APIStatus struct {
+	SilentSince time.Time // zero while the API server answers
+	Reason      string    // why it is taken for silent; "" while it answers
+	Synced      bool      // the tables of nodes, app pods and own pods hold a complete list of the present connection
+	AllPods     bool      // so does the table of all pods, which only the leader watches
+}
+
+// Answers reports whether the API server answers.
+func (s APIStatus) Answers() bool { return s.SilentSince.IsZero() }
+
+// OwnNode finds this device's Node: by its node-uuid label, and by name while
+// no Node carries that label yet.
+func OwnNode(nodes map[string]Node, info EdgeNodeInfo) (Node, bool) {
+	for _, n := range nodes {
+		if n.UUID != "" && n.UUID == info.DeviceID.String() {
+			return n, true
+		}
+	}
+	n, ok := nodes[info.NodeName()]
+	if ok && n.UUID != "" {
+		return Node{}, false // that name belongs to another device
+	}
+	return n, ok
+}
+
+// ErrNoAPI is wrapped by every verb that finds no usable kubeconfig.
+var ErrNoAPI = errors.New("no connection to a Kubernetes API server")
+
+// ErrDisruptionBudget is wrapped when a PodDisruptionBudget refuses an eviction.
+var ErrDisruptionBudget = errors.New("refused by a PodDisruptionBudget")

@@ -1,0 +1,60 @@
+package types
+
+import "time"
+
+// ConfigItemType says which value field of a ConfigItemValue counts.
+type ConfigItemType uint8
+
+// The item types of docs/wire.md, "ConfigItemValueMap".
+const (
+	ConfigItemInvalid ConfigItemType = iota
+	ConfigItemInt
+	ConfigItemBool
+	ConfigItemString
+	ConfigItemTriState
+)
+
+// ConfigItemValue is one setting.
+type ConfigItemValue struct {
+	Key           string
+	ItemType      ConfigItemType
+	IntValue      uint32
+	StrValue      string
+	BoolValue     bool
+	TriStateValue uint8
+}
+
+// ConfigItemValueMap is the device's settings, under key "global": the ones
+// for everybody and the ones for one agent by name.
+type ConfigItemValueMap struct {
+	GlobalSettings map[string]ConfigItemValue
+	AgentSettings  map[string]map[string]ConfigItemValue
+}
+
+// The settings zedkube reads (docs/wire.md, "Settings").
+const (
+	SettingDrainTimeout    = "kubernetes.drain.timeout"                  // hours
+	SettingDrainSkipAPI    = "drain.skip.k8sapinotreachable.timeout"     // seconds
+	SettingDrainAllNodes   = "kubernetes.drain.allnodes.config.multiple" // times the config interval
+	SettingConfigInterval  = "timer.config.interval"                     // seconds
+	SettingDefaultLogLevel = "debug.default.loglevel"                    // logrus level
+	SettingAgentLogLevel   = "debug.loglevel"                            // logrus level, in AgentSettings
+)
+
+// Duration is the integer setting key in units, or def where it is missing,
+// of another type, or zero: EVE treats zero as "not set" for these.
+func (m ConfigItemValueMap) Duration(key string, unit, def time.Duration) time.Duration {
+	item, ok := m.GlobalSettings[key]
+	if !ok || item.ItemType != ConfigItemInt || item.IntValue == 0 {
+		return def
+	}
+	return time.Duration(item.IntValue) * unit
+}
+
+// LogLevel is the log level set for agent, else the one for every agent, else "".
+func (m ConfigItemValueMap) LogLevel(agent string) string {
+	if item, ok := m.AgentSettings[agent][SettingAgentLogLevel]; ok && item.StrValue != "" {
+		return item.StrValue
+	}
+	return m.GlobalSettings[SettingDefaultLogLevel].StrValue
+}

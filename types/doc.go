@@ -1,0 +1,8 @@
+// Package types holds the nouns: one file per pubsub topic, JSON as EVE's
+// (docs/wire.md), and in cluster.go the plain view of the cluster that the
+// components reason about. It imports nothing but the standard library and
+// google/uuid.
+package types
+
+// Global is the key of every topic that holds one value.
+const Global = "global"

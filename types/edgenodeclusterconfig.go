@@ -1,0 +1,48 @@
+package types
+
+import (
+	"net"
+
+	"github.com/google/uuid"
+)
+
+// ClusterType says what kind of cluster the controller configured.
+type ClusterType uint8
+
+// The cluster types of docs/wire.md, "EdgeNodeClusterConfig".
+const (
+	ClusterTypeNone ClusterType = iota
+	ClusterTypeK3sBase
+	ClusterTypeReplicatedStorage
+	ClusterTypeHA
+)
+
+// LBInterface is one interface that may carry load-balancer addresses.
+// Interface is a logical label in EdgeNodeClusterConfig and a Linux name in
+// EdgeNodeClusterStatus; IPPrefix is a CIDR.
+type LBInterface struct {
+	Interface string
+	IPPrefix  string
+}
+
+// EdgeNodeClusterConfig is zedagent's word on the cluster this device belongs
+// to, under key "global". The key exists on every device, clustered or not:
+// only Initialized and Valid tell (docs/wire.md, "EdgeNodeClusterConfig").
+type EdgeNodeClusterConfig struct {
+	Initialized                        bool
+	Valid                              bool
+	ClusterName                        string
+	ClusterID                          UUIDandVersion
+	ClusterInterface                   string // logical label
+	ClusterIPPrefix                    *net.IPNet
+	IsWorkerNode                       bool
+	JoinServerIP                       net.IP
+	BootstrapNode                      bool
+	CipherToken                        CipherBlockStatus
+	CipherGzipRegistrationManifestYaml CipherBlockStatus
+	ClusterType                        ClusterType
+	TieBreakerNodeID                   UUIDandVersion
+	EnableNativeK8SOrchestration       bool
+	LBInterfaces                       []LBInterface
+	MasterNodeIDs                      []uuid.UUID
+}

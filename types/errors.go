@@ -1,0 +1,35 @@
+package types
+
+import "time"
+
+// ErrorSeverity grades an ErrorDescription (docs/wire.md, "JSON rules").
+type ErrorSeverity int32
+
+// The severities EVE knows.
+const (
+	ErrorSeverityUnspecified ErrorSeverity = iota
+	ErrorSeverityNotice
+	ErrorSeverityWarning
+	ErrorSeverityError
+)
+
+// ErrorEntity names an object that an error is about.
+type ErrorEntity struct {
+	EntityType int32
+	EntityID   string
+}
+
+// ErrorDescription is EVE's error object. The zero value means "no error".
+type ErrorDescription struct {
+	Error               string
+	ErrorTime           time.Time
+	ErrorSeverity       ErrorSeverity
+	ErrorRetryCondition string
+	ErrorEntities       []*ErrorEntity
+}
+
+// ErrorAndTime embeds an ErrorDescription so that its five keys stand in the
+// parent JSON object.
+type ErrorAndTime struct {
+	ErrorDescription
+}

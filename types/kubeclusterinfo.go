@@ -1,0 +1,140 @@
+package types
+
+import "time"
+
+// KubeNodeStatus is a node's Ready condition as EVE reports it.
+type KubeNodeStatus uint8
+
+// The node states.
+const (
+	KubeNodeUnknown KubeNodeStatus = iota
+	KubeNodeReady
+	KubeNodeNotReady
+	KubeNodeNotReachable
+)
+
+// KubeNodeAdmission says how far a node has come into the cluster.
+type KubeNodeAdmission uint8
+
+// The admission states.
+const (
+	KubeNodeAdmissionUnspecified KubeNodeAdmission = iota
+	KubeNodeAdmissionNotClustered
+	KubeNodeAdmissionLeaving
+	KubeNodeAdmissionJoining
+	KubeNodeAdmissionJoined
+)
+
+// KubePodStatus is a pod's phase as EVE reports it.
+type KubePodStatus uint8
+
+// The pod states.
+const (
+	KubePodUnknown KubePodStatus = iota
+	KubePodPending
+	KubePodRunning
+	KubePodSucceeded
+	KubePodFailed
+)
+
+// KubeVMIStatus is a virtual machine instance's phase as EVE reports it.
+type KubeVMIStatus uint8
+
+// The VMI states.
+const (
+	KubeVMIUnset KubeVMIStatus = iota
+	KubeVMIPending
+	KubeVMIScheduling
+	KubeVMIScheduled
+	KubeVMIRunning
+	KubeVMISucceeded
+	KubeVMIFailed
+	KubeVMIUnknown
+)
+
+// KubeNodeInfo is one node of the report.
+type KubeNodeInfo struct {
+	Name               string
+	Status             KubeNodeStatus
+	IsMaster           bool
+	UsesEtcd           bool
+	CreationTime       time.Time
+	LastTransitionTime time.Time
+	KubeletVersion     string
+	InternalIP         string
+	ExternalIP         string
+	Schedulable        bool
+	Admission          KubeNodeAdmission
+	NodeID             string
+}
+
+// KubePodInfo is one application pod of the report.
+type KubePodInfo struct {
+	Name              string
+	Status            KubePodStatus
+	RestartCount      uint32
+	RestartTimestamp  time.Time
+	CreationTimestamp time.Time
+	PodIP             string
+	NodeName          string
+}
+
+// KubeVMIInfo is one virtual machine instance of the report.
+type KubeVMIInfo struct {
+	Name               string
+	Status             KubeVMIStatus
+	CreationTime       time.Time
+	LastTransitionTime time.Time
+	IsReady            bool
+	NodeName           string
+}
+
+// KubeVolumeReplicaInfo is one replica of a volume.
+type KubeVolumeReplicaInfo struct {
+	Name                      string
+	OwnerNode                 string
+	RebuildProgressPercentage uint8
+	Status                    uint8 // docs/wire.md, "KubeClusterInfo": replica Status
+}
+
+// KubeVolumeInfo is one replicated volume of the report.
+type KubeVolumeInfo struct {
+	Name               string
+	State              uint8
+	Robustness         uint8
+	CreatedAt          time.Time
+	ProvisionedBytes   uint64
+	AllocatedBytes     uint64
+	PvcStatus          uint8
+	Replicas           []KubeVolumeReplicaInfo
+	RobustnessSubstate uint8
+	VolumeID           string
+}
+
+// KubeStorageInfo is the cluster's storage.
+type KubeStorageInfo struct {
+	Health         uint8 // 0 unset, 1 failed, 2 degraded, 3 healthy
+	TransitionTime time.Time
+	Volumes        []KubeVolumeInfo
+}
+
+// KubePodNameSpaceInfo counts the pods of a namespace by phase.
+type KubePodNameSpaceInfo struct {
+	Name              string
+	PodCount          uint32
+	PodRunningCount   uint32
+	PodPendingCount   uint32
+	PodFailedCount    uint32
+	PodSucceededCount uint32
+}
+
+// KubeClusterInfo is the leader's report on the whole cluster, under key
+// "global"; nobody else publishes it. Three parts are large-tagged: on a
+// socket they travel by file (docs/wire.md, "Large fields").
+type KubeClusterInfo struct {
+	Nodes     []KubeNodeInfo
+	AppPods   []KubePodInfo   `json:"pubsub-large-AppPods"`
+	AppVMIs   []KubeVMIInfo   `json:"pubsub-large-AppVMIs"`
+	Storage   KubeStorageInfo `json:"pubsub-large-Storage"`
+	PodNsInfo []KubePodNameSpaceInfo
+}

@@ -1,0 +1,31 @@
+package types
+
+import "strconv"
+
+// ConfigGetStatus is how the last fetch of the configuration went.
+type ConfigGetStatus uint8
+
+// The fetch results; only success and a saved copy make a node eligible to
+// report for the cluster.
+const (
+	ConfigGetUnset ConfigGetStatus = iota
+	ConfigGetSuccess
+	ConfigGetFail
+	ConfigGetTemporaryFail
+	ConfigGetReadSaved
+)
+
+// String returns EVE's name of the result.
+func (s ConfigGetStatus) String() string {
+	names := [...]string{"Unset", "Success", "Fail", "TemporaryFail", "ReadSaved"}
+	if int(s) < len(names) {
+		return names[s]
+	}
+	return "ConfigGetStatus(" + strconv.Itoa(int(s)) + ")"
+}
+
+// ZedAgentStatus is zedagent's word on its own state, under key "zedagent".
+// Fields zedkube does not read are left out.
+type ZedAgentStatus struct {
+	ConfigGetStatus ConfigGetStatus
+}
