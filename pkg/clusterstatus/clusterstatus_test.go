@@ -1,0 +1,162 @@
+package clusterstatus
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+
+	"github.com/zedkube/zedkube/pkg/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// source is a table whose publisher may not have spoken yet.
+type source[T any] struct {
+	pubsub.Table[T]
+	silent bool
+}
+
+func (s *source[T]) Synced() bool { return !s.silent }
+
+type story struct {
+	*testing.T
+	config source[types.EdgeNodeClusterConfig]
+	ports  source[types.DeviceNetworkStatus]
+	status pubsub.Table[types.EdgeNodeClusterStatus]
+	logs   *logtest.Hook
+}
+
+// tell runs a component in fake time while play changes its inputs.
+func tell(t *testing.T, setup, play func(*story)) {
+	synctest.Test(t, func(t *testing.T) {
+		log, hook := logtest.NewNullLogger()
+		s := &story{T: t, logs: hook}
+		setup(s)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		c := &Component{Log: log, Pulse: &loop.Pulse{}, Config: &s.config, Ports: &s.ports, Status: &s.status}
+		go func() { defer close(done); c.Run(ctx) }()
+		synctest.Wait()
+		play(s)
+		cancel()
+		<-done
+	})
+}
+
+func (s *story) setConfig(c types.EdgeNodeClusterConfig) {
+	_ = s.config.Publish(types.Global, c)
+	synctest.Wait()
+}
+
+func (s *story) setPorts(ports ...types.NetworkPortStatus) {
+	_ = s.ports.Publish(types.Global, types.DeviceNetworkStatus{Ports: ports})
+	synctest.Wait()
+}
+
+func (s *story) expect(want types.EdgeNodeClusterStatus) {
+	s.Helper()
+	got, ok := s.status.Get(types.Global)
+	if !ok {
+		s.Fatal("no status is published")
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		s.Error("want -, got +\n" + d)
+	}
+}
+
+func (s *story) warnings() (n int) {
+	for _, e := range s.logs.AllEntries() {
+		if e.Level <= logrus.WarnLevel {
+			n++
+		}
+	}
+	return n
+}
+
+func TestNodeFindsItsWayIntoTheCluster(t *testing.T) {
+	tell(t, func(*story) {}, func(s *story) {
+		if _, ok := s.status.Get(types.Global); ok {
+			s.Fatal("a status without a configuration")
+		}
+		s.setConfig(config())
+		s.expect(status())
+		s.setPorts(eth0(func(p *types.NetworkPortStatus) { p.ClusterIPAddr = "" }))
+		s.expect(status(named))
+		s.setPorts(eth0())
+		s.expect(status(ready))
+		s.setPorts(eth0(func(p *types.NetworkPortStatus) { p.ClusterIPAddr = "" }))
+		s.expect(status(named))
+	})
+}
+
+func TestPortsBeforeConfigurationWorkAsWell(t *testing.T) {
+	tell(t, func(*story) {}, func(s *story) {
+		s.setPorts(eth0())
+		s.setConfig(config())
+		s.expect(status(ready))
+	})
+}
+
+func TestStatusOutlivesAnInvalidConfigurationAndSaysSoOnce(t *testing.T) {
+	tell(t, func(s *story) {
+		_ = s.config.Publish(types.Global, config())
+		_ = s.ports.Publish(types.Global, types.DeviceNetworkStatus{Ports: []types.NetworkPortStatus{eth0()}})
+	}, func(s *story) {
+		s.expect(status(ready))
+		s.setConfig(types.EdgeNodeClusterConfig{Initialized: true})
+		time.Sleep(10 * period)
+		s.expect(status(ready))
+		if n := s.warnings(); n != 1 {
+			s.Errorf("%d warnings for one invalid configuration", n)
+		}
+		_ = s.config.Unpublish(types.Global)
+		time.Sleep(10 * period)
+		s.expect(status(ready))
+		if n := s.warnings(); n != 2 {
+			s.Errorf("%d warnings for an invalid configuration that then vanished", n)
+		}
+		s.setConfig(config(func(c *types.EdgeNodeClusterConfig) { c.ClusterName = "again" }))
+		s.expect(status(ready, func(st *types.EdgeNodeClusterStatus) { st.ClusterName = "again" }))
+	})
+}
+
+func TestRestartKeepsTheStatusUntilTheConfigurationIsKnown(t *testing.T) {
+	tell(t, func(s *story) {
+		s.config.silent, s.ports.silent = true, true
+		_ = s.status.Publish(types.Global, status(ready, token))
+	}, func(s *story) {
+		time.Sleep(10 * period)
+		s.expect(status(ready, token))
+		if n := s.warnings(); n != 0 {
+			s.Errorf("%d warnings while nothing is wrong", n)
+		}
+		s.setConfig(config())
+		s.expect(status(ready, token))
+		s.setPorts(eth0(func(p *types.NetworkPortStatus) { p.InvalidConfig = true }))
+		s.expect(status(named, token))
+	})
+}
+
+func TestTimeOfALoadBalancerProblemStandsWhilePortsChange(t *testing.T) {
+	pool := types.LBInterface{Interface: "ethernet1", IPPrefix: "192.168.1.24/29"}
+	tell(t, func(s *story) {
+		_ = s.config.Publish(types.Global, config(lb(pool)))
+		_ = s.ports.Publish(types.Global, types.DeviceNetworkStatus{Ports: []types.NetworkPortStatus{eth0(), eth1("192.168.1.25")}})
+	}, func(s *story) {
+		first, _ := s.status.Get(types.Global)
+		if first.LBConfigError.Error == "" || first.LBConfigError.ErrorTime.IsZero() {
+			s.Fatalf("the overlap is not reported: %+v", first.LBConfigError)
+		}
+		time.Sleep(time.Minute)
+		s.setPorts(eth0(func(p *types.NetworkPortStatus) { p.ClusterIPAddr = "" }), eth1("192.168.1.25"))
+		second, _ := s.status.Get(types.Global)
+		if second.ClusterIPIsReady || second.LBConfigError.ErrorTime != first.LBConfigError.ErrorTime {
+			s.Errorf("want not ready and the time of the first report, got %+v", second)
+		}
+	})
+}

@@ -1,0 +1,254 @@
+package clusterstatus
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+var (
+	now   = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
+	early = now.Add(-time.Hour)
+	one   = types.UUIDandVersion{UUID: uuid.MustParse("6ba7b810-9dad-41d1-80b4-00c04fd430c8")}
+	other = types.UUIDandVersion{UUID: uuid.MustParse("6ba7b811-9dad-41d1-80b4-00c04fd430c8")}
+)
+
+func prefix(cidr string) *net.IPNet {
+	ip, n, err := net.ParseCIDR(cidr)
+	if err != nil {
+		panic(err)
+	}
+	return &net.IPNet{IP: ip, Mask: n.Mask}
+}
+
+// config is a valid configuration of a bootstrap node.
+func config(change ...func(*types.EdgeNodeClusterConfig)) types.EdgeNodeClusterConfig {
+	c := types.EdgeNodeClusterConfig{
+		Initialized: true, Valid: true, ClusterName: "c1", ClusterID: one, ClusterInterface: "ethernet0",
+		ClusterIPPrefix: prefix("10.244.244.2/28"), JoinServerIP: net.ParseIP("10.244.244.2"), BootstrapNode: true,
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+// status is what stands for config before any port is known.
+func status(change ...func(*types.EdgeNodeClusterStatus)) types.EdgeNodeClusterStatus {
+	s := types.EdgeNodeClusterStatus{
+		ClusterName: "c1", ClusterID: one, ClusterIPPrefix: prefix("10.244.244.2/28"),
+		JoinServerIP: net.ParseIP("10.244.244.2"), BootstrapNode: true,
+	}
+	for _, f := range change {
+		f(&s)
+	}
+	return s
+}
+
+func ready(s *types.EdgeNodeClusterStatus) { s.ClusterInterface, s.ClusterIPIsReady = "eth0", true }
+func named(s *types.EdgeNodeClusterStatus) { s.ClusterInterface = "eth0" }
+func token(s *types.EdgeNodeClusterStatus) { s.EncryptedClusterToken = "secret" }
+
+func eth0(change ...func(*types.NetworkPortStatus)) types.NetworkPortStatus {
+	p := types.NetworkPortStatus{IfName: "eth0", Logicallabel: "ethernet0", IsL3Port: true, ClusterIPAddr: "10.244.244.2"}
+	for _, f := range change {
+		f(&p)
+	}
+	return p
+}
+
+func eth1(addr string) types.NetworkPortStatus {
+	return types.NetworkPortStatus{
+		IfName: "eth1", Logicallabel: "ethernet1", IsL3Port: true,
+		AddrInfoList: []types.AddrInfo{{Addr: net.ParseIP(addr)}},
+	}
+}
+
+func lb(entries ...types.LBInterface) func(*types.EdgeNodeClusterConfig) {
+	return func(c *types.EdgeNodeClusterConfig) { c.LBInterfaces = entries }
+}
+
+func follower(c *types.EdgeNodeClusterConfig) { c.BootstrapNode = false }
+
+type row struct {
+	f      facts
+	want   *types.EdgeNodeClusterStatus // nil: publish nothing
+	ignore string
+}
+
+func check(t *testing.T, rows map[string]row) {
+	t.Helper()
+	for name, r := range rows {
+		t.Run(name, func(t *testing.T) {
+			r.f.now = now
+			got := decide(r.f)
+			if d := cmp.Diff(action{publish: r.want, ignore: r.ignore}, got, cmp.AllowUnexported(action{})); d != "" {
+				t.Error("want -, got +\n" + d)
+			}
+		})
+	}
+}
+
+func known(c types.EdgeNodeClusterConfig, ports ...types.NetworkPortStatus) facts {
+	return facts{configKnown: true, hasConfig: true, config: c, portsKnown: true, ports: ports}
+}
+
+// before adds what is already published.
+func before(f facts, s types.EdgeNodeClusterStatus) facts {
+	f.hasStatus, f.status = true, s
+	return f
+}
+
+func want(s types.EdgeNodeClusterStatus) *types.EdgeNodeClusterStatus { return &s }
+
+func TestConfigurationDecides(t *testing.T) {
+	invalid := types.EdgeNodeClusterConfig{Initialized: true}
+	check(t, map[string]row{
+		"a configuration that is not known yet leaves a former status alone": {
+			f: before(facts{}, status(ready, token)),
+		},
+		"a configuration that vanished is not a departure": {
+			f:      before(facts{configKnown: true}, status(ready)),
+			ignore: "the cluster configuration is gone",
+		},
+		"a configuration that turns invalid is not a departure": {
+			f:      before(known(invalid, eth0()), status(ready)),
+			ignore: "the cluster configuration is not valid any more",
+		},
+		"a device that was never clustered publishes nothing": {
+			f: known(invalid, eth0()),
+		},
+		"a configuration that is not initialized is not looked at": {
+			f: before(known(types.EdgeNodeClusterConfig{Valid: true}), status(ready)),
+		},
+		"a configuration without a cluster id never becomes a status": {
+			f: before(known(config(func(c *types.EdgeNodeClusterConfig) { c.ClusterID = types.UUIDandVersion{} }), eth0()),
+				status(ready)),
+			ignore: "the cluster configuration names no cluster",
+		},
+		"a configuration without a cluster address never becomes a status": {
+			f: before(known(config(func(c *types.EdgeNodeClusterConfig) { c.ClusterIPPrefix = nil }), eth0()),
+				status(ready)),
+			ignore: "the cluster configuration holds no cluster address",
+		},
+		"the token of the same cluster is kept": {
+			f:    before(known(config(), eth0()), status(ready, token)),
+			want: want(status(ready, token)),
+		},
+		"the token of another cluster is not": {
+			f:    before(known(config(func(c *types.EdgeNodeClusterConfig) { c.ClusterID = other }), eth0()), status(ready, token)),
+			want: want(status(ready, func(s *types.EdgeNodeClusterStatus) { s.ClusterID = other })),
+		},
+	})
+}
+
+func TestPortsDecideReadiness(t *testing.T) {
+	moved := config(func(c *types.EdgeNodeClusterConfig) { c.ClusterIPPrefix = prefix("10.244.244.3/28") })
+	check(t, map[string]row{
+		"a valid configuration is published before any port is known": {
+			f:    facts{hasConfig: true, config: config()},
+			want: want(status()),
+		},
+		"a port with another label counts for nothing": {
+			f:    known(config(), eth0(func(p *types.NetworkPortStatus) { p.Logicallabel = "mgmt" })),
+			want: want(status()),
+		},
+		"the Linux name is published before the address is there": {
+			f:    known(config(), eth0(func(p *types.NetworkPortStatus) { p.ClusterIPAddr = "" })),
+			want: want(status(named)),
+		},
+		"ready once the port has the cluster address": {
+			f:    known(config(), eth0()),
+			want: want(status(ready)),
+		},
+		"not ready with another address": {
+			f:    known(config(), eth0(func(p *types.NetworkPortStatus) { p.ClusterIPAddr = "10.244.244.3" })),
+			want: want(status(named)),
+		},
+		"addresses are compared as addresses, not as text": {
+			f:    known(config(), eth0(func(p *types.NetworkPortStatus) { p.ClusterIPAddr = "::ffff:10.244.244.2" })),
+			want: want(status(ready)),
+		},
+		"not ready while the port is invalid": {
+			f:    before(known(config(), eth0(func(p *types.NetworkPortStatus) { p.InvalidConfig = true })), status(ready)),
+			want: want(status(named)),
+		},
+		"not ready while the port has no Linux name": {
+			f:    known(config(), eth0(func(p *types.NetworkPortStatus) { p.IfName = "" })),
+			want: want(status()),
+		},
+		"before nim speaks again, what a former run learned still holds": {
+			f:    before(facts{hasConfig: true, config: config()}, status(ready)),
+			want: want(status(ready)),
+		},
+		"but not for another address": {
+			f:    before(facts{hasConfig: true, config: moved}, status(ready)),
+			want: want(status(func(s *types.EdgeNodeClusterStatus) { s.ClusterIPPrefix = moved.ClusterIPPrefix })),
+		},
+	})
+}
+
+func TestLoadBalancerInterfaces(t *testing.T) {
+	pool := types.LBInterface{Interface: "ethernet1", IPPrefix: "192.168.1.24/29"}
+	broken := func(text string, at time.Time) types.ErrorDescription {
+		return types.ErrorDescription{Error: text, ErrorTime: at, ErrorSeverity: types.ErrorSeverityError}
+	}
+	with := func(cidr string, e types.ErrorDescription, interfaces ...types.LBInterface) func(*types.EdgeNodeClusterStatus) {
+		return func(s *types.EdgeNodeClusterStatus) {
+			s.LBIPPrefixes, s.LBConfigError, s.LBInterfaces = []string{cidr}, e, interfaces
+		}
+	}
+	notBoot := func(s *types.EdgeNodeClusterStatus) { s.BootstrapNode = false }
+	const overlap = "load balancer prefix 192.168.1.24/29 overlaps address 192.168.1.25 of port ethernet1"
+	check(t, map[string]row{
+		"the bootstrap node gets the Linux name": {
+			f:    known(config(lb(pool)), eth0(), eth1("192.168.1.5")),
+			want: want(status(ready, with(pool.IPPrefix, types.ErrorDescription{}, types.LBInterface{Interface: "eth1", IPPrefix: pool.IPPrefix}))),
+		},
+		"other nodes get the prefixes only": {
+			f:    known(config(lb(pool), follower), eth0(), eth1("192.168.1.5")),
+			want: want(status(ready, notBoot, with(pool.IPPrefix, types.ErrorDescription{}))),
+		},
+		"a prefix that holds an address of this node is dropped": {
+			f:    known(config(lb(pool)), eth0(), eth1("192.168.1.25")),
+			want: want(status(ready, with(pool.IPPrefix, broken(overlap, now)))),
+		},
+		"an overlap is reported by every node that has one": {
+			f:    known(config(lb(pool), follower), eth0(), eth1("192.168.1.25")),
+			want: want(status(ready, notBoot, with(pool.IPPrefix, broken(overlap, now)))),
+		},
+		"the address of a port without layer 3 does not count": {
+			f: known(config(lb(pool), follower), eth0(), func() types.NetworkPortStatus {
+				p := eth1("192.168.1.25")
+				p.IsL3Port = false
+				return p
+			}()),
+			want: want(status(ready, notBoot, with(pool.IPPrefix, types.ErrorDescription{}))),
+		},
+		"the time of a problem stands while its text does": {
+			f: before(known(config(lb(pool)), eth0(), eth1("192.168.1.25")),
+				status(ready, with(pool.IPPrefix, broken(overlap, early)))),
+			want: want(status(ready, with(pool.IPPrefix, broken(overlap, early)))),
+		},
+		"a new problem has a new time": {
+			f: before(known(config(lb(pool)), eth0()), status(ready, with(pool.IPPrefix, broken(overlap, early)))),
+			want: want(status(ready, with(pool.IPPrefix,
+				broken(`load balancer interface "ethernet1": no port has this label`, now)))),
+		},
+		"a solved problem leaves nothing": {
+			f: before(known(config(lb(pool), follower), eth0(), eth1("192.168.1.5")),
+				status(ready, notBoot, with(pool.IPPrefix, broken(overlap, early)))),
+			want: want(status(ready, notBoot, with(pool.IPPrefix, types.ErrorDescription{}))),
+		},
+		"text that is no prefix is said to be none": {
+			f: known(config(lb(types.LBInterface{Interface: "ethernet1", IPPrefix: "pool"})), eth0(), eth1("192.168.1.5")),
+			want: want(status(ready, with("pool",
+				broken(`load balancer interface "ethernet1": "pool" is not a CIDR`, now)))),
+		},
+	})
+}
