@@ -1,0 +1,153 @@
+//go:build linux
+
+package devcluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// startControlPlane starts the four programs and waits until the API server
+// serves; the other two keep trying by themselves.
+func (c *Cluster) startControlPlane(ctx context.Context) error {
+	devkube := c.bin.path("devkube")
+	if _, err := c.crew.start("etcd", devkube, c.etcdArgs()...); err != nil {
+		return err
+	}
+	etcd := addr(c.block.control(), etcdPort)
+	if err := poll(ctx, "etcd", func() bool { return dials(etcd) }); err != nil {
+		return err
+	}
+	if _, err := c.crew.start("kube-apiserver", devkube, c.apiserverArgs()...); err != nil {
+		return err
+	}
+	if err := poll(ctx, "the API server", func() bool { return c.apiReady(ctx) }); err != nil {
+		return err
+	}
+	if _, err := c.crew.start("kube-controller-manager", devkube, c.kcmArgs()...); err != nil {
+		return err
+	}
+	_, err := c.crew.start("kube-scheduler", devkube, c.schedulerArgs()...)
+	return err
+}
+
+func (c *Cluster) apiReady(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return c.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil
+}
+
+func dials(address string) bool {
+	conn, err := net.DialTimeout("tcp", address, time.Second)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+func (c *Cluster) pki(file string) string { return filepath.Join(c.Dir, file) }
+
+func (c *Cluster) etcdArgs() []string {
+	client := "http://" + addr(c.block.control(), etcdPort)
+	peer := "http://" + addr(c.block.control(), etcdPeerPort)
+	return []string{
+		"etcd",
+		"--name=dev",
+		"--data-dir=" + filepath.Join(c.Dir, "etcd"),
+		"--listen-client-urls=" + client,
+		"--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer,
+		"--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=dev=" + peer,
+		"--log-level=warn",
+		// The data does not outlive the process, so nothing need reach the disk.
+		"--unsafe-no-fsync",
+	}
+}
+
+func (c *Cluster) apiserverArgs() []string {
+	ip := c.block.control().String()
+	return []string{
+		"kube-apiserver",
+		"--etcd-servers=http://" + addr(c.block.control(), etcdPort),
+		"--bind-address=" + ip,
+		"--advertise-address=" + ip,
+		fmt.Sprintf("--secure-port=%d", apiPort),
+		// Endpoints on loopback are refused, and nothing here uses the service.
+		"--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range=10.43.0.0/16",
+		"--authorization-mode=Node,RBAC",
+		"--allow-privileged=true",
+		"--client-ca-file=" + c.pki("ca.crt"),
+		"--tls-cert-file=" + c.pki("apiserver.crt"),
+		"--tls-private-key-file=" + c.pki("apiserver.key"),
+		"--kubelet-client-certificate=" + c.pki("kubelet-client.crt"),
+		"--kubelet-client-key=" + c.pki("kubelet-client.key"),
+		"--kubelet-preferred-address-types=InternalIP",
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + c.pki("sa.key"),
+		"--service-account-signing-key-file=" + c.pki("sa.key"),
+		"--requestheader-client-ca-file=" + c.pki("front-ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + c.pki("front-proxy-client.crt"),
+		"--proxy-client-key-file=" + c.pki("front-proxy-client.key"),
+		"--enable-aggregator-routing=true",
+	}
+}
+
+func (c *Cluster) kcmArgs() []string {
+	return append(c.clientArgs("kube-controller-manager", "kcm", kcmPort),
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file="+c.pki("sa.key"),
+		"--root-ca-file="+c.pki("ca.crt"),
+		"--cluster-signing-cert-file="+c.pki("ca.crt"),
+		"--cluster-signing-key-file="+c.pki("ca.key"),
+		// A dead kubelet shows after 16 s instead of after a minute.
+		"--node-monitor-period=1s",
+		"--node-monitor-grace-period=15s",
+	)
+}
+
+func (c *Cluster) schedulerArgs() []string {
+	return c.clientArgs("kube-scheduler", "scheduler", schedulerPort)
+}
+
+func (c *Cluster) clientArgs(program, user string, port int) []string {
+	kubeconfig := c.kubeconfigPath(user)
+	return []string{
+		program,
+		"--kubeconfig=" + kubeconfig,
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=" + c.block.control().String(),
+		fmt.Sprintf("--secure-port=%d", port),
+		"--leader-elect=false",
+		// Tests create in one go what takes a day elsewhere.
+		"--kube-api-qps=200",
+		"--kube-api-burst=400",
+	}
+}
+
+// makeNamespace creates the applications' namespace and waits until it takes
+// pods, which needs the controller manager.
+func (c *Cluster) makeNamespace(ctx context.Context) error {
+	ns := namespace(AppNamespace)
+	_, err := c.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace %s: %w", AppNamespace, err)
+	}
+	return poll(ctx, "the default service account of "+AppNamespace, func() bool {
+		_, err := c.client.CoreV1().ServiceAccounts(AppNamespace).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil
+	})
+}

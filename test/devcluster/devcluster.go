@@ -1,0 +1,205 @@
+//go:build linux
+
+// Package devcluster is a real Kubernetes control plane for tests, the demo and
+// benchmarks: etcd, kube-apiserver, kube-controller-manager and kube-scheduler
+// as processes, and nodes whose kubelets kwok plays. Pods are really scheduled,
+// run, stop and honour disruption budgets; they have no containers.
+//
+// It needs Linux, the go command, no root and nothing but loopback. Every
+// instance has its own block of 127/8, so several live side by side although
+// programs on their nodes listen on the same ports. When the process that
+// started an instance ends, however it ends, the instance and its files go too.
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// AppNamespace is where the applications run.
+const AppNamespace = "eve-kube-app"
+
+// maxNodes is what the address block and the pod networks leave room for.
+const maxNodes = 60
+
+// Options say what to start. The zero value is three nodes in a temporary
+// directory.
+type Options struct {
+	Log    io.Writer // progress and processes that end unasked; nil is silent
+	Nodes  int       // how many nodes; 0 is 3
+	Dir    string    // made by Start, removed by Stop; "" is a temporary one
+	Source string    // directory of this package; "" finds it
+}
+
+// Cluster is a running control plane with its nodes. Its methods may be called
+// from several goroutines, except that Stop comes last.
+type Cluster struct {
+	Nodes []Node // never changes
+	Dir   string // certificates, kubeconfigs and a log per process
+
+	log     io.Writer
+	bin     binaries
+	block   block
+	crew    *crew
+	rest    *rest.Config
+	client  kubernetes.Interface
+	proxies []*proxy
+
+	kubeletsMu sync.Mutex
+	kubelets   []*process // nil: stopped
+}
+
+// Start builds what is not built yet, starts a cluster and returns when its
+// nodes are ready and take pods. ctx bounds the start only; Stop ends the
+// cluster. After an error nothing is left.
+func Start(ctx context.Context, opts Options) (*Cluster, error) {
+	if opts.Log == nil {
+		opts.Log = io.Discard
+	}
+	opts.Log = &syncWriter{w: opts.Log}
+	if opts.Nodes == 0 {
+		opts.Nodes = 3
+	}
+	if opts.Nodes < 0 || opts.Nodes > maxNodes {
+		return nil, fmt.Errorf("start the cluster: %d nodes, want 1 to %d", opts.Nodes, maxNodes)
+	}
+	bin, err := Build(ctx, opts.Source, opts.Log)
+	if err != nil {
+		return nil, err
+	}
+	ctx, failed := context.WithCancelCause(ctx)
+	defer failed(nil)
+	c, err := newCluster(opts, binaries(bin), failed)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.bringUp(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// newCluster takes what an instance needs: addresses, a directory and the
+// reaper that gives them back.
+func newCluster(opts Options, bin binaries, failed func(error)) (*Cluster, error) {
+	k, err := claimBlock()
+	if err != nil {
+		return nil, err
+	}
+	defer k.marker.Close() // the reaper has its own
+	dir, err := makeDir(opts.Dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Dir: dir, log: opts.Log, bin: bin, block: k, Nodes: makeNodes(k, opts.Nodes)}
+	c.kubelets = make([]*process, opts.Nodes)
+	c.crew, err = newCrew(dir, k.marker, func(err error) {
+		fmt.Fprintln(opts.Log, "devcluster:", err)
+		failed(err)
+	})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return c, nil
+}
+
+// makeDir makes the directory of an instance. One that exists must be empty,
+// for it will be removed.
+func makeDir(dir string) (string, error) {
+	var err error
+	if dir == "" {
+		dir, err = os.MkdirTemp("", "devcluster-")
+	} else if dir, err = filepath.Abs(dir); err == nil {
+		if err = os.Remove(dir); errors.Is(err, os.ErrNotExist) {
+			err = os.MkdirAll(filepath.Dir(dir), 0o755)
+		}
+		if err == nil {
+			err = os.Mkdir(dir, 0o700)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("make the cluster's directory: %w", err)
+	}
+	return dir, nil
+}
+
+func (c *Cluster) bringUp(ctx context.Context) error {
+	begin := time.Now()
+	if err := c.writeCredentials(); err != nil {
+		return err
+	}
+	if err := c.startControlPlane(ctx); err != nil {
+		return err
+	}
+	if err := c.openProxies(); err != nil {
+		return err
+	}
+	if err := c.startNodes(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.log, "devcluster: %d nodes ready at %s after %s, files in %s\n",
+		len(c.Nodes), c.server(), time.Since(begin).Round(100*time.Millisecond), c.Dir)
+	return nil
+}
+
+func (c *Cluster) writeCredentials() error {
+	ips := []net.IP{c.block.control()}
+	for _, n := range c.Nodes {
+		ips = append(ips, net.ParseIP(n.IP))
+	}
+	if err := writePKI(c.Dir, ips); err != nil {
+		return err
+	}
+	for _, user := range []string{"admin", "kcm", "scheduler"} {
+		if err := c.writeKubeconfig(user); err != nil {
+			return err
+		}
+	}
+	config, err := c.restConfig()
+	if err != nil {
+		return err
+	}
+	c.rest = config
+	c.client, err = kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make a client of the cluster: %w", err)
+	}
+	return nil
+}
+
+// Stop kills the cluster and removes its directory. It may be called again.
+func (c *Cluster) Stop() error {
+	for _, p := range c.proxies {
+		p.close()
+	}
+	return c.crew.stop()
+}
+
+// RESTConfig returns a client configuration for the administrator, past the
+// fault proxies. The caller owns it.
+func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
+
+// Client returns an administrator's client, past the fault proxies.
+func (c *Cluster) Client() kubernetes.Interface { return c.client }
+
+// syncWriter lets several goroutines write whole lines.
+type syncWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *syncWriter) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(b)
+}

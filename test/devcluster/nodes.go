@@ -1,0 +1,188 @@
+//go:build linux
+
+package devcluster
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// leaseSeconds is how long a kubelet's lease holds; it is renewed four times in
+// that time, and a restarted kubelet waits for the end of the old one.
+const leaseSeconds = 8
+
+//go:embed stages.yaml
+var ownStages []byte
+
+// Node is one node of the cluster.
+type Node struct {
+	Name       string // of the Kubernetes node: the device name, lower-case, with - for _
+	DeviceName string // of the EVE device
+	UUID       string // of the EVE device, and label node-uuid
+	IP         string // InternalIP, on loopback
+	BootID     string // at the start; SetBootID changes the cluster, not this
+}
+
+// makeNodes names the nodes. They are the same in every instance, but for
+// their addresses.
+func makeNodes(k block, count int) []Node {
+	nodes := make([]Node, count)
+	for i := range nodes {
+		device := fmt.Sprintf("Node_%d", i+1)
+		nodes[i] = Node{
+			Name:       strings.ReplaceAll(strings.ToLower(device), "_", "-"),
+			DeviceName: device,
+			UUID:       uuid.NewSHA1(uuid.NameSpaceOID, []byte("device "+device)).String(),
+			IP:         k.node(i).String(),
+			BootID:     uuid.NewSHA1(uuid.NameSpaceOID, []byte("boot "+device)).String(),
+		}
+	}
+	return nodes
+}
+
+func (c *Cluster) startNodes(ctx context.Context) error {
+	if err := os.WriteFile(filepath.Join(c.Dir, "stages.yaml"), ownStages, 0o600); err != nil {
+		return fmt.Errorf("write our stages: %w", err)
+	}
+	for i, n := range c.Nodes {
+		if _, err := c.client.CoreV1().Nodes().Create(ctx, n.object(), metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create node %s: %w", n.Name, err)
+		}
+		if err := c.StartKubelet(i); err != nil {
+			return err
+		}
+	}
+	if err := c.makeNamespace(ctx); err != nil {
+		return err
+	}
+	for _, n := range c.Nodes {
+		if err := poll(ctx, "node "+n.Name, func() bool { return c.takesPods(ctx, n.Name) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takesPods says whether a node is ready and has lost the taints of one that
+// is not.
+func (c *Cluster) takesPods(ctx context.Context, name string) bool {
+	node, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil || len(node.Spec.Taints) > 0 {
+		return false
+	}
+	for _, cond := range node.Status.Conditions {
+		if cond.Type == corev1.NodeReady {
+			return cond.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// object is the node as a k3s server would register it.
+func (n Node) object() *corev1.Node {
+	room := corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse("256"),
+		corev1.ResourceMemory:           resource.MustParse("1Ti"),
+		corev1.ResourcePods:             resource.MustParse("1000"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: map[string]string{
+			corev1.LabelHostname:                    n.Name,
+			corev1.LabelOSStable:                    "linux",
+			corev1.LabelArchStable:                  "amd64",
+			"node-uuid":                             n.UUID,
+			"node-role.kubernetes.io/control-plane": "true",
+			"node-role.kubernetes.io/etcd":          "true",
+		}},
+		Status: corev1.NodeStatus{
+			Capacity:    room,
+			Allocatable: room,
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: n.IP},
+				{Type: corev1.NodeHostName, Address: n.Name},
+			},
+			NodeInfo: corev1.NodeSystemInfo{
+				BootID:                  n.BootID,
+				MachineID:               strings.ReplaceAll(n.UUID, "-", ""),
+				SystemUUID:              n.UUID,
+				KubeletVersion:          kubeVersion + "+k3s1",
+				ContainerRuntimeVersion: "containerd://2.1.5-k3s1",
+				KernelVersion:           "6.12.0",
+				OSImage:                 "EVE",
+				OperatingSystem:         "linux",
+				Architecture:            "amd64",
+			},
+		},
+	}
+}
+
+// SetBootID changes the boot id node i reports, as its reboot would.
+func (c *Cluster) SetBootID(ctx context.Context, i int, id string) error {
+	info := corev1.NodeSystemInfo{BootID: id}
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"bootID": info.BootID}}})
+	if err != nil {
+		return fmt.Errorf("encode a boot id: %w", err)
+	}
+	_, err = c.client.CoreV1().Nodes().Patch(ctx, c.Nodes[i].Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return fmt.Errorf("set the boot id of node %s: %w", c.Nodes[i].Name, err)
+	}
+	return nil
+}
+
+// StartKubelet starts the kubelet of node i, unless it runs. The node is ready
+// again some seconds later.
+func (c *Cluster) StartKubelet(i int) error {
+	c.kubeletsMu.Lock()
+	defer c.kubeletsMu.Unlock()
+	if c.kubelets[i] != nil {
+		return nil
+	}
+	p, err := c.crew.start("kubelet-"+c.Nodes[i].Name, c.bin.path("kwok"), c.kubeletArgs(i)...)
+	c.kubelets[i] = p
+	return err
+}
+
+// StopKubelet kills the kubelet of node i, if it runs. The controller manager
+// notices after 16 s; until then nothing on the node changes any more.
+func (c *Cluster) StopKubelet(i int) {
+	c.kubeletsMu.Lock()
+	defer c.kubeletsMu.Unlock()
+	if c.kubelets[i] != nil {
+		c.crew.kill(c.kubelets[i])
+		c.kubelets[i] = nil
+	}
+}
+
+func (c *Cluster) kubeletArgs(i int) []string {
+	n := c.Nodes[i]
+	args := []string{
+		"--kubeconfig=" + c.kubeconfigPath("admin"),
+		"--manage-all-nodes=false",
+		"--manage-single-node=" + n.Name,
+		"--node-ip=" + n.IP,
+		fmt.Sprintf("--node-port=%d", kubeletPort),
+		fmt.Sprintf("--server-address=%s:%d", n.IP, kubeletPort),
+		"--tls-cert-file=" + c.pki("apiserver.crt"),
+		"--tls-private-key-file=" + c.pki("apiserver.key"),
+		fmt.Sprintf("--cidr=10.42.%d.0/22", 4*i),
+		fmt.Sprintf("--node-lease-duration-seconds=%d", leaseSeconds),
+		"--config=" + filepath.Join(c.Dir, "stages.yaml"),
+	}
+	for _, name := range stageFiles {
+		args = append(args, "--config="+c.bin.path(filepath.Base(name)))
+	}
+	return args
+}

@@ -1,0 +1,191 @@
+//go:build linux
+
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// reaperScript outlives us. It reads the process group of the cluster from a
+// pipe that only we can write, then waits for the pipe's end, which comes when
+// we stop the cluster and also when we die of anything. Then it kills the
+// group and removes the directory. It holds the marker of the address block
+// until then. The wait is bounded: where nobody collects dead processes, they
+// stay in their group for ever.
+const reaperScript = `
+trap '' HUP INT TERM
+read -r group
+while read -r ignored; do :; done
+n=0
+while [ -n "$group" ] && kill -KILL "-$group" 2>/dev/null && [ "$n" -lt 200 ]; do
+	n=$((n + 1))
+	sleep 0.02
+done
+rm -rf -- "$1"
+`
+
+// crew is the processes of one cluster: one process group that ends with us.
+type crew struct {
+	dir    string
+	env    []string
+	failed func(error) // told of a process that ends unasked
+
+	pipe   *os.File // its end is the reaper's signal
+	reaper *exec.Cmd
+	starts chan func()
+
+	mu    sync.Mutex
+	group int // 0 until the first process runs
+	over  bool
+	ended sync.WaitGroup
+}
+
+// process is one running program of the crew.
+type process struct {
+	name   string
+	cmd    *exec.Cmd
+	done   chan struct{} // closed after it ended
+	asked  bool          // guarded by crew.mu
+	output string        // path of its log
+}
+
+// newCrew starts the reaper, which from now on answers for dir and holds the
+// marker. It must be stopped.
+func newCrew(dir string, marker *os.File, failed func(error)) (*crew, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make the pipe of the reaper: %w", err)
+	}
+	defer read.Close()
+	reaper := exec.Command("/bin/sh", "-c", reaperScript, "devcluster-reaper", dir)
+	reaper.Dir = "/"
+	reaper.Stdin = read
+	reaper.ExtraFiles = []*os.File{marker}
+	reaper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := reaper.Start(); err != nil {
+		write.Close()
+		return nil, fmt.Errorf("start the reaper: %w", err)
+	}
+	c := &crew{dir: dir, failed: failed, pipe: write, reaper: reaper, starts: make(chan func())}
+	// Nothing but what a program needs, and a home that goes away with us.
+	c.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir}
+	c.ended.Go(c.starter)
+	return c, nil
+}
+
+// starter starts every process from one thread that lives as long as the crew:
+// the kernel kills a child with Pdeathsig when the thread that made it ends.
+func (c *crew) starter() {
+	runtime.LockOSThread()
+	for start := range c.starts {
+		start()
+	}
+}
+
+// start runs a program with its output in <name>.log.
+func (c *crew) start(name, path string, args ...string) (*process, error) {
+	p := &process{name: name, done: make(chan struct{}), output: filepath.Join(c.dir, name+".log")}
+	output, err := os.OpenFile(p.output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the log of %s: %w", name, err)
+	}
+	defer output.Close()
+	p.cmd = exec.Command(path, args...)
+	p.cmd.Env, p.cmd.Dir = c.env, c.dir
+	p.cmd.Stdout, p.cmd.Stderr = output, output
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return nil, fmt.Errorf("start %s: the cluster is stopped", name)
+	}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: c.group, Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	c.starts <- func() { started <- p.cmd.Start() }
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	c.ended.Go(func() { c.wait(p) })
+	if c.group == 0 {
+		c.group = p.cmd.Process.Pid
+		if _, err := fmt.Fprintln(c.pipe, c.group); err != nil {
+			return nil, fmt.Errorf("tell the reaper: %w", err)
+		}
+	}
+	return p, nil
+}
+
+func (c *crew) wait(p *process) {
+	err := p.cmd.Wait()
+	c.mu.Lock()
+	asked := p.asked || c.over
+	c.mu.Unlock()
+	close(p.done)
+	if !asked {
+		c.failed(fmt.Errorf("%s ended: %v; the end of its log:\n%s", p.name, err, tail(p.output)))
+	}
+}
+
+// kill ends one process as a crash would and returns when it is gone.
+func (c *crew) kill(p *process) {
+	c.mu.Lock()
+	p.asked = true
+	c.mu.Unlock()
+	_ = p.cmd.Process.Kill() // only fails when it is gone
+	<-p.done
+}
+
+// stop ends the crew, the reaper too, and thereby removes the directory. It
+// may be called again.
+func (c *crew) stop() error {
+	c.mu.Lock()
+	if c.over {
+		c.mu.Unlock()
+		return nil
+	}
+	c.over = true
+	c.mu.Unlock()
+	close(c.starts)
+	err := errors.Join(c.pipe.Close(), c.reaper.Wait())
+	c.ended.Wait()
+	if err != nil {
+		return fmt.Errorf("stop the cluster: %w", err)
+	}
+	return nil
+}
+
+// tail is the end of a log file, for an error message.
+func tail(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	return strings.Join(lines[max(0, len(lines)-8):], "\n")
+}
+
+// poll calls try until it says true, ctx is done or an error shows that
+// waiting is in vain.
+func poll(ctx context.Context, what string, try func() bool) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !try() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w", what, context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
