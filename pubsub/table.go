@@ -67,33 +67,50 @@ func (t *Table[T]) Notify(bell chan<- struct{}) {
 
 // Publish implements Writer; it never fails.
 func (t *Table[T]) Publish(key string, v T) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if old, ok := t.rows[key]; ok && reflect.DeepEqual(old, v) {
-		return nil
+	if old, ok := t.Get(key); !ok || !reflect.DeepEqual(old, v) {
+		t.set(key, v)
 	}
-	if t.rows == nil {
-		t.rows = map[string]T{}
-	}
-	t.rows[key] = v
-	t.ring()
 	return nil
 }
 
 // Unpublish implements Writer; it never fails.
 func (t *Table[T]) Unpublish(key string) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, ok := t.rows[key]; ok {
-		delete(t.rows, key)
-		t.ring()
-	}
+	t.remove(key)
 	return nil
 }
 
 // Synced implements Source: a table in memory is always whole.
 func (t *Table[T]) Synced() bool { return true }
 
+// set stores v under key and rings, whatever was there.
+func (t *Table[T]) set(key string, v T) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.rows == nil {
+		t.rows = map[string]T{}
+	}
+	t.rows[key] = v
+	t.ring()
+}
+
+// remove removes the row under key and rings if there was one.
+func (t *Table[T]) remove(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.rows[key]; ok {
+		delete(t.rows, key)
+		t.ring()
+	}
+}
+
+// wake rings without a change.
+func (t *Table[T]) wake() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ring()
+}
+
+// ring is called with mu held.
 func (t *Table[T]) ring() {
 	for _, bell := range t.bells {
 		select {

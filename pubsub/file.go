@@ -1,0 +1,155 @@
+package pubsub
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	tempPrefix = "tmp"
+	// maxFile bounds what is read of one file: large fields stand inline there,
+	// and each of those is below 1 MiB.
+	maxFile = 16 << 20
+)
+
+// writeFile replaces dir/name in one step: a reader sees the old or the new
+// value, never a part. durable makes it outlive a power cut; for files in
+// /run, which is memory, an fsync would cost time and buy nothing.
+func writeFile(dir, name string, data []byte, durable bool) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	f, err := os.CreateTemp(dir, tempPrefix+"*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	_, err = f.Write(data)
+	if err == nil && durable {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, name))
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if durable {
+		return syncDir(dir)
+	}
+	return nil
+}
+
+// removeFile removes dir/name; that there is none is fine.
+func removeFile(dir, name string, durable bool) error {
+	if err := os.Remove(filepath.Join(dir, name)); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return fmt.Errorf("remove %s: %w", name, err)
+	}
+	if durable {
+		return syncDir(dir)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	return nil
+}
+
+// readDir returns the values in dir by key. A file that cannot be read is in
+// bad. The error is about the directory alone.
+func readDir(dir string) (values map[string][]byte, bad map[string]error, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	values, bad = map[string][]byte{}, map[string]error{}
+	for _, e := range entries {
+		key, ok := fileKey(e.Name())
+		if !ok || !e.Type().IsRegular() {
+			continue
+		}
+		data, err := readFile(filepath.Join(dir, e.Name()))
+		switch {
+		case errors.Is(err, os.ErrNotExist): // removed since the listing
+		case err != nil:
+			bad[key] = err
+		default:
+			values[key] = data
+		}
+	}
+	return values, bad, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("it is longer than %d bytes", maxFile)
+	}
+	return data, err
+}
+
+// sweepTemp removes what a writer left that died before its rename.
+func sweepTemp(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), tempPrefix) && !strings.Contains(e.Name(), fileSuffix) && e.Type().IsRegular() {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// restoreBackups brings back values whose file was lost but whose backup was
+// not; it returns their keys.
+func restoreBackups(dir string) (keys []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	have := map[string]bool{}
+	for _, e := range entries {
+		have[e.Name()] = true
+	}
+	var errs []error
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), backupSuffix)
+		if _, isValue := fileKey(name); !ok || !isValue || have[name] || !e.Type().IsRegular() {
+			continue
+		}
+		data, err := readFile(filepath.Join(dir, e.Name()))
+		if err == nil {
+			err = writeFile(dir, name, data, true)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("restore %s: %w", e.Name(), err))
+			continue
+		}
+		keys = append(keys, strings.TrimSuffix(name, fileSuffix))
+	}
+	return keys, errors.Join(errs...)
+}

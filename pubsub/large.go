@@ -1,0 +1,188 @@
+package pubsub
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	largePrefix = "pubsub-large-" // of a field where it stands inline
+	filePrefix  = "pubsub-file-"  // of its reference in a socket message, and of the file
+	// maxLarge is the size that EVE allows for the file of one field.
+	maxLarge = 1<<20 - 1
+	// largeAge is how long a file nobody took is kept at the start of a
+	// publisher: its last reader may still have the message before it.
+	largeAge = time.Hour
+)
+
+// splitLarge replaces every large field of a JSON value by the path that save
+// returns for the content of its file (docs/wire.md, "Large fields"). field is
+// the name without prefix.
+func splitLarge(value []byte, save func(field string, content []byte) (string, error)) ([]byte, error) {
+	return rewrite(value, largePrefix, func(m map[string]any, name, field string) error {
+		content, err := json.Marshal(map[string]any{name: m[name]})
+		if err != nil {
+			return err
+		}
+		path, err := save(field, content)
+		if err != nil {
+			return fmt.Errorf("hand over large field %s: %w", field, err)
+		}
+		quoted, err := json.Marshal(path)
+		if err != nil {
+			return err
+		}
+		m[filePrefix+field] = string(quoted)
+		return nil
+	})
+}
+
+// joinLarge puts large fields back inline. take returns the content of a file
+// and removes it; nil means there is none, and then the field is absent.
+func joinLarge(value []byte, take func(path string) ([]byte, error)) ([]byte, error) {
+	return rewrite(value, filePrefix, func(m map[string]any, name, field string) error {
+		quoted, _ := m[name].(string)
+		var path string
+		if err := json.Unmarshal([]byte(quoted), &path); err != nil {
+			return fmt.Errorf("large field %s: its reference is not a quoted path", field)
+		}
+		content, err := take(path)
+		if err != nil || content == nil {
+			return err
+		}
+		var inner map[string]any
+		if err := decodeNumbers(content, &inner); err != nil {
+			return fmt.Errorf("decode file of large field %s: %w", field, err)
+		}
+		if v, ok := inner[largePrefix+field]; ok {
+			m[largePrefix+field] = v
+		}
+		return nil
+	})
+}
+
+// rewrite calls f for every field whose name begins with prefix, at any depth,
+// and removes the field. A value without such a field is returned as it is.
+func rewrite(value []byte, prefix string, f func(m map[string]any, name, field string) error) ([]byte, error) {
+	if !bytes.Contains(value, []byte(`"`+prefix)) {
+		return value, nil
+	}
+	var tree any
+	if err := decodeNumbers(value, &tree); err != nil {
+		return nil, err
+	}
+	if err := visit(tree, prefix, f); err != nil {
+		return nil, err
+	}
+	return json.Marshal(tree)
+}
+
+func visit(node any, prefix string, f func(m map[string]any, name, field string) error) error {
+	switch node := node.(type) {
+	case []any:
+		for _, v := range node {
+			if err := visit(v, prefix, f); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		var found []string
+		for name, v := range node {
+			if strings.HasPrefix(name, prefix) {
+				found = append(found, name)
+			} else if err := visit(v, prefix, f); err != nil {
+				return err
+			}
+		}
+		for _, name := range found {
+			if err := f(node, name, strings.TrimPrefix(name, prefix)); err != nil {
+				return err
+			}
+			delete(node, name)
+		}
+	}
+	return nil
+}
+
+// decodeNumbers decodes exactly one JSON value and keeps integers beyond 2^53.
+func decodeNumbers(value []byte, to any) error {
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.UseNumber()
+	if err := d.Decode(to); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fmt.Errorf("data after the end of the JSON value")
+	}
+	return nil
+}
+
+// saveLarge writes the file of a large field and returns its path.
+func saveLarge(dir, field string, content []byte) (string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(dir, filePrefix+field+"*")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(content)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return "", err
+	}
+	return f.Name(), nil
+}
+
+// takeLarge reads the file of a large field and removes it. Only files that a
+// publisher of this topic may have written are touched: the path came from
+// another process. A missing or empty file is nil.
+func takeLarge(dir, path string) ([]byte, error) {
+	if filepath.Dir(path) != dir || filepath.Clean(path) != path || !strings.HasPrefix(filepath.Base(path), filePrefix) {
+		return nil, fmt.Errorf("large field: its file is not in %s", dir)
+	}
+	// Neither a link nor a pipe is followed or waited for.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open large field: %w", err)
+	}
+	defer f.Close()
+	defer os.Remove(path)
+	content, err := io.ReadAll(io.LimitReader(f, maxLarge+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read large field: %w", err)
+	case len(content) > maxLarge:
+		return nil, fmt.Errorf("read large field: it is longer than %d bytes", maxLarge)
+	case len(content) == 0:
+		return nil, nil
+	}
+	return content, nil
+}
+
+// sweepLarge removes files that an earlier publisher wrote and nobody took.
+func sweepLarge(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && strings.HasPrefix(e.Name(), filePrefix) && time.Since(info.ModTime()) > largeAge {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package pubsub
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The words of the socket protocol (docs/wire.md, "Socket protocol").
+const (
+	verbRequest   = "request"
+	verbHello     = "hello"
+	verbUpdate    = "update"
+	verbDelete    = "delete"
+	verbComplete  = "complete"
+	verbRestarted = "restarted"
+)
+
+const (
+	// packetBuffer is what readers offer; a packet that fills it may have been cut.
+	packetBuffer = 65536
+	// maxPacket is the longest packet that EVE's readers and writers accept.
+	maxPacket = 65534
+	// requestBuffer is what a publisher offers for the request.
+	requestBuffer = 256
+)
+
+// packet is a decoded message of a publisher.
+type packet struct {
+	verb  string
+	key   string // of update and delete
+	value []byte // of update: JSON
+}
+
+func requestPacket(topic string) []byte { return []byte(verbRequest + " " + topic) }
+
+func helloPacket(topic string, persistent bool) []byte {
+	return fmt.Appendf(nil, "%s %s %t", verbHello, topic, persistent)
+}
+
+func updatePacket(topic, key string, value []byte) []byte {
+	b := []byte(verbUpdate + " " + topic + " ")
+	b = base64.StdEncoding.AppendEncode(b, []byte(key))
+	return base64.StdEncoding.AppendEncode(append(b, ' '), value)
+}
+
+func deletePacket(topic, key string) []byte {
+	return base64.StdEncoding.AppendEncode([]byte(verbDelete+" "+topic+" "), []byte(key))
+}
+
+func completePacket(topic string) []byte { return []byte(verbComplete + " " + topic) }
+
+func restartedPacket(topic string, n int) []byte {
+	return fmt.Appendf(nil, "%s %s %d", verbRestarted, topic, n)
+}
+
+// decodePacket reads a message about topic. Where only the value is unusable
+// the key is returned beside the error.
+func decodePacket(topic string, b []byte) (packet, error) {
+	fields := strings.Split(string(b), " ")
+	p := packet{verb: fields[0]}
+	least, most := fieldCount(p.verb)
+	if most == 0 {
+		return packet{}, errors.New("decode packet: unknown word")
+	}
+	if len(fields) >= 2 && fields[1] != topic {
+		return packet{}, errors.New("decode packet: it is about another topic")
+	}
+	if p.verb == verbUpdate || p.verb == verbDelete {
+		if len(fields) < 3 {
+			return packet{}, errors.New("decode packet: the key is missing")
+		}
+		key, err := base64.StdEncoding.DecodeString(fields[2])
+		if err != nil {
+			return packet{}, fmt.Errorf("decode key: %w", err)
+		}
+		if len(key) == 0 {
+			return packet{}, errors.New("decode packet: the key is empty")
+		}
+		p.key = string(key)
+	}
+	switch {
+	case len(fields) < least || len(fields) > most:
+		return p, fmt.Errorf("decode %s packet: it has %d fields", p.verb, len(fields))
+	case len(b) >= packetBuffer:
+		return p, fmt.Errorf("decode %s packet: it is %d bytes or longer", p.verb, packetBuffer)
+	case p.verb == verbUpdate:
+		value, err := base64.StdEncoding.DecodeString(fields[3])
+		if err != nil {
+			return p, fmt.Errorf("decode value: %w", err)
+		}
+		p.value = value
+	}
+	return p, nil
+}
+
+// fieldCount is how many fields a message has; older publishers leave the
+// third field of hello out.
+func fieldCount(verb string) (least, most int) {
+	switch verb {
+	case verbHello:
+		return 2, 3
+	case verbUpdate:
+		return 4, 4
+	case verbDelete, verbRestarted:
+		return 3, 3
+	case verbComplete:
+		return 2, 2
+	}
+	return 0, 0
+}

@@ -1,0 +1,121 @@
+package pubsub
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+var _ Writer[int] = (*Publication[int])(nil)
+
+// ErrTooLarge is wrapped by Publish where a value cannot be sent: a message
+// has to stay below 65535 bytes, a large field below 1 MiB.
+var ErrTooLarge = errors.New("value too large for its topic")
+
+// Publication is a table that is written to a directory and served on a
+// socket. The topic is named after T.
+type Publication[T any] struct {
+	rows  Table[T]
+	store store
+
+	mu     sync.Mutex // one writer at a time: table, file and socket agree on the last value
+	opened bool
+}
+
+// NewPublication adds a publication of agent to the bus. It never fails; Open
+// does the work.
+func NewPublication[T any](bus *Bus, agent string, opts ...Option) *Publication[T] {
+	t := newTopic[T](bus, agent, opts)
+	p := &Publication[T]{store: store{topic: t, log: t.logger(bus.log)}}
+	bus.pubs = append(bus.pubs, p)
+	return p
+}
+
+// Get implements Reader.
+func (p *Publication[T]) Get(key string) (T, bool) { return p.rows.Get(key) }
+
+// All implements Reader.
+func (p *Publication[T]) All() map[string]T { return p.rows.All() }
+
+// Notify implements Reader.
+func (p *Publication[T]) Notify(bell chan<- struct{}) { p.rows.Notify(bell) }
+
+// Publish implements Writer. It fails on a key that is no file name, on a
+// value that has no JSON or is too large to send (ErrTooLarge), and when the
+// file cannot be written; the old value then stays everywhere.
+func (p *Publication[T]) Publish(key string, v T) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("publish %s key %s: %w", p.store.topic, key, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.opened {
+		return fmt.Errorf("publish %s key %s: the topic is not open", p.store.topic, key)
+	}
+	changed, err := p.store.put(key, data)
+	if err != nil {
+		return fmt.Errorf("publish %s key %s: %w", p.store.topic, key, err)
+	}
+	if !changed {
+		return nil
+	}
+	p.rows.set(key, v)
+	return nil
+}
+
+// Unpublish implements Writer.
+func (p *Publication[T]) Unpublish(key string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.opened {
+		return fmt.Errorf("unpublish %s key %s: the topic is not open", p.store.topic, key)
+	}
+	if err := p.store.remove(key); err != nil {
+		return fmt.Errorf("unpublish %s key %s: %w", p.store.topic, key, err)
+	}
+	p.rows.remove(key)
+	return nil
+}
+
+// open implements member.
+func (p *Publication[T]) open() error {
+	if err := p.store.open(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	values, err := p.store.load(func(data []byte) error {
+		_, err := decodeRow[T](data)
+		return err
+	})
+	if err != nil {
+		// An empty snapshot would read like a withdrawal of everything.
+		p.store.close()
+		return err
+	}
+	for key, data := range values {
+		if v, err := decodeRow[T](data); err == nil { // load has tried it already
+			p.rows.set(key, v)
+		}
+	}
+	p.opened = true
+	return nil
+}
+
+// run implements member.
+func (p *Publication[T]) run(ctx context.Context) { p.store.run(ctx) }
+
+// decodeRow decodes the JSON of one row. A null would decode to a zero value
+// that nobody meant.
+func decodeRow[T any](data []byte) (T, error) {
+	var v T
+	if bytes.Equal(bytes.TrimSpace(data), []byte("null")) {
+		return v, errors.New("the value is null")
+	}
+	err := json.Unmarshal(data, &v)
+	return v, err
+}

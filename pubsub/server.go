@@ -1,0 +1,273 @@
+package pubsub
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// requestTimeout is how long a new client may take to say what it wants.
+	requestTimeout = 10 * time.Second
+	// resendAfter is the pause after a large field could not be written, for
+	// example to a full disk.
+	resendAfter = 10 * time.Second
+	// maxUnread is how many large files one client may leave lying. It is above
+	// what fits the buffer of a socket, so no file goes before its message.
+	maxUnread = 1024
+)
+
+// client is one connection. It is told nothing twice and only the newest
+// value, so a client that does not read costs a goroutine and no memory.
+type client struct {
+	conn  *net.UnixConn
+	wake  chan struct{}
+	dirty map[string]struct{} // guarded by store.mu
+	sent  map[string][]byte   // what the client holds
+	files []string            // large files that it may not have read
+	mute  bool                // a large field cannot be written and was reported
+}
+
+// run serves until ctx is done, then removes the socket.
+func (s *store) run(ctx context.Context) {
+	if s.listener == nil {
+		return
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	stop := context.AfterFunc(ctx, func() {
+		// Unlinked before it is closed: afterwards the name may be a successor's.
+		os.Remove(s.topic.sock())
+		s.listener.Close()
+	})
+	defer stop()
+	for {
+		conn, err := s.listener.AcceptUnix()
+		if err == nil {
+			wg.Go(func() { s.serve(ctx, conn) })
+			continue
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		s.log.WithError(err).Error("cannot accept a subscriber")
+		pause(ctx, time.Second, nil)
+	}
+}
+
+// serve talks to one client until it hangs up or ctx is done.
+func (s *store) serve(ctx context.Context, conn *net.UnixConn) {
+	own, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(own, func() { conn.Close() })
+	defer stop()
+	defer conn.Close()
+	if err := s.greet(conn); err != nil {
+		s.log.WithError(err).Debug("refused a subscriber")
+		return
+	}
+	c := &client{conn: conn, wake: make(chan struct{}, 1), dirty: map[string]struct{}{}, sent: map[string][]byte{}}
+	s.join(c)
+	defer s.leave(c)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer conn.Close()
+	wg.Go(func() {
+		defer cancel()
+		// Clients say nothing more; what ends this is that they hang up.
+		_, _ = io.Copy(io.Discard, conn)
+	})
+	s.feed(own, c)
+	if ctx.Err() == nil {
+		// It hung up, so it reads no more. When we end ourselves it may still
+		// have messages before it that point to these files.
+		removeAll(c.files)
+	}
+}
+
+// greet reads the request and answers it.
+func (s *store) greet(conn *net.UnixConn) error {
+	if err := conn.SetReadDeadline(time.Now().Add(requestTimeout)); err != nil {
+		return err
+	}
+	buf := make([]byte, requestBuffer)
+	n, err := conn.Read(buf)
+	if err != nil {
+		return err
+	}
+	if n == len(buf) || string(buf[:n]) != string(requestPacket(s.topic.name)) {
+		return errors.New("malformed request or request for another topic")
+	}
+	if err := conn.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	_, err = conn.Write(helloPacket(s.topic.name, s.topic.persistent))
+	return err
+}
+
+// join makes every present value news for c.
+func (s *store) join(c *client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.rows {
+		c.dirty[key] = struct{}{}
+	}
+	if s.clients == nil {
+		s.clients = map[*client]struct{}{}
+	}
+	s.clients[c] = struct{}{}
+}
+
+func (s *store) leave(c *client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.clients, c)
+}
+
+// feed sends the snapshot and then the differences until the connection fails.
+func (s *store) feed(ctx context.Context, c *client) {
+	for snapshot := true; ; {
+		unsent, err := s.send(c)
+		if err != nil {
+			return
+		}
+		wait := time.Duration(0)
+		if unsent {
+			wait = resendAfter // and complete waits too: the client would take the key for gone
+		} else if snapshot {
+			snapshot = false
+			if s.finish(c) != nil {
+				return
+			}
+		}
+		if !pause(ctx, wait, c.wake) {
+			return
+		}
+	}
+}
+
+// finish ends the snapshot.
+func (s *store) finish(c *client) error {
+	if _, err := c.conn.Write(completePacket(s.topic.name)); err != nil {
+		return err
+	}
+	if s.restarted == 0 {
+		return nil
+	}
+	_, err := c.conn.Write(restartedPacket(s.topic.name, s.restarted))
+	return err
+}
+
+// send brings c up to date, deletes first. unsent means that some value could
+// not be handed over now; the error is that of the connection.
+func (s *store) send(c *client) (unsent bool, err error) {
+	deletes, updates := s.news(c)
+	for _, key := range deletes {
+		if _, err := c.conn.Write(deletePacket(s.topic.name, key)); err != nil {
+			return false, err
+		}
+		delete(c.sent, key)
+	}
+	for _, key := range slices.Sorted(maps.Keys(updates)) {
+		value, err := c.split(s.topic.largeDir(), updates[key])
+		if err != nil {
+			if !c.mute {
+				s.log.WithError(err).WithField("key", key).Error("cannot send a value, will try again")
+			}
+			c.mute, unsent = true, true
+			s.again(c, key)
+			continue
+		}
+		if _, err := c.conn.Write(updatePacket(s.topic.name, key, value)); err != nil {
+			return false, err
+		}
+		c.sent[key] = updates[key]
+	}
+	c.mute = c.mute && unsent
+	return unsent, nil
+}
+
+// news takes what c has not been told yet.
+func (s *store) news(c *client) (deletes []string, updates map[string][]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	updates = map[string][]byte{}
+	for key := range c.dirty {
+		value, is := s.rows[key]
+		sent, was := c.sent[key]
+		switch {
+		case is && !(was && bytes.Equal(sent, value)):
+			updates[key] = value
+		case !is && was:
+			deletes = append(deletes, key)
+		}
+	}
+	clear(c.dirty)
+	slices.Sort(deletes)
+	return deletes, updates
+}
+
+// again keeps key dirty without waking anybody.
+func (s *store) again(c *client, key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.dirty[key] = struct{}{}
+}
+
+// split moves the large fields of value to files for c, all or none, and
+// remembers them until c has read them.
+func (c *client) split(dir string, value []byte) ([]byte, error) {
+	c.files = slices.DeleteFunc(c.files, func(f string) bool {
+		_, err := os.Lstat(f)
+		return err != nil
+	})
+	var fresh []string
+	value, err := splitLarge(value, func(field string, content []byte) (string, error) {
+		path, err := saveLarge(dir, field, content)
+		if err == nil {
+			fresh = append(fresh, path)
+		}
+		return path, err
+	})
+	if err != nil {
+		removeAll(fresh)
+		return nil, err
+	}
+	c.files = append(c.files, fresh...)
+	if n := len(c.files) - maxUnread; n > 0 {
+		removeAll(c.files[:n])
+		c.files = slices.Delete(c.files, 0, n)
+	}
+	return value, nil
+}
+
+func removeAll(files []string) {
+	for _, f := range files {
+		os.Remove(f)
+	}
+}
+
+// pause waits for d, or for ever when d is 0, or until bell rings; it reports
+// false when ctx is done.
+func pause(ctx context.Context, d time.Duration, bell <-chan struct{}) bool {
+	var after <-chan time.Time
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		after = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-bell:
+	case <-after:
+	}
+	return true
+}

@@ -1,0 +1,123 @@
+package pubsub
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+)
+
+// answerTimeout is how long a publisher may be silent between request and
+// complete. One that hangs is no better than one that is not there.
+const answerTimeout = 10 * time.Second
+
+// session is one connection to a publisher.
+type session struct {
+	*follower
+	greeted bool
+	done    bool            // the snapshot is complete
+	doubt   bool            // a packet of the snapshot could not be assigned to a key
+	seen    map[string]bool // keys of the snapshot
+}
+
+// session follows the socket until the publisher hangs up or ctx is done.
+// connected tells whether anybody was there, whole whether the snapshot came.
+// What was received stays: a lost socket is no withdrawal.
+func (f *follower) session(ctx context.Context) (connected, whole bool) {
+	conn, err := dial(f.topic.sock())
+	if err != nil {
+		return false, false
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	clear(f.missing) // the snapshot will tell
+	s := &session{follower: f, seen: map[string]bool{}}
+	err = s.receive(conn)
+	if s.done && ctx.Err() == nil {
+		f.log.WithError(err).Info("publisher has gone, following its directory")
+	}
+	return true, s.done
+}
+
+// receive asks for the topic and handles packets until one cannot be had.
+func (s *session) receive(conn *net.UnixConn) error {
+	if _, err := conn.Write(requestPacket(s.topic.name)); err != nil {
+		return err
+	}
+	buf := make([]byte, packetBuffer)
+	for {
+		deadline := time.Time{}
+		if !s.done {
+			deadline = time.Now().Add(answerTimeout)
+		}
+		if err := conn.SetReadDeadline(deadline); err != nil {
+			return err
+		}
+		n, err := conn.Read(buf)
+		if err != nil {
+			return err
+		}
+		if err := s.handle(buf[:n]); err != nil {
+			return err
+		}
+	}
+}
+
+// handle takes in one packet. Only a publisher that does not speak the
+// protocol is an error.
+func (s *session) handle(b []byte) error {
+	p, err := decodePacket(s.topic.name, b)
+	if !s.greeted && (err != nil || p.verb != verbHello) {
+		return errors.New("the publisher does not greet")
+	}
+	if p.key != "" {
+		s.seen[p.key] = true
+	}
+	if err != nil {
+		s.doubt = s.doubt || p.key == ""
+		s.refuse(p.key, err.Error(), err)
+		return nil
+	}
+	switch p.verb {
+	case verbHello:
+		s.greeted = true
+	case verbUpdate:
+		s.receiveValue(p.key, p.value)
+	case verbDelete:
+		delete(s.seen, p.key)
+		s.withdraw(p.key)
+	case verbComplete:
+		s.complete()
+	}
+	return nil
+}
+
+// receiveValue fetches the large fields of a value and stores it.
+func (s *session) receiveValue(key string, value []byte) {
+	value, err := joinLarge(value, func(path string) ([]byte, error) {
+		return takeLarge(s.topic.largeDir(), path)
+	})
+	if err != nil {
+		s.refuse(key, err.Error(), err)
+		return
+	}
+	s.update(key, value)
+}
+
+// complete ends the snapshot: what was not in it has been withdrawn while
+// nobody listened.
+func (s *session) complete() {
+	if s.done {
+		return
+	}
+	s.done = true
+	for _, key := range s.table.keys() {
+		// A packet nobody could read may have been about any key.
+		if !s.seen[key] && !s.doubt {
+			s.withdraw(key)
+		}
+	}
+	s.log.Info("following the publisher's socket")
+	s.whole()
+}

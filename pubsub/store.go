@@ -1,0 +1,191 @@
+package pubsub
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+)
+
+// store is a publication without its type: JSON by key, in memory, in files
+// and towards the clients of the socket.
+type store struct {
+	topic    topic
+	log      logrus.FieldLogger
+	listener *net.UnixListener
+
+	mu        sync.Mutex
+	rows      map[string][]byte // as in the files
+	clients   map[*client]struct{}
+	restarted int
+}
+
+// open makes the directories and binds the socket, before anything in the
+// directory is touched: a living owner keeps its files.
+func (s *store) open() error {
+	if err := s.topic.check(); err != nil {
+		return err
+	}
+	for _, dir := range []string{filepath.Dir(s.topic.sock()), s.topic.dir()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("open topic %s: %w", s.topic, err)
+		}
+	}
+	l, err := listen(s.topic.sock())
+	if err != nil {
+		return fmt.Errorf("open topic %s: %w", s.topic, err)
+	}
+	s.listener = l
+	return nil
+}
+
+// close gives the socket back; without it nothing is served.
+func (s *store) close() {
+	os.Remove(s.topic.sock())
+	s.listener.Close()
+	s.listener = nil
+}
+
+// load takes what was published before for the present state and returns a
+// copy. Files that valid refuses or that do not fit the socket are left alone
+// and reported.
+func (s *store) load(valid func([]byte) error) (map[string][]byte, error) {
+	dir := s.topic.dir()
+	sweepTemp(dir)
+	sweepLarge(s.topic.largeDir())
+	if s.topic.persistent {
+		keys, err := restoreBackups(dir)
+		if err != nil {
+			s.log.WithError(err).Error("cannot restore a value from its backup")
+		}
+		if len(keys) > 0 {
+			s.log.WithField("keys", keys).Warn("restored values from their backups")
+		}
+	}
+	values, bad, err := readDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("load topic %s: %w", s.topic, err)
+	}
+	for key, data := range values {
+		if err := errors.Join(valid(data), s.fits(key, data)); err != nil {
+			bad[key] = err
+			delete(values, key)
+		}
+	}
+	for key, err := range bad {
+		s.log.WithError(err).WithField("key", key).Error("cannot use the value published before, it is skipped")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rows = values
+	s.restarted = readRestarted(dir)
+	return maps.Clone(values), nil
+}
+
+// readRestarted reads the restart counter of a topic; content that is no
+// number counts as 1, no file as 0.
+func readRestarted(dir string) int {
+	data, err := os.ReadFile(filepath.Join(dir, verbRestarted))
+	if err != nil {
+		return 0
+	}
+	if n, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
+		return n
+	}
+	return 1
+}
+
+// put stores data under key; where it is there already nothing happens.
+func (s *store) put(key string, data []byte) (changed bool, err error) {
+	name, err := s.topic.fileName(key)
+	if err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, had := s.rows[key]
+	if had && bytes.Equal(old, data) {
+		return false, nil
+	}
+	if bytes.Equal(data, []byte("null")) {
+		return false, errors.New("the value is empty")
+	}
+	if err := s.fits(key, data); err != nil {
+		return false, err
+	}
+	dir, durable := s.topic.dir(), s.topic.persistent
+	if had && durable {
+		if err := writeFile(dir, name+backupSuffix, old, true); err != nil {
+			return false, err
+		}
+	}
+	if err := writeFile(dir, name, data, durable); err != nil {
+		return false, err
+	}
+	s.rows[key] = data
+	s.changed(key)
+	return true, nil
+}
+
+// remove removes key. The file goes even if its value was never loaded, so
+// that a bad file does not outlive a withdrawal.
+func (s *store) remove(key string) error {
+	name, err := s.topic.fileName(key)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dir, durable := s.topic.dir(), s.topic.persistent
+	if durable {
+		// The backup first: alone it would bring the value back.
+		if err := removeFile(dir, name+backupSuffix, true); err != nil {
+			return err
+		}
+	}
+	if err := removeFile(dir, name, durable); err != nil {
+		return err
+	}
+	if _, had := s.rows[key]; had {
+		delete(s.rows, key)
+		s.changed(key)
+	}
+	return nil
+}
+
+// fits refuses a value that could not be sent, before anybody relies on it.
+func (s *store) fits(key string, data []byte) error {
+	value, err := splitLarge(data, func(field string, content []byte) (string, error) {
+		if len(content) > maxLarge {
+			return "", fmt.Errorf("%w: its file would have %d bytes, at most %d are possible", ErrTooLarge, len(content), maxLarge)
+		}
+		// The longest path that saveLarge makes: ten random digits.
+		return filepath.Join(s.topic.largeDir(), filePrefix+field+"0123456789"), nil
+	})
+	if err != nil {
+		return err
+	}
+	if n := len(updatePacket(s.topic.name, key, value)); n > maxPacket {
+		return fmt.Errorf("%w: its message would have %d bytes (%d of JSON), at most %d are possible", ErrTooLarge, n, len(value), maxPacket)
+	}
+	return nil
+}
+
+// changed tells every client that key is news. Called with mu held.
+func (s *store) changed(key string) {
+	for c := range s.clients {
+		c.dirty[key] = struct{}{}
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
+	}
+}
