@@ -1,0 +1,115 @@
+package apps
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// facts is everything decide may look at.
+type facts struct {
+	now          time.Time
+	configsKnown bool // zedagent's table has been whole once
+	configs      map[string]types.AppInstanceConfig
+	statuses     map[string]types.ENClusterAppStatus // published, perhaps by a former run
+	pods         []types.Pod
+	api          types.APIStatus
+	selfKnown    bool   // EdgeNodeInfo is known
+	self         string // name of the own Node; "" while it is not in the cluster
+}
+
+// action is everything decide may ask for.
+type action struct {
+	publish   map[string]types.ENClusterAppStatus
+	unpublish []string
+	again     time.Duration // when time alone will change the answer; 0: never
+}
+
+// silence is how long the last word of an API server that fell silent is
+// believed: long enough for a restart of k3s, short enough that the node does
+// not go on claiming an application that was moved away meanwhile.
+const silence = 2 * time.Minute
+
+// firstVNCPort is the port of VNC display 0.
+const firstVNCPort = 5900
+
+// decide says what to publish, from facts alone.
+func decide(f facts) action {
+	a := action{publish: map[string]types.ENClusterAppStatus{}}
+	var silentFor time.Duration
+	if !f.api.Answers() {
+		silentFor = f.now.Sub(f.api.SilentSince)
+		if silentFor < silence {
+			a.again = silence - silentFor
+		}
+	}
+	for key, cfg := range f.configs {
+		switch {
+		case silentFor >= silence:
+			a.publish[key] = unreachable(cfg)
+		case !f.api.Answers() || !f.api.Synced || !f.selfKnown:
+			a.publish[key] = lastKnown(cfg, f.statuses[key])
+		default:
+			a.publish[key] = seen(cfg, f.pods, f.self)
+		}
+	}
+	if f.configsKnown {
+		for _, key := range slices.Sorted(maps.Keys(f.statuses)) {
+			if _, ok := f.configs[key]; !ok {
+				a.unpublish = append(a.unpublish, key)
+			}
+		}
+	}
+	return a
+}
+
+// configured is the part of a status that needs no cluster.
+func configured(cfg types.AppInstanceConfig) types.ENClusterAppStatus {
+	return types.ENClusterAppStatus{
+		AppUUID:    cfg.UUIDandVersion.UUID,
+		IsDNidNode: cfg.IsDesignatedNodeID,
+		AppIsVMI:   cfg.IsVMI(),
+	}
+}
+
+// unreachable claims nothing: another node may run the application by now. It
+// must not say "not in the cluster" either, or the designated node would claim
+// the application (docs/wire.md, "ENClusterAppStatus").
+func unreachable(cfg types.AppInstanceConfig) types.ENClusterAppStatus {
+	s := configured(cfg)
+	s.AppKubeStatus = types.AppKubeAPIUnreachable
+	return s
+}
+
+// lastKnown repeats what was seen last; for an application that was never
+// looked for that is "unknown".
+func lastKnown(cfg types.AppInstanceConfig, last types.ENClusterAppStatus) types.ENClusterAppStatus {
+	s := configured(cfg)
+	s.ScheduledOnThisNode = last.ScheduledOnThisNode
+	s.AppKubeStatus = last.AppKubeStatus
+	s.StatusRunning = last.AppKubeStatus == types.AppKubeRunning
+	s.VMIName, s.VNCPort = last.VMIName, last.VNCPort
+	return s
+}
+
+// seen tells what the pods of a complete table say.
+func seen(cfg types.AppInstanceConfig, pods []types.Pod, self string) types.ENClusterAppStatus {
+	s := configured(cfg)
+	pod, ok := choose(cfg, pods, self)
+	if !ok {
+		s.AppKubeStatus = types.AppKubeNotInCluster
+		return s
+	}
+	s.AppKubeStatus = types.AppKubeNotRunning
+	if pod.Phase == types.PodRunning {
+		s.AppKubeStatus, s.StatusRunning = types.AppKubeRunning, true
+	}
+	s.ScheduledOnThisNode = self != "" && pod.NodeName == self
+	if s.AppIsVMI {
+		s.VMIName = vmiName(pod)
+		s.VNCPort = firstVNCPort + cfg.FixedResources.VncDisplay
+	}
+	return s
+}
