@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -141,7 +142,7 @@ func (c *Cluster) clientArgs(program, user string, port int) []string {
 // makeNamespace creates the applications' namespace and waits until it takes
 // pods, which needs the controller manager.
 func (c *Cluster) makeNamespace(ctx context.Context) error {
-	ns := namespace(AppNamespace)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: AppNamespace}}
 	_, err := c.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create namespace %s: %w", AppNamespace, err)

@@ -3,27 +3,159 @@
 package devcluster
 
 import (
-	"os"
+	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestCluster(t *testing.T) {
-	begin := time.Now()
-	c, err := Start(t.Context(), Options{Log: os.Stderr})
+func start(t *testing.T, opts Options) *Cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+	opts.Log = t.Output()
+	c, err := Start(ctx, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log("started after", time.Since(begin))
-	out, err := c.Kubectl(t.Context(), "get", "nodes", "-owide")
-	t.Log(string(out), err)
-	out, err = c.Kubectl(t.Context(), "get", "nodes", "node-1", "-oyaml")
-	t.Log(string(out), err)
-	t.Log(c.Dir)
-	time.Sleep(5*time.Second)
-	begin = time.Now()
-	if err := c.Stop(); err != nil {
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+		assertNothingLeft(t, c.Dir)
+	})
+	return c
+}
+
+// TestCluster shares one cluster: its stories run side by side on nodes and
+// applications of their own.
+func TestCluster(t *testing.T) {
+	c := start(t, Options{})
+	vm, err := c.CreateVM(t.Context(), App{Name: "vm-b3e2f-0", Domain: "b3e2.0.1", Node: c.Nodes[0].Name, Required: true})
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log("stopped after", time.Since(begin))
+	t.Run("stories", func(t *testing.T) {
+		t.Run("nodes look like those of k3s", func(t *testing.T) { t.Parallel(); nodesLookRight(t, c) })
+		t.Run("a budget refuses evictions until it opens", func(t *testing.T) { t.Parallel(); budgetIsHonoured(t, c) })
+		t.Run("faults hit one node and heal", func(t *testing.T) { t.Parallel(); faultsHitOneNode(t, c) })
+		t.Run("a killed kubelet makes its node unknown", func(t *testing.T) { t.Parallel(); killedKubelet(t, c) })
+		t.Run("another cluster runs beside it", func(t *testing.T) { t.Parallel(); sideBySide(t, c) })
+	})
+	if _, err := c.WaitRunning(t.Context(), "kubevirt.io=virt-launcher", 1); err != nil {
+		t.Errorf("launcher pod %s did not stay: %v", vm, err)
+	}
+}
+
+func nodesLookRight(t *testing.T, c *Cluster) {
+	want := c.Nodes[1]
+	if want.Name != "node-2" || want.DeviceName != "Node_2" {
+		t.Errorf("names are %q and %q", want.Name, want.DeviceName)
+	}
+	if err := c.SetBootID(t.Context(), 1, "second-boot"); err != nil {
+		t.Fatal(err)
+	}
+	node, err := c.Client().CoreV1().Nodes().Get(t.Context(), want.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if node.Status.NodeInfo.BootID != "second-boot" || node.Status.NodeInfo.SystemUUID != want.UUID {
+		t.Errorf("nodeInfo is %+v", node.Status.NodeInfo)
+	}
+	if node.Labels["node-uuid"] != want.UUID || node.Labels["node-role.kubernetes.io/etcd"] != "true" {
+		t.Errorf("labels are %v", node.Labels)
+	}
+	if got := node.Status.Addresses[0]; got.Type != corev1.NodeInternalIP || got.Address != want.IP {
+		t.Errorf("first address is %v, want %s", got, want.IP)
+	}
+	out, err := c.Kubectl(t.Context(), "get", "node", want.Name, "-o", "name")
+	if err != nil || string(out) != "node/node-2\n" {
+		t.Errorf("kubectl says %q, %v", out, err)
+	}
+	if _, err := c.Kubectl(t.Context(), "get", "node", "nobody"); err == nil || !strings.Contains(err.Error(), `"nobody" not found`) {
+		t.Errorf("kubectl fails with %v", err)
+	}
+}
+
+func budgetIsHonoured(t *testing.T, c *Cluster) {
+	ctx := t.Context()
+	app := App{Name: "web-12345-0", Domain: "d.0.1", Replicas: 2, Node: c.Nodes[0].Name, Required: true}
+	if err := errors.Join(c.CreateApp(ctx, app), c.SetBudget(ctx, app.Name, 2)); err != nil {
+		t.Fatal(err)
+	}
+	pods, err := c.WaitRunning(ctx, "app="+app.Name, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := pods[0]
+	if pod.Spec.NodeName != app.Node || pod.Status.PodIP == "" || pod.Status.HostIP != c.Nodes[0].IP {
+		t.Errorf("pod is on %s (%s) with address %q", pod.Spec.NodeName, pod.Status.HostIP, pod.Status.PodIP)
+	}
+	// The first tries may come before the controller has seen the budget, and
+	// are refused as well.
+	for range 5 {
+		if err := evict(c, pod); !apierrors.IsTooManyRequests(err) {
+			t.Fatalf("eviction under a closed budget: %v", err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	if err := c.SetBudget(ctx, app.Name, 1); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 10*time.Second, "eviction under an open budget", func() bool { return evict(c, pod) == nil })
+	asked := time.Now()
+	eventually(t, 5*time.Second, "the evicted pod to go", func() bool {
+		_, err := c.Client().CoreV1().Pods(AppNamespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+	if took := time.Since(asked); took < 500*time.Millisecond {
+		t.Errorf("the pod went after %v, without time to stop", took)
+	}
+	if _, err := c.WaitRunning(ctx, "app="+app.Name, 2); err != nil {
+		t.Errorf("the evicted pod was not replaced: %v", err)
+	}
+}
+
+func evict(c *Cluster, pod corev1.Pod) error {
+	return c.Client().CoreV1().Pods(pod.Namespace).EvictV1(context.Background(),
+		&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}})
+}
+
+func killedKubelet(t *testing.T, c *Cluster) {
+	last := len(c.Nodes) - 1
+	c.StopKubelet(last)
+	ready := func(want corev1.ConditionStatus) func() bool {
+		return func() bool {
+			node, err := c.Client().CoreV1().Nodes().Get(t.Context(), c.Nodes[last].Name, metav1.GetOptions{})
+			if err != nil {
+				return false
+			}
+			for _, cond := range node.Status.Conditions {
+				if cond.Type == corev1.NodeReady {
+					return cond.Status == want
+				}
+			}
+			return false
+		}
+	}
+	eventually(t, 25*time.Second, "the node to be unknown", ready(corev1.ConditionUnknown))
+	if err := c.StartKubelet(last); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 20*time.Second, "the node to be ready again", ready(corev1.ConditionTrue))
+}
+
+func eventually(t *testing.T, within time.Duration, what string, try func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	if err := poll(ctx, what, try); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -130,8 +130,7 @@ func (n Node) object() *corev1.Node {
 
 // SetBootID changes the boot id node i reports, as its reboot would.
 func (c *Cluster) SetBootID(ctx context.Context, i int, id string) error {
-	info := corev1.NodeSystemInfo{BootID: id}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"bootID": info.BootID}}})
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"bootID": id}}})
 	if err != nil {
 		return fmt.Errorf("encode a boot id: %w", err)
 	}

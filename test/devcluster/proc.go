@@ -188,4 +188,3 @@ func poll(ctx context.Context, what string, try func() bool) error {
 	}
 	return nil
 }
-

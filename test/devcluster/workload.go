@@ -3,10 +3,169 @@
 package devcluster
 
 import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-func namespace(name string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+// The labels of application objects.
+const (
+	labelDomain = "App-Domain-Name"
+	labelApp    = "app"
+)
+
+// App is an application as EVE creates it in Kubernetes.
+type App struct {
+	Name     string // kube name: display name, start of the UUID, purge counter
+	Domain   string // domain name: <UUID>.<version>.<number>
+	Replicas int32  // 0 is 1; a virtual machine always has 1
+	Node     string // designated node; "" is none
+	Required bool   // it runs on the designated node or not at all
+}
+
+// CreateApp creates a container application: a ReplicaSet whose pods carry
+// only app=<kube name>. The pods run some seconds later.
+func (c *Cluster) CreateApp(ctx context.Context, app App) error {
+	labels := map[string]string{labelApp: app.Name}
+	replicas := max(1, app.Replicas)
+	set := &appsv1.ReplicaSet{
+		ObjectMeta: app.meta(app.Name, map[string]string{labelDomain: app.Domain}),
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       app.podSpec("app"),
+			},
+		},
+	}
+	if _, err := c.client.AppsV1().ReplicaSets(AppNamespace).Create(ctx, set, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create application %s: %w", app.Name, err)
+	}
+	return nil
+}
+
+// CreateVM creates the launcher pod of a virtual machine, as KubeVirt would,
+// and returns its name. Nothing makes it anew when it is gone. Its owner is of
+// a kind the cluster does not know, so the garbage collector cannot look for
+// the owner and lets the pod be.
+func (c *Cluster) CreateVM(ctx context.Context, app App) (string, error) {
+	vmi := app.Name + rand.String(5)
+	yes := true
+	meta := app.meta("virt-launcher-"+vmi+"-"+rand.String(5), map[string]string{
+		labelDomain:           app.Domain,
+		"kubevirt.io":         "virt-launcher",
+		"vm.kubevirt.io/name": vmi,
+	})
+	meta.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "kubevirt.io/v1", Kind: "VirtualMachineInstance", Name: vmi,
+		UID: types.UID("vmi-" + vmi), Controller: &yes, BlockOwnerDeletion: &yes,
+	}}
+	pod := &corev1.Pod{ObjectMeta: meta, Spec: app.podSpec("compute", "guest-console-log")}
+	if _, err := c.client.CoreV1().Pods(AppNamespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		return "", fmt.Errorf("create virtual machine %s: %w", app.Name, err)
+	}
+	return meta.Name, nil
+}
+
+// SetBudget creates or changes the PodDisruptionBudget of an application made
+// with CreateApp: at least minAvailable of its pods must stay ready.
+func (c *Cluster) SetBudget(ctx context.Context, app string, minAvailable int) error {
+	least := intstr.FromInt(minAvailable)
+	budgets := c.client.PolicyV1().PodDisruptionBudgets(AppNamespace)
+	budget := &policyv1.PodDisruptionBudget{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
+		ObjectMeta: metav1.ObjectMeta{Name: app, Namespace: AppNamespace},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: &least,
+			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{labelApp: app}},
+		},
+	}
+	old, err := budgets.Get(ctx, app, metav1.GetOptions{})
+	if err == nil {
+		budget.ResourceVersion = old.ResourceVersion
+		_, err = budgets.Update(ctx, budget, metav1.UpdateOptions{})
+	} else {
+		_, err = budgets.Create(ctx, budget, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("set the disruption budget of %s: %w", app, err)
+	}
+	return nil
+}
+
+// WaitRunning returns the pods of the application namespace that match a label
+// selector, as soon as there are exactly n, all of them ready and none of them
+// stopping.
+func (c *Cluster) WaitRunning(ctx context.Context, selector string, n int) ([]corev1.Pod, error) {
+	var pods []corev1.Pod
+	err := poll(ctx, fmt.Sprintf("%d running pods %s", n, selector), func() bool {
+		list, err := c.client.CoreV1().Pods(AppNamespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		if err != nil || len(list.Items) != n {
+			return false
+		}
+		pods = list.Items
+		for _, pod := range pods {
+			if pod.DeletionTimestamp != nil || !podReady(pod) {
+				return false
+			}
+		}
+		return true
+	})
+	return pods, err
+}
+
+func podReady(pod corev1.Pod) bool {
+	for _, cond := range pod.Status.Conditions {
+		if cond.Type == corev1.PodReady {
+			return cond.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (a App) meta(name string, labels map[string]string) metav1.ObjectMeta {
+	if a.Domain == "" {
+		delete(labels, labelDomain)
+	}
+	return metav1.ObjectMeta{Name: name, Namespace: AppNamespace, Labels: labels}
+}
+
+func (a App) podSpec(containers ...string) corev1.PodSpec {
+	spec := corev1.PodSpec{Affinity: a.affinity()}
+	for _, name := range containers {
+		spec.Containers = append(spec.Containers, corev1.Container{Name: name, Image: "example.org/app:1"})
+	}
+	soon := int64(15)
+	for _, taint := range []string{corev1.TaintNodeUnreachable, corev1.TaintNodeNotReady} {
+		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{
+			Key: taint, Operator: corev1.TolerationOpExists,
+			Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &soon,
+		})
+	}
+	return spec
+}
+
+func (a App) affinity() *corev1.Affinity {
+	if a.Node == "" {
+		return nil
+	}
+	term := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
+		Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{a.Node},
+	}}}
+	if a.Required {
+		return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}},
+		}}
+	}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 100, Preference: term}},
+	}}
 }

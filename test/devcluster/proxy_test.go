@@ -1,0 +1,102 @@
+//go:build linux
+
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+func faultsHitOneNode(t *testing.T, c *Cluster) {
+	mine, other := nodeClient(t, c, 0), nodeClient(t, c, 1)
+	call := func(client kubernetes.Interface) error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := client.CoreV1().Namespaces().Get(ctx, AppNamespace, metav1.GetOptions{})
+		return err
+	}
+	heal := func() {
+		t.Helper()
+		if err := c.SetFault(None); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, 5*time.Second, "the API to be back", func() bool { return call(mine) == nil })
+	}
+	watch, err := mine.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Stop()
+
+	if err := c.SetNodeFault(0, Hung); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.NodeFault(0); got != Hung {
+		t.Errorf("the fault is %v", got)
+	}
+	for name, client := range map[string]kubernetes.Interface{"open": mine, "new": nodeClient(t, c, 0)} {
+		if err := call(client); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s connection, hung: %v", name, err)
+		}
+	}
+	if err := call(other); err != nil {
+		t.Errorf("the other node, while one is hung: %v", err)
+	}
+	heal()
+
+	if err := c.SetNodeFault(0, Refused); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, "the watch to be cut", func() bool {
+		select {
+		case _, open := <-watch.ResultChan():
+			return !open
+		default:
+			return false
+		}
+	})
+	if err := call(mine); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("a refused call: %v", err)
+	}
+	if err := call(other); err != nil {
+		t.Errorf("the other node, while one is refused: %v", err)
+	}
+	heal()
+	if err := c.SetFault(Fault(9)); err == nil {
+		t.Error("an unknown fault was accepted")
+	}
+}
+
+// nodeClient returns a client with connections of its own.
+func nodeClient(t *testing.T, c *Cluster, i int) kubernetes.Interface {
+	t.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig(c.NodeKubeconfig(i))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Dial = (&net.Dialer{}).DialContext // keeps client-go from sharing connections
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func TestFaultNames(t *testing.T) {
+	for _, f := range []Fault{None, Refused, Hung} {
+		if got, err := ParseFault(f.String()); got != f || err != nil {
+			t.Errorf("%v is parsed as %v, %v", f, got, err)
+		}
+	}
+	if _, err := ParseFault("slow"); err == nil {
+		t.Error("an unknown name was accepted")
+	}
+}
