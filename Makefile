@@ -1,0 +1,107 @@
+# Everything that is done with this repository. `make` alone lists it.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+# Without this tag kubectl's drain brings kustomize's plug-ins, and with them twice the binary.
+TAGS    := kustomize_disable_go_plugin_support
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+OUT     ?= bin/zedkube
+IMAGE   ?= zedkube:$(VERSION)
+
+# The same source gives the same bytes, whatever the directory.
+RELEASE := -trimpath -buildvcs=false -tags $(TAGS) -ldflags '-s -w -X main.version=$(VERSION)'
+PROGRAM := cmd kubeapi pkg pubsub types
+
+# The race detector needs a C compiler.
+CC_FOUND := $(shell command -v "$$(go env CC)" 2>/dev/null)
+GOTEST    = CGO_ENABLED=$(if $(CC_FOUND),1,0) bin/tools/gotestsum --format standard-quiet --jsonfile bin/test.json -- \
+            $(if $(CC_FOUND),-race) $(if $(CI),-count=1) -p 2 -timeout 20m -tags $(TAGS)
+NOT_RUN  := bin/not-run
+
+.PHONY: help build run test race lint fmt bench soak check image clean begin compiler vet docs archs repro cluster
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## the program, bin/zedkube; GOARCH=arm64 for the other architecture
+	CGO_ENABLED=0 GOOS=linux go build $(RELEASE) -o $(OUT) ./cmd/zedkube
+
+run: build cluster ## three nodes on a real control plane, live in this terminal; KEEP=1 leaves them up
+	@go build -tags $(TAGS) -o bin/demo ./test/demo
+	@exec bin/demo $(if $(KEEP),-keep)
+
+test: begin vet lint docs archs repro compiler cluster bin/tools/gotestsum ## everything that proves it: vet, lint, house rules, all tests but soak
+	$(GOTEST) ./...
+	@.ci/not-run
+
+race: begin compiler cluster bin/tools/gotestsum ## all tests, with the race detector where a C compiler is there
+	$(GOTEST) ./...
+	@.ci/not-run
+
+check: vet docs archs repro ## the quick round: vet, both builds, the tests without a cluster
+	go test -p 2 -tags $(TAGS) $$(go list -tags $(TAGS) -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./... \
+		| grep -v test/devcluster | cut -d ' ' -f 1)
+
+lint: bin/tools/golangci-lint ## golangci-lint and gofumpt, by .golangci.yml
+	bin/tools/golangci-lint run ./...
+
+fmt: bin/tools/golangci-lint ## format as lint wants it
+	bin/tools/golangci-lint fmt
+
+bench: build cluster ## measure; writes docs/performance.md
+	go run -tags $(TAGS) ./test/bench
+
+soak: cluster ## the long tests, for hours
+	go test -tags $(TAGS),soak -run '^TestSoak' -count=1 -timeout 24h ./...
+
+image: build ## a container image, without network, by buildah, podman or docker
+	@engine=$$(command -v buildah || command -v podman || command -v docker) || { echo 'image: none of buildah, podman, docker is installed' >&2; exit 1; }; \
+	set -x; "$$engine" build --platform "linux/$${GOARCH:-$$(go env GOARCH)}" --tag "$(IMAGE)" .
+
+clean: ## remove what was built here; Go's cache and the control plane's stay
+	rm -rf bin
+
+# ---- steps of the above ----
+
+begin:
+	@mkdir -p bin && rm -f $(NOT_RUN) bin/test.json
+
+compiler:
+ifeq ($(CC_FOUND),)
+	@echo 'race detector: no C compiler' | tee -a $(NOT_RUN)
+	@test "$${CI:-}" != true
+endif
+
+vet:
+	go vet -tags $(TAGS) ./...
+	go vet -tags $(TAGS),soak ./...
+
+# What code cites of docs/wire.md must stand there, and what the documents link to must exist.
+docs:
+	@grep -rhoE 'docs/wire\.md, "[^"]+"' --include='*.go' . | cut -d '"' -f 2 | sort -u | while IFS= read -r title; do \
+		grep -qE "^#+ $$title\$$" docs/wire.md || { echo "docs/wire.md has no section \"$$title\", which code cites" >&2; exit 1; }; done
+	@for file in *.md docs/*.md docs/decisions/*.md; do \
+		{ grep -oE '\]\([^)#:]+\)' "$$file" || true; } | tr -d '])(' | while IFS= read -r link; do \
+			test -e "$$(dirname "$$file")/$$link" || { echo "$$file links to $$link, which is not there" >&2; exit 1; }; done; done
+
+archs:
+	@$(MAKE) --no-print-directory build GOARCH=amd64 OUT=bin/linux-amd64/zedkube
+	@$(MAKE) --no-print-directory build GOARCH=arm64 OUT=bin/linux-arm64/zedkube
+
+repro: archs
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && cp -R go.mod go.sum $(PROGRAM) "$$dir" && cd "$$dir" && \
+	for arch in amd64 arm64; do \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build $(RELEASE) -o zedkube ./cmd/zedkube && \
+		cmp zedkube "$(CURDIR)/bin/linux-$$arch/zedkube" && echo "$$arch: built twice, the same bytes"; done
+
+# The control plane is built once per machine, before the tests, so that no test's time limit pays for it.
+cluster:
+	go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build
+
+bin/tools/%: test/tools/go.mod test/tools/go.sum
+	@mkdir -p bin/tools
+	cd test/tools && CGO_ENABLED=0 GOOS= GOARCH= go build -trimpath -o ../../bin/tools/ tool
+	@touch bin/tools/*
