@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command devcluster keeps a real Kubernetes control plane with simulated nodes
-// running until it is told to end: up, status, kubeconfig, fault, down.
+// running until it is told to end: build, up, status, kubeconfig, fault, down.
 package main
 
 import (
@@ -66,7 +66,11 @@ func command() *cobra.Command {
 		},
 	}
 	fault.Flags().StringVar(&node, "node", "", "only this node")
-	root.AddCommand(up, serve, down, status, kubeconfig, fault)
+	build := &cobra.Command{Use: "build", Short: "Build the programs of the cluster, unless they are there", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+		_, err := devcluster.Build(cmd.Context(), "", cmd.ErrOrStderr())
+		return err
+	}}
+	root.AddCommand(build, up, serve, down, status, kubeconfig, fault)
 	return root
 }
 
