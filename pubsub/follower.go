@@ -76,12 +76,6 @@ func (f *follower) run(ctx context.Context) {
 		if connected || !time.Now().Before(due) {
 			due = time.Now().Add(f.scan())
 		}
-		select {
-		case <-f.bell: // rang while we looked elsewhere
-			retry, due = minRetry, time.Time{}
-			continue
-		default:
-		}
 		timer := time.NewTimer(max(0, min(retry, time.Until(due))))
 		select {
 		case <-ctx.Done():

@@ -1,0 +1,390 @@
+package pubsub
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
+// small is the JSON of a Sample on disk.
+func small(name string, count int) string {
+	return fmt.Sprintf(`{"Name":%q,"Count":%d,"List":null,"pubsub-large-Items":null,"Parts":null}`, name, count)
+}
+
+// counter is a topic without large fields.
+type counter struct{ N int }
+
+func TestAClientGetsHelloSnapshotCompleteAndThenDifferences(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		opts  []Option
+		hello string
+	}{{nil, "hello counter false"}, {[]Option{Persistent()}, "hello counter true"}} {
+		root := t.TempDir()
+		s := newSide(root)
+		pub := NewPublication[counter](s.Bus, "agent", tc.opts...)
+		s.start(t)
+		must(t, pub.Publish("b", counter{2}))
+		must(t, pub.Publish("a", counter{1}))
+		conn, err := dial(filepath.Join(root, "run/agent/counter.sock"))
+		must(t, err)
+		defer conn.Close()
+		c := rawClient{t, conn}
+		c.say("request counter")
+		c.expect(tc.hello, "update counter "+b64("a")+" "+b64(`{"N":1}`), "update counter "+b64("b")+" "+b64(`{"N":2}`), "complete counter")
+		must(t, pub.Publish("a", counter{1}))
+		c.silent()
+		must(t, pub.Publish("a", counter{3}))
+		c.expect("update counter " + b64("a") + " " + b64(`{"N":3}`))
+		must(t, pub.Unpublish("b"))
+		c.expect("delete counter " + b64("b"))
+		must(t, pub.Unpublish("b"))
+		c.silent()
+	}
+}
+
+func TestEveryClientGetsItsOwnSnapshotAndAllDifferences(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	pub, _ := publisher(t, root)
+	must(t, pub.Publish("k", Sample{Count: 1}))
+	first, _ := subscriber(t, root)
+	eventually(t, "the first has the snapshot", has(first, "k", 1))
+	must(t, pub.Publish("k", Sample{Count: 2}))
+	second, _ := subscriber(t, root)
+	for _, sub := range []*Subscription[Sample]{first, second} {
+		eventually(t, "each has the newest value", has(sub, "k", 2))
+	}
+}
+
+func TestARequestForAnotherTopicIsHungUpOn(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	publisher(t, root)
+	for _, request := range []string{"request Other", "request", "hello Sample", "request Sample ", strings.Repeat("x", 300)} {
+		c := rawDial(t, root)
+		c.say(request)
+		must(t, c.conn.SetReadDeadline(time.Now().Add(5*time.Second)))
+		if n, err := c.conn.Read(make([]byte, 100)); n != 0 || err == nil || os.IsTimeout(err) {
+			t.Errorf("%q was answered with %d bytes and %v", request, n, err)
+		}
+	}
+}
+
+func TestFilesHoldStructOrderAndBelongToTheOwnerAlone(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	pub, _ := publisher(t, root)
+	must(t, pub.Publish("k", Sample{Name: "n", Count: 9007199254740993, Items: []string{"i"}}))
+	data, err := os.ReadFile(filepath.Join(runDir(root), "k.json"))
+	must(t, err)
+	want := `{"Name":"n","Count":9007199254740993,"List":null,"pubsub-large-Items":["i"],"Parts":null}`
+	if string(data) != want {
+		t.Errorf("file holds %s, want %s", data, want)
+	}
+	for path, mode := range map[string]os.FileMode{
+		runDir(root):                          os.ModeDir | 0o700,
+		filepath.Join(root, "run/agent"):      os.ModeDir | 0o700,
+		filepath.Join(runDir(root), "k.json"): 0o600,
+		sockPath(root):                        os.ModeSocket | 0o600,
+	} {
+		info, err := os.Stat(path)
+		must(t, err)
+		if info.Mode() != mode {
+			t.Errorf("%s has mode %v, want %v", path, info.Mode(), mode)
+		}
+	}
+}
+
+func TestAnUnchangedValueWritesAndRingsNothing(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	pub, _ := publisher(t, root)
+	bell := make(chan struct{}, 1)
+	pub.Notify(bell)
+	must(t, pub.Publish("k", Sample{Count: 1}))
+	if !rings(bell) {
+		t.Error("a new value does not ring")
+	}
+	before, err := os.Stat(filepath.Join(runDir(root), "k.json"))
+	must(t, err)
+	must(t, pub.Publish("k", Sample{Count: 1}))
+	after, err := os.Stat(filepath.Join(runDir(root), "k.json"))
+	must(t, err)
+	if rings(bell) || !os.SameFile(before, after) {
+		t.Error("an unchanged value rang or was written again")
+	}
+	must(t, pub.Unpublish("k"))
+	if !rings(bell) {
+		t.Error("a removed value does not ring")
+	}
+	must(t, pub.Unpublish("k"))
+	if rings(bell) {
+		t.Error("removing nothing rings")
+	}
+}
+
+func TestARestartedPublisherHasItsValuesAndLeavesBadFilesAlone(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir := runDir(root)
+	writeText(t, filepath.Join(dir, "good.json"), small("g", 7))
+	writeText(t, filepath.Join(dir, "half.json"), `{"Name":"h`)
+	writeText(t, filepath.Join(dir, "empty.json"), "")
+	writeText(t, filepath.Join(dir, "null.json"), "null")
+	writeText(t, filepath.Join(dir, "type.json"), `{"Count":"seven"}`)
+	writeText(t, filepath.Join(dir, "big.json"), small(strings.Repeat("x", 60000), 1))
+	writeText(t, filepath.Join(dir, "tmp12345"), "left by a dead writer")
+	writeText(t, filepath.Join(dir, "other.txt"), "not ours")
+	pub, s := publisher(t, root)
+	want := map[string]Sample{"good": {Name: "g", Count: 7}}
+	if diff := cmp.Diff(want, pub.All()); diff != "" {
+		t.Error(diff)
+	}
+	if n := s.complaints(); n != 5 {
+		t.Errorf("%d bad files were reported, want 5", n)
+	}
+	for _, name := range []string{"half.json", "type.json", "big.json", "other.txt"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "tmp12345")); !os.IsNotExist(err) {
+		t.Error("the temporary file of a dead writer is still there")
+	}
+	must(t, pub.Unpublish("half"))
+	if _, err := os.Stat(filepath.Join(dir, "half.json")); !os.IsNotExist(err) {
+		t.Error("a withdrawn key still has its bad file")
+	}
+}
+
+func TestKeysThatAreNoFileNameAreRefused(t *testing.T) {
+	t.Parallel()
+	pub, _ := publisher(t, t.TempDir())
+	for _, key := range []string{"", "a/b", "../up", "zero\x00", "a.json", strings.Repeat("k", 251)} {
+		if err := pub.Publish(key, Sample{}); err == nil || !strings.Contains(err.Error(), "agent/Sample") {
+			t.Errorf("key %q: %v, want an error that names the topic", key, err)
+		}
+		if err := pub.Unpublish(key); err == nil {
+			t.Errorf("key %q was unpublished", key)
+		}
+	}
+	for _, key := range []string{strings.Repeat("k", 250), "with space", "..", "ü"} {
+		must(t, pub.Publish(key, Sample{}))
+	}
+}
+
+func TestAnEmptyValueIsRefused(t *testing.T) {
+	t.Parallel()
+	type list []string
+	s := newSide(t.TempDir())
+	pub := NewPublication[list](s.Bus, "agent")
+	s.start(t)
+	if err := pub.Publish("k", nil); err == nil || !strings.Contains(err.Error(), "empty") {
+		t.Errorf("Publish = %v, want a refusal", err)
+	}
+}
+
+func TestAValueThatCannotBeSentIsRefusedAndTheOldOneStays(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	pub, _ := publisher(t, root)
+	old := Sample{Count: 1}
+	must(t, pub.Publish("k", old))
+	for name, v := range map[string]Sample{
+		"packet":     {Name: strings.Repeat("x", 50000)},
+		"large file": {Items: []string{strings.Repeat("x", 1<<20)}},
+	} {
+		err := pub.Publish("k", v)
+		if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "agent/Sample key k") {
+			t.Errorf("%s: Publish = %v", name, err)
+		}
+	}
+	if got, _ := pub.Get("k"); got.Count != 1 || got.Name != "" {
+		t.Error("the old value is gone")
+	}
+	data, err := os.ReadFile(filepath.Join(runDir(root), "k.json"))
+	must(t, err)
+	if string(data) != small("", 1) {
+		t.Errorf("the file holds %.100s", data)
+	}
+	must(t, pub.Publish("k", Sample{Items: []string{strings.Repeat("x", 1<<20-100)}}))
+}
+
+func TestTheLongestPossiblePacketArrives(t *testing.T) {
+	t.Parallel()
+	s := newSide(t.TempDir())
+	type text struct{ S string }
+	pub := NewPublication[text](s.Bus, "agent")
+	sub := NewSubscription[text](s.Bus, "agent")
+	s.start(t)
+	n := 49000
+	for pub.Publish("k", text{strings.Repeat("x", n+1)}) == nil {
+		n++
+	}
+	eventually(t, "the longest value arrives by socket", func() bool {
+		v, _ := sub.Get("k")
+		return len(v.S) == n
+	})
+	if size := len(updatePacket("text", "k", []byte(`{"S":"`+strings.Repeat("x", n)+`"}`))); size < 65530 || size > 65534 {
+		t.Errorf("the longest packet has %d bytes", size)
+	}
+}
+
+func TestAClientThatNeverReadsDelaysNobodyAndMissesOnlyWhatWasReplaced(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	pub, _ := publisher(t, root)
+	lazy := rawDial(t, root)
+	lazy.say("request Sample")
+	sub, _ := subscriber(t, root)
+	const last = 1500
+	begin := time.Now()
+	for i := range int64(last + 1) {
+		must(t, pub.Publish("k", Sample{Name: strings.Repeat("x", 1000), Count: i}))
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("publishing took %v", took)
+	}
+	eventually(t, "the other subscriber has the last value", has(sub, "k", last))
+	packets := 0
+	for ; ; packets++ {
+		p := lazy.hear()
+		if !strings.HasPrefix(p, "update") {
+			continue
+		}
+		value, err := base64.StdEncoding.DecodeString(strings.Fields(p)[3])
+		must(t, err)
+		if strings.Contains(string(value), fmt.Sprintf(`"Count":%d,`, last)) {
+			break
+		}
+	}
+	if packets > last/2 {
+		t.Errorf("the lazy client got %d packets, so nothing was replaced", packets)
+	}
+}
+
+func TestASocketInUseIsAnErrorAndAStaleOneIsReplaced(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	_, first := publisher(t, root)
+	again := newSide(root)
+	NewPublication[Sample](again.Bus, "agent")
+	if err := again.Open(); err == nil || !strings.Contains(err.Error(), "already in use") {
+		t.Errorf("Open = %v, want: already in use", err)
+	}
+	if _, err := os.Lstat(sockPath(root)); err != nil {
+		t.Errorf("the owner lost its socket: %v", err)
+	}
+	first.stop()
+	l, err := listen(sockPath(root))
+	must(t, err)
+	must(t, l.Close()) // dies without unlinking
+	if _, err := os.Lstat(sockPath(root)); err != nil {
+		t.Fatal("no stale socket to begin with")
+	}
+	publisher(t, root)
+}
+
+func TestAPersistentTopicLivesBelowPersistWithABackupAndASocketInRun(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	pub, s := publisher(t, root, Persistent())
+	dir := filepath.Join(root, "persist/status/agent/Sample")
+	must(t, pub.Publish("k", Sample{Count: 1}))
+	if _, err := os.Stat(filepath.Join(dir, "k.json.bak")); !os.IsNotExist(err) {
+		t.Error("a first value has a backup")
+	}
+	must(t, pub.Publish("k", Sample{Count: 2}))
+	backup, err := os.ReadFile(filepath.Join(dir, "k.json.bak"))
+	must(t, err)
+	if string(backup) != small("", 1) {
+		t.Errorf("the backup holds %s", backup)
+	}
+	if _, err := os.Lstat(sockPath(root)); err != nil {
+		t.Error(err)
+	}
+	s.stop()
+	must(t, os.Remove(filepath.Join(dir, "k.json")))
+	pub, _ = publisher(t, root, Persistent())
+	if got, _ := pub.Get("k"); got.Count != 1 {
+		t.Errorf("restored %+v, want the backup", got)
+	}
+	must(t, pub.Unpublish("k"))
+	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+		t.Errorf("a withdrawn key left %v", entries)
+	}
+}
+
+func TestTheRestartCounterIsServedAfterTheSnapshot(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{"3": "restarted Sample 3", "rubbish": "restarted Sample 1"} {
+		root := t.TempDir()
+		writeText(t, filepath.Join(runDir(root), "restarted"), content)
+		publisher(t, root)
+		c := rawDial(t, root)
+		c.say("request Sample")
+		c.expect("hello Sample false", "complete Sample", want)
+	}
+}
+
+func TestTableFileAndSocketEndWithTheSameValue(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	pub, _ := publisher(t, root)
+	sub, _ := subscriber(t, root)
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 100 {
+				if err := pub.Publish("k", Sample{Count: int64(w*1000 + i)}); err != nil {
+					t.Error(err)
+				}
+				if i%10 == 0 {
+					if err := pub.Unpublish("k"); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	v, _ := pub.Get("k")
+	data, err := os.ReadFile(filepath.Join(runDir(root), "k.json"))
+	must(t, err)
+	if string(data) != small("", int(v.Count)) {
+		t.Errorf("table has %d, file has %s", v.Count, data)
+	}
+	eventually(t, "the subscriber has the same", has(sub, "k", v.Count))
+}
+
+func TestAWriteThatFailsChangesNothing(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	pub, _ := publisher(t, root)
+	sub, _ := subscriber(t, root)
+	must(t, pub.Publish("k", Sample{Count: 1}))
+	eventually(t, "first value", has(sub, "k", 1))
+	// A directory in the place of the file cannot be replaced by rename.
+	must(t, os.Remove(filepath.Join(runDir(root), "k.json")))
+	must(t, os.MkdirAll(filepath.Join(runDir(root), "k.json", "x"), 0o700))
+	if err := pub.Publish("k", Sample{Count: 2}); err == nil {
+		t.Error("a failed write is no error")
+	}
+	if !has(pub, "k", 1)() || !has(sub, "k", 1)() {
+		t.Error("a failed write changed the value")
+	}
+	must(t, os.RemoveAll(filepath.Join(runDir(root), "k.json")))
+	must(t, pub.Publish("k", Sample{Count: 2}))
+	eventually(t, "value after the failure", has(sub, "k", 2))
+}
