@@ -1,0 +1,288 @@
+package drain
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// edge is how long one of the states under way has to stand before a final
+	// one: EVE's zedagent acts on the end of nodeagent's "drain in progress",
+	// so nodeagent has to see its beginning (docs/wire.md, "NodeDrainStatus").
+	edge = 2 * time.Second
+	// cordonedFor keeps CORDONED short: EVE's zedagent lets a second reboot or
+	// shutdown through while it stands.
+	cordonedFor  = time.Second
+	missingFor   = time.Minute // an own node not seen for less may just be registering
+	maxRefusals  = 10
+	attempts     = 5
+	relistEvery  = 10 * time.Second // for pods the last list did not know
+	refreshEvery = time.Minute      // in case an event was missed
+	evictAgain   = 10 * time.Second // an accepted eviction that shows no effect
+)
+
+// request is one requester's word.
+type request struct {
+	stands  bool
+	doubt   bool // not heard of yet: it may stand
+	failed  bool // stands, but it is the one whose drain failed
+	context string
+}
+
+// evictee is a pod that has to leave.
+type evictee struct {
+	pod         types.Pod
+	accepted    time.Time // when its eviction was accepted; zero before
+	next        time.Time // no try before this
+	backoff     time.Duration
+	refused     bool // a budget's refusal has been reported
+	gone        bool
+	terminating bool
+}
+
+// facts is everything a decision rests on.
+type facts struct {
+	now      time.Time
+	status   types.NodeDrainStatus // published; zero for nothing yet
+	since    time.Time             // when it last changed
+	standing time.Time             // since when its requester sees a drain under way
+	told     map[types.DrainRequester]bool
+
+	member           bool // of a cluster, by a valid configuration
+	deviceOp, update request
+	asked            time.Time // when the drain was asked for
+	forced           *types.NodeDrainStatus
+	held             bool // the fault marker exists
+
+	timeout, skip time.Duration
+	silentSince   time.Time // zero while the API answers
+	synced        bool      // the tables hold what the API server has
+	node          types.Node
+	known         bool
+	missing       time.Time
+	tieBreaker    bool
+	newBoot       bool
+	peers         bool // another node is Ready and takes pods
+
+	cordoned bool
+	refusals int
+	retry    map[verb]time.Time
+	list     time.Time
+	unknown  bool // there are pods the last list did not know
+	pods     []evictee
+	running  verb
+}
+
+// action is what to do about the facts.
+type action struct {
+	status  types.NodeDrainStatus
+	reason  string // for the log, where the status changes
+	stop    bool   // no call of a drain may go on
+	verb    verb   // to start, unless a call is under way
+	evict   []types.Pod
+	consume bool // remove the force file
+	again   time.Duration
+}
+
+func (f facts) living() bool    { return f.silentSince.IsZero() }
+func (f facts) asks() bool      { return f.deviceOp.stands || f.update.stands }
+func (f facts) withdrawn() bool { return !f.asks() && !f.deviceOp.doubt && !f.update.doubt }
+func (f facts) due(v verb) bool { return !f.now.Before(f.retry[v]) }
+func (f facts) asksAnew() bool {
+	return f.deviceOp.stands && !f.deviceOp.failed || f.update.stands && !f.update.failed
+}
+
+// by is whom the status is for: the device operation, else the update.
+func (f facts) by() types.DrainRequester {
+	was := f.status.RequestedBy
+	switch {
+	case f.deviceOp.stands, f.deviceOp.doubt && was == types.DrainRequesterDeviceOp:
+		return types.DrainRequesterDeviceOp
+	case f.update.stands, f.update.doubt && was == types.DrainRequesterUpdate:
+		return types.DrainRequesterUpdate
+	}
+	return types.DrainRequesterNone
+}
+
+func underWay(s types.DrainStatus) bool {
+	return s == types.DrainRequested || s == types.DrainStarting || s == types.DrainCordoned || s == types.DrainRetrying
+}
+
+func failed(s types.DrainStatus) bool {
+	return s == types.DrainFailedCordon || s == types.DrainFailedDrain
+}
+
+func final(s types.DrainStatus) bool { return failed(s) || s == types.DrainComplete }
+
+// decide is the drain's rule book.
+func decide(f facts) action {
+	s := f.status.Status
+	switch {
+	case f.forced != nil:
+		return override(f)
+	case s == types.DrainNotSupported && f.member:
+		return become(f, types.DrainNotRequested, "this node belongs to a cluster")
+	case s == types.DrainNotSupported:
+		return idle(f)
+	case s == types.DrainNotRequested && f.asks():
+		return become(f, types.DrainRequested, "a NodeDrainRequest stands")
+	case s == types.DrainNotRequested:
+		return idle(f)
+	case underWay(s):
+		return drain(f)
+	case failed(s) && f.asksAnew():
+		return become(f, types.DrainRequested, "a new NodeDrainRequest stands")
+	case failed(s):
+		return stand(f)
+	case s == types.DrainComplete && f.withdrawn():
+		return become(f, types.DrainNotRequested, "the NodeDrainRequest was withdrawn")
+	case s == types.DrainComplete:
+		return stand(f)
+	case f.member:
+		return become(f, types.DrainNotRequested, "first value: this node belongs to a cluster")
+	}
+	return become(f, types.DrainNotSupported, "first value: this node belongs to no cluster yet")
+}
+
+// become publishes s for whoever asks.
+func become(f facts, s types.DrainStatus, reason string) action {
+	a := action{status: types.NodeDrainStatus{Status: s, RequestedBy: f.by()}, reason: reason}
+	a.stop = !underWay(s)
+	return a
+}
+
+// stay keeps the state; its requester follows the requests.
+func stay(f facts) action { return become(f, f.status.Status, "the requester changed") }
+
+// idle is a node without a drain: a cordon of ours has no business there.
+func idle(f facts) action {
+	a := stay(f)
+	if f.withdrawn() {
+		a.verb = uncordonOurs(f)
+	}
+	return a
+}
+
+// uncordonOurs gives the node back: at once where this boot saw the drain,
+// and when the node is Ready where the cordon is left from before a boot.
+func uncordonOurs(f facts) verb {
+	ours := f.known && f.node.Unschedulable && f.node.CordonedBy != nil
+	if !ours || f.tieBreaker || !f.living() || !f.due(uncordon) || f.newBoot && f.node.Ready != types.ConditionTrue {
+		return none
+	}
+	return uncordon
+}
+
+// drain is the way from REQUESTED to the end.
+func drain(f facts) action {
+	switch s := f.status.Status; {
+	case f.withdrawn():
+		return become(f, types.DrainNotRequested, "the NodeDrainRequest was withdrawn")
+	case !f.asks():
+		return stay(f) // not known yet whether the request still stands
+	case s == types.DrainRequested:
+		return become(f, types.DrainStarting, "the drain starts")
+	case s == types.DrainCordoned && f.now.Sub(f.since) >= cordonedFor:
+		return become(f, types.DrainRetrying, "the drain goes on")
+	case s == types.DrainStarting && f.cordoned && f.living():
+		return become(f, types.DrainCordoned, "cordonNode: the node takes no more pods")
+	}
+	if s, reason := ending(f); reason != "" {
+		return finish(f, s, reason)
+	}
+	a := stay(f)
+	a.verb, a.evict, a.again = work(f)
+	return a
+}
+
+// ending is how the drain ends now; without a reason it does not.
+func ending(f facts) (types.DrainStatus, string) {
+	quiet := later(f.asked, f.silentSince)
+	cordoned := f.status.Status == types.DrainCordoned || f.status.Status == types.DrainRetrying
+	switch {
+	case !f.living() && f.now.Sub(quiet) >= f.skip:
+		// A dead Kubernetes must not keep the device from its reboot for ever.
+		return types.DrainComplete, fmt.Sprintf("the API server has been silent for %s: nothing can be drained", f.skip)
+	case !f.missing.IsZero() && f.now.Sub(later(f.asked, f.missing)) >= missingFor:
+		return types.DrainComplete, "this node is not one of the cluster's"
+	case f.now.Sub(f.asked) >= f.timeout:
+		return types.DrainFailedDrain, fmt.Sprintf("%d pods are left after %s", left(f.pods), f.timeout)
+	case !cordoned && f.refusals >= maxRefusals:
+		return types.DrainFailedCordon, fmt.Sprintf("cordonNode was refused %d times", f.refusals)
+	case !cordoned || f.held || !f.living():
+		return 0, ""
+	case f.synced && f.known && !f.peers:
+		return types.DrainComplete, "no other node is Ready and takes pods: nothing is evicted"
+	case empty(f):
+		return types.DrainComplete, "no pod is left to evict"
+	}
+	return 0, ""
+}
+
+// finish publishes the final state as soon as the requester has seen the drain.
+func finish(f facts, s types.DrainStatus, reason string) action {
+	if by := f.by(); by != f.status.RequestedBy {
+		return stay(f) // a new requester has to see the drain first
+	}
+	if wait := edge - f.now.Sub(f.standing); wait > 0 {
+		a := stay(f)
+		a.stop, a.again = true, wait
+		return a
+	}
+	return become(f, s, reason)
+}
+
+// stand keeps a final state and tells every requester of it in turn.
+func stand(f facts) action {
+	a := stay(f)
+	a.status.RequestedBy, a.reason = f.status.RequestedBy, "for the other requester"
+	tell := func(r request, by types.DrainRequester) bool { return r.stands && !f.told[by] }
+	switch wait := edge - f.now.Sub(f.since); {
+	case tell(f.deviceOp, types.DrainRequesterDeviceOp):
+		a.status.RequestedBy = types.DrainRequesterDeviceOp
+	case tell(f.update, types.DrainRequesterUpdate) && f.deviceOp.stands && wait > 0:
+		a.again = wait
+	case tell(f.update, types.DrainRequesterUpdate):
+		a.status.RequestedBy = types.DrainRequesterUpdate
+	}
+	if failed(f.status.Status) {
+		a.verb = uncordonOurs(f)
+	}
+	return a
+}
+
+// override obeys the force file. While it stands the drain stands still; 9 is
+// obeyed once, and only where there is a drain to complete.
+func override(f facts) action {
+	s, forced := f.status.Status, *f.forced
+	if forced.Status == types.DrainComplete {
+		if !f.asks() || s == types.DrainComplete || !underWay(s) && !failed(s) {
+			a := stay(f)
+			a.status, a.consume = f.status, true
+			return a
+		}
+		a := finish(f, types.DrainComplete, "forced by the force file")
+		if failed(s) { // seen by its requester already
+			a = become(f, types.DrainComplete, "forced by the force file")
+		}
+		a.consume = a.status.Status == types.DrainComplete
+		return a
+	}
+	if forced.RequestedBy <= types.DrainRequesterNone {
+		forced.RequestedBy = f.by()
+	}
+	a := action{status: forced, reason: "forced by the force file", stop: true}
+	if forced.Status <= types.DrainNotRequested {
+		a.verb = uncordonOurs(f)
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
