@@ -108,6 +108,7 @@ func TestSilenceOfTwoMinutesEndsTheClaim(t *testing.T) {
 		a := pod("a")
 		_ = s.pods.Publish(a.Key(), a)
 		s.expect(status(types.AppKubeRunning, here))
+		time.Sleep(10 * time.Second) // so that the end of the silence is no multiple of period
 		_ = s.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now(), Reason: "hung"})
 		time.Sleep(silence - time.Millisecond)
 		s.expect(status(types.AppKubeRunning, here))
@@ -139,8 +140,8 @@ func TestRestartKeepsWhatWasKnownAndSweepsWhatIsGone(t *testing.T) {
 		if _, ok := s.status.Get(ghost); !ok {
 			s.Error("a status was withdrawn before the configurations were known")
 		}
-		configured1(s)
 		s.configs.silent = false
+		configured1(s)
 		a := pod("a")
 		_ = s.pods.Publish(a.Key(), a)
 		s.expect(status(types.AppKubeRunning, here))

@@ -63,7 +63,6 @@ func better(p, q types.Pod, self string) bool {
 		cmp.Compare(weight(p, self), weight(q, self)),
 		p.Created.Compare(q.Created),
 		cmp.Compare(p.Name, q.Name),
-		cmp.Compare(p.UID, q.UID),
 	) > 0
 }
 

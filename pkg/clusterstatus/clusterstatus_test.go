@@ -2,6 +2,7 @@ package clusterstatus
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -139,6 +140,11 @@ func TestRestartKeepsTheStatusUntilTheConfigurationIsKnown(t *testing.T) {
 		s.expect(status(ready, token))
 		s.setPorts(eth0(func(p *types.NetworkPortStatus) { p.InvalidConfig = true }))
 		s.expect(status(named, token))
+		for _, e := range s.logs.AllEntries() {
+			if text, _ := e.String(); strings.Contains(text, "secret") {
+				s.Errorf("the token is logged: %s", text)
+			}
+		}
 	})
 }
 

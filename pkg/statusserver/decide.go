@@ -34,7 +34,7 @@ type facts struct {
 
 // answer is the body of /status: a joining node goes ahead only when it reads
 // the name of its own cluster here, so an unknown is answered with nothing
-// (docs/wire.md, "HTTP status server").
+// (docs/wire.md, "Status server").
 func answer(f facts) string {
 	if f.status.ClusterID.UUID == uuid.Nil || !f.api.Answers() || !f.api.Synced {
 		return ""
