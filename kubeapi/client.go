@@ -1,0 +1,140 @@
+package kubeapi
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/client-go/rest"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// Namespace is where EVE keeps the applications and the election's Lease.
+const Namespace = "eve-kube-app"
+
+// Reader is a table to look at, which rings when it changes.
+type Reader[T any] interface {
+	Get(key string) (T, bool)
+	All() map[string]T
+	Notify(bell chan<- struct{})
+}
+
+// Writer is a table to fill. Publishing an unchanged row does nothing.
+type Writer[T any] interface {
+	Reader[T]
+	Publish(key string, v T) error
+	Unpublish(key string) error
+}
+
+// Client keeps the tables and carries out the verbs. Every exported field is
+// required. It is ready for verbs at once: until Run has found a usable
+// kubeconfig they return an error that wraps types.ErrNoAPI.
+type Client struct {
+	Log        logrus.FieldLogger
+	Kubeconfig string // path of the kubeconfig; the file may come later and may change
+
+	Info   Reader[types.EdgeNodeInfo]        // who this device is
+	Leader Reader[types.KubeLeaderElectInfo] // whether this node reports for the cluster
+
+	Nodes    Writer[types.Node]      // every node, by name
+	AppPods  Writer[types.Pod]       // the pods of Namespace, by namespace/name
+	NodePods Writer[types.Pod]       // the pods on this node in every namespace
+	AllPods  Writer[types.Pod]       // every pod, while this node is the leader; else empty
+	API      Writer[types.APIStatus] // how well the cluster is seen
+
+	mu   sync.Mutex
+	conn *connection // nil until there is a usable kubeconfig, and after Run
+}
+
+// Run keeps the tables true until ctx is done. It returns when all its
+// goroutines, and all verbs that were under way, have ended.
+func (c *Client) Run(ctx context.Context) {
+	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}}
+	r.silence = newSilence(ctx, c.Log, r.status.silent)
+	c.Info.Notify(r.bell)
+	c.Leader.Notify(r.bell)
+	c.Nodes.Notify(r.bell)
+
+	path, err := filepath.Abs(c.Kubeconfig)
+	if err != nil { // no working directory: then it is found if it is absolute
+		path = c.Kubeconfig
+	}
+	file := &kubeconfig{log: c.Log, path: path, apply: func(cfg *rest.Config) error {
+		return r.connect(ctx, cfg)
+	}}
+	started := time.Now()
+	file.missing = func(reason string) {
+		if !r.connected() {
+			r.silence.unanswered(started, reason)
+		}
+	}
+	file.watch(ctx)
+	r.disconnect()
+	r.old.Wait()
+}
+
+// run is what one Run of a Client holds.
+type run struct {
+	*Client
+	bell    chan struct{} // rings when other tables may be wanted
+	status  *status
+	silence *silence
+	old     sync.WaitGroup // connections on their way out
+}
+
+// connect takes cfg into use in place of the present connection, if there is
+// one. The tables keep their rows until the new connection has whole lists.
+func (r *run) connect(ctx context.Context, cfg *rest.Config) error {
+	conn, err := newConnection(ctx, cfg, r.silence)
+	if err != nil {
+		return err
+	}
+	r.disconnect()
+	r.silence.afresh()
+	r.mu.Lock()
+	r.conn = conn
+	r.mu.Unlock()
+	conn.work.Go(func() { conn.probes(r.silence) })
+	conn.work.Go(func() { r.views(conn) })
+	r.Log.WithField("server", cfg.Host).Info("kubeconfig taken into use")
+	return nil
+}
+
+// disconnect ends the present connection. It returns when nothing writes the
+// tables any more; verbs that are under way are left to end by themselves.
+func (r *run) disconnect() {
+	r.mu.Lock()
+	conn := r.conn
+	r.conn = nil
+	r.mu.Unlock()
+	if conn == nil {
+		return
+	}
+	conn.retire()
+	conn.work.Wait()
+	r.old.Go(func() {
+		conn.users.Wait()
+		conn.base.CloseIdleConnections()
+	})
+}
+
+func (r *run) connected() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.conn != nil
+}
+
+// use hands out the present connection to a verb, which calls done at its end.
+func (c *Client) use() (conn *connection, done func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn == nil {
+		return nil, nil, fmt.Errorf("%w: no usable kubeconfig %s", types.ErrNoAPI, c.Kubeconfig)
+	}
+	c.conn.users.Add(1)
+	return c.conn, c.conn.users.Done, nil
+}

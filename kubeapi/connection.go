@@ -1,0 +1,102 @@
+package kubeapi
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// connection is one kubeconfig in use.
+type connection struct {
+	ctx    context.Context // done when the connection is retired
+	retire context.CancelFunc
+
+	kube   kubernetes.Interface
+	prober kubernetes.Interface // not stopped by the silence
+	base   *http.Transport
+
+	work  sync.WaitGroup // the probe and the views
+	users sync.WaitGroup // verbs under way
+}
+
+// newConnection makes the clients for cfg; it sends nothing.
+func newConnection(ctx context.Context, cfg *rest.Config, s *silence) (*connection, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.ContentType = runtime.ContentTypeProtobuf
+	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	cfg.UserAgent = "zedkube/" + version()
+	cfg.QPS, cfg.Burst = 50, 100 // a drain of many pods is not slowed down; a loop gone wild is
+	cfg.WarningHandler = rest.NoWarnings{}
+
+	base, err := newTransport(cfg)
+	if err != nil {
+		return nil, err
+	}
+	conn := &connection{base: base}
+	conn.ctx, conn.retire = context.WithCancel(ctx)
+	seen := &observed{base: base, silence: s, retired: conn.ctx}
+	if conn.kube, err = clientset(cfg, &gate{base: seen, silence: s}); err == nil {
+		conn.prober, err = clientset(cfg, seen)
+	}
+	if err != nil {
+		conn.retire()
+		return nil, err
+	}
+	return conn, nil
+}
+
+func clientset(cfg *rest.Config, rt http.RoundTripper) (kubernetes.Interface, error) {
+	rt, err := rest.HTTPWrappersForConfig(cfg, rt)
+	if err != nil {
+		return nil, fmt.Errorf("set up credentials of kubeconfig: %w", err)
+	}
+	kube, err := kubernetes.NewForConfigAndClient(cfg, &http.Client{Transport: rt})
+	if err != nil {
+		return nil, fmt.Errorf("set up client of kubeconfig: %w", err)
+	}
+	return kube, nil
+}
+
+// newTransport is our own, not one of client-go's shared ones: those are never
+// closed, know no connection health check but by environment variables, and
+// are shared with the dead connections of an earlier outage.
+func newTransport(cfg *rest.Config) (*http.Transport, error) {
+	tlsConfig, err := rest.TLSConfigFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("set up certificates of kubeconfig: %w", err)
+	}
+	dial := cfg.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: answerWithin, KeepAlive: 30 * time.Second}).DialContext
+	}
+	return &http.Transport{
+		Proxy:               cfg.Proxy, // nil: the API server is near, whatever HTTPS_PROXY says
+		DialContext:         dial,
+		TLSClientConfig:     tlsConfig,
+		TLSHandshakeTimeout: answerWithin,
+		MaxIdleConnsPerHost: 4,
+		IdleConnTimeout:     90 * time.Second,
+		DisableCompression:  true, // over loopback it only costs
+		ForceAttemptHTTP2:   true,
+		// A connection on which nothing comes back is given up after 10 s, and
+		// with it every watch on it.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 5 * time.Second},
+	}, nil
+}
+
+// version is the module's version as the linker knows it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "devel"
+	}
+	return info.Main.Version
+}

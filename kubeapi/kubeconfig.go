@@ -1,0 +1,178 @@
+package kubeapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/sirupsen/logrus"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const (
+	// rescanEvery finds what inotify does not show: changed certificate files,
+	// symbolic links, lost events.
+	rescanEvery = 10 * time.Second
+	// settle gives a writer that truncates and writes in place the time to end.
+	settle = 50 * time.Millisecond
+)
+
+// kubeconfig follows a file that may come late, change under our eyes, be half
+// written or vanish for a while (docs/wire.md, "Files outside pubsub"). What
+// cannot be used is "not yet": it is reported once, and the last good
+// configuration stays in use. That holds for a vanished file too: whether the
+// server it led to still answers is seen by asking the server.
+type kubeconfig struct {
+	log     logrus.FieldLogger
+	path    string
+	apply   func(*rest.Config) error // called when the configuration has changed
+	missing func(reason string)      // called when the file cannot be used
+
+	used     [sha256.Size]byte // what apply took last
+	reported string            // the last complaint
+}
+
+// watch looks at the file now and at every change until ctx is done.
+func (k *kubeconfig) watch(ctx context.Context) {
+	notify, err := fsnotify.NewWatcher()
+	if err != nil {
+		k.log.WithError(err).Warn("kubeconfig is only looked at from time to time")
+		notify = &fsnotify.Watcher{} // its channels are nil and never ready
+	} else {
+		defer notify.Close()
+	}
+	rescan := time.NewTicker(rescanEvery)
+	defer rescan.Stop()
+	for {
+		if err == nil {
+			watchNearest(notify, k.path)
+		}
+		k.look()
+		if !k.wait(ctx, notify, rescan.C) {
+			return
+		}
+	}
+}
+
+// wait returns when the file may have changed; false when ctx is done.
+func (k *kubeconfig) wait(ctx context.Context, notify *fsnotify.Watcher, rescan <-chan time.Time) bool {
+	var settled <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-rescan:
+			return true
+		case <-settled:
+			return true
+		case <-notify.Errors: // events were lost
+			return true
+		case e := <-notify.Events:
+			if settled == nil && (e.Name == k.path || strings.HasPrefix(k.path, e.Name+string(filepath.Separator))) {
+				settled = time.After(settle)
+			}
+		}
+	}
+}
+
+// watchNearest watches the nearest directory above path that exists, and only
+// that one. Adding again what is watched costs nothing, and is needed where a
+// directory was removed and made again.
+func watchNearest(notify *fsnotify.Watcher, path string) {
+	var dir string
+	for range 5 { // again if a nearer one appeared before the watch was there
+		dir = nearest(path)
+		if notify.Add(dir) == nil && nearest(path) == dir {
+			break
+		}
+	}
+	for _, other := range slices.DeleteFunc(notify.WatchList(), func(w string) bool { return w == dir }) {
+		_ = notify.Remove(other) // it may be gone already
+	}
+}
+
+func nearest(path string) string {
+	dir := filepath.Dir(path)
+	for {
+		if fi, err := os.Stat(dir); (err == nil && fi.IsDir()) || filepath.Dir(dir) == dir {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// look reads the file and hands on what changed.
+func (k *kubeconfig) look() {
+	cfg, sum, err := k.read()
+	if err == nil && sum == k.used {
+		k.reported = ""
+		return
+	}
+	if err == nil {
+		err = k.apply(cfg)
+	}
+	if err != nil {
+		complaint := fmt.Sprintf("%x %v", sum, err)
+		if complaint != k.reported {
+			k.reported = complaint
+			k.log.WithError(err).Warn("kubeconfig cannot be used yet")
+		}
+		k.missing(err.Error())
+		return
+	}
+	k.used, k.reported = sum, ""
+}
+
+// read returns the configuration of the current context and a hash of all it
+// is made of, the files it refers to included. The hash is set for an unusable
+// file too, to tell one from the next.
+func (k *kubeconfig) read() (*rest.Config, [sha256.Size]byte, error) {
+	var none [sha256.Size]byte
+	data, err := os.ReadFile(k.path)
+	if err != nil {
+		return nil, none, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	raw, err := clientcmd.Load(data)
+	if err != nil {
+		// The parser's text may quote the file, which holds a key.
+		return nil, sum, fmt.Errorf("parse kubeconfig %s: not a whole kubeconfig", k.path)
+	}
+	for _, cluster := range raw.Clusters {
+		cluster.LocationOfOrigin = k.path
+	}
+	for _, user := range raw.AuthInfos {
+		user.LocationOfOrigin = k.path
+	}
+	if err := errors.Join(clientcmdapi.MinifyConfig(raw), clientcmdapi.FlattenConfig(raw)); err != nil {
+		return nil, sum, fmt.Errorf("parse kubeconfig %s: %w", k.path, err)
+	}
+	cfg, err := clientcmd.NewDefaultClientConfig(*raw, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, sum, fmt.Errorf("parse kubeconfig %s: %w", k.path, err)
+	}
+	if !hasCredentials(cfg) {
+		return nil, sum, fmt.Errorf("parse kubeconfig %s: no credentials", k.path)
+	}
+	whole, err := clientcmd.Write(*raw)
+	if err != nil {
+		return nil, sum, fmt.Errorf("encode kubeconfig %s: %w", k.path, err)
+	}
+	return cfg, sha256.Sum256(whole), nil
+}
+
+// hasCredentials tells a file that was cut inside its last entry, the user,
+// from a whole one: nobody needs a kubeconfig to be anonymous.
+func hasCredentials(cfg *rest.Config) bool {
+	return len(cfg.CertData) > 0 || cfg.BearerToken != "" || cfg.BearerTokenFile != "" ||
+		cfg.Username != "" || cfg.ExecProvider != nil || cfg.AuthProvider != nil
+}

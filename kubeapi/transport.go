@@ -1,0 +1,143 @@
+package kubeapi
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// answerWithin bounds the wait for the head of every answer, watches
+	// included: longer than a loaded API server takes, shorter than a person's
+	// patience.
+	answerWithin = 10 * time.Second
+	// readWithin bounds the reading of an answer that is not a stream: a list
+	// of thousands of pods takes seconds on a small machine.
+	readWithin = 30 * time.Second
+)
+
+var errNoAnswer = errors.New("no answer within " + answerWithin.String())
+
+// gate keeps requests back while a probe has shown that nobody answers, so
+// that an outage does not meet with a storm of requests.
+type gate struct {
+	base    http.RoundTripper
+	silence *silence
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
+	if reason, dead := g.silence.dead(); dead {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, fmt.Errorf("%w: %s", types.ErrNoAPI, reason)
+	}
+	return g.base.RoundTrip(req)
+}
+
+// observed gives every request a deadline and tells the silence how it went.
+type observed struct {
+	base    http.RoundTripper
+	silence *silence
+	retired context.Context // once done, what comes back is no longer news
+}
+
+// RoundTrip implements http.RoundTripper.
+func (o *observed) RoundTrip(req *http.Request) (*http.Response, error) {
+	start := time.Now()
+	ctx, cancel := context.WithCancelCause(req.Context())
+	timer := time.AfterFunc(answerWithin, func() { cancel(errNoAnswer) })
+	end := func() { timer.Stop(); cancel(nil) }
+	resp, err := o.base.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		if errors.Is(context.Cause(ctx), errNoAnswer) {
+			err = errNoAnswer
+		}
+		end()
+		if req.Context().Err() == nil { // else the caller gave up, which says nothing
+			o.unanswered(start, reasonOf(err))
+		}
+		return nil, err
+	}
+	o.judge(req, resp, start)
+	// client-go would take this as an order to wait and repeat, up to ten
+	// times, inside the call; our callers decide for themselves when to look again.
+	resp.Header.Del("Retry-After")
+	if req.URL.Query().Get("watch") == "true" {
+		timer.Stop()
+	} else {
+		timer.Reset(readWithin)
+	}
+	resp.Body = &bounded{ReadCloser: resp.Body, ctx: ctx, end: end}
+	return resp, nil
+}
+
+// judge takes any answer below 500 for a sign of life, but not a 401: to us a
+// server that does not know us is as good as dead. What an eviction meets says
+// nothing bad of the server: a pod under two budgets is a 500 too.
+func (o *observed) judge(req *http.Request, resp *http.Response, start time.Time) {
+	bad := resp.StatusCode >= 500 || resp.StatusCode == http.StatusUnauthorized
+	switch {
+	case !bad:
+		if o.retired.Err() == nil {
+			o.silence.answered(start)
+		}
+	case !strings.HasSuffix(req.URL.Path, "/eviction"):
+		o.unanswered(start, fmt.Sprintf("HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
+	}
+}
+
+func (o *observed) unanswered(start time.Time, reason string) {
+	if o.retired.Err() == nil {
+		o.silence.unanswered(start, reason)
+	}
+}
+
+// reasonOf is err without what differs from try to try, such as ports.
+func reasonOf(err error) string {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno.Error()
+	}
+	var cert *tls.CertificateVerificationError
+	if errors.As(err, &cert) {
+		return cert.Error()
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return "connection closed"
+	}
+	return err.Error()
+}
+
+// bounded ends its request's context when it is closed, and names the deadline
+// when that is what ended it.
+type bounded struct {
+	io.ReadCloser
+	ctx context.Context
+	end func()
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) && errors.Is(context.Cause(b.ctx), errNoAnswer) {
+		err = fmt.Errorf("read answer: not whole within %s", readWithin)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *bounded) Close() error {
+	err := b.ReadCloser.Close()
+	b.end()
+	return err
+}

@@ -1,0 +1,133 @@
+package kubeapi
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// The views, as the status and the log name them.
+const (
+	viewNodes    = "nodes"
+	viewAppPods  = "app pods"
+	viewNodePods = "own pods"
+	viewAllPods  = "all pods"
+)
+
+// views keeps the tables that are wanted until the connection is retired: the
+// pods of this node as soon as its name is known, all pods while it leads.
+func (r *run) views(conn *connection) {
+	stop := []func(){
+		r.start(conn, viewNodes, conn.nodes(), nodeRows(r.Nodes)),
+		r.start(conn, viewAppPods, conn.pods(Namespace, ""), podRows(r.AppPods)),
+	}
+	own, stopOwn := "", func() {}
+	leads, stopAll := false, func() {}
+	for {
+		// A Node that is gone leaves its last name in use: this device gets no other.
+		if node, ok := r.ownNode(); ok && node.Name != own {
+			stopOwn()
+			own = node.Name
+			stopOwn = r.start(conn, viewNodePods, conn.pods("", own), podRows(r.NodePods))
+		}
+		if now := r.leads(); now != leads {
+			leads = now
+			if leads {
+				stopAll = r.start(conn, viewAllPods, conn.pods("", ""), podRows(r.AllPods))
+			} else {
+				stopAll()
+			}
+		}
+		if !leads { // also what an earlier connection left
+			_ = podRows(r.AllPods).Replace(nil, "")
+		}
+		select {
+		case <-conn.ctx.Done():
+			for _, s := range append(stop, stopOwn, stopAll) {
+				s()
+			}
+			return
+		case <-r.bell:
+		}
+	}
+}
+
+func (r *run) ownNode() (types.Node, bool) {
+	info, ok := r.Info.Get(types.Global)
+	if !ok {
+		return types.Node{}, false
+	}
+	return types.OwnNode(r.Nodes.All(), info)
+}
+
+func (r *run) leads() bool {
+	info, _ := r.Leader.Get(types.Global)
+	return info.IsStatsLeader
+}
+
+// start runs a view and returns what stops it and waits for its end; stopping
+// twice is fine.
+func (r *run) start(conn *connection, name string, lw *cache.ListWatch, rows rowStore) (stop func()) {
+	ctx, cancel := context.WithCancel(conn.ctx)
+	done := make(chan struct{})
+	v := &view{name: name, log: r.Log, silence: r.silence, status: r.status}
+	go func() {
+		defer close(done)
+		v.run(ctx, lw, rows)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (conn *connection) nodes() *cache.ListWatch {
+	api := conn.kube.CoreV1().Nodes()
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return api.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := api.Watch(ctx, o)
+			return w, unretried(err)
+		},
+	}
+}
+
+// pods is every pod of namespace, "" for all, on node, "" for all and none.
+func (conn *connection) pods(namespace, node string) *cache.ListWatch {
+	api := conn.kube.CoreV1().Pods(namespace)
+	on := ""
+	if node != "" {
+		on = fields.OneTermEqualSelector("spec.nodeName", node).String()
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = on
+			return api.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = on
+			w, err := api.Watch(ctx, o)
+			return w, unretried(err)
+		},
+	}
+}
+
+func nodeRows(table Writer[types.Node]) rowStore {
+	return &rows[*corev1.Node, types.Node]{
+		table: table, row: nodeOf, slim: slimNode,
+		key: func(n types.Node) string { return n.Name },
+	}
+}
+
+func podRows(table Writer[types.Pod]) rowStore {
+	return &rows[*corev1.Pod, types.Pod]{table: table, row: podOf, slim: slimPod, key: types.Pod.Key}
+}
