@@ -1,0 +1,61 @@
+// Command demo shows zedkube's main job on a real control plane: three devices
+// form a cluster, report it, and one of them drains before it reboots. Its
+// exit code is 0 only if every step of the story was seen.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+func main() {
+	program := flag.String("program", "bin/zedkube", "the zedkube program")
+	keep := flag.Bool("keep", false, "leave everything running at the end, until interrupted")
+	dir := flag.String("dir", "", "directory for the devices (default: a new one under "+os.TempDir()+")")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *program, *dir, *keep); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, program, dir string, keep bool) error {
+	program, err := filepath.Abs(program)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(program); err != nil {
+		return fmt.Errorf("%w (make build)", err)
+	}
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "zedkube-run-"); err != nil {
+			return err
+		}
+	}
+	v := newView(os.Stdout)
+	s, err := begin(ctx, v, program, dir)
+	if err != nil {
+		return err
+	}
+	err = s.tell(ctx)
+	v.end()
+	s.summary(err)
+	if keep && ctx.Err() == nil {
+		v.lines("Left running; press Ctrl-C to end it.", "kubectl:  "+s.kubectlHint())
+		<-ctx.Done()
+	}
+	s.end()
+	if errors.Is(err, context.Canceled) {
+		return errors.New("interrupted")
+	}
+	return err
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// shownEvents is how many of the last events stand below the live table.
+const shownEvents = 12
+
+// view shows the story: on a terminal a table of the nodes that is redrawn in
+// place with the last events below it; elsewhere one plain line an event.
+type view struct {
+	mu     sync.Mutex
+	out    io.Writer
+	live   bool
+	width  int
+	start  time.Time
+	table  func() []string
+	events []string
+	drawn  int // lines of the last drawing
+}
+
+func newView(out *os.File) *view {
+	v := &view{out: out, start: time.Now(), live: term.IsTerminal(int(out.Fd())), table: func() []string { return nil }}
+	v.width = 100
+	if w, _, err := term.GetSize(int(out.Fd())); err == nil && w > 20 {
+		v.width = w
+	}
+	return v
+}
+
+// event tells one thing that happened.
+func (v *view) event(who, agent, text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	line := fmt.Sprintf("%6.1fs  %-7s %-10s %s", time.Since(v.start).Seconds(), who, agent, text)
+	if !v.live {
+		fmt.Fprintln(v.out, line)
+		return
+	}
+	v.events = append(v.events, line)
+	v.draw()
+}
+
+// step tells the outcome of one step of the story; it stays on the screen.
+func (v *view) step(ok bool, name, detail string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	mark := "ok  "
+	if !ok {
+		mark = "FAIL"
+	}
+	v.clear()
+	fmt.Fprintf(v.out, "%6.1fs  %s  %s%s\n", time.Since(v.start).Seconds(), mark, name, detail)
+	if v.live {
+		v.draw()
+	}
+}
+
+// lines prints text that stays, below everything.
+func (v *view) lines(text ...string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clear()
+	fmt.Fprintln(v.out, strings.Join(text, "\n"))
+}
+
+// changed redraws the table.
+func (v *view) changed() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.live {
+		v.draw()
+	}
+}
+
+// end leaves the last drawing where it is, once.
+func (v *view) end() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.live {
+		v.draw()
+	} else {
+		fmt.Fprintln(v.out, strings.Join(v.table(), "\n"))
+	}
+	v.live, v.drawn = false, 0
+}
+
+func (v *view) draw() {
+	v.clear()
+	lines := append([]string{""}, v.table()...)
+	lines = append(lines, "")
+	lines = append(lines, v.events[max(0, len(v.events)-shownEvents):]...)
+	for _, line := range lines {
+		if runes := []rune(line); len(runes) > v.width-1 {
+			line = string(runes[:v.width-1])
+		}
+		fmt.Fprintln(v.out, line)
+	}
+	v.drawn = len(lines)
+}
+
+// clear takes the last drawing off the terminal.
+func (v *view) clear() {
+	if v.drawn > 0 {
+		fmt.Fprintf(v.out, "\x1b[%dA\x1b[J", v.drawn)
+		v.drawn = 0
+	}
+}

@@ -1,0 +1,97 @@
+package player
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// nim gives the cluster interface its address once zedkube's status asks for
+// it, and not before (docs/wire.md, "Consumers").
+func (d *Device) nim() error {
+	port := types.NetworkPortStatus{
+		IfName: "eth0", Logicallabel: d.ClusterInterface, IsL3Port: true,
+		AddrInfoList: []types.AddrInfo{{Addr: net.IPv4(192, 0, 2, 10), Mask: net.CIDRMask(24, 32)}},
+	}
+	status, asked := d.clusterStatus.Get(types.Global)
+	if asked && status.ClusterInterface == port.IfName && status.ClusterIPPrefix != nil {
+		port.ClusterIPAddr = status.ClusterIPPrefix.IP.String()
+		d.sayOnce("nim", "eth0 has the cluster address "+port.ClusterIPAddr)
+	}
+	return d.network.Publish(types.Global, types.DeviceNetworkStatus{Ports: []types.NetworkPortStatus{port}})
+}
+
+// nodeagent tells zedagent whether a drain that zedagent asked for is going on.
+func (d *Device) nodeagent() {
+	status, ok := d.drainStatus.Get(types.Global)
+	if !ok || status.RequestedBy != types.DrainRequesterDeviceOp {
+		return
+	}
+	d.waitsForDrain = status.Status >= types.DrainRequested && status.Status < types.DrainComplete
+}
+
+// zedagent carries out a reboot command: at once, or after a drain. It acts
+// when nodeagent's word falls from true to false.
+func (d *Device) zedagent(ctx context.Context) error {
+	waited := d.waitsForDrain
+	d.nodeagent()
+	status, _ := d.drainStatus.Get(types.Global)
+	if status.RequestedBy == types.DrainRequesterDeviceOp &&
+		(status.Status == types.DrainFailedCordon || status.Status == types.DrainFailedDrain) {
+		d.sayOnce("zedagent", "the drain ended in "+status.Status.String()+": the request is withdrawn")
+		return d.drainRequest.Unpublish(types.Global)
+	}
+	if waited && !d.waitsForDrain && d.deferred {
+		d.deferred = false
+		d.say("zedagent", "drain "+status.Status.String()+": the deferred reboot goes ahead")
+		return d.reboot(ctx)
+	}
+	select {
+	case <-d.commands:
+	default:
+		return nil
+	}
+	switch status.Status {
+	case types.DrainNotRequested, types.DrainFailedCordon, types.DrainFailedDrain:
+		d.deferred = true
+		d.say("zedagent", "reboot command deferred: drain requested (was "+status.Status.String()+")")
+		return d.drainRequest.Publish(types.Global, types.NodeDrainRequest{
+			RequestedAt: time.Now(), RequestedBy: types.DrainRequesterDeviceOp, Context: "reboot",
+		})
+	case types.DrainRequested, types.DrainStarting, types.DrainRetrying:
+		d.deferred = true
+		d.say("zedagent", "reboot command deferred: drain is "+status.Status.String())
+		return nil
+	default:
+		d.say("zedagent", "reboot command carried out at once: drain is "+status.Status.String())
+		return d.reboot(ctx)
+	}
+}
+
+// kubeInit plays the kube container: the bootstrap node starts k3s as soon as
+// its cluster address is ready; the others first ask the join server whether
+// it is in the same cluster.
+func (d *Device) kubeInit(ctx context.Context) error {
+	status, ok := d.clusterStatus.Get(types.Global)
+	if d.joined || !ok || !status.ClusterIPIsReady {
+		return nil
+	}
+	if !status.BootstrapNode {
+		answer, err := d.askJoinServer(ctx, status)
+		if err != nil || answer != "cluster:"+status.ClusterID.UUID.String() {
+			d.sayOnce("kube-init", fmt.Sprintf("waits to join: %s says %q", status.JoinServerIP, answer))
+			return nil
+		}
+		d.say("kube-init", fmt.Sprintf("joins: %s says %q", status.JoinServerIP, answer))
+	} else {
+		d.say("kube-init", "starts the cluster as its bootstrap node")
+	}
+	if err := d.startK3s(ctx); err != nil {
+		return err
+	}
+	d.joined = true
+	return nil
+}

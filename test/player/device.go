@@ -1,0 +1,375 @@
+// Package player plays the rest of an EVE device around zedkube: zedagent, nim,
+// nodeagent and the kube container, as far as they react to what zedkube says
+// (docs/wire.md, "Consumers"). It starts the real program under a root of the
+// device's own, reboots it, and tells what it sees.
+package player
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// Kube is what the kube container of a device does to its Kubernetes node.
+type Kube interface {
+	// Join brings the node into the cluster and returns its kubeconfig.
+	Join(ctx context.Context) ([]byte, error)
+	// Leave stops the node's kubelet, as a reboot does.
+	Leave(ctx context.Context) error
+	// SetBootID shows the boot id in the Node's nodeInfo.
+	SetBootID(ctx context.Context, id string) error
+}
+
+// Device is one EVE device. The exported fields are set before Boot.
+type Device struct {
+	Root    string    // stands for / of this device
+	Program []string  // the zedkube program and its first arguments
+	Log     io.Writer // what the program prints
+	Say     func(device, agent, text string)
+
+	Info     types.EdgeNodeInfo
+	Cluster  types.EdgeNodeClusterConfig
+	Settings types.ConfigItemValueMap
+	Apps     []types.AppInstanceConfig
+	Kube     Kube
+
+	// ClusterInterface is the logical label of the port eth0.
+	ClusterInterface string
+
+	clusterConfig pubsub.Writer[types.EdgeNodeClusterConfig]
+	drainRequest  pubsub.Writer[types.NodeDrainRequest]
+	network       pubsub.Writer[types.DeviceNetworkStatus]
+	apps          pubsub.Writer[types.AppInstanceConfig]
+	settings      pubsub.Writer[types.ConfigItemValueMap]
+	clusterStatus pubsub.Source[types.EdgeNodeClusterStatus]
+	drainStatus   pubsub.Source[types.NodeDrainStatus]
+
+	commands      chan struct{}
+	waitsForDrain bool
+	deferred      bool
+	joined        bool
+	said          map[string]string
+
+	mu      sync.Mutex
+	boots   int
+	power   context.CancelFunc
+	off     sync.WaitGroup
+	program *exec.Cmd
+	exited  chan struct{}
+}
+
+// Boot switches the device on. It runs until ctx is done or PowerOff.
+func (d *Device) Boot(ctx context.Context) error {
+	d.commands = make(chan struct{}, 1)
+	ctx, d.power = context.WithCancel(ctx)
+	booted := make(chan error, 1)
+	d.off.Go(func() { d.live(ctx, booted) })
+	return <-booted
+}
+
+// PowerOff stops everything on the device and waits for it.
+func (d *Device) PowerOff() {
+	if d.power != nil {
+		d.power()
+	}
+	d.off.Wait()
+}
+
+// CommandReboot is the controller's reboot command reaching zedagent.
+func (d *Device) CommandReboot() {
+	select {
+	case d.commands <- struct{}{}:
+	default:
+	}
+}
+
+// Boots counts how often the device has booted.
+func (d *Device) Boots() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.boots
+}
+
+// errReboot ends one boot of the device.
+var errReboot = errors.New("reboot")
+
+func (d *Device) live(ctx context.Context, booted chan<- error) {
+	for {
+		err := d.boot(ctx, booted)
+		if !errors.Is(err, errReboot) {
+			if err != nil && ctx.Err() == nil {
+				d.say("device", "stopped: "+err.Error())
+			}
+			select {
+			case booted <- err:
+			default:
+			}
+			return
+		}
+		d.say("device", "rebooted")
+	}
+}
+
+// boot is one boot: /run is empty, the boot id is new, the agents start.
+func (d *Device) boot(ctx context.Context, booted chan<- error) error {
+	if err := d.freshRun(); err != nil {
+		return err
+	}
+	d.waitsForDrain, d.deferred, d.joined, d.said = false, false, false, map[string]string{}
+	id := uuid.NewString()
+	if err := d.writeFile("/proc/sys/kernel/random/boot_id", []byte(id+"\n")); err != nil {
+		return err
+	}
+	if err := d.Kube.SetBootID(ctx, id); err != nil {
+		return err
+	}
+	bus, bell, err := d.openTopics()
+	if err != nil {
+		return err
+	}
+	agents, stopAgents := context.WithCancel(ctx)
+	var serving sync.WaitGroup
+	serving.Go(func() { bus.Run(agents) })
+	defer serving.Wait()
+	defer stopAgents()
+	if err := d.start(); err != nil {
+		return err
+	}
+	defer d.stop()
+	d.mu.Lock()
+	d.boots++
+	d.mu.Unlock()
+	select {
+	case booted <- nil:
+	default:
+	}
+	return d.react(agents, bell)
+}
+
+// react lets the other agents look at what zedkube says, again and again.
+func (d *Device) react(ctx context.Context, bell <-chan struct{}) error {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if err := errors.Join(d.nim(), d.zedagent(ctx), d.kubeInit(ctx)); err != nil {
+			if errors.Is(err, errReboot) {
+				return err
+			}
+			d.sayOnce("device", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-bell:
+		case <-tick.C:
+		}
+	}
+}
+
+// openTopics publishes what the other agents say at boot.
+func (d *Device) openTopics() (*pubsub.Bus, chan struct{}, error) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	bus := pubsub.NewBus(d.Root, log)
+	d.clusterConfig = pubsub.NewPublication[types.EdgeNodeClusterConfig](bus, "zedagent")
+	d.drainRequest = pubsub.NewPublication[types.NodeDrainRequest](bus, "zedagent")
+	d.apps = pubsub.NewPublication[types.AppInstanceConfig](bus, "zedagent")
+	d.settings = pubsub.NewPublication[types.ConfigItemValueMap](bus, "zedagent")
+	d.network = pubsub.NewPublication[types.DeviceNetworkStatus](bus, "nim")
+	info := pubsub.NewPublication[types.EdgeNodeInfo](bus, "zedagent")
+	agent := pubsub.NewPublication[types.ZedAgentStatus](bus, "zedagent")
+	pubsub.NewPublication[types.NodeDrainRequest](bus, "baseosmgr")
+	d.clusterStatus = pubsub.NewSubscription[types.EdgeNodeClusterStatus](bus, "zedkube")
+	d.drainStatus = pubsub.NewSubscription[types.NodeDrainStatus](bus, "zedkube")
+	if err := bus.Open(); err != nil {
+		return nil, nil, err
+	}
+	bell := make(chan struct{}, 1)
+	d.clusterStatus.Notify(bell)
+	d.drainStatus.Notify(bell)
+	errs := []error{
+		info.Publish(types.Global, d.Info),
+		d.settings.Publish(types.Global, d.Settings),
+		d.clusterConfig.Publish(types.Global, d.Cluster),
+		agent.Publish("zedagent", types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess}),
+	}
+	for _, app := range d.Apps {
+		errs = append(errs, d.apps.Publish(app.UUIDandVersion.UUID.String(), app))
+	}
+	return bus, bell, errors.Join(errs...)
+}
+
+// reboot stops the program and the node's kubelet and ends this boot.
+func (d *Device) reboot(ctx context.Context) error {
+	d.stop()
+	if err := d.Kube.Leave(ctx); err != nil {
+		return err
+	}
+	return errReboot
+}
+
+// freshRun makes /run empty, as it is after a boot.
+func (d *Device) freshRun() error {
+	if err := os.RemoveAll(filepath.Join(d.Root, "run")); err != nil {
+		return err
+	}
+	for _, dir := range []string{"run", "persist", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(d.Root, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	return d.writeFile("/run/eve-hv-type", []byte("k\n"))
+}
+
+func (d *Device) writeFile(path string, content []byte) error {
+	path = filepath.Join(d.Root, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".tmp", content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".tmp", path)
+}
+
+// startK3s joins the node and puts the kubeconfig where zedkube looks for it.
+func (d *Device) startK3s(ctx context.Context) error {
+	kubeconfig, err := d.Kube.Join(ctx)
+	if err != nil {
+		return fmt.Errorf("start k3s: %w", err)
+	}
+	return d.writeFile("/run/.kube/k3s/k3s.yaml", kubeconfig)
+}
+
+// askJoinServer reads the join server's /status.
+func (d *Device) askJoinServer(ctx context.Context, status types.EdgeNodeClusterStatus) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return Ask(ctx, status.JoinServerIP)
+}
+
+// StatusPort is the port of the status server (docs/wire.md, "Status server").
+const StatusPort = 12346
+
+// Ask reads /status of the status server on ip.
+func Ask(ctx context.Context, ip net.IP) (string, error) {
+	url := "http://" + net.JoinHostPort(ip.String(), strconv.Itoa(StatusPort)) + "/status"
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1024))
+	return strings.TrimSpace(string(body)), err
+}
+
+// start runs the program, so that it ends with the device even when we die.
+func (d *Device) start() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	cmd := exec.Command(d.Program[0], append(d.Program[1:len(d.Program):len(d.Program)], "--root", d.Root)...)
+	cmd.Stdout, cmd.Stderr = d.Log, d.Log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start zedkube: %w", err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		defer close(exited)
+		_ = cmd.Wait()
+	}()
+	d.program, d.exited = cmd, exited
+	return nil
+}
+
+// stop ends the program as a shutdown does: politely, then by force.
+func (d *Device) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.program == nil {
+		return
+	}
+	_ = d.program.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-d.exited:
+	case <-time.After(10 * time.Second):
+		_ = d.program.Process.Kill()
+		<-d.exited
+	}
+	d.program = nil
+}
+
+// KillProgram ends the program without warning.
+func (d *Device) KillProgram() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.program != nil {
+		_ = d.program.Process.Kill()
+		<-d.exited
+		d.program = nil
+	}
+}
+
+// StopProgram ends the program politely while the rest of the device goes on.
+func (d *Device) StopProgram() { d.stop() }
+
+// StartProgram starts the program again.
+func (d *Device) StartProgram() error { return d.start() }
+
+// PID is the process id of the program; 0 while it does not run.
+func (d *Device) PID() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.program == nil {
+		return 0
+	}
+	return d.program.Process.Pid
+}
+
+// Configure is a new EdgeNodeClusterConfig from the controller.
+func (d *Device) Configure(config types.EdgeNodeClusterConfig) error {
+	return d.clusterConfig.Publish(types.Global, config)
+}
+
+// RequestDrain publishes a NodeDrainRequest as zedagent, without a reboot.
+func (d *Device) RequestDrain(request types.NodeDrainRequest) error {
+	return d.drainRequest.Publish(types.Global, request)
+}
+
+// WithdrawDrain withdraws zedagent's NodeDrainRequest.
+func (d *Device) WithdrawDrain() error { return d.drainRequest.Unpublish(types.Global) }
+
+func (d *Device) say(agent, text string) {
+	if d.Say != nil {
+		d.Say(d.Info.NodeName(), agent, text)
+	}
+}
+
+// sayOnce says text unless the agent has just said the same.
+func (d *Device) sayOnce(agent, text string) {
+	if d.said[agent] != text {
+		d.said[agent] = text
+		d.say(agent, text)
+	}
+}

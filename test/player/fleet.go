@@ -1,0 +1,148 @@
+package player
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/types"
+)
+
+// clusterPort is the logical label of every device's cluster interface.
+const clusterPort = "cluster-port"
+
+// Fleet is one device for each node of a devcluster, with the first as the
+// cluster's bootstrap node.
+type Fleet struct {
+	Cluster   *devcluster.Cluster
+	ClusterID uuid.UUID
+	Members   []*Member
+
+	stop     context.CancelFunc
+	watching sync.WaitGroup
+}
+
+// Member is one device of a fleet and what is seen of it.
+type Member struct {
+	*Device
+	Name  string // of the Kubernetes node
+	IP    net.IP
+	Watch *Watch
+	log   *os.File
+}
+
+// FleetOptions say how to make a Fleet.
+type FleetOptions struct {
+	Dir     string   // each device gets a folder in it, named like its node
+	Program []string // the zedkube program and its first arguments
+	Say     func(device, agent, text string)
+	Apps    func(i int) []types.AppInstanceConfig // what the controller tells device i
+}
+
+// NewFleet prepares the devices, still switched off, and starts to watch them.
+// The nodes lose their roles until their devices join.
+func NewFleet(ctx context.Context, cluster *devcluster.Cluster, o FleetOptions) (*Fleet, error) {
+	ctx, stop := context.WithCancel(ctx)
+	f := &Fleet{Cluster: cluster, ClusterID: uuid.New(), stop: stop}
+	for i := range cluster.Nodes {
+		if err := f.add(ctx, i, o); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	return f, nil
+}
+
+func (f *Fleet) add(ctx context.Context, i int, o FleetOptions) error {
+	node := f.Cluster.Nodes[i]
+	kube := ClusterNode{Cluster: f.Cluster, Index: i}
+	if err := kube.Forget(ctx); err != nil {
+		return err
+	}
+	m := &Member{Name: node.Name, IP: net.ParseIP(node.IP)}
+	root := filepath.Join(o.Dir, node.Name)
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return err
+	}
+	var err error
+	if m.log, err = os.Create(filepath.Join(root, "zedkube.log")); err != nil {
+		return err
+	}
+	m.Device = &Device{
+		Root: root, Program: o.Program, Log: m.log, Say: o.Say,
+		Info:             types.EdgeNodeInfo{DeviceName: node.DeviceName, DeviceID: uuid.MustParse(node.UUID)},
+		Cluster:          f.config(i),
+		ClusterInterface: clusterPort,
+		Kube:             kube,
+	}
+	if o.Apps != nil {
+		m.Apps = o.Apps(i)
+	}
+	f.Members = append(f.Members, m)
+	if m.Watch, err = NewWatch(root); err != nil {
+		return err
+	}
+	f.watching.Go(func() { m.Watch.Run(ctx) })
+	return nil
+}
+
+// config is what the controller tells device i about the cluster.
+func (f *Fleet) config(i int) types.EdgeNodeClusterConfig {
+	return types.EdgeNodeClusterConfig{
+		Initialized: true, Valid: true,
+		ClusterName:      "devcluster",
+		ClusterID:        types.UUIDandVersion{UUID: f.ClusterID},
+		ClusterInterface: clusterPort,
+		ClusterIPPrefix:  &net.IPNet{IP: net.ParseIP(f.Cluster.Nodes[i].IP), Mask: net.CIDRMask(24, 32)},
+		JoinServerIP:     net.ParseIP(f.Cluster.Nodes[0].IP),
+		BootstrapNode:    i == 0,
+		ClusterType:      types.ClusterTypeReplicatedStorage,
+	}
+}
+
+// PowerOff switches every device off and leaves their files.
+func (f *Fleet) PowerOff() {
+	var off sync.WaitGroup
+	for _, m := range f.Members {
+		off.Go(m.Device.PowerOff)
+	}
+	off.Wait()
+}
+
+// Close ends the fleet; the control plane is its owner's to stop.
+func (f *Fleet) Close() error {
+	f.PowerOff()
+	f.stop()
+	f.watching.Wait()
+	var errs []error
+	for _, m := range f.Members {
+		errs = append(errs, m.log.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Reporter is the one member that says that it reports for the cluster; it is
+// nil while none or several do.
+func (f *Fleet) Reporter() *Member {
+	var reporter *Member
+	for _, m := range f.Members {
+		info, _ := m.Watch.Leader.Get(types.Global)
+		switch {
+		case info.IsStatsLeader && reporter != nil:
+			return nil
+		case info.IsStatsLeader:
+			reporter = m
+		}
+	}
+	return reporter
+}
+
+// TopicDir is where the member's zedkube keeps the files of a topic.
+func (m *Member) TopicDir(topic string) string {
+	return filepath.Join(m.Root, "run/zedkube", topic)
+}

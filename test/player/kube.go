@@ -1,0 +1,66 @@
+package player
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8stypes "k8s.io/apimachinery/pkg/types"
+
+	"github.com/zedkube/zedkube/test/devcluster"
+)
+
+// roleLabels are what k3s puts on the Node of a server once it runs.
+var roleLabels = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/etcd"}
+
+// ClusterNode is a device's node in a devcluster; it implements Kube.
+type ClusterNode struct {
+	Cluster *devcluster.Cluster
+	Index   int
+}
+
+// Join implements Kube: the node's kubelet runs and k3s has labelled it.
+func (n ClusterNode) Join(ctx context.Context) ([]byte, error) {
+	if err := n.Cluster.StartKubelet(n.Index); err != nil {
+		return nil, err
+	}
+	if err := n.label(ctx, true); err != nil {
+		return nil, err
+	}
+	return n.Cluster.NodeKubeconfig(n.Index), nil
+}
+
+// Leave implements Kube.
+func (n ClusterNode) Leave(context.Context) error {
+	n.Cluster.StopKubelet(n.Index)
+	return nil
+}
+
+// SetBootID implements Kube.
+func (n ClusterNode) SetBootID(ctx context.Context, id string) error {
+	return n.Cluster.SetBootID(ctx, n.Index, id)
+}
+
+// Forget takes the node's roles away, as if k3s had never run on it.
+func (n ClusterNode) Forget(ctx context.Context) error { return n.label(ctx, false) }
+
+func (n ClusterNode) label(ctx context.Context, on bool) error {
+	labels := map[string]any{}
+	for _, l := range roleLabels {
+		labels[l] = nil
+		if on {
+			labels[l] = "true"
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
+	if err != nil {
+		return err
+	}
+	name := n.Cluster.Nodes[n.Index].Name
+	_, err = n.Cluster.Client().CoreV1().Nodes().Patch(ctx, name, k8stypes.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("label node %s: %w", name, err)
+	}
+	return nil
+}
