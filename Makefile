@@ -81,11 +81,13 @@ vet:
 
 # What code cites of docs/wire.md must stand there, and what the documents link to must exist.
 docs:
-	@grep -rhoE 'docs/wire\.md, "[^"]+"' --include='*.go' . | cut -d '"' -f 2 | sort -u | while IFS= read -r title; do \
-		grep -qE "^#+ $$title\$$" docs/wire.md || { echo "docs/wire.md has no section \"$$title\", which code cites" >&2; exit 1; }; done
-	@for file in *.md docs/*.md docs/decisions/*.md; do \
-		{ grep -oE '\]\([^)#:]+\)' "$$file" || true; } | tr -d '])(' | while IFS= read -r link; do \
-			test -e "$$(dirname "$$file")/$$link" || { echo "$$file links to $$link, which is not there" >&2; exit 1; }; done; done
+	@bad=; while IFS= read -r title; do \
+		grep -qE "^#+ $$title\$$" docs/wire.md || { echo "docs/wire.md has no section \"$$title\", which code cites" >&2; bad=1; }; \
+	done < <(grep -rhoE 'docs/wire\.md, "[^"]+"' --include='*.go' . | cut -d '"' -f 2 | sort -u); \
+	while IFS=: read -r file link; do \
+		test -e "$$(dirname "$$file")/$$link" || { echo "$$file links to $$link, which is not there" >&2; bad=1; }; \
+	done < <(grep -HoE '\]\([^)#:]+\)' *.md docs/*.md docs/decisions/*.md | tr -d '])('); \
+	test -z "$$bad"
 
 archs:
 	@$(MAKE) --no-print-directory build GOARCH=amd64 OUT=bin/linux-amd64/zedkube
