@@ -44,8 +44,10 @@ const (
 
 // String returns EVE's name of the state.
 func (s DrainStatus) String() string {
-	names := [...]string{"UNKNOWN", "NOTSUPPORTED", "NOTREQUESTED", "REQUESTED", "STARTING",
-		"CORDONED", "FAILEDCORDON", "DRAINRETRYING", "FAILEDDRAIN", "COMPLETE"}
+	names := [...]string{
+		"UNKNOWN", "NOTSUPPORTED", "NOTREQUESTED", "REQUESTED", "STARTING",
+		"CORDONED", "FAILEDCORDON", "DRAINRETRYING", "FAILEDDRAIN", "COMPLETE",
+	}
 	if int(s) < len(names) {
 		return names[s]
 	}

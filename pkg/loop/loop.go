@@ -91,7 +91,7 @@ func once(ctx context.Context, step Step, every time.Duration) (time.Duration, e
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	err := step(ctx)
-	if a, ok := err.(After); ok {
+	if a, ok := err.(After); ok { //nolint:errorlint // a wish joined with a failure is a failure, below
 		return min(time.Duration(a), every), nil
 	}
 	var a After
