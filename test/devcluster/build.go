@@ -120,6 +120,7 @@ func (p program) flags() []string {
 
 func (p program) build(ctx context.Context, source, into string, log io.Writer) error {
 	dir := filepath.Join(source, p.dir)
+	fmt.Fprintf(log, "devcluster: fetching the modules of %s\n", p.name)
 	deps, err := goOutput(ctx, dir, "list", "-deps", "-tags", buildTags, p.pkg)
 	if err != nil {
 		return fmt.Errorf("list the packages of %s: %w", p.name, err)
