@@ -23,10 +23,11 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	changed := a.status != f.status
 	var errs []error
 	if changed {
-		c.transition(f, a)
+		// What could not be said has not happened: the next step says it again.
 		if err := c.Status.Publish(types.Global, a.status); err != nil {
-			errs = append(errs, fmt.Errorf("publish NodeDrainStatus: %w", err))
+			return fmt.Errorf("publish NodeDrainStatus: %w", err)
 		}
+		c.transition(f, a)
 	}
 	if a.consume {
 		if !changed {
@@ -88,11 +89,14 @@ func (c *Component) transition(f facts, a action) {
 	if !underWay(is) {
 		c.lastErr = nil
 	}
+	act := "cordonAndDrainNode"
+	if is == types.DrainCordoned || is == types.DrainFailedCordon {
+		act = "cordonNode"
+	}
 	c.Log.WithFields(logrus.Fields{
 		"node": f.node.Name, "from": was.String(), "to": is.String(),
 		"requester": a.status.RequestedBy.String(), "reason": a.reason,
-	}).
-		Info(act + " nodedrain-step: NodeDrainStatus " + is.String())
+	}).Info(act + " nodedrain-step: NodeDrainStatus " + is.String())
 	if is == types.DrainComplete && is != was {
 		c.Log.Infof("kubevirt_node_drain_completion_time_seconds:%f", f.now.Sub(f.asked).Seconds())
 	}

@@ -91,14 +91,33 @@ func once(ctx context.Context, step Step, every time.Duration) (time.Duration, e
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	err := step(ctx)
-	if a, ok := err.(After); ok { //nolint:errorlint // a wish joined with a failure is a failure, below
-		return min(time.Duration(a), every), nil
-	}
-	var a After
-	if errors.As(err, &a) {
-		return min(time.Duration(a), every), err
+	if a, ok := wish(err); ok {
+		return min(time.Duration(a), every), withoutWish(err)
 	}
 	return every, err
+}
+
+func wish(err error) (After, bool) {
+	var a After
+	ok := errors.As(err, &a)
+	return a, ok
+}
+
+// withoutWish is err without the After joined to it, whose changing text would
+// make the same failure look new at every try.
+func withoutWish(err error) error {
+	if _, ok := wish(err); !ok {
+		return err
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return nil
+	}
+	var rest []error
+	for _, e := range joined.Unwrap() {
+		rest = append(rest, withoutWish(e))
+	}
+	return errors.Join(rest...)
 }
 
 // Pulse shows from outside whether a loop still turns. Its zero value belongs
