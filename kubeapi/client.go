@@ -53,18 +53,17 @@ type Client struct {
 // Run keeps the tables true until ctx is done. It returns when all its
 // goroutines, and all verbs that were under way, have ended.
 func (c *Client) Run(ctx context.Context) {
-	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}}
-	r.silence = newSilence(ctx, c.Log, r.status.silent)
-	c.Info.Notify(r.bell)
-	c.Leader.Notify(r.bell)
-	c.Nodes.Notify(r.bell)
-
+	r := newRun(ctx, c)
 	path, err := filepath.Abs(c.Kubeconfig)
 	if err != nil { // no working directory: then it is found if it is absolute
 		path = c.Kubeconfig
 	}
 	file := &kubeconfig{log: c.Log, path: path, apply: func(cfg *rest.Config) error {
-		return r.connect(ctx, cfg)
+		base, err := newTransport(cfg)
+		if err != nil {
+			return err
+		}
+		return r.connect(ctx, cfg, base)
 	}}
 	started := time.Now()
 	file.missing = func(reason string) {
@@ -73,8 +72,7 @@ func (c *Client) Run(ctx context.Context) {
 		}
 	}
 	file.watch(ctx)
-	r.disconnect()
-	r.old.Wait()
+	r.end()
 }
 
 // run is what one Run of a Client holds.
@@ -86,10 +84,25 @@ type run struct {
 	old     sync.WaitGroup // connections on their way out
 }
 
-// connect takes cfg into use in place of the present connection, if there is
+func newRun(ctx context.Context, c *Client) *run {
+	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}}
+	r.silence = newSilence(ctx, c.Log, r.status.silent)
+	c.Info.Notify(r.bell)
+	c.Leader.Notify(r.bell)
+	c.Nodes.Notify(r.bell)
+	return r
+}
+
+// end returns when all is over.
+func (r *run) end() {
+	r.disconnect()
+	r.old.Wait()
+}
+
+// connect takes cfg into use, over base, in place of the present connection, if there is
 // one. The tables keep their rows until the new connection has whole lists.
-func (r *run) connect(ctx context.Context, cfg *rest.Config) error {
-	conn, err := newConnection(ctx, cfg, r.silence)
+func (r *run) connect(ctx context.Context, cfg *rest.Config, base transport) error {
+	conn, err := newConnection(ctx, cfg, base, r.silence)
 	if err != nil {
 		return err
 	}

@@ -21,14 +21,20 @@ type connection struct {
 
 	kube   kubernetes.Interface
 	prober kubernetes.Interface // not stopped by the silence
-	base   *http.Transport
+	base   transport
 
 	work  sync.WaitGroup // the probe and the views
 	users sync.WaitGroup // verbs under way
 }
 
+// transport is an http.Transport or its stand-in.
+type transport interface {
+	http.RoundTripper
+	CloseIdleConnections()
+}
+
 // newConnection makes the clients for cfg; it sends nothing.
-func newConnection(ctx context.Context, cfg *rest.Config, s *silence) (*connection, error) {
+func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *silence) (*connection, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.ContentType = runtime.ContentTypeProtobuf
 	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -36,13 +42,10 @@ func newConnection(ctx context.Context, cfg *rest.Config, s *silence) (*connecti
 	cfg.QPS, cfg.Burst = 50, 100 // a drain of many pods is not slowed down; a loop gone wild is
 	cfg.WarningHandler = rest.NoWarnings{}
 
-	base, err := newTransport(cfg)
-	if err != nil {
-		return nil, err
-	}
 	conn := &connection{base: base}
 	conn.ctx, conn.retire = context.WithCancel(ctx)
 	seen := &observed{base: base, silence: s, retired: conn.ctx}
+	var err error
 	if conn.kube, err = clientset(cfg, &gate{base: seen, silence: s}); err == nil {
 		conn.prober, err = clientset(cfg, seen)
 	}

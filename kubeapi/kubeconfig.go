@@ -27,7 +27,7 @@ const (
 )
 
 // kubeconfig follows a file that may come late, change under our eyes, be half
-// written or vanish for a while (docs/wire.md, "Files outside pubsub"). What
+// written or vanish for a while (docs/wire.md, "Files"). What
 // cannot be used is "not yet": it is reported once, and the last good
 // configuration stays in use. That holds for a vanished file too: whether the
 // server it led to still answers is seen by asking the server.

@@ -1,0 +1,139 @@
+package kubeapi
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+func at(minute int) metav1.Time {
+	return metav1.NewTime(time.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC))
+}
+
+func wholeNode() *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "n1", UID: "u1", ResourceVersion: "42", CreationTimestamp: at(1),
+			Labels: map[string]string{
+				"node-uuid": ownUUID, "tie-breaker-node": "true", "other": "x",
+				"node-role.kubernetes.io/control-plane": "true", "node-role.kubernetes.io/etcd": "",
+				"node-role.kubernetes.io/master": "",
+			},
+			Annotations: map[string]string{
+				"other":          "x",
+				cordonAnnotation: `{"by":"zedkube","reason":"reboot","since":"2026-01-02T03:00:00Z"}`,
+			},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "k3s"}},
+		},
+		Spec: corev1.NodeSpec{Unschedulable: true, PodCIDR: "10.42.0.0/24"},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
+				{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: at(2)},
+			},
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeHostName, Address: "n1"},
+				{Type: corev1.NodeInternalIP, Address: "10.0.0.1"},
+				{Type: corev1.NodeInternalIP, Address: "fd00::1"},
+				{Type: corev1.NodeExternalIP, Address: "192.0.2.1"},
+			},
+			NodeInfo: corev1.NodeSystemInfo{BootID: "b1", KubeletVersion: "v1.34.2+k3s1", KernelVersion: "6"},
+			Images:   []corev1.ContainerImage{{Names: []string{"large"}}},
+		},
+	}
+}
+
+func wholePod() *corev1.Pod {
+	yes, deleted := true, at(9)
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "eve-kube-app", Name: "p1", UID: "u1", CreationTimestamp: at(1), DeletionTimestamp: &deleted,
+			Labels: map[string]string{"app": "web", "App-Domain-Name": "id.1.2", "vm.kubevirt.io/name": "vmi1", "other": "x"},
+			OwnerReferences: []metav1.OwnerReference{
+				{Kind: "Other", Name: "o", UID: "o"},
+				{Kind: "ReplicaSet", Name: "rs", UID: "r1", Controller: &yes},
+			},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "k3s"}},
+		},
+		Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "c"}}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: "10.42.0.7",
+			ContainerStatuses: []corev1.ContainerStatus{
+				{RestartCount: 0, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(8)}}},
+				{RestartCount: 2, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(5)}}},
+				{RestartCount: 3, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(4)}}, Image: "x"},
+				{RestartCount: 1, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}},
+			},
+		},
+	}
+}
+
+func TestANodeBecomesARow(t *testing.T) {
+	want := types.Node{
+		Name: "n1", UID: "u1", ResourceVersion: "42", UUID: ownUUID, Created: at(1).Time,
+		Ready: types.ConditionUnknown, ReadySince: at(2).Time, Unschedulable: true,
+		CordonedBy:   &types.Cordon{By: "zedkube", Reason: "reboot", Since: at(0).Time},
+		ControlPlane: true, Master: true, Etcd: true, TieBreaker: true,
+		BootID: "b1", KubeletVersion: "v1.34.2+k3s1", InternalIP: "10.0.0.1", ExternalIP: "192.0.2.1",
+	}
+	if diff := cmp.Diff(want, nodeOf(wholeNode())); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(want, nodeOf(slimNode(wholeNode()))); diff != "" {
+		t.Errorf("after slimming: %s", diff)
+	}
+}
+
+func TestAPodBecomesARow(t *testing.T) {
+	want := types.Pod{
+		Namespace: "eve-kube-app", Name: "p1", UID: "u1", NodeName: "n1", Phase: types.PodRunning, IP: "10.42.0.7",
+		Created: at(1).Time, Deleted: at(9).Time, Owner: types.Owner{Kind: "ReplicaSet", Name: "rs", UID: "r1"},
+		App: "web", AppDomain: "id.1.2", VMI: "vmi1", RestartCount: 6, RestartedAt: at(5).Time,
+	}
+	if diff := cmp.Diff(want, podOf(wholePod())); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(want, podOf(slimPod(wholePod()))); diff != "" {
+		t.Errorf("after slimming: %s", diff)
+	}
+}
+
+func TestSlimObjectsHoldNothingElse(t *testing.T) {
+	node, pod := slimNode(wholeNode()), slimPod(wholePod())
+	if node.ManagedFields != nil || node.Status.Images != nil || node.Spec.PodCIDR != "" || node.Labels["other"] != "" || node.Annotations["other"] != "" {
+		t.Errorf("slim node is %+v", node)
+	}
+	if pod.ManagedFields != nil || pod.Spec.Containers != nil || pod.Labels["other"] != "" || pod.Status.ContainerStatuses[2].Image != "" {
+		t.Errorf("slim pod is %+v", pod)
+	}
+}
+
+func TestACordonIsOursOnlyWithOurNote(t *testing.T) {
+	for name, test := range map[string]struct {
+		note          string
+		unschedulable bool
+		ours          bool
+	}{
+		"our note":                    {note: `{"by":"zedkube"}`, unschedulable: true, ours: true},
+		"no note":                     {unschedulable: true},
+		"somebody else's note":        {note: `{"by":"me"}`, unschedulable: true},
+		"a note that is not ours":     {note: `yes`, unschedulable: true},
+		"our note on an open node":    {note: `{"by":"zedkube"}`},
+		"an empty note":               {note: `{}`, unschedulable: true},
+		"half of our note":            {note: `{"by":"zedkube"`, unschedulable: true},
+		"our note of another version": {note: `{"by":"zedkube","new":1}`, unschedulable: true, ours: true},
+	} {
+		n := &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: test.unschedulable}}
+		if test.note != "" {
+			n.Annotations = map[string]string{cordonAnnotation: test.note}
+		}
+		if got := nodeOf(n).CordonedBy != nil; got != test.ours {
+			t.Errorf("%s: ours is %v", name, got)
+		}
+	}
+}

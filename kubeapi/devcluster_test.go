@@ -1,0 +1,358 @@
+//go:build linux
+
+package kubeapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sirupsen/logrus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ktypes "k8s.io/apimachinery/pkg/types"
+
+	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/types"
+)
+
+// agent is a client on one node of the cluster, with its tables.
+type agent struct {
+	*kubeapi.Client
+	info    pubsub.Table[types.EdgeNodeInfo]
+	leader  pubsub.Table[types.KubeLeaderElectInfo]
+	nodes   pubsub.Table[types.Node]
+	appPods pubsub.Table[types.Pod]
+	own     pubsub.Table[types.Pod]
+	all     pubsub.Table[types.Pod]
+	api     pubsub.Table[types.APIStatus]
+}
+
+func (a *agent) status() types.APIStatus {
+	s, _ := a.api.Get(types.Global)
+	return s
+}
+
+func newAgent(t *testing.T, c *devcluster.Cluster, i int) *agent {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "k3s.yaml")
+	if err := os.WriteFile(path, c.NodeKubeconfig(i), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := logrus.New()
+	log.SetOutput(t.Output())
+	a := &agent{}
+	_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: c.Nodes[i].DeviceName, DeviceID: uuid.MustParse(c.Nodes[i].UUID)})
+	a.Client = &kubeapi.Client{
+		Log: log, Kubeconfig: path, Info: &a.info, Leader: &a.leader,
+		Nodes: &a.nodes, AppPods: &a.appPods, NodePods: &a.own, AllPods: &a.all, API: &a.api,
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { a.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	eventually(t, "the tables are whole", 10*time.Second, func() bool { return a.status().Synced && a.status().Answers() })
+	return a
+}
+
+func eventually(t *testing.T, what string, within time.Duration, ok func() bool) {
+	t.Helper()
+	for begin := time.Now(); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Since(begin) > within {
+			t.Fatalf("not within %v: %s", within, what)
+		}
+	}
+}
+
+// TestAgainstARealAPIServer shares one cluster; each story has a node or an
+// application of its own.
+func TestAgainstARealAPIServer(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+	c, err := devcluster.Start(ctx, devcluster.Options{Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	stories := map[string]func(*testing.T, *devcluster.Cluster){
+		"tables follow nodes and pods":                      tablesFollow,
+		"cordons survive conflicts and spare foreign ones":  cordons,
+		"an eviction is refused by a budget, then accepted": evictions,
+		"two candidates, one leader":                        elections,
+		"a refusing and a hung server heal":                 faults,
+	}
+	t.Run("stories", func(t *testing.T) {
+		for name, story := range stories {
+			t.Run(name, func(t *testing.T) { t.Parallel(); story(t, c) })
+		}
+	})
+}
+
+func tablesFollow(t *testing.T, c *devcluster.Cluster) {
+	a := newAgent(t, c, 2)
+	own := c.Nodes[2]
+	row, ok := a.nodes.Get(own.Name)
+	if !ok || len(a.nodes.All()) != 3 || row.UUID != own.UUID || row.InternalIP != own.IP || !row.Etcd || row.Ready != types.ConditionTrue {
+		t.Errorf("node is %+v", row)
+	}
+	if err := c.SetBootID(t.Context(), 2, "next boot"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the boot id is seen", time.Second, func() bool {
+		row, _ := a.nodes.Get(own.Name)
+		return row.BootID == "next boot"
+	})
+	vm, err := c.CreateVM(t.Context(), devcluster.App{Name: "follow-11111-0", Domain: "d.1.1", Node: own.Name, Required: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := kubeapi.Namespace + "/" + vm
+	eventually(t, "the pod runs in both tables", 10*time.Second, func() bool {
+		p, _ := a.own.Get(key)
+		q, _ := a.appPods.Get(key)
+		return p.Phase == types.PodRunning && p == q && p.AppDomain == "d.1.1" && p.VMI != "" && p.Owner.Kind == "VirtualMachineInstance"
+	})
+	if n := len(a.all.All()); n != 0 {
+		t.Errorf("a node that does not lead sees %d pods", n)
+	}
+	_ = a.leader.Publish(types.Global, types.KubeLeaderElectInfo{IsStatsLeader: true})
+	eventually(t, "the leader sees all pods", 3*time.Second, func() bool {
+		_, ok := a.all.Get(key)
+		return ok && a.status().AllPods
+	})
+	none := int64(0)
+	if err := c.Client().CoreV1().Pods(kubeapi.Namespace).Delete(t.Context(), vm, metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the pod is gone from all tables", 5*time.Second, func() bool {
+		_, inOwn := a.own.Get(key)
+		_, inApp := a.appPods.Get(key)
+		_, inAll := a.all.Get(key)
+		return !inOwn && !inApp && !inAll
+	})
+	_ = a.leader.Publish(types.Global, types.KubeLeaderElectInfo{})
+	eventually(t, "a former leader sees no foreign pods", time.Second, func() bool {
+		return len(a.all.All()) == 0 && !a.status().AllPods
+	})
+}
+
+func cordons(t *testing.T, c *devcluster.Cluster) {
+	a := newAgent(t, c, 2)
+	node, nodes := c.Nodes[2].Name, c.Client().CoreV1().Nodes()
+	patch := func(text string) {
+		if _, err := nodes.Patch(t.Context(), node, ktypes.MergePatchType, []byte(text), metav1.PatchOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var busy sync.WaitGroup
+	busy.Go(func() { // somebody who changes the node all the time
+		for i := 0; ctx.Err() == nil; i++ {
+			patch(fmt.Sprintf(`{"metadata":{"labels":{"busy":"%d"}}}`, i))
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+	cordon := types.Cordon{Reason: "test", Since: time.Now().UTC().Truncate(time.Second)}
+	for range 10 {
+		if err := a.Cordon(t.Context(), node, cordon); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Uncordon(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	busy.Wait()
+
+	if err := a.Cordon(t.Context(), node, cordon); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "our cordon is in the table", time.Second, func() bool {
+		row, _ := a.nodes.Get(node)
+		return row.Unschedulable && row.CordonedBy != nil && row.CordonedBy.By == "zedkube" && row.CordonedBy.Since.Equal(cordon.Since)
+	})
+	n, err := nodes.Get(t.Context(), node, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	managed := false
+	for _, m := range n.ManagedFields {
+		managed = managed || m.Manager == "zedkube-drain"
+	}
+	if !managed {
+		t.Errorf("managers are %+v", n.ManagedFields)
+	}
+	if err := a.Uncordon(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+
+	patch(`{"spec":{"unschedulable":true}}`)
+	if err := errors.Join(a.Cordon(t.Context(), node, cordon), a.Uncordon(t.Context(), node)); err != nil {
+		t.Fatal(err)
+	}
+	n, err = nodes.Get(t.Context(), node, metav1.GetOptions{})
+	if err != nil || !n.Spec.Unschedulable || len(n.Annotations["zedkube.github.io/cordon"]) > 0 {
+		t.Errorf("a foreign cordon became %+v %v, %v", n.Spec, n.Annotations, err)
+	}
+	patch(`{"spec":{"unschedulable":null}}`)
+}
+
+func evictions(t *testing.T, c *devcluster.Cluster) {
+	a := newAgent(t, c, 0)
+	node := c.Nodes[0].Name
+	app := devcluster.App{Name: "evict-22222-0", Node: node, Required: true}
+	if err := errors.Join(c.CreateApp(t.Context(), app), c.SetBudget(t.Context(), app.Name, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.WaitRunning(t.Context(), "app="+app.Name, 1); err != nil {
+		t.Fatal(err)
+	}
+	var pod types.Pod
+	list := func() []types.Pod {
+		pods, err := a.PodsToEvict(t.Context(), node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pods
+	}
+	for _, p := range list() {
+		if p.App == app.Name {
+			pod = p
+		}
+	}
+	if pod.UID == "" {
+		t.Fatalf("the pod is not among those to evict: %+v", list())
+	}
+	err := a.Evict(t.Context(), pod)
+	if !errors.Is(err, types.ErrDisruptionBudget) {
+		t.Fatalf("under its budget the eviction says %v", err)
+	}
+	t.Log(err)
+	if !a.status().Answers() {
+		t.Error("a refused eviction is taken for a silence")
+	}
+	namesake := pod
+	namesake.UID = uuid.NewString()
+	if err := c.SetBudget(t.Context(), app.Name, 0); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a pod of that name but another UID counts as gone", 5*time.Second, func() bool {
+		return a.Evict(t.Context(), namesake) == nil
+	})
+	if p, ok := a.appPods.Get(pod.Key()); !ok || p.Terminating() {
+		t.Errorf("the namesake was evicted: %+v", p)
+	}
+	eventually(t, "the eviction is accepted", 5*time.Second, func() bool { return a.Evict(t.Context(), pod) == nil })
+	eventually(t, "the pod is gone from the table", 10*time.Second, func() bool {
+		_, ok := a.appPods.Get(pod.Key())
+		return !ok
+	})
+	if err := a.Evict(t.Context(), pod); err != nil {
+		t.Errorf("a pod that is gone: %v", err)
+	}
+}
+
+// part is what a candidate was told last.
+type part struct {
+	mu     sync.Mutex
+	leader string
+	leads  bool
+}
+
+func (p *part) set(leader string, leads bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leader, p.leads = leader, leads
+}
+
+func (p *part) is(leader string, leads bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.leader == leader && p.leads == leads
+}
+
+func elections(t *testing.T, c *devcluster.Cluster) {
+	run := func(i int) (p *part, stop func() error) {
+		a := newAgent(t, c, i)
+		ctx, cancel := context.WithCancel(t.Context())
+		p, ended := &part{}, make(chan error, 1)
+		go func() { ended <- a.Elect(ctx, c.Nodes[i].Name, p.set) }()
+		return p, func() error { cancel(); return <-ended }
+	}
+	first, stopFirst := run(0)
+	eventually(t, "the first leads", 5*time.Second, func() bool { return first.is("node-1", true) })
+	second, stopSecond := run(2)
+	eventually(t, "the second follows", 5*time.Second, func() bool { return second.is("node-1", false) })
+	if err := stopFirst(); err != nil || !first.is("", false) {
+		t.Errorf("the first ends with %v, %+v", err, first)
+	}
+	// A candidate looks every 5 s, up to 2.2 times as rarely by chance.
+	eventually(t, "the second leads", 13*time.Second, func() bool { return second.is("node-3", true) })
+	if err := stopSecond(); err != nil {
+		t.Errorf("the second ends with %v", err)
+	}
+	lease, err := c.Client().CoordinationV1().Leases(kubeapi.Namespace).Get(t.Context(), "eve-kube-stats-leader", metav1.GetOptions{})
+	if err != nil || *lease.Spec.HolderIdentity != "" {
+		t.Errorf("lease is %+v, %v", lease, err)
+	}
+}
+
+func faults(t *testing.T, c *devcluster.Cluster) {
+	a := newAgent(t, c, 1)
+	node := c.Nodes[1].Name
+	for i, fault := range []struct {
+		devcluster.Fault
+		known time.Duration
+	}{{devcluster.Refused, 12 * time.Second}, {devcluster.Hung, 22 * time.Second}} {
+		app := devcluster.App{Name: fmt.Sprintf("fault-%d", i), Node: node, Required: true}
+		vm, err := c.CreateVM(t.Context(), app)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := kubeapi.Namespace + "/" + vm
+		eventually(t, "the pod runs", 10*time.Second, func() bool { p, _ := a.own.Get(key); return p.Phase == types.PodRunning })
+
+		begin := time.Now()
+		if err := c.SetNodeFault(1, fault.Fault); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, fault.String()+" is known", fault.known, func() bool { return !a.status().Answers() })
+		t.Logf("%v: known after %v: %s", fault, time.Since(begin).Round(time.Millisecond), a.status().Reason)
+		if since := a.status().SilentSince; since.Before(begin) || since.Sub(begin) > 10*time.Second {
+			t.Errorf("%v since %v, began %v", fault, since, begin)
+		}
+		none := int64(0)
+		if err := c.Client().CoreV1().Pods(kubeapi.Namespace).Delete(t.Context(), vm, metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
+			t.Fatal(err)
+		}
+		next, err := c.CreateVM(t.Context(), app)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if _, ok := a.own.Get(key); !ok {
+			t.Error("the table was emptied")
+		}
+		begin = time.Now()
+		if err := c.SetNodeFault(1, devcluster.None); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the tables are right again", 5*time.Second, func() bool {
+			_, old := a.own.Get(key)
+			_, now := a.own.Get(kubeapi.Namespace + "/" + next)
+			return !old && now && a.status().Synced && a.status().Answers()
+		})
+		t.Logf("%v: healed after %v", fault, time.Since(begin).Round(time.Millisecond))
+	}
+}

@@ -1,0 +1,209 @@
+package kubeapi
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// fakeAPI is an API server of lists: a watch on it stays open and says
+// nothing, and it knows no streamed lists.
+type fakeAPI struct {
+	mu       sync.Mutex
+	nodes    []corev1.Node
+	pods     []corev1.Pod
+	fault    http.HandlerFunc // answers instead, if set
+	requests map[string]int   // by method and path, "watch " before it for watches
+	total    int
+}
+
+func (f *fakeAPI) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+func (f *fakeAPI) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.total
+}
+
+func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	watches := r.URL.Query().Get("watch") == "true"
+	f.mu.Lock()
+	f.total++
+	if f.requests == nil {
+		f.requests = map[string]int{}
+	}
+	name := r.Method + " " + r.URL.Path
+	if watches {
+		name = "watch " + name
+	}
+	f.requests[name]++
+	fault, nodes, pods := f.fault, f.nodes, f.pods
+	f.mu.Unlock()
+	switch {
+	case fault != nil:
+		fault(w, r)
+	case watches && r.URL.Query().Get("sendInitialEvents") == "true":
+		reply(w, 422, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: "Invalid", Code: 422})
+	case watches:
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(200)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	case strings.HasSuffix(r.URL.Path, "/nodes"):
+		reply(w, 200, corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: nodes})
+	case strings.HasSuffix(r.URL.Path, "/pods"):
+		list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
+		for _, p := range pods {
+			if selects(r, p) {
+				list.Items = append(list.Items, p)
+			}
+		}
+		reply(w, 200, list)
+	default:
+		reply(w, 200, corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}})
+	}
+}
+
+func selects(r *http.Request, p corev1.Pod) bool {
+	node, byNode := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "spec.nodeName=")
+	inNamespace := strings.Contains(r.URL.Path, "/namespaces/")
+	return (!byNode || p.Spec.NodeName == node) && (!inNamespace || strings.Contains(r.URL.Path, "/"+p.Namespace+"/"))
+}
+
+func reply(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func status500(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }
+func hang(_ http.ResponseWriter, r *http.Request)      { <-r.Context().Done() }
+
+// inMemory carries requests to a handler without a network, so that it works
+// in fake time.
+type inMemory struct {
+	handler http.Handler
+	refuse  func() error // answers instead, if it returns one
+}
+
+func (m *inMemory) CloseIdleConnections() {}
+
+func (m *inMemory) RoundTrip(req *http.Request) (*http.Response, error) {
+	if m.refuse != nil {
+		if err := m.refuse(); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	r, w := io.Pipe()
+	answer := &pipeWriter{pipe: w, header: http.Header{}, head: make(chan int, 1)}
+	go func() {
+		m.handler.ServeHTTP(answer, req.WithContext(ctx))
+		answer.WriteHeader(200)
+		w.CloseWithError(io.EOF)
+	}()
+	select {
+	case code := <-answer.head:
+		context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
+		return &http.Response{StatusCode: code, Header: answer.header, Body: &pipeBody{r, cancel}, Request: req}, nil
+	case <-ctx.Done():
+		cancel()
+		_ = r.Close()
+		return nil, context.Cause(req.Context())
+	}
+}
+
+type pipeBody struct {
+	*io.PipeReader
+	cancel context.CancelFunc
+}
+
+func (b *pipeBody) Close() error { b.cancel(); return b.PipeReader.Close() }
+
+type pipeWriter struct {
+	pipe   *io.PipeWriter
+	header http.Header
+	head   chan int
+	once   sync.Once
+}
+
+func (p *pipeWriter) Header() http.Header  { return p.header }
+func (p *pipeWriter) WriteHeader(code int) { p.once.Do(func() { p.head <- code }) }
+func (p *pipeWriter) Flush()               {}
+func (p *pipeWriter) Write(b []byte) (int, error) {
+	p.WriteHeader(200)
+	return p.pipe.Write(b)
+}
+
+const ownUUID = "b3e2f1a0-0000-4000-8000-000000000001"
+
+// tables are what a Client fills in a test.
+type tables struct {
+	info    pubsub.Table[types.EdgeNodeInfo]
+	leader  pubsub.Table[types.KubeLeaderElectInfo]
+	nodes   pubsub.Table[types.Node]
+	appPods pubsub.Table[types.Pod]
+	own     pubsub.Table[types.Pod]
+	all     pubsub.Table[types.Pod]
+	api     pubsub.Table[types.APIStatus]
+}
+
+func newTestClient(t *testing.T) (*Client, *tables) {
+	t.Helper()
+	log := logrus.New()
+	log.SetOutput(t.Output())
+	tb := &tables{}
+	_ = tb.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "N1", DeviceID: uuid.MustParse(ownUUID)})
+	return &Client{
+		Log: log, Info: &tb.info, Leader: &tb.leader, Nodes: &tb.nodes,
+		AppPods: &tb.appPods, NodePods: &tb.own, AllPods: &tb.all, API: &tb.api,
+	}, tb
+}
+
+func (tb *tables) status() types.APIStatus {
+	s, _ := tb.api.Get(types.Global)
+	return s
+}
+
+func (tb *tables) lead(leads bool) {
+	_ = tb.leader.Publish(types.Global, types.KubeLeaderElectInfo{IsStatsLeader: leads})
+}
+
+// startInMemory runs a client over base until the returned function is called.
+func startInMemory(t *testing.T, c *Client, base transport) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := newRun(ctx, c)
+	if err := r.connect(ctx, &rest.Config{Host: "https://kube"}, base); err != nil {
+		t.Fatal(err)
+	}
+	return func() { cancel(); r.end() }
+}
+
+func testNode(name, id string) corev1.Node {
+	return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{labelNodeUUID: id}}}
+}
+
+func testPod(namespace, name, node string) corev1.Pod {
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       corev1.PodSpec{NodeName: node},
+	}
+}

@@ -1,0 +1,238 @@
+package kubeapi
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+func keys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
+
+func check(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s are %q, want %q", what, got, want)
+	}
+}
+
+func someCluster() *fakeAPI {
+	return &fakeAPI{
+		nodes: []corev1.Node{testNode("n1", ownUUID), testNode("n2", "x")},
+		pods: []corev1.Pod{
+			testPod("eve-kube-app", "a1", "n1"), testPod("eve-kube-app", "a2", "n2"),
+			testPod("kube-system", "s1", "n1"), testPod("kube-system", "s2", "n2"),
+		},
+	}
+}
+
+func TestTablesHoldWhatTheyAreNamedAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, tb := newTestClient(t)
+		end := startInMemory(t, c, &inMemory{handler: someCluster()})
+		defer end()
+		time.Sleep(time.Second)
+		check(t, "nodes", keys(tb.nodes.All()), []string{"n1", "n2"})
+		check(t, "app pods", keys(tb.appPods.All()), []string{"eve-kube-app/a1", "eve-kube-app/a2"})
+		check(t, "own pods", keys(tb.own.All()), []string{"eve-kube-app/a1", "kube-system/s1"})
+		check(t, "all pods", keys(tb.all.All()), nil)
+		if s := tb.status(); !s.Synced || s.AllPods || !s.Answers() {
+			t.Errorf("status is %+v", s)
+		}
+		tb.lead(true)
+		time.Sleep(time.Second)
+		if s := tb.status(); !s.AllPods || len(tb.all.All()) != 4 {
+			t.Errorf("the leader sees %d pods, status %+v", len(tb.all.All()), s)
+		}
+		tb.lead(false)
+		time.Sleep(time.Second)
+		if s := tb.status(); s.AllPods || len(tb.all.All()) != 0 {
+			t.Errorf("the former leader sees %d pods, status %+v", len(tb.all.All()), s)
+		}
+	})
+}
+
+func TestOwnPodsWaitForTheOwnNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, tb := newTestClient(t)
+		_ = tb.info.Unpublish(types.Global)
+		end := startInMemory(t, c, &inMemory{handler: someCluster()})
+		defer end()
+		time.Sleep(time.Second)
+		if s := tb.status(); s.Synced || len(tb.own.All()) != 0 || len(tb.nodes.All()) != 2 {
+			t.Errorf("status is %+v, own pods %v", s, tb.own.All())
+		}
+		_ = tb.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "N2"})
+		time.Sleep(time.Second)
+		check(t, "own pods of a node whose label names another device", keys(tb.own.All()), nil)
+	})
+}
+
+func TestAnIdleClientIsQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newTestClient(t)
+		api := someCluster()
+		end := startInMemory(t, c, &inMemory{handler: api})
+		defer end()
+		time.Sleep(time.Minute)
+		before := api.count()
+		time.Sleep(10 * time.Minute)
+		if n := api.count() - before; n > 70 {
+			t.Errorf("%d requests in ten idle minutes", n)
+		}
+	})
+}
+
+// outage is what happens to a client whose server is well again after a while.
+func outage(t *testing.T, fault func(api *fakeAPI, refused *atomic.Bool), after time.Duration, during func(*tables, time.Time)) {
+	synctest.Test(t, func(t *testing.T) {
+		c, tb := newTestClient(t)
+		tb.lead(true)
+		api, refused := someCluster(), &atomic.Bool{}
+		tries := 0
+		base := &inMemory{handler: api, refuse: func() error {
+			api.set(func() { tries++ })
+			if refused.Load() {
+				return syscall.ECONNREFUSED
+			}
+			return nil
+		}}
+		end := startInMemory(t, c, base)
+		defer end()
+		time.Sleep(13 * time.Second)
+		begin := time.Now()
+		api.set(func() { fault(api, refused) })
+
+		time.Sleep(25 * time.Second) // found out, and calm by now
+		during(tb, begin)
+		before := tries
+		time.Sleep(after)
+		if perMinute := float64(tries-before) / after.Minutes(); perMinute > 30 {
+			t.Errorf("%.1f requests a minute while the server is down", perMinute)
+		}
+		check(t, "nodes during the outage", keys(tb.nodes.All()), []string{"n1", "n2"})
+
+		api.set(func() {
+			api.fault = nil
+			refused.Store(false)
+			api.nodes = api.nodes[:1]
+			api.pods = append(slices.Clone(api.pods[1:]), testPod("eve-kube-app", "a3", "n1"))
+		})
+		time.Sleep(5 * time.Second)
+		check(t, "nodes", keys(tb.nodes.All()), []string{"n1"})
+		check(t, "app pods", keys(tb.appPods.All()), []string{"eve-kube-app/a2", "eve-kube-app/a3"})
+		check(t, "own pods", keys(tb.own.All()), []string{"eve-kube-app/a3", "kube-system/s1"})
+		check(t, "all pods", keys(tb.all.All()), []string{"eve-kube-app/a2", "eve-kube-app/a3", "kube-system/s1", "kube-system/s2"})
+		if s := tb.status(); !s.Answers() || !s.Synced || !s.AllPods {
+			t.Errorf("status afterwards is %+v", s)
+		}
+	})
+}
+
+// silentWithin expects the silence to be known, and to have begun when a
+// request was sent into it: at most a probe's distance after it began.
+func silentWithin(t *testing.T, reason string) func(*tables, time.Time) {
+	return func(tb *tables, begin time.Time) {
+		t.Helper()
+		s := tb.status()
+		if s.Answers() || s.SilentSince.Sub(begin) > probeEvery || s.Reason != reason {
+			t.Errorf("25 s after %v the status is %+v", begin, s)
+		}
+	}
+}
+
+func TestAnOutageIsSeenCalmAndHealsWithinFiveSeconds(t *testing.T) {
+	cut := func(w http.ResponseWriter, r *http.Request) { hang(w, r) }
+	t.Run("hung", func(t *testing.T) {
+		outage(t, func(api *fakeAPI, _ *atomic.Bool) { api.fault = cut }, 10*time.Minute, silentWithin(t, "no answer within 10s"))
+	})
+	t.Run("refused", func(t *testing.T) {
+		outage(t, func(_ *fakeAPI, refused *atomic.Bool) { refused.Store(true) }, 10*time.Minute, silentWithin(t, "connection refused"))
+	})
+	t.Run("500", func(t *testing.T) {
+		outage(t, func(api *fakeAPI, _ *atomic.Bool) { api.fault = status500 }, 10*time.Minute, silentWithin(t, "HTTP 500 Internal Server Error"))
+	})
+	t.Run("401", func(t *testing.T) {
+		outage(t, func(api *fakeAPI, _ *atomic.Bool) {
+			api.fault = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }
+		}, time.Minute, silentWithin(t, "HTTP 401 Unauthorized"))
+	})
+}
+
+func TestAServerThatIsOverloadedAtTheStartIsNotStormed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, tb := newTestClient(t)
+		api := someCluster()
+		api.fault = func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(429)
+		}
+		end := startInMemory(t, c, &inMemory{handler: api})
+		defer end()
+		time.Sleep(10 * time.Minute)
+		if n := api.count(); n > 300 {
+			t.Errorf("%d requests in ten minutes", n)
+		}
+		if s := tb.status(); !s.Answers() {
+			t.Errorf("an overloaded server is taken for silent: %+v", s)
+		}
+		api.set(func() { api.fault = nil })
+		time.Sleep(5 * time.Second)
+		if s := tb.status(); !s.Synced {
+			t.Errorf("status afterwards is %+v", s)
+		}
+	})
+}
+
+func TestVerbsFailAtOnceWhileTheServerIsDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newTestClient(t)
+		api := someCluster()
+		api.fault = hang
+		end := startInMemory(t, c, &inMemory{handler: api})
+		defer end()
+		time.Sleep(30 * time.Second)
+		start := time.Now()
+		err := c.Uncordon(t.Context(), "n1")
+		if !errors.Is(err, types.ErrNoAPI) || time.Since(start) != 0 {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+	})
+}
+
+func TestOneFailureAmongAnswersIsForgottenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, tb := newTestClient(t)
+		api := someCluster()
+		end := startInMemory(t, c, &inMemory{handler: api})
+		defer end()
+		time.Sleep(15 * time.Second)
+		once := &atomic.Bool{}
+		api.set(func() {
+			api.fault = func(w http.ResponseWriter, r *http.Request) {
+				if once.CompareAndSwap(false, true) {
+					status500(w, r)
+					return
+				}
+				reply(w, 404, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: "NotFound", Code: 404})
+			}
+		})
+		if err := c.Uncordon(t.Context(), "n1"); err == nil {
+			t.Error("no error from a 500")
+		}
+		time.Sleep(4 * time.Second)
+		if s := tb.status(); !s.Answers() || !s.Synced {
+			t.Errorf("status is %+v", s)
+		}
+	})
+}

@@ -1,0 +1,209 @@
+package kubeapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// trip is a RoundTripper of one function.
+type trip func(*http.Request) (*http.Response, error)
+
+func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func answer(code int) trip {
+	return func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: code, Header: http.Header{"Retry-After": {"1"}}, Body: http.NoBody, Request: r}, nil
+	}
+}
+
+func after(d time.Duration, next trip) trip {
+	return func(r *http.Request) (*http.Response, error) {
+		select {
+		case <-time.After(d):
+			return next(r)
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+}
+
+func refuse(*http.Request) (*http.Response, error) {
+	return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+}
+
+func quiet() logrus.FieldLogger {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return log
+}
+
+// watched is a silence with what it last reported.
+func watched(ctx context.Context) (*silence, func() (time.Time, string)) {
+	var since time.Time
+	var reason string
+	s := newSilence(ctx, quiet(), func(t time.Time, r string) { since, reason = t, r })
+	return s, func() (time.Time, string) { return since, reason }
+}
+
+func send(ctx context.Context, s *silence, rt trip, method, path string) error {
+	req, err := http.NewRequestWithContext(ctx, method, "https://kube"+path, nil)
+	if err != nil {
+		return err
+	}
+	o := &observed{base: rt, silence: s, retired: context.Background()}
+	resp, err := o.RoundTrip(req)
+	if err == nil {
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}
+	return err
+}
+
+func TestSilenceIsWhatKeepsARequestFromAnAnswer(t *testing.T) {
+	for name, test := range map[string]struct {
+		base   trip
+		path   string
+		reason string // "" is an answer
+	}{
+		"refused":                                {base: refuse, reason: "connection refused"},
+		"closed in mid-answer":                   {base: func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }, reason: "connection closed"},
+		"hung":                                   {base: after(time.Hour, answer(200)), reason: "no answer within 10s"},
+		"does not know us":                       {base: answer(401), reason: "HTTP 401 Unauthorized"},
+		"fails":                                  {base: answer(500), reason: "HTTP 500 Internal Server Error"},
+		"not ready":                              {base: answer(503), reason: "HTTP 503 Service Unavailable"},
+		"overloaded":                             {base: answer(429)},
+		"forbidden":                              {base: answer(403)},
+		"not found":                              {base: answer(404)},
+		"slow":                                   {base: after(9*time.Second, answer(200))},
+		"an eviction of a pod under two budgets": {base: answer(500), path: "/api/v1/namespaces/n/pods/p/eviction"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, reported := watched(t.Context())
+				start := time.Now()
+				_ = send(t.Context(), s, test.base, "GET", test.path)
+				since, reason := reported()
+				if reason != test.reason {
+					t.Errorf("reason is %q, want %q", reason, test.reason)
+				}
+				if want := (time.Time{}); test.reason == "" && since != want {
+					t.Errorf("silent since %v, though it answered", since)
+				}
+				if test.reason != "" && !since.Equal(start) {
+					t.Errorf("silent since %v, want the start of the request, %v", since, start)
+				}
+			})
+		})
+	}
+}
+
+func TestSilenceBeginsWithTheFirstUnansweredRequestAndEndsWithAnyAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, reported := watched(t.Context())
+		begin := time.Now()
+		_ = send(t.Context(), s, refuse, "GET", "/1")
+		time.Sleep(time.Minute)
+		_ = send(t.Context(), s, answer(500), "GET", "/2")
+		if since, reason := reported(); !since.Equal(begin) || reason != "HTTP 500 Internal Server Error" {
+			t.Errorf("silent since %v for %q, want since the first and for the last failure", since, reason)
+		}
+		_ = send(t.Context(), s, answer(404), "GET", "/3")
+		if since, reason := reported(); !since.IsZero() || reason != "" {
+			t.Errorf("still silent since %v for %q after an answer", since, reason)
+		}
+	})
+}
+
+func TestAFailureOlderThanTheLastAnswerIsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, reported := watched(t.Context())
+		go func() { _ = send(t.Context(), s, after(time.Hour, answer(200)), "GET", "/hangs") }()
+		time.Sleep(5 * time.Second)
+		_ = send(t.Context(), s, answer(200), "GET", "/")
+		time.Sleep(20 * time.Second)
+		if since, reason := reported(); !since.IsZero() {
+			t.Errorf("silent since %v for %q", since, reason)
+		}
+	})
+}
+
+func TestACallerThatGivesUpSaysNothingOfTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, reported := watched(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := send(ctx, s, after(time.Hour, answer(200)), "GET", "/"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error is %v", err)
+		}
+		if since, _ := reported(); !since.IsZero() {
+			t.Errorf("silent since %v", since)
+		}
+	})
+}
+
+func TestARetiredConnectionNoLongerCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, reported := watched(t.Context())
+		retired, retire := context.WithCancel(t.Context())
+		retire()
+		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://kube/", nil)
+		o := &observed{base: trip(refuse), silence: s, retired: retired}
+		_, _ = o.RoundTrip(req)
+		if since, _ := reported(); !since.IsZero() {
+			t.Errorf("silent since %v", since)
+		}
+	})
+}
+
+func TestEveryAnswerHasADeadlineButAnOpenWatch(t *testing.T) {
+	drip := func(every time.Duration, n int) trip {
+		return func(r *http.Request) (*http.Response, error) {
+			pr, pw := io.Pipe()
+			go func() {
+				for range n {
+					time.Sleep(every)
+					if _, err := pw.Write([]byte("x")); err != nil {
+						return
+					}
+				}
+				_ = pw.Close()
+			}()
+			context.AfterFunc(r.Context(), func() { _ = pw.CloseWithError(r.Context().Err()) })
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: pr, Request: r}, nil
+		}
+	}
+	read := func(t *testing.T, rt trip, path string) (time.Duration, error) {
+		s, _ := watched(t.Context())
+		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://kube"+path, nil)
+		start := time.Now()
+		resp, err := (&observed{base: rt, silence: s, retired: t.Context()}).RoundTrip(req)
+		if err == nil {
+			_, err = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		}
+		return time.Since(start), err
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if d, err := read(t, after(time.Hour, answer(200)), "/"); d != answerWithin || err == nil {
+			t.Errorf("a hung call took %v, error %v", d, err)
+		}
+		if d, err := read(t, after(time.Hour, answer(200)), "/pods?watch=true"); d != answerWithin || err == nil {
+			t.Errorf("a watch without a head took %v, error %v", d, err)
+		}
+		if d, err := read(t, drip(time.Second, 3600), "/"); d != readWithin || err == nil || err.Error() != "read answer: not whole within 30s" {
+			t.Errorf("a dripping answer took %v, error %v", d, err)
+		}
+		if d, err := read(t, drip(time.Second, 3600), "/pods?watch=true"); d != time.Hour || err != nil {
+			t.Errorf("an open watch ended after %v, error %v", d, err)
+		}
+	})
+}

@@ -1,0 +1,243 @@
+package kubeapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// withFake is a client connected to a fake of client-go's.
+func withFake(t *testing.T, objects ...runtime.Object) (*Client, *fake.Clientset) {
+	kube := fake.NewClientset(objects...)
+	return &Client{Log: quiet(), conn: &connection{ctx: t.Context(), kube: kube}}, kube
+}
+
+// patches returns the patches sent, decoded.
+func patches(t *testing.T, kube *fake.Clientset) []map[string]any {
+	t.Helper()
+	var sent []map[string]any
+	for _, a := range kube.Actions() {
+		if p, ok := a.(k8stesting.PatchAction); ok {
+			var m map[string]any
+			if err := json.Unmarshal(p.GetPatch(), &m); err != nil {
+				t.Fatal(err)
+			}
+			sent = append(sent, m)
+		}
+		if a.GetVerb() == "update" {
+			t.Errorf("a typed update was sent")
+		}
+	}
+	return sent
+}
+
+func TestACordonIsOnePatchForTheVersionItSaw(t *testing.T) {
+	c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5"}})
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	if err := c.Cordon(t.Context(), "n1", types.Cordon{Reason: "reboot", Since: since}); err != nil {
+		t.Fatal(err)
+	}
+	sent := patches(t, kube)
+	if len(sent) != 1 {
+		t.Fatalf("%d patches", len(sent))
+	}
+	if rv := sent[0]["metadata"].(map[string]any)["resourceVersion"]; rv != "5" {
+		t.Errorf("patch is for version %v", rv)
+	}
+	n, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+	want := types.Cordon{By: "zedkube", Reason: "reboot", Since: since}
+	if got := nodeOf(n).CordonedBy; got == nil || *got != want {
+		t.Errorf("cordon is %+v", got)
+	}
+	if err := c.Uncordon(t.Context(), "n1"); err != nil {
+		t.Fatal(err)
+	}
+	n, _ = kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+	if n.Spec.Unschedulable || len(n.Annotations) != 0 {
+		t.Errorf("after uncordon: %+v", n)
+	}
+}
+
+func TestAnExistingCordonIsLeftAsItIs(t *testing.T) {
+	for name, note := range map[string]string{"foreign": "", "ours": `{"by":"zedkube","reason":"first"}`} {
+		t.Run(name, func(t *testing.T) {
+			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: corev1.NodeSpec{Unschedulable: true}}
+			if note != "" {
+				n.Annotations = map[string]string{cordonAnnotation: note}
+			}
+			c, kube := withFake(t, n)
+			if err := c.Cordon(t.Context(), "n1", types.Cordon{Reason: "second"}); err != nil {
+				t.Fatal(err)
+			}
+			if sent := patches(t, kube); len(sent) != 0 {
+				t.Errorf("cordon sent %v", sent)
+			}
+			if err := c.Uncordon(t.Context(), "n1"); err != nil {
+				t.Fatal(err)
+			}
+			if sent := patches(t, kube); (len(sent) == 1) != (name == "ours") {
+				t.Errorf("uncordon sent %v", sent)
+			}
+		})
+	}
+}
+
+func TestACordonLooksAgainAfterAConflict(t *testing.T) {
+	c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	conflicts := 2
+	kube.PrependReactor("patch", "nodes", func(k8stesting.Action) (bool, runtime.Object, error) {
+		conflicts--
+		return conflicts >= 0, nil, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n1", nil)
+	})
+	if err := c.Cordon(t.Context(), "n1", types.Cordon{}); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{}); !n.Spec.Unschedulable {
+		t.Error("not cordoned")
+	}
+	conflicts = 1000
+	if err := c.Uncordon(t.Context(), "n1"); !apierrors.IsConflict(err) || !strings.HasPrefix(err.Error(), "uncordon node n1: ") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestAnEvictionTellsRefusedFromGoneFromFailed(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	budget := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 10)
+	budget.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause}}
+	webhook := apierrors.NewTooManyRequests("admission webhook denied the request", 0)
+	overload := apierrors.NewGenericServerResponse(429, "post", pods, "p", "too many", 1, true)
+	namesake := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", UID: "new"}}
+	same := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", UID: "old"}}
+	conflict := apierrors.NewConflict(pods, "p", errors.New("precondition"))
+	for name, test := range map[string]struct {
+		answer  error
+		now     *corev1.Pod
+		nothing bool
+		refused bool
+	}{
+		"accepted":                    {answer: nil, now: same, nothing: true},
+		"gone":                        {answer: apierrors.NewNotFound(pods, "p"), nothing: true},
+		"a namesake is in its place":  {answer: conflict, now: namesake, nothing: true},
+		"gone after a conflict":       {answer: conflict, nothing: true},
+		"changed by somebody else":    {answer: conflict, now: same},
+		"refused by a budget":         {answer: budget, now: same, refused: true},
+		"refused by a webhook":        {answer: webhook, now: same, refused: true},
+		"turned away in an overload":  {answer: overload, now: same},
+		"under two budgets":           {answer: apierrors.NewInternalError(errors.New("more than one")), now: same},
+		"the namespace is being gone": {answer: apierrors.NewForbidden(pods, "p", errors.New("terminating")), now: same},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []runtime.Object
+			if test.now != nil {
+				objects = append(objects, test.now)
+			}
+			c, kube := withFake(t, objects...)
+			kube.PrependReactor("create", "pods", func(a k8stesting.Action) (bool, runtime.Object, error) {
+				e := a.(k8stesting.CreateAction).GetObject().(*policyv1.Eviction)
+				if a.GetSubresource() != "eviction" || *e.DeleteOptions.Preconditions.UID != "old" || e.DeleteOptions.GracePeriodSeconds != nil {
+					t.Errorf("sent %+v", e)
+				}
+				return true, nil, test.answer
+			})
+			err := c.Evict(t.Context(), types.Pod{Namespace: "n", Name: "p", UID: "old"})
+			if (err == nil) != test.nothing || errors.Is(err, types.ErrDisruptionBudget) != test.refused {
+				t.Errorf("error is %v", err)
+			}
+			if err != nil && (!strings.HasPrefix(err.Error(), "evict pod n/p: ") || !strings.Contains(err.Error(), test.answer.Error())) {
+				t.Errorf("error does not say what the server said: %v", err)
+			}
+		})
+	}
+}
+
+func TestPodsToEvictAreThoseOfKubectlLessTheStoragePods(t *testing.T) {
+	yes := true
+	pod := func(name string, change func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, Labels: map[string]string{}},
+			Spec:       corev1.PodSpec{NodeName: "n1"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		}
+		change(p)
+		return p
+	}
+	app := func(name string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Labels["app"] = name } }
+	c, _ := withFake(t,
+		pod("app", func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", Controller: &yes}}
+		}),
+		pod("alone", func(*corev1.Pod) {}),
+		pod("finished", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
+		pod("scratch", func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		}),
+		pod("static", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }),
+		pod("orphan of a daemon set", func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "gone", Controller: &yes}}
+		}),
+		pod("attacher", app("csi-attacher")), pod("provisioner", app("csi-provisioner")),
+		pod("admission", app("longhorn-admission-webhook")), pod("conversion", app("longhorn-conversion-webhook")),
+		pod("deployer", app("longhorn-driver-deployer")), pod("manager", app("longhorn-manager")),
+	)
+	got, err := c.PodsToEvict(t.Context(), "n1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]types.Pod{}
+	for _, p := range got {
+		names[p.Name] = p
+	}
+	check(t, "pods", keys(names), []string{"alone", "app", "finished", "manager", "orphan of a daemon set", "scratch"})
+}
+
+func TestVerbsNeedAConnection(t *testing.T) {
+	c := &Client{Kubeconfig: "/nowhere"}
+	ctx := context.Background()
+	_, listErr := c.PodsToEvict(ctx, "n1")
+	for name, err := range map[string]error{
+		"cordon": c.Cordon(ctx, "n1", types.Cordon{}), "uncordon": c.Uncordon(ctx, "n1"),
+		"list": listErr, "evict": c.Evict(ctx, types.Pod{}),
+		"elect": c.Elect(ctx, "n1", func(string, bool) { t.Error("called") }),
+	} {
+		if !errors.Is(err, types.ErrNoAPI) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAnElectionSaysEachChangeOnceAndEndsWithItsConnection(t *testing.T) {
+	kube := fake.NewClientset()
+	ctx, retire := context.WithCancel(t.Context())
+	c := &Client{Log: quiet(), conn: &connection{ctx: ctx, kube: kube}}
+	var said []string
+	err := c.Elect(t.Context(), "n1", func(leader string, leads bool) {
+		said = append(said, leader)
+		if leads {
+			retire()
+		}
+	})
+	if !errors.Is(err, types.ErrNoAPI) {
+		t.Errorf("error is %v", err)
+	}
+	if len(said) == 0 || said[len(said)-1] != "" || said[len(said)-2] != "n1" {
+		t.Errorf("said %q", said)
+	}
+	lease, err := kube.CoordinationV1().Leases(Namespace).Get(t.Context(), statsLease, metav1.GetOptions{})
+	if err != nil || *lease.Spec.HolderIdentity != "" {
+		t.Errorf("lease is %+v, %v", lease, err)
+	}
+}
