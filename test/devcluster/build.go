@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -96,7 +97,7 @@ func fill(ctx context.Context, source, entry string, log io.Writer) error {
 		return fmt.Errorf("clear an unfinished build: %w", err)
 	}
 	defer os.RemoveAll(partial)
-	if err := os.MkdirAll(partial, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(partial, "tmp"), 0o755); err != nil {
 		return fmt.Errorf("make the build directory: %w", err)
 	}
 	fmt.Fprintf(log, "devcluster: building Kubernetes %s and kwok into %s; this happens once and takes some minutes\n", kubeVersion, entry)
@@ -107,6 +108,9 @@ func fill(ctx context.Context, source, entry string, log io.Writer) error {
 	}
 	if err := copyStages(ctx, filepath.Join(source, "kwok"), partial); err != nil {
 		return err
+	}
+	if err := os.RemoveAll(filepath.Join(partial, "tmp")); err != nil {
+		return fmt.Errorf("clear the build directory: %w", err)
 	}
 	if err := os.Rename(partial, entry); err != nil {
 		return fmt.Errorf("put the build in place: %w", err)
@@ -129,9 +133,14 @@ func (p program) build(ctx context.Context, source, into string, log io.Writer) 
 	defer progress.stop()
 	args := append([]string{"build", "-v", "-o", filepath.Join(into, p.name)}, p.flags()...)
 	cmd := goCommand(ctx, dir, append(args, p.pkg)...)
+	cmd.Env = append(cmd.Env, "GOTMPDIR="+filepath.Join(into, "tmp")) // goes away with the rest
 	cmd.Stderr = progress
+	// It must not outlive the lock: it is killed when this thread ends.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", p.name, err, progress.tail())
+		return fmt.Errorf("build %s: %w\n%s", p.name, errors.Join(context.Cause(ctx), err), progress.tail())
 	}
 	return nil
 }
