@@ -89,9 +89,9 @@ func newTransport(cfg *rest.Config) (*http.Transport, error) {
 		IdleConnTimeout:     90 * time.Second,
 		DisableCompression:  true, // over loopback it only costs
 		ForceAttemptHTTP2:   true,
-		// A connection on which nothing comes back is given up after 10 s, and
-		// with it every watch on it.
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 5 * time.Second},
+		// A connection on which nothing comes back is given up after 15 s, and
+		// with it every watch on it; not sooner than any request on it is.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: answerWithin},
 	}, nil
 }
 

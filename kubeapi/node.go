@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/zedkube/zedkube/types"
@@ -73,7 +74,9 @@ func (c *Client) patchNode(ctx context.Context, act, node string, change func(*c
 	ctx, cancel := context.WithTimeout(ctx, verbWithin)
 	defer cancel()
 	api := conn.kube.CoreV1().Nodes()
-	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	// Everybody writes on Nodes: as often as it takes, until ctx ends it.
+	again := wait.Backoff{Duration: 50 * time.Millisecond, Jitter: 1, Steps: 200}
+	err = retry.RetryOnConflict(again, func() error {
 		n, err := api.Get(ctx, node, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,12 +97,14 @@ func TestAnExistingCordonIsLeftAsItIs(t *testing.T) {
 	}
 }
 
-func TestACordonLooksAgainAfterAConflict(t *testing.T) {
+func TestACordonLooksAgainAfterAConflict(t *testing.T) { synctest.Test(t, conflicts) }
+
+func conflicts(t *testing.T) {
 	c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
-	conflicts := 2
+	left := 2
 	kube.PrependReactor("patch", "nodes", func(k8stesting.Action) (bool, runtime.Object, error) {
-		conflicts--
-		return conflicts >= 0, nil, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n1", nil)
+		left--
+		return left >= 0, nil, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n1", nil)
 	})
 	if err := c.Cordon(t.Context(), "n1", types.Cordon{}); err != nil {
 		t.Fatal(err)
@@ -109,7 +112,7 @@ func TestACordonLooksAgainAfterAConflict(t *testing.T) {
 	if n, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{}); !n.Spec.Unschedulable {
 		t.Error("not cordoned")
 	}
-	conflicts = 1000
+	left = 1000
 	if err := c.Uncordon(t.Context(), "n1"); !apierrors.IsConflict(err) || !strings.HasPrefix(err.Error(), "uncordon node n1: ") {
 		t.Errorf("error is %v", err)
 	}

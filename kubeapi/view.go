@@ -20,6 +20,9 @@ const (
 	// steady is how long a view must have gone well for the next retry to be
 	// a first one again: a server that cuts every watch is not asked each second.
 	steady = time.Minute
+	// worthSaying is how many failures in a row are logged: after fewer a
+	// probe has not yet shown that this is an outage, which is logged as such.
+	worthSaying = 4
 )
 
 // view lists and watches one kind of object into one table.
@@ -39,7 +42,7 @@ type view struct {
 func (v *view) run(ctx context.Context, lw *cache.ListWatch, rows rowStore) {
 	failed := 0 // times in a row
 	rows.onReplaced(func() {
-		if failed > 1 {
+		if failed >= worthSaying {
 			v.log.WithField("table", v.name).Info("table is kept again")
 		}
 		failed = 0
@@ -75,13 +78,12 @@ func (v *view) run(ctx context.Context, lw *cache.ListWatch, rows rowStore) {
 	}
 }
 
-// complain logs a second failure in a row: the first may be the beginning of
-// an outage, which is logged as such.
+// complain logs a failure that lasts.
 func (v *view) complain(err error, failed int) {
 	if apierrors.IsTooManyRequests(err) {
 		v.silence.turnedAway()
 	}
-	if failed == 2 {
+	if failed == worthSaying {
 		v.log.WithError(err).WithField("table", v.name).Warn("table cannot be kept")
 	}
 }
