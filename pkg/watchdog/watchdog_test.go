@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,11 +24,11 @@ import (
 type wire struct {
 	pubsub.Table[types.WatchdogBeat]
 	back pubsub.Table[types.WatchdogBeat]
-	cut  bool
+	cut  atomic.Bool
 }
 
 func (w *wire) Publish(key string, v types.WatchdogBeat) error {
-	if !w.cut {
+	if !w.cut.Load() {
 		_ = w.back.Publish(key, v)
 	}
 	return w.Table.Publish(key, v)
@@ -110,7 +111,7 @@ func TestTheFileIsTouchedAtOnceAndEveryTenSeconds(t *testing.T) {
 func TestABeatThatDoesNotComeBackStopsTheTouch(t *testing.T) {
 	story(t, func(s *stage) {
 		s.age() // the first beat has come back
-		s.wire.cut = true
+		s.wire.cut.Store(true)
 		time.Sleep(time.Hour)
 		if age := s.age(); age < time.Hour-time.Minute {
 			t.Errorf("file is only %s old", age)
@@ -118,7 +119,7 @@ func TestABeatThatDoesNotComeBackStopsTheTouch(t *testing.T) {
 		if got := s.errors(); len(got) != 1 {
 			t.Errorf("errors: %q", got)
 		}
-		s.wire.cut = false
+		s.wire.cut.Store(false)
 		time.Sleep(period + time.Second)
 		if age := s.age(); age > period+time.Second {
 			t.Errorf("file is %s old", age)
@@ -130,7 +131,8 @@ func TestAnOldEchoProvesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logger, _ := test.NewNullLogger()
 		file := filepath.Join(t.TempDir(), "touch")
-		w := &wire{cut: true}
+		w := &wire{}
+		w.cut.Store(true)
 		_ = w.Publish(types.Global, types.WatchdogBeat{Count: 7})
 		_ = w.back.Publish(types.Global, types.WatchdogBeat{Count: 7})
 		c := &Component{Log: logger, Beat: w, Echo: &w.back, TouchFile: file}

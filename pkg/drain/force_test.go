@@ -1,0 +1,120 @@
+package drain
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+func TestAForced9EndsTheDrainAndKeepsTheCordon(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.Block(appZero, true)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(10 * time.Second)
+		write(t, s.force, `{"Status":9}`)
+		time.Sleep(time.Second)
+		s.is(types.DrainComplete, deviceOp)
+		s.cordoned(true, true)
+		if _, err := os.Lstat(s.force); err == nil {
+			t.Error("the force file was not used up")
+		}
+		evictions := len(s.kube.Calls("evict"))
+		time.Sleep(time.Hour)
+		s.is(types.DrainComplete, deviceOp)
+		if n := len(s.kube.Calls("evict")); n != evictions {
+			t.Errorf("%d evictions after the end", n-evictions)
+		}
+	})
+}
+
+func TestAForced1DisablesDrainsWhileTheFileExists(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		defer s.run()()
+		write(t, s.force, `{"Status":1,"RequestedBy":1}`)
+		time.Sleep(time.Second)
+		s.is(types.DrainNotSupported, nobody)
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(time.Minute)
+		s.is(types.DrainNotSupported, deviceOp)
+		if n := len(s.kube.Calls("")); n != 0 {
+			t.Errorf("%d calls", n)
+		}
+		if err := os.Remove(s.force); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+	})
+}
+
+func TestTheFaultMarkerHoldsCompleteBack(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		write(t, s.marker, "")
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(time.Hour)
+		s.is(types.DrainRetrying, deviceOp)
+		if err := os.Remove(s.marker); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+	})
+}
+
+func TestForceFilesThatAreNoneAreReportedOnceAndIgnored(t *testing.T) {
+	for name, create := range map[string]func(path string) error{
+		"half-written": func(p string) error { return os.WriteFile(p, []byte(`{"Status":`), 0o600) },
+		"no status":    func(p string) error { return os.WriteFile(p, []byte(`{}`), 0o600) },
+		"out of range": func(p string) error { return os.WriteFile(p, []byte(`{"Status":10}`), 0o600) },
+		"too long":     func(p string) error { return os.WriteFile(p, make([]byte, 10000), 0o600) },
+		"directory":    func(p string) error { return os.Mkdir(p, 0o700) },
+		"symlink": func(p string) error {
+			if err := os.WriteFile(p+".real", []byte(`{"Status":1}`), 0o600); err != nil {
+				return err
+			}
+			return os.Symlink(p+".real", p)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				if err := create(s.force); err != nil {
+					t.Fatal(err)
+				}
+				defer s.run()()
+				time.Sleep(time.Minute)
+				s.is(types.DrainNotRequested, nobody)
+				var lines []string
+				for _, e := range s.log.AllEntries() {
+					if strings.Contains(e.Message, "force file") {
+						lines = append(lines, e.Message)
+					}
+				}
+				if d := cmp.Diff([]string{"NodeDrainStatus force file ignored"}, lines); d != "" {
+					t.Error(d)
+				}
+			})
+		})
+	}
+}
+
+func TestAForceFileOfAnotherUserIsRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to give a file away")
+	}
+	path := filepath.Join(t.TempDir(), "force")
+	write(t, path, `{"Status":9}`)
+	if err := os.Chown(path, 12345, 12345); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := readForceFile(path); err == nil {
+		t.Errorf("got %v", v)
+	}
+}

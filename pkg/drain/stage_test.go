@@ -1,0 +1,188 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/sirupsen/logrus/hooks/test"
+
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/pkg/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// source is another agent's topic, which may not have been heard of yet.
+type source struct {
+	pubsub.Table[types.NodeDrainRequest]
+	unheard bool
+}
+
+func (s *source) Synced() bool { return !s.unheard }
+
+// recorder is the publication, with its history.
+type recorder struct {
+	pubsub.Table[types.NodeDrainStatus]
+	mu   sync.Mutex
+	seen []stamped
+}
+
+type stamped struct {
+	at time.Time
+	v  types.NodeDrainStatus
+}
+
+func (r *recorder) Publish(key string, v types.NodeDrainStatus) error {
+	r.mu.Lock()
+	r.seen = append(r.seen, stamped{time.Now(), v})
+	r.mu.Unlock()
+	return r.Table.Publish(key, v)
+}
+
+// path is the history as digits: 2345(7)9; a change of the requester alone shows twice.
+func (r *recorder) path() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var b strings.Builder
+	for _, s := range r.seen {
+		fmt.Fprint(&b, int(s.v.Status))
+	}
+	return b.String()
+}
+
+// when is how long after start the value was first published; -1 for never.
+func (r *recorder) when(start time.Time, v types.NodeDrainStatus) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.seen {
+		if s.v == v {
+			return s.at.Sub(start)
+		}
+	}
+	return -1
+}
+
+// stage is a three-node cluster around the drain of n1.
+type stage struct {
+	t        *testing.T
+	zedagent source
+	baseos   source
+	config   pubsub.Table[types.EdgeNodeClusterConfig]
+	settings pubsub.Table[types.ConfigItemValueMap]
+	info     pubsub.Table[types.EdgeNodeInfo]
+	nodes    pubsub.Table[types.Node]
+	pods     pubsub.Table[types.Pod]
+	api      pubsub.Table[types.APIStatus]
+	status   recorder
+	kube     *kubetest.Cluster
+	log      *test.Hook
+	logger   *logrus.Logger
+	force    string
+	marker   string
+}
+
+// newStage is to be called inside a synctest bubble.
+func newStage(t *testing.T, pods int) *stage {
+	s := &stage{t: t, force: filepath.Join(t.TempDir(), "force"), marker: filepath.Join(t.TempDir(), "wait")}
+	s.logger, s.log = test.NewNullLogger()
+	s.logger.SetOutput(io.Discard)
+	s.kube = &kubetest.Cluster{Nodes: &s.nodes, Pods: &s.pods, API: &s.api, Grace: time.Second}
+	s.kube.SetFault(kubetest.None)
+	_ = s.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "n1"})
+	_ = s.config.Publish(types.Global, types.EdgeNodeClusterConfig{Initialized: true, Valid: true})
+	for _, n := range []string{"n1", "n2", "n3"} {
+		_ = s.nodes.Publish(n, types.Node{Name: n, Ready: types.ConditionTrue})
+	}
+	for i := range pods {
+		p := types.Pod{Namespace: "eve-kube-app", Name: fmt.Sprintf("app-%d", i), UID: fmt.Sprint(i), NodeName: "n1", Phase: types.PodRunning}
+		_ = s.pods.Publish(p.Key(), p)
+	}
+	ds := types.Pod{Namespace: "kube-system", Name: "ds", UID: "ds", NodeName: "n1", Owner: types.Owner{Kind: "DaemonSet"}}
+	_ = s.pods.Publish(ds.Key(), ds)
+	return s
+}
+
+// run starts an agent, returns its stop.
+func (s *stage) run() func() {
+	c := &Component{
+		Log: s.logger, Pulse: &loop.Pulse{}, DeviceOp: &s.zedagent, Update: &s.baseos, Config: &s.config,
+		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Kube: s.kube,
+		ForceFile: s.force, FaultMarker: s.marker, Status: &s.status,
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	synctest.Wait()
+	return func() { cancel(); <-done }
+}
+
+func (s *stage) request(from *source, by types.DrainRequester) {
+	_ = from.Publish(types.Global, types.NodeDrainRequest{RequestedAt: time.Now(), RequestedBy: by, Context: "reboot"})
+}
+
+func (s *stage) is(v types.DrainStatus, by types.DrainRequester) {
+	s.t.Helper()
+	synctest.Wait()
+	got, _ := s.status.Get(types.Global)
+	if want := (types.NodeDrainStatus{Status: v, RequestedBy: by}); got != want {
+		s.t.Errorf("status is %v by %v, want %v by %v; history %s", got.Status, got.RequestedBy, v, by, s.status.path())
+	}
+}
+
+func (s *stage) cordoned(want, ours bool) {
+	s.t.Helper()
+	synctest.Wait()
+	n, _ := s.nodes.Get("n1")
+	if n.Unschedulable != want || (n.CordonedBy != nil) != ours {
+		s.t.Errorf("node is cordoned: %v, by us: %v; want %v, %v", n.Unschedulable, n.CordonedBy != nil, want, ours)
+	}
+}
+
+func (s *stage) path(want string) {
+	s.t.Helper()
+	if got := s.status.path(); got != want {
+		s.t.Errorf("published states %s, want %s", got, want)
+	}
+}
+
+func (s *stage) logged(part string) bool {
+	return slices.ContainsFunc(s.log.AllEntries(), func(e *logrus.Entry) bool { return strings.Contains(e.Message, part) })
+}
+
+func (s *stage) failures() (n int) {
+	for _, e := range s.log.AllEntries() {
+		if e.Level <= logrus.ErrorLevel {
+			n++
+		}
+	}
+	return n
+}
+
+const (
+	nobody   = types.DrainRequesterNone
+	deviceOp = types.DrainRequesterDeviceOp
+	osUpdate = types.DrainRequesterUpdate
+	appZero  = "eve-kube-app/app-0"
+)
+
+func story(t *testing.T, pods int, tell func(*stage)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { tell(newStage(t, pods)) })
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
