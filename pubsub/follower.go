@@ -69,11 +69,15 @@ func (f *follower) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		f.watcher.watch(filepath.Dir(f.topic.sock()))
 		f.watcher.watch(f.topic.dir())
+		if !time.Now().Before(due) {
+			// Before the dial: a publisher that hangs must not hide its files.
+			due = time.Now().Add(f.scan())
+		}
 		connected, whole := f.session(ctx)
 		if whole {
 			retry = minRetry
 		}
-		if connected || !time.Now().Before(due) {
+		if connected {
 			due = time.Now().Add(f.scan())
 		}
 		timer := time.NewTimer(max(0, min(retry, time.Until(due))))

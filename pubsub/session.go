@@ -7,9 +7,12 @@ import (
 	"time"
 )
 
-// answerTimeout is how long a publisher may be silent between request and
-// complete. One that hangs is no better than one that is not there.
-const answerTimeout = 10 * time.Second
+// A publisher that hangs is no better than one that is not there, and while
+// we wait for it we do not follow its directory.
+const (
+	helloTimeout    = 3 * time.Second  // silence between request and hello
+	snapshotTimeout = 10 * time.Second // silence between two packets until complete
+)
 
 // session is one connection to a publisher.
 type session struct {
@@ -47,11 +50,7 @@ func (s *session) receive(conn *net.UnixConn) error {
 	}
 	buf := make([]byte, packetBuffer)
 	for {
-		deadline := time.Time{}
-		if !s.done {
-			deadline = time.Now().Add(answerTimeout)
-		}
-		if err := conn.SetReadDeadline(deadline); err != nil {
+		if err := conn.SetReadDeadline(s.deadline()); err != nil {
 			return err
 		}
 		n, err := conn.Read(buf)
@@ -62,6 +61,17 @@ func (s *session) receive(conn *net.UnixConn) error {
 			return err
 		}
 	}
+}
+
+// deadline is until when the next packet has to come; the zero time is never.
+func (s *session) deadline() time.Time {
+	switch {
+	case s.done:
+		return time.Time{}
+	case s.greeted:
+		return time.Now().Add(snapshotTimeout)
+	}
+	return time.Now().Add(helloTimeout)
 }
 
 // handle takes in one packet. Only a publisher that does not speak the

@@ -66,9 +66,9 @@ func TestAHalfWrittenFileIsNotAWithdrawal(t *testing.T) {
 	writeText(t, path, small("", 1))
 	sub, s := subscriber(t, root)
 	for _, text := range []string{"", `{"Name":`, `{"Count":"two"}`, "null", small("", 3) + "}"} {
-		writeText(t, path, text)
 		before := s.complaints()
-		eventually(t, "reported: "+text, func() bool { return s.complaints() > before || before > 0 && text == "" })
+		writeText(t, path, text)
+		eventually(t, "reported: "+text, func() bool { return s.complaints() > before })
 		if !has(sub, "k", 1)() {
 			t.Fatalf("%q changed the last good value", text)
 		}
@@ -84,6 +84,11 @@ func TestADirectoryThatVanishesAsAWholeWithdrawsNothing(t *testing.T) {
 		writeText(t, filepath.Join(runDir(root), fmt.Sprintf("k%d.json", i)), small("", i))
 	}
 	sub, _ := subscriber(t, root)
+	eventually(t, "the directory is read", sub.Synced)
+	for i := range 10 { // slowly at first, so that a half empty directory is seen
+		must(t, os.Remove(filepath.Join(runDir(root), fmt.Sprintf("k%d.json", i))))
+		time.Sleep(20 * time.Millisecond)
+	}
 	must(t, os.RemoveAll(filepath.Join(root, "run")))
 	never(t, "a value goes with its directory", func() bool { return len(sub.All()) != 50 })
 }
@@ -177,7 +182,6 @@ func TestMalformedPacketsLeaveTheLastGoodValueAndAreReportedOnce(t *testing.T) {
 		"update Other " + b64("k") + " " + b64(sorted(2)),
 		"delete Sample",
 		"rubbish",
-		" ",
 		"update Sample " + b64("k") + " " + strings.Repeat("A", packetBuffer),
 	} {
 		for range 3 {
@@ -273,11 +277,10 @@ func TestAPublisherThatIsSilentOrSpeaksSomethingElseDoesNotHideTheDirectory(t *t
 	root := t.TempDir()
 	srv := rawListen(t, root)
 	sub, _ := subscriber(t, root)
-	c := srv.accept("bonjour Sample")
+	srv.accept("bonjour Sample")
+	time.Sleep(100 * time.Millisecond) // now it waits for an answer, and nobody accepts any more
 	writeText(t, filepath.Join(runDir(root), "k.json"), small("", 1))
 	eventually(t, "the directory is read", has(sub, "k", 1))
-	_ = c
-	srv.close()
 }
 
 func TestWithoutInotifyADirectoryIsStillRead(t *testing.T) {
