@@ -1,0 +1,91 @@
+package drain
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
+)
+
+// rank orders the states of one drain.
+var rank = map[types.DrainStatus]int{
+	types.DrainRequested: 1, types.DrainStarting: 2, types.DrainCordoned: 3, types.DrainRetrying: 4,
+	types.DrainFailedCordon: 5, types.DrainFailedDrain: 5, types.DrainComplete: 5,
+}
+
+// inOrder checks a history: no state of one drain is followed by an earlier
+// one, NOTSUPPORTED never comes back, and a requester that is told the end has
+// seen a drain under way for two seconds.
+func inOrder(history []stamped) error {
+	var last types.DrainStatus
+	var standing time.Time
+	var by types.DrainRequester
+	for i, h := range history {
+		s := h.v.Status
+		switch {
+		case i > 0 && s == types.DrainNotSupported:
+			return fmt.Errorf("value %d: NOTSUPPORTED again", i)
+		case s == types.DrainNotRequested:
+		case s == types.DrainRequested && (last == types.DrainNotRequested || failed(last)):
+		case rank[s] < rank[last] || last == types.DrainNotRequested:
+			return fmt.Errorf("value %d: %v after %v", i, s, last)
+		}
+		if underWay(s) && (!underWay(last) || h.v.RequestedBy != by) {
+			standing, by = h.at, h.v.RequestedBy
+		}
+		if final(s) && underWay(last) && (h.v.RequestedBy != by || h.at.Sub(standing) < edge) {
+			return fmt.Errorf("value %d: %v told to %v after %s", i, s, h.v.RequestedBy, h.at.Sub(standing))
+		}
+		last = s
+	}
+	return nil
+}
+
+func TestWhateverComesTheDrainKeepsItsWord(t *testing.T) {
+	for seed := range uint64(100) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			story(t, 5, func(s *stage) {
+				random := rand.New(rand.NewPCG(seed, 1))
+				stop := s.run()
+				defer func() { stop() }()
+				events := []func(){
+					func() { s.request(&s.zedagent, deviceOp) },
+					func() { s.request(&s.baseos, osUpdate) },
+					func() { s.request(&s.zedagent, deviceOp) },
+					func() { _ = s.zedagent.Unpublish(types.Global) },
+					func() { _ = s.baseos.Unpublish(types.Global) },
+					func() { s.kube.Block(appZero, true) },
+					func() { s.kube.Block(appZero, false) },
+					func() { s.kube.SetFault(kubetest.Hung) },
+					func() { s.kube.SetFault(kubetest.Refused) },
+					func() { s.kube.SetFault(kubetest.None) },
+					func() { s.kube.SetLatency(2 * time.Second) },
+					func() { s.kube.SetLatency(0) },
+					func() { s.kube.FailVerb("cordon", errors.New("forbidden")) },
+					func() { s.kube.FailVerb("cordon", nil) },
+					func() { stop(); stop = s.run() },
+					func() {
+						p := types.Pod{Namespace: "a", Name: fmt.Sprint(random.Uint64()), UID: fmt.Sprint(random.Uint64()), NodeName: "n1"}
+						_ = s.pods.Publish(p.Key(), p)
+					},
+				}
+				for range 60 {
+					events[random.IntN(len(events))]()
+					time.Sleep([]time.Duration{0, time.Millisecond, 300 * time.Millisecond, 3 * time.Second, time.Minute}[random.IntN(5)])
+				}
+				s.kube.SetFault(kubetest.None)
+				s.kube.SetLatency(0)
+				_, _ = s.zedagent.Unpublish(types.Global), s.baseos.Unpublish(types.Global)
+				time.Sleep(time.Minute)
+				s.cordoned(false, false)
+				if err := inOrder(s.status.seen); err != nil {
+					t.Errorf("%v; history %s", err, s.status.path())
+				}
+			})
+		})
+	}
+}
