@@ -63,7 +63,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply(w, 422, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: "Invalid", Code: 422})
 	case watches:
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(200)
+		w.WriteHeader(http.StatusOK)
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	case strings.HasSuffix(r.URL.Path, "/nodes"):
@@ -93,7 +93,7 @@ func reply(w http.ResponseWriter, code int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-func status500(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }
+func status500(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
 func hang(_ http.ResponseWriter, r *http.Request)      { <-r.Context().Done() }
 
 // inMemory carries requests to a handler without a network, so that it works
@@ -116,7 +116,7 @@ func (m *inMemory) RoundTrip(req *http.Request) (*http.Response, error) {
 	answer := &pipeWriter{pipe: w, header: http.Header{}, head: make(chan int, 1)}
 	go func() {
 		m.handler.ServeHTTP(answer, req.WithContext(ctx))
-		answer.WriteHeader(200)
+		answer.WriteHeader(http.StatusOK)
 		w.CloseWithError(io.EOF)
 	}()
 	select {
@@ -148,7 +148,7 @@ func (p *pipeWriter) Header() http.Header  { return p.header }
 func (p *pipeWriter) WriteHeader(code int) { p.once.Do(func() { p.head <- code }) }
 func (p *pipeWriter) Flush()               {}
 func (p *pipeWriter) Write(b []byte) (int, error) {
-	p.WriteHeader(200)
+	p.WriteHeader(http.StatusOK)
 	return p.pipe.Write(b)
 }
 

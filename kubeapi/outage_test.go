@@ -168,7 +168,7 @@ func TestAnOutageIsSeenCalmAndHealsWithinFiveSeconds(t *testing.T) {
 	})
 	t.Run("401", func(t *testing.T) {
 		outage(t, func(api *fakeAPI, _ *atomic.Bool) {
-			api.fault = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }
+			api.fault = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }
 		}, time.Minute, silentWithin(t, "HTTP 401 Unauthorized"))
 	})
 }
@@ -179,7 +179,7 @@ func TestAServerThatIsOverloadedAtTheStartIsNotStormed(t *testing.T) {
 		api := someCluster()
 		api.fault = func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "1")
-			w.WriteHeader(429)
+			w.WriteHeader(http.StatusTooManyRequests)
 		}
 		end := startInMemory(t, c, &inMemory{handler: api})
 		defer end()

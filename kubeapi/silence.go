@@ -38,8 +38,8 @@ func newSilence(ctx context.Context, log logrus.FieldLogger, report func(time.Ti
 	return s
 }
 
-// answered notes an answer that has just come to a request sent at start.
-func (s *silence) answered(start time.Time) {
+// answered notes an answer that has just come.
+func (s *silence) answered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = time.Now()

@@ -55,11 +55,14 @@ func watched(ctx context.Context) (*silence, func() (time.Time, string)) {
 }
 
 func send(ctx context.Context, s *silence, rt trip, method, path string) error {
+	return sendOver(ctx, &observed{base: rt, silence: s, retired: context.Background()}, method, path)
+}
+
+func sendOver(ctx context.Context, o *observed, method, path string) error {
 	req, err := http.NewRequestWithContext(ctx, method, "https://kube"+path, nil)
 	if err != nil {
 		return err
 	}
-	o := &observed{base: rt, silence: s, retired: context.Background()}
 	resp, err := o.RoundTrip(req)
 	if err == nil {
 		_, _ = io.Copy(io.Discard, resp.Body)
@@ -155,9 +158,7 @@ func TestARetiredConnectionNoLongerCounts(t *testing.T) {
 		s, reported := watched(t.Context())
 		retired, retire := context.WithCancel(t.Context())
 		retire()
-		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://kube/", nil)
-		o := &observed{base: trip(refuse), silence: s, retired: retired}
-		_, _ = o.RoundTrip(req)
+		_ = sendOver(t.Context(), &observed{base: trip(refuse), silence: s, retired: retired}, http.MethodGet, "/")
 		if since, _ := reported(); !since.IsZero() {
 			t.Errorf("silent since %v", since)
 		}
@@ -178,12 +179,12 @@ func TestEveryAnswerHasADeadlineButAnOpenWatch(t *testing.T) {
 				_ = pw.Close()
 			}()
 			context.AfterFunc(r.Context(), func() { _ = pw.CloseWithError(r.Context().Err()) })
-			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: pr, Request: r}, nil
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: pr, Request: r}, nil
 		}
 	}
 	read := func(t *testing.T, rt trip, path string) (time.Duration, error) {
 		s, _ := watched(t.Context())
-		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://kube"+path, nil)
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://kube"+path, nil)
 		start := time.Now()
 		resp, err := (&observed{base: rt, silence: s, retired: t.Context()}).RoundTrip(req)
 		if err == nil {

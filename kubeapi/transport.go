@@ -89,7 +89,7 @@ func (o *observed) judge(req *http.Request, resp *http.Response, start time.Time
 	switch {
 	case !bad:
 		if o.retired.Err() == nil {
-			o.silence.answered(start)
+			o.silence.answered()
 		}
 	case !strings.HasSuffix(req.URL.Path, "/eviction"):
 		o.unanswered(start, fmt.Sprintf("HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
