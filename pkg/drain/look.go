@@ -98,8 +98,11 @@ func (c *Component) lookAtCluster(f *facts, config types.EdgeNodeClusterConfig) 
 			f.peers = true
 		}
 	}
+	// The pods of an own node that does not exist are never watched, so nothing
+	// is ever synced then; that other nodes are seen tells as much.
+	listed := f.synced || len(nodes) > 0
 	switch {
-	case f.known || !f.living() || !f.synced:
+	case f.known || !f.living() || !listed:
 		c.mem.missing = time.Time{}
 	case c.mem.missing.IsZero():
 		c.mem.missing = f.now

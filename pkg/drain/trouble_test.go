@@ -140,3 +140,30 @@ func TestADrainThatCannotEndFailsAtItsDeadline(t *testing.T) {
 		s.path("234578345" + "79")
 	})
 }
+
+func TestANodeTheClusterDoesNotKnowIsNotKeptFromItsReboot(t *testing.T) {
+	story(t, 0, func(s *stage) {
+		_ = s.nodes.Unpublish("n1")
+		_ = s.api.Publish(types.Global, types.APIStatus{}) // its own pods cannot be watched
+		defer s.run()()
+		time.Sleep(time.Hour)
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(59 * time.Second)
+		s.is(types.DrainStarting, deviceOp)
+		time.Sleep(2 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+	})
+}
+
+func TestAClusterNotSeenYetSaysNothingAboutTheNode(t *testing.T) {
+	story(t, 0, func(s *stage) {
+		for _, n := range []string{"n1", "n2", "n3"} {
+			_ = s.nodes.Unpublish(n)
+		}
+		_ = s.api.Publish(types.Global, types.APIStatus{})
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(time.Hour)
+		s.is(types.DrainStarting, deviceOp)
+	})
+}
