@@ -1,0 +1,169 @@
+package types
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+var testUUID = uuid.MustParse("b3e2f1a0-1111-4222-8333-444455556666")
+
+func TestEnumsHaveTheNumbersAndNamesOfEVE(t *testing.T) {
+	for _, tc := range []struct {
+		values []fmt.Stringer
+		names  string
+	}{
+		{
+			[]fmt.Stringer{
+				DrainUnknown, DrainNotSupported, DrainNotRequested, DrainRequested, DrainStarting,
+				DrainCordoned, DrainFailedCordon, DrainRetrying, DrainFailedDrain, DrainComplete, DrainStatus(10),
+			},
+			"0 UNKNOWN 1 NOTSUPPORTED 2 NOTREQUESTED 3 REQUESTED 4 STARTING 5 CORDONED 6 FAILEDCORDON 7 DRAINRETRYING 8 FAILEDDRAIN 9 COMPLETE 10 DrainStatus(10)",
+		},
+		{
+			[]fmt.Stringer{DrainRequesterUnset, DrainRequesterNone, DrainRequesterDeviceOp, DrainRequesterUpdate, DrainRequester(4)},
+			"0 UNSET 1 NONE 2 DEVICEOP 3 UPDATE 4 DrainRequester(4)",
+		},
+		{
+			[]fmt.Stringer{AppKubeUnknown, AppKubeAPIUnreachable, AppKubeNotInCluster, AppKubeNotRunning, AppKubeRunning, AppKubeStatus(5)},
+			"0 Unknown 1 APIUnreachable 2 NotInCluster 3 NotRunningState 4 RunningState 5 AppKubeStatus(5)",
+		},
+		{
+			[]fmt.Stringer{ConfigGetUnset, ConfigGetSuccess, ConfigGetFail, ConfigGetTemporaryFail, ConfigGetReadSaved, ConfigGetStatus(5)},
+			"0 Unset 1 Success 2 Fail 3 TemporaryFail 4 ReadSaved 5 ConfigGetStatus(5)",
+		},
+	} {
+		var got []string
+		for _, v := range tc.values {
+			got = append(got, fmt.Sprintf("%d %s", v, v))
+		}
+		if s := strings.Join(got, " "); s != tc.names {
+			t.Errorf("got  %s\nwant %s", s, tc.names)
+		}
+	}
+	for name, got := range map[string][2]int{
+		"pod failed":         {int(KubePodFailed), 4},
+		"node not reachable": {int(KubeNodeNotReachable), 3},
+		"node joined":        {int(KubeNodeAdmissionJoined), 4},
+		"VMI unknown":        {int(KubeVMIUnknown), 7},
+		"severity error":     {int(ErrorSeverityError), 3},
+		"NOHYPER":            {int(VirtualizationNoHyper), 4},
+		"legacy":             {int(VirtualizationLegacy), 5},
+		"affinity required":  {int(AffinityRequired), 1},
+		"cluster type HA":    {int(ClusterTypeHA), 3},
+		"tri-state item":     {int(ConfigItemTriState), 4},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s is %d, want %d", name, got[0], got[1])
+		}
+	}
+}
+
+func TestNodeNameIsTheDeviceNameInLowerCaseWithDashes(t *testing.T) {
+	for device, want := range map[string]string{"Node_1": "node-1", "plain": "plain", "A_b_C.d": "a-b-c.d", "": ""} {
+		if got := (EdgeNodeInfo{DeviceName: device}).NodeName(); got != want {
+			t.Errorf("%q became %q, want %q", device, got, want)
+		}
+	}
+}
+
+func TestKubeNameIsTheNameDomainmgrGives(t *testing.T) {
+	for _, tc := range []struct {
+		display         string
+		purge, localOne uint32
+		want            string
+	}{
+		{"My_App", 2, 0, "my-app-b3e2f-2"},
+		{"My_App", 2, 3, "my-app-b3e2f-5"},
+		{"app", 0, 0, "app-b3e2f-0"},
+		{"a b/c:d", 0, 0, "abcd-b3e2f-0"},
+		{"a..b.-._c", 0, 0, "a-b-c-b3e2f-0"},
+		{"Größe", 0, 0, "gre-b3e2f-0"},
+		{"abcdefghijklmnopqrstuvwxyz0123", 1, 0, "abcdefghijklmnopqrstuvwxyz-b3e2f-1"},
+		{"big", 4294967295, 1, "big-b3e2f-4294967296"},
+	} {
+		c := AppInstanceConfig{
+			UUIDandVersion: UUIDandVersion{UUID: testUUID},
+			DisplayName:    tc.display,
+			PurgeCmd:       AppInstanceOpsCmd{Counter: tc.purge},
+			LocalPurgeCmd:  AppInstanceOpsCmd{Counter: tc.localOne},
+		}
+		if got := c.KubeName(); got != tc.want {
+			t.Errorf("%q became %q, want %q", tc.display, got, tc.want)
+		}
+	}
+}
+
+func TestEverythingButNoHyperIsAVirtualMachine(t *testing.T) {
+	for mode := VirtualizationPV; mode <= VirtualizationLegacy; mode++ {
+		c := AppInstanceConfig{FixedResources: VMConfig{VirtualizationMode: mode}}
+		if got, want := c.IsVMI(), mode != VirtualizationNoHyper; got != want {
+			t.Errorf("mode %d: %t, want %t", mode, got, want)
+		}
+	}
+}
+
+func TestOwnNodeIsFoundByLabelAndByNameOnlyWhileTheLabelIsMissing(t *testing.T) {
+	info := EdgeNodeInfo{DeviceName: "Node_1", DeviceID: testUUID}
+	own, other := testUUID.String(), uuid.NewString()
+	for name, tc := range map[string]struct {
+		nodes []Node
+		want  string // "" where it is not found
+	}{
+		"no nodes":                 {nil, ""},
+		"the label":                {[]Node{{Name: "renamed", UUID: own}, {Name: "x", UUID: other}}, "renamed"},
+		"the label beats the name": {[]Node{{Name: "node-1"}, {Name: "renamed", UUID: own}}, "renamed"},
+		"the name without a label": {[]Node{{Name: "node-1"}, {Name: "x", UUID: other}}, "node-1"},
+		"the name, but the label is another device's": {[]Node{{Name: "node-1", UUID: other}}, ""},
+		"neither": {[]Node{{Name: "node-2"}}, ""},
+	} {
+		nodes := map[string]Node{}
+		for _, n := range tc.nodes {
+			nodes[n.Name] = n
+		}
+		got, ok := OwnNode(nodes, info)
+		if ok != (tc.want != "") || ok && got.Name != tc.want {
+			t.Errorf("%s: found %q %t, want %q", name, got.Name, ok, tc.want)
+		}
+	}
+	if n, ok := OwnNode(map[string]Node{"node-1": {Name: "node-1"}}, EdgeNodeInfo{}); ok {
+		t.Errorf("found %q without knowing who we are", n.Name)
+	}
+}
+
+func TestSettingsFallBackToTheirDefaults(t *testing.T) {
+	item := func(v uint32) ConfigItemValue { return ConfigItemValue{ItemType: ConfigItemInt, IntValue: v} }
+	m := ConfigItemValueMap{
+		GlobalSettings: map[string]ConfigItemValue{
+			SettingDrainTimeout:    item(2),
+			SettingConfigInterval:  item(0),
+			SettingDrainSkipAPI:    {ItemType: ConfigItemString, StrValue: "300", IntValue: 5},
+			SettingDefaultLogLevel: {ItemType: ConfigItemString, StrValue: "warning"},
+		},
+		AgentSettings: map[string]map[string]ConfigItemValue{
+			"zedkube": {SettingAgentLogLevel: {ItemType: ConfigItemString, StrValue: "debug"}},
+			"quiet":   {SettingAgentLogLevel: {ItemType: ConfigItemString}},
+		},
+	}
+	for key, want := range map[string]time.Duration{
+		SettingDrainTimeout:   2 * time.Hour,
+		SettingConfigInterval: 24 * time.Hour, // zero is "not set"
+		SettingDrainSkipAPI:   24 * time.Hour, // of another type
+		"missing":             24 * time.Hour,
+	} {
+		if got := m.Duration(key, time.Hour, 24*time.Hour); got != want {
+			t.Errorf("%s is %v, want %v", key, got, want)
+		}
+	}
+	for agent, want := range map[string]string{"zedkube": "debug", "quiet": "warning", "nobody": "warning"} {
+		if got := m.LogLevel(agent); got != want {
+			t.Errorf("log level of %s is %q, want %q", agent, got, want)
+		}
+	}
+	if got := (ConfigItemValueMap{}).LogLevel("zedkube"); got != "" {
+		t.Errorf("log level without settings is %q", got)
+	}
+}
