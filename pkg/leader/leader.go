@@ -78,11 +78,19 @@ type news struct {
 	err    error
 }
 
-// Run steps until ctx is done and returns after the election has ended.
+// Run steps until ctx is done and returns after the election has ended and
+// nobody reads any more that this node takes part in it.
 func (c *Component) Run(ctx context.Context) {
-	defer c.election.Wait()
-	defer c.drop()
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Agent, c.Info, c.Nodes, c.API, &c.news)
+	c.drop()
+	c.election.Wait()
+	was, _ := c.Leader.Get(types.Global)
+	if out := (types.KubeLeaderElectInfo{LatestChange: was.LatestChange}); was != out {
+		out.LatestChange = time.Now()
+		if err := c.Leader.Publish(types.Global, out); err != nil {
+			c.Log.WithError(err).Error("cannot say that the election was left")
+		}
+	}
 }
 
 // Step looks, decides and acts once.

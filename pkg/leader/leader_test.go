@@ -145,6 +145,7 @@ func TestANodeRunsWhileTheControllersWordIsKnown(t *testing.T) {
 		if s.kube.Leader() != "" {
 			t.Error("the lease was not given back at the end")
 		}
+		s.is(types.KubeLeaderElectInfo{})
 	})
 }
 
