@@ -68,7 +68,8 @@ func (w *watcher) run(ctx context.Context) {
 			if event.Op != fsnotify.Chmod {
 				w.ring(func(i interest) bool { return i.concerns(event.Name) })
 			}
-		case <-fs.Errors: // events were lost
+		case err := <-fs.Errors:
+			w.log.WithError(err).Debug("events were lost, everybody looks again")
 			w.ring(func(interest) bool { return true })
 		}
 	}
