@@ -111,7 +111,7 @@ func TestABuildTellsHowFarItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		p := newProgress(&log, "devkube", 40)
-		io.WriteString(p, "internal/abi\nruntime\nk8s.io/ap")
+		_, _ = io.WriteString(p, "internal/abi\nruntime\nk8s.io/ap")
 		time.Sleep(6 * time.Second)
 		p.stop()
 		if want := "building devkube: 2 of at most 40 packages after 5s, at runtime\n"; !strings.Contains(log.String(), want) {

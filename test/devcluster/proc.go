@@ -132,7 +132,7 @@ func (c *crew) wait(p *process) {
 	c.mu.Unlock()
 	close(p.done)
 	if !asked {
-		c.failed(fmt.Errorf("%s ended: %v; the end of its log:\n%s", p.name, err, tail(p.output)))
+		c.failed(fmt.Errorf("%s ended: %v; the end of its log:\n%s", p.name, err, tail(p.output))) //nolint:errorlint // nil where it ended of itself
 	}
 }
 

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -118,8 +119,7 @@ func serve(ctx context.Context, dir string, nodes int) error {
 		fmt.Fprintln(log, "devcluster:", err)
 		return err
 	}
-	defer c.Stop()
-	if err := listen(ctx, c, log); err != nil {
+	if err := errors.Join(listen(ctx, c, log), c.Stop()); err != nil {
 		fmt.Fprintln(log, "devcluster:", err)
 		return err
 	}
