@@ -25,13 +25,14 @@ type stage struct {
 	nodes   []*player.Member
 	apps    []types.AppInstanceConfig
 
+	alive        context.Context // as long as the demo runs
 	stopWatching context.CancelFunc
 	watching     sync.WaitGroup
 }
 
 // begin starts the control plane and prepares the devices, still switched off.
 func begin(ctx context.Context, v *view, program, dir string) (*stage, error) {
-	s := &stage{view: v, apps: makeApps()}
+	s := &stage{view: v, apps: makeApps(), alive: ctx}
 	began := time.Now()
 	var err error
 	if s.cluster, err = devcluster.Start(ctx, devcluster.Options{Log: os.Stderr, Nodes: 3}); err != nil {
@@ -90,7 +91,7 @@ func (s *stage) redraw(ctx context.Context) {
 
 // table is the live picture: what each node's zedkube says of it.
 func (s *stage) table() []string {
-	lines := []string{fmt.Sprintf("%-8s %-13s %-9s %-9s %-14s %s", "NODE", "CLUSTER IP", "IP READY", "REPORTER", "DRAIN", "APPLICATIONS HERE")}
+	lines := []string{fmt.Sprintf("%-8s %-15s %-9s %-9s %-14s %s", "NODE", "CLUSTER IP", "IP READY", "REPORTER", "DRAIN", "APPLICATIONS HERE")}
 	for _, n := range s.nodes {
 		status, _ := n.Watch.ClusterStatus.Get(types.Global)
 		leader, _ := n.Watch.Leader.Get(types.Global)
@@ -102,7 +103,7 @@ func (s *stage) table() []string {
 				here = append(here, app.DisplayName)
 			}
 		}
-		lines = append(lines, fmt.Sprintf("%-8s %-13s %-9v %-9v %-14s %s",
+		lines = append(lines, fmt.Sprintf("%-8s %-15s %-9v %-9v %-14s %s",
 			n.Name, n.IP, status.ClusterIPIsReady, leader.IsStatsLeader, drain.Status, strings.Join(here, " ")))
 	}
 	return lines

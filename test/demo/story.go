@@ -82,7 +82,8 @@ func (s *stage) everyNode(ctx context.Context, missing func(n *player.Member) st
 
 func (s *stage) agentsSpeak(ctx context.Context) (string, error) {
 	for _, n := range s.nodes {
-		if err := n.Boot(ctx); err != nil {
+		// A device lives longer than this step.
+		if err := n.Boot(s.alive); err != nil {
 			return "", err
 		}
 	}
@@ -123,7 +124,7 @@ func (s *stage) leaderReports(ctx context.Context) (string, error) {
 		}
 		leader = n.Name
 		report, ok := n.Watch.Report.Get(types.Global)
-		if !ok || len(report.Nodes) != len(s.nodes) || len(report.PodNsInfo) == 0 {
+		if !ok || len(report.Nodes) != len(s.nodes) {
 			return n.Name + " has no whole report yet"
 		}
 		for _, other := range s.nodes {

@@ -25,7 +25,11 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if err := poll(ctx, "etcd", func() bool { return dials(etcd) }); err != nil {
 		return err
 	}
-	if _, err := c.crew.start("kube-apiserver", devkube, c.apiserverArgs()...); err != nil {
+	audit, err := c.auditArgs()
+	if err != nil {
+		return err
+	}
+	if _, err := c.crew.start("kube-apiserver", devkube, append(c.apiserverArgs(), audit...)...); err != nil {
 		return err
 	}
 	if err := poll(ctx, "the API server", func() bool { return c.apiReady(ctx) }); err != nil {
@@ -34,7 +38,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if _, err := c.crew.start("kube-controller-manager", devkube, c.kcmArgs()...); err != nil {
 		return err
 	}
-	_, err := c.crew.start("kube-scheduler", devkube, c.schedulerArgs()...)
+	_, err = c.crew.start("kube-scheduler", devkube, c.schedulerArgs()...)
 	return err
 }
 

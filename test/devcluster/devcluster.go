@@ -37,6 +37,7 @@ const maxNodes = 60
 type Options struct {
 	Log    io.Writer // progress and processes that end unasked; nil is silent
 	Nodes  int       // how many nodes; 0 is 3
+	Audit  bool      // note every request, for Calls
 	Dir    string    // made by Start, removed by Stop; "" is a temporary one
 	Source string    // directory of this package; "" finds it
 }
@@ -48,6 +49,7 @@ type Cluster struct {
 	Dir   string // certificates, kubeconfigs and a log per process
 
 	log     io.Writer
+	audit   bool
 	bin     binaries
 	block   block
 	crew    *crew
@@ -101,7 +103,7 @@ func newCluster(opts Options, bin binaries, failed func(error)) (*Cluster, error
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Dir: dir, log: opts.Log, bin: bin, block: k, Nodes: makeNodes(k, opts.Nodes)}
+	c := &Cluster{Dir: dir, log: opts.Log, audit: opts.Audit, bin: bin, block: k, Nodes: makeNodes(k, opts.Nodes)}
 	c.kubelets = make([]*process, opts.Nodes)
 	c.crew, err = newCrew(dir, k.marker, func(err error) {
 		fmt.Fprintln(opts.Log, "devcluster:", err)

@@ -68,6 +68,7 @@ func (c *Cluster) openProxies() error {
 		p := &proxy{
 			address: addr(net.ParseIP(n.IP), apiPort),
 			target:  addr(c.block.control(), apiPort),
+			dialer:  net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(n.IP)}},
 			conns:   map[net.Conn]bool{},
 			passing: closedChannel(),
 		}
@@ -83,6 +84,7 @@ func (c *Cluster) openProxies() error {
 // what they mean.
 type proxy struct {
 	address, target string
+	dialer          net.Dialer
 	running         sync.WaitGroup
 
 	mu       sync.Mutex
@@ -200,7 +202,8 @@ func (p *proxy) serve(l net.Listener, node net.Conn) {
 	}
 	defer p.drop(node)
 	p.wait()
-	server, err := net.Dial("tcp", p.target)
+	// From the node's own address, so that the API server knows who asks.
+	server, err := p.dialer.Dial("tcp", p.target)
 	if err != nil {
 		return
 	}

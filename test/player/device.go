@@ -54,7 +54,8 @@ type Device struct {
 	ClusterInterface string
 
 	clusterConfig pubsub.Writer[types.EdgeNodeClusterConfig]
-	drainRequest  pubsub.Writer[types.NodeDrainRequest]
+	drainRequest  pubsub.Writer[types.NodeDrainRequest] // zedagent's
+	updateRequest pubsub.Writer[types.NodeDrainRequest] // baseosmgr's
 	network       pubsub.Writer[types.DeviceNetworkStatus]
 	apps          pubsub.Writer[types.AppInstanceConfig]
 	settings      pubsub.Writer[types.ConfigItemValueMap]
@@ -195,7 +196,7 @@ func (d *Device) openTopics() (*pubsub.Bus, chan struct{}, error) {
 	d.network = pubsub.NewPublication[types.DeviceNetworkStatus](bus, "nim")
 	info := pubsub.NewPublication[types.EdgeNodeInfo](bus, "zedagent")
 	agent := pubsub.NewPublication[types.ZedAgentStatus](bus, "zedagent")
-	pubsub.NewPublication[types.NodeDrainRequest](bus, "baseosmgr")
+	d.updateRequest = pubsub.NewPublication[types.NodeDrainRequest](bus, "baseosmgr")
 	d.clusterStatus = pubsub.NewSubscription[types.EdgeNodeClusterStatus](bus, "zedkube")
 	d.drainStatus = pubsub.NewSubscription[types.NodeDrainStatus](bus, "zedkube")
 	if err := bus.Open(); err != nil {
@@ -352,13 +353,28 @@ func (d *Device) Configure(config types.EdgeNodeClusterConfig) error {
 	return d.clusterConfig.Publish(types.Global, config)
 }
 
-// RequestDrain publishes a NodeDrainRequest as zedagent, without a reboot.
-func (d *Device) RequestDrain(request types.NodeDrainRequest) error {
-	return d.drainRequest.Publish(types.Global, request)
+// ConfigureApp is a new AppInstanceConfig from the controller.
+func (d *Device) ConfigureApp(config types.AppInstanceConfig) error {
+	return d.apps.Publish(config.UUIDandVersion.UUID.String(), config)
 }
 
-// WithdrawDrain withdraws zedagent's NodeDrainRequest.
-func (d *Device) WithdrawDrain() error { return d.drainRequest.Unpublish(types.Global) }
+// RequestDrain publishes a NodeDrainRequest, as zedagent or as baseosmgr by its
+// RequestedBy. No reboot follows.
+func (d *Device) RequestDrain(request types.NodeDrainRequest) error {
+	return d.requester(request.RequestedBy).Publish(types.Global, request)
+}
+
+// WithdrawDrain withdraws the request of one of the two.
+func (d *Device) WithdrawDrain(by types.DrainRequester) error {
+	return d.requester(by).Unpublish(types.Global)
+}
+
+func (d *Device) requester(by types.DrainRequester) pubsub.Writer[types.NodeDrainRequest] {
+	if by == types.DrainRequesterUpdate {
+		return d.updateRequest
+	}
+	return d.drainRequest
+}
 
 func (d *Device) say(agent, text string) {
 	if d.Say != nil {

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/zedkube/zedkube/"
+
+// may lists, for each kind of package, the packages of ours it may import, and
+// why no more.
+var may = map[string]struct {
+	imports []string
+	why     string
+}{
+	"types":            {nil, "the nouns know nobody"},
+	"pubsub":           {nil, "pubsub knows files and sockets only, and names no topic"},
+	"pkg/loop":         {nil, "the loop knows time only"},
+	"kubeapi":          {[]string{"types"}, "kubeapi knows Kubernetes only and decides nothing"},
+	"kubeapi/kubetest": {[]string{"types"}, "the fake cluster obeys; it knows the nouns only"},
+	"pkg/*":            {[]string{"types", "pubsub", "pkg/loop"}, "components share facts only through topics and name what they need of the cluster as an interface"},
+	"cmd/*":            {[]string{"types", "pubsub", "kubeapi", "pkg/*"}, "the wiring knows everything but the tests' tools"},
+	"test/*":           {[]string{"types", "pubsub", "test/*"}, "the tests' tools stand outside: they meet the program through files, sockets and the API server"},
+	"test/*/*":         {[]string{"types", "pubsub", "test/*"}, "the tests' tools stand outside: they meet the program through files, sockets and the API server"},
+}
+
+// foreign lists who alone may import a family of modules.
+var foreign = []struct {
+	prefix string
+	who    []string
+	why    string
+}{
+	{"k8s.io/kubernetes", nil, "it would bring a second Kubernetes into the module: it lives in test/devcluster/devkube"},
+	{"k8s.io/", []string{"kubeapi", "test/*", "test/*/*"}, "only kubeapi knows Kubernetes"},
+	{"kubevirt.io/", []string{"kubeapi", "test/*", "test/*/*"}, "only kubeapi knows KubeVirt"},
+	{"github.com/longhorn/", []string{"kubeapi", "test/*", "test/*/*"}, "only kubeapi knows Longhorn"},
+	{"log/slog", nil, "the project logs with logrus"},
+}
+
+func TestWhoMayImportWhom(t *testing.T) {
+	out, err := exec.Command("go", "list", "-tags", "kustomize_disable_go_plugin_support",
+		"-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		pkg := strings.TrimPrefix(f[0], module)
+		rule, ok := may[pkg]
+		for _, pattern := range []string{path.Dir(pkg) + "/*", "test/*/*"} {
+			if !ok && matches([]string{pattern}, pkg) {
+				rule, ok = may[pattern]
+			}
+		}
+		if !ok {
+			t.Errorf("%s: no rule for this package in arch_test.go", pkg)
+		}
+		for _, imported := range f[1:] {
+			if ours, isOurs := strings.CutPrefix(imported, module); isOurs && !matches(rule.imports, ours) {
+				t.Errorf("%s may not import %s: %s", pkg, ours, rule.why)
+			}
+			for _, family := range foreign {
+				if strings.HasPrefix(imported, family.prefix) {
+					if !matches(family.who, pkg) {
+						t.Errorf("%s may not import %s: %s", pkg, imported, family.why)
+					}
+					break
+				}
+			}
+		}
+	}
+}
+
+func matches(patterns []string, pkg string) bool {
+	for _, pattern := range patterns {
+		if ok, _ := path.Match(pattern, pkg); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// forbidden are calls that the house rules keep out of the program (not out of
+// tests and their tools).
+var forbidden = map[string]string{
+	"time.Sleep(":         "to wait is to return and be called again",
+	"context.Background(": "deadlines and shutdown must reach everything below main",
+	"context.TODO(":       "deadlines and shutdown must reach everything below main",
+	"log.Fatal":           "an agent that ends takes the device with it",
+	"panic(":              "bad input gets an error",
+	"func init()":         "what happens at start is in wire.go",
+}
+
+func TestHouseRulesInTheSource(t *testing.T) {
+	for _, file := range sources(t) {
+		content, err := os.ReadFile(filepath.Join("../..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for call, why := range forbidden {
+			if file == "cmd/zedkube/main.go" && call == "context.Background(" {
+				continue
+			}
+			for i, line := range strings.Split(string(content), "\n") {
+				if code, _, _ := strings.Cut(line, "//"); strings.Contains(code, call) {
+					t.Errorf("%s:%d: %s: %s", file, i+1, call, why)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	documented := map[string]bool{}
+	for _, file := range sources(t) {
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := path.Dir(file)
+		documented[dir] = documented[dir] || f.Doc != nil
+	}
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("%s has no package comment", dir)
+		}
+	}
+}
+
+// sources are the program's own Go files, without tests.
+func sources(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	for _, dir := range []string{"cmd", "types", "pubsub", "kubeapi", "pkg"} {
+		err := filepath.WalkDir(filepath.Join("../..", dir), func(name string, d os.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+				rel, _ := filepath.Rel("../..", name)
+				files = append(files, filepath.ToSlash(rel))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}

@@ -1,0 +1,24 @@
+// Command zedkube joins an EVE device to its Kubernetes cluster: the agent on
+// each node between EVE's pubsub and the cluster's API.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// version is set by the linker.
+var version = "devel"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := newCommand().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "zedkube:", err)
+		stop()
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/watchdog"
+)
+
+// runAgent runs the daemon until ctx is done. After the sockets are open
+// nothing ends it but ctx: every later fault is a component's to retry.
+func runAgent(ctx context.Context, o options) error {
+	p := o.paths()
+	log := newLogger(os.Stderr)
+	kubeapi.LogTo(log)
+	if err := os.MkdirAll(filepath.Dir(p.pid), 0o755); err != nil {
+		return fmt.Errorf("make run directory: %w", err)
+	}
+	if !runsKubernetes(p.hypervisor) {
+		log.Info("this hypervisor runs no Kubernetes: feeding the watchdog only")
+		watchdog.FeedOnly(ctx, log, p.touch)
+		return nil
+	}
+	bus, components := wire(p, log)
+	if err := bus.Open(); err != nil {
+		return fmt.Errorf("open pubsub: %w", err)
+	}
+	removePID := watchdog.WritePID(log, p.pid)
+	defer removePID()
+	log.WithField("version", version).Info("zedkube started")
+
+	// Pubsub ends last, so that what the components say at their end is heard.
+	busContext, stopBus := context.WithCancel(context.WithoutCancel(ctx))
+	var serving, running sync.WaitGroup
+	serving.Go(func() { bus.Run(busContext) })
+	for _, c := range components {
+		running.Go(func() { c.Run(ctx) })
+	}
+	running.Wait()
+	stopBus()
+	serving.Wait()
+	log.Info("zedkube stopped")
+	return nil
+}
+
+// runsKubernetes reads EVE's hypervisor type: "k" stands for Kubernetes. A
+// device that does not say is taken for one that does.
+func runsKubernetes(path string) bool {
+	content, err := os.ReadFile(path)
+	return errors.Is(err, os.ErrNotExist) || err == nil && strings.Contains(string(content), "k")
+}
+
+// newLogger logs JSON lines with the field names of EVE's agents, which newlogd
+// reads (docs/wire.md, "Log lines").
+func newLogger(w io.Writer) *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(w)
+	log.SetFormatter(&logrus.JSONFormatter{TimestampFormat: time.RFC3339Nano})
+	log.AddHook(identity{"source": "zedkube", "pid": os.Getpid()})
+	return log
+}
+
+// identity adds to each line which agent wrote it.
+type identity logrus.Fields
+
+// Levels implements logrus.Hook.
+func (identity) Levels() []logrus.Level { return logrus.AllLevels }
+
+// Fire implements logrus.Hook.
+func (i identity) Fire(e *logrus.Entry) error {
+	for k, v := range i {
+		e.Data[k] = v
+	}
+	return nil
+}

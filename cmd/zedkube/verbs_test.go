@@ -1,0 +1,194 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rogpeppe/go-internal/testscript"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/types"
+)
+
+// appConfig is an application as the controller configures it, by its name.
+func appConfig(name string) types.AppInstanceConfig {
+	return types.AppInstanceConfig{
+		UUIDandVersion: types.UUIDandVersion{UUID: uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)), Version: "1"},
+		DisplayName:    name,
+		FixedResources: types.VMConfig{VirtualizationMode: types.VirtualizationNoHyper},
+		Activate:       true,
+	}
+}
+
+// app NAME NODE [REPLICAS]: an application, designated to a node, on devices
+// and in the cluster. Its UUID is in the script's variable of that name.
+func app(s *story, ts *testscript.TestScript, args []string) error {
+	config, replicas := appConfig(args[0]), 1
+	if len(args) > 2 {
+		var err error
+		if replicas, err = strconv.Atoi(args[2]); err != nil {
+			return err
+		}
+	}
+	ts.Setenv(args[0], config.UUIDandVersion.UUID.String())
+	for _, m := range s.fleet.Members {
+		config.IsDesignatedNodeID = m.Name == args[1]
+		if err := m.ConfigureApp(config); err != nil {
+			return err
+		}
+	}
+	err := s.fleet.Cluster.CreateApp(s.ctx, devcluster.App{
+		Name: config.KubeName(), Domain: config.UUIDandVersion.UUID.String() + ".1.1", Node: args[1], Replicas: int32(replicas),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = s.fleet.Cluster.WaitRunning(s.ctx, "app="+config.KubeName(), replicas)
+	return err
+}
+
+// pods NODE N: waits until N application pods that are not terminating are on
+// the node.
+func pods(s *story, _ *testscript.TestScript, args []string) error {
+	return eventually(func() string {
+		list, err := s.fleet.Cluster.Client().CoreV1().Pods(devcluster.AppNamespace).List(s.ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + args[0]})
+		if err != nil {
+			return err.Error()
+		}
+		n := 0
+		for _, p := range list.Items {
+			if p.DeletionTimestamp == nil {
+				n++
+			}
+		}
+		if strconv.Itoa(n) != args[1] {
+			return fmt.Sprintf("%d application pods on %s", n, args[0])
+		}
+		return ""
+	})
+}
+
+// budget NAME N: at least N pods of the application must stay.
+func budget(s *story, _ *testscript.TestScript, args []string) error {
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	return s.fleet.Cluster.SetBudget(s.ctx, appConfig(args[0]).KubeName(), n)
+}
+
+// fault NODE none|refused|hung: what the node meets at the API server.
+func fault(s *story, _ *testscript.TestScript, args []string) error {
+	_, i, err := s.member(args[0])
+	if err != nil {
+		return err
+	}
+	f, err := devcluster.ParseFault(args[1])
+	if err != nil {
+		return err
+	}
+	return s.fleet.Cluster.SetNodeFault(i, f)
+}
+
+// reboot NODE: the controller's reboot command.
+func reboot(s *story, _ *testscript.TestScript, args []string) error {
+	m, _, err := s.member(args[0])
+	if err != nil {
+		return err
+	}
+	m.CommandReboot()
+	return nil
+}
+
+// requesters are the names of who asks for drains.
+var requesters = map[string]types.DrainRequester{
+	"zedagent": types.DrainRequesterDeviceOp, "baseosmgr": types.DrainRequesterUpdate,
+}
+
+// request NODE zedagent|baseosmgr: a drain without a reboot after it.
+func request(s *story, _ *testscript.TestScript, args []string) error {
+	m, _, err := s.member(args[0])
+	if err != nil {
+		return err
+	}
+	return m.RequestDrain(types.NodeDrainRequest{RequestedAt: time.Now(), RequestedBy: requesters[args[1]], Context: "story"})
+}
+
+// withdraw NODE zedagent|baseosmgr: the request is taken back.
+func withdraw(s *story, _ *testscript.TestScript, args []string) error {
+	m, _, err := s.member(args[0])
+	if err != nil {
+		return err
+	}
+	return m.WithdrawDrain(requesters[args[1]])
+}
+
+// kill NODE: SIGKILL for the node's zedkube.
+func kill(s *story, _ *testscript.TestScript, args []string) error {
+	m, _, err := s.member(args[0])
+	if err != nil {
+		return err
+	}
+	m.KillProgram()
+	return nil
+}
+
+// start NODE: the node's zedkube again.
+func start(s *story, _ *testscript.TestScript, args []string) error {
+	m, _, err := s.member(args[0])
+	if err != nil {
+		return err
+	}
+	return m.StartProgram()
+}
+
+// lead VARIABLE: waits until exactly one node reports and puts its name in the
+// script's variable.
+func lead(s *story, ts *testscript.TestScript, args []string) error {
+	return eventually(func() string {
+		m := s.fleet.Reporter()
+		if m == nil {
+			return "no node leads, or several"
+		}
+		ts.Setenv(args[0], m.Name)
+		return ""
+	})
+}
+
+// kubectl ARGS...: as the administrator; its output is printed.
+func kubectl(s *story, ts *testscript.TestScript, args []string) error {
+	out, err := s.fleet.Cluster.Kubectl(s.ctx, args...)
+	ts.Logf("%s", out)
+	return err
+}
+
+// pause SECONDS: lets time pass in which nothing may happen.
+func pause(_ *story, _ *testscript.TestScript, args []string) error {
+	d, err := time.ParseDuration(args[0])
+	time.Sleep(d)
+	return err
+}
+
+// fresh NODE FILE DURATION: the file's time of modification is no older.
+func fresh(s *story, _ *testscript.TestScript, args []string) error {
+	m, _, err := s.member(args[0])
+	if err != nil {
+		return err
+	}
+	limit, err := time.ParseDuration(args[2])
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(m.Root + args[1])
+	if err != nil {
+		return err
+	}
+	if age := time.Since(info.ModTime()); age > limit {
+		return fmt.Errorf("%s is %s old", args[1], age)
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/apps"
+	"github.com/zedkube/zedkube/pkg/clusterinfo"
+	"github.com/zedkube/zedkube/pkg/clusterstatus"
+	"github.com/zedkube/zedkube/pkg/drain"
+	"github.com/zedkube/zedkube/pkg/leader"
+	"github.com/zedkube/zedkube/pkg/loglevel"
+	"github.com/zedkube/zedkube/pkg/loop"
+	"github.com/zedkube/zedkube/pkg/statusserver"
+	"github.com/zedkube/zedkube/pkg/watchdog"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// component is one behaviour of the agent. Run returns when ctx is done.
+type component interface{ Run(ctx context.Context) }
+
+// self is the name of this agent in pubsub.
+const self = "zedkube"
+
+// wire is the map of the daemon: each topic is made once, and each component
+// shows in its fields what it reads and what it writes.
+func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
+	bus := pubsub.NewBus(p.root, log)
+
+	// What other agents say.
+	clusterConfig := pubsub.NewSubscription[types.EdgeNodeClusterConfig](bus, "zedagent")
+	appConfigs := pubsub.NewSubscription[types.AppInstanceConfig](bus, "zedagent")
+	settings := pubsub.NewSubscription[types.ConfigItemValueMap](bus, "zedagent")
+	deviceOp := pubsub.NewSubscription[types.NodeDrainRequest](bus, "zedagent")
+	update := pubsub.NewSubscription[types.NodeDrainRequest](bus, "baseosmgr")
+	ports := pubsub.NewSubscription[types.DeviceNetworkStatus](bus, "nim")
+	info := pubsub.NewSubscription[types.EdgeNodeInfo](bus, "zedagent")
+	zedagent := pubsub.NewSubscription[types.ZedAgentStatus](bus, "zedagent")
+	echo := pubsub.NewSubscription[types.WatchdogBeat](bus, self)
+
+	// What this agent says. The topics without a component have their sockets
+	// all the same: consumers connect to them at boot.
+	clusterStatus := pubsub.NewPublication[types.EdgeNodeClusterStatus](bus, self)
+	appStatus := pubsub.NewPublication[types.ENClusterAppStatus](bus, self)
+	drainStatus := pubsub.NewPublication[types.NodeDrainStatus](bus, self)
+	clusterInfo := pubsub.NewPublication[types.KubeClusterInfo](bus, self)
+	leaderInfo := pubsub.NewPublication[types.KubeLeaderElectInfo](bus, self)
+	beat := pubsub.NewPublication[types.WatchdogBeat](bus, self)
+	pubsub.NewPublication[types.KubeUserServices](bus, self)
+	pubsub.NewPublication[types.KubeConfig](bus, self, pubsub.Persistent())
+	pubsub.NewPublication[types.CipherBlockStatus](bus, self)
+	pubsub.NewPublication[types.CipherMetrics](bus, self)
+
+	// What the cluster looks like.
+	nodes, api := &pubsub.Table[types.Node]{}, &pubsub.Table[types.APIStatus]{}
+	appPods, nodePods, allPods := &pubsub.Table[types.Pod]{}, &pubsub.Table[types.Pod]{}, &pubsub.Table[types.Pod]{}
+
+	pulses := map[string]*loop.Pulse{
+		"clusterstatus": {}, "statusserver": {}, "drain": {}, "leader": {}, "apps": {}, "clusterinfo": {}, "loglevel": {},
+	}
+	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
+
+	kube := &kubeapi.Client{
+		Log: as("kubeapi"), Kubeconfig: p.kubeconfig,
+		Info: info, Leader: leaderInfo,
+		Nodes: nodes, AppPods: appPods, NodePods: nodePods, AllPods: allPods, API: api,
+	}
+	return bus, map[string]component{
+		"kubeapi": kube,
+		"clusterstatus": &clusterstatus.Component{
+			Log: as("clusterstatus"), Pulse: pulses["clusterstatus"],
+			Config: clusterConfig, Ports: ports,
+			Status: clusterStatus,
+		},
+		"statusserver": &statusserver.Component{
+			Log: as("statusserver"), Pulse: pulses["statusserver"],
+			Status: clusterStatus, Nodes: nodes, API: api, Info: info,
+		},
+		"drain": &drain.Component{
+			Log: as("drain"), Pulse: pulses["drain"],
+			DeviceOp: deviceOp, Update: update, Config: clusterConfig, Settings: settings, Info: info,
+			Nodes: nodes, NodePods: nodePods, API: api,
+			Status: drainStatus,
+			Kube:   kube, ForceFile: p.forceDrain, FaultMarker: p.faultInjection,
+		},
+		"leader": &leader.Component{
+			Log: as("leader"), Pulse: pulses["leader"],
+			Agent: zedagent, Info: info, Nodes: nodes, API: api,
+			Leader: leaderInfo,
+			Kube:   kube,
+		},
+		"apps": &apps.Component{
+			Log: as("apps"), Pulse: pulses["apps"],
+			Configs: appConfigs, Nodes: nodes, AppPods: appPods, API: api, Info: info,
+			Status: appStatus,
+		},
+		"clusterinfo": &clusterinfo.Component{
+			Log: as("clusterinfo"), Pulse: pulses["clusterinfo"],
+			Leader: leaderInfo, Nodes: nodes, AppPods: appPods, AllPods: allPods, API: api,
+			Report: clusterInfo,
+		},
+		"loglevel": &loglevel.Component{
+			Log: as("loglevel"), Pulse: pulses["loglevel"],
+			Settings: settings,
+			Logger:   log,
+		},
+		"watchdog": &watchdog.Component{
+			Log:  as("watchdog"),
+			Echo: echo, Pulses: pulses,
+			Beat:      beat,
+			TouchFile: p.touch,
+		},
+	}
+}

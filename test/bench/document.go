@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// median of some durations; of an even number the higher middle one.
+func median(ds []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(ds))
+	return sorted[len(sorted)/2]
+}
+
+// spread gives the median and the maximum of several runs.
+func spread(ds []time.Duration) string {
+	return fmt.Sprintf("median %s, max %s of %d", short(median(ds)), short(slices.Max(ds)), len(ds))
+}
+
+// percentiles gives p50 and p99 of many measurements.
+func percentiles(ds []time.Duration) string {
+	sorted := slices.Sorted(slices.Values(ds))
+	return fmt.Sprintf("p50 %s, p99 %s", short(sorted[len(sorted)/2]), short(sorted[len(sorted)*99/100]))
+}
+
+func short(d time.Duration) string {
+	if d < 100*time.Millisecond {
+		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+	}
+	return fmt.Sprintf("%.2f s", d.Seconds())
+}
+
+// document is docs/performance.md.
+func (b *bench) document() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, `# Performance
+
+Written by `+"`make bench`"+` on %s (%d CPUs, %s/%s). Absolute times move with the machine;
+what is compared within a row of "measured" was measured in the same run. The column "EVE's zedkube" holds figures measured earlier,
+on another machine, against a control plane of the same kind: it gives the scale, not a ratio.
+
+The control plane is the devcluster: a real etcd and API server, and kubelets that kwok plays, which finish a deletion after
+one second. API requests are counted from the API server's audit log, by the address of the node that made them.
+
+| figure | EVE's zedkube | goal | measured |
+|---|---|---|---|
+`, time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
+	for _, f := range b.figures {
+		fmt.Fprintf(&s, "| %s | %s | %s | %s |\n", f.name, f.baseline, f.goal, f.ours)
+	}
+	return s.String()
+}

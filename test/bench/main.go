@@ -1,0 +1,60 @@
+// Command bench measures the agent on a real control plane and writes
+// docs/performance.md. Everything that is compared is measured in the same
+// run, several times, and reported as medians and ratios.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/player"
+)
+
+func main() {
+	program := flag.String("program", "bin/zedkube", "the zedkube program")
+	out := flag.String("out", "docs/performance.md", "where the figures go")
+	rounds := flag.Int("rounds", 3, "how often each drain is measured")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *program, *out, *rounds); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, program, out string, rounds int) error {
+	program, err := filepath.Abs(program)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "zedkube-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	cluster, err := devcluster.Start(ctx, devcluster.Options{Log: os.Stderr, Nodes: 3, Audit: true})
+	if err != nil {
+		return err
+	}
+	defer cluster.Stop()
+	fleet, err := player.NewFleet(ctx, cluster, player.FleetOptions{Dir: dir, Program: []string{program}, Apps: appsFor})
+	if err != nil {
+		return err
+	}
+	defer fleet.Close()
+	b := &bench{fleet: fleet, cluster: cluster, rounds: rounds}
+	for _, measure := range []func(context.Context) error{b.warmUp, b.restarts, b.configToStatus, b.idle, b.drains} {
+		if err := measure(ctx); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(out, []byte(b.document()), 0o644)
+}

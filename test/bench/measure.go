@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/player"
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// apps is how many applications the controller configures on each node, a
+	// third of them designated there.
+	apps = 30
+	// patience is how long anything may take before the bench gives up.
+	patience = 3 * time.Minute
+	// idleTime is how long the idle agents are watched.
+	idleTime = time.Minute
+)
+
+// bench is one run.
+type bench struct {
+	fleet   *player.Fleet
+	cluster *devcluster.Cluster
+	rounds  int
+	figures []figure
+}
+
+// figure is one row of the document. Values of several runs are given as
+// median and maximum.
+type figure struct {
+	name, baseline, goal, ours string
+}
+
+func (b *bench) add(name, baseline, goal, format string, args ...any) {
+	f := figure{name, baseline, goal, fmt.Sprintf(format, args...)}
+	b.figures = append(b.figures, f)
+	fmt.Fprintf(os.Stderr, "%s: %s\n", f.name, f.ours)
+}
+
+func appsFor(i int) []types.AppInstanceConfig {
+	list := make([]types.AppInstanceConfig, apps)
+	for j := range list {
+		list[j] = types.AppInstanceConfig{
+			UUIDandVersion: types.UUIDandVersion{UUID: uuid.NewSHA1(uuid.NameSpaceOID, []byte("bench "+strconv.Itoa(j))), Version: "1"},
+			DisplayName:    "bench-" + strconv.Itoa(j),
+			FixedResources: types.VMConfig{VirtualizationMode: types.VirtualizationNoHyper},
+			Activate:       true, IsDesignatedNodeID: j%3 == i,
+		}
+	}
+	return list
+}
+
+// until polls seen, for files and process states that ring no bell.
+func until(ctx context.Context, what string, every time.Duration, seen func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for !seen() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", what, ctx.Err())
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// warmUp brings the fleet up and the applications onto the nodes.
+func (b *bench) warmUp(ctx context.Context) error {
+	for _, m := range b.fleet.Members {
+		if err := m.Boot(ctx); err != nil {
+			return err
+		}
+	}
+	for j, app := range appsFor(0) {
+		err := b.cluster.CreateApp(ctx, devcluster.App{
+			Name:   app.KubeName(),
+			Domain: app.UUIDandVersion.UUID.String() + ".1." + strconv.Itoa(j+1),
+			Node:   b.cluster.Nodes[j%3].Name,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return until(ctx, "every application claimed, one node reporting", 100*time.Millisecond, func() bool {
+		claims := 0
+		for _, m := range b.fleet.Members {
+			for _, status := range m.Watch.Apps.All() {
+				if status.ScheduledOnThisNode && status.AppKubeStatus == types.AppKubeRunning {
+					claims++
+				}
+			}
+		}
+		return claims == apps && b.fleet.Reporter() != nil
+	})
+}
+
+// restarts measures from the start of a process to its first words. The
+// published files are taken away first, so that what appears is new.
+func (b *bench) restarts(ctx context.Context) error {
+	m := b.fleet.Members[2]
+	topics := []string{"NodeDrainStatus", "ENClusterAppStatus"}
+	took := map[string][]time.Duration{}
+	for range 2*b.rounds + 1 {
+		m.StopProgram()
+		for _, topic := range topics {
+			if err := os.RemoveAll(m.TopicDir(topic)); err != nil {
+				return err
+			}
+		}
+		began := time.Now()
+		if err := m.StartProgram(); err != nil {
+			return err
+		}
+		for _, topic := range topics {
+			if err := until(ctx, topic, time.Millisecond, func() bool { return len(list(m.TopicDir(topic))) > 0 }); err != nil {
+				return err
+			}
+			took[topic] = append(took[topic], time.Since(began))
+		}
+	}
+	b.add("start → first NodeDrainStatus", "0.13 s", "≤ 0.1 s", "%s", spread(took["NodeDrainStatus"]))
+	b.add("start → first ENClusterAppStatus, 30 apps", "15.4 s", "≤ 1 s", "%s", spread(took["ENClusterAppStatus"]))
+	return nil
+}
+
+// list returns the value files in a topic's directory.
+func list(dir string) []string {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+	return files
+}
+
+// configToStatus measures from a change of EdgeNodeClusterConfig to the
+// EdgeNodeClusterStatus that another process reads.
+func (b *bench) configToStatus(ctx context.Context) error {
+	measure := func() ([]time.Duration, error) {
+		m := b.fleet.Members[2]
+		bell := make(chan struct{}, 1)
+		m.Watch.ClusterStatus.Notify(bell)
+		var took []time.Duration
+		for i := range 100 {
+			config := m.Cluster
+			config.ClusterName = fmt.Sprintf("bench-%d-%s", i, uuid.NewString()[:8])
+			began := time.Now()
+			if err := m.Configure(config); err != nil {
+				return nil, err
+			}
+			for {
+				if status, _ := m.Watch.ClusterStatus.Get(types.Global); status.ClusterName == config.ClusterName {
+					break
+				}
+				select {
+				case <-bell:
+				case <-time.After(patience):
+					return nil, errors.New("config to status: no answer")
+				}
+			}
+			took = append(took, time.Since(began))
+		}
+		return took, nil
+	}
+	took, err := measure()
+	if err != nil {
+		return err
+	}
+	b.add("EdgeNodeClusterConfig → EdgeNodeClusterStatus", "p50 3.2 ms, max 4.1 s", "p50 ≤ 3 ms, p99 ≤ 50 ms", "%s", percentiles(took))
+	if err := b.cluster.SetNodeFault(2, devcluster.Hung); err != nil {
+		return err
+	}
+	defer b.cluster.SetNodeFault(2, devcluster.None)
+	if took, err = measure(); err != nil {
+		return err
+	}
+	b.add("the same with the API black-holed", "delayed up to 55 s", "p50 ≤ 3 ms, p99 ≤ 50 ms", "%s", percentiles(took))
+	return nil
+}
+
+// idle watches the agents while nothing happens.
+func (b *bench) idle(ctx context.Context) error {
+	reporter := b.fleet.Reporter()
+	if reporter == nil {
+		return errors.New("idle: no node reports")
+	}
+	// What the phases before left behind settles: watches resume, the lease is renewed.
+	if err := pause(ctx, 30*time.Second); err != nil {
+		return err
+	}
+	began := time.Now()
+	before := map[*player.Member]float64{}
+	for _, m := range b.fleet.Members {
+		before[m] = cpuSeconds(m.PID())
+	}
+	if err := pause(ctx, idleTime); err != nil {
+		return err
+	}
+	calls, err := b.calls(began, time.Now())
+	if err != nil {
+		return err
+	}
+	minutes := time.Since(began).Minutes()
+	for _, m := range b.fleet.Members {
+		requests := float64(len(calls[m.IP.String()])) / minutes
+		cpu := (cpuSeconds(m.PID()) - before[m]) / minutes
+		rss := residentMB(m.PID())
+		switch {
+		case m == reporter:
+			b.add("API requests/min, idle leader, 30 apps", "235-286", "≤ 20", "%.0f", requests)
+			b.add("CPU s/min, idle leader, 30 apps", "0.385", "≤ 0.06", "%.3f", cpu)
+			b.add("RSS MB, idle leader, 30 apps", "80", "≤ 42", "%.0f", rss)
+		case m == b.fleet.Members[0] || reporter == b.fleet.Members[0] && m == b.fleet.Members[1]:
+			b.add("API requests/min, idle follower, 30 apps", "84-95", "≤ 15", "%.0f", requests)
+			b.add("CPU s/min, idle follower, 30 apps", "0.23", "≤ 0.04", "%.3f", cpu)
+			b.add("RSS MB, idle follower, 30 apps", "80", "≤ 42", "%.0f", rss)
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// calls returns the API requests between two times by the address of the node
+// that made them; watches count when they begin.
+func (b *bench) calls(from, to time.Time) (map[string][]devcluster.Call, error) {
+	all, err := b.cluster.Calls()
+	if err != nil {
+		return nil, err
+	}
+	by := map[string][]devcluster.Call{}
+	for _, c := range all {
+		if c.At.After(from) && c.At.Before(to) && strings.HasPrefix(c.UserAgent, "zedkube") {
+			by[c.From] = append(by[c.From], c)
+		}
+	}
+	return by, nil
+}
+
+// cpuSeconds is the CPU time of a process so far.
+func cpuSeconds(pid int) float64 {
+	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0
+	}
+	// Fields 14 and 15, counted from after the name in parentheses, in ticks of 10 ms.
+	fields := strings.Fields(string(content[strings.LastIndexByte(string(content), ')')+1:]))
+	user, _ := strconv.ParseFloat(fields[11], 64)
+	system, _ := strconv.ParseFloat(fields[12], 64)
+	return (user + system) / 100
+}
+
+// residentMB is the resident memory of a process.
+func residentMB(pid int) float64 {
+	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(content)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			return kb / 1024
+		}
+	}
+	return 0
+}
