@@ -22,7 +22,7 @@ const (
 // memory is what one process knows beyond what it can read anywhere.
 type memory struct {
 	started  time.Time // first look
-	resumed  bool      // the drain under way was begun by an earlier process
+	resumed  bool      // the drain under way, or just ended, was begun by an earlier process
 	newBoot  bool      // this boot has seen no drain yet
 	asked    time.Time // when the drain under way was asked for; zero where resumed
 	since    time.Time // when the published value last changed
@@ -70,7 +70,7 @@ func (c *Component) look() facts {
 // wakeUp takes the first look's view of what an earlier process left.
 func (c *Component) wakeUp(now time.Time, s types.DrainStatus) {
 	c.mem = memory{
-		started: now, since: now, standing: now, resumed: underWay(s), newBoot: s == types.DrainUnknown,
+		started: now, since: now, standing: now, resumed: underWay(s) || final(s), newBoot: s == types.DrainUnknown,
 		told: map[types.DrainRequester]bool{}, failed: map[time.Time]bool{}, retry: map[verb]time.Time{},
 	}
 	if status, ok := c.Status.Get(types.Global); ok && final(s) {
@@ -115,7 +115,8 @@ type requests = pubsub.Source[types.NodeDrainRequest]
 
 // lookAtRequests says who asks, since when, and whether that is certain.
 func (c *Component) lookAtRequests(f *facts) {
-	early := f.now.Sub(c.mem.started) < doubtFor
+	// A drain that this process began has been asked for by requests it has seen.
+	doubt := c.mem.resumed && f.now.Sub(c.mem.started) < doubtFor
 	var earliest time.Time
 	for _, s := range []struct {
 		by    types.DrainRequester
@@ -126,7 +127,7 @@ func (c *Component) lookAtRequests(f *facts) {
 		{types.DrainRequesterUpdate, c.Update, &f.update},
 	} {
 		r, ok := s.from.Get(types.Global)
-		*s.facts = request{stands: ok, doubt: !ok && !s.from.Synced() && early}
+		*s.facts = request{stands: ok, doubt: !ok && !s.from.Synced() && doubt}
 		if !ok {
 			if !s.facts.doubt {
 				delete(c.mem.told, s.by)

@@ -159,3 +159,35 @@ func TestANewBootGivesTheNodeBackOnceItIsReady(t *testing.T) {
 		s.path("2")
 	})
 }
+
+func TestAWithdrawalDoesNotWaitForAnAgentThatNeverCame(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.baseos.unheard = true
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(5 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+		_ = s.zedagent.Unpublish(types.Global)
+		time.Sleep(time.Second)
+		s.is(types.DrainNotRequested, nobody)
+		s.cordoned(false, false)
+	})
+}
+
+func TestACompleteDrainOfAnEarlierProcessIsNotTakenForWithdrawn(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		stop := s.run()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(5 * time.Second)
+		stop()
+		s.zedagent.unheard = true
+		_ = s.zedagent.Unpublish(types.Global)
+		defer s.run()()
+		time.Sleep(time.Minute)
+		s.is(types.DrainComplete, deviceOp)
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(time.Hour)
+		s.is(types.DrainComplete, deviceOp)
+		s.path("234579")
+	})
+}
