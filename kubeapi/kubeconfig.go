@@ -74,7 +74,7 @@ func (k *kubeconfig) wait(ctx context.Context, notify *fsnotify.Watcher, rescan 
 			return true
 		case <-settled:
 			return true
-		case <-notify.Errors: //nolint:errcheck // events were lost: look again
+		case <-notify.Errors: // events were lost: look again
 			return true
 		case e := <-notify.Events:
 			if settled == nil && (e.Name == k.path || strings.HasPrefix(k.path, e.Name+string(filepath.Separator))) {
