@@ -238,6 +238,7 @@ func TestANewClusterTakesTheTablesOverWithoutEmptyingThem(t *testing.T) {
 	c, tb := newTestClient(t)
 	c.Kubeconfig = filepath.Join(t.TempDir(), "k3s.yaml")
 	end := runClient(t, c)
+	defer end()
 	eventually(t, "the silence without a kubeconfig is published", time.Second, func() bool {
 		s, ok := tb.api.Get(types.Global)
 		return ok && !s.Answers() && strings.Contains(s.Reason, "no such file")

@@ -101,9 +101,9 @@ func outage(t *testing.T, fault func(api *fakeAPI, refused *atomic.Bool), after 
 		c, tb := newTestClient(t)
 		tb.lead(true)
 		api, refused := someCluster(), &atomic.Bool{}
-		tries := 0
+		var tries atomic.Int64
 		base := &inMemory{handler: api, refuse: func() error {
-			api.set(func() { tries++ })
+			tries.Add(1)
 			if refused.Load() {
 				return syscall.ECONNREFUSED
 			}
@@ -117,9 +117,9 @@ func outage(t *testing.T, fault func(api *fakeAPI, refused *atomic.Bool), after 
 
 		time.Sleep(25 * time.Second) // found out, and calm by now
 		during(tb, begin)
-		before := tries
+		before := tries.Load()
 		time.Sleep(after)
-		perMinute := float64(tries-before) / after.Minutes()
+		perMinute := float64(tries.Load()-before) / after.Minutes()
 		t.Logf("%.1f requests a minute while the server is down", perMinute)
 		if perMinute > 30 {
 			t.Errorf("%.1f requests a minute while the server is down", perMinute)
@@ -239,6 +239,27 @@ func TestOneFailureAmongAnswersIsForgottenAtOnce(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		if s := tb.status(); !s.Answers() || !s.Synced {
 			t.Errorf("status is %+v", s)
+		}
+	})
+}
+
+func TestARefusedEvictionIsAskedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newTestClient(t)
+		api := someCluster()
+		end := startInMemory(t, c, &inMemory{handler: api})
+		defer end()
+		time.Sleep(time.Second)
+		api.set(func() {
+			api.fault = func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", "10")
+				reply(w, 429, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: "TooManyRequests", Code: 429})
+			}
+		})
+		start, before := time.Now(), api.count()
+		err := c.Evict(t.Context(), types.Pod{Namespace: "eve-kube-app", Name: "a1", UID: "u"})
+		if !errors.Is(err, types.ErrDisruptionBudget) || time.Since(start) != 0 || api.count() != before+1 {
+			t.Errorf("%d requests in %v: %v", api.count()-before, time.Since(start), err)
 		}
 	})
 }
