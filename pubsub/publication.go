@@ -34,6 +34,9 @@ func NewPublication[T any](bus *Bus, agent string, opts ...Option) *Publication[
 	return p
 }
 
+// String returns the topic's full name, agent/Topic.
+func (p *Publication[T]) String() string { return p.store.topic.String() }
+
 // Get implements Reader.
 func (p *Publication[T]) Get(key string) (T, bool) { return p.rows.Get(key) }
 

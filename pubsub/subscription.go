@@ -36,6 +36,9 @@ func NewSubscription[T any](bus *Bus, agent string, opts ...Option) *Subscriptio
 	return s
 }
 
+// String returns the topic's full name, agent/Topic.
+func (s *Subscription[T]) String() string { return s.topic.String() }
+
 // Get implements Reader.
 func (s *Subscription[T]) Get(key string) (T, bool) { return s.rows.Get(key) }
 

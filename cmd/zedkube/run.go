@@ -26,6 +26,8 @@ func runAgent(ctx context.Context, o options) error {
 	if err := os.MkdirAll(filepath.Dir(p.pid), 0o755); err != nil {
 		return fmt.Errorf("make run directory: %w", err)
 	}
+	removePID := watchdog.WritePID(log, p.pid)
+	defer removePID()
 	if !runsKubernetes(p.hypervisor) {
 		log.Info("this hypervisor runs no Kubernetes: feeding the watchdog only")
 		watchdog.FeedOnly(ctx, log, p.touch)
@@ -35,8 +37,6 @@ func runAgent(ctx context.Context, o options) error {
 	if err := bus.Open(); err != nil {
 		return fmt.Errorf("open pubsub: %w", err)
 	}
-	removePID := watchdog.WritePID(log, p.pid)
-	defer removePID()
 	log.WithField("version", version).Info("zedkube started")
 
 	// Pubsub ends last, so that what the components say at their end is heard.
@@ -53,11 +53,16 @@ func runAgent(ctx context.Context, o options) error {
 	return nil
 }
 
-// runsKubernetes reads EVE's hypervisor type: "k" stands for Kubernetes. A
-// device that does not say is taken for one that does.
+// runsKubernetes reads EVE's hypervisor type: "k", and "kubevirt" in older
+// images, stand for Kubernetes; "kvm" and "xen" do not. A device that does not
+// say is taken for one that does.
 func runsKubernetes(path string) bool {
 	content, err := os.ReadFile(path)
-	return errors.Is(err, os.ErrNotExist) || err == nil && strings.Contains(string(content), "k")
+	if errors.Is(err, os.ErrNotExist) {
+		return true
+	}
+	kind := strings.TrimSpace(string(content))
+	return kind == "k" || kind == "kubevirt"
 }
 
 // newLogger logs JSON lines with the field names of EVE's agents, which newlogd

@@ -58,7 +58,7 @@ func TestStories(t *testing.T) {
 			"reboot":   with(reboot),
 			"request":  with(request),
 			"withdraw": with(withdraw),
-			"kill":     with(kill),
+			"sigkill":  with(sigkill),
 			"start":    with(start),
 			"lead":     with(lead),
 			"kubectl":  with(kubectl),

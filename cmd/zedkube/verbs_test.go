@@ -127,8 +127,8 @@ func withdraw(s *story, _ *testscript.TestScript, args []string) error {
 	return m.WithdrawDrain(requesters[args[1]])
 }
 
-// kill NODE: SIGKILL for the node's zedkube.
-func kill(s *story, _ *testscript.TestScript, args []string) error {
+// sigkill NODE: SIGKILL for the node's zedkube.
+func sigkill(s *story, _ *testscript.TestScript, args []string) error {
 	m, _, err := s.member(args[0])
 	if err != nil {
 		return err

@@ -26,43 +26,54 @@ func wired(t *testing.T) map[string]component {
 }
 
 // flow reads a component's fields: a field that can publish is an output, any
-// other field that rings is an input. Agent and topic make a table's name.
-func flow(c component) (reads, writes map[any]string) {
-	reads, writes = map[any]string{}, map[any]string{}
+// other field that rings is an input.
+func flow(c component) (reads, writes []table) {
 	v := reflect.Indirect(reflect.ValueOf(c))
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
 		if !field.IsExported() || v.Field(i).Kind() != reflect.Interface || v.Field(i).IsNil() {
 			continue
 		}
-		table := v.Field(i).Interface()
+		t := table{field.Name, v.Field(i).Interface()}
 		if _, ok := field.Type.MethodByName("Publish"); ok {
-			writes[table] = name(table)
+			writes = append(writes, t)
 		} else if _, ok := field.Type.MethodByName("Notify"); ok {
-			reads[table] = name(table)
+			reads = append(reads, t)
 		}
 	}
 	return reads, writes
 }
 
-// name says how the documentation calls a table.
-func name(table any) string {
-	if named, ok := table.(interface{ Name() string }); ok {
-		return named.Name()
+// table is a topic or a table in memory as a component's field holds it.
+type table struct {
+	field string
+	value any
+}
+
+// names says how the documentation calls tables: a topic by its own name, a
+// table in memory by the field of the component that writes it.
+func names(tables []table, inMemory map[any]string) string {
+	var list []string
+	for _, t := range tables {
+		if topic, ok := t.value.(fmt.Stringer); ok {
+			list = append(list, topic.String())
+		} else {
+			list = append(list, inMemory[t.value])
+		}
 	}
-	full := reflect.TypeOf(table).String() // *pubsub.Table[…/types.Node]
-	return "table of " + strings.TrimSuffix(full[strings.LastIndex(full, ".")+1:], "]")
+	slices.Sort(list)
+	return strings.Join(list, ", ")
 }
 
 func TestEveryTopicHasOneWriter(t *testing.T) {
 	writer := map[any]string{}
 	for component, c := range wired(t) {
 		_, writes := flow(c)
-		for table, topic := range writes {
-			if other, taken := writer[table]; taken {
-				t.Errorf("%s is written by %s and by %s", topic, other, component)
+		for _, table := range writes {
+			if other, taken := writer[table.value]; taken {
+				t.Errorf("%s of %s is written by %s too", table.field, component, other)
 			}
-			writer[table] = component
+			writer[table.value] = component
 		}
 	}
 	if len(writer) == 0 {
@@ -103,10 +114,16 @@ func TestDataflowDocIsTrue(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Data flow\n\nWho reads and who writes which topic or table, read from the wiring in cmd/zedkube/wire.go\n" +
 		"(`go test ./cmd/zedkube -run Dataflow -update` writes this file).\n\n| component | reads | writes |\n|---|---|---|\n")
+	inMemory := map[any]string{}
+	for name, c := range components {
+		_, writes := flow(c)
+		for _, t := range writes {
+			inMemory[t.value] = name + "." + t.field
+		}
+	}
 	for _, component := range slices.Sorted(maps.Keys(components)) {
 		reads, writes := flow(components[component])
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", component,
-			strings.Join(slices.Sorted(maps.Values(reads)), ", "), strings.Join(slices.Sorted(maps.Values(writes)), ", "))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", component, names(reads, inMemory), names(writes, inMemory))
 	}
 	const doc = "../../docs/dataflow.md"
 	if *update {
