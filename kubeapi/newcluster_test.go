@@ -1,0 +1,123 @@
+package kubeapi
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// caOf is how a kubeconfig names the CA of a test server.
+func caOf(t *testing.T, s *httptest.Server) string {
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	write(t, file, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
+	return "certificate-authority: " + file + ","
+}
+
+// runClient runs c and returns what ends it.
+func runClient(t *testing.T, c *Client) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	return func() { cancel(); <-done }
+}
+
+func secureServer(api *fakeAPI) *httptest.Server {
+	s := httptest.NewUnstartedServer(api)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	return s
+}
+
+func TestANewClusterTakesTheTablesOverWithoutEmptyingThem(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	first, second := someCluster(), someCluster()
+	second.nodes = []corev1.Node{testNode("n1", ownUUID), testNode("n3", "y")}
+	a, b := secureServer(first), secureServer(second)
+	defer a.Close()
+	defer b.Close()
+
+	c, tb := newTestClient(t)
+	c.Kubeconfig = filepath.Join(t.TempDir(), "k3s.yaml")
+	end := runClient(t, c)
+	defer end()
+	eventually(t, "the silence without a kubeconfig is published", time.Second, func() bool {
+		s, ok := tb.api.Get(types.Global)
+		return ok && !s.Answers() && strings.Contains(s.Reason, "no such file")
+	})
+	if err := c.Cordon(t.Context(), "n1", types.Cordon{}); !errors.Is(err, types.ErrNoAPI) {
+		t.Errorf("a verb without a kubeconfig: %v", err)
+	}
+	write(t, c.Kubeconfig, config(a.URL, caOf(t, a)))
+	eventually(t, "the first cluster is seen", 5*time.Second, func() bool { return tb.status().Synced && tb.status().Answers() })
+
+	bell := make(chan struct{}, 1)
+	tb.nodes.Notify(bell)
+	write(t, c.Kubeconfig, config(b.URL, caOf(t, b)))
+	for len(tb.nodes.All()) != 2 || keys(tb.nodes.All())[1] != "n3" {
+		select {
+		case <-bell:
+			if len(tb.nodes.All()) == 0 {
+				t.Error("the table was emptied")
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("nodes are still %v", keys(tb.nodes.All()))
+		}
+	}
+	eventually(t, "the tables are whole", time.Second, func() bool { return tb.status().Synced })
+	end()
+	if err := c.Uncordon(t.Context(), "n1"); !errors.Is(err, types.ErrNoAPI) {
+		t.Errorf("a verb after the end: %v", err)
+	}
+}
+
+func TestAWrongCAIsASilenceThatNamesIt(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	a := secureServer(someCluster())
+	defer a.Close()
+	c, tb := newTestClient(t)
+	c.Kubeconfig = filepath.Join(t.TempDir(), "k3s.yaml")
+	write(t, c.Kubeconfig, strings.Replace(config(a.URL, ""), "{ server", "{certificate-authority-data: "+foreignCA(t)+", server", 1))
+	end := runClient(t, c)
+	defer end()
+	eventually(t, "the certificate is refused", 5*time.Second, func() bool {
+		return strings.Contains(tb.status().Reason, "x509")
+	})
+	write(t, c.Kubeconfig, config(a.URL, caOf(t, a)))
+	eventually(t, "the right CA works", 5*time.Second, func() bool { return tb.status().Synced && tb.status().Answers() })
+}
+
+// foreignCA is the certificate of a CA that signed nothing of ours, encoded as
+// a kubeconfig holds it.
+func foreignCA(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
