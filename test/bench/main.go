@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -44,17 +45,24 @@ func run(ctx context.Context, program, out string, rounds int) error {
 	if err != nil {
 		return err
 	}
-	defer cluster.Stop()
 	fleet, err := player.NewFleet(ctx, cluster, player.FleetOptions{Dir: dir, Program: []string{program}, Apps: appsFor})
 	if err != nil {
+		return errors.Join(err, cluster.Stop())
+	}
+	b := &bench{fleet: fleet, cluster: cluster, rounds: rounds}
+	if err := errors.Join(b.all(ctx), fleet.Close(), cluster.Stop()); err != nil {
 		return err
 	}
-	defer fleet.Close()
-	b := &bench{fleet: fleet, cluster: cluster, rounds: rounds}
+	return os.WriteFile(out, []byte(b.document()), 0o644)
+}
+
+// all measures everything, in an order in which each leaves the cluster as the
+// next one needs it.
+func (b *bench) all(ctx context.Context) error {
 	for _, measure := range []func(context.Context) error{b.warmUp, b.restarts, b.configToStatus, b.idle, b.drains} {
 		if err := measure(ctx); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(out, []byte(b.document()), 0o644)
+	return nil
 }

@@ -178,8 +178,8 @@ func (b *bench) configToStatus(ctx context.Context) error {
 	if err := b.cluster.SetNodeFault(2, devcluster.Hung); err != nil {
 		return err
 	}
-	defer b.cluster.SetNodeFault(2, devcluster.None)
-	if took, err = measure(); err != nil {
+	took, err = measure()
+	if err := errors.Join(err, b.cluster.SetNodeFault(2, devcluster.None)); err != nil {
 		return err
 	}
 	b.add("the same with the API black-holed", "delayed up to 55 s", "p50 ≤ 3 ms, p99 ≤ 50 ms", "%s", percentiles(took))
