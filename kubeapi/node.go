@@ -3,10 +3,13 @@ package kubeapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -92,8 +95,26 @@ func (c *Client) patchNode(ctx context.Context, act, node string, change func(*c
 		_, err = api.Patch(ctx, node, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: drainManager})
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("%s node %s: %w", act, node, err)
+	switch {
+	case err == nil:
+		return nil
+	case saysNo(err):
+		return fmt.Errorf("%s node %s: %w: %w", act, node, types.ErrRefused, err)
 	}
-	return nil
+	return fmt.Errorf("%s node %s: %w", act, node, err)
+}
+
+// saysNo tells a server that understood and refused from one that asks for
+// patience or does not know us, and from a Node that is not there.
+func saysNo(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	default:
+		return code >= 400 && code < 500
+	}
 }

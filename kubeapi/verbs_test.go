@@ -73,6 +73,40 @@ func TestACordonIsOnePatchForTheVersionItSaw(t *testing.T) {
 	}
 }
 
+func TestOnlyANoOfTheServerIsARefusalOfTheCordon(t *testing.T) {
+	for _, row := range []struct {
+		err  error
+		want bool
+	}{
+		{apierrors.NewForbidden(schema.GroupResource{}, "n1", nil), true},
+		{apierrors.NewBadRequest("a webhook denies it"), true},
+		{apierrors.NewUnauthorized("who are you"), false},
+		{apierrors.NewNotFound(schema.GroupResource{}, "n1"), false},
+		{apierrors.NewTooManyRequests("overloaded", 1), false},
+		{apierrors.NewInternalError(errors.New("no etcd")), false},
+		{apierrors.NewTimeoutError("slow", 1), false},
+		{context.DeadlineExceeded, false},
+	} {
+		c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+		kube.PrependReactor("patch", "nodes", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, row.err })
+		if err := c.Cordon(t.Context(), "n1", types.Cordon{}); err == nil || errors.Is(err, types.ErrRefused) != row.want {
+			t.Errorf("%v: got %v, want a refusal: %v", row.err, err, row.want)
+		}
+	}
+}
+
+func TestACordonInConflictForEverIsNotRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+		kube.PrependReactor("patch", "nodes", func(k8stesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewConflict(schema.GroupResource{}, "n1", errors.New("changed"))
+		})
+		if err := c.Cordon(t.Context(), "n1", types.Cordon{}); err == nil || errors.Is(err, types.ErrRefused) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 func TestAnExistingCordonIsLeftAsItIs(t *testing.T) {
 	for name, note := range map[string]string{"foreign": "", "ours": `{"by":"zedkube","reason":"first"}`} {
 		t.Run(name, func(t *testing.T) {

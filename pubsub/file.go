@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,7 +26,7 @@ func writeFile(dir, name string, data []byte, durable bool) error {
 	}
 	f, err := os.CreateTemp(dir, tempPrefix+"*") // mode 0600
 	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+		return fmt.Errorf("write %s: %w", name, reason(err))
 	}
 	_, err = f.Write(data)
 	if err == nil && durable {
@@ -39,12 +40,26 @@ func writeFile(dir, name string, data []byte, durable bool) error {
 	}
 	if err != nil {
 		os.Remove(f.Name())
-		return fmt.Errorf("write %s: %w", name, err)
+		return fmt.Errorf("write %s: %w", name, reason(err))
 	}
 	if durable {
 		return syncDir(dir)
 	}
 	return nil
+}
+
+// reason is err without the name of the temporary file, which differs from try
+// to try and would make the same failure look new each time.
+func reason(err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return path.Err
+	case errors.As(err, &link):
+		return link.Err
+	}
+	return err
 }
 
 // removeFile removes dir/name; that there is none is fine.

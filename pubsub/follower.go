@@ -96,6 +96,9 @@ func (f *follower) run(ctx context.Context) {
 // returns when it wants to look again. A directory that is missing or cannot
 // be read says nothing; a file that cannot be used changes nothing.
 func (f *follower) scan() time.Duration {
+	if f.topic.socketOnly {
+		return rescanEvery
+	}
 	values, bad, err := readDir(f.topic.dir())
 	if err != nil {
 		clear(f.missing)

@@ -155,6 +155,16 @@ func TestAPublisherThatIsSilentOrSpeaksSomethingElseDoesNotHideTheDirectory(t *t
 	eventually(t, "the directory is read", has(sub, "k", 1))
 }
 
+func TestASubscriptionToTheSocketAloneIgnoresTheDirectory(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	writeText(t, filepath.Join(runDir(root), "k.json"), small("", 1))
+	sub, _ := subscriber(t, root, SocketOnly())
+	never(t, "the directory is read", func() bool { return sub.Synced() || len(sub.All()) > 0 })
+	publisher(t, root) // it finds its value in the directory, and serves it
+	eventually(t, "the socket is followed", has(sub, "k", 1))
+}
+
 func TestWithoutInotifyADirectoryIsStillRead(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

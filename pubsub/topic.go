@@ -23,6 +23,10 @@ type Option func(*topic)
 // a reboot. Both ends have to agree on it.
 func Persistent() Option { return func(t *topic) { t.persistent = true } }
 
+// SocketOnly makes a subscription heed the socket alone, for one that has to
+// prove that the socket works.
+func SocketOnly() Option { return func(t *topic) { t.socketOnly = true } }
+
 // topic is the name of a publication and, from that, all its places
 // (docs/wire.md, "Names").
 type topic struct {
@@ -30,6 +34,7 @@ type topic struct {
 	agent      string
 	name       string
 	persistent bool
+	socketOnly bool
 }
 
 func newTopic[T any](b *Bus, agent string, opts []Option) topic {

@@ -123,5 +123,10 @@ func OwnNode(nodes map[string]Node, info EdgeNodeInfo) (Node, bool) {
 // ErrNoAPI is wrapped by every verb that finds no usable kubeconfig.
 var ErrNoAPI = errors.New("no connection to a Kubernetes API server")
 
+// ErrRefused is wrapped when the API server says no to a change of a Node: not
+// when it is out of reach, overloaded or in trouble itself, nor when somebody
+// else was faster.
+var ErrRefused = errors.New("refused by the API server")
+
 // ErrDisruptionBudget is wrapped when a PodDisruptionBudget refuses an eviction.
 var ErrDisruptionBudget = errors.New("refused by a PodDisruptionBudget")

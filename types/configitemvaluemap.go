@@ -1,6 +1,9 @@
 package types
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // ConfigItemType says which value field of a ConfigItemValue counts.
 type ConfigItemType uint8
@@ -42,13 +45,14 @@ const (
 )
 
 // Duration is the integer setting key in units, or def where it is missing,
-// of another type, or zero: EVE treats zero as "not set" for these.
+// of another type, or zero: EVE treats zero as "not set" for these. What is too
+// long for a Duration is the longest one there is.
 func (m ConfigItemValueMap) Duration(key string, unit, def time.Duration) time.Duration {
 	item, ok := m.GlobalSettings[key]
 	if !ok || item.ItemType != ConfigItemInt || item.IntValue == 0 {
 		return def
 	}
-	return time.Duration(item.IntValue) * unit
+	return min(time.Duration(item.IntValue), math.MaxInt64/unit) * unit
 }
 
 // LogLevel is the log level set for agent, else the one for every agent, else "".

@@ -2,6 +2,7 @@ package types
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +148,10 @@ func TestSettingsFallBackToTheirDefaults(t *testing.T) {
 			"zedkube": {SettingAgentLogLevel: {ItemType: ConfigItemString, StrValue: "debug"}},
 			"quiet":   {SettingAgentLogLevel: {ItemType: ConfigItemString}},
 		},
+	}
+	m.GlobalSettings["endless"] = ConfigItemValue{ItemType: ConfigItemInt, IntValue: math.MaxUint32}
+	if got := m.Duration("endless", time.Hour, 0); got < 1e6*time.Hour {
+		t.Errorf("a duration of %d hours is %v", uint32(math.MaxUint32), got)
 	}
 	for key, want := range map[string]time.Duration{
 		SettingDrainTimeout:   2 * time.Hour,

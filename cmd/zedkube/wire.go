@@ -39,7 +39,7 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 	ports := pubsub.NewSubscription[types.DeviceNetworkStatus](bus, "nim")
 	info := pubsub.NewSubscription[types.EdgeNodeInfo](bus, "zedagent")
 	zedagent := pubsub.NewSubscription[types.ZedAgentStatus](bus, "zedagent")
-	echo := pubsub.NewSubscription[types.WatchdogBeat](bus, self)
+	echo := pubsub.NewSubscription[types.WatchdogBeat](bus, self, pubsub.SocketOnly())
 
 	// What this agent says. The topics without a component have their sockets
 	// all the same: consumers connect to them at boot.

@@ -44,7 +44,7 @@ func decide(f facts) action {
 	}
 	stays := f.running && !a.stop && !f.dropped
 	a.info = types.KubeLeaderElectInfo{
-		InLeaderElection: f.eligible && f.identity != "",
+		InLeaderElection: f.eligible && (f.identity != "" || stays),
 		ElectionRunning:  f.running || a.start,
 		IsStatsLeader:    stays && f.leads,
 		LatestChange:     f.published.LatestChange,

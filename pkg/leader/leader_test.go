@@ -36,7 +36,7 @@ func TestDecide(t *testing.T) {
 		{"after a failure it waits", with(ready, func(f *facts) { f.next = t0.Add(time.Second) }), action{again: time.Second, info: types.KubeLeaderElectInfo{InLeaderElection: true}}},
 		{"a leader says so", running, action{info: types.KubeLeaderElectInfo{InLeaderElection: true, ElectionRunning: true, IsStatsLeader: true, LeaderIdentity: "n1"}}},
 		{"a silent API ends no election", with(running, func(f *facts) { f.answers = false }), action{info: types.KubeLeaderElectInfo{InLeaderElection: true, ElectionRunning: true, IsStatsLeader: true, LeaderIdentity: "n1"}}},
-		{"nor does a node table that is being built anew", with(running, func(f *facts) { f.identity = "" }), action{info: types.KubeLeaderElectInfo{ElectionRunning: true, IsStatsLeader: true, LeaderIdentity: "n1"}}},
+		{"nor does a node table that is being built anew", with(running, func(f *facts) { f.identity = "" }), action{info: types.KubeLeaderElectInfo{InLeaderElection: true, ElectionRunning: true, IsStatsLeader: true, LeaderIdentity: "n1"}}},
 		{"a lost controller ends it", with(running, func(f *facts) { f.eligible = false }), action{stop: true, info: types.KubeLeaderElectInfo{ElectionRunning: true}}},
 		{"a new name ends it", with(running, func(f *facts) { f.identity = "n9" }), action{stop: true, info: types.KubeLeaderElectInfo{InLeaderElection: true, ElectionRunning: true}}},
 		{"one that is ending leads no more", with(running, func(f *facts) { f.dropped = true }), action{info: types.KubeLeaderElectInfo{InLeaderElection: true, ElectionRunning: true}}},

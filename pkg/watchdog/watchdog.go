@@ -39,9 +39,11 @@ type Component struct {
 
 	sent    uint64    // the last beat published by this process
 	sentAt  time.Time // zero before the first
+	back    bool      // that beat has come back
 	touched bool      // for that beat
 	stuck   string    // the loops last reported as stuck
 	silent  bool      // the beat was reported as lost
+	unsaid  bool      // the beat was reported as not published
 }
 
 // Run feeds until ctx is done. Its own loop needs no pulse: when it hangs,
@@ -56,12 +58,16 @@ func (c *Component) Step(context.Context) error {
 	if c.sentAt.IsZero() || now.Sub(c.sentAt) >= period {
 		return c.beat(now)
 	}
-	again := loop.After(c.sentAt.Add(period).Sub(now))
 	echo, ok := c.Echo.Get(types.Global)
-	if c.touched || !ok || echo.Count != c.sent {
-		return again
-	}
-	if c.anyStuck(now) {
+	c.back = c.back || ok && echo.Count == c.sent
+	return c.feed(now)
+}
+
+// feed touches the file once for each beat that has come back, while every
+// loop turns.
+func (c *Component) feed(now time.Time) error {
+	again := loop.After(c.sentAt.Add(period).Sub(now))
+	if !c.back || c.touched || c.anyStuck(now) {
 		return again
 	}
 	if err := touch(c.TouchFile, now); err != nil {
@@ -73,23 +79,37 @@ func (c *Component) Step(context.Context) error {
 
 // beat publishes the next beat. It counts on from what an earlier process
 // sent, so that an old echo proves nothing.
+//
+// A beat that cannot be published, as on a full disk, is no deadlock: the
+// publisher has answered, and a reboot would mend nothing. It feeds too.
 func (c *Component) beat(now time.Time) error {
-	if lost := !c.sentAt.IsZero() && !c.touched && c.stuck == ""; lost != c.silent {
-		c.silent = lost
-		if lost {
-			c.Log.WithField("topic", "WatchdogBeat").Error("watchdog not fed: the beat did not come back through pubsub")
-		} else {
-			c.Log.WithField("topic", "WatchdogBeat").Info("the beat comes back again")
-		}
-	}
+	c.report(&c.silent, !c.sentAt.IsZero() && !c.back, nil,
+		"watchdog not fed: the beat did not come back through pubsub", "the beat comes back again")
 	last, _ := c.Beat.Get(types.Global)
 	next := types.WatchdogBeat{Count: last.Count + 1}
-	if err := c.Beat.Publish(types.Global, next); err != nil {
-		return fmt.Errorf("publish WatchdogBeat: %w", err)
+	err := c.Beat.Publish(types.Global, next)
+	c.sent, c.sentAt, c.back, c.touched = next.Count, now, err != nil, false
+	c.report(&c.unsaid, err != nil, err,
+		"the beat cannot be published; the watchdog is fed all the same", "the beat can be published again")
+	// The echo may be there already: then its bell has rung or is about to.
+	return c.feed(now)
+}
+
+// report logs that something is wrong, or right again, once per change.
+func (c *Component) report(was *bool, is bool, err error, wrong, right string) {
+	if *was == is {
+		return
 	}
-	c.sent, c.sentAt, c.touched = next.Count, now, false
-	// In case the echo is there already: its bell has rung or is about to.
-	return loop.After(period)
+	*was = is
+	log := c.Log.WithField("topic", "WatchdogBeat")
+	switch {
+	case !is:
+		log.Info(right)
+	case err != nil:
+		log.WithError(err).Error(wrong)
+	default:
+		log.Error(wrong)
+	}
 }
 
 // anyStuck reports, once per change, which loops do not turn any more.

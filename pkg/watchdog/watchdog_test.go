@@ -2,11 +2,14 @@ package watchdog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,9 +28,13 @@ type wire struct {
 	pubsub.Table[types.WatchdogBeat]
 	back pubsub.Table[types.WatchdogBeat]
 	cut  atomic.Bool
+	full atomic.Bool // nothing can be published
 }
 
 func (w *wire) Publish(key string, v types.WatchdogBeat) error {
+	if w.full.Load() {
+		return fmt.Errorf("publish: %w", syscall.ENOSPC)
+	}
 	if !w.cut.Load() {
 		_ = w.back.Publish(key, v)
 	}
@@ -127,6 +134,29 @@ func TestABeatThatDoesNotComeBackStopsTheTouch(t *testing.T) {
 	})
 }
 
+func TestAFullDiskDoesNotStopTheTouchADeadlockOnItDoes(t *testing.T) {
+	story(t, func(s *stage) {
+		s.age()
+		s.wire.full.Store(true)
+		for range 60 {
+			time.Sleep(time.Minute)
+			if age := s.age(); age > 25*time.Second {
+				t.Fatalf("file is %s old", age)
+			}
+		}
+		if got := s.errors(); len(got) != 1 || !strings.Contains(got[0], "no space left") {
+			t.Errorf("errors: %q, want one that says why", got)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		s.every(ctx, "drain", func(context.Context) error { <-ctx.Done(); return nil })
+		time.Sleep(10 * time.Minute)
+		if age := s.age(); age < 5*time.Minute {
+			t.Errorf("file is only %s old with a loop that is stuck", age)
+		}
+	})
+}
+
 func TestAnOldEchoProvesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logger, _ := test.NewNullLogger()
@@ -199,7 +229,7 @@ func TestTheBeatComesBackThroughARealSocket(t *testing.T) {
 	logger, _ := test.NewNullLogger()
 	bus := pubsub.NewBus(root, logger)
 	beat := pubsub.NewPublication[types.WatchdogBeat](bus, "zedkube")
-	echo := pubsub.NewSubscription[types.WatchdogBeat](bus, "zedkube")
+	echo := pubsub.NewSubscription[types.WatchdogBeat](bus, "zedkube", pubsub.SocketOnly())
 	if err := bus.Open(); err != nil {
 		t.Fatal(err)
 	}
@@ -216,6 +246,37 @@ func TestTheBeatComesBackThroughARealSocket(t *testing.T) {
 		if time.Since(start) > 5*time.Second {
 			t.Fatal("never touched")
 		}
+	}
+}
+
+func TestABeatThatOnlyReachesTheDirectoryProvesNothing(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	root := t.TempDir()
+	logger, _ := test.NewNullLogger()
+	deaf, hearing := pubsub.NewBus(root, logger), pubsub.NewBus(root, logger)
+	beat := pubsub.NewPublication[types.WatchdogBeat](deaf, "zedkube")
+	echo := pubsub.NewSubscription[types.WatchdogBeat](hearing, "zedkube", pubsub.SocketOnly())
+	// The first bus writes files, but nobody ever serves its socket.
+	if err := errors.Join(deaf.Open(), hearing.Open()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	c := &Component{Log: logger, Beat: beat, Echo: echo, TouchFile: filepath.Join(root, "touch")}
+	running.Go(func() { c.Run(ctx) })
+	time.Sleep(200 * time.Millisecond) // the beat is in the directory
+	running.Go(func() { hearing.Run(ctx) })
+	time.Sleep(300 * time.Millisecond)
+	cancel()
+	running.Wait()
+	closed, end := context.WithCancel(context.Background())
+	end()
+	deaf.Run(closed)
+	if _, err := os.Stat(filepath.Join(root, "run/zedkube/WatchdogBeat/global.json")); err != nil {
+		t.Error("the beat did not even reach the directory: ", err)
+	}
+	if _, err := os.Stat(c.TouchFile); err == nil {
+		t.Error("touched")
 	}
 }
 
