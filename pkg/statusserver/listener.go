@@ -2,14 +2,15 @@ package statusserver
 
 import (
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 )
 
-// newest is a listener that holds at most limit connections: one more closes
-// the oldest. An honest request takes a millisecond and is never the oldest for
-// long, so whoever hoards connections can only starve himself.
-type newest struct {
+// bounded is a listener that holds at most limit connections. One more closes
+// the oldest one of the peer that has the most: whoever hoards connections
+// starves himself, and a joining node has one.
+type bounded struct {
 	*net.TCPListener
 	limit int
 
@@ -21,30 +22,44 @@ type newest struct {
 // CloseWrite and a refused request still gets its answer.
 type held struct {
 	*net.TCPConn
-	owner *newest
+	owner *bounded
+	peer  netip.Addr
 }
 
 // Accept implements net.Listener.
-func (n *newest) Accept() (net.Conn, error) {
-	conn, err := n.AcceptTCP()
+func (b *bounded) Accept() (net.Conn, error) {
+	conn, err := b.AcceptTCP()
 	if err != nil {
 		return nil, err
 	}
-	h := &held{TCPConn: conn, owner: n}
-	if oldest := n.add(h); oldest != nil {
-		_ = oldest.Close()
+	h := &held{TCPConn: conn, owner: b}
+	if addr, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+		h.peer = addr.AddrPort().Addr()
+	}
+	if surplus := b.add(h); surplus != nil {
+		_ = surplus.Close()
 	}
 	return h, nil
 }
 
-func (n *newest) add(h *held) *held {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.open = append(n.open, h)
-	if len(n.open) > n.limit {
-		return n.open[0]
+// add takes h in and returns the connection that has to go for it, if any.
+func (b *bounded) add(h *held) (surplus *held) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open = append(b.open, h)
+	if len(b.open) <= b.limit {
+		return nil
 	}
-	return nil
+	has := map[netip.Addr]int{}
+	for _, o := range b.open {
+		has[o.peer]++
+	}
+	for _, o := range b.open {
+		if surplus == nil || has[o.peer] > has[surplus.peer] {
+			surplus = o
+		}
+	}
+	return surplus
 }
 
 // Close implements net.Conn.
@@ -53,10 +68,10 @@ func (h *held) Close() error {
 	return h.TCPConn.Close()
 }
 
-func (n *newest) remove(h *held) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if i := slices.Index(n.open, h); i >= 0 {
-		n.open = slices.Delete(n.open, i, i+1)
+func (b *bounded) remove(h *held) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.open, h); i >= 0 {
+		b.open = slices.Delete(b.open, i, i+1)
 	}
 }

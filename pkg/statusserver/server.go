@@ -8,6 +8,7 @@ import (
 	stdlog "log"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -56,7 +57,7 @@ func start(log logrus.FieldLogger, address string, h http.Handler) (*server, err
 	}
 	go func() {
 		defer close(s.done)
-		if err := s.http.Serve(&newest{TCPListener: l, limit: maxConnections}); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.Serve(&bounded{TCPListener: l, limit: maxConnections}); !errors.Is(err, http.ErrServerClosed) {
 			s.log.WithError(err).Error("status server died")
 		}
 	}()
@@ -73,14 +74,16 @@ func (s *server) alive() bool {
 	}
 }
 
-// stop lets requests in flight end, also when ctx is done already, and returns
-// when the address is free again.
-func (s *server) stop(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-	defer cancel()
-	if err := s.http.Shutdown(ctx); err != nil {
-		_ = s.http.Close()
-	}
+// stop returns when the address is free again. Requests in flight may still
+// end, in a goroutine of wg, also when ctx is done already.
+func (s *server) stop(ctx context.Context, wg *sync.WaitGroup) {
+	wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		if err := s.http.Shutdown(ctx); err != nil {
+			_ = s.http.Close()
+		}
+	})
 	<-s.done
 	s.log.Info("status server stopped")
 }

@@ -8,6 +8,7 @@ package statusserver
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -32,16 +33,19 @@ type Component struct {
 	Info   pubsub.Reader[types.EdgeNodeInfo]
 	Port   int // 0 means 12346
 
-	server *server // nil while not serving; touched by Step and the end of Run only
+	server *server        // nil while not serving; touched by Step and the end of Run only
+	ending sync.WaitGroup // servers that were stopped, and their last requests
 }
 
 // Run steps until ctx is done and the server has ended.
 func (c *Component) Run(ctx context.Context) {
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Status)
 	c.stop(ctx)
+	c.ending.Wait()
 }
 
-// Step makes the server listen where it should, or nowhere.
+// Step makes the server listen where it should, or nowhere. A request under way
+// elsewhere does not hold it up.
 func (c *Component) Step(ctx context.Context) error {
 	status, _ := c.Status.Get(types.Global)
 	want := address(status, c.Port)
@@ -62,7 +66,7 @@ func (c *Component) Step(ctx context.Context) error {
 
 func (c *Component) stop(ctx context.Context) {
 	if c.server != nil {
-		c.server.stop(ctx)
+		c.server.stop(ctx, &c.ending)
 		c.server = nil
 	}
 }
