@@ -26,17 +26,19 @@ func runAgent(ctx context.Context, o options) error {
 	if err := os.MkdirAll(filepath.Dir(p.pid), 0o755); err != nil {
 		return fmt.Errorf("make run directory: %w", err)
 	}
-	removePID := watchdog.WritePID(log, p.pid)
-	defer removePID()
 	if !runsKubernetes(p.hypervisor) {
+		defer watchdog.WritePID(log, p.pid)()
 		log.Info("this hypervisor runs no Kubernetes: feeding the watchdog only")
 		watchdog.FeedOnly(ctx, log, p.touch)
 		return nil
 	}
 	bus, components := wire(p, log)
+	// The sockets tell whether an agent runs here already. Only after them is
+	// the pid file ours to take over.
 	if err := bus.Open(); err != nil {
 		return fmt.Errorf("open pubsub: %w", err)
 	}
+	defer watchdog.WritePID(log, p.pid)()
 	log.WithField("version", version).Info("zedkube started")
 
 	// Pubsub ends last, so that what the components say at their end is heard.
@@ -68,6 +70,7 @@ func runsKubernetes(path string) bool {
 // newLogger logs JSON lines with the field names of EVE's agents, which newlogd
 // reads (docs/wire.md, "Log lines").
 func newLogger(w io.Writer) *logrus.Logger {
+	logrus.ErrorKey = "err" // one name for it, whoever logs
 	log := logrus.New()
 	log.SetOutput(w)
 	log.SetFormatter(&logrus.JSONFormatter{TimestampFormat: time.RFC3339Nano})

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestProgramAlone plays testdata/alone/*.txtar: the program without a cluster.
+func TestProgramAlone(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:  "testdata/alone",
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"await": await},
+	})
+}
+
+// await FILE: waits until the file is there.
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	ts.Check(eventually(func() string {
+		if _, err := os.Stat(path); err != nil {
+			return err.Error()
+		}
+		return ""
+	}))
+}
+
+func TestTheHypervisorDecidesWhetherThereIsKubernetes(t *testing.T) {
+	for content, want := range map[string]bool{
+		"k": true, "k\n": true, "kubevirt": true, "kubevirt\n": true,
+		"kvm": false, "kvm\n": false, "xen": false, "acrn\n": false, "": false,
+	} {
+		path := filepath.Join(t.TempDir(), "eve-hv-type")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := runsKubernetes(path); got != want {
+			t.Errorf("%q: got %v, want %v", content, got, want)
+		}
+	}
+	if !runsKubernetes(filepath.Join(t.TempDir(), "eve-hv-type")) {
+		t.Error("a device that does not say its hypervisor gets no agent")
+	}
+}
+
+func TestLogLinesCarryTheFieldsOfEVE(t *testing.T) {
+	var out bytes.Buffer
+	log := newLogger(&out)
+	log.WithField("app", "cam").WithError(errors.New("no")).Warn("one line")
+	log.WithField("component", "drain").Info("and another")
+	lines := bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))
+	if len(lines) != 2 {
+		t.Fatalf("%d lines: %s", len(lines), out.String())
+	}
+	var line map[string]any
+	if err := json.Unmarshal(lines[0], &line); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"app", "err", "level", "msg", "pid", "source", "time"}
+	if d := cmp.Diff(want, slices.Sorted(maps.Keys(line))); d != "" {
+		t.Error("fields: want -, got +\n" + d)
+	}
+	if line["level"] != "warning" || line["msg"] != "one line" || line["source"] != "zedkube" || line["pid"] != float64(os.Getpid()) {
+		t.Errorf("got %v", line)
+	}
+	at, err := time.Parse(time.RFC3339Nano, line["time"].(string))
+	if err != nil || time.Since(at) > time.Minute {
+		t.Errorf("time %v: %v", line["time"], err)
+	}
+}
+
+func TestEveryPathIsBelowTheRoot(t *testing.T) {
+	want := map[string]paths{
+		"": {
+			kubeconfig: "/run/.kube/k3s/k3s.yaml", hypervisor: "/run/eve-hv-type", pid: "/run/zedkube.pid", touch: "/run/zedkube.touch",
+			forceDrain: "/tmp/force-NodeDrainStatus-global.json", faultInjection: "/tmp/DrainStatus_FaultInjection_Wait",
+		},
+		"/srv/n1": {
+			root: "/srv/n1", kubeconfig: "/srv/n1/run/.kube/k3s/k3s.yaml", hypervisor: "/srv/n1/run/eve-hv-type",
+			pid: "/srv/n1/run/zedkube.pid", touch: "/srv/n1/run/zedkube.touch",
+			forceDrain: "/srv/n1/tmp/force-NodeDrainStatus-global.json", faultInjection: "/srv/n1/tmp/DrainStatus_FaultInjection_Wait",
+		},
+		"n1": {
+			root: "n1", kubeconfig: "n1/run/.kube/k3s/k3s.yaml", hypervisor: "n1/run/eve-hv-type", pid: "n1/run/zedkube.pid",
+			touch: "n1/run/zedkube.touch", forceDrain: "n1/tmp/force-NodeDrainStatus-global.json",
+			faultInjection: "n1/tmp/DrainStatus_FaultInjection_Wait",
+		},
+	}
+	for root, want := range want {
+		if d := cmp.Diff(want, options{root: root}.paths(), cmp.AllowUnexported(paths{})); d != "" {
+			t.Errorf("root %q: want -, got +\n%s", root, d)
+		}
+	}
+	if got := (options{root: "/srv/n1", kubeconfig: "/etc/kubeconfig"}).paths().kubeconfig; got != "/etc/kubeconfig" {
+		t.Errorf("a given kubeconfig became %s", got)
+	}
+}
