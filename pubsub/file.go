@@ -91,14 +91,24 @@ func syncDir(dir string) error {
 // readDir returns the values in dir by key. A file that cannot be read is in
 // bad. The error is about the directory alone.
 func readDir(dir string) (values map[string][]byte, bad map[string]error, err error) {
+	return readFiles(dir, "")
+}
+
+// readFiles is readDir for the files whose name has suffix behind that of a value.
+func readFiles(dir, suffix string) (values map[string][]byte, bad map[string]error, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	values, bad = map[string][]byte{}, map[string]error{}
 	for _, e := range entries {
-		key, ok := fileKey(e.Name())
-		if !ok || !e.Type().IsRegular() {
+		name, has := strings.CutSuffix(e.Name(), suffix)
+		key, ok := fileKey(name)
+		if !has || !ok {
+			continue
+		}
+		if !e.Type().IsRegular() {
+			bad[key] = errors.New("it is not a regular file")
 			continue
 		}
 		data, err := readFile(filepath.Join(dir, e.Name()))
@@ -137,34 +147,4 @@ func sweepTemp(dir string) {
 			os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
-}
-
-// restoreBackups brings back values whose file was lost but whose backup was
-// not; it returns their keys.
-func restoreBackups(dir string) (keys []string, err error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	have := map[string]bool{}
-	for _, e := range entries {
-		have[e.Name()] = true
-	}
-	var errs []error
-	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), backupSuffix)
-		if _, isValue := fileKey(name); !ok || !isValue || have[name] || !e.Type().IsRegular() {
-			continue
-		}
-		data, err := readFile(filepath.Join(dir, e.Name()))
-		if err == nil {
-			err = writeFile(dir, name, data, true)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("restore %s: %w", e.Name(), err))
-			continue
-		}
-		keys = append(keys, strings.TrimSuffix(name, fileSuffix))
-	}
-	return keys, errors.Join(errs...)
 }

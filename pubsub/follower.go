@@ -3,7 +3,10 @@ package pubsub
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -18,9 +21,10 @@ const (
 	// rescanEvery is how often a directory is read without an event, in case
 	// one was lost.
 	rescanEvery = time.Minute
-	// settle is how long a file has to be missing from a directory that is
-	// still there: the first files missing may be a directory being removed as
-	// a whole, and that is nobody's withdrawal.
+	// settle is how long a directory may say something else than is meant. The
+	// first files missing may be a directory being removed as a whole, and that
+	// is nobody's withdrawal. And EVE's publishers send a value before they
+	// write its file, so a directory may be behind a socket that was just lost.
 	settle = time.Second
 )
 
@@ -43,8 +47,9 @@ type follower struct {
 	table   sink
 	synced  atomic.Bool
 
-	refused map[string]string    // what was last refused of a key and reported
-	missing map[string]time.Time // since when the file of a row is not there
+	refused  map[string]string    // what was last refused of a key and reported
+	missing  map[string]time.Time // since when the file of a row is not there
+	reported map[string]string    // the trouble with a path that was last reported
 }
 
 // Synced implements Source.
@@ -65,31 +70,37 @@ func (f *follower) run(ctx context.Context) {
 	if f.topic.check() != nil {
 		return
 	}
-	retry, due := minRetry, time.Time{}
+	retry, due, behind := minRetry, time.Time{}, time.Time{}
 	for ctx.Err() == nil {
 		f.watcher.watch(filepath.Dir(f.topic.sock()))
 		f.watcher.watch(f.topic.dir())
-		if !time.Now().Before(due) {
-			// Before the dial: a publisher that hangs must not hide its files.
-			due = time.Now().Add(f.scan())
-		}
+		// Before the dial: a publisher that hangs must not hide its files.
+		due = f.scanWhen(due)
 		connected, whole := f.session(ctx)
 		if whole {
-			retry = minRetry
+			retry, behind = minRetry, time.Now().Add(settle)
 		}
 		if connected {
-			due = time.Now().Add(f.scan())
+			due = f.scanWhen(behind)
 		}
 		timer := time.NewTimer(max(0, min(retry, time.Until(due))))
 		select {
 		case <-ctx.Done():
 		case <-f.bell:
-			retry, due = minRetry, time.Time{}
+			retry, due = minRetry, behind
 		case <-timer.C:
 			retry = min(2*retry, maxRetry)
 		}
 		timer.Stop()
 	}
+}
+
+// scanWhen scans if that is due and returns when the next scan is.
+func (f *follower) scanWhen(due time.Time) time.Time {
+	if time.Now().Before(due) {
+		return due
+	}
+	return time.Now().Add(f.scan())
 }
 
 // scan takes the directory for the truth as far as that can be trusted, and
@@ -102,8 +113,12 @@ func (f *follower) scan() time.Duration {
 	values, bad, err := readDir(f.topic.dir())
 	if err != nil {
 		clear(f.missing)
+		if !errors.Is(err, os.ErrNotExist) {
+			f.report(f.topic.dir(), "cannot read the publisher's directory", err)
+		}
 		return rescanEvery
 	}
+	delete(f.reported, f.topic.dir())
 	for key, data := range values {
 		f.update(key, data)
 	}
@@ -111,26 +126,43 @@ func (f *follower) scan() time.Duration {
 		f.refuse(key, err.Error(), err)
 	}
 	again := rescanEvery
-	for _, key := range f.table.keys() {
+	for _, key := range f.known() {
 		_, good := values[key]
 		_, is := bad[key]
 		if good || is {
 			delete(f.missing, key)
 			continue
 		}
-		since, known := f.missing[key]
-		if !known {
-			since = time.Now()
-			f.missing[key] = since
-		}
-		if left := settle - time.Since(since); left > 0 {
-			again = min(again, left)
-			continue
-		}
-		f.withdraw(key)
+		again = min(again, f.miss(key))
 	}
 	f.whole()
 	return again
+}
+
+// known is every key that was heard of, with a row or without a good value yet.
+func (f *follower) known() []string {
+	keys := f.table.keys()
+	for key := range f.refused {
+		if key != "" && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// miss withdraws a key whose file is not there, unless it has to be looked for
+// again; then it returns in how long.
+func (f *follower) miss(key string) time.Duration {
+	since, known := f.missing[key]
+	if !known {
+		since = time.Now()
+		f.missing[key] = since
+	}
+	if left := settle - time.Since(since); left > 0 {
+		return left
+	}
+	f.withdraw(key)
+	return rescanEvery
 }
 
 // update stores a value, or reports once why it cannot.
@@ -171,9 +203,26 @@ func canonical(data []byte) string {
 	return string(data)
 }
 
-// whole notes that the rows are a complete snapshot.
-func (f *follower) whole() {
-	if !f.synced.Swap(true) {
-		f.table.wake()
+// report logs trouble with a path, once until it is something else.
+func (f *follower) report(path, what string, err error) {
+	if f.reported[path] != err.Error() {
+		f.reported[path] = err.Error()
+		f.log.WithError(err).Warn(what)
 	}
+}
+
+// whole notes that the rows are a complete snapshot. They are not while there
+// is a key that never had a good value: its row is unknown, not withdrawn.
+func (f *follower) whole() {
+	if f.synced.Load() {
+		return
+	}
+	rows := f.table.keys()
+	for key := range f.refused {
+		if key != "" && !slices.Contains(rows, key) {
+			return
+		}
+	}
+	f.synced.Store(true)
+	f.table.wake()
 }

@@ -160,6 +160,10 @@ func takeLarge(dir, path string) ([]byte, error) {
 		return nil, fmt.Errorf("open large field: %w", err)
 	}
 	defer f.Close()
+	// Reading a pipe would wait for its writer.
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("open large field: %s is not a regular file", path)
+	}
 	defer os.Remove(path)
 	content, err := io.ReadAll(io.LimitReader(f, maxLarge+1))
 	switch {

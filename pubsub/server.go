@@ -34,16 +34,20 @@ func (s *store) run(ctx context.Context) {
 		s.listener.Close()
 	})
 	defer stop()
-	for {
+	for failing := false; ; {
 		conn, err := s.listener.AcceptUnix()
 		if err == nil {
+			failing = false
 			wg.Go(func() { s.serve(ctx, conn) })
 			continue
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		s.log.WithError(err).Error("cannot accept a subscriber")
+		if !failing {
+			s.log.WithError(err).Error("cannot accept a subscriber, will try again")
+		}
+		failing = true
 		pause(ctx, time.Second, nil)
 	}
 }

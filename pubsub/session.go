@@ -37,8 +37,12 @@ func (f *follower) session(ctx context.Context) (connected, whole bool) {
 	clear(f.missing) // the snapshot will tell
 	s := &session{follower: f, seen: map[string]bool{}}
 	err = s.receive(conn)
-	if s.done && ctx.Err() == nil {
+	switch {
+	case ctx.Err() != nil:
+	case s.done:
 		f.log.WithError(err).Info("publisher has gone, following its directory")
+	default:
+		f.report(f.topic.sock(), "the publisher's socket cannot be followed", err)
 	}
 	return true, s.done
 }
@@ -100,6 +104,9 @@ func (s *session) handle(b []byte) error {
 	case verbComplete:
 		s.complete()
 	}
+	if s.done && !s.doubt {
+		s.whole()
+	}
 	return nil
 }
 
@@ -122,12 +129,12 @@ func (s *session) complete() {
 		return
 	}
 	s.done = true
-	for _, key := range s.table.keys() {
+	delete(s.reported, s.topic.sock())
+	for _, key := range s.known() {
 		// A packet nobody could read may have been about any key.
 		if !s.seen[key] && !s.doubt {
 			s.withdraw(key)
 		}
 	}
 	s.log.Info("following the publisher's socket")
-	s.whole()
 }

@@ -24,6 +24,7 @@ type store struct {
 
 	mu        sync.Mutex
 	rows      map[string][]byte // as in the files
+	unsure    map[string]bool   // keys whose file may not be as in rows: it could not be written
 	clients   map[*client]struct{}
 	restarted int
 }
@@ -61,33 +62,50 @@ func (s *store) load(valid func([]byte) error) (map[string][]byte, error) {
 	dir := s.topic.dir()
 	sweepTemp(dir)
 	sweepLarge(s.topic.largeDir())
-	if s.topic.persistent {
-		keys, err := restoreBackups(dir)
-		if err != nil {
-			s.log.WithError(err).Error("cannot restore a value from its backup")
-		}
-		if len(keys) > 0 {
-			s.log.WithField("keys", keys).Warn("restored values from their backups")
-		}
-	}
+	check := func(key string, data []byte) error { return errors.Join(valid(data), s.fits(key, data)) }
 	values, bad, err := readDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("load topic %s: %w", s.topic, err)
 	}
 	for key, data := range values {
-		if err := errors.Join(valid(data), s.fits(key, data)); err != nil {
+		if err := check(key, data); err != nil {
 			bad[key] = err
 			delete(values, key)
 		}
+	}
+	if s.topic.persistent {
+		s.restore(values, bad, check)
 	}
 	for key, err := range bad {
 		s.log.WithError(err).WithField("key", key).Error("cannot use the value published before, it is skipped")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rows = values
+	s.rows, s.unsure = values, map[string]bool{}
 	s.restarted = readRestarted(dir)
 	return maps.Clone(values), nil
+}
+
+// restore brings back the values whose file is lost or bad but whose backup is
+// good. For what it cannot bring back, bad stays as it is.
+func (s *store) restore(values map[string][]byte, bad map[string]error, check func(string, []byte) error) {
+	backups, _, err := readFiles(s.topic.dir(), backupSuffix)
+	if err != nil {
+		s.log.WithError(err).Error("cannot read the backups")
+	}
+	for key, data := range backups {
+		if _, is := values[key]; is || check(key, data) != nil {
+			continue
+		}
+		log := s.log.WithField("key", key)
+		if err := writeFile(s.topic.dir(), key+fileSuffix, data, true); err != nil {
+			log.WithError(err).Error("cannot restore a value from its backup")
+			continue
+		}
+		log.WithError(bad[key]).Warn("restored a value from its backup")
+		values[key] = data
+		delete(bad, key)
+	}
 }
 
 // readRestarted reads the restart counter of a topic; content that is no
@@ -112,7 +130,7 @@ func (s *store) put(key string, data []byte) (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, had := s.rows[key]
-	if had && bytes.Equal(old, data) {
+	if had && bytes.Equal(old, data) && !s.unsure[key] {
 		return false, nil
 	}
 	if bytes.Equal(data, []byte("null")) {
@@ -127,9 +145,11 @@ func (s *store) put(key string, data []byte) (changed bool, err error) {
 			return false, err
 		}
 	}
+	s.unsure[key] = true
 	if err := writeFile(dir, name, data, durable); err != nil {
 		return false, err
 	}
+	delete(s.unsure, key)
 	s.rows[key] = data
 	s.changed(key)
 	return true, nil
@@ -151,9 +171,11 @@ func (s *store) remove(key string) error {
 			return err
 		}
 	}
+	s.unsure[key] = true
 	if err := removeFile(dir, name, durable); err != nil {
 		return err
 	}
+	delete(s.unsure, key)
 	if _, had := s.rows[key]; had {
 		delete(s.rows, key)
 		s.changed(key)

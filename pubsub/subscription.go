@@ -23,12 +23,13 @@ type Subscription[T any] struct {
 func NewSubscription[T any](bus *Bus, agent string, opts ...Option) *Subscription[T] {
 	t := newTopic[T](bus, agent, opts)
 	s := &Subscription[T]{follower: follower{
-		topic:   t,
-		log:     t.logger(bus.log),
-		watcher: &bus.watcher,
-		bell:    make(chan struct{}, 1),
-		refused: map[string]string{},
-		missing: map[string]time.Time{},
+		topic:    t,
+		log:      t.logger(bus.log),
+		watcher:  &bus.watcher,
+		bell:     make(chan struct{}, 1),
+		refused:  map[string]string{},
+		missing:  map[string]time.Time{},
+		reported: map[string]string{},
 	}}
 	s.table = &s.rows
 	bus.watcher.add(interest{dir: t.dir(), sock: t.sock(), bell: s.bell})

@@ -22,7 +22,8 @@ type Reader[T any] interface {
 type Source[T any] interface {
 	Reader[T]
 	// Synced reports that the table has held a whole snapshot of its publisher
-	// since start. Until then a missing row means "not known yet", not "withdrawn".
+	// since start. Until then a missing row means "not known yet", not
+	// "withdrawn". Ask it before Get: in between the table may become whole.
 	Synced() bool
 }
 

@@ -1,0 +1,147 @@
+package pubsub
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fullDisk makes writes beyond the first 4 KiB of a file fail, in the whole
+// process: its caller does not run in parallel.
+func fullDisk(t *testing.T) (free func()) {
+	t.Helper()
+	signal.Ignore(syscall.SIGXFSZ)
+	var was syscall.Rlimit
+	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
+	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 4096, Max: was.Max}))
+	free = func() {
+		must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was))
+		signal.Reset(syscall.SIGXFSZ)
+	}
+	t.Cleanup(free)
+	return free
+}
+
+func TestOnAFullDiskTheOldValueStaysInTableFileAndSocket(t *testing.T) {
+	for name, opts := range map[string][]Option{"plain": nil, "persistent": {Persistent()}} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			pub, _ := publisher(t, root, opts...)
+			sub, _ := subscriber(t, root, opts...)
+			must(t, pub.Publish("k", Sample{Count: 1}))
+			eventually(t, "first value", func() bool { return has(sub, "k", 1)() && clients(pub) == 1 })
+			free := fullDisk(t)
+			big := Sample{Count: 2, Name: strings.Repeat("x", 8000)}
+			if err := pub.Publish("k", big); !errors.Is(err, syscall.EFBIG) {
+				t.Fatalf("Publish = %v, want the error of the disk", err)
+			}
+			data, err := os.ReadFile(filepath.Join(pub.store.topic.dir(), "k.json"))
+			must(t, err)
+			if !has(pub, "k", 1)() || !has(sub, "k", 1)() || string(data) != small("", 1) {
+				t.Errorf("table %v, subscriber %v, file %.80s", pub.All(), sub.All(), data)
+			}
+			left, err := filepath.Glob(filepath.Join(pub.store.topic.dir(), "tmp*"))
+			must(t, err)
+			if len(left) > 0 {
+				t.Errorf("the part that fitted was left: %v", left)
+			}
+			free()
+			must(t, pub.Publish("k", big))
+			eventually(t, "the value once there is room", has(sub, "k", 2))
+		})
+	}
+}
+
+func TestAfterAFailedWriteTheOldValueIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	pub, _ := publisher(t, root)
+	path := filepath.Join(runDir(root), "k.json")
+	must(t, pub.Publish("k", Sample{Count: 1}))
+	must(t, os.Remove(path))
+	must(t, os.MkdirAll(filepath.Join(path, "x"), 0o700))
+	if pub.Publish("k", Sample{Count: 2}) == nil {
+		t.Fatal("a failed write is no error")
+	}
+	must(t, os.RemoveAll(path))
+	must(t, pub.Publish("k", Sample{Count: 1}))
+	data, err := os.ReadFile(path)
+	if err != nil || string(data) != small("", 1) {
+		t.Errorf("the file holds %q, %v", data, err)
+	}
+}
+
+func TestAPersistentValueWhoseFileIsBadComesFromItsBackup(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir := filepath.Join(root, "persist/status/agent/Sample")
+	good, bad := small("b", 1), `{"Name":`
+	for name, text := range map[string]string{
+		"cut.json": bad, "cut.json.bak": good,
+		"both.json": bad, "both.json.bak": bad,
+		"fine.json": small("", 2), "fine.json.bak": good,
+		"lost.json.bak": good,
+	} {
+		writeText(t, filepath.Join(dir, name), text)
+	}
+	pub, s := publisher(t, root, Persistent())
+	want := map[string]Sample{"cut": {Name: "b", Count: 1}, "fine": {Count: 2}, "lost": {Name: "b", Count: 1}}
+	if diff := cmp.Diff(want, pub.All()); diff != "" {
+		t.Error(diff)
+	}
+	for name, text := range map[string]string{"cut.json": good, "lost.json": good, "both.json": bad, "fine.json": small("", 2)} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || string(data) != text {
+			t.Errorf("%s holds %q, %v", name, data, err)
+		}
+	}
+	if n := s.complaints(); n != 1 {
+		t.Errorf("%d errors were logged, want 1 for the value that is lost", n)
+	}
+}
+
+func TestAReferenceToAPipeIsRefusedAndNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pubsub-file-pipe")
+	must(t, syscall.Mkfifo(pipe, 0o600))
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	must(t, err)
+	defer writer.Close()
+	answer := make(chan error, 1)
+	go func() { _, err := takeLarge(dir, pipe); answer <- err }()
+	select {
+	case err := <-answer:
+		if err == nil {
+			t.Error("a pipe was taken for the file of a large field")
+		}
+	case <-time.After(2 * time.Second):
+		_, err := writer.WriteString(strings.Repeat("x", maxLarge+1)) // lets it go
+		t.Errorf("it waits for the writer of the pipe (%v)", err)
+	}
+	sub := filepath.Join(dir, "pubsub-file-dir")
+	must(t, os.Mkdir(sub, 0o700))
+	if _, err := takeLarge(dir, sub); err == nil {
+		t.Error("a directory was taken for the file of a large field")
+	}
+	if _, err := os.Stat(sub); err != nil {
+		t.Errorf("the directory was removed: %v", err)
+	}
+}
+
+func TestAListenerThatFailsIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	pub, s := publisher(t, t.TempDir())
+	must(t, pub.store.listener.Close())
+	never(t, "a second report", func() bool { return s.complaints() > 1 })
+	if s.complaints() != 1 {
+		t.Error("no report")
+	}
+}
