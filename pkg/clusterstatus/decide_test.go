@@ -245,6 +245,20 @@ func TestLoadBalancerInterfaces(t *testing.T) {
 				status(ready, notBoot, with(pool.IPPrefix, broken(overlap, early)))),
 			want: want(status(ready, notBoot, with(pool.IPPrefix, types.ErrorDescription{}))),
 		},
+		"a label is not called unknown before nim has listed any port": {
+			f:    known(config(lb(pool))),
+			want: want(status(with(pool.IPPrefix, types.ErrorDescription{}))),
+		},
+		"a label that other ports do not have is unknown": {
+			f: known(config(lb(pool)), eth0()),
+			want: want(status(ready, with(pool.IPPrefix,
+				broken(`load balancer interface "ethernet1": no port has this label`, now)))),
+		},
+		"text that is no prefix needs no port to be told": {
+			f: known(config(lb(types.LBInterface{Interface: "ethernet1", IPPrefix: "pool"}))),
+			want: want(status(with("pool",
+				broken(`load balancer interface "ethernet1": "pool" is not a CIDR`, now)))),
+		},
 		"text that is no prefix is said to be none": {
 			f: known(config(lb(types.LBInterface{Interface: "ethernet1", IPPrefix: "pool"})), eth0(), eth1("192.168.1.5")),
 			want: want(status(ready, with("pool",

@@ -36,6 +36,8 @@ func loadBalancer(cfg types.EdgeNodeClusterConfig, ports []types.NetworkPortStat
 		}
 		port, ok := portOf(ports, lb.Interface)
 		switch {
+		case !ok && len(ports) == 0:
+			// nim has not listed any port yet: nothing is wrong that we know of.
 		case !ok:
 			problems = append(problems, fmt.Sprintf("load balancer interface %q: no port has this label", lb.Interface))
 		case port.IfName == "":
