@@ -37,7 +37,7 @@ type Component struct {
 	Info    pubsub.Reader[types.EdgeNodeInfo]
 	Status  pubsub.Writer[types.ENClusterAppStatus]
 
-	started time.Time // since when an API that was never seen counts as silent
+	blindSince time.Time // zero while the cluster, and this node in it, are in full view
 }
 
 // Run steps until ctx is done.
@@ -54,17 +54,20 @@ func (c *Component) look() facts {
 	// The state of the API is read before the tables: they can only be more
 	// complete than it says.
 	api, known := c.API.Get(types.Global)
-	if !known {
-		if c.started.IsZero() {
-			c.started = f.now
-		}
-		api = types.APIStatus{SilentSince: c.started}
-	}
-	f.api = api
 	f.pods = slices.Collect(maps.Values(c.AppPods.All()))
 	info, hasInfo := c.Info.Get(types.Global)
 	node, _ := types.OwnNode(c.Nodes.All(), info)
-	f.selfKnown, f.self = hasInfo, node.Name
+	f.self = node.Name
+	switch {
+	case known && api.Answers() && api.Synced && hasInfo:
+		c.blindSince = time.Time{}
+	case c.blindSince.IsZero():
+		c.blindSince = f.now
+		if known && !api.Answers() && api.SilentSince.Before(f.now) {
+			c.blindSince = api.SilentSince // the silence is older than the news of it
+		}
+	}
+	f.blindSince = c.blindSince
 	return f
 }
 

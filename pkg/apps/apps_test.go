@@ -111,7 +111,7 @@ func TestSilenceOfTwoMinutesEndsTheClaim(t *testing.T) {
 		_ = s.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now(), Reason: "hung"})
 		time.Sleep(10 * time.Second)
 		_ = s.nodes.Publish("n2", types.Node{Name: "n2"}) // from here on no step of the period ends the silence
-		time.Sleep(silence - 10*time.Second - time.Millisecond)
+		time.Sleep(trust - 10*time.Second - time.Millisecond)
 		s.expect(status(types.AppKubeRunning, here))
 		time.Sleep(time.Millisecond)
 		s.expect(status(types.AppKubeAPIUnreachable))
@@ -125,9 +125,49 @@ func TestSilenceOfTwoMinutesEndsTheClaim(t *testing.T) {
 func TestApiThatIsNeverSeenCountsAsSilentFromTheStart(t *testing.T) {
 	tell(t, configured1, func(s *story) {
 		s.expect(status(types.AppKubeUnknown))
-		time.Sleep(silence)
+		time.Sleep(trust)
 		s.expect(status(types.AppKubeAPIUnreachable))
 	})
+}
+
+func TestEveryKindOfBlindnessEndsTheClaimAfterTwoMinutes(t *testing.T) {
+	answers := types.APIStatus{Synced: true}
+	for name, blind := range map[string]func(s *story){
+		"the API is silent":           func(s *story) { _ = s.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now()}) },
+		"the lists stay incomplete":   func(s *story) { _ = s.api.Publish(types.Global, types.APIStatus{}) },
+		"the node does not know self": func(s *story) { _ = s.info.Unpublish(types.Global) },
+		"silence turns into incomplete lists": func(s *story) {
+			_ = s.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now()})
+			time.Sleep(trust / 2)
+			_ = s.api.Publish(types.Global, types.APIStatus{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, cluster, func(s *story) {
+				configured1(s)
+				a := pod("a")
+				_ = s.pods.Publish(a.Key(), a)
+				s.expect(status(types.AppKubeRunning, here))
+				began := time.Now()
+				blind(s)
+				time.Sleep(time.Until(began.Add(trust - time.Millisecond)))
+				s.expect(status(types.AppKubeRunning, here))
+				time.Sleep(time.Millisecond)
+				s.expect(status(types.AppKubeAPIUnreachable))
+				cluster(s)
+				s.expect(status(types.AppKubeRunning, here))
+
+				// A blindness after that has two minutes of its own.
+				_ = s.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now()})
+				time.Sleep(trust / 2)
+				_ = s.api.Publish(types.Global, answers)
+				s.wait()
+				_ = s.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now()})
+				time.Sleep(trust - time.Second)
+				s.expect(status(types.AppKubeRunning, here))
+			})
+		})
+	}
 }
 
 func TestRestartKeepsWhatWasKnownAndSweepsWhatIsGone(t *testing.T) {

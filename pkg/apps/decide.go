@@ -15,9 +15,8 @@ type facts struct {
 	configs      map[string]types.AppInstanceConfig
 	statuses     map[string]types.ENClusterAppStatus // published, perhaps by a former run
 	pods         []types.Pod
-	api          types.APIStatus
-	selfKnown    bool   // EdgeNodeInfo is known
-	self         string // name of the own Node; "" while it is not in the cluster
+	blindSince   time.Time // since when pods and self do not tell the whole present truth; zero: they do
+	self         string    // name of the own Node; "" while it is not in the cluster
 }
 
 // action is everything decide may ask for.
@@ -27,10 +26,11 @@ type action struct {
 	again     time.Duration // when time alone will change the answer; 0: never
 }
 
-// silence is how long the last word of an API server that fell silent is
-// believed: long enough for a restart of k3s, short enough that the node does
-// not go on claiming an application that was moved away meanwhile.
-const silence = 2 * time.Minute
+// trust is how long the last word on an application is believed when nothing
+// new is seen, because the API server is silent, its lists are incomplete or
+// this node does not find itself: long enough for a restart of k3s, short enough
+// that the node does not go on claiming what was moved away meanwhile.
+const trust = 2 * time.Minute
 
 // firstVNCPort is the port of VNC display 0.
 const firstVNCPort = 5900
@@ -38,21 +38,18 @@ const firstVNCPort = 5900
 // decide says what to publish, from facts alone.
 func decide(f facts) action {
 	a := action{publish: map[string]types.ENClusterAppStatus{}}
-	var silentFor time.Duration
-	if !f.api.Answers() {
-		silentFor = f.now.Sub(f.api.SilentSince)
-		if silentFor < silence {
-			a.again = silence - silentFor
-		}
+	blind, blindFor := !f.blindSince.IsZero(), f.now.Sub(f.blindSince)
+	if blind && blindFor < trust {
+		a.again = trust - blindFor
 	}
 	for key, cfg := range f.configs {
 		switch {
-		case silentFor >= silence:
-			a.publish[key] = unreachable(cfg)
-		case !f.api.Answers() || !f.api.Synced || !f.selfKnown:
+		case !blind:
+			a.publish[key] = seen(cfg, f.pods, f.self)
+		case blindFor < trust:
 			a.publish[key] = lastKnown(cfg, f.statuses[key])
 		default:
-			a.publish[key] = seen(cfg, f.pods, f.self)
+			a.publish[key] = unreachable(cfg)
 		}
 	}
 	if f.configsKnown {

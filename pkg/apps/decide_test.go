@@ -194,7 +194,7 @@ func TestPodsDecideTheStatus(t *testing.T) {
 		t.Run(row, func(t *testing.T) {
 			got := decide(facts{
 				now: now, configs: map[string]types.AppInstanceConfig{appID: r.config}, pods: r.pods,
-				api: types.APIStatus{Synced: true}, selfKnown: true, self: "n1",
+				self: "n1",
 			})
 			want := action{publish: map[string]types.ENClusterAppStatus{appID: r.want}}
 			if d := cmp.Diff(want, got, cmp.AllowUnexported(action{})); d != "" {
@@ -206,42 +206,41 @@ func TestPodsDecideTheStatus(t *testing.T) {
 
 func TestWhatIsNotKnownIsNotClaimed(t *testing.T) {
 	ran := status(types.AppKubeRunning, here)
-	silent := func(d time.Duration) types.APIStatus { return types.APIStatus{SilentSince: now.Add(-d), Synced: true} }
 	rows := map[string]struct {
 		last  *types.ENClusterAppStatus
-		api   types.APIStatus
-		alien bool // EdgeNodeInfo is not known yet
+		blind time.Duration // 0: the pods are in view
 		self  string
 		want  types.ENClusterAppStatus
 		again time.Duration
 	}{
-		"a short silence changes nothing": {
-			last: &ran, api: silent(119 * time.Second), self: "n1", want: ran, again: time.Second,
+		"a short blindness changes nothing": {
+			last: &ran, blind: 119 * time.Second, self: "n1", want: ran, again: time.Second,
 		},
-		"a new application in a short silence is unknown": {
-			api: silent(time.Minute), self: "n1", want: status(types.AppKubeUnknown), again: time.Minute,
+		"a new application in a short blindness is unknown": {
+			blind: time.Minute, self: "n1", want: status(types.AppKubeUnknown), again: time.Minute,
 		},
-		"a long silence claims nothing": {
-			last: &ran, api: silent(2 * time.Minute), self: "n1", want: status(types.AppKubeAPIUnreachable),
+		"a long blindness claims nothing": {
+			last: &ran, blind: 2 * time.Minute, self: "n1", want: status(types.AppKubeAPIUnreachable),
 		},
-		"incomplete tables change nothing": {
-			last: &ran, self: "n1", want: ran,
+		"who sees again claims again": {
+			last: ptr(status(types.AppKubeAPIUnreachable)), self: "n1", want: ran,
 		},
-		"incomplete tables after a long silence change nothing": {
-			last: ptr(status(types.AppKubeAPIUnreachable)), self: "n1", want: status(types.AppKubeAPIUnreachable),
-		},
-		"without knowing itself a node changes nothing": {
-			last: &ran, api: types.APIStatus{Synced: true}, alien: true, want: ran,
+		"a claim given up does not come back in a new blindness": {
+			last: ptr(status(types.AppKubeAPIUnreachable)), blind: time.Second, self: "n1",
+			want: status(types.AppKubeAPIUnreachable), again: trust - time.Second,
 		},
 		"a node that is not in the cluster runs nothing": {
-			last: &ran, api: types.APIStatus{Synced: true}, want: status(types.AppKubeRunning),
+			last: &ran, want: status(types.AppKubeRunning),
 		},
 	}
 	for row, r := range rows {
 		t.Run(row, func(t *testing.T) {
 			f := facts{
 				now: now, configs: map[string]types.AppInstanceConfig{appID: config(container)},
-				pods: []types.Pod{pod("a")}, api: r.api, selfKnown: !r.alien, self: r.self,
+				pods: []types.Pod{pod("a")}, self: r.self,
+			}
+			if r.blind > 0 {
+				f.blindSince = now.Add(-r.blind)
 			}
 			if r.last != nil {
 				f.statuses = map[string]types.ENClusterAppStatus{appID: *r.last}
@@ -256,11 +255,11 @@ func TestWhatIsNotKnownIsNotClaimed(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-func TestConfigurationChangesShowEvenInSilence(t *testing.T) {
+func TestConfigurationChangesShowEvenToTheBlind(t *testing.T) {
 	got := decide(facts{
 		now: now, configs: map[string]types.AppInstanceConfig{appID: config(container, designated)},
-		statuses: map[string]types.ENClusterAppStatus{appID: status(types.AppKubeRunning, here)},
-		api:      types.APIStatus{SilentSince: now}, selfKnown: true, self: "n1",
+		statuses:   map[string]types.ENClusterAppStatus{appID: status(types.AppKubeRunning, here)},
+		blindSince: now, self: "n1",
 	}).publish[appID]
 	if d := cmp.Diff(status(types.AppKubeRunning, here, dnid), got); d != "" {
 		t.Error("want -, got +\n" + d)
