@@ -42,9 +42,13 @@ type Component struct {
 	cut      cut       // as last logged
 }
 
-// Run steps until ctx is done.
+// Run steps until ctx is done. The report ends with it: the Lease is given up
+// then, and another node reports.
 func (c *Component) Run(ctx context.Context) {
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Leader, c.Nodes, c.AppPods, c.AllPods, c.API)
+	if err := c.apply(action{withdraw: true}); err != nil {
+		c.Log.WithError(err).Error("the report is left behind")
+	}
 }
 
 // Step looks once and publishes what changed. A leader looks once a second at

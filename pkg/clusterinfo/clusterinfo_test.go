@@ -63,6 +63,9 @@ func tell(t *testing.T, setup, play func(*story)) {
 		play(s)
 		cancel()
 		<-done
+		if _, ok := s.report.Get(types.Global); ok {
+			s.Error("the report outlives its reporter")
+		}
 	})
 }
 

@@ -2,13 +2,65 @@ package clusterinfo
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
+
+func TestPodsArriveThroughTheSocketByFile(t *testing.T) {
+	log, _ := logtest.NewNullLogger()
+	root := t.TempDir()
+	zedkube, zedagent := pubsub.NewBus(root, log), pubsub.NewBus(root, log)
+	topic := pubsub.NewPublication[types.KubeClusterInfo](zedkube, "zedkube")
+	reader := pubsub.NewSubscription[types.KubeClusterInfo](zedagent, "zedkube")
+	bell := make(chan struct{}, 1)
+	reader.Notify(bell)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	for _, bus := range []*pubsub.Bus{zedkube, zedagent} {
+		if err := bus.Open(); err != nil {
+			t.Fatal(err)
+		}
+		running.Go(func() { bus.Run(ctx) })
+	}
+	for !reader.Synced() { // it has the socket: what follows comes that way
+		time.Sleep(time.Millisecond)
+	}
+	want := *decide(huge()).publish
+	if err := topic.Publish(types.Global, want); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		select {
+		case <-bell:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the report does not arrive")
+		}
+		if got, ok := reader.Get(types.Global); ok {
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error("want -, got +\n" + d[:min(len(d), 2000)])
+			}
+			break
+		}
+	}
+	large, err := os.ReadDir(filepath.Join(root, "persist/pubsub-large/zedkube/KubeClusterInfo"))
+	if err != nil {
+		t.Error(err) // it went by file
+	}
+	if len(large) != 0 {
+		t.Errorf("%d files were read and not unlinked", len(large))
+	}
+}
 
 func TestCutReportIsAcceptedByTheRealTopic(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
