@@ -2,12 +2,15 @@ package pubsub
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // counter is a topic without large fields.
@@ -154,5 +157,31 @@ func TestTheRestartCounterIsServedAfterTheSnapshot(t *testing.T) {
 		c := rawDial(t, root)
 		c.say("request Sample")
 		c.expect("hello Sample false", "complete Sample", want)
+	}
+}
+
+func TestClientsThatComeInTheMiddleOfPublishingMissNothing(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	pub, _ := publisher(t, root)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 300 {
+			key := fmt.Sprintf("k%d", i%7)
+			if err := errors.Join(pub.Publish(key, Sample{Count: int64(i)}), pub.Unpublish(fmt.Sprintf("k%d", i%5))); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	var subs []*Subscription[Sample]
+	for range 10 {
+		sub, _ := subscriber(t, root)
+		subs = append(subs, sub)
+		time.Sleep(time.Millisecond)
+	}
+	<-done
+	for _, sub := range subs {
+		eventually(t, "each ends with what the publisher has", func() bool { return cmp.Equal(pub.All(), sub.All()) })
 	}
 }
