@@ -24,24 +24,31 @@ func (d *Device) nim() error {
 	return d.network.Publish(types.Global, types.DeviceNetworkStatus{Ports: []types.NetworkPortStatus{port}})
 }
 
-// nodeagent tells zedagent whether a drain that zedagent asked for is going on.
-func (d *Device) nodeagent() {
-	status, ok := d.drainStatus.Get(types.Global)
-	if !ok || status.RequestedBy != types.DrainRequesterDeviceOp {
-		return
+// nodeagent tells zedagent whether a drain that zedagent asked for is going on:
+// from REQUESTED on, the failed states included, until COMPLETE. Nothing else
+// takes its word back (docs/wire.md, "nodeagent").
+func (d *Device) nodeagent(status types.NodeDrainStatus) {
+	switch {
+	case status.RequestedBy != types.DrainRequesterDeviceOp:
+	case status.Status == types.DrainComplete:
+		d.waitsForDrain = false
+	case status.Status >= types.DrainRequested:
+		d.waitsForDrain = true
 	}
-	d.waitsForDrain = status.Status >= types.DrainRequested && status.Status < types.DrainComplete
 }
 
 // zedagent carries out a reboot command: at once, or after a drain. It acts
-// when nodeagent's word falls from true to false.
+// when nodeagent's word falls from true to false. A failure counts when it is
+// new: its request is withdrawn then, and the operation stays deferred until
+// there is another command.
 func (d *Device) zedagent(ctx context.Context) error {
 	waited := d.waitsForDrain
-	d.nodeagent()
 	status, _ := d.drainStatus.Get(types.Global)
-	if status.RequestedBy == types.DrainRequesterDeviceOp &&
-		(status.Status == types.DrainFailedCordon || status.Status == types.DrainFailedDrain) {
-		d.sayOnce("zedagent", "the drain ended in "+status.Status.String()+": the request is withdrawn")
+	news := status != d.heard
+	d.heard = status
+	d.nodeagent(status)
+	if news && status.RequestedBy == types.DrainRequesterDeviceOp && failed(status.Status) {
+		d.say("zedagent", "the drain ended in "+status.Status.String()+": the request is withdrawn")
 		return d.drainRequest.Unpublish(types.Global)
 	}
 	if waited && !d.waitsForDrain && d.deferred {
@@ -69,6 +76,10 @@ func (d *Device) zedagent(ctx context.Context) error {
 		d.say("zedagent", "reboot command carried out at once: drain is "+status.Status.String())
 		return d.reboot(ctx)
 	}
+}
+
+func failed(s types.DrainStatus) bool {
+	return s == types.DrainFailedCordon || s == types.DrainFailedDrain
 }
 
 // kubeInit plays the kube container: the bootstrap node starts k3s as soon as

@@ -63,7 +63,8 @@ type Device struct {
 	drainStatus   pubsub.Source[types.NodeDrainStatus]
 
 	commands      chan struct{}
-	waitsForDrain bool
+	waitsForDrain bool                  // nodeagent's word
+	heard         types.NodeDrainStatus // zedagent's last look
 	deferred      bool
 	joined        bool
 	said          map[string]string
@@ -134,6 +135,7 @@ func (d *Device) boot(ctx context.Context, booted chan<- error) error {
 		return err
 	}
 	d.waitsForDrain, d.deferred, d.joined, d.said = false, false, false, map[string]string{}
+	d.heard = types.NodeDrainStatus{}
 	id := uuid.NewString()
 	if err := d.writeFile("/proc/sys/kernel/random/boot_id", []byte(id+"\n")); err != nil {
 		return err
