@@ -76,7 +76,7 @@ func (f *follower) run(ctx context.Context) {
 		f.watcher.watch(f.topic.dir())
 		// Before the dial: a publisher that hangs must not hide its files.
 		due = f.scanWhen(due)
-		connected, whole := f.session(ctx)
+		connected, whole := f.follow(ctx)
 		if whole {
 			retry, behind = minRetry, time.Now().Add(settle)
 		}

@@ -23,10 +23,10 @@ type session struct {
 	seen    map[string]bool // keys of the snapshot
 }
 
-// session follows the socket until the publisher hangs up or ctx is done.
+// follow takes what the socket brings until the publisher hangs up or ctx is done.
 // connected tells whether anybody was there, whole whether the snapshot came.
 // What was received stays: a lost socket is no withdrawal.
-func (f *follower) session(ctx context.Context) (connected, whole bool) {
+func (f *follower) follow(ctx context.Context) (connected, whole bool) {
 	conn, err := dial(f.topic.sock())
 	if err != nil {
 		return false, false
@@ -85,7 +85,7 @@ func (s *session) handle(b []byte) error {
 	if !s.greeted && (err != nil || p.verb != verbHello) {
 		return errors.New("the publisher does not greet")
 	}
-	if p.key != "" {
+	if p.key != "" && !s.done {
 		s.seen[p.key] = true
 	}
 	if err != nil {
