@@ -40,24 +40,41 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	if c.running == nil && a.verb != none {
 		c.begin(ctx, f, a)
 	}
-	if underWay(a.status.Status) {
+	switch {
+	case underWay(a.status.Status):
 		c.countAttempts(f)
+		c.reportWait(f, a)
+	case !f.ourCordon():
+		c.lastErr = nil // nothing is left to fail
 	}
 	if err := errors.Join(append(errs, c.lastErr)...); err != nil {
-		return errors.Join(err, again(changed, a.again))
+		return errors.Join(err, again(changed, a))
 	}
-	return again(changed, a.again)
+	return again(changed, a)
 }
 
-// again wishes for the next step: at once after a change, else when asked for.
-func again(changed bool, d time.Duration) error {
-	switch {
+// again wishes for the next step: at once after a change, within a second in a
+// drain under way, else when asked for.
+func again(changed bool, a action) error {
+	switch d := a.again; {
 	case changed:
 		return loop.After(0)
+	case underWay(a.status.Status) && (d <= 0 || d > time.Second):
+		return loop.After(time.Second)
 	case d > 0:
 		return loop.After(d)
 	}
 	return nil
+}
+
+// reportWait logs what the drain waits for, once until it is something else.
+func (c *Component) reportWait(f facts, a action) {
+	if a.waits == "" || a.waits == c.mem.waits {
+		return
+	}
+	c.mem.waits = a.waits
+	c.Log.WithFields(logrus.Fields{"node": f.node.Name, "reason": a.waits}).
+		Info("cordonAndDrainNode nodedrain-step: the drain waits")
 }
 
 // transition notes and logs that the status changes.
@@ -106,9 +123,11 @@ func (c *Component) transition(f facts, a action) {
 func (c *Component) startOver(now time.Time) {
 	m := &c.mem
 	m.asked, m.resumed, m.newBoot = now, false, false
-	m.cordoned, m.refusals, m.attempt = false, 0, 0
+	m.cordonedAt, m.cordonSeen, m.losses, m.refusals = time.Time{}, false, 0, 0
+	m.attempt, m.waits = 0, ""
 	m.list, m.known, m.pods = time.Time{}, nil, nil
-	m.retry = map[verb]time.Time{}
+	clear(m.retry)
+	clear(m.backoff)
 	m.failed = map[time.Time]bool{}
 	c.lastErr = nil
 }
@@ -117,7 +136,7 @@ func (c *Component) startOver(now time.Time) {
 func (c *Component) rememberFailed() {
 	for _, from := range []requests{c.DeviceOp, c.Update} {
 		if r, ok := from.Get(types.Global); ok {
-			c.mem.failed[r.RequestedAt] = true
+			c.mem.failed[stamp(r.RequestedAt)] = true
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -29,9 +28,9 @@ const (
 	parallel    = 8 // evictions at a time
 	// cordonEvery is the pause between refused cordons.
 	cordonEvery = 5 * time.Second
-	retryAfter  = time.Second
 	minBackoff  = time.Second
-	maxBackoff  = 5 * time.Second
+	maxBackoff  = 10 * time.Second
+	maxRefused  = 5 * time.Second // the back-off of one pod's eviction
 )
 
 // call is the one call under way.
@@ -39,6 +38,7 @@ type call struct {
 	n      int
 	verb   verb
 	evict  []types.Pod
+	known  map[string]bool // UIDs of the pods there were before it began
 	cancel context.CancelFunc
 	cut    bool // cancelled: whatever it brings belongs to a drain that is over
 }
@@ -70,7 +70,13 @@ func (c *Component) cancel() {
 func (c *Component) begin(ctx context.Context, f facts, a action) {
 	last, _ := c.mail.Get(types.Global)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
-	c.running = &call{n: last.n + 1, verb: a.verb, evict: a.evict, cancel: cancel}
+	c.running = &call{n: last.n + 1, verb: a.verb, evict: a.evict, known: map[string]bool{}, cancel: cancel}
+	for _, p := range c.NodePods.All() {
+		c.running.known[p.UID] = true
+	}
+	if a.verb == cordon && f.status.Status != types.DrainStarting {
+		c.Log.WithField("node", f.node.Name).Warn("cordonNode: the node takes pods in the middle of its drain, it is cordoned again")
+	}
 	n, node := c.running.n, f.node.Name
 	by := types.Cordon{By: "zedkube", Reason: "node drain for " + a.status.RequestedBy.String(), Since: f.now}
 	c.calls.Go(func() {
@@ -127,37 +133,87 @@ func (c *Component) collect() {
 		return
 	}
 	c.lastErr = out.err
-	now, m := time.Now(), &c.mem
-	switch done.verb {
-	case cordon:
-		switch {
-		case out.err == nil:
-			m.cordoned = true
-		case transport(out.err):
-			m.retry[cordon] = now.Add(retryAfter)
-		default:
-			m.refusals++
-			m.retry[cordon] = now.Add(cordonEvery)
-		}
-	case uncordon:
-		m.retry[uncordon] = now.Add(retryAfter)
-		if out.err == nil {
-			m.newBoot = false
-			c.Log.Info("cordonNode: the node takes pods again")
-		}
-	case list:
-		m.retry[list] = now.Add(retryAfter)
-		if out.err == nil {
-			c.takeList(now, out.pods)
-		}
-	case evict:
+	now := time.Now()
+	c.pause(now, done.verb, out.err)
+	switch {
+	case done.verb == evict:
 		c.takeEvictions(now, done.evict, out.results)
+	case out.err != nil:
+	case done.verb == cordon:
+		// What was listed before may have grown since.
+		c.mem.cordonedAt, c.mem.cordonSeen, c.mem.refusals, c.mem.list = now, false, 0, time.Time{}
+	case done.verb == uncordon:
+		c.mem.newBoot = false
+		c.Log.Info("cordonNode: the node takes pods again")
+	case done.verb == list:
+		c.takeList(now, out.pods, done.known)
 	}
 }
 
-// transport reports that no API server said no: it was not reached, or it did
-// not answer in time.
-func transport(err error) bool {
-	var netErr net.Error
-	return errors.As(err, &netErr) || errors.Is(err, types.ErrNoAPI) || errors.Is(err, context.DeadlineExceeded)
+// pause says when a verb may be called again: later and later while it fails.
+func (c *Component) pause(now time.Time, v verb, err error) {
+	m := &c.mem
+	wait := minBackoff
+	switch {
+	case err == nil:
+		delete(m.backoff, v)
+	case v == cordon && errors.Is(err, types.ErrRefused):
+		m.refusals++
+		wait = cordonEvery
+	default:
+		wait = min(max(2*m.backoff[v], minBackoff), maxBackoff)
+		m.backoff[v] = wait
+	}
+	m.retry[v] = now.Add(wait)
+}
+
+// takeList replaces the set of pods to evict by a fresh one and keeps what is
+// known of those that stay in it.
+// known are the pods there were before the list was asked for: one that came
+// later may not be in it.
+func (c *Component) takeList(now time.Time, pods []types.Pod, known map[string]bool) {
+	m := &c.mem
+	before := map[string]evictee{}
+	for _, e := range m.pods {
+		before[e.pod.UID] = e
+	}
+	m.list, m.known, m.pods = now, known, nil
+	for _, p := range pods {
+		m.known[p.UID] = true
+		e := before[p.UID]
+		e.pod = p
+		m.pods = append(m.pods, e)
+	}
+}
+
+// takeEvictions notes for each pod whether it goes, or when to try again. A
+// budget's refusal is news once per pod and never an error.
+func (c *Component) takeEvictions(now time.Time, pods []types.Pod, results []error) {
+	index := map[string]int{}
+	for i := range c.mem.pods {
+		index[c.mem.pods[i].pod.UID] = i
+	}
+	var bad error
+	for i, p := range pods {
+		at, ok := index[p.UID]
+		if !ok {
+			continue
+		}
+		e := &c.mem.pods[at]
+		switch err := results[i]; {
+		case err == nil:
+			e.accepted, e.backoff = now, 0
+			continue
+		case errors.Is(err, types.ErrDisruptionBudget):
+			if !e.refused {
+				e.refused = true
+				c.Log.WithField("pod", p.Key()).WithError(err).Info("cordonAndDrainNode: eviction waits for a PodDisruptionBudget")
+			}
+		case bad == nil:
+			bad = fmt.Errorf("evict pod %s: %w", p.Key(), err)
+		}
+		e.backoff = min(max(2*e.backoff, minBackoff), maxRefused)
+		e.next = now.Add(e.backoff)
+	}
+	c.lastErr = bad
 }

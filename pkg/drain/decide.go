@@ -14,9 +14,13 @@ const (
 	edge = 2 * time.Second
 	// cordonedFor keeps CORDONED short: EVE's zedagent lets a second reboot or
 	// shutdown through while it stands.
-	cordonedFor  = time.Second
-	missingFor   = time.Minute // an own node not seen for less may just be registering
+	cordonedFor = time.Second
+	// sureAfter is how long an own node has to be missing, which may just be
+	// registering, and all the others unable to take pods, which may be back soon.
+	sureAfter    = time.Minute
 	maxRefusals  = 10
+	maxLosses    = 3                // of the cordon, to somebody else
+	settle       = 10 * time.Second // until the table shows a cordon of ours
 	attempts     = 5
 	relistEvery  = 10 * time.Second // for pods the last list did not know
 	refreshEvery = time.Minute      // in case an event was missed
@@ -67,19 +71,21 @@ func stay(f facts) action { return become(f, f.status.Status, "the requester cha
 func idle(f facts) action {
 	a := stay(f)
 	if f.withdrawn() {
-		a.verb = uncordonOurs(f)
+		giveBack(f, &a)
 	}
 	return a
 }
 
-// uncordonOurs gives the node back: at once where this boot saw the drain,
-// and when the node is Ready where the cordon is left from before a boot.
-func uncordonOurs(f facts) verb {
-	ours := f.known && f.node.Unschedulable && f.node.CordonedBy != nil
-	if !ours || f.tieBreaker || !f.living() || !f.due(uncordon) || f.newBoot && f.node.Ready != types.ConditionTrue {
-		return none
+// giveBack undoes a cordon of ours: at once where this boot saw the drain, and
+// when the node is Ready where the cordon is left from before a boot.
+func giveBack(f facts, a *action) {
+	switch {
+	case !f.ourCordon() || f.tieBreaker || !f.living() || f.newBoot && f.node.Ready != types.ConditionTrue:
+	case f.due(uncordon):
+		a.verb = uncordon
+	default:
+		a.again = f.retry[uncordon].Sub(f.now)
 	}
-	return uncordon
 }
 
 // drain is the way from REQUESTED to the end.
@@ -88,39 +94,45 @@ func drain(f facts) action {
 	case f.withdrawn():
 		return become(f, types.DrainNotRequested, "the NodeDrainRequest was withdrawn")
 	case !f.asks():
-		return stay(f) // not known yet whether the request still stands
+		a := stay(f)
+		a.waits = "it is not known yet whether the NodeDrainRequest still stands"
+		return a
 	case s == types.DrainRequested:
 		return become(f, types.DrainStarting, "the drain starts")
 	case s == types.DrainCordoned && f.now.Sub(f.since) >= cordonedFor:
 		return become(f, types.DrainRetrying, "the drain goes on")
-	case s == types.DrainStarting && f.cordoned && f.living():
+	case s == types.DrainStarting && !f.cordonedAt.IsZero() && f.living():
 		return become(f, types.DrainCordoned, "cordonNode: the node takes no more pods")
 	}
 	if s, reason := ending(f); reason != "" {
 		return finish(f, s, reason)
 	}
 	a := stay(f)
-	a.verb, a.evict, a.again = work(f)
+	work(f, &a)
 	return a
 }
 
 // ending is how the drain ends now; without a reason it does not.
 func ending(f facts) (types.DrainStatus, string) {
 	quiet := later(f.asked, f.silentSince)
-	cordoned := f.status.Status == types.DrainCordoned || f.status.Status == types.DrainRetrying
+	starting := f.status.Status == types.DrainStarting
 	switch {
 	case !f.living() && f.now.Sub(quiet) >= f.skip:
 		// A dead Kubernetes must not keep the device from its reboot for ever.
 		return types.DrainComplete, fmt.Sprintf("the API server has been silent for %s: nothing can be drained", f.skip)
-	case !f.missing.IsZero() && f.now.Sub(later(f.asked, f.missing)) >= missingFor:
+	case !f.missing.IsZero() && f.now.Sub(later(f.asked, f.missing)) >= sureAfter:
 		return types.DrainComplete, "this node is not one of the cluster's"
 	case f.now.Sub(f.asked) >= f.timeout:
 		return types.DrainFailedDrain, fmt.Sprintf("%d pods are left after %s", left(f.pods), f.timeout)
-	case !cordoned && f.refusals >= maxRefusals:
+	case starting && f.refusals >= maxRefusals:
 		return types.DrainFailedCordon, fmt.Sprintf("cordonNode was refused %d times", f.refusals)
-	case !cordoned || f.held || !f.living():
+	case f.refusals >= maxRefusals || f.losses > maxLosses:
+		return types.DrainFailedDrain, fmt.Sprintf("cordonNode: undone by somebody %d times, refused %d times", f.losses, f.refusals)
+	case starting || f.held || !f.living() || !f.known || !f.cordoned():
 		return 0, ""
-	case f.synced && f.known && !f.peers:
+	case f.synced && f.others == 0:
+		return types.DrainComplete, "there is no other node: nothing is evicted"
+	case !f.alone.IsZero() && f.now.Sub(f.alone) >= sureAfter:
 		return types.DrainComplete, "no other node is Ready and takes pods: nothing is evicted"
 	case empty(f):
 		return types.DrainComplete, "no pod is left to evict"
@@ -155,34 +167,47 @@ func stand(f facts) action {
 		a.status.RequestedBy = types.DrainRequesterUpdate
 	}
 	if failed(f.status.Status) {
-		a.verb = uncordonOurs(f)
+		giveBack(f, &a)
 	}
 	return a
 }
 
-// override obeys the force file. While it stands the drain stands still; 9 is
-// obeyed once, and only where there is a drain to complete.
+// override obeys the force file. While it stands the drain stands still.
 func override(f facts) action {
-	s, forced := f.status.Status, *f.forced
+	forced := *f.forced
 	if forced.Status == types.DrainComplete {
-		if !f.asks() || s == types.DrainComplete || !underWay(s) && !failed(s) {
-			a := stay(f)
-			a.status, a.consume = f.status, true
-			return a
-		}
-		a := finish(f, types.DrainComplete, "forced by the force file")
-		if failed(s) { // seen by its requester already
-			a = become(f, types.DrainComplete, "forced by the force file")
-		}
-		a.consume = a.status.Status == types.DrainComplete
-		return a
+		return overrideComplete(f)
 	}
 	if forced.RequestedBy <= types.DrainRequesterNone {
 		forced.RequestedBy = f.by()
 	}
 	a := action{status: forced, reason: "forced by the force file", stop: true}
 	if forced.Status <= types.DrainNotRequested {
-		a.verb = uncordonOurs(f)
+		giveBack(f, &a)
 	}
+	return a
+}
+
+// overrideComplete ends a drain once. A drain that is about to begin, or whose
+// request may yet be heard of, is waited for; without one the file is used up.
+func overrideComplete(f facts) action {
+	const reason = "forced by the force file"
+	s := f.status.Status
+	begins := f.asks() && (s == types.DrainNotRequested || !final(s) && f.member)
+	var a action
+	switch {
+	case underWay(s) && f.asks():
+		a = finish(f, types.DrainComplete, reason)
+	case failed(s) && f.asks(): // seen by its requester already
+		a = become(f, types.DrainComplete, reason)
+	case underWay(s), failed(s) && !f.withdrawn(), begins:
+		f.forced = nil
+		return decide(f)
+	default:
+		a = stay(f)
+		a.status, a.consume = f.status, true
+		return a
+	}
+	a.consume = a.status.Status == types.DrainComplete
 	return a
 }

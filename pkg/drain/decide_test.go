@@ -18,8 +18,11 @@ func calm(s types.DrainStatus, change ...func(*facts)) facts {
 		now: t0, member: true, timeout: 24 * time.Hour, skip: 5 * time.Minute,
 		status: types.NodeDrainStatus{Status: s, RequestedBy: types.DrainRequesterDeviceOp},
 		since:  t0.Add(-time.Minute), standing: t0.Add(-time.Minute), asked: t0.Add(-time.Minute),
-		deviceOp: request{stands: true}, synced: true, known: true, peers: true,
+		deviceOp: request{stands: true}, synced: true, known: true, others: 2,
 		node: types.Node{Name: "n1", Ready: types.ConditionTrue},
+	}
+	if s == types.DrainCordoned || s == types.DrainRetrying {
+		f.cordonedAt, f.node.Unschedulable = t0.Add(-time.Minute), true
 	}
 	if final(s) {
 		f.told = map[types.DrainRequester]bool{types.DrainRequesterDeviceOp: true}
@@ -42,13 +45,17 @@ func foreign(f *facts)     { f.node.Unschedulable = true }
 func idleBy(f *facts)      { f.status.RequestedBy = types.DrainRequesterNone }
 func notReady(f *facts)    { f.node.Ready = types.ConditionFalse }
 func newBoot(f *facts)     { f.newBoot = true }
-func cordoned(f *facts)    { f.cordoned = true }
+func cordoned(f *facts)    { f.cordonedAt = t0 }
 func listedEmpty(f *facts) { f.list = t0.Add(-time.Second) }
 
 func silent(d time.Duration) func(*facts)  { return func(f *facts) { f.silentSince = t0.Add(-d) } }
 func inState(d time.Duration) func(*facts) { return func(f *facts) { f.since = t0.Add(-d) } }
 func edgeAt(d time.Duration) func(*facts)  { return func(f *facts) { f.standing = t0.Add(-d) } }
 func asked(d time.Duration) func(*facts)   { return func(f *facts) { f.asked = t0.Add(-d) } }
+func undone(n int) func(*facts) {
+	return func(f *facts) { f.losses, f.cordonedAt, f.node.Unschedulable = n, time.Time{}, false }
+}
+func alone(d time.Duration) func(*facts) { return func(f *facts) { f.alone = t0.Add(-d) } }
 func force(s types.DrainStatus, by types.DrainRequester) func(*facts) {
 	return func(f *facts) { f.forced = &types.NodeDrainStatus{Status: s, RequestedBy: by} }
 }
@@ -131,11 +138,20 @@ func TestDecide(t *testing.T) {
 		{"an old list is made again", calm(retrying, listed(time.Minute, going)), did{s: retrying, by: device, verb: list}},
 		{"an empty fresh list completes the drain", calm(retrying, listedEmpty), did{s: complete, by: device, stop: true}},
 		{"an empty list that is old is made again", calm(retrying, listed(10*time.Second)), did{s: retrying, by: device, verb: list}},
+		{"a pod that came after the empty list is listed first", calm(retrying, listedEmpty, func(f *facts) { f.unknown = true }), did{s: retrying, by: device, verb: list}},
 		{"the fault marker holds COMPLETE back", calm(retrying, listedEmpty, func(f *facts) { f.held = true }), did{s: retrying, by: device}},
 		{"a drain has to be seen for two seconds before it ends", calm(retrying, listedEmpty, edgeAt(1500*time.Millisecond)), did{s: retrying, by: device, stop: true, again: 500 * time.Millisecond}},
 		{"a requester that is new to it has to see it first", calm(retrying, listedEmpty, onlyUpdate), did{s: retrying, by: update}},
-		{"without a peer that takes pods nothing is evicted", calm(retrying, listed(0, pod("x")), func(f *facts) { f.peers = false }), did{s: complete, by: device, stop: true}},
-		{"peers that are not known yet are no reason", calm(retrying, listed(0, pod("x")), func(f *facts) { f.peers, f.synced = false, false }), did{s: retrying, by: device, verb: evict, evict: "x "}},
+		{"without another node nothing is evicted", calm(retrying, listed(0, pod("x")), func(f *facts) { f.others = 0 }), did{s: complete, by: device, stop: true}},
+		{"peers that take none may soon do", calm(retrying, listed(0, pod("x")), alone(59*time.Second)), did{s: retrying, by: device}},
+		{"after a minute nothing is evicted for them", calm(retrying, listed(0, pod("x")), alone(time.Minute)), did{s: complete, by: device, stop: true}},
+		{"peers that are not known yet are no reason", calm(retrying, listed(0, pod("x")), func(f *facts) { f.others, f.synced = 0, false }), did{s: retrying, by: device, verb: evict, evict: "x "}},
+
+		{"a cordon that somebody has undone is made again", calm(retrying, listedEmpty, undone(1)), did{s: retrying, by: device, verb: cordon}},
+		{"three times", calm(retrying, undone(3)), did{s: retrying, by: device, verb: cordon}},
+		{"and not a fourth time", calm(retrying, undone(4)), did{s: failure, by: device, stop: true}},
+		{"one that was just made need not show yet", calm(retrying, listedEmpty, undone(1), cordoned), did{s: complete, by: device, stop: true}},
+		{"ten refusals of it fail the drain", calm(retrying, undone(1), refused), did{s: failure, by: device, stop: true}},
 
 		{"a dead API completes the drain after the skip time", calm(starting, silent(5*time.Minute), asked(time.Hour)), did{s: complete, by: device, stop: true}},
 		{"counted from the request where that is later", calm(starting, silent(time.Hour), asked(4*time.Minute)), did{s: starting, by: device}},
@@ -160,6 +176,7 @@ func TestDecide(t *testing.T) {
 		{"a new request does", calm(failedCordon), did{s: requested, by: device}},
 
 		{"our cordon without a drain is undone", calm(idle, withdrawn, ourCordon), did{s: idle, by: nobody, stop: true, verb: uncordon}},
+		{"a refused uncordon waits for its next try", calm(idle, withdrawn, ourCordon, func(f *facts) { f.retry = map[verb]time.Time{uncordon: t0.Add(3 * time.Second)} }), did{s: idle, by: nobody, stop: true, again: 3 * time.Second}},
 		{"also on a node that is not Ready, where this boot saw the drain", calm(idle, withdrawn, ourCordon, notReady), did{s: idle, by: nobody, stop: true, verb: uncordon}},
 		{"after a boot the node has to be Ready first", calm(idle, withdrawn, ourCordon, notReady, newBoot), did{s: idle, by: nobody, stop: true}},
 		{"and then it is undone", calm(idle, withdrawn, ourCordon, newBoot), did{s: idle, by: nobody, stop: true, verb: uncordon}},
@@ -175,6 +192,9 @@ func TestDecide(t *testing.T) {
 		{"a forced 9 completes a drain and is used up", calm(retrying, listed(0, pod("x")), force(complete, nobody)), did{s: complete, by: device, stop: true, eat: true}},
 		{"a forced 9 waits until the drain has been seen", calm(retrying, force(complete, nobody), edgeAt(time.Second)), did{s: retrying, by: device, stop: true, again: time.Second}},
 		{"a forced 9 overrules a failure", calm(failure, force(complete, nobody)), did{s: complete, by: device, stop: true, eat: true}},
+		{"a forced 9 waits for a drain about to begin", calm(idle, idleBy, force(complete, nobody)), did{s: requested, by: device}},
+		{"a forced 9 waits for a request not heard of yet", calm(retrying, doubtful, force(complete, nobody)), did{s: retrying, by: device}},
+		{"a forced 9 outside a cluster is only used up", calm(notSupported, noMember, idleBy, force(complete, nobody)), did{s: notSupported, by: nobody, stop: true, eat: true}},
 		{"a forced 9 without a drain is only used up", calm(idle, withdrawn, idleBy, force(complete, nobody)), did{s: idle, by: nobody, stop: true, eat: true}},
 	} {
 		t.Run(row.rule, func(t *testing.T) {
@@ -206,6 +226,10 @@ func TestAResumedDrainWasAskedForWhenItsRequestSaysSo(t *testing.T) {
 	} {
 		if got := resumedSince(row.requested, row.cordon, started); !got.Equal(row.want) {
 			t.Errorf("%s: %v, want %v", row.rule, got, row.want)
+		}
+		now := time.Now()
+		if got := resumedSince(now.Round(0).Add(-time.Hour), nil, now); got == got.Round(0) {
+			t.Errorf("%s: without monotonic clock: a jump of the wall clock would count", row.rule)
 		}
 	}
 }

@@ -29,8 +29,8 @@ const (
 	DefaultFaultMarker = "/tmp/DrainStatus_FaultInjection_Wait"
 )
 
-// period is also how soon a force file is noticed.
-const period = time.Second
+// period is in case an event was missed. A drain under way looks every second.
+const period = 10 * time.Second
 
 // Kube is what the drain does to the cluster. Every verb ends when its context does.
 type Kube interface {
@@ -77,9 +77,18 @@ type Component struct {
 
 // Run steps until ctx is done and returns after the call under way has ended.
 func (c *Component) Run(ctx context.Context) {
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	files := &doorbell{}
+	watch.Go(func() { watchFiles(ctx, c.Log, files.ring, c.ForceFile, c.FaultMarker) })
+	c.run(ctx, files)
+}
+
+// run is Run with somebody else to ring when the operator's files change.
+func (c *Component) run(ctx context.Context, files loop.Input) {
 	defer c.calls.Wait()
 	defer c.cancel()
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step,
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, files,
 		c.DeviceOp, c.Update, c.Config, c.Settings, c.Info, c.Nodes, c.NodePods, c.API, &c.mail)
 }
 

@@ -44,18 +44,21 @@ type facts struct {
 	synced        bool      // the tables hold what the API server has
 	node          types.Node
 	known         bool
-	missing       time.Time
+	why           string    // why the own node is not known, or the API silent
+	missing       time.Time // since when a living cluster has no such node
 	tieBreaker    bool
 	newBoot       bool
-	peers         bool // another node is Ready and takes pods
+	others        int       // other nodes there are
+	alone         time.Time // since when none of them is Ready and takes pods
 
-	cordoned bool
-	refusals int
-	retry    map[verb]time.Time
-	list     time.Time
-	unknown  bool // there are pods the last list did not know
-	pods     []evictee
-	running  verb
+	cordonedAt time.Time // when this drain's last cordon succeeded; zero for not yet
+	losses     int       // times somebody made the node schedulable again since
+	refusals   int
+	retry      map[verb]time.Time
+	list       time.Time
+	unknown    bool // there are pods the last list did not know
+	pods       []evictee
+	running    verb
 }
 
 // action is what to do about the facts.
@@ -65,7 +68,8 @@ type action struct {
 	stop    bool   // no call of a drain may go on
 	verb    verb   // to start, unless a call is under way
 	evict   []types.Pod
-	consume bool // remove the force file
+	consume bool   // remove the force file
+	waits   string // for the log: what a drain under way cannot go on without
 	again   time.Duration
 }
 
@@ -73,8 +77,17 @@ func (f facts) living() bool    { return f.silentSince.IsZero() }
 func (f facts) asks() bool      { return f.deviceOp.stands || f.update.stands }
 func (f facts) withdrawn() bool { return !f.asks() && !f.deviceOp.doubt && !f.update.doubt }
 func (f facts) due(v verb) bool { return !f.now.Before(f.retry[v]) }
+func (f facts) ourCordon() bool {
+	return f.known && f.node.Unschedulable && f.node.CordonedBy != nil
+}
 func (f facts) asksAnew() bool {
 	return f.deviceOp.stands && !f.deviceOp.failed || f.update.stands && !f.update.failed
+}
+
+// cordoned reports that the node takes no new pods as far as anybody can know:
+// the table says so, or it may not have caught up with our cordon yet.
+func (f facts) cordoned() bool {
+	return f.node.Unschedulable || !f.cordonedAt.IsZero() && f.now.Sub(f.cordonedAt) < settle
 }
 
 // by is whom the status is for: the device operation, else the update.

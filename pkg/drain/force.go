@@ -59,6 +59,9 @@ func readForceFile(path string) (*types.NodeDrainStatus, error) {
 	if len(raw) > maxForce {
 		return nil, fmt.Errorf("force file %s is longer than %d bytes", path, maxForce)
 	}
+	if len(raw) == 0 {
+		return nil, fs.ErrNotExist // made, but its writer is not there yet
+	}
 	var v struct {
 		Status      *types.DrainStatus
 		RequestedBy types.DrainRequester

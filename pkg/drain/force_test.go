@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,7 @@ func TestAForced9EndsTheDrainAndKeepsTheCordon(t *testing.T) {
 		defer s.run()()
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(10 * time.Second)
-		write(t, s.force, `{"Status":9}`)
+		s.write(s.force, `{"Status":9}`)
 		time.Sleep(time.Second)
 		s.is(types.DrainComplete, deviceOp)
 		s.cordoned(true, true)
@@ -37,7 +38,7 @@ func TestAForced9EndsTheDrainAndKeepsTheCordon(t *testing.T) {
 func TestAForced1DisablesDrainsWhileTheFileExists(t *testing.T) {
 	story(t, 1, func(s *stage) {
 		defer s.run()()
-		write(t, s.force, `{"Status":1,"RequestedBy":1}`)
+		s.write(s.force, `{"Status":1,"RequestedBy":1}`)
 		time.Sleep(time.Second)
 		s.is(types.DrainNotSupported, nobody)
 		s.request(&s.zedagent, deviceOp)
@@ -46,24 +47,56 @@ func TestAForced1DisablesDrainsWhileTheFileExists(t *testing.T) {
 		if n := len(s.kube.Calls("")); n != 0 {
 			t.Errorf("%d calls", n)
 		}
-		if err := os.Remove(s.force); err != nil {
-			t.Fatal(err)
-		}
+		s.remove(s.force)
 		time.Sleep(10 * time.Second)
 		s.is(types.DrainComplete, deviceOp)
 	})
 }
 
+func TestAForced9WaitsForARequestNotHeardOfYet(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.Block(appZero, true)
+		stop := s.run()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(10 * time.Second)
+		stop()
+		r, _ := s.zedagent.Get(types.Global)
+		_ = s.zedagent.Unpublish(types.Global)
+		s.zedagent.unheard = true
+		s.write(s.force, `{"Status":9}`)
+		defer s.run()()
+		time.Sleep(time.Minute)
+		s.is(types.DrainRetrying, deviceOp)
+		_ = s.zedagent.Publish(types.Global, r)
+		time.Sleep(time.Second)
+		s.is(types.DrainComplete, deviceOp)
+	})
+}
+
+func TestAForced9InPlaceOfA1EndsTheDrainThatWasAskedFor(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.Block(appZero, true)
+		s.write(s.force, `{"Status":1}`)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(time.Minute)
+		s.write(s.force, `{"Status":9}`)
+		time.Sleep(3 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+		if _, err := os.Lstat(s.force); err == nil {
+			t.Error("the force file was not used up")
+		}
+	})
+}
+
 func TestTheFaultMarkerHoldsCompleteBack(t *testing.T) {
 	story(t, 1, func(s *stage) {
-		write(t, s.marker, "")
+		s.write(s.marker, "")
 		defer s.run()()
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(time.Hour)
 		s.is(types.DrainRetrying, deviceOp)
-		if err := os.Remove(s.marker); err != nil {
-			t.Fatal(err)
-		}
+		s.remove(s.marker)
 		time.Sleep(2 * time.Second)
 		s.is(types.DrainComplete, deviceOp)
 	})
@@ -110,8 +143,7 @@ func TestAForceFileOfAnotherUserIsRefused(t *testing.T) {
 		t.Skip("needs root to give a file away")
 	}
 	path := filepath.Join(t.TempDir(), "force")
-	write(t, path, `{"Status":9}`)
-	if err := os.Chown(path, 12345, 12345); err != nil {
+	if err := errors.Join(os.WriteFile(path, []byte(`{"Status":9}`), 0o600), os.Chown(path, 12345, 12345)); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := readForceFile(path); err == nil {

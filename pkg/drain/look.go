@@ -28,16 +28,21 @@ type memory struct {
 	since    time.Time // when the published value last changed
 	standing time.Time // since when the requester has been told of a drain under way
 	missing  time.Time // since when a living API knows no own node; zero while it does
+	alone    time.Time // since when no other node is Ready and takes pods
+	waits    string    // what the drain under way was last reported to wait for
 	told     map[types.DrainRequester]bool
-	failed   map[time.Time]bool // RequestedAt of the requests that have failed
+	failed   map[time.Time]bool // RequestedAt, without monotonic clock and zone, of the requests that have failed
 
-	cordoned bool // a Cordon call of this drain succeeded
-	refusals int  // cordons refused so far
-	retry    map[verb]time.Time
-	attempt  int
-	list     time.Time       // last fresh list of the pods to evict; zero for none
-	known    map[string]bool // UIDs of the pods there were at the last list
-	pods     []evictee       // what the last list chose
+	cordonedAt time.Time // when a Cordon call of this drain last succeeded
+	cordonSeen bool      // and the table has shown it
+	losses     int       // times it was undone then
+	refusals   int       // cordons refused in a row
+	retry      map[verb]time.Time
+	backoff    map[verb]time.Duration
+	attempt    int
+	list       time.Time       // last fresh list of the pods to evict; zero for none
+	known      map[string]bool // UIDs of the pods there were at the last list
+	pods       []evictee       // what the last list chose
 
 	forceReport string // the last complaint about the force file
 }
@@ -63,7 +68,7 @@ func (c *Component) look() facts {
 	c.lookAtPods(&f)
 	m := &c.mem
 	f.since, f.standing, f.newBoot, f.told = m.since, m.standing, m.newBoot, maps.Clone(m.told)
-	f.cordoned, f.refusals, f.retry, f.list = m.cordoned, m.refusals, maps.Clone(m.retry), m.list
+	f.cordonedAt, f.losses, f.refusals, f.retry, f.list = m.cordonedAt, m.losses, m.refusals, maps.Clone(m.retry), m.list
 	return f
 }
 
@@ -71,7 +76,8 @@ func (c *Component) look() facts {
 func (c *Component) wakeUp(now time.Time, s types.DrainStatus) {
 	c.mem = memory{
 		started: now, since: now, standing: now, resumed: underWay(s) || final(s), newBoot: s == types.DrainUnknown,
-		told: map[types.DrainRequester]bool{}, failed: map[time.Time]bool{}, retry: map[verb]time.Time{},
+		told: map[types.DrainRequester]bool{}, failed: map[time.Time]bool{},
+		retry: map[verb]time.Time{}, backoff: map[verb]time.Duration{},
 	}
 	if status, ok := c.Status.Get(types.Global); ok && final(s) {
 		c.mem.told[status.RequestedBy] = true
@@ -80,34 +86,71 @@ func (c *Component) wakeUp(now time.Time, s types.DrainStatus) {
 
 // lookAtCluster finds the own node, its peers, and how long the API is silent.
 func (c *Component) lookAtCluster(f *facts, config types.EdgeNodeClusterConfig) {
+	m := &c.mem
 	api, ok := c.API.Get(types.Global)
-	switch {
-	case !ok:
-		f.silentSince = c.mem.started // nothing was ever heard of it
-	default:
-		f.silentSince = api.SilentSince
+	f.silentSince, f.synced = api.SilentSince, ok && api.Synced
+	if !ok {
+		f.silentSince = m.started // nothing was ever heard of it
 	}
-	f.synced = ok && api.Synced
 	nodes := c.Nodes.All()
-	info, _ := c.Info.Get(types.Global)
+	info, named := c.Info.Get(types.Global)
 	f.node, f.known = types.OwnNode(nodes, info)
 	f.tieBreaker = f.node.TieBreaker ||
 		info.DeviceID != uuid.Nil && info.DeviceID == config.TieBreakerNodeID.UUID
+	takers := 0
 	for _, n := range nodes {
-		if n.Name != f.node.Name && n.Ready == types.ConditionTrue && !n.Unschedulable {
-			f.peers = true
+		if n.Name == f.node.Name {
+			continue
+		}
+		f.others++
+		if n.Ready == types.ConditionTrue && !n.Unschedulable {
+			takers++
 		}
 	}
 	// The pods of an own node that does not exist are never watched, so nothing
 	// is ever synced then; that other nodes are seen tells as much.
 	listed := f.synced || len(nodes) > 0
+	m.missing = since(m.missing, f.now, !f.known && named && f.living() && listed)
+	m.alone = since(m.alone, f.now, f.known && f.synced && f.living() && takers == 0)
+	f.missing, f.alone = m.missing, m.alone
 	switch {
-	case f.known || !f.living() || !listed:
-		c.mem.missing = time.Time{}
-	case c.mem.missing.IsZero():
-		c.mem.missing = f.now
+	case !f.living():
+		f.why = "the API server does not answer: " + api.Reason
+		// It may be back in a moment, and then it is another one.
+		clear(m.retry)
+		clear(m.backoff)
+	case !named:
+		f.why = "EdgeNodeInfo has not said yet which node this is"
+	case !listed:
+		f.why = "the API server has not listed the nodes yet"
+	case !f.known:
+		f.why = "this node is not one of the cluster's"
 	}
-	f.missing = c.mem.missing
+	c.lookAtCordon(f)
+}
+
+// since is when a condition began to hold; zero while it does not.
+func since(was, now time.Time, holds bool) time.Time {
+	switch {
+	case !holds:
+		return time.Time{}
+	case was.IsZero():
+		return now
+	}
+	return was
+}
+
+// lookAtCordon notices that somebody has undone this drain's cordon.
+func (c *Component) lookAtCordon(f *facts) {
+	m := &c.mem
+	switch {
+	case m.cordonedAt.IsZero() || !f.known:
+	case f.node.Unschedulable:
+		m.cordonSeen = true
+	case m.cordonSeen:
+		m.cordonSeen, m.cordonedAt = false, time.Time{}
+		m.losses++
+	}
 }
 
 // requests is one requester's topic.
@@ -126,8 +169,9 @@ func (c *Component) lookAtRequests(f *facts) {
 		{types.DrainRequesterDeviceOp, c.DeviceOp, &f.deviceOp},
 		{types.DrainRequesterUpdate, c.Update, &f.update},
 	} {
+		synced := s.from.Synced() // before Get, or a request that comes in between is overlooked
 		r, ok := s.from.Get(types.Global)
-		*s.facts = request{stands: ok, doubt: !ok && !s.from.Synced() && doubt}
+		*s.facts = request{stands: ok, doubt: !ok && !synced && doubt}
 		if !ok {
 			if !s.facts.doubt {
 				delete(c.mem.told, s.by)
@@ -135,10 +179,10 @@ func (c *Component) lookAtRequests(f *facts) {
 			continue
 		}
 		// A failed drain that an earlier process ended failed for whoever still asks.
-		if failed(f.status.Status) && (f.now.Equal(c.mem.started) || !s.from.Synced()) {
-			c.mem.failed[r.RequestedAt] = true
+		if failed(f.status.Status) && (f.now.Equal(c.mem.started) || !synced) {
+			c.mem.failed[stamp(r.RequestedAt)] = true
 		}
-		s.facts.failed = c.mem.failed[r.RequestedAt]
+		s.facts.failed = c.mem.failed[stamp(r.RequestedAt)]
 		s.facts.context = r.Context
 		if earliest.IsZero() || r.RequestedAt.Before(earliest) {
 			earliest = r.RequestedAt
@@ -149,6 +193,9 @@ func (c *Component) lookAtRequests(f *facts) {
 		f.asked = resumedSince(earliest, f.node.CordonedBy, c.mem.started)
 	}
 }
+
+// stamp is t as a request carries it: two readings of one JSON text are equal.
+func stamp(t time.Time) time.Time { return t.UTC().Round(0) }
 
 // resumedSince is when a drain that an earlier process began was asked for: the
 // request says so, and an own cordon made later says that it is not an old one.
@@ -161,7 +208,8 @@ func resumedSince(requested time.Time, cordon *types.Cordon, started time.Time) 
 	if asked.IsZero() || asked.After(started) {
 		return started
 	}
-	return asked
+	// From here on the monotonic clock counts: the wall clock may jump.
+	return started.Add(asked.Sub(started))
 }
 
 // lookAtPods compares the last fresh list with the pods there are.

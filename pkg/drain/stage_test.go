@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,8 +34,15 @@ func (s *source) Synced() bool { return !s.unheard }
 // recorder is the publication, with its history.
 type recorder struct {
 	pubsub.Table[types.NodeDrainStatus]
-	mu   sync.Mutex
-	seen []stamped
+	mu         sync.Mutex
+	seen       []stamped
+	onComplete func()       // called before a drain becomes COMPLETE
+	looks      atomic.Int64 // one for each step, and few more
+}
+
+func (r *recorder) Get(key string) (types.NodeDrainStatus, bool) {
+	r.looks.Add(1)
+	return r.Table.Get(key)
 }
 
 type stamped struct {
@@ -43,6 +51,9 @@ type stamped struct {
 }
 
 func (r *recorder) Publish(key string, v types.NodeDrainStatus) error {
+	if was, _ := r.Table.Get(key); v.Status == types.DrainComplete && was.Status != v.Status && r.onComplete != nil {
+		r.onComplete()
+	}
 	r.mu.Lock()
 	r.seen = append(r.seen, stamped{time.Now(), v})
 	r.mu.Unlock()
@@ -87,6 +98,8 @@ type stage struct {
 	kube     *kubetest.Cluster
 	log      *test.Hook
 	logger   *logrus.Logger
+	files    doorbell // inotify's part
+	via      Kube     // nil for kube itself
 	force    string
 	marker   string
 }
@@ -114,14 +127,18 @@ func newStage(t *testing.T, pods int) *stage {
 
 // run starts an agent, returns its stop.
 func (s *stage) run() func() {
+	var kube Kube = s.kube
+	if s.via != nil {
+		kube = s.via
+	}
 	c := &Component{
 		Log: s.logger, Pulse: &loop.Pulse{}, DeviceOp: &s.zedagent, Update: &s.baseos, Config: &s.config,
-		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Kube: s.kube,
+		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Kube: kube,
 		ForceFile: s.force, FaultMarker: s.marker, Status: &s.status,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { defer close(done); c.Run(ctx) }()
+	go func() { defer close(done); c.run(ctx, &s.files) }()
 	synctest.Wait()
 	return func() { cancel(); <-done }
 }
@@ -159,6 +176,16 @@ func (s *stage) logged(part string) bool {
 	return slices.ContainsFunc(s.log.AllEntries(), func(e *logrus.Entry) bool { return strings.Contains(e.Message, part) })
 }
 
+// waited is how often the drain said that it waits for part.
+func (s *stage) waited(part string) (n int) {
+	for _, e := range s.log.AllEntries() {
+		if strings.HasSuffix(e.Message, "the drain waits") && strings.Contains(fmt.Sprint(e.Data["reason"]), part) {
+			n++
+		}
+	}
+	return n
+}
+
 func (s *stage) failures() (n int) {
 	for _, e := range s.log.AllEntries() {
 		if e.Level <= logrus.ErrorLevel {
@@ -180,9 +207,19 @@ func story(t *testing.T, pods int, tell func(*stage)) {
 	synctest.Test(t, func(t *testing.T) { tell(newStage(t, pods)) })
 }
 
-func write(t *testing.T, path, text string) {
-	t.Helper()
+// write makes the operator's file and tells, as inotify does; remove undoes it.
+func (s *stage) write(path, text string) {
+	s.t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
+	s.files.ring()
+}
+
+func (s *stage) remove(path string) {
+	s.t.Helper()
+	if err := os.Remove(path); err != nil {
+		s.t.Fatal(err)
+	}
+	s.files.ring()
 }

@@ -3,29 +3,12 @@ package drain
 import (
 	"errors"
 	"fmt"
-	"net"
 	"testing"
 	"time"
 
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
-
-func TestAConnectionThatFailsIsNoRefusalOfTheCordon(t *testing.T) {
-	story(t, 1, func(s *stage) {
-		s.kube.FailVerb("cordon", fmt.Errorf("patch: %w", &net.OpError{Op: "dial", Err: errors.New("no route")}))
-		defer s.run()()
-		s.request(&s.zedagent, deviceOp)
-		time.Sleep(3 * time.Minute)
-		s.is(types.DrainStarting, deviceOp)
-		s.kube.FailVerb("cordon", nil)
-		time.Sleep(5 * time.Second)
-		s.is(types.DrainComplete, deviceOp)
-		if s.failures() != 1 {
-			t.Errorf("%d failures logged", s.failures())
-		}
-	})
-}
 
 func TestADeadAPIDoesNotKeepTheDeviceFromItsReboot(t *testing.T) {
 	for _, row := range []struct {
@@ -86,30 +69,6 @@ func TestARestartedAgentGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-func TestRefusedCordonsFailTheDrain(t *testing.T) {
-	story(t, 1, func(s *stage) {
-		s.kube.FailVerb("cordon", errors.New("forbidden"))
-		defer s.run()()
-		start := time.Now()
-		s.request(&s.zedagent, deviceOp)
-		time.Sleep(2 * time.Minute)
-		s.is(types.DrainFailedCordon, deviceOp)
-		if n := len(s.kube.Calls("cordon")); n != maxRefusals {
-			t.Errorf("%d cordons", n)
-		}
-		if d := s.status.when(start, types.NodeDrainStatus{Status: types.DrainFailedCordon, RequestedBy: deviceOp}); d < 9*cordonEvery || d > 10*cordonEvery {
-			t.Errorf("FAILEDCORDON after %s", d)
-		}
-		s.kube.FailVerb("cordon", nil)
-		_ = s.zedagent.Unpublish(types.Global)
-		time.Sleep(time.Minute)
-		s.is(types.DrainFailedCordon, deviceOp)
-		s.request(&s.zedagent, deviceOp)
-		time.Sleep(10 * time.Second)
-		s.is(types.DrainComplete, deviceOp)
-	})
-}
-
 func TestADrainThatCannotEndFailsAtItsDeadline(t *testing.T) {
 	story(t, 2, func(s *stage) {
 		_ = s.settings.Publish(types.Global, types.ConfigItemValueMap{GlobalSettings: map[string]types.ConfigItemValue{
@@ -141,6 +100,40 @@ func TestADrainThatCannotEndFailsAtItsDeadline(t *testing.T) {
 	})
 }
 
+func TestAFailedRequestThatIsReadAgainIsStillTheSame(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.FailVerb("cordon", types.ErrRefused)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(2 * time.Minute)
+		s.is(types.DrainFailedCordon, deviceOp)
+		r, _ := s.zedagent.Get(types.Global)
+		r.RequestedAt = r.RequestedAt.Round(0).In(time.FixedZone("", 7200)) // as decoded from JSON
+		r.Context = "said in other words"
+		_ = s.zedagent.Publish(types.Global, r)
+		time.Sleep(10 * time.Minute)
+		s.path("2346")
+	})
+}
+
+func TestAnUncordonThatNobodyNeedsAnyMoreFailsNoMore(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		n := types.Node{Name: "n1", Ready: types.ConditionTrue, Unschedulable: true, CordonedBy: &types.Cordon{By: "zedkube"}}
+		_ = s.nodes.Publish("n1", n)
+		s.kube.FailVerb("uncordon", types.ErrRefused)
+		defer s.run()()
+		time.Sleep(time.Hour)
+		if n := len(s.kube.Calls("uncordon")); n < 100 || n > 400 {
+			t.Errorf("%d tries in an hour", n)
+		}
+		s.schedulable()
+		time.Sleep(time.Minute)
+		if s.failures() != 1 || !s.logged("step works again") {
+			t.Errorf("%d failures logged, over: %v", s.failures(), s.logged("step works again"))
+		}
+	})
+}
+
 func TestANodeTheClusterDoesNotKnowIsNotKeptFromItsReboot(t *testing.T) {
 	story(t, 0, func(s *stage) {
 		_ = s.nodes.Unpublish("n1")
@@ -165,5 +158,95 @@ func TestAClusterNotSeenYetSaysNothingAboutTheNode(t *testing.T) {
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(time.Hour)
 		s.is(types.DrainStarting, deviceOp)
+	})
+}
+
+func TestADeviceThatDoesNotKnowItsNameIsNotTakenForGone(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		info, _ := s.info.Get(types.Global)
+		_ = s.info.Unpublish(types.Global)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(time.Hour)
+		s.is(types.DrainStarting, deviceOp)
+		if n := s.waited("EdgeNodeInfo has not said yet which node this is"); n != 1 {
+			t.Errorf("said %d times what it waits for", n)
+		}
+		_ = s.info.Publish(types.Global, info)
+		time.Sleep(5 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+	})
+}
+
+func TestPeersThatAreAwayForAMomentEndNoDrain(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.Block(appZero, true)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(10 * time.Second)
+		peers := func(ready types.ConditionStatus) {
+			for _, n := range []string{"n2", "n3"} {
+				_ = s.nodes.Publish(n, types.Node{Name: n, Ready: ready})
+			}
+		}
+		peers(types.ConditionUnknown)
+		time.Sleep(time.Second)
+		tries := len(s.kube.Calls("evict"))
+		time.Sleep(50 * time.Second)
+		s.is(types.DrainRetrying, deviceOp)
+		if n := len(s.kube.Calls("evict")); n != tries {
+			t.Errorf("%d evictions with nowhere to go", n-tries)
+		}
+		peers(types.ConditionTrue)
+		time.Sleep(time.Hour)
+		s.is(types.DrainRetrying, deviceOp)
+		peers(types.ConditionUnknown)
+		time.Sleep(sureAfter + 2*time.Second)
+		s.is(types.DrainComplete, deviceOp)
+	})
+}
+
+func TestAnAPIThatAnswersButDoesNotListIsWaitedForAndSaysWhyOnce(t *testing.T) {
+	story(t, 2, func(s *stage) {
+		s.kube.FailVerb("list", errors.New("etcd: too slow"))
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(time.Hour)
+		s.is(types.DrainRetrying, deviceOp)
+		if n := s.failures(); n != 1 {
+			t.Errorf("%d failures logged", n)
+		}
+		if n := len(s.kube.Calls("list")); n > 400 {
+			t.Errorf("%d lists in an hour", n)
+		}
+		s.kube.FailVerb("list", nil)
+		time.Sleep(15 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+	})
+}
+
+func TestAnIdleAgentIsIdleAndADrainUnderWayLooksOnceASecond(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.Block(appZero, true)
+		defer s.run()()
+		steps := func(d time.Duration) int {
+			before := s.status.looks.Load()
+			time.Sleep(d)
+			return int(s.status.looks.Load() - before)
+		}
+		if n := steps(time.Hour); n > 361 {
+			t.Errorf("%d steps in an idle hour", n)
+		}
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(time.Minute)
+		if n := steps(time.Hour); n > 2*3600 {
+			t.Errorf("%d steps in an hour of a drain that waits", n)
+		}
+		s.kube.Block(appZero, false)
+		time.Sleep(10 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+		if n := steps(time.Hour); n > 361 {
+			t.Errorf("%d steps in an hour after COMPLETE", n)
+		}
 	})
 }

@@ -154,7 +154,7 @@ func TestANewBootGivesTheNodeBackOnceItIsReady(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.cordoned(true, true)
 		s.kube.FailVerb("uncordon", nil)
-		time.Sleep(5 * time.Second)
+		time.Sleep(maxBackoff + 2*time.Second)
 		s.cordoned(false, false)
 		s.path("2")
 	})

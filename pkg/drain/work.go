@@ -6,32 +6,45 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// work is the next call of a drain under way, and when to look again.
-func work(f facts) (verb, []types.Pod, time.Duration) {
-	if !f.living() || !f.known {
-		return none, nil, 0
+// work is the next call of a drain under way, or what it waits for.
+func work(f facts, a *action) {
+	starting := f.status.Status == types.DrainStarting
+	switch {
+	case !f.living() || !f.known:
+		a.waits = f.why
+	case (starting || !f.cordoned()) && f.due(cordon):
+		a.verb = cordon
+	case starting || !f.cordoned():
+		a.again = f.retry[cordon].Sub(f.now)
+	default:
+		empties(f, a)
 	}
-	if f.status.Status == types.DrainStarting {
-		if f.due(cordon) {
-			return cordon, nil, 0
-		}
-		return none, nil, f.retry[cordon].Sub(f.now)
-	}
-	again := time.Duration(0)
+}
+
+// empties lists and evicts the pods of a cordoned node.
+func empties(f facts, a *action) {
 	if f.status.Status == types.DrainCordoned {
-		again = cordonedFor - f.now.Sub(f.since)
+		a.again = cordonedFor - f.now.Sub(f.since)
 	}
 	if f.due(list) && listDue(f) {
-		return list, nil, again
+		a.verb = list
+		return
+	}
+	switch {
+	case !f.alone.IsZero():
+		// An evicted pod would only be down sooner.
+		a.waits = "no other node is Ready and takes pods"
+		return
+	case f.held && empty(f):
+		a.waits = "the fault marker holds COMPLETE back"
+		return
 	}
 	pods, next := evictable(f)
 	if len(pods) > 0 {
-		return evict, pods, again
+		a.verb, a.evict = evict, pods
+	} else if a.again == 0 || next > 0 && next < a.again {
+		a.again = next
 	}
-	if again == 0 || next > 0 && next < again {
-		again = next
-	}
-	return none, nil, again
 }
 
 // listDue says when the last fresh list is not worth its name any more. The
@@ -49,9 +62,10 @@ func listDue(f facts) bool {
 	return age >= refreshEvery
 }
 
-// empty reports that a list not yet old had no pod to evict.
+// empty reports that a list not yet old had no pod to evict, and that no pod
+// has come since.
 func empty(f facts) bool {
-	return !f.list.IsZero() && len(f.pods) == 0 && f.now.Sub(f.list) < relistEvery
+	return !f.list.IsZero() && !f.unknown && len(f.pods) == 0 && f.now.Sub(f.list) < relistEvery
 }
 
 // evictable returns the pods whose eviction may be tried now, and how long it

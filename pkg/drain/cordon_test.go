@@ -1,0 +1,196 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
+)
+
+func TestOnlyANoIsARefusalOfTheCordon(t *testing.T) {
+	for name, err := range map[string]error{
+		"a connection that fails": &net.OpError{Op: "dial", Err: errors.New("no route")},
+		"a conflict":              errors.New("the object has been modified"),
+		"an overloaded server":    errors.New("too many requests"),
+		"no time left":            context.DeadlineExceeded,
+		"no kubeconfig":           types.ErrNoAPI,
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				s.kube.FailVerb("cordon", fmt.Errorf("patch: %w", err))
+				defer s.run()()
+				s.request(&s.zedagent, deviceOp)
+				time.Sleep(10 * time.Minute)
+				s.is(types.DrainStarting, deviceOp)
+				if n := len(s.kube.Calls("cordon")); n > 70 {
+					t.Errorf("%d tries in ten minutes", n)
+				}
+				s.kube.FailVerb("cordon", nil)
+				time.Sleep(15 * time.Second)
+				s.is(types.DrainComplete, deviceOp)
+				if s.failures() != 1 {
+					t.Errorf("%d failures logged", s.failures())
+				}
+			})
+		})
+	}
+}
+
+func TestRefusedCordonsFailTheDrain(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.FailVerb("cordon", fmt.Errorf("patch: %w", types.ErrRefused))
+		defer s.run()()
+		start := time.Now()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(2 * time.Minute)
+		s.is(types.DrainFailedCordon, deviceOp)
+		if n := len(s.kube.Calls("cordon")); n != maxRefusals {
+			t.Errorf("%d cordons", n)
+		}
+		if d := s.status.when(start, types.NodeDrainStatus{Status: types.DrainFailedCordon, RequestedBy: deviceOp}); d < 9*cordonEvery || d > 10*cordonEvery {
+			t.Errorf("FAILEDCORDON after %s", d)
+		}
+		s.kube.FailVerb("cordon", nil)
+		_ = s.zedagent.Unpublish(types.Global)
+		time.Sleep(time.Minute)
+		s.is(types.DrainFailedCordon, deviceOp)
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(10 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+	})
+}
+
+// schedulable is what kubectl uncordon leaves.
+func (s *stage) schedulable() {
+	_ = s.nodes.Publish("n1", types.Node{Name: "n1", Ready: types.ConditionTrue})
+}
+
+func TestACordonThatIsUndoneInMidDrainIsMadeAgainThreeTimes(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.Block(appZero, true)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		for range maxLosses {
+			time.Sleep(20 * time.Second)
+			s.schedulable()
+			time.Sleep(2 * time.Second)
+			s.is(types.DrainRetrying, deviceOp)
+			s.cordoned(true, true)
+		}
+		time.Sleep(time.Hour)
+		s.is(types.DrainRetrying, deviceOp)
+		s.schedulable()
+		time.Sleep(2 * time.Second)
+		s.is(types.DrainFailedDrain, deviceOp)
+		s.cordoned(false, false)
+		s.path("234578")
+		if n := len(s.kube.Calls("cordon")); n != 1+maxLosses {
+			t.Errorf("%d cordons", n)
+		}
+	})
+}
+
+func TestACordonUndoneWhileTheAgentWasAwayIsMadeAgainBeforeTheEnd(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.Block(appZero, true)
+		stop := s.run()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(10 * time.Second)
+		stop()
+		s.schedulable()
+		s.kube.Block(appZero, false)
+		defer s.run()()
+		time.Sleep(10 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+		s.cordoned(true, true)
+		s.path("234579")
+	})
+}
+
+func TestAForcedStateIsNoCordon(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.write(s.force, `{"Status":5}`)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(time.Minute)
+		s.is(types.DrainCordoned, deviceOp)
+		s.remove(s.force)
+		time.Sleep(10 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+		s.cordoned(true, true)
+		if calls := s.kube.Calls(""); calls[0].Verb != "cordon" {
+			t.Errorf("the first call is %v", calls[0])
+		}
+	})
+}
+
+// lateAnswers obeys, but the answers are lost.
+type lateAnswers struct{ *kubetest.Cluster }
+
+func (l lateAnswers) Cordon(ctx context.Context, node string, by types.Cordon) error {
+	_ = l.Cluster.Cordon(context.WithoutCancel(ctx), node, by)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestACordonWhoseAnswerWasLostIsUndoneAfterTheWithdrawal(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.SetLatency(2 * time.Second)
+		s.via = lateAnswers{s.kube}
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(time.Second)
+		_ = s.zedagent.Unpublish(types.Global)
+		time.Sleep(500 * time.Millisecond)
+		s.is(types.DrainNotRequested, nobody)
+		time.Sleep(10 * time.Second)
+		if n := len(s.kube.Calls("cordon")); n != 1 {
+			t.Errorf("%d cordons", n)
+		}
+		s.cordoned(false, false)
+	})
+}
+
+// latePods lets a pod come between the answer of a list and its arrival.
+type latePods struct {
+	*kubetest.Cluster
+	come func()
+}
+
+func (l *latePods) PodsToEvict(ctx context.Context, node string) ([]types.Pod, error) {
+	pods, err := l.Cluster.PodsToEvict(ctx, node)
+	if l.come != nil {
+		l.come()
+		l.come = nil
+	}
+	return pods, err
+}
+
+func TestNoDrainIsCompleteWithAPodThatTheLastListDidNotSee(t *testing.T) {
+	come := func(s *stage) {
+		p := types.Pod{Namespace: "eve-kube-app", Name: "late", UID: "late", NodeName: "n1"}
+		_ = s.pods.Publish(p.Key(), p)
+	}
+	for when, tell := range map[string]func(*stage){
+		"while the answer is under way": func(s *stage) { s.via = &latePods{s.kube, func() { come(s) }} },
+		"just before the end":           func(s *stage) { time.AfterFunc(edge-100*time.Millisecond, func() { come(s) }) },
+	} {
+		t.Run(when, func(t *testing.T) {
+			story(t, 0, func(s *stage) {
+				tell(s)
+				defer s.run()()
+				s.request(&s.zedagent, deviceOp)
+				time.Sleep(10 * time.Second)
+				s.is(types.DrainComplete, deviceOp)
+				if n := len(s.kube.Calls("evict")); n != 1 {
+					t.Errorf("%d evictions of a late pod", n)
+				}
+			})
+		})
+	}
+}
