@@ -19,6 +19,11 @@ const (
 	VirtualizationLegacy
 )
 
+// String returns the name of the value.
+func (m VirtualizationMode) String() string {
+	return enumName("VirtualizationMode", []string{"PV", "HVM", "Filler", "FML", "NOHYPER", "LEGACY"}, m)
+}
+
 // AffinityType says whether an application may run away from its designated node.
 type AffinityType uint8
 
@@ -27,6 +32,11 @@ const (
 	AffinityPreferred AffinityType = iota
 	AffinityRequired
 )
+
+// String returns the name of the value.
+func (a AffinityType) String() string {
+	return enumName("AffinityType", []string{"Preferred", "Required"}, a)
+}
 
 // VMConfig is the part of an application's resources that zedkube reads.
 type VMConfig struct {

@@ -17,6 +17,11 @@ const (
 	ConfigItemTriState
 )
 
+// String returns the name of the value.
+func (t ConfigItemType) String() string {
+	return enumName("ConfigItemType", []string{"Invalid", "Int", "Bool", "String", "TriState"}, t)
+}
+
 // ConfigItemValue is one setting.
 type ConfigItemValue struct {
 	Key           string

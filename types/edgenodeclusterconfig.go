@@ -17,6 +17,11 @@ const (
 	ClusterTypeHA
 )
 
+// String returns the name of the value.
+func (t ClusterType) String() string {
+	return enumName("ClusterType", []string{"None", "K3sBase", "ReplicatedStorage", "HA"}, t)
+}
+
 // LBInterface is one interface that may carry load-balancer addresses.
 // Interface is a logical label in EdgeNodeClusterConfig and a Linux name in
 // EdgeNodeClusterStatus; IPPrefix is a CIDR.

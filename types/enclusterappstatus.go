@@ -1,8 +1,6 @@
 package types
 
 import (
-	"strconv"
-
 	"github.com/google/uuid"
 )
 
@@ -20,11 +18,7 @@ const (
 
 // String returns EVE's name of the state.
 func (s AppKubeStatus) String() string {
-	names := [...]string{"Unknown", "APIUnreachable", "NotInCluster", "NotRunningState", "RunningState"}
-	if int(s) < len(names) {
-		return names[s]
-	}
-	return "AppKubeStatus(" + strconv.Itoa(int(s)) + ")"
+	return enumName("AppKubeStatus", []string{"Unknown", "APIUnreachable", "NotInCluster", "NotRunningState", "RunningState"}, s)
 }
 
 // ENClusterAppStatus tells zedmanager where an application stands in the

@@ -13,6 +13,11 @@ const (
 	ErrorSeverityError
 )
 
+// String returns the name of the value.
+func (s ErrorSeverity) String() string {
+	return enumName("ErrorSeverity", []string{"Unspecified", "Notice", "Warning", "Error"}, s)
+}
+
 // ErrorEntity names an object that an error is about.
 type ErrorEntity struct {
 	EntityType int32

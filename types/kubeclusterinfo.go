@@ -13,6 +13,11 @@ const (
 	KubeNodeNotReachable
 )
 
+// String returns the name of the value.
+func (s KubeNodeStatus) String() string {
+	return enumName("KubeNodeStatus", []string{"Unknown", "Ready", "NotReady", "NotReachable"}, s)
+}
+
 // KubeNodeAdmission says how far a node has come into the cluster.
 type KubeNodeAdmission uint8
 
@@ -25,6 +30,11 @@ const (
 	KubeNodeAdmissionJoined
 )
 
+// String returns the name of the value.
+func (a KubeNodeAdmission) String() string {
+	return enumName("KubeNodeAdmission", []string{"Unspecified", "NotClustered", "Leaving", "Joining", "Joined"}, a)
+}
+
 // KubePodStatus is a pod's phase as EVE reports it.
 type KubePodStatus uint8
 
@@ -36,6 +46,11 @@ const (
 	KubePodSucceeded
 	KubePodFailed
 )
+
+// String returns the name of the value.
+func (s KubePodStatus) String() string {
+	return enumName("KubePodStatus", []string{"Unknown", "Pending", "Running", "Succeeded", "Failed"}, s)
+}
 
 // KubeVMIStatus is a virtual machine instance's phase as EVE reports it.
 type KubeVMIStatus uint8
@@ -51,6 +66,11 @@ const (
 	KubeVMIFailed
 	KubeVMIUnknown
 )
+
+// String returns the name of the value.
+func (s KubeVMIStatus) String() string {
+	return enumName("KubeVMIStatus", []string{"Unset", "Pending", "Scheduling", "Scheduled", "Running", "Succeeded", "Failed", "Unknown"}, s)
+}
 
 // KubeNodeInfo is one node of the report.
 type KubeNodeInfo struct {

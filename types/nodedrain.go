@@ -1,7 +1,6 @@
 package types
 
 import (
-	"strconv"
 	"time"
 )
 
@@ -18,11 +17,7 @@ const (
 
 // String returns EVE's name of the requester.
 func (r DrainRequester) String() string {
-	names := [...]string{"UNSET", "NONE", "DEVICEOP", "UPDATE"}
-	if int(r) < len(names) {
-		return names[r]
-	}
-	return "DrainRequester(" + strconv.Itoa(int(r)) + ")"
+	return enumName("DrainRequester", []string{"UNSET", "NONE", "DEVICEOP", "UPDATE"}, r)
 }
 
 // DrainStatus is where a node stands on its way to being empty.
@@ -44,14 +39,10 @@ const (
 
 // String returns EVE's name of the state.
 func (s DrainStatus) String() string {
-	names := [...]string{
+	return enumName("DrainStatus", []string{
 		"UNKNOWN", "NOTSUPPORTED", "NOTREQUESTED", "REQUESTED", "STARTING",
 		"CORDONED", "FAILEDCORDON", "DRAINRETRYING", "FAILEDDRAIN", "COMPLETE",
-	}
-	if int(s) < len(names) {
-		return names[s]
-	}
-	return "DrainStatus(" + strconv.Itoa(int(s)) + ")"
+	}, s)
 }
 
 // NodeDrainRequest asks for this node to be emptied, under key "global" of

@@ -1,7 +1,5 @@
 package types
 
-import "strconv"
-
 // ConfigGetStatus is how the last fetch of the configuration went.
 type ConfigGetStatus uint8
 
@@ -17,11 +15,7 @@ const (
 
 // String returns EVE's name of the result.
 func (s ConfigGetStatus) String() string {
-	names := [...]string{"Unset", "Success", "Fail", "TemporaryFail", "ReadSaved"}
-	if int(s) < len(names) {
-		return names[s]
-	}
-	return "ConfigGetStatus(" + strconv.Itoa(int(s)) + ")"
+	return enumName("ConfigGetStatus", []string{"Unset", "Success", "Fail", "TemporaryFail", "ReadSaved"}, s)
 }
 
 // ZedAgentStatus is zedagent's word on its own state, under key "zedagent".
