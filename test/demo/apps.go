@@ -12,7 +12,7 @@ import (
 
 // appNames are the applications of the story. The controller designates the
 // nodes for them in turn.
-var appNames = []string{"cam", "plc", "hmi", "log", "mqtt", "edge-ai"}
+var appNames = []string{"cam", "plc", "hmi", "log", "mqtt", "ai"}
 
 // budgeted is how many pods of the drained node stand under a
 // PodDisruptionBudget that at first allows no eviction.

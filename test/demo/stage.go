@@ -28,6 +28,7 @@ type stage struct {
 	alive        context.Context // as long as the demo runs
 	stopWatching context.CancelFunc
 	watching     sync.WaitGroup
+	answers      sync.Map // what /status last said, by node
 }
 
 // begin starts the control plane and prepares the devices, still switched off.
@@ -54,10 +55,14 @@ func begin(ctx context.Context, v *view, program, dir string) (*stage, error) {
 	return s, nil
 }
 
-// end switches everything off, in the order of a shutdown.
+// end cuts the power: so what the agents said last is there to read, the report
+// of the one that reported included.
 func (s *stage) end() {
 	s.stopWatching()
 	s.watching.Wait()
+	for _, n := range s.nodes {
+		n.KillProgram()
+	}
 	if err := errors.Join(s.fleet.Close(), s.cluster.Stop()); err != nil {
 		s.view.lines("stop the stage: " + err.Error())
 	}
@@ -79,6 +84,7 @@ func (s *stage) redraw(ctx context.Context) {
 				s.view.event(n.Name, "zedkube", fmt.Sprintf("NodeDrainStatus %s for %s", status.Status, status.RequestedBy))
 			}
 		}
+		s.ask(ctx)
 		s.view.changed()
 		select {
 		case <-ctx.Done():
@@ -89,11 +95,34 @@ func (s *stage) redraw(ctx context.Context) {
 	}
 }
 
+// ask asks every node's :12346/status, for the table.
+func (s *stage) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for _, n := range s.nodes {
+		text, err := player.Ask(ctx, n.IP)
+		switch {
+		case err != nil:
+			text = "-" // it does not listen
+		case text == "":
+			text = "(empty)"
+		}
+		s.answers.Store(n.Name, text)
+	}
+}
+
+// answer is the node's last answer, cut to the width of its column.
+func (s *stage) answer(n *player.Member) string {
+	text, _ := s.answers.Load(n.Name)
+	shown, _ := text.(string)
+	return shown[:min(len(shown), len("cluster:")+4)]
+}
+
 // table is the live picture: what each node's zedkube says of it.
 func (s *stage) table() []string {
-	lines := []string{fmt.Sprintf("%-8s %-15s %-9s %-9s %-14s %s", "NODE", "CLUSTER IP", "IP READY", "REPORTER", "DRAIN", "APPLICATIONS HERE")}
+	const row = "%-7s %-15s %-13s %-7s %-13s %s"
+	lines := []string{fmt.Sprintf(row, "NODE", "CLUSTER IP", "/STATUS", "REPORTS", "DRAIN", "APPLICATIONS")}
 	for _, n := range s.nodes {
-		status, _ := n.Watch.ClusterStatus.Get(types.Global)
 		leader, _ := n.Watch.Leader.Get(types.Global)
 		drain, _ := n.Watch.Drain.Get(types.Global)
 		var here []string
@@ -103,8 +132,11 @@ func (s *stage) table() []string {
 				here = append(here, app.DisplayName)
 			}
 		}
-		lines = append(lines, fmt.Sprintf("%-8s %-15s %-9v %-9v %-14s %s",
-			n.Name, n.IP, status.ClusterIPIsReady, leader.IsStatsLeader, drain.Status, strings.Join(here, " ")))
+		reports := "-"
+		if leader.IsStatsLeader {
+			reports = "yes"
+		}
+		lines = append(lines, fmt.Sprintf(row, n.Name, n.IP, s.answer(n), reports, drain.Status, strings.Join(here, " ")))
 	}
 	return lines
 }
@@ -148,7 +180,11 @@ func (s *stage) summary(err error) {
 	}
 	lines := []string{"", verdict, "", "Look at what the agents wrote:"}
 	for _, n := range s.nodes {
-		lines = append(lines, fmt.Sprintf("  jq . %s/run/zedkube/*/*.json     (log: %s/zedkube.log)", n.Root, n.Root))
+		lines = append(lines, fmt.Sprintf("  jq . %s/run/zedkube/*/*.json", n.Root))
+	}
+	lines = append(lines, "and at what they logged:")
+	for _, n := range s.nodes {
+		lines = append(lines, fmt.Sprintf("  less %s/zedkube.log", n.Root))
 	}
 	s.view.lines(lines...)
 }

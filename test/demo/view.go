@@ -58,7 +58,11 @@ func (v *view) step(ok bool, name, detail string) {
 		mark = "FAIL"
 	}
 	v.clear()
-	fmt.Fprintf(v.out, "%6.1fs  %s  %s%s\n", time.Since(v.start).Seconds(), mark, name, detail)
+	line := fmt.Sprintf("%6.1fs  %s  %s%s", time.Since(v.start).Seconds(), mark, name, detail)
+	if v.live {
+		line = wrap(line, v.width)
+	}
+	fmt.Fprintln(v.out, line)
 	if v.live {
 		v.draw()
 	}
@@ -99,12 +103,28 @@ func (v *view) draw() {
 	lines = append(lines, "")
 	lines = append(lines, v.events[max(0, len(v.events)-shownEvents):]...)
 	for _, line := range lines {
+		// A line that wraps would make clear miscount.
 		if runes := []rune(line); len(runes) > v.width-1 {
-			line = string(runes[:v.width-1])
+			line = string(runes[:v.width-2]) + "…"
 		}
 		fmt.Fprintln(v.out, line)
 	}
 	v.drawn = len(lines)
+}
+
+// wrap breaks a step's line between words, under the beginning of its text.
+func wrap(line string, width int) string {
+	const indent = 15
+	var out strings.Builder
+	for len(line) >= width {
+		at := strings.LastIndexByte(line[:width], ' ')
+		if at <= indent {
+			break
+		}
+		out.WriteString(line[:at] + "\n")
+		line = strings.Repeat(" ", indent) + line[at+1:]
+	}
+	return out.String() + line
 }
 
 // clear takes the last drawing off the terminal.

@@ -293,7 +293,8 @@ func (d *Device) start() error {
 	defer d.mu.Unlock()
 	cmd := exec.Command(d.Program[0], append(d.Program[1:len(d.Program):len(d.Program)], "--root", d.Root)...)
 	cmd.Stdout, cmd.Stderr = d.Log, d.Log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// A group of its own: Ctrl-C in our terminal is ours to act on.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start zedkube: %w", err)
 	}
