@@ -95,7 +95,7 @@ func newRun(ctx context.Context, c *Client) *run {
 
 // end returns when all is over.
 func (r *run) end() {
-	r.disconnect()
+	r.swap(nil)
 	r.old.Wait()
 }
 
@@ -106,23 +106,21 @@ func (r *run) connect(ctx context.Context, cfg *rest.Config, base transport) err
 	if err != nil {
 		return err
 	}
-	r.disconnect()
+	r.swap(conn)
 	r.silence.afresh()
-	r.mu.Lock()
-	r.conn = conn
-	r.mu.Unlock()
 	conn.work.Go(func() { conn.probes(r.silence) })
 	conn.work.Go(func() { r.views(conn) })
 	r.Log.WithField("server", cfg.Host).Info("kubeconfig taken into use")
 	return nil
 }
 
-// disconnect ends the present connection. It returns when nothing writes the
-// tables any more; verbs that are under way are left to end by themselves.
-func (r *run) disconnect() {
+// swap puts next, nil for none, in place of the present connection, at once
+// for verbs. It returns when the former one writes the tables no more; verbs
+// that are under way on it are left to end by themselves.
+func (r *run) swap(next *connection) {
 	r.mu.Lock()
 	conn := r.conn
-	r.conn = nil
+	r.conn = next
 	r.mu.Unlock()
 	if conn == nil {
 		return
@@ -131,7 +129,7 @@ func (r *run) disconnect() {
 	conn.work.Wait()
 	r.old.Go(func() {
 		conn.users.Wait()
-		conn.base.CloseIdleConnections()
+		conn.base.closeAll()
 	})
 }
 

@@ -7,11 +7,13 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
 )
 
 // connection is one kubeconfig in use.
@@ -27,10 +29,10 @@ type connection struct {
 	users sync.WaitGroup // verbs under way
 }
 
-// transport is an http.Transport or its stand-in.
+// transport is what carries the requests of a connection.
 type transport interface {
 	http.RoundTripper
-	CloseIdleConnections()
+	closeAll() // ends it: nobody uses it any more
 }
 
 // newConnection makes the clients for cfg; it sends nothing.
@@ -68,10 +70,34 @@ func clientset(cfg *rest.Config, rt http.RoundTripper) (kubernetes.Interface, er
 	return kube, nil
 }
 
+// dialed is an http.Transport that knows its connections. One that has just
+// ended its last request is not idle yet, and CloseIdleConnections would leave
+// it open for as long as it may be idle.
+type dialed struct {
+	*http.Transport
+	dialer *connrotation.Dialer
+	closed atomic.Bool
+}
+
+func (d *dialed) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := d.dialer.DialContext(ctx, network, address)
+	if err == nil && d.closed.Load() {
+		_ = conn.Close()
+		return nil, errRetired
+	}
+	return conn, err
+}
+
+func (d *dialed) closeAll() {
+	d.closed.Store(true)
+	d.CloseIdleConnections()
+	d.dialer.CloseAll()
+}
+
 // newTransport is our own, not one of client-go's shared ones: those are never
 // closed, know no connection health check but by environment variables, and
 // are shared with the dead connections of an earlier outage.
-func newTransport(cfg *rest.Config) (*http.Transport, error) {
+func newTransport(cfg *rest.Config) (*dialed, error) {
 	tlsConfig, err := rest.TLSConfigFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("set up certificates of kubeconfig: %w", err)
@@ -80,9 +106,10 @@ func newTransport(cfg *rest.Config) (*http.Transport, error) {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: answerWithin, KeepAlive: 30 * time.Second}).DialContext
 	}
-	return &http.Transport{
+	d := &dialed{dialer: connrotation.NewDialer(dial)}
+	d.Transport = &http.Transport{
 		Proxy:               cfg.Proxy, // nil: the API server is near, whatever HTTPS_PROXY says
-		DialContext:         dial,
+		DialContext:         d.dial,
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: answerWithin,
 		MaxIdleConnsPerHost: 4,
@@ -92,7 +119,8 @@ func newTransport(cfg *rest.Config) (*http.Transport, error) {
 		// A connection on which nothing comes back is given up after 15 s, and
 		// with it every watch on it; not sooner than any request on it is.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: answerWithin},
-	}, nil
+	}
+	return d, nil
 }
 
 // version is the module's version as the linker knows it.

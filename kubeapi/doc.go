@@ -11,6 +11,7 @@
 //	connection.go  kubeconfig -> client
 //	transport.go   deadlines; every request is seen by the silence
 //	silence.go     does the API server answer? probe.go asks it
-//	views.go       which tables are wanted; view.go keeps one; convert.go fills rows
+//	views.go       which tables are wanted; view.go keeps one;
+//	               rows.go and convert.go fill it
 //	node.go pod.go lease.go   verbs
 package kubeapi

@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -28,6 +29,7 @@ type fakeAPI struct {
 	fault    http.HandlerFunc // answers instead, if set
 	requests map[string]int   // by method and path, "watch " before it for watches
 	total    int
+	version  string // of the lists, "7" if empty
 }
 
 func (f *fakeAPI) set(change func()) {
@@ -55,6 +57,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	f.requests[name]++
 	fault, nodes, pods := f.fault, f.nodes, f.pods
+	meta := metav1.ListMeta{ResourceVersion: cmp.Or(f.version, "7")}
 	f.mu.Unlock()
 	switch {
 	case fault != nil:
@@ -67,9 +70,9 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	case strings.HasSuffix(r.URL.Path, "/nodes"):
-		reply(w, 200, corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: nodes})
+		reply(w, 200, corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, ListMeta: meta, Items: nodes})
 	case strings.HasSuffix(r.URL.Path, "/pods"):
-		list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
+		list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: meta}
 		for _, p := range pods {
 			if selects(r, p) {
 				list.Items = append(list.Items, p)
@@ -103,7 +106,7 @@ type inMemory struct {
 	refuse  func() error // answers instead, if it returns one
 }
 
-func (m *inMemory) CloseIdleConnections() {}
+func (m *inMemory) closeAll() {}
 
 func (m *inMemory) RoundTrip(req *http.Request) (*http.Response, error) {
 	if m.refuse != nil {

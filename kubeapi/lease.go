@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +23,9 @@ const (
 	leaseDuration = 25 * time.Second
 	renewDeadline = 15 * time.Second // longer than one call may take
 	retryPeriod   = 5 * time.Second
+	// leadsFor is how long after the start of the last renewal this node may
+	// call itself the leader: until shortly before another one may.
+	leadsFor = leaseDuration - 2*time.Second
 )
 
 var errRetired = errors.New("the kubeconfig has changed")
@@ -45,19 +47,20 @@ func (c *Client) Elect(ctx context.Context, identity string, changed func(leader
 	defer context.AfterFunc(conn.ctx, cancel)()
 
 	part := &candidate{changed: changed, bell: make(chan struct{}, 1)}
+	part.Interface = &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: Namespace, Name: statsLease},
+		Client:     conn.kube.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: Namespace, Name: statsLease},
-			Client:     conn.kube.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
-		},
+		Lock:            part,
 		LeaseDuration:   leaseDuration,
 		RenewDeadline:   renewDeadline,
 		RetryPeriod:     retryPeriod,
 		ReleaseOnCancel: true,
 		Name:            statsLease,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) { part.leads.Store(true); part.ring() },
+			OnStartedLeading: func(context.Context) { part.start() },
 			OnStoppedLeading: func() {},
 			OnNewLeader:      func(string) { part.ring() },
 		},
@@ -65,11 +68,10 @@ func (c *Client) Elect(ctx context.Context, identity string, changed func(leader
 	if err != nil {
 		return fmt.Errorf("elect stats leader: %w", err)
 	}
-	over := make(chan struct{})
 	var reporting sync.WaitGroup
-	reporting.Go(func() { part.report(elector, over) })
+	reporting.Go(func() { part.report(term, elector) })
 	elector.Run(term)
-	close(over)
+	cancel()
 	reporting.Wait()
 	switch {
 	case ctx.Err() != nil:
@@ -78,39 +80,4 @@ func (c *Client) Elect(ctx context.Context, identity string, changed func(leader
 		return fmt.Errorf("elect stats leader: %w: %w", types.ErrNoAPI, errRetired)
 	}
 	return errors.New("elect stats leader: leadership lost, the lease was not renewed in time")
-}
-
-// candidate puts the elector's callbacks, which come from goroutines of their
-// own in no certain order, into line: they only ring, and what is reported is
-// what is true then.
-type candidate struct {
-	changed func(leader string, leads bool)
-	leads   atomic.Bool
-	bell    chan struct{}
-}
-
-func (p *candidate) ring() {
-	select {
-	case p.bell <- struct{}{}:
-	default:
-	}
-}
-
-func (p *candidate) report(elector *leaderelection.LeaderElector, over <-chan struct{}) {
-	leader, leads := "", false
-	say := func(l string, is bool) {
-		if l != leader || is != leads {
-			leader, leads = l, is
-			p.changed(l, is)
-		}
-	}
-	for {
-		select {
-		case <-over:
-			say("", false)
-			return
-		case <-p.bell:
-			say(elector.GetLeader(), p.leads.Load() && elector.IsLeader())
-		}
-	}
 }

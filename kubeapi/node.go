@@ -84,6 +84,9 @@ func (c *Client) patchNode(ctx context.Context, act, node string, change func(*c
 		if err != nil {
 			return err
 		}
+		if n.Name != node { // an answer of another kind is decoded to an empty Node
+			return errors.New("the answer is not this node")
+		}
 		patch := change(n)
 		if patch == nil {
 			return nil

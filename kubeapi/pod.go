@@ -104,5 +104,5 @@ func (conn *connection) replaced(ctx context.Context, pod types.Pod) (bool, erro
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
-	return err == nil && string(now.UID) != pod.UID, err
+	return err == nil && now.Name == pod.Name && string(now.UID) != pod.UID, err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"syscall"
@@ -22,6 +23,12 @@ const (
 	// readWithin bounds the reading of an answer that is not a stream: a list
 	// of thousands of pods takes seconds on a small machine.
 	readWithin = 30 * time.Second
+	// watchWithin bounds a watch: the Reflector asks for up to 10 minutes, and
+	// the server ends it. One that does not has forgotten it.
+	watchWithin = 11 * time.Minute
+	// answerSize bounds an answer that is not a stream: a list of 15,000 pods.
+	// Client-go reads it whole.
+	answerSize = 128 << 20
 )
 
 var errNoAnswer = errors.New("no answer within " + answerWithin.String())
@@ -72,12 +79,12 @@ func (o *observed) RoundTrip(req *http.Request) (*http.Response, error) {
 	// client-go would take this as an order to wait and repeat, up to ten
 	// times, inside the call; our callers decide for themselves when to look again.
 	resp.Header.Del("Retry-After")
+	body := &bounded{ReadCloser: resp.Body, ctx: ctx, end: end, within: readWithin, left: answerSize}
 	if req.URL.Query().Get("watch") == "true" {
-		timer.Stop()
-	} else {
-		timer.Reset(readWithin)
+		body.within, body.left = watchWithin, math.MaxInt64
 	}
-	resp.Body = &bounded{ReadCloser: resp.Body, ctx: ctx, end: end}
+	timer.Reset(body.within)
+	resp.Body = body
 	return resp, nil
 }
 
@@ -118,19 +125,24 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// bounded ends its request's context when it is closed, and names the deadline
+// bounded ends its request's context when it is closed, and names the bound
 // when that is what ended it.
 type bounded struct {
 	io.ReadCloser
-	ctx context.Context
-	end func()
+	ctx    context.Context
+	end    func()
+	within time.Duration
+	left   int64 // bytes
 }
 
 // Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fmt.Errorf("read answer: more than %d MiB", answerSize>>20)
+	}
 	if err != nil && !errors.Is(err, io.EOF) && errors.Is(context.Cause(b.ctx), errNoAnswer) {
-		err = fmt.Errorf("read answer: not whole within %s", readWithin)
+		err = fmt.Errorf("read answer: not whole within %s", b.within)
 	}
 	return n, err
 }

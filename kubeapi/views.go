@@ -3,7 +3,6 @@ package kubeapi
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,8 +44,12 @@ func (r *run) views(conn *connection) {
 				stopAll()
 			}
 		}
-		if !leads { // also what an earlier connection left
-			_ = podRows(r.AllPods).Replace(nil, "")
+		// No view keeps these, but an earlier connection may have left rows.
+		if own == "" {
+			r.clear(viewNodePods, r.NodePods)
+		}
+		if !leads {
+			r.clear(viewAllPods, r.AllPods)
 		}
 		select {
 		case <-conn.ctx.Done():
@@ -56,6 +59,12 @@ func (r *run) views(conn *connection) {
 			return
 		case <-r.bell:
 		}
+	}
+}
+
+func (r *run) clear(view string, table Writer[types.Pod]) {
+	if err := retain(table, nil); err != nil {
+		r.Log.WithError(err).WithField("table", view).Error("table cannot be cleared")
 	}
 }
 
@@ -95,8 +104,7 @@ func (conn *connection) nodes() *cache.ListWatch {
 			return api.List(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			w, err := api.Watch(ctx, o)
-			return w, unretried(err)
+			return api.Watch(ctx, o)
 		},
 	}
 }
@@ -115,19 +123,7 @@ func (conn *connection) pods(namespace, node string) *cache.ListWatch {
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.FieldSelector = on
-			w, err := api.Watch(ctx, o)
-			return w, unretried(err)
+			return api.Watch(ctx, o)
 		},
 	}
-}
-
-func nodeRows(table Writer[types.Node]) rowStore {
-	return &rows[*corev1.Node, types.Node]{
-		table: table, row: nodeOf, slim: slimNode,
-		key: func(n types.Node) string { return n.Name },
-	}
-}
-
-func podRows(table Writer[types.Pod]) rowStore {
-	return &rows[*corev1.Pod, types.Pod]{table: table, row: podOf, slim: slimPod, key: types.Pod.Key}
 }

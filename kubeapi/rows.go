@@ -1,0 +1,145 @@
+package kubeapi
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+var (
+	errNoVersion = errors.New("store list: no resource version, so it is no list of what was asked for")
+	errNoName    = errors.New("store object: it has no name")
+)
+
+// rowStore is what a view writes into.
+type rowStore interface {
+	cache.ReflectorStore
+	cache.TransformingStore
+	example() any
+	onReplaced(func())
+}
+
+// rows writes the objects that a Reflector sees into a table.
+type rows[O, T any] struct {
+	table Writer[T]
+	row   func(O) T
+	key   func(T) string // "" if the row is of no use as it has no name
+	slim  func(O) O
+
+	replaced func()
+}
+
+func nodeRows(table Writer[types.Node]) rowStore {
+	return &rows[*corev1.Node, types.Node]{
+		table: table, row: nodeOf, slim: slimNode,
+		key: func(n types.Node) string { return n.Name },
+	}
+}
+
+func podRows(table Writer[types.Pod]) rowStore {
+	return &rows[*corev1.Pod, types.Pod]{
+		table: table, row: podOf, slim: slimPod,
+		key: func(p types.Pod) string {
+			if p.Namespace == "" || p.Name == "" {
+				return ""
+			}
+			return p.Key()
+		},
+	}
+}
+
+func (r *rows[O, T]) example() any           { var o O; return o }
+func (r *rows[O, T]) onReplaced(done func()) { r.replaced = done }
+
+// of returns the row of an object and its key.
+func (r *rows[O, T]) of(obj any) (row T, key string, err error) {
+	o, ok := obj.(O)
+	if !ok {
+		return row, "", fmt.Errorf("store object: unexpected %T", obj)
+	}
+	row = r.row(o)
+	if key = r.key(row); key == "" {
+		return row, "", errNoName
+	}
+	return row, key, nil
+}
+
+// Add implements cache.ReflectorStore.
+func (r *rows[O, T]) Add(obj any) error { return r.Update(obj) }
+
+// Update implements cache.ReflectorStore.
+func (r *rows[O, T]) Update(obj any) error {
+	row, key, err := r.of(obj)
+	if err != nil {
+		return err
+	}
+	return r.table.Publish(key, row)
+}
+
+// Delete implements cache.ReflectorStore.
+func (r *rows[O, T]) Delete(obj any) error {
+	_, key, err := r.of(obj)
+	if err != nil {
+		return err
+	}
+	return r.table.Unpublish(key)
+}
+
+// Replace implements cache.ReflectorStore: it takes over a whole list, nothing
+// of one that is not what it should be, and only then drops the rows that are
+// not in it. Client-go decodes an answer of another kind to an empty list, but
+// one without a version.
+func (r *rows[O, T]) Replace(list []any, version string) error {
+	if version == "" {
+		return errNoVersion
+	}
+	listed := make(map[string]T, len(list))
+	for _, obj := range list {
+		row, key, err := r.of(obj)
+		if err != nil {
+			return err
+		}
+		listed[key] = row
+	}
+	var errs []error
+	for key, row := range listed {
+		errs = append(errs, r.table.Publish(key, row))
+	}
+	errs = append(errs, retain(r.table, listed))
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if r.replaced != nil {
+		r.replaced()
+	}
+	return nil
+}
+
+// retain drops the rows whose keys are not among those to keep.
+func retain[T any](table Writer[T], keep map[string]T) error {
+	var errs []error
+	for key := range table.All() {
+		if _, ok := keep[key]; !ok {
+			errs = append(errs, table.Unpublish(key))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Resync implements cache.ReflectorStore.
+func (r *rows[O, T]) Resync() error { return nil }
+
+// Transformer implements cache.TransformingStore: a list on its way in is held
+// in slim form.
+func (r *rows[O, T]) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if o, ok := obj.(O); ok {
+			return r.slim(o), nil
+		}
+		return obj, nil
+	}
+}
