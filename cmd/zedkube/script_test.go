@@ -59,6 +59,7 @@ func TestStories(t *testing.T) {
 			"request":  with(request),
 			"withdraw": with(withdraw),
 			"sigkill":  with(sigkill),
+			"sigterm":  with(sigterm),
 			"start":    with(start),
 			"lead":     with(lead),
 			"kubectl":  with(kubectl),

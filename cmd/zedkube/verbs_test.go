@@ -137,6 +137,20 @@ func sigkill(s *story, _ *testscript.TestScript, args []string) error {
 	return nil
 }
 
+// sigterm NODE: SIGTERM for the node's zedkube, which ends in good time.
+func sigterm(s *story, _ *testscript.TestScript, args []string) error {
+	m, _, err := s.member(args[0])
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	m.StopProgram()
+	if took := time.Since(began); took > 8*time.Second {
+		return fmt.Errorf("zedkube ended %s after SIGTERM", took)
+	}
+	return nil
+}
+
 // start NODE: the node's zedkube again.
 func start(s *story, _ *testscript.TestScript, args []string) error {
 	m, _, err := s.member(args[0])
