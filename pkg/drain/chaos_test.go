@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
@@ -44,16 +45,26 @@ func inOrder(history []stamped) error {
 	return nil
 }
 
-// countLies counts in n each COMPLETE said of a node that takes pods, or has
-// some that did not come in this moment, while the API server was not dead.
+// countLies counts in n what a drain must not say: COMPLETE of a node that
+// takes pods, or has some that did not come in this moment, while the API
+// server was not dead; and a new state in the name of somebody who did not ask.
 func (s *stage) countLies(n *int) {
-	s.status.onComplete = func() {
+	s.status.before = func(is types.NodeDrainStatus) {
+		want := nobody
+		if _, ok := s.baseos.Get(types.Global); ok {
+			want = osUpdate
+		}
+		if _, ok := s.zedagent.Get(types.Global); ok {
+			want = deviceOp
+		}
+		if is.RequestedBy != want {
+			s.t.Errorf("%v for %v, want %v; history %s", is.Status, is.RequestedBy, want, s.status.path())
+		}
 		api, _ := s.api.Get(types.Global)
-		own, _ := s.nodes.Get("n1")
-		if !api.Answers() && time.Since(api.SilentSince) >= defaultSkipSilence {
+		if is.Status != types.DrainComplete || !api.Answers() && time.Since(api.SilentSince) >= defaultSkipSilence {
 			return
 		}
-		if !own.Unschedulable {
+		if own, _ := s.nodes.Get("n1"); !own.Unschedulable {
 			*n++
 		}
 		for _, p := range s.pods.All() {
@@ -61,6 +72,44 @@ func (s *stage) countLies(n *int) {
 				*n++
 			}
 		}
+	}
+}
+
+// events is what may happen to a drain.
+func (s *stage) events(random *rand.Rand, restart func()) []func() {
+	peers := func(ready types.ConditionStatus) {
+		for _, n := range []string{"n2", "n3"} {
+			_ = s.nodes.Publish(n, types.Node{Name: n, Ready: ready})
+		}
+	}
+	return []func(){
+		func() { s.request(&s.zedagent, deviceOp) },
+		func() { s.request(&s.baseos, osUpdate) },
+		func() { s.request(&s.zedagent, deviceOp) },
+		func() { _ = s.zedagent.Unpublish(types.Global) },
+		func() { _ = s.baseos.Unpublish(types.Global) },
+		func() { s.kube.Block(appZero, true) },
+		func() { s.kube.Block(appZero, false) },
+		func() { s.kube.SetFault(kubetest.Hung) },
+		func() { s.kube.SetFault(kubetest.Refused) },
+		func() { s.kube.SetFault(kubetest.None) },
+		func() { s.kube.SetLatency(2 * time.Second) },
+		func() { s.kube.SetLatency(0) },
+		func() { s.kube.FailVerb("cordon", types.ErrRefused) },
+		func() { s.kube.FailVerb("cordon", nil) },
+		func() { s.kube.FailVerb("uncordon", types.ErrRefused) },
+		func() { s.kube.FailVerb("uncordon", nil) },
+		func() { _ = s.info.Unpublish(types.Global) },
+		func() { _ = s.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "n1"}) },
+		func() { peers(types.ConditionUnknown); time.Sleep(20 * time.Second); peers(types.ConditionTrue) },
+		restart,
+		s.schedulable,
+		func() {
+			p := types.Pod{
+				Namespace: "a", Name: fmt.Sprint(random.Uint64()), UID: fmt.Sprint(random.Uint64()), NodeName: "n1", Created: time.Now(),
+			}
+			_ = s.pods.Publish(p.Key(), p)
+		},
 	}
 }
 
@@ -73,32 +122,15 @@ func TestWhateverComesTheDrainKeepsItsWord(t *testing.T) {
 				s.countLies(&lies)
 				stop := s.run()
 				defer func() { stop() }()
-				events := []func(){
-					func() { s.request(&s.zedagent, deviceOp) },
-					func() { s.request(&s.baseos, osUpdate) },
-					func() { s.request(&s.zedagent, deviceOp) },
-					func() { _ = s.zedagent.Unpublish(types.Global) },
-					func() { _ = s.baseos.Unpublish(types.Global) },
-					func() { s.kube.Block(appZero, true) },
-					func() { s.kube.Block(appZero, false) },
-					func() { s.kube.SetFault(kubetest.Hung) },
-					func() { s.kube.SetFault(kubetest.Refused) },
-					func() { s.kube.SetFault(kubetest.None) },
-					func() { s.kube.SetLatency(2 * time.Second) },
-					func() { s.kube.SetLatency(0) },
-					func() { s.kube.FailVerb("cordon", types.ErrRefused) },
-					func() { s.kube.FailVerb("cordon", nil) },
-					func() { stop(); stop = s.run() },
-					s.schedulable,
-					func() {
-						p := types.Pod{Namespace: "a", Name: fmt.Sprint(random.Uint64()), UID: fmt.Sprint(random.Uint64()), NodeName: "n1", Created: time.Now()}
-						_ = s.pods.Publish(p.Key(), p)
-					},
-				}
+				events := s.events(random, func() { stop(); stop = s.run() })
+				pauses := []time.Duration{0, time.Millisecond, 300 * time.Millisecond, 3 * time.Second, time.Minute, 4 * time.Minute}
 				for range 60 {
 					events[random.IntN(len(events))]()
-					time.Sleep([]time.Duration{0, time.Millisecond, 300 * time.Millisecond, 3 * time.Second, time.Minute}[random.IntN(5)])
+					synctest.Wait() // what follows is news to the next step, not to the one that runs
+					time.Sleep(pauses[random.IntN(len(pauses))] + time.Duration(random.IntN(1000)))
 				}
+				_ = s.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "n1"})
+				s.kube.FailVerb("uncordon", nil)
 				s.kube.SetFault(kubetest.None)
 				s.kube.SetLatency(0)
 				_, _ = s.zedagent.Unpublish(types.Global), s.baseos.Unpublish(types.Global)

@@ -34,10 +34,10 @@ func (s *source) Synced() bool { return !s.unheard }
 // recorder is the publication, with its history.
 type recorder struct {
 	pubsub.Table[types.NodeDrainStatus]
-	mu         sync.Mutex
-	seen       []stamped
-	onComplete func()       // called before a drain becomes COMPLETE
-	looks      atomic.Int64 // one for each step, and few more
+	mu     sync.Mutex
+	seen   []stamped
+	before func(types.NodeDrainStatus) // called before a new state is published
+	looks  atomic.Int64                // one for each step, and few more
 }
 
 func (r *recorder) Get(key string) (types.NodeDrainStatus, bool) {
@@ -51,8 +51,8 @@ type stamped struct {
 }
 
 func (r *recorder) Publish(key string, v types.NodeDrainStatus) error {
-	if was, _ := r.Table.Get(key); v.Status == types.DrainComplete && was.Status != v.Status && r.onComplete != nil {
-		r.onComplete()
+	if was, _ := r.Table.Get(key); was.Status != v.Status && r.before != nil {
+		r.before(v)
 	}
 	r.mu.Lock()
 	r.seen = append(r.seen, stamped{time.Now(), v})
