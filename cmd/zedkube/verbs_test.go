@@ -160,8 +160,8 @@ func start(s *story, _ *testscript.TestScript, args []string) error {
 	return m.StartProgram()
 }
 
-// lead VARIABLE: waits until exactly one node reports and puts its name in the
-// script's variable.
+// lead VARIABLE [OTHERS]: waits until exactly one node reports and puts its
+// name in the script's variable; those of the others in OTHERS1, OTHERS2, ...
 func lead(s *story, ts *testscript.TestScript, args []string) error {
 	return eventually(func() string {
 		m := s.fleet.Reporter()
@@ -169,6 +169,13 @@ func lead(s *story, ts *testscript.TestScript, args []string) error {
 			return "no node leads, or several"
 		}
 		ts.Setenv(args[0], m.Name)
+		others := 0
+		for _, other := range s.fleet.Members {
+			if other != m && len(args) > 1 {
+				others++
+				ts.Setenv(args[1]+strconv.Itoa(others), other.Name)
+			}
+		}
 		return ""
 	})
 }
