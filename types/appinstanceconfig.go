@@ -45,10 +45,10 @@ type VMConfig struct {
 	VncDisplay         uint32
 }
 
-// IoAdapter is a device passed through to an application. Type 1 is an
-// Ethernet port, whose Name is used as the Linux interface name.
+// IoAdapter is a device passed through to an application. The Name of an
+// IoNetEth is used as the Linux interface name.
 type IoAdapter struct {
-	Type uint8
+	Type IoType
 	Name string
 }
 

@@ -1,11 +1,39 @@
 package types
 
+// KeyExchangeScheme says how the two sides of a cipher block got their key.
+type KeyExchangeScheme int32
+
+// The key exchange of docs/wire.md, "Token decryption".
+const (
+	KeyExchangeNone KeyExchangeScheme = iota
+	KeyExchangeECDH
+)
+
+// String returns the name of the value.
+func (s KeyExchangeScheme) String() string {
+	return enumName("KeyExchangeScheme", []string{"None", "ECDH"}, s)
+}
+
+// EncryptionScheme says what a cipher block is encrypted with.
+type EncryptionScheme int32
+
+// The cipher of docs/wire.md, "Token decryption".
+const (
+	EncryptionNone EncryptionScheme = iota
+	EncryptionAES256CFB
+)
+
+// String returns the name of the value.
+func (s EncryptionScheme) String() string {
+	return enumName("EncryptionScheme", []string{"None", "AES256CFB"}, s)
+}
+
 // CipherContext names the certificates and schemes a cipher block was made with.
 type CipherContext struct {
 	ContextID          string
-	HashScheme         int32
-	KeyExchangeScheme  int32
-	EncryptionScheme   int32
+	HashScheme         HashAlgorithm
+	KeyExchangeScheme  KeyExchangeScheme
+	EncryptionScheme   EncryptionScheme
 	ControllerCertHash []byte
 	DeviceCertHash     []byte
 	ErrorAndTime

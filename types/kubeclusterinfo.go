@@ -109,35 +109,6 @@ type KubeVMIInfo struct {
 	NodeName           string
 }
 
-// KubeVolumeReplicaInfo is one replica of a volume.
-type KubeVolumeReplicaInfo struct {
-	Name                      string
-	OwnerNode                 string
-	RebuildProgressPercentage uint8
-	Status                    uint8 // docs/wire.md, "KubeClusterInfo": replica Status
-}
-
-// KubeVolumeInfo is one replicated volume of the report.
-type KubeVolumeInfo struct {
-	Name               string
-	State              uint8
-	Robustness         uint8
-	CreatedAt          time.Time
-	ProvisionedBytes   uint64
-	AllocatedBytes     uint64
-	PvcStatus          uint8
-	Replicas           []KubeVolumeReplicaInfo
-	RobustnessSubstate uint8
-	VolumeID           string
-}
-
-// KubeStorageInfo is the cluster's storage.
-type KubeStorageInfo struct {
-	Health         uint8 // 0 unset, 1 failed, 2 degraded, 3 healthy
-	TransitionTime time.Time
-	Volumes        []KubeVolumeInfo
-}
-
 // KubePodNameSpaceInfo counts the pods of a namespace by phase.
 type KubePodNameSpaceInfo struct {
 	Name              string

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -36,6 +37,13 @@ var topics = []topic{
 	{value: &KubeUserServices{}},
 	{value: &CipherBlockStatus{}},
 	{value: &CipherMetrics{}},
+	{value: &KubeClusterUpdateStatus{}},
+	{value: &ControllerCert{}},
+	{value: &EdgeNodeCert{}},
+	{value: &AssignableAdapters{}, partial: true},
+	{value: &KubeInitStatus{}},
+	{value: &VmiVNCConfig{}},
+	{value: &WatchdogBeat{}},
 }
 
 func (tp topic) name() string { return reflect.TypeOf(tp.value).Elem().Name() }
@@ -88,13 +96,13 @@ func TestEverySampleHasAType(t *testing.T) {
 	for _, tp := range topics {
 		known[tp.name()+".json"] = true
 	}
-	files, err := os.ReadDir("testdata")
+	files, err := filepath.Glob("testdata/*.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if !known[f.Name()] {
-			t.Errorf("testdata/%s belongs to no topic", f.Name())
+		if !known[filepath.Base(f)] {
+			t.Errorf("%s belongs to no topic", f)
 		}
 	}
 }
@@ -177,6 +185,19 @@ func TestZeroValuesAreSpelledLikeEVE(t *testing.T) {
 			KubeClusterInfo{},
 			`{"Nodes":null,"pubsub-large-AppPods":null,"pubsub-large-AppVMIs":null,` +
 				`"pubsub-large-Storage":{"Health":0,"TransitionTime":"0001-01-01T00:00:00Z","Volumes":null},"PodNsInfo":null}`,
+		},
+		"console of ours": {
+			VmiVNCConfig{VMIName: "vm", VNCPort: 5901},
+			`{"VMIName":"vm","VNCPort":5901}`,
+		},
+		"update without an error": {
+			KubeClusterUpdateStatus{Component: KubeCompCdi, Status: KubeCompUpdateCompleted},
+			`{"CurrentNode":"","Component":5,"Status":5,"DestinationKubeUpdateVersion":0,` +
+				`"Error":"","ErrorTime":"0001-01-01T00:00:00Z","ErrorSeverity":0,"ErrorRetryCondition":"","ErrorEntities":null}`,
+		},
+		"no certificate": {
+			EdgeNodeCert{},
+			`{"HashAlgo":0,"CertID":null,"CertType":0,"Cert":null,"IsTpm":false,"MetaDataItems":null}`,
 		},
 		"mask, host bits kept": {
 			&net.IPNet{IP: net.IPv4(10, 244, 244, 2), Mask: net.CIDRMask(28, 32)},

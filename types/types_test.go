@@ -1,9 +1,7 @@
 package types
 
 import (
-	"fmt"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,79 +10,13 @@ import (
 
 var testUUID = uuid.MustParse("b3e2f1a0-1111-4222-8333-444455556666")
 
-func TestEnumsHaveTheNumbersAndNamesOfEVE(t *testing.T) {
-	for _, tc := range []struct {
-		values []fmt.Stringer
-		names  string
-	}{
-		{
-			[]fmt.Stringer{
-				DrainUnknown, DrainNotSupported, DrainNotRequested, DrainRequested, DrainStarting,
-				DrainCordoned, DrainFailedCordon, DrainRetrying, DrainFailedDrain, DrainComplete, DrainStatus(10),
-			},
-			"0 UNKNOWN 1 NOTSUPPORTED 2 NOTREQUESTED 3 REQUESTED 4 STARTING 5 CORDONED 6 FAILEDCORDON 7 DRAINRETRYING 8 FAILEDDRAIN 9 COMPLETE 10 DrainStatus(10)",
-		},
-		{
-			[]fmt.Stringer{DrainRequesterUnset, DrainRequesterNone, DrainRequesterDeviceOp, DrainRequesterUpdate, DrainRequester(4)},
-			"0 UNSET 1 NONE 2 DEVICEOP 3 UPDATE 4 DrainRequester(4)",
-		},
-		{
-			[]fmt.Stringer{AppKubeUnknown, AppKubeAPIUnreachable, AppKubeNotInCluster, AppKubeNotRunning, AppKubeRunning, AppKubeStatus(5)},
-			"0 Unknown 1 APIUnreachable 2 NotInCluster 3 NotRunningState 4 RunningState 5 AppKubeStatus(5)",
-		},
-		{
-			[]fmt.Stringer{ConfigGetUnset, ConfigGetSuccess, ConfigGetFail, ConfigGetTemporaryFail, ConfigGetReadSaved, ConfigGetStatus(5)},
-			"0 Unset 1 Success 2 Fail 3 TemporaryFail 4 ReadSaved 5 ConfigGetStatus(5)",
-		},
-		{
-			[]fmt.Stringer{KubeNodeUnknown, KubeNodeReady, KubeNodeNotReady, KubeNodeNotReachable},
-			"0 Unknown 1 Ready 2 NotReady 3 NotReachable",
-		},
-		{
-			[]fmt.Stringer{
-				KubeNodeAdmissionUnspecified, KubeNodeAdmissionNotClustered, KubeNodeAdmissionLeaving,
-				KubeNodeAdmissionJoining, KubeNodeAdmissionJoined,
-			},
-			"0 Unspecified 1 NotClustered 2 Leaving 3 Joining 4 Joined",
-		},
-		{
-			[]fmt.Stringer{KubePodUnknown, KubePodPending, KubePodRunning, KubePodSucceeded, KubePodFailed},
-			"0 Unknown 1 Pending 2 Running 3 Succeeded 4 Failed",
-		},
-		{
-			[]fmt.Stringer{
-				KubeVMIUnset, KubeVMIPending, KubeVMIScheduling, KubeVMIScheduled,
-				KubeVMIRunning, KubeVMISucceeded, KubeVMIFailed, KubeVMIUnknown,
-			},
-			"0 Unset 1 Pending 2 Scheduling 3 Scheduled 4 Running 5 Succeeded 6 Failed 7 Unknown",
-		},
-		{
-			[]fmt.Stringer{ErrorSeverityUnspecified, ErrorSeverityNotice, ErrorSeverityWarning, ErrorSeverityError, ErrorSeverity(-1)},
-			"0 Unspecified 1 Notice 2 Warning 3 Error -1 ErrorSeverity(-1)",
-		},
-		{
-			[]fmt.Stringer{
-				VirtualizationPV, VirtualizationHVM, VirtualizationFiller, VirtualizationFML, VirtualizationNoHyper, VirtualizationLegacy,
-			},
-			"0 PV 1 HVM 2 Filler 3 FML 4 NOHYPER 5 LEGACY",
-		},
-		{[]fmt.Stringer{AffinityPreferred, AffinityRequired}, "0 Preferred 1 Required"},
-		{
-			[]fmt.Stringer{ClusterTypeNone, ClusterTypeK3sBase, ClusterTypeReplicatedStorage, ClusterTypeHA},
-			"0 None 1 K3sBase 2 ReplicatedStorage 3 HA",
-		},
-		{
-			[]fmt.Stringer{ConfigItemInvalid, ConfigItemInt, ConfigItemBool, ConfigItemString, ConfigItemTriState},
-			"0 Invalid 1 Int 2 Bool 3 String 4 TriState",
-		},
-	} {
-		var got []string
-		for _, v := range tc.values {
-			got = append(got, fmt.Sprintf("%d %s", v, v))
-		}
-		if s := strings.Join(got, " "); s != tc.names {
-			t.Errorf("got  %s\nwant %s", s, tc.names)
-		}
+func TestCertificatesAreKeyedByTheirHashInLowerCaseHex(t *testing.T) {
+	hash := []byte{0x0a, 0xbc, 0xff}
+	if got := (ControllerCert{CertHash: hash}).Key(); got != "0abcff" {
+		t.Errorf("controller's: %q", got)
+	}
+	if got := (EdgeNodeCert{CertID: hash}).Key(); got != "0abcff" {
+		t.Errorf("device's: %q", got)
 	}
 }
 
