@@ -71,6 +71,24 @@ func ourCordon(n *corev1.Node) *types.Cordon {
 	return &c
 }
 
+// ownsCordon reports that the present value of spec.unschedulable is the one a
+// Cordon wrote. kubectl uncordon leaves the annotation of ours where it is, and
+// a cordon that somebody makes afterwards is theirs in spite of it.
+func ownsCordon(managers []metav1.ManagedFieldsEntry) bool {
+	for _, m := range managers {
+		var fields struct {
+			Spec map[string]json.RawMessage `json:"f:spec"`
+		}
+		if m.Manager != drainManager || m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		if _, ok := fields.Spec["f:unschedulable"]; ok {
+			return true
+		}
+	}
+	return false
+}
+
 // podOf is the row of a Pod.
 func podOf(p *corev1.Pod) types.Pod {
 	row := types.Pod{
@@ -148,7 +166,7 @@ func slimMeta(m metav1.ObjectMeta, labels ...string) metav1.ObjectMeta {
 			slim.Labels[l] = v
 		}
 	}
-	if v, ok := m.Annotations[cordonAnnotation]; ok {
+	if v, ok := m.Annotations[cordonAnnotation]; ok && ownsCordon(m.ManagedFields) {
 		slim.Annotations = map[string]string{cordonAnnotation: v}
 	}
 	return slim

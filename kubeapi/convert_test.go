@@ -28,7 +28,7 @@ func wholeNode() *corev1.Node {
 				"other":          "x",
 				cordonAnnotation: `{"by":"zedkube","reason":"reboot","since":"2026-01-02T03:00:00Z"}`,
 			},
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "k3s"}},
+			ManagedFields: append(ourFields(), metav1.ManagedFieldsEntry{Manager: "k3s"}),
 		},
 		Spec: corev1.NodeSpec{Unschedulable: true, PodCIDR: "10.42.0.0/24"},
 		Status: corev1.NodeStatus{

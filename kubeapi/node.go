@@ -46,7 +46,7 @@ func (c *Client) Cordon(ctx context.Context, node string, cordon types.Cordon) e
 // Uncordon undoes a Cordon. A cordon made by somebody else is left as it is.
 func (c *Client) Uncordon(ctx context.Context, node string) error {
 	return c.patchNode(ctx, "uncordon", node, func(n *corev1.Node) map[string]any {
-		if ourCordon(n) == nil {
+		if ourCordon(n) == nil || !ownsCordon(n.ManagedFields) {
 			return nil
 		}
 		return cordonPatch(n, nil, nil)

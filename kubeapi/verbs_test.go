@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ktypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
@@ -25,6 +26,14 @@ import (
 func withFake(t *testing.T, objects ...runtime.Object) (*Client, *fake.Clientset) {
 	kube := fake.NewClientset(objects...)
 	return &Client{Log: quiet(), conn: &connection{ctx: t.Context(), kube: kube}}, kube
+}
+
+// ourFields is the record of the API server of a cordon of ours.
+func ourFields() []metav1.ManagedFieldsEntry {
+	return []metav1.ManagedFieldsEntry{{
+		Manager: drainManager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`),
+	}}
 }
 
 // patches returns the patches sent, decoded.
@@ -95,6 +104,35 @@ func TestOnlyANoOfTheServerIsARefusalOfTheCordon(t *testing.T) {
 	}
 }
 
+func TestACordonMadeAfterOursWasUndoneIsForeign(t *testing.T) {
+	c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	if err := c.Cordon(t.Context(), "n1", types.Cordon{}); err != nil {
+		t.Fatal(err)
+	}
+	nodes := kube.CoreV1().Nodes()
+	see := func() *corev1.Node {
+		n, err := nodes.Get(t.Context(), "n1", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if nodeOf(slimNode(see())).CordonedBy == nil {
+		t.Fatalf("our own cordon is not seen as ours: %+v", see().ManagedFields)
+	}
+	for _, patch := range []string{`{"spec":{"unschedulable":null}}`, `{"spec":{"unschedulable":true}}`} { // what kubectl sends
+		if _, err := nodes.Patch(t.Context(), "n1", ktypes.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if by := nodeOf(slimNode(see())).CordonedBy; by != nil {
+		t.Errorf("a foreign cordon is seen as %+v", by)
+	}
+	if err := c.Uncordon(t.Context(), "n1"); err != nil || !see().Spec.Unschedulable {
+		t.Errorf("a foreign cordon was undone: %v", err)
+	}
+}
+
 func TestACordonInConflictForEverIsNotRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
@@ -113,6 +151,7 @@ func TestAnExistingCordonIsLeftAsItIs(t *testing.T) {
 			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: corev1.NodeSpec{Unschedulable: true}}
 			if note != "" {
 				n.Annotations = map[string]string{cordonAnnotation: note}
+				n.ManagedFields = ourFields()
 			}
 			c, kube := withFake(t, n)
 			if err := c.Cordon(t.Context(), "n1", types.Cordon{Reason: "second"}); err != nil {
