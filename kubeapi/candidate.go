@@ -27,6 +27,22 @@ type candidate struct {
 	until   time.Time // this node leads until then, if it is not renewed
 }
 
+func (p *candidate) elector() (*leaderelection.LeaderElector, error) {
+	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock:            p,
+		LeaseDuration:   leaseDuration,
+		RenewDeadline:   renewDeadline,
+		RetryPeriod:     retryPeriod,
+		ReleaseOnCancel: true,
+		Name:            statsLease,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { p.start() },
+			OnStoppedLeading: func() {},
+			OnNewLeader:      func(string) { p.ring() },
+		},
+	})
+}
+
 // Get implements resourcelock.Interface.
 func (p *candidate) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := p.Interface.Get(ctx)

@@ -13,5 +13,5 @@
 //	silence.go     does the API server answer? probe.go asks it
 //	views.go       which tables are wanted; view.go keeps one;
 //	               rows.go and convert.go fill it
-//	node.go pod.go lease.go   verbs
+//	node.go pod.go lease.go   verbs; candidate.go says whether this node leads
 package kubeapi

@@ -144,7 +144,10 @@ func TestAServerForWhichEverythingIsExpiredIsNotStormed(t *testing.T) {
 		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if isWatch(r) {
 				api.set(func() { api.total++ })
-				time.Sleep(time.Millisecond)
+				select {
+				case <-time.After(time.Millisecond):
+				case <-r.Context().Done():
+				}
 				reply(w, 410, failure(410, metav1.StatusReasonExpired))
 				return
 			}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/zedkube/zedkube/types"
@@ -46,25 +45,15 @@ func (c *Client) Elect(ctx context.Context, identity string, changed func(leader
 	defer cancel()
 	defer context.AfterFunc(conn.ctx, cancel)()
 
-	part := &candidate{changed: changed, bell: make(chan struct{}, 1)}
-	part.Interface = &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: Namespace, Name: statsLease},
-		Client:     conn.kube.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
-	}
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock:            part,
-		LeaseDuration:   leaseDuration,
-		RenewDeadline:   renewDeadline,
-		RetryPeriod:     retryPeriod,
-		ReleaseOnCancel: true,
-		Name:            statsLease,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) { part.start() },
-			OnStoppedLeading: func() {},
-			OnNewLeader:      func(string) { part.ring() },
+	part := &candidate{
+		Interface: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: Namespace, Name: statsLease},
+			Client:     conn.kube.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
-	})
+		changed: changed, bell: make(chan struct{}, 1),
+	}
+	elector, err := part.elector()
 	if err != nil {
 		return fmt.Errorf("elect stats leader: %w", err)
 	}

@@ -209,5 +209,6 @@ func TestEveryAnswerHasADeadline(t *testing.T) {
 		if d, err := read(t, drip(time.Second, 3600), "/pods?watch=true"); d != watchWithin || err == nil || err.Error() != "read answer: not whole within 11m0s" {
 			t.Errorf("a watch that the server forgot took %v, error %v", d, err)
 		}
+		time.Sleep(2 * time.Second) // the server notices
 	})
 }

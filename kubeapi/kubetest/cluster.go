@@ -38,7 +38,7 @@ const (
 // Call is one verb the cluster was asked for, whether it succeeded or not.
 type Call struct {
 	At     time.Time
-	Verb   string // cordon, uncordon, list, evict
+	Verb   string // cordon, uncordon, list, evict, elect
 	Object string // node name, or the pod's namespace/name
 }
 

@@ -73,10 +73,21 @@ func (c *Cluster) Evict(ctx context.Context, pod types.Pod) error {
 	if err := c.Pods.Publish(p.Key(), p); err != nil {
 		return err
 	}
-	time.AfterFunc(grace, func() {
-		if now, ok := c.Pods.Get(p.Key()); ok && now.UID == p.UID {
-			_ = c.Pods.Unpublish(p.Key())
-		}
-	})
+	time.AfterFunc(grace, func() { c.gone(p) })
 	return nil
+}
+
+// gone takes the pod out of the table, which shows nothing new while the API
+// server fails.
+func (c *Cluster) gone(p types.Pod) {
+	c.mu.Lock()
+	dead := c.fault != None
+	c.mu.Unlock()
+	if dead {
+		time.AfterFunc(time.Second, func() { c.gone(p) })
+		return
+	}
+	if now, ok := c.Pods.Get(p.Key()); ok && now.UID == p.UID {
+		_ = c.Pods.Unpublish(p.Key())
+	}
 }
