@@ -53,6 +53,7 @@ type Cluster struct {
 	bin     binaries
 	block   block
 	crew    *crew
+	ca      *authority
 	rest    *rest.Config
 	client  kubernetes.Interface
 	proxies []*proxy
@@ -159,7 +160,8 @@ func (c *Cluster) writeCredentials() error {
 	for _, n := range c.Nodes {
 		ips = append(ips, net.ParseIP(n.IP))
 	}
-	if err := writePKI(c.Dir, ips); err != nil {
+	var err error
+	if c.ca, err = writePKI(c.Dir, ips); err != nil {
 		return err
 	}
 	for _, user := range []string{"admin", "kcm", "scheduler"} {

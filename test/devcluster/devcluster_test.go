@@ -36,7 +36,7 @@ func start(t *testing.T, opts Options) *Cluster {
 // TestCluster shares one cluster: its stories run side by side on nodes and
 // applications of their own.
 func TestCluster(t *testing.T) {
-	c := start(t, Options{})
+	c := start(t, Options{Audit: true})
 	vm, err := c.CreateVM(t.Context(), App{Name: "vm-b3e2f-0", Domain: "b3e2.0.1", Node: c.Nodes[0].Name, Required: true})
 	if err != nil {
 		t.Fatal(err)
@@ -44,12 +44,15 @@ func TestCluster(t *testing.T) {
 	t.Run("stories", func(t *testing.T) {
 		t.Run("nodes look like those of k3s", func(t *testing.T) { t.Parallel(); nodesLookRight(t, c) })
 		t.Run("a budget refuses evictions until it opens", func(t *testing.T) { t.Parallel(); budgetIsHonoured(t, c) })
-		t.Run("faults hit one node and heal", func(t *testing.T) { t.Parallel(); faultsHitOneNode(t, c) })
-		t.Run("a killed kubelet makes its node unknown", func(t *testing.T) { t.Parallel(); killedKubelet(t, c) })
+		t.Run("faults hit one node and heal", func(t *testing.T) { t.Parallel(); faultsHitOneNode(t, c); spoiledAnswers(t, c) })
+		t.Run("a cut node becomes unknown and heals", func(t *testing.T) { t.Parallel(); cutNode(t, c) })
 		t.Run("another cluster runs beside it", func(t *testing.T) { t.Parallel(); sideBySide(t, c) })
 	})
 	if _, err := c.WaitRunning(t.Context(), "kubevirt.io=virt-launcher", 1); err != nil {
 		t.Errorf("launcher pod %s did not stay: %v", vm, err)
+	}
+	if err := c.SetFault("503=0.5"); err != nil || c.NodeFault(0) != "503=0.5" || c.NodeFault(2) != "503=0.5" {
+		t.Errorf("a fault of all nodes: %v, %v, %v", err, c.NodeFault(0), c.NodeFault(2))
 	}
 }
 
@@ -127,9 +130,14 @@ func evict(c *Cluster, pod corev1.Pod) error {
 		&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}})
 }
 
-func killedKubelet(t *testing.T, c *Cluster) {
+func cutNode(t *testing.T, c *Cluster) {
 	last := len(c.Nodes) - 1
-	c.StopKubelet(last)
+	if err := c.CutNode(last); err != nil {
+		t.Fatal(err)
+	}
+	if fault := c.NodeFault(last); fault != Refused {
+		t.Errorf("the cut node meets %v", fault)
+	}
 	ready := func(want corev1.ConditionStatus) func() bool {
 		return func() bool {
 			node, err := c.Client().CoreV1().Nodes().Get(t.Context(), c.Nodes[last].Name, metav1.GetOptions{})
@@ -145,8 +153,11 @@ func killedKubelet(t *testing.T, c *Cluster) {
 		}
 	}
 	eventually(t, 25*time.Second, "the node to be unknown", ready(corev1.ConditionUnknown))
-	if err := c.StartKubelet(last); err != nil {
+	if err := c.HealNode(last); err != nil {
 		t.Fatal(err)
+	}
+	if fault := c.NodeFault(last); fault != None {
+		t.Errorf("the healed node meets %v", fault)
 	}
 	eventually(t, 20*time.Second, "the node to be ready again", ready(corev1.ConditionTrue))
 }

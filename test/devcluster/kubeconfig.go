@@ -16,12 +16,15 @@ import (
 )
 
 // Kubeconfig returns the administrator's kubeconfig, past the fault proxies.
-func (c *Cluster) Kubeconfig() []byte { return c.kubeconfig("admin", c.server()) }
+func (c *Cluster) Kubeconfig() []byte { return c.userKubeconfig("admin") }
 
 // NodeKubeconfig returns what the kubeconfig of node i's own API server would
-// be: the administrator's, through the fault proxy of the node.
+// be now: the administrator's, through the fault proxy of the node.
 func (c *Cluster) NodeKubeconfig(i int) []byte {
-	return c.kubeconfig("admin", "https://"+c.proxies[i].address)
+	p := c.proxies[i]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return kubeconfig("https://"+p.address, p.identity.ca.made.cert, p.identity.admin)
 }
 
 // Kubectl runs kubectl as the administrator and returns its standard output.
@@ -45,22 +48,23 @@ func (c *Cluster) kubeconfigPath(user string) string {
 }
 
 func (c *Cluster) writeKubeconfig(user string) error {
-	if err := os.WriteFile(c.kubeconfigPath(user), c.kubeconfig(user, c.server()), 0o600); err != nil {
+	if err := os.WriteFile(c.kubeconfigPath(user), c.userKubeconfig(user), 0o600); err != nil {
 		return fmt.Errorf("write the kubeconfig of %s: %w", user, err)
 	}
 	return nil
 }
 
-// kubeconfig holds its certificates, so that it can be copied anywhere. The
-// files were written by us at the start; they and the encoding cannot fail.
-func (c *Cluster) kubeconfig(user, server string) []byte {
+func (c *Cluster) userKubeconfig(user string) []byte {
+	return kubeconfig(c.server(), c.read("ca.crt"), pair{c.read(user + ".crt"), c.read(user + ".key")})
+}
+
+// kubeconfig holds its certificates, so that it can be copied anywhere. They
+// are our own; the encoding cannot fail.
+func kubeconfig(server string, ca []byte, user pair) []byte {
 	const name = "default"
 	config := clientapi.NewConfig()
-	config.Clusters[name] = &clientapi.Cluster{Server: server, CertificateAuthorityData: c.read("ca.crt")}
-	config.AuthInfos[name] = &clientapi.AuthInfo{
-		ClientCertificateData: c.read(user + ".crt"),
-		ClientKeyData:         c.read(user + ".key"),
-	}
+	config.Clusters[name] = &clientapi.Cluster{Server: server, CertificateAuthorityData: ca}
+	config.AuthInfos[name] = &clientapi.AuthInfo{ClientCertificateData: user.cert, ClientKeyData: user.key}
 	config.Contexts[name] = &clientapi.Context{Cluster: name, AuthInfo: name}
 	config.CurrentContext = name
 	data, _ := clientcmd.Write(*config)

@@ -3,42 +3,37 @@
 package devcluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"slices"
+	"net/http"
+	"net/http/httputil"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
-// Fault is what a node meets when it calls the API server.
-type Fault int
+// proxy is the API server as one node sees it: it has the node's address, and
+// the faults. What passes goes on to the real one from the node's address, so
+// that the audit log knows who asked.
+type proxy struct {
+	address string
+	server  *http.Server
+	forward *httputil.ReverseProxy
+	idle    func() // closes what is not in use towards the API server
+	running sync.WaitGroup
 
-// The faults. They hit connections that are open as well as new ones.
-const (
-	None    Fault = iota
-	Refused       // nobody listens, open connections are reset
-	Hung          // connections stay open and new ones are accepted, but no byte passes
-)
+	connections, requests, spoiled atomic.Int64
 
-// faultNames are in the order of the constants.
-var faultNames = []string{"none", "refused", "hung"}
-
-// ParseFault is the reverse of Fault.String.
-func ParseFault(name string) (Fault, error) {
-	i := slices.Index(faultNames, name)
-	if i < 0 {
-		return None, fmt.Errorf("unknown fault %q, want one of %q", name, faultNames)
-	}
-	return Fault(i), nil
-}
-
-// String returns the name of the fault.
-func (f Fault) String() string {
-	if f < 0 || int(f) >= len(faultNames) {
-		return fmt.Sprintf("Fault(%d)", int(f))
-	}
-	return faultNames[f]
+	mu       sync.Mutex
+	fault    Fault
+	plan     plan
+	identity identity
+	listener net.Listener // nil: nobody listens
+	conns    map[*gate]bool
+	watches  map[*watchBody]bool
+	passing  chan struct{} // closed: bytes pass
 }
 
 // SetFault gives every node the same fault. When it returns, at most the bytes
@@ -62,42 +57,33 @@ func (c *Cluster) NodeFault(i int) Fault {
 	return p.fault
 }
 
-// openProxies puts a proxy on each node's address, on the API server's port.
-func (c *Cluster) openProxies() error {
-	for _, n := range c.Nodes {
-		p := &proxy{
-			address: addr(net.ParseIP(n.IP), apiPort),
-			target:  addr(c.block.control(), apiPort),
-			dialer:  net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(n.IP)}},
-			conns:   map[net.Conn]bool{},
-			passing: closedChannel(),
-		}
-		if err := p.listen(); err != nil {
-			return err
-		}
-		c.proxies = append(c.proxies, p)
-	}
-	return nil
+// CutWatches ends the open watches of node i in good order, as an API server
+// does after some time. New ones are served.
+func (c *Cluster) CutWatches(i int) { c.proxies[i].endWatches() }
+
+// CutNode cuts node i off: its agent is refused and its kubelet is dead.
+func (c *Cluster) CutNode(i int) error {
+	c.StopKubelet(i)
+	return c.SetNodeFault(i, Refused)
 }
 
-// proxy carries bytes between a node and the API server, and knows nothing of
-// what they mean.
-type proxy struct {
-	address, target string
-	dialer          net.Dialer
-	running         sync.WaitGroup
-
-	mu       sync.Mutex
-	fault    Fault
-	listener net.Listener // nil: nobody listens
-	conns    map[net.Conn]bool
-	passing  chan struct{} // closed: bytes pass
+// HealNode undoes CutNode.
+func (c *Cluster) HealNode(i int) error {
+	return errors.Join(c.SetNodeFault(i, None), c.StartKubelet(i))
 }
 
-func closedChannel() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
+// Traffic is what reached the address of the API server on a node since the
+// start. A refused connection does not.
+type Traffic struct {
+	Connections int // accepted, hung ones too
+	Requests    int // read, whatever became of them; a watch is one
+	Spoiled     int // those of them that a fault answered or reset
+}
+
+// NodeTraffic returns what node i has asked so far.
+func (c *Cluster) NodeTraffic(i int) Traffic {
+	p := c.proxies[i]
+	return Traffic{int(p.connections.Load()), int(p.requests.Load()), int(p.spoiled.Load())}
 }
 
 // listen is called with mu held, or before anyone else knows p.
@@ -110,26 +96,32 @@ func (p *proxy) listen() error {
 		return fmt.Errorf("open the way to the API server: %w", err)
 	}
 	p.listener = l
-	p.running.Go(func() { p.accept(l) })
+	p.running.Go(func() { _ = p.server.ServeTLS(tap{l, p}, "", "") }) // ends when l is closed
 	return nil
 }
 
 func (p *proxy) set(f Fault) error {
-	if f < None || f > Hung {
-		return fmt.Errorf("set a fault: unknown %v", f)
+	plan, err := f.plan()
+	if err != nil {
+		return fmt.Errorf("set a fault: %w", err)
+	}
+	if plan.expired {
+		defer p.endWatches()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fault = f
-	if f == Refused {
+	p.fault, p.plan = Fault(f.String()), plan
+	if plan.refused {
 		p.cut()
-		return nil
 	}
-	if f == Hung && isClosed(p.passing) {
+	if plan.hung && isClosed(p.passing) {
 		p.passing = make(chan struct{})
 	}
-	if f == None && !isClosed(p.passing) {
+	if !plan.hung && !isClosed(p.passing) {
 		close(p.passing)
+	}
+	if plan.refused {
+		return nil
 	}
 	return p.listen()
 }
@@ -140,16 +132,15 @@ func (p *proxy) cut() {
 		p.listener.Close()
 		p.listener = nil
 	}
-	for conn := range p.conns {
-		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // a reset, not an orderly end
-		}
-		conn.Close()
+	p.resetAll()
+}
+
+// resetAll resets every connection. mu is held.
+func (p *proxy) resetAll() {
+	for g := range p.conns {
+		g.reset()
 	}
-	// Whoever waits in a hung connection shall see that it is closed.
-	if !isClosed(p.passing) {
-		close(p.passing)
-	}
+	clear(p.conns)
 }
 
 func (p *proxy) close() {
@@ -157,6 +148,16 @@ func (p *proxy) close() {
 	p.cut()
 	p.mu.Unlock()
 	p.running.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = p.server.Shutdown(ctx) // the connections are gone, so it only waits for their goroutines
+	p.idle()
+}
+
+func closedChannel() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
 }
 
 func isClosed(c chan struct{}) bool {
@@ -168,78 +169,80 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-func (p *proxy) accept(l net.Listener) {
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		p.running.Go(func() { p.serve(l, conn) })
-	}
-}
-
-// keep notes a connection to be cut with l, or says that l is gone already.
-func (p *proxy) keep(l net.Listener, conn net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.listener != l {
-		return false
-	}
-	p.conns[conn] = true
-	return true
-}
-
-func (p *proxy) drop(conn net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.conns, conn)
-}
-
-func (p *proxy) serve(l net.Listener, node net.Conn) {
-	defer node.Close()
-	if !p.keep(l, node) {
-		return
-	}
-	defer p.drop(node)
-	p.wait()
-	// From the node's own address, so that the API server knows who asks.
-	server, err := p.dialer.Dial("tcp", p.target)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	if !p.keep(l, server) {
-		return
-	}
-	defer p.drop(server)
-	var both sync.WaitGroup
-	both.Go(func() { p.copy(server, node) })
-	both.Go(func() { p.copy(node, server) })
-	both.Wait()
-}
-
-// wait returns when bytes may pass.
-func (p *proxy) wait() {
-	p.mu.Lock()
-	passing := p.passing
-	p.mu.Unlock()
-	<-passing
-}
-
-// copy carries one direction. Its end, for whatever reason, ends the other.
-func (p *proxy) copy(to, from net.Conn) {
-	defer to.Close()
-	defer from.Close()
-	_, _ = io.Copy(gate{p, to}, from)
-}
-
-// gate is a connection that takes bytes only while they may pass.
-type gate struct {
+// tap is the listener of a proxy; its connections can be held and reset.
+type tap struct {
+	net.Listener
 	proxy *proxy
-	to    net.Conn
 }
 
-func (g gate) Write(b []byte) (int, error) {
-	g.proxy.wait()
-	return g.to.Write(b)
+func (t tap) Accept() (net.Conn, error) {
+	conn, err := t.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	t.proxy.connections.Add(1)
+	g := &gate{Conn: conn, proxy: t.proxy, gone: make(chan struct{})}
+	t.proxy.mu.Lock()
+	defer t.proxy.mu.Unlock()
+	if t.proxy.listener != t.Listener {
+		g.reset()
+		return nil, net.ErrClosed
+	}
+	t.proxy.conns[g] = true
+	return g, nil
+}
+
+// gate is a connection through which bytes pass only while they may.
+type gate struct {
+	net.Conn
+	proxy *proxy
+	once  sync.Once
+	gone  chan struct{} // closed with the connection
+}
+
+func (g *gate) Read(b []byte) (int, error) {
+	n, err := g.Conn.Read(b)
+	if gone := g.wait(); gone != nil {
+		return 0, gone
+	}
+	return n, err
+}
+
+func (g *gate) Write(b []byte) (int, error) {
+	if gone := g.wait(); gone != nil {
+		return 0, gone
+	}
+	return g.Conn.Write(b)
+}
+
+// wait returns when bytes may pass, or the connection is no more.
+func (g *gate) wait() error {
+	g.proxy.mu.Lock()
+	passing := g.proxy.passing
+	g.proxy.mu.Unlock()
+	select {
+	case <-passing:
+	case <-g.gone:
+	}
+	if isClosed(g.gone) {
+		return net.ErrClosed
+	}
+	return nil
+}
+
+func (g *gate) Close() error {
+	g.proxy.mu.Lock()
+	delete(g.proxy.conns, g)
+	g.proxy.mu.Unlock()
+	g.once.Do(func() { close(g.gone) })
+	return g.Conn.Close()
+}
+
+// reset ends the connection in disorder. Whoever holds mu may call it.
+func (g *gate) reset() {
+	if tcp, ok := g.Conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	g.once.Do(func() { close(g.gone) })
+	g.Conn.Close()
 }

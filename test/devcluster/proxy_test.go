@@ -25,7 +25,7 @@ func faultsHitOneNode(t *testing.T, c *Cluster) {
 	}
 	heal := func() {
 		t.Helper()
-		if err := c.SetFault(None); err != nil {
+		if err := c.SetNodeFault(0, None); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, 5*time.Second, "the API to be back", func() bool { return call(mine) == nil })
@@ -70,8 +70,8 @@ func faultsHitOneNode(t *testing.T, c *Cluster) {
 		t.Errorf("the other node, while one is refused: %v", err)
 	}
 	heal()
-	if err := c.SetFault(Fault(9)); err == nil {
-		t.Error("an unknown fault was accepted")
+	if err := c.SetNodeFault(0, "haunted"); err == nil || c.NodeFault(0) != None {
+		t.Errorf("an unknown fault: %v, now %v", err, c.NodeFault(0))
 	}
 }
 
@@ -91,12 +91,22 @@ func nodeClient(t *testing.T, c *Cluster, i int) kubernetes.Interface {
 }
 
 func TestFaultNames(t *testing.T) {
-	for _, f := range []Fault{None, Refused, Hung} {
+	for _, f := range []Fault{
+		None, Refused, Hung, Expired, Slow(2 * time.Second), Status(429), Reset(0), "reset",
+		"503=0.25", "slow=1s,500=0.5,only=patch+create",
+	} {
 		if got, err := ParseFault(f.String()); got != f || err != nil {
 			t.Errorf("%v is parsed as %v, %v", f, got, err)
 		}
 	}
-	if _, err := ParseFault("slow"); err == nil {
-		t.Error("an unknown name was accepted")
+	for _, name := range []string{
+		"", "slow", "slow=-1s", "200", "600", "503=2", "503=NaN", "reset=-1", "only=eat", "hung,503", "none,", "expired=1",
+	} {
+		if f, err := ParseFault(name); err == nil || f != None {
+			t.Errorf("%q was accepted as %q", name, f)
+		}
+	}
+	if got := Fault("").String(); got != "none" {
+		t.Errorf("no fault is called %q", got)
 	}
 }

@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command devcluster keeps a real Kubernetes control plane with simulated nodes
-// running until it is told to end: build, up, status, kubeconfig, fault, down.
+// running until it is told to end: build, up, status, kubeconfig, fault, node, down.
 package main
 
 import (
@@ -61,17 +61,24 @@ func command() *cobra.Command {
 	}}
 	kubeconfig.Flags().StringVar(&node, "node", "", "as this node sees the API server, faults included")
 	fault := &cobra.Command{
-		Use: "fault none|refused|hung", Short: "Change what nodes meet when they call the API server", Args: cobra.ExactArgs(1),
+		Use: "fault none|refused|hung|TERM,TERM", Short: "Change what nodes meet when they call the API server", Args: cobra.ExactArgs(1),
+		Long: "The terms: slow=DURATION, STATUS[=PART], expired, reset[=BYTES], only=VERB+VERB",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return ask(cmd.Context(), dir, "/fault", node, args[0], cmd.OutOrStdout())
 		},
 	}
 	fault.Flags().StringVar(&node, "node", "", "only this node")
+	act := &cobra.Command{
+		Use: "node NAME cut|heal|cut-watches|new-ca|skew=DURATION", Short: "Do something to a node", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return ask(cmd.Context(), dir, "/node", args[0], args[1], cmd.OutOrStdout())
+		},
+	}
 	build := &cobra.Command{Use: "build", Short: "Build the programs of the cluster, unless they are there", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 		_, err := devcluster.Build(cmd.Context(), "", cmd.ErrOrStderr())
 		return err
 	}}
-	root.AddCommand(build, up, serve, down, status, kubeconfig, fault)
+	root.AddCommand(build, up, serve, down, status, kubeconfig, fault, act)
 	return root
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/zedkube/zedkube/test/devcluster"
 )
 
-// The control socket speaks HTTP: /status, /kubeconfig, /fault and /down, with
+// The control socket speaks HTTP: /status, /kubeconfig, /fault, /node and /down, with
 // the parameters node and value.
 func socket(dir string) string { return filepath.Join(dir, "control.sock") }
 
@@ -81,7 +81,42 @@ func handler(c *devcluster.Cluster, end func()) http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 		}
 	})
+	mux.HandleFunc("/node", func(w http.ResponseWriter, r *http.Request) {
+		if err := act(c, r.FormValue("node"), r.FormValue("value")); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		}
+	})
 	return mux
+}
+
+// act does one thing to one node.
+func act(c *devcluster.Cluster, node, what string) error {
+	i, err := find(c, node)
+	if err != nil {
+		return err
+	}
+	if i < 0 {
+		return errors.New("no node named")
+	}
+	name, value, _ := strings.Cut(what, "=")
+	switch name {
+	case "cut":
+		return c.CutNode(i)
+	case "heal":
+		return c.HealNode(i)
+	case "cut-watches":
+		c.CutWatches(i)
+		return nil
+	case "new-ca":
+		return c.RotateCA(i)
+	case "skew":
+		skew, err := time.ParseDuration(value)
+		if err != nil {
+			return fmt.Errorf("skew the certificate: %w", err)
+		}
+		return c.SetCertSkew(i, skew)
+	}
+	return fmt.Errorf("unknown act %q, want cut, heal, cut-watches, new-ca or skew=DURATION", what)
 }
 
 func setFault(c *devcluster.Cluster, node, name string) error {

@@ -1,0 +1,221 @@
+//go:build linux
+
+package devcluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// spoiledAnswers are the faults above TLS, one after the other on node 0.
+func spoiledAnswers(t *testing.T, c *Cluster) {
+	for _, story := range []struct {
+		name string
+		run  func(*testing.T, *Cluster)
+	}{
+		{"a slow answer", slowAnswer},
+		{"refusing statuses", refusingStatuses},
+		{"a fault for some verbs only", someVerbs},
+		{"an expired watch", expiredWatch},
+		{"a watch that ends in good order", cutWatch},
+		{"a reset in mid-answer", resetInAnswer},
+		{"who asks is known", identityPasses},
+		{"a new authority", newCA},
+		{"a certificate out of time", certSkew},
+	} {
+		t.Run(story.name, func(t *testing.T) {
+			story.run(t, c)
+			set(t, c, None)
+			if code, _, err := get(t, c, nodesPath); code != http.StatusOK || err != nil {
+				t.Errorf("healed, the answer is %d, %v", code, err)
+			}
+		})
+	}
+}
+
+const nodesPath = "/api/v1/nodes"
+
+func set(t *testing.T, c *Cluster, f Fault) {
+	t.Helper()
+	if err := c.SetNodeFault(0, f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func nodeConfig(t *testing.T, c *Cluster, i int) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig(c.NodeKubeconfig(i))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// get asks node 0 for a path, without the patience of client-go.
+func get(t *testing.T, c *Cluster, path string) (code int, answer []byte, err error) {
+	t.Helper()
+	config := nodeConfig(t, c, 0)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	if code = resp.StatusCode; code == http.StatusTooManyRequests && resp.Header.Get("Retry-After") != "1" {
+		t.Errorf("overloaded, without a time to wait: %v", resp.Header)
+	}
+	answer, err = io.ReadAll(resp.Body)
+	return code, answer, err
+}
+
+func slowAnswer(t *testing.T, c *Cluster) {
+	set(t, c, Slow(600*time.Millisecond))
+	begin := time.Now()
+	code, _, err := get(t, c, nodesPath)
+	if took := time.Since(begin); code != http.StatusOK || err != nil || took < 600*time.Millisecond {
+		t.Errorf("after %v: %d, %v", took, code, err)
+	}
+}
+
+func refusingStatuses(t *testing.T, c *Cluster) {
+	before := c.NodeTraffic(0)
+	for _, code := range []int{429, 500, 503} {
+		set(t, c, Status(code))
+		if got, _, err := get(t, c, nodesPath); got != code || err != nil {
+			t.Errorf("want %d, got %d, %v", code, got, err)
+		}
+	}
+	after := c.NodeTraffic(0)
+	if after.Requests-before.Requests != 3 || after.Spoiled-before.Spoiled != 3 {
+		t.Errorf("three refused requests counted as %+v, before %+v", after, before)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := nodeClient(t, c, 0).CoreV1().Nodes().List(ctx, metav1.ListOptions{}); !apierrors.IsServiceUnavailable(err) {
+		t.Errorf("client-go takes it for %v", err)
+	}
+	set(t, c, "503=0.5")
+	var codes []int
+	for range 40 {
+		code, _, _ := get(t, c, nodesPath)
+		codes = append(codes, code)
+	}
+	if !slices.Contains(codes, 200) || !slices.Contains(codes, 503) {
+		t.Errorf("half of the requests: %v", codes)
+	}
+}
+
+func someVerbs(t *testing.T, c *Cluster) {
+	set(t, c, "503,only=watch+patch")
+	if code, _, err := get(t, c, nodesPath); code != http.StatusOK || err != nil {
+		t.Errorf("a list: %d, %v", code, err)
+	}
+	if code, _, err := get(t, c, nodesPath+"?watch=1"); code != http.StatusServiceUnavailable || err != nil {
+		t.Errorf("a watch: %d, %v", code, err)
+	}
+}
+
+func openWatch(t *testing.T, client kubernetes.Interface, version string) watch.Interface {
+	t.Helper()
+	w, err := client.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	return w
+}
+
+// next returns what a watch says within two seconds.
+func next(t *testing.T, w watch.Interface) (event watch.Event, open bool) {
+	t.Helper()
+	select {
+	case event, open = <-w.ResultChan():
+		return event, open
+	case <-time.After(2 * time.Second):
+		t.Fatal("the watch says nothing")
+		return
+	}
+}
+
+func expiredWatch(t *testing.T, c *Cluster) {
+	client := nodeClient(t, c, 0)
+	list, err := client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := openWatch(t, client, list.ResourceVersion)
+	set(t, c, Expired)
+	if event, open := next(t, old); open {
+		t.Errorf("the open watch says %v", event)
+	}
+	event, _ := next(t, openWatch(t, client, list.ResourceVersion))
+	if err := apierrors.FromObject(event.Object); event.Type != watch.Error || !apierrors.IsResourceExpired(err) {
+		t.Errorf("a watch that goes on gets %v: %v", event.Type, err)
+	}
+	if event, open := next(t, openWatch(t, client, "")); !open || event.Type != watch.Added {
+		t.Errorf("a watch from the start gets %v", event.Type)
+	}
+}
+
+func cutWatch(t *testing.T, c *Cluster) {
+	before := c.NodeTraffic(0)
+	done := make(chan error)
+	go func() {
+		_, answer, err := get(t, c, nodesPath+"?watch=true")
+		if !bytes.Contains(answer, []byte(`"ADDED"`)) {
+			err = errors.Join(err, errors.New("no event came"))
+		}
+		done <- err
+	}()
+	cut := func() (err error, ended bool) {
+		c.CutWatches(0)
+		select {
+		case err := <-done:
+			return err, true
+		case <-time.After(200 * time.Millisecond):
+			return nil, false
+		}
+	}
+	time.Sleep(300 * time.Millisecond)
+	eventually(t, 5*time.Second, "the watch to end", func() bool {
+		err, ended := cut()
+		if err != nil {
+			t.Errorf("the watch ended with %v", err)
+		}
+		return ended
+	})
+	if after := c.NodeTraffic(0); after.Requests != before.Requests+1 || after.Spoiled != before.Spoiled {
+		t.Errorf("one watch counted as %+v, before %+v", after, before)
+	}
+}
+
+func resetInAnswer(t *testing.T, c *Cluster) {
+	set(t, c, Reset(50))
+	code, answer, err := get(t, c, nodesPath)
+	if code != http.StatusOK || len(answer) != 50 || err == nil {
+		t.Errorf("got %d, %d bytes, %v", code, len(answer), err)
+	}
+	if code, _, err := get(t, c, "/readyz"); code != http.StatusOK || err != nil {
+		t.Errorf("a short answer: %d, %v", code, err)
+	}
+}
