@@ -80,6 +80,7 @@ func (f facts) due(v verb) bool { return !f.now.Before(f.retry[v]) }
 func (f facts) ourCordon() bool {
 	return f.known && f.node.Unschedulable && f.node.CordonedBy != nil
 }
+
 func (f facts) asksAnew() bool {
 	return f.deviceOp.stands && !f.deviceOp.failed || f.update.stands && !f.update.failed
 }

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"time"
@@ -93,7 +94,8 @@ func (c *Component) lookAtCluster(f *facts, config types.EdgeNodeClusterConfig) 
 		f.silentSince = m.started // nothing was ever heard of it
 	}
 	nodes := c.Nodes.All()
-	info, named := c.Info.Get(types.Global)
+	info, _ := c.Info.Get(types.Global)
+	named := info.NodeName() != ""
 	f.node, f.known = types.OwnNode(nodes, info)
 	f.tieBreaker = f.node.TieBreaker ||
 		info.DeviceID != uuid.Nil && info.DeviceID == config.TieBreakerNodeID.UUID
@@ -115,7 +117,7 @@ func (c *Component) lookAtCluster(f *facts, config types.EdgeNodeClusterConfig) 
 	f.missing, f.alone = m.missing, m.alone
 	switch {
 	case !f.living():
-		f.why = "the API server does not answer: " + api.Reason
+		f.why = "the API server does not answer: " + cmp.Or(api.Reason, "nothing was heard of it yet")
 		// It may be back in a moment, and then it is another one.
 		clear(m.retry)
 		clear(m.backoff)
