@@ -116,24 +116,6 @@ func TestAFailedRequestThatIsReadAgainIsStillTheSame(t *testing.T) {
 	})
 }
 
-func TestAnUncordonThatNobodyNeedsAnyMoreFailsNoMore(t *testing.T) {
-	story(t, 1, func(s *stage) {
-		n := types.Node{Name: "n1", Ready: types.ConditionTrue, Unschedulable: true, CordonedBy: &types.Cordon{By: "zedkube"}}
-		_ = s.nodes.Publish("n1", n)
-		s.kube.FailVerb("uncordon", types.ErrRefused)
-		defer s.run()()
-		time.Sleep(time.Hour)
-		if n := len(s.kube.Calls("uncordon")); n < 100 || n > 400 {
-			t.Errorf("%d tries in an hour", n)
-		}
-		s.schedulable()
-		time.Sleep(time.Minute)
-		if s.failures() != 1 || !s.logged("step works again") {
-			t.Errorf("%d failures logged, over: %v", s.failures(), s.logged("step works again"))
-		}
-	})
-}
-
 func TestANodeTheClusterDoesNotKnowIsNotKeptFromItsReboot(t *testing.T) {
 	story(t, 0, func(s *stage) {
 		_ = s.nodes.Unpublish("n1")
