@@ -62,6 +62,8 @@ func TestStories(t *testing.T) {
 			"sigterm":  with(sigterm),
 			"start":    with(start),
 			"lead":     with(lead),
+			"loglevel": with(setLevel),
+			"logged":   with(logged),
 			"kubectl":  with(kubectl),
 			"pause":    with(pause),
 			"fresh":    with(fresh),

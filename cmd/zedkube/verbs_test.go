@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -175,6 +177,34 @@ func lead(s *story, ts *testscript.TestScript, args []string) error {
 				others++
 				ts.Setenv(args[1]+strconv.Itoa(others), other.Name)
 			}
+		}
+		return ""
+	})
+}
+
+// setLevel is loglevel NODE LEVEL: the controller sets the level of a running agent.
+func setLevel(s *story, _ *testscript.TestScript, args []string) error {
+	m, _, err := s.member(args[0])
+	if err != nil {
+		return err
+	}
+	item := types.ConfigItemValue{Key: types.SettingDefaultLogLevel, ItemType: types.ConfigItemString, StrValue: args[1]}
+	return m.ConfigureSettings(types.ConfigItemValueMap{GlobalSettings: map[string]types.ConfigItemValue{item.Key: item}})
+}
+
+// logged NODE TEXT: waits until the node's log contains the text.
+func logged(s *story, _ *testscript.TestScript, args []string) error {
+	m, _, err := s.member(args[0])
+	if err != nil {
+		return err
+	}
+	return eventually(func() string {
+		content, err := os.ReadFile(filepath.Join(m.Root, "zedkube.log"))
+		if err != nil {
+			return err.Error()
+		}
+		if !strings.Contains(string(content), args[1]) {
+			return "not logged: " + args[1]
 		}
 		return ""
 	})

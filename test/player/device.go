@@ -356,6 +356,11 @@ func (d *Device) Configure(config types.EdgeNodeClusterConfig) error {
 	return d.clusterConfig.Publish(types.Global, config)
 }
 
+// ConfigureSettings is a new ConfigItemValueMap from the controller.
+func (d *Device) ConfigureSettings(settings types.ConfigItemValueMap) error {
+	return d.settings.Publish(types.Global, settings)
+}
+
 // ConfigureApp is a new AppInstanceConfig from the controller.
 func (d *Device) ConfigureApp(config types.AppInstanceConfig) error {
 	return d.apps.Publish(config.UUIDandVersion.UUID.String(), config)
