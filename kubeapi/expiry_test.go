@@ -166,6 +166,39 @@ func TestAServerForWhichEverythingIsExpiredIsNotStormed(t *testing.T) {
 	})
 }
 
+func TestWatchesThatAreTurnedAwayWaitForAProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, tb := newTestClient(t)
+		api := someCluster()
+		crowded := true
+		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var now bool
+			api.set(func() { now = crowded })
+			if now && isWatch(r) {
+				api.set(func() { api.total++ })
+				reply(w, 429, failure(429, metav1.StatusReasonTooManyRequests))
+				return
+			}
+			api.ServeHTTP(w, r)
+		})})
+		defer end()
+		time.Sleep(time.Minute)
+		before := api.count()
+		time.Sleep(10 * time.Minute)
+		perMinute := (api.count() - before) / 10
+		t.Logf("%d requests a minute", perMinute)
+		if perMinute > 60 {
+			t.Errorf("%d requests a minute", perMinute)
+		}
+		check(t, "nodes", keys(tb.nodes.All()), []string{"n1", "n2"})
+		api.set(func() { crowded = false })
+		time.Sleep(25 * time.Second)
+		if s := tb.status(); !s.Synced {
+			t.Errorf("status is %+v", s)
+		}
+	})
+}
+
 func TestAVersionFromBeforeARestoreIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)

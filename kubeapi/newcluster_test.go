@@ -11,6 +11,7 @@ import (
 	"errors"
 	"math/big"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -85,6 +86,34 @@ func TestANewClusterTakesTheTablesOverWithoutEmptyingThem(t *testing.T) {
 	if err := c.Uncordon(t.Context(), "n1"); !errors.Is(err, types.ErrNoAPI) {
 		t.Errorf("a verb after the end: %v", err)
 	}
+}
+
+func TestAKubeconfigThatVanishesLeavesItsServerInUse(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	first, second := someCluster(), &fakeAPI{nodes: []corev1.Node{testNode("m1", "z")}}
+	a, b := secureServer(first), secureServer(second)
+	defer a.Close()
+	defer b.Close()
+	c, tb := newTestClient(t)
+	c.Kubeconfig = filepath.Join(t.TempDir(), "k3s.yaml")
+	write(t, c.Kubeconfig, config(a.URL, caOf(t, a)))
+	end := runClient(t, c)
+	defer end()
+	eventually(t, "the first cluster is seen", 5*time.Second, func() bool { return tb.status().Synced && tb.status().Answers() })
+	if err := os.Remove(c.Kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(10 * settle)
+	if s := tb.status(); !s.Synced || !s.Answers() || len(tb.own.All()) != 2 {
+		t.Errorf("status is %+v, own pods %v", s, keys(tb.own.All()))
+	}
+	if _, err := c.PodsToEvict(t.Context(), "n1"); err != nil {
+		t.Error(err)
+	}
+	write(t, c.Kubeconfig, config(b.URL, caOf(t, b)))
+	eventually(t, "only the second cluster is seen", 5*time.Second, func() bool {
+		return tb.status().Synced && len(tb.nodes.All()) == 1 && len(tb.own.All())+len(tb.appPods.All()) == 0
+	})
 }
 
 func TestAWrongCAIsASilenceThatNamesIt(t *testing.T) {
