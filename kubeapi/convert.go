@@ -41,7 +41,8 @@ func nodeOf(n *corev1.Node) types.Node {
 		InternalIP:      address(n, corev1.NodeInternalIP),
 		ExternalIP:      address(n, corev1.NodeExternalIP),
 	}
-	if row.Unschedulable {
+	// Without managed fields it is a slim one: slimMeta has looked at them.
+	if row.Unschedulable && (len(n.ManagedFields) == 0 || ownsCordon(n.ManagedFields)) {
 		row.CordonedBy = ourCordon(n)
 	}
 	for _, c := range n.Status.Conditions {

@@ -137,3 +137,18 @@ func TestACordonIsOursOnlyWithOurNote(t *testing.T) {
 		}
 	}
 }
+
+// Watches bring whole objects, streamed lists slim ones.
+func TestAWholeNodeAndASlimOneMakeTheSameRow(t *testing.T) {
+	foreign := wholeNode()
+	foreign.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: ourFields()[0].FieldsV1}}
+	for name, n := range map[string]*corev1.Node{"our cordon": wholeNode(), "a foreign cordon over our old note": foreign} {
+		whole, slim := nodeOf(n), nodeOf(slimNode(n))
+		if diff := cmp.Diff(slim, whole); diff != "" {
+			t.Errorf("%s (-slim +whole):\n%s", name, diff)
+		}
+		if ours := n != foreign; (whole.CordonedBy != nil) != ours {
+			t.Errorf("%s is by %+v", name, whole.CordonedBy)
+		}
+	}
+}
