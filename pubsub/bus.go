@@ -22,6 +22,7 @@ type Bus struct {
 type member interface {
 	open() error
 	run(ctx context.Context)
+	stats() Stats
 }
 
 // NewBus returns a bus below root: "" is the real file system, anything else

@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +14,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if root := os.Getenv(crashRoot); root != "" {
+		fmt.Fprintln(os.Stderr, crashing(root, os.Stdout))
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // Sample is the topic of these tests; one field is handed over by file.
 type Sample struct {

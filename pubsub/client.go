@@ -3,11 +3,23 @@ package pubsub
 import (
 	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"net"
 	"os"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// clientPatience is how long a client may accept no packet: EVE's agents may
+	// block for minutes, and their watchdog gives them five.
+	clientPatience = 5 * time.Minute
+	// leftAfter is how long a client that has read everything may take to open
+	// the large files that it was told of.
+	leftAfter = 5 * time.Minute
 )
 
 // client is one connection. It is told nothing twice and only the newest
@@ -17,8 +29,28 @@ type client struct {
 	wake  chan struct{}
 	dirty map[string]struct{} // guarded by store.mu
 	sent  map[string][]byte   // what the client holds
-	files []string            // large files that it may not have read
+	files []handed            // large files that it may not have read
 	mute  bool                // a large field cannot be written and was reported
+}
+
+// handed is the file of a large field that was made for one client.
+type handed struct {
+	path string
+	at   time.Time
+}
+
+// say sends one packet. A client that accepts none for too long is dropped,
+// which is an error like that of one that hung up.
+func (s *store) say(c *client, packet []byte) error {
+	if err := c.conn.SetWriteDeadline(time.Now().Add(s.patience)); err != nil {
+		return err
+	}
+	_, err := c.conn.Write(packet)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.counts.dropped.Add(1)
+		s.log.WithError(err).Warn("a subscriber has accepted nothing for too long, it is dropped")
+	}
+	return err
 }
 
 // send brings c up to date, deletes first. unsent means that some value could
@@ -26,9 +58,10 @@ type client struct {
 func (s *store) send(c *client) (unsent bool, err error) {
 	deletes, updates := s.news(c)
 	for _, key := range deletes {
-		if _, err := c.conn.Write(deletePacket(s.topic.name, key)); err != nil {
+		if err := s.say(c, deletePacket(s.topic.name, key)); err != nil {
 			return false, err
 		}
+		s.counts.messages.Add(1)
 		delete(c.sent, key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(updates)) {
@@ -41,9 +74,10 @@ func (s *store) send(c *client) (unsent bool, err error) {
 			s.again(c, key)
 			continue
 		}
-		if _, err := c.conn.Write(updatePacket(s.topic.name, key, value)); err != nil {
+		if err := s.say(c, updatePacket(s.topic.name, key, value)); err != nil {
 			return false, err
 		}
+		s.counts.messages.Add(1)
 		c.sent[key] = updates[key]
 	}
 	c.mute = c.mute && unsent
@@ -80,15 +114,11 @@ func (s *store) again(c *client, key string) {
 // split moves the large fields of value to files for c, all or none, and
 // remembers them until c has read them.
 func (c *client) split(dir string, value []byte) ([]byte, error) {
-	c.files = slices.DeleteFunc(c.files, func(f string) bool {
-		_, err := os.Lstat(f)
-		return err != nil
-	})
-	var fresh []string
+	var fresh []handed
 	value, err := splitLarge(value, func(field string, content []byte) (string, error) {
 		path, err := saveLarge(dir, field, content)
 		if err == nil {
-			fresh = append(fresh, path)
+			fresh = append(fresh, handed{path, time.Now()})
 		}
 		return path, err
 	})
@@ -104,9 +134,34 @@ func (c *client) split(dir string, value []byte) ([]byte, error) {
 	return value, nil
 }
 
-func removeAll(files []string) {
+// tidy forgets the files that c has taken, and takes away those that it has
+// left lying although it has read their messages.
+func (c *client) tidy(now time.Time) {
+	read := len(c.files) > 0 && c.hasReadAll()
+	c.files = slices.DeleteFunc(c.files, func(f handed) bool {
+		if read && now.Sub(f.at) > leftAfter {
+			os.Remove(f.path)
+			return true
+		}
+		_, err := os.Lstat(f.path)
+		return err != nil
+	})
+}
+
+// hasReadAll reports whether no packet waits in the socket.
+func (c *client) hasReadAll() bool {
+	raw, err := c.conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	waiting, failed := 0, error(nil)
+	err = raw.Control(func(fd uintptr) { waiting, failed = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
+	return err == nil && failed == nil && waiting == 0
+}
+
+func removeAll(files []handed) {
 	for _, f := range files {
-		os.Remove(f)
+		os.Remove(f.path)
 	}
 }
 

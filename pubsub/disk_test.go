@@ -3,6 +3,7 @@ package pubsub
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -13,8 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// fullDiskAlone is set in the process in which the tests of a full disk run.
+const fullDiskAlone = "PUBSUB_FULL_DISK"
+
 // fullDisk makes writes beyond the first 4 KiB of a file fail, in the whole
-// process: its caller does not run in parallel.
+// process.
 func fullDisk(t *testing.T) (free func()) {
 	t.Helper()
 	signal.Ignore(syscall.SIGXFSZ)
@@ -30,6 +34,15 @@ func fullDisk(t *testing.T) (free func()) {
 }
 
 func TestOnAFullDiskTheOldValueStaysInTableFileAndSocket(t *testing.T) {
+	if os.Getenv(fullDiskAlone) == "" {
+		t.Parallel()
+		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+		cmd.Env = append(os.Environ(), fullDiskAlone+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
 	for name, opts := range map[string][]Option{"plain": nil, "persistent": {Persistent()}} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
@@ -144,4 +157,61 @@ func TestAListenerThatFailsIsReportedOnce(t *testing.T) {
 	if s.complaints() != 1 {
 		t.Error("no report")
 	}
+}
+
+func TestASubscriptionTakesTheBackupOfAPersistentFileThatIsBadOrLost(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir := filepath.Join(root, "persist/status/agent/Sample")
+	good := small("b", 1)
+	for name, text := range map[string]string{
+		"cut.json": `{"Name":`, "cut.json.bak": good,
+		"empty.json": "", "empty.json.bak": good,
+		"typed.json": `{"Count":"x"}`, "typed.json.bak": good,
+		"fine.json": small("", 2), "fine.json.bak": good,
+		"lost.json.bak": good,
+	} {
+		writeText(t, filepath.Join(dir, name), text)
+	}
+	sub, s := subscriber(t, root, Persistent())
+	b := Sample{Name: "b", Count: 1}
+	want := map[string]Sample{"cut": b, "empty": b, "typed": b, "fine": {Count: 2}, "lost": b}
+	eventually(t, "synced", sub.Synced)
+	if diff := cmp.Diff(want, sub.All()); diff != "" {
+		t.Error(diff)
+	}
+	if n := s.complaints(); n != 3 {
+		t.Errorf("%d errors, want one for each bad file", n)
+	}
+	must(t, writeFile(dir, "cut.json", []byte(small("", 3)), false))
+	eventually(t, "the file once it is good", has(sub, "cut", 3))
+	writeText(t, filepath.Join(dir, "cut.json"), "{")
+	never(t, "a bad file brings back a backup older than the last good value", func() bool { return !has(sub, "cut", 3)() })
+	must(t, os.Remove(filepath.Join(dir, "lost.json.bak")))
+	eventually(t, "a withdrawal", func() bool { _, ok := sub.Get("lost"); return !ok })
+}
+
+func TestAWriteThatFailsChangesNothing(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	pub, _ := publisher(t, root)
+	sub, _ := subscriber(t, root)
+	must(t, pub.Publish("k", Sample{Count: 1}))
+	eventually(t, "first value", has(sub, "k", 1))
+	// A directory in the place of the file cannot be replaced by rename.
+	must(t, os.Remove(filepath.Join(runDir(root), "k.json")))
+	must(t, os.MkdirAll(filepath.Join(runDir(root), "k.json", "x"), 0o700))
+	first, second := pub.Publish("k", Sample{Count: 2}), pub.Publish("k", Sample{Count: 2})
+	if first == nil || second == nil {
+		t.Fatal("a failed write is no error")
+	}
+	if first.Error() != second.Error() {
+		t.Errorf("the same failure reads %q and then %q, which is logged twice", first, second)
+	}
+	if !has(pub, "k", 1)() || !has(sub, "k", 1)() {
+		t.Error("a failed write changed the value")
+	}
+	must(t, os.RemoveAll(filepath.Join(runDir(root), "k.json")))
+	must(t, pub.Publish("k", Sample{Count: 2}))
+	eventually(t, "value after the failure", has(sub, "k", 2))
 }

@@ -21,6 +21,15 @@ const (
 // value, never a part. durable makes it outlive a power cut; for files in
 // /run, which is memory, an fsync would cost time and buy nothing.
 func writeFile(dir, name string, data []byte, durable bool) error {
+	if err := replaceFile(dir, name, data, durable); err != nil || !durable {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// replaceFile is writeFile without the sync of the directory, until which a
+// power cut may bring the old file back.
+func replaceFile(dir, name string, data []byte, durable bool) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
@@ -41,9 +50,6 @@ func writeFile(dir, name string, data []byte, durable bool) error {
 	if err != nil {
 		os.Remove(f.Name())
 		return fmt.Errorf("write %s: %w", name, reason(err))
-	}
-	if durable {
-		return syncDir(dir)
 	}
 	return nil
 }

@@ -18,8 +18,7 @@ const (
 	// often comes back at once. It doubles up to maxRetry.
 	minRetry = 50 * time.Millisecond
 	maxRetry = 10 * time.Second
-	// rescanEvery is how often a directory is read without an event, in case
-	// one was lost.
+	// rescanEvery is a follower's rescan outside of tests.
 	rescanEvery = time.Minute
 	// settle is how long a directory may say something else than is meant. The
 	// first files missing may be a directory being removed as a whole, and that
@@ -46,6 +45,8 @@ type follower struct {
 	bell    chan struct{}
 	table   sink
 	synced  atomic.Bool
+	rescan  time.Duration // how often a directory is read without an event, in case one was lost
+	counts  counts
 
 	refused  map[string]string    // what was last refused of a key and reported
 	missing  map[string]time.Time // since when the file of a row is not there
@@ -108,7 +109,7 @@ func (f *follower) scanWhen(due time.Time) time.Time {
 // be read says nothing; a file that cannot be used changes nothing.
 func (f *follower) scan() time.Duration {
 	if f.topic.socketOnly {
-		return rescanEvery
+		return f.rescan
 	}
 	values, bad, err := readDir(f.topic.dir())
 	if err != nil {
@@ -116,7 +117,7 @@ func (f *follower) scan() time.Duration {
 		if !errors.Is(err, os.ErrNotExist) {
 			f.report(f.topic.dir(), "cannot read the publisher's directory", err)
 		}
-		return rescanEvery
+		return f.rescan
 	}
 	delete(f.reported, f.topic.dir())
 	for key, data := range values {
@@ -125,7 +126,10 @@ func (f *follower) scan() time.Duration {
 	for key, err := range bad {
 		f.refuse(key, err.Error(), err)
 	}
-	again := rescanEvery
+	if f.topic.persistent {
+		f.fallBack(values, bad)
+	}
+	again := f.rescan
 	for _, key := range f.known() {
 		_, good := values[key]
 		_, is := bad[key]
@@ -137,6 +141,28 @@ func (f *follower) scan() time.Duration {
 	}
 	f.whole()
 	return again
+}
+
+// fallBack takes the backup of every key that has no good value: its file is
+// lost or bad. A withdrawal takes the backup away before the file, so a file
+// that is lost beside its backup was not withdrawn.
+func (f *follower) fallBack(values map[string][]byte, bad map[string]error) {
+	backups, _, err := readFiles(f.topic.dir(), backupSuffix)
+	if err != nil {
+		f.report(f.topic.dir(), "cannot read the publisher's backups", err)
+	}
+	rows := f.table.keys()
+	for key, data := range backups {
+		if _, is := values[key]; !is && bad[key] == nil {
+			bad[key] = os.ErrNotExist
+		}
+		if slices.Contains(rows, key) {
+			continue // the last good value is newer
+		}
+		if f.table.keep(key, data) == nil {
+			f.log.WithField("key", key).Warn("took a value from its backup")
+		}
+	}
 }
 
 // known is every key that was heard of, with a row or without a good value yet.
@@ -162,7 +188,7 @@ func (f *follower) miss(key string) time.Duration {
 		return left
 	}
 	f.withdraw(key)
-	return rescanEvery
+	return f.rescan
 }
 
 // update stores a value, or reports once why it cannot.
@@ -188,6 +214,7 @@ func (f *follower) refuse(key, what string, err error) {
 		return
 	}
 	f.refused[key] = what
+	f.counts.refused.Add(1)
 	f.log.WithError(err).WithField("key", key).Error("cannot use what was published, the last good value stays")
 }
 
@@ -226,3 +253,6 @@ func (f *follower) whole() {
 	f.synced.Store(true)
 	f.table.wake()
 }
+
+// stats implements member.
+func (f *follower) stats() Stats { return f.counts.stats(f.topic.String(), true, 0) }

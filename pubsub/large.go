@@ -3,6 +3,7 @@ package pubsub
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -116,10 +117,13 @@ func decodeNumbers(value []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.UseNumber()
 	if err := d.Decode(to); err != nil {
-		return err
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return fmt.Errorf("at byte %d: %w", len(value), err)
+		}
+		return located(err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return fmt.Errorf("data after the end of the JSON value")
+		return fmt.Errorf("at byte %d: data after the end of the JSON value", d.InputOffset())
 	}
 	return nil
 }

@@ -2,10 +2,12 @@ package pubsub
 
 import (
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -84,7 +86,7 @@ func TestAReferenceIsAQuotedPathToAOneKeyObject(t *testing.T) {
 func TestFilesOfAClientThatTakesNoneAreBounded(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	c := &client{}
+	c := &client{conn: &net.UnixConn{}}
 	for range maxUnread + 10 {
 		_, err := c.split(largePath(root), []byte(`{"pubsub-large-Items":["i"]}`))
 		must(t, err)
@@ -93,10 +95,9 @@ func TestFilesOfAClientThatTakesNoneAreBounded(t *testing.T) {
 		t.Errorf("%d files, want %d", n, maxUnread)
 	}
 	removeAll(c.files[:maxUnread-1])
-	_, err := c.split(largePath(root), []byte(`{"pubsub-large-Items":["i"]}`))
-	must(t, err)
-	if len(c.files) != 2 {
-		t.Errorf("%d files are remembered after all but one were taken, want 2", len(c.files))
+	c.tidy(time.Now())
+	if len(c.files) != 1 {
+		t.Errorf("%d files are remembered after all but one were taken, want 1", len(c.files))
 	}
 }
 
@@ -189,5 +190,36 @@ func TestAValueIsSentOnceItsLargeFileCanBeWritten(t *testing.T) {
 	c.expect("complete Sample")
 	if s.complaints() != 1 {
 		t.Errorf("%d reports, want 1", s.complaints())
+	}
+}
+
+func TestFilesLeftByAClientThatHasReadTheirMessagesGoAfterAWhile(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	l, err := listen(filepath.Join(root, "s.sock"))
+	must(t, err)
+	defer l.Close()
+	reader, err := dial(filepath.Join(root, "s.sock"))
+	must(t, err)
+	defer reader.Close()
+	conn, err := l.AcceptUnix()
+	must(t, err)
+	defer conn.Close()
+	c := &client{conn: conn}
+	value, err := c.split(largePath(root), []byte(`{"pubsub-large-Items":["i"]}`))
+	must(t, err)
+	_, err = conn.Write(updatePacket("Sample", "k", value))
+	must(t, err)
+	late := time.Now().Add(leftAfter + time.Second)
+	if c.tidy(late); len(largeFiles(t, root)) != 1 {
+		t.Error("the file went before its message was read")
+	}
+	_, err = reader.Read(make([]byte, packetBuffer))
+	must(t, err)
+	if c.tidy(late.Add(-2 * time.Second)); len(largeFiles(t, root)) != 1 {
+		t.Error("the file went right after its message was read")
+	}
+	if c.tidy(late); len(largeFiles(t, root)) != 0 || len(c.files) != 0 {
+		t.Error("a file that nobody takes stays")
 	}
 }

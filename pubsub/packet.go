@@ -40,9 +40,16 @@ func helloPacket(topic string, persistent bool) []byte {
 }
 
 func updatePacket(topic, key string, value []byte) []byte {
-	b := []byte(verbUpdate + " " + topic + " ")
+	b := make([]byte, 0, updateSize(topic, key, value))
+	b = append(b, verbUpdate+" "+topic+" "...)
 	b = base64.StdEncoding.AppendEncode(b, []byte(key))
 	return base64.StdEncoding.AppendEncode(append(b, ' '), value)
+}
+
+// updateSize is the length of an updatePacket.
+func updateSize(topic, key string, value []byte) int {
+	enc := base64.StdEncoding
+	return len(verbUpdate) + 1 + len(topic) + 1 + enc.EncodedLen(len(key)) + 1 + enc.EncodedLen(len(value))
 }
 
 func deletePacket(topic, key string) []byte {

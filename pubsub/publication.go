@@ -29,7 +29,7 @@ type Publication[T any] struct {
 // does the work.
 func NewPublication[T any](bus *Bus, agent string, opts ...Option) *Publication[T] {
 	t := newTopic[T](bus, agent, opts)
-	p := &Publication[T]{store: store{topic: t, log: t.logger(bus.log)}}
+	p := &Publication[T]{store: store{topic: t, log: t.logger(bus.log), patience: clientPatience}}
 	bus.pubs = append(bus.pubs, p)
 	return p
 }
@@ -50,6 +50,18 @@ func (p *Publication[T]) Notify(bell chan<- struct{}) { p.rows.Notify(bell) }
 // value that has no JSON or is too large to send (ErrTooLarge), and when the
 // file cannot be written; the old value then stays everywhere.
 func (p *Publication[T]) Publish(key string, v T) error {
+	return p.count(p.publish(key, v))
+}
+
+// count counts calls that failed.
+func (p *Publication[T]) count(err error) error {
+	if err != nil {
+		p.store.counts.refused.Add(1)
+	}
+	return err
+}
+
+func (p *Publication[T]) publish(key string, v T) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("publish %s key %s: %w", p.store.topic, key, err)
@@ -72,6 +84,10 @@ func (p *Publication[T]) Publish(key string, v T) error {
 
 // Unpublish implements Writer.
 func (p *Publication[T]) Unpublish(key string) error {
+	return p.count(p.unpublish(key))
+}
+
+func (p *Publication[T]) unpublish(key string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.opened {
@@ -112,6 +128,9 @@ func (p *Publication[T]) open() error {
 // run implements member.
 func (p *Publication[T]) run(ctx context.Context) { p.store.run(ctx) }
 
+// stats implements member.
+func (p *Publication[T]) stats() Stats { return p.store.stats() }
+
 // decodeRow decodes the JSON of one row. A null would decode to a zero value
 // that nobody meant.
 func decodeRow[T any](data []byte) (T, error) {
@@ -119,6 +138,18 @@ func decodeRow[T any](data []byte) (T, error) {
 	if bytes.Equal(bytes.TrimSpace(data), []byte("null")) {
 		return v, errors.New("the value is null")
 	}
-	err := json.Unmarshal(data, &v)
-	return v, err
+	return v, located(json.Unmarshal(data, &v))
+}
+
+// located adds to an error of encoding/json where in the value it happened.
+func located(err error) error {
+	var syntax *json.SyntaxError
+	var typed *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("at byte %d: %w", syntax.Offset, err)
+	case errors.As(err, &typed):
+		return fmt.Errorf("at byte %d: %w", typed.Offset, err)
+	}
+	return err
 }

@@ -192,55 +192,39 @@ func TestAPersistentTopicLivesBelowPersistWithABackupAndASocketInRun(t *testing.
 
 func TestTableFileAndSocketEndWithTheSameValue(t *testing.T) {
 	t.Parallel()
-	root := t.TempDir()
-	pub, _ := publisher(t, root)
-	sub, _ := subscriber(t, root)
-	var wg sync.WaitGroup
-	for w := range 4 {
-		wg.Go(func() {
-			for i := range 100 {
-				if err := pub.Publish("k", Sample{Count: int64(w*1000 + i)}); err != nil {
-					t.Error(err)
-				}
-				if i%10 == 0 {
-					if err := pub.Unpublish("k"); err != nil {
-						t.Error(err)
+	for name, opts := range map[string][]Option{"plain": nil, "persistent": {Persistent()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			pub, _ := publisher(t, root, opts...)
+			sub, _ := subscriber(t, root, opts...)
+			other, _ := subscriber(t, root, opts...)
+			var wg sync.WaitGroup
+			for w := range 16 {
+				wg.Go(func() {
+					for i := range 40 {
+						key := fmt.Sprintf("k%d", i%3)
+						err := pub.Publish(key, Sample{Count: int64(w*1000 + i)})
+						if i%10 == 0 {
+							err = errors.Join(err, pub.Unpublish(key))
+						}
+						if err != nil {
+							t.Error(err)
+						}
 					}
+				})
+			}
+			wg.Wait()
+			for key, v := range pub.All() {
+				data, err := os.ReadFile(filepath.Join(pub.store.topic.dir(), key+".json"))
+				must(t, err)
+				if string(data) != small("", int(v.Count)) {
+					t.Errorf("table has %d, file has %s", v.Count, data)
 				}
+			}
+			for _, s := range []*Subscription[Sample]{sub, other} {
+				eventually(t, "the subscribers have the same", func() bool { return cmp.Equal(pub.All(), s.All()) })
 			}
 		})
 	}
-	wg.Wait()
-	v, _ := pub.Get("k")
-	data, err := os.ReadFile(filepath.Join(runDir(root), "k.json"))
-	must(t, err)
-	if string(data) != small("", int(v.Count)) {
-		t.Errorf("table has %d, file has %s", v.Count, data)
-	}
-	eventually(t, "the subscriber has the same", has(sub, "k", v.Count))
-}
-
-func TestAWriteThatFailsChangesNothing(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	pub, _ := publisher(t, root)
-	sub, _ := subscriber(t, root)
-	must(t, pub.Publish("k", Sample{Count: 1}))
-	eventually(t, "first value", has(sub, "k", 1))
-	// A directory in the place of the file cannot be replaced by rename.
-	must(t, os.Remove(filepath.Join(runDir(root), "k.json")))
-	must(t, os.MkdirAll(filepath.Join(runDir(root), "k.json", "x"), 0o700))
-	first, second := pub.Publish("k", Sample{Count: 2}), pub.Publish("k", Sample{Count: 2})
-	if first == nil || second == nil {
-		t.Fatal("a failed write is no error")
-	}
-	if first.Error() != second.Error() {
-		t.Errorf("the same failure reads %q and then %q, which is logged twice", first, second)
-	}
-	if !has(pub, "k", 1)() || !has(sub, "k", 1)() {
-		t.Error("a failed write changed the value")
-	}
-	must(t, os.RemoveAll(filepath.Join(runDir(root), "k.json")))
-	must(t, pub.Publish("k", Sample{Count: 2}))
-	eventually(t, "value after the failure", has(sub, "k", 2))
 }

@@ -129,6 +129,9 @@ func (s *store) feed(ctx context.Context, c *client) {
 			return
 		}
 		wait := time.Duration(0)
+		if c.tidy(time.Now()); len(c.files) > 0 {
+			wait = leftAfter
+		}
 		if unsent {
 			wait = resendAfter // and complete waits too: the client would take the key for gone
 		} else if snapshot {
@@ -145,12 +148,11 @@ func (s *store) feed(ctx context.Context, c *client) {
 
 // finish ends the snapshot.
 func (s *store) finish(c *client) error {
-	if _, err := c.conn.Write(completePacket(s.topic.name)); err != nil {
+	if err := s.say(c, completePacket(s.topic.name)); err != nil {
 		return err
 	}
 	if s.restarted == 0 {
 		return nil
 	}
-	_, err := c.conn.Write(restartedPacket(s.topic.name, s.restarted))
-	return err
+	return s.say(c, restartedPacket(s.topic.name, s.restarted))
 }

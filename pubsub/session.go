@@ -97,8 +97,10 @@ func (s *session) handle(b []byte) error {
 	case verbHello:
 		s.greeted = true
 	case verbUpdate:
+		s.counts.messages.Add(1)
 		s.receiveValue(p.key, p.value)
 	case verbDelete:
+		s.counts.messages.Add(1)
 		delete(s.seen, p.key)
 		s.withdraw(p.key)
 	case verbComplete:

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/sirupsen/logrus"
 )
@@ -21,6 +22,8 @@ type store struct {
 	topic    topic
 	log      logrus.FieldLogger
 	listener *net.UnixListener
+	patience time.Duration // how long a client may accept nothing
+	counts   counts
 
 	mu        sync.Mutex
 	rows      map[string][]byte // as in the files
@@ -141,7 +144,9 @@ func (s *store) put(key string, data []byte) (changed bool, err error) {
 	}
 	dir, durable := s.topic.dir(), s.topic.persistent
 	if had && durable {
-		if err := writeFile(dir, name+backupSuffix, old, true); err != nil {
+		// One sync of the directory, after both renames, does for both: in
+		// whatever order they last, the value's file is whole.
+		if err := replaceFile(dir, name+backupSuffix, old, true); err != nil {
 			return false, err
 		}
 	}
@@ -195,7 +200,7 @@ func (s *store) fits(key string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if n := len(updatePacket(s.topic.name, key, value)); n > maxPacket {
+	if n := updateSize(s.topic.name, key, value); n > maxPacket {
 		return fmt.Errorf("%w: its message would have %d bytes (%d of JSON), at most %d are possible", ErrTooLarge, n, len(value), maxPacket)
 	}
 	return nil
@@ -210,4 +215,10 @@ func (s *store) changed(key string) {
 		default:
 		}
 	}
+}
+
+func (s *store) stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts.stats(s.topic.String(), false, len(s.clients))
 }

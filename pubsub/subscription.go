@@ -27,6 +27,7 @@ func NewSubscription[T any](bus *Bus, agent string, opts ...Option) *Subscriptio
 		log:      t.logger(bus.log),
 		watcher:  &bus.watcher,
 		bell:     make(chan struct{}, 1),
+		rescan:   rescanEvery,
 		refused:  map[string]string{},
 		missing:  map[string]time.Time{},
 		reported: map[string]string{},
