@@ -12,25 +12,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fuzzDecoder feeds the decoder of a topic with the odd variants of its sample,
-// and then with anything. The corpus is the sample and testdata/fuzz.
+// fuzzDecoder feeds the decoder of a topic with anything. The corpus is the
+// topic's sample and testdata/fuzz.
 func fuzzDecoder[T any](f *testing.F) {
-	sample, err := os.ReadFile("testdata/" + reflect.TypeFor[T]().Name() + ".json")
+	kind := reflect.TypeFor[T]()
+	sample, err := os.ReadFile("testdata/" + kind.Name() + ".json")
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, variant := range odd(f, sample) {
-		decodeEncodeDecode[T](f, variant)
-	}
 	f.Add(sample)
-	f.Fuzz(func(t *testing.T, data []byte) { decodeEncodeDecode[T](t, data) })
+	f.Fuzz(func(t *testing.T, data []byte) { decodeEncodeDecode(t, kind, data) })
 }
 
-// decodeEncodeDecode fails where data is a T that has no spelling of its own,
-// or one that is another value. What does not decode is an error and no panic.
-func decodeEncodeDecode[T any](t testing.TB, data []byte) {
-	var first, second T
-	if json.Unmarshal(data, &first) != nil {
+// decodeEncodeDecode fails where data is a value of kind that has no spelling of
+// its own, or one that is another value. What does not decode is an error and
+// no panic.
+func decodeEncodeDecode(t *testing.T, kind reflect.Type, data []byte) {
+	first, second := reflect.New(kind).Interface(), reflect.New(kind).Interface()
+	if json.Unmarshal(data, first) != nil {
 		return
 	}
 	_ = fmt.Sprintf("%+v", first) // as a log line would
@@ -41,7 +40,7 @@ func decodeEncodeDecode[T any](t testing.TB, data []byte) {
 	if err != nil {
 		t.Fatalf("it decodes and does not encode: %v\n%s", err, data)
 	}
-	if err := json.Unmarshal(spelled, &second); err != nil {
+	if err := json.Unmarshal(spelled, second); err != nil {
 		t.Fatalf("what it encodes to does not decode: %v\n%s\n%s", err, spelled, data)
 	}
 	if !cmp.Equal(first, second) {

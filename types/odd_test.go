@@ -3,6 +3,8 @@ package types
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -23,10 +25,25 @@ var oddities = []string{
 	`"urn:uuid:5d1f3a52-0c5f-4a8e-9a3b-7a1e0b9c4d2e"`,
 }
 
+func TestOddValuesDecodeToOnesThatLastOrNotAtAll(t *testing.T) {
+	for _, tp := range topics {
+		t.Run(tp.name(), func(t *testing.T) {
+			t.Parallel()
+			sample, err := os.ReadFile("testdata/" + tp.name() + ".json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, variant := range odd(t, sample) {
+				decodeEncodeDecode(t, reflect.TypeOf(tp.value).Elem(), variant)
+			}
+		})
+	}
+}
+
 // odd is sample as somebody else may send it: with every value in turn replaced
 // by every oddity, or said again as one, which counts; and with its keys in
 // capitals.
-func odd(t testing.TB, sample []byte) (variants [][]byte) {
+func odd(t *testing.T, sample []byte) (variants [][]byte) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(sample))
 	d.UseNumber()
