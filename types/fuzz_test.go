@@ -43,7 +43,7 @@ func decodeEncodeDecode(t *testing.T, kind reflect.Type, data []byte) {
 	if err := json.Unmarshal(spelled, second); err != nil {
 		t.Fatalf("what it encodes to does not decode: %v\n%s\n%s", err, spelled, data)
 	}
-	if !cmp.Equal(first, second) {
+	if !reflect.DeepEqual(first, second) && !cmp.Equal(first, second) { // the first is fast, the second knows times
 		t.Fatalf("it is another value after encoding\n%s\n%s", cmp.Diff(first, second), data)
 	}
 	if again, err := json.Marshal(second); err != nil || !bytes.Equal(spelled, again) {
