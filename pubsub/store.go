@@ -43,6 +43,9 @@ func (s *store) open() error {
 			return fmt.Errorf("open topic %s: %w", s.topic, err)
 		}
 	}
+	if s.topic.filesOnly {
+		return nil
+	}
 	l, err := listen(s.topic.sock())
 	if err != nil {
 		return fmt.Errorf("open topic %s: %w", s.topic, err)
@@ -53,6 +56,9 @@ func (s *store) open() error {
 
 // close gives the socket back; without it nothing is served.
 func (s *store) close() {
+	if s.listener == nil {
+		return
+	}
 	os.Remove(s.topic.sock())
 	s.listener.Close()
 	s.listener = nil

@@ -27,6 +27,11 @@ func Persistent() Option { return func(t *topic) { t.persistent = true } }
 // prove that the socket works.
 func SocketOnly() Option { return func(t *topic) { t.socketOnly = true } }
 
+// FilesOnly makes a publication without a socket, for a command that ends
+// before anybody could connect. It leaves the socket of an agent that
+// publishes the same topic alone.
+func FilesOnly() Option { return func(t *topic) { t.filesOnly = true } }
+
 // topic is the name of a publication and, from that, all its places
 // (docs/wire.md, "Names").
 type topic struct {
@@ -35,6 +40,7 @@ type topic struct {
 	name       string
 	persistent bool
 	socketOnly bool
+	filesOnly  bool
 }
 
 func newTopic[T any](b *Bus, agent string, opts []Option) topic {
