@@ -35,11 +35,16 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if err := poll(ctx, "the API server", func() bool { return c.apiReady(ctx) }); err != nil {
 		return err
 	}
+	if err := c.defineCustoms(ctx); err != nil {
+		return err
+	}
 	if _, err := c.crew.start("kube-controller-manager", devkube, c.kcmArgs()...); err != nil {
 		return err
 	}
-	_, err = c.crew.start("kube-scheduler", devkube, c.schedulerArgs()...)
-	return err
+	if _, err = c.crew.start("kube-scheduler", devkube, c.schedulerArgs()...); err != nil {
+		return err
+	}
+	return c.describeCustoms(ctx)
 }
 
 func (c *Cluster) apiReady(ctx context.Context) bool {

@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -56,7 +57,10 @@ type Cluster struct {
 	ca      *authority
 	rest    *rest.Config
 	client  kubernetes.Interface
+	dynamic dynamic.Interface
 	proxies []*proxy
+
+	unfollow func() // ends followLaunchers; nil before
 
 	kubeletsMu sync.Mutex
 	kubelets   []*process // nil: stopped
@@ -150,6 +154,11 @@ func (c *Cluster) bringUp(ctx context.Context) error {
 	if err := c.startNodes(ctx); err != nil {
 		return err
 	}
+	stop, err := c.followLaunchers()
+	if err != nil {
+		return fmt.Errorf("follow the launcher pods: %w", err)
+	}
+	c.unfollow = stop
 	fmt.Fprintf(c.log, "devcluster: %d nodes ready at %s after %s, files in %s\n",
 		len(c.Nodes), c.server(), time.Since(begin).Round(100*time.Millisecond), c.Dir)
 	return nil
@@ -174,8 +183,10 @@ func (c *Cluster) writeCredentials() error {
 		return err
 	}
 	c.rest = config
+	var failed error
 	c.client, err = kubernetes.NewForConfig(config)
-	if err != nil {
+	c.dynamic, failed = dynamic.NewForConfig(config)
+	if err := errors.Join(err, failed); err != nil {
 		return fmt.Errorf("make a client of the cluster: %w", err)
 	}
 	return nil
@@ -183,6 +194,9 @@ func (c *Cluster) writeCredentials() error {
 
 // Stop kills the cluster and removes its directory. It may be called again.
 func (c *Cluster) Stop() error {
+	if c.unfollow != nil {
+		c.unfollow()
+	}
 	for _, p := range c.proxies {
 		p.close()
 	}

@@ -46,6 +46,10 @@ func TestCluster(t *testing.T) {
 		t.Run("a budget refuses evictions until it opens", func(t *testing.T) { t.Parallel(); budgetIsHonoured(t, c) })
 		t.Run("faults hit one node and heal", func(t *testing.T) { t.Parallel(); faultsHitOneNode(t, c); spoiledAnswers(t, c) })
 		t.Run("a cut node becomes unknown and heals", func(t *testing.T) { t.Parallel(); cutNode(t, c) })
+		t.Run("a virtual machine goes through its phases", func(t *testing.T) { t.Parallel(); machineLives(t, c) })
+		t.Run("a held deletion does not end", func(t *testing.T) { t.Parallel(); heldDeletion(t, c) })
+		t.Run("volumes follow their nodes", func(t *testing.T) { t.Parallel(); volumesAttach(t, c) })
+		t.Run("every custom kind is served", func(t *testing.T) { t.Parallel(); customKinds(t, c) })
 		t.Run("another cluster runs beside it", func(t *testing.T) { t.Parallel(); sideBySide(t, c) })
 	})
 	if _, err := c.WaitRunning(t.Context(), "kubevirt.io=virt-launcher", 1); err != nil {
@@ -132,6 +136,12 @@ func evict(c *Cluster, pod corev1.Pod) error {
 
 func cutNode(t *testing.T, c *Cluster) {
 	last := len(c.Nodes) - 1
+	vm, err := c.CreateVM(t.Context(), App{Name: "stuck-12345-0", Domain: "s.0.1", Node: c.Nodes[last].Name, Required: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	vmi := launcherOwner(t, c, vm)
+	eventually(t, 10*time.Second, "the machine to run", func() bool { return phaseOf(t, c, vmi) == "Running" })
 	if err := c.CutNode(last); err != nil {
 		t.Fatal(err)
 	}
@@ -153,6 +163,11 @@ func cutNode(t *testing.T, c *Cluster) {
 		}
 	}
 	eventually(t, 25*time.Second, "the node to be unknown", ready(corev1.ConditionUnknown))
+	deleteMachine(t, c, "vmi", vmi)
+	time.Sleep(2 * time.Second)
+	if phase := phaseOf(t, c, vmi); phase != "Running" {
+		t.Errorf("on a dead node the deleted machine is %q", phase)
+	}
 	if err := c.HealNode(last); err != nil {
 		t.Fatal(err)
 	}
@@ -160,6 +175,7 @@ func cutNode(t *testing.T, c *Cluster) {
 		t.Errorf("the healed node meets %v", fault)
 	}
 	eventually(t, 20*time.Second, "the node to be ready again", ready(corev1.ConditionTrue))
+	eventually(t, 10*time.Second, "the deleted machine to go", func() bool { return phaseOf(t, c, vmi) == "" })
 }
 
 func eventually(t *testing.T, within time.Duration, what string, try func() bool) {

@@ -23,7 +23,7 @@ import (
 const leaseSeconds = 8
 
 //go:embed stages.yaml
-var ownStages []byte
+var ownStages string
 
 // Node is one node of the cluster.
 type Node struct {
@@ -52,10 +52,11 @@ func makeNodes(k block, count int) []Node {
 }
 
 func (c *Cluster) startNodes(ctx context.Context) error {
-	if err := os.WriteFile(filepath.Join(c.Dir, "stages.yaml"), ownStages, 0o600); err != nil {
-		return fmt.Errorf("write our stages: %w", err)
-	}
 	for i, n := range c.Nodes {
+		stages := strings.NewReplacer("OWN-NODE", n.Name, "OWN-IP", n.IP).Replace(ownStages)
+		if err := os.WriteFile(c.stagesPath(i), []byte(stages), 0o600); err != nil {
+			return fmt.Errorf("write the stages of %s: %w", n.Name, err)
+		}
 		if _, err := c.client.CoreV1().Nodes().Create(ctx, n.object(), metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create node %s: %w", n.Name, err)
 		}
@@ -165,6 +166,10 @@ func (c *Cluster) StopKubelet(i int) {
 	}
 }
 
+func (c *Cluster) stagesPath(i int) string {
+	return filepath.Join(c.Dir, "stages-"+c.Nodes[i].Name+".yaml")
+}
+
 func (c *Cluster) kubeletArgs(i int) []string {
 	n := c.Nodes[i]
 	args := []string{
@@ -178,7 +183,7 @@ func (c *Cluster) kubeletArgs(i int) []string {
 		"--tls-private-key-file=" + c.pki("apiserver.key"),
 		fmt.Sprintf("--cidr=10.42.%d.0/22", 4*i),
 		fmt.Sprintf("--node-lease-duration-seconds=%d", leaseSeconds),
-		"--config=" + filepath.Join(c.Dir, "stages.yaml"),
+		"--config=" + c.stagesPath(i),
 	}
 	for _, name := range stageFiles {
 		args = append(args, "--config="+c.bin.path(filepath.Base(name)))

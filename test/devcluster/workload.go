@@ -4,15 +4,16 @@ package devcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/rand"
 )
 
 // The labels of application objects.
@@ -50,29 +51,6 @@ func (c *Cluster) CreateApp(ctx context.Context, app App) error {
 		return fmt.Errorf("create application %s: %w", app.Name, err)
 	}
 	return nil
-}
-
-// CreateVM creates the launcher pod of a virtual machine, as KubeVirt would,
-// and returns its name. Nothing makes it anew when it is gone. Its owner is of
-// a kind the cluster does not know, so the garbage collector cannot look for
-// the owner and lets the pod be.
-func (c *Cluster) CreateVM(ctx context.Context, app App) (string, error) {
-	vmi := app.Name + rand.String(5)
-	yes := true
-	meta := app.meta("virt-launcher-"+vmi+"-"+rand.String(5), map[string]string{
-		labelDomain:           app.Domain,
-		"kubevirt.io":         "virt-launcher",
-		"vm.kubevirt.io/name": vmi,
-	})
-	meta.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: "kubevirt.io/v1", Kind: "VirtualMachineInstance", Name: vmi,
-		UID: types.UID("vmi-" + vmi), Controller: &yes, BlockOwnerDeletion: &yes,
-	}}
-	pod := &corev1.Pod{ObjectMeta: meta, Spec: app.podSpec("compute", "guest-console-log")}
-	if _, err := c.client.CoreV1().Pods(AppNamespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
-		return "", fmt.Errorf("create virtual machine %s: %w", app.Name, err)
-	}
-	return meta.Name, nil
 }
 
 // SetBudget creates or changes the PodDisruptionBudget of an application made
@@ -120,6 +98,40 @@ func (c *Cluster) WaitRunning(ctx context.Context, selector string, n int) ([]co
 		return true
 	})
 	return pods, err
+}
+
+// annotationHold keeps our kubelets from finishing a pod's deletion.
+const annotationHold = "devcluster/hold-deletion"
+
+// HoldDeletion keeps the kubelet from ever finishing the deletion of a pod, as
+// one does whose container does not stop. Hold it before it is deleted; false
+// lets it go. A deletion with grace period 0 does not ask the kubelet.
+func (c *Cluster) HoldDeletion(ctx context.Context, pod corev1.Pod, hold bool) error {
+	value := "null"
+	if hold {
+		value = `"true"`
+	}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, annotationHold, value)
+	_, err := c.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("hold the deletion of pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
+// HoldDeletions does it to every pod that is on node i now.
+func (c *Cluster) HoldDeletions(ctx context.Context, i int, hold bool) error {
+	pods, err := c.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + c.Nodes[i].Name})
+	if err != nil {
+		return fmt.Errorf("list the pods of node %s: %w", c.Nodes[i].Name, err)
+	}
+	var errs []error
+	for _, pod := range pods.Items {
+		if err := c.HoldDeletion(ctx, pod, hold); !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func podReady(pod corev1.Pod) bool {
