@@ -44,7 +44,7 @@ func NewBus(root string, log logrus.FieldLogger) *Bus {
 // Open makes the directories, binds the sockets, loads what was published
 // before and reads the subscribed directories once. It opens everything it
 // can and returns the errors of the rest, joined; publishing on a publication
-// that did not open is an error.
+// that did not open is an error until Run has opened it.
 func (b *Bus) Open() error {
 	var errs []error
 	// Publications first: others wait for our sockets, we wait for nobody.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 var _ Writer[int] = (*Publication[int])(nil)
@@ -14,6 +15,9 @@ var _ Writer[int] = (*Publication[int])(nil)
 // ErrTooLarge is wrapped by Publish where a value cannot be sent: a message
 // has to stay below 65535 bytes, a large field below 1 MiB.
 var ErrTooLarge = errors.New("value too large for its topic")
+
+// ErrInUse is wrapped by Open when another process publishes the topic.
+var ErrInUse = errors.New("already in use")
 
 // Publication is a table that is written to a directory and served on a
 // socket. The topic is named after T.
@@ -125,8 +129,29 @@ func (p *Publication[T]) open() error {
 	return nil
 }
 
-// run implements member.
-func (p *Publication[T]) run(ctx context.Context) { p.store.run(ctx) }
+// reopenAfter is the pause between two tries to open a topic that could not be
+// opened at start, for example on a full disk.
+const reopenAfter = 10 * time.Second
+
+// run implements member. A topic that did not open is tried again, so that
+// what it lacked costs time only.
+func (p *Publication[T]) run(ctx context.Context) {
+	for !p.isOpen() {
+		if !pause(ctx, reopenAfter, nil) {
+			return
+		}
+		if p.open() == nil {
+			p.store.log.Info("the topic is open now")
+		}
+	}
+	p.store.run(ctx)
+}
+
+func (p *Publication[T]) isOpen() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.opened
+}
 
 // stats implements member.
 func (p *Publication[T]) stats() Stats { return p.store.stats() }

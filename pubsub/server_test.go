@@ -132,7 +132,7 @@ func TestASocketInUseIsAnErrorAndAStaleOneIsReplaced(t *testing.T) {
 	_, first := publisher(t, root)
 	again := newSide(root)
 	NewPublication[Sample](again.Bus, "agent")
-	if err := again.Open(); err == nil || !strings.Contains(err.Error(), "already in use") {
+	if err := again.Open(); err == nil || !errors.Is(err, ErrInUse) {
 		t.Errorf("Open = %v, want: already in use", err)
 	}
 	if _, err := os.Lstat(sockPath(root)); err != nil {

@@ -46,7 +46,7 @@ func listen(path string) (l *net.UnixListener, err error) {
 	switch {
 	case err == nil:
 		conn.Close()
-		return nil, fmt.Errorf("bind %s: already in use", path)
+		return nil, fmt.Errorf("bind %s: %w", path, ErrInUse)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		if err := os.Remove(path); err != nil {
 			return nil, fmt.Errorf("remove stale socket: %w", err)
