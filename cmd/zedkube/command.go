@@ -14,7 +14,7 @@ func newCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "zedkube",
 		Short:         "The agent between an EVE device and its Kubernetes cluster",
-		Args:          cobra.NoArgs,
+		Args:          noCommand,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          run,
@@ -23,6 +23,7 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.root, "root", "", "directory that prefixes every path, so that several nodes fit on one machine")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default <root>/run/.kube/k3s/k3s.yaml)")
 	root.AddCommand(
+		newUpdateStatusCommand(&o),
 		&cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: cobra.NoArgs, RunE: run},
 		&cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), version)

@@ -19,6 +19,6 @@ func main() {
 	if err := newCommand().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "zedkube:", err)
 		stop()
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/watchdog"
+	"github.com/zedkube/zedkube/pubsub"
 )
 
 // runAgent runs the daemon until ctx is done. After the sockets are open
@@ -35,8 +36,10 @@ func runAgent(ctx context.Context, o options) error {
 	bus, components := wire(p, log)
 	// The sockets tell whether an agent runs here already. Only after them is
 	// the pid file ours to take over.
-	if err := bus.Open(); err != nil {
+	if err := bus.Open(); errors.Is(err, pubsub.ErrInUse) {
 		return fmt.Errorf("open pubsub: %w", err)
+	} else if err != nil {
+		log.WithError(err).Error("not every topic could be opened, will try again")
 	}
 	defer watchdog.WritePID(log, p.pid)()
 	log.WithField("version", version).Info("zedkube started")

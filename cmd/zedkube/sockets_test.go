@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"testing"
 	"time"
@@ -30,27 +31,29 @@ func TestEverySocketAnswersBeforeThereIsAnyValue(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); bus.Run(ctx) }()
 	defer func() { cancel(); <-done }()
-	for topic, hello := range map[string]string{
-		"EdgeNodeClusterStatus": "false",
-		"ENClusterAppStatus":    "false",
-		"NodeDrainStatus":       "false",
-		"KubeClusterInfo":       "false",
-		"KubeUserServices":      "false",
-		"KubeLeaderElectInfo":   "false",
-		"KubeConfig":            "true",
-		"CipherBlockStatus":     "false",
-		"CipherMetrics":         "false",
+	for name, hello := range map[string]string{
+		"zedkube/EdgeNodeClusterStatus":    "false",
+		"zedkube/ENClusterAppStatus":       "false",
+		"zedkube/NodeDrainStatus":          "false",
+		"zedkube/KubeClusterInfo":          "false",
+		"zedkube/KubeUserServices":         "false",
+		"zedkube/KubeLeaderElectInfo":      "false",
+		"zedkube/KubeConfig":               "true",
+		"zedkube/CipherBlockStatus":        "false",
+		"zedkube/CipherMetrics":            "false",
+		"zedagent/KubeClusterUpdateStatus": "true",
 	} {
-		got, err := ask(filepath.Join(root, "run/zedkube", topic+".sock"), topic)
+		topic := path.Base(name)
+		got, err := ask(filepath.Join(root, "run", name+".sock"), topic)
 		if want := [2]string{"hello " + topic + " " + hello, "complete " + topic}; err != nil || got != want {
-			t.Errorf("%s: got %q, %v, want %q", topic, got, err, want)
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
 		}
 	}
 }
 
 // ask returns the first two packets of a publisher.
-func ask(path, topic string) (packets [2]string, err error) {
-	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
+func ask(sock, topic string) (packets [2]string, err error) {
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: sock, Net: "unixpacket"})
 	if err != nil {
 		return packets, err
 	}

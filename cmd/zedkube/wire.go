@@ -14,6 +14,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/loglevel"
 	"github.com/zedkube/zedkube/pkg/loop"
 	"github.com/zedkube/zedkube/pkg/statusserver"
+	"github.com/zedkube/zedkube/pkg/updatestatus"
 	"github.com/zedkube/zedkube/pkg/watchdog"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -41,6 +42,8 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 	zedagent := pubsub.NewSubscription[types.ZedAgentStatus](bus, "zedagent")
 	echo := pubsub.NewSubscription[types.WatchdogBeat](bus, self, pubsub.SocketOnly())
 
+	reported := pubsub.NewSubscription[types.KubeClusterUpdateStatus](bus, commandAgent)
+
 	// What this agent says. The topics without a component have their sockets
 	// all the same: consumers connect to them at boot.
 	clusterStatus := pubsub.NewPublication[types.EdgeNodeClusterStatus](bus, self)
@@ -49,6 +52,7 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 	clusterInfo := pubsub.NewPublication[types.KubeClusterInfo](bus, self)
 	leaderInfo := pubsub.NewPublication[types.KubeLeaderElectInfo](bus, self)
 	beat := pubsub.NewPublication[types.WatchdogBeat](bus, self)
+	updateStatus := pubsub.NewPublication[types.KubeClusterUpdateStatus](bus, "zedagent", pubsub.Persistent())
 	pubsub.NewPublication[types.KubeUserServices](bus, self)
 	pubsub.NewPublication[types.KubeConfig](bus, self, pubsub.Persistent())
 	pubsub.NewPublication[types.CipherBlockStatus](bus, self)
@@ -60,6 +64,7 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 
 	pulses := map[string]*loop.Pulse{
 		"clusterstatus": {}, "statusserver": {}, "drain": {}, "leader": {}, "apps": {}, "clusterinfo": {}, "loglevel": {},
+		"updatestatus": {},
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
@@ -106,6 +111,11 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 			Log: as("loglevel"), Pulse: pulses["loglevel"],
 			Settings: settings,
 			Logger:   log,
+		},
+		"updatestatus": &updatestatus.Component{
+			Log: as("updatestatus"), Pulse: pulses["updatestatus"],
+			Reported: reported,
+			Status:   updateStatus,
 		},
 		"watchdog": &watchdog.Component{
 			Log:  as("watchdog"),
