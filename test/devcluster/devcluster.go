@@ -3,7 +3,11 @@
 // Package devcluster is a real Kubernetes control plane for tests, the demo and
 // benchmarks: etcd, kube-apiserver, kube-controller-manager and kube-scheduler
 // as processes, and nodes whose kubelets kwok plays. Pods are really scheduled,
-// run, stop and honour disruption budgets; they have no containers.
+// run, stop and honour disruption budgets; they have no containers. Virtual
+// machines and Longhorn volumes are objects whose status follows the same nodes.
+//
+// Every node has an API server's address of its own, where Fault says what it
+// meets, and a kubelet of its own, whose death takes all of the node along.
 //
 // It needs Linux, the go command, no root and nothing but loopback. Every
 // instance has its own block of 127/8, so several live side by side although

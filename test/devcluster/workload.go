@@ -54,7 +54,9 @@ func (c *Cluster) CreateApp(ctx context.Context, app App) error {
 }
 
 // SetBudget creates or changes the PodDisruptionBudget of an application made
-// with CreateApp: at least minAvailable of its pods must stay ready.
+// with CreateApp: at least minAvailable of its pods must stay ready. When it
+// returns, the budget is in force: before, the API server sends every eviction
+// away for ten seconds, which client-go waits for in silence.
 func (c *Cluster) SetBudget(ctx context.Context, app string, minAvailable int) error {
 	least := intstr.FromInt(minAvailable)
 	budgets := c.client.PolicyV1().PodDisruptionBudgets(AppNamespace)
@@ -69,14 +71,17 @@ func (c *Cluster) SetBudget(ctx context.Context, app string, minAvailable int) e
 	old, err := budgets.Get(ctx, app, metav1.GetOptions{})
 	if err == nil {
 		budget.ResourceVersion = old.ResourceVersion
-		_, err = budgets.Update(ctx, budget, metav1.UpdateOptions{})
+		budget, err = budgets.Update(ctx, budget, metav1.UpdateOptions{})
 	} else {
-		_, err = budgets.Create(ctx, budget, metav1.CreateOptions{})
+		budget, err = budgets.Create(ctx, budget, metav1.CreateOptions{})
 	}
 	if err != nil {
 		return fmt.Errorf("set the disruption budget of %s: %w", app, err)
 	}
-	return nil
+	return poll(ctx, "the disruption budget of "+app, func() bool {
+		now, err := budgets.Get(ctx, app, metav1.GetOptions{})
+		return err == nil && now.Status.ObservedGeneration >= budget.Generation
+	})
 }
 
 // WaitRunning returns the pods of the application namespace that match a label
