@@ -30,10 +30,13 @@ func writeFile(dir, name string, data []byte, durable bool) error {
 // replaceFile is writeFile without the sync of the directory, until which a
 // power cut may bring the old file back.
 func replaceFile(dir, name string, data []byte, durable bool) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
 	f, err := os.CreateTemp(dir, tempPrefix+"*") // mode 0600
+	if errors.Is(err, os.ErrNotExist) {
+		// Somebody took the directory away.
+		if err = os.MkdirAll(dir, 0o700); err == nil {
+			f, err = os.CreateTemp(dir, tempPrefix+"*")
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, reason(err))
 	}

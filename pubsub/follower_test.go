@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -86,4 +87,18 @@ func TestKeysOfAFormerRunStayUntilTheirComponentSpeaksAndGoThen(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestADirectoryIsNotWatchedWhileItsSocketIsFollowed(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	pub, p := publisher(t, root)
+	sub, s := subscriber(t, root)
+	watched := func() bool { return slices.Contains(s.watcher.fs.WatchList(), runDir(root)) }
+	eventually(t, "the socket is followed", func() bool { return clients(pub) == 1 && sub.Synced() })
+	eventually(t, "the watch ends", func() bool { return !watched() })
+	p.stop()
+	eventually(t, "the directory is watched again", watched)
+	writeText(t, filepath.Join(runDir(root), "k.json"), small("", 1))
+	eventually(t, "and read", has(sub, "k", 1))
 }

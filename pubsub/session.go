@@ -132,6 +132,8 @@ func (s *session) complete() {
 	}
 	s.done = true
 	delete(s.reported, s.topic.sock())
+	// Each publication is a file as well, and would wake us five times more.
+	s.watcher.unwatch(s.topic.dir())
 	for _, key := range s.known() {
 		// A packet nobody could read may have been about any key.
 		if !s.seen[key] && !s.doubt {

@@ -25,11 +25,15 @@ type store struct {
 	patience time.Duration // how long a client may accept nothing
 	counts   counts
 
+	// load, put and remove are called by one goroutine at a time. mu is held to
+	// change rows and to look at them from elsewhere, never while a file is
+	// written: a client that waited for it would be a file behind for each file.
 	mu        sync.Mutex
 	rows      map[string][]byte // as in the files
-	unsure    map[string]bool   // keys whose file may not be as in rows: it could not be written
 	clients   map[*client]struct{}
 	restarted int
+
+	unsure map[string]bool // keys whose file may not be as in rows: it could not be written
 }
 
 // open makes the directories and binds the socket, before anything in the
@@ -136,8 +140,6 @@ func (s *store) put(key string, data []byte) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	old, had := s.rows[key]
 	if had && bytes.Equal(old, data) && !s.unsure[key] {
 		return false, nil
@@ -161,6 +163,8 @@ func (s *store) put(key string, data []byte) (changed bool, err error) {
 		return false, err
 	}
 	delete(s.unsure, key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.rows[key] = data
 	s.changed(key)
 	return true, nil
@@ -173,8 +177,6 @@ func (s *store) remove(key string) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	dir, durable := s.topic.dir(), s.topic.persistent
 	if durable {
 		// The backup first: alone it would bring the value back.
@@ -187,6 +189,8 @@ func (s *store) remove(key string) error {
 		return err
 	}
 	delete(s.unsure, key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if _, had := s.rows[key]; had {
 		delete(s.rows, key)
 		s.changed(key)

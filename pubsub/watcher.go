@@ -128,6 +128,22 @@ func (w *watcher) watch(dir string) {
 	}
 }
 
+// unwatch ends the watch on dir, unless somebody else wants it too. What is
+// watched above it stays.
+func (w *watcher) unwatch(dir string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wanted := 0
+	for _, i := range w.interests {
+		if i.dir == dir {
+			wanted++
+		}
+	}
+	if w.fs != nil && wanted < 2 {
+		_ = w.fs.Remove(dir) // it may not be watched, or not be there any more
+	}
+}
+
 // below is the child of parent on the way to path.
 func below(parent, path string) string {
 	for filepath.Dir(path) != parent && path != filepath.Dir(path) {
