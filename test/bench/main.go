@@ -21,10 +21,24 @@ func main() {
 	program := flag.String("program", "bin/zedkube", "the zedkube program")
 	out := flag.String("out", "docs/performance.md", "where the figures go")
 	rounds := flag.Int("rounds", 3, "how often each drain is measured")
+	only := flag.String("only", "", "pubsub: measure that alone, without a cluster, and print it")
+	role := flag.String("role", "", "what this process plays for another bench")
+	root := flag.String("root", "", "where it plays it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *program, *out, *rounds); err != nil {
+	var err error
+	switch {
+	case *role != "":
+		err = play(ctx, *role, *root)
+	case *only == "pubsub":
+		err = (&bench{}).pubsub(ctx)
+	case *only != "":
+		err = fmt.Errorf("cannot measure %q alone", *only)
+	default:
+		err = run(ctx, *program, *out, *rounds)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
 		os.Exit(1)
@@ -34,6 +48,11 @@ func main() {
 func run(ctx context.Context, program, out string, rounds int) error {
 	program, err := filepath.Abs(program)
 	if err != nil {
+		return err
+	}
+	// First, while the machine and this process have nothing else to do.
+	b := &bench{rounds: rounds}
+	if err := b.pubsub(ctx); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "zedkube-bench-")
@@ -49,7 +68,7 @@ func run(ctx context.Context, program, out string, rounds int) error {
 	if err != nil {
 		return errors.Join(err, cluster.Stop())
 	}
-	b := &bench{fleet: fleet, cluster: cluster, rounds: rounds}
+	b.fleet, b.cluster = fleet, cluster
 	if err := errors.Join(b.all(ctx), fleet.Close(), cluster.Stop()); err != nil {
 		return err
 	}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/zedkube/zedkube/pubsub"
+)
+
+// written is how many values the roles under strace publish.
+const written = 100
+
+// play is this program as the other process of a measurement.
+func play(ctx context.Context, role, root string) error {
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	bus := pubsub.NewBus(root, quiet())
+	switch role {
+	case "write":
+		return publish(pubsub.NewPublication[benchRow](bus, "bench"), bus)
+	case "keep":
+		return publish(pubsub.NewPublication[benchRow](bus, "bench", pubsub.Persistent()), bus)
+	case "follow", "count":
+		sub := pubsub.NewSubscription[benchRow](bus, "bench", pubsub.SocketOnly())
+		bell := make(chan struct{}, 1)
+		sub.Notify(bell)
+		if err := bus.Open(); err != nil {
+			return err
+		}
+		running, end := context.WithCancel(ctx)
+		done := make(chan struct{})
+		go func() { defer close(done); bus.Run(running) }()
+		seen, err := listen(ctx, sub, bell, role == "count")
+		end()
+		<-done
+		return errors.Join(err, json.NewEncoder(os.Stdout).Encode(seen))
+	}
+	return fmt.Errorf("there is no role %q", role)
+}
+
+func publish(pub *pubsub.Publication[benchRow], bus *pubsub.Bus) error {
+	err := bus.Open()
+	for range written {
+		err = errors.Join(err, pub.Publish(rowKey(0), row(716)))
+	}
+	return err
+}
+
+// listen handles changes until it has seen the last. It returns how long each
+// was under way; rows of the snapshot do not count. A component looks at all
+// rows at each bell; to count, it is enough to know the last.
+func listen(ctx context.Context, sub *pubsub.Subscription[benchRow], bell <-chan struct{}, count bool) (took []time.Duration, err error) {
+	seen := map[string]int64{}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-bell:
+		}
+		if _, is := sub.Get(rowKey(9999)); count && !is {
+			continue
+		}
+		rows := sub.All()
+		now := time.Now().UnixNano()
+		last := false
+		for key, r := range rows {
+			if sub.Synced() && seen[key] != 0 && seen[key] != r.Sent {
+				took = append(took, time.Duration(now-r.Sent))
+			}
+			seen[key] = r.Sent
+			last = last || r.Last
+		}
+		if last && (!count || len(rows) == 10000) {
+			return took, nil
+		}
+	}
+}
