@@ -22,8 +22,10 @@ CC_FOUND := $(shell command -v "$$(go env CC)" 2>/dev/null)
 GOTEST    = CGO_ENABLED=$(if $(CC_FOUND),1,0) bin/tools/gotestsum --format standard-quiet --jsonfile bin/test.json -- \
             $(if $(CC_FOUND),-race) $(if $(CI),-count=1) -p 2 -timeout 20m -tags $(TAGS)
 NOT_RUN  := bin/not-run
+# Debian's qemu-user and qemu-user-static name it differently.
+QEMU     := $(firstword $(foreach name,qemu-aarch64 qemu-aarch64-static,$(shell command -v $(name) 2>/dev/null)))
 
-.PHONY: help build run test race lint fmt bench soak check image clean begin compiler vet docs archs repro cluster
+.PHONY: help build run test race lint fmt bench soak check image clean begin compiler vet docs archs repro arm64tests cluster
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,7 +37,7 @@ run: build cluster ## three nodes on a real control plane, live in this terminal
 	@go build -tags $(TAGS) -o bin/demo ./test/demo
 	@exec bin/demo $(if $(KEEP),-keep)
 
-test: begin vet lint docs archs repro compiler cluster bin/tools/gotestsum ## everything that proves it: vet, lint, house rules, all tests but soak
+test: begin vet lint docs archs repro arm64tests compiler cluster bin/tools/gotestsum ## everything that proves it: vet, lint, house rules, all tests but soak
 	$(GOTEST) ./...
 	@.ci/not-run
 
@@ -101,6 +103,14 @@ repro: archs
 	for arch in amd64 arm64; do \
 		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build $(RELEASE) -o zedkube ./cmd/zedkube && \
 		cmp zedkube "$(CURDIR)/bin/linux-$$arch/zedkube" && echo "$$arch: built twice, the same bytes"; done
+
+# Sockets, inotify and JSON on the other processor.
+arm64tests:
+ifeq ($(QEMU),)
+	@echo 'arm64 tests: no qemu-user' | tee -a $(NOT_RUN)
+else
+	GOARCH=arm64 CGO_ENABLED=0 EMULATOR=$(QEMU) go test $(if $(CI),-count=1) -exec $(QEMU) ./types ./pubsub
+endif
 
 # The control plane is built once per machine, before the tests, so that no test's time limit pays for it.
 cluster:

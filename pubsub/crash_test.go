@@ -6,7 +6,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -50,7 +49,7 @@ func filler(n int64) string { return strings.Repeat("x", int(n*7919%9000)) }
 // count that it reported, or before if it came to none.
 func killed(t *testing.T, root string, after time.Duration, before int64) int64 {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
+	cmd := itself()
 	cmd.Env = append(os.Environ(), crashRoot+"="+root)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

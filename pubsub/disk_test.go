@@ -3,7 +3,6 @@ package pubsub
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -36,7 +35,7 @@ func fullDisk(t *testing.T) (free func()) {
 func TestOnAFullDiskTheOldValueStaysInTableFileAndSocket(t *testing.T) {
 	if os.Getenv(fullDiskAlone) == "" {
 		t.Parallel()
-		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+		cmd := itself("-test.run=^" + t.Name() + "$")
 		cmd.Env = append(os.Environ(), fullDiskAlone+"=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)

@@ -3,6 +3,7 @@ package pubsub
 import (
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,6 +13,16 @@ func runDir(root string) string   { return filepath.Join(root, "run/agent/Sample
 func sockPath(root string) string { return runDir(root) + ".sock" }
 func largePath(root string) string {
 	return filepath.Join(root, "persist/pubsub-large/agent/Sample")
+}
+
+// itself is this test program as another process. Under an emulator of another
+// processor the kernel cannot start it alone; make names the emulator.
+func itself(args ...string) *exec.Cmd {
+	args = append([]string{os.Args[0]}, args...)
+	if emulator := os.Getenv("EMULATOR"); emulator != "" {
+		args = append([]string{emulator}, args...)
+	}
+	return exec.Command(args[0], args[1:]...)
 }
 
 func writeText(t *testing.T, path, text string) {
