@@ -29,7 +29,7 @@ func (c *Client) PodsToEvict(ctx context.Context, node string) ([]types.Pod, err
 	defer cancel()
 	helper := drain.Helper{
 		Ctx:                 ctx,
-		Client:              conn.kube,
+		Client:              checked{conn.kube, node},
 		Force:               true,
 		GracePeriodSeconds:  -1,
 		IgnoreAllDaemonSets: true,

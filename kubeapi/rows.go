@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	errNoVersion = errors.New("store list: no resource version, so it is no list of what was asked for")
-	errNoName    = errors.New("store object: it has no name")
+	errNoVersion = errors.New("the answer has no resource version, so it is no list of what was asked for")
+	errNoName    = errors.New("the answer holds an object without a name")
 )
 
 // rowStore is what a view writes into.
