@@ -68,7 +68,7 @@ func (c *Client) Run(ctx context.Context) {
 	started := time.Now()
 	file.missing = func(reason string) {
 		if !r.connected() {
-			r.silence.unanswered(started, reason)
+			r.silence.unreachable(started, reason)
 		}
 	}
 	file.watch(ctx)
@@ -81,11 +81,12 @@ type run struct {
 	bell    chan struct{} // rings when other tables may be wanted
 	status  *status
 	silence *silence
+	turns   *turns
 	old     sync.WaitGroup // connections on their way out
 }
 
 func newRun(ctx context.Context, c *Client) *run {
-	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}}
+	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, turns: newTurns()}
 	r.silence = newSilence(ctx, c.Log, r.status.silent)
 	c.Info.Notify(r.bell)
 	c.Leader.Notify(r.bell)

@@ -162,9 +162,11 @@ func TestVerbsFailAtOnceWhileTheServerIsDead(t *testing.T) {
 	})
 }
 
-func TestOneFailureAmongAnswersIsForgottenAtOnce(t *testing.T) {
+func TestOneFailureAmongAnswersIsNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
+		said := &history{}
+		c.API = said
 		api := someCluster()
 		end := startInMemory(t, c, &inMemory{handler: api})
 		defer end()
@@ -179,12 +181,44 @@ func TestOneFailureAmongAnswersIsForgottenAtOnce(t *testing.T) {
 				reply(w, 404, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: "NotFound", Code: 404})
 			}
 		})
+		first, before := said.len()-1, api.count()
 		if err := c.Uncordon(t.Context(), "n1"); err == nil {
 			t.Error("no error from a 500")
 		}
+		time.Sleep(time.Millisecond)
+		if n := api.count() - before; n != 2 {
+			t.Errorf("%d requests at once, want the one that failed and a probe", n)
+		}
 		time.Sleep(4 * time.Second)
-		if s := tb.status(); !s.Answers() || !s.Synced {
-			t.Errorf("status is %+v", s)
+		if !said.answered(first) || !said.synced(first) || len(tb.nodes.All()) != 2 {
+			t.Errorf("the status became %+v", said.rows[first:])
+		}
+	})
+}
+
+func TestOneProbeThatFailsIsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newTestClient(t)
+		said := &history{}
+		c.API = said
+		api := someCluster()
+		end := startInMemory(t, c, &inMemory{handler: api})
+		defer end()
+		time.Sleep(13 * time.Second)
+		first, before := said.len()-1, api.count()
+		once := &atomic.Bool{}
+		api.set(func() {
+			api.fault = func(w http.ResponseWriter, r *http.Request) {
+				if once.CompareAndSwap(false, true) {
+					status500(w, r)
+					return
+				}
+				reply(w, 404, failure(404, metav1.StatusReasonNotFound))
+			}
+		})
+		time.Sleep(10 * time.Second)
+		if n := api.count() - before; n != 2 || !said.answered(first) || !said.synced(first) {
+			t.Errorf("after %d requests the status became %+v", n, said.rows[first:])
 		}
 	})
 }

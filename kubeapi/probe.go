@@ -3,8 +3,6 @@ package kubeapi
 import (
 	"math/rand/v2"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 const (
@@ -17,14 +15,14 @@ const (
 	probeUnwell = 3 * time.Second
 )
 
-// probes asks the server for a sign of life when nothing else did for a while.
-// A hung probe does not keep the next one from being sent: that one may find
-// a way that is open again.
+// probes asks the server for a sign of life when nothing else did for a while,
+// and at once when it is in doubt. A hung probe does not keep the next one from
+// being sent: that one may find a way that is open again.
 func (conn *connection) probes(s *silence) {
-	var last time.Time
+	var last, doubted time.Time
 	gap := probeUnwell
 	for {
-		timer := time.NewTimer(untilProbe(s, last, gap))
+		timer := time.NewTimer(s.due(last, doubted, gap))
 		select {
 		case <-conn.ctx.Done():
 			timer.Stop()
@@ -34,32 +32,23 @@ func (conn *connection) probes(s *silence) {
 			continue
 		case <-timer.C:
 		}
-		if untilProbe(s, last, gap) > 0 { // an answer came meanwhile
+		if s.due(last, doubted, gap) > 0 { // an answer came meanwhile
 			continue
 		}
+		settles := s.probing()
 		last, gap = time.Now(), probeUnwell+rand.N(probeUnwell/3)
-		conn.work.Go(func() { conn.probe(s) })
+		if settles {
+			doubted = last
+		}
+		conn.work.Go(func() { conn.probe(s, settles) })
 	}
 }
 
-// untilProbe is how long the next probe has to wait after the last one; gap is
-// its distance while the server is not well.
-func untilProbe(s *silence, last time.Time, gap time.Duration) time.Duration {
-	answered, unwell := s.state()
-	if unwell {
-		return time.Until(last.Add(gap))
-	}
-	if answered.After(last) {
-		last = answered
-	}
-	return time.Until(last.Add(probeEvery))
-}
-
-func (conn *connection) probe(s *silence) {
+func (conn *connection) probe(s *silence, settles bool) {
 	start := time.Now()
 	err := conn.prober.CoreV1().RESTClient().Get().Resource("namespaces").Name(Namespace).
 		MaxRetries(0).Do(conn.ctx).Error()
-	if conn.ctx.Err() == nil {
-		s.probed(start, apierrors.IsTooManyRequests(err))
+	if err != nil && conn.ctx.Err() == nil {
+		s.probed(start, settles)
 	}
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // silence knows since when the API server has not answered. It outlives the
-// connections. A server is silent from the start of the first request that
-// went unanswered until the next answer of any kind; slow is not silent. It
-// counts as dead, and only probes are sent, once a probe has gone unanswered
-// too.
+// connections. One request that goes unanswered is a doubt, and a probe is sent
+// to settle it. Once that one goes unanswered too, the server is silent, and was
+// from the start of the first such request until the next answer of any kind;
+// slow is not silent. Only probes are sent to a silent server.
 type silence struct {
 	log    logrus.FieldLogger
 	ctx    context.Context
@@ -20,13 +20,13 @@ type silence struct {
 	wake   chan struct{} // rings when the next probe may be due sooner
 
 	mu     sync.Mutex
-	since  time.Time // zero while the server answers
-	reason string
 	last   time.Time // when an answer last came
-	gone   bool      // a probe went unanswered after that
-	busy   bool      // the last probe was turned away with 429
+	doubt  time.Time // start of the first request that went unanswered after that; zero: none did
+	reason string
+	asked  bool // a probe was sent because of the doubt
+	gone   bool // it went unanswered: the server is silent
 
-	alive context.Context // ends when the server is found dead
+	alive context.Context // ends when the server is found silent
 	kill  context.CancelFunc
 	open  chan struct{} // closed while views may list and watch
 }
@@ -44,11 +44,11 @@ func (s *silence) answered() {
 	defer s.mu.Unlock()
 	s.last = time.Now()
 	if s.gone {
-		s.log.WithField("silent", s.last.Sub(s.since).Round(time.Millisecond)).Info("API server answers again")
+		s.log.WithField("silent", s.last.Sub(s.doubt).Round(time.Millisecond)).Info("API server answers again")
 	}
-	s.since, s.reason = time.Time{}, ""
-	s.set(false, s.busy)
-	s.report(s.since, s.reason)
+	s.doubt, s.reason, s.asked = time.Time{}, "", false
+	s.set(false)
+	s.report(s.doubt, s.reason)
 }
 
 // unanswered notes that a request sent at start will get no answer. That is no
@@ -59,31 +59,49 @@ func (s *silence) unanswered(start time.Time, reason string) {
 	if start.Before(s.last) {
 		return
 	}
-	if s.since.IsZero() || start.Before(s.since) {
-		s.since = start
+	s.suspect(start, reason)
+	if s.gone {
+		s.report(s.doubt, s.reason)
 	}
-	s.reason = reason
-	s.report(s.since, s.reason)
 	s.ring()
 }
 
-// probed judges the probe sent at start: turnedAway says it met with 429.
-func (s *silence) probed(start time.Time, turnedAway bool) {
+// unreachable notes that there has been no way to ask since start.
+func (s *silence) unreachable(start time.Time, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	gone := !s.since.IsZero() && s.last.Before(start)
-	if gone && !s.gone {
-		s.log.WithField("reason", s.reason).Warn("API server does not answer")
-	}
-	s.set(gone, turnedAway)
+	s.suspect(start, reason)
+	s.report(s.doubt, s.reason)
 }
 
-// turnedAway notes that a view met with 429: the views wait until a probe
-// gets through. Verbs go on, since the server sorts them by importance.
-func (s *silence) turnedAway() {
+// suspect is called with the lock held.
+func (s *silence) suspect(start time.Time, reason string) {
+	if s.doubt.IsZero() || start.Before(s.doubt) {
+		s.doubt = start
+	}
+	s.reason = reason
+}
+
+// probing notes that a probe is on its way, and returns whether it settles a doubt.
+func (s *silence) probing() (settles bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.set(s.gone, true)
+	s.asked = !s.doubt.IsZero()
+	return s.asked
+}
+
+// probed judges the probe sent at start. One that failed at once and raised the
+// doubt itself is not believed yet; one that waited for its whole time is.
+func (s *silence) probed(start time.Time, settles bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	failed := !s.doubt.IsZero() && s.last.Before(start)
+	if !failed || s.gone || !settles && time.Since(start) < answerWithin {
+		return
+	}
+	s.log.WithField("reason", s.reason).Warn("API server does not answer")
+	s.set(true)
+	s.report(s.doubt, s.reason)
 	s.ring()
 }
 
@@ -91,26 +109,22 @@ func (s *silence) turnedAway() {
 func (s *silence) afresh() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.set(false, false)
+	s.asked = false
+	s.set(false)
 	s.ring()
 }
 
 // set moves the gates. The caller holds the lock.
-func (s *silence) set(gone, busy bool) {
-	wasShut, shut := s.gone || s.busy, gone || busy
+func (s *silence) set(gone bool) {
 	switch {
 	case gone && !s.gone:
 		s.kill()
+		s.open = make(chan struct{})
 	case !gone && s.gone:
 		s.alive, s.kill = context.WithCancel(s.ctx)
-	}
-	switch {
-	case shut && !wasShut:
-		s.open = make(chan struct{})
-	case !shut && wasShut:
 		close(s.open)
 	}
-	s.gone, s.busy = gone, busy
+	s.gone = gone
 }
 
 func (s *silence) ring() {
@@ -127,7 +141,7 @@ func (s *silence) dead() (string, bool) {
 	return s.reason, s.gone
 }
 
-// gates returns a context that ends when the server is found dead, and a
+// gates returns a context that ends when the server is found silent, and a
 // channel that is closed once views may list and watch.
 func (s *silence) gates() (alive context.Context, open <-chan struct{}) {
 	s.mu.Lock()
@@ -135,9 +149,20 @@ func (s *silence) gates() (alive context.Context, open <-chan struct{}) {
 	return s.alive, s.open
 }
 
-// state returns what the time of the next probe depends on.
-func (s *silence) state() (last time.Time, unwell bool) {
+// due returns how long the next probe has to wait. The last one was sent at
+// last and is followed by the next one after gap while the server is in doubt;
+// doubted is when one was last sent to settle a doubt, which is not done for
+// each request that fails among others that do not.
+func (s *silence) due(last, doubted time.Time, gap time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last, s.busy || !s.since.IsZero()
+	switch {
+	case s.gone || s.asked:
+		return time.Until(last.Add(gap))
+	case !s.doubt.IsZero():
+		return time.Until(doubted.Add(probeEvery))
+	case s.last.After(last):
+		last = s.last
+	}
+	return time.Until(last.Add(probeEvery))
 }

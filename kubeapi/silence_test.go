@@ -77,32 +77,42 @@ func TestSilenceIsWhatKeepsARequestFromAnAnswer(t *testing.T) {
 		path   string
 		reason string // "" is an answer
 	}{
-		"refused":                                {base: refuse, reason: "connection refused"},
-		"closed in mid-answer":                   {base: func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }, reason: "connection closed"},
-		"hung":                                   {base: after(time.Hour, answer(200)), reason: "no answer within 10s"},
-		"does not know us":                       {base: answer(401), reason: "HTTP 401 Unauthorized"},
-		"fails":                                  {base: answer(500), reason: "HTTP 500 Internal Server Error"},
-		"not ready":                              {base: answer(503), reason: "HTTP 503 Service Unavailable"},
-		"overloaded":                             {base: answer(429)},
-		"forbidden":                              {base: answer(403)},
-		"not found":                              {base: answer(404)},
-		"slow":                                   {base: after(9*time.Second, answer(200))},
-		"an eviction of a pod under two budgets": {base: answer(500), path: "/api/v1/namespaces/n/pods/p/eviction"},
+		"refused":              {base: refuse, reason: "connection refused"},
+		"closed in mid-answer": {base: func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }, reason: "connection closed"},
+		"hung":                 {base: after(time.Hour, answer(200)), reason: "no answer within 10s"},
+		"does not know us":     {base: answer(401), reason: "HTTP 401 Unauthorized"},
+		"fails":                {base: answer(500), reason: "HTTP 500 Internal Server Error"},
+		"not ready":            {base: answer(503), reason: "HTTP 503 Service Unavailable"},
+		"overloaded":           {base: answer(429)},
+		"forbidden":            {base: answer(403)},
+		"not found":            {base: answer(404)},
+		"slow":                 {base: after(9*time.Second, answer(200))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, reported := watched(t.Context())
 				start := time.Now()
 				_ = send(t.Context(), s, test.base, "GET", test.path)
+				if since, reason := reported(); !since.IsZero() || reason != "" {
+					t.Errorf("silent since %v for %q after one request", since, reason)
+				}
+				settles := s.probing()
+				if settles != (test.reason != "") {
+					t.Errorf("a probe settles a doubt: %v", settles)
+				}
+				time.Sleep(time.Second)
+				again := time.Now()
+				_ = send(t.Context(), s, test.base, "GET", test.path)
+				s.probed(again, settles)
 				since, reason := reported()
 				if reason != test.reason {
 					t.Errorf("reason is %q, want %q", reason, test.reason)
 				}
-				if want := (time.Time{}); test.reason == "" && since != want {
+				if test.reason == "" && !since.IsZero() {
 					t.Errorf("silent since %v, though it answered", since)
 				}
 				if test.reason != "" && !since.Equal(start) {
-					t.Errorf("silent since %v, want the start of the request, %v", since, start)
+					t.Errorf("silent since %v, want the start of the first request, %v", since, start)
 				}
 			})
 		})
@@ -115,7 +125,9 @@ func TestSilenceBeginsWithTheFirstUnansweredRequestAndEndsWithAnyAnswer(t *testi
 		begin := time.Now()
 		_ = send(t.Context(), s, refuse, "GET", "/1")
 		time.Sleep(time.Minute)
+		probe := time.Now()
 		_ = send(t.Context(), s, answer(500), "GET", "/2")
+		s.probed(probe, true)
 		if since, reason := reported(); !since.Equal(begin) || reason != "HTTP 500 Internal Server Error" {
 			t.Errorf("silent since %v for %q, want since the first and for the last failure", since, reason)
 		}
@@ -165,21 +177,34 @@ func TestARetiredConnectionNoLongerCounts(t *testing.T) {
 	})
 }
 
+// dripping is an answer of left bytes, one every so often. It has no goroutine
+// that could outlast the bubble of a test.
+type dripping struct {
+	ctx   context.Context
+	every time.Duration
+	left  int
+}
+
+func (d *dripping) Read(p []byte) (int, error) {
+	if d.left == 0 {
+		return 0, io.EOF
+	}
+	select {
+	case <-d.ctx.Done():
+		return 0, d.ctx.Err()
+	case <-time.After(d.every):
+	}
+	d.left--
+	p[0] = 'x'
+	return 1, nil
+}
+
+func (d *dripping) Close() error { return nil }
+
 func TestEveryAnswerHasADeadline(t *testing.T) {
 	drip := func(every time.Duration, n int) trip {
 		return func(r *http.Request) (*http.Response, error) {
-			pr, pw := io.Pipe()
-			go func() {
-				for range n {
-					time.Sleep(every)
-					if _, err := pw.Write([]byte("x")); err != nil {
-						return
-					}
-				}
-				_ = pw.Close()
-			}()
-			context.AfterFunc(r.Context(), func() { _ = pw.CloseWithError(r.Context().Err()) })
-			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: pr, Request: r}, nil
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: &dripping{r.Context(), every, n}, Request: r}, nil
 		}
 	}
 	read := func(t *testing.T, rt trip, path string) (time.Duration, error) {
@@ -209,6 +234,5 @@ func TestEveryAnswerHasADeadline(t *testing.T) {
 		if d, err := read(t, drip(time.Second, 3600), "/pods?watch=true"); d != watchWithin || err == nil || err.Error() != "read answer: not whole within 11m0s" {
 			t.Errorf("a watch that the server forgot took %v, error %v", d, err)
 		}
-		time.Sleep(2 * time.Second) // the server notices
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"strings"
 	"syscall"
 	"time"
 
@@ -75,12 +74,12 @@ func (o *observed) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	o.judge(req, resp, start)
+	body := &bounded{ReadCloser: resp.Body, ctx: ctx, end: end, within: readWithin, left: answerSize}
+	o.judge(req, resp, body, start)
 	// client-go would take this as an order to wait and repeat, up to ten
 	// times, inside the call; our callers decide for themselves when to look again.
 	resp.Header.Del("Retry-After")
-	body := &bounded{ReadCloser: resp.Body, ctx: ctx, end: end, within: readWithin, left: answerSize}
-	if req.URL.Query().Get("watch") == "true" {
+	if watches(req) {
 		body.within, body.left = watchWithin, math.MaxInt64
 	}
 	timer.Reset(body.within)
@@ -88,18 +87,30 @@ func (o *observed) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// judge takes any answer below 500 for a sign of life, but not a 401: to us a
-// server that does not know us is as good as dead. What an eviction meets says
-// nothing bad of the server: a pod under two budgets is a 500 too.
-func (o *observed) judge(req *http.Request, resp *http.Response, start time.Time) {
-	bad := resp.StatusCode >= 500 || resp.StatusCode == http.StatusUnauthorized
-	switch {
-	case !bad:
-		if o.retired.Err() == nil {
-			o.silence.answered()
+// judge takes any whole answer below 500 for a sign of life, but not a 401: to
+// us a server that does not know us is as good as dead. A watch says nothing by
+// beginning: what resets connections in mid-answer lets it begin, too.
+func (o *observed) judge(req *http.Request, resp *http.Response, body *bounded, start time.Time) {
+	switch code := resp.StatusCode; {
+	case code >= http.StatusInternalServerError || code == http.StatusUnauthorized:
+		o.unanswered(start, fmt.Sprintf("HTTP %d %s", code, http.StatusText(code)))
+	case code != http.StatusOK || !watches(req):
+		body.done = func(err error) {
+			switch {
+			case errors.Is(err, io.EOF):
+				o.answered()
+			case req.Context().Err() == nil:
+				o.unanswered(start, reasonOf(err))
+			}
 		}
-	case !strings.HasSuffix(req.URL.Path, "/eviction"):
-		o.unanswered(start, fmt.Sprintf("HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
+	}
+}
+
+func watches(req *http.Request) bool { return req.URL.Query().Get("watch") == "true" }
+
+func (o *observed) answered() {
+	if o.retired.Err() == nil {
+		o.silence.answered()
 	}
 }
 
@@ -132,7 +143,8 @@ type bounded struct {
 	ctx    context.Context
 	end    func()
 	within time.Duration
-	left   int64 // bytes
+	left   int64       // bytes
+	done   func(error) // called with what ended the answer, if not nil
 }
 
 // Read implements io.Reader.
@@ -143,6 +155,10 @@ func (b *bounded) Read(p []byte) (int, error) {
 	}
 	if err != nil && !errors.Is(err, io.EOF) && errors.Is(context.Cause(b.ctx), errNoAnswer) {
 		err = fmt.Errorf("read answer: not whole within %s", b.within)
+	}
+	if err != nil && b.done != nil {
+		b.done(err)
+		b.done = nil
 	}
 	return n, err
 }

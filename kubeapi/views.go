@@ -86,7 +86,7 @@ func (r *run) leads() bool {
 func (r *run) start(conn *connection, name string, lw *cache.ListWatch, rows rowStore) (stop func()) {
 	ctx, cancel := context.WithCancel(conn.ctx)
 	done := make(chan struct{})
-	v := &view{name: name, log: r.Log, silence: r.silence, status: r.status}
+	v := &view{name: name, log: r.Log, silence: r.silence, status: r.status, turns: r.turns}
 	go func() {
 		defer close(done)
 		v.run(ctx, lw, rows)

@@ -86,10 +86,12 @@ func TestOwnPodsFollowTheOwnNode(t *testing.T) {
 		c, tb := newTestClient(t)
 		api := someCluster()
 		api.nodes = []corev1.Node{testNode("n1", ""), testNode("n2", "")}
-		var tick int
 		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if isWatch(r) { // every list is followed by another one
-				api.set(func() { tick++ })
+			if isWatch(r) && r.URL.Query().Get("sendInitialEvents") != "true" { // every list is followed by another one
+				select {
+				case <-time.After(5 * time.Second):
+				case <-r.Context().Done():
+				}
 				reply(w, 410, failure(410, metav1.StatusReasonExpired))
 				return
 			}
