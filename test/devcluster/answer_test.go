@@ -33,6 +33,7 @@ func spoiledAnswers(t *testing.T, c *Cluster) {
 		{"a watch that ends in good order", cutWatch},
 		{"a reset in mid-answer", resetInAnswer},
 		{"who asks is known", identityPasses},
+		{"a stream of another protocol", streamPasses},
 		{"a new authority", newCA},
 		{"a certificate out of time", certSkew},
 	} {

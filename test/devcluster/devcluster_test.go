@@ -52,7 +52,7 @@ func TestCluster(t *testing.T) {
 		t.Run("every custom kind is served", func(t *testing.T) { t.Parallel(); customKinds(t, c) })
 		t.Run("another cluster runs beside it", func(t *testing.T) { t.Parallel(); sideBySide(t, c) })
 	})
-	if _, err := c.WaitRunning(t.Context(), "kubevirt.io=virt-launcher", 1); err != nil {
+	if _, err := c.WaitRunning(t.Context(), labelDomain+"=b3e2.0.1", 1); err != nil {
 		t.Errorf("launcher pod %s did not stay: %v", vm, err)
 	}
 	if err := c.SetFault("503=0.5"); err != nil || c.NodeFault(0) != "503=0.5" || c.NodeFault(2) != "503=0.5" {
