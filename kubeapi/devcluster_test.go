@@ -76,7 +76,7 @@ func eventually(t *testing.T, what string, within time.Duration, ok func() bool)
 func TestAgainstARealAPIServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	c, err := devcluster.Start(ctx, devcluster.Options{Log: t.Output()})
+	c, err := devcluster.Start(ctx, devcluster.Options{Log: t.Output(), Nodes: 6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,6 +91,9 @@ func TestAgainstARealAPIServer(t *testing.T) {
 		"an eviction is refused by a budget, then accepted": evictions,
 		"two candidates, one leader":                        elections,
 		"a refusing and a hung server heal":                 faults,
+		"overload, delays and watches that break":           func(t *testing.T, c *devcluster.Cluster) { suffer(t, c, 3, mild) },
+		"failures and answers that are cut":                 func(t *testing.T, c *devcluster.Cluster) { suffer(t, c, 4, failing) },
+		"a lost node, another cluster, a wrong clock":       func(t *testing.T, c *devcluster.Cluster) { suffer(t, c, 5, foreign) },
 	}
 	t.Run("stories", func(t *testing.T) {
 		for name, story := range stories {
@@ -103,7 +106,7 @@ func tablesFollow(t *testing.T, c *devcluster.Cluster) {
 	a := newAgent(t, c, 2)
 	own := c.Nodes[2]
 	row, ok := a.nodes.Get(own.Name)
-	if !ok || len(a.nodes.All()) != 3 || row.UUID != own.UUID || row.InternalIP != own.IP || !row.Etcd || row.Ready != types.ConditionTrue {
+	if !ok || len(a.nodes.All()) != len(c.Nodes) || row.UUID != own.UUID || row.InternalIP != own.IP || !row.Etcd || row.Ready != types.ConditionTrue {
 		t.Errorf("node is %+v", row)
 	}
 	if err := c.SetBootID(t.Context(), 2, "next boot"); err != nil {

@@ -10,19 +10,22 @@ const (
 	// bounds the time in which a hung server is found out.
 	probeEvery = 10 * time.Second
 	// probeUnwell is the least time between probes of a silent server; a
-	// third more at random keeps the nodes of a cluster out of step. Short,
+	// fifth more at random keeps the nodes of a cluster out of step. Short,
 	// because the tables are to be right within five seconds of its return.
 	probeUnwell = 3 * time.Second
+	// inVain is how long a probe must have waited to be believed alone. One that
+	// fails sooner costs nothing to repeat.
+	inVain = 2 * time.Second
 )
 
 // probes asks the server for a sign of life when nothing else did for a while,
 // and at once when it is in doubt. A hung probe does not keep the next one from
 // being sent: that one may find a way that is open again.
 func (conn *connection) probes(s *silence) {
-	var last, doubted time.Time
+	var last time.Time
 	gap := probeUnwell
 	for {
-		timer := time.NewTimer(s.due(last, doubted, gap))
+		timer := time.NewTimer(s.due(last, gap))
 		select {
 		case <-conn.ctx.Done():
 			timer.Stop()
@@ -32,14 +35,11 @@ func (conn *connection) probes(s *silence) {
 			continue
 		case <-timer.C:
 		}
-		if s.due(last, doubted, gap) > 0 { // an answer came meanwhile
+		if s.due(last, gap) > 0 { // an answer came meanwhile
 			continue
 		}
 		settles := s.probing()
-		last, gap = time.Now(), probeUnwell+rand.N(probeUnwell/3)
-		if settles {
-			doubted = last
-		}
+		last, gap = time.Now(), probeUnwell+rand.N(probeUnwell/5)
 		conn.work.Go(func() { conn.probe(s, settles) })
 	}
 }

@@ -26,6 +26,9 @@ type silence struct {
 	asked  bool // a probe was sent because of the doubt
 	gone   bool // it went unanswered: the server is silent
 
+	said     bool      // the silence was reported
+	mistaken time.Time // when a doubt last turned out to be none
+
 	alive context.Context // ends when the server is found silent
 	kill  context.CancelFunc
 	open  chan struct{} // closed while views may list and watch
@@ -43,10 +46,13 @@ func (s *silence) answered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = time.Now()
+	if !s.doubt.IsZero() && !s.said {
+		s.mistaken = s.last
+	}
 	if s.gone {
 		s.log.WithField("silent", s.last.Sub(s.doubt).Round(time.Millisecond)).Info("API server answers again")
 	}
-	s.doubt, s.reason, s.asked = time.Time{}, "", false
+	s.doubt, s.reason, s.asked, s.said = time.Time{}, "", false, false
 	s.set(false)
 	s.report(s.doubt, s.reason)
 }
@@ -71,6 +77,7 @@ func (s *silence) unreachable(start time.Time, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.suspect(start, reason)
+	s.said = true
 	s.report(s.doubt, s.reason)
 }
 
@@ -91,16 +98,17 @@ func (s *silence) probing() (settles bool) {
 }
 
 // probed judges the probe sent at start. One that failed at once and raised the
-// doubt itself is not believed yet; one that waited for its whole time is.
+// doubt itself is not believed yet; one that waited in vain is.
 func (s *silence) probed(start time.Time, settles bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	failed := !s.doubt.IsZero() && s.last.Before(start)
-	if !failed || s.gone || !settles && time.Since(start) < answerWithin {
+	if !failed || s.gone || !settles && time.Since(start) < inVain {
 		return
 	}
 	s.log.WithField("reason", s.reason).Warn("API server does not answer")
 	s.set(true)
+	s.said = true
 	s.report(s.doubt, s.reason)
 	s.ring()
 }
@@ -150,17 +158,17 @@ func (s *silence) gates() (alive context.Context, open <-chan struct{}) {
 }
 
 // due returns how long the next probe has to wait. The last one was sent at
-// last and is followed by the next one after gap while the server is in doubt;
-// doubted is when one was last sent to settle a doubt, which is not done for
-// each request that fails among others that do not.
-func (s *silence) due(last, doubted time.Time, gap time.Duration) time.Duration {
+// last and is followed by the next one after gap while the server is silent or
+// may be. A doubt soon after one that was none waits: requests that fail among
+// others that do not are no reason for a probe each.
+func (s *silence) due(last time.Time, gap time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.gone || s.asked:
 		return time.Until(last.Add(gap))
 	case !s.doubt.IsZero():
-		return time.Until(doubted.Add(probeEvery))
+		return time.Until(s.mistaken.Add(probeEvery))
 	case s.last.After(last):
 		last = s.last
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -88,20 +89,26 @@ func (o *observed) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // judge takes any whole answer below 500 for a sign of life, but not a 401: to
-// us a server that does not know us is as good as dead. A watch says nothing by
-// beginning: what resets connections in mid-answer lets it begin, too.
+// us a server that does not know us is as good as dead. A watch is none by
+// beginning: what resets connections in mid-answer lets it begin, too. One that
+// breaks off is a doubt from then on.
 func (o *observed) judge(req *http.Request, resp *http.Response, body *bounded, start time.Time) {
-	switch code := resp.StatusCode; {
-	case code >= http.StatusInternalServerError || code == http.StatusUnauthorized:
+	code := resp.StatusCode
+	if code >= http.StatusInternalServerError || code == http.StatusUnauthorized {
 		o.unanswered(start, fmt.Sprintf("HTTP %d %s", code, http.StatusText(code)))
-	case code != http.StatusOK || !watches(req):
-		body.done = func(err error) {
-			switch {
-			case errors.Is(err, io.EOF):
-				o.answered()
-			case req.Context().Err() == nil:
-				o.unanswered(start, reasonOf(err))
-			}
+		return
+	}
+	stream := watches(req) && code == http.StatusOK
+	body.done = func(err error) {
+		whole := errors.Is(err, io.EOF)
+		switch {
+		case whole && !stream:
+			o.answered()
+		case whole || req.Context().Err() != nil: // as it should, or the caller gave up
+		case stream:
+			o.unanswered(time.Now(), reasonOf(err))
+		default:
+			o.unanswered(start, reasonOf(err))
 		}
 	}
 }
@@ -145,6 +152,7 @@ type bounded struct {
 	within time.Duration
 	left   int64       // bytes
 	done   func(error) // called with what ended the answer, if not nil
+	closed atomic.Bool // by the caller
 }
 
 // Read implements io.Reader.
@@ -156,7 +164,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	if err != nil && !errors.Is(err, io.EOF) && errors.Is(context.Cause(b.ctx), errNoAnswer) {
 		err = fmt.Errorf("read answer: not whole within %s", b.within)
 	}
-	if err != nil && b.done != nil {
+	if err != nil && b.done != nil && !b.closed.Load() {
 		b.done(err)
 		b.done = nil
 	}
@@ -165,6 +173,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 // Close implements io.Closer.
 func (b *bounded) Close() error {
+	b.closed.Store(true)
 	err := b.ReadCloser.Close()
 	b.end()
 	return err

@@ -13,7 +13,7 @@ const (
 	// cluster out of step. With the time a try takes to prove itself and a list
 	// to come, lastGap leaves the tables right within five seconds.
 	firstGap = time.Second
-	lastGap  = 3500 * time.Millisecond
+	lastGap  = 3 * time.Second
 	// steady is how long all views must have gone well for the next gap to be a
 	// first one again.
 	steady = time.Minute
@@ -41,10 +41,12 @@ func (t *turns) wait(ctx, alive context.Context) bool {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()
 	select {
-	case <-alive.Done():
 	case <-open:
 	case <-timer.C:
+	case <-alive.Done():
+		t.giveBack()
 	case <-ctx.Done():
+		t.giveBack()
 	}
 	return ctx.Err() == nil
 }
@@ -70,9 +72,16 @@ func (t *turns) take() (at time.Time, open <-chan struct{}) {
 // success lets all go who wait.
 func (t *turns) success() {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	close(t.open)
 	t.open = make(chan struct{})
+	t.mu.Unlock()
+	t.giveBack()
+}
+
+// giveBack gives up the turns that were taken and will not be used.
+func (t *turns) giveBack() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if now := time.Now(); t.next.After(now) {
 		t.next = now
 	}
