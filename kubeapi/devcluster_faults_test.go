@@ -52,18 +52,26 @@ var failing = []trouble{
 }
 
 var foreign = []trouble{
-	{name: "a node cut off", begin: (*devcluster.Cluster).CutNode, silent: true,
-		heal: func(c *devcluster.Cluster, i int, _ string) error { return c.HealNode(i) }},
-	{name: "a new authority", begin: (*devcluster.Cluster).RotateCA, silent: true,
+	{
+		name: "a node cut off", begin: (*devcluster.Cluster).CutNode, silent: true,
+		heal: func(c *devcluster.Cluster, i int, _ string) error { return c.HealNode(i) },
+	},
+	{
+		name: "a new authority", begin: (*devcluster.Cluster).RotateCA, silent: true,
 		heal: func(c *devcluster.Cluster, i int, kubeconfig string) error {
 			return os.WriteFile(kubeconfig, c.NodeKubeconfig(i), 0o600)
-		}},
-	{name: "a certificate of tomorrow", silent: true,
+		},
+	},
+	{
+		name: "a certificate of tomorrow", silent: true,
 		begin: func(c *devcluster.Cluster, i int) error { return c.SetCertSkew(i, 24*time.Hour) },
-		heal:  func(c *devcluster.Cluster, i int, _ string) error { return c.SetCertSkew(i, 0) }},
-	{name: "a certificate of yesterday", silent: true,
+		heal:  func(c *devcluster.Cluster, i int, _ string) error { return c.SetCertSkew(i, 0) },
+	},
+	{
+		name: "a certificate of yesterday", silent: true,
 		begin: func(c *devcluster.Cluster, i int) error { return c.SetCertSkew(i, -24*time.Hour) },
-		heal:  func(c *devcluster.Cluster, i int, _ string) error { return c.SetCertSkew(i, 0) }},
+		heal:  func(c *devcluster.Cluster, i int, _ string) error { return c.SetCertSkew(i, 0) },
+	},
 }
 
 // suffer has an agent on node i meet the troubles one after the other.

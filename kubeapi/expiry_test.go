@@ -125,10 +125,12 @@ func TestAnExpiredVersionIsListedAnewAndLeavesTheTablesWhole(t *testing.T) {
 				}
 			})
 			// Whatever is asked from version 7 on after the first minute is too old.
-			if time.Since(begin)%(20*time.Minute) > time.Minute && isWatch(r) && r.URL.Query().Get("resourceVersion") == "7" &&
+			var since time.Duration
+			api.set(func() { since = time.Since(begin) })
+			if since%(20*time.Minute) > time.Minute && isWatch(r) && r.URL.Query().Get("resourceVersion") == "7" &&
 				r.URL.Query().Get("sendInitialEvents") != "true" {
 				reply(w, 410, failure(410, metav1.StatusReasonExpired))
-				begin = time.Now()
+				api.set(func() { begin = time.Now() })
 				return
 			}
 			serve(w, r)

@@ -33,6 +33,7 @@ func tearOff(w http.ResponseWriter, _ *http.Request) {
 func brief(next http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if q := r.URL.Query(); isWatch(r) {
+			r = r.Clone(r.Context())
 			q.Set("timeoutSeconds", "15")
 			r.URL.RawQuery = q.Encode()
 		}
