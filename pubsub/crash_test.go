@@ -75,11 +75,16 @@ func killed(t *testing.T, root string, after time.Duration, before int64) int64 
 // it was told is published, or the one that it was publishing.
 func TestAProcessKilledWhileItPublishesLosesNothing(t *testing.T) {
 	t.Parallel()
+	killOften(t, 60)
+}
+
+func killOften(t *testing.T, rounds int) {
+	t.Helper()
 	root := t.TempDir()
 	kept := filepath.Join(root, "persist/status/agent/Sample/k.json")
 	plain := filepath.Join(root, "run/agent/Part/k.json")
 	last := int64(0)
-	for round := range 60 {
+	for round := range rounds {
 		after := time.Duration(rand.Int64N(int64(25 * time.Millisecond)))
 		last = killed(t, root, 1+after, last)
 		for what, count := range map[string]func() (int64, error){
