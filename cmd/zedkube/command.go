@@ -1,9 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
+)
+
+// The exit codes of the inline commands (docs/wire.md, "Process").
+const (
+	exitUsage          = 1
+	exitNotPublished   = 2
+	exitUnknownCommand = 99
 )
 
 // newCommand is the command line: without a subcommand it runs the agent, as
@@ -31,4 +39,34 @@ func newCommand() *cobra.Command {
 		}},
 	)
 	return root
+}
+
+// exitError is an error with an exit code of its own.
+type exitError struct {
+	code int
+	error
+}
+
+// Unwrap gives the reason.
+func (e exitError) Unwrap() error { return e.error }
+
+// exitCode is what the process ends with.
+func exitCode(err error) int {
+	var e exitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &e):
+		return e.code
+	default:
+		return 1
+	}
+}
+
+// noCommand refuses words that name no command.
+func noCommand(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return exitError{exitUnknownCommand, fmt.Errorf("unknown command %q", args[0])}
+	}
+	return nil
 }

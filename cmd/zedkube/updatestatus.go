@@ -18,13 +18,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// The exit codes of the inline commands (docs/wire.md, "Process").
-const (
-	exitUsage          = 1
-	exitNotPublished   = 2
-	exitUnknownCommand = 99
-)
-
 // commandAgent is in whose name commands speak to the running agent.
 const commandAgent = "zedkube-cli"
 
@@ -33,15 +26,6 @@ const (
 	greetingTimeout = time.Second     // until no answer on the socket means that no agent runs
 	deliveryTimeout = 5 * time.Second // until a running agent must have passed a report on
 )
-
-// exitError is an error with an exit code of its own.
-type exitError struct {
-	code int
-	error
-}
-
-// Unwrap gives the reason.
-func (e exitError) Unwrap() error { return e.error }
 
 // newUpdateStatusCommand is the command by which the kube container reports
 // how far the update of its components has come.
@@ -151,25 +135,4 @@ func store(p paths, log logrus.FieldLogger, report types.KubeClusterUpdateStatus
 		return status.Unpublish(types.Global)
 	}
 	return status.Publish(types.Global, report)
-}
-
-// exitCode is what the process ends with.
-func exitCode(err error) int {
-	var e exitError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &e):
-		return e.code
-	default:
-		return 1
-	}
-}
-
-// noCommand refuses words that name no command.
-func noCommand(_ *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return exitError{exitUnknownCommand, fmt.Errorf("unknown command %q", args[0])}
-	}
-	return nil
 }

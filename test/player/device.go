@@ -20,8 +20,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/sirupsen/logrus"
-
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -187,9 +185,7 @@ func (d *Device) react(ctx context.Context, bell <-chan struct{}) error {
 
 // openTopics publishes what the other agents say at boot.
 func (d *Device) openTopics() (*pubsub.Bus, chan struct{}, error) {
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	bus := pubsub.NewBus(d.Root, log)
+	bus := pubsub.NewBus(d.Root, quiet())
 	d.clusterConfig = pubsub.NewPublication[types.EdgeNodeClusterConfig](bus, "zedagent")
 	d.drainRequest = pubsub.NewPublication[types.NodeDrainRequest](bus, "zedagent")
 	d.apps = pubsub.NewPublication[types.AppInstanceConfig](bus, "zedagent")

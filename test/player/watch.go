@@ -24,9 +24,7 @@ type Watch struct {
 
 // NewWatch watches the device under root. Run must be called.
 func NewWatch(root string) (*Watch, error) {
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	bus := pubsub.NewBus(root, log)
+	bus := pubsub.NewBus(root, quiet())
 	w := &Watch{
 		ClusterStatus: pubsub.NewSubscription[types.EdgeNodeClusterStatus](bus, "zedkube"),
 		Apps:          pubsub.NewSubscription[types.ENClusterAppStatus](bus, "zedkube"),
@@ -48,4 +46,11 @@ func (w *Watch) Notify(bell chan<- struct{}) {
 	w.Drain.Notify(bell)
 	w.Report.Notify(bell)
 	w.Leader.Notify(bell)
+}
+
+// quiet keeps the logs of the played agents away: what they see is told by Say.
+func quiet() *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return log
 }
