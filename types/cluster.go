@@ -34,6 +34,16 @@ type Node struct {
 	Etcd         bool // label node-role.kubernetes.io/etcd is present
 	TieBreaker   bool // label tie-breaker-node is "true"
 
+	CordonKept bool            // annotation: an operator keeps the cordon of a drain
+	TaintedAt  time.Time       // when the taint of unschedulable nodes was added; zero for unknown
+	EtcdVoter  ConditionStatus // condition EtcdIsVoter
+	Agent      *AgentStamp     // nil where no zedkube of this kind runs there
+	StampedAt  time.Time       // when Agent was last written, by the API server's clock
+
+	DrainInProgress ConditionStatus // of KEP-5683, written by zedkube
+	Drained         ConditionStatus // of KEP-5683, written by zedkube
+	RenewedAt       time.Time       // of its node Lease; only in a fresh list
+
 	BootID         string
 	KubeletVersion string
 	InternalIP     string

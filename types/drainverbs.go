@@ -1,0 +1,72 @@
+package types
+
+import (
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// AgentStamp is what each zedkube writes on its own Node: that it is one, and
+// whom its controller names as the cluster's masters (docs/wire.md, "Nodes").
+type AgentStamp struct {
+	Version string      `json:"version"`
+	Masters []uuid.UUID `json:"masters,omitempty"` // nil while the own configuration is not valid or names none
+	Given   time.Time   `json:"given"`             // when the list was last known to hold, by the own clock
+}
+
+// DrainLock is the Lease that lets one node of the cluster drain at a time
+// (docs/wire.md, "Drain lock").
+type DrainLock struct {
+	Holder  string         // node name; "" for nobody
+	BootID  string         // of the holder's Node when it took the lock
+	Since   time.Time      // when it did
+	Ended   bool           // the drain ended otherwise than by a reboot
+	Volumes map[string]int // healthy replicas, at that time, of each volume with a replica on the holder
+
+	Version string // resourceVersion, "" where there is no Lease
+}
+
+// DrainConditions are the Node conditions of KEP-5683.
+type DrainConditions struct {
+	InProgress bool
+	Drained    bool
+	Reason     string // CamelCase
+	Message    string
+}
+
+// Event is a Kubernetes Event of zedkube's.
+type Event struct {
+	Node    string // the Node it is about, or, with Pod, the pod's
+	Pod     Pod    // the pod it is about; zero for the Node
+	Warning bool
+	Reason  string // CamelCase
+	Message string
+}
+
+// PodSituation is why a pod does not move, as far as the cluster can tell.
+type PodSituation struct {
+	Pod        Pod
+	Finalizers []string
+	Grace      time.Duration // its termination grace period
+	Pinned     bool          // its maker wrote the node's name into it: no scheduler moves it
+	Budgets    []PodBudget   // that cover it
+	Immovable  string        // why its virtual machine cannot migrate, as KubeVirt says; "" where it can or is none
+	Fits       int           // other nodes that would take it now
+	Lacks      string        // why none would, a sentence; "" where one would
+}
+
+// PodBudget is a PodDisruptionBudget.
+type PodBudget struct {
+	Name    string // namespace/name
+	Allowed int    // disruptions allowed now
+	Healthy int    // pods healthy now
+	Desired int    // pods that have to stay healthy
+	Expects int    // pods it covers
+}
+
+// ErrConflict is wrapped when somebody else was faster.
+var ErrConflict = errors.New("changed by somebody else")
+
+// ErrNoAnswer is wrapped by a write that got no answer below 500, or a 401.
+var ErrNoAnswer = errors.New("no answer from the API server")

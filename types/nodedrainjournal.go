@@ -1,0 +1,35 @@
+package types
+
+import "time"
+
+// NodeDrainJournal is what the drain has to remember over a restart and over a
+// reboot, under key "global" of a persistent topic of zedkube's own. Durations
+// count from the boot (CLOCK_BOOTTIME): no wall clock moves them, and they mean
+// nothing in another boot.
+type NodeDrainJournal struct {
+	BootID  string
+	Uptime  time.Duration // when this was written
+	Adopted bool          // a cordon from before the first start has been looked for
+
+	Phase    DrainPhase
+	Reason   string
+	Status   NodeDrainStatus             // as decided, published right after
+	Requests map[string]NodeDrainRequest // by DEVICEOP, UPDATE, OPERATOR, LEAVE
+	Failed   []time.Time                 // RequestedAt of the requests whose drain failed
+	Told     []DrainRequester            // who has been told of the final state
+	Standing time.Duration               // since when the requester sees a drain under way
+	Said     time.Duration               // when Status last changed
+	Asked    time.Duration               // when the drain was asked for
+	Cordoned time.Duration               // when the node was cordoned for it; 0 for not yet
+	Ended    time.Duration               // when it completed or failed
+	Attempt  int
+	Losses   int    // of the cordon to somebody else
+	Refusals int    // of the cordon
+	Node     string // that was cordoned or locked, "" for none
+	Locked   bool   // the lock may be ours
+	Kept     bool   // an operator forced COMPLETE: the cordon stays until withdrawal or boot
+	Dead     bool   // COMPLETE because nothing answered: lock and cordon are made up for
+	Leaving  bool   // the drain was begun by a leave
+	Left     bool   // and has deleted the Node
+	Total    int    // pods chosen so far
+}

@@ -1,0 +1,77 @@
+package types
+
+import "time"
+
+// The values of Longhorn's setting node-drain-policy that let a node go down
+// with the last replica of a volume on it.
+const (
+	DrainPolicyAlwaysAllow  = "always-allow"
+	DrainPolicyAllowStopped = "allow-if-replica-is-stopped"
+)
+
+// Storage is the volumes of the cluster, asked for afresh.
+type Storage struct {
+	Longhorn    bool   // it is installed
+	Policy      string // its setting node-drain-policy, "" for unknown
+	Volumes     []Volume
+	Attachments []Attachment // VolumeAttachments of one node that are attached
+}
+
+// Volume is a Longhorn volume.
+type Volume struct {
+	Name       string
+	Claim      string // namespace/name of its claim, "" for none
+	State      string // attached, detached, attaching, ...
+	Robustness string // healthy, degraded, faulted, unknown
+	Replicas   []Replica
+	Wanted     int    // how many replicas it should have
+	Engine     string // the node its engine is on, "" for none
+	Running    bool   // the engine runs
+}
+
+// Replica is one copy of a volume's data.
+type Replica struct {
+	Name      string
+	Node      string
+	Running   bool
+	Mode      string // RW, WO, ERR as the running engine has it; "" where it has none
+	HealthyAt time.Time
+	FailedAt  time.Time
+	Percent   int // of its rebuild, while Mode is WO
+}
+
+// Healthy reports whether the data of the replica is whole: the running
+// engine reads and writes it, or it was whole when the volume was detached.
+func (v Volume) Healthy(r Replica) bool {
+	if v.Running {
+		return r.Mode == "RW"
+	}
+	return !r.HealthyAt.IsZero() && r.FailedAt.IsZero()
+}
+
+// HealthyReplicas counts them.
+func (v Volume) HealthyReplicas() int {
+	n := 0
+	for _, r := range v.Replicas {
+		if v.Healthy(r) {
+			n++
+		}
+	}
+	return n
+}
+
+// On reports whether the volume has a replica on node.
+func (v Volume) On(node string) bool {
+	for _, r := range v.Replicas {
+		if r.Node == node {
+			return true
+		}
+	}
+	return false
+}
+
+// Attachment is a VolumeAttachment.
+type Attachment struct {
+	Name   string
+	Volume string // PersistentVolume
+}
