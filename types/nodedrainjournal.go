@@ -8,6 +8,7 @@ import "time"
 // nothing in another boot.
 type NodeDrainJournal struct {
 	BootID  string
+	Serial  uint64        // grows with every change
 	Uptime  time.Duration // when this was written
 	Adopted bool          // a cordon from before the first start has been looked for
 
@@ -23,13 +24,15 @@ type NodeDrainJournal struct {
 	Cordoned time.Duration               // when the node was cordoned for it; 0 for not yet
 	Ended    time.Duration               // when it completed or failed
 	Attempt  int
-	Losses   int    // of the cordon to somebody else
-	Refusals int    // of the cordon
-	Node     string // that was cordoned or locked, "" for none
-	Locked   bool   // the lock may be ours
-	Kept     bool   // an operator forced COMPLETE: the cordon stays until withdrawal or boot
-	Dead     bool   // COMPLETE because nothing answered: lock and cordon are made up for
-	Leaving  bool   // the drain was begun by a leave
-	Left     bool   // and has deleted the Node
-	Total    int    // pods chosen so far
+	Losses   int           // of the cordon to somebody else
+	Refusals int           // of the cordon
+	Node     string        // that was cordoned or locked, "" for none
+	NodeBoot string        // its boot id then, as the cluster showed it
+	Silent   time.Duration // since when the API server has not answered; 0 while it does
+	Locked   bool          // the lock may be ours
+	Kept     bool          // an operator forced COMPLETE: the cordon stays until withdrawal or boot
+	Dead     bool          // COMPLETE because nothing answered: lock and cordon are made up for
+	Leaving  bool          // the drain was begun by a leave
+	Left     bool          // and has deleted the Node
+	Total    int           // pods chosen so far
 }

@@ -50,6 +50,8 @@ type NodeDrainProgress struct {
 	Quorum string // a sentence while quorum is missing, else ""
 	Cordon string // who keeps the node unschedulable: zedkube, operator, tie-breaker, kept; "" for nobody
 	Left   bool   // this node has left the cluster and its Node is deleted
+
+	Journal NodeDrainJournal // the same as on disk, for when that is full
 }
 
 // DrainPods counts the pods that the drain has to remove.
