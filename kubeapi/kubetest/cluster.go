@@ -7,8 +7,10 @@ package kubetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -38,11 +40,12 @@ const (
 // Call is one verb the cluster was asked for, whether it succeeded or not.
 type Call struct {
 	At     time.Time
-	Verb   string // cordon, uncordon, list, evict, elect
-	Object string // node name, or the pod's namespace/name
+	Verb   string // as in the comments of the verbs: cordon, list, evict, lock, ...
+	Object string // node name, the pod's namespace/name, or the holder of the lock
 }
 
-// Cluster is the fake. Fill the tables before the first call.
+// Cluster is the fake. Fill the tables before the first call. Several
+// components may share one, each with its own node in it.
 type Cluster struct {
 	Nodes Table[types.Node]
 	Pods  Table[types.Pod] // the pods of every node a test cares for
@@ -50,15 +53,32 @@ type Cluster struct {
 	// Grace is how long a pod terminates before it is gone.
 	Grace time.Duration
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields in this block, and is held for no longer
 	fault   Fault
 	latency time.Duration
 	fails   map[string]error
+	loses   map[string]int // answers still to be lost, by verb
 	budgets map[string]bool
 	calls   []Call
 
+	world sync.Mutex // held by whoever changes what the cluster holds
+	held  holdings
+
 	lease lease
 }
+
+// holdings is what the cluster holds besides its tables.
+type holdings struct {
+	lock       types.DrainLock
+	version    int // of the last write of the lock
+	renewed    map[string]time.Time
+	events     []types.Event
+	storage    types.Storage
+	situations map[string]types.PodSituation
+}
+
+// hungFor is how long a call on a server that hangs waits for its answer.
+const hungFor = 10 * time.Second
 
 // SetFault makes the API server fail in every verb from now on, or work
 // again, and says so in the API table.
@@ -91,6 +111,17 @@ func (c *Cluster) FailVerb(verb string, err error) {
 	c.fails[verb] = err
 }
 
+// LoseAnswer makes the next call of verb that is accepted take effect and fail
+// all the same, with an error that wraps types.ErrNoAnswer.
+func (c *Cluster) LoseAnswer(verb string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.loses == nil {
+		c.loses = map[string]int{}
+	}
+	c.loses[verb]++
+}
+
 // Block makes a disruption budget refuse the eviction of the pod under key, or
 // allow it again.
 func (c *Cluster) Block(key string, refuse bool) {
@@ -115,6 +146,37 @@ func (c *Cluster) Calls(verb string) []Call {
 	return out
 }
 
+// write carries out a verb that changes a Node or the lock. Without an answer
+// it fails with types.ErrNoAnswer.
+func (c *Cluster) write(ctx context.Context, verb, object string, act func() error) error {
+	err := c.change(ctx, verb, object, act)
+	var none *silent
+	if errors.As(err, &none) {
+		return fmt.Errorf("%s %s: %w: %w", verb, object, types.ErrNoAnswer, err)
+	}
+	return err
+}
+
+// change carries out a verb that changes the world; nobody else changes it
+// meanwhile.
+func (c *Cluster) change(ctx context.Context, verb, object string, act func() error) error {
+	if err := c.enter(ctx, verb, object); err != nil {
+		return err
+	}
+	c.world.Lock()
+	defer c.world.Unlock()
+	if err := act(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.loses[verb] > 0 {
+		c.loses[verb]--
+		return fmt.Errorf("%s %s: %w: lost on its way", verb, object, types.ErrNoAnswer)
+	}
+	return nil
+}
+
 // enter notes the call, takes its time and fails as the test wishes.
 func (c *Cluster) enter(ctx context.Context, verb, object string) error {
 	c.mu.Lock()
@@ -123,30 +185,33 @@ func (c *Cluster) enter(ctx context.Context, verb, object string) error {
 	c.mu.Unlock()
 	switch fault {
 	case Refused:
-		return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		return &silent{&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}}
 	case Hung:
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	if latency > 0 {
-		timer := time.NewTimer(latency)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-timer.C:
+		if err := pass(ctx, hungFor); err != nil {
+			return err
 		}
+		return &silent{os.ErrDeadlineExceeded}
 	}
-	if err := ctx.Err(); err != nil {
+	if err := pass(ctx, latency); err != nil {
 		return err
 	}
 	return fail
 }
 
-func (c *Cluster) node(name string) (types.Node, error) {
-	n, ok := c.Nodes.Get(name)
-	if !ok {
-		return n, fmt.Errorf("get node %s: not found", name)
+// silent is the error of a call that nobody answered.
+type silent struct{ error }
+
+func (s *silent) Unwrap() error { return s.error }
+
+// pass lets d pass, and fails when the caller gives up before.
+func pass(ctx context.Context, d time.Duration) error {
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
 	}
-	return n, nil
+	return ctx.Err()
 }

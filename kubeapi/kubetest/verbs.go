@@ -10,35 +10,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// Cordon marks the node unschedulable in the name of by; a cordon that stands
-// already is left as it is.
-func (c *Cluster) Cordon(ctx context.Context, node string, by types.Cordon) error {
-	if err := c.enter(ctx, "cordon", node); err != nil {
-		return err
-	}
-	n, err := c.node(node)
-	if err != nil || n.Unschedulable {
-		return err
-	}
-	n.Unschedulable, n.CordonedBy = true, &by
-	return c.Nodes.Publish(node, n)
-}
-
-// Uncordon undoes a cordon of zedkube's and leaves any other alone.
-func (c *Cluster) Uncordon(ctx context.Context, node string) error {
-	if err := c.enter(ctx, "uncordon", node); err != nil {
-		return err
-	}
-	n, err := c.node(node)
-	if err != nil || n.CordonedBy == nil {
-		return err
-	}
-	n.Unschedulable, n.CordonedBy = false, nil
-	return c.Nodes.Publish(node, n)
-}
-
 // PodsToEvict lists the pods of the node by name; those of a DaemonSet are
-// left out, as kubectl does.
+// left out, as kubectl does. Verb list.
 func (c *Cluster) PodsToEvict(ctx context.Context, node string) ([]types.Pod, error) {
 	if err := c.enter(ctx, "list", node); err != nil {
 		return nil, err
@@ -54,27 +27,43 @@ func (c *Cluster) PodsToEvict(ctx context.Context, node string) ([]types.Pod, er
 }
 
 // Evict starts the pod's termination, unless a budget refuses it. A pod that
-// is gone, or has been replaced under its name, counts as evicted.
+// is gone, or has been replaced under its name, counts as evicted. Verb evict.
 func (c *Cluster) Evict(ctx context.Context, pod types.Pod) error {
-	if err := c.enter(ctx, "evict", pod.Key()); err != nil {
+	return c.change(ctx, "evict", pod.Key(), func() error {
+		p, err := c.evictable(pod)
+		if err != nil || p == nil {
+			return err
+		}
+		p.Deleted = time.Now()
+		if err := c.Pods.Publish(p.Key(), *p); err != nil {
+			return err
+		}
+		time.AfterFunc(c.Grace, func() { c.gone(*p) })
+		return nil
+	})
+}
+
+// PlanEvict says what Evict would and changes nothing. Verb planevict.
+func (c *Cluster) PlanEvict(ctx context.Context, pod types.Pod) error {
+	if err := c.enter(ctx, "planevict", pod.Key()); err != nil {
 		return err
 	}
+	_, err := c.evictable(pod)
+	return err
+}
+
+// evictable is the pod as it is now, nil if there is nothing left to do.
+func (c *Cluster) evictable(pod types.Pod) (*types.Pod, error) {
 	p, ok := c.Pods.Get(pod.Key())
 	if !ok || p.UID != pod.UID || p.Terminating() {
-		return nil
+		return nil, nil
 	}
 	c.mu.Lock()
-	refused, grace := c.budgets[pod.Key()], c.Grace
-	c.mu.Unlock()
-	if refused {
-		return fmt.Errorf("evict pod %s: %w", pod.Key(), types.ErrDisruptionBudget)
+	defer c.mu.Unlock()
+	if c.budgets[pod.Key()] {
+		return nil, fmt.Errorf("evict pod %s: %w", pod.Key(), types.ErrDisruptionBudget)
 	}
-	p.Deleted = time.Now()
-	if err := c.Pods.Publish(p.Key(), p); err != nil {
-		return err
-	}
-	time.AfterFunc(grace, func() { c.gone(p) })
-	return nil
+	return &p, nil
 }
 
 // gone takes the pod out of the table, which shows nothing new while the API
@@ -87,7 +76,76 @@ func (c *Cluster) gone(p types.Pod) {
 		time.AfterFunc(time.Second, func() { c.gone(p) })
 		return
 	}
+	c.world.Lock()
+	defer c.world.Unlock()
 	if now, ok := c.Pods.Get(p.Key()); ok && now.UID == p.UID {
 		_ = c.Pods.Unpublish(p.Key())
 	}
+}
+
+// Situations tells of each pod what SetSituation said, and of any other that
+// one other node would take it. Verb situations.
+func (c *Cluster) Situations(ctx context.Context, node string, pods []types.Pod) ([]types.PodSituation, error) {
+	if err := c.enter(ctx, "situations", node); err != nil {
+		return nil, err
+	}
+	c.world.Lock()
+	defer c.world.Unlock()
+	var out []types.PodSituation
+	for _, p := range pods {
+		s, ok := c.held.situations[p.Key()]
+		if !ok {
+			s.Fits = 1
+		}
+		s.Pod = p
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// SetSituation is what Situations tells of the pod under key from now on; Pod
+// is filled in.
+func (c *Cluster) SetSituation(key string, s types.PodSituation) {
+	c.world.Lock()
+	defer c.world.Unlock()
+	if c.held.situations == nil {
+		c.held.situations = map[string]types.PodSituation{}
+	}
+	c.held.situations[key] = s
+}
+
+// Storage returns what SetStorage said, whatever the node. Verb storage.
+func (c *Cluster) Storage(ctx context.Context, node string) (types.Storage, error) {
+	if err := c.enter(ctx, "storage", node); err != nil {
+		return types.Storage{}, err
+	}
+	c.world.Lock()
+	defer c.world.Unlock()
+	return c.held.storage, nil
+}
+
+// SetStorage is what Storage returns from now on.
+func (c *Cluster) SetStorage(s types.Storage) {
+	c.world.Lock()
+	defer c.world.Unlock()
+	c.held.storage = s
+}
+
+// Event records the event. Verb event.
+func (c *Cluster) Event(ctx context.Context, e types.Event) error {
+	about := e.Node
+	if e.Pod.Name != "" {
+		about = e.Pod.Key()
+	}
+	return c.change(ctx, "event", about, func() error {
+		c.held.events = append(c.held.events, e)
+		return nil
+	})
+}
+
+// Events returns the recorded events, in order.
+func (c *Cluster) Events() []types.Event {
+	c.world.Lock()
+	defer c.world.Unlock()
+	return slices.Clone(c.held.events)
 }

@@ -1,0 +1,170 @@
+package kubetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// ChangeNode changes the row of a node that is there, while no verb does.
+func (c *Cluster) ChangeNode(name string, change func(*types.Node)) {
+	c.world.Lock()
+	defer c.world.Unlock()
+	if n, ok := c.Nodes.Get(name); ok {
+		change(&n)
+		_ = c.Nodes.Publish(name, n)
+	}
+}
+
+// edit carries out a verb on one node; a row that is not changed stays as it is.
+func (c *Cluster) edit(ctx context.Context, verb, node string, change func(*types.Node) error) error {
+	return c.write(ctx, verb, node, func() error {
+		n, ok := c.Nodes.Get(node)
+		if !ok {
+			return fmt.Errorf("%s node %s: not found", verb, node)
+		}
+		if err := change(&n); err != nil {
+			return fmt.Errorf("%s node %s: %w", verb, node, err)
+		}
+		return c.Nodes.Publish(node, n)
+	})
+}
+
+// Cordon marks the node unschedulable in the name of by. A cordon of zedkube's
+// that stands is dated anew and not kept any more; any other is left as it is.
+// Verb cordon.
+func (c *Cluster) Cordon(ctx context.Context, node string, by types.Cordon) error {
+	by.By = "zedkube"
+	return c.edit(ctx, "cordon", node, func(n *types.Node) error {
+		switch {
+		case !n.Unschedulable:
+			n.TaintedAt = time.Now()
+		case n.CordonedBy == nil:
+			return nil
+		}
+		n.Unschedulable, n.CordonedBy, n.CordonKept = true, &by, false
+		return nil
+	})
+}
+
+// Uncordon undoes a cordon of zedkube's that is not kept, and leaves any other
+// alone. Verb uncordon.
+func (c *Cluster) Uncordon(ctx context.Context, node string) error {
+	return c.edit(ctx, "uncordon", node, func(n *types.Node) error {
+		switch {
+		case n.CordonedBy == nil:
+			n.CordonKept = false
+		case !n.CordonKept:
+			n.Unschedulable, n.CordonedBy, n.TaintedAt = false, nil, time.Time{}
+		}
+		return nil
+	})
+}
+
+// UncordonLegacy undoes a cordon of an earlier agent: one that names nobody, is
+// older than before, on a node that was never stamped. Verb uncordonlegacy.
+func (c *Cluster) UncordonLegacy(ctx context.Context, node string, before time.Time) error {
+	return c.edit(ctx, "uncordonlegacy", node, func(n *types.Node) error {
+		old := !n.TaintedAt.IsZero() && n.TaintedAt.Before(before)
+		if n.Unschedulable && n.CordonedBy == nil && n.Agent == nil && old {
+			n.Unschedulable, n.TaintedAt = false, time.Time{}
+		}
+		return nil
+	})
+}
+
+// KeepCordon keeps a cordon of zedkube's; without one it fails. Verb keepcordon.
+func (c *Cluster) KeepCordon(ctx context.Context, node string) error {
+	return c.edit(ctx, "keepcordon", node, func(n *types.Node) error {
+		if n.CordonedBy == nil {
+			return errors.New("not cordoned by zedkube")
+		}
+		n.CordonKept = true
+		return nil
+	})
+}
+
+// Unkeep takes KeepCordon back. Verb unkeep.
+func (c *Cluster) Unkeep(ctx context.Context, node string) error {
+	return c.edit(ctx, "unkeep", node, func(n *types.Node) error {
+		n.CordonKept = false
+		return nil
+	})
+}
+
+// Stamp writes the stamp on the node. Verb stamp.
+func (c *Cluster) Stamp(ctx context.Context, node string, stamp types.AgentStamp) error {
+	stamp.Masters = slices.Clone(stamp.Masters)
+	return c.edit(ctx, "stamp", node, func(n *types.Node) error {
+		n.Agent, n.StampedAt = &stamp, time.Now()
+		return nil
+	})
+}
+
+// SetDrainConditions shows the conditions in the row. Verb conditions.
+func (c *Cluster) SetDrainConditions(ctx context.Context, node string, conditions types.DrainConditions) error {
+	return c.edit(ctx, "conditions", node, func(n *types.Node) error {
+		n.DrainInProgress, n.Drained = condition(conditions.InProgress), condition(conditions.Drained)
+		return nil
+	})
+}
+
+func condition(holds bool) types.ConditionStatus {
+	if holds {
+		return types.ConditionTrue
+	}
+	return types.ConditionFalse
+}
+
+// DeleteNode removes the row; it is an error that wraps types.ErrConflict if
+// another Node has its name by now. Verb deletenode.
+func (c *Cluster) DeleteNode(ctx context.Context, node types.Node) error {
+	return c.write(ctx, "deletenode", node.Name, func() error {
+		n, ok := c.Nodes.Get(node.Name)
+		switch {
+		case !ok:
+			return nil
+		case n.UID != node.UID:
+			return fmt.Errorf("delete node %s: %w", node.Name, types.ErrConflict)
+		}
+		return c.Nodes.Unpublish(node.Name)
+	})
+}
+
+// FreshNodes lists the rows by name. The Lease of a Ready node has just been
+// renewed, that of another never, unless SetRenewed said so. Verb nodes.
+func (c *Cluster) FreshNodes(ctx context.Context) ([]types.Node, error) {
+	if err := c.enter(ctx, "nodes", ""); err != nil {
+		return nil, err
+	}
+	c.world.Lock()
+	defer c.world.Unlock()
+	all := c.Nodes.All()
+	var out []types.Node
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		n := all[name]
+		if at, ok := c.held.renewed[name]; ok {
+			n.RenewedAt = at
+		} else if n.Ready == types.ConditionTrue {
+			n.RenewedAt = time.Now()
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// SetRenewed makes at the time when the node's Lease was renewed for the last
+// time.
+func (c *Cluster) SetRenewed(node string, at time.Time) {
+	c.world.Lock()
+	defer c.world.Unlock()
+	if c.held.renewed == nil {
+		c.held.renewed = map[string]time.Time{}
+	}
+	c.held.renewed[node] = at
+}
