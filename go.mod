@@ -6,6 +6,7 @@ require (
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/google/go-cmp v0.7.0
 	github.com/google/uuid v1.6.0
+	github.com/longhorn/longhorn-manager v1.12.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/sirupsen/logrus v1.10.2
 	github.com/spf13/cobra v1.10.2
@@ -86,3 +87,19 @@ require (
 )
 
 exclude k8s.io/kube-openapi v0.31.0
+
+// longhorn-manager asks for these; nothing here imports them. Not to be had at all.
+exclude (
+	github.com/longhorn/backing-image-manager v1.12.0-rc3
+	github.com/longhorn/backupstore v0.0.0-20260512085050-2a21a780e44c
+	github.com/longhorn/longhorn-engine v1.12.0-rc3
+	github.com/longhorn/longhorn-instance-manager v1.13.0-dev-20260503.0.20260525050219-fb0cdba4a1f0
+	github.com/longhorn/longhorn-share-manager v1.12.0-rc3
+	github.com/longhorn/longhorn-spdk-engine v1.13.0-dev-20260503.0.20260525042301-0b3274770e7d
+	github.com/longhorn/types v0.0.0-20260514154143-1dfb06f48eeb
+	github.com/rancher/dynamiclistener v0.8.2
+	k8s.io/kubelet v0.0.0
+)
+
+// It would take this along as the only module whose version changes.
+exclude github.com/google/gnostic-models v0.7.1
