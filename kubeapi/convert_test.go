@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -27,14 +28,21 @@ func wholeNode() *corev1.Node {
 			Annotations: map[string]string{
 				"other":          "x",
 				cordonAnnotation: `{"by":"zedkube","reason":"reboot","since":"2026-01-02T03:00:00Z"}`,
+				keepAnnotation:   "true",
+				agentAnnotation:  `{"version":"1.2","given":"2026-01-02T03:06:00Z"}`,
 			},
-			ManagedFields: append(ourFields(), metav1.ManagedFieldsEntry{Manager: "k3s"}),
+			ManagedFields: append(ourFields(), metav1.ManagedFieldsEntry{Manager: "k3s"}, stampFields(agentManager)),
 		},
-		Spec: corev1.NodeSpec{Unschedulable: true, PodCIDR: "10.42.0.0/24"},
+		Spec: corev1.NodeSpec{Unschedulable: true, PodCIDR: "10.42.0.0/24", Taints: []corev1.Taint{
+			{Key: "other", TimeAdded: new(at(2))}, {Key: corev1.TaintNodeUnschedulable, TimeAdded: new(at(3))},
+		}},
 		Status: corev1.NodeStatus{
 			Conditions: []corev1.NodeCondition{
 				{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
 				{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: at(2)},
+				{Type: "EtcdIsVoter", Status: corev1.ConditionTrue},
+				{Type: "DrainInProgress", Status: corev1.ConditionFalse},
+				{Type: "Drained", Status: corev1.ConditionTrue},
 			},
 			Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeHostName, Address: "n1"},
@@ -75,10 +83,13 @@ func wholePod() *corev1.Pod {
 
 func TestANodeBecomesARow(t *testing.T) {
 	want := types.Node{
-		Name: "n1", UID: "u1", ResourceVersion: "42", UUID: ownUUID, Created: at(1).Time,
+		Name: "n1", UID: "u1", UUID: ownUUID, Created: at(1).Time,
 		Ready: types.ConditionUnknown, ReadySince: at(2).Time, Unschedulable: true,
 		CordonedBy:   &types.Cordon{By: "zedkube", Reason: "reboot", Since: at(0).Time},
 		ControlPlane: true, Master: true, Etcd: true, TieBreaker: true,
+		CordonKept: true, TaintedAt: at(3).Time, EtcdVoter: types.ConditionTrue,
+		Agent: &types.AgentStamp{Version: "1.2", Given: at(6).Time}, StampedAt: at(7).Time,
+		DrainInProgress: types.ConditionFalse, Drained: types.ConditionTrue,
 		BootID: "b1", KubeletVersion: "v1.34.2+k3s1", InternalIP: "10.0.0.1", ExternalIP: "192.0.2.1",
 	}
 	if diff := cmp.Diff(want, nodeOf(wholeNode())); diff != "" {
@@ -105,7 +116,7 @@ func TestAPodBecomesARow(t *testing.T) {
 
 func TestSlimObjectsHoldNothingElse(t *testing.T) {
 	node, pod := slimNode(wholeNode()), slimPod(wholePod())
-	if node.ManagedFields != nil || node.Status.Images != nil || node.Spec.PodCIDR != "" || node.Labels["other"] != "" || node.Annotations["other"] != "" {
+	if len(node.ManagedFields) != 2 || len(node.Spec.Taints) != 1 || node.Status.Images != nil || node.Spec.PodCIDR != "" || node.Labels["other"] != "" || node.Annotations["other"] != "" {
 		t.Errorf("slim node is %+v", node)
 	}
 	if pod.ManagedFields != nil || pod.Spec.Containers != nil || pod.Labels["other"] != "" || pod.Status.ContainerStatuses[2].Image != "" {
@@ -129,6 +140,7 @@ func TestACordonIsOursOnlyWithOurNote(t *testing.T) {
 		"our note of another version": {note: `{"by":"zedkube","new":1}`, unschedulable: true, ours: true},
 	} {
 		n := &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: test.unschedulable}}
+		n.ManagedFields = ourFields()
 		if test.note != "" {
 			n.Annotations = map[string]string{cordonAnnotation: test.note}
 		}
@@ -138,17 +150,81 @@ func TestACordonIsOursOnlyWithOurNote(t *testing.T) {
 	}
 }
 
+// stampFields is the record of the API server of a stamp.
+func stampFields(manager string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", Time: new(at(7)),
+		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:zedkube.github.io/agent":{}}}}`),
+	}
+}
+
 // Watches bring whole objects, streamed lists slim ones.
 func TestAWholeNodeAndASlimOneMakeTheSameRow(t *testing.T) {
-	foreign := wholeNode()
+	foreign, shared := wholeNode(), wholeNode()
 	foreign.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: ourFields()[0].FieldsV1}}
-	for name, n := range map[string]*corev1.Node{"our cordon": wholeNode(), "a foreign cordon over our old note": foreign} {
+	shared.ManagedFields = append(shared.ManagedFields, foreign.ManagedFields...)
+	for name, n := range map[string]*corev1.Node{
+		"our cordon": wholeNode(), "a foreign cordon over our old note": foreign, "a cordon that others want, too": shared,
+	} {
 		whole, slim := nodeOf(n), nodeOf(slimNode(n))
 		if diff := cmp.Diff(slim, whole); diff != "" {
 			t.Errorf("%s (-slim +whole):\n%s", name, diff)
 		}
-		if ours := n != foreign; (whole.CordonedBy != nil) != ours {
+		if ours := name == "our cordon"; (whole.CordonedBy != nil) != ours {
 			t.Errorf("%s is by %+v", name, whole.CordonedBy)
 		}
+	}
+}
+
+func TestAStampIsDatedOnlyAsTheAgentWroteIt(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*corev1.Node)
+		stamp  *types.AgentStamp
+		dated  bool
+	}{
+		"by the agent": {func(*corev1.Node) {}, &types.AgentStamp{Version: "1.2", Given: at(6).Time}, true},
+		"by a person": {
+			func(n *corev1.Node) { n.ManagedFields = []metav1.ManagedFieldsEntry{stampFields("kubectl")} },
+			&types.AgentStamp{Version: "1.2", Given: at(6).Time}, false,
+		},
+		"garbage":   {func(n *corev1.Node) { n.Annotations[agentAnnotation] = `{"version":"1","masters":["x"]}` }, &types.AgentStamp{}, true},
+		"not there": {func(n *corev1.Node) { delete(n.Annotations, agentAnnotation) }, nil, false},
+	} {
+		n := wholeNode()
+		test.change(n)
+		for _, row := range []types.Node{nodeOf(n), nodeOf(slimNode(n))} {
+			if diff := cmp.Diff(test.stamp, row.Agent); diff != "" || row.StampedAt.IsZero() == test.dated {
+				t.Errorf("%s: dated %v, stamp (-want +got):\n%s", name, row.StampedAt, diff)
+			}
+		}
+	}
+}
+
+func TestAHeartbeatIsNoNews(t *testing.T) {
+	var table pubsub.Table[types.Node]
+	rows := nodeRows(&table)
+	beat := func(version string, minute int) {
+		n := wholeNode()
+		n.ResourceVersion = version
+		for i := range n.Status.Conditions {
+			n.Status.Conditions[i].LastHeartbeatTime = at(minute)
+		}
+		n.ManagedFields = append(n.ManagedFields, metav1.ManagedFieldsEntry{Manager: "kubelet", Time: new(at(minute))})
+		if err := rows.Update(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	beat("1", 1)
+	bell := make(chan struct{}, 1)
+	table.Notify(bell)
+	select { // a bell may ring as it is hung up
+	case <-bell:
+	default:
+	}
+	beat("2", 2)
+	select {
+	case <-bell:
+		t.Error("the table rang")
+	default:
 	}
 }

@@ -18,11 +18,7 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-const (
-	cordonAnnotation = "zedkube.github.io/cordon"
-	cordonedBy       = "zedkube"
-	drainManager     = "zedkube-drain" // field manager of all that a drain writes
-)
+const cordonedBy = "zedkube"
 
 // verbWithin bounds a whole verb, its retries included.
 const verbWithin = 20 * time.Second
@@ -46,7 +42,7 @@ func (c *Client) Cordon(ctx context.Context, node string, cordon types.Cordon) e
 // Uncordon undoes a Cordon. A cordon made by somebody else is left as it is.
 func (c *Client) Uncordon(ctx context.Context, node string) error {
 	return c.patchNode(ctx, "uncordon", node, func(n *corev1.Node) map[string]any {
-		if ourCordon(n) == nil || !ownsCordon(n.ManagedFields) {
+		if ourCordon(n) == nil {
 			return nil
 		}
 		return cordonPatch(n, nil, nil)

@@ -20,7 +20,7 @@ const (
 type Node struct {
 	Name            string
 	UID             string
-	ResourceVersion string
+	ResourceVersion string // only in a fresh list
 	UUID            string // label node-uuid: the EVE device's UUID
 	Created         time.Time
 

@@ -1,0 +1,194 @@
+package kubeapi
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// Labels, annotations and conditions of docs/wire.md, "Nodes".
+const (
+	labelNodeUUID     = "node-uuid"
+	labelTieBreaker   = "tie-breaker-node"
+	labelControlPlane = "node-role.kubernetes.io/control-plane"
+	labelMaster       = "node-role.kubernetes.io/master"
+	labelEtcd         = "node-role.kubernetes.io/etcd"
+
+	cordonAnnotation = "zedkube.github.io/cordon"
+	keepAnnotation   = "zedkube.github.io/keep-cordon"
+	agentAnnotation  = "zedkube.github.io/agent"
+
+	conditionEtcdVoter       corev1.NodeConditionType = "EtcdIsVoter"
+	conditionDrainInProgress corev1.NodeConditionType = "DrainInProgress"
+	conditionDrained         corev1.NodeConditionType = "Drained"
+)
+
+// The field managers under which zedkube writes on Nodes.
+const (
+	drainManager = "zedkube-drain" // all that a drain writes
+	agentManager = "zedkube-agent" // the stamp and nothing else, so that the server dates it
+)
+
+// nodeOf is the row of a Node. It leaves out the version: kubelets write on
+// their Nodes every few minutes, and that is no news.
+func nodeOf(n *corev1.Node) types.Node {
+	_, master := n.Labels[labelMaster]
+	_, etcd := n.Labels[labelEtcd]
+	row := types.Node{
+		Name:           n.Name,
+		UID:            string(n.UID),
+		UUID:           n.Labels[labelNodeUUID],
+		Created:        n.CreationTimestamp.Time,
+		Unschedulable:  n.Spec.Unschedulable,
+		CordonedBy:     ourCordon(n),
+		ControlPlane:   n.Labels[labelControlPlane] == "true",
+		Master:         master,
+		Etcd:           etcd,
+		TieBreaker:     n.Labels[labelTieBreaker] == "true",
+		CordonKept:     n.Annotations[keepAnnotation] == "true",
+		TaintedAt:      taintedAt(n),
+		BootID:         n.Status.NodeInfo.BootID,
+		KubeletVersion: n.Status.NodeInfo.KubeletVersion,
+		InternalIP:     address(n, corev1.NodeInternalIP),
+		ExternalIP:     address(n, corev1.NodeExternalIP),
+	}
+	row.Agent, row.StampedAt = stampOf(n)
+	for _, c := range n.Status.Conditions {
+		status := types.ConditionStatus(c.Status)
+		switch c.Type {
+		case corev1.NodeReady:
+			row.Ready, row.ReadySince = status, c.LastTransitionTime.Time
+		case conditionEtcdVoter:
+			row.EtcdVoter = status
+		case conditionDrainInProgress:
+			row.DrainInProgress = status
+		case conditionDrained:
+			row.Drained = status
+		}
+	}
+	return row
+}
+
+// address is the first of its kind; a dual-stack node has two.
+func address(n *corev1.Node, kind corev1.NodeAddressType) string {
+	for _, a := range n.Status.Addresses {
+		if a.Type == kind {
+			return a.Address
+		}
+	}
+	return ""
+}
+
+// taintedAt is when Kubernetes noticed the cordon, zero if it has not or does
+// not say.
+func taintedAt(n *corev1.Node) time.Time {
+	for _, t := range n.Spec.Taints {
+		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
+			return t.TimeAdded.Time
+		}
+	}
+	return time.Time{}
+}
+
+// stampOf is the stamp of the agent there. One that cannot be read is a stamp
+// all the same, without content. It is dated only if the agent wrote it: a
+// stamp that a person has changed is as old as can be.
+func stampOf(n *corev1.Node) (*types.AgentStamp, time.Time) {
+	text, ok := n.Annotations[agentAnnotation]
+	if !ok {
+		return nil, time.Time{}
+	}
+	var stamp types.AgentStamp
+	if json.Unmarshal([]byte(text), &stamp) != nil {
+		stamp = types.AgentStamp{} // what was read of it before the fault
+	}
+	for _, m := range n.ManagedFields {
+		_, owned := fieldsOf(m).Metadata.Annotations["f:"+agentAnnotation]
+		if owned && m.Manager == agentManager && m.Time != nil {
+			return &stamp, m.Time.Time
+		}
+	}
+	return &stamp, time.Time{}
+}
+
+// ourCordon is what a Cordon wrote on the Node, nil if it is not cordoned or
+// somebody else has a part in it.
+func ourCordon(n *corev1.Node) *types.Cordon {
+	var c types.Cordon
+	text, ok := n.Annotations[cordonAnnotation]
+	if !ok || !n.Spec.Unschedulable || !ownsCordon(n.ManagedFields) {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(text), &c); err != nil || c.By != cordonedBy {
+		return nil
+	}
+	return &c
+}
+
+// ownsCordon reports that the present value of spec.unschedulable is the one a
+// Cordon wrote, and wanted by nobody else. kubectl uncordon leaves the
+// annotation of ours where it is, and a cordon that somebody makes afterwards
+// is theirs in spite of it.
+func ownsCordon(managers []metav1.ManagedFieldsEntry) bool {
+	ours := false
+	for _, m := range managers {
+		if _, ok := fieldsOf(m).Spec["f:unschedulable"]; !ok {
+			continue
+		}
+		if m.Manager != drainManager {
+			return false
+		}
+		ours = true
+	}
+	return ours
+}
+
+// owned is the part of a Node that a field manager owns, as far as it matters.
+type owned struct {
+	Metadata struct {
+		Annotations map[string]json.RawMessage `json:"f:annotations"`
+	} `json:"f:metadata"`
+	Spec map[string]json.RawMessage `json:"f:spec"`
+}
+
+func fieldsOf(m metav1.ManagedFieldsEntry) owned {
+	var fields owned
+	if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+		return owned{}
+	}
+	return fields
+}
+
+// slimNode keeps what nodeOf reads: a whole Node lists dozens of images.
+func slimNode(n *corev1.Node) *corev1.Node {
+	slim := &corev1.Node{
+		ObjectMeta: slimMeta(n.ObjectMeta, labelNodeUUID, labelTieBreaker, labelControlPlane, labelMaster, labelEtcd),
+		Spec: corev1.NodeSpec{
+			Unschedulable: n.Spec.Unschedulable,
+			Taints: slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {
+				return t.Key != corev1.TaintNodeUnschedulable
+			}),
+		},
+		Status: corev1.NodeStatus{
+			Conditions: n.Status.Conditions,
+			Addresses:  n.Status.Addresses,
+			NodeInfo: corev1.NodeSystemInfo{
+				BootID:         n.Status.NodeInfo.BootID,
+				KubeletVersion: n.Status.NodeInfo.KubeletVersion,
+			},
+		},
+	}
+	slim.Annotations = only(n.Annotations, cordonAnnotation, keepAnnotation, agentAnnotation)
+	cordon := ourCordon(n) != nil
+	for _, m := range n.ManagedFields {
+		if m.Manager == agentManager || m.Manager == drainManager && cordon {
+			slim.ManagedFields = append(slim.ManagedFields, m)
+		}
+	}
+	return slim
+}
