@@ -51,3 +51,15 @@ type EdgeNodeClusterConfig struct {
 	LBInterfaces                       []LBInterface
 	MasterNodeIDs                      []uuid.UUID
 }
+
+// Lack says what a valid configuration lacks to be acted on, "" for nothing.
+// Of one that names no cluster, the kube container would be told to leave.
+func (c EdgeNodeClusterConfig) Lack() string {
+	switch {
+	case c.ClusterID.UUID == uuid.Nil:
+		return "the cluster configuration names no cluster"
+	case c.ClusterIPPrefix == nil || len(c.ClusterIPPrefix.IP) == 0:
+		return "the cluster configuration holds no cluster address"
+	}
+	return ""
+}

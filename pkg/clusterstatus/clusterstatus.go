@@ -1,7 +1,7 @@
 // Package clusterstatus tells the other agents how this node takes part in its
 // cluster: which Linux interface carries which address, and whether it is up.
 //
-//	reads:  EdgeNodeClusterConfig, DeviceNetworkStatus
+//	reads:  EdgeNodeClusterConfig, ClusterMembership, DeviceNetworkStatus
 //	writes: EdgeNodeClusterStatus
 package clusterstatus
 
@@ -21,21 +21,22 @@ import (
 const period = time.Minute
 
 // Component publishes EdgeNodeClusterStatus under key "global" from the first
-// valid configuration on. It waits for nothing: what is not known yet is empty
-// or false in the status.
+// valid configuration until this node has left. It waits for nothing: what is
+// not known yet is empty or false in the status.
 type Component struct {
-	Log    logrus.FieldLogger
-	Pulse  *loop.Pulse
-	Config pubsub.Source[types.EdgeNodeClusterConfig]
-	Ports  pubsub.Source[types.DeviceNetworkStatus]
-	Status pubsub.Writer[types.EdgeNodeClusterStatus]
+	Log        logrus.FieldLogger
+	Pulse      *loop.Pulse
+	Config     pubsub.Source[types.EdgeNodeClusterConfig]
+	Membership pubsub.Reader[types.ClusterMembership]
+	Ports      pubsub.Source[types.DeviceNetworkStatus]
+	Status     pubsub.Writer[types.EdgeNodeClusterStatus]
 
 	ignored string // why the configuration is not acted on, as last logged
 }
 
 // Run steps until ctx is done.
 func (c *Component) Run(ctx context.Context) {
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Config, c.Ports)
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Config, c.Membership, c.Ports)
 }
 
 // Step looks once and publishes what changed.
@@ -46,6 +47,7 @@ func (c *Component) look() facts {
 	var ports types.DeviceNetworkStatus
 	f.configKnown = c.Config.Synced()
 	f.config, f.hasConfig = c.Config.Get(types.Global)
+	f.membership, _ = c.Membership.Get(types.Global)
 	portsSynced := c.Ports.Synced()
 	ports, hasPorts := c.Ports.Get(types.Global)
 	f.ports, f.portsKnown = ports.Ports, hasPorts || portsSynced
@@ -56,9 +58,15 @@ func (c *Component) look() facts {
 func (c *Component) apply(a action) error {
 	if a.ignore != c.ignored {
 		if a.ignore != "" {
-			c.Log.WithField("topic", "EdgeNodeClusterConfig").Warn("cluster status stays as it is: " + a.ignore)
+			c.Log.WithField("topic", "EdgeNodeClusterConfig").Warn("cluster status keeps to the last valid configuration: " + a.ignore)
 		}
 		c.ignored = a.ignore
+	}
+	if a.withdraw {
+		if err := c.Status.Unpublish(types.Global); err != nil {
+			return fmt.Errorf("withdraw cluster status: %w", err)
+		}
+		c.Log.Warn("cluster status withdrawn: this node has left its cluster")
 	}
 	if a.publish == nil {
 		return nil

@@ -26,10 +26,11 @@ func (s *source[T]) Synced() bool { return !s.silent }
 
 type story struct {
 	*testing.T
-	config source[types.EdgeNodeClusterConfig]
-	ports  source[types.DeviceNetworkStatus]
-	status pubsub.Table[types.EdgeNodeClusterStatus]
-	logs   *logtest.Hook
+	config     source[types.EdgeNodeClusterConfig]
+	membership pubsub.Table[types.ClusterMembership]
+	ports      source[types.DeviceNetworkStatus]
+	status     pubsub.Table[types.EdgeNodeClusterStatus]
+	logs       *logtest.Hook
 }
 
 // tell runs a component in fake time while play changes its inputs.
@@ -40,7 +41,9 @@ func tell(t *testing.T, setup, play func(*story)) {
 		setup(s)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		c := &Component{Log: log, Pulse: &loop.Pulse{}, Config: &s.config, Ports: &s.ports, Status: &s.status}
+		c := &Component{
+			Log: log, Pulse: &loop.Pulse{}, Config: &s.config, Membership: &s.membership, Ports: &s.ports, Status: &s.status,
+		}
 		go func() { defer close(done); c.Run(ctx) }()
 		synctest.Wait()
 		play(s)
@@ -123,6 +126,32 @@ func TestStatusOutlivesAnInvalidConfigurationAndSaysSoOnce(t *testing.T) {
 		}
 		s.setConfig(config(func(c *types.EdgeNodeClusterConfig) { c.ClusterName = "again" }))
 		s.expect(status(ready, func(st *types.EdgeNodeClusterStatus) { st.ClusterName = "again" }))
+	})
+}
+
+func TestStatusOutlivesARebootInDoubtUntilTheNodeHasLeft(t *testing.T) {
+	kept := config()
+	at := func(state types.Membership) types.ClusterMembership {
+		return types.ClusterMembership{State: state, Config: &kept}
+	}
+	tell(t, func(s *story) {
+		s.config.silent, s.ports.silent = true, true
+		_ = s.membership.Publish(types.Global, at(types.MembershipDoubtful))
+	}, func(s *story) {
+		s.expect(status())
+		s.setConfig(types.EdgeNodeClusterConfig{Initialized: true})
+		s.setPorts(eth0())
+		s.expect(status(ready))
+		_ = s.membership.Publish(types.Global, at(types.MembershipLeaving))
+		time.Sleep(10 * period)
+		s.expect(status(ready))
+		_ = s.membership.Publish(types.Global, types.ClusterMembership{State: types.MembershipLeft})
+		synctest.Wait()
+		if got, ok := s.status.Get(types.Global); ok {
+			s.Fatalf("the node has left and its status stands: %+v", got)
+		}
+		s.setConfig(config(func(c *types.EdgeNodeClusterConfig) { c.ClusterID = other }))
+		s.expect(status(ready, func(st *types.EdgeNodeClusterStatus) { st.ClusterID = other }))
 	})
 }
 

@@ -4,8 +4,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -15,65 +13,76 @@ type facts struct {
 	configKnown bool // zedagent's table has been whole once
 	hasConfig   bool
 	config      types.EdgeNodeClusterConfig
+	membership  types.ClusterMembership // its zero value while there is none
 	portsKnown  bool
 	ports       []types.NetworkPortStatus
 	hasStatus   bool
 	status      types.EdgeNodeClusterStatus // what is published, perhaps by a former run of this boot
 }
 
-// action is everything decide may ask for. Nothing here ever withdraws the
-// status: kube-init takes a missing status for a departure and resets the node
-// (docs/wire.md, "EdgeNodeClusterStatus"), so only a real leave may do that.
+// action is everything decide may ask for. kube-init takes a missing status for
+// a departure and resets the node (docs/wire.md, "EdgeNodeClusterStatus"), so
+// only a leave that is done withdraws it.
 type action struct {
-	publish *types.EdgeNodeClusterStatus
-	ignore  string // why the configuration is not acted on although a status stands
+	publish  *types.EdgeNodeClusterStatus
+	withdraw bool
+	ignore   string // why zedagent's word is not acted on although this device is a member
 }
 
-// decide says what to publish, from facts alone.
+// decide says what to publish, from facts alone. While zedagent's own word is
+// no valid configuration, the last one of the membership holds.
 func decide(f facts) action {
-	why := ""
+	why, heard := flaw(f)
+	kept := f.membership.Config
 	switch {
-	case !f.hasConfig && !f.configKnown:
-		return action{} // not known yet: the status of a former run stands
-	case !f.hasConfig:
-		why = "the cluster configuration is gone"
-	case !f.config.Initialized:
-		return action{}
-	case !f.config.Valid:
-		why = "the cluster configuration is not valid any more"
-	case f.config.ClusterID.UUID == uuid.Nil:
-		// A status without a cluster id would be taken for a departure.
-		why = "the cluster configuration names no cluster"
-	case f.config.ClusterIPPrefix == nil || len(f.config.ClusterIPPrefix.IP) == 0:
-		why = "the cluster configuration holds no cluster address"
-	default:
-		return action{publish: build(f)}
-	}
-	if !f.hasStatus && !f.config.Valid {
-		why = "" // never clustered: nothing stands that could be kept
+	case heard && why == "":
+		return action{publish: build(f, f.config)}
+	case f.membership.Belongs() && kept != nil && kept.Lack() == "":
+		if f.membership.State == types.MembershipMember && !f.config.Valid {
+			why = "" // not doubted yet: zedagent may just not have read a configuration since the boot
+		}
+		return action{publish: build(f, *kept), ignore: why}
+	case heard && !f.config.Valid && f.membership.State == types.MembershipLeft:
+		return action{withdraw: f.hasStatus}
+	case !f.hasStatus && !f.config.Valid:
+		return action{} // never clustered: nothing stands that could be kept
 	}
 	return action{ignore: why}
 }
 
-// build makes the status of a valid configuration.
-func build(f facts) *types.EdgeNodeClusterStatus {
-	s := &types.EdgeNodeClusterStatus{
-		ClusterName:     f.config.ClusterName,
-		ClusterID:       f.config.ClusterID,
-		ClusterIPPrefix: f.config.ClusterIPPrefix,
-		IsWorkerNode:    f.config.IsWorkerNode,
-		JoinServerIP:    f.config.JoinServerIP,
-		BootstrapNode:   f.config.BootstrapNode,
-		LBIPPrefixes:    prefixes(f.config.LBInterfaces),
+// flaw says whether zedagent's word is known, and why no status can be made of
+// it: "" where one can.
+func flaw(f facts) (why string, heard bool) {
+	switch {
+	case !f.hasConfig && !f.configKnown, f.hasConfig && !f.config.Initialized:
+		return "", false
+	case !f.hasConfig:
+		return "the cluster configuration is gone", true
+	case !f.config.Valid:
+		return "the cluster configuration is not valid any more", true
 	}
-	sameCluster := f.hasStatus && f.status.ClusterID.UUID == f.config.ClusterID.UUID
+	return f.config.Lack(), true
+}
+
+// build makes the status of a valid configuration.
+func build(f facts, c types.EdgeNodeClusterConfig) *types.EdgeNodeClusterStatus {
+	s := &types.EdgeNodeClusterStatus{
+		ClusterName:     c.ClusterName,
+		ClusterID:       c.ClusterID,
+		ClusterIPPrefix: c.ClusterIPPrefix,
+		IsWorkerNode:    c.IsWorkerNode,
+		JoinServerIP:    c.JoinServerIP,
+		BootstrapNode:   c.BootstrapNode,
+		LBIPPrefixes:    prefixes(c.LBInterfaces),
+	}
+	sameCluster := f.hasStatus && f.status.ClusterID.UUID == c.ClusterID.UUID
 	if sameCluster {
 		s.EncryptedClusterToken = f.status.EncryptedClusterToken
 	}
 	if !f.portsKnown {
 		// Before nim has spoken, what a former run learned from it still holds:
 		// publishing "not ready" for a moment would take the address away.
-		if sameCluster && f.status.ClusterIPPrefix.String() == f.config.ClusterIPPrefix.String() {
+		if sameCluster && f.status.ClusterIPPrefix.String() == c.ClusterIPPrefix.String() {
 			s.ClusterInterface = f.status.ClusterInterface
 			s.ClusterIPIsReady = f.status.ClusterIPIsReady
 			s.LBInterfaces = f.status.LBInterfaces
@@ -81,13 +90,13 @@ func build(f facts) *types.EdgeNodeClusterStatus {
 		}
 		return s
 	}
-	if port, ok := portOf(f.ports, f.config.ClusterInterface); ok {
+	if port, ok := portOf(f.ports, c.ClusterInterface); ok {
 		s.ClusterInterface = port.IfName
 		s.ClusterIPIsReady = !port.InvalidConfig && port.IfName != "" &&
-			f.config.ClusterIPPrefix.IP.Equal(net.ParseIP(port.ClusterIPAddr))
+			c.ClusterIPPrefix.IP.Equal(net.ParseIP(port.ClusterIPAddr))
 	}
 	var problem string
-	s.LBInterfaces, problem = loadBalancer(f.config, f.ports)
+	s.LBInterfaces, problem = loadBalancer(c, f.ports)
 	s.LBConfigError = since(problem, f)
 	return s
 }

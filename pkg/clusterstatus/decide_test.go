@@ -78,6 +78,7 @@ func follower(c *types.EdgeNodeClusterConfig) { c.BootstrapNode = false }
 type row struct {
 	f      facts
 	want   *types.EdgeNodeClusterStatus // nil: publish nothing
+	left   bool                         // withdraw it
 	ignore string
 }
 
@@ -87,7 +88,7 @@ func check(t *testing.T, rows map[string]row) {
 		t.Run(name, func(t *testing.T) {
 			r.f.now = now
 			got := decide(r.f)
-			if d := cmp.Diff(action{publish: r.want, ignore: r.ignore}, got, cmp.AllowUnexported(action{})); d != "" {
+			if d := cmp.Diff(action{publish: r.want, withdraw: r.left, ignore: r.ignore}, got, cmp.AllowUnexported(action{})); d != "" {
 				t.Error("want -, got +\n" + d)
 			}
 		})
@@ -101,6 +102,16 @@ func known(c types.EdgeNodeClusterConfig, ports ...types.NetworkPortStatus) fact
 // before adds what is already published.
 func before(f facts, s types.EdgeNodeClusterStatus) facts {
 	f.hasStatus, f.status = true, s
+	return f
+}
+
+// in adds the membership; its configuration is the one of config unless changed.
+func in(state types.Membership, f facts, change ...func(*types.EdgeNodeClusterConfig)) facts {
+	f.membership = types.ClusterMembership{State: state}
+	if f.membership.Belongs() {
+		c := config(change...)
+		f.membership.Config = &c
+	}
 	return f
 }
 
@@ -143,6 +154,64 @@ func TestConfigurationDecides(t *testing.T) {
 		"the token of another cluster is not": {
 			f:    before(known(config(func(c *types.EdgeNodeClusterConfig) { c.ClusterID = other }), eth0()), status(ready, token)),
 			want: want(status(ready, func(s *types.EdgeNodeClusterStatus) { s.ClusterID = other })),
+		},
+	})
+}
+
+func TestMembershipHoldsWhileZedagentNamesNoCluster(t *testing.T) {
+	invalid := types.EdgeNodeClusterConfig{Initialized: true}
+	nameless := func(c *types.EdgeNodeClusterConfig) { c.ClusterID = types.UUIDandVersion{} }
+	const notValid, isGone = "the cluster configuration is not valid any more", "the cluster configuration is gone"
+	check(t, map[string]row{
+		"at boot a member's status is published before zedagent has spoken": {
+			f:    in(types.MembershipMember, facts{}),
+			want: want(status()),
+		},
+		"a configuration that zedagent has not read yet is no alarm": {
+			f:    in(types.MembershipMember, facts{configKnown: true}),
+			want: want(status()),
+		},
+		"a doubtful member's status follows the ports, after a reboot too": {
+			f:    in(types.MembershipDoubtful, known(invalid, eth0())),
+			want: want(status(ready)), ignore: notValid,
+		},
+		"so does that of a node that leaves": {
+			f:    in(types.MembershipLeaving, before(known(invalid, eth0()), status(named, token))),
+			want: want(status(ready, token)), ignore: notValid,
+		},
+		"a configuration that is gone is no other matter": {
+			f:    in(types.MembershipDoubtful, before(facts{configKnown: true, portsKnown: true}, status(ready))),
+			want: want(status()), ignore: isGone,
+		},
+		"zedagent's own valid word comes first": {
+			f:    in(types.MembershipLeaving, known(config(), eth0()), func(c *types.EdgeNodeClusterConfig) { c.ClusterName = "old" }),
+			want: want(status(ready)),
+		},
+		"one that cannot be used does not": {
+			f:    in(types.MembershipMember, known(config(nameless), eth0())),
+			want: want(status(ready)), ignore: "the cluster configuration names no cluster",
+		},
+		"a kept configuration without a cluster id never becomes a status": {
+			f:      in(types.MembershipDoubtful, before(known(invalid, eth0()), status(ready)), nameless),
+			ignore: notValid,
+		},
+		"a node that has left withdraws it": {
+			f:    in(types.MembershipLeft, before(known(invalid, eth0()), status(ready))),
+			left: true,
+		},
+		"once": {
+			f: in(types.MembershipLeft, known(invalid, eth0())),
+		},
+		"but not before zedagent has said that there is no cluster": {
+			f: in(types.MembershipLeft, before(facts{}, status(ready))),
+		},
+		"nor after it has named the next one": {
+			f:    in(types.MembershipLeft, before(known(config(), eth0()), status(ready))),
+			want: want(status(ready)),
+		},
+		"a device that was never clustered withdraws nothing": {
+			f:      in(types.MembershipNever, before(known(invalid, eth0()), status(ready))),
+			ignore: notValid,
 		},
 	})
 }

@@ -1,0 +1,199 @@
+package membership
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// intervals is how many times zedagent must have asked the controller and
+	// not been given a cluster before this device takes that for an answer.
+	intervals = 5
+	// refreshes is how often in an hour a list that still holds is stamped
+	// anew, so that a peer whose list did not change can say so in time.
+	refreshes = 6
+	// settle is how long the watch may take to show a stamp.
+	settle = 30 * time.Second
+)
+
+// action is everything decide may ask for.
+type action struct {
+	publish *types.ClusterMembership
+	stamp   *types.AgentStamp
+	again   time.Duration // when to look again at the latest
+}
+
+// decide says where this device stands, what to stamp, and when to look again.
+func decide(f facts) action {
+	is := next(f)
+	a := action{stamp: stampFor(f, is), again: again(f)}
+	if is.State != "" && (!f.published || !reflect.DeepEqual(is, f.was)) {
+		a.publish = &is
+	}
+	return a
+}
+
+// next is the membership from now on. A valid configuration makes a member at
+// any time; without one nothing but a decided leave ends it.
+func next(f facts) types.ClusterMembership {
+	switch {
+	case f.word == valid:
+		return member(f)
+	case f.word == unheard:
+		return f.was
+	case !f.published:
+		return types.ClusterMembership{State: types.MembershipNever, Reason: "there has been no valid cluster configuration yet"}
+	case !f.was.Belongs():
+		return f.was
+	case f.was.State == types.MembershipLeaving && f.left:
+		return types.ClusterMembership{
+			State: types.MembershipLeft, Reason: "this node has left its cluster",
+			InvalidSince: f.was.InvalidSince, ByOperator: f.was.ByOperator,
+		}
+	case f.was.State == types.MembershipLeaving:
+		return f.was
+	}
+	return doubt(f)
+}
+
+func member(f facts) types.ClusterMembership {
+	m := types.ClusterMembership{State: types.MembershipMember, Reason: "the cluster configuration is valid", Config: &f.config}
+	if f.refused {
+		m.Reason += ": the leave asked for at the device is refused, because the controller still wants this node"
+	}
+	return m
+}
+
+// doubt weighs whether the controller removed this device.
+func doubt(f facts) types.ClusterMembership {
+	m := f.was
+	m.State = types.MembershipDoubtful
+	if m.InvalidSince.IsZero() {
+		m.InvalidSince = f.now
+	}
+	what := "the cluster configuration is not valid any more: "
+	if f.word == gone {
+		what = "the cluster configuration is gone: "
+	}
+	why, leave := verdict(f)
+	if leave {
+		m.State, m.ByOperator = types.MembershipLeaving, f.wish
+	}
+	m.Reason = what + why
+	if f.refused {
+		m.Reason += "; the leave asked for before that is not heeded, ask again"
+	}
+	return m
+}
+
+// verdict says whether to leave, and why or why not yet.
+func verdict(f facts) (why string, leave bool) {
+	switch {
+	case !f.answers:
+		return "nothing is decided while the API server does not answer", false
+	case !f.seen:
+		return "nothing is decided before this node is seen among its cluster's", false
+	case f.left:
+		return "the drain is not done with an earlier leave", false
+	case f.wish:
+		return "this node leaves, as was asked for at the device", true
+	case !f.fetched:
+		return "the controller was not reached at the last try", false
+	case f.was.Config != nil && f.was.Config.IsWorkerNode:
+		return verdictOnWorker(f)
+	}
+	return verdictOfPeers(f)
+}
+
+// verdictOnWorker: no list names workers.
+func verdictOnWorker(f facts) (why string, leave bool) {
+	if f.doubted.reached(f.uptime, intervals*f.interval) && f.missing.reached(f.uptime, missingFor) {
+		return "somebody has deleted this worker's Node", true
+	}
+	return "a worker leaves when it is asked to at the device, or when others delete its Node", false
+}
+
+// verdictOfPeers: what the controller told the others since.
+func verdictOfPeers(f facts) (why string, leave bool) {
+	omitted := ""
+	for _, l := range f.lists {
+		if l.names {
+			return fmt.Sprintf("node %s has since been told that this device is a master", l.node), false
+		}
+		omitted = l.node
+	}
+	switch {
+	case !f.doubted.reached(f.uptime, intervals*f.interval):
+		return fmt.Sprintf("the controller is to say so for %d configuration intervals", intervals), false
+	case omitted != "":
+		return fmt.Sprintf("node %s has since been told that this device is no master", omitted), true
+	case f.watched.reached(f.uptime, f.hour):
+		return "no peer has been told who the masters are for " + f.hour.String(), true
+	}
+	return "no peer has been told yet who the masters are now", false
+}
+
+// stampFor is what to write on the own Node now, nil for nothing. Only a list
+// that the controller was just heard to hold goes out: a peer takes it for news.
+func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
+	if !f.known || !f.answers || !f.adopted || f.busy {
+		return nil
+	}
+	shown := f.node.Agent
+	none := types.AgentStamp{Version: f.version, Given: is.InvalidSince}
+	switch {
+	case is.State == types.MembershipDoubtful || is.State == types.MembershipLeaving:
+		if isWithdrawal(shown, is.InvalidSince) || isWithdrawal(&f.sent, is.InvalidSince) && f.settling() {
+			return nil
+		}
+		return &none
+	case f.word == valid && f.fetched:
+		stamp := types.AgentStamp{Version: f.version, Masters: f.config.MasterNodeIDs, Given: f.now}
+		old := f.sentAt.reached(f.uptime, f.hour/refreshes)
+		if f.sentAt.holds && !old && (sameList(shown, stamp) || sameList(&f.sent, stamp) && f.settling()) {
+			return nil
+		}
+		return &stamp
+	case shown == nil && !(f.sentAt.holds && f.settling()):
+		return &none
+	}
+	return nil
+}
+
+// settling reports that the last stamp may not have come back by the watch yet.
+func (f facts) settling() bool { return !f.sentAt.reached(f.uptime, settle) }
+
+// isWithdrawal reports whether a stamp says that this agent's configuration
+// became invalid at since. One without a list for another reason does not.
+func isWithdrawal(s *types.AgentStamp, since time.Time) bool {
+	return s != nil && len(s.Masters) == 0 && !since.IsZero() && s.Given.Equal(since)
+}
+
+// sameList reports whether a stamp says the same as another, at whatever time.
+func sameList(s *types.AgentStamp, other types.AgentStamp) bool {
+	return s != nil && s.Version == other.Version && slices.Equal(s.Masters, other.Masters)
+}
+
+// again is the time until the next thing is due that no input rings for.
+func again(f facts) time.Duration {
+	wait := period
+	for _, due := range []struct {
+		of span
+		at time.Duration
+	}{
+		{f.doubted, intervals * f.interval},
+		{f.watched, f.hour},
+		{f.missing, missingFor},
+		{f.sentAt, f.hour / refreshes},
+		{f.sentAt, settle},
+	} {
+		if rest := due.at - (f.uptime - due.of.began); due.of.holds && rest > 0 {
+			wait = min(wait, rest)
+		}
+	}
+	return wait
+}

@@ -1,0 +1,120 @@
+package membership
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// word is what zedagent says of the cluster.
+type word int
+
+const (
+	unheard word = iota // nothing yet, or nothing that can be acted on
+	valid
+	invalid
+	gone
+)
+
+// span is how long something has held without a break, by the time since boot.
+type span struct {
+	holds bool
+	began time.Duration
+}
+
+// note continues the span or ends it.
+func (s *span) note(now time.Duration, holds bool) {
+	if holds && !s.holds {
+		s.began = now
+	}
+	s.holds = holds
+}
+
+// reached reports whether it has held for d.
+func (s span) reached(now, d time.Duration) bool { return s.holds && now-s.began >= d }
+
+// list is what a Ready peer was told of the cluster's masters after we were
+// told that there is no cluster.
+type list struct {
+	node  string
+	names bool // this device is in it
+}
+
+// facts is everything decide may look at.
+type facts struct {
+	now       time.Time     // the wall clock, to be shown only
+	uptime    time.Duration // what everything is measured with
+	was       types.ClusterMembership
+	published bool // there is a was
+
+	word     word
+	config   types.EdgeNodeClusterConfig // where word is valid
+	fetched  bool                        // zedagent reached the controller at its last try
+	interval time.Duration               // between two tries
+	hour     time.Duration
+
+	wish    bool // an operator asks for the leave
+	refused bool // he did, at a time at which the controller still wanted this node
+	left    bool // the drain says that the node has left
+	adopted bool // the drain no longer needs to know whether there was a stamp
+
+	answers bool       // the API server does
+	seen    bool       // and the table of nodes is whole, and it is known which one is ours
+	node    types.Node // the own one
+	known   bool       // there is one
+	lists   []list     // in the order of node names
+
+	doubted span // the configuration is invalid or gone and the controller is reached
+	watched span // and peers' lists would be seen
+	missing span // other nodes are seen and the own one is not
+
+	version string
+	busy    bool             // a stamp is under way, or failed a moment ago
+	sent    types.AgentStamp // the last stamp that this process wrote
+	sentAt  span             // since when it stands
+}
+
+// memory is what one process knows beyond what it can read anywhere.
+type memory struct {
+	looked  bool // once at least
+	told    bool // the configuration was there
+	doubted span
+	watched span
+	missing span
+
+	before map[string]mark // the stamps that stood when ours was seen withdrawn; nil before that
+
+	wish      time.Time // RequestedAt of the last leave request seen
+	wishFound bool      // it stood there already when this process began
+	refused   time.Time // RequestedAt of one seen while the configuration was valid
+
+	sent    types.AgentStamp
+	sentAt  span
+	backoff time.Duration
+	retry   time.Duration // no stamp before this
+}
+
+// mark tells two stamps of a Node apart, without comparing clocks.
+type mark struct {
+	given   time.Time
+	written time.Time
+}
+
+func markOf(n types.Node) mark {
+	if n.Agent == nil {
+		return mark{}
+	}
+	return mark{given: n.Agent.Given.UTC(), written: n.StampedAt.UTC()}
+}
+
+// names reports whether masters holds device.
+func names(masters []uuid.UUID, device uuid.UUID) bool {
+	for _, m := range masters {
+		if m == device {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,135 @@
+package membership
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// agentKey is the key of ZedAgentStatus.
+	agentKey = "zedagent"
+	// defaultInterval is zedagent's own (docs/wire.md, "Settings").
+	defaultInterval = 60 * time.Second
+	// missingFor is how long others must have deleted our Node: longer than a
+	// kubelet takes to register it anew.
+	missingFor = 60 * time.Second
+)
+
+// look copies what is true now.
+func (c *Component) look() facts {
+	f := facts{
+		now: time.Now().UTC().Round(0), uptime: c.Uptime(), hour: c.Hour, version: c.Version,
+		sent: c.mem.sent, sentAt: c.mem.sentAt,
+	}
+	f.busy = c.running != nil || f.uptime < c.mem.retry
+	f.was, f.published = c.Membership.Get(types.Global)
+	settings, _ := c.Settings.Get(types.Global)
+	f.interval = settings.Duration(types.SettingConfigInterval, time.Second, defaultInterval)
+	progress, _ := c.Progress.Get(types.Global)
+	f.left = progress.Left
+	journal, _ := c.Journal.Get(types.Global)
+	f.adopted = journal.Adopted
+	c.lookAtConfig(&f)
+	c.lookAtWish(&f)
+	c.lookAtCluster(&f)
+	c.mem.looked = true
+	return f
+}
+
+// lookAtConfig hears zedagent's word. At boot zedagent publishes nothing until
+// it has read a configuration: what it has not yet said is not gone.
+func (c *Component) lookAtConfig(f *facts) {
+	agent, _ := c.Agent.Get(agentKey)
+	f.fetched = agent.ConfigGetStatus == types.ConfigGetSuccess
+	read := f.fetched || agent.ConfigGetStatus == types.ConfigGetReadSaved
+	synced := c.Config.Synced() // before Get, or a value that comes in between is overlooked
+	config, ok := c.Config.Get(types.Global)
+	switch {
+	case !ok:
+		if synced && (c.mem.told || read) {
+			f.word = gone
+		}
+	case !config.Initialized:
+	case !config.Valid:
+		f.word = invalid
+	case config.Lack() == "":
+		f.word, f.config = valid, config
+	}
+	c.mem.told = c.mem.told || f.word == valid || f.word == invalid
+	c.mem.doubted.note(f.uptime, f.was.Belongs() && (f.word == invalid || f.word == gone) && f.fetched)
+	f.doubted = c.mem.doubted
+}
+
+// lookAtWish says whether an operator's request is to be heeded. One that was
+// made while the configuration was valid has been refused, and must not come
+// true at the next parse error.
+func (c *Component) lookAtWish(f *facts) {
+	m := &c.mem
+	r, ok := c.Leave.Get(types.Global)
+	if !ok {
+		return
+	}
+	if at := r.RequestedAt.UTC(); !at.Equal(m.wish) || !m.looked {
+		m.wish, m.wishFound = at, !m.looked
+	}
+	if f.word == valid || !f.was.Belongs() {
+		m.refused = m.wish
+	}
+	// Of a request from before this process only the clocks can tell.
+	old := m.wishFound && !r.RequestedAt.After(f.was.InvalidSince)
+	f.refused = old || m.wish.Equal(m.refused)
+	f.wish = !f.refused
+}
+
+// lookAtCluster finds the own Node and what the peers were told.
+func (c *Component) lookAtCluster(f *facts) {
+	api, ok := c.API.Get(types.Global)
+	info, _ := c.Info.Get(types.Global)
+	nodes := c.Nodes.All()
+	f.answers = ok && api.Answers()
+	f.node, f.known = types.OwnNode(nodes, info)
+	// The pods of an own Node that does not exist are never watched, so nothing
+	// is ever synced then; that other nodes are seen tells as much.
+	missing := f.answers && info.DeviceID != uuid.Nil && !f.known && len(nodes) > 0
+	f.seen = f.answers && info.DeviceID != uuid.Nil && f.known && api.Synced || missing
+	c.mem.missing.note(f.uptime, missing)
+	f.missing = c.mem.missing
+	c.lookAtPeers(f, nodes, info.DeviceID)
+}
+
+// lookAtPeers collects the lists stamped after ours was withdrawn. The order is
+// that of the cluster's own writes as the watch brings them: once the own
+// withdrawal is seen, every stamp before it is, and one that changes from then
+// on was written later. No two clocks are compared.
+func (c *Component) lookAtPeers(f *facts, nodes map[string]types.Node, device uuid.UUID) {
+	m := &c.mem
+	withdrawn := f.known && isWithdrawal(f.node.Agent, f.was.InvalidSince) || f.missing.reached(f.uptime, missingFor)
+	switch {
+	case f.was.State != types.MembershipDoubtful:
+		m.before = nil
+	case m.before == nil && f.seen && withdrawn:
+		m.before = map[string]mark{}
+		for name, n := range nodes {
+			m.before[name] = markOf(n)
+		}
+	}
+	m.watched.note(f.uptime, m.before != nil && f.seen && m.doubted.holds)
+	f.watched = m.watched
+	if m.before == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		n := nodes[name]
+		if name == f.node.Name || n.Ready != types.ConditionTrue || n.Agent == nil || len(n.Agent.Masters) == 0 {
+			continue
+		}
+		if markOf(n) != m.before[name] {
+			f.lists = append(f.lists, list{node: name, names: names(n.Agent.Masters, device)})
+		}
+	}
+}
