@@ -55,6 +55,7 @@ func TestCluster(t *testing.T) {
 	if _, err := c.WaitRunning(t.Context(), labelDomain+"=b3e2.0.1", 1); err != nil {
 		t.Errorf("launcher pod %s did not stay: %v", vm, err)
 	}
+	nodeReboots(t, c)
 	if err := c.SetFault("503=0.5"); err != nil || c.NodeFault(0) != "503=0.5" || c.NodeFault(2) != "503=0.5" {
 		t.Errorf("a fault of all nodes: %v, %v, %v", err, c.NodeFault(0), c.NodeFault(2))
 	}
@@ -87,6 +88,28 @@ func nodesLookRight(t *testing.T, c *Cluster) {
 	}
 	if _, err := c.Kubectl(t.Context(), "get", "node", "nobody"); err == nil || !strings.Contains(err.Error(), `"nobody" not found`) {
 		t.Errorf("kubectl fails with %v", err)
+	}
+}
+
+// nodeReboots shows a node as a reboot does: not ready at once, and after it
+// soon ready, with another boot id.
+func nodeReboots(t *testing.T, c *Cluster) {
+	ctx, name := t.Context(), c.Nodes[1].Name
+	c.StopKubelet(1)
+	if err := c.LoseNode(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(3 * time.Second)
+	if c.takesPods(ctx, name) {
+		t.Error("a node without a kubelet is ready")
+	}
+	if err := errors.Join(c.SetBootID(ctx, 1, "third-boot"), c.StartKubelet(1)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, "the node to be ready again", func() bool { return c.takesPods(ctx, name) })
+	node, err := c.Client().CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil || node.Status.NodeInfo.BootID != "third-boot" {
+		t.Errorf("the node has boot id %q, %v", node.Status.NodeInfo.BootID, err)
 	}
 }
 

@@ -5,7 +5,6 @@ package devcluster
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,11 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // leaseSeconds is how long a kubelet's lease holds; it is renewed four times in
-// that time, and a restarted kubelet waits for the end of the old one.
+// that time.
 const leaseSeconds = 8
 
 //go:embed stages.yaml
@@ -126,43 +124,6 @@ func (n Node) object() *corev1.Node {
 				Architecture:            "amd64",
 			},
 		},
-	}
-}
-
-// SetBootID changes the boot id node i reports, as its reboot would.
-func (c *Cluster) SetBootID(ctx context.Context, i int, id string) error {
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"bootID": id}}})
-	if err != nil {
-		return fmt.Errorf("encode a boot id: %w", err)
-	}
-	_, err = c.client.CoreV1().Nodes().Patch(ctx, c.Nodes[i].Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err != nil {
-		return fmt.Errorf("set the boot id of node %s: %w", c.Nodes[i].Name, err)
-	}
-	return nil
-}
-
-// StartKubelet starts the kubelet of node i, unless it runs. The node is ready
-// again some seconds later.
-func (c *Cluster) StartKubelet(i int) error {
-	c.kubeletsMu.Lock()
-	defer c.kubeletsMu.Unlock()
-	if c.kubelets[i] != nil {
-		return nil
-	}
-	p, err := c.crew.start("kubelet-"+c.Nodes[i].Name, c.bin.path("kwok"), c.kubeletArgs(i)...)
-	c.kubelets[i] = p
-	return err
-}
-
-// StopKubelet kills the kubelet of node i, if it runs. The controller manager
-// notices after 16 s; until then nothing on the node changes any more.
-func (c *Cluster) StopKubelet(i int) {
-	c.kubeletsMu.Lock()
-	defer c.kubeletsMu.Unlock()
-	if c.kubelets[i] != nil {
-		c.crew.kill(c.kubelets[i])
-		c.kubelets[i] = nil
 	}
 }
 

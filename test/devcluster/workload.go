@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/retry"
 )
 
 // The labels of application objects.
@@ -68,19 +69,23 @@ func (c *Cluster) SetBudget(ctx context.Context, app string, minAvailable int) e
 			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{labelApp: app}},
 		},
 	}
-	old, err := budgets.Get(ctx, app, metav1.GetOptions{})
-	if err == nil {
+	var set *policyv1.PodDisruptionBudget
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // the controller manager writes its status
+		old, err := budgets.Get(ctx, app, metav1.GetOptions{})
+		if err != nil {
+			set, err = budgets.Create(ctx, budget, metav1.CreateOptions{})
+			return err
+		}
 		budget.ResourceVersion = old.ResourceVersion
-		budget, err = budgets.Update(ctx, budget, metav1.UpdateOptions{})
-	} else {
-		budget, err = budgets.Create(ctx, budget, metav1.CreateOptions{})
-	}
+		set, err = budgets.Update(ctx, budget, metav1.UpdateOptions{})
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("set the disruption budget of %s: %w", app, err)
 	}
 	return poll(ctx, "the disruption budget of "+app, func() bool {
 		now, err := budgets.Get(ctx, app, metav1.GetOptions{})
-		return err == nil && now.Status.ObservedGeneration >= budget.Generation
+		return err == nil && now.Status.ObservedGeneration >= set.Generation
 	})
 }
 

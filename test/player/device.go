@@ -7,31 +7,22 @@ package player
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net"
-	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
 // Kube is what the kube container of a device does to its Kubernetes node.
 type Kube interface {
-	// Join brings the node into the cluster and returns its kubeconfig.
-	Join(ctx context.Context) ([]byte, error)
-	// Leave stops the node's kubelet, as a reboot does.
+	// Join starts the node's kubelet, which shows the boot id in the Node's
+	// nodeInfo, and returns the node's kubeconfig.
+	Join(ctx context.Context, bootID string) ([]byte, error)
+	// Leave stops the node's kubelet, as a reboot does: until Join the Node is
+	// not ready.
 	Leave(ctx context.Context) error
-	// SetBootID shows the boot id in the Node's nodeInfo.
-	SetBootID(ctx context.Context, id string) error
 }
 
 // Device is one EVE device. The exported fields are set before Boot.
@@ -70,8 +61,9 @@ type Device struct {
 	boots   int
 	power   context.CancelFunc
 	off     sync.WaitGroup
-	program *exec.Cmd
-	exited  chan struct{}
+	bootID  string
+	program *process // nil while it does not run
+	ended   []string // how programs ended that nobody told to
 }
 
 // Boot switches the device on. It runs until ctx is done or PowerOff.
@@ -126,43 +118,6 @@ func (d *Device) live(ctx context.Context, booted chan<- error) {
 	}
 }
 
-// boot is one boot: /run is empty, the boot id is new, the agents start.
-func (d *Device) boot(ctx context.Context, booted chan<- error) error {
-	if err := d.freshRun(); err != nil {
-		return err
-	}
-	d.waitsForDrain, d.deferred, d.joined, d.said = false, false, false, map[string]string{}
-	d.heard = types.NodeDrainStatus{}
-	id := uuid.NewString()
-	if err := d.writeFile("/proc/sys/kernel/random/boot_id", []byte(id+"\n")); err != nil {
-		return err
-	}
-	if err := d.Kube.SetBootID(ctx, id); err != nil {
-		return err
-	}
-	bus, bell, err := d.openTopics()
-	if err != nil {
-		return err
-	}
-	agents, stopAgents := context.WithCancel(ctx)
-	var serving sync.WaitGroup
-	serving.Go(func() { bus.Run(agents) })
-	defer serving.Wait()
-	defer stopAgents()
-	if err := d.start(); err != nil {
-		return err
-	}
-	defer d.stop()
-	d.mu.Lock()
-	d.boots++
-	d.mu.Unlock()
-	select {
-	case booted <- nil:
-	default:
-	}
-	return d.react(agents, bell)
-}
-
 // react lets the other agents look at what zedkube says, again and again.
 func (d *Device) react(ctx context.Context, bell <-chan struct{}) error {
 	tick := time.NewTicker(500 * time.Millisecond)
@@ -212,74 +167,6 @@ func (d *Device) openTopics() (*pubsub.Bus, chan struct{}, error) {
 		errs = append(errs, d.apps.Publish(app.UUIDandVersion.UUID.String(), app))
 	}
 	return bus, bell, errors.Join(errs...)
-}
-
-// reboot stops the program and the node's kubelet and ends this boot.
-func (d *Device) reboot(ctx context.Context) error {
-	d.stop()
-	if err := d.Kube.Leave(ctx); err != nil {
-		return err
-	}
-	return errReboot
-}
-
-// freshRun makes /run empty, as it is after a boot.
-func (d *Device) freshRun() error {
-	if err := os.RemoveAll(filepath.Join(d.Root, "run")); err != nil {
-		return err
-	}
-	for _, dir := range []string{"run", "persist", "tmp"} {
-		if err := os.MkdirAll(filepath.Join(d.Root, dir), 0o755); err != nil {
-			return err
-		}
-	}
-	return d.writeFile("/run/eve-hv-type", []byte("k\n"))
-}
-
-func (d *Device) writeFile(path string, content []byte) error {
-	path = filepath.Join(d.Root, path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path+".tmp", content, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".tmp", path)
-}
-
-// startK3s joins the node and puts the kubeconfig where zedkube looks for it.
-func (d *Device) startK3s(ctx context.Context) error {
-	kubeconfig, err := d.Kube.Join(ctx)
-	if err != nil {
-		return fmt.Errorf("start k3s: %w", err)
-	}
-	return d.writeFile("/run/.kube/k3s/k3s.yaml", kubeconfig)
-}
-
-// askJoinServer reads the join server's /status.
-func (d *Device) askJoinServer(ctx context.Context, status types.EdgeNodeClusterStatus) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	return Ask(ctx, status.JoinServerIP)
-}
-
-// StatusPort is the port of the status server (docs/wire.md, "Status server").
-const StatusPort = 12346
-
-// Ask reads /status of the status server on ip.
-func Ask(ctx context.Context, ip net.IP) (string, error) {
-	url := "http://" + net.JoinHostPort(ip.String(), strconv.Itoa(StatusPort)) + "/status"
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, 1024))
-	return strings.TrimSpace(string(body)), err
 }
 
 func (d *Device) say(agent, text string) {

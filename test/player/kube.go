@@ -20,8 +20,11 @@ type ClusterNode struct {
 	Index   int
 }
 
-// Join implements Kube: the node's kubelet runs and k3s has labelled it.
-func (n ClusterNode) Join(ctx context.Context) ([]byte, error) {
+// Join implements Kube: the kubelet runs and k3s has labelled the node.
+func (n ClusterNode) Join(ctx context.Context, bootID string) ([]byte, error) {
+	if err := n.Cluster.SetBootID(ctx, n.Index, bootID); err != nil {
+		return nil, err
+	}
 	if err := n.Cluster.StartKubelet(n.Index); err != nil {
 		return nil, err
 	}
@@ -31,15 +34,11 @@ func (n ClusterNode) Join(ctx context.Context) ([]byte, error) {
 	return n.Cluster.NodeKubeconfig(n.Index), nil
 }
 
-// Leave implements Kube.
-func (n ClusterNode) Leave(context.Context) error {
+// Leave implements Kube. A reboot takes longer than the controller manager
+// needs to notice it: it is told at once.
+func (n ClusterNode) Leave(ctx context.Context) error {
 	n.Cluster.StopKubelet(n.Index)
-	return nil
-}
-
-// SetBootID implements Kube.
-func (n ClusterNode) SetBootID(ctx context.Context, id string) error {
-	return n.Cluster.SetBootID(ctx, n.Index, id)
+	return n.Cluster.LoseNode(ctx, n.Index)
 }
 
 // Forget takes the node's roles away, as if k3s had never run on it.

@@ -7,24 +7,58 @@ import (
 	"time"
 )
 
+// process is one run of the program.
+type process struct {
+	cmd    *exec.Cmd
+	exited chan struct{}
+	told   bool // it was told to end; guarded by Device.mu
+}
+
 // start runs the program, so that it ends with the device even when we die.
 func (d *Device) start() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	cmd := exec.Command(d.Program[0], append(d.Program[1:len(d.Program):len(d.Program)], "--root", d.Root)...)
+	return d.launch()
+}
+
+// launch is start with mu held.
+func (d *Device) launch() error {
+	cmd := d.command()
 	cmd.Stdout, cmd.Stderr = d.Log, d.Log
-	// A group of its own: Ctrl-C in our terminal is ours to act on.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start zedkube: %w", err)
 	}
-	exited := make(chan struct{})
+	p := &process{cmd: cmd, exited: make(chan struct{})}
+	d.program = p
 	go func() {
-		defer close(exited)
 		_ = cmd.Wait()
+		close(p.exited)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if !p.told {
+			d.ended = append(d.ended, cmd.ProcessState.String())
+		}
 	}()
-	d.program, d.exited = cmd, exited
 	return nil
+}
+
+// command is the program with arguments, on this device.
+func (d *Device) command(args ...string) *exec.Cmd {
+	args = append(args, "--root", d.Root)
+	cmd := exec.Command(d.Program[0], append(d.Program[1:len(d.Program):len(d.Program)], args...)...)
+	// A group of its own: Ctrl-C in our terminal is ours to act on.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	return cmd
+}
+
+// Command runs one of the program's commands on the device and returns what it
+// prints.
+func (d *Device) Command(args ...string) ([]byte, error) {
+	out, err := d.command(args...).CombinedOutput()
+	if err != nil {
+		return out, fmt.Errorf("zedkube %q: %w: %s", args, err, out)
+	}
+	return out, nil
 }
 
 // stop ends the program as a shutdown does: politely, then by force.
@@ -34,12 +68,13 @@ func (d *Device) stop() {
 	if d.program == nil {
 		return
 	}
-	_ = d.program.Process.Signal(syscall.SIGTERM)
+	d.program.told = true
+	_ = d.program.cmd.Process.Signal(syscall.SIGTERM)
 	select {
-	case <-d.exited:
+	case <-d.program.exited:
 	case <-time.After(10 * time.Second):
-		_ = d.program.Process.Kill()
-		<-d.exited
+		_ = d.program.cmd.Process.Kill()
+		<-d.program.exited
 	}
 	d.program = nil
 }
@@ -48,11 +83,30 @@ func (d *Device) stop() {
 func (d *Device) KillProgram() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.program != nil {
-		_ = d.program.Process.Kill()
-		<-d.exited
-		d.program = nil
+	d.kill()
+}
+
+// kill is KillProgram with mu held. It reports whether there was one to kill.
+func (d *Device) kill() bool {
+	if d.program == nil {
+		return false
 	}
+	d.program.told = true
+	_ = d.program.cmd.Process.Kill()
+	<-d.program.exited
+	d.program = nil
+	return true
+}
+
+// RestartProgram ends the program without warning and starts it again at once.
+// While the device is between two boots it does nothing and returns false.
+func (d *Device) RestartProgram() (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.kill() {
+		return false, nil
+	}
+	return true, d.launch()
 }
 
 // StopProgram ends the program politely while the rest of the device goes on.
@@ -61,6 +115,13 @@ func (d *Device) StopProgram() { d.stop() }
 // StartProgram starts the program again.
 func (d *Device) StartProgram() error { return d.start() }
 
+// Ended tells how the program ended, each time that nobody had told it to.
+func (d *Device) Ended() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]string(nil), d.ended...)
+}
+
 // PID is the process id of the program; 0 while it does not run.
 func (d *Device) PID() int {
 	d.mu.Lock()
@@ -68,5 +129,5 @@ func (d *Device) PID() int {
 	if d.program == nil {
 		return 0
 	}
-	return d.program.Process.Pid
+	return d.program.cmd.Process.Pid
 }

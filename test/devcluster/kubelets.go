@@ -1,0 +1,85 @@
+//go:build linux
+
+package devcluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// SetBootID changes the boot id node i reports, as its reboot would.
+func (c *Cluster) SetBootID(ctx context.Context, i int, id string) error {
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"bootID": id}}})
+	if err != nil {
+		return fmt.Errorf("encode a boot id: %w", err)
+	}
+	_, err = c.client.CoreV1().Nodes().Patch(ctx, c.Nodes[i].Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return fmt.Errorf("set the boot id of node %s: %w", c.Nodes[i].Name, err)
+	}
+	return nil
+}
+
+// StartKubelet starts the kubelet of node i, unless it runs. The node is ready
+// again a second or two later.
+func (c *Cluster) StartKubelet(i int) error {
+	c.kubeletsMu.Lock()
+	defer c.kubeletsMu.Unlock()
+	if c.kubelets[i] != nil {
+		return nil
+	}
+	if err := c.dropLease(i); err != nil {
+		return err
+	}
+	p, err := c.crew.start("kubelet-"+c.Nodes[i].Name, c.bin.path("kwok"), c.kubeletArgs(i)...)
+	c.kubelets[i] = p
+	return err
+}
+
+// StopKubelet kills the kubelet of node i, if it runs. The controller manager
+// notices after 16 s; until then nothing on the node changes any more.
+func (c *Cluster) StopKubelet(i int) {
+	c.kubeletsMu.Lock()
+	defer c.kubeletsMu.Unlock()
+	if c.kubelets[i] != nil {
+		c.crew.kill(c.kubelets[i])
+		c.kubelets[i] = nil
+	}
+}
+
+// dropLease deletes the lease of a kubelet that died. A real one goes on with
+// its own; ours would wait for its end.
+func (c *Cluster) dropLease(i int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	err := c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Delete(ctx, c.Nodes[i].Name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete the lease of node %s: %w", c.Nodes[i].Name, err)
+	}
+	return nil
+}
+
+// LoseNode makes node i not ready at once, as the controller manager does some
+// time after the death of a kubelet. A living kubelet makes it ready again.
+func (c *Cluster) LoseNode(ctx context.Context, i int) error {
+	now := metav1.Now()
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown",
+		Message: "Kubelet stopped posting node status.", LastTransitionTime: now, LastHeartbeatTime: now,
+	}}}})
+	if err != nil {
+		return fmt.Errorf("encode a node condition: %w", err)
+	}
+	_, err = c.client.CoreV1().Nodes().Patch(ctx, c.Nodes[i].Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return fmt.Errorf("lose node %s: %w", c.Nodes[i].Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package player
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/google/uuid"
+	"github.com/zedkube/zedkube/types"
+)
+
+// boot is one boot: /run and /tmp are empty, the boot id is new, the agents
+// start, and later k3s does.
+func (d *Device) boot(ctx context.Context, booted chan<- error) error {
+	if err := d.freshRun(); err != nil {
+		return err
+	}
+	d.waitsForDrain, d.deferred, d.joined, d.said = false, false, false, map[string]string{}
+	d.heard = types.NodeDrainStatus{}
+	d.bootID = uuid.NewString()
+	if err := d.writeFile("/proc/sys/kernel/random/boot_id", []byte(d.bootID+"\n")); err != nil {
+		return err
+	}
+	bus, bell, err := d.openTopics()
+	if err != nil {
+		return err
+	}
+	agents, stopAgents := context.WithCancel(ctx)
+	var serving sync.WaitGroup
+	serving.Go(func() { bus.Run(agents) })
+	defer serving.Wait()
+	defer stopAgents()
+	if err := d.start(); err != nil {
+		return err
+	}
+	defer d.stop()
+	d.mu.Lock()
+	d.boots++
+	d.mu.Unlock()
+	select {
+	case booted <- nil:
+	default:
+	}
+	return d.react(agents, bell)
+}
+
+// reboot stops the program and the node's kubelet and ends this boot.
+func (d *Device) reboot(ctx context.Context) error {
+	d.stop()
+	if err := d.Kube.Leave(ctx); err != nil {
+		return err
+	}
+	return errReboot
+}
+
+// freshRun makes /run and /tmp empty, as they are after a boot.
+func (d *Device) freshRun() error {
+	for _, dir := range []string{"run", "tmp"} {
+		if err := os.RemoveAll(filepath.Join(d.Root, dir)); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{"run", "persist", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(d.Root, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	return d.writeFile("/run/eve-hv-type", []byte("k\n"))
+}
+
+func (d *Device) writeFile(path string, content []byte) error {
+	path = filepath.Join(d.Root, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".tmp", content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".tmp", path)
+}
+
+// startK3s joins the node and puts the kubeconfig where zedkube looks for it.
+func (d *Device) startK3s(ctx context.Context) error {
+	kubeconfig, err := d.Kube.Join(ctx, d.bootID)
+	if err != nil {
+		return fmt.Errorf("start k3s: %w", err)
+	}
+	return d.writeFile("/run/.kube/k3s/k3s.yaml", kubeconfig)
+}
