@@ -13,5 +13,7 @@
 //	silence.go     does the API server answer? probe.go asks it
 //	views.go       which tables are wanted; view.go keeps one;
 //	               rows.go and convert.go fill it
-//	node.go pod.go lease.go   verbs; candidate.go says whether this node leads
+//	writes.go      how verbs that write fail; node.go and the others are verbs, by
+//	               object; candidate.go says whether this node leads
+//	dial.go        a Client for one command, without tables
 package kubeapi

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,97 +22,168 @@ const cordonedBy = "zedkube"
 // verbWithin bounds a whole verb, its retries included.
 const verbWithin = 20 * time.Second
 
+var errNotOurs = errors.New("it carries no cordon of zedkube's")
+
+// values are those of an object that a patch names, by field.
+type values map[string]any
+
 // Cordon keeps new pods off the node and writes on it who did and why, both in
-// one patch. A node that is cordoned already is left as it is, whoever did it.
+// one patch. A cordon of ours that stands is dated anew and kept no longer
+// (KeepCordon); one made by somebody else is left as it is.
 func (c *Client) Cordon(ctx context.Context, node string, cordon types.Cordon) error {
 	cordon.By = cordonedBy
 	text, err := json.Marshal(cordon)
 	if err != nil {
 		return fmt.Errorf("cordon node %s: %w", node, err)
 	}
-	return c.patchNode(ctx, "cordon", node, func(n *corev1.Node) map[string]any {
-		if n.Spec.Unschedulable {
-			return nil
+	return c.patchNode(ctx, "cordon", node, asDrain, func(n *corev1.Node) (values, error) {
+		_, keeps := n.Annotations[keepAnnotation]
+		switch {
+		case n.Spec.Unschedulable && ourCordon(n) == nil:
+			return nil, nil
+		case n.Spec.Unschedulable && n.Annotations[cordonAnnotation] == string(text) && !keeps:
+			return nil, nil
 		}
-		return cordonPatch(n, true, string(text))
+		return cordonPatch(true, string(text)), nil
 	})
 }
 
-// Uncordon undoes a Cordon. A cordon made by somebody else is left as it is.
+// Uncordon undoes a Cordon, unless it is kept (KeepCordon). A cordon made by
+// somebody else is left as it is. Where no cordon of ours stands, no note of
+// ours says that it does or is to be kept.
 func (c *Client) Uncordon(ctx context.Context, node string) error {
-	return c.patchNode(ctx, "uncordon", node, func(n *corev1.Node) map[string]any {
-		if ourCordon(n) == nil {
-			return nil
+	return c.patchNode(ctx, "uncordon", node, asDrain, func(n *corev1.Node) (values, error) {
+		keep, keeps := n.Annotations[keepAnnotation]
+		_, noted := n.Annotations[cordonAnnotation]
+		switch {
+		case ourCordon(n) != nil && keep == "true":
+			return nil, nil
+		case ourCordon(n) != nil:
+			return cordonPatch(nil, nil), nil
+		case keeps || noted:
+			return annotationsPatch(values{cordonAnnotation: nil, keepAnnotation: nil}), nil
 		}
-		return cordonPatch(n, nil, nil)
+		return nil, nil
 	})
 }
 
-// cordonPatch names the version it was made for, so that a change in between
-// is a conflict and not overwritten.
-func cordonPatch(n *corev1.Node, unschedulable, annotation any) map[string]any {
-	return map[string]any{
-		"metadata": map[string]any{
-			"resourceVersion": n.ResourceVersion,
-			"annotations":     map[string]any{cordonAnnotation: annotation},
-		},
-		"spec": map[string]any{"unschedulable": unschedulable},
-	}
+// UncordonLegacy undoes a cordon that bears no note of ours and that Kubernetes
+// noticed before the given time, on a node without a stamp: one that EVE's own
+// zedkube left behind. Where any of that cannot be told, nothing is done. So it
+// has to come before the first Stamp.
+func (c *Client) UncordonLegacy(ctx context.Context, node string, before time.Time) error {
+	return c.patchNode(ctx, "uncordon", node, asDrain, func(n *corev1.Node) (values, error) {
+		_, noted := n.Annotations[cordonAnnotation]
+		_, stamped := n.Annotations[agentAnnotation]
+		since := taintedAt(n)
+		if !n.Spec.Unschedulable || noted || stamped || since.IsZero() || !since.Before(before) {
+			return nil, nil
+		}
+		return values{"spec": values{"unschedulable": nil}}, nil
+	})
 }
+
+// KeepCordon marks a cordon of ours as the operator's: Uncordon leaves it
+// alone, the next Cordon takes the mark off. It is an error where none stands.
+func (c *Client) KeepCordon(ctx context.Context, node string) error {
+	return c.patchNode(ctx, "keep cordon of", node, asDrain, func(n *corev1.Node) (values, error) {
+		switch {
+		case ourCordon(n) == nil:
+			return nil, errNotOurs
+		case n.Annotations[keepAnnotation] == "true":
+			return nil, nil
+		}
+		return annotationsPatch(values{keepAnnotation: "true"}), nil
+	})
+}
+
+// Unkeep takes the mark of KeepCordon off the node, whatever cordon stands.
+func (c *Client) Unkeep(ctx context.Context, node string) error {
+	return c.patchNode(ctx, "unkeep cordon of", node, asDrain, func(n *corev1.Node) (values, error) {
+		if _, keeps := n.Annotations[keepAnnotation]; !keeps {
+			return nil, nil
+		}
+		return annotationsPatch(values{keepAnnotation: nil}), nil
+	})
+}
+
+// DeleteNode deletes this very Node, not a namesake. It returns nil when it is
+// gone, and an error that wraps types.ErrConflict when another Node has its
+// name by now.
+func (c *Client) DeleteNode(ctx context.Context, node types.Node) error {
+	act := "delete node " + node.Name
+	if node.UID == "" {
+		return fmt.Errorf("%s: its UID is not known", act)
+	}
+	uid := ktypes.UID(node.UID)
+	return c.write(ctx, act, func(ctx context.Context, conn *connection) error {
+		err := conn.kube.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// cordonPatch makes or undoes a cordon of ours, which nobody keeps.
+func cordonPatch(unschedulable, note any) values {
+	patch := annotationsPatch(values{cordonAnnotation: note, keepAnnotation: nil})
+	patch["spec"] = values{"unschedulable": unschedulable}
+	return patch
+}
+
+func annotationsPatch(annotations values) values {
+	return values{"metadata": values{"annotations": annotations}}
+}
+
+// patching is how a Node is patched.
+type patching struct {
+	manager     string
+	kind        ktypes.PatchType
+	subresource []string
+}
+
+var asDrain = patching{manager: drainManager, kind: ktypes.MergePatchType}
 
 // patchNode sends what change makes of the fresh Node, nothing if that is nil.
 // It is a patch and never an update: an update drops every field that this
-// build's types do not know.
-func (c *Client) patchNode(ctx context.Context, act, node string, change func(*corev1.Node) map[string]any) error {
-	conn, done, err := c.use()
-	if err != nil {
-		return fmt.Errorf("%s node %s: %w", act, node, err)
-	}
-	defer done()
-	ctx, cancel := context.WithTimeout(ctx, verbWithin)
-	defer cancel()
-	api := conn.kube.CoreV1().Nodes()
-	// Everybody writes on Nodes: as often as it takes, until ctx ends it.
-	again := wait.Backoff{Duration: 50 * time.Millisecond, Jitter: 1, Steps: 200}
-	err = retry.RetryOnConflict(again, func() error {
-		n, err := api.Get(ctx, node, metav1.GetOptions{})
-		if err != nil {
+// build's types do not know. It is for the version that change saw, so that
+// what happened in between is a conflict and not overwritten, nor a write that
+// comes late taken.
+func (c *Client) patchNode(ctx context.Context, act, node string, how patching, change func(*corev1.Node) (values, error)) error {
+	return c.write(ctx, act+" node "+node, func(ctx context.Context, conn *connection) error {
+		api := conn.kube.CoreV1().Nodes()
+		// Everybody writes on Nodes: as often as it takes, until ctx ends it.
+		again := wait.Backoff{Duration: 50 * time.Millisecond, Jitter: 1, Steps: 200}
+		return retry.RetryOnConflict(again, func() error {
+			n, err := api.Get(ctx, node, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if n.Name != node {
+				return errOther
+			}
+			patch, err := change(n)
+			if patch == nil || err != nil {
+				return err
+			}
+			data, err := json.Marshal(forVersion(n.ResourceVersion, patch))
+			if err != nil {
+				return err
+			}
+			_, err = api.Patch(ctx, node, how.kind, data, metav1.PatchOptions{FieldManager: how.manager}, how.subresource...)
 			return err
-		}
-		if n.Name != node { // an answer of another kind is decoded to an empty Node
-			return errors.New("the answer is not this node")
-		}
-		patch := change(n)
-		if patch == nil {
-			return nil
-		}
-		data, err := json.Marshal(patch)
-		if err != nil {
-			return err
-		}
-		_, err = api.Patch(ctx, node, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: drainManager})
-		return err
+		})
 	})
-	switch {
-	case err == nil:
-		return nil
-	case saysNo(err):
-		return fmt.Errorf("%s node %s: %w: %w", act, node, types.ErrRefused, err)
-	}
-	return fmt.Errorf("%s node %s: %w", act, node, err)
 }
 
-// saysNo tells a server that understood and refused from one that asks for
-// patience or does not know us, and from a Node that is not there.
-func saysNo(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
+// forVersion has the patch fail with a conflict on any other version.
+func forVersion(version string, patch values) values {
+	metadata, ok := patch["metadata"].(values)
+	if !ok {
+		metadata = values{}
+		patch["metadata"] = metadata
 	}
-	switch code := status.Status().Code; code {
-	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
-		return false
-	default:
-		return code >= 400 && code < 500
-	}
+	metadata["resourceVersion"] = version
+	return patch
 }

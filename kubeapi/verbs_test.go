@@ -144,28 +144,40 @@ func TestACordonInConflictForEverIsNotRefused(t *testing.T) {
 	})
 }
 
-func TestAnExistingCordonIsLeftAsItIs(t *testing.T) {
-	for name, note := range map[string]string{"foreign": "", "ours": `{"by":"zedkube","reason":"first"}`} {
-		t.Run(name, func(t *testing.T) {
-			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: corev1.NodeSpec{Unschedulable: true}}
-			if note != "" {
-				n.Annotations = map[string]string{cordonAnnotation: note}
+func TestOfStandingCordonsOnlyOursIsTouched(t *testing.T) {
+	const first = `{"by":"zedkube","reason":"first"}`
+	for name, test := range map[string]struct {
+		notes            map[string]string
+		cordon, uncordon bool // something is sent
+	}{
+		"foreign":                       {nil, false, false},
+		"ours":                          {map[string]string{cordonAnnotation: first}, true, true},
+		"ours and kept":                 {map[string]string{cordonAnnotation: first, keepAnnotation: "true"}, true, false},
+		"foreign over a leftover note":  {map[string]string{cordonAnnotation: `{"by":"me"}`}, false, true},
+		"foreign over a leftover keep":  {map[string]string{keepAnnotation: "true"}, false, true},
+		"ours, which says nothing else": {map[string]string{cordonAnnotation: `{"by":"zedkube","reason":"second","since":"0001-01-01T00:00:00Z"}`}, false, true},
+	} {
+		for verb, sends := range map[string]bool{"cordon": test.cordon, "uncordon": test.uncordon} {
+			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: test.notes}, Spec: corev1.NodeSpec{Unschedulable: true}}
+			if test.notes[cordonAnnotation] != "" {
 				n.ManagedFields = ourFields()
 			}
 			c, kube := withFake(t, n)
-			if err := c.Cordon(t.Context(), "n1", types.Cordon{Reason: "second"}); err != nil {
+			act := func() error { return c.Uncordon(t.Context(), "n1") }
+			if verb == "cordon" {
+				act = func() error { return c.Cordon(t.Context(), "n1", types.Cordon{Reason: "second"}) }
+			}
+			if err := act(); err != nil {
 				t.Fatal(err)
 			}
-			if sent := patches(t, kube); len(sent) != 0 {
-				t.Errorf("cordon sent %v", sent)
+			sent := patches(t, kube)
+			if (len(sent) == 1) != sends {
+				t.Errorf("%s: %s sent %v", name, verb, sent)
 			}
-			if err := c.Uncordon(t.Context(), "n1"); err != nil {
-				t.Fatal(err)
+			if strings.HasPrefix(name, "foreign") && len(sent) > 0 && sent[0]["spec"] != nil {
+				t.Errorf("%s: %s touched the cordon: %v", name, verb, sent)
 			}
-			if sent := patches(t, kube); (len(sent) == 1) != (name == "ours") {
-				t.Errorf("uncordon sent %v", sent)
-			}
-		})
+		}
 	}
 }
 

@@ -1,0 +1,83 @@
+package kubeapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// errOther is an answer that is not about what was asked: an answer of another
+// kind is decoded to an empty object.
+var errOther = errors.New("the answer is about something else")
+
+// verb runs do on the present connection, for no longer than verbWithin.
+func (c *Client) verb(ctx context.Context, do func(context.Context, *connection) error) error {
+	conn, done, err := c.use()
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, verbWithin)
+	defer cancel()
+	return do(ctx, conn)
+}
+
+// write runs a verb that writes a Node or the lock. Its error begins with act
+// and wraps the class it belongs to, if any: types.ErrRefused, ErrConflict, or
+// ErrNoAnswer, after which the write may have been made or may yet be.
+func (c *Client) write(ctx context.Context, act string, do func(context.Context, *connection) error) error {
+	err := c.verb(ctx, do)
+	var class error
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
+		class = types.ErrConflict
+	case saysNo(err):
+		class = types.ErrRefused
+	case !errors.Is(ctx.Err(), context.Canceled) && unanswered(err):
+		class = types.ErrNoAnswer
+	}
+	if class == nil || errors.Is(err, class) {
+		return fmt.Errorf("%s: %w", act, err)
+	}
+	return fmt.Errorf("%s: %w: %w", act, class, err)
+}
+
+// saysNo tells a server that understood and refused from one that asks for
+// patience or does not know us, and from an object that is not there.
+func saysNo(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	default:
+		return code >= 400 && code < 500
+	}
+}
+
+// unanswered reports that there was no whole answer below 500, or a 401: as
+// much as the silence counts for none. What cannot be told counts as an answer,
+// because without one a device may go down in the end.
+func unanswered(err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		code := status.Status().Code
+		return code >= 500 || code == http.StatusUnauthorized
+	}
+	var sent *url.Error // by http.Client, around all that befalls a request
+	var network net.Error
+	return errors.As(err, &sent) || errors.As(err, &network) || errors.Is(err, types.ErrNoAPI) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF)
+}
