@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	longhorn "github.com/longhorn/longhorn-manager/k8s/pkg/client/clientset/versioned/typed/longhorn/v1beta2"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -21,9 +22,10 @@ type connection struct {
 	ctx    context.Context // done when the connection is retired
 	retire context.CancelFunc
 
-	kube   kubernetes.Interface
-	prober kubernetes.Interface // not stopped by the silence
-	base   transport
+	kube     kubernetes.Interface
+	longhorn longhorn.LonghornV1beta2Interface
+	prober   kubernetes.Interface // not stopped by the silence
+	base     transport
 
 	work  sync.WaitGroup // the probe and the views
 	users sync.WaitGroup // verbs under way
@@ -47,9 +49,13 @@ func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *sil
 	conn := &connection{base: base}
 	conn.ctx, conn.retire = context.WithCancel(ctx)
 	seen := &observed{base: base, silence: s, retired: conn.ctx}
+	kept := &gate{base: seen, silence: s}
 	var err error
-	if conn.kube, err = clientset(cfg, &gate{base: seen, silence: s}); err == nil {
+	if conn.kube, err = clientset(cfg, kept); err == nil {
 		conn.prober, err = clientset(cfg, seen)
+	}
+	if err == nil {
+		conn.longhorn, err = longhornClient(cfg, kept)
 	}
 	if err != nil {
 		conn.retire()

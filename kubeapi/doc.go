@@ -15,5 +15,6 @@
 //	               rows.go and convert.go fill it
 //	writes.go      how verbs that write fail; node.go and the others are verbs, by
 //	               object; candidate.go says whether this node leads
+//	storage.go     volumes, asked for afresh; storagejoin.go puts them together
 //	dial.go        a Client for one command, without tables
 package kubeapi

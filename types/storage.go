@@ -24,9 +24,10 @@ type Volume struct {
 	State      string // attached, detached, attaching, ...
 	Robustness string // healthy, degraded, faulted, unknown
 	Replicas   []Replica
-	Wanted     int    // how many replicas it should have
-	Engine     string // the node its engine is on, "" for none
-	Running    bool   // the engine runs
+	Wanted     int      // how many replicas it should have
+	Engine     string   // the node its engine is on, "" for none
+	Running    bool     // the engine runs
+	Also       []string // further nodes on which an engine of it is not known to be stopped: it migrates
 }
 
 // Replica is one copy of a volume's data.

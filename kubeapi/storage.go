@@ -1,0 +1,187 @@
+package kubeapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
+	longhorn "github.com/longhorn/longhorn-manager/k8s/pkg/client/clientset/versioned/typed/longhorn/v1beta2"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	longhornNamespace  = "longhorn-system"
+	drainPolicySetting = "node-drain-policy"
+	// storagePage is how many objects are asked for and decoded at a time, of
+	// which little is kept: an Engine carries all its snapshots.
+	storagePage = 250
+)
+
+// Storage returns, from fresh and whole lists, the volumes of Longhorn with
+// their replicas and engines, its drain policy, and the VolumeAttachments of
+// node that are attached. Longhorn is not installed where its namespace or its
+// kinds do not exist; whatever else keeps a list from being whole is an error.
+// Volumes and their replicas are sorted by name.
+func (c *Client) Storage(ctx context.Context, node string) (types.Storage, error) {
+	var s types.Storage
+	err := c.verb(ctx, func(ctx context.Context, conn *connection) error {
+		var err error
+		s, err = conn.storage(ctx, node)
+		return err
+	})
+	if err != nil {
+		return types.Storage{}, fmt.Errorf("list volumes: %w", err)
+	}
+	return s, nil
+}
+
+func (conn *connection) storage(ctx context.Context, node string) (types.Storage, error) {
+	var s types.Storage
+	var err error
+	if s.Attachments, err = conn.attachments(ctx, node); err != nil {
+		return s, fmt.Errorf("list VolumeAttachments: %w", err)
+	}
+	if installed, err := conn.hasLonghorn(ctx); err != nil || !installed {
+		return s, err
+	}
+	disks, err := conn.disks(ctx)
+	if apierrors.IsNotFound(err) {
+		// Anybody may answer 404; that the kinds are unknown, the server has to say.
+		return s, conn.deniesLonghorn(ctx)
+	}
+	if err != nil {
+		return s, err
+	}
+	if s.Policy, err = conn.drainPolicy(ctx); err != nil {
+		return s, err
+	}
+	s.Longhorn = true
+	s.Volumes, err = disks.volumes()
+	return s, err
+}
+
+// attachments lists what is attached to node. VolumeAttachments cannot be
+// selected by node.
+func (conn *connection) attachments(ctx context.Context, node string) ([]types.Attachment, error) {
+	var found []types.Attachment
+	err := pages(ctx, conn.kube.StorageV1().VolumeAttachments().List, func(l *storagev1.VolumeAttachmentList) error {
+		for _, a := range l.Items {
+			if a.Name == "" {
+				return errNoName
+			}
+			if a.Spec.NodeName != node || !a.Status.Attached {
+				continue
+			}
+			row := types.Attachment{Name: a.Name}
+			if pv := a.Spec.Source.PersistentVolumeName; pv != nil {
+				row.Volume = *pv
+			}
+			found = append(found, row)
+		}
+		return nil
+	})
+	return found, err
+}
+
+func (conn *connection) hasLonghorn(ctx context.Context) (bool, error) {
+	ns, err := conn.kube.CoreV1().Namespaces().Get(ctx, longhornNamespace, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look for namespace %s: %w", longhornNamespace, err)
+	case ns.Name != longhornNamespace:
+		return false, fmt.Errorf("look for namespace %s: the answer is not this namespace", longhornNamespace)
+	}
+	return true, nil
+}
+
+// deniesLonghorn returns nil when the server's own list of API groups is without
+// Longhorn's. One without our own group is no such list.
+func (conn *connection) deniesLonghorn(ctx context.Context) error {
+	text, err := conn.kube.StorageV1().RESTClient().Get().AbsPath("/apis").SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
+	if err != nil {
+		return fmt.Errorf("list API groups: %w", err)
+	}
+	var list metav1.APIGroupList
+	if err := json.Unmarshal(text, &list); err != nil {
+		return fmt.Errorf("list API groups: %w", err)
+	}
+	has := func(group string) bool {
+		return slices.ContainsFunc(list.Groups, func(g metav1.APIGroup) bool { return g.Name == group })
+	}
+	switch {
+	case list.Kind != "APIGroupList" || !has(storagev1.GroupName):
+		return errors.New("list API groups: the answer is no such list")
+	case has(longhornv1.SchemeGroupVersion.Group):
+		return errors.New("the kinds of Longhorn are served only in part")
+	}
+	return nil
+}
+
+// drainPolicy is "" where Longhorn has no such setting.
+func (conn *connection) drainPolicy(ctx context.Context) (string, error) {
+	setting, err := conn.longhorn.Settings(longhornNamespace).Get(ctx, drainPolicySetting, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read setting %s: %w", drainPolicySetting, err)
+	case setting.Name != drainPolicySetting:
+		return "", fmt.Errorf("read setting %s: the answer is not this setting", drainPolicySetting)
+	}
+	return setting.Value, nil
+}
+
+// longhornClient speaks JSON: custom resources have no protobuf.
+func longhornClient(cfg *rest.Config, rt http.RoundTripper) (longhorn.LonghornV1beta2Interface, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.ContentType, cfg.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	rt, err := rest.HTTPWrappersForConfig(cfg, rt)
+	if err != nil {
+		return nil, fmt.Errorf("set up credentials of kubeconfig: %w", err)
+	}
+	client, err := longhorn.NewForConfigAndClient(cfg, &http.Client{Transport: rt})
+	if err != nil {
+		return nil, fmt.Errorf("set up client of kubeconfig: %w", err)
+	}
+	return client, nil
+}
+
+// pages gives each every page of one list, and returns an error unless it was
+// whole, and all of one version.
+func pages[L metav1.ListInterface](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), each func(L) error) error {
+	o := metav1.ListOptions{Limit: storagePage}
+	version := ""
+	for {
+		page, err := list(ctx, o)
+		if err != nil {
+			return err
+		}
+		more, left := page.GetContinue(), page.GetRemainingItemCount()
+		switch {
+		case page.GetResourceVersion() == "": // an answer of another kind is decoded to an empty list
+			return errNoVersion
+		case version != "" && page.GetResourceVersion() != version:
+			return errors.New("the pages are of different versions")
+		case more == "" && left != nil && *left > 0:
+			return fmt.Errorf("the list ends %d objects early", *left)
+		case more != "" && more == o.Continue:
+			return errors.New("the list does not go on")
+		}
+		if err := each(page); err != nil || more == "" {
+			return err
+		}
+		version, o.Continue = page.GetResourceVersion(), more
+	}
+}

@@ -1,0 +1,243 @@
+package kubeapi
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// disks is what Longhorn keeps of its volumes in three kinds of object.
+type disks map[string]*disk
+
+// disk is a volume with its replicas and engines.
+type disk struct {
+	types.Volume
+	node     string // the one it is attached to, "" for none
+	engines  []engine
+	replicas []replica
+}
+
+type engine struct {
+	name, node string
+	state      longhornv1.InstanceState
+	modes      map[string]longhornv1.ReplicaMode    // by replica
+	addresses  map[string]string                    // by replica
+	rebuilds   map[string]*longhornv1.RebuildStatus // by URL of a replica
+}
+
+type replica struct {
+	types.Replica
+	engine  string
+	address string
+}
+
+// disks lists volumes before their parts: a part without a volume belongs to a
+// volume that is newer than the list, or deleted.
+func (conn *connection) disks(ctx context.Context) (disks, error) {
+	d := disks{}
+	err := pages(ctx, conn.longhorn.Volumes(longhornNamespace).List, func(l *longhornv1.VolumeList) error {
+		for i := range l.Items {
+			if l.Items[i].Name == "" {
+				return errNoName
+			}
+			d[l.Items[i].Name] = diskOf(&l.Items[i])
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list volumes of Longhorn: %w", err)
+	}
+	err = pages(ctx, conn.longhorn.Engines(longhornNamespace).List, func(l *longhornv1.EngineList) error {
+		for i := range l.Items {
+			if l.Items[i].Name == "" {
+				return errNoName
+			}
+			if v := d[l.Items[i].Spec.VolumeName]; v != nil {
+				v.engines = append(v.engines, engineOf(&l.Items[i]))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list engines of Longhorn: %w", err)
+	}
+	err = pages(ctx, conn.longhorn.Replicas(longhornNamespace).List, func(l *longhornv1.ReplicaList) error {
+		for i := range l.Items {
+			r, err := replicaOf(&l.Items[i])
+			if err != nil {
+				return err
+			}
+			if v := d[l.Items[i].Spec.VolumeName]; v != nil {
+				v.replicas = append(v.replicas, r)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list replicas of Longhorn: %w", err)
+	}
+	return d, nil
+}
+
+func diskOf(v *longhornv1.Volume) *disk {
+	d := &disk{node: v.Status.CurrentNodeID, Volume: types.Volume{
+		Name:       v.Name,
+		State:      string(v.Status.State),
+		Robustness: string(v.Status.Robustness),
+		Wanted:     v.Spec.NumberOfReplicas,
+	}}
+	if claim := v.Status.KubernetesStatus; claim.PVCName != "" {
+		d.Claim = claim.Namespace + "/" + claim.PVCName
+	}
+	return d
+}
+
+func engineOf(e *longhornv1.Engine) engine {
+	return engine{
+		name: e.Name, node: e.Spec.NodeID, state: e.Status.CurrentState,
+		modes: e.Status.ReplicaModeMap, addresses: e.Status.CurrentReplicaAddressMap, rebuilds: e.Status.RebuildStatus,
+	}
+}
+
+// replicaOf takes a replica for running unless it is known to be stopped and to
+// stay so, as Longhorn does by its drain policy.
+func replicaOf(r *longhornv1.Replica) (replica, error) {
+	if r.Name == "" {
+		return replica{}, errNoName
+	}
+	out := replica{engine: r.Spec.EngineName, Replica: types.Replica{
+		Name: r.Name,
+		Node: r.Spec.NodeID,
+		Running: r.Spec.DesireState != longhornv1.InstanceStateStopped ||
+			r.Status.CurrentState != longhornv1.InstanceStateStopped && r.Status.CurrentState != "",
+	}}
+	if r.Status.IP != "" {
+		out.address = net.JoinHostPort(r.Status.IP, strconv.Itoa(r.Status.Port))
+	}
+	var err error
+	if out.HealthyAt, err = longhornTime(r.Spec.HealthyAt); err != nil {
+		return replica{}, fmt.Errorf("replica %s: %w", r.Name, err)
+	}
+	if out.FailedAt, err = longhornTime(r.Spec.FailedAt); err != nil {
+		return replica{}, fmt.Errorf("replica %s: %w", r.Name, err)
+	}
+	return out, nil
+}
+
+func longhornTime(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	return time.Parse(time.RFC3339, text)
+}
+
+// volumes joins them.
+func (d disks) volumes() ([]types.Volume, error) {
+	out := make([]types.Volume, 0, len(d))
+	for _, v := range d {
+		if err := v.join(); err != nil {
+			return nil, fmt.Errorf("volume %s of Longhorn: %w", v.Name, err)
+		}
+		out = append(out, v.Volume)
+	}
+	slices.SortFunc(out, func(a, b types.Volume) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// join fills in the engine and the replicas, and refuses lists that contradict
+// one another: one of them is not whole, or they are of different moments.
+func (v *disk) join() error {
+	own := v.engine()
+	for _, e := range v.engines {
+		v.Running = v.Running || e.state == longhornv1.InstanceStateRunning
+		if (own == nil || e.name != own.name) && e.mayRun() && e.node != "" {
+			v.Also = append(v.Also, e.node)
+		}
+	}
+	if own != nil {
+		v.Engine = own.node
+	}
+	for _, r := range v.replicas {
+		if own != nil && r.engine != own.name && v.has(r.engine) {
+			continue // the same data, shown to the engine that it migrates to
+		}
+		v.Replicas = append(v.Replicas, own.shows(r))
+	}
+	slices.SortFunc(v.Replicas, func(a, b types.Replica) int { return cmp.Compare(a.Name, b.Name) })
+	attached := v.State == string(longhornv1.VolumeStateAttached)
+	switch name := v.missing(); {
+	case name != "":
+		return fmt.Errorf("its engine uses replica %s, which is not listed", name)
+	case attached && len(v.engines) == 0:
+		return fmt.Errorf("it is attached and none of its engines is listed")
+	case attached && len(v.replicas) == 0:
+		return fmt.Errorf("it is attached and none of its replicas is listed")
+	}
+	return nil
+}
+
+// engine returns the one that the volume is used by: with several, the one on
+// the node that it is attached to; nil for unknown.
+func (v *disk) engine() *engine {
+	if len(v.engines) == 1 {
+		return &v.engines[0]
+	}
+	i := slices.IndexFunc(v.engines, func(e engine) bool { return e.node != "" && e.node == v.node })
+	if i < 0 {
+		return nil
+	}
+	return &v.engines[i]
+}
+
+func (v *disk) has(name string) bool {
+	return slices.ContainsFunc(v.engines, func(e engine) bool { return e.name == name })
+}
+
+// missing returns the name of a replica that an engine reads and writes and
+// that is not listed, "" for none.
+func (v *disk) missing() string {
+	for _, e := range v.engines {
+		for name, mode := range e.modes {
+			listed := func(r replica) bool { return r.Name == name }
+			if mode == longhornv1.ReplicaModeRW && !slices.ContainsFunc(v.replicas, listed) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+func (e *engine) mayRun() bool {
+	switch e.state {
+	case "", longhornv1.InstanceStateStopped, longhornv1.InstanceStateError, longhornv1.InstanceStateTerminated:
+		return false
+	}
+	return true
+}
+
+// shows returns the replica as the engine sees it, if it runs (docs/wire.md,
+// "KubeClusterInfo").
+func (e *engine) shows(r replica) types.Replica {
+	if e == nil || e.state != longhornv1.InstanceStateRunning {
+		return r.Replica
+	}
+	r.Mode = string(e.modes[r.Name])
+	if e.modes[r.Name] != longhornv1.ReplicaModeWO {
+		return r.Replica
+	}
+	for _, address := range []string{e.addresses[r.Name], r.address} {
+		if now := e.rebuilds["tcp://"+address]; now != nil {
+			r.Percent = min(max(now.Progress, 0), 100)
+			break
+		}
+	}
+	return r.Replica
+}
