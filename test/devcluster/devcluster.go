@@ -68,6 +68,7 @@ type Cluster struct {
 
 	kubeletsMu sync.Mutex
 	kubelets   []*process // nil: stopped
+	bootIDs    []string   // what they report
 }
 
 // Start builds what is not built yet, starts a cluster and returns when its
@@ -114,6 +115,9 @@ func newCluster(opts Options, bin binaries, failed func(error)) (*Cluster, error
 	}
 	c := &Cluster{Dir: dir, log: opts.Log, audit: opts.Audit, bin: bin, block: k, Nodes: makeNodes(k, opts.Nodes)}
 	c.kubelets = make([]*process, opts.Nodes)
+	for _, n := range c.Nodes {
+		c.bootIDs = append(c.bootIDs, n.BootID)
+	}
 	c.crew, err = newCrew(dir, k.marker, func(err error) {
 		fmt.Fprintln(opts.Log, "devcluster:", err)
 		failed(err)

@@ -107,6 +107,15 @@ func nodeReboots(t *testing.T, c *Cluster) {
 		t.Fatal(err)
 	}
 	eventually(t, 5*time.Second, "the node to be ready again", func() bool { return c.takesPods(ctx, name) })
+	// A Node that somebody deletes comes back with its kubelet.
+	if _, err := c.Kubectl(ctx, "delete", "node", name); err != nil {
+		t.Fatal(err)
+	}
+	c.StopKubelet(1)
+	if err := c.StartKubelet(1); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, "the node to be ready again", func() bool { return c.takesPods(ctx, name) })
 	node, err := c.Client().CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil || node.Status.NodeInfo.BootID != "third-boot" {
 		t.Errorf("the node has boot id %q, %v", node.Status.NodeInfo.BootID, err)

@@ -14,28 +14,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// SetBootID changes the boot id node i reports, as its reboot would.
+// SetBootID changes the boot id node i reports, as its reboot would. Where there
+// is no such Node, it is what the kubelet registers with.
 func (c *Cluster) SetBootID(ctx context.Context, i int, id string) error {
+	c.kubeletsMu.Lock()
+	c.bootIDs[i] = id
+	c.kubeletsMu.Unlock()
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"bootID": id}}})
 	if err != nil {
 		return fmt.Errorf("encode a boot id: %w", err)
 	}
 	_, err = c.client.CoreV1().Nodes().Patch(ctx, c.Nodes[i].Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err != nil {
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("set the boot id of node %s: %w", c.Nodes[i].Name, err)
 	}
 	return nil
 }
 
-// StartKubelet starts the kubelet of node i, unless it runs. The node is ready
-// again a second or two later.
+// StartKubelet starts the kubelet of node i, unless it runs. It registers its
+// Node where that was deleted. The node is ready a second or two later.
 func (c *Cluster) StartKubelet(i int) error {
 	c.kubeletsMu.Lock()
 	defer c.kubeletsMu.Unlock()
 	if c.kubelets[i] != nil {
 		return nil
 	}
-	if err := c.dropLease(i); err != nil {
+	if err := c.register(i); err != nil {
 		return err
 	}
 	p, err := c.crew.start("kubelet-"+c.Nodes[i].Name, c.bin.path("kwok"), c.kubeletArgs(i)...)
@@ -54,14 +58,20 @@ func (c *Cluster) StopKubelet(i int) {
 	}
 }
 
-// dropLease deletes the lease of a kubelet that died. A real one goes on with
-// its own; ours would wait for its end.
-func (c *Cluster) dropLease(i int) error {
+// register makes the Node, unless it is there, and deletes the lease of a
+// kubelet that died: a real one goes on with its own, ours would wait for its
+// end.
+func (c *Cluster) register(i int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	err := c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Delete(ctx, c.Nodes[i].Name, metav1.DeleteOptions{})
+	n := c.Nodes[i]
+	n.BootID = c.bootIDs[i]
+	if _, err := c.client.CoreV1().Nodes().Create(ctx, n.object(), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create node %s: %w", n.Name, err)
+	}
+	err := c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Delete(ctx, n.Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete the lease of node %s: %w", c.Nodes[i].Name, err)
+		return fmt.Errorf("delete the lease of node %s: %w", n.Name, err)
 	}
 	return nil
 }

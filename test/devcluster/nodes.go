@@ -55,9 +55,6 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 		if err := os.WriteFile(c.stagesPath(i), []byte(stages), 0o600); err != nil {
 			return fmt.Errorf("write the stages of %s: %w", n.Name, err)
 		}
-		if _, err := c.client.CoreV1().Nodes().Create(ctx, n.object(), metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create node %s: %w", n.Name, err)
-		}
 		if err := c.StartKubelet(i); err != nil {
 			return err
 		}
