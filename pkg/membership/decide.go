@@ -16,6 +16,8 @@ const (
 	// refreshes is how often in an hour a list that still holds is stamped
 	// anew, so that a peer whose list did not change can say so in time.
 	refreshes = 6
+	// minRefresh spares the API server where tests make the hour a short one.
+	minRefresh = 2 * time.Second
 	// settle is how long the watch may take to show a stamp.
 	settle = 30 * time.Second
 )
@@ -54,7 +56,7 @@ func next(f facts) types.ClusterMembership {
 			State: types.MembershipLeft, Reason: "this node has left its cluster",
 			InvalidSince: f.was.InvalidSince, ByOperator: f.was.ByOperator,
 		}
-	case f.was.State == types.MembershipLeaving:
+	case f.was.State == types.MembershipLeaving && !(f.was.ByOperator && f.takenBack):
 		return f.was
 	}
 	return doubt(f)
@@ -80,8 +82,9 @@ func doubt(f facts) types.ClusterMembership {
 		what = "the cluster configuration is gone: "
 	}
 	why, leave := verdict(f)
+	m.ByOperator = leave && f.wish
 	if leave {
-		m.State, m.ByOperator = types.MembershipLeaving, f.wish
+		m.State = types.MembershipLeaving
 	}
 	m.Reason = what + why
 	if f.refused {
@@ -153,7 +156,7 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 		return &none
 	case f.word == valid && f.fetched:
 		stamp := types.AgentStamp{Version: f.version, Masters: f.config.MasterNodeIDs, Given: f.now}
-		old := f.sentAt.reached(f.uptime, f.hour/refreshes)
+		old := f.sentAt.reached(f.uptime, f.refresh())
 		if f.sentAt.holds && !old && (sameList(shown, stamp) || sameList(&f.sent, stamp) && f.settling()) {
 			return nil
 		}
@@ -163,6 +166,9 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 	}
 	return nil
 }
+
+// refresh is how long a stamped list stands before it is stamped anew.
+func (f facts) refresh() time.Duration { return max(f.hour/refreshes, minRefresh) }
 
 // settling reports that the last stamp may not have come back by the watch yet.
 func (f facts) settling() bool { return !f.sentAt.reached(f.uptime, settle) }
@@ -188,7 +194,7 @@ func again(f facts) time.Duration {
 		{f.doubted, intervals * f.interval},
 		{f.watched, f.hour},
 		{f.missing, missingFor},
-		{f.sentAt, f.hour / refreshes},
+		{f.sentAt, f.refresh()},
 		{f.sentAt, settle},
 	} {
 		if rest := due.at - (f.uptime - due.of.began); due.of.holds && rest > 0 {

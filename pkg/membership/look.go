@@ -70,8 +70,10 @@ func (c *Component) lookAtConfig(f *facts) {
 // true at the next parse error.
 func (c *Component) lookAtWish(f *facts) {
 	m := &c.mem
+	synced := c.Leave.Synced() // before Get, as above
 	r, ok := c.Leave.Get(types.Global)
 	if !ok {
+		f.takenBack = synced
 		return
 	}
 	if at := r.RequestedAt.UTC(); !at.Equal(m.wish) || !m.looked {
