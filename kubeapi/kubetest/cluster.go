@@ -89,6 +89,9 @@ func (c *Cluster) SetFault(f Fault) {
 	status := types.APIStatus{Synced: true}
 	if f != None {
 		status = types.APIStatus{SilentSince: time.Now(), Reason: "fault of the test", Synced: true}
+		if was, ok := c.API.Get(types.Global); ok && !was.Answers() { // another fault, the same silence
+			status.SilentSince = was.SilentSince
+		}
 	}
 	_ = c.API.Publish(types.Global, status)
 }
