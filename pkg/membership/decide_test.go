@@ -78,6 +78,7 @@ func watching(d time.Duration) func(*facts) { return func(f *facts) { f.watched 
 func missed(d time.Duration) func(*facts) {
 	return func(f *facts) { f.known, f.node, f.missing = false, types.Node{}, lasting(d) }
 }
+
 func omits(node string) func(*facts) {
 	return func(f *facts) { f.lists = append(f.lists, list{node: node}) }
 }
@@ -208,54 +209,6 @@ func TestReasonsNameThePeer(t *testing.T) {
 		if got := next(f).Reason; got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
-	}
-}
-
-func TestStampFollowsFromTheRules(t *testing.T) {
-	masters := config().MasterNodeIDs
-	given := types.AgentStamp{Version: "1", Masters: masters, Given: early}
-	withdrawn := types.AgentStamp{Version: "1", Given: early}
-	fresh := types.AgentStamp{Version: "1", Masters: masters, Given: now}
-	shows := func(s types.AgentStamp) func(*facts) { return func(f *facts) { f.node.Agent = &s } }
-	sent := func(s types.AgentStamp, ago time.Duration) func(*facts) {
-		return func(f *facts) { f.sent, f.sentAt = s, lasting(ago) }
-	}
-	adopted := func(f *facts) { f.adopted = true }
-	newer := func(f *facts) { f.version = "2" }
-	for name, r := range map[string]struct {
-		f    facts
-		want *types.AgentStamp
-	}{
-		"a member's list goes out":                               {world(valid, at(types.MembershipMember), adopted), &fresh},
-		"not before the drain has looked for a stamp":            {world(valid, at(types.MembershipMember)), nil},
-		"not on a Node that is not there":                        {world(valid, at(types.MembershipMember), adopted, missed(0)), nil},
-		"not while the API is dead":                              {world(valid, at(types.MembershipMember), adopted, dead), nil},
-		"not while another one is under way":                     {world(valid, at(types.MembershipMember), adopted, func(f *facts) { f.busy = true }), nil},
-		"once after a start, as nobody knows how old it is":      {world(valid, at(types.MembershipMember), adopted, shows(given)), &fresh},
-		"not again while it stands":                              {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 5*time.Minute)), nil},
-		"anew after ten minutes":                                 {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 10*time.Minute)), &fresh},
-		"not while the controller is not reached":                {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 10*time.Minute), unreached), nil},
-		"when the list changes":                                  {world(valid, at(types.MembershipMember), adopted, shows(types.AgentStamp{Version: "1", Masters: masters[:2]}), sent(given, 5*time.Minute)), &fresh},
-		"not while the watch may not have shown it yet":          {world(valid, at(types.MembershipMember), adopted, shows(withdrawn), sent(given, 29*time.Second)), nil},
-		"when somebody took it away":                             {world(valid, at(types.MembershipMember), adopted, sent(given, time.Minute)), &fresh},
-		"when the agent is another one":                          {world(valid, at(types.MembershipMember), adopted, newer, shows(given), sent(given, time.Minute)), &types.AgentStamp{Version: "2", Masters: masters, Given: now}},
-		"a Node without one gets one without a list":             {world(invalid, at(types.MembershipNever), adopted), &types.AgentStamp{Version: "1"}},
-		"also before the controller is reached":                  {world(valid, at(types.MembershipMember), adopted, unreached), &types.AgentStamp{Version: "1"}},
-		"a restart leaves it alone":                              {world(unheard, at(types.MembershipMember), adopted, shows(given)), nil},
-		"the list is withdrawn when the configuration turns bad": {world(invalid, at(types.MembershipMember), adopted, shows(given), sent(given, time.Second)), &types.AgentStamp{Version: "1", Given: now}},
-		"whether or not the controller is reached":               {world(gone, at(types.MembershipMember), adopted, shows(given), unreached), &types.AgentStamp{Version: "1", Given: now}},
-		"a restart in doubt withdraws it":                        {world(unheard, at(types.MembershipDoubtful), adopted, shows(given)), &withdrawn},
-		"once":                                                   {world(invalid, at(types.MembershipDoubtful), adopted, shows(withdrawn)), nil},
-		"not while the watch may not have shown that":            {world(invalid, at(types.MembershipDoubtful), adopted, shows(given), sent(withdrawn, time.Second)), nil},
-		"a stamp that never had a list is no withdrawal":         {world(invalid, at(types.MembershipDoubtful), adopted, shows(types.AgentStamp{Version: "1", Given: early.Add(-1)})), &withdrawn},
-		"nor is that of an earlier doubt":                        {world(invalid, at(types.MembershipDoubtful), adopted, shows(types.AgentStamp{Version: "1", Given: early.Add(-long)})), &withdrawn},
-		"a node that leaves withdraws it as well":                {world(invalid, at(types.MembershipLeaving), adopted, shows(given)), &withdrawn},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(r.want, stampFor(r.f, next(r.f))); d != "" {
-				t.Error("want -, got +\n" + d)
-			}
-		})
 	}
 }
 

@@ -1,0 +1,117 @@
+package membership
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+func TestAListIsStampedAtAChangeAndEveryTenMinutes(t *testing.T) {
+	play(t, func(s *stage) {
+		first := len(s.cluster.Calls("stamp"))
+		stamps := func() int { return len(s.cluster.Calls("stamp")) - first }
+		s.sleep(10*time.Minute - time.Second)
+		if n := stamps(); n != 0 {
+			t.Errorf("%d more stamps in ten minutes", n)
+		}
+		s.sleep(time.Second)
+		if n := stamps(); n != 1 {
+			t.Errorf("%d more stamps after ten minutes", n)
+		}
+		s.setConfig(config(func(c *types.EdgeNodeClusterConfig) { c.MasterNodeIDs = c.MasterNodeIDs[:2] }))
+		if n := stamps(); n != 2 || len(s.shown()) != 2 {
+			t.Errorf("%d stamps after a change, %v", n, s.shown())
+		}
+		s.reached(types.ConfigGetReadSaved)
+		s.sleep(24 * time.Hour)
+		if n := stamps(); n != 2 {
+			t.Errorf("%d stamps while the controller is not reached", n)
+		}
+	})
+}
+
+func TestAStampThatHangsOrFailsHoldsNothingUp(t *testing.T) {
+	play(t, func(s *stage) {
+		s.cluster.SetLatency(time.Hour)
+		s.sleep(10*time.Minute + time.Second)
+		s.setConfig(config(renamed)) // a stamp is under way
+		if got := s.membershipNow().Config.ClusterName; got != "again" {
+			t.Errorf("the configuration is not heard while a stamp hangs: %q", got)
+		}
+		s.cluster.SetLatency(0)
+		s.cluster.FailVerb("stamp", errors.New("no"))
+		s.invalidate()
+		s.sleep(5 * time.Hour)
+		s.is(types.MembershipDoubtful) // peers cannot be told from before and after
+		if n := len(s.cluster.Calls("stamp")); n > 400 {
+			t.Errorf("%d stamps in five hours of failures", n)
+		}
+		errs := 0
+		for _, e := range s.logs.AllEntries() {
+			if e.Level == logrus.ErrorLevel {
+				errs++
+			}
+		}
+		if errs == 0 || errs > 2 {
+			t.Errorf("%d errors in the log", errs)
+		}
+		s.cluster.FailVerb("stamp", nil)
+		s.sleep(2 * time.Minute)
+		if got := s.shown(); len(got) != 0 {
+			t.Errorf("the list is not withdrawn: %v", got)
+		}
+	})
+}
+
+func TestStampFollowsFromTheRules(t *testing.T) {
+	masters := config().MasterNodeIDs
+	given := types.AgentStamp{Version: "1", Masters: masters, Given: early}
+	withdrawn := types.AgentStamp{Version: "1", Given: early}
+	fresh := types.AgentStamp{Version: "1", Masters: masters, Given: now}
+	shows := func(s types.AgentStamp) func(*facts) { return func(f *facts) { f.node.Agent = &s } }
+	sent := func(s types.AgentStamp, ago time.Duration) func(*facts) {
+		return func(f *facts) { f.sent, f.sentAt = s, lasting(ago) }
+	}
+	adopted := func(f *facts) { f.adopted = true }
+	newer := func(f *facts) { f.version = "2" }
+	for name, r := range map[string]struct {
+		f    facts
+		want *types.AgentStamp
+	}{
+		"a member's list goes out":                               {world(valid, at(types.MembershipMember), adopted), &fresh},
+		"not before the drain has looked for a stamp":            {world(valid, at(types.MembershipMember)), nil},
+		"not on a Node that is not there":                        {world(valid, at(types.MembershipMember), adopted, missed(0)), nil},
+		"not while the API is dead":                              {world(valid, at(types.MembershipMember), adopted, dead), nil},
+		"not while another one is under way":                     {world(valid, at(types.MembershipMember), adopted, func(f *facts) { f.busy = true }), nil},
+		"once after a start, as nobody knows how old it is":      {world(valid, at(types.MembershipMember), adopted, shows(given)), &fresh},
+		"not again while it stands":                              {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 5*time.Minute)), nil},
+		"anew after ten minutes":                                 {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 10*time.Minute)), &fresh},
+		"not while the controller is not reached":                {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 10*time.Minute), unreached), nil},
+		"when the list changes":                                  {world(valid, at(types.MembershipMember), adopted, shows(types.AgentStamp{Version: "1", Masters: masters[:2]}), sent(given, 5*time.Minute)), &fresh},
+		"not while the watch may not have shown it yet":          {world(valid, at(types.MembershipMember), adopted, shows(withdrawn), sent(given, 29*time.Second)), nil},
+		"when somebody took it away":                             {world(valid, at(types.MembershipMember), adopted, sent(given, time.Minute)), &fresh},
+		"when the agent is another one":                          {world(valid, at(types.MembershipMember), adopted, newer, shows(given), sent(given, time.Minute)), &types.AgentStamp{Version: "2", Masters: masters, Given: now}},
+		"a Node without one gets one without a list":             {world(invalid, at(types.MembershipNever), adopted), &types.AgentStamp{Version: "1"}},
+		"also before the controller is reached":                  {world(valid, at(types.MembershipMember), adopted, unreached), &types.AgentStamp{Version: "1"}},
+		"a restart leaves it alone":                              {world(unheard, at(types.MembershipMember), adopted, shows(given)), nil},
+		"the list is withdrawn when the configuration turns bad": {world(invalid, at(types.MembershipMember), adopted, shows(given), sent(given, time.Second)), &types.AgentStamp{Version: "1", Given: now}},
+		"whether or not the controller is reached":               {world(gone, at(types.MembershipMember), adopted, shows(given), unreached), &types.AgentStamp{Version: "1", Given: now}},
+		"a restart in doubt withdraws it":                        {world(unheard, at(types.MembershipDoubtful), adopted, shows(given)), &withdrawn},
+		"once":                                                   {world(invalid, at(types.MembershipDoubtful), adopted, shows(withdrawn)), nil},
+		"not while the watch may not have shown that":            {world(invalid, at(types.MembershipDoubtful), adopted, shows(given), sent(withdrawn, time.Second)), nil},
+		"a stamp that never had a list is no withdrawal":         {world(invalid, at(types.MembershipDoubtful), adopted, shows(types.AgentStamp{Version: "1", Given: early.Add(-1)})), &withdrawn},
+		"nor is that of an earlier doubt":                        {world(invalid, at(types.MembershipDoubtful), adopted, shows(types.AgentStamp{Version: "1", Given: early.Add(-long)})), &withdrawn},
+		"a node that leaves withdraws it as well":                {world(invalid, at(types.MembershipLeaving), adopted, shows(given)), &withdrawn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if d := cmp.Diff(r.want, stampFor(r.f, next(r.f))); d != "" {
+				t.Error("want -, got +\n" + d)
+			}
+		})
+	}
+}
