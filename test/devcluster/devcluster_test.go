@@ -49,6 +49,7 @@ func TestCluster(t *testing.T) {
 		t.Run("a virtual machine goes through its phases", func(t *testing.T) { t.Parallel(); machineLives(t, c) })
 		t.Run("a held deletion does not end", func(t *testing.T) { t.Parallel(); heldDeletion(t, c) })
 		t.Run("volumes follow their nodes", func(t *testing.T) { t.Parallel(); volumesAttach(t, c) })
+		t.Run("volumes lose and gain replicas, claims and nodes", func(t *testing.T) { t.Parallel(); volumesSuffer(t, c) })
 		t.Run("every custom kind is served", func(t *testing.T) { t.Parallel(); customKinds(t, c) })
 		t.Run("another cluster runs beside it", func(t *testing.T) { t.Parallel(); sideBySide(t, c) })
 	})

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,7 +52,7 @@ func (c *Cluster) InstallLonghorn(ctx context.Context) error {
 // and replicas <name>-r-1, -r-2 and so on, one on each node of replicasOn, and
 // says that the claim <name>-pvc-0 of the applications' namespace is bound to
 // it. It is attached to node and healthy some moments later; "" leaves it
-// detached. The volume follows its spec.nodeID and the others their
+// detached, as one that was healthy before. The volume follows its spec.nodeID and the others their
 // spec.desireState, each as long as the kubelet of its node lives; they do not
 // follow each other, and what else a test writes into a status stays.
 func (c *Cluster) CreateVolume(ctx context.Context, name, node string, replicasOn ...string) error {
@@ -81,6 +82,7 @@ func (c *Cluster) CreateVolume(ctx context.Context, name, node string, replicasO
 		addresses[replica] = c.nodeIP(on) + ":10000"
 		spec := instance(on)
 		spec["engineName"], spec["diskID"], spec["failedAt"] = name+"-e-0", longhornDisk, ""
+		spec["healthyAt"] = time.Now().UTC().Format(time.RFC3339)
 		labels := map[string]string{"longhornvolume": name, "longhornnode": on}
 		if err := c.createLonghorn(ctx, "lhr", "Replica", replica, labels, map[string]any{"spec": spec}); err != nil {
 			return err
