@@ -1,0 +1,202 @@
+package kubeapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+func TestStorageIsTheVolumesAndWhatIsAttachedToTheNode(t *testing.T) {
+	got, err := longhornAPI().client(t).Storage(t.Context(), "n1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	healthy := time.Date(2026, 5, 3, 6, 0, 0, 0, time.UTC)
+	want := types.Storage{
+		Longhorn: true, Policy: "block-if-contains-last-replica",
+		Attachments: []types.Attachment{{Name: "a1", Volume: "pv-a1"}},
+		Volumes: []types.Volume{{
+			Name: "v", Claim: "eve-kube-app/v-pvc-0", State: "attached", Robustness: "healthy", Wanted: 2, Engine: "n1", Running: true,
+			Replicas: []types.Replica{
+				{Name: "v-r-1", Node: "n1", Running: true, Mode: "RW", HealthyAt: healthy},
+				{Name: "v-r-2", Node: "n2", Running: true, Mode: "RW", HealthyAt: healthy},
+			},
+		}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("storage:\n%s", diff)
+	}
+}
+
+func TestWithoutItsNamespaceOrItsKindsThereIsNoLonghorn(t *testing.T) {
+	for name, change := range map[string]func(*storageAPI){
+		"no namespace": func(s *storageAPI) { s.lies[pathNamespace] = noSuch },
+		"no kinds": func(s *storageAPI) {
+			s.lies[pathVolumes], s.objects[pathGroups] = notFound, groups("apps", "storage.k8s.io")
+		},
+	} {
+		s := longhornAPI()
+		change(s)
+		got, err := s.client(t).Storage(t.Context(), "n1")
+		want := types.Storage{Attachments: []types.Attachment{{Name: "a1", Volume: "pv-a1"}}}
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v\n%s", name, err, diff)
+		}
+	}
+}
+
+func TestAMissingDrainPolicyIsUnknown(t *testing.T) {
+	s := longhornAPI()
+	s.lies[pathPolicy] = noSuch
+	got, err := s.client(t).Storage(t.Context(), "n1")
+	if err != nil || got.Policy != "" || !got.Longhorn || len(got.Volumes) != 1 {
+		t.Errorf("storage is %+v, %v", got, err)
+	}
+}
+
+// A node whose volumes are not seen would be given free by a drain.
+func TestNoLieIsStorage(t *testing.T) {
+	says := func(code int, body any) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { reply(w, code, body) }
+	}
+	text := func(contentType, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", contentType)
+			_, _ = w.Write([]byte(body))
+		}
+	}
+	meta := metav1.ListMeta{ResourceVersion: "8"}
+	lies := map[string]http.HandlerFunc{
+		"another kind":         says(200, corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{Kind: "ConfigMapList", APIVersion: "v1"}, ListMeta: meta}),
+		"a success":            says(200, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Success"}),
+		"nothing":              text("application/json", ""),
+		"null":                 text("application/json", "null"),
+		"an empty object":      text("application/json", "{}"),
+		"an array":             text("application/json", "[]"),
+		"a page of HTML":       text("text/html", "<html>"),
+		"the end of an answer": tearOff,
+		"forbidden":            says(403, failure(403, metav1.StatusReasonForbidden)),
+		"unauthorized":         says(401, failure(401, metav1.StatusReasonUnauthorized)),
+		"a failure":            status500,
+		"overload":             says(429, failure(429, metav1.StatusReasonTooManyRequests)),
+		"a page not found":     notFound,
+		"a nameless object":    nameless,
+		"no version":           versionless,
+	}
+	for _, path := range []string{pathNamespace, pathAttachments, pathVolumes, pathEngines, pathReplicas, pathPolicy} {
+		for name, lie := range lies {
+			if path == pathPolicy && name == "a page not found" { // unknown, and that is no policy that allows anything
+				continue
+			}
+			s := longhornAPI()
+			s.lies[path] = lie
+			if got, err := s.client(t).Storage(t.Context(), "n1"); err == nil || !cmp.Equal(got, types.Storage{}) {
+				t.Errorf("%s for %s is taken for %+v, %v", name, path, got, err)
+			}
+		}
+	}
+	for name, lie := range lies { // for the list of groups, with the kinds gone
+		s := longhornAPI()
+		s.lies[pathVolumes], s.lies[pathGroups] = notFound, lie
+		if got, err := s.client(t).Storage(t.Context(), "n1"); err == nil {
+			t.Errorf("%s is taken for a server without Longhorn: %+v", name, got)
+		}
+	}
+}
+
+// nameless answers any path with an object, or a list of one, without a name.
+func nameless(w http.ResponseWriter, r *http.Request) {
+	kind := kindOf(r.URL.Path)
+	if kind == "" {
+		kind = "Namespace"
+	}
+	reply(w, 200, map[string]any{
+		"kind": kind, "apiVersion": versionOf(r.URL.Path),
+		"metadata": map[string]any{"resourceVersion": "8"}, "items": []any{map[string]any{}},
+	})
+}
+
+func versionless(w http.ResponseWriter, r *http.Request) {
+	reply(w, 200, map[string]any{"kind": kindOf(r.URL.Path), "apiVersion": versionOf(r.URL.Path), "items": []any{}})
+}
+
+func TestATruncatedAnswerIsNoStorage(t *testing.T) {
+	for _, path := range []string{pathAttachments, pathVolumes, pathEngines, pathReplicas} {
+		answer := httptest.NewRecorder()
+		longhornAPI().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path+"?limit=500", nil))
+		whole := strings.TrimSpace(answer.Body.String())
+		for n := 0; n < len(whole); n += 11 {
+			s := longhornAPI()
+			s.lies[path] = func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write([]byte(whole[:n]))
+			}
+			if got, err := s.client(t).Storage(t.Context(), "n1"); err == nil {
+				t.Fatalf("%d of %d bytes of %s are taken for %+v", n, len(whole), path, got)
+			}
+		}
+	}
+}
+
+func TestListsThatContradictOneAnotherAreNoStorage(t *testing.T) {
+	for name, change := range map[string]func(*storageAPI){
+		"an engine reads and writes a replica that is not listed": func(s *storageAPI) { s.lists[pathReplicas] = s.lists[pathReplicas][1:] },
+		"an attached volume has no engine":                        func(s *storageAPI) { s.lists[pathEngines] = nil },
+		"an attached volume has no replica": func(s *storageAPI) {
+			s.lists[pathReplicas], s.lists[pathEngines] = nil, []any{lhEngine("v-e-0", "v", "n1", "running")}
+		},
+		"a time is none": func(s *storageAPI) {
+			r := lhReplica("v-r-1", "v", "n1", "running")
+			r.Spec.FailedAt = "yesterday"
+			s.lists[pathReplicas][0] = r
+		},
+	} {
+		s := longhornAPI()
+		change(s)
+		if got, err := s.client(t).Storage(t.Context(), "n1"); err == nil || !strings.Contains(err.Error(), "v") {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+func TestAListInPagesIsWholeOrAnError(t *testing.T) {
+	s := many(600)
+	got, err := s.client(t).Storage(t.Context(), "n1")
+	if err != nil || len(got.Volumes) != 600 || len(got.Volumes[599].Replicas) != 3 || s.asked[pathVolumes] != 3 {
+		t.Fatalf("%d volumes in %d pages, %v", len(got.Volumes), s.asked[pathVolumes], err)
+	}
+	list := func(metadata map[string]any) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			reply(w, 200, map[string]any{"kind": "VolumeList", "apiVersion": "longhorn.io/v1beta2", "metadata": metadata})
+		}
+	}
+	for name, change := range map[string]func(){
+		"other versions": func() { s.version = func(page int) string { return fmt.Sprint(page) + "0" } },
+		"an early end":   func() { s.lies[pathVolumes] = list(map[string]any{"resourceVersion": "7", "remainingItemCount": 3}) },
+		"the same page":  func() { s.lies[pathVolumes] = list(map[string]any{"resourceVersion": "7", "continue": "x"}) },
+		"an expired token": func() {
+			s.lies[pathVolumes] = func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Get("continue") != "" {
+					reply(w, 410, failure(410, metav1.StatusReasonExpired))
+					return
+				}
+				list(map[string]any{"resourceVersion": "7", "continue": "x"})(w, r)
+			}
+		},
+	} {
+		s = many(600)
+		change()
+		if got, err := s.client(t).Storage(t.Context(), "n1"); err == nil {
+			t.Errorf("%s: taken for %d volumes", name, len(got.Volumes))
+		}
+	}
+}
