@@ -18,25 +18,25 @@ func (c *Client) SetDrainConditions(ctx context.Context, node string, conditions
 	how := patching{manager: drainManager, kind: ktypes.StrategicMergePatchType, subresource: []string{"status"}}
 	return c.patchNode(ctx, "set drain conditions of", node, how, func(n *corev1.Node) (values, error) {
 		now := metav1.NewTime(time.Now())
-		var changed []corev1.NodeCondition
+		var changed []values
 		for kind, holds := range map[corev1.NodeConditionType]bool{
 			conditionDrainInProgress: conditions.InProgress,
 			conditionDrained:         conditions.Drained,
 		} {
-			want := corev1.NodeCondition{
-				Type: kind, Status: corev1.ConditionFalse, Reason: conditions.Reason, Message: conditions.Message,
-				LastTransitionTime: now, LastHeartbeatTime: now,
-			}
+			status, since := corev1.ConditionFalse, now
 			if holds {
-				want.Status = corev1.ConditionTrue
+				status = corev1.ConditionTrue
 			}
-			if old := conditionOf(n, kind); old != nil && old.Status == want.Status {
-				if old.Reason == want.Reason && old.Message == want.Message {
+			if old := conditionOf(n, kind); old != nil && old.Status == status {
+				if old.Reason == conditions.Reason && old.Message == conditions.Message {
 					continue
 				}
-				want.LastTransitionTime = old.LastTransitionTime
+				since = old.LastTransitionTime
 			}
-			changed = append(changed, want)
+			changed = append(changed, values{ // also what is empty, or the old text would stay
+				"type": kind, "status": status, "reason": conditions.Reason, "message": conditions.Message,
+				"lastTransitionTime": since, "lastHeartbeatTime": now,
+			})
 		}
 		if changed == nil {
 			return nil, nil

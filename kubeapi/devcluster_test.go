@@ -76,7 +76,7 @@ func eventually(t *testing.T, what string, within time.Duration, ok func() bool)
 func TestAgainstARealAPIServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	c, err := devcluster.Start(ctx, devcluster.Options{Log: t.Output(), Nodes: 6})
+	c, err := devcluster.Start(ctx, devcluster.Options{Log: t.Output(), Nodes: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,8 +89,9 @@ func TestAgainstARealAPIServer(t *testing.T) {
 		"tables follow nodes and pods":                      tablesFollow,
 		"cordons survive conflicts and spare foreign ones":  cordons,
 		"an eviction is refused by a budget, then accepted": evictions,
+		"what a drain writes on its node":                   drainsNode,
+		"two nodes, one lock":                               lockRaces,
 		"two candidates, one leader":                        elections,
-		"volumes are what Longhorn says of them":            volumes,
 		"a refusing and a hung server heal":                 faults,
 		"overload, delays and watches that break":           func(t *testing.T, c *devcluster.Cluster) { suffer(t, c, 3, mild) },
 		"failures and answers that are cut":                 func(t *testing.T, c *devcluster.Cluster) { suffer(t, c, 4, failing) },
@@ -101,6 +102,7 @@ func TestAgainstARealAPIServer(t *testing.T) {
 			t.Run(name, func(t *testing.T) { t.Parallel(); story(t, c) })
 		}
 	})
+	t.Run("a node is deleted, a namesake is not", func(t *testing.T) { deletesNode(t, c) })
 }
 
 func tablesFollow(t *testing.T, c *devcluster.Cluster) {

@@ -69,7 +69,7 @@ func TestAWriteSaysWhatKindOfNoItGot(t *testing.T) {
 		for verb, write := range writes(t, c) {
 			err := write(t.Context())
 			for _, class := range classes {
-				if err == nil || errors.Is(err, class) != (class == row.want) {
+				if err == nil || errors.Is(err, class) != errors.Is(row.want, class) {
 					t.Errorf("%s of %s is %v", name, verb, err)
 				}
 			}

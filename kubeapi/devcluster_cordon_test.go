@@ -1,0 +1,79 @@
+//go:build linux
+
+package kubeapi_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/types"
+)
+
+func legacyCordons(t *testing.T, c *devcluster.Cluster, a *agent, node string) {
+	begin := time.Now().Add(-2 * time.Second) // timestamps have whole seconds
+	kubectlPatches(t, c, node, `{"spec":{"unschedulable":true}}`)
+	row(t, a, node, "the taint is dated", func(n types.Node) bool { return n.TaintedAt.After(begin) && n.CordonedBy == nil })
+	stands := func(what string, want bool, verb func() error) {
+		t.Helper()
+		if err := verb(); err != nil {
+			t.Fatal(err)
+		}
+		n, err := c.Client().CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+		if err != nil || n.Spec.Unschedulable != want {
+			t.Errorf("%s: unschedulable is %v, %v", what, n.Spec.Unschedulable, err)
+		}
+	}
+	later := time.Now().Add(time.Minute)
+	stands("a foreign one, uncordoned", true, func() error { return a.Uncordon(t.Context(), node) })
+	stands("one of this boot", true, func() error { return a.UncordonLegacy(t.Context(), node, begin) })
+	stands("one of an earlier boot", false, func() error { return a.UncordonLegacy(t.Context(), node, later) })
+	if err := a.Stamp(t.Context(), node, types.AgentStamp{Version: "first"}); err != nil {
+		t.Fatal(err)
+	}
+	kubectlPatches(t, c, node, `{"spec":{"unschedulable":true}}`)
+	row(t, a, node, "the taint is dated again", func(n types.Node) bool { return !n.TaintedAt.IsZero() })
+	stands("one after the stamp", true, func() error { return a.UncordonLegacy(t.Context(), node, later) })
+	kubectlPatches(t, c, node, `{"spec":{"unschedulable":null}}`)
+}
+
+func keptCordons(t *testing.T, c *devcluster.Cluster, a *agent, node string) {
+	if err := a.KeepCordon(t.Context(), node); err == nil {
+		t.Error("what does not stand was kept")
+	}
+	first := types.Cordon{Reason: "first", Since: time.Now().UTC().Add(-time.Hour)}
+	second := types.Cordon{By: "zedkube", Reason: "second", Since: time.Now().UTC()}
+	if err := errors.Join(a.Cordon(t.Context(), node, first), a.KeepCordon(t.Context(), node), a.Uncordon(t.Context(), node)); err != nil {
+		t.Fatal(err)
+	}
+	row(t, a, node, "it is kept", func(n types.Node) bool { return n.CordonKept && n.CordonedBy != nil && n.CordonedBy.Reason == "first" })
+	if err := a.Cordon(t.Context(), node, second); err != nil {
+		t.Fatal(err)
+	}
+	row(t, a, node, "it is dated anew and ours", func(n types.Node) bool {
+		return !n.CordonKept && n.Unschedulable && n.CordonedBy != nil && *n.CordonedBy == second
+	})
+	if err := errors.Join(a.KeepCordon(t.Context(), node), a.Unkeep(t.Context(), node), a.Uncordon(t.Context(), node)); err != nil {
+		t.Fatal(err)
+	}
+	row(t, a, node, "it is undone", func(n types.Node) bool { return !n.Unschedulable && n.CordonedBy == nil })
+
+	// kubectl undoes a kept one: the mark is a leftover, and the next cordon is theirs.
+	if err := errors.Join(a.Cordon(t.Context(), node, first), a.KeepCordon(t.Context(), node)); err != nil {
+		t.Fatal(err)
+	}
+	kubectlPatches(t, c, node, `{"spec":{"unschedulable":null}}`)
+	row(t, a, node, "the mark is left over", func(n types.Node) bool { return n.CordonKept && !n.Unschedulable })
+	kubectlPatches(t, c, node, `{"spec":{"unschedulable":true}}`)
+	if err := errors.Join(a.Cordon(t.Context(), node, second), a.Uncordon(t.Context(), node)); err != nil {
+		t.Fatal(err)
+	}
+	n := kubectlPatches(t, c, node, `{}`)
+	if !n.Spec.Unschedulable || n.Annotations["zedkube.github.io/cordon"]+n.Annotations["zedkube.github.io/keep-cordon"] != "" {
+		t.Errorf("theirs became %v with %v", n.Spec.Unschedulable, n.Annotations)
+	}
+	kubectlPatches(t, c, node, `{"spec":{"unschedulable":null}}`)
+}
