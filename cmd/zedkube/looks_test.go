@@ -46,7 +46,10 @@ func (s *story) read(node, topic, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	content, err := os.ReadFile(filepath.Join(m.Root, "run", topic+".json"))
+	if !strings.HasPrefix(topic, "persist/") {
+		topic = "run/" + topic
+	}
+	content, err := os.ReadFile(filepath.Join(m.Root, topic+".json"))
 	if err != nil {
 		return "", err
 	}
@@ -63,7 +66,8 @@ func (s *story) read(node, topic, path string) (string, error) {
 	return out.String(), err
 }
 
-// expect NODE TOPIC/KEY PATH VALUE: waits for a value in a published file.
+// expect NODE TOPIC/KEY PATH VALUE: waits for a value in a published file, or in
+// one that begins with persist/; ~VALUE is a regular expression.
 func expect(s *story, _ *testscript.TestScript, args []string) error {
 	node, topic, path, want := args[0], args[1], args[2], args[3]
 	return eventually(func() string {
@@ -71,10 +75,7 @@ func expect(s *story, _ *testscript.TestScript, args []string) error {
 		if err != nil {
 			return err.Error()
 		}
-		if got != want {
-			return fmt.Sprintf("%s %s %s is %q, not %q", node, topic, path, got, want)
-		}
-		return ""
+		return differs(strings.Join(args[:3], " "), got, want)
 	})
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"zedkube": main})
 }
 
+
 // TestStories plays testdata/*.txtar: the whole program on three devices
 // against a real control plane. The stories share the control plane, so they
 // run one after the other, and each ends by giving it back as it was.
@@ -41,29 +43,19 @@ func TestStories(t *testing.T) {
 		Dir:   "testdata",
 		Setup: func(env *testscript.Env) error { return newStory(cluster, env) },
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"boot":     with(boot),
-			"settings": with(settings),
-			"expect":   with(expect),
-			"absent":   with(absent),
-			"never":    with(never),
-			"answers":  with(answers),
-			"cordoned": with(cordoned),
-			"app":      with(app),
-			"pods":     with(pods),
-			"budget":   with(budget),
-			"fault":    with(fault),
-			"reboot":   with(reboot),
-			"request":  with(request),
-			"withdraw": with(withdraw),
-			"sigkill":  with(sigkill),
-			"sigterm":  with(sigterm),
-			"start":    with(start),
-			"lead":     with(lead),
-			"loglevel": with(setLevel),
-			"logged":   with(logged),
-			"kubectl":  with(kubectl),
-			"pause":    with(pause),
-			"fresh":    with(fresh),
+			// What the devices and their agents go through.
+			"boot": with(boot), "settings": with(settings), "hour": with(setHour), "config": with(config),
+			"reboot": with(reboot), "powercut": with(powercut), "poweroff": with(poweroff),
+			"request": with(request), "withdraw": with(withdraw),
+			"sigkill": with(sigkill), "sigterm": with(sigterm), "start": with(start), "loglevel": with(setLevel),
+			// What the cluster goes through.
+			"app": with(app), "crowd": with(crowd), "pinned": with(pinned), "vm": with(vm), "budget": with(budget),
+			"finalizer": with(finalizer), "hold": with(hold), "volume": with(volume), "replica": with(replica), "detach": with(detach),
+			"fault": with(fault), "newca": with(newca), "kubelet": with(kubelet), "kubectl": with(kubectl),
+			// What is to be seen.
+			"expect": with(expect), "absent": with(absent), "never": with(never), "answers": with(answers),
+			"cordoned": with(cordoned), "pods": with(pods), "object": with(object), "lock": with(lock), "inturn": with(inturn),
+			"lead": with(lead), "logged": with(logged), "pause": with(pause), "fresh": with(fresh),
 		},
 	})
 }
@@ -82,8 +74,10 @@ type story struct {
 	ctx   context.Context
 	fleet *player.Fleet
 
-	mu     sync.Mutex
-	drains map[string][]types.NodeDrainStatus // each node's, as far as seen
+	mu       sync.Mutex
+	drains   map[string][]types.NodeDrainStatus // each node's, as far as seen
+	cordons  []string                           // the nodes zedkube has cordoned, one after the other
+	together string                             // two at the same time; "" for never
 }
 
 type storyKey struct{}
@@ -110,6 +104,12 @@ func newStory(cluster *devcluster.Cluster, env *testscript.Env) error {
 	env.Values[storyKey{}] = s
 	env.Setenv("CLUSTER", fleet.ClusterID.String())
 	var recording sync.WaitGroup
+	stopped, err := s.watchCordons()
+	if err != nil {
+		cancel()
+		return errors.Join(err, fleet.Close())
+	}
+	recording.Go(stopped)
 	for _, m := range fleet.Members {
 		recording.Go(func() { s.record(m) })
 	}
@@ -123,30 +123,6 @@ func newStory(cluster *devcluster.Cluster, env *testscript.Env) error {
 			}
 		}
 	})
-	return nil
-}
-
-// giveBack leaves the control plane as a new one for the next story.
-func giveBack(cluster *devcluster.Cluster) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := cluster.SetFault(devcluster.None); err != nil {
-		return err
-	}
-	for i, n := range cluster.Nodes {
-		if err := cluster.StartKubelet(i); err != nil {
-			return err
-		}
-		if out, err := cluster.Kubectl(ctx, "uncordon", n.Name); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		if out, err := cluster.Kubectl(ctx, "annotate", "node", n.Name, "zedkube.github.io/cordon-"); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-	}
-	if out, err := cluster.Kubectl(ctx, "-n", devcluster.AppNamespace, "delete", "replicasets,pdb,pods,leases", "--all", "--wait=true"); err != nil {
-		return fmt.Errorf("%w: %s", err, out)
-	}
 	return nil
 }
 
@@ -194,7 +170,7 @@ func boot(s *story, _ *testscript.TestScript, args []string) error {
 	return nil
 }
 
-// settings KEY=SECONDS...: integer settings of every device, before they boot.
+// settings KEY=SECONDS...: integer settings of every device.
 func settings(s *story, _ *testscript.TestScript, args []string) error {
 	items := map[string]types.ConfigItemValue{}
 	for _, arg := range args {
@@ -207,6 +183,12 @@ func settings(s *story, _ *testscript.TestScript, args []string) error {
 	}
 	for _, m := range s.fleet.Members {
 		m.Settings.GlobalSettings = items
+		if m.Boots() == 0 {
+			continue
+		}
+		if err := m.ConfigureSettings(m.Settings); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ func appConfig(name string) types.AppInstanceConfig {
 }
 
 // app NAME NODE [REPLICAS]: an application, designated to a node, on devices
-// and in the cluster. Its UUID is in the script's variable of that name.
+// and in the cluster. Its UUID is in the script's variable of that name, its name
+// in the cluster in NAME_kube.
 func app(s *story, ts *testscript.TestScript, args []string) error {
 	config, replicas := appConfig(args[0]), 1
 	if len(args) > 2 {
@@ -37,6 +38,7 @@ func app(s *story, ts *testscript.TestScript, args []string) error {
 		}
 	}
 	ts.Setenv(args[0], config.UUIDandVersion.UUID.String())
+	ts.Setenv(args[0]+"_kube", config.KubeName())
 	for _, m := range s.fleet.Members {
 		config.IsDesignatedNodeID = m.Name == args[1]
 		if err := m.ConfigureApp(config); err != nil {
@@ -83,7 +85,8 @@ func budget(s *story, _ *testscript.TestScript, args []string) error {
 	return s.fleet.Cluster.SetBudget(s.ctx, appConfig(args[0]).KubeName(), n)
 }
 
-// fault NODE none|refused|hung: what the node meets at the API server.
+// fault NODE FAULT: what the node meets at the API server, none, refused, hung
+// or another devcluster.Fault.
 func fault(s *story, _ *testscript.TestScript, args []string) error {
 	_, i, err := s.member(args[0])
 	if err != nil {

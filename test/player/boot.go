@@ -81,11 +81,14 @@ func (d *Device) writeFile(path string, content []byte) error {
 	return os.Rename(path+".tmp", path)
 }
 
+// kubeconfigFile is where k3s's container puts its kubeconfig (docs/wire.md, "Files").
+const kubeconfigFile = "/run/.kube/k3s/k3s.yaml"
+
 // startK3s joins the node and puts the kubeconfig where zedkube looks for it.
 func (d *Device) startK3s(ctx context.Context) error {
 	kubeconfig, err := d.Kube.Join(ctx, d.bootID)
 	if err != nil {
 		return fmt.Errorf("start k3s: %w", err)
 	}
-	return d.writeFile("/run/.kube/k3s/k3s.yaml", kubeconfig)
+	return d.writeFile(kubeconfigFile, kubeconfig)
 }

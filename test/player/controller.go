@@ -10,6 +10,9 @@ func (d *Device) Configure(config types.EdgeNodeClusterConfig) error {
 	return d.clusterConfig.Publish(types.Global, config)
 }
 
+// Unconfigure withdraws the EdgeNodeClusterConfig.
+func (d *Device) Unconfigure() error { return d.clusterConfig.Unpublish(types.Global) }
+
 // ConfigureSettings is a new ConfigItemValueMap from the controller.
 func (d *Device) ConfigureSettings(settings types.ConfigItemValueMap) error {
 	return d.settings.Publish(types.Global, settings)

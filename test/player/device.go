@@ -50,7 +50,8 @@ type Device struct {
 	clusterStatus pubsub.Source[types.EdgeNodeClusterStatus]
 	drainStatus   pubsub.Source[types.NodeDrainStatus]
 
-	commands      chan struct{}
+	commands      chan struct{}         // reboots
+	cuts          chan struct{}         // of the power
 	waitsForDrain bool                  // nodeagent's word
 	heard         types.NodeDrainStatus // zedagent's last look
 	deferred      bool
@@ -68,7 +69,7 @@ type Device struct {
 
 // Boot switches the device on. It runs until ctx is done or PowerOff.
 func (d *Device) Boot(ctx context.Context) error {
-	d.commands = make(chan struct{}, 1)
+	d.commands, d.cuts = make(chan struct{}, 1), make(chan struct{}, 1)
 	ctx, d.power = context.WithCancel(ctx)
 	booted := make(chan error, 1)
 	d.off.Go(func() { d.live(ctx, booted) })
@@ -87,6 +88,15 @@ func (d *Device) PowerOff() {
 func (d *Device) CommandReboot() {
 	select {
 	case d.commands <- struct{}{}:
+	default:
+	}
+}
+
+// CutPower takes the power away for a moment: nobody is asked, and the device
+// boots again.
+func (d *Device) CutPower() {
+	select {
+	case d.cuts <- struct{}{}:
 	default:
 	}
 }
@@ -132,6 +142,9 @@ func (d *Device) react(ctx context.Context, bell <-chan struct{}) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-d.cuts:
+			d.KillProgram()
+			return d.reboot(ctx)
 		case <-bell:
 		case <-tick.C:
 		}

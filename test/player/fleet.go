@@ -142,6 +142,16 @@ func (f *Fleet) Reporter() *Member {
 	return reporter
 }
 
+// RotateCA gives the API server of the member's node another authority, as a
+// cluster that was made anew has it, and the device the kubeconfig for it.
+func (m *Member) RotateCA() error {
+	kube := m.Kube.(ClusterNode)
+	if err := kube.Cluster.RotateCA(kube.Index); err != nil {
+		return err
+	}
+	return m.writeFile(kubeconfigFile, kube.Cluster.NodeKubeconfig(kube.Index))
+}
+
 // TopicDir is where the member's zedkube keeps the files of a topic.
 func (m *Member) TopicDir(topic string) string {
 	return filepath.Join(m.Root, "run/zedkube", topic)

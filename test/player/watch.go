@@ -18,6 +18,7 @@ type Watch struct {
 	Drain         pubsub.Source[types.NodeDrainStatus]
 	Report        pubsub.Source[types.KubeClusterInfo]
 	Leader        pubsub.Source[types.KubeLeaderElectInfo]
+	Progress      pubsub.Source[types.NodeDrainProgress]
 
 	bus *pubsub.Bus
 }
@@ -31,6 +32,7 @@ func NewWatch(root string) (*Watch, error) {
 		Drain:         pubsub.NewSubscription[types.NodeDrainStatus](bus, "zedkube"),
 		Report:        pubsub.NewSubscription[types.KubeClusterInfo](bus, "zedkube"),
 		Leader:        pubsub.NewSubscription[types.KubeLeaderElectInfo](bus, "zedkube"),
+		Progress:      pubsub.NewSubscription[types.NodeDrainProgress](bus, "zedkube"),
 		bus:           bus,
 	}
 	return w, bus.Open()
@@ -46,6 +48,7 @@ func (w *Watch) Notify(bell chan<- struct{}) {
 	w.Drain.Notify(bell)
 	w.Report.Notify(bell)
 	w.Leader.Notify(bell)
+	w.Progress.Notify(bell)
 }
 
 // quiet keeps the logs of the played agents away: what they see is told by Say.
