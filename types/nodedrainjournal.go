@@ -34,5 +34,6 @@ type NodeDrainJournal struct {
 	Dead     bool          // COMPLETE because nothing answered: lock and cordon are made up for
 	Leaving  bool          // the drain was begun by a leave
 	Left     bool          // and has deleted the Node
+	Rebooted bool          // no drain was seen since the boot: what is given back waits for the Node to be Ready
 	Total    int           // pods chosen so far
 }

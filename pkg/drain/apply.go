@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -13,44 +14,51 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// apply does what was decided: first it says so, then it acts.
+// apply does what was decided. It writes it down first: after a kill at any
+// point the next process goes on from there. Then it acts, then it speaks.
 func (c *Component) apply(ctx context.Context, f facts, a action) error {
-	if a.stop && f.running != uncordon {
-		// An uncordon is left to its end: cut short it could still arrive,
-		// after the next drain's cordon.
-		c.cancel()
-	}
-	changed := a.status != f.status
-	var errs []error
-	if changed {
-		// What could not be said has not happened: the next step says it again.
-		if err := c.Status.Publish(types.Global, a.status); err != nil {
-			return fmt.Errorf("publish NodeDrainStatus: %w", err)
-		}
-		c.transition(f, a)
-	}
+	c.settleCalls(a)
+	was := c.rec
+	c.rec = a.rec
+	c.transition(f, was, a)
+	errs := []error{c.journal(f.now)}
+	errs = append(errs, c.publishProgress(f, a))
 	if a.consume {
-		if !changed {
-			c.Log.Warn("NodeDrainStatus force file removed: there is no drain to complete")
+		errs = append(errs, c.consumeForce(drains(was.phase) || ends(was.phase)))
+	}
+	if !c.busy(acting) && a.verb != none {
+		c.act(ctx, f, a)
+	}
+	changed := false
+	if said, _ := c.Status.Get(types.Global); said != a.published {
+		err := c.Status.Publish(types.Global, a.published)
+		changed = err == nil
+		if err != nil {
+			errs = append(errs, fmt.Errorf("publish NodeDrainStatus: %w", err))
 		}
-		if err := c.consumeForce(); err != nil {
-			errs = append(errs, err)
-		}
 	}
-	if c.running == nil && a.verb != none {
-		c.begin(ctx, f, a)
+	c.tell(ctx, f)
+	c.reportWait(f, a)
+	if !drains(a.rec.phase) && !f.ourCordon() && !a.rec.locked {
+		c.mem.lastErr = nil // nothing is left to fail
 	}
-	switch {
-	case underWay(a.status.Status):
-		c.countAttempts(f)
-		c.reportWait(f, a)
-	case !f.ourCordon():
-		c.lastErr = nil // nothing is left to fail
+	errs = append(errs, c.mem.lastErr)
+	return errors.Join(errors.Join(errs...), again(changed || a.rec.phase != was.phase, a))
+}
+
+// settleCalls ends what a drain that is over has under way. What gives something
+// back is left to its end: cut short it could still arrive, after the next
+// drain's cordon.
+func (c *Component) settleCalls(a action) {
+	r := c.running[acting]
+	if !a.stop || r == nil {
+		return
 	}
-	if err := errors.Join(append(errs, c.lastErr)...); err != nil {
-		return errors.Join(err, again(changed, a))
+	switch r.verb {
+	case uncordon, unkeep, adopt, release:
+	default:
+		c.cancel(acting)
 	}
-	return again(changed, a)
 }
 
 // again wishes for the next step: at once after a change, within a second in a
@@ -59,7 +67,7 @@ func again(changed bool, a action) error {
 	switch d := a.again; {
 	case changed:
 		return loop.After(0)
-	case underWay(a.status.Status) && (d <= 0 || d > time.Second):
+	case drains(a.rec.phase) && (d <= 0 || d > time.Second):
 		return loop.After(time.Second)
 	case d > 0:
 		return loop.After(d)
@@ -67,9 +75,56 @@ func again(changed bool, a action) error {
 	return nil
 }
 
+// journal writes the record down where it has changed. A disk that is full is
+// reported and stops nothing: NodeDrainProgress carries a copy.
+func (c *Component) journal(now time.Time) error {
+	j := c.rec.journal(c.BootID, now)
+	last := c.mem.journal
+	j.Serial, j.Uptime = last.Serial, last.Uptime
+	if !c.mem.unwritten && reflect.DeepEqual(j, last) {
+		return nil
+	}
+	c.rec.serial++
+	c.mem.journal = c.rec.journal(c.BootID, now)
+	err := c.Journal.Publish(types.Global, c.mem.journal)
+	c.mem.unwritten = err != nil
+	if err != nil {
+		return fmt.Errorf("write the drain's journal: %w", err)
+	}
+	return nil
+}
+
+// act starts the call that was decided on.
+func (c *Component) act(ctx context.Context, f facts, a action) {
+	config, _ := c.Config.Get(types.Global)
+	in := call{verb: a.verb, node: f.node, pods: a.evict, booted: f.booted}
+	if id := config.TieBreakerNodeID.UUID; id.String() != noUUID {
+		in.tie = id.String()
+	}
+	if a.verb == cordon && a.rec.phase != types.PhaseGates {
+		c.Log.WithField("node", f.node.Name).Warn("cordonNode: the node takes pods in the middle of its drain, it is cordoned again")
+	}
+	in.by = types.Cordon{By: "zedkube", Reason: "node drain for " + strings.Join(asking(a.rec), ", "), Since: time.Now()}
+	c.begin(ctx, acting, in)
+}
+
+// noUUID is what a tie-breaker's UUID says where there is none.
+const noUUID = "00000000-0000-0000-0000-000000000000"
+
+// asking names the requesters in their order.
+func asking(r record) []string {
+	var names []string
+	for _, name := range requesters {
+		if _, ok := r.requests[name]; ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // reportWait logs what the drain waits for, once until it is something else.
 func (c *Component) reportWait(f facts, a action) {
-	if a.waits == "" || a.waits == c.mem.waits {
+	if a.waits == "" || a.waits == c.mem.waits || !drains(a.rec.phase) {
 		return
 	}
 	c.mem.waits = a.waits
@@ -77,81 +132,76 @@ func (c *Component) reportWait(f facts, a action) {
 		Info("cordonAndDrainNode nodedrain-step: the drain waits")
 }
 
-// transition notes and logs that the status changes.
-func (c *Component) transition(f facts, a action) {
-	m, was, is := &c.mem, f.status.Status, a.status.Status
-	m.since = f.now
-	if underWay(is) && (!underWay(was) || a.status.RequestedBy != f.status.RequestedBy) {
-		m.standing = f.now
+// transition logs and reports what changes.
+func (c *Component) transition(f facts, was record, a action) {
+	is := a.rec
+	if is.asked != was.asked {
+		c.forget()
 	}
-	if is != was {
-		m.told = map[types.DrainRequester]bool{}
-	}
-	if final(is) {
-		m.told[a.status.RequestedBy] = true
-	}
-	if underWay(is) && !underWay(was) {
-		c.startOver(f.now)
-	}
-	if is == types.DrainRequested && is != was && f.forced == nil {
+	if is.status != was.status {
+		act := "cordonAndDrainNode"
+		if s := is.status.Status; s == types.DrainCordoned || s == types.DrainFailedCordon {
+			act = "cordonNode"
+		}
 		c.Log.WithFields(logrus.Fields{
-			"requester": a.status.RequestedBy.String(),
-			"context":   strings.TrimSpace(f.deviceOp.context + " " + f.update.context),
-		}).Info("NodeDrainRequest accepted")
-		c.Log.Info("Beginning kubernetes node drain process this could be a very long operation depending on replica rebuilds (24hours+)")
+			"node": f.node.Name, "from": was.status.Status.String(), "to": is.status.Status.String(),
+			"requester": is.status.RequestedBy.String(), "reason": is.reason,
+		}).Info(act + " nodedrain-step: NodeDrainStatus " + is.status.Status.String())
 	}
-	if failed(is) && is != was {
-		c.rememberFailed()
+	if is.attempt > was.attempt && was.attempt > 0 {
+		c.anotherTry(f, is.attempt)
 	}
-	if !underWay(is) {
-		c.lastErr = nil
+	if is.phase == was.phase {
+		return
 	}
-	act := "cordonAndDrainNode"
-	if is == types.DrainCordoned || is == types.DrainFailedCordon {
-		act = "cordonNode"
-	}
-	c.Log.WithFields(logrus.Fields{
-		"node": f.node.Name, "from": was.String(), "to": is.String(),
-		"requester": a.status.RequestedBy.String(), "reason": a.reason,
-	}).Info(act + " nodedrain-step: NodeDrainStatus " + is.String())
-	if is == types.DrainComplete && is != was {
-		c.Log.Infof("kubevirt_node_drain_completion_time_seconds:%f", f.now.Sub(f.asked).Seconds())
-	}
-}
-
-// startOver forgets the drain before.
-func (c *Component) startOver(now time.Time) {
-	m := &c.mem
-	m.asked, m.resumed, m.newBoot = now, false, false
-	m.cordonedAt, m.cordonSeen, m.losses, m.refusals = time.Time{}, false, 0, 0
-	m.attempt, m.waits = 0, ""
-	m.list, m.known, m.pods = time.Time{}, nil, nil
-	clear(m.retry)
-	clear(m.backoff)
-	m.failed = map[time.Time]bool{}
-	c.lastErr = nil
-}
-
-// rememberFailed notes the requests that a later, new one has to differ from.
-func (c *Component) rememberFailed() {
-	for _, from := range []requests{c.DeviceOp, c.Update} {
-		if r, ok := from.Get(types.Global); ok {
-			c.mem.failed[stamp(r.RequestedAt)] = true
+	c.mem.lastErr = nil
+	switch {
+	case is.phase == types.PhaseGates:
+		c.begun(f, is)
+	case is.phase == types.PhaseComplete:
+		c.Log.Infof("kubevirt_node_drain_completion_time_seconds:%f", f.now.Sub(is.asked).Seconds())
+		c.report(false, "DrainComplete", is.reason)
+	case ends(is.phase):
+		c.report(true, "DrainFailed", is.reason)
+	case drains(was.phase):
+		if is.phase == types.PhaseIdle {
+			c.report(false, "DrainCancelled", is.reason)
 		}
 	}
 }
 
-// countAttempts begins the next of the five attempts when its time has come:
-// with a fresh list, and with evictions that showed no effect tried again.
-func (c *Component) countAttempts(f facts) {
-	n := 1 + int(f.now.Sub(f.asked)/(f.timeout/attempts))
-	if n <= c.mem.attempt || n > attempts {
-		return
+// begun logs a drain's beginning in the words that people search for.
+func (c *Component) begun(f facts, is record) {
+	var contexts []string
+	for _, name := range asking(is) {
+		contexts = append(contexts, is.requests[name].Context)
 	}
-	if c.mem.attempt > 0 {
-		c.Log.WithFields(logrus.Fields{"node": f.node.Name, "attempt": n, "left": left(f.pods)}).
-			Warn("cordonAndDrainNode nodedrain-step: the next attempt begins, pods are left")
-		c.mem.list, c.mem.pods = time.Time{}, nil
+	c.Log.WithFields(logrus.Fields{
+		"node": f.node.Name, "requester": strings.Join(asking(is), ","), "context": strings.Join(contexts, " "),
+	}).Info("NodeDrainRequest accepted")
+	c.Log.Info("Beginning kubernetes node drain process this could be a very long operation depending on replica rebuilds (24hours+)")
+	c.report(false, "DrainStarted", "a drain was asked for by "+strings.Join(asking(is), ", "))
+}
+
+// anotherTry begins the next attempt: with a fresh list, and with evictions
+// that showed no effect tried again at once.
+func (c *Component) anotherTry(f facts, n int) {
+	c.Log.WithFields(logrus.Fields{"node": f.node.Name, "attempt": n, "left": left(f.pods)}).
+		Warn("cordonAndDrainNode nodedrain-step: the next attempt begins, pods are left")
+	c.mem.list = time.Time{}
+	for i := range c.mem.pods {
+		e := &c.mem.pods[i]
+		e.accepted, e.next, e.backoff = time.Time{}, time.Time{}, 0
 	}
-	c.mem.attempt = n
+}
+
+// report says to people who look at the cluster what has happened here.
+func (c *Component) report(warning bool, reason, message string) {
+	entry := c.Log.WithField("reason", message)
+	if warning {
+		entry.Warn("cordonAndDrainNode: " + reason)
+	} else {
+		entry.Info("cordonAndDrainNode: " + reason)
+	}
+	c.queue(types.Event{Warning: warning, Reason: reason, Message: message})
 }

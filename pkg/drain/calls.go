@@ -16,28 +16,59 @@ type verb int
 
 const (
 	none verb = iota
+	enter
 	cordon
-	uncordon
 	list
 	evict
+	check
+	makeUp
+	depart
+	uncordon
+	unkeep
+	adopt
+	release
+	situations
+	storage
+	conditions
+	event
+)
+
+var verbNames = map[verb]string{
+	enter: "enter the drain of", cordon: "cordon", list: "list the pods to evict of", evict: "evict from",
+	check: "look whether anything is left on", makeUp: "lock and cordon", depart: "delete", uncordon: "uncordon",
+	unkeep: "release the kept cordon of", adopt: "uncordon", release: "give back the drain lock of",
+	situations: "look into the pods of", storage: "look into the volumes of",
+	conditions: "set the drain conditions of", event: "report about",
+}
+
+// A lane has one call under way: one acts on the cluster, the other asks and
+// tells, so that a slow question holds no eviction up.
+const (
+	acting = iota
+	telling
+	lanes
 )
 
 const (
-	// callTimeout bounds a whole call, which for evict is many requests.
-	callTimeout = 30 * time.Second
+	// callTimeout bounds a whole call, which may be many requests.
+	callTimeout = time.Minute
 	parallel    = 8 // evictions at a time
-	// cordonEvery is the pause between refused cordons.
-	cordonEvery = 5 * time.Second
-	minBackoff  = time.Second
-	maxBackoff  = 10 * time.Second
-	maxRefused  = 5 * time.Second // the back-off of one pod's eviction
 )
 
-// call is the one call under way.
+// call is a call under way.
 type call struct {
 	n      int
 	verb   verb
-	evict  []types.Pod
+	began  time.Time // boot clock
+	node   types.Node
+	by     types.Cordon
+	booted time.Time
+	pods   []types.Pod // of evict and situations
+	tie    string      // UUID of the tie-breaker, "" for none
+	rows   []types.Node
+	report types.Event
+	cond   types.DrainConditions
+
 	known  map[string]bool // UIDs of the pods there were before it began
 	cancel context.CancelFunc
 	cut    bool // cancelled: whatever it brings belongs to a drain that is over
@@ -45,63 +76,95 @@ type call struct {
 
 // outcome is what came of a call.
 type outcome struct {
-	n       int
-	err     error
-	pods    []types.Pod // of list
-	results []error     // of evict, one per pod
+	n         int
+	err       error
+	pods      []types.Pod // of list and check
+	listed    bool
+	results   []error // of evict, one per pod
+	gates     string  // why enter, release or depart did not go through
+	notOurs   bool    // release found no lock of ours
+	check     checked
+	storage   types.Storage
+	stored    bool
+	nodes     []types.Node
+	lock      types.DrainLock
+	locked    bool // lock was looked at
+	wrote     bool // the lock was written
+	situation []types.PodSituation
 }
 
-func (c *Component) runningVerb() verb {
-	if c.running == nil {
-		return none
-	}
-	return c.running.verb
-}
+func (c *Component) busy(lane int) bool { return c.running[lane] != nil }
 
 // cancel cuts the call under way short; its outcome still arrives.
-func (c *Component) cancel() {
-	if c.running != nil {
-		c.running.cut = true
-		c.running.cancel()
+func (c *Component) cancel(lane int) {
+	if r := c.running[lane]; r != nil {
+		r.cut = true
+		r.cancel()
 	}
 }
 
-// begin starts the call beside the steps, under a context that outlives this one.
-func (c *Component) begin(ctx context.Context, f facts, a action) {
-	last, _ := c.mail.Get(types.Global)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
-	c.running = &call{n: last.n + 1, verb: a.verb, evict: a.evict, known: map[string]bool{}, cancel: cancel}
+// begin starts a call beside the steps, under a context that outlives this one.
+func (c *Component) begin(ctx context.Context, lane int, in call) {
+	last, _ := c.mail[lane].Get(types.Global)
+	ctx, in.cancel = context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	in.n, in.began, in.known = last.n+1, c.now(), map[string]bool{}
 	for _, p := range c.NodePods.All() {
-		c.running.known[p.UID] = true
+		in.known[p.UID] = true
 	}
-	if a.verb == cordon && f.status.Status != types.DrainStarting {
-		c.Log.WithField("node", f.node.Name).Warn("cordonNode: the node takes pods in the middle of its drain, it is cordoned again")
+	for _, n := range c.Nodes.All() {
+		in.rows = append(in.rows, n)
 	}
-	n, node := c.running.n, f.node.Name
-	by := types.Cordon{By: "zedkube", Reason: "node drain for " + a.status.RequestedBy.String(), Since: f.now}
+	c.running[lane] = &in
+	cancel := in.cancel
 	c.calls.Go(func() {
 		defer cancel()
-		out := outcome{n: n}
-		switch a.verb {
-		case cordon:
-			out.err = wrap("cordon", node, c.Kube.Cordon(ctx, node, by))
-		case uncordon:
-			out.err = wrap("uncordon", node, c.Kube.Uncordon(ctx, node))
-		case list:
-			out.pods, out.err = c.Kube.PodsToEvict(ctx, node)
-			out.err = wrap("list the pods to evict of", node, out.err)
-		case evict:
-			out.results = c.evictAll(ctx, a.evict)
+		out := c.carryOut(ctx, in)
+		out.n = in.n
+		if out.err != nil {
+			out.err = fmt.Errorf("%s node %s: %w", verbNames[in.verb], in.node.Name, out.err)
 		}
-		_ = c.mail.Publish(types.Global, out)
+		_ = c.mail[lane].Publish(types.Global, out)
 	})
 }
 
-func wrap(act, node string, err error) error {
-	if err == nil {
-		return nil
+// carryOut is the call. It touches nothing of the component but its verbs.
+func (c *Component) carryOut(ctx context.Context, in call) (out outcome) {
+	name := in.node.Name
+	switch in.verb {
+	case enter:
+		out.err = c.enter(ctx, in, &out)
+	case cordon:
+		out.err = c.Kube.Cordon(ctx, name, in.by)
+	case makeUp:
+		out.err = c.makeUp(ctx, in, &out)
+	case uncordon:
+		out.err = c.Kube.Uncordon(ctx, name)
+	case unkeep:
+		out.err = c.Kube.Unkeep(ctx, name)
+	case adopt:
+		out.err = c.Kube.UncordonLegacy(ctx, name, in.booted)
+	case release:
+		out.err = c.release(ctx, in, &out)
+	case depart:
+		out.err = c.depart(ctx, in, &out)
+	case list:
+		out.pods, out.err = c.Kube.PodsToEvict(ctx, name)
+		out.listed = out.err == nil
+	case evict:
+		out.results = c.evictAll(ctx, in.pods)
+	case check:
+		out.err = c.checkAll(ctx, in, &out)
+	case situations:
+		out.situation, out.err = c.Kube.Situations(ctx, name, in.pods)
+	case storage:
+		out.storage, out.err = c.Kube.Storage(ctx, name)
+		out.stored = out.err == nil
+	case conditions:
+		out.err = c.Kube.SetDrainConditions(ctx, name, in.cond)
+	case event:
+		out.err = c.Kube.Event(ctx, in.report)
 	}
-	return fmt.Errorf("%s node %s: %w", act, node, err)
+	return out
 }
 
 // evictAll evicts in parallel within a bound; each pod has a result of its own.
@@ -121,99 +184,11 @@ func (c *Component) evictAll(ctx context.Context, pods []types.Pod) []error {
 	return results
 }
 
-// collect takes in the outcome of the call that has ended, if one has.
-func (c *Component) collect() {
-	out, ok := c.mail.Get(types.Global)
-	if c.running == nil || !ok || out.n != c.running.n {
-		return
+// conflict turns "somebody else was faster" into something to wait for.
+func conflict(err error, out *outcome) error {
+	if errors.Is(err, types.ErrConflict) {
+		out.gates = "the drain lock was changed by another node a moment ago"
+		return nil
 	}
-	done := c.running
-	c.running = nil
-	if done.cut {
-		return
-	}
-	c.lastErr = out.err
-	now := time.Now()
-	c.pause(now, done.verb, out.err)
-	switch {
-	case done.verb == evict:
-		c.takeEvictions(now, done.evict, out.results)
-	case out.err != nil:
-	case done.verb == cordon:
-		// What was listed before may have grown since.
-		c.mem.cordonedAt, c.mem.cordonSeen, c.mem.refusals, c.mem.list = now, false, 0, time.Time{}
-	case done.verb == uncordon:
-		c.mem.newBoot = false
-		c.Log.Info("cordonNode: the node takes pods again")
-	case done.verb == list:
-		c.takeList(now, out.pods, done.known)
-	}
-}
-
-// pause says when a verb may be called again: later and later while it fails.
-func (c *Component) pause(now time.Time, v verb, err error) {
-	m := &c.mem
-	wait := minBackoff
-	switch {
-	case err == nil:
-		delete(m.backoff, v)
-	case v == cordon && errors.Is(err, types.ErrRefused):
-		m.refusals++
-		wait = cordonEvery
-	default:
-		wait = min(max(2*m.backoff[v], minBackoff), maxBackoff)
-		m.backoff[v] = wait
-	}
-	m.retry[v] = now.Add(wait)
-}
-
-// takeList replaces the set of pods to evict by a fresh one and keeps what is
-// known of those that stay in it.
-// known are the pods there were before the list was asked for: one that came
-// later may not be in it.
-func (c *Component) takeList(now time.Time, pods []types.Pod, known map[string]bool) {
-	m := &c.mem
-	before := map[string]evictee{}
-	for _, e := range m.pods {
-		before[e.pod.UID] = e
-	}
-	m.list, m.known, m.pods = now, known, nil
-	for _, p := range pods {
-		m.known[p.UID] = true
-		e := before[p.UID]
-		e.pod = p
-		m.pods = append(m.pods, e)
-	}
-}
-
-// takeEvictions notes for each pod whether it goes, or when to try again. A
-// budget's refusal is news once per pod and never an error.
-func (c *Component) takeEvictions(now time.Time, pods []types.Pod, results []error) {
-	index := map[string]int{}
-	for i := range c.mem.pods {
-		index[c.mem.pods[i].pod.UID] = i
-	}
-	var bad error
-	for i, p := range pods {
-		at, ok := index[p.UID]
-		if !ok {
-			continue
-		}
-		e := &c.mem.pods[at]
-		switch err := results[i]; {
-		case err == nil:
-			e.accepted, e.backoff = now, 0
-			continue
-		case errors.Is(err, types.ErrDisruptionBudget):
-			if !e.refused {
-				e.refused = true
-				c.Log.WithField("pod", p.Key()).WithError(err).Info("cordonAndDrainNode: eviction waits for a PodDisruptionBudget")
-			}
-		case bad == nil:
-			bad = fmt.Errorf("evict pod %s: %w", p.Key(), err)
-		}
-		e.backoff = min(max(2*e.backoff, minBackoff), maxRefused)
-		e.next = now.Add(e.backoff)
-	}
-	c.lastErr = bad
+	return err
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// rank orders the states of one drain.
-var rank = map[types.DrainStatus]int{
+// stateRank orders the states of one drain.
+var stateRank = map[types.DrainStatus]int{
 	types.DrainRequested: 1, types.DrainStarting: 2, types.DrainCordoned: 3, types.DrainRetrying: 4,
 	types.DrainFailedCordon: 5, types.DrainFailedDrain: 5, types.DrainComplete: 5,
 }
@@ -31,7 +31,7 @@ func inOrder(history []stamped) error {
 			return fmt.Errorf("value %d: NOTSUPPORTED again", i)
 		case s == types.DrainNotRequested:
 		case s == types.DrainRequested && (last == types.DrainNotRequested || failed(last)):
-		case rank[s] < rank[last] || last == types.DrainNotRequested:
+		case stateRank[s] < stateRank[last] || last == types.DrainNotRequested:
 			return fmt.Errorf("value %d: %v after %v", i, s, last)
 		}
 		if underWay(s) && (!underWay(last) || h.v.RequestedBy != by) {
@@ -77,11 +77,6 @@ func (s *stage) countLies(n *int) {
 
 // events is what may happen to a drain.
 func (s *stage) events(random *rand.Rand, restart func()) []func() {
-	peers := func(ready types.ConditionStatus) {
-		for _, n := range []string{"n2", "n3"} {
-			_ = s.nodes.Publish(n, types.Node{Name: n, Ready: ready})
-		}
-	}
 	return []func(){
 		func() { s.request(&s.zedagent, deviceOp) },
 		func() { s.request(&s.baseos, osUpdate) },
@@ -101,7 +96,7 @@ func (s *stage) events(random *rand.Rand, restart func()) []func() {
 		func() { s.kube.FailVerb("uncordon", nil) },
 		func() { _ = s.info.Unpublish(types.Global) },
 		func() { _ = s.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "n1"}) },
-		func() { peers(types.ConditionUnknown); time.Sleep(20 * time.Second); peers(types.ConditionTrue) },
+		func() { s.peers(types.ConditionUnknown); time.Sleep(20 * time.Second); s.peers(types.ConditionTrue) },
 		restart,
 		s.schedulable,
 		func() {

@@ -123,8 +123,8 @@ func TestAForcedStateIsNoCordon(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		s.is(types.DrainComplete, deviceOp)
 		s.cordoned(true, true)
-		if calls := s.kube.Calls(""); calls[0].Verb != "cordon" {
-			t.Errorf("the first call is %v", calls[0])
+		if cordon, evict := s.kube.Calls("cordon"), s.kube.Calls("evict"); len(cordon) != 1 || len(evict) != 1 || evict[0].At.Before(cordon[0].At) {
+			t.Errorf("cordons %v, evictions %v", cordon, evict)
 		}
 	})
 }
@@ -162,11 +162,13 @@ func TestACordonWhoseAnswerWasLostIsUndoneAfterTheWithdrawal(t *testing.T) {
 		s.via = lateAnswers{s.kube}
 		defer s.run()()
 		s.request(&s.zedagent, deviceOp)
-		time.Sleep(time.Second)
+		for len(s.kube.Calls("cordon")) == 0 {
+			time.Sleep(time.Second)
+		}
 		_ = s.zedagent.Unpublish(types.Global)
 		time.Sleep(500 * time.Millisecond)
 		s.is(types.DrainNotRequested, nobody)
-		time.Sleep(10 * time.Second)
+		time.Sleep(20 * time.Second)
 		if n := len(s.kube.Calls("cordon")); n != 1 {
 			t.Errorf("%d cordons", n)
 		}

@@ -2,212 +2,301 @@ package drain
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
 )
 
 const (
-	// edge is how long one of the states under way has to stand before a final
-	// one: EVE's zedagent acts on the end of nodeagent's "drain in progress",
-	// so nodeagent has to see its beginning (docs/wire.md, "NodeDrainStatus").
-	edge = 2 * time.Second
-	// cordonedFor keeps CORDONED short: EVE's zedagent lets a second reboot or
-	// shutdown through while it stands.
-	cordonedFor = time.Second
 	// sureAfter is how long an own node has to be missing, which may just be
 	// registering, and all the others unable to take pods, which may be back soon.
-	sureAfter    = time.Minute
-	maxRefusals  = 10
-	maxLosses    = 3                // of the cordon, to somebody else
-	settle       = 10 * time.Second // until the table shows a cordon of ours
-	attempts     = 5
-	relistEvery  = 10 * time.Second // for pods the last list did not know
-	refreshEvery = time.Minute      // in case an event was missed
-	evictAgain   = 10 * time.Second // an accepted eviction that shows no effect
+	sureAfter   = time.Minute
+	maxRefusals = 10
+	maxLosses   = 3                // of the cordon, to somebody else
+	settle      = 10 * time.Second // until the table shows a cordon of ours
+	attempts    = 5
 )
 
-// decide is the drain's rule book.
+// decide is the drain's rule book: which phase follows, what to do in it, and
+// what NodeDrainStatus says meanwhile.
 func decide(f facts) action {
-	s := f.status.Status
+	a := action{rec: f.rec}
+	a.rec.requests = f.standing()
 	switch {
-	case f.forced != nil:
-		return override(f)
-	case s == types.DrainNotSupported && f.member:
-		return become(f, types.DrainNotRequested, "this node belongs to a cluster")
-	case s == types.DrainNotSupported:
-		return idle(f)
-	case s == types.DrainNotRequested && f.asks():
-		return become(f, types.DrainRequested, "a NodeDrainRequest stands")
-	case s == types.DrainNotRequested:
-		return idle(f)
-	case underWay(s):
-		return drain(f)
-	case failed(s) && f.asksAnew():
-		return become(f, types.DrainRequested, "a new NodeDrainRequest stands")
-	case failed(s):
-		return stand(f)
-	case s == types.DrainComplete && f.withdrawn():
-		return become(f, types.DrainNotRequested, "the NodeDrainRequest was withdrawn")
-	case s == types.DrainComplete:
-		return stand(f)
-	case f.member:
-		return become(f, types.DrainNotRequested, "first value: this node belongs to a cluster")
-	}
-	return become(f, types.DrainNotSupported, "first value: this node belongs to no cluster yet")
-}
-
-// become publishes s for whoever asks.
-func become(f facts, s types.DrainStatus, reason string) action {
-	a := action{status: types.NodeDrainStatus{Status: s, RequestedBy: f.by()}, reason: reason}
-	a.stop = !underWay(s)
-	return a
-}
-
-// stay keeps the state; its requester follows the requests.
-func stay(f facts) action { return become(f, f.status.Status, "the requester changed") }
-
-// idle is a node without a drain: a cordon of ours has no business there.
-func idle(f facts) action {
-	a := stay(f)
-	if f.withdrawn() {
-		giveBack(f, &a)
-	}
-	return a
-}
-
-// giveBack undoes a cordon of ours: at once where this boot saw the drain, and
-// when the node is Ready where the cordon is left from before a boot.
-func giveBack(f facts, a *action) {
-	switch {
-	case !f.ourCordon() || f.tieBreaker || !f.living() || f.newBoot && f.node.Ready != types.ConditionTrue:
-	case f.due(uncordon):
-		a.verb = uncordon
+	case f.forced != nil && f.forced.Status == types.DrainComplete && forceComplete(f, &a):
+	case f.rec.phase == types.PhaseIdle:
+		idle(f, &a)
+	case drains(f.rec.phase):
+		drain(f, &a)
+	case f.rec.phase == types.PhaseComplete:
+		complete(f, &a)
 	default:
-		a.again = f.retry[uncordon].Sub(f.now)
+		afterFailure(f, &a)
 	}
-}
-
-// drain is the way from REQUESTED to the end.
-func drain(f facts) action {
-	switch s := f.status.Status; {
-	case f.withdrawn():
-		return become(f, types.DrainNotRequested, "the NodeDrainRequest was withdrawn")
-	case !f.asks():
-		a := stay(f)
-		a.waits = "it is not known yet whether the NodeDrainRequest still stands"
-		return a
-	case s == types.DrainRequested:
-		return become(f, types.DrainStarting, "the drain starts")
-	case s == types.DrainCordoned && f.now.Sub(f.since) >= cordonedFor:
-		return become(f, types.DrainRetrying, "the drain goes on")
-	case s == types.DrainStarting && !f.cordonedAt.IsZero() && f.living():
-		return become(f, types.DrainCordoned, "cordonNode: the node takes no more pods")
-	}
-	if s, reason := ending(f); reason != "" {
-		return finish(f, s, reason)
-	}
-	a := stay(f)
-	work(f, &a)
+	a.stop = a.stop || !drains(a.rec.phase) && drains(f.rec.phase)
+	say(f, &a)
 	return a
 }
 
-// ending is how the drain ends now; without a reason it does not.
-func ending(f facts) (types.DrainStatus, string) {
-	quiet := later(f.asked, f.silentSince)
-	starting := f.status.Status == types.DrainStarting
+// idle is a node without a drain: nothing of ours has any business there.
+func idle(f facts, a *action) {
+	if a.rec.left && !f.requests[byLeave].stands {
+		a.rec.left = false // the membership has heard of it
+	}
+	if !f.stopped() && f.asks() && !(f.rec.left && f.onlyLeaves()) {
+		begin(f, a)
+		return
+	}
+	giveBack(f, a)
+}
+
+// begin starts a drain. What the one before left of the cordon and the lock is
+// taken over.
+func begin(f facts, a *action) {
+	r := f.rec
+	a.rec = record{
+		serial: r.serial, adopted: r.adopted, status: r.status, said: r.said, standing: r.standing, told: r.told,
+		node: r.node, nodeBoot: r.nodeBoot, locked: r.locked, silent: r.silent,
+		phase: types.PhaseGates, reason: "the drain starts", asked: f.now,
+		requests: f.standing(), leaving: f.requests[byLeave].stands,
+	}
+}
+
+// over ends a drain without a result, and what it holds is given back.
+func over(f facts, a *action, reason string) {
+	r := f.rec
+	a.rec = record{
+		serial: r.serial, adopted: r.adopted, status: r.status, said: r.said, standing: r.standing, told: r.told,
+		node: r.node, nodeBoot: r.nodeBoot, locked: r.locked, left: r.left,
+		phase: types.PhaseIdle, reason: reason, requests: f.standing(),
+	}
+	a.stop = true
+}
+
+// result ends a drain with one.
+func result(f facts, a *action, phase types.DrainPhase, reason string) {
+	a.rec.phase, a.rec.reason, a.rec.ended = phase, reason, f.now
+	a.stop = true
+	if phase == types.PhaseComplete {
+		return
+	}
+	// A later request with the same time is the same request, heard of again.
+	var failed []time.Time
+	for _, name := range requesters {
+		if r, ok := a.rec.requests[name]; ok {
+			failed = append(failed, r.RequestedAt)
+		}
+	}
+	a.rec.failed = failed
+}
+
+// whyStopped is why no drain may run.
+func whyStopped(f facts) string {
 	switch {
-	case !f.living() && f.now.Sub(quiet) >= f.skip:
+	case !f.member:
+		return "this node belongs to no cluster"
+	case f.forced != nil && f.forced.Status <= types.DrainNotRequested:
+		return "stopped by the force file"
+	}
+	return "the NodeDrainRequest was withdrawn"
+}
+
+// drain is the way from the request to the end.
+func drain(f facts, a *action) {
+	if f.stopped() {
+		over(f, a, whyStopped(f))
+		return
+	}
+	if f.rec.phase == types.PhaseGates && !f.rec.cordoned.IsZero() {
+		a.rec.phase, a.rec.reason = types.PhaseEmptying, "cordonNode: the node takes no more pods"
+		return
+	}
+	a.rec.leaving = f.requests[byLeave].stands
+	if phase, reason, dead := ending(f); phase != "" {
+		if wait := unripe(f); wait > 0 {
+			// What is true now may not be when it can be said.
+			a.stop = true
+			a.wait(wait)
+			return
+		}
+		result(f, a, phase, reason)
+		a.rec.dead = dead
+		return
+	}
+	if f.rec.phase == types.PhaseGates {
+		gates(f, a)
+		return
+	}
+	a.rec.attempt = max(f.rec.attempt, min(attempts, 1+int(f.now.Sub(f.rec.cordoned)/(f.timeout/attempts))))
+	empties(f, a)
+}
+
+// unripe is how long it is until the end of a drain can be said.
+func unripe(f facts) time.Duration {
+	switch s := f.rec.status; {
+	case !f.device():
+		return 0
+	case s.Status == types.DrainCordoned:
+		return max(cordonedFor-f.now.Sub(f.rec.said), time.Millisecond)
+	case !underWay(s.Status) || s.Status == types.DrainRequested || s.RequestedBy != f.by():
+		return time.Millisecond
+	case s.Status == types.DrainStarting && !f.rec.cordoned.IsZero():
+		return time.Millisecond
+	}
+	return edge - f.now.Sub(f.rec.standing)
+}
+
+// ending is how the drain ends now; without a phase it does not.
+func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
+	r := f.rec
+	emptying := r.phase == types.PhaseEmptying
+	deadline := r.asked.Add(f.timeout)
+	if emptying {
+		deadline = r.cordoned.Add(f.timeout)
+	}
+	switch {
+	case !f.deadSince.IsZero() && f.now.Sub(later(r.asked, f.deadSince)) >= f.skip:
 		// A dead Kubernetes must not keep the device from its reboot for ever.
-		return types.DrainComplete, fmt.Sprintf("the API server has been silent for %s: nothing can be drained", f.skip)
-	case !f.missing.IsZero() && f.now.Sub(later(f.asked, f.missing)) >= sureAfter:
-		return types.DrainComplete, "this node is not one of the cluster's"
-	case f.now.Sub(f.asked) >= f.timeout:
-		return types.DrainFailedDrain, fmt.Sprintf("%d pods are left after %s", left(f.pods), f.timeout)
-	case starting && f.refusals >= maxRefusals:
-		return types.DrainFailedCordon, fmt.Sprintf("cordonNode was refused %d times", f.refusals)
-	case f.refusals >= maxRefusals || f.losses > maxLosses:
-		return types.DrainFailedDrain, fmt.Sprintf("cordonNode: undone by somebody %d times, refused %d times", f.losses, f.refusals)
-	case starting || f.held || !f.living() || !f.known || !f.cordoned():
-		return 0, ""
-	case f.synced && f.others == 0:
-		return types.DrainComplete, "there is no other node: nothing is evicted"
-	case !f.alone.IsZero() && f.now.Sub(f.alone) >= sureAfter:
-		return types.DrainComplete, "no other node is Ready and takes pods: nothing is evicted"
-	case empty(f):
-		return types.DrainComplete, "no pod is left to evict"
+		return types.PhaseComplete, fmt.Sprintf("the API server has been silent for %s: nothing can be drained", f.skip), true
+	case !f.missing.IsZero() && f.now.Sub(later(r.asked, f.missing)) >= sureAfter:
+		return types.PhaseComplete, "this node is not one of the cluster's", false
+	case !f.now.Before(deadline):
+		return types.PhaseNotEmpty, fmt.Sprintf("after %s: %s", f.timeout, lacking(f)), false
+	case !emptying && r.refusals >= maxRefusals:
+		return types.PhaseNoCordon, fmt.Sprintf("cordonNode was refused %d times", r.refusals), false
+	case r.refusals >= maxRefusals || r.losses > maxLosses:
+		return types.PhaseNotEmpty, fmt.Sprintf("cordonNode: undone by somebody %d times, refused %d times", r.losses, r.refusals), false
+	case !emptying || f.held || !f.living() || !f.known || !f.cordoned():
+		return "", "", false
+	case !f.onlyLeaves() && f.synced && f.others == 0:
+		return types.PhaseComplete, "there is no other node: nothing is evicted", false
+	case !f.onlyLeaves() && !f.alone.IsZero() && f.now.Sub(f.alone) >= max(sureAfter, f.window):
+		return types.PhaseComplete, "no other node is Ready and takes pods: nothing is evicted", false
+	case f.check.passed(f.now) && !f.unknown && left(f.pods) == 0:
+		return types.PhaseComplete, "no pod is left to evict and no volume in the way", false
 	}
-	return 0, ""
+	return "", "", false
 }
 
-// finish publishes the final state as soon as the requester has seen the drain.
-func finish(f facts, s types.DrainStatus, reason string) action {
-	if by := f.by(); by != f.status.RequestedBy {
-		return stay(f) // a new requester has to see the drain first
-	}
-	if wait := edge - f.now.Sub(f.standing); wait > 0 {
-		a := stay(f)
-		a.stop, a.again = true, wait
-		return a
-	}
-	return become(f, s, reason)
-}
-
-// stand keeps a final state and tells every requester of it in turn.
-func stand(f facts) action {
-	a := stay(f)
-	a.status.RequestedBy, a.reason = f.status.RequestedBy, "for the other requester"
-	tell := func(r request, by types.DrainRequester) bool { return r.stands && !f.told[by] }
-	switch wait := edge - f.now.Sub(f.since); {
-	case tell(f.deviceOp, types.DrainRequesterDeviceOp):
-		a.status.RequestedBy = types.DrainRequesterDeviceOp
-	case tell(f.update, types.DrainRequesterUpdate) && f.deviceOp.stands && wait > 0:
-		a.again = wait
-	case tell(f.update, types.DrainRequesterUpdate):
-		a.status.RequestedBy = types.DrainRequesterUpdate
-	}
-	if failed(f.status.Status) {
-		giveBack(f, &a)
-	}
-	return a
-}
-
-// override obeys the force file. While it stands the drain stands still.
-func override(f facts) action {
-	forced := *f.forced
-	if forced.Status == types.DrainComplete {
-		return overrideComplete(f)
-	}
-	if forced.RequestedBy <= types.DrainRequesterNone {
-		forced.RequestedBy = f.by()
-	}
-	a := action{status: forced, reason: "forced by the force file", stop: true}
-	if forced.Status <= types.DrainNotRequested {
-		giveBack(f, &a)
-	}
-	return a
-}
-
-// overrideComplete ends a drain once. A drain that is about to begin, or whose
-// request may yet be heard of, is waited for; without one the file is used up.
-func overrideComplete(f facts) action {
-	const reason = "forced by the force file"
-	s := f.status.Status
-	begins := f.asks() && (s == types.DrainNotRequested || !final(s) && f.member)
-	var a action
+// complete keeps the node as it is until it goes down, or is given back.
+func complete(f facts, a *action) {
 	switch {
-	case underWay(s) && f.asks():
-		a = finish(f, types.DrainComplete, reason)
-	case failed(s) && f.asks(): // seen by its requester already
-		a = become(f, types.DrainComplete, reason)
-	case underWay(s), failed(s) && !f.withdrawn(), begins:
-		f.forced = nil
-		return decide(f)
-	default:
-		a = stay(f)
-		a.status, a.consume = f.status, true
-		return a
+	case f.stopped():
+		over(f, a, whyStopped(f))
+	case f.device() && f.rec.status.Status <= types.DrainNotRequested && !f.rec.dead && !f.rec.kept && f.known && f.living():
+		// A device joins: what was true for an operator is looked at again.
+		a.rec.phase, a.rec.ended, a.rec.reason = types.PhaseEmptying, time.Time{}, "EVE asks for the drain as well"
+	case f.requests[byLeave].stands:
+		leave(f, a)
+	case !f.living() || !f.known:
+	case f.rec.dead && f.due(makeUp):
+		// Until the device goes down it is a node like any other again.
+		a.verb, a.rec.locked = makeUp, true
+		a.rec.node, a.rec.nodeBoot = f.node.Name, f.node.BootID
+	case f.rec.dead:
+		a.wait(f.retry[makeUp].Sub(f.now))
+	case !f.cordoned() && f.rec.losses <= maxLosses && f.due(cordon):
+		a.verb = cordon
 	}
-	a.consume = a.status.Status == types.DrainComplete
-	return a
 }
+
+// leave deletes the Node of a node that is empty, last of all, and only after
+// whoever else wants the drain has been told of its end.
+func leave(f facts, a *action) {
+	told := !f.device() || f.rec.status.Status == types.DrainComplete && f.now.Sub(f.rec.said) >= edge
+	departed := f.rec.dead || !f.missing.IsZero() && f.now.Sub(f.missing) >= sureAfter
+	switch {
+	case !told:
+		a.wait(edge)
+	case departed:
+		over(f, a, "the cluster is left; its API server or this Node was gone already")
+		a.rec.left = true
+	case !f.living() || !f.known:
+		a.waits = f.why
+		if !f.deadSince.IsZero() && f.now.Sub(later(f.rec.ended, f.deadSince)) >= f.skip {
+			a.rec.dead = true
+		}
+	case f.due(depart):
+		a.verb = depart
+	default:
+		a.waits = f.holds
+		a.wait(f.retry[depart].Sub(f.now))
+	}
+}
+
+// afterFailure gives everything back at once. The status stays until somebody
+// asks anew; an operator's drain has no status, only a request.
+func afterFailure(f facts, a *action) {
+	switch {
+	case !f.member || f.forced != nil && f.forced.Status <= types.DrainNotRequested:
+		over(f, a, whyStopped(f))
+	case f.asksAnew():
+		begin(f, a)
+	case f.stopped() && !failed(f.rec.status.Status):
+		over(f, a, whyStopped(f))
+	default:
+		giveBack(f, a)
+	}
+}
+
+// giveBack undoes what drains have left on the cluster, one thing at a time:
+// at once where this boot saw the drain, and when the node is Ready where it is
+// from before a boot.
+func giveBack(f facts, a *action) {
+	try := func(v verb) {
+		if f.due(v) {
+			a.verb = v
+		} else {
+			a.wait(f.retry[v].Sub(f.now))
+		}
+	}
+	if f.up {
+		a.rec.rebooted = false
+	}
+	switch {
+	case !f.known || !f.living() || f.rec.rebooted && !f.up:
+	case f.ourCordon() && !f.tieBreaker && !f.node.CordonKept:
+		try(uncordon)
+	case f.node.CordonKept && !f.node.Unschedulable:
+		try(unkeep)
+	case !f.rec.adopted && f.legacy():
+		try(adopt)
+	case !f.rec.adopted:
+		a.rec.adopted = true
+	case f.rec.locked && (f.member || f.rec.node != ""):
+		try(release)
+		a.waits = f.holds
+	}
+}
+
+// legacy reports that the cordon is one that EVE's own zedkube made before this
+// boot and would have undone after it.
+func (f facts) legacy() bool {
+	n := f.node
+	return n.Unschedulable && n.CordonedBy == nil && !f.tieBreaker && n.Agent == nil &&
+		!n.TaintedAt.IsZero() && n.TaintedAt.Before(f.booted)
+}
+
+// forceComplete ends a drain once, in the operator's name. It reports false
+// where the drain is about to begin, or its request may yet be heard of.
+func forceComplete(f facts, a *action) bool {
+	switch phase := f.rec.phase; {
+	case !f.member:
+	case drains(phase), phase == types.PhaseComplete, ends(phase) && f.asks():
+		if phase != types.PhaseComplete {
+			result(f, a, types.PhaseComplete, "forced by the force file")
+		}
+		a.rec.kept = true
+		a.consume = true
+		return true
+	case f.asks() || f.unheard:
+		return false
+	}
+	a.consume = true
+	giveBack(f, a)
+	return true
+}
+
+// told reports whether a requester has been told of the end.
+func told(r record, by types.DrainRequester) bool { return slices.Contains(r.told, by) }

@@ -1,18 +1,26 @@
-// Package drain empties this node when another agent asks for it, says all the
-// while how far it is, and gives the node back when the request is withdrawn.
+// Package drain empties this node when somebody asks for it, one node of the
+// cluster at a time; says all the while how far it is and what is in the way;
+// and gives the node back when the request is withdrawn or the device has
+// rebooted.
 //
-//	reads:  NodeDrainRequest of zedagent and of baseosmgr, EdgeNodeClusterConfig,
-//	        ConfigItemValueMap, EdgeNodeInfo, nodes, this node's pods, the API's health,
-//	        the force file and the fault marker
-//	writes: NodeDrainStatus
-//	acts:   cordons, uncordons and lists the node's pods, evicts them
+//	reads:  NodeDrainRequest of zedagent, of baseosmgr and of an operator,
+//	        ClusterMembership, EdgeNodeClusterConfig, ConfigItemValueMap,
+//	        EdgeNodeInfo, nodes, this node's pods, the API's health, the force
+//	        files and the fault marker
+//	writes: NodeDrainStatus, NodeDrainProgress, NodeDrainJournal
+//	acts:   takes and frees the drain lock, cordons and uncordons the node,
+//	        evicts its pods, deletes it when it leaves the cluster, sets its
+//	        drain conditions, writes Events
 //
-// A step never waits for Kubernetes: the one call that is under way runs beside
+// A step never waits for Kubernetes: the calls that are under way run beside
 // it, so that a withdrawn request is answered at once even when the API hangs.
+// What a restart must not lose is in a record that is written down before
+// anything is done about it (docs/wire.md, "NodeDrainJournal").
 package drain
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,24 +34,47 @@ import (
 // The usual places of the files of docs/wire.md, "Files".
 const (
 	DefaultForceFile   = "/tmp/force-NodeDrainStatus-global.json"
+	OtherForceFile     = "/persist/kube-status/force-NodeDrainStatus-global.json"
 	DefaultFaultMarker = "/tmp/DrainStatus_FaultInjection_Wait"
 )
 
 // period is in case an event was missed. A drain under way looks every second.
 const period = 10 * time.Second
 
-// Kube is what the drain does to the cluster. Every verb ends when its context does.
+// Kube is what the drain does to the cluster and asks of it. Every verb ends
+// when its context does.
 type Kube interface {
 	// Cordon makes the node unschedulable in the name of by; a foreign cordon
 	// is left as it is and is no error.
 	Cordon(ctx context.Context, node string, by types.Cordon) error
-	// Uncordon undoes a cordon of zedkube's; any other stays and is no error.
+	// Uncordon undoes a cordon of zedkube's that no operator keeps; any other
+	// stays and is no error.
 	Uncordon(ctx context.Context, node string) error
+	// UncordonLegacy undoes a cordon of EVE's own zedkube: one without our
+	// annotation, older than before, on a Node without our stamp.
+	UncordonLegacy(ctx context.Context, node string, before time.Time) error
+	// Unkeep forgets that an operator keeps the node's cordon.
+	Unkeep(ctx context.Context, node string) error
 	// PodsToEvict lists afresh the pods that have to leave the node.
 	PodsToEvict(ctx context.Context, node string) ([]types.Pod, error)
 	// Evict asks for the pod's eviction; nil also when it is gone. The error
 	// wraps types.ErrDisruptionBudget when a budget refuses.
 	Evict(ctx context.Context, pod types.Pod) error
+	// FreshNodes lists the nodes and when their kubelets last renewed.
+	FreshNodes(ctx context.Context) ([]types.Node, error)
+	// Storage lists the volumes, and what is attached to node.
+	Storage(ctx context.Context, node string) (types.Storage, error)
+	// Situations says why the pods do not move.
+	Situations(ctx context.Context, node string, pods []types.Pod) ([]types.PodSituation, error)
+	// DrainLock, SetDrainLock and FreeDrainLock read and write the lock; a
+	// write wraps types.ErrConflict when somebody else was faster.
+	DrainLock(ctx context.Context) (types.DrainLock, error)
+	SetDrainLock(ctx context.Context, lock types.DrainLock) (types.DrainLock, error)
+	FreeDrainLock(ctx context.Context, lock types.DrainLock) error
+	// DeleteNode deletes this very Node, not a namesake.
+	DeleteNode(ctx context.Context, node types.Node) error
+	SetDrainConditions(ctx context.Context, node string, conditions types.DrainConditions) error
+	Event(ctx context.Context, event types.Event) error
 }
 
 // Component is the drain. Every exported field is required.
@@ -51,45 +82,56 @@ type Component struct {
 	Log   logrus.FieldLogger
 	Pulse *loop.Pulse
 
-	DeviceOp pubsub.Source[types.NodeDrainRequest] // of zedagent
-	Update   pubsub.Source[types.NodeDrainRequest] // of baseosmgr
-	Config   pubsub.Reader[types.EdgeNodeClusterConfig]
-	Settings pubsub.Reader[types.ConfigItemValueMap]
-	Info     pubsub.Reader[types.EdgeNodeInfo]
-	Nodes    pubsub.Reader[types.Node]
-	NodePods pubsub.Reader[types.Pod] // of this node, every namespace
-	API      pubsub.Reader[types.APIStatus]
-	Kube     Kube
+	DeviceOp   requests // of zedagent
+	Update     requests // of baseosmgr
+	Operator   requests // of a person at the device
+	Config     pubsub.Reader[types.EdgeNodeClusterConfig]
+	Membership pubsub.Reader[types.ClusterMembership]
+	Settings   pubsub.Reader[types.ConfigItemValueMap]
+	Info       pubsub.Reader[types.EdgeNodeInfo]
+	Nodes      pubsub.Reader[types.Node]
+	NodePods   pubsub.Reader[types.Pod] // of this node, every namespace
+	API        pubsub.Reader[types.APIStatus]
+	Kube       Kube
 
-	ForceFile   string // an operator's NodeDrainStatus, which wins
-	FaultMarker string // while it exists, COMPLETE is held back
+	ForceFiles  []string             // an operator's NodeDrainStatus; the first that speaks wins
+	FaultMarker string               // while it exists, COMPLETE is held back
+	BootID      string               // of this boot
+	Uptime      func() time.Duration // since the boot, suspended time included
+	Hour        time.Duration        // an hour, but in tests
 
-	Status pubsub.Writer[types.NodeDrainStatus]
+	Status   pubsub.Writer[types.NodeDrainStatus]
+	Progress pubsub.Writer[types.NodeDrainProgress]
+	Journal  pubsub.Writer[types.NodeDrainJournal]
 
-	// What this process remembers. Losing it costs time, never correctness: the
-	// published status, the requests and the cordon's annotation say the rest.
-	mem     memory
-	running *call                 // the call to Kubernetes under way, nil for none
-	mail    pubsub.Table[outcome] // where that call leaves its result, and rings
+	rec     record // what the journal holds, or is about to
+	mem     memory // what may be lost in a restart
+	running [lanes]*call
+	mail    [lanes]pubsub.Table[outcome] // where a call leaves its outcome, and rings
 	calls   sync.WaitGroup
-	lastErr error // of the last call; nil once one of its kind has worked
+
+	renewals map[string]renewal // of the acting lane's calls, one of which runs at a time
 }
 
-// Run steps until ctx is done and returns after the call under way has ended.
+// Run steps until ctx is done and returns after the calls under way have ended.
 func (c *Component) Run(ctx context.Context) {
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	files := &doorbell{}
-	watch.Go(func() { watchFiles(ctx, c.Log, files.ring, c.ForceFile, c.FaultMarker) })
+	watch.Go(func() {
+		watchFiles(ctx, c.Log, files.ring, append(slices.Clone(c.ForceFiles), c.FaultMarker)...)
+	})
 	c.run(ctx, files)
 }
 
 // run is Run with somebody else to ring when the operator's files change.
 func (c *Component) run(ctx context.Context, files loop.Input) {
 	defer c.calls.Wait()
-	defer c.cancel()
+	defer c.cancel(acting)
+	defer c.cancel(telling)
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, files,
-		c.DeviceOp, c.Update, c.Config, c.Settings, c.Info, c.Nodes, c.NodePods, c.API, &c.mail)
+		c.DeviceOp, c.Update, c.Operator, c.Config, c.Membership, c.Settings, c.Info,
+		c.Nodes, c.NodePods, c.API, &c.mail[acting], &c.mail[telling])
 }
 
 // Step looks, decides and acts once.

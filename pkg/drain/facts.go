@@ -1,103 +1,199 @@
 package drain
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
 )
 
+// The requesters, as the journal and the progress record name them.
+const (
+	byDeviceOp = "DEVICEOP"
+	byUpdate   = "UPDATE"
+	byOperator = "OPERATOR"
+	byLeave    = "LEAVE"
+)
+
+// requesters is their order.
+var requesters = []string{byDeviceOp, byUpdate, byOperator, byLeave}
+
 // request is one requester's word.
 type request struct {
-	stands  bool
-	doubt   bool // not heard of yet: it may stand
-	failed  bool // stands, but it is the one whose drain failed
-	context string
+	types.NodeDrainRequest
+	stands bool
+	doubt  bool // it stood, and its topic has not been heard of since
 }
 
 // evictee is a pod that has to leave.
 type evictee struct {
 	pod         types.Pod
+	since       time.Time // when it was first chosen
 	accepted    time.Time // when its eviction was accepted; zero before
 	next        time.Time // no try before this
 	backoff     time.Duration
-	refused     bool // a budget's refusal has been reported
+	refusal     string // why the last try failed; "" before, and once accepted
 	gone        bool
 	terminating bool
 }
 
-// facts is everything a decision rests on.
+// facts is everything a decision rests on. Times are of the boot clock.
 type facts struct {
-	now      time.Time
-	status   types.NodeDrainStatus // published; zero for nothing yet
-	since    time.Time             // when it last changed
-	standing time.Time             // since when its requester sees a drain under way
-	told     map[types.DrainRequester]bool
+	now    time.Time
+	booted time.Time // when this boot began, by the wall clock
+	rec    record
 
-	member           bool // of a cluster, by a valid configuration
-	deviceOp, update request
-	asked            time.Time // when the drain was asked for
-	forced           *types.NodeDrainStatus
-	held             bool // the fault marker exists
+	member   bool // of a cluster, as far as was ever known
+	requests map[string]request
+	unheard  bool // an agent's topic has not been heard of yet
+	forced   *types.NodeDrainStatus
+	held     bool // the fault marker exists
 
 	timeout, skip time.Duration
-	silentSince   time.Time // zero while the API answers
-	synced        bool      // the tables hold what the API server has
+	window        time.Duration // for the drains of agents that know no lock
+	silentSince   time.Time     // zero while the API answers
+	deadSince     time.Time     // the same, or since when writes get no answer
+	synced        bool          // the tables hold what the API server has
 	node          types.Node
 	known         bool
+	up            bool      // the own node is Ready in this boot
 	why           string    // why the own node is not known, or the API silent
 	missing       time.Time // since when a living cluster has no such node
 	tieBreaker    bool
-	newBoot       bool
 	others        int       // other nodes there are
 	alone         time.Time // since when none of them is Ready and takes pods
 
-	cordonedAt time.Time // when this drain's last cordon succeeded; zero for not yet
-	losses     int       // times somebody made the node schedulable again since
-	refusals   int
-	retry      map[verb]time.Time
-	list       time.Time
-	unknown    bool // there are pods the last list did not know
-	pods       []evictee
-	running    verb
+	cordonAgain time.Time // when the last Cordon call of this drain succeeded
+	retry       map[verb]time.Time
+	list        time.Time
+	unknown     bool // there are pods the last list did not know
+	pods        []evictee
+	gates       string // what the way to the cordon waits for
+	entered     bool   // lock and quorum are had, a moment ago
+	check       checked
+	holds       string // what keeps the lock from being given back, or the Node from being deleted
+}
+
+// checked is the last look at everything that has to be true before COMPLETE.
+type checked struct {
+	at      time.Time // when its result came; zero for none
+	pods    int
+	volumes []types.DrainVolume
+	quorum  string
+	lock    string
+}
+
+// passed reports that all of it was true, a moment ago.
+func (c checked) passed(now time.Time) bool {
+	return !c.at.IsZero() && now.Sub(c.at) < checkedFor && c.pods == 0 && len(c.volumes) == 0 && c.quorum == "" && c.lock == ""
 }
 
 // action is what to do about the facts.
 type action struct {
-	status  types.NodeDrainStatus
-	reason  string // for the log, where the status changes
-	stop    bool   // no call of a drain may go on
-	verb    verb   // to start, unless a call is under way
-	evict   []types.Pod
-	consume bool   // remove the force file
-	waits   string // for the log: what a drain under way cannot go on without
-	again   time.Duration
+	rec       record
+	published types.NodeDrainStatus // what NodeDrainStatus has to say
+	stop      bool                  // no call of a drain may go on
+	verb      verb                  // to start, unless a call is under way
+	evict     []types.Pod
+	consume   bool   // remove the force file
+	waits     string // what a drain under way cannot go on without
+	again     time.Duration
 }
 
-func (f facts) living() bool    { return f.silentSince.IsZero() }
-func (f facts) asks() bool      { return f.deviceOp.stands || f.update.stands }
-func (f facts) withdrawn() bool { return !f.asks() && !f.deviceOp.doubt && !f.update.doubt }
-func (f facts) due(v verb) bool { return !f.now.Before(f.retry[v]) }
+func (f facts) living() bool { return f.silentSince.IsZero() }
+func (f facts) due(v verb) bool {
+	return !f.now.Before(f.retry[v])
+}
+
 func (f facts) ourCordon() bool {
 	return f.known && f.node.Unschedulable && f.node.CordonedBy != nil
 }
 
+// stopped reports that no drain may run: nobody asks, this node belongs to no
+// cluster, or an operator says so. A request that has only not been heard of
+// again still asks.
+func (f facts) stopped() bool {
+	if f.forced != nil && f.forced.Status <= types.DrainNotRequested || !f.member {
+		return true
+	}
+	for _, r := range f.requests {
+		if r.stands || r.doubt {
+			return false
+		}
+	}
+	return true
+}
+
+// asks reports that a request certainly stands.
+func (f facts) asks() bool {
+	for _, r := range f.requests {
+		if r.stands {
+			return true
+		}
+	}
+	return false
+}
+
+// asksAnew reports that a request stands whose drain has not failed.
 func (f facts) asksAnew() bool {
-	return f.deviceOp.stands && !f.deviceOp.failed || f.update.stands && !f.update.failed
+	for _, r := range f.requests {
+		if r.stands && !slices.ContainsFunc(f.rec.failed, r.RequestedAt.Equal) {
+			return true
+		}
+	}
+	return false
+}
+
+// device reports that one of EVE's agents asks, for which NodeDrainStatus is.
+func (f facts) device() bool { return f.by() != types.DrainRequesterNone }
+
+// onlyLeaves reports that the one reason for the drain is to leave the cluster.
+func (f facts) onlyLeaves() bool {
+	for name, r := range f.requests {
+		if name != byLeave && (r.stands || r.doubt) {
+			return false
+		}
+	}
+	return f.requests[byLeave].stands
+}
+
+// standing is the requests to remember: those that stand or may stand.
+func (f facts) standing() map[string]types.NodeDrainRequest {
+	m := map[string]types.NodeDrainRequest{}
+	for name, r := range f.requests {
+		if r.stands || r.doubt {
+			m[name] = r.NodeDrainRequest
+		}
+	}
+	if maps.EqualFunc(m, f.rec.requests, sameRequest) {
+		return f.rec.requests
+	}
+	return m
+}
+
+func sameRequest(a, b types.NodeDrainRequest) bool {
+	return a.RequestedBy == b.RequestedBy && a.Context == b.Context && a.RequestedAt.Equal(b.RequestedAt)
 }
 
 // cordoned reports that the node takes no new pods as far as anybody can know:
 // the table says so, or it may not have caught up with our cordon yet.
 func (f facts) cordoned() bool {
-	return f.node.Unschedulable || !f.cordonedAt.IsZero() && f.now.Sub(f.cordonedAt) < settle
+	return f.node.Unschedulable || !f.cordonAgain.IsZero() && f.now.Sub(f.cordonAgain) < settle
 }
 
 // by is whom the status is for: the device operation, else the update.
 func (f facts) by() types.DrainRequester {
-	was := f.status.RequestedBy
+	was := f.rec.status.RequestedBy
+	op, update := f.requests[byDeviceOp], f.requests[byUpdate]
 	switch {
-	case f.deviceOp.stands, f.deviceOp.doubt && was == types.DrainRequesterDeviceOp:
+	case op.stands, op.doubt && was == types.DrainRequesterDeviceOp:
 		return types.DrainRequesterDeviceOp
-	case f.update.stands, f.update.doubt && was == types.DrainRequesterUpdate:
+	case update.stands, update.doubt && was == types.DrainRequesterUpdate:
+		return types.DrainRequesterUpdate
+	case op.doubt:
+		return types.DrainRequesterDeviceOp
+	case update.doubt:
 		return types.DrainRequesterUpdate
 	}
 	return types.DrainRequesterNone
@@ -113,9 +209,10 @@ func failed(s types.DrainStatus) bool {
 
 func final(s types.DrainStatus) bool { return failed(s) || s == types.DrainComplete }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
+// drains reports that a phase is one of a drain under way.
+func drains(p types.DrainPhase) bool { return p == types.PhaseGates || p == types.PhaseEmptying }
+
+// ends reports that a phase is an end of a drain.
+func ends(p types.DrainPhase) bool {
+	return p == types.PhaseComplete || p == types.PhaseNoCordon || p == types.PhaseNotEmpty
 }

@@ -7,7 +7,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -15,22 +17,88 @@ import (
 // maxForce bounds what is read of a force file; a good one has some 30 bytes.
 const maxForce = 4096
 
-// readForce returns the operator's word, nil for none. What is wrong with the
-// file is reported once and the file ignored.
+// readForce returns the operator's word, nil for none: that of the first file
+// that has one. What is wrong with a file is reported once and the file ignored.
 func (c *Component) readForce() *types.NodeDrainStatus {
-	forced, err := readForceFile(c.ForceFile)
-	report := ""
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		forced = nil
-	case err != nil:
-		report = err.Error()
-		if report != c.mem.forceReport {
-			c.Log.WithError(err).Warn("NodeDrainStatus force file ignored")
+	var forced *types.NodeDrainStatus
+	var reports []string
+	for _, path := range c.ForceFiles {
+		v, err := readForceFile(path)
+		switch {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			reports = append(reports, err.Error())
+		case err == nil && forced == nil:
+			forced = v
 		}
+	}
+	report := strings.Join(reports, "; ")
+	if report != "" && report != c.mem.forceReport {
+		c.Log.WithField("err", report).Warn("NodeDrainStatus force file ignored")
 	}
 	c.mem.forceReport = report
 	return forced
+}
+
+// parseForce takes numbers and EVE's names.
+func parseForce(raw []byte) (*types.NodeDrainStatus, error) {
+	var v struct{ Status, RequestedBy json.RawMessage }
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, fmt.Errorf("parse: %w", err)
+	}
+	status, err := value(v.Status, types.DrainComplete)
+	if err != nil || v.Status == nil {
+		return nil, fmt.Errorf("status has to be 0 to %d or a name such as %s, not %q", types.DrainComplete, types.DrainComplete, v.Status)
+	}
+	by, err := value(v.RequestedBy, types.DrainRequesterUpdate)
+	if err != nil {
+		return nil, fmt.Errorf("requested by has to be 0 to %d or a name such as %s, not %q", types.DrainRequesterUpdate, types.DrainRequesterUpdate, v.RequestedBy)
+	}
+	return &types.NodeDrainStatus{Status: status, RequestedBy: by}, nil
+}
+
+// value is a number up to highest, or the name of one; nothing is zero.
+func value[T interface {
+	~uint8
+	String() string
+}](raw json.RawMessage, highest T,
+) (T, error) {
+	if raw == nil {
+		return 0, nil
+	}
+	var name string
+	if json.Unmarshal(raw, &name) == nil {
+		for v := range highest + 1 {
+			if strings.EqualFold(v.String(), name) {
+				return v, nil
+			}
+		}
+		return 0, fmt.Errorf("unknown name %q", name)
+	}
+	var v T
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return 0, err
+	}
+	if v > highest {
+		return 0, fmt.Errorf("%d is above %d", v, highest)
+	}
+	return v, nil
+}
+
+// dropOldForce removes files that are older than this boot: whoever wrote one
+// meant a drain that is over.
+func (c *Component) dropOldForce() {
+	booted := time.Now().Add(-c.Uptime())
+	for _, path := range c.ForceFiles {
+		info, err := os.Lstat(path)
+		if err != nil || !info.ModTime().Before(booted) {
+			continue
+		}
+		if err := os.Remove(path); err != nil {
+			c.Log.WithError(err).Warn("NodeDrainStatus force file from before this boot cannot be removed")
+			continue
+		}
+		c.Log.WithField("file", path).Info("NodeDrainStatus force file from before this boot removed")
+	}
 }
 
 // readForceFile reads the NodeDrainStatus at path. Only a regular file of root
@@ -62,24 +130,27 @@ func readForceFile(path string) (*types.NodeDrainStatus, error) {
 	if len(raw) == 0 {
 		return nil, fs.ErrNotExist // made, but its writer is not there yet
 	}
-	var v struct {
-		Status      *types.DrainStatus
-		RequestedBy types.DrainRequester
+	v, err := parseForce(raw)
+	if err != nil {
+		return nil, fmt.Errorf("force file %s: %w", path, err)
 	}
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return nil, fmt.Errorf("parse force file %s: %w", path, err)
-	}
-	if v.Status == nil || *v.Status > types.DrainComplete || v.RequestedBy > types.DrainRequesterUpdate {
-		return nil, fmt.Errorf("force file %s: Status has to be 0 to %d and RequestedBy 0 to %d",
-			path, types.DrainComplete, types.DrainRequesterUpdate)
-	}
-	return &types.NodeDrainStatus{Status: *v.Status, RequestedBy: v.RequestedBy}, nil
+	return v, nil
 }
 
-// consumeForce removes a force file that has been obeyed.
-func (c *Component) consumeForce() error {
-	if err := os.Remove(c.ForceFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove force file: %w", err)
+// consumeForce removes the force files that say COMPLETE, which is obeyed once.
+func (c *Component) consumeForce(obeyed bool) error {
+	if !obeyed {
+		c.Log.Warn("NodeDrainStatus force file removed: there is no drain to complete")
 	}
-	return nil
+	var errs []error
+	for _, path := range c.ForceFiles {
+		v, err := readForceFile(path)
+		if err != nil || v.Status != types.DrainComplete {
+			continue
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("remove force file: %w", err))
+		}
+	}
+	return errors.Join(errs...)
 }

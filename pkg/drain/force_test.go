@@ -44,7 +44,7 @@ func TestAForced1DisablesDrainsWhileTheFileExists(t *testing.T) {
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(time.Minute)
 		s.is(types.DrainNotSupported, deviceOp)
-		if n := len(s.kube.Calls("")); n != 0 {
+		if n := s.acts(); n != 0 {
 			t.Errorf("%d calls", n)
 		}
 		s.remove(s.force)
@@ -53,7 +53,7 @@ func TestAForced1DisablesDrainsWhileTheFileExists(t *testing.T) {
 	})
 }
 
-func TestAForced9WaitsForARequestNotHeardOfYet(t *testing.T) {
+func TestAForced9EndsTheDrainOfARequestNotHeardOfAgain(t *testing.T) {
 	story(t, 1, func(s *stage) {
 		s.kube.Block(appZero, true)
 		stop := s.run()
@@ -65,10 +65,24 @@ func TestAForced9WaitsForARequestNotHeardOfYet(t *testing.T) {
 		s.zedagent.unheard = true
 		s.write(s.force, `{"Status":9}`)
 		defer s.run()()
-		time.Sleep(time.Minute)
-		s.is(types.DrainRetrying, deviceOp)
-		_ = s.zedagent.Publish(types.Global, r)
 		time.Sleep(time.Second)
+		s.is(types.DrainComplete, deviceOp)
+		_ = s.zedagent.Publish(types.Global, r)
+		time.Sleep(time.Minute)
+		s.is(types.DrainComplete, deviceOp)
+	})
+}
+
+func TestAForced9WaitsForARequestNotHeardOfYet(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.zedagent.unheard = true
+		s.write(s.force, `{"Status":9}`)
+		defer s.run()()
+		time.Sleep(time.Minute)
+		s.zedagent.unheard = false
+		s.kube.Block(appZero, true)
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(5 * time.Second)
 		s.is(types.DrainComplete, deviceOp)
 	})
 }

@@ -1,134 +1,155 @@
 package drain
 
 import (
-	"cmp"
 	"maps"
 	"os"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
 const (
-	// doubtFor is how long after a start a request that nobody has spoken of
+	// unheardFor is how long after a start a request that nobody has spoken of
 	// yet may still turn up; the agents start in any order.
-	doubtFor           = 2 * time.Minute
-	defaultTimeout     = 24 * time.Hour
+	unheardFor         = 2 * time.Minute
+	defaultTimeout     = 24 // hours
 	defaultSkipSilence = 300 * time.Second
+	defaultInterval    = time.Minute
+	defaultMultiple    = 2
+	// enteredFor is how long the lock and the quorum just found may be relied
+	// on for the cordon.
+	enteredFor = 10 * time.Second
 )
 
-// memory is what one process knows beyond what it can read anywhere.
+// requests is one requester's topic.
+type requests = pubsub.Source[types.NodeDrainRequest]
+
+// memory is what one process knows beyond its record. Losing it costs time,
+// never correctness.
 type memory struct {
-	started  time.Time // first look
-	resumed  bool      // the drain under way, or just ended, was begun by an earlier process
-	newBoot  bool      // this boot has seen no drain yet
-	asked    time.Time // when the drain under way was asked for; zero where resumed
-	since    time.Time // when the published value last changed
-	standing time.Time // since when the requester has been told of a drain under way
-	missing  time.Time // since when a living API knows no own node; zero while it does
-	alone    time.Time // since when no other node is Ready and takes pods
-	waits    string    // what the drain under way was last reported to wait for
-	told     map[types.DrainRequester]bool
-	failed   map[time.Time]bool // RequestedAt, without monotonic clock and zone, of the requests that have failed
+	started   time.Time              // first look
+	missing   time.Time              // since when a living API knows no own node; zero while it does
+	alone     time.Time              // since when no other node is Ready and takes pods
+	mute      time.Time              // since when writes have got no answer; zero while they do
+	late      time.Time              // when a write last ended without an answer
+	waits     string                 // what the drain was last reported to wait for
+	journal   types.NodeDrainJournal // as last written down, or tried to
+	unwritten bool                   // that failed
+	bootWall  time.Time              // when this boot began, by the wall clock
 
-	cordonedAt time.Time // when a Cordon call of this drain last succeeded
-	cordonSeen bool      // and the table has shown it
-	losses     int       // times it was undone then
-	refusals   int       // cordons refused in a row
-	retry      map[verb]time.Time
-	backoff    map[verb]time.Duration
-	attempt    int
-	list       time.Time       // last fresh list of the pods to evict; zero for none
-	known      map[string]bool // UIDs of the pods there were at the last list
-	pods       []evictee       // what the last list chose
+	cordonAgain time.Time // when a Cordon call of this drain last succeeded
+	cordonSeen  bool      // and the table has shown it
+	gates       string
+	entered     time.Time
+	check       checked
+	holds       string
+	lock        types.DrainLock
+	lockKnown   bool
+	retry       map[verb]time.Time
+	backoff     map[verb]time.Duration
+	errVerb verb // whose error lastErr is
+	lastErr     error           // of the last acting call; nil once one has worked
+	tellErr     string          // what was last logged about the telling lane
+	list        time.Time       // last fresh list of the pods to evict; zero for none
+	known       map[string]bool // UIDs of the pods there were at the last list
+	chosen      map[string]bool // UIDs of all that were ever chosen
+	pods        []evictee       // what the last list chose
+	emptied     time.Time       // since when none of them is left
+	view        view            // what the progress record was made of
 
-	forceReport string // the last complaint about the force file
+	forceReport string // the last complaint about a force file
 }
+
+// now is the time by the boot clock.
+func (c *Component) now() time.Time { return boot.Add(c.Uptime()) }
 
 // look copies what is true now.
 func (c *Component) look() facts {
-	now := time.Now()
-	f := facts{now: now, running: c.runningVerb()}
-	f.status, _ = c.Status.Get(types.Global)
+	now := c.now()
 	if c.mem.started.IsZero() {
-		c.wakeUp(now, f.status.Status)
+		c.wakeUp(now)
 	}
+	f := facts{now: now, booted: time.Now().Add(-c.Uptime())}
 	settings, _ := c.Settings.Get(types.Global)
-	f.timeout = settings.Duration(types.SettingDrainTimeout, time.Hour, defaultTimeout)
+	f.timeout = settings.Duration(types.SettingDrainTimeout, c.Hour, defaultTimeout*c.Hour)
 	f.skip = settings.Duration(types.SettingDrainSkipAPI, time.Second, defaultSkipSilence)
+	interval := settings.Duration(types.SettingConfigInterval, time.Second, defaultInterval)
+	f.window = settings.Duration(types.SettingDrainAllNodes, interval, defaultMultiple*interval)
 	config, _ := c.Config.Get(types.Global)
-	f.member = config.Initialized && config.Valid
+	membership, _ := c.Membership.Get(types.Global)
+	if membership.Config != nil && !config.Valid {
+		config = *membership.Config
+	}
+	f.member = config.Initialized && config.Valid || membership.Belongs() ||
+		membership.State != types.MembershipLeft && c.rec.status.Status >= types.DrainNotRequested
 	f.forced = c.readForce()
 	_, err := os.Lstat(c.FaultMarker)
 	f.held = err == nil
 	c.lookAtCluster(&f, config)
-	c.lookAtRequests(&f)
+	c.lookAtRequests(&f, membership)
 	c.lookAtPods(&f)
 	m := &c.mem
-	f.since, f.standing, f.newBoot, f.told = m.since, m.standing, m.newBoot, maps.Clone(m.told)
-	f.cordonedAt, f.losses, f.refusals, f.retry, f.list = m.cordonedAt, m.losses, m.refusals, maps.Clone(m.retry), m.list
+	f.cordonAgain, f.retry, f.list = m.cordonAgain, maps.Clone(m.retry), m.list
+	f.gates, f.check, f.holds = m.gates, m.check, m.holds
+	f.entered = !m.entered.IsZero() && now.Sub(m.entered) < enteredFor
+	f.rec = c.rec
 	return f
 }
 
-// wakeUp takes the first look's view of what an earlier process left.
-func (c *Component) wakeUp(now time.Time, s types.DrainStatus) {
-	c.mem = memory{
-		started: now, since: now, standing: now, resumed: underWay(s) || final(s), newBoot: s == types.DrainUnknown,
-		told: map[types.DrainRequester]bool{}, failed: map[time.Time]bool{},
-		retry: map[verb]time.Time{}, backoff: map[verb]time.Duration{},
+// wakeUp takes up what an earlier process left: of this boot its drain, of a
+// former one what has to be given back.
+func (c *Component) wakeUp(now time.Time) {
+	c.mem = memory{started: now}
+	c.forget()
+	c.renewals = map[string]renewal{}
+	c.dropOldForce()
+	status, published := c.Status.Get(types.Global)
+	j, known := c.Journal.Get(types.Global)
+	if p, ok := c.Progress.Get(types.Global); ok && c.ofThisBoot(p.Journal, now) &&
+		(!known || !c.ofThisBoot(j, now) || p.Journal.Serial > j.Serial) {
+		j, known = p.Journal, true // the disk was full
 	}
-	if status, ok := c.Status.Get(types.Global); ok && final(s) {
-		c.mem.told[status.RequestedBy] = true
+	switch {
+	case known && c.ofThisBoot(j, now):
+		c.rec = recall(j, now)
+		if underWay(c.rec.status.Status) && rank[status.Status] > rank[c.rec.status.Status] {
+			c.rec.status, c.rec.said = status, now // nothing could be written but this
+		}
+	case published && status.Status >= types.DrainRequested:
+		c.rec = fromStatus(status, now)
+		c.rec.serial, c.rec.adopted = j.Serial, j.Adopted
+	default:
+		c.rec = recall(j, now).afterBoot()
+		c.rec.status = status
+	}
+	if drains(c.rec.phase) {
+		c.Log.WithField("phase", c.rec.phase).Info("cordonAndDrainNode nodedrain-step: the drain of an earlier run goes on")
 	}
 }
 
-// lookAtCluster finds the own node, its peers, and how long the API is silent.
-func (c *Component) lookAtCluster(f *facts, config types.EdgeNodeClusterConfig) {
+// rank is the order of the states of one drain.
+var rank = map[types.DrainStatus]int{
+	types.DrainRequested: 1, types.DrainStarting: 2, types.DrainCordoned: 3, types.DrainRetrying: 4,
+	types.DrainFailedCordon: 5, types.DrainFailedDrain: 5, types.DrainComplete: 5,
+}
+
+// ofThisBoot reports whether a journal was written in this boot. Where the boot
+// id cannot be had, a journal from later than now is of another one.
+func (c *Component) ofThisBoot(j types.NodeDrainJournal, now time.Time) bool {
+	return j.Serial > 0 && j.BootID == c.BootID && !boot.Add(j.Uptime).After(now)
+}
+
+// forget drops what belongs to one drain.
+func (c *Component) forget() {
 	m := &c.mem
-	api, ok := c.API.Get(types.Global)
-	f.silentSince, f.synced = api.SilentSince, ok && api.Synced
-	if !ok {
-		f.silentSince = m.started // nothing was ever heard of it
-	}
-	nodes := c.Nodes.All()
-	info, _ := c.Info.Get(types.Global)
-	named := info.NodeName() != ""
-	f.node, f.known = types.OwnNode(nodes, info)
-	f.tieBreaker = f.node.TieBreaker ||
-		info.DeviceID != uuid.Nil && info.DeviceID == config.TieBreakerNodeID.UUID
-	takers := 0
-	for _, n := range nodes {
-		if n.Name == f.node.Name {
-			continue
-		}
-		f.others++
-		if n.Ready == types.ConditionTrue && !n.Unschedulable {
-			takers++
-		}
-	}
-	// The pods of an own node that does not exist are never watched, so nothing
-	// is ever synced then; that other nodes are seen tells as much.
-	listed := f.synced || len(nodes) > 0
-	m.missing = since(m.missing, f.now, !f.known && named && f.living() && listed)
-	m.alone = since(m.alone, f.now, f.known && f.synced && f.living() && takers == 0)
-	f.missing, f.alone = m.missing, m.alone
-	switch {
-	case !f.living():
-		f.why = "the API server does not answer: " + cmp.Or(api.Reason, "nothing was heard of it yet")
-		// It may be back in a moment, and then it is another one.
-		clear(m.retry)
-		clear(m.backoff)
-	case !named:
-		f.why = "EdgeNodeInfo has not said yet which node this is"
-	case !listed:
-		f.why = "the API server has not listed the nodes yet"
-	case !f.known:
-		f.why = "this node is not one of the cluster's"
-	}
-	c.lookAtCordon(f)
+	m.waits, m.gates, m.holds = "", "", ""
+	m.cordonAgain, m.cordonSeen, m.entered, m.check = time.Time{}, false, time.Time{}, checked{}
+	m.list, m.known, m.pods, m.emptied = time.Time{}, nil, nil, time.Time{}
+	m.chosen = map[string]bool{}
+	m.retry, m.backoff = map[verb]time.Time{}, map[verb]time.Duration{}
+	m.lastErr = nil
+	m.view = view{events: m.view.events}
 }
 
 // since is when a condition began to hold; zero while it does not.
@@ -142,91 +163,48 @@ func since(was, now time.Time, holds bool) time.Time {
 	return was
 }
 
-// lookAtCordon notices that somebody has undone this drain's cordon.
-func (c *Component) lookAtCordon(f *facts) {
-	m := &c.mem
-	switch {
-	case m.cordonedAt.IsZero() || !f.known:
-	case f.node.Unschedulable:
-		m.cordonSeen = true
-	case m.cordonSeen:
-		m.cordonSeen, m.cordonedAt = false, time.Time{}
-		m.losses++
-	}
-}
-
-// requests is one requester's topic.
-type requests = pubsub.Source[types.NodeDrainRequest]
-
-// lookAtRequests says who asks, since when, and whether that is certain.
-func (c *Component) lookAtRequests(f *facts) {
-	// A drain that this process began has been asked for by requests it has seen.
-	doubt := c.mem.resumed && f.now.Sub(c.mem.started) < doubtFor
-	var earliest time.Time
-	for _, s := range []struct {
-		by    types.DrainRequester
-		from  requests
-		facts *request
-	}{
-		{types.DrainRequesterDeviceOp, c.DeviceOp, &f.deviceOp},
-		{types.DrainRequesterUpdate, c.Update, &f.update},
-	} {
-		synced := s.from.Synced() // before Get, or a request that comes in between is overlooked
-		r, ok := s.from.Get(types.Global)
-		*s.facts = request{stands: ok, doubt: !ok && !synced && doubt}
-		if !ok {
-			if !s.facts.doubt {
-				delete(c.mem.told, s.by)
-			}
-			continue
+// lookAtRequests says who asks, and whether that is certain.
+func (c *Component) lookAtRequests(f *facts, m types.ClusterMembership) {
+	f.requests = map[string]request{}
+	for name, from := range map[string]requests{byDeviceOp: c.DeviceOp, byUpdate: c.Update, byOperator: c.Operator} {
+		synced := from.Synced() // before Get, or a request that comes in between is overlooked
+		r, ok := from.Get(types.Global)
+		was, stood := c.rec.requests[name]
+		switch {
+		case ok:
+			f.requests[name] = request{NodeDrainRequest: r, stands: true}
+		case stood && !synced: // silence is no withdrawal
+			f.requests[name] = request{NodeDrainRequest: was, doubt: true}
 		}
-		// A failed drain that an earlier process ended failed for whoever still asks.
-		if failed(f.status.Status) && (f.now.Equal(c.mem.started) || !synced) {
-			c.mem.failed[stamp(r.RequestedAt)] = true
-		}
-		s.facts.failed = c.mem.failed[stamp(r.RequestedAt)]
-		s.facts.context = r.Context
-		if earliest.IsZero() || r.RequestedAt.Before(earliest) {
-			earliest = r.RequestedAt
+		if !synced && f.now.Sub(c.mem.started) < unheardFor {
+			f.unheard = true
 		}
 	}
-	f.asked = c.mem.asked
-	if c.mem.resumed {
-		f.asked = resumedSince(earliest, f.node.CordonedBy, c.mem.started)
+	if m.State == types.MembershipLeaving {
+		f.requests[byLeave] = request{stands: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: m.InvalidSince, Context: m.Reason}}
 	}
-}
-
-// stamp is t as a request carries it: two readings of one JSON text are equal.
-func stamp(t time.Time) time.Time { return t.UTC().Round(0) }
-
-// resumedSince is when a drain that an earlier process began was asked for: the
-// request says so, and an own cordon made later says that it is not an old one.
-// A time that cannot be is replaced by the start of this process.
-func resumedSince(requested time.Time, cordon *types.Cordon, started time.Time) time.Time {
-	asked := requested
-	if cordon != nil && cordon.Since.After(asked) {
-		asked = cordon.Since
-	}
-	if asked.IsZero() || asked.After(started) {
-		return started
-	}
-	// From here on the monotonic clock counts: the wall clock may jump.
-	return started.Add(asked.Sub(started))
 }
 
 // lookAtPods compares the last fresh list with the pods there are.
 func (c *Component) lookAtPods(f *facts) {
+	m := &c.mem
 	there := map[string]types.Pod{}
 	for _, p := range c.NodePods.All() {
 		there[p.UID] = p
-		if !c.mem.known[p.UID] {
+		if !m.known[p.UID] {
 			f.unknown = true
 		}
 	}
-	for _, e := range c.mem.pods {
+	for i := range m.pods {
+		e := m.pods[i]
 		p, ok := there[e.pod.UID]
-		e.gone = f.synced && !ok
+		e.gone = e.gone || f.synced && !ok
 		e.terminating = e.pod.Terminating() || p.Terminating()
+		if p.Terminating() && !e.pod.Terminating() {
+			e.pod.Deleted = p.Deleted
+		}
+		m.pods[i] = e
 		f.pods = append(f.pods, e)
 	}
+	m.emptied = since(m.emptied, f.now, !m.list.IsZero() && left(f.pods) == 0)
 }

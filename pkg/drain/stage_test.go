@@ -2,6 +2,7 @@ package drain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -88,6 +89,12 @@ type stage struct {
 	t        *testing.T
 	zedagent source
 	baseos   source
+	operator source
+	member   pubsub.Table[types.ClusterMembership]
+	progress pubsub.Table[types.NodeDrainProgress]
+	journal  journal
+	bootID   string
+	booted   time.Time
 	config   pubsub.Table[types.EdgeNodeClusterConfig]
 	settings pubsub.Table[types.ConfigItemValueMap]
 	info     pubsub.Table[types.EdgeNodeInfo]
@@ -104,9 +111,27 @@ type stage struct {
 	marker   string
 }
 
+// journal is the persistent topic, on a disk that may be full.
+type journal struct {
+	pubsub.Table[types.NodeDrainJournal]
+	full   bool
+	before func() // called before something is written
+}
+
+func (j *journal) Publish(key string, v types.NodeDrainJournal) error {
+	if j.before != nil {
+		j.before()
+	}
+	if j.full {
+		return errors.New("no space left on device")
+	}
+	return j.Table.Publish(key, v)
+}
+
 // newStage is to be called inside a synctest bubble.
 func newStage(t *testing.T, pods int) *stage {
 	s := &stage{t: t, force: filepath.Join(t.TempDir(), "force"), marker: filepath.Join(t.TempDir(), "wait")}
+	s.bootID, s.booted = "boot-1", time.Now().Add(-time.Hour)
 	s.logger, s.log = test.NewNullLogger()
 	s.logger.SetOutput(io.Discard)
 	s.kube = &kubetest.Cluster{Nodes: &s.nodes, Pods: &s.pods, API: &s.api, Grace: time.Second}
@@ -114,7 +139,7 @@ func newStage(t *testing.T, pods int) *stage {
 	_ = s.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "n1"})
 	_ = s.config.Publish(types.Global, types.EdgeNodeClusterConfig{Initialized: true, Valid: true})
 	for _, n := range []string{"n1", "n2", "n3"} {
-		_ = s.nodes.Publish(n, types.Node{Name: n, Ready: types.ConditionTrue})
+		s.node(n, types.ConditionTrue)
 	}
 	for i := range pods {
 		p := types.Pod{Namespace: "eve-kube-app", Name: fmt.Sprintf("app-%d", i), UID: fmt.Sprint(i), NodeName: "n1", Phase: types.PodRunning}
@@ -131,10 +156,14 @@ func (s *stage) run() func() {
 	if s.via != nil {
 		kube = s.via
 	}
+	booted := s.booted
 	c := &Component{
-		Log: s.logger, Pulse: &loop.Pulse{}, DeviceOp: &s.zedagent, Update: &s.baseos, Config: &s.config,
+		Log: s.logger, Pulse: &loop.Pulse{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator,
+		Config: &s.config, Membership: &s.member,
 		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Kube: kube,
-		ForceFile: s.force, FaultMarker: s.marker, Status: &s.status,
+		ForceFiles: []string{s.force, s.otherForce()}, FaultMarker: s.marker, Hour: time.Hour,
+		BootID: s.bootID, Uptime: func() time.Duration { return time.Since(booted) },
+		Status: &s.status, Progress: &s.progress, Journal: &s.journal,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -142,6 +171,24 @@ func (s *stage) run() func() {
 	synctest.Wait()
 	return func() { cancel(); <-done }
 }
+
+// node shows a node of the cluster as it is when nothing is going on.
+func (s *stage) node(name string, ready types.ConditionStatus) {
+	_ = s.nodes.Publish(name, types.Node{
+		Name: name, UID: name, Ready: ready, BootID: "boot-1", Etcd: true, Agent: &types.AgentStamp{Version: "test"},
+	})
+}
+
+// peers shows the other nodes.
+func (s *stage) peers(ready types.ConditionStatus) {
+	s.node("n2", ready)
+	s.node("n3", ready)
+}
+
+// acts is how often the cluster was asked for more than who holds the lock.
+func (s *stage) acts() int { return len(s.kube.Calls("")) - len(s.kube.Calls("lock")) }
+
+func (s *stage) otherForce() string { return s.force + "-persist" }
 
 func (s *stage) request(from *source, by types.DrainRequester) {
 	_ = from.Publish(types.Global, types.NodeDrainRequest{RequestedAt: time.Now(), RequestedBy: by, Context: "reboot"})

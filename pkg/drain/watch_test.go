@@ -31,13 +31,16 @@ func TestAForceFileIsHeededWithinASecondWhereverItsDirectoryComesFrom(t *testing
 	dir := filepath.Join(root, "node", "tmp") // comes later
 	force := filepath.Join(dir, "force")
 	logger, hook := test.NewNullLogger()
+	began := time.Now().Add(-time.Hour)
 	s := &stage{t: t, log: hook, kube: &kubetest.Cluster{}}
 	s.kube.Nodes, s.kube.Pods, s.kube.API = &s.nodes, &s.pods, &s.api
 	_ = s.config.Publish(types.Global, types.EdgeNodeClusterConfig{Initialized: true, Valid: true})
 	c := &Component{
-		Log: logger, Pulse: &loop.Pulse{}, DeviceOp: &s.zedagent, Update: &s.baseos, Config: &s.config,
+		Log: logger, Pulse: &loop.Pulse{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator, Config: &s.config, Membership: &s.member,
 		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Kube: s.kube,
-		ForceFile: force, FaultMarker: filepath.Join(dir, "wait"), Status: &s.status,
+		ForceFiles: []string{force}, FaultMarker: filepath.Join(dir, "wait"), Hour: time.Hour,
+		BootID: "boot-1", Uptime: func() time.Duration { return time.Since(began) },
+		Status: &s.status, Progress: &s.progress, Journal: &s.journal,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

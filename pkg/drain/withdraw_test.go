@@ -31,6 +31,7 @@ func TestAWithdrawnRequestGivesTheNodeBack(t *testing.T) {
 				s.kube.SetLatency(0)
 				time.Sleep(2 * time.Second)
 				s.cordoned(false, false)
+				time.Sleep(time.Minute)
 				calls := len(s.kube.Calls(""))
 				time.Sleep(time.Hour)
 				if n := len(s.kube.Calls("")); n != calls {
@@ -64,7 +65,7 @@ func TestAWithdrawalStopsTheEvictionsUnderWay(t *testing.T) {
 		defer s.run()()
 		s.request(&s.zedagent, deviceOp)
 		s.kube.SetLatency(3 * time.Second)
-		time.Sleep(8 * time.Second) // cordon, list and the first eight
+		time.Sleep(23 * time.Second) // lock and quorum, cordon, list and the first eight
 		evicted := len(s.kube.Calls("evict"))
 		_ = s.zedagent.Unpublish(types.Global)
 		time.Sleep(time.Minute)
@@ -115,9 +116,10 @@ func TestARequestNotYetHeardOfAfterARestartIsNotWithdrawn(t *testing.T) {
 		s.zedagent.unheard = true
 		_ = s.zedagent.Unpublish(types.Global)
 		defer s.run()()
-		time.Sleep(doubtFor - time.Second)
+		time.Sleep(time.Hour)
 		s.is(types.DrainRetrying, deviceOp)
 		s.cordoned(true, true)
+		s.zedagent.unheard = false // and there is no request
 		time.Sleep(3 * time.Second)
 		s.is(types.DrainNotRequested, nobody)
 		s.cordoned(false, false)

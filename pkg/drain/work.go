@@ -1,71 +1,125 @@
 package drain
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
 )
 
-// work is the next call of a drain under way, or what it waits for.
-func work(f facts, a *action) {
-	starting := f.status.Status == types.DrainStarting
+const (
+	relistEvery  = 10 * time.Second // for pods the last list did not know
+	refreshEvery = time.Minute      // in case an event was missed
+	evictAgain   = 10 * time.Second // an accepted eviction that shows no effect
+	checkedFor   = 15 * time.Second // how long a look at everything may be relied on
+)
+
+// empties is the work on a cordoned node: its pods go, then its volumes.
+func empties(f facts, a *action) {
 	switch {
 	case !f.living() || !f.known:
 		a.waits = f.why
-	case (starting || !f.cordoned()) && f.due(cordon):
+		return
+	case !f.cordoned() && f.due(cordon):
 		a.verb = cordon
-	case starting || !f.cordoned():
-		a.again = f.retry[cordon].Sub(f.now)
-	default:
-		empties(f, a)
-	}
-}
-
-// empties lists and evicts the pods of a cordoned node.
-func empties(f facts, a *action) {
-	if f.status.Status == types.DrainCordoned {
-		a.again = cordonedFor - f.now.Sub(f.since)
-	}
-	if f.due(list) && listDue(f) {
+		return
+	case !f.cordoned():
+		a.wait(f.retry[cordon].Sub(f.now))
+		return
+	case f.window > 0 && f.now.Sub(f.rec.cordoned) < f.window:
+		// Agents that know no lock may be about to drain as well.
+		a.waits = "another node may be starting a drain: its agent knows no lock"
+		a.wait(f.window - f.now.Sub(f.rec.cordoned))
+		return
+	case f.due(list) && listDue(f):
 		a.verb = list
 		return
-	}
-	switch {
-	case !f.alone.IsZero():
+	case !f.alone.IsZero() && !f.onlyLeaves():
 		// An evicted pod would only be down sooner.
 		a.waits = "no other node is Ready and takes pods"
 		return
-	case f.held && empty(f):
-		a.waits = "the fault marker holds COMPLETE back"
-		return
 	}
 	pods, next := evictable(f)
-	if len(pods) > 0 {
+	switch {
+	case len(pods) > 0:
 		a.verb, a.evict = evict, pods
-	} else if a.again == 0 || next > 0 && next < a.again {
-		a.again = next
+	case next > 0:
+		a.wait(next)
+	}
+	if left(f.pods) > 0 || f.unknown {
+		return
+	}
+	a.waits = lacking(f)
+	if f.held && f.check.passed(f.now) {
+		a.waits = "the fault marker holds COMPLETE back"
+	}
+	if f.due(check) {
+		a.verb = check
+	} else {
+		a.wait(f.retry[check].Sub(f.now))
 	}
 }
 
-// listDue says when the last fresh list is not worth its name any more. The
-// node is empty when a fresh list says so, not when the table does.
+// lacking is what the drain cannot end without.
+func lacking(f facts) string {
+	n, c := left(f.pods), f.check
+	switch {
+	case !f.living() || !f.known:
+		return f.why
+	case f.rec.phase == types.PhaseGates && f.gates != "":
+		return f.gates
+	case f.rec.phase == types.PhaseGates:
+		return "the node could not be cordoned"
+	case n > 0:
+		var names []string
+		for _, e := range f.pods {
+			if !e.gone {
+				names = append(names, e.pod.Key())
+			}
+		}
+		slices.Sort(names)
+		return fmt.Sprintf("%d pods are left: %s", n, some(names, "", ""))
+	case c.lock != "":
+		return c.lock
+	case len(c.volumes) > 0:
+		var names []string
+		for _, v := range c.volumes {
+			names = append(names, v.Name)
+		}
+		return fmt.Sprintf("%d volumes are in the way: %s", len(names), some(names, "", ""))
+	case c.quorum != "":
+		return c.quorum
+	case f.window > 0 && f.now.Sub(f.rec.cordoned) < f.window:
+		return "another node may be starting a drain: its agent knows no lock"
+	}
+	return ""
+}
+
+// listDue says when the last fresh list is not worth its name any more.
 func listDue(f facts) bool {
 	age := f.now.Sub(f.list)
 	switch {
 	case f.list.IsZero():
 		return true
 	case left(f.pods) == 0:
-		return !empty(f) && age >= time.Second
+		return f.unknown && age >= time.Second
 	case f.unknown || !f.synced:
 		return age >= relistEvery
 	}
 	return age >= refreshEvery
 }
 
-// empty reports that a list not yet old had no pod to evict, and that no pod
-// has come since.
-func empty(f facts) bool {
-	return !f.list.IsZero() && !f.unknown && len(f.pods) == 0 && f.now.Sub(f.list) < relistEvery
+// checkAgain is the pause between two looks at everything: volumes let go within
+// seconds, and a rebuild takes hours.
+func checkAgain(waited time.Duration) time.Duration {
+	switch {
+	case waited < 10*time.Second:
+		return time.Second
+	case waited < time.Minute:
+		return 3 * time.Second
+	}
+	return 10 * time.Second
 }
 
 // evictable returns the pods whose eviction may be tried now, and how long it

@@ -1,0 +1,220 @@
+package drain
+
+import (
+	"context"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// fresh is how recently a node's kubelet has to have renewed its Lease.
+const fresh = 20 * time.Second
+
+// renewal is the last renewal of a node's Lease that was seen.
+type renewal struct {
+	at   time.Time // by that node's clock
+	seen time.Time // by the boot clock
+	news bool      // it was seen to change
+}
+
+// freshNodes lists the nodes; one whose kubelet has not renewed its Lease
+// within fresh is not Ready, whatever its condition says. The clocks of two
+// devices need not agree: a renewal that was seen to come counts as well.
+func (c *Component) freshNodes(ctx context.Context, in call) ([]types.Node, error) {
+	nodes, err := c.Kube.FreshNodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := c.now()
+	for i := range nodes {
+		n := &nodes[i]
+		n.TieBreaker = n.TieBreaker || in.tie != "" && n.UUID == in.tie
+		was, known := c.renewals[n.Name]
+		if !known || !was.at.Equal(n.RenewedAt) {
+			was = renewal{at: n.RenewedAt, seen: now, news: known}
+			c.renewals[n.Name] = was
+		}
+		recent := time.Since(n.RenewedAt).Abs() <= fresh || was.news && now.Sub(was.seen) <= fresh
+		if n.Ready == types.ConditionTrue && !recent {
+			n.Ready = types.ConditionUnknown
+		}
+	}
+	return nodes, nil
+}
+
+// enter takes the lock if it may be had, and then looks whether quorum allows a
+// node to go; if not, the lock is given back: others may be luckier.
+func (c *Component) enter(ctx context.Context, in call, out *outcome) error {
+	lock, err := c.Kube.DrainLock(ctx)
+	if err != nil {
+		return err
+	}
+	out.lock, out.locked = lock, true
+	// What the table shows of another holder is enough to go on waiting.
+	if out.gates = lockable(lock, in.node.Name, in.rows, types.Storage{}); out.gates != "" {
+		return nil
+	}
+	nodes, err := c.freshNodes(ctx, in)
+	if err != nil {
+		return err
+	}
+	if out.gates = quorum(nodes, in.node.Name); out.gates != "" {
+		return c.yield(ctx, in, lock)
+	}
+	if lock, err = c.take(ctx, in, lock, nodes, out); err != nil || out.gates != "" {
+		return conflict(err, out)
+	}
+	out.lock = lock
+	if nodes, err = c.freshNodes(ctx, in); err != nil {
+		return err
+	}
+	if out.gates = quorum(nodes, in.node.Name); out.gates != "" {
+		return c.yield(ctx, in, lock)
+	}
+	return nil
+}
+
+// yield gives the lock back while nothing has been done under it.
+func (c *Component) yield(ctx context.Context, in call, lock types.DrainLock) error {
+	if lock.Holder != in.node.Name || in.node.CordonedBy != nil {
+		return nil
+	}
+	return conflict(c.Kube.FreeDrainLock(ctx, lock), &outcome{})
+}
+
+// take makes lock ours if its holder does not need it. A lock that is ours
+// already keeps what was recorded first.
+func (c *Component) take(ctx context.Context, in call, lock types.DrainLock, nodes []types.Node, out *outcome) (types.DrainLock, error) {
+	own, _ := nodeNamed(nodes, in.node.Name)
+	if lock.Holder == in.node.Name && lock.BootID == own.BootID && !lock.Ended {
+		return lock, nil
+	}
+	s, err := c.Kube.Storage(ctx, in.node.Name)
+	if err != nil {
+		return lock, err
+	}
+	if out.gates = lockable(lock, in.node.Name, nodes, s); out.gates != "" {
+		return lock, nil
+	}
+	mine := types.DrainLock{
+		Holder: in.node.Name, BootID: own.BootID, Since: time.Now().UTC(),
+		Volumes: lockedVolumes(s, in.node.Name), Version: lock.Version,
+	}
+	if lock.Holder == in.node.Name {
+		mine.Since, mine.Volumes = lock.Since, lock.Volumes
+	}
+	set, err := c.Kube.SetDrainLock(ctx, mine)
+	out.wrote = err == nil
+	return set, err
+}
+
+// makeUp is for a device that was allowed to go down without Kubernetes, which
+// answers again before it has.
+func (c *Component) makeUp(ctx context.Context, in call, out *outcome) error {
+	lock, err := c.Kube.DrainLock(ctx)
+	if err != nil {
+		return err
+	}
+	if lockable(lock, in.node.Name, in.rows, types.Storage{}) == "" {
+		nodes, err := c.freshNodes(ctx, in)
+		if err != nil {
+			return err
+		}
+		if _, err = c.take(ctx, in, lock, nodes, out); conflict(err, out) != nil {
+			return err
+		}
+	}
+	return c.Kube.Cordon(ctx, in.node.Name, in.by)
+}
+
+// release frees the lock if it is ours and nobody needs it held any more. While
+// volumes are still worse than before it says that the drain has ended, so that
+// others can tell once they are not.
+func (c *Component) release(ctx context.Context, in call, out *outcome) error {
+	lock, err := c.Kube.DrainLock(ctx)
+	if err != nil {
+		return err
+	}
+	out.lock, out.locked = lock, true
+	if lock.Holder != in.node.Name {
+		out.notOurs = true
+		return nil
+	}
+	nodes, err := c.freshNodes(ctx, in)
+	if err != nil {
+		return err
+	}
+	s, err := c.Kube.Storage(ctx, in.node.Name)
+	if err != nil {
+		return err
+	}
+	ended := lock
+	ended.Ended = true // no drain is wanted, or release would not be called
+	if out.gates = needed(ended, nodes, s); out.gates == "" {
+		if err := c.Kube.FreeDrainLock(ctx, lock); err != nil {
+			return err
+		}
+		out.lock, out.notOurs = types.DrainLock{}, true
+		return nil
+	}
+	if own, ok := nodeNamed(nodes, in.node.Name); ok && own.BootID == lock.BootID && !lock.Ended {
+		_, err = c.Kube.SetDrainLock(ctx, ended)
+		return conflict(err, &outcome{})
+	}
+	return nil
+}
+
+// depart deletes the own Node, if no volume needs it, and frees the lock.
+func (c *Component) depart(ctx context.Context, in call, out *outcome) error {
+	nodes, err := c.freshNodes(ctx, in)
+	if err != nil {
+		return err
+	}
+	s, err := c.Kube.Storage(ctx, in.node.Name)
+	if err != nil {
+		return err
+	}
+	if volumes := inTheWay(s, in.node.Name, readyNodes(nodes)); len(volumes) > 0 {
+		out.gates = "this node leaves once its volumes can do without it: " + volumes[0].Name + ": " + volumes[0].Why
+		return nil
+	}
+	if err := c.Kube.DeleteNode(ctx, in.node); err != nil {
+		return err
+	}
+	// A lock whose holder's Node is gone is anybody's: to free it is politeness.
+	if lock, err := c.Kube.DrainLock(ctx); err == nil && lock.Holder == in.node.Name {
+		_ = c.Kube.FreeDrainLock(ctx, lock)
+	}
+	return nil
+}
+
+// checkAll looks afresh at everything that COMPLETE promises.
+func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err error) {
+	if out.pods, err = c.Kube.PodsToEvict(ctx, in.node.Name); err != nil {
+		return err
+	}
+	out.listed, out.check.pods = true, len(out.pods)
+	if len(out.pods) > 0 {
+		return nil
+	}
+	nodes, err := c.freshNodes(ctx, in)
+	if err != nil {
+		return err
+	}
+	if out.storage, err = c.Kube.Storage(ctx, in.node.Name); err != nil {
+		return err
+	}
+	out.stored, out.nodes = true, nodes
+	out.check.volumes = inTheWay(out.storage, in.node.Name, readyNodes(nodes))
+	out.check.quorum = quorum(nodes, in.node.Name)
+	lock, err := c.Kube.DrainLock(ctx)
+	if err != nil {
+		return err
+	}
+	var entry outcome
+	if lock, err = c.take(ctx, in, lock, nodes, &entry); err != nil {
+		err = conflict(err, &entry)
+	}
+	out.lock, out.locked, out.check.lock = lock, true, entry.gates
+	return err
+}

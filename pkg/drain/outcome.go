@@ -1,0 +1,244 @@
+package drain
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// cordonEvery is the pause between refused cordons.
+	cordonEvery = 5 * time.Second
+	minBackoff  = time.Second
+	maxBackoff  = 10 * time.Second
+	maxRefused  = 5 * time.Second // the back-off of one pod's eviction
+	// lateFor is how long a write without an answer may still arrive.
+	lateFor = 15 * time.Second
+)
+
+// writes are the verbs that write the own Node, and nothing without it.
+var writes = map[verb]bool{cordon: true, makeUp: true, depart: true, uncordon: true, unkeep: true, adopt: true}
+
+// collect takes in the outcomes of the calls that have ended.
+func (c *Component) collect() {
+	for lane := range lanes {
+		out, ok := c.mail[lane].Get(types.Global)
+		done := c.running[lane]
+		if done == nil || !ok || out.n != done.n {
+			continue
+		}
+		c.running[lane] = nil
+		now := c.now()
+		c.hear(now, *done, out)
+		if !done.cut {
+			c.takeIn(now, *done, out)
+		}
+	}
+}
+
+// hear notes whether writes are answered; a call that was cut short is no
+// evidence, but its write may still arrive.
+func (c *Component) hear(now time.Time, done call, out outcome) {
+	m := &c.mem
+	silent := errors.Is(out.err, types.ErrNoAnswer)
+	switch {
+	case done.cut || silent:
+		m.late = now
+	}
+	switch {
+	case done.cut:
+	case silent:
+		m.mute = since(m.mute, done.began, true)
+	case out.wrote || writes[done.verb] && (out.err == nil || errors.Is(out.err, types.ErrRefused)):
+		m.mute = time.Time{}
+	}
+}
+
+// takeIn takes in one outcome.
+func (c *Component) takeIn(now time.Time, done call, out outcome) {
+	m := &c.mem
+	c.noteError(done.verb, out.err)
+	c.pause(now, done.verb, out)
+	if out.locked {
+		m.lock, m.lockKnown = out.lock, true
+	}
+	if out.listed {
+		c.takeList(now, out.pods, done.known)
+	}
+	if out.stored {
+		c.takeStorage(now, out.storage)
+	}
+	if done.verb == evict {
+		c.takeEvictions(now, done.pods, out.results)
+	}
+	if out.err != nil {
+		return
+	}
+	switch done.verb {
+	case enter:
+		m.gates, m.entered = out.gates, time.Time{}
+		if out.gates == "" {
+			m.entered = now
+		}
+	case cordon, makeUp:
+		c.takeCordon(now, done)
+	case uncordon:
+		c.report(false, "Uncordoned", "the node takes pods again: no drain wants its cordon")
+	case adopt:
+		c.rec.adopted = true
+		c.report(false, "FormerCordonUndone", "a cordon from before this boot and before zedkube's first start here was undone")
+	case release:
+		m.holds = out.gates
+		// A write that was given up may yet take the lock.
+		if out.notOurs && now.Sub(m.late) >= lateFor {
+			c.rec.locked = false
+		}
+	case depart:
+		m.holds = out.gates
+		if out.gates == "" {
+			c.rec.phase, c.rec.reason = types.PhaseIdle, "the cluster is left and this Node deleted"
+			c.rec.left, c.rec.locked = true, false
+		}
+	case check:
+		m.check = out.check
+		m.check.at = now
+	case situations:
+		m.view.situations = out.situation
+	}
+}
+
+// noteError keeps what the loop is to log; what was only asked or told is worth
+// a line when it changes.
+func (c *Component) noteError(v verb, err error) {
+	if v < situations {
+		if err != nil || v == c.mem.errVerb {
+			c.mem.lastErr, c.mem.errVerb = err, v
+		}
+		return
+	}
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != c.mem.tellErr {
+		c.Log.WithError(err).Warn("the drain cannot explain itself fully")
+	}
+	c.mem.tellErr = text
+}
+
+// takeCordon notes that the node takes no more pods.
+func (c *Component) takeCordon(now time.Time, done call) {
+	r := &c.rec
+	if done.verb == makeUp {
+		r.dead = false
+	}
+	if r.cordoned.IsZero() {
+		r.cordoned = now
+	}
+	r.refusals = 0
+	r.node, r.nodeBoot = done.node.Name, done.node.BootID
+	// What was listed before may have grown since.
+	c.mem.cordonAgain, c.mem.cordonSeen, c.mem.list, c.mem.check = now, false, time.Time{}, checked{}
+}
+
+// pause says when a verb may be called again: later and later while it fails.
+func (c *Component) pause(now time.Time, v verb, out outcome) {
+	m := &c.mem
+	wait := minBackoff
+	switch {
+	case out.err != nil && v == cordon && errors.Is(out.err, types.ErrRefused):
+		c.rec.refusals++
+		wait = cordonEvery
+	case out.err != nil:
+		wait = min(max(2*m.backoff[v], minBackoff), maxBackoff)
+		m.backoff[v] = wait
+	default:
+		delete(m.backoff, v)
+		wait = c.unhurried(now, v, out)
+	}
+	m.retry[v] = now.Add(wait)
+}
+
+// unhurried is the pause after a call that went well, and perhaps found that
+// the time has not come yet.
+func (c *Component) unhurried(now time.Time, v verb, out outcome) time.Duration {
+	switch {
+	case v == check:
+		return checkAgain(now.Sub(c.mem.emptied))
+	case v == enter && out.gates != "" && now.Sub(c.rec.asked) > time.Minute:
+		return 5 * time.Second
+	case v == enter && out.gates != "":
+		return 2 * time.Second
+	case v == release && out.notOurs:
+		return max(minBackoff, lateFor-now.Sub(c.mem.late))
+	case v == release, v == depart, v == situations:
+		return 10 * time.Second
+	case v == storage:
+		return 30 * time.Second
+	}
+	return minBackoff
+}
+
+// takeList replaces the set of pods to evict by a fresh one and keeps what is
+// known of those that stay in it.
+// known are the pods there were before the list was asked for: one that came
+// later may not be in it.
+func (c *Component) takeList(now time.Time, pods []types.Pod, known map[string]bool) {
+	m := &c.mem
+	before := map[string]evictee{}
+	for _, e := range m.pods {
+		before[e.pod.UID] = e
+	}
+	m.list, m.known, m.pods = now, maps.Clone(known), nil
+	for _, p := range pods {
+		m.known[p.UID] = true
+		e, ok := before[p.UID]
+		if !ok {
+			e.since = now
+			if !m.chosen[p.UID] {
+				m.chosen[p.UID] = true
+				c.rec.total++
+			}
+		}
+		e.pod = p
+		m.pods = append(m.pods, e)
+	}
+}
+
+// takeEvictions notes for each pod whether it goes, or when to try again. A
+// budget's refusal is news once per pod and never an error.
+func (c *Component) takeEvictions(now time.Time, pods []types.Pod, results []error) {
+	index := map[string]int{}
+	for i := range c.mem.pods {
+		index[c.mem.pods[i].pod.UID] = i
+	}
+	var bad error
+	for i, p := range pods {
+		at, ok := index[p.UID]
+		if !ok {
+			continue
+		}
+		e := &c.mem.pods[at]
+		err := results[i]
+		if err == nil {
+			e.accepted, e.backoff, e.refusal = now, 0, ""
+			continue
+		}
+		if errors.Is(err, types.ErrDisruptionBudget) {
+			if e.refusal == "" {
+				c.Log.WithField("pod", p.Key()).WithError(err).Info("cordonAndDrainNode: eviction waits for a PodDisruptionBudget")
+			}
+		} else if bad == nil {
+			bad = fmt.Errorf("evict pod %s: %w", p.Key(), err)
+		}
+		e.refusal = err.Error()
+		e.backoff = min(max(2*e.backoff, minBackoff), maxRefused)
+		e.next = now.Add(e.backoff)
+	}
+	if bad != nil {
+		c.mem.lastErr, c.mem.errVerb = bad, evict
+	}
+}

@@ -1,0 +1,198 @@
+package drain
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// Prospect is the cluster as a plan looks at it. All of it is asked for afresh.
+type Prospect struct {
+	Now        time.Time
+	Own        string // the node to drain
+	Nodes      []types.Node
+	Lock       types.DrainLock
+	Storage    types.Storage
+	Pods       []types.Pod          // to evict, in the order of their list
+	Situations []types.PodSituation // of Pods
+	Refused    map[string]error     // by namespace/name, what trial evictions were answered
+	Unknown    []string             // what could not be asked, and why
+}
+
+// Forecast is what a drain would do now. All times are wall-clock times.
+type Forecast struct {
+	Node    string
+	Made    time.Time
+	Verdict string             // a sentence
+	Outlook types.DrainOutlook // "" where nothing is in the way
+	Unknown []string           // what could not be asked, and why
+
+	Lock   types.DrainLockView
+	Quorum string   // a sentence where quorum is missing, else ""
+	Cordon string   // who has made the node unschedulable: zedkube, kept, operator; "" for nobody
+	Peers  []string // other nodes that are Ready and take pods
+	Evicts bool     // false without peers: the pods go down with the device
+
+	Pods     []ForecastPod // in the order of their eviction
+	Parallel int           // evictions at a time
+	Blockers []types.DrainBlocker
+	Volumes  []types.DrainVolume
+	Stranded []string // pods that can run only here
+}
+
+// ForecastPod is one eviction to come.
+type ForecastPod struct {
+	Pod     string // namespace/name
+	Refused string // what a trial eviction was answered now; "" for yes
+}
+
+// Plan says what a drain would do now, by the rules of the drain itself.
+func Plan(p Prospect) Forecast {
+	f := Forecast{Node: p.Own, Made: p.Now, Unknown: p.Unknown, Parallel: parallel}
+	nodes := trusted(p.Nodes, p.Now)
+	ready := readyNodes(nodes)
+	own, _ := nodeNamed(nodes, p.Own)
+	f.Cordon = cordonAhead(own)
+	for _, n := range nodes {
+		if n.Name != p.Own && ready[n.Name] && !n.Unschedulable {
+			f.Peers = append(f.Peers, n.Name)
+		}
+	}
+	slices.Sort(f.Peers)
+	f.Evicts = len(f.Peers) > 0
+	f.Lock = types.DrainLockView{Holder: p.Lock.Holder, Mine: p.Lock.Holder == p.Own && p.Own != "", Since: p.Lock.Since}
+	f.Lock.Waits = lockable(p.Lock, p.Own, nodes, p.Storage)
+	f.Quorum = quorum(nodes, p.Own)
+	f.Pods = evictionsAhead(p)
+	f.Blockers = blockersAhead(p)
+	f.Stranded = stranded(p.Situations)
+	f.Volumes = volumesAhead(p, ready)
+	f.Outlook, f.Verdict = verdict(f)
+	return f
+}
+
+// cordonAhead says who has made the node unschedulable already.
+func cordonAhead(own types.Node) string {
+	switch {
+	case !own.Unschedulable:
+		return ""
+	case own.TieBreaker:
+		return "tie-breaker"
+	case own.CordonKept:
+		return "kept"
+	case own.CordonedBy != nil:
+		return "zedkube"
+	}
+	return "operator"
+}
+
+func evictionsAhead(p Prospect) []ForecastPod {
+	var rows []ForecastPod
+	for _, pod := range p.Pods {
+		row := ForecastPod{Pod: pod.Key()}
+		if err := p.Refused[pod.Key()]; err != nil {
+			row.Refused = err.Error()
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// verdict is the plan in a sentence. What comes first in a drain comes first.
+func verdict(f Forecast) (types.DrainOutlook, string) {
+	never, slow := tally(f)
+	switch {
+	case f.Quorum != "":
+		return types.OutlookNever, "it would wait before the cordon until etcd can do without this node"
+	case f.Lock.Waits != "":
+		return types.OutlookSlow, "it would wait for the drain lock: " + f.Lock.Waits
+	case !f.Evicts && len(f.Pods) > 0:
+		return types.OutlookSlow, fmt.Sprintf("nothing would be evicted, for want of another node: %s would go down with the device", counted(len(f.Pods), "pod"))
+	case never > 0:
+		return types.OutlookNever, fmt.Sprintf("it would not end by itself: somebody has to act on %d of %s in the way", never, counted(never+slow, "thing"))
+	case slow > 0:
+		return types.OutlookSlow, fmt.Sprintf("it would end by itself, but not at once, with %s in the way", counted(slow, "thing"))
+	case len(f.Unknown) > 0:
+		return types.OutlookSlow, "nothing was found in the way, but not all could be looked at"
+	}
+	return "", fmt.Sprintf("nothing is in the way: %s would go", counted(len(f.Pods), "pod"))
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// tally counts what is in the way, pods and volumes.
+func tally(f Forecast) (never, slow int) {
+	count := func(o types.DrainOutlook) {
+		if o == types.OutlookNever {
+			never++
+		} else {
+			slow++
+		}
+	}
+	for _, b := range f.Blockers {
+		count(b.Outlook)
+	}
+	for _, v := range f.Volumes {
+		count(v.Outlook)
+	}
+	return never, slow
+}
+
+// trusted is nodes as far as their kubelets bear them out: one whose Lease was
+// not renewed within fresh is not Ready, whatever its condition says. A plan
+// looks once, so it can only go by the clocks.
+func trusted(nodes []types.Node, now time.Time) []types.Node {
+	nodes = slices.Clone(nodes)
+	for i := range nodes {
+		if nodes[i].Ready == types.ConditionTrue && now.Sub(nodes[i].RenewedAt).Abs() > fresh {
+			nodes[i].Ready = types.ConditionUnknown
+		}
+	}
+	return nodes
+}
+
+// blockersAhead explains the pods that would not go at once: those whose trial
+// eviction was refused, those on their way out already, and those that something
+// about them keeps here.
+func blockersAhead(p Prospect) []types.DrainBlocker {
+	known := map[string]types.PodSituation{}
+	for _, s := range p.Situations {
+		known[s.Pod.Key()] = s
+	}
+	own, _ := nodeNamed(trusted(p.Nodes, p.Now), p.Own)
+	var ahead []obstacle
+	for _, pod := range p.Pods {
+		o := obstacle{situation: known[pod.Key()], since: p.Now, terminatingSince: pod.Deleted, kubeletReady: own.Ready == types.ConditionTrue}
+		o.situation.Pod = pod
+		if err := p.Refused[pod.Key()]; err != nil {
+			o.refusedBy = err.Error()
+		}
+		if pod.Terminating() {
+			o.since = pod.Deleted
+		}
+		s := o.situation
+		if o.refusedBy != "" || pod.Terminating() || len(s.Finalizers) > 0 || s.Pinned || s.Immovable != "" {
+			ahead = append(ahead, o)
+		}
+	}
+	return explain(p.Now, ahead)
+}
+
+// volumesAhead are the volumes that the leaving of the pods does not put right:
+// that one is in use here is no obstacle while its pod is still to go.
+func volumesAhead(p Prospect, ready map[string]bool) []types.DrainVolume {
+	var ahead []types.DrainVolume
+	for _, v := range inTheWay(p.Storage, p.Own, ready) {
+		if v.LastHere || v.Rebuilding != "" || v.Healthy < v.Replicas || v.Outlook == types.OutlookNever {
+			ahead = append(ahead, v)
+		}
+	}
+	return ahead
+}

@@ -1,0 +1,128 @@
+package drain
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// prospect is three healthy nodes, of which b is ours with two pods on it.
+func prospect() Prospect {
+	now := time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
+	node := func(name string) types.Node {
+		return types.Node{Name: name, Ready: types.ConditionTrue, RenewedAt: now.Add(-5 * time.Second), Etcd: true, BootID: "boot-" + name}
+	}
+	pods := []types.Pod{{Namespace: "eve-kube-app", Name: "cam", UID: "1", NodeName: "b"}, {Namespace: "eve-kube-app", Name: "plc", UID: "2", NodeName: "b"}}
+	return Prospect{
+		Now: now, Own: "b", Nodes: []types.Node{node("c"), node("b"), node("a")}, Pods: pods,
+		Situations: []types.PodSituation{{Pod: pods[0], Fits: 2}, {Pod: pods[1], Fits: 2}},
+	}
+}
+
+func TestAPlanForesees(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*Prospect)
+		outlook types.DrainOutlook
+		verdict string
+		check   func(Forecast) bool
+	}{
+		"a way that is free": {
+			func(*Prospect) {}, "", "nothing is in the way: 2 pods would go",
+			func(f Forecast) bool {
+				return f.Evicts && cmp.Equal(f.Peers, []string{"a", "c"}) && len(f.Pods) == 2 && f.Pods[0].Pod == "eve-kube-app/cam" && f.Parallel == parallel
+			},
+		},
+		"a node that nothing runs on": {
+			func(p *Prospect) { p.Pods, p.Situations = nil, nil }, "", "0 pods would go",
+			func(f Forecast) bool { return len(f.Pods) == 0 },
+		},
+		"quorum that would be lost": {
+			func(p *Prospect) { p.Nodes[0].Ready = types.ConditionFalse }, types.OutlookNever, "until etcd can do without this node",
+			func(f Forecast) bool { return strings.Contains(f.Quorum, "c is") },
+		},
+		"a peer whose kubelet is silent": {
+			func(p *Prospect) { p.Nodes[0].RenewedAt = p.Now.Add(-time.Minute) }, types.OutlookNever, "until etcd can do without this node",
+			func(f Forecast) bool { return cmp.Equal(f.Peers, []string{"a"}) },
+		},
+		"a lock that another node needs": {
+			func(p *Prospect) {
+				p.Lock = types.DrainLock{Holder: "a", BootID: "boot-a", Since: p.Now.Add(-time.Hour)}
+			},
+			types.OutlookSlow, "it would wait for the drain lock: node a drains",
+			func(f Forecast) bool { return f.Lock.Holder == "a" && !f.Lock.Mine && f.Lock.Waits != "" },
+		},
+		"a lock that its holder does not need any more": {
+			func(p *Prospect) { p.Lock = types.DrainLock{Holder: "a", BootID: "another boot"} }, "", "nothing is in the way",
+			func(f Forecast) bool { return f.Lock.Holder == "a" && f.Lock.Waits == "" },
+		},
+		"our own lock": {
+			func(p *Prospect) { p.Lock = types.DrainLock{Holder: "b"} }, "", "nothing is in the way",
+			func(f Forecast) bool { return f.Lock.Mine && f.Lock.Waits == "" },
+		},
+		"no node that takes pods": {
+			func(p *Prospect) { p.Nodes[0].Unschedulable, p.Nodes[2].Unschedulable = true, true },
+			types.OutlookSlow, "2 pods would go down with the device",
+			func(f Forecast) bool { return !f.Evicts && f.Peers == nil && f.Quorum == "" },
+		},
+		"an only node": {
+			func(p *Prospect) { p.Nodes = p.Nodes[1:2] }, types.OutlookSlow, "for want of another node",
+			func(f Forecast) bool { return !f.Evicts },
+		},
+		"a refused eviction": {
+			func(p *Prospect) { p.Refused = map[string]error{"eve-kube-app/plc": errors.New("a budget")} }, "-", "",
+			func(f Forecast) bool { return f.Pods[0].Refused == "" && f.Pods[1].Refused == "a budget" },
+		},
+		"what could not be asked": {
+			func(p *Prospect) { p.Unknown = []string{"the volumes: no answer"} }, types.OutlookSlow, "not all could be looked at",
+			func(f Forecast) bool { return cmp.Equal(f.Unknown, []string{"the volumes: no answer"}) },
+		},
+		"an operator's cordon": {
+			func(p *Prospect) { p.Nodes[1].Unschedulable = true }, "", "", func(f Forecast) bool { return f.Cordon == "operator" },
+		},
+		"a cordon of ours": {
+			func(p *Prospect) { p.Nodes[1].Unschedulable, p.Nodes[1].CordonedBy = true, &types.Cordon{} }, "", "",
+			func(f Forecast) bool { return f.Cordon == "zedkube" },
+		},
+		"a node that is not there": {
+			func(p *Prospect) { p.Own = "x" }, "", "", func(f Forecast) bool { return f.Cordon == "" && len(f.Peers) == 3 },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := prospect()
+			c.change(&p)
+			f := Plan(p)
+			if c.outlook != "-" && f.Outlook != c.outlook || !strings.Contains(f.Verdict, c.verdict) || !c.check(f) {
+				t.Errorf("got %+v", f)
+			}
+		})
+	}
+}
+
+func TestAPlanCountsWhatIsInTheWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		f       Forecast
+		outlook types.DrainOutlook
+		verdict string
+	}{
+		"a pod for ever": {
+			Forecast{Evicts: true, Blockers: []types.DrainBlocker{{Outlook: types.OutlookNever}, {Outlook: types.OutlookSlow}}},
+			types.OutlookNever, "somebody has to act on 1 of 2 things",
+		},
+		"a volume for a while": {
+			Forecast{Evicts: true, Volumes: []types.DrainVolume{{Outlook: types.OutlookSlow}}},
+			types.OutlookSlow, "with 1 thing in the way",
+		},
+		"quorum before everything": {
+			Forecast{Quorum: "no", Lock: types.DrainLockView{Waits: "for a"}, Blockers: []types.DrainBlocker{{}}}, types.OutlookNever, "etcd",
+		},
+	} {
+		if outlook, verdict := verdict(c.f); outlook != c.outlook || !strings.Contains(verdict, c.verdict) {
+			t.Errorf("%s: got %s, %s", name, outlook, verdict)
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package drain
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// shown bounds each list of the record, which is one packet.
+	shown = 50
+	// inquired bounds the pods whose situation is asked for.
+	inquired = 100
+	// progressEvery bounds how often counts alone are published.
+	progressEvery = 250 * time.Millisecond
+	// patience is how long a pod may take before anybody asks why.
+	patience  = 2 * time.Second
+	maxEvents = 32
+)
+
+// view is what the progress record is made of beyond the facts.
+type view struct {
+	reason     string
+	since      time.Time
+	published  time.Time
+	situations []types.PodSituation
+	volumes    []types.DrainVolume
+	stands     map[string]time.Time // of volumes in the way
+	pace       rates
+	events     []types.Event
+	told       map[string]bool // pods that an Event was written about
+}
+
+// wall is a boot-clock time for people; the zero time stays zero.
+func (c *Component) wall(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	base := time.Now().Add(-c.Uptime())
+	// Steady to the second, or every record would differ from the one before.
+	if d := base.Sub(c.mem.bootWall); d.Abs() > 2*time.Second {
+		c.mem.bootWall = base
+	}
+	return c.mem.bootWall.Add(t.Sub(boot)).UTC().Truncate(time.Millisecond)
+}
+
+// publishProgress explains the drain. Counts alone are not worth a record each.
+func (c *Component) publishProgress(f facts, a action) error {
+	v := &c.mem.view
+	reason := cmp.Or(a.waits, a.rec.reason)
+	if reason != v.reason {
+		v.reason, v.since = reason, f.now
+	}
+	p := c.progress(f, a)
+	old, ok := c.Progress.Get(types.Global)
+	if ok && drains(p.Phase) && p.Phase == old.Phase && p.Reason == old.Reason && p.Journal.Serial == old.Journal.Serial &&
+		f.now.Sub(v.published) < progressEvery || ok && reflect.DeepEqual(p, old) {
+		return nil
+	}
+	v.published = f.now
+	if err := c.Progress.Publish(types.Global, p); err != nil {
+		return fmt.Errorf("publish NodeDrainProgress: %w", err)
+	}
+	return nil
+}
+
+// progress is the record.
+func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
+	r, m := a.rec, &c.mem
+	p := types.NodeDrainProgress{
+		Phase: r.phase, Reason: m.view.reason, Since: c.wall(m.view.since), Requesters: asking(r),
+		Attempt: r.attempt, Attempts: attempts, Started: c.wall(r.asked), Ended: c.wall(r.ended),
+		Cordon: cordonedBy(f), Quorum: f.check.quorum, Left: r.left, Journal: m.journal,
+	}
+	switch r.phase {
+	case types.PhaseGates:
+		p.Deadline = c.wall(r.asked.Add(f.timeout))
+	case types.PhaseEmptying:
+		p.Deadline = c.wall(r.cordoned.Add(f.timeout))
+	}
+	p.Pods = count(f, r)
+	if m.lockKnown {
+		p.Lock = types.DrainLockView{Holder: m.lock.Holder, Since: m.lock.Since, Mine: m.lock.Holder != "" && m.lock.Holder == f.node.Name}
+	}
+	p.Lock.Waits = f.check.lock
+	if r.phase == types.PhaseGates && !p.Lock.Mine {
+		p.Lock.Waits = f.gates
+	}
+	if drains(r.phase) {
+		c.inTheWay(f, &p)
+	}
+	return p
+}
+
+// inTheWay fills the pods and volumes that keep the drain from its end.
+func (c *Component) inTheWay(f facts, p *types.NodeDrainProgress) {
+	v := &c.mem.view
+	p.Blockers, p.BlockersOmitted = first(explain(time.Now(), c.obstacles(f)))
+	for _, b := range p.Blockers {
+		if b.Outlook == types.OutlookNever && !v.told[b.Pod] {
+			c.tellPod(f, b)
+		}
+	}
+	p.Volumes, p.VolumesOmitted = first(v.volumes)
+	p.Stranded, p.StrandedOmitted = first(stranded(v.situations))
+}
+
+// tellPod writes an Event on a pod that will not go by itself.
+func (c *Component) tellPod(f facts, b types.DrainBlocker) {
+	v := &c.mem.view
+	if v.told == nil {
+		v.told = map[string]bool{}
+	}
+	v.told[b.Pod] = true
+	for _, e := range f.pods {
+		if e.pod.Key() == b.Pod {
+			c.queue(types.Event{Pod: e.pod, Warning: true, Reason: "DrainBlocked", Message: b.Why})
+		}
+	}
+}
+
+// first is what fits, and how many there are beyond.
+func first[T any](all []T) ([]T, int) {
+	n := min(shown, len(all))
+	return all[:n:n], len(all) - n
+}
+
+// obstacles is what is known of the pods that stay longer than they should.
+func (c *Component) obstacles(f facts) []obstacle {
+	known := map[string]types.PodSituation{}
+	for _, s := range c.mem.view.situations {
+		known[s.Pod.UID] = s
+	}
+	var all []obstacle
+	for _, e := range slow(f) {
+		s, ok := known[e.pod.UID]
+		if !ok {
+			s = types.PodSituation{Pod: e.pod, Fits: 1}
+		}
+		s.Pod = e.pod
+		all = append(all, obstacle{
+			situation: s, since: c.wall(e.since), refusedBy: e.refusal,
+			terminatingSince: e.pod.Deleted, kubeletReady: f.node.Ready == types.ConditionTrue,
+		})
+	}
+	return all
+}
+
+// slow is the pods that are there although it is time, the longest-standing first.
+func slow(f facts) []evictee {
+	var pods []evictee
+	for _, e := range f.pods {
+		if !e.gone && f.now.Sub(e.since) >= patience {
+			pods = append(pods, e)
+		}
+	}
+	slices.SortFunc(pods, func(a, b evictee) int {
+		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.pod.Key(), b.pod.Key()))
+	})
+	return pods
+}
+
+func count(f facts, r record) types.DrainPods {
+	p := types.DrainPods{Total: r.total}
+	for _, e := range f.pods {
+		switch {
+		case e.gone:
+		case e.terminating:
+			p.Terminating++
+		default:
+			p.Waiting++
+		}
+	}
+	p.Evicted = max(0, r.total-p.Terminating-p.Waiting)
+	return p
+}
+
+// cordonedBy is who keeps the node unschedulable.
+func cordonedBy(f facts) string {
+	switch {
+	case !f.known || !f.node.Unschedulable:
+		return ""
+	case f.tieBreaker:
+		return "tie-breaker"
+	case f.node.CordonKept:
+		return "kept"
+	case f.node.CordonedBy != nil:
+		return "zedkube"
+	}
+	return "operator"
+}
+
+// takeStorage notes which volumes are in the way, since when, and how fast
+// their rebuilds go.
+func (c *Component) takeStorage(now time.Time, s types.Storage) {
+	info, _ := c.Info.Get(types.Global)
+	own, _ := types.OwnNode(c.Nodes.All(), info)
+	var nodes []types.Node
+	for _, n := range c.Nodes.All() {
+		nodes = append(nodes, n)
+	}
+	v := &c.mem.view
+	stay := map[string]time.Time{}
+	v.volumes = inTheWay(s, own.Name, readyNodes(nodes))
+	for i := range v.volumes {
+		vol := &v.volumes[i]
+		stay[vol.Name] = since(v.stands[vol.Name], now, true)
+		vol.Since = c.wall(stay[vol.Name])
+		vol.ETA = v.pace.eta(vol.Name, vol.Percent, now)
+	}
+	v.stands = stay
+}
+
+// queue keeps an Event until it can be written; what happened first matters most.
+func (c *Component) queue(e types.Event) {
+	if v := &c.mem.view; len(v.events) < maxEvents {
+		v.events = append(v.events, e)
+	}
+}
+
+// tell asks the cluster why things take so long, and shows it how far we are.
+func (c *Component) tell(ctx context.Context, f facts) {
+	v := &c.mem.view
+	if c.busy(telling) || !f.known || !f.living() {
+		return
+	}
+	want := types.DrainConditions{
+		InProgress: drains(c.rec.phase), Drained: c.rec.phase == types.PhaseComplete && !c.rec.dead,
+		Reason: string(c.rec.phase), Message: c.rec.reason,
+	}
+	emptying := c.rec.phase == types.PhaseEmptying
+	pods := slow(f)
+	in := call{node: f.node}
+	switch {
+	case len(v.events) > 0:
+		in.verb, in.report = event, v.events[0]
+		in.report.Node = f.node.Name
+		v.events = v.events[1:]
+	case f.due(conditions) && differs(f.node, want):
+		in.verb, in.cond = conditions, want
+	case emptying && len(pods) > 0 && f.due(situations):
+		in.verb = situations
+		for _, e := range pods[:min(inquired, len(pods))] {
+			in.pods = append(in.pods, e.pod)
+		}
+	case emptying && left(f.pods) > 0 && f.now.Sub(f.rec.cordoned) >= patience && f.due(storage):
+		in.verb = storage
+	default:
+		return
+	}
+	c.begin(ctx, telling, in)
+}
+
+// differs reports that the Node's conditions say something else than want; a Node
+// without them says that nothing is going on.
+func differs(n types.Node, want types.DrainConditions) bool {
+	return (n.DrainInProgress == types.ConditionTrue) != want.InProgress || (n.Drained == types.ConditionTrue) != want.Drained
+}

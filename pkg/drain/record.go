@@ -1,0 +1,150 @@
+package drain
+
+import (
+	"slices"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// boot is where the boot clock begins. Its times are no wall-clock times: they
+// only serve to be subtracted from one another.
+var boot = time.Unix(0, 0)
+
+// record is types.NodeDrainJournal with times of the boot clock, zero for not
+// yet. Its maps are replaced, never changed.
+type record struct {
+	serial  uint64
+	adopted bool
+
+	phase    types.DrainPhase
+	reason   string
+	status   types.NodeDrainStatus
+	requests map[string]types.NodeDrainRequest
+	failed   []time.Time
+	told     []types.DrainRequester
+	standing time.Time
+	said     time.Time
+	asked    time.Time
+	cordoned time.Time
+	ended    time.Time
+	silent   time.Time
+	attempt  int
+	losses   int
+	refusals int
+	node     string
+	nodeBoot string
+	locked   bool
+	kept     bool
+	dead     bool
+	leaving  bool
+	left     bool
+	rebooted bool
+	total    int
+}
+
+// journal is the record as it is written down.
+func (r record) journal(bootID string, now time.Time) types.NodeDrainJournal {
+	return types.NodeDrainJournal{
+		BootID: bootID, Serial: r.serial, Uptime: now.Sub(boot), Adopted: r.adopted,
+		Phase: r.phase, Reason: r.reason, Status: r.status, Requests: r.requests,
+		Failed: r.failed, Told: r.told,
+		Standing: sinceBoot(r.standing), Said: sinceBoot(r.said), Asked: sinceBoot(r.asked),
+		Cordoned: sinceBoot(r.cordoned), Ended: sinceBoot(r.ended), Silent: sinceBoot(r.silent),
+		Attempt: r.attempt, Losses: r.losses, Refusals: r.refusals,
+		Node: r.node, NodeBoot: r.nodeBoot, Locked: r.locked, Kept: r.kept, Dead: r.dead,
+		Leaving: r.leaving, Left: r.left, Rebooted: r.rebooted, Total: r.total,
+	}
+}
+
+// recall is the record that j holds, as far as it may be believed: the file
+// outlives the program that wrote it, and people edit files.
+func recall(j types.NodeDrainJournal, now time.Time) record {
+	at := func(d time.Duration) time.Time {
+		if d <= 0 {
+			return time.Time{}
+		}
+		return earlier(boot.Add(d), now)
+	}
+	r := record{
+		serial: j.Serial, adopted: j.Adopted,
+		phase: j.Phase, reason: j.Reason, status: j.Status, requests: j.Requests,
+		failed: j.Failed, told: j.Told,
+		standing: at(j.Standing), said: at(j.Said), asked: at(j.Asked),
+		cordoned: at(j.Cordoned), ended: at(j.Ended), silent: at(j.Silent),
+		attempt: j.Attempt, losses: j.Losses, refusals: j.Refusals,
+		node: j.Node, nodeBoot: j.NodeBoot, locked: j.Locked, kept: j.Kept, dead: j.Dead,
+		leaving: j.Leaving, left: j.Left, rebooted: j.Rebooted, total: j.Total,
+	}
+	if !slices.Contains(phases, r.phase) || r.status.Status > types.DrainComplete {
+		return record{serial: j.Serial, adopted: j.Adopted, phase: types.PhaseIdle, locked: true, rebooted: true}
+	}
+	if r.phase != types.PhaseIdle && r.asked.IsZero() {
+		r.asked = now
+	}
+	return r
+}
+
+var phases = []types.DrainPhase{
+	types.PhaseIdle, types.PhaseGates, types.PhaseEmptying, types.PhaseComplete, types.PhaseNoCordon, types.PhaseNotEmpty,
+}
+
+// afterBoot is what a former boot's record still says in this one: its drain is
+// over, and the lock may be ours.
+func (r record) afterBoot() record {
+	return record{
+		serial: r.serial, adopted: r.adopted, phase: types.PhaseIdle, reason: "the device has rebooted",
+		node: r.node, nodeBoot: r.nodeBoot, locked: true, rebooted: true, left: r.left,
+	}
+}
+
+// fromStatus is the record of a drain of which only the published status is
+// left: the disk was full, or zedkube replaces an agent without a journal.
+func fromStatus(s types.NodeDrainStatus, now time.Time) record {
+	r := record{phase: types.PhaseIdle, status: s, said: now, locked: true}
+	switch s.Status {
+	case types.DrainRequested, types.DrainStarting:
+		r.phase = types.PhaseGates
+	case types.DrainCordoned, types.DrainRetrying:
+		r.phase = types.PhaseEmptying
+	case types.DrainFailedCordon:
+		r.phase = types.PhaseNoCordon
+	case types.DrainFailedDrain:
+		r.phase = types.PhaseNotEmpty
+	case types.DrainComplete:
+		r.phase = types.PhaseComplete
+	default:
+		return r
+	}
+	r.reason = "found as it was published"
+	r.asked, r.standing = now, now
+	if r.phase == types.PhaseEmptying {
+		r.cordoned = now
+	}
+	if final(s.Status) {
+		r.told, r.ended = []types.DrainRequester{s.RequestedBy}, now
+	}
+	return r
+}
+
+func sinceBoot(t time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	// A moment at the very boot must not read like no moment.
+	return max(t.Sub(boot), 1)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,116 @@
+package drain
+
+import (
+	"slices"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// edge is how long one of the states under way has to stand before a final
+	// one: EVE's zedagent acts on the end of nodeagent's "drain in progress",
+	// so nodeagent has to see its beginning (docs/wire.md, "NodeDrainStatus").
+	edge = 2 * time.Second
+	// cordonedFor keeps CORDONED short: EVE's zedagent lets a second reboot or
+	// shutdown through while it stands.
+	cordonedFor = time.Second
+)
+
+// say takes NodeDrainStatus one step further on its way to where the drain is.
+// EVE's agents are told of the drain that they asked for: nobody else's exists
+// for them, or they would wait for its end.
+func say(f facts, a *action) {
+	r := &a.rec
+	was := r.status
+	next := types.NodeDrainStatus{Status: was.Status, RequestedBy: f.by()}
+	switch s := was.Status; {
+	case !f.member:
+		next.Status = types.DrainNotSupported
+	case s <= types.DrainNotSupported:
+		next.Status = types.DrainNotRequested
+	case failed(s) && (r.phase == types.PhaseNoCordon || r.phase == types.PhaseNotEmpty),
+		s == types.DrainComplete && r.phase == types.PhaseComplete && f.device():
+		next = stand(f, a)
+	case r.phase == types.PhaseIdle || !f.device():
+		next.Status = types.DrainNotRequested
+	case next.RequestedBy != was.RequestedBy && underWay(s):
+		// A new requester has to see the drain as it is first.
+	case s == types.DrainRequested:
+		next.Status = types.DrainStarting
+	case s == types.DrainStarting && !r.cordoned.IsZero():
+		next.Status = types.DrainCordoned
+	case s == types.DrainCordoned:
+		if wait := cordonedFor - f.now.Sub(r.said); wait > 0 {
+			a.wait(wait)
+			break
+		}
+		next.Status = types.DrainRetrying
+	case underWay(s) && ends(r.phase):
+		if wait := edge - f.now.Sub(r.standing); wait > 0 {
+			a.wait(wait)
+			break
+		}
+		next.Status = finals[r.phase]
+	case failed(s) && r.phase == types.PhaseComplete: // seen by its requester already
+		next.Status = types.DrainComplete
+	case !underWay(s):
+		next.Status = types.DrainRequested
+	}
+	note(f, r, next)
+	a.published = r.status
+	if f.forced != nil && f.forced.Status != types.DrainComplete {
+		a.published = *f.forced
+		if a.published.RequestedBy <= types.DrainRequesterNone {
+			a.published.RequestedBy = f.by()
+		}
+	}
+}
+
+var finals = map[types.DrainPhase]types.DrainStatus{
+	types.PhaseComplete: types.DrainComplete,
+	types.PhaseNoCordon: types.DrainFailedCordon,
+	types.PhaseNotEmpty: types.DrainFailedDrain,
+}
+
+// wait wishes for a step in d, if not sooner.
+func (a *action) wait(d time.Duration) {
+	if a.again <= 0 || d < a.again {
+		a.again = d
+	}
+}
+
+// note writes down that next is said.
+func note(f facts, r *record, next types.NodeDrainStatus) {
+	was := r.status
+	if next == was {
+		return
+	}
+	r.status, r.said = next, f.now
+	if underWay(next.Status) && (!underWay(was.Status) || next.RequestedBy != was.RequestedBy) {
+		r.standing = f.now
+	}
+	if next.Status != was.Status {
+		r.told = nil
+	}
+	if final(next.Status) {
+		r.told = append(slices.Clone(r.told), next.RequestedBy)
+	}
+}
+
+// stand keeps a final state and tells every requester of it in turn.
+func stand(f facts, a *action) types.NodeDrainStatus {
+	next := a.rec.status
+	tell := func(name string, by types.DrainRequester) bool {
+		return f.requests[name].stands && !told(a.rec, by)
+	}
+	switch wait := edge - f.now.Sub(a.rec.said); {
+	case tell(byDeviceOp, types.DrainRequesterDeviceOp):
+		next.RequestedBy = types.DrainRequesterDeviceOp
+	case tell(byUpdate, types.DrainRequesterUpdate) && f.requests[byDeviceOp].stands && wait > 0:
+		a.wait(wait)
+	case tell(byUpdate, types.DrainRequesterUpdate):
+		next.RequestedBy = types.DrainRequesterUpdate
+	}
+	return next
+}
