@@ -1,21 +1,32 @@
 package main
 
-import "path/filepath"
+import (
+	"cmp"
+	"path/filepath"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/drain"
+)
 
 // options are what the command line says.
 type options struct {
 	root       string
 	kubeconfig string
+	hour       time.Duration // how long an hour is, where a test wants a shorter one; no flag of the program sets it
 }
 
-// paths are the files outside pubsub (docs/wire.md, "Files"), each below root.
+// paths are the files outside pubsub (docs/wire.md, "Files"), each below root,
+// and how long an hour is.
 type paths struct {
+	hour           time.Duration
 	root           string
 	kubeconfig     string
 	hypervisor     string
 	pid            string
 	touch          string
-	forceDrain     string
+	bootID         string   // readBootID
+	boot           string   // what it says
+	forceDrain     []string // the first that speaks wins
 	faultInjection string
 }
 
@@ -25,13 +36,15 @@ func (o options) paths() paths {
 		in = func(path string) string { return filepath.Join(o.root, path) }
 	}
 	p := paths{
+		hour:           cmp.Or(o.hour, time.Hour),
 		root:           o.root,
 		kubeconfig:     o.kubeconfig,
 		hypervisor:     in("/run/eve-hv-type"),
 		pid:            in("/run/zedkube.pid"),
 		touch:          in("/run/zedkube.touch"),
-		forceDrain:     in("/tmp/force-NodeDrainStatus-global.json"),
-		faultInjection: in("/tmp/DrainStatus_FaultInjection_Wait"),
+		bootID:         in(bootIDFile),
+		forceDrain:     []string{in(drain.DefaultForceFile), in(drain.OtherForceFile)},
+		faultInjection: in(drain.DefaultFaultMarker),
 	}
 	if p.kubeconfig == "" {
 		p.kubeconfig = in("/run/.kube/k3s/k3s.yaml")

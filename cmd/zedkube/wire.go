@@ -13,6 +13,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/leader"
 	"github.com/zedkube/zedkube/pkg/loglevel"
 	"github.com/zedkube/zedkube/pkg/loop"
+	"github.com/zedkube/zedkube/pkg/membership"
 	"github.com/zedkube/zedkube/pkg/statusserver"
 	"github.com/zedkube/zedkube/pkg/updatestatus"
 	"github.com/zedkube/zedkube/pkg/watchdog"
@@ -42,13 +43,19 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 	zedagent := pubsub.NewSubscription[types.ZedAgentStatus](bus, "zedagent")
 	echo := pubsub.NewSubscription[types.WatchdogBeat](bus, self, pubsub.SocketOnly())
 
+	// What commands at the device ask for.
 	reported := pubsub.NewSubscription[types.KubeClusterUpdateStatus](bus, commandAgent)
+	operator := pubsub.NewSubscription[types.NodeDrainRequest](bus, commandAgent)
+	leaveRequest := pubsub.NewSubscription[types.ClusterLeaveRequest](bus, commandAgent)
 
 	// What this agent says. The topics without a component have their sockets
 	// all the same: consumers connect to them at boot.
 	clusterStatus := pubsub.NewPublication[types.EdgeNodeClusterStatus](bus, self)
 	appStatus := pubsub.NewPublication[types.ENClusterAppStatus](bus, self)
+	memberOf := pubsub.NewPublication[types.ClusterMembership](bus, self, pubsub.Persistent())
 	drainStatus := pubsub.NewPublication[types.NodeDrainStatus](bus, self)
+	drainProgress := pubsub.NewPublication[types.NodeDrainProgress](bus, self)
+	drainJournal := pubsub.NewPublication[types.NodeDrainJournal](bus, self, pubsub.Persistent())
 	clusterInfo := pubsub.NewPublication[types.KubeClusterInfo](bus, self)
 	leaderInfo := pubsub.NewPublication[types.KubeLeaderElectInfo](bus, self)
 	beat := pubsub.NewPublication[types.WatchdogBeat](bus, self)
@@ -64,7 +71,7 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 
 	pulses := map[string]*loop.Pulse{
 		"clusterstatus": {}, "statusserver": {}, "drain": {}, "leader": {}, "apps": {}, "clusterinfo": {}, "loglevel": {},
-		"updatestatus": {},
+		"updatestatus": {}, "membership": {},
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
@@ -77,8 +84,15 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 		"kubeapi": kube,
 		"clusterstatus": &clusterstatus.Component{
 			Log: as("clusterstatus"), Pulse: pulses["clusterstatus"],
-			Config: clusterConfig, Ports: ports,
+			Config: clusterConfig, Membership: memberOf, Ports: ports,
 			Status: clusterStatus,
+		},
+		"membership": &membership.Component{
+			Log: as("membership"), Pulse: pulses["membership"],
+			Config: clusterConfig, Agent: zedagent, Settings: settings, Info: info, Nodes: nodes, API: api,
+			Leave: leaveRequest, Progress: drainProgress, Journal: drainJournal,
+			Kube: kube, Version: version, Hour: p.hour, Uptime: uptime,
+			Membership: memberOf,
 		},
 		"statusserver": &statusserver.Component{
 			Log: as("statusserver"), Pulse: pulses["statusserver"],
@@ -86,10 +100,12 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 		},
 		"drain": &drain.Component{
 			Log: as("drain"), Pulse: pulses["drain"],
-			DeviceOp: deviceOp, Update: update, Config: clusterConfig, Settings: settings, Info: info,
+			DeviceOp: deviceOp, Update: update, Operator: operator,
+			Config: clusterConfig, Membership: memberOf, Settings: settings, Info: info,
 			Nodes: nodes, NodePods: nodePods, API: api,
-			Status: drainStatus,
-			Kube:   kube, ForceFile: p.forceDrain, FaultMarker: p.faultInjection,
+			ForceFiles: p.forceDrain, FaultMarker: p.faultInjection,
+			Kube: kube, BootID: p.boot, Uptime: uptime, Hour: p.hour,
+			Status: drainStatus, Progress: drainProgress, Journal: drainJournal,
 		},
 		"leader": &leader.Component{
 			Log: as("leader"), Pulse: pulses["leader"],

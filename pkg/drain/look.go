@@ -48,7 +48,7 @@ type memory struct {
 	lockKnown   bool
 	retry       map[verb]time.Time
 	backoff     map[verb]time.Duration
-	errVerb verb // whose error lastErr is
+	errVerb     verb            // whose error lastErr is
 	lastErr     error           // of the last acting call; nil once one has worked
 	tellErr     string          // what was last logged about the telling lane
 	list        time.Time       // last fresh list of the pods to evict; zero for none

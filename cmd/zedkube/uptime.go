@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+)
+
+// uptime is the time since the boot, suspended time included. Nobody sets that
+// clock, and it begins anew with each boot.
+func uptime() time.Duration {
+	var t unix.Timespec
+	// It fails for a clock or an address that does not exist, neither of which this is.
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t)
+	return time.Duration(t.Nano())
+}
+
+// bootIDFile is where the kernel names the boot; a kubelet reads the same into
+// its Node's nodeInfo.
+const bootIDFile = "/proc/sys/kernel/random/boot_id"
+
+// bootID names this boot. A file below --root stands for a machine of its own
+// and comes first; where there is none it is this machine's boot. What cannot be
+// read is reported and is "": nobody can tell then whether the device has
+// rebooted but by the uptime, which is shorter after a reboot than what was
+// noted before it. To take every start for a reboot would end a drain, and let
+// another node go down beside this one, because an agent was restarted.
+func bootID(log logrus.FieldLogger, file string) string {
+	content, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		file = bootIDFile
+		content, err = os.ReadFile(file)
+	}
+	id := strings.TrimSpace(string(content))
+	if err == nil && id == "" {
+		err = fmt.Errorf("%s is empty", file)
+	}
+	if err != nil {
+		log.WithError(err).Error("cannot tell one boot from another")
+	}
+	return id
+}
