@@ -24,8 +24,7 @@ type paths struct {
 	hypervisor     string
 	pid            string
 	touch          string
-	bootID         string   // readBootID
-	boot           string   // what it says
+	bootID         string   // bootID
 	forceDrain     []string // the first that speaks wins
 	faultInjection string
 }
