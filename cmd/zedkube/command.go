@@ -15,8 +15,8 @@ const (
 )
 
 // newCommand is the command line: without a subcommand it runs the agent, as
-// EVE's start script expects.
-func newCommand() *cobra.Command {
+// EVE's start script expects. Tests add flags that the program does not have.
+func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 	var o options
 	run := func(c *cobra.Command, _ []string) error { return runAgent(c.Context(), o) }
 	root := &cobra.Command{
@@ -30,6 +30,9 @@ func newCommand() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&o.root, "root", "", "directory that prefixes every path, so that several nodes fit on one machine")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default <root>/run/.kube/k3s/k3s.yaml)")
+	for _, add := range more {
+		add(root, &o)
+	}
 	root.AddCommand(
 		newUpdateStatusCommand(&o),
 		&cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: cobra.NoArgs, RunE: run},

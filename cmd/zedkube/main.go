@@ -8,15 +8,20 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/spf13/cobra"
 )
 
 // version is set by the linker.
 var version = "devel"
 
-func main() {
+func main() { run() }
+
+// run is the program, with what tests add to its command line.
+func run(more ...func(*cobra.Command, *options)) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := newCommand().ExecuteContext(ctx); err != nil {
+	if err := newCommand(more...).ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "zedkube:", err)
 		stop()
 		os.Exit(exitCode(err))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 )
 
 // TestProgramAlone plays testdata/alone/*.txtar: the program without a cluster.
@@ -79,19 +80,25 @@ func TestLogLinesCarryTheFieldsOfEVE(t *testing.T) {
 }
 
 func TestEveryPathIsBelowTheRoot(t *testing.T) {
+	force := func(root string) []string {
+		return []string{root + "/tmp/force-NodeDrainStatus-global.json", root + "/persist/kube-status/force-NodeDrainStatus-global.json"}
+	}
 	want := map[string]paths{
 		"": {
 			kubeconfig: "/run/.kube/k3s/k3s.yaml", hypervisor: "/run/eve-hv-type", pid: "/run/zedkube.pid", touch: "/run/zedkube.touch",
-			forceDrain: "/tmp/force-NodeDrainStatus-global.json", faultInjection: "/tmp/DrainStatus_FaultInjection_Wait",
+			hour: time.Hour, bootID: "/proc/sys/kernel/random/boot_id",
+			forceDrain: force(""), faultInjection: "/tmp/DrainStatus_FaultInjection_Wait",
 		},
 		"/srv/n1": {
 			root: "/srv/n1", kubeconfig: "/srv/n1/run/.kube/k3s/k3s.yaml", hypervisor: "/srv/n1/run/eve-hv-type",
 			pid: "/srv/n1/run/zedkube.pid", touch: "/srv/n1/run/zedkube.touch",
-			forceDrain: "/srv/n1/tmp/force-NodeDrainStatus-global.json", faultInjection: "/srv/n1/tmp/DrainStatus_FaultInjection_Wait",
+			hour: time.Hour, bootID: "/srv/n1/proc/sys/kernel/random/boot_id",
+			forceDrain: force("/srv/n1"), faultInjection: "/srv/n1/tmp/DrainStatus_FaultInjection_Wait",
 		},
 		"n1": {
 			root: "n1", kubeconfig: "n1/run/.kube/k3s/k3s.yaml", hypervisor: "n1/run/eve-hv-type", pid: "n1/run/zedkube.pid",
-			touch: "n1/run/zedkube.touch", forceDrain: "n1/tmp/force-NodeDrainStatus-global.json",
+			touch: "n1/run/zedkube.touch", hour: time.Hour, bootID: "n1/proc/sys/kernel/random/boot_id",
+			forceDrain:     force("n1"),
 			faultInjection: "n1/tmp/DrainStatus_FaultInjection_Wait",
 		},
 	}
@@ -102,5 +109,46 @@ func TestEveryPathIsBelowTheRoot(t *testing.T) {
 	}
 	if got := (options{root: "/srv/n1", kubeconfig: "/etc/kubeconfig"}).paths().kubeconfig; got != "/etc/kubeconfig" {
 		t.Errorf("a given kubeconfig became %s", got)
+	}
+}
+
+func TestTheBootIsNamedByTheRootAndElseByThisMachine(t *testing.T) {
+	here, err := os.ReadFile(bootIDFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, hook := logtest.NewNullLogger()
+	file := options{root: t.TempDir()}.paths().bootID
+	if got := bootID(log, file); got == "" || got+"\n" != string(here) {
+		t.Errorf("without a file below the root it is %q", got)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for content, want := range map[string]string{"5d1f-own\n": "5d1f-own", "\n": ""} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := bootID(log, file); got != want {
+			t.Errorf("of %q it is %q", content, got)
+		}
+	}
+	if n := len(hook.AllEntries()); n != 1 {
+		t.Errorf("%d lines in the log for the one that names nothing", n)
+	}
+}
+
+func TestUptimeGoesOn(t *testing.T) {
+	if a, b := uptime(), uptime(); a <= 0 || b < a {
+		t.Errorf("%s, then %s", a, b)
+	}
+}
+
+func TestAnHourIsAnHourInTheProgram(t *testing.T) {
+	if flag := newCommand().PersistentFlags().Lookup("hour"); flag != nil {
+		t.Errorf("the program has a flag that only tests may have: %+v", flag)
+	}
+	if got := (options{}).paths().hour; got != time.Hour {
+		t.Errorf("an hour is %s", got)
 	}
 }

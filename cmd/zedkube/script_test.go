@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/player"
@@ -22,9 +23,17 @@ import (
 // TestMain lets the test binary stand for the program, so that the scripts run
 // what the test run has built, race detector included.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"zedkube": main})
+	testscript.Main(m, map[string]func(){"zedkube": mainWithHour})
 }
 
+
+// mainWithHour is the program with a flag that only tests have: how long an
+// hour is.
+func mainWithHour() {
+	run(func(c *cobra.Command, o *options) {
+		c.PersistentFlags().DurationVar(&o.hour, "hour", time.Hour, "how long an hour is")
+	})
+}
 
 // TestStories plays testdata/*.txtar: the whole program on three devices
 // against a real control plane. The stories share the control plane, so they
