@@ -24,7 +24,8 @@ type paths struct {
 	hypervisor     string
 	pid            string
 	touch          string
-	bootID         string   // bootID
+	bootID         string   // readBootID
+	boot           string   // what it says
 	forceDrain     []string // the first that speaks wins
 	faultInjection string
 }

@@ -33,6 +33,10 @@ func runAgent(ctx context.Context, o options) error {
 		watchdog.FeedOnly(ctx, log, p.touch)
 		return nil
 	}
+	var err error
+	if p.boot, err = readBootID(p.bootID); err != nil {
+		log.WithError(err).Error("this boot has no name: it is told from others by the time since it began")
+	}
 	bus, components := wire(p, log)
 	// The sockets tell whether an agent runs here already. Only after them is
 	// the pid file ours to take over.

@@ -104,7 +104,7 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 			Config: clusterConfig, Membership: memberOf, Settings: settings, Info: info,
 			Nodes: nodes, NodePods: nodePods, API: api,
 			ForceFiles: p.forceDrain, FaultMarker: p.faultInjection,
-			Kube: kube, BootID: bootID(log, p.bootID), Uptime: uptime, Hour: p.hour,
+			Kube: kube, BootID: p.boot, Uptime: uptime, Hour: p.hour,
 			Status: drainStatus, Progress: drainProgress, Journal: drainJournal,
 		},
 		"leader": &leader.Component{
