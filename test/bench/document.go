@@ -42,7 +42,8 @@ what is compared within a row of "measured" was measured in the same run. The co
 on another machine, against a control plane of the same kind: it gives the scale, not a ratio.
 
 The control plane is the devcluster: a real etcd and API server, and kubelets that kwok plays, which finish a deletion after
-one second. API requests are counted from the API server's audit log, by the address of the node that made them.
+one second. API requests are counted from the API server's audit log, by user agent and by the address of the node that made
+them. Both drains have the same pods of the same node, in turn, in the same run; kubectl's time includes the start of its process.
 
 | figure | EVE's zedkube | goal | measured |
 |---|---|---|---|

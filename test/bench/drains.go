@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,96 +13,131 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// drainedPods is how many pods each drain evicts.
-const drainedPods = 30
+// drainApp is the front of the names of the drained applications. Their pods
+// run on the drained node or not at all, so that uncordoning brings the same
+// set back.
+const drainApp = "bench-drain-"
 
-// drainApp owns the pods: they run on the drained node or not at all, so that
-// uncordoning brings the same set back.
-const drainApp = "bench-drain"
+// drained is what one drain took.
+type drained struct {
+	took, firstEviction time.Duration
+	requests, evictions int
+}
 
 // drains measures kubectl drain and ours on the same pods of the same node, in
-// turn.
+// turn, with few pods and with many.
 func (b *bench) drains(ctx context.Context) error {
 	victim := b.fleet.Members[1]
-	err := b.cluster.CreateApp(ctx, devcluster.App{Name: drainApp, Replicas: drainedPods, Node: victim.Name, Required: true})
-	if err != nil {
+	// What runs there by preference only would not come back.
+	if _, err := b.kubectlDrain(ctx, victim.Name); err != nil {
 		return err
 	}
-	var kubectl, ours, first []time.Duration
-	var kubectlCalls, ourCalls []int
-	for range b.rounds {
-		took, calls, err := b.kubectlDrain(ctx, victim.Name)
+	there := 0
+	for _, pods := range []int{30, 300} {
+		app := fmt.Sprint(drainApp, pods)
+		err := b.cluster.CreateApp(ctx, devcluster.App{Name: app, Replicas: int32(pods - there), Node: victim.Name, Required: true})
 		if err != nil {
 			return err
 		}
-		kubectl, kubectlCalls = append(kubectl, took), append(kubectlCalls, calls)
-		d, err := b.ourDrain(ctx)
-		if err != nil {
-			return err
+		there = pods
+		var theirs, ours []drained
+		for range b.rounds {
+			for _, drain := range []struct {
+				runs *[]drained
+				do   func(context.Context, string) (drained, error)
+			}{{&theirs, b.kubectlDrain}, {&ours, b.ourDrain}} {
+				if err := b.ready(ctx, pods); err != nil {
+					return err
+				}
+				d, err := drain.do(ctx, victim.Name)
+				if err != nil {
+					return err
+				}
+				*drain.runs = append(*drain.runs, d)
+			}
 		}
-		ours, first, ourCalls = append(ours, d.took), append(first, d.firstEviction), append(ourCalls, d.calls)
+		b.compare(pods, ours, theirs)
 	}
-	b.add("request → first eviction", "6.1 s; 123 s by default", "≤ 1.5 s", "%s", spread(first))
-	b.add("drain of 30 pods, request → COMPLETE", "12.45 s; 129.7 s by default", "≤ 0.5 × kubectl", "%s, %.2f × kubectl drain (%s)",
-		spread(ours), median(ours).Seconds()/median(kubectl).Seconds(), spread(kubectl))
-	b.add("eviction calls for 30 pods", "88", "30", "%v (kubectl %v)", ourCalls, kubectlCalls)
 	return nil
 }
 
+// compare adds the figures of the drains of so many pods.
+func (b *bench) compare(pods int, ours, theirs []drained) {
+	took := func(d drained) time.Duration { return d.took }
+	first := func(d drained) time.Duration { return d.firstEviction }
+	ratio := median(each(ours, took)).Seconds() / median(each(theirs, took)).Seconds()
+	baseline := map[int]struct{ took, first, evictions string }{
+		30: {"12.45 s; 129.7 s by default", "6.1 s; 123 s by default", "88"},
+	}
+	was, known := baseline[pods]
+	if !known {
+		was.took, was.first, was.evictions = "—", "—", "—"
+	}
+	b.add(fmt.Sprintf("drain of %d pods, request → COMPLETE", pods), was.took, "≤ 0.5 × kubectl drain", "%s, %.2f × kubectl drain (%s)",
+		spread(each(ours, took)), ratio, spread(each(theirs, took)))
+	b.add(fmt.Sprintf("API requests of it, %d pods", pods), "—", "≤ kubectl drain's", "median %d (kubectl %d)",
+		middle(ours, func(d drained) int { return d.requests }), middle(theirs, func(d drained) int { return d.requests }))
+	b.add(fmt.Sprintf("eviction calls for %d pods", pods), was.evictions, fmt.Sprint(pods), "median %d (kubectl %d)",
+		middle(ours, func(d drained) int { return d.evictions }), middle(theirs, func(d drained) int { return d.evictions }))
+	b.add(fmt.Sprintf("request → first eviction, %d pods", pods), was.first, "≤ 1 s", "%s (kubectl %s)",
+		spread(each(ours, first)), spread(each(theirs, first)))
+}
+
+func each(runs []drained, of func(drained) time.Duration) []time.Duration {
+	var list []time.Duration
+	for _, d := range runs {
+		list = append(list, of(d))
+	}
+	return list
+}
+
+// middle is the median of a count; of an even number of runs the higher middle.
+func middle(runs []drained, of func(drained) int) int {
+	var list []int
+	for _, d := range runs {
+		list = append(list, of(d))
+	}
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
 // ready waits until the drained node holds the whole set again.
-func (b *bench) ready(ctx context.Context) error {
+func (b *bench) ready(ctx context.Context, pods int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	_, err := b.cluster.WaitRunning(ctx, "app="+drainApp, drainedPods)
+	_, err := b.cluster.WaitRunning(ctx, fmt.Sprintf("app in (%s30,%s300)", drainApp, drainApp), pods)
 	return err
 }
 
-func (b *bench) kubectlDrain(ctx context.Context, node string) (time.Duration, int, error) {
-	if err := b.ready(ctx); err != nil {
-		return 0, 0, err
-	}
+func (b *bench) kubectlDrain(ctx context.Context, node string) (drained, error) {
 	began := time.Now()
 	if out, err := b.cluster.Kubectl(ctx, "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force"); err != nil {
-		return 0, 0, fmt.Errorf("kubectl drain: %w: %s", err, out)
+		return drained{}, fmt.Errorf("kubectl drain: %w: %s", err, out)
 	}
-	took := time.Since(began)
-	calls, err := b.evictions(began, "kubectl")
+	d, err := b.drained(began, "kubectl", "")
 	if err != nil {
-		return 0, 0, err
+		return d, err
 	}
 	_, err = b.cluster.Kubectl(ctx, "uncordon", node)
-	return took, calls, err
+	return d, err
 }
 
-// drained is what one drain of ours took.
-type drained struct {
-	took, firstEviction time.Duration
-	calls               int
-}
-
-func (b *bench) ourDrain(ctx context.Context) (drained, error) {
-	if err := b.ready(ctx); err != nil {
-		return drained{}, err
-	}
+func (b *bench) ourDrain(ctx context.Context, _ string) (drained, error) {
 	m := b.fleet.Members[1]
 	began := time.Now()
 	err := m.RequestDrain(types.NodeDrainRequest{RequestedAt: began, RequestedBy: types.DrainRequesterDeviceOp, Context: "bench"})
 	if err != nil {
 		return drained{}, err
 	}
-	var d drained
 	err = until(ctx, "drain", time.Millisecond, func() bool {
 		status, _ := m.Watch.Drain.Get(types.Global)
 		return status.Status == types.DrainComplete
 	})
 	if err != nil {
-		return d, err
+		return drained{}, err
 	}
-	d.took = time.Since(began)
-	if d.firstEviction, err = b.firstEviction(began); err != nil {
-		return d, err
-	}
-	if d.calls, err = b.evictions(began, "zedkube"); err != nil {
+	d, err := b.drained(began, "zedkube", m.IP.String())
+	if err != nil {
 		return d, err
 	}
 	// Withdrawing the request gives the node back.
@@ -114,25 +150,21 @@ func (b *bench) ourDrain(ctx context.Context) (drained, error) {
 	})
 }
 
-// evictions counts the eviction calls of an agent since a time.
-func (b *bench) evictions(since time.Time, agent string) (int, error) {
+// drained is what a drain has taken that began then and ends now. All that the
+// user agent asked meanwhile counts, be it for the drain or not; from is the
+// address it asked from, "" for any.
+func (b *bench) drained(began time.Time, agent, from string) (drained, error) {
+	d := drained{took: time.Since(began), firstEviction: patience}
 	all, err := b.cluster.Calls()
-	n := 0
 	for _, c := range all {
-		if c.At.After(since) && c.Subresource == "eviction" && strings.HasPrefix(c.UserAgent, agent) {
-			n++
+		if c.At.Before(began) || c.At.After(began.Add(d.took)) || !strings.HasPrefix(c.UserAgent, agent) || from != "" && c.From != from {
+			continue
+		}
+		d.requests++
+		if c.Subresource == "eviction" {
+			d.evictions++
+			d.firstEviction = min(d.firstEviction, c.At.Sub(began))
 		}
 	}
-	return n, err
-}
-
-func (b *bench) firstEviction(since time.Time) (time.Duration, error) {
-	all, err := b.cluster.Calls()
-	first := patience
-	for _, c := range all {
-		if c.At.After(since) && c.Subresource == "eviction" {
-			first = min(first, c.At.Sub(since))
-		}
-	}
-	return first, err
+	return d, err
 }

@@ -21,7 +21,7 @@ func main() {
 	program := flag.String("program", "bin/zedkube", "the zedkube program")
 	out := flag.String("out", "docs/performance.md", "where the figures go")
 	rounds := flag.Int("rounds", 3, "how often each drain is measured")
-	only := flag.String("only", "", "pubsub: measure that alone, without a cluster, and print it")
+	only := flag.String("only", "", "pubsub (without a cluster) or drains: measure that alone and print it")
 	role := flag.String("role", "", "what this process plays for another bench")
 	root := flag.String("root", "", "where it plays it")
 	flag.Parse()
@@ -33,6 +33,9 @@ func main() {
 		err = play(ctx, *role, *root)
 	case *only == "pubsub":
 		err = (&bench{}).pubsub(ctx)
+	case *only == "drains":
+		b := &bench{rounds: *rounds}
+		err = b.onCluster(ctx, *program, b.warmUp, b.drains)
 	case *only != "":
 		err = fmt.Errorf("cannot measure %q alone", *only)
 	default:
@@ -45,14 +48,24 @@ func main() {
 	}
 }
 
+// run measures everything, in an order in which each leaves the cluster as the
+// next one needs it.
 func run(ctx context.Context, program, out string, rounds int) error {
-	program, err := filepath.Abs(program)
-	if err != nil {
-		return err
-	}
 	// First, while the machine and this process have nothing else to do.
 	b := &bench{rounds: rounds}
 	if err := b.pubsub(ctx); err != nil {
+		return err
+	}
+	if err := b.onCluster(ctx, program, b.warmUp, b.restarts, b.configToStatus, b.idle, b.drains); err != nil {
+		return err
+	}
+	return os.WriteFile(out, []byte(b.document()), 0o644)
+}
+
+// onCluster measures with three devices on a control plane.
+func (b *bench) onCluster(ctx context.Context, program string, measures ...func(context.Context) error) error {
+	program, err := filepath.Abs(program)
+	if err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "zedkube-bench-")
@@ -69,19 +82,10 @@ func run(ctx context.Context, program, out string, rounds int) error {
 		return errors.Join(err, cluster.Stop())
 	}
 	b.fleet, b.cluster = fleet, cluster
-	if err := errors.Join(b.all(ctx), fleet.Close(), cluster.Stop()); err != nil {
-		return err
-	}
-	return os.WriteFile(out, []byte(b.document()), 0o644)
-}
-
-// all measures everything, in an order in which each leaves the cluster as the
-// next one needs it.
-func (b *bench) all(ctx context.Context) error {
-	for _, measure := range []func(context.Context) error{b.warmUp, b.restarts, b.configToStatus, b.idle, b.drains} {
-		if err := measure(ctx); err != nil {
-			return err
+	for _, measure := range measures {
+		if err = measure(ctx); err != nil {
+			break
 		}
 	}
-	return nil
+	return errors.Join(err, fleet.Close(), cluster.Stop())
 }
