@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,24 +23,24 @@ func uptime() time.Duration {
 // its Node's nodeInfo.
 const bootIDFile = "/proc/sys/kernel/random/boot_id"
 
-// bootID names this boot. A file below --root stands for a machine of its own
-// and comes first; where there is none it is this machine's boot. What cannot be
-// read is reported and is "": nobody can tell then whether the device has
-// rebooted but by the uptime, which is shorter after a reboot than what was
-// noted before it. To take every start for a reboot would end a drain, and let
-// another node go down beside this one, because an agent was restarted.
-func bootID(log logrus.FieldLogger, file string) string {
+// readBootID names this boot. A file below --root stands for a machine of its
+// own and comes first; where there is none it is this machine's boot. With an
+// error it is "": nobody can tell then whether the device has rebooted but by
+// the uptime, which is shorter after a reboot than what was noted before it. To
+// take every start for a reboot would end a drain, and let another node go down
+// beside this one, because an agent was restarted.
+func readBootID(file string) (string, error) {
 	content, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		file = bootIDFile
 		content, err = os.ReadFile(file)
 	}
-	id := strings.TrimSpace(string(content))
-	if err == nil && id == "" {
-		err = fmt.Errorf("%s is empty", file)
-	}
 	if err != nil {
-		log.WithError(err).Error("this boot has no name: it is told from others by the time since it began")
+		return "", fmt.Errorf("read boot id: %w", err)
 	}
-	return id
+	id := strings.TrimSpace(string(content))
+	if id == "" {
+		return "", fmt.Errorf("read boot id: %s is empty", file)
+	}
+	return id, nil
 }
