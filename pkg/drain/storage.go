@@ -1,0 +1,163 @@
+package drain
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// detached is the state of a volume of Longhorn of which no engine runs.
+const detached = "detached"
+
+// inTheWay returns the volumes that keep the drain of node from being complete,
+// by name: those that are attached here, by a VolumeAttachment or by an engine,
+// and those that have a replica here and no healthy one on another node that is
+// ready. What is not known to be healthy, ready or detached is not.
+func inTheWay(s types.Storage, node string, ready map[string]bool) []types.DrainVolume {
+	attached := map[string]string{} // name of the attachment, by volume
+	for _, a := range s.Attachments {
+		attached[cmp.Or(a.Volume, a.Name)] = a.Name
+	}
+	var out []types.DrainVolume
+	for _, v := range s.Volumes {
+		if !s.Longhorn {
+			break
+		}
+		_, claimed := attached[v.Name]
+		delete(attached, v.Name)
+		if d := obstacleOf(v, s.Policy, node, ready, claimed); d.Why != "" {
+			out = append(out, d)
+		}
+	}
+	for volume := range attached { // of another driver
+		out = append(out, types.DrainVolume{
+			Name: volume, Why: "It is attached to this node.", Outlook: types.OutlookSlow,
+			Remedy: letGo,
+		})
+	}
+	slices.SortFunc(out, func(a, b types.DrainVolume) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+const letGo = "It is detached once the pods that use it are gone from this node."
+
+// obstacleOf says how a volume of Longhorn is in the way; Why is "" for not at all.
+func obstacleOf(v types.Volume, policy, node string, ready map[string]bool, claimed bool) types.DrainVolume {
+	d := types.DrainVolume{Name: v.Name, Claim: v.Claim, Replicas: v.Wanted, Healthy: healthyReplicas(v)}
+	here := 0
+	for _, r := range v.Replicas {
+		if r.Node == node && healthy(v, r) {
+			here++
+		}
+	}
+	d.LastHere = here > 0 && here == d.Healthy
+	d.Rebuilding, d.Percent = rebuildOf(v, node)
+	var why []string
+	switch {
+	case engineHere(v, node):
+		why = append(why, "Its engine is on this node.")
+	case claimed:
+		why = append(why, "It is attached to this node.")
+	}
+	if len(why) > 0 {
+		d.Outlook, d.Remedy = types.OutlookSlow, letGo
+	}
+	if needsReplica(v, policy, node) && !survives(v, node, ready) {
+		p := chanceOf(v, policy, node, ready, d)
+		why = append(why, p.why)
+		if p.outlook == types.OutlookNever || d.Outlook == "" {
+			d.Outlook, d.Remedy = p.outlook, p.remedy
+		}
+	}
+	d.Why = strings.Join(why, " ")
+	return d
+}
+
+// rebuildOf returns the node that a replica is rebuilt on, and how far that is:
+// of several the furthest, but rather one elsewhere than on this node.
+func rebuildOf(v types.Volume, node string) (on string, percent int) {
+	for _, r := range v.Replicas {
+		better := on == "" || on == node && r.Node != node || (on == node) == (r.Node == node) && r.Percent > percent
+		if v.Running && r.Mode == "WO" && r.Node != "" && better {
+			on, percent = r.Node, r.Percent
+		}
+	}
+	return on, percent
+}
+
+// engineHere reports whether an engine is on node and not known to be stopped.
+func engineHere(v types.Volume, node string) bool {
+	return v.Engine == node && (v.Running || v.State != detached) || slices.Contains(v.Also, node)
+}
+
+// needsReplica reports whether the volume must not lose the replica on node, if
+// there is one. Replicas that never held data are nobody's loss: those of a
+// volume that was never attached.
+func needsReplica(v types.Volume, policy, node string) bool {
+	if !v.On(node) || policy == types.DrainPolicyAlwaysAllow {
+		return false
+	}
+	running := slices.ContainsFunc(v.Replicas, func(r types.Replica) bool { return r.Node == node && r.Running })
+	if policy == types.DrainPolicyAllowStopped && !running {
+		return false
+	}
+	used := slices.ContainsFunc(v.Replicas, func(r types.Replica) bool {
+		return r.Running || !r.HealthyAt.IsZero() || !r.FailedAt.IsZero()
+	})
+	return used || v.Running || v.State != detached
+}
+
+// survives reports whether another node that is ready has a healthy replica.
+func survives(v types.Volume, node string, ready map[string]bool) bool {
+	return slices.ContainsFunc(v.Replicas, func(r types.Replica) bool {
+		return r.Node != node && ready[r.Node] && healthy(v, r)
+	})
+}
+
+// healthy is Volume.Healthy where that is known: not between attached and
+// detached, nor where the engine is lost.
+func healthy(v types.Volume, r types.Replica) bool {
+	return (v.Running || v.State == detached) && v.Healthy(r)
+}
+
+func healthyReplicas(v types.Volume) int {
+	n := 0
+	for _, r := range v.Replicas {
+		if healthy(v, r) {
+			n++
+		}
+	}
+	return n
+}
+
+// lockedVolumes returns the healthy replicas now of each volume with a replica
+// on node. Where that is not known it is what there was when it last was.
+func lockedVolumes(s types.Storage, node string) map[string]int {
+	was := map[string]int{}
+	for _, v := range s.Volumes {
+		if s.Longhorn && v.On(node) {
+			was[v.Name] = v.HealthyReplicas()
+		}
+	}
+	return was
+}
+
+// worse returns, by name, the volumes that have fewer healthy replicas than
+// they had, of those that are still there and not detached. One that has as many
+// as it should is not worse off: it had more while one of them moved.
+func worse(was map[string]int, s types.Storage) []string {
+	var names []string
+	for _, v := range s.Volumes {
+		before := was[v.Name]
+		if v.Wanted > 0 {
+			before = min(before, v.Wanted)
+		}
+		if s.Longhorn && (v.Running || v.State != detached) && healthyReplicas(v) < before {
+			names = append(names, v.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
