@@ -32,23 +32,20 @@ func inTheWay(s types.Storage, node string, ready map[string]bool) []types.Drain
 		}
 	}
 	for volume := range attached { // of another driver
-		out = append(out, types.DrainVolume{
-			Name: volume, Why: "It is attached to this node.", Outlook: types.OutlookSlow,
-			Remedy: letGo,
-		})
+		out = append(out, types.DrainVolume{Name: volume, Why: claimHere, Outlook: types.OutlookSlow})
 	}
 	slices.SortFunc(out, func(a, b types.DrainVolume) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
-const letGo = "It is detached once the pods that use it are gone from this node."
+const claimHere = "it is attached to this node until the pods that use it are gone"
 
 // obstacleOf says how a volume of Longhorn is in the way; Why is "" for not at all.
 func obstacleOf(v types.Volume, policy, node string, ready map[string]bool, claimed bool) types.DrainVolume {
 	d := types.DrainVolume{Name: v.Name, Claim: v.Claim, Replicas: v.Wanted, Healthy: healthyReplicas(v)}
 	here := 0
 	for _, r := range v.Replicas {
-		if r.Node == node && healthy(v, r) {
+		if r.Node == node && isHealthy(v, r) {
 			here++
 		}
 	}
@@ -57,12 +54,12 @@ func obstacleOf(v types.Volume, policy, node string, ready map[string]bool, clai
 	var why []string
 	switch {
 	case engineHere(v, node):
-		why = append(why, "Its engine is on this node.")
+		why = append(why, "its engine is on this node until the pods that use it are gone")
 	case claimed:
-		why = append(why, "It is attached to this node.")
+		why = append(why, claimHere)
 	}
 	if len(why) > 0 {
-		d.Outlook, d.Remedy = types.OutlookSlow, letGo
+		d.Outlook = types.OutlookSlow
 	}
 	if needsReplica(v, policy, node) && !survives(v, node, ready) {
 		p := chanceOf(v, policy, node, ready, d)
@@ -71,7 +68,7 @@ func obstacleOf(v types.Volume, policy, node string, ready map[string]bool, clai
 			d.Outlook, d.Remedy = p.outlook, p.remedy
 		}
 	}
-	d.Why = strings.Join(why, " ")
+	d.Why = strings.Join(why, "; ")
 	return d
 }
 
@@ -112,20 +109,20 @@ func needsReplica(v types.Volume, policy, node string) bool {
 // survives reports whether another node that is ready has a healthy replica.
 func survives(v types.Volume, node string, ready map[string]bool) bool {
 	return slices.ContainsFunc(v.Replicas, func(r types.Replica) bool {
-		return r.Node != node && ready[r.Node] && healthy(v, r)
+		return r.Node != node && ready[r.Node] && isHealthy(v, r)
 	})
 }
 
-// healthy is Volume.Healthy where that is known: not between attached and
+// isHealthy is Volume.Healthy where that is known: not between attached and
 // detached, nor where the engine is lost.
-func healthy(v types.Volume, r types.Replica) bool {
+func isHealthy(v types.Volume, r types.Replica) bool {
 	return (v.Running || v.State == detached) && v.Healthy(r)
 }
 
 func healthyReplicas(v types.Volume) int {
 	n := 0
 	for _, r := range v.Replicas {
-		if healthy(v, r) {
+		if isHealthy(v, r) {
 			n++
 		}
 	}

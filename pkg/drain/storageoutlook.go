@@ -3,7 +3,6 @@ package drain
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -22,9 +21,9 @@ type chance struct {
 // chanceOf says of a volume that needs a healthy replica on another node
 // that is ready, and has none, how it may come to one.
 func chanceOf(v types.Volume, policy, node string, ready map[string]bool, d types.DrainVolume) chance {
-	p := chance{why: "No other node that is Ready has a healthy replica of it.", outlook: types.OutlookNever}
+	p := chance{why: "no other node that is Ready has a healthy replica of it", outlook: types.OutlookNever}
 	if d.LastHere {
-		p.why = "Its last healthy replica is on this node."
+		p.why = "its last healthy replica is on this node"
 	}
 	peers := false
 	for name, is := range ready {
@@ -35,44 +34,44 @@ func chanceOf(v types.Volume, policy, node string, ready map[string]bool, d type
 	case !v.Running && v.State != detached:
 		return inBetween(v)
 	case d.Healthy == 0:
-		p.why = "It has no healthy replica at all."
-		p.remedy = "Salvage the volume in Longhorn, or delete it if its data is not needed."
+		p.why = "it has no healthy replica at all"
+		p.remedy = "salvage the volume in Longhorn, or delete it if its data is not needed"
 	case rebuilds(v, node, ready):
-		p.outlook, p.why = types.OutlookSlow, fmt.Sprintf("%s One is being rebuilt on node %s, %d %%.", p.why, d.Rebuilding, d.Percent)
+		p.outlook, p.why = types.OutlookSlow, fmt.Sprintf("%s; one is being rebuilt on node %s, %d %%", p.why, d.Rebuilding, d.Percent)
 	case len(away) > 0:
-		p.why += fmt.Sprintf(" A healthy one is on %s, which is not Ready.", strings.Join(away, ", "))
-		p.remedy = "Bring that node back, then the drain goes on."
+		p.why += "; a healthy one is on " + some(away, "which is not Ready", "which are not Ready")
+		p.remedy = "bring that node back"
 	case !peers:
-		p.remedy = "There is no other node that is Ready: bring one back, or " + allow
+		p.remedy = "bring another node back, or " + allow
 	case slices.Contains(evicting, policy):
-		p.outlook, p.why = types.OutlookSlow, p.why+" Longhorn moves it to another node."
-		p.remedy = "If it does not, look for space on the disks of the other nodes."
+		p.outlook, p.why = types.OutlookSlow, p.why+"; Longhorn is to move it to another node"
+		p.remedy = "if it does not, look for space on the disks of the other nodes"
 	case joins(v, node, ready):
-		p.outlook, p.why = types.OutlookSlow, p.why+" Another one is about to be rebuilt."
+		p.outlook, p.why = types.OutlookSlow, p.why+"; another one is about to be rebuilt"
 	case v.State == detached:
-		p.remedy = "Nothing is rebuilt while it is detached: start what uses it, or " + allow
+		p.remedy = "nothing is rebuilt while it is detached: start what uses it, or " + allow
 	case v.Wanted == 1:
-		p.remedy = "It is to have one replica only: give it two in Longhorn, or " + allow
+		p.remedy = "it is to have one replica only: give it two in Longhorn, or " + allow
 	default:
-		p.remedy = "Nothing is being rebuilt: look for space and failed disks in Longhorn, or " + allow
+		p.remedy = "nothing is being rebuilt: look for space and failed disks in Longhorn, or " + allow
 	}
 	return p
 }
 
-const allow = "set storage.longhorn.node-drain-policy to always-allow if the volume may be out of reach meanwhile."
+const allow = "set storage.longhorn.node-drain-policy to always-allow if the volume may be out of reach meanwhile"
 
 // inBetween is a volume of which nobody knows which replicas are healthy.
 func inBetween(v types.Volume) chance {
 	p := chance{
-		why:     fmt.Sprintf("It is %s and its engine does not run, so that nobody knows which replicas are healthy.", v.State),
+		why:     fmt.Sprintf("it is %s and its engine does not run, so that nobody knows which replicas are healthy", v.State),
 		outlook: types.OutlookNever,
-		remedy:  "Look at the node of its engine in Longhorn: what uses the volume has to stop there.",
+		remedy:  "look at its engine in Longhorn: what uses the volume has to stop",
 	}
 	switch v.State {
 	case "creating", "attaching", "detaching", "deleting":
 		p.outlook, p.remedy = types.OutlookSlow, ""
 	case "":
-		p.why = "Its state is not known, nor which replicas are healthy."
+		p.why = "its state is not known, nor which replicas are healthy"
 	}
 	return p
 }
@@ -95,7 +94,7 @@ func joins(v types.Volume, node string, ready map[string]bool) bool {
 func awayReplicas(v types.Volume, node string, ready map[string]bool) []string {
 	var nodes []string
 	for _, r := range v.Replicas {
-		if r.Node != node && r.Node != "" && !ready[r.Node] && healthy(v, r) {
+		if r.Node != node && r.Node != "" && !ready[r.Node] && isHealthy(v, r) {
 			nodes = append(nodes, r.Node)
 		}
 	}
