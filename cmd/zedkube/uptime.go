@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 )
 
@@ -44,13 +43,4 @@ func readBootID(file string) (string, error) {
 		return "", fmt.Errorf("read boot id: %s is empty", file)
 	}
 	return id, nil
-}
-
-// bootID is readBootID where an error can only be reported.
-func bootID(log logrus.FieldLogger, file string) string {
-	id, err := readBootID(file)
-	if err != nil {
-		log.WithError(err).Error("this boot has no name: it is told from others by the time since it began")
-	}
-	return id
 }
