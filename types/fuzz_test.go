@@ -71,6 +71,8 @@ func FuzzAppInstanceConfig(f *testing.F)       { fuzzDecoder[AppInstanceConfig](
 func FuzzAssignableAdapters(f *testing.F)      { fuzzDecoder[AssignableAdapters](f) }
 func FuzzCipherBlockStatus(f *testing.F)       { fuzzDecoder[CipherBlockStatus](f) }
 func FuzzCipherMetrics(f *testing.F)           { fuzzDecoder[CipherMetrics](f) }
+func FuzzClusterLeaveRequest(f *testing.F)     { fuzzDecoder[ClusterLeaveRequest](f) }
+func FuzzClusterMembership(f *testing.F)       { fuzzDecoder[ClusterMembership](f) }
 func FuzzConfigItemValueMap(f *testing.F)      { fuzzDecoder[ConfigItemValueMap](f) }
 func FuzzControllerCert(f *testing.F)          { fuzzDecoder[ControllerCert](f) }
 func FuzzDeviceNetworkStatus(f *testing.F)     { fuzzDecoder[DeviceNetworkStatus](f) }
@@ -85,6 +87,8 @@ func FuzzKubeConfig(f *testing.F)              { fuzzDecoder[KubeConfig](f) }
 func FuzzKubeInitStatus(f *testing.F)          { fuzzDecoder[KubeInitStatus](f) }
 func FuzzKubeLeaderElectInfo(f *testing.F)     { fuzzDecoder[KubeLeaderElectInfo](f) }
 func FuzzKubeUserServices(f *testing.F)        { fuzzDecoder[KubeUserServices](f) }
+func FuzzNodeDrainJournal(f *testing.F)        { fuzzDecoder[NodeDrainJournal](f) }
+func FuzzNodeDrainProgress(f *testing.F)       { fuzzDecoder[NodeDrainProgress](f) }
 func FuzzNodeDrainRequest(f *testing.F)        { fuzzDecoder[NodeDrainRequest](f) }
 func FuzzNodeDrainStatus(f *testing.F)         { fuzzDecoder[NodeDrainStatus](f) }
 func FuzzVmiVNCConfig(f *testing.F)            { fuzzDecoder[VmiVNCConfig](f) }

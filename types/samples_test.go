@@ -44,6 +44,10 @@ var topics = []topic{
 	{value: &KubeInitStatus{}},
 	{value: &VmiVNCConfig{}},
 	{value: &WatchdogBeat{}},
+	{value: &ClusterMembership{}},
+	{value: &ClusterLeaveRequest{}},
+	{value: &NodeDrainProgress{}},
+	{value: &NodeDrainJournal{}},
 }
 
 func (tp topic) name() string { return reflect.TypeOf(tp.value).Elem().Name() }

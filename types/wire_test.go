@@ -62,6 +62,7 @@ func TestTheSamplesOfTheDocumentDecode(t *testing.T) {
 	for _, v := range []any{
 		&EdgeNodeClusterConfig{}, &EdgeNodeClusterStatus{}, &ENClusterAppStatus{}, &NodeDrainStatus{}, &KubeClusterInfo{},
 		&KubeUserServices{}, &KubeLeaderElectInfo{}, &KubeConfig{}, &KubeClusterUpdateStatus{},
+		&NodeDrainProgress{}, &ClusterMembership{}, &ClusterLeaveRequest{},
 	} {
 		sections[reflect.TypeOf(v).Elem().Name()] = []any{v}
 	}
