@@ -7,10 +7,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The exit codes of the inline commands (docs/wire.md, "Process").
+// The exit codes of the commands (docs/wire.md, "Process").
 const (
 	exitUsage          = 1
-	exitNotPublished   = 2
+	exitNotPublished   = 2 // or the API server cannot be asked
+	exitDrainFailed    = 3
 	exitUnknownCommand = 99
 )
 
@@ -34,7 +35,7 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 		add(root, &o)
 	}
 	root.AddCommand(
-		newUpdateStatusCommand(&o),
+		newUpdateStatusCommand(&o), newDrainCommand(&o), newLeaveCommand(&o),
 		&cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: cobra.NoArgs, RunE: run},
 		&cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), version)

@@ -26,7 +26,6 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"zedkube": mainWithHour})
 }
 
-
 // mainWithHour is the program with a flag that only tests have: how long an
 // hour is.
 func mainWithHour() {
@@ -39,7 +38,7 @@ func mainWithHour() {
 // against a real control plane. The stories share the control plane, so they
 // run one after the other, and each ends by giving it back as it was.
 func TestStories(t *testing.T) {
-	cluster, err := devcluster.Start(t.Context(), devcluster.Options{Log: os.Stderr})
+	cluster, err := devcluster.Start(t.Context(), devcluster.Options{Log: os.Stderr, Audit: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +63,7 @@ func TestStories(t *testing.T) {
 			// What is to be seen.
 			"expect": with(expect), "absent": with(absent), "never": with(never), "answers": with(answers),
 			"cordoned": with(cordoned), "pods": with(pods), "object": with(object), "lock": with(lock), "inturn": with(inturn),
-			"lead": with(lead), "logged": with(logged), "pause": with(pause), "fresh": with(fresh),
+			"lead": with(lead), "harmless": with(harmless), "logged": with(logged), "pause": with(pause), "fresh": with(fresh),
 		},
 	})
 }

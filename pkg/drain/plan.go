@@ -117,7 +117,11 @@ func verdict(f Forecast) (types.DrainOutlook, string) {
 	case len(f.Unknown) > 0:
 		return types.OutlookSlow, "nothing was found in the way, but not all could be looked at"
 	}
-	return "", fmt.Sprintf("nothing is in the way: %s would go", counted(len(f.Pods), "pod"))
+	gone := fmt.Sprintf("nothing is in the way: %s would go", counted(len(f.Pods), "pod"))
+	if n := len(f.Stranded); n > 0 {
+		gone += fmt.Sprintf(", of which %d can run only here", n)
+	}
+	return "", gone
 }
 
 func counted(n int, noun string) string {
@@ -188,11 +192,15 @@ func blockersAhead(p Prospect) []types.DrainBlocker {
 // volumesAhead are the volumes that the leaving of the pods does not put right:
 // that one is in use here is no obstacle while its pod is still to go.
 func volumesAhead(p Prospect, ready map[string]bool) []types.DrainVolume {
-	var ahead []types.DrainVolume
-	for _, v := range inTheWay(p.Storage, p.Own, ready) {
-		if v.LastHere || v.Rebuilding != "" || v.Healthy < v.Replicas || v.Outlook == types.OutlookNever {
-			ahead = append(ahead, v)
+	let := p.Storage
+	let.Attachments = nil
+	let.Volumes = slices.Clone(let.Volumes)
+	for i := range let.Volumes {
+		v := &let.Volumes[i]
+		if v.Engine == p.Own {
+			v.Engine = ""
 		}
+		v.Also = slices.DeleteFunc(slices.Clone(v.Also), func(node string) bool { return node == p.Own })
 	}
-	return ahead
+	return inTheWay(let, p.Own, ready)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// prospect is three healthy nodes, of which b is ours with two pods on it.
-func prospect() Prospect {
+// wholeCluster is three healthy nodes, of which b is ours with two pods on it.
+func wholeCluster() Prospect {
 	now := time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
 	node := func(name string) types.Node {
 		return types.Node{Name: name, Ready: types.ConditionTrue, RenewedAt: now.Add(-5 * time.Second), Etcd: true, BootID: "boot-" + name}
@@ -22,6 +22,17 @@ func prospect() Prospect {
 		Now: now, Own: "b", Nodes: []types.Node{node("c"), node("b"), node("a")}, Pods: pods,
 		Situations: []types.PodSituation{{Pod: pods[0], Fits: 2}, {Pod: pods[1], Fits: 2}},
 	}
+}
+
+// storageAhead is a volume that is in use on b, with a healthy replica there and
+// one on the other node.
+func storageAhead(other string) types.Storage {
+	v := types.Volume{Name: "v", State: "attached", Engine: "b", Running: true, Also: []string{"b"}, Wanted: 1}
+	v.Replicas = []types.Replica{{Name: "1", Node: "b", Running: true, Mode: "RW"}}
+	if other != "b" {
+		v.Wanted, v.Replicas = 2, append(v.Replicas, types.Replica{Name: "2", Node: other, Running: true, Mode: "RW"})
+	}
+	return types.Storage{Longhorn: true, Volumes: []types.Volume{v}, Attachments: []types.Attachment{{Name: "a", Volume: "v"}}}
 }
 
 func TestAPlanForesees(t *testing.T) {
@@ -77,6 +88,18 @@ func TestAPlanForesees(t *testing.T) {
 			func(p *Prospect) { p.Refused = map[string]error{"eve-kube-app/plc": errors.New("a budget")} }, "-", "",
 			func(f Forecast) bool { return f.Pods[0].Refused == "" && f.Pods[1].Refused == "a budget" },
 		},
+		"a volume in use here, with a healthy replica elsewhere": {
+			func(p *Prospect) { p.Storage = storageAhead("c") }, "", "nothing is in the way",
+			func(f Forecast) bool { return len(f.Volumes) == 0 },
+		},
+		"a volume whose last healthy replica is here": {
+			func(p *Prospect) { p.Storage = storageAhead("b") }, types.OutlookNever, "somebody has to act on 1 of 1 thing",
+			func(f Forecast) bool { return len(f.Volumes) == 1 && f.Volumes[0].LastHere },
+		},
+		"a pod that can run only here": {
+			func(p *Prospect) { p.Situations[0].Fits, p.Situations[0].Lacks = 0, "no node has its device" }, "", "nothing is in the way",
+			func(f Forecast) bool { return cmp.Equal(f.Stranded, []string{"eve-kube-app/cam"}) },
+		},
 		"what could not be asked": {
 			func(p *Prospect) { p.Unknown = []string{"the volumes: no answer"} }, types.OutlookSlow, "not all could be looked at",
 			func(f Forecast) bool { return cmp.Equal(f.Unknown, []string{"the volumes: no answer"}) },
@@ -93,7 +116,7 @@ func TestAPlanForesees(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := prospect()
+			p := wholeCluster()
 			c.change(&p)
 			f := Plan(p)
 			if c.outlook != "-" && f.Outlook != c.outlook || !strings.Contains(f.Verdict, c.verdict) || !c.check(f) {

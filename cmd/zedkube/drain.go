@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+const exitCodes = `Exit codes:
+  0   done; with "status --watch": the drain is complete
+  1   wrong usage, interrupted, or it failed
+  2   it could not be written, or the API server cannot be asked
+  3   "status --watch": the drain failed
+  99  unknown command`
+
+// newDrainCommand is the parent of what an operator may say about drains.
+func newDrainCommand(o *options) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "drain",
+		Short: "Empty this node, see how far that is and what is in its way",
+		Long:  "Empty this node, see how far that is and what is in its way.\nEvery state and every remedy is in docs/operations.md.\n\n" + exitCodes,
+		Args:  noCommand,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(
+		newDrainStatusCommand(o), newDrainPlanCommand(o), newDrainRequestCommand(o), newDrainCancelCommand(o),
+		newKeepCordonCommand(o), newUnlockCommand(o),
+	)
+	return c
+}
+
+// words refuses a number of words that the command does not take.
+func words(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != n {
+			return exitError{exitUsage, fmt.Errorf("usage: %s", c.UseLine())}
+		}
+		return nil
+	}
+}
+
+// outputFlag adds -o, which takes json and nothing else.
+func outputFlag(c *cobra.Command, output *string) {
+	c.Flags().StringVarP(output, "output", "o", "", `"json" for data, nothing for people`)
+}
+
+func checkOutput(output string) error {
+	if output != "" && output != "json" {
+		return exitError{exitUsage, fmt.Errorf("output %q: only json is known", output)}
+	}
+	return nil
+}
+
+// operatorTopic opens a topic in which commands leave an operator's wish for
+// the agent: files only, since the command ends before anybody could connect.
+func operatorTopic[T any](p paths) (*pubsub.Publication[T], error) {
+	bus := pubsub.NewBus(p.root, silent())
+	topic := pubsub.NewPublication[T](bus, commandAgent, pubsub.FilesOnly())
+	if err := bus.Open(); err != nil {
+		return nil, exitError{exitNotPublished, fmt.Errorf("open pubsub: %w", err)}
+	}
+	return topic, nil
+}
+
+// silent is the logger of commands: what fails comes back as an error.
+func silent() *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return log
+}
+
+// ownName reads who this device is from zedagent's word in root.
+func ownName(p paths) (types.EdgeNodeInfo, error) {
+	info, _, err := readRecord[types.EdgeNodeInfo](p.topicFile("zedagent", "EdgeNodeInfo"))
+	if err != nil {
+		return info, fmt.Errorf("learn who this device is: %w", err)
+	}
+	return info, nil
+}
+
+// topicFile is the file of a plain single-value topic.
+func (p paths) topicFile(agent, topic string) string {
+	return filepath.Join(p.runDir(), agent, topic, types.Global+".json")
+}
+
+// persistentFile is the file of a persistent single-value topic.
+func (p paths) persistentFile(agent, topic string) string {
+	return filepath.Join(filepath.Dir(p.runDir()), "persist/status", agent, topic, types.Global+".json")
+}
+
+func (p paths) runDir() string { return filepath.Dir(p.pid) }
+
+// ownNode finds the Node of this device among nodes.
+func ownNode(nodes []types.Node, info types.EdgeNodeInfo) (types.Node, error) {
+	byName := map[string]types.Node{}
+	for _, n := range nodes {
+		byName[n.Name] = n
+	}
+	own, ok := types.OwnNode(byName, info)
+	if !ok {
+		return own, fmt.Errorf("the cluster has no node of this device (%s, %s)", clean(info.NodeName()), info.DeviceID)
+	}
+	return own, nil
+}
+
+// withAPI runs do with a connection to the API server.
+func withAPI(ctx context.Context, p paths, do func(*kubeapi.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	defer cancel()
+	kubeapi.LogTo(silent())
+	kube, done, err := kubeapi.Dial(ctx, silent(), p.kubeconfig)
+	if err != nil {
+		return exitError{exitNotPublished, err}
+	}
+	defer done()
+	return apiError(do(kube))
+}
+
+// dialWithin is for the connection alone: each verb has a bound of its own.
+const dialWithin = 20 * time.Second
+
+// apiError gives errors of the API server's their exit code.
+func apiError(err error) error {
+	for _, kind := range []error{types.ErrNoAPI, types.ErrNoAnswer, types.ErrRefused, types.ErrConflict, context.DeadlineExceeded} {
+		if errors.Is(err, kind) {
+			return exitError{exitNotPublished, err}
+		}
+	}
+	return err
+}

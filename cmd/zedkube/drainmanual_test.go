@@ -1,0 +1,54 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// TestTheManualIsComplete holds docs/operations.md against the program.
+func TestTheManualIsComplete(t *testing.T) {
+	content, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manual := string(content)
+	want := map[string]string{}
+	for name, lines := range screens() {
+		if name == "emptying" || name == "plan" {
+			want["the screen "+name] = strings.ReplaceAll("\n    "+strings.Join(lines, "\n    ")+"\n", "    \n", "\n")
+		}
+	}
+	for _, phase := range []types.DrainPhase{types.PhaseIdle, types.PhaseGates, types.PhaseEmptying, types.PhaseComplete, types.PhaseNoCordon, types.PhaseNotEmpty} {
+		want["phase "+string(phase)] = "| " + string(phase) + " |"
+	}
+	for status := types.DrainUnknown; status <= types.DrainComplete; status++ {
+		want["state "+status.String()] = "| " + strconv.Itoa(int(status)) + " " + status.String() + " |"
+	}
+	for _, m := range []types.Membership{types.MembershipNever, types.MembershipMember, types.MembershipDoubtful, types.MembershipLeaving, types.MembershipLeft} {
+		want["membership "+string(m)] = "| " + string(m) + " |"
+	}
+	for _, cause := range []string{"budget", "finalizer", "kubelet", "pinned", "no-room", "immovable", "grace", "refused"} {
+		want["cause "+cause] = "| " + cause
+	}
+	for _, c := range newCommand().Commands() {
+		if c.Name() == "drain" || c.Name() == "leave" {
+			for _, sub := range append([]*cobra.Command{c}, c.Commands()...) {
+				want["command "+sub.CommandPath()] = sub.CommandPath()
+			}
+		}
+	}
+	for _, file := range (options{}).paths().forceDrain {
+		want["force file "+file] = "    " + file
+	}
+	for what, text := range want {
+		if !strings.Contains(manual, text) {
+			t.Errorf("docs/operations.md lacks %s: %q", what, text)
+		}
+	}
+}

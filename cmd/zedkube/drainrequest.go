@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// newDrainRequestCommand asks the agent for a drain in the operator's name.
+func newDrainRequestCommand(o *options) *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use:   "request [--reason text]",
+		Short: "Ask for this node to be emptied, without a reboot after it",
+		Long: "Ask for this node to be emptied. It keeps serving until its turn comes, is cordoned and emptied,\n" +
+			"and stays empty until the request is taken back or the device reboots.\n\n" + exitCodes,
+		Args: words(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return requestDrain(c.OutOrStdout(), o.paths(), reason, time.Now())
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at the record")
+	return c
+}
+
+// requestDrain leaves the request for the agent. One that stands is kept, so
+// that asking twice is asking once, unless its drain has failed.
+func requestDrain(out io.Writer, p paths, reason string, now time.Time) error {
+	if err := checkMember(p); err != nil {
+		return err
+	}
+	topic, err := operatorTopic[types.NodeDrainRequest](p)
+	if err != nil {
+		return err
+	}
+	record := readDrain(p, now)
+	standing, stands := topic.Get(types.Global)
+	if stands && !(record.failed() && !record.askedAnew()) {
+		fmt.Fprintf(out, "A request stands already, since %s. It is kept.\n", stamp(standing.RequestedAt, now))
+	} else {
+		request := types.NodeDrainRequest{RequestedAt: now.UTC(), RequestedBy: types.DrainRequesterNone, Context: reason}
+		if err := topic.Publish(types.Global, request); err != nil {
+			return exitError{exitNotPublished, err}
+		}
+		fmt.Fprintln(out, "The drain of this node is requested.")
+	}
+	if !record.Agent.Runs {
+		fmt.Fprintf(out, "The agent does not run now (%s): the drain begins when it does.\n", clean(record.Agent.Why))
+	}
+	fmt.Fprint(out, "Watch it:     zedkube drain status --watch\nTake it back: zedkube drain cancel\n")
+	return nil
+}
+
+// checkMember refuses a drain where there is nothing to drain: a request that
+// lies there would surprise whoever joins a cluster later.
+func checkMember(p paths) error {
+	m, _, err := readRecord[types.ClusterMembership](p.persistentFile(self, "ClusterMembership"))
+	if err == nil && (m.State == types.MembershipNever || m.State == types.MembershipLeft) {
+		return errors.New("this device belongs to no cluster: there is nothing to drain, and nothing was requested")
+	}
+	return nil // a file that is not there says nothing
+}
+
+// newDrainCancelCommand takes the operator's request back.
+func newDrainCancelCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "cancel",
+		Short: `Take back what "zedkube drain request" asked for`,
+		Long:  "Take back what \"zedkube drain request\" asked for. Requests of EVE's agents stand.\n\n" + exitCodes,
+		Args:  words(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return cancelDrain(c.OutOrStdout(), o.paths(), time.Now())
+		},
+	}
+}
+
+func cancelDrain(out io.Writer, p paths, now time.Time) error {
+	removed, err := takeBack[types.NodeDrainRequest](p, "NodeDrainRequest")
+	if err != nil {
+		return err
+	}
+	record := readDrain(p, now)
+	if removed {
+		fmt.Fprintln(out, "The operator's request is taken back.")
+	} else {
+		fmt.Fprintln(out, "There is no request of an operator.")
+	}
+	var others []string
+	if record.Progress != nil {
+		others = slices.DeleteFunc(slices.Clone(record.Progress.Requesters), func(r string) bool { return r == "OPERATOR" })
+	}
+	switch {
+	case len(others) > 0:
+		fmt.Fprintf(out, "The drain goes on for %s, whose request stands.\n", strings.ToUpper(listed(others)))
+	case removed && record.Agent.Runs:
+		fmt.Fprintln(out, "The node takes pods again as soon as the API server allows: zedkube drain status")
+	case removed:
+		fmt.Fprintf(out, "The agent does not run now (%s): the node takes pods again when it does.\n", clean(record.Agent.Why))
+	}
+	return nil
+}
+
+// takeBack removes an operator's wish, and says whether there was one. A file
+// that cannot be read counts: it goes too.
+func takeBack[T any](p paths, name string) (bool, error) {
+	if _, err := os.Lstat(p.topicFile(commandAgent, name)); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	topic, err := operatorTopic[T](p)
+	if err != nil {
+		return false, err
+	}
+	if err := topic.Unpublish(types.Global); err != nil {
+		return false, exitError{exitNotPublished, err}
+	}
+	return true, nil
+}
