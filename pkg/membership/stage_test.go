@@ -41,6 +41,7 @@ type stage struct {
 
 	membership pubsub.Table[types.ClusterMembership]
 	cluster    *kubetest.Cluster
+	kube       Kube
 	logs       *logtest.Hook
 
 	asleep time.Duration // by how much the wall clock was set forward
@@ -52,6 +53,7 @@ func play(t *testing.T, tell func(*stage)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{T: t}
 		s.cluster = &kubetest.Cluster{Nodes: &s.nodes, Pods: &pubsub.Table[types.Pod]{}, API: &s.api}
+		s.kube = s.cluster
 		_ = s.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "n1", DeviceID: device})
 		for name, id := range map[string]uuid.UUID{"n1": device, "n2": second, "n3": third} {
 			_ = s.nodes.Publish(name, types.Node{Name: name, UUID: id.String(), Ready: types.ConditionTrue})
@@ -74,7 +76,7 @@ func (s *stage) start() {
 	began := time.Now()
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Config: &s.config, Agent: &s.agent, Settings: &s.settings, Info: &s.info, Nodes: &s.nodes,
-		API: &s.api, Leave: &s.leave, Progress: &s.progress, Journal: &s.journal, Kube: s.cluster,
+		API: &s.api, Leave: &s.leave, Progress: &s.progress, Journal: &s.journal, Kube: s.kube,
 		Version: "1", Hour: time.Hour, Uptime: func() time.Duration { return time.Since(began) - s.asleep },
 		Membership: &s.membership,
 	}

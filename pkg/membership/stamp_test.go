@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -64,6 +65,28 @@ func TestAStampThatHangsOrFailsHoldsNothingUp(t *testing.T) {
 		s.sleep(2 * time.Minute)
 		if got := s.shown(); len(got) != 0 {
 			t.Errorf("the list is not withdrawn: %v", got)
+		}
+	})
+}
+
+// slow takes a second to heed the end of its context.
+type slow struct{ ended bool }
+
+func (k *slow) Stamp(ctx context.Context, _ string, _ types.AgentStamp) error {
+	<-ctx.Done()
+	time.Sleep(time.Second)
+	k.ended = true
+	return ctx.Err()
+}
+
+func TestAnAgentThatEndsLeavesNoStampUnderWay(t *testing.T) {
+	play(t, func(s *stage) {
+		kube := &slow{}
+		s.kube = kube
+		s.restart()
+		s.stop()
+		if !kube.ended {
+			t.Error("a stamp is still under way")
 		}
 	})
 }
