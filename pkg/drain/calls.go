@@ -114,7 +114,8 @@ func (c *Component) begin(ctx context.Context, lane int, in call) {
 	for _, n := range c.Nodes.All() {
 		in.rows = append(in.rows, n)
 	}
-	c.running[lane] = &in
+	under := in // cancel writes to it while the call reads its own
+	c.running[lane] = &under
 	cancel := in.cancel
 	c.calls.Go(func() {
 		defer cancel()
