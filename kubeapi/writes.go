@@ -32,7 +32,8 @@ func (c *Client) verb(ctx context.Context, do func(context.Context, *connection)
 
 // write runs a verb that writes a Node or the lock. Its error begins with act
 // and wraps the class it belongs to, if any: types.ErrRefused, ErrConflict, or
-// ErrNoAnswer, after which the write may have been made or may yet be.
+// ErrNoAnswer, after which the write may have been made or may yet be. So it may
+// after a caller has cancelled it, who has not waited for an answer.
 func (c *Client) write(ctx context.Context, act string, do func(context.Context, *connection) error) error {
 	err := c.verb(ctx, do)
 	var class error

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -193,7 +192,7 @@ func (c *Cluster) enter(ctx context.Context, verb, object string) error {
 		if err := pass(ctx, hungFor); err != nil {
 			return err
 		}
-		return &silent{os.ErrDeadlineExceeded}
+		return &silent{context.DeadlineExceeded}
 	}
 	if err := pass(ctx, latency); err != nil {
 		return err
@@ -201,7 +200,8 @@ func (c *Cluster) enter(ctx context.Context, verb, object string) error {
 	return fail
 }
 
-// silent is the error of a call that nobody answered.
+// silent is the error of a call that nobody answered in time. A caller who
+// cancels it has not waited for an answer.
 type silent struct{ error }
 
 func (s *silent) Unwrap() error { return s.error }
@@ -215,6 +215,9 @@ func pass(ctx context.Context, d time.Duration) error {
 		case <-ctx.Done():
 		case <-timer.C:
 		}
+	}
+	if err := ctx.Err(); errors.Is(err, context.DeadlineExceeded) {
+		return &silent{err}
 	}
 	return ctx.Err()
 }
