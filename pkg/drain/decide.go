@@ -205,13 +205,14 @@ func complete(f facts, a *action) {
 // whoever else wants the drain has been told of its end.
 func leave(f facts, a *action) {
 	told := !f.device() || f.rec.status.Status == types.DrainComplete && f.now.Sub(f.rec.said) >= edge
-	departed := f.rec.dead || !f.missing.IsZero() && f.now.Sub(f.missing) >= sureAfter
+	gone := f.deleted && !f.known && f.living()
+	departed := f.rec.dead || gone || !f.missing.IsZero() && f.now.Sub(f.missing) >= sureAfter
 	switch {
 	case !told:
 		a.wait(edge)
 	case departed:
-		over(f, a, "the cluster is left; its API server or this Node was gone already")
-		a.rec.left = true
+		over(f, a, "the cluster is left")
+		a.rec.left, a.rec.locked = true, false
 	case !f.living() || !f.known:
 		a.waits = f.why
 		if !f.deadSince.IsZero() && f.now.Sub(later(f.rec.ended, f.deadSince)) >= f.skip {

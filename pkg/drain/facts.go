@@ -72,6 +72,7 @@ type facts struct {
 	gates       string // what the way to the cordon waits for
 	entered     bool   // lock and quorum are had, a moment ago
 	check       checked
+	deleted     bool   // the own Node, as was answered: the table has to show it
 	holds       string // what keeps the lock from being given back, or the Node from being deleted
 }
 

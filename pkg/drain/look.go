@@ -44,6 +44,7 @@ type memory struct {
 	entered     time.Time
 	check       checked
 	holds       string
+	deleted     bool // the own Node, as was answered
 	lock        types.DrainLock
 	lockKnown   bool
 	retry       map[verb]time.Time
@@ -91,7 +92,7 @@ func (c *Component) look() facts {
 	c.lookAtPods(&f)
 	m := &c.mem
 	f.cordonAgain, f.retry, f.list = m.cordonAgain, maps.Clone(m.retry), m.list
-	f.gates, f.check, f.holds = m.gates, m.check, m.holds
+	f.gates, f.check, f.holds, f.deleted = m.gates, m.check, m.holds, m.deleted
 	f.entered = !m.entered.IsZero() && now.Sub(m.entered) < enteredFor
 	f.rec = c.rec
 	return f
@@ -143,7 +144,7 @@ func (c *Component) ofThisBoot(j types.NodeDrainJournal, now time.Time) bool {
 // forget drops what belongs to one drain.
 func (c *Component) forget() {
 	m := &c.mem
-	m.waits, m.gates, m.holds = "", "", ""
+	m.waits, m.gates, m.holds, m.deleted = "", "", "", false
 	m.cordonAgain, m.cordonSeen, m.entered, m.check = time.Time{}, false, time.Time{}, checked{}
 	m.list, m.known, m.pods, m.emptied = time.Time{}, nil, nil, time.Time{}
 	m.chosen = map[string]bool{}

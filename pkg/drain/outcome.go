@@ -98,10 +98,7 @@ func (c *Component) takeIn(now time.Time, done call, out outcome) {
 		}
 	case depart:
 		m.holds = out.gates
-		if out.gates == "" {
-			c.rec.phase, c.rec.reason = types.PhaseIdle, "the cluster is left and this Node deleted"
-			c.rec.left, c.rec.locked = true, false
-		}
+		m.deleted = out.gates == ""
 	case check:
 		m.check = out.check
 		m.check.at = now
