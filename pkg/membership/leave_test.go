@@ -181,7 +181,7 @@ func TestAnHourOnTheWallClockIsNoHour(t *testing.T) {
 	play(t, func(s *stage) {
 		s.invalidate()
 		s.told("n2", second)
-		s.asleep = time.Hour // the wall clock is set forward while the uptime stands
+		s.asleep.Store(int64(time.Hour)) // the wall clock is set forward while the uptime stands
 		s.sleep(time.Hour)
 		s.is(types.MembershipDoubtful)
 		s.sleep(5*time.Minute + period)

@@ -43,7 +43,7 @@ func TestARebootSaysNothingUntilZedagentSpeaks(t *testing.T) {
 			s.reboot()
 			s.sleep(24 * time.Hour)
 			s.is(want)
-			s.config.silent = false // zedagent is up and has read no configuration yet
+			s.config.silent.Store(false) // zedagent is up and has read no configuration yet
 			_ = s.agent.Publish(agentKey, types.ZedAgentStatus{})
 			s.sleep(24 * time.Hour)
 			s.is(want)

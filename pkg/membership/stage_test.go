@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,10 +22,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // source is a table whose publisher may not have spoken yet.
 type source[T any] struct {
 	pubsub.Table[T]
-	silent bool
+	silent atomic.Bool
 }
 
-func (s *source[T]) Synced() bool { return !s.silent }
+func (s *source[T]) Synced() bool { return !s.silent.Load() }
 
 // stage is a device n1 with two peers, in fake time.
 type stage struct {
@@ -44,7 +45,7 @@ type stage struct {
 	kube       Kube
 	logs       *logtest.Hook
 
-	asleep time.Duration // by how much the wall clock was set forward
+	asleep atomic.Int64 // nanoseconds: by how much the wall clock was set forward
 	stop   func()
 }
 
@@ -77,10 +78,10 @@ func (s *stage) start() {
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Config: &s.config, Agent: &s.agent, Settings: &s.settings, Info: &s.info, Nodes: &s.nodes,
 		API: &s.api, Leave: &s.leave, Progress: &s.progress, Journal: &s.journal, Kube: s.kube,
-		Version: "1", Hour: time.Hour, Uptime: func() time.Duration { return time.Since(began) - s.asleep },
+		Version: "1", Hour: time.Hour, Uptime: func() time.Duration { return time.Since(began) - time.Duration(s.asleep.Load()) },
 		Membership: &s.membership,
 	}
-	s.asleep = 0
+	s.asleep.Store(0)
 	ctx, cancel := context.WithCancel(s.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()
@@ -100,13 +101,14 @@ func (s *stage) reboot() {
 	for _, gone := range []func(string) error{s.config.Unpublish, s.leave.Unpublish, s.progress.Unpublish} {
 		_ = gone(types.Global)
 	}
-	s.config.silent, s.leave.silent = true, true
+	s.config.silent.Store(true)
+	s.leave.silent.Store(true)
 	_ = s.agent.Unpublish(agentKey)
 	s.start()
 }
 
 func (s *stage) setConfig(c types.EdgeNodeClusterConfig) {
-	s.config.silent = false
+	s.config.silent.Store(false)
 	_ = s.config.Publish(types.Global, c)
 	synctest.Wait()
 }
