@@ -44,7 +44,7 @@ func idle(f facts, a *action) {
 	if a.rec.left && !f.requests[byLeave].stands {
 		a.rec.left = false // the membership has heard of it
 	}
-	if !f.stopped() && f.asks() && !(f.rec.left && f.onlyLeaves()) {
+	if !f.stopped() && f.asks() && !a.rec.left {
 		begin(f, a)
 		return
 	}
@@ -128,7 +128,7 @@ func drain(f facts, a *action) {
 		gates(f, a)
 		return
 	}
-	a.rec.attempt = max(f.rec.attempt, min(attempts, 1+int(f.now.Sub(f.rec.cordoned)/(f.timeout/attempts))))
+	a.rec.attempt = max(f.rec.attempt, min(attempts, 1+int(f.now.Sub(f.rec.cordoned)/max(f.timeout/attempts, 1))))
 	empties(f, a)
 }
 
@@ -179,106 +179,6 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 	return "", "", false
 }
 
-// complete keeps the node as it is until it goes down, or is given back.
-func complete(f facts, a *action) {
-	switch {
-	case f.stopped():
-		over(f, a, whyStopped(f))
-	case f.device() && f.rec.status.Status <= types.DrainNotRequested && !f.rec.dead && !f.rec.kept && f.known && f.living():
-		// A device joins: what was true for an operator is looked at again.
-		a.rec.phase, a.rec.ended, a.rec.reason = types.PhaseEmptying, time.Time{}, "EVE asks for the drain as well"
-	case f.requests[byLeave].stands:
-		leave(f, a)
-	case !f.living() || !f.known:
-	case f.rec.dead && f.due(makeUp):
-		// Until the device goes down it is a node like any other again.
-		a.verb, a.rec.locked = makeUp, true
-		a.rec.node, a.rec.nodeBoot = f.node.Name, f.node.BootID
-	case f.rec.dead:
-		a.wait(f.retry[makeUp].Sub(f.now))
-	case !f.cordoned() && f.rec.losses <= maxLosses && f.due(cordon):
-		a.verb = cordon
-	}
-}
-
-// leave deletes the Node of a node that is empty, last of all, and only after
-// whoever else wants the drain has been told of its end.
-func leave(f facts, a *action) {
-	told := !f.device() || f.rec.status.Status == types.DrainComplete && f.now.Sub(f.rec.said) >= edge
-	gone := f.deleted && !f.known && f.living()
-	departed := f.rec.dead || gone || !f.missing.IsZero() && f.now.Sub(f.missing) >= sureAfter
-	switch {
-	case !told:
-		a.wait(edge)
-	case departed:
-		over(f, a, "the cluster is left")
-		a.rec.left, a.rec.locked = true, false
-	case !f.living() || !f.known:
-		a.waits = f.why
-		if !f.deadSince.IsZero() && f.now.Sub(later(f.rec.ended, f.deadSince)) >= f.skip {
-			a.rec.dead = true
-		}
-	case f.due(depart):
-		a.verb = depart
-	default:
-		a.waits = f.holds
-		a.wait(f.retry[depart].Sub(f.now))
-	}
-}
-
-// afterFailure gives everything back at once. The status stays until somebody
-// asks anew; an operator's drain has no status, only a request.
-func afterFailure(f facts, a *action) {
-	switch {
-	case !f.member || f.forced != nil && f.forced.Status <= types.DrainNotRequested:
-		over(f, a, whyStopped(f))
-	case f.asksAnew():
-		begin(f, a)
-	case f.stopped() && !failed(f.rec.status.Status):
-		over(f, a, whyStopped(f))
-	default:
-		giveBack(f, a)
-	}
-}
-
-// giveBack undoes what drains have left on the cluster, one thing at a time:
-// at once where this boot saw the drain, and when the node is Ready where it is
-// from before a boot.
-func giveBack(f facts, a *action) {
-	try := func(v verb) {
-		if f.due(v) {
-			a.verb = v
-		} else {
-			a.wait(f.retry[v].Sub(f.now))
-		}
-	}
-	if f.up {
-		a.rec.rebooted = false
-	}
-	switch {
-	case !f.known || !f.living() || f.rec.rebooted && !f.up:
-	case f.ourCordon() && !f.tieBreaker && !f.node.CordonKept:
-		try(uncordon)
-	case f.node.CordonKept && !f.node.Unschedulable:
-		try(unkeep)
-	case !f.rec.adopted && f.legacy():
-		try(adopt)
-	case !f.rec.adopted:
-		a.rec.adopted = true
-	case f.rec.locked && (f.member || f.rec.node != ""):
-		try(release)
-		a.waits = f.holds
-	}
-}
-
-// legacy reports that the cordon is one that EVE's own zedkube made before this
-// boot and would have undone after it.
-func (f facts) legacy() bool {
-	n := f.node
-	return n.Unschedulable && n.CordonedBy == nil && !f.tieBreaker && n.Agent == nil &&
-		!n.TaintedAt.IsZero() && n.TaintedAt.Before(f.booted)
-}
-
 // forceComplete ends a drain once, in the operator's name. It reports false
 // where the drain is about to begin, or its request may yet be heard of.
 func forceComplete(f facts, a *action) bool {
@@ -287,6 +187,9 @@ func forceComplete(f facts, a *action) bool {
 	case drains(phase), phase == types.PhaseComplete, ends(phase) && f.asks():
 		if phase != types.PhaseComplete {
 			result(f, a, types.PhaseComplete, "forced by the force file")
+		}
+		if !drains(phase) && phase != types.PhaseComplete {
+			a.rec.cordoned = time.Time{} // the failure has undone it and given the lock back
 		}
 		a.rec.kept = true
 		a.consume = true

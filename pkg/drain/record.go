@@ -72,15 +72,21 @@ func recall(j types.NodeDrainJournal, now time.Time) record {
 		failed: j.Failed, told: j.Told,
 		standing: at(j.Standing), said: at(j.Said), asked: at(j.Asked),
 		cordoned: at(j.Cordoned), ended: at(j.Ended), silent: at(j.Silent),
-		attempt: j.Attempt, losses: j.Losses, refusals: j.Refusals,
+		attempt: min(max(0, j.Attempt), attempts), losses: max(0, j.Losses), refusals: max(0, j.Refusals),
 		node: j.Node, nodeBoot: j.NodeBoot, locked: j.Locked, kept: j.Kept, dead: j.Dead,
-		leaving: j.Leaving, left: j.Left, rebooted: j.Rebooted, total: j.Total,
+		leaving: j.Leaving, left: j.Left, rebooted: j.Rebooted, total: max(0, j.Total),
 	}
-	if !slices.Contains(phases, r.phase) || r.status.Status > types.DrainComplete {
+	if !slices.Contains(phases, r.phase) || r.status.Status > types.DrainComplete || r.status.RequestedBy > types.DrainRequesterUpdate {
 		return record{serial: j.Serial, adopted: j.Adopted, phase: types.PhaseIdle, locked: true, rebooted: true}
 	}
 	if r.phase != types.PhaseIdle && r.asked.IsZero() {
 		r.asked = now
+	}
+	if r.phase == types.PhaseEmptying && r.cordoned.IsZero() {
+		r.phase = types.PhaseGates // its deadline runs from the cordon
+	}
+	if underWay(r.status.Status) && r.standing.IsZero() {
+		r.standing = now
 	}
 	return r
 }
@@ -118,6 +124,12 @@ func fromStatus(s types.NodeDrainStatus, now time.Time) record {
 	}
 	r.reason = "found as it was published"
 	r.asked, r.standing = now, now
+	switch s.RequestedBy { // who may not have been heard of again yet
+	case types.DrainRequesterDeviceOp:
+		r.requests = map[string]types.NodeDrainRequest{byDeviceOp: {RequestedBy: s.RequestedBy}}
+	case types.DrainRequesterUpdate:
+		r.requests = map[string]types.NodeDrainRequest{byUpdate: {RequestedBy: s.RequestedBy}}
+	}
 	if r.phase == types.PhaseEmptying {
 		r.cordoned = now
 	}

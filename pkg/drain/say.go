@@ -29,6 +29,7 @@ func say(f facts, a *action) {
 		next.Status = types.DrainNotSupported
 	case s <= types.DrainNotSupported:
 		next.Status = types.DrainNotRequested
+	case r.left: // the membership hears of it in a moment, and then NOTSUPPORTED is true
 	case failed(s) && (r.phase == types.PhaseNoCordon || r.phase == types.PhaseNotEmpty),
 		s == types.DrainComplete && r.phase == types.PhaseComplete && f.device():
 		next = stand(f, a)

@@ -69,6 +69,8 @@ func lacking(f facts) string {
 		return f.why
 	case f.rec.phase == types.PhaseGates && f.gates != "":
 		return f.gates
+	case f.rec.phase == types.PhaseGates && !f.entered && f.rec.refusals == 0:
+		return "the drain lock and the quorum could not be looked at"
 	case f.rec.phase == types.PhaseGates:
 		return "the node could not be cordoned"
 	case n > 0:
