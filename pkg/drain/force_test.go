@@ -78,7 +78,7 @@ func TestAForced9WaitsForARequestNotHeardOfYet(t *testing.T) {
 		s.zedagent.unheard = true
 		s.write(s.force, `{"Status":9}`)
 		defer s.run()()
-		time.Sleep(time.Minute)
+		time.Sleep(61 * time.Second) // between two looks
 		s.zedagent.unheard = false
 		s.kube.Block(appZero, true)
 		s.request(&s.zedagent, deviceOp)

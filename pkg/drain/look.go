@@ -3,6 +3,7 @@ package drain
 import (
 	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/zedkube/zedkube/pubsub"
@@ -114,9 +115,7 @@ func (c *Component) wakeUp(now time.Time) {
 	switch {
 	case known && c.ofThisBoot(j, now):
 		c.rec = recall(j, now)
-		if underWay(c.rec.status.Status) && rank[status.Status] > rank[c.rec.status.Status] {
-			c.rec.status, c.rec.said = status, now // nothing could be written but this
-		}
+		c.square(status, published, now)
 	case published && status.Status >= types.DrainRequested:
 		c.rec = fromStatus(status, now)
 		c.rec.serial, c.rec.adopted = j.Serial, j.Adopted
@@ -126,6 +125,29 @@ func (c *Component) wakeUp(now time.Time) {
 	}
 	if drains(c.rec.phase) {
 		c.Log.WithField("phase", c.rec.phase).Info("cordonAndDrainNode nodedrain-step: the drain of an earlier run goes on")
+	}
+}
+
+// square sets the record, which was written first, beside what was really said:
+// what nobody has heard yet is said again, so that every state is seen, and seen
+// for as long as it has to be.
+func (c *Component) square(said types.NodeDrainStatus, published bool, now time.Time) {
+	r := &c.rec
+	was := r.status
+	forced := c.readForce()
+	switch {
+	case !published, forced != nil && forced.Status != types.DrainComplete:
+		r.standing = later(r.standing, now) // for all we know
+	case said == was:
+	case final(said.Status) && drains(r.phase) && rank[was.Status] > rank[types.DrainRequested]:
+		// Nothing could be written but this.
+		f := fromStatus(said, now)
+		r.phase, r.reason, r.status, r.said, r.told, r.ended = f.phase, f.reason, f.status, f.said, f.told, f.ended
+	default:
+		r.status, r.said = said, now
+		if final(said.Status) {
+			r.told = slices.DeleteFunc(slices.Clone(r.told), func(by types.DrainRequester) bool { return by == was.RequestedBy })
+		}
 	}
 }
 

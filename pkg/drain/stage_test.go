@@ -151,13 +151,16 @@ func newStage(t *testing.T, pods int) *stage {
 }
 
 // run starts an agent, returns its stop.
-func (s *stage) run() func() {
+func (s *stage) run() func() { return s.start(s.component()) }
+
+// component is an agent that has not been started.
+func (s *stage) component() *Component {
 	var kube Kube = s.kube
 	if s.via != nil {
 		kube = s.via
 	}
 	booted := s.booted
-	c := &Component{
+	return &Component{
 		Log: s.logger, Pulse: &loop.Pulse{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator,
 		Config: &s.config, Membership: &s.member,
 		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Kube: kube,
@@ -165,6 +168,10 @@ func (s *stage) run() func() {
 		BootID: s.bootID, Uptime: func() time.Duration { return time.Since(booted) },
 		Status: &s.status, Progress: &s.progress, Journal: &s.journal,
 	}
+}
+
+// start starts an agent, returns its stop.
+func (s *stage) start(c *Component) func() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); c.run(ctx, &s.files) }()
