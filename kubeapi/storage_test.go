@@ -154,6 +154,10 @@ func TestListsThatContradictOneAnotherAreNoStorage(t *testing.T) {
 		"an attached volume has no replica": func(s *storageAPI) {
 			s.lists[pathReplicas], s.lists[pathEngines] = nil, []any{lhEngine("v-e-0", "v", "n1", "running")}
 		},
+		"a replica has no name": func(s *storageAPI) {
+			s.lists[pathVolumes], s.lists[pathEngines] = []any{lhVolume("v", "detached", "")}, nil
+			s.lists[pathReplicas] = []any{lhReplica("", "v", "n2", "stopped")}
+		},
 		"a time is none": func(s *storageAPI) {
 			r := lhReplica("v-r-1", "v", "n1", "running")
 			r.Spec.FailedAt = "yesterday"

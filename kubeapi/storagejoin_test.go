@@ -119,6 +119,9 @@ func TestAMigratingVolumeIsTheOneItWas(t *testing.T) {
 	if v := migrating("n1", "stopped", "running"); !v.Running || v.HealthyReplicas() != 0 {
 		t.Errorf("with only the other engine running it is %+v", v)
 	}
+	if v := migrating("n1", "running", "stopped"); !v.Running || v.HealthyReplicas() != 2 || len(v.Also) != 0 {
+		t.Errorf("with the other engine stopped it is %+v", v)
+	}
 	if v := migrating("n7", "running", "running"); !v.Running || v.HealthyReplicas() != 0 || v.Engine != "" || len(v.Also) != 2 {
 		t.Errorf("attached to neither engine's node it is %+v", v)
 	}

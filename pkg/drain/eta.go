@@ -34,7 +34,7 @@ type step struct {
 // stands still gets slower.
 func (r *rates) eta(volume string, percent int, now time.Time) int {
 	r.sweep(now)
-	if percent <= 0 || percent >= 100 {
+	if percent <= 0 {
 		delete(r.volumes, volume)
 		return 0
 	}
