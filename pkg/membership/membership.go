@@ -91,8 +91,8 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	if a.stamp != nil {
 		c.begin(ctx, f, *a.stamp)
 	}
-	if !f.answers {
-		c.lastErr = nil // the silence is told by others
+	if !f.answers || !f.busy && a.stamp == nil {
+		c.lastErr = nil // the silence is told by others, or nothing is left to stamp
 	}
 	return errors.Join(c.lastErr, loop.After(a.again))
 }

@@ -2,7 +2,6 @@ package membership
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -37,11 +36,7 @@ func (c *Component) begin(ctx context.Context, f facts, stamp types.AgentStamp) 
 	n, node := c.running.n, f.node.Name
 	c.calls.Go(func() {
 		defer cancel()
-		err := c.Kube.Stamp(ctx, node, stamp)
-		if err != nil {
-			err = fmt.Errorf("stamp node %s: %w", node, err)
-		}
-		_ = c.mail.Publish(types.Global, outcome{n: n, err: err})
+		_ = c.mail.Publish(types.Global, outcome{n: n, err: c.Kube.Stamp(ctx, node, stamp)})
 	})
 }
 

@@ -61,6 +61,13 @@ func TestAStampThatHangsOrFailsHoldsNothingUp(t *testing.T) {
 		if errs == 0 || errs > 2 {
 			t.Errorf("%d errors in the log", errs)
 		}
+		own, _ := s.nodes.Get("n1")
+		_ = s.nodes.Unpublish("n1")
+		s.sleep(2 * time.Minute)
+		if last := s.logs.LastEntry(); last == nil || last.Message != "step works again" {
+			t.Errorf("nothing is left to stamp, and the last line is %+v", last)
+		}
+		_ = s.nodes.Publish("n1", own)
 		s.cluster.FailVerb("stamp", nil)
 		s.sleep(2 * time.Minute)
 		if got := s.shown(); len(got) != 0 {
