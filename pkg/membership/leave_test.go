@@ -106,6 +106,17 @@ func TestAListStampedBeforeOursTurnedInvalidSaysNothing(t *testing.T) {
 	}
 }
 
+func TestAListFromBetweenTwoDoubtsSaysNothing(t *testing.T) {
+	play(t, func(s *stage) {
+		s.invalidate()
+		s.setConfig(config())
+		s.told("n2", second)
+		s.invalidate()
+		s.sleep(time.Hour - time.Second)
+		s.is(types.MembershipDoubtful)
+	})
+}
+
 func TestThePeersClockDoesNotMatter(t *testing.T) {
 	play(t, func(s *stage) {
 		s.invalidate()
