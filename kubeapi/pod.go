@@ -64,17 +64,24 @@ func leaveStorage(p corev1.Pod) drain.PodDeleteStatus {
 // returns nil when the eviction is accepted or the pod is gone, and an error
 // that wraps types.ErrDisruptionBudget when it is refused for now (429).
 func (c *Client) Evict(ctx context.Context, pod types.Pod) error {
+	return c.evict(ctx, "evict", pod)
+}
+
+func (c *Client) evict(ctx context.Context, act string, pod types.Pod, dryRun ...string) error {
 	conn, done, err := c.use()
 	if err != nil {
-		return fmt.Errorf("evict pod %s: %w", pod.Key(), err)
+		return fmt.Errorf("%s pod %s: %w", act, pod.Key(), err)
 	}
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, verbWithin)
 	defer cancel()
-	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	eviction := &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{DryRun: dryRun},
+	}
 	if pod.UID != "" {
 		uid := ktypes.UID(pod.UID)
-		eviction.DeleteOptions = &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+		eviction.DeleteOptions.Preconditions = &metav1.Preconditions{UID: &uid}
 	}
 	err = conn.kube.PolicyV1().Evictions(pod.Namespace).Evict(ctx, eviction)
 	switch {
@@ -86,9 +93,9 @@ func (c *Client) Evict(ctx context.Context, pod types.Pod) error {
 			return nil
 		}
 	case refused(err):
-		return fmt.Errorf("evict pod %s: %w: %w", pod.Key(), types.ErrDisruptionBudget, err)
+		return fmt.Errorf("%s pod %s: %w: %w", act, pod.Key(), types.ErrDisruptionBudget, err)
 	}
-	return fmt.Errorf("evict pod %s: %w", pod.Key(), err)
+	return fmt.Errorf("%s pod %s: %w", act, pod.Key(), err)
 }
 
 // refused tells the 429 of a budget, or of a webhook that stands in for one,

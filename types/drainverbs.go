@@ -52,6 +52,7 @@ type PodSituation struct {
 	Pinned     bool          // its maker wrote the node's name into it: no scheduler moves it
 	Budgets    []PodBudget   // that cover it
 	Immovable  string        // why its virtual machine cannot migrate, as KubeVirt says; "" where it can or is none
+	Strategy   string        // evictionStrategy of its virtual machine; "" where it has none or is none
 	Fits       int           // other nodes that would take it now
 	Lacks      string        // why none would, a sentence; "" where one would
 }
@@ -63,6 +64,7 @@ type PodBudget struct {
 	Healthy int    // pods healthy now
 	Desired int    // pods that have to stay healthy
 	Expects int    // pods it covers
+	Trouble string // why its controller cannot count them; "" where it can
 }
 
 // ErrConflict is wrapped when somebody else was faster.
