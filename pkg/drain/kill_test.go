@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -43,7 +44,7 @@ func (l *life) do(ctx context.Context, verb bool, act func(context.Context) erro
 	l.mu.Lock()
 	if l.dead {
 		l.mu.Unlock()
-		return errKilled
+		return gone(verb)
 	}
 	l.effects++
 	last := l.effects == l.at
@@ -64,6 +65,14 @@ func (l *life) do(ctx context.Context, verb bool, act func(context.Context) erro
 		time.AfterFunc(3*time.Second, func() { _ = act(context.WithoutCancel(ctx)) })
 	}
 	close(l.died)
+	return gone(verb)
+}
+
+// gone ends whoever does something after the kill: the step, or its call.
+func gone(verb bool) error {
+	if !verb {
+		runtime.Goexit()
+	}
 	return errKilled
 }
 
@@ -151,12 +160,14 @@ func (s *stage) mortalRun(n, mode int) (stop func(), l *life) {
 }
 
 // killedAnywhere tells a story again and again, each time with the agent killed
-// at another point of it, until it is killed nowhere.
-func killedAnywhere(t *testing.T, pods int, tell func(*stage)) {
+// at another point of it, until it is killed nowhere. What was before is told
+// without an agent, or with one of its own.
+func killedAnywhere(t *testing.T, pods int, before, tell func(*stage)) {
 	t.Helper()
 	for mode := range killModes {
 		for n, died := 1, true; died; n++ {
 			story(t, pods, func(s *stage) {
+				before(s)
 				stop, l := s.mortalRun(n, mode)
 				defer func() { stop() }()
 				tell(s)

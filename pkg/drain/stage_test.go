@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,6 +96,7 @@ type stage struct {
 	journal  journal
 	bootID   string
 	booted   time.Time
+	hour     time.Duration // 0 for one
 	config   pubsub.Table[types.EdgeNodeClusterConfig]
 	settings pubsub.Table[types.ConfigItemValueMap]
 	info     pubsub.Table[types.EdgeNodeInfo]
@@ -164,7 +166,7 @@ func (s *stage) component() *Component {
 		Log: s.logger, Pulse: &loop.Pulse{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator,
 		Config: &s.config, Membership: &s.member,
 		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Kube: kube,
-		ForceFiles: []string{s.force, s.otherForce()}, FaultMarker: s.marker, Hour: time.Hour,
+		ForceFiles: []string{s.force, s.otherForce()}, FaultMarker: s.marker, Hour: cmp.Or(s.hour, time.Hour),
 		BootID: s.bootID, Uptime: func() time.Duration { return time.Since(booted) },
 		Status: &s.status, Progress: &s.progress, Journal: &s.journal,
 	}
