@@ -17,6 +17,7 @@ func TestTheTimeARebuildTakesIsFromItsRate(t *testing.T) {
 		{"two looks make a rate", []int{40, 50}, 50},
 		{"the same value twice says nothing", []int{40, 40}, 0},
 		{"one that stands still gets slower", []int{40, 50, 50, 50}, 150},
+		{"for however long it does", []int{40, 50, 50, 50, 50, 50, 50, 50, 50}, 400},
 		{"one that goes backwards begins anew", []int{40, 50, 30}, 0},
 		{"and has a rate of its own", []int{40, 50, 30, 35}, 130},
 		{"100 percent takes no time", []int{40, 50, 100}, 0},
