@@ -59,7 +59,7 @@ func (c *Component) enter(ctx context.Context, in call, out *outcome) error {
 		return err
 	}
 	if out.gates = quorum(nodes, in.node.Name); out.gates != "" {
-		return c.yield(ctx, in, lock)
+		return c.yield(ctx, in, lock, out)
 	}
 	if lock, err = c.take(ctx, in, lock, nodes, out); err != nil || out.gates != "" {
 		return conflict(err, out)
@@ -69,17 +69,19 @@ func (c *Component) enter(ctx context.Context, in call, out *outcome) error {
 		return err
 	}
 	if out.gates = quorum(nodes, in.node.Name); out.gates != "" {
-		return c.yield(ctx, in, lock)
+		return c.yield(ctx, in, lock, out)
 	}
 	return nil
 }
 
 // yield gives the lock back while nothing has been done under it.
-func (c *Component) yield(ctx context.Context, in call, lock types.DrainLock) error {
+func (c *Component) yield(ctx context.Context, in call, lock types.DrainLock, out *outcome) error {
 	if lock.Holder != in.node.Name || in.node.CordonedBy != nil {
 		return nil
 	}
-	return conflict(c.Kube.FreeDrainLock(ctx, lock), &outcome{})
+	err := c.Kube.FreeDrainLock(ctx, lock)
+	out.wrote = err == nil
+	return conflict(err, &outcome{})
 }
 
 // take makes lock ours if its holder does not need it. A lock that is ours
@@ -154,7 +156,7 @@ func (c *Component) release(ctx context.Context, in call, out *outcome) error {
 		if err := c.Kube.FreeDrainLock(ctx, lock); err != nil {
 			return err
 		}
-		out.lock, out.notOurs = types.DrainLock{}, true
+		out.lock, out.notOurs, out.wrote = types.DrainLock{}, true, true
 		return nil
 	}
 	if own, ok := nodeNamed(nodes, in.node.Name); ok && own.BootID == lock.BootID && !lock.Ended {

@@ -69,7 +69,7 @@ func (c *Component) lookAtPeers(f *facts, nodes map[string]types.Node) {
 }
 
 // lookAtSilence says since when the API server is silent. What an earlier
-// process of this boot saw of the same silence counts.
+// process of this boot saw of the same silence counts, once this one sees it too.
 func (c *Component) lookAtSilence(f *facts, api types.APIStatus, known bool) {
 	switch {
 	case !known:
@@ -78,13 +78,17 @@ func (c *Component) lookAtSilence(f *facts, api types.APIStatus, known bool) {
 		// The monotonic clock has the last word on how long ago that was.
 		f.silentSince = f.now.Add(-max(0, time.Since(api.SilentSince)))
 	}
+	m := &c.mem
+	if f.living() && f.now.Sub(m.late) > muteFor {
+		m.mute = time.Time{} // an answer that was lost is no silence
+	}
 	f.deadSince = f.silentSince
 	if f.living() {
-		f.deadSince = c.mem.mute
-	} else if was := c.rec.silent; !was.IsZero() && was.Before(f.silentSince) {
+		f.deadSince = m.mute
+	} else if was := c.rec.silent; known && !was.IsZero() && was.Before(f.silentSince) {
 		f.deadSince = was
-	} else if was := c.mem.mute; !was.IsZero() && was.Before(f.silentSince) {
-		f.deadSince = was
+	} else if !m.mute.IsZero() && m.mute.Before(f.silentSince) {
+		f.deadSince = m.mute
 	}
 	switch {
 	case f.living() || !drains(c.rec.phase):

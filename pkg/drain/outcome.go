@@ -17,6 +17,9 @@ const (
 	maxRefused  = 5 * time.Second // the back-off of one pod's eviction
 	// lateFor is how long a write without an answer may still arrive.
 	lateFor = 15 * time.Second
+	// muteFor is how long a write without an answer speaks for a dead API that
+	// is otherwise alive: the next one is tried sooner, if there is one to try.
+	muteFor = callTimeout + 2*maxBackoff
 )
 
 // writes are the verbs that write the own Node, and nothing without it.
