@@ -42,12 +42,12 @@ func lookAgain(f facts, a *action) {
 // leave deletes the Node of a node that is empty, last of all, and only after
 // whoever else wants the drain has been told of its end.
 func leave(f facts, a *action) {
-	told := !f.device() || f.rec.status.Status == types.DrainComplete && f.now.Sub(f.rec.said) >= edge &&
+	heard := !f.device() || f.rec.status.Status == types.DrainComplete && f.now.Sub(f.rec.said) >= edge &&
 		(!f.requests[byUpdate].stands || told(f.rec, types.DrainRequesterUpdate))
 	gone := f.deleted && !f.known && f.living()
 	departed := f.rec.dead || gone || !f.missing.IsZero() && f.now.Sub(f.missing) >= sureAfter
 	switch {
-	case !told:
+	case !heard:
 		a.wait(edge)
 	case departed:
 		over(f, a, "the cluster is left")
