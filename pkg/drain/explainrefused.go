@@ -1,0 +1,126 @@
+package drain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// refused explains why the API server does not let the pod be evicted.
+func (o obstacle) refused(now time.Time) finding {
+	s := o.situation
+	if len(s.Budgets) > 1 {
+		var names []string
+		for _, b := range s.Budgets {
+			names = append(names, b.Name)
+		}
+		return finding{
+			cause:  "refused",
+			why:    fmt.Sprintf("%d PodDisruptionBudgets cover it, and Kubernetes evicts no such pod: %s", len(names), strings.Join(names, ", ")),
+			never:  true,
+			remedy: "delete all but one of them, or narrow their selectors",
+		}
+	}
+	late := now.Sub(o.since) >= inVain
+	if !strings.Contains(o.refusedBy, types.ErrDisruptionBudget.Error()) {
+		return finding{
+			cause: "refused", why: "its eviction fails: " + o.refusedBy, never: late,
+			remedy: "mend what the API server names",
+		}
+	}
+	switch {
+	case o.kept():
+		return finding{
+			cause: "immovable", why: "its virtual machine may not be shut down and cannot migrate (" + s.Immovable + ")", never: true,
+			remedy: "mend what KubeVirt names, shut the virtual machine down, or make its evictionStrategy LiveMigrateIfPossible",
+		}
+	case o.migrates() && s.Fits == 0 && s.Lacks != "":
+		return finding{
+			cause: "no-room", why: "its virtual machine is to migrate, but has nowhere to go: " + s.Lacks, never: true,
+			remedy: "make room on another node, or shut the virtual machine down",
+		}
+	case o.migrates():
+		return finding{
+			cause: "budget", why: "it is kept until its virtual machine has migrated" + itsBudget(s),
+			remedy: "if it stays, ask why it does not: kubectl -n " + s.Pod.Namespace + " get vmim",
+		}
+	case len(s.Budgets) == 0:
+		return finding{
+			cause: "budget", why: "its eviction is refused, by no budget that is known: " + o.refusedBy, never: late,
+			remedy: "look for what refuses it: a PodDisruptionBudget (kubectl -n " + s.Pod.Namespace + " get pdb) or a webhook",
+		}
+	}
+	return o.underBudget(s.Budgets[0], late)
+}
+
+// kept reports a virtual machine that KubeVirt neither moves nor lets end. By
+// which strategy is not always known: the cluster's own holds for a machine
+// without one.
+func (o obstacle) kept() bool {
+	s := o.situation
+	if s.Immovable == "" {
+		return false
+	}
+	return s.Strategy == "LiveMigrate" || s.Strategy == "External" || s.Strategy == "" && len(s.Budgets) == 0
+}
+
+// migrates reports that the refusal of the eviction means that KubeVirt moves
+// the virtual machine instead.
+func (o obstacle) migrates() bool {
+	s := o.situation
+	if s.Pod.VMI == "" || s.Immovable != "" {
+		return false
+	}
+	return s.Strategy == "LiveMigrate" || s.Strategy == "LiveMigrateIfPossible" || s.Strategy == "" && len(s.Budgets) == 0
+}
+
+// itsBudget is the numbers of the budget that covers the pod, if one does.
+func itsBudget(s types.PodSituation) string {
+	if len(s.Budgets) == 0 {
+		return ""
+	}
+	return "; " + numbers(s.Budgets[0])
+}
+
+func numbers(b types.PodBudget) string {
+	return fmt.Sprintf("PodDisruptionBudget %s allows %s: of %d pods %d are healthy and %d must stay",
+		b.Name, disruptions(b.Allowed), b.Expects, b.Healthy, b.Desired)
+}
+
+func disruptions(n int) string {
+	switch n {
+	case 0:
+		return "no disruption"
+	case 1:
+		return "1 disruption"
+	}
+	return fmt.Sprintf("%d disruptions", n)
+}
+
+// underBudget explains the refusal by the one budget that covers the pod, late
+// if it has stood for a while.
+func (o obstacle) underBudget(b types.PodBudget, late bool) finding {
+	s := o.situation
+	f := finding{cause: "budget", why: numbers(b)}
+	switch {
+	case b.Trouble != "":
+		f.why = fmt.Sprintf("PodDisruptionBudget %s cannot be counted, so it allows nothing: %s", b.Name, b.Trouble)
+		f.never, f.remedy = true, "mend or delete the budget"
+	case b.Allowed > 0: // others were faster, or it has just opened
+		f.why += "; its eviction is tried again"
+	case b.Expects == 0: // not counted yet
+		f.never, f.remedy = late, "if it stays so, delete the budget: it counts no pod and yet keeps this one"
+	case b.Expects <= b.Desired:
+		f.never, f.remedy = true, "lower what the budget demands, or run more pods than it does"
+	case b.Healthy <= b.Desired && s.Fits == 0 && s.Lacks != "":
+		f.cause = "no-room"
+		f.why += ", and others have nowhere to start: " + s.Lacks
+		f.never, f.remedy = true, "make room on another node, or lower what the budget demands"
+	case b.Healthy <= b.Desired:
+		f.why += "; it opens when more of them are healthy"
+		f.remedy = "if it stays, ask why the others are not healthy: kubectl -n " + s.Pod.Namespace + " get pods"
+	}
+	return f
+}
