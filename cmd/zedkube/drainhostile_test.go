@@ -109,21 +109,6 @@ func checkShown(t *testing.T, name string, r drainRecord) {
 	_, _ = r.ending() // it has to come back, whatever it says
 }
 
-func FuzzDrainScreen(f *testing.F) {
-	for _, content := range hostile() {
-		f.Add(content)
-	}
-	f.Fuzz(func(t *testing.T, content string) {
-		p := deviceWith(t, content)
-		r := readDrain(p, screenNow)
-		for _, line := range append(drainLines(r, 60, false), summary(r)) {
-			if strings.ContainsFunc(line, func(c rune) bool { return !unicode.IsPrint(c) }) {
-				t.Fatalf("not for a terminal: %q", line)
-			}
-		}
-	})
-}
-
 func TestAFifoOrADirectoryInPlaceOfARecordHoldsNobodyUp(t *testing.T) {
 	p := options{root: t.TempDir()}.paths()
 	fifo, dir := p.topicFile(self, "NodeDrainProgress"), p.topicFile(self, "NodeDrainStatus")

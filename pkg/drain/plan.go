@@ -133,6 +133,7 @@ func counted(n int, noun string) string {
 
 // tally counts what is in the way, pods and volumes.
 func tally(f Forecast) (never, slow int) {
+	explained := map[string]bool{}
 	count := func(o types.DrainOutlook) {
 		if o == types.OutlookNever {
 			never++
@@ -142,6 +143,12 @@ func tally(f Forecast) (never, slow int) {
 	}
 	for _, b := range f.Blockers {
 		count(b.Outlook)
+		explained[b.Pod] = true
+	}
+	for _, p := range f.Pods {
+		if p.Refused != "" && !explained[p.Pod] {
+			count(types.OutlookSlow)
+		}
 	}
 	for _, v := range f.Volumes {
 		count(v.Outlook)

@@ -140,6 +140,9 @@ func TestAPlanCountsWhatIsInTheWay(t *testing.T) {
 			Forecast{Evicts: true, Volumes: []types.DrainVolume{{Outlook: types.OutlookSlow}}},
 			types.OutlookSlow, "with 1 thing in the way",
 		},
+		"a refusal that nobody can explain": {
+			Forecast{Evicts: true, Pods: []ForecastPod{{Pod: "a/b", Refused: "no"}, {Pod: "a/c"}}}, types.OutlookSlow, "with 1 thing in the way",
+		},
 		"quorum before everything": {
 			Forecast{Quorum: "no", Lock: types.DrainLockView{Waits: "for a"}, Blockers: []types.DrainBlocker{{}}}, types.OutlookNever, "etcd",
 		},
