@@ -43,48 +43,51 @@ type replica struct {
 // volume that is newer than the list, or deleted.
 func (conn *connection) disks(ctx context.Context) (disks, error) {
 	d := disks{}
-	err := pages(ctx, conn.longhorn.Volumes(longhornNamespace).List, func(l *longhornv1.VolumeList) error {
-		for i := range l.Items {
-			if l.Items[i].Name == "" {
-				return errNoName
-			}
-			d[l.Items[i].Name] = diskOf(&l.Items[i])
-		}
-		return nil
-	})
-	if err != nil {
+	if err := pages(ctx, conn.longhorn.Volumes(longhornNamespace).List, d.addVolumes); err != nil {
 		return nil, fmt.Errorf("list volumes of Longhorn: %w", err)
 	}
-	err = pages(ctx, conn.longhorn.Engines(longhornNamespace).List, func(l *longhornv1.EngineList) error {
-		for i := range l.Items {
-			if l.Items[i].Name == "" {
-				return errNoName
-			}
-			if v := d[l.Items[i].Spec.VolumeName]; v != nil {
-				v.engines = append(v.engines, engineOf(&l.Items[i]))
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := pages(ctx, conn.longhorn.Engines(longhornNamespace).List, d.addEngines); err != nil {
 		return nil, fmt.Errorf("list engines of Longhorn: %w", err)
 	}
-	err = pages(ctx, conn.longhorn.Replicas(longhornNamespace).List, func(l *longhornv1.ReplicaList) error {
-		for i := range l.Items {
-			r, err := replicaOf(&l.Items[i])
-			if err != nil {
-				return err
-			}
-			if v := d[l.Items[i].Spec.VolumeName]; v != nil {
-				v.replicas = append(v.replicas, r)
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := pages(ctx, conn.longhorn.Replicas(longhornNamespace).List, d.addReplicas); err != nil {
 		return nil, fmt.Errorf("list replicas of Longhorn: %w", err)
 	}
 	return d, nil
+}
+
+func (d disks) addVolumes(l *longhornv1.VolumeList) error {
+	for i := range l.Items {
+		if l.Items[i].Name == "" {
+			return errNoName
+		}
+		d[l.Items[i].Name] = diskOf(&l.Items[i])
+	}
+	return nil
+}
+
+func (d disks) addEngines(l *longhornv1.EngineList) error {
+	for i := range l.Items {
+		if l.Items[i].Name == "" {
+			return errNoName
+		}
+		if v := d[l.Items[i].Spec.VolumeName]; v != nil {
+			v.engines = append(v.engines, engineOf(&l.Items[i]))
+		}
+	}
+	return nil
+}
+
+func (d disks) addReplicas(l *longhornv1.ReplicaList) error {
+	for i := range l.Items {
+		r, err := replicaOf(&l.Items[i])
+		if err != nil {
+			return err
+		}
+		if v := d[l.Items[i].Spec.VolumeName]; v != nil {
+			v.replicas = append(v.replicas, r)
+		}
+	}
+	return nil
 }
 
 func diskOf(v *longhornv1.Volume) *disk {
