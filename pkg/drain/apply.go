@@ -81,11 +81,13 @@ func (c *Component) journal(now time.Time) error {
 	j := c.rec.journal(c.BootID, now)
 	last := c.mem.journal
 	j.Serial, j.Uptime = last.Serial, last.Uptime
-	if !c.mem.unwritten && reflect.DeepEqual(j, last) {
+	switch same := reflect.DeepEqual(j, last); {
+	case same && !c.mem.unwritten:
 		return nil
+	case !same:
+		c.rec.serial++
+		c.mem.journal = c.rec.journal(c.BootID, now)
 	}
-	c.rec.serial++
-	c.mem.journal = c.rec.journal(c.BootID, now)
 	err := c.Journal.Publish(types.Global, c.mem.journal)
 	c.mem.unwritten = err != nil
 	if err != nil {

@@ -157,10 +157,10 @@ var rank = map[types.DrainStatus]int{
 	types.DrainFailedCordon: 5, types.DrainFailedDrain: 5, types.DrainComplete: 5,
 }
 
-// ofThisBoot reports whether a journal was written in this boot. Where the boot
+// ofThisBoot reports whether a journal makes sense and was written in this boot. Where the boot
 // id cannot be had, a journal from later than now is of another one.
 func (c *Component) ofThisBoot(j types.NodeDrainJournal, now time.Time) bool {
-	return j.Serial > 0 && j.BootID == c.BootID && !boot.Add(j.Uptime).After(now)
+	return j.Serial > 0 && slices.Contains(phases, j.Phase) && j.BootID == c.BootID && !boot.Add(j.Uptime).After(now)
 }
 
 // forget drops what belongs to one drain.
@@ -196,6 +196,9 @@ func (c *Component) lookAtRequests(f *facts, m types.ClusterMembership) {
 		switch {
 		case ok:
 			f.requests[name] = request{NodeDrainRequest: r, stands: true}
+			if stood && was.RequestedAt.IsZero() && len(c.rec.failed) > 0 {
+				c.rec.failed = []time.Time{r.RequestedAt} // only the status was left of it
+			}
 		case stood && !synced: // silence is no withdrawal
 			f.requests[name] = request{NodeDrainRequest: was, doubt: true}
 		}

@@ -193,6 +193,12 @@ func (c *Component) takeList(now time.Time, pods []types.Pod, known map[string]b
 		before[e.pod.UID] = e
 	}
 	m.list, m.known, m.pods = now, maps.Clone(known), nil
+	if len(m.chosen) == 0 && c.rec.total > 0 { // by an earlier process, who knows which
+		c.rec.total = max(c.rec.total, len(pods))
+		for _, p := range pods {
+			m.chosen[p.UID] = true
+		}
+	}
 	for _, p := range pods {
 		m.known[p.UID] = true
 		e, ok := before[p.UID]

@@ -133,6 +133,9 @@ func fromStatus(s types.NodeDrainStatus, now time.Time) record {
 	if r.phase == types.PhaseEmptying {
 		r.cordoned = now
 	}
+	if failed(s.Status) {
+		r.failed = []time.Time{{}} // of a request that is still to be heard of
+	}
 	if final(s.Status) {
 		r.told, r.ended = []types.DrainRequester{s.RequestedBy}, now
 	}

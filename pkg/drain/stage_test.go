@@ -92,7 +92,7 @@ type stage struct {
 	baseos   source
 	operator source
 	member   pubsub.Table[types.ClusterMembership]
-	progress pubsub.Table[types.NodeDrainProgress]
+	progress explained
 	journal  journal
 	bootID   string
 	booted   time.Time
@@ -128,6 +128,19 @@ func (j *journal) Publish(key string, v types.NodeDrainJournal) error {
 		return errors.New("no space left on device")
 	}
 	return j.Table.Publish(key, v)
+}
+
+// explained is the progress record, each of which may be looked at.
+type explained struct {
+	pubsub.Table[types.NodeDrainProgress]
+	before func(types.NodeDrainProgress)
+}
+
+func (p *explained) Publish(key string, v types.NodeDrainProgress) error {
+	if p.before != nil {
+		p.before(v)
+	}
+	return p.Table.Publish(key, v)
 }
 
 // newStage is to be called inside a synctest bubble.
