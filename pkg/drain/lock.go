@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -12,9 +13,9 @@ const fresh = 20 * time.Second
 
 // renewal is the last renewal of a node's Lease that was seen.
 type renewal struct {
-	at   time.Time // by that node's clock
-	seen time.Time // by the boot clock
-	news bool      // it was seen to change
+	at     time.Time // by that node's clock
+	after  time.Time // it came after this, by the boot clock; zero for unknown
+	looked time.Time // by the boot clock
 }
 
 // freshNodes lists the nodes; one whose kubelet has not renewed its Lease
@@ -29,17 +30,26 @@ func (c *Component) freshNodes(ctx context.Context, in call) ([]types.Node, erro
 	for i := range nodes {
 		n := &nodes[i]
 		n.TieBreaker = n.TieBreaker || in.tie != "" && n.UUID == in.tie
-		was, known := c.renewals[n.Name]
-		if !known || !was.at.Equal(n.RenewedAt) {
-			was = renewal{at: n.RenewedAt, seen: now, news: known}
-			c.renewals[n.Name] = was
+		was := c.renewals[n.Name]
+		if !was.at.Equal(n.RenewedAt) {
+			was.at, was.after = n.RenewedAt, was.looked
 		}
-		recent := time.Since(n.RenewedAt).Abs() <= fresh || was.news && now.Sub(was.seen) <= fresh
+		was.looked = now
+		c.renewals[n.Name] = was
+		recent := time.Since(n.RenewedAt).Abs() <= fresh || !was.after.IsZero() && now.Sub(was.after) <= fresh
 		if n.Ready == types.ConditionTrue && !recent {
 			n.Ready = types.ConditionUnknown
 		}
 	}
 	return nodes, nil
+}
+
+// storage lists the volumes. What the controller says of Longhorn's drain policy
+// goes before what Longhorn has been told so far.
+func (c *Component) storage(ctx context.Context, in call) (types.Storage, error) {
+	s, err := c.Kube.Storage(ctx, in.node.Name)
+	s.Policy = cmp.Or(in.policy, s.Policy)
+	return s, err
 }
 
 // enter takes the lock if it may be had, and then looks whether quorum allows a
@@ -91,7 +101,7 @@ func (c *Component) take(ctx context.Context, in call, lock types.DrainLock, nod
 	if lock.Holder == in.node.Name && lock.BootID == own.BootID && !lock.Ended {
 		return lock, nil
 	}
-	s, err := c.Kube.Storage(ctx, in.node.Name)
+	s, err := c.storage(ctx, in)
 	if err != nil {
 		return lock, err
 	}
@@ -146,7 +156,7 @@ func (c *Component) release(ctx context.Context, in call, out *outcome) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.Kube.Storage(ctx, in.node.Name)
+	s, err := c.storage(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -172,7 +182,7 @@ func (c *Component) depart(ctx context.Context, in call, out *outcome) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.Kube.Storage(ctx, in.node.Name)
+	s, err := c.storage(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -203,7 +213,7 @@ func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err er
 	if err != nil {
 		return err
 	}
-	if out.storage, err = c.Kube.Storage(ctx, in.node.Name); err != nil {
+	if out.storage, err = c.storage(ctx, in); err != nil {
 		return err
 	}
 	out.stored, out.nodes = true, nodes
