@@ -78,7 +78,7 @@ func (w *watcher) draw(r drainRecord, inPlace bool) error {
 	var b strings.Builder
 	b.WriteString("\x1b[H")
 	for _, line := range lines {
-		b.WriteString(line + "\x1b[K\r\n")
+		b.WriteString(line + "\x1b[K\n")
 	}
 	b.WriteString("\x1b[J")
 	_, err := fmt.Fprint(w.out, b.String())
