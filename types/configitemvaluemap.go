@@ -44,6 +44,7 @@ const (
 	SettingDrainTimeout    = "kubernetes.drain.timeout"                  // hours
 	SettingDrainSkipAPI    = "drain.skip.k8sapinotreachable.timeout"     // seconds
 	SettingDrainAllNodes   = "kubernetes.drain.allnodes.config.multiple" // times the config interval
+	SettingNodeDrainPolicy = "storage.longhorn.node-drain-policy"        // Longhorn's, for drains
 	SettingConfigInterval  = "timer.config.interval"                     // seconds
 	SettingDefaultLogLevel = "debug.default.loglevel"                    // logrus level
 	SettingAgentLogLevel   = "debug.loglevel"                            // logrus level, in AgentSettings

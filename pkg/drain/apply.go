@@ -98,20 +98,13 @@ func (c *Component) journal(now time.Time) error {
 
 // act starts the call that was decided on.
 func (c *Component) act(ctx context.Context, f facts, a action) {
-	config, _ := c.Config.Get(types.Global)
-	in := call{verb: a.verb, node: f.node, pods: a.evict, booted: f.booted}
-	if id := config.TieBreakerNodeID.UUID; id.String() != noUUID {
-		in.tie = id.String()
-	}
+	in := call{verb: a.verb, node: f.node, pods: a.evict, booted: f.booted, tie: f.tie, policy: f.policy}
 	if a.verb == cordon && a.rec.phase != types.PhaseGates {
 		c.Log.WithField("node", f.node.Name).Warn("cordonNode: the node takes pods in the middle of its drain, it is cordoned again")
 	}
 	in.by = types.Cordon{By: "zedkube", Reason: "node drain for " + strings.Join(asking(a.rec), ", "), Since: time.Now()}
 	c.begin(ctx, acting, in)
 }
-
-// noUUID is what a tie-breaker's UUID says where there is none.
-const noUUID = "00000000-0000-0000-0000-000000000000"
 
 // asking names the requesters in their order.
 func asking(r record) []string {

@@ -65,6 +65,7 @@ type call struct {
 	booted time.Time
 	pods   []types.Pod // of evict and situations
 	tie    string      // UUID of the tie-breaker, "" for none
+	policy string      // of Longhorn for drains, as the controller wants it; "" where it does not say
 	rows   []types.Node
 	report types.Event
 	cond   types.DrainConditions
@@ -158,7 +159,7 @@ func (c *Component) carryOut(ctx context.Context, in call) (out outcome) {
 	case situations:
 		out.situation, out.err = c.Kube.Situations(ctx, name, in.pods)
 	case storage:
-		out.storage, out.err = c.Kube.Storage(ctx, name)
+		out.storage, out.err = c.storage(ctx, in)
 		out.stored = out.err == nil
 	case conditions:
 		out.err = c.Kube.SetDrainConditions(ctx, name, in.cond)

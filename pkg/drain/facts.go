@@ -61,6 +61,8 @@ type facts struct {
 	why           string    // why the own node is not known, or the API silent
 	missing       time.Time // since when a living cluster has no such node
 	tieBreaker    bool
+	tie           string    // UUID of the cluster's tie-breaker, "" for none
+	policy        string    // of Longhorn for drains, as the controller wants it
 	others        int       // other nodes there are
 	alone         time.Time // since when none of them is Ready and takes pods
 

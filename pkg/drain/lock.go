@@ -200,7 +200,14 @@ func (c *Component) depart(ctx context.Context, in call, out *outcome) error {
 	return nil
 }
 
-// checkAll looks afresh at everything that COMPLETE promises.
+// open reports that the gates stood open a moment ago: nobody else has the lock
+// and etcd can do without this node.
+func (c checked) open(now time.Time) bool {
+	return !c.at.IsZero() && now.Sub(c.at) < checkedFor && c.quorum == "" && c.lock == ""
+}
+
+// checkAll looks afresh at everything that COMPLETE promises. Where no other
+// node takes the pods that is the gates alone.
 func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err error) {
 	if out.pods, err = c.Kube.PodsToEvict(ctx, in.node.Name); err != nil {
 		return err

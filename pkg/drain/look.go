@@ -78,6 +78,7 @@ func (c *Component) look() facts {
 	f.skip = settings.Duration(types.SettingDrainSkipAPI, time.Second, defaultSkipSilence)
 	interval := settings.Duration(types.SettingConfigInterval, time.Second, defaultInterval)
 	f.window = settings.Duration(types.SettingDrainAllNodes, interval, defaultMultiple*interval)
+	f.policy = settings.GlobalSettings[types.SettingNodeDrainPolicy].StrValue
 	config, _ := c.Config.Get(types.Global)
 	membership, _ := c.Membership.Get(types.Global)
 	if membership.Config != nil && !config.Valid {

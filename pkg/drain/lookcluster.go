@@ -21,6 +21,9 @@ func (c *Component) lookAtCluster(f *facts, config types.EdgeNodeClusterConfig) 
 	f.node, f.known = types.OwnNode(nodes, info)
 	f.tieBreaker = f.node.TieBreaker ||
 		info.DeviceID != uuid.Nil && info.DeviceID == config.TieBreakerNodeID.UUID
+	if id := config.TieBreakerNodeID.UUID; id != uuid.Nil {
+		f.tie = id.String()
+	}
 	f.up = f.known && f.node.Ready == types.ConditionTrue &&
 		(c.rec.nodeBoot == "" || f.node.BootID == c.BootID || f.node.BootID != c.rec.nodeBoot)
 	c.lookAtPeers(f, nodes)

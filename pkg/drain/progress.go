@@ -236,7 +236,7 @@ func (c *Component) tell(ctx context.Context, f facts) {
 	}
 	emptying := c.rec.phase == types.PhaseEmptying
 	pods := slow(f)
-	in := call{node: f.node}
+	in := call{node: f.node, policy: f.policy}
 	switch {
 	case len(v.events) > 0:
 		in.verb, in.report = event, v.events[0]
