@@ -1,0 +1,190 @@
+package drain
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// twelve is when these tests take place.
+var twelve = time.Date(2026, 5, 3, 12, 0, 0, 0, time.UTC)
+
+const byBudget = "evict pod shop/till: refused by a PodDisruptionBudget: Cannot evict pod"
+
+func past(d time.Duration) time.Time { return twelve.Add(-d) }
+
+// till is a pod of a replica set that has been in the way for five seconds.
+func till(change func(*obstacle)) obstacle {
+	o := obstacle{
+		situation: types.PodSituation{
+			Pod: types.Pod{
+				Namespace: "shop", Name: "till", NodeName: "n1", UID: "1",
+				Owner: types.Owner{Kind: "ReplicaSet", Name: "tills", UID: "2"},
+			},
+			Grace: 30 * time.Second, Fits: 2,
+		},
+		since: past(5 * time.Second), kubeletReady: true,
+	}
+	change(&o)
+	return o
+}
+
+// deleted is that pod, deleted some time ago.
+func deleted(since time.Duration, change func(*obstacle)) obstacle {
+	return till(func(o *obstacle) {
+		change(o)
+		o.situation.Pod.Deleted = past(since).Add(o.situation.Grace)
+	})
+}
+
+// under is that pod, refused by a budget.
+func under(b types.PodBudget, change func(*obstacle)) obstacle {
+	return till(func(o *obstacle) {
+		b.Name = "shop/open"
+		o.refusedBy, o.situation.Budgets = byBudget, []types.PodBudget{b}
+		change(o)
+	})
+}
+
+func plain(*obstacle)       {}
+func deaf(o *obstacle)      { o.kubeletReady = false }
+func heldTwice(o *obstacle) { o.situation.Finalizers = []string{"a.io/x", "b.io/y"} }
+func heldOnce(o *obstacle)  { o.situation.Finalizers = []string{"a.io/x"} }
+func pinned(o *obstacle)    { o.situation.Pinned, o.situation.Fits = true, 0 }
+func cramped(o *obstacle)   { o.situation.Fits, o.situation.Lacks = 0, "n2 is full" }
+
+// forAMinute has it in the way for that long.
+func forAMinute(o *obstacle) { o.since = past(time.Minute) }
+
+func machineOf(strategy, immovable string, more ...func(*obstacle)) func(*obstacle) {
+	return func(o *obstacle) {
+		o.situation.Pod.VMI, o.situation.Strategy, o.situation.Immovable, o.refusedBy = "vm", strategy, immovable, byBudget
+		for _, m := range more {
+			m(o)
+		}
+	}
+}
+
+func TestEachObstacleHasItsCauseItsNumbersAndItsOutlook(t *testing.T) {
+	both := func(fs ...func(*obstacle)) func(*obstacle) {
+		return func(o *obstacle) {
+			for _, f := range fs {
+				f(o)
+			}
+		}
+	}
+	tight := types.PodBudget{Healthy: 2, Desired: 2, Expects: 2}
+	roomy := types.PodBudget{Healthy: 2, Desired: 2, Expects: 3}
+	for name, row := range map[string]struct {
+		o    obstacle
+		want string // cause, outlook
+		says []string
+	}{
+		// On its way out.
+		"it ends within its grace period":     {deleted(10*time.Second, plain), "grace slow", []string{"30s ends in 20s"}},
+		"it has just outlived it":             {deleted(31*time.Second, plain), "kubelet slow", []string{"30s ended 1s ago", "has not ended it"}},
+		"it outlives it for a minute":         {deleted(90*time.Second, plain), "kubelet never", []string{"ended 1m0s ago", "--force"}},
+		"a finalizer, within the grace":       {deleted(10*time.Second, heldOnce), "finalizer slow", []string{"finalizer a.io/x", "ends in 20s"}},
+		"two finalizers, after it":            {deleted(40*time.Second, heldTwice), "finalizer slow", []string{"finalizers a.io/x, b.io/y"}},
+		"a finalizer for a minute":            {deleted(60*time.Second, heldOnce), "finalizer never", []string{"kubectl -n shop patch pod till"}},
+		"the kubelet has ended it at once":    {deleted(59*time.Second, both(heldOnce, func(o *obstacle) { o.situation.Grace = 0 })), "finalizer slow", nil},
+		"and a minute ago":                    {deleted(60*time.Second, both(heldOnce, func(o *obstacle) { o.situation.Grace = 0 })), "finalizer never", nil},
+		"a long grace is not cut":             {deleted(300*time.Second, both(heldOnce, func(o *obstacle) { o.situation.Grace = 600 * time.Second })), "finalizer slow", nil},
+		"the kubelet does not answer":         {deleted(10*time.Second, deaf), "kubelet slow", []string{"kubelet of n1 does not answer"}},
+		"nor half a minute after the grace":   {deleted(60*time.Second, deaf), "kubelet never", []string{"--force"}},
+		"nor half a minute after a short one": {deleted(36*time.Second, both(deaf, func(o *obstacle) { o.situation.Grace = 5 * time.Second })), "kubelet never", nil},
+		"nor for a minute of a long grace":    {deleted(60*time.Second, both(deaf, func(o *obstacle) { o.situation.Grace = 600 * time.Second })), "kubelet never", nil},
+		"and there is a finalizer, too":       {deleted(10*time.Second, both(deaf, heldOnce)), "kubelet slow", []string{"finalizer a.io/x"}},
+		"it ends only to be made again":       {deleted(10*time.Second, pinned), "pinned never", []string{"n1", "ReplicaSet tills"}},
+		"stuck comes before made again":       {deleted(100*time.Second, both(pinned, heldOnce)), "finalizer never", nil},
+		"its deletion is known by hearsay":    {till(func(o *obstacle) { o.terminatingSince = past(10 * time.Second) }), "grace slow", []string{"ends in 20s"}},
+		"the clocks differ: still its grace":  {deleted(-10*time.Second, plain), "grace slow", []string{"ends in 40s"}},
+
+		// Not evicted.
+		"pinned and made again":          {till(pinned), "pinned never", []string{"spec.nodeName is n1", "ReplicaSet tills", "scale it to 0"}},
+		"pinned and of nobody":           {till(both(pinned, func(o *obstacle) { o.situation.Pod.Owner = types.Owner{} })), "pinned slow", []string{"spec.nodeName is n1"}},
+		"pinned, of nobody, and refused": {under(tight, both(pinned, func(o *obstacle) { o.situation.Pod.Owner = types.Owner{} })), "budget never", nil},
+		"it will be held by a finalizer": {till(heldOnce), "finalizer slow", []string{"a.io/x"}},
+		"it waits for its turn":          {till(plain), "", nil},
+		"so it does with no room":        {till(cramped), "", nil},
+		"it is shut down, not moved":     {till(func(o *obstacle) { o.situation.Immovable = "HostDevice: gpu" }), "immovable slow", []string{"HostDevice: gpu"}},
+		"an error":                       {till(func(o *obstacle) { o.refusedBy = "HTTP 500: webhook down" }), "refused slow", []string{"webhook down"}},
+		"an error for a minute":          {till(both(forAMinute, func(o *obstacle) { o.refusedBy = "HTTP 500: webhook down" })), "refused never", nil},
+		"two budgets": {under(roomy, func(o *obstacle) {
+			o.situation.Budgets = append(o.situation.Budgets, types.PodBudget{Name: "shop/b2"})
+			o.refusedBy = "500"
+		}), "refused never", []string{"2 PodDisruptionBudgets", "shop/open, shop/b2"}},
+		"a budget that cannot open":       {under(tight, plain), "budget never", []string{"shop/open allows no disruption: of 2 pods 2 are healthy and 2 must stay"}},
+		"a budget whose pods come":        {under(roomy, plain), "budget slow", []string{"of 3 pods 2 are healthy and 2 must stay", "-n shop get pods"}},
+		"a budget whose pods cannot come": {under(roomy, cramped), "no-room never", []string{"shop/open", "2 are healthy", "n2 is full"}},
+		"a budget that has just opened":   {under(types.PodBudget{Allowed: 1, Healthy: 3, Desired: 2, Expects: 3}, cramped), "budget slow", []string{"allows 1 disruption", "tried again"}},
+		"a budget that lags behind":       {under(types.PodBudget{Healthy: 3, Desired: 2, Expects: 4}, cramped), "budget slow", nil},
+		"a budget not counted yet":        {under(types.PodBudget{}, plain), "budget slow", nil},
+		"a budget that counts no pod":     {under(types.PodBudget{}, forAMinute), "budget never", []string{"of 0 pods"}},
+		"a budget in trouble":             {under(types.PodBudget{Trouble: "found no controller"}, plain), "budget never", []string{"found no controller"}},
+		"no budget is known":              {till(func(o *obstacle) { o.refusedBy = byBudget }), "budget slow", []string{"Cannot evict pod", "get pdb"}},
+		"none is known for a minute":      {till(both(forAMinute, func(o *obstacle) { o.refusedBy = byBudget })), "budget never", nil},
+
+		// Virtual machines.
+		"a machine that must and cannot move":   {till(machineOf("LiveMigrate", "DisksNotLiveMigratable: local")), "immovable never", []string{"DisksNotLiveMigratable: local"}},
+		"by the cluster's strategy":             {till(machineOf("", "local")), "immovable never", nil},
+		"one whose mover is elsewhere":          {till(machineOf("External", "local")), "immovable never", nil},
+		"one that may be shut down, refused":    {under(tight, machineOf("None", "local")), "budget never", nil},
+		"a machine that moves":                  {till(machineOf("LiveMigrate", "")), "budget slow", []string{"migrated", "get vmim"}},
+		"a machine that moves, under a budget":  {under(types.PodBudget{Healthy: 1, Desired: 1, Expects: 1}, machineOf("LiveMigrate", "")), "budget slow", []string{"of 1 pods 1 are healthy"}},
+		"a machine that would, had it room":     {till(machineOf("LiveMigrateIfPossible", "", cramped)), "no-room never", []string{"n2 is full"}},
+		"a machine of no strategy under budget": {under(tight, machineOf("", "")), "budget never", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, text := "", ""
+			for _, b := range explain(twelve, []obstacle{row.o}) {
+				got, text = b.Cause+" "+string(b.Outlook), b.Why+" | "+b.Remedy
+				if b.Pod != "shop/till" || b.Node != "n1" || b.Why == "" || !b.Since.Equal(row.o.since) {
+					t.Errorf("blocker is %+v", b)
+				}
+				if b.Outlook == types.OutlookNever && b.Remedy == "" {
+					t.Error("nobody is told what to do")
+				}
+			}
+			if got != row.want {
+				t.Errorf("got %q, want %q: %s", got, row.want, text)
+			}
+			for _, s := range row.says {
+				if !strings.Contains(text, s) {
+					t.Errorf("%q is not in: %s", s, text)
+				}
+			}
+		})
+	}
+}
+
+func TestTheLongestStandingObstacleComesFirst(t *testing.T) {
+	named := func(name string, since time.Duration) obstacle {
+		return under(types.PodBudget{}, func(o *obstacle) { o.situation.Pod.Name, o.since = name, past(since) })
+	}
+	all := []obstacle{named("b", time.Second), named("a", time.Second), named("c", time.Minute), till(plain)}
+	for range 2 {
+		var names []string
+		for _, b := range explain(twelve, all) {
+			names = append(names, b.Pod)
+		}
+		if diff := cmp.Diff([]string{"shop/c", "shop/a", "shop/b"}, names); diff != "" {
+			t.Error(diff)
+		}
+		all[0], all[2] = all[2], all[0]
+	}
+}
+
+func TestStrandedAreThosePodsThatNoOtherNodeTakes(t *testing.T) {
+	row := func(name, lacks string, fits int) types.PodSituation {
+		return types.PodSituation{Pod: types.Pod{Namespace: "shop", Name: name}, Fits: fits, Lacks: lacks}
+	}
+	got := stranded([]types.PodSituation{row("z", "full", 0), row("moves", "", 1), row("unknown", "", 0), row("a", "tainted", 0)})
+	if diff := cmp.Diff([]string{"shop/a", "shop/z"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
