@@ -82,7 +82,7 @@ func TestAForcedEndWithoutTheGatesIsMadeUpFor(t *testing.T) {
 	for _, phase := range []types.DrainPhase{inGates, noCordon, notEmpty} {
 		f := calm(phase, force(complete9, nobody), func(f *facts) {
 			if phase == notEmpty {
-				f.rec.cordoned = ago(time.Hour)
+				f.rec.cordoned = minus(time.Hour)
 			}
 		})
 		f.rec, f.forced = decide(f).rec, nil
@@ -112,7 +112,7 @@ func TestLeaving(t *testing.T) {
 		{"after a pause where that was not to be", leaves(completed, pause(depart, time.Second), func(f *facts) { f.holds = "pvc-1 needs it" }), did{phase: completed, s: notRequested, by: nobody, again: time.Second, why: "pvc-1 needs it"}},
 		{"not while the API is silent", leaves(completed, silent(time.Second)), did{phase: completed, s: notRequested, by: nobody, why: "does not answer"}},
 		{"an API that is dead before the end is left without deleting the Node", leaves(completed, deadEnd, silent(time.Hour)), gone},
-		{"one that dies at the end is given up after the skip time", leaves(completed, silent(5*time.Minute), func(f *facts) { f.rec.ended = ago(time.Hour) }), did{phase: completed, s: notRequested, by: nobody, dead: true}},
+		{"one that dies at the end is given up after the skip time", leaves(completed, silent(5*time.Minute), func(f *facts) { f.rec.ended = minus(time.Hour) }), did{phase: completed, s: notRequested, by: nobody, dead: true}},
 		{"counted from the end of the drain where that is later", leaves(completed, silent(5*time.Minute)), did{phase: completed, s: notRequested, by: nobody}},
 		{"a Node that others have deleted is left at once", leaves(completed, missing(time.Minute)), gone},
 		{"not before that is sure", leaves(completed, missing(59*time.Second)), did{phase: completed, s: notRequested, by: nobody, why: "not one of the cluster's"}},

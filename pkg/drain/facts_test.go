@@ -80,32 +80,32 @@ func says(s types.DrainStatus, by types.DrainRequester) func(*facts) {
 	return func(f *facts) { f.rec.status = types.NodeDrainStatus{Status: s, RequestedBy: by} }
 }
 
-func ago(d time.Duration) time.Time { return t0.Add(-d) }
+func minus(d time.Duration) time.Time { return t0.Add(-d) }
 
-func saidFor(d time.Duration) func(*facts)     { return func(f *facts) { f.rec.said = ago(d) } }
-func standingFor(d time.Duration) func(*facts) { return func(f *facts) { f.rec.standing = ago(d) } }
-func asked(d time.Duration) func(*facts)       { return func(f *facts) { f.rec.asked = ago(d) } }
+func saidFor(d time.Duration) func(*facts)     { return func(f *facts) { f.rec.said = minus(d) } }
+func standingFor(d time.Duration) func(*facts) { return func(f *facts) { f.rec.standing = minus(d) } }
+func asked(d time.Duration) func(*facts)       { return func(f *facts) { f.rec.asked = minus(d) } }
 func cordonedAgo(d time.Duration) func(*facts) {
-	return func(f *facts) { f.rec.cordoned = ago(d) }
+	return func(f *facts) { f.rec.cordoned = minus(d) }
 }
 func toldOf(by ...types.DrainRequester) func(*facts) { return func(f *facts) { f.rec.told = by } }
 
 func silent(d time.Duration) func(*facts) {
-	return func(f *facts) { f.silentSince, f.deadSince, f.why = ago(d), ago(d), "the API server does not answer" }
+	return func(f *facts) { f.silentSince, f.deadSince, f.why = minus(d), minus(d), "the API server does not answer" }
 }
-func mute(d time.Duration) func(*facts) { return func(f *facts) { f.deadSince = ago(d) } }
+func mute(d time.Duration) func(*facts) { return func(f *facts) { f.deadSince = minus(d) } }
 func missing(d time.Duration) func(*facts) {
 	return func(f *facts) {
-		f.node, f.known, f.up, f.missing, f.why = types.Node{}, false, false, ago(d), "this node is not one of the cluster's"
+		f.node, f.known, f.up, f.missing, f.why = types.Node{}, false, false, minus(d), "this node is not one of the cluster's"
 	}
 }
-func alone(d time.Duration) func(*facts) { return func(f *facts) { f.alone = ago(d) } }
+func alone(d time.Duration) func(*facts) { return func(f *facts) { f.alone = minus(d) } }
 func pause(v verb, d time.Duration) func(*facts) {
 	return func(f *facts) { f.retry = map[verb]time.Time{v: t0.Add(d)} }
 }
 
 // passed is a last look at everything that found nothing in the way.
-func passed(d time.Duration) func(*facts) { return func(f *facts) { f.check = checked{at: ago(d)} } }
+func passed(d time.Duration) func(*facts) { return func(f *facts) { f.check = checked{at: minus(d)} } }
 
 func found(c checked) func(*facts) {
 	c.at = t0

@@ -33,11 +33,11 @@ func TestTheWayToTheCordon(t *testing.T) {
 }
 
 func TestTheEmptying(t *testing.T) {
-	accepted := func(d time.Duration) func(*evictee) { return func(e *evictee) { e.accepted = ago(d) } }
+	accepted := func(d time.Duration) func(*evictee) { return func(e *evictee) { e.accepted = minus(d) } }
 	next := func(d time.Duration) func(*evictee) { return func(e *evictee) { e.next = t0.Add(d) } }
 	going := func(e *evictee) { e.terminating = true }
 	gone := func(e *evictee) { e.gone = true }
-	listed := func(d time.Duration) func(*facts) { return func(f *facts) { f.list = ago(d) } }
+	listed := func(d time.Duration) func(*facts) { return func(f *facts) { f.list = minus(d) } }
 	window := func(f *facts) { f.window = 10 * time.Minute }
 	in := func(v verb, evict string) did {
 		return did{phase: emptying, s: retrying, by: deviceOp, verb: v, evict: evict}
