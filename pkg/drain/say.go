@@ -29,11 +29,11 @@ func say(f facts, a *action) {
 		next.Status = types.DrainNotSupported
 	case s <= types.DrainNotSupported:
 		next.Status = types.DrainNotRequested
-	case r.left: // the membership hears of it in a moment, and then NOTSUPPORTED is true
+	case r.left && f.device(): // the membership hears of it in a moment, and then NOTSUPPORTED is true
 	case failed(s) && (r.phase == types.PhaseNoCordon || r.phase == types.PhaseNotEmpty),
 		s == types.DrainComplete && r.phase == types.PhaseComplete && f.device():
 		next = stand(f, a)
-	case r.phase == types.PhaseIdle || !f.device():
+	case r.phase == types.PhaseIdle || !f.device(), s == types.DrainComplete: // that is another drain's
 		next.Status = types.DrainNotRequested
 	case next.RequestedBy != was.RequestedBy && underWay(s):
 		// A new requester has to see the drain as it is first.

@@ -1,0 +1,209 @@
+package drain
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// FuzzDecide checks that whatever the facts are and whatever they become, no
+// decision panics or breaks what the drain promises.
+func FuzzDecide(f *testing.F) {
+	for seed := range uint64(400) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		w := world{Rand: rand.New(rand.NewPCG(seed, 2))}
+		w.begin()
+		for step := range 150 {
+			w.change()
+			a := decide(w.facts)
+			if err := w.promises(a); err != nil {
+				t.Fatalf("step %d: %v\nfacts %+v\naction %+v", step, err, w.facts, a)
+			}
+			w.obey(a)
+		}
+		if err := inOrder(w.history); err != nil {
+			t.Fatalf("%v; history %s", err, spell(w.history))
+		}
+	})
+}
+
+// world is facts that change at random, but not against nature.
+type world struct {
+	*rand.Rand
+	facts   facts
+	history []stamped
+}
+
+func (w *world) odds(n int) bool { return w.IntN(n) == 0 }
+
+func (w *world) begin() {
+	phase := phases[w.IntN(len(phases))]
+	w.facts = calm(phase)
+	if w.odds(2) {
+		who()(&w.facts)
+		w.facts.rec = record{phase: idling, rebooted: w.odds(2), locked: w.odds(2), left: w.odds(8)}
+	}
+	w.history = []stamped{{w.facts.rec.standing, w.facts.rec.status}}
+}
+
+func (w *world) moment() time.Time {
+	if w.odds(3) {
+		return time.Time{}
+	}
+	return w.facts.now.Add(-time.Duration(w.Int64N(int64(30 * time.Minute))))
+}
+
+// change is what may happen between two steps.
+func (w *world) change() {
+	f := &w.facts
+	pauses := []time.Duration{0, time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second, time.Minute, 5 * time.Hour}
+	f.now = f.now.Add(pauses[w.IntN(len(pauses))])
+	if w.odds(4) {
+		w.ask()
+	}
+	if w.odds(10) {
+		f.forced = nil
+		if w.odds(2) {
+			force(types.DrainStatus(w.IntN(10)), types.DrainRequester(w.IntN(4)))(f)
+		}
+	}
+	f.held, f.tieBreaker, f.unheard = w.odds(6), w.odds(20), w.odds(10)
+	f.synced, f.known, f.up = !w.odds(10), !w.odds(10), !w.odds(6)
+	f.silentSince, f.deadSince, f.missing, f.alone = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	if w.odds(6) {
+		f.silentSince, f.deadSince = w.moment(), w.moment()
+	}
+	if !f.known && w.odds(2) {
+		f.missing = w.moment()
+	}
+	if w.odds(6) {
+		f.alone, f.others = w.moment(), w.IntN(3)
+	}
+	w.cluster()
+	f.timeout = []time.Duration{24 * time.Hour, 24 * time.Hour, time.Hour, 0, 3}[w.IntN(5)]
+	f.skip = []time.Duration{5 * time.Minute, 0}[w.IntN(2)]
+	f.window = []time.Duration{0, 0, 2 * time.Minute}[w.IntN(3)]
+}
+
+// ask is what the requesters may do.
+func (w *world) ask() {
+	f := &w.facts
+	name := requesters[w.IntN(len(requesters))]
+	f.requests = map[string]request{}
+	for _, other := range requesters {
+		if r, ok := f.rec.requests[other]; ok && other != name {
+			f.requests[other] = request{NodeDrainRequest: r, stands: w.odds(2), doubt: other != byLeave}
+		}
+	}
+	switch w.IntN(3) {
+	case 0:
+		f.requests[name] = request{stands: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0.Add(time.Duration(w.IntN(5)))}}
+	case 1:
+		if r, ok := f.rec.requests[name]; ok && name != byLeave {
+			f.requests[name] = request{doubt: true, NodeDrainRequest: r}
+		}
+	}
+	// The agents' word is what is certain, or nothing was said of it.
+	for name, r := range f.requests {
+		r.doubt = !r.stands
+		f.requests[name] = r
+	}
+}
+
+// cluster is what the cluster may show.
+func (w *world) cluster() {
+	f := &w.facts
+	f.node.Unschedulable, f.node.CordonedBy = w.odds(2), nil
+	if w.odds(2) {
+		f.node.CordonedBy = &types.Cordon{By: "zedkube"}
+	}
+	f.node.CordonKept, f.node.TaintedAt = w.odds(8), wall0.Add(time.Duration(w.IntN(3)-1)*time.Hour)
+	f.cordonAgain, f.list, f.unknown, f.entered = w.moment(), w.moment(), w.odds(4), w.odds(2)
+	f.gates, f.holds, f.check = "", "", checked{at: w.moment(), pods: w.IntN(2)}
+	if w.odds(4) {
+		f.gates, f.holds, f.check.quorum = "gates", "holds", "no quorum"
+	}
+	f.retry = map[verb]time.Time{}
+	for v := range event {
+		if w.odds(4) {
+			f.retry[v] = f.now.Add(time.Duration(w.Int64N(int64(time.Minute))))
+		}
+	}
+	f.pods = nil
+	for i := range w.IntN(4) {
+		f.pods = append(f.pods, pod(fmt.Sprint(i), func(e *evictee) {
+			e.gone, e.terminating, e.accepted, e.next = w.odds(2), w.odds(3), w.moment(), w.moment()
+		}))
+	}
+}
+
+// obey carries the action out, perhaps, and perhaps the process dies after.
+func (w *world) obey(a action) {
+	f := &w.facts
+	w.history = append(w.history, stamped{f.now, a.rec.status})
+	f.rec = a.rec
+	if a.consume {
+		f.forced = nil
+	}
+	switch {
+	case w.odds(2):
+	case a.verb == cordon, a.verb == makeUp:
+		f.rec.cordoned, f.rec.dead = later(f.rec.cordoned, f.now), false
+		f.rec.losses += w.IntN(2)
+	case a.verb == release:
+		f.rec.locked = false
+	case a.verb == depart:
+		f.rec.phase, f.rec.left, f.rec.locked = idling, true, false
+	}
+	if a.verb == cordon && w.odds(3) {
+		f.rec.refusals += w.IntN(11)
+	}
+	if w.odds(10) {
+		f.rec = recall(f.rec.journal("b", f.now), f.now)
+	}
+}
+
+// promises checks what has to be true of every single decision.
+func (w *world) promises(a action) error {
+	f, draining := w.facts, drains(w.facts.rec.phase)
+	gives := slices.Contains([]verb{uncordon, unkeep, adopt, release}, a.verb)
+	switch {
+	case !slices.Contains(phases, a.rec.phase):
+		return fmt.Errorf("phase %q", a.rec.phase)
+	case a.verb != none && (!f.living() || !f.known):
+		return fmt.Errorf("%s without an API or a node", verbNames[a.verb])
+	case a.verb != none && a.verb != evict && !f.due(a.verb): // each pod has a pause of its own
+		return fmt.Errorf("%s within its pause", verbNames[a.verb])
+	case a.verb == uncordon && (!f.ourCordon() || f.tieBreaker || f.node.CordonKept):
+		return fmt.Errorf("a cordon is undone that is not ours")
+	case gives && (drains(a.rec.phase) || a.rec.phase == completed):
+		return fmt.Errorf("%s in %s", verbNames[a.verb], a.rec.phase)
+	case len(a.evict) > 0 && (f.rec.phase != emptying || !f.cordoned() || a.verb != evict):
+		return fmt.Errorf("evictions from a node that takes pods")
+	case a.verb == cordon && f.rec.phase == inGates && !f.entered:
+		return fmt.Errorf("a cordon before the gates")
+	case a.verb == depart && (f.rec.phase != completed || !f.requests[byLeave].stands):
+		return fmt.Errorf("the Node is deleted in %s", f.rec.phase)
+	case a.consume && (f.forced == nil || f.forced.Status != complete9):
+		return fmt.Errorf("a force file is removed that does not say 9")
+	case draining && !drains(a.rec.phase) && !a.stop:
+		return fmt.Errorf("the drain is over and its calls go on")
+	case draining && f.stopped() && drains(a.rec.phase):
+		return fmt.Errorf("a drain goes on that nobody wants")
+	case f.stopped() && !a.consume && underWay(a.rec.status.Status):
+		return fmt.Errorf("%v after the withdrawal", a.rec.status.Status)
+	case !f.device() && a.rec.status.Status == complete9:
+		return fmt.Errorf("COMPLETE for nobody")
+	case f.forced != nil && f.forced.Status != complete9 && a.published.Status != f.forced.Status:
+		return fmt.Errorf("%v is published, not what the force file says", a.published.Status)
+	case a.again < 0:
+		return fmt.Errorf("a step %s ago", -a.again)
+	}
+	return nil
+}
