@@ -67,6 +67,7 @@ type call struct {
 	tie    string      // UUID of the tie-breaker, "" for none
 	policy string      // of Longhorn for drains, as the controller wants it; "" where it does not say
 	rows   []types.Node
+	alone  bool // no other node would take the pods
 	report types.Event
 	cond   types.DrainConditions
 

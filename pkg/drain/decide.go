@@ -171,7 +171,7 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 		return "", "", false
 	case !f.onlyLeaves() && f.synced && f.others == 0:
 		return types.PhaseComplete, "there is no other node: nothing is evicted", false
-	case !f.onlyLeaves() && !f.alone.IsZero() && f.now.Sub(f.alone) >= max(sureAfter, f.window):
+	case f.lone() && f.now.Sub(f.alone) >= max(sureAfter, f.window) && f.check.open(f.now):
 		return types.PhaseComplete, "no other node is Ready and takes pods: nothing is evicted", false
 	case f.check.passed(f.now) && !f.unknown && left(f.pods) == 0:
 		return types.PhaseComplete, "no pod is left to evict and no volume in the way", false

@@ -213,18 +213,21 @@ func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err er
 		return err
 	}
 	out.listed, out.check.pods = true, len(out.pods)
-	if len(out.pods) > 0 {
+	if len(out.pods) > 0 && !in.alone {
 		return nil
 	}
 	nodes, err := c.freshNodes(ctx, in)
 	if err != nil {
 		return err
 	}
-	if out.storage, err = c.storage(ctx, in); err != nil {
-		return err
+	out.nodes = nodes
+	if !in.alone {
+		if out.storage, err = c.storage(ctx, in); err != nil {
+			return err
+		}
+		out.stored = true
+		out.check.volumes = inTheWay(out.storage, in.node.Name, readyNodes(nodes))
 	}
-	out.stored, out.nodes = true, nodes
-	out.check.volumes = inTheWay(out.storage, in.node.Name, readyNodes(nodes))
 	out.check.quorum = quorum(nodes, in.node.Name)
 	lock, err := c.Kube.DrainLock(ctx)
 	if err != nil {

@@ -177,8 +177,18 @@ func TestPeersThatAreAwayForAMomentEndNoDrain(t *testing.T) {
 		s.peers(types.ConditionTrue)
 		time.Sleep(time.Hour)
 		s.is(types.DrainRetrying, deviceOp)
-		s.peers(types.ConditionUnknown)
-		time.Sleep(sureAfter + 2*time.Second)
+		s.peers(types.ConditionUnknown) // and what they vote for with them
+		time.Sleep(time.Hour)
+		s.is(types.DrainRetrying, deviceOp)
+		s.phase(types.PhaseEmptying, "quorum")
+		s.peers(types.ConditionTrue)
+		time.Sleep(time.Second)
+		for _, n := range []string{"n2", "n3"} {
+			s.kube.ChangeNode(n, func(n *types.Node) { n.Unschedulable = true })
+		}
+		time.Sleep(sureAfter - time.Second)
+		s.is(types.DrainRetrying, deviceOp)
+		time.Sleep(15 * time.Second)
 		s.is(types.DrainComplete, deviceOp)
 	})
 }

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -35,9 +36,14 @@ func empties(f facts, a *action) {
 	case f.due(list) && listDue(f):
 		a.verb = list
 		return
-	case !f.alone.IsZero() && !f.onlyLeaves():
-		// An evicted pod would only be down sooner.
-		a.waits = "no other node is Ready and takes pods"
+	case f.lone():
+		// An evicted pod would only be down sooner; the gates count all the same.
+		a.waits = cmp.Or(f.check.lock, f.check.quorum, "no other node is Ready and takes pods")
+		if f.due(check) {
+			a.verb = check
+		} else {
+			a.wait(f.retry[check].Sub(f.now))
+		}
 		return
 	}
 	pods, next := evictable(f)
@@ -60,6 +66,9 @@ func empties(f facts, a *action) {
 		a.wait(f.retry[check].Sub(f.now))
 	}
 }
+
+// lone reports that no other node would take the pods of a device that goes down.
+func (f facts) lone() bool { return !f.alone.IsZero() && !f.onlyLeaves() }
 
 // lacking is what the drain cannot end without.
 func lacking(f facts) string {
