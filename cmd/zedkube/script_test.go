@@ -63,7 +63,7 @@ func TestStories(t *testing.T) {
 			// What is to be seen.
 			"expect": with(expect), "absent": with(absent), "never": with(never), "answers": with(answers),
 			"cordoned": with(cordoned), "pods": with(pods), "object": with(object), "lock": with(lock), "inturn": with(inturn),
-			"lead": with(lead), "harmless": with(harmless), "logged": with(logged), "pause": with(pause), "fresh": with(fresh),
+			"booted": with(booted), "lead": with(lead), "harmless": with(harmless), "logged": with(logged), "pause": with(pause), "fresh": with(fresh),
 		},
 	})
 }

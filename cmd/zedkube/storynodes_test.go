@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -30,12 +31,17 @@ func ours(n *corev1.Node) string {
 	return n.Annotations[cordonMark]
 }
 
-// followNodes shows look every change of a Node until ctx is done; stopped
-// waits for the end.
+// followNodes shows look every change of a Node until ctx is done, one that is
+// deleted with nothing but its name; stopped waits for the end.
 func followNodes(ctx context.Context, cluster *devcluster.Cluster, look func(*corev1.Node)) (stopped func(), err error) {
 	factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
 	_, err = factory.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { look(o.(*corev1.Node)) }, UpdateFunc: func(_, now any) { look(now.(*corev1.Node)) },
+		DeleteFunc: func(o any) {
+			if n, ok := o.(*corev1.Node); ok {
+				look(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}})
+			}
+		},
 	})
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
@@ -152,6 +158,20 @@ func powercut(s *story, _ *testscript.TestScript, args []string) error {
 	return eventually(func() string {
 		if m.Boots() == boots {
 			return args[0] + " does not boot"
+		}
+		return ""
+	})
+}
+
+// booted NODE N: waits until the device has booted so often.
+func booted(s *story, _ *testscript.TestScript, args []string) error {
+	m, _, err := s.member(args[0])
+	if err != nil {
+		return err
+	}
+	return eventually(func() string {
+		if n := m.Boots(); strconv.Itoa(n) != args[1] {
+			return fmt.Sprintf("%s has booted %d times", args[0], n)
 		}
 		return ""
 	})
