@@ -89,6 +89,16 @@ func (c *Cluster) SetBudget(ctx context.Context, app string, minAvailable int) e
 	})
 }
 
+// DropBudget deletes the budget of an application. One that asks for nothing is
+// not the same: an eviction that was broken off counts against it for two minutes.
+func (c *Cluster) DropBudget(ctx context.Context, app string) error {
+	err := c.client.PolicyV1().PodDisruptionBudgets(AppNamespace).Delete(ctx, app, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete the disruption budget of %s: %w", app, err)
+	}
+	return nil
+}
+
 // WaitRunning returns the pods of the application namespace that match a label
 // selector, as soon as there are exactly n, all of them ready and none of them
 // stopping.

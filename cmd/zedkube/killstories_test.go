@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// endless is how long anything may take before it counts as never: two other
+// nodes drain first, one after the other, and are killed meanwhile.
+const endless = 2 * time.Minute
+
+// until waits until missing says nothing any more.
+func (v *victim) until(ctx context.Context, missing func() string) error {
+	deadline := time.Now().Add(endless)
+	for {
+		m := missing()
+		switch {
+		case m == "":
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case time.Now().After(deadline):
+			return fmt.Errorf("after %s: %s", endless, m)
+		}
+		wait(ctx, 20*time.Millisecond)
+	}
+}
+
+// says waits for one of the states.
+func (v *victim) says(ctx context.Context, states ...types.DrainStatus) error {
+	return v.until(ctx, func() string {
+		is, _ := v.Watch.Drain.Get(types.Global)
+		for _, s := range states {
+			if is.Status == s {
+				return ""
+			}
+		}
+		return fmt.Sprintf("the drain is %s, not %v", is.Status, states)
+	})
+}
+
+// said waits until a state has been said since the request, and may be past.
+func (v *victim) said(ctx context.Context, s types.DrainStatus) error {
+	return v.until(ctx, func() string {
+		if v.judge.saw(v.Name, s) {
+			return ""
+		}
+		is, _ := v.Watch.Drain.Get(types.Global)
+		return fmt.Sprintf("the drain is %s and was not %s", is.Status, s)
+	})
+}
+
+// idle waits until no drain is left to see and the pods are back.
+func (v *victim) idle(ctx context.Context) error {
+	if err := v.says(ctx, types.DrainNotRequested, types.DrainFailedDrain); err != nil {
+		return err
+	}
+	if err := v.until(ctx, func() string { return v.judge.cordoned(v.Name) }); err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(ctx, endless)
+	defer cancel()
+	_, err := v.fleet.Cluster.WaitRunning(bounded, "app=only-"+v.Name, podsEach)
+	return err
+}
+
+func (v *victim) asks(by types.DrainRequester) error {
+	v.judge.asked(v.Name, by)
+	return v.RequestDrain(types.NodeDrainRequest{RequestedAt: time.Now(), RequestedBy: by, Context: "kills"})
+}
+
+func (v *victim) takesBack(by types.DrainRequester) error {
+	v.judge.tookBack(v.Name, by)
+	return v.WithdrawDrain(by)
+}
+
+// requester is zedagent or baseosmgr, by chance.
+func (v *victim) requester() types.DrainRequester {
+	return []types.DrainRequester{types.DrainRequesterDeviceOp, types.DrainRequesterUpdate}[v.rng.IntN(2)]
+}
+
+// reboots is what a reboot command does: request, drain, COMPLETE, reboot. The
+// killing goes on until the node has given back what it holds.
+func (v *victim) reboots(ctx context.Context) error {
+	boots := v.Boots()
+	v.judge.asked(v.Name, types.DrainRequesterDeviceOp)
+	v.CommandReboot()
+	if err := v.until(ctx, func() string {
+		if v.Boots() == boots {
+			is, _ := v.Watch.Drain.Get(types.Global)
+			return "no reboot, the drain is " + is.Status.String()
+		}
+		return ""
+	}); err != nil {
+		return err
+	}
+	v.judge.rebooted(v.Name)
+	if err := v.says(ctx, types.DrainNotRequested); err != nil {
+		return err
+	}
+	return v.until(ctx, func() string { return v.judge.cordoned(v.Name) })
+}
+
+// withdraws takes a request back, at any moment or when the drain is done.
+func (v *victim) withdraws(ctx context.Context) error {
+	by := v.requester()
+	if err := v.asks(by); err != nil {
+		return err
+	}
+	return v.endsSomehow(ctx, by)
+}
+
+// endsSomehow lets a drain go on for some time or to its end, and takes the
+// last request back.
+func (v *victim) endsSomehow(ctx context.Context, by types.DrainRequester) error {
+	if v.rng.IntN(2) == 0 {
+		if err := v.says(ctx, types.DrainComplete); err != nil {
+			return err
+		}
+	} else {
+		wait(ctx, time.Duration(v.rng.Int64N(int64(6*time.Second))))
+	}
+	if err := v.takesBack(by); err != nil {
+		return err
+	}
+	if err := v.says(ctx, types.DrainNotRequested); err != nil {
+		return err
+	}
+	return v.until(ctx, func() string { return v.judge.cordoned(v.Name) })
+}
+
+// asksTwice has two requesters, who come and go in any order.
+func (v *victim) asksTwice(ctx context.Context) error {
+	first := v.requester()
+	second := types.DrainRequesterDeviceOp + types.DrainRequesterUpdate - first
+	if err := v.asks(first); err != nil {
+		return err
+	}
+	wait(ctx, time.Duration(v.rng.Int64N(int64(3*time.Second))))
+	if err := v.asks(second); err != nil {
+		return err
+	}
+	wait(ctx, time.Duration(v.rng.Int64N(int64(3*time.Second))))
+	if err := v.takesBack(first); err != nil {
+		return err
+	}
+	return v.endsSomehow(ctx, second)
+}
+
+// fails has a budget that never opens, and tries once more where it may.
+func (v *victim) fails(ctx context.Context) error {
+	app, by := "only-"+v.Name, v.requester()
+	if err := v.fleet.Cluster.SetBudget(ctx, app, podsEach); err != nil {
+		return err
+	}
+	if err := v.bound(shortDrain); err != nil {
+		return err
+	}
+	if err := v.asks(by); err != nil {
+		return err
+	}
+	if err := v.said(ctx, types.DrainFailedDrain); err != nil {
+		return err
+	}
+	// At once, and while the request stands.
+	if err := v.until(ctx, func() string { return v.judge.cordoned(v.Name) }); err != nil {
+		return err
+	}
+	if err := v.bound(longDrain); err != nil {
+		return err
+	}
+	if err := v.fleet.Cluster.DropBudget(ctx, app); err != nil {
+		return err
+	}
+	if v.rng.IntN(2) == 0 {
+		return v.takesBack(by)
+	}
+	if err := v.asks(by); err != nil {
+		return err
+	}
+	if err := v.says(ctx, types.DrainComplete); err != nil {
+		return err
+	}
+	return v.endsSomehow(ctx, by)
+}
+
+// bound is a new kubernetes.drain.timeout.
+func (v *victim) bound(hours uint32) error {
+	return v.ConfigureSettings(types.ConfigItemValueMap{GlobalSettings: drainTimeout(hours)})
+}
+
+// isCordonedBySomebody drains a node that somebody else has cordoned. There is
+// one such node at a time, so that pods have somewhere to go.
+func (v *victim) isCordonedBySomebody(ctx context.Context) error {
+	if !v.foreign.TryLock() {
+		return v.withdraws(ctx)
+	}
+	defer v.foreign.Unlock()
+	if out, err := v.fleet.Cluster.Kubectl(ctx, "cordon", v.Name); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	v.judge.foreignCordon(v.Name, true)
+	if err := v.withdraws(ctx); err != nil {
+		return err
+	}
+	v.judge.foreignCordon(v.Name, false)
+	out, err := v.fleet.Cluster.Kubectl(ctx, "uncordon", v.Name)
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
