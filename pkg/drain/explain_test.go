@@ -125,6 +125,7 @@ func TestEachObstacleHasItsCauseItsNumbersAndItsOutlook(t *testing.T) {
 		"a budget that lags behind":       {under(types.PodBudget{Healthy: 3, Desired: 2, Expects: 4}, cramped), "budget slow", nil},
 		"a budget not counted yet":        {under(types.PodBudget{}, plain), "budget slow", nil},
 		"a budget that counts no pod":     {under(types.PodBudget{}, forAMinute), "budget never", []string{"of 0 pods"}},
+		"a budget that expects no pod":    {under(types.PodBudget{Healthy: 1}, plain), "budget never", []string{"percentage"}},
 		"a budget in trouble":             {under(types.PodBudget{Trouble: "found no controller"}, plain), "budget never", []string{"found no controller"}},
 		"no budget is known":              {till(func(o *obstacle) { o.refusedBy = byBudget }), "budget slow", []string{"Cannot evict pod", "get pdb"}},
 		"none is known for a minute":      {till(both(forAMinute, func(o *obstacle) { o.refusedBy = byBudget })), "budget never", nil},

@@ -110,8 +110,8 @@ func (o obstacle) underBudget(b types.PodBudget, late bool) finding {
 		f.never, f.remedy = true, "mend or delete the budget"
 	case b.Allowed > 0: // others were faster, or it has just opened
 		f.why += "; its eviction is tried again"
-	case b.Expects == 0: // not counted yet
-		f.never, f.remedy = late, "if it stays so, delete the budget: it counts no pod and yet keeps this one"
+	case b.Expects == 0: // not counted yet, or a pod that no controller made
+		f.never, f.remedy = late || b.Healthy > 0, "delete the budget, or give it a number instead of a percentage: it expects no pod and yet keeps this one"
 	case b.Expects <= b.Desired:
 		f.never, f.remedy = true, "lower what the budget demands, or run more pods than it does"
 	case b.Healthy <= b.Desired && s.Fits == 0 && s.Lacks != "":
