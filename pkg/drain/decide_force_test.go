@@ -96,7 +96,9 @@ func TestLeaving(t *testing.T) {
 	leaves := func(phase types.DrainPhase, change ...func(*facts)) facts {
 		return calm(phase, append([]func(*facts){who(byLeave), says(notRequested, nobody)}, change...)...)
 	}
-	quiet := func(phase types.DrainPhase, v verb) did { return did{phase: phase, s: notRequested, by: nobody, verb: v} }
+	quiet := func(phase types.DrainPhase, v verb) did {
+		return did{phase: phase, s: notRequested, by: nobody, verb: v}
+	}
 	gone := did{phase: idling, s: notRequested, by: nobody, stop: true, left: true, why: "the cluster is left"}
 	both := func(change ...func(*facts)) facts {
 		return calm(completed, append([]func(*facts){who(byLeave, byDeviceOp), saidFor(edge)}, change...)...)

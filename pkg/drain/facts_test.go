@@ -66,7 +66,9 @@ func who(names ...string) func(*facts) {
 }
 
 func doubted(name string) func(*facts) {
-	return func(f *facts) { f.requests[name] = request{doubt: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0}} }
+	return func(f *facts) {
+		f.requests[name] = request{doubt: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0}}
+	}
 }
 
 // asksAgain is a request of another time.
@@ -91,7 +93,9 @@ func cordonedAgo(d time.Duration) func(*facts) {
 func toldOf(by ...types.DrainRequester) func(*facts) { return func(f *facts) { f.rec.told = by } }
 
 func silent(d time.Duration) func(*facts) {
-	return func(f *facts) { f.silentSince, f.deadSince, f.why = minus(d), minus(d), "the API server does not answer" }
+	return func(f *facts) {
+		f.silentSince, f.deadSince, f.why = minus(d), minus(d), "the API server does not answer"
+	}
 }
 func mute(d time.Duration) func(*facts) { return func(f *facts) { f.deadSince = minus(d) } }
 func missing(d time.Duration) func(*facts) {
@@ -131,12 +135,14 @@ func marker(f *facts)     { f.held = true }
 func anyPods(f *facts)    { f.unknown = true }
 func entered(f *facts)    { f.entered = true }
 func uncordoned(f *facts) { f.node.Unschedulable, f.node.CordonedBy = false, nil }
-func ourCordon(f *facts)  { f.node.Unschedulable, f.node.CordonedBy = true, &types.Cordon{By: "zedkube"} }
-func foreign(f *facts)    { f.node.Unschedulable, f.node.CordonedBy = true, nil }
-func deadEnd(f *facts)    { f.rec.dead = true }
-func kept(f *facts)       { f.rec.kept = true }
-func lockOurs(f *facts)   { f.rec.locked = true }
-func neverHad(f *facts)   { f.rec.cordoned = time.Time{} }
+func ourCordon(f *facts) {
+	f.node.Unschedulable, f.node.CordonedBy = true, &types.Cordon{By: "zedkube"}
+}
+func foreign(f *facts)  { f.node.Unschedulable, f.node.CordonedBy = true, nil }
+func deadEnd(f *facts)  { f.rec.dead = true }
+func kept(f *facts)     { f.rec.kept = true }
+func lockOurs(f *facts) { f.rec.locked = true }
+func neverHad(f *facts) { f.rec.cordoned = time.Time{} }
 
 // did is what the tables compare of an action; why only has to be in the reason
 // or in what the drain waits for.
