@@ -1,0 +1,232 @@
+package drain
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
+)
+
+// phasesOf brings a drain into each of its phases.
+var phasesOf = map[string]func(*stage){
+	"at the gates": func(s *stage) {
+		s.held("n2")
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(5 * time.Second)
+		s.is(types.DrainStarting, deviceOp)
+	},
+	"while pods go": func(s *stage) {
+		s.kube.Block(appZero, true)
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(5 * time.Second)
+		s.is(types.DrainRetrying, deviceOp)
+	},
+	"after COMPLETE": func(s *stage) {
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(5 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+	},
+	"after FAILEDCORDON": func(s *stage) {
+		s.kube.FailVerb("cordon", types.ErrRefused)
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(time.Minute)
+		s.is(types.DrainFailedCordon, deviceOp)
+		s.kube.FailVerb("cordon", nil)
+	},
+	"after FAILEDDRAIN": func(s *stage) {
+		s.hour = time.Second
+		s.kube.Block(appZero, true)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(40 * time.Second)
+		s.is(types.DrainFailedDrain, deviceOp)
+	},
+	"after a dead API": func(s *stage) {
+		s.kube.SetFault(kubetest.Refused)
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(310 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+		s.kube.SetFault(kubetest.None)
+		time.Sleep(5 * time.Second)
+		s.cordoned(true, true)
+	},
+}
+
+func TestANewBootEndsTheDrainInWhateverPhase(t *testing.T) {
+	for name, until := range phasesOf {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				if name == "after FAILEDDRAIN" {
+					until(s)
+				} else {
+					stop := s.run()
+					until(s)
+					stop()
+				}
+				s.reboot("boot-2") // the row still says Ready, of the old boot
+				undone := len(s.kube.Calls("uncordon")) + len(s.kube.Calls("freelock"))
+				stop := s.run()
+				time.Sleep(time.Minute)
+				s.is(types.DrainNotRequested, nobody)
+				stop() // and once more before the Node is back
+				s.kube.ChangeNode("n1", func(n *types.Node) { n.Ready = types.ConditionUnknown })
+				defer s.run()()
+				time.Sleep(time.Minute)
+				if n := len(s.kube.Calls("uncordon")) + len(s.kube.Calls("freelock")); n != undone && strings.HasPrefix(name, "after COMPLETE") {
+					t.Errorf("%d things given back before the Node was Ready", n-undone)
+				}
+				s.ready()
+				time.Sleep(40 * time.Second)
+				if s.kube.Lock().Holder == "n2" {
+					s.kube.SetLock(types.DrainLock{})
+				}
+				s.nothingLeft()
+				s.path("2")
+			})
+		})
+	}
+}
+
+func TestARequestThatStandsAtTheBootStartsADrainOfItsOwn(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		stop := s.run()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(5 * time.Second)
+		stop()
+		s.reboot("boot-2")
+		s.ready()
+		defer s.run()()
+		time.Sleep(time.Second)
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(10 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+		s.path("2345" + "79")
+	})
+}
+
+func TestCordonsOfOthersAndKeptOnesSurviveTheBoot(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*stage)
+		ours   bool
+	}{
+		"an operator's": {func(s *stage) {
+			s.kube.ChangeNode("n1", func(n *types.Node) { n.Unschedulable, n.CordonedBy, n.TaintedAt = true, nil, time.Now() })
+		}, false},
+		"a kept one": {func(s *stage) {
+			s.kube.ChangeNode("n1", func(n *types.Node) { n.CordonKept = true })
+		}, true},
+		"a tie-breaker's by label": {func(s *stage) {
+			s.kube.ChangeNode("n1", func(n *types.Node) { n.TieBreaker = true })
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				stop := s.run()
+				s.request(&s.zedagent, deviceOp)
+				time.Sleep(5 * time.Second)
+				row.change(s)
+				stop()
+				s.reboot("boot-2")
+				s.ready()
+				defer s.run()()
+				time.Sleep(10 * time.Minute)
+				s.cordoned(true, row.ours)
+				if l := s.kube.Lock(); l.Holder != "" {
+					t.Error("the lock is kept for a cordon that is none of a drain's")
+				}
+			})
+		})
+	}
+}
+
+func TestAKeptCordonIsKeptForOneDrainOnly(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(5 * time.Second)
+		s.kube.ChangeNode("n1", func(n *types.Node) { n.CordonKept = true })
+		_ = s.zedagent.Unpublish(types.Global)
+		time.Sleep(time.Minute)
+		s.cordoned(true, true)
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(5 * time.Second)
+		if n, _ := s.nodes.Get("n1"); n.CordonKept {
+			t.Error("the next drain did not take it over")
+		}
+		_ = s.zedagent.Unpublish(types.Global)
+		time.Sleep(40 * time.Second)
+		s.nothingLeft()
+	})
+}
+
+func TestAKeptCordonThatIsUndoneByHandIsForgotten(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.ChangeNode("n1", func(n *types.Node) { n.Unschedulable, n.CordonKept = false, true })
+		defer s.run()()
+		time.Sleep(20 * time.Second)
+		if n, _ := s.nodes.Get("n1"); n.CordonKept || len(s.kube.Calls("unkeep")) != 1 {
+			t.Errorf("%+v after %d calls", n, len(s.kube.Calls("unkeep")))
+		}
+	})
+}
+
+func TestACordonOfEVEsZedkubeIsUndoneOnceAndSaidSo(t *testing.T) {
+	legacy := func(s *stage, when time.Time) {
+		s.kube.ChangeNode("n1", func(n *types.Node) { n.Unschedulable, n.CordonedBy, n.Agent, n.TaintedAt = true, nil, nil, when })
+	}
+	for name, row := range map[string]struct {
+		tainted time.Duration // before the boot
+		change  func(*types.Node)
+		undone  bool
+	}{
+		"from before this boot":           {time.Minute, func(*types.Node) {}, true},
+		"with a clock that has jumped":    {-time.Hour, func(*types.Node) {}, false},
+		"on a Node that had our stamp":    {time.Minute, func(n *types.Node) { n.Agent = &types.AgentStamp{} }, false},
+		"of a tie-breaker":                {time.Minute, func(n *types.Node) { n.TieBreaker = true }, false},
+		"of which nobody knows its begin": {time.Minute, func(n *types.Node) { n.TaintedAt = time.Time{} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				legacy(s, s.booted.Add(-row.tainted))
+				s.kube.ChangeNode("n1", row.change)
+				stop := s.run()
+				time.Sleep(time.Minute)
+				s.cordoned(!row.undone, false)
+				events := 0
+				for _, e := range s.kube.Events() {
+					if e.Reason == "FormerCordonUndone" {
+						events++
+					}
+				}
+				if (events == 1) != row.undone {
+					t.Errorf("%d Events", events)
+				}
+				stop()
+				legacy(s, s.booted.Add(-time.Minute)) // never again, not even by another process
+				defer s.run()()
+				time.Sleep(time.Minute)
+				s.cordoned(true, false)
+			})
+		})
+	}
+}
+
+func TestACordonLostAfterCompleteIsMadeAgain(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		stop := s.run()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(5 * time.Second)
+		s.schedulable()
+		time.Sleep(5 * time.Second)
+		s.cordoned(true, true)
+		stop()
+		s.schedulable()
+		defer s.run()()
+		time.Sleep(5 * time.Second)
+		s.cordoned(true, true)
+		s.is(types.DrainComplete, deviceOp)
+		s.path("234579")
+	})
+}
