@@ -2,8 +2,7 @@ package drain
 
 import (
 	"errors"
-	"fmt"
-	"maps"
+	"slices"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -11,10 +10,11 @@ import (
 
 const (
 	// cordonEvery is the pause between refused cordons.
-	cordonEvery = 5 * time.Second
-	minBackoff  = time.Second
-	maxBackoff  = 10 * time.Second
-	maxRefused  = 5 * time.Second // the back-off of one pod's eviction
+	cordonEvery  = 5 * time.Second
+	minBackoff   = time.Second
+	maxBackoff   = 10 * time.Second
+	maxLookAgain = 5 * time.Second
+	maxRefused   = 5 * time.Second // the back-off of one pod's eviction
 	// lateFor is how long a write without an answer may still arrive.
 	lateFor = 15 * time.Second
 	// muteFor is how long a write without an answer speaks for a dead API that
@@ -107,6 +107,7 @@ func (c *Component) takeIn(now time.Time, done call, out outcome) {
 		m.check.at = now
 	case situations:
 		m.view.situations = out.situation
+		m.view.stranded = union(m.view.stranded, stranded(out.situation))
 	}
 }
 
@@ -154,6 +155,9 @@ func (c *Component) pause(now time.Time, v verb, out outcome) {
 		wait = cordonEvery
 	case out.err != nil:
 		wait = min(max(2*m.backoff[v], minBackoff), maxBackoff)
+		if v == check {
+			wait = min(wait, maxLookAgain) // many requests, any of which an overloaded server may turn away
+		}
 		m.backoff[v] = wait
 	default:
 		delete(m.backoff, v)
@@ -182,69 +186,9 @@ func (c *Component) unhurried(now time.Time, v verb, out outcome) time.Duration 
 	return minBackoff
 }
 
-// takeList replaces the set of pods to evict by a fresh one and keeps what is
-// known of those that stay in it.
-// known are the pods there were before the list was asked for: one that came
-// later may not be in it.
-func (c *Component) takeList(now time.Time, pods []types.Pod, known map[string]bool) {
-	m := &c.mem
-	before := map[string]evictee{}
-	for _, e := range m.pods {
-		before[e.pod.UID] = e
-	}
-	m.list, m.known, m.pods = now, maps.Clone(known), nil
-	if len(m.chosen) == 0 && c.rec.total > 0 { // by an earlier process, who knows which
-		c.rec.total = max(c.rec.total, len(pods))
-		for _, p := range pods {
-			m.chosen[p.UID] = true
-		}
-	}
-	for _, p := range pods {
-		m.known[p.UID] = true
-		e, ok := before[p.UID]
-		if !ok {
-			e.since = now
-			if !m.chosen[p.UID] {
-				m.chosen[p.UID] = true
-				c.rec.total++
-			}
-		}
-		e.pod = p
-		m.pods = append(m.pods, e)
-	}
-}
-
-// takeEvictions notes for each pod whether it goes, or when to try again. A
-// budget's refusal is news once per pod and never an error.
-func (c *Component) takeEvictions(now time.Time, pods []types.Pod, results []error) {
-	index := map[string]int{}
-	for i := range c.mem.pods {
-		index[c.mem.pods[i].pod.UID] = i
-	}
-	var bad error
-	for i, p := range pods {
-		at, ok := index[p.UID]
-		if !ok {
-			continue
-		}
-		e := &c.mem.pods[at]
-		err := results[i]
-		if err == nil {
-			e.accepted, e.backoff, e.refusal = now, 0, ""
-			continue
-		}
-		if errors.Is(err, types.ErrDisruptionBudget) {
-			if e.refusal == "" {
-				c.Log.WithField("pod", p.Key()).WithError(err).Info("cordonAndDrainNode: eviction waits for a PodDisruptionBudget")
-			}
-		} else if bad == nil {
-			bad = fmt.Errorf("evict pod %s: %w", p.Key(), err)
-		}
-		e.refusal = err.Error()
-		e.backoff = min(max(2*e.backoff, minBackoff), maxRefused)
-		e.next = now.Add(e.backoff)
-	}
-	if bad != nil {
-		c.mem.lastErr, c.mem.errVerb = bad, evict
-	}
+// union is the names of both, in order.
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
 }

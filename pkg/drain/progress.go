@@ -2,7 +2,6 @@ package drain
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -29,7 +28,9 @@ type view struct {
 	reason     string
 	since      time.Time
 	published  time.Time
+	asked      bool // for the situations of this drain's pods
 	situations []types.PodSituation
+	stranded   []string // pods that no other node took when last asked
 	volumes    []types.DrainVolume
 	stands     map[string]time.Time // of volumes in the way
 	pace       rates
@@ -92,6 +93,7 @@ func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 	if r.phase == types.PhaseGates && !p.Lock.Mine {
 		p.Lock.Waits = f.gates
 	}
+	p.Stranded, p.StrandedOmitted = first(m.view.stranded)
 	if drains(r.phase) {
 		c.inTheWay(f, &p)
 	}
@@ -108,21 +110,6 @@ func (c *Component) inTheWay(f facts, p *types.NodeDrainProgress) {
 		}
 	}
 	p.Volumes, p.VolumesOmitted = first(v.volumes)
-	p.Stranded, p.StrandedOmitted = first(stranded(v.situations))
-}
-
-// tellPod writes an Event on a pod that will not go by itself.
-func (c *Component) tellPod(f facts, b types.DrainBlocker) {
-	v := &c.mem.view
-	if v.told == nil {
-		v.told = map[string]bool{}
-	}
-	v.told[b.Pod] = true
-	for _, e := range f.pods {
-		if e.pod.Key() == b.Pod {
-			c.queue(types.Event{Pod: e.pod, Warning: true, Reason: "DrainBlocked", Message: b.Why})
-		}
-	}
 }
 
 // first is what fits, and how many there are beyond.
@@ -138,7 +125,7 @@ func (c *Component) obstacles(f facts) []obstacle {
 		known[s.Pod.UID] = s
 	}
 	var all []obstacle
-	for _, e := range slow(f) {
+	for _, e := range slow(f, patience) {
 		s, ok := known[e.pod.UID]
 		if !ok {
 			s = types.PodSituation{Pod: e.pod, Fits: 1}
@@ -152,11 +139,11 @@ func (c *Component) obstacles(f facts) []obstacle {
 	return all
 }
 
-// slow is the pods that are there although it is time, the longest-standing first.
-func slow(f facts) []evictee {
+// slow is the pods that are still there after so long, the longest-standing first.
+func slow(f facts, long time.Duration) []evictee {
 	var pods []evictee
 	for _, e := range f.pods {
-		if !e.gone && f.now.Sub(e.since) >= patience {
+		if !e.gone && f.now.Sub(e.since) >= long {
 			pods = append(pods, e)
 		}
 	}
@@ -215,50 +202,4 @@ func (c *Component) takeStorage(now time.Time, s types.Storage) {
 		vol.ETA = v.pace.eta(vol.Name, vol.Percent, now)
 	}
 	v.stands = stay
-}
-
-// queue keeps an Event until it can be written; what happened first matters most.
-func (c *Component) queue(e types.Event) {
-	if v := &c.mem.view; len(v.events) < maxEvents {
-		v.events = append(v.events, e)
-	}
-}
-
-// tell asks the cluster why things take so long, and shows it how far we are.
-func (c *Component) tell(ctx context.Context, f facts) {
-	v := &c.mem.view
-	if c.busy(telling) || !f.known || !f.living() {
-		return
-	}
-	want := types.DrainConditions{
-		InProgress: drains(c.rec.phase), Drained: c.rec.phase == types.PhaseComplete && !c.rec.dead,
-		Reason: string(c.rec.phase), Message: c.rec.reason,
-	}
-	emptying := c.rec.phase == types.PhaseEmptying
-	pods := slow(f)
-	in := call{node: f.node, policy: f.policy}
-	switch {
-	case len(v.events) > 0:
-		in.verb, in.report = event, v.events[0]
-		in.report.Node = f.node.Name
-		v.events = v.events[1:]
-	case f.due(conditions) && differs(f.node, want):
-		in.verb, in.cond = conditions, want
-	case emptying && len(pods) > 0 && f.due(situations):
-		in.verb = situations
-		for _, e := range pods[:min(inquired, len(pods))] {
-			in.pods = append(in.pods, e.pod)
-		}
-	case emptying && left(f.pods) > 0 && f.now.Sub(f.rec.cordoned) >= patience && f.due(storage):
-		in.verb = storage
-	default:
-		return
-	}
-	c.begin(ctx, telling, in)
-}
-
-// differs reports that the Node's conditions say something else than want; a Node
-// without them says that nothing is going on.
-func differs(n types.Node, want types.DrainConditions) bool {
-	return (n.DrainInProgress == types.ConditionTrue) != want.InProgress || (n.Drained == types.ConditionTrue) != want.Drained
 }
