@@ -73,11 +73,12 @@ func TestRoomElsewhereIsCountedAndWhatLacksIsNamed(t *testing.T) {
 			"n2: has 3 of cpu left, it requests 3500m; n3: cordoned)"},
 		"no memory, no cpu": {asksFor(room("5", "16Gi", "0")), same, cordoned, 0, "0 of 2 other nodes would take it (" +
 			"n2: has 3 of cpu left, it requests 5 and has 7Gi of memory left, it requests 16Gi; n3: cordoned)"},
-		"a device":      {asksFor(corev1.ResourceList{"eve.network/vf1": resource.MustParse("1")}), same, cordoned, 0, "0 of 2 other nodes would take it (n2: has 0 of eve.network/vf1 left, it requests 1; n3: cordoned)"},
-		"no pod slot":   {asksFor(nil), tiny, cordoned, 0, "0 of 2 other nodes would take it (n2: holds all the 1 pods it may; n3: cordoned)"},
-		"a volume":      {claims, same, same, 0, "0 of 2 other nodes would take it (n2, n3: cannot use its volume pv-data)"},
-		"an own volume": {scratch, same, same, 1, ""},
-		"it has ended":  {func(p *corev1.Pod) { bound("n1")(p); p.Status.Phase = corev1.PodSucceeded }, same, same, 0, ""},
+		"a device":                     {asksFor(corev1.ResourceList{"eve.network/vf1": resource.MustParse("1")}), same, cordoned, 0, "0 of 2 other nodes would take it (n2: has 0 of eve.network/vf1 left, it requests 1; n3: cordoned)"},
+		"nothing of what is overdrawn": {asksFor(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("0")}), func(n *corev1.Node) { n.Status.Allocatable = room("500m", "8Gi", "10") }, cordoned, 1, ""},
+		"no pod slot":                  {asksFor(nil), tiny, cordoned, 0, "0 of 2 other nodes would take it (n2: holds all the 1 pods it may; n3: cordoned)"},
+		"a volume":                     {claims, same, same, 0, "0 of 2 other nodes would take it (n2, n3: cannot use its volume pv-data)"},
+		"an own volume":                {scratch, same, same, 1, ""},
+		"it has ended":                 {func(p *corev1.Pod) { bound("n1")(p); p.Status.Phase = corev1.PodSucceeded }, same, same, 0, ""},
 		"it is pinned": {func(p *corev1.Pod) {
 			p.ManagedFields = []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:nodeName":{}}}`)}}
 		}, same, same, 0, "its spec.nodeName is n1"},
@@ -85,9 +86,9 @@ func TestRoomElsewhereIsCountedAndWhatLacksIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := testPod("shop", "till", "n1")
 			row.pod(&pod)
-			// What n2 has to bear: 1 CPU and 1 GiB; a pod that has ended bears nothing.
+			// n2 has to bear 1 CPU and 1 GiB, in two parts; a pod that has ended weighs nothing.
 			busy, ended, pending := testPod("shop", "busy", "n2"), testPod("shop", "ended", "n2"), testPod("shop", "pending", "")
-			asksFor(room("1", "1Gi", "0"))(&busy)
+			asksFor(room("500m", "512Mi", "0"))(&busy)
 			asksFor(room("4", "8Gi", "0"))(&ended)
 			asksFor(room("4", "8Gi", "0"))(&pending)
 			ended.Status.Phase = corev1.PodFailed
@@ -101,7 +102,7 @@ func TestRoomElsewhereIsCountedAndWhatLacksIsNamed(t *testing.T) {
 				return v
 			}
 			got, err := meets(t, lists{
-				podsPath: podList(pod, busy, ended, pending), nodesPath: nodeList(ready("n1"), n2, n3),
+				podsPath: podList(pod, busy, busy, ended, pending), nodesPath: nodeList(ready("n1"), n2, n3),
 				volumesPath: volumeList(volume("data", "n1"), volume("till-v", "n1", "n3"), corev1.PersistentVolume{}), budgetsPath: budgetList(),
 			}).Situations(t.Context(), "n1", []types.Pod{{Namespace: "shop", Name: "till"}})
 			if err != nil || len(got) != 1 {
