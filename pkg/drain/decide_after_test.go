@@ -70,6 +70,8 @@ func TestCompleteStands(t *testing.T) {
 func TestADeviceThatJoinsAFinishedDrainHasAllTheTime(t *testing.T) {
 	f := calm(completed, says(notRequested, nobody), asked(48*time.Hour), cordonedAgo(48*time.Hour))
 	f.rec = decide(f).rec
+	says(retrying, deviceOp)(&f)
+	f.rec.said, f.rec.standing = minus(time.Minute), minus(time.Minute)
 	if a := decide(f); a.rec.phase != emptying {
 		t.Errorf("the drain is %s: %s", a.rec.phase, a.rec.reason)
 	}

@@ -81,6 +81,7 @@ type facts struct {
 // checked is the last look at everything that has to be true before COMPLETE.
 type checked struct {
 	at      time.Time // when its result came; zero for none
+	lone    bool      // no other node would take the pods: only the gates were looked at
 	pods    int
 	volumes []types.DrainVolume
 	quorum  string
@@ -89,7 +90,14 @@ type checked struct {
 
 // passed reports that all of it was true, a moment ago.
 func (c checked) passed(now time.Time) bool {
-	return !c.at.IsZero() && now.Sub(c.at) < checkedFor && c.pods == 0 && len(c.volumes) == 0 && c.quorum == "" && c.lock == ""
+	return c.open(now) && !c.lone && c.pods == 0 && len(c.volumes) == 0
+}
+
+// open reports that the gates stood open a moment ago: nobody else has the lock
+// and etcd can do without this node.
+func (c checked) open(now time.Time) bool {
+	looked := c.lone || c.pods == 0 // else the pods were reason enough to wait
+	return !c.at.IsZero() && now.Sub(c.at) < checkedFor && looked && c.quorum == "" && c.lock == ""
 }
 
 // action is what to do about the facts.

@@ -27,7 +27,8 @@ func gates(f facts, a *action) {
 }
 
 // quorum says what etcd lacks to go on without the node own, "" for nothing:
-// more than half of its voting members Ready; of one or two, all the others.
+// more than half of its voting members Ready, which of one or two is all the
+// others. Where all the others are Ready nothing is lacking.
 func quorum(nodes []types.Node, own string) string {
 	voters, ready := 0, 0
 	var down []string
@@ -44,7 +45,7 @@ func quorum(nodes []types.Node, own string) string {
 			down = append(down, n.Name)
 		}
 	}
-	if len(down) == 0 || voters > 2 && 2*ready > voters {
+	if len(down) == 0 || 2*ready > voters {
 		return ""
 	}
 	return fmt.Sprintf("without this node %d of %d etcd members would be Ready, which is no quorum: %s not",

@@ -200,19 +200,13 @@ func (c *Component) depart(ctx context.Context, in call, out *outcome) error {
 	return nil
 }
 
-// open reports that the gates stood open a moment ago: nobody else has the lock
-// and etcd can do without this node.
-func (c checked) open(now time.Time) bool {
-	return !c.at.IsZero() && now.Sub(c.at) < checkedFor && c.quorum == "" && c.lock == ""
-}
-
 // checkAll looks afresh at everything that COMPLETE promises. Where no other
 // node takes the pods that is the gates alone.
 func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err error) {
 	if out.pods, err = c.Kube.PodsToEvict(ctx, in.node.Name); err != nil {
 		return err
 	}
-	out.listed, out.check.pods = true, len(out.pods)
+	out.listed, out.check.pods, out.check.lone = true, len(out.pods), in.alone
 	if len(out.pods) > 0 && !in.alone {
 		return nil
 	}
