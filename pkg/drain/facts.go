@@ -66,6 +66,7 @@ type facts struct {
 	others        int       // other nodes there are
 	alone         time.Time // since when none of them is Ready and takes pods
 
+	trouble     string    // why the last call failed, "" where it did not
 	cordonAgain time.Time // when the last Cordon call of this drain succeeded
 	retry       map[verb]time.Time
 	list        time.Time

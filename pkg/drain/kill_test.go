@@ -86,7 +86,9 @@ func (m mortal[T]) Publish(key string, v T) error {
 	return m.l.do(context.Background(), false, func(context.Context) error { return m.Writer.Publish(key, v) })
 }
 
-func (l *life) verb(ctx context.Context, act func(context.Context) error) error { return l.do(ctx, true, act) }
+func (l *life) verb(ctx context.Context, act func(context.Context) error) error {
+	return l.do(ctx, true, act)
+}
 
 func (l *life) Cordon(ctx context.Context, node string, by types.Cordon) error {
 	return l.verb(ctx, func(ctx context.Context) error { return l.Kube.Cordon(ctx, node, by) })

@@ -96,6 +96,9 @@ func (c *Component) look() facts {
 	f.cordonAgain, f.retry, f.list = m.cordonAgain, maps.Clone(m.retry), m.list
 	f.gates, f.check, f.holds, f.deleted = m.gates, m.check, m.holds, m.deleted
 	f.entered = !m.entered.IsZero() && now.Sub(m.entered) < enteredFor
+	if m.lastErr != nil {
+		f.trouble = clip(m.lastErr.Error())
+	}
 	f.rec = c.rec
 	return f
 }

@@ -78,6 +78,12 @@ func (c *Component) takeIn(now time.Time, done call, out outcome) {
 		c.takeEvictions(now, done.pods, out.results)
 	}
 	if out.err != nil {
+		switch done.verb { // what it said before may not be true any more
+		case enter:
+			m.gates = ""
+		case check:
+			m.check = checked{}
+		}
 		return
 	}
 	switch done.verb {

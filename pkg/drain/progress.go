@@ -54,7 +54,11 @@ func (c *Component) wall(t time.Time) time.Time {
 // publishProgress explains the drain. Counts alone are not worth a record each.
 func (c *Component) publishProgress(f facts, a action) error {
 	v := &c.mem.view
-	reason := cmp.Or(a.waits, a.rec.reason)
+	reason := a.waits
+	if drains(a.rec.phase) {
+		reason = cmp.Or(reason, f.trouble)
+	}
+	reason = cmp.Or(reason, a.rec.reason)
 	if reason != v.reason {
 		v.reason, v.since = reason, f.now
 	}
@@ -69,6 +73,15 @@ func (c *Component) publishProgress(f facts, a action) error {
 		return fmt.Errorf("publish NodeDrainProgress: %w", err)
 	}
 	return nil
+}
+
+// clip bounds what an error says in the record.
+func clip(text string) string {
+	const most = 500
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
 }
 
 // progress is the record.

@@ -84,10 +84,10 @@ func TestALockLostInMidDrainIsTakenAgainBeforeComplete(t *testing.T) {
 		now  types.DrainLock
 		want types.DrainStatus
 	}{
-		"deleted":                    {types.DrainLock{}, types.DrainComplete},
-		"taken by one who needs it":  {types.DrainLock{Holder: "n2", BootID: "boot-1"}, types.DrainRetrying},
+		"deleted":                       {types.DrainLock{}, types.DrainComplete},
+		"taken by one who needs it":     {types.DrainLock{Holder: "n2", BootID: "boot-1"}, types.DrainRetrying},
 		"taken by one who is long back": {types.DrainLock{Holder: "n2", BootID: "boot-0"}, types.DrainComplete},
-		"taken by one who is gone":   {types.DrainLock{Holder: "n9", BootID: "boot-1"}, types.DrainComplete},
+		"taken by one who is gone":      {types.DrainLock{Holder: "n9", BootID: "boot-1"}, types.DrainComplete},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, 1, func(s *stage) {

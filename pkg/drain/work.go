@@ -79,9 +79,9 @@ func lacking(f facts) string {
 	case f.rec.phase == types.PhaseGates && f.gates != "":
 		return f.gates
 	case f.rec.phase == types.PhaseGates && !f.entered && f.rec.refusals == 0:
-		return "the drain lock and the quorum could not be looked at"
+		return cmp.Or(f.trouble, "the drain lock and the quorum could not be looked at")
 	case f.rec.phase == types.PhaseGates:
-		return "the node could not be cordoned"
+		return cmp.Or(f.trouble, "the node could not be cordoned")
 	case n > 0:
 		var names []string
 		for _, e := range f.pods {
@@ -104,7 +104,7 @@ func lacking(f facts) string {
 	case f.window > 0 && f.now.Sub(f.rec.cordoned) < f.window:
 		return "another node may be starting a drain: its agent knows no lock"
 	}
-	return ""
+	return f.trouble
 }
 
 // listDue says when the last fresh list is not worth its name any more.
