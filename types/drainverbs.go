@@ -11,6 +11,7 @@ import (
 // whom its controller names as the cluster's masters (docs/wire.md, "Nodes").
 type AgentStamp struct {
 	Version string      `json:"version"`
+	Cluster uuid.UUID   `json:"cluster,omitzero"`  // whose masters these are
 	Masters []uuid.UUID `json:"masters,omitempty"` // nil while the own configuration is not valid or names none
 	Given   time.Time   `json:"given"`             // when the list was last known to hold, by the own clock
 }

@@ -78,6 +78,38 @@ func TestWhenNoPeerHasAListItTakesAnHour(t *testing.T) {
 	})
 }
 
+func TestTheMastersOfAnotherClusterSendNobodyAway(t *testing.T) {
+	elsewhere := uuid.MustParse("6ba7b811-9dad-41d1-80b4-00c04fd430c8")
+	moved := func(s *stage, masters ...uuid.UUID) { // by the controller, while its Node is still here
+		s.told("n2", masters...)
+		s.cluster.ChangeNode("n2", func(n *types.Node) {
+			stamp := *n.Agent
+			stamp.Cluster = elsewhere
+			n.Agent = &stamp
+		})
+		synctest.Wait()
+	}
+	play(t, func(s *stage) {
+		s.setConfig(config(func(c *types.EdgeNodeClusterConfig) { c.ClusterID.UUID = elsewhere }))
+		if n, _ := s.nodes.Get("n1"); n.Agent.Cluster != elsewhere {
+			t.Errorf("a stamp does not say of which cluster its masters are: %+v", n.Agent)
+		}
+		s.setConfig(config())
+		s.invalidate()
+		if n, _ := s.nodes.Get("n1"); n.Agent.Cluster != uuid.Nil {
+			t.Errorf("a withdrawn stamp names a cluster: %+v", n.Agent)
+		}
+		moved(s, second)
+		s.sleep(time.Hour - time.Second)
+		s.is(types.MembershipDoubtful)
+		moved(s, second, device)
+		s.sleep(time.Hour) // who is wanted anywhere is not gone
+		s.is(types.MembershipDoubtful)
+		s.told("n2", second)
+		s.is(types.MembershipLeaving)
+	})
+}
+
 func TestOnlyAReadyPeersListCounts(t *testing.T) {
 	play(t, func(s *stage) {
 		s.invalidate()

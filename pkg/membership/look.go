@@ -82,8 +82,10 @@ func (c *Component) lookAtWish(f *facts) {
 	if f.word == valid || !f.was.Belongs() {
 		m.refused = m.wish
 	}
-	// Of a request from before this process only the clocks can tell.
-	old := m.wishFound && !r.RequestedAt.After(f.was.InvalidSince)
+	// Of a request from before this process only the clocks can tell, and
+	// before there is a doubt not even they: it may have been refused.
+	since := f.was.InvalidSince
+	old := m.wishFound && (since.IsZero() || !r.RequestedAt.After(since))
 	f.refused = old || m.wish.Equal(m.refused)
 	f.wish = !f.refused
 }
@@ -130,8 +132,16 @@ func (c *Component) lookAtPeers(f *facts, nodes map[string]types.Node, device uu
 		if name == f.node.Name || n.Ready != types.ConditionTrue || n.Agent == nil || len(n.Agent.Masters) == 0 {
 			continue
 		}
-		if markOf(n) != m.before[name] {
-			f.lists = append(f.lists, list{node: name, names: names(n.Agent.Masters, device)})
+		named := names(n.Agent.Masters, device)
+		if markOf(n) != m.before[name] && (named || ofCluster(f.was, *n.Agent)) {
+			f.lists = append(f.lists, list{node: name, names: named})
 		}
 	}
+}
+
+// ofCluster reports whether a stamp's masters are those of the cluster that m
+// is in. A device that its controller moves to another cluster shows that one's
+// on a Node that is still here.
+func ofCluster(m types.ClusterMembership, stamp types.AgentStamp) bool {
+	return m.Config != nil && stamp.Cluster == m.Config.ClusterID.UUID
 }

@@ -179,3 +179,26 @@ func TestAConfigurationThatNamesNoClusterChangesNothing(t *testing.T) {
 		}
 	})
 }
+
+func TestARequestFromBeforeTheStartIsNotHeededInTheDoubtAfterIt(t *testing.T) {
+	for name, heard := range map[string]bool{"zedagent is heard at once": true, "zedagent is heard later": false} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(s *stage) {
+				s.ask() // refused
+				s.stop()
+				_ = s.config.Publish(types.Global, types.EdgeNodeClusterConfig{Initialized: true})
+				if !heard {
+					_ = s.config.Unpublish(types.Global)
+					s.config.silent.Store(true)
+				}
+				s.start()
+				s.sleep(time.Second)
+				s.invalidate()
+				s.sleep(time.Minute)
+				s.is(types.MembershipDoubtful)
+				s.ask()
+				s.is(types.MembershipLeaving)
+			})
+		})
+	}
+}

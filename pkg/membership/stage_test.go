@@ -127,7 +127,9 @@ func (s *stage) reached(status types.ConfigGetStatus) {
 // told makes another node's agent stamp its list.
 func (s *stage) told(node string, masters ...uuid.UUID) {
 	s.cluster.ChangeNode(node, func(n *types.Node) {
-		n.Agent, n.StampedAt = &types.AgentStamp{Version: "1", Masters: masters, Given: time.Now().UTC()}, time.Now()
+		n.Agent, n.StampedAt = &types.AgentStamp{
+			Version: "1", Cluster: config().ClusterID.UUID, Masters: masters, Given: time.Now().UTC(),
+		}, time.Now()
 	})
 	synctest.Wait()
 }

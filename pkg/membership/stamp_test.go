@@ -99,10 +99,10 @@ func TestAnAgentThatEndsLeavesNoStampUnderWay(t *testing.T) {
 }
 
 func TestStampFollowsFromTheRules(t *testing.T) {
-	masters := config().MasterNodeIDs
-	given := types.AgentStamp{Version: "1", Masters: masters, Given: early}
+	masters, cluster := config().MasterNodeIDs, config().ClusterID.UUID
+	given := types.AgentStamp{Version: "1", Cluster: cluster, Masters: masters, Given: early}
 	withdrawn := types.AgentStamp{Version: "1", Given: early}
-	fresh := types.AgentStamp{Version: "1", Masters: masters, Given: now}
+	fresh := types.AgentStamp{Version: "1", Cluster: cluster, Masters: masters, Given: now}
 	shows := func(s types.AgentStamp) func(*facts) { return func(f *facts) { f.node.Agent = &s } }
 	sent := func(s types.AgentStamp, ago time.Duration) func(*facts) {
 		return func(f *facts) { f.sent, f.sentAt = s, lasting(ago) }
@@ -122,10 +122,11 @@ func TestStampFollowsFromTheRules(t *testing.T) {
 		"not again while it stands":                              {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 5*time.Minute)), nil},
 		"anew after ten minutes":                                 {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 10*time.Minute)), &fresh},
 		"not while the controller is not reached":                {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 10*time.Minute), unreached), nil},
-		"when the list changes":                                  {world(valid, at(types.MembershipMember), adopted, shows(types.AgentStamp{Version: "1", Masters: masters[:2]}), sent(given, 5*time.Minute)), &fresh},
+		"when the list changes":                                  {world(valid, at(types.MembershipMember), adopted, shows(types.AgentStamp{Version: "1", Cluster: cluster, Masters: masters[:2]}), sent(given, 5*time.Minute)), &fresh},
 		"not while the watch may not have shown it yet":          {world(valid, at(types.MembershipMember), adopted, shows(withdrawn), sent(given, 29*time.Second)), nil},
+		"when the cluster is another one":                        {world(valid, at(types.MembershipMember), adopted, shows(types.AgentStamp{Version: "1", Cluster: second, Masters: masters}), sent(given, time.Minute)), &fresh},
 		"when somebody took it away":                             {world(valid, at(types.MembershipMember), adopted, sent(given, time.Minute)), &fresh},
-		"when the agent is another one":                          {world(valid, at(types.MembershipMember), adopted, newer, shows(given), sent(given, time.Minute)), &types.AgentStamp{Version: "2", Masters: masters, Given: now}},
+		"when the agent is another one":                          {world(valid, at(types.MembershipMember), adopted, newer, shows(given), sent(given, time.Minute)), &types.AgentStamp{Version: "2", Cluster: cluster, Masters: masters, Given: now}},
 		"a Node without one gets one without a list":             {world(invalid, at(types.MembershipNever), adopted), &types.AgentStamp{Version: "1"}},
 		"also before the controller is reached":                  {world(valid, at(types.MembershipMember), adopted, unreached), &types.AgentStamp{Version: "1"}},
 		"a restart leaves it alone":                              {world(unheard, at(types.MembershipMember), adopted, shows(given)), nil},
