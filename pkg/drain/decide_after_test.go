@@ -32,6 +32,8 @@ func TestWithdrawals(t *testing.T) {
 		{"its requester is not forgotten beside one that stands", calm(emptying, who(byUpdate), doubted(byDeviceOp), with(pod("x"))), did{phase: emptying, s: retrying, by: deviceOp, verb: evict, evict: "x "}},
 		{"nor does one in doubt put itself before the one that was told", calm(emptying, who(byUpdate), doubted(byDeviceOp), says(retrying, osUpdate), with(pod("x"))), did{phase: emptying, s: retrying, by: osUpdate, verb: evict, evict: "x "}},
 
+		{"of two in doubt the one that was told stays", calm(emptying, who(), doubted(byDeviceOp), doubted(byUpdate), says(retrying, osUpdate), with(pod("x"))), did{phase: emptying, s: retrying, by: osUpdate, verb: evict, evict: "x "}},
+
 		{"of two requests the device's may be withdrawn", calm(emptying, who(byUpdate), with(pod("x"))), did{phase: emptying, s: retrying, by: osUpdate, verb: evict, evict: "x "}},
 		{"or the update's", calm(emptying, who(byDeviceOp), with(pod("x"))), did{phase: emptying, s: retrying, by: deviceOp, verb: evict, evict: "x "}},
 		{"the operator's drain goes on when the device's request is withdrawn", calm(emptying, who(byOperator), with(pod("x"))), did{phase: emptying, s: notRequested, by: nobody, verb: evict, evict: "x "}},

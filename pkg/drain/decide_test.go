@@ -106,6 +106,7 @@ func TestDrainsEnd(t *testing.T) {
 		{"nor without the lock", calm(emptying, alone(time.Hour), found(checked{lock: "node n2 drains"}), with(pod("x"))), did{phase: emptying, s: retrying, by: deviceOp, verb: check, why: "node n2 drains"}},
 		{"beside agents that know no lock the window is waited for", calm(emptying, alone(time.Minute), window, passed(0), with(pod("x"))), did{phase: emptying, s: retrying, by: deviceOp, verb: check, why: "no other node is Ready"}},
 		{"the marker holds a lone node's COMPLETE back", calm(emptying, noPeer, marker, with(pod("x"))), did{phase: emptying, s: retrying, by: deviceOp, verb: evict, evict: "x "}},
+		{"who is asked by a device as well, perhaps, does not", calm(emptying, who(byLeave), doubted(byDeviceOp), alone(time.Hour), passed(0), with(pod("x"))), did{phase: completed, s: complete9, by: deviceOp, stop: true, why: "no other node"}},
 		{"who leaves evicts even if nobody takes the pods", calm(emptying, who(byLeave), says(notRequested, nobody), alone(time.Hour), with(pod("x"))), did{phase: emptying, s: notRequested, by: nobody, verb: evict, evict: "x "}},
 	})
 }

@@ -91,7 +91,7 @@ type checked struct {
 
 // passed reports that all of it was true, a moment ago.
 func (c checked) passed(now time.Time) bool {
-	return c.open(now) && !c.lone && c.pods == 0 && len(c.volumes) == 0
+	return c.open(now) && !c.lone && len(c.volumes) == 0
 }
 
 // open reports that the gates stood open a moment ago: nobody else has the lock

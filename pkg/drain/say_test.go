@@ -116,6 +116,11 @@ func TestTheWholePath(t *testing.T) {
 		{"the first drain of a boot", calm(idling, says(0, 0)), []func(time.Duration, *facts){cordonAt(0), passAt(0)}, "2/2 3/2 4/2 5/2 7/2 9/2 "},
 		{"of both", calm(idling, who(byDeviceOp, byUpdate)), []func(time.Duration, *facts){cordonAt(0), passAt(0)}, "3/2 4/2 5/2 7/2 9/2 9/3 "},
 		{"that fails for both", calm(idling, who(byDeviceOp, byUpdate)), []func(time.Duration, *facts){cordonAt(0), failAt(10 * time.Second)}, "3/2 4/2 5/2 7/2 8/2 8/3 "},
+		{"that both ask for again", calm(idling, who(byDeviceOp, byUpdate)), []func(time.Duration, *facts){failAt(10 * time.Second), func(at time.Duration, f *facts) {
+			if at >= 15*time.Second {
+				asksAgain(byDeviceOp)(f)
+			}
+		}}, "3/2 4/2 8/2 8/3 3/2 4/2 8/2 8/3 "},
 		{"whose gates never open", calm(idling), []func(time.Duration, *facts){failAt(10 * time.Second)}, "3/2 4/2 8/2 "},
 		{"that is not let cordon", calm(idling), []func(time.Duration, *facts){func(_ time.Duration, f *facts) { f.rec.refusals = 10 }}, "3/2 4/2 6/2 "},
 		{"of a dead API", calm(idling), []func(time.Duration, *facts){func(_ time.Duration, f *facts) { silent(time.Hour)(f); f.skip = 0 }}, "3/2 4/2 9/2 "},
