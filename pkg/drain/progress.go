@@ -18,6 +18,8 @@ const (
 	inquired = 100
 	// progressEvery bounds how often counts alone are published.
 	progressEvery = 250 * time.Millisecond
+	// wordsEvery is the same for what says how long it has been so, or will be.
+	wordsEvery = 10 * time.Second
 	// patience is how long a pod may take before anybody asks why.
 	patience  = 2 * time.Second
 	maxEvents = 32
@@ -64,8 +66,7 @@ func (c *Component) publishProgress(f facts, a action) error {
 	}
 	p := c.progress(f, a)
 	old, ok := c.Progress.Get(types.Global)
-	if ok && drains(p.Phase) && p.Phase == old.Phase && p.Reason == old.Reason && p.Journal.Serial == old.Journal.Serial &&
-		f.now.Sub(v.published) < progressEvery || ok && reflect.DeepEqual(p, old) {
+	if ok && (f.now.Sub(v.published) < hurry(old, p) || reflect.DeepEqual(p, old)) {
 		return nil
 	}
 	v.published = f.now
@@ -73,6 +74,18 @@ func (c *Component) publishProgress(f facts, a action) error {
 		return fmt.Errorf("publish NodeDrainProgress: %w", err)
 	}
 	return nil
+}
+
+// hurry is how long p may wait where old was published.
+func hurry(old, p types.NodeDrainProgress) time.Duration {
+	switch {
+	case !drains(p.Phase) || p.Phase != old.Phase || p.Reason != old.Reason || p.Journal.Serial != old.Journal.Serial:
+		return 0
+	case p.Pods != old.Pods || p.Lock != old.Lock || p.Quorum != old.Quorum || p.Cordon != old.Cordon ||
+		len(p.Blockers) != len(old.Blockers) || len(p.Volumes) != len(old.Volumes):
+		return progressEvery
+	}
+	return wordsEvery
 }
 
 // clip bounds what an error says in the record.
