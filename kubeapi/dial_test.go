@@ -59,7 +59,7 @@ func TestWithoutAUsableKubeconfigDialSaysSo(t *testing.T) {
 
 func nodeOnly(w http.ResponseWriter, _ *http.Request) {
 	n := testNode("n1", ownUUID)
-	n.Kind, n.APIVersion = "Node", "v1"
+	n.Kind, n.APIVersion, n.ResourceVersion = "Node", "v1", "5"
 	reply(w, http.StatusOK, n)
 }
 

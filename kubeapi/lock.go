@@ -8,7 +8,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
 
@@ -49,7 +48,7 @@ func (c *Client) DrainLock(ctx context.Context) (types.DrainLock, error) {
 	var lock types.DrainLock
 	err := c.verb(ctx, func(ctx context.Context, conn *connection) error {
 		lease, err := conn.kube.CoordinationV1().Leases(Namespace).Get(ctx, drainLease, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
+		if absent(err) {
 			return nil
 		}
 		if err != nil {
@@ -85,7 +84,11 @@ func (c *Client) SetDrainLock(ctx context.Context, lock types.DrainLock) (types.
 		if err != nil {
 			return err
 		}
-		lock, err = lockOf(lease)
+		set, err := lockOf(lease)
+		if err == nil && set.Holder != lock.Holder {
+			return errOther
+		}
+		lock = set
 		return err
 	})
 	if err != nil {
@@ -112,7 +115,7 @@ func (conn *connection) writeLock(ctx context.Context, lock types.DrainLock, not
 		return nil, err
 	}
 	lease, err := api.Patch(ctx, drainLease, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: drainManager})
-	if apierrors.IsNotFound(err) {
+	if absent(err) {
 		return nil, fmt.Errorf("%w: it is gone", types.ErrConflict)
 	}
 	return lease, err
@@ -127,7 +130,7 @@ func (c *Client) FreeDrainLock(ctx context.Context, lock types.DrainLock) error 
 	return c.write(ctx, "free drain lock of node "+lock.Holder, func(ctx context.Context, conn *connection) error {
 		err := conn.kube.CoordinationV1().Leases(Namespace).Delete(ctx, drainLease,
 			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &lock.Version}})
-		if apierrors.IsNotFound(err) {
+		if absent(err) {
 			return nil
 		}
 		return err

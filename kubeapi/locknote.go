@@ -13,6 +13,9 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
+// noteText bounds what is read: no annotation can be longer.
+const noteText = 256 << 10
+
 var errTooLong = errors.New("it is too long for an annotation")
 
 // lockOf reads a Lease, of which anybody may have written any part.
@@ -42,6 +45,9 @@ func lockOf(lease *coordinationv1.Lease) (types.DrainLock, error) {
 // got others wrong as well.
 func readNote(text string) (lockNote, bool) {
 	var note lockNote
+	if len(text) > noteText {
+		return lockNote{}, false
+	}
 	if json.Unmarshal([]byte(text), &note) != nil {
 		return lockNote{}, false
 	}

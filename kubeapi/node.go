@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -108,7 +107,7 @@ func (c *Client) Unkeep(ctx context.Context, node string) error {
 }
 
 // DeleteNode deletes this very Node, not a namesake. It returns nil when it is
-// gone, and an error that wraps types.ErrConflict when another Node has its
+// gone, or goes as soon as its finalizers allow, and an error that wraps types.ErrConflict when another Node has its
 // name by now.
 func (c *Client) DeleteNode(ctx context.Context, node types.Node) error {
 	act := "delete node " + node.Name
@@ -118,7 +117,7 @@ func (c *Client) DeleteNode(ctx context.Context, node types.Node) error {
 	uid := ktypes.UID(node.UID)
 	return c.write(ctx, act, func(ctx context.Context, conn *connection) error {
 		err := conn.kube.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-		if apierrors.IsNotFound(err) {
+		if absent(err) {
 			return nil
 		}
 		return err
@@ -160,7 +159,7 @@ func (c *Client) patchNode(ctx context.Context, act, node string, how patching, 
 			if err != nil {
 				return err
 			}
-			if n.Name != node {
+			if n.Name != node || n.ResourceVersion == "" { // a patch without a version is never a conflict
 				return errOther
 			}
 			patch, err := change(n)
@@ -171,7 +170,10 @@ func (c *Client) patchNode(ctx context.Context, act, node string, how patching, 
 			if err != nil {
 				return err
 			}
-			_, err = api.Patch(ctx, node, how.kind, data, metav1.PatchOptions{FieldManager: how.manager}, how.subresource...)
+			n, err = api.Patch(ctx, node, how.kind, data, metav1.PatchOptions{FieldManager: how.manager}, how.subresource...)
+			if err == nil && n.Name != node {
+				return errOther
+			}
 			return err
 		})
 	})

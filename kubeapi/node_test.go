@@ -125,7 +125,7 @@ func TestEveryPatchOfANodeIsForOneVersion(t *testing.T) {
 
 func legacyNode() *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5", Annotations: map[string]string{}},
 		Spec:       corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, TimeAdded: new(at(3))}}},
 	}
 }
@@ -165,14 +165,14 @@ func TestOnlyOurCordonCanBeKept(t *testing.T) {
 	if sent := patches(t, kube); sent != nil {
 		t.Errorf("sent %v", sent)
 	}
-	c, _ = withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	c, _ = withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5"}})
 	if err := c.KeepCordon(t.Context(), "n1"); !errors.Is(err, errNotOurs) {
 		t.Errorf("keeping none says %v", err)
 	}
 }
 
 func TestANodeOfUnknownIdentityIsNotDeleted(t *testing.T) {
-	c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5"}})
 	if err := c.DeleteNode(t.Context(), types.Node{Name: "n1"}); err == nil || len(kube.Actions()) > 0 {
 		t.Errorf("got %v after %v", err, kube.Actions())
 	}

@@ -95,7 +95,7 @@ func TestOnlyANoOfTheServerIsARefusalOfTheCordon(t *testing.T) {
 		{apierrors.NewTimeoutError("slow", 1), false},
 		{context.DeadlineExceeded, false},
 	} {
-		c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+		c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5"}})
 		kube.PrependReactor("patch", "nodes", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, row.err })
 		if err := c.Cordon(t.Context(), "n1", types.Cordon{}); err == nil || errors.Is(err, types.ErrRefused) != row.want {
 			t.Errorf("%v: got %v, want a refusal: %v", row.err, err, row.want)
@@ -104,7 +104,7 @@ func TestOnlyANoOfTheServerIsARefusalOfTheCordon(t *testing.T) {
 }
 
 func TestACordonMadeAfterOursWasUndoneIsForeign(t *testing.T) {
-	c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5"}})
 	if err := c.Cordon(t.Context(), "n1", types.Cordon{}); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestACordonMadeAfterOursWasUndoneIsForeign(t *testing.T) {
 
 func TestACordonInConflictForEverIsNotRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+		c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5"}})
 		kube.PrependReactor("patch", "nodes", func(k8stesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewConflict(schema.GroupResource{}, "n1", errors.New("changed"))
 		})
@@ -158,7 +158,7 @@ func TestOfStandingCordonsOnlyOursIsTouched(t *testing.T) {
 		"ours, which says nothing else": {map[string]string{cordonAnnotation: `{"by":"zedkube","reason":"second","since":"0001-01-01T00:00:00Z"}`}, false, true},
 	} {
 		for verb, sends := range map[string]bool{"cordon": test.cordon, "uncordon": test.uncordon} {
-			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: test.notes}, Spec: corev1.NodeSpec{Unschedulable: true}}
+			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5", Annotations: test.notes}, Spec: corev1.NodeSpec{Unschedulable: true}}
 			if test.notes[cordonAnnotation] != "" {
 				n.ManagedFields = ourFields()
 			}
@@ -184,7 +184,7 @@ func TestOfStandingCordonsOnlyOursIsTouched(t *testing.T) {
 func TestACordonLooksAgainAfterAConflict(t *testing.T) { synctest.Test(t, conflicts) }
 
 func conflicts(t *testing.T) {
-	c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5"}})
 	left := 2
 	kube.PrependReactor("patch", "nodes", func(k8stesting.Action) (bool, runtime.Object, error) {
 		left--

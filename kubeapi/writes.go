@@ -10,6 +10,7 @@ import (
 	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -66,6 +67,12 @@ func saysNo(err error) bool {
 	default:
 		return code >= 400 && code < 500
 	}
+}
+
+// absent tells an object that is not there from a page that is not there: while
+// Kubernetes is not up, something else may answer in its place.
+func absent(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // unanswered reports that there was no whole answer below 500, or a 401: as
