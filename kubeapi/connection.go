@@ -27,6 +27,8 @@ type connection struct {
 	prober   kubernetes.Interface // not stopped by the silence
 	base     transport
 
+	hasVolumes atomic.Bool // Longhorn was found installed
+
 	work  sync.WaitGroup // the probe and the views
 	users sync.WaitGroup // verbs under way
 }

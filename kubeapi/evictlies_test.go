@@ -1,9 +1,12 @@
 package kubeapi
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -70,6 +73,56 @@ func TestALieIsNoListOfPodsToEvict(t *testing.T) {
 	for _, text := range []string{"", "{}", "[]", "null", "<html>", `{"kind":"PodList","apiVersion":"v1"}`} {
 		if pods, err := says(t, runtime.ContentTypeJSON, []byte(text)).PodsToEvict(t.Context(), "n1"); err == nil {
 			t.Errorf("%q is taken for %d pods", text, len(pods))
+		}
+	}
+}
+
+// daemons is a server of so many pods on n1, each of a daemon set of its own, and of
+// sets.
+func daemons(sets appsv1.DaemonSetList, pods int) *fakeAPI {
+	api := &fakeAPI{}
+	list := podList()
+	for i := range pods {
+		p := testPod("n", fmt.Sprint("p", i), "n1")
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: fmt.Sprint("set-", i), Controller: new(true)}}
+		list.Items = append(list.Items, p)
+	}
+	api.fault = func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/apis/apps/v1/") {
+			reply(w, 200, sets)
+			return
+		}
+		reply(w, 200, list)
+	}
+	return api
+}
+
+func TestPodsOfDaemonSetsCostOneList(t *testing.T) {
+	sets := appsv1.DaemonSetList{TypeMeta: metav1.TypeMeta{Kind: "DaemonSetList", APIVersion: "apps/v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "8"}}
+	for i := range 11 { // one is of another namespace
+		sets.Items = append(sets.Items, appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("set-", i)}})
+	}
+	sets.Items[10].Namespace = "m"
+	api := daemons(sets, 12)
+	pods, err := answersWith(t, api.ServeHTTP).PodsToEvict(t.Context(), "n1")
+	if err != nil || len(pods) != 2 || pods[0].Name != "p10" || pods[1].Name != "p11" {
+		t.Errorf("orphans are %v, %v", pods, err)
+	}
+	if api.count() != 2 {
+		t.Errorf("it cost %d requests", api.count())
+	}
+}
+
+func TestALieIsNoListOfDaemonSets(t *testing.T) {
+	meta := metav1.TypeMeta{Kind: "DaemonSetList", APIVersion: "apps/v1"}
+	for name, lie := range map[string]appsv1.DaemonSetList{
+		"without a version": {TypeMeta: meta},
+		"a page":            {TypeMeta: meta, ListMeta: metav1.ListMeta{ResourceVersion: "8", Continue: "more"}},
+		"another kind":      {TypeMeta: metav1.TypeMeta{Kind: "ConfigMapList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "8"}},
+	} {
+		pods, err := answersWith(t, daemons(lie, 2).ServeHTTP).PodsToEvict(t.Context(), "n1")
+		if err == nil {
+			t.Errorf("%s: the pods of daemon sets are to be evicted: %v", name, pods)
 		}
 	}
 }

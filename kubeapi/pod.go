@@ -29,7 +29,7 @@ func (c *Client) PodsToEvict(ctx context.Context, node string) ([]types.Pod, err
 	defer cancel()
 	helper := drain.Helper{
 		Ctx:                 ctx,
-		Client:              checked{conn.kube, node},
+		Client:              &checked{Interface: conn.kube, node: node},
 		Force:               true,
 		GracePeriodSeconds:  -1,
 		IgnoreAllDaemonSets: true,
@@ -85,7 +85,7 @@ func (c *Client) evict(ctx context.Context, act string, pod types.Pod, dryRun ..
 	}
 	err = conn.kube.PolicyV1().Evictions(pod.Namespace).Evict(ctx, eviction)
 	switch {
-	case err == nil, apierrors.IsNotFound(err):
+	case err == nil, absent(err):
 		return nil
 	case apierrors.IsConflict(err):
 		// Either the pod has a namesake by now or somebody else changed it.
@@ -108,7 +108,7 @@ func refused(err error) bool {
 // replaced reports that the pod does not exist any more under its UID.
 func (conn *connection) replaced(ctx context.Context, pod types.Pod) (bool, error) {
 	now, err := conn.kube.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if absent(err) {
 		return true, nil
 	}
 	return err == nil && now.Name == pod.Name && string(now.UID) != pod.UID, err

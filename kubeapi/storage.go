@@ -28,10 +28,10 @@ const (
 )
 
 // Storage returns, from fresh and whole lists, the volumes of Longhorn with
-// their replicas and engines, its drain policy, and the VolumeAttachments of
-// node that are attached. Longhorn is not installed where its namespace or its
-// kinds do not exist; whatever else keeps a list from being whole is an error.
-// Volumes and their replicas are sorted by name.
+// their replicas and engines, its drain policy where there are any, and the
+// VolumeAttachments of node that are attached. Longhorn is not installed where
+// its namespace or its kinds do not exist; whatever else keeps a list from being
+// whole is an error. Volumes and their replicas are sorted by name.
 func (c *Client) Storage(ctx context.Context, node string) (types.Storage, error) {
 	var s types.Storage
 	err := c.verb(ctx, func(ctx context.Context, conn *connection) error {
@@ -62,10 +62,13 @@ func (conn *connection) storage(ctx context.Context, node string) (types.Storage
 	if err != nil {
 		return s, err
 	}
+	s.Longhorn = true
+	if len(disks) == 0 {
+		return s, nil
+	}
 	if s.Policy, err = conn.drainPolicy(ctx); err != nil {
 		return s, err
 	}
-	s.Longhorn = true
 	s.Volumes, err = disks.volumes()
 	return s, err
 }
@@ -93,16 +96,21 @@ func (conn *connection) attachments(ctx context.Context, node string) ([]types.A
 	return found, err
 }
 
+// hasLonghorn asks until it is there. That it is taken away is seen by its lists.
 func (conn *connection) hasLonghorn(ctx context.Context) (bool, error) {
+	if conn.hasVolumes.Load() {
+		return true, nil
+	}
 	ns, err := conn.kube.CoreV1().Namespaces().Get(ctx, longhornNamespace, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+	case absent(err):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("look for namespace %s: %w", longhornNamespace, err)
 	case ns.Name != longhornNamespace:
 		return false, fmt.Errorf("look for namespace %s: the answer is not this namespace", longhornNamespace)
 	}
+	conn.hasVolumes.Store(true)
 	return true, nil
 }
 
@@ -133,7 +141,7 @@ func (conn *connection) deniesLonghorn(ctx context.Context) error {
 func (conn *connection) drainPolicy(ctx context.Context) (string, error) {
 	setting, err := conn.longhorn.Settings(longhornNamespace).Get(ctx, drainPolicySetting, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case absent(err):
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("read setting %s: %w", drainPolicySetting, err)

@@ -204,3 +204,31 @@ func TestAListInPagesIsWholeOrAnError(t *testing.T) {
 		}
 	}
 }
+
+// Every look at everything costs these lists, and a drain takes many.
+func TestVolumesAreNotAskedForInVain(t *testing.T) {
+	s := longhornAPI()
+	c := s.client(t)
+	for range 3 {
+		if got, err := c.Storage(t.Context(), "n1"); err != nil || !got.Longhorn || len(got.Volumes) != 1 {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+	}
+	if s.asked[pathNamespace] != 1 || s.asked[pathVolumes] != 3 || s.asked[pathReplicas] != 3 {
+		t.Errorf("asked %v", s.asked)
+	}
+	clear(s.asked)
+	s.lists[pathVolumes] = nil
+	if got, err := c.Storage(t.Context(), "n1"); err != nil || !got.Longhorn || len(got.Volumes) != 0 {
+		t.Errorf("without volumes: %+v, %v", got, err)
+	}
+	if s.asked[pathEngines]+s.asked[pathReplicas]+s.asked[pathPolicy] != 0 {
+		t.Errorf("without volumes asked %v", s.asked)
+	}
+	// Longhorn is taken away.
+	delete(s.lists, pathVolumes)
+	s.objects[pathGroups] = groups("storage.k8s.io")
+	if got, err := c.Storage(t.Context(), "n1"); err != nil || got.Longhorn {
+		t.Errorf("without Longhorn: %+v, %v", got, err)
+	}
+}

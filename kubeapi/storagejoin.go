@@ -40,11 +40,15 @@ type replica struct {
 }
 
 // disks lists volumes before their parts: a part without a volume belongs to a
-// volume that is newer than the list, or deleted.
+// volume that is newer than the list, or deleted. So without volumes there is
+// nothing more to list.
 func (conn *connection) disks(ctx context.Context) (disks, error) {
 	d := disks{}
 	if err := pages(ctx, conn.longhorn.Volumes(longhornNamespace).List, d.addVolumes); err != nil {
 		return nil, fmt.Errorf("list volumes of Longhorn: %w", err)
+	}
+	if len(d) == 0 {
+		return d, nil
 	}
 	if err := pages(ctx, conn.longhorn.Engines(longhornNamespace).List, d.addEngines); err != nil {
 		return nil, fmt.Errorf("list engines of Longhorn: %w", err)
