@@ -6,6 +6,9 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
+// leaveAgain is the pause after a leave that failed.
+const leaveAgain = time.Hour
+
 // complete keeps the node as it is until it goes down, or is given back.
 func complete(f facts, a *action) {
 	passedBy := f.rec.dead || f.rec.cordoned.IsZero() // the gates
@@ -52,11 +55,10 @@ func leave(f facts, a *action) {
 	case departed:
 		over(f, a, "the cluster is left")
 		a.rec.left, a.rec.locked = true, false
+	case !f.deadSince.IsZero() && f.now.Sub(later(f.rec.ended, f.deadSince)) >= f.skip:
+		a.rec.dead = true
 	case !f.living() || !f.known:
 		a.waits = f.why
-		if !f.deadSince.IsZero() && f.now.Sub(later(f.rec.ended, f.deadSince)) >= f.skip {
-			a.rec.dead = true
-		}
 	case f.due(depart):
 		a.verb = depart
 	default:
@@ -73,6 +75,8 @@ func afterFailure(f facts, a *action) {
 		over(f, a, whyStopped(f))
 	case f.asksAnew():
 		begin(f, a)
+	case f.requests[byLeave].stands && !f.device() && f.now.Sub(f.rec.ended) > leaveAgain:
+		begin(f, a) // nobody asks for a leave a second time
 	case f.stopped() && !failed(f.rec.status.Status):
 		over(f, a, whyStopped(f))
 	default:

@@ -176,11 +176,15 @@ func (c *Component) release(ctx context.Context, in call, out *outcome) error {
 	return nil
 }
 
-// depart deletes the own Node, if no volume needs it, and frees the lock.
+// depart deletes the own Node, if neither etcd nor a volume needs it any more,
+// and frees the lock.
 func (c *Component) depart(ctx context.Context, in call, out *outcome) error {
 	nodes, err := c.freshNodes(ctx, in)
 	if err != nil {
 		return err
+	}
+	if out.gates = quorum(nodes, in.node.Name); out.gates != "" {
+		return nil
 	}
 	s, err := c.storage(ctx, in)
 	if err != nil {

@@ -81,6 +81,9 @@ func (c *Component) look() facts {
 	f.policy = settings.GlobalSettings[types.SettingNodeDrainPolicy].StrValue
 	config, _ := c.Config.Get(types.Global)
 	membership, _ := c.Membership.Get(types.Global)
+	if membership.State == types.MembershipLeaving && config.Initialized && config.Valid && config.Lack() == "" {
+		membership.State = types.MembershipMember // which a full disk may keep it from saying
+	}
 	if membership.Config != nil && !config.Valid {
 		config = *membership.Config
 	}

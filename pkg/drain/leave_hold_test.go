@@ -1,0 +1,113 @@
+package drain
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
+)
+
+func TestAValidConfigurationCancelsALeaveThatTheMembershipCannotTakeBack(t *testing.T) {
+	valid := types.EdgeNodeClusterConfig{
+		Initialized: true, Valid: true, ClusterID: types.UUIDandVersion{UUID: uuid.New()},
+		ClusterIPPrefix: &net.IPNet{IP: net.IPv4(10, 244, 244, 2), Mask: net.CIDRMask(28, 32)},
+	}
+	story(t, 1, func(s *stage) {
+		s.kube.Block(appZero, true)
+		defer s.run()()
+		s.leaves()
+		time.Sleep(10 * time.Second)
+		s.phase(types.PhaseEmptying, "")
+		nameless := valid
+		nameless.ClusterID = types.UUIDandVersion{}
+		_ = s.config.Publish(types.Global, nameless) // which nobody can act on
+		time.Sleep(10 * time.Second)
+		s.phase(types.PhaseEmptying, "")
+		_ = s.config.Publish(types.Global, valid) // the membership's disk is full
+		time.Sleep(time.Second)
+		s.phase(types.PhaseIdle, "")
+		s.kube.Block(appZero, false)
+		time.Sleep(time.Minute)
+		s.left(false)
+		s.nothingLeft()
+		s.path("2")
+	})
+}
+
+func TestAQuorumThatIsLostJustBeforeTheNodeIsDeletedHoldsThatBack(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.request(&s.zedagent, deviceOp) // complete, but there yet
+		defer s.run()()
+		time.Sleep(10 * time.Second)
+		s.node("n3", types.ConditionFalse)
+		s.leaves()
+		time.Sleep(time.Hour)
+		s.left(false)
+		s.is(types.DrainComplete, deviceOp)
+		s.phase(types.PhaseComplete, "no quorum")
+		s.node("n3", types.ConditionTrue)
+		time.Sleep(time.Minute)
+		s.left(true)
+	})
+}
+
+func TestALeaveThatFailedIsTriedAgainAfterAnHour(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.hours(1)
+		s.kube.Block(appZero, true)
+		defer s.run()()
+		s.leaves()
+		time.Sleep(2 * time.Hour)
+		s.phase(types.PhaseNotEmpty, "eve-kube-app/app-0")
+		s.cordoned(false, false)
+		s.kube.Block(appZero, false)
+		time.Sleep(time.Minute)
+		s.left(true)
+		s.path("2")
+	})
+}
+
+func TestALeaveThatFailedWithADeviceWaitsForAnotherWord(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.hours(1)
+		s.kube.Block(appZero, true)
+		s.request(&s.zedagent, deviceOp)
+		defer s.run()()
+		s.leaves()
+		time.Sleep(24 * time.Hour)
+		s.is(types.DrainFailedDrain, deviceOp)
+		s.phase(types.PhaseNotEmpty, "")
+		s.kube.Block(appZero, false)
+		_ = s.zedagent.Unpublish(types.Global)
+		time.Sleep(2 * time.Hour)
+		s.left(true)
+	})
+}
+
+func TestADeletionThatGetsNoAnswerIsGivenUpAfterTheSkipTime(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.FailVerb("deletenode", types.ErrNoAnswer)
+		defer s.run()()
+		s.leaves()
+		time.Sleep(defaultSkipSilence - time.Minute)
+		if p, _ := s.progress.Get(types.Global); p.Left {
+			t.Error("left too early")
+		}
+		time.Sleep(2 * time.Minute)
+		if p, _ := s.progress.Get(types.Global); !p.Left {
+			t.Errorf("not left: %s %s", p.Phase, p.Reason)
+		}
+	})
+	story(t, 1, func(s *stage) {
+		s.kube.FailVerb("deletenode", types.ErrRefused) // no is an answer
+		defer s.run()()
+		s.leaves()
+		time.Sleep(2 * defaultSkipSilence)
+		s.left(false)
+		s.kube.SetFault(kubetest.None)
+	})
+}
