@@ -109,6 +109,7 @@ func (s *stage) events(random *rand.Rand, restart func()) []func() {
 }
 
 func TestWhateverComesTheDrainKeepsItsWord(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(100) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			story(t, 5, func(s *stage) {

@@ -60,6 +60,7 @@ func fleetStory(t *testing.T, tell func(*fleet)) {
 // start runs the agent of a node.
 func (f *fleet) start(name string) {
 	a := f.agents[name]
+	a.hour = time.Minute // a drain may take 24 of them
 	c := a.component()
 	c.Nodes, c.NodePods, c.API, c.Kube = &f.nodes, podsOf{&f.pods, name}, &f.api, f.kube
 	f.stops[name] = a.start(c)

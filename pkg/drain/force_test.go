@@ -62,7 +62,7 @@ func TestAForced9EndsTheDrainOfARequestNotHeardOfAgain(t *testing.T) {
 		stop()
 		r, _ := s.zedagent.Get(types.Global)
 		_ = s.zedagent.Unpublish(types.Global)
-		s.zedagent.unheard = true
+		s.zedagent.unheard.Store(true)
 		s.write(s.force, `{"Status":9}`)
 		defer s.run()()
 		time.Sleep(time.Second)
@@ -75,11 +75,11 @@ func TestAForced9EndsTheDrainOfARequestNotHeardOfAgain(t *testing.T) {
 
 func TestAForced9WaitsForARequestNotHeardOfYet(t *testing.T) {
 	story(t, 1, func(s *stage) {
-		s.zedagent.unheard = true
+		s.zedagent.unheard.Store(true)
 		s.write(s.force, `{"Status":9}`)
 		defer s.run()()
 		time.Sleep(61 * time.Second) // between two looks
-		s.zedagent.unheard = false
+		s.zedagent.unheard.Store(false)
 		s.kube.Block(appZero, true)
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(5 * time.Second)

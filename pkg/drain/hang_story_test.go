@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,11 +15,11 @@ import (
 // hanging is a cluster of which one verb never answers, while all else does.
 type hanging struct {
 	*kubetest.Cluster
-	verb string // "" for none
+	verb atomic.Value // its name, "" for none
 }
 
 func (h *hanging) hang(ctx context.Context, verb string) error {
-	if h.verb != verb {
+	if h.verb.Load() != verb {
 		return nil
 	}
 	select {
@@ -81,21 +82,21 @@ func TestAVerbThatHangsEndsNoDrainAndHoldsNoWithdrawalUp(t *testing.T) {
 					defer s.run()()
 					s.request(&s.zedagent, deviceOp)
 					time.Sleep(at)
-					kube.verb = verb
+					kube.verb.Store(verb)
 					s.kube.Block(appZero, false)
 					time.Sleep(20 * time.Minute)
 					now, _ := s.status.Get(types.Global)
 					if final(now.Status) && verb != "situations" && at == 0 {
 						t.Errorf("%v with a verb that hangs", now.Status)
 					}
-					kube.verb = ""
+					kube.verb.Store("")
 					time.Sleep(2 * time.Minute)
 					s.is(types.DrainComplete, deviceOp)
 					_ = s.zedagent.Unpublish(types.Global)
-					kube.verb = verb
+					kube.verb.Store(verb)
 					time.Sleep(time.Second)
 					s.is(types.DrainNotRequested, nobody)
-					kube.verb = ""
+					kube.verb.Store("")
 					time.Sleep(2 * time.Minute)
 					s.nothingLeft()
 				})
@@ -107,7 +108,9 @@ func TestAVerbThatHangsEndsNoDrainAndHoldsNoWithdrawalUp(t *testing.T) {
 func TestAQuestionThatHangsHoldsNoEvictionUp(t *testing.T) {
 	story(t, 2, func(s *stage) {
 		s.kube.Block(appZero, true)
-		s.via = &hanging{s.kube, "situations"}
+		kube := &hanging{Cluster: s.kube}
+		kube.verb.Store("situations")
+		s.via = kube
 		defer s.run()()
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(10 * time.Minute)

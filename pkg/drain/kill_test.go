@@ -14,8 +14,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// A kill comes just before an effect of the agent, just after it, or while a
-// request is on its way, which arrives when the agent is long dead.
+// A kill comes just before an effect of the agent, or just after a verb whose
+// answer is lost, or while its request is on its way and the agent long dead.
 const (
 	beforeEffect = iota
 	afterEffect
@@ -46,22 +46,19 @@ func (l *life) do(ctx context.Context, verb bool, act func(context.Context) erro
 		l.mu.Unlock()
 		return gone(verb)
 	}
-	l.effects++
-	last := l.effects == l.at
 	mode := l.mode
-	if last && (mode != afterEffect || verb) {
-		l.dead = true
+	if mode == beforeEffect || verb { // after a publication is before what follows
+		l.effects++
 	}
+	last := l.effects == l.at && (mode == beforeEffect || verb)
+	l.dead = last
 	l.mu.Unlock()
 	switch {
 	case !last:
 		return act(ctx)
 	case mode == afterEffect:
 		_ = act(context.WithoutCancel(ctx))
-		l.mu.Lock()
-		l.dead = true
-		l.mu.Unlock()
-	case mode == onItsWay && verb:
+	case mode == onItsWay:
 		time.AfterFunc(3*time.Second, func() { _ = act(context.WithoutCancel(ctx)) })
 	}
 	close(l.died)
@@ -173,7 +170,10 @@ func killedAnywhere(t *testing.T, pods int, before, tell func(*stage)) {
 				stop, l := s.mortalRun(n, mode)
 				defer func() { stop() }()
 				tell(s)
-				if died = l.effects >= n; s.t.Failed() {
+				l.mu.Lock()
+				died = l.effects >= n
+				l.mu.Unlock()
+				if s.t.Failed() {
 					s.t.Fatalf("killed at effect %d in mode %d; history %s", n, mode, s.status.path())
 				}
 			})

@@ -38,6 +38,7 @@ func (s *stage) ready() {
 }
 
 func TestKilledAnywhereTheSameBootGoesOn(t *testing.T) {
+	t.Parallel()
 	nothing := func(*stage) {}
 	for name, story := range map[string]struct {
 		pods         int

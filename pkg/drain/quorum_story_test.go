@@ -13,7 +13,7 @@ func TestWithoutQuorumTheLockIsForOthersAndTheDrainWaits(t *testing.T) {
 	fleetStory(t, func(f *fleet) {
 		f.kube.ChangeNode("n3", func(n *types.Node) { n.Ready = types.ConditionUnknown })
 		f.ask("n1")
-		time.Sleep(time.Hour)
+		time.Sleep(15 * time.Minute)
 		f.phase(types.PhaseGates, "no quorum: n3 is not")
 		f.is(types.DrainStarting, deviceOp)
 		f.cordoned(false, false)

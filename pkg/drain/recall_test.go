@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 
 func TestAFullDiskStopsNothingAndARestartGoesOnAllTheSame(t *testing.T) {
 	story(t, 1, func(s *stage) {
-		s.journal.full = true
+		s.journal.full.Store(true)
 		s.kube.Block(appZero, true)
 		stop := s.run()
 		s.request(&s.zedagent, deviceOp)
@@ -17,7 +18,7 @@ func TestAFullDiskStopsNothingAndARestartGoesOnAllTheSame(t *testing.T) {
 		s.is(types.DrainRetrying, deviceOp)
 		before, _ := s.progress.Get(types.Global)
 		stop()
-		s.zedagent.unheard = true
+		s.zedagent.unheard.Store(true)
 		_ = s.zedagent.Unpublish(types.Global)
 		defer s.run()()
 		time.Sleep(time.Minute)
@@ -29,7 +30,7 @@ func TestAFullDiskStopsNothingAndARestartGoesOnAllTheSame(t *testing.T) {
 		if n := s.failures(); n != 2 {
 			t.Errorf("the full disk was reported %d times by two processes", n)
 		}
-		s.journal.full = false
+		s.journal.full.Store(false)
 		s.kube.Block(appZero, false)
 		time.Sleep(2 * time.Minute)
 		s.is(types.DrainComplete, deviceOp)
@@ -42,17 +43,17 @@ func TestAFullDiskStopsNothingAndARestartGoesOnAllTheSame(t *testing.T) {
 
 func TestAFullDiskMakesNoStormOfRecords(t *testing.T) {
 	story(t, 1, func(s *stage) {
-		s.journal.full = true
+		s.journal.full.Store(true)
 		s.kube.Block(appZero, true)
-		published := 0
-		s.progress.before = func(types.NodeDrainProgress) { published++ }
+		var published atomic.Int64
+		s.progress.before = func(types.NodeDrainProgress) { published.Add(1) }
 		defer s.run()()
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(time.Minute)
-		published = 0
+		published.Store(0)
 		time.Sleep(10 * time.Minute)
-		if published > 20 {
-			t.Errorf("%d records in ten minutes of waiting", published)
+		if published.Load() > 20 {
+			t.Errorf("%d records in ten minutes of waiting", published.Load())
 		}
 	})
 }
@@ -76,11 +77,11 @@ func TestWithOnlyThePublishedStatusLeftTheDrainGoesOn(t *testing.T) {
 				_, _ = s.journal.Unpublish(types.Global), s.progress.Unpublish(types.Global)
 				r, _ := s.zedagent.Get(types.Global)
 				_ = s.zedagent.Unpublish(types.Global)
-				s.zedagent.unheard = true
+				s.zedagent.unheard.Store(true)
 				defer s.run()()
 				time.Sleep(10 * time.Second)
 				s.is(row.want, deviceOp)
-				s.zedagent.unheard = false
+				s.zedagent.unheard.Store(false)
 				_ = s.zedagent.Publish(types.Global, r)
 				time.Sleep(10 * time.Second)
 				s.is(row.want, deviceOp)

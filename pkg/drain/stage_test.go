@@ -28,10 +28,10 @@ import (
 // source is another agent's topic, which may not have been heard of yet.
 type source struct {
 	pubsub.Table[types.NodeDrainRequest]
-	unheard bool
+	unheard atomic.Bool
 }
 
-func (s *source) Synced() bool { return !s.unheard }
+func (s *source) Synced() bool { return !s.unheard.Load() }
 
 // recorder is the publication, with its history.
 type recorder struct {
@@ -116,7 +116,7 @@ type stage struct {
 // journal is the persistent topic, on a disk that may be full.
 type journal struct {
 	pubsub.Table[types.NodeDrainJournal]
-	full   bool
+	full   atomic.Bool
 	before func() // called before something is written
 }
 
@@ -124,7 +124,7 @@ func (j *journal) Publish(key string, v types.NodeDrainJournal) error {
 	if j.before != nil {
 		j.before()
 	}
-	if j.full {
+	if j.full.Load() {
 		return errors.New("no space left on device")
 	}
 	return j.Table.Publish(key, v)

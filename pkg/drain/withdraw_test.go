@@ -113,13 +113,13 @@ func TestARequestNotYetHeardOfAfterARestartIsNotWithdrawn(t *testing.T) {
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(10 * time.Second)
 		stop()
-		s.zedagent.unheard = true
+		s.zedagent.unheard.Store(true)
 		_ = s.zedagent.Unpublish(types.Global)
 		defer s.run()()
 		time.Sleep(time.Hour)
 		s.is(types.DrainRetrying, deviceOp)
 		s.cordoned(true, true)
-		s.zedagent.unheard = false // and there is no request
+		s.zedagent.unheard.Store(false) // and there is no request
 		time.Sleep(3 * time.Second)
 		s.is(types.DrainNotRequested, nobody)
 		s.cordoned(false, false)
@@ -164,7 +164,7 @@ func TestANewBootGivesTheNodeBackOnceItIsReady(t *testing.T) {
 
 func TestAWithdrawalDoesNotWaitForAnAgentThatNeverCame(t *testing.T) {
 	story(t, 1, func(s *stage) {
-		s.baseos.unheard = true
+		s.baseos.unheard.Store(true)
 		defer s.run()()
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(5 * time.Second)
@@ -182,7 +182,7 @@ func TestACompleteDrainOfAnEarlierProcessIsNotTakenForWithdrawn(t *testing.T) {
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(5 * time.Second)
 		stop()
-		s.zedagent.unheard = true
+		s.zedagent.unheard.Store(true)
 		_ = s.zedagent.Unpublish(types.Global)
 		defer s.run()()
 		time.Sleep(time.Minute)
