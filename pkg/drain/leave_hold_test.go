@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"context"
 	"net"
 	"testing"
 	"time"
@@ -109,5 +110,24 @@ func TestADeletionThatGetsNoAnswerIsGivenUpAfterTheSkipTime(t *testing.T) {
 		time.Sleep(2 * defaultSkipSilence)
 		s.left(false)
 		s.kube.SetFault(kubetest.None)
+	})
+}
+
+// finalized is a cluster in which something keeps a deleted Node for a while.
+type finalized struct{ *kubetest.Cluster }
+
+func (finalized) DeleteNode(context.Context, types.Node) error { return nil }
+
+func TestANodeThatIsDeletedAndStillThereIsNotLeft(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.via = finalized{s.kube}
+		defer s.run()()
+		s.leaves()
+		time.Sleep(time.Hour)
+		s.left(false)
+		s.phase(types.PhaseComplete, "")
+		_ = s.nodes.Unpublish("n1")
+		time.Sleep(time.Second)
+		s.left(true)
 	})
 }

@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -27,6 +28,19 @@ type source[T any] struct {
 
 func (s *source[T]) Synced() bool { return !s.silent.Load() }
 
+// disk is the persistent topic, on a disk that may be full.
+type disk struct {
+	pubsub.Table[types.ClusterMembership]
+	full atomic.Bool
+}
+
+func (d *disk) Publish(key string, v types.ClusterMembership) error {
+	if d.full.Load() {
+		return errors.New("no space left on device")
+	}
+	return d.Table.Publish(key, v)
+}
+
 // stage is a device n1 with two peers, in fake time.
 type stage struct {
 	*testing.T
@@ -40,7 +54,7 @@ type stage struct {
 	progress pubsub.Table[types.NodeDrainProgress]
 	journal  pubsub.Table[types.NodeDrainJournal]
 
-	membership pubsub.Table[types.ClusterMembership]
+	membership disk
 	cluster    *kubetest.Cluster
 	kube       Kube
 	logs       *logtest.Hook
