@@ -2,7 +2,6 @@ package drain
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -90,7 +89,7 @@ func lacking(f facts) string {
 			}
 		}
 		slices.Sort(names)
-		return fmt.Sprintf("%d pods are left: %s", n, some(names, "", ""))
+		return counted(n, "pod") + " left: " + some(names, "", "")
 	case c.lock != "":
 		return c.lock
 	case len(c.volumes) > 0:
@@ -98,7 +97,7 @@ func lacking(f facts) string {
 		for _, v := range c.volumes {
 			names = append(names, v.Name)
 		}
-		return fmt.Sprintf("%d volumes are in the way: %s", len(names), some(names, "", ""))
+		return counted(len(names), "volume") + " in the way: " + some(names, "", "")
 	case c.quorum != "":
 		return c.quorum
 	case f.window > 0 && f.now.Sub(f.rec.cordoned) < f.window:
