@@ -58,3 +58,15 @@ func TestOnAFullDiskNothingIsDecidedAndNothingForgotten(t *testing.T) {
 		s.is(types.MembershipLeaving)
 	})
 }
+
+func TestAConfigurationThatCannotBeReadIsNotGone(t *testing.T) {
+	play(t, func(s *stage) {
+		s.stop()
+		_ = s.config.Unpublish(types.Global) // half a file, of an agent that has died
+		s.config.silent.Store(true)
+		s.start()
+		s.reached(types.ConfigGetSuccess)
+		s.sleep(24 * time.Hour)
+		s.is(types.MembershipMember)
+	})
+}
