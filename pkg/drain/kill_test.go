@@ -10,9 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A kill comes just before an effect of the agent, or just after a verb whose
 // answer is lost, or while its request is on its way and the agent long dead.
@@ -35,7 +39,6 @@ type life struct {
 	at      int // the last effect; 0 for none
 	mode    int
 	dead    bool
-	end     func()
 	died    chan struct{}
 }
 

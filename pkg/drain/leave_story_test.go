@@ -91,11 +91,15 @@ func TestAReplicaThatIsLostJustBeforeTheNodeIsDeletedHoldsThatBack(t *testing.T)
 
 func TestAConfigurationThatReturnsCancelsTheLeave(t *testing.T) {
 	for name, until := range map[string]func(*stage){
-		"at the gates":      func(s *stage) { s.held("n2"); s.leaves(); time.Sleep(10 * time.Second) },
-		"while pods go":     func(s *stage) { s.kube.Block(appZero, true); s.leaves(); time.Sleep(10 * time.Second) },
-		"while one waits":   func(s *stage) { s.held("n9"); s.leaves(); time.Sleep(50 * time.Millisecond) },
-		"with a dead API":   func(s *stage) { s.kube.SetFault(kubetest.Hung); s.leaves(); time.Sleep(10 * time.Second) },
-		"before the delete": func(s *stage) { s.kube.FailVerb("deletenode", types.ErrRefused); s.leaves(); time.Sleep(20 * time.Second) },
+		"at the gates":    func(s *stage) { s.held("n2"); s.leaves(); time.Sleep(10 * time.Second) },
+		"while pods go":   func(s *stage) { s.kube.Block(appZero, true); s.leaves(); time.Sleep(10 * time.Second) },
+		"while one waits": func(s *stage) { s.held("n9"); s.leaves(); time.Sleep(50 * time.Millisecond) },
+		"with a dead API": func(s *stage) { s.kube.SetFault(kubetest.Hung); s.leaves(); time.Sleep(10 * time.Second) },
+		"before the delete": func(s *stage) {
+			s.kube.FailVerb("deletenode", types.ErrRefused)
+			s.leaves()
+			time.Sleep(20 * time.Second)
+		},
 		"after the deadline": func(s *stage) {
 			s.kube.Block(appZero, true)
 			s.hours(1)

@@ -154,7 +154,7 @@ func (c *Component) takeCordon(now time.Time, done call) {
 // pause says when a verb may be called again: later and later while it fails.
 func (c *Component) pause(now time.Time, v verb, out outcome) {
 	m := &c.mem
-	wait := minBackoff
+	var wait time.Duration
 	switch {
 	case out.err != nil && v == cordon && errors.Is(out.err, types.ErrRefused):
 		c.rec.refusals++

@@ -84,7 +84,7 @@ func TestFiveThousandPodsAreExplainedInABoundedRecord(t *testing.T) {
 		}
 		defer s.run()()
 		s.request(&s.zedagent, deviceOp)
-		time.Sleep(6 * time.Second)
+		time.Sleep(4 * time.Second)
 		p := s.phase(types.PhaseEmptying, "")
 		if p.Pods.Total != pods || p.Pods.Waiting != pods || len(p.Blockers) != shown || p.BlockersOmitted != pods-shown {
 			t.Errorf("%+v, %d blockers, %d omitted", p.Pods, len(p.Blockers), p.BlockersOmitted)
