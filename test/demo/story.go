@@ -27,11 +27,11 @@ func (s *stage) tell(ctx context.Context) error {
 		{"one node is elected to report and reports three nodes", s.leaderReports},
 		{"every application runs and exactly one node claims it", s.appsClaimed},
 		{"a reboot command is deferred and the drain begins", s.drainBegins},
-		{"the PodDisruptionBudget holds the drain back", s.budgetBlocks},
+		{"the PodDisruptionBudget holds the drain back, and the node says why", s.budgetBlocks},
 		{"the budget opens and the drain completes", s.drainCompletes},
 		{"the drained applications run elsewhere", s.appsMoved},
 		{"the device reboots, comes back and is uncordoned", s.nodeReturns},
-		{"one node reports, and three nodes are schedulable", s.clusterWhole},
+		{"the drain lock is free, one node reports and three nodes are schedulable", s.clusterWhole},
 	}
 	for _, step := range steps {
 		began := time.Now()
@@ -202,7 +202,16 @@ func (s *stage) budgetBlocks(ctx context.Context) (string, error) {
 	if left := s.podsOn(ctx, s.drained().Name); left != budgeted {
 		return "", fmt.Errorf("%d application pods are left, not the %d that the budget holds", left, budgeted)
 	}
-	return fmt.Sprintf("%d pod stays, ", budgeted), nil
+	var why string
+	err := s.until(ctx, func() string {
+		progress, _ := s.drained().Watch.Progress.Get(types.Global)
+		if len(progress.Blockers) != budgeted || progress.Blockers[0].Cause != "budget" {
+			return fmt.Sprintf("NodeDrainProgress names %d pods in the way", len(progress.Blockers))
+		}
+		why = progress.Blockers[0].Why
+		return ""
+	})
+	return why + ", ", err
 }
 
 func (s *stage) drainCompletes(ctx context.Context) (string, error) {
@@ -238,6 +247,9 @@ func (s *stage) nodeReturns(ctx context.Context) (string, error) {
 
 func (s *stage) clusterWhole(ctx context.Context) (string, error) {
 	return "", s.until(ctx, func() string {
+		if progress, _ := s.drained().Watch.Progress.Get(types.Global); progress.Journal.Locked || progress.Lock.Holder != "" {
+			return "the drain lock is not given back"
+		}
 		n := s.fleet.Reporter()
 		if n == nil {
 			return "no node reports, or several"
