@@ -48,6 +48,8 @@ func (c *Component) takeEvictions(now time.Time, pods []types.Pod, results []err
 	for i := range c.mem.pods {
 		index[c.mem.pods[i].pod.UID] = i
 	}
+	// Hundreds of pods that wait for a budget are no reason for a storm.
+	longest := max(maxRefused, time.Duration(len(c.mem.pods))*100*time.Millisecond)
 	var bad error
 	for i, p := range pods {
 		at, ok := index[p.UID]
@@ -68,7 +70,7 @@ func (c *Component) takeEvictions(now time.Time, pods []types.Pod, results []err
 			bad = fmt.Errorf("evict pod %s: %w", p.Key(), err)
 		}
 		e.refusal = err.Error()
-		e.backoff = min(max(2*e.backoff, minBackoff), maxRefused)
+		e.backoff = min(max(2*e.backoff, minBackoff), longest)
 		e.next = now.Add(e.backoff)
 	}
 	if bad != nil {
