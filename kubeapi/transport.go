@@ -168,8 +168,18 @@ func (b *bounded) Read(p []byte) (int, error) {
 		b.done(err)
 		b.done = nil
 	}
+	if err != nil && !errors.Is(err, io.EOF) && b.within != watchWithin {
+		err = torn{err}
+	}
 	return n, err
 }
+
+// torn is why an answer that is not a stream broke off. HTTP/2 has errors of
+// its own for that, which have no type that could be asked for.
+type torn struct{ error }
+
+// Unwrap makes errors.Is look inside.
+func (t torn) Unwrap() error { return t.error }
 
 // Close implements io.Closer.
 func (b *bounded) Close() error {

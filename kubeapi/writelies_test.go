@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -123,4 +125,29 @@ func TestConflictsUntilTheEndAreAnswers(t *testing.T) {
 			t.Errorf("error is %v", err)
 		}
 	})
+}
+
+// HTTP/2 ends one answer and keeps the connection.
+func TestAnAnswerThatBreaksOffIsNone(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+		_, _ = w.Write([]byte(`{"kind":"Node",`))
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	path := filepath.Join(t.TempDir(), "k3s.yaml")
+	writeFile(t, path, dialConfig(server.URL))
+	c, done, err := Dial(t.Context(), quiet(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	for verb, write := range writes(t, c) {
+		if err := write(t.Context()); !errors.Is(err, types.ErrNoAnswer) {
+			t.Errorf("%s: %v", verb, err)
+		}
+	}
 }

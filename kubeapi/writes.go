@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -86,6 +85,7 @@ func unanswered(err error) bool {
 	}
 	var sent *url.Error // by http.Client, around all that befalls a request
 	var network net.Error
-	return errors.As(err, &sent) || errors.As(err, &network) || errors.Is(err, types.ErrNoAPI) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF)
+	var half torn
+	return errors.As(err, &sent) || errors.As(err, &network) || errors.As(err, &half) ||
+		errors.Is(err, types.ErrNoAPI) || errors.Is(err, context.DeadlineExceeded)
 }
