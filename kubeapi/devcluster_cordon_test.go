@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/types"
@@ -76,4 +77,63 @@ func keptCordons(t *testing.T, c *devcluster.Cluster, a *agent, node string) {
 		t.Errorf("theirs became %v with %v", n.Spec.Unschedulable, n.Annotations)
 	}
 	kubectlPatches(t, c, node, `{"spec":{"unschedulable":null}}`)
+}
+
+// whoseCordons has others write on a cordoned node in the ways there are.
+func whoseCordons(t *testing.T, c *devcluster.Cluster, a *agent, node string) {
+	kubectl := func(verb string) {
+		t.Helper()
+		if out, err := c.Kubectl(t.Context(), verb, node); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	applies := func(value string) {
+		t.Helper()
+		text := `{"apiVersion":"v1","kind":"Node","metadata":{"name":"` + node + `"},"spec":{` + value + `}}`
+		_, err := c.Client().CoreV1().Nodes().Patch(t.Context(), node, ktypes.ApplyPatchType, []byte(text),
+			metav1.PatchOptions{FieldManager: "gitops", Force: new(true)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, part := range []struct {
+		what string
+		do   func()
+		ours bool
+	}{
+		{"nothing", func() {}, true},
+		{"the taint", func() {
+			row(t, a, node, "it is tainted", func(n types.Node) bool { return !n.TaintedAt.IsZero() })
+		}, true},
+		{"kubectl cordon of what is cordoned", func() { kubectl("cordon") }, true},
+		{"kubectl uncordon and cordon", func() { kubectl("uncordon"); kubectl("cordon") }, false},
+		{"kubectl cordon, after ours was undone and made again", func() {
+			kubectl("uncordon")
+			if err := a.Cordon(t.Context(), node, types.Cordon{Since: time.Now().UTC()}); err != nil {
+				t.Fatal(err)
+			}
+			kubectl("cordon")
+		}, true},
+		{"apply of the same", func() { applies(`"unschedulable":true`) }, false},
+		{"apply of other fields", func() { applies(`"taints":[{"key":"k","effect":"PreferNoSchedule"}]`) }, true},
+		{"apply of the opposite, before ours", func() {
+			applies(`"unschedulable":false`)
+			if err := a.Cordon(t.Context(), node, types.Cordon{Since: time.Now().UTC()}); err != nil {
+				t.Fatal(err)
+			}
+		}, true},
+	} {
+		if err := a.Cordon(t.Context(), node, types.Cordon{Reason: part.what}); err != nil {
+			t.Fatal(err)
+		}
+		part.do()
+		if err := a.Uncordon(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		if n := kubectlPatches(t, c, node, `{}`); n.Spec.Unschedulable == part.ours || n.Annotations["zedkube.github.io/cordon"] != "" {
+			t.Errorf("%s: after uncordon unschedulable is %v, managers %+v", part.what, n.Spec.Unschedulable, n.ManagedFields)
+		}
+		applies("") // gives up what it owned
+		kubectlPatches(t, c, node, `{"spec":{"unschedulable":null}}`)
+	}
 }

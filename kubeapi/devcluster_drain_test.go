@@ -48,6 +48,7 @@ func drainsNode(t *testing.T, c *devcluster.Cluster) {
 	}{
 		{"a legacy cordon is undone once", legacyCordons},
 		{"a cordon is dated anew, kept, and taken back", keptCordons},
+		{"a cordon is whose it was last", whoseCordons},
 		{"a stamp is dated by the server", stamps},
 		{"conditions are shown and spare others", conditions},
 		{"events are counted", events},
