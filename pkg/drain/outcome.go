@@ -46,7 +46,8 @@ func (c *Component) collect() {
 // evidence, but its write may still arrive.
 func (c *Component) hear(now time.Time, done call, out outcome) {
 	m := &c.mem
-	silent := errors.Is(out.err, types.ErrNoAnswer)
+	// The conditions are for people: that they cannot be shown ends no drain.
+	silent := errors.Is(out.err, types.ErrNoAnswer) && done.verb != conditions
 	switch {
 	case done.cut || silent:
 		m.late = now

@@ -76,6 +76,26 @@ func TestWritesThatNobodyAnswersAreADeadAPIHoweverWellItReads(t *testing.T) {
 	})
 }
 
+// What is only shown to people may fail for reasons of its own: a webhook on the
+// status of nodes whose pod was just evicted answers 500 for ever.
+func TestConditionsThatCannotBeShownAreNoDeadAPI(t *testing.T) {
+	story(t, 2, func(s *stage) {
+		for key := range s.pods.All() {
+			s.kube.Block(key, true)
+		}
+		s.kube.FailVerb("conditions", fmt.Errorf("patch: %w: 500", types.ErrNoAnswer))
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(time.Hour)
+		s.is(types.DrainRetrying, deviceOp)
+		for key := range s.pods.All() {
+			s.kube.Block(key, false)
+		}
+		time.Sleep(20 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+	})
+}
+
 func TestASilenceThatEndedWhileTheAgentWasAwayDoesNotCount(t *testing.T) {
 	for name, seen := range map[string]bool{"the API answers at once": true, "the API was not asked yet": false} {
 		t.Run(name, func(t *testing.T) {
