@@ -111,11 +111,15 @@ func lock(s *story, _ *testscript.TestScript, args []string) error {
 	})
 }
 
-// object KIND/NAME JSONPATH VALUE: waits for a value in the cluster, in the
-// applications' namespace where the kind has one; ~VALUE is a regular expression.
+// object [-A] KIND/NAME JSONPATH VALUE: waits for a value in the cluster, in the
+// applications' namespace, or with -A in all, where the kind has one; ~VALUE is a regular expression.
 func object(s *story, _ *testscript.TestScript, args []string) error {
+	where := "--namespace=" + devcluster.AppNamespace
+	if args[0] == "-A" {
+		where, args = args[0], args[1:]
+	}
 	return eventually(func() string {
-		out, err := s.fleet.Cluster.Kubectl(s.ctx, "-n", devcluster.AppNamespace, "get", args[0], "-o", "jsonpath="+args[1])
+		out, err := s.fleet.Cluster.Kubectl(s.ctx, where, "get", args[0], "-o", "jsonpath="+args[1])
 		if err != nil {
 			return err.Error()
 		}
