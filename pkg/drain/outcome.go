@@ -56,7 +56,7 @@ func (c *Component) hear(now time.Time, done call, out outcome) {
 	case done.cut:
 	case silent:
 		m.mute = since(m.mute, done.began, true)
-	case out.wrote || writes[done.verb] && (out.err == nil || errors.Is(out.err, types.ErrRefused)):
+	case out.wrote || writes[done.verb]: // a no is an answer, and so is "not now"
 		m.mute = time.Time{}
 	}
 }
