@@ -29,14 +29,8 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	if !c.busy(acting) && a.verb != none {
 		c.act(ctx, f, a)
 	}
-	changed := false
-	if said, _ := c.Status.Get(types.Global); said != a.published {
-		err := c.Status.Publish(types.Global, a.published)
-		changed = err == nil
-		if err != nil {
-			errs = append(errs, fmt.Errorf("publish NodeDrainStatus: %w", err))
-		}
-	}
+	changed, err := c.speak(f.now, a.published)
+	errs = append(errs, err)
 	c.tell(ctx, f)
 	c.reportWait(f, a)
 	if !drains(a.rec.phase) && !f.ourCordon() && !a.rec.locked {
@@ -44,6 +38,25 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	}
 	errs = append(errs, c.mem.lastErr)
 	return errors.Join(errors.Join(errs...), again(changed || a.rec.phase != was.phase, a))
+}
+
+// speak publishes NodeDrainStatus. What could not be published nobody has heard:
+// it counts from when it can be.
+func (c *Component) speak(now time.Time, status types.NodeDrainStatus) (changed bool, err error) {
+	if said, _ := c.Status.Get(types.Global); said == status {
+		c.mem.unsaid = false
+		return false, nil
+	}
+	was := c.mem.unsaid
+	err = c.Status.Publish(types.Global, status)
+	c.mem.unsaid = err != nil
+	if err != nil {
+		return false, fmt.Errorf("publish NodeDrainStatus: %w", err)
+	}
+	if was && underWay(c.rec.status.Status) {
+		c.rec.said, c.rec.standing = now, now
+	}
+	return true, nil
 }
 
 // settleCalls ends what a drain that is over has under way. What gives something
@@ -81,6 +94,9 @@ func (c *Component) journal(now time.Time) error {
 	j := c.rec.journal(c.BootID, now)
 	last := c.mem.journal
 	j.Serial, j.Uptime = last.Serial, last.Uptime
+	if last.Total > 0 && j.Asked == last.Asked {
+		j.Total = last.Total // a pod that is made again for ever is not worth a write each time
+	}
 	switch same := reflect.DeepEqual(j, last); {
 	case same && !c.mem.unwritten:
 		return nil

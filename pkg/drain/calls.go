@@ -76,6 +76,12 @@ type call struct {
 	cut    bool // cancelled: whatever it brings belongs to a drain that is over
 }
 
+// breaksTies reports that n is the cluster's tie-breaker, by its label or by the
+// configuration.
+func (in call) breaksTies(n types.Node) bool {
+	return n.TieBreaker || in.tie != "" && n.UUID == in.tie
+}
+
 // outcome is what came of a call.
 type outcome struct {
 	n         int
@@ -114,6 +120,7 @@ func (c *Component) begin(ctx context.Context, lane int, in call) {
 		in.known[p.UID] = true
 	}
 	for _, n := range c.Nodes.All() {
+		n.TieBreaker = in.breaksTies(n)
 		in.rows = append(in.rows, n)
 	}
 	under := in // cancel writes to it while the call reads its own
@@ -170,6 +177,10 @@ func (c *Component) carryOut(ctx context.Context, in call) (out outcome) {
 	return out
 }
 
+// errNoTime is the result of an eviction for which the call's minute was too
+// short. It says nothing about the pod: one that hangs ends sooner by itself.
+var errNoTime = errors.New("no time was left")
+
 // evictAll evicts in parallel within a bound; each pod has a result of its own.
 func (c *Component) evictAll(ctx context.Context, pods []types.Pod) []error {
 	results := make([]error, len(pods))
@@ -177,9 +188,14 @@ func (c *Component) evictAll(ctx context.Context, pods []types.Pod) []error {
 	g.SetLimit(parallel)
 	for i, p := range pods {
 		g.Go(func() error {
-			if results[i] = ctx.Err(); results[i] == nil {
-				results[i] = c.Kube.Evict(ctx, p)
+			err := ctx.Err()
+			if err == nil {
+				err = c.Kube.Evict(ctx, p)
 			}
+			if err != nil && ctx.Err() != nil {
+				err = errNoTime
+			}
+			results[i] = err
 			return nil
 		})
 	}

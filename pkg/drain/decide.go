@@ -79,6 +79,9 @@ func result(f facts, a *action, phase types.DrainPhase, reason string) {
 	a.rec.phase, a.rec.reason, a.rec.ended = phase, reason, f.now
 	a.stop = true
 	if phase == types.PhaseComplete {
+		if !f.missing.IsZero() {
+			a.rec.cordoned = time.Time{} // the cordon went with the Node, and the lock with both
+		}
 		return
 	}
 	// A later request with the same time is the same request, heard of again.
@@ -137,6 +140,8 @@ func unripe(f facts) time.Duration {
 	switch s := f.rec.status; {
 	case !f.device():
 		return 0
+	case f.unsaid:
+		return time.Second
 	case s.Status == types.DrainCordoned:
 		return max(cordonedFor-f.now.Sub(f.rec.said), time.Millisecond)
 	case !underWay(s.Status) || s.Status == types.DrainRequested || s.RequestedBy != f.by():

@@ -10,9 +10,8 @@ import (
 )
 
 // takeList replaces the set of pods to evict by a fresh one and keeps what is
-// known of those that stay in it.
-// known are the pods there were before the list was asked for: one that came
-// later may not be in it.
+// known of those that stay in it. known are the UIDs of the pods there were
+// before the list was asked for: one that came later may not be in it.
 func (c *Component) takeList(now time.Time, pods []types.Pod, known map[string]bool) {
 	m := &c.mem
 	before := map[string]evictee{}
@@ -53,7 +52,7 @@ func (c *Component) takeEvictions(now time.Time, pods []types.Pod, results []err
 	var bad error
 	for i, p := range pods {
 		at, ok := index[p.UID]
-		if !ok {
+		if !ok || errors.Is(results[i], errNoTime) {
 			continue
 		}
 		e := &c.mem.pods[at]

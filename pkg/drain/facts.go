@@ -76,6 +76,7 @@ type facts struct {
 	entered     bool   // lock and quorum are had, a moment ago
 	check       checked
 	deleted     bool   // the own Node, as was answered: the table has to show it
+	unsaid      bool   // the present status could not be published, so nobody has heard of it
 	holds       string // what keeps the lock from being given back, or the Node from being deleted
 }
 
@@ -155,6 +156,15 @@ func (f facts) asksAnew() bool {
 		}
 	}
 	return false
+}
+
+// asking reports that this one of EVE's agents asks, or did when last heard of.
+func (f facts) asking(by types.DrainRequester) bool {
+	r := f.requests[byDeviceOp]
+	if by == types.DrainRequesterUpdate {
+		r = f.requests[byUpdate]
+	}
+	return r.stands || r.doubt
 }
 
 // device reports that one of EVE's agents asks, for which NodeDrainStatus is.

@@ -3,6 +3,7 @@ package drain
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -29,7 +30,7 @@ func (c *Component) freshNodes(ctx context.Context, in call) ([]types.Node, erro
 	now := c.now()
 	for i := range nodes {
 		n := &nodes[i]
-		n.TieBreaker = n.TieBreaker || in.tie != "" && n.UUID == in.tie
+		n.TieBreaker = in.breaksTies(*n)
 		was := c.renewals[n.Name]
 		if !was.at.Equal(n.RenewedAt) {
 			was.at, was.after = n.RenewedAt, was.looked
@@ -121,22 +122,25 @@ func (c *Component) take(ctx context.Context, in call, lock types.DrainLock, nod
 }
 
 // makeUp is for a device that was allowed to go down without Kubernetes, which
-// answers again before it has.
+// answers again before it has. It may go down any moment, so the cordon does not
+// wait for the lock.
 func (c *Component) makeUp(ctx context.Context, in call, out *outcome) error {
+	err := c.takeIfFree(ctx, in, out)
+	return errors.Join(err, c.Kube.Cordon(ctx, in.node.Name, in.by))
+}
+
+// takeIfFree makes the lock ours; that its holder needs it is no error.
+func (c *Component) takeIfFree(ctx context.Context, in call, out *outcome) error {
 	lock, err := c.Kube.DrainLock(ctx)
+	if err != nil || lockable(lock, in.node.Name, in.rows, types.Storage{}) != "" {
+		return err
+	}
+	nodes, err := c.freshNodes(ctx, in)
 	if err != nil {
 		return err
 	}
-	if lockable(lock, in.node.Name, in.rows, types.Storage{}) == "" {
-		nodes, err := c.freshNodes(ctx, in)
-		if err != nil {
-			return err
-		}
-		if _, err = c.take(ctx, in, lock, nodes, out); conflict(err, out) != nil {
-			return err
-		}
-	}
-	return c.Kube.Cordon(ctx, in.node.Name, in.by)
+	_, err = c.take(ctx, in, lock, nodes, out)
+	return conflict(err, out)
 }
 
 // release frees the lock if it is ours and nobody needs it held any more. While

@@ -37,6 +37,7 @@ type memory struct {
 	waits     string                 // what the drain was last reported to wait for
 	journal   types.NodeDrainJournal // as last written down, or tried to
 	unwritten bool                   // that failed
+	unsaid    bool                   // NodeDrainStatus could not be published
 	bootWall  time.Time              // when this boot began, by the wall clock
 
 	cordonAgain time.Time // when a Cordon call of this drain last succeeded
@@ -97,7 +98,7 @@ func (c *Component) look() facts {
 	c.lookAtPods(&f)
 	m := &c.mem
 	f.cordonAgain, f.retry, f.list = m.cordonAgain, maps.Clone(m.retry), m.list
-	f.gates, f.check, f.holds, f.deleted = m.gates, m.check, m.holds, m.deleted
+	f.gates, f.check, f.holds, f.deleted, f.unsaid = m.gates, m.check, m.holds, m.deleted, m.unsaid
 	f.entered = !m.entered.IsZero() && now.Sub(m.entered) < enteredFor
 	if m.lastErr != nil {
 		f.trouble = clip(m.lastErr.Error())
@@ -203,7 +204,7 @@ func (c *Component) lookAtRequests(f *facts, m types.ClusterMembership) {
 		switch {
 		case ok:
 			f.requests[name] = request{NodeDrainRequest: r, stands: true}
-			if stood && was.RequestedAt.IsZero() && len(c.rec.failed) > 0 {
+			if stood && was.RequestedAt.IsZero() && was.Context == "" && len(c.rec.failed) > 0 {
 				c.rec.failed = []time.Time{r.RequestedAt} // only the status was left of it
 			}
 		case stood && !synced: // silence is no withdrawal

@@ -101,11 +101,13 @@ func (c *Component) lookAtSilence(f *facts, api types.APIStatus, known bool) {
 	}
 }
 
-// lookAtCordon notices that somebody has undone this drain's cordon.
+// lookAtCordon notices that somebody has undone this drain's cordon; what a
+// failure gives back is not lost.
 func (c *Component) lookAtCordon(f *facts) {
 	m := &c.mem
+	wanted := drains(c.rec.phase) || c.rec.phase == types.PhaseComplete
 	switch {
-	case m.cordonAgain.IsZero() || !f.known:
+	case m.cordonAgain.IsZero() || !f.known || !wanted:
 	case f.node.Unschedulable:
 		m.cordonSeen = true
 	case m.cordonSeen:

@@ -35,6 +35,7 @@ func say(f facts, a *action) {
 		next = stand(f, a)
 	case r.phase == types.PhaseIdle || !f.device(), s == types.DrainComplete: // that is another drain's
 		next.Status = types.DrainNotRequested
+	case f.unsaid && underWay(s): // every state of a drain is to be seen
 	case next.RequestedBy != was.RequestedBy && underWay(s):
 		// A new requester has to see the drain as it is first.
 	case s == types.DrainRequested:
@@ -112,6 +113,8 @@ func stand(f facts, a *action) types.NodeDrainStatus {
 		a.wait(wait)
 	case tell(byUpdate, types.DrainRequesterUpdate):
 		next.RequestedBy = types.DrainRequesterUpdate
+	case f.device() && !f.asking(next.RequestedBy) && told(a.rec, f.by()):
+		next.RequestedBy = f.by() // the other one has gone
 	}
 	return next
 }
