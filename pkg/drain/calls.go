@@ -66,12 +66,12 @@ type call struct {
 	pods   []types.Pod // of evict and situations
 	tie    string      // UUID of the tie-breaker, "" for none
 	policy string      // of Longhorn for drains, as the controller wants it; "" where it does not say
-	rows   []types.Node
+	rows   []types.Node // as the table shows them
 	alone  bool // no other node would take the pods
 	report types.Event
 	cond   types.DrainConditions
 
-	known  map[string]bool // UIDs of the pods there were before it began
+	known  map[string]bool // of list and check: UIDs of the pods there were before it began
 	cancel context.CancelFunc
 	cut    bool // cancelled: whatever it brings belongs to a drain that is over
 }
@@ -115,9 +115,12 @@ func (c *Component) cancel(lane int) {
 func (c *Component) begin(ctx context.Context, lane int, in call) {
 	last, _ := c.mail[lane].Get(types.Global)
 	ctx, in.cancel = context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
-	in.n, in.began, in.known = last.n+1, c.now(), map[string]bool{}
-	for _, p := range c.NodePods.All() {
-		in.known[p.UID] = true
+	in.n, in.began = last.n+1, c.now()
+	if in.verb == list || in.verb == check {
+		in.known = map[string]bool{}
+		for _, p := range c.NodePods.All() {
+			in.known[p.UID] = true
+		}
 	}
 	for _, n := range c.Nodes.All() {
 		n.TieBreaker = in.breaksTies(n)

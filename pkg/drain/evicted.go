@@ -3,7 +3,6 @@ package drain
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -18,7 +17,7 @@ func (c *Component) takeList(now time.Time, pods []types.Pod, known map[string]b
 	for _, e := range m.pods {
 		before[e.pod.UID] = e
 	}
-	m.list, m.known, m.pods = now, maps.Clone(known), nil
+	m.list, m.known, m.pods = now, known, nil
 	if len(m.chosen) == 0 && c.rec.total > 0 { // by an earlier process, who knows which
 		c.rec.total = max(c.rec.total, len(pods))
 		for _, p := range pods {

@@ -222,23 +222,21 @@ func (c *Component) lookAtRequests(f *facts, m types.ClusterMembership) {
 // lookAtPods compares the last fresh list with the pods there are.
 func (c *Component) lookAtPods(f *facts) {
 	m := &c.mem
-	there := map[string]types.Pod{}
-	for _, p := range c.NodePods.All() {
-		there[p.UID] = p
-		if !m.known[p.UID] {
-			f.unknown = true
-		}
+	pods := c.NodePods.All()
+	deleted := make(map[string]time.Time, len(pods)) // by UID
+	for _, p := range pods {
+		deleted[p.UID] = p.Deleted
+		f.unknown = f.unknown || !m.known[p.UID]
 	}
 	for i := range m.pods {
-		e := m.pods[i]
-		p, ok := there[e.pod.UID]
-		e.gone = e.gone || f.synced && !ok
-		e.terminating = e.pod.Terminating() || p.Terminating()
-		if p.Terminating() && !e.pod.Terminating() {
-			e.pod.Deleted = p.Deleted
+		e := &m.pods[i]
+		at, there := deleted[e.pod.UID]
+		e.gone = e.gone || f.synced && !there
+		if !e.pod.Terminating() {
+			e.pod.Deleted = at
 		}
-		m.pods[i] = e
-		f.pods = append(f.pods, e)
+		e.terminating = e.pod.Terminating()
 	}
+	f.pods = slices.Clone(m.pods)
 	m.emptied = since(m.emptied, f.now, !m.list.IsZero() && left(f.pods) == 0)
 }
