@@ -63,11 +63,11 @@ type call struct {
 	node   types.Node
 	by     types.Cordon
 	booted time.Time
-	pods   []types.Pod // of evict and situations
-	tie    string      // UUID of the tie-breaker, "" for none
-	policy string      // of Longhorn for drains, as the controller wants it; "" where it does not say
+	pods   []types.Pod  // of evict and situations
+	tie    string       // UUID of the tie-breaker, "" for none
+	policy string       // of Longhorn for drains, as the controller wants it; "" where it does not say
 	rows   []types.Node // as the table shows them
-	alone  bool // no other node would take the pods
+	alone  bool         // no other node would take the pods
 	report types.Event
 	cond   types.DrainConditions
 
@@ -90,6 +90,7 @@ type outcome struct {
 	listed    bool
 	results   []error // of evict, one per pod
 	gates     string  // why enter, release or depart did not go through
+	freed     bool    // release gave the lock back
 	notOurs   bool    // release found no lock of ours
 	check     checked
 	storage   types.Storage

@@ -12,8 +12,8 @@ import (
 
 const (
 	// inVain is how long something has to stand before it is said never to end
-	// by itself.
-	inVain = time.Minute
+	// by itself: that has to be said within a minute.
+	inVain = 55 * time.Second
 	// kubeletLate is how much longer than its grace period a pod's end may take
 	// where the kubelet does not answer.
 	kubeletLate = 30 * time.Second

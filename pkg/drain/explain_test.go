@@ -91,7 +91,7 @@ func TestEachObstacleHasItsCauseItsNumbersAndItsOutlook(t *testing.T) {
 		"a finalizer, within the grace":       {deleted(10*time.Second, heldOnce), "finalizer slow", []string{"finalizer a.io/x", "ends in 20s"}},
 		"two finalizers, after it":            {deleted(40*time.Second, heldTwice), "finalizer slow", []string{"finalizers a.io/x, b.io/y"}},
 		"a finalizer for a minute":            {deleted(60*time.Second, heldOnce), "finalizer never", []string{"kubectl -n shop patch pod till"}},
-		"the kubelet has ended it at once":    {deleted(59*time.Second, both(heldOnce, func(o *obstacle) { o.situation.Grace = 0 })), "finalizer slow", nil},
+		"the kubelet has ended it at once":    {deleted(54*time.Second, both(heldOnce, func(o *obstacle) { o.situation.Grace = 0 })), "finalizer slow", nil},
 		"and a minute ago":                    {deleted(60*time.Second, both(heldOnce, func(o *obstacle) { o.situation.Grace = 0 })), "finalizer never", nil},
 		"a long grace is not cut":             {deleted(300*time.Second, both(heldOnce, func(o *obstacle) { o.situation.Grace = 600 * time.Second })), "finalizer slow", nil},
 		"the kubelet does not answer":         {deleted(10*time.Second, deaf), "kubelet slow", []string{"kubelet of n1 does not answer"}},

@@ -69,7 +69,8 @@ func (c *Component) enter(ctx context.Context, in call, out *outcome) error {
 	if err != nil {
 		return err
 	}
-	if out.gates = quorum(nodes, in.node.Name); out.gates != "" {
+	if out.check.quorum = quorum(nodes, in.node.Name); out.check.quorum != "" {
+		out.gates = out.check.quorum
 		return c.yield(ctx, in, lock, out)
 	}
 	if lock, err = c.take(ctx, in, lock, nodes, out); err != nil || out.gates != "" {
@@ -79,7 +80,8 @@ func (c *Component) enter(ctx context.Context, in call, out *outcome) error {
 	if nodes, err = c.freshNodes(ctx, in); err != nil {
 		return err
 	}
-	if out.gates = quorum(nodes, in.node.Name); out.gates != "" {
+	if out.check.quorum = quorum(nodes, in.node.Name); out.check.quorum != "" {
+		out.gates = out.check.quorum
 		return c.yield(ctx, in, lock, out)
 	}
 	return nil
@@ -170,7 +172,7 @@ func (c *Component) release(ctx context.Context, in call, out *outcome) error {
 		if err := c.Kube.FreeDrainLock(ctx, lock); err != nil {
 			return err
 		}
-		out.lock, out.notOurs, out.wrote = types.DrainLock{}, true, true
+		out.lock, out.notOurs, out.wrote, out.freed = types.DrainLock{}, true, true, true
 		return nil
 	}
 	if own, ok := nodeNamed(nodes, in.node.Name); ok && own.BootID == lock.BootID && !lock.Ended {

@@ -43,6 +43,7 @@ type memory struct {
 	cordonAgain time.Time // when a Cordon call of this drain last succeeded
 	cordonSeen  bool      // and the table has shown it
 	gates       string
+	quorum      string // what of it is for want of quorum
 	entered     time.Time
 	check       checked
 	holds       string
@@ -174,7 +175,7 @@ func (c *Component) ofThisBoot(j types.NodeDrainJournal, now time.Time) bool {
 // forget drops what belongs to one drain.
 func (c *Component) forget() {
 	m := &c.mem
-	m.waits, m.gates, m.holds, m.deleted = "", "", "", false
+	m.waits, m.gates, m.quorum, m.holds, m.deleted = "", "", "", "", false
 	m.cordonAgain, m.cordonSeen, m.entered, m.check = time.Time{}, false, time.Time{}, checked{}
 	m.list, m.known, m.pods, m.emptied = time.Time{}, nil, nil, time.Time{}
 	m.chosen = map[string]bool{}

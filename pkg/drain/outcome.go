@@ -81,7 +81,7 @@ func (c *Component) takeIn(now time.Time, done call, out outcome) {
 	if out.err != nil {
 		switch done.verb { // what it said before may not be true any more
 		case enter:
-			m.gates = ""
+			m.gates, m.quorum = "", ""
 		case check:
 			m.check = checked{}
 		}
@@ -89,7 +89,7 @@ func (c *Component) takeIn(now time.Time, done call, out outcome) {
 	}
 	switch done.verb {
 	case enter:
-		m.gates, m.entered = out.gates, time.Time{}
+		m.gates, m.quorum, m.entered = out.gates, out.check.quorum, time.Time{}
 		if out.gates == "" {
 			m.entered = now
 		}
@@ -112,6 +112,8 @@ func (c *Component) takeIn(now time.Time, done call, out outcome) {
 	case check:
 		m.check = out.check
 		m.check.at = now
+	case conditions:
+		m.view.shown, m.view.shownAt = done.cond, now
 	case situations:
 		m.view.situations = out.situation
 		m.view.stranded = union(m.view.stranded, stranded(out.situation))

@@ -37,7 +37,11 @@ type view struct {
 	stands     map[string]time.Time // of volumes in the way
 	pace       rates
 	events     []types.Event
-	told       map[string]bool // pods that an Event was written about
+	told       map[string]bool       // pods that an Event was written about
+	pods       types.DrainPods       // as an earlier process counted them
+	earlier    map[string]time.Time  // since when pods were in the way, as an earlier process saw it
+	shown      types.DrainConditions // as last written to the Node
+	shownAt    time.Time
 }
 
 // wall is a boot-clock time for people; the zero time stays zero.
@@ -56,16 +60,15 @@ func (c *Component) wall(t time.Time) time.Time {
 // publishProgress explains the drain. Counts alone are not worth a record each.
 func (c *Component) publishProgress(f facts, a action) error {
 	v := &c.mem.view
-	reason := a.waits
-	if drains(a.rec.phase) {
-		reason = cmp.Or(reason, f.trouble)
-	}
-	reason = cmp.Or(reason, a.rec.reason)
-	if reason != v.reason {
-		v.reason, v.since = reason, f.now
+	old, ok := c.Progress.Get(types.Global)
+	if v.published.IsZero() && ok {
+		c.resume(f.now, old)
 	}
 	p := c.progress(f, a)
-	old, ok := c.Progress.Get(types.Global)
+	if p.Reason = c.reasonOf(f, a, p); p.Reason != v.reason {
+		v.reason, v.since = p.Reason, f.now
+	}
+	p.Since = c.wall(v.since)
 	if ok && (f.now.Sub(v.published) < hurry(old, p) || reflect.DeepEqual(p, old)) {
 		return nil
 	}
@@ -79,10 +82,15 @@ func (c *Component) publishProgress(f facts, a action) error {
 // hurry is how long p may wait where old was published.
 func hurry(old, p types.NodeDrainProgress) time.Duration {
 	switch {
-	case !drains(p.Phase) || p.Phase != old.Phase || p.Reason != old.Reason || p.Journal.Serial != old.Journal.Serial:
+	case !drains(p.Phase) || p.Phase != old.Phase || p.Journal.Serial != old.Journal.Serial:
 		return 0
-	case p.Pods != old.Pods || p.Lock != old.Lock || p.Quorum != old.Quorum || p.Cordon != old.Cordon ||
-		len(p.Blockers) != len(old.Blockers) || len(p.Volumes) != len(old.Volumes):
+	case p.Reason != old.Reason || p.Pods != old.Pods || p.Lock != old.Lock || p.Quorum != old.Quorum || p.Cordon != old.Cordon ||
+		!slices.EqualFunc(p.Blockers, old.Blockers, func(a, b types.DrainBlocker) bool {
+			return a.Pod == b.Pod && a.Cause == b.Cause && a.Outlook == b.Outlook
+		}) ||
+		!slices.EqualFunc(p.Volumes, old.Volumes, func(a, b types.DrainVolume) bool {
+			return a.Name == b.Name && a.Outlook == b.Outlook && a.LastHere == b.LastHere
+		}):
 		return progressEvery
 	}
 	return wordsEvery
@@ -101,7 +109,7 @@ func clip(text string) string {
 func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 	r, m := a.rec, &c.mem
 	p := types.NodeDrainProgress{
-		Phase: r.phase, Reason: m.view.reason, Since: c.wall(m.view.since), Requesters: asking(r),
+		Phase: r.phase, Requesters: asking(r),
 		Attempt: r.attempt, Attempts: attempts, Started: c.wall(r.asked), Ended: c.wall(r.ended),
 		Cordon: cordonedBy(f), Quorum: f.check.quorum, Left: r.left, Journal: m.journal,
 	}
@@ -112,12 +120,18 @@ func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 		p.Deadline = c.wall(r.cordoned.Add(f.timeout))
 	}
 	p.Pods = count(f, r)
+	if f.list.IsZero() && len(f.pods) == 0 && m.view.pods.Total > 0 {
+		p.Pods = m.view.pods // all there is, until the first list
+	}
 	if m.lockKnown {
 		p.Lock = types.DrainLockView{Holder: m.lock.Holder, Since: m.lock.Since, Mine: m.lock.Holder != "" && m.lock.Holder == f.node.Name}
 	}
 	p.Lock.Waits = f.check.lock
-	if r.phase == types.PhaseGates && !p.Lock.Mine {
-		p.Lock.Waits = f.gates
+	if r.phase == types.PhaseGates {
+		p.Quorum = m.quorum
+		if p.Quorum == "" && !p.Lock.Mine {
+			p.Lock.Waits = f.gates
+		}
 	}
 	p.Stranded, p.StrandedOmitted = first(m.view.stranded)
 	if drains(r.phase) {
@@ -131,7 +145,8 @@ func (c *Component) inTheWay(f facts, p *types.NodeDrainProgress) {
 	v := &c.mem.view
 	p.Blockers, p.BlockersOmitted = first(explain(time.Now(), c.obstacles(f)))
 	for _, b := range p.Blockers {
-		if b.Outlook == types.OutlookNever && !v.told[b.Pod] {
+		// Half of the queue is kept for what happens to the drain itself.
+		if b.Outlook == types.OutlookNever && !v.told[b.Pod] && len(v.events) < maxEvents/2 {
 			c.tellPod(f, b)
 		}
 	}
@@ -157,8 +172,12 @@ func (c *Component) obstacles(f facts) []obstacle {
 			s = types.PodSituation{Pod: e.pod, Fits: 1}
 		}
 		s.Pod = e.pod
+		since := c.wall(e.since)
+		if was := c.mem.view.earlier[e.pod.Key()]; !was.IsZero() {
+			since = earlier(was, since)
+		}
 		all = append(all, obstacle{
-			situation: s, since: c.wall(e.since), refusedBy: e.refusal,
+			situation: s, since: since, refusedBy: e.refusal,
 			terminatingSince: e.pod.Deleted, kubeletReady: f.node.Ready == types.ConditionTrue,
 		})
 	}
@@ -207,25 +226,4 @@ func cordonedBy(f facts) string {
 		return "zedkube"
 	}
 	return "operator"
-}
-
-// takeStorage notes which volumes are in the way, since when, and how fast
-// their rebuilds go.
-func (c *Component) takeStorage(now time.Time, s types.Storage) {
-	info, _ := c.Info.Get(types.Global)
-	own, _ := types.OwnNode(c.Nodes.All(), info)
-	var nodes []types.Node
-	for _, n := range c.Nodes.All() {
-		nodes = append(nodes, n)
-	}
-	v := &c.mem.view
-	stay := map[string]time.Time{}
-	v.volumes = inTheWay(s, own.Name, readyNodes(nodes))
-	for i := range v.volumes {
-		vol := &v.volumes[i]
-		stay[vol.Name] = since(v.stands[vol.Name], now, true)
-		vol.Since = c.wall(stay[vol.Name])
-		vol.ETA = v.pace.eta(vol.Name, vol.Percent, now)
-	}
-	v.stands = stay
 }

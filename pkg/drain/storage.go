@@ -38,7 +38,10 @@ func inTheWay(s types.Storage, node string, ready map[string]bool) []types.Drain
 	return out
 }
 
-const claimHere = "it is attached to this node until the pods that use it are gone"
+const (
+	claimHere  = "it is attached to this node until the pods that use it are gone"
+	engineOnly = "its engine is on this node until the pods that use it are gone"
+)
 
 // obstacleOf says how a volume of Longhorn is in the way; Why is "" for not at all.
 func obstacleOf(v types.Volume, policy, node string, ready map[string]bool, claimed bool) types.DrainVolume {
@@ -54,7 +57,7 @@ func obstacleOf(v types.Volume, policy, node string, ready map[string]bool, clai
 	var why []string
 	switch {
 	case engineHere(v, node):
-		why = append(why, "its engine is on this node until the pods that use it are gone")
+		why = append(why, engineOnly)
 	case claimed:
 		why = append(why, claimHere)
 	}

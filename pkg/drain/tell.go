@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/zedkube/zedkube/types"
@@ -14,7 +15,7 @@ func (c *Component) tell(ctx context.Context, f facts) {
 	}
 	want := types.DrainConditions{
 		InProgress: drains(c.rec.phase), Drained: c.rec.phase == types.PhaseComplete && !c.rec.dead,
-		Reason: string(c.rec.phase), Message: c.rec.reason,
+		Reason: string(c.rec.phase), Message: cmp.Or(v.reason, c.rec.reason),
 	}
 	emptying := c.rec.phase == types.PhaseEmptying
 	pods := slow(f, patience)
@@ -27,7 +28,7 @@ func (c *Component) tell(ctx context.Context, f facts) {
 		in.verb, in.report = event, v.events[0]
 		in.report.Node = f.node.Name
 		v.events = v.events[1:]
-	case f.due(conditions) && differs(f.node, want):
+	case f.due(conditions) && (differs(f.node, want) || want.InProgress && want != v.shown && f.now.Sub(v.shownAt) >= refreshEvery):
 		in.verb, in.cond = conditions, want
 	case emptying && len(pods) > 0 && f.due(situations):
 		in.verb, v.asked = situations, true
