@@ -148,8 +148,9 @@ func (c *Component) square(said types.NodeDrainStatus, published bool, now time.
 	case !published, forced != nil && forced.Status != types.DrainComplete:
 		r.standing = later(r.standing, now) // for all we know
 	case said == was:
-	case final(said.Status) && drains(r.phase) && rank[was.Status] > rank[types.DrainRequested]:
-		// Nothing could be written but this.
+	case said.Status == types.DrainComplete && drains(r.phase) && was.Status > types.DrainRequested:
+		// Nothing could be written but this. A failure may have been an operator's
+		// mask; a real one comes again.
 		f := fromStatus(said, now)
 		r.phase, r.reason, r.status, r.said, r.told, r.ended = f.phase, f.reason, f.status, f.said, f.told, f.ended
 	default:
@@ -160,14 +161,8 @@ func (c *Component) square(said types.NodeDrainStatus, published bool, now time.
 	}
 }
 
-// rank is the order of the states of one drain.
-var rank = map[types.DrainStatus]int{
-	types.DrainRequested: 1, types.DrainStarting: 2, types.DrainCordoned: 3, types.DrainRetrying: 4,
-	types.DrainFailedCordon: 5, types.DrainFailedDrain: 5, types.DrainComplete: 5,
-}
-
-// ofThisBoot reports whether a journal makes sense and was written in this boot. Where the boot
-// id cannot be had, a journal from later than now is of another one.
+// ofThisBoot reports whether a journal makes sense and was written in this boot.
+// Where the boot id cannot be had, a journal from later than now is of another one.
 func (c *Component) ofThisBoot(j types.NodeDrainJournal, now time.Time) bool {
 	return j.Serial > 0 && slices.Contains(phases, j.Phase) && j.BootID == c.BootID && !boot.Add(j.Uptime).After(now)
 }

@@ -2,7 +2,6 @@ package drain
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -140,33 +139,6 @@ func TestOfTwoThatWereToldTheOneThatStaysIsNamed(t *testing.T) {
 	})
 }
 
-func TestAPodThatIsMadeAgainForEverIsNotWrittenDownForEver(t *testing.T) {
-	story(t, 0, func(s *stage) {
-		writes := 0
-		s.journal.before = func() { writes++ }
-		defer s.run()()
-		s.request(&s.zedagent, deviceOp)
-		made := 0
-		for range 4500 {
-			key := "eve-kube-app/pinned-" + fmt.Sprint(made)
-			if p, ok := s.pods.Get(key); !ok || p.Terminating() {
-				made++
-				p := types.Pod{Namespace: "eve-kube-app", Name: fmt.Sprint("pinned-", made), UID: fmt.Sprint("pinned-", made), NodeName: "n1"}
-				_ = s.pods.Publish(p.Key(), p)
-			}
-			time.Sleep(200 * time.Millisecond)
-		}
-		s.is(types.DrainRetrying, deviceOp)
-		p, _ := s.progress.Get(types.Global)
-		if p.Pods.Evicted < made-3 || p.Pods.Total < made-1 {
-			t.Errorf("%+v of %d", p.Pods, made)
-		}
-		if writes > 20 {
-			t.Errorf("%d writes of the journal for %d pods", writes, made)
-		}
-	})
-}
-
 // fullRun is /run without room: nobody hears what is published there.
 type fullRun struct {
 	*recorder
@@ -204,23 +176,5 @@ func TestNoStateIsSkippedWhereNothingCouldBePublished(t *testing.T) {
 			s.status.when(start, types.NodeDrainStatus{Status: types.DrainRequested, RequestedBy: deviceOp}); d < edge {
 			t.Errorf("COMPLETE %s after REQUESTED", d)
 		}
-	})
-}
-
-func TestEvictionsForWhichThereWasNoTimeAreNoneThatFailed(t *testing.T) {
-	story(t, 200, func(s *stage) {
-		s.kube.SetLatency(9 * time.Second)
-		defer s.run()()
-		start := time.Now()
-		s.request(&s.zedagent, deviceOp)
-		time.Sleep(3 * time.Minute)
-		for _, e := range s.kube.Events() {
-			if e.Reason == "DrainBlocked" {
-				t.Errorf("%s: %s", e.Pod.Key(), e.Message)
-			}
-		}
-		time.Sleep(5 * time.Minute)
-		s.is(types.DrainComplete, deviceOp)
-		t.Log(s.status.when(start, types.NodeDrainStatus{Status: types.DrainComplete, RequestedBy: deviceOp}), len(s.kube.Calls("evict")))
 	})
 }

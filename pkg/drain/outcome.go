@@ -179,14 +179,20 @@ func (c *Component) pause(now time.Time, v verb, out outcome) {
 // the time has not come yet.
 func (c *Component) unhurried(now time.Time, v verb, out outcome) time.Duration {
 	switch {
-	case v == check:
+	case v == check && len(out.check.volumes) > 0:
 		return checkAgain(now.Sub(c.mem.emptied))
+	case v == check: // what has passed is relied on for no longer than checkedFor
+		return min(checkAgain(now.Sub(c.mem.emptied)), 10*time.Second)
+	case v == enter && out.gates != "" && now.Sub(c.rec.asked) > 10*time.Minute:
+		return 10 * time.Second
 	case v == enter && out.gates != "" && now.Sub(c.rec.asked) > time.Minute:
 		return 5 * time.Second
 	case v == enter && out.gates != "":
 		return 2 * time.Second
 	case v == release && out.notOurs:
 		return max(minBackoff, lateFor-now.Sub(c.mem.late))
+	case v == release && out.gates != "":
+		return longWait
 	case v == release, v == depart, v == situations:
 		return 10 * time.Second
 	case v == storage:

@@ -13,6 +13,7 @@ const (
 	refreshEvery = time.Minute      // in case an event was missed
 	evictAgain   = 10 * time.Second // an accepted eviction that shows no effect
 	checkedFor   = 15 * time.Second // how long a look at everything may be relied on
+	longWait     = 30 * time.Second // between looks at volumes, of which there may be thousands
 )
 
 // empties is the work on a cordoned node: its pods go, then its volumes.
@@ -128,8 +129,10 @@ func checkAgain(waited time.Duration) time.Duration {
 		return time.Second
 	case waited < time.Minute:
 		return 3 * time.Second
+	case waited < 10*time.Minute:
+		return 10 * time.Second
 	}
-	return 10 * time.Second
+	return longWait
 }
 
 // evictable returns the pods whose eviction may be tried now, and how long it
