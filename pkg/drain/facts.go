@@ -64,6 +64,8 @@ type facts struct {
 	tie           string    // UUID of the cluster's tie-breaker, "" for none
 	policy        string    // of Longhorn for drains, as the controller wants it
 	others        int       // other nodes there are
+	queued        bool      // another node waits at its gates, or drains
+	freed         time.Time // when this node last gave the lock back
 	alone         time.Time // since when none of them is Ready and takes pods
 
 	trouble     string    // why the last call failed, "" where it did not

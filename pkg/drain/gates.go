@@ -3,9 +3,14 @@ package drain
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/zedkube/zedkube/types"
 )
+
+// yieldFor is how long a node that has had the lock leaves it to those who wait
+// for it: longer than they may take to look again.
+const yieldFor = 6 * time.Second
 
 // gates is the way to the cordon: one node of the cluster at a time, and never
 // without quorum.
@@ -13,6 +18,9 @@ func gates(f facts, a *action) {
 	switch {
 	case !f.living() || !f.known:
 		a.waits = f.why
+	case !f.entered && f.queued && !f.freed.IsZero() && f.now.Sub(f.freed) < yieldFor:
+		a.waits = "another node waits for the drain lock, which this one has just had"
+		a.wait(yieldFor - f.now.Sub(f.freed))
 	case !f.entered && f.due(enter):
 		a.verb, a.waits = enter, f.gates
 		a.rec.locked, a.rec.node, a.rec.nodeBoot = true, f.node.Name, f.node.BootID

@@ -199,3 +199,26 @@ func TestAWithdrawnDrainLeavesTheLockOnlyOnceItsVolumesAreBack(t *testing.T) {
 		f.goesOn(30 * time.Second)
 	})
 }
+
+func TestNodesThatDrainAgainAndAgainTakeTurns(t *testing.T) {
+	fleetStory(t, func(f *fleet) {
+		f.ask("n2", "n3")
+		time.Sleep(time.Second)
+		f.ask("n1")
+		turns := map[string]int{}
+		for range 6000 {
+			time.Sleep(100 * time.Millisecond)
+			for _, name := range f.complete() {
+				turns[name]++
+				_ = f.agents[name].zedagent.Unpublish(types.Global)
+				time.Sleep(20 * time.Millisecond)
+				f.ask(name)
+			}
+		}
+		for _, name := range all {
+			if turns[name] < 80 {
+				f.t.Errorf("drains in ten minutes: %v", turns)
+			}
+		}
+	})
+}

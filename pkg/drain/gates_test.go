@@ -11,6 +11,8 @@ import (
 
 func TestTheWayToTheCordon(t *testing.T) {
 	waits := func(f *facts) { f.gates = "node n2 drains" }
+	queued := func(f *facts) { f.queued = true }
+	freed := func(ago time.Duration) func(*facts) { return func(f *facts) { f.freed = minus(ago) } }
 	in := func(v verb) did { return did{phase: inGates, s: starting, by: deviceOp, verb: v} }
 	table(t, []row{
 		{"the lock and the quorum come before the cordon", calm(inGates), in(enter)},
@@ -19,6 +21,9 @@ func TestTheWayToTheCordon(t *testing.T) {
 		{"also where no peer takes pods", calm(inGates, alone(time.Hour)), in(enter)},
 		{"had a moment ago they are relied on", calm(inGates, entered), in(cordon)},
 		{"a foreign cordon is no reason not to", calm(inGates, entered, foreign), in(cordon)},
+		{"who has just had the lock leaves it to those who wait", calm(inGates, freed(time.Second), queued), did{phase: inGates, s: starting, by: deviceOp, again: 5 * time.Second, why: "has just had"}},
+		{"but not for long", calm(inGates, freed(yieldFor), queued), in(enter)},
+		{"nor where nobody waits", calm(inGates, freed(time.Second)), in(enter)},
 		{"waiting is visible", calm(inGates, waits, pause(enter, 2*time.Second)), did{phase: inGates, s: starting, by: deviceOp, again: 2 * time.Second, why: "node n2 drains"}},
 		{"also while it is looked at again", calm(inGates, waits), did{phase: inGates, s: starting, by: deviceOp, verb: enter, why: "node n2 drains"}},
 		{"a refused cordon waits for its next try", calm(inGates, entered, pause(cordon, 5*time.Second)), did{phase: inGates, s: starting, by: deviceOp, again: 5 * time.Second}},

@@ -33,6 +33,7 @@ type memory struct {
 	missing   time.Time              // since when a living API knows no own node; zero while it does
 	alone     time.Time              // since when no other node is Ready and takes pods
 	mute      time.Time              // since when writes have got no answer; zero while they do
+	freed     time.Time              // when the lock was last given back
 	late      time.Time              // when a write last ended without an answer
 	waits     string                 // what the drain was last reported to wait for
 	journal   types.NodeDrainJournal // as last written down, or tried to

@@ -60,6 +60,9 @@ func (c *Component) lookAtPeers(f *facts, nodes map[string]types.Node) {
 		if n.Ready == types.ConditionTrue && !n.Unschedulable {
 			takers++
 		}
+		if n.DrainInProgress == types.ConditionTrue {
+			f.queued = true
+		}
 		if n.Agent == nil {
 			foreign++
 		}
@@ -67,6 +70,7 @@ func (c *Component) lookAtPeers(f *facts, nodes map[string]types.Node) {
 	if foreign == 0 {
 		f.window = 0
 	}
+	f.freed = c.mem.freed
 	c.mem.alone = since(c.mem.alone, f.now, f.known && f.synced && f.living() && takers == 0)
 	f.alone = c.mem.alone
 }

@@ -103,6 +103,9 @@ func (c *Component) takeIn(now time.Time, done call, out outcome) {
 	case release:
 		m.holds = out.gates
 		// A write that was given up may yet take the lock.
+		if out.freed {
+			m.freed = now
+		}
 		if out.notOurs && now.Sub(m.late) >= lateFor {
 			c.rec.locked = false
 		}
