@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"path/filepath"
 	"time"
 
@@ -20,7 +21,7 @@ const exitCodes = `Exit codes:
   0   done; with "status --watch": the drain is complete
   1   wrong usage, interrupted, or it failed
   2   it could not be written, or the API server cannot be asked
-  3   "status --watch": the drain failed
+  3   "status --watch": the drain failed, or was taken back
   99  unknown command`
 
 // newDrainCommand is the parent of what an operator may say about drains.
@@ -135,6 +136,9 @@ func apiError(err error) error {
 		if errors.Is(err, kind) {
 			return exitError{exitNotPublished, err}
 		}
+	}
+	if request := (*url.Error)(nil); errors.As(err, &request) { // one that was not answered
+		return exitError{exitNotPublished, err}
 	}
 	return err
 }

@@ -30,7 +30,11 @@ func (s *screen) blocker(b types.DrainBlocker, now time.Time) {
 	if !b.Since.IsZero() {
 		since = ", since " + stamp(b.Since, now)
 	}
-	s.put(2, look, clean(b.Pod)+": "+outlook+since)
+	cause := ""
+	if b.Cause != "" {
+		cause = clean(b.Cause) + ", " // the word that docs/operations.md has it under
+	}
+	s.put(2, look, clean(b.Pod)+": "+cause+outlook+since)
 	s.put(6, plain, cmp.Or(clean(b.Why), clean(b.Cause), "no reason is given"))
 	if b.Remedy != "" {
 		s.put(6, bold, "-> "+clean(b.Remedy))

@@ -165,6 +165,11 @@ func (r drainRecord) askedAnew() bool {
 	return r.failed() && r.Request != nil && r.Request.RequestedAt.After(r.Progress.Ended)
 }
 
+// idle reports that there is no drain, nor one about to begin.
+func (r drainRecord) idle() bool {
+	return r.Progress != nil && r.Progress.Phase == types.PhaseIdle && !r.Progress.Left && r.Request == nil
+}
+
 // underWay reports a drain that has not ended.
 func (r drainRecord) underWay() bool {
 	return r.Progress != nil && (r.Progress.Phase == types.PhaseGates || r.Progress.Phase == types.PhaseEmptying)

@@ -63,6 +63,9 @@ func requestDrain(out io.Writer, p paths, reason string, now time.Time) error {
 // checkMember refuses a drain where there is nothing to drain: a request that
 // lies there would surprise whoever joins a cluster later.
 func checkMember(p paths) error {
+	if _, err := os.Stat(p.runDir()); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("this is not the root of a device: %w", err)
+	}
 	m, _, err := readRecord[types.ClusterMembership](p.persistentFile(self, "ClusterMembership"))
 	if err == nil && (m.State == types.MembershipNever || m.State == types.MembershipLeft) {
 		return errors.New("this device belongs to no cluster: there is nothing to drain, and nothing was requested")

@@ -187,11 +187,13 @@ func listed(names []string) string {
 // holders is who holds the lock, the quorum and the cordon.
 func (s *screen) holders(r drainRecord, p types.NodeDrainProgress) {
 	lock := p.Lock
+	label := "lock"
 	if text := lockText(lock, r.ReadAt); text != "" {
-		s.field("lock", plain, text)
+		s.field(label, plain, text)
+		label = ""
 	}
 	if lock.Waits != "" {
-		s.field("", yellow, "not given to us: "+clean(lock.Waits))
+		s.field(label, yellow, "not given to us: "+clean(lock.Waits))
 	}
 	if p.Quorum != "" {
 		s.field("quorum", yellow, clean(p.Quorum))

@@ -24,7 +24,7 @@ func emptying() drainRecord {
 		Node: "node-2", ReadAt: screenNow, Agent: agentLife{Runs: true, Seen: ago(3 * time.Second)}, WrittenAt: ago(time.Second),
 		Status: &types.NodeDrainStatus{Status: types.DrainRetrying, RequestedBy: types.DrainRequesterDeviceOp},
 		Progress: &types.NodeDrainProgress{
-			Phase: types.PhaseEmptying, Reason: "3 pods and 1 volume are in the way", Since: ago(130 * time.Second),
+			Phase: types.PhaseEmptying, Reason: "1 pod will not go by itself: eve-kube-app/cam-0; waits for 1 pod: eve-kube-app/plc-0; 3 more in the way", Since: ago(130 * time.Second),
 			Requesters: []string{"DEVICEOP", "OPERATOR"}, Attempt: 2, Attempts: 5,
 			Started: ago(5 * time.Hour), Deadline: ago(-19 * time.Hour),
 			Pods: types.DrainPods{Total: 30, Evicted: 24, Terminating: 4, Waiting: 2},

@@ -36,7 +36,7 @@ func newDrainStatusCommand(o *options) *cobra.Command {
 		},
 	}
 	outputFlag(c, &output)
-	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it live until the drain has ended; exit code 0 complete, 3 failed")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it live until the drain has ended; exit code 0 complete, 3 failed or taken back")
 	return c
 }
 

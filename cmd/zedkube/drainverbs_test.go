@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -130,6 +131,7 @@ func TestErrorsOfTheAPIServerHaveTheirExitCode(t *testing.T) {
 		{fmt.Errorf("plan: %w", types.ErrNoAPI), 2},
 		{fmt.Errorf("plan: %w", types.ErrRefused), 2},
 		{context.DeadlineExceeded, 2},
+		{fmt.Errorf("list nodes: %w", &url.Error{Op: "Get", URL: "https://127.0.0.1:6443", Err: errors.New("no answer within 10s")}), 2},
 		{exitError{exitDrainFailed, errors.New("no")}, 3},
 	} {
 		if got := exitCode(apiError(c.err)); got != c.code {

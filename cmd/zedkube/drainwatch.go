@@ -23,7 +23,7 @@ type watcher struct {
 }
 
 // run returns nil when the drain is complete, an error with exit code 3 when
-// it has failed.
+// it has failed or was taken back.
 func (w *watcher) run(ctx context.Context) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -40,6 +40,7 @@ func (w *watcher) run(ctx context.Context) error {
 }
 
 func (w *watcher) watch(ctx context.Context, tick <-chan time.Time, live bool) (drainRecord, error) {
+	ran := false // a drain was seen under way
 	for {
 		r := w.read()
 		var err error
@@ -54,6 +55,9 @@ func (w *watcher) watch(ctx context.Context, tick <-chan time.Time, live bool) (
 		}
 		if over, err := r.ending(); over {
 			return r, err
+		}
+		if ran = ran || r.underWay(); ran && r.idle() {
+			return r, exitError{exitDrainFailed, errors.New("the drain was given up: " + clean(r.Progress.Reason))}
 		}
 		select {
 		case <-tick:

@@ -36,6 +36,9 @@ func TestWatchEndsWithTheDrain(t *testing.T) {
 	under := inPhase(types.PhaseEmptying, 1)
 	anew := inPhase(types.PhaseNotEmpty, 1)
 	anew.Request = &types.NodeDrainRequest{RequestedAt: screenNow.Add(time.Second)}
+	idle := inPhase(types.PhaseIdle, 0)
+	again := inPhase(types.PhaseIdle, 0)
+	again.Request = &types.NodeDrainRequest{RequestedAt: screenNow}
 	only := func(s types.DrainStatus) drainRecord {
 		return drainRecord{ReadAt: screenNow, Agent: agentLife{Runs: true}, Status: &types.NodeDrainStatus{Status: s}}
 	}
@@ -48,6 +51,9 @@ func TestWatchEndsWithTheDrain(t *testing.T) {
 		"not empty":                            {[]drainRecord{under, inPhase(types.PhaseNotEmpty, 2)}, 3},
 		"no cordon":                            {[]drainRecord{under, inPhase(types.PhaseNoCordon, 2)}, 3},
 		"failed, asked anew, complete":         {[]drainRecord{anew, under, inPhase(types.PhaseComplete, 30)}, 0},
+		"taken back":                           {[]drainRecord{under, under, idle}, 3},
+		"idle, then it begins":                 {[]drainRecord{idle, idle, under, inPhase(types.PhaseComplete, 30)}, 0},
+		"taken back, but asked for again":      {[]drainRecord{under, again, under, inPhase(types.PhaseComplete, 30)}, 0},
 		"no record at first":                   {[]drainRecord{{ReadAt: screenNow}, under, inPhase(types.PhaseComplete, 30)}, 0},
 		"an agent without a record: complete":  {[]drainRecord{only(types.DrainRetrying), only(types.DrainComplete)}, 0},
 		"an agent without a record: no cordon": {[]drainRecord{only(types.DrainRetrying), only(types.DrainFailedCordon)}, 3},
