@@ -38,8 +38,9 @@ type view struct {
 	pace       rates
 	events     []types.Event
 	told       map[string]bool       // pods that an Event was written about
-	pods       types.DrainPods       // as an earlier process counted them
-	earlier    map[string]time.Time  // since when pods were in the way, as an earlier process saw it
+	resumed    types.DrainPhase      // of the record of an earlier process, "" for none
+	pods       types.DrainPods       // as that counted them
+	earlier    map[string]time.Time  // since when pods were in the way, as that saw it
 	shown      types.DrainConditions // as last written to the Node
 	shownAt    time.Time
 }

@@ -11,7 +11,9 @@ import (
 
 // reasonOf is why the drain stands where it stands, in a sentence.
 func (c *Component) reasonOf(f facts, a action, p types.NodeDrainProgress) string {
-	switch {
+	switch v := &c.mem.view; {
+	case p.Phase == v.resumed && f.now.Sub(c.mem.started) < 2*patience:
+		return v.reason // nothing else is known yet
 	case !drains(p.Phase):
 		return cmp.Or(a.waits, a.rec.reason)
 	case !f.living():
@@ -72,7 +74,7 @@ func (c *Component) resume(now time.Time, was types.NodeDrainProgress) {
 	}
 	v := &c.mem.view
 	v.reason, v.since = was.Reason, at(was.Since)
-	v.pods = was.Pods
+	v.resumed, v.pods = was.Phase, was.Pods
 	v.stranded = union(v.stranded, was.Stranded)
 	v.earlier, v.told, v.stands = map[string]time.Time{}, map[string]bool{}, map[string]time.Time{}
 	for _, b := range was.Blockers {

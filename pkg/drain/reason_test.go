@@ -56,6 +56,9 @@ func TestARestartKeepsSinceWhenThingsStand(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		is := s.phase(types.PhaseEmptying, was.Reason)
+		if !is.Since.Equal(was.Since) {
+			t.Errorf("since %s, before %s", is.Since, was.Since)
+		}
 		if len(is.Blockers) != 1 || !is.Blockers[0].Since.Equal(was.Blockers[0].Since) || len(is.Volumes) != 1 || !is.Volumes[0].Since.Equal(was.Volumes[0].Since) {
 			t.Errorf("%+v %+v, before %+v %+v", is.Blockers, is.Volumes, was.Blockers, was.Volumes)
 		}
