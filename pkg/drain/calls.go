@@ -92,6 +92,7 @@ type outcome struct {
 	gates     string  // why enter, release or depart did not go through
 	freed     bool    // release gave the lock back
 	notOurs   bool    // release found no lock of ours
+	weighed   bool    // the volumes were listed, and keep the lock with its holder
 	check     checked
 	storage   types.Storage
 	stored    bool

@@ -30,6 +30,13 @@ func (o obstacle) refused(now time.Time) finding {
 			remedy: "mend what the API server names",
 		}
 	}
+	return o.disrupts(late)
+}
+
+// disrupts explains the refusal by a budget, or by KubeVirt's in its name, late
+// if it has stood for a while.
+func (o obstacle) disrupts(late bool) finding {
+	s := o.situation
 	switch {
 	case o.kept():
 		return finding{

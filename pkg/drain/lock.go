@@ -109,6 +109,7 @@ func (c *Component) take(ctx context.Context, in call, lock types.DrainLock, nod
 		return lock, err
 	}
 	if out.gates = lockable(lock, in.node.Name, nodes, s); out.gates != "" {
+		out.weighed = true
 		return lock, nil
 	}
 	mine := types.DrainLock{

@@ -87,6 +87,12 @@ func (c *Component) takeIn(now time.Time, done call, out outcome) {
 		}
 		return
 	}
+	c.takeAnswer(now, done, out)
+}
+
+// takeAnswer takes in what a call that went well was for.
+func (c *Component) takeAnswer(now time.Time, done call, out outcome) {
+	m := &c.mem
 	switch done.verb {
 	case enter:
 		m.gates, m.quorum, m.entered = out.gates, out.check.quorum, time.Time{}
@@ -102,10 +108,10 @@ func (c *Component) takeIn(now time.Time, done call, out outcome) {
 		c.report(false, "FormerCordonUndone", "a cordon from before this boot and before zedkube's first start here was undone")
 	case release:
 		m.holds = out.gates
-		// A write that was given up may yet take the lock.
 		if out.freed {
 			m.freed = now
 		}
+		// A write that was given up may yet take the lock.
 		if out.notOurs && now.Sub(m.late) >= lateFor {
 			c.rec.locked = false
 		}
@@ -186,7 +192,7 @@ func (c *Component) unhurried(now time.Time, v verb, out outcome) time.Duration 
 		return checkAgain(now.Sub(c.mem.emptied))
 	case v == check: // what has passed is relied on for no longer than checkedFor
 		return min(checkAgain(now.Sub(c.mem.emptied)), 10*time.Second)
-	case v == enter && out.gates != "" && now.Sub(c.rec.asked) > 10*time.Minute:
+	case v == enter && out.weighed && now.Sub(c.rec.asked) > 10*time.Minute:
 		return 10 * time.Second
 	case v == enter && out.gates != "" && now.Sub(c.rec.asked) > time.Minute:
 		return 5 * time.Second

@@ -42,31 +42,32 @@ func say(f facts, a *action) {
 		next.Status = types.DrainStarting
 	case s == types.DrainStarting && !r.cordoned.IsZero():
 		next.Status = types.DrainCordoned
-	case s == types.DrainCordoned:
-		if wait := cordonedFor - f.now.Sub(r.said); wait > 0 {
-			a.wait(wait)
-			break
-		}
+	case s == types.DrainCordoned && a.ripe(cordonedFor-f.now.Sub(r.said)):
 		next.Status = types.DrainRetrying
-	case underWay(s) && ends(r.phase):
-		if wait := edge - f.now.Sub(r.standing); wait > 0 {
-			a.wait(wait)
-			break
-		}
+	case s == types.DrainCordoned:
+	case underWay(s) && ends(r.phase) && a.ripe(edge-f.now.Sub(r.standing)):
 		next.Status = finals[r.phase]
+	case underWay(s):
 	case failed(s) && r.phase == types.PhaseComplete: // seen by its requester already
 		next.Status = types.DrainComplete
-	case !underWay(s):
+	default:
 		next.Status = types.DrainRequested
 	}
 	note(f, r, next)
-	a.published = r.status
-	if f.forced != nil && f.forced.Status != types.DrainComplete {
-		a.published = *f.forced
-		if a.published.RequestedBy <= types.DrainRequesterNone {
-			a.published.RequestedBy = f.by()
-		}
+	a.published = f.masked(r.status)
+}
+
+// masked is what is published for status: an operator's word instead, where the
+// force file is no COMPLETE, which ends the drain itself.
+func (f facts) masked(status types.NodeDrainStatus) types.NodeDrainStatus {
+	if f.forced == nil || f.forced.Status == types.DrainComplete {
+		return status
 	}
+	mask := *f.forced
+	if mask.RequestedBy <= types.DrainRequesterNone {
+		mask.RequestedBy = f.by()
+	}
+	return mask
 }
 
 var finals = map[types.DrainPhase]types.DrainStatus{
@@ -80,6 +81,14 @@ func (a *action) wait(d time.Duration) {
 	if a.again <= 0 || d < a.again {
 		a.again = d
 	}
+}
+
+// ripe reports that nothing is left to wait, or else waits.
+func (a *action) ripe(wait time.Duration) bool {
+	if wait > 0 {
+		a.wait(wait)
+	}
+	return wait <= 0
 }
 
 // note writes down that next is said.

@@ -39,18 +39,12 @@ func empties(f facts, a *action) {
 	case f.lone():
 		// An evicted pod would only be down sooner; the gates count all the same.
 		a.waits = cmp.Or(f.check.lock, f.check.quorum, "no other node is Ready and takes pods")
-		if f.due(check) {
-			a.verb = check
-		} else {
-			a.wait(f.retry[check].Sub(f.now))
-		}
+		f.look(a)
 		return
 	}
-	pods, next := evictable(f)
-	switch {
-	case len(pods) > 0:
+	if pods, next := evictable(f); len(pods) > 0 {
 		a.verb, a.evict = evict, pods
-	case next > 0:
+	} else if next > 0 {
 		a.wait(next)
 	}
 	if left(f.pods) > 0 || f.unknown {
@@ -60,6 +54,11 @@ func empties(f facts, a *action) {
 	if f.held && f.check.passed(f.now) {
 		a.waits = "the fault marker holds COMPLETE back"
 	}
+	f.look(a)
+}
+
+// look looks at everything that COMPLETE promises, now or when it is time.
+func (f facts) look(a *action) {
 	if f.due(check) {
 		a.verb = check
 	} else {
