@@ -110,6 +110,12 @@ func (j *judge) said(device, agent, text string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.write(device, agent+": "+text)
+	if agent == "device" && text == "rebooted" { // told before the next boot begins
+		r := j.nodes[device]
+		r.epoch++
+		clear(r.requests)
+		r.mayEnd = true
+	}
 	if strings.HasPrefix(text, "reboot command carried out at once") {
 		j.wrong(device, "a reboot did not wait for its drain: %s", text)
 	}
@@ -138,17 +144,6 @@ func (j *judge) tookBack(node string, by types.DrainRequester) {
 	delete(r.requests, by)
 	r.mayEnd = len(r.requests) == 0
 	j.write(node, "taken back by "+by.String())
-}
-
-// rebooted is told when a device has booted again.
-func (j *judge) rebooted(node string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	r := j.nodes[node]
-	r.epoch++
-	clear(r.requests)
-	r.mayEnd = true
-	j.write(node, "booted")
 }
 
 // saw says whether the node has said s since the last request.

@@ -97,7 +97,6 @@ func (v *victim) reboots(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	v.judge.rebooted(v.Name)
 	if err := v.says(ctx, types.DrainNotRequested); err != nil {
 		return err
 	}
