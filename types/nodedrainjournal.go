@@ -32,8 +32,7 @@ type NodeDrainJournal struct {
 	Locked   bool          // the lock may be ours
 	Kept     bool          // an operator forced COMPLETE: the cordon stays until withdrawal or boot
 	Dead     bool          // COMPLETE because nothing answered: lock and cordon are made up for
-	Leaving  bool          // the drain was begun by a leave
-	Left     bool          // and has deleted the Node
+	Left     bool          // the Node was deleted, at the end of a leave
 	Rebooted bool          // no drain was seen since the boot: what is given back waits for the Node to be Ready
 	Total    int           // pods chosen so far
 }

@@ -174,10 +174,8 @@ func (c *Component) transition(f facts, was record, a action) {
 		c.report(false, "DrainComplete", is.reason)
 	case ends(is.phase):
 		c.report(true, "DrainFailed", is.reason)
-	case drains(was.phase):
-		if is.phase == types.PhaseIdle {
-			c.report(false, "DrainCancelled", is.reason)
-		}
+	case is.phase == types.PhaseIdle && drains(was.phase):
+		c.report(false, "DrainCancelled", is.reason)
 	}
 }
 

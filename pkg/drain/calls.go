@@ -94,9 +94,8 @@ type outcome struct {
 	notOurs   bool    // release found no lock of ours
 	weighed   bool    // the volumes were listed, and keep the lock with its holder
 	check     checked
-	storage   types.Storage
-	stored    bool
-	nodes     []types.Node
+	volumes   []types.DrainVolume // in the way, of storage and check
+	stored    bool                // they were looked at
 	lock      types.DrainLock
 	locked    bool // lock was looked at
 	wrote     bool // the lock was written
@@ -172,8 +171,9 @@ func (c *Component) carryOut(ctx context.Context, in call) (out outcome) {
 	case situations:
 		out.situation, out.err = c.Kube.Situations(ctx, name, in.pods)
 	case storage:
-		out.storage, out.err = c.storage(ctx, in)
-		out.stored = out.err == nil
+		var s types.Storage
+		s, out.err = c.storage(ctx, in)
+		out.volumes, out.stored = inTheWay(s, name, readyNodes(in.rows)), out.err == nil
 	case conditions:
 		out.err = c.Kube.SetDrainConditions(ctx, name, in.cond)
 	case event:

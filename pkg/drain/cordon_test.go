@@ -97,11 +97,7 @@ func TestACordonThatIsUndoneInMidDrainIsMadeAgainThreeTimes(t *testing.T) {
 
 func TestACordonUndoneWhileTheAgentWasAwayIsMadeAgainBeforeTheEnd(t *testing.T) {
 	story(t, 1, func(s *stage) {
-		s.kube.Block(appZero, true)
-		stop := s.run()
-		s.request(&s.zedagent, deviceOp)
-		time.Sleep(10 * time.Second)
-		stop()
+		s.interrupted()
 		s.schedulable()
 		s.kube.Block(appZero, false)
 		defer s.run()()

@@ -54,23 +54,16 @@ func idle(f facts, a *action) {
 // begin starts a drain. What the one before left of the cordon and the lock is
 // taken over.
 func begin(f facts, a *action) {
-	r := f.rec
-	a.rec = record{
-		serial: r.serial, adopted: r.adopted, status: r.status, said: r.said, standing: r.standing, told: r.told,
-		node: r.node, nodeBoot: r.nodeBoot, locked: r.locked, silent: r.silent,
-		phase: types.PhaseGates, reason: "the drain starts", asked: f.now,
-		requests: f.standing(), leaving: f.requests[byLeave].stands,
-	}
+	a.rec = f.rec.between()
+	a.rec.phase, a.rec.reason, a.rec.asked = types.PhaseGates, "the drain starts", f.now
+	a.rec.requests, a.rec.silent = f.standing(), f.rec.silent
 }
 
 // over ends a drain without a result, and what it holds is given back.
 func over(f facts, a *action, reason string) {
-	r := f.rec
-	a.rec = record{
-		serial: r.serial, adopted: r.adopted, status: r.status, said: r.said, standing: r.standing, told: r.told,
-		node: r.node, nodeBoot: r.nodeBoot, locked: r.locked, left: r.left,
-		phase: types.PhaseIdle, reason: reason, requests: f.standing(),
-	}
+	a.rec = f.rec.between()
+	a.rec.phase, a.rec.reason = types.PhaseIdle, reason
+	a.rec.requests, a.rec.left = f.standing(), f.rec.left
 	a.stop = true
 }
 
@@ -115,7 +108,6 @@ func drain(f facts, a *action) {
 		a.rec.phase, a.rec.reason = types.PhaseEmptying, "cordonNode: the node takes no more pods"
 		return
 	}
-	a.rec.leaving = f.requests[byLeave].stands
 	if phase, reason, dead := ending(f); phase != "" {
 		if wait := unripe(f); wait > 0 {
 			// What is true now may not be when it can be said.

@@ -55,11 +55,7 @@ func TestAForced1DisablesDrainsWhileTheFileExists(t *testing.T) {
 
 func TestAForced9EndsTheDrainOfARequestNotHeardOfAgain(t *testing.T) {
 	story(t, 1, func(s *stage) {
-		s.kube.Block(appZero, true)
-		stop := s.run()
-		s.request(&s.zedagent, deviceOp)
-		time.Sleep(10 * time.Second)
-		stop()
+		s.interrupted()
 		r, _ := s.zedagent.Get(types.Global)
 		_ = s.zedagent.Unpublish(types.Global)
 		s.zedagent.unheard.Store(true)

@@ -225,13 +225,13 @@ func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err er
 	if err != nil {
 		return err
 	}
-	out.nodes = nodes
 	if !in.alone {
-		if out.storage, err = c.storage(ctx, in); err != nil {
+		s, err := c.storage(ctx, in)
+		if err != nil {
 			return err
 		}
-		out.stored = true
-		out.check.volumes = inTheWay(out.storage, in.node.Name, readyNodes(nodes))
+		out.volumes, out.stored = inTheWay(s, in.node.Name, readyNodes(nodes)), true
+		out.check.volumes = out.volumes
 	}
 	out.check.quorum = quorum(nodes, in.node.Name)
 	lock, err := c.Kube.DrainLock(ctx)

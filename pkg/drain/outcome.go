@@ -48,8 +48,7 @@ func (c *Component) hear(now time.Time, done call, out outcome) {
 	m := &c.mem
 	// The conditions are for people: that they cannot be shown ends no drain.
 	silent := errors.Is(out.err, types.ErrNoAnswer) && done.verb != conditions
-	switch {
-	case done.cut || silent:
+	if done.cut || silent {
 		m.late = now
 	}
 	switch {
@@ -73,7 +72,7 @@ func (c *Component) takeIn(now time.Time, done call, out outcome) {
 		c.takeList(now, out.pods, done.known)
 	}
 	if out.stored {
-		c.takeStorage(now, out.storage)
+		c.takeVolumes(now, slices.Clone(out.volumes))
 	}
 	if done.verb == evict {
 		c.takeEvictions(now, done.pods, out.results)

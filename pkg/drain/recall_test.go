@@ -118,11 +118,7 @@ func TestAFailedStatusAloneIsStillOfTheRequestThatStands(t *testing.T) {
 
 func TestARequestThatVanishedWhileTheAgentWasAwayIsWithdrawnOnceThatIsSure(t *testing.T) {
 	story(t, 1, func(s *stage) {
-		s.kube.Block(appZero, true)
-		stop := s.run()
-		s.request(&s.zedagent, deviceOp)
-		time.Sleep(10 * time.Second)
-		stop()
+		s.interrupted()
 		_ = s.zedagent.Unpublish(types.Global)
 		defer s.run()()
 		time.Sleep(time.Second)
@@ -152,11 +148,7 @@ func TestANewRequestThatCameWhileTheAgentWasAwayStartsTheDrainThatFailed(t *test
 
 func TestAJournalThatNobodyCanBelieveIsNoneAndLosesNothing(t *testing.T) {
 	story(t, 1, func(s *stage) {
-		s.kube.Block(appZero, true)
-		stop := s.run()
-		s.request(&s.zedagent, deviceOp)
-		time.Sleep(10 * time.Second)
-		stop()
+		s.interrupted()
 		j, _ := s.journal.Get(types.Global)
 		j.Phase, j.Serial = "Dancing", j.Serial+10
 		_ = s.journal.Publish(types.Global, j)

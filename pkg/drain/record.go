@@ -37,10 +37,17 @@ type record struct {
 	locked   bool
 	kept     bool
 	dead     bool
-	leaving  bool
 	left     bool
 	rebooted bool
 	total    int
+}
+
+// between is what one drain leaves to the next: what was said, and what may be held.
+func (r record) between() record {
+	return record{
+		serial: r.serial, adopted: r.adopted, status: r.status, said: r.said, standing: r.standing, told: r.told,
+		node: r.node, nodeBoot: r.nodeBoot, locked: r.locked,
+	}
 }
 
 // journal is the record as it is written down.
@@ -53,7 +60,7 @@ func (r record) journal(bootID string, now time.Time) types.NodeDrainJournal {
 		Cordoned: sinceBoot(r.cordoned), Ended: sinceBoot(r.ended), Silent: sinceBoot(r.silent),
 		Attempt: r.attempt, Losses: r.losses, Refusals: r.refusals,
 		Node: r.node, NodeBoot: r.nodeBoot, Locked: r.locked, Kept: r.kept, Dead: r.dead,
-		Leaving: r.leaving, Left: r.left, Rebooted: r.rebooted, Total: r.total,
+		Left: r.left, Rebooted: r.rebooted, Total: r.total,
 	}
 }
 
@@ -74,7 +81,7 @@ func recall(j types.NodeDrainJournal, now time.Time) record {
 		cordoned: at(j.Cordoned), ended: at(j.Ended), silent: at(j.Silent),
 		attempt: min(max(0, j.Attempt), attempts), losses: max(0, j.Losses), refusals: max(0, j.Refusals),
 		node: j.Node, nodeBoot: j.NodeBoot, locked: j.Locked, kept: j.Kept, dead: j.Dead,
-		leaving: j.Leaving, left: j.Left, rebooted: j.Rebooted, total: max(0, j.Total),
+		left: j.Left, rebooted: j.Rebooted, total: max(0, j.Total),
 	}
 	if !slices.Contains(phases, r.phase) || r.status.Status > types.DrainComplete || r.status.RequestedBy > types.DrainRequesterUpdate {
 		return record{serial: j.Serial, adopted: j.Adopted, phase: types.PhaseIdle, locked: true, rebooted: true}

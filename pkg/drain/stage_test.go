@@ -101,6 +101,15 @@ func (s *stage) start(c *Component) func() {
 	return func() { cancel(); <-done }
 }
 
+// interrupted is a drain that a budget held back when its agent was stopped.
+func (s *stage) interrupted() {
+	s.kube.Block(appZero, true)
+	stop := s.run()
+	s.request(&s.zedagent, deviceOp)
+	time.Sleep(10 * time.Second)
+	stop()
+}
+
 // node shows a node of the cluster as it is when nothing is going on.
 func (s *stage) node(name string, ready types.ConditionStatus) {
 	_ = s.nodes.Publish(name, types.Node{

@@ -6,18 +6,12 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// takeStorage notes which volumes are in the way, since when, and how fast
+// takeVolumes notes which volumes are in the way, since when, and how fast
 // their rebuilds go.
-func (c *Component) takeStorage(now time.Time, s types.Storage) {
-	info, _ := c.Info.Get(types.Global)
-	own, _ := types.OwnNode(c.Nodes.All(), info)
-	var nodes []types.Node
-	for _, n := range c.Nodes.All() {
-		nodes = append(nodes, n)
-	}
+func (c *Component) takeVolumes(now time.Time, volumes []types.DrainVolume) {
 	v := &c.mem.view
 	stay := map[string]time.Time{}
-	v.volumes = inTheWay(s, own.Name, readyNodes(nodes))
+	v.volumes = volumes
 	for i := range v.volumes {
 		vol := &v.volumes[i]
 		stay[vol.Name] = since(v.stands[vol.Name], now, true)

@@ -108,11 +108,7 @@ func TestTwoRequestersGetOneDrainAndAValueEach(t *testing.T) {
 
 func TestARequestNotYetHeardOfAfterARestartIsNotWithdrawn(t *testing.T) {
 	story(t, 1, func(s *stage) {
-		s.kube.Block(appZero, true)
-		stop := s.run()
-		s.request(&s.zedagent, deviceOp)
-		time.Sleep(10 * time.Second)
-		stop()
+		s.interrupted()
 		s.zedagent.unheard.Store(true)
 		_ = s.zedagent.Unpublish(types.Global)
 		defer s.run()()
