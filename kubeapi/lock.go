@@ -34,6 +34,7 @@ type lockNote struct {
 	Ended   bool           `json:"ended,omitempty"`
 	Volumes map[string]int `json:"volumes,omitempty"`
 	Omitted int            `json:"omitted,omitempty"` // volumes for which there was no room
+	Task    string         `json:"task,omitempty"`    // types.DrainLock.Task
 }
 
 // DrainLock returns the lock: without Version when there is none, without Holder

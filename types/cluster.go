@@ -70,6 +70,16 @@ const (
 	PodUnknown   PodPhase = "Unknown"
 )
 
+// Lease is the part of a Kubernetes Lease that components reason about.
+type Lease struct {
+	Name     string // in eve-kube-app
+	Holder   string // "" for nobody
+	Duration time.Duration
+	Acquired time.Time // by the holder's clock
+	Renewed  time.Time // by the holder's clock
+	Version  string    // resourceVersion
+}
+
 // Owner is the controlling owner of an object.
 type Owner struct {
 	Kind string

@@ -46,6 +46,9 @@ const (
 	SettingDrainAllNodes   = "kubernetes.drain.allnodes.config.multiple" // times the config interval
 	SettingNodeDrainPolicy = "storage.longhorn.node-drain-policy"        // Longhorn's, for drains
 	SettingConfigInterval  = "timer.config.interval"                     // seconds
+	SettingK3sVersion      = "k3s.version"                               // "" for the kube container's own
+	SettingK3sOverride     = "k3s.config.override"                       // base64 of a k3s configuration file
+	SettingDescheduleOn    = "kubernetes.vmi.deschedule.events"          // comma-separated; "boot"
 	SettingDefaultLogLevel = "debug.default.loglevel"                    // logrus level
 	SettingAgentLogLevel   = "debug.loglevel"                            // logrus level, in AgentSettings
 )

@@ -24,9 +24,13 @@ type DrainLock struct {
 	Since   time.Time      // when it did
 	Ended   bool           // the drain ended otherwise than by a reboot
 	Volumes map[string]int // healthy replicas, at that time, of each volume with a replica on the holder
+	Task    string         // what the holder does under it, if it is no drain; "" for a drain
 
 	Version string // resourceVersion, "" where there is no Lease
 }
+
+// TaskMembers is the DrainLock.Task of a node that removes a stale member.
+const TaskMembers = "members"
 
 // DrainConditions are the Node conditions of KEP-5683.
 type DrainConditions struct {
@@ -70,6 +74,9 @@ type PodBudget struct {
 
 // ErrConflict is wrapped when somebody else was faster.
 var ErrConflict = errors.New("changed by somebody else")
+
+// ErrHeld is wrapped when the right to repair is another node's.
+var ErrHeld = errors.New("held by another node")
 
 // ErrNoAnswer is wrapped by a write that got no answer below 500, or a 401.
 var ErrNoAnswer = errors.New("no answer from the API server")

@@ -46,6 +46,7 @@ var topics = []topic{
 	{value: &WatchdogBeat{}},
 	{value: &ClusterMembership{}},
 	{value: &ClusterLeaveRequest{}},
+	{value: &ClusterMembers{}},
 	{value: &NodeDrainProgress{}},
 	{value: &NodeDrainJournal{}},
 }
