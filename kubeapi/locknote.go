@@ -34,7 +34,7 @@ func lockOf(lease *coordinationv1.Lease) (types.DrainLock, error) {
 	if !ok {
 		return lock, nil
 	}
-	lock.BootID, lock.Ended, lock.Volumes = note.BootID, note.Ended, note.Volumes
+	lock.BootID, lock.Ended, lock.Volumes, lock.Task = note.BootID, note.Ended, note.Volumes, note.Task
 	if !note.Since.IsZero() {
 		lock.Since = note.Since
 	}
@@ -62,7 +62,7 @@ func readNote(text string) (lockNote, bool) {
 // noteOf is the annotation, within its bound. A volume that was worst off is
 // the last to be left out: there the loss of one more replica matters most.
 func noteOf(lock types.DrainLock) (string, error) {
-	note := lockNote{BootID: lock.BootID, Since: lock.Since, Ended: lock.Ended, Omitted: len(lock.Volumes), Volumes: map[string]int{}}
+	note := lockNote{BootID: lock.BootID, Since: lock.Since, Ended: lock.Ended, Task: lock.Task, Omitted: len(lock.Volumes), Volumes: map[string]int{}}
 	bare, err := json.Marshal(note)
 	if err != nil {
 		return "", err

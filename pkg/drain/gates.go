@@ -34,35 +34,22 @@ func gates(f facts, a *action) {
 	}
 }
 
-// quorum says what etcd lacks to go on without the node own, "" for nothing:
-// more than half of its voting members Ready, which of one or two is all the
-// others. Where all the others are Ready nothing is lacking.
+// quorum says what etcd lacks to go on without this node, "" for nothing.
 func quorum(nodes []types.Node, own string) string {
-	voters, ready := 0, 0
-	var down []string
-	for _, n := range nodes {
-		if !n.Etcd || n.EtcdVoter == types.ConditionFalse {
-			continue
-		}
-		voters++
-		switch {
-		case n.Name == own:
-		case n.Ready == types.ConditionTrue:
-			ready++
-		default:
-			down = append(down, n.Name)
-		}
-	}
-	if len(down) == 0 || 2*ready > voters {
+	lack := types.LacksQuorum(nodes, own)
+	if lack == "" {
 		return ""
 	}
-	return fmt.Sprintf("without this node %d of %d etcd members would be Ready, which is no quorum: %s not",
-		ready, voters, some(down, "is", "are"))
+	return "without this node " + lack
 }
+
+// ours reports that the lock is own's, for its drain. One that own holds to remove
+// a stale member (docs/wire.md, "Drain lock") is not.
+func ours(lock types.DrainLock, own string) bool { return lock.Holder == own && lock.Task == "" }
 
 // lockable says why own may not take the lock, "" for it may.
 func lockable(lock types.DrainLock, own string, nodes []types.Node, s types.Storage) string {
-	if lock.Holder == "" || lock.Holder == own {
+	if lock.Holder == "" || ours(lock, own) {
 		return ""
 	}
 	return needed(lock, nodes, s)
@@ -75,6 +62,8 @@ func needed(lock types.DrainLock, nodes []types.Node, s types.Storage) string {
 	switch {
 	case !there:
 		return ""
+	case !lock.Ended && lock.Task != "" && holder.BootID == lock.BootID:
+		return fmt.Sprintf("node %s removes a stale member of the cluster", lock.Holder)
 	case !lock.Ended && (lock.BootID == "" || holder.BootID == lock.BootID):
 		return fmt.Sprintf("node %s drains and has not rebooted yet", lock.Holder)
 	case holder.Ready != types.ConditionTrue:

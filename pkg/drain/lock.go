@@ -89,7 +89,7 @@ func (c *Component) enter(ctx context.Context, in call, out *outcome) error {
 
 // yield gives the lock back while nothing has been done under it.
 func (c *Component) yield(ctx context.Context, in call, lock types.DrainLock, out *outcome) error {
-	if lock.Holder != in.node.Name || in.node.CordonedBy != nil {
+	if !ours(lock, in.node.Name) || in.node.CordonedBy != nil {
 		return nil
 	}
 	err := c.Kube.FreeDrainLock(ctx, lock)
@@ -101,7 +101,7 @@ func (c *Component) yield(ctx context.Context, in call, lock types.DrainLock, ou
 // already keeps what was recorded first.
 func (c *Component) take(ctx context.Context, in call, lock types.DrainLock, nodes []types.Node, out *outcome) (types.DrainLock, error) {
 	own, _ := nodeNamed(nodes, in.node.Name)
-	if lock.Holder == in.node.Name && lock.BootID == own.BootID && !lock.Ended {
+	if ours(lock, in.node.Name) && lock.BootID == own.BootID && !lock.Ended {
 		return lock, nil
 	}
 	s, err := c.storage(ctx, in)
@@ -116,7 +116,7 @@ func (c *Component) take(ctx context.Context, in call, lock types.DrainLock, nod
 		Holder: in.node.Name, BootID: own.BootID, Since: time.Now().UTC(),
 		Volumes: lockedVolumes(s, in.node.Name), Version: lock.Version,
 	}
-	if lock.Holder == in.node.Name {
+	if ours(lock, in.node.Name) {
 		mine.Since, mine.Volumes = lock.Since, lock.Volumes
 	}
 	set, err := c.Kube.SetDrainLock(ctx, mine)
@@ -155,7 +155,7 @@ func (c *Component) release(ctx context.Context, in call, out *outcome) error {
 		return err
 	}
 	out.lock, out.locked = lock, true
-	if lock.Holder != in.node.Name {
+	if !ours(lock, in.node.Name) {
 		out.notOurs = true
 		return nil
 	}
@@ -205,7 +205,7 @@ func (c *Component) depart(ctx context.Context, in call, out *outcome) error {
 		return err
 	}
 	// A lock whose holder's Node is gone is anybody's: to free it is politeness.
-	if lock, err := c.Kube.DrainLock(ctx); err == nil && lock.Holder == in.node.Name {
+	if lock, err := c.Kube.DrainLock(ctx); err == nil && ours(lock, in.node.Name) {
 		_ = c.Kube.FreeDrainLock(ctx, lock)
 	}
 	return nil

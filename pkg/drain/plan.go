@@ -62,7 +62,7 @@ func Plan(p Prospect) Forecast {
 	}
 	slices.Sort(f.Peers)
 	f.Evicts = len(f.Peers) > 0
-	f.Lock = types.DrainLockView{Holder: p.Lock.Holder, Mine: p.Lock.Holder == p.Own && p.Own != "", Since: p.Lock.Since}
+	f.Lock = types.DrainLockView{Holder: p.Lock.Holder, Mine: p.Own != "" && ours(p.Lock, p.Own), Since: p.Lock.Since}
 	f.Lock.Waits = lockable(p.Lock, p.Own, nodes, p.Storage)
 	f.Quorum = quorum(nodes, p.Own)
 	f.Pods = evictionsAhead(p)

@@ -125,7 +125,7 @@ func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 		p.Pods = m.view.pods // all there is, until the first list
 	}
 	if m.lockKnown {
-		p.Lock = types.DrainLockView{Holder: m.lock.Holder, Since: m.lock.Since, Mine: m.lock.Holder != "" && m.lock.Holder == f.node.Name}
+		p.Lock = types.DrainLockView{Holder: m.lock.Holder, Since: m.lock.Since, Mine: m.lock.Holder != "" && ours(m.lock, f.node.Name)}
 	}
 	p.Lock.Waits = f.check.lock
 	if r.phase == types.PhaseGates {
