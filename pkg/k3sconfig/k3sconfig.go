@@ -1,0 +1,103 @@
+// Package k3sconfig hands the kube container what the device's settings say of
+// k3s: its version, when machines go home, and a configuration of the user's own.
+//
+//	reads:  ConfigItemValueMap
+//	writes: KubeConfig
+//	acts:   keeps the override file
+package k3sconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// DefaultOverrideFile is where the kube container looks for the user's own k3s
+// configuration (docs/wire.md, "Files"). Its directory is a mount of others:
+// nobody makes it here.
+const DefaultOverrideFile = "/persist/vault/k3s-user-override.yaml"
+
+// period is how often the override file is compared with the setting: the kube
+// container looks every 15 s.
+const period = 10 * time.Second
+
+// Component is the settings of k3s. Every exported field is required.
+type Component struct {
+	Log          logrus.FieldLogger
+	Pulse        *loop.Pulse
+	Settings     pubsub.Reader[types.ConfigItemValueMap]
+	OverrideFile string // DefaultOverrideFile, below the root
+	KubeConfig   pubsub.Writer[types.KubeConfig]
+
+	keep    func(path string, w wish) (result, error) // keepFile; tests have one that hangs
+	running *call                                     // the work on the file under way, nil for none
+	mail    pubsub.Table[outcome]                     // where it leaves its result, and rings
+	last    outcome                                   // of the work that ended last; n is 0 before the first
+	lastAt  time.Time                                 // when that was
+	refused string                                    // what of the settings is not obeyed, as last logged
+	awaited bool                                      // the file's directory was missing, and that is logged
+}
+
+// Run steps until ctx is done and returns after the work on the file has
+// ended, or when the disk does not let it end.
+func (c *Component) Run(ctx context.Context) {
+	defer c.letEnd()
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Settings, &c.mail)
+}
+
+// Step looks, decides and acts once.
+func (c *Component) Step(context.Context) error {
+	c.collect()
+	return c.apply(decide(c.look()))
+}
+
+func (c *Component) look() facts {
+	f := facts{now: time.Now(), looked: c.last.n > 0, kept: c.last.wish, lookedAt: c.lastAt}
+	f.settings, f.heard = c.Settings.Get(types.Global)
+	f.published, _ = c.KubeConfig.Get(types.Global)
+	if c.running != nil {
+		f.busy, f.busySince = true, c.running.began
+	}
+	return f
+}
+
+func (c *Component) apply(a action) error {
+	c.logRefused(a.refused)
+	var errs []error
+	if a.publish != nil {
+		old, _ := c.KubeConfig.Get(types.Global)
+		if err := c.KubeConfig.Publish(types.Global, *a.publish); err != nil {
+			errs = append(errs, fmt.Errorf("publish k3s settings: %w", err))
+		} else if old != *a.publish {
+			c.Log.WithFields(logrus.Fields{
+				"k3s_version": a.publish.K3sVersion, "deschedule_on_boot": a.publish.VmiDescheduleEvents.OnBoot,
+			}).Info("settings of k3s published")
+		}
+	}
+	if a.keep != nil {
+		c.begin(*a.keep)
+	}
+	if a.stuck {
+		errs = append(errs, errors.New("keep the override file of k3s: the disk does not answer"))
+	}
+	return errors.Join(append(errs, c.last.err, loop.After(a.again))...)
+}
+
+// logRefused logs what is not obeyed when that changes.
+func (c *Component) logRefused(refused string) {
+	switch {
+	case refused == c.refused:
+	case refused != "":
+		c.Log.WithField("err", refused).Error("settings of k3s make no sense, the last good ones stay")
+	default:
+		c.Log.Info("settings of k3s make sense again")
+	}
+	c.refused = refused
+}
