@@ -1,7 +1,7 @@
 // Package clusterstatus tells the other agents how this node takes part in its
 // cluster: which Linux interface carries which address, and whether it is up.
 //
-//	reads:  EdgeNodeClusterConfig, ClusterMembership, DeviceNetworkStatus
+//	reads:  EdgeNodeClusterConfig, ClusterMembership, DeviceNetworkStatus, the table of the token
 //	writes: EdgeNodeClusterStatus
 package clusterstatus
 
@@ -29,6 +29,7 @@ type Component struct {
 	Config     pubsub.Source[types.EdgeNodeClusterConfig]
 	Membership pubsub.Reader[types.ClusterMembership]
 	Ports      pubsub.Source[types.DeviceNetworkStatus]
+	Token      pubsub.Reader[types.ClusterToken]
 	Status     pubsub.Writer[types.EdgeNodeClusterStatus]
 
 	ignored string // why the configuration is not acted on, as last logged
@@ -36,7 +37,7 @@ type Component struct {
 
 // Run steps until ctx is done.
 func (c *Component) Run(ctx context.Context) {
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Config, c.Membership, c.Ports)
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Config, c.Membership, c.Ports, c.Token)
 }
 
 // Step looks once and publishes what changed.

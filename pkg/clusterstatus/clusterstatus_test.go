@@ -29,6 +29,7 @@ type story struct {
 	config     source[types.EdgeNodeClusterConfig]
 	membership pubsub.Table[types.ClusterMembership]
 	ports      source[types.DeviceNetworkStatus]
+	token      pubsub.Table[types.ClusterToken]
 	status     pubsub.Table[types.EdgeNodeClusterStatus]
 	logs       *logtest.Hook
 }
@@ -42,7 +43,7 @@ func tell(t *testing.T, setup, play func(*story)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		c := &Component{
-			Log: log, Pulse: &loop.Pulse{}, Config: &s.config, Membership: &s.membership, Ports: &s.ports, Status: &s.status,
+			Log: log, Pulse: &loop.Pulse{}, Config: &s.config, Membership: &s.membership, Ports: &s.ports, Token: &s.token, Status: &s.status,
 		}
 		go func() { defer close(done); c.Run(ctx) }()
 		synctest.Wait()
