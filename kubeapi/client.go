@@ -44,6 +44,7 @@ type Client struct {
 	AppPods  Writer[types.Pod]       // the pods of Namespace, by namespace/name
 	NodePods Writer[types.Pod]       // the pods on this node in every namespace
 	AllPods  Writer[types.Pod]       // every pod, while this node is the leader; else empty
+	Leases   Writer[types.Lease]     // the Leases of Namespace, by name
 	API      Writer[types.APIStatus] // how well the cluster is seen
 
 	mu   sync.Mutex

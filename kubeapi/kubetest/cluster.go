@@ -74,6 +74,7 @@ type holdings struct {
 	events     []types.Event
 	storage    types.Storage
 	situations map[string]types.PodSituation
+	right      right
 }
 
 // hungFor is how long a call on a server that hangs waits for its answer.
