@@ -70,6 +70,7 @@ func (c *Client) Run(ctx context.Context) {
 	file.missing = func(reason string) {
 		if !r.connected() {
 			r.silence.unreachable(started, reason)
+			r.status.configured(false)
 		}
 	}
 	file.watch(ctx)
@@ -109,6 +110,7 @@ func (r *run) connect(ctx context.Context, cfg *rest.Config, base transport) err
 		return err
 	}
 	r.swap(conn)
+	r.status.configured(true)
 	r.silence.afresh()
 	conn.work.Go(func() { conn.probes(r.silence) })
 	conn.work.Go(func() { r.views(conn) })

@@ -27,6 +27,14 @@ func (s *status) silent(since time.Time, reason string) {
 	s.publish()
 }
 
+// configured notes whether a usable kubeconfig has been found.
+func (s *status) configured(found bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.row.NoKubeconfig = !found
+	s.publish()
+}
+
 // holds notes whether the table of a view holds a complete list.
 func (s *status) holds(view string, complete bool) {
 	s.mu.Lock()

@@ -116,10 +116,11 @@ func (p Pod) Terminating() bool { return !p.Deleted.IsZero() }
 // APIStatus says how well the cluster is seen right now, under key "global".
 // Without a value nothing is known yet.
 type APIStatus struct {
-	SilentSince time.Time // zero while the API server answers
-	Reason      string    // why it is taken for silent; "" while it answers
-	Synced      bool      // the tables of nodes, app pods and own pods hold a complete list of the present connection
-	AllPods     bool      // so does the table of all pods, which only the leader watches
+	SilentSince  time.Time // zero while the API server answers
+	Reason       string    // why it is taken for silent; "" while it answers
+	NoKubeconfig bool      // it is because there has been no usable kubeconfig yet
+	Synced       bool      // the tables of nodes, app pods and own pods hold a complete list of the present connection
+	AllPods      bool      // so does the table of all pods, which only the leader watches
 }
 
 // Answers reports whether the API server answers.
