@@ -1,0 +1,103 @@
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// repairTimeout bounds a whole repair, the wait for the kubelets included.
+	repairTimeout = time.Minute
+	// retryAfter is how long a repair that did not go through is left alone.
+	retryAfter = 10 * time.Second
+	// restAfter is how long nothing is removed after a removal: etcd and the
+	// kubelets have to show first that the cluster goes on without that member.
+	restAfter = time.Minute
+)
+
+// call is the repair under way.
+type call struct {
+	n      int
+	task   task
+	cancel context.CancelFunc
+}
+
+// outcome is what came of it.
+type outcome struct {
+	n       int
+	hinders string // a sentence, where it is nobody's fault
+	err     error
+}
+
+// begin repairs beside the steps, under a context that outlives this one.
+func (c *Component) begin(ctx context.Context, f facts, t task) {
+	last, _ := c.mail.Get(types.Global)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), repairTimeout)
+	c.running = &call{n: last.n + 1, task: t, cancel: cancel}
+	n, own := c.running.n, f.own
+	c.calls.Go(func() {
+		defer cancel()
+		out := outcome{n: n}
+		out.hinders, out.err = c.repair(ctx, own, t)
+		_ = c.mail.Publish(types.Global, out)
+	})
+}
+
+// repair does what the task says while no other node repairs.
+func (c *Component) repair(ctx context.Context, own types.Node, t task) (hinders string, err error) {
+	r := repair{Kube: c.Kube, own: own, task: t}
+	if t.kind == unlock {
+		return "", r.unlock(ctx)
+	}
+	err = c.Kube.Repair(ctx, own.Name, func(ctx context.Context) (err error) {
+		switch t.kind {
+		case tie:
+			hinders, err = r.quieten(ctx)
+		case remove:
+			hinders, err = r.remove(ctx)
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, types.ErrHeld):
+		return "another node is repairing the cluster", nil
+	case errors.Is(err, types.ErrConflict):
+		return "another node was faster", nil
+	}
+	return hinders, err
+}
+
+// collect takes in the outcome of the repair that has ended, if one has.
+func (c *Component) collect() {
+	out, ok := c.mail.Get(types.Global)
+	if c.running == nil || !ok || out.n != c.running.n {
+		return
+	}
+	done := c.running.task
+	c.running, c.hinders, c.lastErr = nil, out.hinders, nil
+	c.pause = c.Uptime() + retryAfter
+	switch log := c.Log.WithField("node", done.node.Name); {
+	case out.err != nil && !errors.Is(out.err, context.Canceled):
+		c.hinders = "the last try failed: " + out.err.Error()
+		c.lastErr = fmt.Errorf("repair the cluster: %w", out.err)
+	case out.err != nil || out.hinders != "":
+	case done.kind == unlock:
+		c.looked, c.pause = true, 0
+	case done.kind == remove:
+		c.pause = c.Uptime() + restAfter
+		log.Warn("stale member removed: its Node is deleted")
+	case done.kind == tie:
+		log.Info("the tie-breaker is cordoned and was asked to shed its workload")
+	}
+}
+
+// cancel cuts the repair under way short.
+func (c *Component) cancel() {
+	if c.running != nil {
+		c.running.cancel()
+	}
+}

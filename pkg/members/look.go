@@ -1,0 +1,43 @@
+package members
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// agentKey is the key of ZedAgentStatus.
+const agentKey = "zedagent"
+
+// look copies what is true now.
+func (c *Component) look() facts {
+	f := facts{now: time.Now().UTC().Round(0), uptime: c.Uptime(), since: c.since, looked: c.looked, pause: c.pause, hinders: c.hinders}
+	if c.running != nil {
+		f.running = c.running.task
+	}
+	membership, _ := c.Membership.Get(types.Global)
+	f.belongs = membership.Belongs() && membership.Config != nil
+	f.valid = membership.State == types.MembershipMember && membership.InvalidSince.IsZero()
+	agent, _ := c.Agent.Get(agentKey)
+	f.fetched = agent.ConfigGetStatus == types.ConfigGetSuccess
+	info, _ := c.Info.Get(types.Global)
+	if f.belongs {
+		f.told = told{
+			cluster: membership.Config.ClusterID.UUID, masters: membership.Config.MasterNodeIDs,
+			tie: membership.Config.TieBreakerNodeID.UUID, device: info.DeviceID,
+		}
+	}
+	api, ok := c.API.Get(types.Global)
+	f.seen = ok && api.Answers() && api.Synced
+	nodes := c.Nodes.All()
+	own, known := types.OwnNode(nodes, info)
+	f.own, f.known = own, known && info.DeviceID != uuid.Nil
+	f.nodes = slices.SortedFunc(maps.Values(nodes), func(a, b types.Node) int { return cmp.Compare(a.Name, b.Name) })
+	f.pods = slices.SortedFunc(maps.Values(c.AppPods.All()), func(a, b types.Pod) int { return cmp.Compare(a.Key(), b.Key()) })
+	return f
+}

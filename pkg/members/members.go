@@ -1,0 +1,132 @@
+// Package members keeps the cluster's members as the controller names them: it
+// removes the Nodes of masters that are no more, and keeps the tie-breaker
+// cordoned and without workload (docs/wire.md, "ClusterMembers").
+//
+//	reads:  ClusterMembership, ZedAgentStatus, EdgeNodeInfo, nodes, app pods, the API's health
+//	writes: ClusterMembers
+//	acts:   under the right to repair: deletes stale Nodes, cordons and empties the tie-breaker
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// period is in case an event was missed; what is due earlier is asked for.
+const period = 30 * time.Second
+
+// Kube is what the component does to the cluster. Every verb ends when its
+// context does.
+type Kube interface {
+	// Repair calls do while this node, and no other, holds the right to repair.
+	// Its error wraps types.ErrHeld where another node holds it.
+	Repair(ctx context.Context, identity string, do func(ctx context.Context) error) error
+	// FreshNodes lists the nodes with the renewals of their kubelets.
+	FreshNodes(ctx context.Context) ([]types.Node, error)
+	// DrainLock returns the lock; SetDrainLock and FreeDrainLock change the one of
+	// that Version, or fail with an error that wraps types.ErrConflict.
+	DrainLock(ctx context.Context) (types.DrainLock, error)
+	SetDrainLock(ctx context.Context, lock types.DrainLock) (types.DrainLock, error)
+	FreeDrainLock(ctx context.Context, lock types.DrainLock) error
+	// DeleteNode deletes this very Node, not a namesake.
+	DeleteNode(ctx context.Context, node types.Node) error
+	// Event tells people.
+	Event(ctx context.Context, e types.Event) error
+	// Cordon keeps new pods off the node, unless something does already.
+	Cordon(ctx context.Context, node string, cordon types.Cordon) error
+	// Evict asks for the eviction of the pod.
+	Evict(ctx context.Context, pod types.Pod) error
+}
+
+// Component is the membership of others. Every exported field is required.
+type Component struct {
+	Log   logrus.FieldLogger
+	Pulse *loop.Pulse
+
+	Membership pubsub.Reader[types.ClusterMembership]
+	Agent      pubsub.Reader[types.ZedAgentStatus]
+	Info       pubsub.Reader[types.EdgeNodeInfo]
+	Nodes      pubsub.Reader[types.Node]
+	AppPods    pubsub.Reader[types.Pod]
+	API        pubsub.Reader[types.APIStatus]
+	Kube       Kube
+
+	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+
+	Members pubsub.Writer[types.ClusterMembers]
+
+	// What this process remembers. Losing it costs a repeated look, never more.
+	since   map[string]time.Time  // when each stale Node, by UID, was first seen so; wall clock
+	looked  bool                  // an abandoned lock of ours would have been freed
+	pause   time.Duration         // no repair before this uptime
+	hinders string                // why the last repair did not go through
+	running *call                 // the repair under way, nil for none
+	mail    pubsub.Table[outcome] // where it leaves its result, and rings
+	calls   sync.WaitGroup
+	lastErr error
+}
+
+// Run steps until ctx is done and returns after the repair under way has ended.
+func (c *Component) Run(ctx context.Context) {
+	defer c.calls.Wait()
+	defer c.cancel()
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step,
+		c.Membership, c.Agent, c.Info, c.Nodes, c.AppPods, c.API, &c.mail)
+}
+
+// Step looks, decides and acts once.
+func (c *Component) Step(ctx context.Context) error {
+	c.collect()
+	f := c.look()
+	return c.apply(ctx, f, decide(f))
+}
+
+func (c *Component) apply(ctx context.Context, f facts, a action) error {
+	c.remember(a.stale)
+	switch {
+	case a.publish == nil:
+		if err := c.Members.Unpublish(types.Global); err != nil {
+			return fmt.Errorf("withdraw cluster members: %w", err)
+		}
+	default:
+		if err := c.Members.Publish(types.Global, *a.publish); err != nil {
+			return fmt.Errorf("publish cluster members: %w", err)
+		}
+	}
+	switch {
+	case a.cancel:
+		c.cancel()
+	case a.task.kind != nothing:
+		c.begin(ctx, f, a.task)
+	}
+	if !f.seen {
+		c.lastErr = nil // the silence is told by others
+	}
+	if a.again <= 0 {
+		return c.lastErr
+	}
+	return errors.Join(c.lastErr, loop.After(a.again))
+}
+
+// remember keeps the times at which the Nodes that are stale now became so.
+func (c *Component) remember(stale []types.Node) {
+	since := map[string]time.Time{}
+	for _, n := range stale {
+		at, ok := c.since[n.UID]
+		if !ok {
+			at = time.Now().UTC().Round(0)
+			c.Log.WithField("node", n.Name).Warn("this node is not among the cluster's masters any more")
+		}
+		since[n.UID] = at
+	}
+	c.since = since
+}
