@@ -24,6 +24,7 @@ var topics = []topic{
 	{value: &EdgeNodeClusterConfig{}},
 	{value: &EdgeNodeClusterStatus{}},
 	{value: &AppInstanceConfig{}, partial: true},
+	{value: &VolumeConfig{}, partial: true},
 	{value: &ConfigItemValueMap{}},
 	{value: &NodeDrainRequest{}},
 	{value: &NodeDrainStatus{}},

@@ -53,9 +53,10 @@ func AppConfig(m *config.AppInstanceConfig, device uuid.UUID) (types.AppInstance
 	return a, nil
 }
 
-// AppMessage is a as a controller sends it when designated is its designated
-// node. LocalPurgeCmd is not the controller's and is left out.
-func AppMessage(a types.AppInstanceConfig, designated uuid.UUID) *config.AppInstanceConfig {
+// SetApp puts a into the document as a controller sends it, in place of the one
+// with its UUID. Designated is its designated node, whatever a says.
+// LocalPurgeCmd is not the controller's and is left out.
+func (d *Document) SetApp(a types.AppInstanceConfig, designated uuid.UUID) {
 	m := &config.AppInstanceConfig{
 		Uuidandversion: &config.UUIDandVersion{Uuid: a.UUIDandVersion.UUID.String(), Version: a.UUIDandVersion.Version},
 		Displayname:    a.DisplayName,
@@ -72,5 +73,5 @@ func AppMessage(a types.AppInstanceConfig, designated uuid.UUID) *config.AppInst
 	for _, adapter := range a.IoAdapterList {
 		m.Adapters = append(m.Adapters, &config.Adapter{Type: evecommon.PhyIoType(adapter.Type), Name: adapter.Name})
 	}
-	return m
+	d.Message.Apps = put(d.Message.Apps, m, func(m *config.AppInstanceConfig) string { return m.GetUuidandversion().GetUuid() })
 }

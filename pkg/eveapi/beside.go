@@ -3,6 +3,7 @@ package eveapi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/lf-edge/eve-api/go/config"
@@ -63,10 +64,10 @@ func parseBeside(data []byte, message *config.EdgeDevConfig) (Beside, error) {
 	if err := whole.read(&volumes, "volumes"); err != nil {
 		return Beside{}, err
 	}
-	for v, names := range map[any][]string{&b.MasterNodeUUIDs: masterNames, &b.NativeK8S: nativeNames, &b.ResourceLabels: labelNames} {
-		if err := cluster.read(v, names...); err != nil {
-			return Beside{}, fmt.Errorf("cluster: %w", err)
-		}
+	err := errors.Join(cluster.read(&b.MasterNodeUUIDs, masterNames...), cluster.read(&b.NativeK8S, nativeNames...),
+		cluster.read(&b.ResourceLabels, labelNames...))
+	if err != nil {
+		return Beside{}, fmt.Errorf("cluster: %w", err)
 	}
 	for i, volume := range volumes {
 		var nodes []string

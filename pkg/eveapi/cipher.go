@@ -57,16 +57,15 @@ func cipherMessage(b types.CipherBlockStatus) *evecommon.CipherBlock {
 	}
 }
 
-// addContext puts a cipher context into the document, in place of one of the
+// setContext puts a cipher context into the document, in place of one of the
 // same name. There may be none.
-func (d *Document) addContext(c *types.CipherContext) {
+func (d *Document) setContext(c *types.CipherContext) {
 	if c == nil {
 		return
 	}
-	d.Message.CipherContexts = slices.DeleteFunc(d.Message.CipherContexts, func(m *evecommon.CipherContext) bool { return m.GetContextId() == c.ContextID })
-	d.Message.CipherContexts = append(d.Message.CipherContexts, &evecommon.CipherContext{
+	d.Message.CipherContexts = put(d.Message.CipherContexts, &evecommon.CipherContext{
 		ContextId: c.ContextID, HashScheme: evecommon.HashAlgorithm(c.HashScheme),
 		KeyExchangeScheme: evecommon.KeyExchangeScheme(c.KeyExchangeScheme), EncryptionScheme: evecommon.EncryptionScheme(c.EncryptionScheme),
 		DeviceCertHash: c.DeviceCertHash, ControllerCertHash: c.ControllerCertHash,
-	})
+	}, (*evecommon.CipherContext).GetContextId)
 }

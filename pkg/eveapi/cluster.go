@@ -121,10 +121,10 @@ func narrow[T ~uint8, E ~int32](v E) (T, error) {
 	return T(v), nil
 }
 
-// ClusterMessage puts c into the document as the controller would have sent it,
-// in place of what cluster section and cipher context it had: no section for
-// one that is not valid.
-func (d *Document) ClusterMessage(c types.EdgeNodeClusterConfig) {
+// SetCluster puts c into the document as a controller sends it, in place of the
+// cluster section and the cipher context of the same name; one that is not valid
+// is no section. Resource labels stay.
+func (d *Document) SetCluster(c types.EdgeNodeClusterConfig) {
 	d.Beside.MasterNodeUUIDs, d.Beside.NativeK8S = nil, false
 	d.Message.Cluster = nil
 	if !c.Valid {
@@ -153,5 +153,5 @@ func (d *Document) ClusterMessage(c types.EdgeNodeClusterConfig) {
 			&config.LoadBalancerInterface{InterfaceName: lb.Interface, AddressCidrs: []string{lb.IPPrefix}})
 	}
 	d.Message.Cluster = m
-	d.addContext(c.CipherToken.CipherContext)
+	d.setContext(c.CipherToken.CipherContext)
 }

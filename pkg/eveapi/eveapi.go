@@ -26,6 +26,20 @@ type Document struct {
 	Beside  Beside
 }
 
+// New is a document for the device of that UUID that says nothing else.
+func New(device uuid.UUID) Document {
+	return Document{Message: &config.EdgeDevConfig{Id: &config.UUIDandVersion{Uuid: device.String(), Version: "1"}}}
+}
+
+// put is list with m in place of the one of the same name, or at the end.
+func put[M any](list []M, m M, name func(M) string) []M {
+	if i := slices.IndexFunc(list, func(other M) bool { return name(other) == name(m) }); i >= 0 {
+		list[i] = m
+		return list
+	}
+	return append(list, m)
+}
+
 // Configuration is what zedagent publishes of a Document. All of it is good,
 // but for Cluster, whose Valid says so.
 type Configuration struct {
@@ -40,7 +54,8 @@ type Configuration struct {
 }
 
 // ParseJSON reads an EdgeDevConfig in protobuf JSON. Fields that neither the
-// message nor Beside has are left out.
+// message nor Beside has are left out, and so are enum names of a newer eve-api:
+// such a field has its first value.
 func ParseJSON(data []byte) (Document, error) {
 	message := &config.EdgeDevConfig{}
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, message); err != nil {

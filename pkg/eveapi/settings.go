@@ -38,7 +38,7 @@ func Settings(items []*config.ConfigItem) (types.ConfigItemValueMap, error) {
 		if err != nil {
 			return types.ConfigItemValueMap{}, fmt.Errorf("read setting %q: %w", item.GetKey(), err)
 		}
-		put(&m, agent, value)
+		keep(&m, agent, value)
 	}
 	return m, nil
 }
@@ -61,7 +61,7 @@ func setting(key, text string) (types.ConfigItemValue, error) {
 	return types.ConfigItemValue{Key: key, ItemType: types.ConfigItemInt, IntValue: uint32(n)}, err
 }
 
-func put(m *types.ConfigItemValueMap, agent string, v types.ConfigItemValue) {
+func keep(m *types.ConfigItemValueMap, agent string, v types.ConfigItemValue) {
 	if agent == "" {
 		if m.GlobalSettings == nil {
 			m.GlobalSettings = map[string]types.ConfigItemValue{}
@@ -78,9 +78,10 @@ func put(m *types.ConfigItemValueMap, agent string, v types.ConfigItemValue) {
 	m.AgentSettings[agent][v.Key] = v
 }
 
-// ConfigItems is m as a controller sends it, by key. It fails on a value that
-// is neither an integer nor text.
-func ConfigItems(m types.ConfigItemValueMap) ([]*config.ConfigItem, error) {
+// SetSettings puts m into the document as a controller sends it, in place of
+// all settings. It fails on a value that is neither an integer nor text, and
+// then changes nothing.
+func (d *Document) SetSettings(m types.ConfigItemValueMap) error {
 	var items []*config.ConfigItem
 	add := func(prefix string, values map[string]types.ConfigItemValue) error {
 		for key, v := range values {
@@ -97,13 +98,14 @@ func ConfigItems(m types.ConfigItemValueMap) ([]*config.ConfigItem, error) {
 		return nil
 	}
 	if err := add("", m.GlobalSettings); err != nil {
-		return nil, err
+		return err
 	}
 	for agent, values := range m.AgentSettings {
 		if err := add(agentPrefix+agent+".", values); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	slices.SortFunc(items, func(a, b *config.ConfigItem) int { return cmp.Compare(a.Key, b.Key) })
-	return items, nil
+	d.Message.ConfigItems = items
+	return nil
 }

@@ -37,8 +37,9 @@ func VolumeConfig(m *config.Volume, beside Beside) (types.VolumeConfig, error) {
 	return v, nil
 }
 
-// AddVolume adds v to the document as a controller sends it.
-func (d *Document) AddVolume(v types.VolumeConfig) {
+// SetVolume puts v into the document as a controller sends it, in place of the
+// one with its UUID.
+func (d *Document) SetVolume(v types.VolumeConfig) {
 	m := &config.Volume{
 		Uuid: v.VolumeID.String(), DisplayName: v.DisplayName, GenerationCount: v.GenerationCounter,
 		Maxsizebytes: int64(v.MaxVolSize), Readonly: v.ReadOnly,
@@ -46,11 +47,12 @@ func (d *Document) AddVolume(v types.VolumeConfig) {
 	if v.DesignatedNodeID != uuid.Nil {
 		m.DesignatedNodeId = v.DesignatedNodeID.String()
 	}
+	delete(d.Beside.ReplicaNodeIDs, m.Uuid)
 	if len(v.ReplicaNodeIDs) > 0 {
 		if d.Beside.ReplicaNodeIDs == nil {
 			d.Beside.ReplicaNodeIDs = map[string][]string{}
 		}
 		d.Beside.ReplicaNodeIDs[m.Uuid] = texts(v.ReplicaNodeIDs)
 	}
-	d.Message.Volumes = append(d.Message.Volumes, m)
+	d.Message.Volumes = put(d.Message.Volumes, m, (*config.Volume).GetUuid)
 }
