@@ -4,44 +4,144 @@ package cipher
 
 import (
 	"context"
+	"crypto/aes"
+	"crypto/ecdh"
+	"crypto/sha256"
+	"crypto/subtle"
+
+	stdcipher "crypto/cipher"
+
+	"github.com/lf-edge/eve-api/go/evecommon"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/zedkube/zedkube/types"
 )
 
-// Where EVE keeps the device's key for the exchange with the controller.
-const (
-	DefaultKeyFile = "/persist/certs/ecdh.key.pem"
-	DefaultTPM     = "/dev/tpmrm0"
-)
+// maxData bounds the cipher data: a large field is shorter than 1 MiB.
+const maxData = 1 << 20
 
-// Certificates are those a block may name, by their keys.
+// Certificates are those that a block may name, by their keys.
 type Certificates struct {
 	Controller map[string]types.ControllerCert
 	Device     map[string]types.EdgeNodeCert
 }
 
-// Secret is what a block holds, as far as this agent needs it. It is never
-// printed.
+// Secret is what a block holds, as far as this agent needs it.
 type Secret struct {
 	ClusterToken string
 	Manifest     []byte // gzip
 }
 
-// Device is where this device has its private key. It is used by one at a time.
-type Device struct {
-	keyFile string // PEM
-	tpm     string // a device or a unix socket
-	turn    chan struct{}
-}
+// String hides the secret from verbs that print everything.
+func (Secret) String() string { return "secret" }
 
-// NewDevice returns the device with its key in the PEM file keyFile or, where
-// its certificate says so, in the TPM behind tpm: a device or a unix socket.
-func NewDevice(keyFile, tpm string) *Device {
-	return &Device{keyFile: keyFile, tpm: tpm, turn: make(chan struct{}, 1)}
-}
+// GoString hides the secret as String does.
+func (Secret) GoString() string { return "secret" }
 
-// Decrypt decrypts a block. It returns when ctx is done at the latest.
+// Decrypt decrypts a block with the key of this device. It returns when ctx is
+// done at the latest. The error is an *Error and holds nothing secret.
 func (d *Device) Decrypt(ctx context.Context, block types.CipherBlockStatus, certs Certificates) (Secret, error) {
-	_, _, _ = ctx, block, certs
-	return Secret{}, nil
+	p, err := partiesOf(block, certs)
+	if err != nil {
+		return Secret{}, about(block, err)
+	}
+	shared, err := d.agree(ctx, p)
+	if err != nil {
+		return Secret{}, about(block, err)
+	}
+	clear, err := open(block, shared)
+	if err != nil && p.doubt != "" {
+		err = failure(DecryptFailed, "%w, and %s", err, p.doubt)
+	}
+	if err != nil {
+		return Secret{}, about(block, err)
+	}
+	s, err := decode(clear)
+	return s, about(block, err)
+}
+
+// parties are the two sides of a block's key.
+type parties struct {
+	controller *ecdh.PublicKey
+	device     *ecdh.PublicKey
+	inTPM      bool   // the device's private key is in the TPM
+	doubt      string // what speaks against the certificates, "" for nothing
+}
+
+// partiesOf checks a block as far as it can be checked without a key, and finds
+// the certificates it names.
+func partiesOf(block types.CipherBlockStatus, certs Certificates) (parties, error) {
+	if err := check(block); err != nil {
+		return parties{}, err
+	}
+	c := block.CipherContext
+	controller, err := controllerCert(c.ControllerCertHash, certs.Controller)
+	if err != nil {
+		return parties{}, err
+	}
+	device, err := deviceCert(c.DeviceCertHash, certs.Device)
+	if err != nil {
+		return parties{}, err
+	}
+	p := parties{inTPM: device.IsTpm}
+	if p.controller, err = publicKey("controller", c.ControllerCertHash, controller.Cert); err != nil {
+		return parties{}, err
+	}
+	if p.device, err = publicKey("device", c.DeviceCertHash, device.Cert); err != nil {
+		return parties{}, err
+	}
+	p.doubt = doubt(controller, device)
+	return p, nil
+}
+
+func check(block types.CipherBlockStatus) error {
+	c := block.CipherContext
+	switch {
+	case !block.IsCipher && len(block.CipherData) == 0:
+		return failure(NoData, "the block is empty: nothing is encrypted in it")
+	case !block.IsCipher:
+		return failure(NoCipher, "the block is not encrypted")
+	case len(block.CipherData) == 0:
+		return failure(NoData, "the block holds no data")
+	case len(block.CipherData) > maxData:
+		return failure(Invalid, "the block holds %d bytes, more than %d", len(block.CipherData), maxData)
+	case c == nil:
+		return failure(NotReady, "the block comes without its cipher context")
+	case c.KeyExchangeScheme != types.KeyExchangeECDH:
+		return failure(Invalid, "key exchange scheme %s is not supported", c.KeyExchangeScheme)
+	case c.EncryptionScheme != types.EncryptionAES256CFB:
+		return failure(Invalid, "encryption scheme %s is not supported", c.EncryptionScheme)
+	case len(block.InitialValue) != aes.BlockSize:
+		return failure(Invalid, "the initial value has %d bytes, not %d", len(block.InitialValue), aes.BlockSize)
+	case len(block.ClearTextHash) != sha256.Size:
+		return failure(Invalid, "the hash of the clear text has %d bytes, not %d", len(block.ClearTextHash), sha256.Size)
+	}
+	return nil
+}
+
+// open decrypts and compares the hash, the only thing that tells a right key
+// from a wrong one.
+func open(block types.CipherBlockStatus, shared point) ([]byte, error) {
+	key := sha256.Sum256(shared[:])
+	b, err := aes.NewCipher(key[:])
+	if err != nil {
+		return nil, failure(DecryptFailed, "make a cipher of the key: %w", err)
+	}
+	clear := make([]byte, len(block.CipherData))
+	//nolint:staticcheck // SA1019: CFB is the format's; that it authenticates nothing is made good by the hash
+	stdcipher.NewCFBDecrypter(b, block.InitialValue).XORKeyStream(clear, block.CipherData)
+	sum := sha256.Sum256(clear)
+	if subtle.ConstantTimeCompare(sum[:], block.ClearTextHash) != 1 {
+		return nil, failure(DecryptFailed, "the clear text does not have the hash it should have")
+	}
+	return clear, nil
+}
+
+// decode takes no text from the decoder's error: it may quote what it read.
+func decode(clear []byte) (Secret, error) {
+	var b evecommon.EncryptionBlock
+	if proto.Unmarshal(clear, &b) != nil {
+		return Secret{}, failure(UnmarshalFailed, "the clear text is no EncryptionBlock")
+	}
+	return Secret{ClusterToken: b.GetClusterToken(), Manifest: b.GetGzipRegistrationManifestYaml()}, nil
 }

@@ -1,0 +1,104 @@
+package cipher
+
+import (
+	"bytes"
+	"crypto/ecdh"
+	"crypto/ecdsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// maxCert bounds what is parsed: a chain of certificates takes a few KiB.
+const maxCert = 64 << 10
+
+func controllerCert(hash []byte, certs map[string]types.ControllerCert) (types.ControllerCert, error) {
+	if len(hash) == 0 {
+		return types.ControllerCert{}, failure(Invalid, "it names no controller certificate")
+	}
+	c, ok := certs[hex.EncodeToString(hash)]
+	switch {
+	case !ok:
+		return c, failure(NotReady, "controller certificate %s is not there", short(hash))
+	case c.Type != types.ControllerCertECDH:
+		return c, failure(Invalid, "controller certificate %s is of type %s, not for ECDH", short(hash), c.Type)
+	}
+	return c, nil
+}
+
+func deviceCert(hash []byte, certs map[string]types.EdgeNodeCert) (types.EdgeNodeCert, error) {
+	if len(hash) == 0 {
+		return types.EdgeNodeCert{}, failure(Invalid, "it names no device certificate")
+	}
+	c, ok := certs[hex.EncodeToString(hash)]
+	if !ok {
+		return c, failure(NotReady, "device certificate %s is not there", short(hash))
+	}
+	return c, nil
+}
+
+// publicKey returns the key of the first certificate in text; controllers send
+// the rest of the chain behind it.
+func publicKey(whose string, hash, text []byte) (*ecdh.PublicKey, error) {
+	unusable := func(why string) error {
+		return failure(Invalid, "%s certificate %s %s", whose, short(hash), why)
+	}
+	if len(text) > maxCert {
+		return nil, unusable(fmt.Sprintf("has %d bytes, more than %d", len(text), maxCert))
+	}
+	cert := first(text)
+	if cert == nil {
+		return nil, unusable("does not parse")
+	}
+	signing, ok := cert.PublicKey.(*ecdsa.PublicKey)
+	if !ok {
+		return nil, unusable("has no key on an elliptic curve")
+	}
+	key, err := signing.ECDH()
+	if err != nil || key.Curve() != ecdh.P256() {
+		return nil, unusable("has no key on P-256")
+	}
+	return key, nil
+}
+
+func first(text []byte) *x509.Certificate {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
+			return cert
+		}
+	}
+	return nil
+}
+
+// doubt says which certificate does not have the hash it is named by. That is
+// only told where decryption fails: EVE does not look, so controllers may have
+// named certificates otherwise for ever, and what proves the right ones is the
+// hash of the clear text.
+func doubt(c types.ControllerCert, d types.EdgeNodeCert) string {
+	switch {
+	case !named(c.Cert, c.CertHash, c.HashAlgo):
+		return fmt.Sprintf("controller certificate %s is not the one its hash names", short(c.CertHash))
+	case !named(d.Cert, d.CertID, d.HashAlgo):
+		return fmt.Sprintf("device certificate %s is not the one its hash names", short(d.CertID))
+	}
+	return ""
+}
+
+func named(text, hash []byte, algo types.HashAlgorithm) bool {
+	sum := sha256.Sum256(text)
+	want := sum[:]
+	if algo == types.HashAlgorithmSHA256First16 {
+		want = sum[:16]
+	}
+	return bytes.Equal(want, hash)
+}
+
+// short is enough of a hash to find the certificate by.
+func short(hash []byte) string { return hex.EncodeToString(hash[:min(len(hash), 8)]) }
