@@ -2,7 +2,9 @@ package statusserver
 
 import (
 	"net"
+	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -12,36 +14,72 @@ import (
 // statusPort is where joining nodes ask; EVE's firewall opens this port only.
 const statusPort = 12346
 
-// address says where to listen, "" for nowhere: on the cluster address alone,
-// and only while this node has it.
-func address(s types.EdgeNodeClusterStatus, port int) string {
-	if !s.ClusterIPIsReady || s.ClusterIPPrefix == nil || len(s.ClusterIPPrefix.IP) == 0 {
-		return ""
-	}
-	if port == 0 {
-		port = statusPort
-	}
-	return net.JoinHostPort(s.ClusterIPPrefix.IP.String(), strconv.Itoa(port))
-}
-
 // facts is what an answer depends on.
 type facts struct {
+	now    time.Time
+	port   int // 0 for statusPort
 	status types.EdgeNodeClusterStatus
 	nodes  map[string]types.Node
 	info   types.EdgeNodeInfo
-	api    types.APIStatus // zero: nothing known yet
+	api    types.APIStatus
+	heard  bool // api holds something
+	marks  marks
+}
+
+// action is what a step does.
+type action struct {
+	listen string // "" for nowhere
+	marks  marks
+}
+
+func decide(f facts) action {
+	return action{listen: address(f.status, f.port), marks: f.marks.next(explain(f), f.now)}
+}
+
+// address says where to listen, "" for nowhere: on the cluster address alone,
+// and only while this node has it.
+func address(s types.EdgeNodeClusterStatus, port int) string {
+	ip, ok := ownAddress(s)
+	if !ok || !s.ClusterIPIsReady {
+		return ""
+	}
+	if ip.IsLinkLocalUnicast() && ip.Is6() {
+		ip = ip.WithZone(s.ClusterInterface) // without it the address is of no interface
+	}
+	return net.JoinHostPort(ip.String(), strconv.Itoa(portOr(port)))
+}
+
+func portOr(port int) int {
+	if port == 0 {
+		return statusPort
+	}
+	return port
+}
+
+// ownAddress is the cluster address without a zone.
+func ownAddress(s types.EdgeNodeClusterStatus) (netip.Addr, bool) {
+	if s.ClusterIPPrefix == nil {
+		return netip.Addr{}, false
+	}
+	ip, ok := netip.AddrFromSlice(s.ClusterIPPrefix.IP)
+	return ip.Unmap(), ok
 }
 
 // answer is the body of /status: a joining node goes ahead only when it reads
 // the name of its own cluster here, so an unknown is answered with nothing
 // (docs/wire.md, "Status server").
 func answer(f facts) string {
-	if f.status.ClusterID.UUID == uuid.Nil || !f.api.Answers() || !f.api.Synced {
-		return ""
-	}
-	node, ok := types.OwnNode(f.nodes, f.info)
-	if !ok || !node.Etcd || !node.ControlPlane && !node.Master {
+	if !serves(f) {
 		return ""
 	}
 	return "cluster:" + f.status.ClusterID.UUID.String()
+}
+
+// serves reports whether this node is known to be a working server of its cluster.
+func serves(f facts) bool {
+	if f.status.ClusterID.UUID == uuid.Nil || !f.api.Answers() || !f.api.Synced {
+		return false
+	}
+	node, ok := types.OwnNode(f.nodes, f.info)
+	return ok && node.Etcd && (node.ControlPlane || node.Master)
 }

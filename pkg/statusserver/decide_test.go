@@ -58,7 +58,7 @@ func working(change ...func(*facts)) facts {
 			"n2": {Name: "n2", UUID: "c3e2f1a0-1111-4222-8333-444455556666"},
 		},
 		info: types.EdgeNodeInfo{DeviceName: "N1", DeviceID: uuid.MustParse(deviceID)},
-		api:  types.APIStatus{Synced: true},
+		api:  types.APIStatus{Synced: true}, heard: true,
 	}
 	for _, c := range change {
 		c(&f)

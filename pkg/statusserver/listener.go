@@ -5,17 +5,72 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
+
+	"github.com/zedkube/zedkube/types"
 )
 
-// bounded is a listener that holds at most limit connections. One more closes
-// the oldest one of the peer that has the most: whoever hoards connections
-// starves himself, and a joining node has one.
+// rank is how well the owner of an address is known.
+type rank int
+
+const (
+	outsider  rank = iota // from outside the cluster's network
+	neighbour             // from inside it: a joining node, or anybody
+	member                // a Node's address, or our own
+	ranks
+)
+
+// share is how many connections each rank may hold whatever the others do.
+// Nearly all of it is for neighbours: who joins is one of them.
+var share = [ranks]int{outsider: 32, neighbour: 416, member: 64}
+
+const (
+	maxConnections = 512 // the sum of the shares; some 20 KB each
+	// maxOfOneSource is far beyond what one address needs, and far below any share.
+	maxOfOneSource = 32
+)
+
+// rank of an address, from the tables.
+func (c *Component) rank(ip netip.Addr) rank {
+	status, _ := c.Status.Get(types.Global)
+	return rankOf(plain(ip), status, c.Nodes.All())
+}
+
+func rankOf(ip netip.Addr, status types.EdgeNodeClusterStatus, nodes map[string]types.Node) rank {
+	if own, ok := ownAddress(status); ok && own == ip {
+		return member
+	}
+	for _, n := range nodes {
+		if known, err := netip.ParseAddr(n.InternalIP); err == nil && plain(known) == ip {
+			return member
+		}
+	}
+	if ip.IsLinkLocalUnicast() || status.ClusterIPPrefix != nil && status.ClusterIPPrefix.Contains(ip.AsSlice()) {
+		return neighbour
+	}
+	return outsider
+}
+
+// bounded is a listener that holds at most maxConnections, and of one source at
+// most maxOfOneSource. A new connection always gets in: another one goes for
+// it, of the rank that is most over its share, of the source there that has the
+// most, and the oldest of those. One that waits for an answer goes last of all,
+// so that whoever sends a whole request gets one.
 type bounded struct {
 	*net.TCPListener
-	limit int
+	rank func(netip.Addr) rank
 
 	mu   sync.Mutex
 	open []*held // oldest first
+	of   map[netip.Addr]*origin
+	by   [ranks]int
+}
+
+// origin is one address and how many connections it has.
+type origin struct {
+	ip   netip.Addr
+	rank rank
+	n    int
 }
 
 // held is a *net.TCPConn and not a net.Conn, so that the HTTP server finds its
@@ -23,7 +78,8 @@ type bounded struct {
 type held struct {
 	*net.TCPConn
 	owner *bounded
-	peer  netip.Addr
+	from  *origin
+	busy  atomic.Bool // it has sent a whole request and waits for the answer
 }
 
 // Accept implements net.Listener.
@@ -32,34 +88,71 @@ func (b *bounded) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &held{TCPConn: conn, owner: b}
+	var ip netip.Addr
 	if addr, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
-		h.peer = addr.AddrPort().Addr()
+		ip = plain(addr.AddrPort().Addr())
 	}
-	if surplus := b.add(h); surplus != nil {
+	h := &held{TCPConn: conn, owner: b}
+	if surplus := b.add(h, ip); surplus != nil {
 		_ = surplus.Close()
 	}
 	return h, nil
 }
 
 // add takes h in and returns the connection that has to go for it, if any.
-func (b *bounded) add(h *held) (surplus *held) {
+func (b *bounded) add(h *held, ip netip.Addr) (surplus *held) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	from, known := b.of[ip]
+	if !known {
+		from = &origin{ip: ip, rank: b.rank(ip)}
+		if b.of == nil {
+			b.of = map[netip.Addr]*origin{}
+		}
+		b.of[ip] = from
+	}
+	h.from = from
+	from.n++
+	b.by[from.rank]++
 	b.open = append(b.open, h)
-	if len(b.open) <= b.limit {
-		return nil
+	switch {
+	case from.n > maxOfOneSource:
+		return b.victim(func(o *held) bool { return o.from == from })
+	case len(b.open) > maxConnections:
+		r := b.mostOver()
+		return b.victim(func(o *held) bool { return o.from.rank == r })
 	}
-	has := map[netip.Addr]int{}
-	for _, o := range b.open {
-		has[o.peer]++
-	}
-	for _, o := range b.open {
-		if surplus == nil || has[o.peer] > has[surplus.peer] {
-			surplus = o
+	return nil
+}
+
+// mostOver is the rank that is most over its share; one is, when all are full.
+func (b *bounded) mostOver() rank {
+	most := outsider
+	for r := range ranks {
+		if b.by[r]-share[r] > b.by[most]-share[most] {
+			most = r
 		}
 	}
-	return surplus
+	return most
+}
+
+// victim is the connection to close among those that may be, never the newest.
+func (b *bounded) victim(may func(*held) bool) *held {
+	var out *held
+	for _, o := range b.open[:len(b.open)-1] {
+		if !may(o) {
+			continue
+		}
+		idle, better := !o.busy.Load(), out == nil
+		if !better {
+			was := !out.busy.Load()
+			better = idle && !was || idle == was && o.from.n > out.from.n
+		}
+		if better {
+			out = o
+		}
+	}
+	return out
 }
 
 // Close implements net.Conn.
@@ -71,7 +164,13 @@ func (h *held) Close() error {
 func (b *bounded) remove(h *held) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if i := slices.Index(b.open, h); i >= 0 {
-		b.open = slices.Delete(b.open, i, i+1)
+	i := slices.Index(b.open, h)
+	if i < 0 {
+		return
+	}
+	b.open = slices.Delete(b.open, i, i+1)
+	b.by[h.from.rank]--
+	if h.from.n--; h.from.n == 0 {
+		delete(b.of, h.from.ip)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	stdlog "log"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -24,7 +25,6 @@ const (
 	// stopTimeout is how long requests in flight may still take at the end.
 	stopTimeout    = 5 * time.Second
 	maxHeaderBytes = 4096
-	maxConnections = 256
 )
 
 // server is one listener and its requests.
@@ -32,11 +32,13 @@ type server struct {
 	address string
 	http    *http.Server
 	log     logrus.FieldLogger
-	done    chan struct{} // closed when it does not accept any more
+	done    chan struct{}  // closed when it does not accept any more
+	conns   sync.WaitGroup // the connections it serves
 }
 
-// start listens on address and serves h from a goroutine that stop ends.
-func start(log logrus.FieldLogger, address string, h http.Handler) (*server, error) {
+// start listens on address and serves h from a goroutine that stop ends. rank
+// says how well the owner of an address is known.
+func start(log logrus.FieldLogger, address string, h http.Handler, rank func(netip.Addr) rank) (*server, error) {
 	addr, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("serve cluster status: %w", err)
@@ -53,16 +55,31 @@ func start(log logrus.FieldLogger, address string, h http.Handler) (*server, err
 		WriteTimeout:      requestTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		ConnState:         s.follow,
 		ErrorLog:          stdlog.New(io.Discard, "", 0), // what strangers send is no transition of ours
 	}
 	go func() {
 		defer close(s.done)
-		if err := s.http.Serve(&bounded{TCPListener: l, limit: maxConnections}); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.Serve(&bounded{TCPListener: l, rank: rank}); !errors.Is(err, http.ErrServerClosed) {
 			s.log.WithError(err).Error("status server died")
 		}
 	}()
 	s.log.Info("status server listens")
 	return s, nil
+}
+
+// follow counts the connections, and tells the listener which of them have
+// sent a whole request and wait for the answer.
+func (s *server) follow(conn net.Conn, state http.ConnState) {
+	if h, ok := conn.(*held); ok {
+		h.busy.Store(state == http.StateActive)
+	}
+	switch state {
+	case http.StateNew: // in the goroutine that accepts: none is new once that has ended
+		s.conns.Add(1)
+	case http.StateClosed:
+		s.conns.Done()
+	}
 }
 
 func (s *server) alive() bool {
@@ -83,22 +100,9 @@ func (s *server) stop(ctx context.Context, wg *sync.WaitGroup) {
 		if err := s.http.Shutdown(ctx); err != nil {
 			_ = s.http.Close()
 		}
+		<-s.done
+		s.conns.Wait()
 	})
 	<-s.done
 	s.log.Info("status server stopped")
-}
-
-// handler is the whole surface: everything but /status is Go's 404.
-func (c *Component) handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/status", func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet {
-			w.WriteHeader(http.StatusMethodNotAllowed)
-			_, _ = io.WriteString(w, "405 - Method Not Allowed")
-			return
-		}
-		// Nothing to say is still 200: askers tell by the body only.
-		_, _ = io.WriteString(w, answer(c.look()))
-	})
-	return mux
 }

@@ -1,9 +1,11 @@
 // Package statusserver tells nodes that want to join whether this node is a
-// working server of their cluster.
+// working server of their cluster, and people why not. It also answers EVE's
+// questions about one application, here and on the other nodes.
 //
-//	reads:  EdgeNodeClusterStatus, nodes, APIStatus, EdgeNodeInfo
+//	reads:  EdgeNodeClusterStatus, nodes, APIStatus, EdgeNodeInfo; for reports
+//	        the files of other agents' topics and the log of the kube container
 //	writes: nothing
-//	serves: http://<cluster address>:12346/status
+//	serves: http://<cluster address>:12346, see docs/wire.md, "Status server"
 package statusserver
 
 import (
@@ -23,7 +25,8 @@ import (
 const period = 5 * time.Second
 
 // Component serves while EdgeNodeClusterStatus says that the cluster address
-// is up. Answers come from the tables; a request costs no API call.
+// is up. Answers come from the tables; a request costs no API call. Every
+// exported field but Port is required.
 type Component struct {
 	Log    logrus.FieldLogger
 	Pulse  *loop.Pulse
@@ -31,32 +34,55 @@ type Component struct {
 	Nodes  pubsub.Reader[types.Node]
 	API    pubsub.Reader[types.APIStatus]
 	Info   pubsub.Reader[types.EdgeNodeInfo]
-	Port   int // 0 means 12346
 
-	server *server        // nil while not serving; touched by Step and the end of Run only
-	ending sync.WaitGroup // servers that were stopped, and their last requests
+	TopicDirs  []string // where the agents' topics lie, the first that has a file wins: /run, /persist/status
+	InstallLog string   // path of the kube container's log: /persist/kubelog/k3s-install.log
+	Port       int      // 0 means 12346
+
+	server *server             // nil while not serving; touched by Step and the end of Run only
+	ending sync.WaitGroup      // servers that were stopped, and their last requests
+	marks  pubsub.Table[marks] // since when things stand as they do; written by Step alone
+	gates  gates
 }
 
-// Run steps until ctx is done and the server has ended.
+// Run steps until ctx is done and the server and its requests have ended.
 func (c *Component) Run(ctx context.Context) {
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Status)
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Status, c.Nodes, c.API, c.Info)
 	c.stop(ctx)
 	c.ending.Wait()
 }
 
-// Step makes the server listen where it should, or nowhere. A request under way
-// elsewhere does not hold it up.
+// Step makes the server listen where it should, or nowhere, and notes what has
+// changed since when. A request under way elsewhere does not hold it up.
 func (c *Component) Step(ctx context.Context) error {
-	status, _ := c.Status.Get(types.Global)
-	want := address(status, c.Port)
-	if c.server != nil && c.server.address == want && c.server.alive() {
+	f := c.look()
+	return c.apply(ctx, decide(f))
+}
+
+// look reads the tables; it runs in the goroutines of requests too.
+func (c *Component) look() facts {
+	f := facts{now: time.Now(), port: c.Port, nodes: c.Nodes.All()}
+	f.status, _ = c.Status.Get(types.Global)
+	f.info, _ = c.Info.Get(types.Global)
+	f.api, f.heard = c.API.Get(types.Global)
+	f.marks, _ = c.marks.Get(types.Global)
+	return f
+}
+
+// apply does what decide said. What did not change is left alone: a request
+// under way, and the time of an earlier change.
+func (c *Component) apply(ctx context.Context, a action) error {
+	if err := c.marks.Publish(types.Global, a.marks); err != nil {
+		return err
+	}
+	if c.server != nil && c.server.address == a.listen && c.server.alive() {
 		return nil
 	}
 	c.stop(ctx)
-	if want == "" {
+	if a.listen == "" {
 		return nil
 	}
-	s, err := start(c.Log, want, c.handler())
+	s, err := start(c.Log, a.listen, c.handler(), c.rank)
 	if err != nil {
 		return err
 	}
@@ -69,13 +95,4 @@ func (c *Component) stop(ctx context.Context) {
 		c.server.stop(ctx, &c.ending)
 		c.server = nil
 	}
-}
-
-// look reads the tables; it runs in the goroutines of requests too.
-func (c *Component) look() facts {
-	f := facts{nodes: c.Nodes.All()}
-	f.status, _ = c.Status.Get(types.Global)
-	f.info, _ = c.Info.Get(types.Global)
-	f.api, _ = c.API.Get(types.Global)
-	return f
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,6 +44,7 @@ func boot(t *testing.T) *device {
 	log, _ := logtest.NewNullLogger()
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Status: &d.status, Nodes: &d.nodes, API: &d.api, Info: &d.info, Port: d.port,
+		TopicDirs: []string{t.TempDir()}, InstallLog: filepath.Join(t.TempDir(), "k3s-install.log"),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -112,7 +114,7 @@ func TestAnswersAreThoseOfTheWireByteForByte(t *testing.T) {
 	d.listens("127.12.34.1", true)
 	const (
 		end    = " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-		ok     = "HTTP/1.1 200 OK\r\n"
+		ok     = "HTTP/1.1 200 OK\r\nVary: Accept\r\n"
 		denied = "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 24\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 		lost   = "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\nContent-Length: 19\r\nConnection: close\r\n\r\n404 page not found\n"
 	)
@@ -124,7 +126,7 @@ func TestAnswersAreThoseOfTheWireByteForByte(t *testing.T) {
 		{"another path", "GET /", lost},
 		{"a path below", "GET /status/x", lost},
 		{"a trailing slash", "GET /status/", lost},
-		{"what is not there yet", "GET /app/x", lost},
+		{"no application's name", "GET /app/x", "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\nContent-Length: 14\r\nConnection: close\r\n\r\nApp not found\n"},
 		{"another method on another path", "POST /nothing", lost},
 	}
 	for _, r := range rows {

@@ -1,0 +1,158 @@
+package statusserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// report is what this node's files say of itself and of one application, in
+// the form of docs/wire.md, "Status server".
+type report struct {
+	Hostname    string  `json:"hostname"`
+	CollectTime string  `json:"collectTime"` // RFC 3339
+	AppInfo     []entry `json:"appInfo"`
+}
+
+// entry is one item of a report under its name.
+type entry struct {
+	Key   string `json:"key"`
+	Value item   `json:"value"`
+}
+
+// item is what one file says.
+type item struct {
+	UUID      string
+	Name      string
+	Exist     bool
+	Activated triState
+	State     string
+	Content   string
+	DNidNode  triState
+	Errors    string
+}
+
+// triState is EVE's boolean that may also be neither.
+type triState string
+
+const (
+	none     triState = "none"
+	enabled  triState = "enabled"
+	disabled triState = "disabled"
+)
+
+func tri(b bool) triState {
+	if b {
+		return enabled
+	}
+	return disabled
+}
+
+// maxEach bounds what one application refers to, volumes and networks each.
+const maxEach = 64
+
+// subject is what the items read so far tell the later ones.
+type subject struct {
+	app      string   // UUID, or the front of one
+	volumes  []string // UUIDs
+	contents []string // of the volumes, in their order
+	networks []string
+	device   types.EdgeNodeInfo
+}
+
+// collector makes one report.
+type collector struct {
+	ctx     context.Context
+	dirs    []string // Component.TopicDirs
+	subject subject
+	out     []entry
+}
+
+// collect makes the report about the application id, "" for about none.
+func (c *Component) collect(ctx context.Context, id string) report {
+	col := &collector{ctx: ctx, dirs: c.TopicDirs, subject: subject{app: id}}
+	name := "unknown"
+	if col.take(nodeItem) {
+		name = col.subject.device.DeviceName
+		col.takeAll(clusterItems)
+		col.takeLog(c.InstallLog)
+		if id != "" {
+			col.takeAll(appItems)
+		}
+	}
+	status, _ := c.Status.Get(types.Global)
+	out := report{Hostname: name, CollectTime: time.Now().UTC().Format(time.RFC3339), AppInfo: col.out}
+	return out.redacted(status.EncryptedClusterToken)
+}
+
+// takeAll takes items until one that must be there is not.
+func (col *collector) takeAll(items []source) {
+	for _, s := range items {
+		if !col.take(s) && s.must {
+			return
+		}
+	}
+}
+
+// take reads the files of s and reports whether all were there.
+func (col *collector) take(s source) bool {
+	all := true
+	for _, id := range s.ids(&col.subject) {
+		v := item{UUID: id, Activated: none, DNidNode: none}
+		key := s.agent + "-" + s.topic
+		err := col.read(s, id, &v)
+		if err != nil {
+			v = item{UUID: id, Activated: none, DNidNode: none, Errors: missing(key, id, err)}
+			all = false
+		} else {
+			v.Exist = true
+			if id != types.Global {
+				key += "-" + v.UUID[:min(len(v.UUID), 5)]
+			}
+		}
+		col.out = append(col.out, entry{key, v})
+		if err != nil && s.must {
+			break
+		}
+	}
+	return all
+}
+
+func (col *collector) read(s source, id string, v *item) error {
+	if err := col.ctx.Err(); err != nil {
+		return err
+	}
+	data, err := readTopic(col.dirs, s.agent, s.topic, id)
+	if err != nil {
+		return err
+	}
+	if err := s.tell(data, &col.subject, v); err != nil {
+		return fmt.Errorf("decode: %w", err)
+	}
+	return nil
+}
+
+// takeLog takes the end of the kube container's log.
+func (col *collector) takeLog(path string) {
+	const key = "k3s-install.log"
+	v := item{Name: key, Activated: none, DNidNode: none}
+	lines, err := tail(path, logLines)
+	if err != nil {
+		v.Errors = missing(key, types.Global, err)
+	} else {
+		v.Exist, v.Content = true, strings.Join(lines, "\n")
+	}
+	col.out = append(col.out, entry{key, v})
+}
+
+func missing(key, id string, err error) string {
+	if errors.Is(err, os.ErrNotExist) {
+		err = errNoFile // the path is nobody's business
+	}
+	return fmt.Sprintf("%s: Not found for: %s, %v", key, id, err)
+}
