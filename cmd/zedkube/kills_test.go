@@ -124,7 +124,9 @@ func (r *rampage) prepare(ctx context.Context, m *player.Member) error {
 	if err := r.fleet.Cluster.CreateApp(ctx, app); err != nil {
 		return err
 	}
-	m.Settings.GlobalSettings = drainTimeout(longDrain)
+	if err := m.ConfigureSettings(types.ConfigItemValueMap{GlobalSettings: drainTimeout(longDrain)}); err != nil {
+		return err
+	}
 	return m.Boot(ctx)
 }
 

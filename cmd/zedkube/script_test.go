@@ -190,11 +190,7 @@ func settings(s *story, _ *testscript.TestScript, args []string) error {
 		items[key] = types.ConfigItemValue{Key: key, ItemType: types.ConfigItemInt, IntValue: uint32(value)}
 	}
 	for _, m := range s.fleet.Members {
-		m.Settings.GlobalSettings = items
-		if m.Boots() == 0 {
-			continue
-		}
-		if err := m.ConfigureSettings(m.Settings); err != nil {
+		if err := m.ConfigureSettings(types.ConfigItemValueMap{GlobalSettings: items}); err != nil {
 			return err
 		}
 	}

@@ -109,12 +109,15 @@ func config(s *story, _ *testscript.TestScript, args []string) error {
 		return m.Configure(types.EdgeNodeClusterConfig{Initialized: true})
 	case "deleted":
 		return m.Unconfigure()
-	case "changed":
-		changed := m.Cluster
-		changed.ClusterName = "renamed"
-		return m.Configure(changed)
 	}
-	return m.Configure(m.Cluster)
+	c, err := m.ClusterConfig()
+	if err != nil {
+		return err
+	}
+	if args[1] == "changed" {
+		c.ClusterName = "renamed"
+	}
+	return m.Configure(c)
 }
 
 // vm NAME NODE: a virtual machine on that node, which its network keeps from

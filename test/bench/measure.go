@@ -187,9 +187,12 @@ func (b *bench) configToStatus(ctx context.Context) error {
 		m := b.fleet.Members[2]
 		bell := make(chan struct{}, 1)
 		m.Watch.ClusterStatus.Notify(bell)
+		config, err := m.ClusterConfig()
+		if err != nil {
+			return nil, err
+		}
 		var took []time.Duration
 		for i := range 100 {
-			config := m.Cluster
 			config.ClusterName = fmt.Sprintf("bench-%d-%s", i, uuid.NewString()[:8])
 			began := time.Now()
 			if err := m.Configure(config); err != nil {

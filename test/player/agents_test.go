@@ -19,7 +19,7 @@ func (off) Leave(context.Context) error { return nil }
 func device() (d *Device, status *pubsub.Table[types.NodeDrainStatus], request *pubsub.Table[types.NodeDrainRequest]) {
 	status, request = &pubsub.Table[types.NodeDrainStatus]{}, &pubsub.Table[types.NodeDrainRequest]{}
 	return &Device{
-		Kube: off{}, drainStatus: status, drainRequest: request, commands: make(chan struct{}, 1), said: map[string]string{},
+		Kube: off{}, topics: topics{drainStatus: status, drainRequest: request}, commands: make(chan struct{}, 1), said: map[string]string{},
 	}, status, request
 }
 
@@ -116,7 +116,7 @@ func TestFailedDrainLeavesTheOperationDeferredUntilTheNextCommand(t *testing.T) 
 func TestNimGivesTheAddressOnlyAfterItIsAskedFor(t *testing.T) {
 	var status pubsub.Table[types.EdgeNodeClusterStatus]
 	var network pubsub.Table[types.DeviceNetworkStatus]
-	d := &Device{ClusterInterface: "shop-lan", clusterStatus: &status, network: &network, said: map[string]string{}}
+	d := &Device{ClusterInterface: "shop-lan", topics: topics{clusterStatus: &status, network: &network}, said: map[string]string{}}
 	has := func(s *types.EdgeNodeClusterStatus) string {
 		if s != nil {
 			_ = status.Publish(types.Global, *s)

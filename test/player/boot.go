@@ -62,7 +62,7 @@ func (d *Device) freshRun() error {
 			return err
 		}
 	}
-	for _, dir := range []string{"run", "persist", "tmp"} {
+	for _, dir := range []string{"run", "tmp", "persist/vault"} { // the vault is mounted
 		if err := os.MkdirAll(filepath.Join(d.Root, dir), 0o755); err != nil {
 			return err
 		}

@@ -1,42 +1,115 @@
 package player
 
 import (
-	"github.com/zedkube/zedkube/pubsub"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/lf-edge/eve-api/go/evecommon"
+
 	"github.com/zedkube/zedkube/types"
 )
 
-// Configure is a new EdgeNodeClusterConfig from the controller.
-func (d *Device) Configure(config types.EdgeNodeClusterConfig) error {
-	return d.clusterConfig.Publish(types.Global, config)
+// controller is what a fleet's controller keeps secret.
+type controller struct {
+	pair     keyPair
+	token    string
+	manifest string
 }
 
-// Unconfigure withdraws the EdgeNodeClusterConfig.
-func (d *Device) Unconfigure() error { return d.clusterConfig.Unpublish(types.Global) }
+// registration is what the cluster is registered with; zedkube unpacks it.
+const registration = `apiVersion: v1
+kind: Namespace
+metadata:
+  name: fleet-registration
+`
 
-// ConfigureSettings is a new ConfigItemValueMap from the controller.
-func (d *Device) ConfigureSettings(settings types.ConfigItemValueMap) error {
-	return d.settings.Publish(types.Global, settings)
-}
-
-// ConfigureApp is a new AppInstanceConfig from the controller.
-func (d *Device) ConfigureApp(config types.AppInstanceConfig) error {
-	return d.apps.Publish(config.UUIDandVersion.UUID.String(), config)
-}
-
-// RequestDrain publishes a NodeDrainRequest, as zedagent or as baseosmgr by its
-// RequestedBy. No reboot follows.
-func (d *Device) RequestDrain(request types.NodeDrainRequest) error {
-	return d.requester(request.RequestedBy).Publish(types.Global, request)
-}
-
-// WithdrawDrain withdraws the request of one of the two.
-func (d *Device) WithdrawDrain(by types.DrainRequester) error {
-	return d.requester(by).Unpublish(types.Global)
-}
-
-func (d *Device) requester(by types.DrainRequester) pubsub.Writer[types.NodeDrainRequest] {
-	if by == types.DrainRequesterUpdate {
-		return d.updateRequest
+func newController() (controller, error) {
+	pair, err := newKeyPair("controller")
+	if err != nil {
+		return controller{}, err
 	}
-	return d.drainRequest
+	token, err := newToken()
+	return controller{pair: pair, token: token, manifest: registration}, err
+}
+
+// sealFor encrypts the secrets for one device.
+func (c controller) sealFor(device keyPair) (types.CipherBlockStatus, error) {
+	manifest, err := packed(c.manifest)
+	if err != nil {
+		return types.CipherBlockStatus{}, err
+	}
+	return seal(c.pair, device, &evecommon.EncryptionBlock{ClusterToken: c.token, GzipRegistrationManifestYaml: manifest})
+}
+
+// Token is the token of the fleet's cluster, in clear text.
+func (f *Fleet) Token() string { return f.controller.token }
+
+// Manifest is the fleet's registration manifest, in clear text.
+func (f *Fleet) Manifest() string { return f.controller.manifest }
+
+// ChangeToken gives the cluster another token and sends it to every member.
+func (f *Fleet) ChangeToken() error {
+	token, err := newToken()
+	if err != nil {
+		return err
+	}
+	f.controller.token = token
+	return f.sendSecrets()
+}
+
+// RotateControllerCert gives the controller another certificate in place of the
+// one it had, and sends every member the same secrets, encrypted anew. Withheld
+// certificates stay withheld.
+func (f *Fleet) RotateControllerCert() error {
+	pair, err := newKeyPair("controller")
+	if err != nil {
+		return err
+	}
+	f.controller.pair = pair
+	var errs []error
+	for _, m := range f.Members {
+		errs = append(errs, m.certify(pair.controllerCert()))
+	}
+	return errors.Join(append(errs, f.sendSecrets())...)
+}
+
+func (f *Fleet) sendSecrets() error {
+	var errs []error
+	for _, m := range f.Members {
+		errs = append(errs, f.SendSecrets(m, f.controller.token))
+	}
+	return errors.Join(errs...)
+}
+
+// SendSecrets sends one member the manifest and a token, which need not be the
+// cluster's.
+func (f *Fleet) SendSecrets(m *Member, token string) error {
+	c := f.controller
+	c.token = token
+	block, err := c.sealFor(m.pair)
+	if err != nil {
+		return fmt.Errorf("encrypt the secrets of %s: %w", m.Name, err)
+	}
+	return m.ChangeCluster(func(c *types.EdgeNodeClusterConfig) { c.CipherToken = block })
+}
+
+// ChangeCluster changes the cluster section of what the controller sends to
+// every member.
+func (f *Fleet) ChangeCluster(change func(*types.EdgeNodeClusterConfig)) error {
+	var errs []error
+	for _, m := range f.Members {
+		errs = append(errs, m.ChangeCluster(change))
+	}
+	return errors.Join(errs...)
+}
+
+// IDs are the UUIDs of the members: the masters, as long as nobody says
+// otherwise.
+func (f *Fleet) IDs() []uuid.UUID {
+	var ids []uuid.UUID
+	for _, n := range f.Cluster.Nodes {
+		ids = append(ids, uuid.MustParse(n.UUID))
+	}
+	return ids
 }

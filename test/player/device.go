@@ -1,7 +1,8 @@
 // Package player plays the rest of an EVE device around zedkube: zedagent, nim,
 // nodeagent and the kube container, as far as they react to what zedkube says
 // (docs/wire.md, "Consumers"). It starts the real program under a root of the
-// device's own, reboots it, and tells what it sees.
+// device's own, reboots it, and tells what it sees. What a device is told comes
+// from an EdgeDevConfig in protobuf JSON below its root, as a controller sends it.
 package player
 
 import (
@@ -11,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/pkg/eveapi"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -32,23 +33,20 @@ type Device struct {
 	Log     io.Writer // what the program prints
 	Say     func(device, agent, text string)
 
-	Info     types.EdgeNodeInfo
-	Cluster  types.EdgeNodeClusterConfig
-	Settings types.ConfigItemValueMap
-	Apps     []types.AppInstanceConfig
-	Kube     Kube
+	Info types.EdgeNodeInfo
+	Kube Kube
 
 	// ClusterInterface is the logical label of the port eth0.
 	ClusterInterface string
 
-	clusterConfig pubsub.Writer[types.EdgeNodeClusterConfig]
-	drainRequest  pubsub.Writer[types.NodeDrainRequest] // zedagent's
-	updateRequest pubsub.Writer[types.NodeDrainRequest] // baseosmgr's
-	network       pubsub.Writer[types.DeviceNetworkStatus]
-	apps          pubsub.Writer[types.AppInstanceConfig]
-	settings      pubsub.Writer[types.ConfigItemValueMap]
-	clusterStatus pubsub.Source[types.EdgeNodeClusterStatus]
-	drainStatus   pubsub.Source[types.NodeDrainStatus]
+	topics
+
+	sending        sync.Mutex // guards what follows, the document and the topics
+	fetched        []byte     // the document as zedagent has read it last; nil since the boot
+	configuration  eveapi.Configuration
+	pair           keyPair // the device's own
+	controllerCert types.ControllerCert
+	withheld       [2]bool // by Cert
 
 	commands      chan struct{}         // reboots
 	cuts          chan struct{}         // of the power
@@ -133,7 +131,7 @@ func (d *Device) react(ctx context.Context, bell <-chan struct{}) error {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if err := errors.Join(d.nim(), d.zedagent(ctx), d.kubeInit(ctx)); err != nil {
+		if err := errors.Join(d.look(), d.nim(), d.zedagent(ctx), d.kubeInit(ctx)); err != nil {
 			if errors.Is(err, errReboot) {
 				return err
 			}
@@ -149,37 +147,6 @@ func (d *Device) react(ctx context.Context, bell <-chan struct{}) error {
 		case <-tick.C:
 		}
 	}
-}
-
-// openTopics publishes what the other agents say at boot.
-func (d *Device) openTopics() (*pubsub.Bus, chan struct{}, error) {
-	bus := pubsub.NewBus(d.Root, quiet())
-	d.clusterConfig = pubsub.NewPublication[types.EdgeNodeClusterConfig](bus, "zedagent")
-	d.drainRequest = pubsub.NewPublication[types.NodeDrainRequest](bus, "zedagent")
-	d.apps = pubsub.NewPublication[types.AppInstanceConfig](bus, "zedagent")
-	d.settings = pubsub.NewPublication[types.ConfigItemValueMap](bus, "zedagent")
-	d.network = pubsub.NewPublication[types.DeviceNetworkStatus](bus, "nim")
-	info := pubsub.NewPublication[types.EdgeNodeInfo](bus, "zedagent")
-	agent := pubsub.NewPublication[types.ZedAgentStatus](bus, "zedagent")
-	d.updateRequest = pubsub.NewPublication[types.NodeDrainRequest](bus, "baseosmgr")
-	d.clusterStatus = pubsub.NewSubscription[types.EdgeNodeClusterStatus](bus, "zedkube")
-	d.drainStatus = pubsub.NewSubscription[types.NodeDrainStatus](bus, "zedkube")
-	if err := bus.Open(); err != nil {
-		return nil, nil, err
-	}
-	bell := make(chan struct{}, 1)
-	d.clusterStatus.Notify(bell)
-	d.drainStatus.Notify(bell)
-	errs := []error{
-		info.Publish(types.Global, d.Info),
-		d.settings.Publish(types.Global, d.Settings),
-		d.clusterConfig.Publish(types.Global, d.Cluster),
-		agent.Publish("zedagent", types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess}),
-	}
-	for _, app := range d.Apps {
-		errs = append(errs, d.apps.Publish(app.UUIDandVersion.UUID.String(), app))
-	}
-	return bus, bell, errors.Join(errs...)
 }
 
 func (d *Device) say(agent, text string) {

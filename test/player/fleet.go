@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/zedkube/zedkube/pkg/eveapi"
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/types"
 )
@@ -24,8 +25,9 @@ type Fleet struct {
 	ClusterID uuid.UUID
 	Members   []*Member
 
-	stop     context.CancelFunc
-	watching sync.WaitGroup
+	controller controller
+	stop       context.CancelFunc
+	watching   sync.WaitGroup
 }
 
 // Member is one device of a fleet and what is seen of it.
@@ -50,12 +52,37 @@ type FleetOptions struct {
 func NewFleet(ctx context.Context, cluster *devcluster.Cluster, o FleetOptions) (*Fleet, error) {
 	ctx, stop := context.WithCancel(ctx)
 	f := &Fleet{Cluster: cluster, ClusterID: uuid.New(), stop: stop}
-	for i := range cluster.Nodes {
-		if err := f.add(ctx, i, o); err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
+	if err := f.fill(ctx, o); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// fill adds the members and writes what the controller sends each of them.
+func (f *Fleet) fill(ctx context.Context, o FleetOptions) error {
+	var err error
+	if f.controller, err = newController(); err != nil {
+		return err
+	}
+	apps := make([][]types.AppInstanceConfig, len(f.Cluster.Nodes))
+	for i := range f.Cluster.Nodes {
+		if err := f.add(ctx, i, o); err != nil {
+			return err
+		}
+		if o.Apps != nil {
+			apps[i] = o.Apps(i)
+		}
+	}
+	for i, m := range f.Members {
+		document, err := f.template(i, apps)
+		if err != nil {
+			return err
+		}
+		if err := m.Send(func(d *eveapi.Document) error { *d = document; return nil }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (f *Fleet) add(ctx context.Context, i int, o FleetOptions) error {
@@ -76,12 +103,11 @@ func (f *Fleet) add(ctx context.Context, i int, o FleetOptions) error {
 	m.Device = &Device{
 		Root: root, Program: o.Program, Log: m.log, Say: o.Say,
 		Info:             types.EdgeNodeInfo{DeviceName: node.DeviceName, DeviceID: uuid.MustParse(node.UUID)},
-		Cluster:          f.config(i),
 		ClusterInterface: clusterPort,
 		Kube:             kube,
 	}
-	if o.Apps != nil {
-		m.Apps = o.Apps(i)
+	if err := m.introduce(f.controller.pair.controllerCert()); err != nil {
+		return err
 	}
 	f.Members = append(f.Members, m)
 	if m.Watch, err = NewWatch(root); err != nil {
@@ -102,6 +128,7 @@ func (f *Fleet) config(i int) types.EdgeNodeClusterConfig {
 		JoinServerIP:     net.ParseIP(f.Cluster.Nodes[0].IP),
 		BootstrapNode:    i == 0,
 		ClusterType:      types.ClusterTypeReplicatedStorage,
+		MasterNodeIDs:    f.IDs(),
 	}
 }
 

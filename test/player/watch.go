@@ -19,6 +19,9 @@ type Watch struct {
 	Report        pubsub.Source[types.KubeClusterInfo]
 	Leader        pubsub.Source[types.KubeLeaderElectInfo]
 	Progress      pubsub.Source[types.NodeDrainProgress]
+	Members       pubsub.Source[types.ClusterMembers]
+	KubeConfig    pubsub.Source[types.KubeConfig]
+	CipherMetrics pubsub.Source[types.CipherMetrics]
 
 	bus *pubsub.Bus
 }
@@ -33,6 +36,9 @@ func NewWatch(root string) (*Watch, error) {
 		Report:        pubsub.NewSubscription[types.KubeClusterInfo](bus, "zedkube"),
 		Leader:        pubsub.NewSubscription[types.KubeLeaderElectInfo](bus, "zedkube"),
 		Progress:      pubsub.NewSubscription[types.NodeDrainProgress](bus, "zedkube"),
+		Members:       pubsub.NewSubscription[types.ClusterMembers](bus, "zedkube"),
+		KubeConfig:    pubsub.NewSubscription[types.KubeConfig](bus, "zedkube", pubsub.Persistent()),
+		CipherMetrics: pubsub.NewSubscription[types.CipherMetrics](bus, "zedkube"),
 		bus:           bus,
 	}
 	return w, bus.Open()
@@ -49,6 +55,9 @@ func (w *Watch) Notify(bell chan<- struct{}) {
 	w.Report.Notify(bell)
 	w.Leader.Notify(bell)
 	w.Progress.Notify(bell)
+	w.Members.Notify(bell)
+	w.KubeConfig.Notify(bell)
+	w.CipherMetrics.Notify(bell)
 }
 
 // quiet keeps the logs of the played agents away: what they see is told by Say.
