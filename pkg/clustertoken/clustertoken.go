@@ -9,6 +9,8 @@ package clustertoken
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -19,10 +21,17 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// period is how soon a manifest that somebody removed is back.
-const period = 30 * time.Second
+// DefaultManifest is where the kube container looks for the manifest
+// (docs/wire.md, "Files"). The directory two above it is a mount of others:
+// nobody makes it here.
+const DefaultManifest = "/persist/vault/manifests/registration.yaml"
 
-// Device decrypts with the device's key. It ends when its context does.
+// period is how often the manifest's file is looked at: the kube container
+// looks every 15 s.
+const period = 10 * time.Second
+
+// Device decrypts with the private key of this device. It ends when its
+// context does, and its errors hold nothing secret.
 type Device interface {
 	Decrypt(ctx context.Context, block types.CipherBlockStatus, certs cipher.Certificates) (cipher.Secret, error)
 }
@@ -36,21 +45,114 @@ type Component struct {
 	ControllerCerts pubsub.Source[types.ControllerCert]
 	DeviceCerts     pubsub.Source[types.EdgeNodeCert]
 	Device          Device
-
-	Manifest string // path of registration.yaml, two directories below what must exist
+	Manifest        string // DefaultManifest, below the root
 
 	Token   pubsub.Writer[types.ClusterToken]
 	Blocks  pubsub.Writer[types.CipherBlockStatus]
 	Metrics pubsub.Writer[types.CipherMetrics]
+
+	// What this process remembers. Losing it costs another decryption.
+	began   time.Time            // of the first look
+	answers [parts]*answer       // the last one to each part's question, nil before the first
+	good    goodManifest         // the last one that this device had
+	running *inquiry             // the decryption under way, nil for none
+	mail    pubsub.Table[result] // where it leaves its result, and rings
+
+	keep    func(path string, w wish) (did, error) // keepFile; tests have one that hangs
+	keeping *work                                  // the work on the file under way, nil for none
+	filed   pubsub.Table[outcome]                  // where it leaves its result, and rings
+	last    outcome                                // of the work that ended last; n is 0 before the first
+	lastAt  time.Time                              // when that was
+	awaited bool                                   // the file's mount is missing, and that is logged
 }
 
-// DefaultManifest is where the kube container looks for the manifest.
-const DefaultManifest = "/persist/vault/manifests/registration.yaml"
-
-// Run steps until ctx is done.
+// Run steps until ctx is done and returns after what runs beside the steps has
+// ended, or when the disk does not let it end.
 func (c *Component) Run(ctx context.Context) {
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Membership, c.ControllerCerts, c.DeviceCerts)
+	defer c.letEnd()
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Membership, c.ControllerCerts, c.DeviceCerts, &c.mail, &c.filed)
 }
 
 // Step looks, decides and acts once.
-func (c *Component) Step(context.Context) error { return nil }
+func (c *Component) Step(ctx context.Context) error {
+	f, err := c.look()
+	return errors.Join(c.apply(ctx, decide(f)), err)
+}
+
+func (c *Component) look() (facts, error) {
+	f := facts{now: time.Now().UTC()}
+	if c.began.IsZero() {
+		c.began = f.now
+	}
+	// Before the tables: in between they may become whole.
+	f.settled = c.ControllerCerts.Synced() && c.DeviceCerts.Synced() || f.now.Sub(c.began) >= patience
+	f.membership, f.known = c.Membership.Get(types.Global)
+	f.wants = questions(f.membership, cipher.Certificates{Controller: c.ControllerCerts.All(), Device: c.DeviceCerts.All()})
+	err := c.collect(f.now, f.wants)
+	c.collectFile(f.now)
+	f.good = c.remember(f)
+	f.answers = c.answers
+	if c.running != nil {
+		f.busy, f.asked, f.about = true, c.running.question, c.running.part
+	}
+	f.row, f.hasRow = c.Token.Get(types.Global)
+	f.published = c.Blocks.All()
+	f.filed, f.fileKept, f.fileAt = c.last.n > 0, c.last.wish, c.lastAt
+	if c.keeping != nil {
+		f.fileBusy, f.fileSince = true, c.keeping.began
+	}
+	return f, err
+}
+
+// apply publishes what is known before it asks for more.
+func (c *Component) apply(ctx context.Context, a action) error {
+	var errs []error
+	switch {
+	case a.withdraw:
+		errs = append(errs, c.Token.Unpublish(types.Global))
+	case a.token != nil:
+		errs = append(errs, c.Token.Publish(types.Global, *a.token))
+	}
+	for key, block := range a.blocks {
+		if err := c.Blocks.Publish(key, block); err != nil {
+			errs = append(errs, fmt.Errorf("publish the state of a cipher block: %w", err))
+		}
+	}
+	for _, key := range a.stale {
+		if err := c.Blocks.Unpublish(key); err != nil {
+			errs = append(errs, fmt.Errorf("withdraw the state of a cipher block: %w", err))
+		}
+	}
+	if a.cancel && c.running != nil {
+		c.running.cancel()
+	}
+	if a.ask != nil {
+		c.begin(ctx, a.about, *a.ask)
+	}
+	if a.keep != nil {
+		c.beginFile(*a.keep)
+	}
+	if a.idle {
+		c.last.err = nil
+	}
+	if a.stuck {
+		errs = append(errs, errors.New("keep the registration manifest: the disk does not answer"))
+	}
+	return errors.Join(append(errs, c.last.err, loop.After(a.again))...)
+}
+
+// letEnd waits for what runs beside the steps.
+func (c *Component) letEnd() {
+	if c.running != nil {
+		c.running.cancel()
+		<-c.running.done
+	}
+	if c.keeping == nil {
+		return
+	}
+	select {
+	case <-c.keeping.done:
+	case <-time.After(stopPatience):
+		c.Log.WithField("file", c.Manifest).Error("registration manifest: the disk does not answer, ending without it")
+	}
+}
