@@ -43,24 +43,28 @@ type wish struct {
 type action struct {
 	publish *types.KubeConfig
 	keep    *wish         // make the file so
-	again   time.Duration // when to look at the file again; 0 for the usual period
+	again   time.Duration // when to look again, at the latest
 	stuck   bool          // the disk does not answer
 	refused string        // what of the settings is not obeyed, and why
 }
 
 // decide says what to publish and what the file should be, from facts alone.
-// While zedagent has said nothing, what a former run left stands.
+// While zedagent has said nothing, what a former run left stands; a word that
+// makes no sense changes nothing.
 func decide(f facts) action {
-	if !f.heard {
-		return action{}
+	a := action{again: period, stuck: f.busy && f.now.Sub(f.busySince) > patience}
+	want, known := f.kept, f.looked
+	if f.heard {
+		config, err1 := kubeConfig(f)
+		w, err2 := override(f.settings)
+		if err2 == nil {
+			want, known = w, true
+		}
+		a.publish, a.refused = &config, errorText(errors.Join(err1, err2))
 	}
-	config, why := kubeConfig(f)
-	a := action{publish: &config, stuck: f.busy && f.now.Sub(f.busySince) > patience}
-	want, err := override(f.settings)
-	a.refused = errorText(errors.Join(why, err))
 	due := f.lookedAt.Add(period).Sub(f.now)
 	switch {
-	case err != nil, f.busy:
+	case !known, f.busy:
 	case !f.looked, f.kept != want, due <= 0:
 		a.keep = &want
 	default:

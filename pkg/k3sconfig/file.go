@@ -72,7 +72,7 @@ func (c *Component) collect() {
 	case out.did == awaits && out.wish.exists && !c.awaited:
 		log.Warn("override file of k3s waits for its directory to be mounted")
 	case out.did == written && restored:
-		log.Warn("override file of k3s was changed by somebody else: restored")
+		log.Warn("override file of k3s was changed or removed by somebody else: restored")
 	case out.did == written:
 		log.Info("override file of k3s written")
 	case out.did == removed:
@@ -97,8 +97,11 @@ func (c *Component) letEnd() {
 // directory. What is not what we would have written is replaced, whatever it is.
 func keepFile(path string, w wish) (result, error) {
 	dir, base := filepath.Split(path)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+	switch _, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
 		return awaits, nil
+	case err != nil:
+		return failed, fmt.Errorf("look for the directory of the override file of k3s: %w", err)
 	}
 	part := filepath.Join(dir, fmt.Sprintf(fileTmp, base))
 	if _, err := remove(part); err != nil { // of a run that was killed while it wrote
