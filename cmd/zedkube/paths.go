@@ -5,7 +5,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/cipher"
+	"github.com/zedkube/zedkube/pkg/clustertoken"
 	"github.com/zedkube/zedkube/pkg/drain"
+	"github.com/zedkube/zedkube/pkg/k3sconfig"
 )
 
 // options are what the command line says.
@@ -28,6 +31,12 @@ type paths struct {
 	boot           string   // what it says
 	forceDrain     []string // the first that speaks wins
 	faultInjection string
+	deviceKey      string // where the device has no TPM
+	tpm            string
+	manifest       string   // of the cluster's registration
+	k3sOverride    string   // of the kube container's configuration
+	installLog     string   // of the kube container
+	topicDirs      []string // where all agents' topics lie
 }
 
 func (o options) paths() paths {
@@ -45,6 +54,12 @@ func (o options) paths() paths {
 		bootID:         in(bootIDFile),
 		forceDrain:     []string{in(drain.DefaultForceFile), in(drain.OtherForceFile)},
 		faultInjection: in(drain.DefaultFaultMarker),
+		deviceKey:      in(cipher.DefaultKeyFile),
+		tpm:            in(cipher.DefaultTPM),
+		manifest:       in(clustertoken.DefaultManifest),
+		k3sOverride:    in(k3sconfig.DefaultOverrideFile),
+		installLog:     in("/persist/kubelog/k3s-install.log"),
+		topicDirs:      []string{in("/run"), in("/persist/status")},
 	}
 	if p.kubeconfig == "" {
 		p.kubeconfig = in("/run/.kube/k3s/k3s.yaml")

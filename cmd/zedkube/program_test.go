@@ -79,27 +79,20 @@ func TestLogLinesCarryTheFieldsOfEVE(t *testing.T) {
 }
 
 func TestEveryPathIsBelowTheRoot(t *testing.T) {
-	force := func(root string) []string {
-		return []string{root + "/tmp/force-NodeDrainStatus-global.json", root + "/persist/kube-status/force-NodeDrainStatus-global.json"}
+	below := func(root, kubeconfig string) paths {
+		return paths{
+			root: root, kubeconfig: kubeconfig, hypervisor: root + "/run/eve-hv-type", pid: root + "/run/zedkube.pid", touch: root + "/run/zedkube.touch",
+			hour: time.Hour, bootID: root + "/proc/sys/kernel/random/boot_id",
+			forceDrain:     []string{root + "/tmp/force-NodeDrainStatus-global.json", root + "/persist/kube-status/force-NodeDrainStatus-global.json"},
+			faultInjection: root + "/tmp/DrainStatus_FaultInjection_Wait",
+			deviceKey:      root + "/persist/certs/ecdh.key.pem", tpm: root + "/dev/tpmrm0",
+			manifest: root + "/persist/vault/manifests/registration.yaml", k3sOverride: root + "/persist/vault/k3s-user-override.yaml",
+			installLog: root + "/persist/kubelog/k3s-install.log", topicDirs: []string{root + "/run", root + "/persist/status"},
+		}
 	}
-	want := map[string]paths{
-		"": {
-			kubeconfig: "/run/.kube/k3s/k3s.yaml", hypervisor: "/run/eve-hv-type", pid: "/run/zedkube.pid", touch: "/run/zedkube.touch",
-			hour: time.Hour, bootID: "/proc/sys/kernel/random/boot_id",
-			forceDrain: force(""), faultInjection: "/tmp/DrainStatus_FaultInjection_Wait",
-		},
-		"/srv/n1": {
-			root: "/srv/n1", kubeconfig: "/srv/n1/run/.kube/k3s/k3s.yaml", hypervisor: "/srv/n1/run/eve-hv-type",
-			pid: "/srv/n1/run/zedkube.pid", touch: "/srv/n1/run/zedkube.touch",
-			hour: time.Hour, bootID: "/srv/n1/proc/sys/kernel/random/boot_id",
-			forceDrain: force("/srv/n1"), faultInjection: "/srv/n1/tmp/DrainStatus_FaultInjection_Wait",
-		},
-		"n1": {
-			root: "n1", kubeconfig: "n1/run/.kube/k3s/k3s.yaml", hypervisor: "n1/run/eve-hv-type", pid: "n1/run/zedkube.pid",
-			touch: "n1/run/zedkube.touch", hour: time.Hour, bootID: "n1/proc/sys/kernel/random/boot_id",
-			forceDrain:     force("n1"),
-			faultInjection: "n1/tmp/DrainStatus_FaultInjection_Wait",
-		},
+	want := map[string]paths{}
+	for _, root := range []string{"", "/srv/n1", "n1"} {
+		want[root] = below(root, root+"/run/.kube/k3s/k3s.yaml")
 	}
 	for root, want := range want {
 		if d := cmp.Diff(want, options{root: root}.paths(), cmp.AllowUnexported(paths{})); d != "" {

@@ -7,12 +7,16 @@ import (
 
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/apps"
+	"github.com/zedkube/zedkube/pkg/cipher"
 	"github.com/zedkube/zedkube/pkg/clusterinfo"
 	"github.com/zedkube/zedkube/pkg/clusterstatus"
+	"github.com/zedkube/zedkube/pkg/clustertoken"
 	"github.com/zedkube/zedkube/pkg/drain"
+	"github.com/zedkube/zedkube/pkg/k3sconfig"
 	"github.com/zedkube/zedkube/pkg/leader"
 	"github.com/zedkube/zedkube/pkg/loglevel"
 	"github.com/zedkube/zedkube/pkg/loop"
+	"github.com/zedkube/zedkube/pkg/members"
 	"github.com/zedkube/zedkube/pkg/membership"
 	"github.com/zedkube/zedkube/pkg/statusserver"
 	"github.com/zedkube/zedkube/pkg/updatestatus"
@@ -24,119 +28,102 @@ import (
 // component is one behaviour of the agent. Run returns when ctx is done.
 type component interface{ Run(ctx context.Context) }
 
-// self is the name of this agent in pubsub.
-const self = "zedkube"
-
-// wire is the map of the daemon: each topic is made once, and each component
-// shows in its fields what it reads and what it writes.
+// wire is the map of the daemon: each component shows in its fields what it
+// reads and what it writes.
 func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
-	bus := pubsub.NewBus(p.root, log)
+	t := makeTopics(p.root, log)
 
-	// What other agents say.
-	clusterConfig := pubsub.NewSubscription[types.EdgeNodeClusterConfig](bus, "zedagent")
-	appConfigs := pubsub.NewSubscription[types.AppInstanceConfig](bus, "zedagent")
-	settings := pubsub.NewSubscription[types.ConfigItemValueMap](bus, "zedagent")
-	deviceOp := pubsub.NewSubscription[types.NodeDrainRequest](bus, "zedagent")
-	update := pubsub.NewSubscription[types.NodeDrainRequest](bus, "baseosmgr")
-	ports := pubsub.NewSubscription[types.DeviceNetworkStatus](bus, "nim")
-	info := pubsub.NewSubscription[types.EdgeNodeInfo](bus, "zedagent")
-	zedagent := pubsub.NewSubscription[types.ZedAgentStatus](bus, "zedagent")
-	echo := pubsub.NewSubscription[types.WatchdogBeat](bus, self, pubsub.SocketOnly())
-
-	// What commands at the device ask for.
-	reported := pubsub.NewSubscription[types.KubeClusterUpdateStatus](bus, commandAgent)
-	operator := pubsub.NewSubscription[types.NodeDrainRequest](bus, commandAgent)
-	leaveRequest := pubsub.NewSubscription[types.ClusterLeaveRequest](bus, commandAgent)
-
-	// What this agent says. The topics without a component have their sockets
-	// all the same: consumers connect to them at boot.
-	clusterStatus := pubsub.NewPublication[types.EdgeNodeClusterStatus](bus, self)
-	appStatus := pubsub.NewPublication[types.ENClusterAppStatus](bus, self)
-	memberOf := pubsub.NewPublication[types.ClusterMembership](bus, self, pubsub.Persistent())
-	drainStatus := pubsub.NewPublication[types.NodeDrainStatus](bus, self)
-	drainProgress := pubsub.NewPublication[types.NodeDrainProgress](bus, self)
-	drainJournal := pubsub.NewPublication[types.NodeDrainJournal](bus, self, pubsub.Persistent())
-	clusterInfo := pubsub.NewPublication[types.KubeClusterInfo](bus, self)
-	leaderInfo := pubsub.NewPublication[types.KubeLeaderElectInfo](bus, self)
-	beat := pubsub.NewPublication[types.WatchdogBeat](bus, self)
-	updateStatus := pubsub.NewPublication[types.KubeClusterUpdateStatus](bus, "zedagent", pubsub.Persistent())
-	pubsub.NewPublication[types.KubeUserServices](bus, self)
-	pubsub.NewPublication[types.KubeConfig](bus, self, pubsub.Persistent())
-	pubsub.NewPublication[types.CipherBlockStatus](bus, self)
-	pubsub.NewPublication[types.CipherMetrics](bus, self)
-
-	// What the cluster looks like.
-	nodes, api := &pubsub.Table[types.Node]{}, &pubsub.Table[types.APIStatus]{}
+	// What the cluster looks like, and what only this process knows.
+	nodes, api, leases := &pubsub.Table[types.Node]{}, &pubsub.Table[types.APIStatus]{}, &pubsub.Table[types.Lease]{}
 	appPods, nodePods, allPods := &pubsub.Table[types.Pod]{}, &pubsub.Table[types.Pod]{}, &pubsub.Table[types.Pod]{}
+	token := &pubsub.Table[types.ClusterToken]{}
 
 	pulses := map[string]*loop.Pulse{
 		"clusterstatus": {}, "statusserver": {}, "drain": {}, "leader": {}, "apps": {}, "clusterinfo": {}, "loglevel": {},
-		"updatestatus": {}, "membership": {},
+		"updatestatus": {}, "membership": {}, "members": {}, "clustertoken": {}, "k3sconfig": {},
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
 	kube := &kubeapi.Client{
 		Log: as("kubeapi"), Kubeconfig: p.kubeconfig,
-		Info: info, Leader: leaderInfo,
-		Nodes: nodes, AppPods: appPods, NodePods: nodePods, AllPods: allPods, API: api,
+		Info: t.info, Leader: t.leaderInfo,
+		Nodes: nodes, AppPods: appPods, NodePods: nodePods, AllPods: allPods, Leases: leases, API: api,
 	}
-	return bus, map[string]component{
+	return t.bus, map[string]component{
 		"kubeapi": kube,
+		"clustertoken": &clustertoken.Component{
+			Log: as("clustertoken"), Pulse: pulses["clustertoken"],
+			Membership: t.memberOf, ControllerCerts: t.controllerCerts, DeviceCerts: t.deviceCerts,
+			Device: cipher.NewDevice(p.deviceKey, p.tpm), Manifest: p.manifest,
+			Token: token, Blocks: t.cipherBlocks, Metrics: t.cipherMetrics,
+		},
 		"clusterstatus": &clusterstatus.Component{
 			Log: as("clusterstatus"), Pulse: pulses["clusterstatus"],
-			Config: clusterConfig, Membership: memberOf, Ports: ports,
-			Status: clusterStatus,
+			Config: t.clusterConfig, Membership: t.memberOf, Token: token, Ports: t.ports,
+			Status: t.clusterStatus,
+		},
+		"k3sconfig": &k3sconfig.Component{
+			Log: as("k3sconfig"), Pulse: pulses["k3sconfig"],
+			Settings: t.settings, OverrideFile: p.k3sOverride,
+			KubeConfig: t.kubeConfig,
 		},
 		"membership": &membership.Component{
 			Log: as("membership"), Pulse: pulses["membership"],
-			Config: clusterConfig, Agent: zedagent, Settings: settings, Info: info, Nodes: nodes, API: api,
-			Leave: leaveRequest, Progress: drainProgress, Journal: drainJournal,
+			Config: t.clusterConfig, Agent: t.zedagent, Settings: t.settings, Info: t.info, Nodes: nodes, API: api,
+			Leave: t.leaveRequest, Progress: t.drainProgress, Journal: t.drainJournal,
 			Kube: kube, Version: version, Hour: p.hour, Uptime: uptime,
-			Membership: memberOf,
+			Membership: t.memberOf,
+		},
+		"members": &members.Component{
+			Log: as("members"), Pulse: pulses["members"],
+			Membership: t.memberOf, Agent: t.zedagent, Info: t.info, Nodes: nodes, AppPods: appPods, API: api,
+			Kube: kube, Uptime: uptime,
+			Members: t.members,
 		},
 		"statusserver": &statusserver.Component{
 			Log: as("statusserver"), Pulse: pulses["statusserver"],
-			Status: clusterStatus, Nodes: nodes, API: api, Info: info,
+			Status: t.clusterStatus, Nodes: nodes, API: api, Info: t.info,
+			TopicDirs: p.topicDirs, InstallLog: p.installLog,
 		},
 		"drain": &drain.Component{
 			Log: as("drain"), Pulse: pulses["drain"],
-			DeviceOp: deviceOp, Update: update, Operator: operator,
-			Config: clusterConfig, Membership: memberOf, Settings: settings, Info: info,
+			DeviceOp: t.deviceOp, Update: t.update, Operator: t.operator,
+			Config: t.clusterConfig, Membership: t.memberOf, Settings: t.settings, Info: t.info,
 			Nodes: nodes, NodePods: nodePods, API: api,
 			ForceFiles: p.forceDrain, FaultMarker: p.faultInjection,
 			Kube: kube, BootID: p.boot, Uptime: uptime, Hour: p.hour,
-			Status: drainStatus, Progress: drainProgress, Journal: drainJournal,
+			Status: t.drainStatus, Progress: t.drainProgress, Journal: t.drainJournal,
 		},
 		"leader": &leader.Component{
 			Log: as("leader"), Pulse: pulses["leader"],
-			Agent: zedagent, Info: info, Nodes: nodes, API: api,
-			Leader: leaderInfo,
+			Agent: t.zedagent, Info: t.info, Nodes: nodes, API: api,
+			Leader: t.leaderInfo,
 			Kube:   kube,
 		},
 		"apps": &apps.Component{
 			Log: as("apps"), Pulse: pulses["apps"],
-			Configs: appConfigs, Nodes: nodes, AppPods: appPods, API: api, Info: info,
-			Status: appStatus,
+			Configs: t.appConfigs, Nodes: nodes, AppPods: appPods, API: api, Info: t.info,
+			Status: t.appStatus,
 		},
 		"clusterinfo": &clusterinfo.Component{
 			Log: as("clusterinfo"), Pulse: pulses["clusterinfo"],
-			Leader: leaderInfo, Nodes: nodes, AppPods: appPods, AllPods: allPods, API: api,
-			Report: clusterInfo,
+			Leader: t.leaderInfo, Nodes: nodes, AppPods: appPods, AllPods: allPods, API: api,
+			Report: t.clusterInfo,
 		},
 		"loglevel": &loglevel.Component{
 			Log: as("loglevel"), Pulse: pulses["loglevel"],
-			Settings: settings,
+			Settings: t.settings,
 			Logger:   log,
 		},
 		"updatestatus": &updatestatus.Component{
 			Log: as("updatestatus"), Pulse: pulses["updatestatus"],
-			Reported: reported,
-			Status:   updateStatus,
+			Reported: t.reported,
+			Status:   t.updateStatus,
 		},
 		"watchdog": &watchdog.Component{
 			Log:  as("watchdog"),
-			Echo: echo, Pulses: pulses,
-			Beat:      beat,
+			Echo: t.echo, Pulses: pulses,
+			Beat:      t.beat,
 			TouchFile: p.touch,
 		},
 	}

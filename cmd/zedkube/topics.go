@@ -1,0 +1,90 @@
+package main
+
+import (
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// self is the name of this agent in pubsub.
+const self = "zedkube"
+
+// topics are all that this agent hears and says; each is made once, here.
+type topics struct {
+	bus *pubsub.Bus
+
+	// What other agents say.
+	clusterConfig   pubsub.Source[types.EdgeNodeClusterConfig]
+	appConfigs      pubsub.Source[types.AppInstanceConfig]
+	settings        pubsub.Source[types.ConfigItemValueMap]
+	deviceOp        pubsub.Source[types.NodeDrainRequest]
+	update          pubsub.Source[types.NodeDrainRequest]
+	ports           pubsub.Source[types.DeviceNetworkStatus]
+	info            pubsub.Source[types.EdgeNodeInfo]
+	zedagent        pubsub.Source[types.ZedAgentStatus]
+	controllerCerts pubsub.Source[types.ControllerCert]
+	deviceCerts     pubsub.Source[types.EdgeNodeCert]
+	echo            pubsub.Source[types.WatchdogBeat]
+
+	// What commands at the device ask for.
+	reported     pubsub.Source[types.KubeClusterUpdateStatus]
+	operator     pubsub.Source[types.NodeDrainRequest]
+	leaveRequest pubsub.Source[types.ClusterLeaveRequest]
+
+	// What this agent says.
+	clusterStatus pubsub.Writer[types.EdgeNodeClusterStatus]
+	appStatus     pubsub.Writer[types.ENClusterAppStatus]
+	memberOf      pubsub.Writer[types.ClusterMembership]
+	members       pubsub.Writer[types.ClusterMembers]
+	drainStatus   pubsub.Writer[types.NodeDrainStatus]
+	drainProgress pubsub.Writer[types.NodeDrainProgress]
+	drainJournal  pubsub.Writer[types.NodeDrainJournal]
+	clusterInfo   pubsub.Writer[types.KubeClusterInfo]
+	leaderInfo    pubsub.Writer[types.KubeLeaderElectInfo]
+	beat          pubsub.Writer[types.WatchdogBeat]
+	updateStatus  pubsub.Writer[types.KubeClusterUpdateStatus]
+	kubeConfig    pubsub.Writer[types.KubeConfig]
+	cipherBlocks  pubsub.Writer[types.CipherBlockStatus]
+	cipherMetrics pubsub.Writer[types.CipherMetrics]
+}
+
+func makeTopics(root string, log logrus.FieldLogger) topics {
+	bus := pubsub.NewBus(root, log)
+	// It has no component yet, but its socket all the same: nim connects to it at boot.
+	pubsub.NewPublication[types.KubeUserServices](bus, self)
+	return topics{
+		bus: bus,
+
+		clusterConfig:   pubsub.NewSubscription[types.EdgeNodeClusterConfig](bus, "zedagent"),
+		appConfigs:      pubsub.NewSubscription[types.AppInstanceConfig](bus, "zedagent"),
+		settings:        pubsub.NewSubscription[types.ConfigItemValueMap](bus, "zedagent"),
+		deviceOp:        pubsub.NewSubscription[types.NodeDrainRequest](bus, "zedagent"),
+		update:          pubsub.NewSubscription[types.NodeDrainRequest](bus, "baseosmgr"),
+		ports:           pubsub.NewSubscription[types.DeviceNetworkStatus](bus, "nim"),
+		info:            pubsub.NewSubscription[types.EdgeNodeInfo](bus, "zedagent"),
+		zedagent:        pubsub.NewSubscription[types.ZedAgentStatus](bus, "zedagent"),
+		controllerCerts: pubsub.NewSubscription[types.ControllerCert](bus, "zedagent"),
+		deviceCerts:     pubsub.NewSubscription[types.EdgeNodeCert](bus, "tpmmgr", pubsub.Persistent()),
+		echo:            pubsub.NewSubscription[types.WatchdogBeat](bus, self, pubsub.SocketOnly()),
+
+		reported:     pubsub.NewSubscription[types.KubeClusterUpdateStatus](bus, commandAgent),
+		operator:     pubsub.NewSubscription[types.NodeDrainRequest](bus, commandAgent),
+		leaveRequest: pubsub.NewSubscription[types.ClusterLeaveRequest](bus, commandAgent),
+
+		clusterStatus: pubsub.NewPublication[types.EdgeNodeClusterStatus](bus, self),
+		appStatus:     pubsub.NewPublication[types.ENClusterAppStatus](bus, self),
+		memberOf:      pubsub.NewPublication[types.ClusterMembership](bus, self, pubsub.Persistent()),
+		members:       pubsub.NewPublication[types.ClusterMembers](bus, self),
+		drainStatus:   pubsub.NewPublication[types.NodeDrainStatus](bus, self),
+		drainProgress: pubsub.NewPublication[types.NodeDrainProgress](bus, self),
+		drainJournal:  pubsub.NewPublication[types.NodeDrainJournal](bus, self, pubsub.Persistent()),
+		clusterInfo:   pubsub.NewPublication[types.KubeClusterInfo](bus, self),
+		leaderInfo:    pubsub.NewPublication[types.KubeLeaderElectInfo](bus, self),
+		beat:          pubsub.NewPublication[types.WatchdogBeat](bus, self),
+		updateStatus:  pubsub.NewPublication[types.KubeClusterUpdateStatus](bus, "zedagent", pubsub.Persistent()),
+		kubeConfig:    pubsub.NewPublication[types.KubeConfig](bus, self, pubsub.Persistent()),
+		cipherBlocks:  pubsub.NewPublication[types.CipherBlockStatus](bus, self),
+		cipherMetrics: pubsub.NewPublication[types.CipherMetrics](bus, self),
+	}
+}
