@@ -27,13 +27,13 @@ const (
 // Error is why a block cannot be decrypted.
 type Error struct {
 	Kind Kind
-	err  error
+	Err  error
 }
 
-func (e *Error) Error() string { return e.err.Error() }
+func (e *Error) Error() string { return e.Err.Error() }
 
 // Unwrap returns the reason.
-func (e *Error) Unwrap() error { return e.err }
+func (e *Error) Unwrap() error { return e.Err }
 
 // KindOf returns the kind of an error of Decrypt; DecryptFailed for others.
 func KindOf(err error) Kind {
@@ -45,7 +45,7 @@ func KindOf(err error) Kind {
 }
 
 func failure(kind Kind, format string, args ...any) error {
-	return &Error{Kind: kind, err: fmt.Errorf(format, args...)}
+	return &Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
 // about names the context: it is what the controller's operator knows the

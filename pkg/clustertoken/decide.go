@@ -31,10 +31,10 @@ type action struct {
 	about  part
 	cancel bool // what is being decrypted is not asked for any more
 
-	keep    *wish // what the file is to be now
-	idle    bool  // nothing is wanted of the file any more
-	stuck   bool  // the disk does not answer
-	again   time.Duration
+	keep  *wish // what the file is to be now
+	idle  bool  // nothing is wanted of the file any more
+	stuck bool  // the disk does not answer
+	again time.Duration
 }
 
 // decide says what to publish, what to decrypt and what to make of the file.

@@ -1,0 +1,238 @@
+package clustertoken
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+func TestTheManifestIsForTheBootstrapNodeAlone(t *testing.T) {
+	play(t, nothing, func(s *stage) {
+		s.is(member(bootstrap, func(c *types.EdgeNodeClusterConfig) { c.BootstrapNode = false }))
+		s.sleep(time.Minute)
+		s.holds("")
+		s.is(member(bootstrap))
+		s.holds(paper)
+		for path, want := range map[string]fs.FileMode{s.file(): 0o600, filepath.Dir(s.file()): fs.ModeDir | 0o700} {
+			info, err := os.Stat(path)
+			s.must(err)
+			if info.Mode() != want {
+				t.Errorf("%s has mode %s", path, info.Mode())
+			}
+		}
+		s.is(member(bootstrap, func(c *types.EdgeNodeClusterConfig) { c.BootstrapNode = false }))
+		s.holds("")
+		s.is(member(bootstrap))
+		s.holds(paper)
+		s.is(member(bootstrap, func(c *types.EdgeNodeClusterConfig) {
+			c.CipherGzipRegistrationManifestYaml = types.CipherBlockStatus{}
+		}))
+		s.holds("")
+	})
+}
+
+func TestANodeThatKnowsNothingLeavesTheFileAlone(t *testing.T) {
+	play(t, func(s *stage) {
+		s.must(os.Mkdir(filepath.Dir(s.file()), 0o700))
+		s.must(os.WriteFile(s.file(), []byte("former"), 0o600))
+		s.device.key.Store(false)
+	}, func(s *stage) {
+		s.sleep(time.Minute)
+		s.holds("former") // no membership yet
+		s.is(types.ClusterMembership{State: types.MembershipNever})
+		s.sleep(time.Minute)
+		s.holds("former")
+		s.is(member(bootstrap, func(c *types.EdgeNodeClusterConfig) { c.ClusterID.UUID = uuid.Nil }))
+		s.sleep(time.Minute)
+		s.holds("former")
+		s.is(member(bootstrap)) // its manifest cannot be had
+		s.sleep(time.Minute)
+		s.holds("former")
+		s.device.key.Store(true)
+		s.sleep(maxRetry)
+		s.holds(paper)
+	})
+}
+
+func TestTheVaultIsWaitedForAndNeverMade(t *testing.T) {
+	play(t, func(s *stage) { s.must(os.Remove(s.vault)) }, func(s *stage) {
+		s.is(member(bootstrap))
+		s.sleep(time.Hour)
+		if _, err := os.Stat(s.vault); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal("somebody made the vault")
+		}
+		if n := s.logged(logrus.WarnLevel); n != 1 {
+			t.Errorf("%d warnings", n)
+		}
+		s.must(os.Mkdir(s.vault, 0o755))
+		s.sleep(period)
+		s.holds(paper)
+	})
+}
+
+func TestWhatSomebodyDidToTheFileIsUndoneOnTheNextLook(t *testing.T) {
+	play(t, nothing, func(s *stage) {
+		s.is(member(bootstrap))
+		for name, harm := range map[string]func(){
+			"removed":              func() { s.must(os.Remove(s.file())) },
+			"changed":              func() { s.must(os.WriteFile(s.file(), []byte(strings.ToUpper(paper)), 0o600)) },
+			"opened to others":     func() { s.must(os.Chmod(s.file(), 0o644)) },
+			"its directory too":    func() { s.must(os.Chmod(filepath.Dir(s.file()), 0o755)) },
+			"removed with its dir": func() { s.must(os.RemoveAll(filepath.Dir(s.file()))) },
+			"linked": func() {
+				s.must(os.Remove(s.file()))
+				s.must(os.Symlink(filepath.Join(s.vault, "elsewhere"), s.file()))
+			},
+			"half written by a killed run": func() {
+				s.must(os.Remove(s.file()))
+				s.must(os.WriteFile(filepath.Join(filepath.Dir(s.file()), ".registration.yaml.part"), []byte("kin"), 0o644))
+			},
+		} {
+			harm()
+			s.sleep(period)
+			s.holds(paper)
+			info, err := os.Lstat(s.file())
+			s.must(err)
+			dir, err := os.Stat(filepath.Dir(s.file()))
+			s.must(err)
+			entries, err := os.ReadDir(filepath.Dir(s.file()))
+			s.must(err)
+			if info.Mode() != 0o600 || dir.Mode().Perm() != 0o700 || len(entries) != 1 {
+				t.Errorf("%s: mode %s in %s, with %v", name, info.Mode(), dir.Mode(), entries)
+			}
+		}
+	})
+}
+
+func TestAnEqualFileIsNotWrittenAgain(t *testing.T) {
+	play(t, nothing, func(s *stage) {
+		s.is(member(bootstrap))
+		before, err := os.Stat(s.file())
+		s.must(err)
+		s.sleep(time.Hour)
+		s.restart()
+		s.giveController("another that is right")
+		s.sleep(time.Hour)
+		s.is(member(bootstrap, withManifest(zip(paper)+zip(""))))
+		s.sleep(time.Hour)
+		after, err := os.Stat(s.file())
+		s.must(err)
+		if !os.SameFile(before, after) || !after.ModTime().Equal(before.ModTime()) {
+			t.Error("it was")
+		}
+	})
+}
+
+func TestABadManifestIsAnErrorAndTheLastGoodOneStays(t *testing.T) {
+	bomb := zip(string(bytes.Repeat([]byte{' '}, maxManifest+1)))
+	for name, r := range map[string]struct{ raw, text string }{
+		"no gzip":   {"kind: Registration", "gzip: invalid header"},
+		"cut short": {zip(paper)[:20], "unexpected EOF"},
+		"damaged":   {zip(paper)[:40] + "\xff\xff" + zip(paper)[42:], "unzip"},
+		"a bomb":    {bomb, "it is longer than 10485760 bytes"},
+		"bombs":     {zip(paper) + bomb, "it is longer than 10485760 bytes"},
+		"empty":     {zip(""), "it is empty"},
+		"no bytes":  {"", "holds no registration manifest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, nothing, func(s *stage) {
+				s.is(member(bootstrap))
+				s.is(member(bootstrap, withManifest(r.raw)))
+				s.sleep(time.Minute)
+				s.holds(paper)
+				if b, _ := s.blocks.Get("manifest"); !strings.Contains(b.Error, r.text) {
+					t.Errorf("got %q", b.Error)
+				}
+				s.must(os.Remove(s.file()))
+				s.sleep(period)
+				s.holds(paper)
+				s.has(secret, "")
+			})
+		})
+	}
+}
+
+func TestAManifestMayBeAsLongAsItsLimit(t *testing.T) {
+	long := strings.Repeat("#", maxManifest)
+	play(t, nothing, func(s *stage) {
+		s.is(member(bootstrap, withManifest(zip(long))))
+		if got, err := os.ReadFile(s.file()); err != nil || string(got) != long {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+	})
+}
+
+func TestADiskThatHangsHoldsUpNoToken(t *testing.T) {
+	free := make(chan struct{})
+	play(t, func(s *stage) {
+		free = make(chan struct{})
+		s.keep = func(path string, w wish) (did, error) { <-free; return keepFile(path, w) }
+	}, func(s *stage) {
+		s.is(member(bootstrap))
+		s.sleep(time.Hour)
+		s.has(secret, "")
+		s.is(member(bootstrap, inOther))
+		s.sleep(time.Second) // a loop whose step fails takes a breath
+		s.has("other "+secret, "")
+		if n := s.logged(logrus.ErrorLevel); n != 1 {
+			t.Errorf("%d errors", n)
+		}
+		close(free)
+		s.sleep(period)
+		s.holds(paper)
+	})
+}
+
+func TestAFailureOfTheDiskIsToldAndTriedAgain(t *testing.T) {
+	play(t, func(s *stage) {
+		s.must(os.WriteFile(filepath.Dir(s.file()), nil, 0o600)) // in the directory's place
+	}, func(s *stage) {
+		s.is(member(bootstrap))
+		s.sleep(time.Minute)
+		if n := s.logged(logrus.ErrorLevel); n != 1 {
+			t.Errorf("%d errors", n)
+		}
+		s.must(os.Remove(filepath.Dir(s.file())))
+		s.sleep(period)
+		s.holds(paper)
+	})
+}
+
+// The kube container may look at any moment.
+func TestAGoodManifestIsNeverMissing(t *testing.T) {
+	vault := t.TempDir()
+	path := filepath.Join(vault, "manifests", "registration.yaml")
+	texts := []string{strings.Repeat("a", 100000), strings.Repeat("b", 100001)}
+	if _, err := keepFile(path, wish{do: write, content: texts[0]}); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 200 {
+			if what, err := keepFile(path, wish{do: write, content: texts[(i+1)%2]}); err != nil || what != written {
+				t.Error(what, err)
+			}
+		}
+	}()
+	for {
+		if got, err := os.ReadFile(path); err != nil || string(got) != texts[0] && string(got) != texts[1] {
+			t.Fatalf("%d bytes, %v", len(got), err)
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}
