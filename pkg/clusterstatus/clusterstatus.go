@@ -52,6 +52,7 @@ func (c *Component) look() facts {
 	portsSynced := c.Ports.Synced()
 	ports, hasPorts := c.Ports.Get(types.Global)
 	f.ports, f.portsKnown = ports.Ports, hasPorts || portsSynced
+	f.token, _ = c.Token.Get(types.Global)
 	f.status, f.hasStatus = c.Status.Get(types.Global)
 	return f
 }

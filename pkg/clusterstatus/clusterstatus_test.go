@@ -196,3 +196,28 @@ func TestTimeOfALoadBalancerProblemStandsWhilePortsChange(t *testing.T) {
 		}
 	})
 }
+
+func TestTheTokenFollowsThePublicationAndNeverTheCluster(t *testing.T) {
+	tell(t, func(*story) {}, func(s *story) {
+		s.setPorts(eth0())
+		s.setConfig(config())
+		s.expect(status(ready)) // without waiting for the token
+		_ = s.token.Publish(types.Global, types.ClusterToken{ClusterID: one.UUID, Token: "secret"})
+		synctest.Wait()
+		s.expect(status(ready, token))
+		moved := func(st *types.EdgeNodeClusterStatus) { st.ClusterID = other }
+		s.setConfig(config(func(c *types.EdgeNodeClusterConfig) { c.ClusterID = other }))
+		s.expect(status(ready, moved))
+		_ = s.token.Unpublish(types.Global)
+		synctest.Wait()
+		s.expect(status(ready, moved))
+		_ = s.token.Publish(types.Global, types.ClusterToken{ClusterID: other.UUID, Token: "secret"})
+		synctest.Wait()
+		s.expect(status(ready, moved, token))
+		for _, e := range s.logs.AllEntries() {
+			if text, _ := e.String(); strings.Contains(text, "secret") {
+				s.Errorf("the token is logged: %s", text)
+			}
+		}
+	})
+}

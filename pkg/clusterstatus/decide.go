@@ -1,8 +1,12 @@
 package clusterstatus
 
 import (
+	"cmp"
 	"net"
+	"slices"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -16,6 +20,7 @@ type facts struct {
 	membership  types.ClusterMembership // its zero value while there is none
 	portsKnown  bool
 	ports       []types.NetworkPortStatus
+	token       types.ClusterToken // its zero value while the table is empty
 	hasStatus   bool
 	status      types.EdgeNodeClusterStatus // what is published, perhaps by a former run of this boot
 }
@@ -76,17 +81,16 @@ func build(f facts, c types.EdgeNodeClusterConfig) *types.EdgeNodeClusterStatus 
 		LBIPPrefixes:    prefixes(c.LBInterfaces),
 	}
 	sameCluster := f.hasStatus && f.status.ClusterID.UUID == c.ClusterID.UUID
-	if sameCluster {
-		s.EncryptedClusterToken = f.status.EncryptedClusterToken
-	}
+	s.EncryptedClusterToken, s.Error = secret(f, c.ClusterID.UUID, sameCluster)
 	if !f.portsKnown {
 		// Before nim has spoken, what a former run learned from it still holds:
 		// publishing "not ready" for a moment would take the address away.
 		if sameCluster && f.status.ClusterIPPrefix.String() == c.ClusterIPPrefix.String() {
 			s.ClusterInterface = f.status.ClusterInterface
 			s.ClusterIPIsReady = f.status.ClusterIPIsReady
-			s.LBInterfaces = f.status.LBInterfaces
-			s.LBConfigError = f.status.LBConfigError
+			if s.BootstrapNode == f.status.BootstrapNode && slices.Equal(s.LBIPPrefixes, f.status.LBIPPrefixes) {
+				s.LBInterfaces, s.LBConfigError = f.status.LBInterfaces, f.status.LBConfigError
+			}
 		}
 		return s
 	}
@@ -99,6 +103,22 @@ func build(f facts, c types.EdgeNodeClusterConfig) *types.EdgeNodeClusterStatus 
 	s.LBInterfaces, problem = loadBalancer(c, f.ports)
 	s.LBConfigError = since(problem, f)
 	return s
+}
+
+// secret is the token of a cluster and why the present one cannot be had.
+// What is published of the same cluster stays until there is a newer token:
+// before the table speaks, and where all it has is an error.
+func secret(f facts, cluster uuid.UUID, sameCluster bool) (token string, problem types.ErrorDescription) {
+	if sameCluster {
+		token, problem = f.status.EncryptedClusterToken, f.status.Error
+	}
+	if f.token.ClusterID != cluster {
+		return token, problem
+	}
+	if f.token.Error.Error != problem.Error { // else the time at which it first stood
+		problem = f.token.Error
+	}
+	return cmp.Or(f.token.Token, token), problem
 }
 
 // portOf finds the port with a logical label.

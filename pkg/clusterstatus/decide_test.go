@@ -158,6 +158,71 @@ func TestConfigurationDecides(t *testing.T) {
 	})
 }
 
+// had is a row of the token's table.
+func had(f facts, id types.UUIDandVersion, text string, problem types.ErrorDescription) facts {
+	f.token = types.ClusterToken{ClusterID: id.UUID, Token: text, Error: problem}
+	return f
+}
+
+func TestTheTokenIsThatOfTheCluster(t *testing.T) {
+	broken := types.ErrorDescription{Error: "no certificate", ErrorTime: now, ErrorSeverity: types.ErrorSeverityError}
+	older := broken
+	older.ErrorTime = early
+	none := types.ErrorDescription{}
+	fresh := func(s *types.EdgeNodeClusterStatus) { s.EncryptedClusterToken = "fresh" }
+	failed := func(e types.ErrorDescription) func(*types.EdgeNodeClusterStatus) {
+		return func(s *types.EdgeNodeClusterStatus) { s.Error = e }
+	}
+	elsewhere := func(s *types.EdgeNodeClusterStatus) { s.ClusterID = other }
+	moved := config(func(c *types.EdgeNodeClusterConfig) { c.ClusterID = other })
+	check(t, map[string]row{
+		"the status does not wait for it": {
+			f:    known(config(), eth0()),
+			want: want(status(ready)),
+		},
+		"it is published when it is there": {
+			f:    had(before(known(config(), eth0()), status(ready)), one, "fresh", none),
+			want: want(status(ready, fresh)),
+		},
+		"so is why it cannot be had": {
+			f:    had(before(known(config(), eth0()), status(ready)), one, "", broken),
+			want: want(status(ready, failed(broken))),
+		},
+		"the last good one stands beside it": {
+			f:    had(before(known(config(), eth0()), status(ready, token)), one, "secret", broken),
+			want: want(status(ready, token, failed(broken))),
+		},
+		"one that a former run published too": {
+			f:    had(before(known(config(), eth0()), status(ready, token)), one, "", broken),
+			want: want(status(ready, token, failed(broken))),
+		},
+		"an error that a former run published keeps its time": {
+			f:    had(before(known(config(), eth0()), status(ready, failed(older))), one, "", broken),
+			want: want(status(ready, failed(older))),
+		},
+		"and stands until the table says more": {
+			f:    before(known(config(), eth0()), status(ready, token, failed(older))),
+			want: want(status(ready, token, failed(older))),
+		},
+		"a new token replaces both": {
+			f:    had(before(known(config(), eth0()), status(ready, token, failed(older))), one, "fresh", none),
+			want: want(status(ready, fresh)),
+		},
+		"that of another cluster is not shown": {
+			f:    had(before(known(moved, eth0()), status(ready, token, failed(older))), one, "secret", broken),
+			want: want(status(ready, elsewhere)),
+		},
+		"that of the next one is not either": {
+			f:    had(before(known(config(), eth0()), status(ready, token)), other, "fresh", broken),
+			want: want(status(ready, token)),
+		},
+		"the table's speaks before nim does": {
+			f:    had(facts{hasConfig: true, config: config()}, one, "fresh", none),
+			want: want(status(fresh)),
+		},
+	})
+}
+
 func TestMembershipHoldsWhileZedagentNamesNoCluster(t *testing.T) {
 	invalid := types.EdgeNodeClusterConfig{Initialized: true}
 	nameless := func(c *types.EdgeNodeClusterConfig) { c.ClusterID = types.UUIDandVersion{} }
@@ -258,80 +323,6 @@ func TestPortsDecideReadiness(t *testing.T) {
 		"but not for another address": {
 			f:    before(facts{hasConfig: true, config: moved}, status(ready)),
 			want: want(status(func(s *types.EdgeNodeClusterStatus) { s.ClusterIPPrefix = moved.ClusterIPPrefix })),
-		},
-	})
-}
-
-func TestLoadBalancerInterfaces(t *testing.T) {
-	pool := types.LBInterface{Interface: "ethernet1", IPPrefix: "192.168.1.24/29"}
-	broken := func(text string, at time.Time) types.ErrorDescription {
-		return types.ErrorDescription{Error: text, ErrorTime: at, ErrorSeverity: types.ErrorSeverityError}
-	}
-	with := func(cidr string, e types.ErrorDescription, interfaces ...types.LBInterface) func(*types.EdgeNodeClusterStatus) {
-		return func(s *types.EdgeNodeClusterStatus) {
-			s.LBIPPrefixes, s.LBConfigError, s.LBInterfaces = []string{cidr}, e, interfaces
-		}
-	}
-	notBoot := func(s *types.EdgeNodeClusterStatus) { s.BootstrapNode = false }
-	const overlap = "load balancer prefix 192.168.1.24/29 overlaps address 192.168.1.25 of port ethernet1"
-	check(t, map[string]row{
-		"the bootstrap node gets the Linux name": {
-			f:    known(config(lb(pool)), eth0(), eth1("192.168.1.5")),
-			want: want(status(ready, with(pool.IPPrefix, types.ErrorDescription{}, types.LBInterface{Interface: "eth1", IPPrefix: pool.IPPrefix}))),
-		},
-		"other nodes get the prefixes only": {
-			f:    known(config(lb(pool), follower), eth0(), eth1("192.168.1.5")),
-			want: want(status(ready, notBoot, with(pool.IPPrefix, types.ErrorDescription{}))),
-		},
-		"a prefix that holds an address of this node is dropped": {
-			f:    known(config(lb(pool)), eth0(), eth1("192.168.1.25")),
-			want: want(status(ready, with(pool.IPPrefix, broken(overlap, now)))),
-		},
-		"an overlap is reported by every node that has one": {
-			f:    known(config(lb(pool), follower), eth0(), eth1("192.168.1.25")),
-			want: want(status(ready, notBoot, with(pool.IPPrefix, broken(overlap, now)))),
-		},
-		"the address of a port without layer 3 does not count": {
-			f: known(config(lb(pool), follower), eth0(), func() types.NetworkPortStatus {
-				p := eth1("192.168.1.25")
-				p.IsL3Port = false
-				return p
-			}()),
-			want: want(status(ready, notBoot, with(pool.IPPrefix, types.ErrorDescription{}))),
-		},
-		"the time of a problem stands while its text does": {
-			f: before(known(config(lb(pool)), eth0(), eth1("192.168.1.25")),
-				status(ready, with(pool.IPPrefix, broken(overlap, early)))),
-			want: want(status(ready, with(pool.IPPrefix, broken(overlap, early)))),
-		},
-		"a new problem has a new time": {
-			f: before(known(config(lb(pool)), eth0()), status(ready, with(pool.IPPrefix, broken(overlap, early)))),
-			want: want(status(ready, with(pool.IPPrefix,
-				broken(`load balancer interface "ethernet1": no port has this label`, now)))),
-		},
-		"a solved problem leaves nothing": {
-			f: before(known(config(lb(pool), follower), eth0(), eth1("192.168.1.5")),
-				status(ready, notBoot, with(pool.IPPrefix, broken(overlap, early)))),
-			want: want(status(ready, notBoot, with(pool.IPPrefix, types.ErrorDescription{}))),
-		},
-		"a label is not called unknown before nim has listed any port": {
-			f:    known(config(lb(pool))),
-			want: want(status(with(pool.IPPrefix, types.ErrorDescription{}))),
-		},
-		"a label that other ports do not have is unknown": {
-			f: known(config(lb(pool)), eth0()),
-			want: want(status(ready, with(pool.IPPrefix,
-				broken(`load balancer interface "ethernet1": no port has this label`, now)))),
-		},
-		"text that is no prefix needs no port to be told": {
-			f: known(config(lb(types.LBInterface{Interface: "ethernet1", IPPrefix: "pool"}))),
-			want: want(status(with("pool",
-				broken(`load balancer interface "ethernet1": "pool" is not a CIDR`, now)))),
-		},
-		"text that is no prefix is said to be none": {
-			f: known(config(lb(types.LBInterface{Interface: "ethernet1", IPPrefix: "pool"})), eth0(), eth1("192.168.1.5")),
-			want: want(status(ready, with("pool",
-				broken(`load balancer interface "ethernet1": "pool" is not a CIDR`, now)))),
 		},
 	})
 }

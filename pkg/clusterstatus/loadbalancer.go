@@ -1,8 +1,11 @@
 package clusterstatus
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/zedkube/zedkube/types"
@@ -26,8 +29,9 @@ func prefixes(lbs []types.LBInterface) []string {
 func loadBalancer(cfg types.EdgeNodeClusterConfig, ports []types.NetworkPortStatus) ([]types.LBInterface, string) {
 	var out []types.LBInterface
 	var problems []string
+	own := addresses(ports)
 	for _, lb := range cfg.LBInterfaces {
-		if problem := prefixProblem(lb, ports); problem != "" {
+		if problem := prefixProblem(lb, cfg.ClusterIPPrefix.IP, own); problem != "" {
 			problems = append(problems, problem)
 			continue
 		}
@@ -51,20 +55,46 @@ func loadBalancer(cfg types.EdgeNodeClusterConfig, ports []types.NetworkPortStat
 
 // prefixProblem says why the addresses of lb cannot be handed out, or "". An
 // entry without a prefix has none to hand out.
-func prefixProblem(lb types.LBInterface, ports []types.NetworkPortStatus) string {
+func prefixProblem(lb types.LBInterface, cluster net.IP, own []address) string {
 	_, prefix, err := net.ParseCIDR(lb.IPPrefix)
 	if err != nil {
 		return fmt.Sprintf("load balancer interface %q: %q is not a CIDR", lb.Interface, lb.IPPrefix)
 	}
+	if prefix.Contains(cluster) { // whether or not a port has it yet
+		return fmt.Sprintf("load balancer prefix %s overlaps the cluster address %s", lb.IPPrefix, cluster)
+	}
+	for _, a := range own {
+		if prefix.Contains(a.ip) {
+			return fmt.Sprintf("load balancer prefix %s overlaps address %s of port %s", lb.IPPrefix, a.ip, a.port)
+		}
+	}
+	return ""
+}
+
+// address is one that a port of this node has.
+type address struct {
+	ip   net.IP
+	port string // its logical label, or its Linux name where it has none
+}
+
+// addresses are those of all layer 3 ports, in one order: nim's may change
+// from one publication to the next, and the text of a problem must not.
+func addresses(ports []types.NetworkPortStatus) []address {
+	var out []address
 	for _, p := range ports {
 		if !p.IsL3Port {
 			continue
 		}
+		name := cmp.Or(p.Logicallabel, p.IfName)
 		for _, a := range p.AddrInfoList {
-			if prefix.Contains(a.Addr) {
-				return fmt.Sprintf("load balancer prefix %s overlaps address %s of port %s", lb.IPPrefix, a.Addr, p.Logicallabel)
-			}
+			out = append(out, address{a.Addr, name})
+		}
+		if ip := net.ParseIP(p.ClusterIPAddr); ip != nil { // nim may name it here alone
+			out = append(out, address{ip, name})
 		}
 	}
-	return ""
+	slices.SortFunc(out, func(a, b address) int {
+		return cmp.Or(bytes.Compare(a.ip.To16(), b.ip.To16()), cmp.Compare(a.port, b.port))
+	})
+	return out
 }
