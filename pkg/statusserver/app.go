@@ -110,10 +110,13 @@ func (c *Component) report(ctx context.Context, source netip.Addr, id string) (r
 		defer c.gates.reports.leave(source)
 		done <- c.collect(ctx, id)
 	})
+	var out report
 	select {
-	case out := <-done:
-		return out, nil
+	case out = <-done:
 	case <-ctx.Done():
-		return report{}, fmt.Errorf("read the files of the report: %w", ctx.Err())
 	}
+	if err := ctx.Err(); err != nil {
+		return report{}, fmt.Errorf("read the files of the report: %w", err)
+	}
+	return out, nil
 }

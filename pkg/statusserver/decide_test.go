@@ -28,17 +28,22 @@ func status(cidr string, ready bool) types.EdgeNodeClusterStatus {
 func TestListensOnTheClusterAddressOnlyWhileItIsUp(t *testing.T) {
 	noPrefix := status("10.244.244.2/28", true)
 	noPrefix.ClusterIPPrefix = nil
+	linkLocal, sixteen := status("fe80::2/64", true), status("10.244.244.2/28", true)
+	linkLocal.ClusterInterface = "eth0"
+	sixteen.ClusterIPPrefix.IP = sixteen.ClusterIPPrefix.IP.To16()
 	rows := map[string]struct {
 		status types.EdgeNodeClusterStatus
 		port   int
 		want   string
 	}{
-		"no status, no server":           {},
-		"not ready, no server":           {status: status("10.244.244.2/28", false)},
-		"ready without an address":       {status: noPrefix},
-		"ready: the port of the wire":    {status: status("10.244.244.2/28", true), want: "10.244.244.2:12346"},
-		"an IPv6 address is bracketed":   {status: status("fd00::2/64", true), want: "[fd00::2]:12346"},
-		"another port where one is told": {status: status("10.244.244.2/28", true), port: 8080, want: "10.244.244.2:8080"},
+		"no status, no server":               {},
+		"not ready, no server":               {status: status("10.244.244.2/28", false)},
+		"ready without an address":           {status: noPrefix},
+		"ready: the port of the wire":        {status: status("10.244.244.2/28", true), want: "10.244.244.2:12346"},
+		"an IPv6 address is bracketed":       {status: status("fd00::2/64", true), want: "[fd00::2]:12346"},
+		"a link-local one has its interface": {status: linkLocal, want: "[fe80::2%eth0]:12346"},
+		"IPv4 in sixteen bytes":              {status: sixteen, want: "10.244.244.2:12346"},
+		"another port where one is told":     {status: status("10.244.244.2/28", true), port: 8080, want: "10.244.244.2:8080"},
 	}
 	for name, r := range rows {
 		t.Run(name, func(t *testing.T) {
@@ -52,9 +57,10 @@ func TestListensOnTheClusterAddressOnlyWhileItIsUp(t *testing.T) {
 // working is what the tables hold on a working server of the cluster.
 func working(change ...func(*facts)) facts {
 	f := facts{
+		now:    noon,
 		status: status("10.244.244.2/28", true),
 		nodes: map[string]types.Node{
-			"n1": {Name: "n1", UUID: deviceID, ControlPlane: true, Etcd: true},
+			"n1": {Name: "n1", UUID: deviceID, Ready: types.ConditionTrue, ControlPlane: true, Etcd: true, KubeletVersion: "v1.34.1+k3s1"},
 			"n2": {Name: "n2", UUID: "c3e2f1a0-1111-4222-8333-444455556666"},
 		},
 		info: types.EdgeNodeInfo{DeviceName: "N1", DeviceID: uuid.MustParse(deviceID)},

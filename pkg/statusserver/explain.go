@@ -96,7 +96,7 @@ func explain(f facts) explanation {
 	default:
 		e.verdict = plane
 	}
-	e.phase = phase(e.verdict, known && node.Ready == types.ConditionTrue)
+	e.phase = phase(f, e)
 	e.conditions = conditions(f, e, node, known)
 	return e
 }
@@ -143,16 +143,16 @@ func controlPlane(n types.Node) (verdict, types.ConditionStatus) {
 
 // phase is how far the cluster is on this node: a worker is all it will be once
 // its Node is ready.
-func phase(v verdict, ready bool) string {
-	switch v.reason {
-	case reasonReady:
+func phase(f facts, e explanation) string {
+	blind, why := unseen(f)
+	node, known := types.OwnNode(f.nodes, f.info)
+	switch {
+	case e.ready:
 		return phaseProvisioned
-	case reasonAPIUnknown, reasonAPISilent, reasonTablesNotWhole, reasonDeviceUnknown:
+	case blind && why.reason != reasonNoKubeconfig, !blind && !known && e.node == "":
 		return phaseUnknown
-	case reasonWorker:
-		if ready {
-			return phaseProvisioned
-		}
+	case e.reason == reasonWorker && !blind && node.Ready == types.ConditionTrue:
+		return phaseProvisioned
 	}
 	return phaseProvisioning
 }
@@ -164,7 +164,7 @@ func conditions(f facts, e explanation, node types.Node, known bool) []condition
 	switch {
 	case e.ready:
 		cluster.status = types.ConditionTrue
-	case e.phase == phaseUnknown:
+	case e.phase == phaseUnknown && e.reason != reasonWorker:
 		cluster.status = types.ConditionUnknown
 	}
 	blind, v := unseen(f)

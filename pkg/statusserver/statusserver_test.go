@@ -33,8 +33,11 @@ type device struct {
 	stop   func() // returns when Run has
 }
 
-func boot(t *testing.T) *device {
-	d := &device{T: t, port: freePort(t)}
+func boot(t *testing.T) *device { return bootOn(t, freePort(t), t.TempDir()) }
+
+// bootOn boots a device whose agents keep their topics below run.
+func bootOn(t *testing.T, port int, run string) *device {
+	d := &device{T: t, port: port}
 	f := working()
 	for name, n := range f.nodes {
 		_ = d.nodes.Publish(name, n)
@@ -44,7 +47,7 @@ func boot(t *testing.T) *device {
 	log, _ := logtest.NewNullLogger()
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Status: &d.status, Nodes: &d.nodes, API: &d.api, Info: &d.info, Port: d.port,
-		TopicDirs: []string{t.TempDir()}, InstallLog: filepath.Join(t.TempDir(), "k3s-install.log"),
+		TopicDirs: []string{run}, InstallLog: filepath.Join(run, "k3s-install.log"),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
