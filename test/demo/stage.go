@@ -178,7 +178,11 @@ func (s *stage) summary(err error) {
 			verdict = "Interrupted."
 		}
 	}
-	lines := []string{"", verdict, "", "Look at what the agents wrote:"}
+	lines := []string{"", verdict, "", "Look at what the controller sends:"}
+	for _, n := range s.nodes {
+		lines = append(lines, "  less "+n.DocumentPath())
+	}
+	lines = append(lines, "at what the agents wrote:")
 	for _, n := range s.nodes {
 		lines = append(lines, fmt.Sprintf("  jq . %s/run/zedkube/*/*.json", n.Root))
 	}
