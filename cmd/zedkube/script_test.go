@@ -54,7 +54,7 @@ func TestStories(t *testing.T) {
 			// What the devices and their agents go through.
 			"boot": with(boot), "settings": with(settings), "hour": with(setHour), "config": with(config),
 			"reboot": with(reboot), "powercut": with(powercut), "poweroff": with(poweroff),
-			"request": with(request), "withdraw": with(withdraw),
+			"request": with(request), "withdraw": with(withdraw), "secrets": with(secrets), "cert": with(cert),
 			"sigkill": with(sigkill), "sigterm": with(sigterm), "start": with(start), "loglevel": with(setLevel),
 			// What the cluster goes through.
 			"app": with(app), "crowd": with(crowd), "pinned": with(pinned), "vm": with(vm), "budget": with(budget),
@@ -64,6 +64,7 @@ func TestStories(t *testing.T) {
 			"expect": with(expect), "absent": with(absent), "never": with(never), "answers": with(answers),
 			"cordoned": with(cordoned), "pods": with(pods), "object": with(object), "lock": with(lock), "inturn": with(inturn),
 			"booted": with(booted), "lead": with(lead), "harmless": with(harmless), "logged": with(logged), "pause": with(pause), "fresh": with(fresh),
+			"token": with(hasToken),
 		},
 	})
 }
