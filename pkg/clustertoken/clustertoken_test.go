@@ -281,6 +281,9 @@ func TestADecryptionIsLoggedOnceAndAFailureOncePerText(t *testing.T) {
 		if n := s.logged(logrus.WarnLevel); n != 1 {
 			t.Errorf("%d warnings", n)
 		}
+		if n := s.device.calls.Load(); n < 55 || n > 65 { // once a minute after a start in seconds
+			t.Errorf("%d attempts in an hour", n)
+		}
 		s.device.key.Store(true)
 		s.sleep(time.Hour)
 		if n := s.logged(logrus.InfoLevel); n != 1 {

@@ -173,12 +173,10 @@ func file(f facts, a *action) {
 // cluster would else hand in the papers of the first.
 func fileWish(f facts) wish {
 	switch q := f.wants[manifest]; {
-	case !f.known || f.membership.State == types.MembershipNever:
-		return wish{}
 	case f.membership.State == types.MembershipLeft:
 		return wish{do: remove}
 	case f.wants[token] == nil:
-		return wish{} // a member's configuration that cannot be acted on
+		return wish{} // no cluster is known, or nothing of it that can be acted on
 	case q == nil:
 		return wish{do: remove}
 	case f.good.cluster == q.cluster:

@@ -64,6 +64,18 @@ func TestANodeThatKnowsNothingLeavesTheFileAlone(t *testing.T) {
 	})
 }
 
+func TestWhatWasReadBeforeALeaveIsForgotten(t *testing.T) {
+	play(t, nothing, func(s *stage) {
+		s.is(member(bootstrap))
+		s.is(types.ClusterMembership{State: types.MembershipLeft})
+		s.device.key.Store(false)
+		s.is(member(bootstrap))
+		s.sleep(time.Minute)
+		s.holds("")
+		s.has("", "the key file is not there")
+	})
+}
+
 func TestTheVaultIsWaitedForAndNeverMade(t *testing.T) {
 	play(t, func(s *stage) { s.must(os.Remove(s.vault)) }, func(s *stage) {
 		s.is(member(bootstrap))
@@ -90,7 +102,7 @@ func TestWhatSomebodyDidToTheFileIsUndoneOnTheNextLook(t *testing.T) {
 			"its directory too":    func() { s.must(os.Chmod(filepath.Dir(s.file()), 0o755)) },
 			"removed with its dir": func() { s.must(os.RemoveAll(filepath.Dir(s.file()))) },
 			"linked": func() {
-				s.must(os.Remove(s.file()))
+				s.must(os.Rename(s.file(), filepath.Join(s.vault, "elsewhere")))
 				s.must(os.Symlink(filepath.Join(s.vault, "elsewhere"), s.file()))
 			},
 			"half written by a killed run": func() {
@@ -205,6 +217,16 @@ func TestAFailureOfTheDiskIsToldAndTriedAgain(t *testing.T) {
 		s.must(os.Remove(filepath.Dir(s.file())))
 		s.sleep(period)
 		s.holds(paper)
+	})
+	play(t, func(s *stage) {
+		s.must(os.WriteFile(filepath.Dir(s.file()), nil, 0o600))
+	}, func(s *stage) {
+		s.is(member(bootstrap))
+		s.is(types.ClusterMembership{State: types.MembershipNever}) // it is not wanted any more
+		s.sleep(time.Minute)
+		if last := s.logs.LastEntry(); last.Message != "step works again" {
+			t.Errorf("the last line is %q", last.Message)
+		}
 	})
 }
 
