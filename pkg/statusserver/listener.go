@@ -3,6 +3,7 @@ package statusserver
 import (
 	"net"
 	"net/netip"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -95,6 +96,9 @@ func (b *bounded) Accept() (net.Conn, error) {
 	h := &held{TCPConn: conn, owner: b}
 	if surplus := b.add(h, ip); surplus != nil {
 		_ = surplus.Close()
+		// A loop that only accepts would close connections before those who
+		// serve them have had a turn to read the request that is there already.
+		runtime.Gosched()
 	}
 	return h, nil
 }

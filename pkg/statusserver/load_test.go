@@ -5,7 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/netip"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,6 +76,117 @@ func TestFloodFromOneAddressDoesNotDisturbAnother(t *testing.T) {
 	got, err := io.ReadAll(joiner)
 	if err != nil || !strings.HasSuffix(string(got), "cluster:"+clusterID) {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// crowdOf opens n connections to address, each from the next of the addresses
+// 127.12.x.y that network makes of two numbers, and keeps them.
+func crowdOf(t *testing.T, address, network string, n, sources int) {
+	t.Helper()
+	for i := range n {
+		i %= sources
+		conn := dialFrom(t, fmt.Sprintf(network, i/250, 1+i%250), address)
+		t.Cleanup(func() { _ = conn.Close() })
+		if i%2 == 0 {
+			fmt.Fprint(conn, "GET /status HTTP/1.1\r\nHo") // and never the rest
+		}
+	}
+}
+
+// joins asks /status as joining nodes do, n times, each from an address of its
+// own, and returns the slowest answer.
+func joins(t *testing.T, address string, n int) (slowest time.Duration) {
+	t.Helper()
+	for i := range n {
+		began := time.Now()
+		conn := dialFrom(t, fmt.Sprintf("127.12.35.%d", 1+i), address)
+		fmt.Fprint(conn, "GET /status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		got, err := io.ReadAll(conn)
+		_ = conn.Close()
+		if err != nil || !strings.HasSuffix(string(got), "cluster:"+clusterID) {
+			t.Errorf("joiner %d got %q, %v", i, got, err)
+		}
+		slowest = max(slowest, time.Since(began))
+	}
+	return slowest
+}
+
+// enough is how long a joining node waits for its answer. Alone it takes less
+// than a millisecond, but the machine that tests run on has more to do.
+const enough = 2 * time.Second
+
+func TestJoinerIsAnsweredAmongTenThousandIdleConnections(t *testing.T) {
+	d := boot(t)
+	d.ready("127.12.34.1/16")
+	at := d.at("127.12.34.1")
+	d.listens("127.12.34.1", true)
+	before := runtime.NumGoroutine()
+	crowdOf(t, at, "127.12.%d.%d", 2500, 4)    // hoarders
+	crowdOf(t, at, "127.12.%d.%d", 5000, 2500) // a whole network
+	crowdOf(t, at, "127.13.%d.%d", 2500, 2500) // one from somewhere else
+	joins(t, at, 1)                            // comes behind all that were not let in yet
+	slowest := joins(t, at, 50)
+	if t.Logf("the slowest of 50 answers took %s", slowest); slowest > enough {
+		t.Error("that is too long")
+	}
+	// Closed ones need a moment to be noticed by those who served them.
+	for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before+2*maxConnections && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if n := runtime.NumGoroutine() - before; n > 2*maxConnections {
+		t.Errorf("%d goroutines serve them", n)
+	}
+}
+
+func TestJoinerIsAnsweredWhileConnectionsKeepComing(t *testing.T) {
+	d := boot(t)
+	d.ready("127.12.34.1/16")
+	d.listens("127.12.34.1", true)
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for worker := range 4 {
+		wg.Go(func() {
+			var kept []net.Conn
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					for _, c := range kept {
+						_ = c.Close()
+					}
+					return
+				default:
+				}
+				from := &net.TCPAddr{IP: net.IPv4(127, 12, byte(100+worker), byte(1+i%250))}
+				conn, err := net.DialTCP("tcp", from, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(d.at("127.12.34.1"))))
+				if err != nil {
+					continue // it has no port left for a moment
+				}
+				if kept = append(kept, conn); len(kept) > 1000 {
+					_ = kept[0].Close()
+					kept = kept[1:]
+				}
+			}
+		})
+	}
+	slowest := joins(t, d.at("127.12.34.1"), 50)
+	close(stop)
+	wg.Wait()
+	// The flood takes what the processors give, so time says little here.
+	t.Logf("the slowest of 50 answers took %s", slowest)
+}
+
+func TestStatusIsAnsweredWhileReportsAreStuck(t *testing.T) {
+	first, _ := pair(t, types.Node{Name: "slow", InternalIP: "127.12.34.14"})
+	goOn := make(chan struct{})
+	asked := make(chan struct{}, 1)
+	player(t, "127.12.34.14", first.port, func(http.ResponseWriter, *http.Request) { asked <- struct{}{}; <-goOn })
+	defer close(goOn)
+	conn := dialFrom(t, firstIP, first.at(firstIP))
+	defer conn.Close()
+	fmt.Fprint(conn, "GET /cluster-app HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-asked
+	if slowest := joins(t, first.at(firstIP), 20); slowest > enough {
+		t.Errorf("an answer took %s", slowest)
 	}
 }
 

@@ -166,18 +166,25 @@ func (a *asker) ask(ctx context.Context, ip netip.Addr, id string) (report, erro
 	if answer.StatusCode != http.StatusOK {
 		return report{}, fmt.Errorf("ask peer: HTTP %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxPeerAnswer+1))
+	return readReport(answer.Body, a.token)
+}
+
+// readReport reads what a peer says. Nothing of it is believed to be in order:
+// what is passed on is of the form of a report, of bounded size, and without
+// the token.
+func readReport(body io.Reader, token string) (report, error) {
+	data, err := io.ReadAll(io.LimitReader(body, maxPeerAnswer+1))
 	switch {
 	case err != nil:
 		return report{}, fmt.Errorf("read peer's report: %w", cause(err))
-	case len(body) > maxPeerAnswer:
+	case len(data) > maxPeerAnswer:
 		return report{}, errors.New("read peer's report: it is too long")
 	}
 	var out report
-	if err := json.Unmarshal(body, &out); err != nil {
+	if err := json.Unmarshal(data, &out); err != nil {
 		return report{}, errors.New("read peer's report: it is no valid JSON of a report")
 	}
-	return out.redacted(a.token), nil
+	return out.redacted(token), nil
 }
 
 // cause is err without the URL, which the entry names already.

@@ -46,7 +46,7 @@ func joined(t *testing.T, port int, ip, name, token string, nodes map[string]typ
 // pair are two nodes of ours; the others are Nodes of the tables only.
 func pair(t *testing.T, others ...types.Node) (first, second *device) {
 	nodes := map[string]types.Node{
-		"n1": {Name: "n1", UUID: deviceID, InternalIP: firstIP, Agent: &types.AgentStamp{}},
+		"n1": {Name: "n1", UUID: deviceID, InternalIP: firstIP, Agent: &types.AgentStamp{}, ControlPlane: true, Etcd: true},
 		"n2": {Name: "n2", InternalIP: secondIP, Agent: &types.AgentStamp{}},
 	}
 	for _, n := range others {

@@ -57,9 +57,12 @@ func bootOn(t *testing.T, port int, run string) *device {
 	return d
 }
 
-func freePort(t *testing.T) int {
+func freePort(t *testing.T) int { return portOn(t, "127.12.34.1") }
+
+// portOn is a port that is free on ip.
+func portOn(t testing.TB, ip string) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.12.34.1:0")
+	l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
