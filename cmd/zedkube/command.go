@@ -12,6 +12,8 @@ const (
 	exitUsage          = 1
 	exitNotPublished   = 2 // or the API server cannot be asked
 	exitDrainFailed    = 3
+	exitJoinTimeout    = 4
+	exitJoinWithdrawn  = 5
 	exitUnknownCommand = 99
 )
 
@@ -35,7 +37,7 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 		add(root, &o)
 	}
 	root.AddCommand(
-		newUpdateStatusCommand(&o), newDrainCommand(&o), newLeaveCommand(&o),
+		newUpdateStatusCommand(&o), newDrainCommand(&o), newLeaveCommand(&o), newWaitJoinCommand(&o),
 		&cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: cobra.NoArgs, RunE: run},
 		&cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), version)
