@@ -2,92 +2,149 @@ package kubeapi
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// candidate stands between the elector and the Lease, and says what is true.
+// candidate stands between an elector of client-go and the Lease.
 //
-// The elector's callbacks come from goroutines of their own in no certain
-// order: they only ring. They also come late. An elector that cannot renew tries
-// for renewDeadline, then to give the Lease back for as long again, and tells
-// only then; the Lease may have been another node's for long. So the candidate
-// sees each write and read of the Lease and judges by the clock.
+// It says what is true. An elector that cannot renew tries for renewDeadline
+// and tells only then; the Lease may have been another node's for long. So the
+// candidate sees each write and read of the Lease and judges by the clock.
+//
+// It knows more than an elector, which counts a holder's duration from its own
+// first look: the watch has seen since when the holder has not renewed.
 type candidate struct {
 	resourcelock.Interface // the Lease itself
 
+	seen    *sightings
 	changed func(leader string, leads bool)
-	bell    chan struct{}
+	bell    chan struct{} // rings when something of the below has changed
 
-	mu      sync.Mutex
-	started bool      // the elector says that it leads
-	until   time.Time // this node leads until then, if it is not renewed
+	leader string // what changed was told last
+	leads  bool
+
+	mu    sync.Mutex
+	until time.Time // this node leads until then, if it is not renewed
+	maybe bool      // the Lease may be ours: a write of ours was sent and may have been made
+	waits bool      // the elector has failed and waits for its next try
 }
 
 func (p *candidate) elector() (*leaderelection.LeaderElector, error) {
 	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock:            p,
-		LeaseDuration:   leaseDuration,
-		RenewDeadline:   renewDeadline,
-		RetryPeriod:     retryPeriod,
-		ReleaseOnCancel: true,
-		Name:            statsLease,
+		Lock:          p,
+		LeaseDuration: leaseDuration,
+		RenewDeadline: renewDeadline,
+		RetryPeriod:   retryPeriod,
+		Name:          statsLease,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) { p.start() },
+			OnStartedLeading: func(context.Context) {},
 			OnStoppedLeading: func() {},
-			OnNewLeader:      func(string) { p.ring() },
 		},
+		// giveBack does it, also after a write whose answer has not come.
+		ReleaseOnCancel: false,
 	})
 }
 
-// Get implements resourcelock.Interface.
+// Get implements resourcelock.Interface. It shows the elector a Lease that has
+// run out as one without holder, and the duration that counts.
 func (p *candidate) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	record, raw, err := p.Interface.Get(ctx)
-	if err == nil && record.HolderIdentity != p.Identity() {
-		p.hold(time.Time{})
+	p.tries()
+	record, _, err := p.Interface.Get(ctx)
+	switch {
+	case absent(err):
+		p.hold(time.Time{}, false)
+		return nil, nil, err
+	case err != nil:
+		p.failed()
+		return nil, nil, err
 	}
+	if record.HolderIdentity != p.Identity() {
+		p.hold(time.Time{}, false)
+		seen, _, _ := p.seen.look(statsLease)
+		if until := seen.until(leaseDuration); time.Now().Before(until) {
+			record.LeaseDurationSeconds = int(until.Sub(seen.since) / time.Second)
+			p.failed()
+		} else {
+			record.HolderIdentity = ""
+		}
+	}
+	raw, err := json.Marshal(record)
 	return record, raw, err
 }
 
 // Create implements resourcelock.Interface.
 func (p *candidate) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return p.write(record, func() error { return p.Interface.Create(ctx, record) })
+	return p.write(func() error { return p.Interface.Create(ctx, record) })
 }
 
 // Update implements resourcelock.Interface.
 func (p *candidate) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return p.write(record, func() error { return p.Interface.Update(ctx, record) })
+	return p.write(func() error { return p.Interface.Update(ctx, record) })
 }
 
 // write counts from the start: the others may have seen it right then.
-func (p *candidate) write(record resourcelock.LeaderElectionRecord, send func() error) error {
+func (p *candidate) write(send func() error) error {
 	until := time.Now().Add(leadsFor)
-	if record.HolderIdentity != p.Identity() { // it is given back
-		until = time.Time{}
-		p.hold(until)
-	}
+	p.mu.Lock()
+	p.maybe = true
+	p.mu.Unlock()
 	err := send()
 	if err == nil {
-		p.hold(until)
+		p.hold(until, true)
+	} else {
+		p.failed()
 	}
 	return err
 }
 
-func (p *candidate) hold(until time.Time) {
+// tries notes that the elector begins to try.
+func (p *candidate) tries() {
 	p.mu.Lock()
-	p.until = until
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	p.waits = false
+}
+
+// failed notes that the elector's try was in vain.
+func (p *candidate) failed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waits = true
 	p.ring()
 }
 
-func (p *candidate) start() {
+func (p *candidate) idle() bool {
 	p.mu.Lock()
-	p.started = true
-	p.mu.Unlock()
-	p.ring()
+	defer p.mu.Unlock()
+	return p.waits
+}
+
+// hold notes until when this node leads, and whether the Lease may be ours.
+func (p *candidate) hold(until time.Time, maybe bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.maybe = maybe
+	if !p.until.Equal(until) {
+		p.until = until
+		p.ring()
+	}
+}
+
+// lose ends the leadership, whatever becomes of a write that is under way.
+func (p *candidate) lose() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.until.IsZero() {
+		p.until = time.Time{}
+		p.ring()
+	}
 }
 
 func (p *candidate) ring() {
@@ -97,38 +154,41 @@ func (p *candidate) ring() {
 	}
 }
 
-// left is how much longer this node leads.
-func (p *candidate) left() time.Duration {
+// leadsUntil is until when this node leads.
+func (p *candidate) leadsUntil() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.started {
-		return 0
-	}
-	return max(0, time.Until(p.until))
+	return p.until
 }
 
-// report tells of changes until the term is done.
-func (p *candidate) report(term context.Context, elector *leaderelection.LeaderElector) {
-	leader, leads := "", false
-	say := func(l string, is bool) {
-		if l != leader || is != leads {
-			leader, leads = l, is
-			p.changed(l, is)
-		}
+// giveBack releases the Lease if it is ours, as client-go does: without holder,
+// for a second.
+func (p *candidate) giveBack(ctx context.Context) error {
+	p.mu.Lock()
+	maybe := p.maybe
+	p.mu.Unlock()
+	if !maybe {
+		return nil
 	}
-	defer func() { say("", false) }()
+	ctx, cancel := context.WithTimeout(ctx, giveBackWithin)
+	defer cancel()
 	for {
-		left := p.left()
-		say(elector.GetLeader(), left > 0)
-		var expires <-chan time.Time
-		if left > 0 {
-			expires = time.After(left)
+		record, _, err := p.Interface.Get(ctx)
+		if err != nil {
+			return fmt.Errorf("give the lease back: %w", err)
 		}
-		select {
-		case <-term.Done():
-			return
-		case <-p.bell:
-		case <-expires:
+		if record.HolderIdentity != p.Identity() {
+			return nil
+		}
+		now := metav1.Now()
+		err = p.Interface.Update(ctx, resourcelock.LeaderElectionRecord{
+			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now,
+		})
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsConflict(err) { // a write that we no longer waited for
+			return fmt.Errorf("give the lease back: %w", err)
 		}
 	}
 }

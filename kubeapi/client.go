@@ -47,8 +47,9 @@ type Client struct {
 	Leases   Writer[types.Lease]     // the Leases of Namespace, by name
 	API      Writer[types.APIStatus] // how well the cluster is seen
 
-	mu   sync.Mutex
-	conn *connection // nil until there is a usable kubeconfig, and after Run
+	mu      sync.Mutex
+	conn    *connection   // nil until there is a usable kubeconfig, and after Run
+	repairs chan struct{} // holds the one repair under way; nil before the first
 }
 
 // Run keeps the tables true until ctx is done. It returns when all its
@@ -88,7 +89,7 @@ type run struct {
 }
 
 func newRun(ctx context.Context, c *Client) *run {
-	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, turns: newTurns()}
+	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, turns: newTurns(lastGap)}
 	r.silence = newSilence(ctx, c.Log, r.status.silent)
 	c.Info.Notify(r.bell)
 	c.Leader.Notify(r.bell)

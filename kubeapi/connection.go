@@ -28,6 +28,7 @@ type connection struct {
 	base     transport
 
 	hasVolumes atomic.Bool // Longhorn was found installed
+	seen       sightings   // of Leases
 
 	work  sync.WaitGroup // the probe and the views
 	users sync.WaitGroup // verbs under way

@@ -32,6 +32,7 @@ type agent struct {
 	appPods pubsub.Table[types.Pod]
 	own     pubsub.Table[types.Pod]
 	all     pubsub.Table[types.Pod]
+	leases  pubsub.Table[types.Lease]
 	api     pubsub.Table[types.APIStatus]
 }
 
@@ -52,7 +53,7 @@ func newAgent(t *testing.T, c *devcluster.Cluster, i int) *agent {
 	_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: c.Nodes[i].DeviceName, DeviceID: uuid.MustParse(c.Nodes[i].UUID)})
 	a.Client = &kubeapi.Client{
 		Log: log, Kubeconfig: path, Info: &a.info, Leader: &a.leader,
-		Nodes: &a.nodes, AppPods: &a.appPods, NodePods: &a.own, AllPods: &a.all, API: &a.api,
+		Nodes: &a.nodes, AppPods: &a.appPods, NodePods: &a.own, AllPods: &a.all, Leases: &a.leases, API: &a.api,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

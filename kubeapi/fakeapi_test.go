@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -79,6 +80,8 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		reply(w, 200, list)
+	case strings.HasSuffix(r.URL.Path, "/leases"):
+		reply(w, 200, coordinationv1.LeaseList{TypeMeta: metav1.TypeMeta{Kind: "LeaseList", APIVersion: "coordination.k8s.io/v1"}, ListMeta: meta})
 	default:
 		reply(w, 200, corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}})
 	}
@@ -165,6 +168,7 @@ type tables struct {
 	appPods pubsub.Table[types.Pod]
 	own     pubsub.Table[types.Pod]
 	all     pubsub.Table[types.Pod]
+	leases  pubsub.Table[types.Lease]
 	api     pubsub.Table[types.APIStatus]
 }
 
@@ -176,7 +180,7 @@ func newTestClient(t *testing.T) (*Client, *tables) {
 	_ = tb.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "N1", DeviceID: uuid.MustParse(ownUUID)})
 	return &Client{
 		Log: log, Info: &tb.info, Leader: &tb.leader, Nodes: &tb.nodes,
-		AppPods: &tb.appPods, NodePods: &tb.own, AllPods: &tb.all, API: &tb.api,
+		AppPods: &tb.appPods, NodePods: &tb.own, AllPods: &tb.all, Leases: &tb.leases, API: &tb.api,
 	}, tb
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,16 +24,22 @@ const (
 	// leadsFor is how long after the start of the last renewal this node may
 	// call itself the leader: until shortly before another one may.
 	leadsFor = leaseDuration - 2*time.Second
+	// giveBackWithin bounds giving the Lease back: after a shutdown somebody waits.
+	giveBackWithin = 5 * time.Second
 )
 
 var errRetired = errors.New("the kubeconfig has changed")
 
 // Elect takes part in the election of the node that reports for the cluster,
 // under the name identity. It calls changed, never twice at a time, whenever
-// the leader ("" while there is none) or our part changes, and at the end with
-// "", false if it had said anything else. It returns nil when ctx is done,
-// after giving the Lease back if it was ours and the API server answers; and
-// an error when there is no connection, a new one is made, or leadership is lost.
+// the leader ("" while none is known to hold the Lease) or our part changes, and
+// at the end with "", false if it had said anything else. It returns nil when
+// ctx is done, after giving the Lease back if it was ours and the API server
+// answers; and an error when there is no connection or a new one is made.
+//
+// While another node holds the Lease it sends nothing: the watch tells when it
+// is given back, and a clock when it has run out. Where there is no watch it
+// asks every 5 to 11 s.
 func (c *Client) Elect(ctx context.Context, identity string, changed func(leader string, leads bool)) error {
 	conn, done, err := c.use()
 	if err != nil {
@@ -48,25 +53,20 @@ func (c *Client) Elect(ctx context.Context, identity string, changed func(leader
 	part := &candidate{
 		Interface: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: Namespace, Name: statsLease},
-			Client:     conn.kube.CoordinationV1(),
+			Client:     conn.leases(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
-		changed: changed, bell: make(chan struct{}, 1),
+		seen: &conn.seen, changed: changed, bell: make(chan struct{}, 1),
 	}
-	elector, err := part.elector()
-	if err != nil {
-		return fmt.Errorf("elect stats leader: %w", err)
+	err = part.run(term)
+	if back := part.giveBack(context.WithoutCancel(ctx)); back != nil {
+		c.Log.WithError(back).Info("the lease could not be given back, it will run out")
 	}
-	var reporting sync.WaitGroup
-	reporting.Go(func() { part.report(term, elector) })
-	elector.Run(term)
-	cancel()
-	reporting.Wait()
 	switch {
+	case err != nil:
+		return fmt.Errorf("elect stats leader: %w", err)
 	case ctx.Err() != nil:
 		return nil
-	case conn.ctx.Err() != nil:
-		return fmt.Errorf("elect stats leader: %w: %w", types.ErrNoAPI, errRetired)
 	}
-	return errors.New("elect stats leader: leadership lost, the lease was not renewed in time")
+	return fmt.Errorf("elect stats leader: %w: %w", types.ErrNoAPI, errRetired)
 }

@@ -3,10 +3,6 @@ package kubeapi
 import (
 	"context"
 	"errors"
-	"io"
-	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,83 +10,9 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/zedkube/zedkube/types"
 )
-
-// leaseAPI is an API server of one Lease, beside what its base serves.
-type leaseAPI struct {
-	base *fakeAPI
-
-	mu      sync.Mutex
-	lease   *coordinationv1.Lease
-	written time.Time // when the present holder's last write arrived
-	slow    time.Duration
-	hung    bool // all of it
-	stuck   bool // what concerns the Lease
-	version int
-}
-
-func (l *leaseAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	l.mu.Lock()
-	hung, slow, stuck := l.hung, l.slow, l.stuck
-	l.mu.Unlock()
-	switch {
-	case hung:
-		hang(w, r)
-		return
-	case !strings.Contains(r.URL.Path, "/leases"):
-		l.base.ServeHTTP(w, r)
-		return
-	case stuck:
-		hang(w, r)
-		return
-	}
-	code, body := l.serve(r)
-	select {
-	case <-time.After(slow):
-		reply(w, code, body)
-	case <-r.Context().Done():
-	}
-}
-
-func (l *leaseAPI) serve(r *http.Request) (int, any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r.Method == http.MethodGet {
-		if l.lease == nil {
-			return 404, failure(404, metav1.StatusReasonNotFound)
-		}
-		return 200, l.lease
-	}
-	data, _ := io.ReadAll(r.Body)
-	obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
-	lease, ok := obj.(*coordinationv1.Lease)
-	switch {
-	case err != nil || !ok:
-		return 400, failure(400, metav1.StatusReasonBadRequest)
-	case l.lease != nil && lease.ResourceVersion != l.lease.ResourceVersion:
-		return 409, failure(409, metav1.StatusReasonConflict)
-	}
-	l.write(lease)
-	return 200, l.lease
-}
-
-// write is called with mu held.
-func (l *leaseAPI) write(lease *coordinationv1.Lease) {
-	l.version++
-	l.lease, l.written = lease.DeepCopy(), time.Now()
-	l.lease.TypeMeta = metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
-	l.lease.ResourceVersion = strconv.Itoa(l.version)
-}
-
-func (l *leaseAPI) set(change func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	change()
-}
 
 // word is what a candidate was told last, and when.
 type word struct {
@@ -98,6 +20,7 @@ type word struct {
 	leader string
 	leads  bool
 	off    time.Time // when it last ceased to lead
+	on     time.Time // when it last began to
 	n      int
 }
 
@@ -107,58 +30,106 @@ func (h *word) set(leader string, leads bool) {
 	if h.leads && !leads {
 		h.off = time.Now()
 	}
+	if !h.leads && leads {
+		h.on = time.Now()
+	}
 	h.leader, h.leads = leader, leads
 	h.n++
 }
 
-func (h *word) last() (leader string, leads bool, off time.Time, n int) {
+func (h *word) last() (leader string, leads bool, n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.leader, h.leads, h.off, h.n
+	return h.leader, h.leads, h.n
 }
 
-// leader runs a client whose election is won, lets fault happen, and returns
-// what the candidate said last a minute later.
-func leader(t *testing.T, fault func(*Client, *leaseAPI)) (api *leaseAPI, said *word, ended error) {
+func (h *word) is(t *testing.T, when, leader string, leads bool) {
 	t.Helper()
-	c, _ := newTestClient(t)
-	api, said = &leaseAPI{base: someCluster()}, &word{}
-	end := startInMemory(t, c, &inMemory{handler: api})
-	defer end()
+	if l, is, n := h.last(); l != leader || is != leads {
+		t.Errorf("%s: after %d words the leader is %q, leads %v; want %q, %v", when, n, l, is, leader, leads)
+	}
+}
+
+// contender is a node that takes part in the election.
+type contender struct {
+	name string
+	c    *Client
+	link *link
+	word *word
+	over chan error // how its election ended
+	stop func() error
+}
+
+// stands lets a node stand for election until the test ends or stop is called.
+func stands(t *testing.T, s *leaseServer, name string) *contender {
+	t.Helper()
+	n := &contender{name: name, word: &word{}}
+	n.c, n.link, _ = seat(t, s)
+	n.run(t)
+	return n
+}
+
+func (n *contender) run(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
-	go func() { over <- c.Elect(t.Context(), "n1", said.set) }()
+	go func() { over <- n.c.Elect(ctx, n.name, n.word.set); close(over) }()
+	n.over = over
+	n.stop = sync.OnceValue(func() error { cancel(); return <-over })
+	t.Cleanup(func() { _ = n.stop() })
+}
+
+// leader is a node whose election is won.
+func leader(t *testing.T) (*leaseServer, *contender) {
+	t.Helper()
+	s := newLeaseServer()
+	n := stands(t, s, "n1")
 	time.Sleep(32 * time.Second)
-	if who, leads, _, n := said.last(); who != "n1" || !leads || n > 2 {
-		t.Fatalf("after %d words the leader is %q, leads %v", n, who, leads)
+	n.word.is(t, "at first", "n1", true)
+	return s, n
+}
+
+// statsOf is a Lease as another node writes it.
+func statsOf(holder string, seconds int32, renewed time.Time) *coordinationv1.Lease {
+	at := metav1.NewMicroTime(renewed)
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: statsLease},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &at, RenewTime: &at,
+		},
 	}
-	fault(c, api)
-	time.Sleep(time.Minute)
-	select {
-	case ended = <-over:
-	default:
-		t.Error("the election goes on")
-	}
-	return api, said, ended
 }
 
 func TestALeaderThatCannotRenewStopsBeforeItsLeaseRunsOut(t *testing.T) {
-	for name, fault := range map[string]func(*Client, *leaseAPI){
-		"hung":            func(_ *Client, a *leaseAPI) { a.set(func() { a.hung = true }) },
-		"the lease alone": func(_ *Client, a *leaseAPI) { a.set(func() { a.stuck = true }) },
-		"slower and slower": func(_ *Client, a *leaseAPI) {
-			a.set(func() { a.slow = 9 * time.Second })
-			go func() { time.Sleep(12 * time.Second); a.set(func() { a.stuck = true }) }()
+	for name, fault := range map[string]func(*link){
+		"hung":            func(l *link) { l.set(func() { l.cut = true }) },
+		"the lease alone": func(l *link) { l.set(func() { l.stuck = true }) },
+		"slower and slower": func(l *link) {
+			l.set(func() { l.slow = 9 * time.Second })
+			go func() { time.Sleep(12 * time.Second); l.set(func() { l.stuck = true }) }()
+		},
+		"another object in place of it": func(l *link) { l.set(func() { l.lie = statsOf("n1", 25, time.Now()).Spec }) },
+		"another Lease in place of it": func(l *link) {
+			other := statsOf("n1", 25, time.Now())
+			other.TypeMeta = metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
+			other.Name, other.ResourceVersion = "other", "9"
+			l.set(func() { l.lie = other })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api, said, err := leader(t, fault)
-				_, leads, at, _ := said.last()
-				held := at.Sub(api.written)
-				t.Logf("said so %v after the last renewal: %v", held, err)
-				if leads || held >= leaseDuration {
-					t.Errorf("leads %v, said %v after the last renewal", leads, held)
+				s, n := leader(t)
+				fault(n.link)
+				time.Sleep(time.Minute)
+				n.word.is(t, "a minute later", "", false)
+				_, written := s.get(statsLease)
+				held := n.word.off.Sub(written)
+				t.Logf("said so %v after the last renewal", held)
+				if held >= leaseDuration {
+					t.Errorf("said so %v after the last renewal", held)
 				}
+				n.link.set(func() { n.link.cut, n.link.stuck, n.link.slow, n.link.lie = false, false, 0, nil })
+				time.Sleep(30 * time.Second)
+				n.word.is(t, "when it is well again", "n1", true)
 			})
 		})
 	}
@@ -166,78 +137,77 @@ func TestALeaderThatCannotRenewStopsBeforeItsLeaseRunsOut(t *testing.T) {
 
 func TestANewKubeconfigEndsTheLeadershipAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var begin time.Time
-		_, said, err := leader(t, func(c *Client, a *leaseAPI) {
-			a.set(func() { a.hung = true })
-			begin = time.Now()
-			c.conn.retire()
-		})
-		_, leads, at, _ := said.last()
-		if leads || at.Sub(begin) > time.Second || !errors.Is(err, types.ErrNoAPI) {
-			t.Errorf("leads %v, said after %v: %v", leads, at.Sub(begin), err)
+		_, n := leader(t)
+		n.link.set(func() { n.link.cut = true })
+		begin := time.Now()
+		n.c.conn.retire()
+		synctest.Wait()
+		n.word.is(t, "at once", "", false)
+		if err := <-n.over; !errors.Is(err, types.ErrNoAPI) || time.Since(begin) > giveBackWithin {
+			t.Errorf("ends after %v: %v", time.Since(begin), err)
 		}
 	})
 }
 
-func TestALeaseTakenByForceIsLeftAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api, said, _ := leader(t, func(_ *Client, a *leaseAPI) {
-			a.set(func() {
-				other, now, long := "n2", metav1.NowMicro(), int32(25)
-				lease := a.lease.DeepCopy()
-				lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &other, &now, &long
-				a.write(lease)
+func TestALeaseTakenAwayIsLeftAtOnce(t *testing.T) {
+	for name, take := range map[string]func(*leaseServer){
+		"by another": func(s *leaseServer) { s.put(statsOf("n2", 25, time.Now())) },
+		"emptied":    func(s *leaseServer) { s.put(statsOf("", 1, time.Now())) },
+		"deleted":    func(s *leaseServer) { s.remove(statsLease) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, n := leader(t)
+				begin := time.Now()
+				take(s)
+				synctest.Wait()
+				if _, leads, _ := n.word.last(); leads {
+					t.Error("it goes on leading")
+				}
+				if name == "by another" {
+					n.word.is(t, "at once", "n2", false)
+					begin = begin.Add(leaseDuration)
+				}
+				time.Sleep(time.Minute)
+				n.word.is(t, "a minute later", "n1", true)
+				if took := n.word.on.Sub(begin); took > 6*time.Second {
+					t.Errorf("leads again %v after it might", took)
+				}
 			})
 		})
-		if _, leads, at, _ := said.last(); leads || at.Sub(api.written) > retryPeriod {
-			t.Errorf("leads %v, said %v later", leads, at.Sub(api.written))
-		}
-	})
+	}
 }
 
 func TestASlowServerKeepsItsLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := newTestClient(t)
-		api, said := &leaseAPI{base: someCluster(), slow: 7 * time.Second}, &word{}
-		end := startInMemory(t, c, &inMemory{handler: api})
-		defer end()
-		over := make(chan struct{})
-		go func() { defer close(over); _ = c.Elect(t.Context(), "n1", said.set) }()
+		n := stands(t, newLeaseServer(), "n1")
+		n.link.set(func() { n.link.slow = 7 * time.Second })
 		time.Sleep(30 * time.Second)
-		_, leads, _, n := said.last()
+		_, leads, words := n.word.last()
 		time.Sleep(10 * time.Minute)
-		if _, still, _, m := said.last(); !leads || !still || m != n {
-			t.Errorf("leads %v, then %v, said %d times", leads, still, m-n)
+		if _, still, more := n.word.last(); !leads || !still || more != words {
+			t.Errorf("leads %v, then %v, said %d times", leads, still, more-words)
 		}
-		select {
-		case <-over:
-			t.Error("the election is over")
-		default:
-		}
-		c.conn.retire()
-		<-over
 	})
 }
 
-func TestAnElectionSaysEachChangeOnceAndEndsWithItsConnection(t *testing.T) {
-	kube := fake.NewClientset()
-	ctx, retire := context.WithCancel(t.Context())
-	c := &Client{Log: quiet(), conn: &connection{ctx: ctx, kube: kube}}
-	var said []string
-	err := c.Elect(t.Context(), "n1", func(leader string, leads bool) {
-		said = append(said, leader)
-		if leads {
-			retire()
+func TestACandidateThatStopsGivesBackWhatMayBeItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newLeaseServer()
+		n := stands(t, s, "n1")
+		n.link.set(func() { n.link.deaf = true }) // its Lease is made, and it does not know
+		time.Sleep(3 * time.Second)
+		if lease, _ := s.get(statsLease); lease == nil || holder(lease) != "n1" {
+			t.Fatalf("the Lease is %+v", lease)
+		}
+		n.word.is(t, "without an answer", "", false)
+		n.link.set(func() { n.link.deaf = false })
+		if err := n.stop(); err != nil {
+			t.Error(err)
+		}
+		lease, _ := s.get(statsLease)
+		if holder(lease) != "" || *lease.Spec.LeaseDurationSeconds != 1 {
+			t.Errorf("the Lease is %+v", lease.Spec)
 		}
 	})
-	if !errors.Is(err, types.ErrNoAPI) {
-		t.Errorf("error is %v", err)
-	}
-	if len(said) == 0 || said[len(said)-1] != "" || said[len(said)-2] != "n1" {
-		t.Errorf("said %q", said)
-	}
-	lease, err := kube.CoordinationV1().Leases(Namespace).Get(t.Context(), statsLease, metav1.GetOptions{})
-	if err != nil || *lease.Spec.HolderIdentity != "" {
-		t.Errorf("lease is %+v, %v", lease, err)
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -49,6 +50,13 @@ func podRows(table Writer[types.Pod]) rowStore {
 			}
 			return p.Key()
 		},
+	}
+}
+
+func leaseRows(table Writer[types.Lease]) rowStore {
+	return &rows[*coordinationv1.Lease, types.Lease]{
+		table: table, row: leaseOf, slim: slimLease,
+		key: func(l types.Lease) string { return l.Name },
 	}
 }
 

@@ -23,13 +23,15 @@ const (
 // than not, and each for itself would be a storm or too late: so they take
 // turns, and as soon as one has success all try at once.
 type turns struct {
+	last time.Duration // the gap when it lasts
+
 	mu   sync.Mutex
 	next time.Time // not before
 	gap  time.Duration
 	open chan struct{} // closed to let all go
 }
 
-func newTurns() *turns { return &turns{open: make(chan struct{})} }
+func newTurns(last time.Duration) *turns { return &turns{last: last, open: make(chan struct{})} }
 
 // wait returns when it is the caller's turn; at once when alive is done, since
 // there is another wait for that; and false when ctx is done.
@@ -65,7 +67,7 @@ func (t *turns) take() (at time.Time, open <-chan struct{}) {
 		at = t.next
 	}
 	t.next = at.Add(t.gap + rand.N(t.gap/10))
-	t.gap = min(2*t.gap, lastGap)
+	t.gap = min(2*t.gap, t.last)
 	return at, t.open
 }
 

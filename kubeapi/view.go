@@ -35,8 +35,9 @@ type view struct {
 	name    string
 	log     logrus.FieldLogger
 	silence *silence
-	status  *status
+	holds   func(view string, whole bool) // called when the table becomes whole or is no more
 	turns   *turns
+	strict  bool // the table is not whole either after a watch that cannot be taken up again
 
 	asking asking
 	failed atomic.Int32 // how many tries in a row
@@ -49,7 +50,7 @@ type view struct {
 // few minutes, and where nothing changed meanwhile the version to go on from
 // has often expired by then.
 func (v *view) run(ctx context.Context, lw *cache.ListWatch, rows rowStore) {
-	defer v.status.holds(v.name, false)
+	defer v.holds(v.name, false)
 	v.asking.lw = lw
 	reflector := cache.NewReflectorWithOptions(v.asking.listWatch(), rows.example(), rows, cache.ReflectorOptions{
 		Name: "zedkube " + v.name,
@@ -63,8 +64,8 @@ func (v *view) run(ctx context.Context, lw *cache.ListWatch, rows rowStore) {
 		}
 		v.asking.begin()
 		whole, err := v.keep(ctx, alive, reflector, rows)
-		if !whole || alive.Err() != nil {
-			v.status.holds(v.name, false)
+		if !whole || alive.Err() != nil || v.strict {
+			v.holds(v.name, false)
 		}
 		if alive.Err() != nil {
 			v.asking.another()
@@ -88,7 +89,7 @@ func (v *view) await(ctx context.Context) (alive context.Context, ok bool) {
 		return alive, ctx.Err() == nil
 	default:
 	}
-	v.status.holds(v.name, false)
+	v.holds(v.name, false)
 	select {
 	case <-ctx.Done():
 		return nil, false
@@ -113,7 +114,7 @@ func (v *view) keep(ctx, alive context.Context, reflector *cache.Reflector, rows
 		limit.Stop()
 		proven = time.AfterFunc(provenAfter, v.succeed)
 		whole = true
-		v.status.holds(v.name, true)
+		v.holds(v.name, true)
 	})
 	defer func() {
 		if proven != nil {

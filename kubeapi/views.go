@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"context"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -18,7 +19,13 @@ const (
 	viewAppPods  = "app pods"
 	viewNodePods = "own pods"
 	viewAllPods  = "all pods"
+	viewLeases   = "leases"
 )
+
+// leasesGap is how far apart the tries for the Leases come to be. They have
+// turns of their own: nothing waits for that table, and a server that refuses it
+// to us is not to be asked for it as often as for the others.
+const leasesGap = time.Minute
 
 // views keeps the tables that are wanted until the connection is retired: the
 // pods of this node as soon as its name is known, all pods while it leads.
@@ -26,6 +33,8 @@ func (r *run) views(conn *connection) {
 	stop := []func(){
 		r.start(conn, viewNodes, conn.nodes(), nodeRows(r.Nodes)),
 		r.start(conn, viewAppPods, conn.pods(Namespace, ""), podRows(r.AppPods)),
+		r.keep(conn, &view{name: viewLeases, holds: conn.seen.holds, turns: newTurns(leasesGap), strict: true}, conn.listLeases(),
+			leaseRows(sighted{Writer: r.Leases, seen: &conn.seen})),
 	}
 	own, stopOwn := "", func() {}
 	leads, stopAll := false, func() {}
@@ -81,12 +90,16 @@ func (r *run) leads() bool {
 	return info.IsStatsLeader
 }
 
-// start runs a view and returns what stops it and waits for its end; stopping
-// twice is fine.
+// start keeps a table on which the status depends, and returns what stops that
+// and waits for its end; stopping twice is fine.
 func (r *run) start(conn *connection, name string, lw *cache.ListWatch, rows rowStore) (stop func()) {
+	return r.keep(conn, &view{name: name, holds: r.status.holds, turns: r.turns}, lw, rows)
+}
+
+func (r *run) keep(conn *connection, v *view, lw *cache.ListWatch, rows rowStore) (stop func()) {
 	ctx, cancel := context.WithCancel(conn.ctx)
 	done := make(chan struct{})
-	v := &view{name: name, log: r.Log, silence: r.silence, status: r.status, turns: r.turns}
+	v.log, v.silence = r.Log, r.silence
 	go func() {
 		defer close(done)
 		v.run(ctx, lw, rows)
@@ -99,6 +112,18 @@ func (r *run) start(conn *connection, name string, lw *cache.ListWatch, rows row
 
 func (conn *connection) nodes() *cache.ListWatch {
 	api := conn.kube.CoreV1().Nodes()
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return api.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return api.Watch(ctx, o)
+		},
+	}
+}
+
+func (conn *connection) listLeases() *cache.ListWatch {
+	api := conn.kube.CoordinationV1().Leases(Namespace)
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return api.List(ctx, o)
