@@ -30,10 +30,12 @@ type facts struct {
 type action struct {
 	listen string // "" for nowhere
 	marks  marks
+	reason string // why joining nodes are told what they are
 }
 
 func decide(f facts) action {
-	return action{listen: address(f.status, f.port), marks: f.marks.next(explain(f), f.now)}
+	e := explain(f)
+	return action{listen: address(f.status, f.port), marks: f.marks.next(e, f.now), reason: e.reason}
 }
 
 // address says where to listen, "" for nowhere: on the cluster address alone,

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -138,26 +137,6 @@ func TestNoSecretIsInAReport(t *testing.T) {
 	}
 }
 
-func TestSecretsAreTakenOut(t *testing.T) {
-	rows := map[string]string{
-		"token is K10deadbeef01234::server:abc!": "token is (redacted)",
-		"K3S_TOKEN=abc K3S_URL=https://x:6443":   "K3S_TOKEN=(redacted) K3S_URL=https://x:6443",
-		"--token abc --server x":                 "--token (redacted) --server x",
-		"--agent-token abc":                      "--agent-token (redacted)",
-		`"password": "abc", "user": "u"`:         `"password": "(redacted)", "user": "u"`,
-		"Authorization: Bearer abc.def":          "Authorization: Bearer (redacted)",
-		"https://me:abc@registry/x":              "https://(redacted)registry/x",
-		"plain-token-of-mine everywhere":         "(redacted) everywhere",
-		"the token of the cluster has not come":  "the token of the cluster has not come",
-		"":                                       "",
-	}
-	for text, want := range rows {
-		if got := redact(text, "plain-token-of-mine"); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
-	}
-}
-
 // keys are the keys of a report in their order; those that are missing have a "!".
 func keys(r report) string {
 	var out []string
@@ -226,34 +205,6 @@ func TestPersistentTopicsAreFoundToo(t *testing.T) {
 	}
 }
 
-func TestBadFilesAreToldAndHarmNothingElse(t *testing.T) {
-	c := disk(t)
-	at := func(name string) string { return filepath.Join(c.TopicDirs[0], name) }
-	put(t, at("zedkube/EdgeNodeClusterStatus/global.json"), `{"ClusterInterface":`)
-	put(t, at("domainmgr/DomainStatus/"+appUUID+".json"), strings.Repeat(" ", maxTopicFile)+"{}")
-	fifo := at("domainmgr/DomainMetric/" + appUUID + ".json")
-	if err := errors.Join(os.Remove(fifo), syscall.Mkfifo(fifo, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	put(t, at("zedkube/ENClusterAppStatus/"+appUUID+".json"), `[1]`)
-	got := c.collect(t.Context(), appUUID)
-	for key, want := range map[string]string{
-		"zedkube-EdgeNodeClusterStatus": "decode: unexpected end", "domainmgr-DomainStatus": "file too long",
-		"domainmgr-DomainMetric": "not a regular file", "zedkube-ENClusterAppStatus": "decode: json",
-	} {
-		found := false
-		for _, e := range got.AppInfo {
-			found = found || e.Key == key && !e.Value.Exist && strings.Contains(e.Value.Errors, want)
-		}
-		if !found {
-			t.Errorf("%s is not told as %q", key, want)
-		}
-	}
-	if len(got.AppInfo) != 18 {
-		t.Errorf("got %s", keys(got))
-	}
-}
-
 func TestAnApplicationWithTooManyPartsIsCutOff(t *testing.T) {
 	c := disk(t)
 	var refs []string
@@ -265,36 +216,6 @@ func TestAnApplicationWithTooManyPartsIsCutOff(t *testing.T) {
 	put(t, filepath.Join(c.TopicDirs[0], "zedagent/AppInstanceConfig", appUUID+".json"), `{"VolumeRefConfigList":[`+strings.Join(refs, ",")+`]}`)
 	if got := strings.Count(keys(c.collect(t.Context(), appUUID)), "zedagent-VolumeConfig"); got != maxEach {
 		t.Errorf("got %d volumes", got)
-	}
-}
-
-func TestEndOfALogIsRead(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log")
-	long := strings.Repeat("x", 5000)
-	rows := map[string]struct {
-		content string
-		want    []string
-	}{
-		"empty":                         {"", []string{""}},
-		"shorter than asked for":        {"a\nb\n", []string{"a", "b"}},
-		"no newline at the end":         {"a\nb", []string{"a", "b"}},
-		"longer than asked for":         {"0\n1\n2\n3\n4\n5\n", []string{"3", "4", "5"}},
-		"long lines":                    {strings.Repeat(long+"\n", 10), []string{long, long, long}},
-		"one endless word":              {strings.Repeat("x", 3*maxTail), []string{""}},
-		"bytes that are no text":        {"a\xff\xfeb\n", []string{"a?b"}},
-		"a word that began long before": {strings.Repeat("secret", maxTail) + " tail\n", []string{"tail"}},
-	}
-	for name, r := range rows {
-		t.Run(name, func(t *testing.T) {
-			put(t, path, r.content)
-			got, err := tail(path, 3)
-			if diff := cmp.Diff(r.want, got); err != nil || diff != "" {
-				t.Errorf("%v, (-want +got):\n%s", err, diff)
-			}
-		})
-	}
-	if _, err := tail(filepath.Dir(path), 3); !errors.Is(err, errNotAFile) {
-		t.Errorf("a directory: %v", err)
 	}
 }
 

@@ -10,6 +10,7 @@ package statusserver
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -72,8 +73,12 @@ func (c *Component) look() facts {
 // apply does what decide said. What did not change is left alone: a request
 // under way, and the time of an earlier change.
 func (c *Component) apply(ctx context.Context, a action) error {
+	was, _ := c.marks.Get(types.Global)
+	if was[markState].value != a.marks[markState].value {
+		c.Log.WithField("reason", a.reason).Info("to joining nodes this server is " + a.marks[markState].value)
+	}
 	if err := c.marks.Publish(types.Global, a.marks); err != nil {
-		return err
+		return fmt.Errorf("note what joining nodes are told: %w", err)
 	}
 	if c.server != nil && c.server.address == a.listen && c.server.alive() {
 		return nil

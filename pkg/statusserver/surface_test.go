@@ -66,11 +66,11 @@ func TestSurfaceOfAServerThatWorksAndOfOneThatWaits(t *testing.T) {
 		t.Helper()
 		for i, r := range rows {
 			code, text, _ := strings.Cut(want(i), " ")
-			got, body := fetch(t, r.method, "http://"+d.at("127.12.34.1")+r.path, r.accept)
-			if got.Status[:3] != code || !strings.Contains(body, text) || text == "" && body != "" && code == "200" {
-				t.Errorf("%s %s as %q: got %s %q, want %q", r.method, r.path, r.accept, got.Status, body, want(i))
+			got, vary, body := fetch(t, r.method, "http://"+d.at("127.12.34.1")+r.path, r.accept)
+			if got != code || !strings.Contains(body, text) || text == "" && body != "" && code == "200" {
+				t.Errorf("%s %s as %q: got %s %q, want %q", r.method, r.path, r.accept, got, body, want(i))
 			}
-			if r.path == "/status" && r.method == "GET" && got.Header.Get("Vary") != "Accept" {
+			if r.path == "/status" && r.method == "GET" && vary != "Accept" {
 				t.Errorf("%s as %q has no Vary", r.path, r.accept)
 			}
 		}
@@ -80,7 +80,7 @@ func TestSurfaceOfAServerThatWorksAndOfOneThatWaits(t *testing.T) {
 	check(func(i int) string { return rows[i].whenSilent })
 }
 
-func fetch(t *testing.T, method, url, accept string) (*http.Response, string) {
+func fetch(t *testing.T, method, url, accept string) (code, vary, body string) {
 	t.Helper()
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -95,9 +95,21 @@ func fetch(t *testing.T, method, url, accept string) (*http.Response, string) {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer, string(body)
+	return answer.Status[:3], answer.Header.Get("Vary"), string(text)
+}
+
+func TestServesOnAnIPv6Address(t *testing.T) {
+	d := bootOn(t, portOn(t, "::1"), t.TempDir())
+	d.ready("::1/128")
+	d.listens("::1", true)
+	if code, _, body := fetch(t, "GET", "http://"+d.at("::1")+"/status", ""); code != "200" || body != "cluster:"+clusterID {
+		t.Errorf("got %s %q", code, body)
+	}
+	if code, _, body := fetch(t, "GET", "http://"+d.at("::1")+"/app", ""); code != "200" {
+		t.Errorf("this node itself is answered %s %q", code, body)
+	}
 }

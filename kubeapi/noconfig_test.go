@@ -1,0 +1,23 @@
+package kubeapi
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestLackOfAKubeconfigIsToldFromOtherSilence(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	c, tb := newTestClient(t)
+	c.Kubeconfig = filepath.Join(t.TempDir(), "k3s.yaml")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	eventually(t, "there is no kubeconfig", 3*time.Second, func() bool { return tb.status().NoKubeconfig && !tb.status().Answers() })
+	write(t, c.Kubeconfig, config("https://127.0.0.1:1", ""))
+	eventually(t, "there is one, and no answer", 3*time.Second, func() bool { return !tb.status().NoKubeconfig && !tb.status().Answers() })
+}
