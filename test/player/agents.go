@@ -2,7 +2,6 @@ package player
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"time"
 
@@ -83,22 +82,16 @@ func failed(s types.DrainStatus) bool {
 }
 
 // kubeInit plays the kube container: the bootstrap node starts k3s as soon as
-// its cluster address is ready; the others first ask the join server whether
-// it is in the same cluster.
+// its cluster address is ready; the others first wait for the join server.
 func (d *Device) kubeInit(ctx context.Context) error {
 	status, ok := d.clusterStatus.Get(types.Global)
 	if d.joined || !ok || !status.ClusterIPIsReady {
 		return nil
 	}
-	if !status.BootstrapNode {
-		answer, err := d.askJoinServer(ctx, status)
-		if err != nil || answer != "cluster:"+status.ClusterID.UUID.String() {
-			d.sayOnce("kube-init", fmt.Sprintf("waits to join: %s says %q", status.JoinServerIP, answer))
-			return nil
-		}
-		d.say("kube-init", fmt.Sprintf("joins: %s says %q", status.JoinServerIP, answer))
-	} else {
-		d.say("kube-init", "starts the cluster as its bootstrap node")
+	if status.BootstrapNode {
+		d.sayOnce("kube-init", "starts the cluster as its bootstrap node")
+	} else if may, err := d.mayJoin(ctx); !may {
+		return err
 	}
 	if err := d.startK3s(ctx); err != nil {
 		return err

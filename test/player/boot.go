@@ -18,7 +18,7 @@ func (d *Device) boot(ctx context.Context, booted chan<- error) error {
 		return err
 	}
 	d.waitsForDrain, d.deferred, d.joined, d.said = false, false, false, map[string]string{}
-	d.heard = types.NodeDrainStatus{}
+	d.heard, d.waiting = types.NodeDrainStatus{}, nil
 	d.bootID = uuid.NewString()
 	if err := d.writeFile("/proc/sys/kernel/random/boot_id", []byte(d.bootID+"\n")); err != nil {
 		return err
@@ -31,6 +31,7 @@ func (d *Device) boot(ctx context.Context, booted chan<- error) error {
 	var serving sync.WaitGroup
 	serving.Go(func() { bus.Run(agents) })
 	defer serving.Wait()
+	defer d.waits.Wait()
 	defer stopAgents()
 	if err := d.start(); err != nil {
 		return err

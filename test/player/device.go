@@ -38,6 +38,8 @@ type Device struct {
 
 	// ClusterInterface is the logical label of the port eth0.
 	ClusterInterface string
+	// APIPort is the join server's; 0 is that of k3s.
+	APIPort int
 
 	topics
 
@@ -54,6 +56,8 @@ type Device struct {
 	heard         types.NodeDrainStatus // zedagent's last look
 	deferred      bool
 	joined        bool
+	waiting       chan error // how wait-join ends; nil while it does not run
+	waits         sync.WaitGroup
 	said          map[string]string
 
 	mu      sync.Mutex

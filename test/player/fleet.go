@@ -91,12 +91,15 @@ func (f *Fleet) add(ctx context.Context, i int, o FleetOptions) error {
 	if err := kube.Forget(ctx); err != nil {
 		return err
 	}
+	apiPort, err := kube.apiPort()
+	if err != nil {
+		return err
+	}
 	m := &Member{Name: node.Name, IP: net.ParseIP(node.IP)}
 	root := filepath.Join(o.Dir, node.Name)
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return err
 	}
-	var err error
 	if m.log, err = os.Create(filepath.Join(root, "zedkube.log")); err != nil {
 		return err
 	}
@@ -104,6 +107,7 @@ func (f *Fleet) add(ctx context.Context, i int, o FleetOptions) error {
 		Root: root, Program: o.Program, Log: m.log, Say: o.Say,
 		Info:             types.EdgeNodeInfo{DeviceName: node.DeviceName, DeviceID: uuid.MustParse(node.UUID)},
 		ClusterInterface: clusterPort,
+		APIPort:          apiPort,
 		Kube:             kube,
 	}
 	if err := m.introduce(f.controller.pair.controllerCert()); err != nil {

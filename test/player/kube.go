@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8stypes "k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/zedkube/zedkube/test/devcluster"
 )
@@ -39,6 +42,19 @@ func (n ClusterNode) Join(ctx context.Context, bootID string) ([]byte, error) {
 func (n ClusterNode) Leave(ctx context.Context) error {
 	n.Cluster.StopKubelet(n.Index)
 	return n.Cluster.LoseNode(ctx, n.Index)
+}
+
+// apiPort is where the API servers of the cluster's nodes listen.
+func (n ClusterNode) apiPort() (int, error) {
+	config, err := clientcmd.RESTConfigFromKubeConfig(n.Cluster.NodeKubeconfig(n.Index))
+	if err != nil {
+		return 0, fmt.Errorf("read the kubeconfig of a node: %w", err)
+	}
+	server, err := url.Parse(config.Host)
+	if err != nil {
+		return 0, fmt.Errorf("find the API server of a node: %w", err)
+	}
+	return strconv.Atoi(server.Port())
 }
 
 // Forget takes the node's roles away, as if k3s had never run on it.
