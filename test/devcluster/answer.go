@@ -25,7 +25,8 @@ func (c *Cluster) openProxies() error {
 	if err != nil {
 		return err
 	}
-	target := &url.URL{Scheme: "https", Host: addr(c.block.control(), apiPort)}
+	at := c.block.seat()
+	target := &url.URL{Scheme: "https", Host: at.address(at.ports.api)}
 	for _, n := range c.Nodes {
 		id, err := newIdentity(c.ca, n.IP, pair{c.read("admin.crt"), c.read("admin.key")})
 		if err != nil {

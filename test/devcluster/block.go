@@ -47,6 +47,16 @@ func claimBlock() (block, error) {
 	return block{}, fmt.Errorf("find a free block of loopback addresses: %w", errors.Join(errs...))
 }
 
+// takeBlock makes nodes with addresses on loopback.
+func (c *Cluster) takeBlock(count int) error {
+	var err error
+	c.block, err = claimBlock()
+	for i := range count {
+		c.Nodes = append(c.Nodes, makeNode(i+1, c.block.node(i).String()))
+	}
+	return err
+}
+
 func (k block) mark() (*os.File, error) {
 	listener, err := net.Listen("tcp", addr(k.control(), markerPort))
 	if err != nil {
@@ -54,6 +64,14 @@ func (k block) mark() (*os.File, error) {
 	}
 	defer listener.Close()
 	return listener.(*net.TCPListener).File()
+}
+
+// seat is that of the control plane.
+func (k block) seat() seat {
+	ip := k.control().String()
+	return seat{name: "dev", ip: ip, bind: ip, ports: ports{
+		api: apiPort, etcd: etcdPort, peer: etcdPeerPort, kcm: kcmPort, scheduler: schedulerPort,
+	}}
 }
 
 func (k block) control() net.IP   { return k.ip(1) }

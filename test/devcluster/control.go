@@ -17,11 +17,11 @@ import (
 // startControlPlane starts the four programs and waits until the API server
 // serves; the other two keep trying by themselves.
 func (c *Cluster) startControlPlane(ctx context.Context) error {
-	devkube := c.bin.path("devkube")
-	if _, err := c.crew.start("etcd", devkube, c.etcdArgs()...); err != nil {
+	devkube, at := c.bin.path("devkube"), c.block.seat()
+	if _, err := c.crew.start("etcd", devkube, c.etcdArgs(at, "--initial-cluster="+at.peer())...); err != nil {
 		return err
 	}
-	etcd := addr(c.block.control(), etcdPort)
+	etcd := at.address(at.ports.etcd)
 	if err := poll(ctx, "etcd", func() bool { return dials(etcd) }); err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.crew.start("kube-apiserver", devkube, append(c.apiserverArgs(), audit...)...); err != nil {
+	if _, err := c.crew.start("kube-apiserver", devkube, append(c.apiserverArgs(at), audit...)...); err != nil {
 		return err
 	}
 	if err := poll(ctx, "the API server", func() bool { return c.apiReady(ctx) }); err != nil {
@@ -38,10 +38,10 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if err := c.defineCustoms(ctx); err != nil {
 		return err
 	}
-	if _, err := c.crew.start("kube-controller-manager", devkube, c.kcmArgs()...); err != nil {
+	if _, err := c.crew.start("kube-controller-manager", devkube, c.kcmArgs(at)...); err != nil {
 		return err
 	}
-	if _, err = c.crew.start("kube-scheduler", devkube, c.schedulerArgs()...); err != nil {
+	if _, err = c.crew.start("kube-scheduler", devkube, c.schedulerArgs(at)...); err != nil {
 		return err
 	}
 	return c.describeCustoms(ctx)
@@ -64,32 +64,32 @@ func dials(address string) bool {
 
 func (c *Cluster) pki(file string) string { return filepath.Join(c.Dir, file) }
 
-func (c *Cluster) etcdArgs() []string {
-	client := "http://" + addr(c.block.control(), etcdPort)
-	peer := "http://" + addr(c.block.control(), etcdPeerPort)
-	return []string{
+// etcdArgs are for a member; more says which cluster it is in.
+func (c *Cluster) etcdArgs(at seat, more ...string) []string {
+	client := "http://" + at.address(at.ports.etcd)
+	return append([]string{
 		"etcd",
-		"--name=dev",
-		"--data-dir=" + filepath.Join(c.Dir, "etcd"),
+		"--name=" + at.name,
+		"--data-dir=" + c.etcdData(at),
 		"--listen-client-urls=" + client,
 		"--advertise-client-urls=" + client,
-		"--listen-peer-urls=" + peer,
-		"--initial-advertise-peer-urls=" + peer,
-		"--initial-cluster=dev=" + peer,
+		"--listen-peer-urls=" + at.peerURL(),
+		"--initial-advertise-peer-urls=" + at.peerURL(),
 		"--log-level=warn",
 		// The data does not outlive the process, so nothing need reach the disk.
 		"--unsafe-no-fsync",
-	}
+	}, more...)
 }
 
-func (c *Cluster) apiserverArgs() []string {
-	ip := c.block.control().String()
+func (c *Cluster) etcdData(at seat) string { return filepath.Join(c.Dir, "etcd"+at.suffix) }
+
+func (c *Cluster) apiserverArgs(at seat) []string {
 	return []string{
 		"kube-apiserver",
-		"--etcd-servers=http://" + addr(c.block.control(), etcdPort),
-		"--bind-address=" + ip,
-		"--advertise-address=" + ip,
-		fmt.Sprintf("--secure-port=%d", apiPort),
+		"--etcd-servers=http://" + at.address(at.ports.etcd),
+		"--bind-address=" + at.bind,
+		"--advertise-address=" + at.ip,
+		fmt.Sprintf("--secure-port=%d", at.ports.api),
 		// Endpoints on loopback are refused, and nothing here uses the service.
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=10.43.0.0/16",
@@ -115,8 +115,8 @@ func (c *Cluster) apiserverArgs() []string {
 	}
 }
 
-func (c *Cluster) kcmArgs() []string {
-	return append(c.clientArgs("kube-controller-manager", "kcm", kcmPort),
+func (c *Cluster) kcmArgs(at seat) []string {
+	return append(c.clientArgs("kube-controller-manager", at, "kcm", at.ports.kcm),
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file="+c.pki("sa.key"),
 		"--root-ca-file="+c.pki("ca.crt"),
@@ -128,24 +128,32 @@ func (c *Cluster) kcmArgs() []string {
 	)
 }
 
-func (c *Cluster) schedulerArgs() []string {
-	return c.clientArgs("kube-scheduler", "scheduler", schedulerPort)
+func (c *Cluster) schedulerArgs(at seat) []string {
+	return c.clientArgs("kube-scheduler", at, "scheduler", at.ports.scheduler)
 }
 
-func (c *Cluster) clientArgs(program, user string, port int) []string {
-	kubeconfig := c.kubeconfigPath(user)
-	return []string{
+func (c *Cluster) clientArgs(program string, at seat, user string, port int) []string {
+	kubeconfig := c.kubeconfigPath(user + at.suffix)
+	args := []string{
 		program,
 		"--kubeconfig=" + kubeconfig,
 		"--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig,
-		"--bind-address=" + c.block.control().String(),
+		"--bind-address=" + at.ip,
 		fmt.Sprintf("--secure-port=%d", port),
-		"--leader-elect=false",
 		// Tests create in one go what takes a day elsewhere.
 		"--kube-api-qps=200",
 		"--kube-api-burst=400",
 	}
+	if at.lease == 0 {
+		return append(args, "--leader-elect=false")
+	}
+	return append(args,
+		"--leader-elect=true",
+		"--leader-elect-lease-duration="+at.lease.String(),
+		"--leader-elect-renew-deadline="+(at.lease*3/4).String(),
+		"--leader-elect-retry-period=1s",
+	)
 }
 
 // makeNamespace creates the applications' namespace and waits until it takes

@@ -9,7 +9,12 @@
 // Every node has an API server's address of its own, where Fault says what it
 // meets, and a kubelet of its own, whose death takes all of the node along.
 //
-// It needs Linux, the go command, no root and nothing but loopback. Every
+// With Options.Hosts every node is a machine of its own instead: a network
+// namespace on a switch, with an etcd member and a whole control plane. There
+// addresses, cuts and quorums are real, and faults are not to be had.
+//
+// It needs Linux, the go command, no root (but for hosts) and nothing but
+// loopback. Every
 // instance has its own block of 127/8, so several live side by side although
 // programs on their nodes listen on the same ports. When the process that
 // started an instance ends, however it ends, the instance and its files go too.
@@ -20,7 +25,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -42,9 +46,13 @@ const maxNodes = 60
 type Options struct {
 	Log    io.Writer // progress and processes that end unasked; nil is silent
 	Nodes  int       // how many nodes; 0 is 3
-	Audit  bool      // note every request, for Calls
+	Audit  bool      // note every request, for Calls; not with Hosts
 	Dir    string    // made by Start, removed by Stop; "" is a temporary one
 	Source string    // directory of this package; "" finds it
+
+	Hosts bool     // every node is a host with a control plane of its own; takes CanHost
+	Spare int      // with Hosts: the last so many have nothing yet, for StartControlPlane; at least one is left
+	Wire  *Cluster // with Hosts: plug them into the switch of this one; nil makes one
 }
 
 // Cluster is a running control plane with its nodes. Its methods may be called
@@ -64,7 +72,12 @@ type Cluster struct {
 	dynamic dynamic.Interface
 	proxies []*proxy
 
+	hosts []*host // one for each node; nil on loopback
+	wire  *wire
+	spare int
+
 	unfollow func() // ends followLaunchers; nil before
+	unkeep   func() // ends keepMembers; nil before
 
 	kubeletsMu sync.Mutex
 	kubelets   []*process // nil: stopped
@@ -85,6 +98,9 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if opts.Nodes < 0 || opts.Nodes > maxNodes {
 		return nil, fmt.Errorf("start the cluster: %d nodes, want 1 to %d", opts.Nodes, maxNodes)
 	}
+	if err := opts.checkHosts(); err != nil {
+		return nil, fmt.Errorf("start the cluster: %w", err)
+	}
 	bin, err := Build(ctx, opts.Source, opts.Log)
 	if err != nil {
 		return nil, err
@@ -104,26 +120,31 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 // newCluster takes what an instance needs: addresses, a directory and the
 // reaper that gives them back.
 func newCluster(opts Options, bin binaries, failed func(error)) (*Cluster, error) {
-	k, err := claimBlock()
+	c := &Cluster{log: opts.Log, audit: opts.Audit, bin: bin, spare: opts.Spare, kubelets: make([]*process, opts.Nodes)}
+	var err error
+	if opts.Hosts {
+		err = c.takeHosts(opts.Nodes, opts.Wire)
+	} else {
+		err = c.takeBlock(opts.Nodes)
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer k.marker.Close() // the reaper has its own
-	dir, err := makeDir(opts.Dir)
-	if err != nil {
-		return nil, err
+	if c.block.marker != nil {
+		defer c.block.marker.Close() // the reaper has its own
 	}
-	c := &Cluster{Dir: dir, log: opts.Log, audit: opts.Audit, bin: bin, block: k, Nodes: makeNodes(k, opts.Nodes)}
-	c.kubelets = make([]*process, opts.Nodes)
 	for _, n := range c.Nodes {
 		c.bootIDs = append(c.bootIDs, n.BootID)
 	}
-	c.crew, err = newCrew(dir, k.marker, func(err error) {
+	if c.Dir, err = makeDir(opts.Dir); err != nil {
+		return nil, errors.Join(err, c.dropHosts())
+	}
+	c.crew, err = newCrew(c.Dir, c.block.marker, func(err error) {
 		fmt.Fprintln(opts.Log, "devcluster:", err)
 		failed(err)
 	})
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, os.RemoveAll(c.Dir), c.dropHosts())
 	}
 	return c, nil
 }
@@ -153,10 +174,7 @@ func (c *Cluster) bringUp(ctx context.Context) error {
 	if err := c.writeCredentials(); err != nil {
 		return err
 	}
-	if err := c.startControlPlane(ctx); err != nil {
-		return err
-	}
-	if err := c.openProxies(); err != nil {
+	if err := c.startServers(ctx); err != nil {
 		return err
 	}
 	if err := c.startNodes(ctx); err != nil {
@@ -168,36 +186,18 @@ func (c *Cluster) bringUp(ctx context.Context) error {
 	}
 	c.unfollow = stop
 	fmt.Fprintf(c.log, "devcluster: %d nodes ready at %s after %s, files in %s\n",
-		len(c.Nodes), c.server(), time.Since(begin).Round(100*time.Millisecond), c.Dir)
+		len(c.Nodes)-c.spare, c.server(), time.Since(begin).Round(100*time.Millisecond), c.Dir)
 	return nil
 }
 
-func (c *Cluster) writeCredentials() error {
-	ips := []net.IP{c.block.control()}
-	for _, n := range c.Nodes {
-		ips = append(ips, net.ParseIP(n.IP))
+func (c *Cluster) startServers(ctx context.Context) error {
+	if c.hosts != nil {
+		return c.startHosts(ctx)
 	}
-	var err error
-	if c.ca, err = writePKI(c.Dir, ips); err != nil {
+	if err := c.startControlPlane(ctx); err != nil {
 		return err
 	}
-	for _, user := range []string{"admin", "kcm", "scheduler"} {
-		if err := c.writeKubeconfig(user); err != nil {
-			return err
-		}
-	}
-	config, err := c.restConfig()
-	if err != nil {
-		return err
-	}
-	c.rest = config
-	var failed error
-	c.client, err = kubernetes.NewForConfig(config)
-	c.dynamic, failed = dynamic.NewForConfig(config)
-	if err := errors.Join(err, failed); err != nil {
-		return fmt.Errorf("make a client of the cluster: %w", err)
-	}
-	return nil
+	return c.openProxies()
 }
 
 // Stop kills the cluster and removes its directory. It may be called again.
@@ -208,7 +208,10 @@ func (c *Cluster) Stop() error {
 	for _, p := range c.proxies {
 		p.close()
 	}
-	return c.crew.stop()
+	if c.unkeep != nil {
+		c.unkeep()
+	}
+	return errors.Join(c.crew.stop(), c.dropHosts())
 }
 
 // RESTConfig returns a client configuration for the administrator, past the

@@ -81,6 +81,9 @@ func (p *proxy) serverTLS() *tls.Config {
 // NodeKubeconfig(i) holds the new authority and a new client certificate.
 // Clients of the old ones trust nobody there; who trusts anybody gets a 401.
 func (c *Cluster) RotateCA(i int) error {
+	if c.hosts != nil {
+		return errNoProxy
+	}
 	ca, err := newAuthority("ca")
 	if err != nil {
 		return err
@@ -101,6 +104,9 @@ func (c *Cluster) RotateCA(i int) error {
 // wrong, and resets the node's connections: above 0 the certificate becomes
 // valid in so much time, below 0 it ended so long ago, 0 is good.
 func (c *Cluster) SetCertSkew(i int, skew time.Duration) error {
+	if c.hosts != nil {
+		return errNoProxy
+	}
 	p := c.proxies[i]
 	p.mu.Lock()
 	id := p.identity

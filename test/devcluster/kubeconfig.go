@@ -15,12 +15,17 @@ import (
 	clientapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig returns the administrator's kubeconfig, past the fault proxies.
-func (c *Cluster) Kubeconfig() []byte { return c.userKubeconfig("admin") }
+// Kubeconfig returns the administrator's kubeconfig, past the fault proxies;
+// with hosts, for the first of them.
+func (c *Cluster) Kubeconfig() []byte { return c.userKubeconfig("admin", c.server()) }
 
 // NodeKubeconfig returns what the kubeconfig of node i's own API server would
-// be now: the administrator's, through the fault proxy of the node.
+// be now: the administrator's, through the fault proxy of the node; on a host,
+// for the API server that runs there.
 func (c *Cluster) NodeKubeconfig(i int) []byte {
+	if c.hosts != nil {
+		return c.userKubeconfig("admin", c.hosts[i].seat.server())
+	}
 	p := c.proxies[i]
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -30,32 +35,52 @@ func (c *Cluster) NodeKubeconfig(i int) []byte {
 // Kubectl runs kubectl as the administrator and returns its standard output.
 // The error carries its standard error.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
-	args = append([]string{"kubectl", "--kubeconfig=" + c.kubeconfigPath("admin")}, args...)
-	cmd := exec.CommandContext(ctx, c.bin.path("devkube"), args...)
+	cmd := exec.CommandContext(ctx, c.bin.path("devkube"), "kubectl")
 	cmd.Env = c.crew.env
-	out, err := cmd.Output()
+	run := cmd.Output
+	if c.hosts == nil {
+		cmd.Args = append(cmd.Args, "--kubeconfig="+c.kubeconfigPath("admin"))
+	} else {
+		h, err := c.answering(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("kubectl %q: %w", args, err)
+		}
+		cmd.Args = append(cmd.Args, "--kubeconfig="+c.kubeconfigPath("admin"+h.seat.suffix))
+		run = func() (out []byte, err error) {
+			err = c.wire.sw.enter(func() (failed error) { out, failed = cmd.Output(); return failed })
+			return out, err
+		}
+	}
+	cmd.Args = append(cmd.Args, args...)
+	out, err := run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return out, fmt.Errorf("kubectl %q: %w: %s", args[2:], err, exit.Stderr)
+		return out, fmt.Errorf("kubectl %q: %w: %s", args, err, exit.Stderr)
 	}
 	return out, err
 }
 
-func (c *Cluster) server() string { return "https://" + addr(c.block.control(), apiPort) }
+// server is the URL of the API server, of the first host if there are hosts.
+func (c *Cluster) server() string { return c.seats()[0].server() }
 
 func (c *Cluster) kubeconfigPath(user string) string {
 	return filepath.Join(c.Dir, user+".kubeconfig")
 }
 
-func (c *Cluster) writeKubeconfig(user string) error {
-	if err := os.WriteFile(c.kubeconfigPath(user), c.userKubeconfig(user), 0o600); err != nil {
-		return fmt.Errorf("write the kubeconfig of %s: %w", user, err)
+// writeKubeconfigs writes those of the administrator and of the programs on a
+// seat, which call the API server beside them.
+func (c *Cluster) writeKubeconfigs(at seat) error {
+	for _, user := range []string{"admin", "kcm", "scheduler"} {
+		path := c.kubeconfigPath(user + at.suffix)
+		if err := os.WriteFile(path, c.userKubeconfig(user, at.server()), 0o600); err != nil {
+			return fmt.Errorf("write the kubeconfig of %s: %w", user, err)
+		}
 	}
 	return nil
 }
 
-func (c *Cluster) userKubeconfig(user string) []byte {
-	return kubeconfig(c.server(), c.read("ca.crt"), pair{c.read(user + ".crt"), c.read(user + ".key")})
+func (c *Cluster) userKubeconfig(user, server string) []byte {
+	return kubeconfig(server, c.read("ca.crt"), pair{c.read(user + ".crt"), c.read(user + ".key")})
 }
 
 // kubeconfig holds its certificates, so that it can be copied anywhere. They
@@ -82,5 +107,8 @@ func (c *Cluster) restConfig() (*rest.Config, error) {
 		return nil, fmt.Errorf("read our own kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = 200, 400
+	if c.hosts != nil {
+		config.Dial = c.dialAPI
+	}
 	return config, nil
 }

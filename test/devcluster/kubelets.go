@@ -5,6 +5,7 @@ package devcluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -42,9 +43,21 @@ func (c *Cluster) StartKubelet(i int) error {
 	if err := c.register(i); err != nil {
 		return err
 	}
-	p, err := c.crew.start("kubelet-"+c.Nodes[i].Name, c.bin.path("kwok"), c.kubeletArgs(i)...)
+	return c.runKubelet(i)
+}
+
+// runKubelet runs that of node i. kubeletsMu is held.
+func (c *Cluster) runKubelet(i int) error {
+	p := &process{name: "kubelet-" + c.Nodes[i].Name, failed: c.crew.failed}
+	if c.hosts != nil {
+		p.in = c.hosts[i].space
+		p.failed = func(err error) { c.againKubelet(i, p, err) }
+	}
+	if err := c.crew.launch(p, c.bin.path("kwok"), c.kubeletArgs(i)...); err != nil {
+		return err
+	}
 	c.kubelets[i] = p
-	return err
+	return nil
 }
 
 // StopKubelet kills the kubelet of node i, if it runs. The controller manager
@@ -92,4 +105,22 @@ func (c *Cluster) LoseNode(ctx context.Context, i int) error {
 		return fmt.Errorf("lose node %s: %w", c.Nodes[i].Name, err)
 	}
 	return nil
+}
+
+// CutNode cuts node i off: its agent is refused and its kubelet is dead. A host
+// loses its cable, and all goes on there.
+func (c *Cluster) CutNode(i int) error {
+	if c.hosts != nil {
+		return c.unplug(i)
+	}
+	c.StopKubelet(i)
+	return c.SetNodeFault(i, Refused)
+}
+
+// HealNode undoes CutNode.
+func (c *Cluster) HealNode(i int) error {
+	if c.hosts != nil {
+		return c.plugIn(i)
+	}
+	return errors.Join(c.SetNodeFault(i, None), c.StartKubelet(i))
 }

@@ -3,6 +3,7 @@
 package devcluster
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -16,19 +17,26 @@ import (
 	"go.uber.org/goleak"
 )
 
-// childEnv makes this test binary start a cluster, say where, and wait.
+// childEnv makes this test binary start a cluster, say where, and wait; "hosts"
+// one of hosts.
 const childEnv = "DEVCLUSTER_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) == "" {
 		goleak.VerifyTestMain(m)
 	}
-	c, err := Start(context.Background(), Options{Log: os.Stderr, Nodes: 1})
+	c, err := Start(context.Background(), Options{Log: os.Stderr, Nodes: 1, Hosts: os.Getenv(childEnv) == "hosts"})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	fmt.Println(c.Dir)
+	for _, place := range []int{Switch, 0} {
+		if command := c.HostCommand(place); command != nil {
+			fmt.Println(strings.TrimPrefix(command[1], "--net="))
+		}
+	}
+	fmt.Println("up")
 	select {}
 }
 
@@ -59,25 +67,10 @@ func TestADirectoryInUseIsLeftAlone(t *testing.T) {
 }
 
 func TestAKilledParentLeavesNothing(t *testing.T) {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"=1")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	buf := make([]byte, 4096)
-	n, err := out.Read(buf)
-	dir := strings.TrimSpace(string(buf[:n]))
+	child, said := startChild(t, "1")
+	dir := said[0]
 	running := processesOf(t, dir)
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	if err != nil || dir == "" {
-		t.Fatalf("the child's cluster did not start: %v", err)
-	}
+	child.kill()
 	if len(running) != 6 { // four of the control plane, a kubelet, the reaper
 		t.Errorf("%d processes ran, want 6: %q", len(running), running)
 	}
@@ -86,6 +79,46 @@ func TestAKilledParentLeavesNothing(t *testing.T) {
 		return os.IsNotExist(err)
 	})
 	assertNothingLeft(t, dir)
+}
+
+// child is another process with a cluster.
+type child struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	dead bool
+}
+
+// startChild returns what it says when the cluster is up.
+func startChild(t *testing.T, kind string) (*child, []string) {
+	t.Helper()
+	c := &child{t: t, cmd: exec.Command(os.Args[0])}
+	c.cmd.Env = append(os.Environ(), childEnv+"="+kind)
+	c.cmd.Stderr = t.Output()
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.kill)
+	var said []string
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if lines.Text() == "up" {
+			return c, said
+		}
+		said = append(said, lines.Text())
+	}
+	t.Fatal("the child's cluster did not start")
+	return nil, nil
+}
+
+func (c *child) kill() {
+	if !c.dead {
+		c.dead = true
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+	}
 }
 
 func assertNothingLeft(t *testing.T, dir string) {

@@ -28,25 +28,23 @@ type Node struct {
 	Name       string // of the Kubernetes node: the device name, lower-case, with - for _
 	DeviceName string // of the EVE device
 	UUID       string // of the EVE device, and label node-uuid
-	IP         string // InternalIP, on loopback
+	IP         string // InternalIP, on loopback; of a host, on the wire
+	IPv6       string // of a host, on the wire; "" on loopback
+	Management string // of a host: another IPv4 address, for what is not the cluster; "" on loopback
 	BootID     string // at the start; SetBootID changes the cluster, not this
 }
 
-// makeNodes names the nodes. They are the same in every instance, but for
-// their addresses.
-func makeNodes(k block, count int) []Node {
-	nodes := make([]Node, count)
-	for i := range nodes {
-		device := fmt.Sprintf("Node_%d", i+1)
-		nodes[i] = Node{
-			Name:       strings.ReplaceAll(strings.ToLower(device), "_", "-"),
-			DeviceName: device,
-			UUID:       uuid.NewSHA1(uuid.NameSpaceOID, []byte("device "+device)).String(),
-			IP:         k.node(i).String(),
-			BootID:     uuid.NewSHA1(uuid.NameSpaceOID, []byte("boot "+device)).String(),
-		}
+// makeNode names a node, by a number from 1 on. Nodes are the same in every
+// instance, but for their addresses.
+func makeNode(number int, ip string) Node {
+	device := fmt.Sprintf("Node_%d", number)
+	return Node{
+		Name:       strings.ReplaceAll(strings.ToLower(device), "_", "-"),
+		DeviceName: device,
+		UUID:       uuid.NewSHA1(uuid.NameSpaceOID, []byte("device "+device)).String(),
+		IP:         ip,
+		BootID:     uuid.NewSHA1(uuid.NameSpaceOID, []byte("boot "+device)).String(),
 	}
-	return nodes
 }
 
 func (c *Cluster) startNodes(ctx context.Context) error {
@@ -55,6 +53,9 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 		if err := os.WriteFile(c.stagesPath(i), []byte(stages), 0o600); err != nil {
 			return fmt.Errorf("write the stages of %s: %w", n.Name, err)
 		}
+	}
+	begin := c.Nodes[:len(c.Nodes)-c.spare]
+	for i := range begin {
 		if err := c.StartKubelet(i); err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 	if err := c.makeNamespace(ctx); err != nil {
 		return err
 	}
-	for _, n := range c.Nodes {
+	for _, n := range begin {
 		if err := poll(ctx, "node "+n.Name, func() bool { return c.takesPods(ctx, n.Name) }); err != nil {
 			return err
 		}
@@ -129,9 +130,12 @@ func (c *Cluster) stagesPath(i int) string {
 }
 
 func (c *Cluster) kubeletArgs(i int) []string {
-	n := c.Nodes[i]
+	n, admin := c.Nodes[i], "admin"
+	if c.hosts != nil {
+		admin += c.hosts[i].seat.suffix
+	}
 	args := []string{
-		"--kubeconfig=" + c.kubeconfigPath("admin"),
+		"--kubeconfig=" + c.kubeconfigPath(admin),
 		"--manage-all-nodes=false",
 		"--manage-single-node=" + n.Name,
 		"--node-ip=" + n.IP,

@@ -43,6 +43,7 @@ type crew struct {
 	pipe   *os.File // its end is the reaper's signal
 	reaper *exec.Cmd
 	starts chan func()
+	quit   chan struct{} // closed by stop
 
 	mu    sync.Mutex
 	group int // 0 until the first process runs
@@ -53,6 +54,8 @@ type crew struct {
 // process is one running program of the crew.
 type process struct {
 	name   string
+	in     *namespace  // nil is our own
+	failed func(error) // told when it ends unasked
 	cmd    *exec.Cmd
 	done   chan struct{} // closed after it ended
 	asked  bool          // guarded by crew.mu
@@ -60,7 +63,7 @@ type process struct {
 }
 
 // newCrew starts the reaper, which from now on answers for dir and holds the
-// marker. It must be stopped.
+// marker, if there is one. It must be stopped.
 func newCrew(dir string, marker *os.File, failed func(error)) (*crew, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -70,13 +73,15 @@ func newCrew(dir string, marker *os.File, failed func(error)) (*crew, error) {
 	reaper := exec.Command("/bin/sh", "-c", reaperScript, "devcluster-reaper", dir)
 	reaper.Dir = "/"
 	reaper.Stdin = read
-	reaper.ExtraFiles = []*os.File{marker}
+	if marker != nil {
+		reaper.ExtraFiles = []*os.File{marker}
+	}
 	reaper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := reaper.Start(); err != nil {
 		write.Close()
 		return nil, fmt.Errorf("start the reaper: %w", err)
 	}
-	c := &crew{dir: dir, failed: failed, pipe: write, reaper: reaper, starts: make(chan func())}
+	c := &crew{dir: dir, failed: failed, pipe: write, reaper: reaper, starts: make(chan func()), quit: make(chan struct{})}
 	// Nothing but what a program needs, and a home that goes away with us.
 	c.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir}
 	c.ended.Go(c.starter)
@@ -94,10 +99,19 @@ func (c *crew) starter() {
 
 // start runs a program with its output in <name>.log.
 func (c *crew) start(name, path string, args ...string) (*process, error) {
-	p := &process{name: name, done: make(chan struct{}), output: filepath.Join(c.dir, name+".log")}
+	p := &process{name: name, failed: c.failed}
+	if err := c.launch(p, path, args...); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// launch runs p, of which name, in and failed are set.
+func (c *crew) launch(p *process, path string, args ...string) error {
+	p.done, p.output = make(chan struct{}), filepath.Join(c.dir, p.name+".log")
 	output, err := os.OpenFile(p.output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open the log of %s: %w", name, err)
+		return fmt.Errorf("open the log of %s: %w", p.name, err)
 	}
 	defer output.Close()
 	p.cmd = exec.Command(path, args...)
@@ -107,22 +121,26 @@ func (c *crew) start(name, path string, args ...string) (*process, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
-		return nil, fmt.Errorf("start %s: the cluster is stopped", name)
+		return fmt.Errorf("start %s: the cluster is stopped", p.name)
 	}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: c.group, Pdeathsig: syscall.SIGKILL}
+	run := p.cmd.Start
+	if p.in != nil {
+		run = func() error { return p.in.enter(p.cmd.Start) }
+	}
 	started := make(chan error)
-	c.starts <- func() { started <- p.cmd.Start() }
+	c.starts <- func() { started <- run() }
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
+		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	c.ended.Go(func() { c.wait(p) })
 	if c.group == 0 {
 		c.group = p.cmd.Process.Pid
 		if _, err := fmt.Fprintln(c.pipe, c.group); err != nil {
-			return nil, fmt.Errorf("tell the reaper: %w", err)
+			return fmt.Errorf("tell the reaper: %w", err)
 		}
 	}
-	return p, nil
+	return nil
 }
 
 func (c *crew) wait(p *process) {
@@ -132,7 +150,7 @@ func (c *crew) wait(p *process) {
 	c.mu.Unlock()
 	close(p.done)
 	if !asked {
-		c.failed(fmt.Errorf("%s ended: %v; the end of its log:\n%s", p.name, err, tail(p.output))) //nolint:errorlint // nil where it ended of itself
+		p.failed(fmt.Errorf("%s ended: %v; the end of its log:\n%s", p.name, err, tail(p.output))) //nolint:errorlint // nil where it ended of itself
 	}
 }
 
@@ -143,6 +161,16 @@ func (c *crew) kill(p *process) {
 	c.mu.Unlock()
 	_ = p.cmd.Process.Kill() // only fails when it is gone
 	<-p.done
+}
+
+// pause waits so long; false says that the crew is stopped.
+func (c *crew) pause(d time.Duration) bool {
+	select {
+	case <-c.quit:
+		return false
+	case <-time.After(d):
+		return true
+	}
 }
 
 // stop ends the crew, the reaper too, and thereby removes the directory. It
@@ -156,6 +184,7 @@ func (c *crew) stop() error {
 	c.over = true
 	c.mu.Unlock()
 	close(c.starts)
+	close(c.quit)
 	err := errors.Join(c.pipe.Close(), c.reaper.Wait())
 	c.ended.Wait()
 	if err != nil {

@@ -36,9 +36,15 @@ type proxy struct {
 	passing  chan struct{} // closed: bytes pass
 }
 
+// errNoProxy is the answer of hosts to who asks for a fault.
+var errNoProxy = errors.New("set a fault: between hosts there is a wire and no proxy; cut the node")
+
 // SetFault gives every node the same fault. When it returns, at most the bytes
 // that were on their way still pass.
 func (c *Cluster) SetFault(f Fault) error {
+	if c.hosts != nil {
+		return errNoProxy
+	}
 	var errs []error
 	for _, p := range c.proxies {
 		errs = append(errs, p.set(f))
@@ -47,7 +53,12 @@ func (c *Cluster) SetFault(f Fault) error {
 }
 
 // SetNodeFault gives node i a fault, as SetFault.
-func (c *Cluster) SetNodeFault(i int, f Fault) error { return c.proxies[i].set(f) }
+func (c *Cluster) SetNodeFault(i int, f Fault) error {
+	if c.hosts != nil {
+		return errNoProxy
+	}
+	return c.proxies[i].set(f)
+}
 
 // NodeFault returns the fault of node i.
 func (c *Cluster) NodeFault(i int) Fault {
@@ -60,17 +71,6 @@ func (c *Cluster) NodeFault(i int) Fault {
 // CutWatches ends the open watches of node i in good order, as an API server
 // does after some time. New ones are served.
 func (c *Cluster) CutWatches(i int) { c.proxies[i].endWatches() }
-
-// CutNode cuts node i off: its agent is refused and its kubelet is dead.
-func (c *Cluster) CutNode(i int) error {
-	c.StopKubelet(i)
-	return c.SetNodeFault(i, Refused)
-}
-
-// HealNode undoes CutNode.
-func (c *Cluster) HealNode(i int) error {
-	return errors.Join(c.SetNodeFault(i, None), c.StartKubelet(i))
-}
 
 // Traffic is what reached the address of the API server on a node since the
 // start. A refused connection does not.

@@ -1,0 +1,249 @@
+//go:build linux
+
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// errLoopback is the answer where there are no hosts.
+var errLoopback = errors.New("the cluster has one control plane, on loopback")
+
+// service is a program of a host that is started again when it ends, as the
+// whole of k3s is.
+type service struct {
+	name    string // etcd, kube-apiserver, ...
+	args    []string
+	process *process
+	stopped bool // guarded by host.mu
+}
+
+// startHosts founds the cluster on the hosts that are not spare.
+func (c *Cluster) startHosts(ctx context.Context) error {
+	founders := c.hosts[:len(c.hosts)-c.spare]
+	var peers []string
+	for _, h := range founders {
+		peers = append(peers, h.seat.peer())
+	}
+	for _, h := range founders {
+		h.mu.Lock()
+		h.member = true
+		err := c.serveEtcd(h, peers, "new")
+		h.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	for _, h := range founders {
+		if err := c.waitEtcd(ctx, h); err != nil {
+			return err
+		}
+	}
+	for _, h := range founders {
+		if err := c.serveAPI(h); err != nil {
+			return err
+		}
+	}
+	for i, h := range founders {
+		if err := c.waitAPI(ctx, h); err != nil {
+			return err
+		}
+		if i == 0 {
+			if err := c.defineCustoms(ctx); err != nil {
+				return err
+			}
+		}
+		if err := c.serveCompanions(h); err != nil {
+			return err
+		}
+	}
+	if err := c.describeCustoms(ctx); err != nil {
+		return err
+	}
+	c.keepMembers()
+	return nil
+}
+
+// StartControlPlane starts the control plane of host i, unless it runs, and
+// returns when its API server serves. A host without data, or whose member is
+// out of etcd, joins the cluster first: etcd takes it as a learner and then lets
+// it vote, which needs a quorum and, soon after another has joined, some seconds.
+func (c *Cluster) StartControlPlane(ctx context.Context, i int) error {
+	if c.hosts == nil {
+		return errLoopback
+	}
+	h := c.hosts[i]
+	if err := c.bringBack(ctx, h); err != nil {
+		return fmt.Errorf("start the control plane of %s: %w", h.seat.name, errors.Join(err, c.StopControlPlane(i)))
+	}
+	return nil
+}
+
+func (c *Cluster) bringBack(ctx context.Context, h *host) error {
+	h.mu.Lock()
+	running, joins := len(h.services) > 0, !h.member || h.removed
+	h.mu.Unlock()
+	if running {
+		return nil
+	}
+	start := c.restartEtcd
+	if joins {
+		start = c.joinEtcd
+	}
+	if err := start(ctx, h); err != nil {
+		return err
+	}
+	if err := c.serveAPI(h); err != nil {
+		return err
+	}
+	if err := c.waitAPI(ctx, h); err != nil {
+		return err
+	}
+	return c.serveCompanions(h)
+}
+
+// StopControlPlane kills the control plane of host i, if it runs, and leaves
+// its data. The kubelet goes on.
+func (c *Cluster) StopControlPlane(i int) error {
+	if c.hosts == nil {
+		return errLoopback
+	}
+	h := c.hosts[i]
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c.stopServices(h)
+	return nil
+}
+
+// stopServices is called with h.mu held, as all below that take a host and no
+// context.
+func (c *Cluster) stopServices(h *host) {
+	for _, s := range h.services {
+		s.stopped = true
+		c.crew.kill(s.process)
+	}
+	h.services = nil
+}
+
+// serveEtcd starts the member of a host; state is "new" or "existing".
+func (c *Cluster) serveEtcd(h *host, peers []string, state string) error {
+	return c.serve(h, "etcd", c.etcdArgs(h.seat,
+		"--initial-cluster="+strings.Join(peers, ","),
+		"--initial-cluster-state="+state,
+	))
+}
+
+func (c *Cluster) serveAPI(h *host) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return c.serve(h, "kube-apiserver", c.apiserverArgs(h.seat))
+}
+
+func (c *Cluster) serveCompanions(h *host) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return errors.Join(
+		c.serve(h, "kube-controller-manager", c.kcmArgs(h.seat)),
+		c.serve(h, "kube-scheduler", c.schedulerArgs(h.seat)),
+	)
+}
+
+func (c *Cluster) serve(h *host, name string, args []string) error {
+	s := &service{name: name, args: args}
+	h.services = append(h.services, s)
+	return c.run(h, s)
+}
+
+func (c *Cluster) run(h *host, s *service) error {
+	s.process = &process{name: s.name + "-" + h.seat.name, in: h.space, failed: func(err error) { c.again(h, s, err) }}
+	return c.crew.launch(s.process, c.bin.path("devkube"), s.args...)
+}
+
+// again starts a service that has ended, a little later. The end of a member
+// that is out of etcd ends its host.
+func (c *Cluster) again(h *host, s *service, why error) {
+	fmt.Fprintln(c.log, "devcluster:", why)
+	if !c.crew.pause(time.Second) {
+		return
+	}
+	h.mu.Lock()
+	out := h.removed && s.name == "etcd"
+	switch {
+	case s.stopped:
+	case out:
+		c.stopServices(h)
+	default:
+		if err := c.run(h, s); err != nil {
+			fmt.Fprintln(c.log, "devcluster:", err)
+		}
+	}
+	h.mu.Unlock()
+	if out {
+		c.StopKubelet(c.indexOf(h))
+	}
+}
+
+func (c *Cluster) indexOf(h *host) int {
+	for i := range c.hosts {
+		if c.hosts[i] == h {
+			return i
+		}
+	}
+	return -1
+}
+
+// againKubelet starts the kubelet of a host that has ended as p.
+func (c *Cluster) againKubelet(i int, p *process, why error) {
+	fmt.Fprintln(c.log, "devcluster:", why)
+	if !c.crew.pause(time.Second) {
+		return
+	}
+	c.kubeletsMu.Lock()
+	defer c.kubeletsMu.Unlock()
+	if c.kubelets[i] != p {
+		return
+	}
+	if err := c.runKubelet(i); err != nil {
+		fmt.Fprintln(c.log, "devcluster:", err)
+	}
+}
+
+func (c *Cluster) waitEtcd(ctx context.Context, h *host) error {
+	return poll(ctx, "etcd on "+h.seat.name, func() bool {
+		return c.get(ctx, h, h.seat.etcd("/health"))
+	})
+}
+
+func (c *Cluster) waitAPI(ctx context.Context, h *host) error {
+	return poll(ctx, "the API server on "+h.seat.name, func() bool {
+		return c.get(ctx, h, h.seat.server()+"/readyz")
+	})
+}
+
+// get says whether a program of the host answers the host itself with 200.
+func (c *Cluster) get(ctx context.Context, h *host, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	config, err := rest.TLSConfigFor(c.rest)
+	if err != nil {
+		return false
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: h.space.dial, TLSClientConfig: config, DisableKeepAlives: true}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
