@@ -36,8 +36,14 @@ func TestTheManualIsComplete(t *testing.T) {
 	for _, cause := range []string{"budget", "finalizer", "kubelet", "pinned", "no-room", "immovable", "grace", "refused"} {
 		want["cause "+cause] = "| " + cause
 	}
+	for _, reason := range []string{
+		"NoClusterStatus", "BadClusterStatus", "NoJoinServer", "APIRefused", "APISilent", "APIUnreachable", "StatusRefused", "StatusSilent",
+		"StatusUnreachable", "StatusRefuses", "StatusGarbage", notYet, "OldServer", "OtherCluster", "MayJoin",
+	} {
+		want["reason to wait "+reason] = reason
+	}
 	for _, c := range newCommand().Commands() {
-		if c.Name() == "drain" || c.Name() == "leave" {
+		if c.Name() == "drain" || c.Name() == "leave" || c.Name() == "wait-join" {
 			for _, sub := range append([]*cobra.Command{c}, c.Commands()...) {
 				want["command "+sub.CommandPath()] = sub.CommandPath()
 			}

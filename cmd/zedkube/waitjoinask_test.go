@@ -159,7 +159,10 @@ func TestWhatAStatusServerMeans(t *testing.T) {
 			"StatusRefuses", "the status server of 127.0.0.1, port S, answers 302 Found",
 		},
 		"an error with a good body": {
-			func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500); says("cluster:"+own)(w, r) },
+			func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(http.StatusInternalServerError)
+				says("cluster:"+own)(w, r)
+			},
 			"StatusRefuses", "the status server of 127.0.0.1, port S, answers 500 Internal Server Error",
 		},
 		"a code that nobody knows": {code(599), "StatusRefuses", "the status server of 127.0.0.1, port S, answers 599"},

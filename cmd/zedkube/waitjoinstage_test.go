@@ -140,4 +140,3 @@ const (
 	notYetEVE  = "waits: 10.0.0.1 is no working server of its cluster yet"
 	mayJoin    = "may join: 10.0.0.1 is a working server of cluster 5d0c7a52-3a0e-4c7e-9f1b-2f6f0c3a9e11"
 )
-
