@@ -135,9 +135,14 @@ func TestRequestsAloneMoveNoTime(t *testing.T) {
 }
 
 func TestWhoAsksForAnotherClusterLearnsSinceWhenThisOneIsIts(t *testing.T) {
-	f := working(func(f *facts) { f.now = noon })
+	f := working(own(func(n *types.Node) { n.Etcd = false }))
 	f.marks = decide(f).marks
 	f.now = noon.Add(time.Hour)
+	own(func(n *types.Node) { n.Etcd = true })(&f)
+	f.marks = decide(f).marks
+	if got := describe(f, uuid.Nil); got.State != "ready" || !got.Since.Equal(f.now) {
+		t.Errorf("got %+v", got)
+	}
 	if got := describe(f, other); got.State != "waiting" || !got.Since.Equal(noon) || got.Cluster != clusterID {
 		t.Errorf("got %+v", got)
 	}

@@ -95,6 +95,15 @@ func TestFloodOfOneRankLeavesTheOthersTheirShare(t *testing.T) {
 	}
 }
 
+func TestRankWithinItsShareStaysThoughItIsTheLargest(t *testing.T) {
+	c := newCrowd()
+	c.flood("10.7.%d.%d", share[neighbour])
+	c.flood("192.168.%d.%d", 5*maxConnections)
+	if c.by[neighbour] != share[neighbour] {
+		t.Errorf("%d of %d neighbours are left", c.by[neighbour], share[neighbour])
+	}
+}
+
 func TestWhoeverWaitsForHisAnswerGoesLast(t *testing.T) {
 	c := newCrowd()
 	c.flood("10.7.%d.%d", 2*maxConnections)

@@ -145,6 +145,9 @@ func TestOneRoundAtATimeForOneSource(t *testing.T) {
 	if got, _ := from(t, strangerIP, first.at(firstIP), http.MethodGet, "/status", nil); got != 200 {
 		t.Errorf("/status during a round: %d", got)
 	}
+	for range 3 * maxOfOneSource { // whoever waits for an answer keeps his connection
+		defer dialFrom(t, firstIP, first.at(firstIP)).Close()
+	}
 	close(goOn)
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, " 200 ") {
 		t.Errorf("the first round: %q, %v", line, err)

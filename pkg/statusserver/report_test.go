@@ -179,6 +179,27 @@ func TestReportEndsWhereSomethingNeededIsMissing(t *testing.T) {
 	}
 }
 
+func TestOfSeveralVolumesTheFirstThatIsMissingEndsTheReport(t *testing.T) {
+	c := disk(t)
+	put(t, filepath.Join(c.TopicDirs[0], "zedagent/AppInstanceConfig", appUUID+".json"),
+		`{"VolumeRefConfigList":[{"VolumeID":"`+contentUUID+`"},{"VolumeID":"`+volumeUUID+`"}]}`)
+	if got := keys(c.collect(t.Context(), appUUID)); !strings.HasSuffix(got, "zedagent-AppInstanceConfig-b3e2f zedagent-VolumeConfig!") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestOfSeveralFilesTheFirstByNameIsTold(t *testing.T) {
+	c := disk(t)
+	for n := range 9 {
+		put(t, filepath.Join(c.TopicDirs[0], "zedagent/VolumeConfig", fmt.Sprintf("%s#%d.json", volumeUUID, 1+n)), `{"DisplayName":"later"}`)
+	}
+	for _, e := range c.collect(t.Context(), appUUID).AppInfo {
+		if strings.HasPrefix(e.Key, "zedagent-VolumeConfig") && e.Value.Name != "disk" {
+			t.Errorf("told of %q", e.Value.Name)
+		}
+	}
+}
+
 func TestFrontOfAUUIDFindsTheOneApplication(t *testing.T) {
 	c := disk(t)
 	// Another application with the same front, whose other files come first by name.
@@ -229,7 +250,9 @@ func TestReportThatIsNotWantedAnyMoreGivesItsPlaceBack(t *testing.T) {
 	}
 	c.ending.Wait()
 	for range maxReportsEach {
-		c.gates.reports.enter(source, maxReports, maxReportsEach)
+		if !c.gates.reports.enter(source, maxReports, maxReportsEach) {
+			t.Fatal("its place is not given back")
+		}
 	}
 	if _, err := c.report(t.Context(), source, appUUID); !errors.Is(err, errBusy) {
 		t.Errorf("one more than allowed: %v", err)

@@ -113,3 +113,33 @@ func TestServesOnAnIPv6Address(t *testing.T) {
 		t.Errorf("this node itself is answered %s %q", code, body)
 	}
 }
+
+func TestChangeIsDatedWhenItHappens(t *testing.T) {
+	d := boot(t)
+	d.ready("127.12.34.1/24")
+	d.listens("127.12.34.1", true)
+	since := func() string {
+		_, _, body := fetch(t, "GET", "http://"+d.at("127.12.34.1")+"/status", "application/json")
+		_, rest, _ := strings.Cut(body, `"since": "`)
+		text, _, _ := strings.Cut(rest, `"`)
+		return text
+	}
+	for name, change := range map[string]func(){
+		"the API":    func() { _ = d.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now()}) },
+		"the Nodes":  func() { _ = d.nodes.Unpublish("n1") },
+		"the device": func() { _ = d.info.Unpublish(types.Global) },
+	} {
+		f := working()
+		_ = d.nodes.Publish("n1", f.nodes["n1"])
+		_ = d.info.Publish(types.Global, f.info)
+		_ = d.api.Publish(types.Global, f.api)
+		time.Sleep(50 * time.Millisecond)
+		change()
+		end := time.Now().Add(period / 2) // without a bell it takes a period
+		for first := since(); first != since() && time.Now().Before(end); first = since() {
+		}
+		if first := since(); first != since() {
+			t.Errorf("a change of %s is not noted at once", name)
+		}
+	}
+}
