@@ -65,14 +65,14 @@ func stands(t *testing.T, s *leaseServer, name string) *contender {
 	t.Helper()
 	n := &contender{name: name, word: &word{}}
 	n.c, n.link, _ = seat(t, s)
-	n.run(t)
+	n.run(t, n.word.set)
 	return n
 }
 
-func (n *contender) run(t *testing.T) {
+func (n *contender) run(t *testing.T, changed func(string, bool)) {
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
-	go func() { over <- n.c.Elect(ctx, n.name, n.word.set); close(over) }()
+	go func() { over <- n.c.Elect(ctx, n.name, changed); close(over) }()
 	n.over = over
 	n.stop = sync.OnceValue(func() error { cancel(); return <-over })
 	t.Cleanup(func() { _ = n.stop() })
@@ -127,7 +127,7 @@ func TestALeaderThatCannotRenewStopsBeforeItsLeaseRunsOut(t *testing.T) {
 				if held >= leaseDuration {
 					t.Errorf("said so %v after the last renewal", held)
 				}
-				n.link.set(func() { n.link.cut, n.link.stuck, n.link.slow, n.link.lie = false, false, 0, nil })
+				n.link.set(n.link.heal)
 				time.Sleep(30 * time.Second)
 				n.word.is(t, "when it is well again", "n1", true)
 			})

@@ -95,8 +95,8 @@ func (s *leaseServer) get(name string) (*coordinationv1.Lease, time.Time) {
 	return s.leases[name].DeepCopy(), s.written[name]
 }
 
-// serve answers all but watches.
-func (s *leaseServer) serve(r *http.Request, body []byte) (int, any) {
+// serve answers all but watches. The clock of who asks is ahead.
+func (s *leaseServer) serve(r *http.Request, body []byte, ahead time.Duration) (int, any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := path.Base(r.URL.Path)
@@ -126,6 +126,9 @@ func (s *leaseServer) serve(r *http.Request, body []byte) (int, any) {
 		return 409, failure(409, metav1.StatusReasonAlreadyExists)
 	case r.Method != http.MethodPost && lease.ResourceVersion != old.ResourceVersion:
 		return 409, failure(409, metav1.StatusReasonConflict)
+	}
+	if lease.Spec.RenewTime != nil {
+		lease.Spec.RenewTime.Time = lease.Spec.RenewTime.Add(ahead)
 	}
 	return 200, s.write(lease)
 }

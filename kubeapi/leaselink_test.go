@@ -27,6 +27,7 @@ type link struct {
 	late     time.Duration // requests take so long to arrive
 	slow     time.Duration // answers take so long
 	blind    bool          // watches of Leases are refused
+	ahead    time.Duration // the node's clock is
 	lie      any           // the answer to all about one Lease, which changes nothing
 	requests map[string]int
 }
@@ -35,6 +36,11 @@ func (l *link) set(change func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change()
+}
+
+// heal is called with mu held.
+func (l *link) heal() {
+	l.cut, l.stuck, l.deaf, l.blind, l.late, l.slow, l.lie = false, false, false, false, 0, 0, nil
 }
 
 func (l *link) count() (n int) {
@@ -53,7 +59,7 @@ func (l *link) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.requests = map[string]int{}
 	}
 	l.requests[r.Method+" "+path.Base(r.URL.Path)]++
-	now := link{cut: l.cut, stuck: l.stuck, deaf: l.deaf, late: l.late, slow: l.slow, blind: l.blind, lie: l.lie}
+	now := &link{cut: l.cut, stuck: l.stuck, deaf: l.deaf, late: l.late, slow: l.slow, blind: l.blind, lie: l.lie, ahead: l.ahead}
 	l.mu.Unlock()
 	switch {
 	case now.cut || now.stuck && ofLeases:
@@ -67,23 +73,23 @@ func (l *link) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case now.lie != nil && !strings.HasSuffix(r.URL.Path, "/leases"):
 		reply(w, 200, now.lie)
 	default:
-		l.answer(w, r, now.late, now.slow, now.deaf)
+		l.answer(w, r, now)
 	}
 }
 
-func (l *link) answer(w http.ResponseWriter, r *http.Request, late, slow time.Duration, deaf bool) {
+func (l *link) answer(w http.ResponseWriter, r *http.Request, now *link) {
 	var body []byte
 	if r.Body != nil {
 		body, _ = io.ReadAll(r.Body)
 	}
-	time.Sleep(late) // a request on its way is not called back
-	code, answer := l.server.serve(r, body)
-	if deaf && r.Method != http.MethodGet {
+	time.Sleep(now.late) // a request on its way is not called back
+	code, answer := l.server.serve(r, body, now.ahead)
+	if now.deaf && r.Method != http.MethodGet {
 		hang(w, r)
 		return
 	}
 	select {
-	case <-time.After(slow):
+	case <-time.After(now.slow):
 		reply(w, code, answer)
 	case <-r.Context().Done():
 	}
@@ -97,6 +103,8 @@ func (l *link) watch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	last, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	long, _ := time.ParseDuration(r.URL.Query().Get("timeoutSeconds") + "s")
+	ended := time.After(long)
 	for {
 		l.server.mu.Lock()
 		i := slices.IndexFunc(l.server.events, func(e leaseEvent) bool { return e.version > last })
@@ -112,6 +120,8 @@ func (l *link) watch(w http.ResponseWriter, r *http.Request) {
 		case i < 0:
 			select {
 			case <-changed:
+			case <-ended:
+				return
 			case <-r.Context().Done():
 				return
 			}
@@ -130,11 +140,15 @@ func (l *link) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// seat is one node: a client behind its own link.
-func seat(t *testing.T, s *leaseServer) (*Client, *link, *tables) {
+// seat is one node: a client behind its own link, which is prepared first.
+func seat(t *testing.T, s *leaseServer, prepare ...func(*link)) (*Client, *link, *tables) {
 	t.Helper()
 	c, tb := newTestClient(t)
 	l := &link{server: s, base: someCluster()}
-	t.Cleanup(startInMemory(t, c, &inMemory{handler: l}))
+	for _, p := range prepare {
+		p(l)
+	}
+	end := startInMemory(t, c, &inMemory{handler: l})
+	t.Cleanup(func() { end(); time.Sleep(15 * time.Second) }) // until what was late has arrived
 	return c, l, tb
 }

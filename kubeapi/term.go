@@ -39,8 +39,8 @@ func (p *candidate) prospect(now time.Time) (prospect, <-chan struct{}) {
 	return is, changed
 }
 
-// open reports that the Lease is known to be there for us.
-func (is prospect) open() bool { return is.whole && (is.ours || is.holds == "") }
+// open reports that nothing is known that keeps the Lease from us.
+func (is prospect) open() bool { return is.ours || is.holds == "" }
 
 // run takes part until term is done. An elector is at work only while the Lease
 // is free, has run out, is ours, or is not watched.
@@ -55,7 +55,8 @@ func (p *candidate) run(term context.Context) error {
 		}
 	}()
 	var next time.Time
-	open, opened := false, false // whether there is news that is worth a try at once
+	var was prospect
+	news := false // worth a try at once
 	for term.Err() == nil {
 		now := time.Now()
 		is, changed := p.prospect(now)
@@ -64,18 +65,18 @@ func (p *candidate) run(term context.Context) error {
 		}
 		leads := now.Before(p.leadsUntil())
 		p.report(is, leads)
-		opened = opened || is.open() && !open
+		news = news || is.open() && (!was.open() || is.whole && !was.whole)
+		was = is
 		switch {
-		case at != nil && !leads && p.idle() && (opened || is.whole && !is.open()):
+		case at != nil && !leads && p.idle() && (news || is.whole && !is.open()):
 			at.end() // to begin another one at once, or to watch
 		case at == nil && !now.Before(next) && (is.open() || !is.whole):
 			var err error
 			if at, err = p.begin(term); err != nil {
 				return err
 			}
-			next, opened = now.Add(tryGap), false
+			next, news = now.Add(tryGap), false
 		}
-		open = is.open()
 		alarm := time.NewTimer(p.alarm(now, is, next))
 		select {
 		case <-term.Done():
