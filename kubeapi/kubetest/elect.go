@@ -14,8 +14,12 @@ type lease struct {
 	nudge  chan struct{}
 }
 
-// electEvery is how often a candidate looks at the lease.
-const electEvery = time.Second
+// electEvery is how often a candidate looks at the lease. One who cannot for
+// electSilent does not know any more who leads, and has lost what it held.
+const (
+	electEvery  = time.Second
+	electSilent = 23 * time.Second
+)
 
 // Elect competes for the lease until ctx is done, which gives it back, or
 // until EndElections.
@@ -23,7 +27,7 @@ func (c *Cluster) Elect(ctx context.Context, identity string, changed func(leade
 	if err := c.enter(ctx, "elect", identity); err != nil {
 		return err
 	}
-	seen := ""
+	seen, looked := "", time.Now()
 	timer := time.NewTicker(electEvery)
 	defer timer.Stop()
 	defer c.release(identity)
@@ -31,6 +35,13 @@ func (c *Cluster) Elect(ctx context.Context, identity string, changed func(leade
 		leader, nudge, err := c.claim(identity)
 		if err != nil {
 			return err
+		}
+		switch {
+		case !c.failing():
+			looked = time.Now()
+		case time.Since(looked) >= electSilent:
+			c.release(identity)
+			leader = ""
 		}
 		if leader != seen {
 			seen = leader
@@ -79,7 +90,7 @@ func (c *Cluster) claim(identity string) (string, <-chan struct{}, error) {
 		l.lost = nil
 		return "", nil, err
 	}
-	if l.holder == "" {
+	if l.holder == "" && !c.failing() {
 		l.holder = identity
 	}
 	if l.nudge == nil {

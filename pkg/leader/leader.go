@@ -78,12 +78,11 @@ type news struct {
 	err    error
 }
 
-// Run steps until ctx is done and returns after the election has ended and
-// nobody reads any more that this node takes part in it.
+// Run steps until ctx is done and returns after nobody reads any more that this
+// node takes part in the election, and it has ended.
 func (c *Component) Run(ctx context.Context) {
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Agent, c.Info, c.Nodes, c.API, &c.news)
-	c.drop()
-	c.election.Wait()
+	// Before the Lease is given back, or another node might lead already.
 	was, _ := c.Leader.Get(types.Global)
 	if out := (types.KubeLeaderElectInfo{LatestChange: was.LatestChange}); was != out {
 		out.LatestChange = time.Now()
@@ -91,6 +90,8 @@ func (c *Component) Run(ctx context.Context) {
 			c.Log.WithError(err).Error("cannot say that the election was left")
 		}
 	}
+	c.drop()
+	c.election.Wait()
 }
 
 // Step looks, decides and acts once.
@@ -157,22 +158,15 @@ func (c *Component) ended(now time.Time, err error) {
 	c.next = now.Add(c.backoff)
 }
 
-// apply starts or ends the election and publishes how it stands.
+// apply publishes how it stands and starts or ends the election. What is no
+// longer true is unsaid before the Lease is given back.
 func (c *Component) apply(ctx context.Context, f facts, a action) error {
+	errs := errors.Join(c.lastErr, c.publish(f, a))
 	switch {
 	case a.start:
 		c.start(ctx, f.identity)
 	case a.stop:
 		c.drop()
-	}
-	errs := c.lastErr
-	if a.info != f.published {
-		if a.info.LeaderIdentity != f.published.LeaderIdentity || a.info.IsStatsLeader != f.published.IsStatsLeader {
-			c.Log.WithFields(logrus.Fields{"leader": a.info.LeaderIdentity, "leads": a.info.IsStatsLeader}).Info("the leader has changed")
-		}
-		if err := c.Leader.Publish(types.Global, a.info); err != nil {
-			errs = errors.Join(errs, fmt.Errorf("publish KubeLeaderElectInfo: %w", err))
-		}
 	}
 	switch {
 	case a.again <= 0:
@@ -181,6 +175,19 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		return loop.After(a.again)
 	}
 	return errors.Join(errs, loop.After(a.again))
+}
+
+func (c *Component) publish(f facts, a action) error {
+	if a.info == f.published {
+		return nil
+	}
+	if a.info.LeaderIdentity != f.published.LeaderIdentity || a.info.IsStatsLeader != f.published.IsStatsLeader {
+		c.Log.WithFields(logrus.Fields{"leader": a.info.LeaderIdentity, "leads": a.info.IsStatsLeader}).Info("the leader has changed")
+	}
+	if err := c.Leader.Publish(types.Global, a.info); err != nil {
+		return fmt.Errorf("publish KubeLeaderElectInfo: %w", err)
+	}
+	return nil
 }
 
 // start runs for the Lease beside the steps, under a context that outlives this one.
