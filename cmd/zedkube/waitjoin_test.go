@@ -19,9 +19,9 @@ import (
 func TestItAsksAtOnceAndThenEveryTenSecondsAndTellsOnlyNews(t *testing.T) {
 	waitFor(t, given("10.0.0.1", ourCluster), 0, nothing, func(w *waiting) {
 		w.after(25 * time.Second)
-		w.cast.api = nil
+		w.cast.answers("")
 		w.after(20 * time.Second)
-		w.cast.says = " cluster: " + ourCluster.String() + "\n"
+		w.cast.answers(" cluster: " + ourCluster.String() + "\n")
 		w.after(10 * time.Second)
 		w.ended(0)
 		w.told(apiRefuses, notYetEVE, mayJoin)
@@ -34,7 +34,7 @@ func TestItAsksAtOnceAndThenEveryTenSecondsAndTellsOnlyNews(t *testing.T) {
 }
 
 func TestIPv6IsAskedInBrackets(t *testing.T) {
-	ready := func(w *waiting) { w.cast.api, w.cast.says = nil, "cluster:"+ourCluster.String() }
+	ready := func(w *waiting) { w.cast.answers("cluster:" + ourCluster.String()) }
 	for server, host := range map[string]string{"fd00::1": "[fd00::1]", "fe80::1%eth0": "[fe80::1%25eth0]"} {
 		waitFor(t, given(server, ourCluster), 0, ready, func(w *waiting) {
 			w.ended(0)
@@ -64,7 +64,7 @@ func TestTheTimeoutHasAnExitCodeOfItsOwnAndCtrlCHasThatOfFailure(t *testing.T) {
 
 func TestWhatTheCommandLineLeavesOutIsReadAndFollowed(t *testing.T) {
 	waitFor(t, joinTarget{}, 0, nothing, func(w *waiting) {
-		w.cast.api, w.cast.says = nil, "cluster:"+ourCluster.String()
+		w.cast.answers("cluster:" + ourCluster.String())
 		w.after(30 * time.Second)
 		w.status("", ourCluster)
 		w.after(2 * time.Second)
@@ -110,7 +110,7 @@ func TestAWithdrawnStatusEndsTheWait(t *testing.T) {
 func TestAStatusWithdrawnDuringTheLastQuestionEndsTheWaitToo(t *testing.T) {
 	waitFor(t, joinTarget{}, 0, func(w *waiting) {
 		w.status("10.0.0.1", ourCluster)
-		w.cast.api, w.cast.says = nil, "cluster:"+ourCluster.String()
+		w.cast.answers("cluster:" + ourCluster.String())
 		w.joiner.asker.client.Transport = withdrawing{&w.cast, w.file}
 	}, func(w *waiting) { w.ended(exitJoinWithdrawn) })
 }
@@ -136,7 +136,7 @@ func TestABootstrapNodeJoinsNobody(t *testing.T) {
 
 func TestDataHasALineForEachChange(t *testing.T) {
 	waitFor(t, given("10.0.0.1", ourCluster), 0, func(w *waiting) { w.joiner.json = true }, func(w *waiting) {
-		w.cast.api, w.cast.says = nil, "cluster:"+ourCluster.String()
+		w.cast.answers("cluster:" + ourCluster.String())
 		w.after(time.Minute)
 		w.ended(0)
 		var got []joinLine

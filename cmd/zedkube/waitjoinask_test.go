@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
-	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -230,16 +227,8 @@ func TestAPortWhereNobodyListensIsRefused(t *testing.T) {
 }
 
 func TestNoProxyIsAsked(t *testing.T) {
-	proxy := httptest.NewServer(says("cluster:" + ourCluster.String()))
-	defer proxy.Close()
-	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
-		t.Setenv(name, proxy.URL)
-	}
-	// 192.0.2.0/24 is nobody's: only a proxy could answer for it.
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	q := asker{client: joinClient(), apiPort: 6443, statusPort: 12346, patience: time.Second}
-	if _, _, err := q.get(ctx, "http", netip.MustParseAddr("192.0.2.1"), 12346, &url.URL{Path: "/status"}, "", 100); err == nil {
-		t.Error("somebody has answered for an address that is nobody's")
+	// What the environment says is read once in a process, so a proxy in it would not be seen here.
+	if joinClient().Transport.(*http.Transport).Proxy != nil {
+		t.Error("a proxy may answer in the place of the server")
 	}
 }

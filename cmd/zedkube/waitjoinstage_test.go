@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -32,6 +33,7 @@ var (
 // cast is a join server in memory: its API answers or not, its status server
 // says something, and it notes when it was asked.
 type cast struct {
+	mu    sync.Mutex
 	api   error
 	says  string
 	began time.Time
@@ -42,6 +44,8 @@ func (c *cast) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Header.Get("Accept") != "" {
 		return nil, syscall.ECONNRESET
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.asked = append(c.asked, fmt.Sprintf("%s %s", time.Since(c.began), r.URL))
 	switch {
 	case r.URL.Scheme == "https" && c.api != nil:
@@ -50,6 +54,13 @@ func (c *cast) RoundTrip(r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusUnauthorized, Body: http.NoBody}, nil
 	}
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(c.says))}, nil
+}
+
+// answers makes the API answer, and the status server say text.
+func (c *cast) answers(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.api, c.says = nil, text
 }
 
 // waiting is a wait-join in fake time.
@@ -69,7 +80,7 @@ func waitFor(t *testing.T, given joinTarget, timeout time.Duration, setup, play 
 	file := filepath.Join(t.TempDir(), "global.json")
 	synctest.Test(t, func(t *testing.T) {
 		w := &waiting{T: t, file: file, done: make(chan struct{})}
-		w.cast = cast{api: syscall.ECONNREFUSED, began: time.Now()}
+		w.cast.api, w.cast.began = syscall.ECONNREFUSED, time.Now()
 		w.joiner = joiner{
 			own:      &ownStatus{given: given, file: file},
 			asker:    asker{client: &http.Client{Transport: &w.cast}, apiPort: 6443, statusPort: 12346, patience: joinPatience},
