@@ -1,0 +1,121 @@
+package k3sconfig
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+
+	"github.com/zedkube/zedkube/pkg/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const yaml = "kubelet-arg:\n- max-pods=42\n"
+
+// story is a component in fake time on a real disk.
+type story struct {
+	*testing.T
+	settings pubsub.Table[types.ConfigItemValueMap]
+	kube     pubsub.Table[types.KubeConfig]
+	vault    string
+	file     string
+	keep     func(path string, w wish) (result, error)
+	stop     func()
+	logs     *logtest.Hook
+}
+
+func tell(t *testing.T, play func(*story)) {
+	s := &story{vault: filepath.Join(t.TempDir(), "vault")}
+	s.file = filepath.Join(s.vault, "k3s-user-override.yaml")
+	synctest.Test(t, func(t *testing.T) {
+		s.T = t
+		play(s)
+		s.stop()
+	})
+}
+
+// start runs a new component, as a start of the agent does.
+func (s *story) start() {
+	log, hook := logtest.NewNullLogger()
+	s.logs = hook
+	ctx, cancel := context.WithCancel(s.Context())
+	done := make(chan struct{})
+	c := &Component{
+		Log: log, Pulse: &loop.Pulse{}, Settings: &s.settings, OverrideFile: s.file, KubeConfig: &s.kube, keep: s.keep,
+	}
+	go func() { defer close(done); c.Run(ctx) }()
+	s.stop = func() { cancel(); <-done }
+	s.settle()
+}
+
+// settle lets the component do what is due, its work on the disk included.
+func (s *story) settle() {
+	synctest.Wait()
+	time.Sleep(time.Second)
+	synctest.Wait()
+}
+
+func (s *story) say(version, events, override string) {
+	_ = s.settings.Publish(types.Global, settings(version, events, base64.StdEncoding.EncodeToString([]byte(override))))
+	s.settle()
+}
+
+func link(to, path string) error {
+	return errors.Join(os.WriteFile(to, []byte("theirs"), 0o600), os.Remove(path), os.Symlink(to, path))
+}
+
+func fifo(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }
+
+func (s *story) mount() {
+	if err := os.Mkdir(s.vault, 0o700); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// expect wants the file to hold content, or "" for none, and nothing beside it.
+func (s *story) expect(content string) {
+	s.Helper()
+	got, err := os.ReadFile(s.file)
+	if string(got) != content || content == "" && !errors.Is(err, os.ErrNotExist) {
+		s.Errorf("the file holds %q (%v), want %q", got, err, content)
+	}
+	if info, err := os.Lstat(s.file); err == nil && info.Mode() != 0o600 {
+		s.Errorf("its mode is %s", info.Mode())
+	}
+	all, _ := os.ReadDir(s.vault)
+	for _, e := range all {
+		if e.Name() != filepath.Base(s.file) {
+			s.Errorf("%s is left behind", e.Name())
+		}
+	}
+}
+
+func (s *story) expectKube(want types.KubeConfig) {
+	s.Helper()
+	if got, _ := s.kube.Get(types.Global); got != want {
+		s.Errorf("KubeConfig is %+v, want %+v", got, want)
+	}
+}
+
+// logged counts the lines that have text.
+func (s *story) logged(text string) (n int) {
+	for _, e := range s.logs.AllEntries() {
+		if line, _ := e.String(); strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
