@@ -3,9 +3,7 @@
 package kubeapi_test
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,51 +13,6 @@ import (
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/types"
 )
-
-// part is what a candidate was told last.
-type part struct {
-	mu     sync.Mutex
-	leader string
-	leads  bool
-}
-
-func (p *part) set(leader string, leads bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.leader, p.leads = leader, leads
-}
-
-func (p *part) is(leader string, leads bool) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.leader == leader && p.leads == leads
-}
-
-func elections(t *testing.T, c *devcluster.Cluster) {
-	run := func(i int) (p *part, stop func() error) {
-		a := newAgent(t, c, i)
-		ctx, cancel := context.WithCancel(t.Context())
-		p, ended := &part{}, make(chan error, 1)
-		go func() { ended <- a.Elect(ctx, c.Nodes[i].Name, p.set) }()
-		return p, func() error { cancel(); return <-ended }
-	}
-	first, stopFirst := run(0)
-	eventually(t, "the first leads", 5*time.Second, func() bool { return first.is("node-1", true) })
-	second, stopSecond := run(2)
-	eventually(t, "the second follows", 5*time.Second, func() bool { return second.is("node-1", false) })
-	if err := stopFirst(); err != nil || !first.is("", false) {
-		t.Errorf("the first ends with %v, %+v", err, first)
-	}
-	// A candidate looks every 5 s, up to 2.2 times as rarely by chance.
-	eventually(t, "the second leads", 13*time.Second, func() bool { return second.is("node-3", true) })
-	if err := stopSecond(); err != nil {
-		t.Errorf("the second ends with %v", err)
-	}
-	lease, err := c.Client().CoordinationV1().Leases(kubeapi.Namespace).Get(t.Context(), "eve-kube-stats-leader", metav1.GetOptions{})
-	if err != nil || *lease.Spec.HolderIdentity != "" {
-		t.Errorf("lease is %+v, %v", lease, err)
-	}
-}
 
 func faults(t *testing.T, c *devcluster.Cluster) {
 	a := newAgent(t, c, 1)

@@ -93,6 +93,7 @@ func TestAgainstARealAPIServer(t *testing.T) {
 		"what a drain writes on its node":                   drainsNode,
 		"two nodes, one lock":                               lockRaces,
 		"two candidates, one leader":                        elections,
+		"two nodes, one right to repair":                    repairs,
 		"volumes are what Longhorn says of them":            volumes,
 		"a refusing and a hung server heal":                 faults,
 		"overload, delays and watches that break":           func(t *testing.T, c *devcluster.Cluster) { suffer(t, c, 3, mild) },
