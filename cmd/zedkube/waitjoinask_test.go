@@ -14,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// says is a status server that answers text to all.
-func says(text string) http.HandlerFunc {
+// replies is a status server that answers text to all.
+func replies(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }
 }
 
@@ -87,7 +87,7 @@ func TestTheApiMayAnswerWhateverItLikes(t *testing.T) {
 		"401": code(401), "500": code(500), "a redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) },
 		"an endless body": trickle,
 	} {
-		q := served(t, api, says("cluster:"+ourCluster.String()), patient)
+		q := served(t, api, replies("cluster:"+ourCluster.String()), patient)
 		if a := q.ask(t.Context(), given("127.0.0.1", ourCluster)); !a.may {
 			t.Errorf("%s: %+v", name, a)
 		}
@@ -95,7 +95,7 @@ func TestTheApiMayAnswerWhateverItLikes(t *testing.T) {
 }
 
 func TestWhatAStatusServerMeans(t *testing.T) {
-	good := httptest.NewServer(says("cluster:" + ourCluster.String()))
+	good := httptest.NewServer(replies("cluster:" + ourCluster.String()))
 	defer good.Close()
 	const notYetWhy = "127.0.0.1 is no working server of its cluster yet"
 	own := ourCluster.String()
@@ -104,50 +104,50 @@ func TestWhatAStatusServerMeans(t *testing.T) {
 		reason string
 		why    string
 	}{
-		"its cluster is ours":  {says("cluster:" + own), "MayJoin", "127.0.0.1 is a working server of cluster " + own},
-		"blanks do not matter": {says("\n cluster:\t" + own + " \r\n"), "MayJoin", "127.0.0.1 is a working server of cluster " + own},
+		"its cluster is ours":  {replies("cluster:" + own), "MayJoin", "127.0.0.1 is a working server of cluster " + own},
+		"blanks do not matter": {replies("\n cluster:\t" + own + " \r\n"), "MayJoin", "127.0.0.1 is a working server of cluster " + own},
 		"any 2xx will do": {func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusAccepted)
-			says("cluster:"+own)(w, r)
+			replies("cluster:"+own)(w, r)
 		}, "MayJoin", "127.0.0.1 is a working server of cluster " + own},
 		"its cluster is another": {
-			says("cluster:" + theirCluster.String()), "OtherCluster",
+			replies("cluster:" + theirCluster.String()), "OtherCluster",
 			"127.0.0.1 is a server of cluster " + theirCluster.String() + ", and this device belongs to " + own + ": waiting does not help",
 		},
-		"an old EVE": {says("cluster"), "OldServer", "127.0.0.1 runs an EVE from before October 2025, which does not say which cluster it is in"},
+		"an old EVE": {replies("cluster"), "OldServer", "127.0.0.1 runs an EVE from before October 2025, which does not say which cluster it is in"},
 		"the UUID has to be spelled as the kube container spells it": {
-			says("cluster:" + strings.ToUpper(own)), "StatusGarbage", `127.0.0.1 answers "cluster:` + strings.ToUpper(own) + `", which is no status`,
+			replies("cluster:" + strings.ToUpper(own)), "StatusGarbage", `127.0.0.1 answers "cluster:` + strings.ToUpper(own) + `", which is no status`,
 		},
-		"an EVE that is no server yet": {says(""), "NotYet", notYetWhy + "; EVE's own zedkube runs there, which does not say why"},
+		"an EVE that is no server yet": {replies(""), "NotYet", notYetWhy + "; EVE's own zedkube runs there, which does not say why"},
 		"one of ours explains itself": {
-			explains(says(`{"state":"waiting","since":"2026-05-03T06:05:01.25Z","reason":"NoEtcd","why":"The Node has no etcd label yet.","node":"n","status":{}}`)),
+			explains(replies(`{"state":"waiting","since":"2026-05-03T06:05:01.25Z","reason":"NoEtcd","why":"The Node has no etcd label yet.","node":"n","status":{}}`)),
 			"NotYet", notYetWhy + "; it says: The Node has no etcd label yet (NoEtcd), waiting since 2026-05-03 06:05:01Z",
 		},
 		"it is asked with the cluster": {
-			explains(func(w http.ResponseWriter, r *http.Request) { says(`{"why":"`+r.URL.RawQuery+`"}`)(w, r) }),
+			explains(func(w http.ResponseWriter, r *http.Request) { replies(`{"why":"`+r.URL.RawQuery+`"}`)(w, r) }),
 			"NotYet", notYetWhy + "; it says: cluster=" + own,
 		},
 		"an explanation decides nothing": {
-			explains(says(`{"state":"ready","reason":"Ready","why":"All is well.","cluster":"` + own + `"}`)), "NotYet", notYetWhy,
+			explains(replies(`{"state":"ready","reason":"Ready","why":"All is well.","cluster":"` + own + `"}`)), "NotYet", notYetWhy,
 		},
-		"nor does one in the plain answer": {says(`{"state":"ready","cluster":"` + own + `"}`), "StatusGarbage", `127.0.0.1 answers "{\"state\":\"ready\",\"cluster\":\"` + own[:32] + `...", which is no status`},
-		"an explanation of other types":    {explains(says(`{"state":1,"since":{},"reason":[],"why":null}`)), "NotYet", notYetWhy},
-		"a why without the rest":           {explains(says(`{"why":"Because.","since":"yesterday"}`)), "NotYet", notYetWhy + "; it says: Because"},
-		"an explanation that is a list":    {explains(says(`["why"]`)), "NotYet", notYetWhy + "; EVE's own zedkube runs there, which does not say why"},
-		"one of garbage":                   {explains(says("\x00{{{")), "NotYet", notYetWhy + "; EVE's own zedkube runs there, which does not say why"},
-		"one that is too long":             {explains(says(`{"why":"` + strings.Repeat("x", 1<<20) + `"}`)), "NotYet", notYetWhy + "; EVE's own zedkube runs there, which does not say why"},
+		"nor does one in the plain answer": {replies(`{"state":"ready","cluster":"` + own + `"}`), "StatusGarbage", `127.0.0.1 answers "{\"state\":\"ready\",\"cluster\":\"` + own[:32] + `...", which is no status`},
+		"an explanation of other types":    {explains(replies(`{"state":1,"since":{},"reason":[],"why":null}`)), "NotYet", notYetWhy},
+		"a why without the rest":           {explains(replies(`{"why":"Because.","since":"yesterday"}`)), "NotYet", notYetWhy + "; it says: Because"},
+		"an explanation that is a list":    {explains(replies(`["why"]`)), "NotYet", notYetWhy + "; EVE's own zedkube runs there, which does not say why"},
+		"one of garbage":                   {explains(replies("\x00{{{")), "NotYet", notYetWhy + "; EVE's own zedkube runs there, which does not say why"},
+		"one that is too long":             {explains(replies(`{"why":"` + strings.Repeat("x", 1<<20) + `"}`)), "NotYet", notYetWhy + "; EVE's own zedkube runs there, which does not say why"},
 		"one that never ends":              {explains(trickle), "NotYet", notYetWhy},
 		"one that is refused":              {explains(code(503)), "NotYet", notYetWhy},
-		"a terminal is not obeyed":         {explains(says(`{"why":"a\u001b[2Jb\nc"}`)), "NotYet", notYetWhy + "; it says: a?[2Jb c"},
+		"a terminal is not obeyed":         {explains(replies(`{"why":"a\u001b[2Jb\nc"}`)), "NotYet", notYetWhy + "; it says: a?[2Jb c"},
 		"garbage is shown, and no more than a bit of it": {
-			says("\x1b]0;" + strings.Repeat("é", 400)), "StatusGarbage", `127.0.0.1 answers "?]0;` + strings.Repeat("é", 28) + `...", which is no status`,
+			replies("\x1b]0;" + strings.Repeat("é", 400)), "StatusGarbage", `127.0.0.1 answers "?]0;` + strings.Repeat("é", 28) + `...", which is no status`,
 		},
 		"a body that is too long": {
-			says("cluster:" + own + strings.Repeat(" ", 2000)), "StatusGarbage", "127.0.0.1 answers with more than 1024 bytes, which is no status",
+			replies("cluster:" + own + strings.Repeat(" ", 2000)), "StatusGarbage", "127.0.0.1 answers with more than 1024 bytes, which is no status",
 		},
 		"a body that never ends": {trickle, "StatusSilent", "the status server of 127.0.0.1, port S, does not answer within 500ms"},
 		"a good beginning of a body that never ends": {
-			func(w http.ResponseWriter, r *http.Request) { says("cluster:"+own)(w, r); trickle(w, r) },
+			func(w http.ResponseWriter, r *http.Request) { replies("cluster:"+own)(w, r); trickle(w, r) },
 			"StatusSilent", "the status server of 127.0.0.1, port S, does not answer within 500ms",
 		},
 		"no answer": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "StatusSilent", "the status server of 127.0.0.1, port S, does not answer within 500ms"},
@@ -158,7 +158,7 @@ func TestWhatAStatusServerMeans(t *testing.T) {
 		"an error with a good body": {
 			func(w http.ResponseWriter, r *http.Request) {
 				w.WriteHeader(http.StatusInternalServerError)
-				says("cluster:"+own)(w, r)
+				replies("cluster:"+own)(w, r)
 			},
 			"StatusRefuses", "the status server of 127.0.0.1, port S, answers 500 Internal Server Error",
 		},

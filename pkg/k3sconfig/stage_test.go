@@ -12,9 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	logtest "github.com/sirupsen/logrus/hooks/test"
+	"go.uber.org/goleak"
 
 	"github.com/zedkube/zedkube/pkg/loop"
 	"github.com/zedkube/zedkube/pubsub"
