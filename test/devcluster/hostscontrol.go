@@ -13,9 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// errLoopback is the answer where there are no hosts.
-var errLoopback = errors.New("the cluster has one control plane, on loopback")
-
 // service is a program of a host that is started again when it ends, as the
 // whole of k3s is.
 type service struct {
@@ -75,13 +72,15 @@ func (c *Cluster) startHosts(ctx context.Context) error {
 // returns when its API server serves. A host without data, or whose member is
 // out of etcd, joins the cluster first: etcd takes it as a learner and then lets
 // it vote, which needs a quorum and, soon after another has joined, some seconds.
+// On loopback all nodes have one control plane, which runs.
 func (c *Cluster) StartControlPlane(ctx context.Context, i int) error {
 	if c.hosts == nil {
-		return errLoopback
+		return nil
 	}
 	h := c.hosts[i]
 	if err := c.bringBack(ctx, h); err != nil {
-		return fmt.Errorf("start the control plane of %s: %w", h.seat.name, errors.Join(err, c.StopControlPlane(i)))
+		c.StopControlPlane(i)
+		return fmt.Errorf("start the control plane of %s: %w", h.seat.name, err)
 	}
 	return nil
 }
@@ -110,16 +109,15 @@ func (c *Cluster) bringBack(ctx context.Context, h *host) error {
 }
 
 // StopControlPlane kills the control plane of host i, if it runs, and leaves
-// its data. The kubelet goes on.
-func (c *Cluster) StopControlPlane(i int) error {
+// its data. The kubelet goes on. On loopback nothing happens: the others need it.
+func (c *Cluster) StopControlPlane(i int) {
 	if c.hosts == nil {
-		return errLoopback
+		return
 	}
 	h := c.hosts[i]
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c.stopServices(h)
-	return nil
 }
 
 // stopServices is called with h.mu held, as all below that take a host and no

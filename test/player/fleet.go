@@ -104,7 +104,7 @@ func (f *Fleet) add(ctx context.Context, i int, o FleetOptions) error {
 		return err
 	}
 	m.Device = &Device{
-		Root: root, Program: o.Program, Log: m.log, Say: o.Say,
+		Root: root, Program: append(f.Cluster.HostCommand(i), o.Program...), Log: m.log, Say: o.Say,
 		Info:             types.EdgeNodeInfo{DeviceName: node.DeviceName, DeviceID: uuid.MustParse(node.UUID)},
 		ClusterInterface: clusterPort,
 		APIPort:          apiPort,

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8stypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
@@ -23,8 +24,12 @@ type ClusterNode struct {
 	Index   int
 }
 
-// Join implements Kube: the kubelet runs and k3s has labelled the node.
+// Join implements Kube: the control plane of a host and the kubelet run, and k3s
+// has labelled the node.
 func (n ClusterNode) Join(ctx context.Context, bootID string) ([]byte, error) {
+	if err := n.Cluster.StartControlPlane(ctx, n.Index); err != nil {
+		return nil, err
+	}
 	if err := n.Cluster.SetBootID(ctx, n.Index, bootID); err != nil {
 		return nil, err
 	}
@@ -41,7 +46,11 @@ func (n ClusterNode) Join(ctx context.Context, bootID string) ([]byte, error) {
 // needs to notice it: it is told at once.
 func (n ClusterNode) Leave(ctx context.Context) error {
 	n.Cluster.StopKubelet(n.Index)
-	return n.Cluster.LoseNode(ctx, n.Index)
+	if err := n.Cluster.LoseNode(ctx, n.Index); err != nil {
+		return err
+	}
+	n.Cluster.StopControlPlane(n.Index)
+	return nil
 }
 
 // apiPort is where the API servers of the cluster's nodes listen.
@@ -57,8 +66,14 @@ func (n ClusterNode) apiPort() (int, error) {
 	return strconv.Atoi(server.Port())
 }
 
-// Forget takes the node's roles away, as if k3s had never run on it.
-func (n ClusterNode) Forget(ctx context.Context) error { return n.label(ctx, false) }
+// Forget takes the node's roles away, as if k3s had never run on it. A spare
+// host has no Node yet.
+func (n ClusterNode) Forget(ctx context.Context) error {
+	if err := n.label(ctx, false); !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
 
 func (n ClusterNode) label(ctx context.Context, on bool) error {
 	labels := map[string]any{}
