@@ -175,6 +175,7 @@ func TestConditionsSayMoreThanTheReason(t *testing.T) {
 }
 
 func TestSinceFollowsTheStateAndNotTheReason(t *testing.T) {
+	before := time.Now()
 	n := boot(t, seed)
 	since := func(change func(*world)) time.Time {
 		w := working(seed)
@@ -186,7 +187,6 @@ func TestSinceFollowsTheStateAndNotTheReason(t *testing.T) {
 		}
 		return told.Since
 	}
-	before := time.Now()
 	first := since(func(w *world) { w.node = nil })
 	second := since(func(w *world) { w.node.Etcd = false })
 	ready := since(func(*world) {})
