@@ -14,7 +14,7 @@ const (
 	repairTimeout = time.Minute
 	// retryAfter is how long a repair that did not go through is left alone.
 	retryAfter = 10 * time.Second
-	// restAfter is how long nothing is removed after a removal: etcd and the
+	// restAfter is how long nobody removes anything after a removal: etcd and the
 	// kubelets have to show first that the cluster goes on without that member.
 	restAfter = time.Minute
 )
@@ -88,7 +88,7 @@ func (c *Component) collect() {
 	case done.kind == unlock:
 		c.looked, c.pause = true, 0
 	case done.kind == remove:
-		c.pause = c.Uptime() + restAfter
+		c.rest = c.Uptime() + restAfter
 		log.Warn("stale member removed: its Node is deleted")
 	case done.kind == tie:
 		log.Info("the tie-breaker is cordoned and was asked to shed its workload")

@@ -36,6 +36,7 @@ type facts struct {
 	looked  bool          // no lock of ours is left over from a former process
 	running task          // under way
 	pause   time.Duration // no repair before this uptime
+	rest    time.Duration // no removal before this uptime
 	hinders string        // what the last one met
 }
 
@@ -94,6 +95,8 @@ func decide(f facts) action {
 	switch {
 	case f.running.kind != nothing:
 		a.cancel = f.running.kind != unlock && (!f.valid || !f.fetched || !f.running.told.same(f.told))
+	case want.kind == nothing && len(a.stale) > 0 && f.uptime < f.rest:
+		a.again = f.rest - f.uptime
 	case want.kind == nothing:
 	case f.uptime < f.pause:
 		a.again = f.pause - f.uptime
@@ -139,7 +142,11 @@ func wanted(f facts, stale []types.Node, out *types.ClusterMembers) task {
 	}
 	for _, n := range stale {
 		why := unfit(n, f.nodes, f.told)
-		if why == "" {
+		switch {
+		case why != "":
+		case f.uptime < f.rest:
+			why = "a member was removed a moment ago, and the cluster has to show first that it goes on without"
+		default:
 			return task{kind: remove, node: n, told: f.told}
 		}
 		if out.Why == "" {

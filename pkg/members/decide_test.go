@@ -118,6 +118,7 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 			f.nodes = append(f.nodes, node("n4"), node("n5", down))
 		}, "n3", "", 2},
 		{"none so soon after another", func(f *facts) { f.pause = f.uptime + time.Second }, "", "", 1},
+		{"none while the cluster rests after one", func(f *facts) { f.rest = f.uptime + time.Second }, "", "a moment ago", 1},
 		{"none beside another", func(f *facts) { f.running = task{kind: remove} }, "", "", 1},
 		{"nothing where this device is in no cluster", func(f *facts) { f.belongs = false }, "", "", 0},
 	} {
@@ -186,6 +187,7 @@ func TestWhatTheTieBreakerNeeds(t *testing.T) {
 			cordoned(&f.nodes[2])
 			f.pods = []types.Pod{pod(func(p *types.Pod) { p.NodeName = "n2" })}
 		}, false, 0},
+		{"while the cluster rests after a removal too", func(f *facts) { f.rest = f.uptime + time.Minute }, true, 0},
 		{"not on an old word", func(f *facts) { f.fetched = false }, false, 0},
 		{"not without one", func(f *facts) { f.told.tie = uuid.Nil; cordoned(&f.nodes[2]) }, false, 0},
 	} {

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,6 +69,7 @@ type Component struct {
 	since   map[string]time.Time  // when each stale Node, by UID, was first seen so; wall clock
 	looked  bool                  // an abandoned lock of ours would have been freed
 	pause   time.Duration         // no repair before this uptime
+	rest    time.Duration         // no removal before this uptime
 	hinders string                // why the last repair did not go through
 	running *call                 // the repair under way, nil for none
 	mail    pubsub.Table[outcome] // where it leaves its result, and rings
@@ -87,6 +89,10 @@ func (c *Component) Run(ctx context.Context) {
 func (c *Component) Step(ctx context.Context) error {
 	c.collect()
 	f := c.look()
+	if f.seen && c.lost(f.nodes) {
+		c.rest = f.uptime + restAfter
+		f.rest = c.rest
+	}
 	return c.apply(ctx, f, decide(f))
 }
 
@@ -115,6 +121,17 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		return c.lastErr
 	}
 	return errors.Join(c.lastErr, loop.After(a.again))
+}
+
+// lost reports that a Node that was stale at the last step is gone: whichever
+// node removed it, all of them wait before the next one.
+func (c *Component) lost(nodes []types.Node) bool {
+	for uid := range c.since {
+		if !slices.ContainsFunc(nodes, func(n types.Node) bool { return n.UID == uid }) {
+			return true
+		}
+	}
+	return false
 }
 
 // remember keeps the times at which the Nodes that are stale now became so.

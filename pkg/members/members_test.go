@@ -144,9 +144,13 @@ func TestTwoStaleMembersGoOneAfterTheOther(t *testing.T) {
 		_ = s.nodes.Publish("n4", node("n4", all))
 		_ = s.nodes.Publish("n5", node("n5", down))
 		s.start("n1")
+		a := s.start("n2") // the pause is the cluster's, not one node's
 		s.after(30 * time.Second)
 		if s.there("n3") || !s.there("n5") {
 			s.Error("not the first alone is gone")
+		}
+		if m := s.says(a); len(m.Stale) != 1 || !strings.Contains(m.Why, "a moment ago") || m.Stale[0].Why != m.Why {
+			s.Errorf("says %+v", m)
 		}
 		s.after(2 * time.Minute)
 		if s.there("n5") {
