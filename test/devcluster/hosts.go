@@ -8,10 +8,14 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"strconv"
 	"sync"
 	"time"
 )
+
+// enterProgram runs a command in a network namespace.
+const enterProgram = "nsenter"
 
 // Switch stands for the switch in place of a host's index.
 const Switch = -1
@@ -42,6 +46,9 @@ type host struct {
 func CanHost() error {
 	if uid := os.Geteuid(); uid != 0 {
 		return fmt.Errorf("hosts are network namespaces, which takes root on Linux; the user is %d", uid)
+	}
+	if _, err := exec.LookPath(enterProgram); err != nil {
+		return fmt.Errorf("programs get onto hosts by a program of util-linux: %w", err)
 	}
 	w, err := newWire()
 	if err != nil {
@@ -136,7 +143,7 @@ func (c *Cluster) HostCommand(i int) []string {
 	if i != Switch {
 		space = c.hosts[i].space
 	}
-	return []string{"nsenter", "--net=/proc/" + strconv.Itoa(os.Getpid()) + "/fd/" + strconv.Itoa(int(space.file.Fd())), "--"}
+	return []string{enterProgram, "--net=/proc/" + strconv.Itoa(os.Getpid()) + "/fd/" + strconv.Itoa(int(space.file.Fd())), "--"}
 }
 
 // unplug switches the host's port off. What this process has open to the host's

@@ -167,7 +167,7 @@ func (c *Cluster) run(h *host, s *service) error {
 // again starts a service that has ended, a little later. The end of a member
 // that is out of etcd ends its host.
 func (c *Cluster) again(h *host, s *service, why error) {
-	fmt.Fprintln(c.log, "devcluster:", why)
+	c.crew.failed(why)
 	if !c.crew.pause(time.Second) {
 		return
 	}
@@ -199,7 +199,7 @@ func (c *Cluster) indexOf(h *host) int {
 
 // againKubelet starts the kubelet of a host that has ended as p.
 func (c *Cluster) againKubelet(i int, p *process, why error) {
-	fmt.Fprintln(c.log, "devcluster:", why)
+	c.crew.failed(why)
 	if !c.crew.pause(time.Second) {
 		return
 	}

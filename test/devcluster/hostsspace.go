@@ -29,11 +29,9 @@ func newNamespace() (*namespace, error) {
 			return err
 		}
 		n = &namespace{file}
-		// A closed connection whose other end is gone would hold the namespace for
-		// minutes: it gives up after one more try.
-		if err := os.WriteFile("/proc/sys/net/ipv4/tcp_orphan_retries", []byte("1"), 0o644); err != nil {
-			return err
-		}
+		// A closed connection whose other end is gone gives up after one more try.
+		// Where that cannot be set, it holds the namespace for a minute or two.
+		_ = os.WriteFile("/proc/sys/net/ipv4/tcp_orphan_retries", []byte("1"), 0o644)
 		links, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 		if err != nil {
 			return err
