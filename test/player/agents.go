@@ -8,6 +8,13 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
+// TakeAddress makes the cluster interface lose its address, whatever zedkube
+// asks for, until GiveAddress.
+func (d *Device) TakeAddress() { d.bare.Store(true) }
+
+// GiveAddress ends TakeAddress.
+func (d *Device) GiveAddress() { d.bare.Store(false) }
+
 // nim gives the cluster interface its address once zedkube's status asks for
 // it, and not before (docs/wire.md, "Consumers").
 func (d *Device) nim() error {
@@ -16,7 +23,7 @@ func (d *Device) nim() error {
 		AddrInfoList: []types.AddrInfo{{Addr: net.IPv4(192, 0, 2, 10), Mask: net.CIDRMask(24, 32)}},
 	}
 	status, asked := d.clusterStatus.Get(types.Global)
-	if asked && status.ClusterInterface == port.IfName && status.ClusterIPPrefix != nil {
+	if asked && !d.bare.Load() && status.ClusterInterface == port.IfName && status.ClusterIPPrefix != nil {
 		port.ClusterIPAddr = status.ClusterIPPrefix.IP.String()
 		d.sayOnce("nim", "eth0 has the cluster address "+port.ClusterIPAddr)
 	}

@@ -58,6 +58,13 @@ func (f *Fleet) ChangeToken() error {
 	return f.sendSecrets()
 }
 
+// ChangeManifest gives the cluster another registration manifest and sends it to
+// every member.
+func (f *Fleet) ChangeManifest(manifest string) error {
+	f.controller.manifest = manifest
+	return f.sendSecrets()
+}
+
 // RotateControllerCert gives the controller another certificate in place of the
 // one it had, and sends every member the same secrets, encrypted anew. Withheld
 // certificates stay withheld.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/eveapi"
@@ -50,6 +51,7 @@ type Device struct {
 	controllerCert types.ControllerCert
 	withheld       [2]bool // by Cert
 
+	bare          atomic.Bool           // the cluster interface has no address
 	commands      chan struct{}         // reboots
 	cuts          chan struct{}         // of the power
 	waitsForDrain bool                  // nodeagent's word
