@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -53,6 +54,8 @@ func TestStories(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			// What the devices and their agents go through.
 			"boot": with(boot), "settings": with(settings), "hour": with(setHour), "config": with(config),
+			"setting": with(setting), "masters": with(setMasters), "tiebreaker": with(setTieBreaker), "cluster": with(setCluster),
+			"address": with(setAddress), "joinserver": with(joinServer), "manifest": with(setManifest), "port": with(setPort),
 			"reboot": with(reboot), "powercut": with(powercut), "poweroff": with(poweroff),
 			"request": with(request), "withdraw": with(withdraw), "secrets": with(secrets), "cert": with(cert),
 			"sigkill": with(sigkill), "sigterm": with(sigterm), "start": with(start), "loglevel": with(setLevel),
@@ -60,11 +63,13 @@ func TestStories(t *testing.T) {
 			"app": with(app), "crowd": with(crowd), "pinned": with(pinned), "vm": with(vm), "budget": with(budget),
 			"finalizer": with(finalizer), "hold": with(hold), "volume": with(volume), "replica": with(replica), "detach": with(detach),
 			"fault": with(fault), "newca": with(newca), "kubelet": with(kubelet), "kubectl": with(kubectl),
+			"k3s": with(k3s), "occupy": with(occupy), "vacate": with(vacate), "leak": with(leak),
 			// What is to be seen.
 			"expect": with(expect), "absent": with(absent), "never": with(never), "answers": with(answers),
 			"cordoned": with(cordoned), "pods": with(pods), "object": with(object), "lock": with(lock), "inturn": with(inturn),
 			"booted": with(booted), "lead": with(lead), "harmless": with(harmless), "logged": with(logged), "pause": with(pause), "fresh": with(fresh),
-			"token": with(hasToken),
+			"token": with(hasToken), "status": with(statusOf), "explains": with(explained), "report": with(reportOf), "unleaked": with(unleaked),
+			"file": with(fileIs), "removed": with(removed), "cordons": with(cordons), "said": with(said), "unsaid": with(unsaid),
 		},
 	})
 }
@@ -82,11 +87,16 @@ func (t inTurn) Run(name string, f func(testscript.T)) {
 type story struct {
 	ctx   context.Context
 	fleet *player.Fleet
+	began time.Time
+
+	answers  []string                // of the status servers, to report and explains
+	occupied map[string]net.Listener // by address
 
 	mu       sync.Mutex
 	drains   map[string][]types.NodeDrainStatus // each node's, as far as seen
 	cordons  []string                           // the nodes zedkube has cordoned, one after the other
 	together string                             // two at the same time; "" for never
+	heard    map[string]string                  // what each device's agents have said, in lines
 }
 
 type storyKey struct{}
@@ -97,9 +107,14 @@ const patience = 40 * time.Second
 func newStory(cluster *devcluster.Cluster, env *testscript.Env) error {
 	program := filepath.Join(filepath.SplitList(env.Getenv("PATH"))[0], "zedkube")
 	ctx, cancel := context.WithCancel(context.Background())
+	s := &story{
+		ctx: ctx, began: time.Now(), occupied: map[string]net.Listener{},
+		drains: map[string][]types.NodeDrainStatus{}, heard: map[string]string{},
+	}
 	fleet, err := player.NewFleet(ctx, cluster, player.FleetOptions{
 		Dir: env.WorkDir, Program: []string{program},
 		Say: func(device, agent, text string) {
+			s.hear(device, agent, text)
 			if testing.Verbose() {
 				fmt.Fprintln(os.Stderr, device, agent, text)
 			}
@@ -109,7 +124,8 @@ func newStory(cluster *devcluster.Cluster, env *testscript.Env) error {
 		cancel()
 		return err
 	}
-	s := &story{ctx: ctx, fleet: fleet, drains: map[string][]types.NodeDrainStatus{}}
+	s.fleet = fleet
+	s.nameAddresses(env)
 	env.Values[storyKey{}] = s
 	env.Setenv("CLUSTER", fleet.ClusterID.String())
 	var recording sync.WaitGroup

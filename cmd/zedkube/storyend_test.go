@@ -39,6 +39,7 @@ func giveBack(cluster *devcluster.Cluster) error {
 		kubectl("-n", devcluster.LonghornNamespace, "delete", "lhv,lhr,lhe,lhs", "--all"),
 		kubectl("delete", "volumeattachments", "--all"),
 		kubectl("delete", "events", "--all"),
+		kubectl("delete", "nodes", "-l", "story"),
 	)
 }
 
