@@ -14,7 +14,11 @@
 //	views.go       which tables are wanted; view.go keeps one;
 //	               rows.go and convert.go fill it
 //	writes.go      how verbs that write fail; node.go and the others are verbs, by
-//	               object; candidate.go says whether this node leads
+//	               object
+//	sightings.go   what is known of the Leases, and since when; leases.go asks
+//	lease.go       the election: term.go sets electors to work, candidate.go says
+//	               whether this node leads
+//	repair.go      one node at a time repairs; right.go is the right to
 //	storage.go     volumes, asked for afresh; storagejoin.go puts them together
 //	dial.go        a Client for one command, without tables
 package kubeapi

@@ -74,14 +74,14 @@ func TestAnIdleElectionIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, n1, n2 := pair(t)
 		time.Sleep(time.Minute)
-		was1, was2, ofLease := n1.link.count(), n2.link.count(), n2.link.requests["GET "+statsLease]
+		was1, was2, ofLease := n1.link.count(), n2.link.count(), n2.link.asked("GET "+statsLease)
 		time.Sleep(30 * time.Minute)
 		leads, follows := float64(n1.link.count()-was1)/30, float64(n2.link.count()-was2)/30
 		t.Logf("the leader sends %.1f requests a minute, the follower %.1f", leads, follows)
 		if leads > 20 || follows > 15 {
 			t.Errorf("the leader sends %.1f requests a minute, the follower %.1f", leads, follows)
 		}
-		if n := n2.link.requests["GET "+statsLease] - ofLease; n > 0 {
+		if n := n2.link.asked("GET "+statsLease) - ofLease; n > 0 {
 			t.Errorf("the follower looked %d times at what it watches", n)
 		}
 	})
@@ -127,6 +127,20 @@ func TestAHolderIsRespectedForWhatItRecorded(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestACandidateTriesAtOnceWhenItHearsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := leader(t)
+		for range 10 {
+			n.link.set(func() { n.link.cut = true })
+			time.Sleep(time.Minute)
+			n.word.is(t, "in an outage", "", false)
+			n.link.set(n.link.heal)
+			time.Sleep(5 * time.Second)
+			n.word.is(t, "five seconds after it", "n1", true)
+		}
+	})
 }
 
 func TestAFollowerNamesNoLeaderOfWhomItHasHeardNothing(t *testing.T) {

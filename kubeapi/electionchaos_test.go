@@ -71,7 +71,6 @@ func TestThereAreNeverTwoLeadersAndOneWhenAllIsWell(t *testing.T) {
 			for _, name := range []string{"n1", "n2", "n3"} {
 				n := &contender{name: name, word: &word{}}
 				n.c, n.link, _ = seat(t, tr.s)
-				n.c.Log = quiet()
 				tr.nodes = append(tr.nodes, n)
 			}
 			for _, n := range tr.nodes {

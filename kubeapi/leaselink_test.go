@@ -43,6 +43,13 @@ func (l *link) heal() {
 	l.cut, l.stuck, l.deaf, l.blind, l.late, l.slow, l.lie = false, false, false, false, 0, 0, nil
 }
 
+// asked counts one kind of request: method and the last part of the path.
+func (l *link) asked(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.requests[what]
+}
+
 func (l *link) count() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

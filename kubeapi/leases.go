@@ -57,26 +57,22 @@ func (l leases) Leases(string) typedcoordination.LeaseInterface { return l }
 
 // Get implements typedcoordination.LeaseInterface.
 func (l leases) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
-	lease, err := l.LeaseInterface.Get(ctx, name, o)
-	return l.judge(name, "", lease, err)
+	return l.noted(name, "", func() (*coordinationv1.Lease, error) { return l.LeaseInterface.Get(ctx, name, o) })
 }
 
 // Create implements typedcoordination.LeaseInterface.
 func (l leases) Create(ctx context.Context, lease *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
-	made, err := l.LeaseInterface.Create(ctx, lease, o)
-	return l.judge(lease.Name, holder(lease), made, err)
+	return l.noted(lease.Name, holder(lease), func() (*coordinationv1.Lease, error) { return l.LeaseInterface.Create(ctx, lease, o) })
 }
 
 // Update implements typedcoordination.LeaseInterface.
 func (l leases) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
-	now, err := l.LeaseInterface.Update(ctx, lease, o)
-	return l.judge(lease.Name, holder(lease), now, err)
+	return l.noted(lease.Name, holder(lease), func() (*coordinationv1.Lease, error) { return l.LeaseInterface.Update(ctx, lease, o) })
 }
 
 // Patch implements typedcoordination.LeaseInterface.
 func (l leases) Patch(ctx context.Context, name string, kind ktypes.PatchType, data []byte, o metav1.PatchOptions, sub ...string) (*coordinationv1.Lease, error) {
-	now, err := l.LeaseInterface.Patch(ctx, name, kind, data, o, sub...)
-	return l.judge(name, "", now, err)
+	return l.noted(name, "", func() (*coordinationv1.Lease, error) { return l.LeaseInterface.Patch(ctx, name, kind, data, o, sub...) })
 }
 
 // Delete implements typedcoordination.LeaseInterface.
@@ -88,12 +84,14 @@ func (l leases) Delete(ctx context.Context, name string, o metav1.DeleteOptions)
 	return err
 }
 
-// judge takes an answer about the Lease of that name and, unless wrote is "",
-// of that holder.
-func (l leases) judge(name, wrote string, lease *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
+// noted sends what is about the Lease of that name, takes an answer about it
+// and, unless wrote is "", about that holder, and notes it.
+func (l leases) noted(name, wrote string, send func() (*coordinationv1.Lease, error)) (*coordinationv1.Lease, error) {
+	asked := l.seen.ask()
+	lease, err := send()
 	switch {
 	case absent(err):
-		l.seen.gone(name)
+		l.seen.absent(name, asked)
 		return nil, err
 	case err != nil:
 		return nil, err
@@ -101,7 +99,7 @@ func (l leases) judge(name, wrote string, lease *coordinationv1.Lease, err error
 		wrote != "" && holder(lease) != wrote:
 		return nil, errOther
 	}
-	l.seen.answered(leaseOf(lease))
+	l.seen.answered(leaseOf(lease), asked)
 	return lease, nil
 }
 

@@ -16,6 +16,8 @@ const (
 	// repairsFor is how long after the start of the last renewal this node has
 	// the right: what it cancels then gets two seconds to stop.
 	repairsFor = repairDuration - 2*time.Second
+	// renewWithin bounds a try to renew, so that a second one comes in time.
+	renewWithin = 4 * time.Second
 	// repairWithin bounds the way to the right, and the one back.
 	repairWithin = 5 * time.Second
 )

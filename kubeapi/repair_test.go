@@ -83,11 +83,11 @@ func TestOneNodeAtATimeHasTheRightToRepair(t *testing.T) {
 		end, over := all[0].begin(t)
 		for range 100 {
 			time.Sleep(3 * time.Second)
-			sent, begin := all[1].link.count(), time.Now()
+			sent, begin := all[1].link.asked("GET "+repairLease), time.Now()
 			if err := all[1].try(t); !errors.Is(err, types.ErrHeld) {
 				t.Fatalf("while n1 repairs n2 gets %v", err)
 			}
-			if all[1].link.count() != sent || !time.Now().Equal(begin) {
+			if all[1].link.asked("GET "+repairLease) != sent || !time.Now().Equal(begin) {
 				t.Error("that took a request")
 			}
 		}
@@ -106,6 +106,7 @@ func TestOneNodeAtATimeHasTheRightToRepair(t *testing.T) {
 		if err := all[1].try(t); err != nil {
 			t.Errorf("after n1 has ended n2 gets %v", err)
 		}
+		synctest.Wait()
 		failed := errors.New("it is broken")
 		if err := all[0].c.Repair(t.Context(), "n1", func(context.Context) error { return failed }); err != failed { //nolint:errorlint // unwrapped
 			t.Errorf("an error of do comes back as %v", err)

@@ -129,10 +129,10 @@ func (r *right) keep(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-// renew renews the right. A conflict may be with a write of ours whose answer
+// renew renews the right, with time left for another try. A conflict may be with a write of ours whose answer
 // did not come.
 func (r *right) renew(ctx context.Context) error {
-	ctx, cancel := context.WithDeadline(ctx, r.until)
+	ctx, cancel := context.WithTimeout(ctx, renewWithin)
 	defer cancel()
 	err := r.write(ctx)
 	if !apierrors.IsConflict(err) {

@@ -13,16 +13,18 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-func TestARenewalWhoseAnswerIsLostIsARenewal(t *testing.T) {
+func TestARenewalWhoseAnswerIsLateOrLostIsARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newLeaseServer()
 		n := repairers(t, s, "n1")[0]
 		end, over := n.begin(t)
 		for range 10 {
 			n.link.set(func() { n.link.slow = 3 * time.Second })
-			time.Sleep(4 * time.Second)
-			n.link.set(func() { n.link.slow = 0 })
-			time.Sleep(4 * time.Second)
+			time.Sleep(9 * time.Second)
+			n.link.set(func() { n.link.slow, n.link.deaf = 0, true })
+			time.Sleep(3 * time.Second)
+			n.link.set(n.link.heal)
+			time.Sleep(5 * time.Second)
 		}
 		select {
 		case <-over:
@@ -31,7 +33,7 @@ func TestARenewalWhoseAnswerIsLostIsARenewal(t *testing.T) {
 		}
 		n.link.set(func() { n.link.deaf = true })
 		time.Sleep(3 * time.Second)
-		n.link.set(func() { n.link.deaf = false })
+		n.link.set(n.link.heal)
 		if err := end(); err != nil {
 			t.Error(err)
 		}
@@ -115,7 +117,6 @@ func TestNeverTwoRepairAtATime(t *testing.T) {
 			var inside, done atomic.Int32
 			var busy sync.WaitGroup
 			for _, n := range all {
-				n.c.Log = quiet()
 				long := rand.New(rand.NewPCG(seed, uint64(n.name[1])))
 				busy.Go(func() {
 					for ctx.Err() == nil {

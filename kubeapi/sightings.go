@@ -17,6 +17,8 @@ const longestLease = 10 * time.Minute
 type sighting struct {
 	types.Lease
 	since time.Time
+	turn  int  // of the sightings, when it was last heard of
+	gone  bool // there was such a Lease, of Version at the last
 }
 
 // until is until when the Lease is its holder's, if it is not renewed; zero for
@@ -36,9 +38,9 @@ func (s sighting) until(least time.Duration) time.Time {
 type sightings struct {
 	mu      sync.Mutex
 	seen    map[string]sighting
-	dead    map[string]string // the last version of those that are gone
-	whole   bool              // the watch tells of every change
-	changed chan struct{}     // closed at the next change; nil while nobody waits
+	turn    int           // how often anything was heard
+	whole   bool          // the watch tells of every change
+	changed chan struct{} // closed at the next change; nil while nobody waits
 }
 
 // look returns the Lease as it was last seen, without a name if there is none,
@@ -49,59 +51,86 @@ func (s *sightings) look(name string) (seen sighting, whole bool, changed <-chan
 	if s.changed == nil {
 		s.changed = make(chan struct{})
 	}
-	return s.seen[name], s.whole, s.changed
+	if seen = s.seen[name]; seen.gone {
+		seen = sighting{}
+	}
+	return seen, s.whole, s.changed
 }
 
 // told notes what the watch says. It may lag behind an answer.
 func (s *sightings) told(row types.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known := s.dead[row.Name]
-	if was, ok := s.seen[row.Name]; ok {
-		known = was.Version
+	if !older(row.Version, s.seen[row.Name].Version) {
+		s.note(sighting{Lease: row})
 	}
-	if order, err := resourceversion.CompareResourceVersion(row.Version, known); err == nil && order <= 0 {
-		return
-	}
-	s.note(row)
 }
 
-// answered notes what the server says now.
-func (s *sightings) answered(row types.Lease) {
+// ask returns what the answer to a request that begins now is noted with.
+func (s *sightings) ask() (asked int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.note(row)
+	return s.turn
 }
 
-// note is called with mu held. What else changes in a Lease is no renewal.
-func (s *sightings) note(row types.Lease) {
-	was, known := s.seen[row.Name]
-	now := sighting{Lease: row, since: time.Now()}
-	if known {
-		was.Version = row.Version
-		if was.Lease == row {
-			now.since = was.since
-		}
+// answered notes an answer. The watch may have told of later things meanwhile;
+// what it told before, the answer corrects: a restored etcd counts from an
+// earlier version on.
+func (s *sightings) answered(row types.Lease, asked int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was := s.seen[row.Name]; was.turn <= asked || !older(row.Version, was.Version) {
+		s.note(sighting{Lease: row})
+	}
+}
+
+// absent notes an answer that there is no such Lease.
+func (s *sightings) absent(name string, asked int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen[name].turn <= asked {
+		s.remove(name)
+	}
+}
+
+// gone notes that the Lease was removed.
+func (s *sightings) gone(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.remove(name)
+}
+
+// older reports that version comes before known or is the same, as far as they
+// can be compared.
+func older(version, known string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, known)
+	return err == nil && order <= 0
+}
+
+// remove is called with mu held. The version stays known, to tell apart what
+// the watch says of the Lease afterwards.
+func (s *sightings) remove(name string) {
+	if was, ok := s.seen[name]; ok && !was.gone {
+		s.note(sighting{Lease: types.Lease{Name: name, Version: was.Version}, gone: true})
+	}
+}
+
+// note is called with mu held. A change of the Lease that is none of these
+// fields is no renewal.
+func (s *sightings) note(now sighting) {
+	s.turn++
+	now.turn, now.since = s.turn, time.Now()
+	was, known := s.seen[now.Name]
+	was.Version = now.Version
+	same := known && was.Lease == now.Lease && was.gone == now.gone
+	if same {
+		now.since = was.since
 	}
 	if s.seen == nil {
 		s.seen = map[string]sighting{}
 	}
-	s.seen[row.Name] = now
-	if !known || was.Lease != row {
-		s.ring()
-	}
-}
-
-// gone notes that there is no such Lease.
-func (s *sightings) gone(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if was, known := s.seen[name]; known {
-		if s.dead == nil {
-			s.dead = map[string]string{}
-		}
-		s.dead[name] = was.Version
-		delete(s.seen, name)
+	s.seen[now.Name] = now
+	if !same {
 		s.ring()
 	}
 }

@@ -20,15 +20,22 @@ func TestWhatIsSeenOfALeaseNeverGoesBack(t *testing.T) {
 		happens func(*sightings)
 		want    string // version and holder
 	}{
-		"the watch lags behind an answer":   {func(s *sightings) { s.answered(row("12", "b")); s.told(row("9", "a")) }, "12 b"},
-		"the watch goes on":                 {func(s *sightings) { s.answered(row("9", "a")); s.told(row("12", "b")) }, "12 b"},
-		"a long version is newer":           {func(s *sightings) { s.told(row("99", "a")); s.told(row("100", "b")) }, "100 b"},
-		"an answer is what is true":         {func(s *sightings) { s.told(row("12", "a")); s.answered(row("9", "b")) }, "9 b"},
-		"the watch lags behind a removal":   {func(s *sightings) { s.answered(row("12", "a")); s.gone("l"); s.told(row("12", "a")) }, " "},
-		"a Lease made anew":                 {func(s *sightings) { s.answered(row("12", "a")); s.gone("l"); s.told(row("14", "b")) }, "14 b"},
-		"a version that cannot be compared": {func(s *sightings) { s.told(row("12", "a")); s.told(row("x", "b")) }, "x b"},
-		"removed twice, and never there":    {func(s *sightings) { s.gone("l"); s.told(row("3", "a")); s.gone("l"); s.gone("l") }, " "},
-		"an answer after a removal":         {func(s *sightings) { s.answered(row("12", "a")); s.gone("l"); s.answered(row("11", "b")) }, "11 b"},
+		"the watch lags behind an answer":       {func(s *sightings) { s.answered(row("12", "b"), s.ask()); s.told(row("9", "a")) }, "12 b"},
+		"the watch goes on":                     {func(s *sightings) { s.answered(row("9", "a"), s.ask()); s.told(row("12", "b")) }, "12 b"},
+		"a long version is newer":               {func(s *sightings) { s.told(row("99", "a")); s.told(row("100", "b")) }, "100 b"},
+		"an answer is what is true":             {func(s *sightings) { s.told(row("12", "a")); s.answered(row("9", "b"), s.ask()) }, "9 b"},
+		"the watch lags behind a removal":       {func(s *sightings) { s.answered(row("12", "a"), s.ask()); s.gone("l"); s.told(row("12", "a")) }, " "},
+		"a Lease made anew":                     {func(s *sightings) { s.answered(row("12", "a"), s.ask()); s.gone("l"); s.told(row("14", "b")) }, "14 b"},
+		"a version that cannot be compared":     {func(s *sightings) { s.told(row("12", "a")); s.told(row("x", "b")) }, "x b"},
+		"removed twice, and never there":        {func(s *sightings) { s.gone("l"); s.told(row("3", "a")); s.gone("l"); s.gone("l") }, " "},
+		"the watch was faster than an answer":   {func(s *sightings) { asked := s.ask(); s.told(row("12", "b")); s.answered(row("9", "a"), asked) }, "12 b"},
+		"... than an answer that there is none": {func(s *sightings) { asked := s.ask(); s.told(row("12", "b")); s.absent("l", asked) }, "12 b"},
+		"an answer that there is none":          {func(s *sightings) { s.told(row("12", "b")); s.absent("l", s.ask()) }, " "},
+		"an answer after a removal": {func(s *sightings) {
+			s.answered(row("12", "a"), s.ask())
+			s.gone("l")
+			s.answered(row("11", "b"), s.ask())
+		}, "11 b"},
 	} {
 		s := &sightings{}
 		test.happens(s)

@@ -93,16 +93,19 @@ func TestACandidateThatSeesNoAPIKnowsNoLeader(t *testing.T) {
 			_ = c.Elect(ctx, "n1", func(l string, is bool) { leader, leads = l, is })
 		}()
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		if leader != "n1" || !leads {
 			t.Errorf("at first %q, %v", leader, leads)
 		}
 		c.SetFault(Refused)
 		time.Sleep(30 * time.Second)
+		synctest.Wait()
 		if leader != "" || leads || c.Leader() != "" {
 			t.Errorf("during a silence %q, %v; the lease is %q's", leader, leads, c.Leader())
 		}
 		c.SetFault(None)
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		if leader != "n1" || !leads {
 			t.Errorf("afterwards %q, %v", leader, leads)
 		}

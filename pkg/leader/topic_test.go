@@ -174,6 +174,7 @@ func TestNobodyReadsThatANodeLeadsWhenItsLeaseIsGivenBack(t *testing.T) {
 				time.Sleep(time.Second)
 				leave(agent, cancel)
 				time.Sleep(time.Second)
+				synctest.Wait()
 				if !left {
 					t.Error("the election was not left")
 				}
