@@ -27,7 +27,7 @@ var may = map[string]struct {
 	"pkg/loop":         {nil, "the loop knows time only"},
 	"kubeapi":          {[]string{"types"}, "kubeapi knows Kubernetes only and decides nothing"},
 	"kubeapi/kubetest": {[]string{"types"}, "the fake cluster obeys; it knows the nouns only"},
-	"pkg/*":            {[]string{"types", "pubsub", "pkg/loop", "pkg/cipher"}, "components share facts only through topics and name what they need of the cluster as an interface"},
+	"pkg/*":            {[]string{"types", "pubsub", "pkg/loop", "pkg/cipher", "pkg/keptfile"}, "components share facts only through topics and name what they need of the cluster as an interface"},
 	"cmd/*":            {[]string{"types", "pubsub", "kubeapi", "pkg/*"}, "the wiring knows everything but the tests' tools"},
 	"test":             {[]string{"types", "pubsub", "pkg/eveapi", "test/*"}, "the tests' tools stand outside: they meet the program through files, sockets and the API server"},
 }

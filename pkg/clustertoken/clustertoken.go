@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/cipher"
+	"github.com/zedkube/zedkube/pkg/keptfile"
 	"github.com/zedkube/zedkube/pkg/loop"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -57,20 +58,14 @@ type Component struct {
 	good    goodManifest         // the last one that this device had
 	running *inquiry             // the decryption under way, nil for none
 	mail    pubsub.Table[result] // where it leaves its result, and rings
-
-	keep    func(path string, w wish) (did, error) // keepFile; tests have one that hangs
-	keeping *work                                  // the work on the file under way, nil for none
-	filed   pubsub.Table[outcome]                  // where it leaves its result, and rings
-	last    outcome                                // of the work that ended last; n is 0 before the first
-	lastAt  time.Time                              // when that was
-	awaited bool                                   // the file's mount is missing, and that is logged
+	file    keptfile.Keeper
 }
 
 // Run steps until ctx is done and returns after what runs beside the steps has
 // ended, or when the disk does not let it end.
 func (c *Component) Run(ctx context.Context) {
 	defer c.letEnd()
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Membership, c.ControllerCerts, c.DeviceCerts, &c.mail, &c.filed)
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Membership, c.ControllerCerts, c.DeviceCerts, &c.mail, &c.file)
 }
 
 // Step looks, decides and acts once.
@@ -97,10 +92,7 @@ func (c *Component) look() (facts, error) {
 	}
 	f.row, f.hasRow = c.Token.Get(types.Global)
 	f.published = c.Blocks.All()
-	f.filed, f.fileKept, f.fileAt = c.last.n > 0, c.last.wish, c.lastAt
-	if c.keeping != nil {
-		f.fileBusy, f.fileSince = true, c.keeping.began
-	}
+	f.file = c.file.State()
 	return f, err
 }
 
@@ -130,15 +122,15 @@ func (c *Component) apply(ctx context.Context, a action) error {
 		c.begin(ctx, a.about, *a.ask)
 	}
 	if a.keep != nil {
-		c.beginFile(*a.keep)
+		c.file.Begin(keptfile.File{Path: c.Manifest, Name: "the registration manifest", MakeDir: true}, *a.keep)
 	}
 	if a.idle {
-		c.last.err = nil
+		c.file.Forget()
 	}
 	if a.stuck {
 		errs = append(errs, errors.New("keep the registration manifest: the disk does not answer"))
 	}
-	return errors.Join(append(errs, c.last.err, loop.After(a.again))...)
+	return errors.Join(append(errs, c.file.Err(), loop.After(a.again))...)
 }
 
 // letEnd waits for what runs beside the steps.
@@ -147,12 +139,24 @@ func (c *Component) letEnd() {
 		c.running.cancel()
 		<-c.running.done
 	}
-	if c.keeping == nil {
+	if !c.file.End() {
+		c.Log.WithField("file", c.Manifest).Error("registration manifest: the disk does not answer, ending without it")
+	}
+}
+
+// collectFile logs what came of the work on the file that has ended, if some has.
+func (c *Component) collectFile(now time.Time) {
+	was, is, ok := c.file.Collect(now)
+	if !ok {
 		return
 	}
-	select {
-	case <-c.keeping.done:
-	case <-time.After(stopPatience):
-		c.Log.WithField("file", c.Manifest).Error("registration manifest: the disk does not answer, ending without it")
+	log := c.Log.WithField("file", c.Manifest)
+	switch {
+	case is.Waits() && !was.Waits():
+		log.Warn("registration manifest waits for the vault to be mounted")
+	case is.Result == keptfile.Written:
+		log.Info("registration manifest written")
+	case is.Result == keptfile.Removed:
+		log.Info("registration manifest removed")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/zedkube/zedkube/pkg/cipher"
+	"github.com/zedkube/zedkube/pkg/keptfile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -31,9 +32,9 @@ type action struct {
 	about  part
 	cancel bool // what is being decrypted is not asked for any more
 
-	keep  *wish // what the file is to be now
-	idle  bool  // nothing is wanted of the file any more
-	stuck bool  // the disk does not answer
+	keep  *keptfile.Wish // what the file is to be now
+	idle  bool           // nothing is wanted of the file any more
+	stuck bool           // the disk does not answer
 	again time.Duration
 }
 
@@ -156,33 +157,34 @@ func due(f facts, q question, last *answer) time.Duration {
 // file says what to make of the manifest's file: now where that is another
 // thing than at the last look, else every period, since others may touch it.
 func file(f facts, a *action) {
-	switch w := fileWish(f); {
-	case f.fileBusy:
-		a.stuck = f.now.Sub(f.fileSince) >= patience
-	case w.do == leave:
+	w := fileWish(f)
+	switch due := f.file.Due(w, f.now, period); {
+	case f.file.Busy:
+		a.stuck = f.now.Sub(f.file.Since) >= patience
+	case w.Do == keptfile.Leave:
 		a.idle = true
-	case !f.filed || f.fileKept != w || f.now.Sub(f.fileAt) >= period:
+	case due <= 0:
 		a.keep = &w
 	default:
-		a.again = min(a.again, period-f.now.Sub(f.fileAt))
+		a.again = min(a.again, due)
 	}
 }
 
 // fileWish is what the file should be. It is removed only where it is known
 // that this node has none to register with: a later bootstrap node of another
 // cluster would else hand in the papers of the first.
-func fileWish(f facts) wish {
+func fileWish(f facts) keptfile.Wish {
 	switch q := f.wants[manifest]; {
 	case f.membership.State == types.MembershipLeft:
-		return wish{do: remove}
+		return keptfile.Wish{Do: keptfile.Remove}
 	case f.wants[token] == nil:
-		return wish{} // no cluster is known, or nothing of it that can be acted on
+		return keptfile.Wish{} // no cluster is known, or nothing of it that can be acted on
 	case q == nil:
-		return wish{do: remove}
+		return keptfile.Wish{Do: keptfile.Remove}
 	case f.good.cluster == q.cluster:
-		return wish{do: write, content: f.good.clear}
+		return keptfile.Wish{Do: keptfile.Write, Content: f.good.clear}
 	case f.good.cluster != uuid.Nil:
-		return wish{do: remove}
+		return keptfile.Wish{Do: keptfile.Remove}
 	}
-	return wish{}
+	return keptfile.Wish{}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/zedkube/zedkube/pkg/cipher"
+	"github.com/zedkube/zedkube/pkg/keptfile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -65,11 +66,7 @@ type facts struct {
 	hasRow    bool
 	published map[string]types.CipherBlockStatus
 
-	filed     bool // the file has been looked at
-	fileKept  wish // as what it was kept then
-	fileAt    time.Time
-	fileBusy  bool
-	fileSince time.Time
+	file keptfile.State // of the manifest's
 }
 
 // questions are what a membership's configuration holds in encrypted form: the

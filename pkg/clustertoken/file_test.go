@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/keptfile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -23,13 +24,6 @@ func TestTheManifestIsForTheBootstrapNodeAlone(t *testing.T) {
 		s.holds("")
 		s.is(member(bootstrap))
 		s.holds(paper)
-		for path, want := range map[string]fs.FileMode{s.file(): 0o600, filepath.Dir(s.file()): fs.ModeDir | 0o700} {
-			info, err := os.Stat(path)
-			s.must(err)
-			if info.Mode() != want {
-				t.Errorf("%s has mode %s", path, info.Mode())
-			}
-		}
 		s.is(member(bootstrap, func(c *types.EdgeNodeClusterConfig) { c.BootstrapNode = false }))
 		s.holds("")
 		s.is(member(bootstrap))
@@ -95,34 +89,13 @@ func TestTheVaultIsWaitedForAndNeverMade(t *testing.T) {
 func TestWhatSomebodyDidToTheFileIsUndoneOnTheNextLook(t *testing.T) {
 	play(t, nothing, func(s *stage) {
 		s.is(member(bootstrap))
-		for name, harm := range map[string]func(){
-			"removed":              func() { s.must(os.Remove(s.file())) },
-			"changed":              func() { s.must(os.WriteFile(s.file(), []byte(strings.ToUpper(paper)), 0o600)) },
-			"opened to others":     func() { s.must(os.Chmod(s.file(), 0o644)) },
-			"its directory too":    func() { s.must(os.Chmod(filepath.Dir(s.file()), 0o755)) },
-			"removed with its dir": func() { s.must(os.RemoveAll(filepath.Dir(s.file()))) },
-			"linked": func() {
-				s.must(os.Rename(s.file(), filepath.Join(s.vault, "elsewhere")))
-				s.must(os.Symlink(filepath.Join(s.vault, "elsewhere"), s.file()))
-			},
-			"half written by a killed run": func() {
-				s.must(os.Remove(s.file()))
-				s.must(os.WriteFile(filepath.Join(filepath.Dir(s.file()), ".registration.yaml.part"), []byte("kin"), 0o644))
-			},
-		} {
-			harm()
-			s.sleep(period)
-			s.holds(paper)
-			info, err := os.Lstat(s.file())
-			s.must(err)
-			dir, err := os.Stat(filepath.Dir(s.file()))
-			s.must(err)
-			entries, err := os.ReadDir(filepath.Dir(s.file()))
-			s.must(err)
-			if info.Mode() != 0o600 || dir.Mode().Perm() != 0o700 || len(entries) != 1 {
-				t.Errorf("%s: mode %s in %s, with %v", name, info.Mode(), dir.Mode(), entries)
-			}
-		}
+		s.must(os.RemoveAll(filepath.Dir(s.file())))
+		s.sleep(period)
+		s.holds(paper)
+		s.is(types.ClusterMembership{State: types.MembershipLeft})
+		s.must(os.WriteFile(s.file(), []byte("former"), 0o600))
+		s.sleep(period)
+		s.holds("")
 	})
 }
 
@@ -185,10 +158,10 @@ func TestAManifestMayBeAsLongAsItsLimit(t *testing.T) {
 }
 
 func TestADiskThatHangsHoldsUpNoToken(t *testing.T) {
-	free := make(chan struct{})
+	var free chan struct{}
 	play(t, func(s *stage) {
 		free = make(chan struct{})
-		s.keep = func(path string, w wish) (did, error) { <-free; return keepFile(path, w) }
+		s.work = func(f keptfile.File, w keptfile.Wish) (keptfile.Result, error) { <-free; return f.Keep(w) }
 	}, func(s *stage) {
 		s.is(member(bootstrap))
 		s.sleep(time.Hour)
@@ -230,31 +203,17 @@ func TestAFailureOfTheDiskIsToldAndTriedAgain(t *testing.T) {
 	})
 }
 
-// The kube container may look at any moment.
-func TestAGoodManifestIsNeverMissing(t *testing.T) {
-	vault := t.TempDir()
-	path := filepath.Join(vault, "manifests", "registration.yaml")
-	texts := []string{strings.Repeat("a", 100000), strings.Repeat("b", 100001)}
-	if _, err := keepFile(path, wish{do: write, content: texts[0]}); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for i := range 200 {
-			if what, err := keepFile(path, wish{do: write, content: texts[(i+1)%2]}); err != nil || what != written {
-				t.Error(what, err)
-			}
+func TestTheAgentEndsThoughTheDiskHangs(t *testing.T) {
+	var free chan struct{}
+	play(t, func(s *stage) {
+		free = make(chan struct{})
+		s.work = func(keptfile.File, keptfile.Wish) (keptfile.Result, error) { <-free; return keptfile.Same, nil }
+	}, func(s *stage) {
+		s.is(member(bootstrap))
+		s.stop()
+		if last := s.logs.LastEntry(); !strings.Contains(last.Message, "ending without it") {
+			t.Errorf("the last line is %q", last.Message)
 		}
-	}()
-	for {
-		if got, err := os.ReadFile(path); err != nil || string(got) != texts[0] && string(got) != texts[1] {
-			t.Fatalf("%d bytes, %v", len(got), err)
-		}
-		select {
-		case <-done:
-			return
-		default:
-		}
-	}
+		close(free)
+	})
 }

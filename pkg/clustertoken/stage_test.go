@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/zedkube/zedkube/pkg/cipher"
+	"github.com/zedkube/zedkube/pkg/keptfile"
 	"github.com/zedkube/zedkube/pkg/loop"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -140,7 +141,7 @@ type stage struct {
 	token      pubsub.Table[types.ClusterToken]
 	blocks     pubsub.Table[types.CipherBlockStatus]
 	metrics    pubsub.Table[types.CipherMetrics]
-	keep       func(string, wish) (did, error)
+	work       func(keptfile.File, keptfile.Wish) (keptfile.Result, error)
 	logs       *logtest.Hook
 	stop       func()
 }
@@ -187,8 +188,9 @@ func (s *stage) start() {
 	done := make(chan struct{})
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Membership: &s.membership, ControllerCerts: &s.controller, DeviceCerts: &s.node,
-		Device: &s.device, Manifest: s.file(), Token: &s.token, Blocks: &s.blocks, Metrics: &s.metrics, keep: s.keep,
+		Device: &s.device, Manifest: s.file(), Token: &s.token, Blocks: &s.blocks, Metrics: &s.metrics,
 	}
+	c.file.Work = s.work
 	go func() { defer close(done); c.Run(ctx) }()
 	s.stop = func() { cancel(); <-done }
 	synctest.Wait()

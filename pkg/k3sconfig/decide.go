@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/keptfile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -26,46 +27,35 @@ type facts struct {
 	heard     bool // zedagent has said its settings, and has not withdrawn them
 	settings  types.ConfigItemValueMap
 	published types.KubeConfig // by a former run too; its zero value while there is none
-	busy      bool             // there is work on the file under way
-	busySince time.Time
-	looked    bool // the file was looked at, by this run
-	kept      wish // what it should be then
-	lookedAt  time.Time
-}
-
-// wish is what the override file should be. Its zero value is: not there.
-type wish struct {
-	exists  bool
-	content string
+	file      keptfile.State
 }
 
 // action is everything decide may ask for.
 type action struct {
 	publish *types.KubeConfig
-	keep    *wish         // make the file so
-	again   time.Duration // when to look again, at the latest
-	stuck   bool          // the disk does not answer
-	refused string        // what of the settings is not obeyed, and why
+	keep    *keptfile.Wish // make the file so
+	again   time.Duration  // when to look again, at the latest
+	stuck   bool           // the disk does not answer
+	refused string         // what of the settings is not obeyed, and why
 }
 
 // decide says what to publish and what the file should be, from facts alone.
 // While zedagent has said nothing, what a former run left stands; a word that
 // makes no sense changes nothing.
 func decide(f facts) action {
-	a := action{again: period, stuck: f.busy && f.now.Sub(f.busySince) > patience}
-	want, known := f.kept, f.looked
+	a := action{again: period, stuck: f.file.Busy && f.now.Sub(f.file.Since) > patience}
+	want := f.file.Kept
 	if f.heard {
 		config, err1 := kubeConfig(f)
 		w, err2 := override(f.settings)
 		if err2 == nil {
-			want, known = w, true
+			want = w
 		}
 		a.publish, a.refused = &config, errorText(errors.Join(err1, err2))
 	}
-	due := f.lookedAt.Add(period).Sub(f.now)
-	switch {
-	case !known, f.busy:
-	case !f.looked, f.kept != want, due <= 0:
+	switch due := f.file.Due(want, f.now, period); {
+	case want.Do == keptfile.Leave, f.file.Busy:
+	case due <= 0:
 		a.keep = &want
 	default:
 		a.again = due
@@ -117,18 +107,18 @@ func version(m types.ConfigItemValueMap) (string, error) {
 // override is what the file should be. The setting is standard base64; line
 // breaks and blanks in it, as tools put them there, and missing padding do not
 // matter.
-func override(m types.ConfigItemValueMap) (wish, error) {
+func override(m types.ConfigItemValueMap) (keptfile.Wish, error) {
 	encoded, err := text(m, types.SettingK3sOverride)
 	if err != nil {
-		return wish{}, err
+		return keptfile.Wish{}, err
 	}
 	const longest = 2 * maxOverride // base64 is a third longer, with line breaks a bit more
 	if len(encoded) > longest {
-		return wish{}, tooLong()
+		return keptfile.Wish{}, tooLong()
 	}
 	encoded = strings.Join(strings.Fields(encoded), "")
 	if encoded == "" {
-		return wish{}, nil
+		return keptfile.Wish{Do: keptfile.Remove}, nil
 	}
 	encoding := base64.StdEncoding
 	if !strings.HasSuffix(encoded, "=") {
@@ -137,11 +127,11 @@ func override(m types.ConfigItemValueMap) (wish, error) {
 	content, err := encoding.DecodeString(encoded)
 	switch {
 	case err != nil:
-		return wish{}, fmt.Errorf("decode %s: %w", types.SettingK3sOverride, err)
+		return keptfile.Wish{}, fmt.Errorf("decode %s: %w", types.SettingK3sOverride, err)
 	case len(content) > maxOverride:
-		return wish{}, tooLong()
+		return keptfile.Wish{}, tooLong()
 	}
-	return wish{exists: true, content: string(content)}, nil
+	return keptfile.Wish{Do: keptfile.Write, Content: string(content)}, nil
 }
 
 func tooLong() error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/zedkube/zedkube/pkg/keptfile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -76,17 +77,18 @@ func TestWhatTheOverrideFileShouldBe(t *testing.T) {
 	const yaml = "kubelet-arg:\n- max-pods=42\n"
 	std := base64.StdEncoding.EncodeToString([]byte(yaml))
 	full := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("#", maxOverride)))
-	there := func(content string) *wish { return &wish{exists: true, content: content} }
+	there := func(content string) *keptfile.Wish { return &keptfile.Wish{Do: keptfile.Write, Content: content} }
+	gone := &keptfile.Wish{Do: keptfile.Remove}
 	for name, row := range map[string]struct {
 		setting string
-		want    *wish // nil: the file is left alone
+		want    *keptfile.Wish // nil: the file is left alone
 		refused string
 	}{
 		"what the setting decodes to":         {std, there(yaml), ""},
 		"line breaks and blanks do not count": {" " + std[:8] + "\r\n" + std[8:12] + "\t\n" + std[12:] + "\n", there(yaml), ""},
 		"missing padding does not matter":     {strings.TrimRight(std, "="), there(yaml), ""},
-		"no setting, no file":                 {"", &wish{}, ""},
-		"blanks are no setting":               {" \n", &wish{}, ""},
+		"no setting, no file":                 {"", gone, ""},
+		"blanks are no setting":               {" \n", gone, ""},
 		"what is no base64 changes nothing":   {"max-pods: 42", nil, "decode k3s.config.override: illegal base64 data at input byte 3"},
 		"nor does too much padding":           {"YQ===", nil, "decode k3s.config.override: illegal base64 data at input byte 4"},
 		"nor does half a setting":             {"YWJjZ", nil, "decode k3s.config.override: illegal base64 data at input byte 4"},
@@ -97,7 +99,7 @@ func TestWhatTheOverrideFileShouldBe(t *testing.T) {
 		"a huge setting is not even decoded":  {strings.Repeat("A", 64<<20), nil, "k3s.config.override is longer than 1048576 bytes"},
 	} {
 		a := decide(facts{now: now, heard: true, settings: settings("", "", row.setting)})
-		if d := cmp.Diff(row.want, a.keep, cmp.AllowUnexported(wish{})); d != "" {
+		if d := cmp.Diff(row.want, a.keep); d != "" {
 			t.Errorf("%s: want -, got +\n%s", name, d)
 		}
 		if a.refused != row.refused {
@@ -109,10 +111,10 @@ func TestWhatTheOverrideFileShouldBe(t *testing.T) {
 func TestWhenTheOverrideFileIsLookedAt(t *testing.T) {
 	const yaml, encoded = "a: b", "YTogYg=="
 	good, bad := settings("", "", encoded), settings("", "", "?")
-	is := wish{exists: true, content: yaml}
+	is := keptfile.Wish{Do: keptfile.Write, Content: yaml}
 	for name, row := range map[string]struct {
 		f     facts
-		keep  *wish
+		keep  *keptfile.Wish
 		again time.Duration
 		stuck bool
 	}{
@@ -124,33 +126,33 @@ func TestWhenTheOverrideFileIsLookedAt(t *testing.T) {
 			keep: &is,
 		},
 		"again after the period": {
-			f:    facts{heard: true, settings: good, looked: true, kept: is, lookedAt: now.Add(-period)},
+			f:    facts{heard: true, settings: good, file: keptfile.State{Kept: is, At: now.Add(-period)}},
 			keep: &is,
 		},
 		"and not before": {
-			f:     facts{heard: true, settings: good, looked: true, kept: is, lookedAt: now.Add(-period + time.Second)},
+			f:     facts{heard: true, settings: good, file: keptfile.State{Kept: is, At: now.Add(-period + time.Second)}},
 			again: time.Second,
 		},
 		"at once when the setting changes": {
-			f:    facts{heard: true, settings: good, looked: true, lookedAt: now},
+			f:    facts{heard: true, settings: good, file: keptfile.State{Kept: keptfile.Wish{Do: keptfile.Remove}, At: now}},
 			keep: &is,
 		},
 		"not while a look is under way": {
-			f: facts{heard: true, settings: good, busy: true, busySince: now.Add(-patience)},
+			f: facts{heard: true, settings: good, file: keptfile.State{Busy: true, Since: now.Add(-patience)}},
 		},
 		"which may take too long": {
-			f:     facts{heard: true, settings: good, busy: true, busySince: now.Add(-patience - 1)},
+			f:     facts{heard: true, settings: good, file: keptfile.State{Busy: true, Since: now.Add(-patience - 1)}},
 			stuck: true,
 		},
 		"a bad setting before the first look leaves the file of a former run alone": {
 			f: facts{heard: true, settings: bad},
 		},
 		"a bad setting later lets the last good one be kept": {
-			f:    facts{heard: true, settings: bad, looked: true, kept: is, lookedAt: now.Add(-period)},
+			f:    facts{heard: true, settings: bad, file: keptfile.State{Kept: is, At: now.Add(-period)}},
 			keep: &is,
 		},
 		"so does a withdrawal": {
-			f:    facts{looked: true, kept: is, lookedAt: now.Add(-period)},
+			f:    facts{file: keptfile.State{Kept: is, At: now.Add(-period)}},
 			keep: &is,
 		},
 	} {
@@ -159,7 +161,7 @@ func TestWhenTheOverrideFileIsLookedAt(t *testing.T) {
 			row.again = period
 		}
 		a := decide(row.f)
-		if d := cmp.Diff(row.keep, a.keep, cmp.AllowUnexported(wish{})); d != "" {
+		if d := cmp.Diff(row.keep, a.keep); d != "" {
 			t.Errorf("%s: want -, got +\n%s", name, d)
 		}
 		if a.again != row.again || a.stuck != row.stuck {
@@ -182,8 +184,8 @@ func FuzzSettings(f *testing.F) {
 		if strings.ContainsAny(a.refused, "\n\x00") {
 			t.Errorf("a log line of %q", a.refused)
 		}
-		if a.keep != nil && len(a.keep.content) > maxOverride {
-			t.Errorf("a file of %d bytes", len(a.keep.content))
+		if a.keep != nil && len(a.keep.Content) > maxOverride {
+			t.Errorf("a file of %d bytes", len(a.keep.Content))
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/keptfile"
 	"github.com/zedkube/zedkube/pkg/loop"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -36,35 +37,28 @@ type Component struct {
 	OverrideFile string // DefaultOverrideFile, below the root
 	KubeConfig   pubsub.Writer[types.KubeConfig]
 
-	keep    func(path string, w wish) (result, error) // keepFile; tests have one that hangs
-	running *call                                     // the work on the file under way, nil for none
-	mail    pubsub.Table[outcome]                     // where it leaves its result, and rings
-	last    outcome                                   // of the work that ended last; n is 0 before the first
-	lastAt  time.Time                                 // when that was
-	refused string                                    // what of the settings is not obeyed, as last logged
-	awaited bool                                      // the file's directory was missing, and that is logged
+	file    keptfile.Keeper
+	refused string // what of the settings is not obeyed, as last logged
 }
 
 // Run steps until ctx is done and returns after the work on the file has
 // ended, or when the disk does not let it end.
 func (c *Component) Run(ctx context.Context) {
 	defer c.letEnd()
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Settings, &c.mail)
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Settings, &c.file)
 }
 
 // Step looks, decides and acts once.
 func (c *Component) Step(context.Context) error {
-	c.collect()
 	return c.apply(decide(c.look()))
 }
 
 func (c *Component) look() facts {
-	f := facts{now: time.Now(), looked: c.last.n > 0, kept: c.last.wish, lookedAt: c.lastAt}
+	f := facts{now: time.Now()}
+	c.collect(f.now)
+	f.file = c.file.State()
 	f.settings, f.heard = c.Settings.Get(types.Global)
 	f.published, _ = c.KubeConfig.Get(types.Global)
-	if c.running != nil {
-		f.busy, f.busySince = true, c.running.began
-	}
 	return f
 }
 
@@ -82,12 +76,12 @@ func (c *Component) apply(a action) error {
 		}
 	}
 	if a.keep != nil {
-		c.begin(*a.keep)
+		c.file.Begin(keptfile.File{Path: c.OverrideFile, Name: "override file of k3s"}, *a.keep)
 	}
 	if a.stuck {
 		errs = append(errs, errors.New("keep the override file of k3s: the disk does not answer"))
 	}
-	return errors.Join(append(errs, c.last.err, loop.After(a.again))...)
+	return errors.Join(append(errs, c.file.Err(), loop.After(a.again))...)
 }
 
 // logRefused logs what is not obeyed when that changes.
@@ -100,4 +94,30 @@ func (c *Component) logRefused(refused string) {
 		c.Log.Info("settings of k3s make sense again")
 	}
 	c.refused = refused
+}
+
+// collect logs what came of the work on the file that has ended, if some has.
+func (c *Component) collect(now time.Time) {
+	was, is, ok := c.file.Collect(now)
+	if !ok {
+		return
+	}
+	log := c.Log.WithField("file", c.OverrideFile)
+	switch {
+	case is.Waits() && !was.Waits():
+		log.Warn("override file of k3s waits for its directory to be mounted")
+	case is.Result == keptfile.Written && was.Stands(is.Wish):
+		log.Warn("override file of k3s was changed or removed by somebody else: restored")
+	case is.Result == keptfile.Written:
+		log.Info("override file of k3s written")
+	case is.Result == keptfile.Removed:
+		log.Info("override file of k3s removed")
+	}
+}
+
+// letEnd waits for the work on the file.
+func (c *Component) letEnd() {
+	if !c.file.End() {
+		c.Log.WithField("file", c.OverrideFile).Error("override file of k3s: the disk does not answer, ending without it")
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +14,7 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"go.uber.org/goleak"
 
+	"github.com/zedkube/zedkube/pkg/keptfile"
 	"github.com/zedkube/zedkube/pkg/loop"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -31,7 +31,7 @@ type story struct {
 	kube     pubsub.Table[types.KubeConfig]
 	vault    string
 	file     string
-	keep     func(path string, w wish) (result, error)
+	work     func(keptfile.File, keptfile.Wish) (keptfile.Result, error)
 	stop     func()
 	logs     *logtest.Hook
 }
@@ -53,8 +53,9 @@ func (s *story) start() {
 	ctx, cancel := context.WithCancel(s.Context())
 	done := make(chan struct{})
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Settings: &s.settings, OverrideFile: s.file, KubeConfig: &s.kube, keep: s.keep,
+		Log: log, Pulse: &loop.Pulse{}, Settings: &s.settings, OverrideFile: s.file, KubeConfig: &s.kube,
 	}
+	c.file.Work = s.work
 	go func() { defer close(done); c.Run(ctx) }()
 	s.stop = func() { cancel(); <-done }
 	s.settle()
@@ -72,33 +73,18 @@ func (s *story) say(version, events, override string) {
 	s.settle()
 }
 
-func link(to, path string) error {
-	return errors.Join(os.WriteFile(to, []byte("theirs"), 0o600), os.Remove(path), os.Symlink(to, path))
-}
-
-func fifo(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }
-
 func (s *story) mount() {
 	if err := os.Mkdir(s.vault, 0o700); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// expect wants the file to hold content, or "" for none, and nothing beside it.
+// expect wants the file to hold content, or "" for none.
 func (s *story) expect(content string) {
 	s.Helper()
 	got, err := os.ReadFile(s.file)
 	if string(got) != content || content == "" && !errors.Is(err, os.ErrNotExist) {
 		s.Errorf("the file holds %q (%v), want %q", got, err, content)
-	}
-	if info, err := os.Lstat(s.file); err == nil && info.Mode() != 0o600 {
-		s.Errorf("its mode is %s", info.Mode())
-	}
-	all, _ := os.ReadDir(s.vault)
-	for _, e := range all {
-		if e.Name() != filepath.Base(s.file) {
-			s.Errorf("%s is left behind", e.Name())
-		}
 	}
 }
 

@@ -1,0 +1,171 @@
+package keptfile
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// disk answers when it is told to.
+type disk chan answer
+
+type answer struct {
+	did Result
+	err error
+}
+
+func (d disk) work(File, Wish) (Result, error) {
+	is := <-d
+	return is.did, is.err
+}
+
+func TestADiskThatHangsHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, bell := make(disk), make(chan struct{}, 1)
+		k := &Keeper{Work: d.work}
+		k.Notify(bell)
+		began := time.Now()
+		k.Begin(File{}, there)
+		time.Sleep(time.Hour)
+		if _, _, ok := k.Collect(time.Now()); ok {
+			t.Error("something came of it")
+		}
+		if diff := cmp.Diff(State{Busy: true, Since: began}, k.State()); diff != "" {
+			t.Error("want -, got +\n" + diff)
+		}
+		if waits := time.Now(); k.End() || time.Since(waits) != patience {
+			t.Errorf("its end took %s", time.Since(waits))
+		}
+		close(d) // it answers
+		<-bell
+		if _, is, ok := k.Collect(time.Now()); !ok || !is.Stands(there) {
+			t.Errorf("%+v came of it, %v", is, ok)
+		}
+		if diff := cmp.Diff(State{Kept: there, At: time.Now()}, k.State()); diff != "" {
+			t.Error("want -, got +\n" + diff)
+		}
+	})
+}
+
+func TestTheEndWaitsForADiskThatAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := make(disk)
+		k := &Keeper{Work: d.work}
+		if !k.End() {
+			t.Error("there is nothing to wait for")
+		}
+		k.Begin(File{}, there)
+		time.AfterFunc(patience/2, func() { close(d) })
+		if began := time.Now(); !k.End() || time.Since(began) != patience/2 {
+			t.Errorf("it took %s", time.Since(began))
+		}
+	})
+}
+
+func TestAKeeperKeepsTheFile(t *testing.T) {
+	p, bell := newPlace(t, true), make(chan struct{}, 1)
+	k := &Keeper{}
+	k.Notify(bell)
+	for _, row := range []struct {
+		wish Wish
+		want Result
+	}{{there, Written}, {there, Same}, {gone, Removed}} {
+		k.Begin(p.File, row.wish)
+		<-bell
+		if _, is, ok := k.Collect(time.Now()); !ok || is.Result != row.want || is.Err != nil {
+			t.Errorf("%+v came of it, %v", is, ok)
+		}
+		p.is(row.wish)
+	}
+}
+
+func TestEveryLookHasOneOutcomeBesideTheOneBefore(t *testing.T) {
+	d, bell, bad := make(disk, 1), make(chan struct{}, 1), errors.New("bad")
+	k := &Keeper{Work: d.work}
+	k.Notify(bell)
+	var last Outcome
+	for _, now := range []Outcome{
+		{there, Awaits, nil, 0},
+		{there, Awaits, nil, 0},
+		{there, Written, nil, 0},
+		{there, Same, bad, 0},
+		{there, Same, bad, 0},
+		{gone, Awaits, nil, 0},
+		{gone, Same, nil, 0},
+	} {
+		d <- answer{now.Result, now.Err}
+		k.Begin(File{}, now.Wish)
+		<-bell // rings though the outcome may be the same
+		was, is, ok := k.Collect(time.Now())
+		if diff := cmp.Diff([]Outcome{last, now}, []Outcome{was, is}, cmpopts.IgnoreUnexported(Outcome{}), cmpopts.EquateErrors()); diff != "" || !ok {
+			t.Error("want -, got +\n" + diff)
+		}
+		if _, _, again := k.Collect(time.Now()); again {
+			t.Error("it is there twice")
+		}
+		if !errors.Is(k.Err(), now.Err) {
+			t.Errorf("the error is %v", k.Err())
+		}
+		last = now
+	}
+}
+
+func TestAFailureForgottenIsStillNoSuccess(t *testing.T) {
+	d, bell := make(disk, 1), make(chan struct{}, 1)
+	k := &Keeper{Work: d.work}
+	k.Notify(bell)
+	d <- answer{Same, errors.New("bad")}
+	k.Begin(File{}, there)
+	<-bell
+	k.Collect(time.Now())
+	k.Forget()
+	if was, _, _ := k.Collect(time.Now()); k.Err() != nil || was.Stands(there) {
+		t.Errorf("%v, %+v", k.Err(), was)
+	}
+}
+
+func TestWhatAnOutcomeSays(t *testing.T) {
+	for name, row := range map[string]struct {
+		is            Outcome
+		stands, waits bool
+	}{
+		"none":                               {Outcome{}, false, false},
+		"it was written":                     {Outcome{Wish: there, Result: Written}, true, false},
+		"it was there":                       {Outcome{Wish: there}, true, false},
+		"it could not be written":            {Outcome{Wish: there, Err: errors.New("bad")}, false, false},
+		"it waits for its directory":         {Outcome{Wish: there, Result: Awaits}, false, true},
+		"no file waits for no directory":     {Outcome{Wish: gone, Result: Awaits}, false, false},
+		"it has the content of another wish": {Outcome{Wish: Wish{Write, "else"}, Result: Written}, false, false},
+		"it is removed, as by another wish":  {Outcome{Wish: gone, Result: Removed}, false, false},
+	} {
+		if s, w := row.is.Stands(there), row.is.Waits(); s != row.stands || w != row.waits {
+			t.Errorf("%s: stands %v, waits %v", name, s, w)
+		}
+	}
+}
+
+func TestWhenTheNextLookIsDue(t *testing.T) {
+	now, every := time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC), 10*time.Second
+	for name, row := range map[string]struct {
+		s    State
+		want time.Duration
+	}{
+		"at once after the start":       {State{}, 0},
+		"at once for another wish":      {State{Kept: gone, At: now}, 0},
+		"again for the same":            {State{Kept: there, At: now}, every},
+		"which is a while from the end": {State{Kept: there, At: now.Add(-every + time.Second)}, time.Second},
+		"and then at once":              {State{Kept: there, At: now.Add(-every)}, 0},
+		"however late":                  {State{Kept: there, At: now.Add(-time.Hour)}, 0},
+	} {
+		if got := row.s.Due(there, now, every); got != row.want {
+			t.Errorf("%s: in %s, want %s", name, got, row.want)
+		}
+	}
+}
