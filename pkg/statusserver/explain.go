@@ -76,10 +76,13 @@ func (e explanation) state() string {
 // explain says why the answer is what it is. It never disagrees with answer.
 func explain(f facts) explanation {
 	e := explanation{ready: serves(f), own: f.status.ClusterID.UUID, node: f.info.NodeName()}
-	blind, unseen := unseen(f)
 	node, known := types.OwnNode(f.nodes, f.info)
 	if known {
 		e.node, e.version = node.Name, node.KubeletVersion
+	}
+	hidden := unseen(f)
+	if hidden == (verdict{}) && !known {
+		hidden = noNode(f)
 	}
 	plane, _ := controlPlane(node)
 	switch {
@@ -89,31 +92,29 @@ func explain(f facts) explanation {
 		e.verdict = verdict{reasonNoCluster, "This node belongs to no cluster."}
 	case f.status.IsWorkerNode:
 		e.verdict = verdict{reasonWorker, "This node is a worker: nobody can join through it, only through a server."}
-	case blind:
-		e.verdict = unseen
-	case !known:
-		e.verdict = noNode(f)
+	case hidden != verdict{}:
+		e.verdict = hidden
 	default:
 		e.verdict = plane
 	}
-	e.phase = phase(f, e)
-	e.conditions = conditions(f, e, node, known)
+	e.phase = phase(e, hidden, node)
+	e.conditions = conditions(e, hidden, node, f.status.IsWorkerNode)
 	return e
 }
 
-// unseen reports that the cluster is not seen from here right now, and why.
-func unseen(f facts) (bool, verdict) {
+// unseen says why the cluster is not seen from here right now; zero if it is.
+func unseen(f facts) verdict {
 	switch {
 	case !f.heard:
-		return true, verdict{reasonAPIUnknown, "Nothing is known of the API server yet: the agent has just started."}
+		return verdict{reasonAPIUnknown, "Nothing is known of the API server yet: the agent has just started."}
 	case !f.api.Answers() && f.api.NoKubeconfig:
-		return true, verdict{reasonNoKubeconfig, "There is no kubeconfig yet: k3s on this node has not finished its start."}
+		return verdict{reasonNoKubeconfig, "There is no kubeconfig yet: k3s on this node has not finished its start."}
 	case !f.api.Answers():
-		return true, verdict{reasonAPISilent, "The API server has not answered since " + f.api.SilentSince.UTC().Format(time.RFC3339) + "."}
+		return verdict{reasonAPISilent, "The API server has not answered since " + f.api.SilentSince.UTC().Format(time.RFC3339) + "."}
 	case !f.api.Synced:
-		return true, verdict{reasonTablesNotWhole, "The API server answers, and its lists are still being read."}
+		return verdict{reasonTablesNotWhole, "The API server answers, and its lists are still being read."}
 	}
-	return false, verdict{}
+	return verdict{}
 }
 
 // noNode says why there is no Node of ours.
@@ -142,45 +143,42 @@ func controlPlane(n types.Node) (verdict, types.ConditionStatus) {
 }
 
 // phase is how far the cluster is on this node: a worker is all it will be once
-// its Node is ready.
-func phase(f facts, e explanation) string {
-	blind, why := unseen(f)
-	node, known := types.OwnNode(f.nodes, f.info)
-	switch {
-	case e.ready:
+// its Node is ready. hidden says why the own Node is not seen, zero if it is.
+func phase(e explanation, hidden verdict, node types.Node) string {
+	if e.ready {
 		return phaseProvisioned
-	case blind && why.reason != reasonNoKubeconfig, !blind && !known && e.node == "":
+	}
+	switch hidden.reason {
+	case reasonAPIUnknown, reasonAPISilent, reasonTablesNotWhole, reasonDeviceUnknown:
 		return phaseUnknown
-	case e.reason == reasonWorker && !blind && node.Ready == types.ConditionTrue:
-		return phaseProvisioned
+	case "":
+		if e.reason == reasonWorker && node.Ready == types.ConditionTrue {
+			return phaseProvisioned
+		}
 	}
 	return phaseProvisioning
 }
 
 // conditions are the three, in the order in which people read them. What
 // cannot be seen now is Unknown, whatever was seen before.
-func conditions(f facts, e explanation, node types.Node, known bool) []condition {
+func conditions(e explanation, hidden verdict, node types.Node, worker bool) []condition {
 	cluster := condition{kind: clusterReady, status: types.ConditionFalse, verdict: e.verdict}
 	switch {
 	case e.ready:
 		cluster.status = types.ConditionTrue
-	case e.phase == phaseUnknown && e.reason != reasonWorker:
+	case e.phase == phaseUnknown && e.reason != reasonWorker: // a worker is no server, seen or not
 		cluster.status = types.ConditionUnknown
 	}
-	blind, v := unseen(f)
-	if !blind && !known {
-		blind, v = true, noNode(f)
-	}
-	if blind {
+	if hidden != (verdict{}) {
 		return []condition{
 			cluster,
-			{kind: nodeReady, status: types.ConditionUnknown, verdict: v},
-			{kind: controlPlaneReady, status: types.ConditionUnknown, verdict: v},
+			{kind: nodeReady, status: types.ConditionUnknown, verdict: hidden},
+			{kind: controlPlaneReady, status: types.ConditionUnknown, verdict: hidden},
 		}
 	}
 	plane := condition{kind: controlPlaneReady}
 	plane.verdict, plane.status = controlPlane(node)
-	if f.status.IsWorkerNode && plane.status == types.ConditionFalse {
+	if worker && !e.ready && plane.status == types.ConditionFalse {
 		plane.verdict = verdict{reasonWorker, "This node is a worker and has no control plane."}
 	}
 	return []condition{cluster, readiness(node), plane}

@@ -48,6 +48,7 @@ func TestJoinerIsToldWhyHeMustWait(t *testing.T) {
 		"a worker":                             {f: working(worker, own(func(n *types.Node) { n.ControlPlane, n.Etcd = false, false })), reason: "Worker", phase: "Provisioned", three: "False True False"},
 		"a worker that is not ready":           {f: working(worker, own(func(n *types.Node) { *n = types.Node{Name: "n1", UUID: deviceID} })), reason: "Worker", phase: "Provisioning", three: "False Unknown False"},
 		"a worker whose API server is silent":  {f: working(worker, silent), reason: "Worker", phase: "Unknown", three: "False Unknown Unknown"},
+		"a worker by name that still learns":   {f: working(worker, own(func(n *types.Node) { n.EtcdVoter = types.ConditionFalse })), reason: "Ready", phase: "Provisioned", three: "True True False", ready: true},
 		"a worker by name that serves already": {f: working(worker), reason: "Ready", phase: "Provisioned", three: "True True True", ready: true},
 	}
 	for name, r := range rows {
@@ -105,17 +106,28 @@ func TestTimesOfChangesAreStableAndHonest(t *testing.T) {
 	want(step(time.Minute, func(f *facts) { f.api.SilentSince = noon.Add(time.Minute) }), "waiting", lost, lost, lost, lost)
 	want(step(time.Minute, func(f *facts) { f.api.Reason = "something else" }), "waiting", lost, lost, lost, lost)
 	back := f.now.Add(time.Minute)
-	want(step(time.Minute, func(f *facts) { f.api.SilentSince = time.Time{} }), "ready", back, back, back, back)
+	want(step(time.Minute, func(f *facts) { f.api.SilentSince = time.Time{} }), "ready", back, back, hourAgo, back)
 	// The reason changes, the state does not.
 	gone := f.now.Add(time.Minute)
-	want(step(time.Minute, own(func(n *types.Node) { n.Etcd = false })), "waiting", gone, gone, back, gone)
-	want(step(time.Minute, own(func(n *types.Node) { n.ControlPlane = false })), "waiting", gone, gone, back, gone)
+	want(step(time.Minute, own(func(n *types.Node) { n.Etcd = false })), "waiting", gone, gone, hourAgo, gone)
+	want(step(time.Minute, own(func(n *types.Node) { n.ControlPlane = false })), "waiting", gone, gone, hourAgo, gone)
 	// The Node was not ready for a moment that nobody here saw.
 	flapped := f.now.Add(30 * time.Second)
 	want(step(time.Minute, own(func(n *types.Node) { n.ReadySince = flapped })), "waiting", gone, gone, flapped, gone)
 	// A clock of the cluster that runs ahead does not make a time in the future.
 	ahead := f.now.Add(time.Minute)
 	want(step(time.Minute, own(func(n *types.Node) { n.Ready, n.ReadySince = types.ConditionFalse, f.now.Add(time.Hour) })), "waiting", gone, gone, ahead, gone)
+}
+
+func TestNodeReadyIsAsOldAsTheNodeTells(t *testing.T) {
+	f := working(func(f *facts) { f.now, f.api.Synced = noon, false })
+	f.marks = decide(f).marks // the agent starts and does not see its Node yet
+	f.now = noon.Add(time.Second)
+	f.api.Synced = true
+	own(func(n *types.Node) { n.ReadySince = noon.Add(-time.Hour) })(&f)
+	if c := describe(f, uuid.Nil).Status.Conditions[1]; c.Status != types.ConditionTrue || !c.LastTransitionTime.Equal(noon.Add(-time.Hour)) {
+		t.Errorf("a Node that was Ready before the agent started: got %+v", c)
+	}
 }
 
 func TestRequestsAloneMoveNoTime(t *testing.T) {

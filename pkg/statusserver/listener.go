@@ -80,7 +80,7 @@ type held struct {
 	*net.TCPConn
 	owner *bounded
 	from  *origin
-	busy  atomic.Bool // it has sent a whole request and waits for the answer
+	busy  atomic.Bool // it has sent a whole request, its body too, and waits for the answer
 }
 
 // Accept implements net.Listener.

@@ -28,14 +28,12 @@ func (m marks) next(e explanation, now time.Time) marks {
 	return out
 }
 
-// at is the mark of name for value: the one there is, or one that begins now.
-// Where the cluster itself tells since when value holds, that counts, unless
-// another value has been seen meanwhile.
+// at is the mark of name for value: of the time that the cluster itself tells,
+// unless it is in the future, else the one there is, or one that begins now.
 func (m marks) at(name, value string, now, since time.Time) mark {
 	was, ok := m[name]
-	told := !since.IsZero() && !since.After(now) && (!ok || since.After(was.since))
 	switch {
-	case told:
+	case !since.IsZero() && !since.After(now):
 	case ok && was.value == value:
 		return was
 	default:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -70,7 +71,11 @@ func describe(f facts, asked uuid.UUID) statusJSON {
 
 // askedCluster is the cluster that the asker wants to join, nil for none named.
 func askedCluster(r *http.Request) (uuid.UUID, error) {
-	text := r.URL.Query().Get("cluster")
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("read the query: %w", err)
+	}
+	text := query.Get("cluster")
 	if text == "" {
 		return uuid.Nil, nil
 	}

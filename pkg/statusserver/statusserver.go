@@ -87,7 +87,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 	if a.listen == "" {
 		return nil
 	}
-	s, err := start(c.Log, a.listen, c.handler(), c.rank)
+	s, err := start(ctx, c.Log, a.listen, c.handler(), c.rank)
 	if err != nil {
 		return err
 	}
