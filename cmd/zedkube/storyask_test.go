@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -112,42 +113,54 @@ func leak(s *story, _ *testscript.TestScript, args []string) error {
 // unleaked: nobody was answered with the cluster's token, and no device has it in
 // a file but where it belongs.
 func unleaked(s *story, _ *testscript.TestScript, _ []string) error {
-	token := s.fleet.Token()
-	leaks := func(text string) bool {
-		return strings.Contains(text, token) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(token)))
-	}
-	for _, body := range s.answers {
-		if leaks(body) {
-			return fmt.Errorf("the token is in an answer: %s", body)
-		}
-	}
 	if len(s.answers) == 0 {
 		return errors.New("nobody has been asked")
 	}
-	for _, m := range s.fleet.Members {
-		seen := false
-		err := filepath.WalkDir(m.Root, func(path string, d os.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() {
-				return err
-			}
-			content, err := os.ReadFile(path)
-			rel, _ := filepath.Rel(m.Root, path)
-			if err != nil || !leaks(string(content)) || rel == installLog {
-				return err
-			}
-			info, err := d.Info()
-			if err != nil || rel != "run/zedkube/EdgeNodeClusterStatus/global.json" || info.Mode() != 0o600 {
-				return fmt.Errorf("the token is in %s (%v)", path, err)
-			}
-			seen = true
-			return nil
-		})
-		if err != nil {
-			return err
+	for _, body := range s.answers {
+		if s.leaks(body) {
+			return fmt.Errorf("the token is in an answer: %s", body)
 		}
-		if !seen {
-			return fmt.Errorf("%s has no token", m.Name)
+	}
+	for _, m := range s.fleet.Members {
+		if err := s.unleakedBy(m); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// leaks reports that the cluster's token can be read in a text.
+func (s *story) leaks(text string) bool {
+	token := s.fleet.Token()
+	return strings.Contains(text, token) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(token)))
+}
+
+// unleakedBy looks through all of a device's files, its agent's log included.
+func (s *story) unleakedBy(m *player.Member) error {
+	found := false
+	err := filepath.WalkDir(m.Root, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !d.Type().IsRegular() {
+			return nil
+		}
+		content, failed := os.ReadFile(path)
+		if errors.Is(failed, fs.ErrNotExist) || failed == nil && !s.leaks(string(content)) {
+			return nil
+		}
+		info, unseen := os.Stat(path)
+		if err := errors.Join(err, failed, unseen); err != nil {
+			return err
+		}
+		switch rel, _ := filepath.Rel(m.Root, path); {
+		case rel == installLog: // leak has put it there
+		case filepath.Dir(rel) == "run/zedkube/EdgeNodeClusterStatus" && info.Mode() == 0o600:
+			found = true
+		default:
+			return fmt.Errorf("the token is in %s, mode %s", path, info.Mode())
+		}
+		return nil
+	})
+	if err == nil && !found {
+		return fmt.Errorf("%s has no token", m.Name)
+	}
+	return err
 }
