@@ -47,6 +47,7 @@ func (b *bench) idle(ctx context.Context) error {
 			b.add("RSS MB, idle leader, 30 apps", "80", "≤ 42", "%.0f", rss)
 		case m == b.fleet.Members[0] || reporter == b.fleet.Members[0] && m == b.fleet.Members[1]:
 			b.add("API requests/min, idle follower, 30 apps", "84-95", "≤ 15", "%.0f", requests)
+			b.add("of them for the lease, idle follower", "one per retry period", "0", "%.0f", float64(forLeases(calls[m.IP.String()]))/minutes)
 			b.add("CPU s/min, idle follower, 30 apps", "0.23", "≤ 0.04", "%.3f", cpu)
 			b.add("RSS MB, idle follower, 30 apps", "80", "≤ 42", "%.0f", rss)
 		}
@@ -77,6 +78,17 @@ func (b *bench) calls(from, to time.Time) (map[string][]devcluster.Call, error) 
 		}
 	}
 	return by, nil
+}
+
+// forLeases counts the calls about Leases; a watch tells of them without any.
+func forLeases(calls []devcluster.Call) int {
+	n := 0
+	for _, c := range calls {
+		if c.Resource == "leases" && c.Verb != "watch" {
+			n++
+		}
+	}
+	return n
 }
 
 // cpuSeconds is the CPU time of a process so far.

@@ -21,9 +21,9 @@ func main() {
 	program := flag.String("program", "bin/zedkube", "the zedkube program")
 	out := flag.String("out", "docs/performance.md", "where the figures go")
 	rounds := flag.Int("rounds", 3, "how often each drain is measured")
-	only := flag.String("only", "", "pubsub (without a cluster) or drains: measure that alone and print it")
+	only := flag.String("only", "", "pubsub (without a cluster), config, token, idle, failover, status or drains: measure that alone and print it")
 	role := flag.String("role", "", "what this process plays for another bench")
-	root := flag.String("root", "", "where it plays it")
+	root := flag.String("root", "", "where it plays it: a directory, or the address of a server")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -33,11 +33,8 @@ func main() {
 		err = play(ctx, *role, *root)
 	case *only == "pubsub":
 		err = (&bench{}).pubsub(ctx)
-	case *only == "drains":
-		b := &bench{rounds: *rounds}
-		err = b.onCluster(ctx, *program, b.warmUp, b.drains)
 	case *only != "":
-		err = fmt.Errorf("cannot measure %q alone", *only)
+		err = alone(ctx, *program, *only, *rounds)
 	default:
 		err = run(ctx, *program, *out, *rounds)
 	}
@@ -56,10 +53,22 @@ func run(ctx context.Context, program, out string, rounds int) error {
 	if err := b.pubsub(ctx); err != nil {
 		return err
 	}
-	if err := b.onCluster(ctx, program, b.warmUp, b.restarts, b.configToStatus, b.idle, b.drains); err != nil {
+	if err := b.onCluster(ctx, program, b.warmUp, b.restarts, b.configToStatus, b.tokens, b.idle, b.failover, b.status, b.drains); err != nil {
 		return err
 	}
 	return os.WriteFile(out, []byte(b.document()), 0o644)
+}
+
+// alone takes one measure on a control plane and prints it.
+func alone(ctx context.Context, program, name string, rounds int) error {
+	b := &bench{rounds: rounds}
+	measure, known := map[string]func(context.Context) error{
+		"config": b.configToStatus, "token": b.tokens, "idle": b.idle, "failover": b.failover, "status": b.status, "drains": b.drains,
+	}[name]
+	if !known {
+		return fmt.Errorf("cannot measure %q alone", name)
+	}
+	return b.onCluster(ctx, program, b.warmUp, measure)
 }
 
 // onCluster measures with three devices on a control plane.

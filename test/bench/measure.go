@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -178,52 +177,4 @@ func says(m *player.Member, topic, text string) bool {
 		}
 	}
 	return false
-}
-
-// configToStatus measures from a change of EdgeNodeClusterConfig to the
-// EdgeNodeClusterStatus that another process reads.
-func (b *bench) configToStatus(ctx context.Context) error {
-	measure := func() ([]time.Duration, error) {
-		m := b.fleet.Members[2]
-		bell := make(chan struct{}, 1)
-		m.Watch.ClusterStatus.Notify(bell)
-		config, err := m.ClusterConfig()
-		if err != nil {
-			return nil, err
-		}
-		var took []time.Duration
-		for i := range 100 {
-			config.ClusterName = fmt.Sprintf("bench-%d-%s", i, uuid.NewString()[:8])
-			began := time.Now()
-			if err := m.Configure(config); err != nil {
-				return nil, err
-			}
-			for {
-				if status, _ := m.Watch.ClusterStatus.Get(types.Global); status.ClusterName == config.ClusterName {
-					break
-				}
-				select {
-				case <-bell:
-				case <-time.After(patience):
-					return nil, errors.New("config to status: no answer")
-				}
-			}
-			took = append(took, time.Since(began))
-		}
-		return took, nil
-	}
-	took, err := measure()
-	if err != nil {
-		return err
-	}
-	b.add("EdgeNodeClusterConfig → EdgeNodeClusterStatus", "p50 3.2 ms, max 4.1 s", "p50 ≤ 3 ms, p99 ≤ 50 ms", "%s", percentiles(took))
-	if err := b.cluster.SetNodeFault(2, devcluster.Hung); err != nil {
-		return err
-	}
-	took, err = measure()
-	if err := errors.Join(err, b.cluster.SetNodeFault(2, devcluster.None)); err != nil {
-		return err
-	}
-	b.add("the same with the API black-holed", "delayed up to 55 s", "p50 ≤ 3 ms, p99 ≤ 50 ms", "%s", percentiles(took))
-	return nil
 }

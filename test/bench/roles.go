@@ -18,6 +18,9 @@ const written = 100
 func play(ctx context.Context, role, root string) error {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
+	if role == "hoard" || role == "molest" {
+		return surround(ctx, role, root)
+	}
 	bus := pubsub.NewBus(root, quiet())
 	switch role {
 	case "write":
