@@ -29,6 +29,9 @@ const (
 	maxConnections = 512 // the sum of the shares; some 20 KB each
 	// maxOfOneSource is far beyond what one address needs, and far below any share.
 	maxOfOneSource = 32
+	// turnEvery is small beside maxConnections: who has just come stays
+	// longer than that.
+	turnEvery = 8
 )
 
 // rank of an address, from the tables.
@@ -59,7 +62,8 @@ func rankOf(ip netip.Addr, status types.EdgeNodeClusterStatus, nodes map[string]
 // so that whoever sends a whole request gets one.
 type bounded struct {
 	*net.TCPListener
-	rank func(netip.Addr) rank
+	rank   func(netip.Addr) rank
+	closed int // for others; of the goroutine that accepts
 
 	mu   sync.Mutex
 	open []*held // oldest first
@@ -97,8 +101,11 @@ func (b *bounded) Accept() (net.Conn, error) {
 	if surplus := b.add(h, ip); surplus != nil {
 		_ = surplus.Close()
 		// A loop that only accepts would close connections before those who
-		// serve them have had a turn to read the request that is there already.
-		runtime.Gosched()
+		// serve them have had a turn to read the request that is there already;
+		// a turn for each would hold up who comes last in a crowd.
+		if b.closed++; b.closed%turnEvery == 0 {
+			runtime.Gosched()
+		}
 	}
 	return h, nil
 }
