@@ -12,6 +12,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -199,5 +201,44 @@ func TestPeerIsAskedByIPv6(t *testing.T) {
 	got, err := newAsker(s, port).ask(t.Context(), netip.MustParseAddr("::1"), "b3e2f")
 	if err != nil || got.Hostname != "six" {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestPeersAreAskedAtOnceButNotAllOfThem(t *testing.T) {
+	var others []types.Node
+	for i := range peersAtOnce + 4 {
+		ip := fmt.Sprintf("127.12.34.%d", 100+i)
+		others = append(others, types.Node{Name: ip, InternalIP: ip})
+	}
+	first, second := pair(t, others...)
+	second.stop()
+	var inside atomic.Int32
+	full := make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(full) })
+	for _, n := range others {
+		player(t, n.InternalIP, first.port, func(w http.ResponseWriter, r *http.Request) {
+			switch now := inside.Add(1); {
+			case now == peersAtOnce:
+				time.AfterFunc(50*time.Millisecond, goOn) // one more would have come by then
+			case now > peersAtOnce:
+				t.Errorf("%d peers are asked at a time", now)
+			}
+			select {
+			case <-full:
+			case <-r.Context().Done():
+			}
+			inside.Add(-1)
+			_, _ = io.WriteString(w, `{"hostname":"`+n.Name+`","appInfo":[{}]}`)
+		})
+	}
+	_, body := from(t, firstIP, first.at(firstIP), http.MethodGet, "/cluster-app", nil)
+	names, faults := valueOf(t, body)
+	if len(names) != 2+len(others) {
+		t.Errorf("got %v", names)
+	}
+	for _, n := range others {
+		if fault, ok := faults[n.Name]; !ok || fault != "" {
+			t.Errorf("%s: %q", n.Name, fault)
+		}
 	}
 }

@@ -188,44 +188,6 @@ func TestOfSeveralVolumesTheFirstThatIsMissingEndsTheReport(t *testing.T) {
 	}
 }
 
-func TestOfSeveralFilesTheFirstByNameIsTold(t *testing.T) {
-	c := disk(t)
-	for n := range 9 {
-		put(t, filepath.Join(c.TopicDirs[0], "zedagent/VolumeConfig", fmt.Sprintf("%s#%d.json", volumeUUID, 1+n)), `{"DisplayName":"later"}`)
-	}
-	for _, e := range c.collect(t.Context(), appUUID).AppInfo {
-		if strings.HasPrefix(e.Key, "zedagent-VolumeConfig") && e.Value.Name != "disk" {
-			t.Errorf("told of %q", e.Value.Name)
-		}
-	}
-}
-
-func TestFrontOfAUUIDFindsTheOneApplication(t *testing.T) {
-	c := disk(t)
-	// Another application with the same front, whose other files come first by name.
-	twin := filepath.Join(c.TopicDirs[0], "zedmanager/DomainConfig", "b3e2f000-0000-4000-8000-000000000000.json")
-	put(t, twin, `{"DisplayName":"another"}`)
-	got := c.collect(t.Context(), "b3e2f")
-	for _, e := range got.AppInfo {
-		if strings.HasPrefix(e.Key, "zedmanager-DomainConfig") && e.Value.Name != "Panel" {
-			t.Errorf("told of %q", e.Value.Name)
-		}
-	}
-	if len(got.AppInfo) != 18 {
-		t.Errorf("got %s", keys(got))
-	}
-}
-
-func TestPersistentTopicsAreFoundToo(t *testing.T) {
-	c := disk(t, "zedagent/EdgeNodeInfo/global.json")
-	put(t, filepath.Join(c.TopicDirs[1], "zedagent/EdgeNodeInfo/global.json"), `{"DeviceName":"Kept"}`)
-	put(t, filepath.Join(c.TopicDirs[1], "zedkube/KubeLeaderElectInfo/global.json"), `{"LeaderIdentity":"old"}`)
-	got := c.collect(t.Context(), "")
-	if got.Hostname != "Kept" || got.AppInfo[2].Value.Name != "n2" {
-		t.Errorf("got %+v", got)
-	}
-}
-
 func TestAnApplicationWithTooManyPartsIsCutOff(t *testing.T) {
 	c := disk(t)
 	var refs []string
