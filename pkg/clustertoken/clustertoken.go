@@ -115,8 +115,9 @@ func (c *Component) apply(ctx context.Context, a action) error {
 			errs = append(errs, fmt.Errorf("withdraw the state of a cipher block: %w", err))
 		}
 	}
-	if a.cancel && c.running != nil {
+	if a.cancel {
 		c.running.cancel()
+		c.running.canceled = true
 	}
 	if a.ask != nil {
 		c.begin(ctx, a.about, *a.ask)

@@ -181,7 +181,7 @@ func fileWish(f facts) keptfile.Wish {
 		return keptfile.Wish{} // no cluster is known, or nothing of it that can be acted on
 	case q == nil:
 		return keptfile.Wish{Do: keptfile.Remove}
-	case f.good.cluster == q.cluster:
+	case f.good.cluster == q.cluster && f.good.clear != "":
 		return keptfile.Wish{Do: keptfile.Write, Content: f.good.clear}
 	case f.good.cluster != uuid.Nil:
 		return keptfile.Wish{Do: keptfile.Remove}

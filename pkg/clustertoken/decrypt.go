@@ -8,7 +8,9 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/zedkube/zedkube/pkg/cipher"
 	"github.com/zedkube/zedkube/types"
@@ -19,6 +21,10 @@ const (
 	askTimeout = 20 * time.Second
 	// maxManifest bounds what a small block may unzip to.
 	maxManifest = 10 << 20
+	// maxToken leaves room for the rest of EdgeNodeClusterStatus in one packet.
+	// One that does not fit would hold up all else that the status says; a k3s
+	// token has a hundred bytes.
+	maxToken = 4 << 10
 )
 
 // inquiry is the decryption under way.
@@ -27,6 +33,7 @@ type inquiry struct {
 	part     part
 	question question
 	cancel   context.CancelFunc
+	canceled bool // its result says nothing of the question
 	done     chan struct{}
 }
 
@@ -59,16 +66,29 @@ func answerTo(ctx context.Context, d Device, p part, q question) result {
 	switch {
 	case err != nil:
 		return result{err: err.Error(), kind: cipher.KindOf(err)}
-	case p == token && secret.ClusterToken == "":
-		return result{err: "the block holds no cluster token", kind: cipher.NoData}
 	case p == token:
-		return result{clear: secret.ClusterToken}
+		return readToken(secret.ClusterToken)
 	case len(secret.Manifest) == 0:
-		return result{err: "the block holds no registration manifest", kind: cipher.NoData}
+		return result{} // zedagent gives one block for both, and few clusters have a manifest
 	}
 	clear, err := unzip(secret.Manifest)
 	if err != nil {
 		return result{err: "unzip the registration manifest: " + err.Error(), kind: cipher.UnmarshalFailed}
+	}
+	return result{clear: clear}
+}
+
+// readToken takes a token that the kube container can write into a line of
+// YAML. Blanks around it do not count there.
+func readToken(clear string) result {
+	clear = strings.TrimSpace(clear)
+	switch {
+	case clear == "":
+		return result{err: "the block holds no cluster token", kind: cipher.NoData}
+	case len(clear) > maxToken:
+		return result{err: fmt.Sprintf("it has %d bytes, more than %d", len(clear), maxToken), kind: cipher.Invalid}
+	case strings.ContainsFunc(clear, unicode.IsControl):
+		return result{err: "it holds a control character", kind: cipher.Invalid}
 	}
 	return result{clear: clear}
 }
@@ -107,9 +127,10 @@ func (c *Component) collect(now time.Time, wants [parts]*question) error {
 	return err
 }
 
-// take counts a result, and makes it the answer if it is still asked for.
+// take counts a result, and makes it the answer if it is still asked for. What
+// was asked, not asked and asked again meanwhile is begun anew.
 func (c *Component) take(now time.Time, asked inquiry, out result, wants [parts]*question) error {
-	if wants[asked.part] == nil || !reflect.DeepEqual(*wants[asked.part], asked.question) {
+	if asked.canceled || wants[asked.part] == nil || !reflect.DeepEqual(*wants[asked.part], asked.question) {
 		return nil
 	}
 	a := &answer{of: asked.question, at: now, clear: out.clear, err: out.err, kind: out.kind}
@@ -137,6 +158,8 @@ func (c *Component) logAnswer(p part, last, is *answer) {
 	}
 	log := c.Log.WithField("cluster", is.of.cluster.String())
 	switch {
+	case is.err == "" && is.clear == "":
+		log.Info("the controller sends no " + what)
 	case is.err == "":
 		log.Info(what + " decrypted")
 	case last == nil || last.err != is.err:

@@ -36,13 +36,13 @@ func (q question) complete() bool { return len(q.certs.Controller) > 0 && len(q.
 type answer struct {
 	of    question
 	at    time.Time
-	clear string      // the token, or the manifest unzipped
+	clear string      // the token, or the manifest unzipped: "" where none is sent
 	err   string      // why there is none; "" where there is
 	kind  cipher.Kind // of err
 	tries int         // how often in a row there was none
 }
 
-// goodManifest is the last manifest that could be had.
+// goodManifest is the last manifest that could be had, "" where none is sent.
 type goodManifest struct {
 	cluster uuid.UUID
 	clear   string

@@ -35,6 +35,30 @@ func TestTheManifestIsForTheBootstrapNodeAlone(t *testing.T) {
 	})
 }
 
+// zedagent gives one block for token and manifest.
+func TestABlockWithoutAManifestIsNoFailure(t *testing.T) {
+	play(t, nothing, func(s *stage) {
+		s.is(member(bootstrap))
+		s.holds(paper)
+		s.is(member(bootstrap, withManifest("")))
+		s.holds("")
+		s.restart()
+		s.must(os.WriteFile(s.file(), []byte("former"), 0o600))
+		s.sleep(period)
+		s.holds("")
+		for key, b := range s.blocks.All() {
+			if b.Error != "" {
+				t.Errorf("block %s: %s", key, b.Error)
+			}
+		}
+		if m, _ := s.metrics.Get(types.Global); m.FailureCount != 0 || s.logged(logrus.WarnLevel) != 0 {
+			t.Errorf("%d failures, %d warnings", m.FailureCount, s.logged(logrus.WarnLevel))
+		}
+		s.is(member(bootstrap))
+		s.holds(paper)
+	})
+}
+
 func TestANodeThatKnowsNothingLeavesTheFileAlone(t *testing.T) {
 	play(t, func(s *stage) {
 		s.must(os.Mkdir(filepath.Dir(s.file()), 0o700))
@@ -127,7 +151,6 @@ func TestABadManifestIsAnErrorAndTheLastGoodOneStays(t *testing.T) {
 		"a bomb":    {bomb, "it is longer than 10485760 bytes"},
 		"bombs":     {zip(paper) + bomb, "it is longer than 10485760 bytes"},
 		"empty":     {zip(""), "it is empty"},
-		"no bytes":  {"", "holds no registration manifest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, nothing, func(s *stage) {

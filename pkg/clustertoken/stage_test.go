@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -20,7 +19,6 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"go.uber.org/goleak"
 
-	"github.com/zedkube/zedkube/pkg/cipher"
 	"github.com/zedkube/zedkube/pkg/keptfile"
 	"github.com/zedkube/zedkube/pkg/loop"
 	"github.com/zedkube/zedkube/pubsub"
@@ -85,43 +83,6 @@ func withManifest(raw string) func(*types.EdgeNodeClusterConfig) {
 	}
 }
 
-// device is a Device that reads blocks of block.
-type device struct {
-	key    atomic.Bool // it is there
-	hangs  atomic.Bool // until the context ends
-	calls  atomic.Int32
-	within atomic.Int32
-	most   atomic.Int32 // at the same time
-}
-
-func (d *device) Decrypt(ctx context.Context, b types.CipherBlockStatus, certs cipher.Certificates) (cipher.Secret, error) {
-	d.calls.Add(1)
-	d.most.Store(max(d.most.Load(), d.within.Add(1)))
-	defer d.within.Add(-1)
-	if d.hangs.Load() {
-		<-ctx.Done()
-		return cipher.Secret{}, fail(cipher.NotReady, "the TPM does not answer")
-	}
-	clear, ok := strings.CutPrefix(string(b.CipherData), "sealed ")
-	switch {
-	case !b.IsCipher:
-		return cipher.Secret{}, fail(cipher.NoCipher, "the block is not encrypted")
-	case len(certs.Controller) == 0:
-		return cipher.Secret{}, fail(cipher.NotReady, "controller certificate 01 is not there")
-	case len(certs.Device) == 0:
-		return cipher.Secret{}, fail(cipher.NotReady, "device certificate 02 is not there")
-	case !d.key.Load():
-		return cipher.Secret{}, fail(cipher.NotReady, "the key file is not there")
-	case !ok || string(certs.Controller["01"].Cert) == "wrong":
-		return cipher.Secret{}, fail(cipher.DecryptFailed, "the hash does not hold")
-	}
-	return cipher.Secret{ClusterToken: clear, Manifest: []byte(clear)}, nil
-}
-
-func fail(kind cipher.Kind, text string) error {
-	return &cipher.Error{Kind: kind, Err: errors.New(text)}
-}
-
 // source is a table whose publisher may not have spoken yet.
 type source[T any] struct {
 	pubsub.Table[T]
@@ -139,7 +100,7 @@ type stage struct {
 	device     device
 	vault      string
 	token      pubsub.Table[types.ClusterToken]
-	blocks     pubsub.Table[types.CipherBlockStatus]
+	blocks     deaf[types.CipherBlockStatus]
 	metrics    pubsub.Table[types.CipherMetrics]
 	work       func(keptfile.File, keptfile.Wish) (keptfile.Result, error)
 	logs       *logtest.Hook
@@ -171,14 +132,14 @@ func (s *stage) must(err error) {
 	}
 }
 
-func (s *stage) giveCerts() { s.giveController("right"); s.giveNode() }
+func (s *stage) giveCerts() { s.giveController("right"); s.giveNode("right") }
 
 func (s *stage) giveController(text string) {
 	_ = s.controller.Publish("01", types.ControllerCert{CertHash: []byte{1}, Cert: []byte(text)})
 }
 
-func (s *stage) giveNode() {
-	_ = s.node.Publish("02", types.EdgeNodeCert{CertID: []byte{2}, Cert: []byte("right")})
+func (s *stage) giveNode(text string) {
+	_ = s.node.Publish("02", types.EdgeNodeCert{CertID: []byte{2}, Cert: []byte(text)})
 }
 
 func (s *stage) start() {
