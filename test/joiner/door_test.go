@@ -101,10 +101,12 @@ func TestJoinerUnderstandsStatusServersOfEVE(t *testing.T) {
 		{"more than a UUID", "cluster:" + plant.String() + " and more", http.StatusOK, joiner.Wait},
 		{"the UUID without the prefix", plant.String(), http.StatusOK, joiner.Wait},
 		{"nothing", "", http.StatusOK, joiner.Wait},
+		{"its own cluster in a redirect", "cluster:" + plant.String(), http.StatusTemporaryRedirect, joiner.Wait},
 		{"its own cluster in an error", "cluster:" + plant.String(), http.StatusInternalServerError, joiner.Wait},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			port := statusServer(t, seed, func(w http.ResponseWriter, req *http.Request) {
+				w.Header().Set("Location", "/elsewhere")
 				if req.Method != http.MethodGet || req.URL.Path != "/status" {
 					t.Errorf("asked %s %s", req.Method, req.URL)
 				}
@@ -148,12 +150,17 @@ func TestStatusServerAnswersAsTheDocumentSays(t *testing.T) {
 		{"GET", "/status?cluster=" + depot.String(), "", 200, plain},
 		{"GET", "/status?cluster=plant-7", "", 200, plain},
 		{"GET", "/status?cluster=plant-7", asJSON, 400, "*"},
+		{"GET", "/status?cluster=%zz", asJSON, 400, "*"},
+		{"GET", "/status?cluster=" + plant.String() + "&cluster=plant-7", asJSON, 200, "{"},
 		{"GET", "/status?cluster=" + plant.String(), asJSON, 200, "{"},
 		{"HEAD", "/status", "", 405, ""},
 		{"HEAD", "/status", asJSON, 405, ""},
 		{"POST", "/status", "", 405, "405 - Method Not Allowed"},
 		{"OPTIONS", "/status", asJSON, 405, "405 - Method Not Allowed"},
-		{"GET", "/healthz", "", 200, "*"},
+		{"GET", "//status", "", 307, "*"},
+		{"GET", "/app/../status", "", 307, "*"},
+		{"GET", "/healthz", "", 200, "ok\n"},
+		{"GET", "/readyz", "", 200, "ok\n"},
 		{"HEAD", "/healthz", "", 200, ""},
 		{"HEAD", "/readyz", "", 200, ""},
 		{"GET", "/", "", 404, "*"},
@@ -168,10 +175,25 @@ func TestStatusServerAnswersAsTheDocumentSays(t *testing.T) {
 			if got.code != r.code || !matches(r.body, got.body) {
 				t.Errorf("got %d %q, want %d %q", got.code, got.body, r.code, r.body)
 			}
-			if path, _, _ := strings.Cut(r.path, "?"); path == "/status" && got.code == 200 && got.head.Get("Vary") != "Accept" {
+			if path, _, _ := strings.Cut(r.path, "?"); path == "/status" && got.code == 200 && (got.head.Get("Vary") != "Accept" || (r.body == "{") != (got.head.Get("Content-Type") == asJSON)) {
 				t.Errorf("got headers %v", got.head)
 			}
 		})
+	}
+}
+
+func TestClusterAskedForMayBeWrittenInManyWays(t *testing.T) {
+	n := boot(t, seed)
+	n.turns(working(seed))
+	dashless := strings.ReplaceAll(depot.String(), "-", "")
+	for text, reason := range map[string]string{
+		"": "Ready", uuid.Nil.String(): "Ready", strings.ToUpper(plant.String()): "Ready", "urn:uuid:" + plant.String(): "Ready",
+		dashless: "OtherCluster", "{" + depot.String() + "}": "OtherCluster", "urn:uuid:" + depot.String(): "OtherCluster",
+	} {
+		got := fetch(t, http.MethodGet, "http://"+n.at()+"/status?cluster="+text, "application/json")
+		if !strings.Contains(got.body, `"reason": "`+reason+`"`) {
+			t.Errorf("%q: got %d %s, want %s", text, got.code, got.body, reason)
+		}
 	}
 }
 

@@ -39,6 +39,9 @@ func TestJoinerGetsTheRightAnswerInEachState(t *testing.T) {
 		{name: "a worker", change: []func(*world){worker, unlabelled}, verdict: joiner.Elsewhere, reason: "Worker", phase: "Provisioned"},
 		{name: "a worker that is not ready", change: []func(*world){worker, unlabelled, func(w *world) { w.node.Ready = types.ConditionFalse }}, verdict: joiner.Elsewhere, reason: "Worker", phase: "Provisioning"},
 		{name: "a worker whose API server is silent", change: []func(*world){worker, unlabelled, silent}, verdict: joiner.Elsewhere, reason: "Worker", phase: "Unknown"},
+		{name: "a worker without a Node", change: []func(*world){worker, func(w *world) { w.node = nil }}, verdict: joiner.Elsewhere, reason: "Worker", phase: "Provisioning"},
+		{name: "another cluster asked for where there is none", change: []func(*world){func(w *world) { w.status.ClusterID.UUID = uuid.Nil }}, wants: depot, verdict: joiner.Wait, reason: "NoCluster", phase: "Provisioning"},
+		{name: "no cluster and a silent API server", change: []func(*world){silent, func(w *world) { w.status.ClusterID.UUID = uuid.Nil }}, verdict: joiner.Wait, reason: "NoCluster", phase: "Unknown"},
 		{name: "no kubeconfig", change: []func(*world){silent, func(w *world) { w.api.NoKubeconfig = true }}, verdict: joiner.Wait, reason: "NoKubeconfig", phase: "Provisioning"},
 		{name: "an agent just started", change: []func(*world){func(w *world) { w.api = nil }}, verdict: joiner.Wait, reason: "APIUnknown", phase: "Unknown"},
 		{name: "a silent API server", change: []func(*world){silent}, verdict: joiner.Wait, reason: "APISilent", phase: "Unknown"},
@@ -74,6 +77,9 @@ func TestJoinerGetsTheRightAnswerInEachState(t *testing.T) {
 			}
 			if r.reason == "APISilent" && !strings.Contains(told.Why, w.api.SilentSince.UTC().Format(time.RFC3339)) {
 				t.Errorf("got %q, want it to say since when", told.Why)
+			}
+			if want := map[bool]string{true: "press-line-2"}[w.info != nil]; told.Node != want {
+				t.Errorf("got Node %q, want %q", told.Node, want)
 			}
 			plausible(t, n, told)
 			readyAgrees(t, n, told)
@@ -149,11 +155,12 @@ func TestConditionsSayMoreThanTheReason(t *testing.T) {
 		{"the Node is not ready", "NodeReady", "False", "NodeNotReady", func(n *types.Node) { n.Ready = types.ConditionFalse }},
 		{"the kubelet does not report", "NodeReady", "Unknown", "NodeUnknown", func(n *types.Node) { n.Ready = types.ConditionUnknown }},
 		{"etcd only learns", "ControlPlaneReady", "False", "EtcdLearner", func(n *types.Node) { n.EtcdVoter = types.ConditionFalse }},
+		{"the plain reason of a server", "ClusterReady", "True", "Ready", func(*types.Node) {}},
 		{"etcd is not there", "ControlPlaneReady", "False", "NoEtcd", func(n *types.Node) { n.Etcd = false }},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			w := working(seed)
-			w.node.ReadySince = time.Now() // it has changed while the agent runs
+			w.node.ReadySince = time.Now().Add(-time.Hour) // long before the agent started
 			r.change(w.node)
 			n.turns(w)
 			told, err := n.joiner(plant).Explain(t.Context())
