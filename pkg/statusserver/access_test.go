@@ -20,6 +20,8 @@ func TestWhoMayAskForReports(t *testing.T) {
 		"eve":   {InternalIP: "10.244.244.3"},
 		"twice": {InternalIP: "10.244.244.4"}, "again": {InternalIP: "10.244.244.4", Agent: &types.AgentStamp{}},
 		"six":      {InternalIP: "fd00::0002"},
+		"mapped":   {InternalIP: "::ffff:10.244.244.5"},
+		"usurper":  {InternalIP: "10.244.244.1"},
 		"homeless": {}, "confused": {InternalIP: "here"},
 	}
 	rows := map[string]struct {
@@ -32,6 +34,10 @@ func TestWhoMayAskForReports(t *testing.T) {
 		"loopback, by IPv6":                 {remote: "::1", local: "fd00::1", want: free},
 		"a node of ours":                    {remote: "10.244.244.2", local: "10.244.244.1", want: proves},
 		"EVE's node":                        {remote: "10.244.244.3", local: "10.244.244.1", want: free},
+		"a node of ours, as IPv6 writes it": {remote: "::ffff:10.244.244.2", local: "10.244.244.1", want: proves},
+		"a Node as IPv6 writes IPv4":        {remote: "10.244.244.5", local: "10.244.244.1", want: free},
+		"own address claimed by a Node":     {remote: "10.244.244.1", local: "10.244.244.1", want: free},
+		"the same address asked elsewhere":  {remote: "10.244.244.1", local: "10.244.244.2", want: proves},
 		"an address that two Nodes claim":   {remote: "10.244.244.4", local: "10.244.244.1", want: proves},
 		"EVE's node, by IPv6":               {remote: "fd00::2", local: "fd00::1", want: free},
 		"a neighbour that is no Node":       {remote: "10.244.244.9", local: "10.244.244.1", want: denied},

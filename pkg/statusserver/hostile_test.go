@@ -24,7 +24,7 @@ func TestPromisedBodiesDoNotKeepAJoinerOut(t *testing.T) {
 			stop, done := make(chan struct{}), make(chan struct{})
 			go func() { defer close(done); promise(t, d.at("127.12.34.1"), request, stop) }()
 			time.Sleep(300 * time.Millisecond) // by then there are more of them than places
-			joins(t, d.at("127.12.34.1"), 30)
+			joins(t, d.at("127.12.34.1"), 15)
 			close(stop)
 			<-done
 		})
