@@ -10,10 +10,14 @@ import (
 )
 
 const (
-	// repairTimeout bounds a whole repair, the wait for the kubelets included.
+	// repairTimeout bounds a whole repair, all its waiting included.
 	repairTimeout = time.Minute
-	// retryAfter is how long a repair that did not go through is left alone.
-	retryAfter = 10 * time.Second
+	// minPause is how long everything is left alone after a repair. As long as
+	// there is something to repair the pause grows up to maxPause: what hinders a
+	// repair may last for hours, and a node that has not been told yet that it is
+	// the tie-breaker undoes the cordon at once.
+	minPause = 10 * time.Second
+	maxPause = time.Minute
 	// restAfter is how long nobody removes anything after a removal: etcd and the
 	// kubelets have to show first that the cluster goes on without that member.
 	restAfter = time.Minute
@@ -21,9 +25,10 @@ const (
 
 // call is the repair under way.
 type call struct {
-	n      int
-	task   task
-	cancel context.CancelFunc
+	n         int
+	task      task
+	cancel    context.CancelFunc
+	calledOff bool // by this component
 }
 
 // outcome is what came of it.
@@ -65,7 +70,7 @@ func (c *Component) repair(ctx context.Context, own types.Node, t task) (hinders
 	switch {
 	case errors.Is(err, types.ErrHeld):
 		return "another node is repairing the cluster", nil
-	case errors.Is(err, types.ErrConflict):
+	case errors.Is(err, types.ErrConflict) && !errors.Is(err, errLocked):
 		return "another node was faster", nil
 	}
 	return hinders, err
@@ -77,20 +82,25 @@ func (c *Component) collect() {
 	if c.running == nil || !ok || out.n != c.running.n {
 		return
 	}
-	done := c.running.task
-	c.running, c.hinders, c.lastErr = nil, out.hinders, nil
-	c.pause = c.Uptime() + retryAfter
-	switch log := c.Log.WithField("node", done.node.Name); {
-	case out.err != nil && !errors.Is(out.err, context.Canceled):
+	done := *c.running
+	c.running, c.tried, c.hinders, c.lastErr = nil, done.task, out.hinders, nil
+	c.backoff = min(max(2*c.backoff, minPause), maxPause)
+	c.pause = c.Uptime() + c.backoff
+	if errors.Is(out.err, errLocked) {
+		c.looked = false
+	}
+	switch log := c.Log.WithField("node", done.task.node.Name); {
+	case out.err != nil && done.calledOff:
+	case out.err != nil:
 		c.hinders = "the last try failed: " + out.err.Error()
 		c.lastErr = fmt.Errorf("repair the cluster: %w", out.err)
-	case out.err != nil || out.hinders != "":
-	case done.kind == unlock:
-		c.looked, c.pause = true, 0
-	case done.kind == remove:
+	case out.hinders != "":
+	case done.task.kind == unlock:
+		c.looked, c.pause, c.backoff = true, 0, 0
+	case done.task.kind == remove:
 		c.rest = c.Uptime() + restAfter
 		log.Warn("stale member removed: its Node is deleted")
-	case done.kind == tie:
+	case done.task.kind == tie:
 		log.Info("the tie-breaker is cordoned and was asked to shed its workload")
 	}
 }
@@ -98,6 +108,7 @@ func (c *Component) collect() {
 // cancel cuts the repair under way short.
 func (c *Component) cancel() {
 	if c.running != nil {
+		c.running.calledOff = true
 		c.running.cancel()
 	}
 }

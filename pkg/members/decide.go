@@ -1,6 +1,8 @@
 package members
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -37,7 +39,8 @@ type facts struct {
 	running task          // under way
 	pause   time.Duration // no repair before this uptime
 	rest    time.Duration // no removal before this uptime
-	hinders string        // what the last one met
+	tried   task          // the last one that has ended
+	hinders string        // what it met, "" for nothing
 }
 
 // kind is what there is to repair.
@@ -58,12 +61,16 @@ type task struct {
 	told told
 }
 
+// same reports that it is the same thing to repair.
+func (t task) same(other task) bool { return t.kind == other.kind && t.node.UID == other.node.UID }
+
 // action is everything decide may ask for.
 type action struct {
 	publish *types.ClusterMembers // nil: nothing is to be said
 	stale   []types.Node
 	task    task
 	cancel  bool // the repair under way has lost its reason
+	calm    bool // nothing is left to repair, so the next repair is not one more try
 	again   time.Duration
 }
 
@@ -86,8 +93,8 @@ func decide(f facts) action {
 		if !ok {
 			at = f.now
 		}
-		why := unfit(n, f.nodes, f.told)
-		if why == "" {
+		why := keeps(f, n)
+		if why == "" && (want.kind == nothing || f.tried.node.UID == n.UID) {
 			why = out.Why
 		}
 		out.Stale = append(out.Stale, types.StaleMember{Node: n.Name, UUID: n.UUID, Since: at, Why: why})
@@ -95,13 +102,13 @@ func decide(f facts) action {
 	switch {
 	case f.running.kind != nothing:
 		a.cancel = f.running.kind != unlock && (!f.valid || !f.fetched || !f.running.told.same(f.told))
-	case want.kind == nothing && len(a.stale) > 0 && f.uptime < f.rest:
-		a.again = f.rest - f.uptime
-	case want.kind == nothing:
 	case f.uptime < f.pause:
 		a.again = f.pause - f.uptime
+	case want.kind == nothing:
+		a.calm = true
+		a.again = f.rest - f.uptime
 	default:
-		a.task = want
+		a.task, out.Repairing = want, true
 	}
 	return a
 }
@@ -110,50 +117,64 @@ func decide(f facts) action {
 // is not as it should be.
 func next(f facts, stale []types.Node, out *types.ClusterMembers) task {
 	if !f.looked && f.seen && f.known {
+		out.Why = f.hinders
 		return task{kind: unlock, node: f.own, told: f.told}
 	}
-	want := wanted(f, stale, out)
+	all, why := wanted(f, stale)
 	switch {
-	case want.kind == nothing && out.Why == "":
-		return task{}
+	case len(all) == 0 && why == "":
 	case !f.valid:
 		out.Why = "the cluster configuration is not valid at present"
 	case !f.seen || !f.known:
 		out.Why = "the cluster is not seen at present"
 	case !f.fetched:
 		out.Why = "the controller was not reached at the last try, so what it said may be old"
-	case want.kind == nothing:
+	case len(all) == 0:
+		out.Why = why
 	default:
-		out.Why = f.hinders
-		return want
+		return turn(all, f, out)
 	}
 	return task{}
 }
 
-// wanted is what is to be repaired, whoever may.
-func wanted(f facts, stale []types.Node, out *types.ClusterMembers) task {
+// turn is whichever follows the one that was tried last: what hinders one need
+// not hinder another.
+func turn(all []task, f facts, out *types.ClusterMembers) task {
+	i := slices.IndexFunc(all, f.tried.same)
+	if i >= 0 {
+		out.Why = f.hinders
+	}
+	return all[(i+1)%len(all)]
+}
+
+// wanted is what is to be repaired, whoever may; why is for the first stale Node
+// that has to stay.
+func wanted(f facts, stale []types.Node) (all []task, why string) {
 	for _, n := range f.nodes {
 		if !f.told.isTie(n) {
 			continue
 		}
 		if pods := workload(n, f.pods); !n.Unschedulable || len(pods) > 0 {
-			return task{kind: tie, node: n, pods: pods, told: f.told}
+			all = append(all, task{kind: tie, node: n, pods: pods, told: f.told})
 		}
 	}
 	for _, n := range stale {
-		why := unfit(n, f.nodes, f.told)
-		switch {
-		case why != "":
-		case f.uptime < f.rest:
-			why = "a member was removed a moment ago, and the cluster has to show first that it goes on without"
-		default:
-			return task{kind: remove, node: n, told: f.told}
+		stays := keeps(f, n)
+		if stays == "" {
+			all = append(all, task{kind: remove, node: n, told: f.told})
 		}
-		if out.Why == "" {
-			out.Why = why
-		}
+		why = cmp.Or(why, stays)
 	}
-	return task{}
+	return all, why
+}
+
+// keeps says why the stale node n is not to be removed at this moment.
+func keeps(f facts, n types.Node) string {
+	why := unfit(n, f.nodes, f.told)
+	if why == "" && f.uptime < f.rest {
+		why = "a member was removed a moment ago, and the cluster has to show first that it goes on without"
+	}
+	return why
 }
 
 // workload is what may not stay on the tie-breaker. Of a node that is not Ready

@@ -6,58 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/zedkube/zedkube/types"
 )
-
-var (
-	cluster = uuid.MustParse("5d0c7a52-3a0e-4c7e-9f1b-2f6f0c3a9e11")
-	other   = uuid.MustParse("77777777-3a0e-4c7e-9f1b-2f6f0c3a9e11")
-)
-
-// device is the UUID of the device whose Node is called name.
-func device(name string) uuid.UUID { return uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)) }
-
-func devices(names ...string) []uuid.UUID {
-	var ids []uuid.UUID
-	for _, n := range names {
-		ids = append(ids, device(n))
-	}
-	return ids
-}
-
-// node is a Ready server that was told of the masters n1, n2 and n4, where n4
-// replaces n3.
-func node(name string, change ...func(*types.Node)) types.Node {
-	n := types.Node{
-		Name: name, UID: "uid-" + name, UUID: device(name).String(), Ready: types.ConditionTrue, BootID: "boot-" + name,
-		ControlPlane: true, Etcd: true, Agent: &types.AgentStamp{Cluster: cluster, Masters: devices("n1", "n2", "n4")},
-	}
-	for _, c := range change {
-		c(&n)
-	}
-	return n
-}
-
-func down(n *types.Node)      { n.Ready = types.ConditionUnknown }
-func cordoned(n *types.Node)  { n.Unschedulable = true }
-func unstamped(n *types.Node) { n.Agent = nil }
-func worker(n *types.Node)    { n.ControlPlane, n.Etcd = false, false }
-func listing(names ...string) func(*types.Node) {
-	return func(n *types.Node) { n.Agent = &types.AgentStamp{Cluster: cluster, Masters: devices(names...)} }
-}
-
-// scene is a cluster of three whose n3 is dead and replaced by n4.
-func scene() facts {
-	own := node("n1")
-	return facts{
-		now: time.Date(2026, 5, 3, 6, 41, 17, 0, time.UTC), uptime: time.Hour,
-		belongs: true, valid: true, fetched: true, seen: true, known: true, looked: true, own: own,
-		told:  told{cluster: cluster, masters: devices("n1", "n2", "n4"), device: device("n1")},
-		nodes: []types.Node{own, node("n2"), node("n3", down)},
-	}
-}
 
 func TestWhichStaleMemberIsRemoved(t *testing.T) {
 	set := func(i int, change ...func(*types.Node)) func(*facts) {
@@ -79,6 +31,29 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 		{"none that is named", func(f *facts) { f.told.masters = devices("n1", "n2", "n3", "n4") }, "", "", 0},
 		{"no worker", set(2, worker), "", "", 0},
 		{"none of which nobody knows the device", set(2, func(n *types.Node) { n.UUID = "" }), "", "", 0},
+		{"nor the tie-breaker, whom the controller still names", func(f *facts) { f.told.tie = device("n3"); cordoned(&f.nodes[2]) }, "", "but as the tie-breaker", 1},
+		{"one whose label is written in capitals", set(2, func(n *types.Node) { n.UUID = strings.ToUpper(n.UUID) }), "n3", "", 1},
+		{"none that is named, in capitals", func(f *facts) {
+			f.told.masters = append(f.told.masters, device("n3"))
+			f.nodes[2].UUID = strings.ToUpper(f.nodes[2].UUID)
+		}, "", "", 0},
+		{"not while a Ready server without a label may be a member that was told otherwise", func(f *facts) { f.nodes = append(f.nodes, node("n5", unstamped, func(n *types.Node) { n.UUID = "" })) }, "", "n5 has no zedkube that says", 1},
+		{"though a worker has neither label nor stamp", func(f *facts) {
+			f.nodes = append(f.nodes, node("n5", worker, unstamped, func(n *types.Node) { n.UUID = "" }))
+		}, "n3", "", 1},
+		{"not before the own Node, which has no label yet, is stamped", set(0, unstamped, func(n *types.Node) { n.UUID = "" }), "", "n1 has no zedkube that says", 1},
+		{"that one node's device has two Nodes hinders nothing", func(f *facts) {
+			f.nodes = append(f.nodes, node("n5", func(n *types.Node) { n.UUID = device("n2").String() }))
+		}, "n3", "", 1},
+		{"both Nodes of one device, one after the other", func(f *facts) {
+			f.nodes = append(f.nodes, node("n5", down, func(n *types.Node) { n.UUID, n.Etcd = device("n3").String(), false }))
+		}, "n3", "", 2},
+		{"one of the control plane without etcd", set(2, func(n *types.Node) { n.Etcd = false }), "n3", "", 1},
+		{"one that etcd does not let vote yet", set(2, func(n *types.Node) { n.EtcdVoter = types.ConditionFalse }), "n3", "", 1},
+		{"not where those who vote are too few without it", func(f *facts) {
+			f.nodes[1].EtcdVoter = types.ConditionFalse
+			f.nodes = append(f.nodes, node("n4", down))
+		}, "", "no quorum", 1},
 		{"none that names its device in no way anybody reads", set(2, func(n *types.Node) { n.UUID = "n3" }), "", "", 0},
 		{"never itself", func(f *facts) {
 			f.told.device = device("n3")
@@ -150,60 +125,25 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 	}
 }
 
-func TestWhatTheTieBreakerNeeds(t *testing.T) {
-	pod := func(change func(*types.Pod)) types.Pod {
-		p := types.Pod{Namespace: "eve-kube-app", Name: "a", NodeName: "n3", Phase: types.PodRunning, Owner: types.Owner{Kind: "ReplicaSet"}}
-		change(&p)
-		return p
+func TestWhatHindersOneRepairDoesNotHinderAnother(t *testing.T) {
+	f := scene()
+	f.nodes = append(f.nodes, node("n4"), node("n5", down))
+	f.told.tie = device("n4")
+	f.hinders = "it does not work"
+	var order []string
+	for range 4 {
+		a := decide(f)
+		order = append(order, a.task.node.Name)
+		f.tried = a.task
 	}
-	for _, row := range []struct {
-		rule   string
-		change func(*facts)
-		acts   bool
-		evicts int
-	}{
-		{"a schedulable one is cordoned", func(*facts) {}, true, 0},
-		{"though it is down", func(f *facts) { down(&f.nodes[2]) }, true, 0},
-		{"one that is cordoned and empty is left alone", func(f *facts) { cordoned(&f.nodes[2]) }, false, 0},
-		{"its pods go", func(f *facts) { cordoned(&f.nodes[2]); f.pods = []types.Pod{pod(func(*types.Pod) {})} }, true, 1},
-		{"not those that go already", func(f *facts) {
-			cordoned(&f.nodes[2])
-			f.pods = []types.Pod{pod(func(p *types.Pod) { p.Deleted = f.now })}
-		}, false, 0},
-		{"nor those that are done", func(f *facts) {
-			cordoned(&f.nodes[2])
-			f.pods = []types.Pod{pod(func(p *types.Pod) { p.Phase = types.PodSucceeded })}
-		}, false, 0},
-		{"nor those of a DaemonSet", func(f *facts) {
-			cordoned(&f.nodes[2])
-			f.pods = []types.Pod{pod(func(p *types.Pod) { p.Owner.Kind = "DaemonSet" })}
-		}, false, 0},
-		{"nor those of a node that is down", func(f *facts) {
-			cordoned(&f.nodes[2])
-			down(&f.nodes[2])
-			f.pods = []types.Pod{pod(func(*types.Pod) {})}
-		}, false, 0},
-		{"nor other nodes' pods", func(f *facts) {
-			cordoned(&f.nodes[2])
-			f.pods = []types.Pod{pod(func(p *types.Pod) { p.NodeName = "n2" })}
-		}, false, 0},
-		{"while the cluster rests after a removal too", func(f *facts) { f.rest = f.uptime + time.Minute }, true, 0},
-		{"not on an old word", func(f *facts) { f.fetched = false }, false, 0},
-		{"not without one", func(f *facts) { f.told.tie = uuid.Nil; cordoned(&f.nodes[2]) }, false, 0},
-	} {
-		t.Run(row.rule, func(t *testing.T) {
-			f := scene()
-			f.nodes[2] = node("n3")
-			f.told.masters, f.told.tie = nil, device("n3")
-			row.change(&f)
-			a := decide(f)
-			if (a.task.kind == tie) != row.acts || len(a.task.pods) != row.evicts {
-				t.Errorf("%+v, want acts %v and %d pods", a.task, row.acts, row.evicts)
-			}
-			if f.told.tie != uuid.Nil && a.publish.TieBreaker != "n3" {
-				t.Errorf("the tie-breaker is %q", a.publish.TieBreaker)
-			}
-		})
+	if d := cmp.Diff([]string{"n4", "n3", "n5", "n4"}, order); d != "" {
+		t.Error(d)
+	}
+	f.tried.node = f.nodes[2]
+	f.tried.kind = remove
+	out := decide(f).publish
+	if out.Why != f.hinders || out.Stale[0].Why != f.hinders || out.Stale[1].Why != "" {
+		t.Errorf("says %+v", out)
 	}
 }
 

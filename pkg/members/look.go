@@ -16,7 +16,10 @@ const agentKey = "zedagent"
 
 // look copies what is true now.
 func (c *Component) look() facts {
-	f := facts{now: time.Now().UTC().Round(0), uptime: c.Uptime(), since: c.since, looked: c.looked, pause: c.pause, rest: c.rest, hinders: c.hinders}
+	f := facts{
+		now: time.Now().UTC().Round(0), uptime: c.Uptime(), since: c.since, looked: c.looked,
+		pause: c.pause, rest: c.rest, tried: c.tried, hinders: c.hinders,
+	}
 	if c.running != nil {
 		f.running = c.running.task
 	}

@@ -67,10 +67,12 @@ type Component struct {
 
 	// What this process remembers. Losing it costs a repeated look, never more.
 	since   map[string]time.Time  // when each stale Node, by UID, was first seen so; wall clock
-	looked  bool                  // an abandoned lock of ours would have been freed
+	looked  bool                  // no lock is left that was taken here for a member
+	backoff time.Duration         // the last pause
 	pause   time.Duration         // no repair before this uptime
 	rest    time.Duration         // no removal before this uptime
-	hinders string                // why the last repair did not go through
+	tried   task                  // the last repair that has ended
+	hinders string                // why it did not go through
 	running *call                 // the repair under way, nil for none
 	mail    pubsub.Table[outcome] // where it leaves its result, and rings
 	calls   sync.WaitGroup
@@ -113,6 +115,8 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		c.cancel()
 	case a.task.kind != nothing:
 		c.begin(ctx, f, a.task)
+	case a.calm:
+		c.backoff, c.tried, c.hinders, c.lastErr = 0, task{}, "", nil
 	}
 	if !f.seen {
 		c.lastErr = nil // the silence is told by others

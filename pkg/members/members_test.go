@@ -1,109 +1,15 @@
 package members
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
-	logtest "github.com/sirupsen/logrus/hooks/test"
-	"go.uber.org/goleak"
 
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
-	"github.com/zedkube/zedkube/pkg/loop"
-	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// stage is the cluster of scene() with its agents n1 and n2, in fake time.
-type stage struct {
-	*testing.T
-	nodes   pubsub.Table[types.Node]
-	pods    pubsub.Table[types.Pod]
-	api     pubsub.Table[types.APIStatus]
-	cluster *kubetest.Cluster
-	agents  map[string]*agent
-}
-
-// agent is the component on one node.
-type agent struct {
-	membership pubsub.Table[types.ClusterMembership]
-	zedagent   pubsub.Table[types.ZedAgentStatus]
-	info       pubsub.Table[types.EdgeNodeInfo]
-	members    pubsub.Table[types.ClusterMembers]
-	stop       func()
-}
-
-func play(t *testing.T, tell func(*stage)) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &stage{T: t, agents: map[string]*agent{}}
-		s.cluster = &kubetest.Cluster{Nodes: &s.nodes, Pods: &s.pods, API: &s.api}
-		s.cluster.SetFault(kubetest.None)
-		for _, n := range scene().nodes {
-			_ = s.nodes.Publish(n.Name, n)
-		}
-		tell(s)
-		for _, a := range s.agents {
-			a.stop()
-		}
-	})
-}
-
-// start runs the agent of a node, perhaps after an earlier run.
-func (s *stage) start(name string, told ...func(*agent)) *agent {
-	a := s.agents[name]
-	if a == nil {
-		a = &agent{}
-		s.agents[name] = a
-		_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: name, DeviceID: device(name)})
-		_ = a.zedagent.Publish(agentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess})
-		a.configure(uuid.Nil, "n1", "n2", "n4")
-	}
-	for _, t := range told {
-		t(a)
-	}
-	log, _ := logtest.NewNullLogger()
-	began := time.Now()
-	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Membership: &a.membership, Agent: &a.zedagent, Info: &a.info,
-		Nodes: &s.nodes, AppPods: &s.pods, API: &s.api, Kube: s.cluster,
-		Uptime: func() time.Duration { return time.Since(began) }, Members: &a.members,
-	}
-	ctx, cancel := context.WithCancel(s.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); c.Run(ctx) }()
-	a.stop = func() { cancel(); <-done }
-	synctest.Wait()
-	return a
-}
-
-func (a *agent) configure(tie uuid.UUID, masters ...string) {
-	_ = a.membership.Publish(types.Global, types.ClusterMembership{
-		State: types.MembershipMember, Config: &types.EdgeNodeClusterConfig{
-			ClusterID: types.UUIDandVersion{UUID: cluster}, MasterNodeIDs: devices(masters...), TieBreakerNodeID: types.UUIDandVersion{UUID: tie},
-		},
-	})
-}
-
-func (s *stage) after(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
-}
-
-func (s *stage) there(name string) bool {
-	_, ok := s.nodes.Get(name)
-	return ok
-}
-
-func (s *stage) says(a *agent) types.ClusterMembers {
-	m, _ := a.members.Get(types.Global)
-	return m
-}
 
 func TestADeadMasterThatWasReplacedIsRemovedByOneNodeUnderTheLock(t *testing.T) {
 	play(t, func(s *stage) {
@@ -170,8 +76,11 @@ func TestAMemberWhoseKubeletIsSilentCountsAsDown(t *testing.T) {
 		if m := s.says(a); !strings.Contains(m.Why, "no quorum") || m.Stale[0].Why != m.Why {
 			s.Errorf("says %+v", m)
 		}
-		if s.cluster.Lock().Holder != "" {
-			s.Error("the lock stays with who could not use it")
+		for range 60 { // it tries again and again
+			s.after(time.Second)
+			if s.cluster.Lock().Holder != "" && !s.says(a).Repairing {
+				s.Error("the lock stays with who could not use it")
+			}
 		}
 	})
 }
@@ -303,49 +212,6 @@ func TestASilentServerIsAskedAgainAndAgain(t *testing.T) {
 		s.after(time.Minute)
 		if s.there("n3") || s.cluster.Lock().Holder != "" {
 			s.Errorf("there %v, lock %+v", s.there("n3"), s.cluster.Lock())
-		}
-	})
-}
-
-func TestTheTieBreakerIsPutRightAgainAndAgain(t *testing.T) {
-	play(t, func(s *stage) {
-		_ = s.nodes.Publish("n3", node("n3", unstamped))
-		_ = s.pods.Publish("eve-kube-app/a", types.Pod{
-			Namespace: "eve-kube-app", Name: "a", UID: "a", NodeName: "n3", Phase: types.PodRunning, Owner: types.Owner{Kind: "ReplicaSet"},
-		})
-		for _, name := range []string{"n1", "n2"} {
-			s.start(name, func(a *agent) { a.configure(device("n3"), "n1", "n2", "n3") })
-		}
-		s.after(20 * time.Second)
-		for range 2 {
-			n, _ := s.nodes.Get("n3")
-			if !n.Unschedulable || n.CordonedBy == nil {
-				s.Error("it is schedulable")
-			}
-			s.cluster.ChangeNode("n3", func(n *types.Node) { n.Unschedulable, n.CordonedBy = false, nil })
-			s.after(20 * time.Second)
-		}
-		if len(s.pods.All()) != 0 {
-			s.Error("its workload stays")
-		}
-		if calls := s.cluster.Calls("evict"); len(calls) != 1 {
-			s.Errorf("%d evictions", len(calls))
-		}
-	})
-}
-
-func TestABudgetOnTheTieBreakerIsToldAndHeeded(t *testing.T) {
-	play(t, func(s *stage) {
-		_ = s.nodes.Publish("n3", node("n3", unstamped, cordoned))
-		_ = s.pods.Publish("eve-kube-app/a", types.Pod{Namespace: "eve-kube-app", Name: "a", UID: "a", NodeName: "n3", Phase: types.PodRunning})
-		s.cluster.Block("eve-kube-app/a", true)
-		a := s.start("n1", func(a *agent) { a.configure(device("n3"), "n1", "n2", "n3") })
-		s.after(time.Minute)
-		if m := s.says(a); !strings.Contains(m.Why, "PodDisruptionBudget keeps pod eve-kube-app/a") {
-			s.Errorf("says %q", m.Why)
-		}
-		if n := len(s.cluster.Calls("evict")); n < 2 || n > 8 {
-			s.Errorf("asked %d times in a minute", n)
 		}
 	})
 }

@@ -9,7 +9,10 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-func (t told) isTie(n types.Node) bool { return t.tie != uuid.Nil && n.UUID == t.tie.String() }
+func (t told) isTie(n types.Node) bool {
+	id, err := uuid.Parse(n.UUID)
+	return err == nil && t.tie != uuid.Nil && id == t.tie
+}
 
 // same reports that the controller says the same of the members.
 func (t told) same(other told) bool {
@@ -47,6 +50,9 @@ func unfit(n types.Node, nodes []types.Node, t told) string {
 	if !slices.Contains(t.masters, t.device) {
 		return "the controller does not name this node as a master"
 	}
+	if t.isTie(n) {
+		return "the controller does not name node " + n.Name + " as a master, but as the tie-breaker"
+	}
 	if n.Ready == types.ConditionTrue && n.Agent != nil {
 		return "node " + n.Name + " is Ready and runs a zedkube, which drains it before it leaves"
 	}
@@ -68,8 +74,9 @@ func disagreement(nodes []types.Node, t told) string {
 		}
 		stamp := n.Agent
 		has := stamp != nil && len(stamp.Masters) > 0
+		_, anybody := uuid.Parse(n.UUID)
 		switch {
-		case !t.names(n) && (!has || stamp.Cluster != t.cluster):
+		case anybody == nil && !t.names(n) && (!has || stamp.Cluster != t.cluster):
 			// It is no member, or knows that it is none.
 		case stamp == nil:
 			return fmt.Sprintf("node %s has no zedkube that says of which masters it was told", n.Name)

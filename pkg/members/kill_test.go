@@ -1,0 +1,152 @@
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
+)
+
+// A kill comes just before a request of the agent, or just after one whose
+// answer is lost, or while it is on its way and the agent long dead.
+const (
+	beforeRequest = iota
+	afterRequest
+	onItsWay
+	killModes
+)
+
+var errKilled = errors.New("killed")
+
+// life is a process that ends at its n-th request as SIGKILL ends it: nothing
+// it asks for from then on arrives, nor is its right to repair given back.
+type life struct {
+	*kubetest.Cluster
+	mu       sync.Mutex
+	requests int
+	at, mode int // the last request; 0 for none
+	dead     bool
+	died     chan struct{}
+}
+
+func (l *life) do(ctx context.Context, act func(context.Context) error) error {
+	l.mu.Lock()
+	l.requests++
+	was, last := l.dead, l.requests == l.at
+	l.dead = was || last
+	l.mu.Unlock()
+	switch {
+	case was:
+		return errKilled
+	case !last:
+		return act(ctx)
+	case l.mode == afterRequest:
+		_ = act(context.WithoutCancel(ctx))
+	case l.mode == onItsWay:
+		time.AfterFunc(3*time.Second, func() { _ = act(context.WithoutCancel(ctx)) })
+	}
+	close(l.died)
+	return errKilled
+}
+
+func (l *life) Repair(ctx context.Context, identity string, do func(context.Context) error) error {
+	err := l.Cluster.Repair(ctx, identity, do)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead && !errors.Is(err, types.ErrHeld) {
+		l.SetRepairer(identity, 10*time.Second)
+	}
+	return err
+}
+
+func (l *life) DrainLock(ctx context.Context) (lock types.DrainLock, err error) {
+	err = l.do(ctx, func(ctx context.Context) error { lock, err = l.Cluster.DrainLock(ctx); return err })
+	return lock, err
+}
+
+func (l *life) FreshNodes(ctx context.Context) (nodes []types.Node, err error) {
+	err = l.do(ctx, func(ctx context.Context) error { nodes, err = l.Cluster.FreshNodes(ctx); return err })
+	return nodes, err
+}
+
+func (l *life) SetDrainLock(ctx context.Context, lock types.DrainLock) (set types.DrainLock, err error) {
+	err = l.do(ctx, func(ctx context.Context) error { set, err = l.Cluster.SetDrainLock(ctx, lock); return err })
+	return set, err
+}
+
+func (l *life) FreeDrainLock(ctx context.Context, lock types.DrainLock) error {
+	return l.do(ctx, func(ctx context.Context) error { return l.Cluster.FreeDrainLock(ctx, lock) })
+}
+
+func (l *life) DeleteNode(ctx context.Context, node types.Node) error {
+	return l.do(ctx, func(ctx context.Context) error { return l.Cluster.DeleteNode(ctx, node) })
+}
+
+func (l *life) Cordon(ctx context.Context, node string, cordon types.Cordon) error {
+	return l.do(ctx, func(ctx context.Context) error { return l.Cluster.Cordon(ctx, node, cordon) })
+}
+
+func (l *life) Event(ctx context.Context, e types.Event) error {
+	return l.do(ctx, func(ctx context.Context) error { return l.Cluster.Event(ctx, e) })
+}
+
+// killed tells of the removal of n3 with n1 killed at its n-th request. It
+// reports whether there was one.
+func (s *stage) killed(n, mode int, again bool, others ...string) bool {
+	l := &life{Cluster: s.cluster, at: n, mode: mode, died: make(chan struct{})}
+	a := s.start("n1", func(a *agent) { a.kube = l })
+	for _, name := range others {
+		s.start(name)
+	}
+	select {
+	case <-l.died:
+	case <-time.After(2 * time.Minute):
+		return false
+	}
+	synctest.Wait()
+	a.stop()
+	if again {
+		s.after(time.Second)
+		s.start("n1", func(a *agent) { a.kube = s.cluster })
+	}
+	s.after(4 * time.Minute)
+	return true
+}
+
+func TestARemovalThatIsKilledAnywhereIsDoneAllTheSameAndLeavesNoLock(t *testing.T) {
+	for mode := range killModes {
+		for _, row := range []struct {
+			rule   string
+			again  bool
+			others []string
+		}{
+			{"it comes back", true, nil},
+			{"it comes back beside another", true, []string{"n2"}},
+			{"it stays away", false, []string{"n2"}},
+		} {
+			t.Run(fmt.Sprintf("mode %d, %s", mode, row.rule), func(t *testing.T) {
+				for n, died := 1, true; died; n++ {
+					play(t, func(s *stage) {
+						died = s.killed(n, mode, row.again, row.others...)
+						if s.there("n3") || !s.there("n1") || !s.there("n2") {
+							s.Errorf("killed at %d: not the stale one alone is removed", n)
+						}
+						// A node that never comes back keeps what it took until its Node goes.
+						if lock := s.cluster.Lock(); lock.Holder != "" && row.again {
+							s.Errorf("killed at %d: the lock is left %+v", n, lock)
+						}
+					})
+					if t.Failed() || n > 50 {
+						t.Fatalf("at request %d", n)
+					}
+				}
+			})
+		}
+	}
+}
