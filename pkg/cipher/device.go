@@ -124,8 +124,8 @@ func parseKey(text []byte) *ecdsa.PrivateKey {
 				return key
 			}
 		case "PRIVATE KEY":
-			if any, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
-				key, _ := any.(*ecdsa.PrivateKey)
+			if parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+				key, _ := parsed.(*ecdsa.PrivateKey)
 				return key
 			}
 		}
