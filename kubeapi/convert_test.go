@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func wholeNode() *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "n1", UID: "u1", ResourceVersion: "42", CreationTimestamp: at(1),
 			Labels: map[string]string{
-				"node-uuid": ownUUID, "tie-breaker-node": "true", "other": "x",
+				"node-uuid": strings.ToUpper(ownUUID), "tie-breaker-node": "true", "other": "x",
 				"node-role.kubernetes.io/control-plane": "true", "node-role.kubernetes.io/etcd": "",
 				"node-role.kubernetes.io/master": "",
 			},

@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +43,7 @@ func nodeOf(n *corev1.Node) types.Node {
 	row := types.Node{
 		Name:           n.Name,
 		UID:            string(n.UID),
-		UUID:           n.Labels[labelNodeUUID],
+		UUID:           strings.ToLower(n.Labels[labelNodeUUID]), // as EVE writes it elsewhere
 		Created:        n.CreationTimestamp.Time,
 		Unschedulable:  n.Spec.Unschedulable,
 		CordonedBy:     ourCordon(n),
