@@ -1,87 +1,13 @@
 package clusterstatus
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/sirupsen/logrus"
-	logtest "github.com/sirupsen/logrus/hooks/test"
-
-	"github.com/zedkube/zedkube/pkg/loop"
-	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
-
-// source is a table whose publisher may not have spoken yet.
-type source[T any] struct {
-	pubsub.Table[T]
-	silent bool
-}
-
-func (s *source[T]) Synced() bool { return !s.silent }
-
-type story struct {
-	*testing.T
-	config     source[types.EdgeNodeClusterConfig]
-	membership pubsub.Table[types.ClusterMembership]
-	ports      source[types.DeviceNetworkStatus]
-	token      pubsub.Table[types.ClusterToken]
-	status     pubsub.Table[types.EdgeNodeClusterStatus]
-	logs       *logtest.Hook
-}
-
-// tell runs a component in fake time while play changes its inputs.
-func tell(t *testing.T, setup, play func(*story)) {
-	synctest.Test(t, func(t *testing.T) {
-		log, hook := logtest.NewNullLogger()
-		s := &story{T: t, logs: hook}
-		setup(s)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		c := &Component{
-			Log: log, Pulse: &loop.Pulse{}, Config: &s.config, Membership: &s.membership, Ports: &s.ports, Token: &s.token, Status: &s.status,
-		}
-		go func() { defer close(done); c.Run(ctx) }()
-		synctest.Wait()
-		play(s)
-		cancel()
-		<-done
-	})
-}
-
-func (s *story) setConfig(c types.EdgeNodeClusterConfig) {
-	_ = s.config.Publish(types.Global, c)
-	synctest.Wait()
-}
-
-func (s *story) setPorts(ports ...types.NetworkPortStatus) {
-	_ = s.ports.Publish(types.Global, types.DeviceNetworkStatus{Ports: ports})
-	synctest.Wait()
-}
-
-func (s *story) expect(want types.EdgeNodeClusterStatus) {
-	s.Helper()
-	got, ok := s.status.Get(types.Global)
-	if !ok {
-		s.Fatal("no status is published")
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		s.Error("want -, got +\n" + d)
-	}
-}
-
-func (s *story) warnings() (n int) {
-	for _, e := range s.logs.AllEntries() {
-		if e.Level <= logrus.WarnLevel {
-			n++
-		}
-	}
-	return n
-}
 
 func TestNodeFindsItsWayIntoTheCluster(t *testing.T) {
 	tell(t, func(*story) {}, func(s *story) {
@@ -96,6 +22,21 @@ func TestNodeFindsItsWayIntoTheCluster(t *testing.T) {
 		s.expect(status(ready))
 		s.setPorts(eth0(func(p *types.NetworkPortStatus) { p.ClusterIPAddr = "" }))
 		s.expect(status(named))
+	})
+}
+
+func TestAStatusThatCouldNotBePublishedIsPublishedLater(t *testing.T) {
+	tell(t, func(s *story) {
+		s.status.left = 3
+		_ = s.config.Publish(types.Global, config())
+		_ = s.ports.Publish(types.Global, types.DeviceNetworkStatus{Ports: []types.NetworkPortStatus{eth0()}})
+	}, func(s *story) {
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		s.expect(status(ready))
+		if n := s.warnings(); n != 1 {
+			s.Errorf("%d warnings", n)
+		}
 	})
 }
 
