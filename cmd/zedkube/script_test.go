@@ -90,6 +90,7 @@ type story struct {
 	began time.Time
 
 	answers  []string                // of the status servers, to report and explains
+	tokens   []string                // that the cluster has had
 	occupied map[string]net.Listener // by address
 
 	mu       sync.Mutex

@@ -2,17 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -92,75 +88,4 @@ func reportOf(s *story, _ *testscript.TestScript, args []string) error {
 		}
 		return ""
 	})
-}
-
-// installLog is where the kube container tells of k3s.
-const installLog = "persist/kubelog/k3s-install.log"
-
-// leak NODE: the kube container writes the cluster's token into its log.
-func leak(s *story, _ *testscript.TestScript, args []string) error {
-	m, _, err := s.member(args[0])
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(m.Root, installLog)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, []byte("k3s joins with "+s.fleet.Token()+" now\n"), 0o600)
-}
-
-// unleaked: nobody was answered with the cluster's token, and no device has it in
-// a file but where it belongs.
-func unleaked(s *story, _ *testscript.TestScript, _ []string) error {
-	if len(s.answers) == 0 {
-		return errors.New("nobody has been asked")
-	}
-	for _, body := range s.answers {
-		if s.leaks(body) {
-			return fmt.Errorf("the token is in an answer: %s", body)
-		}
-	}
-	for _, m := range s.fleet.Members {
-		if err := s.unleakedBy(m); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// leaks reports that the cluster's token can be read in a text.
-func (s *story) leaks(text string) bool {
-	token := s.fleet.Token()
-	return strings.Contains(text, token) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(token)))
-}
-
-// unleakedBy looks through all of a device's files, its agent's log included.
-func (s *story) unleakedBy(m *player.Member) error {
-	found := false
-	err := filepath.WalkDir(m.Root, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !d.Type().IsRegular() {
-			return nil
-		}
-		content, failed := os.ReadFile(path)
-		if errors.Is(failed, fs.ErrNotExist) || failed == nil && !s.leaks(string(content)) {
-			return nil
-		}
-		info, unseen := os.Stat(path)
-		if err := errors.Join(err, failed, unseen); err != nil {
-			return err
-		}
-		switch rel, _ := filepath.Rel(m.Root, path); {
-		case rel == installLog: // leak has put it there
-		case filepath.Dir(rel) == "run/zedkube/EdgeNodeClusterStatus" && info.Mode() == 0o600:
-			found = true
-		default:
-			return fmt.Errorf("the token is in %s, mode %s", path, info.Mode())
-		}
-		return nil
-	})
-	if err == nil && !found {
-		return fmt.Errorf("%s has no token", m.Name)
-	}
-	return err
 }
