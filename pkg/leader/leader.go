@@ -35,7 +35,8 @@ var errEnded = errors.New("the election has ended")
 type Kube interface {
 	// Elect runs for the Lease until ctx is done, which gives the Lease back, or
 	// until the election ends otherwise. It calls changed whenever the leader or
-	// our part in it changes, never twice at a time.
+	// our part in it changes, never twice at a time, and gives the Lease back
+	// only after it has returned.
 	Elect(ctx context.Context, identity string, changed func(leader string, leads bool)) error
 }
 
@@ -66,7 +67,8 @@ type term struct {
 	running  bool
 	identity string
 	cancel   context.CancelFunc
-	dropped  bool // cancelled by us
+	dropped  bool          // cancelled by us
+	heard    chan struct{} // of the last news
 }
 
 // news is the last word of an election.
@@ -76,6 +78,7 @@ type news struct {
 	leads  bool
 	over   bool
 	err    error
+	heard  chan struct{} // takes one when nobody reads any more that this node leads; nil: nobody waits
 }
 
 // Run steps until ctx is done and returns after nobody reads any more that this
@@ -113,6 +116,7 @@ func (c *Component) look() facts {
 	if c.term.running && said.over {
 		c.ended(now, said.err)
 	}
+	c.term.heard = said.heard
 	agent, _ := c.Agent.Get(agentKey)
 	info, _ := c.Info.Get(types.Global)
 	api, known := c.API.Get(types.Global)
@@ -177,10 +181,21 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	return errors.Join(errs, loop.After(a.again))
 }
 
+// publish says how it stands, and tells an election that waits for it.
 func (c *Component) publish(f facts, a action) error {
-	if a.info == f.published {
-		return nil
+	if a.info != f.published {
+		if err := c.say(f, a); err != nil {
+			return err
+		}
 	}
+	select {
+	case c.term.heard <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (c *Component) say(f facts, a action) error {
 	if a.info.LeaderIdentity != f.published.LeaderIdentity || a.info.IsStatsLeader != f.published.IsStatsLeader {
 		c.Log.WithFields(logrus.Fields{"leader": a.info.LeaderIdentity, "leads": a.info.IsStatsLeader}).Info("the leader has changed")
 	}
@@ -198,8 +213,20 @@ func (c *Component) start(ctx context.Context, as string) {
 	c.Log.WithField("node", as).Info("election started")
 	c.election.Go(func() {
 		defer cancel()
+		led := false
 		err := c.Kube.Elect(ctx, as, func(leader string, leads bool) {
-			_ = c.news.Publish(types.Global, news{n: n, leader: leader, leads: leads})
+			word := news{n: n, leader: leader, leads: leads}
+			if led && !leads {
+				word.heard = make(chan struct{}, 1)
+			}
+			led = leads
+			_ = c.news.Publish(types.Global, word)
+			if word.heard != nil { // the Lease may be given back as soon as this returns
+				select {
+				case <-word.heard:
+				case <-ctx.Done(): // it was unsaid before
+				}
+			}
 		})
 		_ = c.news.Publish(types.Global, news{n: n, over: true, err: err})
 	})

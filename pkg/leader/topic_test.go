@@ -23,6 +23,7 @@ type script struct {
 	words chan types.KubeLeaderElectInfo
 	ends  chan error
 	left  func() // called when the component leaves it
+	ended func() // called when it has ended by itself and said so
 }
 
 func (s *script) Elect(ctx context.Context, _ string, changed func(string, bool)) error {
@@ -31,6 +32,10 @@ func (s *script) Elect(ctx context.Context, _ string, changed func(string, bool)
 		case w := <-s.words:
 			changed(w.LeaderIdentity, w.IsStatsLeader)
 		case err := <-s.ends:
+			if s.ended != nil {
+				changed("", false)
+				s.ended()
+			}
 			return err
 		case <-ctx.Done():
 			if s.left != nil {
@@ -147,7 +152,8 @@ func TestAnElectionThatEndsAtOnceIsStartedAgainForEver(t *testing.T) {
 
 func TestNobodyReadsThatANodeLeadsWhenItsLeaseIsGivenBack(t *testing.T) {
 	for name, leave := range map[string]func(*pubsub.Table[types.ZedAgentStatus], func()){
-		"the agent stops": func(_ *pubsub.Table[types.ZedAgentStatus], stop func()) { stop() },
+		"the agent stops":  func(_ *pubsub.Table[types.ZedAgentStatus], stop func()) { stop() },
+		"a new kubeconfig": func(*pubsub.Table[types.ZedAgentStatus], func()) {},
 		"the controller is lost": func(agent *pubsub.Table[types.ZedAgentStatus], _ func()) {
 			_ = agent.Publish(agentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetFail})
 		},
@@ -157,7 +163,7 @@ func TestNobodyReadsThatANodeLeadsWhenItsLeaseIsGivenBack(t *testing.T) {
 				log := logrus.New()
 				log.SetOutput(t.Output())
 				out := &pubsub.Table[types.KubeLeaderElectInfo]{}
-				kube := &script{words: make(chan types.KubeLeaderElectInfo)}
+				kube := &script{words: make(chan types.KubeLeaderElectInfo), ends: make(chan error)}
 				left := false
 				kube.left = func() {
 					left = true
@@ -165,6 +171,7 @@ func TestNobodyReadsThatANodeLeadsWhenItsLeaseIsGivenBack(t *testing.T) {
 						t.Errorf("when the Lease is given back it says %+v", got)
 					}
 				}
+				kube.ended = kube.left
 				c, agent := candidate(log, kube, slow{out})
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
@@ -172,7 +179,9 @@ func TestNobodyReadsThatANodeLeadsWhenItsLeaseIsGivenBack(t *testing.T) {
 				time.Sleep(time.Second)
 				kube.words <- leads
 				time.Sleep(time.Second)
-				leave(agent, cancel)
+				if leave(agent, cancel); name == "a new kubeconfig" {
+					kube.ends <- errEnded
+				}
 				time.Sleep(time.Second)
 				synctest.Wait()
 				if !left {
