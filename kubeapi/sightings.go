@@ -17,8 +17,9 @@ const longestLease = 10 * time.Minute
 type sighting struct {
 	types.Lease
 	since time.Time
-	turn  int  // of the sightings, when it was last heard of
-	gone  bool // there was such a Lease, of Version at the last
+	turn  int    // of the sightings, when it was last heard of
+	told  string // the version that the watch told of last
+	gone  bool   // there was such a Lease, of Version at the last
 }
 
 // until is until when the Lease is its holder's, if it is not renewed; zero for
@@ -61,8 +62,12 @@ func (s *sightings) look(name string) (seen sighting, whole bool, changed <-chan
 func (s *sightings) told(row types.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !older(row.Version, s.seen[row.Name].Version) {
-		s.note(sighting{Lease: row})
+	was := s.seen[row.Name]
+	was.told = row.Version
+	if !older(row.Version, was.Version) {
+		s.note(sighting{Lease: row, told: row.Version})
+	} else {
+		s.seen[row.Name] = was
 	}
 }
 
@@ -89,6 +94,16 @@ func (s *sightings) absent(name string, asked int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.seen[name].turn <= asked {
+		s.remove(name)
+	}
+}
+
+// untold notes that the watch says that the Lease was removed: the one that it
+// told of last. An answer may have told of one that was made since.
+func (s *sightings) untold(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was := s.seen[name]; was.told == "" || was.told == was.Version || !older(was.told, was.Version) {
 		s.remove(name)
 	}
 }
@@ -121,6 +136,9 @@ func (s *sightings) note(now sighting) {
 	s.turn++
 	now.turn, now.since = s.turn, time.Now()
 	was, known := s.seen[now.Name]
+	if now.told == "" {
+		now.told = was.told
+	}
 	was.Version = now.Version
 	same := known && was.Lease == now.Lease && was.gone == now.gone
 	if same {
@@ -167,6 +185,6 @@ func (s sighted) Publish(name string, row types.Lease) error {
 
 // Unpublish implements Writer.
 func (s sighted) Unpublish(name string) error {
-	s.seen.gone(name)
+	s.seen.untold(name)
 	return s.Writer.Unpublish(name)
 }

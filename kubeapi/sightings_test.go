@@ -20,13 +20,27 @@ func TestWhatIsSeenOfALeaseNeverGoesBack(t *testing.T) {
 		happens func(*sightings)
 		want    string // version and holder
 	}{
-		"the watch lags behind an answer":       {func(s *sightings) { s.answered(row("12", "b"), s.ask()); s.told(row("9", "a")) }, "12 b"},
-		"the watch goes on":                     {func(s *sightings) { s.answered(row("9", "a"), s.ask()); s.told(row("12", "b")) }, "12 b"},
-		"a long version is newer":               {func(s *sightings) { s.told(row("99", "a")); s.told(row("100", "b")) }, "100 b"},
-		"an answer is what is true":             {func(s *sightings) { s.told(row("12", "a")); s.answered(row("9", "b"), s.ask()) }, "9 b"},
-		"the watch lags behind a removal":       {func(s *sightings) { s.answered(row("12", "a"), s.ask()); s.gone("l"); s.told(row("12", "a")) }, " "},
-		"a Lease made anew":                     {func(s *sightings) { s.answered(row("12", "a"), s.ask()); s.gone("l"); s.told(row("14", "b")) }, "14 b"},
-		"a version that cannot be compared":     {func(s *sightings) { s.told(row("12", "a")); s.told(row("x", "b")) }, "x b"},
+		"the watch lags behind an answer":   {func(s *sightings) { s.answered(row("12", "b"), s.ask()); s.told(row("9", "a")) }, "12 b"},
+		"the watch goes on":                 {func(s *sightings) { s.answered(row("9", "a"), s.ask()); s.told(row("12", "b")) }, "12 b"},
+		"a long version is newer":           {func(s *sightings) { s.told(row("99", "a")); s.told(row("100", "b")) }, "100 b"},
+		"an answer is what is true":         {func(s *sightings) { s.told(row("12", "a")); s.answered(row("9", "b"), s.ask()) }, "9 b"},
+		"the watch lags behind a removal":   {func(s *sightings) { s.answered(row("12", "a"), s.ask()); s.gone("l"); s.told(row("12", "a")) }, " "},
+		"a Lease made anew":                 {func(s *sightings) { s.answered(row("12", "a"), s.ask()); s.gone("l"); s.told(row("14", "b")) }, "14 b"},
+		"a version that cannot be compared": {func(s *sightings) { s.told(row("12", "a")); s.told(row("x", "b")) }, "x b"},
+		"the watch tells of a removal":      {func(s *sightings) { s.told(row("12", "a")); s.untold("l") }, " "},
+		"... late, after a Lease made anew": {func(s *sightings) {
+			s.told(row("12", "a"))
+			s.gone("l")
+			s.answered(row("14", "b"), s.ask())
+			s.untold("l")
+			s.told(row("14", "b"))
+		}, "14 b"},
+		"... of one that it has caught up with": {func(s *sightings) {
+			s.answered(row("14", "b"), s.ask())
+			s.told(row("12", "a"))
+			s.told(row("14", "b"))
+			s.untold("l")
+		}, " "},
 		"removed twice, and never there":        {func(s *sightings) { s.gone("l"); s.told(row("3", "a")); s.gone("l"); s.gone("l") }, " "},
 		"the watch was faster than an answer":   {func(s *sightings) { asked := s.ask(); s.told(row("12", "b")); s.answered(row("9", "a"), asked) }, "12 b"},
 		"... than an answer that there is none": {func(s *sightings) { asked := s.ask(); s.told(row("12", "b")); s.absent("l", asked) }, "12 b"},
