@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,9 +33,11 @@ type candidate struct {
 	leads  bool
 
 	mu    sync.Mutex
-	until time.Time // this node leads until then, if it is not renewed
-	maybe bool      // the Lease may be ours: a write of ours was sent and may have been made
-	waits bool      // the elector has failed and waits for its next try
+	until time.Time   // this node leads until then, if it is not renewed
+	maybe bool        // the Lease may be ours: a write of ours was sent and may have been made
+	waits bool        // the elector has failed and waits for its next try
+	terms []time.Time // when the Lease was acquired by the last writes of ours
+	left  time.Time   // when the Lease was acquired that an earlier election left in our name
 }
 
 func (p *candidate) elector() (*leaderelection.LeaderElector, error) {
@@ -66,10 +69,11 @@ func (p *candidate) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 		p.failed()
 		return nil, nil, err
 	}
-	if record.HolderIdentity != p.Identity() {
+	if !p.wrote(record.HolderIdentity, record.AcquireTime.Time) {
 		p.hold(time.Time{}, false)
 		seen, _, _ := p.seen.look(statsLease)
-		if until := seen.until(leaseDuration); time.Now().Before(until) {
+		if until := seen.until(leaseDuration); time.Now().Before(until) && !p.inherits(record.HolderIdentity, record.AcquireTime.Time) {
+			record.HolderIdentity = "another " + record.HolderIdentity
 			record.LeaseDurationSeconds = int(until.Sub(seen.since) / time.Second)
 			p.failed()
 		} else {
@@ -82,19 +86,22 @@ func (p *candidate) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 
 // Create implements resourcelock.Interface.
 func (p *candidate) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return p.write(func() error { return p.Interface.Create(ctx, record) })
+	return p.write(record, func() error { return p.Interface.Create(ctx, record) })
 }
 
 // Update implements resourcelock.Interface.
 func (p *candidate) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return p.write(func() error { return p.Interface.Update(ctx, record) })
+	return p.write(record, func() error { return p.Interface.Update(ctx, record) })
 }
 
 // write counts from the start: the others may have seen it right then.
-func (p *candidate) write(send func() error) error {
+func (p *candidate) write(record resourcelock.LeaderElectionRecord, send func() error) error {
 	until := time.Now().Add(leadsFor)
 	p.mu.Lock()
 	p.maybe = true
+	if at := record.AcquireTime.UTC().Truncate(time.Microsecond); !slices.Contains(p.terms, at) {
+		p.terms = append(p.terms[max(0, len(p.terms)-7):], at)
+	}
 	p.mu.Unlock()
 	err := send()
 	if err == nil {
@@ -103,6 +110,28 @@ func (p *candidate) write(send func() error) error {
 		p.failed()
 	}
 	return err
+}
+
+// wrote reports that a Lease of that holder, acquired then, is of our writing. A
+// second agent under our name has other times.
+func (p *candidate) wrote(holder string, acquired time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return holder == p.Identity() && slices.Contains(p.terms, acquired.UTC().Truncate(time.Microsecond))
+}
+
+// inherits reports that a Lease of that holder, acquired then, is what we left
+// behind before this election.
+func (p *candidate) inherits(holder string, acquired time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if holder != p.Identity() {
+		return false
+	}
+	if len(p.terms) == 0 {
+		p.left = acquired
+	}
+	return acquired.Equal(p.left)
 }
 
 // tries notes that the elector begins to try.
@@ -177,7 +206,7 @@ func (p *candidate) giveBack(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("give the lease back: %w", err)
 		}
-		if record.HolderIdentity != p.Identity() {
+		if !p.wrote(record.HolderIdentity, record.AcquireTime.Time) {
 			return nil
 		}
 		now := metav1.Now()

@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -34,7 +35,7 @@ func TestAClockThatIsSetMovesNoEndOfALease(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &candidate{bell: make(chan struct{}, 1)}
-	if err := p.write(func() error { return nil }); err != nil {
+	if err := p.write(resourcelock.LeaderElectionRecord{}, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	seen.told(types.Lease{Name: statsLease, Version: "2", Holder: "n2", Duration: time.Minute})
@@ -75,4 +76,29 @@ func TestANodeThatFindsItsNameInTheLeaseLeadsOnlyAfterARenewal(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestOfTwoAgentsWithOneNameTheLaterLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, first := leader(t)
+		time.Sleep(time.Second)
+		second := stands(t, s, "n1")
+		time.Sleep(time.Second)
+		for range 120 {
+			synctest.Wait()
+			first.word.is(t, "the first", "n1", false)
+			second.word.is(t, "the second", "n1", true)
+			time.Sleep(time.Second)
+		}
+		if err := first.stop(); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		second.word.is(t, "after the first has stopped", "n1", true)
+		second.link.set(func() { second.link.cut = true })
+		third := stands(t, s, "n2")
+		time.Sleep(time.Minute)
+		second.word.is(t, "a minute after it was cut off", "", false)
+		third.word.is(t, "another node", "n2", true)
+	})
 }

@@ -32,7 +32,8 @@ type prospect struct {
 
 func (p *candidate) prospect(now time.Time) (prospect, <-chan struct{}) {
 	seen, whole, changed := p.seen.look(statsLease)
-	is := prospect{whole: whole, until: seen.until(leaseDuration), ours: seen.Holder == p.Identity()}
+	is := prospect{whole: whole, until: seen.until(leaseDuration)}
+	is.ours = p.wrote(seen.Holder, seen.Acquired) || p.inherits(seen.Holder, seen.Acquired)
 	if now.Before(is.until) {
 		is.holds = seen.Holder
 	}
