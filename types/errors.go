@@ -33,6 +33,18 @@ type ErrorDescription struct {
 	ErrorEntities       []*ErrorEntity
 }
 
+// Dated is the error with that text, "" for none. While the text is that of
+// old, so is the time at which it first stood.
+func Dated(text string, old ErrorDescription, now time.Time) ErrorDescription {
+	switch text {
+	case "":
+		return ErrorDescription{}
+	case old.Error:
+		return old
+	}
+	return ErrorDescription{Error: text, ErrorTime: now, ErrorSeverity: ErrorSeverityError}
+}
+
 // ErrorAndTime embeds an ErrorDescription so that its five keys stand in the
 // parent JSON object.
 type ErrorAndTime struct {

@@ -18,7 +18,10 @@ func (s ConfigGetStatus) String() string {
 	return enumName("ConfigGetStatus", []string{"Unset", "Success", "Fail", "TemporaryFail", "ReadSaved"}, s)
 }
 
-// ZedAgentStatus is zedagent's word on its own state, under key "zedagent".
+// ZedAgentKey is the key of ZedAgentStatus.
+const ZedAgentKey = "zedagent"
+
+// ZedAgentStatus is zedagent's word on its own state, under ZedAgentKey.
 // Fields zedkube does not read are left out.
 type ZedAgentStatus struct {
 	ConfigGetStatus ConfigGetStatus

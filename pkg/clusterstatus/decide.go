@@ -101,7 +101,7 @@ func build(f facts, c types.EdgeNodeClusterConfig) *types.EdgeNodeClusterStatus 
 	}
 	var problem string
 	s.LBInterfaces, problem = loadBalancer(c, f.ports)
-	s.LBConfigError = since(problem, f)
+	s.LBConfigError = types.Dated(problem, f.status.LBConfigError, f.now)
 	return s
 }
 
@@ -129,15 +129,4 @@ func portOf(ports []types.NetworkPortStatus, label string) (types.NetworkPortSta
 		}
 	}
 	return types.NetworkPortStatus{}, false
-}
-
-// since dates a problem: it keeps the time at which the same text first stood.
-func since(problem string, f facts) types.ErrorDescription {
-	switch {
-	case problem == "":
-		return types.ErrorDescription{}
-	case f.hasStatus && f.status.LBConfigError.Error == problem:
-		return f.status.LBConfigError
-	}
-	return types.ErrorDescription{Error: problem, ErrorTime: f.now, ErrorSeverity: types.ErrorSeverityError}
 }

@@ -67,17 +67,9 @@ func row(f facts) (publish *types.ClusterToken, withdraw bool) {
 		if same {
 			r.Token, old = f.row.Token, f.row.Error
 		}
-		r.Error = since("decrypt the cluster token: "+a.err, old, f.now)
+		r.Error = types.Dated("decrypt the cluster token: "+a.err, old, f.now)
 	}
 	return &r, false
-}
-
-// since dates an error: it keeps the time at which the same text first stood.
-func since(text string, old types.ErrorDescription, now time.Time) types.ErrorDescription {
-	if old.Error == text {
-		return old
-	}
-	return types.ErrorDescription{Error: text, ErrorTime: now, ErrorSeverity: types.ErrorSeverityError}
 }
 
 // blocks are the states of the encrypted blocks, by their ids. A configuration
@@ -113,7 +105,7 @@ func state(b types.CipherBlockStatus, a *answer, old types.CipherBlockStatus, no
 	case a == nil && reflect.DeepEqual(old, b):
 		b.ErrorAndTime = former
 	case a != nil && a.err != "":
-		b.ErrorDescription = since(a.err, former.ErrorDescription, now)
+		b.ErrorDescription = types.Dated(a.err, former.ErrorDescription, now)
 	}
 	return b
 }

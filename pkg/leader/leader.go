@@ -20,9 +20,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// agentKey is the key of ZedAgentStatus.
-const agentKey = "zedagent"
-
 const (
 	period     = 30 * time.Second
 	minBackoff = time.Second
@@ -117,7 +114,7 @@ func (c *Component) look() facts {
 		c.ended(now, said.err)
 	}
 	c.term.heard = said.heard
-	agent, _ := c.Agent.Get(agentKey)
+	agent, _ := c.Agent.Get(types.ZedAgentKey)
 	info, _ := c.Info.Get(types.Global)
 	api, known := c.API.Get(types.Global)
 	f := facts{

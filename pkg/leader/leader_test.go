@@ -102,7 +102,7 @@ func story(t *testing.T, tell func(s *stage, stop func())) {
 }
 
 func (s *stage) config(v types.ConfigGetStatus) {
-	_ = s.agent.Publish(agentKey, types.ZedAgentStatus{ConfigGetStatus: v})
+	_ = s.agent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: v})
 	time.Sleep(time.Millisecond)
 	synctest.Wait()
 }

@@ -62,7 +62,7 @@ func candidate(log logrus.FieldLogger, kube Kube, out pubsub.Writer[types.KubeLe
 	info := &pubsub.Table[types.EdgeNodeInfo]{}
 	_ = info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "n1"})
 	_ = api.Publish(types.Global, types.APIStatus{})
-	_ = agent.Publish(agentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess})
+	_ = agent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess})
 	return &Component{
 		Log: log, Pulse: &loop.Pulse{}, Agent: agent, Info: info, Nodes: &pubsub.Table[types.Node]{}, API: api,
 		Kube: kube, Leader: out,
@@ -118,9 +118,9 @@ func TestAfterEveryBurstOfChangesFileAndSocketSayWhatIsTrue(t *testing.T) {
 		}
 		says(want)
 		if burst%10 == 9 { // the controller falls silent and speaks again
-			_ = agent.Publish(agentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetTemporaryFail})
+			_ = agent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetTemporaryFail})
 			says(types.KubeLeaderElectInfo{})
-			_ = agent.Publish(agentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetReadSaved})
+			_ = agent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetReadSaved})
 			says(types.KubeLeaderElectInfo{InLeaderElection: true, ElectionRunning: true})
 		}
 	}
@@ -155,7 +155,7 @@ func TestNobodyReadsThatANodeLeadsWhenItsLeaseIsGivenBack(t *testing.T) {
 		"the agent stops":  func(_ *pubsub.Table[types.ZedAgentStatus], stop func()) { stop() },
 		"a new kubeconfig": func(*pubsub.Table[types.ZedAgentStatus], func()) {},
 		"the controller is lost": func(agent *pubsub.Table[types.ZedAgentStatus], _ func()) {
-			_ = agent.Publish(agentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetFail})
+			_ = agent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetFail})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

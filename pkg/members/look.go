@@ -11,14 +11,11 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// agentKey is the key of ZedAgentStatus.
-const agentKey = "zedagent"
-
-// look copies what is true now.
+// look copies what is true now, a removal by whichever node included.
 func (c *Component) look() facts {
 	f := facts{
 		now: time.Now().UTC().Round(0), uptime: c.Uptime(), since: c.since, looked: c.looked,
-		pause: c.pause, rest: c.rest, tried: c.tried, hinders: c.hinders,
+		pause: c.pause, tried: c.tried, hinders: c.hinders,
 	}
 	if c.running != nil {
 		f.running = c.running.task
@@ -26,7 +23,7 @@ func (c *Component) look() facts {
 	membership, _ := c.Membership.Get(types.Global)
 	f.belongs = membership.Belongs() && membership.Config != nil
 	f.valid = membership.State == types.MembershipMember && membership.InvalidSince.IsZero()
-	agent, _ := c.Agent.Get(agentKey)
+	agent, _ := c.Agent.Get(types.ZedAgentKey)
 	f.fetched = agent.ConfigGetStatus == types.ConfigGetSuccess
 	info, _ := c.Info.Get(types.Global)
 	if f.belongs {
@@ -41,6 +38,10 @@ func (c *Component) look() facts {
 	own, known := types.OwnNode(nodes, info)
 	f.own, f.known = own, known && info.DeviceID != uuid.Nil
 	f.nodes = slices.SortedFunc(maps.Values(nodes), func(a, b types.Node) int { return cmp.Compare(a.Name, b.Name) })
+	if f.seen && c.lost(f.nodes) {
+		c.rest = f.uptime + restAfter
+	}
+	f.rest = c.rest
 	f.pods = slices.SortedFunc(maps.Values(c.AppPods.All()), func(a, b types.Pod) int { return cmp.Compare(a.Key(), b.Key()) })
 	return f
 }

@@ -91,10 +91,6 @@ func (c *Component) Run(ctx context.Context) {
 func (c *Component) Step(ctx context.Context) error {
 	c.collect()
 	f := c.look()
-	if f.seen && c.lost(f.nodes) {
-		c.rest = f.uptime + restAfter
-		f.rest = c.rest
-	}
 	return c.apply(ctx, f, decide(f))
 }
 

@@ -158,7 +158,7 @@ func TestTheControllersSilenceStopsARemovalUnderWay(t *testing.T) {
 	play(t, func(s *stage) {
 		a := s.start("n1")
 		s.after(2 * time.Second)
-		_ = a.zedagent.Publish(agentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetTemporaryFail})
+		_ = a.zedagent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetTemporaryFail})
 		s.after(5 * time.Minute)
 		if !s.there("n3") || s.cluster.Lock().Holder != "" {
 			s.Errorf("there %v, lock %+v", s.there("n3"), s.cluster.Lock())

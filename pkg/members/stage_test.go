@@ -108,7 +108,7 @@ func (s *stage) start(name string, told ...func(*agent)) *agent {
 		a = &agent{}
 		s.agents[name] = a
 		_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: name, DeviceID: device(name)})
-		_ = a.zedagent.Publish(agentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess})
+		_ = a.zedagent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess})
 		a.configure(uuid.Nil, "n1", "n2", "n4")
 	}
 	for _, t := range told {

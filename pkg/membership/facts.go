@@ -3,8 +3,6 @@ package membership
 import (
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -108,14 +106,4 @@ func markOf(n types.Node) mark {
 		return mark{}
 	}
 	return mark{given: n.Agent.Given.UTC(), written: n.StampedAt.UTC()}
-}
-
-// names reports whether masters holds device.
-func names(masters []uuid.UUID, device uuid.UUID) bool {
-	for _, m := range masters {
-		if m == device {
-			return true
-		}
-	}
-	return false
 }

@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	// agentKey is the key of ZedAgentStatus.
-	agentKey = "zedagent"
 	// defaultInterval is zedagent's own (docs/wire.md, "Settings").
 	defaultInterval = 60 * time.Second
 	// missingFor is how long others must have deleted our Node: longer than a
@@ -44,7 +42,7 @@ func (c *Component) look() facts {
 // lookAtConfig hears zedagent's word. At boot zedagent publishes nothing until
 // it has read a configuration: what it has not yet said is not gone.
 func (c *Component) lookAtConfig(f *facts) {
-	agent, _ := c.Agent.Get(agentKey)
+	agent, _ := c.Agent.Get(types.ZedAgentKey)
 	f.fetched = agent.ConfigGetStatus == types.ConfigGetSuccess
 	read := f.fetched || agent.ConfigGetStatus == types.ConfigGetReadSaved
 	synced := c.Config.Synced() // before Get, or a value that comes in between is overlooked
@@ -132,7 +130,7 @@ func (c *Component) lookAtPeers(f *facts, nodes map[string]types.Node, device uu
 		if name == f.node.Name || n.Ready != types.ConditionTrue || n.Agent == nil || len(n.Agent.Masters) == 0 {
 			continue
 		}
-		named := names(n.Agent.Masters, device)
+		named := slices.Contains(n.Agent.Masters, device)
 		if markOf(n) != m.before[name] && (named || ofCluster(f.was, *n.Agent)) {
 			f.lists = append(f.lists, list{node: name, names: named})
 		}

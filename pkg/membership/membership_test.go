@@ -44,7 +44,7 @@ func TestARebootSaysNothingUntilZedagentSpeaks(t *testing.T) {
 			s.sleep(24 * time.Hour)
 			s.is(want)
 			s.config.silent.Store(false) // zedagent is up and has read no configuration yet
-			_ = s.agent.Publish(agentKey, types.ZedAgentStatus{})
+			_ = s.agent.Publish(types.ZedAgentKey, types.ZedAgentStatus{})
 			s.sleep(24 * time.Hour)
 			s.is(want)
 			if n := len(s.logs.AllEntries()); n != 0 {

@@ -117,7 +117,7 @@ func (s *stage) reboot() {
 	}
 	s.config.silent.Store(true)
 	s.leave.silent.Store(true)
-	_ = s.agent.Unpublish(agentKey)
+	_ = s.agent.Unpublish(types.ZedAgentKey)
 	s.start()
 }
 
@@ -134,7 +134,7 @@ func (s *stage) invalidate() {
 }
 
 func (s *stage) reached(status types.ConfigGetStatus) {
-	_ = s.agent.Publish(agentKey, types.ZedAgentStatus{ConfigGetStatus: status})
+	_ = s.agent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: status})
 	synctest.Wait()
 }
 
