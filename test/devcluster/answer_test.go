@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/connrotation"
 )
 
 // spoiledAnswers are the faults above TLS, one after the other on node 0.
@@ -62,6 +64,9 @@ func nodeConfig(t *testing.T, c *Cluster, i int) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dialer := connrotation.NewDialer((&net.Dialer{}).DialContext) // keeps client-go from sharing connections
+	t.Cleanup(dialer.CloseAll)
+	config.Dial = dialer.DialContext
 	return config
 }
 

@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -33,6 +34,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
 )
 
 // AppNamespace is where the applications run.
@@ -68,6 +70,7 @@ type Cluster struct {
 	crew    *crew
 	ca      *authority
 	rest    *rest.Config
+	dialer  *connrotation.Dialer // of our own clients, on loopback
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	proxies []*proxy
@@ -120,7 +123,10 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 // newCluster takes what an instance needs: addresses, a directory and the
 // reaper that gives them back.
 func newCluster(opts Options, bin binaries, failed func(error)) (*Cluster, error) {
-	c := &Cluster{log: opts.Log, audit: opts.Audit, bin: bin, spare: opts.Spare, kubelets: make([]*process, opts.Nodes)}
+	c := &Cluster{
+		log: opts.Log, audit: opts.Audit, bin: bin, spare: opts.Spare, kubelets: make([]*process, opts.Nodes),
+		dialer: connrotation.NewDialer((&net.Dialer{}).DialContext),
+	}
 	var err error
 	if opts.Hosts {
 		err = c.takeHosts(opts.Nodes, opts.Wire)
@@ -211,6 +217,7 @@ func (c *Cluster) Stop() error {
 	if c.unkeep != nil {
 		c.unkeep()
 	}
+	defer c.dialer.CloseAll()
 	return errors.Join(c.crew.stop(), c.dropHosts())
 }
 

@@ -113,6 +113,7 @@ func (c *Cluster) dropHosts() error {
 	}
 	var errs []error
 	for _, h := range c.hosts {
+		h.hangUp()
 		errs = append(errs, h.space.close())
 	}
 	errs = append(errs, c.wire.leave())
@@ -156,11 +157,23 @@ func (c *Cluster) unplug(i int) error {
 	h.lineMu.Lock()
 	defer h.lineMu.Unlock()
 	h.unplugged = true
+	h.closeLines()
+	return nil
+}
+
+// hangUp ends what this process has open to the host's API server.
+func (h *host) hangUp() {
+	h.lineMu.Lock()
+	defer h.lineMu.Unlock()
+	h.closeLines()
+}
+
+// closeLines is called with lineMu held.
+func (h *host) closeLines() {
 	for l := range h.lines {
 		l.Conn.Close()
 	}
 	clear(h.lines)
-	return nil
 }
 
 func (c *Cluster) plugIn(i int) error {

@@ -107,6 +107,7 @@ func (c *Cluster) restConfig() (*rest.Config, error) {
 		return nil, fmt.Errorf("read our own kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = 200, 400
+	config.Dial = c.dialer.DialContext
 	if c.hosts != nil {
 		config.Dial = c.dialAPI
 	}

@@ -5,14 +5,12 @@ package devcluster
 import (
 	"context"
 	"errors"
-	"net"
 	"syscall"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 func faultsHitOneNode(t *testing.T, c *Cluster) {
@@ -78,12 +76,7 @@ func faultsHitOneNode(t *testing.T, c *Cluster) {
 // nodeClient returns a client with connections of its own.
 func nodeClient(t *testing.T, c *Cluster, i int) kubernetes.Interface {
 	t.Helper()
-	config, err := clientcmd.RESTConfigFromKubeConfig(c.NodeKubeconfig(i))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.Dial = (&net.Dialer{}).DialContext // keeps client-go from sharing connections
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kubernetes.NewForConfig(nodeConfig(t, c, i))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 )
@@ -40,6 +41,8 @@ func (d *Device) waitJoin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	runtime.LockOSThread() // as in launch
+	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start wait-join: %w", err)
 	}

@@ -3,6 +3,7 @@ package player
 import (
 	"fmt"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -25,12 +26,18 @@ func (d *Device) start() error {
 func (d *Device) launch() error {
 	cmd := d.command()
 	cmd.Stdout, cmd.Stderr = d.Log, d.Log
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start zedkube: %w", err)
-	}
 	p := &process{cmd: cmd, exited: make(chan struct{})}
-	d.program = p
+	started := make(chan error)
 	go func() {
+		// The kernel kills it when the thread that started it ends, as threads do
+		// that others have locked: this one is its own until then.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
 		_ = cmd.Wait()
 		close(p.exited)
 		d.mu.Lock()
@@ -39,6 +46,10 @@ func (d *Device) launch() error {
 			d.ended = append(d.ended, cmd.ProcessState.String())
 		}
 	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("start zedkube: %w", err)
+	}
+	d.program = p
 	return nil
 }
 
@@ -54,6 +65,8 @@ func (d *Device) command(args ...string) *exec.Cmd {
 // Command runs one of the program's commands on the device and returns what it
 // prints.
 func (d *Device) Command(args ...string) ([]byte, error) {
+	runtime.LockOSThread() // as in launch
+	defer runtime.UnlockOSThread()
 	out, err := d.command(args...).CombinedOutput()
 	if err != nil {
 		return out, fmt.Errorf("zedkube %q: %w: %s", args, err, out)
