@@ -20,6 +20,8 @@ func TestProgramOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	}
 	d := &Device{Root: t.TempDir(), Program: []string{"/bin/sh", path}, Log: os.Stderr}
 	started := make(chan error)
+	runtime.LockOSThread() // so that it is another thread
+	defer runtime.UnlockOSThread()
 	go func() {
 		runtime.LockOSThread() // and never unlocks it
 		started <- d.StartProgram()
@@ -28,7 +30,7 @@ func TestProgramOutlivesTheThreadThatAskedForIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.StopProgram()
-	time.Sleep(200 * time.Millisecond)
+	time.Sleep(500 * time.Millisecond)
 	if ended := d.Ended(); len(ended) != 0 {
 		t.Errorf("the program ended: %q", ended)
 	}
