@@ -130,7 +130,7 @@ func tablesFollow(t *testing.T, c *devcluster.Cluster) {
 	eventually(t, "the pod runs in both tables", 10*time.Second, func() bool {
 		p, _ := a.own.Get(key)
 		q, _ := a.appPods.Get(key)
-		return p.Phase == types.PodRunning && p == q && p.AppDomain == "d.1.1" && p.VMI != "" && p.Owner.Kind == "VirtualMachineInstance"
+		return p.Phase == types.PodRunning && p.UID == q.UID && p.AppDomain == "d.1.1" && p.VMI != "" && p.Owner.Kind == "VirtualMachineInstance"
 	})
 	if n := len(a.all.All()); n != 0 {
 		t.Errorf("a node that does not lead sees %d pods", n)

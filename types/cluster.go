@@ -34,6 +34,10 @@ type Node struct {
 	Etcd         bool // label node-role.kubernetes.io/etcd is present
 	TieBreaker   bool // label tie-breaker-node is "true"
 
+	OutOfService bool     // it has the taint node.kubernetes.io/out-of-service
+	Fence        *Fence   // who put it there; nil where it is not one of zedkube's
+	Witness      *Witness // what its zedkube sees of nodes that are not Ready; nil where it has nothing to say
+
 	CordonKept bool            // annotation: an operator keeps the cordon of a drain
 	TaintedAt  time.Time       // when the taint of unschedulable nodes was added; zero for unknown
 	EtcdVoter  ConditionStatus // condition EtcdIsVoter
@@ -105,6 +109,12 @@ type Pod struct {
 
 	RestartCount int32     // of all containers
 	RestartedAt  time.Time // when the last restarted container started again
+
+	// Only in the table of the pods of eve-kube-app.
+	Containers    []Container   // init containers first, else in the pod's order
+	Claims        []string      // names of the PersistentVolumeClaims that it mounts, sorted
+	Unschedulable string        // why the scheduler finds no node for it; "" where it does or has
+	Grace         time.Duration // its termination grace period
 }
 
 // Key is the pod's key in a table: namespace/name.

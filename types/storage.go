@@ -36,6 +36,7 @@ type Replica struct {
 	Node      string
 	Running   bool
 	Mode      string // RW, WO, ERR as the running engine has it; "" where it has none
+	LastMode  string // the same of an engine that cannot be asked, as it was last known; "" where one runs or none is known
 	HealthyAt time.Time
 	FailedAt  time.Time
 	Percent   int // of its rebuild, while Mode is WO
@@ -74,5 +75,7 @@ func (v Volume) On(node string) bool {
 // Attachment is a VolumeAttachment.
 type Attachment struct {
 	Name   string
-	Volume string // PersistentVolume
+	UID    string
+	Node   string
+	Volume string // PersistentVolume; Longhorn calls its volume the same
 }
