@@ -105,7 +105,7 @@ func seen(cfg types.AppInstanceConfig, pods []types.Pod, self string) types.ENCl
 	}
 	s.ScheduledOnThisNode = self != "" && pod.NodeName == self
 	if s.AppIsVMI {
-		s.VMIName = vmiName(pod)
+		s.VMIName = pod.VMIName()
 		s.VNCPort = firstVNCPort + cfg.FixedResources.VncDisplay
 	}
 	return s
