@@ -33,6 +33,7 @@ type AppRepairStatus struct {
 	Stuck    int       // stuck virtual machines deleted since it last ran
 	Evidence []string  // what was seen, sentences
 	Steps    []RepairStep
+	Heard    uuid.UUID // ID of the AppDetachRequest that this takes into account; zero for none
 }
 
 // RepairStep is one step of a repair by this node; the last few are kept.

@@ -127,6 +127,7 @@ type Fence struct {
 type Witness struct {
 	Round     int64      `json:"round"` // one more with every look, so that a dead witness is known
 	Sightings []Sighting `json:"sightings,omitempty"`
+	Omitted   int        `json:"omitted,omitempty"` // nodes not Ready of which it cannot tell: too many, or no way to them
 }
 
 // Sighting is one look at one node.
