@@ -1,0 +1,56 @@
+package types
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// NAD is the NetworkAttachmentDefinition host-<Interface> of eve-kube-app that
+// hands an Ethernet port to a native container (docs/wire.md, "Network
+// attachments"). One object serves all nodes that have a port of that name.
+type NAD struct {
+	Interface string            // Linux name
+	Owners    map[string]string // by node name, the UID of the Node whose applications need it
+	Unowned   bool              // who needs it cannot be read: nobody, or whoever says so first
+	Altered   bool              // it is zedkube's, but does not say what zedkube wrote
+}
+
+// ErrNotInstalled is wrapped where the API server does not know a kind: what
+// brings it is not installed, or not yet.
+var ErrNotInstalled = errors.New("not known to the API server")
+
+// objectName is what Kubernetes takes for the name of such an object.
+var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+
+const (
+	nadPrefix = "host-"
+	// linkName is how long Linux lets the name of an interface be.
+	linkName = 15
+)
+
+// NADName is the name of the object for a Linux interface. It is an error where
+// that is no name of an interface, or none that an object can have: domainmgr
+// refers to the object by exactly this name, so there is no other to choose.
+func NADName(ifname string) (string, error) {
+	name := nadPrefix + ifname
+	switch {
+	case ifname == "" || len(ifname) > linkName || ifname == "." || ifname == ".." || strings.ContainsAny(ifname, "/: \t\n\v\f\r\x00"):
+		return "", fmt.Errorf("%q is no name of a network interface", ifname)
+	case !objectName.MatchString(name):
+		return "", fmt.Errorf("interface %q cannot be passed through: %q is no name of a Kubernetes object, which are of lower-case letters, digits, - and .", ifname, name)
+	}
+	return name, nil
+}
+
+// NADInterface is the interface that an object of that name is for; false where
+// the name is none of ours.
+func NADInterface(name string) (string, bool) {
+	ifname, ok := strings.CutPrefix(name, nadPrefix)
+	if !ok {
+		return "", false
+	}
+	_, err := NADName(ifname)
+	return ifname, err == nil
+}
