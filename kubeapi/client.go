@@ -45,6 +45,8 @@ type Client struct {
 	NodePods Writer[types.Pod]       // the pods on this node in every namespace
 	AllPods  Writer[types.Pod]       // every pod, while this node is the leader; else empty
 	Leases   Writer[types.Lease]     // the Leases of Namespace, by name
+	VMIs     Writer[types.VMI]       // the virtual machine instances of Namespace, by name; none without KubeVirt
+	Sets     Writer[types.AppSet]    // the replica sets of Namespace, by kind/name
 	API      Writer[types.APIStatus] // how well the cluster is seen
 
 	mu      sync.Mutex

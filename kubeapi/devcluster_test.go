@@ -34,6 +34,8 @@ type agent struct {
 	all     pubsub.Table[types.Pod]
 	leases  pubsub.Table[types.Lease]
 	api     pubsub.Table[types.APIStatus]
+	vmis    pubsub.Table[types.VMI]
+	sets    pubsub.Table[types.AppSet]
 }
 
 func (a *agent) status() types.APIStatus {
@@ -54,6 +56,7 @@ func newAgent(t *testing.T, c *devcluster.Cluster, i int) *agent {
 	a.Client = &kubeapi.Client{
 		Log: log, Kubeconfig: path, Info: &a.info, Leader: &a.leader,
 		Nodes: &a.nodes, AppPods: &a.appPods, NodePods: &a.own, AllPods: &a.all, Leases: &a.leases, API: &a.api,
+		VMIs: &a.vmis, Sets: &a.sets,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -170,6 +170,8 @@ type tables struct {
 	all     pubsub.Table[types.Pod]
 	leases  pubsub.Table[types.Lease]
 	api     pubsub.Table[types.APIStatus]
+	vmis    pubsub.Table[types.VMI]
+	sets    pubsub.Table[types.AppSet]
 }
 
 func newTestClient(t *testing.T) (*Client, *tables) {
@@ -181,6 +183,7 @@ func newTestClient(t *testing.T) (*Client, *tables) {
 	return &Client{
 		Log: log, Info: &tb.info, Leader: &tb.leader, Nodes: &tb.nodes,
 		AppPods: &tb.appPods, NodePods: &tb.own, AllPods: &tb.all, Leases: &tb.leases, API: &tb.api,
+		VMIs: &tb.vmis, Sets: &tb.sets,
 	}, tb
 }
 

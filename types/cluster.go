@@ -131,6 +131,7 @@ type APIStatus struct {
 	NoKubeconfig bool      // it is because there has been no usable kubeconfig yet
 	Synced       bool      // the tables of nodes, app pods and own pods hold a complete list of the present connection
 	AllPods      bool      // so does the table of all pods, which only the leader watches
+	Apps         bool      // so do the tables of virtual machines and replica sets; without KubeVirt it has none, which is whole
 }
 
 // Answers reports whether the API server answers.

@@ -42,8 +42,9 @@ type DrainConditions struct {
 
 // Event is a Kubernetes Event of zedkube's.
 type Event struct {
-	Node    string // the Node it is about, or, with Pod, the pod's
+	Node    string // the Node it is about, or, with Pod or Set, the node concerned
 	Pod     Pod    // the pod it is about; zero for the Node
+	Set     AppSet // the replica set it is about, where Pod is zero; zero for the Node
 	Warning bool
 	Reason  string // CamelCase
 	Message string

@@ -36,6 +36,7 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 	// What the cluster looks like, and what only this process knows.
 	nodes, api, leases := &pubsub.Table[types.Node]{}, &pubsub.Table[types.APIStatus]{}, &pubsub.Table[types.Lease]{}
 	appPods, nodePods, allPods := &pubsub.Table[types.Pod]{}, &pubsub.Table[types.Pod]{}, &pubsub.Table[types.Pod]{}
+	vmis, sets := &pubsub.Table[types.VMI]{}, &pubsub.Table[types.AppSet]{}
 	token := &pubsub.Table[types.ClusterToken]{}
 
 	pulses := map[string]*loop.Pulse{
@@ -48,6 +49,7 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 		Log: as("kubeapi"), Kubeconfig: p.kubeconfig,
 		Info: t.info, Leader: t.leaderInfo,
 		Nodes: nodes, AppPods: appPods, NodePods: nodePods, AllPods: allPods, Leases: leases, API: api,
+		VMIs: vmis, Sets: sets,
 	}
 	return t.bus, map[string]component{
 		"kubeapi": kube,

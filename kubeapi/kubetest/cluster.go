@@ -49,6 +49,8 @@ type Cluster struct {
 	Nodes Table[types.Node]
 	Pods  Table[types.Pod] // the pods of every node a test cares for
 	API   Table[types.APIStatus]
+	VMIs  Table[types.VMI]    // of eve-kube-app, by name
+	Sets  Table[types.AppSet] // of eve-kube-app, by kind/name
 	// Grace is how long a pod terminates before it is gone.
 	Grace time.Duration
 
@@ -75,6 +77,7 @@ type holdings struct {
 	storage    types.Storage
 	situations map[string]types.PodSituation
 	right      right
+	apps       applications
 }
 
 // hungFor is how long a call on a server that hangs waits for its answer.
@@ -86,9 +89,9 @@ func (c *Cluster) SetFault(f Fault) {
 	c.mu.Lock()
 	c.fault = f
 	c.mu.Unlock()
-	status := types.APIStatus{Synced: true}
+	status := types.APIStatus{Synced: true, Apps: true}
 	if f != None {
-		status = types.APIStatus{SilentSince: time.Now(), Reason: "fault of the test", Synced: true}
+		status = types.APIStatus{SilentSince: time.Now(), Reason: "fault of the test", Synced: true, Apps: true}
 		if was, ok := c.API.Get(types.Global); ok && !was.Answers() { // another fault, the same silence
 			status.SilentSince = was.SilentSince
 		}

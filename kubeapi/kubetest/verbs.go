@@ -134,8 +134,11 @@ func (c *Cluster) SetStorage(s types.Storage) {
 // Event records the event. Verb event.
 func (c *Cluster) Event(ctx context.Context, e types.Event) error {
 	about := e.Node
-	if e.Pod.Name != "" {
+	switch {
+	case e.Pod.Name != "":
 		about = e.Pod.Key()
+	case e.Set.Name != "":
+		about = e.Set.Key()
 	}
 	return c.change(ctx, "event", about, func() error {
 		c.held.events = append(c.held.events, e)
