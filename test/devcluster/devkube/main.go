@@ -1,9 +1,10 @@
-// Command devkube is the real Kubernetes control plane in one binary: etcd,
-// kube-apiserver, kube-controller-manager, kube-scheduler and kubectl. The
-// first argument, or the name it is started under, says which one runs.
+// Command devkube is the real Kubernetes in one binary: etcd, kube-apiserver,
+// kube-controller-manager, kube-scheduler, kubelet and kubectl. The first
+// argument, or the name it is started under, says which one runs.
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
 // commands maps each program's name to the constructor of its cobra command;
@@ -26,6 +28,7 @@ var commands = map[string]func() *cobra.Command{
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": kcm.NewControllerManagerCommand,
 	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
+	"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
 	"kubectl":                 kubectl.NewDefaultKubectlCommand,
 }
 
@@ -35,7 +38,7 @@ func main() {
 		args = args[1:]
 	}
 	if len(args) == 0 {
-		fmt.Fprintln(os.Stderr, "usage: devkube etcd|kube-apiserver|kube-controller-manager|kube-scheduler|kubectl [flags]")
+		fmt.Fprintln(os.Stderr, "usage: devkube etcd|kube-apiserver|kube-controller-manager|kube-scheduler|kubelet|kubectl [flags]")
 		os.Exit(2)
 	}
 	name := filepath.Base(args[0])
