@@ -12,6 +12,7 @@ import (
 
 	longhorn "github.com/longhorn/longhorn-manager/k8s/pkg/client/clientset/versioned/typed/longhorn/v1beta2"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
@@ -24,6 +25,7 @@ type connection struct {
 
 	kube     kubernetes.Interface
 	longhorn longhorn.LonghornV1beta2Interface
+	custom   dynamic.Interface
 	prober   kubernetes.Interface // not stopped by the silence
 	base     transport
 
@@ -59,6 +61,9 @@ func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *sil
 	}
 	if err == nil {
 		conn.longhorn, err = longhornClient(cfg, kept)
+	}
+	if err == nil {
+		conn.custom, err = dynamicClient(cfg, kept)
 	}
 	if err != nil {
 		conn.retire()

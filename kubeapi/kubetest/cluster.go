@@ -77,6 +77,7 @@ type holdings struct {
 	storage    types.Storage
 	situations map[string]types.PodSituation
 	right      right
+	nads       map[string]NAD // by interface
 	apps       applications
 }
 
