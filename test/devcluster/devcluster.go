@@ -55,6 +55,9 @@ type Options struct {
 	Hosts bool     // every node is a host with a control plane of its own; takes CanHost
 	Spare int      // with Hosts: the last so many have nothing yet, for StartControlPlane; at least one is left
 	Wire  *Cluster // with Hosts: plug them into the switch of this one; nil makes one
+
+	Real       bool   // with Hosts: kubelets, containerd and runc are real, and so are containers; takes CanRunPods
+	LogMaxSize string // with Real: the size at which a container's log is rotated, as "100Ki"; "" is 10Mi
 }
 
 // Cluster is a running control plane with its nodes. Its methods may be called
@@ -101,7 +104,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if opts.Nodes < 0 || opts.Nodes > maxNodes {
 		return nil, fmt.Errorf("start the cluster: %d nodes, want 1 to %d", opts.Nodes, maxNodes)
 	}
-	if err := opts.checkHosts(); err != nil {
+	if err := errors.Join(opts.checkHosts(), opts.checkReal()); err != nil {
 		return nil, fmt.Errorf("start the cluster: %w", err)
 	}
 	bin, err := Build(ctx, opts.Source, opts.Log)

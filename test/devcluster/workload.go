@@ -30,6 +30,18 @@ type App struct {
 	Replicas int32  // 0 is 1; a virtual machine always has 1
 	Node     string // designated node; "" is none
 	Required bool   // it runs on the designated node or not at all
+	Prints   Prints // what its containers do on a real node
+}
+
+// Prints is what every container of an application does on a real node: it
+// prints lines "<number> <time>", numbered from 1 on by each start of it. The
+// zero value prints one each second.
+type Prints struct {
+	Rate      float64 // lines per second; 0 is 1, less is none
+	Length    int     // of a line in bytes, without its end: filled with x; a shorter one is as long as it must be
+	Stderr    int     // every so manyth line goes to stderr; 0 is none
+	Exit      int     // it ends after so many lines, with status 1; 0 is never
+	Heartbeat string  // a file on the node, below /var, to which each second adds a line "<pod> <time>"; "" is none
 }
 
 // CreateApp creates a container application: a ReplicaSet whose pods carry
