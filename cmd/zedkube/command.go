@@ -14,6 +14,8 @@ const (
 	exitDrainFailed    = 3
 	exitJoinTimeout    = 4
 	exitJoinWithdrawn  = 5
+	exitDetachRefused  = 3
+	exitDetachTimeout  = 4
 	exitUnknownCommand = 99
 )
 
@@ -37,7 +39,7 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 		add(root, &o)
 	}
 	root.AddCommand(
-		newUpdateStatusCommand(&o), newDrainCommand(&o), newLeaveCommand(&o), newWaitJoinCommand(&o),
+		newUpdateStatusCommand(&o), newDrainCommand(&o), newLeaveCommand(&o), newWaitJoinCommand(&o), newVMIDetachCommand(&o),
 		&cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: cobra.NoArgs, RunE: run},
 		&cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), version)

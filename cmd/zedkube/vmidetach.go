@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const detachExitCodes = `Exit codes:
+  0   done: the application is off the node
+  1   wrong usage, or interrupted
+  2   no agent runs here, or the request could not be left for it
+  3   refused, or given up: the last line says why
+  4   the timeout has passed
+  99  unknown command`
+
+// detachTimeout is how long the command waits unless told otherwise: a
+// replacement starts within a minute, and may have to wait for another node's
+// repair first.
+const detachTimeout = 10 * time.Minute
+
+// newVMIDetachCommand runs the failover of one application by hand. Its name and
+// the order of its words are EVE's.
+func newVMIDetachCommand(o *options) *cobra.Command {
+	d := detaching{settle: detachSettles}
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use:   "vmiDetach [--force] [--timeout 10m] node app",
+		Short: "Let an application go from a node that is gone, so that it starts elsewhere",
+		Long: "Let an application go from a node that is gone, so that it starts elsewhere. app is its App-Domain-Name or its\n" +
+			"UUID. The agent of this device does it and refuses where the node is not gone, or where the application's\n" +
+			"storage is not proved redundant. What it does is printed and added to /persist/kubelog/detach.log.\n\n" + detachExitCodes,
+		Args: words(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			if timeout < 0 {
+				return exitError{exitUsage, fmt.Errorf("timeout %s: want 0 for ever, or more", timeout)}
+			}
+			var err error
+			if d.key, err = parseDetach(args[0], args[1]); err != nil {
+				return exitError{exitUsage, err}
+			}
+			// Also when the terminal goes away the request is taken back.
+			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGHUP, syscall.SIGPIPE)
+			defer stop()
+			if timeout > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, timeout)
+				defer cancel()
+			}
+			d.request.Node, d.request.AppDomain = args[0], args[1]
+			d.request.ID, d.request.Asked = uuid.New(), time.Now().UTC()
+			log := openDetachLog(o.paths(), c.OutOrStdout(), c.ErrOrStderr())
+			defer log.close()
+			d.paths, d.log = o.paths(), log
+			return d.run(ctx)
+		},
+	}
+	c.Flags().BoolVar(&d.request.Force, "force", false, "although its storage is not proved redundant: what only the lost node has may be lost for good")
+	c.Flags().DurationVar(&timeout, "timeout", detachTimeout, "how long to wait; 0 for ever")
+	return c
+}
+
+// nodeName is what Kubernetes takes for the name of a Node.
+var nodeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+
+// parseDetach checks the command's words and returns the application's UUID,
+// with which an App-Domain-Name begins (docs/wire.md, "Names of app objects").
+func parseDetach(node, app string) (string, error) {
+	if !nodeName.MatchString(node) {
+		return "", fmt.Errorf("node %q: want the name of a Kubernetes node", clean(node))
+	}
+	name, _, _ := strings.Cut(app, ".")
+	id, err := uuid.Parse(name)
+	if err != nil || len(name) != len(id.String()) || id == uuid.Nil {
+		return "", fmt.Errorf("app %q: want an App-Domain-Name, such as %s.1.1, or the UUID alone", clean(app), uuid.NameSpaceOID)
+	}
+	return id.String(), nil
+}
+
+// detachEnded is the error for a wait that did not come to its end.
+func detachEnded(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return exitError{exitDetachTimeout, errors.New("the time is up: nothing is requested any more")}
+	}
+	return exitError{exitUsage, errors.New("interrupted: nothing is requested any more")}
+}
+
+// detachLogFile is where EVE's support looks for what a detach has done.
+func (p paths) detachLogFile() string {
+	return filepath.Join(filepath.Dir(p.runDir()), "persist/kubelog/detach.log")
+}
+
+// requestFile is where the request lies for the agent.
+func (d *detaching) requestFile() string {
+	return filepath.Join(d.paths.runDir(), commandAgent, "AppDetachRequest", d.key+".json")
+}
+
+// theirs reports that the request that lies there is another command's, which
+// came later.
+func (d *detaching) theirs() bool {
+	lies, _, err := readRecord[types.AppDetachRequest](d.requestFile())
+	return err == nil && lies.ID != d.request.ID
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// detachLog writes what happens for whoever looks on, and for those who ask
+// later.
+type detachLog struct {
+	out  io.Writer
+	file *os.File // nil where it cannot be written
+}
+
+// openDetachLog opens the log file, whose lack holds nothing up: a detach is
+// most needed where something is broken.
+func openDetachLog(p paths, out, warn io.Writer) *detachLog {
+	l := &detachLog{out: out}
+	err := os.MkdirAll(filepath.Dir(p.detachLogFile()), 0o755)
+	if err == nil {
+		// O_NONBLOCK: a fifo without a reader must not hold us up.
+		l.file, err = os.OpenFile(p.detachLogFile(), os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o666)
+	}
+	if err != nil {
+		fmt.Fprintln(warn, "The log file cannot be written:", clean(err.Error()))
+	}
+	return l
+}
+
+// say writes one line. What the file does not take is to be seen all the same.
+func (l *detachLog) say(at time.Time, format string, args ...any) error {
+	line := at.UTC().Format("2006-01-02 15:04:05Z") + " " + clean(fmt.Sprintf(format, args...)) + "\n"
+	if l.file != nil {
+		_, _ = l.file.WriteString(line)
+	}
+	if _, err := io.WriteString(l.out, line); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
+
+func (l *detachLog) close() {
+	if l.file != nil {
+		_ = l.file.Close()
+	}
+}
