@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // Raised is what came of setting a link up.
@@ -44,15 +45,21 @@ func (Host) Raise(name string) (Raised, error) {
 // themselves every second.
 func (Host) Follow(ctx context.Context, news func()) error {
 	done := make(chan struct{})
-	defer close(done)
-	var failure error
+	var failure error // written before updates is closed
 	updates := make(chan netlink.LinkUpdate, 64)
 	err := netlink.LinkSubscribeWithOptions(updates, done, netlink.LinkSubscribeOptions{
 		ErrorCallback: func(err error) { failure = err },
 	})
 	if err != nil {
+		close(done)
 		return fmt.Errorf("subscribe to network interfaces: %w", err)
 	}
+	defer func() { // the subscription ends when nobody keeps it from telling
+		close(done)
+		for range updates {
+		}
+	}()
+	news()
 	for {
 		select {
 		case <-ctx.Done():
@@ -61,11 +68,9 @@ func (Host) Follow(ctx context.Context, news func()) error {
 			if !ok {
 				return fmt.Errorf("follow network interfaces: %w", failure)
 			}
-			if update.Flags&unixUp == 0 {
+			if update.Header.Type == unix.RTM_DELLINK || update.Flags&unix.IFF_UP == 0 {
 				news()
 			}
 		}
 	}
 }
-
-const unixUp = 1

@@ -11,6 +11,7 @@ package passthrough
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -20,9 +21,14 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// period is how often links are looked at whatever the kernel tells, and
-// whatever rings not at all is noticed.
-const period = time.Minute
+const (
+	// period is how often the links are looked at, whatever the kernel tells.
+	period = time.Minute
+	// roundTimeout bounds a look at the attachments with all that follows.
+	roundTimeout = time.Minute
+	// followFor is how long one subscription to the links lasts.
+	followFor = 24 * time.Hour
+)
 
 // Kube is what the component does to the cluster. Every verb ends when its
 // context does.
@@ -44,8 +50,9 @@ type Kube interface {
 type Links interface {
 	// Raise sets the link up.
 	Raise(name string) (Raised, error)
-	// Follow calls news when a link has gone or is down. It returns when ctx is
-	// done, or with an error when it can follow no longer.
+	// Follow calls news when it begins to follow, and whenever a link has gone or
+	// is down. It returns when ctx is done, or with an error when it can follow
+	// no longer.
 	Follow(ctx context.Context, news func()) error
 }
 
@@ -61,16 +68,94 @@ type Component struct {
 
 	Kube  Kube
 	Links Links
+
+	// What this process remembers. Losing it costs a repeated look, never more.
+	done      task      // the last round that went through; zero for none since the API server was silent
+	doneAt    time.Time // when it did
+	pause     time.Time // no round before
+	backoff   time.Duration
+	running   task // of the round under way
+	calledOff bool // so is that
+	lastErr   error
+	round     loop.Call[error]
+
+	links     map[string]link
+	flaws     map[adapter]string // told
+	following loop.Call[error]
+	news      ringer
+	deaf      time.Time // nothing is followed before
 }
 
 // Run steps until ctx is done and returns after the calls under way have ended.
 func (c *Component) Run(ctx context.Context) {
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Configs, c.Info, c.Nodes, c.API)
+	defer c.following.End()
+	defer c.round.End()
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step,
+		c.Configs, c.Info, c.Nodes, c.API, &c.round, &c.following, &c.news)
 }
 
 // Step looks, decides and acts once.
-func (c *Component) Step(context.Context) error {
-	return c.apply(decide(facts{}))
+func (c *Component) Step(ctx context.Context) error {
+	now := time.Now()
+	c.collect(now)
+	f := c.look(now)
+	return c.apply(ctx, f, decide(f))
 }
 
-func (c *Component) apply(action) error { return nil }
+func (c *Component) look(now time.Time) facts {
+	f := facts{
+		now: now, busy: c.round.Busy(), running: c.running,
+		done: c.done, doneAt: c.doneAt, pause: c.pause, links: c.links,
+	}
+	// Whether they are known is asked first: they can only be more since.
+	f.known = c.Configs.Synced()
+	f.configs = c.Configs.All()
+	api, ok := c.API.Get(types.Global)
+	f.seen = ok && api.Answers() && api.Synced
+	info, _ := c.Info.Get(types.Global)
+	f.nodes = c.Nodes.All()
+	f.own, f.joined = types.OwnNode(f.nodes, info)
+	return f
+}
+
+func (c *Component) apply(ctx context.Context, f facts, a action) error {
+	if !f.known {
+		return nil
+	}
+	c.tell(a.flaws)
+	err := c.raise(f.now, a)
+	switch {
+	case len(a.ports) == 0:
+		c.following.Cancel()
+	case !f.now.Before(c.deaf):
+		c.following.Begin(ctx, followFor, func(ctx context.Context) error { return c.Links.Follow(ctx, c.news.ring) })
+	}
+	switch {
+	case !f.seen: // when it is back the attachments are looked at anew
+		c.done, c.pause, c.backoff, c.lastErr = task{}, time.Time{}, 0, nil
+	case a.cancel:
+		c.calledOff = true
+		c.round.Cancel()
+	case a.round != nil:
+		c.running, c.calledOff = *a.round, false
+		c.round.Begin(ctx, roundTimeout, func(ctx context.Context) error { return c.attach(ctx, *a.round) })
+	}
+	err = errors.Join(err, c.lastErr)
+	if a.again > 0 {
+		return errors.Join(err, loop.After(a.again))
+	}
+	return err
+}
+
+// ringer passes on the news that come from outside the loop.
+type ringer struct{ bell chan<- struct{} }
+
+// Notify implements loop.Input.
+func (r *ringer) Notify(bell chan<- struct{}) { r.bell = bell }
+
+func (r *ringer) ring() {
+	select {
+	case r.bell <- struct{}{}: // a nil bell never takes it
+	default:
+	}
+}
