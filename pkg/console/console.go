@@ -9,6 +9,12 @@ package console
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -41,9 +47,25 @@ type Component struct {
 	Proc    string   // DefaultProc, below the root
 
 	Status pubsub.Writer[types.AppConsoleStatus] // it reads back what a former run published
+
+	// What this process remembers. Losing it costs a wait, never a session.
+	asked  map[string]time.Time
+	file   memory
+	others map[string]memory
+	roused string // the machine whose file was written anew because nobody opened the port
+	rouses int    // how often
 }
 
-// Run steps until ctx is done.
+// memory is what is remembered of one path.
+type memory struct {
+	looked      bool
+	id          identity
+	since       time.Time // the first look at it as it is
+	silentSince time.Time // the first look at its port's silence; zero while that is not silent
+}
+
+// Run steps until ctx is done. What stands then stays: the next run goes on
+// with it.
 func (c *Component) Run(ctx context.Context) {
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Configs, c.Apps)
 }
@@ -51,6 +73,87 @@ func (c *Component) Run(ctx context.Context) {
 // Step looks, decides and acts once.
 func (c *Component) Step(context.Context) error { return c.apply(decide(c.look())) }
 
-func (c *Component) look() facts { return facts{} }
+// apply tells first, since what is told proves later whose the file is.
+func (c *Component) apply(a action) error {
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(a.publish)) {
+		errs = append(errs, c.publish(key, a.publish[key]))
+	}
+	errs = append(errs, c.keep(a))
+	for _, o := range a.others {
+		if err := c.keepOther(o); err != nil && !errors.Is(err, errChanged) {
+			errs = append(errs, fmt.Errorf("keep the console file %s: %w", o.path, err))
+		}
+	}
+	for _, key := range a.unpublish {
+		if err := c.Status.Unpublish(key); err != nil {
+			errs = append(errs, fmt.Errorf("unpublish console of app %s: %w", key, err))
+		}
+	}
+	return errors.Join(append(errs, loop.After(a.again))...)
+}
 
-func (c *Component) apply(action) error { return nil }
+func (c *Component) publish(key string, row types.AppConsoleStatus) error {
+	old, had := c.Status.Get(key)
+	if err := c.Status.Publish(key, row); err != nil {
+		return fmt.Errorf("publish console of app %s: %w", key, err)
+	}
+	switch log := c.Log.WithField("app", key); {
+	case had && old.Open == row.Open && old.Why == row.Why:
+	case row.Open:
+		log.Info("console is open")
+	default:
+		log.WithField("why", row.Why).Info("console is not open")
+	}
+	return nil
+}
+
+// keep writes or removes the file. Whoever was faster is looked at next.
+func (c *Component) keep(a action) error {
+	var err error
+	log := c.Log.WithField("file", c.File)
+	again := c.rouses > 0 && a.config.VMIName == c.roused // and was told
+	switch a.file {
+	case leave:
+		return nil
+	case write:
+		if err = c.write(a.config); err == nil && !again {
+			log.WithField("app", a.config.AppUUID).Info("console file written")
+		}
+	case remove:
+		if err = take(c.File, c.file.id); err == nil && !again {
+			log.WithField("why", a.because).Info("console file removed")
+		}
+	}
+	switch {
+	case errors.Is(err, errChanged):
+		return nil
+	case err != nil:
+		return fmt.Errorf("keep the console file: %w", err)
+	case a.rouse:
+		c.roused = a.config.VMIName
+		c.rouses++
+	}
+	return nil
+}
+
+func (c *Component) write(config types.VmiVNCConfig) error {
+	raw, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	if err := makeDir(c.File); err != nil {
+		return err
+	}
+	return put(c.File, string(raw))
+}
+
+func (c *Component) keepOther(o otherDeed) error {
+	if o.do == remove {
+		return take(o.path, c.others[o.path].id)
+	}
+	if err := put(o.path, o.text); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil // nobody reads there
+}

@@ -1,10 +1,207 @@
 package console
 
-// facts is everything decide may look at.
-type facts struct{}
+import (
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// gap is how long the file is absent before it is written: the kube container
+	// looks once a second whether it is there, and never for what it says.
+	gap = 2 * time.Second
+	// otherGap is the same for the further places: what reads there goes round
+	// every 15 to 30 s.
+	otherGap = 40 * time.Second
+	// poll is how often the file is looked at while a console is wanted here.
+	poll = time.Second
+	// soon is when the outcome of a deed is looked at.
+	soon = 100 * time.Millisecond
+	// halfWritten is how long a file without sense may be one that is being written.
+	halfWritten = time.Second
+	// dozing is how long a port may be silent between two proxies: one ends with
+	// its client, and the next is started within seconds.
+	dozing = 10 * time.Second
+	// starting is how long edgeview's port may be silent: edgeview gives it 30 s,
+	// the kube container 5 tries of 7 s.
+	starting = 40 * time.Second
+	// rouseAfter is when the file is taken away and written anew because nobody
+	// opens the port; each time it takes twice as long, up to maxRouses times.
+	rouseAfter = 15 * time.Second
+	maxRouses  = 5
+)
+
+// deed is what is to be done with a file.
+type deed int
+
+const (
+	leave deed = iota
+	write
+	remove
+)
 
 // action is everything decide may ask for.
-type action struct{}
+type action struct {
+	publish   map[string]types.AppConsoleStatus
+	unpublish []string
+	file      deed
+	config    types.VmiVNCConfig // to write
+	because   string             // why it is removed, for the log
+	rouse     bool               // it is right, and removed to be written again
+	others    []otherDeed
+	again     time.Duration
+}
 
-// decide says what the console file should be, from facts alone.
-func decide(facts) action { return action{} }
+// otherDeed is what is to be done with the file in a further place.
+type otherDeed struct {
+	path string
+	do   deed
+	text string
+}
+
+// decide says what the console file should be and what to tell of it, from
+// facts alone. Until all applications are known nothing is written or removed.
+func decide(f facts) action {
+	asking := f.asking()
+	chosen := f.choose(asking)
+	v := f.judge(chosen)
+	if !f.synced {
+		v.do, v.rouse = leave, false
+	}
+	a := action{file: v.do, because: v.because, rouse: v.rouse, again: period}
+	if chosen != nil {
+		a.config = chosen.config()
+	}
+	if f.synced && !v.unsure {
+		a.others = f.follow(chosen, v)
+	}
+	a.publish, a.unpublish = f.tell(asking, chosen, v)
+	switch {
+	case v.do != leave:
+		a.again = soon
+	case v.wait > 0:
+		a.again = min(v.wait, poll)
+	case chosen != nil || f.mine():
+		a.again = poll
+	}
+	return a
+}
+
+// verdict is what the file means for the console that should be open.
+type verdict struct {
+	do      deed
+	because string        // why it is removed
+	right   bool          // it stands as it should
+	rouse   bool          // though it does, it is removed to be written again
+	unsure  bool          // it is ours, but where its machine runs is not known yet
+	blocked string        // whose it is, for people, where it cannot be ours now
+	wait    time.Duration // until time alone changes the answer, 0 for never
+}
+
+// judge applies the rules of docs/wire.md, "Console file". What others left is
+// removed only where it is in the way.
+func (f facts) judge(chosen *app) verdict {
+	s := f.file
+	since := f.now.Sub(s.since)
+	switch {
+	case s.kind == nothing && chosen != nil && since >= gap:
+		return verdict{do: write}
+	case s.kind == nothing && chosen != nil:
+		return verdict{wait: gap - since}
+	case s.kind == nothing:
+		return verdict{}
+	case s.kind == valid && s.config.CallerPID <= 0 && f.mine():
+		return f.judgeOwn(chosen)
+	case s.kind == barred:
+		return verdict{blocked: "the console file cannot be used: " + s.trouble}
+	case s.kind == valid && s.config.CallerPID > 0 && s.ownerLives && f.stirs(starting):
+		return verdict{blocked: "edgeview has a console open; there is one per node"}
+	case s.kind == valid && s.config.CallerPID <= 0 && f.stirs(dozing):
+		return verdict{blocked: "somebody else has written the console file, and its port is in use"}
+	case chosen == nil:
+		return verdict{}
+	case s.kind == broken && since < halfWritten:
+		return verdict{wait: halfWritten - since}
+	case s.kind == broken:
+		return verdict{do: remove, because: "it makes no sense"}
+	case s.config.CallerPID > 0:
+		return verdict{do: remove, because: "the edgeview that wrote it is gone"}
+	}
+	return verdict{do: remove, because: "nobody uses what somebody else has left"}
+}
+
+// judgeOwn is for a file that zedkube wrote.
+func (f facts) judgeOwn(chosen *app) verdict {
+	key, known := f.named()
+	switch {
+	case chosen != nil && f.file.config == chosen.config():
+		v := verdict{right: true}
+		if f.file.port == silent && f.quiet() >= rouseAfter<<min(f.rouses, maxRouses) {
+			v.do, v.rouse, v.because = remove, true, "nobody opens its port"
+		}
+		return v
+	case known && f.asks(key) && f.lost(key):
+		return verdict{unsure: true, blocked: taken(f.configs[key])}
+	case known && f.asks(key):
+		return verdict{do: remove, because: "its virtual machine is not the one that runs here"}
+	case known:
+		return verdict{do: remove, because: "its console is not wanted any more"}
+	}
+	return verdict{do: remove, because: "its application is not configured any more"}
+}
+
+// quiet is for how long the port has been silent.
+func (f facts) quiet() time.Duration { return f.now.Sub(f.file.silentSince) }
+
+// stirs reports that the port is in use, or was not long ago. What cannot be
+// known must not cost somebody's session.
+func (f facts) stirs(patience time.Duration) bool {
+	return f.file.port != silent || f.quiet() < patience
+}
+
+// mine reports that zedkube wrote the file, this run or a former one: nobody
+// else names an application and no process. One that is not configured any
+// more is known by what was published of it.
+func (f facts) mine() bool {
+	if f.file.kind != valid || f.file.config.CallerPID > 0 {
+		return false
+	}
+	if _, ok := f.named(); ok {
+		return true
+	}
+	for _, row := range f.rows {
+		if row.VMIName == f.file.config.VMIName && strings.EqualFold(row.AppUUID.String(), f.file.config.AppUUID) {
+			return true
+		}
+	}
+	return false
+}
+
+// named is the key of the configured application that the file names.
+func (f facts) named() (key string, ok bool) {
+	for key, cfg := range f.configs {
+		if strings.EqualFold(cfg.UUIDandVersion.UUID.String(), f.file.config.AppUUID) {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+// follow makes the further places say what the file says.
+func (f facts) follow(chosen *app, v verdict) []otherDeed {
+	text := ""
+	if v.right && !v.rouse {
+		text = chosen.oldText()
+	}
+	var deeds []otherDeed
+	for _, o := range f.others {
+		switch {
+		case (o.kind == valid || o.kind == broken) && o.text != text:
+			deeds = append(deeds, otherDeed{path: o.path, do: remove})
+		case o.kind == nothing && text != "" && f.now.Sub(o.since) >= otherGap:
+			deeds = append(deeds, otherDeed{path: o.path, do: write, text: text})
+		}
+	}
+	return deeds
+}

@@ -1,0 +1,162 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// maxFile bounds what is read of a file; a good one has some 100 bytes.
+const maxFile = 4096
+
+// errChanged is a file that is not any more what was looked at.
+var errChanged = errors.New("it was changed meanwhile")
+
+// identity tells a file from every other one, its rewritten self included, and
+// an absence from a later one: whatever comes or goes in a directory changes
+// the time of that.
+type identity struct {
+	there  bool
+	dev    uint64
+	inode  uint64
+	size   int64
+	change time.Time
+}
+
+func identify(info fs.FileInfo, there bool) identity {
+	id := identity{there: there, change: info.ModTime()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		id.dev, id.inode = st.Dev, st.Ino
+	}
+	if there {
+		id.size = info.Size()
+	}
+	return id
+}
+
+// seen is what one look at a path found.
+type seen struct {
+	kind kind // valid is a plain file, whatever it says
+	id   identity
+	text string
+}
+
+// read looks at a path. Nothing there can hold it up: what is no plain file is
+// not read, and no link is followed.
+func read(path string) (seen, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return absent(path)
+	case err != nil:
+		info, err2 := os.Lstat(path)
+		if err2 != nil {
+			return seen{}, err
+		}
+		return seen{kind: broken, id: identify(info, true)}, nil
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return seen{}, err
+	case info.IsDir():
+		return seen{}, errors.New("a directory is in its place")
+	case !info.Mode().IsRegular():
+		return seen{kind: broken, id: identify(info, true)}, nil
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil || len(raw) > maxFile {
+		raw = nil // no sense can be made of it
+	}
+	return seen{kind: valid, id: identify(info, true), text: string(raw)}, nil
+}
+
+// absent identifies the absence of a file.
+func absent(path string) (seen, error) {
+	info, err := os.Stat(filepath.Dir(path))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return seen{}, nil
+	case err != nil:
+		return seen{}, err
+	}
+	return seen{id: identify(info, false)}, nil
+}
+
+// parse reads the content of a console file.
+func parse(text string) (types.VmiVNCConfig, bool) {
+	var c types.VmiVNCConfig
+	err := json.Unmarshal([]byte(text), &c)
+	return c, err == nil && c.VMIName != "" && c.VNCPort > 0 && c.VNCPort <= highestPort
+}
+
+// put makes a file where none is, complete from its first moment: a rename
+// could replace one that edgeview writes at the same time, a link cannot. It
+// need not survive a power cut, as its directory does not.
+func put(path, text string) error {
+	part := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".part")
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a run that was killed
+		return err
+	}
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	err = errors.Join(err, f.Chmod(0o644), f.Close()) // whatever the umask is
+	if err == nil {
+		err = os.Link(part, path)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		err = errChanged
+	}
+	return errors.Join(err, os.Remove(part))
+}
+
+// take removes the very file that was looked at. What has taken its place
+// meanwhile is put back.
+func take(path string, id identity) error {
+	aside := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".old")
+	if err := os.Rename(path, aside); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	info, err := os.Lstat(aside)
+	if err != nil {
+		return err
+	}
+	if identify(info, true) == id {
+		return os.Remove(aside)
+	}
+	switch err := os.Link(aside, path); {
+	case err == nil, errors.Is(err, fs.ErrExist): // and by now something else is there
+		return errors.Join(errChanged, os.Remove(aside))
+	default: // a directory
+		return errors.Join(errChanged, os.Rename(aside, path))
+	}
+}
+
+// makeDir makes the directory of a file, for all to read.
+func makeDir(path string) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	switch err := os.Mkdir(dir, 0o755); {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	return os.Chmod(dir, 0o755) // whatever the umask is
+}

@@ -1,0 +1,90 @@
+package console
+
+import (
+	"time"
+)
+
+// look copies what is true now.
+func (c *Component) look() facts {
+	f := facts{now: time.Now(), synced: c.Configs.Synced()} // before All, see pubsub.Source
+	f.configs, f.apps, f.rows = c.Configs.All(), c.Apps.All(), c.Status.All()
+	c.recall(f)
+	f.asked = c.asked
+	f.file = c.see(f.now)
+	if f.file.port == served || f.file.kind == valid && f.file.config.VMIName != c.roused {
+		c.roused, c.rouses = "", 0
+	}
+	f.rouses = c.rouses
+	for _, path := range c.AlsoIn {
+		f.others = append(f.others, c.seeOther(path, f.now))
+	}
+	return f
+}
+
+// recall notes who asks, and since when.
+func (c *Component) recall(f facts) {
+	asked := map[string]time.Time{}
+	for key := range f.configs {
+		if f.asks(key) {
+			asked[key] = f.now
+			if at, ok := c.asked[key]; ok {
+				asked[key] = at
+			}
+		}
+	}
+	c.asked = asked
+}
+
+// see looks at the console file, and at the port and the process that it names.
+func (c *Component) see(now time.Time) sight {
+	is, err := read(c.File)
+	if err != nil {
+		is.kind = barred
+	}
+	c.file = c.file.next(is.id, now)
+	s := sight{kind: is.kind, since: c.file.since}
+	if err != nil {
+		s.trouble = err.Error()
+	}
+	if s.kind != valid {
+		return s
+	}
+	config, ok := parse(is.text)
+	if !ok {
+		s.kind = broken
+		return s
+	}
+	s.config, s.port = config, portUse(c.Proc, config.VNCPort)
+	if config.CallerPID > 0 {
+		s.ownerLives = edgeviewLives(c.Proc, config.CallerPID)
+	}
+	switch {
+	case s.port != silent:
+		c.file.silentSince = time.Time{}
+	case c.file.silentSince.IsZero():
+		c.file.silentSince = now
+	}
+	s.silentSince = c.file.silentSince
+	return s
+}
+
+func (c *Component) seeOther(path string, now time.Time) other {
+	is, err := read(path)
+	if err != nil {
+		is.kind = barred // the console does not depend on it
+	}
+	m := c.others[path].next(is.id, now)
+	if c.others == nil {
+		c.others = map[string]memory{}
+	}
+	c.others[path] = m
+	return other{path: path, kind: is.kind, text: is.text, since: m.since}
+}
+
+// next is what is remembered after another look.
+func (m memory) next(id identity, now time.Time) memory {
+	if m.looked && m.id == id {
+		return m
+	}
+	return memory{looked: true, id: id, since: now}
+}
