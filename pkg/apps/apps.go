@@ -1,8 +1,11 @@
 // Package apps tells zedmanager where each configured application stands in
-// the cluster.
+// the cluster, and gets it back where it is lost or stuck.
 //
-//	reads:  AppInstanceConfig, nodes, app pods, APIStatus, EdgeNodeInfo
-//	writes: ENClusterAppStatus
+//	reads:  AppInstanceConfig, ConfigItemValueMap, AppDetachRequest, EdgeNodeInfo, nodes, app pods, virtual
+//	        machines, replica sets, the API's health
+//	writes: ENClusterAppStatus, AppRepairStatus
+//	acts:   under the right to repair: takes applications away from nodes that are gone, makes stuck virtual
+//	        machines anew, moves affinities and applications to the designated node
 //
 // It needs no cluster configuration: a single node is a cluster of one.
 package apps
@@ -25,53 +28,88 @@ import (
 // period is only a safety net: everything that counts rings.
 const period = time.Minute
 
-// Component publishes one ENClusterAppStatus per AppInstanceConfig, under the
-// key of the configuration: the UUID of the application.
+// Kube is what the component does to the cluster. Every verb ends when its
+// context does; what is to be removed and is not there is success.
+type Kube interface {
+	// Repair calls do while this node, and no other, holds the right to repair.
+	// Its error wraps types.ErrHeld where another node holds it.
+	Repair(ctx context.Context, identity string, do func(ctx context.Context) error) error
+	// FreshNodes lists the nodes with the renewals of their kubelets.
+	FreshNodes(ctx context.Context) ([]types.Node, error)
+	// Storage lists the volumes of Longhorn.
+	Storage(ctx context.Context, node string) (types.Storage, error)
+	// NodeAttachments lists the VolumeAttachments of a node.
+	NodeAttachments(ctx context.Context, node string) ([]types.Attachment, error)
+	// RunningPods lists what the runtime of a node really runs.
+	RunningPods(ctx context.Context, node string) ([]types.PodRef, error)
+
+	// NoteRepair, SetWanted and SetAffinity change a set of that Version, or fail
+	// with an error that wraps types.ErrConflict.
+	NoteRepair(ctx context.Context, set types.AppSet, note types.RepairNote) error
+	SetWanted(ctx context.Context, set types.AppSet, replicas int32) error
+	SetAffinity(ctx context.Context, set types.AppSet, node string, required bool) error
+	// ForceDeletePod, DeleteVMI, ForgetVMI and DeleteAttachment remove this very
+	// object, not a namesake; ForgetVMI does not wait for its node to agree.
+	ForceDeletePod(ctx context.Context, pod types.Pod) error
+	DeleteVMI(ctx context.Context, vmi types.VMI) error
+	ForgetVMI(ctx context.Context, vmi types.VMI) error
+	DeleteAttachment(ctx context.Context, a types.Attachment) error
+	// Evict asks for the eviction of the pod.
+	Evict(ctx context.Context, pod types.Pod) error
+	// Fence takes a node that is not ready out of service; Unfence undoes only that.
+	Fence(ctx context.Context, node types.Node, fence types.Fence) error
+	Unfence(ctx context.Context, node types.Node) error
+	// Event tells people.
+	Event(ctx context.Context, e types.Event) error
+}
+
+// Component publishes one ENClusterAppStatus and one AppRepairStatus per
+// AppInstanceConfig, under the key of the configuration: the UUID of the
+// application.
 type Component struct {
-	Log     logrus.FieldLogger
-	Pulse   *loop.Pulse
-	Configs pubsub.Source[types.AppInstanceConfig]
-	Nodes   pubsub.Reader[types.Node]
-	AppPods pubsub.Reader[types.Pod]
-	API     pubsub.Reader[types.APIStatus]
-	Info    pubsub.Reader[types.EdgeNodeInfo]
+	Log   logrus.FieldLogger
+	Pulse *loop.Pulse
+
+	Configs  pubsub.Source[types.AppInstanceConfig]
+	Settings pubsub.Reader[types.ConfigItemValueMap]
+	Requests pubsub.Reader[types.AppDetachRequest]
+	Info     pubsub.Reader[types.EdgeNodeInfo]
+	Nodes    pubsub.Reader[types.Node]
+	AppPods  pubsub.Reader[types.Pod]
+	VMIs     pubsub.Reader[types.VMI]
+	Sets     pubsub.Reader[types.AppSet]
+	API      pubsub.Reader[types.APIStatus]
+	Kube     Kube
+
+	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+
 	Status  pubsub.Writer[types.ENClusterAppStatus]
+	Repairs pubsub.Writer[types.AppRepairStatus]
 
 	blindSince time.Time // zero while the cluster, and this node in it, are in full view
+	mem        memory
+	rounds     map[string]int64 // the last word of each witness
+	looking    loop.Call[fresh]
+	working    loop.Call[outcome]
 }
 
-// Run steps until ctx is done.
+// Run steps until ctx is done and returns after what is under way has ended.
 func (c *Component) Run(ctx context.Context) {
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Configs, c.Nodes, c.AppPods, c.API, c.Info)
+	defer c.looking.End()
+	defer c.working.End()
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Configs, c.Settings, c.Requests, c.Info,
+		c.Nodes, c.AppPods, c.VMIs, c.Sets, c.API, &c.looking, &c.working)
 }
 
-// Step looks once and publishes what changed.
-func (c *Component) Step(context.Context) error { return c.apply(decide(c.look())) }
-
-func (c *Component) look() facts {
-	f := facts{now: time.Now(), configsKnown: c.Configs.Synced()}
-	f.configs, f.statuses = c.Configs.All(), c.Status.All()
-	// The state of the API is read before the tables: they can only be more
-	// complete than it says.
-	api, known := c.API.Get(types.Global)
-	f.pods = slices.Collect(maps.Values(c.AppPods.All()))
-	info, hasInfo := c.Info.Get(types.Global)
-	node, _ := types.OwnNode(c.Nodes.All(), info)
-	f.self = node.Name
-	switch {
-	case known && api.Answers() && api.Synced && hasInfo:
-		c.blindSince = time.Time{}
-	case c.blindSince.IsZero():
-		c.blindSince = f.now
-		if known && !api.Answers() && api.SilentSince.Before(f.now) {
-			c.blindSince = api.SilentSince // the silence is older than the news of it
-		}
-	}
-	f.blindSince = c.blindSince
-	return f
+// Step looks once, publishes what changed and begins what is to be done.
+func (c *Component) Step(ctx context.Context) error {
+	c.collect()
+	f := c.look()
+	return c.apply(ctx, decide(f))
 }
 
-func (c *Component) apply(a action) error {
+func (c *Component) apply(ctx context.Context, a action) error {
+	c.mem.since = a.since
 	var errs []error
 	for _, app := range slices.Sorted(maps.Keys(a.publish)) {
 		old, _ := c.Status.Get(app)
@@ -81,15 +119,29 @@ func (c *Component) apply(a action) error {
 		}
 		c.logChange(app, old, a.publish[app])
 	}
+	for _, app := range slices.Sorted(maps.Keys(a.repairs)) {
+		old, _ := c.Repairs.Get(app)
+		if err := c.Repairs.Publish(app, a.repairs[app]); err != nil {
+			errs = append(errs, fmt.Errorf("publish repair status of app %s: %w", app, err))
+			continue
+		}
+		c.logPhase(app, old, a.repairs[app])
+	}
 	for _, app := range a.unpublish {
-		if err := c.Status.Unpublish(app); err != nil {
+		if err := errors.Join(c.Status.Unpublish(app), c.Repairs.Unpublish(app)); err != nil {
 			errs = append(errs, fmt.Errorf("unpublish status of app %s: %w", app, err))
 			continue
 		}
 		c.Log.WithField("app", app).Info("application is not configured any more")
 	}
-	if len(errs) == 0 && a.again > 0 {
-		return loop.After(a.again)
+	if a.look {
+		c.looking.Begin(ctx, lookTimeout, c.lookAfresh)
+	}
+	if a.act != nil {
+		c.begin(ctx, *a.act)
+	}
+	if a.again > 0 {
+		errs = append(errs, loop.After(a.again))
 	}
 	return errors.Join(errs...)
 }
@@ -101,4 +153,17 @@ func (c *Component) logChange(app string, old, s types.ENClusterAppStatus) {
 	c.Log.WithFields(logrus.Fields{
 		"app": app, "status": s.AppKubeStatus.String(), "here": s.ScheduledOnThisNode, "designated": s.IsDNidNode,
 	}).Info("application status changed")
+}
+
+// logPhase logs what people have to know once, not at every look.
+func (c *Component) logPhase(app string, old, s types.AppRepairStatus) {
+	if old.Phase == s.Phase && old.Act == s.Act || s.Phase == types.RepairWaits && old.Act == s.Act {
+		return
+	}
+	log := c.Log.WithFields(logrus.Fields{"app": app, "phase": s.Phase, "act": s.Act})
+	if s.Phase == types.RepairRefused || s.Phase == types.RepairGaveUp {
+		log.Warn(s.Reason)
+		return
+	}
+	log.Info(s.Reason)
 }

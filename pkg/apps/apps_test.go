@@ -32,6 +32,7 @@ type story struct {
 	api     pubsub.Table[types.APIStatus]
 	info    pubsub.Table[types.EdgeNodeInfo]
 	status  pubsub.Table[types.ENClusterAppStatus]
+	repairs pubsub.Table[types.AppRepairStatus]
 }
 
 // tell runs a component in fake time while play changes its inputs.
@@ -41,10 +42,14 @@ func tell(t *testing.T, setup, play func(*story)) {
 		s := &story{T: t}
 		setup(s)
 		ctx, cancel := context.WithCancel(t.Context())
+		began := time.Now().Add(-time.Hour)
 		done := make(chan struct{})
 		c := &Component{
 			Log: log, Pulse: &loop.Pulse{}, Configs: &s.configs, Nodes: &s.nodes, AppPods: &s.pods, API: &s.api,
-			Info: &s.info, Status: &s.status,
+			Info: &s.info, Status: &s.status, Repairs: &s.repairs,
+			Settings: &pubsub.Table[types.ConfigItemValueMap]{}, Requests: &pubsub.Table[types.AppDetachRequest]{},
+			VMIs: &pubsub.Table[types.VMI]{}, Sets: &pubsub.Table[types.AppSet]{},
+			Uptime: func() time.Duration { return time.Since(began) },
 		}
 		go func() { defer close(done); c.Run(ctx) }()
 		synctest.Wait()

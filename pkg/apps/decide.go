@@ -10,47 +10,90 @@ import (
 
 // facts is everything decide may look at.
 type facts struct {
-	now          time.Time
+	now    time.Time     // for what is told to people and other agents
+	uptime time.Duration // for everything that lasts
+
 	configsKnown bool // zedagent's table has been whole once
 	configs      map[string]types.AppInstanceConfig
 	statuses     map[string]types.ENClusterAppStatus // published, perhaps by a former run
-	pods         []types.Pod
-	blindSince   time.Time // since when pods and self do not tell the whole present truth; zero: they do
-	self         string    // name of the own Node; "" while it is not in the cluster
+	repairs      map[string]types.AppRepairStatus    // published, perhaps by a former run
+	requests     map[string]types.AppDetachRequest   // by hand
+	events       string                              // the setting when virtual machines go back
+
+	blindSince time.Time // since when the tables and self do not tell the whole present truth; zero: they do
+	wholeSets  bool      // the tables of sets and virtual machines do, too
+	self       types.Node
+	nodes      map[string]types.Node
+	pods       []types.Pod
+	vmis       []types.VMI
+	sets       map[string]types.AppSet
+
+	memory
+}
+
+// memory is what this process remembers of earlier steps. Losing it costs time,
+// never correctness.
+type memory struct {
+	since     map[string]time.Duration // when what is seen now began, by what it is
+	witnessed map[string]time.Time     // when the word of each witness last changed
+	fresh     fresh                    // the last look at what no table holds
+	acting    *task                    // under way; nil for none
+	rest      map[string]pause         // by application, and "" for all
+}
+
+// pause is how long something is left alone after a try.
+type pause struct {
+	until time.Duration // uptime
+	last  time.Duration // how long it was
+	why   string        // what came of the try, a sentence
+}
+
+// fresh is what only a list tells, and when it was asked for.
+type fresh struct {
+	at      time.Duration // uptime; zero for never
+	nodes   []types.Node
+	storage types.Storage
+	err     string
+	renewed map[string]renewal // by UID of a Node, over all looks
+}
+
+// renewal is the last renewal of a kubelet's Lease, and when it was seen first.
+type renewal struct {
+	by   time.Time // the kubelet's clock
+	seen time.Duration
 }
 
 // action is everything decide may ask for.
 type action struct {
 	publish   map[string]types.ENClusterAppStatus
+	repairs   map[string]types.AppRepairStatus
 	unpublish []string
+	since     map[string]time.Duration
+	look      bool // at volumes and Leases, afresh
+	act       *task
 	again     time.Duration // when time alone will change the answer; 0: never
 }
 
-// trust is how long the last word on an application is believed when nothing
-// new is seen, because the API server is silent, its lists are incomplete or
-// this node does not find itself: long enough for a restart of k3s, short enough
-// that the node does not go on claiming what was moved away meanwhile.
-const trust = 2 * time.Minute
-
-// firstVNCPort is the port of VNC display 0.
-const firstVNCPort = 5900
-
-// decide says what to publish, from facts alone.
-func decide(f facts) action {
-	a := action{publish: map[string]types.ENClusterAppStatus{}}
-	blind, blindFor := !f.blindSince.IsZero(), f.now.Sub(f.blindSince)
-	if blind && blindFor < trust {
-		a.again = trust - blindFor
+// soon brings the next step forward.
+func (a *action) soon(d time.Duration) {
+	if d > 0 && (a.again == 0 || d < a.again) {
+		a.again = d
 	}
-	for key, cfg := range f.configs {
-		switch {
-		case !blind:
-			a.publish[key] = seen(cfg, f.pods, f.self)
-		case blindFor < trust:
-			a.publish[key] = lastKnown(cfg, f.statuses[key])
-		default:
-			a.publish[key] = unreachable(cfg)
-		}
+}
+
+// decide says what to publish and what to repair, from facts alone.
+func decide(f facts) action {
+	a := action{publish: map[string]types.ENClusterAppStatus{}, repairs: map[string]types.AppRepairStatus{}, since: map[string]time.Duration{}}
+	if blindFor := f.now.Sub(f.blindSince); !f.blindSince.IsZero() && blindFor < trust {
+		a.soon(trust - blindFor)
+	}
+	verdicts := map[string]verdict{}
+	for _, app := range f.apps() {
+		a.publish[app.key] = f.status(app)
+		v := f.judge(app)
+		verdicts[app.key] = v
+		a.repairs[app.key] = f.told(app, v)
+		a.follow(f, v)
 	}
 	if f.configsKnown {
 		for _, key := range slices.Sorted(maps.Keys(f.statuses)) {
@@ -59,54 +102,86 @@ func decide(f facts) action {
 			}
 		}
 	}
+	f.unfence(&a)
+	if f.acting == nil {
+		a.act = f.choose(&a, verdicts)
+	}
 	return a
 }
 
-// configured is the part of a status that needs no cluster.
-func configured(cfg types.AppInstanceConfig) types.ENClusterAppStatus {
-	return types.ENClusterAppStatus{
-		AppUUID:    cfg.UUIDandVersion.UUID,
-		IsDNidNode: cfg.IsDesignatedNodeID,
-		AppIsVMI:   cfg.IsVMI(),
+// follow takes over when and where a verdict wants to look again.
+func (a *action) follow(f facts, v verdict) {
+	for _, k := range v.keys {
+		began, ok := f.since[k]
+		if !ok {
+			began = f.uptime
+		}
+		a.since[k] = began
 	}
+	a.look = a.look || v.look
+	a.soon(v.again)
 }
 
-// unreachable claims nothing: another node may run the application by now. It
-// must not say "not in the cluster" either, or the designated node would claim
-// the application (docs/wire.md, "ENClusterAppStatus").
-func unreachable(cfg types.AppInstanceConfig) types.ENClusterAppStatus {
-	s := configured(cfg)
-	s.AppKubeStatus = types.AppKubeAPIUnreachable
-	return s
+// choose gathers what may be done now into one task: all of one kind, and of
+// one lost node, so that no application waits for another's round.
+func (f facts) choose(a *action, verdicts map[string]verdict) *task {
+	if p := f.rest[""]; p.until > f.uptime {
+		a.soon(p.until - f.uptime)
+		return a.act
+	}
+	if a.act != nil {
+		return a.act
+	}
+	var t *task
+	for _, key := range slices.Sorted(maps.Keys(verdicts)) {
+		v := verdicts[key]
+		if v.target == nil {
+			continue
+		}
+		if p := f.rest[key]; p.until > f.uptime {
+			a.soon(p.until - f.uptime)
+			continue
+		}
+		if t == nil {
+			t = &task{act: v.act, lost: v.lost, self: f.self}
+		}
+		if v.act == t.act && v.lost.UID == t.lost.UID && len(t.targets) < f.most(v.act) {
+			t.targets = append(t.targets, *v.target)
+		}
+	}
+	if t != nil && t.act == types.ActFailover {
+		t.others = f.others(*t)
+	}
+	return t
 }
 
-// lastKnown repeats what was seen last; for an application that was never
-// looked for that is "unknown".
-func lastKnown(cfg types.AppInstanceConfig, last types.ENClusterAppStatus) types.ENClusterAppStatus {
-	s := configured(cfg)
-	s.ScheduledOnThisNode = last.ScheduledOnThisNode
-	s.AppKubeStatus = last.AppKubeStatus
-	s.StatusRunning = last.AppKubeStatus == types.AppKubeRunning
-	s.VMIName, s.VNCPort = last.VMIName, last.VNCPort
-	return s
+// most bounds how many applications one task takes. What disturbs something
+// that runs, or may have to be repeated, is done to one at a time.
+func (f facts) most(act types.RepairAct) int {
+	switch act {
+	case types.ActFailback, types.ActUnstick:
+		return 1
+	}
+	return 50
 }
 
-// seen tells what the pods of a complete table say.
-func seen(cfg types.AppInstanceConfig, pods []types.Pod, self string) types.ENClusterAppStatus {
-	s := configured(cfg)
-	pod, ok := choose(cfg, pods, self)
-	if !ok {
-		s.AppKubeStatus = types.AppKubeNotInCluster
-		return s
+// others are the pods with volumes on the lost node that a failover is not about.
+func (f facts) others(t task) []held {
+	var all []held
+	for _, p := range f.pods {
+		mine := slices.ContainsFunc(t.targets, func(g target) bool { return g.cfg.OwnsAny(p) })
+		if p.NodeName != t.lost.Name || len(p.Claims) == 0 || finished(p) || mine {
+			continue
+		}
+		h := held{name: p.Name}
+		for _, c := range p.Claims {
+			h.claims = append(h.claims, namespace+"/"+c)
+		}
+		for _, s := range f.sets {
+			owned := s.AppDomain != "" && s.AppDomain == p.AppDomain || p.Owner.Kind == s.Kind && p.Owner.Name == s.Name
+			h.tied = h.tied || owned && s.Affinity.Required
+		}
+		all = append(all, h)
 	}
-	s.AppKubeStatus = types.AppKubeNotRunning
-	if pod.Phase == types.PodRunning {
-		s.AppKubeStatus, s.StatusRunning = types.AppKubeRunning, true
-	}
-	s.ScheduledOnThisNode = self != "" && pod.NodeName == self
-	if s.AppIsVMI {
-		s.VMIName = pod.VMIName()
-		s.VNCPort = firstVNCPort + cfg.FixedResources.VncDisplay
-	}
-	return s
+	return all
 }

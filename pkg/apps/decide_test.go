@@ -194,10 +194,10 @@ func TestPodsDecideTheStatus(t *testing.T) {
 		t.Run(row, func(t *testing.T) {
 			got := decide(facts{
 				now: now, configs: map[string]types.AppInstanceConfig{appID: r.config}, pods: r.pods,
-				self: "n1",
+				self: types.Node{Name: "n1"},
 			})
-			want := action{publish: map[string]types.ENClusterAppStatus{appID: r.want}}
-			if d := cmp.Diff(want, got, cmp.AllowUnexported(action{})); d != "" {
+			want := map[string]types.ENClusterAppStatus{appID: r.want}
+			if d := cmp.Diff(want, got.publish); d != "" {
 				t.Error("want -, got +\n" + d)
 			}
 		})
@@ -237,7 +237,7 @@ func TestWhatIsNotKnownIsNotClaimed(t *testing.T) {
 		t.Run(row, func(t *testing.T) {
 			f := facts{
 				now: now, configs: map[string]types.AppInstanceConfig{appID: config(container)},
-				pods: []types.Pod{pod("a")}, self: r.self,
+				pods: []types.Pod{pod("a")}, self: types.Node{Name: r.self},
 			}
 			if r.blind > 0 {
 				f.blindSince = now.Add(-r.blind)
@@ -245,9 +245,12 @@ func TestWhatIsNotKnownIsNotClaimed(t *testing.T) {
 			if r.last != nil {
 				f.statuses = map[string]types.ENClusterAppStatus{appID: *r.last}
 			}
-			want := action{publish: map[string]types.ENClusterAppStatus{appID: r.want}, again: r.again}
-			if d := cmp.Diff(want, decide(f), cmp.AllowUnexported(action{})); d != "" {
+			got := decide(f)
+			if d := cmp.Diff(map[string]types.ENClusterAppStatus{appID: r.want}, got.publish); d != "" {
 				t.Error("want -, got +\n" + d)
+			}
+			if got.again != r.again {
+				t.Errorf("it wants to look again in %s, not in %s", got.again, r.again)
 			}
 		})
 	}
@@ -259,7 +262,7 @@ func TestConfigurationChangesShowEvenToTheBlind(t *testing.T) {
 	got := decide(facts{
 		now: now, configs: map[string]types.AppInstanceConfig{appID: config(container, designated)},
 		statuses:   map[string]types.ENClusterAppStatus{appID: status(types.AppKubeRunning, here)},
-		blindSince: now, self: "n1",
+		blindSince: now, self: types.Node{Name: "n1"},
 	}).publish[appID]
 	if d := cmp.Diff(status(types.AppKubeRunning, here, dnid), got); d != "" {
 		t.Error("want -, got +\n" + d)

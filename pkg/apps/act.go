@@ -1,0 +1,162 @@
+package apps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// actTimeout bounds a whole task: many applications are taken from one node.
+	actTimeout = 2 * time.Minute
+	// heldPause is how long nothing is tried while another node repairs.
+	heldPause = 3 * time.Second
+	// minPause is how long an application is left alone after a try, whatever came
+	// of it; after failures it grows up to maxPause.
+	minPause = 5 * time.Second
+	maxPause = 2 * time.Minute
+	// conflictPause is for a table to catch up with somebody who was faster.
+	conflictPause = time.Second
+	// mostSteps is how many steps of each application are kept for people.
+	mostSteps = 12
+)
+
+// task is what is done in one go under the right to repair.
+type task struct {
+	act     types.RepairAct
+	self    types.Node
+	lost    types.Node // for a failover, and the fenced node for actUnfence
+	targets []target
+	others  []held // what else is on the lost node
+	known   map[string]bool
+}
+
+// held is a pod with volumes on the lost node that the task is not about.
+type held struct {
+	name   string
+	claims []string
+	tied   bool
+}
+
+// outcome is what came of a task.
+type outcome struct {
+	task  task
+	steps map[string][]types.RepairStep // by application
+	fails map[string]error
+	err   error // of the whole
+}
+
+// begin acts beside the steps.
+func (c *Component) begin(ctx context.Context, t task) {
+	if c.working.Begin(ctx, actTimeout, func(ctx context.Context) outcome { return c.work(ctx, t) }) {
+		c.mem.acting = &t
+	}
+}
+
+// work carries a task out while no other node repairs.
+func (c *Component) work(ctx context.Context, t task) outcome {
+	w := &worker{Kube: c.Kube, task: t, now: time.Now, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
+	err := c.Kube.Repair(ctx, t.self.Name, w.do)
+	return outcome{task: t, steps: w.steps, fails: w.fails, err: err}
+}
+
+// finish takes in what came of a task, and says when its applications are next.
+func (c *Component) finish(out outcome) {
+	c.mem.acting = nil
+	uptime := c.Uptime()
+	rest := map[string]pause{}
+	for key, p := range c.mem.rest {
+		if uptime-p.until < maxPause {
+			rest[key] = p
+		}
+	}
+	c.mem.rest = rest
+	switch {
+	case errors.Is(out.err, types.ErrHeld):
+		rest[""] = pause{until: uptime + heldPause}
+		return
+	case out.err != nil:
+		c.complain("", out.err, c.Log.WithFields(logrus.Fields{"act": out.task.act, "node": out.task.lost.Name}))
+	}
+	for _, t := range out.task.targets {
+		err := out.fails[t.key]
+		c.complain(t.key, err, c.Log.WithFields(logrus.Fields{"app": t.key, "act": out.task.act}))
+		c.keep(t.key, out.steps[t.key])
+		for _, s := range out.steps[t.key] {
+			c.Log.WithFields(logrus.Fields{"app": t.key, "act": s.Act}).Info(s.Step)
+		}
+	}
+}
+
+// complain sets the pause after a try, and logs a failure once.
+func (c *Component) complain(key string, err error, log logrus.FieldLogger) {
+	last := c.mem.rest[key]
+	p := pause{last: minPause}
+	switch {
+	case errors.Is(err, types.ErrConflict):
+		p = pause{last: conflictPause, why: err.Error()}
+	case err != nil:
+		p = pause{last: min(max(2*last.last, minPause), maxPause), why: err.Error()}
+	}
+	if p.why != "" && p.why != last.why {
+		log.WithError(err).Warn("repair did not come to its end")
+	}
+	p.until = c.Uptime() + p.last
+	c.mem.rest[key] = p
+}
+
+// keep adds steps to what is told of an application.
+func (c *Component) keep(key string, steps []types.RepairStep) {
+	s, ok := c.Repairs.Get(key)
+	if !ok || len(steps) == 0 {
+		return
+	}
+	s.Steps = append(append([]types.RepairStep{}, s.Steps...), steps...)
+	s.Steps = s.Steps[max(0, len(s.Steps)-mostSteps):]
+	if err := c.Repairs.Publish(key, s); err != nil {
+		c.Log.WithError(err).WithField("app", key).Error("steps cannot be published")
+	}
+}
+
+// told is what is published of a verdict.
+func (f facts) told(a app, v verdict) types.AppRepairStatus {
+	old := f.repairs[a.key]
+	s := types.AppRepairStatus{
+		AppUUID: a.cfg.UUIDandVersion.UUID, Name: a.cfg.DisplayName, Phase: v.phase, Act: v.act, Reason: v.reason,
+		Since: f.now, Lost: v.lost.Name, Stuck: a.set.Note.Stuck, Evidence: v.evidence, Steps: old.Steps,
+	}
+	if v.act == actSettle {
+		s.Act = types.ActNone
+	}
+	if p, ok := a.speaker(f.self.Name); ok {
+		s.Node = p.NodeName
+	}
+	if p := f.rest[a.key]; p.why != "" && v.target != nil {
+		s.Reason += " " + fmt.Sprintf("The last try failed: %s.", p.why)
+	}
+	if f.acts(a.key) && s.Act != types.ActNone {
+		s.Phase = types.RepairActs
+	}
+	if old.Phase == s.Phase && old.Act == s.Act && old.Reason == s.Reason {
+		s.Since = old.Since
+	}
+	return s
+}
+
+// acts reports whether this node acts for the application right now.
+func (f facts) acts(key string) bool {
+	if f.acting == nil {
+		return false
+	}
+	for _, t := range f.acting.targets {
+		if t.key == key {
+			return true
+		}
+	}
+	return false
+}

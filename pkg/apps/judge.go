@@ -1,0 +1,169 @@
+package apps
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// verdict is what is made of one application.
+type verdict struct {
+	phase    types.RepairPhase
+	act      types.RepairAct
+	reason   string // a sentence
+	lost     types.Node
+	evidence []string
+	keys     []string // what is seen, so that its beginning is remembered
+	look     bool     // a fresh look at volumes and Leases is wanted
+	again    time.Duration
+	target   *target // act on this now
+}
+
+// target is an application as one task acts on it.
+type target struct {
+	app
+	note  types.RepairNote // what is written on the set with the first step
+	force bool             // by hand, although nothing is proved
+	node  string           // where it is to be, for its affinity and for a failback
+}
+
+// judge goes through what may be wrong, the worst first.
+func (f facts) judge(a app) verdict {
+	switch {
+	case !f.blindSince.IsZero() || !f.wholeSets || f.self.Name == "":
+		return verdict{phase: types.RepairWaits, reason: "The cluster is not in full view."}
+	case !a.cfg.Activate:
+		return verdict{phase: types.RepairWell, reason: "It is not to run."}
+	case a.set.Name == "":
+		return verdict{phase: types.RepairWaits, reason: "It has no replica set in the cluster."}
+	case !a.set.Deleted.IsZero():
+		return verdict{phase: types.RepairWaits, reason: "Its replica set is being deleted."}
+	}
+	for _, rule := range []func(app) (verdict, bool){f.revive, f.failover, f.unstick, f.move, f.failback, f.settle} {
+		if v, ok := rule(a); ok {
+			return v
+		}
+	}
+	if !a.runs(f.nodes) {
+		return verdict{phase: types.RepairWaits, reason: f.whyNot(a)}
+	}
+	return verdict{phase: types.RepairWell, reason: "It runs."}
+}
+
+// whyNot says why an application does not run yet, where nothing is to be done.
+func (f facts) whyNot(a app) string {
+	p, ok := a.speaker(f.self.Name)
+	switch {
+	case !ok:
+		return "It has no pod yet."
+	case p.Unschedulable != "":
+		return "The scheduler finds no node for it: " + p.Unschedulable
+	case p.NodeName == "":
+		return "Its pod is not scheduled yet."
+	case f.nodes[p.NodeName].Ready != types.ConditionTrue:
+		return fmt.Sprintf("Node %s, where its pod is, is not ready.", p.NodeName)
+	}
+	if v, ok := a.vmi(p.VMIName()); ok && v.Phase != types.VMIRunning {
+		return fmt.Sprintf("Its virtual machine is %s on %s.", phaseName(v.Phase), p.NodeName)
+	}
+	return fmt.Sprintf("Its pod is %s on %s.", p.Phase, p.NodeName)
+}
+
+func phaseName(p types.VMIPhase) string {
+	if p == types.VMIUnset {
+		return "new"
+	}
+	return string(p)
+}
+
+// lasted is how long something has been seen; 0 if it is new.
+func (f facts) lasted(key string) time.Duration {
+	began, ok := f.since[key]
+	if !ok {
+		return 0
+	}
+	return f.uptime - began
+}
+
+// leftAtNone is how long a set may want no copies before that counts as left
+// behind: EVE's zedkube goes through 0 in its failover.
+const leftAtNone = 30 * time.Second
+
+// revive puts a set back to one copy that somebody has left at none. EVE takes
+// an application down by deleting its set, never in this way.
+func (f facts) revive(a app) (verdict, bool) {
+	if a.set.Wanted > 0 {
+		return verdict{}, false
+	}
+	key := "none/" + a.set.UID
+	v := verdict{phase: types.RepairWaits, act: types.ActRevive, reason: "Its replica set wants 0 copies.", keys: []string{key}}
+	if v.again = max(leftAtNone-f.lasted(key), f.early(a, key)); v.again <= 0 {
+		v.target = &target{app: a, note: f.noted(a, types.ActRevive, "")}
+	}
+	return v, true
+}
+
+// move makes the affinity of a virtual machine follow the designated node,
+// which alone knows that it is.
+func (f facts) move(a app) (verdict, bool) {
+	required := a.cfg.AffinityType == types.AffinityRequired
+	if !a.cfg.IsVMI() || !a.cfg.IsDesignatedNodeID || a.set.Affinity.Node == f.self.Name && a.set.Affinity.Required == required {
+		return verdict{}, false
+	}
+	return verdict{
+		phase: types.RepairWaits, act: types.ActMove, reason: "Its affinity does not name this node, which is the designated one.",
+		target: &target{app: a, node: f.self.Name},
+	}, true
+}
+
+// actSettle is no act for people: the note is wiped.
+const actSettle types.RepairAct = "settle"
+
+// settle wipes the note once the application runs: what was done for it is over.
+func (f facts) settle(a app) (verdict, bool) {
+	want := types.RepairNote{Failback: a.set.Note.Failback}
+	if a.set.Note.Act == types.ActFailback && f.now.Sub(a.set.Note.At).Abs() < eachFailback {
+		return verdict{}, false
+	}
+	if a.set.Note == want || !a.runs(f.nodes) {
+		return verdict{}, false
+	}
+	key := "settle/" + a.set.UID
+	v := verdict{phase: types.RepairWell, act: actSettle, reason: "It runs.", keys: []string{key}}
+	if v.again = f.early(a, key); v.again == 0 {
+		v.target = &target{app: a, note: want}
+	}
+	return v, true
+}
+
+// noted is what to write on the set when an act begins.
+func (f facts) noted(a app, act types.RepairAct, lost string) types.RepairNote {
+	n := a.set.Note
+	if n.Act != act || n.Node != lost {
+		n.Since = f.now
+	}
+	n.Act, n.Node, n.NodeUID, n.By, n.Step, n.At = act, lost, f.nodes[lost].UID, f.self.Name, "", f.now
+	return n
+}
+
+// turn is how long each node waits for the one before it. Whoever is first acts
+// under the right to repair; the others find it done.
+const turn = 5 * time.Second
+
+// early is how long this node still leaves an act to those before it: the node
+// that has the application's pod, then by name. What is to be done has been seen
+// for as long as key.
+func (f facts) early(a app, key string) time.Duration {
+	first := ""
+	if p, ok := a.speaker(f.self.Name); ok {
+		first = p.NodeName
+	}
+	before := 0
+	for _, n := range f.nodes {
+		if n.Name != f.self.Name && n.Ready == types.ConditionTrue && n.Agent != nil && (n.Name == first || f.self.Name != first && n.Name < f.self.Name) {
+			before++
+		}
+	}
+	return max(0, time.Duration(before)*turn-f.lasted(key))
+}

@@ -1,0 +1,107 @@
+package apps
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// stuckFor is how long a virtual machine may fail to start before it is made
+	// anew; each further time takes twice as long.
+	stuckFor = 3 * time.Minute
+	// slowFor is the same where nothing has failed: images are imported and
+	// volumes attached in their own time.
+	slowFor = 15 * time.Minute
+	// mostStuck is how often it is tried until it runs.
+	mostStuck = 3
+)
+
+// unstick deletes a virtual machine that does not come to run although its node
+// is ready; its replica set makes another one.
+func (f facts) unstick(a app) (verdict, bool) {
+	if !a.cfg.IsVMI() || a.runs(f.nodes) {
+		return verdict{}, false
+	}
+	for _, v := range a.vmis {
+		why, after := f.stuck(a, v)
+		if why == "" {
+			continue
+		}
+		return f.renew(a, v, why, after), true
+	}
+	return verdict{}, false
+}
+
+// renew says when a stuck instance is deleted.
+func (f facts) renew(a app, vmi types.VMI, why string, after time.Duration) verdict {
+	key := "stuck/" + vmi.UID + "/" + why
+	v := verdict{phase: types.RepairWaits, act: types.ActUnstick, reason: why, evidence: []string{why}, keys: []string{key}}
+	if a.set.Note.Stuck >= mostStuck {
+		v.phase = types.RepairGaveUp
+		v.reason = fmt.Sprintf("%s It was made anew %d times in vain; somebody has to look.", why, a.set.Note.Stuck)
+		return v
+	}
+	if wait := after<<a.set.Note.Stuck - f.lasted(key); wait > 0 {
+		v.again = wait
+		return v
+	}
+	if v.again = f.early(a, key) - after<<a.set.Note.Stuck; v.again > 0 {
+		return v
+	}
+	note := f.noted(a, types.ActUnstick, "")
+	note.Stuck++
+	alone := a
+	alone.vmis = []types.VMI{vmi}
+	v.target = &target{app: alone, note: note}
+	return v
+}
+
+// stuck says why an instance counts as stuck if that lasts, "" where it does not.
+func (f facts) stuck(a app, v types.VMI) (why string, after time.Duration) {
+	starting := v.Phase == types.VMIPending || v.Phase == types.VMIScheduling || v.Phase == types.VMIUnset || v.Phase == types.VMIScheduled
+	if !starting || !v.Deleted.IsZero() {
+		return "", 0
+	}
+	for _, p := range a.pods {
+		if p.VMIName() != v.Name || p.Terminating() || p.NodeName == "" || f.nodes[p.NodeName].Ready != types.ConditionTrue {
+			continue
+		}
+		if failed := failure(p); failed != "" {
+			return fmt.Sprintf("Its launcher on %s has failed: %s.", p.NodeName, failed), stuckFor
+		}
+		if p.Phase == types.PodRunning {
+			return fmt.Sprintf("Its launcher runs on %s, its virtual machine stays %s.", p.NodeName, phaseName(v.Phase)), stuckFor
+		}
+		return fmt.Sprintf("Its launcher does not come to run on %s.", p.NodeName), slowFor
+	}
+	return "", 0
+}
+
+// waitsAfterFailure tells a container that waits after a failure from one that
+// has not started yet, by the kubelet's reason.
+func waitsAfterFailure(reason string) bool {
+	switch reason {
+	case "CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName",
+		"CreateContainerError", "CreateContainerConfigError", "RunContainerError":
+		return true
+	}
+	return false
+}
+
+// failure says what of a pod has failed, "" for nothing.
+func failure(p types.Pod) string {
+	for _, c := range p.Containers {
+		switch {
+		case waitsAfterFailure(c.Waiting):
+			return fmt.Sprintf("container %s: %s", c.Name, c.Waiting)
+		case c.Waiting == "" && !c.Now.Finished.IsZero() && c.Now.ExitCode != 0:
+			return fmt.Sprintf("container %s: exit code %d", c.Name, c.Now.ExitCode)
+		}
+	}
+	if p.Phase == types.PodFailed {
+		return "the pod is Failed"
+	}
+	return ""
+}

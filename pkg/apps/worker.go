@@ -1,0 +1,158 @@
+package apps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// worker carries out one task under the right to repair.
+type worker struct {
+	Kube
+	task
+	now   func() time.Time
+	steps map[string][]types.RepairStep
+	fails map[string]error
+}
+
+// do takes one application after the other; what fails for one does not hold up
+// the next, unless the right is lost.
+func (w *worker) do(ctx context.Context) error {
+	if w.act == actUnfence {
+		return w.unfence(ctx)
+	}
+	var storage types.Storage
+	if w.act == types.ActFailover {
+		var err error
+		if storage, err = w.prove(ctx); err != nil {
+			return err
+		}
+		if err := w.fence(ctx, storage); err != nil {
+			return err
+		}
+	}
+	for _, t := range w.targets {
+		if err := w.one(ctx, t, storage); err != nil {
+			w.fails[t.key] = err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (w *worker) one(ctx context.Context, t target, storage types.Storage) error {
+	switch w.act {
+	case types.ActFailover:
+		return w.release(ctx, t, storage)
+	case types.ActUnstick:
+		return w.renew(ctx, t)
+	case types.ActRevive:
+		return w.step(ctx, t, "Its replica set wants one copy again.", func() error { return w.SetWanted(ctx, t.set, 1) })
+	case types.ActMove:
+		return w.step(ctx, t, "Its affinity names "+t.node+" now.", func() error {
+			return w.SetAffinity(ctx, t.set, t.node, t.cfg.AffinityType == types.AffinityRequired)
+		})
+	case types.ActFailback:
+		return w.sendBack(ctx, t)
+	}
+	return w.NoteRepair(ctx, t.set, t.note)
+}
+
+// step does one thing and tells of it: in the topic, and as an Event of the set.
+func (w *worker) step(ctx context.Context, t target, what string, do func() error) error {
+	err := do()
+	s := types.RepairStep{At: w.now().Round(0), Act: w.act, Step: what}
+	e := types.Event{Set: t.set, Reason: reasons[w.act], Message: what}
+	if err != nil {
+		s.Failed, e.Warning = err.Error(), true
+		e.Message += " It failed: " + err.Error()
+	}
+	w.steps[t.key] = append(w.steps[t.key], s)
+	if told := w.Event(ctx, e); err == nil && told != nil && ctx.Err() != nil {
+		return told
+	}
+	if err != nil {
+		return fmt.Errorf("%s of %s: %w", w.act, t.set.Name, err)
+	}
+	return nil
+}
+
+// reasons are the names of the Events.
+var reasons = map[types.RepairAct]string{
+	types.ActFailover: "Failover", types.ActUnstick: "UnstickVM", types.ActRevive: "ReviveReplicaSet",
+	types.ActMove: "MoveAffinity", types.ActFailback: "Failback",
+}
+
+// renew deletes one stuck virtual machine. It is counted before: who dies in
+// between has tried once too few, not once too often.
+func (w *worker) renew(ctx context.Context, t target) error {
+	if err := w.NoteRepair(ctx, t.set, t.note); err != nil {
+		return fmt.Errorf("note on %s: %w", t.set.Name, err)
+	}
+	vmi := t.vmis[0]
+	return w.step(ctx, t, fmt.Sprintf("Stuck virtual machine %s is deleted, for the %d. time of %d.", vmi.Name, t.note.Stuck, mostStuck),
+		func() error { return w.DeleteVMI(ctx, vmi) })
+}
+
+// sendBack evicts the pod of an application that prefers this node.
+func (w *worker) sendBack(ctx context.Context, t target) error {
+	if err := w.NoteRepair(ctx, t.set, t.note); err != nil {
+		return fmt.Errorf("note on %s: %w", t.set.Name, err)
+	}
+	pod := t.pods[0]
+	return w.step(ctx, t, fmt.Sprintf("Pod %s on %s is evicted, so that it starts on %s.", pod.Name, pod.NodeName, t.node),
+		func() error { return w.Evict(ctx, pod) })
+}
+
+// prove looks once more, now that no other node acts: what was true at the
+// decision may be no more.
+func (w *worker) prove(ctx context.Context) (types.Storage, error) {
+	nodes, err := w.FreshNodes(ctx)
+	if err != nil {
+		return types.Storage{}, fmt.Errorf("look at node %s: %w", w.lost.Name, err)
+	}
+	i := slices.IndexFunc(nodes, func(n types.Node) bool { return n.Name == w.lost.Name })
+	if i >= 0 && (nodes[i].UID != w.lost.UID || nodes[i].Ready == types.ConditionTrue) {
+		return types.Storage{}, fmt.Errorf("node %s is back: %w", w.lost.Name, types.ErrConflict)
+	}
+	storage, err := w.Storage(ctx, "")
+	if err != nil {
+		return types.Storage{}, err
+	}
+	kept := w.targets[:0:0]
+	for _, t := range w.targets {
+		if why := redundant(t.claims, w.lost.Name, storage, nodes); why != "" && !t.force {
+			w.fails[t.key] = errors.New(why)
+			continue
+		}
+		kept = append(kept, t)
+	}
+	w.task.targets = kept
+	w.task.others = slices.DeleteFunc(w.others, func(o held) bool {
+		return o.tied || redundant(o.claims, w.lost.Name, storage, nodes) == ""
+	})
+	return storage, nil
+}
+
+// fence takes the lost node out of service, so that nothing starts there and
+// Kubernetes forgets what ran there. It concerns the whole node, so it is left
+// undone while the node has anything else whose data is not whole elsewhere:
+// that must not be started from what is left.
+func (w *worker) fence(ctx context.Context, _ types.Storage) error {
+	forced := slices.ContainsFunc(w.targets, func(t target) bool { return t.force })
+	if w.lost.UID == "" || w.lost.OutOfService || len(w.targets) == 0 || len(w.others) > 0 || forced {
+		return nil
+	}
+	reason := fmt.Sprintf("Node %s is gone; its applications are started elsewhere.", w.lost.Name)
+	err := w.Fence(ctx, w.lost, types.Fence{By: w.self.Name, Reason: reason, Since: w.now().Round(0)})
+	if err != nil {
+		return fmt.Errorf("fence node %s: %w", w.lost.Name, err)
+	}
+	return w.Event(ctx, types.Event{Node: w.lost.Name, Warning: true, Reason: "Fenced", Message: reason})
+}
