@@ -22,6 +22,9 @@ const (
 	kcmPort       = 16457
 	schedulerPort = 16459
 	kubeletPort   = 16450
+
+	virtAPIPort        = 16470 // also on hosts
+	virtControllerPort = 16471
 )
 
 // block is the /24 of 127/8 an instance lives in: the control plane on .1, the

@@ -6,18 +6,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strings"
-	"syscall"
-	"time"
-
-	"golang.org/x/sys/unix"
+	"strconv"
 )
 
 const (
@@ -32,13 +25,37 @@ type program struct {
 	name, dir, pkg, ldflags string
 }
 
-// programs are in the order they are built.
-var programs = []program{
-	{
-		"devkube", "devkube", ".", "-s -w -X k8s.io/component-base/version.gitVersion=" + kubeVersion +
-			" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34",
+// bundle is the programs that are built together, and what else they need.
+type bundle struct {
+	what     string
+	sources  []string // what decides about it, in the directory of this package
+	programs []program
+	finish   func(ctx context.Context, source, into string) error
+}
+
+// baseBundle is what every cluster needs.
+var baseBundle = bundle{
+	"Kubernetes " + kubeVersion + " and kwok",
+	[]string{"devkube/go.mod", "devkube/go.sum", "devkube/main.go", "kwok/go.mod", "kwok/go.sum"},
+	[]program{
+		{
+			"devkube", "devkube", ".", "-s -w -X k8s.io/component-base/version.gitVersion=" + kubeVersion +
+				" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34",
+		},
+		{"kwok", "kwok", kwokPackage, "-s -w"},
 	},
-	{"kwok", "kwok", kwokPackage, "-s -w"},
+	copyStages,
+}
+
+// kubevirtBundle is what Options.KubeVirt needs beside it.
+var kubevirtBundle = bundle{
+	"KubeVirt",
+	[]string{"kubevirt/go.mod", "kubevirt/go.sum", "kubevirt/main.go", "kubevirt/objects.go"},
+	[]program{
+		{"virt-api", "kubevirt", "kubevirt.io/kubevirt/cmd/virt-api", "-s -w"},
+		{"virt-controller", "kubevirt", "kubevirt.io/kubevirt/cmd/virt-controller", "-s -w"},
+	},
+	printKubeVirt,
 }
 
 // stageFiles are the stages of kwok's own module that our kubelets play.
@@ -49,16 +66,25 @@ var stageFiles = []string{
 	"kustomize/stage/pod/fast/pod-complete.yaml",
 }
 
-// binaries is a filled cache entry: programs and kwok's stage files.
+// binaries is a filled cache entry: the programs of a bundle and their files.
 type binaries string
 
 func (b binaries) path(name string) string { return filepath.Join(string(b), name) }
 
-// Build makes the programs of the cluster, unless they are cached already, and
+// Build makes the programs of a cluster, unless they are cached already, and
 // returns the directory they are in. It needs the go command and, the first
 // time, the modules; that takes some minutes, with a line on log every few
 // seconds. Source is this package's directory; "" finds it.
 func Build(ctx context.Context, source string, log io.Writer) (string, error) {
+	return baseBundle.build(ctx, source, log)
+}
+
+// BuildKubeVirt makes what Options.KubeVirt needs beside them, likewise.
+func BuildKubeVirt(ctx context.Context, source string, log io.Writer) (string, error) {
+	return kubevirtBundle.build(ctx, source, log)
+}
+
+func (b bundle) build(ctx context.Context, source string, log io.Writer) (string, error) {
 	source, err := sourceDir(source)
 	if err != nil {
 		return "", err
@@ -67,7 +93,7 @@ func Build(ctx context.Context, source string, log io.Writer) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the cache directory: %w", err)
 	}
-	key, err := cacheKey(ctx, source)
+	key, err := b.cacheKey(ctx, source)
 	if err != nil {
 		return "", err
 	}
@@ -86,12 +112,12 @@ func Build(ctx context.Context, source string, log io.Writer) (string, error) {
 	if isDir(entry) {
 		return entry, nil
 	}
-	return entry, fill(ctx, source, entry, log)
+	return entry, b.fill(ctx, source, entry, log)
 }
 
 // fill builds into a directory beside the entry and renames it when it is
 // whole, so that an entry that exists is complete. The caller holds the lock.
-func fill(ctx context.Context, source, entry string, log io.Writer) error {
+func (b bundle) fill(ctx context.Context, source, entry string, log io.Writer) error {
 	partial := entry + ".partial"
 	if err := os.RemoveAll(partial); err != nil {
 		return fmt.Errorf("clear an unfinished build: %w", err)
@@ -100,13 +126,13 @@ func fill(ctx context.Context, source, entry string, log io.Writer) error {
 	if err := os.MkdirAll(filepath.Join(partial, "tmp"), 0o755); err != nil {
 		return fmt.Errorf("make the build directory: %w", err)
 	}
-	fmt.Fprintf(log, "devcluster: building Kubernetes %s and kwok into %s; this happens once and takes some minutes\n", kubeVersion, entry)
-	for _, p := range programs {
+	fmt.Fprintf(log, "devcluster: building %s into %s; this happens once and takes some minutes\n", b.what, entry)
+	for _, p := range b.programs {
 		if err := p.build(ctx, source, partial, log); err != nil {
 			return err
 		}
 	}
-	if err := copyStages(ctx, filepath.Join(source, "kwok"), partial); err != nil {
+	if err := b.finish(ctx, source, partial); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(filepath.Join(partial, "tmp")); err != nil {
@@ -118,37 +144,10 @@ func fill(ctx context.Context, source, entry string, log io.Writer) error {
 	return nil
 }
 
-func (p program) flags() []string {
-	return []string{"-trimpath", "-buildvcs=false", "-mod=readonly", "-tags", buildTags, "-ldflags", p.ldflags}
-}
-
-func (p program) build(ctx context.Context, source, into string, log io.Writer) error {
-	dir := filepath.Join(source, p.dir)
-	fmt.Fprintf(log, "devcluster: fetching the modules of %s\n", p.name)
-	deps, err := goOutput(ctx, dir, "list", "-deps", "-tags", buildTags, p.pkg)
-	if err != nil {
-		return fmt.Errorf("list the packages of %s: %w", p.name, err)
-	}
-	progress := newProgress(log, p.name, strings.Count(deps, "\n")+1)
-	defer progress.stop()
-	args := append([]string{"build", "-v", "-o", filepath.Join(into, p.name)}, p.flags()...)
-	cmd := goCommand(ctx, dir, append(args, p.pkg)...)
-	cmd.Env = append(cmd.Env, "GOTMPDIR="+filepath.Join(into, "tmp")) // goes away with the rest
-	cmd.Stderr = progress
-	// It must not outlive the lock: it is killed when this thread ends.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", p.name, errors.Join(context.Cause(ctx), err), progress.tail())
-	}
-	return nil
-}
-
 // copyStages takes kwok's own stages out of its module: a release of kwok and
 // its stages belong together.
-func copyStages(ctx context.Context, kwokDir, into string) error {
-	module, err := goOutput(ctx, kwokDir, "list", "-m", "-f", "{{.Dir}}", kwokModule)
+func copyStages(ctx context.Context, source, into string) error {
+	module, err := goOutput(ctx, filepath.Join(source, "kwok"), "list", "-m", "-f", "{{.Dir}}", kwokModule)
 	if err != nil {
 		return fmt.Errorf("find the kwok module: %w", err)
 	}
@@ -164,85 +163,36 @@ func copyStages(ctx context.Context, kwokDir, into string) error {
 	return nil
 }
 
+// printKubeVirt writes down what is to be installed of KubeVirt: finding out
+// takes seconds each time.
+func printKubeVirt(ctx context.Context, source, into string) error {
+	objects, err := goOutput(ctx, filepath.Join(source, "kubevirt"), "run", "-mod=readonly", ".", strconv.Itoa(virtAPIPort))
+	if err != nil {
+		return fmt.Errorf("print the objects of KubeVirt: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(into, kubevirtObjects), []byte(objects), 0o644); err != nil {
+		return fmt.Errorf("write the objects of KubeVirt: %w", err)
+	}
+	return nil
+}
+
 // cacheKey is a hash of everything that decides what a build makes.
-func cacheKey(ctx context.Context, source string) (string, error) {
+func (b bundle) cacheKey(ctx context.Context, source string) (string, error) {
 	hash := sha256.New()
-	for _, name := range []string{
-		"devkube/go.mod", "devkube/go.sum", "devkube/main.go", "kwok/go.mod", "kwok/go.sum",
-	} {
+	for _, name := range b.sources {
 		content, err := os.ReadFile(filepath.Join(source, name))
 		if err != nil {
 			return "", fmt.Errorf("read the sources of the cluster: %w", err)
 		}
 		fmt.Fprintf(hash, "%s %d\n%s", name, len(content), content)
 	}
-	env, err := goOutput(ctx, filepath.Join(source, "devkube"), "env", "GOVERSION", "GOOS", "GOARCH")
+	env, err := goOutput(ctx, filepath.Join(source, b.programs[0].dir), "env", "GOVERSION", "GOOS", "GOARCH")
 	if err != nil {
 		return "", fmt.Errorf("ask for the Go version: %w", err)
 	}
 	fmt.Fprintln(hash, env, stageFiles)
-	for _, p := range programs {
+	for _, p := range b.programs {
 		fmt.Fprintln(hash, p.flags())
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:8]), nil
-}
-
-// sourceDir is where the nested modules are; "" asks the compiler.
-func sourceDir(source string) (string, error) {
-	if source == "" {
-		_, file, _, ok := runtime.Caller(0)
-		if !ok {
-			return "", errors.New("find the sources of devcluster: unknown to this binary, set Options.Source")
-		}
-		source = filepath.Dir(file)
-	}
-	if !isDir(filepath.Join(source, "devkube")) {
-		return "", fmt.Errorf("find the sources of devcluster: no devkube in %q, set Options.Source", source)
-	}
-	return source, nil
-}
-
-func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=local", "GOWORK=off", "CGO_ENABLED=0", "PWD="+dir)
-	return cmd
-}
-
-func goOutput(ctx context.Context, dir string, args ...string) (string, error) {
-	out, err := goCommand(ctx, dir, args...).Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return "", fmt.Errorf("go %s: %w: %s", args[0], err, exit.Stderr)
-	}
-	return strings.TrimSpace(string(out)), err
-}
-
-// lock takes the file lock of a cache entry, so that test binaries that run
-// side by side build once.
-func lock(ctx context.Context, path string, log io.Writer) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("open the build lock: %w", err)
-	}
-	for told := false; ; told = true {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return func() { file.Close() }, nil
-		}
-		if !told {
-			fmt.Fprintln(log, "devcluster: waiting for another process that is building the cluster")
-		}
-		select {
-		case <-ctx.Done():
-			file.Close()
-			return nil, fmt.Errorf("wait for the build lock: %w", context.Cause(ctx))
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }

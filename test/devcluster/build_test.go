@@ -60,7 +60,7 @@ func TestAFailedBuildSaysWhyAndIsNotCached(t *testing.T) {
 func TestTheCacheKeyFollowsTheSources(t *testing.T) {
 	source := fakeSource(t, "package main\n")
 	key := func() string {
-		k, err := cacheKey(t.Context(), source)
+		k, err := baseBundle.cacheKey(t.Context(), source)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,6 +44,9 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if _, err = c.crew.start("kube-scheduler", devkube, c.schedulerArgs(at)...); err != nil {
 		return err
 	}
+	if err := c.startKubeVirt(at); err != nil {
+		return err
+	}
 	return c.describeCustoms(ctx)
 }
 
@@ -111,7 +114,6 @@ func (c *Cluster) apiserverArgs(at seat) []string {
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + c.pki("front-proxy-client.crt"),
 		"--proxy-client-key-file=" + c.pki("front-proxy-client.key"),
-		"--enable-aggregator-routing=true",
 	}
 }
 

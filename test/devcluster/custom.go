@@ -23,9 +23,9 @@ type custom struct {
 // customs are what KubeVirt, Longhorn and Multus bring, as far as anything here
 // meets it. The objects are not checked: any field passes.
 var customs = []custom{
-	{"kubevirt.io", "v1", "VirtualMachineInstance", "virtualmachineinstances", "vmi,vmis", false, false},
-	{"kubevirt.io", "v1", "VirtualMachineInstanceReplicaSet", "virtualmachineinstancereplicasets", "vmirs,vmirss", true, true},
-	{"kubevirt.io", "v1", "KubeVirt", "kubevirts", "kv,kvs", true, false},
+	{kubevirtGroup, "v1", "VirtualMachineInstance", "virtualmachineinstances", "vmi,vmis", false, false},
+	{kubevirtGroup, "v1", "VirtualMachineInstanceReplicaSet", "virtualmachineinstancereplicasets", "vmirs,vmirss", true, true},
+	{kubevirtGroup, "v1", "KubeVirt", "kubevirts", "kv,kvs", true, false},
 	{"longhorn.io", "v1beta2", "Node", "nodes", "lhn", true, false},
 	{"longhorn.io", "v1beta2", "Volume", "volumes", "lhv", true, false},
 	{"longhorn.io", "v1beta2", "Replica", "replicas", "lhr", true, false},
@@ -55,9 +55,15 @@ func (c *Cluster) defineCustoms(ctx context.Context) error {
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	})
 	for _, k := range customs {
+		if c.virt != "" && k.group == kubevirtGroup {
+			continue // with its own definition
+		}
 		if _, err := crds.Create(ctx, k.definition(), metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("define %s of %s: %w", k.kind, k.group, err)
 		}
+	}
+	if err := c.installKubeVirt(ctx); err != nil {
+		return err
 	}
 	for _, k := range customs {
 		if err := poll(ctx, k.plural, func() bool { return c.serves(ctx, k) }); err != nil {

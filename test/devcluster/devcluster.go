@@ -4,7 +4,9 @@
 // benchmarks: etcd, kube-apiserver, kube-controller-manager and kube-scheduler
 // as processes, and nodes whose kubelets kwok plays. Pods are really scheduled,
 // run, stop and honour disruption budgets; they have no containers. Virtual
-// machines and Longhorn volumes are objects whose status follows the same nodes.
+// machines and Longhorn volumes are objects whose status follows the same nodes; with
+// Options.KubeVirt the virtual machines are those of the real KubeVirt, but for
+// virt-handler, which is played.
 //
 // Every node has an API server's address of its own, where Fault says what it
 // meets, and a kubelet of its own, whose death takes all of the node along.
@@ -52,6 +54,8 @@ type Options struct {
 	Dir    string    // made by Start, removed by Stop; "" is a temporary one
 	Source string    // directory of this package; "" finds it
 
+	KubeVirt bool // virt-api and virt-controller run, and virtual machines are theirs
+
 	Hosts bool     // every node is a host with a control plane of its own; takes CanHost
 	Spare int      // with Hosts: the last so many have nothing yet, for StartControlPlane; at least one is left
 	Wire  *Cluster // with Hosts: plug them into the switch of this one; nil makes one
@@ -69,6 +73,7 @@ type Cluster struct {
 	log     io.Writer
 	audit   bool
 	bin     binaries
+	virt    binaries // "" without KubeVirt
 	block   block
 	crew    *crew
 	ca      *authority
@@ -111,12 +116,19 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	var virt string
+	if opts.KubeVirt {
+		if virt, err = BuildKubeVirt(ctx, opts.Source, opts.Log); err != nil {
+			return nil, err
+		}
+	}
 	ctx, failed := context.WithCancelCause(ctx)
 	defer failed(nil)
-	c, err := newCluster(opts, binaries(bin), failed)
+	c, err := newCluster(opts, failed)
 	if err != nil {
 		return nil, err
 	}
+	c.bin, c.virt = binaries(bin), binaries(virt)
 	if err := c.bringUp(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -125,9 +137,9 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 
 // newCluster takes what an instance needs: addresses, a directory and the
 // reaper that gives them back.
-func newCluster(opts Options, bin binaries, failed func(error)) (*Cluster, error) {
+func newCluster(opts Options, failed func(error)) (*Cluster, error) {
 	c := &Cluster{
-		log: opts.Log, audit: opts.Audit, bin: bin, spare: opts.Spare, kubelets: make([]*process, opts.Nodes),
+		log: opts.Log, audit: opts.Audit, spare: opts.Spare, kubelets: make([]*process, opts.Nodes),
 		dialer: connrotation.NewDialer((&net.Dialer{}).DialContext),
 	}
 	var err error
@@ -189,11 +201,9 @@ func (c *Cluster) bringUp(ctx context.Context) error {
 	if err := c.startNodes(ctx); err != nil {
 		return err
 	}
-	stop, err := c.followLaunchers()
-	if err != nil {
-		return fmt.Errorf("follow the launcher pods: %w", err)
+	if err := c.beginMachines(ctx); err != nil {
+		return err
 	}
-	c.unfollow = stop
 	fmt.Fprintf(c.log, "devcluster: %d nodes ready at %s after %s, files in %s\n",
 		len(c.Nodes)-c.spare, c.server(), time.Since(begin).Round(100*time.Millisecond), c.Dir)
 	return nil

@@ -17,6 +17,7 @@ import (
 // whole of k3s is.
 type service struct {
 	name    string // etcd, kube-apiserver, ...
+	program string // its path
 	args    []string
 	process *process
 	stopped bool // guarded by host.mu
@@ -150,18 +151,23 @@ func (c *Cluster) serveCompanions(h *host) error {
 	return errors.Join(
 		c.serve(h, "kube-controller-manager", c.kcmArgs(h.seat)),
 		c.serve(h, "kube-scheduler", c.schedulerArgs(h.seat)),
+		c.serveKubeVirt(h),
 	)
 }
 
 func (c *Cluster) serve(h *host, name string, args []string) error {
-	s := &service{name: name, args: args}
+	return c.serveProgram(h, name, c.bin.path("devkube"), args)
+}
+
+func (c *Cluster) serveProgram(h *host, name, program string, args []string) error {
+	s := &service{name: name, program: program, args: args}
 	h.services = append(h.services, s)
 	return c.run(h, s)
 }
 
 func (c *Cluster) run(h *host, s *service) error {
 	s.process = &process{name: s.name + "-" + h.seat.name, in: h.space, failed: func(err error) { c.again(h, s, err) }}
-	return c.crew.launch(s.process, c.bin.path("devkube"), s.args...)
+	return c.crew.launch(s.process, s.program, s.args...)
 }
 
 // again starts a service that has ended, a little later. The end of a member

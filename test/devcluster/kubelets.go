@@ -79,7 +79,7 @@ func (c *Cluster) register(i int) error {
 	defer cancel()
 	n := c.Nodes[i]
 	n.BootID = c.bootIDs[i]
-	if _, err := c.client.CoreV1().Nodes().Create(ctx, n.object(), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := c.client.CoreV1().Nodes().Create(ctx, c.nodeObject(n), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create node %s: %w", n.Name, err)
 	}
 	err := c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Delete(ctx, n.Name, metav1.DeleteOptions{})

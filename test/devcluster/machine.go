@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	kubevirtAPI = "kubevirt.io/v1"
+	kubevirtGroup = "kubevirt.io"
+	kubevirtAPI   = kubevirtGroup + "/v1"
 	// vmiFinalizer keeps a machine's object until its node has stopped it.
 	vmiFinalizer = "kubevirt.io/foregroundDeleteVirtualMachine"
 )

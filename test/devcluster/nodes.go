@@ -23,6 +23,14 @@ const leaseSeconds = 8
 //go:embed stages.yaml
 var ownStages string
 
+// machineStages take the part of virt-handler, with KubeVirt or without.
+var (
+	//go:embed virthandler.yaml
+	virtHandlerStages string
+	//go:embed machines.yaml
+	machineStages string
+)
+
 // Node is one node of the cluster.
 type Node struct {
 	Name       string // of the Kubernetes node: the device name, lower-case, with - for _
@@ -48,8 +56,12 @@ func makeNode(number int, ip string) Node {
 }
 
 func (c *Cluster) startNodes(ctx context.Context) error {
+	machines := machineStages
+	if c.virt != "" {
+		machines = virtHandlerStages
+	}
 	for i, n := range c.Nodes {
-		stages := strings.NewReplacer("OWN-NODE", n.Name, "OWN-IP", n.IP).Replace(ownStages)
+		stages := strings.NewReplacer("OWN-NODE", n.Name, "OWN-IP", n.IP).Replace(ownStages + "---\n" + machines)
 		if err := os.WriteFile(c.stagesPath(i), []byte(stages), 0o600); err != nil {
 			return fmt.Errorf("write the stages of %s: %w", n.Name, err)
 		}

@@ -1,0 +1,106 @@
+//go:build linux
+
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func (p program) flags() []string {
+	return []string{"-trimpath", "-buildvcs=false", "-mod=readonly", "-tags", buildTags, "-ldflags", p.ldflags}
+}
+
+func (p program) build(ctx context.Context, source, into string, log io.Writer) error {
+	dir := filepath.Join(source, p.dir)
+	fmt.Fprintf(log, "devcluster: fetching the modules of %s\n", p.name)
+	deps, err := goOutput(ctx, dir, "list", "-deps", "-tags", buildTags, p.pkg)
+	if err != nil {
+		return fmt.Errorf("list the packages of %s: %w", p.name, err)
+	}
+	progress := newProgress(log, p.name, strings.Count(deps, "\n")+1)
+	defer progress.stop()
+	args := append([]string{"build", "-v", "-o", filepath.Join(into, p.name)}, p.flags()...)
+	cmd := goCommand(ctx, dir, append(args, p.pkg)...)
+	cmd.Env = append(cmd.Env, "GOTMPDIR="+filepath.Join(into, "tmp")) // goes away with the rest
+	cmd.Stderr = progress
+	// It must not outlive the lock: it is killed when this thread ends.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", p.name, errors.Join(context.Cause(ctx), err), progress.tail())
+	}
+	return nil
+}
+
+// sourceDir is where the nested modules are; "" asks the compiler.
+func sourceDir(source string) (string, error) {
+	if source == "" {
+		_, file, _, ok := runtime.Caller(0)
+		if !ok {
+			return "", errors.New("find the sources of devcluster: unknown to this binary, set Options.Source")
+		}
+		source = filepath.Dir(file)
+	}
+	if !isDir(filepath.Join(source, "devkube")) {
+		return "", fmt.Errorf("find the sources of devcluster: no devkube in %q, set Options.Source", source)
+	}
+	return source, nil
+}
+
+func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=local", "GOWORK=off", "CGO_ENABLED=0", "PWD="+dir)
+	return cmd
+}
+
+func goOutput(ctx context.Context, dir string, args ...string) (string, error) {
+	out, err := goCommand(ctx, dir, args...).Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return "", fmt.Errorf("go %s: %w: %s", args[0], err, exit.Stderr)
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// lock takes the file lock of a cache entry, so that test binaries that run
+// side by side build once.
+func lock(ctx context.Context, path string, log io.Writer) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open the build lock: %w", err)
+	}
+	for told := false; ; told = true {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { file.Close() }, nil
+		}
+		if !told {
+			fmt.Fprintln(log, "devcluster: waiting for another process that is building the cluster")
+		}
+		select {
+		case <-ctx.Done():
+			file.Close()
+			return nil, fmt.Errorf("wait for the build lock: %w", context.Cause(ctx))
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

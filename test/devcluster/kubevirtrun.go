@@ -1,0 +1,152 @@
+//go:build linux
+
+package devcluster
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	virtAPI        = "virt-api"
+	virtController = "virt-controller"
+)
+
+// writeKubeVirtCredentials writes the certificate of virt-api and the
+// kubeconfigs of the programs. Each is its own service account: what another one
+// writes into a status is dropped.
+func (c *Cluster) writeKubeVirtCredentials() error {
+	service := serverTemplate(nil)
+	service.Subject.CommonName = virtAPI
+	service.DNSNames = []string{virtAPI + "." + KubeVirtNamespace + ".svc"}
+	service.ExtKeyUsage = append(service.ExtKeyUsage, x509.ExtKeyUsageClientAuth) // of virt-handler
+	const accounts = "system:serviceaccount"
+	for file, template := range map[string]*x509.Certificate{
+		virtAPI + "-server": service,
+		virtAPI:             clientTemplate(accounts+":"+KubeVirtNamespace+":kubevirt-apiserver", accounts+"s", accounts+"s:"+KubeVirtNamespace),
+		virtController:      clientTemplate(accounts+":"+KubeVirtNamespace+":kubevirt-controller", accounts+"s", accounts+"s:"+KubeVirtNamespace),
+	} {
+		made, err := c.ca.issue(template)
+		if err != nil {
+			return err
+		}
+		if err := made.write(c.Dir, file); err != nil {
+			return err
+		}
+	}
+	for _, at := range c.seats() {
+		for _, user := range []string{virtAPI, virtController} {
+			if err := os.WriteFile(c.kubeconfigPath(user+at.suffix), c.userKubeconfig(user, at.server()), 0o600); err != nil {
+				return fmt.Errorf("write the kubeconfig of %s: %w", user, err)
+			}
+		}
+	}
+	return nil
+}
+
+// startKubeVirt starts the two programs on loopback, where they are asked for.
+func (c *Cluster) startKubeVirt(at seat) error {
+	if c.virt == "" {
+		return nil
+	}
+	if _, err := c.crew.start(virtAPI, c.virt.path(virtAPI), c.virtAPIArgs(at)...); err != nil {
+		return err
+	}
+	_, err := c.crew.start(virtController, c.virt.path(virtController), c.virtControllerArgs(at)...)
+	return err
+}
+
+// serveKubeVirt starts those of a host. A virt-controller leads under the name
+// of its machine, so that each needs another one. h.mu is held.
+func (c *Cluster) serveKubeVirt(h *host) error {
+	if c.virt == "" {
+		return nil
+	}
+	named := append([]string{
+		"--uts", "/bin/sh", "-c", `echo "$0" >/proc/sys/kernel/hostname && exec "$@"`,
+		h.seat.name, c.virt.path(virtController),
+	}, c.virtControllerArgs(h.seat)...)
+	return errors.Join(
+		c.serveProgram(h, virtAPI, c.virt.path(virtAPI), c.virtAPIArgs(h.seat)),
+		c.serveProgram(h, virtController, "unshare", named),
+	)
+}
+
+func (c *Cluster) virtAPIArgs(at seat) []string {
+	return append(c.virtArgs(virtAPI, at, virtAPIPort),
+		"--console-server-port=8186", // of virt-handler
+		"--tls-cert-file="+c.pki(virtAPI+"-server.crt"),
+		"--tls-key-file="+c.pki(virtAPI+"-server.key"),
+		"--handler-cert-file="+c.pki(virtAPI+"-server.crt"),
+		"--handler-key-file="+c.pki(virtAPI+"-server.key"),
+	)
+}
+
+func (c *Cluster) virtControllerArgs(at seat) []string {
+	args := append(c.virtArgs(virtController, at, virtControllerPort),
+		"--launcher-image=quay.io/kubevirt/virt-launcher:v1.6.0",
+		"--exporter-image=quay.io/kubevirt/virt-exportserver:v1.6.0",
+		"--prom-cert-file="+c.pki(virtAPI+"-server.crt"),
+		"--prom-key-file="+c.pki(virtAPI+"-server.key"),
+	)
+	if at.lease == 0 {
+		return args
+	}
+	return append(args,
+		"--leader-elect-lease-duration="+at.lease.String(),
+		"--leader-elect-renew-deadline="+(at.lease*3/4).String(),
+		"--leader-elect-retry-period=1s",
+	)
+}
+
+func (c *Cluster) virtArgs(user string, at seat, port int) []string {
+	return []string{
+		"--kubeconfig=" + c.kubeconfigPath(user+at.suffix),
+		"--listen=" + c.virtAPIHost(),
+		"--port=" + strconv.Itoa(port),
+		"-v=2",
+	}
+}
+
+// waitKubeVirt returns when every API server reaches virt-api and a
+// virt-controller leads.
+func (c *Cluster) waitKubeVirt(ctx context.Context) error {
+	const reached = "/apis/subresources.kubevirt.io/v1"
+	if c.hosts == nil {
+		err := poll(ctx, virtAPI, func() bool {
+			return c.client.Discovery().RESTClient().Get().AbsPath(reached).Do(ctx).Error() == nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for i := range c.hosts[:max(0, len(c.hosts)-c.spare)] {
+		h := c.hosts[i]
+		if err := poll(ctx, virtAPI+" on "+h.seat.name, func() bool { return c.get(ctx, h, h.seat.server()+reached) }); err != nil {
+			return err
+		}
+	}
+	return poll(ctx, virtController, func() bool {
+		lease, err := c.client.CoordinationV1().Leases(KubeVirtNamespace).Get(ctx, virtController, metav1.GetOptions{})
+		return err == nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
+	})
+}
+
+// beginMachines returns when virtual machines can be created.
+func (c *Cluster) beginMachines(ctx context.Context) error {
+	if c.virt != "" {
+		return c.waitKubeVirt(ctx)
+	}
+	stop, err := c.followLaunchers()
+	if err != nil {
+		return fmt.Errorf("follow the launcher pods: %w", err)
+	}
+	c.unfollow = stop
+	return nil
+}
