@@ -1,0 +1,274 @@
+package apps
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// scene is a cluster of three in which a virtual machine runs on n2, seen from
+// n1; up is the uptime.
+type scene struct {
+	facts
+	cfg types.AppInstanceConfig
+	set types.AppSet
+}
+
+const up = 5 * time.Hour
+
+func newScene() *scene {
+	s := &scene{cfg: config(vm)}
+	s.cfg.Activate = true
+	s.set = types.AppSet{
+		Kind: types.KindVMIReplicaSet, Name: name, UID: "set", Version: "7", AppDomain: appID + ".1.7", Wanted: 1, Claims: []string{"data"},
+		Affinity: types.SetAffinity{Node: "n2"},
+	}
+	s.facts = facts{
+		now: now, uptime: up, configsKnown: true, wholeSets: true,
+		pods: []types.Pod{launcher(name+"abcde", on("n2"))},
+		vmis: []types.VMI{{Name: name + "abcde", UID: "vmi", Phase: types.VMIRunning, NodeName: "n2", Owner: types.Owner{Name: name}, AppDomain: appID + ".1.7"}},
+		memory: memory{
+			since: map[string]time.Duration{}, rest: map[string]pause{}, witnessed: map[string]time.Time{},
+		},
+	}
+	s.nodes = map[string]types.Node{}
+	for _, n := range []string{"n1", "n2", "n3"} {
+		s.nodes[n] = types.Node{Name: n, UID: "uid-" + n, Ready: types.ConditionTrue, Agent: &types.AgentStamp{}, BootID: "boot", ReadySince: now.Add(-time.Hour)}
+	}
+	s.fresh = fresh{at: up - time.Second, storage: types.Storage{Longhorn: true, Volumes: []types.Volume{volume("data")}}}
+	return s.follow()
+}
+
+// volume has a whole replica on each of n2 and n3, and its engine on n2, where
+// it cannot be asked.
+func volume(claim string) types.Volume {
+	return types.Volume{
+		Name: "pv-" + claim, Claim: "eve-kube-app/" + claim, State: "attached", Robustness: "unknown", Wanted: 2, Engine: "n2",
+		Replicas: []types.Replica{
+			{Name: "r2", Node: "n2", LastMode: "RW", HealthyAt: now.Add(-time.Hour)},
+			{Name: "r3", Node: "n3", LastMode: "RW", HealthyAt: now.Add(-time.Hour)},
+		},
+	}
+}
+
+// follow makes the fresh look agree with the tables.
+func (s *scene) follow() *scene {
+	s.configs = map[string]types.AppInstanceConfig{appID: s.cfg}
+	s.sets = map[string]types.AppSet{s.set.Key(): s.set}
+	s.self = s.nodes["n1"]
+	s.fresh.nodes = slices.Collect(maps.Values(s.nodes))
+	if s.fresh.renewed == nil {
+		s.fresh.renewed = map[string]renewal{}
+	}
+	return s
+}
+
+// lose makes n2 vanish a minute ago; nothing of it answers n1 and n3.
+func (s *scene) lose() {
+	n := s.nodes["n2"]
+	n.Ready = types.ConditionUnknown
+	s.nodes["n2"] = n
+	for _, name := range []string{"n1", "n3"} {
+		w := s.nodes[name]
+		w.Witness = &types.Witness{Round: 9, Sightings: []types.Sighting{{Node: "n2", UID: "uid-n2", Silent: 5}}}
+		s.nodes[name] = w
+		s.witnessed[name] = now.Add(-time.Second)
+	}
+	s.fresh.renewed = map[string]renewal{"uid-n2": {seen: up - time.Minute}}
+	s.since["lost/set/n2"], s.since["proved/set/n2"] = up-time.Minute, up-time.Minute
+	s.pods[0].Deleted = now.Add(-30 * time.Second)
+}
+
+func (s *scene) judged() verdict { return s.judge(s.apps()[0]) }
+
+func (s *scene) storage() *types.Volume { return &s.fresh.storage.Volumes[0] }
+
+func TestWhatIsDoneForAnApplication(t *testing.T) {
+	acts := func(act types.RepairAct) func(*testing.T, verdict) {
+		return func(t *testing.T, v verdict) {
+			if v.target == nil || v.act != act {
+				t.Errorf("want %s now, got %s, %s: %s", act, v.phase, v.act, v.reason)
+			}
+		}
+	}
+	says := func(phase types.RepairPhase, words string) func(*testing.T, verdict) {
+		return func(t *testing.T, v verdict) {
+			if v.target != nil || v.phase != phase || !strings.Contains(v.reason, words) {
+				t.Errorf("want %s, %q; got %s %s (acts %v): %s", phase, words, v.phase, v.act, v.target != nil, v.reason)
+			}
+		}
+	}
+	rows := map[string]struct {
+		change func(*scene)
+		want   func(*testing.T, verdict)
+	}{
+		"what runs is well":                    {func(*scene) {}, says(types.RepairWell, "It runs")},
+		"what is not to run is left alone":     {func(s *scene) { s.lose(); s.cfg.Activate = false }, says(types.RepairWell, "not to run")},
+		"without a full view nothing is done":  {func(s *scene) { s.lose(); s.blindSince = now }, says(types.RepairWaits, "full view")},
+		"without the sets nothing is done":     {func(s *scene) { s.lose(); s.wholeSets = false }, says(types.RepairWaits, "full view")},
+		"a set on its way out is left alone":   {func(s *scene) { s.lose(); s.set.Deleted = now }, says(types.RepairWaits, "being deleted")},
+		"a lost node that is proved gone":      {(*scene).lose, acts(types.ActFailover)},
+		"a lost node, the pod not yet evicted": {func(s *scene) { s.lose(); s.pods[0].Deleted = time.Time{} }, acts(types.ActFailover)},
+		"a node that is only not ready may mend itself": {func(s *scene) {
+			s.lose()
+			n := s.nodes["n2"]
+			n.Ready = types.ConditionFalse
+			s.nodes["n2"], s.pods[0].Deleted = n, time.Time{}
+		}, says(types.RepairWaits, "not ready")},
+		"a device that answers one witness is not gone": {func(s *scene) {
+			s.lose()
+			s.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:12346"
+		}, says(types.RepairWaits, "answers node n3")},
+		"a witness that has not looked says nothing": {func(s *scene) {
+			s.lose()
+			s.witnessed["n3"] = now.Add(-time.Minute)
+		}, says(types.RepairWaits, "old")},
+		"an application tied to its node stays with it": {func(s *scene) {
+			s.lose()
+			s.cfg.AffinityType = types.AffinityRequired
+		}, says(types.RepairRefused, "tied")},
+		"a replica set tied to its node stays with it": {func(s *scene) {
+			s.lose()
+			s.set.Affinity.Required = true
+		}, says(types.RepairRefused, "tied")},
+		"a kubelet that has just renewed is not dead": {func(s *scene) {
+			s.lose()
+			s.fresh.renewed["uid-n2"] = renewal{seen: up - 11*time.Second}
+		}, says(types.RepairRefused, "renewed")},
+		"an old look proves nothing": {func(s *scene) { s.lose(); s.fresh.at = up - time.Minute }, says(types.RepairWaits, "looked at")},
+		"a look that failed proves nothing": {func(s *scene) {
+			s.lose()
+			s.fresh.err = "list volumes: refused"
+		}, says(types.RepairRefused, "refused")},
+		"a volume nothing is known of": {func(s *scene) { s.lose(); s.storage().Claim = "eve-kube-app/other" }, says(types.RepairRefused, "Nothing is known")},
+		"a volume with its last replica on the lost node": {func(s *scene) {
+			s.lose()
+			s.storage().Replicas = s.storage().Replicas[:1]
+		}, says(types.RepairRefused, "no whole replica")},
+		"a replica that had failed is not whole": {func(s *scene) {
+			s.lose()
+			s.storage().Replicas[1].FailedAt = now
+		}, says(types.RepairRefused, "no whole replica")},
+		"a replica that was never whole": {func(s *scene) {
+			s.lose()
+			s.storage().Replicas[1].HealthyAt = time.Time{}
+		}, says(types.RepairRefused, "no whole replica")},
+		"a replica that was being rebuilt is not whole": {func(s *scene) {
+			s.lose()
+			s.storage().Replicas[1].LastMode = "WO"
+		}, says(types.RepairRefused, "no whole replica")},
+		"a replica the last engine did not use is not whole": {func(s *scene) {
+			s.lose()
+			s.storage().Replicas[1].LastMode = ""
+		}, says(types.RepairRefused, "no whole replica")},
+		"without any word of an engine, whole when detached is whole": {func(s *scene) {
+			s.lose()
+			s.storage().Replicas[0].LastMode, s.storage().Replicas[1].LastMode = "", ""
+		}, acts(types.ActFailover)},
+		"a whole replica on a node that is not ready is of no use": {func(s *scene) {
+			s.lose()
+			n := s.nodes["n3"]
+			n.Ready = types.ConditionFalse
+			s.nodes["n3"] = n
+		}, says(types.RepairRefused, "no whole replica")},
+		"a volume that is faulted": {func(s *scene) { s.lose(); s.storage().Robustness = "faulted" }, says(types.RepairRefused, "faulted")},
+		"one volume of two is not proved": {func(s *scene) {
+			s.lose()
+			s.set.Claims = append(s.set.Claims, "more")
+		}, says(types.RepairRefused, "more")},
+		"a hot-plugged volume counts": {func(s *scene) {
+			s.lose()
+			s.pods[0].Claims = []string{"plugged"}
+		}, says(types.RepairRefused, "plugged")},
+		"an application without volumes needs no replica": {func(s *scene) {
+			s.lose()
+			s.set.Claims = nil
+			s.fresh.storage = types.Storage{}
+		}, acts(types.ActFailover)},
+		"where the replacement runs, nothing is reset": {func(s *scene) {
+			s.lose()
+			s.pods = append(s.pods, launcher(name+"fghij", on("n3")))
+			s.vmis = append(s.vmis, types.VMI{Name: name + "fghij", UID: "new", Phase: types.VMIRunning, NodeName: "n3", Owner: types.Owner{Name: name}, AppDomain: appID + ".1.7"})
+		}, says(types.RepairWell, "It runs")},
+		"a replacement that waits for the volume is helped": {func(s *scene) {
+			s.lose()
+			s.pods = append(s.pods, launcher(name+"fghij", on("n3"), pending))
+		}, acts(types.ActFailover)},
+		"a failover that was begun goes on when only the attachment is left": {func(s *scene) {
+			s.lose()
+			s.pods = []types.Pod{launcher(name+"fghij", on("n3"), pending)}
+			s.vmis = nil
+			s.set.Note = types.RepairNote{Act: types.ActFailover, Node: "n2"}
+		}, acts(types.ActFailover)},
+		"a node whose Node is deleted is gone": {func(s *scene) {
+			s.lose()
+			delete(s.nodes, "n2")
+			s.fresh.renewed = nil
+		}, acts(types.ActFailover)},
+		"another node is before this one": {func(s *scene) {
+			s.lose()
+			n := s.nodes["n3"]
+			n.Name, n.UID = "n0", "uid-n0"
+			delete(s.nodes, "n3")
+			s.nodes["n0"] = n
+			s.witnessed["n0"] = now
+			s.storage().Replicas[1].Node = "n0"
+			s.since["proved/set/n2"] = up - 4*time.Second
+		}, says(types.RepairWaits, "is gone")},
+		"by hand, a tied application goes": {func(s *scene) {
+			s.lose()
+			s.cfg.AffinityType = types.AffinityRequired
+			s.ask(false)
+		}, acts(types.ActFailover)},
+		"by hand, a ready node is refused": {func(s *scene) { s.ask(true) }, says(types.RepairRefused, "ready")},
+		"by hand, unproved storage is refused": {func(s *scene) {
+			s.lose()
+			s.storage().Replicas[1].FailedAt = now
+			s.ask(false)
+		}, says(types.RepairRefused, "no whole replica")},
+		"by force, unproved storage is no hindrance": {func(s *scene) {
+			s.lose()
+			s.storage().Replicas[1].FailedAt = now
+			s.ask(true)
+		}, acts(types.ActFailover)},
+		"a set left at none is revived": {func(s *scene) {
+			s.set.Wanted = 0
+			s.pods, s.vmis = nil, nil
+			s.since["none/set"] = up - time.Minute
+		}, acts(types.ActRevive)},
+		"a set at none for a moment is somebody's work": {func(s *scene) {
+			s.set.Wanted = 0
+			s.since["none/set"] = up - 10*time.Second
+		}, says(types.RepairWaits, "0 copies")},
+		"the affinity follows the designated node": {func(s *scene) { s.cfg.IsDesignatedNodeID = true }, acts(types.ActMove)},
+		"the affinity becomes required": {func(s *scene) {
+			s.cfg.IsDesignatedNodeID, s.cfg.AffinityType = true, types.AffinityRequired
+			s.set.Affinity.Node = "n1"
+		}, acts(types.ActMove)},
+		"the affinity of a container is domainmgr's": {func(s *scene) {
+			s.cfg = config(container, designated)
+			s.cfg.Activate = true
+			s.set.Kind = types.KindReplicaSet
+			s.pods = []types.Pod{pod("a", on("n2"))}
+		}, says(types.RepairWell, "It runs")},
+		"a note is wiped when it runs": {func(s *scene) { s.set.Note.Stuck = 2; s.since["settle/set"] = up - time.Minute }, acts(actSettle)},
+	}
+	for row, r := range rows {
+		t.Run(row, func(t *testing.T) {
+			s := newScene()
+			r.change(s)
+			r.want(t, s.follow().judged())
+		})
+	}
+}
+
+// ask is a request by hand.
+func (s *scene) ask(force bool) {
+	s.requests = map[string]types.AppDetachRequest{appID: {Node: "n2", AppDomain: appID + ".1.7", Force: force, ID: uuid.New(), Asked: now}}
+}

@@ -1,0 +1,167 @@
+package apps
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// hang makes the virtual machine stay in a phase, with its launcher as it is.
+func (s *scene) hang(phase types.VMIPhase, change ...func(*types.Pod)) {
+	s.vmis[0].Phase = phase
+	for _, f := range change {
+		f(&s.pods[0])
+	}
+}
+
+func broken(reason string) func(*types.Pod) {
+	return func(p *types.Pod) {
+		p.Phase = types.PodPending
+		p.Containers = []types.Container{{Name: "compute", Waiting: reason}}
+	}
+}
+
+// after makes everything that is seen now have been seen for so long.
+func (s *scene) after(d time.Duration) {
+	for _, k := range s.follow().judged().keys {
+		s.since[k] = s.uptime - d
+	}
+}
+
+func TestAVirtualMachineCountsAsStuckByEvidence(t *testing.T) {
+	rows := map[string]struct {
+		change func(*scene)
+		after  time.Duration // when it is made anew; 0: never
+		phase  types.RepairPhase
+	}{
+		"its launcher runs and it does not": {func(s *scene) { s.hang(types.VMIScheduling) }, stuckFor, types.RepairWaits},
+		"its launcher has failed": {func(s *scene) {
+			s.hang(types.VMIScheduled, func(p *types.Pod) { p.Phase = types.PodFailed })
+		}, stuckFor, types.RepairWaits},
+		"its image cannot be had": {func(s *scene) { s.hang(types.VMIPending, broken("ErrImageNeverPull")) }, stuckFor, types.RepairWaits},
+		"its launcher crashes":    {func(s *scene) { s.hang(types.VMIPending, broken("CrashLoopBackOff")) }, stuckFor, types.RepairWaits},
+		"a container ended with an error": {func(s *scene) {
+			s.hang(types.VMIScheduling, func(p *types.Pod) {
+				p.Containers = []types.Container{{Name: "compute", Now: types.ContainerRun{Finished: now, ExitCode: 1}}}
+			})
+		}, stuckFor, types.RepairWaits},
+		"a volume that attaches slowly is given time": {func(s *scene) { s.hang(types.VMIScheduling, broken("ContainerCreating")) }, slowFor, types.RepairWaits},
+		"no node takes it": {func(s *scene) {
+			s.hang(types.VMIScheduling, func(p *types.Pod) { p.Phase, p.NodeName, p.Unschedulable = types.PodPending, "", "0/3 nodes" })
+		}, 0, types.RepairWaits},
+		"its node is not ready": {func(s *scene) {
+			s.hang(types.VMIScheduling)
+			n := s.nodes["n2"]
+			n.Ready = types.ConditionFalse
+			s.nodes["n2"] = n
+		}, 0, types.RepairWaits},
+		"it is being deleted already": {func(s *scene) { s.hang(types.VMIScheduling); s.vmis[0].Deleted = now }, 0, types.RepairWaits},
+		"one that runs is not stuck":  {func(*scene) {}, 0, types.RepairWell},
+		"the second time takes twice as long": {func(s *scene) {
+			s.hang(types.VMIScheduling)
+			s.set.Note.Stuck = 1
+		}, 2 * stuckFor, types.RepairWaits},
+		"after three times it is given up": {func(s *scene) {
+			s.hang(types.VMIScheduling)
+			s.set.Note.Stuck = mostStuck
+		}, 0, types.RepairGaveUp},
+		"also when it is tied to its node": {func(s *scene) {
+			s.hang(types.VMIScheduling)
+			s.cfg.AffinityType = types.AffinityRequired
+		}, stuckFor, types.RepairWaits},
+	}
+	for row, r := range rows {
+		t.Run(row, func(t *testing.T) {
+			s := newScene()
+			r.change(s)
+			for _, d := range []time.Duration{0, stuckFor, 2 * stuckFor, slowFor, time.Hour} {
+				s.after(max(0, d-time.Second))
+				before := s.judged()
+				s.after(d)
+				if r.after > 0 && d == r.after && (before.target != nil || before.again == 0) {
+					t.Errorf("a second before %s: %+v", d, before)
+				}
+				// n2 has the pod, n1 is next: it leaves n2 one turn.
+				v := s.judged()
+				if due := r.after > 0 && d >= r.after+turn; (v.target != nil) != due && d != r.after {
+					t.Errorf("after %s: acts %v, want %v (%s)", d, v.target != nil, due, v.reason)
+				}
+				if v.target == nil && d == 0 && v.phase != r.phase {
+					t.Errorf("%s, want %s: %s", v.phase, r.phase, v.reason)
+				}
+			}
+			if r.after > 0 {
+				s.after(r.after + turn)
+				if v := s.judged(); v.target == nil || v.act != types.ActUnstick || v.target.note.Stuck != s.set.Note.Stuck+1 {
+					t.Errorf("in its turn it does not act: %+v", v)
+				}
+			}
+		})
+	}
+}
+
+func TestAnApplicationReturnsToItsDesignatedNode(t *testing.T) {
+	rows := map[string]struct {
+		change func(*scene)
+		want   bool
+	}{
+		"after the boot, where that is asked for": {func(*scene) {}, true},
+		"not twice for one boot":                  {func(s *scene) { s.set.Note.Failback = "boot" }, false},
+		"not long after the boot":                 {func(s *scene) { s.uptime = afterBoot }, false},
+		"whenever it is healthy, where that is asked for": {func(s *scene) {
+			s.uptime, s.events = up, "boot, healthy"
+			s.fresh.at = up - time.Second
+		}, true},
+		"not where nothing is asked for":        {func(s *scene) { s.events = "" }, false},
+		"not to a node that has just come":      {func(s *scene) { s.node("n1", func(n *types.Node) { n.ReadySince = now.Add(-time.Minute) }) }, false},
+		"not to a cordoned node":                {func(s *scene) { s.node("n1", func(n *types.Node) { n.Unschedulable = true }) }, false},
+		"not while any node is not ready":       {func(s *scene) { s.node("n3", func(n *types.Node) { n.Ready = types.ConditionFalse }) }, false},
+		"not while any node drains":             {func(s *scene) { s.node("n3", func(n *types.Node) { n.DrainInProgress = types.ConditionTrue }) }, false},
+		"not where it is not designated":        {func(s *scene) { s.cfg.IsDesignatedNodeID = false }, false},
+		"not over a volume that rebuilds":       {func(s *scene) { s.storage().Robustness = "degraded" }, false},
+		"not over a volume nothing is known of": {func(s *scene) { s.fresh.storage.Volumes = nil }, false},
+		"not after an old look":                 {func(s *scene) { s.fresh.at = s.uptime - time.Minute }, false},
+		"not while it does not run":             {func(s *scene) { s.pods[0].Phase = types.PodPending }, false},
+		"not when it is here already":           {func(s *scene) { s.pods[0].NodeName = "n1" }, false},
+		"not soon after another one": {func(s *scene) {
+			s.sets["other"] = types.AppSet{Note: types.RepairNote{Act: types.ActFailback, At: now.Add(-time.Minute)}}
+		}, false},
+		"not again within the hour, whatever the scheduler did": {func(s *scene) {
+			s.events = "healthy"
+			s.set.Note = types.RepairNote{Act: types.ActFailback, At: now.Add(-30 * time.Minute)}
+		}, false},
+	}
+	for row, r := range rows {
+		t.Run(row, func(t *testing.T) {
+			s := newScene()
+			s.cfg.IsDesignatedNodeID, s.events, s.uptime = true, "boot", 10*time.Minute
+			s.fresh.at = s.uptime - time.Second
+			s.set.Affinity.Node = "n1"
+			s.storage().Robustness, s.storage().Running = "healthy", true
+			for i := range s.storage().Replicas {
+				s.storage().Replicas[i].Mode = "RW"
+			}
+			s.follow()
+			r.change(s)
+			other, has := s.sets["other"]
+			s.follow()
+			if has {
+				s.sets["other"] = other
+			}
+			v := s.judged()
+			if got := v.target != nil && v.act == types.ActFailback; got != r.want {
+				t.Errorf("it returns: %v, want %v: %s", got, r.want, v.reason)
+			}
+			if r.want && (len(v.target.pods) != 1 || v.target.note.Failback != "boot") {
+				t.Errorf("what is evicted: %+v", v.target)
+			}
+		})
+	}
+}
+
+func (s *scene) node(name string, change func(*types.Node)) {
+	n := s.nodes[name]
+	change(&n)
+	s.nodes[name] = n
+}
