@@ -32,7 +32,8 @@ type facts struct {
 	running task
 	done    task // the last one that went through
 	doneAt  time.Time
-	pause   time.Time // no round before
+	tried   task      // the last one that failed
+	pause   time.Time // it is not tried again before
 	links   map[string]link
 }
 
@@ -93,7 +94,7 @@ func decide(f facts) action {
 	case !f.seen || !f.joined:
 	case f.busy:
 		a.cancel = !f.running.same(t)
-	case f.now.Before(f.pause):
+	case f.tried.same(t) && f.now.Before(f.pause):
 		a.soon(f.pause.Sub(f.now))
 	case f.done.same(t) && rest > 0:
 		a.soon(rest)

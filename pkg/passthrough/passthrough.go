@@ -72,7 +72,8 @@ type Component struct {
 	// What this process remembers. Losing it costs a repeated look, never more.
 	done      task      // the last round that went through; zero for none since the API server was silent
 	doneAt    time.Time // when it did
-	pause     time.Time // no round before
+	tried     task      // the last round that failed
+	pause     time.Time // it is not tried again before
 	backoff   time.Duration
 	running   task // of the round under way
 	calledOff bool // so is that
@@ -105,7 +106,7 @@ func (c *Component) Step(ctx context.Context) error {
 func (c *Component) look(now time.Time) facts {
 	f := facts{
 		now: now, busy: c.round.Busy(), running: c.running,
-		done: c.done, doneAt: c.doneAt, pause: c.pause, links: c.links,
+		done: c.done, doneAt: c.doneAt, tried: c.tried, pause: c.pause, links: c.links,
 	}
 	// Whether they are known is asked first: they can only be more since.
 	f.known = c.Configs.Synced()
@@ -132,7 +133,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	}
 	switch {
 	case !f.seen: // when it is back the attachments are looked at anew
-		c.done, c.pause, c.backoff, c.lastErr = task{}, time.Time{}, 0, nil
+		c.done, c.tried, c.backoff, c.lastErr = task{}, task{}, 0, nil
 	case a.cancel:
 		c.calledOff = true
 		c.round.Cancel()

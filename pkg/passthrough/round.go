@@ -88,13 +88,14 @@ func (c *Component) collect(now time.Time) {
 }
 
 func (c *Component) ended(now time.Time, err error) {
+	c.done = task{} // a round that did not go through may have done a part
 	switch {
 	case err == nil:
 		c.done, c.doneAt = c.running, now
-		c.pause, c.backoff, c.lastErr = time.Time{}, 0, nil
+		c.tried, c.backoff, c.lastErr = task{}, 0, nil
 	case !c.calledOff:
 		c.backoff = min(max(2*c.backoff, minPause), maxPause)
-		c.pause, c.lastErr = now.Add(c.backoff), err
+		c.tried, c.pause, c.lastErr = c.running, now.Add(c.backoff), err
 	}
 }
 
