@@ -35,12 +35,16 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&o.root, "root", "", "directory that prefixes every path, so that several nodes fit on one machine")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default <root>/run/.kube/k3s/k3s.yaml)")
+	runCommand := &cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: cobra.NoArgs, RunE: run}
+	for _, c := range []*cobra.Command{root, runCommand} {
+		c.Flags().StringSliceVar(&o.consoleToo, "vnc-file-also", nil, "further file that asks for the remote console, where an older kube container looks for it")
+	}
 	for _, add := range more {
 		add(root, &o)
 	}
 	root.AddCommand(
 		newUpdateStatusCommand(&o), newDrainCommand(&o), newLeaveCommand(&o), newWaitJoinCommand(&o), newVMIDetachCommand(&o),
-		&cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: cobra.NoArgs, RunE: run},
+		runCommand,
 		&cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), version)
 			return err

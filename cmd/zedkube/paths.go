@@ -5,16 +5,20 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/applogs"
 	"github.com/zedkube/zedkube/pkg/cipher"
 	"github.com/zedkube/zedkube/pkg/clustertoken"
+	"github.com/zedkube/zedkube/pkg/console"
 	"github.com/zedkube/zedkube/pkg/drain"
 	"github.com/zedkube/zedkube/pkg/k3sconfig"
+	"github.com/zedkube/zedkube/pkg/sriov"
 )
 
 // options are what the command line says.
 type options struct {
 	root       string
 	kubeconfig string
+	consoleToo []string
 	hour       time.Duration // how long an hour is, where a test wants a shorter one; no flag of the program sets it
 }
 
@@ -37,6 +41,12 @@ type paths struct {
 	k3sOverride    string   // of the kube container's configuration
 	installLog     string   // of the kube container
 	topicDirs      []string // where all agents' topics lie
+	console        string
+	consoleToo     []string // further files for the same
+	logJournal     string
+	logCheckpoints string
+	proc           string
+	sysfs          string
 }
 
 func (o options) paths() paths {
@@ -60,6 +70,12 @@ func (o options) paths() paths {
 		k3sOverride:    in(k3sconfig.DefaultOverrideFile),
 		installLog:     in("/persist/kubelog/k3s-install.log"),
 		topicDirs:      []string{in("/run"), in("/persist/status")},
+		console:        in(console.DefaultFile),
+		consoleToo:     o.consoleToo,
+		logJournal:     in(applogs.DefaultJournal),
+		logCheckpoints: in(applogs.DefaultCheckpoints),
+		proc:           in(console.DefaultProc),
+		sysfs:          in(sriov.DefaultSysfs),
 	}
 	if p.kubeconfig == "" {
 		p.kubeconfig = in("/run/.kube/k3s/k3s.yaml")

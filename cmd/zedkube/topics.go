@@ -25,16 +25,20 @@ type topics struct {
 	zedagent        pubsub.Source[types.ZedAgentStatus]
 	controllerCerts pubsub.Source[types.ControllerCert]
 	deviceCerts     pubsub.Source[types.EdgeNodeCert]
+	adapters        pubsub.Source[types.AssignableAdapters]
 	echo            pubsub.Source[types.WatchdogBeat]
 
 	// What commands at the device ask for.
 	reported     pubsub.Source[types.KubeClusterUpdateStatus]
 	operator     pubsub.Source[types.NodeDrainRequest]
 	leaveRequest pubsub.Source[types.ClusterLeaveRequest]
+	detach       pubsub.Source[types.AppDetachRequest]
 
 	// What this agent says.
 	clusterStatus pubsub.Writer[types.EdgeNodeClusterStatus]
 	appStatus     pubsub.Writer[types.ENClusterAppStatus]
+	appRepair     pubsub.Writer[types.AppRepairStatus]
+	appConsole    pubsub.Writer[types.AppConsoleStatus]
 	memberOf      pubsub.Writer[types.ClusterMembership]
 	members       pubsub.Writer[types.ClusterMembers]
 	drainStatus   pubsub.Writer[types.NodeDrainStatus]
@@ -66,14 +70,18 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		zedagent:        pubsub.NewSubscription[types.ZedAgentStatus](bus, "zedagent"),
 		controllerCerts: pubsub.NewSubscription[types.ControllerCert](bus, "zedagent"),
 		deviceCerts:     pubsub.NewSubscription[types.EdgeNodeCert](bus, "tpmmgr", pubsub.Persistent()),
+		adapters:        pubsub.NewSubscription[types.AssignableAdapters](bus, "domainmgr"),
 		echo:            pubsub.NewSubscription[types.WatchdogBeat](bus, self, pubsub.SocketOnly()),
 
 		reported:     pubsub.NewSubscription[types.KubeClusterUpdateStatus](bus, commandAgent),
 		operator:     pubsub.NewSubscription[types.NodeDrainRequest](bus, commandAgent),
 		leaveRequest: pubsub.NewSubscription[types.ClusterLeaveRequest](bus, commandAgent),
+		detach:       pubsub.NewSubscription[types.AppDetachRequest](bus, commandAgent),
 
 		clusterStatus: pubsub.NewPublication[types.EdgeNodeClusterStatus](bus, self),
 		appStatus:     pubsub.NewPublication[types.ENClusterAppStatus](bus, self),
+		appRepair:     pubsub.NewPublication[types.AppRepairStatus](bus, self),
+		appConsole:    pubsub.NewPublication[types.AppConsoleStatus](bus, self),
 		memberOf:      pubsub.NewPublication[types.ClusterMembership](bus, self, pubsub.Persistent()),
 		members:       pubsub.NewPublication[types.ClusterMembers](bus, self),
 		drainStatus:   pubsub.NewPublication[types.NodeDrainStatus](bus, self),

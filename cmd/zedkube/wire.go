@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
+	"maps"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/kubeapi"
-	"github.com/zedkube/zedkube/pkg/apps"
 	"github.com/zedkube/zedkube/pkg/cipher"
 	"github.com/zedkube/zedkube/pkg/clusterinfo"
 	"github.com/zedkube/zedkube/pkg/clusterstatus"
@@ -42,6 +42,7 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 	pulses := map[string]*loop.Pulse{
 		"clusterstatus": {}, "statusserver": {}, "drain": {}, "leader": {}, "apps": {}, "clusterinfo": {}, "loglevel": {},
 		"updatestatus": {}, "membership": {}, "members": {}, "clustertoken": {}, "k3sconfig": {},
+		"applogs": {}, "witness": {}, "console": {}, "passthrough": {}, "sriov": {},
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
@@ -51,7 +52,7 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 		Nodes: nodes, AppPods: appPods, NodePods: nodePods, AllPods: allPods, Leases: leases, API: api,
 		VMIs: vmis, Sets: sets,
 	}
-	return t.bus, map[string]component{
+	components := map[string]component{
 		"kubeapi": kube,
 		"clustertoken": &clustertoken.Component{
 			Log: as("clustertoken"), Pulse: pulses["clustertoken"],
@@ -102,11 +103,6 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 			Leader: t.leaderInfo,
 			Kube:   kube,
 		},
-		"apps": &apps.Component{
-			Log: as("apps"), Pulse: pulses["apps"],
-			Configs: t.appConfigs, Nodes: nodes, AppPods: appPods, API: api, Info: t.info,
-			Status: t.appStatus,
-		},
 		"clusterinfo": &clusterinfo.Component{
 			Log: as("clusterinfo"), Pulse: pulses["clusterinfo"],
 			Leader: t.leaderInfo, Nodes: nodes, AppPods: appPods, AllPods: allPods, API: api,
@@ -129,4 +125,6 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 			TouchFile: p.touch,
 		},
 	}
+	maps.Copy(components, wireApps(p, t, log, pulses, kube))
+	return t.bus, components
 }

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"net"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/applogs"
+	"github.com/zedkube/zedkube/pkg/apps"
+	"github.com/zedkube/zedkube/pkg/console"
+	"github.com/zedkube/zedkube/pkg/loop"
+	"github.com/zedkube/zedkube/pkg/passthrough"
+	"github.com/zedkube/zedkube/pkg/sriov"
+	"github.com/zedkube/zedkube/pkg/witness"
+)
+
+// wireApps is the part of the map that cares for applications.
+func wireApps(p paths, t topics, log *logrus.Logger, pulses map[string]*loop.Pulse, kube *kubeapi.Client) map[string]component {
+	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
+	return map[string]component{
+		"apps": &apps.Component{
+			Log: as("apps"), Pulse: pulses["apps"],
+			Configs: t.appConfigs, Settings: t.settings, Requests: t.detach, Info: t.info,
+			Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, Sets: kube.Sets, API: kube.API,
+			Kube: kube, Uptime: uptime,
+			Status: t.appStatus, Repairs: t.appRepair,
+		},
+		"witness": &witness.Component{
+			Log: as("witness"), Pulse: pulses["witness"],
+			Info: t.info, Nodes: kube.Nodes, API: kube.API,
+			Kube: kube, Dial: (&net.Dialer{}).DialContext, Ports: []int{witness.StatusPort, witness.KubeletPort}, Uptime: uptime,
+		},
+		"applogs": &applogs.Component{
+			Log: as("applogs"), Pulse: pulses["applogs"],
+			Configs: t.appConfigs, Info: t.info, Nodes: kube.Nodes, AppPods: kube.AppPods, API: kube.API,
+			Kube: kube, Out: log.Out,
+			MaxRecord: applogs.DefaultMaxRecord, Rate: applogs.DefaultRate, Burst: applogs.DefaultBurst,
+			Journal: p.logJournal, Checkpoints: p.logCheckpoints,
+		},
+		"console": &console.Component{
+			Log: as("console"), Pulse: pulses["console"],
+			Configs: t.appConfigs, Apps: t.appStatus, File: p.console, AlsoIn: p.consoleToo, Proc: p.proc,
+			Status: t.appConsole,
+		},
+		"passthrough": &passthrough.Component{
+			Log: as("passthrough"), Pulse: pulses["passthrough"],
+			Configs: t.appConfigs, Info: t.info, Nodes: kube.Nodes, API: kube.API,
+			Kube: kube, Links: passthrough.Host{},
+		},
+		"sriov": &sriov.Component{
+			Log: as("sriov"), Pulse: pulses["sriov"],
+			Adapters: t.adapters, Info: t.info, Nodes: kube.Nodes, NodePods: kube.NodePods, API: kube.API,
+			Kube: kube, Sysfs: p.sysfs,
+		},
+	}
+}
