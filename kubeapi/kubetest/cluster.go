@@ -78,6 +78,7 @@ type holdings struct {
 	situations map[string]types.PodSituation
 	right      right
 	nads       map[string]NAD // by interface
+	sriov      sriov
 	apps       applications
 }
 

@@ -12,7 +12,9 @@ package sriov
 
 import (
 	"context"
-	"sync"
+	"errors"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -28,6 +30,16 @@ const DefaultSysfs = "/sys"
 // period is how often sysfs is looked at: nobody tells when a driver lets go of
 // a device. It costs no request to the API server.
 const period = time.Minute
+
+const (
+	// conflictPause is how long, twice at most, a node leaves the ConfigMap to one
+	// that was faster.
+	conflictPause = 200 * time.Millisecond
+	// writeGap is between two writes that follow one another.
+	writeGap = 5 * time.Second
+	// patience is how long the end waits for sysfs.
+	patience = 2 * time.Second
+)
 
 // Kube is what the component does to the cluster. Every verb ends when its
 // context does.
@@ -65,14 +77,110 @@ type Component struct {
 
 	Sysfs string // DefaultSysfs, below the root
 
-	calls sync.WaitGroup
+	// What this process remembers. Losing it costs a repeated look, or one restart
+	// of the plug-in.
+	memory   memory
+	seen     string    // what the last look was for
+	next     time.Time // when the next is due, whatever happens
+	wrote    time.Time // when the ConfigMap was last written
+	foreign  []string
+	problems []string
+	shown    *scanned // what sysfs showed last
+	shownFor string   // of what
+	running  *call    // the look at sysfs under way, nil for none
+	calls    int
+	asked    string                // what it, or the last one, is for
+	again    time.Time             // when the next one is due
+	mail     pubsub.Table[scanned] // where it leaves its result, and rings
 }
 
 // Run steps until ctx is done.
 func (c *Component) Run(ctx context.Context) {
-	defer c.calls.Wait()
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Adapters, c.Info, c.Nodes, c.NodePods, c.API)
+	defer c.end()
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Adapters, c.Info, c.Nodes, c.NodePods, c.API, &c.mail)
 }
 
 // Step looks, decides and acts once.
-func (c *Component) Step(context.Context) error { return nil }
+func (c *Component) Step(ctx context.Context) error {
+	shown := c.scan()
+	f, due, err := c.look(ctx, shown)
+	if err != nil || !due {
+		return err
+	}
+	return c.apply(ctx, f, decide(f))
+}
+
+// apply writes the ConfigMap, or has the plug-in read it and drops attachments.
+func (c *Component) apply(ctx context.Context, f facts, a action) error {
+	was := c.memory
+	c.memory = a.memory
+	c.tell(f, was, a)
+	var err error
+	if a.change != nil {
+		if err = c.Kube.SetSRIOVConfig(ctx, *a.change); err != nil {
+			c.memory.repaired, c.memory.pause = was.repaired, was.pause
+		} else {
+			c.Log.WithFields(logrus.Fields{"node": f.own, "why": string(a.why)}).Info("configuration of the SR-IOV device plug-in written")
+		}
+	}
+	if failed := c.restart(ctx, a); failed != nil {
+		c.memory.settled, c.memory.wrote = was.settled, was.wrote
+		err = errors.Join(err, failed)
+	}
+	for _, n := range a.drop {
+		if failed := c.Kube.DeleteSRIOVNetwork(ctx, n); failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		c.Log.WithField("resource", n.Resource).Infof("network attachment %s removed: no node has its resource", n.Name)
+	}
+	switch {
+	case errors.Is(err, types.ErrConflict): // another node was faster
+		c.seen = ""
+		return loop.After(conflictPause + rand.N(conflictPause))
+	case err != nil:
+		c.seen = ""
+		return err
+	}
+	return c.wait(f.now, a)
+}
+
+// restart has the plug-in's pods read the configuration.
+func (c *Component) restart(ctx context.Context, a action) error {
+	var err error
+	for _, pod := range a.mark {
+		err = errors.Join(err, c.Kube.MarkSRIOVPlugin(ctx, pod))
+	}
+	for _, pod := range a.restart {
+		failed := c.Kube.RestartSRIOVPlugin(ctx, pod)
+		if failed == nil {
+			c.Log.WithField("pod", pod.Name).Info("SR-IOV device plug-in restarted: what it may offer has changed")
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// wait says when to look again; after a change at once, but not time and again.
+func (c *Component) wait(now time.Time, a action) error {
+	c.next = now.Add(a.again)
+	if a.change != nil {
+		if now.Sub(c.wrote) < writeGap {
+			c.next = now.Add(writeGap)
+		}
+		c.wrote = now
+	}
+	return loop.After(c.next.Sub(now))
+}
+
+// tell logs what is new.
+func (c *Component) tell(f facts, was memory, a action) {
+	log := c.Log.WithField("node", f.own)
+	if a.why == correct && was.pause == 0 {
+		log.Warn("another agent overwrites the configuration of the SR-IOV device plug-in; it is merged with this node's")
+	}
+	if !slices.Equal(c.foreign, a.foreign) && len(a.foreign) > 0 {
+		log.WithField("resources", a.foreign).Info("SR-IOV resources of nodes that have not told of theirs are kept")
+	}
+	c.foreign = a.foreign
+}

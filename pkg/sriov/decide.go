@@ -1,0 +1,236 @@
+package sriov
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// shrinkAfter is how long a function has to be missing from domainmgr's list:
+	// at boot the list grows port by port.
+	shrinkAfter = 2 * time.Minute
+	// goneAfter is how long a Node has to be missing before its part is dropped: a
+	// node that joins anew is missing for a moment, and looks at its part before.
+	goneAfter = 5 * time.Minute
+	// orphanAfter is how long an attachment has to be without a resource: domainmgr
+	// makes it for a function that its node's part does not tell of yet.
+	orphanAfter = 10 * time.Minute
+	// minPause and maxPause are between two corrections of what others wrote. EVE's
+	// own zedkube writes its nodes' functions alone, once a minute, and restarts
+	// its plug-in whenever it does: so the less often, the longer it goes on.
+	minPause = time.Minute
+	maxPause = time.Hour
+	// restartPause is between two restarts of the plug-in.
+	restartPause = time.Minute
+	// clockSlack is how far the clocks of this node and of the API server may differ.
+	clockSlack = time.Minute
+	// lookAgain is how often the ConfigMap is looked at while nothing is changing.
+	lookAgain = 10 * time.Minute
+)
+
+// facts is everything decide may look at; all of it is fresh.
+type facts struct {
+	now      time.Time
+	own      string   // this node
+	nodes    []string // all of them, this one included
+	scanned  *scanned // nil while domainmgr's list, or what sysfs says of it, is not known
+	config   types.SRIOVConfig
+	plugins  []types.SRIOVPlugin  // on this node
+	networks []types.SRIOVNetwork // all that a device plug-in serves
+	memory   memory
+}
+
+// memory is what this process remembers. Losing it costs a pause, or one restart
+// of the plug-in.
+type memory struct {
+	lacking  time.Time            // since when functions of the own part are missing; zero for none
+	gone     map[string]time.Time // since when nodes with a part are
+	orphans  map[string]time.Time // since when attachments, by UID, have had no resource
+	wrote    string               // fingerprint of the part this process wrote, while no plug-in is known to have read it
+	settled  string               // fingerprint that was written before any plug-in which is seen from now on
+	repaired time.Time            // when this process last corrected what others wrote
+	pause    time.Duration        // before it does again
+	restart  time.Time            // when it last restarted the plug-in
+}
+
+// action is everything decide may ask for.
+type action struct {
+	change  *types.SRIOVConfig
+	why     change
+	mark    []types.SRIOVPlugin
+	restart []types.SRIOVPlugin
+	drop    []types.SRIOVNetwork
+	again   time.Duration // until the next look
+	foreign []string      // resources of nodes without a part
+	memory  memory
+}
+
+// change is why the ConfigMap is written.
+type change string
+
+const (
+	ownPart change = "the functions of this node changed"
+	tidy    change = "functions of nodes that left, or of nobody, are dropped"
+	correct change = "another agent overwrote the configuration"
+)
+
+// decide says what this node has to write, and what its plug-in has to read again.
+func decide(f facts) action {
+	s := f.state()
+	a := action{memory: f.memory, again: lookAgain}
+	want, later := f.wanted(s, &a.memory)
+	a.again = min(a.again, later)
+	gone, later := f.gone(s, &a.memory)
+	a.again = min(a.again, later)
+	a.foreign = names(s.foreign)
+
+	why, due := f.due(s, want, gone, &a.memory)
+	switch {
+	case why == "":
+	case f.now.Before(due):
+		a.again = min(a.again, due.Sub(f.now))
+	default:
+		f.write(s, want, gone, why, &a)
+		return a
+	}
+	if !s.has {
+		return a
+	}
+	if s.intact {
+		f.plugin(s.current.fingerprint(), s.current.Since, &a)
+	}
+	f.sweep(s, &a)
+	return a
+}
+
+// due says why the ConfigMap is to be written, if it is, and from when on.
+func (f facts) due(s state, want *part, gone []string, m *memory) (change, time.Time) {
+	if s.intact && f.now.Sub(m.repaired) >= max(lookAgain, m.pause) {
+		m.pause = 0
+	}
+	pause := m.repaired.Add(max(m.pause, minPause))
+	idle := len(s.parts) == 0 && (want == nil || len(want.VFs) == 0)
+	switch {
+	case want != nil && (!s.has || !slices.Equal(want.VFs, s.current.VFs)):
+		return ownPart, f.now
+	case !s.intact && (s.has || !idle) && (len(s.current.VFs) > 0 || s.config.broken && f.config.Data[configKey] != ""):
+		return correct, pause
+	case f.config.Version == "":
+		return "", f.now
+	case len(gone) > 0, f.quiet(s, m) && f.superfluous(s):
+		return tidy, pause
+	}
+	return "", f.now
+}
+
+// quiet reports that the parts tell of all functions of the cluster: every node
+// has one, and nobody else writes the configuration.
+func (f facts) quiet(s state, m *memory) bool { return s.known && m.pause == 0 }
+
+// superfluous reports resources of EVE's that no node has.
+func (f facts) superfluous(s state) bool {
+	return len(s.foreign) > 0 || slices.ContainsFunc(s.config.others, isEVE)
+}
+
+func isEVE(r resource) bool { return r.Prefix == resourcePrefix }
+
+// write asks for the own part and the merge of all, in one change.
+func (f facts) write(s state, want *part, gone []string, why change, a *action) {
+	a.change, a.why, a.again = &types.SRIOVConfig{Version: f.config.Version, Data: map[string]string{}}, why, 0
+	all, others := []vf{}, s.config.others
+	if f.quiet(s, &a.memory) {
+		others = slices.DeleteFunc(slices.Clone(others), isEVE)
+	} else {
+		all = append(all, s.foreign...)
+	}
+	own := s.current
+	if want != nil {
+		own.VFs = want.VFs
+	}
+	if why == ownPart || why == correct && s.has {
+		if print := own.fingerprint(); why == correct || !s.has || print != s.current.fingerprint() {
+			own.Since = f.now.UTC().Truncate(time.Second)
+			a.memory.wrote, a.memory.settled = print, ""
+		}
+		a.change.Data[partKey(f.own)] = own.text()
+	}
+	all = append(all, own.VFs...)
+	for node, p := range s.parts {
+		switch {
+		case slices.Contains(gone, node):
+			a.change.Data[partKey(node)] = ""
+		case node != f.own:
+			all = append(all, p.VFs...)
+		}
+	}
+	if text := merge(all, others); !sameValue(text, f.config.Data[configKey]) {
+		a.change.Data[configKey] = text
+	}
+	if why != ownPart {
+		a.memory.repaired = f.now
+	}
+	if why == correct {
+		a.memory.pause = min(max(2*a.memory.pause, minPause), maxPause)
+	}
+}
+
+// plugin has the plug-in of this node read the configuration again, unless it
+// has read the own part as it is. The mark on its pod says which one it has read.
+func (f facts) plugin(part string, since time.Time, a *action) {
+	m := &a.memory
+	var stale []types.SRIOVPlugin
+	for _, pod := range f.plugins {
+		switch {
+		case pod.Terminating || pod.Part == part:
+		case pod.Part == "" && (m.settled == part || m.wrote != part && pod.Created.After(since.Add(clockSlack))):
+			pod.Part = part
+			a.mark = append(a.mark, pod)
+		default:
+			stale = append(stale, pod)
+		}
+	}
+	if len(stale) > 0 && !m.restart.IsZero() && f.now.Sub(m.restart) < restartPause {
+		a.again = min(a.again, restartPause-f.now.Sub(m.restart))
+		return
+	}
+	if len(stale) > 0 {
+		a.restart, m.restart = stale, f.now
+	}
+	// Whichever pod is not in this list, which is younger than the part, has not
+	// been there before it.
+	m.settled, m.wrote = part, ""
+}
+
+// sweep drops the attachments whose resource no node has.
+func (f facts) sweep(s state, a *action) {
+	if !f.quiet(s, &a.memory) {
+		a.memory.orphans = nil
+		return
+	}
+	served := map[string]bool{}
+	for _, p := range s.parts {
+		for _, v := range p.VFs {
+			served[resourcePrefix+"/"+v.name()] = true
+		}
+	}
+	since := map[string]time.Time{}
+	for _, n := range f.networks {
+		if !strings.HasPrefix(n.Resource, resourcePrefix+"/") || served[n.Resource] {
+			continue
+		}
+		at, ok := a.memory.orphans[n.UID]
+		if !ok {
+			at = f.now
+		}
+		since[n.UID] = at
+		if left := orphanAfter - f.now.Sub(at); left > 0 {
+			a.again = min(a.again, left)
+		} else {
+			a.drop = append(a.drop, n)
+		}
+	}
+	a.memory.orphans = since
+}

@@ -1,0 +1,222 @@
+package sriov
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// resourcePrefix is that of all resources of EVE.
+const resourcePrefix = "eve.network"
+
+// resourceName is what the plug-in takes for one.
+var resourceName = regexp.MustCompile(`^[a-zA-Z0-9_]+$`)
+
+// selectors pick the devices of a resource: those that meet every list by one
+// of its members.
+type selectors struct {
+	Vendors      []string `json:"vendors,omitempty"`
+	Devices      []string `json:"devices,omitempty"`
+	Drivers      []string `json:"drivers,omitempty"`
+	PFNames      []string `json:"pfNames,omitempty"`
+	PCIAddresses []string `json:"pciAddresses,omitempty"`
+}
+
+type resource struct {
+	Name      string          `json:"resourceName"`
+	Prefix    string          `json:"resourcePrefix"`
+	Selectors json.RawMessage `json:"selectors"`
+}
+
+type resourceList struct {
+	Resources []json.RawMessage `json:"resourceList"`
+}
+
+// config is the plug-in's configuration, read.
+type config struct {
+	vfs    []vf       // of which its resources are made; never Bound
+	others []resource // that are made of something else; Selectors is the whole resource
+	broken bool       // the plug-in would not start with it, or it is nothing at all
+}
+
+// readConfig reads what anybody may have written.
+func readConfig(text string) config {
+	var list resourceList
+	if json.Unmarshal([]byte(text), &list) != nil || list.Resources == nil {
+		return config{broken: true}
+	}
+	var c config
+	names := map[string]bool{}
+	for _, raw := range list.Resources {
+		r, ok := usable(raw)
+		full := r.Prefix + "/" + r.Name
+		if !ok || names[full] {
+			c.broken = true
+			continue
+		}
+		names[full] = true
+		if vfs, ok := functions(raw); ok {
+			c.vfs = append(c.vfs, vfs...)
+			continue
+		}
+		c.others = append(c.others, resource{Name: r.Name, Prefix: r.Prefix, Selectors: raw})
+	}
+	return c
+}
+
+// usable reports that the plug-in does not end over the resource.
+func usable(raw json.RawMessage) (resource, bool) {
+	var r struct {
+		resource
+		DeviceType string `json:"deviceType"`
+	}
+	if json.Unmarshal(raw, &r) != nil || !resourceName.MatchString(r.Name) || len(r.Selectors) == 0 || string(r.Selectors) == "null" {
+		return resource{}, false
+	}
+	return r.resource, slices.Contains([]string{"", "netDevice", "accelerator", "auxNetDevice"}, r.DeviceType)
+}
+
+// functions are what a resource in the form of EVE's, or of ours, is made of.
+func functions(raw json.RawMessage) ([]vf, bool) {
+	var r resource
+	if !strict(raw, &r) || r.Prefix != resourcePrefix {
+		return nil, false
+	}
+	var forms []selectors
+	if !strict(r.Selectors, &forms) {
+		forms = make([]selectors, 1)
+		if !strict(r.Selectors, &forms[0]) {
+			return nil, false
+		}
+	}
+	var vfs []vf
+	for _, s := range forms {
+		v, ok := s.function(r.Name)
+		if !ok {
+			return nil, false
+		}
+		vfs = append(vfs, v)
+	}
+	return vfs, len(vfs) > 0
+}
+
+// function is the one function that the selectors are for.
+func (s selectors) function(name string) (vf, bool) {
+	for _, list := range [][]string{s.Vendors, s.Devices, s.Drivers, s.PFNames, s.PCIAddresses} {
+		if len(list) != 1 {
+			return vf{}, false
+		}
+	}
+	pf, _, _ := strings.Cut(s.PFNames[0], "#")
+	index, err := strconv.Atoi(strings.TrimPrefix(name, pf+"_vf"))
+	v := vf{PF: pf, Index: index, Vendor: s.Vendors[0], Device: s.Devices[0], Address: s.PCIAddresses[0]}
+	ok := err == nil && v.name() == name && v.valid() && s.Drivers[0] == vfioDriver &&
+		(s.PFNames[0] == pf || s.PFNames[0] == v.indexed())
+	return v, ok
+}
+
+// indexed is the name of the port with the function's number, as the plug-in
+// takes it.
+func (v vf) indexed() string { return fmt.Sprintf("%s#%d", v.PF, v.Index) }
+
+// strict decodes what has no fields but these.
+func strict(data []byte, into any) bool {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if d.Decode(into) != nil {
+		return false
+	}
+	_, err := d.Token()
+	return err == io.EOF
+}
+
+// merge is the configuration that is right on every node that has some of these
+// functions: each resource once, and none that takes another node's device.
+//
+// A function of which no other has the PCI address on a port of that name is
+// told by port and address, as EVE does. Else the number is told, too, which no
+// two functions of a port share: so on each node a resource finds the function
+// that it is named after, or nothing. Where nodes have a function of one name in
+// different places, the resource has one selector for each place.
+func merge(vfs []vf, others []resource) string {
+	all := make([]vf, 0, len(vfs))
+	for _, v := range vfs {
+		all = append(all, v.place())
+	}
+	slices.SortFunc(all, compareVFs)
+	all = slices.Compact(all)
+	clashes := clashing(all)
+	list := resourceList{Resources: []json.RawMessage{}}
+	taken := map[string]bool{}
+	for left := all; len(left) > 0; {
+		n := 1
+		for n < len(left) && left[n].name() == left[0].name() {
+			n++
+		}
+		list.Resources = append(list.Resources, encode(resourceOf(left[:n], clashes)))
+		taken[resourcePrefix+"/"+left[0].name()] = true
+		left = left[n:]
+	}
+	others = slices.Clone(others)
+	slices.SortFunc(others, func(a, b resource) int {
+		return cmp.Or(strings.Compare(a.Prefix, b.Prefix), strings.Compare(a.Name, b.Name))
+	})
+	for _, r := range others { // last, so that they do not take a device that is named above
+		if full := r.Prefix + "/" + r.Name; !taken[full] {
+			taken[full] = true
+			list.Resources = append(list.Resources, r.Selectors)
+		}
+	}
+	return string(encode(list))
+}
+
+// spot is where a selector without the function's number finds a device.
+type spot struct{ pf, address string }
+
+// The plug-in does not tell capitals in the name of a port.
+func (v vf) spot() spot { return spot{strings.ToLower(v.PF), v.Address} }
+
+// clashing are the spots at which more than one resource finds a device.
+func clashing(vfs []vf) map[spot]bool {
+	first, clashes := map[spot]string{}, map[spot]bool{}
+	for _, v := range vfs {
+		if name, ok := first[v.spot()]; ok && name != v.name() {
+			clashes[v.spot()] = true
+		}
+		first[v.spot()] = v.name()
+	}
+	return clashes
+}
+
+// resourceOf is the resource of functions of one name.
+func resourceOf(vfs []vf, clashes map[spot]bool) resource {
+	var forms []selectors
+	for _, v := range vfs {
+		pf := v.PF
+		if len(vfs) > 1 || clashes[v.spot()] {
+			pf = v.indexed()
+		}
+		forms = append(forms, selectors{
+			Vendors: []string{v.Vendor}, Devices: []string{v.Device}, Drivers: []string{vfioDriver},
+			PFNames: []string{pf}, PCIAddresses: []string{v.Address},
+		})
+	}
+	r := resource{Name: vfs[0].name(), Prefix: resourcePrefix}
+	if len(forms) == 1 {
+		r.Selectors = encode(forms[0])
+	} else {
+		r.Selectors = encode(forms)
+	}
+	return r
+}
+
+func encode(v any) json.RawMessage {
+	data, _ := json.Marshal(v) // strings only
+	return data
+}
