@@ -23,7 +23,8 @@ type facts struct {
 	asked   map[string]time.Time              // when the console of each was first seen to be wanted
 	file    sight
 	others  []other
-	rouses  int // how often the present machine's file was written anew for nothing
+	roused  string // the machine whose file was written anew because nobody opened its port
+	rouses  int    // how often, for nothing
 }
 
 // kind is what is in the place of the console file.

@@ -7,8 +7,10 @@ import (
 // highestPort is what TCP has.
 const highestPort = 1<<16 - 1
 
-// opening is for a console whose file is about to be written.
-const opening = "it is being opened"
+const (
+	opening  = "it is being opened" // its file is about to be written
+	unopened = "the kube container has not opened its port"
+)
 
 // absence says why an application's console cannot be open here whatever the
 // file says; "" where it can.
@@ -43,12 +45,14 @@ func (f facts) state(a, chosen *app, v verdict) (open bool, why string) {
 		return false, v.blocked
 	case a != chosen:
 		return false, taken(f.configs[chosen.key])
-	case !v.right:
+	case !v.right && f.roused != a.vmi:
 		return false, opening
+	case !v.right:
+		return false, unopened
 	case f.file.port != silent, f.rows[a.key].Open && f.quiet() < dozing:
 		return true, ""
 	}
-	return false, "the kube container has not opened its port"
+	return false, unopened
 }
 
 // taken is for those who have to wait for the console of another application.
