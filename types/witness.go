@@ -24,17 +24,17 @@ const (
 // nothing does not agree (docs/wire.md, "Nodes").
 func Gone(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.Time) (gone bool, why string) {
 	switch live, ok := nodes[lost.Name]; {
-	case lost.UID == "":
-		return false, fmt.Sprintf("node %s has no UID to tell it from a namesake", lost.Name)
-	case ok && live.UID != lost.UID:
+	case !ok:
+		return false, fmt.Sprintf("there is no node %s any more", lost.Name)
+	case lost.UID == "" || live.UID != lost.UID:
 		return false, fmt.Sprintf("there is another node %s by now", lost.Name)
-	case lost.Ready != ConditionUnknown || ok && live.Ready != ConditionUnknown:
+	case lost.Ready != ConditionUnknown || live.Ready != ConditionUnknown:
 		return false, fmt.Sprintf("node %s still reports", lost.Name)
 	}
 	var agree []string
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		n := nodes[name]
-		if n.Ready != ConditionTrue || n.Agent == nil || n.UID == lost.UID {
+		if n.Ready != ConditionTrue || n.Agent == nil {
 			continue // it says nothing, or nobody knows how old its word is
 		}
 		if why := n.disagrees(lost, seen[name], now); why != "" {

@@ -9,10 +9,16 @@
 package witness
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/loop"
@@ -27,8 +33,16 @@ const (
 	KubeletPort = 10250
 )
 
-// period is in case an event was missed; what is due earlier is asked for.
-const period = 30 * time.Second
+const (
+	// period is in case an event was missed; what is due earlier is asked for.
+	period = 30 * time.Second
+	// wordTimeout is until there is something newer to tell.
+	wordTimeout = every
+	minBackoff  = 5 * time.Second
+	maxBackoff  = time.Minute
+	// shownWithin is how long the watch may take to show what was written.
+	shownWithin = 30 * time.Second
+)
 
 // Kube is what the component does to the cluster. The verb ends when its
 // context does.
@@ -49,25 +63,126 @@ type Component struct {
 
 	// Dial connects from this device; it ends when its context does.
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
-	Ports  []int                // of each address; the first has to be one where a connection that says nothing is no event
+	Ports  []int                // StatusPort, KubeletPort: the first is the one where a connection that says nothing is no event
 	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
 
-	look loop.Call[[]dial] // the look under way
-	word loop.Call[error]  // what it found, on its way to the API server
+	// What this process remembers. Losing it makes a judgement later, never wrong.
+	round    int64 // the last one; 0 before the first
+	spells   map[string]spell
+	last     time.Duration
+	next     time.Duration
+	hindered string
+	dials    loop.Call[[]dial] // the look under way
+	void     bool              // it was cancelled
+	word     loop.Call[error]  // what is on its way to the API server
+	said     types.Witness     // it
+	pause    time.Duration     // no removal before this uptime
+	backoff  time.Duration
+	lastErr  error // of the last word
 }
 
 // Run steps until ctx is done and returns after what is under way has ended.
 func (c *Component) Run(ctx context.Context) {
-	defer c.look.End()
+	defer c.dials.End()
 	defer c.word.End()
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Info, c.Nodes, c.API, &c.look, &c.word)
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Info, c.Nodes, c.API, &c.dials, &c.word)
 }
 
 // Step looks, decides and acts once.
 func (c *Component) Step(ctx context.Context) error {
-	return c.apply(ctx, decide(c.facts()))
+	c.collect()
+	f := c.look()
+	return c.apply(ctx, f, decide(f))
 }
 
-func (c *Component) facts() facts { return facts{} }
+// collect takes in what has become of the word on its way.
+func (c *Component) collect() {
+	err, ok := c.word.Take()
+	if !ok {
+		return
+	}
+	c.lastErr = nil
+	switch removed := c.said.Round == 0; {
+	case err != nil:
+		c.lastErr = fmt.Errorf("tell which nodes answer: %w", err)
+		c.backoff = min(max(2*c.backoff, minBackoff), maxBackoff)
+		c.pause = c.Uptime() + c.backoff
+	case removed:
+		c.backoff, c.pause = 0, c.Uptime()+shownWithin
+	default:
+		c.backoff, c.pause = 0, 0
+	}
+}
 
-func (c *Component) apply(context.Context, action) error { return nil }
+// look copies what is true now.
+func (c *Component) look() facts {
+	f := facts{
+		uptime: c.Uptime(), ports: c.Ports, spells: c.spells, last: c.last, next: c.next, pause: c.pause,
+		telling: c.word.Busy(), hindered: c.hindered,
+	}
+	if result, ok := c.dials.Take(); ok && !c.void {
+		f.result = result
+	}
+	f.looking = c.dials.Busy()
+	nodes := c.Nodes.All()
+	info, _ := c.Info.Get(types.Global)
+	own, known := types.OwnNode(nodes, info)
+	api, ok := c.API.Get(types.Global)
+	f.own, f.seen = own, ok && api.Answers() && api.Synced && known && info.DeviceID != uuid.Nil
+	delete(nodes, own.Name)
+	f.others = slices.SortedFunc(maps.Values(nodes), func(a, b types.Node) int { return cmp.Compare(a.Name, b.Name) })
+	if f.seen && c.round == 0 {
+		// No round of a former process comes again, whatever the clock says.
+		c.round = time.Now().Unix()
+		if own.Witness != nil {
+			c.round = max(c.round, own.Witness.Round)
+		}
+	}
+	f.round = c.round
+	return f
+}
+
+func (c *Component) apply(ctx context.Context, f facts, a action) error {
+	c.remember(a)
+	if a.cancel {
+		c.void = true
+		c.dials.Cancel()
+	}
+	if a.tell != nil {
+		c.said = *a.tell
+		if a.tell.Round != 0 {
+			c.round = a.tell.Round
+		}
+		w, node := *a.tell, f.own.Name
+		c.word.Begin(ctx, wordTimeout, func(ctx context.Context) error { return c.Kube.Witness(ctx, node, w) })
+	}
+	if a.look != nil {
+		c.void, c.last, c.next = false, f.uptime, f.uptime+a.interval
+		c.dials.Begin(ctx, lookTimeout, func(ctx context.Context) []dial { return c.dialAll(ctx, a.look) })
+	}
+	if !f.seen {
+		c.lastErr = nil // the silence is told by others
+	}
+	if a.again == 0 {
+		return c.lastErr
+	}
+	return errors.Join(c.lastErr, loop.After(a.again))
+}
+
+// remember keeps what the looks have brought and logs where that has changed.
+func (c *Component) remember(a action) {
+	for uid, s := range a.spells {
+		log, old := c.Log.WithField("node", s.node), c.spells[uid]
+		switch {
+		case s == old:
+		case !s.alive && s.looks == types.WitnessSilent:
+			log.Warn("the device of a node that is not Ready does not answer")
+		case s.alive && !old.alive && old.looks >= types.WitnessSilent:
+			log.Info("the device of a node that is not Ready answers again")
+		}
+	}
+	if a.hindered != c.hindered && a.hindered != "" {
+		c.Log.Warn("cannot tell which nodes answer: " + a.hindered)
+	}
+	c.spells, c.hindered = a.spells, a.hindered
+}

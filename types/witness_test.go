@@ -1,0 +1,84 @@
+package types
+
+import (
+	"testing"
+	"time"
+)
+
+func TestGoneOnlyWhereEveryReadyNodeWithAnAgentHasFoundItSilent(t *testing.T) {
+	now := time.Date(2026, 5, 3, 6, 41, 17, 0, time.UTC)
+	silent := func(n *Node) {
+		n.Witness = &Witness{Round: 1, Sightings: []Sighting{{Node: "n9", UID: "u9", Silent: 8}, {Node: "n3", UID: "u3", Silent: WitnessSilent}}}
+	}
+	seeing := func(s ...Sighting) func(*Node) { return func(n *Node) { n.Witness = &Witness{Round: 1, Sightings: s} } }
+	down := func(n *Node) { n.Ready = ConditionUnknown }
+	foreign := func(n *Node) { n.Agent, n.Witness = nil, nil }
+	mute := func(n *Node) { n.Witness = nil }
+	type world struct {
+		lost  Node
+		nodes map[string]Node
+		seen  map[string]time.Time
+	}
+	in := func(node string, changes ...func(*Node)) func(*world) {
+		return func(w *world) {
+			n := w.nodes[node]
+			for _, c := range changes {
+				c(&n)
+			}
+			w.nodes[node] = n
+			if node == w.lost.Name {
+				w.lost = n
+			}
+		}
+	}
+	at := func(node string, ago time.Duration) func(*world) {
+		return func(w *world) { w.seen[node] = now.Add(-ago) }
+	}
+	for name, r := range map[string]struct {
+		change func(*world)
+		gone   bool
+		why    string
+	}{
+		"all agree":                               {func(*world) {}, true, "the device of node n3 answers none of [n1 n2]"},
+		"the agents of EVE are no witnesses":      {in("n2", foreign), true, "the device of node n3 answers none of [n1]"},
+		"nor are nodes that are not Ready":        {in("n2", down, mute), true, "the device of node n3 answers none of [n1]"},
+		"a word just fresh enough":                {at("n2", WitnessFresh), true, "the device of node n3 answers none of [n1 n2]"},
+		"the Node itself was deleted":             {func(w *world) { delete(w.nodes, "n3") }, false, "there is no node n3 any more"},
+		"it reports":                              {in("n3", func(n *Node) { n.Ready = ConditionTrue }), false, "node n3 still reports"},
+		"it says itself that it is not Ready":     {in("n3", func(n *Node) { n.Ready = ConditionFalse }), false, "node n3 still reports"},
+		"nothing is known of its kubelet":         {in("n3", func(n *Node) { n.Ready = "" }), false, "node n3 still reports"},
+		"it reports again by now":                 {func(w *world) { w.nodes["n3"] = Node{Name: "n3", UID: "u3", Ready: ConditionTrue} }, false, "node n3 still reports"},
+		"it is another one by now":                {func(w *world) { w.nodes["n3"] = Node{Name: "n3", UID: "u4", Ready: ConditionUnknown} }, false, "there is another node n3 by now"},
+		"it cannot be told from a namesake":       {func(w *world) { w.lost.UID = "" }, false, "there is another node n3 by now"},
+		"it answers one":                          {in("n2", seeing(Sighting{Node: "n3", UID: "u3", Alive: "10.0.0.3:10250"})), false, "the device of node n3 answers node n2 at 10.0.0.3:10250"},
+		"it answers, and was silent":              {in("n2", seeing(Sighting{Node: "n3", UID: "u3", Alive: "a:1", Silent: 9})), false, "the device of node n3 answers node n2 at a:1"},
+		"one has not looked often enough":         {in("n2", seeing(Sighting{Node: "n3", UID: "u3", Silent: 2})), false, "the device of node n3 has been silent to node n2 for 2 of 3 looks"},
+		"one says both":                           {in("n2", seeing(Sighting{Node: "n3", UID: "u3", Silent: 3}, Sighting{Node: "n3", UID: "u3"})), false, "the device of node n3 has been silent to node n2 for 0 of 3 looks"},
+		"one says nothing":                        {in("n2", mute), false, "node n2 does not say whether the device of node n3 answers it"},
+		"one says nothing of this one":            {in("n2", seeing(Sighting{Node: "n9", UID: "u9", Silent: 3})), false, "node n2 cannot tell whether the device of node n3 answers it"},
+		"one speaks of a namesake":                {in("n2", seeing(Sighting{Node: "n3", UID: "u2", Silent: 3})), false, "node n2 cannot tell whether the device of node n3 answers it"},
+		"the word of one is old":                  {at("n2", WitnessFresh+1), false, "what node n2 says of node n3 is old"},
+		"nobody knows how old the word is":        {func(w *world) { delete(w.seen, "n2") }, false, "what node n2 says of node n3 is old"},
+		"a word from the future":                  {at("n2", -time.Second), false, "what node n2 says of node n3 is old"},
+		"nobody can tell":                         {func(w *world) { in("n1", foreign)(w); in("n2", down)(w) }, false, "no Ready node can tell whether the device of node n3 answers"},
+		"no nodes at all":                         {func(w *world) { w.nodes = nil }, false, "there is no node n3 any more"},
+		"a negative count is no silence":          {in("n2", seeing(Sighting{Node: "n3", UID: "u3", Silent: -1})), false, "the device of node n3 has been silent to node n2 for -1 of 3 looks"},
+		"an empty word":                           {in("n2", seeing()), false, "node n2 cannot tell whether the device of node n3 answers it"},
+		"one agrees and the first one does not":   {in("n1", mute), false, "node n1 does not say whether the device of node n3 answers it"},
+		"a witness is Ready, but its word is old": {at("n1", time.Hour), false, "what node n1 says of node n3 is old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := world{lost: Node{Name: "n3", UID: "u3", Ready: ConditionUnknown}, nodes: map[string]Node{}, seen: map[string]time.Time{}}
+			w.nodes["n3"] = w.lost
+			for _, name := range []string{"n1", "n2"} {
+				n := Node{Name: name, UID: "u" + name[1:], Ready: ConditionTrue, Agent: &AgentStamp{Version: "1"}}
+				silent(&n)
+				w.nodes[name], w.seen[name] = n, now.Add(-5*time.Second)
+			}
+			r.change(&w)
+			if gone, why := Gone(w.lost, w.nodes, w.seen, now); gone != r.gone || why != r.why {
+				t.Errorf("%v: %s\nwant %v: %s", gone, why, r.gone, r.why)
+			}
+		})
+	}
+}
