@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 const (
 	virtAPI        = "virt-api"
 	virtController = "virt-controller"
+	virtServer     = "kubevirt/server" // the certificate of both
 )
 
 // writeKubeVirtCredentials writes the certificate of virt-api and the
@@ -27,10 +29,14 @@ func (c *Cluster) writeKubeVirtCredentials() error {
 	service.DNSNames = []string{virtAPI + "." + KubeVirtNamespace + ".svc"}
 	service.ExtKeyUsage = append(service.ExtKeyUsage, x509.ExtKeyUsageClientAuth) // of virt-handler
 	const accounts = "system:serviceaccount"
+	// The programs watch the directory of their certificate, and log what they see.
+	if err := os.Mkdir(filepath.Dir(c.pki(virtServer)), 0o700); err != nil {
+		return fmt.Errorf("make the directory of KubeVirt: %w", err)
+	}
 	for file, template := range map[string]*x509.Certificate{
-		virtAPI + "-server": service,
-		virtAPI:             clientTemplate(accounts+":"+KubeVirtNamespace+":kubevirt-apiserver", accounts+"s", accounts+"s:"+KubeVirtNamespace),
-		virtController:      clientTemplate(accounts+":"+KubeVirtNamespace+":kubevirt-controller", accounts+"s", accounts+"s:"+KubeVirtNamespace),
+		virtServer:     service,
+		virtAPI:        clientTemplate(accounts+":"+KubeVirtNamespace+":kubevirt-apiserver", accounts+"s", accounts+"s:"+KubeVirtNamespace),
+		virtController: clientTemplate(accounts+":"+KubeVirtNamespace+":kubevirt-controller", accounts+"s", accounts+"s:"+KubeVirtNamespace),
 	} {
 		made, err := c.ca.issue(template)
 		if err != nil {
@@ -81,10 +87,10 @@ func (c *Cluster) serveKubeVirt(h *host) error {
 func (c *Cluster) virtAPIArgs(at seat) []string {
 	return append(c.virtArgs(virtAPI, at, virtAPIPort),
 		"--console-server-port=8186", // of virt-handler
-		"--tls-cert-file="+c.pki(virtAPI+"-server.crt"),
-		"--tls-key-file="+c.pki(virtAPI+"-server.key"),
-		"--handler-cert-file="+c.pki(virtAPI+"-server.crt"),
-		"--handler-key-file="+c.pki(virtAPI+"-server.key"),
+		"--tls-cert-file="+c.pki(virtServer+".crt"),
+		"--tls-key-file="+c.pki(virtServer+".key"),
+		"--handler-cert-file="+c.pki(virtServer+".crt"),
+		"--handler-key-file="+c.pki(virtServer+".key"),
 	)
 }
 
@@ -92,8 +98,8 @@ func (c *Cluster) virtControllerArgs(at seat) []string {
 	args := append(c.virtArgs(virtController, at, virtControllerPort),
 		"--launcher-image=quay.io/kubevirt/virt-launcher:v1.6.0",
 		"--exporter-image=quay.io/kubevirt/virt-exportserver:v1.6.0",
-		"--prom-cert-file="+c.pki(virtAPI+"-server.crt"),
-		"--prom-key-file="+c.pki(virtAPI+"-server.key"),
+		"--prom-cert-file="+c.pki(virtServer+".crt"),
+		"--prom-key-file="+c.pki(virtServer+".key"),
 	)
 	if at.lease == 0 {
 		return args

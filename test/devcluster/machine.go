@@ -18,7 +18,7 @@ const (
 	kubevirtGroup = "kubevirt.io"
 	kubevirtAPI   = kubevirtGroup + "/v1"
 	// vmiFinalizer keeps a machine's object until its node has stopped it.
-	vmiFinalizer = "kubevirt.io/foregroundDeleteVirtualMachine"
+	vmiFinalizer = "foregroundDeleteVirtualMachine"
 )
 
 // CreateVM creates a virtual machine as KubeVirt has it, and returns the name of
@@ -32,9 +32,15 @@ const (
 // leaves: its instance stays as it was. The replica set does not act on its
 // replicas. For that it takes the real virt-controller.
 func (c *Cluster) CreateVM(ctx context.Context, app App) (string, error) {
+	if c.virt != "" && app.Domain == "" {
+		app.Domain = app.Name // KubeVirt wants something to select by
+	}
 	set, err := c.machineSet(ctx, app)
 	if err != nil {
 		return "", fmt.Errorf("create the replica set of virtual machine %s: %w", app.Name, err)
+	}
+	if c.virt != "" {
+		return c.launched(ctx, set)
 	}
 	name := app.Name + rand.String(5)
 	pod := app.launcher(name)
