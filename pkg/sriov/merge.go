@@ -179,8 +179,7 @@ func merge(vfs []vf, others []resource) string {
 // spot is where a selector without the function's number finds a device.
 type spot struct{ pf, address string }
 
-// The plug-in does not tell capitals in the name of a port.
-func (v vf) spot() spot { return spot{strings.ToLower(v.PF), v.Address} }
+func (v vf) spot() spot { return spot{v.PF, v.Address} }
 
 // clashing are the spots at which more than one resource finds a device.
 func clashing(vfs []vf) map[spot]bool {
