@@ -1,16 +1,23 @@
 // Package applogs hands what the applications on this node write to EVE's log.
 //
 //	reads:  AppInstanceConfig, EdgeNodeInfo, nodes, app pods, the API's health
-//	writes: EVE's log lines (docs/wire.md, "App log lines"), where it is in each log
+//	writes: EVE's log lines (docs/wire.md, "App log lines"), and how far each log is
 //	acts:   follows the logs of the containers
+//
+// Each log is read by a goroutine of its own, beside the steps. What cannot be
+// written is not read: then the kubelet keeps it, not this process.
 package applogs
 
 import (
 	"context"
 	"io"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/time/rate"
 
 	"github.com/zedkube/zedkube/pkg/loop"
 	"github.com/zedkube/zedkube/pubsub"
@@ -20,11 +27,11 @@ import (
 // period is in case an event was missed.
 const period = 30 * time.Second
 
-// Default values of a Component's fields.
+// What the fields of a Component are on a device.
 const (
 	DefaultMaxRecord   = 256<<10 + 1<<10 // a line of 256 KiB of plain text stays whole
-	DefaultRate        = 4 << 20         // a tenth of what newlogd's disk may bear
-	DefaultBurst       = 32 << 20        // three times what a kubelet keeps of one log by default
+	DefaultRate        = 4 << 20
+	DefaultBurst       = 32 << 20 // three times what a kubelet keeps of one log by default
 	DefaultJournal     = "/run/zedkube.applogs"
 	DefaultCheckpoints = "/persist/kube-status/zedkube-applogs.jsonl"
 )
@@ -51,16 +58,71 @@ type Component struct {
 
 	Out         io.Writer // gets whole lines; each Write is one batch, and none is begun before the last has ended
 	MaxRecord   int       // bytes of one line of Out, its end included; what is longer is split with marks
-	Rate        int       // bytes per second that one application may write to Out
+	Rate        int       // bytes per second that one application may write
 	Burst       int       // bytes that it may write at once
-	Journal     string    // file that is lost with a reboot, and only then: where each log is
+	Journal     string    // file that is lost with a reboot, and only then: how far each log is
 	Checkpoints string    // file that is kept: the same, a few seconds old
+
+	// What this process remembers.
+	known   map[string]checkpoint    // of the logs that have a slot, by key; what their tracks know is newer
+	slots   map[string]int           // by key
+	free    []int                    // slots
+	tracks  map[string]*track        // by key
+	gone    map[string]time.Time     // since when a log's pod is gone, by key
+	limits  map[string]*rate.Limiter // by application
+	mail    pubsub.Table[struct{}]   // by key: its track has ended
+	places  *places
+	reading sync.WaitGroup // the tracks
+	out     *output
+	giveUp  chan struct{} // closed when a stop does not wait for the output any more
+	full    bool          // there are more logs than slots
 }
 
-// Run steps until ctx is done.
+// Run reads logs until ctx is done.
 func (c *Component) Run(ctx context.Context) {
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Configs, c.Info, c.Nodes, c.AppPods, c.API)
+	c.open()
+	written := make(chan struct{})
+	go func() { defer close(written); c.out.run() }()
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Configs, c.Info, c.Nodes, c.AppPods, c.API, &c.mail)
+	for _, t := range c.tracks {
+		t.stop()
+	}
+	// An output that is stuck keeps nobody from stopping: its batch may come again.
+	timer := time.AfterFunc(patience, func() { close(c.giveUp) })
+	defer timer.Stop()
+	c.reading.Wait()
+	close(c.out.in)
+	select {
+	case <-written:
+	case <-c.giveUp:
+	}
 }
 
-// Step looks once.
-func (c *Component) Step(context.Context) error { return nil }
+// Step looks which logs there are, and sees to it that they are read.
+func (c *Component) Step(ctx context.Context) error { return c.apply(ctx, decide(c.look())) }
+
+func (c *Component) look() facts {
+	for key, t := range c.tracks {
+		select {
+		case <-t.finished:
+			c.known[key] = t.written
+			delete(c.tracks, key)
+			_ = c.mail.Unpublish(key)
+		default:
+		}
+	}
+	// The state of the API is read before the tables: they can only be more
+	// complete than it says.
+	api, known := c.API.Get(types.Global)
+	info, _ := c.Info.Get(types.Global)
+	node, _ := types.OwnNode(c.Nodes.All(), info)
+	f := facts{
+		seen: known && api.Answers() && api.Synced && c.Configs.Synced(), self: node.Name,
+		configs: c.Configs.All(), pods: slices.Collect(maps.Values(c.AppPods.All())),
+		known: c.known, gone: map[string]time.Duration{},
+	}
+	for key, since := range c.gone {
+		f.gone[key] = time.Since(since)
+	}
+	return f
+}

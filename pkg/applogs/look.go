@@ -1,0 +1,204 @@
+package applogs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// outcome is what came of one look into a log.
+type outcome struct {
+	news   bool // something was new
+	over   bool // the instance has ended, and all it wrote is out
+	astray bool // the last known line is not there
+	anew   bool // lines were taken for known that are not
+	cut    bool // it was cut short here
+	err    error
+}
+
+// look is one look into a log.
+type look struct {
+	*track
+	reading
+	seek    seeker
+	skipped bool // lines were taken for known
+	skip    int64
+	use     bool // the present line is handed on
+	over    bool // it is left out, for the rate
+	begun   bool // some of it is out
+
+	batch   []byte
+	state   checkpoint // after the batch
+	written checkpoint
+	news    bool
+	idle    *time.Timer
+	pending int // dropped lines that were not told when the timer was set
+}
+
+// run reads to the end; cut is called when nothing comes for too long.
+func (l *look) run(ctx context.Context, cut func()) (o outcome) {
+	l.written = l.state
+	if err := l.places.enter(ctx); err != nil {
+		return outcome{err: err}
+	}
+	defer l.places.leave()
+	options := types.LogOptions{Container: l.container.Name, Previous: l.previous, Follow: !l.ended()}
+	if l.resume {
+		options.Since = l.state.since()
+	}
+	body, err := l.kube.Logs(ctx, l.pod, options)
+	if err != nil {
+		return l.unread(ctx, err)
+	}
+	defer body.Close()
+	l.begin()
+	l.idle = time.AfterFunc(quiet, cut)
+	defer l.idle.Stop()
+	o = l.take(ctx, newLines(body, l.records.max))
+	if l.state.Dropped.Lines > 0 && o.err == nil {
+		l.announce(time.Now().UTC())
+	}
+	if err := l.flush(ctx); err != nil && o.err == nil {
+		o.err = err
+	}
+	return o
+}
+
+// begin sets the position to where this instance is.
+func (l *look) begin() {
+	l.seek = newSeeker(l.state.position)
+	started := l.container.Now.Started
+	if l.previous {
+		started = l.container.Last.Started
+	}
+	// Where the clock was set back between two instances, times tell nothing.
+	if l.anew || !l.resume && started.Before(l.state.At.Add(-settled)) {
+		l.seek.found = true
+	}
+	if l.resume {
+		return
+	}
+	l.state.App, l.state.Pod, l.state.Container = l.app, l.pod.UID, l.container.Name
+	l.state.ID, l.state.Run, l.state.Begun, l.state.Whole = l.id, l.reading.run, false, false
+}
+
+// unread takes in that there is no log to be had.
+func (l *look) unread(ctx context.Context, err error) outcome {
+	if !l.previous || !errors.Is(err, types.ErrNoLog) || l.gone {
+		return outcome{err: err}
+	}
+	// The runtime has removed it; there will not be another chance.
+	if !l.sure {
+		return outcome{astray: true}
+	}
+	l.begin()
+	if l.torn || l.resume {
+		l.gap(piece{at: time.Now().UTC()}, "the kubelet has removed them")
+	}
+	l.state.Whole, l.state.Part = true, 0
+	return outcome{over: true, err: l.flush(ctx)}
+}
+
+// take hands on what comes.
+func (l *look) take(ctx context.Context, in *lines) outcome {
+	for {
+		p, err := in.next()
+		if err != nil {
+			return l.end(ctx, in, err)
+		}
+		l.idle.Reset(l.patience())
+		if p.first {
+			if o, stop := l.line(p); stop {
+				return o
+			}
+		}
+		if l.use {
+			if err := l.record(ctx, p); err != nil {
+				return outcome{news: l.news, err: err}
+			}
+		}
+		if len(l.batch) >= batchSize || in.waits() {
+			if err := l.flush(ctx); err != nil {
+				return outcome{news: l.news, err: err}
+			}
+		}
+	}
+}
+
+// patience is how long to wait for more: not long where something is to be told.
+func (l *look) patience() time.Duration {
+	if l.state.Dropped.Lines > 0 {
+		return turn
+	}
+	return quiet
+}
+
+// end takes in what ended the log.
+func (l *look) end(ctx context.Context, in *lines, err error) outcome {
+	if !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || ctx.Err() != nil {
+		return outcome{news: l.news, err: fmt.Errorf("read log of pod %s: %w", l.pod.Key(), err)}
+	}
+	if !l.ended() || l.news {
+		return outcome{news: l.news}
+	}
+	if !l.seek.found && !l.seek.from.At.IsZero() {
+		switch {
+		case l.resume && !l.sure:
+			return outcome{astray: true}
+		case !l.resume && l.skipped:
+			return outcome{anew: true}
+		case l.resume:
+			l.gap(piece{at: time.Now().UTC()}, rotated)
+		}
+	}
+	if p, ok := in.unended(); ok {
+		if p.first {
+			if o, stop := l.line(p); stop {
+				return o
+			}
+		}
+		if l.use {
+			if err := l.record(ctx, p); err != nil {
+				return outcome{err: err}
+			}
+		}
+	}
+	l.state.Whole = true
+	return outcome{over: true, err: l.flush(ctx)}
+}
+
+const rotated = "the kubelet does not have them any more"
+
+// line looks at the beginning of a line. It reports true where reading on is no
+// use.
+func (l *look) line(p piece) (outcome, bool) {
+	l.use, l.skip, l.begun = false, 0, false
+	switch l.seek.judge(p.at) {
+	case known:
+		l.skipped = true
+		return outcome{}, false
+	case rest:
+		l.use, l.skip, l.begun = true, l.state.Part, true
+		return outcome{}, false
+	case missing:
+		switch {
+		case l.resume && !l.sure:
+			return outcome{astray: true}, true
+		case l.resume:
+			l.gap(p, rotated)
+		case l.skipped:
+			return outcome{anew: true}, true
+		}
+	}
+	if !l.state.Begun && (l.lost > 0 || l.torn) {
+		l.gap(p, fmt.Sprintf("%s; %d whole runs of the container are among them", rotated, l.lost))
+	}
+	l.state.line(p.at)
+	l.state.Begun, l.use, l.news = true, true, true
+	l.limited(p)
+	return outcome{}, false
+}

@@ -1,0 +1,243 @@
+package applogs
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/time/rate"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// maxStreams is how many logs are followed at the same time; more take turns.
+const maxStreams = 128
+
+const (
+	// minPause and maxPause are between tries to read a log that cannot be had.
+	minPause = time.Second
+	maxPause = 30 * time.Second
+	// settled is how long the last known line may be missing before its log is
+	// taken for rotated: the kubelet knows of a new instance sooner than we do.
+	settled = 2 * time.Second
+	// farewell is how long a stream may go on after its pod is gone.
+	farewell = 30 * time.Second
+	// quiet is how long a log may be silent before it is asked for again: a
+	// stream can be dead without anybody having said so.
+	quiet = 10 * time.Minute
+	// turn is how long a log is followed while others wait for their turn.
+	turn = 15 * time.Second
+)
+
+// track reads the log of one container, one instance after the other.
+type track struct {
+	log     logrus.FieldLogger
+	kube    Kube
+	places  *places
+	limit   *rate.Limiter // of the application
+	records writer
+	slot    int
+
+	in       chan want // the newest one only
+	out      chan<- delivery
+	stop     context.CancelFunc
+	finished chan struct{}
+	giveUp   <-chan struct{} // closed when an output that is stuck is not waited for any more
+	told     string          // the last trouble
+	pause    time.Duration
+	sure     bool // the next look believes that the last known line is gone
+	anew     bool // the next look reads from the beginning, whatever the times say
+	broken   bool // the last look did not see the end
+	want     want
+	written  checkpoint // what is out
+}
+
+// run reads until ctx is done or the pod is gone.
+func (t *track) run(ctx context.Context) {
+	defer close(t.finished)
+	t.pause = minPause
+	for ctx.Err() == nil {
+		r, ok := next(t.want, t.written)
+		if !ok {
+			if t.want.gone || !t.await(ctx, quiet) {
+				return
+			}
+			continue
+		}
+		o := t.watch(ctx, r)
+		if ctx.Err() != nil || t.want.gone && t.leave(ctx, r, o) {
+			return
+		}
+		if !t.settle(ctx, r, o) {
+			return
+		}
+	}
+}
+
+// settle takes in what came of a look, and waits until the next one is due. It
+// reports false when ctx is done.
+func (t *track) settle(ctx context.Context, r reading, o outcome) bool {
+	t.sure, t.broken = false, o.err != nil
+	if o.news {
+		t.pause = minPause
+	}
+	t.tell(o.err)
+	switch {
+	case o.over, o.cut, o.anew:
+		t.anew = o.anew
+		return true
+	case o.astray: // what the row says of the container may be too old
+		before := t.want.container
+		ok := t.await(ctx, settled)
+		after := t.want.container
+		t.sure = before.Now.ID == after.Now.ID && before.Last.ID == after.Last.ID
+		return ok
+	case o.err == nil && o.news && r.ended(): // to be sure that this was the end
+		return true
+	}
+	wait := t.pause + rand.N(t.pause/4)
+	if o.err != nil || !o.news {
+		t.pause = min(2*t.pause, maxPause)
+	}
+	return t.await(ctx, wait)
+}
+
+// await waits for news of the container, but not longer than d.
+func (t *track) await(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case w := <-t.in:
+		t.learn(w)
+	case <-timer.C:
+	}
+	return true
+}
+
+// watch carries a look out, and cuts it short when it serves no end any more.
+func (t *track) watch(ctx context.Context, r reading) outcome {
+	ctx, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
+	l := &look{track: t, reading: r, state: t.written}
+	done := make(chan outcome, 1)
+	go func() { done <- l.run(ctx, func() { cut(errQuiet) }) }()
+	crowded := time.NewTicker(turn)
+	defer crowded.Stop()
+	var late <-chan time.Time
+	for {
+		select {
+		case o := <-done:
+			t.written = l.written
+			o.cut = o.err != nil && errors.Is(context.Cause(ctx), errTurn)
+			if o.cut || errors.Is(context.Cause(ctx), errQuiet) {
+				o.err = nil
+			}
+			return o
+		case w := <-t.in:
+			t.learn(w)
+			switch {
+			case t.want.gone && late == nil:
+				timer := time.NewTimer(farewell)
+				defer timer.Stop()
+				late = timer.C
+			case !t.want.gone && r.overtaken(t.want):
+				cut(errTurn)
+			}
+		case <-late:
+			cut(errTurn)
+		case <-crowded.C:
+			if t.places.wanted() {
+				cut(errTurn)
+			}
+		}
+	}
+}
+
+var (
+	errTurn  = errors.New("others have to be read, too")
+	errQuiet = errors.New("nothing came for a while")
+)
+
+// leave reports that nothing more is to be had of a pod that is gone.
+func (t *track) leave(ctx context.Context, r reading, o outcome) bool {
+	if o.err == nil && !o.cut && !o.astray && !o.anew && (o.over || !o.news) {
+		return true
+	}
+	if !errors.Is(o.err, types.ErrNoLog) {
+		return false
+	}
+	if t.broken && t.written.Begun && !t.written.Whole { // it ended while nobody could read it
+		l := &look{track: t, reading: r, state: t.written, written: t.written}
+		l.gap(piece{at: time.Now().UTC(), first: true, last: true}, "the pod is gone")
+		_ = l.flush(ctx)
+		t.written = l.written
+	}
+	return true
+}
+
+// tell logs a trouble when it is new.
+func (t *track) tell(err error) {
+	text := ""
+	if err != nil && !errors.Is(err, types.ErrNoLog) {
+		text = err.Error()
+	}
+	switch {
+	case text != "" && t.told == "":
+		t.log.WithField("app", t.want.app).WithField("pod", t.want.pod.Key()).WithError(err).Warn("log cannot be read, will try again")
+	case text == "" && err == nil && t.told != "":
+		t.log.WithField("app", t.want.app).WithField("pod", t.want.pod.Key()).Info("log can be read again")
+	case err != nil:
+		return
+	}
+	t.told = text
+}
+
+// places bounds the streams that are open at the same time.
+type places struct {
+	free  chan struct{}
+	queue chan struct{} // as many as wait
+}
+
+func newPlaces(n, most int) *places {
+	return &places{free: make(chan struct{}, n), queue: make(chan struct{}, most)}
+}
+
+func (p *places) enter(ctx context.Context) error {
+	select {
+	case p.free <- struct{}{}:
+		return nil
+	default:
+	}
+	p.queue <- struct{}{}
+	defer func() { <-p.queue }()
+	select {
+	case p.free <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (p *places) leave()       { <-p.free }
+func (p *places) wanted() bool { return len(p.queue) > 0 }
+
+// notify tells what is known of the container now. Only the newest word counts.
+func (t *track) notify(w want) {
+	select {
+	case <-t.in:
+	default:
+	}
+	t.in <- w
+}
+
+func (t *track) learn(w want) {
+	if w.gone {
+		t.want.gone = true // the rest is as it was last seen
+		return
+	}
+	t.want = w
+}
