@@ -44,6 +44,12 @@ func (c *Cluster) writeCredentials() error {
 		if err := c.writeKubeconfigs(at); err != nil {
 			return err
 		}
+		if c.real == "" {
+			continue
+		}
+		if err := c.writeKubeletCredentials(at); err != nil {
+			return err
+		}
 	}
 	config, err := c.restConfig()
 	if err != nil {

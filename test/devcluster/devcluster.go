@@ -13,7 +13,9 @@
 //
 // With Options.Hosts every node is a machine of its own instead: a network
 // namespace on a switch, with an etcd member and a whole control plane. There
-// addresses, cuts and quorums are real, and faults are not to be had.
+// addresses, cuts and quorums are real, and faults are not to be had. With
+// Options.Real such a machine has processes and mounts of its own too, and a real
+// kubelet, containerd and containers.
 //
 // It needs Linux, the go command, no root (but for hosts) and nothing but
 // loopback. Every
@@ -42,28 +44,6 @@ import (
 // AppNamespace is where the applications run.
 const AppNamespace = "eve-kube-app"
 
-// maxNodes is what the address block and the pod networks leave room for.
-const maxNodes = 60
-
-// Options say what to start. The zero value is three nodes in a temporary
-// directory.
-type Options struct {
-	Log    io.Writer // progress and processes that end unasked; nil is silent
-	Nodes  int       // how many nodes; 0 is 3
-	Audit  bool      // note every request, for Calls; not with Hosts
-	Dir    string    // made by Start, removed by Stop; "" is a temporary one
-	Source string    // directory of this package; "" finds it
-
-	KubeVirt bool // virt-api and virt-controller run, and virtual machines are theirs
-
-	Hosts bool     // every node is a host with a control plane of its own; takes CanHost
-	Spare int      // with Hosts: the last so many have nothing yet, for StartControlPlane; at least one is left
-	Wire  *Cluster // with Hosts: plug them into the switch of this one; nil makes one
-
-	Real       bool   // with Hosts: kubelets, containerd and runc are real, and so are containers; takes CanRunPods
-	LogMaxSize string // with Real: the size at which a container's log is rotated, as "100Ki"; "" is 10Mi
-}
-
 // Cluster is a running control plane with its nodes. Its methods may be called
 // from several goroutines, except that Stop comes last.
 type Cluster struct {
@@ -74,6 +54,7 @@ type Cluster struct {
 	audit   bool
 	bin     binaries
 	virt    binaries // "" without KubeVirt
+	real    binaries // "" where kubelets are played
 	block   block
 	crew    *crew
 	ca      *authority
@@ -87,6 +68,9 @@ type Cluster struct {
 	wire  *wire
 	spare int
 
+	cgroups    *cgroups // of real nodes
+	logMaxSize string
+
 	unfollow func() // ends followLaunchers; nil before
 	unkeep   func() // ends keepMembers; nil before
 
@@ -99,26 +83,20 @@ type Cluster struct {
 // nodes are ready and take pods. ctx bounds the start only; Stop ends the
 // cluster. After an error nothing is left.
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
-	if opts.Log == nil {
-		opts.Log = io.Discard
-	}
-	opts.Log = &syncWriter{w: opts.Log}
-	if opts.Nodes == 0 {
-		opts.Nodes = 3
-	}
-	if opts.Nodes < 0 || opts.Nodes > maxNodes {
-		return nil, fmt.Errorf("start the cluster: %d nodes, want 1 to %d", opts.Nodes, maxNodes)
-	}
-	if err := errors.Join(opts.checkHosts(), opts.checkReal()); err != nil {
+	if err := opts.complete(); err != nil {
 		return nil, fmt.Errorf("start the cluster: %w", err)
 	}
-	bin, err := Build(ctx, opts.Source, opts.Log)
-	if err != nil {
-		return nil, err
-	}
-	var virt string
-	if opts.KubeVirt {
-		if virt, err = BuildKubeVirt(ctx, opts.Source, opts.Log); err != nil {
+	var bin, virt, nodes string
+	for _, b := range []struct {
+		bundle bundle
+		wanted bool
+		dir    *string
+	}{{baseBundle, true, &bin}, {kubevirtBundle, opts.KubeVirt, &virt}, {realBundle, opts.Real, &nodes}} {
+		if !b.wanted {
+			continue
+		}
+		var err error
+		if *b.dir, err = b.bundle.build(ctx, opts.Source, opts.Log); err != nil {
 			return nil, err
 		}
 	}
@@ -128,7 +106,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.bin, c.virt = binaries(bin), binaries(virt)
+	c.bin, c.virt, c.real = binaries(bin), binaries(virt), binaries(nodes)
 	if err := c.bringUp(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -140,11 +118,16 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 func newCluster(opts Options, failed func(error)) (*Cluster, error) {
 	c := &Cluster{
 		log: opts.Log, audit: opts.Audit, spare: opts.Spare, kubelets: make([]*process, opts.Nodes),
-		dialer: connrotation.NewDialer((&net.Dialer{}).DialContext),
+		dialer: connrotation.NewDialer((&net.Dialer{}).DialContext), cgroups: &cgroups{}, logMaxSize: opts.LogMaxSize,
 	}
 	var err error
+	if opts.Real {
+		if c.cgroups, err = newCgroups("/proc/self/mountinfo"); err != nil {
+			return nil, err
+		}
+	}
 	if opts.Hosts {
-		err = c.takeHosts(opts.Nodes, opts.Wire)
+		err = c.takeHosts(opts.Nodes, opts.Wire, opts.Real)
 	} else {
 		err = c.takeBlock(opts.Nodes)
 	}
@@ -160,7 +143,7 @@ func newCluster(opts Options, failed func(error)) (*Cluster, error) {
 	if c.Dir, err = makeDir(opts.Dir); err != nil {
 		return nil, errors.Join(err, c.dropHosts())
 	}
-	c.crew, err = newCrew(c.Dir, c.block.marker, func(err error) {
+	c.crew, err = newCrew(c.Dir, c.cgroups.dirs, c.block.marker, func(err error) {
 		fmt.Fprintln(opts.Log, "devcluster:", err)
 		failed(err)
 	})

@@ -37,6 +37,9 @@ type host struct {
 	removed  bool       // that member is out of etcd
 	known    bool       // its Node has been seen
 
+	power sync.Mutex // held while a real node is switched on or off
+	real  *realNode  // guarded by Cluster.kubeletsMu; nil: it is off, or not real
+
 	lineMu    sync.Mutex
 	unplugged bool
 	lines     map[*line]bool // our connections to its API server
@@ -57,25 +60,10 @@ func CanHost() error {
 	return w.close()
 }
 
-func (o Options) checkHosts() error {
-	switch {
-	case !o.Hosts && (o.Spare != 0 || o.Wire != nil):
-		return errors.New("spare nodes and a wire are for hosts only")
-	case !o.Hosts:
-		return nil
-	case o.Audit:
-		return errors.New("hosts keep no audit log")
-	case o.Spare < 0 || o.Spare >= o.Nodes:
-		return fmt.Errorf("%d of %d hosts are spare, want at least one that is not", o.Spare, o.Nodes)
-	case o.Wire != nil && o.Wire.wire == nil:
-		return errors.New("the other cluster has no wire")
-	}
-	return CanHost()
-}
-
 // takeHosts plugs in the hosts and names the nodes that run there: by their
-// number on the wire, so that no two devices there are the same.
-func (c *Cluster) takeHosts(count int, on *Cluster) error {
+// number on the wire, so that no two devices there are the same. With
+// route they know the ways to each other's pods.
+func (c *Cluster) takeHosts(count int, on *Cluster, route bool) error {
 	if on != nil {
 		c.wire = on.wire
 	} else {
@@ -102,6 +90,11 @@ func (c *Cluster) takeHosts(count int, on *Cluster) error {
 				ports: ports{api: 6443, etcd: 2379, peer: 2380, kcm: 10257, scheduler: 10259},
 			},
 		})
+	}
+	if route {
+		if err := c.routePods(); err != nil {
+			return errors.Join(err, c.dropHosts())
+		}
 	}
 	return nil
 }

@@ -6,11 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
-
-	"k8s.io/client-go/rest"
 )
 
 // service is a program of a host that is started again when it ends, as the
@@ -19,6 +16,7 @@ type service struct {
 	name    string // etcd, kube-apiserver, ...
 	program string // its path
 	args    []string
+	on      *realNode // nil: in the host's network, and otherwise here
 	process *process
 	stopped bool // guarded by host.mu
 }
@@ -167,6 +165,9 @@ func (c *Cluster) serveProgram(h *host, name, program string, args []string) err
 
 func (c *Cluster) run(h *host, s *service) error {
 	s.process = &process{name: s.name + "-" + h.seat.name, in: h.space, failed: func(err error) { c.again(h, s, err) }}
+	if s.on != nil {
+		s.process.in, s.process.apart = s.on, true
+	}
 	return c.crew.launch(s.process, s.program, s.args...)
 }
 
@@ -217,37 +218,4 @@ func (c *Cluster) againKubelet(i int, p *process, why error) {
 	if err := c.runKubelet(i); err != nil {
 		fmt.Fprintln(c.log, "devcluster:", err)
 	}
-}
-
-func (c *Cluster) waitEtcd(ctx context.Context, h *host) error {
-	return poll(ctx, "etcd on "+h.seat.name, func() bool {
-		return c.get(ctx, h, h.seat.etcd("/health"))
-	})
-}
-
-func (c *Cluster) waitAPI(ctx context.Context, h *host) error {
-	return poll(ctx, "the API server on "+h.seat.name, func() bool {
-		return c.get(ctx, h, h.seat.server()+"/readyz")
-	})
-}
-
-// get says whether a program of the host answers the host itself with 200.
-func (c *Cluster) get(ctx context.Context, h *host, url string) bool {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	config, err := rest.TLSConfigFor(c.rest)
-	if err != nil {
-		return false
-	}
-	client := http.Client{Transport: &http.Transport{DialContext: h.space.dial, TLSClientConfig: config, DisableKeepAlives: true}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return false
-	}
-	response.Body.Close()
-	return response.StatusCode == http.StatusOK
 }

@@ -51,21 +51,29 @@ func (n *namespace) enter(do func() error) error {
 	return elsewhere(func() error { return unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET) }, do)
 }
 
-// elsewhere moves this thread to another namespace for the time of do. A thread
+// elsewhere moves this thread to another network namespace for the time of do,
+// and to others if move does and they are named as in /proc/self/ns. A thread
 // that does not find back must not carry anybody else: it ends with its goroutine.
-func elsewhere(move, do func() error) error {
+func elsewhere(move, do func() error, others ...string) error {
 	runtime.LockOSThread()
-	own, err := os.Open(threadNamespace)
-	if err != nil {
-		runtime.UnlockOSThread()
-		return fmt.Errorf("remember the network namespace: %w", err)
+	var own []*os.File
+	for _, kind := range append([]string{"net"}, others...) {
+		file, err := os.Open("/proc/thread-self/ns/" + kind)
+		if err != nil {
+			runtime.UnlockOSThread()
+			return fmt.Errorf("remember the %s namespace: %w", kind, err)
+		}
+		defer file.Close()
+		own = append(own, file)
 	}
-	defer own.Close()
-	if err = move(); err == nil {
+	err := move()
+	if err == nil {
 		err = do()
 	}
-	if back := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); back != nil {
-		return errors.Join(err, fmt.Errorf("return to the network namespace: %w", back))
+	for _, file := range own {
+		if back := unix.Setns(int(file.Fd()), 0); back != nil {
+			return errors.Join(err, fmt.Errorf("return to %s: %w", file.Name(), back))
+		}
 	}
 	runtime.UnlockOSThread()
 	return err

@@ -134,7 +134,7 @@ func TestStoppedHostsLeaveNoNamespace(t *testing.T) {
 	}
 	c := &Cluster{wire: w}
 	w.join()
-	if err := c.takeHosts(3, &Cluster{wire: w}); err != nil {
+	if err := c.takeHosts(3, &Cluster{wire: w}, true); err != nil {
 		t.Fatal(err)
 	}
 	for i := Switch; i < 3; i++ {

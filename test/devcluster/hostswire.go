@@ -5,6 +5,8 @@ package devcluster
 import (
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"strconv"
 	"sync"
 
@@ -157,6 +159,37 @@ func (w *wire) switchPort(number int, on bool) error {
 		return w.links.LinkSetUp(link)
 	}
 	return w.links.LinkSetDown(link)
+}
+
+// routePods lets each host pass packets on, and tells it the ways to the pods of
+// the others.
+func (c *Cluster) routePods() error {
+	for _, h := range c.hosts {
+		err := h.space.enter(func() error {
+			links, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+			if err != nil {
+				return err
+			}
+			defer links.Close()
+			for _, other := range c.hosts {
+				subnet, err := netlink.ParseIPNet(podSubnet(other.number))
+				if err != nil {
+					return err
+				}
+				if other == h {
+					continue
+				}
+				if err := links.RouteAdd(&netlink.Route{Dst: subnet, Gw: net.ParseIP(other.seat.ip)}); err != nil {
+					return fmt.Errorf("to %s: %w", other.seat.name, err)
+				}
+			}
+			return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644)
+		})
+		if err != nil {
+			return fmt.Errorf("route pods on %s: %w", h.seat.name, err)
+		}
+	}
+	return nil
 }
 
 func (w *wire) close() error {

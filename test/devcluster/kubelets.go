@@ -16,11 +16,12 @@ import (
 )
 
 // SetBootID changes the boot id node i reports, as its reboot would. Where there
-// is no such Node, it is what the kubelet registers with.
+// is no such Node, it is what the kubelet registers with. A real kubelet reads it
+// as it starts, and soon says again what it read if it runs.
 func (c *Cluster) SetBootID(ctx context.Context, i int, id string) error {
-	c.kubeletsMu.Lock()
-	c.bootIDs[i] = id
-	c.kubeletsMu.Unlock()
+	if err := c.noteBootID(i, id); err != nil {
+		return fmt.Errorf("set the boot id of node %s: %w", c.Nodes[i].Name, err)
+	}
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"bootID": id}}})
 	if err != nil {
 		return fmt.Errorf("encode a boot id: %w", err)
@@ -33,8 +34,16 @@ func (c *Cluster) SetBootID(ctx context.Context, i int, id string) error {
 }
 
 // StartKubelet starts the kubelet of node i, unless it runs. It registers its
-// Node where that was deleted. The node is ready a second or two later.
+// Node where that was deleted. The node is ready a second or two later. A real
+// node is switched on, if it is not.
 func (c *Cluster) StartKubelet(i int) error {
+	if c.real != "" {
+		c.hosts[i].power.Lock()
+		defer c.hosts[i].power.Unlock()
+		if err := c.switchOn(i); err != nil {
+			return err
+		}
+	}
 	c.kubeletsMu.Lock()
 	defer c.kubeletsMu.Unlock()
 	if c.kubelets[i] != nil {
@@ -49,11 +58,16 @@ func (c *Cluster) StartKubelet(i int) error {
 // runKubelet runs that of node i. kubeletsMu is held.
 func (c *Cluster) runKubelet(i int) error {
 	p := &process{name: "kubelet-" + c.Nodes[i].Name, failed: c.crew.failed}
+	program, args := c.bin.path("kwok"), c.kubeletArgs(i)
 	if c.hosts != nil {
 		p.in = c.hosts[i].space
 		p.failed = func(err error) { c.againKubelet(i, p, err) }
 	}
-	if err := c.crew.launch(p, c.bin.path("kwok"), c.kubeletArgs(i)...); err != nil {
+	if c.real != "" {
+		p.in, p.apart = c.hosts[i].real, true
+		program, args = c.bin.path("devkube"), c.realKubeletArgs(i)
+	}
+	if err := c.crew.launch(p, program, args...); err != nil {
 		return err
 	}
 	c.kubelets[i] = p
@@ -61,7 +75,8 @@ func (c *Cluster) runKubelet(i int) error {
 }
 
 // StopKubelet kills the kubelet of node i, if it runs. The controller manager
-// notices after 16 s; until then nothing on the node changes any more.
+// notices after 16 s; until then nothing on the node changes any more. On a real
+// node the containers go on.
 func (c *Cluster) StopKubelet(i int) {
 	c.kubeletsMu.Lock()
 	defer c.kubeletsMu.Unlock()
@@ -81,6 +96,9 @@ func (c *Cluster) register(i int) error {
 	n.BootID = c.bootIDs[i]
 	if _, err := c.client.CoreV1().Nodes().Create(ctx, c.nodeObject(n), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create node %s: %w", n.Name, err)
+	}
+	if c.real != "" {
+		return nil
 	}
 	err := c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Delete(ctx, n.Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

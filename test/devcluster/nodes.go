@@ -5,10 +5,12 @@ package devcluster
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
@@ -67,10 +69,14 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 		}
 	}
 	begin := c.Nodes[:len(c.Nodes)-c.spare]
+	var starting sync.WaitGroup
+	errs := make([]error, len(begin))
 	for i := range begin {
-		if err := c.StartKubelet(i); err != nil {
-			return err
-		}
+		starting.Go(func() { errs[i] = c.StartKubelet(i) })
+	}
+	starting.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	if err := c.makeNamespace(ctx); err != nil {
 		return err

@@ -3,25 +3,26 @@
 package devcluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // reaperScript outlives us. It reads the process group of the cluster from a
 // pipe that only we can write, then waits for the pipe's end, which comes when
 // we stop the cluster and also when we die of anything. Then it kills the
-// group and removes the directory. It holds the marker of the address block
-// until then. The wait is bounded: where nobody collects dead processes, they
-// stay in their group for ever.
+// group and removes the directory and the control groups. It holds the marker of
+// the address block until then. The waits are bounded: where nobody collects
+// dead processes, they stay in their group for ever. The first process of a real
+// node is in the group, and gone only when all that ran there is.
 const reaperScript = `
 trap '' HUP INT TERM
 read -r group
@@ -32,6 +33,14 @@ while [ -n "$group" ] && kill -KILL "-$group" 2>/dev/null && [ "$n" -lt 200 ]; d
 	sleep 0.02
 done
 rm -rf -- "$1"
+shift
+for cgroup in "$@"; do
+	n=0
+	while find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null; [ -d "$cgroup" ] && [ "$n" -lt 100 ]; do
+		n=$((n + 1))
+		sleep 0.02
+	done
+done
 `
 
 // crew is the processes of one cluster: one process group that ends with us.
@@ -54,23 +63,33 @@ type crew struct {
 // process is one running program of the crew.
 type process struct {
 	name   string
-	in     *namespace  // nil is our own
+	in     place       // nil is our own
+	apart  bool        // it ends with its place: our group and our thread are not known there
 	failed func(error) // told when it ends unasked
 	cmd    *exec.Cmd
 	done   chan struct{} // closed after it ended
 	asked  bool          // guarded by crew.mu
+	err    error         // how it ended; set before done is closed
 	output string        // path of its log
 }
 
-// newCrew starts the reaper, which from now on answers for dir and holds the
-// marker, if there is one. It must be stopped.
-func newCrew(dir string, marker *os.File, failed func(error)) (*crew, error) {
+// place is somewhere a program can run that is not here.
+type place interface {
+	// enter calls do on a thread that is there.
+	enter(do func() error) error
+}
+
+// newCrew starts the reaper, which from now on answers for dir and the control
+// groups, whether they are there already or not, and holds the marker, if there
+// is one. It must be stopped.
+func newCrew(dir string, cgroups []string, marker *os.File, failed func(error)) (*crew, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("make the pipe of the reaper: %w", err)
 	}
 	defer read.Close()
 	reaper := exec.Command("/bin/sh", "-c", reaperScript, "devcluster-reaper", dir)
+	reaper.Args = append(reaper.Args, cgroups...)
 	reaper.Dir = "/"
 	reaper.Stdin = read
 	if marker != nil {
@@ -89,9 +108,11 @@ func newCrew(dir string, marker *os.File, failed func(error)) (*crew, error) {
 }
 
 // starter starts every process from one thread that lives as long as the crew:
-// the kernel kills a child with Pdeathsig when the thread that made it ends.
+// the kernel kills a child with Pdeathsig when the thread that made it ends. A
+// thread that goes where other mounts are must have a working directory of its own.
 func (c *crew) starter() {
 	runtime.LockOSThread()
+	_ = unix.Unshare(unix.CLONE_FS) // needs no right; if it fails, so does the going
 	for start := range c.starts {
 		start()
 	}
@@ -106,7 +127,7 @@ func (c *crew) start(name, path string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// launch runs p, of which name, in and failed are set.
+// launch runs p, of which name, in, apart and failed are set.
 func (c *crew) launch(p *process, path string, args ...string) error {
 	p.done, p.output = make(chan struct{}), filepath.Join(c.dir, p.name+".log")
 	output, err := os.OpenFile(p.output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -124,6 +145,9 @@ func (c *crew) launch(p *process, path string, args ...string) error {
 		return fmt.Errorf("start %s: the cluster is stopped", p.name)
 	}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: c.group, Pdeathsig: syscall.SIGKILL}
+	if p.apart {
+		p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	}
 	run := p.cmd.Start
 	if p.in != nil {
 		run = func() error { return p.in.enter(p.cmd.Start) }
@@ -144,21 +168,26 @@ func (c *crew) launch(p *process, path string, args ...string) error {
 }
 
 func (c *crew) wait(p *process) {
-	err := p.cmd.Wait()
+	p.err = p.cmd.Wait()
 	c.mu.Lock()
 	asked := p.asked || c.over
 	c.mu.Unlock()
 	close(p.done)
 	if !asked {
-		p.failed(fmt.Errorf("%s ended: %v; the end of its log:\n%s", p.name, err, tail(p.output))) //nolint:errorlint // nil where it ended of itself
+		p.failed(fmt.Errorf("%s ended: %v; the end of its log:\n%s", p.name, p.err, tail(p.output))) //nolint:errorlint // nil where it ended of itself
 	}
+}
+
+// expect says that a process will end.
+func (c *crew) expect(p *process) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.asked = true
 }
 
 // kill ends one process as a crash would and returns when it is gone.
 func (c *crew) kill(p *process) {
-	c.mu.Lock()
-	p.asked = true
-	c.mu.Unlock()
+	c.expect(p)
 	_ = p.cmd.Process.Kill() // only fails when it is gone
 	<-p.done
 }
@@ -189,31 +218,6 @@ func (c *crew) stop() error {
 	c.ended.Wait()
 	if err != nil {
 		return fmt.Errorf("stop the cluster: %w", err)
-	}
-	return nil
-}
-
-// tail is the end of a log file, for an error message.
-func tail(path string) string {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-	return strings.Join(lines[max(0, len(lines)-8):], "\n")
-}
-
-// poll calls try until it says true, ctx is done or an error shows that
-// waiting is in vain.
-func poll(ctx context.Context, what string, try func() bool) error {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for !try() {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w", what, context.Cause(ctx))
-		case <-tick.C:
-		}
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func startCrew(t *testing.T) (*crew, chan error) {
 	}
 	defer marker.Close()
 	failed := make(chan error, 1)
-	c, err := newCrew(filepath.Join(t.TempDir(), "crew"), marker, func(err error) { failed <- err })
+	c, err := newCrew(filepath.Join(t.TempDir(), "crew"), nil, marker, func(err error) { failed <- err })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,14 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
-)
 
-// The images that real nodes have. No others can be had there: nothing is pulled.
-const (
-	AppImage   = "zedkube.test/app:1"   // does what Prints says
-	pauseImage = "zedkube.test/pause:1" // of every pod's sandbox
+	"github.com/google/uuid"
 )
 
 // realPrograms are of the packages containerd and runc, and of util-linux.
@@ -46,40 +43,44 @@ func cniPlugins() (string, error) {
 	return "", fmt.Errorf("real nodes need the package containernetworking-plugins: no plug-in bridge in %q", cniDirs)
 }
 
-func (o Options) checkReal() error {
-	switch {
-	case !o.Real && o.LogMaxSize != "":
-		return errors.New("only real nodes rotate logs")
-	case !o.Real:
-		return nil
-	case !o.Hosts:
-		return errors.New("real nodes are on hosts only")
-	}
-	return CanRunPods()
-}
-
 // KillHost ends everything on host i at once, as the loss of its power does: the
 // control plane, the kubelet and, on a real node, every container; the cable is
 // out. What it has on its disk stays. An agent of the test's there is the test's
 // to kill.
 func (c *Cluster) KillHost(i int) error {
-	if err := c.CutNode(i); err != nil {
+	if c.hosts == nil {
+		return c.CutNode(i)
+	}
+	if err := c.unplug(i); err != nil {
 		return err
 	}
+	h := c.hosts[i]
+	h.power.Lock()
+	defer h.power.Unlock()
+	err := c.switchOff(i)
 	c.StopControlPlane(i)
 	c.StopKubelet(i)
-	return nil
+	return err
 }
 
 // StartHost gives host i its power and its cable back: with a new boot id, no
-// container, and a control plane if it had one. The node is ready some seconds
-// later.
+// container, and its control plane if it votes in etcd. The node is ready some
+// seconds later. Without a quorum, which it may be part of, it waits for ctx.
 func (c *Cluster) StartHost(ctx context.Context, i int) error {
-	if err := c.HealNode(i); err != nil {
-		return err
+	if c.hosts == nil {
+		return c.HealNode(i)
 	}
-	if err := c.StartControlPlane(ctx, i); err != nil {
-		return err
+	if err := errors.Join(c.plugIn(i), c.noteBootID(i, uuid.NewString())); err != nil {
+		return fmt.Errorf("start host %s: %w", c.Nodes[i].Name, err)
+	}
+	h := c.hosts[i]
+	h.mu.Lock()
+	votes := h.member && !h.removed
+	h.mu.Unlock()
+	if votes {
+		if err := c.StartControlPlane(ctx, i); err != nil {
+			return err
+		}
 	}
 	return c.StartKubelet(i)
 }
@@ -87,5 +88,22 @@ func (c *Cluster) StartHost(ctx context.Context, i int) error {
 // HostPath is where this machine has a file of real node i: path is absolute,
 // below /var, and what a hostPath of a pod says.
 func (c *Cluster) HostPath(i int, path string) string {
-	return filepath.Join(c.Dir, "disk-"+c.Nodes[i].Name, path)
+	return c.hostFile(i, filepath.Join("disk", path))
+}
+
+// noteBootID sets what the kubelet of node i will report when it starts.
+func (c *Cluster) noteBootID(i int, id string) error {
+	c.kubeletsMu.Lock()
+	defer c.kubeletsMu.Unlock()
+	c.bootIDs[i] = id
+	if c.real == "" || c.hosts[i].real == nil {
+		return nil // it is written when the node is switched on
+	}
+	return os.WriteFile(c.hostFile(i, "over"+bootIDFile), []byte(id+"\n"), 0o644)
+}
+
+func (c *Cluster) bootID(i int) string {
+	c.kubeletsMu.Lock()
+	defer c.kubeletsMu.Unlock()
+	return c.bootIDs[i]
 }

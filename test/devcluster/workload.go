@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -31,17 +32,6 @@ type App struct {
 	Node     string // designated node; "" is none
 	Required bool   // it runs on the designated node or not at all
 	Prints   Prints // what its containers do on a real node
-}
-
-// Prints is what every container of an application does on a real node: it
-// prints lines "<number> <time>", numbered from 1 on by each start of it. The
-// zero value prints one each second.
-type Prints struct {
-	Rate      float64 // lines per second; 0 is 1, less is none
-	Length    int     // of a line in bytes, without its end: filled with x; a shorter one is as long as it must be
-	Stderr    int     // every so manyth line goes to stderr; 0 is none
-	Exit      int     // it ends after so many lines, with status 1; 0 is never
-	Heartbeat string  // a file on the node, below /var, to which each second adds a line "<pod> <time>"; "" is none
 }
 
 // CreateApp creates a container application: a ReplicaSet whose pods carry
@@ -185,7 +175,13 @@ func (a App) meta(name string, labels map[string]string) metav1.ObjectMeta {
 func (a App) podSpec(containers ...string) corev1.PodSpec {
 	spec := corev1.PodSpec{Affinity: a.affinity()}
 	for _, name := range containers {
-		spec.Containers = append(spec.Containers, corev1.Container{Name: name, Image: "example.org/app:1"})
+		spec.Containers = append(spec.Containers, a.Prints.container(name))
+	}
+	if a.Prints.Heartbeat != "" {
+		made := corev1.HostPathDirectoryOrCreate
+		spec.Volumes = []corev1.Volume{{Name: heartbeats, VolumeSource: corev1.VolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: path.Dir(a.Prints.Heartbeat), Type: &made},
+		}}}
 	}
 	soon := int64(15)
 	for _, taint := range []string{corev1.TaintNodeUnreachable, corev1.TaintNodeNotReady} {

@@ -1,0 +1,85 @@
+//go:build linux
+
+package devcluster
+
+// bootIDFile is where the kubelet reads its node's boot id, as it starts.
+const bootIDFile = "/proc/sys/kernel/random/boot_id"
+
+// kubeletConfig is a KubeletConfiguration: as k3s has it, but with the times of
+// a cluster that is in a hurry.
+func (c *Cluster) kubeletConfig(i int) map[string]any {
+	config := map[string]any{
+		"apiVersion": "kubelet.config.k8s.io/v1beta1",
+		"kind":       "KubeletConfiguration",
+		"address":    c.Nodes[i].IP,
+		"port":       realKubeletPort,
+		"authentication": map[string]any{
+			"anonymous": map[string]any{"enabled": false},
+			"webhook":   map[string]any{"enabled": true},
+			"x509":      map[string]any{"clientCAFile": c.pki("ca.crt")},
+		},
+		"authorization":            map[string]any{"mode": "Webhook"},
+		"tlsCertFile":              c.pki("apiserver.crt"),
+		"tlsPrivateKeyFile":        c.pki("apiserver.key"),
+		"containerRuntimeEndpoint": "unix://" + containerdSocket,
+		"cgroupDriver":             "cgroupfs",
+		"cgroupRoot":               "/" + c.cgroups.name + "/" + c.Nodes[i].Name,
+		"failCgroupV1":             false,
+		"failSwapOn":               false,
+		"makeIPTablesUtilChains":   false,
+		"resolvConf":               "",
+		"clusterDomain":            "cluster.local",
+		// Its own default is a directory of the machine's.
+		"volumePluginDir": "/var/lib/kubelet/volumeplugins",
+		"maxPods":         250,
+		// All nodes have the one disk, and whatever fills it is not a pod's affair.
+		"evictionHard":                map[string]any{"memory.available": "50Mi"},
+		"imageGCHighThresholdPercent": 100,
+		"nodeStatusUpdateFrequency":   "4s",
+		"nodeLeaseDurationSeconds":    leaseSeconds,
+		"containerLogMonitorInterval": "3s",
+		// A container in a restart loop is back after 2 s, not after 5 minutes.
+		"featureGates":     map[string]any{"KubeletCrashLoopBackOffMax": true},
+		"crashLoopBackOff": map[string]any{"maxContainerRestartPeriod": "2s"},
+	}
+	if c.logMaxSize != "" {
+		config["containerLogMaxSize"] = c.logMaxSize
+	}
+	return config
+}
+
+func (c *Cluster) realKubeletArgs(i int) []string {
+	n := c.Nodes[i]
+	return []string{
+		"kubelet",
+		"--config=" + c.hostFile(i, "kubelet.yaml"),
+		"--kubeconfig=" + c.kubeconfigPath("kubelet"+c.hosts[i].seat.suffix),
+		"--hostname-override=" + n.Name,
+		"--node-ip=" + n.IP,
+	}
+}
+
+// handlerArgs are for a kwok that plays the custom resources of a node and has
+// no part in its pods.
+func (c *Cluster) handlerArgs(i int) []string {
+	return []string{
+		"--kubeconfig=" + c.kubeconfigPath("admin"+c.hosts[i].seat.suffix),
+		"--manage-all-nodes=false",
+		"--manage-single-node=none-of-" + c.Nodes[i].Name,
+		"--server-address=127.0.0.1:0",
+		"--config=" + c.stagesPath(i),
+	}
+}
+
+// writeKubeletCredentials makes the kubelet of a real node somebody.
+func (c *Cluster) writeKubeletCredentials(at seat) error {
+	user := "kubelet" + at.suffix
+	made, err := c.ca.issue(clientTemplate("system:node:"+at.name, "system:nodes"))
+	if err != nil {
+		return err
+	}
+	if err := made.write(c.Dir, user); err != nil {
+		return err
+	}
+	return writePEM(c.kubeconfigPath(user), c.userKubeconfig(user, at.server()))
+}
