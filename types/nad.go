@@ -39,7 +39,7 @@ func NADName(ifname string) (string, error) {
 	case ifname == "" || len(ifname) > linkName || ifname == "." || ifname == ".." || strings.ContainsAny(ifname, "/: \t\n\v\f\r\x00"):
 		return "", fmt.Errorf("%q is no name of a network interface", ifname)
 	case !objectName.MatchString(name):
-		return "", fmt.Errorf("interface %q cannot be passed through: %q is no name of a Kubernetes object, which are of lower-case letters, digits, - and .", ifname, name)
+		return "", fmt.Errorf("interface %q cannot be passed through: %q is no name of a Kubernetes object, with lower-case letters, digits, - and . only", ifname, name)
 	}
 	return name, nil
 }
