@@ -42,7 +42,7 @@ func (Host) Raise(name string) (Raised, error) {
 }
 
 // Follow implements Links. Of links that are up there is no news: some tell of
-// themselves every second.
+// themselves every second. The kernel sets down what it takes away.
 func (Host) Follow(ctx context.Context, news func()) error {
 	done := make(chan struct{})
 	var failure error // written before updates is closed
@@ -68,7 +68,7 @@ func (Host) Follow(ctx context.Context, news func()) error {
 			if !ok {
 				return fmt.Errorf("follow network interfaces: %w", failure)
 			}
-			if update.Header.Type == unix.RTM_DELLINK || update.Flags&unix.IFF_UP == 0 {
+			if update.Flags&unix.IFF_UP == 0 {
 				news()
 			}
 		}
