@@ -53,6 +53,7 @@ type memory struct {
 	settled  string               // fingerprint that was written before any plug-in which is seen from now on
 	repaired time.Time            // when this process last corrected what others wrote
 	pause    time.Duration        // before it does again
+	intact   time.Time            // since when it has found nothing to correct; zero for the contrary
 	restart  time.Time            // when it last restarted the plug-in
 }
 
@@ -108,9 +109,7 @@ func decide(f facts) action {
 
 // due says why the ConfigMap is to be written, if it is, and from when on.
 func (f facts) due(s state, want *part, gone []string, m *memory) (change, time.Time) {
-	if s.intact && f.now.Sub(m.repaired) >= max(lookAgain, m.pause) {
-		m.pause = 0
-	}
+	f.calm(s, m)
 	pause := m.repaired.Add(max(m.pause, minPause))
 	idle := len(s.parts) == 0 && (want == nil || len(want.VFs) == 0)
 	switch {
@@ -124,6 +123,20 @@ func (f facts) due(s state, want *part, gone []string, m *memory) (change, time.
 		return tidy, pause
 	}
 	return "", f.now
+}
+
+// calm ends the pauses when all looks for as long as the last one have found
+// nothing overwritten. One look does not show that: another node may have
+// corrected it a moment ago.
+func (f facts) calm(s state, m *memory) {
+	switch {
+	case !s.intact:
+		m.intact = time.Time{}
+	case m.intact.IsZero():
+		m.intact = f.now
+	case f.now.Sub(m.intact) >= max(lookAgain, m.pause):
+		m.pause = 0
+	}
 }
 
 // quiet reports that the parts tell of all functions of the cluster: every node

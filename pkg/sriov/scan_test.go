@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -159,7 +160,9 @@ func TestWhatMakesNoSenseIsNeitherReadNorBound(t *testing.T) {
 		"the number of another function":       func(h host, _ *types.IoBundle) { h.link(devicePath("0000:3b:00.0")+"virtfn1", "../0000:3b:0a.7") },
 		"a function that leads nowhere":        func(h host, _ *types.IoBundle) { h.link(devicePath("0000:3b:0a.1")+"physfn", "../../etc") },
 		"a vendor that is none":                func(h host, _ *types.IoBundle) { h.file(devicePath("0000:3b:0a.0")+"vendor", "0x15b3f\n") },
-		"a device that is no function":         func(h host, _ *types.IoBundle) { _ = os.Remove(filepath.Join(h.dir, devicePath("0000:3b:0a.1"), "physfn")) },
+		"a device that is no function": func(h host, _ *types.IoBundle) {
+			_ = os.Remove(filepath.Join(h.dir, devicePath("0000:3b:0a.1"), "physfn"))
+		},
 	} {
 		h, b := newHost(t), good
 		h.port("0000:3b:00.0", "", three()...)
@@ -185,5 +188,27 @@ func TestAFunctionNamedTwiceCountsOnce(t *testing.T) {
 	got := sysfs(h.dir).scan(append(bundles(three()), bundle(at("eth5", 1, "0000:5e:0a.1")), bundle(at("eth9", 1, "0000:3b:0a.1"))))
 	if d := cmp.Diff(three(), got.vfs); d != "" || len(got.problems) != 2 {
 		t.Errorf("%s%q", d, got.problems)
+	}
+}
+
+// hang makes reading the file hang until the returned function is called.
+func (h host) hang(name string) (release func()) {
+	h.t.Helper()
+	path := filepath.Join(h.dir, name)
+	_ = os.Remove(path)
+	if err := syscall.Mkfifo(path, 0o644); err != nil {
+		h.t.Fatal(err)
+	}
+	return func() {
+		if err := os.Rename(path, path+".old"); err != nil {
+			h.t.Fatal(err)
+		}
+		h.file(name, "0x15b3\n")
+		f, err := os.OpenFile(path+".old", os.O_RDWR, 0)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		_, _ = f.WriteString("0x15b3\n")
+		_ = f.Close()
 	}
 }

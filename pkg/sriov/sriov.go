@@ -117,9 +117,11 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	c.tell(f, was, a)
 	var err error
 	if a.change != nil {
-		if err = c.Kube.SetSRIOVConfig(ctx, *a.change); err != nil {
+		switch err = c.Kube.SetSRIOVConfig(ctx, *a.change); {
+		case errors.Is(err, types.ErrConflict): // another node corrects as much
+		case err != nil:
 			c.memory.repaired, c.memory.pause = was.repaired, was.pause
-		} else {
+		default:
 			c.Log.WithFields(logrus.Fields{"node": f.own, "why": string(a.why)}).Info("configuration of the SR-IOV device plug-in written")
 		}
 	}
