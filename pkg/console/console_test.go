@@ -3,7 +3,6 @@ package console
 import (
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -160,146 +159,42 @@ func TestNothingIsTakenAwayBeforeAllApplicationsAreKnown(t *testing.T) {
 	})
 }
 
-func TestEdgeviewsSessionIsLeftAloneToItsEnd(t *testing.T) {
+func TestWhoseConsoleIsOpenKeepsIt(t *testing.T) {
 	tell(t, func(n *node) {
+		n.start()
+		n.wants(second, true)
+		n.later(time.Minute)
+		n.wants(first, true)
+		n.runs(first, own)
+		n.serve(own.VNCPort, true)
+		n.later(gap + 2*soon)
+		n.runs(second, seconds)
+		n.later(time.Minute)
+		n.says(textOf(own)) // it was open before the other could be
+		n.because(second, "the console of app 9f is open; there is one per node")
+		n.stop()
+		n.start()
+		n.later(time.Minute)
+		n.says(textOf(own))
+		n.leaves(first, func(s *types.ENClusterAppStatus) { s.ScheduledOnThisNode = false })
+		n.later(gap + 2*soon)
+		n.says(textOf(seconds))
+	})
+}
+
+func TestOfTwoThatCanBeShownAtOnceTheFirstToAskIs(t *testing.T) {
+	tell(t, func(n *node) {
+		n.start()
+		n.wants(second, true)
+		n.later(time.Minute)
+		n.wants(first, true)
 		n.process(4711, edgeview)
 		n.somebody(textOf(edgeviews))
-		n.wants(first, true)
 		n.runs(first, own)
-		n.start()
-		n.later(starting - time.Second) // its proxy takes long
-		n.serve(edgeviews.VNCPort, true)
-		n.later(time.Hour)
-		n.says(textOf(edgeviews))
-		n.because(first, edge)
-		n.serve(edgeviews.VNCPort, false) // its client goes and comes again
-		n.later(starting - time.Second)
-		n.serve(edgeviews.VNCPort, true)
-		n.later(time.Hour)
-		n.says(textOf(edgeviews))
-
-		n.serve(edgeviews.VNCPort, false)
-		n.somebody("") // it ends
-		n.later(gap - poll)
-		n.says("") // or the kube container would miss it
-		n.later(2 * poll)
-		n.says(textOf(own))
-	})
-}
-
-func TestWhatADeadEdgeviewLeftIsReplaced(t *testing.T) {
-	for name, comm := range map[string]string{"it is gone": "", "its number is another's": "sshd"} {
-		t.Run(name, func(t *testing.T) {
-			tell(t, func(n *node) {
-				n.process(4711, comm)
-				n.somebody(textOf(edgeviews))
-				n.serve(edgeviews.VNCPort, true) // the kube container still serves it
-				n.start()
-				n.later(time.Hour)
-				n.says(textOf(edgeviews)) // in nobody's way
-				n.wants(first, true)
-				n.runs(first, own)
-				n.says("")
-				n.later(gap + soon)
-				n.says(textOf(own))
-			})
-		})
-	}
-}
-
-func TestAFileThatSomebodyRemovesComesBack(t *testing.T) {
-	tell(t, func(n *node) {
-		n.wants(first, true)
-		n.runs(first, own)
-		n.start()
-		n.later(time.Minute)
-		n.somebody("")
+		n.runs(second, seconds)
 		n.later(poll)
-		n.says("")
-		n.later(gap)
-		n.says(textOf(own))
-	})
-}
-
-func TestAPortThatNobodyOpensIsAskedForAgainEverMoreSeldom(t *testing.T) {
-	tell(t, func(n *node) {
-		n.wants(first, true)
-		n.runs(first, own)
-		n.start()
-		absences, was := 0, true
-		for range 3600 {
-			n.later(time.Second)
-			_, err := os.Stat(n.file)
-			if err != nil && was {
-				absences++
-			}
-			was = err == nil
-		}
-		if absences < 8 || absences > 14 {
-			t.Errorf("the file went %d times in an hour", absences)
-		}
-		if lines := n.logged("console"); lines > 5 {
-			t.Errorf("%d lines were logged", lines)
-		}
-	})
-}
-
-func TestTheFileIsForAllToReadWhateverTheUmask(t *testing.T) {
-	umask := syscall.Umask(0o077)
-	defer syscall.Umask(umask)
-	tell(t, func(n *node) {
-		n.wants(first, true)
-		n.runs(first, own)
-		n.start()
-		n.later(gap)
-		for path, want := range map[string]os.FileMode{n.file: 0o644, filepath.Dir(n.file): 0o755 | os.ModeDir} {
-			if info, err := os.Stat(path); err != nil || info.Mode() != want {
-				t.Errorf("%s: %v, %v", path, info.Mode(), err)
-			}
-		}
-	})
-}
-
-func TestADirectoryThatCannotBeMadeIsToldOnce(t *testing.T) {
-	tell(t, func(n *node) {
-		n.must(os.MkdirAll(filepath.Join(n.root, "run"), 0o755))
-		n.must(os.WriteFile(filepath.Join(n.root, "run/edgeview"), nil, 0o644))
-		n.wants(first, true)
-		n.runs(first, own)
-		n.start()
-		n.later(time.Minute)
-		if row, _ := n.rows.Get(first); row.Open || row.Why == "" || row.Why == opening {
-			t.Errorf("the row says %q", row.Why)
-		}
-		n.must(os.Remove(filepath.Join(n.root, "run/edgeview")))
-		n.later(time.Minute)
-		n.says(textOf(own))
-	})
-}
-
-func TestAFurtherPlaceIsServedWhereItsDirectoryIs(t *testing.T) {
-	tell(t, func(n *node) {
-		there, missing := filepath.Join(n.root, "run/zedkube/vmiVNC.run"), filepath.Join(n.root, "run/none/vmiVNC.run")
-		n.also = []string{there, missing}
-		n.must(os.MkdirAll(filepath.Dir(there), 0o755))
-		n.wants(first, true)
-		n.runs(first, own)
-		n.start()
-		n.serve(own.VNCPort, true)
-		n.later(otherGap + soon)
-		if raw, err := os.ReadFile(there); string(raw) != "VMINAME:label-printer-9f27b-4q8zt2\nVNCPORT:5907\n" {
-			t.Errorf("it says %q, %v", raw, err)
-		}
-		if _, err := os.Stat(filepath.Dir(missing)); !os.IsNotExist(err) {
-			t.Error("the directory was made")
-		}
-		if n.logged("step failed") > 0 {
-			t.Error("that was called an error")
-		}
-		n.wants(first, false)
-		n.later(0)
-		if left, _ := os.ReadDir(filepath.Dir(there)); len(left) > 0 {
-			t.Error("left behind:", left)
-		}
+		n.somebody("")
+		n.later(gap + 2*poll)
+		n.says(textOf(seconds))
 	})
 }
