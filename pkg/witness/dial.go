@@ -45,9 +45,6 @@ func (c *Component) connect(ctx context.Context, d *dial) {
 		_ = conn.Close()
 	}
 	d.reply = meaning(err)
-	if ctx.Err() != nil && d.reply != answer {
-		d.reply = untried // the look was cut short
-	}
 	if d.reply == untried {
 		d.why = err.Error()
 	}

@@ -64,7 +64,7 @@ type stage struct {
 	lines  map[string]error // what a connection to a host, or host:port, meets; nil answers, missing is silence
 	dialed []string
 	writes []types.Witness
-	open   int           // calls that have not returned
+	open   int           // calls that have not returned, and connections
 	fails  error         // of every write
 	hangs  time.Duration // before every write
 	lag    time.Duration // from a write to the table
@@ -83,7 +83,21 @@ func play(t *testing.T, tell func(*stage)) {
 		s.start()
 		tell(s)
 		s.stop()
+		if s.open != 0 {
+			t.Errorf("%d calls and connections are open after the end", s.open)
+		}
 	})
+}
+
+// line is a connection that counts as open until it is closed.
+type line struct {
+	net.Conn
+	close func()
+}
+
+func (l line) Close() error {
+	l.close()
+	return l.Conn.Close()
 }
 
 func (s *stage) start() {
@@ -167,7 +181,7 @@ func (s *stage) dial(ctx context.Context, network, address string) (net.Conn, er
 	case ok:
 		here, there := net.Pipe()
 		_ = there.Close()
-		return here, nil
+		return line{here, s.calls()}, nil
 	}
 	<-ctx.Done()
 	time.Sleep(s.lazy)
@@ -223,6 +237,13 @@ func (s *stage) Witness(ctx context.Context, name string, w types.Witness) error
 		_ = s.nodes.Publish(name, n)
 	})
 	return nil
+}
+
+// writing says what writes meet from now on.
+func (s *stage) writing(hangs time.Duration, fails error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hangs, s.fails = hangs, fails
 }
 
 // written returns how many writes there were since the last call.

@@ -26,10 +26,9 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
+// The ports at which a device lets its cluster in (docs/wire.md, "Firewall").
 const (
-	// StatusPort is zedkube's status server, and KubeletPort the kubelet: a device
-	// of the cluster lets the cluster in at both (docs/wire.md, "Firewall").
-	StatusPort  = 12346
+	StatusPort  = 12346 // zedkube's status server
 	KubeletPort = 10250
 )
 
@@ -73,7 +72,6 @@ type Component struct {
 	next     time.Duration
 	hindered string
 	dials    loop.Call[[]dial] // the look under way
-	void     bool              // it was cancelled
 	word     loop.Call[error]  // what is on its way to the API server
 	said     types.Witness     // it
 	pause    time.Duration     // no removal before this uptime
@@ -120,9 +118,7 @@ func (c *Component) look() facts {
 		uptime: c.Uptime(), ports: c.Ports, spells: c.spells, last: c.last, next: c.next, pause: c.pause,
 		telling: c.word.Busy(), hindered: c.hindered,
 	}
-	if result, ok := c.dials.Take(); ok && !c.void {
-		f.result = result
-	}
+	f.result, _ = c.dials.Take()
 	f.looking = c.dials.Busy()
 	nodes := c.Nodes.All()
 	info, _ := c.Info.Get(types.Global)
@@ -145,7 +141,6 @@ func (c *Component) look() facts {
 func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	c.remember(a)
 	if a.cancel {
-		c.void = true
 		c.dials.Cancel()
 	}
 	if a.tell != nil {
@@ -157,7 +152,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		c.word.Begin(ctx, wordTimeout, func(ctx context.Context) error { return c.Kube.Witness(ctx, node, w) })
 	}
 	if a.look != nil {
-		c.void, c.last, c.next = false, f.uptime, f.uptime+a.interval
+		c.last, c.next = f.uptime, f.uptime+a.interval
 		c.dials.Begin(ctx, lookTimeout, func(ctx context.Context) []dial { return c.dialAll(ctx, a.look) })
 	}
 	if !f.seen {
