@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
 )
@@ -25,9 +27,12 @@ type connection struct {
 
 	kube     kubernetes.Interface
 	longhorn longhorn.LonghornV1beta2Interface
+	apps     *appClients
 	custom   dynamic.Interface
-	prober   kubernetes.Interface // not stopped by the silence
+	prober   kubernetes.Interface      // not stopped by the silence
+	logs     typedcore.CoreV1Interface // without deadlines, and no sign of life
 	base     transport
+	silence  *silence
 
 	hasVolumes atomic.Bool // Longhorn was found installed
 	seen       sightings   // of Leases
@@ -51,7 +56,7 @@ func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *sil
 	cfg.QPS, cfg.Burst = 50, 100 // a drain of many pods is not slowed down; a loop gone wild is
 	cfg.WarningHandler = rest.NoWarnings{}
 
-	conn := &connection{base: base}
+	conn := &connection{base: base, silence: s}
 	conn.ctx, conn.retire = context.WithCancel(ctx)
 	seen := &observed{base: base, silence: s, retired: conn.ctx}
 	kept := &gate{base: seen, silence: s}
@@ -61,6 +66,12 @@ func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *sil
 	}
 	if err == nil {
 		conn.longhorn, err = longhornClient(cfg, kept)
+	}
+	if err == nil {
+		conn.apps, err = newAppClients(cfg, kept)
+	}
+	if err == nil {
+		conn.logs, err = logsClient(cfg, base, s)
 	}
 	if err == nil {
 		conn.custom, err = dynamicClient(cfg, kept)
@@ -89,8 +100,9 @@ func clientset(cfg *rest.Config, rt http.RoundTripper) (kubernetes.Interface, er
 // it open for as long as it may be idle.
 type dialed struct {
 	*http.Transport
-	dialer *connrotation.Dialer
-	closed atomic.Bool
+	streams *http.Transport // for logs, on connections of its own
+	dialer  *connrotation.Dialer
+	closed  atomic.Bool
 }
 
 func (d *dialed) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -105,6 +117,7 @@ func (d *dialed) dial(ctx context.Context, network, address string) (net.Conn, e
 func (d *dialed) closeAll() {
 	d.closed.Store(true)
 	d.CloseIdleConnections()
+	d.streams.CloseIdleConnections()
 	d.dialer.CloseAll()
 }
 
@@ -121,7 +134,17 @@ func newTransport(cfg *rest.Config) (*dialed, error) {
 		dial = (&net.Dialer{Timeout: answerWithin, KeepAlive: 30 * time.Second}).DialContext
 	}
 	d := &dialed{dialer: connrotation.NewDialer(dial)}
-	d.Transport = &http.Transport{
+	d.Transport, d.streams = d.over(cfg, tlsConfig), d.over(cfg, tlsConfig.Clone())
+	d.streams.HTTP2.MaxReceiveBufferPerStream = streamWindow
+	return d, nil
+}
+
+// streamWindow is how much of a log that nobody takes is held here, in bytes:
+// as much as keeps a connection over loopback busy.
+const streamWindow = 256 << 10
+
+func (d *dialed) over(cfg *rest.Config, tlsConfig *tls.Config) *http.Transport {
+	return &http.Transport{
 		Proxy:               cfg.Proxy, // nil: the API server is near, whatever HTTPS_PROXY says
 		DialContext:         d.dial,
 		TLSClientConfig:     tlsConfig,
@@ -134,7 +157,6 @@ func newTransport(cfg *rest.Config) (*dialed, error) {
 		// with it every watch on it; not sooner than any request on it is.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: answerWithin},
 	}
-	return d, nil
 }
 
 // version is the module's version as the linker knows it.

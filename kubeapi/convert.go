@@ -31,9 +31,7 @@ func podOf(p *corev1.Pod) types.Pod {
 	if p.DeletionTimestamp != nil {
 		row.Deleted = p.DeletionTimestamp.Time
 	}
-	if o := metav1.GetControllerOfNoCopy(p); o != nil {
-		row.Owner = types.Owner{Kind: o.Kind, Name: o.Name, UID: string(o.UID)}
-	}
+	row.Owner = ownerOf(p)
 	for _, s := range p.Status.ContainerStatuses {
 		row.RestartCount += s.RestartCount
 		if r := s.State.Running; s.RestartCount > 0 && r != nil && r.StartedAt.After(row.RestartedAt) {
@@ -41,6 +39,15 @@ func podOf(p *corev1.Pod) types.Pod {
 		}
 	}
 	return row
+}
+
+// ownerOf is zero where nothing controls o.
+func ownerOf(o metav1.Object) types.Owner {
+	c := metav1.GetControllerOfNoCopy(o)
+	if c == nil {
+		return types.Owner{}
+	}
+	return types.Owner{Kind: c.Kind, Name: c.Name, UID: string(c.UID)}
 }
 
 // slimPod keeps what podOf reads: a fifth of a pod.

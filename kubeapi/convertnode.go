@@ -59,6 +59,8 @@ func nodeOf(n *corev1.Node) types.Node {
 		ExternalIP:     address(n, corev1.NodeExternalIP),
 	}
 	row.Agent, row.StampedAt = stampOf(n)
+	row.OutOfService, row.Fence = fenceOf(n)
+	row.Witness = witnessOf(n)
 	for _, c := range n.Status.Conditions {
 		status := types.ConditionStatus(c.Status)
 		switch c.Type {
@@ -172,7 +174,7 @@ func slimNode(n *corev1.Node) *corev1.Node {
 		Spec: corev1.NodeSpec{
 			Unschedulable: n.Spec.Unschedulable,
 			Taints: slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {
-				return t.Key != corev1.TaintNodeUnschedulable
+				return t.Key != corev1.TaintNodeUnschedulable && t.Key != corev1.TaintNodeOutOfService
 			}),
 		},
 		Status: corev1.NodeStatus{
@@ -184,7 +186,7 @@ func slimNode(n *corev1.Node) *corev1.Node {
 			},
 		},
 	}
-	slim.Annotations = only(n.Annotations, cordonAnnotation, keepAnnotation, agentAnnotation)
+	slim.Annotations = only(n.Annotations, cordonAnnotation, keepAnnotation, agentAnnotation, fenceAnnotation, witnessAnnotation)
 	cordon := ourCordon(n) != nil
 	for _, m := range n.ManagedFields {
 		if m.Manager == agentManager || m.Manager == drainManager && cordon {

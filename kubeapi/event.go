@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +23,7 @@ const (
 	eventText = 1000
 )
 
-// Event writes an Event about the node, or about the pod, as kubectl describe
+// Event writes an Event about the node, the pod or the replica set, as kubectl describe
 // and kubectl get events show them. One that says the same about the same
 // object as an earlier one is counted there, as long as Kubernetes keeps that
 // (an hour).
@@ -69,7 +70,17 @@ func eventOf(e types.Event, now time.Time) *corev1.Event {
 	if e.Warning {
 		event.Type = corev1.EventTypeWarning
 	}
-	if e.Pod.Name == "" { // as a kubelet does it: a Node has no namespace, an Event has
+	switch {
+	case e.Pod.Name != "":
+	case e.Set.Name != "":
+		version := appsv1.SchemeGroupVersion
+		if e.Set.Kind == types.KindVMIReplicaSet {
+			version = kubevirtVersion()
+		}
+		event.InvolvedObject = corev1.ObjectReference{
+			APIVersion: version.String(), Kind: e.Set.Kind, Namespace: Namespace, Name: e.Set.Name, UID: ktypes.UID(e.Set.UID),
+		}
+	default: // as a kubelet does it: a Node has no namespace, an Event has
 		event.InvolvedObject = corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: e.Node, UID: ktypes.UID(e.Node)}
 	}
 	event.Namespace = event.InvolvedObject.Namespace

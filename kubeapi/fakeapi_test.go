@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -27,10 +28,18 @@ type fakeAPI struct {
 	mu       sync.Mutex
 	nodes    []corev1.Node
 	pods     []corev1.Pod
+	apps     map[string][]any // by the last part of the path; nil for no KubeVirt
 	fault    http.HandlerFunc // answers instead, if set
 	requests map[string]int   // by method and path, "watch " before it for watches
 	total    int
 	version  string // of the lists, "7" if empty
+}
+
+const pathKubeVirt = "/apis/kubevirt.io/v1"
+
+// appKinds are the kinds of applications' objects, by resource.
+var appKinds = map[string]string{
+	"virtualmachineinstances": "VirtualMachineInstance", "virtualmachineinstancereplicasets": types.KindVMIReplicaSet, "replicasets": types.KindReplicaSet,
 }
 
 func (f *fakeAPI) set(change func()) {
@@ -57,12 +66,18 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		name = "watch " + name
 	}
 	f.requests[name]++
-	fault, nodes, pods := f.fault, f.nodes, f.pods
+	fault, nodes, pods, apps := f.fault, f.nodes, f.pods, f.apps
 	meta := metav1.ListMeta{ResourceVersion: cmp.Or(f.version, "7")}
 	f.mu.Unlock()
 	switch {
 	case fault != nil:
 		fault(w, r)
+	case strings.HasPrefix(r.URL.Path, "/apis/kubevirt.io") && apps == nil:
+		notFound(w, r)
+	case r.URL.Path == pathGroups:
+		reply(w, 200, groups("storage.k8s.io"))
+	case r.URL.Path == pathKubeVirt:
+		reply(w, 200, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, GroupVersion: "kubevirt.io/v1"})
 	case watches && r.URL.Query().Get("sendInitialEvents") == "true":
 		reply(w, 422, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: "Invalid", Code: 422})
 	case watches:
@@ -82,6 +97,11 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply(w, 200, list)
 	case strings.HasSuffix(r.URL.Path, "/leases"):
 		reply(w, 200, coordinationv1.LeaseList{TypeMeta: metav1.TypeMeta{Kind: "LeaseList", APIVersion: "coordination.k8s.io/v1"}, ListMeta: meta})
+	case appKinds[path.Base(r.URL.Path)] != "":
+		kind := appKinds[path.Base(r.URL.Path)]
+		reply(w, 200, map[string]any{
+			"kind": kind + "List", "apiVersion": versionOf(r.URL.Path), "metadata": meta, "items": append([]any{}, apps[path.Base(r.URL.Path)]...),
+		})
 	default:
 		reply(w, 200, corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}})
 	}

@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -111,7 +110,7 @@ func (conn *connection) writeLock(ctx context.Context, lock types.DrainLock, not
 	}
 	patch := annotationsPatch(values{lockAnnotation: note})
 	patch["spec"] = values{"holderIdentity": lock.Holder, "acquireTime": taken}
-	data, err := json.Marshal(forVersion(lock.Version, patch))
+	data, err := patchFor(lock.Version, patch)
 	if err != nil {
 		return nil, err
 	}

@@ -166,7 +166,7 @@ func (c *Client) patchNode(ctx context.Context, act, node string, how patching, 
 			if patch == nil || err != nil {
 				return err
 			}
-			data, err := json.Marshal(forVersion(n.ResourceVersion, patch))
+			data, err := patchFor(n.ResourceVersion, patch)
 			if err != nil {
 				return err
 			}
@@ -177,6 +177,11 @@ func (c *Client) patchNode(ctx context.Context, act, node string, how patching, 
 			return err
 		})
 	})
+}
+
+// patchFor is the text of forVersion.
+func patchFor(version string, patch values) ([]byte, error) {
+	return json.Marshal(forVersion(version, patch))
 }
 
 // forVersion has the patch fail with a conflict on any other version.

@@ -42,15 +42,18 @@ func nodeRows(table Writer[types.Node]) rowStore {
 }
 
 func podRows(table Writer[types.Pod]) rowStore {
-	return &rows[*corev1.Pod, types.Pod]{
-		table: table, row: podOf, slim: slimPod,
-		key: func(p types.Pod) string {
-			if p.Namespace == "" || p.Name == "" {
-				return ""
-			}
-			return p.Key()
-		},
+	return &rows[*corev1.Pod, types.Pod]{table: table, row: podOf, slim: slimPod, key: podKey}
+}
+
+func appPodRows(table Writer[types.Pod]) rowStore {
+	return &rows[*corev1.Pod, types.Pod]{table: table, row: appPodOf, slim: slimAppPod, key: podKey}
+}
+
+func podKey(p types.Pod) string {
+	if p.Namespace == "" || p.Name == "" {
+		return ""
 	}
+	return p.Key()
 }
 
 func leaseRows(table Writer[types.Lease]) rowStore {

@@ -80,7 +80,7 @@ func volumeList(volumes ...corev1.PersistentVolume) corev1.PersistentVolumeList 
 	return corev1.PersistentVolumeList{TypeMeta: typed("PersistentVolumeList", "v1"), ListMeta: metav1.ListMeta{ResourceVersion: "8"}, Items: volumes}
 }
 
-func vmiList(items ...any) map[string]any {
+func machinesOf(items ...any) map[string]any {
 	return map[string]any{
 		"kind": "VirtualMachineInstanceList", "apiVersion": "kubevirt.io/v1",
 		"metadata": map[string]any{"resourceVersion": "8"}, "items": items,
@@ -115,7 +115,7 @@ func trapped() (types.Pod, lists) {
 			budget("shop", "every", &metav1.LabelSelector{}), budget("shop", "none", nil), budget("depot", "far", &metav1.LabelSelector{}),
 			budget("shop", "others", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "door"}}), broken,
 		),
-		vmisPath: vmiList(map[string]any{
+		vmisPath: machinesOf(map[string]any{
 			"metadata": map[string]any{"namespace": "shop", "name": "vm"},
 			"spec":     map[string]any{"evictionStrategy": "LiveMigrate"},
 			"status": map[string]any{"conditions": []any{

@@ -2,15 +2,12 @@ package kubeapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
 	longhorn "github.com/longhorn/longhorn-manager/k8s/pkg/client/clientset/versioned/typed/longhorn/v1beta2"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,8 +45,8 @@ func (c *Client) Storage(ctx context.Context, node string) (types.Storage, error
 func (conn *connection) storage(ctx context.Context, node string) (types.Storage, error) {
 	var s types.Storage
 	var err error
-	if s.Attachments, err = conn.attachments(ctx, node); err != nil {
-		return s, fmt.Errorf("list VolumeAttachments: %w", err)
+	if s.Attachments, err = conn.attachments(ctx, node, true); err != nil {
+		return s, err
 	}
 	if installed, err := conn.hasLonghorn(ctx); err != nil || !installed {
 		return s, err
@@ -57,7 +54,10 @@ func (conn *connection) storage(ctx context.Context, node string) (types.Storage
 	disks, err := conn.disks(ctx)
 	if apierrors.IsNotFound(err) {
 		// Anybody may answer 404; that the kinds are unknown, the server has to say.
-		return s, conn.deniesLonghorn(ctx)
+		if err := conn.denies(ctx, longhornv1.SchemeGroupVersion.Group); err != nil {
+			return s, fmt.Errorf("volumes of Longhorn: %w", err)
+		}
+		return s, nil
 	}
 	if err != nil {
 		return s, err
@@ -71,29 +71,6 @@ func (conn *connection) storage(ctx context.Context, node string) (types.Storage
 	}
 	s.Volumes, err = disks.volumes()
 	return s, err
-}
-
-// attachments lists what is attached to node. VolumeAttachments cannot be
-// selected by node.
-func (conn *connection) attachments(ctx context.Context, node string) ([]types.Attachment, error) {
-	var found []types.Attachment
-	err := pages(ctx, conn.kube.StorageV1().VolumeAttachments().List, func(l *storagev1.VolumeAttachmentList) error {
-		for _, a := range l.Items {
-			if a.Name == "" {
-				return errNoName
-			}
-			if a.Spec.NodeName != node || !a.Status.Attached {
-				continue
-			}
-			row := types.Attachment{Name: a.Name}
-			if pv := a.Spec.Source.PersistentVolumeName; pv != nil {
-				row.Volume = *pv
-			}
-			found = append(found, row)
-		}
-		return nil
-	})
-	return found, err
 }
 
 // hasLonghorn asks until it is there. That it is taken away is seen by its lists.
@@ -112,29 +89,6 @@ func (conn *connection) hasLonghorn(ctx context.Context) (bool, error) {
 	}
 	conn.hasVolumes.Store(true)
 	return true, nil
-}
-
-// deniesLonghorn returns nil when the server's own list of API groups is without
-// Longhorn's. One without our own group is no such list.
-func (conn *connection) deniesLonghorn(ctx context.Context) error {
-	text, err := conn.kube.StorageV1().RESTClient().Get().AbsPath("/apis").SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
-	if err != nil {
-		return fmt.Errorf("list API groups: %w", err)
-	}
-	var list metav1.APIGroupList
-	if err := json.Unmarshal(text, &list); err != nil {
-		return fmt.Errorf("list API groups: %w", err)
-	}
-	has := func(group string) bool {
-		return slices.ContainsFunc(list.Groups, func(g metav1.APIGroup) bool { return g.Name == group })
-	}
-	switch {
-	case list.Kind != "APIGroupList" || !has(storagev1.GroupName):
-		return errors.New("list API groups: the answer is no such list")
-	case has(longhornv1.SchemeGroupVersion.Group):
-		return errors.New("the kinds of Longhorn are served only in part")
-	}
-	return nil
 }
 
 // drainPolicy is "" where Longhorn has no such setting.

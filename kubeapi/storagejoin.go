@@ -230,14 +230,19 @@ func (e *engine) mayRun() bool {
 	return true
 }
 
-// shows returns the replica as the engine sees it, if it runs (docs/wire.md,
+// shows returns the replica as the engine sees it, or last saw it (docs/wire.md,
 // "KubeClusterInfo").
 func (e *engine) shows(r replica) types.Replica {
-	if e == nil || e.state != longhornv1.InstanceStateRunning {
+	if e == nil || !e.mayRun() {
 		return r.Replica
 	}
-	r.Mode = string(e.modes[r.Name])
-	if e.modes[r.Name] != longhornv1.ReplicaModeWO {
+	mode := e.modes[r.Name]
+	if e.state != longhornv1.InstanceStateRunning {
+		r.LastMode = string(mode)
+		return r.Replica
+	}
+	r.Mode = string(mode)
+	if mode != longhornv1.ReplicaModeWO {
 		return r.Replica
 	}
 	for _, address := range []string{e.addresses[r.Name], r.address} {

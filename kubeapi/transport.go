@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -70,7 +71,8 @@ func (o *observed) RoundTrip(req *http.Request) (*http.Response, error) {
 			err = errNoAnswer
 		}
 		end()
-		if req.Context().Err() == nil { // else the caller gave up, which says nothing
+		slow := relayed(req) && errors.Is(err, errNoAnswer)
+		if req.Context().Err() == nil && !slow { // else the caller gave up, which says nothing
 			o.unanswered(start, reasonOf(err))
 		}
 		return nil, err
@@ -94,6 +96,9 @@ func (o *observed) RoundTrip(req *http.Request) (*http.Response, error) {
 // breaks off is a doubt from then on.
 func (o *observed) judge(req *http.Request, resp *http.Response, body *bounded, start time.Time) {
 	code := resp.StatusCode
+	if code >= http.StatusInternalServerError && relayed(req) {
+		return
+	}
 	if code >= http.StatusInternalServerError || code == http.StatusUnauthorized {
 		o.unanswered(start, fmt.Sprintf("HTTP %d %s", code, http.StatusText(code)))
 		return
@@ -112,6 +117,10 @@ func (o *observed) judge(req *http.Request, resp *http.Response, body *bounded, 
 		}
 	}
 }
+
+// relayed requests are answered by a kubelet, through the API server: that none
+// is there to answer says nothing of the API server.
+func relayed(req *http.Request) bool { return strings.Contains(req.URL.Path, "/proxy/") }
 
 func watches(req *http.Request) bool { return req.URL.Query().Get("watch") == "true" }
 

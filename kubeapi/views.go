@@ -20,6 +20,9 @@ const (
 	viewNodePods = "own pods"
 	viewAllPods  = "all pods"
 	viewLeases   = "leases"
+	viewVMIs     = "virtual machine instances"
+	viewVMISets  = "replica sets of virtual machine instances"
+	viewSets     = "replica sets"
 )
 
 // leasesGap is how far apart the tries for the Leases come to be. They have
@@ -32,10 +35,11 @@ const leasesGap = time.Minute
 func (r *run) views(conn *connection) {
 	stop := []func(){
 		r.start(conn, viewNodes, conn.nodes(), nodeRows(r.Nodes)),
-		r.start(conn, viewAppPods, conn.pods(Namespace, ""), podRows(r.AppPods)),
+		r.start(conn, viewAppPods, conn.pods(Namespace, ""), appPodRows(r.AppPods)),
 		r.keep(conn, &view{name: viewLeases, holds: conn.seen.holds, turns: newTurns(leasesGap), strict: true}, conn.listLeases(),
 			leaseRows(sighted{Writer: r.Leases, seen: &conn.seen})),
 	}
+	stop = append(stop, r.appViews(conn)...)
 	own, stopOwn := "", func() {}
 	leads, stopAll := false, func() {}
 	for {
@@ -110,45 +114,37 @@ func (r *run) keep(conn *connection, v *view, lw *cache.ListWatch, rows rowStore
 	}
 }
 
-func (conn *connection) nodes() *cache.ListWatch {
-	api := conn.kube.CoreV1().Nodes()
+// lister is a client for one kind of object.
+type lister[L runtime.Object] interface {
+	List(ctx context.Context, o metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+}
+
+// listWatch is all that api has, or what the field selector on chooses of it.
+func listWatch[L runtime.Object](api lister[L], on string) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = on
 			return api.List(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = on
 			return api.Watch(ctx, o)
 		},
 	}
 }
 
+func (conn *connection) nodes() *cache.ListWatch { return listWatch(conn.kube.CoreV1().Nodes(), "") }
+
 func (conn *connection) listLeases() *cache.ListWatch {
-	api := conn.kube.CoordinationV1().Leases(Namespace)
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return api.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return api.Watch(ctx, o)
-		},
-	}
+	return listWatch(conn.kube.CoordinationV1().Leases(Namespace), "")
 }
 
 // pods is every pod of namespace, "" for all, on node, "" for all and none.
 func (conn *connection) pods(namespace, node string) *cache.ListWatch {
-	api := conn.kube.CoreV1().Pods(namespace)
 	on := ""
 	if node != "" {
 		on = fields.OneTermEqualSelector("spec.nodeName", node).String()
 	}
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = on
-			return api.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = on
-			return api.Watch(ctx, o)
-		},
-	}
+	return listWatch(conn.kube.CoreV1().Pods(namespace), on)
 }

@@ -1,0 +1,127 @@
+package kubeapi
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// unschedulableText bounds what a row says of a scheduler's reasons, which name
+// nodes by the dozen.
+const unschedulableText = 500
+
+// appPodOf is the row of a Pod of an application, which says more than podOf.
+func appPodOf(p *corev1.Pod) types.Pod {
+	row := podOf(p)
+	row.Grace = graceOf(p)
+	row.Containers = containersOf(p)
+	var claims []string
+	for _, v := range p.Spec.Volumes {
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			claims = append(claims, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil: // its claim is made with it, and named after both
+			claims = append(claims, p.Name+"-"+v.Name)
+		}
+	}
+	row.Claims = sorted(claims)
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && row.NodeName == "" {
+			row.Unschedulable = cut(c.Message, unschedulableText)
+		}
+	}
+	return row
+}
+
+// containersOf lists those of the spec: a status comes only with the kubelet.
+func containersOf(p *corev1.Pod) []types.Container {
+	var rows []types.Container
+	add := func(c corev1.Container, statuses []corev1.ContainerStatus, ends bool) {
+		row := types.Container{Name: c.Name, Init: ends}
+		i := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })
+		if i >= 0 {
+			fill(&row, statuses[i])
+		}
+		rows = append(rows, row)
+	}
+	for _, c := range p.Spec.InitContainers {
+		beside := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		add(c, p.Status.InitContainerStatuses, !beside)
+	}
+	for _, c := range p.Spec.Containers {
+		add(c, p.Status.ContainerStatuses, false)
+	}
+	return rows
+}
+
+// fill says of a container that waits to be started again what ran last, as a
+// kubelet gives out the log of that.
+func fill(row *types.Container, s corev1.ContainerStatus) {
+	row.Restarts = s.RestartCount
+	last := runOf(s.LastTerminationState.Terminated)
+	switch {
+	case s.State.Running != nil:
+		row.Now, row.Last = types.ContainerRun{ID: s.ContainerID, Started: s.State.Running.StartedAt.Time}, last
+	case s.State.Terminated != nil:
+		row.Now, row.Last = runOf(s.State.Terminated), last
+	default:
+		row.Now = last
+		if s.State.Waiting != nil {
+			row.Waiting = s.State.Waiting.Reason
+		}
+	}
+}
+
+// runOf is zero for nil.
+func runOf(t *corev1.ContainerStateTerminated) types.ContainerRun {
+	if t == nil {
+		return types.ContainerRun{}
+	}
+	return types.ContainerRun{
+		ID: t.ContainerID, Started: t.StartedAt.Time, Finished: t.FinishedAt.Time, ExitCode: t.ExitCode, Reason: t.Reason,
+	}
+}
+
+// slimAppPod keeps what appPodOf reads.
+func slimAppPod(p *corev1.Pod) *corev1.Pod {
+	slim := slimPod(p)
+	slim.DeletionGracePeriodSeconds = p.DeletionGracePeriodSeconds
+	slim.Spec.TerminationGracePeriodSeconds = p.Spec.TerminationGracePeriodSeconds
+	slim.Spec.InitContainers, slim.Spec.Containers = slimContainers(p.Spec.InitContainers), slimContainers(p.Spec.Containers)
+	slim.Status.InitContainerStatuses = slimStatuses(p.Status.InitContainerStatuses)
+	slim.Status.ContainerStatuses = slimStatuses(p.Status.ContainerStatuses)
+	for _, v := range p.Spec.Volumes {
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			slim.Spec.Volumes = append(slim.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: v.PersistentVolumeClaim}})
+		case v.Ephemeral != nil:
+			slim.Spec.Volumes = append(slim.Spec.Volumes, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			slim.Status.Conditions = append(slim.Status.Conditions, c)
+		}
+	}
+	return slim
+}
+
+func slimContainers(all []corev1.Container) []corev1.Container {
+	var slim []corev1.Container
+	for _, c := range all {
+		slim = append(slim, corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy})
+	}
+	return slim
+}
+
+func slimStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var slim []corev1.ContainerStatus
+	for _, s := range all {
+		slim = append(slim, corev1.ContainerStatus{
+			Name: s.Name, ContainerID: s.ContainerID, RestartCount: s.RestartCount, State: s.State, LastTerminationState: s.LastTerminationState,
+		})
+	}
+	return slim
+}

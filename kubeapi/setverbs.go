@@ -1,0 +1,127 @@
+package kubeapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ktypes "k8s.io/apimachinery/pkg/types"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+var (
+	errNoReplicas = errors.New("nothing is scaled to 0")
+	errNoHost     = errors.New("an affinity to no node")
+	errNoKind     = errors.New("no such kind of replica set")
+)
+
+// SetWanted sets how many replicas this very set wants, at least 1. It returns
+// an error that wraps types.ErrConflict when the set is not of set.Version any
+// more, or gone.
+func (c *Client) SetWanted(ctx context.Context, set types.AppSet, replicas int32) error {
+	act := fmt.Sprintf("set replicas of %s %s to %d", set.Kind, set.Name, replicas)
+	if replicas < 1 {
+		return fmt.Errorf("%s: %w", act, errNoReplicas)
+	}
+	return c.patchSet(ctx, act, set, func(context.Context, *appSetClient) (values, error) {
+		return values{"spec": values{"replicas": replicas}}, nil
+	})
+}
+
+// NoteRepair writes the note on this very set; a zero one is removed. It returns
+// an error that wraps types.ErrConflict when the set is not of set.Version any
+// more, or gone.
+func (c *Client) NoteRepair(ctx context.Context, set types.AppSet, note types.RepairNote) error {
+	act := fmt.Sprintf("note repair on %s %s", set.Kind, set.Name)
+	var text any // null
+	if note != (types.RepairNote{}) {
+		var err error
+		if text, err = annotation(note); err != nil {
+			return fmt.Errorf("%s: %w", act, err)
+		}
+	}
+	return c.patchSet(ctx, act, set, func(context.Context, *appSetClient) (values, error) {
+		return annotationsPatch(values{repairAnnotation: text}), nil
+	})
+}
+
+// SetAffinity has the template of this very set ask for the node by host name:
+// as a requirement, or as one preference of weight 100. Whatever else its
+// affinity says stays. It returns an error that wraps types.ErrConflict when the
+// set is not of set.Version any more, or gone.
+func (c *Client) SetAffinity(ctx context.Context, set types.AppSet, node string, required bool) error {
+	act := fmt.Sprintf("set affinity of %s %s to node %s", set.Kind, set.Name, node)
+	if node == "" {
+		return fmt.Errorf("%s: %w", act, errNoHost)
+	}
+	return c.patchSet(ctx, act, set, func(ctx context.Context, api *appSetClient) (values, error) {
+		now, err := api.Get(ctx, set.Name, metav1.GetOptions{})
+		switch {
+		case absent(err):
+			return nil, fmt.Errorf("%w: it is gone", types.ErrConflict)
+		case err != nil:
+			return nil, err
+		case now.Name != set.Name:
+			return nil, errOther
+		case string(now.UID) != set.UID || now.ResourceVersion != set.Version:
+			return nil, types.ErrConflict
+		}
+		var old *corev1.NodeAffinity
+		if a := now.Spec.Template.Spec.Affinity; a != nil {
+			old = a.NodeAffinity
+		}
+		is := withHost(old, node, required)
+		if equality.Semantic.DeepEqual(old, is) {
+			return nil, nil
+		}
+		return affinityPatch(is), nil
+	})
+}
+
+// affinityPatch names both parts of the node affinity, or a merge would leave
+// the one that is to go.
+func affinityPatch(a *corev1.NodeAffinity) values {
+	affinity := values{"requiredDuringSchedulingIgnoredDuringExecution": nil, "preferredDuringSchedulingIgnoredDuringExecution": nil}
+	if a.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		affinity["requiredDuringSchedulingIgnoredDuringExecution"] = a.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	if a.PreferredDuringSchedulingIgnoredDuringExecution != nil {
+		affinity["preferredDuringSchedulingIgnoredDuringExecution"] = a.PreferredDuringSchedulingIgnoredDuringExecution
+	}
+	return values{"spec": values{"template": values{"spec": values{"affinity": values{"nodeAffinity": affinity}}}}}
+}
+
+// patchSet sends what change says, nothing if that is nil, for the version and
+// the UID that the caller saw.
+func (c *Client) patchSet(ctx context.Context, act string, set types.AppSet, change func(context.Context, *appSetClient) (values, error)) error {
+	if set.UID == "" || set.Version == "" {
+		return fmt.Errorf("%s: %w", act, errNoUID)
+	}
+	return c.write(ctx, act, func(ctx context.Context, conn *connection) error {
+		api := conn.apps.sets[set.Kind]
+		if api == nil {
+			return errNoKind
+		}
+		patch, err := change(ctx, api)
+		if patch == nil || err != nil {
+			return err
+		}
+		forVersion(set.Version, patch)["metadata"].(values)["uid"] = set.UID
+		data, err := patchFor(set.Version, patch)
+		if err != nil {
+			return err
+		}
+		now, err := api.Patch(ctx, set.Name, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: appsManager})
+		switch {
+		case absent(err):
+			return fmt.Errorf("%w: it is gone", types.ErrConflict)
+		case err == nil && now.Name != set.Name:
+			return errOther
+		}
+		return err
+	})
+}

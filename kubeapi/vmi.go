@@ -1,0 +1,94 @@
+package kubeapi
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// vmi is the part of KubeVirt's VirtualMachineInstance that rows are made of.
+// The types of KubeVirt itself would bring its whole specification along, to be
+// decoded and thrown away.
+type vmi struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Status            vmiStatus `json:"status"`
+}
+
+type vmiStatus struct {
+	Phase       string          `json:"phase"`
+	NodeName    string          `json:"nodeName"`
+	Conditions  []vmiCondition  `json:"conditions"`
+	Transitions []vmiTransition `json:"phaseTransitionTimestamps"`
+}
+
+type vmiCondition struct {
+	Type   string                 `json:"type"`
+	Status metav1.ConditionStatus `json:"status"`
+}
+
+type vmiTransition struct {
+	Phase string      `json:"phase"`
+	At    metav1.Time `json:"phaseTransitionTimestamp"`
+}
+
+type vmiList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []vmi `json:"items"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (v *vmi) DeepCopyObject() runtime.Object {
+	c := *v
+	v.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	c.Status.Conditions, c.Status.Transitions = slices.Clone(v.Status.Conditions), slices.Clone(v.Status.Transitions)
+	return &c
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *vmiList) DeepCopyObject() runtime.Object {
+	c := *l
+	l.ListMeta.DeepCopyInto(&c.ListMeta)
+	c.Items = make([]vmi, len(l.Items))
+	for i := range l.Items {
+		c.Items[i] = *l.Items[i].DeepCopyObject().(*vmi)
+	}
+	return &c
+}
+
+// vmiOf is the row of a VirtualMachineInstance.
+func vmiOf(v *vmi) types.VMI {
+	row := types.VMI{
+		Name:      v.Name,
+		UID:       string(v.UID),
+		Version:   v.ResourceVersion,
+		Phase:     types.VMIPhase(v.Status.Phase),
+		NodeName:  v.Status.NodeName,
+		Owner:     ownerOf(v),
+		AppDomain: v.Labels[labelAppDomain],
+		Created:   v.CreationTimestamp.Time,
+	}
+	if v.DeletionTimestamp != nil {
+		row.Deleted = v.DeletionTimestamp.Time
+	}
+	for _, t := range v.Status.Transitions { // one per phase
+		if t.Phase == v.Status.Phase && t.At.After(row.PhaseSince) {
+			row.PhaseSince = t.At.Time
+		}
+	}
+	for _, c := range v.Status.Conditions {
+		row.Ready = row.Ready || c.Type == "Ready" && c.Status == metav1.ConditionTrue
+	}
+	return row
+}
+
+// slimVMI keeps what vmiOf reads; the rest of the object was not even decoded.
+func slimVMI(v *vmi) *vmi {
+	slim := *v
+	slim.ObjectMeta = slimMeta(v.ObjectMeta, labelAppDomain)
+	return &slim
+}
