@@ -1,6 +1,7 @@
 package sriov
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -50,7 +51,7 @@ type memory struct {
 	gone     map[string]time.Time // since when nodes with a part are
 	orphans  map[string]time.Time // since when attachments, by UID, have had no resource
 	wrote    string               // fingerprint of the part this process wrote, while no plug-in is known to have read it
-	settled  string               // fingerprint that was written before any plug-in which is seen from now on
+	settled  string               // the part and the merge that are older than any plug-in seen from now on
 	repaired time.Time            // when this process last corrected what others wrote
 	pause    time.Duration        // before it does again
 	intact   time.Time            // since when it has found nothing to correct; zero for the contrary
@@ -101,7 +102,7 @@ func decide(f facts) action {
 		return a
 	}
 	if s.intact {
-		f.plugin(s.current.fingerprint(), s.current.Since, &a)
+		f.plugin(s, &a)
 	}
 	f.sweep(s, &a)
 	return a
@@ -179,6 +180,10 @@ func (f facts) write(s state, want *part, gone []string, why change, a *action) 
 			all = append(all, p.VFs...)
 		}
 	}
+	if !s.whole && f.config.Data[configKey] != "" {
+		data, _ := json.Marshal(merged{Since: f.now.UTC().Truncate(time.Second)})
+		a.change.Data[mergedKey] = string(data)
+	}
 	if text := merge(all, others); !sameValue(text, f.config.Data[configKey]) {
 		a.change.Data[configKey] = text
 	}
@@ -192,13 +197,18 @@ func (f facts) write(s state, want *part, gone []string, why change, a *action) 
 
 // plugin has the plug-in of this node read the configuration again, unless it
 // has read the own part as it is. The mark on its pod says which one it has read.
-func (f facts) plugin(part string, since time.Time, a *action) {
-	m := &a.memory
+func (f facts) plugin(s state, a *action) {
+	part, m := s.current.fingerprint(), &a.memory
+	since := s.current.Since
+	if s.since.After(since) {
+		since = s.since
+	}
+	settled := part + " " + s.since.String()
 	var stale []types.SRIOVPlugin
 	for _, pod := range f.plugins {
 		switch {
 		case pod.Terminating || pod.Part == part:
-		case pod.Part == "" && (m.settled == part || m.wrote != part && pod.Created.After(since.Add(clockSlack))):
+		case pod.Part == "" && (m.settled == settled || m.wrote != part && pod.Created.After(since.Add(clockSlack))):
 			pod.Part = part
 			a.mark = append(a.mark, pod)
 		default:
@@ -214,7 +224,7 @@ func (f facts) plugin(part string, since time.Time, a *action) {
 	}
 	// Whichever pod is not in this list, which is younger than the part, has not
 	// been there before it.
-	m.settled, m.wrote = part, ""
+	m.settled, m.wrote = settled, ""
 }
 
 // sweep drops the attachments whose resource no node has.

@@ -127,7 +127,7 @@ func TestDecide(t *testing.T) {
 		{
 			"another agent's list is merged with all parts",
 			func(f *facts) { f.config.Data[configKey] = merge([]vf{b}, nil) },
-			summary{why: correct, keys: []string{"config.json", "node.n1.json"}, resources: []string{"eth5_vf1", "eth7_vf1"}, foreign: []string{"eth5_vf2"}},
+			summary{why: correct, keys: []string{"config.json", "merged.json", "node.n1.json"}, resources: []string{"eth5_vf1", "eth7_vf1"}, foreign: []string{"eth5_vf2"}},
 		},
 		{
 			"but not within a minute of the last time",
@@ -151,7 +151,7 @@ func TestDecide(t *testing.T) {
 				f.scanned, f.config = shown(), held(map[string][]vf{"n1": {}, "n2": {c}})
 				f.config.Data[configKey] = "{"
 			},
-			summary{why: correct, keys: []string{"config.json", "node.n1.json"}, resources: []string{"eth7_vf1"}},
+			summary{why: correct, keys: []string{"config.json", "merged.json", "node.n1.json"}, resources: []string{"eth7_vf1"}},
 		},
 		{
 			"that the resources of another node are missing is left to that node",
@@ -198,9 +198,17 @@ func TestDecide(t *testing.T) {
 		{
 			"and after that every one without mark is younger, whatever the clocks say",
 			func(f *facts) {
-				f.plugins, f.memory.settled = []types.SRIOVPlugin{plugin("", 9*time.Hour)}, mark
+				f.plugins, f.memory.settled = []types.SRIOVPlugin{plugin("", 9*time.Hour)}, mark+" "+time.Time{}.String()
 			},
 			summary{mark: []string{mark}, again: lookAgain},
+		},
+		{
+			"one without mark that may have started with another agent's list is restarted",
+			func(f *facts) {
+				f.plugins, f.memory.settled = []types.SRIOVPlugin{plugin("", 30*time.Minute)}, mark+" "+time.Time{}.String()
+				f.config.Data[mergedKey] = `{"since":"2026-03-04T11:35:00Z"}`
+			},
+			summary{restart: 1, again: lookAgain},
 		},
 		{
 			"a plug-in is not judged by a configuration that lacks the own functions",

@@ -16,6 +16,7 @@ import (
 // part under one of its own (docs/wire.md, "SR-IOV").
 const (
 	configKey  = "config.json"
+	mergedKey  = "merged.json"
 	partPrefix = "node."
 	partSuffix = ".json"
 )
@@ -108,6 +109,21 @@ func (p part) text() string {
 	}
 	data, _ := json.Marshal(p) // strings, numbers and a time of our own
 	return string(data)
+}
+
+// merged tells since when the configuration has had all that the parts have, as
+// far as anybody has noticed that it had not. A plug-in that is older may have
+// started with less.
+type merged struct {
+	Since time.Time `json:"since"`
+}
+
+func readMerged(text string) time.Time {
+	var m merged
+	if json.Unmarshal([]byte(text), &m) != nil {
+		return time.Time{}
+	}
+	return m.Since
 }
 
 // fingerprint is of what the plug-in of that node can offer, "" for nothing. A

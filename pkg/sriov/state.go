@@ -14,14 +14,16 @@ type state struct {
 	current part            // the own one
 	has     bool            // which is there, and can be read
 	config  config
-	foreign []vf // in the configuration, in no part
-	known   bool // the parts of all nodes are
-	intact  bool // the configuration has all that the own part has
+	foreign []vf      // in the configuration, in no part
+	known   bool      // the parts of all nodes are
+	intact  bool      // the configuration has all that the own part has
+	whole   bool      // and all that every part has
+	since   time.Time // since when, as far as anybody has noticed
 }
 
 // state reads the ConfigMap.
 func (f facts) state() state {
-	s := state{config: readConfig(f.config.Data[configKey])}
+	s := state{config: readConfig(f.config.Data[configKey]), since: readMerged(f.config.Data[mergedKey])}
 	s.parts, _ = parts(f.config.Data)
 	s.current, s.has = s.parts[f.own]
 	explained := map[vf]bool{}
@@ -37,9 +39,12 @@ func (f facts) state() state {
 			s.foreign = append(s.foreign, v)
 		}
 	}
-	s.intact = !s.config.broken
-	for _, v := range s.current.VFs {
-		s.intact = s.intact && written[v.place()]
+	s.intact, s.whole = !s.config.broken, !s.config.broken
+	for node, p := range s.parts {
+		for _, v := range p.VFs {
+			s.whole = s.whole && written[v.place()]
+			s.intact = s.intact && (node != f.own || written[v.place()])
+		}
 	}
 	s.known = true
 	for _, node := range f.nodes {
