@@ -68,20 +68,23 @@ func (c *Component) work(ctx context.Context, t task) outcome {
 // finish takes in what came of a task, and says when its applications are next.
 func (c *Component) finish(out outcome) {
 	c.mem.acting = nil
-	uptime := c.Uptime()
 	rest := map[string]pause{}
 	for key, p := range c.mem.rest {
-		if uptime-p.until < maxPause {
+		if c.Uptime()-p.until < maxPause {
 			rest[key] = p
 		}
 	}
 	c.mem.rest = rest
 	switch {
 	case errors.Is(out.err, types.ErrHeld):
-		rest[""] = pause{until: uptime + heldPause}
+		rest[""] = pause{until: c.Uptime() + heldPause}
 		return
 	case out.err != nil:
-		c.complain("", out.err, c.Log.WithFields(logrus.Fields{"act": out.task.act, "node": out.task.lost.Name}))
+		key := ""
+		if out.task.act == actUnfence {
+			key = out.task.lost.UID
+		}
+		c.complain(key, out.err, c.Log.WithFields(logrus.Fields{"act": out.task.act, "node": out.task.lost.Name}))
 	}
 	for _, t := range out.task.targets {
 		err := out.fails[t.key]

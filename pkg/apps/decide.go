@@ -38,7 +38,7 @@ type memory struct {
 	witnessed map[string]time.Time     // when the word of each witness last changed
 	fresh     fresh                    // the last look at what no table holds
 	acting    *task                    // under way; nil for none
-	rest      map[string]pause         // by application, and "" for all
+	rest      map[string]pause         // by application, by the UID of a fenced Node, and "" for all
 }
 
 // pause is how long something is left alone after a try.
@@ -125,12 +125,12 @@ func (a *action) follow(f facts, v verdict) {
 // choose gathers what may be done now into one task: all of one kind, and of
 // one lost node, so that no application waits for another's round.
 func (f facts) choose(a *action, verdicts map[string]verdict) *task {
-	if p := f.rest[""]; p.until > f.uptime {
-		a.soon(p.until - f.uptime)
-		return a.act
-	}
 	if a.act != nil {
 		return a.act
+	}
+	if wait := f.resting(""); wait > 0 {
+		a.soon(wait)
+		return nil
 	}
 	var t *task
 	for _, key := range slices.Sorted(maps.Keys(verdicts)) {
@@ -138,8 +138,8 @@ func (f facts) choose(a *action, verdicts map[string]verdict) *task {
 		if v.target == nil {
 			continue
 		}
-		if p := f.rest[key]; p.until > f.uptime {
-			a.soon(p.until - f.uptime)
+		if wait := f.resting(key); wait > 0 {
+			a.soon(wait)
 			continue
 		}
 		if t == nil {
@@ -154,6 +154,9 @@ func (f facts) choose(a *action, verdicts map[string]verdict) *task {
 	}
 	return t
 }
+
+// resting is how long something is still left alone.
+func (f facts) resting(key string) time.Duration { return max(0, f.rest[key].until-f.uptime) }
 
 // most bounds how many applications one task takes. What disturbs something
 // that runs, or may have to be repeated, is done to one at a time.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -62,10 +61,6 @@ func (w *worker) detach(ctx context.Context, t target, storage types.Storage) er
 // actUnfence is no act of an application.
 const actUnfence types.RepairAct = "unfence"
 
-// staleFor is how long a node that is back is given to stop what was taken away
-// from it before it is looked at again.
-const staleFor = 3 * time.Second
-
 // unfence begins to give a fenced node that is ready again back to service.
 func (f facts) unfence(a *action) {
 	if !f.blindSince.IsZero() || f.self.Name == "" {
@@ -81,13 +76,12 @@ func (f facts) unfence(a *action) {
 		} else {
 			a.since[key] = f.uptime
 		}
-		wait := f.early(app{pods: []types.Pod{{NodeName: n.Name}}}, key)
-		if f.acting != nil || wait > 0 {
-			a.soon(max(wait, staleFor))
+		wait := max(f.early(app{pods: []types.Pod{{NodeName: n.Name}}}, key), f.resting(n.UID), f.resting(""))
+		if wait > 0 {
+			a.soon(wait)
 			continue
 		}
 		a.act = &task{act: actUnfence, self: f.self, lost: n, known: f.bound(n.Name)}
-		a.soon(staleFor)
 		return
 	}
 }

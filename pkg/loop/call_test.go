@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,13 +51,13 @@ func TestACallEndsWithItsTimeAndWhenItIsCancelled(t *testing.T) {
 		c.Begin(t.Context(), time.Minute, wait)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if err, ok := c.Take(); err != context.DeadlineExceeded || !ok {
+		if err, ok := c.Take(); !errors.Is(err, context.DeadlineExceeded) || !ok {
 			t.Errorf("after its time: %v, %v", err, ok)
 		}
 		c.Cancel() // nothing to cancel
 		c.Begin(t.Context(), time.Minute, wait)
 		c.End()
-		if err, ok := c.Take(); err != context.Canceled || !ok {
+		if err, ok := c.Take(); !errors.Is(err, context.Canceled) || !ok {
 			t.Errorf("after the cancel: %v, %v", err, ok)
 		}
 	})
