@@ -25,7 +25,7 @@ NOT_RUN  := bin/not-run
 # Debian's qemu-user and qemu-user-static name it differently.
 QEMU     := $(firstword $(foreach name,qemu-aarch64 qemu-aarch64-static,$(shell command -v $(name) 2>/dev/null)))
 
-.PHONY: help build run test race lint fmt bench soak check image clean begin compiler vet docs archs repro arm64tests cluster
+.PHONY: help build run test race lint fmt bench soak check image clean begin compiler vet docs archs repro arm64tests cluster kubevirt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,11 +37,11 @@ run: build cluster ## three nodes on a real control plane, live in this terminal
 	@go build -tags $(TAGS) -o bin/demo ./test/demo
 	@exec bin/demo $(if $(KEEP),-keep)
 
-test: begin vet lint docs archs repro arm64tests compiler cluster bin/tools/gotestsum ## everything that proves it: vet, lint, house rules, all tests but soak
+test: begin vet lint docs archs repro arm64tests compiler kubevirt bin/tools/gotestsum ## everything that proves it: vet, lint, house rules, all tests but soak
 	$(GOTEST) ./...
 	@.ci/not-run
 
-race: begin compiler cluster bin/tools/gotestsum ## all tests, with the race detector where a C compiler is there
+race: begin compiler kubevirt bin/tools/gotestsum ## all tests, with the race detector where a C compiler is there
 	$(GOTEST) ./...
 	@.ci/not-run
 
@@ -59,7 +59,7 @@ fmt: bin/tools/golangci-lint ## format as lint wants it
 bench: build cluster ## measure; writes docs/performance.md
 	go run -tags $(TAGS) ./test/bench
 
-soak: cluster ## the long tests, for hours
+soak: kubevirt ## the long tests, for hours
 	go test -tags $(TAGS),soak -run '^TestSoak' -count=1 -timeout 24h ./...
 
 image: build ## a container image, without network, by buildah, podman or docker
@@ -115,6 +115,10 @@ endif
 # The control plane is built once per machine, before the tests, so that no test's time limit pays for it.
 cluster:
 	go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build
+
+# And what only some tests want.
+kubevirt:
+	go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build --kubevirt
 
 bin/tools/%: test/tools/go.mod test/tools/go.sum
 	@mkdir -p bin/tools

@@ -23,7 +23,7 @@ const (
 	schedulerPort = 16459
 	kubeletPort   = 16450
 
-	virtAPIPort        = 16470 // also on hosts
+	virtAPIPort        = 16470 // as in kubevirt/objects.go, and also on hosts
 	virtControllerPort = 16471
 )
 

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 )
 
 const (
@@ -166,7 +165,7 @@ func copyStages(ctx context.Context, source, into string) error {
 // printKubeVirt writes down what is to be installed of KubeVirt: finding out
 // takes seconds each time.
 func printKubeVirt(ctx context.Context, source, into string) error {
-	objects, err := goOutput(ctx, filepath.Join(source, "kubevirt"), "run", "-mod=readonly", ".", strconv.Itoa(virtAPIPort))
+	objects, err := goOutput(ctx, filepath.Join(source, "kubevirt"), "run", "-mod=readonly", ".")
 	if err != nil {
 		return fmt.Errorf("print the objects of KubeVirt: %w", err)
 	}

@@ -24,6 +24,13 @@ import (
 // KubeVirtNamespace is where KubeVirt is, with Options.KubeVirt.
 const KubeVirtNamespace = "kubevirt"
 
+// What virt-handler says about its node: whether it takes machines, and when it
+// was last heard of.
+const (
+	schedulable = "kubevirt.io/schedulable"
+	heartbeat   = "kubevirt.io/heartbeat"
+)
+
 // kubevirtObjects is the file of what is installed, which kubevirt/objects.go
 // prints.
 const kubevirtObjects = "kubevirt.json"
@@ -113,7 +120,7 @@ func (c *Cluster) nodeObject(n Node) *corev1.Node {
 	if c.virt == "" {
 		return node
 	}
-	node.Labels["kubevirt.io/schedulable"] = "true"
+	node.Labels[schedulable] = "true"
 	node.Labels["machine-type.node.kubevirt.io/q35"] = "true"
 	for _, device := range []corev1.ResourceName{"kvm", "tun", "vhost-net"} {
 		node.Status.Capacity["devices.kubevirt.io/"+device] = resource.MustParse("1k")

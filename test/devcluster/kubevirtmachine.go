@@ -42,4 +42,3 @@ func (c *Cluster) launched(ctx context.Context, set metav1.Object) (string, erro
 	}
 	return name, nil
 }
-

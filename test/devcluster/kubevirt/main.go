@@ -8,7 +8,7 @@ import (
 )
 
 func main() {
-	if err := printObjects(os.Stdout, os.Args[1:]); err != nil {
+	if err := printObjects(os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "kubevirt:", err)
 		os.Exit(1)
 	}

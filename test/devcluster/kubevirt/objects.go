@@ -2,11 +2,9 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -28,17 +26,13 @@ const (
 	address   = "own-address"   // of virt-api, for every API server
 )
 
+// port is that of virt-api, virtAPIPort there.
+const port int32 = 16470
+
 // printObjects writes what virt-operator installs, but for the pods of virt-api
 // and virt-controller, as JSON, one object after the other, in the order to
-// create them. The argument is the port of virt-api.
-func printObjects(w io.Writer, args []string) error {
-	if len(args) != 1 {
-		return errors.New("print the objects: want the port of virt-api")
-	}
-	port, err := strconv.ParseInt(args[0], 10, 32)
-	if err != nil {
-		return fmt.Errorf("print the objects: %w", err)
-	}
+// create them.
+func printObjects(w io.Writer) error {
 	list, err := definitions()
 	if err != nil {
 		return err
@@ -47,7 +41,7 @@ func printObjects(w io.Writer, args []string) error {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 		ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{"kubevirt.io": ""}},
 	})
-	list = slices.Concat(list, roles(), installation(), hooks(int32(port)))
+	list = slices.Concat(list, roles(), installation(), hooks())
 	out := json.NewEncoder(w)
 	for _, o := range list {
 		if err := out.Encode(o); err != nil {
@@ -125,8 +119,8 @@ func handler() any {
 }
 
 // hooks make the API servers ask virt-api.
-func hooks(port int32) []any {
-	ca := []byte(authority)
+func hooks() []any {
+	ca, port := []byte(authority), port
 	validating := components.NewVirtAPIValidatingWebhookConfiguration(namespace)
 	for i := range validating.Webhooks {
 		validating.Webhooks[i].ClientConfig.CABundle = ca

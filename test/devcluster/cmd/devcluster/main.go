@@ -74,10 +74,15 @@ func command() *cobra.Command {
 			return ask(cmd.Context(), dir, "/node", args[0], args[1], cmd.OutOrStdout())
 		},
 	}
+	var kubevirt bool
 	build := &cobra.Command{Use: "build", Short: "Build the programs of the cluster, unless they are there", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 		_, err := devcluster.Build(cmd.Context(), "", cmd.ErrOrStderr())
+		if err == nil && kubevirt {
+			_, err = devcluster.BuildKubeVirt(cmd.Context(), "", cmd.ErrOrStderr())
+		}
 		return err
 	}}
+	build.Flags().BoolVar(&kubevirt, "kubevirt", false, "those of KubeVirt too")
 	root.AddCommand(build, up, serve, down, status, kubeconfig, fault, act)
 	return root
 }
