@@ -30,17 +30,10 @@ const (
 type task struct {
 	act     types.RepairAct
 	self    types.Node
-	lost    types.Node // for a failover, and the fenced node for actUnfence
+	lost    types.Node // for a failover, and to fence or unfence
 	targets []target
-	others  []held // what else is on the lost node
-	known   map[string]bool
-}
-
-// held is a pod with volumes on the lost node that the task is not about.
-type held struct {
-	name   string
-	claims []string
-	tied   bool
+	others  []held          // what a fence concerns
+	known   map[string]bool // UIDs of the pods that the cluster has on a fenced node
 }
 
 // outcome is what came of a task.
@@ -81,7 +74,7 @@ func (c *Component) finish(out outcome) {
 		return
 	case out.err != nil:
 		key := ""
-		if out.task.act == actUnfence {
+		if len(out.task.targets) == 0 {
 			key = out.task.lost.UID
 		}
 		c.complain(key, out.err, c.Log.WithFields(logrus.Fields{"act": out.task.act, "node": out.task.lost.Name}))

@@ -103,6 +103,7 @@ func decide(f facts) action {
 		}
 	}
 	f.unfence(&a)
+	f.fence(&a)
 	if f.acting == nil {
 		a.act = f.choose(&a, verdicts)
 	}
@@ -149,9 +150,6 @@ func (f facts) choose(a *action, verdicts map[string]verdict) *task {
 			t.targets = append(t.targets, *v.target)
 		}
 	}
-	if t != nil && t.act == types.ActFailover {
-		t.others = f.others(*t)
-	}
 	return t
 }
 
@@ -166,25 +164,4 @@ func (f facts) most(act types.RepairAct) int {
 		return 1
 	}
 	return 50
-}
-
-// others are the pods with volumes on the lost node that a failover is not about.
-func (f facts) others(t task) []held {
-	var all []held
-	for _, p := range f.pods {
-		mine := slices.ContainsFunc(t.targets, func(g target) bool { return g.cfg.OwnsAny(p) })
-		if p.NodeName != t.lost.Name || len(p.Claims) == 0 || finished(p) || mine {
-			continue
-		}
-		h := held{name: p.Name}
-		for _, c := range p.Claims {
-			h.claims = append(h.claims, namespace+"/"+c)
-		}
-		for _, s := range f.sets {
-			owned := s.AppDomain != "" && s.AppDomain == p.AppDomain || p.Owner.Kind == s.Kind && p.Owner.Name == s.Name
-			h.tied = h.tied || owned && s.Affinity.Required
-		}
-		all = append(all, h)
-	}
-	return all
 }

@@ -94,9 +94,6 @@ func TestAnApplicationWithoutAWholeReplicaElsewhereIsNotTouched(t *testing.T) {
 		}
 		_ = w.agents["n3"].asked.Publish(appID, types.AppDetachRequest{Node: "n2", AppDomain: appID, Force: true, ID: uuid.New(), Asked: time.Now()})
 		w.until("by force it runs on n3", time.Minute, func() bool { return slices.Equal(w.runsOn(), []string{"n3"}) })
-		if n, _ := w.nodes.Get("n2"); n.OutOfService {
-			t.Error("what is done by force fences the node")
-		}
 	})
 }
 
@@ -113,6 +110,32 @@ func TestANodeWithAnotherApplicationInDangerIsNotFenced(t *testing.T) {
 		if p, ok := w.pods.Get("eve-kube-app/other"); !ok || p.UID != "other" {
 			t.Error("the other application was touched")
 		}
+	})
+}
+
+func TestATiedApplicationStaysAndIsNotStartedBesideItsStaleCopy(t *testing.T) {
+	inWorld(t, func(w *world) {
+		set, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
+		set.Affinity.Required = true
+		w.kube.Change(func() { _ = w.sets.Publish(set.Key(), set) })
+		v, f := volume("data"), volume("foreign")
+		v.Replicas = v.Replicas[:1]
+		w.kube.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{v, f}})
+		w.lose()
+		w.until("the node is fenced", time.Minute, func() bool { n, _ := w.nodes.Get("n2"); return n.OutOfService })
+		time.Sleep(10 * time.Minute)
+		s, _ := w.agents["n1"].repairs.Get(appID)
+		if got := w.verbs(); len(got) != 1 || s.Phase != types.RepairRefused {
+			t.Errorf("%v, %+v", got, s)
+		}
+		w.kube.SetRunningPods("n2", types.PodRef{Namespace: "eve-kube-app", Name: "stale", UID: "gone"})
+		w.kube.Change(func() { w.setReady("n2", types.ConditionTrue) })
+		time.Sleep(time.Minute)
+		if n, _ := w.nodes.Get("n2"); !n.OutOfService {
+			t.Error("the node is back in service beside a stale copy")
+		}
+		w.kube.SetRunningPods("n2")
+		w.until("the node is in service", 10*time.Second, func() bool { n, _ := w.nodes.Get("n2"); return !n.OutOfService })
 	})
 }
 

@@ -22,16 +22,15 @@ type worker struct {
 // do takes one application after the other; what fails for one does not hold up
 // the next, unless the right is lost.
 func (w *worker) do(ctx context.Context) error {
-	if w.act == actUnfence {
-		return w.unfence(ctx)
-	}
 	var storage types.Storage
-	if w.act == types.ActFailover {
+	switch w.act {
+	case actUnfence:
+		return w.unfence(ctx)
+	case actFence:
+		return w.fence(ctx)
+	case types.ActFailover:
 		var err error
 		if storage, err = w.prove(ctx); err != nil {
-			return err
-		}
-		if err := w.fence(ctx, storage); err != nil {
 			return err
 		}
 	}
@@ -110,18 +109,23 @@ func (w *worker) sendBack(ctx context.Context, t target) error {
 		func() error { return w.Evict(ctx, pod) })
 }
 
-// prove looks once more, now that no other node acts: what was true at the
-// decision may be no more.
-func (w *worker) prove(ctx context.Context) (types.Storage, error) {
+// lookAgain looks at what was true at the decision, now that no other node acts.
+func (w *worker) lookAgain(ctx context.Context) ([]types.Node, types.Storage, error) {
 	nodes, err := w.FreshNodes(ctx)
 	if err != nil {
-		return types.Storage{}, fmt.Errorf("look at node %s: %w", w.lost.Name, err)
+		return nil, types.Storage{}, fmt.Errorf("look at node %s: %w", w.lost.Name, err)
 	}
 	i := slices.IndexFunc(nodes, func(n types.Node) bool { return n.Name == w.lost.Name })
 	if i >= 0 && (nodes[i].UID != w.lost.UID || nodes[i].Ready == types.ConditionTrue) {
-		return types.Storage{}, fmt.Errorf("node %s is back: %w", w.lost.Name, types.ErrConflict)
+		return nil, types.Storage{}, fmt.Errorf("node %s is back: %w", w.lost.Name, types.ErrConflict)
 	}
 	storage, err := w.Storage(ctx, "")
+	return nodes, storage, err
+}
+
+// prove keeps the applications whose volumes are still whole elsewhere.
+func (w *worker) prove(ctx context.Context) (types.Storage, error) {
+	nodes, storage, err := w.lookAgain(ctx)
 	if err != nil {
 		return types.Storage{}, err
 	}
@@ -134,25 +138,5 @@ func (w *worker) prove(ctx context.Context) (types.Storage, error) {
 		kept = append(kept, t)
 	}
 	w.task.targets = kept
-	w.task.others = slices.DeleteFunc(w.others, func(o held) bool {
-		return o.tied || redundant(o.claims, w.lost.Name, storage, nodes) == ""
-	})
 	return storage, nil
-}
-
-// fence takes the lost node out of service, so that nothing starts there and
-// Kubernetes forgets what ran there. It concerns the whole node, so it is left
-// undone while the node has anything else whose data is not whole elsewhere:
-// that must not be started from what is left.
-func (w *worker) fence(ctx context.Context, _ types.Storage) error {
-	forced := slices.ContainsFunc(w.targets, func(t target) bool { return t.force })
-	if w.lost.UID == "" || w.lost.OutOfService || len(w.targets) == 0 || len(w.others) > 0 || forced {
-		return nil
-	}
-	reason := fmt.Sprintf("Node %s is gone; its applications are started elsewhere.", w.lost.Name)
-	err := w.Fence(ctx, w.lost, types.Fence{By: w.self.Name, Reason: reason, Since: w.now().Round(0)})
-	if err != nil {
-		return fmt.Errorf("fence node %s: %w", w.lost.Name, err)
-	}
-	return w.Event(ctx, types.Event{Node: w.lost.Name, Warning: true, Reason: "Fenced", Message: reason})
 }

@@ -1,0 +1,154 @@
+package apps
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// The acts that concern a whole node.
+const (
+	actFence   types.RepairAct = "fence"
+	actUnfence types.RepairAct = "unfence"
+)
+
+// fence begins to take a node that is gone out of service, so that nothing
+// starts there before what ran there has stopped, and Kubernetes forgets what
+// ran there. It evicts everything, so it is left undone while the node has
+// anything that may start elsewhere and whose data is not whole there.
+func (f facts) fence(a *action) {
+	if !f.blindSince.IsZero() || !f.wholeSets || f.self.Name == "" {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.nodes)) {
+		n := f.nodes[name]
+		if n.Ready != types.ConditionUnknown || n.OutOfService || !f.inUse(name) {
+			continue
+		}
+		if gone, _ := types.Gone(n, f.nodes, f.witnessed, f.now); !gone {
+			a.soon(turn)
+			continue
+		}
+		v := verdict{keys: []string{"gone/" + n.UID}, again: turn}
+		proved := f.stale(&v) == "" && f.fresh.unrenewed(n, f.uptime) == "" && inDanger(f.held(name), name, f.fresh.storage, f.fresh.nodes) == ""
+		a.follow(f, v)
+		wait := max(f.early(app{}, v.keys[0]), f.resting(n.UID), f.resting(""))
+		if !proved || f.acting != nil || wait > 0 || a.act != nil {
+			a.soon(wait)
+			continue
+		}
+		a.act = &task{act: actFence, self: f.self, lost: n, others: f.held(name)}
+	}
+}
+
+// inUse reports whether a node has anything of the applications'.
+func (f facts) inUse(node string) bool {
+	return slices.ContainsFunc(f.pods, func(p types.Pod) bool { return p.NodeName == node && !finished(p) })
+}
+
+// held is a pod with volumes on a node that is gone.
+type held struct {
+	name   string
+	claims []string
+	tied   bool // it cannot start anywhere else
+}
+
+// held are the pods with volumes on a node.
+func (f facts) held(node string) []held {
+	var all []held
+	for _, p := range f.pods {
+		if p.NodeName != node || len(p.Claims) == 0 || finished(p) {
+			continue
+		}
+		h := held{name: p.Name}
+		for _, c := range p.Claims {
+			h.claims = append(h.claims, namespace+"/"+c)
+		}
+		for _, s := range f.sets {
+			owned := s.AppDomain != "" && s.AppDomain == p.AppDomain || p.Owner.Kind == s.Kind && p.Owner.Name == s.Name
+			h.tied = h.tied || owned && s.Affinity.Required
+		}
+		all = append(all, h)
+	}
+	return all
+}
+
+// inDanger says which of them might start elsewhere from data that is not
+// whole, "" for none.
+func inDanger(all []held, lost string, s types.Storage, nodes []types.Node) string {
+	for _, h := range all {
+		if why := redundant(h.claims, lost, s, nodes); why != "" && !h.tied {
+			return fmt.Sprintf("pod %s: %s", h.name, why)
+		}
+	}
+	return ""
+}
+
+// fence puts the taint on the node.
+func (w *worker) fence(ctx context.Context) error {
+	nodes, storage, err := w.lookAgain(ctx)
+	if err != nil {
+		return err
+	}
+	if why := inDanger(w.others, w.lost.Name, storage, nodes); why != "" {
+		return fmt.Errorf("fence node %s: %s", w.lost.Name, why)
+	}
+	reason := fmt.Sprintf("Node %s is gone: nothing starts there before what ran there has stopped.", w.lost.Name)
+	if err := w.Fence(ctx, w.lost, types.Fence{By: w.self.Name, Reason: reason, Since: w.now().Round(0)}); err != nil {
+		return fmt.Errorf("fence node %s: %w", w.lost.Name, err)
+	}
+	return w.Event(ctx, types.Event{Node: w.lost.Name, Warning: true, Reason: "Fenced", Message: reason})
+}
+
+// unfence begins to give a fenced node that is ready again back to service.
+func (f facts) unfence(a *action) {
+	if !f.blindSince.IsZero() || f.self.Name == "" {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.nodes)) {
+		n := f.nodes[name]
+		if n.Fence == nil || n.Ready != types.ConditionTrue {
+			continue
+		}
+		v := verdict{keys: []string{"back/" + n.UID}}
+		a.follow(f, v)
+		wait := max(f.early(app{}, v.keys[0]), f.resting(n.UID), f.resting(""))
+		if wait > 0 || f.acting != nil || a.act != nil {
+			a.soon(wait)
+			continue
+		}
+		a.act = &task{act: actUnfence, self: f.self, lost: n, known: f.bound(n.Name)}
+	}
+}
+
+// bound are the UIDs of the pods that the cluster has on a node.
+func (f facts) bound(node string) map[string]bool {
+	known := map[string]bool{}
+	for _, p := range f.pods {
+		if p.NodeName == node {
+			known[p.UID] = true
+		}
+	}
+	return known
+}
+
+// unfence removes the taint once nothing runs on the node that the cluster does
+// not have there: a copy that was started elsewhere meanwhile.
+func (w *worker) unfence(ctx context.Context) error {
+	running, err := w.RunningPods(ctx, w.lost.Name)
+	if err != nil {
+		return fmt.Errorf("look at what runs on %s: %w", w.lost.Name, err)
+	}
+	for _, p := range running {
+		if p.Namespace == namespace && !w.known[p.UID] {
+			return fmt.Errorf("node %s still runs pod %s, which was started elsewhere: %w", w.lost.Name, p.Name, types.ErrConflict)
+		}
+	}
+	if err := w.Unfence(ctx, w.lost); err != nil {
+		return fmt.Errorf("give node %s back to service: %w", w.lost.Name, err)
+	}
+	return w.Event(ctx, types.Event{Node: w.lost.Name, Reason: "Unfenced", Message: "The node is back and runs nothing stale."})
+}
