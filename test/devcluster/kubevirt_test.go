@@ -37,7 +37,7 @@ func machineOf(t *testing.T, c *Cluster, app App, other string) *unstructured.Un
 	var found *unstructured.Unstructured
 	eventually(t, 20*time.Second, "a running machine of "+app.Name, func() bool {
 		for _, vmi := range machinesOf(t, c, app) {
-			if vmi.GetName() != other && vmi.GetDeletionTimestamp() == nil && isReady(&vmi) {
+			if vmi.GetName() != other && vmi.GetDeletionTimestamp() == nil && machineIsReady(&vmi) {
 				found = &vmi
 				return true
 			}
@@ -68,7 +68,7 @@ func readyOfMachine(vmi *unstructured.Unstructured) (status, reason string) {
 	return status, reason
 }
 
-func isReady(vmi *unstructured.Unstructured) bool {
+func machineIsReady(vmi *unstructured.Unstructured) bool {
 	status, _ := readyOfMachine(vmi)
 	return text(vmi, "status", "phase") == "Running" && status == "True"
 }

@@ -28,7 +28,7 @@ func nodeIsLost(t *testing.T, c *Cluster) {
 	eventually(t, 30*time.Second, "the node to be unknown", func() bool { return readyOf(t, c, lost) == corev1.ConditionUnknown })
 	eventually(t, 5*time.Second, "its machines to be unready", func() bool {
 		now := machine(t, c, machines["forced"])
-		return now != nil && !isReady(now)
+		return now != nil && !machineIsReady(now)
 	})
 	if now := machine(t, c, machines["forced"]); text(now, "status", "phase") != "Running" || now.GetDeletionTimestamp() != nil {
 		t.Errorf("a machine of the lost node is %v", now.Object["status"])
@@ -77,7 +77,7 @@ func runsElsewhere(t *testing.T, c *Cluster, app App, old *unstructured.Unstruct
 	var next *unstructured.Unstructured
 	eventually(t, 30*time.Second, app.Name+" to run again", func() bool {
 		for _, vmi := range machinesOf(t, c, app) {
-			if vmi.GetUID() != old.GetUID() && isReady(&vmi) {
+			if vmi.GetUID() != old.GetUID() && machineIsReady(&vmi) {
 				next = &vmi
 			}
 		}
