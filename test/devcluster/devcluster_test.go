@@ -29,6 +29,9 @@ func start(t *testing.T, opts Options) *Cluster {
 			t.Error(err)
 		}
 		assertNothingLeft(t, c.Dir)
+		if left := there(c.cgroups.dirs); left != nil {
+			t.Errorf("the control groups %q are left", left)
+		}
 	})
 	return c
 }

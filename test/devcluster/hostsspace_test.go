@@ -4,7 +4,10 @@ package devcluster
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -88,6 +91,16 @@ func places(t *testing.T) string {
 	names, _ := os.ReadDir("/run/netns") // it need not be there
 	for _, name := range names {
 		text += "namespace " + name.Name() + "\n"
+	}
+	for _, dir := range []string{"/", "/etc", "/opt", "/run", "/usr/libexec", "/var/lib", "/var/log"} {
+		entries, _ := os.ReadDir(dir)
+		for _, entry := range entries {
+			text += "file " + dir + " " + entry.Name() + "\n"
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(tunables)) {
+		value, _ := os.ReadFile("/proc/sys/" + name)
+		text += fmt.Sprintf("tunable %s %s", name, value)
 	}
 	return text
 }

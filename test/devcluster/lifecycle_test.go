@@ -18,14 +18,18 @@ import (
 )
 
 // childEnv makes this test binary start a cluster, say where, and wait; "hosts"
-// one of hosts.
+// one of hosts, "real" one of a real node that runs a pod.
 const childEnv = "DEVCLUSTER_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) == "" {
 		goleak.VerifyTestMain(m)
 	}
-	c, err := Start(context.Background(), Options{Log: os.Stderr, Nodes: 1, Hosts: os.Getenv(childEnv) == "hosts"})
+	kind := os.Getenv(childEnv)
+	c, err := Start(context.Background(), Options{Log: os.Stderr, Nodes: 1, Hosts: kind != "1", Real: kind == "real"})
+	if err == nil && kind == "real" {
+		err = runInChild(c)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
@@ -22,6 +23,10 @@ type cgroups struct {
 	unified bool // there is nothing but version 2
 	dirs    []string
 }
+
+// controllers are those of version 2 that the kubelet and runc want, if the
+// machine has them. What passes them on goes on doing so: others may count on it.
+var controllers = []string{"cpu", "cpuset", "hugetlb", "io", "memory", "pids"}
 
 // newCgroups finds a name for the group and makes nothing. mounts is a mountinfo
 // file.
@@ -73,6 +78,9 @@ func (g *cgroups) grow(dir string) error {
 			return err
 		}
 		for _, controller := range strings.Fields(string(offered)) {
+			if !slices.Contains(controllers, controller) {
+				continue
+			}
 			if err := os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
 				return fmt.Errorf("pass on %s: %w", controller, err)
 			}
@@ -96,6 +104,37 @@ func (g *cgroups) grow(dir string) error {
 		if err := os.WriteFile(filepath.Join(dir, name), inherited, 0o644); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// remove takes the group of a node away, as its power cycle does. Nothing runs
+// there any more.
+func (g *cgroups) remove(node string) error {
+	var errs []error
+	for _, dir := range g.dirs {
+		errs = append(errs, prune(filepath.Join(dir, node)))
+	}
+	return errors.Join(errs...)
+}
+
+// prune removes a tree of groups. The files of a group cannot be removed and go
+// with it.
+func prune(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		if err := prune(filepath.Join(dir, entry.Name())); err != nil {
+			return err
+		}
+	}
+	if err := unix.Rmdir(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove the control group %s: %w", dir, err)
 	}
 	return nil
 }

@@ -175,7 +175,7 @@ func (c *Cluster) switchOff(i int) error {
 		return fmt.Errorf("switch %s off: %w", h.seat.name, err)
 	}
 	<-n.first.done
-	return nil
+	return c.cgroups.remove(h.seat.name)
 }
 
 // hostFile is a file of ours for real node i.
