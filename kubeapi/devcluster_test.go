@@ -99,6 +99,7 @@ func TestAgainstARealAPIServer(t *testing.T) {
 		"two nodes, one right to repair":                    repairs,
 		"volumes are what Longhorn says of them":            volumes,
 		"three nodes, one network attachment":               attachments,
+		"three nodes, one plug-in's configuration":          sharesPlugin,
 		"a refusing and a hung server heal":                 faults,
 		"overload, delays and watches that break":           func(t *testing.T, c *devcluster.Cluster) { suffer(t, c, 3, mild) },
 		"failures and answers that are cut":                 func(t *testing.T, c *devcluster.Cluster) { suffer(t, c, 4, failing) },

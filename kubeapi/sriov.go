@@ -116,8 +116,8 @@ func (c *Client) SRIOVPlugins(ctx context.Context, node string) ([]types.SRIOVPl
 	return found, nil
 }
 
-// MarkSRIOVPlugin writes pod.Part on this very pod. Its error wraps
-// types.ErrConflict where another one has its name by now.
+// MarkSRIOVPlugin writes pod.Part on this very pod. It is an error where another
+// one has its name by now.
 func (c *Client) MarkSRIOVPlugin(ctx context.Context, pod types.SRIOVPlugin) error {
 	return c.write(ctx, "annotate pod "+sriovNamespace+"/"+pod.Name, func(ctx context.Context, conn *connection) error {
 		patch := annotationsPatch(values{partAnnotation: pod.Part})
