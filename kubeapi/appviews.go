@@ -11,17 +11,16 @@ import (
 )
 
 // appsGap is how far apart the tries for the tables of applications come to be.
-// They have turns of their own: KubeVirt may fail by itself for long, and the
-// other tables are not to wait for it.
-const appsGap = 30 * time.Second
+// They have turns of their own, as KubeVirt may fail by itself for long and the
+// other tables are not to wait for it; when those are had again, so are these.
+const appsGap = time.Minute
 
 // appViews keeps the tables of virtual machines and of replica sets, and
 // returns what stops that.
 func (r *run) appViews(conn *connection) (stop []func()) {
-	turns := newTurns(appsGap)
-	kubevirt := &group{conn: conn, GroupVersion: kubevirtVersion()}
+	kubevirt := conn.group(kubevirtVersion())
 	start := func(name string, lw *cache.ListWatch, rows rowStore) {
-		stop = append(stop, r.keep(conn, &view{name: name, holds: r.status.holds, turns: turns}, lw, rows))
+		stop = append(stop, r.keep(conn, &view{name: name, holds: r.status.holds, turns: r.apps}, lw, rows))
 	}
 	start(viewVMIs, optional(kubevirt, listWatch(conn.apps.vmis, ""),
 		func(m metav1.ListMeta) runtime.Object { return &vmiList{ListMeta: m} },

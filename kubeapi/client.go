@@ -87,11 +87,13 @@ type run struct {
 	status  *status
 	silence *silence
 	turns   *turns
+	apps    *turns         // of the views of applications
 	old     sync.WaitGroup // connections on their way out
 }
 
 func newRun(ctx context.Context, c *Client) *run {
-	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, turns: newTurns(lastGap)}
+	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, turns: newTurns(lastGap), apps: newTurns(appsGap)}
+	r.turns.led = r.apps
 	r.silence = newSilence(ctx, c.Log, r.status.silent)
 	c.Info.Notify(r.bell)
 	c.Leader.Notify(r.bell)

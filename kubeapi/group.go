@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -22,7 +21,7 @@ import (
 // is installed once in a cluster's life.
 const groupAgain = time.Minute
 
-var errAppeared = errors.New("its kinds have appeared")
+var errListAnew = errors.New("its kinds have come or gone")
 
 // group is an API group that a cluster may lack, such as KubeVirt's. Several
 // views share it, so that only one of them asks for it.
@@ -30,22 +29,41 @@ type group struct {
 	conn *connection
 	schema.GroupVersion
 
-	mu     sync.Mutex // held while one of them asks, which has a deadline
-	served bool       // it was there when last asked for
-	until  time.Time  // it is taken for missing
+	turn   chan struct{} // of capacity 1: full while one of them uses what follows
+	served bool          // it was there when last asked for
+	until  time.Time     // it is taken for missing
 }
+
+func (conn *connection) group(gv schema.GroupVersion) *group {
+	return &group{conn: conn, GroupVersion: gv, turn: make(chan struct{}, 1)}
+}
+
+// enter waits for the others, of whom one may ask just now.
+func (g *group) enter(ctx context.Context) error {
+	select {
+	case g.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (g *group) leave() { <-g.turn }
 
 // missing returns until when the group is taken for missing; zero if it is served.
 func (g *group) missing(ctx context.Context) (until time.Time, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	if err := g.enter(ctx); err != nil {
+		return time.Time{}, err
+	}
+	defer g.leave()
 	switch {
 	case g.served:
 		return time.Time{}, nil
 	case time.Now().Before(g.until):
 		return g.until, nil
 	}
-	if g.served, err = g.conn.serves(ctx, g.GroupVersion); err != nil || g.served {
+	known := !g.until.IsZero()
+	if g.served, err = g.conn.serves(ctx, g.GroupVersion, known); err != nil || g.served {
 		return time.Time{}, err
 	}
 	g.until = time.Now().Add(groupAgain)
@@ -53,23 +71,24 @@ func (g *group) missing(ctx context.Context) (until time.Time, err error) {
 }
 
 // doubt has the group asked for again if err says that a kind is not there.
-func (g *group) doubt(err error) {
-	if apierrors.IsNotFound(err) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.served = false
+func (g *group) doubt(ctx context.Context, err error) {
+	if apierrors.IsNotFound(err) && g.enter(ctx) == nil {
+		g.served, g.until = false, time.Time{}
+		g.leave()
 	}
 }
 
 // serves asks for the group by its name first: while an API server begins, it
 // answers that with an error and not with 404, whereas its list of groups is
-// only not whole yet.
-func (conn *connection) serves(ctx context.Context, gv schema.GroupVersion) (bool, error) {
+// only not whole yet. Where it is known to be missing, that is all.
+func (conn *connection) serves(ctx context.Context, gv schema.GroupVersion, missing bool) (bool, error) {
 	text, err := conn.raw(ctx, "/apis/"+gv.String())
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err) && missing:
+		return false, nil
+	case apierrors.IsNotFound(err):
 		return false, conn.denies(ctx, gv.Group)
-	}
-	if err != nil {
+	case err != nil:
 		return false, fmt.Errorf("look for API group %s: %w", gv.Group, err)
 	}
 	var list metav1.APIResourceList
@@ -120,7 +139,7 @@ func optional(g *group, lw *cache.ListWatch, list func(metav1.ListMeta) runtime.
 				return list(metav1.ListMeta{ResourceVersion: noVersion}), nil
 			}
 			l, err := lw.ListWithContextFunc(ctx, o)
-			g.doubt(err)
+			g.doubt(ctx, err)
 			return l, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -132,13 +151,13 @@ func optional(g *group, lw *cache.ListWatch, list func(metav1.ListMeta) runtime.
 				return nothing(until, object(metav1.ObjectMeta{
 					ResourceVersion: noVersion, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
 				})), nil
-			case !until.IsZero():
+			case !until.IsZero() && o.ResourceVersion == noVersion:
 				return nothing(until, nil), nil
-			case !streams && o.ResourceVersion == noVersion:
-				return nil, errAppeared
+			case !until.IsZero() || !streams && o.ResourceVersion == noVersion:
+				return nil, errListAnew
 			}
 			w, err := lw.WatchFuncWithContext(ctx, o)
-			g.doubt(err)
+			g.doubt(ctx, err)
 			return w, err
 		},
 	}

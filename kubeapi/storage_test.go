@@ -23,7 +23,7 @@ func TestStorageIsTheVolumesAndWhatIsAttachedToTheNode(t *testing.T) {
 	healthy := time.Date(2026, 5, 3, 6, 0, 0, 0, time.UTC)
 	want := types.Storage{
 		Longhorn: true, Policy: "block-if-contains-last-replica",
-		Attachments: []types.Attachment{{Name: "a1", Volume: "pv-a1"}},
+		Attachments: []types.Attachment{{Name: "a1", UID: "uid-a1", Node: "n1", Volume: "pv-a1"}},
 		Volumes: []types.Volume{{
 			Name: "v", Claim: "eve-kube-app/v-pvc-0", State: "attached", Robustness: "healthy", Wanted: 2, Engine: "n1", Running: true,
 			Replicas: []types.Replica{
@@ -47,7 +47,7 @@ func TestWithoutItsNamespaceOrItsKindsThereIsNoLonghorn(t *testing.T) {
 		s := longhornAPI()
 		change(s)
 		got, err := s.client(t).Storage(t.Context(), "n1")
-		want := types.Storage{Attachments: []types.Attachment{{Name: "a1", Volume: "pv-a1"}}}
+		want := types.Storage{Attachments: []types.Attachment{{Name: "a1", UID: "uid-a1", Node: "n1", Volume: "pv-a1"}}}
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v\n%s", name, err, diff)
 		}

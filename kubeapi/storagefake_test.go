@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ktypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
 
@@ -137,7 +138,7 @@ func groups(names ...string) metav1.APIGroupList {
 func volumeAttachment(name, node string, attached bool) storagev1.VolumeAttachment {
 	pv := "pv-" + name
 	return storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: ktypes.UID("uid-" + name)},
 		Spec:       storagev1.VolumeAttachmentSpec{NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}},
 		Status:     storagev1.VolumeAttachmentStatus{Attached: attached},
 	}

@@ -24,6 +24,7 @@ const (
 // turns, and as soon as one has success all try at once.
 type turns struct {
 	last time.Duration // the gap when it lasts
+	led  *turns        // which a success lets go as well; nil for none
 
 	mu   sync.Mutex
 	next time.Time // not before
@@ -78,6 +79,9 @@ func (t *turns) success() {
 	t.open = make(chan struct{})
 	t.mu.Unlock()
 	t.giveBack()
+	if t.led != nil {
+		t.led.success()
+	}
 }
 
 // giveBack gives up the turns that were taken and will not be used.
