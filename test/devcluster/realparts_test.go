@@ -6,6 +6,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -174,6 +176,26 @@ func TestPodsAreRealOnHostsOnly(t *testing.T) {
 	for _, o := range []Options{{Real: true}, {Hosts: true, LogMaxSize: "1Mi"}} {
 		if err := o.checkReal(); err == nil {
 			t.Errorf("%+v is taken", o)
+		}
+	}
+}
+
+func TestABuildMachineSkipsOnlyForWantOfAMirror(t *testing.T) {
+	other := errors.New("no root")
+	for _, tc := range []struct {
+		ci, mirror string
+		err        error
+		want       bool
+	}{
+		{"", "", other, true},
+		{"true", "", errPackages, false},
+		{"true", "true", other, false},
+		{"true", "true", fmt.Errorf("no runc: %w", errPackages), true},
+	} {
+		t.Setenv("CI", tc.ci)
+		t.Setenv("NO_MIRROR", tc.mirror)
+		if got := MaySkip(tc.err); got != tc.want {
+			t.Errorf("%+v: got %t", tc, got)
 		}
 	}
 }

@@ -45,7 +45,9 @@ func (n ClusterNode) Join(ctx context.Context, bootID string) ([]byte, error) {
 // Leave implements Kube. A reboot takes longer than the controller manager
 // needs to notice it: it is told at once.
 func (n ClusterNode) Leave(ctx context.Context) error {
-	n.Cluster.StopKubelet(n.Index)
+	if err := n.Cluster.StopNode(n.Index); err != nil {
+		return err
+	}
 	if err := n.Cluster.LoseNode(ctx, n.Index); err != nil {
 		return err
 	}
