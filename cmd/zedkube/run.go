@@ -22,7 +22,9 @@ import (
 // nothing ends it but ctx: every later fault is a component's to retry.
 func runAgent(ctx context.Context, o options) error {
 	p := o.paths()
-	log := newLogger(os.Stderr)
+	out, own, end := openLog(ctx, os.Stderr)
+	defer end()
+	log := newLogger(own)
 	kubeapi.LogTo(log)
 	if err := os.MkdirAll(filepath.Dir(p.pid), 0o755); err != nil {
 		return fmt.Errorf("make run directory: %w", err)
@@ -37,7 +39,7 @@ func runAgent(ctx context.Context, o options) error {
 	if p.boot, err = readBootID(p.bootID); err != nil {
 		log.WithError(err).Error("this boot has no name: it is told from others by the time since it began")
 	}
-	bus, components := wire(p, log)
+	bus, components := wire(p, log, out)
 	// The sockets tell whether an agent runs here already. Only after them is
 	// the pid file ours to take over.
 	if err := bus.Open(); errors.Is(err, pubsub.ErrInUse) {

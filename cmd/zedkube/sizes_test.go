@@ -73,7 +73,7 @@ func startLone(t *testing.T, setup func(root string)) *lone {
 	s.membership = pubsub.NewSubscription[types.ClusterMembership](zedagent, self, pubsub.Persistent())
 	s.status = pubsub.NewSubscription[types.EdgeNodeClusterStatus](zedagent, self)
 	s.blocks = pubsub.NewSubscription[types.CipherBlockStatus](zedagent, self)
-	ours, components := wire(options{root: root}.paths(), newLogger(&s.log))
+	ours, components := wire(options{root: root}.paths(), newLogger(&s.log), io.Discard)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, bus := range []*pubsub.Bus{zedagent, ours} {

@@ -23,7 +23,7 @@ func TestEverySocketAnswersBeforeThereIsAnyValue(t *testing.T) {
 	defer os.RemoveAll(root)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	bus, _ := wire(options{root: root}.paths(), log)
+	bus, _ := wire(options{root: root}.paths(), log, io.Discard)
 	if err := bus.Open(); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"maps"
 
 	"github.com/sirupsen/logrus"
@@ -29,8 +30,8 @@ import (
 type component interface{ Run(ctx context.Context) }
 
 // wire is the map of the daemon: each component shows in its fields what it
-// reads and what it writes.
-func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
+// reads and what it writes. The lines of applications go to out.
+func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]component) {
 	t := makeTopics(p.root, log)
 
 	// What the cluster looks like, and what only this process knows.
@@ -125,6 +126,6 @@ func wire(p paths, log *logrus.Logger) (*pubsub.Bus, map[string]component) {
 			TouchFile: p.touch,
 		},
 	}
-	maps.Copy(components, wireApps(p, t, log, pulses, kube))
+	maps.Copy(components, wireApps(p, t, log, out, pulses, kube))
 	return t.bus, components
 }

@@ -21,7 +21,7 @@ func wired(t *testing.T) map[string]component {
 	t.Helper()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	_, components := wire(options{root: t.TempDir()}.paths(), log)
+	_, components := wire(options{root: t.TempDir()}.paths(), log, io.Discard)
 	return components
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"net"
 
 	"github.com/sirupsen/logrus"
@@ -16,7 +17,7 @@ import (
 )
 
 // wireApps is the part of the map that cares for applications.
-func wireApps(p paths, t topics, log *logrus.Logger, pulses map[string]*loop.Pulse, kube *kubeapi.Client) map[string]component {
+func wireApps(p paths, t topics, log *logrus.Logger, out io.Writer, pulses map[string]*loop.Pulse, kube *kubeapi.Client) map[string]component {
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 	return map[string]component{
 		"apps": &apps.Component{
@@ -34,7 +35,7 @@ func wireApps(p paths, t topics, log *logrus.Logger, pulses map[string]*loop.Pul
 		"applogs": &applogs.Component{
 			Log: as("applogs"), Pulse: pulses["applogs"],
 			Configs: t.appConfigs, Info: t.info, Nodes: kube.Nodes, AppPods: kube.AppPods, API: kube.API,
-			Kube: kube, Out: log.Out,
+			Kube: kube, Out: out,
 			MaxRecord: applogs.DefaultMaxRecord, Rate: applogs.DefaultRate, Burst: applogs.DefaultBurst,
 			Journal: p.logJournal, Checkpoints: p.logCheckpoints,
 		},

@@ -100,7 +100,7 @@ func (f *Fleet) add(ctx context.Context, i int, o FleetOptions) error {
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return err
 	}
-	if m.log, err = os.Create(filepath.Join(root, "zedkube.log")); err != nil {
+	if m.log, err = os.OpenFile(filepath.Join(root, "zedkube.log"), os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
 		return err
 	}
 	m.Device = &Device{

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// keptLines are as many of the agent's own lines as wait while nobody reads.
+	keptLines = 4096
+	// lastWords is how long the end of the agent waits for the reader.
+	lastWords = 2 * time.Second
+)
+
+// output is where all lines go, each whole: a pipe takes more than 4 KiB in
+// pieces, between which another writer's would come.
+type output struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+// openOutput opens what stands behind stderr once more, so that a write to a
+// pipe that nobody reads can be given up; what cannot be opened is used as it is.
+func openOutput(stderr *os.File) *output {
+	if file, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", stderr.Fd()), os.O_WRONLY|os.O_APPEND, 0); err == nil {
+		return &output{file: file}
+	}
+	return &output{file: stderr}
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.file.Write(p)
+}
+
+// end gives up writes that last longer than the end may.
+func (o *output) end() {
+	_ = o.file.SetWriteDeadline(time.Now().Add(lastWords)) // fails where it cannot block
+}
+
+// lossy is an io.Writer for the agent's own log that never waits for the
+// reader: what does not fit is counted, and said when there is room again.
+type lossy struct {
+	lines chan []byte
+	done  chan struct{}
+
+	mu   sync.Mutex
+	lost int
+}
+
+func newLossy(w io.Writer) *lossy {
+	p := &lossy{lines: make(chan []byte, keptLines), done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		for line := range p.lines {
+			_, _ = w.Write(line)
+			if n := p.forget(); n > 0 {
+				_, _ = fmt.Fprintf(w, `{"level":"warning","msg":"%d lines of the agent's log were lost while nobody read it","source":"zedkube","time":"%s"}`+"\n",
+					n, time.Now().Format(time.RFC3339Nano))
+			}
+		}
+	}()
+	return p
+}
+
+// Write implements io.Writer.
+func (p *lossy) Write(line []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case p.lines <- append([]byte(nil), line...):
+	default:
+		p.lost++
+	}
+	return len(line), nil
+}
+
+func (p *lossy) forget() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.lost
+	p.lost = 0
+	return n
+}
+
+// end writes what waits. Nothing may be written any more.
+func (p *lossy) end() {
+	close(p.lines)
+	<-p.done
+}
+
+// openLog makes the agent's log and the output that it shares with those of
+// applications; both are given up soon after ctx is done.
+func openLog(ctx context.Context, stderr *os.File) (out *output, own *lossy, end func()) {
+	out = openOutput(stderr)
+	own = newLossy(out)
+	stop := context.AfterFunc(ctx, out.end)
+	return out, own, func() {
+		stop()
+		out.end()
+		own.end()
+	}
+}
