@@ -56,7 +56,7 @@ func (c *chaos) happen() {
 // elapse lets d pass and judges every moment of it.
 func (c *chaos) elapse(d time.Duration) {
 	c.t.Helper()
-	for ; d > 0; d -= 500 * time.Millisecond {
+	for step := pace(d); d > 0; d -= step {
 		c.older = map[string]string{}
 		for name := range c.agents {
 			pod, _ := c.cluster.Plugin(name)
@@ -65,8 +65,8 @@ func (c *chaos) elapse(d time.Duration) {
 			}
 		}
 		before := c.parts
-		c.pass(500 * time.Millisecond)
-		c.parts, _ = parts(c.cluster.SRIOV().Data)
+		c.pass(step)
+		c.parts = parts(c.cluster.SRIOV().Data)
 		calls := c.cluster.Calls("restartplugin")
 		for _, call := range calls[c.restarts:] {
 			if name, read := c.older[call.Object]; read && before[name].fingerprint() == c.parts[name].fingerprint() {

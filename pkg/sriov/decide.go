@@ -1,7 +1,6 @@
 package sriov
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -126,31 +125,6 @@ func (f facts) due(s state, want *part, gone []string, m *memory) (change, time.
 	return "", f.now
 }
 
-// calm ends the pauses when all looks for as long as the last one have found
-// nothing overwritten. One look does not show that: another node may have
-// corrected it a moment ago.
-func (f facts) calm(s state, m *memory) {
-	switch {
-	case !s.intact:
-		m.intact = time.Time{}
-	case m.intact.IsZero():
-		m.intact = f.now
-	case f.now.Sub(m.intact) >= max(lookAgain, m.pause):
-		m.pause = 0
-	}
-}
-
-// quiet reports that the parts tell of all functions of the cluster: every node
-// has one, and nobody else writes the configuration.
-func (f facts) quiet(s state, m *memory) bool { return s.known && m.pause == 0 }
-
-// superfluous reports resources of EVE's that no node has.
-func (f facts) superfluous(s state) bool {
-	return len(s.foreign) > 0 || slices.ContainsFunc(s.config.others, isEVE)
-}
-
-func isEVE(r resource) bool { return r.Prefix == resourcePrefix }
-
 // write asks for the own part and the merge of all, in one change.
 func (f facts) write(s state, want *part, gone []string, why change, a *action) {
 	a.change, a.why, a.again = &types.SRIOVConfig{Version: f.config.Version, Data: map[string]string{}}, why, 0
@@ -181,8 +155,7 @@ func (f facts) write(s state, want *part, gone []string, why change, a *action) 
 		}
 	}
 	if !s.whole && f.config.Data[configKey] != "" {
-		data, _ := json.Marshal(merged{Since: f.now.UTC().Truncate(time.Second)})
-		a.change.Data[mergedKey] = string(data)
+		a.change.Data[mergedKey] = merged{Since: f.now.UTC().Truncate(time.Second)}.text()
 	}
 	if text := merge(all, others); !sameValue(text, f.config.Data[configKey]) {
 		a.change.Data[configKey] = text

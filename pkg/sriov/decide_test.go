@@ -51,11 +51,13 @@ func TestDecide(t *testing.T) {
 		{"nothing has changed: nothing is written", nil, summary{again: lookAgain}},
 		{
 			"what domainmgr has is not known: nothing is written",
-			func(f *facts) { f.scanned, f.config = nil, types.SRIOVConfig{} }, summary{again: lookAgain},
+			func(f *facts) { f.scanned, f.config = nil, types.SRIOVConfig{} },
+			summary{again: lookAgain},
 		},
 		{
 			"a node without functions makes no ConfigMap",
-			func(f *facts) { f.scanned, f.config = shown(), types.SRIOVConfig{} }, summary{again: lookAgain},
+			func(f *facts) { f.scanned, f.config = shown(), types.SRIOVConfig{} },
+			summary{again: lookAgain},
 		},
 		{
 			"a node without functions tells so in one that is there, and leaves the configuration",
@@ -81,7 +83,8 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"what domainmgr no longer names stays for a while",
-			func(f *facts) { f.scanned = shown() }, summary{again: shrinkAfter},
+			func(f *facts) { f.scanned = shown() },
+			summary{again: shrinkAfter},
 		},
 		{
 			"then it goes",
@@ -107,7 +110,8 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"a node that has only just left keeps its part",
-			func(f *facts) { f.nodes = []string{"n1"} }, summary{again: goneAfter},
+			func(f *facts) { f.nodes = []string{"n1"} },
+			summary{again: goneAfter},
 		},
 		{
 			"the part of a node that left is dropped",
@@ -155,15 +159,18 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"that the resources of another node are missing is left to that node",
-			func(f *facts) { f.config.Data[configKey] = merge([]vf{a}, nil) }, summary{again: lookAgain},
+			func(f *facts) { f.config.Data[configKey] = merge([]vf{a}, nil) },
+			summary{again: lookAgain},
 		},
 		{
 			"a plug-in that has read the part is left alone",
-			func(f *facts) { f.plugins = []types.SRIOVPlugin{plugin(mark, 2*time.Hour)} }, summary{again: lookAgain},
+			func(f *facts) { f.plugins = []types.SRIOVPlugin{plugin(mark, 2*time.Hour)} },
+			summary{again: lookAgain},
 		},
 		{
 			"one that has read another part is restarted",
-			func(f *facts) { f.plugins = []types.SRIOVPlugin{plugin("other", 0)} }, summary{restart: 1, again: lookAgain},
+			func(f *facts) { f.plugins = []types.SRIOVPlugin{plugin("other", 0)} },
+			summary{restart: 1, again: lookAgain},
 		},
 		{
 			"not twice in a minute",
@@ -182,11 +189,13 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"one without mark that is older than the part is restarted",
-			func(f *facts) { f.plugins = []types.SRIOVPlugin{plugin("", 2*time.Hour)} }, summary{restart: 1, again: lookAgain},
+			func(f *facts) { f.plugins = []types.SRIOVPlugin{plugin("", 2*time.Hour)} },
+			summary{restart: 1, again: lookAgain},
 		},
 		{
 			"one without mark that is younger is marked",
-			func(f *facts) { f.plugins = []types.SRIOVPlugin{plugin("", 30*time.Minute)} }, summary{mark: []string{mark}, again: lookAgain},
+			func(f *facts) { f.plugins = []types.SRIOVPlugin{plugin("", 30*time.Minute)} },
+			summary{mark: []string{mark}, again: lookAgain},
 		},
 		{
 			"after a write of this process every one without mark is older",
@@ -229,7 +238,8 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"an attachment is looked at for a while before it goes",
-			func(f *facts) { f.networks = []types.SRIOVNetwork{network("eve.network/eth5_vf9")} }, summary{again: orphanAfter},
+			func(f *facts) { f.networks = []types.SRIOVNetwork{network("eve.network/eth5_vf9")} },
+			summary{again: orphanAfter},
 		},
 		{
 			"then it goes, if no node has its resource and it is EVE's",

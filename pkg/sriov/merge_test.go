@@ -37,15 +37,18 @@ func TestTheMergeTellsFunctionsApartWhereNodesDiffer(t *testing.T) {
 		{"the same on all nodes is told once, as EVE does", []vf{at("eth5", 1, x), at("eth5", 1, x)}, one("eth5_vf1", "eth5", x)},
 		{"sorted by port and number", []vf{at("eth5", 10, x), at("eth5", 9, y)}, one("eth5_vf9", "eth5", y) + "," + one("eth5_vf10", "eth5", x)},
 		{
-			"another port may have the address elsewhere", []vf{at("eth4", 1, x), at("eth5", 1, x)},
+			"another port may have the address elsewhere",
+			[]vf{at("eth4", 1, x), at("eth5", 1, x)},
 			one("eth4_vf1", "eth4", x) + "," + one("eth5_vf1", "eth5", x),
 		},
 		{
-			"another function of a port of that name has the address elsewhere", []vf{at("eth5", 1, x), at("eth5", 3, x)},
+			"another function of a port of that name has the address elsewhere",
+			[]vf{at("eth5", 1, x), at("eth5", 3, x)},
 			one("eth5_vf1", "eth5#1", x) + "," + one("eth5_vf3", "eth5#3", x),
 		},
 		{
-			"one name in two places", []vf{at("eth5", 1, y), at("eth5", 1, x)},
+			"one name in two places",
+			[]vf{at("eth5", 1, y), at("eth5", 1, x)},
 			`{"resourceName":"eth5_vf1","resourcePrefix":"eve.network","selectors":[` +
 				`{"vendors":["15b3"],"devices":["101e"],"drivers":["vfio-pci"],"pfNames":["eth5#1"],"pciAddresses":["0000:3b:0a.1"]},` +
 				`{"vendors":["15b3"],"devices":["101e"],"drivers":["vfio-pci"],"pfNames":["eth5#1"],"pciAddresses":["0000:af:02.1"]}]}`,

@@ -63,27 +63,17 @@ type part struct {
 
 func partKey(node string) string { return partPrefix + node + partSuffix }
 
-// parts are those that can be read, by node; bad are the nodes of the others.
-func parts(data map[string]string) (good map[string]part, bad []string) {
-	good = map[string]part{}
+// parts are those that can be read, by node. One that cannot is as good as none.
+func parts(data map[string]string) map[string]part {
+	all := map[string]part{}
 	for key, text := range data {
-		node, ok := strings.CutPrefix(key, partPrefix)
-		if node, ok = cutSuffix(node, ok); !ok {
-			continue
-		}
-		if p, ok := readPart(text); ok {
-			good[node] = p
-		} else {
-			bad = append(bad, node)
+		rest, begins := strings.CutPrefix(key, partPrefix)
+		node, ends := strings.CutSuffix(rest, partSuffix)
+		if p, ok := readPart(text); ok && begins && ends {
+			all[node] = p
 		}
 	}
-	slices.Sort(bad)
-	return good, bad
-}
-
-func cutSuffix(text string, ok bool) (string, bool) {
-	node, has := strings.CutSuffix(text, partSuffix)
-	return node, ok && has && node != ""
+	return all
 }
 
 // readPart believes all or nothing.
@@ -116,6 +106,11 @@ func (p part) text() string {
 // started with less.
 type merged struct {
 	Since time.Time `json:"since"`
+}
+
+func (m merged) text() string {
+	data, _ := json.Marshal(m) // a time of our own
+	return string(data)
 }
 
 func readMerged(text string) time.Time {

@@ -112,11 +112,16 @@ func (s *stage) end() {
 	}
 }
 
+// pace is how often something is looked at that lasts for d.
+func pace(d time.Duration) time.Duration {
+	return min(max(d/200, 500*time.Millisecond), 5*time.Second).Truncate(500 * time.Millisecond)
+}
+
 // pass lets d pass, and has plug-ins read the configuration a moment after they start.
 func (s *stage) pass(d time.Duration) {
 	s.t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end); {
-		time.Sleep(500 * time.Millisecond)
+	for step := pace(d); d > 0; d -= step {
+		time.Sleep(step)
 		synctest.Wait()
 		s.watch()
 	}

@@ -24,7 +24,7 @@ type state struct {
 // state reads the ConfigMap.
 func (f facts) state() state {
 	s := state{config: readConfig(f.config.Data[configKey]), since: readMerged(f.config.Data[mergedKey])}
-	s.parts, _ = parts(f.config.Data)
+	s.parts = parts(f.config.Data)
 	s.current, s.has = s.parts[f.own]
 	explained := map[vf]bool{}
 	for _, p := range s.parts {
@@ -112,6 +112,31 @@ func (f facts) gone(s state, m *memory) ([]string, time.Duration) {
 	m.gone = since
 	return gone, again
 }
+
+// calm ends the pauses when all looks for as long as the last one have found
+// nothing overwritten. One look does not show that: another node may have
+// corrected it a moment ago.
+func (f facts) calm(s state, m *memory) {
+	switch {
+	case !s.intact:
+		m.intact = time.Time{}
+	case m.intact.IsZero():
+		m.intact = f.now
+	case f.now.Sub(m.intact) >= max(lookAgain, m.pause):
+		m.pause = 0
+	}
+}
+
+// quiet reports that the parts tell of all functions of the cluster: every node
+// has one, and nobody else writes the configuration.
+func (f facts) quiet(s state, m *memory) bool { return s.known && m.pause == 0 }
+
+// superfluous reports resources of EVE's that no node has.
+func (f facts) superfluous(s state) bool {
+	return len(s.foreign) > 0 || slices.ContainsFunc(s.config.others, isEVE)
+}
+
+func isEVE(r resource) bool { return r.Prefix == resourcePrefix }
 
 func names(vfs []vf) []string {
 	var out []string
