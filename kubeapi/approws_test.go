@@ -1,0 +1,244 @@
+package kubeapi
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// appPod is a pod of an application as only the table of those tells of it.
+func appPod() *corev1.Pod {
+	p := wholePod()
+	seconds, always := int64(90), corev1.ContainerRestartPolicyAlways
+	p.Spec = corev1.PodSpec{
+		NodeName: "n1", TerminationGracePeriodSeconds: &seconds,
+		InitContainers: []corev1.Container{{Name: "prepare", Image: "x"}, {Name: "beside", RestartPolicy: &always}},
+		Containers:     []corev1.Container{{Name: "main", Image: "x"}, {Name: "looping"}, {Name: "ended"}, {Name: "fresh"}, {Name: "unknown"}},
+		Volumes: []corev1.Volume{
+			{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "z"}}},
+			{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			{Name: "own", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}}},
+			{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "a"}}},
+			{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "a"}}},
+		},
+	}
+	ended := func(id string, minute int, code int32) *corev1.ContainerStateTerminated {
+		return &corev1.ContainerStateTerminated{ContainerID: id, StartedAt: at(minute), FinishedAt: at(minute + 1), ExitCode: code, Reason: "Error", Message: "long"}
+	}
+	p.Status.InitContainerStatuses = []corev1.ContainerStatus{
+		{Name: "prepare", State: corev1.ContainerState{Terminated: ended("i0", 1, 0)}},
+	}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{ // kubelets sort them otherwise
+		{Name: "fresh", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}},
+		{
+			Name: "main", ContainerID: "m1", RestartCount: 1, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(5)}},
+			LastTerminationState: corev1.ContainerState{Terminated: ended("m0", 3, 137)},
+		},
+		{
+			Name: "looping", ContainerID: "l4", RestartCount: 4, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+			LastTerminationState: corev1.ContainerState{Terminated: ended("l4", 7, 1)},
+		},
+		{
+			Name: "ended", ContainerID: "e1", State: corev1.ContainerState{Terminated: ended("e1", 6, 2)},
+			LastTerminationState: corev1.ContainerState{Terminated: ended("e0", 4, 3)},
+		},
+	}
+	return p
+}
+
+func TestAPodOfAnApplicationSaysMore(t *testing.T) {
+	run := func(id string, minute int, code int32) types.ContainerRun {
+		return types.ContainerRun{ID: id, Started: at(minute).Time, Finished: at(minute + 1).Time, ExitCode: code, Reason: "Error"}
+	}
+	want := podOf(appPod())
+	want.Grace, want.Claims = 90*time.Second, []string{"a", "p1-own", "z"}
+	want.Containers = []types.Container{
+		{Name: "prepare", Init: true, Now: run("i0", 1, 0)},
+		{Name: "beside"}, // it runs as long as the others
+		{Name: "main", Now: types.ContainerRun{ID: "m1", Started: at(5).Time}, Last: run("m0", 3, 137), Restarts: 1},
+		{Name: "looping", Waiting: "CrashLoopBackOff", Now: run("l4", 7, 1), Restarts: 4},
+		{Name: "ended", Now: run("e1", 6, 2), Last: run("e0", 4, 3)},
+		{Name: "fresh", Waiting: "ContainerCreating"},
+		{Name: "unknown"},
+	}
+	for name, p := range map[string]*corev1.Pod{"whole": appPod(), "slim": slimAppPod(appPod())} {
+		if diff := cmp.Diff(want, appPodOf(p)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if row := podOf(appPod()); row.Containers != nil || row.Claims != nil || row.Grace != 0 {
+		t.Errorf("the row of any other table holds %+v", row)
+	}
+	slim := slimAppPod(appPod())
+	if slim.Spec.Containers[0].Image != "" || slim.ManagedFields != nil || slim.Labels["other"] != "" || slim.Spec.Volumes[0].Name == "tmp" {
+		t.Errorf("slim pod is %+v", slim)
+	}
+}
+
+func TestASchedulersReasonCountsWhileThereIsNoNode(t *testing.T) {
+	for name, row := range map[string]struct {
+		node, reason string
+		status       corev1.ConditionStatus
+		want         string
+	}{
+		"none fits":            {"", "Unschedulable", corev1.ConditionFalse, "0/3 nodes are available"},
+		"bound meanwhile":      {"n1", "Unschedulable", corev1.ConditionFalse, ""},
+		"gated":                {"", "SchedulingGated", corev1.ConditionFalse, ""},
+		"scheduled, not bound": {"", "", corev1.ConditionTrue, ""},
+	} {
+		p := appPod()
+		p.Spec.NodeName = row.node
+		p.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no"},
+			{Type: corev1.PodScheduled, Status: row.status, Reason: row.reason, Message: "0/3 nodes are available"},
+		}
+		for _, p := range []*corev1.Pod{p, slimAppPod(p)} {
+			if got := appPodOf(p).Unschedulable; got != row.want {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+	}
+	p := appPod()
+	p.Spec.NodeName, p.Status.Conditions = "", []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: strings.Repeat("x", 5000)},
+	}
+	if n := len(appPodOf(p).Unschedulable); n > unschedulableText {
+		t.Errorf("a long reason has %d bytes", n)
+	}
+}
+
+func decoded[T any](t *testing.T, text string) *T {
+	t.Helper()
+	v := new(T)
+	if err := json.Unmarshal([]byte(text), v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+const someVMI = `{"kind":"VirtualMachineInstance","apiVersion":"kubevirt.io/v1","metadata":{"name":"web4q8zt","namespace":"eve-kube-app","uid":"u1",
+"resourceVersion":"7","creationTimestamp":"2026-01-02T03:01:00Z","deletionTimestamp":"2026-01-02T03:09:00Z","labels":{"App-Domain-Name":"id.1.2","other":"x"},
+"ownerReferences":[{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstanceReplicaSet","name":"web","uid":"r1","controller":true}],
+"managedFields":[{"manager":"virt-controller"}]},"spec":{"domain":{"devices":{}}},
+"status":{"phase":"Running","nodeName":"n1","conditions":[{"type":"Ready","status":"True"},{"type":"LiveMigratable","status":"False"}],
+"phaseTransitionTimestamps":[{"phase":"Pending","phaseTransitionTimestamp":"2026-01-02T03:02:00Z"},{"phase":"Running","phaseTransitionTimestamp":"2026-01-02T03:04:00Z"}]}}`
+
+func TestAVirtualMachineBecomesARow(t *testing.T) {
+	want := types.VMI{
+		Name: "web4q8zt", UID: "u1", Version: "7", Phase: types.VMIRunning, PhaseSince: at(4).Time, NodeName: "n1",
+		Owner: types.Owner{Kind: types.KindVMIReplicaSet, Name: "web", UID: "r1"}, AppDomain: "id.1.2",
+		Created: at(1).Time, Deleted: at(9).Time, Ready: true,
+	}
+	v := decoded[vmi](t, someVMI)
+	for name, v := range map[string]*vmi{"whole": v, "slim": slimVMI(v), "copy": v.DeepCopyObject().(*vmi)} {
+		if diff := cmp.Diff(want, vmiOf(v)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if slim := slimVMI(v); slim.ManagedFields != nil || slim.Labels["other"] != "" {
+		t.Errorf("slim instance is %+v", slim)
+	}
+}
+
+const someSet = `{"metadata":{"name":"web","uid":"u1","resourceVersion":"7","creationTimestamp":"2026-01-02T03:01:00Z",
+"annotations":{"other":"x","zedkube.github.io/repair":"{\"act\":\"failover\",\"node\":\"n1\",\"stuck\":2}"}},
+"spec":{"replicas":0,"template":{"metadata":{"labels":{"App-Domain-Name":"id.1.2"}},"spec":{"affinity":{"nodeAffinity":{
+"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":["n1"]}]}]}}},
+"volumes":[{"name":"c","containerDisk":{"image":"x"}},{"name":"b","persistentVolumeClaim":{"claimName":"pvc-b"}},{"name":"a","dataVolume":{"name":"dv-a"}},
+{"name":"e","ephemeral":{"persistentVolumeClaim":{"claimName":"pvc-e"}}},{"name":"v","ephemeral":{"volumeClaimTemplate":{}}}]}}},"status":{"readyReplicas":1}}`
+
+func TestAReplicaSetBecomesARow(t *testing.T) {
+	want := types.AppSet{
+		Kind: types.KindVMIReplicaSet, Name: "web", UID: "u1", Version: "7", AppDomain: "id.1.2", Created: at(1).Time, Wanted: 0, Ready: 1,
+		Affinity: types.SetAffinity{Node: "n1", Required: true}, Claims: []string{"dv-a", "pvc-b", "pvc-e"},
+		Note: types.RepairNote{Act: types.ActFailover, Node: "n1", Stuck: 2},
+	}
+	s := decoded[appSet](t, someSet)
+	for name, s := range map[string]*appSet{"whole": s, "slim": slimAppSet(s), "copy": s.DeepCopyObject().(*appSet)} {
+		if diff := cmp.Diff(want, appSetOf(types.KindVMIReplicaSet)(s)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	s.Spec.Replicas, s.Labels = nil, map[string]string{labelAppDomain: "own"}
+	for name, note := range map[string]string{
+		"garbage": `yes`, "of another shape": `{"act":"failover","stuck":"two"}`, "too long": `{"act":"` + strings.Repeat("x", annotationText) + `"}`,
+	} {
+		s.Annotations[repairAnnotation] = note
+		row := appSetOf(types.KindReplicaSet)(s)
+		if row.Note != (types.RepairNote{}) || row.Wanted != 1 || row.AppDomain != "own" {
+			t.Errorf("with a note that is %s: %+v", name, row)
+		}
+	}
+}
+
+func fenced(note string, taints ...corev1.Taint) *corev1.Node {
+	n := wholeNode()
+	n.Spec.Taints = append(n.Spec.Taints, taints...)
+	if note != "" {
+		n.Annotations[fenceAnnotation] = note
+	}
+	return n
+}
+
+func TestAFenceIsOursOnlyWithOurNote(t *testing.T) {
+	other := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "maintenance", Effect: corev1.TaintEffectNoExecute}
+	for name, row := range map[string]struct {
+		node      *corev1.Node
+		out, ours bool
+	}{
+		"none":                         {fenced(""), false, false},
+		"ours":                         {fenced(`{"by":"n2","reason":"gone"}`, fenceTaint()), true, true},
+		"without a note":               {fenced("", fenceTaint()), true, false},
+		"with garbage":                 {fenced("yes", fenceTaint()), true, false},
+		"with a note of nobody":        {fenced("{}", fenceTaint()), true, false},
+		"a note without a taint":       {fenced(`{"by":"n2"}`), false, false},
+		"our note, another's taint":    {fenced(`{"by":"n2"}`, other), true, false},
+		"our note, of another version": {fenced(`{"by":"n2","new":1}`, fenceTaint()), true, true},
+		"a note beyond all bounds":     {fenced(`{"by":"`+strings.Repeat("x", annotationText)+`"}`, fenceTaint()), true, false},
+	} {
+		for _, n := range []*corev1.Node{row.node, slimNode(row.node)} {
+			if got := nodeOf(n); got.OutOfService != row.out || (got.Fence != nil) != row.ours {
+				t.Errorf("%s: out of service %v, by %+v", name, got.OutOfService, got.Fence)
+			}
+		}
+	}
+}
+
+func TestAWitnessThatSaysNothingIsNone(t *testing.T) {
+	sees := &types.Witness{Round: 7, Sightings: []types.Sighting{{Node: "n2", UID: "u2", Alive: "10.0.0.2:10250", Silent: 3}}}
+	for text, want := range map[string]*types.Witness{
+		`{"round":7,"sightings":[{"node":"n2","uid":"u2","alive":"10.0.0.2:10250","silent":3}]}`: sees,
+		`{}`: nil, `null`: nil, `[]`: nil, `{"round":"7"}`: nil, ``: nil, `{"round":7`: nil,
+	} {
+		n := wholeNode()
+		n.Annotations[witnessAnnotation] = text
+		for _, n := range []*corev1.Node{n, slimNode(n)} {
+			if diff := cmp.Diff(want, nodeOf(n).Witness); diff != "" {
+				t.Errorf("%s: %s", text, diff)
+			}
+		}
+	}
+}
+
+func TestOnlyAnEngineThatCannotBeAskedHasLastModes(t *testing.T) {
+	for state, want := range map[longhornv1.InstanceState]types.Replica{
+		longhornv1.InstanceStateRunning:  {Name: "r", Mode: "RW"},
+		longhornv1.InstanceStateUnknown:  {Name: "r", LastMode: "RW"},
+		longhornv1.InstanceStateStopping: {Name: "r", LastMode: "RW"},
+		longhornv1.InstanceStateStopped:  {Name: "r"},
+		longhornv1.InstanceStateError:    {Name: "r"},
+		"":                               {Name: "r"},
+	} {
+		e := &engine{state: state, modes: map[string]longhornv1.ReplicaMode{"r": longhornv1.ReplicaModeRW}}
+		if diff := cmp.Diff(want, e.shows(replica{Replica: types.Replica{Name: "r"}})); diff != "" {
+			t.Errorf("%q: %s", state, diff)
+		}
+	}
+}
