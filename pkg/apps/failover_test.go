@@ -1,12 +1,9 @@
 package apps
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -139,132 +136,81 @@ func TestATiedApplicationStaysAndIsNotStartedBesideItsStaleCopy(t *testing.T) {
 	})
 }
 
-// killer is a Kube that ends its node's agent at a call: of all agents', the at-th.
-type killer struct {
-	Kube
-	node string
-	*doom
-}
-
-type doom struct {
-	at    int
-	after bool // the call takes effect first
-	mu    sync.Mutex
-	n     int
-	dies  chan string // the node whose agent dies
-}
-
-func (k *killer) pass(do func() error) error {
-	k.mu.Lock()
-	k.n++
-	now := k.n == k.at
-	k.mu.Unlock()
-	if !now {
-		return do()
-	}
-	var err error
-	if k.after {
-		err = do()
-	}
-	k.dies <- k.node
-	if err == nil {
-		err = context.Canceled
-	}
-	return err
-}
-
-func (k *killer) NoteRepair(ctx context.Context, s types.AppSet, n types.RepairNote) error {
-	return k.pass(func() error { return k.Kube.NoteRepair(ctx, s, n) })
-}
-
-func (k *killer) ForceDeletePod(ctx context.Context, p types.Pod) error {
-	return k.pass(func() error { return k.Kube.ForceDeletePod(ctx, p) })
-}
-
-func (k *killer) ForgetVMI(ctx context.Context, v types.VMI) error {
-	return k.pass(func() error { return k.Kube.ForgetVMI(ctx, v) })
-}
-
-func (k *killer) DeleteAttachment(ctx context.Context, a types.Attachment) error {
-	return k.pass(func() error { return k.Kube.DeleteAttachment(ctx, a) })
-}
-
-func (k *killer) Fence(ctx context.Context, n types.Node, f types.Fence) error {
-	return k.pass(func() error { return k.Kube.Fence(ctx, n, f) })
-}
-
-func (k *killer) Unfence(ctx context.Context, n types.Node) error {
-	return k.pass(func() error { return k.Kube.Unfence(ctx, n) })
-}
-
-func (k *killer) FreshNodes(ctx context.Context) (nodes []types.Node, err error) {
-	return nodes, k.pass(func() error { nodes, err = k.Kube.FreshNodes(ctx); return err })
-}
-
-// The agent that acts is killed at each of its calls, before and after it takes
-// effect, and comes back later or never.
-func TestAFailoverEndsWellWhereverItsAgentDies(t *testing.T) {
-	for at := 1; at <= 10; at++ {
-		for _, after := range []bool{false, true} {
-			for _, back := range []bool{false, true} {
-				t.Run(fmt.Sprintf("at call %d, after %v, back %v", at, after, back), func(t *testing.T) {
-					inWorld(t, func(w *world) { killedAt(w, at, after, back) })
-				})
+func TestAVirtualMachineThatNeverStartsIsMadeAnewThreeTimesAndThenLeftAlone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.kube.OnRevival(func(_ types.AppSet, vmi *types.VMI, pod *types.Pod) {
+			vmi.Phase, pod.NodeName = types.VMIScheduling, "n3"
+			pod.Phase, pod.Containers = types.PodFailed, []types.Container{{Name: "compute", Waiting: "CrashLoopBackOff"}}
+		})
+		w.kube.Change(func() {
+			v, _ := w.vmis.Get(name + "abcde")
+			_ = w.vmis.Unpublish(v.Name)
+			for key, p := range w.pods.All() {
+				if p.VMI == v.Name {
+					_ = w.pods.Unpublish(key)
+				}
+			}
+		})
+		w.until("it is given up", time.Hour, func() bool {
+			s, _ := w.agents["n1"].repairs.Get(appID)
+			return s.Phase == types.RepairGaveUp
+		})
+		time.Sleep(24 * time.Hour)
+		if got := w.verbs(); got["deletevmi"] != mostStuck || got["noterepair"] > 2*mostStuck {
+			t.Errorf("a day later: %v", got)
+		}
+		for n, a := range w.agents {
+			if lines := len(a.logged.AllEntries()); lines > 20 {
+				t.Errorf("%s logged %d lines in a day", n, lines)
 			}
 		}
-	}
-}
-
-func killedAt(w *world, at int, after, back bool) {
-	d := &doom{at: at, after: after, dies: make(chan string, 1)}
-	for _, n := range []string{"n1", "n3"} {
-		w.agents[n].stop()
-		w.start(n, func(k Kube) Kube { return &killer{Kube: k, node: n, doom: d} })
-	}
-	died := make(chan struct{})
-	go func() {
-		select {
-		case node := <-d.dies:
-			defer close(died)
-			w.agents[node].stop()
-			w.agents[node].stop = func() {}
-			if back {
-				time.Sleep(3 * time.Second)
-				w.start(node)
-			} else { // a stamp without an agent would veto
-				w.kube.Change(func() {
-					n, _ := w.nodes.Get(node)
-					n.Agent = nil
-					_ = w.nodes.Publish(node, n)
-				})
+		w.kube.Change(func() {
+			for key, p := range w.pods.All() {
+				if p.VMI == "" {
+					continue
+				}
+				p.Phase, p.Containers = types.PodRunning, nil
+				_ = w.pods.Publish(key, p)
+				v, _ := w.vmis.Get(p.VMI)
+				v.Phase, v.NodeName = types.VMIRunning, "n3"
+				_ = w.vmis.Publish(v.Name, v)
 			}
-		case <-w.Context().Done():
-		}
-	}()
-	w.lose()
-	w.until("it runs on n3", 90*time.Second, func() bool { return slices.Equal(w.runsOn(), []string{"n3"}) })
-	w.until("nothing is left of it on n2", time.Minute, func() bool {
-		for _, v := range w.vmis.All() {
-			if v.NodeName == "n2" {
-				return false
-			}
-		}
-		return slices.Equal(w.attachments(), []string{"va-2"})
+		})
+		w.until("the count begins anew once it runs", time.Minute, func() bool {
+			set, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
+			return set.Note.Stuck == 0
+		})
 	})
-	w.until("the agent has died", time.Minute, func() bool {
-		select {
-		case <-died:
-			return true
-		default:
-			return d.n < d.at
+}
+
+func TestAnApplicationReturnsOnceAfterTheBootOfItsDesignatedNode(t *testing.T) {
+	inWorld(t, func(w *world) {
+		cfg, _ := w.configs.Get(appID)
+		w.began = time.Now().Add(-5 * time.Minute)
+		w.kube.Change(func() {
+			for _, n := range []string{"n1", "n2", "n3"} {
+				w.setReady(n, types.ConditionTrue)
+			}
+			set, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
+			set.Affinity.Node = "n1"
+			_ = w.sets.Publish(set.Key(), set)
+		})
+		v := volume("data")
+		v.Robustness, v.Running = "healthy", true
+		for i := range v.Replicas {
+			v.Replicas[i].Mode, v.Replicas[i].HealthyAt = "RW", time.Now()
+		}
+		w.kube.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{v}})
+		w.agents["n1"].stop()
+		w.mine = map[string]types.AppInstanceConfig{"n1": cfg}
+		w.mine["n1"] = func() types.AppInstanceConfig { cfg.IsDesignatedNodeID = true; return cfg }()
+		w.start("n1")
+		_ = w.agents["n1"].settings.Publish(types.Global, types.ConfigItemValueMap{
+			GlobalSettings: map[string]types.ConfigItemValue{types.SettingDescheduleOn: {ItemType: types.ConfigItemString, StrValue: "boot"}},
+		})
+		time.Sleep(time.Hour)
+		if got := w.verbs(); got["evict"] != 1 {
+			t.Errorf("after an hour: %v", got)
 		}
 	})
-	time.Sleep(time.Minute)
-	synctest.Wait()
-	if !slices.Equal(w.runsOn(), []string{"n3"}) {
-		w.Errorf("in the end it runs on %v", w.runsOn())
-	}
-	if d.n < d.at && d.at <= 8 {
-		w.Errorf("only %d calls were made", d.n)
-	}
 }
