@@ -38,7 +38,7 @@ func (c *Cluster) kubeletConfig(i int) map[string]any {
 		"nodeStatusUpdateFrequency":   "4s",
 		"nodeLeaseDurationSeconds":    leaseSeconds,
 		"containerLogMonitorInterval": "3s",
-		// A container in a restart loop is back after 2 s, not after 5 minutes.
+		// A container in a restart loop is back after ten seconds, not after minutes.
 		"featureGates":     map[string]any{"KubeletCrashLoopBackOffMax": true},
 		"crashLoopBackOff": map[string]any{"maxContainerRestartPeriod": "2s"},
 	}
