@@ -33,6 +33,11 @@ func writes(t *testing.T, c *Client) map[string]func(context.Context) error {
 		"conditions": func(ctx context.Context) error {
 			return c.SetDrainConditions(ctx, "n1", types.DrainConditions{Drained: true})
 		},
+		"fence": func(ctx context.Context) error {
+			return c.Fence(ctx, types.Node{Name: "n1", UID: "u1"}, types.Fence{By: "n2"})
+		},
+		"unfence": func(ctx context.Context) error { return c.Unfence(ctx, types.Node{Name: "n1", UID: "u1"}) },
+		"witness": func(ctx context.Context) error { return c.Witness(ctx, "n1", types.Witness{Round: 1}) },
 		"delete": func(ctx context.Context) error { return c.DeleteNode(ctx, types.Node{Name: "n1", UID: "u1"}) },
 		"lock": func(ctx context.Context) error {
 			_, err := c.SetDrainLock(ctx, types.DrainLock{Holder: "n1"})
@@ -100,7 +105,7 @@ func TestACallerWhoGivesUpHasNotMetSilence(t *testing.T) {
 func TestAnAnswerOfAnotherKindIsNoNode(t *testing.T) {
 	c, kube := withFake(t)
 	kube.PrependReactor("get", "nodes", func(k8stesting.Action) (bool, runtime.Object, error) { return true, &corev1.Node{}, nil })
-	for _, verb := range []string{"cordon", "uncordon", "uncordonlegacy", "keep", "unkeep", "stamp", "conditions"} {
+	for _, verb := range []string{"cordon", "uncordon", "uncordonlegacy", "keep", "unkeep", "stamp", "conditions", "fence", "unfence", "witness"} {
 		if err := writes(t, c)[verb](t.Context()); !errors.Is(err, errOther) || errors.Is(err, types.ErrNoAnswer) {
 			t.Errorf("%s says %v", verb, err)
 		}

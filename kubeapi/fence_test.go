@@ -1,0 +1,255 @@
+package kubeapi
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+func aFence() types.Fence {
+	return types.Fence{By: "n2", Reason: "it is gone", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+}
+
+func withReady(n *corev1.Node, status corev1.ConditionStatus) *corev1.Node {
+	n.Status.Conditions[1].Status = status
+	n.ResourceVersion = "5"
+	return n
+}
+
+func TestOnlyANodeThatIsGoneIsFenced(t *testing.T) {
+	other := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "maintenance", Effect: corev1.TaintEffectNoSchedule}
+	for name, row := range map[string]struct {
+		node           *corev1.Node
+		uid            string
+		refuses, sends bool
+	}{
+		"unknown":                       {withReady(fenced(""), corev1.ConditionUnknown), "u1", false, true},
+		"not ready":                     {withReady(fenced(""), corev1.ConditionFalse), "u1", false, true},
+		"ready":                         {withReady(fenced(""), corev1.ConditionTrue), "u1", true, false},
+		"another":                       {withReady(fenced(""), corev1.ConditionUnknown), "u2", true, false},
+		"fenced by a person":            {withReady(fenced("", fenceTaint()), corev1.ConditionUnknown), "u1", true, false},
+		"out of service in another way": {withReady(fenced("", other), corev1.ConditionUnknown), "u1", true, false},
+		"fenced by us":                  {withReady(fenced(`{"by":"n3"}`, fenceTaint()), corev1.ConditionUnknown), "u1", false, false},
+		"our note is left over":         {withReady(fenced(`{"by":"n3"}`), corev1.ConditionUnknown), "u1", false, true},
+	} {
+		c, kube := withFake(t, row.node)
+		err := c.Fence(t.Context(), types.Node{Name: "n1", UID: row.uid}, aFence())
+		if (err != nil) != row.refuses || row.refuses && !errors.Is(err, types.ErrConflict) {
+			t.Errorf("%s: %v", name, err)
+		}
+		sent := patches(t, kube)
+		if (len(sent) == 1) != row.sends {
+			t.Errorf("%s: sent %v", name, sent)
+		}
+		if !row.sends {
+			continue
+		}
+		now, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		if diff := cmp.Diff(append(row.node.Spec.Taints, fenceTaint()), now.Spec.Taints); diff != "" {
+			t.Errorf("%s: taints\n%s", name, diff)
+		}
+		if r := nodeOf(now); r.Fence == nil || *r.Fence != aFence() {
+			t.Errorf("%s: the fence is %+v", name, r.Fence)
+		}
+	}
+}
+
+func TestANodeThatComesBackBetweenLookAndFenceIsNotFenced(t *testing.T) {
+	node := withReady(fenced(""), corev1.ConditionUnknown)
+	c, kube := withFake(t, node)
+	kube.PrependReactor("patch", "nodes", func(k8stesting.Action) (bool, runtime.Object, error) {
+		_ = kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), withReady(node.DeepCopy(), corev1.ConditionTrue), "")
+		return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n1", errors.New("it is newer"))
+	})
+	if err := c.Fence(t.Context(), types.Node{Name: "n1", UID: "u1"}, aFence()); !errors.Is(err, types.ErrConflict) || len(patches(t, kube)) != 1 {
+		t.Errorf("%v after %v", err, patches(t, kube))
+	}
+}
+
+func TestAFenceNeedsAnAuthorAndANode(t *testing.T) {
+	c, kube := withFake(t, withReady(fenced(""), corev1.ConditionUnknown))
+	for _, err := range []error{
+		c.Fence(t.Context(), types.Node{Name: "n1"}, aFence()),
+		c.Fence(t.Context(), types.Node{Name: "n1", UID: "u1"}, types.Fence{}),
+		c.Fence(t.Context(), types.Node{Name: "n1", UID: "u1"}, types.Fence{By: strings.Repeat("x", annotationText)}),
+	} {
+		if err == nil || len(kube.Actions()) > 0 {
+			t.Errorf("%v after %v", err, kube.Actions())
+		}
+	}
+}
+
+func TestOnlyAFenceOfOursIsTakenBack(t *testing.T) {
+	other := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "maintenance", Effect: corev1.TaintEffectNoSchedule}
+	for name, row := range map[string]struct {
+		node *corev1.Node
+		left []corev1.Taint // of the key
+		note bool
+	}{
+		"ours":               {fenced(`{"by":"n3"}`, fenceTaint()), nil, false},
+		"a person's":         {fenced("", fenceTaint()), []corev1.Taint{fenceTaint()}, false},
+		"with garbage":       {fenced("yes", fenceTaint()), []corev1.Taint{fenceTaint()}, true},
+		"beside a person's":  {fenced(`{"by":"n3"}`, fenceTaint(), other), []corev1.Taint{other}, false},
+		"our note, no taint": {fenced(`{"by":"n3"}`), nil, false},
+		"neither":            {fenced(""), nil, false},
+	} {
+		row.node.ResourceVersion = "5"
+		c, kube := withFake(t, row.node)
+		if err := c.Unfence(t.Context(), types.Node{Name: "n1", UID: "u1"}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		now, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		if diff := cmp.Diff(append(wholeNode().Spec.Taints, row.left...), now.Spec.Taints); diff != "" {
+			t.Errorf("%s: taints\n%s", name, diff)
+		}
+		if _, note := now.Annotations[fenceAnnotation]; note != row.note {
+			t.Errorf("%s: the note is there: %v", name, note)
+		}
+	}
+	node := fenced(`{"by":"n3"}`, fenceTaint())
+	node.ResourceVersion = "5"
+	c, kube := withFake(t, node)
+	if err := c.Unfence(t.Context(), types.Node{Name: "n1", UID: "u2"}); !errors.Is(err, types.ErrConflict) || patches(t, kube) != nil {
+		t.Errorf("of another node: %v", err)
+	}
+}
+
+func TestAWitnessIsWrittenWhereItDiffers(t *testing.T) {
+	n := wholeNode()
+	n.ResourceVersion = "5"
+	c, kube := withFake(t, n)
+	w := types.Witness{Round: 2, Sightings: []types.Sighting{{Node: "n2", UID: "u2", Silent: 1}}}
+	for _, step := range []struct {
+		w    types.Witness
+		sent int
+	}{{types.Witness{}, 0}, {w, 1}, {w, 1}, {types.Witness{Round: 3}, 2}, {types.Witness{}, 3}, {types.Witness{}, 3}} {
+		if err := c.Witness(t.Context(), "n1", step.w); err != nil {
+			t.Fatal(err)
+		}
+		now, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		got := nodeOf(now).Witness
+		if len(patches(t, kube)) != step.sent || got == nil != none(step.w) || got != nil && cmp.Diff(step.w, *got) != "" {
+			t.Errorf("after %+v: %+v, %d patches", step.w, got, len(patches(t, kube)))
+		}
+	}
+	long := types.Witness{Round: 1, Sightings: make([]types.Sighting, 1000)}
+	if err := c.Witness(t.Context(), "n1", long); err == nil {
+		t.Error("a thousand sightings were written")
+	}
+}
+
+const pathRunning = "/api/v1/nodes/n1/proxy/runningpods/"
+
+// running answers for the kubelet of n1.
+func running(t *testing.T, answer http.HandlerFunc) (*Client, *fakeAPI) {
+	api := someCluster()
+	s := objectsOf(nil)
+	s.lie = func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == pathRunning {
+			answer(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	}
+	return s.client(t), api
+}
+
+func TestTheKubeletSaysWhatItsRuntimeRuns(t *testing.T) {
+	c, _ := running(t, func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, 200, jsonObject{"kind": "PodList", "apiVersion": "v1", "metadata": jsonObject{}, "items": []any{
+			jsonObject{"metadata": jsonObject{"name": "web-1", "namespace": Namespace, "uid": "u1"}, "spec": jsonObject{"containers": []any{}}},
+		}})
+	})
+	got, err := c.RunningPods(t.Context(), "n1")
+	if diff := cmp.Diff([]types.PodRef{{Namespace: Namespace, Name: "web-1", UID: "u1"}}, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if _, err := c.RunningPods(t.Context(), ""); !errors.Is(err, errNoNode) {
+		t.Errorf("of no node: %v", err)
+	}
+}
+
+func TestNoAnswerOfTheKubeletIsNoEmptyList(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"503":          func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) },
+		"another kind": func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, jsonObject{"kind": "Status"}) },
+		"a page":       func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
+		"nothing":      func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) },
+		"a pod without": func(w http.ResponseWriter, _ *http.Request) {
+			reply(w, 200, jsonObject{"kind": "PodList", "items": []any{jsonObject{}}})
+		},
+		"hang": hang,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := running(t, answer)
+			if got, err := c.RunningPods(t.Context(), "n1"); err == nil || got != nil {
+				t.Errorf("%s: %v, %v", name, got, err)
+			}
+		})
+	}
+}
+
+func TestADeadKubeletIsNoSilentAPIServer(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{"502": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }, "hang": hang} {
+		synctest.Test(t, func(t *testing.T) {
+			c, tb := newTestClient(t)
+			api := someCluster()
+			end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == pathRunning {
+					answer(w, r)
+					return
+				}
+				api.ServeHTTP(w, r)
+			})})
+			defer end()
+			time.Sleep(time.Minute)
+			before := api.count()
+			for range 20 {
+				if _, err := c.RunningPods(t.Context(), "n1"); err == nil {
+					t.Error("it answered")
+				}
+			}
+			if n, s := api.count()-before, tb.status(); n > 30 || !s.Answers() || !s.Synced {
+				t.Errorf("%s: %d further requests, status %+v", name, n, s)
+			}
+		})
+	}
+}
+
+func TestEverythingOfANodeThatAttachesIsListed(t *testing.T) {
+	s := longhornAPI()
+	got, err := s.client(t).NodeAttachments(t.Context(), "n1")
+	want := []types.Attachment{{Name: "a1", UID: "uid-a1", Node: "n1", Volume: "pv-a1"}, {Name: "a3", UID: "uid-a3", Node: "n1", Volume: "pv-a3"}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	s.lies[pathAttachments] = func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, 200, jsonObject{"kind": "Namespace", "apiVersion": "v1"})
+	}
+	if got, err := s.client(t).NodeAttachments(t.Context(), "n1"); err == nil {
+		t.Errorf("from an answer of another kind: %v", got)
+	}
+}
+
+func TestAnEventCanBeAboutAReplicaSet(t *testing.T) {
+	for kind, version := range map[string]string{types.KindVMIReplicaSet: "kubevirt.io/v1", types.KindReplicaSet: "apps/v1"} {
+		e := eventOf(types.Event{Node: "n2", Set: setOf(kind), Reason: "FailedOver", Message: "m"}, time.Now())
+		want := corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: Namespace, Name: "web", UID: "u1"}
+		if diff := cmp.Diff(want, e.InvolvedObject); diff != "" || e.Namespace != Namespace || e.Source.Host != "n2" {
+			t.Errorf("%s in %s", diff, e.Namespace)
+		}
+	}
+}
