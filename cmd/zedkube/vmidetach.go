@@ -40,7 +40,8 @@ func newVMIDetachCommand(o *options) *cobra.Command {
 		Short: "Let an application go from a node that is gone, so that it starts elsewhere",
 		Long: "Let an application go from a node that is gone, so that it starts elsewhere. app is its App-Domain-Name or its\n" +
 			"UUID. The agent of this device does it and refuses where the node is not gone, or where the application's\n" +
-			"storage is not proved redundant. What it does is printed and added to /persist/kubelog/detach.log.\n\n" + detachExitCodes,
+			"storage is not proved redundant. What it does is printed and added to /persist/kubelog/detach.log. The request\n" +
+			"is taken back when the command ends.\n\n" + detachExitCodes,
 		Args: words(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			if timeout < 0 {
@@ -66,7 +67,7 @@ func newVMIDetachCommand(o *options) *cobra.Command {
 			return d.run(ctx)
 		},
 	}
-	c.Flags().BoolVar(&d.request.Force, "force", false, "although its storage is not proved redundant: what only the lost node has may be lost for good")
+	c.Flags().BoolVar(&d.request.Force, "force", false, "although its storage is not proved redundant, nor the node gone: what only that node has may be lost. Never from a Ready node")
 	c.Flags().DurationVar(&timeout, "timeout", detachTimeout, "how long to wait; 0 for ever")
 	return c
 }

@@ -32,7 +32,7 @@ type detaching struct {
 func (d *detaching) run(ctx context.Context) error {
 	how := ""
 	if d.request.Force {
-		how = ", although its storage may not be redundant"
+		how = ", although its storage is not proved redundant"
 	}
 	if err := d.log.say(d.request.Asked, "asked: to let application %s go from node %s%s", d.request.AppDomain, d.request.Node, how); err != nil {
 		return err
@@ -170,7 +170,10 @@ func (d *detaching) tell(s types.AppRepairStatus) error {
 			return err
 		}
 	}
-	state := phaseWords[s.Phase] + ": " + s.Reason
+	state := phaseWords[s.Phase]
+	if s.Reason != "" {
+		state += ": " + s.Reason
+	}
 	if s.Phase != types.RepairWaits && s.Phase != types.RepairActs || state == d.state {
 		return nil
 	}
