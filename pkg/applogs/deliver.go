@@ -35,14 +35,15 @@ func (l *look) record(ctx context.Context, p piece) error {
 		l.batch, l.begun = batch, true
 		offset += n
 		l.state.Part += int64(n)
-		if offset >= len(p.text) {
-			break
+		whole := offset >= len(p.text)
+		if whole && p.last {
+			l.state.Part = 0
+		}
+		l.noted = l.state
+		if whole {
+			return nil
 		}
 	}
-	if p.last {
-		l.state.Part = 0
-	}
-	return nil
 }
 
 // limited decides whether the line that p begins may be handed on. Who writes
@@ -70,7 +71,10 @@ func (l *look) limited(p piece) {
 }
 
 // drop counts what is left out.
-func (l *look) drop(p piece) { l.state.Dropped.Bytes += len(p.text) }
+func (l *look) drop(p piece) {
+	l.state.Dropped.Bytes += len(p.text)
+	l.noted = l.state
+}
 
 // announce tells what was left out.
 func (l *look) announce(at time.Time) {
@@ -95,6 +99,7 @@ func (l *look) gap(p piece, why string) {
 func (l *look) mark(at time.Time, text string) {
 	p := piece{at: at, stamp: at.Format(time.RFC3339Nano), text: []byte("zedkube: " + text), first: true, last: true}
 	l.batch, _ = l.records.append(l.batch, p, 0, false)
+	l.noted = l.state
 }
 
 var errStuck = errors.New("write app logs: the output does not take them")
@@ -102,12 +107,12 @@ var errStuck = errors.New("write app logs: the output does not take them")
 // flush has the batch written, and returns when it is. It waits as long as the
 // output takes: meanwhile the kubelet keeps what comes.
 func (l *look) flush(ctx context.Context) error {
-	if len(l.batch) == 0 && l.state == l.written {
+	if len(l.batch) == 0 && l.noted == l.written {
 		return nil
 	}
 	done := make(chan error, 1)
 	select {
-	case l.out <- delivery{slot: l.slot, text: l.batch, state: l.state, done: done}:
+	case l.out <- delivery{slot: l.slot, text: l.batch, state: l.noted, done: done}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -119,6 +124,6 @@ func (l *look) flush(ctx context.Context) error {
 	case <-l.giveUp:
 		return errStuck
 	}
-	l.written, l.batch = l.state, l.batch[:0]
+	l.written, l.batch = l.noted, l.batch[:0]
 	return nil
 }

@@ -31,17 +31,17 @@ type look struct {
 	over    bool // it is left out, for the rate
 	begun   bool // some of it is out
 
+	state   checkpoint // after what was read
 	batch   []byte
-	state   checkpoint // after the batch
-	written checkpoint
+	noted   checkpoint // after the batch
+	written checkpoint // after what is out
 	news    bool
 	idle    *time.Timer
-	pending int // dropped lines that were not told when the timer was set
 }
 
 // run reads to the end; cut is called when nothing comes for too long.
 func (l *look) run(ctx context.Context, cut func()) (o outcome) {
-	l.written = l.state
+	l.noted, l.written = l.state, l.state
 	if err := l.places.enter(ctx); err != nil {
 		return outcome{err: err}
 	}
@@ -50,14 +50,14 @@ func (l *look) run(ctx context.Context, cut func()) (o outcome) {
 	if l.resume {
 		options.Since = l.state.since()
 	}
+	l.idle = time.AfterFunc(quiet, cut) // a kubelet answers when there is something to say
+	defer l.idle.Stop()
 	body, err := l.kube.Logs(ctx, l.pod, options)
 	if err != nil {
 		return l.unread(ctx, err)
 	}
 	defer body.Close()
 	l.begin()
-	l.idle = time.AfterFunc(quiet, cut)
-	defer l.idle.Stop()
 	o = l.take(ctx, newLines(body, l.records.max))
 	if l.state.Dropped.Lines > 0 && o.err == nil {
 		l.announce(time.Now().UTC())
@@ -100,6 +100,7 @@ func (l *look) unread(ctx context.Context, err error) outcome {
 		l.gap(piece{at: time.Now().UTC()}, "the kubelet has removed them")
 	}
 	l.state.Whole, l.state.Part = true, 0
+	l.noted = l.state
 	return outcome{over: true, err: l.flush(ctx)}
 }
 
@@ -168,6 +169,7 @@ func (l *look) end(ctx context.Context, in *lines, err error) outcome {
 		}
 	}
 	l.state.Whole = true
+	l.noted = l.state
 	return outcome{over: true, err: l.flush(ctx)}
 }
 
@@ -197,8 +199,8 @@ func (l *look) line(p piece) (outcome, bool) {
 	if !l.state.Begun && (l.lost > 0 || l.torn) {
 		l.gap(p, fmt.Sprintf("%s; %d whole runs of the container are among them", rotated, l.lost))
 	}
+	l.limited(p)
 	l.state.line(p.at)
 	l.state.Begun, l.use, l.news = true, true, true
-	l.limited(p)
 	return outcome{}, false
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
@@ -160,6 +161,36 @@ func (s *stage) kill() {
 	if err := os.WriteFile(s.journal(), raw, 0o600); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// dieAt makes the agent die when it is about to write for the nth time from
+// now; buried starts the next one.
+func (s *stage) dieAt(n int) (buried func()) {
+	var raw []byte
+	s.pipe.mu.Lock()
+	defer s.pipe.mu.Unlock()
+	s.pipe.killer = func(arrived bool) {
+		if n -= btoi(!arrived); n == 0 && !arrived && !s.pipe.dead {
+			s.pipe.dead = true
+			raw, _ = os.ReadFile(s.journal())
+		}
+	}
+	return func() {
+		if !s.pipe.dead {
+			s.kill()
+		} else if s.end(); os.WriteFile(s.journal(), raw, 0o600) != nil {
+			s.t.Fatal("no journal")
+		}
+		s.start()
+		synctest.Wait()
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // marks are the agent's own words.

@@ -120,6 +120,7 @@ func (t *track) await(ctx context.Context, d time.Duration) bool {
 
 // watch carries a look out, and cuts it short when it serves no end any more.
 func (t *track) watch(ctx context.Context, r reading) outcome {
+	whole := ctx
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	l := &look{track: t, reading: r, state: t.written}
@@ -132,9 +133,11 @@ func (t *track) watch(ctx context.Context, r reading) outcome {
 		select {
 		case o := <-done:
 			t.written = l.written
-			o.cut = o.err != nil && errors.Is(context.Cause(ctx), errTurn)
-			if o.cut || errors.Is(context.Cause(ctx), errQuiet) {
+			cause := context.Cause(ctx)
+			o.cut = o.err != nil && errors.Is(cause, errTurn)
+			if o.cut || errors.Is(cause, errQuiet) {
 				o.err = nil
+				t.announce(whole, r)
 			}
 			return o
 		case w := <-t.in:
@@ -162,6 +165,17 @@ var (
 	errQuiet = errors.New("nothing came for a while")
 )
 
+// announce tells what was left out of a log that has nothing more to say.
+func (t *track) announce(ctx context.Context, r reading) {
+	if t.written.Dropped.Lines == 0 {
+		return
+	}
+	l := &look{track: t, reading: r, state: t.written, noted: t.written, written: t.written}
+	l.announce(time.Now().UTC())
+	_ = l.flush(ctx)
+	t.written = l.written
+}
+
 // leave reports that nothing more is to be had of a pod that is gone.
 func (t *track) leave(ctx context.Context, r reading, o outcome) bool {
 	if o.err == nil && !o.cut && !o.astray && !o.anew && (o.over || !o.news) {
@@ -171,7 +185,7 @@ func (t *track) leave(ctx context.Context, r reading, o outcome) bool {
 		return false
 	}
 	if t.broken && t.written.Begun && !t.written.Whole { // it ended while nobody could read it
-		l := &look{track: t, reading: r, state: t.written, written: t.written}
+		l := &look{track: t, reading: r, state: t.written, noted: t.written, written: t.written}
 		l.gap(piece{at: time.Now().UTC(), first: true, last: true}, "the pod is gone")
 		_ = l.flush(ctx)
 		t.written = l.written
