@@ -121,7 +121,7 @@ func play(t *testing.T, seed uint64, steps int) {
 }
 
 func TestWhateverHappensEveryPluginOffersItsOwnInTheEnd(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range uint64(5) {
 		if play(t, seed, 40); t.Failed() {
 			return
 		}

@@ -139,7 +139,10 @@ func (f facts) write(s state, want *part, gone []string, why change, a *action) 
 		own.VFs = want.VFs
 	}
 	if why == ownPart || why == correct && s.has {
-		if print := own.fingerprint(); why == correct || !s.has || print != s.current.fingerprint() {
+		// A first part without anything to offer is no change, and has no date, unless
+		// the plug-in may have read of functions that are nobody's now.
+		print, unknown := own.fingerprint(), !s.has && len(s.foreign) > 0
+		if print != s.current.fingerprint() || unknown || why == correct && print != nothing {
 			own.Since = f.now.UTC().Truncate(time.Second)
 			a.memory.wrote, a.memory.settled = print, ""
 		}
@@ -173,7 +176,7 @@ func (f facts) write(s state, want *part, gone []string, why change, a *action) 
 func (f facts) plugin(s state, a *action) {
 	part, m := s.current.fingerprint(), &a.memory
 	since := s.current.Since
-	if s.since.After(since) {
+	if part != nothing && s.since.After(since) {
 		since = s.since
 	}
 	settled := part + " " + s.since.String()

@@ -229,10 +229,20 @@ func TestDecide(t *testing.T) {
 			summary{again: minPause, foreign: []string{"eth5_vf2"}},
 		},
 		{
-			"without functions a plug-in is restarted only if it has had some",
+			"on a node that has never had functions a plug-in without mark is left alone",
 			func(f *facts) {
 				f.scanned, f.config = shown(), held(map[string][]vf{"n1": {}, "n2": {c}})
-				f.plugins = []types.SRIOVPlugin{plugin("", time.Hour), plugin(mark, time.Hour)}
+				f.config.Data["node.n1.json"] = part{}.text()
+				f.config.Data[mergedKey] = `{"since":"2026-03-04T11:59:00Z"}`
+				f.plugins = []types.SRIOVPlugin{plugin("", 100*time.Hour)}
+			},
+			summary{mark: []string{nothing}, again: lookAgain},
+		},
+		{
+			"one that may still offer what the node has lost is restarted",
+			func(f *facts) {
+				f.scanned, f.config = shown(), held(map[string][]vf{"n1": {}, "n2": {c}})
+				f.plugins = []types.SRIOVPlugin{plugin("", 2*time.Hour)}
 			},
 			summary{restart: 1, again: lookAgain},
 		},

@@ -127,6 +127,9 @@ func cluster(r *rand.Rand, nodes int) [][]vf {
 		for p, pf := range []string{"eth0", "eth1", "eth2", "enp3s0f0"}[r.IntN(3):] {
 			kind := []string{"1520", "154c"}[r.IntN(2)]
 			for index, slot := range r.Perm(6)[:r.IntN(5)] {
+				if r.IntN(3) == 0 {
+					continue
+				}
 				vfs = append(vfs, vf{
 					PF: pf, Index: index, Vendor: "8086", Device: kind,
 					Address: fmt.Sprintf("0000:%02x:02.%d", p, slot), Bound: r.IntN(5) > 0,

@@ -121,8 +121,11 @@ func readMerged(text string) time.Time {
 	return m.Since
 }
 
-// fingerprint is of what the plug-in of that node can offer, "" for nothing. A
-// plug-in that has started with the same needs no restart.
+// nothing is the fingerprint of a part of which no function can be offered.
+const nothing = "none"
+
+// fingerprint is of what the plug-in of that node can offer. A plug-in that has
+// started with the same needs no restart.
 func (p part) fingerprint() string {
 	var lines []string
 	for _, v := range p.VFs {
@@ -131,7 +134,7 @@ func (p part) fingerprint() string {
 		}
 	}
 	if lines == nil {
-		return ""
+		return nothing
 	}
 	slices.Sort(lines)
 	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))

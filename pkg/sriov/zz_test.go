@@ -1,0 +1,5 @@
+package sriov
+
+import "testing"
+
+func TestZZ(t *testing.T) { play(t, 29, 40) }
