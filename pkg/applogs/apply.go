@@ -18,7 +18,9 @@ func (c *Component) open() {
 		c.Log.WithError(err).Error("lines of app logs may come twice after a restart")
 		slots = make([]checkpoint, maxLogs)
 	}
-	if !slices.ContainsFunc(slots, func(s checkpoint) bool { return s.Pod != "" }) {
+	var anew []int // slots of the journal that are not what they should be
+	rebooted := !slices.ContainsFunc(slots, func(s checkpoint) bool { return s.Pod != "" })
+	if rebooted {
 		if slots, err = keptSlots(c.Checkpoints); err != nil {
 			c.Log.WithError(err).Error("lines of app logs may come twice after a reboot")
 		}
@@ -28,7 +30,11 @@ func (c *Component) open() {
 	c.places, c.giveUp = newPlaces(maxStreams, maxLogs), make(chan struct{})
 	for i, s := range slots {
 		key := keyOf(s.Pod, s.Container)
-		if _, twice := c.known[key]; s.Pod == "" || twice {
+		_, twice := c.known[key]
+		if rebooted && s.Pod != "" || twice {
+			anew = append(anew, i)
+		}
+		if s.Pod == "" || twice {
 			slots[i] = checkpoint{}
 			c.free = append(c.free, i)
 			continue
@@ -39,7 +45,7 @@ func (c *Component) open() {
 		log: c.Log, w: c.Out, journal: j, slots: slots, in: make(chan delivery),
 		kept: keptfile.File{Path: c.Checkpoints, Name: "checkpoints of app logs", MakeDir: true},
 	}
-	c.out.noteAll()
+	c.out.note(anew...)
 }
 
 // apply starts what is to be read, and tells what is read already what is new.

@@ -42,10 +42,10 @@ type output struct {
 	told  string // what was last wrong with the journal
 }
 
-// noteAll writes the whole journal.
-func (o *output) noteAll() {
-	for i, s := range o.slots {
-		slot, err := encodeSlot(s)
+// note writes slots of the journal anew.
+func (o *output) note(slots ...int) {
+	for _, i := range slots {
+		slot, err := encodeSlot(o.slots[i])
 		if err == nil {
 			err = o.journal.put(i, slot)
 		}
