@@ -3,6 +3,7 @@ package applogs
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"time"
 	"unicode/utf8"
@@ -44,7 +45,7 @@ func (l *lines) next() (piece, error) {
 	for {
 		part, err := l.r.ReadSlice('\n')
 		ended := err == nil
-		if err != nil && err != bufio.ErrBufferFull {
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			l.hold(part)
 			return piece{}, err
 		}

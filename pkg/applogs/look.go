@@ -58,7 +58,7 @@ func (l *look) run(ctx context.Context, cut func()) (o outcome) {
 	}
 	defer body.Close()
 	l.begin()
-	o = l.take(ctx, newLines(body, l.records.max))
+	o = l.take(ctx, newLines(body, l.records.piece()))
 	if l.state.Dropped.Lines > 0 && o.err == nil {
 		l.announce(time.Now().UTC())
 	}

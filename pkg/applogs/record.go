@@ -2,6 +2,7 @@ package applogs
 
 import (
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -27,6 +28,9 @@ type writer struct {
 func newWriter(app, container string, most int) writer {
 	return writer{head: `{"appuuid":"` + plain(app) + `","containername":"` + plain(container) + `","eventtime":"`, max: max(most, minRecord)}
 }
+
+// piece is how many bytes of plain text fit into a record.
+func (w writer) piece() int { return w.max - len(w.head) - 2*len(time.RFC3339Nano) - 100 }
 
 // plain leaves out of a name what is not in names of Kubernetes, if somebody
 // should have smuggled it in.

@@ -41,7 +41,6 @@ type stage struct {
 	nodes   *pubsub.Table[types.Node]
 	pods    *pubsub.Table[types.Pod]
 	api     *pubsub.Table[types.APIStatus]
-	lives   int
 	stop    context.CancelFunc
 	ended   chan struct{}
 	tune    func(*Component)
