@@ -96,7 +96,7 @@ func (c *Cluster) virtAPIArgs(at seat) []string {
 
 func (c *Cluster) virtControllerArgs(at seat) []string {
 	args := append(c.virtArgs(virtController, at, virtControllerPort),
-		"--launcher-image=quay.io/kubevirt/virt-launcher:v1.6.0",
+		"--launcher-image="+launcherImage,
 		"--exporter-image=quay.io/kubevirt/virt-exportserver:v1.6.0",
 		"--prom-cert-file="+c.pki(virtServer+".crt"),
 		"--prom-key-file="+c.pki(virtServer+".key"),

@@ -25,6 +25,11 @@ const leaseSeconds = 8
 //go:embed stages.yaml
 var ownStages string
 
+// podStages are for pods that have no containers.
+//
+//go:embed podstages.yaml
+var podStages string
+
 // machineStages take the part of virt-handler, with KubeVirt or without.
 var (
 	//go:embed virthandler.yaml
@@ -62,8 +67,12 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 	if c.virt != "" {
 		machines = virtHandlerStages
 	}
+	all := []string{ownStages, machines}
+	if c.real == "" {
+		all = append(all, podStages)
+	}
 	for i, n := range c.Nodes {
-		stages := strings.NewReplacer("OWN-NODE", n.Name, "OWN-IP", n.IP).Replace(ownStages + "---\n" + machines)
+		stages := strings.NewReplacer("OWN-NODE", n.Name, "OWN-IP", n.IP).Replace(strings.Join(all, "---\n"))
 		if err := os.WriteFile(c.stagesPath(i), []byte(stages), 0o600); err != nil {
 			return fmt.Errorf("write the stages of %s: %w", n.Name, err)
 		}

@@ -69,8 +69,6 @@ func (o Options) checkReal() error {
 		return nil
 	case !o.Hosts:
 		return errors.New("real nodes are on hosts only")
-	case o.KubeVirt:
-		return errors.New("real nodes have no virt-launcher to run, and nothing to play virt-handler")
 	}
 	return CanRunPods()
 }

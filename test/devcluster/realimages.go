@@ -18,11 +18,16 @@ import (
 
 // The images that real nodes have. No others can be had there: nothing is pulled.
 const (
-	AppImage   = imagePrefix + "app:1"   // does what Prints says
-	pauseImage = imagePrefix + "pause:1" // of every pod's sandbox
+	AppImage   = "zedkube.test/app:1"   // does what Prints says
+	pauseImage = "zedkube.test/pause:1" // of every pod's sandbox
 
-	imagePrefix = "zedkube.test/"
+	// launcherImage is that of the launcher pods of virtual machines. Its programs
+	// print as an application does.
+	launcherImage = "quay.io/kubevirt/virt-launcher:v1.6.0"
 )
+
+// launcherPrograms are what virt-controller starts in it.
+var launcherPrograms = []string{"usr/bin/virt-launcher-monitor", "usr/bin/virt-tail"}
 
 // realProgram is what runs in the images and as the first process of a node.
 const realProgram = "realnode"
@@ -33,20 +38,24 @@ const imagesFile = "images.tar"
 // realBundle is what Options.Real needs beside the programs of every cluster.
 var realBundle = bundle{
 	"what real nodes run",
-	[]string{"realnode/main.go", "realnode/init.go", "realnode/app.go"},
+	[]string{"realnode/main.go", "realnode/init.go", "realnode/app.go", "realimages.go"},
 	[]program{{realProgram, "realnode", ".", "-s -w"}},
 	func(_ context.Context, _, into string) error { return packImages(into) },
 }
 
 // packImages makes images of the program in dir, beside it. All have the one
-// layer; the same program gives the same bytes.
+// layer.
 func packImages(dir string) error {
 	program, err := os.ReadFile(filepath.Join(dir, realProgram))
 	if err != nil {
 		return fmt.Errorf("pack the images: %w", err)
 	}
 	var layer, archive bytes.Buffer
-	if err := pack(&layer, packed{realProgram, 0o755, program}); err != nil {
+	inside := []packed{{name: realProgram, mode: 0o755, content: program}}
+	for _, name := range launcherPrograms {
+		inside = append(inside, packed{name: name, link: "/" + realProgram})
+	}
+	if err := pack(&layer, inside...); err != nil {
 		return fmt.Errorf("pack a layer: %w", err)
 	}
 	type image struct {
@@ -54,8 +63,8 @@ func packImages(dir string) error {
 		RepoTags []string
 		Layers   []string
 	}
-	files, manifest := []packed{{"layer.tar", 0o644, layer.Bytes()}}, []image{}
-	for _, what := range []string{"app", "pause"} {
+	files, manifest := []packed{{name: "layer.tar", mode: 0o644, content: layer.Bytes()}}, []image{}
+	for what, names := range map[string][]string{"app": {AppImage, launcherImage}, "pause": {pauseImage}} {
 		config, err := json.Marshal(map[string]any{
 			"architecture": runtime.GOARCH, "os": "linux",
 			"config": map[string]any{"Entrypoint": []string{"/" + realProgram, what}},
@@ -64,14 +73,14 @@ func packImages(dir string) error {
 		if err != nil {
 			return fmt.Errorf("describe the image of %s: %w", what, err)
 		}
-		files = append(files, packed{digest(config) + ".json", 0o644, config})
-		manifest = append(manifest, image{digest(config) + ".json", []string{imagePrefix + what + ":1"}, []string{"layer.tar"}})
+		files = append(files, packed{name: digest(config) + ".json", mode: 0o644, content: config})
+		manifest = append(manifest, image{digest(config) + ".json", names, []string{"layer.tar"}})
 	}
 	list, err := json.Marshal(manifest)
 	if err != nil {
 		return fmt.Errorf("list the images: %w", err)
 	}
-	if err := pack(&archive, append(files, packed{"manifest.json", 0o644, list})...); err != nil {
+	if err := pack(&archive, append(files, packed{name: "manifest.json", mode: 0o644, content: list})...); err != nil {
 		return fmt.Errorf("pack the images: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, imagesFile), archive.Bytes(), 0o644); err != nil {
@@ -80,17 +89,22 @@ func packImages(dir string) error {
 	return nil
 }
 
-// packed is a file in an archive.
+// packed is a file in an archive, or a link to one.
 type packed struct {
 	name    string
 	mode    int64
 	content []byte
+	link    string
 }
 
 func pack(to io.Writer, files ...packed) error {
 	archive := tar.NewWriter(to)
 	for _, f := range files {
-		if err := archive.WriteHeader(&tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content))}); err != nil {
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Size: int64(len(f.content))}
+		if f.link != "" {
+			header = &tar.Header{Typeflag: tar.TypeSymlink, Name: f.name, Linkname: f.link}
+		}
+		if err := archive.WriteHeader(header); err != nil {
 			return err
 		}
 		if _, err := archive.Write(f.content); err != nil {

@@ -29,6 +29,7 @@ func (c *Cluster) kubeletConfig(i int) map[string]any {
 		"makeIPTablesUtilChains":   false,
 		"resolvConf":               "",
 		"clusterDomain":            "cluster.local",
+		"clusterDNS":               []string{"10.43.0.10"}, // nobody is there; without it every pod is warned
 		// Its own default is a directory of the machine's.
 		"volumePluginDir": "/var/lib/kubelet/volumeplugins",
 		"maxPods":         250,
@@ -59,13 +60,14 @@ func (c *Cluster) realKubeletArgs(i int) []string {
 	}
 }
 
-// handlerArgs are for a kwok that plays the custom resources of a node and has
-// no part in its pods.
+// handlerArgs are for a kwok that plays the custom resources of a node, and has
+// no stage for its pods and no lease.
 func (c *Cluster) handlerArgs(i int) []string {
 	return []string{
 		"--kubeconfig=" + c.kubeconfigPath("admin"+c.hosts[i].seat.suffix),
 		"--manage-all-nodes=false",
-		"--manage-single-node=none-of-" + c.Nodes[i].Name,
+		"--manage-single-node=" + c.Nodes[i].Name,
+		"--node-lease-duration-seconds=0",
 		"--server-address=127.0.0.1:0",
 		"--config=" + c.stagesPath(i),
 	}

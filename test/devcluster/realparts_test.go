@@ -158,17 +158,14 @@ func TestImagesRunTheProgramUnderTheirNames(t *testing.T) {
 		if err := json.Unmarshal(files[image.Config], &config); err != nil {
 			t.Fatal(err)
 		}
-		got[image.RepoTags[0]] = config.Config.Entrypoint
+		for _, name := range image.RepoTags {
+			got[name] = config.Config.Entrypoint
+		}
 	}
-	want := map[string][]string{AppImage: {"/realnode", "app"}, pauseImage: {"/realnode", "pause"}}
+	app := []string{"/realnode", "app"}
+	want := map[string][]string{AppImage: app, launcherImage: app, pauseImage: {"/realnode", "pause"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-	if err := packImages(dir); err != nil {
-		t.Fatal(err)
-	}
-	if again, err := os.ReadFile(filepath.Join(dir, imagesFile)); err != nil || !bytes.Equal(again, archive) {
-		t.Errorf("the same program gives another archive, %v", err)
 	}
 }
 

@@ -2,7 +2,8 @@
 
 // Command realnode is what real nodes of a devcluster run that is not
 // Kubernetes: the first process of a host, the program of the pause image and
-// that of the application image.
+// that of the application image. Under any other name it is the last, whatever
+// its arguments: KubeVirt's launchers call it so.
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 )
 
@@ -19,6 +21,9 @@ var programs = map[string]func(args []string) error{
 }
 
 func main() {
+	if filepath.Base(os.Args[0]) != "realnode" {
+		os.Args = []string{"realnode", "app"}
+	}
 	if len(os.Args) < 2 || programs[os.Args[1]] == nil {
 		fmt.Fprintln(os.Stderr, "usage: realnode init|pause|app [flags]")
 		os.Exit(2)
