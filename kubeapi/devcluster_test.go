@@ -97,6 +97,7 @@ func TestAgainstARealAPIServer(t *testing.T) {
 		"two nodes, one lock":                               lockRaces,
 		"two candidates, one leader":                        elections,
 		"two nodes, one right to repair":                    repairs,
+		"applications":                                      applications,
 		"volumes are what Longhorn says of them":            volumes,
 		"three nodes, one network attachment":               attachments,
 		"three nodes, one plug-in's configuration":          sharesPlugin,

@@ -38,7 +38,7 @@ func writes(t *testing.T, c *Client) map[string]func(context.Context) error {
 		},
 		"unfence": func(ctx context.Context) error { return c.Unfence(ctx, types.Node{Name: "n1", UID: "u1"}) },
 		"witness": func(ctx context.Context) error { return c.Witness(ctx, "n1", types.Witness{Round: 1}) },
-		"delete": func(ctx context.Context) error { return c.DeleteNode(ctx, types.Node{Name: "n1", UID: "u1"}) },
+		"delete":  func(ctx context.Context) error { return c.DeleteNode(ctx, types.Node{Name: "n1", UID: "u1"}) },
 		"lock": func(ctx context.Context) error {
 			_, err := c.SetDrainLock(ctx, types.DrainLock{Holder: "n1"})
 			return err

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
 
@@ -119,9 +121,21 @@ func (c *Client) patchSet(ctx context.Context, act string, set types.AppSet, cha
 		switch {
 		case absent(err):
 			return fmt.Errorf("%w: it is gone", types.ErrConflict)
+		case ofAnother(err):
+			return fmt.Errorf("%w: %w", types.ErrConflict, err)
 		case err == nil && now.Name != set.Name:
 			return errOther
 		}
 		return err
 	})
+}
+
+// ofAnother reports that the object of that name and version has another UID: a
+// restored etcd counts from an earlier version on.
+func ofAnother(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }

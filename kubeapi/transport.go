@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -71,8 +70,7 @@ func (o *observed) RoundTrip(req *http.Request) (*http.Response, error) {
 			err = errNoAnswer
 		}
 		end()
-		slow := relayed(req) && errors.Is(err, errNoAnswer)
-		if req.Context().Err() == nil && !slow { // else the caller gave up, which says nothing
+		if req.Context().Err() == nil { // else the caller gave up, which says nothing
 			o.unanswered(start, reasonOf(err))
 		}
 		return nil, err
@@ -96,9 +94,6 @@ func (o *observed) RoundTrip(req *http.Request) (*http.Response, error) {
 // breaks off is a doubt from then on.
 func (o *observed) judge(req *http.Request, resp *http.Response, body *bounded, start time.Time) {
 	code := resp.StatusCode
-	if code >= http.StatusInternalServerError && relayed(req) {
-		return
-	}
 	if code >= http.StatusInternalServerError || code == http.StatusUnauthorized {
 		o.unanswered(start, fmt.Sprintf("HTTP %d %s", code, http.StatusText(code)))
 		return
@@ -117,10 +112,6 @@ func (o *observed) judge(req *http.Request, resp *http.Response, body *bounded, 
 		}
 	}
 }
-
-// relayed requests are answered by a kubelet, through the API server: that none
-// is there to answer says nothing of the API server.
-func relayed(req *http.Request) bool { return strings.Contains(req.URL.Path, "/proxy/") }
 
 func watches(req *http.Request) bool { return req.URL.Query().Get("watch") == "true" }
 
