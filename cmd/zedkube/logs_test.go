@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// logsDevice is a device with three applications, and an API server with their pods.
+func logsDevice(t *testing.T) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	put := func(path, text string) {
+		path = filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, rest := range map[string]string{
+		"9f27b6c8-4e15-4a02-b3d9-60c5d8e1fa34": `"DisplayName":"Label_Printer","FixedResources":{"VirtualizationMode":4}`,
+		"9f27b6c9-4e15-4a02-b3d9-60c5d8e1fa34": `"DisplayName":"scale","FixedResources":{"VirtualizationMode":1}`,
+		"11111111-4e15-4a02-b3d9-60c5d8e1fa34": `"DisplayName":"idle","FixedResources":{"VirtualizationMode":4}`,
+	} {
+		put("run/zedagent/AppInstanceConfig/"+id+".json", fmt.Sprintf(`{"UUIDandVersion":{"UUID":%q,"Version":"1"},%s}`, id, rest))
+	}
+	put("run/zedagent/AppInstanceConfig/broken.json", "{")
+	server := httptest.NewTLSServer(http.HandlerFunc(serveLogs))
+	t.Cleanup(server.Close)
+	put("run/.kube/k3s/k3s.yaml", "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters:\n- name: c\n  cluster: {insecure-skip-tls-verify: true, server: '"+server.URL+
+		"'}\ncontexts:\n- name: c\n  context: {cluster: c, user: u}\nusers:\n- name: u\n  user: {token: t}\n")
+	return root
+}
+
+func serveLogs(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/log") {
+		q := r.URL.Query()
+		what := "log of"
+		if q.Get("previous") == "true" {
+			what = "former log of"
+		}
+		if q.Get("follow") == "true" {
+			what = "followed " + what
+		}
+		_, _ = fmt.Fprintf(w, "2026-05-03T06:09:30Z %s %s\n2026-05-03T06:09:31Z end", what, q.Get("container"))
+		return
+	}
+	pod := func(name string, labels map[string]string, containers ...string) map[string]any {
+		var spec, status []any
+		for i, c := range containers {
+			spec = append(spec, map[string]any{"name": c})
+			s := map[string]any{"name": c, "containerID": "containerd://" + c, "state": map[string]any{"running": map[string]any{"startedAt": "2026-05-03T06:00:00Z"}}}
+			if i == 0 && name == "label-printer-9f27b-0-abcde" {
+				s["restartCount"], s["lastState"] = 1, map[string]any{"terminated": map[string]any{"containerID": "containerd://old"}}
+			}
+			status = append(status, s)
+		}
+		return map[string]any{
+			"metadata": map[string]any{"name": name, "namespace": "eve-kube-app", "uid": name, "labels": labels},
+			"spec":     map[string]any{"containers": spec}, "status": map[string]any{"containerStatuses": status},
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"kind": "PodList", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": "7"},
+		"items": []any{
+			pod("label-printer-9f27b-0-abcde", map[string]string{"app": "label-printer-9f27b-0"}, "web", "side"),
+			pod("virt-launcher-scale", map[string]string{"App-Domain-Name": "9f27b6c9-4e15-4a02-b3d9-60c5d8e1fa34.1.1"}, "compute", "guest-console-log"),
+			pod("somebody", nil, "x"),
+		},
+	})
+}
+
+func TestLogsPrintsWhatAnApplicationWrites(t *testing.T) {
+	root := logsDevice(t)
+	const printer = "label-printer-9f27b-0-abcde/"
+	for line, want := range map[string]struct {
+		out []string
+		err string // its beginning
+	}{
+		"label-printer-9f27b-0 --container web": {out: []string{"2026-05-03T06:09:30Z log of web", "2026-05-03T06:09:31Z end"}},
+		"9F27B6C8-4e15-4a02-b3d9-60c5d8e1fa34": {out: []string{
+			printer + "web 2026-05-03T06:09:30Z log of web", printer + "web 2026-05-03T06:09:31Z end",
+			printer + "side 2026-05-03T06:09:30Z log of side", printer + "side 2026-05-03T06:09:31Z end",
+		}},
+		"Label_Printer --previous":    {out: []string{"2026-05-03T06:09:30Z former log of web", "2026-05-03T06:09:31Z end"}},
+		"scale -f":                    {out: []string{"2026-05-03T06:09:30Z followed log of guest-console-log", "2026-05-03T06:09:31Z end"}},
+		"9f27b6c9":                    {out: []string{"2026-05-03T06:09:30Z log of guest-console-log", "2026-05-03T06:09:31Z end"}},
+		"9f27":                        {err: "2 applications are called \"9f27\"; this device knows\n  11111111-"},
+		"nobody":                      {err: "no application is called \"nobody\"; this device knows\n  11111111-4e15-4a02-b3d9-60c5d8e1fa34  idle\n"},
+		"idle":                        {err: "application idle has no pod on any node"},
+		"Label_Printer --container x": {err: "application Label_Printer has no container \"x\"; it has side, web"},
+		"scale --previous":            {err: "application scale has not restarted"},
+		"scale --since -1m":           {err: "since -1m0s: want"},
+		"":                            {err: "usage: zedkube logs APP"},
+	} {
+		var out bytes.Buffer
+		c := newCommand()
+		c.SetOut(&out)
+		c.SetArgs(append([]string{"--root", root, "logs"}, strings.Fields(line)...))
+		err := c.ExecuteContext(t.Context())
+		if (err != nil) != (want.err != "") || err != nil && !strings.HasPrefix(err.Error(), want.err) {
+			t.Errorf("logs %s: %v", line, err)
+		}
+		got := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		if d := cmp.Diff(want.out, got); want.err == "" && d != "" {
+			t.Errorf("logs %s: %s", line, d)
+		}
+	}
+}
+
+func TestLogsSaysWhenNobodyCanBeAsked(t *testing.T) {
+	root := logsDevice(t)
+	if err := os.Remove(filepath.Join(root, "run/.kube/k3s/k3s.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	c := newCommand()
+	c.SetArgs([]string{"--root", root, "logs", "idle"})
+	if err := c.ExecuteContext(context.WithoutCancel(t.Context())); exitCode(err) != exitNotPublished {
+		t.Errorf("exit code %d: %v", exitCode(err), err)
+	}
+}
