@@ -77,6 +77,17 @@ func (c *Cluster) control() {
 	}
 }
 
+// ended is called with world held, when a pod has ended on a living node: a
+// virtual machine ends with its launcher.
+func (c *Cluster) ended(p types.Pod) {
+	if c.VMIs == nil || p.Owner.Kind != "VirtualMachineInstance" {
+		return
+	}
+	if v, ok := c.VMIs.Get(p.Owner.Name); ok && v.UID == p.Owner.UID {
+		_ = c.VMIs.Unpublish(v.Name)
+	}
+}
+
 func (c *Cluster) revive(s types.AppSet) {
 	n := c.next()
 	pod := types.Pod{
@@ -107,7 +118,8 @@ func (c *Cluster) next() string {
 	return fmt.Sprintf("%05d", c.held.apps.made)
 }
 
-// ForceDeletePod removes this very pod at once. Verb forcedelete.
+// ForceDeletePod removes this very pod at once; the instance that it launched
+// stays. Verb forcedelete.
 func (c *Cluster) ForceDeletePod(ctx context.Context, pod types.Pod) error {
 	return c.apply(ctx, "forcedelete", pod.Key(), func() error {
 		if now, ok := c.Pods.Get(pod.Key()); ok && now.UID == pod.UID {

@@ -80,6 +80,8 @@ func (c *Cluster) gone(p types.Pod) {
 	defer c.world.Unlock()
 	if now, ok := c.Pods.Get(p.Key()); ok && now.UID == p.UID {
 		_ = c.Pods.Unpublish(p.Key())
+		c.ended(p)
+		c.control()
 	}
 }
 
