@@ -96,11 +96,9 @@ func decide(f facts) action {
 		a.follow(f, v)
 	}
 	if f.configsKnown {
-		for _, key := range slices.Sorted(maps.Keys(f.statuses)) {
-			if _, ok := f.configs[key]; !ok {
-				a.unpublish = append(a.unpublish, key)
-			}
-		}
+		a.unpublish = slices.Concat(without(f.statuses, f.configs), without(f.repairs, f.configs))
+		slices.Sort(a.unpublish)
+		a.unpublish = slices.Compact(a.unpublish)
 	}
 	f.unfence(&a)
 	f.fence(&a)
@@ -108,6 +106,17 @@ func decide(f facts) action {
 		a.act = f.choose(&a, verdicts)
 	}
 	return a
+}
+
+// without are the keys of what is published for no configuration.
+func without[T, C any](published map[string]T, configs map[string]C) []string {
+	var keys []string
+	for key := range published {
+		if _, ok := configs[key]; !ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // follow takes over when and where a verdict wants to look again.

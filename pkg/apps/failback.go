@@ -28,15 +28,16 @@ const (
 )
 
 // failback moves an application that runs elsewhere to this node, its
-// designated one, by evicting its pod: the scheduler prefers this node.
+// designated one, by evicting its pod: the scheduler prefers this node. One that
+// is tied to this node was moved by configuration; that needs no setting.
 func (f facts) failback(a app) (verdict, bool) {
 	p, ok := a.speaker(f.self.Name)
-	if !ok || !a.cfg.IsDesignatedNodeID || a.tied() || p.NodeName == f.self.Name || !a.runs(f.nodes) || !f.wantsBack(a) {
+	if !ok || !a.cfg.IsDesignatedNodeID || p.NodeName == f.self.Name || !a.runs(f.nodes) || !f.wantsBack(a) {
 		return verdict{}, false
 	}
 	v := verdict{
 		phase: types.RepairWaits, act: types.ActFailback, again: time.Minute,
-		reason: fmt.Sprintf("It runs on %s and is to return to this node.", p.NodeName),
+		reason: fmt.Sprintf("It runs on %s and is to move to this node, its designated one.", p.NodeName),
 	}
 	why := f.notYet()
 	if why == "" {
@@ -55,13 +56,17 @@ func (f facts) failback(a app) (verdict, bool) {
 	return v, true
 }
 
-// wantsBack reports whether the settings ask for it now. After a boot it is done
-// once.
+// wantsBack reports whether the configuration or the settings ask for it now.
+// After a boot it is done once.
 func (f facts) wantsBack(a app) bool {
+	recent := a.set.Note.Act == types.ActFailback && f.now.Sub(a.set.Note.At).Abs() <= eachFailback
+	if a.cfg.AffinityType == types.AffinityRequired {
+		return !recent
+	}
 	for word := range strings.SplitSeq(f.events, ",") {
 		switch strings.TrimSpace(word) {
 		case onHealthy:
-			if f.now.Sub(a.set.Note.At).Abs() > eachFailback || a.set.Note.Act != types.ActFailback {
+			if !recent {
 				return true
 			}
 		case onBoot:

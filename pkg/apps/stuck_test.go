@@ -127,6 +127,10 @@ func TestAnApplicationReturnsToItsDesignatedNode(t *testing.T) {
 		"not soon after another one": {func(s *scene) {
 			s.sets["other"] = types.AppSet{Note: types.RepairNote{Act: types.ActFailback, At: now.Add(-time.Minute)}}
 		}, false},
+		"at any time where it is tied to this node by now": {func(s *scene) {
+			s.uptime, s.events, s.cfg.AffinityType, s.set.Affinity.Required = up, "", types.AffinityRequired, true
+			s.fresh.at = up - time.Second
+		}, true},
 		"not again within the hour, whatever the scheduler did": {func(s *scene) {
 			s.events = "healthy"
 			s.set.Note = types.RepairNote{Act: types.ActFailback, At: now.Add(-30 * time.Minute)}
