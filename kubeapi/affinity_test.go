@@ -21,10 +21,13 @@ const (
 func required(terms string) string {
 	return `"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[` + terms + `]}`
 }
+
 func preferred(terms string) string {
 	return `"preferredDuringSchedulingIgnoredDuringExecution":[` + terms + `]`
 }
+
 func term(expressions string) string { return `{"matchExpressions":[` + expressions + `]}` }
+
 func weighs(weight, expressions string) string {
 	return `{"weight":` + weight + `,"preference":` + term(expressions) + `}`
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
 	longhorn "github.com/longhorn/longhorn-manager/k8s/pkg/client/clientset/versioned/typed/longhorn/v1beta2"
@@ -103,6 +104,13 @@ func (conn *connection) drainPolicy(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("read setting %s: the answer is not this setting", drainPolicySetting)
 	}
 	return setting.Value, nil
+}
+
+func longhornTime(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	return time.Parse(time.RFC3339, text)
 }
 
 // longhornClient speaks JSON: custom resources have no protobuf.

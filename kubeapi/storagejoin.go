@@ -7,7 +7,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"time"
 
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
 
@@ -137,13 +136,6 @@ func replicaOf(r *longhornv1.Replica) (replica, error) {
 		return replica{}, fmt.Errorf("replica %s: %w", r.Name, err)
 	}
 	return out, nil
-}
-
-func longhornTime(text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	return time.Parse(time.RFC3339, text)
 }
 
 // volumes joins them.

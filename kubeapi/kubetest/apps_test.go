@@ -25,8 +25,10 @@ func withApps() *Cluster {
 	_ = c.Sets.Publish(set.Key(), set)
 	vmi := types.VMI{Name: "web00000", UID: "v1", NodeName: "n2", Owner: types.Owner{Kind: set.Kind, Name: set.Name, UID: set.UID}}
 	_ = c.VMIs.Publish(vmi.Name, vmi)
-	pod := types.Pod{Namespace: "eve-kube-app", Name: "virt-launcher-web00000-00000", UID: "p1", NodeName: "n2", VMI: vmi.Name,
-		Owner: types.Owner{Kind: "VirtualMachineInstance", Name: vmi.Name, UID: vmi.UID}}
+	pod := types.Pod{
+		Namespace: "eve-kube-app", Name: "virt-launcher-web00000-00000", UID: "p1", NodeName: "n2", VMI: vmi.Name,
+		Owner: types.Owner{Kind: "VirtualMachineInstance", Name: vmi.Name, UID: vmi.UID},
+	}
 	_ = c.Pods.Publish(pod.Key(), pod)
 	return c
 }
