@@ -12,31 +12,40 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/player"
+	"github.com/zedkube/zedkube/types"
 )
 
 func main() {
 	program := flag.String("program", "bin/zedkube", "the zedkube program")
 	out := flag.String("out", "docs/performance.md", "where the figures go")
 	rounds := flag.Int("rounds", 3, "how often each drain is measured")
-	only := flag.String("only", "", "pubsub (without a cluster), config, token, idle, failover, status or drains: measure that alone and print it")
+	only := flag.String("only", "", "pubsub (without a cluster), config, token, idle, apps, failover, status, drains or logs: measure that alone and print it")
+	idling := flag.Duration("idle", time.Minute, "how long the idle agents are watched")
 	role := flag.String("role", "", "what this process plays for another bench")
 	root := flag.String("root", "", "where it plays it: a directory, or the address of a server")
 	flag.Parse()
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	b := &bench{rounds: *rounds, idling: *idling}
 	var err error
 	switch {
 	case *role != "":
 		err = play(ctx, *role, *root)
 	case *only == "pubsub":
-		err = (&bench{}).pubsub(ctx)
+		err = b.pubsub(ctx)
+	case *only == "logs":
+		err = b.logs(ctx, *program)
 	case *only != "":
-		err = alone(ctx, *program, *only, *rounds)
+		err = b.alone(ctx, *program, *only)
 	default:
-		err = run(ctx, *program, *out, *rounds)
+		err = b.run(ctx, *program, *out)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -47,32 +56,47 @@ func main() {
 
 // run measures everything, in an order in which each leaves the cluster as the
 // next one needs it.
-func run(ctx context.Context, program, out string, rounds int) error {
+func (b *bench) run(ctx context.Context, program, out string) error {
 	// First, while the machine and this process have nothing else to do.
-	b := &bench{rounds: rounds}
 	if err := b.pubsub(ctx); err != nil {
 		return err
 	}
-	if err := b.onCluster(ctx, program, b.warmUp, b.restarts, b.configToStatus, b.tokens, b.idle, b.failover, b.status, b.drains); err != nil {
+	if err := b.onCluster(ctx, program, appsFor, b.warmUp, b.restarts, b.configToStatus, b.tokens, b.failover, b.status, b.drains); err != nil {
+		return err
+	}
+	if err := b.onCluster(ctx, program, mixedApps, b.warmUp, b.idleFew, b.phasesFew, b.grow, b.phasesMany, b.idleMany); err != nil {
+		return err
+	}
+	if err := b.logs(ctx, program); err != nil {
 		return err
 	}
 	return os.WriteFile(out, []byte(b.document()), 0o644)
 }
 
 // alone takes one measure on a control plane and prints it.
-func alone(ctx context.Context, program, name string, rounds int) error {
-	b := &bench{rounds: rounds}
-	measure, known := map[string]func(context.Context) error{
-		"config": b.configToStatus, "token": b.tokens, "idle": b.idle, "failover": b.failover, "status": b.status, "drains": b.drains,
-	}[name]
-	if !known {
-		return fmt.Errorf("cannot measure %q alone", name)
+func (b *bench) alone(ctx context.Context, program, name string) error {
+	type measures []func(context.Context) error
+	of, apps := measures(nil), appsFor
+	switch name {
+	case "idle":
+		of, apps = measures{b.idleFew, b.grow, b.idleMany}, mixedApps
+	case "apps":
+		of, apps = measures{b.phasesFew, b.grow, b.phasesMany}, mixedApps
+	default:
+		one, known := map[string]func(context.Context) error{
+			"config": b.configToStatus, "token": b.tokens, "failover": b.failover, "status": b.status, "drains": b.drains,
+		}[name]
+		if !known {
+			return fmt.Errorf("cannot measure %q alone", name)
+		}
+		of = measures{one}
 	}
-	return b.onCluster(ctx, program, b.warmUp, measure)
+	return b.onCluster(ctx, program, apps, append(measures{b.warmUp}, of...)...)
 }
 
-// onCluster measures with three devices on a control plane.
-func (b *bench) onCluster(ctx context.Context, program string, measures ...func(context.Context) error) error {
+// onCluster measures with three devices on a control plane, to each of which the
+// controller tells some applications.
+func (b *bench) onCluster(ctx context.Context, program string, apps func(i int) []types.AppInstanceConfig, measures ...func(context.Context) error) error {
 	program, err := filepath.Abs(program)
 	if err != nil {
 		return err
@@ -86,11 +110,11 @@ func (b *bench) onCluster(ctx context.Context, program string, measures ...func(
 	if err != nil {
 		return err
 	}
-	fleet, err := player.NewFleet(ctx, cluster, player.FleetOptions{Dir: dir, Program: []string{program}, Apps: appsFor})
+	fleet, err := player.NewFleet(ctx, cluster, player.FleetOptions{Dir: dir, Program: []string{program}, Apps: apps})
 	if err != nil {
 		return errors.Join(err, cluster.Stop())
 	}
-	b.fleet, b.cluster = fleet, cluster
+	b.fleet, b.cluster, b.apps = fleet, cluster, apps
 	for _, measure := range measures {
 		if err = measure(ctx); err != nil {
 			break

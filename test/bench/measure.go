@@ -18,20 +18,22 @@ import (
 )
 
 const (
-	// apps is how many applications the controller configures on each node, a
-	// third of them designated there.
-	apps = 30
+	// fewApps is how many applications the controller configures on each node for
+	// most measures, a third of them designated there; manyApps is how many for the
+	// others.
+	fewApps  = 30
+	manyApps = 300
 	// patience is how long anything may take before the bench gives up.
 	patience = 3 * time.Minute
-	// idleTime is how long the idle agents are watched.
-	idleTime = time.Minute
 )
 
 // bench is one run.
 type bench struct {
 	fleet   *player.Fleet
 	cluster *devcluster.Cluster
+	apps    func(i int) []types.AppInstanceConfig // what the controller tells node i at the start
 	rounds  int
+	idling  time.Duration // how long the idle agents are watched
 	figures []figure
 }
 
@@ -47,17 +49,39 @@ func (b *bench) add(name, baseline, goal, format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s: %s\n", f.name, f.ours)
 }
 
-func appsFor(i int) []types.AppInstanceConfig {
-	list := make([]types.AppInstanceConfig, apps)
-	for j := range list {
-		list[j] = types.AppInstanceConfig{
+// appsFor is what the controller tells node i where nothing depends on it.
+func appsFor(i int) []types.AppInstanceConfig { return appList(i, 0, fewApps, false) }
+
+// mixedApps is the same with virtual machines among them.
+func mixedApps(i int) []types.AppInstanceConfig { return appList(i, 0, fewApps, true) }
+
+// appList is the applications from one number on, up to another, as node i gets
+// them. With machines a tenth of the many are virtual machines, and more than a
+// third of the few.
+func appList(i, from, to int, machines bool) []types.AppInstanceConfig {
+	var list []types.AppInstanceConfig
+	for j := from; j < to; j++ {
+		app := types.AppInstanceConfig{
 			UUIDandVersion: types.UUIDandVersion{UUID: uuid.NewSHA1(uuid.NameSpaceOID, []byte("bench "+strconv.Itoa(j))), Version: "1"},
 			DisplayName:    "bench-" + strconv.Itoa(j),
 			FixedResources: types.VMConfig{VirtualizationMode: types.VirtualizationNoHyper},
-			Activate:       true, IsDesignatedNodeID: j%3 == i,
+			Activate:       true, IsDesignatedNodeID: home(j) == i,
 		}
+		if machines && j < 90 && j%9 < 3 {
+			app.FixedResources.VirtualizationMode = types.VirtualizationHVM
+		}
+		list = append(list, app)
 	}
 	return list
+}
+
+// home is the designated node of the jth application: of the few each has as
+// many, the others are all of one node.
+func home(j int) int {
+	if j < fewApps {
+		return j % 3
+	}
+	return 0
 }
 
 // until polls seen, for files and process states that ring no bell.
@@ -83,16 +107,38 @@ func (b *bench) warmUp(ctx context.Context) error {
 			return err
 		}
 	}
-	for j, app := range appsFor(0) {
-		err := b.cluster.CreateApp(ctx, devcluster.App{
+	if err := b.create(ctx, 0, b.apps(0)); err != nil {
+		return err
+	}
+	return b.claimed(ctx, len(b.apps(0)))
+}
+
+// create creates applications, of which the first has this number.
+func (b *bench) create(ctx context.Context, first int, apps []types.AppInstanceConfig) error {
+	for i, app := range apps {
+		j := first + i
+		made := devcluster.App{
 			Name:   app.KubeName(),
 			Domain: app.UUIDandVersion.UUID.String() + ".1." + strconv.Itoa(j+1),
-			Node:   b.cluster.Nodes[j%3].Name,
-		})
+			Node:   b.cluster.Nodes[home(j)].Name,
+			// Nothing but the number of the many sends them where they belong.
+			Required: j >= fewApps && !app.IsVMI(),
+		}
+		err := error(nil)
+		if app.IsVMI() {
+			_, err = b.cluster.CreateVM(ctx, made)
+		} else {
+			err = b.cluster.CreateApp(ctx, made)
+		}
 		if err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// claimed waits until so many applications run and are claimed by a node each.
+func (b *bench) claimed(ctx context.Context, n int) error {
 	return until(ctx, "every application claimed, one node reporting", 100*time.Millisecond, func() bool {
 		claims := 0
 		for _, m := range b.fleet.Members {
@@ -102,7 +148,7 @@ func (b *bench) warmUp(ctx context.Context) error {
 				}
 			}
 		}
-		return claims == apps && b.fleet.Reporter() != nil
+		return claims == n && b.fleet.Reporter() != nil
 	})
 }
 
