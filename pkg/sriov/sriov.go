@@ -13,6 +13,7 @@ package sriov
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -40,6 +41,9 @@ const (
 	// patience is how long the end waits for sysfs.
 	patience = 2 * time.Second
 )
+
+// errChanged says that a look has been overtaken.
+var errChanged = fmt.Errorf("%w: another node has told of its functions", types.ErrConflict)
 
 // Kube is what the component does to the cluster. Every verb ends when its
 // context does.
@@ -129,13 +133,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		c.memory.settled, c.memory.wrote = was.settled, was.wrote
 		err = errors.Join(err, failed)
 	}
-	for _, n := range a.drop {
-		if failed := c.Kube.DeleteSRIOVNetwork(ctx, n); failed != nil {
-			err = errors.Join(err, failed)
-			continue
-		}
-		c.Log.WithField("resource", n.Resource).Infof("network attachment %s removed: no node has its resource", n.Name)
-	}
+	err = errors.Join(err, c.drop(ctx, f, a.drop))
 	switch {
 	case errors.Is(err, types.ErrConflict): // another node was faster
 		c.seen = ""
@@ -145,6 +143,24 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		return err
 	}
 	return c.wait(f.now, a)
+}
+
+// drop removes attachments, for as long as no node tells of other functions: a
+// look may be many seconds old by now.
+func (c *Component) drop(ctx context.Context, f facts, networks []types.SRIOVNetwork) error {
+	for _, n := range networks {
+		switch now, err := c.Kube.SRIOVConfig(ctx); {
+		case err != nil:
+			return err
+		case now.Version != f.config.Version:
+			return errChanged
+		}
+		if err := c.Kube.DeleteSRIOVNetwork(ctx, n); err != nil {
+			return err
+		}
+		c.Log.WithField("resource", n.Resource).Infof("network attachment %s removed: no node has its resource", n.Name)
+	}
+	return nil
 }
 
 // restart has the plug-in's pods read the configuration.
