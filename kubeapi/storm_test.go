@@ -120,12 +120,12 @@ func TestAServerInTroubleIsNotStormedAndHealsWithinFiveSeconds(t *testing.T) {
 		"lists and watches forbidden": {when(listing, 403, metav1.StatusReasonForbidden), 30},
 		"nodes are forbidden":         {when(ofNodes, 403, metav1.StatusReasonForbidden), 30},
 		"everything is turned away":   {when(always, 429, metav1.StatusReasonTooManyRequests), 30},
-		"watches are turned away":     {when(isWatch, 429, metav1.StatusReasonTooManyRequests), 43},
-		"watches fail":                {when(isWatch, 503, metav1.StatusReasonServiceUnavailable), 45},
+		"watches are turned away":     {when(isWatch, 429, metav1.StatusReasonTooManyRequests), 47},
+		"watches fail":                {when(isWatch, 503, metav1.StatusReasonServiceUnavailable), 49},
 		"lists and watches fail":      {when(listing, 500, metav1.StatusReasonInternalError), 30},
 		"nodes are not found":         {when(ofNodes, 404, metav1.StatusReasonNotFound), 30},
-		"watches have all expired":    {when(isWatch, 410, metav1.StatusReasonExpired), 43},
-		"watches end as they begin":   {endsAtOnce, 43},
+		"watches have all expired":    {when(isWatch, 410, metav1.StatusReasonExpired), 47},
+		"watches end as they begin":   {endsAtOnce, 47},
 	} {
 		t.Run(name, func(t *testing.T) {
 			troubled(t, test.trouble, test.most, func(tb *tables) {
