@@ -27,9 +27,13 @@ func (c *Client) Logs(ctx context.Context, pod types.Pod, o types.LogOptions) (i
 	if err != nil {
 		return nil, fmt.Errorf("read log of pod %s: %w", pod.Key(), err)
 	}
+	if reason, dead := conn.silence.dead(); dead {
+		done()
+		return nil, fmt.Errorf("read log of pod %s: %w: %s", pod.Key(), types.ErrNoAPI, reason)
+	}
 	alive, _ := conn.silence.gates()
 	ctx, cancel := context.WithCancel(ctx)
-	s := &logStream{unlink: []func() bool{context.AfterFunc(conn.ctx, cancel), context.AfterFunc(alive, cancel)}}
+	s := &logStream{ctx: ctx, unlink: []func() bool{context.AfterFunc(conn.ctx, cancel), context.AfterFunc(alive, cancel)}}
 	s.end = sync.OnceFunc(func() {
 		for _, stop := range s.unlink {
 			stop()
@@ -63,6 +67,7 @@ func noLog(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsBad
 
 // logStream is a log under way.
 type logStream struct {
+	ctx    context.Context
 	body   io.ReadCloser
 	unlink []func() bool
 	end    func()
@@ -72,6 +77,9 @@ type logStream struct {
 func (s *logStream) Read(p []byte) (int, error) {
 	n, err := s.body.Read(p)
 	if err != nil {
+		if s.ctx.Err() != nil { // cut off here, which is no end of the log
+			err = s.ctx.Err()
+		}
 		s.end() // whoever forgets to close it holds nobody up
 	}
 	return n, err

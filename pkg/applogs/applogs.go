@@ -30,8 +30,8 @@ const period = 30 * time.Second
 // What the fields of a Component are on a device.
 const (
 	DefaultMaxRecord   = 256<<10 + 1<<10 // a line of 256 KiB of plain text stays whole
-	DefaultRate        = 4 << 20
-	DefaultBurst       = 32 << 20 // three times what a kubelet keeps of one log by default
+	DefaultRate        = 4 << 20         // one application leaves others their share of a slow flash
+	DefaultBurst       = 32 << 20        // three times what a kubelet keeps of one log by default
 	DefaultJournal     = "/run/zedkube.applogs"
 	DefaultCheckpoints = "/persist/kube-status/zedkube-applogs.jsonl"
 )

@@ -47,11 +47,12 @@ func decide(f facts) action {
 		return action{keep: true}
 	}
 	a := action{read: map[string]want{}}
+	owners := types.NewAppOwners(f.configs)
 	for _, p := range f.pods {
 		if p.NodeName != f.self {
 			continue
 		}
-		app, vmi := appOf(p, f)
+		app, vmi := appOf(p, owners, f.known)
 		for _, c := range p.Containers {
 			if app == "" || vmi && c.Name != guestConsole || c.Now.ID == "" && c.Last.ID == "" {
 				continue
@@ -69,14 +70,12 @@ func decide(f facts) action {
 
 // appOf tells which application runs in p. One whose configuration is gone while
 // its pod still ends keeps the log of that pod.
-func appOf(p types.Pod, f facts) (app string, vmi bool) {
-	for _, key := range slices.Sorted(maps.Keys(f.configs)) {
-		if cfg := f.configs[key]; cfg.OwnsAny(p) {
-			return cfg.UUIDandVersion.UUID.String(), cfg.IsVMI()
-		}
+func appOf(p types.Pod, owners types.AppOwners, known map[string]checkpoint) (app string, vmi bool) {
+	if cfg, ok := owners.Of(p); ok {
+		return cfg.UUIDandVersion.UUID.String(), cfg.IsVMI()
 	}
 	for _, c := range p.Containers {
-		if s, ok := f.known[keyOf(p.UID, c.Name)]; ok {
+		if s, ok := known[keyOf(p.UID, c.Name)]; ok {
 			return s.App, p.VMIName() != ""
 		}
 	}

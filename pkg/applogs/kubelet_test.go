@@ -22,6 +22,7 @@ type kubelet struct {
 	streams map[*stream]bool
 	opened  int
 	most    int // streams at the same time
+	refused int // requests
 }
 
 type containerLog struct {
@@ -50,6 +51,13 @@ func (k *kubelet) do(change func()) {
 	change()
 	close(k.change)
 	k.change = make(chan struct{})
+}
+
+// opens is how many streams were opened, and how many at the same time.
+func (k *kubelet) opens() (all, most int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.opened, k.most
 }
 
 // write adds a line to the present instance.
@@ -119,6 +127,7 @@ func (k *kubelet) Logs(ctx context.Context, _ types.Pod, o types.LogOptions) (io
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.down != nil {
+		k.refused++
 		return nil, k.down
 	}
 	l := k.logs[o.Container]

@@ -175,7 +175,10 @@ func (s *stage) dieAt(n int) (buried func()) {
 		}
 	}
 	return func() {
-		if !s.pipe.dead {
+		s.pipe.mu.Lock()
+		dead := s.pipe.dead
+		s.pipe.mu.Unlock()
+		if !dead {
 			s.kill()
 		} else if s.end(); os.WriteFile(s.journal(), raw, 0o600) != nil {
 			s.t.Fatal("no journal")
