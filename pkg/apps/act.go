@@ -129,6 +129,9 @@ func (f facts) told(a app, v verdict) types.AppRepairStatus {
 	if v.act == actSettle {
 		s.Act = types.ActNone
 	}
+	if r, ok := f.request(a); ok {
+		s.Heard = r.ID
+	}
 	if p, ok := a.speaker(f.self.Name); ok {
 		s.Node = p.NodeName
 	}

@@ -25,6 +25,9 @@ const (
 // its volumes has a whole replica elsewhere. Whatever is not known is a no.
 func (f facts) failover(a app) (verdict, bool) {
 	request, byHand := f.request(a)
+	if byHand = byHand && a.on(request.Node); !byHand {
+		request = types.AppDetachRequest{}
+	}
 	lost, ok := f.lostWith(a, request)
 	if !ok || !byHand && a.runs(f.nodes) {
 		return verdict{}, false
@@ -50,14 +53,13 @@ func (f facts) failover(a app) (verdict, bool) {
 	return v, true
 }
 
-// request is what somebody at a device asks for this application. One is in
-// force until the application has nothing on that node.
+// request is what somebody at a device asks for this application.
 func (f facts) request(a app) (types.AppDetachRequest, bool) {
 	r, ok := f.requests[a.key]
 	if !ok || f.now.Sub(r.Asked).Abs() > asked || appOf(r.AppDomain) != appOf(a.cfg.UUIDandVersion.UUID.String()) {
 		return types.AppDetachRequest{}, false
 	}
-	return r, a.on(r.Node)
+	return r, true
 }
 
 // lostWith finds the node that the application is lost with: one that has, or

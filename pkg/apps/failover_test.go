@@ -89,8 +89,12 @@ func TestAnApplicationWithoutAWholeReplicaElsewhereIsNotTouched(t *testing.T) {
 		if warned != 1 {
 			t.Errorf("it was said %d times in an hour", warned)
 		}
-		_ = w.agents["n3"].asked.Publish(appID, types.AppDetachRequest{Node: "n2", AppDomain: appID, Force: true, ID: uuid.New(), Asked: time.Now()})
+		request := types.AppDetachRequest{Node: "n2", AppDomain: appID, Force: true, ID: uuid.New(), Asked: time.Now()}
+		_ = w.agents["n3"].asked.Publish(appID, request)
 		w.until("by force it runs on n3", time.Minute, func() bool { return slices.Equal(w.runsOn(), []string{"n3"}) })
+		if s, _ := w.agents["n3"].repairs.Get(appID); s.Heard != request.ID {
+			t.Errorf("the request is not told to be heard: %+v", s)
+		}
 	})
 }
 
