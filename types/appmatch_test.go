@@ -1,6 +1,10 @@
 package types
 
 import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -38,6 +42,41 @@ func TestWhichPodsAreAnApplications(t *testing.T) {
 	} {
 		if owns, ownsAny := c.cfg.Owns(c.pod), c.cfg.OwnsAny(c.pod); owns != c.owns || ownsAny != c.ownsAny {
 			t.Errorf("%s: owns %v, any %v; want %v, %v", c.name, owns, ownsAny, c.owns, c.ownsAny)
+		}
+		if _, found := NewAppOwners(map[string]AppInstanceConfig{"": c.cfg}).Of(c.pod); found != c.ownsAny {
+			t.Errorf("%s: found among all %v, want %v", c.name, found, c.ownsAny)
+		}
+	}
+}
+
+func TestTheOwnerAmongAllIsTheFirstThatOwns(t *testing.T) {
+	configs, modes := map[string]AppInstanceConfig{}, []VirtualizationMode{VirtualizationNoHyper, VirtualizationHVM}
+	var pods []Pod
+	for i := range 40 {
+		cfg := AppInstanceConfig{
+			UUIDandVersion: UUIDandVersion{UUID: uuid.NewSHA1(uuid.Nil, []byte{byte(i / 3)})}, DisplayName: "App_" + strconv.Itoa(i%4),
+			FixedResources: VMConfig{VirtualizationMode: modes[i%2]}, PurgeCmd: AppInstanceOpsCmd{Counter: uint32(i % 5)},
+		}
+		configs[strconv.Itoa(i)] = cfg
+		other := strings.ToUpper(uuid.NewSHA1(uuid.Nil, []byte{byte(i / 2)}).String())
+		for _, name := range []string{"", cfg.KubeName(), cfg.KubeName() + "x"} {
+			for _, domain := range []string{"", other + ".1.2", "x"} {
+				pods = append(pods, Pod{App: name, AppDomain: domain}, Pod{AppDomain: domain, Owner: Owner{Kind: KindReplicaSet, Name: name}},
+					Pod{App: name, Owner: Owner{Kind: KindReplicaSet, Name: "app-0-" + other[:5] + "-1"}})
+			}
+		}
+	}
+	owners := NewAppOwners(configs)
+	for _, p := range pods {
+		var want AppInstanceConfig
+		for _, key := range slices.Sorted(maps.Keys(configs)) {
+			if configs[key].OwnsAny(p) {
+				want = configs[key]
+				break
+			}
+		}
+		if got, _ := owners.Of(p); got.UUIDandVersion != want.UUIDandVersion || got.DisplayName != want.DisplayName || got.PurgeCmd != want.PurgeCmd {
+			t.Errorf("%+v is of %s %s, want %s %s", p, got.UUIDandVersion.UUID, got.KubeName(), want.UUIDandVersion.UUID, want.KubeName())
 		}
 	}
 }
