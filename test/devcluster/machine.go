@@ -70,6 +70,10 @@ func (c *Cluster) machineSet(ctx context.Context, app App) (*unstructured.Unstru
 	for name, value := range template.GetLabels() {
 		labels[name] = value
 	}
+	annotations := map[string]any{"descheduler.alpha.kubernetes.io/evict": "true"}
+	for name, value := range app.waits() {
+		annotations[name] = value
+	}
 	set := object(kubevirtAPI, "VirtualMachineInstanceReplicaSet", app.meta(app.Name, template.GetLabels()), map[string]any{
 		"spec": map[string]any{
 			"replicas": int64(1),
@@ -77,7 +81,7 @@ func (c *Cluster) machineSet(ctx context.Context, app App) (*unstructured.Unstru
 			"template": map[string]any{
 				"metadata": map[string]any{
 					"labels":      labels,
-					"annotations": map[string]any{"descheduler.alpha.kubernetes.io/evict": "true"},
+					"annotations": annotations,
 				},
 				"spec": template.Object["spec"],
 			},
@@ -94,12 +98,18 @@ func (c *Cluster) machineSet(ctx context.Context, app App) (*unstructured.Unstru
 func (a App) machine(name string, pod *corev1.Pod, owners []metav1.OwnerReference) (*unstructured.Unstructured, error) {
 	meta := a.meta(name, map[string]string{labelDomain: a.Domain})
 	meta.OwnerReferences = owners
-	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.PodSpec{Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations})
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.PodSpec{
+		Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations, Volumes: a.volumes(),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("describe virtual machine %s: %w", a.Name, err)
 	}
 	delete(spec, "containers")
-	spec["domain"] = map[string]any{"devices": map[string]any{}, "memory": map[string]any{"guest": "512Mi"}}
+	disks := []any{}
+	for _, v := range a.volumes() {
+		disks = append(disks, map[string]any{"name": v.Name, "disk": map[string]any{"bus": "virtio"}})
+	}
+	spec["domain"] = map[string]any{"devices": map[string]any{"disks": disks}, "memory": map[string]any{"guest": "512Mi"}}
 	// Without a status subresource, what makes an object may say its status.
 	return object(kubevirtAPI, "VirtualMachineInstance", meta, map[string]any{
 		"spec": spec, "status": map[string]any{"phase": "Pending"},
@@ -108,7 +118,7 @@ func (a App) machine(name string, pod *corev1.Pod, owners []metav1.OwnerReferenc
 
 // launcher is the pod that runs the instance of that name.
 func (a App) launcher(vmi string) *corev1.Pod {
-	return &corev1.Pod{
+	pod := &corev1.Pod{
 		ObjectMeta: a.meta("virt-launcher-"+vmi+"-"+rand.String(5), map[string]string{
 			labelDomain:           a.Domain,
 			"kubevirt.io":         "virt-launcher",
@@ -116,6 +126,8 @@ func (a App) launcher(vmi string) *corev1.Pod {
 		}),
 		Spec: a.podSpec("compute", "guest-console-log"),
 	}
+	pod.Annotations = a.waits()
+	return pod
 }
 
 func owned(by *unstructured.Unstructured) []metav1.OwnerReference {

@@ -26,12 +26,13 @@ const (
 
 // App is an application as EVE creates it in Kubernetes.
 type App struct {
-	Name     string // kube name: display name, start of the UUID, purge counter
-	Domain   string // domain name: <UUID>.<version>.<number>
-	Replicas int32  // 0 is 1; a virtual machine always has 1
-	Node     string // designated node; "" is none
-	Required bool   // it runs on the designated node or not at all
-	Prints   Prints // what its containers do on a real node
+	Name     string   // kube name: display name, start of the UUID, purge counter
+	Domain   string   // domain name: <UUID>.<version>.<number>
+	Replicas int32    // 0 is 1; a virtual machine always has 1
+	Node     string   // designated node; "" is none
+	Required bool     // it runs on the designated node or not at all
+	Prints   Prints   // what its containers do on a real node
+	Claims   []string // of the volumes that each of its pods mounts; where kubelets are played, they wait for LetStart
 }
 
 // CreateApp creates a container application: a ReplicaSet whose pods carry
@@ -45,7 +46,7 @@ func (c *Cluster) CreateApp(ctx context.Context, app App) error {
 			Replicas: &replicas,
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: app.waits()},
 				Spec:       app.podSpec("app"),
 			},
 		},
@@ -183,6 +184,7 @@ func (a App) podSpec(containers ...string) corev1.PodSpec {
 			HostPath: &corev1.HostPathVolumeSource{Path: path.Dir(a.Prints.Heartbeat), Type: &made},
 		}}}
 	}
+	spec.Volumes = append(spec.Volumes, a.volumes()...)
 	soon := int64(15)
 	for _, taint := range []string{corev1.TaintNodeUnreachable, corev1.TaintNodeNotReady} {
 		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{

@@ -1,0 +1,109 @@
+//go:build linux
+
+package apps
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+)
+
+// loss is how a node is lost, and comes back.
+type loss struct {
+	name       string
+	lose, back func(s *stage, t *testing.T, i int)
+}
+
+var (
+	cutting = loss{"cut", (*stage).cut, (*stage).heal}
+	killing = loss{"killed", (*stage).kill, (*stage).boot}
+)
+
+// kills begins to kill agents, count times in all. Each of two hands has devices
+// of its own.
+func (s *stage) kills(t *testing.T, count int, among ...int) *sync.WaitGroup {
+	done := &sync.WaitGroup{}
+	tickets := make(chan int, count)
+	for i := range count {
+		tickets <- i
+	}
+	close(tickets)
+	for _, i := range among {
+		done.Go(func() {
+			for range tickets {
+				pause(t, time.Duration(rand.Int64N(int64(2*time.Second))))
+				s.killAgent(i)
+				down := rand.Float64()
+				pause(t, time.Duration(down*down*down*float64(5*time.Second)))
+				s.startAgent(t, i)
+			}
+		})
+	}
+	return done
+}
+
+// toggles switches the console of an application on and off until the returned
+// function is called, which leaves it on.
+func (s *stage) toggles(t *testing.T, a *app) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() {
+		for ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second + time.Duration(rand.Int64N(int64(3*time.Second)))):
+			}
+			a.cfg.RemoteConsole = !a.cfg.RemoteConsole && ctx.Err() == nil
+			s.configure(t, a)
+		}
+	})
+	return func() {
+		cancel()
+		done.Wait()
+		a.cfg.RemoteConsole = true
+		s.configure(t, a)
+	}
+}
+
+// killPoints loses the node of an application and takes it back, while agents
+// are killed, half of them on either way.
+func (s *stage) killPoints(t *testing.T, l loss, points int) {
+	moves := s.apps["moves"]
+	lost := s.nodeOf(t, moves)
+	var rest []int
+	for i := range s.cluster.Nodes {
+		if i != lost {
+			rest = append(rest, i)
+		}
+	}
+	t.Logf("%s is %s", s.name(lost), l.name)
+	stop := s.toggles(t, moves)
+	l.lose(s, t, lost)
+	at := s.isLost(t, lost)
+	s.kills(t, points/2, rest...).Wait()
+	t.Logf("%d agents were killed up to %s after it was Unknown", points/2, since(at))
+	s.isReplaced(t, moves, lost, at)
+	until(t, 60*time.Second, func() string { return s.lacksFence(t, lost) })
+	l.back(s, t, lost)
+	s.kills(t, points-points/2, 0, 1, 2).Wait()
+	stop()
+	s.allRest(t)
+}
+
+// nodeOf is where an application runs.
+func (s *stage) nodeOf(t *testing.T, a *app) int {
+	t.Helper()
+	on := -1
+	until(t, 30*time.Second, func() string {
+		for i := range s.cluster.Nodes {
+			if s.runsOn(t, a, i) == "" {
+				on = i
+				return ""
+			}
+		}
+		return describe(s.pods(t, a))
+	})
+	return on
+}

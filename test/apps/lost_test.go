@@ -1,0 +1,280 @@
+//go:build linux
+
+package apps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// scheduled is how long after its node's Ready condition turned Unknown an
+// application may be without a replacement that has a node.
+const scheduled = 60 * time.Second
+
+// cut takes a device's cable out.
+func (s *stage) cut(t *testing.T, i int) {
+	t.Helper()
+	s.sites.set(i, func(d *site) { d.connected = false })
+	if err := s.cluster.CutNode(i); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *stage) heal(t *testing.T, i int) {
+	t.Helper()
+	if err := s.cluster.HealNode(i); err != nil {
+		t.Fatal(err)
+	}
+	s.sites.set(i, func(d *site) { d.connected = true })
+}
+
+// kill takes a device's power, with all that runs there.
+func (s *stage) kill(t *testing.T, i int) {
+	t.Helper()
+	s.cut(t, i)
+	s.killAgent(i)
+	s.cluster.StopKubelet(i)
+	s.cluster.StopControlPlane(i)
+	s.sites.set(i, func(d *site) { d.powered = false })
+	s.fleet.Members[i].PowerOff()
+}
+
+// boot gives it back.
+func (s *stage) boot(t *testing.T, i int) {
+	t.Helper()
+	s.heal(t, i)
+	s.sites.set(i, func(d *site) { d.powered = true })
+	if err := s.fleet.Members[i].Boot(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	s.judge.agent(i, true)
+}
+
+func (s *stage) killAgent(i int) {
+	s.judge.agent(i, false)
+	s.fleet.Members[i].KillProgram()
+}
+
+func (s *stage) startAgent(t *testing.T, i int) {
+	t.Helper()
+	if err := s.fleet.Members[i].StartProgram(); err != nil {
+		t.Error(err)
+		return
+	}
+	s.judge.agent(i, true)
+}
+
+// isLost waits until the cluster hears no more of a node, and returns since when.
+func (s *stage) isLost(t *testing.T, i int) time.Time {
+	t.Helper()
+	var at time.Time
+	t.Logf("%s is Unknown after %s", s.name(i), until(t, 40*time.Second, func() string {
+		ready, _ := s.ready(t, i)
+		at = ready.LastTransitionTime.Time
+		if ready.Status != corev1.ConditionUnknown {
+			return s.name(i) + " is " + string(ready.Status)
+		}
+		return ""
+	}))
+	return at
+}
+
+// isReplaced waits for the replacement of what an application had on a lost node.
+func (s *stage) isReplaced(t *testing.T, a *app, lost int, at time.Time) {
+	t.Helper()
+	until(t, time.Until(at.Add(scheduled)), func() string {
+		for _, p := range live(s.pods(t, a)) {
+			if p.Spec.NodeName != "" && p.Spec.NodeName != s.name(lost) {
+				return ""
+			}
+		}
+		return "no replacement: " + describe(s.pods(t, a))
+	})
+	t.Logf("the replacement of %s has a node %s after its node was Unknown", a.cfg.DisplayName, since(at))
+	until(t, 90*time.Second, func() string {
+		if slices.Contains(slices.Collect(maps.Values(s.attachments(t, a))), s.name(lost)) {
+			return fmt.Sprintf("%s is still attached to %s: %+v", a.volume, s.name(lost), s.repairs(a))
+		}
+		return ""
+	})
+	t.Logf("the volume of %s is detached from it %s after that", a.cfg.DisplayName, since(at))
+	until(t, 90*time.Second, func() string {
+		for _, p := range live(s.pods(t, a)) {
+			if p.Spec.NodeName != s.name(lost) && p.Status.Phase == corev1.PodRunning {
+				return ""
+			}
+		}
+		return "no replacement runs: " + describe(s.pods(t, a)) + fmt.Sprint(s.attachments(t, a))
+	})
+	t.Logf("the replacement of %s runs %s after that", a.cfg.DisplayName, since(at))
+}
+
+// repairs is what the devices say of an application's repair.
+func (s *stage) repairs(a *app) string {
+	var all []string
+	for i := range s.fleet.Members {
+		r := s.repair(i, a)
+		all = append(all, fmt.Sprintf("%s: %s %s %s", s.name(i), r.Phase, r.Act, r.Reason))
+	}
+	return strings.Join(all, "; ")
+}
+
+// holds says what is wrong unless an application still has its volume on a node
+// and is said not to be failed over.
+func (s *stage) holds(t *testing.T, a *app, on int) string {
+	if nodes := slices.Collect(maps.Values(s.attachments(t, a))); nodes != nil && !slices.Contains(nodes, s.name(on)) {
+		return fmt.Sprintf("%s is attached to %v, no more to %s", a.volume, nodes, s.name(on))
+	}
+	return ""
+}
+
+// refuses waits until a device says of an application why it is not failed over.
+func (s *stage) refuses(t *testing.T, by int, a *app, phase types.RepairPhase, why string) {
+	t.Helper()
+	until(t, 60*time.Second, func() string {
+		r := s.repair(by, a)
+		if r.Phase != phase || r.Act != types.ActFailover || !strings.Contains(r.Reason, why) {
+			return fmt.Sprintf("%s says of %s: %s %s: %s", s.name(by), a.cfg.DisplayName, r.Phase, r.Act, r.Reason)
+		}
+		return ""
+	})
+	t.Logf("%s says of %s: %s", s.name(by), a.cfg.DisplayName, s.repair(by, a).Reason)
+}
+
+// nodeIsKilled kills a node that has an application with redundant volumes, one
+// without, and one that is tied to it; on another node only the kubelet stops.
+func (s *stage) nodeIsKilled(t *testing.T) {
+	moves, lonely, tied, stays := s.apps["moves"], s.apps["lonely"], s.apps["tied"], s.apps["stays"]
+	s.cluster.StopKubelet(2)
+	s.sites.set(2, func(d *site) { d.kubelet = false })
+	s.sites.unserve(2)
+	s.kill(t, 1)
+	mute := s.isLost(t, 2)
+	at := s.isLost(t, 1)
+	s.isReplaced(t, moves, 1, at)
+	t.Logf("the console is open %s after that", since(at)+until(t, 20*time.Second, func() string {
+		if c, ok := s.console(0); !ok || c.AppUUID != moves.cfg.UUIDandVersion.UUID {
+			return fmt.Sprintf("node 0 has no console: %+v", c)
+		}
+		return ""
+	}))
+	s.refuses(t, 0, lonely, types.RepairRefused, "no whole replica on another node")
+	s.refuses(t, 0, tied, types.RepairRefused, "tied to its designated node")
+	s.refuses(t, 0, stays, types.RepairWaits, "answers node "+s.name(0))
+	kept := func() string {
+		var found []string
+		for _, h := range []struct {
+			a  *app
+			on int
+		}{{lonely, 1}, {tied, 1}, {stays, 2}} {
+			if what := s.holds(t, h.a, h.on); what != "" {
+				found = append(found, what)
+			}
+		}
+		for i := range s.cluster.Nodes {
+			if _, node := s.ready(t, i); node != nil && isFenced(node) {
+				found = append(found, s.name(i)+" is fenced")
+			}
+		}
+		return strings.Join(found, "; ")
+	}
+	out, err := s.fleet.Members[0].Command("vmiDetach", s.name(1), lonely.domain, "--timeout", "60s")
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
+		t.Errorf("vmiDetach without redundancy ends with %v: %s", err, out)
+	}
+	t.Logf("vmiDetach: %s", lastLine(out))
+	lasts(t, time.Until(mute.Add(60*time.Second)), kept)
+	out, err = s.fleet.Members[0].Command("vmiDetach", "--force", s.name(1), lonely.domain, "--timeout", "90s")
+	if err != nil {
+		t.Errorf("vmiDetach --force: %v", err)
+	}
+	t.Logf("vmiDetach --force: %s", lastLine(out))
+	until(t, 60*time.Second, func() string { return s.lacksFence(t, 1) })
+	t.Logf("%s is fenced %s after it was Unknown", s.name(1), since(at))
+	if what := s.holds(t, stays, 2); what != "" {
+		t.Error(what)
+	}
+	s.sites.serve(t, 2)
+	s.sites.set(2, func(d *site) { d.kubelet = true })
+	if err := s.cluster.StartKubelet(2); err != nil {
+		t.Fatal(err)
+	}
+	s.boot(t, 1)
+	s.allRest(t)
+}
+
+func (s *stage) lacksFence(t *testing.T, i int) string {
+	if _, node := s.ready(t, i); node == nil || !isFenced(node) {
+		return s.name(i) + " is not fenced"
+	}
+	return ""
+}
+
+// isUnfenced waits until a node that is back is in service again, and finds
+// nothing stale on it then.
+func (s *stage) isUnfenced(t *testing.T, i int) {
+	t.Helper()
+	until(t, 90*time.Second, func() string {
+		_, node := s.ready(t, i)
+		if node == nil || isFenced(node) {
+			return s.name(i) + " is still fenced"
+		}
+		return ""
+	})
+	for _, a := range s.apps {
+		if s.sites.runs(i, a.domain) && !slices.ContainsFunc(s.pods(t, a), func(p corev1.Pod) bool { return p.Spec.NodeName == s.name(i) }) {
+			t.Errorf("%s is in service again and still runs a stale copy of %s", s.name(i), a.cfg.DisplayName)
+		}
+	}
+}
+
+// allRest waits until nothing moves any more, and looks whether anything is left
+// of what was done.
+func (s *stage) allRest(t *testing.T) {
+	t.Helper()
+	began := time.Now()
+	for i := range s.cluster.Nodes {
+		until(t, 60*time.Second, func() string {
+			if ready, _ := s.ready(t, i); ready.Status != corev1.ConditionTrue {
+				return s.name(i) + " is " + string(ready.Status)
+			}
+			return ""
+		})
+		s.isUnfenced(t, i)
+	}
+	t.Logf("all nodes are in service after %s", since(began))
+	for _, a := range s.apps {
+		until(t, 120*time.Second, func() string {
+			if what := s.rests(t, a); what != "" {
+				return what + " " + s.repairs(a)
+			}
+			return ""
+		})
+	}
+	moves, on := s.apps["moves"], -1
+	for i := range s.cluster.Nodes {
+		if moves.cfg.RemoteConsole && s.runsOn(t, moves, i) == "" {
+			on = i
+		}
+	}
+	until(t, 60*time.Second, func() string { return s.lacksConsole(moves, on) })
+	t.Logf("everything rests after %s", since(began))
+	s.othersAreUntouched(t)
+}
+
+func lastLine(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return lines[len(lines)-1]
+}
