@@ -1,131 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
-	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
-
-const (
-	detachApp    = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
-	detachDomain = detachApp + ".1.1"
-)
-
-// detachStage is a device whose agent is played.
-type detachStage struct {
-	*testing.T
-	root     string
-	requests *pubsub.Subscription[types.AppDetachRequest]
-	repairs  *pubsub.Publication[types.AppRepairStatus]
-	heard    chan types.AppDetachRequest
-
-	mu       sync.Mutex
-	out, err bytes.Buffer
-}
-
-// detachWith runs an agent that answers each request with what it is told to say,
-// in this order.
-func detachWith(t *testing.T, say ...types.AppRepairStatus) *detachStage {
-	s := &detachStage{T: t, root: t.TempDir(), heard: make(chan types.AppDetachRequest, 10)}
-	bus := pubsub.NewBus(s.root, silent())
-	s.requests = pubsub.NewSubscription[types.AppDetachRequest](bus, commandAgent)
-	s.repairs = pubsub.NewPublication[types.AppRepairStatus](bus, self)
-	if err := bus.Open(); err != nil {
-		t.Fatal(err)
-	}
-	bell := make(chan struct{}, 1)
-	s.requests.Notify(bell)
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { bus.Run(ctx) })
-	running.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-bell:
-			}
-			if r, ok := s.requests.Get(detachApp); ok {
-				s.heard <- r
-				for _, status := range say {
-					status.Heard = r.ID
-					s.says(status)
-				}
-			}
-		}
-	})
-	t.Cleanup(func() { cancel(); running.Wait() })
-	return s
-}
-
-func (s *detachStage) says(status types.AppRepairStatus) {
-	if err := s.repairs.Publish(detachApp, status); err != nil {
-		s.Error(err)
-	}
-}
-
-// Write collects the command's output, which the stage may read meanwhile.
-func (s *detachStage) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.out.Write(p)
-}
-
-// run runs the command with these words.
-func (s *detachStage) run(ctx context.Context, args ...string) (int, error) {
-	c := newCommand()
-	c.SetArgs(append([]string{"--root", s.root, "vmiDetach"}, args...))
-	c.SetOut(s)
-	c.SetErr(&s.err)
-	err := c.ExecuteContext(ctx)
-	return exitCode(err), err
-}
-
-var detachStamp = regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ `)
-
-// printed is the output without the times, which every line has.
-func (s *detachStage) printed() string {
-	s.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return withoutTimes(s.T, s.out.String())
-}
-
-func withoutTimes(t *testing.T, text string) string {
-	t.Helper()
-	if lines, times := strings.Count(text, "\n"), len(detachStamp.FindAllString(text, -1)); lines != times {
-		t.Errorf("%d lines with %d times: %s", lines, times, text)
-	}
-	return detachStamp.ReplaceAllString(text, "")
-}
-
-// logFile is what the log file holds.
-func (s *detachStage) logFile() string {
-	s.Helper()
-	content, err := os.ReadFile(filepath.Join(s.root, "persist/kubelog/detach.log"))
-	if err != nil {
-		s.Error(err)
-	}
-	return withoutTimes(s.T, string(content))
-}
-
-// lies are the requests that lie there for the agent.
-func (s *detachStage) lies() []string {
-	files, _ := filepath.Glob(filepath.Join(s.root, "run", commandAgent, "AppDetachRequest", "*.json"))
-	return files
-}
 
 func stepAt(second int, text, failed string) types.RepairStep {
 	return types.RepairStep{At: time.Date(2026, 5, 3, 6, 41, second, 0, time.UTC), Act: types.ActFailover, Step: text, Failed: failed}
@@ -226,7 +112,8 @@ func TestVMIDetachOfAnApplicationThatIsWellSaysSoAfterAWhile(t *testing.T) {
 	t.Parallel()
 	s := detachWith(t, types.AppRepairStatus{Phase: types.RepairWell})
 	p := options{root: s.root}.paths()
-	d := detaching{paths: p, key: detachApp, settle: 50 * time.Millisecond, log: openDetachLog(p, s, &s.err)}
+	request := types.AppDetachRequest{Node: "n3", AppDomain: detachApp, ID: uuid.New()}
+	d := detaching{paths: p, request: request, key: detachApp, settle: 50 * time.Millisecond, log: openDetachLog(p, s, &s.err)}
 	defer d.log.close()
 	if err := d.run(t.Context()); err != nil {
 		t.Error(err)
@@ -294,86 +181,5 @@ func TestVMIDetachLeavesTheRequestOfALaterCommand(t *testing.T) {
 	}
 	if !strings.Contains(later.printed(), "for node n3, is replaced\n") {
 		t.Errorf("it does not say what it replaces: %s", later.printed())
-	}
-}
-
-func TestVMIDetachWithoutAnAgentRequestsNothing(t *testing.T) {
-	t.Parallel()
-	s := &detachStage{T: t, root: t.TempDir()}
-	began := time.Now()
-	if code, err := s.run(t.Context(), "n3", detachDomain); code != exitNotPublished || len(s.lies()) != 0 {
-		t.Errorf("exit code %d: %v; left: %v", code, err, s.lies())
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("that took %s", took)
-	}
-	if !strings.Contains(s.logFile(), "ended: no agent answers") {
-		t.Errorf("logged %s", s.logFile())
-	}
-}
-
-func TestVMIDetachRefusesWordsThatNameNothing(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{
-		{},
-		{"n3"},
-		{"n3", detachDomain, "more"},
-		{"", detachDomain},
-		{"N3", detachDomain},
-		{"../n3", detachDomain},
-		{"n3\n", detachDomain},
-		{"-", detachDomain},
-		{strings.Repeat("n", 254), detachDomain},
-		{"n3", ""},
-		{"n3", "camera"},
-		{"n3", detachApp + "/.."},
-		{"n3", "../" + detachApp},
-		{"n3", "." + detachApp},
-		{"n3", "{" + detachApp + "}"},
-		{"n3", "00000000-0000-0000-0000-000000000000.1.1"},
-		{detachDomain, "n3"},
-		{"--timeout", "-1s", "n3", detachDomain},
-		{"--timeout", "soon", "n3", detachDomain},
-	} {
-		s := &detachStage{T: t, root: t.TempDir()}
-		if code, err := s.run(t.Context(), args...); code != exitUsage {
-			t.Errorf("%q: exit code %d: %v", args, code, err)
-		}
-		if files, _ := os.ReadDir(s.root); len(files) != 0 {
-			t.Errorf("%q left %v", args, files)
-		}
-	}
-}
-
-func TestVMIDetachGoesOnWhereItsLogCannotBeWritten(t *testing.T) {
-	t.Parallel()
-	s := detachWith(t, types.AppRepairStatus{Phase: types.RepairRefused, Reason: "no"})
-	if err := os.MkdirAll(filepath.Join(s.root, "persist"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(s.root, "persist/kubelog"), nil, 0o600); err != nil { // in the folder's place
-		t.Fatal(err)
-	}
-	if code, err := s.run(t.Context(), "n3", detachDomain); code != exitDetachRefused {
-		t.Errorf("exit code %d: %v", code, err)
-	}
-	if !strings.Contains(s.err.String(), "The log file cannot be written") {
-		t.Errorf("it does not say so: %q", s.err.String())
-	}
-}
-
-// closed is an output that nobody reads any more.
-type closed struct{}
-
-func (closed) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
-
-func TestVMIDetachThatCannotTellAsksForNothing(t *testing.T) {
-	t.Parallel()
-	s := detachWith(t)
-	c := newCommand()
-	c.SetArgs([]string{"--root", s.root, "vmiDetach", "n3", detachDomain})
-	c.SetOut(closed{})
-	if err := c.ExecuteContext(t.Context()); err == nil || len(s.lies()) != 0 {
-		t.Errorf("%v, left: %v", err, s.lies())
 	}
 }

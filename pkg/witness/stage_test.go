@@ -3,12 +3,8 @@ package witness
 import (
 	"context"
 	"fmt"
-	"net"
-	"os"
-	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,11 +39,6 @@ func node(i int, change ...func(*types.Node)) types.Node {
 func unknown(n *types.Node) { n.Ready = types.ConditionUnknown }
 func addressed(inner, outer string) func(*types.Node) {
 	return func(n *types.Node) { n.InternalIP, n.ExternalIP = inner, outer }
-}
-
-// failed is how net.Dialer reports an error of connect.
-func failed(errno syscall.Errno) error {
-	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", errno)}
 }
 
 // stage is the device n1 and its cluster, in fake time.
@@ -89,17 +80,6 @@ func play(t *testing.T, tell func(*stage)) {
 	})
 }
 
-// line is a connection that counts as open until it is closed.
-type line struct {
-	net.Conn
-	close func()
-}
-
-func (l line) Close() error {
-	l.close()
-	return l.Conn.Close()
-}
-
 func (s *stage) start() {
 	log, hook := logtest.NewNullLogger()
 	s.logs = hook
@@ -121,20 +101,6 @@ func (s *stage) apiIs(answering bool) {
 		status.SilentSince = time.Now()
 	}
 	_ = s.api.Publish(types.Global, status)
-}
-
-// answers says what a connection to host, or host:port, meets from now on.
-func (s *stage) answers(host string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lines[host] = err
-}
-
-// dies takes the device off the network.
-func (s *stage) dies(i int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.lines, node(i).InternalIP)
 }
 
 // lose lets the kubelet of a node report no more.
@@ -160,53 +126,6 @@ func (s *stage) recovers(i int) {
 func (s *stage) sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
-}
-
-func (s *stage) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil || network != "tcp" {
-		return nil, fmt.Errorf("dial %s %q: %w", network, address, err)
-	}
-	defer s.calls()()
-	s.mu.Lock()
-	s.dialed = append(s.dialed, address)
-	met, ok := s.lines[address]
-	if !ok {
-		met, ok = s.lines[host]
-	}
-	s.mu.Unlock()
-	switch {
-	case ok && met != nil:
-		return nil, met
-	case ok:
-		here, there := net.Pipe()
-		_ = there.Close()
-		return line{here, s.calls()}, nil
-	}
-	<-ctx.Done()
-	time.Sleep(s.lazy)
-	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
-}
-
-// calls counts one that is open until the function it returns is called.
-func (s *stage) calls() func() {
-	count := func(n int) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.open += n
-	}
-	count(1)
-	return func() { count(-1) }
-}
-
-// dials returns the connections since the last call, sorted, each once.
-func (s *stage) dials() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := s.dialed
-	s.dialed = nil
-	slices.Sort(out)
-	return slices.Compact(out)
 }
 
 // Witness implements Kube.
