@@ -1,9 +1,7 @@
 package types
 
 import (
-	"regexp"
 	"strconv"
-	"strings"
 )
 
 // VirtualizationMode says how an application runs.
@@ -74,11 +72,6 @@ type AppInstanceConfig struct {
 	AffinityType       AffinityType
 }
 
-var (
-	kubeNameForbidden = regexp.MustCompile(`[^a-zA-Z0-9.-]`)
-	kubeNameRuns      = regexp.MustCompile(`[.-]+`)
-)
-
 // kubeNameBase is how much of a display name fits in a Kubernetes object
 // name: 32 less a dash and five characters of the UUID.
 const kubeNameBase = 26
@@ -86,14 +79,21 @@ const kubeNameBase = 26
 // KubeName is the name of the (VMI) replica set that domainmgr creates for the
 // present generation of the application (docs/wire.md, "Names of app objects").
 func (c AppInstanceConfig) KubeName() string {
-	name := strings.ReplaceAll(c.DisplayName, "_", "-")
-	name = kubeNameForbidden.ReplaceAllString(name, "")
-	name = strings.ToLower(kubeNameRuns.ReplaceAllString(name, "-"))
-	if len(name) > kubeNameBase {
-		name = name[:kubeNameBase]
+	name := make([]byte, 0, len(c.DisplayName))
+	for _, r := range []byte(c.DisplayName) {
+		switch {
+		case 'A' <= r && r <= 'Z':
+			name = append(name, r+'a'-'A')
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9':
+			name = append(name, r)
+		case r == '_' || r == '.' || r == '-':
+			if n := len(name); n == 0 || name[n-1] != '-' { // several become one
+				name = append(name, '-')
+			}
+		}
 	}
 	generation := uint64(c.PurgeCmd.Counter) + uint64(c.LocalPurgeCmd.Counter)
-	return name + "-" + c.UUIDandVersion.UUID.String()[:5] + "-" + strconv.FormatUint(generation, 10)
+	return string(name[:min(len(name), kubeNameBase)]) + "-" + c.UUIDandVersion.UUID.String()[:5] + "-" + strconv.FormatUint(generation, 10)
 }
 
 // IsVMI reports whether the application runs as a KubeVirt virtual machine.
