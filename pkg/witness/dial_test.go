@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"syscall"
 	"testing"
 )
@@ -19,6 +20,7 @@ func TestMeaningOfTheEndOfAnAttempt(t *testing.T) {
 		{"refused", failed(syscall.ECONNREFUSED), answer},
 		{"reset", failed(syscall.ECONNRESET), answer},
 		{"the time is up", &net.OpError{Op: "dial", Err: context.DeadlineExceeded}, silence},
+		{"the time is up, as sockets say it", &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, silence},
 		{"the kernel gave up", failed(syscall.ETIMEDOUT), silence},
 		{"nobody has the address", failed(syscall.EHOSTUNREACH), silence},
 		{"no interface leads there", failed(syscall.ENETUNREACH), untried},
