@@ -109,9 +109,9 @@ func meet(t *testing.T, c *devcluster.Cluster, a *agent, i, n int, trouble troub
 	met := c.NodeTraffic(i)
 	t.Logf("in %v %d requests, %d connections: %s", lasts, met.Requests-before.Requests,
 		met.Connections-before.Connections, a.status().Reason)
-	// At 30 a minute, after each of four tables has asked for a stream, a list
+	// At 30 a minute, after each of seven tables has asked for a stream, a list
 	// and a watch, and a doubt was settled.
-	if asked := max(met.Requests-before.Requests, met.Connections-before.Connections); asked > 3+14 {
+	if asked := max(met.Requests-before.Requests, met.Connections-before.Connections); asked > 3+23 {
 		t.Errorf("%d requests in %v", asked, lasts)
 	}
 
