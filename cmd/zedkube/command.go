@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/pkg/applogs"
 )
 
 // The exit codes of the commands (docs/wire.md, "Process").
@@ -38,6 +40,7 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 	runCommand := &cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: cobra.NoArgs, RunE: run}
 	for _, c := range []*cobra.Command{root, runCommand} {
 		c.Flags().StringSliceVar(&o.consoleToo, "vnc-file-also", nil, "further file that asks for the remote console, where an older kube container looks for it")
+		c.Flags().IntVar(&o.logRecord, "log-record", applogs.DefaultMaxRecord, "bytes of a line of an application's log, as written to stderr, beyond which it is split; at most 263168")
 	}
 	for _, add := range more {
 		add(root, &o)

@@ -19,6 +19,7 @@ type options struct {
 	root       string
 	kubeconfig string
 	consoleToo []string
+	logRecord  int
 	hour       time.Duration // how long an hour is, where a test wants a shorter one; no flag of the program sets it
 }
 
@@ -45,6 +46,7 @@ type paths struct {
 	consoleToo     []string // further files for the same
 	logJournal     string
 	logCheckpoints string
+	logRecord      int // bytes of one line of an application's log
 	proc           string
 	sysfs          string
 }
@@ -72,6 +74,7 @@ func (o options) paths() paths {
 		topicDirs:      []string{in("/run"), in("/persist/status")},
 		console:        in(console.DefaultFile),
 		consoleToo:     o.consoleToo,
+		logRecord:      min(max(cmp.Or(o.logRecord, applogs.DefaultMaxRecord), applogs.SmallestRecord), applogs.LargestRecord),
 		logJournal:     in(applogs.DefaultJournal),
 		logCheckpoints: in(applogs.DefaultCheckpoints),
 		proc:           in(console.DefaultProc),

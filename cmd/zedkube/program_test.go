@@ -88,6 +88,8 @@ func TestEveryPathIsBelowTheRoot(t *testing.T) {
 			deviceKey:      root + "/persist/certs/ecdh.key.pem", tpm: root + "/dev/tpmrm0",
 			manifest: root + "/persist/vault/manifests/registration.yaml", k3sOverride: root + "/persist/vault/k3s-user-override.yaml",
 			installLog: root + "/persist/kubelog/k3s-install.log", topicDirs: []string{root + "/run", root + "/persist/status"},
+			console: root + "/run/edgeview/VncParams/vmiVNC.run", proc: root + "/proc", sysfs: root + "/sys",
+			logJournal: root + "/run/zedkube.applogs", logCheckpoints: root + "/persist/kube-status/zedkube-applogs.jsonl", logRecord: 8000,
 		}
 	}
 	want := map[string]paths{}

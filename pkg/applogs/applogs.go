@@ -29,7 +29,14 @@ const period = 30 * time.Second
 
 // What the fields of a Component are on a device.
 const (
-	DefaultMaxRecord   = 256<<10 + 1<<10 // a line of 256 KiB of plain text stays whole
+	// DefaultMaxRecord is what memlogd keeps of a line, and a little less: what is
+	// cut there is no record any more (docs/wire.md, "App log lines").
+	DefaultMaxRecord = 8000
+	// LargestRecord leaves a line of 256 KiB of plain text whole.
+	LargestRecord = 256<<10 + 1<<10
+	// SmallestRecord has room for the fields and a few words.
+	SmallestRecord = 1 << 10
+
 	DefaultRate        = 4 << 20         // one application leaves others their share of a slow flash
 	DefaultBurst       = 32 << 20        // three times what a kubelet keeps of one log by default
 	DefaultJournal     = "/run/zedkube.applogs"

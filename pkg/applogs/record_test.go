@@ -53,7 +53,7 @@ func recordsOf(t *testing.T, log string, most int) (records []logjudge.Record, r
 }
 
 func TestARecordIsEVEsLine(t *testing.T) {
-	_, raw := recordsOf(t, stamp+" tray 2 \"is\" <empty>\tnow\r\n", DefaultMaxRecord)
+	_, raw := recordsOf(t, stamp+" tray 2 \"is\" <empty>\tnow\r\n", LargestRecord)
 	want := `{"appuuid":"` + appID + `","containername":"c","eventtime":"` + stamp + `","level":"info","msg":"tray 2 \"is\" <empty>\tnow\u000d","time":"` + stamp + `"}` + "\n"
 	if d := cmp.Diff([]string{want}, raw); d != "" {
 		t.Error(d)
@@ -61,11 +61,11 @@ func TestARecordIsEVEsLine(t *testing.T) {
 }
 
 func TestALineOf256KiBStaysWhole(t *testing.T) {
-	r, _ := recordsOf(t, stamp+" "+strings.Repeat("x", 256<<10)+"\n", DefaultMaxRecord)
+	r, _ := recordsOf(t, stamp+" "+strings.Repeat("x", 256<<10)+"\n", LargestRecord)
 	if len(r) != 1 || len(r[0].Msg) != 256<<10 {
 		t.Errorf("%d records", len(r))
 	}
-	r, _ = recordsOf(t, stamp+" "+strings.Repeat("x", 300<<10)+"\n", DefaultMaxRecord)
+	r, _ = recordsOf(t, stamp+" "+strings.Repeat("x", 300<<10)+"\n", LargestRecord)
 	if len(r) < 2 || !strings.HasSuffix(r[0].Msg, continues) || !strings.HasPrefix(r[1].Msg, continued) || len(joined(r)[0]) != 300<<10 {
 		t.Errorf("%d records", len(r))
 	}
@@ -124,7 +124,7 @@ func FuzzRecordsAreValidAndWhole(f *testing.F) {
 // with container and time as text, and puts that into a record as a string.
 func TestNewlogdMakesAValidRecord(t *testing.T) {
 	for _, text := range []string{"plain", `{"level":"warn","msg":"a \"b\" \\ c"}`, `","msg":"x"}`, "\x00\x1b[0m\xff", `\u0000 \n`} {
-		_, raw := recordsOf(t, stamp+" "+text+"\n", DefaultMaxRecord)
+		_, raw := recordsOf(t, stamp+" "+text+"\n", LargestRecord)
 		var in logjudge.Record
 		if err := json.Unmarshal([]byte(raw[0]), &in); err != nil {
 			t.Fatal(err)
