@@ -62,7 +62,7 @@ func TestTheSamplesOfTheDocumentDecode(t *testing.T) {
 	for _, v := range []any{
 		&EdgeNodeClusterConfig{}, &EdgeNodeClusterStatus{}, &ENClusterAppStatus{}, &NodeDrainStatus{}, &KubeClusterInfo{},
 		&KubeUserServices{}, &KubeLeaderElectInfo{}, &KubeConfig{}, &KubeClusterUpdateStatus{},
-		&NodeDrainProgress{}, &ClusterMembership{}, &ClusterLeaveRequest{},
+		&NodeDrainProgress{}, &ClusterMembership{}, &ClusterLeaveRequest{}, &AppRepairStatus{}, &AppConsoleStatus{}, &AppDetachRequest{},
 	} {
 		sections[reflect.TypeOf(v).Elem().Name()] = []any{v}
 	}

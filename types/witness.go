@@ -32,8 +32,12 @@ func Gone(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.
 		return false, fmt.Sprintf("node %s still reports", lost.Name)
 	}
 	var agree []string
+	ready := 0
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		n := nodes[name]
+		if n.Ready == ConditionTrue {
+			ready++
+		}
 		if n.Ready != ConditionTrue || n.Agent == nil {
 			continue // it says nothing, or nobody knows how old its word is
 		}
@@ -44,6 +48,9 @@ func Gone(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.
 	}
 	if len(agree) == 0 {
 		return false, fmt.Sprintf("no Ready node can tell whether the device of node %s answers", lost.Name)
+	}
+	if ready < 2 { // a single server that loses its cable calls all others gone
+		return false, fmt.Sprintf("%s is the only node that is Ready: it may be cut off itself", agree[0])
 	}
 	return true, fmt.Sprintf("the device of node %s answers none of %v", lost.Name, agree)
 }

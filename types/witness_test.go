@@ -39,9 +39,13 @@ func TestGoneOnlyWhereEveryReadyNodeWithAnAgentHasFoundItSilent(t *testing.T) {
 		gone   bool
 		why    string
 	}{
-		"all agree":                               {func(*world) {}, true, "the device of node n3 answers none of [n1 n2]"},
-		"the agents of EVE are no witnesses":      {in("n2", foreign), true, "the device of node n3 answers none of [n1]"},
-		"nor are nodes that are not Ready":        {in("n2", down, mute), true, "the device of node n3 answers none of [n1]"},
+		"all agree":                          {func(*world) {}, true, "the device of node n3 answers none of [n1 n2]"},
+		"the agents of EVE are no witnesses": {in("n2", foreign), true, "the device of node n3 answers none of [n1]"},
+		"nor are nodes that are not Ready": {func(w *world) {
+			in("n2", down, mute)(w)
+			w.nodes["n4"] = Node{Name: "n4", UID: "u4", Ready: ConditionTrue}
+		}, true, "the device of node n3 answers none of [n1]"},
+		"one alone may be cut off itself":         {in("n2", down, mute), false, "n1 is the only node that is Ready: it may be cut off itself"},
 		"a word just fresh enough":                {at("n2", WitnessFresh), true, "the device of node n3 answers none of [n1 n2]"},
 		"the Node itself was deleted":             {func(w *world) { delete(w.nodes, "n3") }, false, "there is no node n3 any more"},
 		"it reports":                              {in("n3", func(n *Node) { n.Ready = ConditionTrue }), false, "node n3 still reports"},

@@ -95,6 +95,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			n := s.nodes["n3"]
 			n.Ready = types.ConditionFalse
 			s.nodes["n3"] = n
+			s.nodes["n4"] = types.Node{Name: "n4", UID: "uid-n4", Ready: types.ConditionTrue}
 		}, says(types.RepairRefused, "no whole replica")},
 		"a volume that is faulted": {func(s *scene) { s.lose(); s.storage().Robustness = "faulted" }, says(types.RepairRefused, "faulted")},
 		"one volume of two is not proved": {func(s *scene) {
