@@ -87,6 +87,7 @@ func decide(f facts) action {
 	gone, later := f.gone(s, &a.memory)
 	a.again = min(a.again, later)
 	a.foreign = names(s.foreign)
+	f.sweep(s, &a)
 
 	why, due := f.due(s, want, gone, &a.memory)
 	switch {
@@ -97,13 +98,9 @@ func decide(f facts) action {
 		f.write(s, want, gone, why, &a)
 		return a
 	}
-	if !s.has {
-		return a
-	}
-	if s.intact {
+	if s.has && s.intact {
 		f.plugin(s, &a)
 	}
-	f.sweep(s, &a)
 	return a
 }
 
@@ -128,6 +125,7 @@ func (f facts) due(s state, want *part, gone []string, m *memory) (change, time.
 // write asks for the own part and the merge of all, in one change.
 func (f facts) write(s state, want *part, gone []string, why change, a *action) {
 	a.change, a.why, a.again = &types.SRIOVConfig{Version: f.config.Version, Data: map[string]string{}}, why, 0
+	a.drop = nil // first the parts
 	all, others := []vf{}, s.config.others
 	if f.quiet(s, &a.memory) {
 		others = slices.DeleteFunc(slices.Clone(others), isEVE)
@@ -176,7 +174,7 @@ func (f facts) write(s state, want *part, gone []string, why change, a *action) 
 func (f facts) plugin(s state, a *action) {
 	part, m := s.current.fingerprint(), &a.memory
 	since := s.current.Since
-	if part != nothing && s.since.After(since) {
+	if s.since.After(since) {
 		since = s.since
 	}
 	settled := part + " " + s.since.String()

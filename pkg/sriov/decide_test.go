@@ -233,7 +233,6 @@ func TestDecide(t *testing.T) {
 			func(f *facts) {
 				f.scanned, f.config = shown(), held(map[string][]vf{"n1": {}, "n2": {c}})
 				f.config.Data["node.n1.json"] = part{}.text()
-				f.config.Data[mergedKey] = `{"since":"2026-03-04T11:59:00Z"}`
 				f.plugins = []types.SRIOVPlugin{plugin("", 100*time.Hour)}
 			},
 			summary{mark: []string{nothing}, again: lookAgain},
@@ -263,6 +262,15 @@ func TestDecide(t *testing.T) {
 				}
 			},
 			summary{drop: []string{"eve.network/eth5_vf9"}, again: lookAgain},
+		},
+		{
+			"nor before what is to be written is",
+			func(f *facts) {
+				f.scanned = shown(a, b)
+				f.networks = []types.SRIOVNetwork{network("eve.network/eth5_vf9")}
+				f.memory.orphans = map[string]time.Time{"eve.network/eth5_vf9": ago(time.Hour)}
+			},
+			summary{why: ownPart, keys: []string{"config.json", "node.n1.json"}, resources: []string{"eth5_vf1", "eth5_vf2", "eth7_vf1"}},
 		},
 		{
 			"not while a node has no part",
