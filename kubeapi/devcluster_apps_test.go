@@ -19,7 +19,7 @@ import (
 )
 
 func applications(t *testing.T, c *devcluster.Cluster) {
-	a := newAgent(t, c, 6)
+	a := newAgent(t, c, 7)
 	eventually(t, "the tables of applications are whole", 10*time.Second, func() bool { return a.status().Apps })
 	for _, part := range []struct {
 		name string
@@ -32,7 +32,6 @@ func applications(t *testing.T, c *devcluster.Cluster) {
 		{"an instance is forgotten, a namesake is not", forgetsVMI},
 		{"a pod is deleted by force, a namesake is not", deletesPod},
 		{"a VolumeAttachment goes to its attacher", deletesAttachment},
-		{"a node is fenced while it is not Ready", fences},
 		{"a witness is read as it was written", witnesses},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.play(t, c, a) })
@@ -160,7 +159,7 @@ func changesSet(t *testing.T, c *devcluster.Cluster, a *agent, kind string) {
 	note := types.RepairNote{Act: types.ActFailover, Node: "n1", Step: "fenced", Since: time.Now().UTC().Truncate(time.Second)}
 	writes("a note is written", func(s types.AppSet) error { return a.NoteRepair(ctx, s, note) })
 	set = setNamed(t, a, key, "the note is read", func(s types.AppSet) bool { return s.Note == note })
-	if err := a.Event(ctx, types.Event{Node: c.Nodes[6].Name, Set: set, Reason: "FailedOver", Message: "it is elsewhere"}); err != nil {
+	if err := a.Event(ctx, types.Event{Node: c.Nodes[7].Name, Set: set, Reason: "FailedOver", Message: "it is elsewhere"}); err != nil {
 		t.Error(err)
 	}
 	writes("it is removed", func(s types.AppSet) error { return a.NoteRepair(ctx, s, types.RepairNote{}) })

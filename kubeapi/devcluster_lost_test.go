@@ -141,7 +141,9 @@ func deletesAttachment(t *testing.T, c *devcluster.Cluster, a *agent) {
 	}
 }
 
-func fences(t *testing.T, c *devcluster.Cluster, a *agent) {
+// fences comes after all others: a node more is seen by them.
+func fences(t *testing.T, c *devcluster.Cluster) {
+	a := newAgent(t, c, 7)
 	ctx := t.Context()
 	nodes := c.Client().CoreV1().Nodes()
 	lost := types.Node{Name: "lost"}
@@ -158,7 +160,7 @@ func fences(t *testing.T, c *devcluster.Cluster, a *agent) {
 			t.Fatal(err)
 		}
 	}
-	fence := types.Fence{By: c.Nodes[6].Name, Reason: "its device does not answer", Since: time.Now().UTC().Truncate(time.Second)}
+	fence := types.Fence{By: c.Nodes[7].Name, Reason: "its device does not answer", Since: time.Now().UTC().Truncate(time.Second)}
 	ready(corev1.ConditionTrue)
 	if err := a.Fence(ctx, lost, fence); !errors.Is(err, types.ErrConflict) {
 		t.Errorf("while it is Ready: %v", err)
@@ -188,7 +190,7 @@ func fences(t *testing.T, c *devcluster.Cluster, a *agent) {
 }
 
 func witnesses(t *testing.T, c *devcluster.Cluster, a *agent) {
-	node := c.Nodes[6].Name
+	node := c.Nodes[7].Name
 	w := types.Witness{Round: 1, Sightings: []types.Sighting{{Node: "lost", UID: "u", Silent: 4}}}
 	if err := a.Witness(t.Context(), node, w); err != nil {
 		t.Fatal(err)

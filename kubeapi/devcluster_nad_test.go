@@ -20,7 +20,7 @@ import (
 func attachments(t *testing.T, c *devcluster.Cluster) {
 	ctx := t.Context()
 	api := c.Custom("net-attach-def").Namespace(kubeapi.Namespace)
-	agents := []*agent{newAgent(t, c, 0), newAgent(t, c, 1), newAgent(t, c, 2)}
+	agents := []*agent{newAgent(t, c, 0), newAgent(t, c, 2), newAgent(t, c, 7)} // which no story cuts off
 	owner := func(i int) types.Node { return types.Node{Name: c.Nodes[i].Name, UID: "uid-" + c.Nodes[i].Name} }
 	all := func(do func(i int, a *agent) error) {
 		t.Helper()

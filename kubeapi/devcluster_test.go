@@ -80,7 +80,7 @@ func eventually(t *testing.T, what string, within time.Duration, ok func() bool)
 func TestAgainstARealAPIServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	c, err := devcluster.Start(ctx, devcluster.Options{Log: t.Output(), Nodes: 7})
+	c, err := devcluster.Start(ctx, devcluster.Options{Log: t.Output(), Nodes: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +111,7 @@ func TestAgainstARealAPIServer(t *testing.T) {
 			t.Run(name, func(t *testing.T) { t.Parallel(); story(t, c) })
 		}
 	})
+	t.Run("a node is fenced while it is not Ready", func(t *testing.T) { fences(t, c) })
 	t.Run("a node is deleted, a namesake is not", func(t *testing.T) { deletesNode(t, c) })
 }
 
