@@ -3,6 +3,7 @@
 package devcluster
 
 import (
+	"cmp"
 	"path"
 	"strconv"
 
@@ -18,11 +19,22 @@ type Prints struct {
 	Length    int     // of a line in bytes, without its end: filled with x; a shorter one is as long as it must be
 	Stderr    int     // every so manyth line goes to stderr; 0 is none
 	Exit      int     // it ends after so many lines, with status 1; 0 is never
+	Most      int     // it prints no more lines than this, and goes on; 0 is no end
+	Gate      string  // a file on the node, below /var, before which it prints nothing; "" is none
 	Heartbeat string  // a file on the node, below /var, to which each second adds a line "<pod> <time>"; "" is none
 }
 
-// heartbeats is the volume of the file, and where containers have it.
+// heartbeats is the volume of the files, and where containers have it. Heartbeat
+// and Gate are in the same folder.
 const heartbeats = "heartbeats"
+
+// folder is the one of the files; "" where there are none.
+func (p Prints) folder() string {
+	if file := cmp.Or(p.Heartbeat, p.Gate); file != "" {
+		return path.Dir(file)
+	}
+	return ""
+}
 
 // container is one that does it.
 func (p Prints) container(name string) corev1.Container {
@@ -36,10 +48,16 @@ func (p Prints) container(name string) corev1.Container {
 			"--length=" + strconv.Itoa(p.Length),
 			"--stderr=" + strconv.Itoa(p.Stderr),
 			"--exit=" + strconv.Itoa(p.Exit),
+			"--most=" + strconv.Itoa(p.Most),
 		},
 	}
 	if p.Heartbeat != "" {
 		c.Args = append(c.Args, "--heartbeat="+path.Join("/", heartbeats, path.Base(p.Heartbeat)))
+	}
+	if p.Gate != "" {
+		c.Args = append(c.Args, "--gate="+path.Join("/", heartbeats, path.Base(p.Gate)))
+	}
+	if p.folder() != "" {
 		c.VolumeMounts = []corev1.VolumeMount{{Name: heartbeats, MountPath: path.Join("/", heartbeats)}}
 	}
 	return c

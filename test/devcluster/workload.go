@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -178,10 +177,10 @@ func (a App) podSpec(containers ...string) corev1.PodSpec {
 	for _, name := range containers {
 		spec.Containers = append(spec.Containers, a.Prints.container(name))
 	}
-	if a.Prints.Heartbeat != "" {
+	if folder := a.Prints.folder(); folder != "" {
 		made := corev1.HostPathDirectoryOrCreate
 		spec.Volumes = []corev1.Volume{{Name: heartbeats, VolumeSource: corev1.VolumeSource{
-			HostPath: &corev1.HostPathVolumeSource{Path: path.Dir(a.Prints.Heartbeat), Type: &made},
+			HostPath: &corev1.HostPathVolumeSource{Path: folder, Type: &made},
 		}}}
 	}
 	spec.Volumes = append(spec.Volumes, a.volumes()...)

@@ -20,6 +20,8 @@ type app struct {
 	length    int
 	stderr    int
 	exit      int
+	most      int
+	gate      string
 	heartbeat string
 
 	out, err *bufio.Writer
@@ -39,6 +41,8 @@ func runApp(args []string) error {
 	flags.IntVar(&a.length, "length", 0, "bytes of a line, without its end, if it is not longer anyway")
 	flags.IntVar(&a.stderr, "stderr", 0, "every so manyth line goes to stderr; 0 is none")
 	flags.IntVar(&a.exit, "exit", 0, "end with status 1 after so many lines; 0 is never")
+	flags.IntVar(&a.most, "most", 0, "print no more lines than this, and go on; 0 is no end")
+	flags.StringVar(&a.gate, "gate", "", "file before which there are no lines")
 	flags.StringVar(&a.heartbeat, "heartbeat", "", "file that gets a line each second")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -49,6 +53,7 @@ func runApp(args []string) error {
 
 func (a *app) run(end <-chan os.Signal) error {
 	begin, beats := time.Now(), 0
+	opened := begin
 	tick := time.NewTicker(turn)
 	defer tick.Stop()
 	for now := begin; ; {
@@ -58,11 +63,10 @@ func (a *app) run(end <-chan os.Signal) error {
 				return err
 			}
 		}
-		due := int(now.Sub(begin).Seconds()*a.rate) + 1
-		if a.rate <= 0 {
-			due = 0
+		if a.closed() {
+			opened = now
 		}
-		if err := a.print(now, due); err != nil {
+		if err := a.print(now, a.due(now.Sub(opened))); err != nil {
 			return err
 		}
 		select {
@@ -71,6 +75,30 @@ func (a *app) run(end <-chan os.Signal) error {
 		case now = <-tick.C:
 		}
 	}
+}
+
+// closed reports that the gate is; once open it stays so.
+func (a *app) closed() bool {
+	if a.gate == "" {
+		return false
+	}
+	if _, err := os.Stat(a.gate); err != nil {
+		return true
+	}
+	a.gate = ""
+	return false
+}
+
+// due is how many lines are to be there in all, so long after the gate opened.
+func (a *app) due(after time.Duration) int {
+	if a.rate <= 0 || a.gate != "" {
+		return 0
+	}
+	due := int(after.Seconds()*a.rate) + 1
+	if a.most > 0 {
+		due = min(due, a.most)
+	}
+	return due
 }
 
 // print prints as many lines as are due in all.
