@@ -172,6 +172,11 @@ func describe(pods []corev1.Pod) string {
 		if p.DeletionTimestamp != nil {
 			text += " terminating"
 		}
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue {
+				text += " (" + c.Message + ")"
+			}
+		}
 		all = append(all, text)
 	}
 	return strings.Join(all, ", ")

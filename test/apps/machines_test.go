@@ -35,8 +35,8 @@ func TestMachines(t *testing.T) {
 		}
 	}
 	tell("three devices run their machines", s.machinesRun)
-	tell("a short cut changes nothing, while one is purged and one deleted without the agent", s.shortCut)
-	tell("a node is killed while the kubelet of another is stopped", s.nodeIsKilled)
+	tell("a short cut and a stopped kubelet move nothing, while one is purged and one deleted without the agent", s.kubeletIsStopped)
+	tell("a node is killed", s.nodeIsKilled)
 	tell("a cut node comes back, at any of the kill points", func(t *testing.T) { s.killPoints(t, cutting, 30) })
 }
 
@@ -121,26 +121,49 @@ func (s *stage) lacksConsole(a *app, on int) string {
 	return ""
 }
 
-// shortCut cuts a node for as long as a switch needs to boot.
-func (s *stage) shortCut(t *testing.T) {
+// kubeletIsStopped stops the kubelet of a node whose agent goes on.
+func (s *stage) kubeletIsStopped(t *testing.T) {
 	stays := s.apps["stays"]
-	before, attached := s.pods(t, stays), s.attachments(t, stays)
-	s.cut(t, 2)
+	s.cluster.StopKubelet(2)
+	s.sites.set(2, func(d *site) { d.kubelet = false })
+	s.sites.unserve(2)
+	s.shortCut(t)
+	mute := s.isLost(t, 2)
+	s.refuses(t, 0, stays, types.RepairWaits, "answers node ")
+	lasts(t, time.Until(mute.Add(scheduled)), func() string {
+		if _, node := s.ready(t, 2); node != nil && isFenced(node) {
+			return "it is fenced"
+		}
+		return s.holds(t, stays, 2)
+	})
+	s.sites.serve(t, 2)
+	s.sites.set(2, func(d *site) { d.kubelet = true })
+	if err := s.cluster.StartKubelet(2); err != nil {
+		t.Fatal(err)
+	}
+	s.allRest(t)
+}
+
+// shortCut cuts another node for as long as a switch needs to boot.
+func (s *stage) shortCut(t *testing.T) {
+	moves := s.apps["moves"]
+	before, attached := s.pods(t, moves), s.attachments(t, moves)
+	s.cut(t, 1)
 	cutAt := time.Now()
 	s.configuredWithoutAgent(t)
 	pause(t, time.Until(cutAt.Add(20*time.Second)))
-	s.heal(t, 2)
+	s.heal(t, 1)
 	until(t, 30*time.Second, func() string {
-		if ready, _ := s.ready(t, 2); ready.Status != corev1.ConditionTrue {
+		if ready, _ := s.ready(t, 1); ready.Status != corev1.ConditionTrue {
 			return "the node is " + string(ready.Status)
 		}
-		return s.rests(t, stays)
+		return s.rests(t, moves)
 	})
-	after := s.pods(t, stays)
-	if len(after) != 1 || after[0].UID != before[0].UID || !maps.Equal(attached, s.attachments(t, stays)) {
-		t.Errorf("a cut of 20 s made %s of %s, %v of %v", describe(after), describe(before), s.attachments(t, stays), attached)
+	after := s.pods(t, moves)
+	if len(after) != 1 || after[0].UID != before[0].UID || !maps.Equal(attached, s.attachments(t, moves)) {
+		t.Errorf("a cut of 20 s made %s of %s, %v of %v", describe(after), describe(before), s.attachments(t, moves), attached)
 	}
-	if _, node := s.ready(t, 2); node == nil || isFenced(node) {
+	if _, node := s.ready(t, 1); node == nil || isFenced(node) {
 		t.Error("a cut of 20 s fenced the node")
 	}
 	s.othersAreUntouched(t)

@@ -20,26 +20,35 @@ const annotationStart = "devcluster/hold-start"
 const LonghornDriver = "driver.longhorn.io"
 
 // CreateClaim creates the claim <volume>-pvc-0 of a volume of CreateVolume, and
-// what binds the two. The controller manager makes and deletes its
-// VolumeAttachments, as the pods on the nodes want it; a test plays the CSI driver
-// that attaches them.
+// the persistent volume that it is bound to. The controller manager makes and
+// deletes its VolumeAttachments, as the pods on the nodes want it; a test plays
+// the CSI driver that attaches them.
 func (c *Cluster) CreateClaim(ctx context.Context, volume string) (claim string, err error) {
 	claim = volume + "-pvc-0"
 	class, mode := "", corev1.PersistentVolumeBlock
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}
 	once := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
-	_, err = c.client.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
+	claims, volumes := c.client.CoreV1().PersistentVolumeClaims(AppNamespace), c.client.CoreV1().PersistentVolumes()
+	_, err = volumes.Create(ctx, &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: volume},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity: size, AccessModes: once, VolumeMode: &mode, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			ClaimRef:               &corev1.ObjectReference{Namespace: AppNamespace, Name: claim},
+			ClaimRef:               &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: AppNamespace, Name: claim},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: LonghornDriver, VolumeHandle: volume}},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("create persistent volume %s: %w", volume, err)
 	}
-	claims := c.client.CoreV1().PersistentVolumeClaims(AppNamespace)
+	// What the controller manager does not know yet when the claim comes, it binds
+	// only 15 s later.
+	err = poll(ctx, "persistent volume "+volume, func() bool {
+		now, err := volumes.Get(ctx, volume, metav1.GetOptions{})
+		return err == nil && now.Status.Phase == corev1.VolumeAvailable
+	})
+	if err != nil {
+		return "", err
+	}
 	_, err = claims.Create(ctx, &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: claim},
 		Spec: corev1.PersistentVolumeClaimSpec{

@@ -129,6 +129,8 @@ func (n Node) object() *corev1.Node {
 			"node-uuid":                             n.UUID,
 			"node-role.kubernetes.io/control-plane": "true",
 			"node-role.kubernetes.io/etcd":          "true",
+		}, Annotations: map[string]string{
+			"volumes.kubernetes.io/controller-managed-attach-detach": "true",
 		}},
 		Status: corev1.NodeStatus{
 			Capacity:    room,
