@@ -34,6 +34,8 @@ type task struct {
 	targets []target
 	others  []held          // what a fence concerns
 	known   map[string]bool // UIDs of the pods that the cluster has on a fenced node
+	words   map[string]word // of the witnesses, at the decision
+	renewed time.Time       // when the kubelet of the lost node did, by its clock
 }
 
 // outcome is what came of a task.
@@ -53,7 +55,7 @@ func (c *Component) begin(ctx context.Context, t task) {
 
 // work carries a task out while no other node repairs.
 func (c *Component) work(ctx context.Context, t task) outcome {
-	w := &worker{Kube: c.Kube, task: t, now: time.Now, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
+	w := &worker{Kube: c.Kube, task: t, now: time.Now, uptime: c.Uptime, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
 	err := c.Kube.Repair(ctx, t.self.Name, w.do)
 	return outcome{task: t, steps: w.steps, fails: w.fails, err: err}
 }
@@ -77,11 +79,11 @@ func (c *Component) finish(out outcome) {
 		if len(out.task.targets) == 0 {
 			key = out.task.lost.UID
 		}
-		c.complain(key, out.err, c.Log.WithFields(logrus.Fields{"act": out.task.act, "node": out.task.lost.Name}))
+		c.complain(key, out.err, true, c.Log.WithFields(logrus.Fields{"act": out.task.act, "node": out.task.lost.Name}))
 	}
 	for _, t := range out.task.targets {
 		err := out.fails[t.key]
-		c.complain(t.key, err, c.Log.WithFields(logrus.Fields{"app": t.key, "act": out.task.act}))
+		c.complain(t.key, err, len(out.steps[t.key]) > 0, c.Log.WithFields(logrus.Fields{"app": t.key, "act": out.task.act}))
 		c.keep(t.key, out.steps[t.key])
 		for _, s := range out.steps[t.key] {
 			c.Log.WithFields(logrus.Fields{"app": t.key, "act": s.Act}).Info(s.Step)
@@ -89,15 +91,19 @@ func (c *Component) finish(out outcome) {
 	}
 }
 
-// complain sets the pause after a try, and logs a failure once.
-func (c *Component) complain(key string, err error, log logrus.FieldLogger) {
+// complain sets the pause after a try, and logs a failure once. Where nothing
+// was left to be done it is others that take their time.
+func (c *Component) complain(key string, err error, did bool, log logrus.FieldLogger) {
 	last := c.mem.rest[key]
+	longer := min(max(2*last.last, minPause), maxPause)
 	p := pause{last: minPause}
 	switch {
 	case errors.Is(err, types.ErrConflict):
 		p = pause{last: conflictPause, why: err.Error()}
 	case err != nil:
-		p = pause{last: min(max(2*last.last, minPause), maxPause), why: err.Error()}
+		p = pause{last: longer, why: err.Error()}
+	case !did:
+		p.last = longer
 	}
 	if p.why != "" && p.why != last.why {
 		log.WithError(err).Warn("repair did not come to its end")

@@ -86,11 +86,11 @@ type Component struct {
 	Status  pubsub.Writer[types.ENClusterAppStatus]
 	Repairs pubsub.Writer[types.AppRepairStatus]
 
-	blindSince time.Time // zero while the cluster, and this node in it, are in full view
-	mem        memory
-	rounds     map[string]int64 // the last word of each witness
-	looking    loop.Call[fresh]
-	working    loop.Call[outcome]
+	blind   bool          // the cluster, or this node in it, is not in full view
+	blindAt time.Duration // uptime, since when
+	mem     memory
+	looking loop.Call[fresh]
+	working loop.Call[outcome]
 }
 
 // Run steps until ctx is done and returns after what is under way has ended.

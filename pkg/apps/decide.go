@@ -27,6 +27,7 @@ type facts struct {
 	pods       []types.Pod
 	vmis       []types.VMI
 	sets       map[string]types.AppSet
+	witnessed  map[string]time.Time // when the word of each witness last changed
 
 	memory
 }
@@ -34,11 +35,11 @@ type facts struct {
 // memory is what this process remembers of earlier steps. Losing it costs time,
 // never correctness.
 type memory struct {
-	since     map[string]time.Duration // when what is seen now began, by what it is
-	witnessed map[string]time.Time     // when the word of each witness last changed
-	fresh     fresh                    // the last look at what no table holds
-	acting    *task                    // under way; nil for none
-	rest      map[string]pause         // by application, by the UID of a fenced Node, and "" for all
+	since  map[string]time.Duration // when what is seen now began, by what it is
+	words  map[string]word          // of the witnesses, by node
+	fresh  fresh                    // the last look at what no table holds
+	acting *task                    // under way; nil for none
+	rest   map[string]pause         // by application, by the UID of a fenced Node, and "" for all
 }
 
 // pause is how long something is left alone after a try.
@@ -51,6 +52,7 @@ type pause struct {
 // fresh is what only a list tells, and when it was asked for.
 type fresh struct {
 	at      time.Duration // uptime; zero for never
+	tried   time.Duration // the last try, which err came of
 	nodes   []types.Node
 	storage types.Storage
 	err     string
@@ -153,13 +155,18 @@ func (f facts) choose(a *action, verdicts map[string]verdict) *task {
 			continue
 		}
 		if t == nil {
-			t = &task{act: v.act, lost: v.lost, self: f.self}
+			t = f.task(v.act, v.lost)
 		}
 		if v.act == t.act && v.lost.UID == t.lost.UID && len(t.targets) < f.most(v.act) {
 			t.targets = append(t.targets, *v.target)
 		}
 	}
 	return t
+}
+
+// task is one about a lost node, or about none, and what was known of it.
+func (f facts) task(act types.RepairAct, lost types.Node) *task {
+	return &task{act: act, lost: lost, self: f.self, words: f.words, renewed: f.fresh.renewed[lost.UID].by}
 }
 
 // resting is how long something is still left alone.

@@ -41,7 +41,8 @@ func (f facts) failback(a app) (verdict, bool) {
 	}
 	why := f.notYet()
 	if why == "" {
-		if why = f.stale(&v); why == "" {
+		f.wantLook(&v, true)
+		if why = f.stale(); why == "" {
 			why = unhealthy(a.claims, f.fresh.storage)
 		}
 	}

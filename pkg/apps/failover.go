@@ -1,7 +1,6 @@
 package apps
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +16,9 @@ const (
 	// unrenewed is how long a kubelet's Lease must be seen unchanged: it is
 	// renewed every ten seconds.
 	unrenewed = 12 * time.Second
+	// lastsLong is from when on what does not mend is looked at seldom.
+	lastsLong = 10 * time.Minute
+	seldom    = time.Minute
 	// asked is how long a request by hand stands.
 	asked = 15 * time.Minute
 )
@@ -25,7 +27,8 @@ const (
 // its volumes has a whole replica elsewhere. Whatever is not known is a no.
 func (f facts) failover(a app) (verdict, bool) {
 	request, byHand := f.request(a)
-	if byHand = byHand && a.on(request.Node); !byHand {
+	begun := a.set.Note.Act == types.ActFailover && a.set.Note.Node == request.Node && !a.runs(f.nodes)
+	if byHand = byHand && (begun || a.on(request.Node)); !byHand {
 		request = types.AppDetachRequest{}
 	}
 	lost, ok := f.lostWith(a, request)
@@ -35,6 +38,9 @@ func (f facts) failover(a app) (verdict, bool) {
 	key := "lost/" + a.set.UID + "/" + lost.Name
 	v := verdict{phase: types.RepairWaits, act: types.ActFailover, lost: lost, keys: []string{key}, again: turn}
 	why, refused := f.forbids(a, lost, request, &v)
+	if request.Force {
+		v.keys = append(v.keys, proved(a, lost))
+	}
 	if why != "" {
 		v.reason = why
 		if refused {
@@ -42,10 +48,8 @@ func (f facts) failover(a app) (verdict, bool) {
 		}
 		return v, true
 	}
-	proved := "proved/" + a.set.UID + "/" + lost.Name
-	v.keys = append(v.keys, proved)
 	v.reason = fmt.Sprintf("Node %s is gone; the application is taken away from it.", lost.Name)
-	if wait := f.early(a, proved); wait > 0 {
+	if wait := f.early(a, proved(a, lost)); wait > 0 {
 		v.again = wait
 		return v, true
 	}
@@ -62,9 +66,15 @@ func (f facts) request(a app) (types.AppDetachRequest, bool) {
 	return r, true
 }
 
-// lostWith finds the node that the application is lost with: one that has, or
-// had when a failover from it began, a part of it and is not ready.
+// lostWith finds the node that the application is lost with: the one that is
+// named by hand, else one that has, or had when a failover from it began, a part
+// of it and does not report.
 func (f facts) lostWith(a app, request types.AppDetachRequest) (types.Node, bool) {
+	if request.Node != "" {
+		n := f.nodes[request.Node]
+		n.Name = request.Node
+		return n, true
+	}
 	names := map[string]bool{}
 	for _, p := range a.pods {
 		names[p.NodeName] = names[p.NodeName] || !finished(p)
@@ -79,14 +89,11 @@ func (f facts) lostWith(a app, request types.AppDetachRequest) (types.Node, bool
 		n, known := f.nodes[name]
 		switch {
 		case name == "" || !names[name]:
-		case !known && name != a.set.Note.Node:
+		case !known && (name != a.set.Note.Node || a.on(name)):
 			return types.Node{Name: name}, true
-		case n.Ready == types.ConditionUnknown, name == request.Node && n.Ready != types.ConditionTrue:
+		case n.Ready == types.ConditionUnknown:
 			return n, true
 		}
-	}
-	if n, known := f.nodes[request.Node]; known && a.on(n.Name) {
-		return n, true // it is ready: the answer is no
 	}
 	return types.Node{}, false
 }
@@ -101,46 +108,61 @@ func (f facts) forbids(a app, lost types.Node, request types.AppDetachRequest, v
 	case lost.UID != "" && lost.Ready == types.ConditionTrue:
 		return fmt.Sprintf("Node %s is ready: it is not gone.", lost.Name), true
 	}
-	if lost.UID != "" && !request.Force {
+	if request.Force {
+		return "", false
+	}
+	f.wantLook(v, byHand)
+	if lost.UID != "" {
 		gone, why := types.Gone(lost, f.nodes, f.witnessed, f.now)
 		if !gone {
 			return sentence(why), byHand
 		}
 		v.evidence = append(v.evidence, sentence(why))
 	}
-	if request.Force {
-		return "", false
-	}
-	why = f.unproved(a, lost, v)
-	return why, why != "" && !f.fresh.old(f.uptime)
+	return f.unproved(a, lost, v)
 }
 
-// unproved says what is not proved by a fresh look, "" for nothing.
-func (f facts) unproved(a app, lost types.Node, v *verdict) string {
-	if why := f.stale(v); why != "" {
-		return why
+// unproved says what the last look does not prove, "" for nothing. What it shows
+// of a volume is refused whatever its age, so that a look that fails changes no
+// word; nothing is done after an old one.
+func (f facts) unproved(a app, lost types.Node, v *verdict) (why string, refused bool) {
+	if f.fresh.at == 0 {
+		return f.stale(), false
 	}
 	if why := f.fresh.unrenewed(lost, f.uptime); why != "" {
-		return why
+		return why, false
 	}
 	v.evidence = append(v.evidence, fmt.Sprintf("The Lease of %s is not renewed.", lost.Name))
 	if why := redundant(a.claims, lost.Name, f.fresh.storage, f.fresh.nodes); why != "" {
-		return why
+		return why, true
 	}
 	v.evidence = append(v.evidence, fmt.Sprintf("Each of its %d volumes has a whole replica on another node.", len(a.claims)))
-	return ""
+	v.keys = append(v.keys, proved(a, lost))
+	return f.stale(), false
 }
 
-// stale says that there is no fresh look, and asks for the next one in time.
-func (f facts) stale(v *verdict) string {
-	v.look = f.fresh.at == 0 || f.uptime-f.fresh.at > freshFor/2
+// proved is since when nothing speaks against a failover.
+func proved(a app, lost types.Node) string { return "proved/" + a.set.UID + "/" + lost.Name }
+
+// wantLook asks for the next look in time, and seldom for what has lasted long: a
+// node may be off for weeks. What it is for is the verdict's first key.
+func (f facts) wantLook(v *verdict, soon bool) {
+	every := freshFor / 2
+	if !soon && len(v.keys) > 0 && f.lasted(v.keys[0]) > lastsLong {
+		every = seldom
+	}
+	v.look = f.fresh.tried == 0 || f.uptime-f.fresh.tried >= every
+}
+
+// stale says that there is no fresh look, "" where there is one.
+func (f facts) stale() string {
 	switch {
-	case f.fresh.old(f.uptime):
-		return "Volumes and Leases are looked at."
+	case !f.fresh.old(f.uptime):
+		return ""
 	case f.fresh.err != "":
 		return "The cluster cannot be looked at afresh: " + f.fresh.err + "."
 	}
-	return ""
+	return "Volumes and Leases are looked at."
 }
 
 func (l fresh) old(uptime time.Duration) bool { return l.at == 0 || uptime-l.at > freshFor }
@@ -158,45 +180,10 @@ func (l fresh) unrenewed(lost types.Node, uptime time.Duration) string {
 	if n.UID != lost.UID || n.Ready == types.ConditionTrue {
 		return fmt.Sprintf("Node %s is back.", lost.Name)
 	}
-	if r := l.renewed[n.UID]; uptime-r.seen < unrenewed {
+	if r, ok := l.renewed[n.UID]; !ok || uptime-r.seen < unrenewed {
 		return fmt.Sprintf("The Lease of %s was renewed less than %s ago.", lost.Name, unrenewed)
 	}
 	return ""
-}
-
-// redundant says for which volume there is no proof that its data is whole on a
-// node that is ready, other than the lost one; "" for none.
-func redundant(claims []string, lost string, s types.Storage, nodes []types.Node) string {
-	ready := map[string]bool{}
-	for _, n := range nodes {
-		ready[n.Name] = n.Ready == types.ConditionTrue && n.Name != lost && !n.OutOfService
-	}
-	for _, claim := range claims {
-		i := slices.IndexFunc(s.Volumes, func(v types.Volume) bool { return v.Claim == claim })
-		if i < 0 {
-			return fmt.Sprintf("Nothing is known of the replicas of its volume %s.", claim)
-		}
-		v := s.Volumes[i]
-		switch {
-		case len(v.Also) > 0:
-			return fmt.Sprintf("Its volume %s migrates.", claim)
-		case v.Engine != "" && v.Engine != lost && v.Running:
-			continue // it is attached elsewhere already
-		case v.Robustness == "faulted":
-			return fmt.Sprintf("Its volume %s is faulted.", claim)
-		case !slices.ContainsFunc(v.Replicas, func(r types.Replica) bool { return ready[r.Node] && whole(v, r) }):
-			return fmt.Sprintf("Its volume %s has no whole replica on another node that is ready.", claim)
-		}
-	}
-	return ""
-}
-
-// whole reports whether a replica has all data: whole when it was last seen, and
-// in use by the engine that wrote last, where one is known.
-func whole(v types.Volume, r types.Replica) bool {
-	mode := func(r types.Replica) string { return cmp.Or(r.Mode, r.LastMode) }
-	known := v.Running || slices.ContainsFunc(v.Replicas, func(r types.Replica) bool { return mode(r) != "" })
-	return !r.HealthyAt.IsZero() && r.FailedAt.IsZero() && (!known || mode(r) == "RW")
 }
 
 // sentence makes one of what a library says.

@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -33,14 +34,16 @@ func (f facts) fence(a *action) {
 			continue
 		}
 		v := verdict{keys: []string{"gone/" + n.UID}, again: turn}
-		proved := f.stale(&v) == "" && f.fresh.unrenewed(n, f.uptime) == "" && inDanger(f.held(name), name, f.fresh.storage, f.fresh.nodes) == ""
+		f.wantLook(&v, false)
+		proved := f.stale() == "" && f.fresh.unrenewed(n, f.uptime) == "" && inDanger(f.held(name), name, f.fresh.storage, f.fresh.nodes) == ""
 		a.follow(f, v)
 		wait := max(f.early(app{}, v.keys[0]), f.resting(n.UID), f.resting(""))
 		if !proved || f.acting != nil || wait > 0 || a.act != nil {
 			a.soon(wait)
 			continue
 		}
-		a.act = &task{act: actFence, self: f.self, lost: n, others: f.held(name)}
+		a.act = f.task(actFence, n)
+		a.act.others = f.held(name)
 	}
 }
 
@@ -69,7 +72,7 @@ func (f facts) held(node string) []held {
 		}
 		for _, s := range f.sets {
 			owned := s.AppDomain != "" && s.AppDomain == p.AppDomain || p.Owner.Kind == s.Kind && p.Owner.Name == s.Name
-			h.tied = h.tied || owned && s.Affinity.Required
+			h.tied = h.tied || owned && s.Affinity.Required && s.Affinity.Node == node
 		}
 		all = append(all, h)
 	}
@@ -87,13 +90,35 @@ func inDanger(all []held, lost string, s types.Storage, nodes []types.Node) stri
 	return ""
 }
 
+// attachedInDanger says the same of all that is attached there, whoever mounts
+// it: pods elsewhere may wait for it, and pods of others are evicted as well.
+func (w *worker) attachedInDanger() string {
+	tied := map[string]bool{}
+	for _, h := range w.others {
+		for _, c := range h.claims {
+			tied[c] = tied[c] || h.tied
+		}
+	}
+	for _, a := range w.sight.attachments {
+		i := slices.IndexFunc(w.sight.storage.Volumes, func(v types.Volume) bool { return v.Name == a.Volume })
+		if i < 0 {
+			return fmt.Sprintf("nothing is known of the replicas of volume %s", a.Volume)
+		}
+		v := w.sight.storage.Volumes[i]
+		if why := unsafe(v, w.lost.Name, w.sight.nodes); why != "" && !tied[v.Claim] {
+			return fmt.Sprintf("volume %s %s", v.Name, why)
+		}
+	}
+	return ""
+}
+
 // fence puts the taint on the node.
 func (w *worker) fence(ctx context.Context) error {
-	nodes, storage, err := w.lookAgain(ctx)
-	if err != nil {
+	if err := w.lookAgain(ctx); err != nil {
 		return err
 	}
-	if why := inDanger(w.others, w.lost.Name, storage, nodes); why != "" {
+	why := cmp.Or(w.sight.alive, inDanger(w.others, w.lost.Name, w.sight.storage, w.sight.nodes), w.attachedInDanger())
+	if why != "" {
 		return fmt.Errorf("fence node %s: %s", w.lost.Name, why)
 	}
 	reason := fmt.Sprintf("Node %s is gone: nothing starts there before what ran there has stopped.", w.lost.Name)
@@ -124,11 +149,12 @@ func (f facts) unfence(a *action) {
 	}
 }
 
-// bound are the UIDs of the pods that the cluster has on a node.
+// bound are the UIDs of the pods that the cluster has on a node, and that are to
+// stay: beside one that terminates another may start as soon as the taint goes.
 func (f facts) bound(node string) map[string]bool {
 	known := map[string]bool{}
 	for _, p := range f.pods {
-		if p.NodeName == node {
+		if p.NodeName == node && !p.Terminating() {
 			known[p.UID] = true
 		}
 	}

@@ -98,7 +98,7 @@ func (f facts) revive(a app) (verdict, bool) {
 	}
 	key := "none/" + a.set.UID
 	v := verdict{phase: types.RepairWaits, act: types.ActRevive, reason: "Its replica set wants 0 copies.", keys: []string{key}}
-	if v.again = max(leftAtNone-f.lasted(key), f.early(a, key)); v.again <= 0 {
+	if v.again = max(0, leftAtNone+f.turns(a)-f.lasted(key)); v.again == 0 {
 		v.target = &target{app: a, note: f.noted(a, types.ActRevive, "")}
 	}
 	return v, true
@@ -151,10 +151,13 @@ func (f facts) noted(a app, act types.RepairAct, lost string) types.RepairNote {
 // under the right to repair; the others find it done.
 const turn = 5 * time.Second
 
-// early is how long this node still leaves an act to those before it: the node
-// that has the application's pod, then by name. What is to be done has been seen
-// for as long as key.
-func (f facts) early(a app, key string) time.Duration {
+// early is how long this node still leaves an act to those before it. What is to
+// be done has been seen for as long as key.
+func (f facts) early(a app, key string) time.Duration { return max(0, f.turns(a)-f.lasted(key)) }
+
+// turns are those of the nodes before this one: the node that has the
+// application's pod, then by name.
+func (f facts) turns(a app) time.Duration {
 	first := ""
 	if p, ok := a.speaker(f.self.Name); ok {
 		first = p.NodeName
@@ -165,5 +168,5 @@ func (f facts) early(a app, key string) time.Duration {
 			before++
 		}
 	}
-	return max(0, time.Duration(before)*turn-f.lasted(key))
+	return time.Duration(before) * turn
 }

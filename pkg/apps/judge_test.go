@@ -59,12 +59,110 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 		"a kubelet that has just renewed is not dead": {func(s *scene) {
 			s.lose()
 			s.fresh.renewed["uid-n2"] = renewal{seen: up - 11*time.Second}
-		}, says(types.RepairRefused, "renewed")},
+		}, says(types.RepairWaits, "renewed")},
 		"an old look proves nothing": {func(s *scene) { s.lose(); s.fresh.at = up - time.Minute }, says(types.RepairWaits, "looked at")},
 		"a look that failed proves nothing": {func(s *scene) {
 			s.lose()
-			s.fresh.err = "list volumes: refused"
-		}, says(types.RepairRefused, "refused")},
+			s.fresh = s.fresh.then(fresh{tried: up, err: "list volumes: refused"})
+			s.fresh.at = up - 11*time.Second
+		}, says(types.RepairWaits, "list volumes: refused")},
+		"a look that failed does not unsay a refusal": {func(s *scene) {
+			s.lose()
+			s.storage().Replicas[1].FailedAt = now
+			s.fresh = s.fresh.then(fresh{tried: up, err: "list volumes: refused"})
+			s.fresh.at = up - time.Hour
+		}, says(types.RepairRefused, "no whole replica")},
+		"a kubelet whose Lease was never looked at proves nothing": {func(s *scene) {
+			s.lose()
+			s.fresh.renewed = map[string]renewal{}
+		}, says(types.RepairWaits, "renewed")},
+		"a former volume of a claim's name proves nothing for the present one": {func(s *scene) {
+			s.lose()
+			former := volume("data")
+			former.Name = "a-former"
+			s.storage().Replicas[1].FailedAt = now
+			s.fresh.storage.Volumes = append([]types.Volume{former}, s.fresh.storage.Volumes...)
+		}, says(types.RepairRefused, "no whole replica")},
+		"an engine on a second lost node proves nothing": {func(s *scene) {
+			s.lose()
+			s.storage().Engine, s.storage().Running, s.storage().Replicas = "n4", true, nil
+			s.nodes["n4"] = types.Node{Name: "n4", UID: "uid-n4", Ready: types.ConditionUnknown}
+		}, says(types.RepairRefused, "no whole replica")},
+		"a volume that runs elsewhere already is no hindrance": {func(s *scene) {
+			s.lose()
+			s.storage().Engine, s.storage().Running, s.storage().Replicas = "n3", true, nil
+		}, acts(types.ActFailover)},
+		"a volume that migrates":                 {func(s *scene) { s.lose(); s.storage().Also = []string{"n3"} }, says(types.RepairRefused, "migrates")},
+		"a volume of which no replica is listed": {func(s *scene) { s.lose(); s.storage().Replicas = nil }, says(types.RepairRefused, "no whole replica")},
+		"a volume whose engine runs and does not use the replica": {func(s *scene) {
+			s.lose()
+			s.storage().Running = true
+			s.storage().Replicas[0].LastMode, s.storage().Replicas[1].LastMode, s.storage().Replicas[0].Mode = "", "", "RW"
+		}, says(types.RepairRefused, "no whole replica")},
+		"a whole replica on a node that is out of service": {func(s *scene) {
+			s.lose()
+			n := s.nodes["n3"]
+			n.OutOfService = true
+			s.nodes["n3"] = n
+		}, says(types.RepairRefused, "no whole replica")},
+		"another Node of the lost one's name": {func(s *scene) {
+			s.lose()
+			n := s.nodes["n2"]
+			n.UID = "uid-new"
+			s.nodes["n2"] = n
+		}, says(types.RepairWaits, "cannot tell")},
+		"a Node that the fresh look has under another UID is back": {func(s *scene) {
+			s.lose()
+			s.fresh.at = up - time.Second
+			s.late = func() {
+				for i, n := range s.fresh.nodes {
+					if n.Name == "n2" {
+						s.fresh.nodes[i].UID = "uid-new"
+					}
+				}
+			}
+		}, says(types.RepairWaits, "is back")},
+		"a witness ahead of the clock is no witness": {func(s *scene) {
+			s.lose()
+			s.witnessed["n3"] = now.Add(time.Hour)
+		}, says(types.RepairWaits, "old")},
+		"a failover from a Node that is deleted goes on after its note": {func(s *scene) {
+			s.lose()
+			delete(s.nodes, "n2")
+			s.fresh.renewed = nil
+			s.set.Note = types.RepairNote{Act: types.ActFailover, Node: "n2", NodeUID: "uid-n2"}
+		}, acts(types.ActFailover)},
+		"a note of a Node that is deleted, with nothing left there": {func(s *scene) {
+			s.lose()
+			delete(s.nodes, "n2")
+			s.pods, s.vmis = []types.Pod{launcher(name+"fghij", on("n3"), pending)}, nil
+			s.set.Note = types.RepairNote{Act: types.ActFailover, Node: "n2", NodeUID: "uid-n2"}
+		}, says(types.RepairWaits, "Pending")},
+		"force is for the node that is named": {func(s *scene) {
+			s.lose()
+			s.pods = append(s.pods, launcher(name+"fghij", on("n0")))
+			s.nodes["n0"] = types.Node{Name: "n0", UID: "uid-n0", Ready: types.ConditionUnknown}
+			s.ask(true)
+		}, func(t *testing.T, v verdict) {
+			if v.target == nil || v.lost.Name != "n2" {
+				t.Errorf("it is taken from %s: %+v", v.lost.Name, v)
+			}
+		}},
+		"a failover by hand goes on when only the attachment is left": {func(s *scene) {
+			s.lose()
+			s.cfg.AffinityType = types.AffinityRequired
+			s.pods, s.vmis = []types.Pod{launcher(name+"fghij", on("n3"), pending)}, nil
+			s.set.Note = types.RepairNote{Act: types.ActFailover, Node: "n2"}
+			s.ask(false)
+		}, acts(types.ActFailover)},
+		"a request that was carried out is over when it runs": {func(s *scene) {
+			s.lose()
+			s.pods[0] = launcher(name+"abcde", on("n3"))
+			s.vmis[0].NodeName = "n3"
+			s.set.Note = types.RepairNote{Act: types.ActFailover, Node: "n2"}
+			s.since["settle/set"] = up - time.Minute
+			s.ask(true)
+		}, acts(actSettle)},
 		"a volume nothing is known of": {func(s *scene) { s.lose(); s.storage().Claim = "eve-kube-app/other" }, says(types.RepairRefused, "Nothing is known")},
 		"a volume with its last replica on the lost node": {func(s *scene) {
 			s.lose()
@@ -183,7 +281,11 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 		t.Run(row, func(t *testing.T) {
 			s := newScene()
 			r.change(s)
-			r.want(t, s.follow().judged())
+			s.follow()
+			if s.late != nil {
+				s.late()
+			}
+			r.want(t, s.judged())
 		})
 	}
 }

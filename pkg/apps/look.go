@@ -29,42 +29,63 @@ func (c *Component) look() facts {
 	f.self, _ = types.OwnNode(f.nodes, info)
 	switch {
 	case known && api.Answers() && api.Synced && hasInfo:
-		c.blindSince = time.Time{}
-	case c.blindSince.IsZero():
-		c.blindSince = f.now
+		c.blind = false
+	case !c.blind:
+		c.blind, c.blindAt = true, f.uptime
 		if known && !api.Answers() && api.SilentSince.Before(f.now) {
-			c.blindSince = api.SilentSince // the silence is older than the news of it
+			c.blindAt -= f.now.Sub(api.SilentSince) // the silence is older than the news of it
 		}
 	}
-	f.blindSince = c.blindSince
-	c.hear(f)
+	if c.blind {
+		f.blindSince = f.now.Add(c.blindAt - f.uptime)
+	}
+	c.mem.words = hear(c.mem.words, f.nodes, f.uptime)
+	f.witnessed = witnessed(c.mem.words, f.now, f.uptime)
 	f.memory = c.mem
 	return f
 }
 
-// hear notes which witnesses have spoken since the last step. The first word
-// that this process hears of one counts from its second: it may be old.
-func (c *Component) hear(f facts) {
-	rounds, witnessed := map[string]int64{}, map[string]time.Time{}
-	for name, n := range f.nodes {
+// word is the last look of a witness, and when it was heard of; at is zero for
+// the first one that this process hears of: it may be old.
+type word struct {
+	round int64
+	at    time.Duration // uptime
+}
+
+// hear notes which witnesses have spoken since the words before.
+func hear(old map[string]word, nodes map[string]types.Node, uptime time.Duration) map[string]word {
+	words := map[string]word{}
+	for name, n := range nodes {
 		if n.Witness == nil {
 			continue
 		}
-		rounds[name] = n.Witness.Round
-		last, heard := c.rounds[name]
-		switch {
-		case heard && last != n.Witness.Round:
-			witnessed[name] = f.now
-		case heard:
-			witnessed[name] = c.mem.witnessed[name]
+		w, heard := old[name]
+		if w.round != n.Witness.Round {
+			w = word{round: n.Witness.Round}
+			if heard {
+				w.at = uptime
+			}
+		}
+		words[name] = w
+	}
+	return words
+}
+
+// witnessed says when the word of each witness changed, as if the clock had
+// always gone like now.
+func witnessed(words map[string]word, now time.Time, uptime time.Duration) map[string]time.Time {
+	at := map[string]time.Time{}
+	for name, w := range words {
+		if w.at > 0 {
+			at[name] = now.Add(w.at - uptime)
 		}
 	}
-	c.rounds, c.mem.witnessed = rounds, witnessed
+	return at
 }
 
 // lookAfresh asks for what is too costly to watch.
 func (c *Component) lookAfresh(ctx context.Context) fresh {
-	l := fresh{at: c.Uptime()}
+	l := fresh{at: c.Uptime(), tried: c.Uptime()}
 	var err error
 	if l.nodes, err = c.Kube.FreshNodes(ctx); err == nil {
 		l.storage, err = c.Kube.Storage(ctx, "")
@@ -78,20 +99,27 @@ func (c *Component) lookAfresh(ctx context.Context) fresh {
 // collect takes in what has ended since the last step.
 func (c *Component) collect() {
 	if l, ok := c.looking.Take(); ok {
-		l.renewed = renewals(c.mem.fresh.renewed, l)
-		c.mem.fresh = l
+		c.mem.fresh = c.mem.fresh.then(l)
 	}
 	if out, ok := c.working.Take(); ok {
 		c.finish(out)
 	}
 }
 
+// then is what is known after another look: one that failed leaves what was seen
+// before, as old as it is.
+func (l fresh) then(next fresh) fresh {
+	if next.err != "" {
+		l.tried, l.err = next.tried, next.err
+		return l
+	}
+	next.renewed = renewals(l.renewed, next)
+	return next
+}
+
 // renewals keeps since when each kubelet's Lease has looked as it does.
 func renewals(old map[string]renewal, l fresh) map[string]renewal {
 	now := map[string]renewal{}
-	if l.err != "" {
-		return old
-	}
 	for _, n := range l.nodes {
 		r, ok := old[n.UID]
 		if !ok || !r.by.Equal(n.RenewedAt) {

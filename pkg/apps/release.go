@@ -11,10 +11,14 @@ import (
 // release takes what an application has on the lost node: its pods, its virtual
 // machine, the attachments of its volumes, in this order. Each step may be
 // repeated; nobody else's objects are touched, and no replica is deleted.
-func (w *worker) release(ctx context.Context, t target, storage types.Storage) error {
-	note := t.note
-	if err := w.NoteRepair(ctx, t.set, note); err != nil {
-		return fmt.Errorf("note on %s: %w", t.set.Name, err)
+func (w *worker) release(ctx context.Context, t target) error {
+	if err := w.forbids(t); err != nil {
+		return err
+	}
+	if old := t.set.Note; old.Act != t.note.Act || old.Node != t.note.Node || old.NodeUID != t.note.NodeUID {
+		if err := w.NoteRepair(ctx, t.set, t.note); err != nil {
+			return fmt.Errorf("note on %s: %w", t.set.Name, err)
+		}
 	}
 	for _, p := range t.pods {
 		if p.NodeName != w.lost.Name {
@@ -32,20 +36,13 @@ func (w *worker) release(ctx context.Context, t target, storage types.Storage) e
 			return err
 		}
 	}
-	return w.detach(ctx, t, storage)
+	return w.detach(ctx, t)
 }
 
 // detach deletes the attachments of the application's volumes to the lost node.
-func (w *worker) detach(ctx context.Context, t target, storage types.Storage) error {
-	if len(t.claims) == 0 {
-		return nil
-	}
-	attachments, err := w.NodeAttachments(ctx, w.lost.Name)
-	if err != nil {
-		return fmt.Errorf("attachments of %s: %w", w.lost.Name, err)
-	}
-	for _, a := range attachments {
-		mine := slices.ContainsFunc(storage.Volumes, func(v types.Volume) bool {
+func (w *worker) detach(ctx context.Context, t target) error {
+	for _, a := range w.sight.attachments {
+		mine := slices.ContainsFunc(w.sight.storage.Volumes, func(v types.Volume) bool {
 			return v.Name == a.Volume && slices.Contains(t.claims, v.Claim)
 		})
 		if !mine {

@@ -16,6 +16,8 @@ type scene struct {
 	facts
 	cfg types.AppInstanceConfig
 	set types.AppSet
+
+	late func() // what the fresh look has otherwise than the tables
 }
 
 const up = 5 * time.Hour
@@ -28,18 +30,19 @@ func newScene() *scene {
 		Affinity: types.SetAffinity{Node: "n2"},
 	}
 	s.facts = facts{
-		now: now, uptime: up, configsKnown: true, wholeSets: true,
+		witnessed: map[string]time.Time{},
+		now:       now, uptime: up, configsKnown: true, wholeSets: true,
 		pods: []types.Pod{launcher(name+"abcde", on("n2"))},
 		vmis: []types.VMI{{Name: name + "abcde", UID: "vmi", Phase: types.VMIRunning, NodeName: "n2", Owner: types.Owner{Name: name}, AppDomain: appID + ".1.7"}},
 		memory: memory{
-			since: map[string]time.Duration{}, rest: map[string]pause{}, witnessed: map[string]time.Time{},
+			since: map[string]time.Duration{}, rest: map[string]pause{},
 		},
 	}
 	s.nodes = map[string]types.Node{}
 	for _, n := range []string{"n1", "n2", "n3"} {
 		s.nodes[n] = types.Node{Name: n, UID: "uid-" + n, Ready: types.ConditionTrue, Agent: &types.AgentStamp{}, BootID: "boot", ReadySince: now.Add(-time.Hour)}
 	}
-	s.fresh = fresh{at: up - time.Second, storage: types.Storage{Longhorn: true, Volumes: []types.Volume{volume("data")}}}
+	s.fresh = fresh{at: up - time.Second, tried: up - time.Second, storage: types.Storage{Longhorn: true, Volumes: []types.Volume{volume("data")}}}
 	return s.follow()
 }
 

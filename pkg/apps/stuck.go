@@ -36,18 +36,14 @@ func (f facts) unstick(a app) (verdict, bool) {
 
 // renew says when a stuck instance is deleted.
 func (f facts) renew(a app, vmi types.VMI, why string, after time.Duration) verdict {
-	key := "stuck/" + vmi.UID + "/" + why
+	key := "stuck/" + vmi.UID + "/" + after.String() // a container that crashes tells now this, now that
 	v := verdict{phase: types.RepairWaits, act: types.ActUnstick, reason: why, evidence: []string{why}, keys: []string{key}}
 	if a.set.Note.Stuck >= mostStuck {
 		v.phase = types.RepairGaveUp
 		v.reason = fmt.Sprintf("%s It was made anew %d times in vain; somebody has to look.", why, a.set.Note.Stuck)
 		return v
 	}
-	if wait := after<<a.set.Note.Stuck - f.lasted(key); wait > 0 {
-		v.again = wait
-		return v
-	}
-	if v.again = f.early(a, key) - after<<a.set.Note.Stuck; v.again > 0 {
+	if v.again = max(0, after<<a.set.Note.Stuck+f.turns(a)-f.lasted(key)); v.again > 0 {
 		return v
 	}
 	note := f.noted(a, types.ActUnstick, "")

@@ -2,9 +2,7 @@ package apps
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -14,28 +12,29 @@ import (
 type worker struct {
 	Kube
 	task
-	now   func() time.Time
-	steps map[string][]types.RepairStep
-	fails map[string]error
+	now    func() time.Time
+	uptime func() time.Duration
+	sight  sight // the last look under the right, for a failover
+	steps  map[string][]types.RepairStep
+	fails  map[string]error
 }
 
 // do takes one application after the other; what fails for one does not hold up
 // the next, unless the right is lost.
 func (w *worker) do(ctx context.Context) error {
-	var storage types.Storage
 	switch w.act {
 	case actUnfence:
 		return w.unfence(ctx)
 	case actFence:
 		return w.fence(ctx)
-	case types.ActFailover:
-		var err error
-		if storage, err = w.prove(ctx); err != nil {
-			return err
-		}
 	}
 	for _, t := range w.targets {
-		if err := w.one(ctx, t, storage); err != nil {
+		if w.act == types.ActFailover && w.uptime()-w.sight.at > freshFor {
+			if err := w.lookAgain(ctx); err != nil {
+				return err
+			}
+		}
+		if err := w.one(ctx, t); err != nil {
 			w.fails[t.key] = err
 		}
 		if ctx.Err() != nil {
@@ -45,10 +44,10 @@ func (w *worker) do(ctx context.Context) error {
 	return nil
 }
 
-func (w *worker) one(ctx context.Context, t target, storage types.Storage) error {
+func (w *worker) one(ctx context.Context, t target) error {
 	switch w.act {
 	case types.ActFailover:
-		return w.release(ctx, t, storage)
+		return w.release(ctx, t)
 	case types.ActUnstick:
 		return w.renew(ctx, t)
 	case types.ActRevive:
@@ -107,36 +106,4 @@ func (w *worker) sendBack(ctx context.Context, t target) error {
 	pod := t.pods[0]
 	return w.step(ctx, t, fmt.Sprintf("Pod %s on %s is evicted, so that it starts on %s.", pod.Name, pod.NodeName, t.node),
 		func() error { return w.Evict(ctx, pod) })
-}
-
-// lookAgain looks at what was true at the decision, now that no other node acts.
-func (w *worker) lookAgain(ctx context.Context) ([]types.Node, types.Storage, error) {
-	nodes, err := w.FreshNodes(ctx)
-	if err != nil {
-		return nil, types.Storage{}, fmt.Errorf("look at node %s: %w", w.lost.Name, err)
-	}
-	i := slices.IndexFunc(nodes, func(n types.Node) bool { return n.Name == w.lost.Name })
-	if i >= 0 && (nodes[i].UID != w.lost.UID || nodes[i].Ready == types.ConditionTrue) {
-		return nil, types.Storage{}, fmt.Errorf("node %s is back: %w", w.lost.Name, types.ErrConflict)
-	}
-	storage, err := w.Storage(ctx, "")
-	return nodes, storage, err
-}
-
-// prove keeps the applications whose volumes are still whole elsewhere.
-func (w *worker) prove(ctx context.Context) (types.Storage, error) {
-	nodes, storage, err := w.lookAgain(ctx)
-	if err != nil {
-		return types.Storage{}, err
-	}
-	kept := w.targets[:0:0]
-	for _, t := range w.targets {
-		if why := redundant(t.claims, w.lost.Name, storage, nodes); why != "" && !t.force {
-			w.fails[t.key] = errors.New(why)
-			continue
-		}
-		kept = append(kept, t)
-	}
-	w.task.targets = kept
-	return storage, nil
 }

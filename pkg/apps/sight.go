@@ -1,0 +1,76 @@
+package apps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// sight is a look under the right to repair.
+type sight struct {
+	at          time.Duration // uptime
+	nodes       []types.Node
+	storage     types.Storage
+	attachments []types.Attachment // of the lost node
+	alive       string             // why the lost node may not be gone, "" where it is
+}
+
+// lookAgain looks at what was true at the decision, now that no other node acts.
+func (w *worker) lookAgain(ctx context.Context) error {
+	s := sight{at: w.uptime()}
+	var err error
+	if s.nodes, err = w.FreshNodes(ctx); err != nil {
+		return fmt.Errorf("look at node %s: %w", w.lost.Name, err)
+	}
+	i := slices.IndexFunc(s.nodes, func(n types.Node) bool { return n.Name == w.lost.Name })
+	if i >= 0 && (s.nodes[i].UID != w.lost.UID || s.nodes[i].Ready == types.ConditionTrue) {
+		return fmt.Errorf("node %s is back: %w", w.lost.Name, types.ErrConflict)
+	}
+	s.alive = w.alive(s.nodes)
+	if s.storage, err = w.Storage(ctx, ""); err != nil {
+		return fmt.Errorf("look at volumes: %w", err)
+	}
+	if s.attachments, err = w.NodeAttachments(ctx, w.lost.Name); err != nil {
+		return fmt.Errorf("attachments of %s: %w", w.lost.Name, err)
+	}
+	w.sight = s
+	return nil
+}
+
+// alive says why the lost node may not be gone, as far as fresh rows tell; "" for
+// nothing. That a Node is deleted has been seen by then.
+func (w *worker) alive(fresh []types.Node) string {
+	if w.lost.UID == "" {
+		return ""
+	}
+	nodes := map[string]types.Node{}
+	for _, n := range fresh {
+		nodes[n.Name] = n
+	}
+	if !nodes[w.lost.Name].RenewedAt.Equal(w.renewed) {
+		return fmt.Sprintf("the Lease of %s was renewed", w.lost.Name)
+	}
+	w.words = hear(w.words, nodes, w.uptime())
+	now := w.now()
+	if gone, why := types.Gone(w.lost, nodes, witnessed(w.words, now, w.uptime()), now); !gone {
+		return why
+	}
+	return ""
+}
+
+// forbids says why an application must not be taken away after all.
+func (w *worker) forbids(t target) error {
+	switch why := redundant(t.claims, w.lost.Name, w.sight.storage, w.sight.nodes); {
+	case t.force:
+		return nil
+	case w.sight.alive != "":
+		return errors.New(w.sight.alive)
+	case why != "":
+		return errors.New(why)
+	}
+	return nil
+}
