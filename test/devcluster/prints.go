@@ -19,6 +19,7 @@ type Prints struct {
 	Length    int     // of a line in bytes, without its end: filled with x; a shorter one is as long as it must be
 	Stderr    int     // every so manyth line goes to stderr; 0 is none
 	Exit      int     // it ends after so many lines, with status 1; 0 is never
+	Well      bool    // it ends with status 0 instead
 	Most      int     // it prints no more lines than this, and goes on; 0 is no end
 	Gate      string  // a file on the node, below /var, before which it prints nothing; "" is none
 	Heartbeat string  // a file on the node, below /var, to which each second adds a line "<pod> <time>"; "" is none
@@ -48,6 +49,7 @@ func (p Prints) container(name string) corev1.Container {
 			"--length=" + strconv.Itoa(p.Length),
 			"--stderr=" + strconv.Itoa(p.Stderr),
 			"--exit=" + strconv.Itoa(p.Exit),
+			"--well=" + strconv.FormatBool(p.Well),
 			"--most=" + strconv.Itoa(p.Most),
 		},
 	}

@@ -31,6 +31,7 @@ type App struct {
 	Node     string   // designated node; "" is none
 	Required bool     // it runs on the designated node or not at all
 	Prints   Prints   // what its containers do on a real node
+	Init     Prints   // what its init container does there; the zero value is none
 	Claims   []string // of the volumes that each of its pods mounts; where kubelets are played, they wait for LetStart
 }
 
@@ -176,6 +177,9 @@ func (a App) podSpec(containers ...string) corev1.PodSpec {
 	spec := corev1.PodSpec{Affinity: a.affinity()}
 	for _, name := range containers {
 		spec.Containers = append(spec.Containers, a.Prints.container(name))
+	}
+	if a.Init != (Prints{}) {
+		spec.InitContainers = []corev1.Container{a.Init.container("init")}
 	}
 	if folder := a.Prints.folder(); folder != "" {
 		made := corev1.HostPathDirectoryOrCreate

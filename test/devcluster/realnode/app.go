@@ -20,6 +20,7 @@ type app struct {
 	length    int
 	stderr    int
 	exit      int
+	well      bool
 	most      int
 	gate      string
 	heartbeat string
@@ -41,6 +42,7 @@ func runApp(args []string) error {
 	flags.IntVar(&a.length, "length", 0, "bytes of a line, without its end, if it is not longer anyway")
 	flags.IntVar(&a.stderr, "stderr", 0, "every so manyth line goes to stderr; 0 is none")
 	flags.IntVar(&a.exit, "exit", 0, "end with status 1 after so many lines; 0 is never")
+	flags.BoolVar(&a.well, "well", false, "end with status 0 instead")
 	flags.IntVar(&a.most, "most", 0, "print no more lines than this, and go on; 0 is no end")
 	flags.StringVar(&a.gate, "gate", "", "file before which there are no lines")
 	flags.StringVar(&a.heartbeat, "heartbeat", "", "file that gets a line each second")
@@ -67,6 +69,9 @@ func (a *app) run(end <-chan os.Signal) error {
 			opened = now
 		}
 		if err := a.print(now, a.due(now.Sub(opened))); err != nil {
+			if a.well && errors.Is(err, errTold) {
+				return nil
+			}
 			return err
 		}
 		select {

@@ -1,0 +1,172 @@
+//go:build linux
+
+package applogs
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// scheduled is how long after its node's Ready condition turned Unknown an
+// application may be without a replacement that has a node.
+const scheduled = 60 * time.Second
+
+// harass kills an agent again and again at random moments, until stop is called.
+func (s *stage) harass(t *testing.T, i int) (stop func() int) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	kills := 0
+	done.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Second + rand.N(4*time.Second)):
+			}
+			s.killAgent(i)
+			kills++
+			time.Sleep(rand.N(time.Second))
+			s.startAgent(t, i)
+		}
+	})
+	return func() int { cancel(); done.Wait(); return kills }
+}
+
+// isLost waits until the cluster hears no more of a node, and returns since when.
+func (s *stage) isLost(t *testing.T, i int) time.Time {
+	t.Helper()
+	var ready corev1.NodeCondition
+	t.Logf("%s is Unknown after %s", s.name(i), until(t, 40*time.Second, func() string {
+		if ready = readiness(s.node(t, i)); ready.Status != corev1.ConditionUnknown {
+			return s.name(i) + " is " + string(ready.Status)
+		}
+		return ""
+	}))
+	return ready.LastTransitionTime.Time
+}
+
+// isReplaced waits until a copy of an application has a node other than the lost
+// one, which is Unknown since at.
+func (s *stage) isReplaced(t *testing.T, a *app, lost int, at time.Time) {
+	t.Helper()
+	until(t, time.Until(at.Add(scheduled+5*time.Second)), func() string {
+		for _, p := range s.pods(t, a) {
+			if p.DeletionTimestamp != nil || p.Spec.NodeName == "" || p.Spec.NodeName == s.name(lost) {
+				continue
+			}
+			for _, c := range p.Status.Conditions {
+				if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+					if took := c.LastTransitionTime.Sub(at); took > scheduled {
+						t.Errorf("the replacement has a node %s after its node was Unknown", took)
+					}
+					return ""
+				}
+			}
+		}
+		return "no replacement: " + describe(s.pods(t, a))
+	})
+	t.Logf("the replacement of %s has a node %s after its node was Unknown", a.cfg.DisplayName, since(at))
+}
+
+// isTakenAway waits until a lost node is fenced and an application's old pod is gone.
+func (s *stage) isTakenAway(t *testing.T, a *app, lost int, at time.Time) {
+	t.Helper()
+	until(t, 60*time.Second, func() string {
+		if node := s.node(t, lost); node == nil || !isFenced(node) {
+			return s.name(lost) + " is not fenced"
+		}
+		return ""
+	})
+	t.Logf("%s is fenced %s after it was Unknown", s.name(lost), since(at))
+	until(t, 60*time.Second, func() string { return s.runsOn(t, a, 0, 1, 2) })
+	t.Logf("the old pod is gone and the new one runs %s after it was Unknown", since(at))
+}
+
+// isBack waits until a node is ready and in service, and returns since when.
+func (s *stage) isBack(t *testing.T, i int) time.Time {
+	t.Helper()
+	began := time.Now()
+	until(t, 60*time.Second, func() string {
+		if node := s.node(t, i); readiness(node).Status != corev1.ConditionTrue {
+			return s.name(i) + " is not ready"
+		}
+		return ""
+	})
+	ready := since(began)
+	until(t, 60*time.Second, func() string {
+		if node := s.node(t, i); node == nil || isFenced(node) {
+			return s.name(i) + " is still fenced"
+		}
+		return ""
+	})
+	t.Logf("%s is ready after %s, in service after %s", s.name(i), ready, since(began))
+	return time.Now()
+}
+
+// where is the name of the one pod of an application, and on which device it is.
+func (s *stage) where(t *testing.T, a *app) (string, int) {
+	t.Helper()
+	pods := s.pods(t, a)
+	for i := range s.fleet.Members {
+		if len(pods) == 1 && pods[0].Spec.NodeName == s.name(i) {
+			return pods[0].Name, i
+		}
+	}
+	t.Fatalf("%s has %s", a.cfg.DisplayName, describe(pods))
+	return "", 0
+}
+
+// hostIsKilled: the copies elsewhere are told of from their first line, and when
+// the host is back nothing of the old ones is told again.
+func (s *stage) hostIsKilled(t *testing.T) {
+	a := s.apps["mover"]
+	_, lost := s.where(t, a)
+	stop := s.harass(t, (lost+1)%3)
+	s.kill(t, lost)
+	at := s.isLost(t, lost)
+	s.isReplaced(t, a, lost, at)
+	// Nobody calls a node gone whose witnesses are gone themselves.
+	t.Logf("the agent of %s was killed %d times meanwhile", s.name((lost+1)%3), stop())
+	s.isTakenAway(t, a, lost, at)
+	told := s.books[lost].count(a)
+	s.boot(t, lost)
+	s.isBack(t, lost)
+	s.isTold(t, 60*time.Second)
+	if n := s.books[lost].count(a); n != told {
+		t.Errorf("%d lines of what was there before are told again", n-told)
+	}
+	s.allIsWell(t, a)
+}
+
+// nodeIsCut: the copy there goes on alone, and stops before the node is in service
+// again.
+func (s *stage) nodeIsCut(t *testing.T, atLeast time.Duration) {
+	a := s.apps["cutoff"]
+	old, lost := s.where(t, a)
+	began := time.Now()
+	s.cut(t, lost)
+	at := s.isLost(t, lost)
+	s.isReplaced(t, a, lost, at)
+	s.isTakenAway(t, a, lost, at)
+	pause(t, max(0, atLeast-time.Since(began)))
+	if last, _ := s.beat(a, lost, old); time.Since(last) > alive {
+		t.Errorf("on the cut node the old copy ended %s ago", since(last))
+	}
+	t.Logf("the cable is out for %s", since(began))
+	s.heal(t, lost)
+	healed := time.Now()
+	back := s.isBack(t, lost)
+	pause(t, 2*time.Second)
+	last, _ := s.beat(a, lost, old)
+	t.Logf("the old copy stopped %s after the cable was back, %s before the node was in service", last.Sub(healed).Round(time.Millisecond), back.Sub(last).Round(time.Millisecond))
+	if last.After(back) {
+		t.Error("the old copy went on when the node was in service again")
+	}
+	s.isTold(t, 60*time.Second)
+	s.allIsWell(t, a)
+}

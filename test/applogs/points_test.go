@@ -1,0 +1,73 @@
+//go:build linux
+
+package applogs
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// killPoints lets agents, kubelets and cables be lost for a moment, and the
+// control plane of a host once.
+func (s *stage) killPoints(t *testing.T, n int) {
+	seed := rand.Uint64()
+	t.Logf("the seed is %d", seed)
+	r := rand.New(rand.NewPCG(seed, 6))
+	for range n {
+		t.Logf("%s: %s", time.Now().Format(clock), s.point(t, r))
+		pause(t, time.Duration(r.IntN(1500))*time.Millisecond)
+	}
+	began := time.Now()
+	s.cluster.StopControlPlane(1)
+	pause(t, 3*time.Second)
+	if err := s.cluster.StartControlPlane(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s had no API server for %s", s.name(1), since(began))
+	s.claims.agent(0, false)
+	s.fleet.Members[0].StopProgram()
+	s.startAgent(t, 0)
+	s.isTold(t, 60*time.Second)
+	for _, a := range s.apps {
+		until(t, 60*time.Second, func() string { return s.runsOn(t, a, 0, 1, 2) })
+		s.allIsWell(t, a)
+	}
+}
+
+// point is one loss, shorter than the cluster takes to notice.
+func (s *stage) point(t *testing.T, r *rand.Rand) string {
+	t.Helper()
+	i := r.IntN(3)
+	short := func(most int) { pause(t, time.Duration(r.IntN(most))*time.Millisecond) }
+	agent := func() {
+		s.killAgent(i)
+		short(800)
+		s.startAgent(t, i)
+	}
+	what := ""
+	switch r.IntN(4) {
+	case 0, 1:
+		agent()
+		return "the agent of " + s.name(i) + " is killed"
+	case 2:
+		what = "the kubelet of " + s.name(i) + " is stopped"
+		s.cluster.StopKubelet(i)
+		defer func() {
+			if err := s.cluster.StartKubelet(i); err != nil {
+				t.Error(err)
+			}
+		}()
+	case 3:
+		what = s.name(i) + " is cut"
+		s.cut(t, i)
+		defer s.heal(t, i)
+	}
+	short(1500)
+	if r.IntN(2) == 0 {
+		what += ", and its agent is killed"
+		agent()
+	}
+	short(1500)
+	return what
+}

@@ -1,0 +1,168 @@
+//go:build linux
+
+package applogs
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/test/devcluster"
+)
+
+// TestApplicationsOnRealNodes tells one story: applications run and print on
+// three hosts, and then the hosts lose what hosts can lose.
+func TestApplicationsOnRealNodes(t *testing.T) {
+	needsPods(t)
+	s := newStage(t)
+	tell := func(what string, story func(*testing.T)) {
+		if !t.Failed() {
+			began := time.Now()
+			t.Run(what, story)
+			t.Logf("%s: %s", what, since(began))
+		}
+	}
+	tell("applications run, and what they print is told", s.applicationsRun)
+	tell("a person reads a log at any of the devices", s.logsArePrinted)
+	tell("an application is deleted while the agent is down", s.deletedMeanwhile)
+	tell("agents, kubelets and cables are lost for a moment", func(t *testing.T) { s.killPoints(t, 10) })
+	tell("a host is killed", s.hostIsKilled)
+	tell("a node is cut", func(t *testing.T) { s.nodeIsCut(t, 0) })
+	tell("every line is told once", s.everyLineIsTold)
+}
+
+func (s *stage) applicationsRun(t *testing.T) {
+	// This one restarts again and again before anybody looks.
+	s.newApp(t, "restless", 0, devcluster.Prints{Rate: 20, Stderr: 4, Exit: 60}, devcluster.Prints{})
+	for i := range s.fleet.Members {
+		s.cluster.StopKubelet(i) // it will come back with the boot id of the device
+	}
+	for i := range s.fleet.Members {
+		s.boot(t, i)
+	}
+	first := devcluster.Prints{Rate: 200, Stderr: 5, Exit: 30, Well: true}
+	s.newApp(t, "steady", 0, devcluster.Prints{Rate: 40, Length: 200, Stderr: 3}, first)
+	s.newApp(t, "rotated", 1, devcluster.Prints{Rate: 100, Length: 500, Stderr: 10}, devcluster.Prints{})
+	s.newApp(t, "cutoff", 1, devcluster.Prints{Rate: 20, Stderr: 2}, first)
+	s.newApp(t, "mover", 2, devcluster.Prints{Rate: 20, Stderr: 2}, first)
+	s.newApp(t, "doomed", 0, devcluster.Prints{Rate: 5}, devcluster.Prints{})
+	for _, a := range s.apps {
+		if a.cfg.DisplayName != "restless" {
+			until(t, time.Minute, func() string { return s.runsOn(t, a, a.node) })
+		}
+		s.claims.watch(a)
+		t.Logf("%s is told of after %s more", a.cfg.DisplayName, until(t, time.Minute, func() string {
+			if s.books[a.node].count(a) == 0 {
+				return "nothing is told of " + a.cfg.DisplayName
+			}
+			return ""
+		}))
+	}
+	for i := range s.fleet.Members {
+		until(t, 30*time.Second, func() string {
+			if node := s.node(t, i); node == nil || node.Annotations["zedkube.github.io/agent"] == "" {
+				return s.name(i) + " has no stamp"
+			}
+			return ""
+		})
+	}
+	s.isTold(t, 30*time.Second)
+}
+
+// printedLine is what zedkube logs prints of one line.
+var printedLine = regexp.MustCompile(`(?m)^\S+Z \d+ \S+Z x+$`)
+
+func (s *stage) logsArePrinted(t *testing.T) {
+	for i, m := range s.fleet.Members {
+		out, err := m.Command("logs", "steady", "--container", "app")
+		lines := printedLine.FindAll(out, -1)
+		if err != nil || len(lines) < 20 || len(lines) != strings.Count(string(out), "\n") {
+			t.Errorf("%s: %d lines are printed among %d: %v: %.300s", s.name(i), len(lines), strings.Count(string(out), "\n"), err, out)
+		}
+	}
+	m := s.fleet.Members[2]
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, m.Program[0], append(m.Program[1:len(m.Program):len(m.Program)], "--root", m.Root, "logs", "-f", "steady", "--container", "app", "--since", "1s")...)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	began := time.Now()
+	for n := 0; n < 100 && lines.Scan(); n++ {
+		if !printedLine.Match(lines.Bytes()) {
+			t.Errorf("printed is %q", lines.Text())
+		}
+	}
+	took := time.Since(began)
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Error(err)
+	}
+	for lines.Scan() {
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("logs -f ended with %v", err)
+	}
+	if took < time.Second {
+		t.Errorf("100 lines came after %s: they were not followed", took)
+	}
+}
+
+// deletedMeanwhile: nothing is left of what the agent says of an application that
+// was deleted while it was down.
+func (s *stage) deletedMeanwhile(t *testing.T) {
+	a := s.apps["doomed"]
+	for _, topic := range []string{"ENClusterAppStatus", "AppRepairStatus"} {
+		if !s.says(0, topic, a) {
+			t.Fatalf("nothing is said of doomed in %s", topic)
+		}
+	}
+	s.claims.agent(0, false)
+	s.fleet.Members[0].StopProgram()
+	s.dropApp(t, a)
+	until(t, 30*time.Second, func() string {
+		if pods := s.pods(t, a); len(pods) > 0 {
+			return "there are " + describe(pods)
+		}
+		return ""
+	})
+	told := s.books[0].count(a)
+	began := time.Now()
+	s.startAgent(t, 0)
+	until(t, 20*time.Second, func() string {
+		for i := range s.fleet.Members {
+			for _, topic := range []string{"ENClusterAppStatus", "AppRepairStatus"} {
+				if s.says(i, topic, a) {
+					return fmt.Sprintf("%s still speaks of it in %s", s.name(i), topic)
+				}
+			}
+		}
+		return ""
+	})
+	took := since(began)
+	t.Logf("nothing is said of it %s after the agent's start", took)
+	if took > 2*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	pause(t, time.Second)
+	if n := s.books[0].count(a); n != told {
+		t.Errorf("%d lines are told of what is gone", n-told)
+	}
+}
+
+func (s *stage) everyLineIsTold(t *testing.T) {
+	s.isTold(t, 60*time.Second)
+	for _, a := range s.apps {
+		s.allIsWell(t, a)
+	}
+}
