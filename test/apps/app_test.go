@@ -3,6 +3,7 @@
 package apps
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ type app struct {
 
 func (a *app) key() string { return a.cfg.UUIDandVersion.UUID.String() }
 
-// newApp configures an application and starts it on its designated node.
+// newApp configures an application.
 func (s *stage) newApp(t *testing.T, name string, node int, replicas []int, change ...func(*types.AppInstanceConfig)) *app {
 	t.Helper()
 	id := uuid.NewSHA1(uuid.NameSpaceOID, []byte("app "+name))
@@ -52,7 +53,6 @@ func (s *stage) newApp(t *testing.T, name string, node int, replicas []int, chan
 	}
 	s.apps[name] = a
 	s.configure(t, a)
-	s.create(t, a)
 	return a
 }
 
@@ -84,26 +84,26 @@ func (s *stage) deconfigure(t *testing.T, a *app) {
 	delete(s.apps, a.cfg.DisplayName)
 }
 
-// create does the part of domainmgr and volumemgr.
-func (s *stage) create(t *testing.T, a *app) {
-	t.Helper()
+// create does the part of domainmgr and volumemgr: the application runs, on its
+// designated node if that is there.
+func (s *stage) create(ctx context.Context, a *app) error {
 	a.volume = "vol-" + a.cfg.KubeName()
 	var on []string
 	for _, i := range a.replicas {
 		on = append(on, s.name(i))
 	}
-	err := s.cluster.CreateVolume(t.Context(), a.volume, "", on...)
-	claim, failed := s.cluster.CreateClaim(t.Context(), a.volume)
-	if err = errors.Join(err, failed); err != nil {
-		t.Fatal(err)
+	if err := s.cluster.CreateVolume(ctx, a.volume, "", on...); err != nil {
+		return err
 	}
-	_, err = s.cluster.CreateVM(t.Context(), devcluster.App{
+	claim, err := s.cluster.CreateClaim(ctx, a.volume)
+	if err != nil {
+		return err
+	}
+	_, err = s.cluster.CreateVM(ctx, devcluster.App{
 		Name: a.cfg.KubeName(), Domain: a.domain, Node: s.name(a.node),
 		Required: a.cfg.AffinityType == types.AffinityRequired, Claims: []string{claim},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	return err
 }
 
 // remove does what domainmgr does to the set of an application.

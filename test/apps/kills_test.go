@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // loss is how a node is lost, and comes back.
@@ -70,6 +72,7 @@ func (s *stage) toggles(t *testing.T, a *app) (stop func()) {
 // killPoints loses the node of an application and takes it back, while agents
 // are killed, half of them on either way.
 func (s *stage) killPoints(t *testing.T, l loss, points int) {
+	s.dropUnsafe(t)
 	moves := s.apps["moves"]
 	lost := s.nodeOf(t, moves)
 	var rest []int
@@ -85,7 +88,8 @@ func (s *stage) killPoints(t *testing.T, l loss, points int) {
 	s.kills(t, points/2, rest...).Wait()
 	t.Logf("%d agents were killed up to %s after it was Unknown", points/2, since(at))
 	s.isReplaced(t, moves, lost, at)
-	until(t, 60*time.Second, func() string { return s.lacksFence(t, lost) })
+	until(t, 90*time.Second, func() string { return s.lacksFence(t, lost) })
+	t.Logf("it is fenced %s after that", since(at))
 	l.back(s, t, lost)
 	s.kills(t, points-points/2, 0, 1, 2).Wait()
 	stop()
@@ -106,4 +110,23 @@ func (s *stage) nodeOf(t *testing.T, a *app) int {
 		return describe(s.pods(t, a))
 	})
 	return on
+}
+
+// dropUnsafe removes what keeps a lost node from being fenced: what has data there
+// only, and volumes of which nothing is known.
+func (s *stage) dropUnsafe(t *testing.T) {
+	t.Helper()
+	lonely := s.apps["lonely"]
+	if lonely == nil {
+		return
+	}
+	s.deconfigure(t, lonely)
+	s.remove(t, lonely.cfg.KubeName())
+	until(t, 60*time.Second, func() string { return describe(s.pods(t, lonely)) })
+	for i := range s.cluster.Nodes {
+		if err := s.cluster.Client().StorageV1().VolumeAttachments().Delete(t.Context(), theirs(i), metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.foreign = s.foreigners(t)
 }

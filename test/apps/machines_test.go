@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,12 +54,21 @@ func (s *stage) machinesRun(t *testing.T) {
 	s.newApp(t, "stays", 2, all)
 	s.newApp(t, "purged", 0, all)
 	s.newApp(t, "deleted", 0, all)
+	var creating sync.WaitGroup
+	for _, a := range s.apps {
+		creating.Go(func() {
+			if err := s.create(t.Context(), a); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	for i, m := range s.fleet.Members {
 		if err := m.Boot(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		s.judge.agent(i, true)
 	}
+	creating.Wait()
 	for _, a := range s.apps {
 		until(t, 60*time.Second, func() string { return s.runsOn(t, a, a.node) })
 		until(t, 60*time.Second, func() string { return s.rests(t, a) })
@@ -180,7 +190,9 @@ func (s *stage) configuredWithoutAgent(t *testing.T) {
 	purged.cfg.PurgeCmd.Counter++
 	s.configure(t, purged)
 	s.remove(t, old)
-	s.create(t, purged)
+	if err := s.create(t.Context(), purged); err != nil {
+		t.Fatal(err)
+	}
 	s.startAgent(t, 0)
 	t.Logf("what was deleted is withdrawn %s after the start", until(t, 15*time.Second, func() string {
 		_, status := told[types.ENClusterAppStatus](s, 0, "ENClusterAppStatus", deleted.key())
@@ -199,12 +211,15 @@ func (s *stage) configuredWithoutAgent(t *testing.T) {
 	}))
 }
 
+// theirs is somebody else's attachment to a node.
+func theirs(i int) string { return fmt.Sprintf("theirs-%d", i) }
+
 // addForeign adds what nobody is to touch.
 func (s *stage) addForeign(t *testing.T) {
 	t.Helper()
 	client, ctx := s.cluster.Client(), t.Context()
 	for i := range s.cluster.Nodes {
-		volume := fmt.Sprintf("theirs-%d", i)
+		volume := theirs(i)
 		_, err := client.StorageV1().VolumeAttachments().Create(ctx, &storagev1.VolumeAttachment{
 			ObjectMeta: metav1.ObjectMeta{Name: volume},
 			Spec: storagev1.VolumeAttachmentSpec{
@@ -253,8 +268,14 @@ func (s *stage) foreigners(t *testing.T) string {
 		}
 		text = append(text, string(line))
 	}
-	for i := range s.cluster.Nodes {
-		add(s.cluster.Client().StorageV1().VolumeAttachments().Get(t.Context(), fmt.Sprintf("theirs-%d", i), metav1.GetOptions{}))
+	list, err := s.cluster.Client().StorageV1().VolumeAttachments().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range list.Items {
+		if a.Spec.Attacher != devcluster.LonghornDriver {
+			add(a, nil)
+		}
 	}
 	add(s.cluster.Client().CoreV1().ConfigMaps(devcluster.AppNamespace).Get(t.Context(), "theirs", metav1.GetOptions{}))
 	add(s.sets().Get(t.Context(), foreignSet, metav1.GetOptions{}))
@@ -268,12 +289,12 @@ func (s *stage) othersAreUntouched(t *testing.T) {
 	if now := s.foreigners(t); now != s.foreign {
 		t.Errorf("foreign objects were\n%s\nand are\n%s", s.foreign, now)
 	}
-	list, err := s.cluster.Custom("lhr").Namespace(devcluster.LonghornNamespace).List(t.Context(), metav1.ListOptions{})
+	replicas, err := s.cluster.Custom("lhr").Namespace(devcluster.LonghornNamespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	have := map[string]int{}
-	for _, r := range list.Items {
+	for _, r := range replicas.Items {
 		volume, _, _ := unstructured.NestedString(r.Object, "spec", "volumeName")
 		have[volume]++
 	}
