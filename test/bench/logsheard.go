@@ -78,7 +78,9 @@ func (o *observed) watch(ctx context.Context) error {
 type heard struct {
 	lines       int // different ones
 	doubled     int
-	marks       int       // words of the agent among them
+	late        int       // of the lines, those that came after the silence
+	words       []string  // of the agent among them
+	lateWords   int       // so many of them, too
 	first, last time.Time // when lines were written, by the containers' word
 	delays      []time.Duration
 	said        int
@@ -113,7 +115,7 @@ func (o *observed) judge(said int) (heard, error) {
 		for len(growth) > 1 && growth[0].n < end {
 			growth = growth[1:]
 		}
-		if err := h.take(line, growth[0].at); err != nil {
+		if err := h.take(line, growth[0].at, end > growth[0].n); err != nil {
 			return h, fmt.Errorf("the agent's output before byte %d: %w", end, err)
 		}
 	}
@@ -123,8 +125,8 @@ func (o *observed) judge(said int) (heard, error) {
 	return h, nil
 }
 
-// take counts a line of the output that was there at that time.
-func (h *heard) take(line []byte, at time.Time) error {
+// take counts a line of the output that was there at that time, or came later.
+func (h *heard) take(line []byte, at time.Time, late bool) error {
 	var record struct{ Appuuid, Msg string }
 	if err := json.Unmarshal(line, &record); err != nil {
 		return err
@@ -137,7 +139,10 @@ func (h *heard) take(line []byte, at time.Time) error {
 	written, err := time.Parse(time.RFC3339Nano, stamp)
 	n, wrong := strconv.Atoi(number)
 	if err != nil || wrong != nil || n < 1 || n > h.said {
-		h.marks++
+		h.words = append(h.words, record.Appuuid[:8]+" "+record.Msg)
+		if late {
+			h.lateWords++
+		}
 		return nil
 	}
 	of := h.seen[record.Appuuid]
@@ -151,7 +156,11 @@ func (h *heard) take(line []byte, at time.Time) error {
 	}
 	of[n-1] = true
 	h.lines++
-	h.delays = append(h.delays, at.Sub(written))
+	if late {
+		h.late++
+	} else {
+		h.delays = append(h.delays, at.Sub(written))
+	}
 	if h.first.IsZero() || written.Before(h.first) {
 		h.first = written
 	}
@@ -162,7 +171,7 @@ func (h *heard) take(line []byte, at time.Time) error {
 }
 
 // missing tells which lines have not come, of some applications.
-func (h *heard) missing() string {
+func (h *heard) missing() []string {
 	var ranges []string
 	for _, app := range slices.Sorted(maps.Keys(h.seen)) {
 		of := h.seen[app]
@@ -172,11 +181,11 @@ func (h *heard) missing() string {
 				n++
 			}
 			if n > first {
-				ranges = append(ranges, fmt.Sprintf("%s %d-%d", app[:8], first+1, n))
+				ranges = append(ranges, fmt.Sprintf("%s lost lines %d to %d", app[:8], first+1, n))
 			}
 		}
 	}
-	return strings.Join(ranges, ", ")
+	return ranges
 }
 
 // busySeconds is the CPU time that the machine has spent on anything.
