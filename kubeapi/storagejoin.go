@@ -100,7 +100,9 @@ func diskOf(v *longhornv1.Volume) *disk {
 		Robustness: string(v.Status.Robustness),
 		Wanted:     v.Spec.NumberOfReplicas,
 	}}
-	if claim := v.Status.KubernetesStatus; claim.PVCName != "" {
+	// LastPVCRefAt is set once the claim is not its any more: another volume may be
+	// of that name by now.
+	if claim := v.Status.KubernetesStatus; claim.PVCName != "" && claim.LastPVCRefAt == "" {
 		d.Claim = claim.Namespace + "/" + claim.PVCName
 	}
 	return d

@@ -126,3 +126,14 @@ func TestAMigratingVolumeIsTheOneItWas(t *testing.T) {
 		t.Errorf("attached to neither engine's node it is %+v", v)
 	}
 }
+
+// Longhorn keeps the name of a claim that a volume has lost.
+func TestAVolumeIsOfTheClaimThatItIsBoundTo(t *testing.T) {
+	bound, former := lhVolume("v", "attached", "n1"), lhVolume("v", "detached", "")
+	former.Status.KubernetesStatus.LastPVCRefAt = "2026-05-03T06:00:00Z"
+	for want, v := range map[string]*longhornv1.Volume{"eve-kube-app/v-pvc-0": bound, "": former} {
+		if got := diskOf(v).Claim; got != want {
+			t.Errorf("it is of claim %q, want %q", got, want)
+		}
+	}
+}

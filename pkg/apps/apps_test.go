@@ -33,6 +33,7 @@ type story struct {
 	info    pubsub.Table[types.EdgeNodeInfo]
 	status  pubsub.Table[types.ENClusterAppStatus]
 	repairs pubsub.Table[types.AppRepairStatus]
+	asleep  time.Duration // of which the clock knows nothing
 }
 
 // tell runs a component in fake time while play changes its inputs.
@@ -49,7 +50,7 @@ func tell(t *testing.T, setup, play func(*story)) {
 			Info: &s.info, Status: &s.status, Repairs: &s.repairs,
 			Settings: &pubsub.Table[types.ConfigItemValueMap]{}, Requests: &pubsub.Table[types.AppDetachRequest]{},
 			VMIs: &pubsub.Table[types.VMI]{}, Sets: &pubsub.Table[types.AppSet]{},
-			Uptime: func() time.Duration { return time.Since(began) },
+			Uptime: func() time.Duration { return time.Since(began) + s.asleep },
 		}
 		go func() { defer close(done); c.Run(ctx) }()
 		synctest.Wait()

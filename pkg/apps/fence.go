@@ -61,18 +61,20 @@ type held struct {
 
 // held are the pods with volumes on a node.
 func (f facts) held(node string) []held {
+	tied := map[string]bool{} // domains, and sets by kind and name
+	for key, s := range f.sets {
+		if s.Affinity.Required && s.Affinity.Node == node {
+			tied[s.AppDomain], tied[key] = true, true
+		}
+	}
 	var all []held
 	for _, p := range f.pods {
 		if p.NodeName != node || len(p.Claims) == 0 || finished(p) {
 			continue
 		}
-		h := held{name: p.Name}
+		h := held{name: p.Name, tied: p.AppDomain != "" && tied[p.AppDomain] || tied[types.AppSet{Kind: p.Owner.Kind, Name: p.Owner.Name}.Key()]}
 		for _, c := range p.Claims {
 			h.claims = append(h.claims, namespace+"/"+c)
-		}
-		for _, s := range f.sets {
-			owned := s.AppDomain != "" && s.AppDomain == p.AppDomain || p.Owner.Kind == s.Kind && p.Owner.Name == s.Name
-			h.tied = h.tied || owned && s.Affinity.Required && s.Affinity.Node == node
 		}
 		all = append(all, h)
 	}

@@ -11,7 +11,9 @@ import (
 
 // place is the scheduler: n3, where it is ready.
 func (w *world) place(vmi *types.VMI, pod *types.Pod) {
-	pod.NodeName = "n3"
+	if !w.nowhere {
+		pod.NodeName = "n3"
+	}
 	if vmi != nil {
 		vmi.Phase = types.VMIScheduling
 	}
@@ -78,6 +80,9 @@ func (w *world) kubevirt() {
 
 // witnesses look every five seconds while a node is lost.
 func (w *world) witnesses(round int64) {
+	if w.answers {
+		return
+	}
 	n2, ok := w.nodes.Get("n2")
 	for _, name := range []string{"n1", "n3"} {
 		n, _ := w.nodes.Get(name)

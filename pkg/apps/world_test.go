@@ -34,6 +34,8 @@ type world struct {
 	configs source[types.AppInstanceConfig]
 	mine    map[string]types.AppInstanceConfig // of one node, where it is not everybody's
 	zero    bool                               // a set was seen to want nothing
+	nowhere bool                               // the scheduler finds no node
+	answers bool                               // n2's device is there after all: the witnesses say what a test says
 	made    int
 	began   time.Time
 }

@@ -1,0 +1,50 @@
+package apps
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+func spoken(round int64) map[string]types.Node {
+	return map[string]types.Node{"n3": {Name: "n3", Witness: &types.Witness{Round: round}}}
+}
+
+func TestAWitnessIsAsOldAsItsLastWordByTheUptime(t *testing.T) {
+	words := hear(nil, spoken(7), time.Minute)
+	if len(witnessed(words, now, time.Minute)) != 0 {
+		t.Error("the first word that is heard may be old")
+	}
+	words = hear(words, spoken(7), 2*time.Minute)
+	if len(witnessed(words, now, 2*time.Minute)) != 0 {
+		t.Error("the same word counts")
+	}
+	words = hear(words, spoken(8), 3*time.Minute)
+	words = hear(words, spoken(8), 4*time.Minute)
+	for _, clock := range []time.Time{now, now.Add(-time.Hour), now.AddDate(10, 0, 0)} {
+		if got := clock.Sub(witnessed(words, clock, 5*time.Minute)["n3"]); got != 2*time.Minute {
+			t.Errorf("by the clock %s it is %s old", clock, got)
+		}
+	}
+	gone := spoken(9)
+	delete(gone, "n3")
+	words = hear(words, gone, 5*time.Minute)
+	if words = hear(words, spoken(9), 6*time.Minute); len(witnessed(words, now, 6*time.Minute)) != 0 {
+		t.Error("who was silent begins anew")
+	}
+}
+
+func TestHowLongTheClusterIsOutOfViewIsMeasuredByTheUptime(t *testing.T) {
+	tell(t, cluster, func(s *story) {
+		configured1(s)
+		a := pod("a")
+		_ = s.pods.Publish(a.Key(), a)
+		s.expect(status(types.AppKubeRunning, here))
+		_ = s.api.Publish(types.Global, types.APIStatus{})
+		s.wait()
+		s.asleep = trust // what the uptime counts and the clock does not, as if that were set back
+		_ = s.nodes.Publish("n2", types.Node{Name: "n2"})
+		s.expect(status(types.AppKubeAPIUnreachable))
+	})
+}

@@ -1,0 +1,310 @@
+package apps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+func (w *world) calls(verb string) int { return len(w.kube.Calls(verb)) }
+
+// errorsLogged counts warnings and worse, of all agents.
+func (w *world) warnings() int {
+	n := 0
+	for _, a := range w.agents {
+		for _, e := range a.logged.AllEntries() {
+			if e.Level <= 3 { // logrus.WarnLevel
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func TestANodeThatIsOffForADayCostsLittle(t *testing.T) {
+	inWorld(t, func(w *world) {
+		v, f := volume("data"), volume("foreign")
+		v.Replicas[1].LastMode = "ERR"
+		w.kube.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{v, f}})
+		w.lose()
+		time.Sleep(time.Hour)
+		before := w.calls("storage")
+		time.Sleep(24 * time.Hour)
+		if n := w.calls("storage") - before; n > 2*24*60+2 {
+			t.Errorf("two agents listed all volumes %d times in a day", n)
+		}
+		if n := w.warnings(); n > 2 {
+			t.Errorf("%d warnings", n)
+		}
+	})
+}
+
+func TestAReplacementThatNoNodeTakesIsNoReasonToGoOnReleasing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.nowhere = true
+		w.lose()
+		time.Sleep(24 * time.Hour)
+		got := w.verbs()
+		if got["noterepair"] != 1 || got["forcedelete"] > 2 || got["deleteattachment"] != 1 {
+			t.Errorf("in a day: %v", got)
+		}
+		if n := w.calls("repair"); n > 24*60*2 {
+			t.Errorf("the right to repair was asked for %d times", n)
+		}
+		w.nowhere = false
+		w.kube.Change(func() {
+			for key, p := range w.pods.All() {
+				if p.VMI != "" && p.NodeName == "" {
+					p.NodeName = "n3"
+					_ = w.pods.Publish(key, p)
+				}
+			}
+		})
+		w.until("the note is wiped once it runs", time.Minute, func() bool {
+			set, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
+			return set.Note == types.RepairNote{}
+		})
+	})
+}
+
+func TestLooksThatFailNowAndThenAreNotSaidAgainAndAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		v, f := volume("data"), volume("foreign")
+		v.Replicas[1].LastMode = "ERR"
+		w.kube.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{v, f}})
+		w.lose()
+		time.Sleep(time.Minute)
+		for range 60 {
+			w.kube.FailVerb("storage", errors.New("one volume contradicts itself"))
+			time.Sleep(time.Minute)
+			w.kube.FailVerb("storage", nil)
+			time.Sleep(time.Minute)
+		}
+		if n := w.warnings(); n > 2 {
+			t.Errorf("%d warnings in two hours", n)
+		}
+		if got := w.verbs(); len(got) != 0 {
+			t.Errorf("done: %v", got)
+		}
+	})
+}
+
+// meddler is a Kube in which something happens as soon as the right to repair is
+// had: what was proved before is not so any more.
+type meddler struct {
+	Kube
+	happens func()
+}
+
+func (m *meddler) Repair(ctx context.Context, identity string, do func(context.Context) error) error {
+	return m.Kube.Repair(ctx, identity, func(ctx context.Context) error {
+		m.happens()
+		return do(ctx)
+	})
+}
+
+func TestWhatIsNotTrueAnyMoreUnderTheRightIsNotDone(t *testing.T) {
+	rows := map[string]func(*world){
+		"the node reports again": func(w *world) { w.setReady("n2", types.ConditionTrue) },
+		"the node reports that it is not ready": func(w *world) {
+			w.setReady("n2", types.ConditionFalse)
+		},
+		"the node's Lease is renewed": func(w *world) { w.kube.SetRenewed("n2", time.Now()) },
+		"the node answers a witness": func(w *world) {
+			w.answers = true
+			n, _ := w.nodes.Get("n3")
+			n.Witness = &types.Witness{Round: n.Witness.Round + 1, Sightings: []types.Sighting{{Node: "n2", UID: "uid-n2", Alive: "10.0.0.1:12346"}}}
+			_ = w.nodes.Publish("n3", n)
+		},
+		"another Node has its name": func(w *world) {
+			n, _ := w.nodes.Get("n2")
+			n.UID = "uid-new"
+			_ = w.nodes.Publish("n2", n)
+		},
+		"the last whole replica elsewhere has failed": func(w *world) {
+			v, f := volume("data"), volume("foreign")
+			v.Replicas[1].FailedAt, f.Replicas[1].FailedAt = time.Now(), time.Now()
+			w.kube.SetStorage(types.Storage{Longhorn: true, Volumes: []types.Volume{v, f}})
+		},
+		"volumes cannot be listed":     func(w *world) { w.kube.FailVerb("storage", errors.New("refused")) },
+		"nodes cannot be listed":       func(w *world) { w.kube.FailVerb("nodes", errors.New("refused")) },
+		"attachments cannot be listed": func(w *world) { w.kube.FailVerb("attachments", errors.New("refused")) },
+	}
+	for row, happens := range rows {
+		t.Run(row, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				for _, n := range []string{"n1", "n3"} {
+					w.agents[n].stop()
+					w.start(n, func(k Kube) Kube { return &meddler{Kube: k, happens: func() { happens(w) }} })
+				}
+				w.lose()
+				time.Sleep(2 * time.Minute)
+				if n := w.calls("repair"); n == 0 {
+					t.Error("nobody took the right to repair")
+				}
+				if got := w.verbs(); len(got) != 0 {
+					t.Errorf("done: %v", got)
+				}
+			})
+		})
+	}
+}
+
+// Stale tables of a minority say that all others are gone; the right to repair
+// needs a majority.
+func TestWithoutTheRightNothingIsDone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.kube.SetRepairer("somebody", 24*time.Hour)
+		w.lose()
+		time.Sleep(time.Hour)
+		if got := w.verbs(); len(got) != 0 {
+			t.Errorf("done: %v", got)
+		}
+		w.kube.FailVerb("repair", errors.New("etcdserver: no leader"))
+		time.Sleep(time.Hour)
+		if got := w.verbs(); len(got) != 0 {
+			t.Errorf("done: %v", got)
+		}
+		if n := w.warnings(); n > 4 {
+			t.Errorf("%d warnings", n)
+		}
+		w.kube.FailVerb("repair", nil)
+		w.kube.SetRepairer("", 0)
+		w.until("it runs on n3", 3*time.Minute, func() bool { return slices.Equal(w.runsOn(), []string{"n3"}) })
+	})
+}
+
+func TestANodeIsNotFencedWhileSomethingAttachedThereIsInDanger(t *testing.T) {
+	rows := map[string]struct {
+		foreign types.Volume
+		known   bool
+	}{
+		"a volume whose pod waits elsewhere": {func() types.Volume { v := volume("foreign"); v.Replicas = v.Replicas[:1]; return v }(), true},
+		"a volume of which nothing is known": {types.Volume{}, false},
+		"a volume in a namespace that is not ours": {func() types.Volume {
+			v := volume("foreign")
+			v.Replicas, v.Claim = v.Replicas[:1], "shop/database"
+			return v
+		}(), true},
+	}
+	for row, r := range rows {
+		t.Run(row, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.kube.Change(func() { _ = w.pods.Unpublish("eve-kube-app/other") })
+				s := types.Storage{Longhorn: true, Volumes: []types.Volume{volume("data")}}
+				if r.known {
+					r.foreign.Name = "pv-foreign"
+					s.Volumes = append(s.Volumes, r.foreign)
+				}
+				w.kube.SetStorage(s)
+				w.lose()
+				w.until("it runs on n3", time.Minute, func() bool { return slices.Equal(w.runsOn(), []string{"n3"}) })
+				time.Sleep(time.Hour)
+				if n, _ := w.nodes.Get("n2"); n.OutOfService || !slices.Equal(w.attachments(), []string{"va-2"}) {
+					t.Errorf("fenced %v, attachments %v", n.OutOfService, w.attachments())
+				}
+				if n := w.warnings(); n > 4 {
+					t.Errorf("%d warnings", n)
+				}
+			})
+		})
+	}
+}
+
+func TestAFenceStaysUntilACopyThatTerminatesHasStopped(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.lose()
+		w.until("the node is fenced", time.Minute, func() bool { n, _ := w.nodes.Get("n2"); return n.OutOfService })
+		stale := launcher(name+"stale", on("n2"), func(p *types.Pod) { p.UID, p.Deleted = "stale", time.Now() })
+		w.kube.Change(func() { _ = w.pods.Publish(stale.Key(), stale) })
+		w.kube.SetRunningPods("n2", types.PodRef{Namespace: "eve-kube-app", Name: stale.Name, UID: "stale"})
+		w.kube.Change(func() { w.setReady("n2", types.ConditionTrue) })
+		time.Sleep(50 * time.Second)
+		if n, _ := w.nodes.Get("n2"); !n.OutOfService {
+			t.Error("the node is back in service while its stale copy terminates")
+		}
+		w.kube.SetRunningPods("n2")
+		w.until("the node is in service", 30*time.Second, func() bool { n, _ := w.nodes.Get("n2"); return !n.OutOfService })
+	})
+}
+
+func TestAFencedNodeWhoseRuntimeCannotBeAskedIsSaidOnceAndAskedSeldom(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.lose()
+		w.until("the node is fenced", time.Minute, func() bool { n, _ := w.nodes.Get("n2"); return n.OutOfService })
+		before := w.warnings()
+		w.kube.FailVerb("runningpods", errors.New("forbidden"))
+		w.kube.Change(func() { w.setReady("n2", types.ConditionTrue) })
+		time.Sleep(24 * time.Hour)
+		if n := w.calls("runningpods"); n > 3*24*60 {
+			t.Errorf("asked %d times in a day", n)
+		}
+		if n := w.warnings() - before; n > 3 {
+			t.Errorf("%d warnings", n)
+		}
+		w.kube.FailVerb("runningpods", nil)
+		w.until("the node is in service", 3*time.Minute, func() bool { n, _ := w.nodes.Get("n2"); return !n.OutOfService })
+	})
+}
+
+func TestANodeThatIsDeletedAndJoinsAgainIsNotFenced(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.lose()
+		w.until("the node is fenced", time.Minute, func() bool { n, _ := w.nodes.Get("n2"); return n.OutOfService })
+		w.kube.Change(func() { _ = w.nodes.Unpublish("n2") })
+		time.Sleep(time.Minute)
+		w.kube.Change(func() {
+			_ = w.nodes.Publish("n2", types.Node{Name: "n2", UID: "uid-again", Ready: types.ConditionTrue, Agent: &types.AgentStamp{}, ReadySince: time.Now()})
+		})
+		before := w.verbs()
+		time.Sleep(time.Hour)
+		if n, _ := w.nodes.Get("n2"); n.OutOfService || fmt.Sprint(before) != fmt.Sprint(w.verbs()) {
+			t.Errorf("%+v, then %v", before, w.verbs())
+		}
+	})
+}
+
+func TestASetThatSomebodyElseLeavesAtNoneIsRevivedOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.kube.Change(func() {
+			set, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
+			set.Wanted = 0
+			_ = w.sets.Publish(set.Key(), set)
+		})
+		w.until("the set wants one", leftAtNone+turn, func() bool {
+			set, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
+			return set.Wanted == 1
+		})
+		time.Sleep(time.Hour)
+		if got := w.verbs(); got["wanted"] != 1 || len(got) != 1 {
+			t.Errorf("done: %v", got)
+		}
+		w.zero = false // not by us
+	})
+}
+
+func TestOnlyWhatIsTiedToTheLostNodeItselfMayLoseItsReplicas(t *testing.T) {
+	rows := map[string]struct {
+		affinity types.SetAffinity
+		tied     bool
+	}{
+		"to this node":      {types.SetAffinity{Node: "n2", Required: true}, true},
+		"to another node":   {types.SetAffinity{Node: "n3", Required: true}, false},
+		"to several nodes":  {types.SetAffinity{Required: true}, false},
+		"preferred, only":   {types.SetAffinity{Node: "n2"}, false},
+		"to nothing at all": {types.SetAffinity{}, false},
+	}
+	for row, r := range rows {
+		s := newScene()
+		s.pods[0].Claims = []string{"data"}
+		s.set.Affinity = r.affinity
+		if all := s.follow().held("n2"); len(all) != 1 || all[0].tied != r.tied {
+			t.Errorf("%s: %+v", row, all)
+		}
+	}
+}
