@@ -99,7 +99,7 @@ func (c *Component) complain(key string, err error, did bool, log logrus.FieldLo
 	p := pause{last: minPause}
 	switch {
 	case errors.Is(err, types.ErrConflict):
-		p = pause{last: conflictPause, why: err.Error()}
+		p = pause{last: min(max(2*last.last, conflictPause), minPause), why: err.Error()}
 	case err != nil:
 		p = pause{last: longer, why: err.Error()}
 	case !did:
