@@ -1,0 +1,86 @@
+package apps
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// slow is a cluster in which every note takes six seconds, and in which after the
+// second one something else is true.
+type slow struct {
+	Kube
+	*scene
+	clock  time.Duration
+	noted  []string
+	then   func()
+	looked int
+}
+
+func (k *slow) FreshNodes(context.Context) ([]types.Node, error) {
+	k.looked++
+	return k.follow().fresh.nodes, nil
+}
+
+func (k *slow) Storage(context.Context, string) (types.Storage, error) { return k.fresh.storage, nil }
+
+func (k *slow) NodeAttachments(context.Context, string) ([]types.Attachment, error) { return nil, nil }
+
+func (k *slow) Event(context.Context, types.Event) error { return nil }
+
+func (k *slow) ForceDeletePod(context.Context, types.Pod) error { return nil }
+
+func (k *slow) ForgetVMI(context.Context, types.VMI) error { return nil }
+
+func (k *slow) NoteRepair(_ context.Context, set types.AppSet, _ types.RepairNote) error {
+	k.clock += 6 * time.Second
+	k.noted = append(k.noted, set.Name)
+	if len(k.noted) == 2 {
+		k.then()
+	}
+	return nil
+}
+
+func TestALongTaskLooksAgainAndAgain(t *testing.T) {
+	rows := map[string]struct {
+		then func(*scene)
+		want []string // whose note is written
+		err  bool
+	}{
+		"all stays as it is":    {func(*scene) {}, []string{"a", "b", "c", "d"}, false},
+		"a replica fails":       {func(s *scene) { s.storage().Replicas[1].FailedAt = now }, []string{"a", "b"}, false},
+		"the node is back":      {func(s *scene) { s.node("n2", func(n *types.Node) { n.Ready = types.ConditionTrue }) }, []string{"a", "b"}, true},
+		"the Lease is renewed":  {func(s *scene) { s.node("n2", func(n *types.Node) { n.RenewedAt = now }) }, []string{"a", "b"}, false},
+		"the device answers":    {func(s *scene) { s.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:10250" }, []string{"a", "b"}, false},
+		"a witness has gone":    {func(s *scene) { s.node("n3", func(n *types.Node) { n.Witness = nil }) }, []string{"a", "b"}, false},
+		"another Node is there": {func(s *scene) { s.node("n2", func(n *types.Node) { n.UID = "uid-new" }) }, []string{"a", "b"}, true},
+	}
+	for row, r := range rows {
+		t.Run(row, func(t *testing.T) {
+			s := newScene()
+			s.lose()
+			s.follow()
+			k := &slow{scene: s, clock: up, then: func() { r.then(s) }}
+			w := &worker{Kube: k, task: task{act: types.ActFailover, self: s.self, lost: s.nodes["n2"]}, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
+			w.now, w.uptime = func() time.Time { return now }, func() time.Duration { return k.clock }
+			w.words = map[string]word{"n1": {9, up - time.Second}, "n3": {9, up - time.Second}}
+			for _, name := range []string{"a", "b", "c", "d"} {
+				a := s.apps()[0]
+				a.key, a.set.Name = name, name
+				w.targets = append(w.targets, target{app: a, note: types.RepairNote{Act: types.ActFailover, Node: "n2"}})
+			}
+			err := w.do(t.Context())
+			if (err != nil) != r.err || !slices.Equal(k.noted, r.want) || k.looked != 2 {
+				t.Errorf("%v after %d looks: %v, %v", k.noted, k.looked, err, w.fails)
+			}
+			for _, name := range r.want {
+				if w.fails[name] != nil {
+					t.Errorf("%s: %v", name, w.fails[name])
+				}
+			}
+		})
+	}
+}
