@@ -54,6 +54,12 @@ them. Both drains have the same pods of the same node, in turn, in the same run;
 Who asks for /status comes with a new connection each time, from the addresses of joining nodes. Those who disturb it are
 a process of their own, on the same CPUs: what they take of them is in the times too.
 
+A pod's phase is changed through the API; the time runs from that request until the file says so. Among the idle agents'
+applications are virtual machines; of two followers the one that takes more counts. Containers that write are on a real
+kubelet with containerd, on the same CPUs. Each of their lines holds a number and the time at which it was written, and it is
+there when the agent's output has grown beyond it. Each log is rotated once; what the kubelet has not served by then it may
+hold back until the container ends.
+
 | figure | EVE's zedkube | goal | measured |
 |---|---|---|---|
 `, time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)

@@ -134,9 +134,9 @@ func (b *bench) talking(ctx context.Context, n int) error {
 
 func (b *bench) tell(what string, want int, o *observed, h heard) {
 	b.add(what+": written in fact", "—", "—", "%.1f MB/s", h.rate())
-	b.add("lines lost / doubled / marks of gaps and limits", "6-9 % of the time never fetched", "0 / 0 / 0",
-		"%d / %d / %d of %d; %d lines and %d marks came only when their containers ended",
-		want-h.lines, h.doubled, len(h.words)-h.lateWords, want, h.late, h.lateWords)
+	b.add("lines lost / of them torn / doubled / marks of gaps and limits", "6-9 % of the time never fetched", "0 / 0 / 0 / 0",
+		"%d / %d / %d / %d of %d; %d lines and %d marks came only when their containers ended",
+		want-h.lines, h.torn, h.doubled, len(h.words)-h.lateWords, want, h.late, h.lateWords)
 	b.add("line written → on the agent's stderr", "up to 10 s", "—", "%s", percentiles([][]time.Duration{h.delays}))
 	b.add("CPU and RSS of the agent meanwhile", "not measured", "—", "%.2f CPUs of %.2f that were busy in %s, %.1f ms per MB; at most %.0f MB (%.0f before)",
 		o.cpu/o.took.Seconds(), o.busy/o.took.Seconds(), short(o.took), 1000*o.cpu/h.megabytes(), o.rss, o.before)

@@ -79,6 +79,7 @@ type heard struct {
 	lines       int // different ones
 	doubled     int
 	late        int       // of the lines, those that came after the silence
+	torn        int       // parts of lines whose beginning has not come
 	words       []string  // of the agent among them
 	lateWords   int       // so many of them, too
 	first, last time.Time // when lines were written, by the containers' word
@@ -139,6 +140,10 @@ func (h *heard) take(line []byte, at time.Time, late bool) error {
 	written, err := time.Parse(time.RFC3339Nano, stamp)
 	n, wrong := strconv.Atoi(number)
 	if err != nil || wrong != nil || n < 1 || n > h.said {
+		if !strings.HasPrefix(record.Msg, "zedkube: ") {
+			h.torn++
+			return nil
+		}
 		h.words = append(h.words, record.Appuuid[:8]+" "+record.Msg)
 		if late {
 			h.lateWords++
