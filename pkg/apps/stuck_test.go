@@ -169,3 +169,34 @@ func (s *scene) node(name string, change func(*types.Node)) {
 	change(&n)
 	s.nodes[name] = n
 }
+
+// A kubelet says now that an image cannot be had, now that it will try again.
+func TestWhatFailsInTurnsHasFailedSinceTheFirstTime(t *testing.T) {
+	s := newScene()
+	s.hang(types.VMIPending, broken("ErrImagePull"))
+	s.after(stuckFor + turn - time.Second)
+	for _, reason := range []string{"ImagePullBackOff", "ErrImagePull", "CrashLoopBackOff"} {
+		s.hang(types.VMIPending, broken(reason))
+		if v := s.follow().judged(); v.again != time.Second {
+			t.Errorf("%s begins anew: %s", reason, v.again)
+		}
+	}
+	s.hang(types.VMIPending, broken("ContainerCreating"))
+	if v := s.follow().judged(); v.again < slowFor {
+		t.Errorf("what has not failed has failed before: %s", v.again)
+	}
+}
+
+func TestASetAtNoneIsLeftToTheNodesBefore(t *testing.T) {
+	s := newScene()
+	s.nodes["n0"] = types.Node{Name: "n0", UID: "uid-n0", Ready: types.ConditionTrue, Agent: &types.AgentStamp{}}
+	s.set.Wanted, s.pods, s.vmis = 0, nil, nil
+	s.since["none/set"] = s.uptime - leftAtNone - turn + time.Second
+	if v := s.follow().judged(); v.target != nil || v.again != time.Second {
+		t.Errorf("before its turn: %+v", v)
+	}
+	s.since["none/set"] -= time.Second
+	if v := s.judged(); v.target == nil {
+		t.Errorf("in its turn: %+v", v)
+	}
+}
