@@ -118,7 +118,11 @@ func next(w want, s checkpoint) (r reading, ok bool) {
 		return reading{}, false
 	}
 	r.resume = s.ID == r.id && s.Begun
-	if s.ID != "" && s.ID != r.id {
+	switch s.ID {
+	case "": // nobody has read the runs before
+		r.lost = int(r.run)
+	case r.id:
+	default:
 		r.lost = max(0, int(r.run-s.Run)-1)
 		r.torn = !s.Whole
 	}

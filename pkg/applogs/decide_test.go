@@ -86,6 +86,7 @@ func TestWhatIsReadNext(t *testing.T) {
 		"the present one after the one before":          {"b", "a", 1, checkpoint{ID: "a", Begun: true, Whole: true}, "b"},
 		"two instances later, nothing is lost":          {"c", "b", 2, checkpoint{ID: "a", Run: 0, Begun: true, Whole: true}, "b previous"},
 		"two instances later, a rest is lost":           {"c", "b", 2, checkpoint{ID: "a", Run: 0, Begun: true}, "b previous torn"},
+		"what ran before anybody looked is lost":        {"e", "d", 4, checkpoint{}, "d previous lost"},
 		"instances are lost":                            {"e", "d", 4, checkpoint{ID: "a", Run: 0, Begun: true, Whole: true}, "d previous lost"},
 	} {
 		w := want{container: types.Container{Now: run(c.now), Last: run(c.last), Restarts: c.restarts}}
