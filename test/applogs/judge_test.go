@@ -21,6 +21,7 @@ const (
 // ledger is what is made of all that was told of one container on one device.
 type ledger struct {
 	lines, again, gaps, marks, runs int
+	spans                           []string // of the marks
 	wrongs                          []string
 }
 
@@ -31,7 +32,7 @@ func (l *ledger) wrong(format string, args ...any) {
 }
 
 func (l ledger) String() string {
-	return fmt.Sprintf("%d lines of %d runs, %d told again, %d gaps under %d marks", l.lines, l.runs, l.again, l.gaps, l.marks)
+	return fmt.Sprintf("%d lines of %d runs, %d told again, %d gaps under %d marks %v", l.lines, l.runs, l.again, l.gaps, l.marks, l.spans)
 }
 
 // judge goes through the lines of one container. stderr is as in devcluster.Prints;
@@ -40,6 +41,9 @@ func (b *book) judge(of source, stderr, last int) *ledger {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := &ledger{marks: len(b.marks[of])}
+	for _, m := range b.marks[of] {
+		l.spans = append(l.spans, m.from.Format(clock)+"+"+m.to.Sub(m.from).Round(time.Millisecond).String())
+	}
 	once := b.once(of, l)
 	inOrder(once, stderr, l)
 	slices.SortFunc(once, func(x, y telling) int {
@@ -68,12 +72,12 @@ func (b *book) judge(of source, stderr, last int) *ledger {
 
 // once leaves out what was told again, where a kill allows for it.
 func (b *book) once(of source, l *ledger) []telling {
-	first := map[line]telling{}
+	last := map[line]telling{}
 	var once []telling
 	for _, t := range b.lines[of] {
-		was, again := first[t.line]
+		was, again := last[t.line]
+		last[t.line] = t
 		if !again {
-			first[t.line] = t
 			once = append(once, t)
 			continue
 		}
@@ -137,6 +141,19 @@ func (b *book) covers(of source, at time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.ContainsFunc(b.marks[of], func(m mark) bool { return !m.from.After(at.Add(near)) && !m.to.Before(at.Add(-near)) })
+}
+
+// latest is when the runtime took the last line that was told.
+func (b *book) latest(of source) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var last time.Time
+	for _, t := range b.lines[of] {
+		if t.at.After(last) {
+			last = t.at
+		}
+	}
+	return last
 }
 
 // count is how many lines of an application were told, marks not among them.

@@ -129,9 +129,9 @@ func (s *stage) hostIsKilled(t *testing.T) {
 	stop := s.harass(t, (lost+1)%3)
 	s.kill(t, lost)
 	at := s.isLost(t, lost)
-	s.isReplaced(t, a, lost, at)
 	// Nobody calls a node gone whose witnesses are gone themselves.
 	t.Logf("the agent of %s was killed %d times meanwhile", s.name((lost+1)%3), stop())
+	s.isReplaced(t, a, lost, at)
 	s.isTakenAway(t, a, lost, at)
 	told := s.books[lost].count(a)
 	s.boot(t, lost)
@@ -149,8 +149,10 @@ func (s *stage) nodeIsCut(t *testing.T, atLeast time.Duration) {
 	a := s.apps["cutoff"]
 	old, lost := s.where(t, a)
 	began := time.Now()
+	stop := s.harass(t, (lost+1)%3)
 	s.cut(t, lost)
 	at := s.isLost(t, lost)
+	t.Logf("the agent of %s was killed %d times meanwhile", s.name((lost+1)%3), stop())
 	s.isReplaced(t, a, lost, at)
 	s.isTakenAway(t, a, lost, at)
 	pause(t, max(0, atLeast-time.Since(began)))
@@ -169,4 +171,8 @@ func (s *stage) nodeIsCut(t *testing.T, atLeast time.Duration) {
 	}
 	s.isTold(t, 60*time.Second)
 	s.allIsWell(t, a)
+	of := source{a.key(), "app"}
+	if told := s.books[lost].latest(of); last.Sub(told) > 2*time.Second && !s.books[lost].covers(of, last) {
+		t.Errorf("what the old copy printed from %s to %s is neither told nor marked", told.Format(clock), last.Format(clock))
+	}
 }

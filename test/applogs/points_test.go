@@ -3,9 +3,13 @@
 package applogs
 
 import (
+	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/zedkube/zedkube/types"
 )
 
 // killPoints lets agents, kubelets and cables be lost for a moment, and the
@@ -14,8 +18,8 @@ func (s *stage) killPoints(t *testing.T, n int) {
 	seed := rand.Uint64()
 	t.Logf("the seed is %d", seed)
 	r := rand.New(rand.NewPCG(seed, 6))
-	for range n {
-		t.Logf("%s: %s", time.Now().Format(clock), s.point(t, r))
+	for i := range n {
+		t.Logf("%s: %s", time.Now().Format(clock), s.point(t, r, i%3))
 		pause(t, time.Duration(r.IntN(1500))*time.Millisecond)
 	}
 	began := time.Now()
@@ -28,15 +32,45 @@ func (s *stage) killPoints(t *testing.T, n int) {
 	s.claims.agent(0, false)
 	s.fleet.Members[0].StopProgram()
 	s.startAgent(t, 0)
+	s.rests(t)
+}
+
+// rests: nothing is fenced, each application has one pod, whose node alone claims
+// it, and all that was printed is told.
+func (s *stage) rests(t *testing.T) {
+	t.Helper()
+	for i := range s.fleet.Members {
+		until(t, 60*time.Second, func() string {
+			if node := s.node(t, i); node == nil || isFenced(node) {
+				return s.name(i) + " is fenced"
+			}
+			return ""
+		})
+	}
+	for _, a := range s.apps {
+		until(t, 60*time.Second, func() string { return cmp.Or(s.runsOn(t, a, 0, 1, 2), s.isClaimed(t, a)) })
+	}
 	s.isTold(t, 60*time.Second)
 	for _, a := range s.apps {
-		until(t, 60*time.Second, func() string { return s.runsOn(t, a, 0, 1, 2) })
 		s.allIsWell(t, a)
 	}
 }
 
-// point is one loss, shorter than the cluster takes to notice.
-func (s *stage) point(t *testing.T, r *rand.Rand) string {
+// isClaimed says what is wrong with the claims of an application that has one
+// pod, "" for nothing.
+func (s *stage) isClaimed(t *testing.T, a *app) string {
+	_, at := s.where(t, a)
+	for i := range s.fleet.Members {
+		status, _ := told[types.ENClusterAppStatus](s, i, "ENClusterAppStatus", a)
+		if status.ScheduledOnThisNode != (i == at) {
+			return fmt.Sprintf("%s runs on %s; %s says %+v", a.cfg.DisplayName, s.name(at), s.name(i), status)
+		}
+	}
+	return ""
+}
+
+// point is one loss of a kind, shorter than the cluster takes to notice.
+func (s *stage) point(t *testing.T, r *rand.Rand, kind int) string {
 	t.Helper()
 	i := r.IntN(3)
 	short := func(most int) { pause(t, time.Duration(r.IntN(most))*time.Millisecond) }
@@ -46,11 +80,11 @@ func (s *stage) point(t *testing.T, r *rand.Rand) string {
 		s.startAgent(t, i)
 	}
 	what := ""
-	switch r.IntN(4) {
-	case 0, 1:
+	switch kind {
+	case 0:
 		agent()
 		return "the agent of " + s.name(i) + " is killed"
-	case 2:
+	case 1:
 		what = "the kubelet of " + s.name(i) + " is stopped"
 		s.cluster.StopKubelet(i)
 		defer func() {
@@ -58,7 +92,7 @@ func (s *stage) point(t *testing.T, r *rand.Rand) string {
 				t.Error(err)
 			}
 		}()
-	case 3:
+	case 2:
 		what = s.name(i) + " is cut"
 		s.cut(t, i)
 		defer s.heal(t, i)

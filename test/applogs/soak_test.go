@@ -3,6 +3,9 @@
 package applogs
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -18,5 +21,16 @@ func TestSoakApplicationsOnRealNodes(t *testing.T) {
 		s.hostIsKilled(t)
 		s.nodeIsCut(t, 90*time.Second)
 	}
-	s.everyLineIsTold(t)
+	s.rests(t)
+	doomed := s.apps["doomed"]
+	_, at := s.where(t, doomed)
+	kept := filepath.Join(s.fleet.Members[at].Root, "persist/kube-status/zedkube-applogs.jsonl")
+	s.dropApp(t, doomed)
+	t.Logf("where the log of an application is, is forgotten %s after its end", until(t, 12*time.Minute, func() string {
+		text, err := os.ReadFile(kept)
+		if err != nil || bytes.Contains(text, []byte(doomed.key())) {
+			return "it is kept where its log is"
+		}
+		return ""
+	}))
 }

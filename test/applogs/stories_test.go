@@ -34,7 +34,7 @@ func TestApplicationsOnRealNodes(t *testing.T) {
 	tell("agents, kubelets and cables are lost for a moment", func(t *testing.T) { s.killPoints(t, 10) })
 	tell("a host is killed", s.hostIsKilled)
 	tell("a node is cut", func(t *testing.T) { s.nodeIsCut(t, 0) })
-	tell("every line is told once", s.everyLineIsTold)
+	tell("at rest every line is told once, and every application is one node's", s.rests)
 }
 
 func (s *stage) applicationsRun(t *testing.T) {
@@ -157,12 +157,5 @@ func (s *stage) deletedMeanwhile(t *testing.T) {
 	pause(t, time.Second)
 	if n := s.books[0].count(a); n != told {
 		t.Errorf("%d lines are told of what is gone", n-told)
-	}
-}
-
-func (s *stage) everyLineIsTold(t *testing.T) {
-	s.isTold(t, 60*time.Second)
-	for _, a := range s.apps {
-		s.allIsWell(t, a)
 	}
 }
