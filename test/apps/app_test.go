@@ -5,9 +5,7 @@ package apps
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +15,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/lf-edge/eve-api/go/config"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -199,14 +196,16 @@ func (s *stage) repair(i int, a *app) types.AppRepairStatus {
 // "Console file").
 const consoleFile = "run/edgeview/VncParams/vmiVNC.run"
 
-// console is the file of a device; ok is false where it has none.
-func (s *stage) console(i int) (c struct {
+type console struct {
 	VMIName string
 	VNCPort uint32
 	AppUUID uuid.UUID
-}, ok bool) {
+}
+
+// console is the file of a device; ok is false where it has none.
+func (s *stage) console(i int) (c console, ok bool) {
 	text, err := os.ReadFile(filepath.Join(s.fleet.Members[i].Root, consoleFile))
-	if errors.Is(err, fs.ErrNotExist) || err != nil {
+	if err != nil {
 		return c, false
 	}
 	return c, json.Unmarshal(text, &c) == nil
@@ -226,29 +225,4 @@ func (s *stage) attachments(t *testing.T, a *app) map[string]string {
 		}
 	}
 	return nodes
-}
-
-// ready is the Ready condition of a node's Node, and since when.
-func (s *stage) ready(t *testing.T, i int) (corev1.NodeCondition, *corev1.Node) {
-	node, err := s.cluster.Client().CoreV1().Nodes().Get(t.Context(), s.name(i), metav1.GetOptions{})
-	if err != nil {
-		if !apierrors.IsNotFound(err) {
-			return corev1.NodeCondition{}, nil
-		}
-		t.Fatal(err)
-	}
-	return readiness(node), node
-}
-
-func readiness(node *corev1.Node) corev1.NodeCondition {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c
-		}
-	}
-	return corev1.NodeCondition{}
-}
-
-func isFenced(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 }

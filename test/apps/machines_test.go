@@ -4,21 +4,15 @@ package apps
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -82,53 +76,6 @@ func (s *stage) machinesRun(t *testing.T) {
 		})
 	}
 	t.Logf("the console is open after %s more", until(t, 30*time.Second, func() string { return s.lacksConsole(s.apps["moves"], 1) }))
-}
-
-// rests says what is wrong with an application that nothing happens to: one copy
-// that runs, whose node alone claims it and has its volume, "" for nothing.
-func (s *stage) rests(t *testing.T, a *app) string {
-	if what := s.runsOn(t, a, 0, 1, 2); what != "" {
-		return what
-	}
-	pods := s.pods(t, a)
-	if len(pods) != 1 {
-		return "it has just moved"
-	}
-	set := s.set(t, a)
-	if set == nil {
-		return "its set is out of sight"
-	}
-	if n, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas"); n != 1 {
-		return fmt.Sprintf("set %s wants %d", set.GetName(), n)
-	}
-	on := slices.Collect(maps.Values(s.attachments(t, a)))
-	if !slices.Equal(on, []string{pods[0].Spec.NodeName}) {
-		return fmt.Sprintf("%s is attached to %v and runs on %s", a.volume, on, pods[0].Spec.NodeName)
-	}
-	for i := range s.fleet.Members {
-		status, ok := told[types.ENClusterAppStatus](s, i, "ENClusterAppStatus", a.key())
-		here := s.name(i) == pods[0].Spec.NodeName
-		if !ok || status.ScheduledOnThisNode != here || status.AppKubeStatus != types.AppKubeRunning || !strings.Contains(pods[0].Name, status.VMIName) {
-			return fmt.Sprintf("%s says %+v of %s", s.name(i), status, pods[0].Name)
-		}
-		if s.sites.runs(i, a.domain) != here {
-			return fmt.Sprintf("that %s runs on %s is %t", a.cfg.DisplayName, s.name(i), !here)
-		}
-	}
-	return ""
-}
-
-// lacksConsole says what is wrong unless the console of an application is open on
-// that device alone; on -1 it is nowhere.
-func (s *stage) lacksConsole(a *app, on int) string {
-	for i := range s.fleet.Members {
-		c, ok := s.console(i)
-		if mine := ok && c.AppUUID == a.cfg.UUIDandVersion.UUID; mine != (i == on) {
-			why, _ := told[types.AppConsoleStatus](s, i, "AppConsoleStatus", a.key())
-			return fmt.Sprintf("that %s has a console of %s is %t: %s", s.name(i), a.cfg.DisplayName, mine, why.Why)
-		}
-	}
-	return ""
 }
 
 // kubeletIsStopped stops the kubelet of a node whose agent goes on.
@@ -209,98 +156,4 @@ func (s *stage) configuredWithoutAgent(t *testing.T) {
 		}
 		return ""
 	}))
-}
-
-// theirs is somebody else's attachment to a node.
-func theirs(i int) string { return fmt.Sprintf("theirs-%d", i) }
-
-// addForeign adds what nobody is to touch.
-func (s *stage) addForeign(t *testing.T) {
-	t.Helper()
-	client, ctx := s.cluster.Client(), t.Context()
-	for i := range s.cluster.Nodes {
-		volume := theirs(i)
-		_, err := client.StorageV1().VolumeAttachments().Create(ctx, &storagev1.VolumeAttachment{
-			ObjectMeta: metav1.ObjectMeta{Name: volume},
-			Spec: storagev1.VolumeAttachmentSpec{
-				Attacher: "disks.example.com", NodeName: s.name(i), Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
-			},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err := client.CoreV1().ConfigMaps(devcluster.AppNamespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	set := &unstructured.Unstructured{}
-	err = set.UnmarshalJSON([]byte(`{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstanceReplicaSet",
-		"metadata":{"name":"` + foreignSet + `"},"spec":{"replicas":0,"selector":{"matchLabels":{"theirs":"yes"}},
-		"template":{"metadata":{"labels":{"theirs":"yes"}},"spec":{"domain":{"devices":{},"memory":{"guest":"64Mi"}}}}}}`))
-	if err == nil {
-		_, err = s.sets().Create(ctx, set, metav1.CreateOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	until(t, 10*time.Second, func() string { // virt-controller writes its status once
-		set, err := s.sets().Get(ctx, foreignSet, metav1.GetOptions{})
-		if err != nil || set.Object["status"] == nil {
-			return "the foreign set has no status"
-		}
-		return ""
-	})
-	s.foreign = s.foreigners(t)
-}
-
-// foreigners are the foreign objects, whole.
-func (s *stage) foreigners(t *testing.T) string {
-	t.Helper()
-	var text []string
-	add := func(o any, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		line, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text = append(text, string(line))
-	}
-	list, err := s.cluster.Client().StorageV1().VolumeAttachments().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range list.Items {
-		if a.Spec.Attacher != devcluster.LonghornDriver {
-			add(a, nil)
-		}
-	}
-	add(s.cluster.Client().CoreV1().ConfigMaps(devcluster.AppNamespace).Get(t.Context(), "theirs", metav1.GetOptions{}))
-	add(s.sets().Get(t.Context(), foreignSet, metav1.GetOptions{}))
-	return strings.Join(text, "\n")
-}
-
-// othersAreUntouched compares what is foreign with what it was, and counts the
-// replicas, of which none may go.
-func (s *stage) othersAreUntouched(t *testing.T) {
-	t.Helper()
-	if now := s.foreigners(t); now != s.foreign {
-		t.Errorf("foreign objects were\n%s\nand are\n%s", s.foreign, now)
-	}
-	replicas, err := s.cluster.Custom("lhr").Namespace(devcluster.LonghornNamespace).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	have := map[string]int{}
-	for _, r := range replicas.Items {
-		volume, _, _ := unstructured.NestedString(r.Object, "spec", "volumeName")
-		have[volume]++
-	}
-	for _, a := range s.apps {
-		if have[a.volume] != len(a.replicas) {
-			t.Errorf("volume %s has %d replicas, want %d", a.volume, have[a.volume], len(a.replicas))
-		}
-	}
 }

@@ -4,14 +4,8 @@ package apps
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"log"
-	"net"
 	"net/http"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -138,48 +132,6 @@ func (s *sites) note(text string) {
 
 func (s *sites) noteLocked(text string) {
 	s.events = append(s.events, time.Now().Format(clock)+" "+text)
-}
-
-// serve is the kubelet's page of what runs.
-func (s *sites) serve(t *testing.T, i int) {
-	t.Helper()
-	pair, err := tls.LoadX509KeyPair(filepath.Join(s.cluster.Dir, "apiserver.crt"), filepath.Join(s.cluster.Dir, "apiserver.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := s.cluster.ListenOn(i, "tcp", net.JoinHostPort(s.cluster.Nodes[i].IP, fmt.Sprint(kubeletPort)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages := http.NewServeMux()
-	pages.HandleFunc("/runningpods/", func(w http.ResponseWriter, _ *http.Request) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}}
-		for _, r := range s.all[i].running {
-			list.Items = append(list.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.pod.Namespace, Name: r.pod.Name, UID: r.pod.UID}})
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(list)
-	})
-	server := &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(discard{}, "", 0)}
-	s.mu.Lock()
-	s.all[i].server = server
-	s.mu.Unlock()
-	go func() {
-		_ = server.Serve(tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}}))
-	}()
-}
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
-
-func (s *sites) unserve(i int) {
-	s.mu.Lock()
-	server := s.all[i].server
-	s.mu.Unlock()
-	_ = server.Close()
 }
 
 // step lets kubelets, attacher and engines do what they do next.

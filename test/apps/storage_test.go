@@ -4,7 +4,6 @@ package apps
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -155,39 +154,6 @@ func (s *sites) attached(p corev1.Pod, held map[string]bool) bool {
 		}
 	}
 	return true
-}
-
-// kubelet says on the Node which volumes are in use and where its pages are.
-func (s *sites) kubelet(ctx context.Context, n corev1.Node) error {
-	var used []corev1.UniqueVolumeName
-	s.mu.Lock()
-	for i := range s.cluster.Nodes {
-		d := s.all[i]
-		if s.cluster.Nodes[i].Name != n.Name || !d.powered || !d.connected || !d.kubelet {
-			continue
-		}
-		for _, r := range d.running {
-			for _, v := range r.pod.Spec.Volumes {
-				if c := v.PersistentVolumeClaim; c != nil {
-					used = append(used, corev1.UniqueVolumeName("kubernetes.io/csi/"+devcluster.LonghornDriver+"^"+strings.TrimSuffix(c.ClaimName, claimSuffix)))
-				}
-			}
-		}
-	}
-	s.mu.Unlock()
-	slices.Sort(used)
-	used = slices.Compact(used)
-	if slices.Equal(used, n.Status.VolumesInUse) && n.Status.DaemonEndpoints.KubeletEndpoint.Port == kubeletPort {
-		return nil
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": n.UID}, "status": map[string]any{
-		"volumesInUse": used, "daemonEndpoints": map[string]any{"kubeletEndpoint": map[string]any{"Port": kubeletPort}},
-	}})
-	if err != nil {
-		return err
-	}
-	_, err = s.cluster.Client().CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	return err
 }
 
 // replicas plays the engines: a replica on a node that is lost fails, one that is
