@@ -36,6 +36,7 @@ type instanceLog struct {
 	text    []string // "time line\n", the last one maybe without an end
 	at      []time.Time
 	rotated int // lines that are not served to new requests any more
+	removed bool
 	started time.Time
 	ended   time.Time
 }
@@ -95,6 +96,16 @@ func (k *kubelet) stop(container string) {
 	k.do(func() { k.logs[container].now.ended = time.Now() })
 }
 
+// lag makes every stream stay at the end of what there is now, as a kubelet does
+// that has missed a rotation.
+func (k *kubelet) lag() {
+	k.do(func() {
+		for s := range k.streams {
+			s.stale = len(s.log.text)
+		}
+	})
+}
+
 func (k *kubelet) rotate(container string) {
 	k.do(func() { k.logs[container].now.rotated = len(k.logs[container].now.text) })
 }
@@ -138,7 +149,7 @@ func (k *kubelet) Logs(ctx context.Context, _ types.Pod, o types.LogOptions) (io
 	if o.Previous {
 		i = l.last
 	}
-	if i == nil {
+	if i == nil || i.removed {
 		return nil, types.ErrNoLog
 	}
 	s := &stream{k: k, ctx: ctx, log: i, line: i.rotated, follow: o.Follow, since: o.Since.Truncate(time.Second)}
@@ -156,6 +167,7 @@ type stream struct {
 	offset int // in the line
 	follow bool
 	since  time.Time
+	stale  int // lines after which nothing comes; 0: all come
 	cut    error
 }
 
@@ -183,7 +195,7 @@ func (s *stream) read(p []byte) (n int, err error) {
 	if s.ctx.Err() != nil {
 		return 0, s.ctx.Err()
 	}
-	for s.line < len(s.log.text) && n < len(p) {
+	for s.line < len(s.log.text) && n < len(p) && (s.stale == 0 || s.line < s.stale) {
 		text := s.log.text[s.line]
 		if s.log.at[s.line].Before(s.since) {
 			s.line++

@@ -36,6 +36,7 @@ type look struct {
 	noted   checkpoint // after the batch
 	written checkpoint // after what is out
 	news    bool
+	taken   int // bytes
 	idle    *time.Timer
 }
 
@@ -96,9 +97,11 @@ func (l *look) unread(ctx context.Context, err error) outcome {
 		return outcome{astray: true}
 	}
 	l.begin()
-	if l.torn || l.resume {
-		l.gap(piece{at: time.Now().UTC()}, "the kubelet has removed them")
+	whole := l.lost
+	if !l.resume {
+		whole++
 	}
+	l.gap(piece{at: time.Now().UTC()}, fmt.Sprintf("the kubelet has removed them; %d whole runs of the container are among them", whole))
 	l.state.Whole, l.state.Part = true, 0
 	l.noted = l.state
 	return outcome{over: true, err: l.flush(ctx)}
@@ -111,6 +114,7 @@ func (l *look) take(ctx context.Context, in *lines) outcome {
 		if err != nil {
 			return l.end(ctx, in, err)
 		}
+		l.taken += len(p.text)
 		l.idle.Reset(l.patience())
 		if p.first {
 			if o, stop := l.line(p); stop {
@@ -130,9 +134,11 @@ func (l *look) take(ctx context.Context, in *lines) outcome {
 	}
 }
 
-// patience is how long to wait for more: not long where something is to be told.
+// patience is how long to wait for more: not long where something is to be told,
+// nor where so much came that the log may have been rotated meanwhile: a kubelet
+// that misses that goes on reading the old file.
 func (l *look) patience() time.Duration {
-	if l.state.Dropped.Lines > 0 {
+	if l.state.Dropped.Lines > 0 || l.taken >= much {
 		return turn
 	}
 	return quiet
