@@ -37,8 +37,8 @@ const (
 	// SmallestRecord has room for the fields and a few words.
 	SmallestRecord = 1 << 10
 
-	DefaultRate        = 4 << 20         // one application leaves others their share of a slow flash
-	DefaultBurst       = 32 << 20        // three times what a kubelet keeps of one log by default
+	DefaultRate        = 4 << 20  // one application leaves others their share of a slow flash
+	DefaultBurst       = 32 << 20 // three times what a kubelet keeps of one log by default
 	DefaultJournal     = "/run/zedkube.applogs"
 	DefaultCheckpoints = "/persist/kube-status/zedkube-applogs.jsonl"
 )

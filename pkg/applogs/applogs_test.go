@@ -56,6 +56,28 @@ func TestLinesComeAtOnceAndOnce(t *testing.T) {
 	})
 }
 
+func TestALogThatFallsSilentInFullFlowIsSoonAskedForAgain(t *testing.T) {
+	play(t, func(s *stage) {
+		pad := strings.Repeat("x", 1<<10)
+		for n := 1; n <= 1200; n++ {
+			s.kubelet.write("c", logjudge.Line("c", n, pad))
+		}
+		synctest.Wait()
+		s.kubelet.lag()
+		for n := 1201; n <= 1210; n++ {
+			s.kubelet.write("c", logjudge.Line("c", n, pad))
+		}
+		time.Sleep(turn + 2*minPause)
+		s.came(t, 1210)
+		s.unmarked(t)
+		before, _ := s.kubelet.opens()
+		time.Sleep(quiet - turn)
+		if after, _ := s.kubelet.opens(); after != before {
+			t.Errorf("it was asked for %d times more while it was quiet", after-before)
+		}
+	})
+}
+
 func TestALineComesOnlyWhenItIsWhole(t *testing.T) {
 	play(t, func(s *stage) {
 		line := logjudge.Line("c", 1, "")

@@ -36,7 +36,7 @@ type look struct {
 	noted   checkpoint // after the batch
 	written checkpoint // after what is out
 	news    bool
-	taken   int // bytes
+	taken   int // bytes that were new
 	idle    *time.Timer
 }
 
@@ -114,7 +114,6 @@ func (l *look) take(ctx context.Context, in *lines) outcome {
 		if err != nil {
 			return l.end(ctx, in, err)
 		}
-		l.taken += len(p.text)
 		l.idle.Reset(l.patience())
 		if p.first {
 			if o, stop := l.line(p); stop {
@@ -122,6 +121,7 @@ func (l *look) take(ctx context.Context, in *lines) outcome {
 			}
 		}
 		if l.use {
+			l.taken += len(p.text)
 			if err := l.record(ctx, p); err != nil {
 				return outcome{news: l.news, err: err}
 			}

@@ -24,6 +24,8 @@ const (
 	// quiet is how long a log may be silent before it is asked for again: a
 	// stream can be dead without anybody having said so.
 	quiet = 10 * time.Minute
+	// much is a tenth of what a kubelet keeps in one file by default.
+	much = 1 << 20
 	// turn is how long a log is followed while others wait for their turn.
 	turn = 15 * time.Second
 )
