@@ -35,7 +35,7 @@ func TestWhatIsNotTrueAnyMoreUnderTheRightIsNotDone(t *testing.T) {
 		},
 		"the node's Lease is renewed": func(w *world) { w.kube.SetRenewed("n2", time.Now()) },
 		"the node answers a witness": func(w *world) {
-			w.answers = true
+			w.kube.Change(func() { w.answers = true })
 			n, _ := w.nodes.Get("n3")
 			n.Witness = &types.Witness{Round: n.Witness.Round + 1, Sightings: []types.Sighting{{Node: "n2", UID: "uid-n2", Alive: "10.0.0.1:12346"}}}
 			_ = w.nodes.Publish("n3", n)

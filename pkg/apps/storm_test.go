@@ -45,7 +45,7 @@ func TestANodeThatIsOffForHoursCostsLittle(t *testing.T) {
 
 func TestAReplacementThatNoNodeTakesIsNoReasonToGoOnReleasing(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.nowhere = true
+		w.kube.Change(func() { w.nowhere = true })
 		w.lose()
 		time.Sleep(6 * time.Hour)
 		got := w.verbs()
@@ -55,8 +55,8 @@ func TestAReplacementThatNoNodeTakesIsNoReasonToGoOnReleasing(t *testing.T) {
 		if n := w.calls("repair"); n > 6*60*2 {
 			t.Errorf("the right to repair was asked for %d times", n)
 		}
-		w.nowhere = false
 		w.kube.Change(func() {
+			w.nowhere = false
 			for key, p := range w.pods.All() {
 				if p.VMI != "" && p.NodeName == "" {
 					p.NodeName = "n3"
