@@ -40,6 +40,7 @@ type claims struct {
 	since   map[string]time.Time
 	wrongs  []string
 	looks   int
+	twice   int // claims of two that were seen
 	longest time.Duration
 }
 
@@ -79,7 +80,8 @@ func (c *claims) end(t *testing.T) {
 	for _, w := range c.wrongs {
 		t.Error(w)
 	}
-	t.Logf("looked %d times who claims what; the longest that two did who had no two copies: %s", c.looks, c.longest.Round(time.Millisecond))
+	t.Logf("looked %d times who claims what, and found %d times two; the longest that two did without two copies: %s",
+		c.looks, c.twice, c.longest.Round(time.Millisecond))
 }
 
 // look compares once what the devices claim with what they have.
@@ -99,11 +101,18 @@ func (c *claims) look(ctx context.Context) {
 		if len(of) < 2 {
 			continue
 		}
+		c.both()
 		if without := slices.DeleteFunc(slices.Clone(of), func(i int) bool { return c.stage.hasCopy(ctx, a, i) }); len(without) > 0 {
 			now[fmt.Sprintf("%s is claimed by the nodes %v, has no copy on %v", a.cfg.DisplayName, of, without)] = true
 		}
 	}
 	c.count(now)
+}
+
+func (c *claims) both() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.twice++
 }
 
 func (c *claims) settled(i int) bool {

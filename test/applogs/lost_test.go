@@ -16,6 +16,9 @@ import (
 // application may be without a replacement that has a node.
 const scheduled = 60 * time.Second
 
+// cutFor is how long a cable is out: less than a device believes what it saw last.
+const cutFor = 90 * time.Second
+
 // harass kills an agent again and again at random moments, until stop is called.
 func (s *stage) harass(t *testing.T, i int) (stop func() int) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -145,7 +148,7 @@ func (s *stage) hostIsKilled(t *testing.T) {
 
 // nodeIsCut: the copy there goes on alone, and stops before the node is in service
 // again.
-func (s *stage) nodeIsCut(t *testing.T, atLeast time.Duration) {
+func (s *stage) nodeIsCut(t *testing.T) {
 	a := s.apps["cutoff"]
 	old, lost := s.where(t, a)
 	began := time.Now()
@@ -155,7 +158,7 @@ func (s *stage) nodeIsCut(t *testing.T, atLeast time.Duration) {
 	t.Logf("the agent of %s was killed %d times meanwhile", s.name((lost+1)%3), stop())
 	s.isReplaced(t, a, lost, at)
 	s.isTakenAway(t, a, lost, at)
-	pause(t, max(0, atLeast-time.Since(began)))
+	pause(t, max(0, cutFor-time.Since(began)))
 	if last, _ := s.beat(a, lost, old); time.Since(last) > alive {
 		t.Errorf("on the cut node the old copy ended %s ago", since(last))
 	}
