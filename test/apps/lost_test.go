@@ -55,12 +55,6 @@ func (s *stage) boot(t *testing.T, i int) {
 	t.Helper()
 	s.heal(t, i)
 	s.sites.set(i, func(d *site) { d.powered = true })
-	// A played kubelet looks once, as it starts, which kinds the API server next to
-	// it knows, and that needs a moment for KubeVirt's.
-	if err := s.cluster.StartControlPlane(t.Context(), i); err != nil {
-		t.Fatal(err)
-	}
-	pause(t, 5*time.Second)
 	if err := s.fleet.Members[i].Boot(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,10 @@ func (c *Cluster) bringBack(ctx context.Context, h *host) error {
 	if err := c.waitAPI(ctx, h); err != nil {
 		return err
 	}
-	return c.serveCompanions(h)
+	if err := c.serveCompanions(h); err != nil {
+		return err
+	}
+	return c.waitVirtAPI(ctx, h)
 }
 
 // StopControlPlane kills the control plane of host i, if it runs, and leaves
