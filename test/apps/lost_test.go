@@ -36,7 +36,7 @@ func (s *stage) heal(t *testing.T, i int) {
 	if err := s.cluster.HealNode(i); err != nil {
 		t.Fatal(err)
 	}
-	s.sites.set(i, func(d *site) { d.connected = true })
+	s.sites.set(i, func(d *site) { d.connected, d.back = true, time.Now() })
 }
 
 // kill takes a device's power, with all that runs there.

@@ -45,6 +45,7 @@ type sites struct {
 // site is a device, whatever the cluster knows of it. Guarded by sites.mu.
 type site struct {
 	powered, connected, kubelet bool
+	back                        time.Time // when its cable was last put in
 	running                     map[types.UID]*run
 	server                      *http.Server
 }

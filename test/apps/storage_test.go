@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -82,7 +83,7 @@ func (s *sites) tell(list []storagev1.VolumeAttachment) {
 		}
 		s.noteLocked(key + ": " + state)
 		if state == "deleted" {
-			s.judgeDetach(volumeOf(a), a.Spec.NodeName)
+			s.judgeDetach(volumeOf(a), a.Spec.NodeName, a.DeletionTimestamp.Time)
 		}
 	}
 	for key := range s.seen {
@@ -93,12 +94,12 @@ func (s *sites) tell(list []storagev1.VolumeAttachment) {
 	s.seen = now
 }
 
-// judgeDetach is called with mu held.
-func (s *sites) judgeDetach(volume, node string) {
+// judgeDetach is called with mu held; at is in whole seconds.
+func (s *sites) judgeDetach(volume, node string, at time.Time) {
 	for i, n := range s.cluster.Nodes {
 		d := s.all[i]
-		if n.Name != node || !d.powered || !d.connected {
-			continue
+		if n.Name != node || !d.powered || !d.connected || !at.After(d.back) {
+			continue // perhaps it was before it came back
 		}
 		for _, r := range d.running {
 			if mounts(r.pod, volume) && r.gone.IsZero() {
