@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -141,6 +142,16 @@ func (b *book) covers(of source, at time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.ContainsFunc(b.marks[of], func(m mark) bool { return !m.from.After(at.Add(near)) && !m.to.Before(at.Add(-near)) })
+}
+
+// closed says whether a mark tells that from then on nothing more of a pod is to be
+// had: what a container prints that outlives its pod, nobody can ask for.
+func (b *book) closed(of source, from time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.marks[of], func(m mark) bool {
+		return strings.Contains(m.text, "the pod is gone") && !m.from.After(from.Add(near)) && m.to.After(from)
+	})
 }
 
 // latest is when the runtime took the last line that was told.

@@ -19,7 +19,7 @@ func TestSoakApplicationsOnRealNodes(t *testing.T) {
 	for range 3 {
 		s.killPoints(t, 33)
 		s.hostIsKilled(t)
-		s.nodeIsCut(t)
+		s.nodeIsCut(t, 90*time.Second)
 	}
 	s.rests(t)
 	doomed := s.apps["doomed"]

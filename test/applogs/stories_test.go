@@ -33,7 +33,7 @@ func TestApplicationsOnRealNodes(t *testing.T) {
 	tell("an application is deleted while the agent is down", s.deletedMeanwhile)
 	tell("agents, kubelets and cables are lost for a moment", func(t *testing.T) { s.killPoints(t, 10) })
 	tell("a host is killed", s.hostIsKilled)
-	tell("a node is cut", s.nodeIsCut)
+	tell("a node is cut", func(t *testing.T) { s.nodeIsCut(t, 60*time.Second) })
 	tell("at rest every line is told once, and every application is one node's", s.rests)
 }
 
