@@ -2,8 +2,10 @@ package applogs
 
 import "context"
 
-// maxStreams is how many logs are followed at the same time; more take turns.
-const maxStreams = 128
+// maxStreams is how many logs are followed at the same time; more take turns. A
+// kubelet takes an inotify instance for each, and by default root has 128 of them
+// on the whole device.
+const maxStreams = 64
 
 // places bounds the streams that are open at the same time.
 type places struct {
