@@ -54,6 +54,7 @@ type Component struct {
 	others map[string]memory
 	roused string // the machine whose file was written anew because nobody opened the port
 	rouses int    // how often
+	failed string // why the file could not be kept, the last time; "" where it could
 }
 
 // memory is what is remembered of one path.
@@ -115,6 +116,9 @@ func (c *Component) keep(a action) error {
 	again := c.rouses > 0 && a.config.VMIName == c.roused // and was told
 	switch a.file {
 	case leave:
+		if a.config.VMIName == "" { // nobody waits for it
+			c.failed = ""
+		}
 		return nil
 	case write:
 		if err = c.write(a.config); err == nil && !again {
@@ -125,10 +129,12 @@ func (c *Component) keep(a action) error {
 			log.WithField("why", a.because).Info("console file removed")
 		}
 	}
+	c.failed = ""
 	switch {
 	case errors.Is(err, errChanged):
 		return nil
 	case err != nil:
+		c.failed = err.Error()
 		return fmt.Errorf("keep the console file: %w", err)
 	case a.rouse:
 		c.roused = a.config.VMIName

@@ -114,7 +114,7 @@ func (f facts) judge(chosen *app) verdict {
 	case s.kind == valid && s.config.CallerPID <= 0 && f.mine():
 		return f.judgeOwn(chosen)
 	case s.kind == barred:
-		return verdict{blocked: "the console file cannot be used: " + s.trouble}
+		return verdict{blocked: unusable + s.trouble}
 	case s.kind == valid && s.config.CallerPID > 0 && s.ownerLives && f.stirs(starting):
 		return verdict{blocked: "edgeview has a console open; there is one per node"}
 	case s.kind == valid && s.config.CallerPID <= 0 && f.stirs(dozing):

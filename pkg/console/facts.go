@@ -25,6 +25,7 @@ type facts struct {
 	others  []other
 	roused  string // the machine whose file was written anew because nobody opened its port
 	rouses  int    // how often, for nothing
+	failed  string // why the file could not be kept, the last time; "" where it could
 }
 
 // kind is what is in the place of the console file.

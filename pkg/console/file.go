@@ -57,7 +57,7 @@ func read(path string) (seen, error) {
 		return absent(path)
 	case err != nil:
 		info, err2 := os.Lstat(path)
-		if err2 != nil {
+		if err2 != nil || info.Mode().IsRegular() { // there are no descriptors left, say
 			return seen{}, err
 		}
 		return seen{kind: broken, id: identify(info, true)}, nil
@@ -73,7 +73,10 @@ func read(path string) (seen, error) {
 		return seen{kind: broken, id: identify(info, true)}, nil
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil || len(raw) > maxFile {
+	if err != nil {
+		return seen{}, err
+	}
+	if len(raw) > maxFile {
 		raw = nil // no sense can be made of it
 	}
 	return seen{kind: valid, id: identify(info, true), text: string(raw)}, nil
@@ -125,6 +128,7 @@ func put(path, text string) error {
 // meanwhile is put back.
 func take(path string, id identity) error {
 	aside := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".old")
+	_ = os.Remove(aside) // an empty directory, say; what cannot be replaced the rename tells
 	if err := os.Rename(path, aside); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -158,5 +162,15 @@ func makeDir(path string) error {
 	case err != nil:
 		return err
 	}
-	return os.Chmod(dir, 0o755) // whatever the umask is
+	return openToAll(dir)
+}
+
+// openToAll does so whatever the umask is, but not where a link leads: the agent
+// is root, and others may write beside the directory.
+func openToAll(dir string) error {
+	d, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Chmod(0o755), d.Close())
 }

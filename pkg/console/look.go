@@ -14,7 +14,7 @@ func (c *Component) look() facts {
 	if f.file.port == served || f.file.kind == valid && f.file.config.VMIName != c.roused {
 		c.roused, c.rouses = "", 0
 	}
-	f.roused, f.rouses = c.roused, c.rouses
+	f.roused, f.rouses, f.failed = c.roused, c.rouses, c.failed
 	for _, path := range c.AlsoIn {
 		f.others = append(f.others, c.seeOther(path, f.now))
 	}

@@ -10,6 +10,7 @@ const highestPort = 1<<16 - 1
 const (
 	opening  = "it is being opened" // its file is about to be written
 	unopened = "the kube container has not opened its port"
+	unusable = "the console file cannot be used: " // and why
 )
 
 // absence says why an application's console cannot be open here whatever the
@@ -45,6 +46,8 @@ func (f facts) state(a, chosen *app, v verdict) (open bool, why string) {
 		return false, v.blocked
 	case a != chosen:
 		return false, taken(f.configs[chosen.key])
+	case !v.right && f.failed != "":
+		return false, unusable + f.failed
 	case !v.right && f.roused != a.vmi:
 		return false, opening
 	case !v.right:
