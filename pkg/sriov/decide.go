@@ -54,7 +54,9 @@ type memory struct {
 	repaired time.Time            // when this process last corrected what others wrote
 	pause    time.Duration        // before it does again
 	intact   time.Time            // since when it has found nothing to correct; zero for the contrary
-	restart  time.Time            // when it last restarted the plug-in
+	// when somebody had last corrected by then; it has not changed since
+	corrected time.Time
+	restart   time.Time // when it last restarted the plug-in
 }
 
 // action is everything decide may ask for.

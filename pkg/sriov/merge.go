@@ -75,6 +75,10 @@ func usable(raw json.RawMessage) (resource, bool) {
 	var r struct {
 		resource
 		DeviceType string `json:"deviceType"`
+		// Of these the plug-in wants the type only.
+		ExcludeTopology bool                         `json:"excludeTopology"`
+		AdditionalInfo  map[string]map[string]string `json:"additionalInfo"`
+		SelectorObjs    []any
 	}
 	if json.Unmarshal(raw, &r) != nil || !resourceName.MatchString(r.Name) || len(r.Selectors) == 0 || string(r.Selectors) == "null" {
 		return resource{}, false

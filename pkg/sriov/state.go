@@ -114,14 +114,14 @@ func (f facts) gone(s state, m *memory) ([]string, time.Duration) {
 }
 
 // calm ends the pauses when all looks for as long as the last one have found
-// nothing overwritten. One look does not show that: another node may have
-// corrected it a moment ago.
+// nothing overwritten, nor another node's correction. One look does not show
+// that: another node may have corrected it a moment ago.
 func (f facts) calm(s state, m *memory) {
 	switch {
 	case !s.intact:
 		m.intact = time.Time{}
-	case m.intact.IsZero():
-		m.intact = f.now
+	case m.intact.IsZero() || !s.since.Equal(m.corrected):
+		m.intact, m.corrected = f.now, s.since
 	case f.now.Sub(m.intact) >= max(lookAgain, m.pause):
 		m.pause = 0
 	}
