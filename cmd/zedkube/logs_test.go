@@ -131,3 +131,23 @@ func TestLogsSaysWhenNobodyCanBeAsked(t *testing.T) {
 		t.Errorf("exit code %d: %v", exitCode(err), err)
 	}
 }
+
+func TestALineWithoutEndIsPrintedInParts(t *testing.T) {
+	lines := make(chan []byte, 10)
+	log := "2026-05-03T06:09:30Z " + strings.Repeat("x", 3*printedLine) + "\n2026-05-03T06:09:31Z end"
+	if err := printLines(t.Context(), strings.NewReader(log), "pod/c ", lines); err != nil {
+		t.Fatal(err)
+	}
+	close(lines)
+	var all []string
+	for line := range lines {
+		if len(line) > printedLine+100 || line[len(line)-1] != '\n' || !bytes.HasPrefix(line, []byte("pod/c ")) {
+			t.Errorf("a line of %d bytes: %.60q", len(line), line)
+		}
+		text := strings.TrimPrefix(strings.TrimPrefix(string(line), "pod/c "), "[continued] ")
+		all = append(all, strings.TrimSuffix(text, " [continues]\n"))
+	}
+	if got := strings.TrimSuffix(strings.Join(all, ""), "\n"); len(all) != 5 || got != log {
+		t.Errorf("%d lines, %d bytes of %d", len(all), len(got), len(log))
+	}
+}

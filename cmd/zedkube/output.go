@@ -50,8 +50,9 @@ type lossy struct {
 	lines chan []byte
 	done  chan struct{}
 
-	mu   sync.Mutex
-	lost int
+	mu    sync.Mutex
+	lost  int
+	ended bool
 }
 
 func newLossy(w io.Writer) *lossy {
@@ -73,6 +74,9 @@ func newLossy(w io.Writer) *lossy {
 func (p *lossy) Write(line []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.ended {
+		return len(line), nil
+	}
 	select {
 	case p.lines <- append([]byte(nil), line...):
 	default:
@@ -89,9 +93,12 @@ func (p *lossy) forget() int {
 	return n
 }
 
-// end writes what waits. Nothing may be written any more.
+// end writes what waits. What comes from then on, of one that hangs, is left out.
 func (p *lossy) end() {
+	p.mu.Lock()
+	p.ended = true
 	close(p.lines)
+	p.mu.Unlock()
 	<-p.done
 }
 

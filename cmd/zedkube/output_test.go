@@ -105,3 +105,12 @@ func TestLinesInAFileAreAddedToIt(t *testing.T) {
 		t.Errorf("the file has %q", got)
 	}
 }
+
+func TestALineAfterTheEndIsLeftOut(t *testing.T) {
+	_, w := pipe(t)
+	_, own, end := openLog(t.Context(), w)
+	end()
+	if _, err := fmt.Fprintln(own, "too late"); err != nil {
+		t.Error(err)
+	}
+}

@@ -75,6 +75,7 @@ type Component struct {
 	slots   map[string]int           // by key
 	free    []int                    // slots
 	tracks  map[string]*track        // by key
+	unread  map[string]bool          // logs that were not at their end when the process before ended, and that this one did not see, by key
 	gone    map[string]time.Time     // since when a log's pod is gone, by key
 	limits  map[string]*rate.Limiter // by application
 	mail    pubsub.Table[struct{}]   // by key: its track has ended

@@ -26,6 +26,7 @@ func (c *Component) open() {
 		}
 	}
 	c.known, c.slots, c.tracks = map[string]checkpoint{}, map[string]int{}, map[string]*track{}
+	c.unread = map[string]bool{}
 	c.gone, c.limits = map[string]time.Time{}, map[string]*rate.Limiter{}
 	c.places, c.giveUp = newPlaces(maxStreams, maxLogs), make(chan struct{})
 	for i, s := range slots {
@@ -39,7 +40,7 @@ func (c *Component) open() {
 			c.free = append(c.free, i)
 			continue
 		}
-		c.known[key], c.slots[key] = s, i
+		c.known[key], c.slots[key], c.unread[key] = s, i, s.Begun && !s.Whole
 	}
 	c.out = &output{
 		log: c.Log, w: c.Out, journal: j, slots: slots, in: make(chan delivery),
@@ -108,6 +109,7 @@ func (c *Component) start(ctx context.Context, key string, w want) {
 	}
 	ctx, t.stop = context.WithCancel(context.WithoutCancel(ctx))
 	c.tracks[key] = t
+	delete(c.unread, key)
 	c.reading.Go(func() {
 		defer t.stop()
 		t.run(ctx)
@@ -120,9 +122,14 @@ func (c *Component) forget(key string) {
 	if _, ok := c.tracks[key]; ok {
 		return
 	}
-	done := make(chan error, 1)
+	d := delivery{slot: c.slots[key], done: make(chan error, 1)}
+	if s := c.known[key]; c.unread[key] {
+		s.Gaps++
+		now := time.Now().UTC()
+		d.text = newWriter(s.App, s.Container, c.MaxRecord).mark(nil, now, s.gap(now, podGone))
+	}
 	select {
-	case c.out.in <- delivery{slot: c.slots[key], done: done}:
+	case c.out.in <- d:
 	default:
 		return
 	}
@@ -130,4 +137,5 @@ func (c *Component) forget(key string) {
 	delete(c.slots, key)
 	delete(c.known, key)
 	delete(c.gone, key)
+	delete(c.unread, key)
 }

@@ -52,7 +52,7 @@ func openJournal(path string) (journal, []checkpoint, error) {
 	if err != nil {
 		return journal{}, nil, fmt.Errorf("open journal of app logs: %w", err)
 	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxLogs*slotSize))
+	raw, err := readFile(f)
 	if err != nil {
 		_ = f.Close()
 		return journal{}, nil, fmt.Errorf("read journal of app logs: %w", err)
@@ -64,6 +64,20 @@ func openJournal(path string) (journal, []checkpoint, error) {
 		}
 	}
 	return journal{f}, slots, nil
+}
+
+var errNoFile = errors.New("not a file")
+
+// readFile reads one of the two files. Of what is no file nobody waits for an end.
+func readFile(f *os.File) ([]byte, error) {
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNoFile
+	}
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f, maxLogs*slotSize))
 }
 
 // put writes one slot.
@@ -123,7 +137,7 @@ func keptSlots(path string) ([]checkpoint, error) {
 		return slots, fmt.Errorf("open checkpoints of app logs: %w", err)
 	}
 	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxLogs*slotSize))
+	raw, err := readFile(f)
 	if err != nil {
 		return slots, fmt.Errorf("read checkpoints of app logs: %w", err)
 	}

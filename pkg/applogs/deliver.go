@@ -19,6 +19,9 @@ func (l *look) record(ctx context.Context, p piece) error {
 	if l.begun {
 		l.news = true
 	}
+	if l.state.Part > 0 { // a line that is long enough is too much by itself
+		l.limited(p)
+	}
 	if l.over {
 		l.drop(p)
 		return nil
@@ -46,11 +49,11 @@ func (l *look) record(ctx context.Context, p piece) error {
 	}
 }
 
-// limited decides whether the line that p begins may be handed on. Who writes
+// limited decides whether p, and the line that it begins, may be handed on. Who writes
 // too much for long is left out until half of what may be written at once has
 // been saved up: one mark tells of many lines.
 func (l *look) limited(p piece) {
-	now := time.Now()
+	now, was := time.Now(), l.over && !p.first
 	l.over = false
 	switch {
 	case l.state.Dropped.Lines > 0 && l.limit.TokensAt(now) < float64(l.limit.Burst()/2):
@@ -62,7 +65,9 @@ func (l *look) limited(p piece) {
 		if l.state.Dropped.Lines == 0 {
 			l.state.Dropped.From = p.at
 		}
-		l.state.Dropped.Lines++
+		if !was {
+			l.state.Dropped.Lines++
+		}
 		return
 	}
 	if l.state.Dropped.Lines > 0 {
@@ -73,6 +78,11 @@ func (l *look) limited(p piece) {
 // drop counts what is left out.
 func (l *look) drop(p piece) {
 	l.state.Dropped.Bytes += len(p.text)
+	l.state.Part += int64(len(p.text))
+	if p.last {
+		l.state.Part = 0
+	}
+	l.begun = true
 	l.noted = l.state
 }
 
@@ -87,19 +97,29 @@ func (l *look) announce(at time.Time) {
 // gap tells that lines may be missing before p.
 func (l *look) gap(p piece, why string) {
 	l.state.Gaps++
+	l.mark(p.at, l.state.gap(p.at, why))
+}
+
+// gap are the words for lines that may be missing up to a time.
+func (s checkpoint) gap(to time.Time, why string) string {
 	from := "the beginning"
-	if !l.state.At.IsZero() {
-		from = l.state.At.Format(time.RFC3339Nano)
+	if !s.At.IsZero() {
+		from = s.At.Format(time.RFC3339Nano)
 	}
-	l.mark(p.at, fmt.Sprintf("lines from %s to %s may be missing: %s (gap %d of this container)",
-		from, p.at.Format(time.RFC3339Nano), why, l.state.Gaps))
+	return fmt.Sprintf("lines from %s to %s may be missing: %s (gap %d of this container)", from, to.Format(time.RFC3339Nano), why, s.Gaps)
 }
 
 // mark puts words of our own into the batch.
 func (l *look) mark(at time.Time, text string) {
-	p := piece{at: at, stamp: at.Format(time.RFC3339Nano), text: []byte("zedkube: " + text), first: true, last: true}
-	l.batch, _ = l.records.append(l.batch, p, 0, false)
+	l.batch = l.records.mark(l.batch, at, text)
 	l.noted = l.state
+}
+
+// mark appends a record of words of our own.
+func (w writer) mark(dst []byte, at time.Time, text string) []byte {
+	p := piece{at: at, stamp: at.Format(time.RFC3339Nano), text: []byte("zedkube: " + text), first: true, last: true}
+	dst, _ = w.append(dst, p, 0, false)
+	return dst
 }
 
 var errStuck = errors.New("write app logs: the output does not take them")

@@ -25,6 +25,7 @@ type look struct {
 	*track
 	reading
 	seek    seeker
+	seen    bool // there are lines
 	skipped bool // lines were taken for known
 	skip    int64
 	use     bool // the present line is handed on
@@ -47,10 +48,7 @@ func (l *look) run(ctx context.Context, cut func()) (o outcome) {
 		return outcome{err: err}
 	}
 	defer l.places.leave()
-	options := types.LogOptions{Container: l.container.Name, Previous: l.previous, Follow: !l.ended()}
-	if l.resume {
-		options.Since = l.state.since()
-	}
+	options := types.LogOptions{Container: l.container.Name, Previous: l.previous, Follow: !l.ended(), Since: l.from(l.reading)}
 	l.idle = time.AfterFunc(quiet, cut) // a kubelet answers when there is something to say
 	defer l.idle.Stop()
 	body, err := l.kube.Logs(ctx, l.pod, options)
@@ -152,6 +150,10 @@ func (l *look) end(ctx context.Context, in *lines, err error) outcome {
 	if !l.ended() || l.news {
 		return outcome{news: l.news}
 	}
+	p, half := in.unended()
+	if !l.seen && !half && len(in.remarks) > 0 {
+		return l.unread(ctx, fmt.Errorf("read log of pod %s: %w: %s", l.pod.Key(), types.ErrNoLog, in.remarks[0]))
+	}
 	if !l.seek.found && !l.seek.from.At.IsZero() {
 		switch {
 		case l.resume && !l.sure:
@@ -162,7 +164,7 @@ func (l *look) end(ctx context.Context, in *lines, err error) outcome {
 			l.gap(piece{at: time.Now().UTC()}, rotated)
 		}
 	}
-	if p, ok := in.unended(); ok {
+	if half {
 		if p.first {
 			if o, stop := l.line(p); stop {
 				return o
@@ -184,7 +186,7 @@ const rotated = "the kubelet does not have them any more"
 // line looks at the beginning of a line. It reports true where reading on is no
 // use.
 func (l *look) line(p piece) (outcome, bool) {
-	l.use, l.skip, l.begun = false, 0, false
+	l.seen, l.use, l.skip, l.begun = true, false, 0, false
 	switch l.seek.judge(p.at) {
 	case known:
 		l.skipped = true

@@ -40,3 +40,28 @@ func TestARunWhoseLogIsRemovedIsMarkedWithThoseBeforeIt(t *testing.T) {
 		})
 	}
 }
+
+func TestARunWhoseLogTheKubeletOnlyTalksAboutIsMarked(t *testing.T) {
+	play(t, func(s *stage) {
+		s.says(1, 5)
+		s.kubelet.stop("c")
+		s.show("c")
+		time.Sleep(time.Minute)
+		s.came(t, 5)
+		s.kubelet.restart("c")
+		s.kubelet.write("c", logjudge.Line("lost", 1, ""))
+		s.kubelet.restart("c")
+		s.kubelet.do(func() {
+			l := s.kubelet.logs["c"].last
+			l.text, l.at = []string{"unable to retrieve container logs for " + l.id}, []time.Time{time.Now()}
+		})
+		s.show("c")
+		time.Sleep(time.Minute)
+		s.says(6, 7)
+		time.Sleep(time.Minute)
+		s.came(t, 7)
+		if m := s.marks(); len(m) != 1 || !strings.Contains(m[0], "1 whole runs") {
+			t.Errorf("marks: %q", m)
+		}
+	})
+}

@@ -88,11 +88,7 @@ func (t *track) settle(ctx context.Context, r reading, o outcome) bool {
 		t.anew = o.anew
 		return true
 	case o.astray: // what the row says of the container may be too old
-		before := t.want.container
-		ok := t.await(ctx, settled)
-		after := t.want.container
-		t.sure = before.Now.ID == after.Now.ID && before.Last.ID == after.Last.ID
-		return ok
+		return t.doubt(ctx, r)
 	case o.err == nil && o.news && r.ended(): // to be sure that this was the end
 		return true
 	}
@@ -127,6 +123,7 @@ func (t *track) watch(ctx context.Context, r reading) outcome {
 	go func() { done <- l.run(ctx, func() { cut(errQuiet) }) }()
 	crowded := time.NewTicker(turn)
 	defer crowded.Stop()
+	asked := t.from(r)
 	var late <-chan time.Time
 	for {
 		select {
@@ -152,7 +149,7 @@ func (t *track) watch(ctx context.Context, r reading) outcome {
 		case <-late:
 			cut(errTurn)
 		case <-crowded.C:
-			if t.places.wanted() {
+			if t.places.wanted() || asked.After(time.Now()) {
 				cut(errTurn)
 			}
 		}
@@ -175,6 +172,8 @@ func (t *track) announce(ctx context.Context, r reading) {
 	t.written = l.written
 }
 
+const podGone = "the pod is gone"
+
 // leave reports that nothing more is to be had of a pod that is gone.
 func (t *track) leave(ctx context.Context, r reading, o outcome) bool {
 	if o.err == nil && !o.cut && !o.astray && !o.anew && (o.over || !o.news) {
@@ -185,7 +184,7 @@ func (t *track) leave(ctx context.Context, r reading, o outcome) bool {
 	}
 	if t.broken && t.written.Begun && !t.written.Whole { // it ended while nobody could read it
 		l := &look{track: t, reading: r, state: t.written, noted: t.written, written: t.written}
-		l.gap(piece{at: time.Now().UTC(), first: true, last: true}, "the pod is gone")
+		l.gap(piece{at: time.Now().UTC(), first: true, last: true}, podGone)
 		_ = l.flush(ctx)
 		t.written = l.written
 	}
