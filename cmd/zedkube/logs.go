@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -210,42 +208,4 @@ func (s source) read(ctx context.Context, kube *kubeapi.Client, o logsOptions, n
 		return fmt.Errorf("read log of pod %s: %w", s.pod.Name, err)
 	}
 	return nil
-}
-
-// printedLine is how much of a line is held, in bytes: a longer one is printed in
-// parts, as in EVE's log.
-const printedLine = 256 << 10
-
-// printLines hands on the lines of a log, each with a head.
-func printLines(ctx context.Context, log io.Reader, head string, lines chan<- []byte) error {
-	in := bufio.NewReaderSize(log, printedLine)
-	begun := false
-	for {
-		part, err := in.ReadSlice('\n')
-		more := errors.Is(err, bufio.ErrBufferFull)
-		if len(part) > 0 {
-			line := []byte(head)
-			if begun {
-				line = append(line, "[continued] "...)
-			}
-			line = append(line, part...)
-			switch {
-			case more:
-				line = append(line, " [continues]\n"...)
-			case err != nil: // the last one may have no end
-				line = append(line, '\n')
-			}
-			select {
-			case lines <- line:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		switch begun = more; {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil && !more:
-			return err
-		}
-	}
 }
