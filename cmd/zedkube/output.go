@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -26,8 +27,12 @@ type output struct {
 // openOutput opens what stands behind stderr once more, so that a write to a
 // pipe that nobody reads can be given up; what cannot be opened is used as it is.
 func openOutput(stderr *os.File) *output {
-	if file, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", stderr.Fd()), os.O_WRONLY|os.O_APPEND, 0); err == nil {
-		return &output{file: file}
+	name := fmt.Sprintf("/proc/self/fd/%d", stderr.Fd())
+	// A fifo whose reader is away opens for reading, too, and for nothing else.
+	for _, way := range []int{os.O_WRONLY, os.O_RDWR} {
+		if file, err := os.OpenFile(name, way|os.O_APPEND|syscall.O_NONBLOCK, 0); err == nil {
+			return &output{file: file}
+		}
 	}
 	return &output{file: stderr}
 }

@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -112,5 +114,33 @@ func TestALineAfterTheEndIsLeftOut(t *testing.T) {
 	end()
 	if _, err := fmt.Fprintln(own, "too late"); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAPipeWithoutAReaderDoesNotHoldUpTheStart(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "stderr")
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	r.Close()
+	opened := make(chan *output, 1)
+	go func() { opened <- openOutput(w) }()
+	select {
+	case out := <-opened:
+		if _, err := fmt.Fprintln(out, "kept"); err != nil {
+			t.Error(err)
+		}
+		out.file.Close()
+	case <-time.After(2 * time.Second):
+		t.Error("it waits for a reader")
 	}
 }
