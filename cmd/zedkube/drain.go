@@ -118,7 +118,6 @@ func ownNode(nodes []types.Node, info types.EdgeNodeInfo) (types.Node, error) {
 func withAPI(ctx context.Context, p paths, do func(*kubeapi.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
-	kubeapi.LogTo(silent())
 	kube, done, err := kubeapi.Dial(ctx, silent(), p.kubeconfig)
 	if err != nil {
 		return exitError{exitNotPublished, err}

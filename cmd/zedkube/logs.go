@@ -104,7 +104,6 @@ type source struct {
 
 // printLogs prints what there is of app.
 func printLogs(ctx context.Context, p paths, app types.AppInstanceConfig, o logsOptions, w io.Writer) error {
-	kubeapi.LogTo(silent())
 	kube, done, err := kubeapi.Dial(ctx, silent(), p.kubeconfig)
 	if err != nil {
 		return exitError{exitNotPublished, err}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/kubeapi"
 )
 
 // version is set by the linker.
@@ -21,6 +23,7 @@ func main() { run() }
 func run(more ...func(*cobra.Command, *options)) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	kubeapi.LogTo(silent()) // until the agent has a log; commands have none
 	if err := newCommand(more...).ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "zedkube:", err)
 		stop()
