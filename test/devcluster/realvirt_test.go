@@ -17,14 +17,14 @@ import (
 func TestALauncherOfTheRealKubeVirtHasContainersOnARealNode(t *testing.T) {
 	needsPods(t)
 	c := start(t, Options{Hosts: true, Real: true, KubeVirt: true, Nodes: 1})
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	name, err := c.CreateVM(ctx, App{Name: "vm", Domain: "d.1.1", Node: c.Nodes[0].Name})
 	if err != nil {
 		t.Fatal(err)
 	}
 	vmis := c.Custom("vmi").Namespace(AppNamespace)
-	eventually(t, 30*time.Second, "the machine to run", func() bool {
+	eventually(t, 90*time.Second, "the machine to run", func() bool {
 		list, err := vmis.List(ctx, metav1.ListOptions{})
 		if err != nil || len(list.Items) != 1 {
 			return false
@@ -51,7 +51,7 @@ func TestALauncherOfTheRealKubeVirtHasContainersOnARealNode(t *testing.T) {
 	if err := vmis.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 60*time.Second, "another machine and its launcher to run", func() bool {
+	eventually(t, 90*time.Second, "another machine and its launcher to run", func() bool {
 		pods, err := c.Client().CoreV1().Pods(AppNamespace).List(ctx, metav1.ListOptions{})
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].Name != name && podReady(pods.Items[0])
 	})
