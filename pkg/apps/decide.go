@@ -157,7 +157,7 @@ func (f facts) choose(a *action, verdicts map[string]verdict) *task {
 		if t == nil {
 			t = f.task(v.act, v.lost)
 		}
-		if v.act == t.act && v.lost.UID == t.lost.UID && len(t.targets) < f.most(v.act) {
+		if v.act == t.act && v.lost.Name == t.lost.Name && v.lost.UID == t.lost.UID && len(t.targets) < f.most(v.act) {
 			t.targets = append(t.targets, *v.target)
 		}
 	}

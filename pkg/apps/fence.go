@@ -35,7 +35,8 @@ func (f facts) fence(a *action) {
 		}
 		v := verdict{keys: []string{"gone/" + n.UID}, again: turn}
 		f.wantLook(&v, false)
-		proved := f.stale() == "" && f.fresh.unrenewed(n, f.uptime) == "" && inDanger(f.held(name), name, f.fresh.storage, f.fresh.nodes) == ""
+		held := f.held(name)
+		proved := f.stale() == "" && f.fresh.unrenewed(n, f.uptime) == "" && inDanger(held, name, f.fresh.storage, f.fresh.nodes) == ""
 		a.follow(f, v)
 		wait := max(f.early(app{}, v.keys[0]), f.resting(n.UID), f.resting(""))
 		if !proved || f.acting != nil || wait > 0 || a.act != nil {
@@ -43,7 +44,7 @@ func (f facts) fence(a *action) {
 			continue
 		}
 		a.act = f.task(actFence, n)
-		a.act.others = f.held(name)
+		a.act.others = held
 	}
 }
 

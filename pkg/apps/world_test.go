@@ -136,11 +136,11 @@ func (w *world) start(node string, wrap ...func(Kube) Kube) {
 		_ = configs.Publish(appID, cfg)
 	}
 	ctx, cancel := context.WithCancel(w.Context())
-	done := make(chan struct{})
+	done, began := make(chan struct{}), w.began // a test may change it for those who start later
 	c := &Component{
 		Log: a.log, Pulse: &loop.Pulse{}, Configs: configs, Settings: &a.settings, Requests: &a.asked, Info: &a.info,
 		Nodes: &w.nodes, AppPods: &w.pods, VMIs: &w.vmis, Sets: &w.sets, API: &w.api, Kube: kube,
-		Uptime: func() time.Duration { return time.Since(w.began) }, Status: &a.status, Repairs: &a.repairs,
+		Uptime: func() time.Duration { return time.Since(began) }, Status: &a.status, Repairs: &a.repairs,
 	}
 	go func() { defer close(done); c.Run(ctx) }()
 	a.stop = func() { cancel(); <-done }
