@@ -40,14 +40,30 @@ type Client struct {
 	Info   Reader[types.EdgeNodeInfo]        // who this device is
 	Leader Reader[types.KubeLeaderElectInfo] // whether this node reports for the cluster
 
-	Nodes    Writer[types.Node]      // every node, by name
-	AppPods  Writer[types.Pod]       // the pods of Namespace, by namespace/name
-	NodePods Writer[types.Pod]       // the pods on this node in every namespace
-	AllPods  Writer[types.Pod]       // every pod, while this node is the leader; else empty
-	Leases   Writer[types.Lease]     // the Leases of Namespace, by name
-	VMIs     Writer[types.VMI]       // the virtual machine instances of Namespace, by name; none without KubeVirt
-	Sets     Writer[types.AppSet]    // the replica sets of Namespace, by kind/name
-	API      Writer[types.APIStatus] // how well the cluster is seen
+	Nodes    Writer[types.Node]        // every node, by name
+	AppPods  Writer[types.Pod]         // the pods of Namespace, by namespace/name
+	NodePods Writer[types.Pod]         // the pods on this node in every namespace
+	AllPods  Writer[types.Pod]         // every pod, while this node is the leader; else empty
+	Leases   Writer[types.Lease]       // the Leases of Namespace, by name
+	VMIs     Writer[types.VMI]         // the virtual machine instances of Namespace, by name; none without KubeVirt
+	Sets     Writer[types.AppSet]      // the replica sets of Namespace, by kind/name
+	API      Writer[types.APIStatus]   // how well the cluster is seen
+	Tables   Writer[types.TableStatus] // how well each table is, by its name
+
+	Services  Writer[types.Service] // of every namespace, by namespace/name
+	Ingresses Writer[types.Ingress] // of every namespace, by namespace/name
+	KubeVIP   Writer[types.KubeVIP] // under types.Global; none where it is not deployed
+
+	OwnDisks Writer[types.LonghornNode] // this node's Node of Longhorn, by name
+
+	// While this node is the leader; else empty.
+	PodCounts     Writer[types.PodCount]        // pods of every namespace that has any, by namespace
+	Claims        Writer[types.Claim]           // the volume claims of Namespace, by name
+	Volumes       Writer[types.Volume]          // Longhorn's, by name
+	LonghornNodes Writer[types.LonghornNode]    // by name
+	Daemons       Writer[types.DaemonSet]       // Longhorn's, by name
+	Settings      Writer[types.LonghornSetting] // the drain policy, by name
+	SnapshotJobs  Writer[types.SnapshotJob]     // the one zedkube keeps, by name
 
 	mu      sync.Mutex
 	conn    *connection   // nil until there is a usable kubeconfig, and after Run

@@ -48,10 +48,21 @@ type Node struct {
 	Drained         ConditionStatus // of KEP-5683, written by zedkube
 	RenewedAt       time.Time       // of its node Lease; only in a fresh list
 
+	Conditions []NodeCondition // MemoryPressure, DiskPressure, PIDPressure and NetworkUnavailable, where it has them, by type
+	Cores      int             // allocatable
+	Memory     int64           // allocatable, bytes
+
 	BootID         string
 	KubeletVersion string
 	InternalIP     string
 	ExternalIP     string
+}
+
+// NodeCondition is one condition of a Node.
+type NodeCondition struct {
+	Type   string
+	Status ConditionStatus
+	Since  time.Time // its last transition
 }
 
 // Cordon is what zedkube writes on a Node that it cordons: who and why. A
@@ -109,6 +120,7 @@ type Pod struct {
 
 	RestartCount int32     // of all containers
 	RestartedAt  time.Time // when the last restarted container started again
+	Reason       string    // status.reason, such as Evicted; "" for none
 
 	// Only in the table of the pods of eve-kube-app.
 	Containers    []Container   // init containers first, else in the pod's order

@@ -86,6 +86,33 @@ type KubeNodeInfo struct {
 	Schedulable        bool
 	Admission          KubeNodeAdmission
 	NodeID             string
+	// Conditions are those that Status does not tell; EVE's agents skip them.
+	Conditions []KubeNodeCondition `json:",omitempty"`
+}
+
+// KubeNodeConditionType is a condition of a node, by eve-api's numbers.
+type KubeNodeConditionType uint8
+
+// The conditions of a node.
+const (
+	KubeNodeConditionUnspecified KubeNodeConditionType = iota
+	KubeNodeConditionReady
+	KubeNodeConditionMemoryPressure
+	KubeNodeConditionDiskPressure
+	KubeNodeConditionPIDPressure
+	KubeNodeConditionNetworkUnavailable
+)
+
+// String returns the name of the value.
+func (c KubeNodeConditionType) String() string {
+	return enumName("KubeNodeConditionType", []string{"Unspecified", "Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"}, c)
+}
+
+// KubeNodeCondition is one condition of a node.
+type KubeNodeCondition struct {
+	Type  KubeNodeConditionType
+	Set   bool
+	Since time.Time // its last transition
 }
 
 // KubePodInfo is one application pod of the report.
@@ -97,6 +124,9 @@ type KubePodInfo struct {
 	CreationTimestamp time.Time
 	PodIP             string
 	NodeName          string
+	// Reason is why the pod is as it is, in Kubernetes' word: ContainerCreating,
+	// CrashLoopBackOff, Error, Evicted and others; EVE's agents skip it.
+	Reason string `json:",omitempty"`
 }
 
 // KubeVMIInfo is one virtual machine instance of the report.

@@ -28,6 +28,13 @@ type Volume struct {
 	Engine     string   // the node its engine is on, "" for none
 	Running    bool     // the engine runs
 	Also       []string // further nodes on which an engine of it is not known to be stopped: it migrates
+
+	Created    time.Time
+	Size       int64  // bytes it offers
+	Used       int64  // bytes that it takes of each disk, its snapshots left out
+	Snapshots  int64  // bytes of its snapshots, its head left out
+	ClaimState string // of its PersistentVolume: Bound, Released, Available, Failed; "" for unknown
+	LastClaim  string // namespace/name of the claim it is not bound to any more, "" for none
 }
 
 // Replica is one copy of a volume's data.
@@ -39,7 +46,9 @@ type Replica struct {
 	LastMode  string // the same of an engine that cannot be asked, as it was last known; "" where one runs or none is known
 	HealthyAt time.Time
 	FailedAt  time.Time
-	Percent   int // of its rebuild, while Mode is WO
+	Percent   int    // of its rebuild, while Mode is WO
+	State     string // running, stopped, error, starting, stopping; "" for unknown
+	Started   bool   // it has been somewhere: it has an owner, an instance manager or an image
 }
 
 // Healthy reports whether the data of the replica is whole: the running

@@ -52,6 +52,11 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 		Info: t.info, Leader: t.leaderInfo,
 		Nodes: nodes, AppPods: appPods, NodePods: nodePods, AllPods: allPods, Leases: leases, API: api,
 		VMIs: vmis, Sets: sets,
+		Tables: &pubsub.Table[types.TableStatus]{}, Services: &pubsub.Table[types.Service]{}, Ingresses: &pubsub.Table[types.Ingress]{},
+		KubeVIP: &pubsub.Table[types.KubeVIP]{}, OwnDisks: &pubsub.Table[types.LonghornNode]{},
+		PodCounts: &pubsub.Table[types.PodCount]{}, Claims: &pubsub.Table[types.Claim]{}, Volumes: &pubsub.Table[types.Volume]{},
+		LonghornNodes: &pubsub.Table[types.LonghornNode]{}, Daemons: &pubsub.Table[types.DaemonSet]{},
+		Settings: &pubsub.Table[types.LonghornSetting]{}, SnapshotJobs: &pubsub.Table[types.SnapshotJob]{},
 	}
 	components := map[string]component{
 		"kubeapi": kube,

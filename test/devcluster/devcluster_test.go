@@ -211,9 +211,13 @@ func cutNode(t *testing.T, c *Cluster) {
 	eventually(t, 10*time.Second, "the deleted machine to go", func() bool { return phaseOf(t, c, vmi) == "" })
 }
 
+// patience is how many times longer than a quiet machine needs a test waits for
+// what has to come: the other tests want the machine too.
+const patience = 4
+
 func eventually(t *testing.T, within time.Duration, what string, try func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := context.WithTimeout(t.Context(), patience*within)
 	defer cancel()
 	if err := poll(ctx, what, try); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,93 @@
+package types
+
+import "time"
+
+// KubeNodeMetrics is what the kubelet of this node measures, under key
+// "global" (docs/wire.md, "KubeNodeMetrics"). What the container runtime leaves
+// out is nil, not zero.
+type KubeNodeMetrics struct {
+	Node    string
+	At      time.Time // of the newest look
+	Every   time.Duration
+	Stale   string // why no newer look succeeded, a sentence; "" where the newest did
+	Metrics NodeMetrics
+	Pods    []PodMetrics `json:"pubsub-large-Pods"`
+	Omitted int          // pods left out of Pods, as it would be too large
+}
+
+// NodeMetrics is one node at one moment.
+type NodeMetrics struct {
+	Cores           int     // allocatable or present; 0 for unknown
+	CPU             *uint64 // nanocores in use
+	CPUSeconds      *uint64 // nanoseconds of all cores since boot
+	MemoryUsage     *uint64 // bytes
+	MemoryWorking   *uint64 // bytes in the working set
+	MemoryAvailable *uint64 // bytes
+	NetworkReceived *uint64 // bytes since boot, of all interfaces the kubelet names
+	NetworkSent     *uint64 // bytes since boot
+	FS              *FSMetrics
+}
+
+// FSMetrics is a file system or what a pod may use of it, in bytes.
+type FSMetrics struct {
+	Available *uint64
+	Capacity  *uint64
+	Used      *uint64
+}
+
+// PodMetrics is a pod with its last samples.
+type PodMetrics struct {
+	Namespace  string
+	Name       string
+	UID        string
+	Samples    []PodSample // the oldest first, at most eight
+	Ephemeral  *FSMetrics
+	Volumes    []VolumeMetrics    `json:",omitempty"` // by name
+	Containers []ContainerMetrics `json:",omitempty"` // by name
+}
+
+// PodSample is a pod at one moment.
+type PodSample struct {
+	At              time.Time
+	CPU             *uint64 // nanocores
+	CPUSeconds      *uint64 // nanoseconds since it began
+	MemoryUsage     *uint64 // bytes
+	MemoryWorking   *uint64 // bytes
+	NetworkReceived *uint64 // bytes since it began
+	NetworkSent     *uint64 // bytes since it began
+}
+
+// VolumeMetrics is a volume that a pod mounts.
+type VolumeMetrics struct {
+	Name  string
+	Claim string // "" where it is none
+	FSMetrics
+}
+
+// ContainerMetrics is a container with its last samples.
+type ContainerMetrics struct {
+	Name    string
+	Samples []ContainerSample // the oldest first, at most eight
+}
+
+// ContainerSample is a container at one moment. Counters are since it began.
+type ContainerSample struct {
+	At              time.Time
+	CPU             *uint64 // nanocores
+	CPUSeconds      *uint64 // nanoseconds
+	MemoryWorking   *uint64 // bytes
+	Swap            *uint64 // bytes
+	NetworkReceived *uint64 // bytes, of its pod
+	NetworkSent     *uint64 // bytes, of its pod
+	ReadBytes       *uint64
+	WrittenBytes    *uint64
+	Reads           *uint64
+	Writes          *uint64
+	FSUsed          *uint64 // bytes of its own file systems
+}
+
+// MetricsLook asks the agent to look often for as long as it is renewed, under
+// any key of zedkube-cli: somebody watches.
+type MetricsLook struct {
+	At time.Time // of this renewal
+}

@@ -1,0 +1,34 @@
+package types
+
+import "time"
+
+// KubeReportHealth says how far what this node reports can be trusted, under
+// key "global" (docs/wire.md, "KubeReportHealth").
+type KubeReportHealth struct {
+	Reports  bool            // this node reports for the cluster: it publishes KubeClusterInfo
+	Sections []ReportSection // by name
+}
+
+// The sections of KubeReportHealth.
+const (
+	SectionNodes      = "Nodes"
+	SectionAppPods    = "AppPods"
+	SectionAppVMIs    = "AppVMIs"
+	SectionStorage    = "Storage"
+	SectionNamespaces = "PodNsInfo"
+	SectionServices   = "UserService"
+	SectionIngresses  = "UserIngress"
+	SectionLBPool     = "LBPoolStatus"
+)
+
+// ReportSection is one part of a report.
+type ReportSection struct {
+	Name       string
+	Known      bool      // it has been seen whole since this node began; else it is empty, or from a former run
+	Updated    time.Time // when its content last changed here
+	StaleSince time.Time // since when it cannot be brought up to date, wall clock; zero while it is
+	Why        string    // why not, a sentence; "" while it is up to date
+	Absent     bool      // the cluster has no such kind of object
+	Total      int       // entries there are
+	Truncated  int       // of them left out of the report, as it would be too large
+}
