@@ -45,6 +45,8 @@ const (
 	SettingDrainSkipAPI    = "drain.skip.k8sapinotreachable.timeout"     // seconds
 	SettingDrainAllNodes   = "kubernetes.drain.allnodes.config.multiple" // times the config interval
 	SettingNodeDrainPolicy = "storage.longhorn.node-drain-policy"        // Longhorn's, for drains
+	SettingDiskReserved    = "storage.longhorn.disk.reserved.gigabytes"  // of each of Longhorn's disks
+	SettingSnapshotCron    = "storage.longhorn.snapshot.cron"            // "" for no snapshots
 	SettingConfigInterval  = "timer.config.interval"                     // seconds
 	SettingK3sVersion      = "k3s.version"                               // "" for the kube container's own
 	SettingK3sOverride     = "k3s.config.override"                       // base64 of a k3s configuration file

@@ -25,6 +25,12 @@ type LonghornDisk struct {
 	Schedulable ConditionStatus
 }
 
+// The objects that zedkube keeps in Longhorn for the whole cluster.
+const (
+	LonghornDrainPolicy = "node-drain-policy"             // a LonghornSetting
+	SnapshotJobName     = "default-eve-kube-app-snapshot" // EVE's own zedkube calls it the same
+)
+
 // LonghornSetting is one of Longhorn's Settings.
 type LonghornSetting struct {
 	Name    string
@@ -43,7 +49,7 @@ type SnapshotJob struct {
 	Cron        string
 	Retain      int
 	Concurrency int
-	Ours        bool // zedkube made it
+	Ours        bool // zedkube made it, or EVE's own
 }
 
 // DaemonSet is the part of a DaemonSet that components reason about.

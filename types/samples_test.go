@@ -50,6 +50,7 @@ var topics = []topic{
 	{value: &ClusterMembers{}},
 	{value: &NodeDrainProgress{}},
 	{value: &NodeDrainJournal{}},
+	{value: &KubeStorageStatus{}},
 }
 
 func (tp topic) name() string { return reflect.TypeOf(tp.value).Elem().Name() }
