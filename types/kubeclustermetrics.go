@@ -6,7 +6,7 @@ import "time"
 // the node that reports for the cluster, under key "global" (docs/wire.md,
 // "KubeClusterMetrics").
 type KubeClusterMetrics struct {
-	Nodes     []ClusterNodeMetrics // by name
+	Nodes     []ClusterNodeMetrics `json:"pubsub-large-Nodes"` // by name
 	Apps      []ClusterAppMetrics  `json:"pubsub-large-Apps"` // pods of eve-kube-app but launchers, by name
 	VMIs      []ClusterAppMetrics  `json:"pubsub-large-VMIs"` // by the name of the virtual machine instance
 	Truncated int                  // entries left out, as it would be too large

@@ -12,7 +12,7 @@ type KubeNodeMetrics struct {
 	Stale   string // why no newer look succeeded, a sentence; "" where the newest did
 	Metrics NodeMetrics
 	Pods    []PodMetrics `json:"pubsub-large-Pods"`
-	Omitted int          // pods left out of Pods, as it would be too large
+	Omitted int          // pods and containers left out, as it would be too large
 }
 
 // NodeMetrics is one node at one moment.
@@ -23,7 +23,7 @@ type NodeMetrics struct {
 	MemoryUsage     *uint64 // bytes
 	MemoryWorking   *uint64 // bytes in the working set
 	MemoryAvailable *uint64 // bytes
-	NetworkReceived *uint64 // bytes since boot, of all interfaces the kubelet names
+	NetworkReceived *uint64 // bytes since boot, of the interface the kubelet takes for the main one, else of all
 	NetworkSent     *uint64 // bytes since boot
 	FS              *FSMetrics
 }
@@ -67,6 +67,7 @@ type VolumeMetrics struct {
 // ContainerMetrics is a container with its last samples.
 type ContainerMetrics struct {
 	Name    string
+	Started time.Time         `json:",omitzero"` // of this instance; zero for unknown
 	Samples []ContainerSample // the oldest first, at most eight
 }
 
