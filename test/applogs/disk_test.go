@@ -72,9 +72,9 @@ func readLog(file string, lines map[line]time.Time) error {
 
 // isTold: each line that the nodes have of pods that are there is told, with its
 // time, or stands under a mark. It waits for the last of them.
-func (s *stage) isTold(t *testing.T, within time.Duration) {
+func (s *stage) isTold(t *testing.T, quiet time.Duration) {
 	t.Helper()
-	end := time.Now().Add(within)
+	end := time.Now().Add(patience * quiet)
 	slowest := time.Duration(0)
 	for _, name := range slices.Sorted(maps.Keys(s.apps)) {
 		a := s.apps[name]
@@ -86,7 +86,7 @@ func (s *stage) isTold(t *testing.T, within time.Duration) {
 				for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 					of := source{a.key(), c.Name}
 					disk := s.onDisk(t, i, pod, c.Name)
-					took := until(t, time.Until(end), func() string { return s.untold(i, of, disk) })
+					took := within(t, time.Until(end), func() string { return s.untold(i, of, disk) })
 					slowest = max(slowest, took)
 					l := s.books[i].judge(of, a.stderr(c.Name), a.last(c.Name))
 					if runs := s.books[i].toldRuns(of, l.runs); runs < int(c.RestartCount)+1 {

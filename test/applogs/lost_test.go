@@ -59,7 +59,7 @@ func (s *stage) isLost(t *testing.T, i int) time.Time {
 // one, which is Unknown since at.
 func (s *stage) isReplaced(t *testing.T, a *app, lost int, at time.Time) {
 	t.Helper()
-	until(t, time.Until(at.Add(scheduled+5*time.Second)), func() string {
+	until(t, scheduled, func() string {
 		for _, p := range s.pods(t, a) {
 			if p.DeletionTimestamp != nil || p.Spec.NodeName == "" || p.Spec.NodeName == s.name(lost) {
 				continue
@@ -96,14 +96,14 @@ func (s *stage) isTakenAway(t *testing.T, a *app, lost int, at time.Time) {
 func (s *stage) isBack(t *testing.T, i int) time.Time {
 	t.Helper()
 	began := time.Now()
-	until(t, backWithin, func() string {
+	within(t, backWithin, func() string {
 		if node := s.node(t, i); readiness(node).Status != corev1.ConditionTrue {
 			return s.name(i) + " is not ready"
 		}
 		return ""
 	})
 	ready := since(began)
-	until(t, backWithin, func() string {
+	within(t, backWithin, func() string {
 		if node := s.node(t, i); node == nil || isFenced(node) {
 			return s.name(i) + " is still fenced"
 		}

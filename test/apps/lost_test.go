@@ -93,11 +93,17 @@ func (s *stage) isLost(t *testing.T, i int) time.Time {
 // isReplaced waits for the replacement of what an application had on a lost node.
 func (s *stage) isReplaced(t *testing.T, a *app, lost int, at time.Time) {
 	t.Helper()
-	until(t, time.Until(at.Add(scheduled)), func() string {
+	until(t, scheduled, func() string {
 		for _, p := range live(s.pods(t, a)) {
-			if p.Spec.NodeName != "" && p.Spec.NodeName != s.name(lost) {
-				return ""
+			if p.Spec.NodeName == "" || p.Spec.NodeName == s.name(lost) {
+				continue
 			}
+			for _, c := range p.Status.Conditions {
+				if took := c.LastTransitionTime.Sub(at); c.Type == corev1.PodScheduled && took > scheduled {
+					t.Errorf("the replacement has a node %s after its node was Unknown", took)
+				}
+			}
+			return ""
 		}
 		return "no replacement: " + describe(s.pods(t, a))
 	})

@@ -13,10 +13,10 @@ import (
 )
 
 // nextReporter waits for another reporter than m, that has a report.
-func (s *stage) nextReporter(t *testing.T, m *player.Member, since time.Time, within time.Duration) *player.Member {
+func (s *stage) nextReporter(t *testing.T, m *player.Member, since time.Time, limit time.Duration) *player.Member {
 	t.Helper()
 	var next *player.Member
-	until(t, within-time.Since(since), func() string {
+	within(t, limit-time.Since(since), func() string {
 		for _, next = range s.reigns.now() {
 			if next != m {
 				return ""
@@ -52,7 +52,7 @@ func (s *stage) follows(t *testing.T, m, reporter *player.Member) {
 func (s *stage) reporter(t *testing.T) *player.Member {
 	t.Helper()
 	var now []*player.Member
-	until(t, failover, func() string {
+	within(t, failover, func() string {
 		if now = s.reigns.now(); len(now) != 1 {
 			return fmt.Sprintf("%d report", len(now))
 		}
@@ -108,7 +108,7 @@ func (s *stage) cutReporterFallsSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	var silent time.Time
-	until(t, failover, func() string {
+	within(t, failover, func() string {
 		if _, ok := m.Watch.Report.Get(types.Global); ok {
 			if now := s.reigns.now(); slices.ContainsFunc(now, func(o *player.Member) bool { return o != m }) {
 				t.Fatalf("another leads while the report of %s stands", m.Name)
