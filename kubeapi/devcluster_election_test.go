@@ -69,7 +69,7 @@ func elections(t *testing.T, c *devcluster.Cluster) {
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	eventually(t, "ours leads", 2*time.Second, func() bool { return first.is(c.Nodes[0].Name, true) })
+	within(t, "ours leads", 2*time.Second, func() bool { return first.is(c.Nodes[0].Name, true) })
 	t.Logf("taken %v after EVE gave it back", time.Since(begin).Round(time.Millisecond))
 
 	second, stopSecond := stands(t, b, c.Nodes[6].Name)
@@ -86,7 +86,7 @@ func elections(t *testing.T, c *devcluster.Cluster) {
 	if err := stopFirst(); err != nil || !first.is("", false) {
 		t.Errorf("the first ends with %v, %+v", err, first)
 	}
-	eventually(t, "the second leads", 2*time.Second-time.Since(begin), func() bool { return second.is(c.Nodes[6].Name, true) })
+	within(t, "the second leads", 2*time.Second-time.Since(begin), func() bool { return second.is(c.Nodes[6].Name, true) })
 	t.Logf("the second leads %v after the first was told to stop", time.Since(begin).Round(time.Millisecond))
 	if err := stopSecond(); err != nil {
 		t.Errorf("the second ends with %v", err)

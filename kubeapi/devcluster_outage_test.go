@@ -33,7 +33,7 @@ func faults(t *testing.T, c *devcluster.Cluster) {
 		if err := c.SetNodeFault(1, fault.Fault); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, fault.String()+" is known", fault.known, func() bool { return !a.status().Answers() })
+		within(t, fault.String()+" is known", fault.known, func() bool { return !a.status().Answers() })
 		t.Logf("%v: known after %v: %s", fault, time.Since(begin).Round(time.Millisecond), a.status().Reason)
 		if since := a.status().SilentSince; since.Before(begin) || since.Sub(begin) > 10*time.Second {
 			t.Errorf("%v since %v, began %v", fault, since, begin)
