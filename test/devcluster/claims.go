@@ -16,6 +16,9 @@ import (
 // annotationStart keeps our kubelets from starting a pod.
 const annotationStart = "devcluster/hold-start"
 
+// annotationProvisioner says on a claim who makes its volume.
+const annotationProvisioner = "volume.kubernetes.io/storage-provisioner"
+
 // LonghornDriver is the CSI driver of the volumes.
 const LonghornDriver = "driver.longhorn.io"
 
@@ -50,7 +53,7 @@ func (c *Cluster) CreateClaim(ctx context.Context, volume string) (claim string,
 		return "", err
 	}
 	_, err = claims.Create(ctx, &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: claim},
+		ObjectMeta: metav1.ObjectMeta{Name: claim, Annotations: map[string]string{annotationProvisioner: LonghornDriver}},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: once, VolumeMode: &mode, VolumeName: volume, StorageClassName: &class,
 			Resources: corev1.VolumeResourceRequirements{Requests: size},

@@ -20,6 +20,9 @@ type custom struct {
 	status, scale                bool   // has the subresource
 }
 
+// definitionsOf is where kinds are defined.
+var definitionsOf = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
 // customs are what KubeVirt, Longhorn and Multus bring, as far as anything here
 // meets it. The objects are not checked: any field passes.
 var customs = []custom{
@@ -51,9 +54,7 @@ func (c *Cluster) Custom(short string) dynamic.NamespaceableResourceInterface {
 // defineCustoms makes the API server serve them. The controller manager starts
 // after that: its garbage collector looks for kinds only now and then.
 func (c *Cluster) defineCustoms(ctx context.Context) error {
-	crds := c.dynamic.Resource(schema.GroupVersionResource{
-		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-	})
+	crds := c.dynamic.Resource(definitionsOf)
 	for _, k := range customs {
 		if c.virt != "" && k.group == kubevirtGroup {
 			continue // with its own definition
