@@ -8,8 +8,7 @@ type Service struct {
 	Ports          []ServicePort
 	LoadBalancerIP string   // spec.loadBalancerIP
 	ExternalIPs    []string // spec.externalIPs
-	VIPs           string   // annotation kube-vip.io/loadbalancerIPs
-	IngressIPs     []string // status.loadBalancer.ingress, addresses only
+	VIPs           string   // annotation kube-vip.io/loadbalancerIPs: addresses, separated by commas
 }
 
 // Key is the service's key in a table: namespace/name.
@@ -17,6 +16,7 @@ func (s Service) Key() string { return s.Namespace + "/" + s.Name }
 
 // ServicePort is a port of a Service.
 type ServicePort struct {
+	Name     string // "" for none
 	Protocol string // TCP, UDP, SCTP
 	Port     int32
 	NodePort int32 // 0 for none
@@ -27,8 +27,7 @@ type Ingress struct {
 	Namespace string
 	Name      string
 	Rules     []IngressPath
-	TLS       bool     // it has a tls section
-	TLSHosts  []string // of all tls sections; an empty one stands for any host
+	TLSHosts  []string // of all tls sections; "" for one that names none and so stands for any host
 	Addresses []string // status.loadBalancer.ingress: addresses and host names
 }
 
@@ -47,6 +46,6 @@ type IngressPath struct {
 
 // KubeVIP is the ConfigMap of kube-vip.
 type KubeVIP struct {
-	CIDR      string // key cidr-global
+	CIDR      string // key cidr-global: prefixes, separated by commas
 	Interface string // key interface-global
 }
