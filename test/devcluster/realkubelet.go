@@ -2,6 +2,12 @@
 
 package devcluster
 
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net"
+)
+
 // bootIDFile is where the kubelet reads its node's boot id, as it starts.
 const bootIDFile = "/proc/sys/kernel/random/boot_id"
 
@@ -19,8 +25,8 @@ func (c *Cluster) kubeletConfig(i int) map[string]any {
 			"x509":      map[string]any{"clientCAFile": c.pki("ca.crt")},
 		},
 		"authorization":            map[string]any{"mode": "Webhook"},
-		"tlsCertFile":              c.pki("apiserver.crt"),
-		"tlsPrivateKeyFile":        c.pki("apiserver.key"),
+		"tlsCertFile":              c.pki(servesAs(c.hosts[i].seat) + ".crt"),
+		"tlsPrivateKeyFile":        c.pki(servesAs(c.hosts[i].seat) + ".key"),
 		"containerRuntimeEndpoint": "unix://" + containerdSocket,
 		"cgroupDriver":             "cgroupfs",
 		"cgroupRoot":               "/" + c.cgroups.name + "/" + c.Nodes[i].Name,
@@ -73,8 +79,24 @@ func (c *Cluster) handlerArgs(i int) []string {
 	}
 }
 
-// writeKubeletCredentials makes the kubelet of a real node somebody.
+// servesAs names the files of what a real kubelet proves itself with.
+func servesAs(at seat) string { return "kubelet-serving" + at.suffix }
+
+// writeKubeletCredentials makes the kubelet of a real node somebody, as client
+// and as server. Its certificate names what k3s has it name, and no other node.
 func (c *Cluster) writeKubeletCredentials(at seat) error {
+	served, err := c.ca.issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: at.name},
+		DNSNames:    []string{at.name, "localhost"},
+		IPAddresses: []net.IP{net.ParseIP("127.0.0.1"), net.ParseIP(at.ip)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	if err != nil {
+		return err
+	}
+	if err := served.write(c.Dir, servesAs(at)); err != nil {
+		return err
+	}
 	user := "kubelet" + at.suffix
 	made, err := c.ca.issue(clientTemplate("system:node:"+at.name, "system:nodes"))
 	if err != nil {
