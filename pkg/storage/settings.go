@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/robfig/cron/v3"
 
@@ -66,6 +67,8 @@ func wantedCron(m types.ConfigItemValueMap) (string, error) {
 		return "", nil
 	case len(text) > maxCron:
 		return "", fmt.Errorf("%s has %d bytes, and %d are allowed", key, len(text), maxCron)
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return "", fmt.Errorf("%s %s is more than one line", key, strconv.Quote(text))
 	case strings.Contains(text, "TZ"): // Kubernetes refuses it, and the parser does not take half of one
 		return "", fmt.Errorf("%s %s names a time zone", key, strconv.Quote(text))
 	}

@@ -11,6 +11,8 @@ package storage
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -22,6 +24,9 @@ import (
 
 // period is in case an event was missed. A look costs no request.
 const period = time.Minute
+
+// writeTimeout bounds one write, its repetitions included.
+const writeTimeout = 25 * time.Second
 
 // Kube is what the component does to the cluster. Every verb ends when its
 // context does. Their errors wrap types.ErrConflict where somebody else was
@@ -57,13 +62,124 @@ type Component struct {
 	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
 
 	Status pubsub.Writer[types.KubeStorageStatus]
+
+	// What this process remembers. Losing it costs a pause between two writes.
+	tracks    [levels]track
+	writes    [levels]loop.Call[error] // under way, beside the steps
+	calledOff [levels]bool
+	told      [levels]string // the last warning, "" since it is not true any more
 }
 
 // Run steps until ctx is done and returns after the writes under way have ended.
 func (c *Component) Run(ctx context.Context) {
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step,
-		c.Settings, c.Info, c.Leader, c.Nodes, c.Tables, c.OwnDisks, c.LonghornSettings, c.SnapshotJobs)
+	inputs := []loop.Input{c.Settings, c.Info, c.Leader, c.Nodes, c.Tables, c.OwnDisks, c.LonghornSettings, c.SnapshotJobs}
+	for l := range c.writes {
+		defer c.writes[l].End()
+		inputs = append(inputs, &c.writes[l])
+	}
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, inputs...)
 }
 
 // Step looks, decides and acts once.
-func (c *Component) Step(context.Context) error { return nil }
+func (c *Component) Step(ctx context.Context) error {
+	c.collect()
+	return c.apply(ctx, decide(c.look()))
+}
+
+// collect takes in the writes that have ended. It comes before the look: what
+// they did may be in the tables by then.
+func (c *Component) collect() {
+	for l := range c.writes {
+		err, ok := c.writes[l].Take()
+		if !ok {
+			continue
+		}
+		c.tracks[l].ended(err, c.calledOff[l])
+		if err == nil && !c.tracks[l].fought {
+			c.Log.WithField("value", c.tracks[l].value).Infof("%s set", level(l))
+		}
+	}
+}
+
+func (c *Component) look() facts {
+	f := facts{now: time.Now(), uptime: c.Uptime(), tracks: c.tracks, tables: c.Tables.All()}
+	// Whether they are all known is asked first: they can only be more since.
+	synced := c.Settings.Synced()
+	f.settings, f.heard = c.Settings.Get(types.Global)
+	f.heard = f.heard && synced
+	info, _ := c.Info.Get(types.Global)
+	f.own, f.joined = types.OwnNode(c.Nodes.All(), info)
+	leader, _ := c.Leader.Get(types.Global)
+	f.leads = leader.IsStatsLeader
+	if n, ok := c.OwnDisks.Get(f.own.Name); ok {
+		f.node = &n
+	}
+	if s, ok := c.LonghornSettings.Get(types.LonghornDrainPolicy); ok {
+		f.policy = &s
+	}
+	if j, ok := c.SnapshotJobs.Get(types.SnapshotJobName); ok {
+		f.job = &j
+	}
+	f.last, _ = c.Status.Get(types.Global)
+	return f
+}
+
+func (c *Component) apply(ctx context.Context, a action) error {
+	for l, m := range a.moves {
+		c.tracks[l] = m.track
+		c.tell(level(l), m)
+		switch {
+		case m.cancel:
+			c.calledOff[l] = true
+			c.writes[l].Cancel()
+		case m.begin:
+			c.calledOff[l] = false
+			c.writes[l].Begin(ctx, writeTimeout, func(ctx context.Context) error { return c.write(ctx, level(l), m.change) })
+		}
+	}
+	if err := c.Status.Publish(types.Global, a.status); err != nil {
+		return errors.Join(fmt.Errorf("publish KubeStorageStatus: %w", err), wish(a.again))
+	}
+	return wish(a.again)
+}
+
+func wish(again time.Duration) error {
+	if again <= 0 {
+		return nil
+	}
+	return loop.After(again)
+}
+
+func (c *Component) write(ctx context.Context, l level, ch change) error {
+	switch {
+	case l == reservation:
+		return c.Kube.SetReserved(ctx, ch.node, ch.bytes)
+	case l == drainPolicy:
+		return c.Kube.SetLonghornSetting(ctx, ch.setting, ch.policy)
+	case ch.cron == "":
+		return c.Kube.DeleteSnapshotJob(ctx, ch.job)
+	}
+	return c.Kube.EnsureSnapshotJob(ctx, ch.cron)
+}
+
+// tell logs what people have to know, when it begins and when it is over.
+func (c *Component) tell(l level, m move) {
+	if m.putBack {
+		c.Log.Warnf("%s was changed by somebody else: it is put back", l)
+	}
+	warning := ""
+	if m.flaw {
+		warning = m.why
+	}
+	switch {
+	case warning == c.told[l]:
+		return
+	case warning != "":
+		c.Log.WithField("err", warning).Warnf("%s is not kept as the settings want it", l)
+	case m.why != "": // it is still not as it should be, or not seen
+		return
+	default:
+		c.Log.Infof("%s is kept as the settings want it again", l)
+	}
+	c.told[l] = warning
+}

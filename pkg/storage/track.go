@@ -1,0 +1,131 @@
+package storage
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// minPause and maxPause are between two writes of one level. Where somebody
+	// else wants it otherwise, each write comes later than the one before.
+	minPause = 10 * time.Second
+	maxPause = 10 * time.Minute
+	// calm is how long a level has to stay as it is wanted for a later change to
+	// count as the first one.
+	calm = maxPause
+)
+
+const (
+	beingSet  = "it is being set"
+	contested = "it does not stay as it is set: somebody else changes it"
+)
+
+// track is what this process remembers of a level. Losing it costs a pause.
+type track struct {
+	target string        // what it was to be when last looked at
+	value  string        // the same, for people
+	holds  bool          // it was so
+	held   time.Duration // since when
+
+	wrote  time.Duration // when the last write began, by the uptime
+	pause  time.Duration // that follows it; 0 for no write that counts
+	any    bool          // there was one
+	set    bool          // it went through, for the target
+	busy   bool          // it is under way
+	undone bool          // somebody else changed what was as it should be
+	fought bool          // time and again
+	failed string        // why the last write did not go through
+	flaw   bool          // of which people have to be told
+}
+
+// move is what comes of an aim.
+type move struct {
+	track   track
+	begin   bool // the write of change
+	change  change
+	putBack bool // because somebody else changed it
+	cancel  bool // the write under way has lost its reason
+	why     string
+	flaw    bool
+	again   time.Duration
+}
+
+// next says what is to be done for the aim.
+func (t track) next(a aim, uptime time.Duration) move {
+	m := move{change: a.change}
+	switch {
+	case a.why != "" || !a.kept:
+		m.why, m.flaw, m.cancel = a.why, a.flaw, t.busy
+		t.holds, t.undone, t.set, t.failed = false, false, false, ""
+	case a.reached:
+		t.rest(a, uptime, &m)
+	default:
+		t.strive(a, uptime, &m)
+	}
+	m.track = t
+	return m
+}
+
+// rest is while the level is as it should be.
+func (t *track) rest(a aim, uptime time.Duration, m *move) {
+	if !t.holds || t.target != a.target {
+		t.holds, t.held = true, uptime
+	}
+	t.target, t.undone, t.failed = a.target, false, ""
+	switch quiet := uptime - t.held; {
+	case quiet >= calm:
+		t.pause, t.fought = 0, false
+	case t.pause > 0:
+		m.again = calm - quiet
+	}
+	if t.fought {
+		m.why, m.flaw = contested, true
+	}
+}
+
+// strive is while it is not.
+func (t *track) strive(a aim, uptime time.Duration, m *move) {
+	if t.target != a.target {
+		m.cancel = t.busy
+		t.target, t.pause, t.set, t.fought, t.undone, t.failed = a.target, 0, false, false, false, ""
+	} else if t.holds {
+		t.undone = true
+		t.fought = t.fought || t.pause > 0
+	}
+	t.holds, t.value = false, a.wanted
+	due := t.wrote + max(t.pause, minPause)
+	switch {
+	case t.busy:
+	case t.any && uptime < due:
+		m.again = due - uptime
+	default:
+		// Perhaps it was so for a moment that nobody saw.
+		t.fought = t.fought || t.set
+		m.begin, m.putBack = true, t.undone && !t.fought
+		t.any, t.wrote, t.set, t.busy = true, uptime, false, true
+		t.pause = min(max(2*t.pause, minPause), maxPause)
+	}
+	m.why, m.flaw = cmp.Or(t.failed, beingSet), t.failed != "" && t.flaw
+	if t.fought && t.failed == "" {
+		m.why, m.flaw = contested, true
+	}
+}
+
+// ended takes in what came of the write under way.
+func (t *track) ended(err error, calledOff bool) {
+	t.busy = false
+	switch {
+	case err == nil:
+		t.set, t.failed = !calledOff, ""
+	case calledOff:
+		t.failed = ""
+	case errors.Is(err, types.ErrConflict), errors.Is(err, types.ErrNoAnswer), errors.Is(err, types.ErrNoAPI):
+		// Nobody says no to it.
+		t.failed, t.flaw, t.pause = err.Error(), false, minPause
+	default:
+		t.failed, t.flaw = err.Error(), true
+	}
+}
