@@ -15,12 +15,14 @@ IMAGE   ?= zedkube:$(VERSION)
 
 # The same source gives the same bytes, whatever the directory.
 RELEASE := -trimpath -buildvcs=false -tags $(TAGS) -ldflags '-s -w -X main.version=$(VERSION)'
+# The steps before the tests compile as that does: what one has compiled is there for the next.
+ALIKE   := CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath"
 PROGRAM := cmd kubeapi pkg pubsub types
 
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v "$$(go env CC)" 2>/dev/null)
 GOTEST    = CGO_ENABLED=$(if $(CC_FOUND),1,0) bin/tools/gotestsum --format standard-quiet --jsonfile bin/test.json -- \
-            $(if $(CC_FOUND),-race) $(if $(CI),-count=1) -p 2 -timeout 20m -tags $(TAGS)
+            $(if $(CC_FOUND),-race) $(if $(CI),-count=1) -vet=off -p 2 -timeout 20m -tags $(TAGS)
 NOT_RUN  := bin/not-run
 # Debian's qemu-user and qemu-user-static name it differently.
 QEMU     := $(firstword $(foreach name,qemu-aarch64 qemu-aarch64-static,$(shell command -v $(name) 2>/dev/null)))
@@ -41,7 +43,7 @@ test: begin vet lint docs archs repro arm64tests compiler kubevirt bin/tools/got
 	$(GOTEST) ./...
 	@.ci/not-run
 
-race: begin compiler kubevirt bin/tools/gotestsum ## all tests, with the race detector where a C compiler is there
+race: begin vet compiler kubevirt bin/tools/gotestsum ## all tests, with the race detector where a C compiler is there
 	$(GOTEST) ./...
 	@.ci/not-run
 
@@ -51,7 +53,7 @@ check: vet docs archs repro ## the quick round: vet, both builds, the tests with
 	go test -tags $(TAGS) -skip '^TestStories$$' ./cmd/zedkube
 
 lint: bin/tools/golangci-lint ## golangci-lint and gofumpt, by .golangci.yml
-	bin/tools/golangci-lint run ./...
+	$(ALIKE) bin/tools/golangci-lint run ./...
 
 fmt: bin/tools/golangci-lint ## format as lint wants it
 	bin/tools/golangci-lint fmt
@@ -80,9 +82,9 @@ ifeq ($(CC_FOUND),)
 	@test "$${CI:-}" != true
 endif
 
+# The tag adds the long tests and leaves nothing out.
 vet:
-	go vet -tags $(TAGS) ./...
-	go vet -tags $(TAGS),soak ./...
+	$(ALIKE) go vet -tags $(TAGS),soak ./...
 
 # What code cites of docs/wire.md must stand there, and what the documents link to must exist.
 docs:
@@ -109,16 +111,16 @@ arm64tests:
 ifeq ($(QEMU),)
 	@echo 'arm64 tests: no qemu-user' | tee -a $(NOT_RUN)
 else
-	GOARCH=arm64 CGO_ENABLED=0 EMULATOR=$(QEMU) go test $(if $(CI),-count=1) -exec $(QEMU) ./types ./pubsub
+	GOARCH=arm64 $(ALIKE) EMULATOR=$(QEMU) go test $(if $(CI),-count=1) -exec $(QEMU) ./types ./pubsub
 endif
 
 # The control plane is built once per machine, before the tests, so that no test's time limit pays for it.
 cluster:
-	go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build
+	$(ALIKE) go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build --source $(CURDIR)/test/devcluster
 
 # And what only some tests want.
 kubevirt:
-	go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build --kubevirt
+	$(ALIKE) go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build --source $(CURDIR)/test/devcluster --kubevirt
 
 bin/tools/%: test/tools/go.mod test/tools/go.sum
 	@mkdir -p bin/tools
