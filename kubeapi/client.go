@@ -120,6 +120,9 @@ func newRun(ctx context.Context, c *Client) *run {
 // end returns when all is over.
 func (r *run) end() {
 	r.swap(nil)
+	for name := range r.Tables.All() {
+		(&standing{log: r.Log, table: r.Tables, name: name}).end()
+	}
 	r.old.Wait()
 }
 

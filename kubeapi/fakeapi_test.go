@@ -192,6 +192,7 @@ type tables struct {
 	api     pubsub.Table[types.APIStatus]
 	vmis    pubsub.Table[types.VMI]
 	sets    pubsub.Table[types.AppSet]
+	tables  pubsub.Table[types.TableStatus]
 }
 
 func newTestClient(t *testing.T) (*Client, *tables) {
@@ -203,7 +204,7 @@ func newTestClient(t *testing.T) (*Client, *tables) {
 	return &Client{
 		Log: log, Info: &tb.info, Leader: &tb.leader, Nodes: &tb.nodes,
 		AppPods: &tb.appPods, NodePods: &tb.own, AllPods: &tb.all, Leases: &tb.leases, API: &tb.api,
-		VMIs: &tb.vmis, Sets: &tb.sets,
+		VMIs: &tb.vmis, Sets: &tb.sets, Tables: &tb.tables,
 	}, tb
 }
 

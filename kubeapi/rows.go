@@ -21,7 +21,7 @@ type rowStore interface {
 	cache.ReflectorStore
 	cache.TransformingStore
 	example() any
-	onReplaced(func())
+	onReplaced(func(version string)) // called after each whole list
 }
 
 // rows writes the objects that a Reflector sees into a table.
@@ -31,7 +31,7 @@ type rows[O, T any] struct {
 	key   func(T) string // "" if the row is of no use as it has no name
 	slim  func(O) O
 
-	replaced func()
+	replaced func(version string)
 }
 
 func nodeRows(table Writer[types.Node]) rowStore {
@@ -63,8 +63,9 @@ func leaseRows(table Writer[types.Lease]) rowStore {
 	}
 }
 
-func (r *rows[O, T]) example() any           { var o O; return o }
-func (r *rows[O, T]) onReplaced(done func()) { r.replaced = done }
+func (r *rows[O, T]) example() any { var o O; return o }
+
+func (r *rows[O, T]) onReplaced(done func(string)) { r.replaced = done }
 
 // of returns the row of an object and its key.
 func (r *rows[O, T]) of(obj any) (row T, key string, err error) {
@@ -125,7 +126,7 @@ func (r *rows[O, T]) Replace(list []any, version string) error {
 		return err
 	}
 	if r.replaced != nil {
-		r.replaced()
+		r.replaced(version)
 	}
 	return nil
 }

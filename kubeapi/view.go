@@ -35,7 +35,8 @@ type view struct {
 	name    string
 	log     logrus.FieldLogger
 	silence *silence
-	holds   func(view string, whole bool) // called when the table becomes whole or is no more
+	holds   func(view string, whole bool) // called when the table becomes whole or is no more; nil for nobody
+	stands  *standing
 	turns   *turns
 	strict  bool // the table is not whole either after a watch that cannot be taken up again
 
@@ -50,7 +51,11 @@ type view struct {
 // few minutes, and where nothing changed meanwhile the version to go on from
 // has often expired by then.
 func (v *view) run(ctx context.Context, lw *cache.ListWatch, rows rowStore) {
+	if v.holds == nil {
+		v.holds = func(string, bool) {}
+	}
 	defer v.holds(v.name, false)
+	defer v.stands.begin()()
 	v.asking.lw = lw
 	reflector := cache.NewReflectorWithOptions(v.asking.listWatch(), rows.example(), rows, cache.ReflectorOptions{
 		Name: "zedkube " + v.name,
@@ -64,19 +69,35 @@ func (v *view) run(ctx context.Context, lw *cache.ListWatch, rows rowStore) {
 		}
 		v.asking.begin()
 		whole, err := v.keep(ctx, alive, reflector, rows)
-		if !whole || alive.Err() != nil || v.strict {
-			v.holds(v.name, false)
+		if ctx.Err() != nil {
+			return
 		}
-		if alive.Err() != nil {
-			v.asking.another()
-		}
-		if err != nil && !whole && alive.Err() == nil && ctx.Err() == nil {
-			v.complain(err)
-		}
+		v.ended(err, whole, alive)
 		if !v.turns.wait(ctx, alive) {
 			return
 		}
 	}
+}
+
+// ended judges a try that is over: err may be nil. whole says that there was a
+// whole list.
+func (v *view) ended(err error, whole bool, alive context.Context) {
+	switch {
+	case alive.Err() != nil:
+		v.asking.another()
+		reason, _ := v.silence.dead()
+		v.stands.fails(silent(reason))
+	case !whole:
+		v.stands.fails(sentence(err))
+		if err != nil {
+			v.complain(err)
+		}
+	case v.strict:
+		v.stands.fails("the watch ended")
+	default:
+		return
+	}
+	v.holds(v.name, false)
 }
 
 // await returns once the server may be listed, with the context that ends when
@@ -90,6 +111,9 @@ func (v *view) await(ctx context.Context) (alive context.Context, ok bool) {
 	default:
 	}
 	v.holds(v.name, false)
+	if reason, dead := v.silence.dead(); dead {
+		v.stands.fails(silent(reason))
+	}
 	select {
 	case <-ctx.Done():
 		return nil, false
@@ -110,10 +134,11 @@ func (v *view) keep(ctx, alive context.Context, reflector *cache.Reflector, rows
 	limit := time.AfterFunc(wholeWithin, func() { cancel(errNotWhole) })
 	defer limit.Stop()
 	var proven *time.Timer
-	rows.onReplaced(func() {
+	rows.onReplaced(func(version string) {
 		limit.Stop()
 		proven = time.AfterFunc(provenAfter, v.succeed)
 		whole = true
+		v.stands.whole(version == noVersion)
 		v.holds(v.name, true)
 	})
 	defer func() {

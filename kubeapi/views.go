@@ -15,12 +15,12 @@ import (
 
 // The views, as the status and the log name them.
 const (
-	viewNodes    = "nodes"
-	viewAppPods  = "app pods"
+	viewNodes    = types.TableNodes
+	viewAppPods  = types.TableAppPods
 	viewNodePods = "own pods"
 	viewAllPods  = "all pods"
 	viewLeases   = "leases"
-	viewVMIs     = "virtual machine instances"
+	viewVMIs     = types.TableVMIs
 	viewVMISets  = "replica sets of virtual machine instances"
 	viewSets     = "replica sets"
 )
@@ -100,13 +100,19 @@ func (r *run) start(conn *connection, name string, lw *cache.ListWatch, rows row
 	return r.keep(conn, &view{name: name, holds: r.status.holds, turns: r.turns}, lw, rows)
 }
 
+// keep keeps a table and says under v.name in Client.Tables how it stands. A
+// view that ends with its connection leaves that to the one of the next.
 func (r *run) keep(conn *connection, v *view, lw *cache.ListWatch, rows rowStore) (stop func()) {
 	ctx, cancel := context.WithCancel(conn.ctx)
 	done := make(chan struct{})
 	v.log, v.silence = r.Log, r.silence
+	v.stands = &standing{log: r.Log, table: r.Tables, name: v.name}
 	go func() {
 		defer close(done)
 		v.run(ctx, lw, rows)
+		if conn.ctx.Err() == nil {
+			v.stands.end()
+		}
 	}()
 	return func() {
 		cancel()

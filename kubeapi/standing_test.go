@@ -1,0 +1,151 @@
+package kubeapi
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// forPath has lie answer for a path, while there is one.
+func forPath(path string, lie *atomic.Pointer[http.HandlerFunc], next http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if lie := lie.Load(); lie != nil && strings.HasSuffix(r.URL.Path, path) {
+			(*lie)(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	}
+}
+
+func (tb *tables) stands(t *testing.T, name string) types.TableStatus {
+	t.Helper()
+	s, ok := tb.tables.Get(name)
+	if !ok {
+		t.Errorf("nothing is said of the table of %s", name)
+	}
+	return s
+}
+
+func TestEveryTableSaysHowItStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, tb := newTestClient(t)
+		end := startInMemory(t, c, &inMemory{handler: someCluster()})
+		time.Sleep(time.Second)
+		for name, s := range tb.tables.All() {
+			if absent := strings.Contains(name, "virtual machine"); !s.Whole || s.Why != "" || s.Since.IsZero() || s.Absent != absent {
+				t.Errorf("table of %s stands %+v", name, s)
+			}
+		}
+		for _, name := range []string{types.TableNodes, types.TableAppPods, types.TableVMIs} {
+			tb.stands(t, name)
+		}
+		end()
+		if left := tb.tables.All(); len(left) > 0 {
+			t.Errorf("at the end there is left %v", left)
+		}
+	})
+}
+
+func TestATableThatCannotBeKeptSaysWhyAndSinceWhenAndTheOthersStand(t *testing.T) {
+	for name, test := range map[string]struct {
+		lie http.HandlerFunc
+		why string
+	}{
+		"forbidden": {when(always, 403, metav1.StatusReasonForbidden)(nil), "403"},
+		"broken":    {status500, "500"},
+		"hung":      {hang, "no answer within 10s"},
+		"other":     {func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, jsonObject{"kind": "NodeList", "apiVersion": "v1"}) }, "streamed list ended before it was whole"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, tb := newTestClient(t)
+			c.Log = quiet()
+			var lie atomic.Pointer[http.HandlerFunc]
+			lie.Store(&test.lie)
+			end := startInMemory(t, c, &inMemory{handler: forPath("/eve-kube-app/pods", &lie, someCluster())})
+			defer end()
+			began := time.Now()
+			time.Sleep(2 * time.Minute)
+			s := tb.stands(t, types.TableAppPods)
+			if s.Whole || !strings.Contains(s.Why, test.why) || s.Since.Sub(began) > time.Second {
+				t.Errorf("%s: the table stands %+v", name, s)
+			}
+			if other := tb.stands(t, types.TableNodes); !other.Whole || other.Why != "" {
+				t.Errorf("%s: the table of nodes stands %+v", name, other)
+			}
+			lie.Store(nil)
+			healed := time.Now()
+			time.Sleep(2 * time.Minute)
+			if s := tb.stands(t, types.TableAppPods); !s.Whole || s.Why != "" || s.Since.Before(healed) {
+				t.Errorf("%s: after that the table stands %+v", name, s)
+			}
+		})
+	}
+}
+
+func TestASilentServerIsWhyTablesAreNotWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, tb := newTestClient(t)
+		c.Log = quiet()
+		var refused atomic.Bool
+		end := startInMemory(t, c, &inMemory{handler: endsWatches(someCluster()), refuse: func() error {
+			if refused.Load() {
+				return errRetired
+			}
+			return nil
+		}})
+		defer end()
+		time.Sleep(time.Minute)
+		refused.Store(true)
+		time.Sleep(12 * time.Minute)
+		for name, s := range tb.tables.All() {
+			if s.Whole || !strings.Contains(s.Why, "does not answer") || time.Since(s.Since) > 12*time.Minute {
+				t.Errorf("table of %s stands %+v", name, s)
+			}
+		}
+		refused.Store(false)
+		time.Sleep(10 * time.Second)
+		for name, s := range tb.tables.All() {
+			if !s.Whole || s.Why != "" {
+				t.Errorf("table of %s stands %+v", name, s)
+			}
+		}
+	})
+}
+
+// Another kubeconfig for the same cluster is no news; one that leads nowhere is.
+func TestAConnectionHandsItsTablesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, tb := newTestClient(t)
+		c.Log = quiet()
+		r := newRun(t.Context(), c)
+		defer r.end()
+		use := func(h http.Handler) {
+			if err := r.connect(t.Context(), &rest.Config{Host: "https://kube"}, &inMemory{handler: h}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		use(someCluster())
+		time.Sleep(time.Second)
+		first := tb.stands(t, types.TableNodes)
+		use(someCluster())
+		for range 100 {
+			time.Sleep(10 * time.Millisecond)
+			if s := tb.stands(t, types.TableNodes); s != first {
+				t.Fatalf("it stood %+v and stands %+v", first, s)
+			}
+		}
+		use(http.HandlerFunc(hang))
+		time.Sleep(handOver + time.Second)
+		if s := tb.stands(t, types.TableNodes); s.Whole || s.Why == "" {
+			t.Errorf("with a server that hangs it stands %+v", s)
+		}
+	})
+}
