@@ -14,6 +14,7 @@ type AgentStamp struct {
 	Cluster uuid.UUID   `json:"cluster,omitzero"`  // whose masters these are
 	Masters []uuid.UUID `json:"masters,omitempty"` // nil while the own configuration is not valid or names none
 	Given   time.Time   `json:"given"`             // when the list was last known to hold, by the own clock
+	Leaving bool        `json:"leaving,omitempty"` // it is decided that this node leaves its cluster
 }
 
 // DrainLock is the Lease that lets one node of the cluster drain at a time

@@ -11,14 +11,16 @@ type KubeReportHealth struct {
 
 // The sections of KubeReportHealth.
 const (
-	SectionNodes      = "Nodes"
-	SectionAppPods    = "AppPods"
-	SectionAppVMIs    = "AppVMIs"
-	SectionStorage    = "Storage"
-	SectionNamespaces = "PodNsInfo"
-	SectionServices   = "UserService"
-	SectionIngresses  = "UserIngress"
-	SectionLBPool     = "LBPoolStatus"
+	SectionNodes         = "Nodes"
+	SectionAppPods       = "AppPods"
+	SectionAppVMIs       = "AppVMIs"
+	SectionStorage       = "Storage" // the volumes
+	SectionNamespaces    = "PodNsInfo"
+	SectionAllocated     = "AllocatedBytes" // the snapshots' part of the volumes
+	SectionStorageHealth = "StorageHealth"
+	SectionServices      = "UserService"
+	SectionIngresses     = "UserIngress"
+	SectionLBPool        = "LBPoolStatus"
 )
 
 // ReportSection is one part of a report.
@@ -31,4 +33,5 @@ type ReportSection struct {
 	Absent     bool      // the cluster has no such kind of object
 	Total      int       // entries there are
 	Truncated  int       // of them left out of the report, as it would be too large
+	Without    string    // the field that every entry goes without for the same reason; "" for none
 }

@@ -3,6 +3,7 @@ package clusterinfo
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,13 +36,23 @@ func (c *counting) Publish(key string, v types.KubeClusterInfo) error {
 
 type story struct {
 	*testing.T
-	leader  pubsub.Table[types.KubeLeaderElectInfo]
-	nodes   pubsub.Table[types.Node]
-	appPods pubsub.Table[types.Pod]
-	allPods pubsub.Table[types.Pod]
-	api     pubsub.Table[types.APIStatus]
-	report  counting
-	logs    *logtest.Hook
+	leader     pubsub.Table[types.KubeLeaderElectInfo]
+	info       pubsub.Table[types.EdgeNodeInfo]
+	membership pubsub.Table[types.ClusterMembership]
+	members    pubsub.Table[types.ClusterMembers]
+	tables     pubsub.Table[types.TableStatus]
+	nodes      pubsub.Table[types.Node]
+	appPods    pubsub.Table[types.Pod]
+	vmis       pubsub.Table[types.VMI]
+	counts     pubsub.Table[types.PodCount]
+	claims     pubsub.Table[types.Claim]
+	volumes    pubsub.Table[types.Volume]
+	disks      pubsub.Table[types.LonghornNode]
+	daemons    pubsub.Table[types.DaemonSet]
+	sections   pubsub.Table[types.ReportSection]
+	report     counting
+	health     pubsub.Table[types.KubeReportHealth]
+	logs       *logtest.Hook
 }
 
 // tell runs a component in fake time while play changes its inputs.
@@ -55,8 +66,9 @@ func tell(t *testing.T, setup, play func(*story)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		c := &Component{
-			Log: log, Pulse: &loop.Pulse{}, Leader: &s.leader, Nodes: &s.nodes, AppPods: &s.appPods, AllPods: &s.allPods,
-			API: &s.api, Report: &s.report,
+			Log: log, Pulse: &loop.Pulse{}, Leader: &s.leader, Info: &s.info, Membership: &s.membership, Members: &s.members,
+			Tables: &s.tables, Nodes: &s.nodes, AppPods: &s.appPods, VMIs: &s.vmis, PodCounts: &s.counts, Claims: &s.claims,
+			Volumes: &s.volumes, Disks: &s.disks, Daemons: &s.daemons, Sections: &s.sections, Report: &s.report, Health: &s.health,
 		}
 		go func() { defer close(done); c.Run(ctx) }()
 		synctest.Wait()
@@ -73,7 +85,22 @@ func tell(t *testing.T, setup, play func(*story)) {
 func leads(s *story) {
 	_ = s.leader.Publish(types.Global, types.KubeLeaderElectInfo{IsStatsLeader: true})
 	_ = s.nodes.Publish("n1", types.Node{Name: "n1", Ready: types.ConditionTrue})
-	_ = s.api.Publish(types.Global, types.APIStatus{Synced: true, AllPods: true})
+	s.seen(true)
+}
+
+// seen makes all tables whole, or not.
+func (s *story) seen(whole bool) {
+	for name := range all() {
+		s.sees(name, whole)
+	}
+}
+
+func (s *story) sees(table string, whole bool) {
+	status := types.TableStatus{Whole: whole, Since: time.Now()}
+	if !whole {
+		status.Why = "the API server is silent"
+	}
+	_ = s.tables.Publish(table, status)
 }
 
 func (s *story) pod(name string) {
@@ -122,7 +149,7 @@ func TestFirstChangeIsReportedAtOnceAndTheRestOncePerSecond(t *testing.T) {
 			s.pod(fmt.Sprintf("b%02d", i))
 		}
 		s.expect(1, "within the second")
-		time.Sleep(pause)
+		time.Sleep(minPause)
 		s.expect(51, "a second later")
 		if n := s.report.rings - before; n != 2 {
 			s.Errorf("%d publications for one burst", n)
@@ -132,7 +159,8 @@ func TestFirstChangeIsReportedAtOnceAndTheRestOncePerSecond(t *testing.T) {
 
 func TestUnchangedClusterPublishesNothing(t *testing.T) {
 	tell(t, leads, func(s *story) {
-		before := s.report.rings
+		time.Sleep(time.Second)
+		before, health := s.report.rings, s.told()
 		for i := range 100 {
 			_ = s.nodes.Publish("n1", types.Node{Name: "n1", Ready: types.ConditionTrue, ResourceVersion: fmt.Sprint(i)})
 			time.Sleep(5 * time.Second)
@@ -140,15 +168,27 @@ func TestUnchangedClusterPublishesNothing(t *testing.T) {
 		if n := s.report.rings - before; n != 0 {
 			s.Errorf("%d publications of an unchanged cluster", n)
 		}
+		if d := cmp.Diff(health, s.told()); d != "" {
+			s.Error("its health is told anew: want -, got +\n" + d)
+		}
 	})
 }
 
-func TestReportStandsWhileTheApiIsSilent(t *testing.T) {
+func (s *story) told() types.KubeReportHealth {
+	synctest.Wait()
+	h, _ := s.health.Get(types.Global)
+	return h
+}
+
+func TestReportStandsWhileTheAPIIsSilentAndSaysHowOldItIs(t *testing.T) {
 	tell(t, leads, func(s *story) {
 		time.Sleep(90 * time.Second)
 		s.pod("a")
+		changed := time.Now().UTC()
+		time.Sleep(10 * time.Second)
 		before, _ := s.report.Get(types.Global)
-		_ = s.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now()})
+		silent := time.Now().UTC()
+		s.seen(false)
 		_ = s.nodes.Unpublish("n1")
 		_ = s.appPods.Unpublish("eve-kube-app/a")
 		time.Sleep(time.Hour)
@@ -156,8 +196,75 @@ func TestReportStandsWhileTheApiIsSilent(t *testing.T) {
 		if d := cmp.Diff(before, after); d != "" {
 			s.Error("want -, got +\n" + d)
 		}
-		_ = s.api.Publish(types.Global, types.APIStatus{Synced: true, AllPods: true})
+		for _, section := range s.told().Sections {
+			if !section.StaleSince.Equal(silent) || section.Why != "the API server is silent" {
+				s.Errorf("it says %+v", section)
+			}
+			if section.Name == types.SectionAppPods && (!section.Updated.Equal(changed) || section.Total != 1 || !section.Known) {
+				s.Errorf("it says %+v, changed at %v", section, changed)
+			}
+		}
+		s.seen(true)
 		s.expect(0, "the API answers again")
+		for _, section := range s.told().Sections {
+			if !section.StaleSince.IsZero() {
+				s.Errorf("it says %+v", section)
+			}
+		}
+	})
+}
+
+func TestNothingIsCalledTrueBeforeItIsReported(t *testing.T) {
+	tell(t, leads, func(s *story) {
+		time.Sleep(90 * time.Second)
+		s.sees(types.TableAppPods, false)
+		synctest.Wait()
+		_ = s.appPods.Publish("eve-kube-app/a", appPod("a"))
+		s.expect(0, "the list is not whole")
+		s.sees(types.TableAppPods, true)
+		time.Sleep(minPause)
+		s.expect(1, "it is whole")
+	})
+}
+
+func TestAFollowerTellsOnlyOfItsOwnReports(t *testing.T) {
+	services := types.ReportSection{Name: types.SectionServices, Known: true}
+	tell(t, func(s *story) {
+		_ = s.sections.Publish(services.Name, services)
+		_ = s.health.Publish(types.Global, types.KubeReportHealth{Reports: true, Sections: []types.ReportSection{{Name: "former"}}})
+	}, func(s *story) {
+		if d := cmp.Diff(types.KubeReportHealth{Sections: []types.ReportSection{services}}, s.told()); d != "" {
+			s.Error("want -, got +\n" + d)
+		}
+		leads(s)
+		time.Sleep(time.Second)
+		if h := s.told(); !h.Reports || len(h.Sections) != len(made())+1 {
+			s.Errorf("a leader tells %+v", h)
+		}
+	})
+}
+
+func TestAFormerReportStandsUntilANewOneCanBeMade(t *testing.T) {
+	tell(t, func(s *story) {
+		_ = s.report.Table.Publish(types.Global, types.KubeClusterInfo{
+			Nodes: []types.KubeNodeInfo{{Name: "n1"}}, Storage: types.KubeStorageInfo{Health: types.ServiceStatusHealthy, Volumes: []types.KubeVolumeInfo{{Name: "v"}}},
+		})
+		leads(s)
+		s.sees(types.TableClaims, false)
+		s.sees(types.TableLonghornNodes, false)
+	}, func(s *story) {
+		time.Sleep(time.Minute)
+		s.expect(0, "the pods are known")
+		r, _ := s.report.Get(types.Global)
+		if len(r.Storage.Volumes) != 1 || r.Storage.Health != types.ServiceStatusHealthy {
+			s.Errorf("of storage it says %+v", r.Storage)
+		}
+		for _, section := range s.told().Sections {
+			unknown := section.Name == types.SectionStorage || section.Name == types.SectionStorageHealth
+			if section.Known == unknown {
+				s.Errorf("it says %+v", section)
+			}
+		}
 	})
 }
 
@@ -177,7 +284,7 @@ func TestCutIsLoggedWhenItBeginsAndWhenItEnds(t *testing.T) {
 		time.Sleep(time.Minute)
 		var cuts []logrus.Level
 		for _, e := range s.logs.AllEntries() {
-			if _, ok := e.Data["namespaces"]; ok || e.Message == "the cluster's report is whole again" {
+			if strings.HasPrefix(e.Message, "there is too much") || e.Message == "the report is whole again" {
 				cuts = append(cuts, e.Level)
 			}
 		}

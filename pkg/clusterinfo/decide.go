@@ -1,41 +1,135 @@
 package clusterinfo
 
-import "github.com/zedkube/zedkube/types"
+import (
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// patience is how long a node that has just become the leader waits for all of
+// its sources before it reports without some of them.
+const patience = 2 * time.Second
 
 // facts is everything decide may look at.
 type facts struct {
-	leads    bool
-	apiKnown bool
-	api      types.APIStatus
-	nodes    map[string]types.Node
-	appPods  map[string]types.Pod
-	allPods  map[string]types.Pod
-	last     types.KubeClusterInfo // published, perhaps by a former run; zero: none
+	leads bool
+	now   time.Time
+	led   time.Duration // for how long it has
+	since time.Time     // wall clock, when that began
+
+	tables  map[string]types.TableStatus
+	changed map[string]bool // sections whose tables have changed; those of the others are nil
+	nodes   map[string]types.Node
+	appPods map[string]types.Pod
+	vmis    map[string]types.VMI
+	counts  map[string]types.PodCount
+	claims  map[string]types.Claim
+	volumes map[string]types.Volume
+	disks   map[string]types.LonghornNode
+	daemons map[string]types.DaemonSet
+
+	own        string // the UUID of this device
+	membership types.Membership
+	stale      []string // names of nodes that the controller no longer counts among the masters
+
+	others []types.ReportSection // of other reports of this node
+	mem    memory
+}
+
+// memory is the last good part of every section.
+type memory struct {
+	nodes      list[types.KubeNodeInfo]
+	pods       list[types.KubePodInfo]
+	vmis       list[types.KubeVMIInfo]
+	volumes    list[types.KubeVolumeInfo]
+	namespaces list[types.KubePodNameSpaceInfo]
+	health     health
+	behind     map[string]bool // sections that have changed and could not be brought up to date
+}
+
+// health is how well storage does as a service.
+type health struct {
+	known  bool
+	status types.ServiceStatus
+	since  time.Time
 }
 
 // action is everything decide may ask for.
 type action struct {
 	withdraw bool
-	publish  *types.KubeClusterInfo
-	cut      cut
+	publish  *types.KubeClusterInfo // nil: what is published stays
+	health   types.KubeReportHealth
+	mem      memory
+	again    time.Duration // look again then at the latest; 0 for no such time
 }
 
 // decide says what to publish, from facts alone.
 func decide(f facts) action {
-	switch {
-	case !f.leads:
+	if !f.leads {
 		// Also what a former run left: two reports would contradict each other.
-		return action{withdraw: true}
-	case !f.apiKnown || !f.api.Answers() || !f.api.Synced:
-		// An old report is better than one that calls an unseen cluster empty.
-		return action{}
+		return action{withdraw: true, health: types.KubeReportHealth{Sections: sorted(f.others)}}
 	}
-	r := types.KubeClusterInfo{Nodes: nodes(f.nodes), AppPods: appPods(f.appPods)}
-	if f.api.AllPods {
-		r.PodNsInfo = namespaces(f.allPods)
-	} else {
-		r.PodNsInfo = f.last.PodNsInfo // the last complete count, if any
+	views := sources(f)
+	a := action{mem: renewed(f, views)}
+	a.health = types.KubeReportHealth{Reports: true, Sections: sections(f, views, a.mem)}
+	switch {
+	case !a.mem.nodes.known:
+		// An old report, or none, is better than one that calls an unseen cluster empty.
+	case !whole(views) && f.led < patience:
+		a.again = patience - f.led
+	default:
+		a.publish = &types.KubeClusterInfo{
+			Nodes: a.mem.nodes.sent, AppPods: a.mem.pods.sent, AppVMIs: a.mem.vmis.sent, PodNsInfo: a.mem.namespaces.sent,
+			Storage: types.KubeStorageInfo{
+				Health: a.mem.health.status, TransitionTime: a.mem.health.since, Volumes: a.mem.volumes.sent,
+			},
+		}
 	}
-	c := fit(&r)
-	return action{publish: &r, cut: c}
+	return a
+}
+
+// renewed brings up to date every section that has changed and whose source is
+// whole, and keeps the last good part of the others.
+func renewed(f facts, views map[string]view) memory {
+	m := f.mem
+	m.behind = map[string]bool{}
+	news := func(section string) bool {
+		m.behind[section] = f.changed[section] && !views[section].whole()
+		return f.changed[section] && views[section].whole()
+	}
+	if news(types.SectionNodes) {
+		m.nodes = m.nodes.renew(nodes(f), maxMessage, f.now, "Conditions", bare)
+	}
+	if news(types.SectionAppPods) {
+		m.pods = m.pods.renew(appPods(f.appPods), maxLarge, f.now, "", nil)
+	}
+	if news(types.SectionAppVMIs) {
+		m.vmis = m.vmis.renew(vmis(f.vmis), maxLarge, f.now, "", nil)
+	}
+	if news(types.SectionStorage) {
+		m.volumes = m.volumes.renew(volumes(f), maxLarge, f.now, "", nil)
+	}
+	// Nodes go before namespaces, which no agent of EVE reads.
+	room := maxMessage - m.nodes.size
+	if news(types.SectionNamespaces) {
+		m.namespaces = m.namespaces.renew(namespaces(f.counts), room, f.now, "", nil)
+	} else if m.namespaces.limit != room {
+		m.namespaces = m.namespaces.recut(room)
+	}
+	if news(types.SectionStorageHealth) {
+		m.health = m.health.renew(f, views[types.SectionStorageHealth].absent)
+	}
+	return m
+}
+
+func (h health) renew(f facts, absent bool) health {
+	status := types.ServiceStatusUnset
+	if !absent {
+		status = storageHealth(f.daemons, f.disks)
+	}
+	if h.status != status || h.since.IsZero() {
+		h.status, h.since = status, f.now.UTC()
+	}
+	h.known = true
+	return h
 }

@@ -3,6 +3,7 @@ package clusterinfo
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,69 +36,188 @@ func appPod(name string, change ...func(*types.Pod)) types.Pod {
 	return p
 }
 
-// leading is a leader that sees a whole cluster.
+// all are the tables a report is made of.
+func all() map[string]types.TableStatus {
+	out := map[string]types.TableStatus{}
+	for _, tables := range made() {
+		for _, name := range tables {
+			out[name] = types.TableStatus{Whole: true, Since: then}
+		}
+	}
+	return out
+}
+
+// leading is a leader that sees a whole cluster, of which everything is news.
 func leading(change ...func(*facts)) facts {
-	f := facts{leads: true, apiKnown: true, api: types.APIStatus{Synced: true, AllPods: true}}
+	f := facts{leads: true, now: then.Add(time.Hour), led: time.Hour, since: then, tables: all(), changed: map[string]bool{}}
+	for name := range made() {
+		f.changed[name] = true
+	}
 	for _, c := range change {
 		c(&f)
 	}
 	return f
 }
 
-func TestOnlyAReporterThatSeesTheClusterReports(t *testing.T) {
-	counted := []types.KubePodNameSpaceInfo{{Name: "kube-system", PodCount: 1, PodRunningCount: 1}}
-	system := types.Pod{Namespace: "kube-system", Name: "dns", Phase: types.PodRunning}
-	rows := map[string]struct {
-		f    facts
-		want action
-	}{
-		"who does not lead withdraws the report": {f: facts{}, want: action{withdraw: true}},
-		"who does not lead withdraws it although the cluster is in view": {
-			f: leading(func(f *facts) { f.leads = false }), want: action{withdraw: true},
-		},
-		"a leader that knows nothing of the API leaves the report": {f: facts{leads: true}},
-		"a leader leaves the report while the API is silent": {
-			f: leading(func(f *facts) { f.api.SilentSince = then }),
-		},
-		"a leader leaves the report while its tables are incomplete": {
-			f: leading(func(f *facts) { f.api.Synced = false }),
-		},
-		"an empty cluster is reported as empty": {
-			f: leading(), want: action{publish: &types.KubeClusterInfo{}},
-		},
-		"pods are not counted before all are known": {
-			f:    leading(func(f *facts) { f.api.AllPods, f.allPods = false, podTable(system) }),
-			want: action{publish: &types.KubeClusterInfo{}},
-		},
-		"the last count stands until all pods are known again": {
-			f:    leading(func(f *facts) { f.api.AllPods, f.last.PodNsInfo = false, counted }),
-			want: action{publish: &types.KubeClusterInfo{PodNsInfo: counted}},
-		},
-		"a complete count replaces the last one": {
-			f:    leading(func(f *facts) { f.allPods, f.last.PodNsInfo = podTable(system), nil }),
-			want: action{publish: &types.KubeClusterInfo{PodNsInfo: counted}},
-		},
+// broken is a table that cannot be had since a minute after then.
+func broken(tables ...string) func(*facts) {
+	return func(f *facts) {
+		for _, name := range tables {
+			f.tables[name] = types.TableStatus{Since: then.Add(time.Minute), Why: "the API server says no"}
+		}
 	}
-	for name, r := range rows {
+}
+
+func section(t *testing.T, a action, name string) types.ReportSection {
+	t.Helper()
+	for _, s := range a.health.Sections {
+		if s.Name == name {
+			return s
+		}
+	}
+	t.Fatalf("nothing is said of section %s", name)
+	return types.ReportSection{}
+}
+
+func TestOnlyAReporterThatSeesTheClusterReports(t *testing.T) {
+	for name, r := range map[string]struct {
+		f                    facts
+		withdraws, publishes bool
+		again                time.Duration
+	}{
+		"who does not lead withdraws the report": {f: facts{}, withdraws: true},
+		"who does not lead withdraws it although the cluster is in view": {
+			f: leading(func(f *facts) { f.leads = false }), withdraws: true,
+		},
+		"a leader that has seen no nodes yet leaves the report": {f: leading(broken(types.TableNodes))},
+		"an empty cluster is reported as empty":                 {f: leading(), publishes: true},
+		"a new leader waits a moment for all of its sources":    {f: leading(broken(types.TableClaims), led(time.Second)), again: time.Second},
+		"and no longer":                   {f: leading(broken(types.TableClaims), led(2*time.Second)), publishes: true},
+		"nor where all are there at once": {f: leading(led(0)), publishes: true},
+		"a leader without KubeVirt and Longhorn waits for nobody": {f: leading(led(0), lacking), publishes: true},
+	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(r.want, decide(r.f), cmp.AllowUnexported(action{}, cut{})); d != "" {
-				t.Error("want -, got +\n" + d)
+			a := decide(r.f)
+			if a.withdraw != r.withdraws || (a.publish != nil) != r.publishes || a.again != r.again {
+				t.Errorf("withdraws %v, publishes %v, looks again after %v", a.withdraw, a.publish != nil, a.again)
+			}
+			if a.health.Reports == r.withdraws {
+				t.Errorf("KubeReportHealth says that it reports: %v", a.health.Reports)
 			}
 		})
 	}
 }
 
+func led(d time.Duration) func(*facts) { return func(f *facts) { f.led = d } }
+
+// lacking is a cluster without KubeVirt and Longhorn.
+func lacking(f *facts) {
+	for _, name := range []string{
+		types.TableVMIs, types.TableLonghornVolumes, types.TableLonghornEngines, types.TableLonghornReplicas,
+		types.TableLonghornSnapshots, types.TableLonghornNodes,
+	} {
+		f.tables[name] = types.TableStatus{Whole: true, Since: then, Absent: true}
+	}
+}
+
+func TestASourceThatFailsSpoilsItsOwnSectionOnly(t *testing.T) {
+	fill := func(f *facts) {
+		f.nodes = nodeTable(types.Node{Name: "n1", Ready: types.ConditionTrue})
+		f.appPods = podTable(appPod("a"))
+		f.vmis = map[string]types.VMI{"vm": {Name: "vm", Phase: types.VMIRunning}}
+		f.counts = map[string]types.PodCount{"x": {Namespace: "x", Pods: 1}}
+		f.claims = map[string]types.Claim{"v-pvc-0": {Name: "v-pvc-0", Volume: "pvc-1", Phase: types.ClaimBound}}
+		f.volumes = map[string]types.Volume{"pvc-1": {Name: "pvc-1"}}
+		f.daemons = map[string]types.DaemonSet{"m": {Name: "m", Wanted: 1, Ready: 1}}
+	}
+	before := decide(leading(fill))
+	for broke, sections := range map[string][]string{
+		types.TableAppPods:           {types.SectionAppPods},
+		types.TableVMIs:              {types.SectionAppVMIs},
+		types.TablePodCounts:         {types.SectionNamespaces},
+		types.TableClaims:            {types.SectionStorage},
+		types.TableLonghornVolumes:   {types.SectionStorage},
+		types.TableLonghornEngines:   {types.SectionStorage},
+		types.TableLonghornReplicas:  {types.SectionStorage},
+		types.TableLonghornSnapshots: {types.SectionAllocated},
+		types.TableLonghornDaemons:   {types.SectionStorageHealth},
+		types.TableLonghornNodes:     {types.SectionStorageHealth},
+		types.TableNodes:             {types.SectionNodes},
+	} {
+		t.Run(broke, func(t *testing.T) {
+			f := leading(broken(broke)) // and everything else has become empty
+			f.mem = before.mem
+			a := decide(f)
+			got := map[string]int{
+				types.SectionNodes: len(a.publish.Nodes), types.SectionAppPods: len(a.publish.AppPods), types.SectionAppVMIs: len(a.publish.AppVMIs),
+				types.SectionStorage: len(a.publish.Storage.Volumes), types.SectionNamespaces: len(a.publish.PodNsInfo),
+				types.SectionStorageHealth: int(a.publish.Storage.Health) - int(types.ServiceStatusFailed),
+			}
+			for name, n := range got {
+				kept, stale := n != 0, !section(t, a, name).StaleSince.IsZero()
+				if want := len(sections) == 1 && sections[0] == name; kept != want || stale != want {
+					t.Errorf("%s: the last good part is kept: %v, it is called stale: %v", name, kept, stale)
+				}
+			}
+			want := types.ReportSection{Name: sections[0], Known: true, StaleSince: then.Add(time.Minute), Why: "the API server says no"}
+			now := section(t, a, sections[0])
+			if now.StaleSince != want.StaleSince || now.Why != want.Why {
+				t.Errorf("it says %+v", now)
+			}
+			// The news that came meanwhile is taken in when the source is back,
+			// although nothing rings then.
+			g := leading(func(g *facts) { g.mem, g.changed = a.mem, a.mem.behind })
+			if b := decide(g); len(b.publish.Nodes)+len(b.publish.AppPods)+len(b.publish.AppVMIs)+len(b.publish.Storage.Volumes)+len(b.publish.PodNsInfo) != 0 {
+				t.Errorf("what was missed is never taken in: %+v", b.publish)
+			}
+		})
+	}
+}
+
+func TestASectionWithoutNewsStaysAsItIs(t *testing.T) {
+	before := decide(leading(func(f *facts) { f.nodes = nodeTable(types.Node{Name: "n1"}) }))
+	f := leading(func(f *facts) { f.mem, f.changed, f.now = before.mem, map[string]bool{}, then.Add(2*time.Hour) })
+	a := decide(f)
+	if d := cmp.Diff(before.publish, a.publish); d != "" {
+		t.Error("want -, got +\n" + d)
+	}
+	if d := cmp.Diff(before.health, a.health); d != "" {
+		t.Error("want -, got +\n" + d)
+	}
+}
+
+func TestASectionOfWhatTheClusterLacksIsKnownAndAbsent(t *testing.T) {
+	a := decide(leading(lacking))
+	for _, name := range []string{types.SectionAppVMIs, types.SectionStorage, types.SectionStorageHealth, types.SectionAllocated} {
+		if s := section(t, a, name); !s.Absent || !s.Known || !s.StaleSince.IsZero() {
+			t.Errorf("%+v", s)
+		}
+	}
+	if s := section(t, a, types.SectionNodes); s.Absent {
+		t.Error("every cluster has nodes")
+	}
+	if a.publish.Storage.Health != types.ServiceStatusUnset {
+		t.Errorf("storage is %v where there is none", a.publish.Storage.Health)
+	}
+	f := leading(broken(types.TableLonghornVolumes))
+	if s := section(t, decide(f), types.SectionStorage); s.Absent || s.Known {
+		t.Errorf("a source that has never been seen: %+v", s)
+	}
+}
+
 func TestNodesAreReportedByNameWithRoleStateAndAdmission(t *testing.T) {
 	utc2 := time.FixedZone("", 7200)
-	got := nodes(nodeTable(
-		types.Node{Name: "n3", Ready: types.ConditionUnknown, Etcd: true, Master: true},
-		types.Node{Name: "n4"},
-		types.Node{Name: "n2", Ready: types.ConditionFalse, Unschedulable: true},
-		types.Node{
-			Name: "n1", Ready: types.ConditionTrue, ReadySince: then.Add(time.Minute).In(utc2), Created: then.In(utc2),
-			ControlPlane: true, Etcd: true, UUID: "u1", KubeletVersion: "v1.34.2+k3s1", InternalIP: "10.0.0.1", ExternalIP: "1.2.3.4",
-		},
-	))
+	got := nodes(leading(func(f *facts) {
+		f.nodes = nodeTable(
+			types.Node{Name: "n3", Ready: types.ConditionUnknown, Etcd: true, Master: true},
+			types.Node{Name: "n4"},
+			types.Node{Name: "n2", Ready: types.ConditionFalse, Unschedulable: true},
+			types.Node{
+				Name: "n1", Ready: types.ConditionTrue, ReadySince: then.Add(time.Minute).In(utc2), Created: then.In(utc2),
+				ControlPlane: true, Etcd: true, UUID: "u1", KubeletVersion: "v1.34.2+k3s1", InternalIP: "10.0.0.1", ExternalIP: "1.2.3.4",
+			},
+		)
+	}))
 	want := []types.KubeNodeInfo{
 		{
 			Name: "n1", Status: types.KubeNodeReady, IsMaster: true, UsesEtcd: true, CreationTime: then,
@@ -143,15 +263,95 @@ func TestAppPodsAreReportedByNameWithoutLaunchers(t *testing.T) {
 	}
 }
 
-func TestPodsAreCountedByNamespaceAndPhase(t *testing.T) {
-	pod := func(ns, name string, phase types.PodPhase) types.Pod {
-		return types.Pod{Namespace: ns, Name: name, Phase: phase}
+func TestAdmissionTellsWhereANodeStands(t *testing.T) {
+	ready := types.Node{Name: "n1", UUID: "u1", Ready: types.ConditionTrue}
+	with := func(change func(*types.Node)) types.Node { n := ready; change(&n); return n }
+	for name, r := range map[string]struct {
+		n          types.Node
+		membership types.Membership
+		stale      []string
+		want       types.KubeNodeAdmission
+	}{
+		"a node whose kubelet has reported has joined":       {ready, types.MembershipMember, nil, types.KubeNodeAdmissionJoined},
+		"one that is lost has not left":                      {with(func(n *types.Node) { n.Ready = types.ConditionUnknown }), types.MembershipMember, nil, types.KubeNodeAdmissionJoined},
+		"one without a Ready condition is joining":           {with(func(n *types.Node) { n.Ready = "" }), types.MembershipMember, nil, types.KubeNodeAdmissionJoining},
+		"a device without a cluster is not clustered":        {ready, types.MembershipNever, nil, types.KubeNodeAdmissionNotClustered},
+		"nor is one that has left":                           {ready, types.MembershipLeft, nil, types.KubeNodeAdmissionNotClustered},
+		"this node leaves":                                   {ready, types.MembershipLeaving, nil, types.KubeNodeAdmissionLeaving},
+		"a doubt is no leave":                                {ready, types.MembershipDoubtful, nil, types.KubeNodeAdmissionJoined},
+		"another node says that it leaves":                   {with(func(n *types.Node) { n.UUID, n.Agent = "u2", &types.AgentStamp{Leaving: true} }), types.MembershipMember, nil, types.KubeNodeAdmissionLeaving},
+		"a master that the controller does not name leaves":  {with(func(n *types.Node) { n.UUID = "u2" }), types.MembershipMember, []string{"n1"}, types.KubeNodeAdmissionLeaving},
+		"what this device is says nothing of another's node": {with(func(n *types.Node) { n.UUID = "u2" }), types.MembershipNever, nil, types.KubeNodeAdmissionJoined},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts{own: "u1", membership: r.membership, stale: r.stale}
+			if got := admission(f, r.n); got != r.want {
+				t.Errorf("got %v, want %v", got, r.want)
+			}
+		})
 	}
-	got := namespaces(podTable(
-		pod("b", "1", types.PodRunning), pod("b", "2", types.PodRunning), pod("b", "3", types.PodPending),
-		pod("b", "4", types.PodFailed), pod("b", "5", types.PodSucceeded), pod("b", "6", types.PodUnknown),
-		pod("a", "1", types.PodFailed),
-	))
+}
+
+func TestConditionsAreThoseThatTheControllerKnows(t *testing.T) {
+	got := conditions([]types.NodeCondition{
+		{Type: "PIDPressure", Status: types.ConditionFalse, Since: then}, {Type: "MemoryPressure", Status: types.ConditionTrue, Since: then},
+		{Type: "EtcdIsVoter", Status: types.ConditionTrue}, {Type: "NetworkUnavailable", Status: types.ConditionUnknown, Since: then},
+	})
+	want := []types.KubeNodeCondition{
+		{Type: types.KubeNodeConditionMemoryPressure, Set: true, Since: then}, {Type: types.KubeNodeConditionPIDPressure, Since: then},
+		{Type: types.KubeNodeConditionNetworkUnavailable, Since: then},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error("want -, got +\n" + d)
+	}
+}
+
+func TestTheReasonOfAPodIsWhatKeepsItFromRunning(t *testing.T) {
+	containers := func(list ...types.Container) func(*types.Pod) { return func(p *types.Pod) { p.Containers = list } }
+	ended := func(code int32, reason string) types.Container {
+		return types.Container{Now: types.ContainerRun{ID: "1", Started: then, Finished: then.Add(time.Second), ExitCode: code, Reason: reason}}
+	}
+	runs := types.Container{Now: types.ContainerRun{ID: "1", Started: then}}
+	for want, p := range map[string]types.Pod{
+		"":                  appPod("well", containers(runs, ended(0, "Completed"))),
+		"Evicted":           appPod("p", func(p *types.Pod) { p.Reason = "Evicted" }, containers(ended(137, "OOMKilled"))),
+		"Unschedulable":     appPod("p", func(p *types.Pod) { p.NodeName, p.Unschedulable = "", "0/3 nodes" }),
+		"ContainerCreating": appPod("p", containers(types.Container{Waiting: "ContainerCreating"})),
+		"CrashLoopBackOff":  appPod("p", containers(runs, types.Container{Waiting: "CrashLoopBackOff"})),
+		"OOMKilled":         appPod("p", containers(ended(137, "OOMKilled"))),
+		"Error":             appPod("p", containers(ended(1, ""))),
+		"PodInitializing":   appPod("p", containers(types.Container{Init: true, Now: types.ContainerRun{ID: "1", Started: then}}, types.Container{Waiting: "PodInitializing"})),
+		"ImagePullBackOff":  appPod("p", containers(types.Container{Waiting: "PodInitializing"}, types.Container{Waiting: "ImagePullBackOff"})),
+	} {
+		if got := reason(p); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestVirtualMachinesAreReportedByNameInEveryPhase(t *testing.T) {
+	table := map[string]types.VMI{}
+	for i, phase := range []types.VMIPhase{
+		types.VMIUnset, types.VMIPending, types.VMIScheduling, types.VMIScheduled, types.VMIRunning, types.VMISucceeded, types.VMIFailed, types.VMIUnknown, "WaitingForSync",
+	} {
+		name := fmt.Sprintf("vm-%d", i)
+		table[name] = types.VMI{Name: name, Phase: phase, Created: then, PhaseSince: then.Add(time.Minute), Ready: phase == types.VMIRunning, NodeName: "n1"}
+	}
+	for i, got := range vmis(table) {
+		want := types.KubeVMIInfo{
+			Name: fmt.Sprintf("vm-%d", i), Status: types.KubeVMIStatus(min(i, int(types.KubeVMIUnknown))), CreationTime: then,
+			LastTransitionTime: then.Add(time.Minute), IsReady: i == 4, NodeName: "n1",
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Error("want -, got +\n" + d)
+		}
+	}
+}
+
+func TestPodsAreCountedByNamespace(t *testing.T) {
+	got := namespaces(map[string]types.PodCount{
+		"b": {Namespace: "b", Pods: 6, Running: 2, Pending: 1, Failed: 1, Succeeded: 1}, "a": {Namespace: "a", Pods: 1, Failed: 1},
+	})
 	want := []types.KubePodNameSpaceInfo{
 		{Name: "a", PodCount: 1, PodFailedCount: 1},
 		{Name: "b", PodCount: 6, PodRunningCount: 2, PodPendingCount: 1, PodFailedCount: 1, PodSucceededCount: 1},
@@ -164,22 +364,36 @@ func TestPodsAreCountedByNamespaceAndPhase(t *testing.T) {
 // huge is a cluster of which no part fits into a report.
 func huge() facts {
 	f := leading(func(f *facts) {
-		f.nodes, f.appPods, f.allPods = map[string]types.Node{}, map[string]types.Pod{}, map[string]types.Pod{}
+		f.nodes, f.appPods, f.counts = map[string]types.Node{}, map[string]types.Pod{}, map[string]types.PodCount{}
+		f.vmis, f.claims, f.volumes = map[string]types.VMI{}, map[string]types.Claim{}, map[string]types.Volume{}
 	})
 	for i := range 1000 {
 		name := fmt.Sprintf("node-%04d", i)
-		f.nodes[name] = types.Node{Name: name, Ready: types.ConditionTrue, InternalIP: "10.244.244.2", KubeletVersion: "v1.34.2+k3s1"}
+		f.nodes[name] = types.Node{
+			Name: name, Ready: types.ConditionTrue, InternalIP: "10.244.244.2", KubeletVersion: "v1.34.2+k3s1",
+			Conditions: []types.NodeCondition{{Type: "DiskPressure", Status: types.ConditionFalse, Since: then}},
+		}
+	}
+	for i := range 2000 {
+		ns, claim, volume := fmt.Sprintf("ns-%04d", i), fmt.Sprintf("%04d-pvc-0", i), fmt.Sprintf("pvc-%04d", i)
+		f.counts[ns] = types.PodCount{Namespace: ns, Pods: 5}
+		f.claims[claim] = types.Claim{Name: claim, Volume: volume, Phase: types.ClaimBound}
+		v := types.Volume{Name: volume, State: "attached", Robustness: "healthy", Running: true, Created: then, Size: 1 << 40, Used: 1 << 39}
+		for r := range 3 {
+			v.Replicas = append(v.Replicas, types.Replica{Name: fmt.Sprintf("%s-replica-of-%04d-r-%d", volume, i, r), Node: "node-0001", State: "running", Mode: "RW", Started: true})
+		}
+		f.volumes[volume] = v
 	}
 	for i := range 10_000 {
 		p := appPod(fmt.Sprintf("<pod>-%05d", i))
 		f.appPods[p.Key()] = p
-		p.Namespace = fmt.Sprintf("ns-%04d", i%2000)
-		f.allPods[p.Key()] = p
+		vm := fmt.Sprintf("vm-%05d", i)
+		f.vmis[vm] = types.VMI{Name: vm, Phase: types.VMIRunning, Created: then, PhaseSince: then, NodeName: "node-0001"}
 	}
 	return f
 }
 
-func TestReportOfAHugeClusterIsCutToWhatAMessageCarries(t *testing.T) {
+func TestReportOfAHugeClusterIsCutToWhatAMessageCarriesAndSaysSo(t *testing.T) {
 	f := huge()
 	a := decide(f)
 	r := a.publish
@@ -190,21 +404,39 @@ func TestReportOfAHugeClusterIsCutToWhatAMessageCarries(t *testing.T) {
 		}
 		return len(data)
 	}
-	if n := size(r.Nodes) + size(r.PodNsInfo); n > maxMessage+4 {
+	if n := size(r.Nodes) + size(r.PodNsInfo); n > maxMessage+4 || n < maxMessage-500 {
 		t.Errorf("%d bytes of nodes and namespaces", n)
 	}
-	if n := size(r.AppPods); n > maxLarge+2 || n < maxLarge-1000 {
-		t.Errorf("%d bytes of pods", n)
+	for name, n := range map[string]int{types.SectionAppPods: size(r.AppPods), types.SectionAppVMIs: size(r.AppVMIs), types.SectionStorage: size(r.Storage.Volumes)} {
+		if n > maxLarge+2 || n < maxLarge-1000 {
+			t.Errorf("%d bytes of %s", n, name)
+		}
 	}
-	want := cut{nodes: 1000 - len(r.Nodes), namespaces: 2000 - len(r.PodNsInfo), pods: 10_000 - len(r.AppPods)}
-	if a.cut != want || want.nodes <= 0 || want.pods <= 0 || len(r.Nodes) < 100 || len(r.AppPods) < 3000 {
-		t.Errorf("cut %+v, kept %d nodes and %d pods", a.cut, len(r.Nodes), len(r.AppPods))
+	for name, n := range map[string][2]int{
+		types.SectionNodes: {1000, len(r.Nodes)}, types.SectionNamespaces: {2000, len(r.PodNsInfo)}, types.SectionAppPods: {10_000, len(r.AppPods)},
+		types.SectionAppVMIs: {10_000, len(r.AppVMIs)}, types.SectionStorage: {2000, len(r.Storage.Volumes)},
+	} {
+		if s := section(t, a, name); s.Total != n[0] || s.Truncated != n[0]-n[1] || s.Truncated == 0 {
+			t.Errorf("%s has %d of %d and says %+v", name, n[1], n[0], s)
+		}
 	}
-	if r.Nodes[0].Name != "node-0000" || r.AppPods[0].Name != "<pod>-00000" {
+	if s := section(t, a, types.SectionNodes); len(r.Nodes) < 100 || r.Nodes[0].Conditions != nil || s.Without != "Conditions" {
+		t.Errorf("conditions do not go before nodes: %d nodes, %+v", len(r.Nodes), s)
+	}
+	if r.Nodes[0].Name != "node-0000" || r.AppPods[0].Name != "<pod>-00000" || r.Storage.Volumes[0].Name != "0000-pvc-0" {
 		t.Errorf("the first entries are %s and %s", r.Nodes[0].Name, r.AppPods[0].Name)
 	}
-	f.nodes = nil
-	if a := decide(f); len(a.publish.PodNsInfo) < 300 || a.cut.namespaces == 0 {
-		t.Errorf("%d namespaces without a node, cut %+v", len(a.publish.PodNsInfo), a.cut)
+	f.mem, f.nodes, f.changed = a.mem, nil, map[string]bool{types.SectionNodes: true}
+	b := decide(f)
+	if s := section(t, b, types.SectionNamespaces); len(b.publish.PodNsInfo) < 300 || s.Truncated == 0 {
+		t.Errorf("%d namespaces without a node, %+v", len(b.publish.PodNsInfo), s)
+	}
+}
+
+func TestNoNameIsTooLongForTheReport(t *testing.T) {
+	long := strings.Repeat("n", 60_000)
+	a := decide(leading(func(f *facts) { f.nodes = nodeTable(types.Node{Name: "a"}, types.Node{Name: long}) }))
+	if s := section(t, a, types.SectionNodes); len(a.publish.Nodes) != 1 || s.Truncated != 1 {
+		t.Errorf("%d nodes, %+v", len(a.publish.Nodes), s)
 	}
 }

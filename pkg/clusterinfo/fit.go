@@ -2,6 +2,9 @@ package clusterinfo
 
 import (
 	"encoding/json"
+	"reflect"
+	"slices"
+	"time"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -17,33 +20,68 @@ const (
 	maxLarge = 1_040_000
 )
 
-// cut counts what a report leaves out.
-type cut struct{ nodes, namespaces, pods int }
+// list is one list of the report: what there is, and what of it fits. The first
+// entries by name stay, so that the same ones are reported every time.
+type list[T any] struct {
+	known   bool // seen whole since this node leads
+	updated time.Time
+	all     []T
+	sent    []T
+	size    int    // of sent, bytes of JSON
+	limit   int    // that sent was cut to
+	without string // what the entries of sent go without
+}
 
-func (c cut) any() bool { return c != cut{} }
+// left counts what does not fit.
+func (l list[T]) left() int { return len(l.all) - len(l.sent) }
 
-// fit cuts r to what one message can carry: a report that is too large would
-// be refused as a whole. The first entries by name stay, so that the same ones
-// are reported every time; nodes go before namespaces, which no EVE agent
-// reads.
-func fit(r *types.KubeClusterInfo) cut {
-	var c cut
-	var used int
-	r.Nodes, used, c.nodes = prefix(r.Nodes, maxMessage)
-	r.PodNsInfo, _, c.namespaces = prefix(r.PodNsInfo, maxMessage-used)
-	r.AppPods, _, c.pods = prefix(r.AppPods, maxLarge)
-	return c
+// renew takes over what there is now, at most limit bytes of it. reduce, nil for
+// none, makes shorter entries that go without what it is told, which is tried
+// before any entry is left out.
+func (l list[T]) renew(all []T, limit int, now time.Time, without string, reduce func(T) T) list[T] {
+	same := reflect.DeepEqual(l.all, all)
+	if same && l.limit == limit && l.known {
+		return l
+	}
+	next := list[T]{known: true, updated: l.updated, all: all, limit: limit}
+	if !same || l.updated.IsZero() {
+		next.updated = now.UTC()
+	}
+	next.sent, next.size = prefix(all, limit)
+	if next.left() > 0 && reduce != nil {
+		reduced := slices.Clone(all)
+		for i := range reduced {
+			reduced[i] = reduce(reduced[i])
+		}
+		next.without = without
+		next.sent, next.size = prefix(reduced, limit)
+	}
+	return next
+}
+
+// recut is the same list in another room.
+func (l list[T]) recut(limit int) list[T] {
+	l.limit = limit
+	l.sent, l.size = prefix(l.all, limit)
+	return l
 }
 
 // prefix returns as many first entries of list as fit into limit bytes of
-// JSON, the size of those, and how many it left out.
-func prefix[T any](list []T, limit int) (kept []T, size, left int) {
+// JSON, and the size of those.
+func prefix[T any](list []T, limit int) (kept []T, size int) {
 	for i, entry := range list {
 		data, err := json.Marshal(entry)
 		if err != nil || size+len(data)+1 > limit {
-			return list[:i:i], size, len(list) - i
+			return list[:i:i], size
 		}
 		size += len(data) + 1 // the comma
 	}
-	return list, size, 0
+	return list, size
+}
+
+// bare is a node without its conditions: those go first where nodes do not fit,
+// because no agent of EVE reads them.
+func bare(n types.KubeNodeInfo) types.KubeNodeInfo {
+	n.Conditions = nil
+	return n
 }

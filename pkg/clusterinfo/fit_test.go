@@ -77,7 +77,7 @@ func TestCutReportIsAcceptedByTheRealTopic(t *testing.T) {
 		t.Error(err)
 	}
 	whole := huge()
-	uncut := types.KubeClusterInfo{Nodes: nodes(whole.nodes)}
+	uncut := types.KubeClusterInfo{Nodes: nodes(whole)}
 	if err := topic.Publish(types.Global, uncut); err == nil {
 		t.Error("a report that was not cut is accepted: the bound is too careful")
 	}

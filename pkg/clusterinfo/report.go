@@ -2,7 +2,6 @@ package clusterinfo
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -10,9 +9,9 @@ import (
 )
 
 // nodes reports every node, by name.
-func nodes(table map[string]types.Node) []types.KubeNodeInfo {
+func nodes(f facts) []types.KubeNodeInfo {
 	var out []types.KubeNodeInfo
-	for _, n := range table {
+	for _, n := range f.nodes {
 		out = append(out, types.KubeNodeInfo{
 			Name:               n.Name,
 			Status:             nodeStatus(n.Ready),
@@ -24,8 +23,9 @@ func nodes(table map[string]types.Node) []types.KubeNodeInfo {
 			InternalIP:         n.InternalIP,
 			ExternalIP:         n.ExternalIP,
 			Schedulable:        !n.Unschedulable,
-			Admission:          admission(n.Ready),
+			Admission:          admission(f, n),
 			NodeID:             n.UUID,
+			Conditions:         conditions(n.Conditions),
 		})
 	}
 	slices.SortFunc(out, func(a, b types.KubeNodeInfo) int { return cmp.Compare(a.Name, b.Name) })
@@ -44,14 +44,46 @@ func nodeStatus(ready types.ConditionStatus) types.KubeNodeStatus {
 	return types.KubeNodeUnknown
 }
 
-// admission takes a node for joined once it has a Ready condition, of whatever
-// status: a node that is not reachable now has not left. Without the condition
-// its kubelet has not reported yet, and it is joining.
-func admission(ready types.ConditionStatus) types.KubeNodeAdmission {
-	if ready == "" {
+// admission is how far a node has come into the cluster, or out of it.
+//
+// A node has joined once it has a Ready condition, of whatever status: one that
+// is not reachable now has not left. Without the condition its kubelet has not
+// reported yet, and it is joining.
+func admission(f facts, n types.Node) types.KubeNodeAdmission {
+	own := n.UUID != "" && n.UUID == f.own
+	switch {
+	case own && f.membership == types.MembershipLeaving, n.Agent != nil && n.Agent.Leaving, slices.Contains(f.stale, n.Name):
+		return types.KubeNodeAdmissionLeaving
+	case own && (f.membership == types.MembershipNever || f.membership == types.MembershipLeft):
+		return types.KubeNodeAdmissionNotClustered
+	case n.Ready == "":
 		return types.KubeNodeAdmissionJoining
 	}
 	return types.KubeNodeAdmissionJoined
+}
+
+// conditions are those that eve-api knows; Ready is the node's status.
+func conditions(list []types.NodeCondition) []types.KubeNodeCondition {
+	var out []types.KubeNodeCondition
+	for _, c := range list {
+		kind := types.KubeNodeConditionUnspecified
+		switch c.Type {
+		case "MemoryPressure":
+			kind = types.KubeNodeConditionMemoryPressure
+		case "DiskPressure":
+			kind = types.KubeNodeConditionDiskPressure
+		case "PIDPressure":
+			kind = types.KubeNodeConditionPIDPressure
+		case "NetworkUnavailable":
+			kind = types.KubeNodeConditionNetworkUnavailable
+		default:
+			continue
+		}
+		// One that is Unknown, as all are of a lost node, is not known to hold.
+		out = append(out, types.KubeNodeCondition{Type: kind, Set: c.Status == types.ConditionTrue, Since: c.Since.UTC()})
+	}
+	slices.SortFunc(out, func(a, b types.KubeNodeCondition) int { return cmp.Compare(a.Type, b.Type) })
+	return out
 }
 
 // appPods reports the pods of the app namespace, by name, without the
@@ -70,6 +102,7 @@ func appPods(table map[string]types.Pod) []types.KubePodInfo {
 			CreationTimestamp: p.Created.UTC(),
 			PodIP:             p.IP,
 			NodeName:          p.NodeName,
+			Reason:            reason(p),
 		})
 	}
 	slices.SortFunc(out, func(a, b types.KubePodInfo) int { return cmp.Compare(a.Name, b.Name) })
@@ -96,26 +129,79 @@ func podStatus(phase types.PodPhase) types.KubePodStatus {
 	return types.KubePodUnknown
 }
 
-// namespaces counts all pods by namespace and phase, by name.
-func namespaces(table map[string]types.Pod) []types.KubePodNameSpaceInfo {
-	counts := map[string]types.KubePodNameSpaceInfo{}
-	for _, p := range table {
-		n := counts[p.Namespace]
-		n.Name = p.Namespace
-		n.PodCount++
-		switch p.Phase {
-		case types.PodRunning:
-			n.PodRunningCount++
-		case types.PodPending:
-			n.PodPendingCount++
-		case types.PodFailed:
-			n.PodFailedCount++
-		case types.PodSucceeded:
-			n.PodSucceededCount++
-		}
-		counts[p.Namespace] = n
+// reason is the pod's own, as Evicted; else that of the scheduler; else that of
+// its first container that waits or has failed, as kubectl shows it. "" where
+// all is well.
+func reason(p types.Pod) string {
+	switch {
+	case p.Reason != "":
+		return p.Reason
+	case p.Unschedulable != "" && p.NodeName == "":
+		return "Unschedulable"
 	}
-	return slices.SortedFunc(maps.Values(counts), func(a, b types.KubePodNameSpaceInfo) int {
-		return cmp.Compare(a.Name, b.Name)
-	})
+	for _, c := range p.Containers {
+		failed := !c.Now.Finished.IsZero() && c.Now.ExitCode != 0
+		switch {
+		case c.Waiting == "PodInitializing":
+			continue // one before it says why
+		case c.Waiting != "":
+			return c.Waiting
+		case failed:
+			return cmp.Or(c.Now.Reason, "Error")
+		}
+	}
+	if slices.ContainsFunc(p.Containers, func(c types.Container) bool { return c.Waiting == "PodInitializing" }) {
+		return "PodInitializing"
+	}
+	return ""
+}
+
+// vmis reports the virtual machine instances of the app namespace, by name.
+func vmis(table map[string]types.VMI) []types.KubeVMIInfo {
+	var out []types.KubeVMIInfo
+	for _, v := range table {
+		out = append(out, types.KubeVMIInfo{
+			Name:               v.Name,
+			Status:             vmiStatus(v.Phase),
+			CreationTime:       v.Created.UTC(),
+			LastTransitionTime: v.PhaseSince.UTC(),
+			IsReady:            v.Ready,
+			NodeName:           v.NodeName,
+		})
+	}
+	slices.SortFunc(out, func(a, b types.KubeVMIInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+func vmiStatus(phase types.VMIPhase) types.KubeVMIStatus {
+	switch phase {
+	case types.VMIUnset:
+		return types.KubeVMIUnset
+	case types.VMIPending:
+		return types.KubeVMIPending
+	case types.VMIScheduling:
+		return types.KubeVMIScheduling
+	case types.VMIScheduled:
+		return types.KubeVMIScheduled
+	case types.VMIRunning:
+		return types.KubeVMIRunning
+	case types.VMISucceeded:
+		return types.KubeVMISucceeded
+	case types.VMIFailed:
+		return types.KubeVMIFailed
+	}
+	return types.KubeVMIUnknown // also a phase of a newer KubeVirt, such as WaitingForSync
+}
+
+// namespaces reports the pods of each namespace that has any, by name.
+func namespaces(table map[string]types.PodCount) []types.KubePodNameSpaceInfo {
+	var out []types.KubePodNameSpaceInfo
+	for _, c := range table {
+		out = append(out, types.KubePodNameSpaceInfo{
+			Name: c.Namespace, PodCount: uint32(c.Pods), PodRunningCount: uint32(c.Running), PodPendingCount: uint32(c.Pending),
+			PodFailedCount: uint32(c.Failed), PodSucceededCount: uint32(c.Succeeded),
+		})
+	}
+	slices.SortFunc(out, func(a, b types.KubePodNameSpaceInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return out
 }

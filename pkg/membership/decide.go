@@ -147,10 +147,12 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 		return nil
 	}
 	shown := f.node.Agent
-	none := types.AgentStamp{Version: f.version, Given: is.InvalidSince}
+	leaves := is.State == types.MembershipLeaving
+	none := types.AgentStamp{Version: f.version, Given: is.InvalidSince, Leaving: leaves}
 	switch {
-	case is.State == types.MembershipDoubtful || is.State == types.MembershipLeaving:
-		if isWithdrawal(shown, is.InvalidSince) || isWithdrawal(&f.sent, is.InvalidSince) && f.settling() {
+	case is.State == types.MembershipDoubtful || leaves:
+		told := func(s *types.AgentStamp) bool { return isWithdrawal(s, is.InvalidSince) && s.Leaving == leaves }
+		if told(shown) || told(&f.sent) && f.settling() {
 			return nil
 		}
 		return &none

@@ -102,6 +102,7 @@ func TestStampFollowsFromTheRules(t *testing.T) {
 	masters, cluster := config().MasterNodeIDs, config().ClusterID.UUID
 	given := types.AgentStamp{Version: "1", Cluster: cluster, Masters: masters, Given: early}
 	withdrawn := types.AgentStamp{Version: "1", Given: early}
+	leaving := types.AgentStamp{Version: "1", Given: early, Leaving: true}
 	fresh := types.AgentStamp{Version: "1", Cluster: cluster, Masters: masters, Given: now}
 	shows := func(s types.AgentStamp) func(*facts) { return func(f *facts) { f.node.Agent = &s } }
 	sent := func(s types.AgentStamp, ago time.Duration) func(*facts) {
@@ -137,7 +138,10 @@ func TestStampFollowsFromTheRules(t *testing.T) {
 		"not while the watch may not have shown that":            {world(invalid, at(types.MembershipDoubtful), adopted, shows(given), sent(withdrawn, time.Second)), nil},
 		"a stamp that never had a list is no withdrawal":         {world(invalid, at(types.MembershipDoubtful), adopted, shows(types.AgentStamp{Version: "1", Given: early.Add(-1)})), &withdrawn},
 		"nor is that of an earlier doubt":                        {world(invalid, at(types.MembershipDoubtful), adopted, shows(types.AgentStamp{Version: "1", Given: early.Add(-long)})), &withdrawn},
-		"a node that leaves withdraws it as well":                {world(invalid, at(types.MembershipLeaving), adopted, shows(given)), &withdrawn},
+		"a node that leaves withdraws it as well, and says why":  {world(invalid, at(types.MembershipLeaving), adopted, shows(given)), &leaving},
+		"also when it was withdrawn in doubt":                    {world(invalid, at(types.MembershipLeaving), adopted, shows(withdrawn)), &leaving},
+		"which it says once":                                     {world(invalid, at(types.MembershipLeaving), adopted, shows(leaving)), nil},
+		"and takes back when it is in doubt again":               {world(invalid, at(types.MembershipDoubtful), adopted, shows(leaving)), &withdrawn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(r.want, stampFor(r.f, next(r.f))); d != "" {
