@@ -31,6 +31,7 @@ type connection struct {
 	custom   dynamic.Interface
 	prober   kubernetes.Interface      // not stopped by the silence
 	logs     typedcore.CoreV1Interface // without deadlines, and no sign of life
+	kubelet  kubeletAccess
 	base     transport
 	silence  *silence
 
@@ -75,6 +76,9 @@ func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *sil
 	}
 	if err == nil {
 		conn.custom, err = dynamicClient(cfg, kept)
+	}
+	if err == nil {
+		conn.kubelet, err = newKubeletAccess(cfg)
 	}
 	if err != nil {
 		conn.retire()

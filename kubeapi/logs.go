@@ -110,14 +110,25 @@ func logsClient(cfg *rest.Config, base transport, s *silence) (typedcore.CoreV1I
 }
 
 // unhurried hides from client-go the order to wait and repeat: callers decide
-// for themselves when to look again.
+// for themselves when to look again. It bounds what client-go reads of an answer
+// that is none.
 type unhurried struct{ base http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (u *unhurried) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := u.base.RoundTrip(req)
-	if err == nil {
-		resp.Header.Del("Retry-After")
+	if err != nil {
+		return nil, err
 	}
-	return resp, err
+	resp.Header.Del("Retry-After")
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		resp.Body = &excerpt{io.LimitReader(resp.Body, errorSize), resp.Body}
+	}
+	return resp, nil
+}
+
+// excerpt is the beginning of an answer.
+type excerpt struct {
+	io.Reader
+	io.Closer
 }

@@ -1,0 +1,163 @@
+package kubeapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// What is taken of one answer: a kubelet runs 110 pods unless it is told to run
+// more. Of a node that lies there is no more either.
+const (
+	maxAppPods         = 512 // of Namespace
+	maxOtherPods       = 256
+	maxAppContainers   = 1024 // of those pods together
+	maxOtherContainers = 512
+	maxVolumes         = 32 // of one pod
+)
+
+// decodeSummary reads what a kubelet's stats/summary says of its node, pod by
+// pod, so that only one of them is held as it came.
+func decodeSummary(body io.Reader, node string, now time.Time) (types.KubeletStats, error) {
+	s := summary{now: now, uids: map[string]bool{}}
+	if err := s.read(json.NewDecoder(body)); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return types.KubeletStats{}, fmt.Errorf("read its summary: %w", err)
+	}
+	if s.node != node {
+		return types.KubeletStats{}, fmt.Errorf("read its summary: it is that of node %q", cut(s.node, nameSize))
+	}
+	return s.stats, nil
+}
+
+// summary is what was read so far.
+type summary struct {
+	now   time.Time
+	node  string
+	stats types.KubeletStats
+	uids  map[string]bool
+	taken [2]struct{ pods, containers int } // of Namespace, and of all others
+}
+
+func (s *summary) read(d *json.Decoder) error {
+	if err := opens(d, '{'); err != nil {
+		return err
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		switch key {
+		case "node":
+			err = s.readNode(d)
+		case "pods":
+			err = s.readPods(d)
+		default:
+			err = d.Decode(&struct{}{})
+			err = untyped(err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := d.Token()
+	return err
+}
+
+func opens(d *json.Decoder, want json.Delim) error {
+	token, err := d.Token()
+	if err == nil && token != want {
+		err = errors.New("it has another form")
+	}
+	return err
+}
+
+// untyped is err unless the JSON is well and only not what was expected.
+func untyped(err error) error {
+	var typed *json.UnmarshalTypeError
+	if errors.As(err, &typed) {
+		return nil
+	}
+	return err
+}
+
+func (s *summary) readNode(d *json.Decoder) error {
+	var n summaryNode
+	if err := d.Decode(&n); err != nil {
+		return err
+	}
+	rx, tx := n.Network.sum()
+	s.node = n.NodeName
+	s.stats.Node = types.NodeMetrics{
+		CPU: n.CPU.UsageNanoCores.n, CPUSeconds: n.CPU.UsageCoreNanoSeconds.n,
+		MemoryUsage: n.Memory.UsageBytes.n, MemoryWorking: n.Memory.WorkingSetBytes.n, MemoryAvailable: n.Memory.AvailableBytes.n,
+		NetworkReceived: rx, NetworkSent: tx, FS: n.FS.metrics(),
+	}
+	return nil
+}
+
+func (s *summary) readPods(d *json.Decoder) error {
+	if err := opens(d, '['); err != nil {
+		return err
+	}
+	for d.More() {
+		var p summaryPod
+		err := d.Decode(&p)
+		switch {
+		case untyped(err) != nil:
+			return err
+		case err == nil && nameable(p.PodRef.Namespace) && nameable(p.PodRef.Name) && nameable(p.PodRef.UID) && !s.uids[p.PodRef.UID]:
+			s.take(p)
+		}
+	}
+	_, err := d.Token()
+	return err
+}
+
+// take keeps a pod if there is room.
+func (s *summary) take(p summaryPod) {
+	taken, pods, containers := &s.taken[0], maxAppPods, maxAppContainers
+	if p.PodRef.Namespace != Namespace {
+		taken, pods, containers = &s.taken[1], maxOtherPods, maxOtherContainers
+	}
+	if taken.pods++; taken.pods > pods {
+		s.stats.Omitted++
+		return
+	}
+	s.uids[p.PodRef.UID] = true
+	rx, tx := p.Network.sum()
+	out := types.PodStats{
+		Namespace: p.PodRef.Namespace, Name: p.PodRef.Name, UID: p.PodRef.UID,
+		Sample: types.PodSample{
+			At: near(s.now, p.CPU.Time, p.Memory.Time), CPU: p.CPU.UsageNanoCores.n, CPUSeconds: p.CPU.UsageCoreNanoSeconds.n,
+			MemoryUsage: p.Memory.UsageBytes.n, MemoryWorking: p.Memory.WorkingSetBytes.n, NetworkReceived: rx, NetworkSent: tx,
+		},
+		Ephemeral: p.EphemeralStorage.metrics(),
+	}
+	for _, v := range p.Volume[:min(len(p.Volume), maxVolumes)] {
+		if nameable(v.Name) {
+			out.Volumes = append(out.Volumes, types.VolumeMetrics{Name: v.Name, Claim: cut(v.PVCRef.Name, nameSize), FSMetrics: *v.metrics()})
+		}
+	}
+	slices.SortFunc(out.Volumes, func(a, b types.VolumeMetrics) int { return cmp.Compare(a.Name, b.Name) })
+	for _, c := range p.Containers {
+		if taken.containers++; taken.containers > containers {
+			s.stats.Omitted++
+			continue
+		}
+		if nameable(c.Name) && !slices.ContainsFunc(out.Containers, func(o types.ContainerStats) bool { return o.Name == c.Name }) {
+			out.Containers = append(out.Containers, c.stats(s.now))
+		}
+	}
+	slices.SortFunc(out.Containers, func(a, b types.ContainerStats) int { return cmp.Compare(a.Name, b.Name) })
+	s.stats.Pods = append(s.stats.Pods, out)
+}
