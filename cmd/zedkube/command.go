@@ -46,7 +46,7 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 		add(root, &o)
 	}
 	root.AddCommand(
-		newUpdateStatusCommand(&o), newDrainCommand(&o), newLeaveCommand(&o), newWaitJoinCommand(&o), newVMIDetachCommand(&o), newLogsCommand(&o),
+		newUpdateStatusCommand(&o), newDrainCommand(&o), newLeaveCommand(&o), newWaitJoinCommand(&o), newVMIDetachCommand(&o), newLogsCommand(&o), newTopCommand(&o),
 		runCommand,
 		&cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), version)

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// topKeys says how to work it.
+const topKeys = "q ends; c m n sort; arrows, space, b scroll"
+
+// lines is the table as a screen of a width and a height; height 0 is without
+// end. from is the row at the top, and comes back within what there is.
+func (t topTable) lines(o topOptions, width, height int, colour bool, from *int) []string {
+	l := topLook{now: t.At, ascii: o.ascii}
+	s := &screen{width: width, colour: colour}
+	what := strings.ToUpper(t.Of[:1]) + t.Of[1:]
+	if t.Of != topNodes {
+		what += " of " + cmp.Or(clean(t.Node), "this node")
+	}
+	s.put(0, plain, l.plain(fmt.Sprintf("%s, by %s, %s", what, o.sort, t.At.UTC().Format("2006-01-02 15:04:05Z"))))
+	problems := t.Problems
+	const most = 6
+	if height > 0 && len(problems) > most {
+		problems = append(problems[:most-1:most-1], fmt.Sprintf("and %d more problems: zedkube top %s --once", len(problems)-most+1, t.Of))
+	}
+	for _, p := range problems {
+		s.put(2, red, l.plain(clean(p)))
+	}
+	if height > 0 && len(s.lines) > height/2 { // the table comes first
+		s.lines = s.lines[:max(height/2, 1)]
+	}
+	if len(t.Rows) == 0 && len(t.Problems) == 0 {
+		s.put(2, plain, "there are none")
+	}
+	head, rows := l.lines(t, max(width-1, 1))
+	shown := rows
+	if height > 0 {
+		room := max(height-len(s.lines)-3, 1) // head, foot and the cursor's line
+		*from = max(min(*from, len(rows)-room), 0)
+		shown = rows[*from:min(*from+room, len(rows))]
+	}
+	if len(rows) > 0 {
+		s.line(bold, head)
+	}
+	for i, text := range shown {
+		look := plain
+		if t.Rows[*from+i].Old {
+			look = yellow
+		}
+		s.line(look, text)
+	}
+	s.foot(t, o, *from, len(shown), height > 0)
+	return s.lines
+}
+
+// foot says what is not to be seen.
+func (s *screen) foot(t topTable, o topOptions, from, shown int, live bool) {
+	var said []string
+	if shown < len(t.Rows) {
+		said = append(said, fmt.Sprintf("%d to %d of %d", from+1, from+shown, len(t.Rows)))
+	}
+	if t.Hidden > 0 && !o.all {
+		said = append(said, fmt.Sprintf("%d of other namespaces: --all", t.Hidden))
+	}
+	if live {
+		said = append(said, topKeys)
+		text, _ := cut(strings.Join(said, "; "), max(s.width-1, 1))
+		s.line(plain, text)
+		return
+	}
+	if len(said) > 0 {
+		s.put(0, plain, strings.Join(said, "; "))
+	}
+}
+
+// line adds a line that fits as it is.
+func (s *screen) line(look style, text string) {
+	if s.colour && look != plain {
+		text = "\x1b[" + string(look) + "m" + text + "\x1b[0m"
+	}
+	s.lines = append(s.lines, text)
+}
