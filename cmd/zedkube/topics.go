@@ -33,30 +33,34 @@ type topics struct {
 	operator     pubsub.Source[types.NodeDrainRequest]
 	leaveRequest pubsub.Source[types.ClusterLeaveRequest]
 	detach       pubsub.Source[types.AppDetachRequest]
+	looks        pubsub.Source[types.MetricsLook]
 
 	// What this agent says.
-	clusterStatus pubsub.Writer[types.EdgeNodeClusterStatus]
-	appStatus     pubsub.Writer[types.ENClusterAppStatus]
-	appRepair     pubsub.Writer[types.AppRepairStatus]
-	appConsole    pubsub.Writer[types.AppConsoleStatus]
-	memberOf      pubsub.Writer[types.ClusterMembership]
-	members       pubsub.Writer[types.ClusterMembers]
-	drainStatus   pubsub.Writer[types.NodeDrainStatus]
-	drainProgress pubsub.Writer[types.NodeDrainProgress]
-	drainJournal  pubsub.Writer[types.NodeDrainJournal]
-	clusterInfo   pubsub.Writer[types.KubeClusterInfo]
-	leaderInfo    pubsub.Writer[types.KubeLeaderElectInfo]
-	beat          pubsub.Writer[types.WatchdogBeat]
-	updateStatus  pubsub.Writer[types.KubeClusterUpdateStatus]
-	kubeConfig    pubsub.Writer[types.KubeConfig]
-	cipherBlocks  pubsub.Writer[types.CipherBlockStatus]
-	cipherMetrics pubsub.Writer[types.CipherMetrics]
+	clusterStatus  pubsub.Writer[types.EdgeNodeClusterStatus]
+	appStatus      pubsub.Writer[types.ENClusterAppStatus]
+	appRepair      pubsub.Writer[types.AppRepairStatus]
+	appConsole     pubsub.Writer[types.AppConsoleStatus]
+	memberOf       pubsub.Writer[types.ClusterMembership]
+	members        pubsub.Writer[types.ClusterMembers]
+	drainStatus    pubsub.Writer[types.NodeDrainStatus]
+	drainProgress  pubsub.Writer[types.NodeDrainProgress]
+	drainJournal   pubsub.Writer[types.NodeDrainJournal]
+	clusterInfo    pubsub.Writer[types.KubeClusterInfo]
+	reportHealth   pubsub.Writer[types.KubeReportHealth]
+	userServices   pubsub.Writer[types.KubeUserServices]
+	storageStatus  pubsub.Writer[types.KubeStorageStatus]
+	nodeMetrics    pubsub.Writer[types.KubeNodeMetrics]
+	clusterMetrics pubsub.Writer[types.KubeClusterMetrics]
+	leaderInfo     pubsub.Writer[types.KubeLeaderElectInfo]
+	beat           pubsub.Writer[types.WatchdogBeat]
+	updateStatus   pubsub.Writer[types.KubeClusterUpdateStatus]
+	kubeConfig     pubsub.Writer[types.KubeConfig]
+	cipherBlocks   pubsub.Writer[types.CipherBlockStatus]
+	cipherMetrics  pubsub.Writer[types.CipherMetrics]
 }
 
 func makeTopics(root string, log logrus.FieldLogger) topics {
 	bus := pubsub.NewBus(root, log)
-	// It has no component yet, but its socket all the same: nim connects to it at boot.
-	pubsub.NewPublication[types.KubeUserServices](bus, self)
 	return topics{
 		bus: bus,
 
@@ -77,22 +81,28 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		operator:     pubsub.NewSubscription[types.NodeDrainRequest](bus, commandAgent),
 		leaveRequest: pubsub.NewSubscription[types.ClusterLeaveRequest](bus, commandAgent),
 		detach:       pubsub.NewSubscription[types.AppDetachRequest](bus, commandAgent),
+		looks:        pubsub.NewSubscription[types.MetricsLook](bus, commandAgent),
 
-		clusterStatus: pubsub.NewPublication[types.EdgeNodeClusterStatus](bus, self),
-		appStatus:     pubsub.NewPublication[types.ENClusterAppStatus](bus, self),
-		appRepair:     pubsub.NewPublication[types.AppRepairStatus](bus, self),
-		appConsole:    pubsub.NewPublication[types.AppConsoleStatus](bus, self),
-		memberOf:      pubsub.NewPublication[types.ClusterMembership](bus, self, pubsub.Persistent()),
-		members:       pubsub.NewPublication[types.ClusterMembers](bus, self),
-		drainStatus:   pubsub.NewPublication[types.NodeDrainStatus](bus, self),
-		drainProgress: pubsub.NewPublication[types.NodeDrainProgress](bus, self),
-		drainJournal:  pubsub.NewPublication[types.NodeDrainJournal](bus, self, pubsub.Persistent()),
-		clusterInfo:   pubsub.NewPublication[types.KubeClusterInfo](bus, self),
-		leaderInfo:    pubsub.NewPublication[types.KubeLeaderElectInfo](bus, self),
-		beat:          pubsub.NewPublication[types.WatchdogBeat](bus, self),
-		updateStatus:  pubsub.NewPublication[types.KubeClusterUpdateStatus](bus, "zedagent", pubsub.Persistent()),
-		kubeConfig:    pubsub.NewPublication[types.KubeConfig](bus, self, pubsub.Persistent()),
-		cipherBlocks:  pubsub.NewPublication[types.CipherBlockStatus](bus, self),
-		cipherMetrics: pubsub.NewPublication[types.CipherMetrics](bus, self),
+		clusterStatus:  pubsub.NewPublication[types.EdgeNodeClusterStatus](bus, self),
+		appStatus:      pubsub.NewPublication[types.ENClusterAppStatus](bus, self),
+		appRepair:      pubsub.NewPublication[types.AppRepairStatus](bus, self),
+		appConsole:     pubsub.NewPublication[types.AppConsoleStatus](bus, self),
+		memberOf:       pubsub.NewPublication[types.ClusterMembership](bus, self, pubsub.Persistent()),
+		members:        pubsub.NewPublication[types.ClusterMembers](bus, self),
+		drainStatus:    pubsub.NewPublication[types.NodeDrainStatus](bus, self),
+		drainProgress:  pubsub.NewPublication[types.NodeDrainProgress](bus, self),
+		drainJournal:   pubsub.NewPublication[types.NodeDrainJournal](bus, self, pubsub.Persistent()),
+		clusterInfo:    pubsub.NewPublication[types.KubeClusterInfo](bus, self),
+		reportHealth:   pubsub.NewPublication[types.KubeReportHealth](bus, self),
+		userServices:   pubsub.NewPublication[types.KubeUserServices](bus, self),
+		storageStatus:  pubsub.NewPublication[types.KubeStorageStatus](bus, self),
+		nodeMetrics:    pubsub.NewPublication[types.KubeNodeMetrics](bus, self),
+		clusterMetrics: pubsub.NewPublication[types.KubeClusterMetrics](bus, self),
+		leaderInfo:     pubsub.NewPublication[types.KubeLeaderElectInfo](bus, self),
+		beat:           pubsub.NewPublication[types.WatchdogBeat](bus, self),
+		updateStatus:   pubsub.NewPublication[types.KubeClusterUpdateStatus](bus, "zedagent", pubsub.Persistent()),
+		kubeConfig:     pubsub.NewPublication[types.KubeConfig](bus, self, pubsub.Persistent()),
+		cipherBlocks:   pubsub.NewPublication[types.CipherBlockStatus](bus, self),
+		cipherMetrics:  pubsub.NewPublication[types.CipherMetrics](bus, self),
 	}
 }

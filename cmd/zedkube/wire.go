@@ -9,7 +9,6 @@ import (
 
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/cipher"
-	"github.com/zedkube/zedkube/pkg/clusterinfo"
 	"github.com/zedkube/zedkube/pkg/clusterstatus"
 	"github.com/zedkube/zedkube/pkg/clustertoken"
 	"github.com/zedkube/zedkube/pkg/drain"
@@ -43,6 +42,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 	pulses := map[string]*loop.Pulse{
 		"clusterstatus": {}, "statusserver": {}, "drain": {}, "leader": {}, "apps": {}, "clusterinfo": {}, "loglevel": {},
 		"updatestatus": {}, "membership": {}, "members": {}, "clustertoken": {}, "k3sconfig": {},
+		"services": {}, "storage": {}, "nodemetrics": {}, "clustermetrics": {},
 		"applogs": {}, "witness": {}, "console": {}, "passthrough": {}, "sriov": {},
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
@@ -109,11 +109,6 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 			Leader: t.leaderInfo,
 			Kube:   kube,
 		},
-		"clusterinfo": &clusterinfo.Component{
-			Log: as("clusterinfo"), Pulse: pulses["clusterinfo"],
-			Leader: t.leaderInfo, Nodes: nodes, AppPods: appPods, AllPods: allPods, API: api,
-			Report: t.clusterInfo,
-		},
 		"loglevel": &loglevel.Component{
 			Log: as("loglevel"), Pulse: pulses["loglevel"],
 			Settings: t.settings,
@@ -131,6 +126,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 			TouchFile: p.touch,
 		},
 	}
+	maps.Copy(components, wireReports(t, log, pulses, kube))
 	maps.Copy(components, wireApps(p, t, log, out, pulses, kube))
 	return t.bus, components
 }
