@@ -1,0 +1,91 @@
+package kubeapi
+
+import (
+	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// levels keeps the tables of what zedkube keeps in Longhorn: each watches one
+// object. They have turns of their own, for nothing else is to wait for them.
+type levels struct {
+	*run
+	conn  *connection
+	group *group
+	turns *turns
+
+	own         string
+	leads       bool
+	stopDisks   func()
+	stopCluster func()
+}
+
+func (r *run) levels(conn *connection, longhorn *group) *levels {
+	return &levels{run: r, conn: conn, group: longhorn, turns: newTurns(appsGap), stopDisks: func() {}, stopCluster: func() {}}
+}
+
+// want keeps the own disks once the own Node is known by its name, and the rest
+// while this node leads.
+func (l *levels) want(own string, leads bool) {
+	if own != l.own {
+		l.stopDisks()
+		l.own, l.stopDisks = own, l.start(types.TableLonghornNode, l.conn.longhornNode(l.group, own), ownDiskRows(l.OwnDisks))
+	}
+	if leads != l.leads {
+		l.stopCluster()
+		l.leads, l.stopCluster = leads, func() {}
+		if leads {
+			policy := l.start(types.TableDrainPolicy, l.conn.drainPolicySetting(l.group), settingRows(l.Settings))
+			job := l.start(types.TableSnapshotJob, l.conn.snapshotJob(l.group), snapshotJobRows(l.SnapshotJobs))
+			l.stopCluster = func() { policy(); job() }
+		}
+	}
+	// No view keeps these, but an earlier connection may have left rows.
+	if own == "" {
+		empty(l.run, types.TableLonghornNode, l.OwnDisks)
+	}
+	if !leads {
+		empty(l.run, types.TableDrainPolicy, l.Settings)
+		empty(l.run, types.TableSnapshotJob, l.SnapshotJobs)
+	}
+}
+
+func (l *levels) stop() {
+	l.stopDisks()
+	l.stopCluster()
+}
+
+func (l *levels) start(name string, lw *cache.ListWatch, rows rowStore) (stop func()) {
+	return l.keep(l.conn, &view{name: name, holds: func(string, bool) {}, turns: l.turns}, lw, rows)
+}
+
+// empty drops all rows of a table.
+func empty[T any](r *run, view string, table Writer[T]) {
+	if err := retain(table, nil); err != nil {
+		r.Log.WithError(err).WithField("table", view).Error("table cannot be cleared")
+	}
+}
+
+func byName(name string) string { return fields.OneTermEqualSelector(metav1.ObjectNameField, name).String() }
+
+func (conn *connection) longhornNode(g *group, name string) *cache.ListWatch {
+	return optional(g, listWatch(conn.longhorn.Nodes(longhornNamespace), byName(name)),
+		func(m metav1.ListMeta) runtime.Object { return &longhornv1.NodeList{ListMeta: m} },
+		func(m metav1.ObjectMeta) runtime.Object { return &longhornv1.Node{ObjectMeta: m} })
+}
+
+func (conn *connection) drainPolicySetting(g *group) *cache.ListWatch {
+	return optional(g, listWatch(conn.longhorn.Settings(longhornNamespace), byName(types.LonghornDrainPolicy)),
+		func(m metav1.ListMeta) runtime.Object { return &longhornv1.SettingList{ListMeta: m} },
+		func(m metav1.ObjectMeta) runtime.Object { return &longhornv1.Setting{ObjectMeta: m} })
+}
+
+func (conn *connection) snapshotJob(g *group) *cache.ListWatch {
+	return optional(g, listWatch(conn.longhorn.RecurringJobs(longhornNamespace), byName(types.SnapshotJobName)),
+		func(m metav1.ListMeta) runtime.Object { return &longhornv1.RecurringJobList{ListMeta: m} },
+		func(m metav1.ObjectMeta) runtime.Object { return &longhornv1.RecurringJob{ObjectMeta: m} })
+}

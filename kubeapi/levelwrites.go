@@ -1,0 +1,206 @@
+package kubeapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ktypes "k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const storageManager = "zedkube-storage"
+
+// What a snapshot job is when zedkube makes it. Later on it is the operator's,
+// but for its schedule.
+const (
+	snapshotsKept  = 3 // of each volume
+	snapshotsAside = 1 // volumes at a time
+)
+
+var (
+	errUnnamed    = errors.New("its UID or version is not known")
+	errNotTaken   = errors.New("the server has kept another value")
+	errForeignJob = errors.New("there is one that is not zedkube's")
+	errJobGoes    = fmt.Errorf("%w: the former one is still being deleted", types.ErrConflict)
+	errReplaced   = fmt.Errorf("%w: another one has its name by now", types.ErrConflict)
+	errGone       = fmt.Errorf("%w: it is gone", types.ErrConflict)
+)
+
+// SetReserved reserves so many bytes on every disk of this very node of Longhorn
+// where that is not so, in one patch. It may wrap types.ErrConflict,
+// ErrRefused or ErrNoAnswer.
+func (c *Client) SetReserved(ctx context.Context, node types.LonghornNode, bytes int64) error {
+	act := fmt.Sprintf("reserve %d bytes on the disks of node %s of Longhorn", bytes, node.Name)
+	return c.write(ctx, act, func(ctx context.Context, conn *connection) error {
+		return untilFirst(func() error { return conn.reserve(ctx, node, bytes) })
+	})
+}
+
+// untilFirst repeats what somebody else was faster than, as often as it takes,
+// until its context ends it: Longhorn writes on its objects all the time.
+func untilFirst(do func() error) error {
+	return retry.RetryOnConflict(wait.Backoff{Duration: 50 * time.Millisecond, Jitter: 1, Steps: 200}, do)
+}
+
+// reserve patches the version that it read: without one, a disk that was taken
+// away meanwhile would come back as a fragment.
+func (conn *connection) reserve(ctx context.Context, node types.LonghornNode, bytes int64) error {
+	api := conn.longhorn.Nodes(longhornNamespace)
+	n, err := api.Get(ctx, node.Name, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return err
+	case n.Name != node.Name || n.UID == "" || n.ResourceVersion == "":
+		return errOther
+	case string(n.UID) != node.UID:
+		return errReplaced
+	}
+	disks := values{}
+	for name, d := range n.Spec.Disks {
+		if d.StorageReserved != bytes {
+			disks[name] = values{"storageReserved": bytes}
+		}
+	}
+	if len(disks) == 0 {
+		return nil
+	}
+	data, err := patchOf(n.UID, n.ResourceVersion, values{"spec": values{"disks": disks}})
+	if err != nil {
+		return err
+	}
+	n, err = api.Patch(ctx, node.Name, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: storageManager})
+	switch {
+	case err != nil:
+		return err
+	case string(n.UID) != node.UID:
+		return errOther
+	}
+	for name := range disks {
+		if n.Spec.Disks[name].StorageReserved != bytes {
+			return errNotTaken
+		}
+	}
+	return nil
+}
+
+// patchOf is the text of a patch of this very object in this version.
+func patchOf(uid ktypes.UID, version string, patch values) ([]byte, error) {
+	if uid == "" || version == "" {
+		return nil, errUnnamed
+	}
+	patch["metadata"] = values{"uid": uid}
+	return json.Marshal(forVersion(version, patch))
+}
+
+// SetLonghornSetting gives this very setting in this version the value. It may
+// wrap types.ErrConflict, ErrRefused or ErrNoAnswer.
+func (c *Client) SetLonghornSetting(ctx context.Context, setting types.LonghornSetting, value string) error {
+	return c.write(ctx, "set "+setting.Name+" of Longhorn", func(ctx context.Context, conn *connection) error {
+		data, err := patchOf(ktypes.UID(setting.UID), setting.Version, values{"value": value})
+		if err != nil {
+			return err
+		}
+		s, err := conn.longhorn.Settings(longhornNamespace).Patch(ctx, setting.Name, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: storageManager})
+		switch {
+		case absent(err):
+			return errGone
+		case err != nil:
+			return err
+		case string(s.UID) != setting.UID:
+			return errOther
+		case s.Value != value:
+			return errNotTaken
+		}
+		return nil
+	})
+}
+
+// EnsureSnapshotJob makes the snapshot job, or gives the one that is there this
+// schedule and changes nothing else of it. It is an error where that is not
+// zedkube's; that and others may wrap types.ErrConflict, ErrRefused or
+// ErrNoAnswer.
+func (c *Client) EnsureSnapshotJob(ctx context.Context, cron string) error {
+	return c.write(ctx, "keep snapshot job "+types.SnapshotJobName, func(ctx context.Context, conn *connection) error {
+		return untilFirst(func() error { return conn.schedule(ctx, cron) })
+	})
+}
+
+func (conn *connection) schedule(ctx context.Context, cron string) error {
+	api := conn.longhorn.RecurringJobs(longhornNamespace)
+	j, err := api.Get(ctx, types.SnapshotJobName, metav1.GetOptions{})
+	switch {
+	case absent(err):
+		j, err = api.Create(ctx, newSnapshotJob(cron), metav1.CreateOptions{FieldManager: storageManager})
+		return scheduled(j, err, cron)
+	case err != nil:
+		return err
+	case j.Name != types.SnapshotJobName:
+		return errOther
+	case j.DeletionTimestamp != nil:
+		return errJobGoes
+	case !ourJob(j):
+		return errForeignJob
+	case j.Spec.Cron == cron:
+		return nil
+	}
+	data, err := patchOf(j.UID, j.ResourceVersion, values{"spec": values{"cron": cron}})
+	if err != nil {
+		return err
+	}
+	j, err = api.Patch(ctx, types.SnapshotJobName, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: storageManager})
+	if absent(err) {
+		return errGone
+	}
+	return scheduled(j, err, cron)
+}
+
+// scheduled judges an answer.
+func scheduled(j *longhornv1.RecurringJob, err error, cron string) error {
+	switch {
+	case err != nil:
+		return err
+	case j.Name != types.SnapshotJobName:
+		return errOther
+	case j.Spec.Cron != cron:
+		return errNotTaken
+	}
+	return nil
+}
+
+func newSnapshotJob(cron string) *longhornv1.RecurringJob {
+	return &longhornv1.RecurringJob{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: longhornNamespace, Name: types.SnapshotJobName, Labels: map[string]string{snapshotLabel: "true"},
+		},
+		Spec: longhornv1.RecurringJobSpec{
+			Name: types.SnapshotJobName, Task: longhornv1.RecurringJobTypeSnapshot, Groups: []string{longhornv1.RecurringJobGroupDefault},
+			Cron: cron, Retain: snapshotsKept, Concurrency: snapshotsAside,
+		},
+	}
+}
+
+// DeleteSnapshotJob deletes this very job in this version. It returns nil when it
+// is gone; else it may wrap types.ErrConflict, ErrRefused or ErrNoAnswer.
+func (c *Client) DeleteSnapshotJob(ctx context.Context, job types.SnapshotJob) error {
+	uid := ktypes.UID(job.UID)
+	return c.write(ctx, "delete snapshot job "+job.Name, func(ctx context.Context, conn *connection) error {
+		if job.UID == "" || job.Version == "" {
+			return errUnnamed
+		}
+		err := conn.longhorn.RecurringJobs(longhornNamespace).Delete(ctx, job.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &job.Version},
+		})
+		if absent(err) {
+			return nil
+		}
+		return err
+	})
+}
