@@ -51,6 +51,11 @@ type Cluster struct {
 	API   Table[types.APIStatus]
 	VMIs  Table[types.VMI]    // of eve-kube-app, by name
 	Sets  Table[types.AppSet] // of eve-kube-app, by kind/name
+
+	Disks            Table[types.LonghornNode]    // of every node, by name
+	LonghornSettings Table[types.LonghornSetting] // by name
+	SnapshotJobs     Table[types.SnapshotJob]     // by name
+
 	// Grace is how long a pod terminates before it is gone.
 	Grace time.Duration
 
@@ -79,6 +84,7 @@ type holdings struct {
 	right      right
 	nads       map[string]NAD // by interface
 	sriov      sriov
+	longhorn   int // version of the last write there
 	apps       applications
 }
 
