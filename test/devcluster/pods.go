@@ -47,6 +47,18 @@ func (c *Cluster) SetPodStatus(ctx context.Context, namespace, name string, chan
 	return nil
 }
 
+// CreateMachine creates a virtual machine instance without an owner or a launcher,
+// whose status is what the test says. Nobody plays one that is not Scheduled.
+func (c *Cluster) CreateMachine(ctx context.Context, name string, status map[string]any) error {
+	vmi := object(kubevirtAPI, "VirtualMachineInstance", metav1.ObjectMeta{Name: name}, map[string]any{
+		"spec": map[string]any{"domain": map[string]any{"devices": map[string]any{}}}, "status": status,
+	})
+	if _, err := c.Custom("vmi").Namespace(AppNamespace).Create(ctx, vmi, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create virtual machine %s: %w", name, err)
+	}
+	return nil
+}
+
 // CreateNode registers a Node that nobody plays: its status is what the test
 // says, until the controller manager misses its heartbeat. It may be called again.
 func (c *Cluster) CreateNode(ctx context.Context, name string, conditions ...corev1.NodeCondition) error {
