@@ -33,6 +33,7 @@ var topics = []topic{
 	{value: &ZedAgentStatus{}, partial: true},
 	{value: &ENClusterAppStatus{}},
 	{value: &KubeClusterInfo{}},
+	{value: &KubeReportHealth{}},
 	{value: &KubeLeaderElectInfo{}},
 	{value: &KubeConfig{}},
 	{value: &KubeUserServices{}},
