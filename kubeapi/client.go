@@ -104,12 +104,13 @@ type run struct {
 	silence *silence
 	turns   *turns
 	apps    *turns         // of the views of applications
+	served  *turns         // of the views of services
 	old     sync.WaitGroup // connections on their way out
 }
 
 func newRun(ctx context.Context, c *Client) *run {
-	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, turns: newTurns(lastGap), apps: newTurns(appsGap)}
-	r.turns.led = r.apps
+	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, turns: newTurns(lastGap), apps: newTurns(appsGap), served: newTurns(appsGap)}
+	r.turns.led, r.apps.led = r.apps, r.served
 	r.silence = newSilence(ctx, c.Log, r.status.silent)
 	c.Info.Notify(r.bell)
 	c.Leader.Notify(r.bell)

@@ -173,7 +173,7 @@ func TestAServerForWhichEverythingIsExpiredIsNotStormed(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		perMinute := (api.count() - before) / 10
 		t.Logf("%d requests a minute", perMinute)
-		if perMinute > 35 {
+		if perMinute > 45 {
 			t.Errorf("%d requests a minute", perMinute)
 		}
 		check(t, "nodes", keys(tb.nodes.All()), []string{"n1", "n2"})
@@ -201,7 +201,7 @@ func TestWatchesThatAreTurnedAwayAreNotStormed(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		perMinute := (api.count() - before) / 10
 		t.Logf("%d requests a minute", perMinute)
-		if perMinute > 35 {
+		if perMinute > 45 {
 			t.Errorf("%d requests a minute", perMinute)
 		}
 		check(t, "nodes", keys(tb.nodes.All()), []string{"n1", "n2"})

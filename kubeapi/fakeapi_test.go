@@ -29,16 +29,21 @@ type fakeAPI struct {
 	nodes    []corev1.Node
 	pods     []corev1.Pod
 	apps     map[string][]any // by the last part of the path; nil for no KubeVirt
+	services map[string][]any // services, ingresses and configmaps, by the last part of the path
 	fault    http.HandlerFunc // answers instead, if set
 	requests map[string]int   // by method and path, "watch " before it for watches
 	total    int
 	version  string // of the lists, "7" if empty
 }
 
-const pathKubeVirt = "/apis/kubevirt.io/v1"
+const (
+	pathKubeVirt   = "/apis/kubevirt.io/v1"
+	pathNetworking = "/apis/networking.k8s.io/v1"
+)
 
-// appKinds are the kinds of applications' objects, by resource.
+// appKinds are the kinds of the objects of applications and of services, by resource.
 var appKinds = map[string]string{
+	"services": "Service", "ingresses": "Ingress", "configmaps": "ConfigMap",
 	"virtualmachineinstances": "VirtualMachineInstance", "virtualmachineinstancereplicasets": types.KindVMIReplicaSet, "replicasets": types.KindReplicaSet,
 }
 
@@ -66,7 +71,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		name = "watch " + name
 	}
 	f.requests[name]++
-	fault, nodes, pods, apps := f.fault, f.nodes, f.pods, f.apps
+	fault, nodes, pods, apps, services := f.fault, f.nodes, f.pods, f.apps, f.services
 	meta := metav1.ListMeta{ResourceVersion: cmp.Or(f.version, "7")}
 	f.mu.Unlock()
 	switch {
@@ -78,6 +83,8 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply(w, 200, groups("storage.k8s.io"))
 	case r.URL.Path == pathKubeVirt:
 		reply(w, 200, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, GroupVersion: "kubevirt.io/v1"})
+	case r.URL.Path == pathNetworking:
+		reply(w, 200, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, GroupVersion: "networking.k8s.io/v1"})
 	case watches && r.URL.Query().Get("sendInitialEvents") == "true":
 		reply(w, 422, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: "Invalid", Code: 422})
 	case watches:
@@ -98,9 +105,10 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/leases"):
 		reply(w, 200, coordinationv1.LeaseList{TypeMeta: metav1.TypeMeta{Kind: "LeaseList", APIVersion: "coordination.k8s.io/v1"}, ListMeta: meta})
 	case appKinds[path.Base(r.URL.Path)] != "":
-		kind := appKinds[path.Base(r.URL.Path)]
+		resource := path.Base(r.URL.Path)
 		reply(w, 200, map[string]any{
-			"kind": kind + "List", "apiVersion": versionOf(r.URL.Path), "metadata": meta, "items": append([]any{}, apps[path.Base(r.URL.Path)]...),
+			"kind": appKinds[resource] + "List", "apiVersion": versionOf(r.URL.Path), "metadata": meta,
+			"items": append(append([]any{}, apps[resource]...), services[resource]...),
 		})
 	default:
 		reply(w, 200, corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}})
@@ -193,6 +201,10 @@ type tables struct {
 	vmis    pubsub.Table[types.VMI]
 	sets    pubsub.Table[types.AppSet]
 	tables  pubsub.Table[types.TableStatus]
+
+	services  pubsub.Table[types.Service]
+	ingresses pubsub.Table[types.Ingress]
+	vip       pubsub.Table[types.KubeVIP]
 }
 
 func newTestClient(t *testing.T) (*Client, *tables) {
@@ -205,6 +217,7 @@ func newTestClient(t *testing.T) (*Client, *tables) {
 		Log: log, Info: &tb.info, Leader: &tb.leader, Nodes: &tb.nodes,
 		AppPods: &tb.appPods, NodePods: &tb.own, AllPods: &tb.all, Leases: &tb.leases, API: &tb.api,
 		VMIs: &tb.vmis, Sets: &tb.sets, Tables: &tb.tables,
+		Services: &tb.services, Ingresses: &tb.ingresses, KubeVIP: &tb.vip,
 	}, tb
 }
 

@@ -40,6 +40,7 @@ func (r *run) views(conn *connection) {
 			leaseRows(sighted{Writer: r.Leases, seen: &conn.seen})),
 	}
 	stop = append(stop, r.appViews(conn)...)
+	stop = append(stop, r.serviceViews(conn)...)
 	own, stopOwn := "", func() {}
 	leads, stopAll := false, func() {}
 	for {
