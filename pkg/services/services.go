@@ -1,15 +1,17 @@
 // Package services tells nim which ports and addresses the services and
 // ingresses of users need on this node.
 //
-//	reads:  services, ingresses, the configuration of kube-vip, the tables'
-//	        health, APIStatus, DeviceNetworkStatus, EdgeNodeClusterStatus
+//	reads:  services, ingresses, the configuration of kube-vip, how well those
+//	        tables are seen, APIStatus, DeviceNetworkStatus, EdgeNodeClusterStatus
 //	writes: KubeUserServices; how good its parts are, for KubeReportHealth
 //
-// A single node is a cluster of one.
+// It needs no cluster configuration: a single node is a cluster of one.
 package services
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -19,8 +21,13 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// period is only a safety net: everything that counts rings.
-const period = time.Minute
+const (
+	// period is only a safety net: everything that counts rings.
+	period = time.Minute
+	// pause is the least time between two looks: a chart that is installed
+	// brings its services one by one, and nim rebuilds its rules at each value.
+	pause = time.Second
+)
 
 // Component publishes KubeUserServices under key "global" on every node
 // (docs/wire.md, "KubeUserServices"). Every exported field is required.
@@ -38,6 +45,15 @@ type Component struct {
 
 	Status   pubsub.Writer[types.KubeUserServices]
 	Sections pubsub.Writer[types.ReportSection] // by name: SectionServices, SectionIngresses, SectionLBPool
+
+	// What this process remembers: the tables as they were last seen whole.
+	// Before that, what is published takes their place.
+	began     time.Time
+	looked    time.Time
+	services  source[types.Service]
+	ingresses source[types.Ingress]
+	vip       source[types.KubeVIP]
+	cut       cut // as last logged
 }
 
 // Run steps until ctx is done. What is published stays: nim goes on by it.
@@ -46,5 +62,100 @@ func (c *Component) Run(ctx context.Context) {
 		c.Services, c.Ingresses, c.KubeVIP, c.Tables, c.API, c.Ports, c.Cluster)
 }
 
-// Step looks once and publishes what changed.
-func (c *Component) Step(context.Context) error { return nil }
+// Step looks once and publishes what changed, once a second at most: the first
+// change after a quiet second is published at once.
+func (c *Component) Step(context.Context) error {
+	now := time.Now().UTC()
+	if wait := pause - now.Sub(c.looked); wait > 0 {
+		return loop.After(wait)
+	}
+	f := c.look(now)
+	return c.apply(f, decide(f))
+}
+
+func (c *Component) look(now time.Time) facts {
+	c.looked = now
+	if c.began.IsZero() {
+		c.began = now
+	}
+	// How well the tables are seen is read before them: they can only be more
+	// complete than it says.
+	api, known := c.API.Get(types.Global)
+	see := sight{tables: c.Tables.All(), silent: !known || !api.Answers(), api: api, began: c.began}
+	f := facts{
+		now: now, began: c.began,
+		services:  c.services.look(types.TableServices, c.Services, see),
+		ingresses: c.ingresses.look(types.TableIngresses, c.Ingresses, see),
+		vip:       c.vip.look(types.TableKubeVIP, c.KubeVIP, see),
+		sections:  c.Sections.All(),
+	}
+	// Whether they are known is asked first: they can only be more since.
+	f.portsKnown = c.Ports.Synced()
+	ports, ok := c.Ports.Get(types.Global)
+	f.ports, f.portsKnown = ports.Ports, f.portsKnown || ok
+	f.cluster, _ = c.Cluster.Get(types.Global)
+	f.last, _ = c.Status.Get(types.Global)
+	return f
+}
+
+// sight is how well the cluster is seen.
+type sight struct {
+	tables map[string]types.TableStatus
+	silent bool
+	api    types.APIStatus
+	began  time.Time // of this process
+}
+
+// look takes the table over if it is whole, and notes since when it is not.
+func (s *source[T]) look(name string, table pubsub.Reader[T], see sight) source[T] {
+	st, kept := see.tables[name]
+	if st.Whole && !see.silent {
+		*s = source[T]{rows: table.All(), known: true, absent: st.Absent}
+		return *s
+	}
+	since, why := see.began, "no list has come yet"
+	switch {
+	case kept && !st.Whole:
+		since, why = st.Since, st.Why
+	case see.silent && !see.api.SilentSince.IsZero():
+		since, why = see.api.SilentSince, see.api.Reason
+	}
+	s.why = why
+	if s.staleSince.IsZero() || since.Before(s.staleSince) {
+		s.staleSince = since
+	}
+	return *s
+}
+
+func (c *Component) apply(f facts, a action) error {
+	var errs []error
+	for _, s := range a.sections {
+		if err := c.Sections.Publish(s.Name, s); err != nil {
+			errs = append(errs, fmt.Errorf("publish how %s stands: %w", s.Name, err))
+		}
+	}
+	if a.publish == nil {
+		return errors.Join(errs...)
+	}
+	if err := c.Status.Publish(types.Global, *a.publish); err != nil {
+		return errors.Join(append(errs, fmt.Errorf("publish the users' services: %w", err))...)
+	}
+	c.logCut(a.cut)
+	if now := a.publish.ServiceError.Error; now != f.last.ServiceError.Error && now != "" {
+		c.Log.Warn(now)
+	}
+	return errors.Join(errs...)
+}
+
+// logCut logs that something is left out, and that nothing is any more.
+func (c *Component) logCut(now cut) {
+	switch {
+	case now.any() && !c.cut.any():
+		c.Log.WithFields(logrus.Fields{
+			"services": now.services, "ingresses": now.ingresses, "addresses": now.addresses,
+		}).Warn("the users' services are too many for one message: what nim needs stays first, then the first ones by name")
+	case !now.any() && c.cut.any():
+		c.Log.Info("the users' services are told whole again")
+	}
+	c.cut = now
+}
