@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // CreateDaemon creates a DaemonSet of Longhorn, with a pod on each node of
@@ -58,6 +59,22 @@ func (c *Cluster) ResizeSnapshot(ctx context.Context, name string, bytes int64) 
 	return c.patchLonghorn(ctx, "lhsnap", name, map[string]any{"status": map[string]any{
 		"readyToUse": true, "size": bytes,
 	}}, "status")
+}
+
+// WaitVolume returns when a volume is in that state, and its engine runs or does not.
+func (c *Cluster) WaitVolume(ctx context.Context, name, state string) error {
+	instance := map[bool]string{true: "running", false: "stopped"}[state == "attached"]
+	is := func(short, name, field, want string) bool {
+		o, err := c.Custom(short).Namespace(LonghornNamespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		now, _, _ := unstructured.NestedString(o.Object, "status", field)
+		return now == want
+	}
+	return poll(ctx, "volume "+name+" to be "+state, func() bool {
+		return is("lhv", name, "state", state) && is("lhe", name+"-e-0", "currentState", instance)
+	})
 }
 
 // FillVolume has a volume take so many bytes of its disks.

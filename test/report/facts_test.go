@@ -12,7 +12,7 @@ import (
 
 // The sections that are judged, by the topic that tells them.
 var (
-	clusterSections = []string{types.SectionNodes, types.SectionAppPods, types.SectionAppVMIs, types.SectionStorage, types.SectionNamespaces}
+	clusterSections = []string{types.SectionNodes, types.SectionAppPods, types.SectionAppVMIs, types.SectionStorage, types.SectionAllocated, types.SectionNamespaces}
 	serviceSections = []string{types.SectionServices, types.SectionIngresses}
 )
 
@@ -85,11 +85,11 @@ func volumeFacts(facts map[thing]string, v types.KubeVolumeInfo) {
 	for part, value := range map[string]string{
 		"":          fmt.Sprintf("%s, %s, %d bytes", v.State, v.Robustness, v.ProvisionedBytes),
 		" claim":    v.PvcStatus.String(),
-		" bytes":    fact(v.AllocatedBytes),
 		" substate": substate(v),
 	} {
 		facts[thing{types.SectionStorage, v.Name + part}] = value
 	}
+	facts[thing{types.SectionAllocated, v.Name}] = fact(v.AllocatedBytes)
 	for _, r := range v.Replicas {
 		facts[thing{types.SectionStorage, v.Name + " " + r.Name}] = replicaFact(r)
 	}

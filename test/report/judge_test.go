@@ -61,11 +61,7 @@ func beliefs(all []opinion, node, section string, within span, now time.Time) []
 			at = o.from
 		}
 		b := belief{span: span{at, earlier(o.ends(now), end)}}
-		for _, s := range o.Sections {
-			if s.Name == section {
-				b.ReportSection, b.said = s, true
-			}
-		}
+		b.ReportSection, b.said = saidOf(o.Sections, section)
 		found = append(found, b)
 		at = b.to
 	}
@@ -73,6 +69,27 @@ func beliefs(all []opinion, node, section string, within span, now time.Time) []
 		found = append(found, belief{span: span{at, end}})
 	}
 	return found
+}
+
+// saidOf is what is said of a section. The bytes of volumes come from snapshots,
+// and from volumes too.
+func saidOf(all []types.ReportSection, name string) (said types.ReportSection, ok bool) {
+	said, ok = find(all, name)
+	volumes, _ := find(all, types.SectionStorage)
+	if name == types.SectionAllocated && !volumes.StaleSince.IsZero() &&
+		(said.StaleSince.IsZero() || volumes.StaleSince.Before(said.StaleSince)) {
+		said.StaleSince = volumes.StaleSince
+	}
+	return said, ok
+}
+
+func find(all []types.ReportSection, name string) (types.ReportSection, bool) {
+	for _, s := range all {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return types.ReportSection{}, false
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -112,7 +129,7 @@ func liesOf(h *history, r sighting, section string, b belief, now time.Time) []s
 	}
 	for t, is := range told {
 		value := r.facts[t]
-		if !is || value == gone && !b.Known {
+		if !is || !b.Known && (value == gone || section == types.SectionAllocated) {
 			continue // what it has never seen it may leave out
 		}
 		if left := untrue(h.past(t)[value], b, now); left != nil {

@@ -4,6 +4,7 @@ package report
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -157,7 +158,7 @@ func (t *truth) seeVolume(name string, now time.Time) {
 	volume, claim := t.custom["volumes"][name], t.custom["persistentvolumeclaims"][entry]
 	if volume == nil || claim == nil {
 		for part := range t.present() {
-			if part.section == types.SectionStorage && strings.Fields(part.name)[0] == entry {
+			if slices.Contains([]string{types.SectionStorage, types.SectionAllocated}, part.section) && strings.Fields(part.name)[0] == entry {
 				t.note(part, gone, now)
 			}
 		}
