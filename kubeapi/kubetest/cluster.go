@@ -86,6 +86,7 @@ type holdings struct {
 	sriov      sriov
 	longhorn   int // version of the last write there
 	apps       applications
+	kubelets   map[string]kubelet // by node
 }
 
 // hungFor is how long a call on a server that hangs waits for its answer.

@@ -1,1 +1,142 @@
 package nodemetrics
+
+import (
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// watchedFor is how long a command is taken to watch after it last said so: it
+	// says so every five seconds, and may be late twice.
+	watchedFor = 15 * time.Second
+	// often is while somebody watches, seldom while nobody does.
+	often  = 5 * time.Second
+	seldom = time.Minute
+	// maxOften and maxSeldom are how far apart the looks become that fail.
+	maxOften  = 20 * time.Second
+	maxSeldom = 5 * time.Minute
+	// unknownFor is until a look whether the own node is known by now.
+	unknownFor = 10 * time.Second
+	// maxText bounds what is published of an error.
+	maxText = 300
+)
+
+// sight is when a row of MetricsLook was last seen to change.
+type sight struct {
+	row types.MetricsLook
+	at  time.Duration
+}
+
+// answer is what came of one look.
+type answer struct {
+	node       string
+	watched    bool // when it began
+	stats      types.KubeletStats
+	containers map[types.ContainerID]types.ContainerSample // nil unless watched
+	err        error                                       // of stats
+	partial    error                                       // of containers
+}
+
+// facts is everything decide may look at.
+type facts struct {
+	now       time.Time     // the wall clock, to be shown only
+	uptime    time.Duration // what everything is measured with
+	node      types.Node
+	known     bool // the own node is
+	looks     map[string]types.MetricsLook
+	sights    map[string]sight
+	published types.KubeNodeMetrics // zero for nothing
+	asked     *time.Duration        // when the last look began, nil for never
+	asking    bool                  // one is under way
+	fails     int                   // looks that failed in a row
+	answer    *answer               // of the look that has ended, nil for none
+}
+
+// action is everything decide may ask for.
+type action struct {
+	sights  map[string]sight
+	fails   int
+	ask     bool
+	watched bool
+	publish *types.KubeNodeMetrics // nil: nothing new
+	again   time.Duration
+}
+
+// decide says when to look, and what is known.
+func decide(f facts) action {
+	a := action{sights: sights(f), fails: f.fails}
+	for _, s := range a.sights {
+		a.watched = a.watched || f.uptime-s.at < watchedFor
+	}
+	if f.answer != nil {
+		if f.answer.err == nil {
+			a.fails = 0
+		} else {
+			a.fails++
+		}
+		a.publish = result(f, *f.answer)
+	}
+	switch {
+	case f.asking:
+		a.again = seldom
+	case !f.known || f.node.InternalIP == "":
+		a.again = unknownFor
+	case f.asked == nil:
+		a.ask, a.again = true, seldom
+	default:
+		a.again = *f.asked + pause(a.watched, a.fails) - f.uptime
+		if a.again <= 0 {
+			a.ask, a.again = true, seldom
+		}
+	}
+	return a
+}
+
+// sights takes note of the rows that have changed. A row that is new to us counts
+// as changed: a former process of ours may not have seen it.
+func sights(f facts) map[string]sight {
+	out := make(map[string]sight, len(f.looks))
+	for key, row := range f.looks {
+		s, ok := f.sights[key]
+		if !ok || !s.row.At.Equal(row.At) {
+			s = sight{row: row, at: f.uptime}
+		}
+		out[key] = s
+	}
+	return out
+}
+
+// pause is how long after the beginning of a look the next one is due.
+func pause(watched bool, fails int) time.Duration {
+	fails = min(fails, 8) // so that nothing overflows
+	if watched {
+		return min(often<<fails, maxOften)
+	}
+	return min(seldom<<max(fails-1, 0), maxSeldom)
+}
+
+// result is what is to be published after a look. One that failed leaves what
+// was known before.
+func result(f facts, a answer) *types.KubeNodeMetrics {
+	out := f.published
+	if out.Node != a.node {
+		out = types.KubeNodeMetrics{Node: a.node}
+	}
+	out.Every = seldom
+	if a.watched {
+		out.Every = often
+	}
+	if a.err != nil {
+		out.Stale = a.err.Error()
+		out.Stale = strings.ToValidUTF8(out.Stale[:min(len(out.Stale), maxText)], "")
+		return &out
+	}
+	out.Stale, out.At = "", f.now.UTC()
+	out.Metrics = a.stats.Node
+	out.Metrics.Cores = f.node.Cores
+	out.Pods, out.Omitted = fit(merge(out.Pods, a))
+	out.Omitted += a.stats.Omitted
+	return &out
+}

@@ -17,6 +17,13 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
+const (
+	// period is in case an event was missed; what is due earlier is asked for.
+	period = time.Minute
+	// askTimeout is for both questions.
+	askTimeout = 25 * time.Second
+)
+
 // Kube is what the component asks of the own kubelet. The verbs end when their
 // context does.
 type Kube interface {
@@ -40,10 +47,82 @@ type Component struct {
 	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
 
 	Metrics pubsub.Writer[types.KubeNodeMetrics]
+
+	// What this process remembers. Without it a look is early, or a watcher is
+	// taken for one of now.
+	sights  map[string]sight
+	asked   *time.Duration // when the last look began, nil for never
+	fails   int            // looks in a row
+	partial bool           // the last look went without KubeletContainers
+	asking  loop.Call[answer]
 }
 
 // Run steps until ctx is done and returns after what is under way has ended.
-func (c *Component) Run(ctx context.Context) { <-ctx.Done() }
+func (c *Component) Run(ctx context.Context) {
+	defer c.asking.End()
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Looks, &c.asking)
+}
 
 // Step looks, decides and acts once.
-func (c *Component) Step(context.Context) error { return nil }
+func (c *Component) Step(ctx context.Context) error {
+	f := c.look()
+	return c.apply(ctx, f, decide(f))
+}
+
+// look copies what is true now.
+func (c *Component) look() facts {
+	f := facts{now: time.Now(), uptime: c.Uptime(), looks: c.Looks.All(), sights: c.sights, asked: c.asked, fails: c.fails}
+	info, _ := c.Info.Get(types.Global)
+	f.node, f.known = types.OwnNode(c.Nodes.All(), info)
+	f.published, _ = c.Metrics.Get(types.Global)
+	if got, ok := c.asking.Take(); ok {
+		f.answer = &got
+	}
+	f.asking = c.asking.Busy()
+	return f
+}
+
+func (c *Component) apply(ctx context.Context, f facts, a action) error {
+	if f.answer != nil {
+		c.tell(*f.answer, f.fails)
+	}
+	c.sights, c.fails = a.sights, a.fails
+	if a.ask {
+		c.asked = &f.uptime
+		watched, node := a.watched, f.node
+		c.asking.Begin(ctx, askTimeout, func(ctx context.Context) answer { return c.ask(ctx, node, watched) })
+	}
+	if a.publish != nil {
+		if err := c.Metrics.Publish(types.Global, *a.publish); err != nil {
+			return err
+		}
+	}
+	return loop.After(a.again)
+}
+
+// ask is one look. What only KubeletContainers tells is asked for while somebody
+// watches: it costs the kubelet and this process ten times as much.
+func (c *Component) ask(ctx context.Context, node types.Node, watched bool) answer {
+	a := answer{node: node.Name, watched: watched}
+	a.stats, a.err = c.Kube.KubeletStats(ctx, node)
+	if a.err == nil && watched {
+		a.containers, a.partial = c.Kube.KubeletContainers(ctx, node)
+	}
+	return a
+}
+
+// tell logs where looks begin to fail and where they work again.
+func (c *Component) tell(a answer, fails int) {
+	switch {
+	case a.err != nil && fails == 0:
+		c.Log.WithError(a.err).Warn("the own kubelet does not say what it measures")
+	case a.err == nil && fails > 0:
+		c.Log.Info("the own kubelet says what it measures again")
+	}
+	if a.partial != nil && !c.partial {
+		c.Log.WithError(a.partial).Warn("the own kubelet does not say what it measures of containers")
+	}
+	if a.watched && a.err == nil {
+		c.partial = a.partial != nil
+	}
+}
