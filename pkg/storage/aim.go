@@ -41,7 +41,7 @@ func (f facts) aims() [levels]aim {
 
 // refused is a setting that makes no sense: what is there stays.
 func refused(err error, actual string) aim {
-	return aim{why: err.Error(), flaw: true, actual: actual}
+	return aim{why: clip(err.Error()), flaw: true, actual: actual}
 }
 
 // hidden says why a table cannot be acted upon, "" if it can.
@@ -90,9 +90,10 @@ func (f facts) reservation() aim {
 
 func (f facts) reserve(bytes int64, a *aim) {
 	a.change = change{node: *f.node, bytes: bytes}
-	a.target, a.reached = a.wanted, true
+	a.reached = true
+	names := []string{a.wanted} // a disk that comes later is nobody's correction
 	for _, d := range f.node.Disks {
-		a.target += "\x00" + d.Name
+		names = append(names, d.Name)
 		a.reached = a.reached && d.Reserved == bytes
 		if d.Maximum > 0 && bytes > d.Maximum {
 			a.why = fmt.Sprintf("%s asks for %d bytes, and disk %s has %d", types.SettingDiskReserved, bytes, clip(d.Name), d.Maximum)
@@ -100,6 +101,7 @@ func (f facts) reserve(bytes int64, a *aim) {
 			return
 		}
 	}
+	a.target = strings.Join(names, "\x00")
 }
 
 // reserved is what disks have reserved, in one number if it is the same.
