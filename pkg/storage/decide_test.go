@@ -73,7 +73,7 @@ func TestWhatIsWrittenForEachLevel(t *testing.T) {
 		{"zero is a number, too", reservation, []func(*facts){with(reserved, number(0))}, true, true, "0", "a=0 b=1073741824", beingSet, false},
 		{"the largest number leaves what is there", reservation, []func(*facts){with(reserved, number(1048576))}, false, false, "", "a=0 b=1073741824", "", false},
 		{"a number above makes no sense", reservation, []func(*facts){with(reserved, number(1048577))}, false, false, "", "a=0 b=1073741824", "1048576 is the most", true},
-		{"the largest there is does not, either", reservation, []func(*facts){with(reserved, number(1<<32 - 1))}, false, false, "", "a=0 b=1073741824", "is the most", true},
+		{"the largest there is does not, either", reservation, []func(*facts){with(reserved, number(1<<32-1))}, false, false, "", "a=0 b=1073741824", "is the most", true},
 		{"a text is no number", reservation, []func(*facts){with(reserved, words("2"))}, false, false, "", "a=0 b=1073741824", "is no number", true},
 		{"nothing where all disks have it", reservation, []func(*facts){func(f *facts) { f.node.Disks = f.node.Disks[1:] }, with(reserved, number(1))}, false, true, "1073741824", "1073741824", "", false},
 		{"nothing larger than a disk", reservation, []func(*facts){with(reserved, number(51))}, false, true, "54760833024", "a=0 b=1073741824", "disk b has 53687091200", true},
