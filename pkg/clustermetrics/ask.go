@@ -1,0 +1,104 @@
+package clustermetrics
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// atOnce and perSecond bound the requests, which the API server hands on.
+	atOnce    = 4
+	perSecond = 4
+	// askTimeout is for one of them.
+	askTimeout = 10 * time.Second
+	// roundTimeout is for a whole round of which every kubelet hangs.
+	roundTimeout = (batch/atOnce + 1) * askTimeout
+
+	// appNamespace is where applications run.
+	appNamespace = "eve-kube-app"
+	// launcher begins the names of the pods that virtual machines run in.
+	launcher = "virt-launcher-"
+)
+
+// answer is what came of asking one node.
+type answer struct {
+	node string
+	at   time.Time // the wall clock
+	cpu  *uint64
+	mem  *uint64
+	apps []app
+	err  error
+}
+
+// app is a pod of an application, or a virtual machine.
+type app struct {
+	name string
+	vmi  bool
+	cpu  *uint64
+	mem  *uint64
+}
+
+// ask asks the nodes in turn, and leaves out those whose turn did not come.
+func (c *Component) ask(ctx context.Context, nodes []string) []answer {
+	if c.pace == nil {
+		c.pace = rate.NewLimiter(perSecond, 1)
+	}
+	answers := make([]answer, len(nodes))
+	var all errgroup.Group
+	all.SetLimit(atOnce)
+	asked := 0
+	for ; asked < len(nodes) && c.pace.Wait(ctx) == nil; asked++ {
+		i := asked
+		all.Go(func() error {
+			answers[i] = c.askNode(ctx, nodes[i])
+			return nil
+		})
+	}
+	_ = all.Wait() // nobody fails
+	return answers[:asked]
+}
+
+func (c *Component) askNode(ctx context.Context, node string) answer {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	stats, err := c.Kube.NodeStats(ctx, node)
+	a := answer{node: node, at: time.Now().UTC(), cpu: stats.Node.CPU, mem: stats.Node.MemoryWorking, err: err}
+	for _, p := range stats.Pods {
+		if p.Namespace == appNamespace {
+			a.apps = append(a.apps, c.app(p.Name, p.Sample))
+		}
+	}
+	return a
+}
+
+// ownApps are those of the own node.
+func (c *Component) ownApps(metrics types.KubeNodeMetrics) (apps []app) {
+	for _, p := range metrics.Pods {
+		if last := len(p.Samples) - 1; last >= 0 && p.Namespace == appNamespace {
+			apps = append(apps, c.app(p.Name, p.Samples[last]))
+		}
+	}
+	return apps
+}
+
+// app says whether a pod runs a virtual machine: by its label, or by its name
+// where the pod is not in the table yet or any more.
+func (c *Component) app(pod string, s types.PodSample) app {
+	a := app{name: pod, cpu: s.CPU, mem: s.MemoryWorking}
+	known, _ := c.AppPods.Get(appNamespace + "/" + pod)
+	if known.VMI != "" {
+		a.name, a.vmi = known.VMI, true
+		return a
+	}
+	machine, ok := strings.CutPrefix(pod, launcher)
+	if end := strings.LastIndexByte(machine, '-'); ok && end > 0 {
+		a.name, a.vmi = machine[:end], true
+	}
+	return a
+}
