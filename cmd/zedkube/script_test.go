@@ -36,9 +36,28 @@ func mainWithHour() {
 }
 
 // TestStories plays testdata/*.txtar: the whole program on three devices
-// against a real control plane. The stories share the control plane, so they
-// run one after the other, and each ends by giving it back as it was.
+// against a real control plane. They mostly wait, so half of them are told beside
+// the other half, on a control plane of their own.
 func TestStories(t *testing.T) {
+	stories, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(stories) < 2 {
+		t.Fatalf("there are the stories %v, %v", stories, err)
+	}
+	var half [2][]string
+	for i, story := range stories {
+		half[i%2] = append(half[i%2], story)
+	}
+	for i, of := range half {
+		t.Run([]string{"one", "other"}[i], func(t *testing.T) {
+			t.Parallel()
+			tell(t, of)
+		})
+	}
+}
+
+// tell plays stories. They share the control plane, so they run one after the
+// other, and each ends by giving it back as it was.
+func tell(t *testing.T, stories []string) {
 	cluster, err := devcluster.Start(t.Context(), devcluster.Options{Log: os.Stderr, Audit: true})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +68,7 @@ func TestStories(t *testing.T) {
 		}
 	})
 	testscript.RunT(inTurn{t}, testscript.Params{
-		Dir:   "testdata",
+		Files: stories,
 		Setup: func(env *testscript.Env) error { return newStory(cluster, env) },
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			// What the devices and their agents go through.
