@@ -19,10 +19,13 @@ RELEASE := -trimpath -buildvcs=false -tags $(TAGS) -ldflags '-s -w -X main.versi
 ALIKE   := CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath"
 PROGRAM := cmd kubeapi pkg pubsub types
 
+# The packages whose tests take longest begin first. They wait more than they compute, so there are more at a time
+# than processors.
+LONGEST := ./cmd/zedkube ./test/devcluster ./test/apps
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v "$$(go env CC)" 2>/dev/null)
 GOTEST    = CGO_ENABLED=$(if $(CC_FOUND),1,0) bin/tools/gotestsum --format standard-quiet --jsonfile bin/test.json -- \
-            $(if $(CC_FOUND),-race) $(if $(CI),-count=1) -vet=off -p 2 -timeout 20m -tags $(TAGS)
+            $(if $(CC_FOUND),-race) $(if $(CI),-count=1) -vet=off -p 3 -timeout 20m -tags $(TAGS)
 NOT_RUN  := bin/not-run
 # Debian's qemu-user and qemu-user-static name it differently.
 QEMU     := $(firstword $(foreach name,qemu-aarch64 qemu-aarch64-static,$(shell command -v $(name) 2>/dev/null)))
@@ -40,11 +43,11 @@ run: build cluster ## three nodes on a real control plane, live in this terminal
 	@exec bin/demo $(if $(KEEP),-keep)
 
 test: begin vet lint docs archs repro arm64tests compiler kubevirt bin/tools/gotestsum ## everything that proves it: vet, lint, house rules, all tests but soak
-	$(GOTEST) ./...
+	$(GOTEST) $(LONGEST) ./...
 	@.ci/not-run
 
 race: begin vet compiler kubevirt bin/tools/gotestsum ## all tests, with the race detector where a C compiler is there
-	$(GOTEST) ./...
+	$(GOTEST) $(LONGEST) ./...
 	@.ci/not-run
 
 check: vet docs archs repro ## the quick round: vet, both builds, the tests without a cluster
