@@ -67,7 +67,8 @@ func decide(f facts) action {
 		v.LBPoolStatus = pool(f, v.UserService)
 	}
 	v.ServiceError = serviceError(f, v.UserService)
-	whole, left := v, fit(&v)
+	whole := v
+	left := fit(&v)
 	a := action{cut: left}
 	if f.services.known || f.ingressesKnown() || f.vip.known {
 		a.publish = &v

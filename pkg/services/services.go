@@ -49,7 +49,7 @@ type Component struct {
 	// What this process remembers: the tables as they were last seen whole.
 	// Before that, what is published takes their place.
 	began     time.Time
-	looked    time.Time
+	looked    time.Time // when something was last known
 	services  source[types.Service]
 	ingresses source[types.Ingress]
 	vip       source[types.KubeVIP]
@@ -74,7 +74,6 @@ func (c *Component) Step(context.Context) error {
 }
 
 func (c *Component) look(now time.Time) facts {
-	c.looked = now
 	if c.began.IsZero() {
 		c.began = now
 	}
@@ -134,9 +133,10 @@ func (c *Component) apply(f facts, a action) error {
 			errs = append(errs, fmt.Errorf("publish how %s stands: %w", s.Name, err))
 		}
 	}
-	if a.publish == nil {
+	if a.publish == nil { // nothing is known: what is, is told at once
 		return errors.Join(errs...)
 	}
+	c.looked = f.now
 	if err := c.Status.Publish(types.Global, *a.publish); err != nil {
 		return errors.Join(append(errs, fmt.Errorf("publish the users' services: %w", err))...)
 	}
