@@ -29,7 +29,7 @@ var may = map[string]struct {
 	"kubeapi/kubetest": {[]string{"types"}, "the fake cluster obeys; it knows the nouns only"},
 	"pkg/*":            {[]string{"types", "pubsub", "pkg/loop", "pkg/cipher", "pkg/keptfile"}, "components share facts only through topics and name what they need of the cluster as an interface"},
 	"cmd/*":            {[]string{"types", "pubsub", "kubeapi", "pkg/*"}, "the wiring knows everything but the tests' tools"},
-	"test":             {[]string{"types", "pubsub", "pkg/eveapi", "test/*"}, "the tests' tools stand outside: they meet the program through files, sockets and the API server"},
+	"test":             {[]string{"types", "pubsub", "pkg/eveapi", "pkg/evereport", "test/*"}, "the tests' tools stand outside: they meet the program through files, sockets and the API server"},
 }
 
 // foreign lists who alone may import a family of modules.
@@ -42,7 +42,7 @@ var foreign = []struct {
 	{"k8s.io/", []string{"kubeapi", "test"}, "only kubeapi knows Kubernetes"},
 	{"kubevirt.io/", []string{"kubeapi", "test"}, "only kubeapi knows KubeVirt"},
 	{"github.com/longhorn/", []string{"kubeapi", "test"}, "only kubeapi knows Longhorn"},
-	{"github.com/lf-edge/eve-api/", []string{"pkg/cipher", "pkg/eveapi", "test"}, "only these two libraries know the controller's messages"},
+	{"github.com/lf-edge/eve-api/", []string{"pkg/cipher", "pkg/eveapi", "pkg/evereport", "test"}, "only these libraries know the controller's messages"},
 	{"github.com/google/go-tpm/", []string{"pkg/cipher"}, "only pkg/cipher talks to a TPM"},
 	{"log/slog", nil, "the project logs with logrus"},
 }
