@@ -43,7 +43,6 @@ type Client struct {
 	Nodes    Writer[types.Node]        // every node, by name
 	AppPods  Writer[types.Pod]         // the pods of Namespace, by namespace/name
 	NodePods Writer[types.Pod]         // the pods on this node in every namespace
-	AllPods  Writer[types.Pod]         // every pod, while this node is the leader; else empty
 	Leases   Writer[types.Lease]       // the Leases of Namespace, by name
 	VMIs     Writer[types.VMI]         // the virtual machine instances of Namespace, by name; none without KubeVirt
 	Sets     Writer[types.AppSet]      // the replica sets of Namespace, by kind/name
@@ -99,18 +98,19 @@ func (c *Client) Run(ctx context.Context) {
 // run is what one Run of a Client holds.
 type run struct {
 	*Client
-	bell    chan struct{} // rings when other tables may be wanted
-	status  *status
-	silence *silence
-	turns   *turns
-	apps    *turns         // of the views of applications
-	served  *turns         // of the views of services
-	old     sync.WaitGroup // connections on their way out
+	bell     chan struct{} // rings when other tables may be wanted
+	status   *status
+	silence  *silence
+	turns    *turns
+	apps     *turns         // of the views of applications
+	served   *turns         // of the views of services
+	reported *turns         // of the views of reports
+	old      sync.WaitGroup // connections on their way out
 }
 
 func newRun(ctx context.Context, c *Client) *run {
-	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, turns: newTurns(lastGap), apps: newTurns(appsGap), served: newTurns(appsGap)}
-	r.turns.led, r.apps.led = r.apps, r.served
+	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, turns: newTurns(lastGap), apps: newTurns(appsGap), served: newTurns(appsGap), reported: newTurns(reportsGap)}
+	r.turns.led, r.apps.led, r.served.led = r.apps, r.served, r.reported
 	r.silence = newSilence(ctx, c.Log, r.status.silent)
 	c.Info.Notify(r.bell)
 	c.Leader.Notify(r.bell)
@@ -122,7 +122,7 @@ func newRun(ctx context.Context, c *Client) *run {
 func (r *run) end() {
 	r.swap(nil)
 	for name := range r.Tables.All() {
-		(&standing{log: r.Log, table: r.Tables, name: name}).end()
+		r.standing(name).end(false)
 	}
 	r.old.Wait()
 }

@@ -28,6 +28,7 @@ type connection struct {
 	kube     kubernetes.Interface
 	longhorn longhorn.LonghornV1beta2Interface
 	apps     *appClients
+	parts    *longhornClients
 	custom   dynamic.Interface
 	prober   kubernetes.Interface      // not stopped by the silence
 	logs     typedcore.CoreV1Interface // without deadlines, and no sign of life
@@ -70,6 +71,9 @@ func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *sil
 	}
 	if err == nil {
 		conn.apps, err = newAppClients(cfg, kept)
+	}
+	if err == nil {
+		conn.parts, err = newLonghornClients(cfg, kept)
 	}
 	if err == nil {
 		conn.logs, err = logsClient(cfg, base, s)

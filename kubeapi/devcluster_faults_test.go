@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/zedkube/zedkube/kubeapi"
@@ -79,7 +80,7 @@ var foreign = []trouble{
 func suffer(t *testing.T, c *devcluster.Cluster, i int, troubles []trouble) {
 	a := newAgent(t, c, i)
 	_ = a.leader.Publish(types.Global, types.KubeLeaderElectInfo{IsStatsLeader: true})
-	eventually(t, "all pods are seen", 5*time.Second, func() bool { return a.status().AllPods })
+	eventually(t, "all pods are counted", 5*time.Second, func() bool { return a.counted() })
 	var files []int
 	for n, trouble := range troubles {
 		t.Run(trouble.name, func(t *testing.T) { meet(t, c, a, i, n, trouble) })
@@ -155,7 +156,7 @@ func change(t *testing.T, c *devcluster.Cluster, i, n int) {
 // change the cluster meanwhile: what differs is that only while it lasts.
 func agrees(t *testing.T, c *devcluster.Cluster, a *agent, i int) error {
 	t.Helper()
-	if s := a.status(); !s.Answers() || !s.Synced || !s.AllPods {
+	if s := a.status(); !s.Answers() || !s.Synced || !a.counted() {
 		return fmt.Errorf("the status is %+v", s)
 	}
 	nodes, err := c.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -163,13 +164,14 @@ func agrees(t *testing.T, c *devcluster.Cluster, a *agent, i int) error {
 	if err := errors.Join(err, podsErr); err != nil {
 		t.Fatal(err)
 	}
-	boots, all, own, app := map[string]string{}, map[string]string{}, map[string]string{}, map[string]string{}
+	boots, own, app := map[string]string{}, map[string]string{}, map[string]string{}
+	all := map[string]types.PodCount{}
 	for _, n := range nodes.Items {
 		boots[n.Name] = n.Status.NodeInfo.BootID
 	}
 	for _, p := range pods.Items {
 		key, state := p.Namespace+"/"+p.Name, string(p.UID)+string(p.Status.Phase)+p.Status.PodIP
-		all[key] = state
+		all[p.Namespace] = counted(all[p.Namespace], p)
 		if p.Spec.NodeName == c.Nodes[i].Name {
 			own[key] = state
 		}
@@ -181,7 +183,7 @@ func agrees(t *testing.T, c *devcluster.Cluster, a *agent, i int) error {
 	for name, n := range a.nodes.All() {
 		seen[name] = n.BootID
 	}
-	return errors.Join(differs("nodes", seen, boots), differs("all pods", podStates(&a.all), all),
+	return errors.Join(differs("nodes", seen, boots), differs("pod counts", a.counts.All(), all),
 		differs("own pods", podStates(&a.own), own), differs("app pods", podStates(&a.appPods), app))
 }
 
@@ -193,7 +195,23 @@ func podStates(table *pubsub.Table[types.Pod]) map[string]string {
 	return states
 }
 
-func differs(what string, got, want map[string]string) error {
+func counted(c types.PodCount, p corev1.Pod) types.PodCount {
+	c.Namespace = p.Namespace
+	c.Pods++
+	switch p.Status.Phase {
+	case corev1.PodRunning:
+		c.Running++
+	case corev1.PodPending:
+		c.Pending++
+	case corev1.PodFailed:
+		c.Failed++
+	case corev1.PodSucceeded:
+		c.Succeeded++
+	}
+	return c
+}
+
+func differs[T comparable](what string, got, want map[string]T) error {
 	if maps.Equal(got, want) {
 		return nil
 	}

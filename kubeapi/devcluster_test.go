@@ -31,12 +31,12 @@ type agent struct {
 	nodes   pubsub.Table[types.Node]
 	appPods pubsub.Table[types.Pod]
 	own     pubsub.Table[types.Pod]
-	all     pubsub.Table[types.Pod]
 	leases  pubsub.Table[types.Lease]
 	api     pubsub.Table[types.APIStatus]
 	vmis    pubsub.Table[types.VMI]
 	sets    pubsub.Table[types.AppSet]
 	tables  pubsub.Table[types.TableStatus]
+	reported
 }
 
 func (a *agent) status() types.APIStatus {
@@ -56,9 +56,10 @@ func newAgent(t *testing.T, c *devcluster.Cluster, i int) *agent {
 	_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: c.Nodes[i].DeviceName, DeviceID: uuid.MustParse(c.Nodes[i].UUID)})
 	a.Client = &kubeapi.Client{
 		Log: log, Kubeconfig: path, Info: &a.info, Leader: &a.leader,
-		Nodes: &a.nodes, AppPods: &a.appPods, NodePods: &a.own, AllPods: &a.all, Leases: &a.leases, API: &a.api,
+		Nodes: &a.nodes, AppPods: &a.appPods, NodePods: &a.own, Leases: &a.leases, API: &a.api,
 		VMIs: &a.vmis, Sets: &a.sets, Tables: &a.tables,
 	}
+	a.fill(a.Client)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { a.Run(ctx) })
@@ -151,13 +152,12 @@ func tablesFollow(t *testing.T, c *devcluster.Cluster) {
 		q, _ := a.appPods.Get(key)
 		return p.Phase == types.PodRunning && p.UID == q.UID && p.AppDomain == "d.1.1" && p.VMI != "" && p.Owner.Kind == "VirtualMachineInstance"
 	})
-	if n := len(a.all.All()); n != 0 {
-		t.Errorf("a node that does not lead sees %d pods", n)
+	if n := len(a.counts.All()); n != 0 {
+		t.Errorf("a node that does not lead counts the pods of %d namespaces", n)
 	}
 	_ = a.leader.Publish(types.Global, types.KubeLeaderElectInfo{IsStatsLeader: true})
-	eventually(t, "the leader sees all pods", 3*time.Second, func() bool {
-		_, ok := a.all.Get(key)
-		return ok && a.status().AllPods
+	eventually(t, "the leader counts all pods", 3*time.Second, func() bool {
+		return a.counted() && a.count(kubeapi.Namespace).Running > 0
 	})
 	none := int64(0)
 	if err := c.Client().CoreV1().Pods(kubeapi.Namespace).Delete(t.Context(), vm, metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
@@ -166,12 +166,11 @@ func tablesFollow(t *testing.T, c *devcluster.Cluster) {
 	eventually(t, "the pod is gone from all tables", 5*time.Second, func() bool {
 		_, inOwn := a.own.Get(key)
 		_, inApp := a.appPods.Get(key)
-		_, inAll := a.all.Get(key)
-		return !inOwn && !inApp && !inAll
+		return !inOwn && !inApp
 	})
 	_ = a.leader.Publish(types.Global, types.KubeLeaderElectInfo{})
-	eventually(t, "a former leader sees no foreign pods", time.Second, func() bool {
-		return len(a.all.All()) == 0 && !a.status().AllPods
+	eventually(t, "a former leader counts no pods", time.Second, func() bool {
+		return len(a.counts.All()) == 0 && !a.counted()
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +31,7 @@ type fakeAPI struct {
 	pods     []corev1.Pod
 	apps     map[string][]any // by the last part of the path; nil for no KubeVirt
 	services map[string][]any // services, ingresses and configmaps, by the last part of the path
+	storage  map[string][]any // claims, daemon sets and Longhorn's objects, by the last part of the path; nil for no Longhorn
 	fault    http.HandlerFunc // answers instead, if set
 	requests map[string]int   // by method and path, "watch " before it for watches
 	total    int
@@ -39,12 +41,15 @@ type fakeAPI struct {
 const (
 	pathKubeVirt   = "/apis/kubevirt.io/v1"
 	pathNetworking = "/apis/networking.k8s.io/v1"
+	pathLonghorn   = "/apis/longhorn.io/v1beta2"
 )
 
-// appKinds are the kinds of the objects of applications and of services, by resource.
+// appKinds are the kinds of all other objects, by resource.
 var appKinds = map[string]string{
 	"services": "Service", "ingresses": "Ingress", "configmaps": "ConfigMap",
 	"virtualmachineinstances": "VirtualMachineInstance", "virtualmachineinstancereplicasets": types.KindVMIReplicaSet, "replicasets": types.KindReplicaSet,
+	"persistentvolumeclaims": "PersistentVolumeClaim", "daemonsets": "DaemonSet",
+	"volumes": "Volume", "engines": "Engine", "replicas": "Replica", "snapshots": "Snapshot", "settings": "Setting", "recurringjobs": "RecurringJob",
 }
 
 func (f *fakeAPI) set(change func()) {
@@ -71,7 +76,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		name = "watch " + name
 	}
 	f.requests[name]++
-	fault, nodes, pods, apps, services := f.fault, f.nodes, f.pods, f.apps, f.services
+	fault, nodes, pods, apps, services, storage := f.fault, f.nodes, f.pods, f.apps, f.services, f.storage
 	meta := metav1.ListMeta{ResourceVersion: cmp.Or(f.version, "7")}
 	f.mu.Unlock()
 	switch {
@@ -79,8 +84,12 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fault(w, r)
 	case strings.HasPrefix(r.URL.Path, "/apis/kubevirt.io") && apps == nil:
 		notFound(w, r)
+	case strings.HasPrefix(r.URL.Path, "/apis/longhorn.io") && storage == nil:
+		notFound(w, r)
 	case r.URL.Path == pathGroups:
 		reply(w, 200, groups("storage.k8s.io"))
+	case r.URL.Path == pathLonghorn:
+		reply(w, 200, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, GroupVersion: "longhorn.io/v1beta2"})
 	case r.URL.Path == pathKubeVirt:
 		reply(w, 200, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, GroupVersion: "kubevirt.io/v1"})
 	case r.URL.Path == pathNetworking:
@@ -92,6 +101,8 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
+	case r.URL.Path == pathLonghorn+"/namespaces/longhorn-system/nodes":
+		reply(w, 200, map[string]any{"kind": "NodeList", "apiVersion": "longhorn.io/v1beta2", "metadata": meta, "items": selected(r, storage["nodes"])})
 	case strings.HasSuffix(r.URL.Path, "/nodes"):
 		reply(w, 200, corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, ListMeta: meta, Items: nodes})
 	case strings.HasSuffix(r.URL.Path, "/pods"):
@@ -108,7 +119,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		resource := path.Base(r.URL.Path)
 		reply(w, 200, map[string]any{
 			"kind": appKinds[resource] + "List", "apiVersion": versionOf(r.URL.Path), "metadata": meta,
-			"items": append(append([]any{}, apps[resource]...), services[resource]...),
+			"items": selected(r, slices.Concat(apps[resource], services[resource], storage[resource])),
 		})
 	default:
 		reply(w, 200, corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}})
@@ -119,6 +130,18 @@ func selects(r *http.Request, p corev1.Pod) bool {
 	node, byNode := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "spec.nodeName=")
 	inNamespace := strings.Contains(r.URL.Path, "/namespaces/")
 	return (!byNode || p.Spec.NodeName == node) && (!inNamespace || strings.Contains(r.URL.Path, "/"+p.Namespace+"/"))
+}
+
+// selected are those that the field selector of the request names, if it has one.
+func selected(r *http.Request, all []any) []any {
+	name, byName := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+	list := []any{}
+	for _, o := range all {
+		if text, err := json.Marshal(o); err == nil && (!byName || strings.Contains(string(text), `"name":"`+name+`"`)) {
+			list = append(list, o)
+		}
+	}
+	return list
 }
 
 func reply(w http.ResponseWriter, code int, body any) {
@@ -195,16 +218,17 @@ type tables struct {
 	nodes   pubsub.Table[types.Node]
 	appPods pubsub.Table[types.Pod]
 	own     pubsub.Table[types.Pod]
-	all     pubsub.Table[types.Pod]
 	leases  pubsub.Table[types.Lease]
 	api     pubsub.Table[types.APIStatus]
 	vmis    pubsub.Table[types.VMI]
 	sets    pubsub.Table[types.AppSet]
 	tables  pubsub.Table[types.TableStatus]
+	disks   pubsub.Table[types.LonghornNode]
 
 	services  pubsub.Table[types.Service]
 	ingresses pubsub.Table[types.Ingress]
 	vip       pubsub.Table[types.KubeVIP]
+	reported
 }
 
 func newTestClient(t *testing.T) (*Client, *tables) {
@@ -213,12 +237,14 @@ func newTestClient(t *testing.T) (*Client, *tables) {
 	log.SetOutput(t.Output())
 	tb := &tables{}
 	_ = tb.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "N1", DeviceID: uuid.MustParse(ownUUID)})
-	return &Client{
+	c := &Client{
 		Log: log, Info: &tb.info, Leader: &tb.leader, Nodes: &tb.nodes,
-		AppPods: &tb.appPods, NodePods: &tb.own, AllPods: &tb.all, Leases: &tb.leases, API: &tb.api,
+		AppPods: &tb.appPods, NodePods: &tb.own, Leases: &tb.leases, API: &tb.api,
 		VMIs: &tb.vmis, Sets: &tb.sets, Tables: &tb.tables,
-		Services: &tb.services, Ingresses: &tb.ingresses, KubeVIP: &tb.vip,
-	}, tb
+		Services: &tb.services, Ingresses: &tb.ingresses, KubeVIP: &tb.vip, OwnDisks: &tb.disks,
+	}
+	tb.fill(c)
+	return c, tb
 }
 
 func (tb *tables) status() types.APIStatus {

@@ -63,14 +63,9 @@ func (l *levels) start(name string, lw *cache.ListWatch, rows rowStore) (stop fu
 	return l.keep(l.conn, &view{name: name, holds: func(string, bool) {}, turns: l.turns}, lw, rows)
 }
 
-// empty drops all rows of a table.
-func empty[T any](r *run, view string, table Writer[T]) {
-	if err := retain(table, nil); err != nil {
-		r.Log.WithError(err).WithField("table", view).Error("table cannot be cleared")
-	}
+func byName(name string) string {
+	return fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 }
-
-func byName(name string) string { return fields.OneTermEqualSelector(metav1.ObjectNameField, name).String() }
 
 func (conn *connection) longhornNode(g *group, name string) *cache.ListWatch {
 	return optional(g, listWatch(conn.longhorn.Nodes(longhornNamespace), byName(name)),

@@ -67,8 +67,11 @@ func outage(t *testing.T, fault func(api *fakeAPI, refused *atomic.Bool), after 
 		check(t, "nodes", keys(tb.nodes.All()), []string{"n1"})
 		check(t, "app pods", keys(tb.appPods.All()), []string{"eve-kube-app/a2", "eve-kube-app/a3"})
 		check(t, "own pods", keys(tb.own.All()), []string{"eve-kube-app/a3", "kube-system/s1"})
-		check(t, "all pods", keys(tb.all.All()), []string{"eve-kube-app/a2", "eve-kube-app/a3", "kube-system/s1", "kube-system/s2"})
-		if s := tb.status(); !s.Answers() || !s.Synced || !s.AllPods {
+		check(t, "namespaces with two pods", keys(tb.counts.All()), []string{"eve-kube-app", "kube-system"})
+		if n := tb.pods(); n != 4 {
+			t.Errorf("%d pods are counted", n)
+		}
+		if s := tb.status(); !s.Answers() || !s.Synced || !tb.counted() {
 			t.Errorf("status afterwards is %+v", s)
 		}
 	})

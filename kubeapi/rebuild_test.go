@@ -40,7 +40,7 @@ func TestNewConnectionsLeaveNothingBehind(t *testing.T) {
 		if err := r.connect(ctx, cfg, base); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the tables are whole", 5*time.Second, func() bool { return tb.status().Synced && tb.status().AllPods })
+		eventually(t, "the tables are whole", 5*time.Second, func() bool { return tb.status().Synced && tb.counted() })
 	}
 	again()
 	goroutines, files := runtime.NumGoroutine(), openFiles()
@@ -121,13 +121,13 @@ func TestRowsOfTheOldClusterGoWhenTheNewOneHasNoneOfThem(t *testing.T) {
 		}
 	}
 	take(a.URL)
-	eventually(t, "the tables are whole", 5*time.Second, func() bool { return tb.status().Synced && tb.status().AllPods })
-	if len(tb.own.All()) != 2 || len(tb.all.All()) != 4 {
-		t.Fatalf("own %v, all %v", keys(tb.own.All()), keys(tb.all.All()))
+	eventually(t, "the tables are whole", 5*time.Second, func() bool { return tb.status().Synced && tb.counted() })
+	if len(tb.own.All()) != 2 || tb.pods() != 4 {
+		t.Fatalf("own %v, counted %d", keys(tb.own.All()), tb.pods())
 	}
 	_ = tb.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "nobody"})
 	take(b.URL)
 	eventually(t, "nothing is left of the old cluster", 5*time.Second, func() bool {
-		return len(tb.nodes.All()) == 1 && len(tb.appPods.All())+len(tb.own.All())+len(tb.all.All()) == 0
+		return len(tb.nodes.All()) == 1 && len(tb.appPods.All())+len(tb.own.All())+len(tb.counts.All()) == 0
 	})
 }

@@ -32,6 +32,7 @@ type standing struct {
 	name  string
 
 	mu    sync.Mutex
+	over  bool              // the view has ended: another one speaks
 	heard bool              // it was found whole or not since begin
 	row   types.TableStatus // what it was found, doubts left out
 	doubt string            // why a table that is kept is not right nevertheless; "" while it is
@@ -83,7 +84,9 @@ func (s *standing) doubts(why string) {
 
 // set is called with mu held.
 func (s *standing) set(next types.TableStatus) {
-	s.row = next
+	if s.row = next; s.over {
+		return
+	}
 	if next.Whole && s.doubt != "" {
 		next = types.TableStatus{Why: s.doubt}
 	}
@@ -97,8 +100,14 @@ func (s *standing) set(next types.TableStatus) {
 	}
 }
 
-// end removes the row: nobody keeps the table any more.
-func (s *standing) end() {
+// end lets nothing be said any more, and removes the row unless another view
+// goes on with the table.
+func (s *standing) end(goesOn bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over = true; goesOn {
+		return
+	}
 	if err := s.table.Unpublish(s.name); err != nil {
 		s.log.WithError(err).WithField("table", s.name).Error("withdraw how a table is")
 	}

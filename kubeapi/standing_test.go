@@ -62,7 +62,9 @@ func TestATableThatCannotBeKeptSaysWhyAndSinceWhenAndTheOthersStand(t *testing.T
 		"forbidden": {when(always, 403, metav1.StatusReasonForbidden)(nil), "403"},
 		"broken":    {status500, "500"},
 		"hung":      {hang, "no answer within 10s"},
-		"other":     {func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, jsonObject{"kind": "NodeList", "apiVersion": "v1"}) }, "streamed list ended before it was whole"},
+		"other": {func(w http.ResponseWriter, _ *http.Request) {
+			reply(w, 200, jsonObject{"kind": "NodeList", "apiVersion": "v1"})
+		}, "streamed list ended before it was whole"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, tb := newTestClient(t)

@@ -47,7 +47,6 @@ func (s *status) holds(view string, complete bool) {
 	}
 	s.held[view] = complete
 	s.row.Synced = s.held[viewNodes] && s.held[viewAppPods] && s.held[viewNodePods]
-	s.row.AllPods = s.held[viewAllPods]
 	s.row.Apps = s.held[viewVMIs] && s.held[viewVMISets] && s.held[viewSets]
 	s.publish()
 }

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
 
@@ -27,9 +25,9 @@ type disk struct {
 type engine struct {
 	name, node string
 	state      longhornv1.InstanceState
-	modes      map[string]longhornv1.ReplicaMode    // by replica
-	addresses  map[string]string                    // by replica
-	rebuilds   map[string]*longhornv1.RebuildStatus // by URL of a replica
+	modes      map[string]longhornv1.ReplicaMode // by replica
+	addresses  map[string]string                 // by replica, while one is rebuilt
+	rebuilds   map[string]*rebuildPart           // by URL of a replica, while one is rebuilt
 }
 
 type replica struct {
@@ -43,32 +41,33 @@ type replica struct {
 // nothing more to list.
 func (conn *connection) disks(ctx context.Context) (disks, error) {
 	d := disks{}
-	if err := pages(ctx, conn.longhorn.Volumes(longhornNamespace).List, d.addVolumes); err != nil {
+	if err := pages(ctx, conn.parts.volumes.List, d.addVolumes); err != nil {
 		return nil, fmt.Errorf("list volumes of Longhorn: %w", err)
 	}
 	if len(d) == 0 {
 		return d, nil
 	}
-	if err := pages(ctx, conn.longhorn.Engines(longhornNamespace).List, d.addEngines); err != nil {
+	if err := pages(ctx, conn.parts.engines.List, d.addEngines); err != nil {
 		return nil, fmt.Errorf("list engines of Longhorn: %w", err)
 	}
-	if err := pages(ctx, conn.longhorn.Replicas(longhornNamespace).List, d.addReplicas); err != nil {
+	if err := pages(ctx, conn.parts.replicas.List, d.addReplicas); err != nil {
 		return nil, fmt.Errorf("list replicas of Longhorn: %w", err)
 	}
 	return d, nil
 }
 
-func (d disks) addVolumes(l *longhornv1.VolumeList) error {
+func (d disks) addVolumes(l *partList[volumePart]) error {
 	for i := range l.Items {
 		if l.Items[i].Name == "" {
 			return errNoName
 		}
-		d[l.Items[i].Name] = diskOf(&l.Items[i])
+		v := diskOf(&l.Items[i])
+		d[v.Name] = &v
 	}
 	return nil
 }
 
-func (d disks) addEngines(l *longhornv1.EngineList) error {
+func (d disks) addEngines(l *partList[enginePart]) error {
 	for i := range l.Items {
 		if l.Items[i].Name == "" {
 			return errNoName
@@ -80,7 +79,7 @@ func (d disks) addEngines(l *longhornv1.EngineList) error {
 	return nil
 }
 
-func (d disks) addReplicas(l *longhornv1.ReplicaList) error {
+func (d disks) addReplicas(l *partList[replicaPart]) error {
 	for i := range l.Items {
 		r, err := replicaOf(&l.Items[i])
 		if err != nil {
@@ -91,53 +90,6 @@ func (d disks) addReplicas(l *longhornv1.ReplicaList) error {
 		}
 	}
 	return nil
-}
-
-func diskOf(v *longhornv1.Volume) *disk {
-	d := &disk{node: v.Status.CurrentNodeID, Volume: types.Volume{
-		Name:       v.Name,
-		State:      string(v.Status.State),
-		Robustness: string(v.Status.Robustness),
-		Wanted:     v.Spec.NumberOfReplicas,
-	}}
-	// LastPVCRefAt is set once the claim is not its any more: another volume may be
-	// of that name by now.
-	if claim := v.Status.KubernetesStatus; claim.PVCName != "" && claim.LastPVCRefAt == "" {
-		d.Claim = claim.Namespace + "/" + claim.PVCName
-	}
-	return d
-}
-
-func engineOf(e *longhornv1.Engine) engine {
-	return engine{
-		name: e.Name, node: e.Spec.NodeID, state: e.Status.CurrentState,
-		modes: e.Status.ReplicaModeMap, addresses: e.Status.CurrentReplicaAddressMap, rebuilds: e.Status.RebuildStatus,
-	}
-}
-
-// replicaOf takes a replica for running unless it is known to be stopped and to
-// stay so, as Longhorn does by its drain policy.
-func replicaOf(r *longhornv1.Replica) (replica, error) {
-	if r.Name == "" {
-		return replica{}, errNoName
-	}
-	out := replica{engine: r.Spec.EngineName, Replica: types.Replica{
-		Name: r.Name,
-		Node: r.Spec.NodeID,
-		Running: r.Spec.DesireState != longhornv1.InstanceStateStopped ||
-			r.Status.CurrentState != longhornv1.InstanceStateStopped && r.Status.CurrentState != "",
-	}}
-	if r.Status.IP != "" {
-		out.address = net.JoinHostPort(r.Status.IP, strconv.Itoa(r.Status.Port))
-	}
-	var err error
-	if out.HealthyAt, err = longhornTime(r.Spec.HealthyAt); err != nil {
-		return replica{}, fmt.Errorf("replica %s: %w", r.Name, err)
-	}
-	if out.FailedAt, err = longhornTime(r.Spec.FailedAt); err != nil {
-		return replica{}, fmt.Errorf("replica %s: %w", r.Name, err)
-	}
-	return out, nil
 }
 
 // volumes joins them.

@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -9,6 +10,20 @@ import (
 
 	"github.com/zedkube/zedkube/types"
 )
+
+// as is the part of a whole object that is decoded.
+func as[T any](t *testing.T, whole any) *T {
+	t.Helper()
+	part := new(T)
+	text, err := json.Marshal(whole)
+	if err == nil {
+		err = json.Unmarshal(text, part)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return part
+}
 
 func TestAReplicaIsAsTheRunningEngineHasIt(t *testing.T) {
 	rebuild := func(key string, progress int) map[string]*longhornv1.RebuildStatus {
@@ -40,11 +55,11 @@ func TestAReplicaIsAsTheRunningEngineHasIt(t *testing.T) {
 	} {
 		e := lhEngine("v-e-0", "v", "n1", "running", "v-r-1", "RW")
 		test.engine(e)
-		r, err := replicaOf(lhReplica("v-r-1", "v", "n1", "running"))
+		r, err := replicaOf(as[replicaPart](t, lhReplica("v-r-1", "v", "n1", "running")))
 		if err != nil {
 			t.Fatal(err)
 		}
-		own := engineOf(e)
+		own := engineOf(as[enginePart](t, e))
 		if got := own.shows(r); got.Mode != test.mode || got.Percent != test.percent {
 			t.Errorf("%s: replica is %q, %d %%", name, got.Mode, got.Percent)
 		}
@@ -66,7 +81,7 @@ func TestAReplicaIsStoppedWhenItIsAndIsToBe(t *testing.T) {
 	} {
 		r := lhReplica("v-r-1", "v", "n1", "")
 		r.Spec.DesireState, r.Status.CurrentState = row.desired, row.current
-		if got, err := replicaOf(r); err != nil || got.Running != row.running {
+		if got, err := replicaOf(as[replicaPart](t, r)); err != nil || got.Running != row.running {
 			t.Errorf("%q wanted, is %q: running %v, %v", row.desired, row.current, got.Running, err)
 		}
 	}
@@ -132,7 +147,7 @@ func TestAVolumeIsOfTheClaimThatItIsBoundTo(t *testing.T) {
 	bound, former := lhVolume("v", "attached", "n1"), lhVolume("v", "detached", "")
 	former.Status.KubernetesStatus.LastPVCRefAt = "2026-05-03T06:00:00Z"
 	for want, v := range map[string]*longhornv1.Volume{"eve-kube-app/v-pvc-0": bound, "": former} {
-		if got := diskOf(v).Claim; got != want {
+		if got := diskOf(as[volumePart](t, v)).Claim; got != want {
 			t.Errorf("it is of claim %q, want %q", got, want)
 		}
 	}

@@ -104,8 +104,11 @@ func troubled(t *testing.T, trouble func(http.Handler) http.HandlerFunc, most in
 		check(t, "nodes", keys(tb.nodes.All()), []string{"n1", "n3"})
 		check(t, "app pods", keys(tb.appPods.All()), []string{"eve-kube-app/a2", "eve-kube-app/a3"})
 		check(t, "own pods", keys(tb.own.All()), []string{"eve-kube-app/a3", "kube-system/s1"})
-		check(t, "all pods", keys(tb.all.All()), []string{"eve-kube-app/a2", "eve-kube-app/a3", "kube-system/s1", "kube-system/s2"})
-		if s := tb.status(); !s.Answers() || !s.Synced || !s.AllPods {
+		check(t, "namespaces with two pods", keys(tb.counts.All()), []string{"eve-kube-app", "kube-system"})
+		if n := tb.pods(); n != 4 {
+			t.Errorf("%d pods are counted", n)
+		}
+		if s := tb.status(); !s.Answers() || !s.Synced || !tb.counted() {
 			t.Errorf("status afterwards is %+v", s)
 		}
 	})
@@ -120,12 +123,12 @@ func TestAServerInTroubleIsNotStormedAndHealsWithinFiveSeconds(t *testing.T) {
 		"lists and watches forbidden": {when(listing, 403, metav1.StatusReasonForbidden), 30},
 		"nodes are forbidden":         {when(ofNodes, 403, metav1.StatusReasonForbidden), 30},
 		"everything is turned away":   {when(always, 429, metav1.StatusReasonTooManyRequests), 30},
-		"watches are turned away":     {when(isWatch, 429, metav1.StatusReasonTooManyRequests), 47},
-		"watches fail":                {when(isWatch, 503, metav1.StatusReasonServiceUnavailable), 49},
+		"watches are turned away":     {when(isWatch, 429, metav1.StatusReasonTooManyRequests), 60},
+		"watches fail":                {when(isWatch, 503, metav1.StatusReasonServiceUnavailable), 60},
 		"lists and watches fail":      {when(listing, 500, metav1.StatusReasonInternalError), 30},
 		"nodes are not found":         {when(ofNodes, 404, metav1.StatusReasonNotFound), 30},
-		"watches have all expired":    {when(isWatch, 410, metav1.StatusReasonExpired), 47},
-		"watches end as they begin":   {endsAtOnce, 47},
+		"watches have all expired":    {when(isWatch, 410, metav1.StatusReasonExpired), 60},
+		"watches end as they begin":   {endsAtOnce, 60},
 	} {
 		t.Run(name, func(t *testing.T) {
 			troubled(t, test.trouble, test.most, func(tb *tables) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,7 +19,6 @@ const (
 	viewNodes    = types.TableNodes
 	viewAppPods  = types.TableAppPods
 	viewNodePods = "own pods"
-	viewAllPods  = "all pods"
 	viewLeases   = "leases"
 	viewVMIs     = types.TableVMIs
 	viewVMISets  = "replica sets of virtual machine instances"
@@ -31,7 +31,8 @@ const (
 const leasesGap = time.Minute
 
 // views keeps the tables that are wanted until the connection is retired: the
-// pods of this node as soon as its name is known, all pods while it leads.
+// pods of this node as soon as its name is known, those of reports while it
+// leads.
 func (r *run) views(conn *connection) {
 	stop := []func(){
 		r.start(conn, viewNodes, conn.nodes(), nodeRows(r.Nodes)),
@@ -41,8 +42,9 @@ func (r *run) views(conn *connection) {
 	}
 	stop = append(stop, r.appViews(conn)...)
 	stop = append(stop, r.serviceViews(conn)...)
+	longhorn := conn.group(longhornv1.SchemeGroupVersion)
+	levels, reports := r.levels(conn, longhorn), r.reports(conn, longhorn)
 	own, stopOwn := "", func() {}
-	leads, stopAll := false, func() {}
 	for {
 		// A Node that is gone leaves its last name in use: this device gets no other.
 		if node, ok := r.ownNode(); ok && node.Name != own {
@@ -50,35 +52,20 @@ func (r *run) views(conn *connection) {
 			own = node.Name
 			stopOwn = r.start(conn, viewNodePods, conn.pods("", own), podRows(r.NodePods))
 		}
-		if now := r.leads(); now != leads {
-			leads = now
-			if leads {
-				stopAll = r.start(conn, viewAllPods, conn.pods("", ""), podRows(r.AllPods))
-			} else {
-				stopAll()
-			}
+		if own == "" { // no view keeps them
+			empty(r, viewNodePods, r.NodePods)
 		}
-		// No view keeps these, but an earlier connection may have left rows.
-		if own == "" {
-			r.clear(viewNodePods, r.NodePods)
-		}
-		if !leads {
-			r.clear(viewAllPods, r.AllPods)
-		}
+		leads := r.leads()
+		levels.want(own, leads)
+		reports.want(leads)
 		select {
 		case <-conn.ctx.Done():
-			for _, s := range append(stop, stopOwn, stopAll) {
+			for _, s := range append(stop, stopOwn, levels.stop, reports.stop) {
 				s()
 			}
 			return
 		case <-r.bell:
 		}
-	}
-}
-
-func (r *run) clear(view string, table Writer[types.Pod]) {
-	if err := retain(table, nil); err != nil {
-		r.Log.WithError(err).WithField("table", view).Error("table cannot be cleared")
 	}
 }
 
@@ -107,18 +94,31 @@ func (r *run) keep(conn *connection, v *view, lw *cache.ListWatch, rows rowStore
 	ctx, cancel := context.WithCancel(conn.ctx)
 	done := make(chan struct{})
 	v.log, v.silence = r.Log, r.silence
-	v.stands = &standing{log: r.Log, table: r.Tables, name: v.name}
+	if v.stands == nil {
+		v.stands = r.standing(v.name)
+	}
 	go func() {
 		defer close(done)
 		v.run(ctx, lw, rows)
-		if conn.ctx.Err() == nil {
-			v.stands.end()
-		}
+		v.stands.end(conn.ctx.Err() != nil)
 	}()
 	return func() {
 		cancel()
 		<-done
 	}
+}
+
+func (r *run) standing(view string) *standing {
+	return &standing{log: r.Log, table: r.Tables, name: view}
+}
+
+// empty drops the rows of a table that no view keeps, and what is said of it: an
+// earlier connection may have left them.
+func empty[T any](r *run, view string, table Writer[T]) {
+	if err := retain(table, nil); err != nil {
+		r.Log.WithError(err).WithField("table", view).Error("table cannot be cleared")
+	}
+	r.standing(view).end(false)
 }
 
 // lister is a client for one kind of object.

@@ -142,7 +142,6 @@ type APIStatus struct {
 	Reason       string    // why it is taken for silent; "" while it answers
 	NoKubeconfig bool      // it is because there has been no usable kubeconfig yet
 	Synced       bool      // the tables of nodes, app pods and own pods hold a complete list of the present connection
-	AllPods      bool      // so does the table of all pods, which only the leader watches
 	Apps         bool      // so do the tables of virtual machines and replica sets; without KubeVirt it has none, which is whole
 }
 

@@ -54,10 +54,9 @@ type SnapshotJob struct {
 
 // DaemonSet is the part of a DaemonSet that components reason about.
 type DaemonSet struct {
-	Name    string
-	Wanted  int // pods it should have
-	Ready   int // pods of it that are ready
-	Updated time.Time
+	Name   string
+	Wanted int // pods it should have
+	Ready  int // pods of it that are ready
 }
 
 // ClaimPhase is the phase of a PersistentVolumeClaim as Kubernetes names it.

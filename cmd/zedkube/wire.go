@@ -35,7 +35,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 
 	// What the cluster looks like, and what only this process knows.
 	nodes, api, leases := &pubsub.Table[types.Node]{}, &pubsub.Table[types.APIStatus]{}, &pubsub.Table[types.Lease]{}
-	appPods, nodePods, allPods := &pubsub.Table[types.Pod]{}, &pubsub.Table[types.Pod]{}, &pubsub.Table[types.Pod]{}
+	appPods, nodePods := &pubsub.Table[types.Pod]{}, &pubsub.Table[types.Pod]{}
 	vmis, sets := &pubsub.Table[types.VMI]{}, &pubsub.Table[types.AppSet]{}
 	token := &pubsub.Table[types.ClusterToken]{}
 
@@ -50,7 +50,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 	kube := &kubeapi.Client{
 		Log: as("kubeapi"), Kubeconfig: p.kubeconfig,
 		Info: t.info, Leader: t.leaderInfo,
-		Nodes: nodes, AppPods: appPods, NodePods: nodePods, AllPods: allPods, Leases: leases, API: api,
+		Nodes: nodes, AppPods: appPods, NodePods: nodePods, Leases: leases, API: api,
 		VMIs: vmis, Sets: sets,
 		Tables: &pubsub.Table[types.TableStatus]{}, Services: &pubsub.Table[types.Service]{}, Ingresses: &pubsub.Table[types.Ingress]{},
 		KubeVIP: &pubsub.Table[types.KubeVIP]{}, OwnDisks: &pubsub.Table[types.LonghornNode]{},

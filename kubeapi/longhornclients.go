@@ -1,0 +1,66 @@
+package kubeapi
+
+import (
+	"net/http"
+
+	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/gentype"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// longhornClients are for the objects of Longhorn. They decode of them what we
+// read.
+type longhornClients struct {
+	volumes   *gentype.ClientWithList[*volumePart, *partList[volumePart]]
+	engines   *gentype.ClientWithList[*enginePart, *partList[enginePart]]
+	replicas  *gentype.ClientWithList[*replicaPart, *partList[replicaPart]]
+	snapshots *gentype.ClientWithList[*snapshotPart, *partList[snapshotPart]]
+	nodes     *gentype.ClientWithList[*nodePart, *partList[nodePart]]
+}
+
+func newLonghornClients(cfg *rest.Config, rt http.RoundTripper) (*longhornClients, error) {
+	client, codec, err := partClient(cfg, rt, longhornv1.SchemeGroupVersion, map[string]runtime.Object{
+		"Volume": &volumePart{}, "VolumeList": &partList[volumePart]{},
+		"Engine": &enginePart{}, "EngineList": &partList[enginePart]{},
+		"Replica": &replicaPart{}, "ReplicaList": &partList[replicaPart]{},
+		"Snapshot": &snapshotPart{}, "SnapshotList": &partList[snapshotPart]{},
+		"Node": &nodePart{}, "NodeList": &partList[nodePart]{},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &longhornClients{
+		volumes:   longhornParts("volumes", client, codec, func() *volumePart { return &volumePart{} }),
+		engines:   longhornParts("engines", client, codec, func() *enginePart { return &enginePart{} }),
+		replicas:  longhornParts("replicas", client, codec, func() *replicaPart { return &replicaPart{} }),
+		snapshots: longhornParts("snapshots", client, codec, func() *snapshotPart { return &snapshotPart{} }),
+		nodes:     longhornParts("nodes", client, codec, func() *nodePart { return &nodePart{} }),
+	}, nil
+}
+
+// part is a pointer to a part of an object.
+type part[T any] interface {
+	*T
+	metav1.Object
+	runtime.Object
+}
+
+func longhornParts[T any, P part[T]](resource string, client rest.Interface, codec runtime.ParameterCodec, object func() P) *gentype.ClientWithList[P, *partList[T]] {
+	return gentype.NewClientWithList(resource, client, codec, longhornNamespace, object,
+		func() *partList[T] { return &partList[T]{} })
+}
+
+// ofLonghorn is all that api has of a kind of Longhorn's, none without Longhorn.
+func ofLonghorn[T any, P part[T]](longhorn *group, api *gentype.ClientWithList[P, *partList[T]]) *cache.ListWatch {
+	return optional(longhorn, listWatch(api, ""),
+		func(m metav1.ListMeta) runtime.Object { return &partList[T]{ListMeta: m} },
+		func(m metav1.ObjectMeta) runtime.Object {
+			end := P(new(T))
+			end.SetResourceVersion(m.ResourceVersion)
+			end.SetAnnotations(m.Annotations)
+			return end
+		})
+}
