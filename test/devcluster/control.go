@@ -25,11 +25,14 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if err := poll(ctx, "etcd", func() bool { return dials(etcd) }); err != nil {
 		return err
 	}
-	audit, err := c.auditArgs()
+	more, err := c.auditArgs()
 	if err != nil {
 		return err
 	}
-	if _, err := c.crew.start("kube-apiserver", devkube, append(c.apiserverArgs(at), audit...)...); err != nil {
+	if c.crowd {
+		more = append(more, noTaints)
+	}
+	if _, err := c.crew.start("kube-apiserver", devkube, append(c.apiserverArgs(at), more...)...); err != nil {
 		return err
 	}
 	if err := poll(ctx, "the API server", func() bool { return c.apiReady(ctx) }); err != nil {
@@ -118,7 +121,7 @@ func (c *Cluster) apiserverArgs(at seat) []string {
 }
 
 func (c *Cluster) kcmArgs(at seat) []string {
-	return append(c.clientArgs("kube-controller-manager", at, "kcm", at.ports.kcm),
+	args := append(c.clientArgs("kube-controller-manager", at, "kcm", at.ports.kcm),
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file="+c.pki("sa.key"),
 		"--root-ca-file="+c.pki("ca.crt"),
@@ -128,6 +131,10 @@ func (c *Cluster) kcmArgs(at seat) []string {
 		"--node-monitor-period=1s",
 		"--node-monitor-grace-period=15s",
 	)
+	if c.crowd {
+		args = append(args, noLifecycle)
+	}
+	return args
 }
 
 func (c *Cluster) schedulerArgs(at seat) []string {

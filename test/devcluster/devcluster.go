@@ -68,6 +68,9 @@ type Cluster struct {
 	wire  *wire
 	spare int
 
+	crowd                 bool
+	crowdNodes, crowdPods int // so many are there; AddCrowd's alone
+
 	cgroups    *cgroups // of real nodes
 	logMaxSize string
 
@@ -117,7 +120,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 // reaper that gives them back.
 func newCluster(opts Options, failed func(error)) (*Cluster, error) {
 	c := &Cluster{
-		log: opts.Log, audit: opts.Audit, spare: opts.Spare, kubelets: make([]*process, opts.Nodes),
+		log: opts.Log, audit: opts.Audit, spare: opts.Spare, crowd: opts.Crowd, kubelets: make([]*process, opts.Nodes),
 		dialer: connrotation.NewDialer((&net.Dialer{}).DialContext), cgroups: &cgroups{}, logMaxSize: opts.LogMaxSize,
 	}
 	var err error

@@ -20,6 +20,8 @@ type Options struct {
 	Dir    string    // made by Start, removed by Stop; "" is a temporary one
 	Source string    // directory of this package; "" finds it
 
+	Crowd bool // AddCrowd may be called, and no node is ever found lost; not with Hosts
+
 	KubeVirt bool // virt-api and virt-controller run, and virtual machines are theirs
 
 	Hosts bool     // every node is a host with a control plane of its own; takes CanHost
@@ -47,6 +49,8 @@ func (o *Options) complete() error {
 
 func (o Options) checkHosts() error {
 	switch {
+	case o.Hosts && o.Crowd:
+		return errors.New("a crowd is not for hosts")
 	case !o.Hosts && (o.Spare != 0 || o.Wire != nil):
 		return errors.New("spare nodes and a wire are for hosts only")
 	case !o.Hosts:
