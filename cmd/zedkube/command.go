@@ -18,6 +18,7 @@ const (
 	exitJoinWithdrawn  = 5
 	exitDetachRefused  = 3
 	exitDetachTimeout  = 4
+	exitExportDoubtful = 3
 	exitUnknownCommand = 99
 )
 
@@ -46,7 +47,7 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 		add(root, &o)
 	}
 	root.AddCommand(
-		newUpdateStatusCommand(&o), newDrainCommand(&o), newLeaveCommand(&o), newWaitJoinCommand(&o), newVMIDetachCommand(&o), newLogsCommand(&o), newTopCommand(&o),
+		newUpdateStatusCommand(&o), newDrainCommand(&o), newLeaveCommand(&o), newWaitJoinCommand(&o), newVMIDetachCommand(&o), newLogsCommand(&o), newTopCommand(&o), newExportCommand(&o),
 		runCommand,
 		&cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), version)

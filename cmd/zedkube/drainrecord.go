@@ -43,8 +43,8 @@ type agentLife struct {
 const silentAgent = time.Minute
 
 // maxRecord bounds what is read of a record. A topic's value has at most 64 KiB
-// and large fields, two of which have less than 1 MiB each.
-const maxRecord = 3 << 20
+// and large fields, at most three, of less than 1 MiB each.
+const maxRecord = 4 << 20
 
 // readDrain reads all there is. What is missing or bad is said in the record.
 func readDrain(p paths, now time.Time) drainRecord {
