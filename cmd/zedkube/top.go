@@ -113,7 +113,7 @@ func showTop(ctx context.Context, p paths, o topOptions, out terminal) error {
 		kube, done, err := kubeapi.Dial(ctx, silent(), p.kubeconfig)
 		if err == nil {
 			defer done()
-			t.asking.kube, _ = any(kube).(nodeAsker)
+			t.asking.kube = kube
 		}
 		t.asking.err = err
 	}

@@ -93,3 +93,29 @@ func readKeys(file *os.File, keys chan<- rune, done <-chan struct{}) {
 		}
 	}
 }
+
+// press does what a key says; it returns false for the end.
+func (t *top) press(key rune) bool {
+	_, height := t.out.size()
+	switch key {
+	case 'q', 'Q':
+		return false
+	case 'c':
+		t.options.sort = sortCPU
+	case 'm':
+		t.options.sort = sortMemory
+	case 'n':
+		t.options.sort = sortName
+	case 'j':
+		t.from++
+	case 'k':
+		t.from--
+	case ' ':
+		t.from += height / 2
+	case 'b':
+		t.from -= height / 2
+	case 'g':
+		t.from = 0
+	}
+	return true
+}

@@ -1,11 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,7 +22,7 @@ const (
 	// askWithin bounds the question to one node.
 	askWithin = 5 * time.Second
 	// askAtOnce and askMost bound what one command costs the API server of a
-	// large cluster; each round goes on where the one before ended.
+	// large cluster; each round asks those whose turn was longest ago.
 	askAtOnce = 8
 	askMost   = 40
 )
@@ -46,9 +47,9 @@ type nodeAsking struct {
 	err   error     // why the nodes cannot be named
 	names []string  // of all nodes; nil before they are known
 	words map[string][]nodeSample
+	asked map[string]time.Time // when each was last
 
 	next    time.Time // of the round
-	turn    int       // where it begins
 	answers chan nodeAnswer
 	rounds  int // that have ended
 	work    sync.WaitGroup
@@ -61,28 +62,27 @@ type nodeAnswer struct {
 	word  nodeSample
 }
 
-// begin starts a round if it is time for one. fresh says whose word is young
-// enough without being asked.
-func (a *nodeAsking) begin(ctx context.Context, now time.Time, fresh func(node string) bool) {
+// begin starts a round if it is time for one. Whose word is young enough is not
+// asked.
+func (a *nodeAsking) begin(ctx context.Context, now time.Time) {
 	if a.kube == nil || a.answers != nil || now.Before(a.next) {
 		return
 	}
 	a.next = now.Add(askEvery)
 	a.answers = make(chan nodeAnswer)
-	names, turn, kube, answers := a.names, a.turn, a.kube, a.answers
-	due := map[string]bool{}
-	for _, name := range names {
-		due[name] = !fresh(name)
+	kube, answers, asked := a.kube, a.answers, maps.Clone(a.asked)
+	skip := map[string]bool{}
+	for name := range a.words {
+		skip[name] = a.young(name, now)
 	}
-	a.turn += askMost
 	a.work.Go(func() {
 		defer close(answers)
-		round(ctx, kube, turn, due, answers)
+		round(ctx, kube, skip, asked, answers)
 	})
 }
 
-// round names the nodes and asks those that are due, or new.
-func round(ctx context.Context, kube nodeAsker, turn int, due map[string]bool, answers chan<- nodeAnswer) {
+// round names the nodes and asks them, but for those to skip.
+func round(ctx context.Context, kube nodeAsker, skip map[string]bool, asked map[string]time.Time, answers chan<- nodeAnswer) {
 	say := func(answer nodeAnswer) {
 		select {
 		case answers <- answer:
@@ -99,16 +99,14 @@ func round(ctx context.Context, kube nodeAsker, turn int, due map[string]bool, a
 	for _, n := range nodes {
 		names = append(names, n.Name)
 		cores[n.Name] = n.Cores
-		if wanted, known := due[n.Name]; wanted || !known {
+		if !skip[n.Name] {
 			ask = append(ask, n.Name)
 		}
 	}
 	slices.Sort(names)
-	slices.Sort(ask)
 	say(nodeAnswer{names: names})
-	if len(ask) > askMost {
-		ask = append(ask, ask...)[turn%len(ask):][:askMost]
-	}
+	slices.SortFunc(ask, func(a, b string) int { return cmp.Or(asked[a].Compare(asked[b]), strings.Compare(a, b)) })
+	ask = ask[:min(len(ask), askMost)]
 	var group errgroup.Group
 	group.SetLimit(askAtOnce)
 	for _, name := range ask {
@@ -132,6 +130,10 @@ func (a *nodeAsking) hear(answer nodeAnswer, ok bool) {
 		a.answers = nil
 		a.rounds++
 	case answer.node != "":
+		if a.asked == nil {
+			a.asked = map[string]time.Time{}
+		}
+		a.asked[answer.node] = answer.word.at
 		a.know(answer.node, answer.word)
 	case answer.word.err != nil:
 		a.err = answer.word.err
@@ -195,57 +197,4 @@ func (a *nodeAsking) newest(node string) time.Time {
 // young reports that a node's word needs no asking.
 func (a *nodeAsking) young(node string, now time.Time) bool {
 	return now.Sub(a.newest(node)).Abs() < askEvery
-}
-
-// rows are all nodes that anybody has named.
-func (a *nodeAsking) rows(now time.Time) (rows []topRow) {
-	all := map[string]bool{}
-	for _, name := range a.names {
-		all[name] = true
-	}
-	for name := range a.words {
-		all[name] = true
-	}
-	for name := range all {
-		r := topRow{Name: name}
-		var before types.NodeMetrics
-		for _, w := range a.words[name] {
-			m := w.metrics
-			r.CPUs, r.Memories = append(r.CPUs, m.CPU), append(r.Memories, m.MemoryWorking)
-			took := w.at.Sub(r.At)
-			r.Received, r.Sent = perSecond(before.NetworkReceived, m.NetworkReceived, took), perSecond(before.NetworkSent, m.NetworkSent, took)
-			r.At, r.Cores, r.CPU, r.Memory, r.Total = w.at, max(m.Cores, r.Cores), m.CPU, m.MemoryWorking, w.total
-			if m.FS != nil {
-				r.Disk, r.DiskSize = m.FS.Used, m.FS.Capacity
-			}
-			if w.err != nil {
-				r.Stale = w.err.Error()
-			}
-			before = m
-		}
-		r.age(now)
-		rows = append(rows, r)
-	}
-	return rows
-}
-
-// problems are the nodes that do not answer.
-func (a *nodeAsking) problems(rows []topRow) (said []string) {
-	if a.err != nil {
-		said = append(said, "the nodes cannot be asked through the API server: "+a.err.Error())
-	}
-	const shown = 3
-	silent := 0
-	for _, r := range rows {
-		if r.Stale == "" || !r.Old {
-			continue
-		}
-		if silent++; silent <= shown {
-			said = append(said, r.Name+": "+r.Stale)
-		}
-	}
-	if silent > shown {
-		said = append(said, fmt.Sprintf("%d more nodes do not answer", silent-shown))
-	}
-	return said
 }

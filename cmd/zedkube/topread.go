@@ -71,11 +71,11 @@ func (f *topFiles) problems(agent agentLife, now time.Time) []string {
 		said = append(said, "KubeNodeMetrics: "+f.own.err.Error())
 	case m != nil && m.Stale != "":
 		said = append(said, "this node's kubelet: "+m.Stale)
-	case m != nil && agent.Runs && now.Sub(m.At) > max(m.Every, time.Minute)+topOld:
+	case m != nil && agent.Runs && now.Sub(m.At).Abs() > max(m.Every, time.Minute)+topOld:
 		said = append(said, fmt.Sprintf("KubeNodeMetrics is not renewed: it is from %s", stamp(m.At, now)))
 	}
 	if m != nil && m.Omitted > 0 {
-		said = append(said, fmt.Sprintf("%d pods are left out of KubeNodeMetrics, which would be too large", m.Omitted))
+		said = append(said, fmt.Sprintf("%d pods or containers are left out of KubeNodeMetrics, which would be too large", m.Omitted))
 	}
 	// Only the node that reports for the cluster has the other file.
 	if err := f.cluster.err; err != nil && !errors.Is(err, fs.ErrNotExist) {

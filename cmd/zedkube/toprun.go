@@ -61,7 +61,7 @@ func (t *top) step(ctx context.Context) topTable {
 	switch {
 	case t.options.of == topNodes:
 		t.asking.learn(own, t.files.cluster.value)
-		t.asking.begin(ctx, now, func(node string) bool { return t.asking.young(node, now) })
+		t.asking.begin(ctx, now)
 		table.Rows = append(table.Rows, t.asking.rows(now)...)
 		table.Problems = append(table.Problems, t.asking.problems(table.Rows)...)
 	case own == nil:
@@ -179,32 +179,6 @@ func (t *top) watch(ctx context.Context, keys <-chan rune, resized <-chan os.Sig
 			return table.nothing()
 		}
 	}
-}
-
-// press does what a key says; it returns false for the end.
-func (t *top) press(key rune) bool {
-	_, height := t.out.size()
-	switch key {
-	case 'q', 'Q':
-		return false
-	case 'c':
-		t.options.sort = sortCPU
-	case 'm':
-		t.options.sort = sortMemory
-	case 'n':
-		t.options.sort = sortName
-	case 'j':
-		t.from++
-	case 'k':
-		t.from--
-	case ' ':
-		t.from += height / 2
-	case 'b':
-		t.from -= height / 2
-	case 'g':
-		t.from = 0
-	}
-	return true
 }
 
 // draw shows the table on the terminal.

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+)
+
+func TestTypedKeys(t *testing.T) {
+	for sent, want := range map[string]string{"q": "q", "\x1b[A\x1b[Bq": "kjq", "\x1b[5~\x1b[6~": "b ", "\x1b[99;99Rq": "", "\x1b": "", "\x03": "q", "": ""} {
+		if got := string(typed(sent)); got != want {
+			t.Errorf("%q: got %q, want %q", sent, got, want)
+		}
+	}
+}
+
+func TestTheLocaleDecidesBetweenBlocksAndDigits(t *testing.T) {
+	for _, c := range []struct {
+		all, ctype, lang string
+		want             bool
+	}{
+		{"", "", "", false},
+		{"", "", "C", false},
+		{"", "", "de_DE.UTF-8", true},
+		{"", "", "C.utf8", true},
+		{"POSIX", "", "en_US.UTF-8", false},
+		{"", "en_US.UTF-8", "C", true},
+	} {
+		t.Setenv("LC_ALL", c.all)
+		t.Setenv("LC_CTYPE", c.ctype)
+		t.Setenv("LANG", c.lang)
+		if got := localeIsUTF8(); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+func TestTopRefusesWhatItDoesNotKnow(t *testing.T) {
+	for _, args := range [][]string{{"top", "volumes"}, {"top", "pods", "nodes"}, {"top", "--sort", "age"}, {"top", "--all"}, {"top", "nodes", "--all"}} {
+		c := newCommand()
+		c.SetArgs(slices.Concat([]string{"--root", t.TempDir()}, args))
+		c.SetOut(&bytes.Buffer{})
+		if code := exitCode(c.ExecuteContext(t.Context())); code != exitUsage {
+			t.Errorf("%q: exit code %d", args, code)
+		}
+	}
+}
