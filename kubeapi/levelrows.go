@@ -1,7 +1,6 @@
 package kubeapi
 
 import (
-	"maps"
 	"slices"
 
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
@@ -11,13 +10,6 @@ import (
 
 // snapshotLabel marks the RecurringJob that zedkube made.
 const snapshotLabel = "zedkube.github.io/snapshots"
-
-func ownDiskRows(table Writer[types.LonghornNode]) rowStore {
-	return &rows[*longhornv1.Node, types.LonghornNode]{
-		table: table, row: ownDisksOf, slim: asIs[longhornv1.Node],
-		key: func(n types.LonghornNode) string { return n.Name },
-	}
-}
 
 func settingRows(table Writer[types.LonghornSetting]) rowStore {
 	return &rows[*longhornv1.Setting, types.LonghornSetting]{
@@ -35,20 +27,6 @@ func snapshotJobRows(table Writer[types.SnapshotJob]) rowStore {
 
 // asIs leaves an object as it is: there is only one in its list.
 func asIs[T any](o *T) *T { return o }
-
-// ownDisksOf is the row of a node of Longhorn with nothing in it that changes
-// time and again: Longhorn writes the free space of its disks every half minute.
-func ownDisksOf(n *longhornv1.Node) types.LonghornNode {
-	row := types.LonghornNode{Name: n.Name, UID: string(n.UID)}
-	for _, name := range slices.Sorted(maps.Keys(n.Spec.Disks)) {
-		disk := types.LonghornDisk{Name: name, Reserved: n.Spec.Disks[name].StorageReserved}
-		if s := n.Status.DiskStatus[name]; s != nil {
-			disk.Maximum = s.StorageMaximum
-		}
-		row.Disks = append(row.Disks, disk)
-	}
-	return row
-}
 
 func settingOf(s *longhornv1.Setting) types.LonghornSetting {
 	return types.LonghornSetting{Name: s.Name, UID: string(s.UID), Version: s.ResourceVersion, Value: s.Value}

@@ -18,6 +18,7 @@ type levels struct {
 	group *group
 	turns *turns
 
+	begun       bool // own and leads are known
 	own         string
 	leads       bool
 	stopDisks   func()
@@ -31,27 +32,28 @@ func (r *run) levels(conn *connection, longhorn *group) *levels {
 // want keeps the own disks once the own Node is known by its name, and the rest
 // while this node leads.
 func (l *levels) want(own string, leads bool) {
-	if own != l.own {
+	if !l.begun || own != l.own {
 		l.stopDisks()
-		l.own, l.stopDisks = own, l.start(types.TableLonghornNode, l.conn.longhornNode(l.group, own), ownDiskRows(l.OwnDisks))
+		l.own, l.stopDisks = own, func() {}
+		if own == "" { // no view keeps it, but an earlier connection may have left a row
+			empty(l.run, types.TableLonghornNode, l.OwnDisks)
+		} else {
+			l.stopDisks = l.start(types.TableLonghornNode, chosenOfLonghorn(l.group, l.conn.parts.nodes, byName(own)), longhornNodeRows(l.OwnDisks))
+		}
 	}
-	if leads != l.leads {
+	if !l.begun || leads != l.leads {
 		l.stopCluster()
 		l.leads, l.stopCluster = leads, func() {}
 		if leads {
 			policy := l.start(types.TableDrainPolicy, l.conn.drainPolicySetting(l.group), settingRows(l.Settings))
 			job := l.start(types.TableSnapshotJob, l.conn.snapshotJob(l.group), snapshotJobRows(l.SnapshotJobs))
 			l.stopCluster = func() { policy(); job() }
+		} else {
+			empty(l.run, types.TableDrainPolicy, l.Settings)
+			empty(l.run, types.TableSnapshotJob, l.SnapshotJobs)
 		}
 	}
-	// No view keeps these, but an earlier connection may have left rows.
-	if own == "" {
-		empty(l.run, types.TableLonghornNode, l.OwnDisks)
-	}
-	if !leads {
-		empty(l.run, types.TableDrainPolicy, l.Settings)
-		empty(l.run, types.TableSnapshotJob, l.SnapshotJobs)
-	}
+	l.begun = true
 }
 
 func (l *levels) stop() {
@@ -60,17 +62,11 @@ func (l *levels) stop() {
 }
 
 func (l *levels) start(name string, lw *cache.ListWatch, rows rowStore) (stop func()) {
-	return l.keep(l.conn, &view{name: name, holds: func(string, bool) {}, turns: l.turns}, lw, rows)
+	return l.keep(l.conn, &view{name: name, turns: l.turns}, lw, rows)
 }
 
 func byName(name string) string {
 	return fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-}
-
-func (conn *connection) longhornNode(g *group, name string) *cache.ListWatch {
-	return optional(g, listWatch(conn.longhorn.Nodes(longhornNamespace), byName(name)),
-		func(m metav1.ListMeta) runtime.Object { return &longhornv1.NodeList{ListMeta: m} },
-		func(m metav1.ObjectMeta) runtime.Object { return &longhornv1.Node{ObjectMeta: m} })
 }
 
 func (conn *connection) drainPolicySetting(g *group) *cache.ListWatch {

@@ -55,7 +55,12 @@ func longhornParts[T any, P part[T]](resource string, client rest.Interface, cod
 
 // ofLonghorn is all that api has of a kind of Longhorn's, none without Longhorn.
 func ofLonghorn[T any, P part[T]](longhorn *group, api *gentype.ClientWithList[P, *partList[T]]) *cache.ListWatch {
-	return optional(longhorn, listWatch(api, ""),
+	return chosenOfLonghorn(longhorn, api, "")
+}
+
+// chosenOfLonghorn is what the field selector on chooses of it.
+func chosenOfLonghorn[T any, P part[T]](longhorn *group, api *gentype.ClientWithList[P, *partList[T]], on string) *cache.ListWatch {
+	return optional(longhorn, listWatch(api, on),
 		func(m metav1.ListMeta) runtime.Object { return &partList[T]{ListMeta: m} },
 		func(m metav1.ObjectMeta) runtime.Object {
 			end := P(new(T))

@@ -2,11 +2,11 @@ package types
 
 import "time"
 
-// LonghornNode is the part of Longhorn's Node that components reason about.
+// LonghornNode is the part of Longhorn's Node that components reason about, with
+// nothing in it that changes time and again.
 type LonghornNode struct {
 	Name        string // of the Kubernetes Node too
 	UID         string
-	Version     string // resourceVersion
 	Ready       ConditionStatus
 	Schedulable ConditionStatus
 	Allowed     bool           // spec.allowScheduling
@@ -20,7 +20,6 @@ type LonghornDisk struct {
 	Allowed     bool  // spec.allowScheduling
 	Reserved    int64 // spec.storageReserved, bytes
 	Maximum     int64 // status.storageMaximum, bytes; 0 for unknown
-	Available   int64 // status.storageAvailable, bytes
 	Ready       ConditionStatus
 	Schedulable ConditionStatus
 }
