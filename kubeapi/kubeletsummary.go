@@ -19,7 +19,8 @@ const (
 	maxOtherPods       = 256
 	maxAppContainers   = 1024 // of those pods together
 	maxOtherContainers = 512
-	maxVolumes         = 32 // of one pod
+	maxVolumes         = 32     // of one pod
+	maxListed          = 10_000 // pods, also those that are left out; more are no node's
 )
 
 // decodeSummary reads what a kubelet's stats/summary says of its node, pod by
@@ -109,7 +110,10 @@ func (s *summary) readPods(d *json.Decoder) error {
 	if err := opens(d, '['); err != nil {
 		return err
 	}
-	for d.More() {
+	for n := 0; d.More(); n++ {
+		if n == maxListed {
+			return errors.New("it lists too many pods")
+		}
 		var p summaryPod
 		err := d.Decode(&p)
 		switch {

@@ -1,0 +1,296 @@
+package kubeapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const wholeSummary = `{"node":{"nodeName":"n1","cpu":{"usageNanoCores":5}},"pods":[]}`
+
+// authority signs the certificates of a test.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+func newAuthority(t *testing.T) *authority {
+	a := &authority{}
+	a.cert, a.key, a.pem, _ = a.sign(t, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	return a
+}
+
+func (a *authority) sign(t *testing.T, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey, []byte, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.SerialNumber, template.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: "test"}
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	by, signer := a.cert, a.key
+	if by == nil {
+		by, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, by, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, _ := x509.ParseCertificate(der)
+	return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
+}
+
+// playedKubelet serves at whatever address is dialled.
+type playedKubelet struct {
+	answer http.HandlerFunc
+	cfg    *rest.Config // of one who may ask
+
+	mu     sync.Mutex
+	dialed []string
+}
+
+// playKubelet has a certificate of by that names these, and lets in who has one of ca.
+func playKubelet(t *testing.T, ca, by *authority, names []string, answer http.HandlerFunc) *playedKubelet {
+	t.Helper()
+	k := &playedKubelet{answer: answer}
+	template := &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	for _, name := range names {
+		if ip := net.ParseIP(name); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, name)
+		}
+	}
+	_, _, cert, key := by.sign(t, template)
+	served, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(ca.cert)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { k.answer(w, r) }))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{served}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	_, _, own, ownKey := ca.sign(t, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	k.cfg = &rest.Config{
+		Host: "https://kube", TLSClientConfig: rest.TLSClientConfig{CAData: ca.pem, CertData: own, KeyData: ownKey},
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			k.mu.Lock()
+			k.dialed = append(k.dialed, address)
+			k.mu.Unlock()
+			return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())
+		},
+	}
+	return k
+}
+
+// connected is a client with the kubeconfig cfg, whose API server is base.
+func connected(t *testing.T, cfg *rest.Config, base transport) (*Client, *tables) {
+	t.Helper()
+	c, tb := newTestClient(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	r := newRun(ctx, c)
+	if err := r.connect(ctx, cfg, base); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); r.end() })
+	return c, tb
+}
+
+func answering(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
+}
+
+func TestTheOwnKubeletProvesToBeThatOfTheNode(t *testing.T) {
+	ca, other := newAuthority(t), newAuthority(t)
+	for name, row := range map[string]struct {
+		by    *authority
+		names []string
+		ip    string
+		ok    bool
+	}{
+		"by its address":                    {ca, []string{"10.0.0.7"}, "10.0.0.7", true},
+		"by its address of IPv6":            {ca, []string{"fd00::7"}, "fd00::7", true},
+		"by its name, at a new address":     {ca, []string{"n1", "10.0.0.8"}, "10.0.0.7", true},
+		"not by another's name":             {ca, []string{"n2", "10.0.0.8"}, "10.0.0.7", false},
+		"not to another authority":          {other, []string{"n1", "10.0.0.7"}, "10.0.0.7", false},
+		"not where the node has no address": {ca, []string{"n1"}, "", false},
+		"nor a name in place of one":        {ca, []string{"n1", "elsewhere"}, "elsewhere", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := playKubelet(t, ca, row.by, row.names, answering(wholeSummary))
+			k.cfg.TLSClientConfig.ServerName = "kube"
+			c, _ := connected(t, k.cfg, &inMemory{handler: &fakeAPI{}})
+			stats, err := c.KubeletStats(t.Context(), types.Node{Name: "n1", InternalIP: row.ip})
+			if (err == nil) != row.ok || row.ok && *stats.Node.CPU != 5 {
+				t.Errorf("%+v, %v", stats, err)
+			}
+			for _, address := range k.dialed {
+				if address != net.JoinHostPort(row.ip, "10250") {
+					t.Errorf("%s is dialled", address)
+				}
+			}
+		})
+	}
+}
+
+func TestAKubeconfigThatTrustsAnybodyDoesNotTrustAnyKubelet(t *testing.T) {
+	ca := newAuthority(t)
+	k := playKubelet(t, ca, ca, []string{"n1"}, answering(wholeSummary))
+	k.cfg.TLSClientConfig.CAData, k.cfg.TLSClientConfig.Insecure = nil, true
+	c, _ := connected(t, k.cfg, &inMemory{handler: &fakeAPI{}})
+	var unknown *tls.CertificateVerificationError
+	if _, err := c.KubeletStats(t.Context(), types.Node{Name: "n1", InternalIP: "10.0.0.7"}); !errors.As(err, &unknown) {
+		t.Error(err)
+	}
+}
+
+// endless answers start and then filler, without end.
+func endless(code int, start, filler string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(code)
+		_, err := io.WriteString(w, start)
+		for more := strings.Repeat(filler, 1000); err == nil; {
+			_, err = io.WriteString(w, more)
+		}
+	}
+}
+
+func bomb(w http.ResponseWriter, _ *http.Request) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write(bytes.Repeat([]byte(" "), 64<<20))
+	_ = z.Close()
+	w.Header().Set("Content-Encoding", "gzip")
+	_, _ = w.Write(packed.Bytes())
+}
+
+func TestAKubeletThatLiesOrFailsIsAnErrorAndNoSilence(t *testing.T) {
+	ca := newAuthority(t)
+	k := playKubelet(t, ca, ca, []string{"n1", "10.0.0.7"}, nil)
+	c, tb := connected(t, k.cfg, &inMemory{handler: &fakeAPI{}})
+	for name, answer := range map[string]http.HandlerFunc{
+		"a page": answering("<html></html>"), "nothing": answering(""), "500": status500,
+		"unknown to it": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
+		"sent elsewhere": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://elsewhere/", http.StatusFound)
+		},
+		"packed":             bomb,
+		"endless":            endless(200, `{"node":{"nodeName":"n1"},"pods":[`, `{"podRef":{}},`),
+		"an endless pod":     endless(200, `{"node":{"nodeName":"n1"},"pods":[{"podRef":{"name":"`, `x`),
+		"an endless text":    endless(200, "", "container_memory_swap 1\n"),
+		"an endless line":    endless(200, "", "x"),
+		"an endless failure": endless(500, "", "x"),
+		"broken off": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			_, _ = io.WriteString(w, wholeSummary[:40])
+		},
+	} {
+		k.answer = answer
+		node := types.Node{Name: "n1", InternalIP: "10.0.0.7"}
+		if stats, err := c.KubeletStats(t.Context(), node); err == nil {
+			t.Errorf("%s: %+v", name, stats)
+		}
+		if strings.HasPrefix(name, "an endless") || name == "500" || name == "broken off" {
+			if got, err := c.KubeletContainers(t.Context(), node); err == nil {
+				t.Errorf("%s: %+v", name, got)
+			}
+		}
+	}
+	if s := tb.status(); !s.Answers() {
+		t.Errorf("the API server is taken for silent: %+v", s)
+	}
+}
+
+func TestTheOwnKubeletIsAskedWhileTheAPIServerIsSilent(t *testing.T) {
+	ca := newAuthority(t)
+	k := playKubelet(t, ca, ca, []string{"n1"}, answering(wholeSummary))
+	c, tb := connected(t, k.cfg, &inMemory{refuse: func() error { return errors.New("refused") }})
+	eventually(t, "the API server is silent", 8*time.Second, func() bool { s := tb.status(); return !s.Answers() })
+	if _, err := c.KubeletStats(t.Context(), types.Node{Name: "n1", InternalIP: "10.0.0.7"}); err != nil {
+		t.Error(err)
+	}
+	if tb.status().Answers() {
+		t.Error("its answer is taken for that of the API server")
+	}
+}
+
+func TestWithoutAKubeconfigNoKubeletIsAsked(t *testing.T) {
+	c, _ := newTestClient(t)
+	_, own := c.KubeletStats(t.Context(), types.Node{})
+	_, more := c.KubeletContainers(t.Context(), types.Node{})
+	_, other := c.NodeStats(t.Context(), "n1")
+	for _, err := range []error{own, more, other} {
+		if !errors.Is(err, types.ErrNoAPI) {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAnotherKubeletIsAskedThroughTheAPIServer(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	synctest.Test(t, func(t *testing.T) {
+		api := &fakeAPI{}
+		answer := answering(wholeSummary)
+		c, tb := newTestClient(t)
+		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/api/v1/nodes/n1/proxy/stats/summary" {
+				api.ServeHTTP(w, r)
+				return
+			}
+			if r.URL.Query().Get("only_cpu_and_memory") != "true" {
+				t.Errorf("asks %s", r.URL)
+			}
+			answer(w, r)
+		})})
+		defer end()
+		time.Sleep(time.Second)
+		if stats, err := c.NodeStats(t.Context(), "n1"); err != nil || *stats.Node.CPU != 5 {
+			t.Errorf("%+v, %v", stats, err)
+		}
+		for _, name := range []string{"..", "n1/proxy", "n1%2f"} {
+			if _, err := c.NodeStats(t.Context(), name); err == nil {
+				t.Errorf("%s is asked", name)
+			}
+		}
+		for _, answer = range []http.HandlerFunc{status500, hang, answering("no"), answering(strings.Replace(wholeSummary, "n1", "n2", 1)), endless(503, "", "x"), endless(200, `{"node":{"nodeName":"n1"},"pods":[`, `{},`)} {
+			if stats, err := c.NodeStats(t.Context(), "n1"); err == nil {
+				t.Errorf("%+v", stats)
+			}
+		}
+		if s := tb.status(); !s.Answers() {
+			t.Errorf("the API server is taken for silent: %+v", s)
+		}
+	})
+}
