@@ -141,8 +141,12 @@ func (c *Component) apply(f facts, a action) error {
 		return errors.Join(append(errs, fmt.Errorf("publish the users' services: %w", err))...)
 	}
 	c.logCut(a.cut)
-	if now := a.publish.ServiceError.Error; now != f.last.ServiceError.Error && now != "" {
+	switch now, before := a.publish.ServiceError.Error, f.last.ServiceError.Error; {
+	case now == before:
+	case now != "":
 		c.Log.Warn(now)
+	default:
+		c.Log.Info("no load-balancer address of a service is without kube-vip any more")
 	}
 	return errors.Join(errs...)
 }
