@@ -29,9 +29,12 @@ func honest(t *testing.T, long time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tr.stop()
 	r := read(s.folders())
-	defer r.end()
+	defer func() {
+		r.end()
+		tr.stop()
+		verdict(t, tr, r, l)
+	}()
 	s.boot(t)
 	for i := range s.fleet.Members {
 		r.agent(s.name(i), true)
@@ -50,9 +53,6 @@ func honest(t *testing.T, long time.Duration) {
 	took = until(t, 2*time.Minute, func() string { return s.unequal(tr, r) })
 	t.Logf("the report equals the cluster %s after all that", took)
 	s.restsQuietly(t, tr, r)
-	r.end()
-	tr.stop()
-	verdict(t, tr, r, l)
 }
 
 // verdict judges what was seen.

@@ -92,6 +92,8 @@ func (s *stage) isTold(t *testing.T, name string) {
 		if err := os.WriteFile(path, got, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		t.Logf("%s is written anew", path)
+		return
 	}
 	t.Errorf("not what %s says:\n%s", path, cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")))
 }

@@ -29,6 +29,7 @@ func (k *known) arrange(ctx context.Context, c *devcluster.Cluster) error {
 	return errors.Join(
 		c.InstallLonghorn(ctx), k.arrangeDaemons(ctx, c), k.arrangePods(ctx, c), k.arrangeVolumes(ctx), k.arrangeMachines(ctx),
 		k.arrangeServices(ctx), k.arrangeIngresses(ctx), k.arrangeNodes(ctx),
+		c.CreateDaemon(ctx, "engine-image-ei-1", true), // storage has failed while one has none of its pods
 	)
 }
 
@@ -114,9 +115,8 @@ func (k *known) arrangeVolumes(ctx context.Context) error {
 		c.CreateVolume(ctx, "vol-detached", "", first, second),
 		c.CreateVolume(ctx, "vol-released", "", first),
 	}
-	for _, name := range []string{"healthy", "rebuilding", "degraded", "faulted", "detached", "released"} {
-		errs = append(errs, k.claim(ctx, c, "vol-"+name))
-	}
+	claimed := []string{"vol-healthy", "vol-rebuilding", "vol-degraded", "vol-faulted", "vol-detached", "vol-released"}
+	errs = append(errs, each(len(claimed), func(i int) error { return k.claim(ctx, c, claimed[i]) }))
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}

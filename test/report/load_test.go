@@ -64,16 +64,27 @@ func (l *load) arrange(ctx context.Context, c *devcluster.Cluster) error {
 	for i := range edges {
 		errs = append(errs, c.CreateNode(ctx, edge(i), ready(corev1.ConditionTrue)))
 	}
-	for i := range volumes {
+	errs = append(errs, each(volumes, func(i int) error {
 		name := volume(i)
-		errs = append(errs, c.CreateVolume(ctx, name, c.Nodes[0].Name, c.Nodes[0].Name, c.Nodes[1].Name, c.Nodes[2].Name))
 		_, err := c.CreateClaim(ctx, name)
-		errs = append(errs, err, c.CreateSnapshot(ctx, name, name+"-snap", gibibyte))
-	}
+		return errors.Join(err, c.CreateVolume(ctx, name, c.Nodes[0].Name, c.Nodes[0].Name, c.Nodes[1].Name, c.Nodes[2].Name),
+			c.CreateSnapshot(ctx, name, name+"-snap", gibibyte))
+	}))
 	for i := range machines {
 		errs = append(errs, createMachine(ctx, c, machine(i), "Pending", ""))
 	}
 	return errors.Join(append(errs, l.arrangeServices(ctx))...)
+}
+
+// each does something so many times side by side: some of it waits.
+func each(n int, do func(i int) error) error {
+	errs := make([]error, n)
+	var done sync.WaitGroup
+	for i := range n {
+		done.Go(func() { errs[i] = do(i) })
+	}
+	done.Wait()
+	return errors.Join(errs...)
 }
 
 func edge(i int) string    { return fmt.Sprintf("edge-%d", i) }
@@ -275,11 +286,14 @@ func createMachine(ctx context.Context, c *devcluster.Cluster, name, phase, node
 }
 
 func machineStatus(phase, node string) map[string]any {
-	status := map[string]any{"phase": phase, "nodeName": node, "conditions": []any{map[string]any{
-		"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[phase == "Running"],
-		"lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
-	}}}
-	return status
+	now := time.Now().UTC().Format(time.RFC3339)
+	return map[string]any{
+		"phase": phase, "nodeName": node,
+		"phaseTransitionTimestamps": []any{map[string]any{"phase": phase, "phaseTransitionTimestamp": now}},
+		"conditions": []any{map[string]any{
+			"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[phase == "Running"], "lastTransitionTime": now,
+		}},
+	}
 }
 
 func (l *load) changeMachine(ctx context.Context) error {
