@@ -124,6 +124,7 @@ func TestAgainstARealAPIServer(t *testing.T) {
 			t.Run(name, func(t *testing.T) { t.Parallel(); story(t, c) })
 		}
 	})
+	t.Run("what is kept in Longhorn is put back", func(t *testing.T) { levelsKept(t, c) })
 	t.Run("a node is fenced while it is not Ready", func(t *testing.T) { fences(t, c) })
 	t.Run("a node is deleted, a namesake is not", func(t *testing.T) { deletesNode(t, c) })
 }
