@@ -27,6 +27,7 @@ func podOf(p *corev1.Pod) types.Pod {
 		App:       p.Labels[labelApp],
 		AppDomain: p.Labels[labelAppDomain],
 		VMI:       p.Labels[labelVMI],
+		Reason:    p.Status.Reason,
 	}
 	if p.DeletionTimestamp != nil {
 		row.Deleted = p.DeletionTimestamp.Time
@@ -55,7 +56,7 @@ func slimPod(p *corev1.Pod) *corev1.Pod {
 	slim := &corev1.Pod{
 		ObjectMeta: slimMeta(p.ObjectMeta, labelApp, labelAppDomain, labelVMI),
 		Spec:       corev1.PodSpec{NodeName: p.Spec.NodeName},
-		Status:     corev1.PodStatus{Phase: p.Status.Phase, PodIP: p.Status.PodIP},
+		Status:     corev1.PodStatus{Phase: p.Status.Phase, PodIP: p.Status.PodIP, Reason: p.Status.Reason},
 	}
 	for _, s := range p.Status.ContainerStatuses {
 		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses, corev1.ContainerStatus{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/zedkube/zedkube/pubsub"
@@ -39,7 +40,8 @@ func wholeNode() *corev1.Node {
 		}},
 		Status: corev1.NodeStatus{
 			Conditions: []corev1.NodeCondition{
-				{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
+				{Type: corev1.NodePIDPressure, Status: corev1.ConditionTrue, LastTransitionTime: at(4), LastHeartbeatTime: at(9)},
+				{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, LastTransitionTime: at(3)},
 				{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: at(2)},
 				{Type: "EtcdIsVoter", Status: corev1.ConditionTrue},
 				{Type: "DrainInProgress", Status: corev1.ConditionFalse},
@@ -50,6 +52,9 @@ func wholeNode() *corev1.Node {
 				{Type: corev1.NodeInternalIP, Address: "10.0.0.1"},
 				{Type: corev1.NodeInternalIP, Address: "fd00::1"},
 				{Type: corev1.NodeExternalIP, Address: "192.0.2.1"},
+			},
+			Allocatable: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("3"), corev1.ResourceMemory: resource.MustParse("2Gi"), corev1.ResourcePods: resource.MustParse("110"),
 			},
 			NodeInfo: corev1.NodeSystemInfo{BootID: "b1", KubeletVersion: "v1.34.2+k3s1", KernelVersion: "6"},
 			Images:   []corev1.ContainerImage{{Names: []string{"large"}}},
@@ -71,7 +76,7 @@ func wholePod() *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "c"}}},
 		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, PodIP: "10.42.0.7",
+			Phase: corev1.PodRunning, PodIP: "10.42.0.7", Reason: "Evicted",
 			ContainerStatuses: []corev1.ContainerStatus{
 				{RestartCount: 0, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(8)}}},
 				{RestartCount: 2, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(5)}}},
@@ -91,6 +96,11 @@ func TestANodeBecomesARow(t *testing.T) {
 		CordonKept: true, TaintedAt: at(3).Time, EtcdVoter: types.ConditionTrue,
 		Agent: &types.AgentStamp{Version: "1.2", Given: at(6).Time}, StampedAt: at(7).Time,
 		DrainInProgress: types.ConditionFalse, Drained: types.ConditionTrue,
+		Conditions: []types.NodeCondition{
+			{Type: "MemoryPressure", Status: types.ConditionFalse, Since: at(3).Time},
+			{Type: "PIDPressure", Status: types.ConditionTrue, Since: at(4).Time},
+		},
+		Cores: 3, Memory: 2 << 30,
 		BootID: "b1", KubeletVersion: "v1.34.2+k3s1", InternalIP: "10.0.0.1", ExternalIP: "192.0.2.1",
 	}
 	if diff := cmp.Diff(want, nodeOf(wholeNode())); diff != "" {
@@ -106,6 +116,7 @@ func TestAPodBecomesARow(t *testing.T) {
 		Namespace: "eve-kube-app", Name: "p1", UID: "u1", NodeName: "n1", Phase: types.PodRunning, IP: "10.42.0.7",
 		Created: at(1).Time, Deleted: at(9).Time, Owner: types.Owner{Kind: "ReplicaSet", Name: "rs", UID: "r1"},
 		App: "web", AppDomain: "id.1.2", VMI: "vmi1", RestartCount: 6, RestartedAt: at(5).Time,
+		Reason: "Evicted",
 	}
 	if diff := cmp.Diff(want, podOf(wholePod())); diff != "" {
 		t.Error(diff)

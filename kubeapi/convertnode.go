@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -57,6 +58,8 @@ func nodeOf(n *corev1.Node) types.Node {
 		KubeletVersion: n.Status.NodeInfo.KubeletVersion,
 		InternalIP:     address(n, corev1.NodeInternalIP),
 		ExternalIP:     address(n, corev1.NodeExternalIP),
+		Cores:          int(n.Status.Allocatable.Cpu().Value()),
+		Memory:         n.Status.Allocatable.Memory().Value(),
 	}
 	row.Agent, row.StampedAt = stampOf(n)
 	row.OutOfService, row.Fence = fenceOf(n)
@@ -72,8 +75,11 @@ func nodeOf(n *corev1.Node) types.Node {
 			row.DrainInProgress = status
 		case conditionDrained:
 			row.Drained = status
+		case corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable:
+			row.Conditions = append(row.Conditions, types.NodeCondition{Type: string(c.Type), Status: status, Since: c.LastTransitionTime.Time})
 		}
 	}
+	slices.SortFunc(row.Conditions, func(a, b types.NodeCondition) int { return cmp.Compare(a.Type, b.Type) })
 	return row
 }
 
@@ -180,6 +186,9 @@ func slimNode(n *corev1.Node) *corev1.Node {
 		Status: corev1.NodeStatus{
 			Conditions: n.Status.Conditions,
 			Addresses:  n.Status.Addresses,
+			Allocatable: corev1.ResourceList{
+				corev1.ResourceCPU: *n.Status.Allocatable.Cpu(), corev1.ResourceMemory: *n.Status.Allocatable.Memory(),
+			},
 			NodeInfo: corev1.NodeSystemInfo{
 				BootID:         n.Status.NodeInfo.BootID,
 				KubeletVersion: n.Status.NodeInfo.KubeletVersion,

@@ -27,8 +27,8 @@ func TestStorageIsTheVolumesAndWhatIsAttachedToTheNode(t *testing.T) {
 		Volumes: []types.Volume{{
 			Name: "v", Claim: "eve-kube-app/v-pvc-0", State: "attached", Robustness: "healthy", Wanted: 2, Engine: "n1", Running: true,
 			Replicas: []types.Replica{
-				{Name: "v-r-1", Node: "n1", Running: true, Mode: "RW", HealthyAt: healthy},
-				{Name: "v-r-2", Node: "n2", Running: true, Mode: "RW", HealthyAt: healthy},
+				{Name: "v-r-1", Node: "n1", Running: true, Mode: "RW", HealthyAt: healthy, State: "running"},
+				{Name: "v-r-2", Node: "n2", Running: true, Mode: "RW", HealthyAt: healthy, State: "running"},
 			},
 		}},
 	}

@@ -100,7 +100,10 @@ func TestADetachedVolumeKeepsWhenItsReplicasWereHealthyAndFailed(t *testing.T) {
 	}
 	v := got.Volumes[0]
 	at := time.Date(2026, 5, 3, 6, 0, 0, 0, time.UTC)
-	want := []types.Replica{{Name: "v-r-1", Node: "n1", HealthyAt: at}, {Name: "v-r-2", Node: "n2", HealthyAt: at, FailedAt: at.Add(time.Hour)}}
+	want := []types.Replica{
+		{Name: "v-r-1", Node: "n1", HealthyAt: at, State: "stopped"},
+		{Name: "v-r-2", Node: "n2", HealthyAt: at, FailedAt: at.Add(time.Hour), State: "stopped"},
+	}
 	if diff := cmp.Diff(want, v.Replicas); diff != "" || v.Running || v.Engine != "" || v.State != "detached" || v.HealthyReplicas() != 1 {
 		t.Errorf("volume is %+v\n%s", v, diff)
 	}

@@ -125,7 +125,7 @@ func TestAServerInTroubleIsNotStormedAndHealsWithinFiveSeconds(t *testing.T) {
 		"everything is turned away":   {when(always, 429, metav1.StatusReasonTooManyRequests), 30},
 		"watches are turned away":     {when(isWatch, 429, metav1.StatusReasonTooManyRequests), 60},
 		"watches fail":                {when(isWatch, 503, metav1.StatusReasonServiceUnavailable), 60},
-		"lists and watches fail":      {when(listing, 500, metav1.StatusReasonInternalError), 30},
+		"lists and watches fail":      {when(listing, 500, metav1.StatusReasonInternalError), 36},
 		"nodes are not found":         {when(ofNodes, 404, metav1.StatusReasonNotFound), 30},
 		"watches have all expired":    {when(isWatch, 410, metav1.StatusReasonExpired), 60},
 		"watches end as they begin":   {endsAtOnce, 60},
