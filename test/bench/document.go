@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -67,4 +69,30 @@ hold back until the container ends.
 		fmt.Fprintf(&s, "| %s | %s | %s | %s |\n", f.name, f.baseline, f.goal, f.ours)
 	}
 	return s.String()
+}
+
+// write writes the document, and keeps the sections of the old one.
+func (b *bench) write(path string) error {
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	text := b.document()
+	if _, sections, found := strings.Cut(string(old), "\n## "); found {
+		text += "\n## " + sections
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
+}
+
+// putSection puts a section into the document, in place of the one of that title.
+func putSection(path, title, text string) error {
+	old, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, _ := strings.Cut(string(old), "\n## "+title+"\n")
+	if _, after, found := strings.Cut(rest, "\n## "); found {
+		text += "\n## " + after
+	}
+	return os.WriteFile(path, []byte(strings.TrimRight(before, "\n")+"\n\n## "+title+"\n\n"+text), 0o644)
 }

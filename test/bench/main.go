@@ -25,7 +25,7 @@ func main() {
 	program := flag.String("program", "bin/zedkube", "the zedkube program")
 	out := flag.String("out", "docs/performance.md", "where the figures go")
 	rounds := flag.Int("rounds", 3, "how often each drain is measured")
-	only := flag.String("only", "", "pubsub (without a cluster), config, token, idle, apps, failover, status, drains or logs: measure that alone and print it")
+	only := flag.String("only", "", "pubsub (without a cluster), config, token, idle, change, conditions, apps, failover, status, drains or logs: measure that alone and print it; scale: and put it into the document")
 	idling := flag.Duration("idle", time.Minute, "how long the idle agents are watched")
 	role := flag.String("role", "", "what this process plays for another bench")
 	root := flag.String("root", "", "where it plays it: a directory, or the address of a server")
@@ -42,6 +42,8 @@ func main() {
 		err = b.pubsub(ctx)
 	case *only == "logs":
 		err = b.logs(ctx, *program)
+	case *only == "scale":
+		err = b.scale(ctx, *program, *out)
 	case *only != "":
 		err = b.alone(ctx, *program, *only)
 	default:
@@ -64,13 +66,14 @@ func (b *bench) run(ctx context.Context, program, out string) error {
 	if err := b.onCluster(ctx, program, appsFor, b.warmUp, b.restarts, b.configToStatus, b.tokens, b.failover, b.status, b.drains); err != nil {
 		return err
 	}
-	if err := b.onCluster(ctx, program, mixedApps, b.warmUp, b.idleFew, b.phasesFew, b.grow, b.phasesMany, b.idleMany); err != nil {
+	if err := b.onCluster(ctx, program, mixedApps, b.warmUp, b.idleFew, b.conditions, b.changeFew, b.phasesFew,
+		b.grow, b.phasesMany, b.changeMany, b.idleMany); err != nil {
 		return err
 	}
 	if err := b.logs(ctx, program); err != nil {
 		return err
 	}
-	return os.WriteFile(out, []byte(b.document()), 0o644)
+	return b.write(out)
 }
 
 // alone takes one measure on a control plane and prints it.
@@ -80,6 +83,10 @@ func (b *bench) alone(ctx context.Context, program, name string) error {
 	switch name {
 	case "idle":
 		of, apps = measures{b.idleFew, b.grow, b.idleMany}, mixedApps
+	case "change":
+		of, apps = measures{b.changeFew, b.grow, b.changeMany}, mixedApps
+	case "conditions":
+		of, apps = measures{b.conditions}, mixedApps
 	case "apps":
 		of, apps = measures{b.phasesFew, b.grow, b.phasesMany}, mixedApps
 	default:
@@ -97,6 +104,10 @@ func (b *bench) alone(ctx context.Context, program, name string) error {
 // onCluster measures with three devices on a control plane, to each of which the
 // controller tells some applications.
 func (b *bench) onCluster(ctx context.Context, program string, apps func(i int) []types.AppInstanceConfig, measures ...func(context.Context) error) error {
+	return b.on(ctx, program, devcluster.Options{}, apps, measures...)
+}
+
+func (b *bench) on(ctx context.Context, program string, o devcluster.Options, apps func(i int) []types.AppInstanceConfig, measures ...func(context.Context) error) error {
 	program, err := filepath.Abs(program)
 	if err != nil {
 		return err
@@ -106,7 +117,8 @@ func (b *bench) onCluster(ctx context.Context, program string, apps func(i int) 
 		return err
 	}
 	defer os.RemoveAll(dir)
-	cluster, err := devcluster.Start(ctx, devcluster.Options{Log: os.Stderr, Nodes: 3, Audit: true})
+	o.Log, o.Nodes, o.Audit = os.Stderr, 3, true
+	cluster, err := devcluster.Start(ctx, o)
 	if err != nil {
 		return err
 	}
