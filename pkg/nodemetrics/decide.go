@@ -34,9 +34,9 @@ type answer struct {
 	node       string
 	watched    bool // when it began
 	stats      types.KubeletStats
-	containers map[types.ContainerID]types.ContainerSample // nil unless watched
-	err        error                                       // of stats
-	partial    error                                       // of containers
+	containers map[types.ContainerID]types.ContainerSample
+	err        error // of stats
+	partial    error // of containers
 }
 
 // facts is everything decide may look at.

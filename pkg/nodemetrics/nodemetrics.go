@@ -100,12 +100,12 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	return loop.After(a.again)
 }
 
-// ask is one look. What only KubeletContainers tells is asked for while somebody
-// watches: it costs the kubelet and this process ten times as much.
+// ask is one look. Both answers of a node with 30 pods together cost this process
+// some ten milliseconds.
 func (c *Component) ask(ctx context.Context, node types.Node, watched bool) answer {
 	a := answer{node: node.Name, watched: watched}
 	a.stats, a.err = c.Kube.KubeletStats(ctx, node)
-	if a.err == nil && watched {
+	if a.err == nil {
 		a.containers, a.partial = c.Kube.KubeletContainers(ctx, node)
 	}
 	return a
@@ -122,7 +122,7 @@ func (c *Component) tell(a answer, fails int) {
 	if a.partial != nil && !c.partial {
 		c.Log.WithError(a.partial).Warn("the own kubelet does not say what it measures of containers")
 	}
-	if a.watched && a.err == nil {
+	if a.err == nil {
 		c.partial = a.partial != nil
 	}
 }
