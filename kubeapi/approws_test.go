@@ -236,7 +236,7 @@ func TestOnlyAnEngineThatCannotBeAskedHasLastModes(t *testing.T) {
 		longhornv1.InstanceStateError:    {Name: "r"},
 		"":                               {Name: "r"},
 	} {
-		e := &engine{state: state, modes: map[string]longhornv1.ReplicaMode{"r": longhornv1.ReplicaModeRW}}
+		e := &engine{state: state, modes: []modeOf{{"r", longhornv1.ReplicaModeRW}}}
 		if diff := cmp.Diff(want, e.shows(replica{Replica: types.Replica{Name: "r"}})); diff != "" {
 			t.Errorf("%q: %s", state, diff)
 		}

@@ -25,9 +25,25 @@ type disk struct {
 type engine struct {
 	name, node string
 	state      longhornv1.InstanceState
-	modes      map[string]longhornv1.ReplicaMode // by replica
-	addresses  map[string]string                 // by replica, while one is rebuilt
-	rebuilds   map[string]*rebuildPart           // by URL of a replica, while one is rebuilt
+	modes      []modeOf
+	addresses  map[string]string       // by replica, while one is rebuilt
+	rebuilds   map[string]*rebuildPart // by URL of a replica, while one is rebuilt
+}
+
+// modeOf is how an engine uses a replica.
+type modeOf struct {
+	replica string
+	mode    longhornv1.ReplicaMode
+}
+
+// mode is "" for a replica that the engine has not.
+func (e *engine) mode(replica string) longhornv1.ReplicaMode {
+	for _, m := range e.modes {
+		if m.replica == replica {
+			return m.mode
+		}
+	}
+	return ""
 }
 
 type replica struct {
@@ -118,6 +134,7 @@ func (v *disk) join() error {
 	if own != nil {
 		v.Engine = own.node
 	}
+	v.Replicas = slices.Grow(v.Replicas, len(v.replicas))
 	for _, r := range v.replicas {
 		if own != nil && r.engine != own.name && v.has(r.engine) {
 			continue // the same data, shown to the engine that it migrates to
@@ -158,10 +175,10 @@ func (v *disk) has(name string) bool {
 // that is not listed, "" for none.
 func (v *disk) missing() string {
 	for _, e := range v.engines {
-		for name, mode := range e.modes {
-			listed := func(r replica) bool { return r.Name == name }
-			if mode == longhornv1.ReplicaModeRW && !slices.ContainsFunc(v.replicas, listed) {
-				return name
+		for _, m := range e.modes {
+			listed := func(r replica) bool { return r.Name == m.replica }
+			if m.mode == longhornv1.ReplicaModeRW && !slices.ContainsFunc(v.replicas, listed) {
+				return m.replica
 			}
 		}
 	}
@@ -182,7 +199,7 @@ func (e *engine) shows(r replica) types.Replica {
 	if e == nil || !e.mayRun() {
 		return r.Replica
 	}
-	mode := e.modes[r.Name]
+	mode := e.mode(r.Name)
 	if e.state != longhornv1.InstanceStateRunning {
 		r.LastMode = string(mode)
 		return r.Replica

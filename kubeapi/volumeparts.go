@@ -11,8 +11,8 @@ import (
 
 // parts are the objects of one kind of which volumes consist.
 type parts[P any] struct {
-	whole bool                  // there was a list of them
-	homes map[string]string     // the volume of each, by its name
+	whole bool                   // there was a list of them
+	homes map[string]string      // the volume of each, by its name
 	of    map[string][]partOf[P] // by volume, sorted by name
 }
 
@@ -28,6 +28,7 @@ func (s *parts[P]) put(name, volume string, part P) {
 	if s.homes[name] != volume {
 		s.remove(name)
 	}
+	volume = once(volume)
 	s.homes[name] = volume
 	i, found := s.find(name, volume)
 	if !found {
@@ -163,6 +164,9 @@ func (r *partRows[O, P]) Replace(list []any, version string) error {
 			return err
 		}
 		all.put(name, volume, part)
+	}
+	for volume, list := range all.of {
+		all.of[volume] = slices.Clone(list) // without room to grow
 	}
 	if err := r.join.changeAll(func() { *r.parts = all }); err != nil {
 		return err
