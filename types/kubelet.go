@@ -3,7 +3,7 @@ package types
 import "time"
 
 // KubeletStats is one answer of a kubelet about its node (docs/wire.md,
-// "Kubelets"). What it does not say, or says senselessly, is nil.
+// "KubeNodeMetrics"). What it does not say, or says senselessly, is nil.
 type KubeletStats struct {
 	Node    NodeMetrics // without Cores
 	Pods    []PodStats  // in the kubelet's order, each UID once

@@ -42,8 +42,8 @@ type PodMetrics struct {
 	UID        string
 	Samples    []PodSample // the oldest first, at most eight
 	Ephemeral  *FSMetrics
-	Volumes    []VolumeMetrics    `json:",omitempty"` // by name
-	Containers []ContainerMetrics `json:",omitempty"` // by name
+	Volumes    []VolumeMetrics    `json:",omitzero"` // by name
+	Containers []ContainerMetrics `json:",omitzero"` // by name
 }
 
 // PodSample is a pod at one moment.

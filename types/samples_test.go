@@ -52,6 +52,9 @@ var topics = []topic{
 	{value: &NodeDrainProgress{}},
 	{value: &NodeDrainJournal{}},
 	{value: &KubeStorageStatus{}},
+	{value: &KubeNodeMetrics{}},
+	{value: &KubeClusterMetrics{}},
+	{value: &MetricsLook{}},
 }
 
 func (tp topic) name() string { return reflect.TypeOf(tp.value).Elem().Name() }
