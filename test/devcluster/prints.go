@@ -23,6 +23,28 @@ type Prints struct {
 	Most      int     // it prints no more lines than this, and goes on; 0 is no end
 	Gate      string  // a file on the node, below /var, before which it prints nothing; "" is none
 	Heartbeat string  // a file on the node, below /var, to which each second adds a line "<pod> <time>"; "" is none
+	Load      Load    // what it uses besides
+}
+
+// Load is what a container of an application uses on a real node, whatever else
+// it does. The zero value is nothing.
+type Load struct {
+	CPU    float64 // part of one core that it keeps busy
+	Memory int     // bytes that it holds
+	Disk   int     // bytes that it writes to its own file system at its start, in whole MiB, past the page cache
+	Net    int     // bytes that it sends at its start, in datagrams of 1000
+	To     string  // address and port to which; nobody has to listen there
+}
+
+// args are the program's.
+func (l Load) args() []string {
+	if l == (Load{}) {
+		return nil
+	}
+	return []string{
+		"--cpu=" + strconv.FormatFloat(l.CPU, 'g', -1, 64), "--memory=" + strconv.Itoa(l.Memory),
+		"--disk=" + strconv.Itoa(l.Disk), "--net=" + strconv.Itoa(l.Net), "--to=" + l.To,
+	}
 }
 
 // heartbeats is the volume of the files, and where containers have it. Heartbeat
@@ -53,6 +75,7 @@ func (p Prints) container(name string) corev1.Container {
 			"--most=" + strconv.Itoa(p.Most),
 		},
 	}
+	c.Args = append(c.Args, p.Load.args()...)
 	if p.Heartbeat != "" {
 		c.Args = append(c.Args, "--heartbeat="+path.Join("/", heartbeats, path.Base(p.Heartbeat)))
 	}

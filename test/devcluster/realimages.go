@@ -38,7 +38,7 @@ const imagesFile = "images.tar"
 // realBundle is what Options.Real needs beside the programs of every cluster.
 var realBundle = bundle{
 	"what real nodes run",
-	[]string{"realnode/main.go", "realnode/init.go", "realnode/app.go", "realimages.go"},
+	[]string{"realnode/main.go", "realnode/init.go", "realnode/app.go", "realnode/load.go", "realimages.go"},
 	[]program{{realProgram, "realnode", ".", "-s -w"}},
 	func(_ context.Context, _, into string) error { return packImages(into) },
 }

@@ -24,6 +24,7 @@ type app struct {
 	most      int
 	gate      string
 	heartbeat string
+	load      load
 
 	out, err *bufio.Writer
 	printed  int
@@ -46,7 +47,15 @@ func runApp(args []string) error {
 	flags.IntVar(&a.most, "most", 0, "print no more lines than this, and go on; 0 is no end")
 	flags.StringVar(&a.gate, "gate", "", "file before which there are no lines")
 	flags.StringVar(&a.heartbeat, "heartbeat", "", "file that gets a line each second")
+	flags.Float64Var(&a.load.cpu, "cpu", 0, "part of a core to keep busy")
+	flags.IntVar(&a.load.memory, "memory", 0, "bytes to hold")
+	flags.IntVar(&a.load.disk, "disk", 0, "bytes to write at the start, in whole MiB")
+	flags.IntVar(&a.load.net, "net", 0, "bytes to send at the start")
+	flags.StringVar(&a.load.to, "to", "", "address and port to send to")
 	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if err := a.load.begin(); err != nil {
 		return err
 	}
 	a.out, a.err = bufio.NewWriterSize(os.Stdout, 1<<16), bufio.NewWriterSize(os.Stderr, 1<<16)
