@@ -112,6 +112,7 @@ func TestAgainstARealAPIServer(t *testing.T) {
 		"two nodes, one right to repair":                    repairs,
 		"applications":                                      applications,
 		"volumes are what Longhorn says of them":            volumes,
+		"what a report is made of follows":                  reportFollows,
 		"services and ingresses of all kinds":               serves,
 		"three nodes, one network attachment":               attachments,
 		"three nodes, one plug-in's configuration":          sharesPlugin,
