@@ -4,6 +4,7 @@ package devcluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -27,6 +29,9 @@ const (
 	noLifecycle = "--controllers=*,-node-lifecycle-controller"
 	noTaints    = "--disable-admission-plugins=TaintNodesByCondition"
 )
+
+// crowdLabel is on every pod of a crowd.
+const crowdLabel = "devcluster-crowd"
 
 // CrowdNode is the name of a node of a crowd, by a number from 0 on.
 func CrowdNode(number int) string { return fmt.Sprintf("crowd-%04d", number) }
@@ -54,12 +59,15 @@ func (c *Cluster) AddCrowd(ctx context.Context, nodes, pods int) error {
 	}
 	c.crowdNodes = max(c.crowdNodes, nodes)
 	err = each(ctx, c.crowdPods, pods, func(i int) error {
-		on := c.Nodes[i%len(c.Nodes)].Name
-		if c.crowdNodes > 0 {
-			on = CrowdNode(i % c.crowdNodes)
+		if c.crowdNodes == 0 {
+			return addPod(ctx, client, i, c.Nodes[i%len(c.Nodes)].Name)
 		}
-		return addPod(ctx, client, i, on)
+		on := CrowdNode(i % c.crowdNodes)
+		return errors.Join(addPod(ctx, client, i, on), runPod(ctx, client, i))
 	})
+	if err == nil {
+		_, err = c.WaitRunning(ctx, crowdLabel, max(c.crowdPods, pods))
+	}
 	if err != nil {
 		return fmt.Errorf("add the pods of a crowd: %w", err)
 	}
@@ -121,19 +129,21 @@ func addPod(ctx context.Context, client kubernetes.Interface, i int, on string) 
 	domain := uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)).String() + fmt.Sprintf(".1.%d", i+1)
 	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: AppNamespace, Labels: map[string]string{labelApp: name, labelDomain: domain}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: AppNamespace, Labels: map[string]string{
+			labelApp: name, labelDomain: domain, crowdLabel: "yes",
+		}},
 		Spec: corev1.PodSpec{NodeName: on, Containers: []corev1.Container{{
 			Name: "app", Image: AppImage, Resources: corev1.ResourceRequirements{Requests: small, Limits: small},
 			Env: []corev1.EnvVar{{Name: "DEVICE", Value: on}, {Name: "DOMAIN", Value: domain}},
 		}}},
 	}
-	pods := client.CoreV1().Pods(AppNamespace)
-	pod, err := pods.Create(ctx, pod, metav1.CreateOptions{})
-	if err != nil {
-		return made(pod, err)
-	}
+	return made(client.CoreV1().Pods(AppNamespace).Create(ctx, pod, metav1.CreateOptions{}))
+}
+
+// runPod does what a kubelet would.
+func runPod(ctx context.Context, client kubernetes.Interface, i int) error {
 	now := metav1.NewTime(time.Now())
-	pod.Status = corev1.PodStatus{
+	status := corev1.PodStatus{
 		Phase: corev1.PodRunning, StartTime: &now, HostIP: "10.0.0.1", PodIP: fmt.Sprintf("10.42.%d.%d", i/250%250, 1+i%250),
 		Conditions: []corev1.PodCondition{
 			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now},
@@ -146,7 +156,11 @@ func addPod(ctx context.Context, client kubernetes.Interface, i int, on string) 
 			ContainerID: "containerd://" + strings.Repeat("5d", 32), ImageID: AppImage + "@sha256:" + strings.Repeat("5d", 32),
 		}},
 	}
-	return made(pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}))
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return err
+	}
+	return made(client.CoreV1().Pods(AppNamespace).Patch(ctx, CrowdPod(i), types.MergePatchType, patch, metav1.PatchOptions{}, "status"))
 }
 
 // made forgives what is there already.
