@@ -51,7 +51,8 @@ func (a *agent) counted() bool {
 	return ok && s.Whole
 }
 
-// reportFollows has Longhorn installed already or not: another story does.
+// reportFollows comes after the story of volumes, which has to see the cluster
+// without Longhorn.
 func reportFollows(t *testing.T, c *devcluster.Cluster) {
 	ctx := t.Context()
 	a := newAgent(t, c, 6)

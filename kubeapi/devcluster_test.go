@@ -112,7 +112,6 @@ func TestAgainstARealAPIServer(t *testing.T) {
 		"two nodes, one right to repair":                    repairs,
 		"applications":                                      applications,
 		"volumes are what Longhorn says of them":            volumes,
-		"what a report is made of follows":                  reportFollows,
 		"services and ingresses of all kinds":               serves,
 		"three nodes, one network attachment":               attachments,
 		"three nodes, one plug-in's configuration":          sharesPlugin,
@@ -127,6 +126,7 @@ func TestAgainstARealAPIServer(t *testing.T) {
 		}
 	})
 	t.Run("what is kept in Longhorn is put back", func(t *testing.T) { levelsKept(t, c) })
+	t.Run("what a report is made of follows", func(t *testing.T) { reportFollows(t, c) })
 	t.Run("a node is fenced while it is not Ready", func(t *testing.T) { fences(t, c) })
 	t.Run("a node is deleted, a namesake is not", func(t *testing.T) { deletesNode(t, c) })
 }

@@ -46,7 +46,9 @@ func lhNode(name string) *longhornv1.Node {
 	n := &longhornv1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u1", ResourceVersion: "5"}}
 	n.Spec.AllowScheduling = true
 	n.Spec.Disks = map[string]longhornv1.DiskSpec{"d2": {Path: "/b"}, "d1": {Path: "/a", AllowScheduling: true, StorageReserved: 2 << 30}}
-	yes := func(kind string) longhornv1.Condition { return longhornv1.Condition{Type: kind, Status: "True", LastProbeTime: "now"} }
+	yes := func(kind string) longhornv1.Condition {
+		return longhornv1.Condition{Type: kind, Status: "True", LastProbeTime: "now"}
+	}
 	n.Status.Conditions = []longhornv1.Condition{yes("Ready"), {Type: "Schedulable", Status: "False"}}
 	n.Status.DiskStatus = map[string]*longhornv1.DiskStatus{"d1": {
 		Conditions: []longhornv1.Condition{yes("Ready"), yes("Schedulable")}, StorageAvailable: 4 << 30, StorageMaximum: 8 << 30,
@@ -119,8 +121,10 @@ func TestAListThatFailsLeavesAllElseOfAReportTrue(t *testing.T) {
 	lies := map[string]http.HandlerFunc{
 		"forbidden":    forbidden,
 		"another kind": func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, groups("storage.k8s.io")) },
-		"no version":   func(w http.ResponseWriter, r *http.Request) { reply(w, 200, jsonObject{"kind": "SnapshotList", "apiVersion": "longhorn.io/v1beta2", "items": []any{}}) },
-		"a page":       func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, "<html>") },
+		"no version": func(w http.ResponseWriter, r *http.Request) {
+			reply(w, 200, jsonObject{"kind": "SnapshotList", "apiVersion": "longhorn.io/v1beta2", "items": []any{}})
+		},
+		"a page": func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, "<html>") },
 	}
 	for name, lie := range lies {
 		synctest.Test(t, func(t *testing.T) {
