@@ -37,24 +37,23 @@ type topTable struct {
 
 // topRow is a node, a pod or a container. What nobody knows is nil.
 type topRow struct {
-	Name      string // of a pod with its namespace, of a container behind its pod
-	At        time.Time
-	Old       bool     // older than 15 s, or without a time
-	Cores     int      `json:",omitempty"`
-	CPU       *uint64  `json:",omitempty"` // nanocores
-	Memory    *uint64  `json:",omitempty"` // bytes in the working set
-	Total     *uint64  `json:",omitempty"` // bytes of memory
-	Swap      *uint64  `json:",omitempty"` // bytes
-	Received  *uint64  `json:",omitempty"` // bytes a second, as all that follow
-	Sent      *uint64  `json:",omitempty"`
-	Read      *uint64  `json:",omitempty"`
-	Written   *uint64  `json:",omitempty"`
-	Disk      *uint64  `json:",omitempty"` // bytes used
-	DiskSize  *uint64  `json:",omitempty"` // bytes
-	CPUs      []sample // the oldest first, at most eight
-	Memories  []sample
-	Stale     string `json:",omitempty"` // why there is nothing newer
-	namespace string
+	Name     string // of a pod with its namespace, of a container behind its pod
+	At       time.Time
+	Old      bool     // older than 15 s, or without a time
+	Cores    int      `json:",omitempty"`
+	CPU      *uint64  `json:",omitempty"` // nanocores
+	Memory   *uint64  `json:",omitempty"` // bytes in the working set
+	Total    *uint64  `json:",omitempty"` // bytes of memory
+	Swap     *uint64  `json:",omitempty"` // bytes
+	Received *uint64  `json:",omitempty"` // bytes a second, as all that follow
+	Sent     *uint64  `json:",omitempty"`
+	Read     *uint64  `json:",omitempty"`
+	Written  *uint64  `json:",omitempty"`
+	Disk     *uint64  `json:",omitempty"` // bytes used
+	DiskSize *uint64  `json:",omitempty"` // bytes
+	CPUs     []sample // the oldest first, at most eight
+	Memories []sample
+	Stale    string `json:",omitempty"` // why there is nothing newer
 }
 
 // sample is one value of a sparkline; nil for unknown.
