@@ -1,0 +1,133 @@
+//go:build linux
+
+package metrics
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// summary is what a kubelet says under /stats/summary, as far as it is compared.
+type summary struct {
+	Node struct {
+		CPU    *cpuStats
+		Memory *memoryStats
+	}
+	Pods []podStats
+}
+
+type podStats struct {
+	PodRef     struct{ Name, Namespace, UID string }
+	CPU        *cpuStats
+	Memory     *memoryStats
+	Containers []struct {
+		Name   string
+		CPU    *cpuStats
+		Memory *memoryStats
+		Swap   *struct{ SwapUsageBytes *uint64 }
+		Rootfs *fsStats
+		Logs   *fsStats
+	}
+	EphemeralStorage *fsStats `json:"ephemeral-storage"`
+}
+
+type cpuStats struct {
+	Time                 time.Time
+	UsageNanoCores       *uint64
+	UsageCoreNanoSeconds *uint64
+}
+
+type memoryStats struct {
+	Time            time.Time
+	UsageBytes      *uint64
+	WorkingSetBytes *uint64
+}
+
+type fsStats struct{ UsedBytes *uint64 }
+
+// kubeletSays asks a node's kubelet as an administrator does.
+func (s *stage) kubeletSays(t *testing.T, i int) (v summary, err error) {
+	t.Helper()
+	raw, err := s.cluster.Client().CoreV1().RESTClient().Get().
+		AbsPath("/api/v1/nodes", s.fleet.Members[i].Name, "proxy/stats/summary").DoRaw(t.Context())
+	if err == nil {
+		err = json.Unmarshal(raw, &v)
+	}
+	return v, err
+}
+
+// compared is how many values of a kubelet's answer the agent had of the very
+// same moment, and what was different.
+type compared struct {
+	same  map[string]bool
+	wrong map[string]bool
+	was   map[string]bool // what the kubelet left out
+}
+
+func (c *compared) value(what string, kubelet, agent *uint64) {
+	switch {
+	case kubelet == nil && agent == nil:
+		c.was[what] = true
+	case kubelet == nil && strings.HasSuffix(what, " CPU"): // which the agent makes of two readings
+	case kubelet != nil && agent != nil && *kubelet == *agent:
+		c.same[what] = true
+	case kubelet != nil && agent != nil && math.Abs(float64(*kubelet)-float64(*agent)) < float64(*kubelet)/3:
+		// The kubelet tells times in seconds, and measured twice in this one.
+	default:
+		c.wrong[fmt.Sprintf("%s: the kubelet says %s, the agent %s", what, text(kubelet), text(agent))] = true
+	}
+}
+
+func text(v *uint64) string {
+	if v == nil {
+		return "nothing"
+	}
+	return fmt.Sprint(*v)
+}
+
+// compare holds what the agent has said of applications' pods against an answer
+// of the kubelet: samples of one moment have to be the same.
+func (c *compared) compare(k summary, agent []types.KubeNodeMetrics) {
+	for _, p := range k.Pods {
+		for _, m := range agent {
+			for _, a := range m.Pods {
+				if a.UID == p.PodRef.UID && p.CPU != nil && p.PodRef.Namespace == "eve-kube-app" {
+					c.pod(p, a)
+				}
+			}
+		}
+	}
+}
+
+func (c *compared) pod(p podStats, a types.PodMetrics) {
+	app, _, _ := strings.Cut(p.PodRef.Name, "-")
+	for _, s := range a.Samples {
+		if s.At.Equal(p.CPU.Time) {
+			c.value(app+" CPUSeconds", p.CPU.UsageCoreNanoSeconds, s.CPUSeconds)
+			c.value(app+" CPU", p.CPU.UsageNanoCores, s.CPU)
+		}
+	}
+	for _, pc := range p.Containers {
+		for _, ac := range a.Containers {
+			if ac.Name != pc.Name || pc.CPU == nil {
+				continue
+			}
+			for _, s := range ac.Samples {
+				if !s.At.Equal(pc.CPU.Time) {
+					continue
+				}
+				c.value(app+"/"+pc.Name+" CPUSeconds", pc.CPU.UsageCoreNanoSeconds, s.CPUSeconds)
+				c.value(app+"/"+pc.Name+" CPU", pc.CPU.UsageNanoCores, s.CPU)
+				if pc.Memory != nil && pc.Memory.Time.Equal(pc.CPU.Time) {
+					c.value(app+"/"+pc.Name+" MemoryWorking", pc.Memory.WorkingSetBytes, s.MemoryWorking)
+				}
+			}
+		}
+	}
+}
