@@ -288,8 +288,10 @@ func TestAnAnswerAboutSomethingElseIsNoWriteToLonghorn(t *testing.T) {
 		"of another kind": {"kind": "Status", "apiVersion": "v1", "status": "Success"},
 		"empty":           {},
 		"of another one":  level(pathLevels+"nodes/n9", "Node", "u9", nil),
-		"that kept its value": {"kind": "Node", "apiVersion": "longhorn.io/v1beta2", "metadata": jsonObject{"name": "n1", "uid": "u1"},
-			"spec": jsonObject{"disks": jsonObject{"a": jsonObject{"storageReserved": 9}}}},
+		"that kept its value": {
+			"kind": "Node", "apiVersion": "longhorn.io/v1beta2", "metadata": jsonObject{"name": "n1", "uid": "u1"},
+			"spec": jsonObject{"disks": jsonObject{"a": jsonObject{"storageReserved": 9}}},
+		},
 	} {
 		s := someLevels()
 		s.lie = func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, body) }

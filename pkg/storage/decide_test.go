@@ -101,6 +101,7 @@ func TestWhatIsWrittenForEachLevel(t *testing.T) {
 		{"nor more than one line", snapshots, []func(*facts){with(cron, words("0 0\n* * *"))}, false, false, "", "", "more than one line", true},
 		{"nor a number", snapshots, []func(*facts){with(cron, number(0))}, false, false, "", "", "is no text", true},
 		{"not by a node that does not lead", snapshots, []func(*facts){follows}, false, false, "0 0 * * *", "", "", false},
+		{"of which such a node sees nothing", snapshots, []func(*facts){follows, func(f *facts) { f.tables = nil }}, false, false, "0 0 * * *", "", "", false},
 		{"not before the settings are known", snapshots, []func(*facts){func(f *facts) { f.heard = false }, job("0 3 * * *", true)}, false, false, "", "", "not known yet", false},
 		{"not on old news", snapshots, []func(*facts){unseen(types.TableSnapshotJob, "")}, false, true, "0 0 * * *", "", "not seen", false},
 		{"not without Longhorn", snapshots, []func(*facts){absent(types.TableSnapshotJob)}, false, true, "0 0 * * *", "", "not installed", false},
@@ -111,6 +112,7 @@ func TestWhatIsWrittenForEachLevel(t *testing.T) {
 		{"Longhorn's own is one as well", drainPolicy, []func(*facts){with(policy, words("block-if-contains-last-replica"))}, false, true, "block-if-contains-last-replica", "block-if-contains-last-replica", "", false},
 		{"one that Longhorn does not know changes nothing", drainPolicy, []func(*facts){with(policy, words("allow"))}, false, false, "", "block-if-contains-last-replica", "no policy of Longhorn", true},
 		{"not by a node that does not lead", drainPolicy, []func(*facts){follows}, false, false, defaultPolicy, "block-if-contains-last-replica", "", false},
+		{"of which such a node sees nothing", drainPolicy, []func(*facts){follows, func(f *facts) { f.tables, f.policy = nil, nil }}, false, false, defaultPolicy, "", "", false},
 		{"not before Longhorn has the setting", drainPolicy, []func(*facts){func(f *facts) { f.policy = nil }}, false, true, defaultPolicy, "", "no setting", false},
 		{"not on old news", drainPolicy, []func(*facts){unseen(types.TableDrainPolicy, "the watch ended")}, false, true, defaultPolicy, "block-if-contains-last-replica", "the watch ended", false},
 	} {

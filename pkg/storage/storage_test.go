@@ -83,6 +83,25 @@ func TestAnOperatorsEditIsPutBackAndNothingElseIsTouched(t *testing.T) {
 	})
 }
 
+func TestAnEditLongAfterTheOwnWriteIsTheFirstOne(t *testing.T) {
+	play(t, func(s *stage) {
+		a := s.start("n1", true)
+		a.say(types.SettingNodeDrainPolicy, words("always-allow"))
+		for edits := 1; edits <= 3; edits++ {
+			s.after(time.Hour)
+			s.cluster.EditSetting(types.LonghornDrainPolicy, defaultPolicy)
+			if s.policy() != "always-allow" || a.says().DrainPolicy.Why != "" || a.said("was changed by somebody else") != edits {
+				t.Errorf("policy %q, says %+v, told %d times", s.policy(), a.says().DrainPolicy, a.said("was changed"))
+			}
+		}
+		s.after(time.Minute)
+		s.cluster.EditSetting(types.LonghornDrainPolicy, defaultPolicy)
+		if s.policy() != "always-allow" || a.says().DrainPolicy.Why != contested {
+			t.Errorf("policy %q, says %+v", s.policy(), a.says().DrainPolicy)
+		}
+	})
+}
+
 func TestWhoeverChangesItTimeAndAgainIsMetMoreAndMoreSeldom(t *testing.T) {
 	play(t, func(s *stage) {
 		a := s.start("n1", true)

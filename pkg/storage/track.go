@@ -33,7 +33,7 @@ type track struct {
 	wrote  time.Duration // when the last write began, by the uptime
 	pause  time.Duration // that follows it; 0 for no write that counts
 	any    bool          // there was one
-	set    bool          // it went through, for the target
+	set    bool          // it went through, for the target, and it has not been calm since
 	busy   bool          // it is under way
 	undone bool          // somebody else changed what was as it should be
 	fought bool          // time and again
@@ -77,7 +77,7 @@ func (t *track) rest(a aim, uptime time.Duration, m *move) {
 	t.target, t.undone, t.failed = a.target, false, ""
 	switch quiet := uptime - t.held; {
 	case quiet >= calm:
-		t.pause, t.fought = 0, false
+		t.pause, t.set, t.fought = 0, false, false
 	case t.pause > 0:
 		m.again = calm - quiet
 	}
@@ -93,7 +93,6 @@ func (t *track) strive(a aim, uptime time.Duration, m *move) {
 		t.target, t.pause, t.set, t.fought, t.undone, t.failed = a.target, 0, false, false, false, ""
 	} else if t.holds {
 		t.undone = true
-		t.fought = t.fought || t.pause > 0
 	}
 	t.holds, t.value = false, a.wanted
 	due := t.wrote + max(t.pause, minPause)
@@ -102,8 +101,7 @@ func (t *track) strive(a aim, uptime time.Duration, m *move) {
 	case t.any && uptime < due:
 		m.again = due - uptime
 	default:
-		// Perhaps it was so for a moment that nobody saw.
-		t.fought = t.fought || t.set
+		t.fought = t.fought || t.set // so it was, if only for a moment that nobody saw
 		m.begin, m.putBack = true, t.undone && !t.fought
 		t.any, t.wrote, t.set, t.busy = true, uptime, false, true
 		t.pause = min(max(2*t.pause, minPause), maxPause)
