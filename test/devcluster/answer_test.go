@@ -30,7 +30,7 @@ func spoiledAnswers(t *testing.T, c *Cluster) {
 	}{
 		{"a slow answer", slowAnswer},
 		{"refusing statuses", refusingStatuses},
-		{"a fault for some verbs only", someVerbs},
+		{"a fault for some verbs or resources only", someVerbs},
 		{"an expired watch", expiredWatch},
 		{"a watch that ends in good order", cutWatch},
 		{"a reset in mid-answer", resetInAnswer},
@@ -138,6 +138,14 @@ func someVerbs(t *testing.T, c *Cluster) {
 	}
 	if code, _, err := get(t, c, nodesPath+"?watch=1"); code != http.StatusServiceUnavailable || err != nil {
 		t.Errorf("a watch: %d, %v", code, err)
+	}
+	set(t, c, "503,of=pods+nodes")
+	for path, want := range map[string]int{
+		nodesPath: 503, "/api/v1/namespaces/default/pods": 503, "/api/v1/namespaces/default/services": 200, "/api/v1/namespaces": 200,
+	} {
+		if code, _, err := get(t, c, path); code != want || err != nil {
+			t.Errorf("%s: %d, %v", path, code, err)
+		}
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 //	expired          watches that go on from a resource version are told it is too old
 //	reset, reset=N   the connection is reset after N bytes of an answer's body, 64 if not said
 //	only=watch+patch all of this meets only these: get (lists too), watch, create, update, patch, delete
+//	of=pods+volumes  all of this meets only requests for these resources, of whatever group
 //
 // Setting expired ends the open watches, so that they go on from somewhere.
 // Open watches survive the other terms; CutWatches ends them.
@@ -74,6 +75,7 @@ type plan struct {
 	reset                  bool
 	after                  int // bytes before the reset
 	only                   []string
+	of                     []string
 }
 
 // verbs are what a fault can be limited to, with their HTTP methods.
@@ -121,6 +123,8 @@ func (p *plan) add(term string) error {
 				err = fmt.Errorf("no verb %q", verb)
 			}
 		}
+	case name == "of" && value != "":
+		p.of = strings.Split(value, "+")
 	default:
 		p.part = 1
 		if given {
@@ -129,7 +133,7 @@ func (p *plan) add(term string) error {
 		if code, bad := strconv.Atoi(name); bad == nil && code >= 400 && code <= 599 {
 			p.code = code
 		} else {
-			err = errors.New("want none, refused or hung alone, or slow=DURATION, STATUS[=PART], expired, reset[=BYTES], only=VERB+VERB")
+			err = errors.New("want none, refused or hung alone, or slow=DURATION, STATUS[=PART], expired, reset[=BYTES], only=VERB+VERB, of=RESOURCE+RESOURCE")
 		}
 	}
 	if err == nil && (p.slow < 0 || p.after < 0 || !(p.part >= 0 && p.part <= 1)) {
@@ -143,6 +147,9 @@ func (p *plan) add(term string) error {
 
 // meets says whether p is for this request.
 func (p *plan) meets(r *http.Request) bool {
+	if len(p.of) > 0 && !slices.ContainsFunc(strings.Split(r.URL.Path, "/"), func(part string) bool { return slices.Contains(p.of, part) }) {
+		return false
+	}
 	if len(p.only) == 0 {
 		return true
 	}

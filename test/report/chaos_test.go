@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ import (
 // TestReportsAreHonest has the cluster change all the time while API servers fail
 // and agents die, and judges everything that is reported meanwhile.
 func TestReportsAreHonest(t *testing.T) {
-	honest(t, 80*time.Second)
+	honest(t, lacking)
 }
 
 func honest(t *testing.T, long time.Duration) {
@@ -146,7 +147,7 @@ func (s *stage) restsQuietly(t *testing.T, tr *truth, r *reader) {
 	t.Helper()
 	reports, opinions := r.told()
 	count := tr.changes()
-	pause(t.Context(), 12*time.Second)
+	pause(t.Context(), 8*time.Second)
 	moreReports, moreOpinions := r.told()
 	if moreReports > reports || moreOpinions > opinions {
 		t.Errorf("%d reports and %d times health were published while nothing changed", moreReports-reports, moreOpinions-opinions)
@@ -176,17 +177,51 @@ func deal() func() devcluster.Fault {
 	}
 }
 
-// trouble has the API servers fail and agents die for so long; then all is well.
+// sources are the resources that a report is made of.
+var sources = []string{
+	"nodes", "pods", "virtualmachineinstances", "persistentvolumeclaims", "volumes", "engines", "replicas", "snapshots", "daemonsets",
+	"services", "ingresses",
+}
+
+// lacking is how long some lists fail in each round, with room for what reports may
+// go on telling as new to become too old.
+const lacking = bound + slack + 7*time.Second
+
+// trouble has the API servers fail and agents die for so long, half of the time in
+// rounds in which nothing happens but that some lists fail; then all is well.
 func (s *stage) trouble(t *testing.T, r *reader, long time.Duration) {
-	ctx, stop := context.WithTimeout(t.Context(), long)
-	defer stop()
-	var working sync.WaitGroup
 	next := deal()
-	for i := range s.cluster.Nodes {
-		working.Go(func() { s.faults(ctx, t, i, next) })
+	for over := time.Now().Add(long); time.Now().Before(over) && t.Context().Err() == nil; {
+		s.lack(t)
+		ctx, stop := context.WithTimeout(t.Context(), lacking)
+		var working sync.WaitGroup
+		for i := range s.cluster.Nodes {
+			working.Go(func() { s.faults(ctx, t, i, next) })
+		}
+		working.Go(func() { s.deaths(ctx, t, r) })
+		working.Wait()
+		stop()
 	}
-	working.Go(func() { s.deaths(ctx, t, r) })
-	working.Wait()
+}
+
+// lack has some lists fail on every node, others on each.
+func (s *stage) lack(t *testing.T) {
+	for i := range s.cluster.Nodes {
+		rand.Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
+		fault := devcluster.Fault(pick([]string{"500", "403", "429"}) + ",of=" + strings.Join(sources[:4], "+"))
+		s.hear(s.name(i), "fault", string(fault))
+		if err := s.cluster.SetNodeFault(i, fault); err != nil {
+			t.Error(err)
+		}
+		s.cluster.CutWatches(i)
+	}
+	pause(t.Context(), lacking)
+	for i := range s.cluster.Nodes {
+		s.hear(s.name(i), "fault", "none")
+		if err := s.cluster.SetNodeFault(i, devcluster.None); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // faults come and go on one node. Watches end with every other one.

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -95,7 +94,7 @@ func (s *stage) isTold(t *testing.T, name string) {
 		t.Logf("%s is written anew", path)
 		return
 	}
-	t.Errorf("not what %s says:\n%s", path, cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")))
+	t.Errorf("not what %s says:\n%s", path, cmp.Diff(string(want), string(got)))
 }
 
 // tells is what is told now, without what every cluster has of its own.

@@ -105,10 +105,12 @@ func lies(h *history, reports []sighting, opinions []opinion, now time.Time) []s
 	for _, r := range reports {
 		for _, section := range r.sections {
 			for _, b := range beliefs(opinions, r.node, section, r.span, now) {
-				if !b.said && b.to.Sub(b.from) > slack {
+				switch {
+				case b.said:
+					found = append(found, liesOf(h, r, section, b, now)...)
+				case b.to.Sub(b.from) > slack: // two files are not written at once
 					found = append(found, fmt.Sprintf("%s tells %s and says nothing of its health, %s", r.node, section, b.span))
 				}
-				found = append(found, liesOf(h, r, section, b, now)...)
 			}
 		}
 	}
@@ -133,8 +135,8 @@ func liesOf(h *history, r sighting, section string, b belief, now time.Time) []s
 			continue // what it has never seen it may leave out
 		}
 		if left := untrue(h.past(t)[value], b, now); left != nil {
-			found = append(found, fmt.Sprintf("%s told %s, %s, that %s is %q (stale since %s); it was %v",
-				r.node, left, section, t.name, value, b.StaleSince.Format(clock), h.past(t)))
+			found = append(found, fmt.Sprintf("%s told %s, %s, that %s is %q (known %t, stale since %s), which it was %v",
+				r.node, left, section, t.name, value, b.Known, b.StaleSince.Format(clock), h.past(t)[value]))
 		}
 	}
 	slices.Sort(found)

@@ -54,7 +54,6 @@ type published struct {
 // version is a file as it was read.
 type version struct {
 	written time.Time
-	text    []byte
 	index   int // of its sighting or opinion
 }
 
@@ -95,20 +94,20 @@ func (r *reader) agent(node string, up bool) {
 		return
 	}
 	for topic := range p.last {
-		r.close(p, topic)
+		r.close(p, topic, time.Now())
 	}
 }
 
 // close ends what stands in a file. mu is held.
-func (r *reader) close(p *published, topic string) {
+func (r *reader) close(p *published, topic string, at time.Time) {
 	v := p.last[topic]
 	if v == nil {
 		return
 	}
 	if topic == healthTopic {
-		r.opinions[v.index].to = time.Now()
+		r.opinions[v.index].to = at
 	} else {
-		r.reports[v.index].to = time.Now()
+		r.reports[v.index].to = at
 	}
 	delete(p.last, topic)
 }
@@ -133,7 +132,7 @@ func (r *reader) lookAt(node string, p *published, topic string) error {
 	path := filepath.Join(p.folder, topic, types.Global+".json")
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		r.close(p, topic)
+		r.close(p, topic, time.Now())
 		return nil
 	}
 	if err != nil {
@@ -152,17 +151,18 @@ func (r *reader) lookAt(node string, p *published, topic string) error {
 	if err != nil {
 		return err
 	}
-	r.close(p, topic)
-	v := &version{written: info.ModTime(), text: text}
-	if v.index, err = r.take(node, topic, text); err == nil {
+	now := time.Now()
+	r.close(p, topic, now)
+	v := &version{written: info.ModTime()}
+	if v.index, err = r.take(node, topic, text, now); err == nil {
 		p.last[topic] = v
 	}
 	return err
 }
 
 // take adds what was read and returns its place.
-func (r *reader) take(node, topic string, text []byte) (index int, err error) {
-	since := span{from: time.Now()}
+func (r *reader) take(node, topic string, text []byte, now time.Time) (index int, err error) {
+	since := span{from: now}
 	s := sighting{node: node, topic: topic, span: since, bytes: text}
 	switch topic {
 	case healthTopic:

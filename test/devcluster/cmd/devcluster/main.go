@@ -62,7 +62,7 @@ func command() *cobra.Command {
 	kubeconfig.Flags().StringVar(&node, "node", "", "as this node sees the API server, faults included")
 	fault := &cobra.Command{
 		Use: "fault none|refused|hung|TERM,TERM", Short: "Change what nodes meet when they call the API server", Args: cobra.ExactArgs(1),
-		Long: "The terms: slow=DURATION, STATUS[=PART], expired, reset[=BYTES], only=VERB+VERB",
+		Long: "The terms: slow=DURATION, STATUS[=PART], expired, reset[=BYTES], only=VERB+VERB, of=RESOURCE+RESOURCE",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return ask(cmd.Context(), dir, "/fault", node, args[0], cmd.OutOrStdout())
 		},
