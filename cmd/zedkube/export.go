@@ -123,6 +123,11 @@ func export(ctx context.Context, e *exporter, names []string, binary bool, out, 
 			return exitError{exitUsage, err}
 		}
 	}
+	return verdict(missing, doubtful)
+}
+
+// verdict is what the command ends with.
+func verdict(missing, doubtful []string) error {
 	switch {
 	case len(missing) > 0:
 		return exitError{exitNotPublished, fmt.Errorf("not all is there: %s", strings.Join(missing, ", "))}

@@ -100,43 +100,55 @@ func (e *exporter) metrics() exported {
 		return x
 	}
 	e.alive(&x, written)
-	var newest time.Time
-	unmeasured := 0
-	count := func(values ...*uint64) {
-		for _, v := range values {
-			if v == nil {
-				unmeasured++
-			}
-		}
-	}
-	for _, n := range m.Nodes {
-		count(n.CPU, n.Memory)
-		switch {
-		case n.At.IsZero():
-			x.doubts = append(x.doubts, fmt.Sprintf("node %s has not been measured: %s", n.Name, n.Stale))
-		case n.Stale != "":
-			x.doubts = append(x.doubts, fmt.Sprintf("node %s was last measured at %s: %s", n.Name, stamp(n.At, e.now), n.Stale))
-		case n.At.After(newest):
-			newest = n.At
-		}
-	}
-	for _, a := range slices.Concat(m.Apps, m.VMIs) {
-		count(a.CPU, a.Memory)
-	}
+	newest := doubtNodes(&x, m.Nodes, e.now)
 	if e.agent.Runs && !newest.IsZero() && e.now.Sub(newest) > metricsOld {
 		x.doubts = append(x.doubts, "nothing has been measured since "+stamp(newest, e.now))
 	}
 	if m.Truncated > 0 {
 		x.doubts = append(x.doubts, fmt.Sprintf("%d entries are left out, as the report would be too large", m.Truncated))
 	}
-	if unmeasured > 0 {
-		x.notes = append(x.notes, fmt.Sprintf("%d values are not measured; the message can only say 0 for them", unmeasured))
+	if n := unmeasured(m); n > 0 {
+		x.notes = append(x.notes, fmt.Sprintf("%d values are not measured; the message can only say 0 for them", n))
 	}
 	if newest.IsZero() {
 		newest = written
 	}
 	x.message = e.from(newest).Metrics(m)
 	return x
+}
+
+// doubtNodes says which nodes could not be measured, and when one was last.
+func doubtNodes(x *exported, nodes []types.ClusterNodeMetrics, now time.Time) (newest time.Time) {
+	for _, n := range nodes {
+		switch {
+		case n.At.IsZero():
+			x.doubts = append(x.doubts, fmt.Sprintf("node %s has not been measured: %s", n.Name, n.Stale))
+		case n.Stale != "":
+			x.doubts = append(x.doubts, fmt.Sprintf("node %s was last measured at %s: %s", n.Name, stamp(n.At, now), n.Stale))
+		}
+		if n.At.After(newest) {
+			newest = n.At
+		}
+	}
+	return newest
+}
+
+// unmeasured counts the values that are absent.
+func unmeasured(m types.KubeClusterMetrics) (n int) {
+	count := func(values ...*uint64) {
+		for _, v := range values {
+			if v == nil {
+				n++
+			}
+		}
+	}
+	for _, node := range m.Nodes {
+		count(node.CPU, node.Memory)
+	}
+	for _, app := range slices.Concat(m.Apps, m.VMIs) {
+		count(app.CPU, app.Memory)
+	}
+	return n
 }
 
 // earlier is the earlier of two times, of which zero is none.

@@ -39,8 +39,10 @@ func report() types.KubeClusterInfo {
 				Name: "press-line-1", Status: types.KubeNodeReady, IsMaster: true, UsesEtcd: true, CreationTime: ago(5000), LastTransitionTime: ago(50),
 				KubeletVersion: "v1.34.2+k3s1", InternalIP: "10.90.7.21", Schedulable: true, Admission: types.KubeNodeAdmissionJoined, NodeID: device.String(),
 				Conditions: []types.KubeNodeCondition{
-					{Type: types.KubeNodeConditionDiskPressure, Set: true, Since: ago(7)}, {Type: types.KubeNodeConditionMemoryPressure, Since: ago(50)},
-					{Type: types.KubeNodeConditionNetworkUnavailable}, {Type: types.KubeNodeConditionPIDPressure, Since: ago(50)},
+					{Type: types.KubeNodeConditionDiskPressure, Set: true, Since: ago(7)},
+					{Type: types.KubeNodeConditionMemoryPressure, Since: ago(50)},
+					{Type: types.KubeNodeConditionNetworkUnavailable},
+					{Type: types.KubeNodeConditionPIDPressure, Since: ago(50)},
 				},
 			},
 			{Name: "press-line-2", Status: types.KubeNodeNotReachable, LastTransitionTime: ago(3), ExternalIP: "1.2.3.4", Admission: types.KubeNodeAdmissionLeaving},
