@@ -284,6 +284,16 @@ func TestAnotherKubeletIsAskedThroughTheAPIServer(t *testing.T) {
 				t.Errorf("%s is asked", name)
 			}
 		}
+		answer = status500
+		synctest.Wait()
+		before := api.count()
+		for range 5 {
+			_, _ = c.NodeStats(t.Context(), "n1")
+			synctest.Wait()
+		}
+		if n := api.count() - before; n != 0 {
+			t.Errorf("a kubelet that fails makes the API server doubted: it is asked %d times", n)
+		}
 		for _, answer = range []http.HandlerFunc{status500, hang, answering("no"), answering(strings.Replace(wholeSummary, "n1", "n2", 1)), endless(503, "", "x"), endless(200, `{"node":{"nodeName":"n1"},"pods":[`, `{},`)} {
 			if stats, err := c.NodeStats(t.Context(), "n1"); err == nil {
 				t.Errorf("%+v", stats)

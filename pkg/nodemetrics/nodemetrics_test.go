@@ -148,7 +148,7 @@ func TestAPodThatIsGoneIsDropped(t *testing.T) {
 		s.sleep(2 * time.Minute)
 		s.measure(2, func(k *types.KubeletStats) { k.Pods = k.Pods[:1] })
 		s.sleep(2 * time.Minute)
-		if m := s.says(); len(m.Pods) != 1 || m.Pods[0].Namespace != "kube-system" {
+		if m := s.says(); len(m.Pods) != 1 || m.Pods[0].Namespace != "a-system" {
 			s.Errorf("says %+v", m.Pods)
 		}
 	})
@@ -260,7 +260,7 @@ func TestNobodyIsAskedBeforeTheOwnNodeIsKnown(t *testing.T) {
 func TestTheValueStaysUnderItsLimitAndApplicationsGoFirst(t *testing.T) {
 	a := answer{watched: true}
 	for i := range 200 {
-		for _, namespace := range []string{"other", appNamespace} {
+		for _, namespace := range []string{"another", appNamespace} {
 			p := types.PodStats{Namespace: namespace, Name: strings.Repeat("\x01", 20) + fmt.Sprint(i), UID: fmt.Sprint(namespace, i)}
 			for c := range 8 {
 				p.Containers = append(p.Containers, types.ContainerStats{Name: fmt.Sprint("c", c)})

@@ -76,7 +76,7 @@ func (s *stage) watch(d time.Duration) {
 func (s *stage) measure(cpu uint64, change ...func(*types.KubeletStats)) {
 	now := time.Now().UTC()
 	stats := types.KubeletStats{Node: types.NodeMetrics{CPU: u(cpu)}}
-	for _, namespace := range []string{"kube-system", appNamespace} {
+	for _, namespace := range []string{"a-system", appNamespace} {
 		stats.Pods = append(stats.Pods, types.PodStats{
 			Namespace: namespace, Name: "web", UID: "uid-" + namespace,
 			Sample:     types.PodSample{At: now, CPU: u(cpu), CPUSeconds: u(cpu * 1000), NetworkReceived: u(cpu)},
