@@ -59,6 +59,26 @@ func (t *Table[T]) All() map[string]T {
 	return maps.Clone(t.rows)
 }
 
+// Select returns the rows that keep wants, by key. Of a huge Table it is much
+// cheaper than All, which copies it; keep must be quick, and touch no table.
+func Select[T any](from Reader[T], keep func(T) bool) map[string]T {
+	t, ok := from.(*Table[T])
+	if !ok {
+		rows := from.All()
+		maps.DeleteFunc(rows, func(_ string, row T) bool { return !keep(row) })
+		return rows
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	rows := map[string]T{}
+	for key, row := range t.rows {
+		if keep(row) {
+			rows[key] = row
+		}
+	}
+	return rows
+}
+
 // Notify implements Reader.
 func (t *Table[T]) Notify(bell chan<- struct{}) {
 	t.mu.Lock()

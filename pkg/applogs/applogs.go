@@ -126,9 +126,10 @@ func (c *Component) look() facts {
 	node, _ := types.OwnNode(c.Nodes.All(), info)
 	f := facts{
 		seen: known && api.Answers() && api.Synced && c.Configs.Synced(), self: node.Name,
-		configs: c.Configs.All(), pods: slices.Collect(maps.Values(c.AppPods.All())),
-		known: c.known, gone: map[string]time.Duration{},
+		configs: c.Configs.All(),
+		known:   c.known, gone: map[string]time.Duration{},
 	}
+	f.pods = slices.Collect(maps.Values(pubsub.Select(c.AppPods, func(p types.Pod) bool { return p.NodeName == node.Name })))
 	for key, since := range c.gone {
 		f.gone[key] = time.Since(since)
 	}

@@ -17,7 +17,7 @@ type facts struct {
 	seen    bool   // the pods are all there are
 	self    string // name of the own Node; "" while it is not in the cluster
 	configs map[string]types.AppInstanceConfig
-	pods    []types.Pod
+	pods    []types.Pod           // of this node
 	known   map[string]checkpoint // of logs that are or were read here, by key
 	gone    map[string]time.Duration
 }

@@ -24,7 +24,7 @@ type facts struct {
 	wholeSets  bool      // the tables of sets and virtual machines do, too
 	self       types.Node
 	nodes      map[string]types.Node
-	pods       []types.Pod
+	pods       []types.Pod // those of configured applications, and those on nodes that do not serve
 	vmis       []types.VMI
 	sets       map[string]types.AppSet
 	witnessed  map[string]time.Time // when the word of each witness last changed

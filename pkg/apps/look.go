@@ -4,8 +4,10 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -24,7 +26,7 @@ func (c *Component) look() facts {
 	api, known := c.API.Get(types.Global)
 	f.wholeSets = api.Apps
 	f.nodes, f.sets = c.Nodes.All(), c.Sets.All()
-	f.pods, f.vmis = slices.Collect(maps.Values(c.AppPods.All())), slices.Collect(maps.Values(c.VMIs.All()))
+	f.pods, f.vmis = c.pods(f), slices.Collect(maps.Values(c.VMIs.All()))
 	info, hasInfo := c.Info.Get(types.Global)
 	f.self, _ = types.OwnNode(f.nodes, info)
 	switch {
@@ -43,6 +45,20 @@ func (c *Component) look() facts {
 	f.witnessed = witnessed(c.mem.words, f.now, f.uptime)
 	f.memory = c.mem
 	return f
+}
+
+// pods are those of the configured applications, wherever they are, and all that
+// are on nodes that do not plainly serve. There may be thousands of others.
+func (c *Component) pods(f facts) []types.Pod {
+	names, ids := map[string]bool{}, map[string]bool{}
+	for _, cfg := range f.configs {
+		names[cfg.KubeName()], ids[strings.ToLower(cfg.UUIDandVersion.UUID.String())] = true, true
+	}
+	return slices.Collect(maps.Values(pubsub.Select(c.AppPods, func(p types.Pod) bool {
+		n, known := f.nodes[p.NodeName]
+		serves := known && n.Ready == types.ConditionTrue && n.Fence == nil && !n.OutOfService
+		return !serves || names[p.App] || names[p.Owner.Name] || ids[appOf(p.AppDomain)]
+	})))
 }
 
 // word is the last look of a witness, and when it was heard of; at is zero for

@@ -32,7 +32,7 @@ type facts struct {
 	own   types.Node
 	known bool
 	nodes []types.Node // by name
-	pods  []types.Pod  // of the applications' namespace, by key
+	pods  []types.Pod  // of the applications on the tie-breaker, by key
 
 	since   map[string]time.Time
 	looked  bool          // no lock of ours is left over from a former process

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -42,6 +43,17 @@ func (c *Component) look() facts {
 		c.rest = f.uptime + restAfter
 	}
 	f.rest = c.rest
-	f.pods = slices.SortedFunc(maps.Values(c.AppPods.All()), func(a, b types.Pod) int { return cmp.Compare(a.Key(), b.Key()) })
+	f.pods = c.tiePods(f)
 	return f
+}
+
+// tiePods are the application pods on the tie-breaker, by key. Most clusters have
+// none, and there may be thousands elsewhere.
+func (c *Component) tiePods(f facts) []types.Pod {
+	ties := map[string]bool{}
+	for _, n := range f.nodes {
+		ties[n.Name] = f.told.isTie(n)
+	}
+	pods := pubsub.Select(c.AppPods, func(p types.Pod) bool { return ties[p.NodeName] })
+	return slices.SortedFunc(maps.Values(pods), func(a, b types.Pod) int { return cmp.Compare(a.Key(), b.Key()) })
 }
