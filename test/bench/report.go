@@ -28,7 +28,7 @@ func (b *bench) conditions(ctx context.Context) error {
 	took, err := b.runs(func() ([]time.Duration, error) {
 		var took []time.Duration
 		for i := range conditionChanges {
-			one, err := b.condition(ctx, leader, b.cluster.Nodes[1].Name, i%2 == 0)
+			one, err := b.condition(ctx, leader, b.cluster.Nodes[1].Name, corev1.NodeMemoryPressure, i%2 == 0)
 			if err != nil {
 				return nil, err
 			}
@@ -47,24 +47,27 @@ func (b *bench) conditions(ctx context.Context) error {
 	return nil
 }
 
-// condition changes a node's memory pressure and returns how long the report took
-// to say so.
-func (b *bench) condition(ctx context.Context, leader *player.Member, node string, pressed bool) (time.Duration, error) {
+// condition sets a node's memory pressure or readiness and returns how long the
+// report took to say so.
+func (b *bench) condition(ctx context.Context, leader *player.Member, node string, kind corev1.NodeConditionType, set bool) (time.Duration, error) {
 	status := corev1.ConditionFalse
-	if pressed {
+	if set {
 		status = corev1.ConditionTrue
 	}
 	now := time.Now().UTC()
-	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"MemoryPressure","status":%q,"reason":"Bench","lastTransitionTime":%q,"lastHeartbeatTime":%[2]q}]}}`,
-		status, now.Format(time.RFC3339))
+	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Bench","lastTransitionTime":%q,"lastHeartbeatTime":%[3]q}]}}`,
+		kind, status, now.Format(time.RFC3339))
 	if _, err := b.cluster.Client().CoreV1().Nodes().Patch(ctx, node, ktypes.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-		return 0, fmt.Errorf("change the memory pressure of node %s: %w", node, err)
+		return 0, fmt.Errorf("change %s of node %s: %w", kind, node, err)
 	}
-	err := reported(ctx, leader, fmt.Sprintf("the memory pressure of %s, %t", node, pressed), func(r types.KubeClusterInfo) bool {
+	err := reported(ctx, leader, fmt.Sprintf("%s of %s, %t", kind, node, set), func(r types.KubeClusterInfo) bool {
 		for _, n := range r.Nodes {
+			if n.Name == node && kind == corev1.NodeReady {
+				return (n.Status == types.KubeNodeReady) == set
+			}
 			for _, c := range n.Conditions {
-				if n.Name == node && c.Type == types.KubeNodeConditionMemoryPressure {
-					return c.Set == pressed
+				if n.Name == node && c.Type.String() == string(kind) {
+					return c.Set == set
 				}
 			}
 		}

@@ -99,9 +99,10 @@ func (b *bench) at(ctx context.Context, nodes, pods int) (grown, error) {
 // times takes the times from a change to the leader's file, again and again.
 func (b *bench) times(ctx context.Context, leader *player.Member, row *grown) error {
 	end := time.Now().Add(b.idling)
-	node := b.cluster.Nodes[1].Name
+	node, kind := b.cluster.Nodes[1].Name, corev1.NodeMemoryPressure
 	if row.nodes > len(b.fleet.Members) {
-		node = devcluster.CrowdNode(0) // of a report that is cut the first by name stay
+		// Of a report that is cut the first by name stay, without the other conditions.
+		node, kind = devcluster.CrowdNode(0), corev1.NodeReady
 	}
 	for i := 0; time.Now().Before(end); i++ {
 		one, err := b.phase(ctx, leader, devcluster.CrowdPod(0), i%2 == 1)
@@ -112,7 +113,7 @@ func (b *bench) times(ctx context.Context, leader *player.Member, row *grown) er
 		if err := pause(ctx, rand.N(500*time.Millisecond)); err != nil {
 			return err
 		}
-		if one, err = b.condition(ctx, leader, node, i%2 == 0); err != nil {
+		if one, err = b.condition(ctx, leader, node, kind, i%2 == 0); err != nil {
 			return err
 		}
 		row.node = append(row.node, one)
