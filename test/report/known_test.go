@@ -27,9 +27,10 @@ const weighing = "weighing"
 func (k *known) arrange(ctx context.Context, c *devcluster.Cluster) error {
 	k.cluster = c
 	return errors.Join(
-		c.InstallLonghorn(ctx), k.arrangeDaemons(ctx, c), k.arrangePods(ctx, c), k.arrangeVolumes(ctx), k.arrangeMachines(ctx),
-		k.arrangeServices(ctx), k.arrangeIngresses(ctx), k.arrangeNodes(ctx),
+		c.InstallLonghorn(ctx), k.arrangeDaemons(ctx, c),
 		c.CreateDaemon(ctx, "engine-image-ei-1", true), // storage has failed while one has none of its pods
+		k.arrangePods(ctx, c), k.arrangeVolumes(ctx), k.arrangeMachines(ctx),
+		k.arrangeServices(ctx), k.arrangeIngresses(ctx), k.arrangeNodes(ctx),
 	)
 }
 
