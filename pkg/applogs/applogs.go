@@ -91,7 +91,7 @@ func (c *Component) Run(ctx context.Context) {
 	c.open()
 	written := make(chan struct{})
 	go func() { defer close(written); c.out.run() }()
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Configs, c.Info, c.Nodes, c.AppPods, c.API, &c.mail)
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0), c.Configs, c.Info, c.Nodes, c.AppPods, c.API, &c.mail)
 	for _, t := range c.tracks {
 		t.stop()
 	}

@@ -28,6 +28,10 @@ import (
 // period is only a safety net: everything that counts rings.
 const period = time.Minute
 
+// prompt is what is left off the pauses after steps that took long: zedmanager
+// waits for what becomes of its applications.
+const prompt = 150 * time.Millisecond
+
 // Kube is what the component does to the cluster. Every verb ends when its
 // context does; what is to be removed and is not there is success.
 type Kube interface {
@@ -97,7 +101,7 @@ type Component struct {
 func (c *Component) Run(ctx context.Context) {
 	defer c.looking.End()
 	defer c.working.End()
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Configs, c.Settings, c.Requests, c.Info,
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, prompt), c.Configs, c.Settings, c.Requests, c.Info,
 		c.Nodes, c.AppPods, c.VMIs, c.Sets, c.API, &c.looking, &c.working)
 }
 

@@ -83,7 +83,7 @@ type Component struct {
 func (c *Component) Run(ctx context.Context) {
 	defer c.calls.Wait()
 	defer c.cancel()
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step,
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0),
 		c.Membership, c.Agent, c.Info, c.Nodes, c.AppPods, c.API, &c.mail)
 }
 

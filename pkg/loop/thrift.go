@@ -1,0 +1,33 @@
+package loop
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// thriftShare bounds what a thrifty step takes of a processor that always has
+	// news for it: 2 %.
+	thriftShare = 50
+	// maxThrift is the longest that news wait for a thrifty step.
+	maxThrift = time.Second
+)
+
+// Thrifty spaces out steps that look at tables of thousands of rows which change
+// many times a second: a step that took long is not repeated at once. The shorter
+// it takes the sooner the next one comes. free is left off each pause, so that in
+// clusters of usual size news are acted upon as they come.
+// It is for components that wait for nothing but processors.
+func Thrifty(step Step, free time.Duration) Step {
+	var next time.Time
+	return func(ctx context.Context) error {
+		if wait := time.Until(next); wait > 0 {
+			return After(wait)
+		}
+		began := time.Now()
+		err := step(ctx)
+		now := time.Now()
+		next = now.Add(min(thriftShare*now.Sub(began)-free, maxThrift))
+		return err
+	}
+}
