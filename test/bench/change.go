@@ -73,6 +73,7 @@ func (b *bench) churn(ctx context.Context, pods []string, meanwhile func(context
 	changing.Go(func() {
 		tick := time.NewTicker(time.Second / changeRate)
 		defer tick.Stop()
+		underWay := make(chan struct{}, 16) // a slow API server slows nothing down
 		for ; ; changed++ {
 			select {
 			case <-ctx.Done():
@@ -83,9 +84,14 @@ func (b *bench) churn(ctx context.Context, pods []string, meanwhile func(context
 			if changed/len(pods)%2 == 1 {
 				phase = corev1.PodRunning
 			}
-			if err := setPhase(ctx, client, pods[changed%len(pods)], phase); err != nil && ctx.Err() == nil {
-				stop(err)
-			}
+			pod := pods[changed%len(pods)]
+			underWay <- struct{}{}
+			changing.Go(func() {
+				if err := setPhase(ctx, client, pod, phase); err != nil && ctx.Err() == nil {
+					stop(err)
+				}
+				<-underWay
+			})
 		}
 	})
 	err = meanwhile(ctx)
