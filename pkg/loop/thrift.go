@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -20,12 +21,14 @@ const (
 // It is for components that wait for nothing but processors.
 func Thrifty(step Step, free time.Duration) Step {
 	var next time.Time
+	var failed error // of the last step: a rest does not make it good
 	return func(ctx context.Context) error {
 		if wait := time.Until(next); wait > 0 {
-			return After(wait)
+			return errors.Join(failed, After(wait))
 		}
 		began := time.Now()
 		err := step(ctx)
+		failed = withoutWish(err)
 		now := time.Now()
 		next = now.Add(min(thriftShare*now.Sub(began)-free, maxThrift))
 		return err

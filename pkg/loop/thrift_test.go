@@ -27,6 +27,9 @@ func TestAThriftyStepRestsAsLongAsItsCostDemands(t *testing.T) {
 			if wait, rests := wish(err); rests != (c.rests > 0) || time.Duration(wait) != c.rests {
 				t.Errorf("after a step of %s: %v, want a rest of %s", c.takes, err, c.rests)
 			}
+			if rests := c.rests > 0; rests && !errors.Is(err, failed) {
+				t.Errorf("a rest makes the failure good: %v", err)
+			}
 			before := steps
 			time.Sleep(c.rests)
 			if _ = step(t.Context()); steps != before+1 {
