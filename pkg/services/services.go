@@ -67,10 +67,11 @@ func (c *Component) Run(ctx context.Context) {
 func (c *Component) Step(context.Context) error {
 	now := time.Now().UTC()
 	if wait := pause - now.Sub(c.looked); wait > 0 {
-		return loop.After(wait)
+		return errors.Join(c.failed, loop.After(wait)) // a pause does not make a failure good
 	}
 	f := c.look(now)
-	return c.apply(f, decide(f))
+	c.failed = c.apply(f, decide(f))
+	return c.failed
 }
 
 func (c *Component) look(now time.Time) facts {
