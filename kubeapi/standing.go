@@ -15,14 +15,18 @@ import (
 
 const (
 	// handOver is how long the views of a new connection may take for their
-	// first lists without their tables being said not to be whole: those keep the
-	// rows of the former connection meanwhile, and mostly nothing has changed.
+	// first lists, and any view for the list after a watch that has ended,
+	// without their tables being said not to be whole: those keep their rows
+	// meanwhile, and mostly nothing has changed.
 	handOver = answerWithin
 	// whyText bounds what a server says of itself in a row.
 	whyText = 300
 )
 
-var errNoList = errors.New("no list has come yet")
+var (
+	errNoList = errors.New("no list has come yet")
+	errEnded  = errors.New("the watch has ended")
+)
 
 // standing says how the table of one view is, in that view's row of the table
 // of types.TableStatus.
@@ -33,28 +37,51 @@ type standing struct {
 
 	mu    sync.Mutex
 	over  bool              // the view has ended: another one speaks
-	heard bool              // it was found whole or not since begin
+	late  *time.Timer       // rings when a list that is due has not come; nil for none
 	row   types.TableStatus // what it was found, doubts left out
 	doubt string            // why a table that is kept is not right nevertheless; "" while it is
 }
 
 // begin takes over the row as another connection left it, for so long as that
-// can be true, and makes it if there is none. The caller calls stop in the end.
-func (s *standing) begin() (stop func()) {
+// can be true, and makes it if there is none. The caller calls end in the end.
+func (s *standing) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	row, ok := s.table.Get(s.name)
 	if s.row = row; !ok {
 		s.set(types.TableStatus{Why: errNoList.Error()})
 	}
-	late := time.AfterFunc(handOver, func() {
+	s.await(errNoList.Error())
+}
+
+// lapses notes that the table is no more watched, why, and to be listed anew:
+// it stands for so long as that may take.
+func (s *standing) lapses(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.await(why)
+}
+
+// await is called with mu held.
+func (s *standing) await(why string) {
+	s.heard()
+	var late *time.Timer
+	late = time.AfterFunc(handOver, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if !s.heard {
-			s.set(types.TableStatus{Why: errNoList.Error()})
+		if s.late == late {
+			s.set(types.TableStatus{Why: why})
 		}
 	})
-	return func() { late.Stop() }
+	s.late = late
+}
+
+// heard is called with mu held.
+func (s *standing) heard() {
+	if s.late != nil {
+		s.late.Stop()
+		s.late = nil
+	}
 }
 
 // whole notes that the table holds a complete list; absent: as there is no such
@@ -62,7 +89,7 @@ func (s *standing) begin() (stop func()) {
 func (s *standing) whole(absent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heard = true
+	s.heard()
 	s.set(types.TableStatus{Whole: true, Absent: absent})
 }
 
@@ -70,7 +97,7 @@ func (s *standing) whole(absent bool) {
 func (s *standing) fails(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heard = true
+	s.heard()
 	s.set(types.TableStatus{Why: why})
 }
 
@@ -78,7 +105,7 @@ func (s *standing) fails(why string) {
 func (s *standing) doubts(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.doubt = why
+	s.doubt = cut(why, whyText)
 	s.set(s.row)
 }
 
@@ -105,6 +132,7 @@ func (s *standing) set(next types.TableStatus) {
 func (s *standing) end(goesOn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.heard()
 	if s.over = true; goesOn {
 		return
 	}

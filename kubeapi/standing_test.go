@@ -151,3 +151,43 @@ func TestAConnectionHandsItsTablesOver(t *testing.T) {
 		}
 	})
 }
+
+// stalls lets a streamed list begin and never become whole.
+func stalls(w http.ResponseWriter, r *http.Request) {
+	if !isWatch(r) {
+		status500(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	w.(http.Flusher).Flush()
+	<-r.Context().Done()
+}
+
+// Where a watch has ended, what changes since is not seen: the next list is due.
+func TestATableIsNotCalledWholeForLongAfterItsWatchHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, tb := newTestClient(t)
+		c.Log = quiet()
+		var lie atomic.Pointer[http.HandlerFunc]
+		quick := http.HandlerFunc(endsAtOnce(someCluster()))
+		lie.Store(&quick)
+		end := startInMemory(t, c, &inMemory{handler: forPath("/eve-kube-app/pods", &lie, someCluster())})
+		defer end()
+		time.Sleep(2 * time.Second)
+		if s := tb.stands(t, types.TableAppPods); !s.Whole {
+			t.Errorf("while its watches end the table stands %+v", s)
+		}
+		slow := http.HandlerFunc(stalls)
+		lie.Store(&slow)
+		time.Sleep(handOver + 5*time.Second)
+		if s := tb.stands(t, types.TableAppPods); s.Whole || s.Why == "" {
+			t.Errorf("long after its watch has ended the table stands %+v", s)
+		}
+		lie.Store(nil)
+		time.Sleep(2 * time.Minute)
+		if s := tb.stands(t, types.TableAppPods); !s.Whole || s.Why != "" {
+			t.Errorf("once it is listed the table stands %+v", s)
+		}
+	})
+}

@@ -49,13 +49,14 @@ type view struct {
 // The table counts as whole from a whole list on until the server is found
 // dead or a list fails. The end of a watch is no such thing: watches end every
 // few minutes, and where nothing changed meanwhile the version to go on from
-// has often expired by then.
+// has often expired by then. But the list that follows has to come soon, or the
+// table is said not to be whole.
 func (v *view) run(ctx context.Context, lw *cache.ListWatch, rows rowStore) {
 	if v.holds == nil {
 		v.holds = func(string, bool) {}
 	}
 	defer v.holds(v.name, false)
-	defer v.stands.begin()()
+	v.stands.begin()
 	v.asking.lw = lw
 	reflector := cache.NewReflectorWithOptions(v.asking.listWatch(), rows.example(), rows, cache.ReflectorOptions{
 		Name: "zedkube " + v.name,
@@ -93,8 +94,12 @@ func (v *view) ended(err error, whole bool, alive context.Context) {
 			v.complain(err)
 		}
 	case v.strict:
-		v.stands.fails("the watch ended")
+		v.stands.fails(errEnded.Error())
+	case err != nil:
+		v.stands.lapses(sentence(err))
+		return
 	default:
+		v.stands.lapses(errEnded.Error())
 		return
 	}
 	v.holds(v.name, false)

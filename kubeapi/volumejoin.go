@@ -34,8 +34,9 @@ type volumeJoin struct {
 }
 
 type oddity struct {
-	since time.Time
-	why   string
+	since  time.Time
+	hidden bool // it has no row that could stay: the table lacks it
+	why    string
 }
 
 func newVolumeJoin(table Writer[types.Volume]) *volumeJoin {
@@ -60,13 +61,15 @@ func (j *volumeJoin) change(act func() (volumes []string)) error {
 func (j *volumeJoin) changeAll(act func()) error {
 	return j.change(func() []string {
 		act()
-		return slices.AppendSeq(slices.Collect(maps.Keys(j.volumes.of)), maps.Keys(j.table.All()))
+		names := slices.AppendSeq(slices.Collect(maps.Keys(j.volumes.of)), maps.Keys(j.table.All()))
+		return slices.AppendSeq(names, maps.Keys(j.odd)) // one that was never shown may be gone
 	})
 }
 
 // join makes the row of a volume, as soon as its engines and replicas have been
-// listed. Snapshots only add to their sum. A row whose parts contradict one
-// another stays as it was.
+// listed. Snapshots only add to their sum: until they have been listed, it is the
+// one that an earlier connection left. A row whose parts contradict one another
+// stays as it was.
 func (j *volumeJoin) join(name string) error {
 	if !j.volumes.whole || !j.engines.whole || !j.replicas.whole {
 		return nil
@@ -76,6 +79,7 @@ func (j *volumeJoin) join(name string) error {
 		delete(j.odd, name)
 		return j.table.Unpublish(name)
 	}
+	former, shown := j.table.Get(name)
 	err := j.faults(name)
 	if err == nil {
 		err = d.join()
@@ -85,10 +89,13 @@ func (j *volumeJoin) join(name string) error {
 		if o, ok := j.odd[name]; ok {
 			since = o.since
 		}
-		j.odd[name] = oddity{since, fmt.Sprintf("volume %s of Longhorn: %v", name, err)}
+		j.odd[name] = oddity{since, !shown, fmt.Sprintf("volume %s of Longhorn: %v", name, err)}
 		return nil
 	}
 	delete(j.odd, name)
+	if !j.snapshots.whole {
+		d.Snapshots = former.Snapshots
+	}
 	return j.table.Publish(name, d.Volume)
 }
 
@@ -120,15 +127,15 @@ func (j *volumeJoin) faults(name string) error {
 	return nil
 }
 
-// say tells of the contradictions that last, and has itself called when another
-// one does. It is called with mu held.
+// say tells of the contradictions that last, or that keep a volume out of the
+// table, and has itself called when another one lasts. It is called with mu held.
 func (j *volumeJoin) say() {
 	var next time.Time
 	var last []string
 	for _, name := range slices.Sorted(maps.Keys(j.odd)) {
 		o := j.odd[name]
 		switch {
-		case time.Since(o.since) >= lasting:
+		case o.hidden, time.Since(o.since) >= lasting:
 			last = append(last, o.why)
 		case next.IsZero() || o.since.Before(next):
 			next = o.since

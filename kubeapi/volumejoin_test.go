@@ -182,7 +182,7 @@ func TestPartsThatContradictOneAnotherLeaveTheRowAndAreDoubtedWhenThatLasts(t *t
 		if diff := cmp.Diff(before, s.volume("v")); diff != "" {
 			t.Error(diff)
 		}
-		if _, ok := s.table.Get("w"); ok || len(s.doubts) != 1 || !strings.Contains(s.doubts[0], `volume v of Longhorn: replica v-r-2`) || !strings.Contains(s.doubts[0], "1 more") {
+		if _, ok := s.table.Get("w"); ok || len(s.doubts) != 2 || !strings.Contains(s.doubts[1], `volume v of Longhorn: replica v-r-2`) || !strings.Contains(s.doubts[1], "1 more") {
 			t.Errorf("it is doubted %q", s.doubts)
 		}
 		_ = s.volumes.Delete(as[volumePart](t, lhVolume("w", "", "")))
