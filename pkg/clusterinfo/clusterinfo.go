@@ -59,24 +59,24 @@ type Component struct {
 	Report pubsub.Writer[types.KubeClusterInfo]
 	Health pubsub.Writer[types.KubeReportHealth]
 
-	rung  rung
-	led   time.Time // when it was first seen that this node leads; zero while it does not
-	next  time.Time // no report before
-	mem   memory
-	cut   bool // as last logged
-	stale map[string]bool
+	rung   rung
+	led    time.Time // when it was first seen that this node leads; zero while it does not
+	next   time.Time // no report before
+	failed error     // of the last step
+	mem    memory
+	cut    bool // as last logged
+	stale  map[string]bool
 }
 
 // Run steps until ctx is done. The report ends with it: the Lease is given up
 // then, and another node reports.
 func (c *Component) Run(ctx context.Context) {
 	c.rung = newRung(map[string][]loop.Input{
-		types.SectionNodes:         {c.Nodes, c.Info, c.Membership, c.Members},
-		types.SectionAppPods:       {c.AppPods},
-		types.SectionAppVMIs:       {c.VMIs},
-		types.SectionNamespaces:    {c.PodCounts},
-		types.SectionStorage:       {c.Claims, c.Volumes},
-		types.SectionStorageHealth: {c.Disks, c.Daemons},
+		types.SectionNodes:      {c.Nodes, c.Info, c.Membership, c.Members},
+		types.SectionAppPods:    {c.AppPods},
+		types.SectionAppVMIs:    {c.VMIs},
+		types.SectionNamespaces: {c.PodCounts},
+		types.SectionStorage:    {c.Claims, c.Volumes},
 	})
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step,
 		c.Leader, c.Info, c.Membership, c.Members, c.Tables, c.Nodes, c.AppPods, c.VMIs, c.PodCounts, c.Claims, c.Volumes,
@@ -91,11 +91,12 @@ func (c *Component) Run(ctx context.Context) {
 func (c *Component) Step(context.Context) error {
 	leader, _ := c.Leader.Get(types.Global)
 	if wait := time.Until(c.next); leader.IsStatsLeader && wait > 0 {
-		return loop.After(wait)
+		return errors.Join(c.failed, loop.After(wait)) // a pause does not make a failure good
 	}
 	began := time.Now()
 	a := decide(c.look(leader.IsStatsLeader))
 	err := c.apply(a)
+	c.failed = err
 	if leader.IsStatsLeader {
 		now := time.Now()
 		c.next = now.Add(min(max(thrift*now.Sub(began), minPause), maxPause))
@@ -132,11 +133,14 @@ func (c *Component) look(leads bool) facts {
 	for section, behind := range f.mem.behind {
 		f.changed[section] = f.changed[section] || behind
 	}
+	// Of storage it matters, too, whether there is any, which rings nothing here.
+	f.changed[types.SectionStorageHealth] = true
 	c.lookAtTables(&f)
+	steady(f.tables, c.Tables.All())
 	return f
 }
 
-// lookAtTables copies only the tables that have changed.
+// lookAtTables copies only the tables that have changed, or are small.
 func (c *Component) lookAtTables(f *facts) {
 	if f.changed[types.SectionNodes] {
 		f.nodes = c.Nodes.All()
@@ -153,9 +157,7 @@ func (c *Component) lookAtTables(f *facts) {
 	if f.changed[types.SectionStorage] {
 		f.claims, f.volumes = c.Claims.All(), c.Volumes.All()
 	}
-	if f.changed[types.SectionStorageHealth] {
-		f.disks, f.daemons = c.Disks.All(), c.Daemons.All()
-	}
+	f.disks, f.daemons = c.Disks.All(), c.Daemons.All()
 }
 
 // former is what a run before this one has left in the report.

@@ -56,18 +56,24 @@ type story struct {
 }
 
 // tell runs a component in fake time while play changes its inputs.
-func tell(t *testing.T, setup, play func(*story)) {
+func tell(t *testing.T, setup, play func(*story)) { tellWith(t, nil, setup, play) }
+
+// tellWith does it with this table of pod counts, nil for the story's own.
+func tellWith(t *testing.T, counts pubsub.Reader[types.PodCount], setup, play func(*story)) {
 	synctest.Test(t, func(t *testing.T) {
 		log, hook := logtest.NewNullLogger()
 		s := &story{T: t, logs: hook}
 		s.report.bell = make(chan struct{}, 1)
 		s.report.Notify(s.report.bell)
+		if counts == nil {
+			counts = &s.counts
+		}
 		setup(s)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		c := &Component{
 			Log: log, Pulse: &loop.Pulse{}, Leader: &s.leader, Info: &s.info, Membership: &s.membership, Members: &s.members,
-			Tables: &s.tables, Nodes: &s.nodes, AppPods: &s.appPods, VMIs: &s.vmis, PodCounts: &s.counts, Claims: &s.claims,
+			Tables: &s.tables, Nodes: &s.nodes, AppPods: &s.appPods, VMIs: &s.vmis, PodCounts: counts, Claims: &s.claims,
 			Volumes: &s.volumes, Disks: &s.disks, Daemons: &s.daemons, Sections: &s.sections, Report: &s.report, Health: &s.health,
 		}
 		go func() { defer close(done); c.Run(ctx) }()

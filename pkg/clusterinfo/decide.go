@@ -45,6 +45,7 @@ type memory struct {
 	namespaces list[types.KubePodNameSpaceInfo]
 	health     health
 	behind     map[string]bool // sections that have changed and could not be brought up to date
+	reported   bool            // by this run, since this node leads
 }
 
 // health is how well storage does as a service.
@@ -72,12 +73,16 @@ func decide(f facts) action {
 	views := sources(f)
 	a := action{mem: renewed(f, views)}
 	a.health = types.KubeReportHealth{Reports: true, Sections: sections(f, views, a.mem)}
+	waits := !whole(views) && !f.mem.reported && f.led < patience
 	switch {
 	case !a.mem.nodes.known:
 		// An old report, or none, is better than one that calls an unseen cluster empty.
-	case !whole(views) && f.led < patience:
+		unreported(a.health.Sections, f.since, "the report waits for the list of nodes")
+	case waits:
+		unreported(a.health.Sections, f.since, "the report waits for its other lists")
 		a.again = patience - f.led
 	default:
+		a.mem.reported = true
 		a.publish = &types.KubeClusterInfo{
 			Nodes: a.mem.nodes.sent, AppPods: a.mem.pods.sent, AppVMIs: a.mem.vmis.sent, PodNsInfo: a.mem.namespaces.sent,
 			Storage: types.KubeStorageInfo{

@@ -18,6 +18,8 @@ const (
 	// maxLarge bounds the JSON of a part that travels by file, of less than
 	// 1 MiB.
 	maxLarge = 1_040_000
+	// maxEntry is far more than any entry needs, in bytes of JSON.
+	maxEntry = 12_000
 )
 
 // list is one list of the report: what there is, and what of it fits. The first
@@ -67,16 +69,30 @@ func (l list[T]) recut(limit int) list[T] {
 }
 
 // prefix returns as many first entries of list as fit into limit bytes of
-// JSON, and the size of those.
+// JSON, and the size of those. One that is larger than any should be, or has
+// no form in JSON as its time is out of range, keeps none out that comes after it.
 func prefix[T any](list []T, limit int) (kept []T, size int) {
+	kept = list
 	for i, entry := range list {
 		data, err := json.Marshal(entry)
-		if err != nil || size+len(data)+1 > limit {
+		n := len(data) + 1 // the comma
+		whole := len(kept) == len(list)
+		switch {
+		case err != nil || n > maxEntry:
+			if whole {
+				kept = slices.Clone(list[:i])
+			}
+			continue
+		case size+n > limit && whole:
 			return list[:i:i], size
+		case size+n > limit:
+			return kept, size
+		case !whole:
+			kept = append(kept, entry)
 		}
-		size += len(data) + 1 // the comma
+		size += n
 	}
-	return list, size
+	return kept, size
 }
 
 // bare is a node without its conditions: those go first where nodes do not fit,

@@ -54,6 +54,20 @@ func sources(f facts) map[string]view {
 	return out
 }
 
+// steady leaves whole only the tables that have been so all the time: where this
+// node leads no more, their rows go after what was said of them.
+func steady(before, after map[string]types.TableStatus) {
+	for name, was := range before {
+		switch now, kept := after[name]; {
+		case kept && now.Since.Equal(was.Since):
+		case kept && !now.Whole:
+			before[name] = now
+		default:
+			delete(before, name)
+		}
+	}
+}
+
 func whole(views map[string]view) bool {
 	for _, v := range views {
 		if !v.whole() {
@@ -88,6 +102,20 @@ func sections(f facts, views map[string]view, m memory) []types.ReportSection {
 		out = append(out, s)
 	}
 	return sorted(out)
+}
+
+// unreported says of the sections of a report that is not made yet, whatever is
+// seen by now, that they are none or of a former run.
+func unreported(list []types.ReportSection, since time.Time, why string) {
+	for i, s := range list {
+		if _, ok := made()[s.Name]; !ok {
+			continue
+		}
+		list[i].Known = false
+		if s.StaleSince.IsZero() {
+			list[i].StaleSince, list[i].Why = since, why
+		}
+	}
 }
 
 func of[T any](s *types.ReportSection, l list[T]) {

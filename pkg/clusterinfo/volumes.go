@@ -2,6 +2,7 @@ package clusterinfo
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,7 +35,8 @@ func volumes(f facts) []types.KubeVolumeInfo {
 		}
 		out = append(out, info)
 	}
-	for _, v := range f.volumes {
+	for _, name := range slices.Sorted(maps.Keys(f.volumes)) { // several may have had claims of one name
+		v := f.volumes[name]
 		namespace, claim, _ := strings.Cut(cmp.Or(v.Claim, v.LastClaim), "/")
 		if _, taken := f.claims[claim]; namespace != appNamespace || taken {
 			continue
@@ -43,7 +45,7 @@ func volumes(f facts) []types.KubeVolumeInfo {
 		info.PvcStatus = releasedStatus(v.ClaimState)
 		out = append(out, info)
 	}
-	slices.SortFunc(out, func(a, b types.KubeVolumeInfo) int {
+	slices.SortStableFunc(out, func(a, b types.KubeVolumeInfo) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), a.CreatedAt.Compare(b.CreatedAt))
 	})
 	return out
