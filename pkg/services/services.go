@@ -27,6 +27,8 @@ const (
 	// pause is the least time between two looks: a chart that is installed
 	// brings its services one by one, and nim rebuilds its rules at each value.
 	pause = time.Second
+	// maxWhy bounds what is told of a server's own words, in bytes.
+	maxWhy = 300
 )
 
 // Component publishes KubeUserServices under key "global" on every node
@@ -50,6 +52,7 @@ type Component struct {
 	// Before that, what is published takes their place.
 	began     time.Time
 	looked    time.Time // when something was last known
+	failed    error     // of the last step
 	services  source[types.Service]
 	ingresses source[types.Ingress]
 	vip       source[types.KubeVIP]
@@ -65,12 +68,16 @@ func (c *Component) Run(ctx context.Context) {
 // Step looks once and publishes what changed, once a second at most: the first
 // change after a quiet second is published at once.
 func (c *Component) Step(context.Context) error {
-	now := time.Now().UTC()
+	now := time.Now() // with the monotonic clock: a wall clock may be set back
 	if wait := pause - now.Sub(c.looked); wait > 0 {
 		return errors.Join(c.failed, loop.After(wait)) // a pause does not make a failure good
 	}
-	f := c.look(now)
-	c.failed = c.apply(f, decide(f))
+	f := c.look(now.UTC())
+	a := decide(f)
+	if a.publish != nil { // while nothing is known, what is is told at once
+		c.looked = now
+	}
+	c.failed = c.apply(f, a)
 	return c.failed
 }
 
@@ -118,7 +125,7 @@ func (s *source[T]) look(name string, table pubsub.Reader[T], see sight) source[
 	case kept && !st.Whole:
 		since, why = st.Since, st.Why
 	case see.silent && !see.api.SilentSince.IsZero():
-		since, why = see.api.SilentSince, see.api.Reason
+		since, why = see.api.SilentSince, short(see.api.Reason, maxWhy)
 	}
 	s.why = why
 	if s.staleSince.IsZero() || since.Before(s.staleSince) {
@@ -134,10 +141,9 @@ func (c *Component) apply(f facts, a action) error {
 			errs = append(errs, fmt.Errorf("publish how %s stands: %w", s.Name, err))
 		}
 	}
-	if a.publish == nil { // nothing is known: what is, is told at once
+	if a.publish == nil {
 		return errors.Join(errs...)
 	}
-	c.looked = f.now
 	if err := c.Status.Publish(types.Global, *a.publish); err != nil {
 		return errors.Join(append(errs, fmt.Errorf("publish the users' services: %w", err))...)
 	}
