@@ -216,40 +216,6 @@ func (l *load) replacePod(ctx context.Context, n int64) error {
 	return l.cluster.CreatePod(ctx, devcluster.AppNamespace, podName(i), l.cluster.Nodes[i%3].Name, running(n))
 }
 
-func container(n int64, state corev1.ContainerState) []corev1.ContainerStatus {
-	return []corev1.ContainerStatus{{Name: "app", RestartCount: int32(n), State: state}}
-}
-
-func waiting(why string) corev1.ContainerState {
-	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: why}}
-}
-
-func running(n int64) corev1.PodStatus {
-	return corev1.PodStatus{Phase: corev1.PodRunning, PodIP: fmt.Sprintf("10.42.%d.%d", n/250, n%250+1), ContainerStatuses: container(n, corev1.ContainerState{
-		Running: &corev1.ContainerStateRunning{},
-	})}
-}
-
-func crashing(n int64) corev1.PodStatus {
-	return corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: container(n, waiting("CrashLoopBackOff"))}
-}
-
-func creating(n int64) corev1.PodStatus {
-	return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: container(n, waiting("ContainerCreating"))}
-}
-
-func evicted(n int64) corev1.PodStatus {
-	return corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", ContainerStatuses: container(n, corev1.ContainerState{})}
-}
-
-func ready(status corev1.ConditionStatus) corev1.NodeCondition {
-	return condition(corev1.NodeReady, status)
-}
-
-func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus) corev1.NodeCondition {
-	return corev1.NodeCondition{Type: kind, Status: status, Reason: "Test", LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now()}
-}
-
 var conditions = []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable}
 
 func (l *load) changeNode(ctx context.Context) error {
@@ -278,22 +244,6 @@ func (l *load) changeVolume(ctx context.Context, n int64) error {
 		return l.cluster.FillVolume(ctx, name, n)
 	}
 	return l.cluster.SetReplicaMode(ctx, name, fmt.Sprintf("%s-r-%d", name, rand.IntN(3)+1), pick([]string{"RW", "WO", "WO", "ERR"}), int(n%100))
-}
-
-// createMachine makes a virtual machine instance without a launcher.
-func createMachine(ctx context.Context, c *devcluster.Cluster, name, phase, node string) error {
-	return c.CreateMachine(ctx, name, machineStatus(phase, node))
-}
-
-func machineStatus(phase, node string) map[string]any {
-	now := time.Now().UTC().Format(time.RFC3339)
-	return map[string]any{
-		"phase": phase, "nodeName": node,
-		"phaseTransitionTimestamps": []any{map[string]any{"phase": phase, "phaseTransitionTimestamp": now}},
-		"conditions": []any{map[string]any{
-			"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[phase == "Running"], "lastTransitionTime": now,
-		}},
-	}
 }
 
 func (l *load) changeMachine(ctx context.Context) error {
