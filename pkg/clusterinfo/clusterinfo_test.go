@@ -52,6 +52,7 @@ type story struct {
 	sections   pubsub.Table[types.ReportSection]
 	report     counting
 	health     pubsub.Table[types.KubeReportHealth]
+	refuses    *refusing // in place of health; nil for not
 	logs       *logtest.Hook
 }
 
@@ -75,6 +76,9 @@ func tellWith(t *testing.T, counts pubsub.Reader[types.PodCount], setup, play fu
 			Log: log, Pulse: &loop.Pulse{}, Leader: &s.leader, Info: &s.info, Membership: &s.membership, Members: &s.members,
 			Tables: &s.tables, Nodes: &s.nodes, AppPods: &s.appPods, VMIs: &s.vmis, PodCounts: counts, Claims: &s.claims,
 			Volumes: &s.volumes, Disks: &s.disks, Daemons: &s.daemons, Sections: &s.sections, Report: &s.report, Health: &s.health,
+		}
+		if s.refuses != nil {
+			c.Health = s.refuses
 		}
 		go func() { defer close(done); c.Run(ctx) }()
 		synctest.Wait()

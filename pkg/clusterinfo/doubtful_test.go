@@ -1,6 +1,8 @@
 package clusterinfo
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -132,4 +134,28 @@ func TestVolumesOfOneFormerClaimKeepTheirOrder(t *testing.T) {
 			t.Fatal("want -, got +\n" + d)
 		}
 	}
+}
+
+// refusing is a topic that takes nothing.
+type refusing struct {
+	pubsub.Table[types.KubeReportHealth]
+}
+
+func (r *refusing) Publish(string, types.KubeReportHealth) error { return errors.New("no room") }
+
+func TestAPauseBetweenTwoLooksDoesNotMakeAFailureGood(t *testing.T) {
+	tellWith(t, nil, func(s *story) {
+		leads(s)
+		s.refuses = &refusing{}
+	}, func(s *story) {
+		for i := range 100 {
+			time.Sleep(100 * time.Millisecond)
+			s.pod(fmt.Sprint(i))
+		}
+		for _, e := range s.logs.AllEntries() {
+			if e.Message == "step works again" {
+				s.Fatal("it is said to work while it fails")
+			}
+		}
+	})
 }

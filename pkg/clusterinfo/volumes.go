@@ -83,7 +83,7 @@ func volume(claim string, v types.Volume) types.KubeVolumeInfo {
 
 func replica(v types.Volume, r types.Replica) (status types.StorageVolumeReplicaStatus, percent uint8) {
 	switch {
-	case r.State == "running" && !v.Running:
+	case r.State == "running" && (!v.Running || r.Mode == ""):
 		return types.StorageVolumeReplicaStatusUnknown, 0 // no engine tells of it
 	case r.State == "running" && r.Mode == "RW":
 		return types.StorageVolumeReplicaStatusOnline, 100

@@ -58,18 +58,19 @@ func TestReplicasAreReportedAsTheEngineSeesThem(t *testing.T) {
 		want    types.StorageVolumeReplicaStatus
 		percent uint8
 	}{
-		"read and written":                     {replica: types.Replica{State: "running", Mode: "RW"}, want: types.StorageVolumeReplicaStatusOnline, percent: 100},
-		"being rebuilt":                        {replica: types.Replica{State: "running", Mode: "WO", Percent: 40}, want: types.StorageVolumeReplicaStatusRebuilding, percent: 40},
-		"being rebuilt beyond all":             {replica: types.Replica{State: "running", Mode: "WO", Percent: 4000}, want: types.StorageVolumeReplicaStatusRebuilding, percent: 100},
-		"found wrong by the engine":            {replica: types.Replica{State: "running", Mode: "ERR"}, want: types.StorageVolumeReplicaStatusFailed},
-		"unknown to the engine":                {replica: types.Replica{State: "running"}, want: types.StorageVolumeReplicaStatusUnknown},
-		"running without an engine":            {replica: types.Replica{State: "running", Mode: "RW"}, stopped: true, want: types.StorageVolumeReplicaStatusUnknown},
-		"in error":                             {replica: types.Replica{State: "error"}, want: types.StorageVolumeReplicaStatusFailed},
-		"failed some time ago and stopped":     {replica: types.Replica{State: "stopped", FailedAt: then}, want: types.StorageVolumeReplicaStatusFailed},
-		"stopped":                              {replica: types.Replica{State: "stopped"}, stopped: true, want: types.StorageVolumeReplicaStatusOffline},
-		"starting":                             {replica: types.Replica{State: "starting"}, want: types.StorageVolumeReplicaStatusStarting},
-		"stopping":                             {replica: types.Replica{State: "stopping"}, want: types.StorageVolumeReplicaStatusStopping},
-		"in a state of which nothing is known": {replica: types.Replica{}, want: types.StorageVolumeReplicaStatusUnknown},
+		"read and written":                       {replica: types.Replica{State: "running", Mode: "RW"}, want: types.StorageVolumeReplicaStatusOnline, percent: 100},
+		"being rebuilt":                          {replica: types.Replica{State: "running", Mode: "WO", Percent: 40}, want: types.StorageVolumeReplicaStatusRebuilding, percent: 40},
+		"being rebuilt beyond all":               {replica: types.Replica{State: "running", Mode: "WO", Percent: 4000}, want: types.StorageVolumeReplicaStatusRebuilding, percent: 100},
+		"found wrong by the engine":              {replica: types.Replica{State: "running", Mode: "ERR"}, want: types.StorageVolumeReplicaStatusFailed},
+		"unknown to the engine":                  {replica: types.Replica{State: "running"}, want: types.StorageVolumeReplicaStatusUnknown},
+		"unknown to the engine, and once failed": {replica: types.Replica{State: "running", FailedAt: then}, want: types.StorageVolumeReplicaStatusUnknown},
+		"running without an engine":              {replica: types.Replica{State: "running", Mode: "RW"}, stopped: true, want: types.StorageVolumeReplicaStatusUnknown},
+		"in error":                               {replica: types.Replica{State: "error"}, want: types.StorageVolumeReplicaStatusFailed},
+		"failed some time ago and stopped":       {replica: types.Replica{State: "stopped", FailedAt: then}, want: types.StorageVolumeReplicaStatusFailed},
+		"stopped":                                {replica: types.Replica{State: "stopped"}, stopped: true, want: types.StorageVolumeReplicaStatusOffline},
+		"starting":                               {replica: types.Replica{State: "starting"}, want: types.StorageVolumeReplicaStatusStarting},
+		"stopping":                               {replica: types.Replica{State: "stopping"}, want: types.StorageVolumeReplicaStatusStopping},
+		"in a state of which nothing is known":   {replica: types.Replica{}, want: types.StorageVolumeReplicaStatusUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r.replica.Name, r.replica.Node, r.replica.Started = "r", "n1", true

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -144,5 +145,33 @@ func TestAllStaysWhileTheAPIIsSilent(t *testing.T) {
 		}
 		s.answers()
 		s.expect("the API answers again", 0, 0, false)
+	})
+}
+
+func TestAClockThatIsSetBackHoldsNothingUp(t *testing.T) {
+	log, _ := logtest.NewNullLogger()
+	s := &story{T: t, status: newCounting[types.KubeUserServices](), sections: newCounting[types.ReportSection]()}
+	usual(s)
+	c := &Component{
+		Log: log, Services: &s.services, Ingresses: &s.ingresses, KubeVIP: &s.vip, Tables: &s.tables,
+		API: &s.api, Ports: &s.ports, Cluster: &s.cluster, Status: s.status, Sections: s.sections,
+	}
+	if err := c.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// No test can set the clock: what has no reading of the monotonic one is
+	// measured with the one that can be set.
+	if c.looked.IsZero() || c.looked == c.looked.Round(0) {
+		t.Errorf("the pause is measured by the wall clock, from %v", c.looked)
+	}
+}
+
+func TestWhatASilentServerSaysIsToldInFewWords(t *testing.T) {
+	tell(t, usual, func(s *story) {
+		_ = s.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now(), Reason: strings.Repeat("x", 1<<20)})
+		time.Sleep(2 * time.Second)
+		if sec := s.section(types.SectionServices); sec.StaleSince.IsZero() || sec.Why == "" || len(sec.Why) > 2*maxWhy {
+			s.Errorf("it says %d bytes, stale since %v", len(sec.Why), sec.StaleSince)
+		}
 	})
 }
