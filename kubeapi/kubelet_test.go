@@ -219,13 +219,20 @@ func TestAKubeletThatLiesOrFailsIsAnErrorAndNoSilence(t *testing.T) {
 	} {
 		k.answer = answer
 		node := types.Node{Name: "n1", InternalIP: "10.0.0.7"}
-		if stats, err := c.KubeletStats(t.Context(), node); err == nil {
-			t.Errorf("%s: %+v", name, stats)
+		stats, err := c.KubeletStats(t.Context(), node)
+		if err == nil || errors.Is(err, context.DeadlineExceeded) || name == "an endless pod" && !errors.Is(err, errLongAnswer) {
+			t.Errorf("%s: %+v, %v", name, stats, err)
 		}
 		if strings.HasPrefix(name, "an endless") || name == "500" || name == "broken off" {
-			if got, err := c.KubeletContainers(t.Context(), node); err == nil {
-				t.Errorf("%s: %+v", name, got)
+			got, err := c.KubeletContainers(t.Context(), node)
+			if err == nil || name == "an endless text" && !errors.Is(err, errLongAnswer) {
+				t.Errorf("%s: %+v, %v", name, got, err)
 			}
+		}
+	}
+	for _, address := range k.dialed {
+		if address != "10.0.0.7:10250" {
+			t.Errorf("it sends us to %s", address)
 		}
 	}
 	if s := tb.status(); !s.Answers() {
