@@ -47,7 +47,8 @@ func newTopCommand(o *options) *cobra.Command {
 		Short: "Show live what nodes, pods and containers use",
 		Long: "Show live what all nodes of the cluster use, or the pods or containers of this one.\n" +
 			"This node's values are the running agent's, which looks every 5 s while this command runs. Other nodes'\n" +
-			"kubelets are asked through the API server. A value older than 15 s is marked with !, and what nobody knows is -.\n" +
+			"kubelets are asked through the API server. A value older than 15 s is marked with !, of pods and containers\n" +
+			"older than 25 s, as kubelets measure them every 10 to 15 s. What nobody knows is -.\n" +
 			"q ends it, c m n sort by cpu, memory or name, the arrow keys, space and b scroll.\n\n" + topExitCodes,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := t.parse(args); err != nil {

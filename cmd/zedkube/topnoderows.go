@@ -36,7 +36,7 @@ func (a *nodeAsking) rows(now time.Time) (rows []topRow) {
 			}
 			before = m
 		}
-		r.age(now)
+		r.age(now, topOld)
 		rows = append(rows, r)
 	}
 	return rows

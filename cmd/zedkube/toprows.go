@@ -11,8 +11,13 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// topOld is the age from which a value is marked: three of the agent's looks.
-const topOld = 15 * time.Second
+// From which age a value is marked: a node's after three of the agent's looks.
+// Of pods and containers it is the kubelet's own measurement that has the age,
+// which it takes every 10 to 15 s; a mark on a healthy node would mean nothing.
+const (
+	topOld    = 15 * time.Second
+	topOldPod = 25 * time.Second
+)
 
 // topSamples is how many samples a sparkline has.
 const topSamples = 8
@@ -60,7 +65,7 @@ type topRow struct {
 type sample = *uint64
 
 // age marks what is old, and what comes from a clock that was set back.
-func (r *topRow) age(now time.Time) { r.Old = now.Sub(r.At).Abs() > topOld }
+func (r *topRow) age(now time.Time, old time.Duration) { r.Old = now.Sub(r.At).Abs() > old }
 
 // sortRows brings the largest, or the first by name, to the top; what is
 // unknown comes last.
@@ -121,7 +126,7 @@ func podRows(m types.KubeNodeMetrics, now time.Time, all bool) (rows []topRow, h
 		if p.Ephemeral != nil {
 			r.Disk = p.Ephemeral.Used
 		}
-		r.age(now)
+		r.age(now, topOldPod)
 		rows = append(rows, r)
 	}
 	return rows, hidden
@@ -159,7 +164,7 @@ func containerRow(name string, c types.ContainerMetrics, now time.Time) topRow {
 		r.Read, r.Written = perSecond(before.ReadBytes, s.ReadBytes, took), perSecond(before.WrittenBytes, s.WrittenBytes, took)
 		before = s
 	}
-	r.age(now)
+	r.age(now, topOldPod)
 	return r
 }
 

@@ -33,24 +33,24 @@ func (t topTable) lines(o topOptions, width, height int, colour bool, from *int)
 	if len(t.Rows) == 0 && len(t.Problems) == 0 {
 		s.put(2, plain, "there are none")
 	}
-	head, rows := l.lines(t, max(width-1, 1))
-	shown := rows
+	head, row := l.lines(t, max(width-1, 1))
+	shown := len(t.Rows)
 	if height > 0 {
 		room := max(height-len(s.lines)-3, 1) // head, foot and the cursor's line
-		*from = max(min(*from, len(rows)-room), 0)
-		shown = rows[*from:min(*from+room, len(rows))]
+		*from = max(min(*from, len(t.Rows)-room), 0)
+		shown = min(room, len(t.Rows)-*from)
 	}
-	if len(rows) > 0 {
+	if len(t.Rows) > 0 {
 		s.line(bold, head)
 	}
-	for i, text := range shown {
+	for i := *from; i < *from+shown; i++ {
 		look := plain
-		if t.Rows[*from+i].Old {
+		if t.Rows[i].Old {
 			look = yellow
 		}
-		s.line(look, text)
+		s.line(look, row(i))
 	}
-	s.foot(t, o, *from, len(shown), height > 0)
+	s.foot(t, o, *from, shown, height > 0)
 	return s.lines
 }
 

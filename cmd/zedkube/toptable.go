@@ -49,8 +49,8 @@ func (l topLook) columns(of string) []topColumn {
 // leastName is as much as there is of a name before columns go.
 const leastName = 24
 
-// lines are the table's head and its rows, each of at most width columns.
-func (l topLook) lines(t topTable, width int) (head string, rows []string) {
+// lines are the table's head and each of its rows, of at most width columns.
+func (l topLook) lines(t topTable, width int) (head string, row func(i int) string) {
 	longest := len(t.Of)
 	names := make([]string, len(t.Rows))
 	for i, r := range t.Rows {
@@ -80,10 +80,10 @@ func (l topLook) lines(t topTable, width int) (head string, rows []string) {
 		}
 		return strings.TrimRight(b.String(), " ")
 	}
-	for i, r := range t.Rows {
-		rows = append(rows, line(l.shorten(names[i], name), func(c topColumn) string { return c.text(r) }))
+	head = line(l.shorten(strings.ToUpper(t.Of), name), func(c topColumn) string { return c.title })
+	return head, func(i int) string {
+		return line(l.shorten(names[i], name), func(c topColumn) string { return c.text(t.Rows[i]) })
 	}
-	return line(l.shorten(strings.ToUpper(t.Of), name), func(c topColumn) string { return c.title }), rows
 }
 
 // plain leaves nothing in a text that the terminal cannot show.
