@@ -70,17 +70,28 @@ type compared struct {
 	was   map[string]bool // what the kubelet left out
 }
 
+// moment says whether two readings of a counter, of the same second, are one:
+// the kubelet tells times in seconds, and may measure twice in one.
+func (c *compared) moment(what string, kubelet, agent *uint64) bool {
+	if kubelet == nil || agent == nil || *kubelet == *agent {
+		c.value(what, kubelet, agent)
+		return true
+	}
+	if math.Abs(float64(*kubelet)-float64(*agent)) > 0.5e9 {
+		c.value(what, kubelet, agent)
+	}
+	return false
+}
+
 func (c *compared) value(what string, kubelet, agent *uint64) {
 	switch {
 	case kubelet == nil && agent == nil:
 		c.was[what] = true
 	case kubelet == nil && strings.HasSuffix(what, " CPU"): // which the agent makes of two readings
-	case kubelet != nil && agent != nil && *kubelet == *agent:
-		c.same[what] = true
-	case kubelet != nil && agent != nil && math.Abs(float64(*kubelet)-float64(*agent)) < float64(*kubelet)/3:
-		// The kubelet tells times in seconds, and measured twice in this one.
-	default:
+	case kubelet == nil || agent == nil || *kubelet != *agent:
 		c.wrong[fmt.Sprintf("%s: the kubelet says %s, the agent %s", what, text(kubelet), text(agent))] = true
+	default:
+		c.same[what] = true
 	}
 }
 
@@ -108,8 +119,7 @@ func (c *compared) compare(k summary, agent []types.KubeNodeMetrics) {
 func (c *compared) pod(p podStats, a types.PodMetrics) {
 	app, _, _ := strings.Cut(p.PodRef.Name, "-")
 	for _, s := range a.Samples {
-		if s.At.Equal(p.CPU.Time) {
-			c.value(app+" CPUSeconds", p.CPU.UsageCoreNanoSeconds, s.CPUSeconds)
+		if s.At.Equal(p.CPU.Time) && c.moment(app+" CPUSeconds", p.CPU.UsageCoreNanoSeconds, s.CPUSeconds) {
 			c.value(app+" CPU", p.CPU.UsageNanoCores, s.CPU)
 		}
 	}
@@ -119,10 +129,9 @@ func (c *compared) pod(p podStats, a types.PodMetrics) {
 				continue
 			}
 			for _, s := range ac.Samples {
-				if !s.At.Equal(pc.CPU.Time) {
+				if !s.At.Equal(pc.CPU.Time) || !c.moment(app+"/"+pc.Name+" CPUSeconds", pc.CPU.UsageCoreNanoSeconds, s.CPUSeconds) {
 					continue
 				}
-				c.value(app+"/"+pc.Name+" CPUSeconds", pc.CPU.UsageCoreNanoSeconds, s.CPUSeconds)
 				c.value(app+"/"+pc.Name+" CPU", pc.CPU.UsageNanoCores, s.CPU)
 				if pc.Memory != nil && pc.Memory.Time.Equal(pc.CPU.Time) {
 					c.value(app+"/"+pc.Name+" MemoryWorking", pc.Memory.WorkingSetBytes, s.MemoryWorking)

@@ -54,9 +54,10 @@ func TestRealKubeletsAreTold(t *testing.T) {
 	tell("the command shows it", func(t *testing.T) { s.topShows(t, top) })
 	tell("a container that is restarted begins anew", s.restartsBeginAnew)
 	tell("a pod that is deleted is gone", s.deletedIsGone)
-	tell("the node that reports tells of all nodes", s.clusterIsWhole)
 	tell("a kubelet that is stopped is said to be", s.kubeletStops)
 	tell("there are looks every five seconds while somebody looks, and once a minute otherwise", func(t *testing.T) { s.looksAreApart(t, top) })
+	// Last: it asks once a minute, and has had the time by now.
+	tell("the node that reports tells of all nodes", s.clusterIsWhole)
 }
 
 func (s *stage) create(t *testing.T, name string, node int, p devcluster.Prints) {
@@ -145,7 +146,8 @@ func (s *stage) usesAreKnown(t *testing.T) {
 			within("writer's file system", wrote.FSUsed, writes, writes*diskTolerance),
 		)
 	})
-	t.Logf("all is known after %s", took)
+	writer, _ := s.pod("writer")
+	t.Logf("all is known after %s; bytes written: %s", took, text(last(writer.Containers[0].Samples).WrittenBytes))
 }
 
 // ifKnown lets a value be absent that the kubelet does not have either.
@@ -163,7 +165,6 @@ func (s *stage) ifKnown(t *testing.T, series, wrong string, v *uint64) string {
 			return wrong + "; the kubelet: " + line
 		}
 	}
-	t.Logf("the kubelet has no %s", series)
 	return "" // it leaves it out, and so does the agent
 }
 
