@@ -75,14 +75,42 @@ func rewrite(value []byte, prefix string, f func(m map[string]any, name, field s
 	if !bytes.Contains(value, []byte(`"`+prefix)) {
 		return value, nil
 	}
-	var tree any
-	if err := decodeNumbers(value, &tree); err != nil {
+	tree, err := unfold(value, prefix)
+	if err != nil {
 		return nil, err
 	}
 	if err := visit(tree, prefix, f); err != nil {
 		return nil, err
 	}
 	return json.Marshal(tree)
+}
+
+// unfold decodes a value as far as a field with the prefix can be in it: a large
+// field itself, and what holds none, stay as they are. There may be megabytes.
+func unfold(value []byte, prefix string) (any, error) {
+	var tree any
+	var fields map[string]json.RawMessage
+	if !bytes.HasPrefix(bytes.TrimLeft(value, " \t\r\n"), []byte("{")) {
+		err := decodeNumbers(value, &tree)
+		return tree, err
+	}
+	if err := decodeNumbers(value, &fields); err != nil {
+		return nil, err
+	}
+	top := map[string]any{}
+	for name, raw := range fields {
+		is, holds := strings.HasPrefix(name, prefix), bytes.Contains(raw, []byte(`"`+prefix))
+		if is && prefix == largePrefix || !is && !holds {
+			top[name] = raw
+			continue
+		}
+		var field any
+		if err := decodeNumbers(raw, &field); err != nil {
+			return nil, err
+		}
+		top[name] = field
+	}
+	return top, nil
 }
 
 func visit(node any, prefix string, f func(m map[string]any, name, field string) error) error {
