@@ -109,8 +109,6 @@ func (c *Component) look() facts {
 	f.heard = f.heard && synced
 	info, _ := c.Info.Get(types.Global)
 	f.own, f.joined = types.OwnNode(c.Nodes.All(), info)
-	leader, _ := c.Leader.Get(types.Global)
-	f.leads = leader.IsStatsLeader
 	if n, ok := c.OwnDisks.Get(f.own.Name); ok {
 		f.node = &n
 	}
@@ -120,6 +118,9 @@ func (c *Component) look() facts {
 	if j, ok := c.SnapshotJobs.Get(types.SnapshotJobName); ok {
 		f.job = &j
 	}
+	// Asked for last: the rows of a node that leads no more are gone, not the objects.
+	leader, _ := c.Leader.Get(types.Global)
+	f.leads = leader.IsStatsLeader
 	f.last, _ = c.Status.Get(types.Global)
 	return f
 }
