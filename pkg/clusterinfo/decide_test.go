@@ -92,8 +92,9 @@ func TestOnlyAReporterThatSeesTheClusterReports(t *testing.T) {
 		"a leader that has seen no nodes yet leaves the report": {f: leading(broken(types.TableNodes))},
 		"an empty cluster is reported as empty":                 {f: leading(), publishes: true},
 		"a new leader waits a moment for all of its sources":    {f: leading(broken(types.TableClaims), led(time.Second)), again: time.Second},
-		"and no longer":                   {f: leading(broken(types.TableClaims), led(2*time.Second)), publishes: true},
-		"nor where all are there at once": {f: leading(led(0)), publishes: true},
+		"and no longer":                                           {f: leading(broken(types.TableClaims), led(2*time.Second)), publishes: true},
+		"nor where all are there at once":                         {f: leading(led(0)), publishes: true},
+		"nor where it has reported":                               {f: leading(broken(types.TableClaims), led(time.Second), func(f *facts) { f.mem.reported = true }), publishes: true},
 		"a leader without KubeVirt and Longhorn waits for nobody": {f: leading(led(0), lacking), publishes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -294,11 +295,14 @@ func TestAdmissionTellsWhereANodeStands(t *testing.T) {
 
 func TestConditionsAreThoseThatTheControllerKnows(t *testing.T) {
 	got := conditions([]types.NodeCondition{
-		{Type: "PIDPressure", Status: types.ConditionFalse, Since: then}, {Type: "MemoryPressure", Status: types.ConditionTrue, Since: then},
-		{Type: "EtcdIsVoter", Status: types.ConditionTrue}, {Type: "NetworkUnavailable", Status: types.ConditionUnknown, Since: then},
+		{Type: "PIDPressure", Status: types.ConditionFalse, Since: then},
+		{Type: "MemoryPressure", Status: types.ConditionTrue, Since: then},
+		{Type: "EtcdIsVoter", Status: types.ConditionTrue},
+		{Type: "NetworkUnavailable", Status: types.ConditionUnknown, Since: then},
 	})
 	want := []types.KubeNodeCondition{
-		{Type: types.KubeNodeConditionMemoryPressure, Set: true, Since: then}, {Type: types.KubeNodeConditionPIDPressure, Since: then},
+		{Type: types.KubeNodeConditionMemoryPressure, Set: true, Since: then},
+		{Type: types.KubeNodeConditionPIDPressure, Since: then},
 		{Type: types.KubeNodeConditionNetworkUnavailable, Since: then},
 	}
 	if d := cmp.Diff(want, got); d != "" {

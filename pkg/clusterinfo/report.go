@@ -66,7 +66,7 @@ func admission(f facts, n types.Node) types.KubeNodeAdmission {
 func conditions(list []types.NodeCondition) []types.KubeNodeCondition {
 	var out []types.KubeNodeCondition
 	for _, c := range list {
-		kind := types.KubeNodeConditionUnspecified
+		var kind types.KubeNodeConditionType
 		switch c.Type {
 		case "MemoryPressure":
 			kind = types.KubeNodeConditionMemoryPressure
