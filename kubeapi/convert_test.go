@@ -40,12 +40,13 @@ func wholeNode() *corev1.Node {
 		}},
 		Status: corev1.NodeStatus{
 			Conditions: []corev1.NodeCondition{
-				{Type: corev1.NodePIDPressure, Status: corev1.ConditionTrue, LastTransitionTime: at(4), LastHeartbeatTime: at(9)},
 				{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, LastTransitionTime: at(3)},
 				{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: at(2)},
 				{Type: "EtcdIsVoter", Status: corev1.ConditionTrue},
 				{Type: "DrainInProgress", Status: corev1.ConditionFalse},
 				{Type: "Drained", Status: corev1.ConditionTrue},
+				{Type: corev1.NodePIDPressure, Status: corev1.ConditionTrue, LastTransitionTime: at(4), LastHeartbeatTime: at(9)},
+				{Type: corev1.NodeDiskPressure, Status: corev1.ConditionUnknown, LastTransitionTime: at(5)},
 			},
 			Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeHostName, Address: "n1"},
@@ -97,6 +98,7 @@ func TestANodeBecomesARow(t *testing.T) {
 		Agent: &types.AgentStamp{Version: "1.2", Given: at(6).Time}, StampedAt: at(7).Time,
 		DrainInProgress: types.ConditionFalse, Drained: types.ConditionTrue,
 		Conditions: []types.NodeCondition{
+			{Type: "DiskPressure", Status: types.ConditionUnknown, Since: at(5).Time},
 			{Type: "MemoryPressure", Status: types.ConditionFalse, Since: at(3).Time},
 			{Type: "PIDPressure", Status: types.ConditionTrue, Since: at(4).Time},
 		},

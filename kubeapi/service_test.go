@@ -102,7 +102,7 @@ func TestAKindThatFailsKeepsItsRowsAndSpoilsNoOther(t *testing.T) {
 				c, tb := newTestClient(t)
 				c.Log = quiet()
 				api := withServices()
-				var failing atomic.Bool
+				var failing, healed atomic.Bool
 				breaks := make(chan struct{})
 				end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					switch {
@@ -110,7 +110,7 @@ func TestAKindThatFailsKeepsItsRowsAndSpoilsNoOther(t *testing.T) {
 						api.ServeHTTP(w, r)
 					case failing.Load():
 						lie(w, r)
-					case isWatch(r) && r.URL.Query().Get("sendInitialEvents") != "true":
+					case isWatch(r) && r.URL.Query().Get("sendInitialEvents") != "true" && !healed.Load():
 						w.WriteHeader(http.StatusOK)
 						select {
 						case <-breaks:
@@ -135,6 +135,7 @@ func TestAKindThatFailsKeepsItsRowsAndSpoilsNoOther(t *testing.T) {
 				if s := tb.status(); !s.Synced || !s.Answers() {
 					t.Errorf("%s %s: status is %+v", path, fault, s)
 				}
+				healed.Store(true)
 				failing.Store(false)
 				time.Sleep(2 * time.Minute)
 				if s, _ := tb.tables.Get(name); !s.Whole {

@@ -166,11 +166,13 @@ func TestPartsThatContradictOneAnotherLeaveTheRowAndAreDoubtedWhenThatLasts(t *t
 		before := s.volume("v")
 		_ = s.replicas.Delete(as[replicaPart](t, lhReplica("v-r-2", "v", "n2", "running")))
 		time.Sleep(lasting - time.Second)
+		synctest.Wait()
 		if diff := cmp.Diff(before, s.volume("v")); diff != "" || len(s.doubts) > 0 {
 			t.Errorf("for a moment it is doubted %q and differs: %s", s.doubts, diff)
 		}
 		_ = s.replicas.Add(as[replicaPart](t, lhReplica("v-r-2", "v", "n2", "running")))
 		time.Sleep(2 * lasting)
+		synctest.Wait()
 		if len(s.doubts) > 0 {
 			t.Errorf("what was short is doubted: %q", s.doubts)
 		}
@@ -179,6 +181,7 @@ func TestPartsThatContradictOneAnotherLeaveTheRowAndAreDoubtedWhenThatLasts(t *t
 		_ = s.replicas.Update(as[replicaPart](t, odd))
 		_ = s.volumes.Add(as[volumePart](t, lhVolume("w", "attached", "n1")))
 		time.Sleep(lasting + time.Second)
+		synctest.Wait()
 		if diff := cmp.Diff(before, s.volume("v")); diff != "" {
 			t.Error(diff)
 		}
