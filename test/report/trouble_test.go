@@ -60,8 +60,11 @@ func (s *stage) trouble(t *testing.T, r *reader, long time.Duration) {
 		hung := s.reporting(r)
 		for i := range s.cluster.Nodes {
 			working.Go(func() {
-				if i == hung {
+				switch {
+				case i == hung:
 					s.fault(ctx, t, i, devcluster.Hung, reigns+slack)
+				case i == heir(hung):
+					s.fault(ctx, t, i, devcluster.Slow(200*time.Millisecond), reigns+slack)
 				}
 				s.faults(ctx, t, i, next)
 			})
@@ -121,6 +124,9 @@ func (s *stage) fault(ctx context.Context, t *testing.T, i int, fault devcluster
 	}
 }
 
+// heir is the node that nothing keeps from reporting after another.
+func heir(of int) int { return (of + 1) % 3 }
+
 // reporting is the node that reports, the first where none does.
 func (s *stage) reporting(r *reader) int {
 	for i, m := range s.fleet.Members {
@@ -132,12 +138,13 @@ func (s *stage) reporting(r *reader) int {
 }
 
 // deaths ends agents, mostly the one that reports, one way or another, and starts
-// them again. The hung one is left alone. All of them run when it is over.
+// them again. The hung one is left alone, and its heir until it reports. All of
+// them run when it is over.
 func (s *stage) deaths(ctx context.Context, t *testing.T, r *reader, hung int) {
 	for pause(ctx, time.Duration(4+rand.IntN(8))*time.Second) {
 		i := s.reporting(r)
 		if i == hung || rand.IntN(4) == 0 {
-			i = (hung + 1 + rand.IntN(2)) % len(s.fleet.Members)
+			i = heir(heir(hung))
 		}
 		m := s.fleet.Members[i]
 		if rand.IntN(2) == 0 {
