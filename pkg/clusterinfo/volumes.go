@@ -107,7 +107,7 @@ func substate(r types.StorageVolumeRobustness, running, whole int) types.Storage
 	switch {
 	case r == types.StorageVolumeRobustnessFaulted:
 		return types.StorageHealthStatusFailed
-	case r == types.StorageVolumeRobustnessHealthy && running == whole && running > 0:
+	case r == types.StorageVolumeRobustnessHealthy && running == whole:
 		return types.StorageHealthStatusHealthy
 	case running == 1:
 		return types.StorageHealthStatusDegraded1ReplicaAvailableNotReplicating

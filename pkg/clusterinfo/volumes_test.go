@@ -94,7 +94,7 @@ func TestSubstateSaysHowRedundantAVolumeIsAndWhetherItMends(t *testing.T) {
 		{faulted, 3, 3, types.StorageHealthStatusFailed},
 		{healthy, 3, 3, types.StorageHealthStatusHealthy},
 		{healthy, 1, 1, types.StorageHealthStatusHealthy},
-		{healthy, 0, 0, types.StorageHealthStatusUnknown},
+		{healthy, 0, 0, types.StorageHealthStatusHealthy},
 		{healthy, 3, 2, types.StorageHealthStatusDegraded2ReplicaAvailableReplicating},
 		{degraded, 1, 1, types.StorageHealthStatusDegraded1ReplicaAvailableNotReplicating},
 		{degraded, 1, 0, types.StorageHealthStatusDegraded1ReplicaAvailableNotReplicating},
