@@ -166,7 +166,7 @@ func TestATableIsNotCalledWholeForLongAfterItsWatchHasEnded(t *testing.T) {
 		c, tb := newTestClient(t)
 		c.Log = quiet()
 		var lie atomic.Pointer[http.HandlerFunc]
-		quick := http.HandlerFunc(endsAtOnce(someCluster()))
+		quick := endsAtOnce(someCluster())
 		lie.Store(&quick)
 		end := startInMemory(t, c, &inMemory{handler: forPath("/eve-kube-app/pods", &lie, someCluster())})
 		defer end()

@@ -7,8 +7,8 @@ import "time"
 // "KubeClusterMetrics").
 type KubeClusterMetrics struct {
 	Nodes     []ClusterNodeMetrics `json:"pubsub-large-Nodes"` // by name
-	Apps      []ClusterAppMetrics  `json:"pubsub-large-Apps"` // pods of eve-kube-app but launchers, by name
-	VMIs      []ClusterAppMetrics  `json:"pubsub-large-VMIs"` // by the name of the virtual machine instance
+	Apps      []ClusterAppMetrics  `json:"pubsub-large-Apps"`  // pods of eve-kube-app but launchers, by name
+	VMIs      []ClusterAppMetrics  `json:"pubsub-large-VMIs"`  // by the name of the virtual machine instance
 	Truncated int                  // entries left out, as it would be too large
 }
 
