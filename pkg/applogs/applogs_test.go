@@ -267,7 +267,7 @@ func TestALogOfAPodThatIsGoneIsReadToItsEnd(t *testing.T) {
 		if n := len(s.kubelet.streams); n != 0 {
 			t.Errorf("%d streams are open", n)
 		}
-		time.Sleep(forgetAfter + 2*period)
+		time.Sleep(forgetAfter + 6*period)
 		synctest.Wait()
 		if len(s.agent.known) != 0 || len(s.agent.free) != maxLogs {
 			t.Errorf("%d logs are still known", len(s.agent.known))

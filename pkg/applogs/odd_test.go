@@ -111,7 +111,7 @@ func TestAPodThatWentWhileNobodyReadIsMarked(t *testing.T) {
 		_ = s.pods.Unpublish("eve-kube-app/web-1")
 		time.Sleep(time.Minute)
 		s.start()
-		time.Sleep(forgetAfter + 2*period)
+		time.Sleep(forgetAfter + 6*period)
 		synctest.Wait()
 		if m := s.marks(); len(m) != 1 || !strings.Contains(m[0], "the pod is gone") || !strings.HasPrefix(m[0], "lines from 2000-01-01T00:00:00Z to ") {
 			t.Errorf("marks: %q", m)
