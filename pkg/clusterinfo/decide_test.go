@@ -175,6 +175,14 @@ func TestASourceThatFailsSpoilsItsOwnSectionOnly(t *testing.T) {
 	}
 }
 
+func TestAListWithoutEntriesIsNull(t *testing.T) {
+	a := decide(leading(func(f *facts) { f.appPods = podTable(appPod("virt-launcher-x")) }))
+	data, err := json.Marshal(a.publish)
+	if err != nil || strings.Contains(string(data), "[]") {
+		t.Errorf("%s, %v", data, err)
+	}
+}
+
 func TestASectionWithoutNewsStaysAsItIs(t *testing.T) {
 	before := decide(leading(func(f *facts) { f.nodes = nodeTable(types.Node{Name: "n1"}) }))
 	f := leading(func(f *facts) { f.mem, f.changed, f.now = before.mem, map[string]bool{}, then.Add(2*time.Hour) })

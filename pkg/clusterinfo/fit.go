@@ -30,6 +30,7 @@ type list[T any] struct {
 	all     []T
 	sent    []T
 	size    int    // of sent, bytes of JSON
+	sizes   []int  // of all, as far as they are known; 0 for not
 	limit   int    // that sent was cut to
 	without string // what the entries of sent go without
 }
@@ -41,22 +42,33 @@ func (l list[T]) left() int { return len(l.all) - len(l.sent) }
 // none, makes shorter entries that go without what it is told, which is tried
 // before any entry is left out.
 func (l list[T]) renew(all []T, limit int, now time.Time, without string, reduce func(T) T) list[T] {
+	if len(all) == 0 {
+		all = nil // null in JSON, as in EVE
+	}
 	same := reflect.DeepEqual(l.all, all)
 	if same && l.limit == limit && l.known {
 		return l
 	}
-	next := list[T]{known: true, updated: l.updated, all: all, limit: limit}
+	next := list[T]{known: true, updated: l.updated, all: all, sizes: make([]int, len(all)), limit: limit}
 	if !same || l.updated.IsZero() {
 		next.updated = now.UTC()
 	}
-	next.sent, next.size = prefix(all, limit)
+	next.sent, next.size = prefix(all, limit, func(i int) int {
+		// Most entries of a large cluster are as they were: that is seen faster.
+		if i < len(l.sizes) && l.sizes[i] != 0 && reflect.DeepEqual(l.all[i], all[i]) {
+			next.sizes[i] = l.sizes[i]
+		} else {
+			next.sizes[i] = sizeOf(all[i])
+		}
+		return next.sizes[i]
+	})
 	if next.left() > 0 && reduce != nil {
 		reduced := slices.Clone(all)
 		for i := range reduced {
 			reduced[i] = reduce(reduced[i])
 		}
 		next.without = without
-		next.sent, next.size = prefix(reduced, limit)
+		next.sent, next.size = prefix(reduced, limit, func(i int) int { return sizeOf(reduced[i]) })
 	}
 	return next
 }
@@ -64,35 +76,44 @@ func (l list[T]) renew(all []T, limit int, now time.Time, without string, reduce
 // recut is the same list in another room.
 func (l list[T]) recut(limit int) list[T] {
 	l.limit = limit
-	l.sent, l.size = prefix(l.all, limit)
+	l.sent, l.size = prefix(l.all, limit, func(i int) int { return sizeOf(l.all[i]) })
 	return l
 }
 
 // prefix returns as many first entries of list as fit into limit bytes of
-// JSON, and the size of those. One that is larger than any should be, or has
-// no form in JSON as its time is out of range, keeps none out that comes after it.
-func prefix[T any](list []T, limit int) (kept []T, size int) {
+// JSON, and the size of those; size tells that of one. One that is larger than
+// any should be keeps none out that comes after it.
+func prefix[T any](list []T, limit int, size func(i int) int) (kept []T, total int) {
 	kept = list
 	for i, entry := range list {
-		data, err := json.Marshal(entry)
-		n := len(data) + 1 // the comma
+		n := size(i)
 		whole := len(kept) == len(list)
 		switch {
-		case err != nil || n > maxEntry:
+		case n > maxEntry:
 			if whole {
 				kept = slices.Clone(list[:i])
 			}
 			continue
-		case size+n > limit && whole:
-			return list[:i:i], size
-		case size+n > limit:
-			return kept, size
+		case total+n > limit && whole:
+			return list[:i:i], total
+		case total+n > limit:
+			return kept, total
 		case !whole:
 			kept = append(kept, entry)
 		}
-		size += n
+		total += n
 	}
-	return kept, size
+	return kept, total
+}
+
+// sizeOf is how many bytes an entry takes in a list in JSON. One without a form
+// in JSON, as its time is out of range, is larger than any should be.
+func sizeOf[T any](entry T) int {
+	data, err := json.Marshal(entry)
+	if err != nil {
+		return maxEntry + 1
+	}
+	return len(data) + 1 // the comma
 }
 
 // bare is a node without its conditions: those go first where nodes do not fit,

@@ -2,6 +2,7 @@ package clusterinfo
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,8 +11,9 @@ import (
 
 // nodes reports every node, by name.
 func nodes(f facts) []types.KubeNodeInfo {
-	var out []types.KubeNodeInfo
-	for _, n := range f.nodes {
+	out := make([]types.KubeNodeInfo, 0, len(f.nodes))
+	for _, key := range slices.Sorted(maps.Keys(f.nodes)) {
+		n := f.nodes[key]
 		out = append(out, types.KubeNodeInfo{
 			Name:               n.Name,
 			Status:             nodeStatus(n.Ready),
@@ -28,7 +30,6 @@ func nodes(f facts) []types.KubeNodeInfo {
 			Conditions:         conditions(n.Conditions),
 		})
 	}
-	slices.SortFunc(out, func(a, b types.KubeNodeInfo) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
@@ -89,8 +90,9 @@ func conditions(list []types.NodeCondition) []types.KubeNodeCondition {
 // appPods reports the pods of the app namespace, by name, without the
 // launchers of virtual machines: those are reported as what they launch.
 func appPods(table map[string]types.Pod) []types.KubePodInfo {
-	var out []types.KubePodInfo
-	for _, p := range table {
+	out := make([]types.KubePodInfo, 0, len(table))
+	for _, key := range slices.Sorted(maps.Keys(table)) { // all of one namespace
+		p := table[key]
 		if launcher(p) {
 			continue
 		}
@@ -105,7 +107,6 @@ func appPods(table map[string]types.Pod) []types.KubePodInfo {
 			Reason:            reason(p),
 		})
 	}
-	slices.SortFunc(out, func(a, b types.KubePodInfo) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
@@ -158,8 +159,9 @@ func reason(p types.Pod) string {
 
 // vmis reports the virtual machine instances of the app namespace, by name.
 func vmis(table map[string]types.VMI) []types.KubeVMIInfo {
-	var out []types.KubeVMIInfo
-	for _, v := range table {
+	out := make([]types.KubeVMIInfo, 0, len(table))
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		v := table[key]
 		out = append(out, types.KubeVMIInfo{
 			Name:               v.Name,
 			Status:             vmiStatus(v.Phase),
@@ -169,7 +171,6 @@ func vmis(table map[string]types.VMI) []types.KubeVMIInfo {
 			NodeName:           v.NodeName,
 		})
 	}
-	slices.SortFunc(out, func(a, b types.KubeVMIInfo) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
