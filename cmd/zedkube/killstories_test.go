@@ -85,6 +85,14 @@ func (v *victim) requester() types.DrainRequester {
 // reboots is what a reboot command does: request, drain, COMPLETE, reboot. The
 // killing goes on until the node has given back what it holds.
 func (v *victim) reboots(ctx context.Context) error {
+	if err := v.until(ctx, func() string {
+		if v.HearsDrain().Status == types.DrainUnknown {
+			return "zedagent has not heard of the drain"
+		}
+		return ""
+	}); err != nil {
+		return err
+	}
 	boots := v.Boots()
 	v.judge.asked(v.Name, types.DrainRequesterDeviceOp)
 	v.CommandReboot()

@@ -87,3 +87,13 @@ func (d *Device) requester(by types.DrainRequester) pubsub.Writer[types.NodeDrai
 	}
 	return d.drainRequest
 }
+
+// HearsDrain is what the device's own zedagent, nodeagent and baseosmgr have
+// heard of the drain since the boot. A reboot command that comes before they
+// have heard anything is carried out at once.
+func (d *Device) HearsDrain() types.NodeDrainStatus {
+	d.sending.Lock()
+	defer d.sending.Unlock()
+	status, _ := d.drainStatus.Get(types.Global)
+	return status
+}
