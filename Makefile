@@ -19,13 +19,12 @@ RELEASE := -trimpath -buildvcs=false -tags $(TAGS) -ldflags '-s -w -X main.versi
 ALIKE   := CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath"
 PROGRAM := cmd kubeapi pkg pubsub types
 
-# The packages whose tests take longest begin first. They wait more than they compute, so there are more at a time
-# than processors.
+# The packages whose tests take longest begin first.
 LONGEST := ./cmd/zedkube ./test/devcluster ./test/apps
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v "$$(go env CC)" 2>/dev/null)
 GOTEST    = CGO_ENABLED=$(if $(CC_FOUND),1,0) bin/tools/gotestsum --format standard-quiet --jsonfile bin/test.json -- \
-            $(if $(CC_FOUND),-race) $(if $(CI),-count=1) -vet=off -p 3 -timeout 20m -tags $(TAGS)
+            $(if $(CC_FOUND),-race) $(if $(CI),-count=1) -vet=off -p 2 -timeout 30m -tags $(TAGS)
 NOT_RUN  := bin/not-run
 # Debian's qemu-user and qemu-user-static name it differently.
 QEMU     := $(firstword $(foreach name,qemu-aarch64 qemu-aarch64-static,$(shell command -v $(name) 2>/dev/null)))

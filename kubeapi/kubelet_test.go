@@ -20,6 +20,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -269,7 +270,9 @@ func TestAnotherKubeletIsAskedThroughTheAPIServer(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{}
-		answer := answering(wholeSummary)
+		var answer atomic.Pointer[http.HandlerFunc] // a handler that hangs outlives its question
+		let := func(h http.HandlerFunc) { answer.Store(&h) }
+		let(answering(wholeSummary))
 		c, tb := newTestClient(t)
 		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/api/v1/nodes/n1/proxy/stats/summary" {
@@ -279,7 +282,7 @@ func TestAnotherKubeletIsAskedThroughTheAPIServer(t *testing.T) {
 			if r.URL.Query().Get("only_cpu_and_memory") != "true" {
 				t.Errorf("asks %s", r.URL)
 			}
-			answer(w, r)
+			(*answer.Load())(w, r)
 		})})
 		defer end()
 		time.Sleep(time.Second)
@@ -291,7 +294,7 @@ func TestAnotherKubeletIsAskedThroughTheAPIServer(t *testing.T) {
 				t.Errorf("%s is asked", name)
 			}
 		}
-		answer = status500
+		let(status500)
 		synctest.Wait()
 		before := api.count()
 		for range 5 {
@@ -301,7 +304,8 @@ func TestAnotherKubeletIsAskedThroughTheAPIServer(t *testing.T) {
 		if n := api.count() - before; n != 0 {
 			t.Errorf("a kubelet that fails makes the API server doubted: it is asked %d times", n)
 		}
-		for _, answer = range []http.HandlerFunc{status500, hang, answering("no"), answering(strings.Replace(wholeSummary, "n1", "n2", 1)), endless(503, "", "x"), endless(200, `{"node":{"nodeName":"n1"},"pods":[`, `{},`)} {
+		for _, h := range []http.HandlerFunc{status500, hang, answering("no"), answering(strings.Replace(wholeSummary, "n1", "n2", 1)), endless(503, "", "x"), endless(200, `{"node":{"nodeName":"n1"},"pods":[`, `{},`)} {
+			let(h)
 			if stats, err := c.NodeStats(t.Context(), "n1"); err == nil {
 				t.Errorf("%+v", stats)
 			}
