@@ -48,6 +48,7 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 	}
 	root.AddCommand(
 		newUpdateStatusCommand(&o), newDrainCommand(&o), newLeaveCommand(&o), newWaitJoinCommand(&o), newVMIDetachCommand(&o), newLogsCommand(&o), newTopCommand(&o), newExportCommand(&o),
+		newTopicsCommand(&o), newDoctorCommand(&o), newBundleCommand(&o),
 		runCommand,
 		&cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), version)
