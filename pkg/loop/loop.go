@@ -47,7 +47,7 @@ func Run(ctx context.Context, log logrus.FieldLogger, pulse *Pulse, every time.D
 	for {
 		pulse.begin()
 		wait, err := once(ctx, step, every)
-		pulse.end(max(wait, maxBackoff))
+		pulse.end(max(wait, maxBackoff), err != nil)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -127,6 +127,22 @@ type Pulse struct {
 	stepping time.Time     // when the running step began; zero between steps
 	idle     time.Time     // when the last step ended
 	wait     time.Duration // the longest the loop may idle
+	counts   Counts
+}
+
+// Counts is what a loop has done since it began.
+type Counts struct {
+	Steps   uint64
+	Failed  uint64        // of Steps
+	Took    time.Duration // all of them together
+	Longest time.Duration // the longest of them
+}
+
+// Counts returns what the loop has done; a step under way is not in it yet.
+func (p *Pulse) Counts() Counts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.counts
 }
 
 func (p *Pulse) begin() {
@@ -135,10 +151,18 @@ func (p *Pulse) begin() {
 	p.stepping = time.Now()
 }
 
-func (p *Pulse) end(wait time.Duration) {
+func (p *Pulse) end(wait time.Duration, failed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stepping, p.idle, p.wait = time.Time{}, time.Now(), wait
+	now := time.Now()
+	took := now.Sub(p.stepping)
+	p.counts.Steps++
+	if failed {
+		p.counts.Failed++
+	}
+	p.counts.Took += took
+	p.counts.Longest = max(p.counts.Longest, took)
+	p.stepping, p.idle, p.wait = time.Time{}, now, wait
 }
 
 // Stuck reports that a step runs for three times its bound, so that it cannot
