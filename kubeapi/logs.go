@@ -58,6 +58,9 @@ func logOptions(o types.LogOptions) *corev1.PodLogOptions {
 		since := metav1.NewTime(o.Since)
 		options.SinceTime = &since
 	}
+	if o.Tail > 0 {
+		options.TailLines = &o.Tail
+	}
 	return options
 }
 
@@ -95,8 +98,8 @@ func (s *logStream) Close() error {
 // the kubelet, but for a small window.
 func logsClient(cfg *rest.Config, base transport, s *silence) (typedcore.CoreV1Interface, error) {
 	rt := http.RoundTripper(base)
-	if d, ok := base.(*dialed); ok {
-		rt = d.streams
+	if s, ok := base.(interface{ forLogs() http.RoundTripper }); ok {
+		rt = s.forLogs()
 	}
 	rt, err := rest.HTTPWrappersForConfig(cfg, &gate{base: &unhurried{rt}, silence: s})
 	if err != nil {

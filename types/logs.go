@@ -12,6 +12,7 @@ type LogOptions struct {
 	Previous  bool      // of the instance before the present one
 	Follow    bool      // go on until the container ends
 	Since     time.Time // the oldest line; the server knows seconds only, parts of one are cut off; zero for the beginning
+	Tail      int64     // only so many lines of those that are there, the newest; 0 for all
 }
 
 // ErrNoLog is wrapped where the kubelet has no such log: the pod is gone, the

@@ -32,6 +32,7 @@ var may = map[string]struct {
 	"pkg/topicview":    {[]string{"types", "pkg/redact"}, "it reads directories of any agent"},
 	"pkg/doctor":       {[]string{"types", "pkg/overview", "pkg/topicview"}, "it judges what files, sockets and an interface on the cluster tell"},
 	"pkg/bundle":       {[]string{"types", "pkg/redact"}, "it packs what it is given and shows no secret"},
+	"pkg/page":         {[]string{"types", "pubsub", "pkg/overview"}, "it shows what files and tables say"},
 	"cmd/*":            {[]string{"types", "pubsub", "kubeapi", "pkg/*"}, "the wiring knows everything but the tests' tools"},
 	"test":             {[]string{"types", "pubsub", "pkg/eveapi", "pkg/evereport", "test/*"}, "the tests' tools stand outside: they meet the program through files, sockets and the API server"},
 }
@@ -43,7 +44,9 @@ var foreign = []struct {
 	why    string
 }{
 	{"k8s.io/kubernetes", nil, "it would bring a second Kubernetes into the module: it lives in test/devcluster/devkube"},
+	{"k8s.io/client-go/util/jsonpath", []string{"cmd/*", "kubeapi", "test"}, "commands print by the same expressions as kubectl; it is text, and reaches no API server"},
 	{"k8s.io/", []string{"kubeapi", "test"}, "only kubeapi knows Kubernetes"},
+	{"sigs.k8s.io/yaml", []string{"cmd/*", "kubeapi", "test"}, "commands print YAML; components read and write JSON"},
 	{"kubevirt.io/", []string{"kubeapi", "test"}, "only kubeapi knows KubeVirt"},
 	{"github.com/longhorn/", []string{"kubeapi", "test"}, "only kubeapi knows Longhorn"},
 	{"github.com/lf-edge/eve-api/", []string{"pkg/cipher", "pkg/eveapi", "pkg/evereport", "test"}, "only these libraries know the controller's messages"},

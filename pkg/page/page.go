@@ -11,13 +11,16 @@ package page
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/overview"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -34,18 +37,95 @@ type Kube interface {
 // Audit, Requests and Looks may be nil: then the page is without.
 type Page struct {
 	Log      logrus.FieldLogger
-	Overview func(now time.Time) any // reads the device's files; the same as `zedkube status -o json` prints
+	Overview func(now time.Time) overview.Overview // reads the device's files; the same as `zedkube status -o json` prints
 	Metrics  pubsub.Reader[types.KubeNodeMetrics]
 	Configs  pubsub.Reader[types.AppInstanceConfig]
 	AppPods  pubsub.Reader[types.Pod]
 	Kube     Kube
 
-	Audit    func(url.Values) (any, error)    // the trail by since=, op= and failed=, the newest first, as a JSON array
-	Requests func() uint64                    // to the API server since the start
+	Audit    func(url.Values) (any, error)     // the trail by since=, op= and failed=, the newest first, as a JSON array
+	Requests func() uint64                     // to the API server since the start
 	Looks    pubsub.Writer[types.MetricsLook] // asks for measurements more often while somebody looks
+
+	crowd   crowd
+	tails   crowd
+	reading sync.Mutex // held by the one who reads the files
+	mu      sync.Mutex // guards what follows
+	seen    sight
+	history history
 }
 
-// Handlers are the page's paths for the local server.
+// Handlers are the page's paths for the local server, which checks who asks.
 func (p *Page) Handlers() map[string]http.Handler {
-	return map[string]http.Handler{}
+	handlers := map[string]http.Handler{
+		"/api/overview":        http.HandlerFunc(p.serveOverview),
+		"/api/events":          http.HandlerFunc(p.serveEvents),
+		"/api/metrics-history": http.HandlerFunc(p.serveHistory),
+		"/api/audit":           http.HandlerFunc(p.serveAudit),
+		"/api/logs":            http.HandlerFunc(p.serveLogs),
+	}
+	for path, f := range files() {
+		handlers[path] = f
+	}
+	return handlers
+}
+
+// serveOverview answers with what the files say now, as far as they were not
+// read within the last second.
+func (p *Page) serveOverview(w http.ResponseWriter, _ *http.Request) {
+	if !p.enter(w) {
+		return
+	}
+	defer p.exit()
+	s := p.look(time.Now())
+	switch {
+	case s.err != nil:
+		http.Error(w, s.err.Error(), http.StatusInternalServerError)
+	case s.json == nil:
+		http.Error(w, "the device's files are being read and that takes long: ask again", http.StatusServiceUnavailable)
+	default:
+		writeJSON(w, s.json)
+	}
+}
+
+func (p *Page) serveHistory(w http.ResponseWriter, _ *http.Request) {
+	if !p.enter(w) {
+		return
+	}
+	defer p.exit()
+	p.look(time.Now())
+	p.mu.Lock()
+	all := p.history.since(0)
+	p.mu.Unlock()
+	content, err := json.Marshal(all)
+	if err != nil {
+		http.Error(w, "encode measurements: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	writeJSON(w, content)
+}
+
+func (p *Page) serveAudit(w http.ResponseWriter, r *http.Request) {
+	if p.Audit == nil {
+		http.Error(w, "no audit trail is kept here", http.StatusNotFound)
+		return
+	}
+	found, err := p.Audit(r.URL.Query())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	content, err := json.Marshal(found)
+	if err != nil {
+		http.Error(w, "encode audit trail: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	writeJSON(w, content)
+}
+
+func writeJSON(w http.ResponseWriter, content []byte) {
+	head := w.Header()
+	head.Set("Content-Type", "application/json")
+	head.Set("Cache-Control", "no-store")
+	w.Write(content)
 }

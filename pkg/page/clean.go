@@ -1,0 +1,33 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// clean shows the bytes that are no text, and the characters that are there to
+// move, hide or turn others, as what they are.
+func clean(s string) string {
+	if !strings.ContainsFunc(s, odd) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case !odd(r):
+			b.WriteRune(r)
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// odd tells what is not plain text.
+func odd(r rune) bool { return r == utf8.RuneError || r != '\t' && !unicode.IsPrint(r) }

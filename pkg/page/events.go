@@ -1,0 +1,143 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+const (
+	// maxCrowd is how many may look at once.
+	maxCrowd = 8
+	// beatEvery is how often a page is told that the agent lives.
+	beatEvery = 15 * time.Second
+	// patience is how long a browser may take to take what it is sent.
+	patience = 10 * time.Second
+	// keptFor is how long measurements are kept after the last one has gone: a
+	// page that is loaded again goes on with them.
+	keptFor = time.Minute
+)
+
+// enter counts one more who looks, or says that there are too many.
+func (p *Page) enter(w http.ResponseWriter) bool {
+	if p.crowd.enter(maxCrowd) {
+		return true
+	}
+	w.Header().Set("Retry-After", "10")
+	http.Error(w, fmt.Sprintf("%d others look already: close one of their pages", maxCrowd), http.StatusServiceUnavailable)
+	return false
+}
+
+func (p *Page) exit() { p.crowd.exit(keptFor, p.forget) }
+
+// serveEvents sends what has changed, at most once a second, until the browser
+// goes, takes nothing for a while, or the server ends.
+func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
+	if !p.enter(w) {
+		return
+	}
+	defer p.exit()
+	e := &events{page: p, out: unhurried(w)}
+	head := w.Header()
+	head.Set("Content-Type", "text/event-stream")
+	head.Set("Cache-Control", "no-store")
+	if r.Method == http.MethodHead {
+		return
+	}
+	e.text.WriteString("retry: 2000\n\n")
+	seconds := time.NewTicker(often)
+	defer seconds.Stop()
+	for {
+		e.collect(time.Now())
+		if err := e.out.send(e.text.Bytes()); err != nil {
+			return // nobody takes it
+		}
+		e.text.Reset()
+		select {
+		case <-r.Context().Done():
+			return
+		case <-seconds.C:
+		}
+	}
+}
+
+// events are what one browser is told.
+type events struct {
+	page    *Page
+	out     *stream
+	text    bytes.Buffer // not sent yet
+	version uint64       // of the overview that it was told
+	round   uint64       // of the measurements that it was told
+	beaten  time.Time    // when it was last told that the agent lives
+}
+
+// beat is the content of the event of that name.
+type beat struct {
+	Now    time.Time // by the device's clock
+	ReadAt time.Time // when the files were last read
+}
+
+// collect writes down what has changed.
+func (e *events) collect(now time.Time) {
+	s := e.page.look(now)
+	if now.Sub(e.beaten).Abs() >= beatEvery-slack {
+		e.beaten = now
+		e.text.WriteString(": alive\n")
+		e.event("beat", beat{Now: now.UTC(), ReadAt: s.at.UTC()})
+	}
+	if s.version != e.version {
+		e.version = s.version
+		if s.err != nil {
+			e.event("trouble", s.err.Error())
+		} else {
+			e.event("overview", json.RawMessage(s.json))
+		}
+	}
+	e.page.mu.Lock()
+	news := e.page.history.since(e.round)
+	e.round = e.page.history.round
+	e.page.mu.Unlock()
+	if len(news.Series) > 0 {
+		e.event("metrics", news)
+	}
+}
+
+// event is one message; JSON has no line breaks.
+func (e *events) event(name string, v any) {
+	content, err := json.Marshal(v)
+	if err != nil {
+		name, content = "trouble", []byte(`"this cannot be shown"`)
+	}
+	fmt.Fprintf(&e.text, "event: %s\ndata: %s\n\n", name, content)
+}
+
+// stream is an answer that goes on and on.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+// unhurried takes an answer out of the server's deadlines; each piece of it has
+// its own.
+func unhurried(w http.ResponseWriter) *stream {
+	s := &stream{w: w, control: http.NewResponseController(w)}
+	_ = s.control.SetReadDeadline(time.Time{}) // where that is not to be had, the server has none
+	return s
+}
+
+// send fails where the browser does not take it in time.
+func (s *stream) send(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	_ = s.control.SetWriteDeadline(time.Now().Add(patience))
+	if _, err := s.w.Write(text); err != nil {
+		return fmt.Errorf("send: %w", err)
+	}
+	if err := s.control.Flush(); err != nil {
+		return fmt.Errorf("send: %w", err)
+	}
+	return nil
+}
