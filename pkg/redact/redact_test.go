@@ -1,0 +1,143 @@
+package redact
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const pem = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIB\n-----END EC PRIVATE KEY-----"
+
+func TestSecretsAreTakenOutOfText(t *testing.T) {
+	rows := map[string]string{
+		"token is K10deadbeef01234::server:abc!": "token is (redacted)",
+		"K3S_TOKEN=abc K3S_URL=https://x:6443":   "K3S_TOKEN=(redacted) K3S_URL=https://x:6443",
+		"--token abc --server x":                 "--token (redacted) --server x",
+		"--agent-token abc":                      "--agent-token (redacted)",
+		`"password": "abc", "user": "u"`:         `"password": "(redacted)", "user": "u"`,
+		`"password": "a \"b\" c", "user": "u"`:   `"password": "(redacted)", "user": "u"`,
+		`{\"password\":\"a b\",\"user\":\"u\"}`:  `{\"password\":\"(redacted)\",\"user\":\"u\"}`,
+		`password='a b' user=u`:                  `password='(redacted)' user=u`,
+		"Authorization: Bearer abc.def":          "Authorization: Bearer (redacted)",
+		"https://me:abc@registry/x":              "https://(redacted)registry/x",
+		"https://abc@registry/x":                 "https://(redacted)registry/x",
+		"plain-token-of-mine everywhere":         "(redacted) everywhere",
+		"the token of the cluster has not come":  "the token of the cluster has not come",
+		"a " + pem + " b":                        "a (redacted) b",
+		"a -----BEGIN PRIVATE KEY-----\nMHcCAQ":  "a (redacted)",
+		"eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c": "(redacted)",
+		"":                                       "",
+	}
+	for text, want := range rows {
+		if got := Text(text, "plain-token-of-mine"); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestWhatIsNotSecretStays(t *testing.T) {
+	for _, text := range []string{
+		"waits for 1 pod: eve-kube-app/plc-0", "node/node-2", `{"Phase":"Emptying","Pods":{"Total":12}}`,
+		"5d0c7a52-3a0e-4c7e-9f1b-2f6f0c3a9e11", "https://10.0.0.1:6443/api", "2026-05-03T06:41:17.250000001Z",
+		base64.StdEncoding.EncodeToString([]byte("a certificate that everybody may read, of some length")),
+	} {
+		if got := new(Redactor).Text(text); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
+func TestWhatWasLearntGoesEverywhereInEachForm(t *testing.T) {
+	var r Redactor
+	r.LearnJSON([]byte(`{"EncryptedClusterToken":"blue \"horse\" 17","VncPasswd":"abc","Since":"2026-05-03T06:41:17Z"}`))
+	r.LearnYAML([]byte("users:\n- user:\n    password: green/cow+3\n"))
+	in64 := base64.StdEncoding.EncodeToString([]byte(`say blue "horse" 17 to nobody`))
+	text := `blue "horse" 17, blue \"horse\" 17, green/cow+3, green%2Fcow%2B3, ` + in64 + ", abc, 2026-05-03T06:41:17Z"
+	got := r.Text(text)
+	want := "(redacted), (redacted), (redacted), (redacted), KHJlZGFjdGVkKQ==, abc, 2026-05-03T06:41:17Z"
+	if got != want {
+		t.Errorf("became %q, want %q", got, want)
+	}
+	if r.Places() != 5 {
+		t.Errorf("%d places, want 5", r.Places())
+	}
+}
+
+func TestAValueKeepsItsShape(t *testing.T) {
+	raw := `{"ClusterName":"plant-7","EncryptedClusterToken":"t0p",
+		"CipherToken":{"CipherBlockID":"5d0c","InitialValue":"AAEC","pubsub-large-CipherData":"c2VhbGVk","ClearTextHash":null,"IsCipher":true,"Error":"no certificate"},
+		"GlobalSettings":{"k3s.config.override":{"Key":"k3s.config.override","ItemType":3,"StrValue":"dG9rZW46IHg="},"k3s.version":{"Key":"k3s.version","StrValue":"v1"}},
+		"Env":[{"name":"DB_PASSWORD","value":"x"},{"name":"HOME","value":"/"}],
+		"Secrets":{"a":["x",7,true,null,"2026-05-03T06:41:17Z"]},
+		"Note":"{\"token\":\"x\",\"n\":18446744073709551615}","N":18446744073709551615}`
+	want := `{"ClusterName":"plant-7","EncryptedClusterToken":"(redacted)",
+		"CipherToken":{"CipherBlockID":"5d0c","InitialValue":"KHJlZGFjdGVkKQ==","pubsub-large-CipherData":"KHJlZGFjdGVkKQ==","ClearTextHash":null,"IsCipher":true,"Error":"no certificate"},
+		"GlobalSettings":{"k3s.config.override":{"Key":"k3s.config.override","ItemType":3,"StrValue":"(redacted)"},"k3s.version":{"Key":"k3s.version","StrValue":"v1"}},
+		"Env":[{"name":"DB_PASSWORD","value":"(redacted)"},{"name":"HOME","value":"/"}],
+		"Secrets":{"a":["(redacted)",0,true,null,"2026-05-03T06:41:17Z"]},
+		"Note":"{\"n\":18446744073709551615,\"token\":\"(redacted)\"}","N":18446744073709551615}`
+	if diff := cmp.Diff(parsed(t, want), parsed(t, string(new(Redactor).JSON([]byte(raw))))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAKubeconfigLosesItsCredentialsOnly(t *testing.T) {
+	raw := "clusters:\n- cluster:\n    server: https://127.0.0.1:6443\n    certificate-authority-data: LS0tLS1=\n" +
+		"users:\n- user:\n    client-certificate-data: LS0tLS1=\n    client-key-data: c2VjcmV0\n    token: abc\n"
+	got := string(new(Redactor).YAML([]byte(raw)))
+	for _, stays := range []string{"https://127.0.0.1:6443", "certificate-authority-data: LS0tLS1=", "client-certificate-data: LS0tLS1="} {
+		if !strings.Contains(got, stays) {
+			t.Errorf("%q is gone from\n%s", stays, got)
+		}
+	}
+	for _, goes := range []string{"c2VjcmV0", "abc"} {
+		if strings.Contains(got, goes) {
+			t.Errorf("%q is still in\n%s", goes, got)
+		}
+	}
+}
+
+func TestLinesOfJSONStayLinesOfJSON(t *testing.T) {
+	raw := `{"msg":"token: abc","level":"info"}` + "\nplain password=abc\n" + pem + "\n" + `{"half":`
+	want := `{"level":"info","msg":"token: (redacted)"}` + "\nplain password=(redacted)\n(redacted)\n" + `{"half":`
+	if diff := cmp.Diff(want, string(new(Redactor).Lines([]byte(raw)))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatDoesNotParseIsText(t *testing.T) {
+	for _, raw := range []string{`{"token":"abc"`, "\x00\xff token: abc", `{"token":"abc"} {"token":"abc"}`} {
+		if got := string(new(Redactor).JSON([]byte(raw))); strings.Contains(got, "abc") {
+			t.Errorf("%q became %q", raw, got)
+		}
+	}
+}
+
+func FuzzRedactedJSONIsJSONWithoutItsSecret(f *testing.F) {
+	f.Add(`{"a":"b","c":[1,{"d":null}]}`)
+	f.Add(`{"note":"{\"x\":\"y\"}"}`)
+	f.Fuzz(func(t *testing.T, around string) {
+		if !json.Valid([]byte(around)) || strings.Contains(around, "s3cr3t-0f-m1ne") {
+			t.Skip()
+		}
+		raw, _ := json.Marshal(map[string]any{"clusterToken": "s3cr3t-0f-m1ne", "around": json.RawMessage(around), "text": around + "s3cr3t-0f-m1ne"})
+		var r Redactor
+		r.LearnJSON(raw)
+		got := r.JSON(raw)
+		if !json.Valid(got) || strings.Contains(string(got), "s3cr3t-0f-m1ne") {
+			t.Errorf("%s became %s", raw, got)
+		}
+	})
+}
+
+func parsed(t *testing.T, raw string) any {
+	t.Helper()
+	v, err := decode([]byte(raw))
+	if err != nil {
+		t.Fatalf("%v: %s", err, raw)
+	}
+	return v
+}

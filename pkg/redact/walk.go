@@ -1,0 +1,157 @@
+package redact
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// secretNames are what the name of a field contains that holds a secret, without
+// regard to case and separators.
+var secretNames = []string{
+	"password", "passwd", "passphrase", "secret", "token", "credential", "authorization", "jwt", "cookie",
+	"apikey", "privatekey", "privkey", "clientkeydata", "vaultkey", "encryptedkey",
+	"userdata", "cloudinit", "envvariables",
+}
+
+// secretBytes are the fields of a cipher block, which are decoded as bytes, so
+// that what stands in their place has to be base64 (docs/wire.md, "Token decryption").
+var secretBytes = []string{"cipherdata", "initialvalue", "cleartexthash"}
+
+// secretSettings are settings whose text may hold secrets (docs/wire.md, "Settings").
+var secretSettings = []string{"k3s.config.override"}
+
+var separators = regexp.MustCompile(`^pubsub-large-|[-_. ]`)
+
+type kind int
+
+const (
+	open kind = iota
+	hide
+	hideBytes
+)
+
+// kindOf says what a field of that name holds.
+func kindOf(field string) kind {
+	bare := strings.ToLower(separators.ReplaceAllString(field, ""))
+	contained := func(part string) bool { return strings.Contains(bare, part) }
+	switch {
+	case slices.ContainsFunc(secretBytes, contained):
+		return hideBytes
+	case slices.ContainsFunc(secretNames, contained), strings.HasSuffix(bare, "psk"), slices.Contains(secretSettings, field):
+		return hide
+	}
+	return open
+}
+
+// walker copies a value of encoding/json without what is secret in it.
+type walker struct {
+	learn  func(secret string)
+	text   func(string) string // what any other text becomes
+	hidden func()
+}
+
+// walk copies v, the value of a field. inside says that a secret's field is
+// around it.
+func (w walker) walk(field string, v any, inside bool) any {
+	switch v := v.(type) {
+	case map[string]any:
+		return w.object(v, inside || kindOf(field) != open)
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = w.walk(field, x, inside)
+		}
+		return out
+	case string:
+		return w.string(field, v, inside)
+	case json.Number:
+		if inside || kindOf(field) != open {
+			return w.number(v)
+		}
+	}
+	return v
+}
+
+func (w walker) object(m map[string]any, inside bool) map[string]any {
+	pair := secretPair(m)
+	if _, block := m["CipherBlockID"]; block || pair {
+		inside = false // its name, and a block's error, are no secret, and help
+	}
+	out := make(map[string]any, len(m))
+	for name, x := range m {
+		if pair && slices.Contains(pairValues, name) {
+			out[w.text(name)] = w.walk("secret", x, true)
+			continue
+		}
+		out[w.text(name)] = w.walk(name, x, inside)
+	}
+	return out
+}
+
+// What the fields of pairs of a name and a value are called, as settings and
+// variables are.
+var (
+	pairNames  = []string{"Key", "key", "Name", "name"}
+	pairValues = []string{"StrValue", "Value", "value"}
+)
+
+// secretPair reports that an object is a name and a value, and the name that of
+// a secret.
+func secretPair(m map[string]any) bool {
+	return slices.ContainsFunc(pairNames, func(field string) bool {
+		name, ok := m[field].(string)
+		return ok && kindOf(name) != open && slices.ContainsFunc(pairValues, func(value string) bool { return m[value] != nil })
+	})
+}
+
+func (w walker) string(field, s string, inside bool) string {
+	k := kindOf(field)
+	switch {
+	case s == "" || harmless(s):
+		return s
+	case k == hideBytes:
+		return w.hide(s, HiddenBytes)
+	case inside || k == hide:
+		return w.hide(s, Hidden)
+	}
+	if trimmed := strings.TrimSpace(s); len(trimmed) > 1 && (trimmed[0] == '{' || trimmed[0] == '[') {
+		if inner, err := decode([]byte(s)); err == nil {
+			if out, err := encode(w.walk("", inner, false)); err == nil {
+				return strings.TrimSuffix(string(out), "\n")
+			}
+		}
+	}
+	return w.text(s)
+}
+
+func (w walker) hide(secret, in string) string {
+	if w.learn != nil {
+		w.learn(secret)
+	}
+	if w.hidden != nil && secret != in {
+		w.hidden()
+	}
+	return in
+}
+
+// number hides a number as one.
+func (w walker) number(n json.Number) json.Number {
+	if n == "0" {
+		return n
+	}
+	w.hide(n.String(), "0")
+	return "0"
+}
+
+// harmless texts are not hidden, whatever their field: a time is no secret, and
+// has to stay one.
+func harmless(s string) bool {
+	if len(s) > 40 {
+		return false
+	}
+	_, err := time.Parse(time.RFC3339Nano, s)
+	return err == nil
+}
