@@ -31,6 +31,7 @@ func newLeaveCommand(o *options) *cobra.Command {
 	}
 	c.Flags().BoolVar(&cancel, "cancel", false, "take it back")
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at the record")
+	c.AddCommand(newLeavePlanCommand(o))
 	return c
 }
 
