@@ -70,6 +70,9 @@ func (p *Page) Handlers() map[string]http.Handler {
 	return handlers
 }
 
+// Streams are those of the paths whose answers go on until who asked goes away.
+func Streams() []string { return []string{"/api/events", "/api/logs"} }
+
 // serveOverview answers with what the files say now, as far as they were not
 // read within the last second.
 func (p *Page) serveOverview(w http.ResponseWriter, _ *http.Request) {

@@ -6,6 +6,8 @@ import (
 	"embed"
 	"encoding/hex"
 	"net/http"
+	"path"
+	"strings"
 	"time"
 )
 
@@ -17,14 +19,34 @@ var static embed.FS
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
+// kinds are the media types of the page's files.
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  "image/svg+xml",
+}
+
 // files are the page's own files, by path.
 func files() map[string]http.Handler {
-	return map[string]http.Handler{
-		"/":         file("index.html", "text/html; charset=utf-8"),
-		"/page.css": file("page.css", "text/css; charset=utf-8"),
-		"/page.js":  file("page.js", "text/javascript; charset=utf-8"),
-		"/icon.svg": file("icon.svg", "image/svg+xml"),
+	handlers := map[string]http.Handler{}
+	for name, kind := range names() {
+		handlers["/"+strings.TrimPrefix(name, "index.html")] = file(name, kind)
 	}
+	return handlers
+}
+
+// names are the embedded files with their media types.
+func names() map[string]string {
+	entries, err := static.ReadDir("static")
+	if err != nil {
+		return nil // it is embedded: the tests find it
+	}
+	all := map[string]string{}
+	for _, e := range entries {
+		all[e.Name()] = kinds[path.Ext(e.Name())]
+	}
+	return all
 }
 
 // file serves an embedded file, which the browser keeps for as long as it is
@@ -34,8 +56,8 @@ func file(name, kind string) http.Handler {
 	sum := sha256.Sum256(content)
 	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err != nil || name == "index.html" && r.URL.Path != "/" {
-			http.NotFound(w, r)
+		if err != nil || r.URL.Path != "/"+strings.TrimPrefix(name, "index.html") {
+			http.NotFound(w, r) // "/" is a subtree to a ServeMux
 			return
 		}
 		head := w.Header()

@@ -1,0 +1,104 @@
+// The page: what it hears from the agent, and what it says when it hears nothing.
+import { setClock, now, span, clock, tick, when, clean, h } from "/draw.js";
+import { parts } from "/parts.js";
+import { measured } from "/plots.js";
+import { offerApps, showLogs } from "/logs.js";
+import { watchAudit } from "/audit.js";
+
+const $ = (id) => document.getElementById(id);
+const silence = 40000; // the agent gives a sign every 15 s
+const pause = 60000; // a page that nobody sees asks for nothing
+const stuck = 30000; // how old what was read may be
+
+let source = null;
+let heardAt = 0; // by this computer's clock
+let lostAt = 0; // 0 while connected
+let trouble = "";
+let readAt = 0; // by the device's clock
+let again = 0;
+
+function connect() {
+  clearTimeout(again);
+  source?.close();
+  source = new EventSource("/api/events");
+  const on = (name, act) => source.addEventListener(name, (e) => { heard(); act(JSON.parse(e.data)); });
+  on("beat", (b) => { setClock(b.Now); readAt = when(b.ReadAt); });
+  on("overview", (o) => { setClock(o.ReadAt); readAt = when(o.ReadAt); trouble = ""; draw(o); });
+  on("trouble", (text) => { trouble = clean(text); });
+  on("metrics", measured);
+  source.onerror = () => {
+    lost();
+    if (source.readyState === EventSource.CLOSED) again = setTimeout(connect, 5000); // refused: it does not try by itself
+  };
+}
+
+function heard() { heardAt = Date.now(); lostAt = 0; say(); }
+function lost() { lostAt ||= heardAt || Date.now(); say(); }
+
+// say tells how far what is shown can be trusted. The sentence that is read out
+// changes only with the state, not with the seconds.
+function say() {
+  let what = "", age = "", state = "Live";
+  if (lostAt) {
+    state = heardAt ? "Connection lost" : "No answer yet";
+    what = heardAt
+      ? `No answer from the agent: it has ended, or the way to it is cut. What is shown is of ${clock(heardAt + (now() - Date.now()))}`
+      : "No answer from the agent: it does not run, or serves as many pages as it may";
+    age = `(${span(Date.now() - lostAt)} ago). Trying again.`;
+  } else if (trouble) {
+    state = "Trouble"; what = trouble;
+  } else if (!source) {
+    state = "Paused"; what = "Nobody looked at this page, so it stopped asking"; age = `(${span(Date.now() - heardAt)} ago).`;
+  } else if (readAt && now() - readAt > stuck + 15000) {
+    state = "Old"; what = "The agent lives, but does not get its files read"; age = `(for ${span(now() - readAt)}).`;
+  }
+  put("state", heardAt || lostAt ? state : "Asking the agent");
+  put("state-age", heardAt ? `device time ${clock(now())}` : "");
+  put("old-what", what);
+  put("old-age", age);
+  $("old").hidden = !what;
+  document.body.classList.toggle("old", what !== "");
+}
+
+function put(id, text) { if ($(id).textContent !== text) $(id).textContent = text; }
+
+const drawn = new Map();
+
+// draw redraws the parts whose content has changed; what has the focus keeps it.
+function draw(o) {
+  put("name", clean(o.Node?.Name || o.Node?.DeviceName || "zedkube"));
+  const n = (o.Problems ?? []).length;
+  document.title = (n ? `(${n}) ` : "") + clean(o.Node?.Name || "this node") + " - zedkube";
+  offerApps(o.Apps?.List ?? []);
+  for (const [id, of, make] of parts(showLogs)) {
+    const content = JSON.stringify(of(o));
+    if (drawn.get(id) === content) continue;
+    drawn.set(id, content);
+    const box = document.querySelector(`#${id} > div`);
+    const key = box.contains(document.activeElement) && document.activeElement.dataset.key;
+    let made;
+    try {
+      made = make(o);
+    } catch (e) {
+      made = [h("p", { class: "bad" }, "This part cannot be drawn: ", e.message)];
+    }
+    box.replaceChildren(...made.filter((x) => x));
+    if (key) [...box.querySelectorAll("[data-key]")].find((e) => e.dataset.key === key)?.focus();
+  }
+}
+
+let unseen = 0;
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(unseen);
+  if (document.hidden) unseen = setTimeout(() => { clearTimeout(again); source?.close(); source = null; say(); }, pause);
+  else if (!source) connect();
+});
+
+setInterval(() => {
+  if (source && !lostAt && heardAt && Date.now() - heardAt > silence) { lost(); connect(); }
+  say();
+  tick();
+}, 1000);
+
+connect();
+watchAudit();

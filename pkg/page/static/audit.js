@@ -1,0 +1,57 @@
+// The audit trail: the newest operations, asked for while that part is in view.
+import { age, h, look, p, table } from "/draw.js";
+
+const most = 200;
+const every = 10000;
+
+const $ = (id) => document.getElementById(id);
+let operations = [];
+let heard = "";
+let inView = false;
+
+const outcomes = { ok: "good", refused: "bad", failed: "bad", unanswered: "warn" };
+const columns = [
+  ["When", (x) => age(x.at)], ["Operation", (x) => x.op], ["Target", (x) => x.target], ["Asked by", (x) => x.by || x.component], ["Why", (x) => x.why],
+  ["Outcome", (x) => [look(outcomes[x.outcome] ?? "warn", x.outcome || "not known"), x.times > 1 && ` ${x.times} times`, x.error && h("div", { class: "bad" }, x.error)]],
+  ["Took", (x) => x.took > 0 && (x.took < 1e9 ? Math.round(x.took / 1e6) + " ms" : (x.took / 1e9).toFixed(1) + " s"), "num"],
+];
+
+async function ask() {
+  if (document.hidden || !inView) return;
+  try {
+    const answer = await fetch("/api/audit", { cache: "no-store" });
+    const text = await answer.text();
+    if (text === heard) return;
+    heard = text;
+    if (!answer.ok) return show(p("dim", text.slice(0, 300)));
+    operations = (JSON.parse(text) ?? []).slice(0, most);
+    draw();
+  } catch {
+    // The state of the connection says so; what is shown stays.
+  }
+}
+
+const show = (...inner) => document.querySelector("#audit > div").replaceChildren(...inner);
+
+function draw() {
+  const wanted = $("audit-text").value.trim().toLowerCase();
+  const failed = $("audit-failed").checked;
+  const found = operations.filter((x) => (!failed || x.outcome !== "ok") &&
+    (!wanted || [x.op, x.target, x.by, x.component, x.why, x.outcome, x.error, x.node].join(" ").toLowerCase().includes(wanted)));
+  const count = operations.length ? `${found.length} of the newest ${operations.length}` : "";
+  if ($("audit-count").textContent !== count) $("audit-count").textContent = count;
+  if (!operations.length) return show(p("dim", "Nothing has been recorded."));
+  show(table("what zedkube did to the cluster and to this device, the newest first", columns, found));
+}
+
+// watchAudit asks while somebody can see the answer.
+export function watchAudit() {
+  new IntersectionObserver((all) => {
+    inView = all.at(-1).isIntersecting;
+    ask();
+  }, { rootMargin: "400px" }).observe($("audit"));
+  setInterval(ask, every);
+  $("audit-text").addEventListener("input", draw);
+  $("audit-failed").addEventListener("change", draw);
+  $("audit-form").addEventListener("submit", (e) => e.preventDefault());
+}

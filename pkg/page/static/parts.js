@@ -1,0 +1,156 @@
+// The parts of the page that an overview is drawn as: for each, what of the
+// overview it depends on, and how it is drawn.
+import { age, bar, bytes, clean, facts, h, look, p, span, table, when } from "/draw.js";
+
+const list = (x) => Array.isArray(x) ? x : [];
+
+// told says where a fact is not known, or how old it is.
+function told(t, what) {
+  if (!t || (!when(t.At) && !t.Why)) return p("dim", what, " is not known here: nobody has written it.");
+  if (t.Why) return p("bad", what, " cannot be read: ", t.Why);
+  return p("dim", "Written ", age(t.At), ".");
+}
+
+function problems(o) {
+  const all = list(o.Problems);
+  if (!all.length) return [p("good", "Nothing that the agent knows of.")];
+  return [h("ul", { class: "plain" }, all.map((x) => h("li", { class: x.Severity === "bad" ? "problem is-bad" : "problem" },
+    p("", look(x.Severity === "bad" ? "bad" : "warn", x.Severity === "bad" ? "Broken" : "Warning"), x.About && [" ", h("strong", {}, x.About)], ": ", x.What),
+    p("", x.Remedy && [h("strong", {}, "What to do: "), x.Remedy]),
+    p("dim", when(x.Since) ? ["since ", age(x.Since), ". "] : "", x.Anchor && ["More in operations.md, ", x.Anchor, "."]))))];
+}
+
+const phases = {
+  Idle: ["", "no drain"], Gates: ["warn", "waits at the gates; the node still serves"], Emptying: ["warn", "cordoned, pods leave"],
+  Complete: ["good", "the device may go down"], NoCordon: ["bad", "failed: the node could not be cordoned"], NotEmpty: ["bad", "failed: the deadline has passed"],
+};
+const outlook = (x) => x.Outlook === "never" ? look("never", "NEVER") : look("slow", "slow");
+const cordons = { zedkube: "by zedkube, for the drain", operator: "by an operator", "tie-breaker": "as tie-breaker", kept: "kept, as was asked for" };
+
+function drain(o) {
+  const d = o.Drain ?? {};
+  const r = d.Progress;
+  if (!r) return [d.Why ? p("bad", "The record of the drain cannot be read: ", d.Why) : p("dim", "No drain has been recorded.")];
+  const [kind, meaning] = phases[r.Phase] ?? ["warn", ""];
+  const pods = r.Pods ?? {};
+  const inner = [
+    p("", look(kind + " phase", r.Phase), meaning && ", " + meaning, r.Attempt > 0 && `, attempt ${r.Attempt} of ${r.Attempts}`),
+    facts([
+      ["why", r.Reason, age(r.Since)],
+      ["asked by", list(r.Requesters).join(", ")],
+      ["started", age(r.Started)], ["deadline", !when(r.Ended) && age(r.Deadline)], ["ended", age(r.Ended)],
+      ["pods", pods.Total > 0 && [bar("pods gone", pods.Evicted, pods.Total), `${pods.Evicted} of ${pods.Total} gone, ${pods.Terminating} ending, ${pods.Waiting} waiting`]],
+      ["lock", r.Lock?.Waits || (r.Lock?.Holder && ["held by ", r.Lock.Mine ? "this node" : r.Lock.Holder]), r.Lock?.Holder && age(r.Lock.Since)],
+      ["quorum", r.Quorum], ["cordon", cordons[r.Cordon] ?? r.Cordon],
+      ["EVE is told", d.Status, d.RequestedBy && `for ${d.RequestedBy}`],
+      ["forced by", list(d.Forced).map((f) => f.File).join(", ")],
+      ["written", age(d.At)],
+    ]),
+  ];
+  if (list(r.Blockers).length) inner.push(table(counted("pods in the way", r.Blockers, r.BlockersOmitted), blockers, r.Blockers));
+  if (list(r.Volumes).length) inner.push(table(counted("volumes in the way", r.Volumes, r.VolumesOmitted), volumes, r.Volumes));
+  if (list(r.Stranded).length) inner.push(p("warn", "Can run only here and go all the same: ", r.Stranded.join(", "), more(r.StrandedOmitted)));
+  return inner;
+}
+
+const more = (n) => n > 0 ? ` and ${n} more` : "";
+const counted = (what, all, omitted) => `${all.length}${more(omitted)} ${what}`;
+const blockers = [
+  ["Pod", (x) => x.Pod], ["Will it go", outlook], ["Cause", (x) => x.Cause], ["Why", (x) => x.Why],
+  ["What to do", (x) => x.Remedy || "wait"], ["Since", (x) => age(x.Since)],
+];
+const volumes = [
+  ["Volume", (x) => [x.Name, x.Claim && h("div", { class: "dim" }, x.Claim)]], ["Will it go", outlook],
+  ["Why", (x) => [x.Why, x.LastHere && h("div", { class: "never" }, "the last healthy replica is here")]],
+  ["Replicas", (x) => `${x.Healthy} of ${x.Replicas} healthy`],
+  ["Rebuild", (x) => x.Rebuilding && [bar("rebuilt", x.Percent, 100), ` ${x.Percent}% on ${clean(x.Rebuilding)}`, h("div", {}, x.ETA > 0 ? `${span(x.ETA * 1000)} to go` : "time left unknown")]],
+  ["What to do", (x) => x.Remedy || "wait"], ["Since", (x) => age(x.Since)],
+];
+
+function nodes(o) {
+  const n = o.Nodes ?? {};
+  if (!list(n.List).length) return [p("dim", n.Why ? "They cannot be read: " + n.Why : "Nobody here knows them: this node does not report for the cluster, and its agent does not see the API server.")];
+  return [table(`${n.List.length} nodes, from ${n.From || n.File || "the agent"}`, nodeColumns, n.List), when(n.At) ? told(n, "") : null];
+}
+const nodeColumns = [
+  ["Node", (x) => [x.Name, x.Own && h("span", { class: "dim" }, " (this one)")]],
+  ["Status", (x) => [look(x.Status === "Ready" ? "good" : "bad", x.Status || "Unknown"), when(x.Since) && [" ", age(x.Since)],
+    list(x.Pressures).map((c) => h("div", { class: "bad" }, c)), x.Lost && h("div", { class: "bad" }, x.Lost)]],
+  ["Roles", (x) => list(x.Roles).join(", ")],
+  ["Cordon", (x) => x.Cordoned && [look("warn", "cordoned"), x.CordonedBy && ` by ${clean(x.CordonedBy)}`, x.CordonWhy && h("div", {}, x.CordonWhy), when(x.CordonSince) && [" ", age(x.CordonSince)]]],
+  ["Drain", (x) => x.Drain], ["Address", (x) => x.Address],
+  ["Versions", (x) => [x.Kubelet && h("div", {}, "kubelet " + clean(x.Kubelet)), x.Agent && h("div", {}, "zedkube " + clean(x.Agent))]],
+];
+
+const appColumns = (showLogs) => [
+  ["Application", (x) => [x.Name, h("div", { class: "dim mono" }, x.UUID)]],
+  ["State", (x) => [look(x.State === "RunningState" ? "good" : x.Activate ? "bad" : "dim", x.State || "not told"), !x.Activate && " (is not to run)", x.Since && [" ", age(x.Since)]]],
+  ["Node", (x) => [x.Node || (x.Here && "this one"), x.Designated && h("div", { class: "dim" }, "this node is its own")]],
+  ["Kind", (x) => x.VM ? "virtual machine" : "container"],
+  ["Restarts", (x) => x.Restarts, "num"],
+  ["Repair", (x) => x.Repair && x.Repair.Phase !== "Well" && [look(x.Repair.Phase === "GaveUp" || x.Repair.Phase === "Refused" ? "bad" : "warn", x.Repair.Phase), " ", x.Repair.Reason]],
+  ["Ports", (x) => list(x.Ports).join(", ")],
+  ["Log", (x) => h("button", { type: "button", "data-key": "log " + x.UUID, "aria-label": "Log of " + clean(x.Name), click: () => showLogs(x.UUID) }, "Log")],
+];
+
+function storage(o) {
+  const s = o.Storage ?? {};
+  const all = list(s.Volumes);
+  const settings = list(s.Settings).filter((x) => x.Why || x.Wanted);
+  const ill = (v) => v.Rebuilding > 0 || v.Online < v.Replicas;
+  const sorted = [...all].sort((a, b) => ill(b) - ill(a));
+  return [
+    facts([["health", s.Health, age(s.Since)], ["being rebuilt", all.length > 0 && String(all.filter((v) => v.Rebuilding > 0).length)]]),
+    all.length ? table(`${all.length} volumes, those that are not whole first`, volumeColumns, sorted)
+      : p("dim", "Volumes are known on the node that reports for the cluster; those in the way of a drain are said there."),
+    settings.length ? table("what is kept in Longhorn", settingColumns, settings) : null,
+  ];
+}
+const volumeColumns = [
+  ["Volume", (v) => v.Name], ["State", (v) => v.State],
+  ["Health", (v) => [look(/healthy/i.test(v.Robustness) ? "good" : "warn", v.Robustness), v.Substate && " " + clean(v.Substate)]],
+  ["Replicas", (v) => [`${v.Online} of ${v.Replicas} online`, v.Here && ", one here"]],
+  ["Rebuild", (v) => v.Rebuilding > 0 && [bar("rebuilt", v.Rebuilding, 100), ` ${v.Rebuilding}%`]],
+  ["Size", (v) => bytes(v.Bytes), "num"],
+];
+const settingColumns = [
+  ["Setting", (x) => x.Name], ["Wanted", (x) => x.Wanted], ["Actual", (x) => x.Actual], ["Why not", (x) => x.Why && look("warn", x.Why)],
+];
+
+const truth = { True: "good", False: "bad", Unknown: "dim" };
+function device(o) {
+  const c = o.Cluster ?? {}, m = c.Membership ?? {}, g = c.Members ?? {}, l = o.Lease ?? {}, a = o.Agent ?? {}, api = o.API ?? {};
+  const stale = list(g.Stale).map((x) => x.Node).join(", ");
+  return [h("div", { class: "cols" }, [
+    facts([
+      ["node", o.Node?.Name || "not known", o.Node?.DeviceName && `(${clean(o.Node.DeviceName)})`], ["UUID", o.Node?.UUID],
+      ["agent", a.Runs ? look(a.Hung ? "bad" : "good", a.Hung ? "hangs" : "runs") : look("bad", "does not run"), a.Why, age(a.Seen)],
+      ["API server", look(truth[api.Answers] ?? "dim", { True: "answers", False: "does not answer" }[api.Answers] ?? "not known"), api.Why, age(api.Since)],
+      ["elected to report", l.Leader || "nobody", l.Mine && "(this node)", age(l.Since)],
+      ["disks", list(o.Disks).map((d) => h("div", {}, `${clean(d.Path)}: ${bytes(d.Free)} of ${bytes(d.Size)} free`))],
+    ]),
+    facts([
+      ["cluster", c.Name || "none", c.Type], ["membership", m.State, m.Reason], ["role", c.Role],
+      ["address", c.Address && `${clean(c.Address)} on ${clean(c.Interface)}`, c.Address && look(c.AddressReady ? "good" : "bad", c.AddressReady ? "ready" : "not ready")],
+      ["joins at", c.JoinServer], ["tie-breaker", g.TieBreaker], ["stale members", stale], ["members", g.Why], ["error", c.Error && look("bad", c.Error)],
+    ]),
+  ]),
+  list(o.Conditions?.List).length ? table("conditions, and since when", conditionColumns, o.Conditions.List) : null,
+  list(o.Report?.Sections).some((x) => x.Why) ? table("parts of the report that are old", sectionColumns, o.Report.Sections.filter((x) => x.Why)) : null,
+  list(o.Unreadable).length ? table("files that cannot be read", [["File", (x) => x.File], ["Why", (x) => x.Why]], o.Unreadable) : null];
+}
+const conditionColumns = [
+  ["Condition", (x) => x.Type], ["Holds", (x) => look(truth[x.Status] ?? "dim", x.Status)], ["Reason", (x) => x.Reason],
+  ["Message", (x) => x.Message], ["Ends", (x) => age(x.ExpiresAt)], ["Since", (x) => age(x.Since)],
+];
+const sectionColumns = [["Part", (x) => x.Name], ["Why", (x) => x.Why], ["Since", (x) => age(x.StaleSince)]];
+
+// parts are [id, what it depends on, how it is drawn].
+export const parts = (showLogs) => [
+  ["problems", (o) => o.Problems, problems],
+  ["drain", (o) => o.Drain, drain],
+  ["nodes", (o) => o.Nodes, nodes],
+  ["apps", (o) => o.Apps, (o) => list(o.Apps?.List).length ? [table(`${o.Apps.List.length} applications`, appColumns(showLogs), o.Apps.List)] : [p("dim", "This device has none.")]],
+  ["storage", (o) => o.Storage, storage],
+  ["device", (o) => [o.Node, o.Agent, o.API, o.Lease, o.Disks, o.Cluster, o.Conditions, o.Report, o.Unreadable], device],
+];
