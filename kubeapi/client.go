@@ -37,6 +37,8 @@ type Client struct {
 	Log        logrus.FieldLogger
 	Kubeconfig string // path of the kubeconfig; the file may come later and may change
 
+	Operations types.OperationLog // hears of everything that is written
+
 	Info   Reader[types.EdgeNodeInfo]        // who this device is
 	Leader Reader[types.KubeLeaderElectInfo] // whether this node reports for the cluster
 
@@ -48,6 +50,9 @@ type Client struct {
 	Sets     Writer[types.AppSet]      // the replica sets of Namespace, by kind/name
 	API      Writer[types.APIStatus]   // how well the cluster is seen
 	Tables   Writer[types.TableStatus] // how well each table is, by its name
+
+	Credentials Writer[types.Credentials] // what the connection rests on
+	Clocks      Writer[types.NodeClock]   // of other nodes, by name
 
 	Services  Writer[types.Service] // of every namespace, by namespace/name
 	Ingresses Writer[types.Ingress] // of every namespace, by namespace/name
@@ -63,6 +68,8 @@ type Client struct {
 	Daemons       Writer[types.DaemonSet]       // Longhorn's, by name
 	Settings      Writer[types.LonghornSetting] // the drain policy, by name
 	SnapshotJobs  Writer[types.SnapshotJob]     // the one zedkube keeps, by name
+
+	Requests Requests // hears of every request; may be nil
 
 	mu      sync.Mutex
 	conn    *connection   // nil until there is a usable kubeconfig, and after Run
@@ -130,6 +137,9 @@ func (r *run) end() {
 // connect takes cfg into use, over base, in place of the present connection, if there is
 // one. The tables keep their rows until the new connection has whole lists.
 func (r *run) connect(ctx context.Context, cfg *rest.Config, base transport) error {
+	if r.Requests != nil {
+		base = &counted{transport: base, requests: r.Requests}
+	}
 	conn, err := newConnection(ctx, cfg, base, r.silence)
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func newAgent(t *testing.T, c *devcluster.Cluster, i int) *agent {
 	a := &agent{}
 	_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: c.Nodes[i].DeviceName, DeviceID: uuid.MustParse(c.Nodes[i].UUID)})
 	a.Client = &kubeapi.Client{
-		Log: log, Kubeconfig: path, Info: &a.info, Leader: &a.leader,
+		Log: log, Kubeconfig: path, Operations: types.NoOperations{}, Info: &a.info, Leader: &a.leader,
 		Nodes: &a.nodes, AppPods: &a.appPods, NodePods: &a.own, Leases: &a.leases, API: &a.api,
 		VMIs: &a.vmis, Sets: &a.sets, Tables: &a.tables,
 	}

@@ -14,8 +14,9 @@ import (
 // Dial returns a Client for a command that runs once: its verbs work until ctx
 // ends or done is called, its tables are not kept. It reads the kubeconfig at
 // that path and asks nothing of the server. Without a usable one its error
-// wraps types.ErrNoAPI. done waits for verbs that are under way.
-func Dial(ctx context.Context, log logrus.FieldLogger, path string) (c *Client, done func(), err error) {
+// wraps types.ErrNoAPI. done waits for verbs that are under way. What the verbs
+// write is noted in operations.
+func Dial(ctx context.Context, log logrus.FieldLogger, path string, operations types.OperationLog) (c *Client, done func(), err error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, nil, fmt.Errorf("find kubeconfig: %w", err)
 	}
@@ -36,7 +37,7 @@ func Dial(ctx context.Context, log logrus.FieldLogger, path string) (c *Client, 
 		cancel()
 		return nil, nil, fmt.Errorf("%w: %w", types.ErrNoAPI, err)
 	}
-	c = &Client{Log: log, Kubeconfig: path, conn: conn}
+	c = &Client{Log: log, Kubeconfig: path, Operations: operations, conn: conn}
 	return c, func() { c.hangUp(conn); cancel() }, nil
 }
 

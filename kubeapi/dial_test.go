@@ -20,7 +20,7 @@ func TestADialledClientWorksUntilItIsDone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k3s.yaml")
 	writeFile(t, path, dialConfig(server.URL))
 
-	c, done, err := Dial(t.Context(), quiet(), path)
+	c, done, err := Dial(t.Context(), quiet(), path, types.NoOperations{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestWithoutAUsableKubeconfigDialSaysSo(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "half"), dialConfig("https://127.0.0.1:1")[:40])
 	for _, name := range []string{"none", "half", "."} {
-		if _, _, err := Dial(t.Context(), quiet(), filepath.Join(dir, name)); !errors.Is(err, types.ErrNoAPI) {
+		if _, _, err := Dial(t.Context(), quiet(), filepath.Join(dir, name), types.NoOperations{}); !errors.Is(err, types.ErrNoAPI) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

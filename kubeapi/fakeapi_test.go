@@ -181,7 +181,7 @@ func newTestClient(t *testing.T) (*Client, *tables) {
 	tb := &tables{}
 	_ = tb.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "N1", DeviceID: uuid.MustParse(ownUUID)})
 	c := &Client{
-		Log: log, Info: &tb.info, Leader: &tb.leader, Nodes: &tb.nodes,
+		Log: log, Operations: types.NoOperations{}, Info: &tb.info, Leader: &tb.leader, Nodes: &tb.nodes,
 		AppPods: &tb.appPods, NodePods: &tb.own, Leases: &tb.leases, API: &tb.api,
 		VMIs: &tb.vmis, Sets: &tb.sets, Tables: &tb.tables,
 		Services: &tb.services, Ingresses: &tb.ingresses, KubeVIP: &tb.vip, OwnDisks: &tb.disks,

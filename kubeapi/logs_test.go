@@ -213,7 +213,7 @@ func dialTest(t *testing.T, handler http.Handler) *Client {
 	t.Cleanup(server.Close)
 	path := filepath.Join(t.TempDir(), "k3s.yaml")
 	writeFile(t, path, dialConfig(server.URL))
-	c, done, err := Dial(t.Context(), quiet(), path)
+	c, done, err := Dial(t.Context(), quiet(), path, types.NoOperations{})
 	if err != nil {
 		t.Fatal(err)
 	}

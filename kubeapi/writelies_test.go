@@ -140,7 +140,7 @@ func TestAnAnswerThatBreaksOffIsNone(t *testing.T) {
 	defer server.Close()
 	path := filepath.Join(t.TempDir(), "k3s.yaml")
 	writeFile(t, path, dialConfig(server.URL))
-	c, done, err := Dial(t.Context(), quiet(), path)
+	c, done, err := Dial(t.Context(), quiet(), path, types.NoOperations{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ type source struct {
 
 // printLogs prints what there is of app.
 func printLogs(ctx context.Context, p paths, app types.AppInstanceConfig, o logsOptions, w io.Writer) error {
-	kube, done, err := kubeapi.Dial(ctx, silent(), p.kubeconfig)
+	kube, done, err := kubeapi.Dial(ctx, silent(), p.kubeconfig, types.NoOperations{})
 	if err != nil {
 		return exitError{exitNotPublished, err}
 	}

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/applogs"
+	"github.com/zedkube/zedkube/pkg/audit"
 	"github.com/zedkube/zedkube/pkg/cipher"
 	"github.com/zedkube/zedkube/pkg/clustertoken"
 	"github.com/zedkube/zedkube/pkg/console"
 	"github.com/zedkube/zedkube/pkg/drain"
 	"github.com/zedkube/zedkube/pkg/k3sconfig"
+	"github.com/zedkube/zedkube/pkg/localserver"
 	"github.com/zedkube/zedkube/pkg/sriov"
 )
 
@@ -20,6 +22,8 @@ type options struct {
 	kubeconfig string
 	consoleToo []string
 	logRecord  int
+	page       pageFlag
+	onCluster  bool // the page, too
 	hour       time.Duration // how long an hour is, where a test wants a shorter one; no flag of the program sets it
 }
 
@@ -47,8 +51,12 @@ type paths struct {
 	logJournal     string
 	logCheckpoints string
 	logRecord      int // bytes of one line of an application's log
+	audit          string // directory of what was done
 	proc           string
 	sysfs          string
+	socket         string // where commands ask the agent
+	pageAddress    string // on loopback, "" for none
+	pageOnCluster  int    // the port on the cluster address, 0 for none
 }
 
 func (o options) paths() paths {
@@ -77,8 +85,12 @@ func (o options) paths() paths {
 		logRecord:      min(max(cmp.Or(o.logRecord, applogs.DefaultMaxRecord), applogs.SmallestRecord), applogs.LargestRecord),
 		logJournal:     in(applogs.DefaultJournal),
 		logCheckpoints: in(applogs.DefaultCheckpoints),
+		audit:          in(audit.DefaultDir),
 		proc:           in(console.DefaultProc),
 		sysfs:          in(sriov.DefaultSysfs),
+		socket:         in(localserver.DefaultSocket),
+		pageAddress:    o.page.address(o.root),
+		pageOnCluster:  o.page.clusterPort(o.onCluster),
 	}
 	if p.kubeconfig == "" {
 		p.kubeconfig = in("/run/.kube/k3s/k3s.yaml")

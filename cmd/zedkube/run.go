@@ -16,6 +16,7 @@ import (
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/watchdog"
 	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
 )
 
 // runAgent runs the daemon until ctx is done. After the sockets are open
@@ -54,8 +55,8 @@ func runAgent(ctx context.Context, o options) error {
 	busContext, stopBus := context.WithCancel(context.WithoutCancel(ctx))
 	var serving, running sync.WaitGroup
 	serving.Go(func() { bus.Run(busContext) })
-	for _, c := range components {
-		running.Go(func() { c.Run(ctx) })
+	for name, c := range components {
+		running.Go(func() { c.Run(types.ActAs(ctx, name)) })
 	}
 	running.Wait()
 	stopBus()

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/types"
 )
 
 const topExitCodes = `Exit codes:
@@ -111,7 +112,7 @@ func showTop(ctx context.Context, p paths, o topOptions, out terminal) error {
 	defer looking.end()
 	t := &top{options: o, out: out, looking: looking, files: newTopFiles(p), paths: p}
 	if o.of == topNodes {
-		kube, done, err := kubeapi.Dial(ctx, silent(), p.kubeconfig)
+		kube, done, err := kubeapi.Dial(ctx, silent(), p.kubeconfig, types.NoOperations{})
 		if err == nil {
 			defer done()
 			t.asking.kube = kube

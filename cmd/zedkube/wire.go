@@ -8,6 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/audit"
 	"github.com/zedkube/zedkube/pkg/cipher"
 	"github.com/zedkube/zedkube/pkg/clusterstatus"
 	"github.com/zedkube/zedkube/pkg/clustertoken"
@@ -18,6 +19,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/loop"
 	"github.com/zedkube/zedkube/pkg/members"
 	"github.com/zedkube/zedkube/pkg/membership"
+	"github.com/zedkube/zedkube/pkg/metrics"
 	"github.com/zedkube/zedkube/pkg/statusserver"
 	"github.com/zedkube/zedkube/pkg/updatestatus"
 	"github.com/zedkube/zedkube/pkg/watchdog"
@@ -42,16 +44,19 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 	pulses := map[string]*loop.Pulse{
 		"clusterstatus": {}, "statusserver": {}, "drain": {}, "leader": {}, "apps": {}, "clusterinfo": {}, "loglevel": {},
 		"updatestatus": {}, "membership": {}, "members": {}, "clustertoken": {}, "k3sconfig": {},
-		"services": {}, "storage": {}, "nodemetrics": {}, "clustermetrics": {},
-		"applogs": {}, "witness": {}, "console": {}, "passthrough": {}, "sriov": {},
+		"services": {}, "storage": {}, "conditions": {}, "nodemetrics": {}, "clustermetrics": {},
+		"applogs": {}, "witness": {}, "console": {}, "passthrough": {}, "sriov": {}, "localserver": {}, "audit": {},
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
+	record := &audit.Component{Log: as("audit"), Pulse: pulses["audit"], Info: t.info, Dir: p.audit}
+	requests := metrics.NewRequests()
 	kube := &kubeapi.Client{
-		Log: as("kubeapi"), Kubeconfig: p.kubeconfig,
+		Log: as("kubeapi"), Kubeconfig: p.kubeconfig, Requests: requests, Operations: record,
 		Info: t.info, Leader: t.leaderInfo,
 		Nodes: nodes, AppPods: appPods, NodePods: nodePods, Leases: leases, API: api,
 		VMIs: vmis, Sets: sets,
+		Credentials: &pubsub.Table[types.Credentials]{}, Clocks: &pubsub.Table[types.NodeClock]{},
 		Tables: &pubsub.Table[types.TableStatus]{}, Services: &pubsub.Table[types.Service]{}, Ingresses: &pubsub.Table[types.Ingress]{},
 		KubeVIP: &pubsub.Table[types.KubeVIP]{}, OwnDisks: &pubsub.Table[types.LonghornNode]{},
 		PodCounts: &pubsub.Table[types.PodCount]{}, Claims: &pubsub.Table[types.Claim]{}, Volumes: &pubsub.Table[types.Volume]{},
@@ -59,7 +64,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 		Settings: &pubsub.Table[types.LonghornSetting]{}, SnapshotJobs: &pubsub.Table[types.SnapshotJob]{},
 	}
 	components := map[string]component{
-		"kubeapi": kube,
+		"kubeapi": kube, "audit": record,
 		"clustertoken": &clustertoken.Component{
 			Log: as("clustertoken"), Pulse: pulses["clustertoken"],
 			Membership: t.memberOf, ControllerCerts: t.controllerCerts, DeviceCerts: t.deviceCerts,
@@ -126,6 +131,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 			TouchFile: p.touch,
 		},
 	}
+	maps.Copy(components, wireLocal(p, t, log, pulses, kube, requests))
 	maps.Copy(components, wireReports(t, log, pulses, kube))
 	maps.Copy(components, wireApps(p, t, log, out, pulses, kube))
 	return t.bus, components

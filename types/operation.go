@@ -1,0 +1,100 @@
+package types
+
+import (
+	"context"
+	"time"
+)
+
+// Operation is one thing that zedkube did, or tried, to the cluster or to the
+// device: who asked for it, why, and what came of it (docs/wire.md, "Audit").
+type Operation struct {
+	ID        string           `json:"id"`
+	At        time.Time        `json:"at"` // when it began, by the device's clock
+	Node      string           `json:"node,omitempty"`
+	Component string           `json:"component,omitempty"`
+	Op        string           `json:"op"`               // the verb: cordon, evict, delete pod, ...
+	Target    string           `json:"target,omitempty"` // kind/name or kind/namespace/name; file/path
+	By        string           `json:"by,omitempty"`     // who asked: a requester of EVE, OPERATOR, a setting, a component
+	Why       string           `json:"why,omitempty"`
+	Outcome   OperationOutcome `json:"outcome,omitempty"`
+	Took      time.Duration    `json:"took,omitempty"` // ns
+	Error     string           `json:"error,omitempty"`
+	Times     int              `json:"times,omitempty"` // how often it was tried, where that is more than once and each ended so
+}
+
+// OperationOutcome is how an operation ended.
+type OperationOutcome string
+
+// The outcomes.
+const (
+	OperationBegun      OperationOutcome = ""           // it is not known how it ended: it is under way, or the agent was killed
+	OperationOK         OperationOutcome = "ok"         // done
+	OperationRefused    OperationOutcome = "refused"    // the API server, or somebody who was faster, said no
+	OperationFailed     OperationOutcome = "failed"     // not done
+	OperationUnanswered OperationOutcome = "unanswered" // it may have been done, or may yet be
+)
+
+// OperationLog records operations. Begin notes one that begins; its ID and At
+// are filled in. The caller calls end once.
+type OperationLog interface {
+	Begin(o Operation) (end func(OperationOutcome, error))
+}
+
+// NoOperations records nothing.
+type NoOperations struct{}
+
+// Begin implements OperationLog.
+func (NoOperations) Begin(Operation) func(OperationOutcome, error) {
+	return func(OperationOutcome, error) {}
+}
+
+// Operate records do as an operation: its op, target and what ctx says of who
+// acts and why. It returns the error of do.
+func Operate(ctx context.Context, log OperationLog, op, target string, do func() error) error {
+	o := Acting(ctx)
+	o.Op, o.Target = op, target
+	end := log.Begin(o)
+	err := do()
+	if err != nil {
+		end(OperationFailed, err)
+		return err
+	}
+	end(OperationOK, nil)
+	return nil
+}
+
+// actor is what a context says of who acts and why.
+type actor struct{ component, by, why string }
+
+// actorKey is the key of the actor in a context.
+type actorKey struct{}
+
+func actorOf(ctx context.Context) actor {
+	a, _ := ctx.Value(actorKey{}).(actor)
+	return a
+}
+
+// ActAs notes in a context which component acts.
+func ActAs(ctx context.Context, component string) context.Context {
+	a := actorOf(ctx)
+	a.component = component
+	return context.WithValue(ctx, actorKey{}, a)
+}
+
+// Because notes in a context who asked for what is done under it, and why, a
+// sentence or a part of one.
+func Because(ctx context.Context, by, why string) context.Context {
+	a := actorOf(ctx)
+	a.by, a.why = by, why
+	return context.WithValue(ctx, actorKey{}, a)
+}
+
+// Acting is what a context says of an operation under it: Component, By and Why.
+// Where nobody else is named, the component asked.
+func Acting(ctx context.Context) Operation {
+	a := actorOf(ctx)
+	if a.by == "" {
+		a.by = a.component
+	}
+	return Operation{Component: a.component, By: a.by, Why: a.why}
+}
