@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/util/jsonpath"
+	"sigs.k8s.io/yaml"
+)
+
+// The forms in which a command shows things.
+const (
+	formTable    = "table" // for people
+	formJSON     = "json"
+	formYAML     = "yaml"
+	formJSONPath = "jsonpath" // jsonpath=EXPR, as kubectl has it
+)
+
+// outputs is what -o and --watch of a command say.
+type outputs struct {
+	asked string // the word after -o
+	watch bool
+
+	form string
+	path *jsonpath.JSONPath
+}
+
+// shown is one look at things: data for programs, lines for people.
+type shown struct {
+	data   any
+	steady any                                   // data without what changes by itself, such as ages; nil: data is so
+	lines  func(width int, colour bool) []string // clean
+	facts  []fact                                // what a line is printed for when it changes, into a pipe
+	ended  bool                                  // there is nothing more to watch
+	err    error                                 // what the command ends with, if it ends now
+}
+
+// fact is one line of what is watched, under a key that stays.
+type fact struct{ key, text string }
+
+// flag adds -o to a command.
+func (o *outputs) flag(c *cobra.Command) {
+	c.Flags().StringVarP(&o.asked, "output", "o", formTable, "table, json, yaml or jsonpath=EXPR, such as jsonpath={.Problems[*].What}")
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(
+		[]string{formTable, formJSON, formYAML, formJSONPath + "="}, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp))
+}
+
+// watchFlag adds --watch, for commands whose look costs little.
+func (o *outputs) watchFlag(c *cobra.Command) {
+	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on: a screen that is kept up to date, or into a pipe a line or document for each change")
+}
+
+// bareExpression is an expression without braces, which kubectl takes, too.
+var bareExpression = regexp.MustCompile(`^(\.|\[)?[A-Za-z_*?@'"]`)
+
+// parse checks the word after -o.
+func (o *outputs) parse() error {
+	form, expr, has := strings.Cut(o.asked, "=")
+	switch form {
+	case "", formTable:
+		o.form = formTable
+	case formJSON, formYAML:
+		o.form = form
+	case formJSONPath:
+		o.form = formJSONPath
+	default:
+		return exitError{exitUsage, fmt.Errorf("output %q: want table, json, yaml or jsonpath=EXPR", clean(o.asked))}
+	}
+	if has != (o.form == formJSONPath) || has && expr == "" {
+		return exitError{exitUsage, fmt.Errorf("output %q: want table, json, yaml or jsonpath=EXPR", clean(o.asked))}
+	}
+	if !has {
+		return nil
+	}
+	if bareExpression.MatchString(expr) {
+		expr = "{." + strings.TrimPrefix(expr, ".") + "}"
+	}
+	o.path = jsonpath.New("output").AllowMissingKeys(true)
+	if err := o.path.Parse(expr); err != nil {
+		return exitError{exitUsage, fmt.Errorf("output %q: %w", clean(o.asked), err)}
+	}
+	return nil
+}
+
+// people reports that a table is wanted.
+func (o *outputs) people() bool { return o.form == formTable || o.form == "" }
+
+// show prints one look, or with --watch each of them until ctx is done or there
+// is nothing more to watch. look is called every so often.
+func (o *outputs) show(ctx context.Context, t terminal, every time.Duration, look func(context.Context) shown) error {
+	if !o.watch {
+		s := look(ctx)
+		return cmp.Or(o.print(t, s), s.err)
+	}
+	w := watching{outputs: o, out: t, look: look}
+	return w.run(ctx, every)
+}
+
+// print prints one look.
+func (o *outputs) print(t terminal, s shown) error {
+	if !o.people() {
+		return o.encode(t, s.data, "  ")
+	}
+	width, _ := t.size()
+	for _, line := range s.lines(width, t.colour) {
+		if _, err := fmt.Fprintln(t, line); err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
+	}
+	return nil
+}
+
+// encode writes data in the form that was asked for; nothing in it is obeyed by
+// a terminal.
+func (o *outputs) encode(w io.Writer, data any, indent string) error {
+	var text string
+	switch o.form {
+	case formJSON:
+		return writeJSON(w, data, indent)
+	case formYAML:
+		raw, err := yaml.Marshal(data)
+		if err != nil {
+			return fmt.Errorf("encode: %w", err)
+		}
+		text = string(raw)
+		if indent == "" {
+			text = "---\n" + text // one of several documents
+		}
+	default:
+		found, err := o.find(data)
+		if err != nil {
+			return err
+		}
+		text = strings.TrimSuffix(found, "\n") + "\n"
+	}
+	_, err := io.WriteString(w, strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text))
+	return err
+}
+
+// find evaluates the expression on data as its JSON is.
+func (o *outputs) find(data any) (string, error) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return "", fmt.Errorf("encode: %w", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return "", fmt.Errorf("decode: %w", err)
+	}
+	var found strings.Builder
+	if err := o.path.Execute(&found, whole(v)); err != nil {
+		return "", exitError{exitUsage, errors.New("jsonpath: " + clean(err.Error()))}
+	}
+	return found.String(), nil
+}
+
+// whole makes whole numbers integers, which print as they are.
+func whole(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			v[k] = whole(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = whole(e)
+		}
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64()
+		return f
+	}
+	return v
+}

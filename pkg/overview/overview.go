@@ -1,0 +1,258 @@
+// Package overview reads what lies on a device and says what people are shown
+// of it: this node, its cluster, its drain, its applications, and what is wrong.
+// It needs neither the agent nor the API server, and works on a copy of /run.
+package overview
+
+import (
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// Overview is all that a device's files say at one moment. Secrets are left
+// out. Texts are as their writers left them: whoever shows them cleans or
+// escapes them. Times are wall clock, UTC.
+type Overview struct {
+	ReadAt     time.Time // the moment that ages count from
+	Copied     bool      `json:",omitzero"` // the files are a copy, taken at ReadAt: no process is looked for
+	Problems   []Problem // the worst first; empty for none
+	Node       Node
+	Agent      Agent
+	API        API
+	Cluster    Cluster
+	Drain      Drain
+	Lease      Lease
+	Report     Report
+	Storage    Storage
+	Apps       Apps
+	Nodes      Nodes
+	Conditions Conditions
+	Disks      []Disk // file systems that the agent writes to
+	Unreadable []Told // files that are there and cannot be read
+}
+
+// Told says where a fact was read and how old it is.
+type Told struct {
+	File string    // path on the device
+	At   time.Time `json:",omitzero"` // when it was written; zero where it is not there
+	Why  string    `json:",omitzero"` // why it cannot be read; "" where it can, or is not there
+}
+
+// Known reports that the file was there and could be read.
+func (t Told) Known() bool { return !t.At.IsZero() && t.Why == "" }
+
+// Severity is how bad a problem is.
+type Severity string
+
+// The severities.
+const (
+	Bad  Severity = "bad"  // something does not work, or data is at stake
+	Warn Severity = "warn" // it will not work for long, or cannot be trusted
+)
+
+// Problem is something that is wrong.
+type Problem struct {
+	Name     string // CamelCase, for programs
+	Severity Severity
+	About    string    `json:",omitzero"` // the application, node, volume or file; "" for this node
+	What     string    // a sentence
+	Since    time.Time `json:",omitzero"` // zero for unknown
+	Remedy   string    // what somebody may do, a sentence or a command
+	Anchor   string    // the heading in docs/operations.md
+}
+
+// Node is who this device is.
+type Node struct {
+	Told
+	Name       string `json:",omitzero"` // in Kubernetes; "" for unknown
+	UUID       string `json:",omitzero"`
+	DeviceName string `json:",omitzero"`
+}
+
+// Agent is whether this node's agent is alive.
+type Agent struct {
+	Runs bool
+	Hung bool      `json:",omitzero"` // its process is there, and gives no sign of life
+	PID  int       `json:",omitzero"`
+	Why  string    `json:",omitzero"` // why it is taken for dead or hung; "" where it runs
+	Seen time.Time `json:",omitzero"` // when it last gave a sign of life; zero for never
+}
+
+// API is how well the API server is reached, as far as files tell.
+type API struct {
+	Kubeconfig Told
+	Answers    types.ConditionStatus // Unknown where nothing tells
+	Since      time.Time             `json:",omitzero"` // since when that is so
+	Why        string                `json:",omitzero"` // a sentence
+}
+
+// Cluster is what this node knows of its membership.
+type Cluster struct {
+	Told                // EdgeNodeClusterStatus
+	Name         string `json:",omitzero"`
+	ID           string `json:",omitzero"`
+	Type         string `json:",omitzero"` // ClusterType of the last valid configuration
+	Interface    string `json:",omitzero"`
+	Address      string `json:",omitzero"` // CIDR
+	AddressReady bool   `json:",omitzero"`
+	Role         string `json:",omitzero"` // bootstrap, server, worker
+	JoinServer   string `json:",omitzero"`
+	Error        string `json:",omitzero"`
+	Membership   Membership
+	Members      Members
+}
+
+// Membership is whether this device belongs to a cluster.
+type Membership struct {
+	Told
+	State        types.Membership `json:",omitzero"`
+	Reason       string           `json:",omitzero"`
+	InvalidSince time.Time        `json:",omitzero"`
+	ByOperator   bool             `json:",omitzero"`
+}
+
+// Members is what this node makes of the cluster's masters.
+type Members struct {
+	Told
+	types.ClusterMembers
+}
+
+// Drain is the drain of this node.
+type Drain struct {
+	Told                                 // NodeDrainProgress
+	Progress    *types.NodeDrainProgress `json:",omitempty"` // without its journal; nil for none that can be read
+	Status      string                   `json:",omitzero"`  // what EVE is told
+	RequestedBy string                   `json:",omitzero"`  // whom that is for
+	Request     *types.NodeDrainRequest  `json:",omitempty"` // the operator's, while it stands
+	Forced      []Told                   `json:",omitempty"` // force files that lie about
+}
+
+// Lease is who reports for the cluster.
+type Lease struct {
+	Told
+	Leader  string    `json:",omitzero"` // node name; "" for nobody
+	Mine    bool      `json:",omitzero"`
+	Takes   bool      `json:",omitzero"` // this node takes part in the election
+	Running bool      `json:",omitzero"` // the election runs
+	Since   time.Time `json:",omitzero"`
+}
+
+// Report is what this node says of the cluster to the controller.
+type Report struct {
+	Told                           // KubeReportHealth
+	Reports  bool                  `json:",omitzero"` // this node reports for the cluster
+	Info     Told                  // KubeClusterInfo
+	Sections []types.ReportSection `json:",omitempty"`
+}
+
+// Storage is Longhorn's settings, and volumes where this node reports.
+type Storage struct {
+	Told                      // KubeStorageStatus
+	Settings []StorageSetting `json:",omitempty"`
+	Health   string           `json:",omitzero"` // ServiceStatus; "" where this node does not report
+	Since    time.Time        `json:",omitzero"` // of Health
+	Volumes  []Volume         `json:",omitempty"`
+}
+
+// StorageSetting is one thing that zedkube keeps in Longhorn.
+type StorageSetting struct {
+	Name string // DiskReservation, SnapshotJob, DrainPolicy
+	types.StorageLevel
+}
+
+// Volume is a replicated volume.
+type Volume struct {
+	Name       string
+	State      string // StorageVolumeState
+	Robustness string // StorageVolumeRobustness
+	Substate   string // StorageHealthStatus
+	Bytes      uint64
+	Replicas   int
+	Online     int
+	Here       bool `json:",omitzero"` // an online replica is on this node
+	Rebuilding int  `json:",omitzero"` // percent of the rebuild furthest from its end; 0 for none
+}
+
+// Apps are the applications of this device.
+type Apps struct {
+	Told // AppInstanceConfig, the newest
+	List []App
+}
+
+// App is an application.
+type App struct {
+	Name       string // display name
+	UUID       string
+	KubeName   string
+	VM         bool
+	Activate   bool                    // the controller wants it to run
+	State      string                  `json:",omitzero"` // AppKubeStatus; "" for not published
+	StateAt    time.Time               `json:",omitzero"`
+	Designated bool                    `json:",omitzero"` // this node is its designated one
+	Affinity   string                  `json:",omitzero"`
+	Here       bool                    `json:",omitzero"`  // it is scheduled on this node
+	Node       string                  `json:",omitzero"`  // where it runs; "" for nowhere or unknown
+	Since      time.Time               `json:",omitzero"`  // since when it is as it is
+	Restarts   *uint32                 `json:",omitempty"` // nil for unknown
+	Repair     *types.AppRepairStatus  `json:",omitempty"`
+	Console    *types.AppConsoleStatus `json:",omitempty"`
+	Ports      []string                `json:",omitempty"` // protocol/port
+	Pods       []types.KubePodInfo     `json:",omitempty"` // where this node reports
+	VMIs       []types.KubeVMIInfo     `json:",omitempty"` // where this node reports
+}
+
+// Nodes are the cluster's nodes, where this node reports; else who asks may ask
+// the agent or the API server for them.
+type Nodes struct {
+	Told
+	From string `json:",omitzero"` // file, agent, API server; "" where nobody says
+	List []ClusterNode
+}
+
+// ClusterNode is one node of the cluster. What its source does not tell is
+// empty.
+type ClusterNode struct {
+	Name        string
+	UUID        string    `json:",omitzero"`
+	Own         bool      `json:",omitzero"` // it is this one
+	Status      string    // Ready, NotReady, NotReachable, Unknown
+	Since       time.Time `json:",omitzero"`  // of Status
+	Roles       []string  `json:",omitempty"` // control-plane, etcd, tie-breaker, worker
+	Cordoned    bool      `json:",omitzero"`
+	CordonedBy  string    `json:",omitzero"` // zedkube, kept, somebody else; "" where the source does not tell
+	CordonWhy   string    `json:",omitzero"`
+	CordonSince time.Time `json:",omitzero"`
+	Agent       string    `json:",omitzero"` // version of its zedkube
+	AgentAt     time.Time `json:",omitzero"` // when it last wrote that
+	Address     string    `json:",omitzero"`
+	External    string    `json:",omitzero"`
+	Kubelet     string    `json:",omitzero"` // version
+	Drain       string    `json:",omitzero"` // draining, drained
+	Lost        string    `json:",omitzero"` // what the witnesses say of it, a sentence
+	Admission   string    `json:",omitzero"`
+	Created     time.Time `json:",omitzero"`
+	Pressures   []string  `json:",omitempty"` // conditions that are set, but Ready
+}
+
+// Conditions is what this node's agent watches of what others change.
+type Conditions struct {
+	Told             // KubeNodeConditions
+	List []Condition `json:",omitempty"`
+}
+
+// Condition is one condition of KubeNodeConditions.
+type Condition struct {
+	Type      string
+	Status    types.ConditionStatus
+	Since     time.Time `json:",omitzero"`
+	Reason    string    `json:",omitzero"`
+	Message   string    `json:",omitzero"`
+	ExpiresAt time.Time `json:",omitzero"`
+}
+
+// Disk is a file system.
+type Disk struct {
+	Path string
+	Size uint64 // bytes
+	Free uint64 // bytes, for root
+}
