@@ -14,11 +14,14 @@ type reported struct {
 	daemons  pubsub.Table[types.DaemonSet]
 	settings pubsub.Table[types.LonghornSetting]
 	jobs     pubsub.Table[types.SnapshotJob]
+	creds    pubsub.Table[types.Credentials]
+	clocks   pubsub.Table[types.NodeClock]
 }
 
 func (r *reported) fill(c *Client) {
 	c.PodCounts, c.Claims, c.Volumes, c.LonghornNodes, c.Daemons = &r.counts, &r.claims, &r.volumes, &r.lhNodes, &r.daemons
 	c.Settings, c.SnapshotJobs = &r.settings, &r.jobs
+	c.Credentials, c.Clocks = &r.creds, &r.clocks
 }
 
 // counted reports whether the pods of the cluster are.

@@ -89,6 +89,7 @@ func FuzzKubeClusterUpdateStatus(f *testing.F) { fuzzDecoder[KubeClusterUpdateSt
 func FuzzKubeConfig(f *testing.F)              { fuzzDecoder[KubeConfig](f) }
 func FuzzKubeInitStatus(f *testing.F)          { fuzzDecoder[KubeInitStatus](f) }
 func FuzzKubeLeaderElectInfo(f *testing.F)     { fuzzDecoder[KubeLeaderElectInfo](f) }
+func FuzzKubeNodeConditions(f *testing.F)      { fuzzDecoder[KubeNodeConditions](f) }
 func FuzzKubeUserServices(f *testing.F)        { fuzzDecoder[KubeUserServices](f) }
 func FuzzNodeDrainJournal(f *testing.F)        { fuzzDecoder[NodeDrainJournal](f) }
 func FuzzNodeDrainProgress(f *testing.F)       { fuzzDecoder[NodeDrainProgress](f) }

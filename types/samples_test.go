@@ -49,6 +49,7 @@ var topics = []topic{
 	{value: &ClusterMembership{}},
 	{value: &ClusterLeaveRequest{}},
 	{value: &ClusterMembers{}},
+	{value: &KubeNodeConditions{}},
 	{value: &NodeDrainProgress{}},
 	{value: &NodeDrainJournal{}},
 	{value: &KubeStorageStatus{}},

@@ -48,6 +48,7 @@ type topics struct {
 	clusterInfo    pubsub.Writer[types.KubeClusterInfo]
 	reportHealth   pubsub.Writer[types.KubeReportHealth]
 	userServices   pubsub.Writer[types.KubeUserServices]
+	nodeConditions pubsub.Writer[types.KubeNodeConditions]
 	storageStatus  pubsub.Writer[types.KubeStorageStatus]
 	nodeMetrics    pubsub.Writer[types.KubeNodeMetrics]
 	clusterMetrics pubsub.Writer[types.KubeClusterMetrics]
@@ -95,6 +96,7 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		clusterInfo:    pubsub.NewPublication[types.KubeClusterInfo](bus, self),
 		reportHealth:   pubsub.NewPublication[types.KubeReportHealth](bus, self),
 		userServices:   pubsub.NewPublication[types.KubeUserServices](bus, self),
+		nodeConditions: pubsub.NewPublication[types.KubeNodeConditions](bus, self, pubsub.Persistent()),
 		storageStatus:  pubsub.NewPublication[types.KubeStorageStatus](bus, self),
 		nodeMetrics:    pubsub.NewPublication[types.KubeNodeMetrics](bus, self),
 		clusterMetrics: pubsub.NewPublication[types.KubeClusterMetrics](bus, self),

@@ -6,6 +6,7 @@ import (
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/clusterinfo"
 	"github.com/zedkube/zedkube/pkg/clustermetrics"
+	"github.com/zedkube/zedkube/pkg/conditions"
 	"github.com/zedkube/zedkube/pkg/loop"
 	"github.com/zedkube/zedkube/pkg/nodemetrics"
 	"github.com/zedkube/zedkube/pkg/services"
@@ -39,6 +40,13 @@ func wireReports(t topics, log *logrus.Logger, pulses map[string]*loop.Pulse, ku
 			OwnDisks: kube.OwnDisks, LonghornSettings: kube.Settings, SnapshotJobs: kube.SnapshotJobs,
 			Kube: kube, Uptime: uptime,
 			Status: t.storageStatus,
+		},
+		"conditions": &conditions.Component{
+			Log: as("conditions"), Pulse: pulses["conditions"],
+			Credentials: kube.Credentials, Clocks: kube.Clocks, Nodes: kube.Nodes, NodePods: kube.NodePods, API: kube.API,
+			Info: t.info, Membership: t.memberOf, KubeConfig: t.kubeConfig, Leader: t.leaderInfo, Health: t.reportHealth,
+			Uptime:     uptime,
+			Conditions: t.nodeConditions,
 		},
 		"nodemetrics": &nodemetrics.Component{
 			Log: as("nodemetrics"), Pulse: pulses["nodemetrics"],
