@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/proof"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -76,10 +77,10 @@ func (c *Component) judge(r *http.Request, remote, local netip.AddrPort) error {
 		return errStranger
 	}
 	status, _ := c.Status.Get(types.Global)
-	key, err := proofKey(status)
+	key, err := proof.Key(status)
 	if err == nil {
-		a := ask{method: r.Method, host: netip.AddrPortFrom(plain(local.Addr()), local.Port()).String(), path: r.URL.EscapedPath()}
-		err = c.gates.proofs.check(a, r.Header.Get(proofHeader), key, time.Now())
+		a := proof.Ask{Method: r.Method, Host: netip.AddrPortFrom(plain(local.Addr()), local.Port()).String(), Path: r.URL.EscapedPath()}
+		err = c.gates.proofs.Check(a, r.Header.Get(proof.Header), key, time.Now())
 	}
 	if err != nil {
 		return fmt.Errorf("refuse proof: %w", err)

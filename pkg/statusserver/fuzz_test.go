@@ -99,21 +99,6 @@ func FuzzAppID(f *testing.F) {
 	})
 }
 
-func FuzzProof(f *testing.F) {
-	key, _ := proofKey(withToken(token))
-	a := ask{"POST", "10.244.244.1:12346", "/app/"}
-	f.Add(a.sign(key, noon))
-	f.Add("v1 1 AAAA")
-	f.Add("v1  ")
-	good := a.sign(key, noon)
-	f.Fuzz(func(t *testing.T, header string) {
-		var p proofs
-		if err := p.check(a, header, key, noon); err == nil && header != good {
-			t.Errorf("%q proves something", header)
-		}
-	})
-}
-
 func FuzzPeerReport(f *testing.F) {
 	f.Add([]byte(`{"hostname":"x","collectTime":"now","appInfo":[{"key":"k","value":{"Content":"` + token + `"}}]}`))
 	f.Add([]byte(`{"appInfo":null}`))

@@ -3,6 +3,8 @@ package statusserver
 import (
 	"net/netip"
 	"sync"
+
+	"github.com/zedkube/zedkube/pkg/proof"
 )
 
 const (
@@ -19,7 +21,7 @@ const (
 type gates struct {
 	reports gate // reports of this node being made
 	rounds  gate // rounds of questions to the other nodes
-	proofs  proofs
+	proofs  proof.Memory
 }
 
 // gate lets limit requests in, and each from one source.

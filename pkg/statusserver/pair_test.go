@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/proof"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -75,9 +76,9 @@ func TestReportsAreForThisNodeAndItsCluster(t *testing.T) {
 	first, _ := pair(t, types.Node{Name: "eve", InternalIP: "127.12.34.3"})
 	to := first.at(firstIP)
 	host := netip.MustParseAddrPort(to).String()
-	key, _ := proofKey(withToken(token))
+	key, _ := proof.Key(withToken(token))
 	signed := func(path string) http.Header {
-		return http.Header{proofHeader: {ask{http.MethodPost, host, path}.sign(key, time.Now())}}
+		return http.Header{proof.Header: {proof.Ask{Method: http.MethodPost, Host: host, Path: path}.Sign(key, time.Now())}}
 	}
 	once := signed("/app/")
 	rows := []struct {

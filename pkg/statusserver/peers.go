@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/proof"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -122,7 +123,7 @@ type asker struct {
 // newAsker asks from the cluster address, by which the peers know this node.
 func newAsker(status types.EdgeNodeClusterStatus, port int) *asker {
 	a := &asker{token: status.EncryptedClusterToken, zone: status.ClusterInterface, port: port}
-	a.key, _ = proofKey(status) // without one the question goes unsigned, and a peer that wants it signed says so
+	a.key, _ = proof.Key(status) // without one the question goes unsigned, and a peer that wants it signed says so
 	dialer := &net.Dialer{Timeout: peerTimeout}
 	if own, ok := ownAddress(status); ok {
 		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(a.zoned(own), 0))
@@ -155,8 +156,8 @@ func (a *asker) ask(ctx context.Context, ip netip.Addr, id string) (report, erro
 		return report{}, fmt.Errorf("ask peer: %w", err)
 	}
 	if a.key != nil {
-		to := ask{method: r.Method, host: netip.AddrPortFrom(ip, uint16(a.port)).String(), path: u.EscapedPath()}
-		r.Header.Set(proofHeader, to.sign(a.key, time.Now()))
+		to := proof.Ask{Method: r.Method, Host: netip.AddrPortFrom(ip, uint16(a.port)).String(), Path: u.EscapedPath()}
+		r.Header.Set(proof.Header, to.Sign(a.key, time.Now()))
 	}
 	answer, err := a.client.Do(r)
 	if err != nil {

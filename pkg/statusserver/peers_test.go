@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/zedkube/zedkube/pkg/proof"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -188,12 +189,12 @@ func TestPeerIsAskedByIPv6(t *testing.T) {
 	_ = l.Close()
 	s := status("::1/128", true)
 	s.EncryptedClusterToken = token
-	key, _ := proofKey(s)
-	var seen proofs
+	key, _ := proof.Key(s)
+	var seen proof.Memory
 	player(t, "::1", port, func(w http.ResponseWriter, r *http.Request) {
 		local, _ := ends(r)
-		a := ask{r.Method, local.String(), r.URL.EscapedPath()}
-		if err := seen.check(a, r.Header.Get(proofHeader), key, time.Now()); err != nil {
+		a := proof.Ask{Method: r.Method, Host: local.String(), Path: r.URL.EscapedPath()}
+		if err := seen.Check(a, r.Header.Get(proof.Header), key, time.Now()); err != nil {
 			t.Errorf("the proof to %s: %v", local, err)
 		}
 		_, _ = io.WriteString(w, `{"hostname":"six"}`)
