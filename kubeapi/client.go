@@ -138,9 +138,9 @@ func (r *run) end() {
 // one. The tables keep their rows until the new connection has whole lists.
 func (r *run) connect(ctx context.Context, cfg *rest.Config, base transport) error {
 	if r.Requests != nil {
-		base = &counted{transport: base, requests: r.Requests}
+		base = &tallied{transport: base, requests: r.Requests}
 	}
-	conn, err := newConnection(ctx, cfg, base, r.silence)
+	conn, err := newConnection(ctx, cfg, &recorded{transport: base, log: r.Operations}, r.silence)
 	if err != nil {
 		return err
 	}

@@ -129,6 +129,9 @@ func (d *dialed) closeAll() {
 	d.dialer.CloseAll()
 }
 
+// forLogs is for the streams of logs.
+func (d *dialed) forLogs() http.RoundTripper { return d.streams }
+
 // newTransport is our own, not one of client-go's shared ones: those are never
 // closed, know no connection health check but by environment variables, and
 // are shared with the dead connections of an earlier outage.

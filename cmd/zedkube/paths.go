@@ -23,7 +23,7 @@ type options struct {
 	consoleToo []string
 	logRecord  int
 	page       pageFlag
-	onCluster  bool // the page, too
+	onCluster  bool          // the page, too
 	hour       time.Duration // how long an hour is, where a test wants a shorter one; no flag of the program sets it
 }
 
@@ -50,7 +50,7 @@ type paths struct {
 	consoleToo     []string // further files for the same
 	logJournal     string
 	logCheckpoints string
-	logRecord      int // bytes of one line of an application's log
+	logRecord      int    // bytes of one line of an application's log
 	audit          string // directory of what was done
 	proc           string
 	sysfs          string

@@ -49,7 +49,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
-	record := &audit.Component{Log: as("audit"), Pulse: pulses["audit"], Info: t.info, Dir: p.audit}
+	record := &audit.Component{Log: as("audit"), Pulse: pulses["audit"], Info: t.info, Dir: p.audit, Segment: audit.DefaultSegment, Segments: audit.DefaultSegments}
 	requests := metrics.NewRequests()
 	kube := &kubeapi.Client{
 		Log: as("kubeapi"), Kubeconfig: p.kubeconfig, Requests: requests, Operations: record,
@@ -97,7 +97,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 		"statusserver": &statusserver.Component{
 			Log: as("statusserver"), Pulse: pulses["statusserver"],
 			Status: t.clusterStatus, Nodes: nodes, API: api, Info: t.info,
-			TopicDirs: p.topicDirs, InstallLog: p.installLog,
+			TopicDirs: p.topicDirs, InstallLog: p.installLog, Version: version,
 		},
 		"drain": &drain.Component{
 			Log: as("drain"), Pulse: pulses["drain"],

@@ -95,7 +95,7 @@ func TestEveryFieldOfEveryComponentIsFilled(t *testing.T) {
 }
 
 func TestTheWiringIsAMapAndNotAProgram(t *testing.T) {
-	for _, file := range []string{"wire.go", "wireapps.go", "wirereports.go", "topics.go"} {
+	for _, file := range []string{"wire.go", "wireapps.go", "wirereports.go", "wirelocal.go", "topics.go"} {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

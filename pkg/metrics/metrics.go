@@ -31,7 +31,8 @@ type Metrics struct {
 	Leases   pubsub.Reader[types.Lease]
 	Progress pubsub.Reader[types.NodeDrainProgress]
 	Health   pubsub.Reader[types.KubeReportHealth]
-	Report   pubsub.Reader[types.KubeClusterInfo]
+
+	Conditions pubsub.Reader[types.KubeNodeConditions]
 }
 
 // maxScrapes bounds the answers in the making.
