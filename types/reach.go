@@ -1,6 +1,11 @@
 package types
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
 
 // ReachOutcome is what became of a connection that was tried.
 type ReachOutcome string
@@ -34,9 +39,10 @@ type ReachPort struct {
 // ask the API server for.
 type ReachCluster struct {
 	Nodes      int       `json:"nodes"`
-	Members    int       `json:"etcdMembers"` // that vote
-	Ready      int       `json:"etcdReady"`   // of these
-	Learners   int       `json:"etcdLearners"`
+	Members    int       `json:"etcdMembers"`  // that vote
+	Ready      int       `json:"etcdReady"`    // of these
+	Learners   int       `json:"etcdLearners"` // they do not vote yet
+	Addresses  []string  `json:"etcdAddresses"`
 	TieBreaker string    `json:"tieBreaker,omitempty"` // name of its Node
 	Kubelets   []string  `json:"kubelets"`             // versions of the Nodes, each once, in order
 	Name       ReachName `json:"name,omitempty"`       // of the name and device asked about; "" where none was
@@ -50,5 +56,57 @@ const (
 	ReachNameFree  ReachName = "free"
 	ReachNameTaken ReachName = "taken" // by a Node of another device
 	ReachNameOwn   ReachName = "own"   // by a Node of this very device
-	ReachNameOther ReachName = "other" // the name is free, but another Node is of this device
+	ReachNameOther ReachName = "other" // it is free, but another Node is of this device
 )
+
+// ReachClusterOf counts the Nodes of a cluster.
+func ReachClusterOf(nodes []Node) ReachCluster {
+	c := ReachCluster{Nodes: len(nodes), Addresses: []string{}, Kubelets: []string{}}
+	for _, n := range nodes {
+		if n.KubeletVersion != "" {
+			c.Kubelets = append(c.Kubelets, n.KubeletVersion)
+		}
+		if n.TieBreaker {
+			c.TieBreaker = n.Name
+		}
+		switch {
+		case !n.Etcd:
+			continue
+		case n.EtcdVoter == ConditionFalse:
+			c.Learners++
+		default:
+			c.Members++
+			if n.Ready == ConditionTrue {
+				c.Ready++
+			}
+		}
+		if n.InternalIP != "" {
+			c.Addresses = append(c.Addresses, n.InternalIP)
+		}
+	}
+	slices.Sort(c.Addresses)
+	slices.Sort(c.Kubelets)
+	c.Kubelets = slices.Compact(c.Kubelets)
+	return c
+}
+
+// ReachNameOf says whether a name is free for a device; without a name it says
+// nothing.
+func ReachNameOf(nodes []Node, name string, device uuid.UUID) ReachName {
+	if name == "" {
+		return ""
+	}
+	ours := func(n Node) bool { return device != uuid.Nil && n.UUID == device.String() }
+	answer := ReachNameFree
+	for _, n := range nodes {
+		switch {
+		case n.Name == name && ours(n):
+			return ReachNameOwn
+		case n.Name == name:
+			return ReachNameTaken
+		case ours(n):
+			answer = ReachNameOther
+		}
+	}
+	return answer
+}

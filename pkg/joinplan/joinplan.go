@@ -3,7 +3,11 @@
 // nobody and changes nothing.
 package joinplan
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Verdict is what a finding means for the plan.
 type Verdict string
@@ -11,37 +15,73 @@ type Verdict string
 // The verdicts, from the best to the worst.
 const (
 	OK      Verdict = "ok"
-	Unknown Verdict = "unknown" // it could not be told, and What says why
+	Unknown Verdict = "unknown" // it could not be told, and the sentence says why
 	Warn    Verdict = "warn"
 	Blocks  Verdict = "blocks"
 )
+
+// worse orders verdicts.
+func (v Verdict) worse(than Verdict) bool {
+	rank := map[Verdict]int{OK: 1, Unknown: 2, Warn: 3, Blocks: 4}
+	return rank[v] > rank[than]
+}
 
 // Finding is one thing that was looked at.
 type Finding struct {
 	Check   string // a word for it: address, cluster, ports, clock, ...
 	Verdict Verdict
 	What    string // a sentence
-	Remedy  string `json:",omitempty"`
+	Remedy  string // what to do; "" for nothing
 }
 
-// Role is on which side of the join the plan was made.
-type Role string
+// findings collects them.
+type findings []Finding
 
-// The roles.
-const (
-	Candidate Role = "candidate" // this device is to join
-	Member    Role = "member"    // this device is in the cluster
-)
+func (f *findings) add(check string, v Verdict, remedy, format string, args ...any) {
+	*f = append(*f, Finding{Check: check, Verdict: v, What: fmt.Sprintf(format, args...), Remedy: remedy})
+}
 
-// Join is the plan of a join.
-type Join struct {
-	Role      Role
-	Made      time.Time
-	Node      string // of the candidate; "" for unknown
-	Address   string // of the candidate in the cluster's network; "" for unknown
-	Server    string // the member that was asked, or is asked
-	Cluster   string // UUID
-	Verdict   Verdict
-	Summary   string // a sentence
-	Findings  []Finding
+// Plan is what would become of a join.
+type Plan struct {
+	Role     Role
+	Made     time.Time
+	Node     string // of the candidate; "" for unknown
+	Address  string // of the candidate in the cluster's network; "" for unknown
+	Cluster  string // UUID; "" for unknown
+	Peers    []string
+	Verdict  Verdict
+	Summary  string // a sentence
+	Findings []Finding
+}
+
+// sum is the worst of the findings, and how many there are of each kind.
+func sum(all []Finding) (worst Verdict, counts map[Verdict]int) {
+	worst, counts = OK, map[Verdict]int{}
+	for _, f := range all {
+		counts[f.Verdict]++
+		if f.Verdict.worse(worst) {
+			worst = f.Verdict
+		}
+	}
+	return worst, counts
+}
+
+// counted is a number of things.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// and lists things in a sentence.
+func and[T any](list []T) string {
+	words := make([]string, len(list))
+	for i, v := range list {
+		words[i] = fmt.Sprint(v)
+	}
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }

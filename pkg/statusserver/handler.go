@@ -15,6 +15,7 @@ func (c *Component) handler() http.Handler {
 		}
 	})
 	mux.HandleFunc("/readyz", c.serveReady)
+	mux.HandleFunc(reachPath, c.serveReach)
 	for _, path := range []string{appPath, appPath + "/"} {
 		mux.HandleFunc(path, c.serveApp)
 	}

@@ -27,7 +27,7 @@ const period = 5 * time.Second
 
 // Component serves while EdgeNodeClusterStatus says that the cluster address
 // is up. Answers come from the tables; a request costs no API call. Every
-// exported field but Port is required.
+// exported field but Port and Version is required.
 type Component struct {
 	Log    logrus.FieldLogger
 	Pulse  *loop.Pulse
@@ -39,11 +39,13 @@ type Component struct {
 	TopicDirs  []string // where the agents' topics lie, the first that has a file wins: /run, /persist/status
 	InstallLog string   // path of the kube container's log: /persist/kubelog/k3s-install.log
 	Port       int      // 0 means 12346
+	Version    string   // of zedkube, which other nodes are told
 
 	server *server             // nil while not serving; touched by Step and the end of Run only
 	ending sync.WaitGroup      // servers that were stopped, and their last requests
 	marks  pubsub.Table[marks] // since when things stand as they do; written by Step alone
 	gates  gates
+	reach  reaches
 }
 
 // Run steps until ctx is done and the server and its requests have ended.

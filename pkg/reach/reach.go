@@ -1,0 +1,90 @@
+// Package reach tries whether the nodes of a cluster reach each other: it
+// connects, and says nothing on a connection but a TLS hello.
+package reach
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// The ports that the nodes of a cluster need of each other (docs/wire.md,
+// "Firewall").
+const (
+	API     = 6443
+	EtcdAPI = 2379
+	Etcd    = 2380
+	Kubelet = 10250
+	Status  = 12346
+)
+
+// Ports are all of them.
+func Ports() []int { return []int{API, EtcdAPI, Etcd, Kubelet, Status} }
+
+// Try connects from one address to ports of another, all at once, and says what
+// became of it. What is not answered when ctx ends is silent. An invalid from
+// leaves the choice to the kernel.
+func Try(ctx context.Context, from, to netip.Addr, ports []int) []types.ReachPort {
+	out := make([]types.ReachPort, len(ports))
+	var tries sync.WaitGroup
+	for i, port := range ports {
+		tries.Go(func() {
+			conn, err := Dialer(from).DialContext(ctx, "tcp", host(to, port))
+			if err == nil {
+				_ = conn.Close()
+			}
+			out[i] = types.ReachPort{Port: port, Outcome: outcome(err)}
+		})
+	}
+	tries.Wait()
+	return out
+}
+
+// Hello connects and begins TLS. It fails where whoever answers speaks none;
+// whom the certificate is of is not looked at.
+func Hello(ctx context.Context, from, to netip.Addr, port int) error {
+	conn, err := Dialer(from).DialContext(ctx, "tcp", host(to, port))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	seen := false
+	secure := tls.Client(conn, &tls.Config{
+		InsecureSkipVerify: true, // who has not joined knows no authority
+		VerifyConnection:   func(tls.ConnectionState) error { seen = true; return nil },
+	})
+	if err := secure.HandshakeContext(ctx); err != nil && !seen {
+		return err // one that wants a certificate of ours has shown its own first
+	}
+	return nil
+}
+
+// Dialer connects from an address of this device.
+func Dialer(from netip.Addr) *net.Dialer {
+	d := &net.Dialer{}
+	if from.IsValid() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
+	}
+	return d
+}
+
+func host(ip netip.Addr, port int) string { return net.JoinHostPort(ip.String(), strconv.Itoa(port)) }
+
+func outcome(err error) types.ReachOutcome {
+	switch timeout := net.Error(nil); {
+	case err == nil:
+		return types.ReachOpen
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return types.ReachRefused
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.As(err, &timeout) && timeout.Timeout():
+		return types.ReachSilent
+	}
+	return types.ReachUnreachable
+}
