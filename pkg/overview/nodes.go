@@ -1,13 +1,149 @@
 package overview
 
-import "github.com/zedkube/zedkube/types"
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// reported are the nodes as the report on the cluster has them. Who cordoned
+// one, and which agent it runs, it does not tell, but for the own one.
+func reported(list []types.KubeNodeInfo, o Overview) []ClusterNode {
+	nodes := make([]ClusterNode, 0, len(list))
+	for _, n := range list {
+		c := ClusterNode{
+			Name: n.Name, UUID: n.NodeID, Own: n.Name != "" && n.Name == o.Node.Name, Status: n.Status.String(), Since: utc(n.LastTransitionTime),
+			Cordoned: !n.Schedulable, Address: n.InternalIP, External: n.ExternalIP, Kubelet: n.KubeletVersion,
+			Created: utc(n.CreationTime),
+		}
+		if n.Admission != types.KubeNodeAdmissionUnspecified {
+			c.Admission = n.Admission.String()
+		}
+		c.Roles = roles(n.IsMaster, n.UsesEtcd, n.Name != "" && n.Name == o.Cluster.Members.TieBreaker)
+		for _, p := range n.Conditions {
+			if p.Set {
+				c.Pressures = append(c.Pressures, p.Type.String())
+			}
+		}
+		if p := o.Drain.Progress; c.Own && c.Cordoned && p != nil {
+			c.CordonedBy = p.Cordon
+		}
+		nodes = append(nodes, c)
+	}
+	slices.SortStableFunc(nodes, byName)
+	return nodes
+}
+
+func byName(a, b ClusterNode) int { return strings.Compare(a.Name, b.Name) }
+
+func roles(master, etcd, tieBreaker bool) (list []string) {
+	if master {
+		list = append(list, "control-plane")
+	}
+	if etcd {
+		list = append(list, "etcd")
+	}
+	if tieBreaker {
+		list = append(list, "tie-breaker")
+	}
+	if len(list) == 0 {
+		list = append(list, "worker")
+	}
+	return list
+}
 
 // NodesOf are the nodes as the API server has them, by name: for who has asked
 // it. own is the name of the node that asks, "" for none.
 func NodesOf(nodes []types.Node, own string) []ClusterNode {
 	list := make([]ClusterNode, 0, len(nodes))
 	for _, n := range nodes {
-		list = append(list, ClusterNode{Name: n.Name, Own: n.Name == own})
+		list = append(list, nodeOf(n, nodes, own))
 	}
+	slices.SortStableFunc(list, byName)
 	return list
+}
+
+func nodeOf(n types.Node, nodes []types.Node, own string) ClusterNode {
+	c := ClusterNode{
+		Name: n.Name, UUID: n.UUID, Own: own != "" && n.Name == own, Since: utc(n.ReadySince),
+		Roles: roles(n.ControlPlane || n.Master, n.Etcd, n.TieBreaker), Cordoned: n.Unschedulable,
+		Address: n.InternalIP, External: n.ExternalIP, Kubelet: n.KubeletVersion, Created: utc(n.Created), Lost: seenBy(n, nodes),
+	}
+	switch n.Ready {
+	case types.ConditionTrue:
+		c.Status = types.KubeNodeReady.String()
+	case types.ConditionFalse:
+		c.Status = types.KubeNodeNotReady.String()
+	case types.ConditionUnknown:
+		c.Status = types.KubeNodeNotReachable.String()
+	default:
+		c.Status = types.KubeNodeUnknown.String()
+	}
+	if n.Unschedulable {
+		c.CordonedBy, c.CordonSince = "somebody else", utc(n.TaintedAt)
+		switch {
+		case n.CordonKept:
+			c.CordonedBy = "kept"
+		case n.CordonedBy != nil:
+			c.CordonedBy = cmp.Or(n.CordonedBy.By, "zedkube")
+		}
+		if n.CordonedBy != nil {
+			c.CordonWhy = n.CordonedBy.Reason
+			if !n.CordonedBy.Since.IsZero() {
+				c.CordonSince = utc(n.CordonedBy.Since)
+			}
+		}
+	}
+	if n.Agent != nil {
+		c.Agent, c.AgentAt = n.Agent.Version, utc(n.StampedAt)
+	}
+	switch {
+	case n.Drained == types.ConditionTrue:
+		c.Drain = "drained"
+	case n.DrainInProgress == types.ConditionTrue:
+		c.Drain = "draining"
+	}
+	for _, p := range n.Conditions {
+		if p.Status == types.ConditionTrue {
+			c.Pressures = append(c.Pressures, p.Type)
+		}
+	}
+	return c
+}
+
+// seenBy says what the other nodes see of the device of a node that is not
+// Ready; "" where nobody says anything.
+func seenBy(lost types.Node, nodes []types.Node) string {
+	if lost.UID == "" || lost.Ready == types.ConditionTrue {
+		return ""
+	}
+	var silent []string
+	for _, w := range nodes {
+		if w.Witness == nil || w.Ready != types.ConditionTrue {
+			continue
+		}
+		for _, s := range w.Witness.Sightings {
+			switch {
+			case s.UID != lost.UID:
+			case s.Alive != "":
+				return "its device answers " + w.Name + " at " + s.Alive
+			case s.Silent >= types.WitnessSilent:
+				silent = append(silent, w.Name)
+			}
+		}
+	}
+	if len(silent) == 0 {
+		return ""
+	}
+	slices.Sort(silent)
+	return "its device answers none of " + strings.Join(silent, ", ")
+}
+
+// Age is how long ago a time was, at least nothing; false for a time that is
+// not known.
+func (o Overview) Age(at time.Time) (time.Duration, bool) {
+	return max(o.ReadAt.Sub(at), 0), !at.IsZero()
 }

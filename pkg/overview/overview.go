@@ -67,6 +67,7 @@ type Node struct {
 	Name       string `json:",omitzero"` // in Kubernetes; "" for unknown
 	UUID       string `json:",omitzero"`
 	DeviceName string `json:",omitzero"`
+	NoCluster  string `json:",omitzero"` // why there is no Kubernetes here at all, a sentence; "" where there is or may be
 }
 
 // Agent is whether this node's agent is alive.
@@ -88,16 +89,20 @@ type API struct {
 
 // Cluster is what this node knows of its membership.
 type Cluster struct {
-	Told                // EdgeNodeClusterStatus
-	Name         string `json:",omitzero"`
-	ID           string `json:",omitzero"`
-	Type         string `json:",omitzero"` // ClusterType of the last valid configuration
-	Interface    string `json:",omitzero"`
-	Address      string `json:",omitzero"` // CIDR
-	AddressReady bool   `json:",omitzero"`
-	Role         string `json:",omitzero"` // bootstrap, server, worker
-	JoinServer   string `json:",omitzero"`
-	Error        string `json:",omitzero"`
+	Told                   // EdgeNodeClusterStatus
+	Name         string    `json:",omitzero"`
+	ID           string    `json:",omitzero"`
+	Type         string    `json:",omitzero"` // ClusterType of the last valid configuration
+	Interface    string    `json:",omitzero"`
+	Address      string    `json:",omitzero"` // CIDR
+	AddressReady bool      `json:",omitzero"`
+	Role         string    `json:",omitzero"` // bootstrap, server, worker
+	JoinServer   string    `json:",omitzero"`
+	Error        string    `json:",omitzero"`
+	ErrorSince   time.Time `json:",omitzero"`
+	LBError      string    `json:",omitzero"` // of the load balancer's addresses
+	LBErrorSince time.Time `json:",omitzero"`
+	Wanted       bool      `json:",omitzero"` // the controller's configuration is valid and names a cluster
 	Membership   Membership
 	Members      Members
 }
@@ -113,8 +118,12 @@ type Membership struct {
 
 // Members is what this node makes of the cluster's masters.
 type Members struct {
-	Told
-	types.ClusterMembers
+	Told                           // ClusterMembers
+	Masters    []string            `json:",omitempty"` // UUIDs, as the controller names them
+	Stale      []types.StaleMember `json:",omitempty"`
+	TieBreaker string              `json:",omitzero"` // node name
+	Hindered   string              `json:",omitzero"` // why something is not put right yet, a sentence
+	Repairing  bool                `json:",omitzero"`
 }
 
 // Drain is the drain of this node.
@@ -125,6 +134,7 @@ type Drain struct {
 	RequestedBy string                   `json:",omitzero"`  // whom that is for
 	Request     *types.NodeDrainRequest  `json:",omitempty"` // the operator's, while it stands
 	Forced      []Told                   `json:",omitempty"` // force files that lie about
+	Held        *Told                    `json:",omitempty"` // the fault marker, which lets no drain complete
 }
 
 // Lease is who reports for the cluster.
@@ -236,23 +246,19 @@ type ClusterNode struct {
 
 // Conditions is what this node's agent watches of what others change.
 type Conditions struct {
-	Told             // KubeNodeConditions
-	List []Condition `json:",omitempty"`
-}
-
-// Condition is one condition of KubeNodeConditions.
-type Condition struct {
-	Type      string
-	Status    types.ConditionStatus
-	Since     time.Time `json:",omitzero"`
-	Reason    string    `json:",omitzero"`
-	Message   string    `json:",omitzero"`
-	ExpiresAt time.Time `json:",omitzero"`
+	Told                                    // KubeNodeConditions
+	List         []types.NodeStateCondition `json:",omitempty"`
+	Kubernetes   string                     `json:",omitzero"` // versions
+	KubeVirt     string                     `json:",omitzero"`
+	Longhorn     string                     `json:",omitzero"`
+	CNI          string                     `json:",omitzero"`
+	InstalledAt  time.Time                  `json:",omitzero"`
+	Certificates []types.NodeCertificate    `json:",omitempty"`
 }
 
 // Disk is a file system.
 type Disk struct {
-	Path string
+	Path string // on the device
 	Size uint64 // bytes
 	Free uint64 // bytes, for root
 }

@@ -1,10 +1,181 @@
 package overview
 
-import "time"
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// The agents whose topics are read.
+const (
+	self     = "zedkube"
+	commands = "zedkube-cli"
+)
+
+// The files outside pubsub (docs/wire.md, "Files").
+const (
+	bundleFile  = "zedkube-bundle.json" // at the root of an unpacked support bundle
+	hypervisor  = "/run/eve-hv-type"
+	pidFile     = "/run/zedkube.pid"
+	touchFile   = "/run/zedkube.touch"
+	kubeconfig  = "/run/.kube/k3s/k3s.yaml"
+	faultMarker = "/tmp/DrainStatus_FaultInjection_Wait"
+)
+
+func forceFiles() []string {
+	return []string{"/tmp/force-NodeDrainStatus-global.json", "/persist/kube-status/force-NodeDrainStatus-global.json"}
+}
 
 // Read reads the files below root, "" for the device itself. What is missing or
 // bad is said in what it returns.
 func Read(root string, now time.Time) Overview {
-	_ = root
-	return Overview{ReadAt: now.UTC(), Problems: []Problem{}}
+	r := reader{root: root, left: maxRead, o: Overview{ReadAt: utc(now)}}
+	r.copied()
+	r.node()
+	r.agent()
+	r.cluster()
+	r.drain()
+	r.lease()
+	r.report()
+	r.storage()
+	r.apps()
+	r.conditions()
+	r.api()
+	r.disks()
+	r.o.Problems = problems(r.o)
+	return r.o
+}
+
+// reader fills an overview part by part.
+type reader struct {
+	root string
+	left int // bytes that may still be read
+	o    Overview
+
+	info types.KubeClusterInfo // of the node that reports
+}
+
+// path is where a file of the device lies.
+func (r *reader) path(file string) string {
+	if r.root == "" {
+		return file
+	}
+	return filepath.Join(r.root, file)
+}
+
+// copied notices a support bundle, whose moment is when it was made.
+func (r *reader) copied() {
+	v, _, err := ReadFile[struct {
+		Made time.Time `json:"made"`
+	}](r.path("/" + bundleFile))
+	if r.root == "" || err != nil || v.Made.IsZero() {
+		return
+	}
+	r.o.Copied, r.o.ReadAt = true, utc(v.Made)
+}
+
+// one reads a file into v. What cannot be read is noted.
+func one[T any](r *reader, file string) (v T, t Told) {
+	t.File = file
+	path := r.path(file)
+	if info, err := os.Stat(path); err == nil && r.left < int(min(info.Size(), maxFile)) {
+		t.Why = fmt.Sprintf("there is more than %d bytes to read", maxRead)
+		r.bad(t)
+		return v, t
+	}
+	v, at, err := ReadFile[T](path)
+	switch {
+	case err == nil:
+		t.At = utc(at)
+		if info, err := os.Stat(path); err == nil {
+			r.left -= int(min(info.Size(), maxFile))
+		}
+	case !missing(err):
+		t.Why = strings.ReplaceAll(err.Error(), path, file)
+		r.bad(t)
+	}
+	return v, t
+}
+
+// many reads all keys of a topic, in their order.
+func many[T any](r *reader, agent, topic string) (list []T, tolds []Told) {
+	dir := plain(agent, topic)
+	d, err := os.Open(r.path(dir))
+	if err != nil {
+		if !missing(err) {
+			r.bad(Told{File: dir, Why: strings.ReplaceAll(err.Error(), r.path(dir), dir)})
+		}
+		return nil, nil
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(maxKeys + 1)
+	if len(names) > maxKeys {
+		names = names[:maxKeys]
+		r.bad(Told{File: dir, Why: fmt.Sprintf("it holds more than %d files", maxKeys)})
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".json") || name == ".json" {
+			continue
+		}
+		if v, t := one[T](r, filepath.Join(dir, name)); t.Known() {
+			list, tolds = append(list, v), append(tolds, t)
+		}
+	}
+	return list, tolds
+}
+
+// maxBad bounds the list of files that cannot be read.
+const maxBad = 100
+
+func (r *reader) bad(t Told) {
+	if len(r.o.Unreadable) < maxBad {
+		r.o.Unreadable = append(r.o.Unreadable, t)
+	}
+}
+
+// plain is the directory of a topic, persistent that of a persistent one
+// (docs/wire.md, "Names").
+func plain(agent, topic string) string { return filepath.Join("/run", agent, topic) }
+
+func persistent(agent, topic string) string {
+	return filepath.Join("/persist/status", agent, topic)
+}
+
+// global is the file of a single value.
+func global(dir string) string { return filepath.Join(dir, types.Global+".json") }
+
+// lies notes a file by its presence alone.
+func (r *reader) lies(file string) (Told, bool) {
+	info, err := os.Lstat(r.path(file))
+	if err != nil {
+		return Told{File: file}, false
+	}
+	return Told{File: file, At: utc(info.ModTime())}, true
+}
+
+// Steady is o without what changes by itself, to learn whether anything else
+// has changed.
+func Steady(o Overview) Overview {
+	o.ReadAt, o.Agent.Seen = time.Time{}, time.Time{}
+	o.Disks = nil
+	raw, err := json.Marshal(o)
+	var out Overview
+	if err != nil || json.Unmarshal(raw, &out) != nil {
+		return o
+	}
+	// A topic that is written anew with the same content has not changed.
+	for _, t := range []*Told{
+		&out.Node.Told, &out.API.Kubeconfig, &out.Cluster.Told, &out.Cluster.Membership.Told, &out.Cluster.Members.Told, &out.Drain.Told,
+		&out.Lease.Told, &out.Report.Told, &out.Report.Info, &out.Storage.Told, &out.Apps.Told, &out.Nodes.Told, &out.Conditions.Told,
+	} {
+		t.At = time.Time{}
+	}
+	return out
 }

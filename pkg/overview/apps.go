@@ -1,0 +1,151 @@
+package overview
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// appConfig is an application as zedagent has it, with the ports that are
+// mapped to it, which no component needs.
+type appConfig struct {
+	types.AppInstanceConfig
+	AppNetAdapterList []struct {
+		ACLs []struct {
+			Matches []struct{ Type, Value string }
+			Actions []struct {
+				PortMap    bool
+				TargetPort int
+			}
+		}
+	}
+}
+
+func (r *reader) apps() {
+	configs, told := many[appConfig](r, "zedagent", "AppInstanceConfig")
+	statuses := rows(many[types.ENClusterAppStatus](r, self, "ENClusterAppStatus"))(func(s types.ENClusterAppStatus) uuid.UUID { return s.AppUUID })
+	repairs := rows(many[types.AppRepairStatus](r, self, "AppRepairStatus"))(func(s types.AppRepairStatus) uuid.UUID { return s.AppUUID })
+	consoles := rows(many[types.AppConsoleStatus](r, self, "AppConsoleStatus"))(func(s types.AppConsoleStatus) uuid.UUID { return s.AppUUID })
+	r.o.Apps.File = plain("zedagent", "AppInstanceConfig")
+	for i, c := range configs {
+		if told[i].At.After(r.o.Apps.At) {
+			r.o.Apps.At = told[i].At
+		}
+		u := c.UUIDandVersion.UUID
+		a := App{
+			Name: c.DisplayName, UUID: u.String(), KubeName: c.KubeName(), VM: c.IsVMI(), Activate: c.Activate,
+			Designated: c.IsDesignatedNodeID, Affinity: c.AffinityType.String(), Ports: c.ports(),
+		}
+		if s, ok := statuses[u]; ok {
+			a.State, a.StateAt, a.Here = s.v.AppKubeStatus.String(), s.told.At, s.v.ScheduledOnThisNode
+		}
+		if s, ok := repairs[u]; ok {
+			a.Repair, a.Node, a.Since = &s.v, s.v.Node, s.v.Since
+		}
+		if s, ok := consoles[u]; ok {
+			a.Console = &s.v
+		}
+		r.reportOn(&a, c.AppInstanceConfig)
+		if a.Node == "" && a.Here {
+			a.Node = r.o.Node.Name
+		}
+		if a.Since.IsZero() {
+			a.Since = a.StateAt
+		}
+		r.o.Apps.List = append(r.o.Apps.List, a)
+	}
+	slices.SortStableFunc(r.o.Apps.List, func(a, b App) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.UUID, b.UUID)) })
+}
+
+// row is a value and where it was read.
+type row[T any] struct {
+	v    T
+	told Told
+}
+
+// rows are a topic's values by application.
+func rows[T any](list []T, tolds []Told) func(of func(T) uuid.UUID) map[uuid.UUID]row[T] {
+	return func(of func(T) uuid.UUID) map[uuid.UUID]row[T] {
+		m := map[uuid.UUID]row[T]{}
+		for i, v := range list {
+			m[of(v)] = row[T]{v, tolds[i]}
+		}
+		return m
+	}
+}
+
+// reportOn adds what the report on the cluster knows of an application, on the
+// node that reports.
+func (r *reader) reportOn(a *App, c types.AppInstanceConfig) {
+	if !r.o.Report.Info.Known() {
+		return
+	}
+	restarts := uint32(0)
+	for _, p := range r.info.AppPods {
+		if !belongs(p.Name, c.KubeName(), podSuffix) {
+			continue
+		}
+		a.Pods = append(a.Pods, p)
+		restarts += p.RestartCount
+		if a.Node == "" && p.Status == types.KubePodRunning {
+			a.Node = p.NodeName
+		}
+	}
+	for _, v := range r.info.AppVMIs {
+		if !belongs(v.Name, c.KubeName(), vmiSuffix) {
+			continue
+		}
+		a.VMIs = append(a.VMIs, v)
+		if a.Node == "" && v.Status == types.KubeVMIRunning {
+			a.Node = v.NodeName
+		}
+	}
+	if len(a.Pods) > 0 {
+		a.Restarts = &restarts
+	}
+}
+
+// How much longer than its set's the name of a pod or of a machine is
+// (docs/wire.md, "Names of app objects").
+const (
+	podSuffix = len("-abcde")
+	vmiSuffix = len("abcde")
+)
+
+// belongs reports that name is that of a set with a suffix: app-1 is not app-10.
+func belongs(name, set string, suffix int) bool {
+	return strings.HasPrefix(name, set) && len(name) == len(set)+suffix
+}
+
+// maxPorts bounds what is told of an application's ports.
+const maxPorts = 64
+
+// ports are the ports of the device that lead to the application: from->to, and
+// the protocol.
+func (c appConfig) ports() (list []string) {
+	for _, adapter := range c.AppNetAdapterList {
+		for _, acl := range adapter.ACLs {
+			from, protocol := "", "any"
+			for _, m := range acl.Matches {
+				switch m.Type {
+				case "lport":
+					from = m.Value
+				case "protocol":
+					protocol = m.Value
+				}
+			}
+			for _, action := range acl.Actions {
+				if action.PortMap && len(list) < maxPorts {
+					list = append(list, from+"->"+strconv.Itoa(action.TargetPort)+"/"+protocol)
+				}
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}

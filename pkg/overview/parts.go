@@ -1,0 +1,192 @@
+package overview
+
+import (
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// kept reads a persistent value, or the one before it where it is gone or
+// damaged.
+func kept[T any](r *reader, topic string) (T, Told) {
+	file := global(persistent(self, topic))
+	v, t := one[T](r, file)
+	if t.Known() {
+		return v, t
+	}
+	if before, at, err := ReadFile[T](r.path(file + ".bak")); err == nil {
+		return before, Told{File: file + ".bak", At: utc(at)}
+	}
+	return v, t
+}
+
+func (r *reader) node() {
+	info, t := one[types.EdgeNodeInfo](r, global(plain("zedagent", "EdgeNodeInfo")))
+	n := Node{Told: t}
+	if t.Known() {
+		n.Name, n.UUID, n.DeviceName = info.NodeName(), id(info.DeviceID), info.DeviceName
+	}
+	raw, _, err := content(r.path(hypervisor))
+	if kind := strings.TrimSpace(string(raw)); err == nil && kind != "k" && kind != "kubevirt" {
+		n.NoCluster = "This device's hypervisor is " + kind + ", which runs no Kubernetes."
+	}
+	r.o.Node = n
+}
+
+// id is a UUID for people, "" for none.
+func id(u uuid.UUID) string {
+	if u == uuid.Nil {
+		return ""
+	}
+	return u.String()
+}
+
+func (r *reader) agent() {
+	if r.o.Copied {
+		r.o.Agent = agentOfCopy(r.path(touchFile), r.o.ReadAt)
+		return
+	}
+	r.o.Agent = AgentOf(r.path(pidFile), r.path(touchFile), r.o.ReadAt)
+}
+
+func (r *reader) cluster() {
+	s, t := one[types.EdgeNodeClusterStatus](r, global(plain(self, "EdgeNodeClusterStatus")))
+	c := Cluster{Told: t}
+	if t.Known() {
+		c.Name, c.ID, c.Interface = s.ClusterName, id(s.ClusterID.UUID), s.ClusterInterface
+		if s.ClusterIPPrefix != nil && len(s.ClusterIPPrefix.IP) > 0 {
+			c.Address = s.ClusterIPPrefix.String()
+		}
+		c.AddressReady, c.Role = s.ClusterIPIsReady, role(s)
+		if len(s.JoinServerIP) > 0 && !s.JoinServerIP.IsUnspecified() {
+			c.JoinServer = s.JoinServerIP.String()
+		}
+		c.Error, c.ErrorSince = s.Error.Error, s.Error.ErrorTime
+		c.LBError, c.LBErrorSince = s.LBConfigError.Error, s.LBConfigError.ErrorTime
+	}
+	cfg, told := one[types.EdgeNodeClusterConfig](r, global(plain("zedagent", "EdgeNodeClusterConfig")))
+	c.Wanted = told.Known() && cfg.Valid && cfg.Lack() == ""
+	m, told := kept[types.ClusterMembership](r, "ClusterMembership")
+	c.Membership = Membership{Told: told, State: m.State, Reason: m.Reason, InvalidSince: m.InvalidSince, ByOperator: m.ByOperator}
+	if m.Config != nil && m.Config.ClusterType != types.ClusterTypeNone {
+		c.Type = m.Config.ClusterType.String()
+	}
+	members, told := one[types.ClusterMembers](r, global(plain(self, "ClusterMembers")))
+	c.Members = Members{Told: told, Stale: members.Stale, TieBreaker: members.TieBreaker, Hindered: members.Why, Repairing: members.Repairing}
+	for _, u := range members.Masters {
+		c.Members.Masters = append(c.Members.Masters, u.String())
+	}
+	r.o.Cluster = c
+}
+
+func role(s types.EdgeNodeClusterStatus) string {
+	switch {
+	case s.BootstrapNode:
+		return "bootstrap"
+	case s.IsWorkerNode:
+		return "worker"
+	}
+	return "server"
+}
+
+func (r *reader) drain() {
+	p, t := one[types.NodeDrainProgress](r, global(plain(self, "NodeDrainProgress")))
+	d := Drain{Told: t}
+	if t.Known() {
+		p.Journal = types.NodeDrainJournal{} // for the agent alone
+		d.Progress = &p
+	}
+	if s, told := one[types.NodeDrainStatus](r, global(plain(self, "NodeDrainStatus"))); told.Known() {
+		d.Status, d.RequestedBy = s.Status.String(), s.RequestedBy.String()
+	}
+	if req, told := one[types.NodeDrainRequest](r, global(plain(commands, "NodeDrainRequest"))); told.Known() {
+		d.Request = &req
+	}
+	for _, file := range forceFiles() {
+		if told, there := r.lies(file); there {
+			d.Forced = append(d.Forced, told)
+		}
+	}
+	if told, there := r.lies(faultMarker); there {
+		d.Held = &told
+	}
+	r.o.Drain = d
+}
+
+func (r *reader) lease() {
+	l, t := one[types.KubeLeaderElectInfo](r, global(plain(self, "KubeLeaderElectInfo")))
+	r.o.Lease = Lease{
+		Told: t, Leader: l.LeaderIdentity, Mine: l.IsStatsLeader, Takes: l.InLeaderElection, Running: l.ElectionRunning, Since: l.LatestChange,
+	}
+}
+
+func (r *reader) report() {
+	h, t := one[types.KubeReportHealth](r, global(plain(self, "KubeReportHealth")))
+	r.o.Report = Report{Told: t, Reports: h.Reports, Sections: h.Sections}
+	r.info, r.o.Report.Info = one[types.KubeClusterInfo](r, global(plain(self, "KubeClusterInfo")))
+	r.o.Nodes.Told = r.o.Report.Info
+	if r.o.Report.Info.Known() {
+		r.o.Nodes.From = "report"
+		r.o.Nodes.List = reported(r.info.Nodes, r.o)
+	}
+}
+
+func (r *reader) conditions() {
+	c, t := kept[types.KubeNodeConditions](r, "KubeNodeConditions")
+	r.o.Conditions = Conditions{
+		Told: t, List: c.Conditions, Kubernetes: c.Kubernetes, KubeVirt: c.KubeVirt, Longhorn: c.Longhorn, CNI: c.CNI,
+		InstalledAt: c.InstalledAt, Certificates: c.Certificates,
+	}
+}
+
+// api concludes how well the API server is reached from what the agent could
+// not learn.
+func (r *reader) api() {
+	a := API{Answers: types.ConditionUnknown}
+	a.Kubeconfig, _ = r.lies(kubeconfig)
+	stale, fresh := time.Time{}, false
+	why := ""
+	for _, s := range r.o.Report.Sections {
+		switch s.Name {
+		case types.SectionServices, types.SectionIngresses, types.SectionLBPool: // every node has these
+		default:
+			continue
+		}
+		if s.StaleSince.IsZero() {
+			fresh = fresh || s.Known
+			continue
+		}
+		if stale.IsZero() || s.StaleSince.Before(stale) {
+			stale, why = s.StaleSince, s.Why
+		}
+	}
+	switch {
+	case a.Kubeconfig.At.IsZero() && !r.o.Copied: // it is a secret: a copy has none
+		a.Answers, a.Why = types.ConditionFalse, "there is no kubeconfig"
+	case !r.o.Agent.Runs:
+		a.Why = "the agent does not run"
+	case fresh:
+		a.Answers = types.ConditionTrue
+	case !stale.IsZero():
+		a.Answers, a.Since, a.Why = types.ConditionFalse, utc(stale), why
+	}
+	r.o.API = a
+}
+
+func (r *reader) disks() {
+	if r.o.Copied {
+		return
+	}
+	for _, path := range []string{"/run", "/persist"} {
+		var s syscall.Statfs_t
+		if err := syscall.Statfs(r.path(path), &s); err != nil || s.Blocks == 0 {
+			continue
+		}
+		size := uint64(s.Bsize)
+		r.o.Disks = append(r.o.Disks, Disk{Path: path, Size: s.Blocks * size, Free: s.Bavail * size})
+	}
+}

@@ -1,0 +1,58 @@
+package overview
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// plainName is a name that Kubernetes takes for a node: only such a one is put
+// into a command that somebody may paste.
+var plainName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+
+// noNode is how a repair says that the scheduler finds no node.
+var noNode = regexp.MustCompile(`^The scheduler finds no node`)
+
+// sentence joins a statement and why it is so.
+func sentence(what, why string) string {
+	why = strings.TrimRight(strings.TrimSpace(why), ".")
+	if why == "" {
+		return what + "."
+	}
+	return what + ": " + why + "."
+}
+
+func firstOf(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+func count(n int) string { return strconv.Itoa(n) }
+
+// counted is a number with the words for one and for several.
+func counted(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one + "."
+	}
+	return count(n) + " " + several + "."
+}
+
+// bytesText is bytes for people.
+func bytesText(n uint64) string {
+	const unit = 1024
+	if n < unit {
+		return strconv.FormatUint(n, 10) + " B"
+	}
+	f := float64(n)
+	for _, u := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if f /= unit; f < unit || u == "TiB" {
+			return fmt.Sprintf("%.1f %s", f, u)
+		}
+	}
+	return ""
+}
