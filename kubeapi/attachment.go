@@ -29,7 +29,7 @@ func (c *Client) NodeAttachments(ctx context.Context, node string) ([]types.Atta
 // returns nil when it is gone. Its finalizer stays: the attacher takes it off
 // when it has detached the volume.
 func (c *Client) DeleteAttachment(ctx context.Context, a types.Attachment) error {
-	return c.deleteVery(ctx, "delete VolumeAttachment "+a.Name, a.UID, nil, func(conn *connection) object {
+	return c.deleteVery(ctx, deed{"delete attachment", "volumeattachment/" + a.Name}, "delete VolumeAttachment "+a.Name, a.UID, nil, func(conn *connection) object {
 		api := conn.kube.StorageV1().VolumeAttachments()
 		return object{
 			remove: func(ctx context.Context, o metav1.DeleteOptions) error { return api.Delete(ctx, a.Name, o) },

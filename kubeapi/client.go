@@ -89,6 +89,7 @@ func (c *Client) Run(ctx context.Context) {
 		if err != nil {
 			return err
 		}
+		base.shown = r.told.handshake
 		return r.connect(ctx, cfg, base)
 	}}
 	started := time.Now()
@@ -109,6 +110,8 @@ type run struct {
 	status   *status
 	silence  *silence
 	turns    *turns
+	told     *credentials
+	clocks   *clocks
 	apps     *turns         // of the views of applications
 	served   *turns         // of the views of services
 	reported *turns         // of the views of reports
@@ -116,7 +119,7 @@ type run struct {
 }
 
 func newRun(ctx context.Context, c *Client) *run {
-	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, turns: newTurns(lastGap), apps: newTurns(appsGap), served: newTurns(appsGap), reported: newTurns(reportsGap)}
+	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, turns: newTurns(lastGap), apps: newTurns(appsGap), served: newTurns(appsGap), reported: newTurns(reportsGap), told: newCredentials(c.Log, c.Credentials), clocks: newClocks(c.Log, c.Clocks)}
 	r.turns.led, r.apps.led, r.served.led = r.apps, r.served, r.reported
 	r.silence = newSilence(ctx, c.Log, r.status.silent)
 	c.Info.Notify(r.bell)
@@ -137,6 +140,8 @@ func (r *run) end() {
 // connect takes cfg into use, over base, in place of the present connection, if there is
 // one. The tables keep their rows until the new connection has whole lists.
 func (r *run) connect(ctx context.Context, cfg *rest.Config, base transport) error {
+	shake := shakes(base, cfg)
+	base = &told{transport: base, to: r.told}
 	if r.Requests != nil {
 		base = &tallied{transport: base, requests: r.Requests}
 	}
@@ -145,10 +150,13 @@ func (r *run) connect(ctx context.Context, cfg *rest.Config, base transport) err
 		return err
 	}
 	r.swap(conn)
+	conn.told = r.told
+	r.told.configured(cfg)
 	r.status.configured(true)
 	r.silence.afresh()
 	conn.work.Go(func() { conn.probes(r.silence) })
 	conn.work.Go(func() { r.views(conn) })
+	conn.work.Go(func() { conn.serverFacts(r.told, shake) })
 	r.Log.WithField("server", cfg.Host).Info("kubeconfig taken into use")
 	return nil
 }

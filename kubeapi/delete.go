@@ -23,11 +23,11 @@ type object struct {
 // deleteVery deletes the object of that UID, with a grace period in seconds if
 // it is not nil. It returns nil when the object is gone, be it that it has a
 // namesake by now, or goes as soon as its finalizers and its grace allow.
-func (c *Client) deleteVery(ctx context.Context, act, uid string, grace *int64, of func(*connection) object) error {
+func (c *Client) deleteVery(ctx context.Context, d deed, act, uid string, grace *int64, of func(*connection) object) error {
 	if uid == "" {
 		return fmt.Errorf("%s: %w", act, errNoUID)
 	}
-	return c.write(ctx, act, func(ctx context.Context, conn *connection) error {
+	return c.write(ctx, d, act, func(ctx context.Context, conn *connection) error {
 		return of(conn).delete(ctx, ktypes.UID(uid), grace)
 	})
 }
@@ -50,7 +50,7 @@ func (o object) delete(ctx context.Context, uid ktypes.UID, grace *int64) error 
 // goes without waiting for the kubelet, which may still run it. It returns nil
 // when the pod is gone.
 func (c *Client) ForceDeletePod(ctx context.Context, pod types.Pod) error {
-	return c.deleteVery(ctx, "delete pod "+pod.Key()+" by force", pod.UID, new(int64), func(conn *connection) object {
+	return c.deleteVery(ctx, deed{"force-delete pod", "pod/" + pod.Key()}, "delete pod "+pod.Key()+" by force", pod.UID, new(int64), func(conn *connection) object {
 		api := conn.kube.CoreV1().Pods(pod.Namespace)
 		return object{
 			remove: func(ctx context.Context, o metav1.DeleteOptions) error { return api.Delete(ctx, pod.Name, o) },

@@ -32,7 +32,7 @@ func Dial(ctx context.Context, log logrus.FieldLogger, path string, operations t
 	ctx, cancel := context.WithCancel(ctx)
 	// Without probes it never finds the server silent, and lets all through.
 	untold := newSilence(ctx, log, func(time.Time, string) {})
-	conn, err := newConnection(ctx, cfg, base, untold)
+	conn, err := newConnection(ctx, cfg, &recorded{transport: base, log: operations}, untold)
 	if err != nil {
 		cancel()
 		return nil, nil, fmt.Errorf("%w: %w", types.ErrNoAPI, err)

@@ -39,7 +39,7 @@ var (
 // ErrRefused or ErrNoAnswer.
 func (c *Client) SetReserved(ctx context.Context, node types.LonghornNode, bytes int64) error {
 	act := fmt.Sprintf("reserve %d bytes on the disks of node %s of Longhorn", bytes, node.Name)
-	return c.write(ctx, act, func(ctx context.Context, conn *connection) error {
+	return c.write(ctx, deed{"reserve storage", "longhorn-node/" + node.Name}, act, func(ctx context.Context, conn *connection) error {
 		return untilFirst(func() error { return conn.reserve(ctx, node, bytes) })
 	})
 }
@@ -103,7 +103,7 @@ func patchOf(uid ktypes.UID, version string, patch values) ([]byte, error) {
 // SetLonghornSetting gives this very setting in this version the value. It may
 // wrap types.ErrConflict, ErrRefused or ErrNoAnswer.
 func (c *Client) SetLonghornSetting(ctx context.Context, setting types.LonghornSetting, value string) error {
-	return c.write(ctx, "set "+setting.Name+" of Longhorn", func(ctx context.Context, conn *connection) error {
+	return c.write(ctx, deed{"set longhorn setting", "longhorn-setting/" + setting.Name}, "set "+setting.Name+" of Longhorn", func(ctx context.Context, conn *connection) error {
 		data, err := patchOf(ktypes.UID(setting.UID), setting.Version, values{"value": value})
 		if err != nil {
 			return err
@@ -128,7 +128,7 @@ func (c *Client) SetLonghornSetting(ctx context.Context, setting types.LonghornS
 // zedkube's; that and others may wrap types.ErrConflict, ErrRefused or
 // ErrNoAnswer.
 func (c *Client) EnsureSnapshotJob(ctx context.Context, cron string) error {
-	return c.write(ctx, "keep snapshot job "+types.SnapshotJobName, func(ctx context.Context, conn *connection) error {
+	return c.write(ctx, deed{"ensure snapshot job", "recurringjob/" + types.SnapshotJobName}, "keep snapshot job "+types.SnapshotJobName, func(ctx context.Context, conn *connection) error {
 		return untilFirst(func() error { return conn.schedule(ctx, cron) })
 	})
 }
@@ -191,7 +191,7 @@ func newSnapshotJob(cron string) *longhornv1.RecurringJob {
 // is gone; else it may wrap types.ErrConflict, ErrRefused or ErrNoAnswer.
 func (c *Client) DeleteSnapshotJob(ctx context.Context, job types.SnapshotJob) error {
 	uid := ktypes.UID(job.UID)
-	return c.write(ctx, "delete snapshot job "+job.Name, func(ctx context.Context, conn *connection) error {
+	return c.write(ctx, deed{"delete snapshot job", "recurringjob/" + job.Name}, "delete snapshot job "+job.Name, func(ctx context.Context, conn *connection) error {
 		if job.UID == "" || job.Version == "" {
 			return errUnnamed
 		}

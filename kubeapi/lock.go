@@ -79,7 +79,7 @@ func (c *Client) SetDrainLock(ctx context.Context, lock types.DrainLock) (types.
 	if err != nil {
 		return types.DrainLock{}, fmt.Errorf("%s: %w", act, err)
 	}
-	err = c.write(ctx, act, func(ctx context.Context, conn *connection) error {
+	err = c.write(ctx, deed{"take drain lock", "drain-lock/" + lock.Holder}, act, func(ctx context.Context, conn *connection) error {
 		lease, err := conn.writeLock(ctx, lock, note)
 		if err != nil {
 			return err
@@ -127,7 +127,7 @@ func (c *Client) FreeDrainLock(ctx context.Context, lock types.DrainLock) error 
 	if lock.Version == "" {
 		return nil
 	}
-	return c.write(ctx, "free drain lock of node "+lock.Holder, func(ctx context.Context, conn *connection) error {
+	return c.write(ctx, deed{"free drain lock", "drain-lock/" + lock.Holder}, "free drain lock of node "+lock.Holder, func(ctx context.Context, conn *connection) error {
 		err := conn.kube.CoordinationV1().Leases(Namespace).Delete(ctx, drainLease,
 			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &lock.Version}})
 		if absent(err) {

@@ -70,7 +70,7 @@ func (c *Client) EnsureNAD(ctx context.Context, ifname string, owner types.Node)
 	if err != nil {
 		return fmt.Errorf("%s: %w", act, err)
 	}
-	return c.changeNAD(ctx, act, name, func(ctx context.Context, conn *connection, o *unstructured.Unstructured) error {
+	return c.changeNAD(ctx, "ensure nad", act, name, func(ctx context.Context, conn *connection, o *unstructured.Unstructured) error {
 		if o == nil {
 			return conn.makeNAD(ctx, name, ifname, owner)
 		}
@@ -103,7 +103,7 @@ func (c *Client) ReleaseNAD(ctx context.Context, ifname string, owners map[strin
 	if err != nil {
 		return fmt.Errorf("%s: %w", act, err)
 	}
-	return c.changeNAD(ctx, act, name, func(ctx context.Context, conn *connection, o *unstructured.Unstructured) error {
+	return c.changeNAD(ctx, "release nad", act, name, func(ctx context.Context, conn *connection, o *unstructured.Unstructured) error {
 		if o == nil || !ourNAD(o) {
 			return nil
 		}
@@ -127,11 +127,11 @@ func (c *Client) ReleaseNAD(ctx context.Context, ifname string, owners map[strin
 
 // changeNAD has change work on the fresh object, nil for none, and anew for as
 // long as another node is faster: every write is for the version that it saw.
-func (c *Client) changeNAD(ctx context.Context, act, name string, change func(context.Context, *connection, *unstructured.Unstructured) error) error {
+func (c *Client) changeNAD(ctx context.Context, op, act, name string, change func(context.Context, *connection, *unstructured.Unstructured) error) error {
 	raced := func(err error) bool {
 		return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errNADGone)
 	}
-	return c.write(ctx, act, func(ctx context.Context, conn *connection) error {
+	return c.write(ctx, deed{op, "nad/" + Namespace + "/" + name}, act, func(ctx context.Context, conn *connection) error {
 		return knownNADs(retry.OnError(untilDone, raced, func() error {
 			o, err := conn.nads().Get(ctx, name, metav1.GetOptions{})
 			switch {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -115,7 +116,7 @@ func (c *Client) DeleteNode(ctx context.Context, node types.Node) error {
 		return fmt.Errorf("%s: its UID is not known", act)
 	}
 	uid := ktypes.UID(node.UID)
-	return c.write(ctx, act, func(ctx context.Context, conn *connection) error {
+	return c.write(ctx, deed{"delete node", "node/" + node.Name}, act, func(ctx context.Context, conn *connection) error {
 		err := conn.kube.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 		if absent(err) {
 			return nil
@@ -150,7 +151,8 @@ var asDrain = patching{manager: drainManager, kind: ktypes.MergePatchType}
 // what happened in between is a conflict and not overwritten, nor a write that
 // comes late taken.
 func (c *Client) patchNode(ctx context.Context, act, node string, how patching, change func(*corev1.Node) (values, error)) error {
-	return c.write(ctx, act+" node "+node, func(ctx context.Context, conn *connection) error {
+	op := strings.TrimSuffix(strings.TrimSuffix(act, " of"), " on")
+	return c.write(ctx, deed{op, "node/" + node}, act+" node "+node, func(ctx context.Context, conn *connection) error {
 		api := conn.kube.CoreV1().Nodes()
 		// Everybody writes on Nodes: as often as it takes, until ctx ends it.
 		again := wait.Backoff{Duration: 50 * time.Millisecond, Jitter: 1, Steps: 200}

@@ -11,5 +11,5 @@ import (
 // PlanEvict asks what Evict would be answered, and evicts nothing. Its errors
 // are those of Evict.
 func (c *Client) PlanEvict(ctx context.Context, pod types.Pod) error {
-	return c.evict(ctx, "plan the eviction of", pod, metav1.DryRunAll)
+	return c.evict(unrecorded(ctx), "plan the eviction of", pod, metav1.DryRunAll)
 }

@@ -64,7 +64,7 @@ func leaveStorage(p corev1.Pod) drain.PodDeleteStatus {
 // returns nil when the eviction is accepted or the pod is gone, and an error
 // that wraps types.ErrDisruptionBudget when it is refused for now (429).
 func (c *Client) Evict(ctx context.Context, pod types.Pod) error {
-	return c.evict(ctx, "evict", pod)
+	return c.record(ctx, deed{"evict", "pod/" + pod.Key()}, func(ctx context.Context) error { return c.evict(ctx, "evict", pod) })
 }
 
 func (c *Client) evict(ctx context.Context, act string, pod types.Pod, dryRun ...string) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -29,7 +30,7 @@ func (c *Client) SetWanted(ctx context.Context, set types.AppSet, replicas int32
 	if replicas < 1 {
 		return fmt.Errorf("%s: %w", act, errNoReplicas)
 	}
-	return c.patchSet(ctx, act, set, func(context.Context, *appSetClient) (values, error) {
+	return c.patchSet(ctx, "scale", act, set, func(context.Context, *appSetClient) (values, error) {
 		return values{"spec": values{"replicas": replicas}}, nil
 	})
 }
@@ -46,7 +47,7 @@ func (c *Client) NoteRepair(ctx context.Context, set types.AppSet, note types.Re
 			return fmt.Errorf("%s: %w", act, err)
 		}
 	}
-	return c.patchSet(ctx, act, set, func(context.Context, *appSetClient) (values, error) {
+	return c.patchSet(ctx, "note repair", act, set, func(context.Context, *appSetClient) (values, error) {
 		return annotationsPatch(values{repairAnnotation: text}), nil
 	})
 }
@@ -60,7 +61,7 @@ func (c *Client) SetAffinity(ctx context.Context, set types.AppSet, node string,
 	if node == "" {
 		return fmt.Errorf("%s: %w", act, errNoHost)
 	}
-	return c.patchSet(ctx, act, set, func(ctx context.Context, api *appSetClient) (values, error) {
+	return c.patchSet(ctx, "set affinity", act, set, func(ctx context.Context, api *appSetClient) (values, error) {
 		now, err := api.Get(ctx, set.Name, metav1.GetOptions{})
 		switch {
 		case absent(err):
@@ -99,11 +100,11 @@ func affinityPatch(a *corev1.NodeAffinity) values {
 
 // patchSet sends what change says, nothing if that is nil, for the version and
 // the UID that the caller saw.
-func (c *Client) patchSet(ctx context.Context, act string, set types.AppSet, change func(context.Context, *appSetClient) (values, error)) error {
+func (c *Client) patchSet(ctx context.Context, op, act string, set types.AppSet, change func(context.Context, *appSetClient) (values, error)) error {
 	if set.UID == "" || set.Version == "" {
 		return fmt.Errorf("%s: %w", act, errNoUID)
 	}
-	return c.write(ctx, act, func(ctx context.Context, conn *connection) error {
+	return c.write(ctx, deed{op, strings.ToLower(set.Kind) + "/" + Namespace + "/" + set.Name}, act, func(ctx context.Context, conn *connection) error {
 		api := conn.apps.sets[set.Kind]
 		if api == nil {
 			return errNoKind

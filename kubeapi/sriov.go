@@ -52,7 +52,7 @@ func (c *Client) SRIOVConfig(ctx context.Context) (types.SRIOVConfig, error) {
 // Its error wraps types.ErrConflict where that is not the present version.
 func (c *Client) SetSRIOVConfig(ctx context.Context, change types.SRIOVConfig) error {
 	act := fmt.Sprintf("set ConfigMap %s/%s", sriovNamespace, sriovConfig)
-	return c.write(ctx, act, func(ctx context.Context, conn *connection) error {
+	return c.write(ctx, deed{"set configmap", "configmap/" + sriovNamespace + "/" + sriovConfig}, act, func(ctx context.Context, conn *connection) error {
 		m, err := conn.writeSRIOV(ctx, change)
 		if absent(err) {
 			return fmt.Errorf("%w: it is gone", types.ErrConflict)
@@ -119,7 +119,7 @@ func (c *Client) SRIOVPlugins(ctx context.Context, node string) ([]types.SRIOVPl
 // MarkSRIOVPlugin writes pod.Part on this very pod. It is an error where another
 // one has its name by now.
 func (c *Client) MarkSRIOVPlugin(ctx context.Context, pod types.SRIOVPlugin) error {
-	return c.write(ctx, "annotate pod "+sriovNamespace+"/"+pod.Name, func(ctx context.Context, conn *connection) error {
+	return c.write(ctx, deed{"annotate pod", "pod/" + sriovNamespace + "/" + pod.Name}, "annotate pod "+sriovNamespace+"/"+pod.Name, func(ctx context.Context, conn *connection) error {
 		patch := annotationsPatch(values{partAnnotation: pod.Part})
 		patch["metadata"].(values)["uid"] = pod.UID
 		data, err := json.Marshal(patch)
@@ -136,7 +136,7 @@ func (c *Client) MarkSRIOVPlugin(ctx context.Context, pod types.SRIOVPlugin) err
 func (c *Client) RestartSRIOVPlugin(ctx context.Context, pod types.SRIOVPlugin) error {
 	act := "delete pod " + sriovNamespace + "/" + pod.Name
 	uid := ktypes.UID(pod.UID)
-	return c.write(ctx, act, func(ctx context.Context, conn *connection) error {
+	return c.write(ctx, deed{"delete pod", "pod/" + sriovNamespace + "/" + pod.Name}, act, func(ctx context.Context, conn *connection) error {
 		err := conn.kube.CoreV1().Pods(sriovNamespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 		if absent(err) {
 			return nil
@@ -182,7 +182,7 @@ func (c *Client) SRIOVNetworks(ctx context.Context) ([]types.SRIOVNetwork, error
 func (c *Client) DeleteSRIOVNetwork(ctx context.Context, network types.SRIOVNetwork) error {
 	act := "delete network attachment " + network.Name
 	uid := ktypes.UID(network.UID)
-	return c.write(ctx, act, func(ctx context.Context, conn *connection) error {
+	return c.write(ctx, deed{"delete nad", "nad/" + Namespace + "/" + network.Name}, act, func(ctx context.Context, conn *connection) error {
 		err := conn.nads().Delete(ctx, network.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &network.Version},
 		})

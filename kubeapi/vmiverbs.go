@@ -17,7 +17,7 @@ import (
 // is gone or goes as soon as KubeVirt has ended it. Its replica set makes
 // another one.
 func (c *Client) DeleteVMI(ctx context.Context, vmi types.VMI) error {
-	return c.deleteVery(ctx, "delete virtual machine instance "+vmi.Name, vmi.UID, nil, vmiObject(vmi.Name))
+	return c.deleteVery(ctx, deed{"delete vmi", "vmi/" + Namespace + "/" + vmi.Name}, "delete virtual machine instance "+vmi.Name, vmi.UID, nil, vmiObject(vmi.Name))
 }
 
 func vmiObject(name string) func(*connection) object {
@@ -41,7 +41,7 @@ func (c *Client) ForgetVMI(ctx context.Context, vmi types.VMI) error {
 		return fmt.Errorf("%s: %w", act, errNoUID)
 	}
 	uid := ktypes.UID(vmi.UID)
-	return c.write(ctx, act, func(ctx context.Context, conn *connection) error {
+	return c.write(ctx, deed{"forget vmi", "vmi/" + Namespace + "/" + vmi.Name}, act, func(ctx context.Context, conn *connection) error {
 		if err := vmiObject(vmi.Name)(conn).delete(ctx, uid, new(int64)); err != nil {
 			return err
 		}

@@ -19,7 +19,8 @@ type Operation struct {
 	Outcome   OperationOutcome `json:"outcome,omitempty"`
 	Took      time.Duration    `json:"took,omitempty"` // ns
 	Error     string           `json:"error,omitempty"`
-	Times     int              `json:"times,omitempty"` // how often it was tried, where that is more than once and each ended so
+	Times     int              `json:"times,omitempty"` // how often it was tried, where that is more than once and each try ended so
+	Last      time.Time        `json:"last,omitzero"`   // when it was tried for the last time, then
 }
 
 // OperationOutcome is how an operation ended.
@@ -48,19 +49,16 @@ func (NoOperations) Begin(Operation) func(OperationOutcome, error) {
 	return func(OperationOutcome, error) {}
 }
 
-// Operate records do as an operation: its op, target and what ctx says of who
-// acts and why. It returns the error of do.
-func Operate(ctx context.Context, log OperationLog, op, target string, do func() error) error {
+// Did records what was done a moment ago, or failed with err: op and target, and
+// what ctx says of who acted and why.
+func Did(ctx context.Context, log OperationLog, op, target string, err error) {
 	o := Acting(ctx)
 	o.Op, o.Target = op, target
-	end := log.Begin(o)
-	err := do()
 	if err != nil {
-		end(OperationFailed, err)
-		return err
+		log.Begin(o)(OperationFailed, err)
+		return
 	}
-	end(OperationOK, nil)
-	return nil
+	log.Begin(o)(OperationOK, nil)
 }
 
 // actor is what a context says of who acts and why.

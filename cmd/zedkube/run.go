@@ -55,6 +55,9 @@ func runAgent(ctx context.Context, o options) error {
 	busContext, stopBus := context.WithCancel(context.WithoutCancel(ctx))
 	var serving, running sync.WaitGroup
 	serving.Go(func() { bus.Run(busContext) })
+	record := components["audit"] // it ends last as well
+	delete(components, "audit")
+	serving.Go(func() { record.Run(busContext) })
 	for name, c := range components {
 		running.Go(func() { c.Run(types.ActAs(ctx, name)) })
 	}

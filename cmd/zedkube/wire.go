@@ -49,7 +49,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
-	record := &audit.Component{Log: as("audit"), Pulse: pulses["audit"], Info: t.info, Dir: p.audit, Segment: audit.DefaultSegment, Segments: audit.DefaultSegments}
+	record := &audit.Record{Log: as("audit"), Info: t.info, Dir: p.audit, Segment: audit.DefaultSegment}
 	requests := metrics.NewRequests()
 	kube := &kubeapi.Client{
 		Log: as("kubeapi"), Kubeconfig: p.kubeconfig, Requests: requests, Operations: record,
@@ -64,10 +64,14 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 		Settings: &pubsub.Table[types.LonghornSetting]{}, SnapshotJobs: &pubsub.Table[types.SnapshotJob]{},
 	}
 	components := map[string]component{
-		"kubeapi": kube, "audit": record,
+		"kubeapi": kube,
+		"audit": &audit.Component{
+			Log: as("audit"), Pulse: pulses["audit"], Record: record, Segments: audit.DefaultSegments,
+			DeviceOp: t.deviceOp, Update: t.update, Operator: t.operator, Leave: t.leaveRequest, Detach: t.detach,
+		},
 		"clustertoken": &clustertoken.Component{
 			Log: as("clustertoken"), Pulse: pulses["clustertoken"],
-			Membership: t.memberOf, ControllerCerts: t.controllerCerts, DeviceCerts: t.deviceCerts,
+			Membership: t.memberOf, ControllerCerts: t.controllerCerts, Operations: record, DeviceCerts: t.deviceCerts,
 			Device: cipher.NewDevice(p.deviceKey, p.tpm), Manifest: p.manifest,
 			Token: token, Blocks: t.cipherBlocks, Metrics: t.cipherMetrics,
 		},
@@ -78,7 +82,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 		},
 		"k3sconfig": &k3sconfig.Component{
 			Log: as("k3sconfig"), Pulse: pulses["k3sconfig"],
-			Settings: t.settings, OverrideFile: p.k3sOverride,
+			Settings: t.settings, OverrideFile: p.k3sOverride, Operations: record,
 			KubeConfig: t.kubeConfig,
 		},
 		"membership": &membership.Component{
@@ -105,7 +109,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 			Config: t.clusterConfig, Membership: t.memberOf, Settings: t.settings, Info: t.info,
 			Nodes: nodes, NodePods: nodePods, API: api,
 			ForceFiles: p.forceDrain, FaultMarker: p.faultInjection,
-			Kube: kube, BootID: p.boot, Uptime: uptime, Hour: p.hour,
+			Kube: kube, Operations: record, BootID: p.boot, Uptime: uptime, Hour: p.hour,
 			Status: t.drainStatus, Progress: t.drainProgress, Journal: t.drainJournal,
 		},
 		"leader": &leader.Component{
@@ -133,6 +137,6 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 	}
 	maps.Copy(components, wireLocal(p, t, log, pulses, kube, requests))
 	maps.Copy(components, wireReports(t, log, pulses, kube))
-	maps.Copy(components, wireApps(p, t, log, out, pulses, kube))
+	maps.Copy(components, wireApps(p, t, log, out, pulses, kube, record))
 	return t.bus, components
 }

@@ -14,10 +14,11 @@ import (
 	"github.com/zedkube/zedkube/pkg/passthrough"
 	"github.com/zedkube/zedkube/pkg/sriov"
 	"github.com/zedkube/zedkube/pkg/witness"
+	"github.com/zedkube/zedkube/types"
 )
 
 // wireApps is the part of the map that cares for applications.
-func wireApps(p paths, t topics, log *logrus.Logger, out io.Writer, pulses map[string]*loop.Pulse, kube *kubeapi.Client) map[string]component {
+func wireApps(p paths, t topics, log *logrus.Logger, out io.Writer, pulses map[string]*loop.Pulse, kube *kubeapi.Client, record types.OperationLog) map[string]component {
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 	return map[string]component{
 		"apps": &apps.Component{
@@ -41,18 +42,18 @@ func wireApps(p paths, t topics, log *logrus.Logger, out io.Writer, pulses map[s
 		},
 		"console": &console.Component{
 			Log: as("console"), Pulse: pulses["console"],
-			Configs: t.appConfigs, Apps: t.appStatus, File: p.console, AlsoIn: p.consoleToo, Proc: p.proc,
+			Configs: t.appConfigs, Apps: t.appStatus, Operations: record, File: p.console, AlsoIn: p.consoleToo, Proc: p.proc,
 			Status: t.appConsole,
 		},
 		"passthrough": &passthrough.Component{
 			Log: as("passthrough"), Pulse: pulses["passthrough"],
 			Configs: t.appConfigs, Info: t.info, Nodes: kube.Nodes, API: kube.API,
-			Kube: kube, Links: passthrough.Host{},
+			Kube: kube, Links: passthrough.Host{}, Operations: record,
 		},
 		"sriov": &sriov.Component{
 			Log: as("sriov"), Pulse: pulses["sriov"],
 			Adapters: t.adapters, Info: t.info, Nodes: kube.Nodes, NodePods: kube.NodePods, API: kube.API,
-			Kube: kube, Sysfs: p.sysfs,
+			Kube: kube, Operations: record, Sysfs: p.sysfs,
 		},
 	}
 }

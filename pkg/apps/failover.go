@@ -53,7 +53,7 @@ func (f facts) failover(a app) (verdict, bool) {
 		v.again = wait
 		return v, true
 	}
-	v.target = &target{app: a, note: f.noted(a, types.ActFailover, lost.Name), force: request.Force}
+	v.target = &target{app: a, note: f.noted(a, types.ActFailover, lost.Name), asked: byHand, force: request.Force}
 	return v, true
 }
 

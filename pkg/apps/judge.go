@@ -24,6 +24,7 @@ type verdict struct {
 type target struct {
 	app
 	note  types.RepairNote // what is written on the set with the first step
+	asked bool             // by hand
 	force bool             // by hand, although nothing is proved
 	node  string           // where it is to be, for its affinity and for a failback
 }

@@ -24,9 +24,9 @@ type worker struct {
 func (w *worker) do(ctx context.Context) error {
 	switch w.act {
 	case actUnfence:
-		return w.unfence(ctx)
+		return w.unfence(w.because(ctx, target{}))
 	case actFence:
-		return w.fence(ctx)
+		return w.fence(w.because(ctx, target{}))
 	}
 	for _, t := range w.targets {
 		if w.act == types.ActFailover && w.uptime()-w.sight.at > freshFor {
@@ -44,7 +44,31 @@ func (w *worker) do(ctx context.Context) error {
 	return nil
 }
 
+// because notes who wants what is done, and why.
+func (w *worker) because(ctx context.Context, t target) context.Context {
+	by, why := "", whys[w.act]
+	if w.lost.Name != "" && w.act != actUnfence {
+		why = "node " + w.lost.Name + " is gone"
+	}
+	switch {
+	case t.force:
+		by, why = "OPERATOR", why+", though its storage is not proved redundant"
+	case t.asked:
+		by = "OPERATOR"
+	}
+	return types.Because(ctx, by, why)
+}
+
+// whys are the reasons of what is done.
+var whys = map[types.RepairAct]string{
+	types.ActFailover: "its node is gone", types.ActUnstick: "its virtual machine is stuck",
+	types.ActRevive: "its replica set was left at 0 copies", types.ActMove: "this node is its designated one",
+	types.ActFailback: "it prefers its designated node, which is back", actSettle: "it runs again",
+	actUnfence: "the node is back",
+}
+
 func (w *worker) one(ctx context.Context, t target) error {
+	ctx = w.because(ctx, t)
 	switch w.act {
 	case types.ActFailover:
 		return w.release(ctx, t)

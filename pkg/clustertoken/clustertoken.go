@@ -52,6 +52,8 @@ type Component struct {
 	Blocks  pubsub.Writer[types.CipherBlockStatus]
 	Metrics pubsub.Writer[types.CipherMetrics]
 
+	Operations types.OperationLog
+
 	// What this process remembers. Losing it costs another decryption.
 	began   time.Time            // of the first look
 	answers [parts]*answer       // the last one to each part's question, nil before the first
@@ -70,11 +72,11 @@ func (c *Component) Run(ctx context.Context) {
 
 // Step looks, decides and acts once.
 func (c *Component) Step(ctx context.Context) error {
-	f, err := c.look()
+	f, err := c.look(ctx)
 	return errors.Join(c.apply(ctx, decide(f)), err)
 }
 
-func (c *Component) look() (facts, error) {
+func (c *Component) look(ctx context.Context) (facts, error) {
 	f := facts{now: time.Now().UTC()}
 	if c.began.IsZero() {
 		c.began = f.now
@@ -84,7 +86,7 @@ func (c *Component) look() (facts, error) {
 	f.membership, f.known = c.Membership.Get(types.Global)
 	f.wants = questions(f.membership, cipher.Certificates{Controller: c.ControllerCerts.All(), Device: c.DeviceCerts.All()})
 	err := c.collect(f.now, f.wants)
-	c.collectFile(f.now)
+	c.collectFile(ctx, f.now)
 	f.good = c.remember(f)
 	f.answers = c.answers
 	if c.running != nil {
@@ -146,10 +148,14 @@ func (c *Component) letEnd() {
 }
 
 // collectFile logs what came of the work on the file that has ended, if some has.
-func (c *Component) collectFile(now time.Time) {
+func (c *Component) collectFile(ctx context.Context, now time.Time) {
 	was, is, ok := c.file.Collect(now)
 	if !ok {
 		return
+	}
+	if op := is.Act(); op != "" {
+		ctx = types.Because(ctx, "CONTROLLER", "the cluster's configuration says how the cluster registers")
+		types.Did(ctx, c.Operations, op, "file/"+c.Manifest, is.Err)
 	}
 	log := c.Log.WithField("file", c.Manifest)
 	switch {

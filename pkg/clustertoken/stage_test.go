@@ -148,7 +148,7 @@ func (s *stage) start() {
 	ctx, cancel := context.WithCancel(s.Context())
 	done := make(chan struct{})
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Membership: &s.membership, ControllerCerts: &s.controller, DeviceCerts: &s.node,
+		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, Membership: &s.membership, ControllerCerts: &s.controller, DeviceCerts: &s.node,
 		Device: &s.device, Manifest: s.file(), Token: &s.token, Blocks: &s.blocks, Metrics: &s.metrics,
 	}
 	c.file.Work = s.work

@@ -8,6 +8,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,6 +49,8 @@ type Component struct {
 
 	Status pubsub.Writer[types.AppConsoleStatus] // it reads back what a former run published
 
+	Operations types.OperationLog
+
 	// What this process remembers. Losing it costs a wait, never a session.
 	asked  map[string]time.Time
 	file   memory
@@ -72,17 +75,17 @@ func (c *Component) Run(ctx context.Context) {
 }
 
 // Step looks, decides and acts once.
-func (c *Component) Step(context.Context) error { return c.apply(decide(c.look())) }
+func (c *Component) Step(ctx context.Context) error { return c.apply(ctx, decide(c.look())) }
 
 // apply tells first, since what is told proves later whose the file is.
-func (c *Component) apply(a action) error {
+func (c *Component) apply(ctx context.Context, a action) error {
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(a.publish)) {
 		errs = append(errs, c.publish(key, a.publish[key]))
 	}
-	errs = append(errs, c.keep(a))
+	errs = append(errs, c.keep(ctx, a))
 	for _, o := range a.others {
-		if err := c.keepOther(o); err != nil && !errors.Is(err, errChanged) {
+		if err := c.keepOther(ctx, o); err != nil && !errors.Is(err, errChanged) {
 			errs = append(errs, fmt.Errorf("keep the console file %s: %w", o.path, err))
 		}
 	}
@@ -110,7 +113,7 @@ func (c *Component) publish(key string, row types.AppConsoleStatus) error {
 }
 
 // keep writes or removes the file. Whoever was faster is looked at next.
-func (c *Component) keep(a action) error {
+func (c *Component) keep(ctx context.Context, a action) error {
 	var err error
 	log := c.Log.WithField("file", c.File)
 	again := c.rouses > 0 && a.config.VMIName == c.roused // and was told
@@ -130,6 +133,9 @@ func (c *Component) keep(a action) error {
 		}
 	}
 	c.failed = ""
+	if !errors.Is(err, errChanged) {
+		c.record(ctx, a.file == remove, c.File, a.because, err)
+	}
 	switch {
 	case errors.Is(err, errChanged):
 		return nil
@@ -154,12 +160,30 @@ func (c *Component) write(config types.VmiVNCConfig) error {
 	return put(c.File, string(raw))
 }
 
-func (c *Component) keepOther(o otherDeed) error {
+func (c *Component) keepOther(ctx context.Context, o otherDeed) error {
 	if o.do == remove {
-		return take(o.path, c.others[o.path].id)
-	}
-	if err := put(o.path, o.text); !errors.Is(err, fs.ErrNotExist) {
+		err := take(o.path, c.others[o.path].id)
+		if !errors.Is(err, errChanged) {
+			c.record(ctx, true, o.path, "", err)
+		}
 		return err
 	}
-	return nil // nobody reads there
+	err := put(o.path, o.text)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // nobody reads there
+		return nil
+	case !errors.Is(err, errChanged):
+		c.record(ctx, false, o.path, "", err)
+	}
+	return err
+}
+
+// record puts on record what was done to a console file.
+func (c *Component) record(ctx context.Context, removed bool, path, why string, err error) {
+	op := "write file"
+	if removed {
+		op = "remove file"
+	}
+	ctx = types.Because(ctx, "CONTROLLER", cmp.Or(why, "the remote console of an application"))
+	types.Did(ctx, c.Operations, op, "file/"+path, err)
 }

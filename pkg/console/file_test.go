@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/types"
 )
 
 // place is a directory with the path of a file.
@@ -58,12 +60,12 @@ func TestAFileThatCameMeanwhileIsNotRemoved(t *testing.T) {
 }
 
 func TestThatSomebodyWasFasterIsNoFailure(t *testing.T) {
-	c := &Component{Log: logrus.New(), File: place(t), Proc: t.TempDir()}
+	c := &Component{Operations: types.NoOperations{}, Log: logrus.New(), File: place(t), Proc: t.TempDir()}
 	must(t, put(c.File, textOf(own)))
 	c.see(time.Now())
-	must(t, c.keep(action{file: write, config: own}))
+	must(t, c.keep(t.Context(), action{file: write, config: own}))
 	must(t, os.Remove(c.File), put(c.File, textOf(edgeviews)))
-	must(t, c.keep(action{file: remove}))
+	must(t, c.keep(t.Context(), action{file: remove}))
 	holds(t, c.File, textOf(edgeviews))
 }
 
@@ -141,7 +143,7 @@ func TestWhatStandsInThePlaceOfTheFile(t *testing.T) {
 		"a directory":        {func(path string) error { return os.Mkdir(path, 0o755) }, barred},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &Component{File: place(t), Proc: t.TempDir()}
+			c := &Component{Operations: types.NoOperations{}, File: place(t), Proc: t.TempDir()}
 			must(t, row.put(c.File))
 			s := c.see(time.Now())
 			if s.kind != row.want {
@@ -162,7 +164,7 @@ func TestWhatStandsInThePlaceOfTheFile(t *testing.T) {
 }
 
 func TestWhatComesAndGoesBetweenTwoLooksIsNoticed(t *testing.T) {
-	c := &Component{File: place(t), Proc: t.TempDir()}
+	c := &Component{Operations: types.NoOperations{}, File: place(t), Proc: t.TempDir()}
 	c.see(time.Now())
 	before := c.file.id
 	if c.see(time.Now()); c.file.id != before {

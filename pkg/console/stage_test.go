@@ -74,7 +74,7 @@ func (n *node) start() {
 	log, hook := logtest.NewNullLogger()
 	n.logs = hook
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Configs: &n.configs, Apps: &n.apps,
+		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, Configs: &n.configs, Apps: &n.apps,
 		File: n.file, AlsoIn: n.also, Proc: n.proc, Status: &n.rows,
 	}
 	ctx, cancel := context.WithCancel(n.Context())

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zedkube/zedkube/types"
 )
 
 // Others may write where the file is, and the agent is root.
@@ -67,7 +69,7 @@ func TestADirectoryThatBecameALinkIsNotOpenedToAll(t *testing.T) {
 // A process that is out of file descriptors must not take edgeview's session for
 // a file without sense.
 func TestAFileThatCannotBeReadNowIsNotCalledNonsense(t *testing.T) {
-	c := &Component{File: place(t), Proc: t.TempDir()}
+	c := &Component{Operations: types.NoOperations{}, File: place(t), Proc: t.TempDir()}
 	must(t, put(c.File, textOf(edgeviews)))
 	var limit syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))

@@ -23,6 +23,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	c.transition(f, was, a)
 	errs := []error{c.journal(f.now)}
 	errs = append(errs, c.publishProgress(f, a))
+	c.heed(ctx, f)
 	if a.consume {
 		errs = append(errs, c.consumeForce(drains(was.phase) || ends(was.phase)))
 	}

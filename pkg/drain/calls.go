@@ -115,7 +115,8 @@ func (c *Component) cancel(lane int) {
 // begin starts a call beside the steps, under a context that outlives this one.
 func (c *Component) begin(ctx context.Context, lane int, in call) {
 	last, _ := c.mail[lane].Get(types.Global)
-	ctx, in.cancel = context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	by, why := c.rec.because()
+	ctx, in.cancel = context.WithTimeout(types.Because(context.WithoutCancel(ctx), by, why), callTimeout)
 	in.n, in.began = last.n+1, c.now()
 	if in.verb == list || in.verb == check {
 		in.known = map[string]bool{}

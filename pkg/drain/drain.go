@@ -93,6 +93,7 @@ type Component struct {
 	NodePods   pubsub.Reader[types.Pod] // of this node, every namespace
 	API        pubsub.Reader[types.APIStatus]
 	Kube       Kube
+	Operations types.OperationLog
 
 	ForceFiles  []string             // an operator's NodeDrainStatus; the first that speaks wins
 	FaultMarker string               // while it exists, COMPLETE is held back

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,6 +38,19 @@ func (c *Component) readForce() *types.NodeDrainStatus {
 	}
 	c.mem.forceReport = report
 	return forced
+}
+
+// heed puts on record what an operator says in a force file, when that is new.
+func (c *Component) heed(ctx context.Context, f facts) {
+	said := ""
+	if f.forced != nil {
+		said = f.forced.Status.String()
+	}
+	if said != "" && said != c.mem.heeded {
+		ctx = types.Because(ctx, byOperator, "a force file says "+said)
+		types.Did(ctx, c.Operations, "force drain status", "node/"+f.node.Name, nil)
+	}
+	c.mem.heeded = said
 }
 
 // parseForce takes numbers and EVE's names.

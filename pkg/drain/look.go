@@ -64,6 +64,7 @@ type memory struct {
 	view        view            // what the progress record was made of
 
 	forceReport string // the last complaint about a force file
+	heeded      string // what was last put on record of one
 }
 
 // now is the time by the boot clock.

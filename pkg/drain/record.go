@@ -1,7 +1,9 @@
 package drain
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -48,6 +50,22 @@ func (r record) between() record {
 		serial: r.serial, adopted: r.adopted, status: r.status, said: r.said, standing: r.standing, told: r.told,
 		node: r.node, nodeBoot: r.nodeBoot, locked: r.locked,
 	}
+}
+
+// because says who wants what is done under the record, and why: the words of
+// those who ask, or why nobody does any more.
+func (r record) because() (by, why string) {
+	names := asking(r)
+	if len(names) == 0 {
+		return "", r.reason
+	}
+	var words []string
+	for _, name := range names {
+		if word := r.requests[name].Context; word != "" {
+			words = append(words, word)
+		}
+	}
+	return strings.Join(names, ","), cmp.Or(strings.Join(words, "; "), "a drain was asked for")
 }
 
 // journal is the record as it is written down.

@@ -83,7 +83,7 @@ func (s *stage) component() *Component {
 	}
 	booted := s.booted
 	return &Component{
-		Log: s.logger, Pulse: &loop.Pulse{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator,
+		Log: s.logger, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator,
 		Config: &s.config, Membership: &s.member,
 		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Kube: kube,
 		ForceFiles: []string{s.force, s.otherForce()}, FaultMarker: s.marker, Hour: cmp.Or(s.hour, time.Hour),

@@ -36,7 +36,7 @@ func TestAForceFileIsHeededWithinASecondWhereverItsDirectoryComesFrom(t *testing
 	s.kube.Nodes, s.kube.Pods, s.kube.API = &s.nodes, &s.pods, &s.api
 	_ = s.config.Publish(types.Global, types.EdgeNodeClusterConfig{Initialized: true, Valid: true})
 	c := &Component{
-		Log: logger, Pulse: &loop.Pulse{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator, Config: &s.config, Membership: &s.member,
+		Log: logger, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator, Config: &s.config, Membership: &s.member,
 		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Kube: s.kube,
 		ForceFiles: []string{force}, FaultMarker: filepath.Join(dir, "wait"), Hour: time.Hour,
 		BootID: "boot-1", Uptime: func() time.Duration { return time.Since(began) },

@@ -36,6 +36,7 @@ type Component struct {
 	Settings     pubsub.Reader[types.ConfigItemValueMap]
 	OverrideFile string // DefaultOverrideFile, below the root
 	KubeConfig   pubsub.Writer[types.KubeConfig]
+	Operations   types.OperationLog
 
 	file    keptfile.Keeper
 	refused string // what of the settings is not obeyed, as last logged
@@ -49,13 +50,13 @@ func (c *Component) Run(ctx context.Context) {
 }
 
 // Step looks, decides and acts once.
-func (c *Component) Step(context.Context) error {
-	return c.apply(decide(c.look()))
+func (c *Component) Step(ctx context.Context) error {
+	return c.apply(decide(c.look(ctx)))
 }
 
-func (c *Component) look() facts {
+func (c *Component) look(ctx context.Context) facts {
 	f := facts{now: time.Now()}
-	c.collect(f.now)
+	c.collect(ctx, f.now)
 	f.file = c.file.State()
 	f.settings, f.heard = c.Settings.Get(types.Global)
 	f.published, _ = c.KubeConfig.Get(types.Global)
@@ -97,10 +98,14 @@ func (c *Component) logRefused(refused string) {
 }
 
 // collect logs what came of the work on the file that has ended, if some has.
-func (c *Component) collect(now time.Time) {
+func (c *Component) collect(ctx context.Context, now time.Time) {
 	was, is, ok := c.file.Collect(now)
 	if !ok {
 		return
+	}
+	ctx = types.Because(ctx, types.SettingK3sOverride, "the setting says so")
+	if op := is.Act(); op != "" {
+		types.Did(ctx, c.Operations, op, "file/"+c.OverrideFile, is.Err)
 	}
 	log := c.Log.WithField("file", c.OverrideFile)
 	switch {

@@ -53,7 +53,7 @@ func (s *story) start() {
 	ctx, cancel := context.WithCancel(s.Context())
 	done := make(chan struct{})
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Settings: &s.settings, OverrideFile: s.file, KubeConfig: &s.kube,
+		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, Settings: &s.settings, OverrideFile: s.file, KubeConfig: &s.kube,
 	}
 	c.file.Work = s.work
 	go func() { defer close(done); c.Run(ctx) }()

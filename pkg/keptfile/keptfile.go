@@ -48,6 +48,18 @@ func (o Outcome) Stands(w Wish) bool { return o.Wish == w && o.Err == nil && o.R
 // Waits reports that the file is to be written once its directory is there.
 func (o Outcome) Waits() bool { return o.Wish.Do == Write && o.Result == Awaits }
 
+// Act is what was done to the file, or failed: "write file" or "remove file"; ""
+// where there was nothing to do.
+func (o Outcome) Act() string {
+	switch {
+	case o.Result == Removed, o.Err != nil && o.Wish.Do == Remove:
+		return "remove file"
+	case o.Result == Written, o.Err != nil && o.Wish.Do == Write:
+		return "write file"
+	}
+	return ""
+}
+
 // Begin looks at the file and makes it what it should be. It returns at once.
 // It is for a Keeper that is not busy.
 func (k *Keeper) Begin(f File, w Wish) {

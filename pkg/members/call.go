@@ -55,6 +55,7 @@ func (c *Component) begin(ctx context.Context, f facts, t task) {
 // repair does what the task says while no other node repairs.
 func (c *Component) repair(ctx context.Context, own types.Node, t task) (hinders string, err error) {
 	r := repair{Kube: c.Kube, own: own, task: t}
+	ctx = types.Because(ctx, "CONTROLLER", t.why())
 	if t.kind == unlock {
 		return "", r.unlock(ctx)
 	}

@@ -16,6 +16,17 @@ type repair struct {
 	task
 }
 
+// why says what the task is for.
+func (t task) why() string {
+	switch t.kind {
+	case tie:
+		return "node " + t.node.Name + " is the cluster's tie-breaker"
+	case remove:
+		return "node " + t.node.Name + " is not among the cluster's masters any more"
+	}
+	return "the drain lock was left from the removal of a member"
+}
+
 // unlock frees the lock if this node took it to remove a member and did not give
 // it back. Nobody else would: the node is up and has not rebooted.
 func (r repair) unlock(ctx context.Context) error {

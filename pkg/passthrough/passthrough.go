@@ -66,8 +66,9 @@ type Component struct {
 	Nodes   pubsub.Reader[types.Node]
 	API     pubsub.Reader[types.APIStatus]
 
-	Kube  Kube
-	Links Links
+	Kube       Kube
+	Links      Links
+	Operations types.OperationLog
 
 	// What this process remembers. Losing it costs a repeated look, never more.
 	done      task      // the last round that went through; zero for none since the API server was silent
@@ -124,7 +125,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		return nil
 	}
 	c.tell(a.flaws)
-	err := c.raise(f.now, a)
+	err := c.raise(ctx, f.now, a)
 	switch {
 	case len(a.ports) == 0:
 		c.following.Cancel()

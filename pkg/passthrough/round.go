@@ -59,6 +59,7 @@ func (c *Component) present(ctx context.Context, t task) ([]string, error) {
 func (c *Component) change(ctx context.Context, t task, ch change) error {
 	log := c.Log.WithField("interface", ch.ifname)
 	if ch.ensure {
+		ctx := types.Because(ctx, "CONTROLLER", "an application of this node has port "+ch.ifname)
 		if err := c.Kube.EnsureNAD(ctx, ch.ifname, t.owner); err != nil {
 			return err
 		}
@@ -67,6 +68,7 @@ func (c *Component) change(ctx context.Context, t task, ch change) error {
 	if ch.release == nil {
 		return nil
 	}
+	ctx = types.Because(ctx, "CONTROLLER", "no application has port "+ch.ifname+" there any more")
 	if err := c.Kube.ReleaseNAD(ctx, ch.ifname, ch.release, t.keep); err != nil {
 		return err
 	}
@@ -100,7 +102,8 @@ func (c *Component) ended(now time.Time, err error) {
 }
 
 // raise sets the links up, and tells what has changed about them.
-func (c *Component) raise(now time.Time, a action) error {
+func (c *Component) raise(ctx context.Context, now time.Time, a action) error {
+	ctx = types.Because(ctx, "CONTROLLER", "an application of this node has the port")
 	links := map[string]link{}
 	for _, p := range a.ports {
 		if l, ok := c.links[p]; ok {
@@ -111,6 +114,9 @@ func (c *Component) raise(now time.Time, a action) error {
 	for _, p := range a.raise {
 		was, before := links[p]
 		state, err := c.Links.Raise(p)
+		if state == SetUp || err != nil {
+			types.Did(ctx, c.Operations, "set link up", "link/"+p, err)
+		}
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -153,7 +153,7 @@ func (s *stage) start(name string) *agent {
 	log, hook := logtest.NewNullLogger()
 	a.log = hook
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Configs: &a.configs, Info: &a.info,
+		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, Configs: &a.configs, Info: &a.info,
 		Nodes: &s.nodes, API: &s.api, Kube: a.kube, Links: a.host,
 	}
 	ctx, cancel := context.WithCancel(s.Context())

@@ -20,7 +20,7 @@ type call struct {
 
 // scan has sysfs looked at beside the steps, and returns what it shows of what
 // domainmgr names now, nil while that is not known.
-func (c *Component) scan() *scanned {
+func (c *Component) scan(ctx context.Context) *scanned {
 	adapters, ok := c.Adapters.Get(types.Global)
 	if !ok || !adapters.Initialized {
 		return nil
@@ -33,7 +33,7 @@ func (c *Component) scan() *scanned {
 	}
 	if shown, ok := c.mail.Get(types.Global); ok && c.running != nil && shown.n == c.running.n {
 		c.shown, c.shownFor, c.running = &shown, c.running.asked, nil
-		c.report(shown)
+		c.report(ctx, shown)
 	}
 	asked := fmt.Sprintf("%+v", bundles)
 	if now := time.Now(); c.running == nil && (c.asked != asked || !now.Before(c.again)) {
@@ -69,9 +69,14 @@ func (c *Component) end() {
 }
 
 // report logs what is new of the functions.
-func (c *Component) report(s scanned) {
+func (c *Component) report(ctx context.Context, s scanned) {
+	ctx = types.Because(ctx, "domainmgr", "the function is assigned and no driver has it")
 	for _, address := range s.bound {
+		types.Did(ctx, c.Operations, "bind function", "pci/"+address, nil)
 		c.Log.WithField("device", address).Info("virtual function bound to " + vfioDriver)
+	}
+	for address, err := range s.unbound {
+		types.Did(ctx, c.Operations, "bind function", "pci/"+address, err)
 	}
 	for _, problem := range s.problems {
 		if !slices.Contains(c.problems, problem) {

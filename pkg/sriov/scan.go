@@ -26,10 +26,11 @@ var label = regexp.MustCompile(`^(.+)vf([0-9]{1,5})$`)
 // scanned is what sysfs shows of the functions that domainmgr names.
 type scanned struct {
 	n        int
-	vfs      []vf     // sorted, each name and each address once
-	unread   []string // addresses of which sysfs shows nothing, or not enough
-	bound    []string // addresses of those that were bound just now
-	problems []string // a sentence each, sorted
+	vfs      []vf             // sorted, each name and each address once
+	unread   []string         // addresses of which sysfs shows nothing, or not enough
+	bound    []string         // addresses of those that were bound just now
+	unbound  map[string]error // addresses of those that were to be, and why they are not
+	problems []string         // a sentence each, sorted
 }
 
 var errTwice = errors.New("its name or its address is another function's, too")
@@ -132,22 +133,31 @@ func (s sysfs) bound(address string, out *scanned) (bool, error) {
 	case driver != "":
 		return false, fmt.Errorf("driver %s has it", driver)
 	}
+	if err := s.bind(address); err != nil {
+		if out.unbound == nil {
+			out.unbound = map[string]error{}
+		}
+		out.unbound[address] = err
+		return false, err
+	}
+	out.bound = append(out.bound, address)
+	return true, nil
+}
+
+// bind gives the device to vfio-pci.
+func (s sysfs) bind(address string) error {
 	if err := write(s.device(address, "driver_override"), vfioDriver); err != nil {
-		return false, fmt.Errorf("bind it to %s: %w", vfioDriver, err)
+		return fmt.Errorf("bind it to %s: %w", vfioDriver, err)
 	}
 	if err := write(filepath.Join(string(s), "bus/pci/drivers_probe"), address); err != nil {
-		return false, fmt.Errorf("bind it to %s: %w", vfioDriver, err)
+		return fmt.Errorf("bind it to %s: %w", vfioDriver, err)
 	}
 	// The probe succeeds whether a driver takes the device or not.
 	driver, err := s.driver(address)
 	if err == nil && driver != vfioDriver {
 		err = fmt.Errorf("%s does not take it", vfioDriver)
 	}
-	if err != nil {
-		return false, err
-	}
-	out.bound = append(out.bound, address)
-	return true, nil
+	return err
 }
 
 // driver is the name of the device's driver, "" for none.

@@ -79,6 +79,8 @@ type Component struct {
 	API      pubsub.Reader[types.APIStatus]
 	Kube     Kube
 
+	Operations types.OperationLog
+
 	Sysfs string // DefaultSysfs, below the root
 
 	// What this process remembers. Losing it costs a repeated look, or one restart
@@ -106,7 +108,7 @@ func (c *Component) Run(ctx context.Context) {
 
 // Step looks, decides and acts once.
 func (c *Component) Step(ctx context.Context) error {
-	shown := c.scan()
+	shown := c.scan(ctx)
 	f, due, err := c.look(ctx, shown)
 	if err != nil || !due {
 		return err
@@ -121,6 +123,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	c.tell(f, was, a)
 	var err error
 	if a.change != nil {
+		ctx := types.Because(ctx, "domainmgr", "configuration of the SR-IOV device plug-in: "+string(a.why))
 		switch err = c.Kube.SetSRIOVConfig(ctx, *a.change); {
 		case errors.Is(err, types.ErrConflict): // another node corrects as much
 		case err != nil:
@@ -149,6 +152,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 // look may be many seconds old by now.
 func (c *Component) drop(ctx context.Context, f facts, networks []types.SRIOVNetwork) error {
 	for _, n := range networks {
+		ctx := types.Because(ctx, "domainmgr", "no node has resource "+n.Resource+" any more")
 		switch now, err := c.Kube.SRIOVConfig(ctx); {
 		case err != nil:
 			return err
@@ -165,6 +169,7 @@ func (c *Component) drop(ctx context.Context, f facts, networks []types.SRIOVNet
 
 // restart has the plug-in's pods read the configuration.
 func (c *Component) restart(ctx context.Context, a action) error {
+	ctx = types.Because(ctx, "domainmgr", "the plug-in has to read what it may offer")
 	var err error
 	for _, pod := range a.mark {
 		err = errors.Join(err, c.Kube.MarkSRIOVPlugin(ctx, pod))

@@ -88,7 +88,7 @@ func (a *agent) give(vfs ...vf) {
 // start runs the agent as a new process does.
 func (a *agent) start() {
 	c := &Component{
-		Log: a.stage.log.WithField("agent", a.name), Pulse: &loop.Pulse{},
+		Log: a.stage.log.WithField("agent", a.name), Pulse: &loop.Pulse{}, Operations: types.NoOperations{},
 		Adapters: &a.adapters, Info: &a.info, Nodes: &a.stage.nodes, NodePods: &a.stage.pods, API: &a.stage.api,
 		Kube: a.stage.cluster, Sysfs: a.host.dir,
 	}

@@ -152,6 +152,7 @@ func wish(again time.Duration) error {
 }
 
 func (c *Component) write(ctx context.Context, l level, ch change) error {
+	ctx = types.Because(ctx, settingOf[l], "the "+l.String()+" is not as the setting wants it")
 	switch {
 	case l == reservation:
 		return c.Kube.SetReserved(ctx, ch.node, ch.bytes)
@@ -161,6 +162,11 @@ func (c *Component) write(ctx context.Context, l level, ch change) error {
 		return c.Kube.DeleteSnapshotJob(ctx, ch.job)
 	}
 	return c.Kube.EnsureSnapshotJob(ctx, ch.cron)
+}
+
+// settingOf names what asks for a level.
+var settingOf = [levels]string{
+	reservation: types.SettingDiskReserved, snapshots: types.SettingSnapshotCron, drainPolicy: types.SettingNodeDrainPolicy,
 }
 
 // tell logs what people have to know, when it begins and when it is over.

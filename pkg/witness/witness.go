@@ -149,6 +149,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 			c.round = a.tell.Round
 		}
 		w, node := *a.tell, f.own.Name
+		ctx := types.Because(ctx, "", "the other nodes are told what this one sees of a node that is not ready")
 		c.word.Begin(ctx, wordTimeout, func(ctx context.Context) error { return c.Kube.Witness(ctx, node, w) })
 	}
 	if a.look != nil {

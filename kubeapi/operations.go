@@ -1,0 +1,168 @@
+package kubeapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// deed names what a verb does, and to what (docs/wire.md, "Audit").
+type deed struct{ op, target string }
+
+// underWay is a deed for as long as its verb lasts. It is on record from its
+// first write on.
+type underWay struct {
+	log  types.OperationLog
+	what types.Operation
+
+	mu  sync.Mutex
+	end func(types.OperationOutcome, error) // nil until it is on record
+}
+
+// underWayKey is the key of the *underWay in a context. A nil one stands for
+// requests that look like writes and change nothing.
+type underWayKey struct{}
+
+// record carries out do as that deed. It leaves one record where do writes or
+// fails, and none where there was nothing to change.
+func (c *Client) record(ctx context.Context, d deed, do func(context.Context) error) error {
+	u := &underWay{log: c.Operations, what: types.Acting(ctx)}
+	u.what.Op, u.what.Target = d.op, d.target
+	err := do(context.WithValue(ctx, underWayKey{}, u))
+	sent := u.sent()
+	if sent || err != nil {
+		u.begin()
+		u.end(outcomeOf(err, sent), err)
+	}
+	return err
+}
+
+// unrecorded is for requests that look like writes and change nothing.
+func unrecorded(ctx context.Context) context.Context {
+	return context.WithValue(ctx, underWayKey{}, (*underWay)(nil))
+}
+
+func (u *underWay) sent() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.end != nil
+}
+
+func (u *underWay) begin() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.end == nil {
+		u.end = u.log.Begin(u.what)
+	}
+}
+
+// outcomeOf is how a verb ended that returned err; sent: after a write was sent.
+func outcomeOf(err error, sent bool) types.OperationOutcome {
+	switch {
+	case err == nil:
+		return types.OperationOK
+	case errors.Is(err, types.ErrConflict), errors.Is(err, types.ErrRefused), errors.Is(err, types.ErrDisruptionBudget),
+		saysNo(err), apierrors.IsConflict(err), apierrors.IsTooManyRequests(err):
+		return types.OperationRefused
+	case sent && (unanswered(err) || errors.Is(err, context.Canceled)):
+		return types.OperationUnanswered
+	}
+	return types.OperationFailed
+}
+
+// recorded is the net under the verbs: it sees every request, and puts on
+// record what is written under no deed, too.
+type recorded struct {
+	transport
+	log types.OperationLog
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r *recorded) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !mayWrite(req) {
+		return r.transport.RoundTrip(req)
+	}
+	if u, named := req.Context().Value(underWayKey{}).(*underWay); named {
+		if u != nil {
+			u.begin()
+		}
+		return r.transport.RoundTrip(req)
+	}
+	d, worth := deedOf(req)
+	if !worth {
+		return r.transport.RoundTrip(req)
+	}
+	what := types.Acting(req.Context())
+	what.Op, what.Target = d.op, d.target
+	end := r.log.Begin(what)
+	resp, err := r.transport.RoundTrip(req)
+	switch {
+	case err != nil:
+		end(types.OperationUnanswered, err)
+	case resp.StatusCode >= http.StatusInternalServerError || resp.StatusCode == http.StatusUnauthorized:
+		end(types.OperationUnanswered, errors.New(resp.Status))
+	case resp.StatusCode >= http.StatusBadRequest:
+		end(types.OperationRefused, errors.New(resp.Status))
+	default:
+		end(types.OperationOK, nil)
+	}
+	return resp, err
+}
+
+// forLogs is for the streams of logs, which write nothing.
+func (r *recorded) forLogs() http.RoundTripper {
+	if s, ok := r.transport.(interface{ forLogs() http.RoundTripper }); ok {
+		return s.forLogs()
+	}
+	return r
+}
+
+func mayWrite(req *http.Request) bool {
+	switch req.Method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions:
+		return false
+	}
+	return req.URL.Query().Get("dryRun") == ""
+}
+
+// deedOf names a write by its request. Not worth a record are the Leases, which
+// are renewed all the time, Events, which are a record themselves, and questions
+// about rights.
+func deedOf(req *http.Request) (d deed, worth bool) {
+	part := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+	group := ""
+	switch {
+	case part[0] == "api" && len(part) > 2:
+		part = part[2:]
+	case part[0] == "apis" && len(part) > 3:
+		group, part = part[1], part[3:]
+	default:
+		return deed{strings.ToLower(req.Method), req.URL.Path}, true
+	}
+	namespace := ""
+	if part[0] == "namespaces" && len(part) > 2 {
+		namespace, part = part[1]+"/", part[2:]
+	}
+	kind := part[0]
+	switch {
+	case kind == "leases" && group == "coordination.k8s.io", kind == "events",
+		group == "authorization.k8s.io", group == "authentication.k8s.io":
+		return deed{}, false
+	}
+	kind = strings.TrimSuffix(kind, "s")
+	verb := verbOf(req) + " " + kind
+	target := kind + "/" + namespace
+	if len(part) > 1 {
+		target += part[1]
+	}
+	if len(part) > 2 {
+		verb += " " + part[2]
+	}
+	return deed{verb, strings.TrimSuffix(target, "/")}, true
+}

@@ -1,0 +1,106 @@
+package audit
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// The requesters of a drain, as NodeDrainProgress names them.
+const (
+	byDeviceOp = "DEVICEOP"
+	byUpdate   = "UPDATE"
+	byOperator = "OPERATOR"
+)
+
+// asks is what the device is asked for now, by ID, and the operations whose
+// topic has not been heard of yet. An ID is made of the request, so that the one
+// line of a request that stands over a restart replaces the other.
+func (c *Component) asks() (standing map[string]types.Operation, silent map[string]bool) {
+	standing, silent = map[string]types.Operation{}, map[string]bool{}
+	info, _ := c.Record.Info.Get(types.Global)
+	node := "node/" + info.NodeName()
+	for by, topic := range map[string]interface {
+		Synced() bool
+		Get(string) (types.NodeDrainRequest, bool)
+	}{byDeviceOp: c.DeviceOp, byUpdate: c.Update, byOperator: c.Operator} {
+		silent[by] = !topic.Synced() // before Get, or what comes in between is taken for withdrawn
+		if r, ok := topic.Get(types.Global); ok {
+			stand(standing, types.Operation{At: r.RequestedAt, Component: "drain", Op: requestDrain, Target: node, By: by, Why: r.Context})
+		}
+	}
+	silent[byOperator] = silent[byOperator] || !c.Leave.Synced() || !c.Detach.Synced()
+	if r, ok := c.Leave.Get(types.Global); ok {
+		stand(standing, types.Operation{At: r.RequestedAt, Component: "membership", Op: requestLeave, Target: node, By: byOperator, Why: r.Context})
+	}
+	for app, r := range c.Detach.All() {
+		if r.ID == uuid.Nil { // of no command of ours
+			continue
+		}
+		why := "node " + r.Node + " is gone"
+		if r.Force {
+			why += ", even if its storage is not proved redundant"
+		}
+		stand(standing, types.Operation{At: r.Asked, Component: "apps", Op: requestDetach, Target: "app/" + app, By: byOperator, Why: why})
+	}
+	return standing, silent
+}
+
+// stand adds a request to those that stand.
+func stand(standing map[string]types.Operation, o types.Operation) {
+	o.Outcome = types.OperationOK
+	o.ID = o.Op + " " + o.By + " " + strconv.FormatInt(o.At.UnixNano(), 36)
+	if o.At.IsZero() {
+		o.ID = o.Op + " " + o.By
+	}
+	if o.Op == requestDetach {
+		o.ID += " " + o.Target
+	}
+	standing[o.ID] = o
+}
+
+// What the device is asked for, and what takes it back.
+const (
+	requestDrain  = "request drain"
+	requestLeave  = "request leave"
+	requestDetach = "request detach"
+)
+
+// takesBack names the end of a request. That for a failover by hand is not taken
+// back, it runs out.
+func takesBack(o types.Operation) (op string, ok bool) {
+	switch o.Op {
+	case requestDrain:
+		return "withdraw drain", true
+	case requestLeave:
+		return "withdraw leave", true
+	}
+	return "", false
+}
+
+// hear says which requests are new and which were taken back.
+func hear(f facts) []types.Operation {
+	var heard []types.Operation
+	for id, o := range f.asks {
+		if _, known := f.asked[id]; !known {
+			heard = append(heard, o)
+		}
+	}
+	for id, o := range f.asked {
+		if _, stands := f.asks[id]; stands || f.silent[o.By] {
+			continue
+		}
+		if op, ok := takesBack(o); ok {
+			o.ID, o.Op, o.Why, o.At = "", op, "", time.Time{}
+			heard = append(heard, o)
+		}
+	}
+	slices.SortFunc(heard, func(a, b types.Operation) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Op, b.Op)) })
+	return heard
+}
