@@ -1,14 +1,191 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/pkg/topicview"
+)
 
 // newTopicsCommand shows any topic of any agent.
 func newTopicsCommand(o *options) *cobra.Command {
+	var out outputs
 	c := &cobra.Command{
-		Use:   "topics [AGENT/TOPIC[/KEY]]",
+		Use:   "topics [AGENT/TOPIC[/KEY]] [--watch]",
 		Short: "Show what the agents of this device tell one another",
-		Args:  cobra.MaximumNArgs(1),
-		RunE:  func(c *cobra.Command, args []string) error { return nil },
+		Long: "Show what the agents of this device tell one another: without an argument all topics, with one its values.\n" +
+			"TOPIC alone does where only one agent has it. Numbers that stand for something are named, secrets are masked.\n" +
+			"With --watch a line for each field that changes, of all topics or of that one.\n" +
+			"It reads files below <root>/run and <root>/persist only.\n\n" + topicsExitCodes,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return exitError{exitUsage, fmt.Errorf("usage: %s", c.UseLine())}
+			}
+			return nil
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return completeTopics(o.paths(), args), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.parse(); err != nil {
+				return err
+			}
+			s, err := selectTopics(o.paths(), strings.Join(args, ""))
+			t := terminalOf(c.OutOrStdout())
+			switch {
+			case err != nil:
+				return err
+			case out.watch:
+				w := topicsWatch{selected: s, outputs: &out, out: t, said: c.ErrOrStderr()}
+				return w.run(c.Context())
+			case s.topic == nil:
+				return out.show(c.Context(), t, time.Second, s.list)
+			}
+			return s.showValues(t, &out, c.ErrOrStderr())
+		},
 	}
+	out.flag(c)
+	c.Flags().BoolVarP(&out.watch, "watch", "w", false, "print a line, or with -o a document, for each field that changes")
 	return c
+}
+
+const topicsExitCodes = `Exit codes:
+  0   shown
+  1   wrong usage, or it could not be written
+  2   there is no such topic or key, or a value cannot be read
+  99  unknown command`
+
+// selectedTopics are all topics of a device, or one of them.
+type selectedTopics struct {
+	root  string
+	topic *topicview.Topic // nil for all
+	key   string           // "" for all
+}
+
+// selectTopics finds the topic that an argument names; none for "".
+func selectTopics(p paths, arg string) (selectedTopics, error) {
+	s := selectedTopics{root: p.root}
+	if arg == "" {
+		return s, nil
+	}
+	topics, listed := topicview.List(p.root)
+	var same []string
+	for _, t := range topics {
+		rest, is := strings.CutPrefix(arg+"/", t.String()+"/")
+		if is && strings.Count(rest, "/") <= 1 {
+			s.topic, s.key = &t, strings.TrimSuffix(rest, "/")
+			return s, nil
+		}
+		if strings.EqualFold(t.Name, arg[strings.LastIndex(arg, "/")+1:]) {
+			same = append(same, clean(t.String()))
+			s.topic = &t
+		}
+	}
+	switch {
+	case len(same) == 1 && !strings.Contains(arg, "/"):
+		return s, nil
+	case len(same) > 0:
+		return s, exitError{exitNotPublished, fmt.Errorf("%s: %w; did you mean %s?", clean(arg), topicview.ErrNone, strings.Join(same, ", "))}
+	}
+	return s, exitError{exitNotPublished, errors.Join(fmt.Errorf("%s: %w; zedkube topics lists them", clean(arg), topicview.ErrNone), listed)}
+}
+
+func completeTopics(p paths, args []string) []string {
+	if len(args) > 0 {
+		return nil
+	}
+	topics, _ := topicview.List(p.root) // what cannot be read is not offered
+	names := make([]string, len(topics))
+	for i, t := range topics {
+		names[i] = clean(t.String())
+	}
+	return names
+}
+
+// list is one look at all topics.
+func (s selectedTopics) list(context.Context) shown { return s.listAt(time.Now()) }
+
+func (s selectedTopics) listAt(now time.Time) shown {
+	topics, err := topicview.List(s.root)
+	switch {
+	case err != nil:
+		err = exitError{exitNotPublished, err}
+	case len(topics) == 0:
+		err = exitError{exitNotPublished, errors.New("no topic was found below run and persist/status")}
+	}
+	view := table{columns: []column{{title: "TOPIC"}, {title: "KEYS", keep: 2, right: true}, {title: "SIZE", keep: 3, right: true}, {title: "AGE", keep: 4, right: true}, {title: "KIND", keep: 1}}}
+	for _, t := range topics {
+		kind, age := "plain", ""
+		if t.Persistent {
+			kind = "persistent"
+		}
+		if !t.Written.IsZero() {
+			age = span(now.Sub(t.Written))
+		}
+		view.rows = append(view.rows, []cell{{text: clean(t.String())}, {text: fmt.Sprint(t.Keys)}, {text: bytesText(t.Bytes)}, {text: age}, {text: kind}})
+	}
+	if topics == nil {
+		topics = []topicview.Topic{}
+	}
+	return shown{data: topics, lines: view.lines, err: err}
+}
+
+// bytesText is a size for people.
+func bytesText(n int64) string {
+	switch {
+	case n >= 10<<20:
+		return fmt.Sprintf("%dM", n>>20)
+	case n >= 10<<10:
+		return fmt.Sprintf("%dk", n>>10)
+	}
+	return fmt.Sprint(n)
+}
+
+// showValues prints the values of the topic.
+func (s selectedTopics) showValues(t terminal, out *outputs, said io.Writer) error {
+	values, err := topicview.Read(s.root, *s.topic, s.key)
+	if err != nil {
+		return exitError{exitNotPublished, errors.New(clean(err.Error()))}
+	}
+	for _, v := range values {
+		if v.Why != "" {
+			fmt.Fprintf(said, "%s/%s: %s\n", clean(s.topic.String()), clean(v.Key), clean(v.Why))
+			err = exitError{exitNotPublished, errors.New("not every value can be read")}
+		}
+	}
+	if !out.people() {
+		var data any = values
+		if s.key != "" {
+			data = values[0].Value
+		}
+		return errors.Join(out.encode(t, data, "  "), err)
+	}
+	for _, v := range values {
+		if v.Why != "" {
+			continue
+		}
+		if _, werr := fmt.Fprintf(t, "%s/%s, written %s\n", clean(s.topic.String()), clean(v.Key), stamp(v.Written, time.Now())); werr != nil {
+			return fmt.Errorf("write: %w", werr)
+		}
+		if werr := writeJSON(t, v.Value, "  "); werr != nil {
+			return fmt.Errorf("write: %w", werr)
+		}
+	}
+	return err
+}
+
+// fieldText is a value of JSON for people: text without its quotes.
+func fieldText(raw string) string {
+	var s string
+	if json.Unmarshal([]byte(raw), &s) == nil && s != "" {
+		raw = s
+	}
+	return clean(raw)
 }
