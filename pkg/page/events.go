@@ -32,8 +32,9 @@ func (p *Page) enter(w http.ResponseWriter) bool {
 
 func (p *Page) exit() { p.crowd.exit(keptFor, p.forget) }
 
-// serveEvents sends what has changed, at most once a second, until the browser
-// goes, takes nothing for a while, or the server ends.
+// serveEvents sends what has changed, at most once a second, and ages alone with
+// the signs of life. It ends when the browser goes or takes nothing for a while,
+// and with the server.
 func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !p.enter(w) {
 		return
@@ -69,6 +70,7 @@ type events struct {
 	out     *stream
 	text    bytes.Buffer // not sent yet
 	version uint64       // of the overview that it was told
+	moment  uint64       // the same
 	round   uint64       // of the measurements that it was told
 	beaten  time.Time    // when it was last told that the agent lives
 }
@@ -82,13 +84,14 @@ type beat struct {
 // collect writes down what has changed.
 func (e *events) collect(now time.Time) {
 	s := e.page.look(now)
-	if now.Sub(e.beaten).Abs() >= beatEvery-slack {
+	beats := now.Sub(e.beaten).Abs() >= beatEvery-slack
+	if beats {
 		e.beaten = now
 		e.text.WriteString(": alive\n")
 		e.event("beat", beat{Now: now.UTC(), ReadAt: s.at.UTC()})
 	}
-	if s.version != e.version {
-		e.version = s.version
+	if s.version != e.version || beats && s.moment != e.moment {
+		e.version, e.moment = s.version, s.moment
 		if s.err != nil {
 			e.event("trouble", s.err.Error())
 		} else {

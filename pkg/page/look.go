@@ -1,11 +1,13 @@
 package page
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/overview"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -26,9 +28,11 @@ const (
 type sight struct {
 	at      time.Time // when the reading began
 	json    []byte    // of the overview, nil before the first
-	version uint64    // grows when anything but the time of reading changed
 	err     error     // why there is no overview
+	version uint64    // grows when anything has changed but what does so by itself, such as ages
+	moment  uint64    // grows with these too
 	plain   []byte    // json without the time of reading
+	steady  []byte    // json without what changes by itself
 	asked   time.Time // when measurements were last asked for
 }
 
@@ -62,30 +66,38 @@ func (p *Page) read(seen sight, now time.Time) sight {
 			p.Log.WithError(err).Debug("cannot ask for measurements")
 		}
 	}
-	o := p.Overview(now)
-	readAt := o.ReadAt
-	o.ReadAt = time.Time{}
-	plain, err := json.Marshal(o)
-	if err == nil && len(plain) > maxOverview {
-		err = fmt.Errorf("the overview has %d kB, more than the %d kB that a page can take: see zedkube status", len(plain)>>10, maxOverview>>10)
-	}
-	if err != nil {
-		if seen.err == nil || seen.err.Error() != err.Error() {
-			seen.version++
+	before := seen
+	seen.json, seen.plain, seen.steady, seen.err = encode(p.Overview(now))
+	if seen.err != nil {
+		if before.err == nil || before.err.Error() != seen.err.Error() {
+			seen.version, seen.moment = seen.version+1, seen.moment+1
 		}
-		seen.err, seen.json, seen.plain = err, nil, nil
 		return seen
 	}
-	same := seen.err == nil && string(plain) == string(seen.plain)
-	seen.err, seen.plain = nil, plain
-	if !same {
+	if !bytes.Equal(seen.plain, before.plain) {
+		seen.moment++
+	}
+	if !bytes.Equal(seen.steady, before.steady) {
 		seen.version++
 	}
-	o.ReadAt = readAt
-	if seen.json, err = json.Marshal(o); err != nil {
-		seen.err = fmt.Errorf("encode overview: %w", err)
-	}
 	return seen
+}
+
+// encode is an overview as JSON: whole, without the time of reading, and without
+// all that changes by itself.
+func encode(o overview.Overview) (whole, plain, steady []byte, err error) {
+	forms := []overview.Overview{o, o, overview.Steady(o)}
+	forms[1].ReadAt = time.Time{}
+	var content [3][]byte
+	for i, form := range forms {
+		if content[i], err = json.Marshal(form); err != nil {
+			return nil, nil, nil, fmt.Errorf("encode overview: %w", err)
+		}
+	}
+	if n := len(content[0]); n > maxOverview {
+		return nil, nil, nil, fmt.Errorf("the overview has %d kB, more than the %d kB that a page can take: see zedkube status", n>>10, maxOverview>>10)
+	}
+	return content[0], content[1], content[2], nil
 }
 
 // measure adds the newest measurements to the history. The caller holds mu.
@@ -154,7 +166,7 @@ func (p *Page) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.history = history{}
-	p.seen.json, p.seen.plain, p.seen.at = nil, nil, time.Time{}
+	p.seen = sight{version: p.seen.version, moment: p.seen.moment}
 	if p.Looks != nil {
 		_ = p.Looks.Unpublish(lookKey) // it is in memory, and else it ends by itself
 	}

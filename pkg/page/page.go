@@ -13,6 +13,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"sync"
@@ -43,8 +44,8 @@ type Page struct {
 	AppPods  pubsub.Reader[types.Pod]
 	Kube     Kube
 
-	Audit    func(url.Values) (any, error)     // the trail by since=, op= and failed=, the newest first, as a JSON array
-	Requests func() uint64                     // to the API server since the start
+	Audit    func(url.Values) (any, error)    // the trail by since=, op= and failed=, the newest first, as a JSON array
+	Requests func() uint64                    // to the API server since the start
 	Looks    pubsub.Writer[types.MetricsLook] // asks for measurements more often while somebody looks
 
 	crowd   crowd
@@ -74,11 +75,9 @@ func (p *Page) Handlers() map[string]http.Handler {
 func Streams() []string { return []string{"/api/events", "/api/logs"} }
 
 // serveOverview answers with what the files say now, as far as they were not
-// read within the last second.
+// read within the last second. Who asks looks for that moment.
 func (p *Page) serveOverview(w http.ResponseWriter, _ *http.Request) {
-	if !p.enter(w) {
-		return
-	}
+	p.crowd.enter(math.MaxInt)
 	defer p.exit()
 	s := p.look(time.Now())
 	switch {
@@ -91,10 +90,9 @@ func (p *Page) serveOverview(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
+// serveHistory answers with what was measured while somebody looked.
 func (p *Page) serveHistory(w http.ResponseWriter, _ *http.Request) {
-	if !p.enter(w) {
-		return
-	}
+	p.crowd.enter(math.MaxInt)
 	defer p.exit()
 	p.look(time.Now())
 	p.mu.Lock()

@@ -97,12 +97,12 @@ export function table(caption, columns, rows) {
       ? h("th", { ...attributes, scope: "row", role: "rowheader" }, inner)
       : h("td", { ...attributes, role: "cell" }, inner.length ? inner : "-");
   };
-  return h("table", { role: "table" },
+  return h("div", { class: "scroll" }, h("table", { role: "table" },
     h("caption", {}, caption, rows.length > most && `; ${rows.length - most} more are not shown`),
     h("thead", { role: "rowgroup" }, h("tr", { role: "row" },
       columns.map(([name]) => h("th", { scope: "col", role: "columnheader" }, name)))),
     h("tbody", { role: "rowgroup" }, rows.slice(0, most).map((row) =>
-      h("tr", { role: "row" }, columns.map((c, i) => cell(c, row, i))))));
+      h("tr", { role: "row" }, columns.map((c, i) => cell(c, row, i)))))));
 }
 
 // facts is a list of names and values; what has no value is left out.
@@ -111,6 +111,9 @@ export function facts(pairs) {
   return h("dl", {}, rows.filter(([, inner]) => inner.length).map(([name, inner]) => [
     h("dt", {}, name), h("dd", {}, inner.map((x, i) => i ? [document.createTextNode(" "), x] : x))]));
 }
+
+// ago is an age behind something else.
+export const ago = (iso) => when(iso) ? h("span", { class: "dim" }, "(", age(iso), ")") : null;
 
 export const bar = (label, value, max) => h("progress", { value, max, "aria-label": label });
 export const look = (kind, text) => h("span", { class: kind }, text);

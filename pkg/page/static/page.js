@@ -53,7 +53,7 @@ function say() {
     state = "Old"; what = "The agent lives, but does not get its files read"; age = `(for ${span(now() - readAt)}).`;
   }
   put("state", heardAt || lostAt ? state : "Asking the agent");
-  put("state-age", heardAt ? `device time ${clock(now())}` : "");
+  put("state-age", heardAt ? `· device time ${clock(now())}` : "");
   put("old-what", what);
   put("old-age", age);
   $("old").hidden = !what;

@@ -1,6 +1,6 @@
 // The parts of the page that an overview is drawn as: for each, what of the
 // overview it depends on, and how it is drawn.
-import { age, bar, bytes, clean, facts, h, look, p, span, table, when } from "/draw.js";
+import { age, ago, bar, bytes, clean, facts, h, look, p, span, table, when } from "/draw.js";
 
 const list = (x) => Array.isArray(x) ? x : [];
 
@@ -17,7 +17,7 @@ function problems(o) {
   return [h("ul", { class: "plain" }, all.map((x) => h("li", { class: x.Severity === "bad" ? "problem is-bad" : "problem" },
     p("", look(x.Severity === "bad" ? "bad" : "warn", x.Severity === "bad" ? "Broken" : "Warning"), x.About && [" ", h("strong", {}, x.About)], ": ", x.What),
     p("", x.Remedy && [h("strong", {}, "What to do: "), x.Remedy]),
-    p("dim", when(x.Since) ? ["since ", age(x.Since), ". "] : "", x.Anchor && ["More in operations.md, ", x.Anchor, "."]))))];
+    p("dim", when(x.Since) ? ["Began ", age(x.Since), ". "] : "", x.Anchor && ["More in operations.md, ", x.Anchor, "."]))))];
 }
 
 const phases = {
@@ -36,25 +36,27 @@ function drain(o) {
   const inner = [
     p("", look(kind + " phase", r.Phase), meaning && ", " + meaning, r.Attempt > 0 && `, attempt ${r.Attempt} of ${r.Attempts}`),
     facts([
-      ["why", r.Reason, age(r.Since)],
+      ["why", r.Reason, ago(r.Since)],
       ["asked by", list(r.Requesters).join(", ")],
       ["started", age(r.Started)], ["deadline", !when(r.Ended) && age(r.Deadline)], ["ended", age(r.Ended)],
       ["pods", pods.Total > 0 && [bar("pods gone", pods.Evicted, pods.Total), `${pods.Evicted} of ${pods.Total} gone, ${pods.Terminating} ending, ${pods.Waiting} waiting`]],
-      ["lock", r.Lock?.Waits || (r.Lock?.Holder && ["held by ", r.Lock.Mine ? "this node" : r.Lock.Holder]), r.Lock?.Holder && age(r.Lock.Since)],
+      ["lock", r.Lock?.Waits || (r.Lock?.Holder && ["held by ", r.Lock.Mine ? "this node" : r.Lock.Holder]), r.Lock?.Holder && ago(r.Lock.Since)],
       ["quorum", r.Quorum], ["cordon", cordons[r.Cordon] ?? r.Cordon],
       ["EVE is told", d.Status, d.RequestedBy && `for ${d.RequestedBy}`],
+      ["held by", d.Held?.File && look("bad", d.Held.File)],
       ["forced by", list(d.Forced).map((f) => f.File).join(", ")],
       ["written", age(d.At)],
     ]),
   ];
-  if (list(r.Blockers).length) inner.push(table(counted("pods in the way", r.Blockers, r.BlockersOmitted), blockers, r.Blockers));
-  if (list(r.Volumes).length) inner.push(table(counted("volumes in the way", r.Volumes, r.VolumesOmitted), volumes, r.Volumes));
+  if (list(r.Blockers).length) inner.push(table(counted("pod", r.Blockers, r.BlockersOmitted), blockers, r.Blockers));
+  if (list(r.Volumes).length) inner.push(table(counted("volume", r.Volumes, r.VolumesOmitted), volumes, r.Volumes));
   if (list(r.Stranded).length) inner.push(p("warn", "Can run only here and go all the same: ", r.Stranded.join(", "), more(r.StrandedOmitted)));
   return inner;
 }
 
 const more = (n) => n > 0 ? ` and ${n} more` : "";
-const counted = (what, all, omitted) => `${all.length}${more(omitted)} ${what}`;
+const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+const counted = (what, all, omitted) => `${many(all.length, what)} in the way${more(omitted)}`;
 const blockers = [
   ["Pod", (x) => x.Pod], ["Will it go", outlook], ["Cause", (x) => x.Cause], ["Why", (x) => x.Why],
   ["What to do", (x) => x.Remedy || "wait"], ["Since", (x) => age(x.Since)],
@@ -70,7 +72,7 @@ const volumes = [
 function nodes(o) {
   const n = o.Nodes ?? {};
   if (!list(n.List).length) return [p("dim", n.Why ? "They cannot be read: " + n.Why : "Nobody here knows them: this node does not report for the cluster, and its agent does not see the API server.")];
-  return [table(`${n.List.length} nodes, from ${n.From || n.File || "the agent"}`, nodeColumns, n.List), when(n.At) ? told(n, "") : null];
+  return [table(`${many(n.List.length, "node")}, from ${n.From || n.File || "the agent"}`, nodeColumns, n.List), when(n.At) ? told(n, "") : null];
 }
 const nodeColumns = [
   ["Node", (x) => [x.Name, x.Own && h("span", { class: "dim" }, " (this one)")]],
@@ -100,8 +102,8 @@ function storage(o) {
   const ill = (v) => v.Rebuilding > 0 || v.Online < v.Replicas;
   const sorted = [...all].sort((a, b) => ill(b) - ill(a));
   return [
-    facts([["health", s.Health, age(s.Since)], ["being rebuilt", all.length > 0 && String(all.filter((v) => v.Rebuilding > 0).length)]]),
-    all.length ? table(`${all.length} volumes, those that are not whole first`, volumeColumns, sorted)
+    facts([["health", s.Health, ago(s.Since)], ["being rebuilt", all.length > 0 && String(all.filter((v) => v.Rebuilding > 0).length)]]),
+    all.length ? table(`${many(all.length, "volume")}, those that are not whole first`, volumeColumns, sorted)
       : p("dim", "Volumes are known on the node that reports for the cluster; those in the way of a drain are said there."),
     settings.length ? table("what is kept in Longhorn", settingColumns, settings) : null,
   ];
@@ -119,20 +121,23 @@ const settingColumns = [
 
 const truth = { True: "good", False: "bad", Unknown: "dim" };
 function device(o) {
-  const c = o.Cluster ?? {}, m = c.Membership ?? {}, g = c.Members ?? {}, l = o.Lease ?? {}, a = o.Agent ?? {}, api = o.API ?? {};
+  const c = o.Cluster ?? {}, m = c.Membership ?? {}, g = c.Members ?? {}, l = o.Lease ?? {}, a = o.Agent ?? {}, api = o.API ?? {}, v = o.Conditions ?? {};
   const stale = list(g.Stale).map((x) => x.Node).join(", ");
   return [h("div", { class: "cols" }, [
     facts([
       ["node", o.Node?.Name || "not known", o.Node?.DeviceName && `(${clean(o.Node.DeviceName)})`], ["UUID", o.Node?.UUID],
-      ["agent", a.Runs ? look(a.Hung ? "bad" : "good", a.Hung ? "hangs" : "runs") : look("bad", "does not run"), a.Why, age(a.Seen)],
-      ["API server", look(truth[api.Answers] ?? "dim", { True: "answers", False: "does not answer" }[api.Answers] ?? "not known"), api.Why, age(api.Since)],
-      ["elected to report", l.Leader || "nobody", l.Mine && "(this node)", age(l.Since)],
+      ["agent", a.Runs ? look(a.Hung ? "bad" : "good", a.Hung ? "hangs" : "runs") : look("bad", "does not run"), a.Why, ago(a.Seen)],
+      ["API server", look(truth[api.Answers] ?? "dim", { True: "answers", False: "does not answer" }[api.Answers] ?? "not known"), api.Why, ago(api.Since)],
+      ["no cluster", o.Node?.NoCluster],
+      ["elected to report", l.Leader || "nobody", l.Mine && "(this node)", ago(l.Since)],
       ["disks", list(o.Disks).map((d) => h("div", {}, `${clean(d.Path)}: ${bytes(d.Free)} of ${bytes(d.Size)} free`))],
     ]),
     facts([
       ["cluster", c.Name || "none", c.Type], ["membership", m.State, m.Reason], ["role", c.Role],
       ["address", c.Address && `${clean(c.Address)} on ${clean(c.Interface)}`, c.Address && look(c.AddressReady ? "good" : "bad", c.AddressReady ? "ready" : "not ready")],
-      ["joins at", c.JoinServer], ["tie-breaker", g.TieBreaker], ["stale members", stale], ["members", g.Why], ["error", c.Error && look("bad", c.Error)],
+      ["joins at", c.JoinServer], ["tie-breaker", g.TieBreaker], ["stale members", stale], ["members", g.Hindered, g.Repairing && "(this node is at it)"],
+      ["error", c.Error && look("bad", c.Error), ago(c.ErrorSince)], ["load balancer", c.LBError && look("bad", c.LBError), ago(c.LBErrorSince)],
+      ["versions", ["Kubernetes", "KubeVirt", "Longhorn", "CNI"].filter((x) => v[x]).map((x) => `${x} ${v[x]}`).join(", ")], ["installed", age(v.InstalledAt)],
     ]),
   ]),
   list(o.Conditions?.List).length ? table("conditions, and since when", conditionColumns, o.Conditions.List) : null,
@@ -150,7 +155,7 @@ export const parts = (showLogs) => [
   ["problems", (o) => o.Problems, problems],
   ["drain", (o) => o.Drain, drain],
   ["nodes", (o) => o.Nodes, nodes],
-  ["apps", (o) => o.Apps, (o) => list(o.Apps?.List).length ? [table(`${o.Apps.List.length} applications`, appColumns(showLogs), o.Apps.List)] : [p("dim", "This device has none.")]],
+  ["apps", (o) => o.Apps, (o) => list(o.Apps?.List).length ? [table(many(o.Apps.List.length, "application"), appColumns(showLogs), o.Apps.List)] : [p("dim", "This device has none.")]],
   ["storage", (o) => o.Storage, storage],
   ["device", (o) => [o.Node, o.Agent, o.API, o.Lease, o.Disks, o.Cluster, o.Conditions, o.Report, o.Unreadable], device],
 ];

@@ -1,0 +1,178 @@
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/zedkube/zedkube/pkg/overview"
+)
+
+// saysWhenItIsOld ends the agent under the page, and lets it come back.
+func saysWhenItIsOld(t *testing.T, b *browser) {
+	d := newDevice(t)
+	d.full()
+	tb := b.open(t, d.url(), phone)
+	tb.shows("#state", "Live")
+	tb.shows("#nodes", "node-3")
+	if !eval[bool](tb, `document.querySelector("#old").hidden`) {
+		t.Error("it calls itself old while it is not")
+	}
+	ages := func() string {
+		return eval[string](tb, `[...document.querySelectorAll("#nodes time")].map((e) => e.innerText).join(" ")`)
+	}
+	before := ages()
+
+	d.stopped()
+	tb.shows("#state", "Connection lost")
+	tb.shows("#old", "No answer from the agent", "What is shown is of 20", "Trying again")
+	tb.shows("#nodes", "node-3")
+	wait(t, "ages go on", func() error {
+		if now := ages(); now == before {
+			return fail("the ages are still %s", now)
+		}
+		return nil
+	})
+	if !strings.Contains(eval[string](tb, `document.body.className`), "old") {
+		t.Error("nothing but words says that the page is old")
+	}
+
+	d.show(func(o *overview.Overview) { o.Nodes.List[2].Name = "node-4" })
+	d.start()
+	tb.shows("#state", "Live")
+	tb.shows("#nodes", "node-4")
+	if !eval[bool](tb, `document.querySelector("#old").hidden`) {
+		t.Error("it calls itself old after the agent is back")
+	}
+}
+
+// followsALog reads the log of an application while it is written.
+func followsALog(t *testing.T, b *browser) {
+	d := newDevice(t)
+	d.full()
+	d.logs.past = []string{"2026-11-21T10:00:00.5Z the first line\n"}
+	d.logs.lines = make(chan string)
+	tb := b.open(t, d.url(), phone)
+	tb.shows("#apps", "historian")
+	tb.must(chromedp.Do(tb.ctx, chromedp.Click(chromedp.CSS(fmt.Sprintf(`[data-key="log %s"]`, appUUID(3))))))
+	tb.shows("#logs-out", "10:00:00 the first line")
+	if got := eval[string](tb, `document.querySelector("#logs-app").selectedOptions[0].innerText`); got != "historian" {
+		t.Errorf("%q is chosen", got)
+	}
+	d.logs.lines <- "2026-11-21T10:00:01Z " + strings.Repeat("long ", 1500) + "\n"
+	d.logs.lines <- "2026-11-21T10:00:02Z the next line\n"
+	tb.shows("#logs-out", "the next line", "more bytes]")
+	tb.shows("#logs-state", "Following")
+	for i := range 30 {
+		d.logs.lines <- strings.Repeat(fmt.Sprintf("2026-11-21T10:01:00Z line %d\n", i), 100)
+	}
+	tb.shows("#logs-out", "line 29")
+	if got := eval[int](tb, `document.querySelectorAll("#logs-out span").length`); got > 2000 {
+		t.Errorf("%d lines are kept", got)
+	}
+	if eval[int](tb, `(() => { const o = document.querySelector("#logs-out"); return o.scrollHeight - o.clientHeight - Math.round(o.scrollTop); })()`) > 2 {
+		t.Error("the newest line is not in view")
+	}
+	if over := eval[int](tb, `document.querySelector("#logs-out").scrollWidth - document.querySelector("#logs-out").clientWidth`); over > 0 {
+		t.Errorf("a long line is not wrapped: %d px too wide", over)
+	}
+	tb.must(chromedp.Do(tb.ctx, chromedp.Click(chromedp.CSS("#logs-stop"))))
+	tb.shows("#logs-state", "Stopped")
+	if over := eval[int](tb, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+		t.Errorf("the log makes the page %d px too wide", over)
+	}
+	tb.clean(d.url())
+}
+
+// worksWithoutAMouse goes through the page by keyboard, and by what a screen
+// reader is told.
+func worksWithoutAMouse(t *testing.T, b *browser) {
+	d := newDevice(t)
+	d.full()
+	tb := b.open(t, d.url(), phone)
+	tb.shows("#apps", "historian")
+	var stops []string
+	for range 40 {
+		tb.must(chromedp.Do(tb.ctx, chromedp.KeyEvent(kb.Tab)))
+		at := eval[string](tb, `(() => { const e = document.activeElement; return e === document.body ? "" : (e.getAttribute("aria-label") || e.innerText || e.id).trim().slice(0, 40) + (getComputedStyle(e).outlineStyle === "none" ? " (unseen)" : ""); })()`)
+		if at == "" {
+			break
+		}
+		stops = append(stops, at)
+	}
+	all := strings.Join(stops, "; ")
+	for _, want := range []string{"To the content", "Problems", "Logs", "Log of historian", "audit-text", "logs-follow", "Show"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no way by Tab to %q: %s", want, all)
+		}
+	}
+	if strings.Contains(all, "(unseen)") {
+		t.Errorf("the focus cannot be seen: %s", all)
+	}
+	tree, err := chromedp.Call(tb.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+	tb.must(err)
+	roles := map[string]int{}
+	for _, n := range tree.Nodes {
+		if n.Ignored || n.Role == nil {
+			continue
+		}
+		role := strings.Trim(string(n.Role.Value), `"`)
+		roles[role]++
+		name := ""
+		if n.Name != nil {
+			name = strings.Trim(string(n.Name.Value), `"`)
+		}
+		if name == "" && strings.Contains(" button link checkbox searchbox combobox progressbar region image log navigation ", " "+role+" ") {
+			t.Errorf("a %s has no name", role)
+		}
+	}
+	for _, want := range []string{"main", "navigation", "banner", "region", "table", "columnheader", "rowheader", "cell", "heading", "status", "image", "log"} {
+		if roles[want] == 0 {
+			t.Errorf("a screen reader is told of no %s: %v", want, roles)
+		}
+	}
+}
+
+// prints checks what comes on paper.
+func prints(t *testing.T, b *browser) {
+	d := newDevice(t)
+	d.full()
+	tb := b.open(t, d.url(), inDark)
+	tb.shows("#drain", "Emptying")
+	tb.media("print")
+	if got := eval[string](tb, `["nav", "#audit-form", "#logs"].map((s) => getComputedStyle(document.querySelector(s)).display).join(" ")`); got != "none none none" {
+		t.Errorf("controls are printed: %s", got)
+	}
+	if got := eval[string](tb, `getComputedStyle(document.documentElement).backgroundColor`); got != "rgb(255, 255, 255)" {
+		t.Errorf("paper is printed %s", got)
+	}
+}
+
+// goesOnAfterAHugeDay shows a device with more of everything than fits.
+func goesOnAfterAHugeDay(t *testing.T, b *browser) {
+	d := newDevice(t)
+	d.full()
+	d.show(func(o *overview.Overview) {
+		for i := range 3000 {
+			app := o.Apps.List[i%3]
+			app.Name = fmt.Sprintf("app-%d-%s", i, strings.Repeat("x", 40))
+			app.UUID = appUUID(i + 10)
+			o.Apps.List = append(o.Apps.List, app)
+		}
+	})
+	begin := time.Now()
+	tb := b.open(t, d.url(), phone)
+	tb.shows("#apps", "app-200-xxx", "2703 more are not shown")
+	t.Logf("3000 applications are shown after %s", time.Since(begin).Round(time.Millisecond))
+	d.show(func(o *overview.Overview) { o.Node.DeviceName = strings.Repeat("y", 5<<20) })
+	tb.shows("#old", "more than the 4096 kB that a page can take")
+	d.show(func(o *overview.Overview) { o.Node.DeviceName, o.Apps.List = "", o.Apps.List[:3] })
+	tb.shows("#apps", "3 applications")
+	tb.shows("#state", "Live")
+	tb.clean(d.url())
+}

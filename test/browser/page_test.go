@@ -1,0 +1,24 @@
+package browser
+
+import (
+	"testing"
+)
+
+// TestThePageInABrowser tells stories of the page, each in tabs of its own.
+func TestThePageInABrowser(t *testing.T) {
+	b := openBrowser(t)
+	for name, story := range map[string]func(*testing.T, *browser){
+		"it looks right in any window":                     inAnyWindow,
+		"it follows a drain in the files of the device":    followsADrain,
+		"a redraw leaves the reader where he is":           keepsItsPlace,
+		"hostile names are shown as text":                  showsNamesAsText,
+		"a foreign site in the same browser reads nothing": keepsForeignSitesOut,
+		"it says when it is old":                           saysWhenItIsOld,
+		"it follows a log":                                 followsALog,
+		"it works without a mouse and without eyes":        worksWithoutAMouse,
+		"it can be printed":                                prints,
+		"it takes more of everything than fits":            goesOnAfterAHugeDay,
+	} {
+		t.Run(name, func(t *testing.T) { story(t, b) })
+	}
+}

@@ -1,0 +1,202 @@
+// Package browser tests the page in a real browser, chromium without a window.
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/localserver"
+	"github.com/zedkube/zedkube/pkg/loop"
+	"github.com/zedkube/zedkube/pkg/overview"
+	"github.com/zedkube/zedkube/pkg/page"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// program is Debian's chromium, or whatever stands in for it.
+func program(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") == "true" && os.Getenv("NO_MIRROR") != "true" {
+		t.Fatal("the page is tested in the package chromium, which is not installed")
+	}
+	t.Skip("the page is tested in the package chromium, which is not installed")
+	return ""
+}
+
+// device is a device with a page: what it shows is what the test says.
+type device struct {
+	t       *testing.T
+	address string
+	page    *page.Page
+	metrics pubsub.Table[types.KubeNodeMetrics]
+	configs pubsub.Table[types.AppInstanceConfig]
+	pods    pubsub.Table[types.Pod]
+	logs    *logs
+
+	mu      sync.Mutex
+	shown   overview.Overview
+	root    string // where shown is read from, "" for as it was set
+	trail   []types.Operation
+	stopped func()
+}
+
+// newDevice serves a page on a free port of 127.0.0.1.
+func newDevice(t *testing.T) *device {
+	t.Helper()
+	d := &device{t: t, address: freeAddress(t), logs: &logs{}}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	d.page = &page.Page{
+		Log: log, Overview: d.overview, Metrics: &d.metrics, Configs: &d.configs, AppPods: &d.pods, Kube: d.logs,
+		Audit: func(url.Values) (any, error) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.trail, nil
+		},
+		Requests: func() uint64 { return 3 * uint64(time.Now().Unix()) },
+	}
+	d.start()
+	return d
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start serves until stop, or the end of the test.
+func (d *device) start() {
+	d.t.Helper()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	server := &localserver.Component{
+		Log: log, Pulse: &loop.Pulse{}, Status: &pubsub.Table[types.EdgeNodeClusterStatus]{},
+		Socket:  filepath.Join(d.t.TempDir(), "zedkube.sock"),
+		Address: d.address, Everywhere: d.page.Handlers(), Streams: page.Streams(),
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { server.Run(ctx) })
+	d.stopped = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+	})
+	d.t.Cleanup(d.stopped)
+	wait(d.t, "the local server listens", func() error {
+		conn, err := net.Dial("tcp", d.address)
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	})
+}
+
+func (d *device) overview(now time.Time) overview.Overview {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.root != "" {
+		return overview.Read(d.root, now)
+	}
+	o := d.shown
+	o.ReadAt = now.UTC()
+	return o
+}
+
+// show makes the device say o from now on.
+func (d *device) show(change func(o *overview.Overview)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change(&d.shown)
+}
+
+// play writes a topic's file as its agent does.
+func (d *device) play(agent, topic, key string, v any) {
+	d.t.Helper()
+	content, err := json.Marshal(v)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	dir := filepath.Join(d.root, "run", agent, topic)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		d.t.Fatal(err)
+	}
+	file := filepath.Join(dir, key+".json")
+	if err := os.WriteFile(file+".tmp", content, 0o644); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.Rename(file+".tmp", file); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *device) url() string { return "http://" + d.address + "/" }
+
+// logs plays the kubelet's logs.
+type logs struct {
+	mu    sync.Mutex
+	lines chan string // what a container writes while it is followed
+	past  []string
+}
+
+// Logs implements page.Kube.
+func (l *logs) Logs(ctx context.Context, _ types.Pod, o types.LogOptions) (io.ReadCloser, error) {
+	l.mu.Lock()
+	past, lines := l.past, l.lines
+	l.mu.Unlock()
+	r, w := io.Pipe()
+	go func() {
+		_, err := io.WriteString(w, strings.Join(past, ""))
+		for o.Follow && err == nil {
+			select {
+			case line, ok := <-lines:
+				if !ok {
+					w.Close()
+					return
+				}
+				_, err = io.WriteString(w, line)
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+		}
+		w.CloseWithError(err)
+	}()
+	return r, nil
+}
+
+// wait waits until it is so; on a busy machine that takes its time.
+func wait(t *testing.T, what string, so func() error) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(40 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if err = so(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s: not within 40 s: %v", what, err)
+}
+
+// fail says what is wrong so far.
+func fail(what string, got ...any) error { return fmt.Errorf(what, got...) }
