@@ -12,12 +12,15 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// The Lease of docs/wire.md, "Lease". EVE's own zedkube holds it for
+// StatsLease is the name of the Lease of docs/wire.md, "Lease".
+const StatsLease = "eve-kube-stats-leader"
+
+// The bounds of that Lease. EVE's own zedkube holds it for
 // 300 s at a time. Ours is shorter, so that a dead leader is followed within
 // half a minute; in a mixed cluster that is safe, because a candidate judges
 // the holder by the duration that the holder wrote into the Lease.
 const (
-	statsLease    = "eve-kube-stats-leader"
+	statsLease    = StatsLease
 	leaseDuration = 25 * time.Second
 	renewDeadline = 15 * time.Second // longer than one call may take
 	retryPeriod   = 5 * time.Second

@@ -49,8 +49,8 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
-	record := &audit.Record{Log: as("audit"), Info: t.info, Dir: p.audit, Segment: audit.DefaultSegment}
-	requests := metrics.NewRequests()
+	trail := &audit.Record{Log: as("audit"), Info: t.info, Dir: p.audit, Segment: audit.DefaultSegment}
+	requests, record := metrics.NewRequests(), metrics.NewOperations(trail)
 	kube := &kubeapi.Client{
 		Log: as("kubeapi"), Kubeconfig: p.kubeconfig, Requests: requests, Operations: record,
 		Info: t.info, Leader: t.leaderInfo,
@@ -66,7 +66,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 	components := map[string]component{
 		"kubeapi": kube,
 		"audit": &audit.Component{
-			Log: as("audit"), Pulse: pulses["audit"], Record: record, Segments: audit.DefaultSegments,
+			Log: as("audit"), Pulse: pulses["audit"], Record: trail, Segments: audit.DefaultSegments,
 			DeviceOp: t.deviceOp, Update: t.update, Operator: t.operator, Leave: t.leaveRequest, Detach: t.detach,
 		},
 		"clustertoken": &clustertoken.Component{
@@ -135,7 +135,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 			TouchFile: p.touch,
 		},
 	}
-	maps.Copy(components, wireLocal(p, t, log, pulses, kube, requests))
+	maps.Copy(components, wireLocal(p, t, log, pulses, kube, requests, record))
 	maps.Copy(components, wireReports(t, log, pulses, kube))
 	maps.Copy(components, wireApps(p, t, log, out, pulses, kube, record))
 	return t.bus, components

@@ -1,7 +1,7 @@
 // Package metrics says in numbers how the agent and its node do, for
-// Prometheus (docs/wire.md, "Metrics"). Nothing is counted twice and nothing
-// runs between two scrapes: counters are those that the parts keep anyway, and
-// every other number is read from the tables when somebody asks.
+// Prometheus (docs/wire.md, "Metrics"). Nothing runs between two scrapes: the
+// parts count as they work, and every other number is read from the tables when
+// somebody asks.
 package metrics
 
 import (
@@ -19,33 +19,39 @@ import (
 
 // Metrics is where the numbers come from. Every exported field is required.
 type Metrics struct {
-	Version  string
-	Pulses   map[string]*loop.Pulse // of every loop, by component
-	Bus      interface{ Stats() []pubsub.Stats }
-	Requests *Requests
+	Version    string
+	Lease      string                 // name of the Lease of the node that reports
+	Pulses     map[string]*loop.Pulse // of every loop, by component
+	Bus        interface{ Stats() []pubsub.Stats }
+	Requests   *Requests
+	Operations *Operations
 
-	Info     pubsub.Reader[types.EdgeNodeInfo]
-	Nodes    pubsub.Reader[types.Node]
-	API      pubsub.Reader[types.APIStatus]
-	Leader   pubsub.Reader[types.KubeLeaderElectInfo]
-	Leases   pubsub.Reader[types.Lease]
-	Progress pubsub.Reader[types.NodeDrainProgress]
-	Health   pubsub.Reader[types.KubeReportHealth]
-
+	Info       pubsub.Reader[types.EdgeNodeInfo]
+	Nodes      pubsub.Reader[types.Node]
+	API        pubsub.Reader[types.APIStatus]
+	Leases     pubsub.Reader[types.Lease] // by name
+	Leader     pubsub.Reader[types.KubeLeaderElectInfo]
+	Progress   pubsub.Reader[types.NodeDrainProgress]
+	Health     pubsub.Reader[types.KubeReportHealth]
 	Conditions pubsub.Reader[types.KubeNodeConditions]
 }
 
-// maxScrapes bounds the answers in the making.
-const maxScrapes = 2
+const (
+	// maxScrapes bounds the answers in the making.
+	maxScrapes = 2
+	// scrapeTimeout is far beyond what an answer takes.
+	scrapeTimeout = 5 * time.Second
+)
 
 // Handler serves the metrics in the text format of Prometheus.
 func (m *Metrics) Handler() http.Handler {
 	r := prometheus.NewRegistry()
-	r.MustRegister(
+	for _, c := range []prometheus.Collector{
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.Requests,
-		collector{m},
-	)
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: 5 * time.Second})
+		m.Requests, m.Operations, collector{m},
+	} {
+		_ = r.Register(c) // it fails where names clash, which the tests of this package would tell
+	}
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout})
 }

@@ -1,7 +1,7 @@
 package metrics
 
 import (
-	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,6 +12,7 @@ type Requests struct {
 	answers *prometheus.CounterVec
 	took    *prometheus.HistogramVec
 	watches prometheus.Gauge
+	total   atomic.Uint64
 }
 
 // NewRequests counts from nothing.
@@ -23,11 +24,11 @@ func NewRequests() *Requests {
 		}, []string{"verb", "code"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "zedkube_api_request_duration_seconds",
-			Help:    "Time from a request to the head of its answer.",
+			Help:    "Time from a request to the API server to the head of its answer.",
 			Buckets: []float64{0.01, 0.05, 0.25, 1, 5, 10},
 		}, []string{"verb"}),
 		watches: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "zedkube_api_watches_open",
+			Name: "zedkube_api_watches",
 			Help: "Watches on the API server that are open.",
 		}),
 	}
@@ -36,12 +37,16 @@ func NewRequests() *Requests {
 // Answered notes one request; code is 0 where no answer came.
 func (r *Requests) Answered(verb string, code int, took time.Duration) {
 	verb = oneOf(verb, verbs)
+	r.total.Add(1)
 	r.answers.WithLabelValues(verb, codeLabel(code)).Inc()
 	r.took.WithLabelValues(verb).Observe(took.Seconds())
 }
 
 // Watching notes that a watch was opened (1) or has ended (-1).
 func (r *Requests) Watching(change int) { r.watches.Add(float64(change)) }
+
+// Total is how many there were.
+func (r *Requests) Total() uint64 { return r.total.Load() }
 
 // Describe implements prometheus.Collector.
 func (r *Requests) Describe(out chan<- *prometheus.Desc) {
@@ -55,19 +60,4 @@ func (r *Requests) Collect(out chan<- prometheus.Metric) {
 	r.answers.Collect(out)
 	r.took.Collect(out)
 	r.watches.Collect(out)
-}
-
-// codeLabel is the status itself where an API server is known to send it, and
-// its class where only something strange would.
-func codeLabel(code int) string {
-	switch code {
-	case 200, 201, 202, 400, 401, 403, 404, 405, 409, 410, 413, 415, 422, 429, 500, 502, 503, 504:
-		return strconv.Itoa(code)
-	case 0:
-		return "none"
-	}
-	if code >= 100 && code < 600 {
-		return strconv.Itoa(code/100) + "xx"
-	}
-	return other
 }
