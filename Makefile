@@ -9,6 +9,9 @@ SHELL       := bash
 TAGS    := kustomize_disable_go_plugin_support
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 VERSION := $(VERSION)# asked once: the tree may change meanwhile
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+# The time of the source, in seconds since 1970: what is packed has it, not the time of the packing.
+EPOCH   ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 export VERSION
 OUT     ?= bin/zedkube
 IMAGE   ?= zedkube:$(VERSION)
@@ -18,6 +21,9 @@ RELEASE := -trimpath -buildvcs=false -tags $(TAGS) -ldflags '-s -w -X main.versi
 # The steps before the tests compile as that does: what one has compiled is there for the next.
 ALIKE   := CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath"
 PROGRAM := cmd kubeapi pkg pubsub types
+
+# What an image says of itself, in its annotations; its labels are in the Dockerfile.
+ABOUT   := version=$(VERSION) revision=$(REVISION) licenses=Apache-2.0 source=https://github.com/zedkube/zedkube
 
 # The packages whose tests take longest begin first.
 LONGEST := ./cmd/zedkube ./test/devcluster ./test/apps
@@ -66,9 +72,17 @@ bench: build cluster ## measure; writes docs/performance.md
 soak: kubevirt ## the long tests, for hours
 	go test -tags $(TAGS),soak -run '^TestSoak' -count=1 -timeout 24h ./...
 
-image: build ## a container image, without network, by buildah, podman or docker
-	@engine=$$(command -v buildah || command -v podman || command -v docker) || { echo 'image: none of buildah, podman, docker is installed' >&2; exit 1; }; \
-	set -x; "$$engine" build --platform "linux/$${GOARCH:-$$(go env GOARCH)}" --tag "$(IMAGE)" .
+image: archs ## an image for both architectures, without network, by buildah or podman; also in bin/image, as an OCI layout
+	@engine=$$(command -v buildah || command -v podman) || { echo 'image: neither buildah nor podman is installed' >&2; exit 1; }; \
+	"$$engine" manifest rm "$(IMAGE)" >/dev/null 2>&1 || true; \
+	"$$engine" build --platform linux/amd64,linux/arm64 --manifest "$(IMAGE)" --timestamp "$(EPOCH)" \
+		--build-arg VERSION="$(VERSION)" --build-arg REVISION="$(REVISION)" $(ABOUT:%=--annotation org.opencontainers.image.%) .; \
+	rm -rf bin/image; \
+	"$$engine" manifest push --quiet --all "$(IMAGE)" "oci:bin/image:$(VERSION)"
+	$(ALIKE) go run ./test/image -version "$(VERSION)" -revision "$(REVISION)" -qemu "$(QEMU)" bin/image
+ifeq ($(QEMU),)
+	@echo 'image for arm64: no qemu-user' | tee -a $(NOT_RUN)
+endif
 
 clean: ## remove what was built here; Go's cache and the control plane's stay
 	rm -rf bin

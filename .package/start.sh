@@ -28,15 +28,23 @@ say() {
 		"$1" "$2" "$$" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" >&2
 }
 
-# pass SIGNAL hands it on to whatever is waited for: zedkube, or the pause between two of them.
+# pass SIGNAL hands it on to zedkube.
 pass() {
 	[ -z "$child" ] || kill -s "$1" "$child" 2>/dev/null
 }
 
-# await PROCESS sets code to its exit code. A signal ends "wait", not the process.
-await() {
-	child=$1
-	[ -z "$ending" ] || pass TERM # it came before child was known
+# end tells zedkube to end, and once more a second later: what it is told between fork and exec it does not hear.
+end() {
+	ending=yes
+	pass TERM
+	{ sleep 1; pass TERM; } &
+}
+
+# run PROGRAM [WORD...] sets code to its exit code. A signal ends "wait", not the program.
+run() {
+	"$@" &
+	child=$!
+	[ -z "$ending" ] || end # told before child was known
 	while :; do
 		wait "$child"
 		code=$?
@@ -59,7 +67,7 @@ register() {
 	fi
 }
 
-trap 'ending=yes; pass TERM' TERM INT
+trap end TERM INT
 trap 'pass HUP' HUP
 trap 'pass QUIT' QUIT
 
@@ -74,8 +82,7 @@ registration=$!
 pause=1
 while :; do
 	began=$(date +%s)
-	"$program" ${root:+--root "$root"} run "$@" &
-	await $!
+	run "$program" ${root:+--root "$root"} run "$@"
 	if [ -n "$ending" ]; then
 		kill "$registration" 2>/dev/null
 		say info "zedkube was told to end, and ended with exit code $code"
@@ -84,8 +91,11 @@ while :; do
 	lasted=$(($(date +%s) - began))
 	[ "$lasted" -lt "$settled" ] || pause=1
 	say error "zedkube ended with exit code $code after $lasted s; it is started again in $pause s"
-	sleep "$pause" &
-	await $!
+	waited=0
+	while [ "$waited" -lt "$pause" ] && [ -z "$ending" ]; do
+		sleep 1
+		waited=$((waited + 1))
+	done
 	[ -z "$ending" ] || exit 0
 	pause=$((pause * 2))
 	[ "$pause" -le "$longest" ] || pause=$longest

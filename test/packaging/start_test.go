@@ -1,0 +1,331 @@
+package packaging
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const script = "../../.package/start.sh"
+
+// playedAs is the environment variable that makes this program play zedkube.
+const playedAs = "ZEDKUBE_PLAYED"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(playedAs) == "" {
+		os.Exit(m.Run())
+	}
+	os.Exit(play(os.Getenv(playedAs)))
+}
+
+// play is zedkube, played: it writes what happens to it into the file heard,
+// beside its root's run directory.
+func play(part string) int {
+	root := os.Args[2]
+	heard, err := os.OpenFile(filepath.Join(root, "heard"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 99
+	}
+	signals := make(chan os.Signal, 9)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	fmt.Fprintln(heard, "started", os.Getpid(), strings.Join(os.Args[1:], " "))
+	switch part {
+	case "crashes":
+		return 3
+	case "lasts":
+		time.Sleep(1500 * time.Millisecond)
+		return 4
+	}
+	if part != "silent" {
+		if err := os.WriteFile(filepath.Join(root, "run/zedkube.touch"), nil, 0o600); err != nil {
+			return 99
+		}
+	}
+	for s := range signals {
+		fmt.Fprintln(heard, "got", s)
+		if s == syscall.SIGTERM {
+			return 7
+		}
+		if s == syscall.SIGQUIT {
+			return 2
+		}
+	}
+	return 0
+}
+
+// started is a start script that runs.
+type started struct {
+	*testing.T
+	root string
+	cmd  *exec.Cmd
+	log  string // file
+	done chan error
+}
+
+// shells are those of the machine that the script may meet: EVE's is busybox's.
+func shells() [][]string {
+	all := [][]string{{"sh"}}
+	for _, s := range [][]string{{"busybox", "ash"}, {"bash", "--posix"}} {
+		if _, err := exec.LookPath(s[0]); err == nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// withEveryShell runs a story with each of them.
+func withEveryShell(t *testing.T, story func(t *testing.T, shell []string)) {
+	t.Helper()
+	for _, shell := range shells() {
+		t.Run(shell[0], func(t *testing.T) {
+			t.Parallel()
+			story(t, shell)
+		})
+	}
+}
+
+// start runs the script with zedkube played; edit may change the script first.
+func start(t *testing.T, shell []string, part string, args []string, edit ...string) *started {
+	t.Helper()
+	root := t.TempDir()
+	text, err := os.ReadFile(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(root, "zedkube-start.sh")
+	own, err := os.Executable()
+	if err == nil {
+		err = errors.Join(os.Mkdir(filepath.Join(root, "run"), 0o755), os.Symlink(own, filepath.Join(root, "zedkube")),
+			os.WriteFile(file, []byte(strings.NewReplacer(edit...).Replace(string(text))), 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &started{T: t, root: root, log: filepath.Join(root, "log"), done: make(chan error, 1)}
+	log, err := os.Create(s.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cmd = exec.Command(shell[0], append(append(shell[1:], file), args...)...)
+	s.cmd.Env = append(os.Environ(), "ZEDKUBE_ROOT="+root, playedAs+"="+part)
+	s.cmd.Stderr = log
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { s.done <- s.cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+		_ = log.Close()
+	})
+	return s
+}
+
+func (s *started) read(name string) string {
+	content, _ := os.ReadFile(filepath.Join(s.root, name))
+	return string(content)
+}
+
+// await waits until a file holds something that many times.
+func (s *started) await(name, what string, times int) {
+	s.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if strings.Count(s.read(name), what) >= times {
+			return
+		}
+		if time.Now().After(end) {
+			s.Fatalf("%q is not %d times in %s:\n%s\nlog:\n%s", what, times, name, s.read(name), s.read("log"))
+		}
+	}
+}
+
+// awaitFile waits until a file is there.
+func (s *started) awaitFile(name string) {
+	s.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(s.root, name)); err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			s.Fatalf("%s is never there; log:\n%s", name, s.read("log"))
+		}
+	}
+}
+
+func (s *started) signal(sig syscall.Signal) {
+	s.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// ends waits for the script's end and says with which exit code.
+func (s *started) ends() int {
+	s.Helper()
+	select {
+	case <-s.done:
+		return s.cmd.ProcessState.ExitCode()
+	case <-time.After(time.Minute):
+		s.Fatalf("it does not end; log:\n%s", s.read("log"))
+		return 0
+	}
+}
+
+func TestTheScriptRegistersWithTheWatchdogWhenTheTouchFileIsThere(t *testing.T) {
+	withEveryShell(t, func(t *testing.T, shell []string) {
+		s := start(t, shell, "silent", nil)
+		s.await("heard", "started", 1)
+		time.Sleep(1500 * time.Millisecond)
+		registered := filepath.Join(s.root, "run/watchdog/file/zedkube.touch")
+		if _, err := os.Stat(registered); err == nil {
+			t.Error("registered before the touch file was there")
+		}
+		if err := os.WriteFile(filepath.Join(s.root, "run/zedkube.touch"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.awaitFile("run/watchdog/file/zedkube.touch")
+		s.signal(syscall.SIGTERM)
+		s.ends()
+	})
+}
+
+func TestAnAgentThatNeverTouchesIsRegisteredAllTheSame(t *testing.T) {
+	withEveryShell(t, func(t *testing.T, shell []string) {
+		s := start(t, shell, "silent", nil, `"$waited" -lt 60`, `"$waited" -lt 1`)
+		s.await("log", "it is registered with the watchdog all the same", 1)
+		s.awaitFile("run/watchdog/file/zedkube.touch")
+		s.signal(syscall.SIGTERM)
+		s.ends()
+	})
+}
+
+func TestTheScriptPassesItsWordsOn(t *testing.T) {
+	withEveryShell(t, func(t *testing.T, shell []string) {
+		s := start(t, shell, "runs", []string{"--page=off", "a b"})
+		s.await("heard", "started", 1)
+		if want := " --root " + s.root + " run --page=off a b\n"; !strings.Contains(s.read("heard"), want) {
+			t.Errorf("heard %q, want %q", s.read("heard"), want)
+		}
+		s.signal(syscall.SIGTERM)
+		s.ends()
+	})
+}
+
+func TestWhoEndsTheScriptEndsZedkubeFirst(t *testing.T) {
+	withEveryShell(t, func(t *testing.T, shell []string) {
+		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+			s := start(t, shell, "runs", nil)
+			s.await("heard", "started", 1)
+			s.signal(sig)
+			if code := s.ends(); code != 7 {
+				t.Errorf("%v: exit code %d, want zedkube's, 7", sig, code)
+			}
+			if !strings.Contains(s.read("heard"), "got terminated") {
+				t.Errorf("%v: heard %q", sig, s.read("heard"))
+			}
+			s.judgeLog("info")
+		}
+	})
+}
+
+func TestOtherSignalsArePassedOnAndItIsStartedAgain(t *testing.T) {
+	withEveryShell(t, func(t *testing.T, shell []string) {
+		s := start(t, shell, "runs", nil)
+		s.await("heard", "started", 1)
+		s.signal(syscall.SIGHUP)
+		s.await("heard", "got hangup", 1)
+		if strings.Contains(s.read("log"), "ended") {
+			t.Error("the script takes a signal that zedkube has taken for its end")
+		}
+		s.signal(syscall.SIGQUIT)
+		s.await("heard", "got quit", 1)
+		s.await("heard", "started", 2)
+		if !strings.Contains(s.read("log"), "zedkube ended with exit code 2") {
+			t.Errorf("log %s", s.read("log"))
+		}
+		s.signal(syscall.SIGTERM)
+		if code := s.ends(); code != 7 {
+			t.Errorf("exit code %d", code)
+		}
+	})
+}
+
+func TestACrashIsFollowedByAnotherTryAndALongerPause(t *testing.T) {
+	withEveryShell(t, func(t *testing.T, shell []string) {
+		s := start(t, shell, "crashes", nil, "longest=60", "longest=3")
+		began := time.Now()
+		s.await("heard", "started", 4)
+		if took := time.Since(began); took < 6*time.Second {
+			t.Errorf("four tries after %s, want pauses of 1, 2 and 3 s", took)
+		}
+		for _, pause := range []string{"in 1 s", "in 2 s", "in 3 s"} {
+			s.await("log", "it is started again "+pause, 1)
+		}
+		s.await("log", "in 3 s", 2)
+		s.judgeLog("error")
+		s.signal(syscall.SIGTERM)
+		s.ends()
+	})
+}
+
+func TestTheScriptEndsInAPauseToo(t *testing.T) {
+	withEveryShell(t, func(t *testing.T, shell []string) {
+		s := start(t, shell, "crashes", nil, "\npause=1\n", "\npause=3600\n")
+		s.await("log", "in 3600 s", 1)
+		s.signal(syscall.SIGTERM)
+		if code := s.ends(); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	})
+}
+
+func TestWhoHasRunLongIsStartedAgainSoon(t *testing.T) {
+	withEveryShell(t, func(t *testing.T, shell []string) {
+		s := start(t, shell, "lasts", nil, "settled=300", "settled=1")
+		s.await("log", "exit code 4", 3)
+		if strings.Contains(s.read("log"), "in 2 s") {
+			t.Errorf("log %s", s.read("log"))
+		}
+		s.signal(syscall.SIGTERM)
+		s.ends()
+	})
+}
+
+func TestNoProgramIsSaidAndEnds(t *testing.T) {
+	withEveryShell(t, func(t *testing.T, shell []string) {
+		s := start(t, shell, "runs", nil, `$(dirname "$0")/zedkube`, "/nowhere/zedkube")
+		if code := s.ends(); code != 127 {
+			t.Errorf("exit code %d", code)
+		}
+		s.await("log", "no such program: /nowhere/zedkube", 1)
+		s.judgeLog("error")
+	})
+}
+
+// judgeLog says whether each line is one that newlogd understands
+// (docs/wire.md, "Log lines").
+func (s *started) judgeLog(level string) {
+	s.Helper()
+	for line := range strings.Lines(s.read("log")) {
+		var entry struct {
+			Level, Msg, Source string
+			PID                int
+			Time               time.Time
+		}
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			s.Errorf("line %q: %v", line, err)
+			continue
+		}
+		if entry.Level != level || entry.Msg == "" || entry.Source != "zedkube-start" || entry.PID != s.cmd.Process.Pid || time.Since(entry.Time) > time.Hour {
+			s.Errorf("line %q", line)
+		}
+	}
+}
