@@ -1,18 +1,38 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/pkg/joinplan"
 )
+
+const planExitCodes = `Exit codes:
+  0   the plan was made, whatever it says
+  1   wrong usage, interrupted, or it failed
+  2   nobody could be asked: the plan says no more than the files of this device
+  3   with --check: something blocks
+  99  unknown command`
+
+// exitPlanBlocks is the exit code of --check.
+const exitPlanBlocks = 3
 
 // newJoinCommand is the parent of what can be asked about a join.
 func newJoinCommand(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "join",
 		Short: "See whether a node can join its cluster, and what is in its way",
-		Args:  noCommand,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+		Long: "See whether a node can join its cluster, and what is in its way. To wait until it may: zedkube wait-join.\n" +
+			"A join is configured at the controller; no command makes one.\n\n" + planExitCodes,
+		Args: noCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newJoinPlanCommand(o))
 	return c
@@ -21,26 +41,128 @@ func newJoinCommand(o *options) *cobra.Command {
 // joinFlags is what the command line says about a join.
 type joinFlags struct {
 	server, address, node, cluster, candidate, kubernetes string
+	noListen, check                                       bool
+	apiPort                                               int
+	out                                                   outputs
 }
 
 // newJoinPlanCommand says what a join would meet, and changes nothing.
 func newJoinPlanCommand(o *options) *cobra.Command {
 	var f joinFlags
 	c := &cobra.Command{
-		Use:   "plan [--server IP] [--candidate IP]",
-		Short: "Show what a join would meet, here and at the server; changes nothing",
-		Args:  words(0),
-		RunE: func(*cobra.Command, []string) error {
-			_ = joinplan.Join{}
-			return nil
-		},
+		Use:   "plan [--server IP] [--candidate IP] [-o json|yaml|jsonpath=EXPR]",
+		Short: "Show what a join would meet, here and at the members; changes nothing",
+		Long: "Show what a join would meet: on a device that is to join, whether it can; on a member, whether there is room for\n" +
+			"one more, and with --candidate whether that one fits. Addresses, ports both ways, clocks, names, versions, etcd.\n" +
+			"It changes nothing. What is not given is read in the files of this device. For about three seconds a candidate\n" +
+			"listens on those of the cluster's ports that nothing serves here yet, so that a member can try the way back.\n\n" + planExitCodes,
+		Args: words(0),
+		RunE: func(c *cobra.Command, _ []string) error { return planJoin(c, o.paths(), &f) },
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.server, "server", "", "address of the member to join through (default: JoinServerIP of EdgeNodeClusterStatus or -Config)")
 	flags.StringVar(&f.address, "address", "", "own address in the cluster's network (default: ClusterIPPrefix of the same)")
-	flags.StringVar(&f.node, "node", "", "name that the node will have (default: by EdgeNodeInfo)")
+	flags.StringVar(&f.node, "node", "", "name that the Node will have (default: by EdgeNodeInfo)")
 	flags.StringVar(&f.cluster, "cluster", "", "UUID of the own cluster (default: ClusterID of the same)")
-	flags.StringVar(&f.kubernetes, "kubernetes", "", "version of Kubernetes that is to run here, such as v1.34.1+k3s1")
-	flags.StringVar(&f.candidate, "candidate", "", "on a member: address of a node that is to join; would it fit?")
+	flags.StringVar(&f.kubernetes, "kubernetes", "", "version of Kubernetes that the candidate is to run, such as v1.34.1+k3s1")
+	flags.StringVar(&f.candidate, "candidate", "", "on a member: address of the node that is to join")
+	flags.BoolVar(&f.noListen, "no-listen", false, "do not listen on free ports meanwhile, as when k3s is about to start")
+	flags.BoolVar(&f.check, "check", false, "exit with code 3 where something blocks")
+	flags.IntVar(&f.apiPort, "api-port", kubernetesPort, "port of the members' API")
+	_ = flags.MarkHidden("api-port") // k3s listens there on every device; test clusters do not
+	f.out.flag(c)
 	return c
+}
+
+// joinGiven is what the command line says, read.
+type joinGiven struct {
+	joinTarget
+	address, candidate netip.Addr
+}
+
+func (f *joinFlags) read() (g joinGiven, err error) {
+	if g.joinTarget, err = parseTarget(f.server, f.cluster); err != nil {
+		return g, exitError{exitUsage, err}
+	}
+	for _, flag := range []struct {
+		name, text string
+		to         *netip.Addr
+	}{{"address", f.address, &g.address}, {"candidate", f.candidate, &g.candidate}} {
+		if flag.text == "" {
+			continue
+		}
+		if *flag.to, err = netip.ParseAddr(flag.text); err != nil || flag.to.IsUnspecified() {
+			return g, exitError{exitUsage, fmt.Errorf("%s %q: want an address such as 10.0.0.2 or fd00::2", flag.name, clean(flag.text))}
+		}
+	}
+	if g.candidate.IsValid() && (f.server != "" || f.address != "" || f.node != "" || f.cluster != "") {
+		return g, exitError{exitUsage, errors.New("--candidate is for members; --server, --address, --node and --cluster are for the candidate itself")}
+	}
+	return g, nil
+}
+
+func planJoin(c *cobra.Command, p paths, f *joinFlags) error {
+	if err := f.out.parse(); err != nil {
+		return err
+	}
+	given, err := f.read()
+	if err != nil {
+		return err
+	}
+	return f.out.show(c.Context(), terminalOf(c.OutOrStdout()), time.Second, func(ctx context.Context) shown {
+		facts, title := lookAtJoin(ctx, p, *f, given)
+		if ctx.Err() != nil {
+			return shown{lines: func(int, bool) []string { return nil }, err: exitError{exitUsage, errors.New("interrupted")}}
+		}
+		plan := joinplan.Join(facts)
+		s := shown{data: plan, lines: func(width int, colour bool) []string { return joinLines(plan, title, width, colour) }}
+		switch {
+		case f.check && plan.Verdict == joinplan.Blocks:
+			s.err = exitError{exitPlanBlocks, errors.New("something blocks the join")}
+		case len(facts.Peers) == 0 && facts.Nodes == nil:
+			s.err = exitError{exitNotPublished, errors.New("nobody could be asked: " + cmp.Or(clean(facts.NoNodes), "no member is known"))}
+		}
+		return s
+	})
+}
+
+// joinLines is the plan as a screen.
+func joinLines(p joinplan.Plan, title string, width int, colour bool) []string {
+	s := &screen{width: width, colour: colour}
+	what := "Plan of this node's join"
+	if p.Role == joinplan.Member {
+		what = "Plan of one more node's join"
+	}
+	s.put(0, bold, what+", nothing is changed")
+	s.field("verdict", verdictLook(p.Verdict), clean(p.Summary))
+	s.field("asked at", plain, p.Made.UTC().Format("2006-01-02 15:04:05Z"))
+	if p.Cluster != "" {
+		if title != "" {
+			title = " (" + clean(title) + ")"
+		}
+		s.field("cluster", plain, p.Cluster+title)
+	}
+	if p.Node != "" || p.Address != "" {
+		s.field("node", plain, cmp.Or(clean(p.Node), "of an unknown name")+" at "+cmp.Or(p.Address, "an unknown address"))
+	}
+	if len(p.Peers) > 0 {
+		s.field("looked at", plain, listed(p.Peers))
+	}
+	s.gap()
+	s.findings(p.Findings)
+	return s.lines
+}
+
+// findings are the things that were looked at, each with its remedy.
+func (s *screen) findings(all []joinplan.Finding) {
+	for _, f := range all {
+		s.hang(fmt.Sprintf("  %-9s", f.Verdict), 11, verdictLook(f.Verdict), clean(f.What))
+		if f.Remedy != "" {
+			s.put(11, plain, "-> "+clean(f.Remedy))
+		}
+	}
+}
+
+func verdictLook(v joinplan.Verdict) style {
+	return map[joinplan.Verdict]style{joinplan.Blocks: red, joinplan.Warn: yellow, joinplan.OK: green, joinplan.Unknown: yellow}[v]
 }

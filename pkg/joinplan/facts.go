@@ -36,15 +36,14 @@ type Facts struct {
 
 // Own is this device.
 type Own struct {
-	Node       string // the name of its Node; "" for unknown
-	Device     uuid.UUID
-	Worker     bool
-	Bootstrap  bool
-	Masters    []uuid.UUID // as the controller names them; none where it does not
-	TieBreaker uuid.UUID
+	Node      string // the name of its Node; "" for unknown
+	Device    uuid.UUID
+	Worker    bool
+	Bootstrap bool
+	Masters   []uuid.UUID // as the controller names them; none where it does not
 
 	Cluster   uuid.UUID    // nil for unknown
-	Name      string       // of the cluster, for people
+	Title     string       // of the cluster, for people; "" for none
 	Address   netip.Addr   // in the cluster's network; zero for unknown
 	Network   netip.Prefix // that network; zero for unknown
 	Label     string       // logical label of the port; "" for unknown

@@ -31,6 +31,7 @@ func Join(f Facts) Plan {
 		}
 		all = f.member()
 	}
+	slices.SortStableFunc(all, func(a, b Finding) int { return b.Verdict.rank() - a.Verdict.rank() })
 	p.Findings = all
 	p.Verdict, p.Summary = f.conclude(all)
 	return p

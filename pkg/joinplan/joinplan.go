@@ -5,6 +5,7 @@ package joinplan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,10 +21,9 @@ const (
 	Blocks  Verdict = "blocks"
 )
 
-// worse orders verdicts.
-func (v Verdict) worse(than Verdict) bool {
-	rank := map[Verdict]int{OK: 1, Unknown: 2, Warn: 3, Blocks: 4}
-	return rank[v] > rank[than]
+// rank orders verdicts, the worst last.
+func (v Verdict) rank() int {
+	return slices.Index([]Verdict{OK, Unknown, Warn, Blocks}, v)
 }
 
 // Finding is one thing that was looked at.
@@ -50,8 +50,8 @@ type Plan struct {
 	Cluster  string // UUID; "" for unknown
 	Peers    []string
 	Verdict  Verdict
-	Summary  string // a sentence
-	Findings []Finding
+	Summary  string    // a sentence
+	Findings []Finding // the worst first
 }
 
 // sum is the worst of the findings, and how many there are of each kind.
@@ -59,7 +59,7 @@ func sum(all []Finding) (worst Verdict, counts map[Verdict]int) {
 	worst, counts = OK, map[Verdict]int{}
 	for _, f := range all {
 		counts[f.Verdict]++
-		if f.Verdict.worse(worst) {
+		if f.Verdict.rank() > worst.rank() {
 			worst = f.Verdict
 		}
 	}

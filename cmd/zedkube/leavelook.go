@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/drain"
+	"github.com/zedkube/zedkube/pkg/joinplan"
+	"github.com/zedkube/zedkube/types"
+)
+
+// configInterval is zedagent's own (docs/wire.md, "Settings").
+const configInterval = 60 * time.Second
+
+// lookAtLeave asks all that a plan of a leave needs. What cannot be had is said
+// in it.
+func lookAtLeave(ctx context.Context, p paths, now time.Time) joinplan.LeaveFacts {
+	f := joinplan.LeaveFacts{Now: now, Interval: configInterval}
+	info, _, err := readRecord[types.EdgeNodeInfo](p.topicFile("zedagent", "EdgeNodeInfo"))
+	if err == nil {
+		f.Node, f.Device = info.NodeName(), info.DeviceID
+	}
+	if m, _, err := readRecord[types.ClusterMembership](p.persistentFile(self, "ClusterMembership")); err == nil {
+		f.Membership = &m
+	}
+	if s, _, err := readRecord[types.ConfigItemValueMap](p.topicFile("zedagent", "ConfigItemValueMap")); err == nil {
+		f.Interval = s.Duration(types.SettingConfigInterval, time.Second, configInterval)
+	}
+	if s, _, err := readRecord[types.ZedAgentStatus](filepath.Join(p.runDir(), "zedagent", "ZedAgentStatus", types.ZedAgentKey+".json")); err == nil {
+		f.Fetched = &s.ConfigGetStatus
+	}
+	f.Apps = appsHere(filepath.Join(p.runDir(), "zedagent", "AppInstanceConfig"))
+	if f.Membership != nil && !f.Membership.Belongs() {
+		f.NoNodes = "this device belongs to no cluster."
+		return f
+	}
+	f.Unknown = foresee(ctx, p, info, &f)
+	return f
+}
+
+// foresee asks the cluster, as the plan of a drain does.
+func foresee(ctx context.Context, p paths, info types.EdgeNodeInfo, f *joinplan.LeaveFacts) (unknown []string) {
+	err := withAPI(ctx, p, func(kube *kubeapi.Client) error {
+		ahead, err := lookAhead(ctx, kube, info)
+		if err != nil {
+			return err
+		}
+		f.Node, f.Nodes, unknown = ahead.Own, ahead.Nodes, ahead.Unknown
+		if !slices.ContainsFunc(unknown, func(what string) bool { return strings.HasPrefix(what, "the volumes: ") }) {
+			f.Storage = &ahead.Storage
+		} else {
+			f.NoNodes = "the cluster does not say."
+		}
+		plan := drain.Plan(ahead)
+		f.Drain = &joinplan.DrainAhead{Verdict: plan.Verdict, Outlook: plan.Outlook, Pods: len(plan.Pods), Stranded: plan.Stranded}
+		return nil
+	})
+	if err != nil {
+		f.NoNodes = err.Error() + "."
+	}
+	return unknown
+}
+
+// mostApps bounds the applications that are looked at.
+const mostApps = 1000
+
+// appsHere are the applications that the controller designates to this device.
+func appsHere(dir string) (out []joinplan.LocalApp) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries[:min(len(entries), mostApps)] {
+		if !strings.HasSuffix(e.Name(), ".json") {
+			continue
+		}
+		c, _, err := readRecord[types.AppInstanceConfig](filepath.Join(dir, e.Name()))
+		if err != nil || !c.IsDesignatedNodeID {
+			continue
+		}
+		out = append(out, joinplan.LocalApp{Name: c.DisplayName, Only: c.AffinityType == types.AffinityRequired, Adapters: len(c.IoAdapterList)})
+	}
+	slices.SortFunc(out, func(a, b joinplan.LocalApp) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}

@@ -1,0 +1,198 @@
+package joinplan
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// LeaveFacts is all that a plan of a leave is made of.
+type LeaveFacts struct {
+	Now        time.Time
+	Node       string // of this device; "" for unknown
+	Device     uuid.UUID
+	Membership *types.ClusterMembership // nil for unknown
+	Interval   time.Duration            // of zedagent's questions to the controller
+	Fetched    *types.ConfigGetStatus   // how the last one went; nil for unknown
+
+	Nodes   []types.Node // nil where the API server could not be asked, and NoNodes says why
+	NoNodes string
+	Storage *types.Storage // nil for unknown
+	Drain   *DrainAhead    // nil for unknown
+	Apps    []LocalApp     // that the controller has sent here
+
+	Unknown []string // what else could not be had, and why
+}
+
+// DrainAhead is the plan of the drain that a leave begins with.
+type DrainAhead struct {
+	Verdict  string
+	Outlook  types.DrainOutlook
+	Pods     int
+	Stranded []string // pods that can run only here
+}
+
+// LocalApp is an application as this device knows it.
+type LocalApp struct {
+	Name     string
+	Only     bool // it must not run elsewhere
+	Adapters int  // devices of this machine that it has
+}
+
+// LeavePlan is what would become of a leave.
+type LeavePlan struct {
+	Made    time.Time
+	Node    string
+	Verdict Verdict
+	Summary string    // a sentence
+	Steps   []Finding // what it would wait for, in order
+	Volumes []Finding // of the data here
+	Apps    []Finding
+	Stays   []string // what stays behind
+	Unknown []string // what could not be asked, and why
+}
+
+// Leave is the plan of a leave.
+func Leave(f LeaveFacts) LeavePlan {
+	p := LeavePlan{Made: f.Now, Node: f.Node, Unknown: f.Unknown, Stays: f.stays()}
+	var steps, volumes, apps findings
+	if f.wanted(&steps) {
+		f.controller(&steps)
+		f.drained(&steps)
+		f.quorum(&steps)
+		f.deleted(&steps)
+		f.volumes(&volumes)
+		f.apps(&apps)
+	}
+	p.Steps, p.Volumes, p.Apps = steps, volumes, apps
+	p.Verdict, p.Summary = f.conclude(slices.Concat(p.Steps, p.Volumes, p.Apps), volumes)
+	return p
+}
+
+// wanted is whether there is anything to leave.
+func (f LeaveFacts) wanted(all *findings) bool {
+	const step = "configuration"
+	m := f.Membership
+	switch {
+	case m == nil:
+		all.add(step, Unknown, "is zedkube alive?", "Whether this device belongs to a cluster is not known: there is no ClusterMembership.")
+	case m.State == types.MembershipNever, m.State == types.MembershipLeft:
+		all.add(step, Blocks, "", "This device belongs to no cluster: there is nothing to leave.")
+		return false
+	case m.State == types.MembershipMember:
+		all.add(step, Warn, "remove the device from the cluster at the controller", "The controller still makes this device a member: it leaves only when that has ended.")
+	case m.State == types.MembershipLeaving:
+		all.add(step, OK, "", "The leave is decided: %s.", strings.TrimSuffix(m.Reason, "."))
+	default:
+		all.add(step, OK, "", "The configuration is not valid any more, since %s.", moment(m.InvalidSince))
+	}
+	return true
+}
+
+// asked is how many times the controller has to say so.
+const asked = 5
+
+// controller is what a leave waits for before it is decided.
+func (f LeaveFacts) controller(all *findings) {
+	const step = "decision"
+	m := f.Membership
+	if m == nil || m.State == types.MembershipLeaving {
+		return
+	}
+	if f.Nodes == nil {
+		all.add(step, Unknown, "", "The API server does not answer, and while it does not nothing is decided: %s", f.NoNodes)
+	}
+	if m.Config != nil && m.Config.IsWorkerNode {
+		all.add(step, Warn, "zedkube leave, once the controller has removed the device", "A worker is in no list of the controller's: it leaves when it is asked to here, or when somebody deletes its Node.")
+		return
+	}
+	if f.Fetched != nil && *f.Fetched != types.ConfigGetSuccess {
+		all.add(step, Warn, "look at the device's way to the controller", "The controller was not reached at the last try, and as long as it is not the wait begins anew.")
+	}
+	wait := asked * f.Interval
+	if m.State == types.MembershipDoubtful && !m.InvalidSince.IsZero() {
+		wait = max(0, wait-max(0, f.Now.Sub(m.InvalidSince)))
+	}
+	if wait > 0 {
+		all.add(step, OK, "", "The controller has to say so for %d intervals of %s: %s more. zedkube leave saves that wait.", asked, f.Interval, wait.Round(time.Second))
+	}
+	f.peers(all)
+}
+
+// peers is what the others have been told.
+func (f LeaveFacts) peers(all *findings) {
+	const step = "decision"
+	stamped := false
+	for _, n := range f.Nodes {
+		if n.Name == f.Node || n.Agent == nil || n.Ready != types.ConditionTrue || len(n.Agent.Masters) == 0 {
+			continue
+		}
+		stamped = true
+		if slices.Contains(n.Agent.Masters, f.Device) {
+			all.add(step, Warn, "remove the device from the cluster at the controller", "Node %s has been told that this device is a master: as long as it is told so again, nothing is left.", n.Name)
+			return
+		}
+	}
+	if f.Nodes != nil && !stamped {
+		all.add(step, Warn, "zedkube leave, once the controller has removed the device", "No other node says who the masters are: an hour passes before that is taken for an answer.")
+	}
+}
+
+// drained is the drain.
+func (f LeaveFacts) drained(all *findings) {
+	const step = "drain"
+	d := f.Drain
+	if d == nil {
+		all.add(step, Unknown, "", "What the drain would meet cannot be told: %s", f.NoNodes)
+		return
+	}
+	v := map[types.DrainOutlook]Verdict{types.OutlookNever: Blocks, types.OutlookSlow: Warn, "": OK}[d.Outlook]
+	remedy := ""
+	if v != OK {
+		remedy = "zedkube drain plan"
+	}
+	all.add(step, v, remedy, "This node is drained, of %s: %s.", counted(d.Pods, "pod"), strings.TrimSuffix(d.Verdict, "."))
+}
+
+// quorum is what is left of etcd.
+func (f LeaveFacts) quorum(all *findings) {
+	const step = "quorum"
+	var own types.Node
+	left, ready := 0, 0
+	for _, n := range f.Nodes {
+		switch {
+		case n.Name == f.Node:
+			own = n
+		case n.Etcd && n.EtcdVoter != types.ConditionFalse:
+			left++
+			if n.Ready == types.ConditionTrue {
+				ready++
+			}
+		}
+	}
+	switch {
+	case f.Nodes == nil:
+		all.add(step, Unknown, "", "What would be left of etcd cannot be told: %s", f.NoNodes)
+	case !own.Etcd:
+		all.add(step, OK, "", "This node is no member of etcd: nothing changes there.")
+	case left == 0:
+		all.add(step, Blocks, "let another server join first", "This node is the only member of etcd: with it the cluster is gone.")
+	case 2*ready <= left:
+		all.add(step, Blocks, "bring the others back first", "Without this node %d of %d etcd members are Ready, which is no quorum.", ready, left)
+	case (left-1)/2 == 0:
+		all.add(step, Warn, "let another server join", "etcd has %s left, and none may be lost.", counted(left, "member"))
+	case left%2 == 0:
+		all.add(step, Warn, "let another server join", "etcd has %d members left, an even number, of which %s be lost.", left, spare((left-1)/2))
+	default:
+		all.add(step, OK, "", "etcd has %d members left, of which %s be lost.", left, spare((left-1)/2))
+	}
+}
+
+// deleted is the end.
+func (f LeaveFacts) deleted(all *findings) {
+	all.add("end", OK, "", "The Node %s is deleted, EdgeNodeClusterStatus withdrawn, and the kube container puts /var/lib back and reboots the device.", f.Node)
+}

@@ -1,0 +1,122 @@
+package joinplan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// volumes is the data that a leave takes along.
+func (f LeaveFacts) volumes(all *findings) {
+	if f.Storage == nil {
+		all.add("volumes", Unknown, "", "Which volumes have their data here cannot be told: %s", f.NoNodes)
+		return
+	}
+	others := 0
+	for _, n := range f.Nodes {
+		if n.Name != f.Node && n.Ready == types.ConditionTrue && !n.TieBreaker {
+			others++
+		}
+	}
+	for _, v := range f.Storage.Volumes {
+		if v.On(f.Node) {
+			f.volume(all, v, others)
+		}
+	}
+}
+
+func (f LeaveFacts) volume(all *findings, v types.Volume, others int) {
+	here, elsewhere := 0, 0
+	for _, r := range v.Replicas {
+		switch {
+		case !v.Healthy(r):
+		case r.Node == f.Node:
+			here++
+		default:
+			elsewhere++
+		}
+	}
+	name := v.Name
+	if v.Claim != "" {
+		name += " (" + v.Claim + ")"
+	}
+	of := fmt.Sprintf("%d of %d healthy replicas", here, v.Wanted)
+	switch {
+	case elsewhere == 0 && here > 0:
+		remedy := "let Longhorn make a replica elsewhere: raise numberOfReplicas, or give another node room"
+		what := "the last healthy replica is here, and the drain waits for another one"
+		if f.Storage.Policy == types.DrainPolicyAlwaysAllow || f.Storage.Policy == types.DrainPolicyAllowStopped && !v.Running {
+			what = "the last healthy replica is here, and node-drain-policy " + f.Storage.Policy + " lets the drain go on: the data would be LOST"
+		}
+		all.add("volumes", Blocks, remedy, "%s: %s.", name, what)
+	case elsewhere == 0:
+		all.add("volumes", Warn, "look at it in Longhorn", "%s: no replica is healthy, here or elsewhere.", name)
+	case v.Wanted > others:
+		all.add("volumes", Warn, "lower numberOfReplicas, or let another node join", "%s: it is to have %s, and only %s is left for them: it stays degraded.", name, counted(v.Wanted, "replica"), counted(others, "node"))
+	case elsewhere < v.Wanted:
+		all.add("volumes", OK, "", "%s: %s are here, a new one is made elsewhere.", name, of)
+	default:
+		all.add("volumes", OK, "", "%s: it is whole without this node.", name)
+	}
+}
+
+// apps is what runs here and nowhere else.
+func (f LeaveFacts) apps(all *findings) {
+	for _, a := range f.Apps {
+		switch {
+		case a.Only:
+			all.add("apps", Blocks, "designate it to another node at the controller", "%s must not run elsewhere: it is designated to this node alone.", a.Name)
+		case a.Adapters > 0:
+			all.add("apps", Warn, "designate it to another node with such a device at the controller", "%s is designated to this node, and has %s of this machine.", a.Name, counted(a.Adapters, "device"))
+		default:
+			all.add("apps", Warn, "designate it to another node at the controller", "%s is designated to this node: it goes elsewhere, and nobody brings it back.", a.Name)
+		}
+	}
+	if f.Drain != nil {
+		for _, pod := range f.Drain.Stranded {
+			all.add("apps", Warn, "", "Pod %s can run only here: it would be down for good.", pod)
+		}
+	}
+}
+
+// stays is what a leave leaves behind.
+func (f LeaveFacts) stays() []string {
+	out := []string{
+		"on this device: /persist/status/zedkube (ClusterMembership says left), /persist/kubelog and the audit trail",
+	}
+	if f.Storage == nil || f.Storage.Longhorn {
+		name := f.Node
+		if name == "" {
+			name = "NAME"
+		}
+		out = append(out, "in the cluster: Longhorn's node "+name+", as long as replicas are on it: kubectl -n longhorn-system delete nodes.longhorn.io "+name+" after the leave",
+			"on this device: the data of the replicas, below Longhorn's disk, until the disk is cleaned")
+	}
+	return out
+}
+
+func (f LeaveFacts) conclude(all []Finding, volumes []Finding) (Verdict, string) {
+	worst, n := sum(all)
+	lost, _ := sum(volumes)
+	switch {
+	case len(all) == 1 && worst == Blocks:
+		return worst, all[0].What
+	case lost == Blocks:
+		return worst, "It must not leave as things are: data is on this node alone."
+	case worst == Blocks:
+		return worst, "It would not come to its end as things are: " + counted(n[Blocks], "thing") + " in the way."
+	case worst == Unknown || f.Nodes == nil:
+		return Unknown, "It cannot be told: " + counted(n[Unknown], "thing") + " could not be asked."
+	case worst == Warn:
+		return worst, "It could leave, but look at " + counted(n[Warn], "thing") + " first."
+	}
+	return worst, "It can leave, and nothing is lost."
+}
+
+func moment(at time.Time) string {
+	if at.IsZero() {
+		return "an unknown time"
+	}
+	return at.UTC().Format("2006-01-02 15:04:05Z")
+}
