@@ -149,9 +149,9 @@ func (r *run) connect(ctx context.Context, cfg *rest.Config, base transport) err
 	if err != nil {
 		return err
 	}
-	r.swap(conn)
 	conn.told = r.told
 	r.told.configured(cfg)
+	r.swap(conn)
 	r.status.configured(true)
 	r.silence.afresh()
 	conn.work.Go(func() { conn.probes(r.silence) })

@@ -35,6 +35,7 @@ type connection struct {
 	kubelet  kubeletAccess
 	base     transport
 	silence  *silence
+	told     *credentials // nil where nobody keeps tables
 
 	hasVolumes atomic.Bool // Longhorn was found installed
 	seen       sightings   // of Leases
@@ -111,6 +112,7 @@ type dialed struct {
 	streams *http.Transport // for logs, on connections of its own
 	dialer  *connrotation.Dialer
 	closed  atomic.Bool
+	shown   func(tls.ConnectionState) // called after each handshake; nil for nobody
 }
 
 func (d *dialed) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -129,6 +131,14 @@ func (d *dialed) closeAll() {
 	d.dialer.CloseAll()
 }
 
+// shows is called with what a handshake has verified; it refuses nothing.
+func (d *dialed) shows(s tls.ConnectionState) error {
+	if d.shown != nil {
+		d.shown(s)
+	}
+	return nil
+}
+
 // forLogs is for the streams of logs.
 func (d *dialed) forLogs() http.RoundTripper { return d.streams }
 
@@ -145,7 +155,11 @@ func newTransport(cfg *rest.Config) (*dialed, error) {
 		dial = (&net.Dialer{Timeout: answerWithin, KeepAlive: 30 * time.Second}).DialContext
 	}
 	d := &dialed{dialer: connrotation.NewDialer(dial)}
-	d.Transport, d.streams = d.over(cfg, tlsConfig), d.over(cfg, tlsConfig.Clone())
+	d.streams = d.over(cfg, tlsConfig.Clone())
+	if tlsConfig != nil {
+		tlsConfig.VerifyConnection = d.shows
+	}
+	d.Transport = d.over(cfg, tlsConfig)
 	d.streams.HTTP2.MaxReceiveBufferPerStream = streamWindow
 	return d, nil
 }

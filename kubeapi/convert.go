@@ -33,6 +33,7 @@ func podOf(p *corev1.Pod) types.Pod {
 		row.Deleted = p.DeletionTimestamp.Time
 	}
 	row.Owner = ownerOf(p)
+	row.Part, row.Version = systemPart(p)
 	for _, s := range p.Status.ContainerStatuses {
 		row.RestartCount += s.RestartCount
 		if r := s.State.Running; s.RestartCount > 0 && r != nil && r.StartedAt.After(row.RestartedAt) {
@@ -54,9 +55,12 @@ func ownerOf(o metav1.Object) types.Owner {
 // slimPod keeps what podOf reads: a fifth of a pod.
 func slimPod(p *corev1.Pod) *corev1.Pod {
 	slim := &corev1.Pod{
-		ObjectMeta: slimMeta(p.ObjectMeta, labelApp, labelAppDomain, labelVMI),
+		ObjectMeta: slimMeta(p.ObjectMeta, labelApp, labelAppDomain, labelVMI, labelKubeVirt),
 		Spec:       corev1.PodSpec{NodeName: p.Spec.NodeName},
 		Status:     corev1.PodStatus{Phase: p.Status.Phase, PodIP: p.Status.PodIP, Reason: p.Status.Reason},
+	}
+	if part, _ := systemPart(p); part != "" {
+		slim.Spec.Containers = []corev1.Container{{Image: p.Spec.Containers[0].Image}}
 	}
 	for _, s := range p.Status.ContainerStatuses {
 		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses, corev1.ContainerStatus{

@@ -102,7 +102,7 @@ func TestANodeBecomesARow(t *testing.T) {
 			{Type: "MemoryPressure", Status: types.ConditionFalse, Since: at(3).Time},
 			{Type: "PIDPressure", Status: types.ConditionTrue, Since: at(4).Time},
 		},
-		Cores: 3, Memory: 2 << 30,
+		Cores: 3, Memory: 2 << 30, Writers: []types.FieldWriter{{Field: types.FieldCordon, Manager: drainManager}},
 		BootID: "b1", KubeletVersion: "v1.34.2+k3s1", InternalIP: "10.0.0.1", ExternalIP: "192.0.2.1",
 	}
 	if diff := cmp.Diff(want, nodeOf(wholeNode())); diff != "" {
@@ -216,7 +216,8 @@ func TestAStampIsDatedOnlyAsTheAgentWroteIt(t *testing.T) {
 
 func TestAHeartbeatIsNoNews(t *testing.T) {
 	var table pubsub.Table[types.Node]
-	rows := nodeRows(&table)
+	var seen pubsub.Table[types.NodeClock]
+	rows := nodeRows(&table, newClocks(quiet(), &seen))
 	beat := func(version string, minute int) {
 		n := wholeNode()
 		n.ResourceVersion = version

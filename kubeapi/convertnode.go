@@ -25,6 +25,9 @@ const (
 	keepAnnotation   = "zedkube.github.io/keep-cordon"
 	agentAnnotation  = "zedkube.github.io/agent"
 
+	// What k3s' flannel says of itself.
+	flannelAnnotation = "flannel.alpha.coreos.com/backend-type"
+
 	conditionEtcdVoter       corev1.NodeConditionType = "EtcdIsVoter"
 	conditionDrainInProgress corev1.NodeConditionType = "DrainInProgress"
 	conditionDrained         corev1.NodeConditionType = "Drained"
@@ -64,6 +67,8 @@ func nodeOf(n *corev1.Node) types.Node {
 	row.Agent, row.StampedAt = stampOf(n)
 	row.OutOfService, row.Fence = fenceOf(n)
 	row.Witness = witnessOf(n)
+	row.Writers = writersOf(n)
+	row.CNI = cniOf(n)
 	for _, c := range n.Status.Conditions {
 		status := types.ConditionStatus(c.Status)
 		switch c.Type {
@@ -81,6 +86,14 @@ func nodeOf(n *corev1.Node) types.Node {
 	}
 	slices.SortFunc(row.Conditions, func(a, b types.NodeCondition) int { return cmp.Compare(a.Type, b.Type) })
 	return row
+}
+
+// cniOf is what connects the node's pods, "" where it does not say.
+func cniOf(n *corev1.Node) string {
+	if backend := n.Annotations[flannelAnnotation]; backend != "" {
+		return "flannel " + backend
+	}
+	return ""
 }
 
 // address is the first of its kind; a dual-stack node has two.
@@ -161,6 +174,7 @@ func ownsCordon(managers []metav1.ManagedFieldsEntry) bool {
 type owned struct {
 	Metadata struct {
 		Annotations map[string]json.RawMessage `json:"f:annotations"`
+		Labels      map[string]json.RawMessage `json:"f:labels"`
 	} `json:"f:metadata"`
 	Spec map[string]json.RawMessage `json:"f:spec"`
 }
@@ -195,10 +209,10 @@ func slimNode(n *corev1.Node) *corev1.Node {
 			},
 		},
 	}
-	slim.Annotations = only(n.Annotations, cordonAnnotation, keepAnnotation, agentAnnotation, fenceAnnotation, witnessAnnotation)
+	slim.Annotations = only(n.Annotations, cordonAnnotation, keepAnnotation, agentAnnotation, fenceAnnotation, witnessAnnotation, flannelAnnotation)
 	cordon := ourCordon(n) != nil
 	for _, m := range n.ManagedFields {
-		if m.Manager == agentManager || m.Manager == drainManager && cordon {
+		if m.Manager == agentManager || m.Manager == drainManager && cordon || speaks(m) {
 			slim.ManagedFields = append(slim.ManagedFields, m)
 		}
 	}

@@ -30,13 +30,14 @@ type rows[O, T any] struct {
 	row   func(O) T
 	key   func(T) string // "" if the row is of no use as it has no name
 	slim  func(O) O
+	seen  func(O) // called with what a watch brings; nil for nobody
 
 	replaced func(version string)
 }
 
-func nodeRows(table Writer[types.Node]) rowStore {
+func nodeRows(table Writer[types.Node], clocks *clocks) rowStore {
 	return &rows[*corev1.Node, types.Node]{
-		table: table, row: nodeOf, slim: slimNode,
+		table: clocked{Writer: table, clocks: clocks}, row: nodeOf, slim: slimNode, seen: clocks.sees,
 		key: func(n types.Node) string { return n.Name },
 	}
 }
@@ -88,6 +89,9 @@ func (r *rows[O, T]) Update(obj any) error {
 	row, key, err := r.of(obj)
 	if err != nil {
 		return err
+	}
+	if o, ok := obj.(O); ok && r.seen != nil {
+		r.seen(o)
 	}
 	return r.table.Publish(key, row)
 }

@@ -52,10 +52,23 @@ type Node struct {
 	Cores      int             // allocatable
 	Memory     int64           // allocatable, bytes
 
+	Writers []FieldWriter // of the labels above, and of the cordon where there is one, by field
+	CNI     string        // what connects its pods, with its kind: "flannel vxlan"; "" for unknown
+
 	BootID         string
 	KubeletVersion string
 	InternalIP     string
 	ExternalIP     string
+}
+
+// FieldCordon is what FieldWriter calls a cordon. Labels it calls by their names.
+const FieldCordon = "spec.unschedulable"
+
+// FieldWriter is who wrote a field of a Node, as the API server tells.
+type FieldWriter struct {
+	Field   string
+	Manager string    // field manager, such as kubectl-cordon
+	At      time.Time // when that one last wrote anything on the Node; zero for unknown
 }
 
 // NodeCondition is one condition of a Node.
@@ -72,6 +85,13 @@ type Cordon struct {
 	Reason string    `json:"reason"` // a sentence for people
 	Since  time.Time `json:"since"`
 }
+
+// The parts of the system that have a pod on every node.
+const (
+	PartKubeVirt = "KubeVirt" // virt-handler
+	PartLonghorn = "Longhorn" // longhorn-manager
+	PartMultus   = "multus"
+)
 
 // PodPhase is a pod's phase as Kubernetes names it.
 type PodPhase string
@@ -121,6 +141,9 @@ type Pod struct {
 	RestartCount int32     // of all containers
 	RestartedAt  time.Time // when the last restarted container started again
 	Reason       string    // status.reason, such as Evicted; "" for none
+
+	Part    string // what part of the system it is: PartKubeVirt and so on; "" for none of them
+	Version string // of that part, as its image is tagged; "" for unknown
 
 	// Only in the table of the pods of eve-kube-app.
 	Containers    []Container   // init containers first, else in the pod's order
