@@ -202,12 +202,10 @@ func say(ctx context.Context, lines chan<- []byte, from byte, text string) {
 // more. It returns when their sender has ended; where the browser takes none,
 // it stops that one.
 func relay(out *stream, lines <-chan []byte, stop func()) {
-	err := out.control.Flush() // the browser is to know that it follows, before the first line
+	if out.control.Flush() != nil { // the browser is to know that it follows, before the first line
+		stop()
+	}
 	for first := range lines {
-		if err != nil {
-			stop()
-			continue
-		}
 		text := bytes.NewBuffer(first)
 		gathered := time.NewTimer(gather)
 		for more := true; more && text.Len() < maxGather; {
@@ -220,6 +218,8 @@ func relay(out *stream, lines <-chan []byte, stop func()) {
 			}
 		}
 		gathered.Stop()
-		err = out.send(text.Bytes())
+		if out.send(text.Bytes()) != nil {
+			stop()
+		}
 	}
 }

@@ -1,9 +1,9 @@
 package page
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -26,14 +26,14 @@ const (
 
 // sight is what was last read of the files.
 type sight struct {
-	at      time.Time // when the reading began
-	json    []byte    // of the overview, nil before the first
-	err     error     // why there is no overview
-	version uint64    // grows when anything has changed but what does so by itself, such as ages
-	moment  uint64    // grows with these too
-	plain   []byte    // json without the time of reading
-	steady  []byte    // json without what changes by itself
-	asked   time.Time // when measurements were last asked for
+	at      time.Time          // when the reading began; zero before the first
+	read    overview.Overview  // without the time of reading
+	steady  *overview.Overview // read, without what changes by itself; nil for none
+	json    []byte             // of read, with the time at which it last changed; nil for none
+	err     error              // why there is no overview
+	version uint64             // grows when anything has changed but what does so by itself, such as ages
+	moment  uint64             // grows with these too
+	asked   time.Time          // when measurements were last asked for
 }
 
 // look reads the files, where that was not done within a second. While somebody
@@ -66,38 +66,41 @@ func (p *Page) read(seen sight, now time.Time) sight {
 			p.Log.WithError(err).Debug("cannot ask for measurements")
 		}
 	}
-	before := seen
-	seen.json, seen.plain, seen.steady, seen.err = encode(p.Overview(now))
-	if seen.err != nil {
-		if before.err == nil || before.err.Error() != seen.err.Error() {
-			seen.version, seen.moment = seen.version+1, seen.moment+1
-		}
+	o := p.Overview(now)
+	readAt := o.ReadAt
+	o.ReadAt = time.Time{}
+	if seen.json != nil && reflect.DeepEqual(o, seen.read) {
 		return seen
 	}
-	if !bytes.Equal(seen.plain, before.plain) {
-		seen.moment++
+	seen.read = o
+	o.ReadAt = readAt
+	content, err := encode(o)
+	if err != nil {
+		if seen.err == nil || seen.err.Error() != err.Error() {
+			seen.version, seen.moment = seen.version+1, seen.moment+1
+		}
+		seen.err, seen.json, seen.steady = err, nil, nil
+		return seen
 	}
-	if !bytes.Equal(seen.steady, before.steady) {
+	steady := overview.Steady(o)
+	if seen.steady == nil || !reflect.DeepEqual(steady, *seen.steady) {
 		seen.version++
 	}
+	seen.err, seen.json, seen.steady = nil, content, &steady
+	seen.moment++
 	return seen
 }
 
-// encode is an overview as JSON: whole, without the time of reading, and without
-// all that changes by itself.
-func encode(o overview.Overview) (whole, plain, steady []byte, err error) {
-	forms := []overview.Overview{o, o, overview.Steady(o)}
-	forms[1].ReadAt = time.Time{}
-	var content [3][]byte
-	for i, form := range forms {
-		if content[i], err = json.Marshal(form); err != nil {
-			return nil, nil, nil, fmt.Errorf("encode overview: %w", err)
-		}
+// encode is an overview as JSON, if a browser can take it.
+func encode(o overview.Overview) ([]byte, error) {
+	content, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("encode overview: %w", err)
 	}
-	if n := len(content[0]); n > maxOverview {
-		return nil, nil, nil, fmt.Errorf("the overview has %d kB, more than the %d kB that a page can take: see zedkube status", n>>10, maxOverview>>10)
+	if n := len(content); n > maxOverview {
+		return nil, fmt.Errorf("the overview has %d kB, more than the %d kB that a page can take: see zedkube status", n>>10, maxOverview>>10)
 	}
-	return content[0], content[1], content[2], nil
+	return content, nil
 }
 
 // measure adds the newest measurements to the history. The caller holds mu.

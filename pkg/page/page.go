@@ -80,14 +80,18 @@ func (p *Page) serveOverview(w http.ResponseWriter, _ *http.Request) {
 	p.crowd.enter(math.MaxInt)
 	defer p.exit()
 	s := p.look(time.Now())
-	switch {
-	case s.err != nil:
-		http.Error(w, s.err.Error(), http.StatusInternalServerError)
-	case s.json == nil:
+	if s.at.IsZero() {
 		http.Error(w, "the device's files are being read and that takes long: ask again", http.StatusServiceUnavailable)
-	default:
-		writeJSON(w, s.json)
+		return
 	}
+	o := s.read
+	o.ReadAt = s.at.UTC()
+	content, err := encode(o)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	writeJSON(w, content)
 }
 
 // serveHistory answers with what was measured while somebody looked.

@@ -23,7 +23,7 @@ function connect() {
   source = new EventSource("/api/events");
   const on = (name, act) => source.addEventListener(name, (e) => { heard(); act(JSON.parse(e.data)); });
   on("beat", (b) => { setClock(b.Now); readAt = when(b.ReadAt); });
-  on("overview", (o) => { setClock(o.ReadAt); readAt = when(o.ReadAt); trouble = ""; draw(o); });
+  on("overview", (o) => { trouble = ""; draw(o); });
   on("trouble", (text) => { trouble = clean(text); });
   on("metrics", measured);
   source.onerror = () => {
