@@ -49,13 +49,11 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 		add(root, &o)
 	}
 	root.AddCommand(
+		newStatusCommand(&o), newNodesCommand(&o), newAppsCommand(&o),
 		newUpdateStatusCommand(&o), newDrainCommand(&o), newLeaveCommand(&o), newJoinCommand(&o), newWaitJoinCommand(&o), newVMIDetachCommand(&o), newLogsCommand(&o), newTopCommand(&o), newExportCommand(&o),
-		newTopicsCommand(&o), newDoctorCommand(&o), newBundleCommand(&o),
+		newAuditCommand(&o), newTopicsCommand(&o), newDoctorCommand(&o), newBundleCommand(&o),
 		runCommand,
-		&cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(c.OutOrStdout(), version)
-			return err
-		}},
+		newVersionCommand(),
 	)
 	return root
 }

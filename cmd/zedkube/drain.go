@@ -118,7 +118,7 @@ func ownNode(nodes []types.Node, info types.EdgeNodeInfo) (types.Node, error) {
 func withAPI(ctx context.Context, p paths, do func(*kubeapi.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
-	kube, done, err := kubeapi.Dial(ctx, silent(), p.kubeconfig, types.NoOperations{})
+	kube, done, err := kubeapi.Dial(ctx, silent(), p.kubeconfig, commandRecord(p))
 	if err != nil {
 		return exitError{exitNotPublished, err}
 	}

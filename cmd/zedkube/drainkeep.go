@@ -26,7 +26,8 @@ func newKeepCordonCommand(o *options) *cobra.Command {
 				return err
 			}
 			return withAPI(c.Context(), p, func(kube *kubeapi.Client) error {
-				return keepCordon(c.Context(), c.OutOrStdout(), kube, info)
+				ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube drain keep-cordon")
+				return keepCordon(ctx, c.OutOrStdout(), kube, info)
 			})
 		},
 	}

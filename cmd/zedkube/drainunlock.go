@@ -31,7 +31,8 @@ func newUnlockCommand(o *options) *cobra.Command {
 			if err := u.refuseOwn(info.NodeName()); err != nil {
 				return err
 			}
-			return withAPI(c.Context(), p, func(kube *kubeapi.Client) error { return u.run(c.Context(), kube) })
+			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube drain unlock "+args[0])
+			return withAPI(ctx, p, func(kube *kubeapi.Client) error { return u.run(ctx, kube) })
 		},
 	}
 }

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/audit"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// auditAnswers answers /api/audit. A page asks every few seconds, and mostly
+// nothing has changed.
+type auditAnswers struct {
+	dir string
+
+	mu    sync.Mutex
+	asked string // what the last answer was about, and the files then
+	last  []types.Operation
+}
+
+// answer returns the newest operations first, at most auditLimit: since and
+// until are times or durations, op, component, by and target as the command has
+// them, failed anything but "" or "false".
+func (a *auditAnswers) answer(query url.Values) (any, error) {
+	var f audit.Filter
+	for name, to := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
+		if text := query.Get(name); text != "" {
+			at, err := audit.ParseTime(text, time.Now())
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			*to = at
+		}
+	}
+	f.Ops, f.Components, f.By = listOf(query.Get("op")), listOf(query.Get("component")), listOf(query.Get("by"))
+	f.Target = query.Get("target")
+	f.Failed = query.Get("failed") != "" && query.Get("failed") != "false"
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	asked := query.Encode() + " " + audit.Stamp(a.dir)
+	if asked == a.asked && query.Get("since") == "" && query.Get("until") == "" {
+		return a.last, nil
+	}
+	all, _, err := audit.Read(a.dir)
+	if err != nil {
+		return nil, err
+	}
+	found := []types.Operation{}
+	for _, o := range slices.Backward(all) {
+		if f.Wants(o) && len(found) < auditLimit {
+			found = append(found, o)
+		}
+	}
+	a.asked, a.last = asked, found
+	return found, nil
+}
+
+// listOf are the words of a list with commas, none of "".
+func listOf(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+// commandRecord is where commands record what they do to the cluster themselves.
+func commandRecord(p paths) *audit.Record {
+	info := &pubsub.Table[types.EdgeNodeInfo]{}
+	if own, err := ownName(p); err == nil {
+		_ = info.Publish(types.Global, own)
+	}
+	return &audit.Record{Log: silent(), Info: info, Dir: p.audit, Segment: audit.DefaultSegment}
+}

@@ -1,0 +1,161 @@
+package kubeapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// ledger keeps what was recorded.
+type ledger struct {
+	mu  sync.Mutex
+	all []types.Operation
+}
+
+func (l *ledger) Begin(o types.Operation) func(types.OperationOutcome, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, o)
+	i := len(l.all) - 1
+	return func(outcome types.OperationOutcome, err error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.all[i].Outcome != "" {
+			l.all[i].Op += " (ended twice)"
+		}
+		l.all[i].Outcome = outcome
+		if err != nil {
+			l.all[i].Error = err.Error()
+		}
+	}
+}
+
+// lines are the records in short.
+func (l *ledger) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := []string{}
+	for _, o := range l.all {
+		lines = append(lines, fmt.Sprintf("%s %s %s", o.Op, o.Target, o.Outcome))
+	}
+	return lines
+}
+
+// obedient is an API server that does what it is told to objects by path, and
+// answers what is made with what lies under the path of its kind.
+type obedient struct {
+	mu      sync.Mutex
+	objects map[string]jsonObject
+	refuse  int // code of every write, 0 for none
+	stale   int // writes that are too late, before one that is not
+	writes  int
+}
+
+func (s *obedient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	body, _ := io.ReadAll(r.Body)
+	o, there := s.objects[r.URL.Path]
+	if r.Method != http.MethodGet {
+		s.writes++
+		if s.stale > 0 {
+			s.stale--
+			reply(w, http.StatusConflict, failure(http.StatusConflict, metav1.StatusReasonConflict))
+			return
+		}
+		if s.refuse != 0 {
+			reply(w, s.refuse, failure(s.refuse, metav1.StatusReasonForbidden))
+			return
+		}
+	}
+	switch {
+	case r.Method == http.MethodDelete:
+		delete(s.objects, r.URL.Path)
+		reply(w, 200, jsonObject{"kind": "Status", "apiVersion": "v1", "status": "Success"})
+		return
+	case !there:
+		reply(w, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound))
+		return
+	case r.Method == http.MethodPatch:
+		var patch map[string]any
+		_ = json.Unmarshal(body, &patch)
+		merge(o, patch)
+	}
+	reply(w, 200, o)
+}
+
+// merge is a merge patch.
+func merge(o map[string]any, patch map[string]any) {
+	for k, v := range patch {
+		in, isMap := v.(map[string]any)
+		old, wasMap := o[k].(map[string]any)
+		switch {
+		case v == nil:
+			delete(o, k)
+		case isMap && wasMap:
+			merge(old, in)
+		default:
+			o[k] = v
+		}
+	}
+}
+
+const appsPath = "/apis/apps/v1/namespaces/" + Namespace + "/replicasets/app"
+
+// world is enough of a cluster for every verb to find something to change.
+func world() map[string]jsonObject {
+	fence, _ := json.Marshal(types.Fence{By: "n2"})
+	meta := func(name, namespace string) jsonObject {
+		return jsonObject{"name": name, "namespace": namespace, "uid": "u1", "resourceVersion": "5"}
+	}
+	node := meta("n1", "")
+	node["annotations"] = jsonObject{keepAnnotation: "true", fenceAnnotation: string(fence)}
+	nad := meta("", Namespace)
+	name, _ := types.NADName("eth1")
+	nad["name"], nad["labels"] = name, jsonObject{passthroughLabel: "true"}
+	nad["annotations"] = jsonObject{neededAnnotation: `{"n2":"u2"}`}
+	lease := jsonObject{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": meta(drainLease, Namespace), "spec": jsonObject{"holderIdentity": "n1"}}
+	job := jsonObject{
+		"kind": "RecurringJob", "apiVersion": "longhorn.io/v1beta2", "metadata": meta(types.SnapshotJobName, longhornNamespace),
+		"spec": jsonObject{"cron": "@hourly", "task": "snapshot", "groups": []any{"default"}},
+	}
+	longhornPath, leases := "/apis/longhorn.io/v1beta2/namespaces/"+longhornNamespace, "/apis/coordination.k8s.io/v1/namespaces/"+Namespace+"/leases"
+	pods := "/api/v1/namespaces/kube-system/pods/p"
+	return map[string]jsonObject{
+		"/api/v1/nodes/n1":        {"kind": "Node", "apiVersion": "v1", "metadata": node, "spec": jsonObject{}, "status": jsonObject{}},
+		"/api/v1/nodes/n1/status": {"kind": "Node", "apiVersion": "v1", "metadata": node},
+		leases:                    lease, leases + "/" + drainLease: lease,
+		appsPath:                                {"kind": "ReplicaSet", "apiVersion": "apps/v1", "metadata": meta("app", Namespace), "spec": jsonObject{}},
+		"/api/v1/namespaces/ns/pods/p/eviction": {"kind": "Status", "apiVersion": "v1", "status": "Success"},
+		pods:                                    {"kind": "Pod", "apiVersion": "v1", "metadata": meta("p", "kube-system")},
+		"/api/v1/namespaces/kube-system/configmaps/" + sriovConfig:                                     {"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta(sriovConfig, "kube-system")},
+		"/apis/k8s.cni.cncf.io/v1/namespaces/" + Namespace + "/network-attachment-definitions/" + name: {"kind": nadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": nad, "spec": jsonObject{"config": nadConfig("eth1")}},
+		"/apis/k8s.cni.cncf.io/v1/namespaces/" + Namespace + "/network-attachment-definitions/sriov":   {"kind": nadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": meta("sriov", Namespace)},
+		longhornPath + "/nodes/n1":                                                     {"kind": "Node", "apiVersion": "longhorn.io/v1beta2", "metadata": meta("n1", longhornNamespace), "spec": jsonObject{"disks": jsonObject{"a": jsonObject{"storageReserved": 1}}}},
+		longhornPath + "/settings/policy":                                              {"kind": "Setting", "apiVersion": "longhorn.io/v1beta2", "metadata": meta("policy", longhornNamespace), "value": "x"},
+		longhornPath + "/recurringjobs/" + types.SnapshotJobName:                       job,
+		"/api/v1/namespaces/default/events":                                            {"kind": "Event", "apiVersion": "v1", "metadata": meta("e", "default")},
+		"/apis/kubevirt.io/v1/namespaces/" + Namespace + "/virtualmachineinstances/vm": {"kind": "VirtualMachineInstance", "apiVersion": "kubevirt.io/v1", "metadata": meta("vm", Namespace)},
+	}
+}
+
+// serves is a client of that server, with what it records.
+func serves(t *testing.T, handler http.Handler) (*Client, *ledger) {
+	t.Helper()
+	book := &ledger{}
+	s := newSilence(t.Context(), quiet(), func(time.Time, string) {})
+	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &recorded{transport: &inMemory{handler: handler}, log: book}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Client{Log: quiet(), Operations: book, conn: conn}, book
+}

@@ -1,0 +1,87 @@
+package kubeapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// writing is one verb and the record it leaves.
+type writing struct {
+	do   func(context.Context, *Client) error
+	want string // "" for none
+}
+
+// writings are all verbs that write, by the name of the method.
+func writings() map[string]writing {
+	set := types.AppSet{Kind: types.KindReplicaSet, Name: "app", UID: "u1", Version: "5"}
+	node := types.Node{Name: "n1", UID: "u1"}
+	plugin := types.SRIOVPlugin{Name: "p", UID: "u1", Part: "x"}
+	lock := types.DrainLock{Holder: "n1", Version: "5"}
+	pod := types.Pod{Namespace: "ns", Name: "p", UID: "u1"}
+	return map[string]writing{
+		"Cordon":         {func(ctx context.Context, c *Client) error { return c.Cordon(ctx, "n1", types.Cordon{}) }, "cordon node/n1"},
+		"Uncordon":       {func(ctx context.Context, c *Client) error { return c.Uncordon(ctx, "n1") }, "uncordon node/n1"},
+		"UncordonLegacy": {func(ctx context.Context, c *Client) error { return c.UncordonLegacy(ctx, "n1", time.Now()) }, ""}, // there is none
+		"Unkeep":         {func(ctx context.Context, c *Client) error { return c.Unkeep(ctx, "n1") }, "unkeep cordon node/n1"},
+		"Stamp":          {func(ctx context.Context, c *Client) error { return c.Stamp(ctx, "n1", types.AgentStamp{}) }, "stamp node/n1"},
+		"SetDrainConditions": {func(ctx context.Context, c *Client) error {
+			return c.SetDrainConditions(ctx, "n1", types.DrainConditions{Drained: true})
+		}, "set drain conditions node/n1"},
+		"Fence":      {func(ctx context.Context, c *Client) error { return c.Fence(ctx, node, types.Fence{By: "n2"}) }, "fence node/n1"},
+		"Unfence":    {func(ctx context.Context, c *Client) error { return c.Unfence(ctx, node) }, "unfence node/n1"},
+		"Witness":    {func(ctx context.Context, c *Client) error { return c.Witness(ctx, "n1", types.Witness{Round: 1}) }, "witness node/n1"},
+		"DeleteNode": {func(ctx context.Context, c *Client) error { return c.DeleteNode(ctx, node) }, "delete node node/n1"},
+		"SetDrainLock": {func(ctx context.Context, c *Client) error {
+			_, err := c.SetDrainLock(ctx, types.DrainLock{Holder: "n1"})
+			return err
+		}, "take drain lock drain-lock/n1"},
+		"FreeDrainLock": {func(ctx context.Context, c *Client) error { return c.FreeDrainLock(ctx, lock) }, "free drain lock drain-lock/n1"},
+		"SetWanted":     {func(ctx context.Context, c *Client) error { return c.SetWanted(ctx, set, 1) }, "scale replicaset/" + Namespace + "/app"},
+		"NoteRepair": {func(ctx context.Context, c *Client) error {
+			return c.NoteRepair(ctx, set, types.RepairNote{By: "n1"})
+		}, "note repair replicaset/" + Namespace + "/app"},
+		"SetAffinity":    {func(ctx context.Context, c *Client) error { return c.SetAffinity(ctx, set, "n1", true) }, "set affinity replicaset/" + Namespace + "/app"},
+		"Evict":          {func(ctx context.Context, c *Client) error { return c.Evict(ctx, pod) }, "evict pod/ns/p"},
+		"PlanEvict":      {func(ctx context.Context, c *Client) error { return c.PlanEvict(ctx, pod) }, ""},
+		"ForceDeletePod": {func(ctx context.Context, c *Client) error { return c.ForceDeletePod(ctx, pod) }, "force-delete pod pod/ns/p"},
+		"DeleteAttachment": {func(ctx context.Context, c *Client) error {
+			return c.DeleteAttachment(ctx, types.Attachment{Name: "a", UID: "u1"})
+		}, "delete attachment volumeattachment/a"},
+		"DeleteVMI": {func(ctx context.Context, c *Client) error { return c.DeleteVMI(ctx, types.VMI{Name: "vm", UID: "u1"}) }, "delete vmi vmi/" + Namespace + "/vm"},
+		"ForgetVMI": {func(ctx context.Context, c *Client) error { return c.ForgetVMI(ctx, types.VMI{Name: "vm", UID: "u1"}) }, "forget vmi vmi/" + Namespace + "/vm"},
+		"EnsureNAD": {func(ctx context.Context, c *Client) error { return c.EnsureNAD(ctx, "eth1", node) }, "ensure nad nad/" + Namespace + "/host-eth1"},
+		"ReleaseNAD": {func(ctx context.Context, c *Client) error {
+			return c.ReleaseNAD(ctx, "eth1", map[string]string{"n2": ""}, false)
+		}, "release nad nad/" + Namespace + "/host-eth1"},
+		"SetSRIOVConfig": {func(ctx context.Context, c *Client) error {
+			return c.SetSRIOVConfig(ctx, types.SRIOVConfig{Version: "5", Data: map[string]string{"a": "b"}})
+		}, "set configmap configmap/kube-system/" + sriovConfig},
+		"MarkSRIOVPlugin":    {func(ctx context.Context, c *Client) error { return c.MarkSRIOVPlugin(ctx, plugin) }, "annotate pod pod/kube-system/p"},
+		"RestartSRIOVPlugin": {func(ctx context.Context, c *Client) error { return c.RestartSRIOVPlugin(ctx, plugin) }, "delete pod pod/kube-system/p"},
+		"DeleteSRIOVNetwork": {func(ctx context.Context, c *Client) error {
+			return c.DeleteSRIOVNetwork(ctx, types.SRIOVNetwork{Name: "sriov", UID: "u1", Version: "5"})
+		}, "delete nad nad/" + Namespace + "/sriov"},
+		"SetReserved": {func(ctx context.Context, c *Client) error {
+			return c.SetReserved(ctx, types.LonghornNode{Name: "n1", UID: "u1"}, 5)
+		}, "reserve storage longhorn-node/n1"},
+		"SetLonghornSetting": {func(ctx context.Context, c *Client) error {
+			return c.SetLonghornSetting(ctx, types.LonghornSetting{Name: "policy", UID: "u1", Version: "5"}, "y")
+		}, "set longhorn setting longhorn-setting/policy"},
+		"EnsureSnapshotJob": {func(ctx context.Context, c *Client) error { return c.EnsureSnapshotJob(ctx, "@daily") }, "ensure snapshot job recurringjob/" + types.SnapshotJobName},
+		"DeleteSnapshotJob": {func(ctx context.Context, c *Client) error {
+			return c.DeleteSnapshotJob(ctx, types.SnapshotJob{Name: types.SnapshotJobName, UID: "u1", Version: "5"})
+		}, "delete snapshot job recurringjob/" + types.SnapshotJobName},
+		"Event":      {func(ctx context.Context, c *Client) error { return c.Event(ctx, types.Event{Node: "n1", Reason: "R"}) }, ""},
+		"KeepCordon": {nil, ""}, // needs the API server's own record of a cordon: TestKeepCordonIsOnRecord
+		"Elect":      {nil, ""}, // writes a Lease
+		"Repair":     {nil, ""}, // writes a Lease
+	}
+}
+
+// readings are the methods that write nothing.
+var readings = []string{
+	"AppPodsNow", "DrainLock", "FreshNodes", "KubeletContainers", "KubeletStats", "Logs", "NADs", "NodeAttachments", "NodeStats",
+	"PodsToEvict", "Run", "RunningPods", "SRIOVConfig", "SRIOVNetworks", "SRIOVPlugins", "Situations", "Storage",
+}
