@@ -1,14 +1,145 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/doctor"
+	"github.com/zedkube/zedkube/pkg/overview"
+	"github.com/zedkube/zedkube/types"
+)
 
 // newDoctorCommand examines the preconditions of a healthy node.
 func newDoctorCommand(o *options) *cobra.Command {
+	var out outputs
+	var only []string
 	c := &cobra.Command{
-		Use:   "doctor [--only NAME]",
+		Use:   "doctor [--only CHECK,...]",
 		Short: "Examine what a healthy node needs: verdict, evidence, remedy",
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, args []string) error { return nil },
+		Long: "Examine what a healthy node needs, each check within two seconds, all at the same time: verdict, evidence and remedy.\n" +
+			"It needs neither agent nor API server: what cannot be known without them is unknown. On a copy of another device's\n" +
+			"files (--root) only what files tell is judged.\n\nChecks:\n" + checkNames() + "\n" + doctorExitCodes,
+		Args: words(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := out.parse(); err != nil {
+				return err
+			}
+			d, err := newDoctor(o.paths(), time.Now())
+			if err != nil {
+				return err
+			}
+			defer d.close()
+			checks, unknown := doctor.Named(d.device.Checks(), only)
+			if len(unknown) > 0 {
+				return exitError{exitUsage, fmt.Errorf("no check is called %s; zedkube doctor --help lists them", clean(strings.Join(unknown, ", ")))}
+			}
+			return out.show(c.Context(), terminalOf(c.OutOrStdout()), time.Second, func(ctx context.Context) shown {
+				return doctorShown(doctor.Examine(ctx, checks))
+			})
+		},
 	}
+	out.flag(c)
+	c.Flags().StringSliceVar(&only, "only", nil, "these checks alone, by name")
+	_ = c.RegisterFlagCompletionFunc("only", func(*cobra.Command, []string, string) (names []string, d cobra.ShellCompDirective) {
+		for _, check := range new(doctor.Device).Checks() {
+			names = append(names, check.Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
 	return c
+}
+
+const doctorExitCodes = `Exit codes:
+  0   nothing is wrong, or it cannot be known
+  1   wrong usage, or it could not be written
+  3   a check fails
+  99  unknown command`
+
+func checkNames() string {
+	var b strings.Builder
+	for _, c := range new(doctor.Device).Checks() {
+		fmt.Fprintf(&b, "  %-20s%s\n", c.Name, c.What)
+	}
+	return b.String()
+}
+
+// examination is a doctor with its ways to the cluster.
+type examination struct {
+	device *doctor.Device
+	asked  *nodesAsked
+}
+
+func (e *examination) close() { e.asked.close() }
+
+func newDoctor(p paths, now time.Time) (*examination, error) {
+	root := p.root
+	if root != "" {
+		abs, err := filepath.Abs(root)
+		if err != nil {
+			return nil, fmt.Errorf("find %s: %w", root, err)
+		}
+		root = abs
+	}
+	seen := overview.Read(p.root, now)
+	e := &examination{asked: &nodesAsked{paths: p}}
+	e.device = &doctor.Device{
+		Root: root, Kubeconfig: p.kubeconfig, Socket: p.socket, Now: seen.ReadAt, Seen: seen,
+		Nodes: e.nodes,
+		Lock: func(ctx context.Context) (lock types.DrainLock, err error) {
+			err = withAPI(ctx, p, func(kube *kubeapi.Client) error {
+				lock, err = kube.DrainLock(ctx)
+				return err
+			})
+			return lock, err
+		},
+	}
+	return e, nil
+}
+
+// nodes asks whoever answers first of those who may know.
+func (e *examination) nodes(ctx context.Context) (overview.Nodes, error) {
+	v := e.asked.look(ctx)
+	if len(v.List) == 0 {
+		return v.Nodes, errors.New(strings.Join(append(v.Problems, "nobody tells of them"), "; "))
+	}
+	return v.Nodes, nil
+}
+
+// doctorShown are the findings for people and programs.
+func doctorShown(found []doctor.Finding) shown {
+	s := shown{data: found, lines: func(width int, colour bool) []string { return doctorLines(found, width, colour) }}
+	var failed []string
+	for _, f := range found {
+		if f.Verdict == doctor.Fail {
+			failed = append(failed, f.Check)
+		}
+	}
+	if len(failed) > 0 {
+		s.err = exitError{exitFound, fmt.Errorf("it fails: %s", strings.Join(failed, ", "))}
+	}
+	return s
+}
+
+// doctorLines are a line for each finding, with its remedy below.
+func doctorLines(found []doctor.Finding, width int, colour bool) []string {
+	looks := map[doctor.Verdict]style{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red, doctor.Unknown: plain}
+	s := &screen{width: width, colour: colour}
+	count := map[doctor.Verdict]int{}
+	for _, f := range found {
+		count[f.Verdict]++
+		s.hang(fmt.Sprintf("%-8s%-20s", f.Verdict, f.Check), 28, looks[f.Verdict], clean(f.Evidence))
+		if f.Remedy != "" {
+			s.hang(strings.Repeat(" ", 28)+"-> ", 31, plain, clean(f.Remedy))
+		}
+	}
+	s.gap()
+	s.put(0, bold, fmt.Sprintf("%d ok, %d warn, %d fail, %d unknown", count[doctor.OK], count[doctor.Warn], count[doctor.Fail], count[doctor.Unknown]))
+	return s.lines
 }

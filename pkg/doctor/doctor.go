@@ -5,6 +5,9 @@ package doctor
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -14,17 +17,18 @@ type Verdict string
 // The verdicts.
 const (
 	OK      Verdict = "ok"
-	Warn    Verdict = "warn"
+	Warn    Verdict = "warn" // it works, and will not for long, or not as it should
 	Fail    Verdict = "fail"
-	Unknown Verdict = "unknown"
+	Unknown Verdict = "unknown" // it could not be looked at, or does not apply
 )
 
-// Finding is what one check found.
+// Finding is what one check found. Texts are as their writers left them: whoever
+// shows them cleans them.
 type Finding struct {
-	Check    string  `json:"check"`
-	Verdict  Verdict `json:"verdict"`
-	Evidence string  `json:"evidence"` // a sentence
-	Remedy   string  `json:"remedy,omitempty"`
+	Check    string
+	Verdict  Verdict
+	Evidence string // a sentence
+	Remedy   string `json:",omitzero"` // what somebody may do; "" where nothing is to be done
 }
 
 // Check is one precondition.
@@ -34,5 +38,105 @@ type Check struct {
 	Look func(ctx context.Context) Finding
 }
 
-// Patience is how long one check may take.
-const Patience = 2 * time.Second
+// patience is how long one check may take.
+const patience = 2 * time.Second
+
+// Examine carries out the checks at the same time and returns what they found,
+// in their order. One that does not end in time is left behind, and its finding
+// is unknown: a disk that hangs cannot be interrupted.
+func Examine(ctx context.Context, checks []Check) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	found := make([]chan Finding, len(checks))
+	for i, c := range checks {
+		found[i] = make(chan Finding, 1)
+		go func() { found[i] <- c.Look(ctx) }()
+	}
+	late := make(chan struct{})
+	end := time.AfterFunc(patience+patience/4, func() { close(late) }) // a look notices the end of ctx and says what it knows
+	defer end.Stop()
+	findings := make([]Finding, len(checks))
+	for i, c := range checks {
+		select {
+		case findings[i] = <-found[i]:
+		case <-late:
+			findings[i] = Finding{Verdict: Unknown, Evidence: fmt.Sprintf("The check did not end within %s.", patience)}
+			select { // it may have ended since, while others were waited for
+			case findings[i] = <-found[i]:
+			default:
+			}
+		}
+		findings[i].Check = c.Name
+	}
+	return findings
+}
+
+// Named are the checks of those names, all for none; unknown are names of none.
+func Named(checks []Check, names []string) (chosen []Check, unknown []string) {
+	if len(names) == 0 {
+		return checks, nil
+	}
+	for _, name := range names {
+		at := slices.IndexFunc(checks, func(c Check) bool { return c.Name == name })
+		if at < 0 {
+			unknown = append(unknown, name)
+			continue
+		}
+		chosen = append(chosen, checks[at])
+	}
+	return chosen, unknown
+}
+
+// once looks something up once, for all checks that need it.
+type once[T any] struct {
+	look func(ctx context.Context) T
+	mu   sync.Mutex
+	done chan struct{}
+	v    T
+}
+
+// get waits for what the first one who asked has begun.
+func (o *once[T]) get(ctx context.Context) (T, bool) {
+	o.mu.Lock()
+	if o.done == nil {
+		o.done = make(chan struct{})
+		go func() {
+			o.v = o.look(ctx)
+			close(o.done)
+		}()
+	}
+	o.mu.Unlock()
+	select {
+	case <-o.done:
+		return o.v, true
+	case <-ctx.Done():
+		var none T
+		return none, false
+	}
+}
+
+func ok(format string, args ...any) Finding {
+	return Finding{Verdict: OK, Evidence: fmt.Sprintf(format, args...)}
+}
+
+func unknown(format string, args ...any) Finding {
+	return Finding{Verdict: Unknown, Evidence: fmt.Sprintf(format, args...)}
+}
+
+func warn(remedy, format string, args ...any) Finding {
+	return Finding{Verdict: Warn, Evidence: fmt.Sprintf(format, args...), Remedy: remedy}
+}
+
+func fail(remedy, format string, args ...any) Finding {
+	return Finding{Verdict: Fail, Evidence: fmt.Sprintf(format, args...), Remedy: remedy}
+}
+
+// worse is the worse of two findings; unknown is better than bad and worse than
+// good.
+func worse(a, b Finding) Finding {
+	rank := []Verdict{OK, Unknown, Warn, Fail}
+	if slices.Index(rank, b.Verdict) > slices.Index(rank, a.Verdict) {
+		return b
+	}
+	return a
+}
