@@ -155,7 +155,7 @@ func clusterRules() []rule {
 		{"MembershipDoubtful", anchorLeaving, func(o Overview, tell func(Problem)) {
 			if m := o.Cluster.Membership; m.State == types.MembershipDoubtful {
 				tell(Problem{
-					Severity: Warn, Since: m.InvalidSince, What: sentence("The controller's configuration of the cluster is not valid any more; all goes on as before", m.Reason),
+					Severity: Warn, Since: m.InvalidSince, What: sentence("Whether this device is still to be in its cluster is in doubt; all goes on as before", m.Reason),
 					Remedy: "Look at the configuration at the controller. Do not say \"zedkube leave\" unless the device is to leave.",
 				})
 			}

@@ -75,7 +75,7 @@ func fileRules() []rule {
 		{"Unreadable", anchorFiles, func(o Overview, tell func(Problem)) {
 			for _, t := range o.Unreadable {
 				tell(Problem{
-					Severity: Warn, About: t.File, What: sentence("A file cannot be read", t.Why),
+					Severity: Warn, About: t.File, What: sentence(t.Why, ""),
 					Remedy: "Its writer replaces it with its next word. Where it stays, look at the file and at the disk.",
 				})
 			}

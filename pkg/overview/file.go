@@ -20,7 +20,7 @@ const (
 	// a hundredth of that.
 	maxObjects = 100_000
 	// maxKeys bounds the files of a topic, and maxRead the bytes of all.
-	maxKeys = 4096
+	maxKeys = 1024
 	maxRead = 64 << 20
 )
 
