@@ -1,18 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/overview"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -37,14 +31,6 @@ type agentLife struct {
 	Why  string    // why it is taken for dead; "" where it runs
 	Seen time.Time // when it last gave a sign of life; zero for never
 }
-
-// silentAgent is how old an agent's last sign of life may be: it gives one
-// every ten seconds.
-const silentAgent = time.Minute
-
-// maxRecord bounds what is read of a record. A topic's value has at most 64 KiB
-// and large fields, at most three, of less than 1 MiB each.
-const maxRecord = 4 << 20
 
 // readDrain reads all there is. What is missing or bad is said in the record.
 func readDrain(p paths, now time.Time) drainRecord {
@@ -78,59 +64,13 @@ func noted[T any](r *drainRecord, path string) (*T, time.Time) {
 
 // readRecord reads the JSON of a topic's value, and when it was written.
 func readRecord[T any](path string) (v T, written time.Time, err error) {
-	// O_NONBLOCK: a fifo must not hold us up before it is refused.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return v, written, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return v, written, err
-	}
-	if !info.Mode().IsRegular() {
-		return v, written, fmt.Errorf("%s is not a regular file", path)
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
-	switch {
-	case err != nil:
-		return v, written, err
-	case len(raw) > maxRecord:
-		return v, written, fmt.Errorf("%s is longer than %d bytes", path, maxRecord)
-	case bytes.Equal(bytes.TrimSpace(raw), []byte("null")):
-		return v, written, fmt.Errorf("%s is empty", path)
-	}
-	if err := json.Unmarshal(raw, &v); err != nil {
-		var none T // not a part of it
-		return none, written, fmt.Errorf("%s cannot be read: %w", path, err)
-	}
-	return v, info.ModTime(), nil
+	return overview.ReadFile[T](path)
 }
 
-// lifeOfAgent tells a running agent from the leftovers of one, by its touch
-// file, which only a working agent renews, and its pid.
+// lifeOfAgent tells a running agent from the leftovers of one.
 func lifeOfAgent(p paths, now time.Time) agentLife {
-	var a agentLife
-	if info, err := os.Stat(p.touch); err == nil {
-		a.Seen = info.ModTime().UTC()
-	}
-	raw, err := os.ReadFile(p.pid)
-	pid, bad := strconv.Atoi(strings.TrimSpace(string(raw)))
-	switch {
-	case err != nil:
-		a.Why = "it has no pid file " + p.pid
-	case bad != nil || pid <= 0:
-		a.Why = "its pid file " + p.pid + " holds no number"
-	case errors.Is(syscall.Kill(pid, 0), syscall.ESRCH):
-		a.Why = fmt.Sprintf("process %d is gone", pid)
-	case a.Seen.IsZero():
-		a.Why = "it has given no sign of life yet"
-	case now.Sub(a.Seen) > silentAgent:
-		a.Why = "its last sign of life was " + stamp(a.Seen, now)
-	default:
-		a.Runs = true
-	}
-	return a
+	a := overview.AgentOf(p.pid, p.touch, now)
+	return agentLife{Runs: a.Runs, Why: a.Why, Seen: a.Seen}
 }
 
 // ending says how the drain of the record has ended; over is false while it

@@ -24,8 +24,12 @@ type cell struct {
 	look style
 }
 
-// leastColumn is what remains of a text that does not fit, in columns.
-const leastColumn = 8
+// What remains of a text that does not fit, in columns: a column goes before the
+// others are cut below fairColumn, and none is cut below leastColumn.
+const (
+	fairColumn  = 20
+	leastColumn = 8
+)
 
 // lines are the head and the rows, of at most width columns.
 func (t table) lines(width int, colour bool) []string {
@@ -83,14 +87,14 @@ func (t table) fit(width int) (wide, shown []int) {
 		}
 		shown = append(shown, i)
 	}
-	over := func() int {
+	over := func(most int) int {
 		sum := -2 - width + 1 // the last column of a terminal stays free
 		for _, i := range shown {
-			sum += 2 + wide[i]
+			sum += 2 + min(wide[i], most)
 		}
 		return sum
 	}
-	for over() > 0 {
+	for over(fairColumn) > 0 {
 		least := -1
 		for at, i := range shown {
 			if k := t.columns[i].keep; k > 0 && (least < 0 || k < t.columns[shown[least]].keep) {
@@ -102,7 +106,7 @@ func (t table) fit(width int) (wide, shown []int) {
 		}
 		shown = slices.Delete(shown, least, least+1)
 	}
-	for n := over(); n > 0; n = over() {
+	for over(wholeLines) > 0 {
 		widest := slices.MaxFunc(shown, func(a, b int) int { return wide[a] - wide[b] })
 		if wide[widest] <= leastColumn {
 			break

@@ -27,14 +27,14 @@ func wired(t *testing.T) map[string]component {
 
 // flow reads a component's fields: a field that can publish is an output, any
 // other field that rings is an input.
-func flow(c component) (reads, writes []table) {
+func flow(c component) (reads, writes []wiredTable) {
 	v := reflect.Indirect(reflect.ValueOf(c))
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
 		if !field.IsExported() || v.Field(i).Kind() != reflect.Interface || v.Field(i).IsNil() {
 			continue
 		}
-		t := table{field.Name, v.Field(i).Interface()}
+		t := wiredTable{field.Name, v.Field(i).Interface()}
 		if _, ok := field.Type.MethodByName("Publish"); ok {
 			writes = append(writes, t)
 		} else if _, ok := field.Type.MethodByName("Notify"); ok {
@@ -44,15 +44,15 @@ func flow(c component) (reads, writes []table) {
 	return reads, writes
 }
 
-// table is a topic or a table in memory as a component's field holds it.
-type table struct {
+// wiredTable is a topic or a table in memory as a component's field holds it.
+type wiredTable struct {
 	field string
 	value any
 }
 
 // names says how the documentation calls tables: a topic by its own name, a
 // table in memory by the field of the component that writes it.
-func names(tables []table, inMemory map[any]string) string {
+func names(tables []wiredTable, inMemory map[any]string) string {
 	var list []string
 	for _, t := range tables {
 		if topic, ok := t.value.(fmt.Stringer); ok {
