@@ -23,9 +23,9 @@ type refusal struct {
 var full = &refusal{http.StatusServiceUnavailable, "as many as can be are being answered: ask again soon"}
 
 // write answers, and takes little of what else is sent.
-func (f *refusal) write(w *answer, r *http.Request) {
+func (f *refusal) write(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
-		_ = w.control.SetReadDeadline(time.Now().Add(drainTimeout))
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(drainTimeout))
 		w.Header().Set("Connection", "close")
 	}
 	switch f.code {

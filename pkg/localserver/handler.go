@@ -54,32 +54,30 @@ type gate struct {
 // ServeHTTP implements http.Handler.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer busy(r.Context())()
-	out := newAnswer(w)
-	defer out.end()
 	secure(w.Header())
 	refused := form(r)
 	if refused == nil {
 		refused = g.guard(r)
 	}
 	if refused != nil {
-		refused.write(out, r)
+		refused.write(w, r)
 		return
 	}
 	if leave, ok := within(&g.requests, maxRequests); ok {
 		defer leave()
 	} else {
-		full.write(out, r)
+		full.write(w, r)
 		return
 	}
 	if _, path := g.mux.Handler(r); slices.Contains(g.streams, path) {
 		leave, ok := within(&g.streaming, maxStreams)
 		if !ok {
-			full.write(out, r)
+			full.write(w, r)
 			return
 		}
 		defer leave()
 	}
-	g.mux.ServeHTTP(out, r)
+	g.mux.ServeHTTP(w, r)
 }
 
 // within counts one more, unless there are as many as may be.
@@ -91,36 +89,3 @@ func within(n *atomic.Int64, most int64) (leave func(), ok bool) {
 	}
 	return leave, true
 }
-
-// answer is an http.ResponseWriter each of whose parts has to be taken in time.
-type answer struct {
-	http.ResponseWriter
-	control *http.ResponseController
-}
-
-func newAnswer(w http.ResponseWriter) *answer {
-	a := &answer{ResponseWriter: w, control: http.NewResponseController(w)}
-	a.end()
-	return a
-}
-
-// end gives who asked the time to take what is left.
-func (a *answer) end() { _ = a.control.SetWriteDeadline(time.Now().Add(writeTimeout)) }
-
-// Write implements http.ResponseWriter.
-func (a *answer) Write(p []byte) (int, error) {
-	a.end()
-	return a.ResponseWriter.Write(p)
-}
-
-// Flush implements http.Flusher.
-func (a *answer) Flush() { _ = a.FlushError() }
-
-// FlushError is what http.ResponseController flushes with.
-func (a *answer) FlushError() error {
-	a.end()
-	return a.control.Flush()
-}
-
-// Unwrap is for http.ResponseController.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

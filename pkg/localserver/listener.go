@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // maxConnections bounds the connections of one listener: a browser opens six,
@@ -53,6 +54,15 @@ func (b *bounded) add(h *held) (surplus *held) {
 	}
 	i := slices.IndexFunc(b.open, func(o *held) bool { return !o.busy.Load() })
 	return b.open[i] // h is not busy yet
+}
+
+// Write implements net.Conn. Each part of an answer has to be taken in time; the
+// whole has no bound, as streams and profiles go on.
+func (h *held) Write(p []byte) (int, error) {
+	if err := h.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return 0, err
+	}
+	return h.Conn.Write(p)
 }
 
 // Close implements net.Conn.

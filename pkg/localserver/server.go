@@ -18,7 +18,6 @@ const (
 	// headTimeout bounds how long somebody may take to send a request.
 	headTimeout = 5 * time.Second
 	// writeTimeout bounds how long somebody may take to take a part of an answer.
-	// The whole has no bound: a stream and a profile last as long as they are asked for.
 	writeTimeout = 10 * time.Second
 	idleTimeout  = 30 * time.Second
 	// stopTimeout is how long requests in flight may still take at the end.
@@ -28,7 +27,7 @@ const (
 
 // server is one listener and its requests.
 type server struct {
-	address string
+	address string // as it was asked for
 	http    *http.Server
 	log     logrus.FieldLogger
 	release context.CancelFunc // ends the streams
@@ -43,6 +42,11 @@ func (c *Component) start(ctx context.Context, at place, address string) (*serve
 	if err != nil {
 		return nil, err
 	}
+	return c.serve(ctx, at, address, listener, there), nil
+}
+
+// serve answers what comes by listener.
+func (c *Component) serve(ctx context.Context, at place, address string, listener net.Listener, there func() bool) *server {
 	base, release := context.WithCancel(context.WithoutCancel(ctx))
 	s := &server{address: address, log: c.Log.WithField("address", address), release: release, done: make(chan struct{})}
 	s.alive = func() bool {
@@ -72,7 +76,7 @@ func (c *Component) start(ctx context.Context, at place, address string) (*serve
 		}
 	}()
 	s.log.Info("local server listens")
-	return s, nil
+	return s
 }
 
 // listen opens address. there reports whether others still find the listener at it.

@@ -1,0 +1,194 @@
+package localserver
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestConnectionsThatSayNothingKeepNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, stop := onWire(t, component(t), onLoopback)
+		defer stop()
+		var slow []net.Conn
+		for range 3 * maxConnections {
+			conn := w.dial()
+			if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "); err == nil { // and then nothing
+				slow = append(slow, conn)
+			}
+		}
+		began := time.Now()
+		if got := code(w, get("/metrics")); got != 200 || time.Since(began) > 0 {
+			t.Errorf("%d after %v among %d slow ones", got, time.Since(began), len(slow))
+		}
+		time.Sleep(headTimeout + time.Second)
+		for _, conn := range slow {
+			if _, err := io.ReadAll(conn); err != nil {
+				t.Errorf("one that says nothing is still held: %v", err)
+			}
+			conn.Close()
+		}
+	})
+}
+
+func TestAHeadThatComesByteByByteIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, stop := onWire(t, component(t), onLoopback)
+		defer stop()
+		conn := w.dial()
+		defer conn.Close()
+		go func() { _, _ = io.Copy(io.Discard, conn) }() // as a kernel would
+		began := time.Now()
+		for _, b := range []byte("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n" + strings.Repeat("X: y\r\n", 100)) {
+			if _, err := conn.Write([]byte{b}); err != nil {
+				break
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		if took := time.Since(began); took > headTimeout+time.Second {
+			t.Errorf("it was listened to for %v", took)
+		}
+	})
+}
+
+func TestAnAnswerThatNobodyTakesIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := component(t)
+		failed := make(chan error, 1)
+		c.Everywhere["/long"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, err := w.Write(make([]byte, 1<<20))
+			failed <- err
+		})
+		w, stop := onWire(t, c, onLoopback)
+		defer stop()
+		conn := w.dial()
+		defer conn.Close()
+		_, _ = io.WriteString(conn, get("/long"))
+		began := time.Now()
+		if err := <-failed; err == nil || time.Since(began) > writeTimeout+time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestAStreamLastsAndEightAreEnough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, stop := onWire(t, component(t), onLoopback)
+		var open []net.Conn
+		var first *http.Response
+		for i := range maxStreams {
+			conn := w.dial()
+			resp, _, err := send(conn, get("/api/events"))
+			if err != nil || resp.StatusCode != 200 {
+				t.Fatalf("stream %d: %v, %v", i, resp, err)
+			}
+			if open = append(open, conn); i > 0 {
+				go func() { _, _ = io.Copy(io.Discard, resp.Body) }()
+			} else {
+				first = resp
+			}
+		}
+		if got := code(w, get("/api/events")); got != 503 {
+			t.Errorf("one stream too many: %d", got)
+		}
+		if got := code(w, get("/metrics")); got != 200 {
+			t.Errorf("beside the streams: %d", got)
+		}
+		began := time.Now()
+		if _, err := io.ReadFull(first.Body, make([]byte, 5*120)); err != nil { // far beyond every bound there is
+			t.Errorf("a stream broke off: %v", err)
+		}
+		if took := time.Since(began); took < 110*time.Second {
+			t.Errorf("two minutes of the stream took %v", took)
+		}
+		open[0].Close()
+		time.Sleep(2 * time.Second)
+		if got := code(w, get("/api/events")); got != 200 {
+			t.Errorf("after one has gone: %d", got)
+		}
+		began = time.Now()
+		stop()
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("streams held up the end for %v", took)
+		}
+		for _, conn := range open {
+			conn.Close()
+		}
+	})
+}
+
+func TestAStreamThatNobodyReadsEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := component(t)
+		ended := make(chan struct{})
+		c.Everywhere["/api/events"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer close(ended)
+			ticks{}.ServeHTTP(w, r)
+		})
+		w, stop := onWire(t, c, onLoopback)
+		defer stop()
+		conn := w.dial()
+		defer conn.Close()
+		_, _ = io.WriteString(conn, get("/api/events"))
+		began := time.Now()
+		<-ended
+		if took := time.Since(began); took > writeTimeout+2*time.Second {
+			t.Errorf("it was held for %v", took)
+		}
+	})
+}
+
+func TestManyRequestsAtOnceAreRefusedAndNotQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := component(t)
+		free := make(chan struct{})
+		c.Everywhere["/slow"] = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-free })
+		w, stop := onWire(t, c, onLoopback)
+		defer stop()
+		var open []net.Conn
+		for range maxRequests {
+			conn := w.dial()
+			_, _ = io.WriteString(conn, get("/slow"))
+			open = append(open, conn)
+		}
+		synctest.Wait()
+		if got := code(w, get("/metrics")); got != 503 {
+			t.Errorf("got %d", got)
+		}
+		close(free)
+		synctest.Wait()
+		for _, conn := range open {
+			conn.Close()
+		}
+		if got := code(w, get("/metrics")); got != 200 {
+			t.Errorf("afterwards: %d", got)
+		}
+	})
+}
+
+func TestAConnectionIsKeptForTheNextQuestionButNotForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, stop := onWire(t, component(t), onLoopback)
+		defer stop()
+		conn := w.dial()
+		defer conn.Close()
+		for range 3 {
+			resp, _, err := send(conn, get("/metrics"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(idleTimeout - time.Second)
+		}
+		time.Sleep(2 * time.Second)
+		if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("an idle connection: %v", err)
+		}
+	})
+}
