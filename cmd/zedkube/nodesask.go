@@ -82,6 +82,19 @@ func (a *nodesAsked) look(ctx context.Context) nodesView {
 	return a.ofAPI(ctx, v, o.Node)
 }
 
+// overview is what the files say, with the agent's nodes where they name none.
+func (a *nodesAsked) overview(ctx context.Context, now time.Time) overview.Overview {
+	o := overview.Read(a.paths.root, now)
+	if !o.Agent.Runs || o.Copied || len(o.Nodes.List) > 0 {
+		return o
+	}
+	if nodes, err := a.ofAgent(ctx); err == nil && len(nodes.List) > 0 {
+		o.Nodes = nodes
+		o.Problems = overview.Problems(o)
+	}
+	return o
+}
+
 // ofAgent asks the agent through its socket.
 func (a *nodesAsked) ofAgent(ctx context.Context) (overview.Nodes, error) {
 	if a.client == nil {

@@ -32,15 +32,17 @@ func newStatusCommand(o *options) *cobra.Command {
 		Use:   "status [--check] [--watch] [-o table|json|yaml|jsonpath=EXPR]",
 		Short: "Show what is wrong and what to do about it, and how node, cluster, drain, applications and storage are",
 		Long: "Show what is wrong with this node, since when and what to do about it; then how node, cluster, drain, applications\n" +
-			"and storage are, each with the age of what is known. It reads files only: neither agent nor API server need to run,\n" +
-			"and with --root it reads a copy of a device's files.\n\n" + showExitCodes,
+			"and storage are, each with the age of what is known. It reads files; neither agent nor API server need to run. An agent\n" +
+			"that runs is asked for the nodes where no file has them. With --root it reads a copy of a device's files.\n\n" + showExitCodes,
 		Args: words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := cmp.Or(out.parse(), checkDevice(*o)); err != nil {
 				return err
 			}
-			return out.show(c.Context(), terminalOf(c.OutOrStdout()), watchEvery, func(context.Context) shown {
-				return shownStatus(overview.Read(o.root, time.Now()), check)
+			a := &nodesAsked{paths: o.paths()}
+			defer a.close()
+			return out.show(c.Context(), terminalOf(c.OutOrStdout()), watchEvery, func(ctx context.Context) shown {
+				return shownStatus(a.overview(ctx, time.Now()), check)
 			})
 		},
 	}

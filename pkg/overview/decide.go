@@ -56,8 +56,9 @@ func rules() []rule {
 	return slices.Concat(agentRules(), clusterRules(), drainRules(), reportRules(), storageRules(), appRules(), conditionRules(), fileRules())
 }
 
-// problems says what is wrong, the worst first.
-func problems(o Overview) []Problem {
+// Problems says what is wrong, the worst first. Read has said it already; it is for
+// who adds to an overview what no file tells.
+func Problems(o Overview) []Problem {
 	found := []Problem{}
 	for _, r := range rules() {
 		n, hidden := 0, Problem{}

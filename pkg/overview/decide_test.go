@@ -166,7 +166,7 @@ func TestProblems(t *testing.T) {
 			o := well()
 			test.change(&o)
 			var got []string
-			for _, p := range problems(o) {
+			for _, p := range Problems(o) {
 				line := string(p.Severity) + " " + p.Name
 				if p.About != "" {
 					line += " " + p.About
@@ -192,7 +192,7 @@ func TestProblems(t *testing.T) {
 func TestProblemsOfOneKindAreBounded(t *testing.T) {
 	o := well()
 	o.Nodes.List = slices.Repeat([]ClusterNode{{Name: "n", Status: "NotReady"}}, 1000)
-	got := problems(o)
+	got := Problems(o)
 	if len(got) != maxEach+1 || got[maxEach].What != "980 more of the same kind are not shown." {
 		t.Errorf("%d problems, the last %+v", len(got), got[len(got)-1])
 	}

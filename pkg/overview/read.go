@@ -48,7 +48,7 @@ func Read(root string, now time.Time) Overview {
 	r.conditions()
 	r.api()
 	r.disks()
-	r.o.Problems = problems(r.o)
+	r.o.Problems = Problems(r.o)
 	return r.o
 }
 
