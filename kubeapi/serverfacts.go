@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-
 )
 
 const (
@@ -119,4 +118,3 @@ func hostOf(address string) string {
 	}
 	return host
 }
-

@@ -43,7 +43,7 @@ func wireReports(t topics, log *logrus.Logger, pulses map[string]*loop.Pulse, ku
 		},
 		"conditions": &conditions.Component{
 			Log: as("conditions"), Pulse: pulses["conditions"],
-			Credentials: kube.Credentials, Clocks: kube.Clocks, Nodes: kube.Nodes, NodePods: kube.NodePods, API: kube.API,
+			Credentials: kube.Credentials, Clocks: kube.Clocks, Nodes: kube.Nodes, NodePods: kube.NodePods, API: kube.API, Tables: kube.Tables,
 			Info: t.info, Membership: t.memberOf, KubeConfig: t.kubeConfig, Leader: t.leaderInfo, Health: t.reportHealth,
 			Uptime:     uptime,
 			Conditions: t.nodeConditions,

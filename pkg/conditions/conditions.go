@@ -3,13 +3,12 @@
 // members, clocks, the leader and its report (docs/wire.md,
 // "KubeNodeConditions").
 //
-//	reads:  credentials, clocks, nodes, own pods, the API's health, EdgeNodeInfo, ClusterMembership, KubeConfig, KubeLeaderElectInfo, KubeReportHealth
+//	reads:  credentials, clocks, nodes, own pods, how well tables are seen, EdgeNodeInfo, ClusterMembership, KubeConfig, KubeLeaderElectInfo, KubeReportHealth
 //	writes: KubeNodeConditions
 package conditions
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -33,6 +32,7 @@ type Component struct {
 	Nodes       pubsub.Reader[types.Node]
 	NodePods    pubsub.Reader[types.Pod]
 	API         pubsub.Reader[types.APIStatus]
+	Tables      pubsub.Reader[types.TableStatus]
 	Info        pubsub.Reader[types.EdgeNodeInfo]
 	Membership  pubsub.Reader[types.ClusterMembership]
 	KubeConfig  pubsub.Reader[types.KubeConfig]
@@ -46,10 +46,11 @@ type Component struct {
 	pending map[types.NodeStateType]pending // changes that have yet to prove that they last
 }
 
-// Run steps until ctx is done.
+// Run steps until ctx is done. Pods of this node change all the time, and their
+// versions can wait for the period.
 func (c *Component) Run(ctx context.Context) {
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0),
-		c.Credentials, c.Clocks, c.Nodes, c.NodePods, c.API, c.Info, c.Membership, c.KubeConfig, c.Leader, c.Health)
+		c.Credentials, c.Clocks, c.Nodes, c.API, c.Tables, c.Info, c.Membership, c.KubeConfig, c.Leader, c.Health)
 }
 
 // Step looks, decides and publishes once.
@@ -61,16 +62,21 @@ func (c *Component) Step(context.Context) error {
 func (c *Component) apply(f facts, a action) error {
 	c.pending = a.pending
 	for _, s := range a.conditions.Conditions {
-		was, had := f.published.Of(s.Type)
-		if had && was.Status != s.Status {
-			c.Log.WithFields(logrus.Fields{"condition": s.Type, "status": s.Status, "reason": s.Reason}).Warn(s.Message)
+		was, _ := f.published.Of(s.Type)
+		log := c.Log.WithFields(logrus.Fields{"condition": s.Type, "status": s.Status, "reason": s.Reason})
+		switch {
+		case was.Status == s.Status:
+		case s.Status == types.ConditionFalse:
+			log.Warn(s.Message)
+		case was.Status == types.ConditionFalse:
+			log.Info(s.Message)
 		}
 	}
 	if err := c.Conditions.Publish(types.Global, a.conditions); err != nil {
 		return fmt.Errorf("publish KubeNodeConditions: %w", err)
 	}
 	if a.again > 0 {
-		return errors.Join(loop.After(a.again))
+		return loop.After(a.again)
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package conditions
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -15,10 +18,13 @@ type facts struct {
 	connected   bool // there is a kubeconfig
 	clocks      map[string]types.NodeClock
 	nodes       map[string]types.Node
+	byName      []types.Node // the same, sorted
+	whole       bool         // nodes are all there are
 	own         types.Node
 	seen        bool // own is there
 	pods        map[string]types.Pod
 	api         types.APIStatus
+	watched     bool // api is known
 	info        types.EdgeNodeInfo
 	named       bool // info is known
 	membership  types.ClusterMembership
@@ -45,7 +51,114 @@ type action struct {
 	again      time.Duration // when to look again; zero for when something rings
 }
 
+// verdict is what the facts say of one condition at this moment.
+type verdict struct {
+	status  types.ConditionStatus
+	reason  string // CamelCase
+	message string
+	ends    time.Time
+}
+
+// rule is how one condition is judged, and for how long it has to be False
+// before that is said: what is over within it is the course of things.
+type rule struct {
+	judge  func(facts) verdict
+	proved time.Duration
+}
+
+// blind is for how long what was known is kept while it cannot be seen: longer
+// than a restart of this agent, of the API server or of the leader takes.
+const blind = 2 * time.Minute
+
+// rules are those of docs/wire.md, "KubeNodeConditions".
+func rules() map[types.NodeStateType]rule {
+	return map[types.NodeStateType]rule{
+		types.StateClientCertificate: {judge: clientCertificate},
+		types.StateCACertificate:     {judge: caCertificate},
+		types.StateServerCertificate: {judge: serverCertificate},
+		types.StateVersion:           {judge: version, proved: time.Minute},
+		types.StateLabels:            {judge: labels, proved: 2 * time.Minute},  // the kube container writes one after the other
+		types.StateCordon:            {judge: cordon},                           // it is one write
+		types.StateMembers:           {judge: members, proved: 5 * time.Minute}, // nodes join and leave in minutes
+		types.StateClock:             {judge: clock, proved: 2 * time.Minute},   // a clock is set after a boot
+		types.StateLeader:            {judge: leader, proved: 2 * time.Minute},  // a Lease runs out in 25 s
+		types.StateReport:            {judge: report, proved: 5 * time.Minute},
+	}
+}
+
+// decide judges every condition and says what has lasted long enough.
 func decide(f facts) action {
-	a := action{conditions: f.published, pending: f.pending}
+	f.byName = slices.SortedFunc(maps.Values(f.nodes), func(a, b types.Node) int { return strings.Compare(a.Name, b.Name) })
+	a := action{conditions: known(f), pending: map[types.NodeStateType]pending{}}
+	rules := rules()
+	for _, t := range types.NodeStateTypes() {
+		said, wait := settle(f, t, rules[t], a.pending)
+		a.conditions.Conditions = append(a.conditions.Conditions, said)
+		if wait > 0 && (a.again == 0 || wait < a.again) {
+			a.again = wait
+		}
+	}
 	return a
+}
+
+// settle is what is said of t, and how long a change waits that is not said yet.
+// What was said before stays as long, in every word: it is what was known last.
+func settle(f facts, t types.NodeStateType, r rule, waiting map[types.NodeStateType]pending) (types.NodeStateCondition, time.Duration) {
+	v := r.judge(f)
+	was, had := f.published.Of(t)
+	if !had || was.Since.IsZero() {
+		was = types.NodeStateCondition{
+			Type: t, Status: types.ConditionUnknown, Since: f.now, Reason: "NotSeenYet", Message: "It has not been seen for long enough yet.",
+		}
+	}
+	if v.status != was.Status {
+		long := time.Duration(0)
+		switch {
+		case v.status == types.ConditionUnknown && had:
+			long = blind
+		case v.status == types.ConditionFalse:
+			long = r.proved
+		}
+		since, lasts := f.pending[t]
+		if !lasts || since.to != v.status {
+			since = pending{to: v.status, since: f.uptime}
+		}
+		if wait := since.since + long - f.uptime; wait > 0 {
+			waiting[t] = since
+			return was, wait
+		}
+		was.Since = f.now
+	}
+	was.Status, was.Reason, was.Message, was.ExpiresAt = v.status, v.reason, v.message, v.ends
+	return was, 0
+}
+
+// seesCluster reports that the table of nodes is what they are now.
+func (f facts) seesCluster() bool { return f.watched && f.api.Answers() && f.whole }
+
+// unseen is the verdict where the cluster cannot be seen.
+func (f facts) unseen() verdict {
+	switch {
+	case !f.connected || f.api.NoKubeconfig:
+		return unknown("NoKubeconfig", "There has been no usable kubeconfig yet.")
+	case f.watched && !f.api.Answers():
+		return unknown("APISilent", "The API server does not answer: "+short(f.api.Reason)+".")
+	case f.seesCluster() && f.named:
+		return unknown("NodeNotSeen", "This node is not in the cluster's list of nodes.")
+	case f.seesCluster():
+		return unknown("NodeNotNamed", "Who this device is has not been told yet.")
+	}
+	return unknown("ClusterNotSeen", "The list of nodes is not whole.")
+}
+
+func unknown(reason, message string) verdict {
+	return verdict{status: types.ConditionUnknown, reason: reason, message: message}
+}
+
+func fine(reason, message string) verdict {
+	return verdict{status: types.ConditionTrue, reason: reason, message: message}
+}
+
+func bad(reason, message string) verdict {
+	return verdict{status: types.ConditionFalse, reason: reason, message: message}
 }

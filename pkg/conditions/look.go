@@ -13,7 +13,9 @@ func (c *Component) look() facts {
 		nodes: c.Nodes.All(), pods: c.NodePods.All(), clocks: c.Clocks.All(), pending: c.pending,
 	}
 	f.credentials, f.connected = c.Credentials.Get(types.Global)
-	f.api, _ = c.API.Get(types.Global)
+	f.api, f.watched = c.API.Get(types.Global)
+	nodes, _ := c.Tables.Get(types.TableNodes)
+	f.whole = nodes.Whole
 	f.info, f.named = c.Info.Get(types.Global)
 	f.membership, _ = c.Membership.Get(types.Global)
 	f.wanted, _ = c.KubeConfig.Get(types.Global)

@@ -1,0 +1,126 @@
+package conditions
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// warnBefore is how long before its end a certificate is no longer valid enough:
+// time for an operator to restart k3s, which renews those that end within months.
+const warnBefore = 14 * 24 * time.Hour
+
+func clientCertificate(f facts) verdict {
+	if !f.connected {
+		return f.unseen()
+	}
+	if !f.credentials.Client.Known() {
+		return unknown("NoCertificate", "The kubeconfig names no client certificate.")
+	}
+	return certificate("The client certificate of the kubeconfig", f.credentials.Client, f.now)
+}
+
+func caCertificate(f facts) verdict {
+	if !f.connected {
+		return f.unseen()
+	}
+	if !f.credentials.CA.Known() {
+		return unknown("NotProvedYet", "Which authority of the kubeconfig proves the API server has not been seen yet.")
+	}
+	return certificate("The authority that proves the API server", f.credentials.CA, f.now)
+}
+
+func serverCertificate(f facts) verdict {
+	if !f.connected {
+		return f.unseen()
+	}
+	if !f.credentials.Server.Known() {
+		return unknown("NotSeenYet", "The API server has shown no certificate yet.")
+	}
+	return certificate("The API server's certificate", f.credentials.Server, f.now)
+}
+
+// certificate judges c, of which what says in a sentence what it is.
+func certificate(what string, c types.Certificate, now time.Time) verdict {
+	left, end := c.NotAfter.Sub(now), c.NotAfter.UTC().Format(time.DateOnly)
+	var v verdict
+	switch {
+	case now.Before(c.NotBefore): // mostly a clock that has not been set after a boot
+		v = unknown("NotBegun", fmt.Sprintf("%s begins on %s only: is this node's clock right?", what, c.NotBefore.UTC().Format(time.DateOnly)))
+	case left <= 0:
+		v = bad("Ended", fmt.Sprintf("%s ended on %s.", what, end))
+	case c.Unusable != "":
+		v = bad("NotTrusted", fmt.Sprintf("%s is not trusted: %s.", what, c.Unusable))
+	case left <= warnBefore:
+		v = bad("EndsSoon", fmt.Sprintf("%s ends on %s, in %s.", what, end, days(left)))
+	default:
+		v = fine("InForce", fmt.Sprintf("%s ends on %s.", what, end))
+	}
+	v.ends = c.NotAfter
+	return v
+}
+
+// days is d in whole days, so that the sentence changes once a day.
+func days(d time.Duration) string {
+	switch n := int(d / (24 * time.Hour)); n {
+	case 0:
+		return "less than a day"
+	case 1:
+		return "1 day"
+	default:
+		return fmt.Sprintf("%d days", n)
+	}
+}
+
+// known is what else is known, besides the conditions. What cannot be seen now
+// stays as it was seen last.
+func known(f facts) types.KubeNodeConditions {
+	k, c := f.published, f.credentials
+	k.Conditions = nil
+	if c.Version != "" {
+		k.Kubernetes = c.Version
+	}
+	if !c.InstalledAt.IsZero() {
+		k.InstalledAt = c.InstalledAt
+	}
+	if f.connected {
+		k.Certificates = nil
+		for _, one := range []struct {
+			name string
+			types.Certificate
+		}{{"client", c.Client}, {"CA", c.CA}, {"server", c.Server}} {
+			if one.Known() {
+				k.Certificates = append(k.Certificates, types.NodeCertificate{Name: one.name, Subject: short(one.Subject), NotAfter: one.NotAfter})
+			}
+		}
+	}
+	if f.seesCluster() && f.api.Synced && f.seen {
+		k.KubeVirt, k.Longhorn, k.CNI = parts(f)
+	}
+	return k
+}
+
+// parts are the versions of what runs on this node.
+func parts(f facts) (kubevirt, longhorn, cni string) {
+	var connects []string
+	if f.own.CNI != "" {
+		connects = append(connects, short(f.own.CNI))
+	}
+	multus := ""
+	for _, p := range f.pods { // of two, during an update, the newer one
+		switch p.Part {
+		case types.PartKubeVirt:
+			kubevirt = max(kubevirt, p.Version)
+		case types.PartLonghorn:
+			longhorn = max(longhorn, p.Version)
+		case types.PartMultus:
+			multus = max(multus, strings.TrimSpace("multus "+p.Version))
+		}
+	}
+	if multus != "" {
+		connects = append(connects, multus)
+	}
+	return kubevirt, longhorn, strings.Join(connects, ", ")
+}

@@ -1,0 +1,114 @@
+package conditions
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// apart is how far two clocks may be from each other: more, and what nodes tell
+// one another by their clocks is wrong. It is far beyond what a busy node is late.
+const apart = 30 * time.Second
+
+// clock compares the own clock with those of others as far as they are known.
+func clock(f facts) verdict {
+	var off []string
+	compared := 0
+	if f.connected && f.credentials.ClockKnown {
+		compared++
+		if ahead := f.credentials.ClockAhead; ahead.Abs() > apart {
+			off = append(off, "the API server's clock is "+against(ahead))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.clocks)) {
+		if _, there := f.nodes[name]; !there || name == f.own.Name {
+			continue
+		}
+		compared++
+		if ahead := f.clocks[name].Ahead; ahead.Abs() > apart {
+			off = append(off, fmt.Sprintf("the clock of %s is %s", short(name), against(ahead)))
+		}
+	}
+	switch {
+	case compared == 0:
+		return unknown("NoOtherClock", "No other clock has been seen yet.")
+	case len(off) == compared && compared > 1:
+		return bad("OwnClockApart", "This node's clock differs from all others: "+some(off)+".")
+	case len(off) > 0:
+		return bad("ClocksApart", "Clocks differ from this node's: "+some(off)+".")
+	}
+	return fine("InStep", "The clocks that are seen go with this node's, to half a minute.")
+}
+
+// against says how a clock differs from the own one.
+func against(ahead time.Duration) string {
+	if ahead < 0 {
+		return (-ahead).String() + " behind"
+	}
+	return ahead.String() + " ahead"
+}
+
+// leader judges whether somebody reports for the cluster.
+func leader(f facts) verdict {
+	switch {
+	case f.elects && f.leader.IsStatsLeader:
+		return fine("ThisNode", "This node reports for the cluster.")
+	case f.elects && f.leader.LeaderIdentity != "":
+		return fine("OtherNode", fmt.Sprintf("Node %s reports for the cluster.", short(f.leader.LeaderIdentity)))
+	case !f.seesCluster():
+		return f.unseen()
+	case !f.elects || !f.leader.InLeaderElection:
+		return unknown("NotInElection", "This node takes no part in the election: it has no word of its controller.")
+	}
+	return bad("NoLeader", "Nobody reports for the cluster: no node holds the Lease eve-kube-stats-leader.")
+}
+
+// report judges what this node reports, if it does.
+func report(f facts) verdict {
+	if !f.reported || !f.health.Reports {
+		return unknown("NotReporting", "This node does not report for the cluster.")
+	}
+	var stale []string
+	why := ""
+	for _, s := range f.health.Sections {
+		if s.Absent || s.Known && s.StaleSince.IsZero() {
+			continue
+		}
+		stale = append(stale, short(s.Name))
+		if why == "" {
+			why = s.Why
+		}
+	}
+	if len(stale) == 0 {
+		return fine("UpToDate", "All that this node reports is up to date.")
+	}
+	message := "What this node reports is not up to date in " + some(stale)
+	if why != "" {
+		message += ": " + short(why)
+	}
+	return bad("Stale", strings.TrimRight(message, ".")+".")
+}
+
+const (
+	listed = 3   // that many are named one by one
+	letter = 200 // bytes of a text from outside
+)
+
+// some names the first of a list, and counts the others.
+func some(list []string) string {
+	if more := len(list) - listed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:listed], ", "), more)
+	}
+	return strings.Join(list, ", ")
+}
+
+// short is a text from outside that is no longer than a sentence.
+func short(text string) string {
+	text = strings.TrimRight(strings.ToValidUTF8(text, "?"), ".")
+	if len(text) > letter {
+		return strings.ToValidUTF8(text[:letter], "") + "..."
+	}
+	return text
+}
