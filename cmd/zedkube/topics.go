@@ -33,7 +33,8 @@ type topics struct {
 	operator     pubsub.Source[types.NodeDrainRequest]
 	leaveRequest pubsub.Source[types.ClusterLeaveRequest]
 	detach       pubsub.Source[types.AppDetachRequest]
-	looks        pubsub.Source[types.MetricsLook]
+	looks        pubsub.Reader[types.MetricsLook]
+	pageLooks    *pubsub.Table[types.MetricsLook] // in memory: the page is served by this process
 
 	// What this agent says.
 	clusterStatus  pubsub.Writer[types.EdgeNodeClusterStatus]
@@ -61,7 +62,7 @@ type topics struct {
 }
 
 func makeTopics(root string, log logrus.FieldLogger) topics {
-	bus := pubsub.NewBus(root, log)
+	bus, pageLooks := pubsub.NewBus(root, log), &pubsub.Table[types.MetricsLook]{}
 	return topics{
 		bus: bus,
 
@@ -82,7 +83,8 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		operator:     pubsub.NewSubscription[types.NodeDrainRequest](bus, commandAgent),
 		leaveRequest: pubsub.NewSubscription[types.ClusterLeaveRequest](bus, commandAgent),
 		detach:       pubsub.NewSubscription[types.AppDetachRequest](bus, commandAgent),
-		looks:        pubsub.NewSubscription[types.MetricsLook](bus, commandAgent),
+		looks:        either[types.MetricsLook]{pubsub.NewSubscription[types.MetricsLook](bus, commandAgent), pageLooks},
+		pageLooks:    pageLooks,
 
 		clusterStatus:  pubsub.NewPublication[types.EdgeNodeClusterStatus](bus, self),
 		appStatus:      pubsub.NewPublication[types.ENClusterAppStatus](bus, self),
