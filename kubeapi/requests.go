@@ -60,19 +60,19 @@ func (c *tallied) pass(base http.RoundTripper, req *http.Request) (*http.Respons
 	c.requests.Answered(verb, resp.StatusCode, time.Since(start))
 	if verb == verbWatch && resp.StatusCode == http.StatusOK {
 		c.requests.Watching(1)
-		resp.Body = &watched{ReadCloser: resp.Body, ended: sync.OnceFunc(func() { c.requests.Watching(-1) })}
+		resp.Body = &openWatch{ReadCloser: resp.Body, ended: sync.OnceFunc(func() { c.requests.Watching(-1) })}
 	}
 	return resp, nil
 }
 
-// watched is the answer to a watch, which lasts until it breaks off or is closed.
-type watched struct {
+// openWatch is the answer to a watch, which lasts until it breaks off or is closed.
+type openWatch struct {
 	io.ReadCloser
 	ended func()
 }
 
 // Read implements io.Reader.
-func (w *watched) Read(p []byte) (int, error) {
+func (w *openWatch) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
 	if err != nil {
 		w.ended()
@@ -81,7 +81,7 @@ func (w *watched) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (w *watched) Close() error {
+func (w *openWatch) Close() error {
 	w.ended()
 	return w.ReadCloser.Close()
 }

@@ -1,0 +1,125 @@
+// Package alerts tries docs/alerts.yaml.
+package alerts
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+const rulesFile = "../../docs/alerts.yaml"
+
+// promtool runs Prometheus' own tool. It may be missing on a workbench, and in
+// CI only where Debian's mirror is out of reach.
+func promtool(t *testing.T, args ...string) {
+	t.Helper()
+	tool, err := exec.LookPath("promtool")
+	if err != nil {
+		if os.Getenv("CI") == "true" && os.Getenv("NO_MIRROR") != "true" {
+			t.Fatal("promtool is not installed: it is in Debian's package prometheus")
+		}
+		t.Skip("promtool is not installed: it is in Debian's package prometheus")
+	}
+	if out, err := exec.CommandContext(t.Context(), tool, args...).CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+func TestPrometheusTakesTheRules(t *testing.T) { promtool(t, "check", "rules", rulesFile) }
+
+func TestAlertsFireWhenTheyShouldAndNotBefore(t *testing.T) {
+	promtool(t, "test", "rules", "alerts_test.yaml")
+}
+
+// rules is the part of the files that is judged here.
+type rules struct {
+	Groups []struct {
+		Rules []struct {
+			Alert       string
+			Expr        string
+			Labels      map[string]string
+			Annotations map[string]string
+		}
+	}
+	Tests []struct {
+		AlertRuleTest []struct {
+			Alertname string
+			ExpAlerts []any `json:"exp_alerts"`
+		} `json:"alert_rule_test"`
+	}
+}
+
+func read(t *testing.T, path string) rules {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r rules
+	if err := yaml.Unmarshal(content, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestEveryAlertIsTriedAndHasItsRunbook(t *testing.T) {
+	fires, waits := map[string]bool{}, map[string]bool{}
+	for _, test := range read(t, "alerts_test.yaml").Tests {
+		for _, at := range test.AlertRuleTest {
+			fires[at.Alertname] = fires[at.Alertname] || len(at.ExpAlerts) > 0
+			waits[at.Alertname] = waits[at.Alertname] || len(at.ExpAlerts) == 0
+		}
+	}
+	book := anchors(t, "../../docs/operations.md")
+	all := read(t, rulesFile).Groups[0].Rules
+	if len(all) < 8 {
+		t.Errorf("there are only %d alerts", len(all))
+	}
+	for _, r := range all {
+		if !fires[r.Alert] {
+			t.Errorf("no test makes %s fire", r.Alert)
+		}
+		if !waits[r.Alert] {
+			t.Errorf("no test keeps %s from firing", r.Alert)
+		}
+		if s := r.Labels["severity"]; s != "warning" && s != "critical" {
+			t.Errorf("%s is %q", r.Alert, s)
+		}
+		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+			t.Errorf("%s says nothing", r.Alert)
+		}
+		anchor, ok := strings.CutPrefix(r.Annotations["runbook"], "docs/operations.md#")
+		if !ok || anchor != strings.ToLower(r.Alert) || !book[anchor] {
+			t.Errorf("%s: the runbook has no entry %q", r.Alert, anchor)
+		}
+	}
+}
+
+var heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+
+// anchors are what links to the headings of a document say.
+func anchors(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]bool{}
+	for _, h := range heading.FindAllStringSubmatch(string(content), -1) {
+		text := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z':
+				return r
+			}
+			return -1
+		}, strings.ToLower(h[1]))
+		out[text] = true
+	}
+	return out
+}
