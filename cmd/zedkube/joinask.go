@@ -23,9 +23,8 @@ import (
 )
 
 const (
-	reachPatience = 5 * time.Second // with the way back, which takes a member two at most
-	longestWait   = 6 * time.Second // for a member that says to come again
-	mostOfList    = 32              // of a list that a member sends
+	longestWait = 6 * time.Second // for a member that says to come again
+	mostOfList  = 32              // of a list that a member sends
 )
 
 // inquirer asks one node after another, from the own address.
@@ -35,10 +34,13 @@ type inquirer struct {
 	ears    *reach.Listeners
 	client  *http.Client
 	apiPort int
+
+	patience time.Duration // with one answer
+	trying   time.Duration // with one about the way back, which takes a member two seconds at most
 }
 
 func newInquirer(own joinplan.Own, apiPort int, ears *reach.Listeners) inquirer {
-	q := inquirer{own: own, ears: ears, client: joinClient(), apiPort: apiPort}
+	q := inquirer{own: own, ears: ears, client: joinClient(), apiPort: apiPort, patience: joinPatience, trying: 5 * time.Second}
 	has := func(i joinplan.Interface) bool { return i.Prefix.Addr().WithZone("") == own.Address.WithZone("") }
 	if slices.ContainsFunc(own.Kernel, has) {
 		q.from = own.Address
@@ -53,16 +55,16 @@ func newInquirer(own joinplan.Own, apiPort int, ears *reach.Listeners) inquirer 
 // it is believed further than the plan says.
 func (q inquirer) ask(ctx context.Context, ip netip.Addr) joinplan.Peer {
 	p := joinplan.Peer{Address: ip}
-	api, err := q.get(ctx, "https", ip, q.apiPort, &url.URL{Path: "/"}, "", 0, joinPatience)
+	api, err := q.get(ctx, "https", ip, q.apiPort, &url.URL{Path: "/"}, "", 0, q.patience)
 	if err == nil {
 		api.clock(&p, "the API server")
 	}
-	status, err := q.get(ctx, "http", ip, statusPort, &url.URL{Path: "/status"}, "", maxStatusBody, joinPatience)
+	status, err := q.get(ctx, "http", ip, statusPort, &url.URL{Path: "/status"}, "", maxStatusBody, q.patience)
 	if err == nil {
 		status.clock(&p, "the status server")
 	}
 	if q.own.Cluster != uuid.Nil {
-		asker := asker{client: q.client, apiPort: q.apiPort, statusPort: statusPort, patience: joinPatience}
+		asker := asker{client: q.client, apiPort: q.apiPort, statusPort: statusPort, patience: q.patience}
 		a := asker.askStatus(ctx, joinTarget{server: ip, cluster: q.own.Cluster})
 		p.Status = joinplan.Answer{May: a.may, Reason: a.reason, Why: a.why}
 	}
@@ -75,7 +77,7 @@ func (q inquirer) ask(ctx context.Context, ip netip.Addr) joinplan.Peer {
 
 // describe asks a status server who it is.
 func (q inquirer) describe(ctx context.Context, p *joinplan.Peer) {
-	answer, err := q.get(ctx, "http", p.Address, statusPort, &url.URL{Path: "/status"}, "application/json", maxExplanation, joinPatience)
+	answer, err := q.get(ctx, "http", p.Address, statusPort, &url.URL{Path: "/status"}, "application/json", maxExplanation, q.patience)
 	var said struct {
 		Node   string
 		Status struct{ KubernetesVersion string }
@@ -96,18 +98,18 @@ func (q inquirer) back(ctx context.Context, p *joinplan.Peer) {
 		query.Set("device", q.own.Device.String())
 	}
 	page := func() *url.URL { return &url.URL{Path: "/reach", RawQuery: query.Encode()} }
-	answer, err := q.get(ctx, "http", p.Address, statusPort, page(), "", maxExplanation, reachPatience)
+	answer, err := q.get(ctx, "http", p.Address, statusPort, page(), "", maxExplanation, q.trying)
 	if wait, busy := answer.again(); err == nil && busy {
 		later := time.NewTimer(wait)
 		defer later.Stop()
 		select {
 		case <-later.C:
-			answer, err = q.get(ctx, "http", p.Address, statusPort, page(), "", maxExplanation, reachPatience)
+			answer, err = q.get(ctx, "http", p.Address, statusPort, page(), "", maxExplanation, q.trying)
 		case <-ctx.Done():
 		}
 	}
 	if err != nil {
-		p.NoReach = failure(err, "Reach", "its status server", reachPatience).why + "."
+		p.NoReach = failure(err, "Reach", "its status server", q.trying).why + "."
 		return
 	}
 	p.Reach, p.NoReach = readReach(answer)
@@ -144,9 +146,9 @@ func readReach(answer page) (*types.Reach, string) {
 
 // there tries the ports of a node, and whether those that are open speak TLS.
 func (q inquirer) there(ctx context.Context, p *joinplan.Peer) {
-	ctx, cancel := context.WithTimeout(ctx, 2*joinPatience)
+	ctx, cancel := context.WithTimeout(ctx, 2*q.patience)
 	defer cancel()
-	first, done := context.WithTimeout(ctx, joinPatience)
+	first, done := context.WithTimeout(ctx, q.patience)
 	defer done()
 	ports := reach.Ports()
 	ports[0] = q.apiPort

@@ -53,7 +53,7 @@ func (f LeaveFacts) volume(all *findings, v types.Volume, others int) {
 	case elsewhere == 0:
 		all.add("volumes", Warn, "look at it in Longhorn", "%s: no replica is healthy, here or elsewhere.", name)
 	case v.Wanted > others:
-		all.add("volumes", Warn, "lower numberOfReplicas, or let another node join", "%s: it is to have %s, and only %s is left for them: it stays degraded.", name, counted(v.Wanted, "replica"), counted(others, "node"))
+		all.add("volumes", Warn, "lower numberOfReplicas, or let another node join", "%s: it is to have %s, and there would be only %s: it stays degraded.", name, counted(v.Wanted, "replica"), counted(others, "other node"))
 	case elsewhere < v.Wanted:
 		all.add("volumes", OK, "", "%s: %s are here, a new one is made elsewhere.", name, of)
 	default:

@@ -1,0 +1,140 @@
+package joinplan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+func replica(node string, healthy bool) types.Replica {
+	r := types.Replica{Node: node}
+	if healthy {
+		r.HealthyAt = noon
+	}
+	return r
+}
+
+// ready is a node that can leave four others.
+func ready(change ...func(*LeaveFacts)) LeaveFacts {
+	good := types.ConfigGetSuccess
+	f := LeaveFacts{
+		Now: noon, Node: "n1", Device: device, Interval: time.Minute, Fetched: &good,
+		Membership: &types.ClusterMembership{State: types.MembershipDoubtful, InvalidSince: noon.Add(-2 * time.Minute), Config: &types.EdgeNodeClusterConfig{}},
+		Drain:      &DrainAhead{Verdict: "nothing is in the way: 2 pods would go", Pods: 2},
+		Storage: &types.Storage{Longhorn: true, Volumes: []types.Volume{
+			{Name: "pvc-1", Claim: "app/data", Wanted: 2, Replicas: []types.Replica{replica("n1", true), replica("n2", true), replica("n3", true)}},
+			{Name: "pvc-2", Wanted: 1, Replicas: []types.Replica{replica("n3", true)}},
+		}},
+	}
+	for _, name := range []string{"n1", "n2", "n3", "n4"} {
+		f.Nodes = append(f.Nodes, types.Node{
+			Name: name, Etcd: true, Ready: types.ConditionTrue, Agent: &types.AgentStamp{Masters: []uuid.UUID{cluster}},
+		})
+	}
+	for _, c := range change {
+		c(&f)
+	}
+	return f
+}
+
+func TestANodeThatCanLeaveIsToldInWhichOrder(t *testing.T) {
+	p := Leave(ready())
+	if p.Verdict != OK || p.Summary != "It can leave, and nothing is lost." {
+		t.Errorf("%s %q", p.Verdict, p.Summary)
+	}
+	var order []string
+	for _, s := range p.Steps {
+		order = append(order, s.Check)
+	}
+	if got := strings.Join(order, " "); got != "configuration decision drain quorum end" {
+		t.Error(got)
+	}
+	said(t, p.Steps, "decision", OK, "5 intervals of 1m0s: 3m0s more")
+	if len(p.Volumes) != 1 || len(p.Stays) != 3 {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestWhatIsInTheWayOfALeave(t *testing.T) {
+	volume := func(change func(*types.Volume)) func(*LeaveFacts) {
+		return func(f *LeaveFacts) { change(&f.Storage.Volumes[0]) }
+	}
+	down := func(nodes ...int) func(*LeaveFacts) {
+		return func(f *LeaveFacts) {
+			for _, i := range nodes {
+				f.Nodes[i].Ready = types.ConditionFalse
+			}
+		}
+	}
+	last := volume(func(v *types.Volume) { v.Replicas = v.Replicas[:1] })
+	for name, c := range map[string]struct {
+		change func(*LeaveFacts)
+		check  string
+		want   Verdict
+		says   string
+	}{
+		"in no cluster":        {func(f *LeaveFacts) { f.Membership.State = types.MembershipNever }, "configuration", Blocks, "nothing to leave"},
+		"it has left":          {func(f *LeaveFacts) { f.Membership.State = types.MembershipLeft }, "configuration", Blocks, "nothing to leave"},
+		"still a member":       {func(f *LeaveFacts) { f.Membership.State = types.MembershipMember }, "configuration", Warn, "still makes this device a member"},
+		"nothing is known":     {func(f *LeaveFacts) { f.Membership = nil }, "configuration", Unknown, "no ClusterMembership"},
+		"a worker":             {func(f *LeaveFacts) { f.Membership.Config.IsWorkerNode = true }, "decision", Warn, "when it is asked to here"},
+		"a peer vetoes":        {func(f *LeaveFacts) { f.Nodes[1].Agent.Masters = []uuid.UUID{device} }, "decision", Warn, "Node n2 has been told that this device is a master"},
+		"no controller":        {func(f *LeaveFacts) { bad := types.ConfigGetFail; f.Fetched = &bad }, "decision", Warn, "begins anew"},
+		"nobody has been told": {func(f *LeaveFacts) { f.Nodes = f.Nodes[:1] }, "decision", Warn, "an hour passes"},
+		"a drain that hangs": {func(f *LeaveFacts) {
+			f.Drain.Outlook, f.Drain.Verdict = types.OutlookNever, "it would not end by itself"
+		}, "drain", Blocks, "would not end by itself"},
+		"a slow drain":        {func(f *LeaveFacts) { f.Drain.Outlook = types.OutlookSlow }, "drain", Warn, "of 2 pods"},
+		"no drain":            {func(f *LeaveFacts) { f.Drain = nil }, "drain", Unknown, "cannot be told"},
+		"the only member":     {func(f *LeaveFacts) { f.Nodes = f.Nodes[:1] }, "quorum", Blocks, "with it the cluster is gone"},
+		"one of two":          {func(f *LeaveFacts) { f.Nodes = f.Nodes[:2] }, "quorum", Warn, "1 member left, and none may be lost"},
+		"one of three":        {func(f *LeaveFacts) { f.Nodes = f.Nodes[:3] }, "quorum", Warn, "2 members left, and none may be lost"},
+		"one of five":         {func(f *LeaveFacts) { f.Nodes = append(f.Nodes, f.Nodes[3]) }, "quorum", Warn, "4 members left, an even number, of which 1 may be lost"},
+		"two others are down": {down(1, 2), "quorum", Blocks, "1 of 3 etcd members are Ready, which is no quorum"},
+		"no member of etcd":   {func(f *LeaveFacts) { f.Nodes[0].Etcd = false }, "quorum", OK, "no member of etcd"},
+		"the last replica":    {last, "volumes", Blocks, "pvc-1 (app/data): the last healthy replica is here, and the drain waits"},
+		"lost by the setting": {func(f *LeaveFacts) { last(f); f.Storage.Policy = types.DrainPolicyAlwaysAllow }, "volumes", Blocks, "would be LOST"},
+		"no replica is whole": {volume(func(v *types.Volume) { v.Replicas = []types.Replica{replica("n1", false)} }), "volumes", Warn, "no replica is healthy"},
+		"a rebuild":           {volume(func(v *types.Volume) { v.Wanted, v.Replicas = 2, v.Replicas[:2] }), "volumes", OK, "1 of 2 healthy replicas are here, a new one is made elsewhere"},
+		"too few other nodes": {volume(func(v *types.Volume) { v.Wanted = 4 }), "volumes", Warn, "it is to have 4 replicas, and there would be only 3 other nodes"},
+		"volumes not to be had": {func(f *LeaveFacts) { f.Storage, f.NoNodes = nil, "the cluster does not say." }, "volumes", Unknown,
+			"the cluster does not say."},
+		"an app that must run here": {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "cam", Only: true}} }, "apps", Blocks, "cam must not run elsewhere"},
+		"an app with a device":      {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "plc", Adapters: 1}} }, "apps", Warn, "has 1 device of this machine"},
+		"an app designated here":    {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "web"}} }, "apps", Warn, "nobody brings it back"},
+		"a pod that is stranded":    {func(f *LeaveFacts) { f.Drain.Stranded = []string{"app/dongle"} }, "apps", Warn, "app/dongle can run only here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Leave(ready(c.change))
+			switch c.check {
+			case "volumes":
+				said(t, p.Volumes, c.check, c.want, c.says)
+			case "apps":
+				said(t, p.Apps, c.check, c.want, c.says)
+			default:
+				said(t, p.Steps, c.check, c.want, c.says)
+			}
+			if c.want == Blocks && p.Verdict != Blocks {
+				t.Errorf("the plan is %s: %s", p.Verdict, p.Summary)
+			}
+		})
+	}
+}
+
+func TestWithoutTheAPIALeaveCannotBeTold(t *testing.T) {
+	p := Leave(ready(func(f *LeaveFacts) { f.Nodes, f.Storage, f.Drain, f.NoNodes = nil, nil, nil, "it is silent." }))
+	if p.Verdict != Unknown || !strings.HasPrefix(p.Summary, "It cannot be told") {
+		t.Errorf("%s %q", p.Verdict, p.Summary)
+	}
+	for _, all := range [][]Finding{p.Steps, p.Volumes} {
+		for _, f := range all {
+			if f.Verdict == Unknown && !strings.Contains(f.What, "it is silent.") {
+				t.Errorf("%+v", f)
+			}
+		}
+	}
+}
