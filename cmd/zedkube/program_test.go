@@ -90,12 +90,16 @@ func TestEveryPathIsBelowTheRoot(t *testing.T) {
 			installLog: root + "/persist/kubelog/k3s-install.log", topicDirs: []string{root + "/run", root + "/persist/status"},
 			console: root + "/run/edgeview/VncParams/vmiVNC.run", proc: root + "/proc", sysfs: root + "/sys",
 			logJournal: root + "/run/zedkube.applogs", logCheckpoints: root + "/persist/kube-status/zedkube-applogs.jsonl", logRecord: 8000,
+			audit: root + "/persist/zedkube/audit", socket: root + "/run/zedkube/zedkube.sock",
 		}
 	}
 	want := map[string]paths{}
 	for _, root := range []string{"", "/srv/n1", "n1"} {
 		want[root] = below(root, root+"/run/.kube/k3s/k3s.yaml")
 	}
+	device := want[""]
+	device.pageAddress = "127.0.0.1:12347" // several agents on a machine, each below its root, cannot have it
+	want[""] = device
 	for root, want := range want {
 		if d := cmp.Diff(want, options{root: root}.paths(), cmp.AllowUnexported(paths{})); d != "" {
 			t.Errorf("root %q: want -, got +\n%s", root, d)

@@ -88,7 +88,7 @@ func (c collector) lease(s sink, now time.Time) {
 		s.gauge("zedkube_lease_leader_known", "1 while it is known which node reports.", truth(l.LeaderIdentity != ""))
 	}
 	if l, ok := c.Leases.Get(c.Lease); ok && !l.Renewed.IsZero() {
-		s.gauge("zedkube_lease_renewal_age_seconds", "Time since the node that reports renewed its Lease, by its clock and ours.", max(0, since(now, l.Renewed)))
+		s.gauge("zedkube_lease_renewal_age_seconds", "Time since the node that reports renewed its Lease, by its clock and ours.", since(now, l.Renewed))
 	}
 }
 

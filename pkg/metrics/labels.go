@@ -30,9 +30,9 @@ var (
 	outcomes     = []types.OperationOutcome{types.OperationOK, types.OperationRefused, types.OperationFailed, types.OperationUnanswered}
 	// deeds are the first words of what is audited.
 	deeds = []string{
-		"annotate", "ask", "bind", "cancel", "cordon", "create", "delete", "drain", "ensure", "evict", "fence", "force-delete",
-		"forget", "free", "keep", "label", "leave", "detach", "patch", "remove", "renew", "repair", "report", "reserve", "restart",
-		"scale", "set", "stamp", "taint", "take", "uncordon", "unfence", "unlock", "untaint", "update", "witness", "write",
+		"annotate", "ask", "bind", "cancel", "cordon", "create", "delete", "drain", "ensure", "evict", "fence", "force", "force-delete",
+		"forget", "free", "keep", "label", "leave", "detach", "patch", "remove", "release", "renew", "repair", "request", "reserve", "restart",
+		"scale", "set", "stamp", "taint", "take", "uncordon", "unfence", "unkeep", "unlock", "untaint", "update", "witness", "write",
 	}
 )
 

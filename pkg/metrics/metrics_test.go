@@ -141,10 +141,10 @@ func TestWhoKeepsANodeCordoned(t *testing.T) {
 		by   string
 		want string
 	}{
-		"nobody":            {types.Node{}, "", ""},
-		"the drain":         {types.Node{Unschedulable: true}, "zedkube", "zedkube"},
-		"somebody else":     {types.Node{Unschedulable: true}, "", "other"},
-		"the tie-breaker":   {types.Node{Unschedulable: true}, "tie-breaker", "tie-breaker"},
+		"nobody":             {types.Node{}, "", ""},
+		"the drain":          {types.Node{Unschedulable: true}, "zedkube", "zedkube"},
+		"somebody else":      {types.Node{Unschedulable: true}, "", "other"},
+		"the tie-breaker":    {types.Node{Unschedulable: true}, "tie-breaker", "tie-breaker"},
 		"a word of long ago": {types.Node{}, "zedkube", ""},
 	} {
 		s := newStage()

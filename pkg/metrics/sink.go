@@ -40,10 +40,11 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// since is how long ago a time was, in seconds; 0 for no time.
+// since is how long ago a time was, in seconds; 0 for no time, and for one to
+// come, as another clock may have it.
 func since(now, then time.Time) float64 {
 	if then.IsZero() {
 		return 0
 	}
-	return now.Sub(then).Seconds()
+	return max(0, now.Sub(then).Seconds())
 }

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/localserver"
+)
+
+// runLocal runs the local server of an agent on an empty root, on loopback too.
+func runLocal(t *testing.T) (socket *http.Client, address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options{root: t.TempDir(), page: pageFlag{said: true, port: l.Addr().(*net.TCPAddr).Port}}
+	l.Close()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	p := o.paths()
+	_, components := wire(p, log, io.Discard)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); components["localserver"].Run(ctx) }()
+	socket = localserver.NewClient(p.socket)
+	t.Cleanup(func() { cancel(); <-done; socket.CloseIdleConnections() })
+	if err := eventually(func() string {
+		if _, err := os.Stat(p.socket); err != nil {
+			return err.Error()
+		}
+		_, err := net.Dial("tcp", p.pageAddress)
+		return textOf(err)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return socket, p.pageAddress
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// fetch is what a server says to a request for url, with a Host of its own.
+func fetch(t *testing.T, client *http.Client, url, host string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = host
+	resp, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return fmt.Sprintf("%d %s", resp.StatusCode, body)
+}
+
+func TestTheAgentTellsItsNumbersAndShowsItsPage(t *testing.T) {
+	socket, address := runLocal(t)
+	near := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	numbers := fetch(t, socket, "http://zedkube/metrics", "zedkube")
+	for _, want := range []string{"200 ", `zedkube_component_steps_total{component="localserver"}`, `zedkube_pubsub_messages_total{direction="out",topic="zedkube/NodeDrainStatus"} 0`, "process_resident_memory_bytes", "go_goroutines"} {
+		if !strings.Contains(numbers, want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+	series := 0
+	for line := range strings.Lines(numbers) {
+		if !strings.HasPrefix(line, "#") {
+			series++
+		}
+	}
+	if series > 800 {
+		t.Errorf("%d series of a device of which nothing is known", series)
+	}
+	if got := fetch(t, near, "http://"+address+"/metrics", ""); !strings.HasPrefix(got, "200 ") {
+		t.Errorf("over loopback: %.80s", got)
+	}
+	if got := fetch(t, near, "http://"+address+"/", ""); !strings.HasPrefix(got, "200 ") || !strings.Contains(got, "<html") {
+		t.Errorf("the page: %.80s", got)
+	}
+	if got := fetch(t, near, "http://"+address+"/metrics", "evil.example"); !strings.HasPrefix(got, "403 ") {
+		t.Errorf("a name that DNS turns to us: %.80s", got)
+	}
+	if got := fetch(t, socket, "http://zedkube/debug/pprof/goroutine?debug=1", "zedkube"); !strings.HasPrefix(got, "200 goroutine profile") {
+		t.Errorf("a profile over the socket: %.80s", got)
+	}
+	if got := fetch(t, near, "http://"+address+"/debug/pprof/goroutine?debug=1", ""); !strings.HasPrefix(got, "404 ") {
+		t.Errorf("a profile over loopback: %.80s", got)
+	}
+}
+
+func TestWhereThePageIs(t *testing.T) {
+	for said, want := range map[string]string{"on": "127.0.0.1:12347 12347", "off": " 12347", "9000": "127.0.0.1:9000 9000"} {
+		var f pageFlag
+		if err := f.Set(said); err != nil || f.String() != said {
+			t.Errorf("%s is taken for %s: %v", said, f.String(), err)
+		}
+		for _, root := range []string{"", "/srv/n1"} {
+			if got := fmt.Sprint(f.address(root), " ", f.clusterPort(true)); got != want {
+				t.Errorf("%s with root %q: %q", said, root, got)
+			}
+		}
+		if f.clusterPort(false) != 0 {
+			t.Errorf("%s: the page is on the cluster address, and nobody asked for it", said)
+		}
+	}
+	var unsaid pageFlag
+	if got := unsaid.address("") + unsaid.address("/srv/n1"); got != "127.0.0.1:12347" {
+		t.Errorf("without the flag: %q", got)
+	}
+	for _, bad := range []string{"", "yes", "0", "65536", "-1", "127.0.0.1:1", "0.0.0.0:80", "on\n"} {
+		if err := unsaid.Set(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+	var usage exitError
+	if err := newCommand().ParseFlags([]string{"--page=perhaps"}); err == nil || errors.As(err, &usage) {
+		t.Errorf("a word that makes no sense: %v", err)
+	}
+}
