@@ -93,22 +93,6 @@ func (s *obedient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply(w, 200, o)
 }
 
-// merge is a merge patch.
-func merge(o map[string]any, patch map[string]any) {
-	for k, v := range patch {
-		in, isMap := v.(map[string]any)
-		old, wasMap := o[k].(map[string]any)
-		switch {
-		case v == nil:
-			delete(o, k)
-		case isMap && wasMap:
-			merge(old, in)
-		default:
-			o[k] = v
-		}
-	}
-}
-
 const appsPath = "/apis/apps/v1/namespaces/" + Namespace + "/replicasets/app"
 
 // world is enough of a cluster for every verb to find something to change.

@@ -64,6 +64,7 @@ func TestReadersSeeWholeOperationsWhileOthersWrite(t *testing.T) {
 					return
 				default:
 					s.does("evict", fmt.Sprintf("pod/%d-%d", w, i), nil)
+					time.Sleep(time.Millisecond)
 				}
 			}
 		})
@@ -75,12 +76,13 @@ func TestReadersSeeWholeOperationsWhileOthersWrite(t *testing.T) {
 				return
 			default:
 				_ = s.Step(t.Context())
+				time.Sleep(time.Millisecond)
 			}
 		}
 	})
 	for range 3 {
 		readers.Go(func() {
-			for range 200 {
+			for range 30 {
 				all, problems, err := Read(s.Record.Dir)
 				if err != nil || problems.Torn > 1 { // the one that is being written
 					t.Errorf("read %d operations, %+v, %v", len(all), problems, err)
