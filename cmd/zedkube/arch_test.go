@@ -31,7 +31,7 @@ var may = map[string]struct {
 	"pkg/redact":       {nil, "text in, text out"},
 	"pkg/topicview":    {[]string{"types", "pkg/redact"}, "it reads directories of any agent"},
 	"pkg/doctor":       {[]string{"types", "pkg/overview", "pkg/topicview"}, "it judges what files, sockets and an interface on the cluster tell"},
-	"pkg/bundle":       {[]string{"types", "pkg/redact"}, "it packs what it is given and shows no secret"},
+	"pkg/bundle":       {[]string{"pkg/redact", "pkg/topicview"}, "it packs what it is given and shows no secret"},
 	"pkg/page":         {[]string{"types", "pubsub", "pkg/overview"}, "it shows what files and tables say"},
 	"cmd/*":            {[]string{"types", "pubsub", "kubeapi", "pkg/*"}, "the wiring knows everything but the tests' tools"},
 	"test":             {[]string{"types", "pubsub", "pkg/eveapi", "pkg/evereport", "test/*"}, "the tests' tools stand outside: they meet the program through files, sockets and the API server"},

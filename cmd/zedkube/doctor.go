@@ -106,7 +106,7 @@ func newDoctor(p paths, now time.Time) (*examination, error) {
 // nodes asks whoever answers first of those who may know.
 func (e *examination) nodes(ctx context.Context) (overview.Nodes, error) {
 	v := e.asked.look(ctx)
-	if len(v.List) == 0 {
+	if len(v.Nodes.List) == 0 {
 		return v.Nodes, errors.New(strings.Join(append(v.Problems, "nobody tells of them"), "; "))
 	}
 	return v.Nodes, nil

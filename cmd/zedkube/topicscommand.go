@@ -122,30 +122,19 @@ func (s selectedTopics) listAt(now time.Time) shown {
 	}
 	view := table{columns: []column{{title: "TOPIC"}, {title: "KEYS", keep: 2, right: true}, {title: "SIZE", keep: 3, right: true}, {title: "AGE", keep: 4, right: true}, {title: "KIND", keep: 1}}}
 	for _, t := range topics {
-		kind, age := "plain", ""
+		kind, age, size := "plain", "", uint64(max(t.Bytes, 0)) //nolint:gosec // not negative
 		if t.Persistent {
 			kind = "persistent"
 		}
 		if !t.Written.IsZero() {
 			age = span(now.Sub(t.Written))
 		}
-		view.rows = append(view.rows, []cell{{text: clean(t.String())}, {text: fmt.Sprint(t.Keys)}, {text: bytesText(t.Bytes)}, {text: age}, {text: kind}})
+		view.rows = append(view.rows, []cell{{text: clean(t.String())}, {text: fmt.Sprint(t.Keys)}, {text: bytesText(&size)}, {text: age}, {text: kind}})
 	}
 	if topics == nil {
 		topics = []topicview.Topic{}
 	}
 	return shown{data: topics, lines: view.lines, err: err}
-}
-
-// bytesText is a size for people.
-func bytesText(n int64) string {
-	switch {
-	case n >= 10<<20:
-		return fmt.Sprintf("%dM", n>>20)
-	case n >= 10<<10:
-		return fmt.Sprintf("%dk", n>>10)
-	}
-	return fmt.Sprint(n)
 }
 
 // showValues prints the values of the topic.

@@ -121,13 +121,26 @@ func TestTheAPIServerIsAskedAsTheKubeconfigSays(t *testing.T) {
 	if k.why != "" {
 		t.Fatal(k.why)
 	}
-	f := askAPI(t.Context(), k)
+	f := askUntil(t, k, func(f apiFacts) bool { return f.err == nil })
 	if f.err != nil || f.status != 200 || f.server == nil || !f.dated || !f.here || f.ahead.Abs() > time.Second {
 		t.Errorf("%+v", f)
 	}
-	if len(asked) != 1 || asked[0] != "/version Bearer abc" {
+	if len(asked) == 0 || asked[0] != "/version Bearer abc" {
 		t.Errorf("asked %v", asked)
 	}
+}
+
+// askUntil asks a few times: an answer may take as long on a busy machine that it
+// counts as none.
+func askUntil(t *testing.T, k kubeconfig, done func(apiFacts) bool) (f apiFacts) {
+	t.Helper()
+	for range 10 {
+		if f = askAPI(t.Context(), k); done(f) {
+			return f
+		}
+	}
+	t.Fatalf("%+v", f)
+	return f
 }
 
 func TestAServerThatProvesNothingIsToldNoToken(t *testing.T) {
@@ -135,8 +148,8 @@ func TestAServerThatProvesNothingIsToldNoToken(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	defer server.Close()
 	k := readKubeconfig(kubeconfigFor(t, server, strings.Replace(usable, "    certificate-authority: CA\n", "", 1)), time.Now())
-	f := askAPI(t.Context(), k)
-	if f.err == nil || asked || f.server == nil {
+	f := askUntil(t, k, func(f apiFacts) bool { return f.server != nil })
+	if f.err == nil || asked {
 		t.Errorf("%+v, asked %v", f, asked)
 	}
 }
@@ -150,7 +163,7 @@ func TestAKubeconfigThatCannotBeUsedSaysWhy(t *testing.T) {
 		"clusters: 7":               "no YAML",
 		"- a\n- b":                  "no YAML",
 		strings.Repeat("{", 70<<10): "longer than",
-		strings.Replace(usable, "SERVER", "'::'", 1):                               "no URL",
+		strings.Replace(usable, "SERVER", "'::'", 1):                             "no URL",
 		strings.Replace(usable, "token: abc", "username: x", 1):                  "neither",
 		strings.Replace(usable, "authority: CA", "authority: /none", 1):          "no usable authority",
 		strings.Replace(usable, "token: abc", "tokenFile: none", 1):              "no usable token",

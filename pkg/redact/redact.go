@@ -33,8 +33,9 @@ var secret = regexp.MustCompile(`(?i)\bK1[0-9a-f]{10,}(?:::[^\s"'\\]+)?` +
 	`|(` + name + `\\*["']?\s*[:=]\s*\\+")[^\n]*?(\\+"\s*[,}\]]|\n|$)`)
 
 // private finds private keys as PEM, also in JSON, where line ends are escaped,
-// and one that was cut off.
-var private = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
+// and what is left of one whose front or end was cut off.
+var private = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)` +
+	`|\A[A-Za-z0-9+/=\s\\]*-----END [A-Z0-9 ]*PRIVATE KEY-----`)
 
 // encoded finds what may be text in base64.
 var encoded = regexp.MustCompile(`[A-Za-z0-9+/]{24,}={0,2}`)

@@ -120,27 +120,41 @@ func content(r *os.Root, file string) (raw []byte, info fs.FileInfo, err error) 
 }
 
 func once(r *os.Root, file string) ([]byte, fs.FileInfo, error) {
-	there, err := r.Lstat(file)
-	if err != nil {
-		return nil, nil, err
-	}
-	f, err := r.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, info, err := Open(r, file)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	if !there.Mode().IsRegular() || !os.SameFile(there, info) { // an os.Root follows links, as long as they stay inside
-		return nil, nil, errIrregular
-	}
 	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(raw) > maxFile {
 		err = fmt.Errorf("it is longer than %d bytes", maxFile)
 	}
 	return raw, info, err
+}
+
+// Open opens a regular file below r: no link, though an os.Root follows those that
+// stay inside, and no pipe.
+func Open(r *os.Root, file string) (*os.File, fs.FileInfo, error) {
+	there, err := r.Lstat(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !there.Mode().IsRegular() {
+		return nil, nil, errIrregular
+	}
+	f, err := r.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !os.SameFile(there, info) {
+		err = errIrregular
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
 }
 
 // masked hides secrets. Bytes that stand for a secret are shown as what they say.

@@ -148,13 +148,15 @@ func (l *lister) topic(agent, topic string) *Topic {
 
 func (l *lister) topics() []Topic {
 	topics := make([]Topic, 0, len(l.found))
-	for _, t := range l.found {
+	for dir, t := range l.found {
 		kept := *t
 		kept.Persistent = true
 		if of := l.found[kept.dir()]; !t.Persistent && t.Keys == 0 && of != nil {
 			of.Socket = of.Socket || t.Socket
-			continue // what lies below run is the socket of a persistent one
+			delete(l.found, dir) // what lies below run is the socket of a persistent one
 		}
+	}
+	for _, t := range l.found {
 		topics = append(topics, *t)
 	}
 	slices.SortFunc(topics, func(a, b Topic) int {

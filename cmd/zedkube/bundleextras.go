@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zedkube/zedkube/pkg/bundle"
+	"github.com/zedkube/zedkube/pkg/localserver"
+	"github.com/zedkube/zedkube/pkg/overview"
+)
+
+const (
+	// maxOutput bounds the output of a command and an answer of the agent.
+	maxOutput = 8 << 20
+	// commandWithin and socketWithin are each for one of them: some ask the
+	// API server, which may be silent.
+	commandWithin = 15 * time.Second
+	socketWithin  = 5 * time.Second
+)
+
+// bundleExtras are what is no file: versions, what commands say and what the
+// agent answers.
+func bundleExtras(o *options, p paths, seen overview.Overview) []bundle.Source {
+	extras := []bundle.Source{{Name: "versions.json", Form: bundle.JSON, Get: versions}}
+	for name, args := range map[string][]string{
+		"status.txt": {"status"}, "status.json": {"status", "-o", "json"}, "doctor.txt": {"doctor"}, "doctor.json": {"doctor", "-o", "json"},
+		"drain-status.txt": {"drain", "status"}, "nodes.txt": {"nodes"}, "apps.txt": {"apps"}, "topics.txt": {"topics"},
+	} {
+		form := bundle.Text
+		if strings.HasSuffix(name, ".json") {
+			form = bundle.JSON
+		}
+		extras = append(extras, bundle.Source{Name: "commands/" + name, Form: form, Get: func(ctx context.Context) ([]byte, error) { return said(ctx, o, args) }})
+	}
+	if seen.Copied {
+		return extras
+	}
+	for name, path := range map[string]string{
+		"metrics.txt": "/metrics", "goroutines.txt": "/debug/pprof/goroutine?debug=2", "overview.json": "/api/overview",
+	} {
+		extras = append(extras, answerOf(p, "agent/"+name, path))
+	}
+	return append(extras, answerOf(p, "kubernetes/nodes.json", nodesPath))
+}
+
+// said is what a command of this program prints, in this process.
+func said(ctx context.Context, o *options, args []string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandWithin)
+	defer cancel()
+	var out, wrong limitedBuffer
+	c := newCommand()
+	c.SetArgs(append([]string{"--root", o.root, "--kubeconfig", o.kubeconfig}, args...))
+	c.SetOut(&out)
+	c.SetErr(&wrong)
+	c.SetContext(ctx)
+	err := c.ExecuteContext(ctx)
+	if len(out.kept) == 0 && err != nil {
+		return nil, err
+	}
+	if args[len(args)-1] != "json" && (err != nil || len(wrong.kept) > 0) {
+		out.kept = fmt.Appendf(out.kept, "\n%s[exit code %d: %v]\n", wrong.kept, exitCode(err), err)
+	}
+	if out.lost > 0 {
+		return nil, fmt.Errorf("it is longer than %d bytes", maxOutput)
+	}
+	return out.kept, nil
+}
+
+// answerOf asks the agent on its socket.
+func answerOf(p paths, name, path string) bundle.Source {
+	s := bundle.Source{Name: name}
+	if strings.HasSuffix(name, ".json") {
+		s.Form = bundle.JSON
+	}
+	s.Get = func(ctx context.Context) ([]byte, error) {
+		ctx, cancel := context.WithTimeout(ctx, socketWithin)
+		defer cancel()
+		client := localserver.NewClient(p.socket)
+		defer client.CloseIdleConnections()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://zedkube"+path, nil)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return nil, err
+		}
+		defer resp.Body.Close()
+		raw, err := io.ReadAll(io.LimitReader(resp.Body, maxOutput+1))
+		switch {
+		case err != nil:
+			return nil, err
+		case resp.StatusCode != http.StatusOK:
+			return nil, fmt.Errorf("the agent answers %s", resp.Status)
+		case len(raw) > maxOutput:
+			return nil, fmt.Errorf("it is longer than %d bytes", maxOutput)
+		}
+		return raw, nil
+	}
+	return s
+}
+
+// versions are those of this program and of the kernel.
+func versions(context.Context) ([]byte, error) {
+	v := map[string]any{"zedkube": version, "go": runtime.Version(), "arch": runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		build := map[string]string{}
+		for _, s := range info.Settings {
+			build[s.Key] = s.Value
+		}
+		v["build"] = build
+	}
+	var u unix.Utsname
+	if err := unix.Uname(&u); err == nil {
+		v["kernel"] = unix.ByteSliceToString(u.Release[:])
+	}
+	return json.MarshalIndent(v, "", "  ")
+}
