@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/test/agent"
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/player"
 	"github.com/zedkube/zedkube/types"
@@ -30,7 +31,7 @@ const (
 // TestHosts tells one story on five hosts, three of which are a cluster at a time.
 func TestHosts(t *testing.T) {
 	needsHosts(t)
-	program := build(t)
+	program := agent.Build(t)
 	s := newStage(t, program, devcluster.Options{Nodes: 5, Spare: 4}, 3)
 	tell := func(what string, story func(*testing.T)) {
 		if !t.Failed() {

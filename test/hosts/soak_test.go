@@ -5,13 +5,14 @@ package hosts
 import (
 	"testing"
 
+	"github.com/zedkube/zedkube/test/agent"
 	"github.com/zedkube/zedkube/test/devcluster"
 )
 
 // TestSoakKilledReportersAreFollowed is the story of TestHosts for longer.
 func TestSoakKilledReportersAreFollowed(t *testing.T) {
 	needsHosts(t)
-	s := newStage(t, build(t), devcluster.Options{Nodes: 3, Spare: 2}, 3)
+	s := newStage(t, agent.Build(t), devcluster.Options{Nodes: 3, Spare: 2}, 3)
 	s.threeForm(t)
 	s.killedAreFollowed(t, 50)
 }

@@ -6,13 +6,10 @@ package hosts
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -211,21 +208,4 @@ func needsHosts(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-}
-
-// build makes the program as this test was made, with the race detector if it
-// has it.
-func build(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "zedkube")
-	args := []string{"build", "-tags", "kustomize_disable_go_plugin_support", "-o", program}
-	info, ok := debug.ReadBuildInfo()
-	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		args = append(args, "-race")
-	}
-	cmd := exec.Command("go", append(args, "../../cmd/zedkube")...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatal(errors.Join(err, errors.New(string(out))))
-	}
-	return program
 }

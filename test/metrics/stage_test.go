@@ -7,12 +7,9 @@ package metrics
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/zedkube/zedkube/test/agent"
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/player"
 	"github.com/zedkube/zedkube/types"
@@ -41,7 +39,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	program := build(t)
+	program := agent.Build(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	began := time.Now()
@@ -200,21 +198,4 @@ func needsPods(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-}
-
-// build makes the program as this test was made, with the race detector if it
-// has it.
-func build(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "zedkube")
-	args := []string{"build", "-tags", "kustomize_disable_go_plugin_support", "-o", program}
-	info, ok := debug.ReadBuildInfo()
-	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		args = append(args, "-race")
-	}
-	cmd := exec.Command("go", append(args, "../../cmd/zedkube")...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatal(errors.Join(err, errors.New(string(out))))
-	}
-	return program
 }

@@ -7,14 +7,10 @@ package report
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/zedkube/zedkube/test/agent"
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/player"
 )
@@ -44,7 +41,7 @@ type stage struct {
 // newStage starts a cluster, and arranges it before it has devices.
 func newStage(t *testing.T, nodes int, arrange func(ctx context.Context, c *devcluster.Cluster) error) *stage {
 	t.Helper()
-	program := build(t)
+	program := agent.Build(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	began := time.Now()
@@ -169,21 +166,4 @@ func pause(ctx context.Context, long time.Duration) bool {
 	case <-time.After(long):
 		return true
 	}
-}
-
-// build makes the program as this test was made, with the race detector if it
-// has it.
-func build(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "zedkube")
-	args := []string{"build", "-tags", "kustomize_disable_go_plugin_support", "-o", program}
-	info, ok := debug.ReadBuildInfo()
-	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		args = append(args, "-race")
-	}
-	cmd := exec.Command("go", append(args, "../../cmd/zedkube")...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatal(errors.Join(err, errors.New(string(out))))
-	}
-	return program
 }

@@ -1,0 +1,39 @@
+// Package agent has the program for tests that run it as a process of its own.
+package agent
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"testing"
+)
+
+// Made is the environment variable that names the program as `make test` has
+// made it, once for all packages.
+const Made = "ZEDKUBE_PROGRAM"
+
+// Build is the path of the program, made as the calling test was made, with the
+// race detector if that has it. The test is one of a package two directories
+// below the module's.
+func Build(t testing.TB) string {
+	t.Helper()
+	if made := os.Getenv(Made); made != "" {
+		if _, err := os.Stat(made); err != nil { // and so a kept result of the test depends on it
+			t.Fatal(err)
+		}
+		return made
+	}
+	program := filepath.Join(t.TempDir(), "zedkube")
+	args := []string{"build", "-tags", "kustomize_disable_go_plugin_support", "-o", program}
+	info, ok := debug.ReadBuildInfo()
+	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		args = append(args, "-race")
+	}
+	if out, err := exec.Command("go", append(args, "../../cmd/zedkube")...).CombinedOutput(); err != nil {
+		t.Fatal(errors.Join(err, errors.New(string(out))))
+	}
+	return program
+}
