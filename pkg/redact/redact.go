@@ -6,6 +6,7 @@ package redact
 import (
 	"encoding/base64"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -33,12 +34,18 @@ var secret = regexp.MustCompile(`(?i)\bK1[0-9a-f]{10,}(?:::[^\s"'\\]+)?` +
 	`|(` + name + `\\*["']?\s*[:=]\s*\\+")[^\n]*?(\\+"\s*[,}\]]|\n|$)`)
 
 // private finds private keys as PEM, also in JSON, where line ends are escaped,
-// and what is left of one whose front or end was cut off.
-var private = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)` +
-	`|\A[A-Za-z0-9+/=\s\\]*-----END [A-Z0-9 ]*PRIVATE KEY-----`)
+// and one whose end was cut off; rest what is left of one whose front was.
+var (
+	private = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
+	rest    = regexp.MustCompile(`\A[A-Za-z0-9+/=\s\\]*-----END [A-Z0-9 ]*PRIVATE KEY-----`)
+)
 
-// encoded finds what may be text in base64.
-var encoded = regexp.MustCompile(`[A-Za-z0-9+/]{24,}={0,2}`)
+// hints are in every text in which secret finds something, in lower case: that
+// expression is slow, and most lines of a log have none of them.
+var hints = []string{
+	"token", "passw", "passphrase", "secret", "authorization", "credential", "apikey", "api-key", "api_key",
+	"privatekey", "private-key", "private_key", "client-key", "bearer", "key ", "k1", "eyj",
+}
 
 // Text takes secrets out of text: the known ones wherever they stand, and what
 // looks like one.
@@ -51,23 +58,80 @@ func Text(text string, known ...string) string {
 	return plain(text)
 }
 
+// reach is how many lines behind a hint a secret may end: a quoted one may have
+// several.
+const reach = 8
+
 // plain takes out what looks like a secret.
 func plain(text string) string {
-	text = private.ReplaceAllString(text, Hidden)
-	return secret.ReplaceAllString(text, "${1}${2}${3}${4}${5}${6}"+Hidden+"${7}")
+	text = rest.ReplaceAllString(private.ReplaceAllString(text, Hidden), Hidden)
+	var out strings.Builder
+	var hinted strings.Builder // lines that are looked at together
+	left := 0                  // lines that are still in reach
+	flush := func() {
+		out.WriteString(secret.ReplaceAllString(hinted.String(), "${1}${2}${3}${4}${5}${6}"+Hidden+"${7}"))
+		hinted.Reset()
+	}
+	for line := range strings.Lines(text) {
+		if hint(line) {
+			left = reach
+		}
+		if left > 0 {
+			left--
+			hinted.WriteString(line)
+			continue
+		}
+		flush()
+		out.WriteString(line)
+	}
+	flush()
+	return out.String()
 }
+
+func hint(line string) bool {
+	if strings.Contains(line, "://") && strings.Contains(line, "@") {
+		return true
+	}
+	line = strings.ToLower(line)
+	return slices.ContainsFunc(hints, func(h string) bool { return strings.Contains(line, h) })
+}
+
+// leastEncoded is how long a word has to be to be taken for base64: shorter ones
+// are names and numbers.
+const leastEncoded = 24
 
 // inBase64 replaces the words of text that are base64 of a text with secrets.
 func inBase64(text string, plain func(string) string) string {
-	return encoded.ReplaceAllStringFunc(text, func(word string) string {
-		bare := strings.TrimRight(word, "=")
-		raw, err := base64.RawStdEncoding.DecodeString(bare[:len(bare)/4*4])
-		if err != nil {
-			return word
+	var out strings.Builder
+	from := 0 // of what is not in out yet
+	for at := 0; at < len(text); {
+		end := at
+		for end < len(text) && isBase64(text[end]) {
+			end++
 		}
-		if clear := string(raw); plain(clear) != clear {
-			return HiddenBytes
+		if word := text[at:end]; len(word) >= leastEncoded && encodesSecret(word, plain) {
+			for end < len(text) && text[end] == '=' {
+				end++
+			}
+			out.WriteString(text[from:at] + HiddenBytes)
+			from = end
 		}
-		return word
-	})
+		at = max(end, at+1)
+	}
+	if from == 0 {
+		return text
+	}
+	return out.String() + text[from:]
+}
+
+func isBase64(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '+' || c == '/'
+}
+
+func encodesSecret(word string, plain func(string) string) bool {
+	if len(word)%4 == 1 {
+		word = word[:len(word)-1] // cut off, or no base64
+	}
+	raw, err := base64.RawStdEncoding.DecodeString(word)
+	return err == nil && plain(string(raw)) != string(raw)
 }

@@ -39,6 +39,14 @@ func TestSecretsAreTakenOutOfText(t *testing.T) {
 	}
 }
 
+func TestASecretOfSeveralLinesGoes(t *testing.T) {
+	text := "a line\npassword: \"one\ntwo\nthree\"\nan end\ntoken:\n  abc\n"
+	want := "a line\npassword: \"(redacted)\"\nan end\ntoken:\n  (redacted)\n"
+	if diff := cmp.Diff(want, Text(text)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestWhatIsNotSecretStays(t *testing.T) {
 	for _, text := range []string{
 		"waits for 1 pod: eve-kube-app/plc-0", "node/node-2", `{"Phase":"Emptying","Pods":{"Total":12}}`,
