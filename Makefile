@@ -29,13 +29,14 @@ ABOUT   := version=$(VERSION) revision=$(REVISION) licenses=Apache-2.0 source=ht
 LONGEST := ./cmd/zedkube ./test/devcluster ./test/apps
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v "$$(go env CC)" 2>/dev/null)
-GOTEST    = CGO_ENABLED=$(if $(CC_FOUND),1,0) bin/tools/gotestsum --format standard-quiet --jsonfile bin/test.json -- \
+AS_TESTS := CGO_ENABLED=$(if $(CC_FOUND),1,0)
+GOTEST    = $(AS_TESTS) ZEDKUBE_PROGRAM=$(CURDIR)/bin/tested/zedkube bin/tools/gotestsum --format standard-quiet --jsonfile bin/test.json -- \
             $(if $(CC_FOUND),-race) $(if $(CI),-count=1) -vet=off -p 2 -timeout 30m -tags $(TAGS)
 NOT_RUN  := bin/not-run
 # Debian's qemu-user and qemu-user-static name it differently.
 QEMU     := $(firstword $(foreach name,qemu-aarch64 qemu-aarch64-static,$(shell command -v $(name) 2>/dev/null)))
 
-.PHONY: help build run test race lint fmt bench soak check image clean begin compiler vet docs archs repro arm64tests cluster kubevirt
+.PHONY: help build run test race lint fmt bench soak check image release clean begin compiler vet docs archs sbom repro arm64tests tested cluster kubevirt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,11 +48,11 @@ run: build cluster ## three nodes on a real control plane, live in this terminal
 	@go build -tags $(TAGS) -o bin/demo ./test/demo
 	@exec bin/demo $(if $(KEEP),-keep)
 
-test: begin vet lint docs archs repro arm64tests compiler kubevirt bin/tools/gotestsum ## everything that proves it: vet, lint, house rules, all tests but soak
+test: begin lint docs archs sbom repro arm64tests compiler kubevirt tested bin/tools/gotestsum ## everything that proves it: lint with vet, house rules, all tests but soak
 	$(GOTEST) $(LONGEST) ./...
 	@.ci/not-run
 
-race: begin vet compiler kubevirt bin/tools/gotestsum ## all tests, with the race detector where a C compiler is there
+race: begin vet compiler kubevirt tested bin/tools/gotestsum ## all tests, with the race detector where a C compiler is there
 	$(GOTEST) $(LONGEST) ./...
 	@.ci/not-run
 
@@ -83,6 +84,22 @@ image: archs ## an image for both architectures, without network, by buildah or 
 ifeq ($(QEMU),)
 	@echo 'image for arm64: no qemu-user' | tee -a $(NOT_RUN)
 endif
+
+release: archs sbom ## archives, checksums and bills of materials for both architectures, in bin/release
+	@rm -rf bin/release; for arch in amd64 arm64; do \
+		name=zedkube-$(VERSION)-linux-$$arch; dir=bin/release/$$name; \
+		install -d -m 755 "$$dir" "$$dir/man"; \
+		install -m 755 "bin/linux-$$arch/zedkube" "$$dir/zedkube"; \
+		install -m 755 .package/start.sh "$$dir/zedkube-start.sh"; \
+		install -m 755 .package/zedkube.openrc "$$dir/"; \
+		install -m 644 .package/zedkube.service LICENSE README.md CHANGELOG.md docs/eve-image.md docs/alerts.yaml "$$dir/"; \
+		install -m 644 "bin/linux-$$arch/THIRD-PARTY-LICENSES" "$$dir/"; \
+		install -m 644 docs/man/*.1 "$$dir/man/"; \
+		tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(EPOCH)" -C bin/release -c "$$name" | gzip -9n >"$$dir.tar.gz"; \
+		rm -r "$$dir"; \
+		cp "bin/linux-$$arch/zedkube.cdx.json" "$$dir.cdx.json"; \
+	done
+	@cd bin/release && sha256sum ./*.gz ./*.json | tee SHA256SUMS
 
 clean: ## remove what was built here; Go's cache and the control plane's stay
 	rm -rf bin
@@ -116,6 +133,12 @@ archs:
 	@$(MAKE) --no-print-directory build GOARCH=amd64 OUT=bin/linux-amd64/zedkube
 	@$(MAKE) --no-print-directory build GOARCH=arm64 OUT=bin/linux-arm64/zedkube
 
+# What each program is made of; an error where a licence is none that it may contain.
+sbom: archs
+	@for arch in amd64 arm64; do \
+		SOURCE_DATE_EPOCH=$(EPOCH) $(ALIKE) go run ./test/sbom -version "$(VERSION)" -notices "bin/linux-$$arch/THIRD-PARTY-LICENSES" \
+			"bin/linux-$$arch/zedkube" "bin/linux-$$arch/zedkube.cdx.json"; done
+
 repro: archs
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && cp -R go.mod go.sum $(PROGRAM) "$$dir" && cd "$$dir" && \
 	for arch in amd64 arm64; do \
@@ -129,6 +152,10 @@ ifeq ($(QEMU),)
 else
 	GOARCH=arm64 $(ALIKE) EMULATOR=$(QEMU) go test $(if $(CI),-count=1) -exec $(QEMU) ./types ./pubsub
 endif
+
+# Linked once for all tests that run it as a process.
+tested:
+	$(AS_TESTS) go build $(if $(CC_FOUND),-race) -tags $(TAGS) -o bin/tested/zedkube ./cmd/zedkube
 
 # The control plane is built once per machine, before the tests, so that no test's time limit pays for it.
 cluster:

@@ -1,147 +1,123 @@
 package packaging
 
 import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"sigs.k8s.io/yaml"
 )
 
-// goreleaser are the parts of its configuration that are ours: a key that is not
-// here is an error, as it is for goreleaser itself.
-type goreleaser struct {
-	Version     int    `json:"version"`
-	ProjectName string `json:"project_name"`
-	Dist        string `json:"dist"`
-	Builds      []struct {
-		ID, Main, Binary               string
-		Env, Goos, Goarch, Tags, Flags []string
-		Ldflags                        []string
-		Timestamp                      string `json:"mod_timestamp"`
-	} `json:"builds"`
-	Archives []struct {
-		ID            string   `json:"id"`
-		Formats       []string `json:"formats"`
-		NameTemplate  string   `json:"name_template"`
-		WrapDirectory bool     `json:"wrap_in_directory"`
-		BuildsInfo    fileInfo `json:"builds_info"`
-		Files         []struct {
-			Src  string   `json:"src"`
-			Dst  string   `json:"dst"`
-			Info fileInfo `json:"info"`
-		} `json:"files"`
-	} `json:"archives"`
-	SBOMs []struct {
-		ID        string   `json:"id"`
-		Artifacts string   `json:"artifacts"`
-		Documents []string `json:"documents"`
-		Cmd       string   `json:"cmd"`
-		Args      []string `json:"args"`
-		Env       []string `json:"env"`
-	} `json:"sboms"`
-	Checksum struct {
-		NameTemplate string `json:"name_template"`
-	} `json:"checksum"`
-	Snapshot struct {
-		VersionTemplate string `json:"version_template"`
-	} `json:"snapshot"`
-	Changelog, Release struct {
-		Disable bool `json:"disable"`
-	}
-}
-
-type fileInfo struct {
-	Owner string `json:"owner"`
-	Group string `json:"group"`
-	MTime string `json:"mtime"`
-}
-
-func readRelease(t *testing.T) goreleaser {
+// release packs a release in a copy of this tree with made-up programs, and
+// says where.
+func release(t *testing.T) string {
 	t.Helper()
-	content, err := os.ReadFile("../../.goreleaser.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var g goreleaser
-	if err := yaml.UnmarshalStrict(content, &g); err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
-
-func TestAReleaseIsBuiltAsTheMakefileBuilds(t *testing.T) {
-	makefile, err := os.ReadFile("../../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := readRelease(t)
-	if len(g.Builds) != 1 {
-		t.Fatalf("%d builds", len(g.Builds))
-	}
-	b := g.Builds[0]
-	for what, row := range map[string]struct{ got, want []string }{
-		"systems":       {b.Goos, []string{"linux"}},
-		"architectures": {b.Goarch, []string{"amd64", "arm64"}},
-		"environment":   {b.Env, []string{"CGO_ENABLED=0"}},
-		"program":       {[]string{b.Main, b.Binary}, []string{"./cmd/zedkube", "zedkube"}},
-		"tags":          {b.Tags, assigned(t, makefile, "TAGS")},
-	} {
-		if !slices.Equal(row.got, row.want) {
-			t.Errorf("%s: %q, want %q", what, row.got, row.want)
+	dir := t.TempDir()
+	for _, name := range []string{"Makefile", "LICENSE", "README.md", "CHANGELOG.md", "docs/eve-image.md", "docs/alerts.yaml", ".package"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("cp", "-R", "../../"+name, filepath.Join(dir, name)).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	flags := strings.Join(b.Flags, " ") + " -tags $(TAGS) -ldflags '" + strings.Join(b.Ldflags, " ") + "'"
-	flags = strings.ReplaceAll(flags, "{{ .Env.VERSION }}", "$(VERSION)")
-	if want := strings.Join(assigned(t, makefile, "RELEASE"), " "); flags != want {
-		t.Errorf("flags: %s, want %s", flags, want)
+	made := map[string]string{"docs/man/zedkube.1": ".TH ZEDKUBE 1\n"}
+	for _, arch := range []string{"amd64", "arm64"} {
+		for _, name := range []string{"zedkube", "THIRD-PARTY-LICENSES", "zedkube.cdx.json"} {
+			made["bin/linux-"+arch+"/"+name] = name + " of " + arch
+		}
 	}
-}
-
-// assigned are the words that a variable of the Makefile has.
-func assigned(t *testing.T, makefile []byte, name string) []string {
-	t.Helper()
-	m := regexp.MustCompile(`(?m)^` + name + ` *:= *(.*)$`).FindSubmatch(makefile)
-	if m == nil {
-		t.Fatalf("the Makefile has no %s", name)
+	for name, content := range made {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return strings.Fields(string(m[1]))
+	c := exec.Command("make", "-C", dir, "-o", "archs", "-o", "sbom", "release", "VERSION=v1.2.3", "EPOCH=1700000000")
+	c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "VERSION=") })
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return filepath.Join(dir, "bin/release")
 }
 
 func TestAReleaseHoldsWhatItTakesToRunIt(t *testing.T) {
-	g := readRelease(t)
-	if len(g.Archives) != 1 {
-		t.Fatalf("%d archives", len(g.Archives))
+	dir := release(t)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
 	}
-	a := g.Archives[0]
-	packed := map[string]string{}
-	for _, f := range a.Files {
-		packed[f.Src] = f.Dst
-		if f.Info != a.BuildsInfo || f.Info.Owner != "root" || f.Info.MTime == "" {
-			t.Errorf("%s: packed as %+v", f.Src, f.Info)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if want := []string{
+		"SHA256SUMS", "zedkube-v1.2.3-linux-amd64.cdx.json", "zedkube-v1.2.3-linux-amd64.tar.gz",
+		"zedkube-v1.2.3-linux-arm64.cdx.json", "zedkube-v1.2.3-linux-arm64.tar.gz",
+	}; !slices.Equal(names, want) {
+		t.Errorf("it has %q, want %q", names, want)
+	}
+	check := exec.Command("sha256sum", "--strict", "-c", "SHA256SUMS")
+	check.Dir = dir
+	if out, err := check.CombinedOutput(); err != nil || strings.Count(string(out), ": OK") != 4 {
+		t.Errorf("checksums: %v: %s", err, out)
+	}
+	for _, arch := range []string{"amd64", "arm64"} {
+		top := "zedkube-v1.2.3-linux-" + arch
+		packed := unpack(t, filepath.Join(dir, top+".tar.gz"))
+		for name, mode := range map[string]int64{
+			"/": 0o755, "/man/": 0o755, "/zedkube": 0o755, "/zedkube-start.sh": 0o755, "/zedkube.openrc": 0o755,
+			"/zedkube.service": 0o644, "/LICENSE": 0o644, "/README.md": 0o644, "/CHANGELOG.md": 0o644, "/THIRD-PARTY-LICENSES": 0o644,
+			"/eve-image.md": 0o644, "/alerts.yaml": 0o644, "/man/zedkube.1": 0o644,
+		} {
+			h, ok := packed[top+name]
+			if !ok || h.Mode != mode || h.Uid != 0 || h.Gid != 0 || h.ModTime.Unix() != 1_700_000_000 {
+				t.Errorf("%s%s: %v %+v", top, name, ok, h)
+			}
+			delete(packed, top+name)
 		}
-		if strings.HasPrefix(f.Src, "bin/") {
-			continue // made by the build
-		}
-		if found, err := filepath.Glob("../../" + f.Src); err != nil || len(found) == 0 {
-			t.Errorf("%s is not there", f.Src)
+		for name := range packed {
+			t.Errorf("%s is in it", name)
 		}
 	}
-	for _, src := range []string{"LICENSE", "bin/THIRD-PARTY-LICENSES", "docs/man/*.1", "docs/eve-image.md"} {
-		if _, ok := packed[src]; !ok {
-			t.Errorf("%s is not packed", src)
+}
+
+// unpack reads an archive.
+func unpack(t *testing.T, file string) map[string]tar.Header {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	zip, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]tar.Header{}
+	for archive := tar.NewReader(zip); ; {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		files[h.Name] = *h
+		if content, err := io.ReadAll(archive); err != nil || strings.HasSuffix(h.Name, "/zedkube") && !strings.Contains(file, strings.TrimPrefix(string(content), "zedkube of ")) {
+			t.Errorf("%s in %s: %v: %q", h.Name, file, err, content)
 		}
 	}
-	if packed[".package/start.sh"] != "zedkube-start.sh" || packed[".package/zedkube.openrc"] == "" || packed[".package/zedkube.service"] == "" {
-		t.Errorf("scripts and units: %v", packed)
-	}
-	if len(g.SBOMs) != 1 || g.SBOMs[0].Artifacts != "binary" || !slices.Contains(g.SBOMs[0].Args, "github.com/zedkube/zedkube/test/sbom") {
-		t.Errorf("SBOMs: %+v", g.SBOMs)
-	}
-	if g.Checksum.NameTemplate != "SHA256SUMS" || !g.Release.Disable {
-		t.Error("no SHA256SUMS, or it would be published")
+}
+
+func TestTheSameReleaseHasTheSameBytes(t *testing.T) {
+	first, err1 := os.ReadFile(filepath.Join(release(t), "SHA256SUMS"))
+	second, err2 := os.ReadFile(filepath.Join(release(t), "SHA256SUMS"))
+	if err1 != nil || err2 != nil || string(first) != string(second) {
+		t.Errorf("%v %v:\n%s\n%s", err1, err2, first, second)
 	}
 }

@@ -42,7 +42,9 @@ func TestShellcheckFindsNothing(t *testing.T) {
 }
 
 func TestSystemdTakesTheUnit(t *testing.T) {
-	need(t, "systemd-analyze")
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("systemd is not installed") // .ci/run does not install it
+	}
 	unit, err := os.ReadFile(systemd)
 	if err != nil {
 		t.Fatal(err)
