@@ -18,12 +18,19 @@ const (
 	errorText  = 1024
 )
 
-// maxTargets bounds what is remembered of targets.
-const maxTargets = 4096
+// maxChains bounds what is remembered of operations: more than a node has pods.
+const maxChains = 1024
 
-// chain is the last operation on a target, and what was tried again just so
-// since. It is counted and not written anew each time: a drain may try the same
-// eviction for days, and what was done before has to stay.
+// deed is what a component does to a target.
+type deed struct{ component, op, target string }
+
+func deedOf(o types.Operation) deed { return deed{o.Component, o.Op, o.Target} }
+
+// chain is the last time that something was done, and what was tried again just
+// so since. It is counted and not written anew each time: a drain may try the
+// same eviction for days, and what was done before has to stay. What went well
+// is counted only where nothing else was done to its target in between: who
+// cordoned a node last has to be seen.
 type chain struct {
 	is      types.Operation // with the outcome, once ended
 	ended   bool
@@ -42,9 +49,11 @@ func (r *Record) Begin(o types.Operation) func(types.OperationOutcome, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o = r.complete(o, now)
-	l := r.last[o.Target]
-	repeats := l != nil && l.repeats(o, now)
-	if !repeats {
+	l := r.last[deedOf(o)]
+	repeats := l != nil && l.repeats(o, now) && (l.is.Outcome != types.OperationOK || r.latest[o.Target] == l)
+	if repeats {
+		r.latest[o.Target] = l
+	} else {
 		l = r.follow(o, now)
 		r.put(o)
 	}
@@ -69,16 +78,17 @@ func (r *Record) Begin(o types.Operation) func(types.OperationOutcome, error) {
 // called with mu held.
 func (r *Record) end(l *chain, o types.Operation, repeats bool) {
 	now := time.Now()
-	latest := r.last[o.Target] == l
+	present := r.last[deedOf(o)] == l
+	counts := o.Outcome != types.OperationOK || r.latest[o.Target] == l
 	switch {
-	case repeats && latest && l.is.Outcome == o.Outcome && l.is.Error == o.Error:
+	case repeats && present && counts && l.is.Outcome == o.Outcome && l.is.Error == o.Error:
 		l.is.Times, l.is.Last, l.is.Took = max(1, l.is.Times)+1, o.At, o.Took
 		l.last, l.behind = now, true
 		if !l.due().After(now) {
 			r.writeCount(l, now)
 		}
 		return
-	case repeats && latest: // it ended otherwise, for once
+	case repeats && present: // it ended otherwise, for once
 		l = r.follow(o, now)
 	}
 	l.is, l.ended, l.last, l.written = o, true, now, now
@@ -88,23 +98,22 @@ func (r *Record) end(l *chain, o types.Operation, repeats bool) {
 // repeats reports that o is tried again.
 func (l *chain) repeats(o types.Operation, now time.Time) bool {
 	w := l.is
-	return l.ended && now.Sub(l.last) < within &&
-		w.Component == o.Component && w.Op == o.Op && w.Target == o.Target && w.By == o.By && w.Why == o.Why && w.Node == o.Node
+	return l.ended && now.Sub(l.last) < within && w.By == o.By && w.Why == o.Why && w.Node == o.Node
 }
 
-// follow makes o the last operation on its target. It is called with mu held.
+// follow makes o the last of its kind. It is called with mu held.
 func (r *Record) follow(o types.Operation, now time.Time) *chain {
-	if old := r.last[o.Target]; old != nil && old.behind {
+	if old := r.last[deedOf(o)]; old != nil && old.behind {
 		r.writeCount(old, now)
 	}
-	if len(r.last) >= maxTargets {
+	if len(r.last) >= maxChains {
 		r.forget(now, 0)
 	}
 	if r.last == nil {
-		r.last = map[string]*chain{}
+		r.last, r.latest = map[deed]*chain{}, map[string]*chain{}
 	}
 	l := &chain{is: o, first: now, last: now, written: now}
-	r.last[o.Target] = l
+	r.last[deedOf(o)], r.latest[o.Target] = l, l
 	return l
 }
 
@@ -113,8 +122,7 @@ func (r *Record) writeCount(l *chain, now time.Time) {
 	r.put(l.is)
 }
 
-// writeCounts writes the counts that are due, or all, and forgets targets on
-// which nothing was done for long.
+// writeCounts writes the counts that are due, or all.
 func (r *Record) writeCounts(all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,18 +132,22 @@ func (r *Record) writeCounts(all bool) {
 			r.writeCount(l, now)
 		}
 	}
-	r.forget(now, within)
 }
 
+// forget forgets what was last done so long ago, and what it still had to say it
+// writes. It is called with mu held.
 func (r *Record) forget(now time.Time, after time.Duration) {
-	for target, l := range r.last {
+	for of, l := range r.last {
 		if now.Sub(l.last) < after || !l.ended && after > 0 {
 			continue
 		}
 		if l.behind {
 			r.writeCount(l, now)
 		}
-		delete(r.last, target)
+		delete(r.last, of)
+		if r.latest[of.target] == l {
+			delete(r.latest, of.target)
+		}
 	}
 }
 

@@ -27,7 +27,8 @@ type Record struct {
 	bell   chan<- struct{}
 	source string // of IDs: no other process has it
 	count  int
-	last   map[string]*chain // the last operation on each target
+	last   map[deed]*chain
+	latest map[string]*chain // by target
 	store  store
 	dirty  bool      // something is written and not on the disk
 	synced time.Time // when it last was put there
@@ -123,8 +124,10 @@ func (r *Record) sync() error {
 	return errors.Join(errs...)
 }
 
+// lookAfter forgets what is over, and a file that is not there any more.
 func (r *Record) lookAfter() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.forget(time.Now(), within)
 	r.store.lookAfter()
 }

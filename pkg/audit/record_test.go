@@ -104,6 +104,28 @@ func TestOnlyWhatIsJustTheSameIsCounted(t *testing.T) {
 	})
 }
 
+func TestWhatFailsInTurnsIsCountedAsWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		for range 100 {
+			s.does("stamp", "node/n1", errBudget)
+			s.does("witness", "node/n1", errBudget)
+			time.Sleep(time.Minute)
+		}
+		s.does("cordon", "node/n1", nil)
+		s.does("stamp", "node/n1", nil)
+		s.does("cordon", "node/n1", nil)
+		s.does("cordon", "node/n1", nil)
+		_ = s.apply(action{counts: true, all: true})
+		if diff := cmp.Diff([]string{
+			"stamp node/n1 refused x100", "witness node/n1 refused x100",
+			"cordon node/n1 ok", "stamp node/n1 ok", "cordon node/n1 ok x2",
+		}, lines(s.reads())); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 func TestACountIsWrittenWithinAMinuteAndAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -142,10 +164,10 @@ func TestTextsAreBounded(t *testing.T) {
 
 func TestManyTargetsAreNotRememberedForEver(t *testing.T) {
 	s := newStage(t)
-	for i := range 3 * maxTargets {
+	for i := range 3 * maxChains {
 		s.does("evict", "pod/"+strings.Repeat("x", i%7)+time.Duration(i).String(), nil)
 	}
-	if n := len(s.Record.last); n > maxTargets {
+	if n := len(s.Record.last); n > maxChains || len(s.Record.latest) > maxChains {
 		t.Errorf("%d targets are remembered", n)
 	}
 }
