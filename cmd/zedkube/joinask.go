@@ -116,7 +116,7 @@ func (q inquirer) back(ctx context.Context, p *joinplan.Peer) {
 }
 
 // readReach reads what a node says about the way back, or why it says nothing.
-func readReach(answer page) (*types.Reach, string) {
+func readReach(answer reply) (*types.Reach, string) {
 	switch {
 	case answer.code == http.StatusNotFound:
 		return nil, "EVE's own zedkube runs there, or an older one, which does not try it."
@@ -172,8 +172,8 @@ func (q inquirer) there(ctx context.Context, p *joinplan.Peer) {
 	}
 }
 
-// page is one answer.
-type page struct {
+// reply is one answer.
+type reply struct {
 	code   int
 	body   string
 	header http.Header
@@ -182,21 +182,21 @@ type page struct {
 }
 
 // get asks for one page and reads at most one byte more than limit of it.
-func (q inquirer) get(ctx context.Context, scheme string, ip netip.Addr, port int, at *url.URL, accept string, limit int64, patience time.Duration) (page, error) {
+func (q inquirer) get(ctx context.Context, scheme string, ip netip.Addr, port int, at *url.URL, accept string, limit int64, patience time.Duration) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	at.Scheme, at.Host = scheme, net.JoinHostPort(ip.String(), strconv.Itoa(port))
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return page{}, err
+		return reply{}, err
 	}
 	if accept != "" {
 		request.Header.Set("Accept", accept)
 	}
-	out := page{sent: time.Now()}
+	out := reply{sent: time.Now()}
 	response, err := q.client.Do(request)
 	if err != nil {
-		return page{}, err
+		return reply{}, err
 	}
 	defer response.Body.Close()
 	out.took, out.code, out.header = time.Since(out.sent), response.StatusCode, response.Header
@@ -210,7 +210,7 @@ func (q inquirer) get(ctx context.Context, scheme string, ip netip.Addr, port in
 
 // clock reads the time of an answer. It was written somewhere between question
 // and answer, and its second is cut.
-func (a page) clock(p *joinplan.Peer, source string) {
+func (a reply) clock(p *joinplan.Peer, source string) {
 	date, err := http.ParseTime(a.header.Get("Date"))
 	if err != nil {
 		return // it does not say
@@ -221,7 +221,7 @@ func (a page) clock(p *joinplan.Peer, source string) {
 }
 
 // again is after how long a server wants to be asked again.
-func (a page) again() (time.Duration, bool) {
+func (a reply) again() (time.Duration, bool) {
 	seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
 	wait := time.Duration(seconds) * time.Second
 	return wait, a.code == http.StatusTooManyRequests && err == nil && seconds > 0 && seconds < 1000 && wait <= longestWait

@@ -82,7 +82,7 @@ func tell(t *testing.T, stories []string) {
 			"app": with(app), "crowd": with(crowd), "pinned": with(pinned), "vm": with(vm), "budget": with(budget),
 			"finalizer": with(finalizer), "hold": with(hold), "volume": with(volume), "replica": with(replica), "detach": with(detach),
 			"fault": with(fault), "newca": with(newca), "kubelet": with(kubelet), "kubectl": with(kubectl),
-			"k3s": with(k3s), "occupy": with(occupy), "vacate": with(vacate), "leak": with(leak),
+			"k3s": with(k3s), "liar": with(liar), "occupy": with(occupy), "vacate": with(vacate), "leak": with(leak),
 			// What is to be seen.
 			"expect": with(expect), "absent": with(absent), "never": with(never), "answers": with(answers),
 			"cordoned": with(cordoned), "pods": with(pods), "object": with(object), "lock": with(lock), "inturn": with(inturn),
