@@ -5,6 +5,8 @@
 #   TERM, INT   end zedkube, then this; the exit code is zedkube's
 #   HUP, QUIT   are passed on: QUIT makes zedkube write where each goroutine stands. It ends, and is started again
 #
+# A script that starts this with & makes it deaf to INT and QUIT, as device-steps.sh does: send QUIT to zedkube itself.
+#
 # ZEDKUBE names the program, ZEDKUBE_ROOT prefixes every path: both are for trials beside a running device.
 set -u
 
