@@ -120,8 +120,8 @@ func TestOneWhoTakesNothingIsLetGoAndHoldsUpNobody(t *testing.T) {
 		stuck := s.ask("/api/events", true)
 		fine := s.ask("/api/events", false)
 		for range 5 {
-			time.Sleep(time.Second)
 			s.set(func() { s.shown.Cluster.Name += "x" })
+			time.Sleep(1300 * time.Millisecond)
 		}
 		if events, _ := parse(t, fine.took()); strings.Count(order(events), "overview") < 4 {
 			t.Errorf("beside one who takes nothing come %s", order(events))

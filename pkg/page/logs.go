@@ -202,10 +202,14 @@ func say(ctx context.Context, lines chan<- []byte, from byte, text string) {
 // more. It returns when their sender has ended; where the browser takes none,
 // it stops that one.
 func relay(out *stream, lines <-chan []byte, stop func()) {
-	if out.control.Flush() != nil { // the browser is to know that it follows, before the first line
+	gone := out.control.Flush() != nil // the browser is to know that it follows, before the first line
+	if gone {
 		stop()
 	}
 	for first := range lines {
+		if gone {
+			continue // until their sender has noticed
+		}
 		text := bytes.NewBuffer(first)
 		gathered := time.NewTimer(gather)
 		for more := true; more && text.Len() < maxGather; {
@@ -218,7 +222,7 @@ func relay(out *stream, lines <-chan []byte, stop func()) {
 			}
 		}
 		gathered.Stop()
-		if out.send(text.Bytes()) != nil {
+		if gone = out.send(text.Bytes()) != nil; gone {
 			stop()
 		}
 	}

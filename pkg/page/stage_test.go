@@ -116,6 +116,9 @@ func (b *browser) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.asleep {
+		if b.deadline.IsZero() {
+			time.Sleep(time.Hour) // nobody ends it
+		}
 		time.Sleep(time.Until(b.deadline))
 		return 0, os.ErrDeadlineExceeded
 	}
