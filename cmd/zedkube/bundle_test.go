@@ -21,7 +21,7 @@ import (
 func bundleDevice(t *testing.T) string {
 	t.Helper()
 	root := topicsDevice(t)
-	lay(t, root, map[string]string{
+	layFiles(t, root, map[string]string{
 		"run/zedagent/EdgeNodeInfo/global.json":     `{"DeviceName":"Node_2","DeviceID":"6ba7b810-9dad-41d1-80b4-00c04fd430c8"}`,
 		"run/zedkube/NodeDrainProgress/global.json": `{"Phase":"Emptying","Reason":"1 pod is left, with password=hush-hush","Pods":{"Total":2,"Evicted":1}}`,
 		"run/eve-hv-type":                           "k\n",

@@ -39,7 +39,7 @@ func bundleExtras(o *options, p paths, seen overview.Overview) []bundle.Source {
 		if strings.HasSuffix(name, ".json") {
 			form = bundle.JSON
 		}
-		extras = append(extras, bundle.Source{Name: "commands/" + name, Form: form, Get: func(ctx context.Context) ([]byte, error) { return said(ctx, o, args) }})
+		extras = append(extras, bundle.Source{Name: "commands/" + name, Form: form, Get: func(ctx context.Context) ([]byte, error) { return commandSays(ctx, o, args) }})
 	}
 	if seen.Copied {
 		return extras
@@ -52,8 +52,8 @@ func bundleExtras(o *options, p paths, seen overview.Overview) []bundle.Source {
 	return append(extras, answerOf(p, "kubernetes/nodes.json", nodesPath))
 }
 
-// said is what a command of this program prints, in this process.
-func said(ctx context.Context, o *options, args []string) ([]byte, error) {
+// commandSays is what a command of this program prints, in this process.
+func commandSays(ctx context.Context, o *options, args []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandWithin)
 	defer cancel()
 	var out, wrong limitedBuffer

@@ -33,8 +33,8 @@ func runCommand(t *testing.T, args ...string) (out, said string, code int) {
 	return stdout.String(), stderr.String(), exitCode(err)
 }
 
-// lay makes files below a root, in one step each as a publisher does.
-func lay(t *testing.T, root string, files map[string]string) {
+// layFiles makes files below a root, in one step each as a publisher does.
+func layFiles(t *testing.T, root string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
 		file := filepath.Join(root, name)
@@ -48,7 +48,7 @@ func lay(t *testing.T, root string, files map[string]string) {
 func topicsDevice(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
-	lay(t, root, map[string]string{
+	layFiles(t, root, map[string]string{
 		"run/zedkube/NodeDrainStatus/global.json":       `{"Status":2,"RequestedBy":1}`,
 		"run/zedkube/EdgeNodeClusterStatus/global.json": `{"ClusterName":"plant-7","EncryptedClusterToken":"hush-hush"}`,
 		"run/zedagent/NodeDrainRequest/global.json":     `{"RequestedBy":2}`,
@@ -165,9 +165,9 @@ func TestAWatchTellsOfTopicsThatChangeComeAndGo(t *testing.T) {
 		}
 	}
 	await(&said, "watching 6 topics")
-	lay(t, root, map[string]string{"run/zedkube/NodeDrainStatus/global.json": `{"Status":9,"RequestedBy":1}`})
+	layFiles(t, root, map[string]string{"run/zedkube/NodeDrainStatus/global.json": `{"Status":9,"RequestedBy":1}`})
 	await(&out, "zedkube/NodeDrainStatus/global Status: NOTREQUESTED (2) -> COMPLETE (9)\n")
-	lay(t, root, map[string]string{"run/nim/DeviceNetworkStatus/global.json": `{"Ports":[]}`})
+	layFiles(t, root, map[string]string{"run/nim/DeviceNetworkStatus/global.json": `{"Ports":[]}`})
 	await(&out, `nim/DeviceNetworkStatus/global came: {"Ports":[]}`)
 	if err := os.Remove(filepath.Join(root, "run/zedagent/NodeDrainRequest/global.json")); err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestAWatchOfWhatCannotBeWrittenEnds(t *testing.T) {
 	root := topicsDevice(t)
 	w := topicsWatch{selected: selectedTopics{root: root}, outputs: &outputs{form: formTable}, out: terminal{Writer: closedPipe{}, fd: -1}, said: io.Discard}
 	w.last = w.read()
-	lay(t, root, map[string]string{"run/zedkube/NodeDrainStatus/global.json": `{"Status":9}`})
+	layFiles(t, root, map[string]string{"run/zedkube/NodeDrainStatus/global.json": `{"Status":9}`})
 	if err := w.tell(time.Now()); !errors.Is(err, io.ErrClosedPipe) {
 		t.Error(err)
 	}
