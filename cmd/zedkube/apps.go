@@ -56,6 +56,14 @@ func completeApps(o *options, args []string) (names []string) {
 	return names
 }
 
+// completeAppUUIDs are the applications' UUIDs, each with its name.
+func completeAppUUIDs(o *options) (ids []string) {
+	for _, a := range overview.Read(o.root, time.Now()).Apps.List {
+		ids = append(ids, cobra.CompletionWithDesc(a.UUID, clean(a.Name)))
+	}
+	return ids
+}
+
 // chosenApp finds the one application that is called so.
 func chosenApp(o overview.Overview, name string) (overview.App, error) {
 	var found []overview.App

@@ -50,18 +50,6 @@ func words(n int) cobra.PositionalArgs {
 	}
 }
 
-// outputFlag adds -o, which takes json and nothing else.
-func outputFlag(c *cobra.Command, output *string) {
-	c.Flags().StringVarP(output, "output", "o", "", `"json" for data, nothing for people`)
-}
-
-func checkOutput(output string) error {
-	if output != "" && output != "json" {
-		return exitError{exitUsage, fmt.Errorf("output %q: only json is known", output)}
-	}
-	return nil
-}
-
 // operatorTopic opens a topic in which commands leave an operator's wish for
 // the agent: files only, since the command ends before anybody could connect.
 func operatorTopic[T any](p paths) (*pubsub.Publication[T], error) {

@@ -13,8 +13,9 @@ import (
 
 // newKeepCordonCommand hands the cordon of a drain to the operator.
 func newKeepCordonCommand(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "keep-cordon",
+	var out outputs
+	c := &cobra.Command{
+		Use:   "keep-cordon [-o table|json|yaml|jsonpath=EXPR]",
 		Short: "Keep this node unschedulable when its drain is over",
 		Long: "Keep this node unschedulable when its drain is over, over a reboot too.\n" +
 			"\"kubectl uncordon\" ends that, and so does the beginning of the next drain.\n\n" + exitCodes,
@@ -25,12 +26,14 @@ func newKeepCordonCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withAPI(c.Context(), p, func(kube *kubeapi.Client) error {
-				ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube drain keep-cordon")
-				return keepCordon(ctx, c.OutOrStdout(), kube, info)
+			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube drain keep-cordon")
+			return out.doing(c, func(w io.Writer) error {
+				return withAPI(ctx, p, func(kube *kubeapi.Client) error { return keepCordon(ctx, w, kube, info) })
 			})
 		},
 	}
+	out.flag(c)
+	return c
 }
 
 // cordonKeeper is what keep-cordon does to the cluster.

@@ -15,15 +15,15 @@ import (
 
 // newDrainPlanCommand says what a drain would do now, and does nothing.
 func newDrainPlanCommand(o *options) *cobra.Command {
-	var output string
+	var out outputs
 	c := &cobra.Command{
-		Use:   "plan [-o json]",
+		Use:   "plan [-o table|json|yaml|jsonpath=EXPR]",
 		Short: "Show what a drain would do now, and what would block it; changes nothing",
 		Long: "Show what a drain of this node would do now, in which order, what would block it and why.\n" +
 			"It changes nothing: it reads, and tries each eviction as a dry run.\n\n" + exitCodes,
 		Args: words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := checkOutput(output); err != nil {
+			if err := out.parse(); err != nil {
 				return err
 			}
 			p := o.paths()
@@ -42,10 +42,11 @@ func newDrainPlanCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return showPlan(terminalOf(c.OutOrStdout()), forecast, output != "")
+			lines := func(width int, colour bool) []string { return planLines(forecast, width, colour) }
+			return out.print(terminalOf(c.OutOrStdout()), shown{data: forecast, lines: lines})
 		},
 	}
-	outputFlag(c, &output)
+	out.flag(c)
 	return c
 }
 

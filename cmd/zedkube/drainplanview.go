@@ -7,18 +7,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// showPlan prints a plan.
-func showPlan(t terminal, f drain.Forecast, asJSON bool) error {
-	if asJSON {
-		return writeJSON(t, f, "  ")
-	}
-	width, _ := t.size()
-	for _, line := range planLines(f, width, t.colour) {
-		fmt.Fprintln(t, line)
-	}
-	return nil
-}
-
 // planLines is the plan as a screen.
 func planLines(f drain.Forecast, width int, colour bool) []string {
 	s := &screen{width: width, colour: colour}

@@ -18,16 +18,18 @@ import (
 // newDrainRequestCommand asks the agent for a drain in the operator's name.
 func newDrainRequestCommand(o *options) *cobra.Command {
 	var reason string
+	var out outputs
 	c := &cobra.Command{
-		Use:   "request [--reason text]",
+		Use:   "request [--reason text] [-o table|json|yaml|jsonpath=EXPR]",
 		Short: "Ask for this node to be emptied, without a reboot after it",
 		Long: "Ask for this node to be emptied. It keeps serving until its turn comes, is cordoned and emptied,\n" +
 			"and stays empty until the request is taken back or the device reboots.\n\n" + exitCodes,
 		Args: words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return requestDrain(c.OutOrStdout(), o.paths(), reason, time.Now())
+			return out.doing(c, func(w io.Writer) error { return requestDrain(w, o.paths(), reason, time.Now()) })
 		},
 	}
+	out.flag(c)
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at the record")
 	return c
 }
@@ -75,15 +77,18 @@ func checkMember(p paths) error {
 
 // newDrainCancelCommand takes the operator's request back.
 func newDrainCancelCommand(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "cancel",
+	var out outputs
+	c := &cobra.Command{
+		Use:   "cancel [-o table|json|yaml|jsonpath=EXPR]",
 		Short: `Take back what "zedkube drain request" asked for`,
 		Long:  "Take back what \"zedkube drain request\" asked for. Requests of EVE's agents stand.\n\n" + exitCodes,
 		Args:  words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return cancelDrain(c.OutOrStdout(), o.paths(), time.Now())
+			return out.doing(c, func(w io.Writer) error { return cancelDrain(w, o.paths(), time.Now()) })
 		},
 	}
+	out.flag(c)
+	return c
 }
 
 func cancelDrain(out io.Writer, p paths, now time.Time) error {

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -14,43 +13,36 @@ import (
 
 // newDrainStatusCommand explains the drain from the files of the device.
 func newDrainStatusCommand(o *options) *cobra.Command {
-	var output string
-	var watch bool
+	var out outputs
 	c := &cobra.Command{
-		Use:   "status [--watch] [-o json]",
+		Use:   "status [--watch] [-o table|json|yaml|jsonpath=EXPR]",
 		Short: "Show how far the drain is, what is in its way and what to do about it",
 		Long: "Show how far the drain of this node is, what is in its way and what to do about it.\n" +
 			"It reads the files below <root>/run only: neither agent nor API server need to run.\n\n" + exitCodes,
 		Args: words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := checkOutput(output); err != nil {
+			if err := out.parse(); err != nil {
 				return err
 			}
 			p := o.paths()
 			t := terminalOf(c.OutOrStdout())
-			if watch {
-				w := watcher{read: func() drainRecord { return readDrain(p, time.Now()) }, out: t, json: output != ""}
+			if out.watch {
+				w := watcher{read: func() drainRecord { return readDrain(p, time.Now()) }, out: t, outputs: &out}
 				return w.run(c.Context())
 			}
-			return showDrain(t, readDrain(p, time.Now()), output != "")
+			return showDrain(t, readDrain(p, time.Now()), &out)
 		},
 	}
-	outputFlag(c, &output)
-	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it live until the drain has ended; exit code 0 complete, 3 failed or taken back")
+	out.flag(c)
+	c.Flags().BoolVarP(&out.watch, "watch", "w", false, "show it live until the drain has ended; exit code 0 complete, 3 failed or taken back")
 	return c
 }
 
 // showDrain prints the record once.
-func showDrain(t terminal, r drainRecord, asJSON bool) error {
-	if asJSON {
-		if err := writeJSON(t, r, "  "); err != nil {
-			return err
-		}
-	} else {
-		width, _ := t.size()
-		for _, line := range drainLines(r, width, t.colour) {
-			fmt.Fprintln(t, line)
-		}
+func showDrain(t terminal, r drainRecord, out *outputs) error {
+	lines := func(width int, colour bool) []string { return drainLines(r, width, colour) }
+	if err := out.print(t, shown{data: r, lines: lines}); err != nil {
+		return err
 	}
 	if r.Progress == nil && r.Status == nil {
 		return errors.New("no record of a drain could be read")

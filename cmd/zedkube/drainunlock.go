@@ -14,8 +14,9 @@ import (
 
 // newUnlockCommand frees the lock of a node that is off on purpose.
 func newUnlockCommand(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "unlock holder",
+	var out outputs
+	c := &cobra.Command{
+		Use:   "unlock holder [-o table|json|yaml|jsonpath=EXPR]",
 		Short: "Free the drain lock that another node holds, because it is off on purpose",
 		Long: "Free the drain lock that another node holds. It is there so that no second node goes down before the\n" +
 			"holder is back with its data: free it only for a node that is off on purpose. The name of the holder\n" +
@@ -27,14 +28,20 @@ func newUnlockCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			u := unlocking{holder: args[0], info: info, record: readDrain(p, time.Now()), out: c.OutOrStdout(), warn: c.ErrOrStderr()}
+			u := unlocking{holder: args[0], info: info, record: readDrain(p, time.Now()), warn: c.ErrOrStderr()}
 			if err := u.refuseOwn(info.NodeName()); err != nil {
 				return err
 			}
 			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube drain unlock "+args[0])
-			return withAPI(ctx, p, func(kube *kubeapi.Client) error { return u.run(ctx, kube) })
+			return out.doing(c, func(w io.Writer) error {
+				u.out = w
+				return withAPI(ctx, p, func(kube *kubeapi.Client) error { return u.run(ctx, kube) })
+			})
 		},
+		ValidArgsFunction: completeArgs(func(ctx context.Context) []string { return completeNodes(ctx, o, nil) }),
 	}
+	out.flag(c)
+	return c
 }
 
 // lockBreaker is what unlock does to the cluster.

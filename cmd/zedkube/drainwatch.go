@@ -16,10 +16,10 @@ const watchEvery = time.Second
 
 // watcher shows a record until its drain has ended.
 type watcher struct {
-	read func() drainRecord
-	out  terminal
-	json bool
-	last string // the last line, where a line is printed per change
+	read    func() drainRecord
+	out     terminal
+	outputs *outputs
+	last    string // the last line, where a line is printed per change
 }
 
 // run returns nil when the drain is complete, an error with exit code 3 when
@@ -27,7 +27,7 @@ type watcher struct {
 func (w *watcher) run(ctx context.Context) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	live := w.out.live && !w.json
+	live := w.out.live && w.outputs.people()
 	if live {
 		fmt.Fprint(w.out, "\x1b[?1049h\x1b[?25l") // a screen of our own, no cursor
 	}
@@ -96,8 +96,8 @@ func (w *watcher) line(r drainRecord) error {
 		return nil
 	}
 	w.last = text
-	if w.json {
-		return writeJSON(w.out, r, "")
+	if !w.outputs.people() {
+		return w.outputs.encode(w.out, r, "")
 	}
 	_, err := fmt.Fprintln(w.out, r.ReadAt.Format("2006-01-02 15:04:05Z"), text)
 	return err

@@ -11,12 +11,20 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
+// asData is -o json, or nothing.
+func asData(json bool) *outputs {
+	if json {
+		return &outputs{form: formJSON}
+	}
+	return &outputs{}
+}
+
 // shows plays a drain's records, one each second, to a watcher and returns
 // what it printed and its exit code.
 func shows(ctx context.Context, live, asJSON bool, records ...drainRecord) (string, int) {
 	var out bytes.Buffer
 	i := -1
-	w := watcher{out: terminal{Writer: &out, fd: -1, live: live}, json: asJSON, read: func() drainRecord {
+	w := watcher{out: terminal{Writer: &out, fd: -1, live: live}, outputs: asData(asJSON), read: func() drainRecord {
 		i = min(i+1, len(records)-1)
 		return records[i]
 	}}

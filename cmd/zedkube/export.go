@@ -37,8 +37,9 @@ const (
 // newExportCommand prints what a controller would get of the cluster.
 func newExportCommand(o *options) *cobra.Command {
 	var format string
+	var out outputs
 	c := &cobra.Command{
-		Use:   "export [--format json|binary] [MESSAGE...]",
+		Use:   "export [--format json|binary] [-o json|yaml|jsonpath=EXPR] [MESSAGE...]",
 		Short: "Print the messages that a controller would get of the cluster",
 		Long: "Print the messages that a controller would get of the cluster, made from the files of this device:\n" +
 			"  cluster         the whole cluster; only on the node that reports for it\n" +
@@ -50,17 +51,26 @@ func newExportCommand(o *options) *cobra.Command {
 			"binary one is written, a serialized ZInfoMsg or, of metrics, ZMetricMsg. What is missing, old or not whole\n" +
 			"is said on stderr.\n\n" + exportExitCodes,
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.parse(); err != nil {
+				return err
+			}
 			if err := checkExport(args, format); err != nil {
 				return exitError{exitUsage, err}
 			}
-			out := terminalOf(c.OutOrStdout())
-			if format == "binary" && out.fd >= 0 {
+			to := terminalOf(c.OutOrStdout())
+			if format == "binary" && !out.people() {
+				return exitError{exitUsage, errors.New("--format binary leaves nothing to -o")}
+			}
+			if format == "binary" && to.fd >= 0 {
 				return exitError{exitUsage, errors.New("a terminal shows no binary message: write it to a file")}
 			}
-			return export(c.Context(), newExporter(o.paths(), time.Now()), args, format == "binary", out, c.ErrOrStderr())
+			return export(c.Context(), newExporter(o.paths(), time.Now()), args, format == "binary", &out, to, c.ErrOrStderr())
 		},
+		ValidArgs: []string{messageCluster, messageUpdate, messageNode, messageMetrics, messageApp},
 	}
+	out.flag(c)
 	c.Flags().StringVar(&format, "format", "json", "json or binary")
+	completed(c, "format", "json", "binary")
 	return c
 }
 
@@ -96,7 +106,7 @@ type exported struct {
 }
 
 // export prints the messages of those names, all for none.
-func export(ctx context.Context, e *exporter, names []string, binary bool, out, said io.Writer) error {
+func export(ctx context.Context, e *exporter, names []string, binary bool, form *outputs, out, said io.Writer) error {
 	all, err := e.all(ctx, names)
 	if err != nil {
 		return err
@@ -119,7 +129,7 @@ func export(ctx context.Context, e *exporter, names []string, binary bool, out, 
 			}
 			continue
 		}
-		if err := write(out, x, binary); err != nil {
+		if err := write(out, x, binary, form); err != nil {
 			return exitError{exitUsage, err}
 		}
 	}
@@ -137,7 +147,7 @@ func verdict(missing, doubtful []string) error {
 	return nil
 }
 
-func write(out io.Writer, x exported, binary bool) error {
+func write(out io.Writer, x exported, binary bool, form *outputs) error {
 	if binary {
 		raw, err := evereport.Binary(x.message)
 		if err == nil {
@@ -153,11 +163,11 @@ func write(out io.Writer, x exported, binary bool) error {
 		return fmt.Errorf("write %s: %w", x.name, err)
 	}
 	var b bytes.Buffer
-	err = writeJSON(&b, struct {
+	err = form.document(&b, struct {
 		Name    string          `json:"name"`
 		Type    string          `json:"type"`
 		Message json.RawMessage `json:"message"`
-	}{x.name, string(x.message.ProtoReflect().Descriptor().FullName()), raw}, "  ")
+	}{x.name, string(x.message.ProtoReflect().Descriptor().FullName()), raw})
 	if err == nil {
 		_, err = out.Write(b.Bytes())
 	}

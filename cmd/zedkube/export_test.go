@@ -68,7 +68,7 @@ func TestOwnNodeIsExportedAsTheClusterSeesIt(t *testing.T) {
 func TestBinaryIsTheSerializedMessage(t *testing.T) {
 	e := exportStage(t, func() ([]types.Node, error) { return nil, apiError(types.ErrNoAnswer) })
 	var out, said bytes.Buffer
-	if err := export(t.Context(), e, []string{messageNode}, true, &out, &said); err != nil {
+	if err := export(t.Context(), e, []string{messageNode}, true, &outputs{}, &out, &said); err != nil {
 		t.Fatal(err)
 	}
 	var m info.ZInfoMsg
@@ -90,7 +90,7 @@ func TestWithoutNamesWhatNeedNotBeThereIsNoFault(t *testing.T) {
 	e.agent = agentLife{Runs: true}
 	lay(t, e.paths.topicFile(self, "KubeLeaderElectInfo"), `{"LeaderIdentity":"node-2"}`)
 	var out, said bytes.Buffer
-	if err := export(t.Context(), e, nil, false, &out, &said); err != nil {
+	if err := export(t.Context(), e, nil, false, &outputs{}, &out, &said); err != nil {
 		t.Errorf("%v; said\n%s", err, said.String())
 	}
 	if n := strings.Count(out.String(), `"name":`); n != 1 {
@@ -100,7 +100,7 @@ func TestWithoutNamesWhatNeedNotBeThereIsNoFault(t *testing.T) {
 		if !strings.Contains(said.String(), name+": ") {
 			t.Errorf("nothing is said of %s:\n%s", name, said.String())
 		}
-		if err := export(t.Context(), e, []string{name}, false, &out, &said); exitCode(err) != exitNotPublished {
+		if err := export(t.Context(), e, []string{name}, false, &outputs{}, &out, &said); exitCode(err) != exitNotPublished {
 			t.Errorf("%s asked for by name: %v", name, err)
 		}
 	}

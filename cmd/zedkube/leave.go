@@ -16,19 +16,23 @@ import (
 func newLeaveCommand(o *options) *cobra.Command {
 	var cancel bool
 	var reason string
+	var out outputs
 	c := &cobra.Command{
-		Use:   "leave [--cancel] [--reason text]",
+		Use:   "leave [--cancel] [--reason text] [-o table|json|yaml|jsonpath=EXPR]",
 		Short: "Let this node leave its cluster once the controller no longer configures it",
 		Long: "Let this node leave its cluster once the controller no longer configures it: it is drained, its Node is\n" +
 			"deleted, and EVE is told. While the controller's configuration is valid the device stays a member.\n\n" + exitCodes,
 		Args: words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if cancel {
-				return cancelLeave(c.OutOrStdout(), o.paths())
-			}
-			return askToLeave(c.OutOrStdout(), o.paths(), reason, time.Now())
+			return out.doing(c, func(w io.Writer) error {
+				if cancel {
+					return cancelLeave(w, o.paths())
+				}
+				return askToLeave(w, o.paths(), reason, time.Now())
+			})
 		},
 	}
+	out.flag(c)
 	c.Flags().BoolVar(&cancel, "cancel", false, "take it back")
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at the record")
 	c.AddCommand(newLeavePlanCommand(o))

@@ -28,19 +28,24 @@ type logsOptions struct {
 	follow    bool
 	previous  bool
 	since     time.Duration
+	named     bool // say of each line whose it is, of a single log too
 }
 
 // newLogsCommand prints what an application writes, wherever it runs.
 func newLogsCommand(o *options) *cobra.Command {
 	var l logsOptions
+	var out outputs
 	c := &cobra.Command{
-		Use:   "logs APP [-f] [--container NAME] [--previous] [--since 10m]",
+		Use:   "logs APP [-f] [--container NAME] [--previous] [--since 10m] [-o table|json|yaml|jsonpath=EXPR]",
 		Short: "Print what an application writes",
 		Long: "Print what an application writes: its containers, or the console of its virtual machine, on whichever node it runs.\n" +
 			"APP is its UUID or the beginning of it, its name, or its name in Kubernetes. The lines come from the kubelet,\n" +
-			"through the API server: what is rotated away there is to be found in EVE's log only.\n\n" + logsExitCodes,
+			"through the API server: what is rotated away there is to be found in EVE's log only. With -o json each line is an object.\n\n" + logsExitCodes,
 		Args: words(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.parse(); err != nil {
+				return err
+			}
 			if l.since < 0 {
 				return exitError{exitUsage, fmt.Errorf("since %s: want a time before now, such as 10m", l.since)}
 			}
@@ -49,9 +54,12 @@ func newLogsCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printLogs(c.Context(), p, app, l, c.OutOrStdout())
+			l.named = !out.people()
+			return printLogs(c.Context(), p, app, l, out.lines(c.OutOrStdout(), logLineOf))
 		},
+		ValidArgsFunction: completeArgs(func(context.Context) []string { return completeApps(o, nil) }),
 	}
+	out.flag(c)
 	flags := c.Flags()
 	flags.BoolVarP(&l.follow, "follow", "f", false, "go on until the containers end")
 	flags.StringVar(&l.container, "container", "", "only this container")
@@ -127,7 +135,7 @@ func printLogs(ctx context.Context, p paths, app types.AppInstanceConfig, o logs
 	go func() {
 		defer close(lines)
 		for _, s := range sources {
-			readers.Go(func() error { return s.read(ctx, kube, o, len(sources) > 1, lines) })
+			readers.Go(func() error { return s.read(ctx, kube, o, o.named || len(sources) > 1, lines) })
 		}
 		_ = readers.Wait()
 	}()

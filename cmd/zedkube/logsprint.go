@@ -11,6 +11,12 @@ import (
 // parts, as in EVE's log.
 const printedLine = 256 << 10
 
+// What tells the parts of a line.
+const (
+	continuedMark = "[continued] "
+	continuesMark = " [continues]"
+)
+
 // printLines hands on the lines of a log, each with a head.
 func printLines(ctx context.Context, log io.Reader, head string, lines chan<- []byte) error {
 	in := bufio.NewReaderSize(log, printedLine)
@@ -21,12 +27,12 @@ func printLines(ctx context.Context, log io.Reader, head string, lines chan<- []
 		if len(part) > 0 {
 			line := []byte(head)
 			if begun {
-				line = append(line, "[continued] "...)
+				line = append(line, continuedMark...)
 			}
 			line = append(line, part...)
 			switch {
 			case more:
-				line = append(line, " [continues]\n"...)
+				line = append(line, continuesMark+"\n"...)
 			case err != nil: // the last one may have no end
 				line = append(line, '\n')
 			}

@@ -125,7 +125,7 @@ func (o *outputs) print(t terminal, s shown) error {
 func (o *outputs) encode(w io.Writer, data any, indent string) error {
 	var text string
 	switch o.form {
-	case formJSON:
+	case formJSON, formTable, "": // there are no lines for people
 		return writeJSON(w, data, indent)
 	case formYAML:
 		raw, err := yaml.Marshal(data)
@@ -150,6 +150,14 @@ func (o *outputs) encode(w io.Writer, data any, indent string) error {
 		return '?'
 	}, text))
 	return err
+}
+
+// document writes one of several documents, in lines that people can read.
+func (o *outputs) document(w io.Writer, data any) error {
+	if o.form == formYAML {
+		return o.encode(w, data, "")
+	}
+	return o.encode(w, data, "  ")
 }
 
 // find evaluates the expression on data as its JSON is.

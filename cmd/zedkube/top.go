@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,8 @@ type topOptions struct {
 	all   bool // pods of every namespace
 	sort  string
 	once  bool
-	json  bool
+	json  bool // data is wanted, in the form of out
+	out   outputs
 	ascii bool
 }
 
@@ -44,7 +46,7 @@ type topOptions struct {
 func newTopCommand(o *options) *cobra.Command {
 	t := topOptions{}
 	c := &cobra.Command{
-		Use:   "top [nodes|pods|containers] [--all] [--sort cpu|memory|name] [--once] [--json] [--ascii]",
+		Use:   "top [nodes|pods|containers] [--all] [--sort cpu|memory|name] [--once] [-o table|json|yaml|jsonpath=EXPR] [--ascii]",
 		Short: "Show live what nodes, pods and containers use",
 		Long: "Show live what all nodes of the cluster use, or the pods or containers of this one.\n" +
 			"This node's values are the running agent's, which looks every 5 s while this command runs. Other nodes'\n" +
@@ -52,7 +54,7 @@ func newTopCommand(o *options) *cobra.Command {
 			"older than 25 s, as kubelets measure them every 10 to 15 s. What nobody knows is -.\n" +
 			"q ends it, c m n sort by cpu, memory or name, the arrow keys, space and b scroll.\n\n" + topExitCodes,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := t.parse(args); err != nil {
+			if err := cmp.Or(t.out.parse(), t.parse(args)); err != nil {
 				return err
 			}
 			// Also when the terminal goes away the agent is told that nobody looks.
@@ -60,19 +62,22 @@ func newTopCommand(o *options) *cobra.Command {
 			defer stop()
 			return showTop(ctx, o.paths(), t, terminalOf(c.OutOrStdout()))
 		},
+		ValidArgs: []string{topNodes, topPods, topContainers},
 	}
 	flags := c.Flags()
 	flags.BoolVar(&t.all, "all", false, "of pods and containers: those of every namespace, not the applications' alone")
 	flags.StringVar(&t.sort, "sort", sortCPU, "cpu, memory or name")
 	flags.BoolVar(&t.once, "once", false, "print one table and end, as it does anyhow where there is no terminal")
-	flags.BoolVar(&t.json, "json", false, "print a line of JSON every 5 s; with --once a single one")
+	flags.BoolVar(&t.json, "json", false, "the same as -o json: a line of JSON every 5 s; with --once a single one")
+	t.out.flag(c)
+	completed(c, "sort", sortCPU, sortMemory, sortName)
 	flags.BoolVar(&t.ascii, "ascii", !localeIsUTF8(), "digits in place of blocks; the default where the locale is not UTF-8")
 	return c
 }
 
 // parse checks the command's words.
 func (t *topOptions) parse(args []string) error {
-	t.of = topNodes
+	t.of, t.json = topNodes, t.json || !t.out.people()
 	if len(args) == 1 {
 		t.of = args[0]
 	}

@@ -199,7 +199,7 @@ func (t *top) draw(table topTable) error {
 // print writes the table as it is, whatever its length.
 func (t *top) print(table topTable) error {
 	if t.options.json {
-		return writeJSON(t.out, table, "")
+		return t.options.out.encode(t.out, table, "")
 	}
 	width, _ := t.out.size()
 	none := 0

@@ -35,8 +35,9 @@ const detachTimeout = 10 * time.Minute
 func newVMIDetachCommand(o *options) *cobra.Command {
 	d := detaching{settle: detachSettles}
 	var timeout time.Duration
+	var out outputs
 	c := &cobra.Command{
-		Use:   "vmiDetach [--force] [--timeout 10m] node app",
+		Use:   "vmiDetach [--force] [--timeout 10m] [-o table|json|yaml|jsonpath=EXPR] node app",
 		Short: "Let an application go from a node that is gone, so that it starts elsewhere",
 		Long: "Let an application go from a node that is gone, so that it starts elsewhere. app is its App-Domain-Name or its\n" +
 			"UUID. The agent of this device does it and refuses where the node is not gone, or where the application's\n" +
@@ -44,6 +45,9 @@ func newVMIDetachCommand(o *options) *cobra.Command {
 			"is taken back when the command ends.\n\n" + detachExitCodes,
 		Args: words(2),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.parse(); err != nil {
+				return err
+			}
 			if timeout < 0 {
 				return exitError{exitUsage, fmt.Errorf("timeout %s: want 0 for ever, or more", timeout)}
 			}
@@ -61,12 +65,17 @@ func newVMIDetachCommand(o *options) *cobra.Command {
 			}
 			d.request.Node, d.request.AppDomain = args[0], args[1]
 			d.request.ID, d.request.Asked = uuid.New(), time.Now().UTC()
-			log := openDetachLog(o.paths(), c.OutOrStdout(), c.ErrOrStderr())
+			log := openDetachLog(o.paths(), out.lines(c.OutOrStdout(), stamped), c.ErrOrStderr())
 			defer log.close()
 			d.paths, d.log = o.paths(), log
 			return d.run(ctx)
 		},
+		ValidArgsFunction: completeArgs(
+			func(ctx context.Context) []string { return completeNodes(ctx, o, nil) },
+			func(context.Context) []string { return completeAppUUIDs(o) },
+		),
 	}
+	out.flag(c)
 	c.Flags().BoolVar(&d.request.Force, "force", false, "although its storage is not proved redundant, nor the node gone: what only that node has may be lost. Never from a Ready node")
 	c.Flags().DurationVar(&timeout, "timeout", detachTimeout, "how long to wait; 0 for ever")
 	return c

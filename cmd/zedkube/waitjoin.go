@@ -22,11 +22,12 @@ const joinExitCodes = `Exit codes:
 
 // newWaitJoinCommand waits as the kube container does before it joins a cluster.
 func newWaitJoinCommand(o *options) *cobra.Command {
-	var server, cluster, output string
+	var server, cluster string
+	var out outputs
 	var interval, timeout time.Duration
 	var apiPort int
 	c := &cobra.Command{
-		Use:   "wait-join [--server IP] [--cluster UUID] [--timeout 10m] [-o json]",
+		Use:   "wait-join [--server IP] [--cluster UUID] [--timeout 10m] [-o table|json|yaml|jsonpath=EXPR]",
 		Short: "Wait until this node may join its cluster, and say what for",
 		Long: "Wait until this node may join its cluster, as the kube container does, and say what for, a line whenever that changes.\n" +
 			"The server's API has to answer, and its status server has to name the cluster. What is not given on the command\n" +
@@ -35,7 +36,7 @@ func newWaitJoinCommand(o *options) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			t, err := parseTarget(server, cluster)
 			if err == nil {
-				err = errors.Join(checkOutput(output), checkWait(interval, timeout))
+				err = cmp.Or(out.parse(), checkWait(interval, timeout))
 			}
 			if err != nil {
 				return exitError{exitUsage, err}
@@ -49,11 +50,11 @@ func newWaitJoinCommand(o *options) *cobra.Command {
 			return joiner{
 				own:      &ownStatus{given: t, file: o.paths().topicFile(self, "EdgeNodeClusterStatus")},
 				asker:    asker{client: joinClient(), apiPort: apiPort, statusPort: statusPort, patience: joinPatience},
-				interval: interval, out: c.OutOrStdout(), json: output != "",
+				interval: interval, out: c.OutOrStdout(), outputs: &out,
 			}.wait(ctx)
 		},
 	}
-	outputFlag(c, &output)
+	out.flag(c)
 	flags := c.Flags()
 	flags.StringVar(&server, "server", "", "address of the server to join (default: JoinServerIP of EdgeNodeClusterStatus)")
 	flags.StringVar(&cluster, "cluster", "", "UUID of the own cluster (default: ClusterID of EdgeNodeClusterStatus)")
@@ -103,7 +104,7 @@ type joiner struct {
 	asker    asker
 	interval time.Duration
 	out      io.Writer
-	json     bool
+	outputs  *outputs // nil for people
 }
 
 // wait returns nil when the node may join.
@@ -181,8 +182,8 @@ func (j joiner) tell(t joinTarget, a answer) error {
 	if t.cluster != uuid.Nil {
 		line.Cluster = t.cluster.String()
 	}
-	if j.json {
-		return writeJSON(j.out, line, "")
+	if j.outputs != nil && !j.outputs.people() {
+		return j.outputs.encode(j.out, line, "")
 	}
 	verb := "waits:"
 	if a.may {

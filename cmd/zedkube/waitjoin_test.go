@@ -135,7 +135,7 @@ func TestABootstrapNodeJoinsNobody(t *testing.T) {
 }
 
 func TestDataHasALineForEachChange(t *testing.T) {
-	waitFor(t, given("10.0.0.1", ourCluster), 0, func(w *waiting) { w.joiner.json = true }, func(w *waiting) {
+	waitFor(t, given("10.0.0.1", ourCluster), 0, func(w *waiting) { w.joiner.outputs = asData(true) }, func(w *waiting) {
 		w.cast.answers("cluster:" + ourCluster.String())
 		w.after(time.Minute)
 		w.ended(0)

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/zedkube/zedkube/pkg/overview"
+)
+
+// nodesOf asks an agent that answers so.
+func nodesOf(t *testing.T, answer http.HandlerFunc) (overview.Nodes, error) {
+	t.Helper()
+	sock := filepath.Join(t.TempDir(), "s.sock")
+	l, err := net.Listen("unix", sock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: answer}}
+	server.Start()
+	defer server.Close()
+	a := &nodesAsked{paths: paths{socket: sock}}
+	defer a.close()
+	return a.ofAgent(t.Context())
+}
+
+func TestWhateverAnAgentAnswersNodesAreNodes(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		fails  string
+	}{
+		"an old agent":  {http.NotFound, "answers 404"},
+		"no JSON":       {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }, "invalid character"},
+		"another shape": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"List":7}`)) }, "cannot unmarshal"},
+		"without end": {func(w http.ResponseWriter, _ *http.Request) {
+			for range 2000 {
+				if _, err := w.Write([]byte(strings.Repeat(" ", 8192))); err != nil {
+					return
+				}
+			}
+		}, "more than"},
+		"it hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
+		"nodes":    {func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(troubledNodes()) }, ""},
+	} {
+		nodes, err := nodesOf(t, c.answer)
+		if c.fails == "" && (err != nil || len(nodes.List) != 3) || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails) || len(nodes.List) > 0) {
+			t.Errorf("%s: %d nodes, %v", name, len(nodes.List), err)
+		}
+	}
+}
+
+func TestNodesComeFromTheReportWhereNoAgentAnswers(t *testing.T) {
+	root := t.TempDir()
+	for file, content := range map[string]string{
+		"run/zedkube.pid": strconv.Itoa(os.Getpid()), "run/zedkube.touch": "",
+		"run/zedkube/KubeClusterInfo/global.json": `{"Nodes":[{"Name":"node-1","Status":1,"Schedulable":true}]}`,
+	} {
+		path := filepath.Join(root, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := &nodesAsked{paths: options{root: root}.paths()}
+	defer a.close()
+	v := a.look(t.Context())
+	if v.Nodes.From != fromFile || len(v.Nodes.List) != 1 || len(v.Problems) != 1 || !strings.Contains(v.Problems[0], "ask the agent") {
+		t.Errorf("nodes %+v, problems %v", v.Nodes, v.Problems)
+	}
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+type sampleData struct {
+	Name  string
+	Big   int64
+	Items []sampleItem
+}
+
+type sampleItem struct {
+	Name string
+	At   time.Time `json:",omitzero"`
+	N    float64
+}
+
+func printed() sampleData {
+	return sampleData{Name: "a\x1b[31m\u202eb", Big: 9007199254740993, Items: []sampleItem{{"x", screenNow, 1.5}, {"y", time.Time{}, 1048576}}}
+}
+
+func TestFormsOfOutput(t *testing.T) {
+	for asked, want := range map[string]string{
+		"jsonpath={.Big}": "9007199254740993\n", "jsonpath=.Items[*].Name": "x y\n", "jsonpath=Items[1].N": "1048576\n", "jsonpath={.Nothing}": "\n",
+		`jsonpath={range .Items[*]}{.Name}{"\n"}{end}`: "x\ny\n", "jsonpath={.Name}": "a?[31m?b\n", `jsonpath={.Items[?(@.Name=="y")].N}`: "1048576\n", "jsonpath={.Items[0].At}": "2026-11-20T14:03:12Z\n",
+	} {
+		o := outputs{asked: asked}
+		if err := o.parse(); err != nil {
+			t.Errorf("%s: %v", asked, err)
+			continue
+		}
+		var b bytes.Buffer
+		if err := o.encode(&b, printed(), "  "); err != nil || b.String() != want {
+			t.Errorf("%s: %q, want %q (%v)", asked, b.String(), want, err)
+		}
+	}
+	for _, asked := range []string{"xml", "json=", "json=x", "jsonpath", "jsonpath=", "jsonpath={.a", "jsonpath={[}", "table=x", "=", "yaml=1", "jsonpath={.a[}"} {
+		o := outputs{asked: asked}
+		if err := o.parse(); exitCode(err) != exitUsage {
+			t.Errorf("%q is taken: %v", asked, err)
+		}
+	}
+	for _, form := range []string{formJSON, formYAML} {
+		o := outputs{form: form}
+		var b bytes.Buffer
+		if err := o.encode(&b, printed(), "  "); err != nil {
+			t.Fatal(err)
+		}
+		if strings.ContainsAny(b.String(), "\x1b\u202e") {
+			t.Errorf("%s: a terminal obeys it: %q", form, b.String())
+		}
+		var back sampleData
+		if err := yaml.Unmarshal(b.Bytes(), &back); err != nil || back.Big != printed().Big || len(back.Items) != 2 {
+			t.Errorf("%s: read back as %+v (%v)", form, back, err)
+		}
+	}
+}
+
+// looks plays looks, one each second, and returns what is printed.
+func looks(o outputs, live bool, each ...shown) (string, error) {
+	var b bytes.Buffer
+	i := -1
+	o.watch = true
+	err := o.show(context.Background(), terminal{Writer: &b, fd: -1, live: live}, time.Second, func(context.Context) shown {
+		i++
+		s := each[i]
+		s.ended = i == len(each)-1
+		return s
+	})
+	return b.String(), err
+}
+
+func look(n int, facts ...fact) shown {
+	return shown{data: map[string]int{"n": n, "age": 7}, steady: n, facts: facts, lines: func(int, bool) []string { return []string{strings.Repeat("l", n)} }}
+}
+
+func TestWatchIntoAPipeTellsChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := fact{"a", "1"}, fact{"b", "1"}
+		got, err := looks(outputs{}, false, look(1, a, b), look(1, a, b), look(2, fact{"a", "2"}, b), look(3, fact{"a", "2"}), look(3, fact{"a", "2"}, b))
+		want := "2000-01-01 00:00:00Z a 1\n2000-01-01 00:00:00Z b 1\n2000-01-01 00:00:02Z a 2\n2000-01-01 00:00:03Z b is gone\n2000-01-01 00:00:04Z b 1\n"
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%v, want -, got +:\n%s", err, diff)
+		}
+		got, err = looks(outputs{form: formJSON}, false, look(1), look(1), look(2))
+		if diff := cmp.Diff("{\"age\":7,\"n\":1}\n{\"age\":7,\"n\":2}\n", got); diff != "" || err != nil {
+			t.Errorf("%v, want -, got +:\n%s", err, diff)
+		}
+		got, err = looks(outputs{form: formYAML}, false, look(1), look(2))
+		if diff := cmp.Diff("---\nage: 7\n\"n\": 1\n---\nage: 7\n\"n\": 2\n", got); diff != "" || err != nil {
+			t.Errorf("%v, want -, got +:\n%s", err, diff)
+		}
+		got, _ = looks(outputs{}, true, look(1), look(2))
+		if strings.Count(got, "\x1b[H") != 2 || !strings.HasSuffix(got, "\x1b[?1049l"+"ll\n") {
+			t.Errorf("the screen was %q", got)
+		}
+	})
+}
+
+// broken fails after some bytes, as a pipe whose reader has gone.
+type broken struct{ left int }
+
+func (b *broken) Write(p []byte) (int, error) {
+	if b.left -= len(p); b.left < 0 {
+		return 0, errors.New("broken pipe")
+	}
+	return len(p), nil
+}
+
+func TestAReaderThatGoesEndsTheWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := outputs{watch: true, form: formJSON}
+		n := 0
+		err := o.show(t.Context(), terminal{Writer: &broken{30}, fd: -1}, time.Second, func(context.Context) shown {
+			n++
+			return look(n)
+		})
+		if err == nil || n > 3 {
+			t.Errorf("ended with %v after %d looks", err, n)
+		}
+	})
+}
+
+func TestTablesFitTheirWidth(t *testing.T) {
+	long := strings.Repeat("word ", 30)
+	tab := table{
+		columns: []column{{"NAME", 0, false}, {"N", 2, true}, {"LESS", 1, false}, {"WHY", 3, false}},
+		rows:    [][]cell{{{text: "a"}, {text: "5"}, {text: "x"}, {text: long}}, {{text: strings.Repeat("世", 20)}, {}, {}, {}}, {{text: "short row"}}},
+	}
+	for width := 1; width < 250; width++ {
+		for _, line := range tab.lines(width, false) {
+			if width >= 20 && cells(line) >= width {
+				t.Fatalf("width %d: a line of %d columns: %q", width, cells(line), line)
+			}
+		}
+	}
+	want := []string{"NAME       N  LESS  WHY", "a          5  x     because", "short row"}
+	tab.rows = [][]cell{{{text: "a"}, {text: "5"}, {text: "x"}, {text: "because"}}, {{text: "short row"}}}
+	if diff := cmp.Diff(want, tab.lines(80, false)); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
+	}
+	if got := tab.lines(80, true)[0]; !strings.HasPrefix(got, "\x1b[1mNAME\x1b[0m      ") {
+		t.Errorf("with colour: %q", got)
+	}
+}
+
+func TestShortAges(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Hour: "0s", 5 * time.Second: "5s", 99 * time.Second: "99s", 100 * time.Second: "1m", 99 * time.Minute: "99m", 100 * time.Minute: "1h",
+		47 * time.Hour: "47h", 48 * time.Hour: "2d", 999 * 24 * time.Hour: "999d", 1000 * 24 * time.Hour: "2y", 1<<63 - 1: "292y",
+	} {
+		if got := short(d); got != want {
+			t.Errorf("%s: %q, want %q", d, got, want)
+		}
+	}
+	if got := shortAge(time.Time{}, screenNow); got != unknown {
+		t.Errorf("an unknown time: %q", got)
+	}
+}
+
+func TestLinesBecomeDocuments(t *testing.T) {
+	var b bytes.Buffer
+	w := (&outputs{form: formJSON}).lines(&b, logLineOf)
+	for _, part := range []string{"cam-0/main 2026-11-20T14:03:12.5Z up", " and running\ncam-0/main [continued] rest [continues]\n", "odd\n"} {
+		if _, err := w.Write([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []loggedLine{
+		{At: time.Date(2026, 11, 20, 14, 3, 12, 500e6, time.UTC), Pod: "cam-0", Container: "main", Text: "up and running"},
+		{Pod: "cam-0", Container: "main", Text: "rest", Continued: true, Continues: true}, {Pod: "odd"},
+	}
+	var got []loggedLine
+	for line := range strings.Lines(b.String()) {
+		var l loggedLine
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, l)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
+	}
+	if got := stamped("2026-11-20 14:03:12Z done: it runs"); got != (saidLine{screenNow, "done: it runs"}) {
+		t.Errorf("a line with its time: %+v", got)
+	}
+}
+
+// FuzzOutput: whatever stands after -o is taken or refused, and what is taken
+// prints.
+func FuzzOutput(f *testing.F) {
+	for _, s := range []string{"json", "jsonpath={.Items[*].Name}", "jsonpath={range .Items[*]}{.N}{end}", "jsonpath={.Items[?(@.N>1)]}", "jsonpath={..}", "jsonpath={.Items[::0]}", "jsonpath={.Items[-1:]}", "jsonpath={end}", `jsonpath={"\q"}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, asked string) {
+		o := outputs{asked: asked}
+		if err := o.parse(); err != nil {
+			if exitCode(err) != exitUsage {
+				t.Errorf("%q: %v", asked, err)
+			}
+			return
+		}
+		var b bytes.Buffer
+		_ = o.encode(&b, printed(), "")
+		if strings.ContainsAny(b.String(), "\x1b\u202e") {
+			t.Errorf("%q prints %q", asked, b.String())
+		}
+	})
+}
