@@ -21,6 +21,10 @@ func TestConnectionsThatSayNothingKeepNobodyOut(t *testing.T) {
 				slow = append(slow, conn)
 			}
 		}
+		_ = slow[0].SetReadDeadline(time.Now().Add(time.Millisecond))
+		if _, err := slow[0].Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("of %d connections none was closed: %v", len(slow), err)
+		}
 		began := time.Now()
 		if got := code(w, get("/metrics")); got != 200 || time.Since(began) > 0 {
 			t.Errorf("%d after %v among %d slow ones", got, time.Since(began), len(slow))
