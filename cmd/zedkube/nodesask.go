@@ -140,7 +140,7 @@ func (a *nodesAsked) ofAPI(ctx context.Context, v nodesView, own overview.Node) 
 		return v
 	}
 	if a.kube == nil {
-		kube, done, err := kubeapi.Dial(ctx, silent(), a.paths.kubeconfig)
+		kube, done, err := kubeapi.Dial(ctx, silent(), a.paths.kubeconfig, types.NoOperations{})
 		if err != nil {
 			return fail(err)
 		}
