@@ -145,6 +145,18 @@ func TestAHandoverOfTheLeaderIsNoTransition(t *testing.T) {
 	})
 }
 
+func TestWhatWasNotSeenDoesNotCountForWhatIsBad(t *testing.T) {
+	tell(t, func(s *story) {
+		put(s, &s.leader, types.Global, types.KubeLeaderElectInfo{}) // no word of the controller
+		s.pass(90 * time.Second)
+		put(s, &s.leader, types.Global, types.KubeLeaderElectInfo{InLeaderElection: true})
+		s.pass(time.Minute)
+		s.is(types.StateLeader, types.ConditionTrue, "This node")
+		s.pass(2 * time.Minute)
+		s.is(types.StateLeader, types.ConditionFalse, "Nobody reports")
+	})
+}
+
 func TestTheAPIServerIsAwayForAWhile(t *testing.T) {
 	tell(t, func(s *story) {
 		was, _ := s.out.Get(types.Global)
