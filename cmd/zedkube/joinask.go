@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -51,27 +52,31 @@ func newInquirer(own joinplan.Own, apiPort int, ears *reach.Listeners) inquirer 
 	return q
 }
 
-// ask asks one node all there is to ask. What it sends is bounded, and none of
-// it is believed further than the plan says.
+// ask asks one node all there is to ask, at once. What it sends is bounded, and
+// none of it is believed further than the plan says.
 func (q inquirer) ask(ctx context.Context, ip netip.Addr) joinplan.Peer {
 	p := joinplan.Peer{Address: ip}
-	api, err := q.get(ctx, "https", ip, q.apiPort, &url.URL{Path: "/"}, "", 0, q.patience)
-	if err == nil {
-		api.clock(&p, "the API server")
-	}
-	status, err := q.get(ctx, "http", ip, statusPort, &url.URL{Path: "/status"}, "", maxStatusBody, q.patience)
-	if err == nil {
-		status.clock(&p, "the status server")
-	}
-	if q.own.Cluster != uuid.Nil {
+	var api, status reply
+	var work sync.WaitGroup
+	work.Go(func() { api, _ = q.get(ctx, "https", ip, q.apiPort, &url.URL{Path: "/"}, "", 0, q.patience) })
+	work.Go(func() {
+		status, _ = q.get(ctx, "http", ip, statusPort, &url.URL{Path: "/status"}, "", maxStatusBody, q.patience)
+	})
+	work.Go(func() {
+		if q.own.Cluster == uuid.Nil {
+			return
+		}
 		asker := asker{client: q.client, apiPort: q.apiPort, statusPort: statusPort, patience: q.patience}
 		a := asker.askStatus(ctx, joinTarget{server: ip, cluster: q.own.Cluster})
 		p.Status = joinplan.Answer{May: a.may, Reason: a.reason, Why: a.why}
-	}
-	q.describe(ctx, &p)
-	q.back(ctx, &p)
+	})
+	work.Go(func() { q.describe(ctx, &p) })
+	work.Go(func() { q.back(ctx, &p) })
+	work.Go(func() { q.there(ctx, &p) })
+	work.Wait()
+	api.clock(&p, "the API server")
+	status.clock(&p, "the status server")
 	p.Heard = q.ears.Heard(ip)
-	q.there(ctx, &p)
 	return p
 }
 

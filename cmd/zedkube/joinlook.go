@@ -26,8 +26,10 @@ const (
 	// furtherPeers bounds the members that are asked beside the one to join
 	// through: etcd has seven at most.
 	furtherPeers = 6
-	// listenWithin bounds how long this device listens in place of services.
-	listenWithin = 20 * time.Second
+	// listenWithin bounds how long this device listens in place of services. It
+	// is never reached: two rounds of questions take a third of it, and twice
+	// that where members say to come again.
+	listenWithin = 45 * time.Second
 )
 
 // joinLook gathers what a plan of a join needs.
