@@ -63,7 +63,10 @@ type obedient struct {
 func (s *obedient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	body, _ := io.ReadAll(r.Body)
+	var body []byte
+	if r.Body != nil {
+		body, _ = io.ReadAll(r.Body)
+	}
 	o, there := s.objects[r.URL.Path]
 	if r.Method != http.MethodGet {
 		s.writes++
