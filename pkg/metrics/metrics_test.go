@@ -175,6 +175,20 @@ func TestOfSeveralCertificatesTheFirstToEndCounts(t *testing.T) {
 	}
 }
 
+func TestTimesToComeAreNoAges(t *testing.T) {
+	s := newStage()
+	later := time.Now().Add(time.Hour)
+	_ = s.leases.Publish(s.Lease, types.Lease{Renewed: later})
+	_ = s.progress.Publish(types.Global, types.NodeDrainProgress{Phase: types.PhaseGates, Started: later})
+	_ = s.api.Publish(types.Global, types.APIStatus{SilentSince: later})
+	lines := strings.Join(s.scrape(t), "\n") + "\n"
+	for _, want := range []string{"zedkube_lease_renewal_age_seconds 0", "zedkube_drain_seconds 0", "zedkube_api_silent_seconds 0", "zedkube_api_up 0"} {
+		if !strings.Contains(lines, want+"\n") {
+			t.Errorf("%s is missing", want)
+		}
+	}
+}
+
 // asked is every metric that the alerts ask for.
 var asked = regexp.MustCompile(`\b(zedkube|process|go)_[a-z_]+`)
 
