@@ -31,10 +31,12 @@ const (
 // agent answers.
 func bundleExtras(o *options, p paths, seen overview.Overview) []bundle.Source {
 	extras := []bundle.Source{{Name: "versions.json", Form: bundle.JSON, Get: versions}}
-	for name, args := range map[string][]string{
-		"status.txt": {"status"}, "status.json": {"status", "-o", "json"}, "doctor.txt": {"doctor"}, "doctor.json": {"doctor", "-o", "json"},
-		"drain-status.txt": {"drain", "status"}, "nodes.txt": {"nodes"}, "apps.txt": {"apps"}, "topics.txt": {"topics"},
-	} {
+	for _, line := range []string{"status", "status -o json", "doctor", "doctor -o json", "drain status", "nodes", "apps", "topics"} {
+		args := strings.Fields(line)
+		name := strings.ReplaceAll(strings.TrimSuffix(line, " -o json"), " ", "-") + ".txt"
+		if strings.HasSuffix(line, "json") {
+			name = args[0] + ".json"
+		}
 		form := bundle.Text
 		if strings.HasSuffix(name, ".json") {
 			form = bundle.JSON
@@ -44,12 +46,9 @@ func bundleExtras(o *options, p paths, seen overview.Overview) []bundle.Source {
 	if seen.Copied {
 		return extras
 	}
-	for name, path := range map[string]string{
-		"metrics.txt": "/metrics", "goroutines.txt": "/debug/pprof/goroutine?debug=2", "overview.json": "/api/overview",
-	} {
-		extras = append(extras, answerOf(p, "agent/"+name, path))
-	}
-	return append(extras, answerOf(p, "kubernetes/nodes.json", nodesPath))
+	return append(extras,
+		answerOf(p, "agent/metrics.txt", "/metrics"), answerOf(p, "agent/goroutines.txt", "/debug/pprof/goroutine?debug=2"),
+		answerOf(p, "agent/overview.json", "/api/overview"), answerOf(p, "kubernetes/nodes.json", nodesPath))
 }
 
 // commandSays is what a command of this program prints, in this process.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,7 +108,7 @@ func newDoctor(p paths, now time.Time) (*examination, error) {
 func (e *examination) nodes(ctx context.Context) (overview.Nodes, error) {
 	v := e.asked.look(ctx)
 	if len(v.Nodes.List) == 0 {
-		return v.Nodes, errors.New(strings.Join(append(v.Problems, "nobody tells of them"), "; "))
+		return v.Nodes, errors.New(cmp.Or(strings.Join(v.Problems, "; "), "nobody tells of them"))
 	}
 	return v.Nodes, nil
 }

@@ -126,7 +126,9 @@ func (d *Device) address(context.Context) Finding {
 func (d *Device) statusServer(ctx context.Context) Finding {
 	f := statusFacts{Cluster: d.Seen.Cluster, clustered: d.clustered(), runs: d.Seen.Agent.Runs}
 	if d.live() && f.Address != "" {
-		f.statusAnswers = askStatus(ctx, f.Address)
+		if f.away = !isHere(f.Address); !f.away {
+			f.statusAnswers = askStatus(ctx, f.Address)
+		}
 	}
 	return judgeStatusServer(f)
 }

@@ -166,6 +166,7 @@ type statusFacts struct {
 	statusAnswers
 	clustered bool
 	runs      bool
+	away      bool // the address is on no interface of this device
 }
 
 func judgeStatusServer(f statusFacts) Finding {
@@ -173,6 +174,8 @@ func judgeStatusServer(f statusFacts) Finding {
 	switch {
 	case !f.clustered:
 		return unknown("The device is in no cluster: nothing is served.")
+	case f.away:
+		return unknown("The cluster address is not on this device: whoever answers there is another.")
 	case !f.looked:
 		return unknown("Where to ask is not known, or this is a copy of a device.")
 	case f.health.err != nil && !f.runs:

@@ -153,6 +153,7 @@ func TestStatusServer(t *testing.T) {
 		{"silence", of(func(f *statusFacts) { f.health.err = errOdd }), Fail, "refused"},
 		{"silence without an address", of(func(f *statusFacts) { f.health.err, f.AddressReady = errOdd, false }), Warn, "refused"},
 		{"silence without an agent", of(func(f *statusFacts) { f.health.err, f.runs = errOdd, false }), Unknown, "does not run"},
+		{"it would be another's", of(func(f *statusFacts) { f.away = true }), Unknown, "not on this device"},
 		{"not asked", of(func(f *statusFacts) { f.looked = false }), Unknown, "copy"},
 		{"no cluster", of(func(f *statusFacts) { f.clustered = false }), Unknown, "no cluster"},
 	})

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -128,6 +129,20 @@ func addressesOf(name string) ([]netip.Addr, error) {
 		}
 	}
 	return found, err
+}
+
+// isHere reports that an address, a CIDR, is on any interface of this machine:
+// else another would answer for it. Not to know is to ask.
+func isHere(cluster string) bool {
+	prefix, err := netip.ParsePrefix(cluster)
+	if err != nil {
+		return true
+	}
+	addrs, err := net.InterfaceAddrs()
+	return err != nil || slices.ContainsFunc(addrs, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr().Unmap() == prefix.Addr().Unmap()
+	})
 }
 
 // statusAnswers is what port 12346 says of itself, and to joining nodes.
