@@ -76,7 +76,9 @@ func troubledNodes() overview.Nodes {
 	ready.Pressures = []string{"DiskPressure"}
 	own.Cordoned, own.CordonedBy, own.CordonWhy, own.CordonSince, own.Drain = true, "zedkube", "the device reboots", ago(time.Hour), "draining"
 	lost.Lost, lost.Roles = "its device answers none of node-1, node-2", []string{"worker"}
-	return overview.Nodes{Told: overview.Told{At: ago(2 * time.Second)}, From: fromAgent, List: []overview.ClusterNode{ready, own, lost}}
+	odd := node("4", "Ready", time.Hour)
+	odd.Name, odd.Drain, odd.Agent, odd.Kubelet, odd.Address = "n\x1b]0;x", "dra\x1b[2Jned", "\u202ev", "v1\n\nv2", "10.\x1b0"
+	return overview.Nodes{Told: overview.Told{At: ago(2 * time.Second)}, From: fromAgent, List: []overview.ClusterNode{ready, own, lost, odd}}
 }
 
 // views are what status, nodes and apps print.
