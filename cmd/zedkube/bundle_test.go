@@ -132,7 +132,7 @@ func TestDoctorSaysVerdictEvidenceAndRemedy(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	out, said, code = runCommand(t, "--root", root, "doctor", "--only", "hypervisor", "-o", "jsonpath={.[*].Verdict}")
+	out, said, code = runCommand(t, "--root", root, "doctor", "--only", "hypervisor", "-o", "jsonpath={[*].Verdict}")
 	if code != 0 || strings.TrimSpace(out) != "ok" {
 		t.Errorf("exit code %d, %s%s", code, out, said)
 	}

@@ -2,8 +2,14 @@ package doctor
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -147,11 +153,35 @@ func TestAServerThatProvesNothingIsToldNoToken(t *testing.T) {
 	asked := false
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	defer server.Close()
-	k := readKubeconfig(kubeconfigFor(t, server, strings.Replace(usable, "    certificate-authority: CA\n", "", 1)), time.Now())
-	f := askUntil(t, k, func(f apiFacts) bool { return f.server != nil })
-	if f.err == nil || asked {
-		t.Errorf("%+v, asked %v", f, asked)
+	other := base64.StdEncoding.EncodeToString(authority(t))
+	for name, text := range map[string]string{
+		"no authority":      strings.Replace(usable, "    certificate-authority: CA\n", "", 1),
+		"another authority": strings.Replace(usable, "authority: CA", "authority-data: "+other, 1),
+	} {
+		k := readKubeconfig(kubeconfigFor(t, server, text), time.Now())
+		if k.why != "" {
+			t.Fatal(k.why)
+		}
+		f := askUntil(t, k, func(f apiFacts) bool { return f.server != nil })
+		if f.err == nil || asked {
+			t.Errorf("%s: %+v, asked %v", name, f, asked)
+		}
 	}
+}
+
+// authority makes a certificate that signs nobody's, as PEM.
+func authority(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
 }
 
 func TestAKubeconfigThatCannotBeUsedSaysWhy(t *testing.T) {
