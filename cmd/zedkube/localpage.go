@@ -54,7 +54,8 @@ func (e either[T]) Get(key string) (T, bool) {
 
 // All implements pubsub.Reader.
 func (e either[T]) All() map[string]T {
-	all := e.Source.All()
+	all := map[string]T{}
+	maps.Copy(all, e.Source.All()) // an empty table is nil
 	maps.Copy(all, e.here.All())
 	return all
 }

@@ -38,7 +38,7 @@ type Kube interface {
 // Audit, Requests and Looks may be nil: then the page is without.
 type Page struct {
 	Log      logrus.FieldLogger
-	Overview func(now time.Time) overview.Overview // reads the device's files; the same as `zedkube status -o json` prints
+	Overview func(now time.Time) overview.Overview // reads the device's files, each time anew; the same as `zedkube status -o json` prints
 	Metrics  pubsub.Reader[types.KubeNodeMetrics]
 	Configs  pubsub.Reader[types.AppInstanceConfig]
 	AppPods  pubsub.Reader[types.Pod]
