@@ -125,6 +125,7 @@ func TestAgainstARealAPIServer(t *testing.T) {
 			t.Run(name, func(t *testing.T) { t.Parallel(); story(t, c) })
 		}
 	})
+	t.Run("a node knows who cordoned it", func(t *testing.T) { knowsWhoCordoned(t, c) })
 	t.Run("what is kept in Longhorn is put back", func(t *testing.T) { levelsKept(t, c) })
 	t.Run("what a report is made of follows", func(t *testing.T) { reportFollows(t, c) })
 	t.Run("a node is fenced while it is not Ready", func(t *testing.T) { fences(t, c) })
