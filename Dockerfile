@@ -10,9 +10,9 @@ LABEL org.opencontainers.image.title="zedkube" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION"
-COPY LICENSE /LICENSE
-COPY .package/start.sh /zedkube-start.sh
-COPY bin/linux-${TARGETARCH}/zedkube /zedkube
+COPY --chmod=644 LICENSE /LICENSE
+COPY --chmod=755 .package/start.sh /zedkube-start.sh
+COPY --chmod=755 bin/linux-${TARGETARCH}/zedkube /zedkube
 # As root: EVE's sockets and directories in /run and /persist are root's, and so are the TPM, the files of /sys by which
 # devices get their drivers, and /proc of other processes.
 ENTRYPOINT ["/zedkube"]

@@ -76,8 +76,9 @@ soak: kubevirt ## the long tests, for hours
 image: archs ## an image for both architectures, without network, by buildah or podman; also in bin/image, as an OCI layout
 	@engine=$$(command -v buildah || command -v podman) || { echo 'image: neither buildah nor podman is installed' >&2; exit 1; }; \
 	"$$engine" manifest rm "$(IMAGE)" >/dev/null 2>&1 || true; \
-	"$$engine" build --platform linux/amd64,linux/arm64 --manifest "$(IMAGE)" --timestamp "$(EPOCH)" \
-		--build-arg VERSION="$(VERSION)" --build-arg REVISION="$(REVISION)" $(ABOUT:%=--annotation org.opencontainers.image.%) .; \
+	for arch in amd64 arm64; do \
+		"$$engine" build --platform "linux/$$arch" --manifest "$(IMAGE)" --timestamp "$(EPOCH)" \
+			--build-arg VERSION="$(VERSION)" --build-arg REVISION="$(REVISION)" $(ABOUT:%=--annotation org.opencontainers.image.%) .; done; \
 	rm -rf bin/image; \
 	"$$engine" manifest push --quiet --all "$(IMAGE)" "oci:bin/image:$(VERSION)"
 	$(ALIKE) go run ./test/image -version "$(VERSION)" -revision "$(REVISION)" -qemu "$(QEMU)" bin/image
