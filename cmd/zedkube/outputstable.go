@@ -59,7 +59,7 @@ func (t table) lines(width int, colour bool) []string {
 func (s *screen) cell(b *strings.Builder, c cell, wide int, right bool) {
 	text := c.text
 	if text == "" {
-		text = unknown
+		text, c.look = unknown, plain
 	}
 	if cells(text) > wide {
 		text, _ = cut(text, max(wide-1, 1))
