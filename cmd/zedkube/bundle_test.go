@@ -42,7 +42,7 @@ func untar(t *testing.T, file string) (root string) {
 	root = t.TempDir()
 	for r := tar.NewReader(gz); ; {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return root
 		}
 		if err != nil {

@@ -84,7 +84,7 @@ func unpack(t *testing.T, from io.Reader, root string) {
 	r := tar.NewReader(gz)
 	for {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return
 		}
 		if err != nil {

@@ -26,7 +26,7 @@ func reasonOf(a answered) string {
 
 func judgeKubeconfig(k kubeconfig, live bool) Finding {
 	const how = "the kube container writes it once k3s runs; is it up? /persist/kubelog/k3s-install.log"
-	others := k.mode.Perm() & (fs.FileMode(0o077))
+	others := k.mode.Perm() & fs.FileMode(0o077)
 	switch {
 	case k.gone && !live:
 		return unknown("This copy holds no kubeconfig.")

@@ -20,7 +20,7 @@ func known() map[string]reflect.Type {
 		types.CipherBlockStatus{}, types.CipherMetrics{}, types.ClusterLeaveRequest{}, types.ClusterMembers{}, types.ClusterMembership{},
 		types.ConfigItemValueMap{}, types.ControllerCert{}, types.DeviceNetworkStatus{}, types.EdgeNodeCert{}, types.EdgeNodeClusterConfig{},
 		types.EdgeNodeClusterStatus{}, types.EdgeNodeInfo{}, types.ENClusterAppStatus{}, types.KubeClusterInfo{}, types.KubeClusterMetrics{},
-		types.KubeClusterUpdateStatus{}, types.KubeConfig{}, types.KubeInitStatus{}, types.KubeLeaderElectInfo{}, types.KubeNodeMetrics{},
+		types.KubeClusterUpdateStatus{}, types.KubeConfig{}, types.KubeInitStatus{}, types.KubeLeaderElectInfo{}, types.KubeNodeConditions{}, types.KubeNodeMetrics{},
 		types.KubeReportHealth{}, types.KubeStorageStatus{}, types.KubeUserServices{}, types.MetricsLook{}, types.NodeDrainJournal{},
 		types.NodeDrainProgress{}, types.NodeDrainRequest{}, types.NodeDrainStatus{}, types.VolumeConfig{}, types.WatchdogBeat{}, types.ZedAgentStatus{},
 	} {

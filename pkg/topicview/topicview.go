@@ -57,9 +57,9 @@ var name = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 // List finds all topics below root, by agent and name. What cannot be read is
 // in the error, beside what can.
 func List(root string) ([]Topic, error) {
-	r, err := os.OpenRoot(or(root, "/"))
+	r, err := openRoot(root)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", or(root, "/"), err)
+		return nil, err
 	}
 	defer r.Close()
 	l := lister{fsys: r.FS(), found: map[string]*Topic{}}
@@ -177,9 +177,14 @@ func key(file string) string {
 	return k
 }
 
-func or(root, other string) string {
+// openRoot opens the directory that paths of a device are below of.
+func openRoot(root string) (*os.Root, error) {
 	if root == "" {
-		return other
+		root = "/"
 	}
-	return root
+	r, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", root, err)
+	}
+	return r, nil
 }
