@@ -32,7 +32,7 @@ func TestDecide(t *testing.T) {
 	} {
 		row.facts.now = now
 		got := decide(row.facts)
-		if diff := cmp.Diff(row.want, got, cmp.AllowUnexported(action{}, segment{}), cmp.Comparer(func(a, b error) bool { return a == b }), cmp.Comparer(func(a, b []types.Operation) bool { return len(a) == len(b) })); diff != "" {
+		if diff := cmp.Diff(row.want, got, cmp.AllowUnexported(action{}, segment{}), cmp.Comparer(func(a, b error) bool { return errors.Is(a, b) }), cmp.Comparer(func(a, b []types.Operation) bool { return len(a) == len(b) })); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -121,7 +121,8 @@ func TestATornLineCostsItselfOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		next := &Record{Log: s.Log, Info: &s.info, Dir: s.Record.Dir, Segment: DefaultSegment} // after the power cut
-		next.Begin(types.Operation{Op: "uncordon", Target: "node/n1"}) // the first line is not to be lost with the torn one
+		// The first line after it is not to be lost with it.
+		next.Begin(types.Operation{Op: "uncordon", Target: "node/n1"})
 		next.store.close()
 		all, problems, err := Read(s.Record.Dir)
 		last := all[len(all)-1]
