@@ -243,8 +243,10 @@ func TestTheKernelsLimitsAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []limit{
-		{"open files of the machine", 100, 1000, "fs.file-max"}, {"inotify instances of root", 1, 128, "fs.inotify.max_user_instances"},
-		{"inotify watches of root", 2, 4096, "fs.inotify.max_user_watches"}, {"open files of the agent", 2, 1024, ""},
+		{"open files of the machine", 100, 1000, "fs.file-max"},
+		{"inotify instances of root", 1, 128, "fs.inotify.max_user_instances"},
+		{"inotify watches of root", 2, 4096, "fs.inotify.max_user_watches"},
+		{"open files of the agent", 2, 1024, ""},
 	}
 	got := lookAtLimits(t.Context(), proc, 7)
 	if len(got) != len(want) {

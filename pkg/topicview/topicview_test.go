@@ -120,8 +120,10 @@ func TestALargeFieldIsFollowedOnlyToItsOwnDirectory(t *testing.T) {
 		dir + "other":                 `{"pubsub-large-Other":"b"}`,
 		"persist/vault/pubsub-file-x": `{"pubsub-large-Away":"b"}`,
 	}
-	refs := map[string]string{"Notes": "/" + dir + "pubsub-file-Notes1", "Broken": "/" + dir + "pubsub-file-Broken2", "Gone": "/" + dir + "pubsub-file-Gone3",
-		"Other": "/" + dir + "other", "Away": "/" + dir + "../../../vault/pubsub-file-x"}
+	refs := map[string]string{
+		"Notes": "/" + dir + "pubsub-file-Notes1", "Broken": "/" + dir + "pubsub-file-Broken2", "Gone": "/" + dir + "pubsub-file-Gone3",
+		"Other": "/" + dir + "other", "Away": "/" + dir + "../../../vault/pubsub-file-x",
+	}
 	value := map[string]any{"pubsub-file-Odd": "no path", "pubsub-file-Worse": 7}
 	for field, file := range refs {
 		value["pubsub-file-"+field] = fmt.Sprintf("%q", file)
