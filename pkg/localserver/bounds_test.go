@@ -1,6 +1,7 @@
 package localserver
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -22,7 +23,7 @@ func TestConnectionsThatSayNothingKeepNobodyOut(t *testing.T) {
 			}
 		}
 		_ = slow[0].SetReadDeadline(time.Now().Add(time.Millisecond))
-		if _, err := slow[0].Read(make([]byte, 1)); err != io.EOF {
+		if _, err := slow[0].Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("of %d connections none was closed: %v", len(slow), err)
 		}
 		began := time.Now()
@@ -83,15 +84,15 @@ func TestAStreamLastsAndEightAreEnough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, stop := onWire(t, component(t), onLoopback)
 		var open []net.Conn
-		var first *http.Response
+		var first reply
 		for i := range maxStreams {
 			conn := w.dial()
-			resp, _, err := send(conn, get("/api/events"))
-			if err != nil || resp.StatusCode != 200 {
+			resp, err := send(conn, get("/api/events"))
+			if err != nil || resp.code != http.StatusOK {
 				t.Fatalf("stream %d: %v, %v", i, resp, err)
 			}
 			if open = append(open, conn); i > 0 {
-				go func() { _, _ = io.Copy(io.Discard, resp.Body) }()
+				go func() { _, _ = io.Copy(io.Discard, resp.body) }()
 			} else {
 				first = resp
 			}
@@ -103,7 +104,7 @@ func TestAStreamLastsAndEightAreEnough(t *testing.T) {
 			t.Errorf("beside the streams: %d", got)
 		}
 		began := time.Now()
-		if _, err := io.ReadFull(first.Body, make([]byte, 5*120)); err != nil { // far beyond every bound there is
+		if _, err := io.ReadFull(first.body, make([]byte, 5*120)); err != nil { // far beyond every bound there is
 			t.Errorf("a stream broke off: %v", err)
 		}
 		if took := time.Since(began); took < 110*time.Second {
@@ -181,17 +182,17 @@ func TestAConnectionIsKeptForTheNextQuestionButNotForEver(t *testing.T) {
 		conn := w.dial()
 		defer conn.Close()
 		for range 3 {
-			resp, _, err := send(conn, get("/metrics"))
+			resp, err := send(conn, get("/metrics"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			if _, err := io.Copy(io.Discard, resp.body); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(idleTimeout - time.Second)
 		}
 		time.Sleep(2 * time.Second)
-		if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("an idle connection: %v", err)
 		}
 	})

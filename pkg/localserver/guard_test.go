@@ -82,11 +82,11 @@ func TestProfilesAreOnTheSocketAlone(t *testing.T) {
 		for at, want := range map[place]string{onSocket: "profile", onLoopback: "page"} {
 			w, stop := onWire(t, component(t), at)
 			conn := w.dial()
-			resp, _, err := send(conn, get("/debug/pprof/heap"))
+			resp, err := send(conn, get("/debug/pprof/heap"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if body, _ := io.ReadAll(io.LimitReader(resp.Body, int64(len(want)))); string(body) != want {
+			if body, _ := io.ReadAll(io.LimitReader(resp.body, int64(len(want)))); string(body) != want {
 				t.Errorf("%s: %q", at, body)
 			}
 			conn.Close()
@@ -101,7 +101,7 @@ func TestNoAnswerMayBeFramedSniffedOrKept(t *testing.T) {
 		defer stop()
 		for _, request := range []string{get("/metrics"), get("/metrics", "Origin: null"), strings.Replace(get("/"), "GET", "POST", 1)} {
 			conn := w.dial()
-			resp, _, err := send(conn, request)
+			resp, err := send(conn, request)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,8 +110,8 @@ func TestNoAnswerMayBeFramedSniffedOrKept(t *testing.T) {
 				"X-Content-Type-Options":  "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
 				"Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store", "Access-Control-Allow-Origin": "",
 			} {
-				if got := resp.Header.Get(header); got != want {
-					t.Errorf("%d: %s is %q", resp.StatusCode, header, got)
+				if got := resp.header.Get(header); got != want {
+					t.Errorf("%d: %s is %q", resp.code, header, got)
 				}
 			}
 			conn.Close()

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -197,7 +198,7 @@ func TestTheClusterAddressComesAndGoes(t *testing.T) {
 	c.ClusterPort = freePort(t, ip)
 	status := c.Status.(*pubsub.Table[types.EdgeNodeClusterStatus])
 	run(t, c)
-	address := fmt.Sprintf("%s:%d", ip, c.ClusterPort)
+	address := net.JoinHostPort(ip, strconv.Itoa(c.ClusterPort))
 	client := &http.Client{Transport: members{t, address}}
 	silent := func() error {
 		if conn, err := net.Dial("tcp", address); err == nil {

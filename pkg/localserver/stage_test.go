@@ -116,12 +116,21 @@ func onWire(t *testing.T, c *Component, at place) (w *wire, stop func()) {
 	return w, func() { s.stop(t.Context(), &c.ending); c.ending.Wait() }
 }
 
+// reply is an answer, which ends with its connection.
+type reply struct {
+	code   int
+	header http.Header
+	body   io.Reader
+}
+
 // send sends request on conn and reads the head of the answer.
-func send(conn net.Conn, request string) (*http.Response, *bufio.Reader, error) {
+func send(conn net.Conn, request string) (reply, error) {
 	go func() { _, _ = io.WriteString(conn, request) }()
-	r := bufio.NewReader(conn)
-	resp, err := http.ReadResponse(r, nil)
-	return resp, r, err
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // conn is closed
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{resp.StatusCode, resp.Header, resp.Body}, nil
 }
 
 // get is a plain question as curl asks it.
@@ -133,9 +142,9 @@ func get(path string, headers ...string) string {
 func code(w *wire, request string) int {
 	conn := w.dial()
 	defer conn.Close()
-	resp, _, err := send(conn, request)
+	resp, err := send(conn, request)
 	if err != nil {
 		return 0
 	}
-	return resp.StatusCode
+	return resp.code
 }

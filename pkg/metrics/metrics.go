@@ -46,11 +46,8 @@ const (
 // Handler serves the metrics in the text format of Prometheus.
 func (m *Metrics) Handler() http.Handler {
 	r := prometheus.NewRegistry()
-	for _, c := range []prometheus.Collector{
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.Requests, m.Operations, collector{m},
-	} {
+	process := collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})
+	for _, c := range []prometheus.Collector{collectors.NewGoCollector(), process, m.Requests, m.Operations, collector{m}} {
 		_ = r.Register(c) // it fails where names clash, which the tests of this package would tell
 	}
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout})
