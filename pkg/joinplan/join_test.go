@@ -211,6 +211,8 @@ func TestAMemberSaysWhetherThereIsRoomAndWhetherTheCandidateFits(t *testing.T) {
 	if p.Verdict != OK || p.Node != "press-line-7" || p.Address != "10.90.7.20" {
 		t.Errorf("%+v", p)
 	}
+	said(t, p.Findings, "ports", OK, "From here to 10.90.7.20: port 12346 is reached.")
+	said(t, p.Findings, "ports", OK, "From here to 10.90.7.20: ports 6443, 2379, 2380 and 10250 are refused, as long as k3s does not run there.")
 	said(t, p.Findings, "masters", OK, "names 2 masters, of which 1 is not here yet: "+cluster.String())
 	said(t, p.Findings, "room", OK, "press-line-4 is the tie-breaker")
 	for name, c := range map[string]struct {

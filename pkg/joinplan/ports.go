@@ -28,17 +28,22 @@ func (f Facts) needed(port int, atCandidate bool) bool {
 
 // portsThere is the way from here to a peer.
 func (f Facts) portsThere(all *findings, p Peer) {
-	var fine []int
+	var fine, young []int
 	for _, try := range p.Tries {
 		if !f.needed(try.Port, f.Role == Member) {
 			continue
 		}
-		switch v, remedy, what := f.there(p, try); v {
-		case OK:
+		switch v, remedy, what := f.there(p, try); {
+		case v == OK && try.Outcome == types.ReachRefused:
+			young = append(young, try.Port)
+		case v == OK:
 			fine = append(fine, try.Port)
 		default:
 			all.add("ports", v, remedy, "%s", what)
 		}
+	}
+	if len(young) > 0 {
+		all.add("ports", OK, "", "From here to %s: %s refused, as long as k3s does not run there.", p.Address, ports(young))
 	}
 	if len(fine) > 0 {
 		all.add("ports", OK, "", "From here to %s: %s reached.", p.Address, ports(fine))
