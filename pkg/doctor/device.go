@@ -197,7 +197,11 @@ func (d *Device) nodesSeen(ctx context.Context) nodesFacts {
 func (d *Device) lease(context.Context) Finding { return judgeLease(d.Seen) }
 
 func (d *Device) members(context.Context) Finding {
-	return judgeMembers(d.Seen.Cluster.Members, d.Seen.Agent.Runs, d.Now)
+	compared := condition(d.Seen.Conditions, types.StateMembers).Status
+	if !d.Seen.Agent.Runs {
+		compared = types.ConditionUnknown
+	}
+	return judgeMembers(d.Seen.Cluster.Members, compared, d.Now)
 }
 
 func (d *Device) cordon(ctx context.Context) Finding {

@@ -106,7 +106,9 @@ func condition(c overview.Conditions, t types.NodeStateType) types.NodeStateCond
 	return types.NodeStateCondition{}
 }
 
-func judgeMembers(m overview.Members, runs bool, now time.Time) Finding {
+// judgeMembers judges what the agent makes of the members. compared is whether
+// it could compare them with the cluster's nodes.
+func judgeMembers(m overview.Members, compared types.ConditionStatus, now time.Time) Finding {
 	switch {
 	case !m.Known():
 		return unknown("The agent has not published the members.")
@@ -119,8 +121,8 @@ func judgeMembers(m overview.Members, runs bool, now time.Time) Finding {
 		return warn("it is removed once all nodes were told of the same masters and etcd can spare it", "%s It stays because: %s", text, either(s.Why, "nobody says why."))
 	case len(m.Masters) == 0:
 		return ok("The controller names no masters: none is too many.")
-	case !runs:
-		return unknown("The agent does not run: what it last saw was in order.")
+	case compared != types.ConditionTrue:
+		return unknown("The controller names %d masters; the agent could not compare them with the cluster's nodes.", len(m.Masters))
 	}
 	return ok("All of the cluster's masters are among the %d that the controller names.", len(m.Masters))
 }

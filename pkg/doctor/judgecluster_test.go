@@ -68,12 +68,12 @@ func TestLease(t *testing.T) {
 func TestMembers(t *testing.T) {
 	stale := types.StaleMember{Node: "c", Since: now.Add(-time.Hour), Why: "etcd would have no quorum."}
 	judge(t, []row{
-		{"all", judgeMembers(overview.Members{Told: told(), Masters: []string{"x"}}, true, now), OK, "the 1 that"},
-		{"none named", judgeMembers(overview.Members{Told: told()}, true, now), OK, "names no masters"},
-		{"a ghost", judgeMembers(overview.Members{Told: told(), Stale: []types.StaleMember{stale}}, true, now), Warn, "Node c is none that the controller names, seen so for 60m. It stays because: etcd"},
-		{"ghosts", judgeMembers(overview.Members{Told: told(), Stale: []types.StaleMember{stale, stale}}, true, now), Warn, "2 nodes"},
-		{"no agent", judgeMembers(overview.Members{Told: told(), Masters: []string{"x"}}, false, now), Unknown, "does not run"},
-		{"not published", judgeMembers(overview.Members{}, true, now), Unknown, "not published"},
+		{"all", judgeMembers(overview.Members{Told: told(), Masters: []string{"x"}}, types.ConditionTrue, now), OK, "the 1 that"},
+		{"none named", judgeMembers(overview.Members{Told: told()}, types.ConditionTrue, now), OK, "names no masters"},
+		{"a ghost", judgeMembers(overview.Members{Told: told(), Stale: []types.StaleMember{stale}}, types.ConditionTrue, now), Warn, "Node c is none that the controller names, seen so for 60m. It stays because: etcd"},
+		{"ghosts", judgeMembers(overview.Members{Told: told(), Stale: []types.StaleMember{stale, stale}}, types.ConditionTrue, now), Warn, "2 nodes"},
+		{"not compared", judgeMembers(overview.Members{Told: told(), Masters: []string{"x"}}, types.ConditionUnknown, now), Unknown, "could not compare"},
+		{"not published", judgeMembers(overview.Members{}, types.ConditionTrue, now), Unknown, "not published"},
 	})
 }
 
