@@ -10,7 +10,9 @@ import (
 )
 
 // never is a table whose publisher has not been heard.
-type never struct{ pubsub.Table[types.MetricsLook] }
+type never struct {
+	pubsub.Table[types.MetricsLook]
+}
 
 func (*never) Synced() bool { return false }
 

@@ -125,11 +125,20 @@ func (d *device) overview(now time.Time) overview.Overview {
 	return o
 }
 
-// show makes the device say o from now on.
+// show makes the device say something else from now on.
 func (d *device) show(change func(o *overview.Overview)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	change(&d.shown)
+	content, err := json.Marshal(d.shown)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	var fresh overview.Overview // the page keeps what it was shown
+	if err := json.Unmarshal(content, &fresh); err != nil {
+		d.t.Fatal(err)
+	}
+	change(&fresh)
+	d.shown = fresh
 }
 
 // play writes a topic's file as its agent does.
@@ -186,16 +195,19 @@ func (l *logs) Logs(ctx context.Context, _ types.Pod, o types.LogOptions) (io.Re
 	return r, nil
 }
 
+// patience is four times what the slowest step takes on a quiet machine.
+const patience = 2 * time.Minute
+
 // wait waits until it is so; on a busy machine that takes its time.
 func wait(t *testing.T, what string, so func() error) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(40 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if err = so(); err == nil {
 			return
 		}
 	}
-	t.Fatalf("%s: not within 40 s: %v", what, err)
+	t.Fatalf("%s: not within %s: %v", what, patience, err)
 }
 
 // fail says what is wrong so far.
