@@ -99,38 +99,10 @@ func (o Overview) older(at time.Time, d time.Duration) bool {
 
 func agentRules() []rule {
 	return []rule{
-		{"AgentDead", anchorAgent, func(o Overview, tell func(Problem)) {
-			if !o.Agent.Runs && !o.Agent.Hung {
-				tell(Problem{
-					Severity: Bad, Since: o.Agent.Seen, What: "The agent does not run: " + o.Agent.Why + ". All that follows is what it last said.",
-					Remedy: "See why in its log; while it is away nothing is drained, repaired or reported, and what runs goes on.",
-				})
-			}
-		}},
-		{"AgentHung", anchorAgent, func(o Overview, tell func(Problem)) {
-			if o.Agent.Hung {
-				tell(Problem{
-					Severity: Bad, Since: o.Agent.Seen, What: "The agent hangs: its process is there, and " + o.Agent.Why + ".",
-					Remedy: "Save its goroutines (zedkube support-bundle); the watchdog reboots the device after five minutes.",
-				})
-			}
-		}},
-		{"NoKubeconfig", anchorAPI, func(o Overview, tell func(Problem)) {
-			if o.clustered() && !o.Copied && o.API.Kubeconfig.At.IsZero() {
-				tell(Problem{
-					Severity: Bad, What: "There is no kubeconfig, " + o.API.Kubeconfig.File + ": Kubernetes has not come up on this device.",
-					Remedy: "Look at the kube container and at /persist/kubelog/k3s-install.log.",
-				})
-			}
-		}},
-		{"APISilent", anchorAPI, func(o Overview, tell func(Problem)) {
-			if o.apiSilent() {
-				tell(Problem{
-					Severity: Bad, Since: o.API.Since, What: sentence("The API server does not answer", o.API.Why),
-					Remedy: "Is k3s alive on this device, and do the other servers answer? Nothing is decided about the cluster meanwhile.",
-				})
-			}
-		}},
+		{"AgentDead", anchorAgent, findAgentDead},
+		{"AgentHung", anchorAgent, findAgentHung},
+		{"NoKubeconfig", anchorAPI, findNoKubeconfig},
+		{"APISilent", anchorAPI, findAPISilent},
 	}
 }
 
@@ -144,58 +116,13 @@ func (o Overview) apiSilent() bool {
 
 func clusterRules() []rule {
 	return []rule{
-		{"NotAMember", anchorJoining, func(o Overview, tell func(Problem)) {
-			state := o.Cluster.Membership.State
-			if o.Cluster.Wanted && o.Cluster.Membership.Known() && (state == types.MembershipNever || state == types.MembershipLeft) {
-				tell(Problem{
-					Severity: Bad, Since: o.Cluster.Membership.At, What: "The controller makes this device a member of a cluster, and its agent has not taken that up.",
-					Remedy: "It does so within seconds of hearing of it: look at the agent and its log.",
-				})
-			}
-		}},
-		{"MembershipDoubtful", anchorLeaving, func(o Overview, tell func(Problem)) {
-			if m := o.Cluster.Membership; m.State == types.MembershipDoubtful {
-				tell(Problem{
-					Severity: Warn, Since: m.InvalidSince, What: sentence("Whether this device is still to be in its cluster is in doubt; all goes on as before", m.Reason),
-					Remedy: "Look at the configuration at the controller. Do not say \"zedkube leave\" unless the device is to leave.",
-				})
-			}
-		}},
-		{"Leaving", anchorLeaving, func(o Overview, tell func(Problem)) {
-			if m := o.Cluster.Membership; m.State == types.MembershipLeaving {
-				tell(Problem{
-					Severity: Warn, Since: m.InvalidSince, What: sentence("This node leaves its cluster", m.Reason),
-					Remedy: "Wait: zedkube drain status. A valid configuration that comes now still cancels it.",
-				})
-			}
-		}},
-		{"ClusterConfigBad", anchorJoining, func(o Overview, tell func(Problem)) {
-			c := o.Cluster
-			if c.Error != "" {
-				tell(Problem{Severity: Bad, Since: c.ErrorSince, What: sentence("The cluster's configuration cannot be used", c.Error), Remedy: "Mend what it names, at the controller."})
-			}
-			if c.LBError != "" {
-				tell(Problem{Severity: Warn, Since: c.LBErrorSince, What: sentence("The load balancer's addresses cannot be used", c.LBError), Remedy: "Change the prefix or the interface at the controller."})
-			}
-		}},
-		{"AddressNotReady", anchorJoining, func(o Overview, tell func(Problem)) {
-			if c := o.Cluster; c.Known() && c.ID != "" && !c.AddressReady && o.older(c.At, startPatience) {
-				what := "The cluster address " + cmp.Or(c.Address, "(none)") + " is not on interface " + cmp.Or(c.Interface, "(none)") + "."
-				if c.Interface == "" {
-					what = "No port of this device has the label that the cluster's configuration names."
-				}
-				tell(Problem{Severity: Bad, Since: c.At, What: what, Remedy: "Look at the ports in the device's configuration and at nim's DeviceNetworkStatus."})
-			}
-		}},
+		{"NotAMember", anchorJoining, findNotAMember},
+		{"MembershipDoubtful", anchorLeaving, findMembershipDoubtful},
+		{"Leaving", anchorLeaving, findLeaving},
+		{"ClusterConfigBad", anchorJoining, findClusterConfigBad},
+		{"AddressNotReady", anchorJoining, findAddressNotReady},
 		{"NodeNotReady", anchorAPI, findNodes},
-		{"MembersStale", anchorMembers, func(o Overview, tell func(Problem)) {
-			for _, s := range o.Cluster.Members.Stale {
-				tell(Problem{
-					Severity: Warn, About: s.Node, Since: s.Since, What: sentence("Node "+s.Node+" is a master that the controller names no more, and is not removed yet", s.Why),
-					Remedy: "It is removed when what hinders that is gone.",
-				})
-			}
-		}},
+		{"MembersStale", anchorMembers, findMembersStale},
 	}
 }
 
@@ -213,5 +140,98 @@ func findNodes(o Overview, tell func(Problem)) {
 				Remedy: "Is the device on, and its cable in? Its applications start elsewhere as soon as it is proved gone.",
 			})
 		}
+	}
+}
+
+func findAgentDead(o Overview, tell func(Problem)) {
+	if !o.Agent.Runs && !o.Agent.Hung {
+		tell(Problem{
+			Severity: Bad, Since: o.Agent.Seen, What: "The agent does not run: " + o.Agent.Why + ". All that follows is what it last said.",
+			Remedy: "See why in its log; while it is away nothing is drained, repaired or reported, and what runs goes on.",
+		})
+	}
+}
+
+func findAgentHung(o Overview, tell func(Problem)) {
+	if o.Agent.Hung {
+		tell(Problem{
+			Severity: Bad, Since: o.Agent.Seen, What: "The agent hangs: its process is there, and " + o.Agent.Why + ".",
+			Remedy: "Save its goroutines (zedkube support-bundle); the watchdog reboots the device after five minutes.",
+		})
+	}
+}
+
+func findNoKubeconfig(o Overview, tell func(Problem)) {
+	if o.clustered() && !o.Copied && o.API.Kubeconfig.At.IsZero() {
+		tell(Problem{
+			Severity: Bad, What: "There is no kubeconfig, " + o.API.Kubeconfig.File + ": Kubernetes has not come up on this device.",
+			Remedy: "Look at the kube container and at /persist/kubelog/k3s-install.log.",
+		})
+	}
+}
+
+func findAPISilent(o Overview, tell func(Problem)) {
+	if o.apiSilent() {
+		tell(Problem{
+			Severity: Bad, Since: o.API.Since, What: sentence("The API server does not answer", o.API.Why),
+			Remedy: "Is k3s alive on this device, and do the other servers answer? Nothing is decided about the cluster meanwhile.",
+		})
+	}
+}
+
+func findNotAMember(o Overview, tell func(Problem)) {
+	state := o.Cluster.Membership.State
+	if o.Cluster.Wanted && o.Cluster.Membership.Known() && (state == types.MembershipNever || state == types.MembershipLeft) {
+		tell(Problem{
+			Severity: Bad, Since: o.Cluster.Membership.At, What: "The controller makes this device a member of a cluster, and its agent has not taken that up.",
+			Remedy: "It does so within seconds of hearing of it: look at the agent and its log.",
+		})
+	}
+}
+
+func findMembershipDoubtful(o Overview, tell func(Problem)) {
+	if m := o.Cluster.Membership; m.State == types.MembershipDoubtful {
+		tell(Problem{
+			Severity: Warn, Since: m.InvalidSince, What: sentence("Whether this device is still to be in its cluster is in doubt; all goes on as before", m.Reason),
+			Remedy: "Look at the configuration at the controller. Do not say \"zedkube leave\" unless the device is to leave.",
+		})
+	}
+}
+
+func findLeaving(o Overview, tell func(Problem)) {
+	if m := o.Cluster.Membership; m.State == types.MembershipLeaving {
+		tell(Problem{
+			Severity: Warn, Since: m.InvalidSince, What: sentence("This node leaves its cluster", m.Reason),
+			Remedy: "Wait: zedkube drain status. A valid configuration that comes now still cancels it.",
+		})
+	}
+}
+
+func findClusterConfigBad(o Overview, tell func(Problem)) {
+	c := o.Cluster
+	if c.Error != "" {
+		tell(Problem{Severity: Bad, Since: c.ErrorSince, What: sentence("The cluster's configuration cannot be used", c.Error), Remedy: "Mend what it names, at the controller."})
+	}
+	if c.LBError != "" {
+		tell(Problem{Severity: Warn, Since: c.LBErrorSince, What: sentence("The load balancer's addresses cannot be used", c.LBError), Remedy: "Change the prefix or the interface at the controller."})
+	}
+}
+
+func findAddressNotReady(o Overview, tell func(Problem)) {
+	if c := o.Cluster; c.Known() && c.ID != "" && !c.AddressReady && o.older(c.At, startPatience) {
+		what := "The cluster address " + cmp.Or(c.Address, "(none)") + " is not on interface " + cmp.Or(c.Interface, "(none)") + "."
+		if c.Interface == "" {
+			what = "No port of this device has the label that the cluster's configuration names."
+		}
+		tell(Problem{Severity: Bad, Since: c.At, What: what, Remedy: "Look at the ports in the device's configuration and at nim's DeviceNetworkStatus."})
+	}
+}
+
+func findMembersStale(o Overview, tell func(Problem)) {
+	for _, s := range o.Cluster.Members.Stale {
+		tell(Problem{
+			Severity: Warn, About: s.Node, Since: s.Since, What: sentence("Node "+s.Node+" is a master that the controller names no more, and is not removed yet", s.Why),
+			Remedy: "It is removed when what hinders that is gone.",
+		})
 	}
 }

@@ -8,69 +8,12 @@ import (
 
 func appRules() []rule {
 	return []rule{
-		{"AppRepairRefused", anchorApps, func(o Overview, tell func(Problem)) {
-			for _, a := range o.Apps.List {
-				if a.Repair != nil && a.Repair.Phase == types.RepairRefused {
-					tell(Problem{
-						Severity: Bad, About: a.Name, Since: a.Repair.Since, What: sentence("Application "+a.Name+" does not run, and must not be repaired by itself", a.Repair.Reason),
-						Remedy: "Bring back the node that it names; zedkube apps " + a.UUID + " shows what was seen.",
-					})
-				}
-			}
-		}},
-		{"AppRepairGaveUp", anchorApps, func(o Overview, tell func(Problem)) {
-			for _, a := range o.Apps.List {
-				if a.Repair != nil && a.Repair.Phase == types.RepairGaveUp {
-					tell(Problem{
-						Severity: Bad, About: a.Name, Since: a.Repair.Since, What: sentence("Application "+a.Name+" does not start, and repairs did not help", a.Repair.Reason),
-						Remedy: "zedkube apps " + a.UUID + " shows what was seen and done; then the launcher pod's Events.",
-					})
-				}
-			}
-		}},
-		{"AppNotPlaceable", anchorApps, func(o Overview, tell func(Problem)) {
-			for _, a := range o.Apps.List {
-				if at, ok := a.unplaced(); ok && a.Activate && o.older(at, startPatience) {
-					tell(Problem{
-						Severity: Bad, About: a.Name, Since: at, What: sentence("No node takes application "+a.Name, a.reason()),
-						Remedy: "Make room, or bring back the node that it is tied to: kubectl -n eve-kube-app describe pod.",
-					})
-				}
-			}
-		}},
-		{"AppDown", anchorApps, func(o Overview, tell func(Problem)) {
-			for _, a := range o.Apps.List {
-				if a.down() && o.older(a.Since, startPatience) && !a.told() {
-					tell(Problem{
-						Severity: Bad, About: a.Name, Since: a.Since, What: sentence("Application "+a.Name+" does not run", a.reason()),
-						Remedy: "zedkube apps " + a.UUID + " shows what is known of it.",
-					})
-				}
-			}
-		}},
-		{"AppWaits", anchorApps, func(o Overview, tell func(Problem)) {
-			for _, a := range o.Apps.List {
-				if a.waits() && !a.down() && o.older(a.Repair.Since, repairPatience) {
-					tell(Problem{
-						Severity: Warn, About: a.Name, Since: a.Repair.Since, What: sentence("Application "+a.Name+" waits", a.Repair.Reason),
-						Remedy: "Nothing yet: what it waits for is in the sentence.",
-					})
-				}
-			}
-		}},
-		{"AppRestarts", anchorApps, func(o Overview, tell func(Problem)) {
-			for _, a := range o.Apps.List {
-				for _, p := range a.Pods {
-					if p.Reason == "CrashLoopBackOff" {
-						tell(Problem{
-							Severity: Bad, About: a.Name, Since: p.RestartTimestamp, What: "Application " + a.Name + " ends again and again: " + count(int(p.RestartCount)) + " restarts.",
-							Remedy: "zedkube logs " + a.UUID + " --previous",
-						})
-						break
-					}
-				}
-			}
-		}},
+		{"AppRepairRefused", anchorApps, findAppRepairRefused},
+		{"AppRepairGaveUp", anchorApps, findAppRepairGaveUp},
+		{"AppNotPlaceable", anchorApps, findAppNotPlaceable},
+		{"AppDown", anchorApps, findAppDown},
+		{"AppWaits", anchorApps, findAppWaits},
+		{"AppRestarts", anchorApps, findAppRestarts},
 	}
 }
 
@@ -107,4 +50,73 @@ func (a App) unplaced() (time.Time, bool) {
 		return a.Repair.Since, true
 	}
 	return time.Time{}, false
+}
+
+func findAppRepairRefused(o Overview, tell func(Problem)) {
+	for _, a := range o.Apps.List {
+		if a.Repair != nil && a.Repair.Phase == types.RepairRefused {
+			tell(Problem{
+				Severity: Bad, About: a.Name, Since: a.Repair.Since, What: sentence("Application "+a.Name+" does not run, and must not be repaired by itself", a.Repair.Reason),
+				Remedy: "Bring back the node that it names; zedkube apps " + a.UUID + " shows what was seen.",
+			})
+		}
+	}
+}
+
+func findAppRepairGaveUp(o Overview, tell func(Problem)) {
+	for _, a := range o.Apps.List {
+		if a.Repair != nil && a.Repair.Phase == types.RepairGaveUp {
+			tell(Problem{
+				Severity: Bad, About: a.Name, Since: a.Repair.Since, What: sentence("Application "+a.Name+" does not start, and repairs did not help", a.Repair.Reason),
+				Remedy: "zedkube apps " + a.UUID + " shows what was seen and done; then the launcher pod's Events.",
+			})
+		}
+	}
+}
+
+func findAppNotPlaceable(o Overview, tell func(Problem)) {
+	for _, a := range o.Apps.List {
+		if at, ok := a.unplaced(); ok && a.Activate && o.older(at, startPatience) {
+			tell(Problem{
+				Severity: Bad, About: a.Name, Since: at, What: sentence("No node takes application "+a.Name, a.reason()),
+				Remedy: "Make room, or bring back the node that it is tied to: kubectl -n eve-kube-app describe pod.",
+			})
+		}
+	}
+}
+
+func findAppDown(o Overview, tell func(Problem)) {
+	for _, a := range o.Apps.List {
+		if a.down() && o.older(a.Since, startPatience) && !a.told() {
+			tell(Problem{
+				Severity: Bad, About: a.Name, Since: a.Since, What: sentence("Application "+a.Name+" does not run", a.reason()),
+				Remedy: "zedkube apps " + a.UUID + " shows what is known of it.",
+			})
+		}
+	}
+}
+
+func findAppWaits(o Overview, tell func(Problem)) {
+	for _, a := range o.Apps.List {
+		if a.waits() && !a.down() && o.older(a.Repair.Since, repairPatience) {
+			tell(Problem{
+				Severity: Warn, About: a.Name, Since: a.Repair.Since, What: sentence("Application "+a.Name+" waits", a.Repair.Reason),
+				Remedy: "Nothing yet: what it waits for is in the sentence.",
+			})
+		}
+	}
+}
+
+func findAppRestarts(o Overview, tell func(Problem)) {
+	for _, a := range o.Apps.List {
+		for _, p := range a.Pods {
+			if p.Reason == "CrashLoopBackOff" {
+				tell(Problem{
+					Severity: Bad, About: a.Name, Since: p.RestartTimestamp, What: "Application " + a.Name + " ends again and again: " + count(int(p.RestartCount)) + " restarts.",
+					Remedy: "zedkube logs " + a.UUID + " --previous",
+				})
+				break
+			}
+		}
+	}
 }

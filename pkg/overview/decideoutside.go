@@ -60,25 +60,29 @@ const (
 
 func fileRules() []rule {
 	return []rule{
-		{"DiskFull", anchorFiles, func(o Overview, tell func(Problem)) {
-			for _, d := range o.Disks {
-				p := Problem{Severity: Warn, About: d.Path, What: "The disk of " + d.Path + " is nearly full: " + bytesText(d.Free) + " of " + bytesText(d.Size) + " are free.", Remedy: "Remove what is not needed: du -x " + d.Path + " | sort -n | tail"}
-				switch {
-				case d.Free < min(fewBytes, d.Size/lowDisk) || d.Free < d.Size/fullDisk:
-					p.Severity, p.What = Bad, "The disk of "+d.Path+" is full: "+bytesText(d.Free)+" of "+bytesText(d.Size)+" are free. What the agent says is not written any more."
-				case d.Free >= d.Size/lowDisk:
-					continue
-				}
-				tell(p)
-			}
-		}},
-		{"Unreadable", anchorFiles, func(o Overview, tell func(Problem)) {
-			for _, t := range o.Unreadable {
-				tell(Problem{
-					Severity: Warn, About: t.File, What: sentence(t.Why, ""),
-					Remedy: "Its writer replaces it with its next word. Where it stays, look at the file and at the disk.",
-				})
-			}
-		}},
+		{"DiskFull", anchorFiles, findDiskFull},
+		{"Unreadable", anchorFiles, findUnreadable},
+	}
+}
+
+func findDiskFull(o Overview, tell func(Problem)) {
+	for _, d := range o.Disks {
+		p := Problem{Severity: Warn, About: d.Path, What: "The disk of " + d.Path + " is nearly full: " + bytesText(d.Free) + " of " + bytesText(d.Size) + " are free.", Remedy: "Remove what is not needed: du -x " + d.Path + " | sort -n | tail"}
+		switch {
+		case d.Free < min(fewBytes, d.Size/lowDisk) || d.Free < d.Size/fullDisk:
+			p.Severity, p.What = Bad, "The disk of "+d.Path+" is full: "+bytesText(d.Free)+" of "+bytesText(d.Size)+" are free. What the agent says is not written any more."
+		case d.Free >= d.Size/lowDisk:
+			continue
+		}
+		tell(p)
+	}
+}
+
+func findUnreadable(o Overview, tell func(Problem)) {
+	for _, t := range o.Unreadable {
+		tell(Problem{
+			Severity: Warn, About: t.File, What: sentence(t.Why, ""),
+			Remedy: "Its writer replaces it with its next word. Where it stays, look at the file and at the disk.",
+		})
 	}
 }

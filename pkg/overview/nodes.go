@@ -82,21 +82,7 @@ func nodeOf(n types.Node, nodes []types.Node, own string) ClusterNode {
 	default:
 		c.Status = types.KubeNodeUnknown.String()
 	}
-	if n.Unschedulable {
-		c.CordonedBy, c.CordonSince = "somebody else", utc(n.TaintedAt)
-		switch {
-		case n.CordonKept:
-			c.CordonedBy = "kept"
-		case n.CordonedBy != nil:
-			c.CordonedBy = cmp.Or(n.CordonedBy.By, "zedkube")
-		}
-		if n.CordonedBy != nil {
-			c.CordonWhy = n.CordonedBy.Reason
-			if !n.CordonedBy.Since.IsZero() {
-				c.CordonSince = utc(n.CordonedBy.Since)
-			}
-		}
-	}
+	c.cordon(n)
 	if n.Agent != nil {
 		c.Agent, c.AgentAt = n.Agent.Version, utc(n.StampedAt)
 	}
@@ -112,6 +98,26 @@ func nodeOf(n types.Node, nodes []types.Node, own string) ClusterNode {
 		}
 	}
 	return c
+}
+
+// cordon says who cordoned the node, and why.
+func (c *ClusterNode) cordon(n types.Node) {
+	if !n.Unschedulable {
+		return
+	}
+	c.CordonedBy, c.CordonSince = "somebody else", utc(n.TaintedAt)
+	switch {
+	case n.CordonKept:
+		c.CordonedBy = "kept"
+	case n.CordonedBy != nil:
+		c.CordonedBy = cmp.Or(n.CordonedBy.By, "zedkube")
+	}
+	if n.CordonedBy != nil {
+		c.CordonWhy = n.CordonedBy.Reason
+		if !n.CordonedBy.Since.IsZero() {
+			c.CordonSince = utc(n.CordonedBy.Since)
+		}
+	}
 }
 
 // seenBy says what the other nodes see of the device of a node that is not
