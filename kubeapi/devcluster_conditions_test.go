@@ -49,7 +49,7 @@ func knowsWhoCordoned(t *testing.T, c *devcluster.Cluster) {
 	}
 	eventually(t, "its conditions say who cordoned it", 5*time.Second, func() bool {
 		s := says(types.StateCordon)
-		return s.Status == types.ConditionFalse && strings.Contains(s.Message, "field manager kubectl-cordon at "+time.Now().UTC().Format("2006-"))
+		return s.Status == types.ConditionFalse && strings.Contains(s.Message, "field manager kubectl at "+time.Now().UTC().Format("2006-"))
 	})
 	t.Log(says(types.StateCordon).Message)
 	if _, err := c.Kubectl(t.Context(), "uncordon", own.Name); err != nil {

@@ -20,7 +20,7 @@ func entry(manager, subresource, fields string, minute int) metav1.ManagedFields
 func TestWhoWroteLabelsAndTheCordonIsKnown(t *testing.T) {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", ManagedFields: []metav1.ManagedFieldsEntry{
-			entry("kubectl-cordon", "", `{"f:spec":{"f:unschedulable":{}}}`, 5),
+			entry("kubectl", "", `{"f:spec":{"f:unschedulable":{}}}`, 5),
 			entry("k3s", "", `{"f:metadata":{"f:labels":{".":{},"f:node-role.kubernetes.io/control-plane":{},"f:kubernetes.io/os":{}}},"f:spec":{"f:podCIDR":{}}}`, 1),
 			entry("k3s", "status", `{"f:metadata":{"f:labels":{"f:node-uuid":{}}},"f:status":{}}`, 9),
 			entry("kubectl-label", "", `{"f:metadata":{"f:labels":{"f:node-uuid":{},"f:tie-breaker-node":{}}}}`, 3),
@@ -33,7 +33,7 @@ func TestWhoWroteLabelsAndTheCordonIsKnown(t *testing.T) {
 	want := []types.FieldWriter{
 		{Field: "node-role.kubernetes.io/control-plane", Manager: "k3s", At: at(1).Time},
 		{Field: "node-uuid", Manager: "kubectl-label", At: at(3).Time},
-		{Field: types.FieldCordon, Manager: "kubectl-cordon", At: at(5).Time},
+		{Field: types.FieldCordon, Manager: "kubectl", At: at(5).Time},
 		{Field: "tie-breaker-node", Manager: "kubectl-label", At: at(3).Time},
 	}
 	for name, n := range map[string]*corev1.Node{"whole": n, "slim": slimNode(n)} {

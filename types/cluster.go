@@ -67,7 +67,7 @@ const FieldCordon = "spec.unschedulable"
 // FieldWriter is who wrote a field of a Node, as the API server tells.
 type FieldWriter struct {
 	Field   string
-	Manager string    // field manager, such as kubectl-cordon
+	Manager string    // field manager, such as kubectl
 	At      time.Time // when that one last wrote anything on the Node; zero for unknown
 }
 

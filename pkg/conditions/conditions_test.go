@@ -67,10 +67,10 @@ func TestAnOperatorCordonsAndUncordons(t *testing.T) {
 	tell(t, func(s *story) {
 		s.change("n1", func(n *types.Node) {
 			n.Unschedulable = true
-			n.Writers = []types.FieldWriter{{Field: types.FieldCordon, Manager: "kubectl-cordon", At: t0}}
+			n.Writers = []types.FieldWriter{{Field: types.FieldCordon, Manager: "kubectl", At: t0}}
 		})
 		s.pass(time.Second)
-		s.is(types.StateCordon, types.ConditionFalse, "by field manager kubectl-cordon at 2026-08-22 10:00:00Z")
+		s.is(types.StateCordon, types.ConditionFalse, "by field manager kubectl at 2026-08-22 10:00:00Z")
 		at := s.now(types.StateCordon).Since
 		s.pass(time.Hour)
 		if got := s.now(types.StateCordon).Since; !got.Equal(at) {
