@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -106,14 +107,16 @@ func (r *recorded) RoundTrip(req *http.Request) (*http.Response, error) {
 	case err != nil:
 		end(types.OperationUnanswered, err)
 	case resp.StatusCode >= http.StatusInternalServerError || resp.StatusCode == http.StatusUnauthorized:
-		end(types.OperationUnanswered, errors.New(resp.Status))
+		end(types.OperationUnanswered, statusError(resp.StatusCode))
 	case resp.StatusCode >= http.StatusBadRequest:
-		end(types.OperationRefused, errors.New(resp.Status))
+		end(types.OperationRefused, statusError(resp.StatusCode))
 	default:
 		end(types.OperationOK, nil)
 	}
 	return resp, err
 }
+
+func statusError(code int) error { return fmt.Errorf("HTTP %d %s", code, http.StatusText(code)) }
 
 // forLogs is for the streams of logs, which write nothing.
 func (r *recorded) forLogs() http.RoundTripper {
