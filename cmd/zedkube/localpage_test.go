@@ -9,15 +9,15 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// never is a table whose publisher has not been heard.
-type never struct {
+// neverLooked is a table whose publisher has not been heard.
+type neverLooked struct {
 	pubsub.Table[types.MetricsLook]
 }
 
-func (*never) Synced() bool { return false }
+func (*neverLooked) Synced() bool { return false }
 
 func TestWishesOfCommandsAndOfThePageAreOneTable(t *testing.T) {
-	topic, page := &never{}, &pubsub.Table[types.MetricsLook]{}
+	topic, page := &neverLooked{}, &pubsub.Table[types.MetricsLook]{}
 	both := either[types.MetricsLook]{topic, page}
 	if got := both.All(); len(got) != 0 {
 		t.Errorf("of two empty tables: %v", got)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/overview"
-	"github.com/zedkube/zedkube/types"
 )
 
 func TestWhatChangesIsSentAndNothingElse(t *testing.T) {
@@ -214,60 +213,5 @@ func TestAHostileNameStaysWithinItsEvent(t *testing.T) {
 		}
 		b.leave()
 		time.Sleep(2 * keptFor)
-	})
-}
-
-func TestMeasurementsAreAskedForWhileSomebodyLooksAndForgottenAfter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t)
-		s.page.Requests = func() uint64 { s.mu.Lock(); defer s.mu.Unlock(); return s.asked }
-		n := uint64(500_000_000)
-		measure := func() {
-			_ = s.metrics.Publish(types.Global, types.KubeNodeMetrics{At: time.Now(), Metrics: types.NodeMetrics{Cores: 4, CPU: &n}})
-		}
-		measure()
-		b := s.ask("/api/events", false)
-		if _, ok := s.looks.Get(lookKey); !ok {
-			t.Error("nobody is asked to measure more often")
-		}
-		for range 4 {
-			time.Sleep(5 * time.Second)
-			s.set(func() { s.asked += 50 })
-			measure()
-		}
-		time.Sleep(time.Second)
-		events, _ := parse(t, b.took())
-		var first, all int
-		for _, e := range events {
-			var m measurements
-			if e.name != "metrics" {
-				continue
-			}
-			if err := json.Unmarshal([]byte(e.data), &m); err != nil {
-				t.Fatal(err)
-			}
-			if m.Whole {
-				first++
-			}
-			for _, line := range m.Series {
-				all += len(line.Points)
-			}
-		}
-		if first != 1 || all < 7 || all > 10 {
-			t.Errorf("%d times everything, %d points in all", first, all)
-		}
-		if row, _ := s.looks.Get(lookKey); time.Since(row.At) > 10*time.Second {
-			t.Errorf("the wish is %s old", time.Since(row.At))
-		}
-		again := s.ask("/api/metrics-history", false)
-		<-again.gone
-		if got := again.took(); !strings.Contains(got, `"Kind":"requests"`) || !strings.Contains(got, `0.5]`) {
-			t.Errorf("the history is %s", got)
-		}
-		b.leave()
-		time.Sleep(keptFor + time.Second)
-		if _, ok := s.looks.Get(lookKey); ok || len(s.page.history.lines) > 0 {
-			t.Errorf("after all have gone %d series are kept, the wish: %v", len(s.page.history.lines), ok)
-		}
 	})
 }

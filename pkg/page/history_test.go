@@ -1,8 +1,11 @@
 package page
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,4 +97,59 @@ func TestRequestsAreARate(t *testing.T) {
 	if len(got) != 1 || len(got[0].Points) != 2 || got[0].Points[0][1] != 0.5 || got[0].Points[1][1] != 1 {
 		t.Errorf("rates %+v", got)
 	}
+}
+
+func TestMeasurementsAreAskedForWhileSomebodyLooksAndForgottenAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.page.Requests = func() uint64 { s.mu.Lock(); defer s.mu.Unlock(); return s.asked }
+		n := uint64(500_000_000)
+		measure := func() {
+			_ = s.metrics.Publish(types.Global, types.KubeNodeMetrics{At: time.Now(), Metrics: types.NodeMetrics{Cores: 4, CPU: &n}})
+		}
+		measure()
+		b := s.ask("/api/events", false)
+		if _, ok := s.looks.Get(lookKey); !ok {
+			t.Error("nobody is asked to measure more often")
+		}
+		for range 4 {
+			time.Sleep(5 * time.Second)
+			s.set(func() { s.asked += 50 })
+			measure()
+		}
+		time.Sleep(time.Second)
+		events, _ := parse(t, b.took())
+		var first, all int
+		for _, e := range events {
+			var m measurements
+			if e.name != "metrics" {
+				continue
+			}
+			if err := json.Unmarshal([]byte(e.data), &m); err != nil {
+				t.Fatal(err)
+			}
+			if m.Whole {
+				first++
+			}
+			for _, line := range m.Series {
+				all += len(line.Points)
+			}
+		}
+		if first != 1 || all < 7 || all > 10 {
+			t.Errorf("%d times everything, %d points in all", first, all)
+		}
+		if row, _ := s.looks.Get(lookKey); time.Since(row.At) > 10*time.Second {
+			t.Errorf("the wish is %s old", time.Since(row.At))
+		}
+		again := s.ask("/api/metrics-history", false)
+		<-again.gone
+		if got := again.took(); !strings.Contains(got, `"Kind":"requests"`) || !strings.Contains(got, `0.5]`) {
+			t.Errorf("the history is %s", got)
+		}
+		b.leave()
+		time.Sleep(keptFor + time.Second)
+		if _, ok := s.looks.Get(lookKey); ok || len(s.page.history.lines) > 0 {
+			t.Errorf("after all have gone %d series are kept, the wish: %v", len(s.page.history.lines), ok)
+		}
+	})
 }
