@@ -76,8 +76,8 @@ func (r *reader) cluster() {
 		c.Type = m.Config.ClusterType.String()
 	}
 	members, told := one[types.ClusterMembers](r, global(plain(self, "ClusterMembers")))
-	c.Members = Members{Told: told, Stale: members.Stale, TieBreaker: members.TieBreaker, Hindered: members.Why, Repairing: members.Repairing}
-	for _, u := range members.Masters {
+	c.Members = Members{Told: told, Stale: first(members.Stale), TieBreaker: members.TieBreaker, Hindered: members.Why, Repairing: members.Repairing}
+	for _, u := range first(members.Masters) {
 		c.Members.Masters = append(c.Members.Masters, u.String())
 	}
 	r.o.Cluster = c
@@ -98,6 +98,7 @@ func (r *reader) drain() {
 	d := Drain{Told: t}
 	if t.Known() {
 		p.Journal = types.NodeDrainJournal{} // for the agent alone
+		p.Blockers, p.Volumes, p.Stranded = first(p.Blockers), first(p.Volumes), first(p.Stranded)
 		d.Progress = &p
 	}
 	if s, told := one[types.NodeDrainStatus](r, global(plain(self, "NodeDrainStatus"))); told.Known() {
@@ -124,10 +125,18 @@ func (r *reader) lease() {
 	}
 }
 
+// maxListed bounds a list of one file: a cluster has a thousand nodes and ten
+// thousand pods at most.
+const maxListed = 20_000
+
+func first[T any](list []T) []T { return list[:min(len(list), maxListed)] }
+
 func (r *reader) report() {
 	h, t := one[types.KubeReportHealth](r, global(plain(self, "KubeReportHealth")))
-	r.o.Report = Report{Told: t, Reports: h.Reports, Sections: h.Sections}
+	r.o.Report = Report{Told: t, Reports: h.Reports, Sections: first(h.Sections)}
 	r.info, r.o.Report.Info = one[types.KubeClusterInfo](r, global(plain(self, "KubeClusterInfo")))
+	r.info.Nodes, r.info.AppPods, r.info.AppVMIs = first(r.info.Nodes), first(r.info.AppPods), first(r.info.AppVMIs)
+	r.info.Storage.Volumes = first(r.info.Storage.Volumes)
 	r.o.Nodes.Told = r.o.Report.Info
 	if r.o.Report.Info.Known() {
 		r.o.Nodes.From = "report"
@@ -138,8 +147,8 @@ func (r *reader) report() {
 func (r *reader) conditions() {
 	c, t := kept[types.KubeNodeConditions](r, "KubeNodeConditions")
 	r.o.Conditions = Conditions{
-		Told: t, List: c.Conditions, Kubernetes: c.Kubernetes, KubeVirt: c.KubeVirt, Longhorn: c.Longhorn, CNI: c.CNI,
-		InstalledAt: c.InstalledAt, Certificates: c.Certificates,
+		Told: t, List: first(c.Conditions), Kubernetes: c.Kubernetes, KubeVirt: c.KubeVirt, Longhorn: c.Longhorn, CNI: c.CNI,
+		InstalledAt: c.InstalledAt, Certificates: first(c.Certificates),
 	}
 }
 
