@@ -64,16 +64,15 @@ func nameText(name string, answer types.ReachName) (v Verdict, remedy, what stri
 
 // noView is why nothing is known of the cluster.
 func (f Facts) noView() string {
-	if f.Role == Candidate {
-		for _, p := range f.Peers {
-			if p.NoReach != "" {
-				return fmt.Sprintf("%s does not say: %s", p.Address, p.NoReach)
-			}
-			return fmt.Sprintf("%s does not see its cluster now.", p.Address)
-		}
+	switch {
+	case f.Role == Member:
+		return f.NoNodes
+	case len(f.Peers) == 0:
 		return "nobody could be asked."
+	case f.Peers[0].NoReach != "":
+		return fmt.Sprintf("%s does not say: %s", f.Peers[0].Address, f.Peers[0].NoReach)
 	}
-	return f.NoNodes
+	return fmt.Sprintf("%s does not see its cluster now.", f.Peers[0].Address)
 }
 
 // masters is who is still expected, as the controller says.

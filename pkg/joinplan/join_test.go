@@ -107,8 +107,10 @@ func TestWhatIsInTheWayOfACandidate(t *testing.T) {
 		"nobody can say whether it is free": {reach(func(p *Peer) { p.Reach, p.NoReach = nil, "EVE's own runs there." }), "name", Unknown, "EVE's own runs there"},
 		"no interface has the address":      {own(func(o *Own) { o.Kernel = []Interface{} }), "address", Blocks, "nim has not given it"},
 		"interfaces that cannot be read":    {own(func(o *Own) { o.Kernel = nil }), "address", Unknown, "cannot be read"},
-		"the address is elsewhere": {own(func(o *Own) { o.Kernel[0].Name = "eth0" }), "address", Blocks,
-			"is on interface eth0, not on the cluster interface eth2"},
+		"the address is elsewhere": {
+			own(func(o *Own) { o.Kernel[0].Name = "eth0" }), "address", Blocks,
+			"is on interface eth0, not on the cluster interface eth2",
+		},
 		"a wrong prefix":           {own(func(o *Own) { o.Kernel[0].Prefix = netip.MustParsePrefix("10.90.7.21/16") }), "address", Warn, "as a /16, and configured as a /24"},
 		"no port of that label":    {own(func(o *Own) { o.Kernel, o.Label = []Interface{}, "attic" }), "address", Blocks, `no port has the label "attic"`},
 		"a port that is invalid":   {own(func(o *Own) { o.Kernel, o.Ports[0].InvalidConfig = []Interface{}, true }), "address", Blocks, "is not valid"},
@@ -154,8 +156,10 @@ func TestWhatIsInTheWayOfACandidate(t *testing.T) {
 		"a newer worker":       {own(func(o *Own) { o.Worker, o.Kubernetes = true, "v1.35.0" }), "version", Blocks, "must not be newer"},
 		"an old worker":        {own(func(o *Own) { o.Worker, o.Kubernetes = true, "v1.31.0" }), "version", OK, "near enough"},
 		"a very old worker":    {own(func(o *Own) { o.Worker, o.Kubernetes = true, "v1.30.9" }), "version", Blocks, "too far apart"},
-		"a worker needs no room": {func(f *Facts) { f.Own.Worker, f.Peers[0].Reach.Cluster.Ready = true, 1 }, "room", OK,
-			"no part in etcd"},
+		"a worker needs no room": {
+			func(f *Facts) { f.Own.Worker, f.Peers[0].Reach.Cluster.Ready = true, 1 }, "room", OK,
+			"no part in etcd",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Join(fine(c.change))
@@ -223,8 +227,10 @@ func TestAMemberSaysWhetherThereIsRoomAndWhetherTheCandidateFits(t *testing.T) {
 	}{
 		"every master is here": {func(f *Facts) { f.Own.Masters = f.Own.Masters[:1] }, "masters", Warn, "only a worker can join"},
 		"its name is taken":    {func(f *Facts) { f.Peers[0].Node = "press-line-4" }, "name", Blocks, "at 10.90.7.24"},
-		"it does not say its name": {func(f *Facts) { f.Peers[0].Node = "" }, "name", Unknown,
-			"its status server does not say"},
+		"it does not say its name": {
+			func(f *Facts) { f.Peers[0].Node = "" }, "name", Unknown,
+			"its status server does not say",
+		},
 		"it is of another cluster": {func(f *Facts) { f.Peers[0].Status = Answer{Reason: "OtherCluster", Why: "it serves y"} }, "cluster", Blocks, "it serves y"},
 		"it is silent":             {func(f *Facts) { f.Peers[0].Tries = all(types.ReachSilent) }, "ports", Blocks, "does not answer from here"},
 		"it is too old":            {func(f *Facts) { f.Own.Kubernetes = "v1.30.0" }, "version", Blocks, "too far apart"},

@@ -101,8 +101,10 @@ func TestWhatIsInTheWayOfALeave(t *testing.T) {
 		"no replica is whole": {volume(func(v *types.Volume) { v.Replicas = []types.Replica{replica("n1", false)} }), "volumes", Warn, "no replica is healthy"},
 		"a rebuild":           {volume(func(v *types.Volume) { v.Wanted, v.Replicas = 2, v.Replicas[:2] }), "volumes", OK, "1 of 2 healthy replicas are here, a new one is made elsewhere"},
 		"too few other nodes": {volume(func(v *types.Volume) { v.Wanted = 4 }), "volumes", Warn, "it is to have 4 replicas, and there would be only 3 other nodes"},
-		"volumes not to be had": {func(f *LeaveFacts) { f.Storage, f.NoNodes = nil, "the cluster does not say." }, "volumes", Unknown,
-			"the cluster does not say."},
+		"volumes not to be had": {
+			func(f *LeaveFacts) { f.Storage, f.NoNodes = nil, "the cluster does not say." }, "volumes", Unknown,
+			"the cluster does not say.",
+		},
 		"an app that must run here": {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "cam", Only: true}} }, "apps", Blocks, "cam must not run elsewhere"},
 		"an app with a device":      {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "plc", Adapters: 1}} }, "apps", Warn, "has 1 device of this machine"},
 		"an app designated here":    {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "web"}} }, "apps", Warn, "nobody brings it back"},

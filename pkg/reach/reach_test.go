@@ -149,17 +149,17 @@ func TestAHelloTellsWhoSpeaksTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secure := func(config tls.Config) func(net.Conn) {
+	secure := func(config *tls.Config) func(net.Conn) {
 		config.Certificates = []tls.Certificate{{Certificate: [][]byte{raw}, PrivateKey: key}}
-		return func(conn net.Conn) { _ = tls.Server(conn, &config).HandshakeContext(t.Context()) }
+		return func(conn net.Conn) { _ = tls.Server(conn, config).HandshakeContext(t.Context()) }
 	}
 	for name, c := range map[string]struct {
 		serve func(net.Conn)
 		fails bool
 	}{
-		"TLS":                               {secure(tls.Config{}), false},
-		"TLS for who has a certificate":     {secure(tls.Config{ClientAuth: tls.RequireAnyClientCert}), false},
-		"old TLS for who has a certificate": {secure(tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}), false},
+		"TLS":                               {secure(&tls.Config{}), false},
+		"TLS for who has a certificate":     {secure(&tls.Config{ClientAuth: tls.RequireAnyClientCert}), false},
+		"old TLS for who has a certificate": {secure(&tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}), false},
 		"plain text":                        {func(c net.Conn) { _, _ = c.Write([]byte("220 ready\r\n")) }, true},
 		"nothing":                           {func(net.Conn) {}, true},
 		"silence":                           {func(c net.Conn) { _, _ = c.Read(make([]byte, 1<<16)); _, _ = c.Read(make([]byte, 1)) }, true},

@@ -18,8 +18,14 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
+// told is the head of an answer.
+type told struct {
+	StatusCode int
+	Header     http.Header
+}
+
 // asks sends a request to 127.12.34.1 from an address of this machine.
-func (d *device) asks(from, method, path string, headers ...string) (*http.Response, string) {
+func (d *device) asks(from, method, path string, headers ...string) (told, string) {
 	d.Helper()
 	transport := &http.Transport{DialContext: reach.Dialer(netip.MustParseAddr(from)).DialContext, DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
@@ -34,14 +40,14 @@ func (d *device) asks(from, method, path string, headers ...string) (*http.Respo
 	out, err := (&http.Client{Transport: transport, Timeout: 20 * time.Second}).Do(r)
 	if err != nil {
 		d.Error(err)
-		return &http.Response{}, ""
+		return told{}, ""
 	}
 	defer out.Body.Close()
 	body, err := io.ReadAll(out.Body)
 	if err != nil {
 		d.Error(err)
 	}
-	return out, string(body)
+	return told{out.StatusCode, out.Header}, string(body)
 }
 
 // listening are the cluster's ports of an address.
@@ -81,7 +87,7 @@ func TestOnlyWhoAsksIsTriedAndOnlyAtTheClustersPorts(t *testing.T) {
 	out, body := d.asks("127.12.34.5", "GET", "/reach?from=127.12.34.6&address=127.12.34.6&port="+port+"&ports="+port,
 		"X-Forwarded-For", "127.12.34.6", "X-Real-Ip", "127.12.34.6", "Forwarded", "for=127.12.34.6", "Host", "127.12.34.6:12346")
 	var got types.Reach
-	if err := json.Unmarshal([]byte(body), &got); err != nil || out.StatusCode != 200 || out.Header.Get("Content-Type") != "application/json" {
+	if err := json.Unmarshal([]byte(body), &got); err != nil || out.StatusCode != http.StatusOK || out.Header.Get("Content-Type") != "application/json" {
 		t.Fatalf("%d %s: %v", out.StatusCode, body, err)
 	}
 	want := types.Reach{Node: "n1", From: "127.12.34.5", At: got.At, Cluster: &types.ReachCluster{
@@ -159,7 +165,7 @@ func TestAFloodOfQuestionsIsTriedOnce(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			codes[out.StatusCode]++
-			if out.StatusCode == 429 && out.Header.Get("Retry-After") == "" {
+			if out.StatusCode == http.StatusTooManyRequests && out.Header.Get("Retry-After") == "" {
 				t.Error("nobody says when to come again")
 			}
 		})
@@ -168,10 +174,10 @@ func TestAFloodOfQuestionsIsTriedOnce(t *testing.T) {
 	if codes[200] != 1 || codes[429] != 19 {
 		t.Errorf("got %v", codes)
 	}
-	if out, _ := d.asks("127.12.34.10", "GET", "/reach"); out.StatusCode != 200 {
+	if out, _ := d.asks("127.12.34.10", "GET", "/reach"); out.StatusCode != http.StatusOK {
 		t.Errorf("another address gets %d", out.StatusCode)
 	}
-	if out, _ := d.asks("127.12.34.9", "GET", "/status"); out.StatusCode != 200 {
+	if out, _ := d.asks("127.12.34.9", "GET", "/status"); out.StatusCode != http.StatusOK {
 		t.Errorf("its next /status gets %d", out.StatusCode)
 	}
 }
