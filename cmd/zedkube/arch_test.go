@@ -27,7 +27,7 @@ var may = map[string]struct {
 	"pkg/loop":         {nil, "the loop knows time only"},
 	"kubeapi":          {[]string{"types"}, "kubeapi knows Kubernetes only and decides nothing"},
 	"kubeapi/kubetest": {[]string{"types"}, "the fake cluster obeys; it knows the nouns only"},
-	"pkg/*":            {[]string{"types", "pubsub", "pkg/loop", "pkg/cipher", "pkg/keptfile", "pkg/reach", "pkg/redact"}, "components share facts only through topics and name what they need of the cluster as an interface"},
+	"pkg/*":            {[]string{"types", "pubsub", "pkg/loop", "pkg/cipher", "pkg/keptfile", "pkg/proof", "pkg/reach", "pkg/redact"}, "components share facts only through topics and name what they need of the cluster as an interface"},
 	"pkg/redact":       {nil, "text in, text out"},
 	"pkg/topicview":    {[]string{"types", "pkg/redact"}, "it reads directories of any agent"},
 	"pkg/doctor":       {[]string{"types", "pkg/overview", "pkg/topicview"}, "it judges what files, sockets and an interface on the cluster tell"},
