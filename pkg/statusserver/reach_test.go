@@ -18,14 +18,14 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// told is the head of an answer.
-type told struct {
+// heading is the head of an answer.
+type heading struct {
 	StatusCode int
 	Header     http.Header
 }
 
 // asks sends a request to 127.12.34.1 from an address of this machine.
-func (d *device) asks(from, method, path string, headers ...string) (told, string) {
+func (d *device) asks(from, method, path string, headers ...string) (heading, string) {
 	d.Helper()
 	transport := &http.Transport{DialContext: reach.Dialer(netip.MustParseAddr(from)).DialContext, DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
@@ -40,14 +40,14 @@ func (d *device) asks(from, method, path string, headers ...string) (told, strin
 	out, err := (&http.Client{Transport: transport, Timeout: 20 * time.Second}).Do(r)
 	if err != nil {
 		d.Error(err)
-		return told{}, ""
+		return heading{}, ""
 	}
 	defer out.Body.Close()
 	body, err := io.ReadAll(out.Body)
 	if err != nil {
 		d.Error(err)
 	}
-	return told{out.StatusCode, out.Header}, string(body)
+	return heading{out.StatusCode, out.Header}, string(body)
 }
 
 // listening are the cluster's ports of an address.
