@@ -42,11 +42,15 @@ func TestTheManualIsComplete(t *testing.T) {
 	} {
 		want["reason to wait "+reason] = reason
 	}
+	for _, problem := range []string{"AgentDead", "APISilent", "DrainNever", "LastReplica", "AppDown", "CertificateEnds", "DiskFull"} {
+		want["problem "+problem] = problem
+	}
 	for _, c := range newCommand().Commands() {
-		if c.Name() == "drain" || c.Name() == "leave" || c.Name() == "wait-join" {
-			for _, sub := range append([]*cobra.Command{c}, c.Commands()...) {
-				want["command "+sub.CommandPath()] = sub.CommandPath()
-			}
+		if c.Hidden || c.Name() == "help" || c.Name() == "completion" || c.Name() == "run" {
+			continue
+		}
+		for _, sub := range append([]*cobra.Command{c}, c.Commands()...) {
+			want["command "+sub.CommandPath()] = sub.CommandPath()
 		}
 	}
 	for _, file := range (options{}).paths().forceDrain {
