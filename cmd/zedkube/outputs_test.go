@@ -179,7 +179,8 @@ func TestLinesBecomeDocuments(t *testing.T) {
 	}
 	want := []loggedLine{
 		{At: time.Date(2026, 11, 20, 14, 3, 12, 500e6, time.UTC), Pod: "cam-0", Container: "main", Text: "up and running"},
-		{Pod: "cam-0", Container: "main", Text: "rest", Continued: true, Continues: true}, {Pod: "odd"},
+		{Pod: "cam-0", Container: "main", Text: "rest", Continued: true, Continues: true},
+		{Pod: "odd"},
 	}
 	var got []loggedLine
 	for line := range strings.Lines(b.String()) {

@@ -58,7 +58,8 @@ func troubled() overview.Overview {
 			Told: told("/persist/status/zedkube/KubeNodeConditions/global.json", time.Minute), Kubernetes: "v1.34.2+k3s1", Longhorn: "v1.9.0",
 			List: []types.NodeStateCondition{
 				{Type: types.StateClientCertificate, Status: types.ConditionFalse, Since: ago(time.Hour), Message: "The client certificate ends in 9 days.", ExpiresAt: ago(-9 * 24 * time.Hour)},
-				{Type: types.StateCordon, Status: types.ConditionTrue}, {Type: types.StateLeader, Status: types.ConditionUnknown},
+				{Type: types.StateCordon, Status: types.ConditionTrue},
+				{Type: types.StateLeader, Status: types.ConditionUnknown},
 			},
 			Certificates: []types.NodeCertificate{{Name: "client", NotAfter: ago(-9 * 24 * time.Hour)}},
 		},
