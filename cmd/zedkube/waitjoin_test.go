@@ -168,7 +168,7 @@ func TestWrongUsageOfWaitJoin(t *testing.T) {
 		{"--interval", "0s"},
 		{"--interval", "-1s"},
 		{"--timeout", "-1s"},
-		{"-o", "yaml"},
+		{"-o", "xml"},
 		{"10.0.0.1"},
 		{"--timeout", "soon"},
 	} {
