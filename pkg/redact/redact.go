@@ -18,33 +18,45 @@ const (
 	HiddenBytes = "KHJlZGFjdGVkKQ=="
 )
 
-// name is a word before the sign behind which a secret stands.
-const name = `(?:token|passw(?:or)?d|passphrase|secret|authorization|credentials?|api[-_]?key|private[-_]?key|client-key-data)[\w-]*`
+// name is a word before the sign behind which a secret stands, and flag one
+// before a blank.
+const (
+	name = `(?:token|passw(?:or)?d|pwd|passphrase|psk|secret|authorization|cookie|signature|credentials?|` +
+		`(?:api|access|encryption|shared|private)[-_]?key|client-key-data)[\w-]*\\*["']?\s*`
+	flag = `--?[a-z-]*(?:token|password|secret|key)\s+`
+)
 
 // secret finds what looks like a token of k3s or a JWT, like the value of a
-// secret, quoted or not, or like a password in a URL. What its groups hold stays:
-// all but the last of them in front.
+// secret, quoted or not, or a block of YAML, or like a password in a URL. What its
+// groups hold stays: all but the last of them in front.
 var secret = regexp.MustCompile(`(?i)\bK1[0-9a-f]{10,}(?:::[^\s"'\\]+)?` +
 	`|\beyJ[a-z0-9_-]{8,}\.[a-z0-9_-]{8,}\.[a-z0-9_-]*` +
-	`|(` + name + `\\*["']?\s*[:=]\s*")(?:[^"\\]|\\.)+` +
-	`|(` + name + `\\*["']?\s*[:=]\s*')[^'\n]+` +
-	`|(` + name + `\\*["']?\s*[:=]\s*(?:(?:bearer|basic)\s+)?)[^\s"',;{\[\\][^\s"',;]*` +
-	`|(--?[a-z-]*(?:token|password|secret|key)\s+|\bbearer\s+)[^\s"',;-][^\s"',;]*` +
+	`|(` + name + `[:=]\s*")(?:[^"\\]|\\.)+` +
+	`|(` + name + `[:=]\s*')(?:[^'\n]|'')+` +
+	`|(` + name + `:[ \t]*[|>][-+0-9]*[ \t]*\n)[ \t]+[^\n]*(?:\n[ \t]+[^\n]*)*` +
+	`|(` + name + `(?::=|[:=])\s*(?:-\s+)?[{\[]*(?:(?:bearer|basic|negotiate|token)\s+)?)[^\s"',;{}\[\]\\][^\s"',;]*` +
+	`|((?:` + flag + `|\bbearer\s+)\\*["'])[^"'\\\n]+` +
+	`|(` + flag + `|\bbearer\s+)[^\s"',;\\-][^\s"',;]*` +
+	`|([?&]sig=)[^\s"'&]+` +
 	`|(://)[^/\s@"']+@` +
-	`|(` + name + `\\*["']?\s*[:=]\s*\\+")[^\n]*?(\\+"\s*[,}\]]|\n|$)`)
+	`|(` + name + `[:=]\s*\\+")[^\n]*?(\\+"\s*[,}\]]|\n|$)`)
+
+// stays is what secret leaves, around what stands for the rest.
+const stays = "${1}${2}${3}${4}${5}${6}${7}${8}${9}" + Hidden + "${10}"
 
 // private finds private keys as PEM, also in JSON, where line ends are escaped,
 // and one whose end was cut off; rest what is left of one whose front was.
 var (
-	private = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
-	rest    = regexp.MustCompile(`\A[A-Za-z0-9+/=\s\\]*-----END [A-Z0-9 ]*PRIVATE KEY-----`)
+	private = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)`)
+	rest    = regexp.MustCompile(`\A[A-Za-z0-9+/=\s\\]*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
 )
 
 // hints are in every text in which secret finds something, in lower case: that
 // expression is slow, and most lines of a log have none of them.
 var hints = []string{
-	"token", "passw", "passphrase", "secret", "authorization", "credential", "apikey", "api-key", "api_key",
-	"privatekey", "private-key", "private_key", "client-key", "bearer", "key ", "k1", "eyj",
+	"token", "passw", "pwd", "passphrase", "psk", "secret", "authorization", "cookie", "signature", "sig=", "credential",
+	"apikey", "api-key", "api_key", "accesskey", "access-key", "access_key", "encryptionkey", "encryption-key", "encryption_key",
+	"sharedkey", "shared-key", "shared_key", "privatekey", "private-key", "private_key", "client-key", "bearer", "key ", "k1", "eyj",
 }
 
 // Text takes secrets out of text: the known ones wherever they stand, and what
@@ -69,7 +81,7 @@ func plain(text string) string {
 	var hinted strings.Builder // lines that are looked at together
 	left := 0                  // lines that are still in reach
 	flush := func() {
-		out.WriteString(secret.ReplaceAllString(hinted.String(), "${1}${2}${3}${4}${5}${6}"+Hidden+"${7}"))
+		out.WriteString(secret.ReplaceAllString(hinted.String(), stays))
 		hinted.Reset()
 	}
 	for line := range strings.Lines(text) {

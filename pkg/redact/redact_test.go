@@ -39,6 +39,25 @@ func TestSecretsAreTakenOutOfText(t *testing.T) {
 	}
 }
 
+func TestSecretsGoInWhateverFormTheyAreWritten(t *testing.T) {
+	for _, text := range []string{
+		"token: |\n  SEKRET\n", "  password: >2-\n      a b SEKRET\n      SEKRET c\n", "tokens:\n  - SEKRET\n", "token: 'it''s SEKRET'",
+		`--token "a SEKRET"`, `--token \"a SEKRET\"`, `--agent-token 'a SEKRET'`, `bearer "SEKRET"`, "token := SEKRET", "Token:{Value:SEKRET}", "password: [SEKRET]",
+		"Authorization: Negotiate SEKRET", "authorization: token SEKRET", "Cookie: sid=SEKRET", "wpa_psk=SEKRET", `psk: "SEKRET"`, "db_pwd=SEKRET",
+		"https://x/?a=b&sig=SEKRET", "https://x/?X-Amz-Signature=SEKRET", "access_key=SEKRET", "encryptionKey: SEKRET", "shared-key: SEKRET",
+		"-----BEGIN PGP PRIVATE KEY BLOCK-----\nSEKRET\n-----END PGP PRIVATE KEY BLOCK-----",
+	} {
+		if got := new(Redactor).Text("a line\n" + text + "\nan end"); strings.Contains(got, "SEKRET") || !strings.HasPrefix(got, "a line\n") || !strings.HasSuffix(got, "\nan end") {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	for _, field := range []string{"PreSharedKey", "accessKey", "EncryptionKey", "userPwd"} {
+		if got := string(new(Redactor).JSON([]byte(`{"` + field + `":"SEKRET"}`))); strings.Contains(got, "SEKRET") {
+			t.Errorf("it became %s", got)
+		}
+	}
+}
+
 func TestASecretOfSeveralLinesGoes(t *testing.T) {
 	text := "a line\npassword: \"one\ntwo\nthree\"\nan end\ntoken:\n  abc\n"
 	want := "a line\npassword: \"(redacted)\"\nan end\ntoken:\n  (redacted)\n"
@@ -51,6 +70,7 @@ func TestWhatIsNotSecretStays(t *testing.T) {
 	for _, text := range []string{
 		"waits for 1 pod: eve-kube-app/plc-0", "node/node-2", `{"Phase":"Emptying","Pods":{"Total":12}}`,
 		"5d0c7a52-3a0e-4c7e-9f1b-2f6f0c3a9e11", "https://10.0.0.1:6443/api", "2026-05-03T06:41:17.250000001Z",
+		"the key is at /persist/certs/x.key and monkeys: 3", "password=\"\" user='u'", `"tokens": []`, "a significant sign=3",
 		base64.StdEncoding.EncodeToString([]byte("a certificate that everybody may read, of some length")),
 	} {
 		if got := new(Redactor).Text(text); got != text {

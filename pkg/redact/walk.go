@@ -12,7 +12,7 @@ import (
 // regard to case and separators.
 var secretNames = []string{
 	"password", "passwd", "passphrase", "secret", "token", "credential", "authorization", "jwt", "cookie",
-	"apikey", "privatekey", "privkey", "clientkeydata", "vaultkey", "encryptedkey",
+	"pwd", "apikey", "accesskey", "encryptionkey", "sharedkey", "privatekey", "privkey", "clientkeydata", "vaultkey", "encryptedkey",
 	"userdata", "cloudinit", "envvariables",
 }
 
