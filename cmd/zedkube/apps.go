@@ -18,11 +18,11 @@ import (
 func newAppsCommand(o *options) *cobra.Command {
 	var out outputs
 	c := &cobra.Command{
-		Use:   "apps [APP] [--watch] [-o table|json|yaml|jsonpath=EXPR]",
+		Use:   "apps [APP] [--watch]",
 		Short: "Show the applications: where each runs, since when, what is repaired, its console and ports",
 		Long: "Show the applications of this device, or all that is known of APP: its UUID or the beginning of it, its name, or its\n" +
 			"name in Kubernetes. It reads files only. Restarts and pods are known on the node that reports for the cluster.\n\n" + showExitCodes,
-		Args: cobra.MaximumNArgs(1),
+		Args: words(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := cmp.Or(out.parse(), checkDevice(*o)); err != nil {
 				return err

@@ -45,14 +45,14 @@ type auditing struct {
 func newAuditCommand(o *options) *cobra.Command {
 	var a auditing
 	c := &cobra.Command{
-		Use:   "audit",
-		Short: "What zedkube did to the cluster and to this device: who asked, why, and what came of it",
-		Long: "What this node's zedkube did to the cluster and to the device, the newest last: who asked, why, what came\n" +
+		Use:   "audit [--since 2h] [--op OP,...] [--failed] [--watch]",
+		Short: "Show what zedkube did to the cluster and to this device: who asked, why, what came of it",
+		Long: "Show what this node's zedkube did to the cluster and to the device, the newest last: who asked, why, what came\n" +
 			"of it. Of what was tried again and again there is one line. It reads files, so it works without the agent\n" +
 			"and, with --root, on a copy.\n\n" + auditExitCodes,
 		Example: "  zedkube audit --op cordon,uncordon       who cordoned this node\n" +
 			"  zedkube audit --failed --since 2h        what went wrong\n" +
-			"  zedkube audit --target cam-0 --watch     what happens to an application, as it happens\n" +
+			"  zedkube audit --target cam-0 --watch     what is done to an application, live\n" +
 			"  zedkube audit --by OPERATOR -o json",
 		Args: words(0),
 		RunE: func(c *cobra.Command, _ []string) error {

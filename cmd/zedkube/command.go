@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -28,22 +29,31 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 	var o options
 	run := func(c *cobra.Command, _ []string) error { return runAgent(c.Context(), o) }
 	root := &cobra.Command{
-		Use:           "zedkube",
-		Short:         "The agent between an EVE device and its Kubernetes cluster",
+		Use:   "zedkube",
+		Short: "The agent between an EVE device and its Kubernetes cluster",
+		Long: "The agent between an EVE device and its Kubernetes cluster. Without a command it runs the agent.\n" +
+			"What is wrong on this device and what to do about it: zedkube status",
 		Args:          noCommand,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          run,
 	}
+	helpful(root)
 	flags := root.PersistentFlags()
-	flags.StringVar(&o.root, "root", "", "directory that prefixes every path, so that several nodes fit on one machine")
+	flags.StringVar(&o.root, "root", "", "directory that prefixes every path: of a copy of a device's files, or of one of several nodes on one machine")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default <root>/run/.kube/k3s/k3s.yaml)")
-	runCommand := &cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: cobra.NoArgs, RunE: run}
+	runCommand := &cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: words(0), RunE: run}
 	for _, c := range []*cobra.Command{root, runCommand} {
 		c.Flags().StringSliceVar(&o.consoleToo, "vnc-file-also", nil, "further file that asks for the remote console, where an older kube container looks for it")
 		c.Flags().Var(&o.page, "page", "the page and the metrics on 127.0.0.1: on, off or a port (default on, at port 12347; off with --root)")
 		c.Flags().BoolVar(&o.onCluster, "page-on-cluster", false, "the same on the cluster address, for those who prove that they know the cluster token")
 		c.Flags().IntVar(&o.logRecord, "log-record", applogs.DefaultMaxRecord, "bytes of a line of an application's log, as written to stderr, beyond which it is split; at most 263168")
+	}
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if c == root || c == runCommand || c.Hidden {
+			return nil // the agent makes it
+		}
+		return checkRoot(o.root)
 	}
 	for _, add := range more {
 		add(root, &o)
@@ -53,7 +63,7 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 		newUpdateStatusCommand(&o), newDrainCommand(&o), newLeaveCommand(&o), newJoinCommand(&o), newWaitJoinCommand(&o), newVMIDetachCommand(&o), newLogsCommand(&o), newTopCommand(&o), newExportCommand(&o),
 		newAuditCommand(&o), newTopicsCommand(&o), newDoctorCommand(&o), newBundleCommand(&o),
 		runCommand,
-		newVersionCommand(),
+		newVersionCommand(), newCompletionCommand(),
 	)
 	return root
 }
@@ -80,10 +90,17 @@ func exitCode(err error) int {
 	}
 }
 
-// noCommand refuses words that name no command.
-func noCommand(_ *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return exitError{exitUnknownCommand, fmt.Errorf("unknown command %q", args[0])}
+// checkRoot refuses a directory that is none.
+func checkRoot(root string) error {
+	if root == "" {
+		return nil
+	}
+	info, err := os.Stat(root)
+	switch {
+	case err != nil:
+		return exitError{exitUsage, fmt.Errorf("%w: %w", errNoDevice, err)}
+	case !info.IsDir():
+		return exitError{exitUsage, fmt.Errorf("%w: %s is no directory", errNoDevice, root)}
 	}
 	return nil
 }

@@ -40,16 +40,6 @@ func newDrainCommand(o *options) *cobra.Command {
 	return c
 }
 
-// words refuses a number of words that the command does not take.
-func words(n int) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) != n {
-			return exitError{exitUsage, fmt.Errorf("usage: %s", c.UseLine())}
-		}
-		return nil
-	}
-}
-
 // operatorTopic opens a topic in which commands leave an operator's wish for
 // the agent: files only, since the command ends before anybody could connect.
 func operatorTopic[T any](p paths) (*pubsub.Publication[T], error) {

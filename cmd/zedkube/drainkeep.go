@@ -15,7 +15,7 @@ import (
 func newKeepCordonCommand(o *options) *cobra.Command {
 	var out outputs
 	c := &cobra.Command{
-		Use:   "keep-cordon [-o table|json|yaml|jsonpath=EXPR]",
+		Use:   "keep-cordon",
 		Short: "Keep this node unschedulable when its drain is over",
 		Long: "Keep this node unschedulable when its drain is over, over a reboot too.\n" +
 			"\"kubectl uncordon\" ends that, and so does the beginning of the next drain.\n\n" + exitCodes,

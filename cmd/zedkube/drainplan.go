@@ -17,7 +17,7 @@ import (
 func newDrainPlanCommand(o *options) *cobra.Command {
 	var out outputs
 	c := &cobra.Command{
-		Use:   "plan [-o table|json|yaml|jsonpath=EXPR]",
+		Use:   "plan",
 		Short: "Show what a drain would do now, and what would block it; changes nothing",
 		Long: "Show what a drain of this node would do now, in which order, what would block it and why.\n" +
 			"It changes nothing: it reads, and tries each eviction as a dry run.\n\n" + exitCodes,

@@ -20,7 +20,7 @@ func newDrainRequestCommand(o *options) *cobra.Command {
 	var reason string
 	var out outputs
 	c := &cobra.Command{
-		Use:   "request [--reason text] [-o table|json|yaml|jsonpath=EXPR]",
+		Use:   "request [--reason TEXT]",
 		Short: "Ask for this node to be emptied, without a reboot after it",
 		Long: "Ask for this node to be emptied. It keeps serving until its turn comes, is cordoned and emptied,\n" +
 			"and stays empty until the request is taken back or the device reboots.\n\n" + exitCodes,
@@ -66,7 +66,7 @@ func requestDrain(out io.Writer, p paths, reason string, now time.Time) error {
 // lies there would surprise whoever joins a cluster later.
 func checkMember(p paths) error {
 	if _, err := os.Stat(p.runDir()); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("this is not the root of a device: %w", err)
+		return fmt.Errorf("%w: %w", errNoDevice, err)
 	}
 	m, _, err := readRecord[types.ClusterMembership](p.persistentFile(self, "ClusterMembership"))
 	if err == nil && (m.State == types.MembershipNever || m.State == types.MembershipLeft) {
@@ -79,7 +79,7 @@ func checkMember(p paths) error {
 func newDrainCancelCommand(o *options) *cobra.Command {
 	var out outputs
 	c := &cobra.Command{
-		Use:   "cancel [-o table|json|yaml|jsonpath=EXPR]",
+		Use:   "cancel",
 		Short: `Take back what "zedkube drain request" asked for`,
 		Long:  "Take back what \"zedkube drain request\" asked for. Requests of EVE's agents stand.\n\n" + exitCodes,
 		Args:  words(0),

@@ -15,7 +15,7 @@ import (
 func newDrainStatusCommand(o *options) *cobra.Command {
 	var out outputs
 	c := &cobra.Command{
-		Use:   "status [--watch] [-o table|json|yaml|jsonpath=EXPR]",
+		Use:   "status [--watch]",
 		Short: "Show how far the drain is, what is in its way and what to do about it",
 		Long: "Show how far the drain of this node is, what is in its way and what to do about it.\n" +
 			"It reads the files below <root>/run only: neither agent nor API server need to run.\n\n" + exitCodes,

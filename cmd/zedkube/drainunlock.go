@@ -16,7 +16,7 @@ import (
 func newUnlockCommand(o *options) *cobra.Command {
 	var out outputs
 	c := &cobra.Command{
-		Use:   "unlock holder [-o table|json|yaml|jsonpath=EXPR]",
+		Use:   "unlock HOLDER",
 		Short: "Free the drain lock that another node holds, because it is off on purpose",
 		Long: "Free the drain lock that another node holds. It is there so that no second node goes down before the\n" +
 			"holder is back with its data: free it only for a node that is off on purpose. The name of the holder\n" +

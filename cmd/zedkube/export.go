@@ -39,7 +39,7 @@ func newExportCommand(o *options) *cobra.Command {
 	var format string
 	var out outputs
 	c := &cobra.Command{
-		Use:   "export [--format json|binary] [-o json|yaml|jsonpath=EXPR] [MESSAGE...]",
+		Use:   "export [--format json|binary] [MESSAGE...]",
 		Short: "Print the messages that a controller would get of the cluster",
 		Long: "Print the messages that a controller would get of the cluster, made from the files of this device:\n" +
 			"  cluster         the whole cluster; only on the node that reports for it\n" +

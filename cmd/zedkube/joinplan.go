@@ -49,7 +49,7 @@ type joinFlags struct {
 func newJoinPlanCommand(o *options) *cobra.Command {
 	var f joinFlags
 	c := &cobra.Command{
-		Use:   "plan [--server IP] [--candidate IP] [-o json|yaml|jsonpath=EXPR]",
+		Use:   "plan [--server IP] [--candidate IP]",
 		Short: "Show what a join would meet, here and at the members; changes nothing",
 		Long: "Show what a join would meet: on a device that is to join, whether it can; on a member, whether there is room for\n" +
 			"one more, and with --candidate whether that one fits. Addresses, ports both ways, clocks, names, versions, etcd.\n" +

@@ -18,7 +18,7 @@ func newLeaveCommand(o *options) *cobra.Command {
 	var reason string
 	var out outputs
 	c := &cobra.Command{
-		Use:   "leave [--cancel] [--reason text] [-o table|json|yaml|jsonpath=EXPR]",
+		Use:   "leave [--cancel] [--reason TEXT]",
 		Short: "Let this node leave its cluster once the controller no longer configures it",
 		Long: "Let this node leave its cluster once the controller no longer configures it: it is drained, its Node is\n" +
 			"deleted, and EVE is told. While the controller's configuration is valid the device stays a member.\n\n" + exitCodes,

@@ -15,7 +15,7 @@ func newLeavePlanCommand(o *options) *cobra.Command {
 	var out outputs
 	var check bool
 	c := &cobra.Command{
-		Use:   "plan [--check] [-o json|yaml|jsonpath=EXPR]",
+		Use:   "plan [--check]",
 		Short: "Show what a leave would wait for and what would be lost; changes nothing",
 		Long: "Show what this node's leave would wait for, in order; which data and applications are here alone; what would be left\n" +
 			"of etcd, and what stays behind. It changes nothing: it reads, and tries each eviction as a dry run.\n\n" + planExitCodes,

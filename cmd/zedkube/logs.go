@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/audit"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -27,16 +28,17 @@ type logsOptions struct {
 	container string
 	follow    bool
 	previous  bool
-	since     time.Duration
-	named     bool // say of each line whose it is, of a single log too
+	since     time.Time // zero for all there is
+	named     bool      // say of each line whose it is, of a single log too
 }
 
 // newLogsCommand prints what an application writes, wherever it runs.
 func newLogsCommand(o *options) *cobra.Command {
 	var l logsOptions
+	var since string
 	var out outputs
 	c := &cobra.Command{
-		Use:   "logs APP [-f] [--container NAME] [--previous] [--since 10m] [-o table|json|yaml|jsonpath=EXPR]",
+		Use:   "logs APP [-f] [--container NAME] [--previous] [--since 10m]",
 		Short: "Print what an application writes",
 		Long: "Print what an application writes: its containers, or the console of its virtual machine, on whichever node it runs.\n" +
 			"APP is its UUID or the beginning of it, its name, or its name in Kubernetes. The lines come from the kubelet,\n" +
@@ -46,8 +48,11 @@ func newLogsCommand(o *options) *cobra.Command {
 			if err := out.parse(); err != nil {
 				return err
 			}
-			if l.since < 0 {
-				return exitError{exitUsage, fmt.Errorf("since %s: want a time before now, such as 10m", l.since)}
+			if since != "" {
+				var err error
+				if l.since, err = audit.ParseTime(since, time.Now()); err != nil {
+					return exitError{exitUsage, fmt.Errorf("--since: %w", err)}
+				}
 			}
 			p := o.paths()
 			app, err := findApp(p, args[0])
@@ -64,7 +69,7 @@ func newLogsCommand(o *options) *cobra.Command {
 	flags.BoolVarP(&l.follow, "follow", "f", false, "go on until the containers end")
 	flags.StringVar(&l.container, "container", "", "only this container")
 	flags.BoolVar(&l.previous, "previous", false, "of the run before the last restart")
-	flags.DurationVar(&l.since, "since", 0, "not older than that; 0 for all there is")
+	flags.StringVar(&since, "since", "", "only what was written since a time, or for so long: 2h, 7d, 2026-01-31, 15:04 (UTC)")
 	return c
 }
 
@@ -198,10 +203,7 @@ const guestConsole = "guest-console-log"
 // read hands on the lines of a log, with their times, and with whose they are
 // where there is more than one log.
 func (s source) read(ctx context.Context, kube *kubeapi.Client, o logsOptions, named bool, lines chan<- []byte) error {
-	options := types.LogOptions{Container: s.container, Previous: o.previous, Follow: o.follow}
-	if o.since > 0 {
-		options.Since = time.Now().Add(-o.since)
-	}
+	options := types.LogOptions{Container: s.container, Previous: o.previous, Follow: o.follow, Since: o.since}
 	body, err := kube.Logs(ctx, s.pod, options)
 	if err != nil {
 		return err

@@ -102,7 +102,7 @@ func TestLogsPrintsWhatAnApplicationWrites(t *testing.T) {
 		"idle":                        {err: "application idle has no pod on any node"},
 		"Label_Printer --container x": {err: "application Label_Printer has no container \"x\"; it has side, web"},
 		"scale --previous":            {err: "application scale has not restarted"},
-		"scale --since -1m":           {err: "since -1m0s: want"},
+		"scale --since -1m":           {err: "--since: time \"-1m\": want"},
 		"":                            {err: "usage: zedkube logs APP"},
 	} {
 		var out bytes.Buffer

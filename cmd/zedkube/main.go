@@ -25,7 +25,7 @@ func run(more ...func(*cobra.Command, *options)) {
 	defer stop()
 	kubeapi.LogTo(silent()) // until the agent has a log; commands have none
 	if err := newCommand(more...).ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "zedkube:", err)
+		fmt.Fprintln(os.Stderr, "zedkube:", complaint(err))
 		stop()
 		os.Exit(exitCode(err))
 	}

@@ -19,11 +19,11 @@ import (
 func newNodesCommand(o *options) *cobra.Command {
 	var out outputs
 	c := &cobra.Command{
-		Use:   "nodes [NODE] [--watch] [-o table|json|yaml|jsonpath=EXPR]",
+		Use:   "nodes [NODE] [--watch]",
 		Short: "Show the cluster's nodes: Ready since when, cordoned by whom, which agent",
 		Long: "Show the cluster's nodes: Ready since when, cordoned by whom, which agent. It asks the agent on this device, which\n" +
 			"holds them; where none runs it takes the report that lies here, and else asks the API server.\n\n" + showExitCodes,
-		Args: cobra.MaximumNArgs(1),
+		Args: words(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := cmp.Or(out.parse(), checkDevice(*o)); err != nil {
 				return err

@@ -50,14 +50,14 @@ type fact struct{ key, text string }
 
 // flag adds -o to a command.
 func (o *outputs) flag(c *cobra.Command) {
-	c.Flags().StringVarP(&o.asked, "output", "o", formTable, "table, json, yaml or jsonpath=EXPR, such as jsonpath={.Problems[*].What}")
+	c.Flags().StringVarP(&o.asked, "output", "o", formTable, "`FORM` of what is printed: table, json, yaml or jsonpath=EXPR")
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(
 		[]string{formTable, formJSON, formYAML, formJSONPath + "="}, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp))
 }
 
 // watchFlag adds --watch, for commands whose look costs little.
 func (o *outputs) watchFlag(c *cobra.Command) {
-	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on: a screen that is kept up to date, or into a pipe a line or document for each change")
+	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on: a screen kept up to date; into a pipe a line or document for each change")
 }
 
 // bareExpression is an expression without braces, which kubectl takes, too.

@@ -29,7 +29,7 @@ func newStatusCommand(o *options) *cobra.Command {
 	var out outputs
 	var check bool
 	c := &cobra.Command{
-		Use:   "status [--check] [--watch] [-o table|json|yaml|jsonpath=EXPR]",
+		Use:   "status [--check] [--watch]",
 		Short: "Show what is wrong and what to do about it, and how node, cluster, drain, applications and storage are",
 		Long: "Show what is wrong with this node, since when and what to do about it; then how node, cluster, drain, applications\n" +
 			"and storage are, each with the age of what is known. It reads files; neither agent nor API server need to run. An agent\n" +
@@ -55,7 +55,7 @@ func newStatusCommand(o *options) *cobra.Command {
 // checkDevice refuses a root that is none.
 func checkDevice(o options) error {
 	if _, err := os.Stat(o.paths().runDir()); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("this is not the root of a device: %w", err)
+		return fmt.Errorf("%w: %w", errNoDevice, err)
 	}
 	return nil
 }

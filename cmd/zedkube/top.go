@@ -46,7 +46,7 @@ type topOptions struct {
 func newTopCommand(o *options) *cobra.Command {
 	t := topOptions{}
 	c := &cobra.Command{
-		Use:   "top [nodes|pods|containers] [--all] [--sort cpu|memory|name] [--once] [-o table|json|yaml|jsonpath=EXPR] [--ascii]",
+		Use:   "top [nodes|pods|containers] [--all] [--sort cpu|memory|name] [--once]",
 		Short: "Show live what nodes, pods and containers use",
 		Long: "Show live what all nodes of the cluster use, or the pods or containers of this one.\n" +
 			"This node's values are the running agent's, which looks every 5 s while this command runs. Other nodes'\n" +
@@ -108,7 +108,7 @@ func localeIsUTF8() bool {
 // showTop asks the agent to look often for as long as it shows.
 func showTop(ctx context.Context, p paths, o topOptions, out terminal) error {
 	if _, err := os.Stat(p.runDir()); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("this is not the root of a device: %w", err)
+		return fmt.Errorf("%w: %w", errNoDevice, err)
 	}
 	looking, err := startLooking(p)
 	if err != nil {

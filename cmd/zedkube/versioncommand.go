@@ -23,7 +23,7 @@ type built struct {
 func newVersionCommand() *cobra.Command {
 	var out outputs
 	c := &cobra.Command{
-		Use: "version [-o table|json|yaml|jsonpath=EXPR]", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: words(0),
 		Long: "Print the version; with -o json its commit, its Go version and its platform, too.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := out.parse(); err != nil {

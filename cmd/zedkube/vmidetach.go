@@ -37,9 +37,9 @@ func newVMIDetachCommand(o *options) *cobra.Command {
 	var timeout time.Duration
 	var out outputs
 	c := &cobra.Command{
-		Use:   "vmiDetach [--force] [--timeout 10m] [-o table|json|yaml|jsonpath=EXPR] node app",
+		Use:   "vmiDetach [--force] [--timeout 10m] NODE APP",
 		Short: "Let an application go from a node that is gone, so that it starts elsewhere",
-		Long: "Let an application go from a node that is gone, so that it starts elsewhere. app is its App-Domain-Name or its\n" +
+		Long: "Let an application go from a node that is gone, so that it starts elsewhere. APP is its App-Domain-Name or its\n" +
 			"UUID. The agent of this device does it and refuses where the node is not gone, or where the application's\n" +
 			"storage is not proved redundant. What it does is printed and added to /persist/kubelog/detach.log. The request\n" +
 			"is taken back when the command ends.\n\n" + detachExitCodes,

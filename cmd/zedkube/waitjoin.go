@@ -27,7 +27,7 @@ func newWaitJoinCommand(o *options) *cobra.Command {
 	var interval, timeout time.Duration
 	var apiPort int
 	c := &cobra.Command{
-		Use:   "wait-join [--server IP] [--cluster UUID] [--timeout 10m] [-o table|json|yaml|jsonpath=EXPR]",
+		Use:   "wait-join [--server IP] [--cluster UUID] [--timeout 10m]",
 		Short: "Wait until this node may join its cluster, and say what for",
 		Long: "Wait until this node may join its cluster, as the kube container does, and say what for, a line whenever that changes.\n" +
 			"The server's API has to answer, and its status server has to name the cluster. What is not given on the command\n" +
