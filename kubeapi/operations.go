@@ -69,7 +69,7 @@ func outcomeOf(err error, sent bool) types.OperationOutcome {
 	case err == nil:
 		return types.OperationOK
 	case errors.Is(err, types.ErrConflict), errors.Is(err, types.ErrRefused), errors.Is(err, types.ErrDisruptionBudget),
-		saysNo(err), apierrors.IsConflict(err), apierrors.IsTooManyRequests(err):
+		saysNo(err), apierrors.IsConflict(err), apierrors.IsTooManyRequests(err), apierrors.IsUnauthorized(err):
 		return types.OperationRefused
 	case sent && (unanswered(err) || errors.Is(err, context.Canceled)):
 		return types.OperationUnanswered
@@ -106,7 +106,7 @@ func (r *recorded) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case err != nil:
 		end(types.OperationUnanswered, err)
-	case resp.StatusCode >= http.StatusInternalServerError || resp.StatusCode == http.StatusUnauthorized:
+	case resp.StatusCode >= http.StatusInternalServerError:
 		end(types.OperationUnanswered, statusError(resp.StatusCode))
 	case resp.StatusCode >= http.StatusBadRequest:
 		end(types.OperationRefused, statusError(resp.StatusCode))

@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -92,6 +93,22 @@ func TestAWriteWithoutAnAnswerIsSaidToBeOne(t *testing.T) {
 	_ = c.Cordon(t.Context(), "n1", types.Cordon{})
 	_ = c.Evict(t.Context(), types.Pod{Namespace: "ns", Name: "p"})
 	if got := book.lines(); !slices.Equal(got, []string{"cordon node/n1 unanswered", "evict pod/ns/p unanswered"}) {
+		t.Errorf("it left %q", got)
+	}
+}
+
+func TestAnAnswerThatKnowsUsNotIsARefusal(t *testing.T) {
+	stranger := func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, http.StatusUnauthorized, failure(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
+	}
+	c, book := serves(t, http.HandlerFunc(stranger))
+	_ = c.Evict(t.Context(), types.Pod{Namespace: "ns", Name: "p"})
+	end := &recorded{transport: onlyCode(http.StatusUnauthorized), log: book}
+	req := httptest.NewRequest(http.MethodDelete, "/api/v1/namespaces/ns/pods/q", nil)
+	if resp, err := end.RoundTrip(req); err == nil {
+		resp.Body.Close()
+	}
+	if got := book.lines(); !slices.Equal(got, []string{"evict pod/ns/p refused", "delete pod pod/ns/q refused"}) {
 		t.Errorf("it left %q", got)
 	}
 }

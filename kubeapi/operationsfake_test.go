@@ -146,3 +146,12 @@ func serves(t *testing.T, handler http.Handler) (*Client, *ledger) {
 	}
 	return &Client{Log: quiet(), Operations: book, conn: conn}, book
 }
+
+// onlyCode is a way to an API server that says nothing but that.
+type onlyCode int
+
+func (a onlyCode) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: int(a), Body: http.NoBody}, nil
+}
+
+func (onlyCode) closeAll() {}
