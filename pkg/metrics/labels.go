@@ -31,8 +31,8 @@ var (
 	// deeds are the first words of what is audited.
 	deeds = []string{
 		"annotate", "ask", "bind", "cancel", "cordon", "create", "delete", "drain", "ensure", "evict", "fence", "force", "force-delete",
-		"forget", "free", "keep", "label", "leave", "detach", "patch", "remove", "release", "renew", "repair", "request", "reserve", "restart",
-		"scale", "set", "stamp", "taint", "take", "uncordon", "unfence", "unkeep", "unlock", "untaint", "update", "witness", "write",
+		"forget", "free", "keep", "label", "leave", "detach", "note", "patch", "remove", "release", "renew", "repair", "request", "reserve", "restart",
+		"scale", "set", "stamp", "taint", "take", "uncordon", "unfence", "unkeep", "unlock", "untaint", "update", "withdraw", "witness", "write",
 	}
 )
 

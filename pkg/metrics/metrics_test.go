@@ -190,6 +190,38 @@ func TestTimesToComeAreNoAges(t *testing.T) {
 	}
 }
 
+func TestAReportOfNothingHasNoAge(t *testing.T) {
+	s := newStage()
+	_ = s.health.Publish(types.Global, types.KubeReportHealth{Reports: true, Sections: []types.ReportSection{{Name: types.SectionNodes}}})
+	for _, line := range s.scrape(t) {
+		if strings.HasPrefix(line, "zedkube_report_age_seconds") {
+			t.Errorf("it says %q of a report that never was", line)
+		}
+	}
+}
+
+// recordedOp is an operation in the table of docs/wire.md, "Audit".
+var recordedOp = regexp.MustCompile("`([a-z-]+)[a-z -]*`")
+
+func TestEveryRecordedOperationIsCountedByItsName(t *testing.T) {
+	content, err := os.ReadFile("../../docs/wire.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(content), "\n| `op` | `target` |\n|---|---|\n")
+	table, _, ok := strings.Cut(section, "\n\n")
+	if !ok {
+		t.Fatal(`docs/wire.md, "Audit" has no table of operations`)
+	}
+	for row := range strings.Lines(table) {
+		for _, op := range recordedOp.FindAllStringSubmatch(strings.Split(row, "|")[1], -1) {
+			if oneOf(op[1], deeds) == other {
+				t.Errorf("%s is counted as other", op[0])
+			}
+		}
+	}
+}
+
 // asked is every metric that the alerts ask for.
 var asked = regexp.MustCompile(`\b(zedkube|process|go)_[a-z_]+`)
 

@@ -64,7 +64,9 @@ func report(s sink, h types.KubeReportHealth, now time.Time) {
 		s.gauge("zedkube_report_section_omitted", "Entries left out of a section, as the report would be too large.", float64(omitted[name]), "section", name)
 	}
 	s.gauge("zedkube_report_stale_seconds", "The longest of the sections' stale times.", worst)
-	s.gauge("zedkube_report_age_seconds", "Time since anything in the report last changed: long in a cluster where nothing happens.", since(now, changed))
+	if !changed.IsZero() {
+		s.gauge("zedkube_report_age_seconds", "Time since anything in the report last changed: long in a cluster where nothing happens.", since(now, changed))
+	}
 }
 
 // conditions is how this node stands in its cluster.
