@@ -97,6 +97,22 @@ func TestASocketThatADeadAgentLeftIsReplaced(t *testing.T) {
 	eventually(t, answers(NewClient(c.Socket), "http://zedkube/metrics", "200 numbers"))
 }
 
+func TestWhatAKilledAgentBeganIsRemoved(t *testing.T) {
+	c := component(t)
+	dir := filepath.Dir(c.Socket)
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, ".socket-123"), 0o700), os.WriteFile(filepath.Join(dir, ".socket-123", "s"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.stop(t.Context(), onSocket)
+	c.ending.Wait()
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v is left", err, left)
+	}
+}
+
 func TestASecondAgentDoesNotTakeTheSocket(t *testing.T) {
 	first := component(t)
 	run(t, first)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -36,7 +37,8 @@ func listenSocket(ctx context.Context, path string) (*socket, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // other agents read the topics in it
 		return nil, fmt.Errorf("make directory of socket: %w", err)
 	}
-	private, err := os.MkdirTemp(dir, ".socket-")
+	tidy(dir)
+	private, err := os.MkdirTemp(dir, privateDir)
 	if err != nil {
 		return nil, fmt.Errorf("make room for socket: %w", err)
 	}
@@ -59,6 +61,22 @@ func listenSocket(ctx context.Context, path string) (*socket, error) {
 		return nil, errors.Join(fmt.Errorf("put socket in its place: %w", err), l.Close())
 	}
 	return &socket{UnixListener: l, path: path, file: file}, nil
+}
+
+// privateDir begins the name of the directory in which a socket is made.
+const privateDir = ".socket-"
+
+// tidy removes what an agent left that was killed meanwhile.
+func tidy(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return // what comes next says why
+	}
+	for _, e := range entries {
+		if e.IsDir() && strings.HasPrefix(e.Name(), privateDir) {
+			_ = os.RemoveAll(filepath.Join(dir, e.Name()))
+		}
+	}
 }
 
 // vacant says why path is not to be taken, nil if it is.
