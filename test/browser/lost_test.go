@@ -176,3 +176,26 @@ func goesOnAfterAHugeDay(t *testing.T, b *browser) {
 	tb.shows("#state", "Live")
 	tb.clean(d.url())
 }
+
+// forgetsWhatHasGone stays open for a day on which a pod goes and comes.
+func forgetsWhatHasGone(t *testing.T, b *browser) {
+	d := newDevice(t)
+	d.full()
+	tb := b.open(t, d.url(), wide)
+	tb.shows("#metrics", "CPU of this node")
+	// All at once, or what the agent says comes between.
+	got := eval[string](tb, `import("/plots.js").then(({ measured }) => {
+		const hour = 3600000, tomorrow = Date.now() + 24 * hour;
+		const of = (Kind, Pod, at) => measured({ Series: [{ Kind, Name: "x", Pod, Max: 0, Points: [[at, 1]] }] });
+		const plot = () => [...document.querySelectorAll("#metrics figure")].find((f) => f.textContent.includes("Memory of x"));
+		of("app-memory", "ns/x", tomorrow);
+		const first = plot();
+		of("node-cpu", "", tomorrow + hour);
+		if (plot()) return "the plot of a pod that went is still there";
+		of("app-memory", "ns/x", tomorrow + hour);
+		return plot() === first ? "what was drawn of it was kept" : plot().querySelector("svg").getAttribute("aria-label");
+	})`)
+	if !strings.Contains(got, "in 0s") {
+		t.Errorf("an hour after a pod went: %s", got)
+	}
+}

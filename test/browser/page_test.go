@@ -18,6 +18,7 @@ func TestThePageInABrowser(t *testing.T) {
 		"it works without a mouse and without eyes":        worksWithoutAMouse,
 		"it can be printed":                                prints,
 		"it takes more of everything than fits":            goesOnAfterAHugeDay,
+		"it forgets the plots of pods that have gone":      forgetsWhatHasGone,
 	} {
 		t.Run(name, func(t *testing.T) { story(t, b) })
 	}

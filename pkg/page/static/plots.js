@@ -2,6 +2,7 @@
 import { bytes, clean, h, span } from "/draw.js";
 
 const kept = 240;
+const gone = 600000; // what was not measured for so long is not there any more
 const kinds = [
   ["node-cpu", "CPU of this node", cores], ["node-memory", "Memory of this node", bytes],
   ["requests", "Requests to the API server", (v) => Math.round(v * 60) + "/min"],
@@ -22,10 +23,12 @@ export function measured(m) {
   }
   const box = document.querySelector("#metrics > div");
   const newest = Math.max(0, ...[...lines.values()].map((s) => s.Points.at(-1)?.[0] ?? 0));
+  for (const [key, s] of lines) if (newest - s.Points.at(-1)[0] >= gone) lines.delete(key);
+  for (const key of figures.keys()) if (!lines.has(key)) figures.delete(key);
   const shown = [];
   for (const [kind, title, unit] of kinds) {
     for (const [key, s] of lines) {
-      if (s.Kind === kind && newest - s.Points.at(-1)[0] < 600000) shown.push(figure(key, s, s.Name ? `${title} ${clean(s.Name)}` : title, unit));
+      if (s.Kind === kind) shown.push(figure(key, s, s.Name ? `${title} ${clean(s.Name)}` : title, unit));
     }
   }
   if (!shown.length) return box.replaceChildren(h("p", { class: "dim" }, "Nothing has been measured yet: it takes a minute, and a kubelet that answers."));
