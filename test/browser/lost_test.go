@@ -2,7 +2,9 @@ package browser
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -198,4 +200,31 @@ func forgetsWhatHasGone(t *testing.T, b *browser) {
 	if !strings.Contains(got, "in 0s") {
 		t.Errorf("an hour after a pod went: %s", got)
 	}
+}
+
+// asksOnceAtATime has a disk that hangs while somebody scrolls up and down.
+func asksOnceAtATime(t *testing.T, b *browser) {
+	d := newDevice(t)
+	d.full()
+	var asked atomic.Int32
+	free := make(chan struct{})
+	d.page.Audit = func(url.Values) (any, error) {
+		asked.Add(1)
+		<-free
+		return recorded(time.Now()), nil
+	}
+	tb := b.open(t, d.url(), phone)
+	tb.shows("#state", "Live")
+	eval[bool](tb, `(async () => {
+		for (let i = 0; i < 6; i++) {
+			document.querySelector(i % 2 ? "header" : "#audit").scrollIntoView({ behavior: "instant" });
+			await new Promise((done) => setTimeout(done, 300));
+		}
+		return true;
+	})()`)
+	if n := asked.Load(); n != 1 {
+		t.Errorf("it asked %d times before the first answer", n)
+	}
+	close(free)
+	tb.shows("#audit", recorded(time.Now())[0].Op)
 }

@@ -19,6 +19,7 @@ func TestThePageInABrowser(t *testing.T) {
 		"it can be printed":                                prints,
 		"it takes more of everything than fits":            goesOnAfterAHugeDay,
 		"it forgets the plots of pods that have gone":      forgetsWhatHasGone,
+		"it asks for the audit once at a time":             asksOnceAtATime,
 	} {
 		t.Run(name, func(t *testing.T) { story(t, b) })
 	}

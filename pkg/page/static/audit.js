@@ -8,6 +8,7 @@ const $ = (id) => document.getElementById(id);
 let operations = [];
 let heard = "";
 let inView = false;
+let asking = false; // a disk that hangs is not asked more and more
 
 const outcomes = { ok: "good", refused: "bad", failed: "bad", unanswered: "warn" };
 const columns = [
@@ -17,7 +18,8 @@ const columns = [
 ];
 
 async function ask() {
-  if (document.hidden || !inView) return;
+  if (document.hidden || !inView || asking) return;
+  asking = true;
   try {
     const answer = await fetch("/api/audit", { cache: "no-store" });
     const text = await answer.text();
@@ -28,6 +30,8 @@ async function ask() {
     draw();
   } catch {
     // The state of the connection says so; what is shown stays.
+  } finally {
+    asking = false;
   }
 }
 
