@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"strings"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -46,7 +47,7 @@ func (a App) unplaced() (time.Time, bool) {
 			return p.CreationTimestamp, true
 		}
 	}
-	if a.down() && a.Repair != nil && noNode.MatchString(a.Repair.Reason) {
+	if a.down() && a.Repair != nil && strings.HasPrefix(a.Repair.Reason, noNode) {
 		return a.Repair.Since, true
 	}
 	return time.Time{}, false

@@ -50,7 +50,7 @@ func cordonSince(o Overview) (at time.Time) {
 
 // node is the own node's name in a command.
 func node(o Overview) string {
-	if plainName.MatchString(o.Node.Name) {
+	if plainName(o.Node.Name) {
 		return o.Node.Name
 	}
 	return "<node>"

@@ -7,12 +7,16 @@ import (
 	"strings"
 )
 
-// plainName is a name that Kubernetes takes for a node: only such a one is put
-// into a command that somebody may paste.
-var plainName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+// nameLetters are those of plainName. Its length is not in it: counted, it makes
+// of this the largest expression of the program.
+var nameLetters = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
 
-// noNode is how a repair says that the scheduler finds no node.
-var noNode = regexp.MustCompile(`^The scheduler finds no node`)
+// noNode is how a repair begins to say that the scheduler finds no node.
+const noNode = "The scheduler finds no node"
+
+// plainName reports whether Kubernetes takes name for a node: only such a one is
+// put into a command that somebody may paste.
+func plainName(name string) bool { return len(name) <= 253 && nameLetters.MatchString(name) }
 
 // sentence joins a statement and why it is so.
 func sentence(what, why string) string {
