@@ -9,8 +9,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// app is all that is known of one application.
-func (s *screen) app(a overview.App, now time.Time) {
+// app is all that is known of one application, of its pods since the report.
+func (s *screen) app(a overview.App, report, now time.Time) {
 	kind := "container"
 	if a.VM {
 		kind = "virtual machine"
@@ -38,6 +38,9 @@ func (s *screen) app(a overview.App, now time.Time) {
 		}
 		if p.RestartCount > 0 {
 			text += fmt.Sprintf(", %d restarts, the last %s", p.RestartCount, age(p.RestartTimestamp, now))
+		}
+		if !report.IsZero() {
+			text += "; reported " + age(report, now)
 		}
 		s.field("pod", plain, text)
 	}

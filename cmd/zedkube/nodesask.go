@@ -62,7 +62,7 @@ func (a *nodesAsked) look(ctx context.Context) nodesView {
 	} else if o.Agent.Runs {
 		nodes, err := a.ofAgent(ctx)
 		if err == nil && len(nodes.List) > 0 {
-			v.Nodes = nodes
+			v.Nodes, v.ReadAt = nodes, time.Now().UTC() // it was asked meanwhile
 			return v
 		}
 		if err != nil {

@@ -27,7 +27,7 @@ func (f facts) drain(d overview.Drain) {
 		f.line("EVE is told", d.At, plain, clean(d.Status)+", for "+clean(d.RequestedBy))
 	}
 	if d.Request != nil {
-		f.line("asked by", d.Request.RequestedAt, plain, "the operator "+clean(d.Request.Context))
+		f.line("asked by", d.Request.RequestedAt, plain, strings.TrimSuffix("the operator: "+clean(d.Request.Context), ": "))
 	}
 }
 

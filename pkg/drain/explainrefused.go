@@ -120,7 +120,7 @@ func (o obstacle) underBudget(b types.PodBudget, late bool) finding {
 	case b.Expects == 0: // not counted yet, or a pod that no controller made
 		f.never, f.remedy = late || b.Healthy > 0, "delete the budget, or give it a number instead of a percentage: it expects no pod and yet keeps this one"
 	case b.Expects <= b.Desired:
-		f.never, f.remedy = true, "lower what the budget demands, or run more pods than it does"
+		f.never, f.remedy = true, "lower what the budget demands, or run more pods than it does: "+editBudget(b.Name)
 	case b.Healthy <= b.Desired && s.Fits == 0 && s.Lacks != "":
 		f.cause = "no-room"
 		f.why += ", and others have nowhere to start: " + s.Lacks
@@ -130,4 +130,10 @@ func (o obstacle) underBudget(b types.PodBudget, late bool) finding {
 		f.remedy = "if it stays, ask why the others are not healthy: kubectl -n " + s.Pod.Namespace + " get pods"
 	}
 	return f
+}
+
+// editBudget is the command that opens a budget, which is called namespace/name.
+func editBudget(name string) string {
+	namespace, name, _ := strings.Cut(name, "/")
+	return "kubectl -n " + namespace + " edit pdb " + name
 }

@@ -163,7 +163,7 @@ func (l *lister) topics() []Topic {
 		if c := strings.Compare(a.Agent, b.Agent); c != 0 {
 			return c
 		}
-		return strings.Compare(a.dir()+a.Name, b.dir()+b.Name)
+		return strings.Compare(a.Name+a.dir(), b.Name+b.dir())
 	})
 	return topics
 }
