@@ -51,6 +51,17 @@ var (
 	rest    = regexp.MustCompile(`\A[A-Za-z0-9+/=\s\\]*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
 )
 
+// Of a key that has a line of JSON for each of its own, begins and ends find the
+// first and the last, and keyLine what is between.
+var (
+	begins  = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
+	ends    = regexp.MustCompile(`-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
+	keyLine = regexp.MustCompile(`(\\(?:u[0-9a-fA-F]{4}|.))?[A-Za-z0-9+/]{16,}={0,2}`)
+)
+
+// longestKey is how many lines it may have.
+const longestKey = 128
+
 // hints are in every text in which secret finds something, in lower case: that
 // expression is slow, and most lines of a log have none of them.
 var hints = []string{

@@ -137,6 +137,22 @@ func TestLinesOfJSONStayLinesOfJSON(t *testing.T) {
 	}
 }
 
+func TestAKeyOverLinesOfJSONGoes(t *testing.T) {
+	const key = "MHcCAQEEIBsecretsecretsecretsecretsecretsecret"
+	line := func(text string) string { return `{"content":"` + text + `","pid":812}` + "\n" }
+	before := line("/persist/newlog/collect/dev.log is read")
+	raw := before + line("-----BEGIN EC PRIVATE KEY-----") + line(key) + line(`and\n`+key+"==") + line("-----END EC PRIVATE KEY-----") + before
+	got := string(new(Redactor).Lines([]byte(raw)))
+	if strings.Contains(got, "secretsecret") || !strings.HasPrefix(got, before) || !strings.HasSuffix(got, before) {
+		t.Errorf("it became\n%s", got)
+	}
+	for line := range strings.Lines(got) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
+}
+
 func TestWhatDoesNotParseIsText(t *testing.T) {
 	for _, raw := range []string{`{"token":"abc"`, "\x00\xff token: abc", `{"token":"abc"} {"token":"abc"}`} {
 		if got := string(new(Redactor).JSON([]byte(raw))); strings.Contains(got, "abc") {

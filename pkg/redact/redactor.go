@@ -113,7 +113,9 @@ func (r *Redactor) Lines(raw []byte) []byte {
 		out.WriteString(r.Text(text.String()))
 		text.Reset()
 	}
+	key := 0 // lines that may still be of one
 	for line := range bytes.Lines(raw) {
+		line, key = r.keyLine(line, key)
 		trimmed := bytes.TrimSpace(line)
 		if len(trimmed) < 2 || trimmed[0] != '{' || !json.Valid(trimmed) {
 			text.Write(line)
@@ -125,6 +127,26 @@ func (r *Redactor) Lines(raw []byte) []byte {
 	}
 	flush()
 	return out.Bytes()
+}
+
+// keyLine is a line without what it has of a key that began in a line before it,
+// if left is not 0; and how many of the next lines may have more of it.
+func (r *Redactor) keyLine(line []byte, left int) ([]byte, int) {
+	first, last := begins.FindAllIndex(line, -1), ends.FindIndex(line)
+	if left > 0 {
+		left--
+		if without := keyLine.ReplaceAll(line, []byte("${1}"+Hidden)); len(first) == 0 && !bytes.Equal(without, line) {
+			line = without
+			r.places++
+		}
+	}
+	switch {
+	case len(first) > 0 && !ends.Match(line[first[len(first)-1][1]:]):
+		left = longestKey
+	case last != nil:
+		left = 0
+	}
+	return line, left
 }
 
 // Text takes out of text what is known and what looks like a secret, in base64
