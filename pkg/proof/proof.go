@@ -106,6 +106,7 @@ func (p *Memory) Check(a Ask, header string, key []byte, now time.Time) error {
 
 // use notes a proof that is right; only members can fill the memory.
 func (p *Memory) use(mac [sha256.Size]byte, now time.Time) error {
+	now = now.Round(0) // by the wall clock, as proofs are: one that is put back makes old ones good again
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for m, at := range p.seen {

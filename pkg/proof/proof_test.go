@@ -86,6 +86,23 @@ func TestUsedProofIsRefused(t *testing.T) {
 	}
 }
 
+func TestTheMemoryGoesByTheClockOfTheProofs(t *testing.T) {
+	key, _ := Key(withToken("secret"))
+	a := Ask{Method: "POST", Host: "10.244.244.1:12346", Path: "/app/"}
+	var p Memory
+	now := time.Now()
+	if err := p.Check(a, a.Sign(key, now), key, now); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range p.seen {
+		// A monotonic clock would forget it while one that was put back makes
+		// it good again.
+		if at != at.Round(0) {
+			t.Errorf("it is forgotten by %v", at)
+		}
+	}
+}
+
 func TestMemoryOfProofsIsBounded(t *testing.T) {
 	key, _ := Key(withToken("secret"))
 	a := Ask{Method: "POST", Host: "10.244.244.1:12346", Path: "/app/"}
