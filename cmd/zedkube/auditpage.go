@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/audit"
+	"github.com/zedkube/zedkube/pkg/page"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -32,7 +33,7 @@ func (a *auditAnswers) answer(query url.Values) (any, error) {
 		if text := query.Get(name); text != "" {
 			at, err := audit.ParseTime(text, time.Now())
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
+				return nil, fmt.Errorf("%w: %s: %w", page.ErrQuery, name, err)
 			}
 			*to = at
 		}

@@ -12,6 +12,7 @@ package page
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"net/http"
@@ -25,6 +26,9 @@ import (
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
+
+// ErrQuery is in the chain of an error that is about what was asked.
+var ErrQuery = errors.New("bad query")
 
 // Kube is what the page asks of the cluster.
 type Kube interface {
@@ -44,7 +48,7 @@ type Page struct {
 	AppPods  pubsub.Reader[types.Pod]
 	Kube     Kube
 
-	Audit    func(url.Values) (any, error)    // the trail by since=, op= and failed=, the newest first, as a JSON array
+	Audit    func(url.Values) (any, error)    // the trail by since=, op= and failed=, the newest first, as a JSON array; an error wraps ErrQuery or is of the trail
 	Requests func() uint64                    // to the API server since the start
 	Looks    pubsub.Writer[types.MetricsLook] // asks for measurements more often while somebody looks
 
@@ -116,8 +120,12 @@ func (p *Page) serveAudit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	found, err := p.Audit(r.URL.Query())
-	if err != nil {
+	if errors.Is(err, ErrQuery) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	content, err := json.Marshal(found)

@@ -2,6 +2,7 @@ package statusserver
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"path/filepath"
@@ -15,6 +16,18 @@ import (
 
 	logtest "github.com/sirupsen/logrus/hooks/test"
 )
+
+func FuzzReachQuery(f *testing.F) {
+	for _, seed := range []string{"", "node=n1&device=c4a1d7e2-90b3-4d58-8a6e-1be0f7723c05", "node=" + strings.Repeat("x", 300), "device=x", "node=%zz", "a;b", "node=%00"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		name, device, err := reachAsked(raw)
+		if err != nil && !errors.Is(err, errReachQuery) || len(name) > maxName && err == nil {
+			t.Errorf("%q asks for %q, %v: %v", raw, name, device, err)
+		}
+	})
+}
 
 // FuzzRequest writes raw bytes to a connection: whatever they are, the server
 // answers the next question.
