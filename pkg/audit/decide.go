@@ -28,7 +28,7 @@ type facts struct {
 
 	asks   map[string]types.Operation // what the device is asked for, by ID
 	asked  map[string]types.Operation // the same, at the last look
-	silent map[string]bool            // whose topics have not been heard of yet
+	silent map[string]bool            // by operation and requester: whose topic has not been heard of yet
 }
 
 // segment is one file of lines.
@@ -55,7 +55,7 @@ type action struct {
 func decide(f facts) action {
 	a := action{err: f.err, write: f.waiting > 0, heard: hear(f), asked: f.asks}
 	for id, o := range f.asked {
-		if _, stands := f.asks[id]; !stands && f.silent[o.By] {
+		if _, stands := f.asks[id]; !stands && f.silent[o.Op+" "+o.By] {
 			a.asked[id] = o
 		}
 	}

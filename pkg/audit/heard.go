@@ -19,7 +19,7 @@ const (
 	byOperator = "OPERATOR"
 )
 
-// asks is what the device is asked for now, by ID, and the operations whose
+// asks is what the device is asked for now, by ID, and the kinds of requests whose
 // topic has not been heard of yet. An ID is made of the request, so that the one
 // line of a request that stands over a restart replaces the other.
 func (c *Component) asks() (standing map[string]types.Operation, silent map[string]bool) {
@@ -30,12 +30,12 @@ func (c *Component) asks() (standing map[string]types.Operation, silent map[stri
 		Synced() bool
 		Get(string) (types.NodeDrainRequest, bool)
 	}{byDeviceOp: c.DeviceOp, byUpdate: c.Update, byOperator: c.Operator} {
-		silent[by] = !topic.Synced() // before Get, or what comes in between is taken for withdrawn
+		silent[requestDrain+" "+by] = !topic.Synced() // before Get, or what comes in between is taken for withdrawn
 		if r, ok := topic.Get(types.Global); ok {
 			stand(standing, types.Operation{At: r.RequestedAt, Component: "drain", Op: requestDrain, Target: node, By: by, Why: r.Context})
 		}
 	}
-	silent[byOperator] = silent[byOperator] || !c.Leave.Synced() || !c.Detach.Synced()
+	silent[requestLeave+" "+byOperator] = !c.Leave.Synced()
 	if r, ok := c.Leave.Get(types.Global); ok {
 		stand(standing, types.Operation{At: r.RequestedAt, Component: "membership", Op: requestLeave, Target: node, By: byOperator, Why: r.Context})
 	}
@@ -93,7 +93,7 @@ func hear(f facts) []types.Operation {
 		}
 	}
 	for id, o := range f.asked {
-		if _, stands := f.asks[id]; stands || f.silent[o.By] {
+		if _, stands := f.asks[id]; stands || f.silent[o.Op+" "+o.By] {
 			continue
 		}
 		if op, ok := takesBack(o); ok {

@@ -77,3 +77,17 @@ func TestSilenceIsNoWithdrawal(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A topic whose directory nobody has made yet is never whole: that of leaves has
+// one when somebody has asked for a leave.
+func TestATopicThatNobodyUsesHidesNoWithdrawalOfAnother(t *testing.T) {
+	s := newStage(t)
+	s.leave.late, s.detach.late, s.update.late = true, true, true
+	_ = s.operator.Publish(types.Global, types.NodeDrainRequest{RequestedAt: time.Now()})
+	_ = s.Step(t.Context())
+	_ = s.operator.Unpublish(types.Global)
+	_ = s.Step(t.Context())
+	if diff := cmp.Diff([]string{"request drain node/n1 ok", "withdraw drain node/n1 ok"}, lines(s.reads())); diff != "" {
+		t.Error(diff)
+	}
+}
