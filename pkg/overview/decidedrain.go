@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -82,7 +83,7 @@ func findCordonForeign(o Overview, tell func(Problem)) {
 		if c.Status != types.ConditionFalse {
 			return
 		}
-		what, at = sentence("This node is cordoned by somebody else than zedkube", c.Message), c.Since
+		what, at = cmp.Or(c.Message, what), c.Since // it names the client
 	} else if p := o.Drain.Progress; p == nil || p.Cordon != "operator" {
 		return
 	}
