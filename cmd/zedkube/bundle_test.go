@@ -69,8 +69,12 @@ func TestTheCommandsWorkOnAnUnpackedBundle(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"drain", "status"}, "1 of 2 gone"}, {[]string{"status"}, "node-2"}, {[]string{"topics"}, "zedkube/NodeDrainProgress"},
-		{[]string{"topics", "NodeDrainProgress"}, "Emptying"}, {[]string{"doctor"}, "This is a copy"}, {[]string{"audit"}, ""},
+		{[]string{"drain", "status"}, "1 of 2 gone"},
+		{[]string{"status"}, "node-2"},
+		{[]string{"topics"}, "zedkube/NodeDrainProgress"},
+		{[]string{"topics", "NodeDrainProgress"}, "Emptying"},
+		{[]string{"doctor"}, "This is a copy"},
+		{[]string{"audit"}, ""},
 	} {
 		out, said, code := runCommand(t, append([]string{"--root", root}, r.args...)...)
 		if !strings.Contains(out, r.says) || code == 1 || code == 99 || strings.Contains(out, "hush-hush") {
