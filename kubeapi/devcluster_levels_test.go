@@ -99,7 +99,7 @@ func levelsKept(t *testing.T, c *devcluster.Cluster) {
 	longhorn.Go(func() { // Longhorn tells of its disks all the time
 		for i := 0; busy.Err() == nil; i++ {
 			patch("lhn", own, fmt.Sprintf(`{"status":{"diskStatus":{"default-disk":{"storageAvailable":%d,"storageMaximum":%d}}}}`, i, int64(64)<<30), "status")
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(5 * time.Millisecond)
 		}
 	})
 	defer func() { calm(); longhorn.Wait() }()

@@ -129,7 +129,7 @@ func (c *compared) pod(p podStats, a types.PodMetrics) {
 	app, _, _ := strings.Cut(p.PodRef.Name, "-")
 	for _, s := range a.Samples {
 		if s.At.Equal(p.CPU.Time) && c.moment(app+" CPUSeconds", p.CPU.UsageCoreNanoSeconds, s.CPUSeconds) {
-			c.rate(app+" CPU", p.CPU.UsageNanoCores, s.CPU)
+			c.value(app+" CPU", p.CPU.UsageNanoCores, s.CPU)
 		}
 	}
 	for _, pc := range p.Containers {
