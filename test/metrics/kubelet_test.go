@@ -95,6 +95,15 @@ func (c *compared) value(what string, kubelet, agent *uint64) {
 	}
 }
 
+// rate compares what is used at one moment: of a container that rests the kubelet
+// has the same counter again, and measures its rate anew.
+func (c *compared) rate(what string, kubelet, agent *uint64) {
+	if kubelet != nil && agent != nil && math.Abs(float64(*kubelet)-float64(*agent)) <= float64(*kubelet)/4 {
+		agent = kubelet
+	}
+	c.value(what, kubelet, agent)
+}
+
 func text(v *uint64) string {
 	if v == nil {
 		return "nothing"
@@ -132,7 +141,7 @@ func (c *compared) pod(p podStats, a types.PodMetrics) {
 				if !s.At.Equal(pc.CPU.Time) || !c.moment(app+"/"+pc.Name+" CPUSeconds", pc.CPU.UsageCoreNanoSeconds, s.CPUSeconds) {
 					continue
 				}
-				c.value(app+"/"+pc.Name+" CPU", pc.CPU.UsageNanoCores, s.CPU)
+				c.rate(app+"/"+pc.Name+" CPU", pc.CPU.UsageNanoCores, s.CPU)
 				if pc.Memory != nil && pc.Memory.Time.Equal(pc.CPU.Time) {
 					c.value(app+"/"+pc.Name+" MemoryWorking", pc.Memory.WorkingSetBytes, s.MemoryWorking)
 				}

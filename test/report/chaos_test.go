@@ -142,6 +142,7 @@ func stale(health *types.KubeReportHealth) string {
 // restsQuietly watches that nothing is published while nothing changes.
 func (s *stage) restsQuietly(t *testing.T, tr *truth, r *reader) {
 	t.Helper()
+	pause(t.Context(), 4*time.Second) // what was equal may not have told of its health yet
 	reports, opinions := r.told()
 	count := tr.changes()
 	pause(t.Context(), 8*time.Second)

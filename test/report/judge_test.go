@@ -17,11 +17,10 @@ const (
 	// "KubeReportHealth").
 	bound = 30 * time.Second
 	// slack is how late this test may hear of a change, and how far two files that
-	// are written one after the other may be apart, while other tests have both
-	// processors.
-	slack = 8 * time.Second
+	// are written one after the other may be apart.
+	slack = 3 * time.Second
 	// handover is how late it may hear that a report was withdrawn.
-	handover = 3 * time.Second
+	handover = time.Second
 )
 
 // sighting is a report that stood in a file of a living agent for some time.
