@@ -71,8 +71,9 @@ func shownNodes(v nodesView, only []string) shown {
 	case len(v.Nodes.List) > 0:
 	case len(only) > 0 && v.Nodes.From != "":
 		s.err = fmt.Errorf("the cluster has no node %q", clean(only[0]))
-	case len(v.Problems) > 0:
-		s.err = exitError{exitNotPublished, errors.New("the nodes cannot be had: " + clean(v.Problems[len(v.Problems)-1]))}
+	case len(v.Problems) > 0: // said once, by the error
+		s.err = exitError{exitNotPublished, errors.New("the nodes cannot be had: " + clean(strings.Join(v.Problems, "; ")))}
+		s.lines = func(int, bool) []string { return nil }
 	default:
 		s.err = exitError{exitNotPublished, errors.New("there are no nodes")}
 	}

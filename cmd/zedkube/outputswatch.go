@@ -72,6 +72,9 @@ func (w *watching) watch(ctx context.Context, tick <-chan time.Time, live bool) 
 func (w *watching) draw(s shown) error {
 	width, height := w.out.size()
 	lines := s.lines(width, w.out.colour)
+	if len(lines) == 0 && s.err != nil {
+		lines = []string{clean(s.err.Error())}
+	}
 	if len(lines) > height-1 {
 		hidden := len(lines) - (height - 2)
 		lines = append(lines[:height-2:height-2], fmt.Sprintf("... %d more lines: without --watch", hidden))

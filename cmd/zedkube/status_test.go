@@ -205,8 +205,13 @@ func TestNodesThatCannotBeHadAreAnError(t *testing.T) {
 		"one that is not":        {nodesView{Nodes: troubledNodes()}, []string{"node-9"}, exitUsage},
 		"one, of nobody's nodes": {nodesView{Problems: []string{"no kubeconfig"}}, []string{"node-1"}, exitNotPublished},
 	} {
-		if got := exitCode(shownNodes(c.view, c.only).err); got != c.code {
+		s := shownNodes(c.view, c.only)
+		if got := exitCode(s.err); got != c.code {
 			t.Errorf("%s: exit code %d, want %d", name, got, c.code)
+		}
+		said := strings.Join(s.lines(80, false), "\n")
+		if s.err != nil && len(c.view.Problems) > 0 && (strings.Contains(said, "no kubeconfig") || !strings.Contains(s.err.Error(), "no kubeconfig")) {
+			t.Errorf("%s: %q and %v", name, said, s.err)
 		}
 	}
 }
