@@ -17,7 +17,7 @@ import (
 const auditExitCodes = `Exit codes:
   0   it was shown, or nothing was found
   1   wrong usage, or it could not be printed
-  2   nothing was ever recorded here, or it cannot be read
+  2   nothing was ever recorded here, or a part cannot be read; the rest is shown
   99  unknown command`
 
 // auditLimit is how many operations people are shown unless they ask for more.
@@ -84,7 +84,7 @@ func (a *auditing) run(c *cobra.Command) error {
 	}
 	t := terminalOf(c.OutOrStdout())
 	if a.watch && !(t.live && a.people()) {
-		return a.follow(c.Context(), t)
+		return a.follow(c.Context(), t, c.ErrOrStderr())
 	}
 	s := a.look(time.Now())
 	if !a.watch {
@@ -123,6 +123,7 @@ func (a *auditing) parse(now time.Time) error {
 type auditLook struct {
 	Operations []types.Operation `json:"operations"`
 	Problems   audit.Problems    `json:"problems,omitzero"`
+	Remarks    []string          `json:"remarks,omitempty"` // what is missing in the operations and why, a sentence each
 
 	now     time.Time
 	earlier int    // of those that were found, not shown
@@ -134,9 +135,12 @@ type auditLook struct {
 // look reads what there is and takes what is wanted, the newest last.
 func (a *auditing) look(now time.Time) auditLook {
 	all, problems, err := audit.Read(a.paths.audit)
-	l := auditLook{Operations: []types.Operation{}, Problems: problems, now: now, all: len(all), foreign: a.foreignCordon()}
+	l := auditLook{
+		Operations: []types.Operation{}, Problems: problems, Remarks: auditRemarks(problems, err),
+		now: now, all: len(all), foreign: a.foreignCordon(),
+	}
 	if err != nil {
-		l.err = exitError{exitNotPublished, err}
+		l.err = exitError{exitNotPublished, errors.New("a part of the trail cannot be read")}
 	}
 	for _, o := range all {
 		if a.filter.Wants(o) {

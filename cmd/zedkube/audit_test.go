@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/zedkube/zedkube/pkg/audit"
-	"github.com/zedkube/zedkube/pkg/page"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -222,50 +220,5 @@ func TestTheTrailIsFollowed(t *testing.T) {
 	}
 	_ = in.Close()
 	for range read {
-	}
-}
-
-func TestThePageIsToldTheNewestFirst(t *testing.T) {
-	root := auditDevice(t)
-	a := &auditAnswers{dir: filepath.Join(root, audit.DefaultDir)}
-	for query, want := range map[string]string{"": "fedcba", "op=cordon": "ea", "failed=true": "fb", "failed=false": "fedcba", "since=2026-05-03": "fed", "by=OPERATOR&target=node": "ed"} {
-		values, err := url.ParseQuery(query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			found, err := a.answer(values)
-			ids := ""
-			if all, ok := found.([]types.Operation); ok {
-				for _, o := range all {
-					ids += o.ID
-				}
-			}
-			if err != nil || ids != want {
-				t.Errorf("%q finds %q, not %q, %v", query, ids, want, err)
-			}
-		}
-	}
-	if _, err := a.answer(url.Values{"since": {"yesterday"}}); !errors.Is(err, page.ErrQuery) {
-		t.Errorf("of yesterday it says %v", err)
-	}
-}
-
-func TestWhatACommandDoesIsOnRecord(t *testing.T) {
-	root := t.TempDir()
-	bus := pubsub.NewBus(root, silent())
-	info := pubsub.NewPublication[types.EdgeNodeInfo](bus, "zedagent", pubsub.FilesOnly())
-	if err := bus.Open(); err != nil {
-		t.Fatal(err)
-	}
-	if err := info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "n1"}); err != nil {
-		t.Fatal(err)
-	}
-	p := options{root: root}.paths()
-	ctx := types.Because(types.ActAs(t.Context(), "command"), "OPERATOR", "zedkube drain unlock n2")
-	types.Did(ctx, commandRecord(p), "free drain lock", "drain-lock/n2", nil)
-	all, _, err := audit.Read(p.audit)
-	if err != nil || len(all) != 1 || all[0].Node != "n1" || all[0].Component != "command" || all[0].By != "OPERATOR" || all[0].Why != "zedkube drain unlock n2" {
-		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -21,19 +21,19 @@ type auditAnswers struct {
 
 	mu    sync.Mutex
 	asked string // what the last answer was about, and the files then
-	last  []types.Operation
+	last  page.Trail
 }
 
-// answer returns the newest operations first, at most auditLimit: since and
-// until are times or durations, op, component, by and target as the command has
+// answer returns the newest operations first, at most auditLimit, and what of
+// the trail cannot be read; an error where nothing can. since and until are times or durations, op, component, by and target as the command has
 // them, failed anything but "" or "false".
-func (a *auditAnswers) answer(query url.Values) (any, error) {
+func (a *auditAnswers) answer(query url.Values) (page.Trail, error) {
 	var f audit.Filter
 	for name, to := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
 		if text := query.Get(name); text != "" {
 			at, err := audit.ParseTime(text, time.Now())
 			if err != nil {
-				return nil, fmt.Errorf("%w: %s: %w", page.ErrQuery, name, err)
+				return page.Trail{}, fmt.Errorf("%w: %s: %w", page.ErrQuery, name, err)
 			}
 			*to = at
 		}
@@ -48,9 +48,9 @@ func (a *auditAnswers) answer(query url.Values) (any, error) {
 	if asked == a.asked && query.Get("since") == "" && query.Get("until") == "" {
 		return a.last, nil
 	}
-	all, _, err := audit.Read(a.dir)
-	if err != nil {
-		return nil, err
+	all, problems, err := audit.Read(a.dir)
+	if err != nil && len(all) == 0 {
+		return page.Trail{}, err
 	}
 	found := []types.Operation{}
 	for _, o := range slices.Backward(all) {
@@ -58,8 +58,11 @@ func (a *auditAnswers) answer(query url.Values) (any, error) {
 			found = append(found, o)
 		}
 	}
-	a.asked, a.last = asked, found
-	return found, nil
+	trail := page.Trail{Operations: found, Remarks: auditRemarks(problems, err)}
+	if err == nil { // what cannot be read now may be read later, and its stamp is the same
+		a.asked, a.last = asked, trail
+	}
+	return trail, nil
 }
 
 // listOf are the words of a list with commas, none of "".

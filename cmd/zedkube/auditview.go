@@ -105,14 +105,20 @@ func (a *auditing) shown(l auditLook) shown {
 			operations = slices.Clone(operations)
 			slices.Reverse(operations)
 		}
+		s := &screen{width: width, colour: colour}
+		if a.watch { // else they are apart from the table
+			for _, r := range l.Remarks {
+				s.put(0, yellow, clean(r))
+			}
+		}
 		if len(operations) == 0 {
-			return l.nothing()
+			return append(s.lines, l.nothing()...)
 		}
-		lines := auditTable(operations, l.now, a.times).lines(width, colour)
+		s.lines = append(s.lines, auditTable(operations, l.now, a.times).lines(width, colour)...)
 		if l.foreign != "" {
-			lines = append(lines, "", clean(l.foreign))
+			s.lines = append(s.lines, "", clean(l.foreign))
 		}
-		return lines
+		return s.lines
 	}}
 }
 
@@ -150,25 +156,42 @@ func (a *auditing) remark(w io.Writer, l auditLook) {
 	if l.earlier > 0 {
 		fmt.Fprintf(w, "%d earlier operations are not shown: --limit 0 shows all.\n", l.earlier)
 	}
-	if l.Problems.Torn > 0 {
-		fmt.Fprintf(w, "%d lines make no sense and are left out; a power cut tears the last one.\n", l.Problems.Torn)
-	}
-	if l.Problems.Lost > 0 {
-		fmt.Fprintf(w, "%d lines were lost while they could not be written.\n", l.Problems.Lost)
+	for _, r := range l.Remarks {
+		fmt.Fprintln(w, clean(r))
 	}
 }
 
+// auditRemarks says what of the trail is missing: it is shown all the same.
+func auditRemarks(p audit.Problems, err error) (says []string) {
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			says = append(says, "A part of the trail cannot be read, and what it holds is not shown: "+clean(line))
+		}
+	}
+	if p.Torn > 0 {
+		says = append(says, fmt.Sprintf("%d lines make no sense and are left out; a power cut tears the last one.", p.Torn))
+	}
+	if p.Lost > 0 {
+		says = append(says, fmt.Sprintf("%d lines were lost while they could not be written.", p.Lost))
+	}
+	return says
+}
+
 // follow prints a line, or a document, for each operation and for each change of
-// one, until ctx is done.
-func (a *auditing) follow(ctx context.Context, t terminal) error {
+// one, until ctx is done, and on warnings what cannot be shown.
+func (a *auditing) follow(ctx context.Context, t terminal, warnings io.Writer) error {
 	tick := time.NewTicker(auditEvery)
 	defer tick.Stop()
 	told := map[string]string{}
-	stamp := "none"
+	stamp, remarked := "none", ""
 	for {
 		if is := audit.Stamp(a.paths.audit); is != stamp {
 			stamp = is
 			l := a.look(time.Now())
+			if r := strings.Join(l.Remarks, "\n"); r != remarked {
+				a.remark(warnings, auditLook{Remarks: l.Remarks})
+				remarked = r
+			}
 			next := make(map[string]string, len(l.Operations))
 			for _, o := range l.Operations {
 				text := strings.TrimSpace(fmt.Sprintf("%s %s %s", o.Outcome, o.Last.Format(time.RFC3339), o.Error))

@@ -26,12 +26,12 @@ func TestTheTrailIsAnsweredAsItIsTold(t *testing.T) {
 	}
 	var asked url.Values
 	var failed error
-	s.page.Audit = func(query url.Values) (any, error) {
+	s.page.Audit = func(query url.Values) (Trail, error) {
 		asked = query
-		return []types.Operation{{ID: "a", Op: "cordon", Target: "</script>"}}, failed
+		return Trail{Operations: []types.Operation{{ID: "a", Op: "cordon", Target: "</script>"}}, Remarks: []string{"a file is bad"}}, failed
 	}
 	w := s.audits("since=2h&op=cordon")
-	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" || strings.Contains(w.Body.String(), "<") || !strings.Contains(w.Body.String(), `"op":"cordon"`) {
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" || strings.Contains(w.Body.String(), "<") || !strings.Contains(w.Body.String(), `"op":"cordon"`) || !strings.Contains(w.Body.String(), `"remarks":["a file is bad"]`) {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
 	if asked.Get("since") != "2h" || asked.Get("op") != "cordon" {
@@ -55,7 +55,7 @@ func FuzzQuery(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, query string) {
 		s := newStage(t)
-		s.page.Audit = func(url.Values) (any, error) { return nil, ErrQuery }
+		s.page.Audit = func(url.Values) (Trail, error) { return Trail{}, ErrQuery }
 		for _, path := range []string{"/api/logs", "/api/audit", "/page.js"} {
 			r := httptest.NewRequest(http.MethodGet, path, nil)
 			r.URL.RawQuery = query

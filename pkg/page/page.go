@@ -48,7 +48,7 @@ type Page struct {
 	AppPods  pubsub.Reader[types.Pod]
 	Kube     Kube
 
-	Audit    func(url.Values) (any, error)    // the trail by since=, op= and failed=, the newest first, as a JSON array; an error wraps ErrQuery or is of the trail
+	Audit    func(url.Values) (Trail, error)  // by since=, op= and failed=; an error wraps ErrQuery or says why there is no trail at all
 	Requests func() uint64                    // to the API server since the start
 	Looks    pubsub.Writer[types.MetricsLook] // asks for measurements more often while somebody looks
 
@@ -112,6 +112,12 @@ func (p *Page) serveHistory(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	writeJSON(w, content)
+}
+
+// Trail is what /api/audit answers.
+type Trail struct {
+	Operations []types.Operation `json:"operations"`        // the newest first
+	Remarks    []string          `json:"remarks,omitempty"` // what is missing in them and why, a sentence each
 }
 
 func (p *Page) serveAudit(w http.ResponseWriter, r *http.Request) {

@@ -44,7 +44,9 @@ func showsNamesAsText(t *testing.T, b *browser) {
 		o.Unreadable = []overview.Told{{File: asScript, Why: asImage}}
 	})
 	d.mu.Lock()
-	d.trail[0].Target, d.trail[0].Why, d.trail[0].Error = asScript, asImage, asEscape
+	bad := &d.trail.Operations[0]
+	bad.Target, bad.Why, bad.Error = asScript, asImage, asEscape
+	d.trail.Remarks = []string{"A file cannot be read: " + asScript + asImage}
 	d.mu.Unlock()
 	m := measured(now)
 	m.Pods[0].Name = asImage
@@ -59,7 +61,7 @@ func showsNamesAsText(t *testing.T, b *browser) {
 	tb.shows("#device", asScript, `\u202e`)
 	tb.shows("#metrics", asImage)
 	tb.do(`document.querySelector("#audit").scrollIntoView()`)
-	tb.shows("#audit", asScript, asImage, `\u001b`)
+	tb.shows("#audit", asScript, asImage, `\u001b`, "A file cannot be read: "+asScript)
 	tb.do(`document.querySelector("#apps button").click()`)
 	tb.shows("#logs-out", asScript, asImage, `\u001b[31m`, `\xff\xfe!-- not the page`)
 	if eval[bool](tb, `"hacked" in window || document.querySelectorAll("img, script:not([src='/page.js'])").length > 0`) {

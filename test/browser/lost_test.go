@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/zedkube/zedkube/pkg/overview"
+	"github.com/zedkube/zedkube/pkg/page"
 )
 
 // saysWhenItIsOld ends the agent under the page, and lets it come back.
@@ -208,10 +209,10 @@ func asksOnceAtATime(t *testing.T, b *browser) {
 	d.full()
 	var asked atomic.Int32
 	free := make(chan struct{})
-	d.page.Audit = func(url.Values) (any, error) {
+	d.page.Audit = func(url.Values) (page.Trail, error) {
 		asked.Add(1)
 		<-free
-		return recorded(time.Now()), nil
+		return page.Trail{Operations: recorded(time.Now())}, nil
 	}
 	tb := b.open(t, d.url(), phone)
 	tb.shows("#state", "Live")

@@ -54,7 +54,7 @@ type device struct {
 	mu      sync.Mutex
 	shown   overview.Overview
 	root    string // where shown is read from, "" for as it was set
-	trail   []types.Operation
+	trail   page.Trail
 	stopped func()
 }
 
@@ -66,7 +66,7 @@ func newDevice(t *testing.T) *device {
 	log.SetOutput(io.Discard)
 	d.page = &page.Page{
 		Log: log, Overview: d.overview, Metrics: &d.metrics, Configs: &d.configs, AppPods: &d.pods, Kube: d.logs,
-		Audit: func(url.Values) (any, error) {
+		Audit: func(url.Values) (page.Trail, error) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			return d.trail, nil

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/zedkube/zedkube/pkg/overview"
+	"github.com/zedkube/zedkube/pkg/page"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -114,7 +115,7 @@ func recorded(now time.Time) []types.Operation {
 func (d *device) full() {
 	now := time.Now().UTC()
 	d.mu.Lock()
-	d.shown, d.trail = busyDay(now), recorded(now)
+	d.shown, d.trail = busyDay(now), page.Trail{Operations: recorded(now)}
 	d.mu.Unlock()
 	_ = d.metrics.Publish(types.Global, measured(now))
 	for i, name := range []string{"cam", "plc", "historian"} {

@@ -6,6 +6,7 @@ const every = 10000;
 
 const $ = (id) => document.getElementById(id);
 let operations = [];
+let remarks = []; // what is missing in them
 let heard = "";
 let inView = false;
 let asking = false; // a disk that hangs is not asked more and more
@@ -26,7 +27,9 @@ async function ask() {
     if (text === heard) return;
     heard = text;
     if (!answer.ok) return show(p("dim", text.slice(0, 300)));
-    operations = (JSON.parse(text) ?? []).slice(0, most);
+    const trail = JSON.parse(text);
+    operations = trail.operations.slice(0, most);
+    remarks = (trail.remarks ?? []).map((x) => p("warn", x));
     draw();
   } catch {
     // The state of the connection says so; what is shown stays.
@@ -44,8 +47,8 @@ function draw() {
     (!wanted || [x.op, x.target, x.by, x.component, x.why, x.outcome, x.error, x.node].join(" ").toLowerCase().includes(wanted)));
   const count = operations.length ? `${found.length} of the newest ${operations.length}` : "";
   if ($("audit-count").textContent !== count) $("audit-count").textContent = count;
-  if (!operations.length) return show(p("dim", "Nothing has been recorded."));
-  show(table("what zedkube did to the cluster and to this device, the newest first", columns, found));
+  if (!operations.length) return show(...remarks, p("dim", remarks.length ? "Nothing else is known." : "Nothing has been recorded."));
+  show(...remarks, table("what zedkube did to the cluster and to this device, the newest first", columns, found));
 }
 
 // watchAudit asks while somebody can see the answer.
