@@ -42,7 +42,8 @@ end() {
 	{ sleep 1; pass TERM; } &
 }
 
-# run PROGRAM [WORD...] sets code to its exit code. A signal ends "wait", not the program.
+# run PROGRAM [WORD...] sets code to its exit code. A signal ends "wait", not the program, whose exit code has to be asked
+# for once more where it ends just then; 127 says that it was told already.
 run() {
 	"$@" &
 	child=$!
@@ -52,6 +53,11 @@ run() {
 		code=$?
 		kill -0 "$child" 2>/dev/null || break
 	done
+	if [ "$code" -gt 128 ]; then
+		wait "$child" 2>/dev/null
+		again=$?
+		[ "$again" -eq 127 ] || code=$again
+	fi
 	child=
 }
 

@@ -236,6 +236,17 @@ func TestWhoEndsTheScriptEndsZedkubeFirst(t *testing.T) {
 	})
 }
 
+func TestTheExitCodeIsZedkubesThoughItEndsWhileTheScriptIsTold(t *testing.T) {
+	withEveryShell(t, func(t *testing.T, shell []string) {
+		s := start(t, shell, "runs", nil, "code=$?\n", "code=$?; sleep 0.5\n") // it ends meanwhile
+		s.await("heard", "started", 1)
+		s.signal(syscall.SIGTERM)
+		if code := s.ends(); code != 7 {
+			t.Errorf("exit code %d, want zedkube's, 7", code)
+		}
+	})
+}
+
 func TestOtherSignalsArePassedOnAndItIsStartedAgain(t *testing.T) {
 	withEveryShell(t, func(t *testing.T, shell []string) {
 		s := start(t, shell, "runs", nil)
