@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,6 +62,7 @@ func TestWhatADrainDoesSaysForWhomAndWhy(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		_ = s.operator.Unpublish(types.Global)
 		time.Sleep(20 * time.Second)
+		synctest.Wait()
 		s.cordoned(false, false)
 		want := []string{
 			"cordon: OPERATOR, a disk is changed", "evict: OPERATOR, a disk is changed", "uncordon: , " + c.rec.reason,
@@ -83,6 +85,7 @@ func TestTheForceFileIsOnRecordOnce(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		s.write(s.force, `{"Status":"COMPLETE"}`)
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		if diff := cmp.Diff([]string{"force drain status node/n1: OPERATOR, a force file says COMPLETE"}, l.said); diff != "" {
 			t.Error(diff)
 		}
