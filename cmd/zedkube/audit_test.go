@@ -177,9 +177,11 @@ func TestTheTrailIsFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
+	var warnings bytes.Buffer
 	go func() {
 		c := newCommand()
 		c.SetOut(out)
+		c.SetErr(&warnings)
 		c.SetArgs([]string{"--root", root, "audit", "--watch", "--op", "evict"})
 		err := c.ExecuteContext(ctx)
 		_ = out.Close()
@@ -215,8 +217,8 @@ func TestTheTrailIsFollowed(t *testing.T) {
 	end(types.OperationFailed, errors.New("no such pod"))
 	next("evict pod/b  by OPERATOR (drain)  failed  no such pod")
 	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
+	if err := <-done; err != nil || strings.Count(warnings.String(), "1 lines make no sense") != 1 {
+		t.Errorf("it ends with %v and has said %q", err, warnings.String())
 	}
 	_ = in.Close()
 	for range read {

@@ -93,6 +93,15 @@ func TestWatchIntoAPipeTellsChanges(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%v, want -, got +:\n%s", err, diff)
 		}
+		none := shown{data: 0, lines: func(int, bool) []string { return nil }, err: errors.New("nobody\x1b answers")}
+		got, _ = looks(outputs{}, false, none, none, look(1, a), none)
+		want = "2000-01-01 00:00:04Z nobody? answers\n2000-01-01 00:00:06Z a 1\n2000-01-01 00:00:07Z a is gone\n2000-01-01 00:00:07Z nobody? answers\n"
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("where there is nothing, want -, got +:\n%s", diff)
+		}
+		if got, _ = looks(outputs{}, true, none); !strings.Contains(got, "\x1b[Hnobody? answers\x1b[K\n") {
+			t.Errorf("the screen of nothing was %q", got)
+		}
 		got, err = looks(outputs{form: formJSON}, false, look(1), look(1), look(2))
 		if diff := cmp.Diff("{\"age\":7,\"n\":1}\n{\"age\":7,\"n\":2}\n", got); diff != "" || err != nil {
 			t.Errorf("%v, want -, got +:\n%s", err, diff)

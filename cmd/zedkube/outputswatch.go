@@ -17,6 +17,7 @@ type watching struct {
 
 	last  map[string]string // the facts that were told, by key
 	keys  []string          // in their order
+	why   string            // why there were none
 	print []byte            // the steady part of what was printed
 }
 
@@ -89,7 +90,8 @@ func (w *watching) draw(s shown) error {
 	return err
 }
 
-// tell prints a line for each fact that is new, has changed or is gone.
+// tell prints a line for each fact that is new, has changed or is gone, and why
+// there are none.
 func (w *watching) tell(s shown, now time.Time) error {
 	var b strings.Builder
 	stamp := now.UTC().Format("2006-01-02 15:04:05Z")
@@ -109,7 +111,14 @@ func (w *watching) tell(s shown, now time.Time) error {
 			fmt.Fprintf(&b, "%s %s is gone\n", stamp, key)
 		}
 	}
-	w.last, w.keys = next, keys
+	why := ""
+	if len(s.facts) == 0 && s.err != nil {
+		why = clean(s.err.Error())
+	}
+	if why != w.why && why != "" {
+		fmt.Fprintf(&b, "%s %s\n", stamp, why)
+	}
+	w.last, w.keys, w.why = next, keys, why
 	_, err := fmt.Fprint(w.out, b.String())
 	return err
 }
