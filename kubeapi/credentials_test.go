@@ -27,7 +27,7 @@ func TestWhatTheConnectionRestsOnIsKnown(t *testing.T) {
 	ca := issue(t, "cluster CA", 3650*days, nil)
 	server, client := issue(t, "k3s", 200*days, ca), issue(t, "admin", 100*days, issue(t, "client CA", 3650*days, nil))
 	a := newPresenter(t, server)
-	defer a.Close()
+	t.Cleanup(a.Close) // after the client, whose watches it waits for
 	tb := runOver(t, kubeconfigFor(t, a.URL, ca, client))
 	eventually(t, "all is known", 15*time.Second, func() bool {
 		c := tb.credentials()
@@ -57,7 +57,7 @@ func TestACertificateThatProvesNothingIsShownAllTheSame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newPresenter(t, row.server)
-			defer a.Close()
+			t.Cleanup(a.Close)
 			tb := runOver(t, kubeconfigFor(t, a.URL, ca, client))
 			eventually(t, "it is known", 5*time.Second, func() bool { return tb.credentials().Server.Known() })
 			if c := tb.credentials().Server; c.Unusable != row.why || !c.NotAfter.Equal(row.server.cert.NotAfter) {
