@@ -8,10 +8,13 @@ SHELL       := bash
 # Without this tag kubectl's drain brings kustomize's plug-ins, and with them twice the binary.
 TAGS    := kustomize_disable_go_plugin_support
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-VERSION := $(VERSION)# asked once: the tree may change meanwhile
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 # The time of the source, in seconds since 1970: what is packed has it, not the time of the packing.
 EPOCH   ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+# Asked once: the tree may change meanwhile.
+VERSION := $(VERSION)
+REVISION := $(REVISION)
+EPOCH   := $(EPOCH)
 export VERSION
 OUT     ?= bin/zedkube
 IMAGE   ?= zedkube:$(VERSION)
