@@ -20,7 +20,8 @@ OUT     ?= bin/zedkube
 IMAGE   ?= zedkube:$(VERSION)
 
 # The same source gives the same bytes, whatever the directory.
-RELEASE := -trimpath -buildvcs=false -tags $(TAGS) -ldflags '-s -w -X main.version=$(VERSION)'
+LDFLAGS := -s -w -X main.version=$(VERSION)
+RELEASE := -trimpath -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)'
 # The steps before the tests compile as that does: what one has compiled is there for the next.
 ALIKE   := CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath"
 PROGRAM := cmd kubeapi pkg pubsub types
@@ -36,10 +37,11 @@ AS_TESTS := CGO_ENABLED=$(if $(CC_FOUND),1,0)
 GOTEST    = $(AS_TESTS) ZEDKUBE_PROGRAM=$(CURDIR)/bin/tested/zedkube bin/tools/gotestsum --format standard-quiet --jsonfile bin/test.json -- \
             $(if $(CC_FOUND),-race) $(if $(CI),-count=1) -vet=off -p 2 -timeout 30m -tags $(TAGS)
 NOT_RUN  := bin/not-run
+GORELEASER := v2.14.0
 # Debian's qemu-user and qemu-user-static name it differently.
 QEMU     := $(firstword $(foreach name,qemu-aarch64 qemu-aarch64-static,$(shell command -v $(name) 2>/dev/null)))
 
-.PHONY: help build run test race lint fmt bench soak check image release clean begin compiler vet docs archs sbom repro arm64tests tested cluster kubevirt
+.PHONY: help build run test race lint fmt bench soak check image release clean begin compiler vet docs archs sbom repro arm64tests tested cluster kubevirt bin/tools/goreleaser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,21 +91,12 @@ ifeq ($(QEMU),)
 	@echo 'image for arm64: no qemu-user' | tee -a $(NOT_RUN)
 endif
 
-release: archs sbom ## archives, checksums and bills of materials for both architectures, in bin/release
-	@rm -rf bin/release; for arch in amd64 arm64; do \
-		name=zedkube-$(VERSION)-linux-$$arch; dir=bin/release/$$name; \
-		install -d -m 755 "$$dir" "$$dir/man"; \
-		install -m 755 "bin/linux-$$arch/zedkube" "$$dir/zedkube"; \
-		install -m 755 .package/start.sh "$$dir/zedkube-start.sh"; \
-		install -m 755 .package/zedkube.openrc "$$dir/"; \
-		install -m 644 .package/zedkube.service LICENSE README.md CHANGELOG.md docs/eve-image.md docs/alerts.yaml "$$dir/"; \
-		install -m 644 "bin/linux-$$arch/THIRD-PARTY-LICENSES" "$$dir/"; \
-		install -m 644 docs/man/*.1 "$$dir/man/"; \
-		tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(EPOCH)" -C bin/release -c "$$name" | gzip -9n >"$$dir.tar.gz"; \
-		rm -r "$$dir"; \
-		cp "bin/linux-$$arch/zedkube.cdx.json" "$$dir.cdx.json"; \
-	done
-	@cd bin/release && sha256sum ./*.gz ./*.json | tee SHA256SUMS
+release: archs sbom bin/tools/goreleaser ## archives, checksums and bills of materials for both architectures, in bin/release
+	@rm -rf bin/release
+	TAGS='$(TAGS)' LDFLAGS='$(LDFLAGS)' EPOCH='$(EPOCH)' MTIME="$$(date -u -d '@$(EPOCH)' +%FT%TZ)" \
+		bin/tools/goreleaser release --snapshot --clean
+	@install -D -m 644 -t bin/release bin/dist/*.tar.gz bin/dist/*.cdx.json bin/dist/SHA256SUMS
+	@cat bin/release/SHA256SUMS
 
 clean: ## remove what was built here; Go's cache and the control plane's stay
 	rm -rf bin
@@ -173,3 +166,8 @@ bin/tools/%: test/tools/go.mod test/tools/go.sum
 	@mkdir -p bin/tools
 	cd test/tools && CGO_ENABLED=0 GOOS= GOARCH= go build -trimpath -o ../../bin/tools/ tool
 	@touch bin/tools/*
+
+# Only a release needs it, and it takes minutes to build: not one of the above.
+bin/tools/goreleaser:
+	@go version -m $@ 2>/dev/null | grep "goreleaser/v2.$(GORELEASER)\s" >/dev/null || \
+		GOBIN=$(CURDIR)/bin/tools CGO_ENABLED=0 GOOS= GOARCH= go install -trimpath github.com/goreleaser/goreleaser/v2@$(GORELEASER)
