@@ -126,7 +126,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 			TouchFile: p.touch,
 		},
 	}
-	maps.Copy(components, wireReports(t, log, pulses, kube))
+	maps.Copy(components, wireReports(p, t, log, pulses, kube))
 	maps.Copy(components, wireApps(p, t, log, out, pulses, kube))
 	return t.bus, components
 }

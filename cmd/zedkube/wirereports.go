@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/kubeapi"
@@ -16,22 +18,23 @@ import (
 
 // wireReports is the part of the map that reports, and keeps what is reported of
 // storage as it is configured.
-func wireReports(t topics, log *logrus.Logger, pulses map[string]*loop.Pulse, kube *kubeapi.Client) map[string]component {
+func wireReports(p paths, t topics, log *logrus.Logger, pulses map[string]*loop.Pulse, kube *kubeapi.Client) map[string]component {
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 	sections := &pubsub.Table[types.ReportSection]{}
+	former := formerReports(p)
 	return map[string]component{
 		"clusterinfo": &clusterinfo.Component{
 			Log: as("clusterinfo"), Pulse: pulses["clusterinfo"],
 			Leader: t.leaderInfo, Info: t.info, Membership: t.memberOf, Members: t.members, Tables: kube.Tables,
 			Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, PodCounts: kube.PodCounts, Claims: kube.Claims,
 			Volumes: kube.Volumes, Disks: kube.LonghornNodes, Daemons: kube.Daemons, Sections: sections,
-			Report: t.clusterInfo, Health: t.reportHealth,
+			Report: t.clusterInfo, Health: t.reportHealth, Former: former,
 		},
 		"services": &services.Component{
 			Log: as("services"), Pulse: pulses["services"],
 			Services: kube.Services, Ingresses: kube.Ingresses, KubeVIP: kube.KubeVIP, Tables: kube.Tables, API: kube.API,
 			Ports: t.ports, Cluster: t.clusterStatus,
-			Status: t.userServices, Sections: sections,
+			Status: t.userServices, Sections: sections, Former: former,
 		},
 		"storage": &storage.Component{
 			Log: as("storage"), Pulse: pulses["storage"],
@@ -53,4 +56,22 @@ func wireReports(t topics, log *logrus.Logger, pulses map[string]*loop.Pulse, ku
 			Metrics: t.clusterMetrics,
 		},
 	}
+}
+
+// formerReports reads what a former run has left, before this one writes the same
+// files.
+func formerReports(p paths) types.FormerReports {
+	var f types.FormerReports
+	if info, err := os.Stat(p.touch); err == nil {
+		f.Alive = info.ModTime().UTC()
+	}
+	health, _, err := readRecord[types.KubeReportHealth](p.topicFile(self, "KubeReportHealth"))
+	if err != nil {
+		return f // there is none, or the report is made anew anyway
+	}
+	f.Stale = map[string]time.Time{}
+	for _, s := range health.Sections {
+		f.Stale[s.Name] = s.StaleSince
+	}
+	return f
 }

@@ -53,6 +53,7 @@ type story struct {
 	report     counting
 	health     pubsub.Table[types.KubeReportHealth]
 	refuses    *refusing // in place of health; nil for not
+	former     types.FormerReports
 	logs       *logtest.Hook
 }
 
@@ -76,6 +77,7 @@ func tellWith(t *testing.T, counts pubsub.Reader[types.PodCount], setup, play fu
 			Log: log, Pulse: &loop.Pulse{}, Leader: &s.leader, Info: &s.info, Membership: &s.membership, Members: &s.members,
 			Tables: &s.tables, Nodes: &s.nodes, AppPods: &s.appPods, VMIs: &s.vmis, PodCounts: counts, Claims: &s.claims,
 			Volumes: &s.volumes, Disks: &s.disks, Daemons: &s.daemons, Sections: &s.sections, Report: &s.report, Health: &s.health,
+			Former: s.former,
 		}
 		if s.refuses != nil {
 			c.Health = s.refuses
