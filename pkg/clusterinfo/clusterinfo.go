@@ -83,7 +83,7 @@ func (c *Component) Run(ctx context.Context) {
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step,
 		c.Leader, c.Info, c.Membership, c.Members, c.Tables, c.Nodes, c.AppPods, c.VMIs, c.PodCounts, c.Claims, c.Volumes,
 		c.Disks, c.Daemons, c.Sections)
-	if err := c.apply(action{withdraw: true}); err != nil {
+	if err := c.apply(decide(c.look(false))); err != nil {
 		c.Log.WithError(err).Error("the report is left behind")
 	}
 }

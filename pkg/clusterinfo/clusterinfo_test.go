@@ -54,6 +54,7 @@ type story struct {
 	health     pubsub.Table[types.KubeReportHealth]
 	refuses    *refusing // in place of health; nil for not
 	former     types.FormerReports
+	atEnd      func() // nil for nothing
 	logs       *logtest.Hook
 }
 
@@ -90,14 +91,17 @@ func tellWith(t *testing.T, counts pubsub.Reader[types.PodCount], setup, play fu
 		if _, ok := s.report.Get(types.Global); ok {
 			s.Error("the report outlives its reporter")
 		}
+		if s.atEnd != nil {
+			s.atEnd()
+		}
 	})
 }
 
 // leads makes this node the leader of a cluster of one node that is in view.
 func leads(s *story) {
-	_ = s.leader.Publish(types.Global, types.KubeLeaderElectInfo{IsStatsLeader: true})
 	_ = s.nodes.Publish("n1", types.Node{Name: "n1", Ready: types.ConditionTrue})
 	s.seen(true)
+	_ = s.leader.Publish(types.Global, types.KubeLeaderElectInfo{IsStatsLeader: true}) // last: it may look after each of them
 }
 
 // seen makes all tables whole, or not.
@@ -190,6 +194,19 @@ func (s *story) told() types.KubeReportHealth {
 	synctest.Wait()
 	h, _ := s.health.Get(types.Global)
 	return h
+}
+
+func TestWhatOtherReportsAreWorthIsStillSaidAtTheEnd(t *testing.T) {
+	var ended types.KubeReportHealth
+	tell(t, func(s *story) {
+		leads(s)
+		_ = s.sections.Publish(types.SectionServices, types.ReportSection{Name: types.SectionServices, Known: true})
+		s.atEnd = func() { ended, _ = s.health.Get(types.Global) }
+	}, func(s *story) { time.Sleep(time.Minute) })
+	want := types.KubeReportHealth{Sections: []types.ReportSection{{Name: types.SectionServices, Known: true}}}
+	if d := cmp.Diff(want, ended); d != "" {
+		t.Error("want -, got +\n" + d)
+	}
 }
 
 func TestReportStandsWhileTheAPIIsSilentAndSaysHowOldItIs(t *testing.T) {
