@@ -59,6 +59,8 @@ type Component struct {
 	Report pubsub.Writer[types.KubeClusterInfo]
 	Health pubsub.Writer[types.KubeReportHealth]
 
+	Former types.FormerReports // of which KubeClusterInfo is left
+
 	rung   rung
 	led    time.Time // when it was first seen that this node leads; zero while it does not
 	next   time.Time // no report before
@@ -81,7 +83,7 @@ func (c *Component) Run(ctx context.Context) {
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step,
 		c.Leader, c.Info, c.Membership, c.Members, c.Tables, c.Nodes, c.AppPods, c.VMIs, c.PodCounts, c.Claims, c.Volumes,
 		c.Disks, c.Daemons, c.Sections)
-	if err := c.apply(action{withdraw: true}); err != nil {
+	if err := c.apply(decide(c.look(false))); err != nil {
 		c.Log.WithError(err).Error("the report is left behind")
 	}
 }
@@ -162,13 +164,19 @@ func (c *Component) lookAtTables(f *facts) {
 
 // former is what a run before this one has left in the report.
 func (c *Component) former() memory {
-	r, _ := c.Report.Get(types.Global)
+	r, reported := c.Report.Get(types.Global)
 	h, _ := c.Health.Get(types.Global)
-	updated := map[string]time.Time{}
+	updated, left := map[string]time.Time{}, map[string]time.Time{}
 	for _, s := range h.Sections {
 		updated[s.Name] = s.Updated
 	}
+	for section := range made() {
+		if reported {
+			left[section] = c.Former.Since(section, c.led.UTC())
+		}
+	}
 	return memory{
+		left:       left,
 		nodes:      had(r.Nodes, updated[types.SectionNodes]),
 		pods:       had(r.AppPods, updated[types.SectionAppPods]),
 		vmis:       had(r.AppVMIs, updated[types.SectionAppVMIs]),

@@ -44,8 +44,9 @@ type memory struct {
 	volumes    list[types.KubeVolumeInfo]
 	namespaces list[types.KubePodNameSpaceInfo]
 	health     health
-	behind     map[string]bool // sections that have changed and could not be brought up to date
-	reported   bool            // by this run, since this node leads
+	behind     map[string]bool      // sections that have changed and could not be brought up to date
+	left       map[string]time.Time // since when sections may be untrue that are as a former run left them
+	reported   bool                 // by this run, since this node leads
 }
 
 // health is how well storage does as a service.
@@ -90,6 +91,7 @@ func decide(f facts) action {
 			},
 		}
 	}
+	a.mem.left = stillLeft(f.mem.left, a.health.Sections)
 	return a
 }
 
