@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -128,7 +129,7 @@ func (c *Component) look(leads bool) facts {
 	}
 	// How well the tables are seen is read first, then what has rung: rows have
 	// changed before their table is called whole, and can only be more true.
-	f.tables = c.Tables.All()
+	f.tables = maps.Clone(c.Tables.All())
 	f.changed = c.rung.take()
 	for section, behind := range f.mem.behind {
 		f.changed[section] = f.changed[section] || behind

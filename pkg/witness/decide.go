@@ -96,7 +96,12 @@ func decide(f facts) action {
 // do not report, and of these the ones that were lost last, since what ran on
 // the others has been taken care of.
 func notReady(nodes []types.Node) []types.Node {
-	lost := slices.DeleteFunc(slices.Clone(nodes), func(n types.Node) bool { return n.Ready == types.ConditionTrue })
+	var lost []types.Node
+	for _, n := range nodes {
+		if n.Ready != types.ConditionTrue {
+			lost = append(lost, n)
+		}
+	}
 	rank := func(n types.Node) int {
 		if n.Ready == types.ConditionUnknown {
 			return 0

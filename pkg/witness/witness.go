@@ -9,7 +9,6 @@
 package witness
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,8 +124,11 @@ func (c *Component) look() facts {
 	own, known := types.OwnNode(nodes, info)
 	api, ok := c.API.Get(types.Global)
 	f.own, f.seen = own, ok && api.Answers() && api.Synced && known && info.DeviceID != uuid.Nil
-	delete(nodes, own.Name)
-	f.others = slices.SortedFunc(maps.Values(nodes), func(a, b types.Node) int { return cmp.Compare(a.Name, b.Name) })
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		if name != own.Name {
+			f.others = append(f.others, nodes[name])
+		}
+	}
 	if f.seen && c.round == 0 {
 		// No round of a former process comes again, whatever the clock says.
 		c.round = time.Now().Unix()
