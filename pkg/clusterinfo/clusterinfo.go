@@ -29,9 +29,9 @@ const (
 	// bursts, and a change is to be seen within a second.
 	minPause = 900 * time.Millisecond
 	// maxPause is the same for a report that is so large that it takes more than
-	// a thirtieth of the time to make it: a change is to be seen within two.
+	// a hundredth of the time to make it: a change is to be seen within two.
 	maxPause = 1700 * time.Millisecond
-	thrift   = 30
+	thrift   = 100
 )
 
 // Component publishes KubeClusterInfo under key "global" while this node is

@@ -44,6 +44,7 @@ type memory struct {
 	volumes    list[types.KubeVolumeInfo]
 	namespaces list[types.KubePodNameSpaceInfo]
 	health     health
+	podKeys    []string        // of the table of app pods, in order
 	behind     map[string]bool // sections that have changed and could not be brought up to date
 	reported   bool            // by this run, since this node leads
 }
@@ -106,7 +107,9 @@ func renewed(f facts, views map[string]view) memory {
 		m.nodes = m.nodes.renew(nodes(f), maxMessage, f.now, "Conditions", bare)
 	}
 	if news(types.SectionAppPods) {
-		m.pods = m.pods.renew(appPods(f.appPods), maxLarge, f.now, "", nil)
+		var pods []types.KubePodInfo
+		pods, m.podKeys = appPods(f.appPods, m.podKeys)
+		m.pods = m.pods.renew(pods, maxLarge, f.now, "", nil)
 	}
 	if news(types.SectionAppVMIs) {
 		m.vmis = m.vmis.renew(vmis(f.vmis), maxLarge, f.now, "", nil)

@@ -247,7 +247,7 @@ func TestNodesAreReportedByNameWithRoleStateAndAdmission(t *testing.T) {
 
 func TestAppPodsAreReportedByNameWithoutLaunchers(t *testing.T) {
 	phase := func(ph types.PodPhase) func(*types.Pod) { return func(p *types.Pod) { p.Phase = ph } }
-	got := appPods(podTable(
+	got, _ := appPods(podTable(
 		appPod("f", phase("")),
 		appPod("e", phase(types.PodFailed)),
 		appPod("d", phase(types.PodSucceeded)),
@@ -256,7 +256,7 @@ func TestAppPodsAreReportedByNameWithoutLaunchers(t *testing.T) {
 		appPod("virt-launcher-x"),
 		appPod("by-label", func(p *types.Pod) { p.VMI = "vm" }),
 		appPod("by-owner", func(p *types.Pod) { p.Owner.Kind = "VirtualMachineInstance" }),
-	))
+	), nil)
 	want := []types.KubePodInfo{
 		{
 			Name: "b", Status: types.KubePodRunning, RestartCount: 2, RestartTimestamp: then.Add(time.Hour),
@@ -269,6 +269,25 @@ func TestAppPodsAreReportedByNameWithoutLaunchers(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error("want -, got +\n" + d)
+	}
+}
+
+func TestAppPodsStayInOrderWhenOthersComeAndGo(t *testing.T) {
+	var keys []string
+	for _, names := range [][]string{{"b", "d"}, {"b", "d"}, {"a", "b", "d"}, {"a", "c", "d"}, {"d"}, {}, {"b"}} {
+		var pods []types.Pod
+		for _, name := range names {
+			pods = append(pods, appPod(name))
+		}
+		var infos []types.KubePodInfo
+		infos, keys = appPods(podTable(pods...), keys)
+		got := []string{}
+		for _, info := range infos {
+			got = append(got, info.Name)
+		}
+		if d := cmp.Diff(names, got); d != "" {
+			t.Error("want -, got +\n" + d)
+		}
 	}
 }
 

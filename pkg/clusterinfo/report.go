@@ -88,11 +88,30 @@ func conditions(list []types.NodeCondition) []types.KubeNodeCondition {
 }
 
 // appPods reports the pods of the app namespace, by name, without the
-// launchers of virtual machines: those are reported as what they launch.
-func appPods(table map[string]types.Pod) []types.KubePodInfo {
+// launchers of virtual machines: those are reported as what they launch. keys
+// are those of the table, in order, as it was before; it returns those of now.
+// Where pods are counted by the thousand most changes are of a row, and nothing
+// has to be sorted.
+func appPods(table map[string]types.Pod, keys []string) ([]types.KubePodInfo, []string) {
+	if out, ok := inOrder(table, keys); ok {
+		return out, keys
+	}
+	keys = slices.Sorted(maps.Keys(table)) // all of one namespace
+	out, _ := inOrder(table, keys)
+	return out, keys
+}
+
+// inOrder reports false where these are not the keys of the table.
+func inOrder(table map[string]types.Pod, keys []string) ([]types.KubePodInfo, bool) {
+	if len(keys) != len(table) {
+		return nil, false
+	}
 	out := make([]types.KubePodInfo, 0, len(table))
-	for _, key := range slices.Sorted(maps.Keys(table)) { // all of one namespace
-		p := table[key]
+	for _, key := range keys {
+		p, ok := table[key]
+		if !ok {
+			return nil, false
+		}
 		if launcher(p) {
 			continue
 		}
@@ -107,7 +126,7 @@ func appPods(table map[string]types.Pod) []types.KubePodInfo {
 			Reason:            reason(p),
 		})
 	}
-	return out
+	return out, true
 }
 
 // launcher knows a launcher pod by its label or owner, and by its name because

@@ -124,6 +124,7 @@ func (c *Component) look() facts {
 	own, known := types.OwnNode(nodes, info)
 	api, ok := c.API.Get(types.Global)
 	f.own, f.seen = own, ok && api.Answers() && api.Synced && known && info.DeviceID != uuid.Nil
+	f.others = make([]types.Node, 0, len(nodes))
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		if name != own.Name {
 			f.others = append(f.others, nodes[name])
