@@ -107,8 +107,8 @@ func unfold(value []byte, prefix string) (any, error) {
 	}
 	top := map[string]any{}
 	for name, raw := range fields {
-		is, holds := strings.HasPrefix(name, prefix), bytes.Contains(raw, []byte(`"`+prefix))
-		if is && prefix == largePrefix || !is && !holds {
+		is := strings.HasPrefix(name, prefix)
+		if is && prefix == largePrefix || !is && !bytes.Contains(raw, []byte(`"`+prefix)) {
 			top[name] = raw
 			continue
 		}

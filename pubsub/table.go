@@ -44,6 +44,7 @@ type Table[T any] struct {
 	lent  bool // somebody looks at this very map: it changes no more
 	bells []chan<- struct{}
 	picks []*Pick[T]
+	news  []*News[T]
 }
 
 // Get implements Reader.
@@ -95,7 +96,7 @@ func (t *Table[T]) set(key string, v T) {
 	for _, p := range t.picks {
 		p.changed(key, v)
 	}
-	t.ring()
+	t.note(key)
 }
 
 // remove removes the row under key and rings if there was one.
@@ -109,6 +110,14 @@ func (t *Table[T]) remove(key string) {
 	delete(t.rows, key)
 	for _, p := range t.picks {
 		p.rows.remove(key)
+	}
+	t.note(key)
+}
+
+// note makes a change of key known. Called with mu held.
+func (t *Table[T]) note(key string) {
+	for _, n := range t.news {
+		n.keys[key] = struct{}{}
 	}
 	t.ring()
 }

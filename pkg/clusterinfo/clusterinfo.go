@@ -60,13 +60,14 @@ type Component struct {
 	Report pubsub.Writer[types.KubeClusterInfo]
 	Health pubsub.Writer[types.KubeReportHealth]
 
-	rung   rung
-	led    time.Time // when it was first seen that this node leads; zero while it does not
-	next   time.Time // no report before
-	failed error     // of the last step
-	mem    memory
-	cut    bool // as last logged
-	stale  map[string]bool
+	rung    rung
+	podNews pubsub.News[types.Pod] // all of it is in mem
+	led     time.Time              // when it was first seen that this node leads; zero while it does not
+	next    time.Time              // no report before
+	failed  error                  // of the last step
+	mem     memory
+	cut     bool // as last logged
+	stale   map[string]bool
 }
 
 // Run steps until ctx is done. The report ends with it: the Lease is given up
@@ -112,6 +113,7 @@ func (c *Component) look(leads bool) facts {
 	f := facts{leads: leads, now: time.Now(), others: values(c.Sections.All())}
 	if !leads {
 		c.led = time.Time{}
+		c.podNews.Drop(c.AppPods)
 		return f
 	}
 	if c.led.IsZero() {
@@ -141,13 +143,13 @@ func (c *Component) look(leads bool) facts {
 	return f
 }
 
-// lookAtTables copies only the tables that have changed, or are small.
+// lookAtTables looks only at the tables that have changed, or are small.
 func (c *Component) lookAtTables(f *facts) {
 	if f.changed[types.SectionNodes] {
 		f.nodes = c.Nodes.All()
 	}
 	if f.changed[types.SectionAppPods] {
-		f.appPods = c.AppPods.All()
+		f.appPods, f.gone = c.podNews.Of(c.AppPods)
 	}
 	if f.changed[types.SectionAppVMIs] {
 		f.vmis = c.VMIs.All()
@@ -200,6 +202,7 @@ func (c *Component) apply(a action) error {
 		_, had := c.Report.Get(types.Global)
 		if err := c.Report.Publish(types.Global, *a.publish); err != nil {
 			c.rung.all()
+			c.mem.appPods = a.mem.appPods
 			return fmt.Errorf("publish the cluster's report: %w", err)
 		}
 		if !had {

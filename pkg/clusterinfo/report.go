@@ -88,45 +88,52 @@ func conditions(list []types.NodeCondition) []types.KubeNodeCondition {
 }
 
 // appPods reports the pods of the app namespace, by name, without the
-// launchers of virtual machines: those are reported as what they launch. keys
-// are those of the table, in order, as it was before; it returns those of now.
-// Where pods are counted by the thousand most changes are of a row, and nothing
-// has to be sorted.
-func appPods(table map[string]types.Pod, keys []string) ([]types.KubePodInfo, []string) {
-	if out, ok := inOrder(table, keys); ok {
-		return out, keys
+// launchers of virtual machines: those are reported as what they launch. It is
+// what was reported before, which stays as it is, with these rows in the place
+// of former ones and without those that are gone, by key.
+func appPods(before []types.KubePodInfo, rows map[string]types.Pod, gone []string) []types.KubePodInfo {
+	if len(rows) == 0 && len(gone) == 0 {
+		return before
 	}
-	keys = slices.Sorted(maps.Keys(table)) // all of one namespace
-	out, _ := inOrder(table, keys)
-	return out, keys
+	out := slices.Clone(before)
+	var added []types.KubePodInfo
+	left := map[string]bool{}
+	for _, key := range gone { // all of one namespace
+		_, name, _ := strings.Cut(key, "/")
+		left[name] = true
+	}
+	for _, p := range rows {
+		i, found := slices.BinarySearchFunc(out, p.Name, func(info types.KubePodInfo, name string) int { return cmp.Compare(info.Name, name) })
+		switch {
+		case launcher(p):
+			left[p.Name] = true
+		case found:
+			out[i] = podInfo(p)
+		default:
+			added = append(added, podInfo(p))
+		}
+	}
+	if len(left) > 0 {
+		out = slices.DeleteFunc(out, func(info types.KubePodInfo) bool { return left[info.Name] })
+	}
+	if len(added) > 0 {
+		out = append(out, added...)
+		slices.SortFunc(out, func(a, b types.KubePodInfo) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return out
 }
 
-// inOrder reports false where these are not the keys of the table.
-func inOrder(table map[string]types.Pod, keys []string) ([]types.KubePodInfo, bool) {
-	if len(keys) != len(table) {
-		return nil, false
+func podInfo(p types.Pod) types.KubePodInfo {
+	return types.KubePodInfo{
+		Name:              p.Name,
+		Status:            podStatus(p.Phase),
+		RestartCount:      uint32(max(p.RestartCount, 0)),
+		RestartTimestamp:  p.RestartedAt.UTC(),
+		CreationTimestamp: p.Created.UTC(),
+		PodIP:             p.IP,
+		NodeName:          p.NodeName,
+		Reason:            reason(p),
 	}
-	out := make([]types.KubePodInfo, 0, len(table))
-	for _, key := range keys {
-		p, ok := table[key]
-		if !ok {
-			return nil, false
-		}
-		if launcher(p) {
-			continue
-		}
-		out = append(out, types.KubePodInfo{
-			Name:              p.Name,
-			Status:            podStatus(p.Phase),
-			RestartCount:      uint32(max(p.RestartCount, 0)),
-			RestartTimestamp:  p.RestartedAt.UTC(),
-			CreationTimestamp: p.Created.UTC(),
-			PodIP:             p.IP,
-			NodeName:          p.NodeName,
-			Reason:            reason(p),
-		})
-	}
-	return out, true
 }
 
 // launcher knows a launcher pod by its label or owner, and by its name because
