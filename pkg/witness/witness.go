@@ -12,9 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -125,9 +123,9 @@ func (c *Component) look() facts {
 	api, ok := c.API.Get(types.Global)
 	f.own, f.seen = own, ok && api.Answers() && api.Synced && known && info.DeviceID != uuid.Nil
 	f.others = make([]types.Node, 0, len(nodes))
-	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+	for name, n := range nodes {
 		if name != own.Name {
-			f.others = append(f.others, nodes[name])
+			f.others = append(f.others, n)
 		}
 	}
 	if f.seen && c.round == 0 {
