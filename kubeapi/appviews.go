@@ -57,10 +57,10 @@ type ofKind struct {
 
 // All implements Reader.
 func (k ofKind) All() map[string]types.AppSet {
-	all := k.Writer.All() // a copy
-	for key, s := range all {
-		if s.Kind != k.kind {
-			delete(all, key)
+	all := map[string]types.AppSet{}
+	for key, s := range k.Writer.All() {
+		if s.Kind == k.kind {
+			all[key] = s
 		}
 	}
 	return all

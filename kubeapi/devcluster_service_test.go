@@ -4,6 +4,7 @@ package kubeapi_test
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -80,7 +81,7 @@ func servesServices(t *testing.T, c *devcluster.Cluster, a *agent) {
 }
 
 func (a *agent) servicesOf(namespace string) map[string]types.Service {
-	rows := a.services.All()
+	rows := maps.Clone(a.services.All())
 	for key, s := range rows {
 		if s.Namespace != namespace {
 			delete(rows, key)

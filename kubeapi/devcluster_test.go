@@ -93,7 +93,7 @@ func within(t *testing.T, what string, limit time.Duration, ok func() bool) {
 func TestAgainstARealAPIServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	c, err := devcluster.Start(ctx, devcluster.Options{Log: t.Output(), Nodes: 8})
+	c, err := devcluster.Start(ctx, devcluster.Options{Log: t.Output(), Nodes: 9})
 	if err != nil {
 		t.Fatal(err)
 	}

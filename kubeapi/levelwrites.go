@@ -35,13 +35,17 @@ var (
 )
 
 // SetReserved reserves so many bytes on every disk of this very node of Longhorn
-// where that is not so, in one patch. It may wrap types.ErrConflict,
-// ErrRefused or ErrNoAnswer.
-func (c *Client) SetReserved(ctx context.Context, node types.LonghornNode, bytes int64) error {
+// where that is not so, in one patch, and says whether there was one. It may wrap
+// types.ErrConflict, ErrRefused or ErrNoAnswer.
+func (c *Client) SetReserved(ctx context.Context, node types.LonghornNode, bytes int64) (changed bool, err error) {
 	act := fmt.Sprintf("reserve %d bytes on the disks of node %s of Longhorn", bytes, node.Name)
-	return c.write(ctx, deed{"reserve storage", "longhorn-node/" + node.Name}, act, func(ctx context.Context, conn *connection) error {
-		return untilFirst(func() error { return conn.reserve(ctx, node, bytes) })
+	err = c.write(ctx, deed{"reserve storage", "longhorn-node/" + node.Name}, act, func(ctx context.Context, conn *connection) error {
+		return untilFirst(func() (err error) {
+			changed, err = conn.reserve(ctx, node, bytes)
+			return err
+		})
 	})
+	return changed, err
 }
 
 // untilFirst repeats what somebody else was faster than, as often as it takes,
@@ -52,16 +56,16 @@ func untilFirst(do func() error) error {
 
 // reserve patches the version that it read: without one, a disk that was taken
 // away meanwhile would come back as a fragment.
-func (conn *connection) reserve(ctx context.Context, node types.LonghornNode, bytes int64) error {
+func (conn *connection) reserve(ctx context.Context, node types.LonghornNode, bytes int64) (changed bool, err error) {
 	api := conn.longhorn.Nodes(longhornNamespace)
 	n, err := api.Get(ctx, node.Name, metav1.GetOptions{})
 	switch {
 	case err != nil:
-		return err
+		return false, err
 	case n.Name != node.Name || n.UID == "" || n.ResourceVersion == "":
-		return errOther
+		return false, errOther
 	case string(n.UID) != node.UID:
-		return errReplaced
+		return false, errReplaced
 	}
 	disks := values{}
 	for name, d := range n.Spec.Disks {
@@ -70,25 +74,25 @@ func (conn *connection) reserve(ctx context.Context, node types.LonghornNode, by
 		}
 	}
 	if len(disks) == 0 {
-		return nil
+		return false, nil
 	}
 	data, err := patchOf(n.UID, n.ResourceVersion, values{"spec": values{"disks": disks}})
 	if err != nil {
-		return err
+		return false, err
 	}
 	n, err = api.Patch(ctx, node.Name, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: storageManager})
 	switch {
 	case err != nil:
-		return err
+		return false, err
 	case string(n.UID) != node.UID:
-		return errOther
+		return false, errOther
 	}
 	for name := range disks {
 		if n.Spec.Disks[name].StorageReserved != bytes {
-			return errNotTaken
+			return false, errNotTaken
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // patchOf is the text of a patch of this very object in this version.
@@ -124,42 +128,46 @@ func (c *Client) SetLonghornSetting(ctx context.Context, setting types.LonghornS
 }
 
 // EnsureSnapshotJob makes the snapshot job, or gives the one that is there this
-// schedule and changes nothing else of it. It is an error where that is not
-// zedkube's; that and others may wrap types.ErrConflict, ErrRefused or
-// ErrNoAnswer.
-func (c *Client) EnsureSnapshotJob(ctx context.Context, cron string) error {
-	return c.write(ctx, deed{"ensure snapshot job", "recurringjob/" + types.SnapshotJobName}, "keep snapshot job "+types.SnapshotJobName, func(ctx context.Context, conn *connection) error {
-		return untilFirst(func() error { return conn.schedule(ctx, cron) })
+// schedule and changes nothing else of it; it says whether it did either. It is
+// an error where that is not zedkube's; that and others may wrap
+// types.ErrConflict, ErrRefused or ErrNoAnswer.
+func (c *Client) EnsureSnapshotJob(ctx context.Context, cron string) (changed bool, err error) {
+	err = c.write(ctx, deed{"ensure snapshot job", "recurringjob/" + types.SnapshotJobName}, "keep snapshot job "+types.SnapshotJobName, func(ctx context.Context, conn *connection) error {
+		return untilFirst(func() (err error) {
+			changed, err = conn.schedule(ctx, cron)
+			return err
+		})
 	})
+	return changed, err
 }
 
-func (conn *connection) schedule(ctx context.Context, cron string) error {
+func (conn *connection) schedule(ctx context.Context, cron string) (changed bool, err error) {
 	api := conn.longhorn.RecurringJobs(longhornNamespace)
 	j, err := api.Get(ctx, types.SnapshotJobName, metav1.GetOptions{})
 	switch {
 	case absent(err):
 		j, err = api.Create(ctx, newSnapshotJob(cron), metav1.CreateOptions{FieldManager: storageManager})
-		return scheduled(j, err, cron)
+		return true, scheduled(j, err, cron)
 	case err != nil:
-		return err
+		return false, err
 	case j.Name != types.SnapshotJobName:
-		return errOther
+		return false, errOther
 	case j.DeletionTimestamp != nil:
-		return errJobGoes
+		return false, errJobGoes
 	case !ourJob(j):
-		return errForeignJob
+		return false, errForeignJob
 	case j.Spec.Cron == cron:
-		return nil
+		return false, nil
 	}
 	data, err := patchOf(j.UID, j.ResourceVersion, values{"spec": values{"cron": cron}})
 	if err != nil {
-		return err
+		return false, err
 	}
 	j, err = api.Patch(ctx, types.SnapshotJobName, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: storageManager})
 	if absent(err) {
-		return errGone
+		return false, errGone
 	}
-	return scheduled(j, err, cron)
+	return true, scheduled(j, err, cron)
 }
 
 // scheduled judges an answer.
@@ -187,20 +195,23 @@ func newSnapshotJob(cron string) *longhornv1.RecurringJob {
 	}
 }
 
-// DeleteSnapshotJob deletes this very job in this version. It returns nil when it
-// is gone; else it may wrap types.ErrConflict, ErrRefused or ErrNoAnswer.
-func (c *Client) DeleteSnapshotJob(ctx context.Context, job types.SnapshotJob) error {
+// DeleteSnapshotJob deletes this very job in this version, and says whether it was
+// still there. An error, unless it is gone, may wrap types.ErrConflict,
+// ErrRefused or ErrNoAnswer.
+func (c *Client) DeleteSnapshotJob(ctx context.Context, job types.SnapshotJob) (changed bool, err error) {
 	uid := ktypes.UID(job.UID)
-	return c.write(ctx, deed{"delete snapshot job", "recurringjob/" + job.Name}, "delete snapshot job "+job.Name, func(ctx context.Context, conn *connection) error {
+	err = c.write(ctx, deed{"delete snapshot job", "recurringjob/" + job.Name}, "delete snapshot job "+job.Name, func(ctx context.Context, conn *connection) error {
 		if job.UID == "" || job.Version == "" {
 			return errUnnamed
 		}
 		err := conn.longhorn.RecurringJobs(longhornNamespace).Delete(ctx, job.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &job.Version},
 		})
+		changed = err == nil
 		if absent(err) {
 			return nil
 		}
 		return err
 	})
+	return changed, err
 }

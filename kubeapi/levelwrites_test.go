@@ -149,11 +149,36 @@ func jobRow() types.SnapshotJob {
 
 // levelVerbs are all that write one.
 func levelVerbs(c *Client) map[string]func(context.Context) error {
-	return map[string]func(context.Context) error{
-		"reserve":    func(ctx context.Context) error { return c.SetReserved(ctx, ownNode(), 5) },
+	out := map[string]func(context.Context) error{
 		"set policy": func(ctx context.Context) error { return c.SetLonghornSetting(ctx, policyRow(), "block-for-eviction") },
-		"schedule":   func(ctx context.Context) error { return c.EnsureSnapshotJob(ctx, "@daily") },
-		"delete job": func(ctx context.Context) error { return c.DeleteSnapshotJob(ctx, jobRow()) },
+	}
+	for verb, do := range lookingVerbs(c) {
+		out[verb] = func(ctx context.Context) error {
+			_, err := do(ctx)
+			return err
+		}
+	}
+	return out
+}
+
+// lookingVerbs are those that say whether they have changed anything.
+func lookingVerbs(c *Client) map[string]func(context.Context) (bool, error) {
+	return map[string]func(context.Context) (bool, error){
+		"reserve":    func(ctx context.Context) (bool, error) { return c.SetReserved(ctx, ownNode(), 5) },
+		"schedule":   func(ctx context.Context) (bool, error) { return c.EnsureSnapshotJob(ctx, "@daily") },
+		"delete job": func(ctx context.Context) (bool, error) { return c.DeleteSnapshotJob(ctx, jobRow()) },
+	}
+}
+
+func TestAWriteToLonghornSaysWhetherThereWasAnythingToChange(t *testing.T) {
+	s := someLevels()
+	for verb, do := range lookingVerbs(s.client(t)) {
+		for _, want := range []bool{true, false} {
+			if changed, err := do(t.Context()); err != nil || changed != want {
+				t.Errorf("%s: changed %v, %v; want %v", verb, changed, err, want)
+			}
+		}
+		s.objects = someLevels().objects
 	}
 }
 
@@ -201,7 +226,7 @@ func TestAWriteToLonghornNamesOnlyItsFieldsAndWhatItIsFor(t *testing.T) {
 func TestASnapshotJobIsMadeWholeAndMarked(t *testing.T) {
 	s := someLevels()
 	delete(s.objects, pathSnapshots)
-	if err := s.client(t).EnsureSnapshotJob(t.Context(), "0 0 * * *"); err != nil {
+	if _, err := s.client(t).EnsureSnapshotJob(t.Context(), "0 0 * * *"); err != nil {
 		t.Fatal(err)
 	}
 	made := s.objects[pathSnapshots]
@@ -224,11 +249,11 @@ func TestSomebodyElsesSnapshotJobIsNotScheduled(t *testing.T) {
 	} {
 		s := someLevels()
 		s.objects[pathSnapshots]["spec"] = spec
-		if err := s.client(t).EnsureSnapshotJob(t.Context(), "@daily"); !errors.Is(err, errForeignJob) || len(s.asked) > 0 {
+		if _, err := s.client(t).EnsureSnapshotJob(t.Context(), "@daily"); !errors.Is(err, errForeignJob) || len(s.asked) > 0 {
 			t.Errorf("%s: %v, sent %v", name, err, s.asked)
 		}
 		s.objects[pathSnapshots]["metadata"].(jsonObject)["labels"] = jsonObject{snapshotLabel: "true"}
-		if err := s.client(t).EnsureSnapshotJob(t.Context(), "@daily"); err != nil {
+		if _, err := s.client(t).EnsureSnapshotJob(t.Context(), "@daily"); err != nil {
 			t.Errorf("%s, once zedkube's: %v", name, err)
 		}
 	}
@@ -246,7 +271,7 @@ func TestAReservationIsRepeatedWhereLonghornWasFaster(t *testing.T) {
 			delete(disks, "b") // it must not come back
 		}
 	}
-	if err := s.client(t).SetReserved(t.Context(), ownNode(), 5); err != nil {
+	if _, err := s.client(t).SetReserved(t.Context(), ownNode(), 5); err != nil {
 		t.Fatal(err)
 	}
 	disks := s.objects[pathOwnDisks]["spec"].(jsonObject)["disks"].(jsonObject)
@@ -363,7 +388,7 @@ func TestARowWithoutAVersionIsNotWritten(t *testing.T) {
 	s := someLevels()
 	c := s.client(t)
 	err := c.SetLonghornSetting(t.Context(), types.LonghornSetting{Name: types.LonghornDrainPolicy}, "always-allow")
-	gone := c.DeleteSnapshotJob(t.Context(), types.SnapshotJob{Name: types.SnapshotJobName, UID: "j1"})
+	_, gone := c.DeleteSnapshotJob(t.Context(), types.SnapshotJob{Name: types.SnapshotJobName, UID: "j1"})
 	if err == nil || gone == nil || len(s.asked) > 0 {
 		t.Errorf("%v, %v, sent %v", err, gone, s.asked)
 	}

@@ -64,14 +64,19 @@ func writings() map[string]writing {
 			return c.DeleteSRIOVNetwork(ctx, types.SRIOVNetwork{Name: "sriov", UID: "u1", Version: "5"})
 		}, "delete nad nad/" + Namespace + "/sriov"},
 		"SetReserved": {func(ctx context.Context, c *Client) error {
-			return c.SetReserved(ctx, types.LonghornNode{Name: "n1", UID: "u1"}, 5)
+			_, err := c.SetReserved(ctx, types.LonghornNode{Name: "n1", UID: "u1"}, 5)
+			return err
 		}, "reserve storage longhorn-node/n1"},
 		"SetLonghornSetting": {func(ctx context.Context, c *Client) error {
 			return c.SetLonghornSetting(ctx, types.LonghornSetting{Name: "policy", UID: "u1", Version: "5"}, "y")
 		}, "set longhorn setting longhorn-setting/policy"},
-		"EnsureSnapshotJob": {func(ctx context.Context, c *Client) error { return c.EnsureSnapshotJob(ctx, "@daily") }, "ensure snapshot job recurringjob/" + types.SnapshotJobName},
+		"EnsureSnapshotJob": {func(ctx context.Context, c *Client) error {
+			_, err := c.EnsureSnapshotJob(ctx, "@daily")
+			return err
+		}, "ensure snapshot job recurringjob/" + types.SnapshotJobName},
 		"DeleteSnapshotJob": {func(ctx context.Context, c *Client) error {
-			return c.DeleteSnapshotJob(ctx, types.SnapshotJob{Name: types.SnapshotJobName, UID: "u1", Version: "5"})
+			_, err := c.DeleteSnapshotJob(ctx, types.SnapshotJob{Name: types.SnapshotJobName, UID: "u1", Version: "5"})
+			return err
 		}, "delete snapshot job recurringjob/" + types.SnapshotJobName},
 		"Event":      {func(ctx context.Context, c *Client) error { return c.Event(ctx, types.Event{Node: "n1", Reason: "R"}) }, ""},
 		"KeepCordon": {nil, ""}, // needs the API server's own record of a cordon: TestKeepCordonIsOnRecord

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -25,10 +26,11 @@ const (
 
 // splitLarge replaces every large field of a JSON value by the path that save
 // returns for the content of its file (docs/wire.md, "Large fields"). field is
-// the name without prefix.
+// the name without prefix. value is known to be JSON: large fields are not looked
+// at once more.
 func splitLarge(value []byte, save func(field string, content []byte) (string, error)) ([]byte, error) {
 	return rewrite(value, largePrefix, func(m map[string]any, name, field string) error {
-		content, err := json.Marshal(map[string]any{name: m[name]})
+		content, err := alone(name, m[name])
 		if err != nil {
 			return err
 		}
@@ -89,18 +91,24 @@ func rewrite(value []byte, prefix string, f func(m map[string]any, name, field s
 // field itself, and what holds none, stay as they are. There may be megabytes.
 func unfold(value []byte, prefix string) (any, error) {
 	var tree any
-	var fields map[string]json.RawMessage
 	if !bytes.HasPrefix(bytes.TrimLeft(value, " \t\r\n"), []byte("{")) {
 		err := decodeNumbers(value, &tree)
 		return tree, err
 	}
-	if err := decodeNumbers(value, &fields); err != nil {
-		return nil, err
+	var fields map[string]json.RawMessage
+	cut := false
+	if prefix == largePrefix { // it is our own
+		fields, cut = members(value)
+	}
+	if !cut {
+		if err := decodeNumbers(value, &fields); err != nil {
+			return nil, err
+		}
 	}
 	top := map[string]any{}
 	for name, raw := range fields {
-		is, holds := strings.HasPrefix(name, prefix), bytes.Contains(raw, []byte(`"`+prefix))
-		if is && prefix == largePrefix || !is && !holds {
+		is := strings.HasPrefix(name, prefix)
+		if is && prefix == largePrefix || !is && !bytes.Contains(raw, []byte(`"`+prefix)) {
 			top[name] = raw
 			continue
 		}
@@ -111,6 +119,19 @@ func unfold(value []byte, prefix string) (any, error) {
 		top[name] = field
 	}
 	return top, nil
+}
+
+// alone is the JSON of an object with this one member.
+func alone(name string, value any) ([]byte, error) {
+	raw, is := value.(json.RawMessage)
+	if !is {
+		return json.Marshal(map[string]any{name: value})
+	}
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat([]byte("{"), quoted, []byte(":"), raw, []byte("}")), nil
 }
 
 func visit(node any, prefix string, f func(m map[string]any, name, field string) error) error {

@@ -2,6 +2,8 @@ package pubsub
 
 import (
 	"bytes"
+	"encoding/json"
+	"reflect"
 	"testing"
 )
 
@@ -44,6 +46,10 @@ func FuzzLarge(f *testing.F) {
 		_, _ = joinLarge(b, func(path string) ([]byte, error) {
 			return takeLarge("/does/not/exist", path)
 		})
+		var decoded map[string]json.RawMessage
+		if cut, ok := members(b); ok && json.Unmarshal(b, &decoded) == nil && !reflect.DeepEqual(cut, decoded) {
+			t.Errorf("the members of %q are %q, not %q", b, decoded, cut)
+		}
 		_, _ = splitLarge(b, func(field string, _ []byte) (string, error) { return "/" + field, nil })
 	})
 }

@@ -75,7 +75,12 @@ func (s *store) load(valid func([]byte) error) (map[string][]byte, error) {
 	dir := s.topic.dir()
 	sweepTemp(dir)
 	sweepLarge(s.topic.largeDir())
-	check := func(key string, data []byte) error { return errors.Join(valid(data), s.fits(key, data)) }
+	check := func(key string, data []byte) error {
+		if err := valid(data); err != nil {
+			return err
+		}
+		return s.fits(key, data)
+	}
 	values, bad, err := readDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("load topic %s: %w", s.topic, err)

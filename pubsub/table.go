@@ -11,7 +11,7 @@ import (
 type Reader[T any] interface {
 	// Get returns the row under key.
 	Get(key string) (T, bool)
-	// All returns a copy of the table; the rows themselves are shared.
+	// All returns the table as it is now; what changes afterwards is not in it.
 	All() map[string]T
 	// Notify makes every change ring bell from now on. A bell is a channel of
 	// capacity 1; one that rings already is left alone.
@@ -41,7 +41,10 @@ type Writer[T any] interface {
 type Table[T any] struct {
 	mu    sync.Mutex
 	rows  map[string]T
+	lent  bool // somebody looks at this very map: it changes no more
 	bells []chan<- struct{}
+	picks []*Pick[T]
+	news  []*News[T]
 }
 
 // Get implements Reader.
@@ -56,27 +59,8 @@ func (t *Table[T]) Get(key string) (T, bool) {
 func (t *Table[T]) All() map[string]T {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return maps.Clone(t.rows)
-}
-
-// Select returns the rows that keep wants, by key. Of a huge Table it is much
-// cheaper than All, which copies it; keep must be quick, and touch no table.
-func Select[T any](from Reader[T], keep func(T) bool) map[string]T {
-	t, ok := from.(*Table[T])
-	if !ok {
-		rows := from.All()
-		maps.DeleteFunc(rows, func(_ string, row T) bool { return !keep(row) })
-		return rows
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	rows := map[string]T{}
-	for key, row := range t.rows {
-		if keep(row) {
-			rows[key] = row
-		}
-	}
-	return rows
+	t.lent = true
+	return t.rows
 }
 
 // Notify implements Reader.
@@ -107,21 +91,53 @@ func (t *Table[T]) Synced() bool { return true }
 func (t *Table[T]) set(key string, v T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.rows == nil {
-		t.rows = map[string]T{}
-	}
+	t.own()
 	t.rows[key] = v
-	t.ring()
+	for _, p := range t.picks {
+		p.changed(key, v)
+	}
+	t.note(key)
 }
 
 // remove removes the row under key and rings if there was one.
 func (t *Table[T]) remove(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ok := t.rows[key]; ok {
-		delete(t.rows, key)
-		t.ring()
+	if _, ok := t.rows[key]; !ok {
+		return
 	}
+	t.own()
+	delete(t.rows, key)
+	for _, p := range t.picks {
+		p.rows.remove(key)
+	}
+	t.note(key)
+}
+
+// note makes a change of key known. Called with mu held.
+func (t *Table[T]) note(key string) {
+	for _, n := range t.news {
+		n.keys[key] = struct{}{}
+	}
+	t.ring()
+}
+
+// replace puts other rows in the place of all, and rings nothing.
+func (t *Table[T]) replace(rows map[string]T) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rows, t.lent = rows, false
+}
+
+// own makes rows a map that can be changed. Called with mu held.
+func (t *Table[T]) own() {
+	switch {
+	case t.rows == nil:
+		t.rows = map[string]T{}
+	case t.lent:
+		t.rows = maps.Clone(t.rows)
+	}
+	t.lent = false
 }
 
 // wake rings without a change.

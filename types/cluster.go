@@ -174,8 +174,9 @@ func (s APIStatus) Answers() bool { return s.SilentSince.IsZero() }
 // OwnNode finds this device's Node: by its node-uuid label, and by name while
 // no Node carries that label yet.
 func OwnNode(nodes map[string]Node, info EdgeNodeInfo) (Node, bool) {
+	device := info.DeviceID.String()
 	for _, n := range nodes {
-		if n.UUID != "" && n.UUID == info.DeviceID.String() {
+		if n.UUID != "" && n.UUID == device {
 			return n, true
 		}
 	}

@@ -35,3 +35,21 @@ type ReportSection struct {
 	Truncated  int       // of them left out of the report, as it would be too large
 	Without    string    // the field that every entry goes without for the same reason; "" for none
 }
+
+// FormerReports is what is known of the reports that a former run of the agent
+// has left behind.
+type FormerReports struct {
+	Alive time.Time            // when that run was last seen to work, wall clock; zero if nobody knows of one
+	Stale map[string]time.Time // by section: since when that run called it stale
+}
+
+// Since is since when a section may be untrue that is as the former run has left
+// it. This run began at the given time.
+func (f FormerReports) Since(section string, began time.Time) time.Time {
+	for _, since := range []time.Time{f.Alive, f.Stale[section]} {
+		if !since.IsZero() && since.Before(began) {
+			began = since
+		}
+	}
+	return began
+}

@@ -136,7 +136,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 		},
 	}
 	maps.Copy(components, wireLocal(p, t, log, pulses, kube, requests, record))
-	maps.Copy(components, wireReports(t, log, pulses, kube))
+	maps.Copy(components, wireReports(p, t, log, pulses, kube))
 	maps.Copy(components, wireApps(p, t, log, out, pulses, kube, record))
 	return t.bus, components
 }

@@ -17,22 +17,23 @@ import (
 
 // wireReports is the part of the map that reports, and keeps what is reported of
 // storage as it is configured.
-func wireReports(t topics, log *logrus.Logger, pulses map[string]*loop.Pulse, kube *kubeapi.Client) map[string]component {
+func wireReports(p paths, t topics, log *logrus.Logger, pulses map[string]*loop.Pulse, kube *kubeapi.Client) map[string]component {
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 	sections := &pubsub.Table[types.ReportSection]{}
+	former := formerReports(p)
 	return map[string]component{
 		"clusterinfo": &clusterinfo.Component{
 			Log: as("clusterinfo"), Pulse: pulses["clusterinfo"],
 			Leader: t.leaderInfo, Info: t.info, Membership: t.memberOf, Members: t.members, Tables: kube.Tables,
 			Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, PodCounts: kube.PodCounts, Claims: kube.Claims,
 			Volumes: kube.Volumes, Disks: kube.LonghornNodes, Daemons: kube.Daemons, Sections: sections,
-			Report: t.clusterInfo, Health: t.reportHealth,
+			Report: t.clusterInfo, Health: t.reportHealth, Former: former,
 		},
 		"services": &services.Component{
 			Log: as("services"), Pulse: pulses["services"],
 			Services: kube.Services, Ingresses: kube.Ingresses, KubeVIP: kube.KubeVIP, Tables: kube.Tables, API: kube.API,
 			Ports: t.ports, Cluster: t.clusterStatus,
-			Status: t.userServices, Sections: sections,
+			Status: t.userServices, Sections: sections, Former: former,
 		},
 		"storage": &storage.Component{
 			Log: as("storage"), Pulse: pulses["storage"],

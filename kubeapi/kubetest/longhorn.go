@@ -66,18 +66,20 @@ func (c *Cluster) setJob(j types.SnapshotJob) error {
 }
 
 // SetReserved reserves so many bytes on the node's disks. Verb setreserved.
-func (c *Cluster) SetReserved(ctx context.Context, node types.LonghornNode, bytes int64) error {
-	return c.write(ctx, "setreserved", node.Name, func() error {
+func (c *Cluster) SetReserved(ctx context.Context, node types.LonghornNode, bytes int64) (changed bool, err error) {
+	err = c.write(ctx, "setreserved", node.Name, func() error {
 		n, ok := c.Disks.Get(node.Name)
 		if !ok || n.UID != node.UID {
 			return fmt.Errorf("reserve on node %s: %w", node.Name, types.ErrConflict)
 		}
 		n.Disks = slices.Clone(n.Disks)
 		for i := range n.Disks {
+			changed = changed || n.Disks[i].Reserved != bytes
 			n.Disks[i].Reserved = bytes
 		}
 		return c.Disks.Publish(n.Name, n)
 	})
+	return changed, err
 }
 
 // SetLonghornSetting changes the setting of that version. Verb setsetting.
@@ -91,8 +93,8 @@ func (c *Cluster) SetLonghornSetting(ctx context.Context, setting types.Longhorn
 }
 
 // EnsureSnapshotJob makes the job, or changes its schedule. Verb ensurejob.
-func (c *Cluster) EnsureSnapshotJob(ctx context.Context, cron string) error {
-	return c.write(ctx, "ensurejob", cron, func() error {
+func (c *Cluster) EnsureSnapshotJob(ctx context.Context, cron string) (changed bool, err error) {
+	err = c.write(ctx, "ensurejob", cron, func() error {
 		j, ok := c.SnapshotJobs.Get(types.SnapshotJobName)
 		switch {
 		case !ok:
@@ -102,18 +104,21 @@ func (c *Cluster) EnsureSnapshotJob(ctx context.Context, cron string) error {
 		case j.Cron == cron:
 			return nil
 		}
-		j.Cron = cron
+		j.Cron, changed = cron, true
 		return c.setJob(j)
 	})
+	return changed, err
 }
 
 // DeleteSnapshotJob deletes the job of that version. Verb deletejob.
-func (c *Cluster) DeleteSnapshotJob(ctx context.Context, job types.SnapshotJob) error {
-	return c.write(ctx, "deletejob", job.Name, func() error {
+func (c *Cluster) DeleteSnapshotJob(ctx context.Context, job types.SnapshotJob) (changed bool, err error) {
+	err = c.write(ctx, "deletejob", job.Name, func() error {
 		j, ok := c.SnapshotJobs.Get(job.Name)
 		if ok && (j.UID != job.UID || j.Version != job.Version) {
 			return fmt.Errorf("delete the snapshot job: %w", types.ErrConflict)
 		}
+		changed = ok
 		return c.SnapshotJobs.Unpublish(job.Name)
 	})
+	return changed, err
 }

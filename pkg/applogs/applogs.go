@@ -78,6 +78,7 @@ type Component struct {
 	unread  map[string]bool          // logs that were not at their end when the process before ended, and that this one did not see, by key
 	gone    map[string]time.Time     // since when a log's pod is gone, by key
 	limits  map[string]*rate.Limiter // by application
+	pods    pubsub.Pick[types.Pod]   // those on this node
 	mail    pubsub.Table[struct{}]   // by key: its track has ended
 	places  *places
 	reading sync.WaitGroup // the tracks
@@ -91,7 +92,7 @@ func (c *Component) Run(ctx context.Context) {
 	c.open()
 	written := make(chan struct{})
 	go func() { defer close(written); c.out.run() }()
-	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0), c.Configs, c.Info, c.Nodes, c.AppPods, c.API, &c.mail)
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0), c.Configs, c.Info, c.Nodes, &c.pods, c.API, &c.mail)
 	for _, t := range c.tracks {
 		t.stop()
 	}
@@ -129,7 +130,8 @@ func (c *Component) look() facts {
 		configs: c.Configs.All(),
 		known:   c.known, gone: map[string]time.Duration{},
 	}
-	f.pods = slices.Collect(maps.Values(pubsub.Select(c.AppPods, func(p types.Pod) bool { return p.NodeName == node.Name })))
+	pods := c.pods.Of(c.AppPods, node.Name, func(p types.Pod) bool { return p.NodeName == node.Name })
+	f.pods = slices.Collect(maps.Values(pods))
 	for key, since := range c.gone {
 		f.gone[key] = time.Since(since)
 	}

@@ -93,6 +93,7 @@ type Component struct {
 	blind   bool          // the cluster, or this node in it, is not in full view
 	blindAt time.Duration // uptime, since when
 	mem     memory
+	pick    pubsub.Pick[types.Pod] // the pods that look tells of
 	looking loop.Call[fresh]
 	working loop.Call[outcome]
 }
@@ -102,7 +103,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.looking.End()
 	defer c.working.End()
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, prompt), c.Configs, c.Settings, c.Requests, c.Info,
-		c.Nodes, c.AppPods, c.VMIs, c.Sets, c.API, &c.looking, &c.working)
+		c.Nodes, &c.pick, c.VMIs, c.Sets, c.API, &c.looking, &c.working)
 }
 
 // Step looks once, publishes what changed and begins what is to be done.

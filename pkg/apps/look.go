@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -50,14 +49,18 @@ func (c *Component) look() facts {
 // pods are those of the configured applications, wherever they are, and all that
 // are on nodes that do not plainly serve. There may be thousands of others.
 func (c *Component) pods(f facts) []types.Pod {
-	names, ids := map[string]bool{}, map[string]bool{}
+	names, ids, serve := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, cfg := range f.configs {
 		names[cfg.KubeName()], ids[strings.ToLower(cfg.UUIDandVersion.UUID.String())] = true, true
 	}
-	return slices.Collect(maps.Values(pubsub.Select(c.AppPods, func(p types.Pod) bool {
-		n, known := f.nodes[p.NodeName]
-		serves := known && n.Ready == types.ConditionTrue && n.Fence == nil && !n.OutOfService
-		return !serves || names[p.App] || names[p.Owner.Name] || ids[appOf(p.AppDomain)]
+	for name, n := range f.nodes {
+		if n.Ready == types.ConditionTrue && n.Fence == nil && !n.OutOfService {
+			serve[name] = true
+		}
+	}
+	want := []map[string]bool{names, ids, serve}
+	return slices.Collect(maps.Values(c.pick.Of(c.AppPods, want, func(p types.Pod) bool {
+		return !serve[p.NodeName] || names[p.App] || names[p.Owner.Name] || ids[appOf(p.AppDomain)]
 	})))
 }
 

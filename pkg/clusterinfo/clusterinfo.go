@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -28,9 +29,9 @@ const (
 	// bursts, and a change is to be seen within a second.
 	minPause = 900 * time.Millisecond
 	// maxPause is the same for a report that is so large that it takes more than
-	// a thirtieth of the time to make it: a change is to be seen within two.
+	// a hundredth of the time to make it: a change is to be seen within two.
 	maxPause = 1700 * time.Millisecond
-	thrift   = 30
+	thrift   = 100
 )
 
 // Component publishes KubeClusterInfo under key "global" while this node is
@@ -59,13 +60,17 @@ type Component struct {
 	Report pubsub.Writer[types.KubeClusterInfo]
 	Health pubsub.Writer[types.KubeReportHealth]
 
-	rung   rung
-	led    time.Time // when it was first seen that this node leads; zero while it does not
-	next   time.Time // no report before
-	failed error     // of the last step
-	mem    memory
-	cut    bool // as last logged
-	stale  map[string]bool
+	Former types.FormerReports // of which KubeClusterInfo is left
+
+	rung    rung
+	podNews pubsub.News[types.Pod] // all of it is in mem
+	led     time.Time              // when it was first seen that this node leads; zero while it does not
+	next    time.Time              // no report before
+	took    time.Duration          // the last step
+	failed  error                  // of the last step
+	mem     memory
+	cut     bool // as last logged
+	stale   map[string]bool
 }
 
 // Run steps until ctx is done. The report ends with it: the Lease is given up
@@ -81,7 +86,7 @@ func (c *Component) Run(ctx context.Context) {
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step,
 		c.Leader, c.Info, c.Membership, c.Members, c.Tables, c.Nodes, c.AppPods, c.VMIs, c.PodCounts, c.Claims, c.Volumes,
 		c.Disks, c.Daemons, c.Sections)
-	if err := c.apply(action{withdraw: true}); err != nil {
+	if err := c.apply(decide(c.look(false))); err != nil {
 		c.Log.WithError(err).Error("the report is left behind")
 	}
 }
@@ -99,7 +104,10 @@ func (c *Component) Step(context.Context) error {
 	c.failed = err
 	if leader.IsStatsLeader {
 		now := time.Now()
-		c.next = now.Add(min(max(thrift*now.Sub(began), minPause), maxPause))
+		took := now.Sub(began)
+		// Of two steps the shorter one tells the cost: the processor may have been somebody else's.
+		c.next = now.Add(min(max(thrift*min(took, c.took), minPause), maxPause))
+		c.took = took
 	}
 	if a.again > 0 {
 		err = errors.Join(err, loop.After(a.again))
@@ -111,6 +119,7 @@ func (c *Component) look(leads bool) facts {
 	f := facts{leads: leads, now: time.Now(), others: values(c.Sections.All())}
 	if !leads {
 		c.led = time.Time{}
+		c.podNews.Drop(c.AppPods)
 		return f
 	}
 	if c.led.IsZero() {
@@ -128,7 +137,7 @@ func (c *Component) look(leads bool) facts {
 	}
 	// How well the tables are seen is read first, then what has rung: rows have
 	// changed before their table is called whole, and can only be more true.
-	f.tables = c.Tables.All()
+	f.tables = maps.Clone(c.Tables.All())
 	f.changed = c.rung.take()
 	for section, behind := range f.mem.behind {
 		f.changed[section] = f.changed[section] || behind
@@ -140,13 +149,13 @@ func (c *Component) look(leads bool) facts {
 	return f
 }
 
-// lookAtTables copies only the tables that have changed, or are small.
+// lookAtTables looks only at the tables that have changed, or are small.
 func (c *Component) lookAtTables(f *facts) {
 	if f.changed[types.SectionNodes] {
 		f.nodes = c.Nodes.All()
 	}
 	if f.changed[types.SectionAppPods] {
-		f.appPods = c.AppPods.All()
+		f.appPods, f.gone = c.podNews.Of(c.AppPods)
 	}
 	if f.changed[types.SectionAppVMIs] {
 		f.vmis = c.VMIs.All()
@@ -162,13 +171,19 @@ func (c *Component) lookAtTables(f *facts) {
 
 // former is what a run before this one has left in the report.
 func (c *Component) former() memory {
-	r, _ := c.Report.Get(types.Global)
+	r, reported := c.Report.Get(types.Global)
 	h, _ := c.Health.Get(types.Global)
-	updated := map[string]time.Time{}
+	updated, left := map[string]time.Time{}, map[string]time.Time{}
 	for _, s := range h.Sections {
 		updated[s.Name] = s.Updated
 	}
+	for section := range made() {
+		if reported {
+			left[section] = c.Former.Since(section, c.led.UTC())
+		}
+	}
 	return memory{
+		left:       left,
 		nodes:      had(r.Nodes, updated[types.SectionNodes]),
 		pods:       had(r.AppPods, updated[types.SectionAppPods]),
 		vmis:       had(r.AppVMIs, updated[types.SectionAppVMIs]),
@@ -199,6 +214,7 @@ func (c *Component) apply(a action) error {
 		_, had := c.Report.Get(types.Global)
 		if err := c.Report.Publish(types.Global, *a.publish); err != nil {
 			c.rung.all()
+			c.mem.appPods = a.mem.appPods
 			return fmt.Errorf("publish the cluster's report: %w", err)
 		}
 		if !had {

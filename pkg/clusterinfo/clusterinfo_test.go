@@ -53,6 +53,8 @@ type story struct {
 	report     counting
 	health     pubsub.Table[types.KubeReportHealth]
 	refuses    *refusing // in place of health; nil for not
+	former     types.FormerReports
+	atEnd      func() // nil for nothing
 	logs       *logtest.Hook
 }
 
@@ -76,6 +78,7 @@ func tellWith(t *testing.T, counts pubsub.Reader[types.PodCount], setup, play fu
 			Log: log, Pulse: &loop.Pulse{}, Leader: &s.leader, Info: &s.info, Membership: &s.membership, Members: &s.members,
 			Tables: &s.tables, Nodes: &s.nodes, AppPods: &s.appPods, VMIs: &s.vmis, PodCounts: counts, Claims: &s.claims,
 			Volumes: &s.volumes, Disks: &s.disks, Daemons: &s.daemons, Sections: &s.sections, Report: &s.report, Health: &s.health,
+			Former: s.former,
 		}
 		if s.refuses != nil {
 			c.Health = s.refuses
@@ -88,14 +91,17 @@ func tellWith(t *testing.T, counts pubsub.Reader[types.PodCount], setup, play fu
 		if _, ok := s.report.Get(types.Global); ok {
 			s.Error("the report outlives its reporter")
 		}
+		if s.atEnd != nil {
+			s.atEnd()
+		}
 	})
 }
 
 // leads makes this node the leader of a cluster of one node that is in view.
 func leads(s *story) {
-	_ = s.leader.Publish(types.Global, types.KubeLeaderElectInfo{IsStatsLeader: true})
 	_ = s.nodes.Publish("n1", types.Node{Name: "n1", Ready: types.ConditionTrue})
 	s.seen(true)
+	_ = s.leader.Publish(types.Global, types.KubeLeaderElectInfo{IsStatsLeader: true}) // last: it may look after each of them
 }
 
 // seen makes all tables whole, or not.
@@ -188,6 +194,19 @@ func (s *story) told() types.KubeReportHealth {
 	synctest.Wait()
 	h, _ := s.health.Get(types.Global)
 	return h
+}
+
+func TestWhatOtherReportsAreWorthIsStillSaidAtTheEnd(t *testing.T) {
+	var ended types.KubeReportHealth
+	tell(t, func(s *story) {
+		leads(s)
+		_ = s.sections.Publish(types.SectionServices, types.ReportSection{Name: types.SectionServices, Known: true})
+		s.atEnd = func() { ended, _ = s.health.Get(types.Global) }
+	}, func(s *story) { time.Sleep(time.Minute) })
+	want := types.KubeReportHealth{Sections: []types.ReportSection{{Name: types.SectionServices, Known: true}}}
+	if d := cmp.Diff(want, ended); d != "" {
+		t.Error("want -, got +\n" + d)
+	}
 }
 
 func TestReportStandsWhileTheAPIIsSilentAndSaysHowOldItIs(t *testing.T) {

@@ -20,7 +20,8 @@ type facts struct {
 	tables  map[string]types.TableStatus
 	changed map[string]bool // sections whose tables have changed; those of the others are nil
 	nodes   map[string]types.Node
-	appPods map[string]types.Pod
+	appPods map[string]types.Pod // those that have changed since mem
+	gone    []string             // app pods, by key, likewise
 	vmis    map[string]types.VMI
 	counts  map[string]types.PodCount
 	claims  map[string]types.Claim
@@ -44,8 +45,10 @@ type memory struct {
 	volumes    list[types.KubeVolumeInfo]
 	namespaces list[types.KubePodNameSpaceInfo]
 	health     health
-	behind     map[string]bool // sections that have changed and could not be brought up to date
-	reported   bool            // by this run, since this node leads
+	appPods    []types.KubePodInfo  // the table of app pods as it was when last looked at, whole or not
+	behind     map[string]bool      // sections that have changed and could not be brought up to date
+	left       map[string]time.Time // since when sections may be untrue that are as a former run left them
+	reported   bool                 // by this run, since this node leads
 }
 
 // health is how well storage does as a service.
@@ -90,6 +93,7 @@ func decide(f facts) action {
 			},
 		}
 	}
+	a.mem.left = stillLeft(f.mem.left, a.health.Sections)
 	return a
 }
 
@@ -97,27 +101,28 @@ func decide(f facts) action {
 // whole, and keeps the last good part of the others.
 func renewed(f facts, views map[string]view) memory {
 	m := f.mem
+	m.appPods = appPods(m.appPods, f.appPods, f.gone)
 	m.behind = map[string]bool{}
 	news := func(section string) bool {
 		m.behind[section] = f.changed[section] && !views[section].whole()
 		return f.changed[section] && views[section].whole()
 	}
 	if news(types.SectionNodes) {
-		m.nodes = m.nodes.renew(nodes(f), maxMessage, f.now, "Conditions", bare)
+		m.nodes = m.nodes.renew(nodes(f), alike, maxMessage, f.now, "Conditions", bare)
 	}
 	if news(types.SectionAppPods) {
-		m.pods = m.pods.renew(appPods(f.appPods), maxLarge, f.now, "", nil)
+		m.pods = m.pods.renew(m.appPods, equal, maxLarge, f.now, "", nil)
 	}
 	if news(types.SectionAppVMIs) {
-		m.vmis = m.vmis.renew(vmis(f.vmis), maxLarge, f.now, "", nil)
+		m.vmis = m.vmis.renew(vmis(f.vmis), equal, maxLarge, f.now, "", nil)
 	}
 	if news(types.SectionStorage) {
-		m.volumes = m.volumes.renew(volumes(f), maxLarge, f.now, "", nil)
+		m.volumes = m.volumes.renew(volumes(f), alike, maxLarge, f.now, "", nil)
 	}
 	// Nodes go before namespaces, which no agent of EVE reads.
 	room := maxMessage - m.nodes.size
 	if news(types.SectionNamespaces) {
-		m.namespaces = m.namespaces.renew(namespaces(f.counts), room, f.now, "", nil)
+		m.namespaces = m.namespaces.renew(namespaces(f.counts), equal, room, f.now, "", nil)
 	} else if m.namespaces.limit != room {
 		m.namespaces = m.namespaces.recut(room)
 	}

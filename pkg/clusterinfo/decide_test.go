@@ -3,6 +3,7 @@ package clusterinfo
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -147,7 +148,7 @@ func TestASourceThatFailsSpoilsItsOwnSectionOnly(t *testing.T) {
 	} {
 		t.Run(broke, func(t *testing.T) {
 			f := leading(broken(broke)) // and everything else has become empty
-			f.mem = before.mem
+			f.mem, f.gone = before.mem, []string{"eve-kube-app/a"}
 			a := decide(f)
 			got := map[string]int{
 				types.SectionNodes: len(a.publish.Nodes), types.SectionAppPods: len(a.publish.AppPods), types.SectionAppVMIs: len(a.publish.AppVMIs),
@@ -247,7 +248,7 @@ func TestNodesAreReportedByNameWithRoleStateAndAdmission(t *testing.T) {
 
 func TestAppPodsAreReportedByNameWithoutLaunchers(t *testing.T) {
 	phase := func(ph types.PodPhase) func(*types.Pod) { return func(p *types.Pod) { p.Phase = ph } }
-	got := appPods(podTable(
+	got := appPods(nil, podTable(
 		appPod("f", phase("")),
 		appPod("e", phase(types.PodFailed)),
 		appPod("d", phase(types.PodSucceeded)),
@@ -256,7 +257,7 @@ func TestAppPodsAreReportedByNameWithoutLaunchers(t *testing.T) {
 		appPod("virt-launcher-x"),
 		appPod("by-label", func(p *types.Pod) { p.VMI = "vm" }),
 		appPod("by-owner", func(p *types.Pod) { p.Owner.Kind = "VirtualMachineInstance" }),
-	))
+	), nil)
 	want := []types.KubePodInfo{
 		{
 			Name: "b", Status: types.KubePodRunning, RestartCount: 2, RestartTimestamp: then.Add(time.Hour),
@@ -269,6 +270,36 @@ func TestAppPodsAreReportedByNameWithoutLaunchers(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error("want -, got +\n" + d)
+	}
+}
+
+func TestAppPodsComeAndGoWithTheOthersInTheirPlaces(t *testing.T) {
+	var infos []types.KubePodInfo
+	for _, c := range []struct {
+		rows []types.Pod
+		gone []string
+		want []string
+	}{
+		{[]types.Pod{appPod("d"), appPod("b")}, nil, []string{"b", "d"}},
+		{nil, nil, []string{"b", "d"}},
+		{[]types.Pod{appPod("c"), appPod("a"), appPod("virt-launcher-x")}, nil, []string{"a", "b", "c", "d"}},
+		{[]types.Pod{appPod("b", func(p *types.Pod) { p.IP = "new" })}, []string{"eve-kube-app/a", "eve-kube-app/none"}, []string{"b new", "c", "d"}},
+		{[]types.Pod{appPod("e"), appPod("c", func(p *types.Pod) { p.VMI = "vm" })}, []string{"eve-kube-app/d"}, []string{"b new", "e"}},
+		{nil, []string{"eve-kube-app/b", "eve-kube-app/e"}, nil},
+	} {
+		before := infos
+		was := slices.Clone(before)
+		infos = appPods(before, podTable(c.rows...), c.gone)
+		var got []string
+		for _, info := range infos {
+			got = append(got, strings.TrimSpace(info.Name+" "+info.PodIP))
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Error("want -, got +\n" + d)
+		}
+		if d := cmp.Diff(was, before); d != "" {
+			t.Error("what was reported before has changed:\n" + d)
+		}
 	}
 }
 

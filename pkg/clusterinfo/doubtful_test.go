@@ -39,6 +39,45 @@ func TestAFormerReportIsNotCalledTrueByWhatIsSeenSince(t *testing.T) {
 	})
 }
 
+// A report that was called true half a minute before the former run was last
+// seen is no older than that, and never younger.
+func TestAFormerReportIsAsOldAsWhatIsKnownOfTheFormerRun(t *testing.T) {
+	began := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of fake time
+	former := types.FormerReports{
+		Alive: began.Add(-46 * time.Second), Stale: map[string]time.Time{types.SectionAppPods: began.Add(-time.Hour), types.SectionStorage: {}},
+	}
+	tell(t, func(s *story) {
+		s.former = former
+		_ = s.report.Table.Publish(types.Global, types.KubeClusterInfo{AppPods: []types.KubePodInfo{{Name: "former"}}})
+		leads(s)
+		s.sees(types.TableNodes, false)
+	}, func(s *story) {
+		time.Sleep(10 * time.Second)
+		for _, section := range s.told().Sections {
+			want := former.Alive
+			if section.Name == types.SectionAppPods {
+				want = began.Add(-time.Hour)
+			}
+			if !section.StaleSince.Equal(want) {
+				s.Errorf("of what a former run left it says %+v, want stale since %s", section, want)
+			}
+		}
+		s.sees(types.TableNodes, true)
+		time.Sleep(10 * time.Second)
+		failed := time.Now()
+		for _, table := range []string{types.TableAppPods, types.TableLonghornSnapshots} {
+			s.sees(table, false)
+		}
+		time.Sleep(time.Second)
+		for _, section := range s.told().Sections {
+			fails := section.Name == types.SectionAppPods || section.Name == types.SectionAllocated
+			if fails != section.StaleSince.Equal(failed) || !fails && !section.StaleSince.IsZero() {
+				s.Errorf("of what it has seen itself it says %+v; some lists fail since %s", section, failed)
+			}
+		}
+	})
+}
+
 // givenUp is a table that is emptied just as it is looked at, as when this
 // node leads no more.
 type givenUp struct {

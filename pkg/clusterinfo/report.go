@@ -88,26 +88,52 @@ func conditions(list []types.NodeCondition) []types.KubeNodeCondition {
 }
 
 // appPods reports the pods of the app namespace, by name, without the
-// launchers of virtual machines: those are reported as what they launch.
-func appPods(table map[string]types.Pod) []types.KubePodInfo {
-	out := make([]types.KubePodInfo, 0, len(table))
-	for _, key := range slices.Sorted(maps.Keys(table)) { // all of one namespace
-		p := table[key]
-		if launcher(p) {
-			continue
+// launchers of virtual machines: those are reported as what they launch. It is
+// what was reported before, which stays as it is, with these rows in the place
+// of former ones and without those that are gone, by key.
+func appPods(before []types.KubePodInfo, rows map[string]types.Pod, gone []string) []types.KubePodInfo {
+	if len(rows) == 0 && len(gone) == 0 {
+		return before
+	}
+	out := slices.Clone(before)
+	var added []types.KubePodInfo
+	left := map[string]bool{}
+	for _, key := range gone { // all of one namespace
+		_, name, _ := strings.Cut(key, "/")
+		left[name] = true
+	}
+	for _, p := range rows {
+		i, found := slices.BinarySearchFunc(out, p.Name, func(info types.KubePodInfo, name string) int { return cmp.Compare(info.Name, name) })
+		switch {
+		case launcher(p):
+			left[p.Name] = true
+		case found:
+			out[i] = podInfo(p)
+		default:
+			added = append(added, podInfo(p))
 		}
-		out = append(out, types.KubePodInfo{
-			Name:              p.Name,
-			Status:            podStatus(p.Phase),
-			RestartCount:      uint32(max(p.RestartCount, 0)),
-			RestartTimestamp:  p.RestartedAt.UTC(),
-			CreationTimestamp: p.Created.UTC(),
-			PodIP:             p.IP,
-			NodeName:          p.NodeName,
-			Reason:            reason(p),
-		})
+	}
+	if len(left) > 0 {
+		out = slices.DeleteFunc(out, func(info types.KubePodInfo) bool { return left[info.Name] })
+	}
+	if len(added) > 0 {
+		out = append(out, added...)
+		slices.SortFunc(out, func(a, b types.KubePodInfo) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	return out
+}
+
+func podInfo(p types.Pod) types.KubePodInfo {
+	return types.KubePodInfo{
+		Name:              p.Name,
+		Status:            podStatus(p.Phase),
+		RestartCount:      uint32(max(p.RestartCount, 0)),
+		RestartTimestamp:  p.RestartedAt.UTC(),
+		CreationTimestamp: p.Created.UTC(),
+		PodIP:             p.IP,
+		NodeName:          p.NodeName,
+		Reason:            reason(p),
+	}
 }
 
 // launcher knows a launcher pod by its label or owner, and by its name because

@@ -118,6 +118,23 @@ func unreported(list []types.ReportSection, since time.Time, why string) {
 	}
 }
 
+// stillLeft has sections that are as a former run left them be as old as that, and
+// returns which those are.
+func stillLeft(left map[string]time.Time, list []types.ReportSection) map[string]time.Time {
+	still := map[string]time.Time{}
+	for i, s := range list {
+		since, was := left[s.Name]
+		if !was || s.Known || s.StaleSince.IsZero() {
+			continue
+		}
+		still[s.Name] = since
+		if since.Before(s.StaleSince) {
+			list[i].StaleSince = since
+		}
+	}
+	return still
+}
+
 func of[T any](s *types.ReportSection, l list[T]) {
 	s.Known, s.Updated, s.Total, s.Truncated, s.Without = l.known, l.updated, len(l.all), l.left(), l.without
 }

@@ -20,7 +20,7 @@ type podsOf struct {
 }
 
 func (p podsOf) All() map[string]types.Pod {
-	all := p.Table.All()
+	all := maps.Clone(p.Table.All())
 	maps.DeleteFunc(all, func(_ string, pod types.Pod) bool { return pod.NodeName != p.node })
 	return all
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -38,7 +37,10 @@ func (c *Component) look() facts {
 	nodes := c.Nodes.All()
 	own, known := types.OwnNode(nodes, info)
 	f.own, f.known = own, known && info.DeviceID != uuid.Nil
-	f.nodes = slices.SortedFunc(maps.Values(nodes), func(a, b types.Node) int { return cmp.Compare(a.Name, b.Name) })
+	f.nodes = make([]types.Node, 0, len(nodes))
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		f.nodes = append(f.nodes, nodes[name])
+	}
 	if f.seen && c.lost(f.nodes) {
 		c.rest = f.uptime + restAfter
 	}
@@ -52,8 +54,10 @@ func (c *Component) look() facts {
 func (c *Component) tiePods(f facts) []types.Pod {
 	ties := map[string]bool{}
 	for _, n := range f.nodes {
-		ties[n.Name] = f.told.isTie(n)
+		if f.told.isTie(n) {
+			ties[n.Name] = true
+		}
 	}
-	pods := pubsub.Select(c.AppPods, func(p types.Pod) bool { return ties[p.NodeName] })
+	pods := c.pods.Of(c.AppPods, ties, func(p types.Pod) bool { return ties[p.NodeName] })
 	return slices.SortedFunc(maps.Values(pods), func(a, b types.Pod) int { return cmp.Compare(a.Key(), b.Key()) })
 }

@@ -66,15 +66,16 @@ type Component struct {
 	Members pubsub.Writer[types.ClusterMembers]
 
 	// What this process remembers. Losing it costs a repeated look, never more.
-	since   map[string]time.Time  // when each stale Node, by UID, was first seen so; wall clock
-	looked  bool                  // no lock is left that was taken here for a member
-	backoff time.Duration         // the last pause
-	pause   time.Duration         // no repair before this uptime
-	rest    time.Duration         // no removal before this uptime
-	tried   task                  // the last repair that has ended
-	hinders string                // why it did not go through
-	running *call                 // the repair under way, nil for none
-	mail    pubsub.Table[outcome] // where it leaves its result, and rings
+	since   map[string]time.Time   // when each stale Node, by UID, was first seen so; wall clock
+	looked  bool                   // no lock is left that was taken here for a member
+	backoff time.Duration          // the last pause
+	pause   time.Duration          // no repair before this uptime
+	rest    time.Duration          // no removal before this uptime
+	tried   task                   // the last repair that has ended
+	hinders string                 // why it did not go through
+	running *call                  // the repair under way, nil for none
+	pods    pubsub.Pick[types.Pod] // those on the tie-breaker
+	mail    pubsub.Table[outcome]  // where it leaves its result, and rings
 	calls   sync.WaitGroup
 	lastErr error
 }
@@ -84,7 +85,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.calls.Wait()
 	defer c.cancel()
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0),
-		c.Membership, c.Agent, c.Info, c.Nodes, c.AppPods, c.API, &c.mail)
+		c.Membership, c.Agent, c.Info, c.Nodes, &c.pods, c.API, &c.mail)
 }
 
 // Step looks, decides and acts once.

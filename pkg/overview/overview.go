@@ -211,39 +211,6 @@ type App struct {
 	VMIs       []types.KubeVMIInfo     `json:",omitempty"` // where this node reports
 }
 
-// Nodes are the cluster's nodes, where this node reports; else who asks may ask
-// the agent or the API server for them.
-type Nodes struct {
-	Told
-	From string `json:",omitzero"` // file, agent, API server; "" where nobody says
-	List []ClusterNode
-}
-
-// ClusterNode is one node of the cluster. What its source does not tell is
-// empty.
-type ClusterNode struct {
-	Name        string
-	UUID        string    `json:",omitzero"`
-	Own         bool      `json:",omitzero"` // it is this one
-	Status      string    // Ready, NotReady, NotReachable, Unknown
-	Since       time.Time `json:",omitzero"`  // of Status
-	Roles       []string  `json:",omitempty"` // control-plane, etcd, tie-breaker, worker
-	Cordoned    bool      `json:",omitzero"`
-	CordonedBy  string    `json:",omitzero"` // zedkube, kept, somebody else; "" where the source does not tell
-	CordonWhy   string    `json:",omitzero"`
-	CordonSince time.Time `json:",omitzero"`
-	Agent       string    `json:",omitzero"` // version of its zedkube
-	AgentAt     time.Time `json:",omitzero"` // when it last wrote that
-	Address     string    `json:",omitzero"`
-	External    string    `json:",omitzero"`
-	Kubelet     string    `json:",omitzero"` // version
-	Drain       string    `json:",omitzero"` // draining, drained
-	Lost        string    `json:",omitzero"` // what the witnesses say of it, a sentence
-	Admission   string    `json:",omitzero"`
-	Created     time.Time `json:",omitzero"`
-	Pressures   []string  `json:",omitempty"` // conditions that are set, but Ready
-}
-
 // Conditions is what this node's agent watches of what others change.
 type Conditions struct {
 	Told                                    // KubeNodeConditions

@@ -9,7 +9,8 @@ import (
 
 // facts is everything decide may look at.
 type facts struct {
-	now, began time.Time // began: this process
+	now        time.Time
+	left       time.Time // how old the ingresses are that were published before this process
 	services   source[types.Service]
 	ingresses  source[types.Ingress]
 	vip        source[types.KubeVIP]
@@ -97,7 +98,7 @@ func (f facts) ingressesKnown() bool { return f.ingresses.known && f.services.kn
 func (f facts) ingressesStale() stale {
 	s := f.ingresses.stale().or(f.services.stale())
 	if s.since.IsZero() && !f.portsKnown {
-		return stale{f.began, "nim has not told the ports of this node yet"}
+		return stale{f.left, "nim has not told the ports of this node yet"}
 	}
 	return s
 }

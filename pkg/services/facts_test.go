@@ -22,7 +22,7 @@ func tableOf[T interface{ Key() string }](rows ...T) map[string]T {
 // whole is a cluster that is seen whole, without anything in it.
 func whole(change ...func(*facts)) facts {
 	f := facts{
-		now: then, began: then, services: seen(map[string]types.Service{}), ingresses: seen(map[string]types.Ingress{}),
+		now: then, left: then, services: seen(map[string]types.Service{}), ingresses: seen(map[string]types.Ingress{}),
 		vip: seen(map[string]types.KubeVIP{}), portsKnown: true,
 	}
 	for _, c := range change {

@@ -48,6 +48,8 @@ type Component struct {
 	Status   pubsub.Writer[types.KubeUserServices]
 	Sections pubsub.Writer[types.ReportSection] // by name: SectionServices, SectionIngresses, SectionLBPool
 
+	Former types.FormerReports // of which KubeUserServices is left
+
 	// What this process remembers: the tables as they were last seen whole.
 	// Before that, what is published takes their place.
 	began     time.Time
@@ -88,12 +90,13 @@ func (c *Component) look(now time.Time) facts {
 	// How well the tables are seen is read before them: they can only be more
 	// complete than it says.
 	api, known := c.API.Get(types.Global)
-	see := sight{tables: c.Tables.All(), silent: !known || !api.Answers(), api: api, began: c.began}
+	see := sight{tables: c.Tables.All(), silent: !known || !api.Answers(), api: api}
+	left := func(section string) time.Time { return c.Former.Since(section, c.began) }
 	f := facts{
-		now: now, began: c.began,
-		services:  c.services.look(types.TableServices, c.Services, see),
-		ingresses: c.ingresses.look(types.TableIngresses, c.Ingresses, see),
-		vip:       c.vip.look(types.TableKubeVIP, c.KubeVIP, see),
+		now: now, left: left(types.SectionIngresses),
+		services:  c.services.look(types.TableServices, c.Services, see, left(types.SectionServices)),
+		ingresses: c.ingresses.look(types.TableIngresses, c.Ingresses, see, left(types.SectionIngresses)),
+		vip:       c.vip.look(types.TableKubeVIP, c.KubeVIP, see, left(types.SectionLBPool)),
 		sections:  c.Sections.All(),
 	}
 	// Whether they are known is asked first: they can only be more since.
@@ -110,22 +113,25 @@ type sight struct {
 	tables map[string]types.TableStatus
 	silent bool
 	api    types.APIStatus
-	began  time.Time // of this process
 }
 
-// look takes the table over if it is whole, and notes since when it is not.
-func (s *source[T]) look(name string, table pubsub.Reader[T], see sight) source[T] {
+// look takes the table over if it is whole, and notes since when it is not. What
+// is published before it ever was is as old as left.
+func (s *source[T]) look(name string, table pubsub.Reader[T], see sight, left time.Time) source[T] {
 	st, kept := see.tables[name]
 	if st.Whole && !see.silent {
 		*s = source[T]{rows: table.All(), known: true, absent: st.Absent}
 		return *s
 	}
-	since, why := see.began, "no list has come yet"
+	since, why := left, "no list has come yet"
 	switch {
 	case kept && !st.Whole:
 		since, why = st.Since, st.Why
 	case see.silent && !see.api.SilentSince.IsZero():
 		since, why = see.api.SilentSince, short(see.api.Reason, maxWhy)
+	}
+	if !s.known && left.Before(since) {
+		since = left
 	}
 	s.why = why
 	if s.staleSince.IsZero() || since.Before(s.staleSince) {

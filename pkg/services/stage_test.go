@@ -55,6 +55,7 @@ type story struct {
 	cluster   pubsub.Table[types.EdgeNodeClusterStatus]
 	status    *counting[types.KubeUserServices]
 	sections  *counting[types.ReportSection]
+	former    types.FormerReports
 	logs      *logtest.Hook
 }
 
@@ -69,6 +70,7 @@ func tell(t *testing.T, setup, play func(*story)) {
 		c := &Component{
 			Log: log, Pulse: &loop.Pulse{}, Services: &s.services, Ingresses: &s.ingresses, KubeVIP: &s.vip, Tables: &s.tables,
 			API: &s.api, Ports: &s.ports, Cluster: &s.cluster, Status: s.status, Sections: s.sections,
+			Former: s.former,
 		}
 		go func() { defer close(done); c.Run(ctx) }()
 		synctest.Wait()

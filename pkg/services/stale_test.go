@@ -58,6 +58,44 @@ func TestWhatAFormerRunLeftStaysUntilTheTablesAreWhole(t *testing.T) {
 	})
 }
 
+// What the former run left was last known to be true when that was last seen to
+// work, or when it began to doubt it.
+func TestWhatAFormerRunLeftIsAsOldAsWhatIsKnownOfThatRun(t *testing.T) {
+	began := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of fake time
+	alive, doubted := began.Add(-46*time.Second), began.Add(-time.Hour)
+	tell(t, func(s *story) {
+		s.former = types.FormerReports{Alive: alive, Stale: map[string]time.Time{types.SectionLBPool: doubted}}
+		_ = s.status.Table.Publish(types.Global, types.KubeUserServices{UserIngress: []types.KubeUserIngress{{Name: "former"}}})
+	}, func(s *story) {
+		dated := func(when string, want map[string]time.Time) {
+			time.Sleep(2 * time.Second)
+			for name, since := range want {
+				if sec := s.section(name); !sec.StaleSince.Equal(since) {
+					s.Errorf("%s: %+v, want stale since %s", when, sec, since)
+				}
+			}
+		}
+		left := map[string]time.Time{types.SectionServices: alive, types.SectionIngresses: alive, types.SectionLBPool: doubted}
+		dated("before any list", left)
+		_ = s.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now(), Reason: "connection refused"})
+		dated("the API is silent", left)
+		_ = s.api.Publish(types.Global, types.APIStatus{})
+		s.stands(types.TableServices, false)
+		s.stands(types.TableIngresses, true)
+		s.stands(types.TableKubeVIP, true)
+		left[types.SectionLBPool] = alive // it is made from what the former run left of services
+		dated("without services", left)
+		s.stands(types.TableServices, true)
+		dated("before nim has told the ports", map[string]time.Time{types.SectionServices: {}, types.SectionIngresses: alive, types.SectionLBPool: {}})
+		s.ports.heard = true
+		_ = s.ports.Publish(types.Global, types.DeviceNetworkStatus{})
+		time.Sleep(time.Minute)
+		failed := time.Now()
+		s.stands(types.TableIngresses, false)
+		dated("after it has been seen", map[string]time.Time{types.SectionIngresses: failed})
+	})
+}
+
 func TestIngressesWaitForTheServicesTheyLeadTo(t *testing.T) {
 	tell(t, func(s *story) { usual(s); s.stands(types.TableServices, false) }, func(s *story) {
 		time.Sleep(time.Minute)

@@ -30,17 +30,18 @@ const writeTimeout = 25 * time.Second
 
 // Kube is what the component does to the cluster. Every verb ends when its
 // context does. Their errors wrap types.ErrConflict where somebody else was
-// faster.
+// faster. Those that look before they write say whether there was anything to
+// change.
 type Kube interface {
 	// SetReserved reserves so many bytes on every disk of this very node of
 	// Longhorn, and writes where that is not so.
-	SetReserved(ctx context.Context, node types.LonghornNode, bytes int64) error
+	SetReserved(ctx context.Context, node types.LonghornNode, bytes int64) (changed bool, err error)
 	// SetLonghornSetting gives this very setting, in this version, the value.
 	SetLonghornSetting(ctx context.Context, setting types.LonghornSetting, value string) error
 	// EnsureSnapshotJob makes the job, or changes its schedule and nothing else.
-	EnsureSnapshotJob(ctx context.Context, cron string) error
-	// DeleteSnapshotJob deletes this very job in this version.
-	DeleteSnapshotJob(ctx context.Context, job types.SnapshotJob) error
+	EnsureSnapshotJob(ctx context.Context, cron string) (changed bool, err error)
+	// DeleteSnapshotJob deletes this very job in this version, if it is there.
+	DeleteSnapshotJob(ctx context.Context, job types.SnapshotJob) (changed bool, err error)
 }
 
 // Component is the storage. Every exported field is required.
@@ -65,7 +66,7 @@ type Component struct {
 
 	// What this process remembers. Losing it costs a pause between two writes.
 	tracks    [levels]track
-	writes    [levels]loop.Call[error] // under way, beside the steps
+	writes    [levels]loop.Call[outcome] // under way, beside the steps
 	calledOff [levels]bool
 	told      [levels]string // the last warning, "" since it is not true any more
 }
@@ -90,12 +91,12 @@ func (c *Component) Step(ctx context.Context) error {
 // they did may be in the tables by then.
 func (c *Component) collect() {
 	for l := range c.writes {
-		err, ok := c.writes[l].Take()
+		o, ok := c.writes[l].Take()
 		if !ok {
 			continue
 		}
-		c.tracks[l].ended(err, c.calledOff[l])
-		if err == nil && !c.tracks[l].fought {
+		c.tracks[l].ended(o, c.calledOff[l])
+		if o.err == nil && o.changed && !c.tracks[l].fought {
 			c.Log.WithField("value", c.tracks[l].value).Infof("%s set", level(l))
 		}
 	}
@@ -135,7 +136,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 			c.writes[l].Cancel()
 		case m.begin:
 			c.calledOff[l] = false
-			c.writes[l].Begin(ctx, writeTimeout, func(ctx context.Context) error { return c.write(ctx, level(l), m.change) })
+			c.writes[l].Begin(ctx, writeTimeout, func(ctx context.Context) outcome { return c.write(ctx, level(l), m.change) })
 		}
 	}
 	if err := c.Status.Publish(types.Global, a.status); err != nil {
@@ -151,17 +152,26 @@ func wish(again time.Duration) error {
 	return loop.After(again)
 }
 
-func (c *Component) write(ctx context.Context, l level, ch change) error {
+// outcome is what came of a write.
+type outcome struct {
+	changed bool // something; false where it was so already
+	err     error
+}
+
+func (c *Component) write(ctx context.Context, l level, ch change) outcome {
 	ctx = types.Because(ctx, settingOf[l], "the "+l.String()+" is not as the setting wants it")
+	var o outcome
 	switch {
 	case l == reservation:
-		return c.Kube.SetReserved(ctx, ch.node, ch.bytes)
+		o.changed, o.err = c.Kube.SetReserved(ctx, ch.node, ch.bytes)
 	case l == drainPolicy:
-		return c.Kube.SetLonghornSetting(ctx, ch.setting, ch.policy)
+		o.changed, o.err = true, c.Kube.SetLonghornSetting(ctx, ch.setting, ch.policy)
 	case ch.cron == "":
-		return c.Kube.DeleteSnapshotJob(ctx, ch.job)
+		o.changed, o.err = c.Kube.DeleteSnapshotJob(ctx, ch.job)
+	default:
+		o.changed, o.err = c.Kube.EnsureSnapshotJob(ctx, ch.cron)
 	}
-	return c.Kube.EnsureSnapshotJob(ctx, ch.cron)
+	return o
 }
 
 // settingOf names what asks for a level.

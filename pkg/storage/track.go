@@ -34,8 +34,9 @@ type track struct {
 	pause  time.Duration // that follows it; 0 for no write that counts
 	any    bool          // there was one
 	set    bool          // it went through, for the target, and it has not been calm since
+	after  bool          // the one under way follows one that went through, and was never seen to hold
 	busy   bool          // it is under way
-	undone bool          // somebody else changed what was as it should be
+	undone bool          // since then somebody else changed what was as it should be
 	fought bool          // time and again
 	failed string        // why the last write did not go through
 	flaw   bool          // of which people have to be told
@@ -101,9 +102,9 @@ func (t *track) strive(a aim, uptime time.Duration, m *move) {
 	case t.any && uptime < due:
 		m.again = due - uptime
 	default:
-		t.fought = t.fought || t.set // so it was, if only for a moment that nobody saw
+		t.fought = t.fought || t.set && t.undone
 		m.begin, m.putBack = true, t.undone && !t.fought
-		t.any, t.wrote, t.set, t.busy = true, uptime, false, true
+		t.any, t.wrote, t.after, t.set, t.busy = true, uptime, t.set, false, true
 		t.pause = min(max(2*t.pause, minPause), maxPause)
 	}
 	m.why, m.flaw = cmp.Or(t.failed, beingSet), t.failed != "" && t.flaw
@@ -112,12 +113,18 @@ func (t *track) strive(a aim, uptime time.Duration, m *move) {
 	}
 }
 
-// ended takes in what came of the write under way.
-func (t *track) ended(err error, calledOff bool) {
+// ended takes in what came of the write under way. One that has found nothing to
+// change shows that the rows are late, and not that somebody is at work.
+func (t *track) ended(o outcome, calledOff bool) {
 	t.busy = false
-	switch {
+	switch err := o.err; {
 	case err == nil:
-		t.set, t.failed = !calledOff, ""
+		t.set, t.undone, t.failed = !calledOff, false, ""
+		if o.changed {
+			t.fought = t.fought || t.after // so it was, if only for a moment that nobody saw
+		} else {
+			t.pause = minPause
+		}
 	case calledOff:
 		t.failed = ""
 	case errors.Is(err, types.ErrConflict), errors.Is(err, types.ErrNoAnswer), errors.Is(err, types.ErrNoAPI):

@@ -29,7 +29,7 @@ type facts struct {
 
 	seen   bool         // the API server answers, the tables are whole, and this device's Node is among them
 	own    types.Node   // this device's
-	others []types.Node // all but it
+	others []types.Node // all but it, in any order
 	ports  []int
 
 	round    int64            // the last one
@@ -78,7 +78,7 @@ func decide(f facts) action {
 	if f.result != nil {
 		a = judge(f, lost)
 	}
-	plan := planned(f, lost)
+	plan := toLost(f, lost)
 	switch {
 	case f.looking:
 	case len(plan) == 0:
@@ -87,7 +87,7 @@ func decide(f facts) action {
 	case f.uptime < f.next:
 		a.again = f.next - f.uptime
 	default:
-		a.look, a.interval = plan, interval(a.spells, plan)
+		a.look, a.interval = append(plan, toControls(f)...), interval(a.spells, plan)
 	}
 	return a
 }
@@ -96,7 +96,12 @@ func decide(f facts) action {
 // do not report, and of these the ones that were lost last, since what ran on
 // the others has been taken care of.
 func notReady(nodes []types.Node) []types.Node {
-	lost := slices.DeleteFunc(slices.Clone(nodes), func(n types.Node) bool { return n.Ready == types.ConditionTrue })
+	var lost []types.Node
+	for _, n := range nodes {
+		if n.Ready != types.ConditionTrue {
+			lost = append(lost, n)
+		}
+	}
 	rank := func(n types.Node) int {
 		if n.Ready == types.ConditionUnknown {
 			return 0
@@ -112,7 +117,7 @@ func notReady(nodes []types.Node) []types.Node {
 // interval is until the next look.
 func interval(spells map[string]spell, plan []dial) time.Duration {
 	for _, d := range plan {
-		if !d.control && spells[d.uid].looks < settled {
+		if spells[d.uid].looks < settled {
 			return every
 		}
 	}

@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"slices"
@@ -39,24 +40,22 @@ type dial struct {
 	why   string // it was not tried
 }
 
-// planned are the connections of the next look, nil where none makes sense.
-func planned(f facts, lost []types.Node) []dial {
+// toLost are the connections to lost nodes of the next look, nil where none makes
+// sense.
+func toLost(f facts, lost []types.Node) []dial {
 	var plan []dial
 	targets := 0
 	for _, n := range lost {
 		if targets < most && reachable(n, f.own) {
 			targets++
-			plan = append(plan, toLost(n, f)...)
+			plan = append(plan, places(n, f)...)
 		}
 	}
-	if len(plan) == 0 {
-		return nil
-	}
-	return append(plan, toControls(f)...)
+	return plan
 }
 
-// toLost are all places where the device of a node may answer.
-func toLost(n types.Node, f facts) []dial {
+// places are all where the device of a node may answer.
+func places(n types.Node, f facts) []dial {
 	var plan []dial
 	inner, outer := addresses(n, f.own)
 	for _, addr := range slices.Concat(inner, outer) {
@@ -76,6 +75,7 @@ func toControls(f facts) []dial {
 		inner, _ := addresses(n, f.own)
 		return n.Ready != types.ConditionTrue || n.UID == "" || len(inner) == 0
 	})
+	slices.SortFunc(ready, func(a, b types.Node) int { return cmp.Compare(a.Name, b.Name) })
 	var plan []dial
 	for i := range min(controls, len(ready)) {
 		n := ready[(int(uint64(f.round)%uint64(len(ready)))+i)%len(ready)]

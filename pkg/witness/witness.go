@@ -9,13 +9,10 @@
 package witness
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -125,8 +122,12 @@ func (c *Component) look() facts {
 	own, known := types.OwnNode(nodes, info)
 	api, ok := c.API.Get(types.Global)
 	f.own, f.seen = own, ok && api.Answers() && api.Synced && known && info.DeviceID != uuid.Nil
-	delete(nodes, own.Name)
-	f.others = slices.SortedFunc(maps.Values(nodes), func(a, b types.Node) int { return cmp.Compare(a.Name, b.Name) })
+	f.others = make([]types.Node, 0, len(nodes))
+	for name, n := range nodes {
+		if name != own.Name {
+			f.others = append(f.others, n)
+		}
+	}
 	if f.seen && c.round == 0 {
 		// No round of a former process comes again, whatever the clock says.
 		c.round = time.Now().Unix()

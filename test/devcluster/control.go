@@ -90,7 +90,7 @@ func (c *Cluster) etcdArgs(at seat, more ...string) []string {
 func (c *Cluster) etcdData(at seat) string { return filepath.Join(c.Dir, "etcd"+at.suffix) }
 
 func (c *Cluster) apiserverArgs(at seat) []string {
-	return []string{
+	args := []string{
 		"kube-apiserver",
 		"--etcd-servers=http://" + at.address(at.ports.etcd),
 		"--bind-address=" + at.bind,
@@ -118,6 +118,10 @@ func (c *Cluster) apiserverArgs(at seat) []string {
 		"--proxy-client-cert-file=" + c.pki("front-proxy-client.crt"),
 		"--proxy-client-key-file=" + c.pki("front-proxy-client.key"),
 	}
+	if c.virt != "" {
+		args = append(args, "--feature-gates="+plainConditions+"=false")
+	}
+	return args
 }
 
 func (c *Cluster) kcmArgs(at seat) []string {

@@ -19,6 +19,12 @@ const (
 	virtAPI        = "virt-api"
 	virtController = "virt-controller"
 	virtServer     = "kubevirt/server" // the certificate of both
+
+	// plainConditions is the feature that is off where KubeVirt runs. With it the
+	// conditions of a pod have a field that its virt-controller, of Kubernetes 1.32,
+	// does not know. It patches them on condition that they are as it knows them,
+	// and would be refused for good wherever the kubelet writes them first.
+	plainConditions = "PodObservedGenerationTracking"
 )
 
 // writeKubeVirtCredentials writes the certificate of virt-api and the

@@ -14,6 +14,10 @@ const bootIDFile = "/proc/sys/kernel/random/boot_id"
 // kubeletConfig is a KubeletConfiguration: as k3s has it, but with the times of
 // a cluster that is in a hurry.
 func (c *Cluster) kubeletConfig(i int) map[string]any {
+	gates := map[string]any{"KubeletCrashLoopBackOffMax": true}
+	if c.virt != "" {
+		gates[plainConditions] = false
+	}
 	config := map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1",
 		"kind":       "KubeletConfiguration",
@@ -46,7 +50,7 @@ func (c *Cluster) kubeletConfig(i int) map[string]any {
 		"nodeLeaseDurationSeconds":    leaseSeconds,
 		"containerLogMonitorInterval": "3s",
 		// A container in a restart loop is back after ten seconds, not after minutes.
-		"featureGates":     map[string]any{"KubeletCrashLoopBackOffMax": true},
+		"featureGates":     gates,
 		"crashLoopBackOff": map[string]any{"maxContainerRestartPeriod": "2s"},
 	}
 	if c.logMaxSize != "" {

@@ -32,6 +32,15 @@ func TestALauncherOfTheRealKubeVirtHasContainersOnARealNode(t *testing.T) {
 		phase, _, _ := unstructured.NestedString(list.Items[0].Object, "status", "phase")
 		return phase == "Running"
 	})
+	pod, err := c.Client().CoreV1().Pods(AppNamespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cond := range pod.Status.Conditions {
+		if cond.ObservedGeneration != 0 {
+			t.Errorf("condition %s has a field that virt-controller does not know: it may not find it as it was", cond.Type)
+		}
+	}
 	for _, container := range []string{"compute", "guest-console-log"} {
 		log, err := c.Client().CoreV1().Pods(AppNamespace).GetLogs(name, &corev1.PodLogOptions{Container: container}).Stream(ctx)
 		if err != nil {

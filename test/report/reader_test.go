@@ -53,8 +53,14 @@ type published struct {
 
 // version is a file as it was read.
 type version struct {
-	written time.Time
-	index   int // of its sighting or opinion
+	info  fs.FileInfo
+	index int // of its sighting or opinion
+}
+
+// is says whether the file is still that one. Its time alone does not tell: the
+// clock of a file system ticks each few milliseconds.
+func (v *version) is(info fs.FileInfo) bool {
+	return v.info.ModTime().Equal(info.ModTime()) && v.info.Size() == info.Size() && os.SameFile(v.info, info)
 }
 
 // read begins with the folders of nodes; agent says which live.
@@ -138,7 +144,7 @@ func (r *reader) lookAt(node string, p *published, topic string) error {
 	if err != nil {
 		return err
 	}
-	if v := p.last[topic]; v != nil && v.written.Equal(info.ModTime()) {
+	if v := p.last[topic]; v != nil && v.is(info) {
 		return nil
 	}
 	if info.ModTime().Before(p.began) && time.Since(p.began) < former {
@@ -153,7 +159,7 @@ func (r *reader) lookAt(node string, p *published, topic string) error {
 	}
 	now := time.Now()
 	r.close(p, topic, now)
-	v := &version{written: info.ModTime()}
+	v := &version{info: info}
 	if v.index, err = r.take(node, topic, text, now); err == nil {
 		p.last[topic] = v
 	}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+func TestHowOldAFormerRunsReportsAreIsReadFromItsFiles(t *testing.T) {
+	p := options{root: t.TempDir()}.paths()
+	now := time.Now()
+	if f := formerReports(p); !f.Since(types.SectionAppPods, now).Equal(now) {
+		t.Errorf("without a former run: %+v", f)
+	}
+	alive := now.Add(-46 * time.Second)
+	lay(t, p.touch, "")
+	if err := os.Chtimes(p.touch, alive, alive); err != nil {
+		t.Fatal(err)
+	}
+	lay(t, p.topicFile(self, "KubeReportHealth"), `{"Reports":true,"Sections":[{"Name":"Storage","StaleSince":"2026-05-03T06:41:20Z"}`)
+	if f := formerReports(p); !f.Since(types.SectionStorage, now).Equal(alive) {
+		t.Errorf("with half a report: %+v", f)
+	}
+	lay(t, p.topicFile(self, "KubeReportHealth"), `{"Reports":true,"Sections":[
+		{"Name":"AppPods","Known":true,"StaleSince":"0001-01-01T00:00:00Z"},{"Name":"Storage","StaleSince":"2026-05-03T06:41:20Z"}]}`)
+	stale := time.Date(2026, 5, 3, 6, 41, 20, 0, time.UTC)
+	f := formerReports(p)
+	for section, want := range map[string]time.Time{
+		types.SectionAppPods: alive, types.SectionServices: alive, types.SectionStorage: stale,
+	} {
+		if got := f.Since(section, now); !got.Equal(want) {
+			t.Errorf("%s: since %s, want %s", section, got, want)
+		}
+	}
+	if before := stale.Add(-time.Hour); !f.Since(types.SectionStorage, before).Equal(before) {
+		t.Error("a clock that was set back makes a report younger")
+	}
+}
