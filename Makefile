@@ -41,7 +41,7 @@ GORELEASER := v2.14.0
 # Debian's qemu-user and qemu-user-static name it differently.
 QEMU     := $(firstword $(foreach name,qemu-aarch64 qemu-aarch64-static,$(shell command -v $(name) 2>/dev/null)))
 
-.PHONY: help build run test race lint fmt bench soak check image release clean begin compiler vet docs archs sbom repro arm64tests tested cluster kubevirt bin/tools/goreleaser
+.PHONY: help build run test race lint fmt bench soak check image release clean begin compiler vet docs archs sbom repro arm64tests tested packed cluster kubevirt bin/tools/goreleaser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,12 +91,9 @@ ifeq ($(QEMU),)
 	@echo 'image for arm64: no qemu-user' | tee -a $(NOT_RUN)
 endif
 
-release: archs sbom bin/tools/goreleaser ## archives, checksums and bills of materials for both architectures, in bin/release
-	@rm -rf bin/release
-	TAGS='$(TAGS)' LDFLAGS='$(LDFLAGS)' EPOCH='$(EPOCH)' MTIME="$$(date -u -d '@$(EPOCH)' +%FT%TZ)" \
-		bin/tools/goreleaser release --snapshot --clean
-	@install -D -m 644 -t bin/release bin/dist/*.tar.gz bin/dist/*.cdx.json bin/dist/SHA256SUMS
-	@cat bin/release/SHA256SUMS
+release: bin/tools/goreleaser ## archives, checksums and bills of materials for both architectures, in bin/release
+	go test -count=1 -tags $(TAGS),release -run Release ./test/packaging
+	@$(MAKE) --no-print-directory packed
 
 clean: ## remove what was built here; Go's cache and the control plane's stay
 	rm -rf bin
@@ -114,7 +111,7 @@ endif
 
 # The tag adds the long tests and leaves nothing out.
 vet:
-	$(ALIKE) go vet -tags $(TAGS),soak ./...
+	$(ALIKE) go vet -tags $(TAGS),soak,release ./...
 
 # What code cites of docs/wire.md must stand there, and what the documents link to must exist.
 docs:
@@ -166,6 +163,13 @@ bin/tools/%: test/tools/go.mod test/tools/go.sum
 	@mkdir -p bin/tools
 	cd test/tools && CGO_ENABLED=0 GOOS= GOARCH= go build -trimpath -o ../../bin/tools/ tool
 	@touch bin/tools/*
+
+packed: archs sbom bin/tools/goreleaser
+	@rm -rf bin/release
+	TAGS='$(TAGS)' LDFLAGS='$(LDFLAGS)' EPOCH='$(EPOCH)' MTIME="$$(date -u -d '@$(EPOCH)' +%FT%TZ)" \
+		bin/tools/goreleaser release --snapshot --clean
+	@install -D -m 644 -t bin/release bin/dist/*.tar.gz bin/dist/*.cdx.json bin/dist/SHA256SUMS
+	@cat bin/release/SHA256SUMS
 
 # Only a release needs it, and it takes minutes to build: not one of the above.
 bin/tools/goreleaser:
