@@ -39,7 +39,7 @@ type finding struct {
 func explain(now time.Time, all []obstacle) []types.DrainBlocker {
 	var blockers []types.DrainBlocker
 	for _, o := range all {
-		f := o.waiting(now)
+		f := o.unharmed(o.waiting(now))
 		if o.terminating() {
 			f = o.ending(now)
 		}

@@ -189,3 +189,24 @@ func TestStrandedAreThosePodsThatNoOtherNodeTakes(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestNobodyIsToldToTakeLonghornsBudgetsOrPodsAway(t *testing.T) {
+	tight := types.PodBudget{Healthy: 1, Desired: 1, Expects: 1}
+	ofLonghorn := func(o *obstacle) { o.situation.Pod.Namespace = "longhorn-system" }
+	for name, o := range map[string]obstacle{
+		"its budget":       under(tight, ofLonghorn),
+		"in trouble":       under(types.PodBudget{Trouble: "x"}, ofLonghorn),
+		"no pod expected":  under(types.PodBudget{Healthy: 1}, ofLonghorn),
+		"two budgets":      under(tight, func(o *obstacle) { ofLonghorn(o); o.situation.Budgets = append(o.situation.Budgets, tight) }),
+		"no budget known":  till(func(o *obstacle) { ofLonghorn(o); o.refusedBy = byBudget }),
+		"pinned by owners": till(func(o *obstacle) { pinned(o); ofLonghorn(o) }),
+	} {
+		got := explain(twelve, []obstacle{o})
+		if len(got) != 1 || !strings.Contains(got[0].Remedy, "replica") || !strings.Contains(got[0].Remedy, "touch neither budget nor pod") || strings.Contains(got[0].Remedy, "kubectl") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := explain(twelve, []obstacle{under(tight, plain)}); len(got) != 1 || !strings.Contains(got[0].Remedy, "edit pdb") {
+		t.Errorf("another one's budget: %+v", got)
+	}
+}

@@ -143,6 +143,7 @@ func TestAVolumeInTheWayIsExplained(t *testing.T) {
 		{"a rebuild on a node that is not Ready helps nobody", attachedTo("b", replica("own", "RW"), replica("off", "WO")), "", storageNodes, true, 0, "never", "nothing is being rebuilt"},
 		{"a replica that has just been added is slow", attachedTo("b", replica("own", "RW"), joining), "", storageNodes, true, 0, "slow", "about to be rebuilt"},
 		{"a failed one is never", attachedTo("b", replica("own", "RW"), failed), "", storageNodes, true, 0, "never", "always-allow"},
+		{"to allow it is for no leave, and for a while", attachedTo("b", replica("own", "RW"), failed), "", storageNodes, true, 0, "never", "never for a leave (the data would be lost): set storage.longhorn.node-drain-policy to always-allow if the volume may be out of reach meanwhile, and set it back"},
 		{"one that is in error is never", attachedTo("b", replica("own", "RW"), replica("c", "ERR")), "", storageNodes, true, 0, "never", "nothing is being rebuilt"},
 		{"only one replica is never", single, "", storageNodes, true, 0, "never", "give it two"},
 		{"only one replica is slow where Longhorn moves it", single, "block-for-eviction-if-contains-last-replica", storageNodes, true, 0, "slow", "move it"},

@@ -58,7 +58,8 @@ func chanceOf(v types.Volume, policy, node string, ready map[string]bool, d type
 	return p
 }
 
-const allow = "set storage.longhorn.node-drain-policy to always-allow if the volume may be out of reach meanwhile"
+// allow is for a reboot, after which the data is back with the node.
+const allow = "for a reboot only, never for a leave (the data would be lost): set storage.longhorn.node-drain-policy to always-allow if the volume may be out of reach meanwhile, and set it back afterwards"
 
 // inBetween is a volume of which nobody knows which replicas are healthy.
 func inBetween(v types.Volume) chance {
