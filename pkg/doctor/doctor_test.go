@@ -73,6 +73,7 @@ func TestLeftoversAreFound(t *testing.T) {
 		"tmp/DrainStatus_FaultInjection_Wait":                               "",
 		"run/zedkube.pid":                                                   "4194304999\n",
 		"run/zedkube-cli/NodeDrainRequest/global.json":                      "{}",
+		"run/zedkube-cli/ClusterLeaveRequest/global.json":                   "{}",
 		"run/zedkube/NodeDrainStatus/tmp123":                                "",
 		"run/zedkube/NodeDrainStatus/global.json":                           "{}",
 		"run/edgeview/VncParams/.vmiVNC.run.part":                           "",
@@ -92,13 +93,29 @@ func TestLeftoversAreFound(t *testing.T) {
 		got = append(got, l.path)
 	}
 	text := strings.Join(got, " ")
-	for _, want := range []string{"FaultInjection", "zedkube.pid", "NodeDrainRequest", "tmp123", ".vmiVNC.run.part", "pubsub-file-AppPods1", "NodeDrainJournal", "force-"} {
+	for _, want := range []string{"FaultInjection", "zedkube.pid", "NodeDrainRequest", "ClusterLeaveRequest", "tmp123", ".vmiVNC.run.part", "pubsub-file-AppPods1", "NodeDrainJournal", "force-"} {
 		if strings.Count(text, want) != 1 {
 			t.Errorf("%s is not among %s", want, text)
 		}
 	}
-	if f.err != nil || len(got) != 8 {
+	if f.err != nil || len(got) != 9 {
 		t.Errorf("%v, %v", f.err, got)
+	}
+	remedy := remedyForFiles(f.found)
+	for _, want := range []string{"for NodeDrainRequest: zedkube drain cancel", "for ClusterLeaveRequest: zedkube leave --cancel", "for NodeDrainJournal: zedkube drain status"} {
+		if !strings.Contains(remedy, want) {
+			t.Errorf("it does not say %q: %s", want, remedy)
+		}
+	}
+	for _, keep := range []string{"Request/global.json", "NodeDrainJournal/"} {
+		if strings.Contains(remedy, keep) {
+			t.Errorf("it has %s removed: %s", keep, remedy)
+		}
+	}
+	for _, away := range []string{"if nobody needs it any more: rm /persist/kube-status/force-NodeDrainStatus-global.json /tmp/DrainStatus", "if nobody works on it: rm /run/zedkube.pid"} {
+		if !strings.Contains(remedy, away) {
+			t.Errorf("it does not say %q: %s", away, remedy)
+		}
 	}
 }
 

@@ -95,9 +95,9 @@ type certificateFacts struct {
 }
 
 func judgeCertificate(f certificateFacts) Finding {
-	remedy := "k3s makes a new one at its start: restart the kube container"
+	remedy := "k3s makes a new one at its start: restart the kube container, or reboot the device after a drain"
 	if f.which == caCertificate {
-		remedy = "k3s certificate rotate-ca, on a server of the cluster"
+		remedy = "k3s certificate rotate-ca --path=DIR, DIR with the new authorities, once, on one server; then restart the servers one after the other, then the agents"
 	}
 	switch {
 	case f.cert == nil && f.token:

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -156,8 +157,8 @@ func TestFiles(t *testing.T) {
 	judge(t, []row{
 		{"none", judgeFiles(filesFacts{}), OK, "none"},
 		{"not looked", judgeFiles(filesFacts{err: errOdd}), Unknown, "refused"},
-		{"litter", judgeFiles(filesFacts{found: []lying{{"/run/x", "was left", false}}}), Warn, "/run/x was left."},
-		{"one that does", judgeFiles(filesFacts{found: []lying{{"/tmp/x", "decides", true}}, err: errOdd}), Warn, "/tmp/x decides."},
+		{"litter", judgeFiles(filesFacts{found: []lying{{path: "/run/x", what: "was left"}}}), Warn, "/run/x was left."},
+		{"one that does", judgeFiles(filesFacts{found: []lying{{path: "/tmp/x", what: "decides", does: true}}, err: errOdd}), Warn, "/tmp/x decides."},
 		{"many", judgeFiles(filesFacts{found: make([]lying, 9)}), Warn, "4 more."},
 	})
 }
@@ -189,4 +190,11 @@ func TestLimits(t *testing.T) {
 		{"no limit", of(5, 0), OK, "Nothing"},
 		{"none read", judgeLimits(nil), Unknown, "cannot be read"},
 	})
+}
+
+func TestWhoCordonedIsAskedBeforeItIsUndone(t *testing.T) {
+	f := judgeCordon(cordonFacts{now: now, nodesFacts: nodesOf(server("a", func(n *overview.ClusterNode) { n.Cordoned, n.CordonedBy = true, "somebody else" }))})
+	if want := "zedkube audit --op cordon,uncordon. Ask whom it names first, then: kubectl uncordon a"; !strings.HasSuffix(f.Remedy, want) {
+		t.Errorf("it says %q, want ... %q", f.Remedy, want)
+	}
 }

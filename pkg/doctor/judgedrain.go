@@ -46,7 +46,7 @@ func judgeCordon(f cordonFacts) Finding {
 	case n.CordonedBy == "zedkube":
 		return warn("zedkube drain status", "It is cordoned by zedkube%s, which is long%s.", held, why)
 	}
-	return warn("who did it: zedkube audit, kubectl get node "+n.Name+" -o yaml --show-managed-fields. Undo it: kubectl uncordon "+n.Name, "It is cordoned by somebody else%s%s.", held, why)
+	return warn("who did it: zedkube audit --op cordon,uncordon. Ask whom it names first, then: kubectl uncordon "+n.Name, "It is cordoned by somebody else%s%s.", held, why)
 }
 
 type lockFacts struct {

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"path"
 	"strings"
 )
 
@@ -14,24 +15,38 @@ func judgeFiles(f filesFacts) Finding {
 		}
 		return ok("There is none.")
 	}
-	var texts, paths []string
-	does := false
-	for i, l := range f.found {
-		does = does || l.does
-		if i < maxNamed {
-			texts = append(texts, l.path+" "+l.what)
-			paths = append(paths, l.path)
-		}
+	var texts []string
+	for _, l := range f.found[:min(len(f.found), maxNamed)] {
+		texts = append(texts, l.path+" "+l.what)
 	}
 	more := ""
 	if n := len(f.found) - maxNamed; n > 0 {
 		more = fmt.Sprintf(" %d more.", n)
 	}
-	text := strings.Join(texts, "; ") + "." + more
-	if does {
-		return warn("remove what nobody needs any more: rm "+strings.Join(paths, " "), "%s", text)
+	return warn(remedyForFiles(f.found[:len(texts)]), "%s", strings.Join(texts, "; ")+"."+more)
+}
+
+// remedyForFiles says what ends each of them: a command of their own, or their
+// removal.
+func remedyForFiles(found []lying) string {
+	var ends, litter, acts []string
+	for _, l := range found {
+		switch {
+		case l.undo != "":
+			ends = append(ends, "for "+path.Base(path.Dir(l.path))+": "+l.undo)
+		case l.does:
+			acts = append(acts, l.path)
+		default:
+			litter = append(litter, l.path)
+		}
 	}
-	return warn("if nobody works on it: rm "+strings.Join(paths, " "), "%s", text)
+	if len(acts) > 0 {
+		ends = append(ends, "if nobody needs it any more: rm "+strings.Join(acts, " "))
+	}
+	if len(litter) > 0 {
+		ends = append(ends, "if nobody works on it: rm "+strings.Join(litter, " "))
+	}
+	return strings.Join(ends, "; ")
 }
 
 const (

@@ -26,6 +26,7 @@ type lying struct {
 	path string
 	what string // a sentence
 	does bool   // it changes what the agent does, and is not only litter
+	undo string // what ends it where removing the file would not, or would do harm; "" to remove it
 }
 
 type filesFacts struct {
@@ -47,9 +48,7 @@ func (d *Device) lookForFiles() (f filesFacts) {
 	for _, part := range []string{"/persist/vault/.k3s-user-override.yaml.part", "/run/edgeview/VncParams/.vmiVNC.run.part", "/run/edgeview/VncParams/.vmiVNC.run.old"} {
 		d.forgotten(&f, part, forgottenAfter, "was left by a write that did not end")
 	}
-	for _, topic := range []string{"NodeDrainRequest", "ClusterLeaveRequest"} {
-		d.forgotten(&f, filepath.Join("/run/zedkube-cli", topic, types.Global+".json"), requestAfter, "is a request of an operator that still stands")
-	}
+	d.requests(&f)
 	d.journal(&f)
 	d.temporary(&f)
 	d.unclaimed(&f)
@@ -57,12 +56,23 @@ func (d *Device) lookForFiles() (f filesFacts) {
 }
 
 func (f *filesFacts) add(path string, does bool, what string) {
-	f.found = append(f.found, lying{path, what, does})
+	f.found = append(f.found, lying{path: path, what: what, does: does})
 }
 
 func (d *Device) exists(path string) bool {
 	_, err := os.Lstat(d.in(path))
 	return err == nil
+}
+
+// requests finds what an operator asked for long ago. The command that takes it
+// back says what that does.
+func (d *Device) requests(f *filesFacts) {
+	for _, r := range []struct{ topic, undo string }{{"NodeDrainRequest", "zedkube drain cancel"}, {"ClusterLeaveRequest", "zedkube leave --cancel"}} {
+		path := filepath.Join("/run/zedkube-cli", r.topic, types.Global+".json")
+		if info, err := os.Lstat(d.in(path)); err == nil && d.Now.Sub(info.ModTime()) > requestAfter {
+			f.found = append(f.found, lying{path: path, what: "is a request of an operator that still stands", undo: r.undo})
+		}
+	}
 }
 
 func (d *Device) forgotten(f *filesFacts, path string, after time.Duration, what string) {
@@ -71,12 +81,13 @@ func (d *Device) forgotten(f *filesFacts, path string, after time.Duration, what
 	}
 }
 
-// journal finds a drain that the journal has, and nobody works on.
+// journal finds a drain that the journal has, and nobody works on. To remove it
+// is no remedy: it is all that the drain remembers over a restart and a reboot.
 func (d *Device) journal(f *filesFacts) {
 	const path = "/persist/status/zedkube/NodeDrainJournal/global.json"
 	j, at, err := overview.ReadFile[types.NodeDrainJournal](d.in(path))
 	if err == nil && (j.Phase == types.PhaseGates || j.Phase == types.PhaseEmptying) && d.Now.Sub(at) > journalAfter {
-		f.add(path, false, "has a drain under way and was not written for a long time")
+		f.found = append(f.found, lying{path: path, what: "has a drain under way and was not written for a long time", undo: "zedkube drain status"})
 	}
 }
 

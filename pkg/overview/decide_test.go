@@ -2,6 +2,7 @@ package overview
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -220,5 +221,23 @@ func TestNodesAsTheAPIServerHasThem(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want -, got +:\n%s", diff)
+	}
+}
+
+func TestRemediesDoNoHarm(t *testing.T) {
+	for _, test := range []struct {
+		of   types.NodeStateType
+		says string
+	}{
+		{types.StateCordon, "Ask whom it names first, then: kubectl uncordon"},
+		{types.StateCACertificate, "rotate-ca --path=DIR"},
+		{types.StateClientCertificate, "k3s renews its certificates when it starts"},
+		{types.StateServerCertificate, "k3s renews its certificates when it starts"},
+	} {
+		o := well()
+		o.Conditions.List = []types.NodeStateCondition{{Type: test.of, Status: types.ConditionFalse, Since: ago(time.Hour), Message: "M."}}
+		if got := Problems(o); len(got) != 1 || !strings.Contains(got[0].Remedy, test.says) {
+			t.Errorf("%s: it does not say %q: %+v", test.of, test.says, got)
+		}
 	}
 }

@@ -87,7 +87,7 @@ func findCordonForeign(o Overview, tell func(Problem)) {
 	} else if p := o.Drain.Progress; p == nil || p.Cordon != "operator" {
 		return
 	}
-	tell(Problem{Severity: Warn, Since: at, What: what, Remedy: "Let pods come again: kubectl uncordon " + node(o)})
+	tell(Problem{Severity: Warn, Since: at, What: what, Remedy: "Who did it: zedkube audit --op cordon,uncordon. Ask whom it names first, then: kubectl uncordon " + node(o)})
 }
 
 func findCordonOld(o Overview, tell func(Problem)) {

@@ -23,7 +23,11 @@ func conditionRules() []rule {
 				if left, known := c.ExpiresAt.Sub(o.ReadAt), !c.ExpiresAt.IsZero(); known && left > 0 {
 					s = Warn
 				}
-				tell(Problem{Severity: s, About: string(t), Since: c.Since, What: sentence(what, cmp.Or(c.Message, c.Reason)), Remedy: remedy})
+				r := remedy
+				if t == types.StateCACertificate { // k3s renews no authority
+					r = renewCA
+				}
+				tell(Problem{Severity: s, About: string(t), Since: c.Since, What: sentence(what, cmp.Or(c.Message, c.Reason)), Remedy: r})
 			}
 		}}
 	}
@@ -36,6 +40,8 @@ func conditionRules() []rule {
 		of("MembersDiffer", Warn, "The cluster's members are not as the controller names them", "It is put right by itself; zedkube status shows what hinders it.", types.StateMembers),
 	}
 }
+
+const renewCA = "k3s certificate rotate-ca --path=DIR, DIR with the new authorities, once, on one server; then restart the servers one after the other, then the agents."
 
 // Of returns the condition of that type, where it is known.
 func (c Conditions) Of(t types.NodeStateType) (types.NodeStateCondition, bool) {
