@@ -69,7 +69,7 @@ func places() []place {
 }
 
 // secretFiles teach what is secret, and stay where they are.
-var secretFiles = []string{"persist/vault/k3s-user-override.yaml"}
+var secretFiles = []string{"persist/vault/k3s-user-override.yaml", "persist/vault/manifests/registration.yaml"}
 
 // standing is what is never packed.
 func standing() []Lack {

@@ -98,6 +98,7 @@ var secrets = map[string]string{
 	"VNC password": "vnc-Pass-9", "cloud-init": "I2Nsb3VkLWNvbmZpZwpwYXNzd29yZDogaHVudGVyMg==", "kubeconfig key": "a3ViZWNvbmZpZy1rZXktYnl0ZXM=",
 	"kubeconfig token": "kube-Tok-77", "registry password": "reg-Pw-55", "private key": "MHcCAQEEIBsecretsecretsecret", "override": "dG9rZW46IG92ZXItdG9rLTg4Cg==",
 	"inside the override": "over-tok-88", "datastore": "ds-Key-33", "number": "8675309123",
+	"second document": "second-doc-tok-19", "registration": "reg-cluster-tok-64", "curl password": "curl-Pw-21", "import": "imp0rt-t0ken-of-mine",
 }
 
 // planted is a device with secrets wherever they could be.
@@ -122,13 +123,15 @@ func planted(t *testing.T) string {
 		"run/zedagent/DatastoreConfig/half.json":                                   fmt.Sprintf(`{"ApiKey":%q,"Password":%q`, s["datastore"], s["registry password"]),
 		"run/zedagent/ConfigItemValueMap/global.json":                              fmt.Sprintf(`{"GlobalSettings":{"k3s.config.override":{"Key":"k3s.config.override","ItemType":3,"StrValue":%q}}}`, s["override"]),
 		"run/.kube/k3s/k3s.yaml":                                                   "clusters:\n- name: default\n  cluster:\n    server: https://127.0.0.1:6443\nusers:\n- name: default\n  user:\n    client-key-data: " + s["kubeconfig key"] + "\n    token: " + s["kubeconfig token"] + "\n",
-		"persist/vault/k3s-user-override.yaml":                                     "token: " + s["inside the override"] + "\n",
+		"persist/vault/k3s-user-override.yaml":                                     "token: " + s["inside the override"] + "\n---\nagent-token: " + s["second document"] + "\n",
+		"persist/vault/manifests/registration.yaml":                                "kind: Namespace\n---\nkind: Secret\ndata:\n  token: " + base64.StdEncoding.EncodeToString([]byte(s["registration"])) + "\n",
 		"persist/certs/ecdh.key.pem":                                               pem,
 		"persist/zedkube/audit/1.jsonl":                                            `{"ID":"1","Op":"cordon","Why":"password=` + s["registry password"] + `"}` + "\n",
-		"persist/kubelog/k3s-install.log":                                          log + "and " + s["inside the override"] + "\n",
-		"persist/newlog/collect/dev.log.1":                                         log,
-		"persist/newlog/collect/app.9f27.log":                                      "what an application says",
-		"run/zedkube.pid":                                                          "4711\n", "run/zedkube.touch": "", "run/eve-hv-type": "k\n",
+		"persist/kubelog/k3s-install.log": log + "and " + s["inside the override"] + ", " + s["second document"] + ", " + s["registration"] + "\n" +
+			"curl -u robot:" + s["curl password"] + " https://rancher/v3/import/" + s["import"] + "_c-m-1.yaml\n",
+		"persist/newlog/collect/dev.log.1":    log,
+		"persist/newlog/collect/app.9f27.log": "what an application says",
+		"run/zedkube.pid":                     "4711\n", "run/zedkube.touch": "", "run/eve-hv-type": "k\n",
 		"run/edgeview/VncParams/vmiVNC.run": `{"VMIName":"x","VNCPort":5907}`,
 	})
 }

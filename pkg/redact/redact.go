@@ -19,11 +19,12 @@ const (
 )
 
 // name is a word before the sign behind which a secret stands, and flag one
-// before a blank.
+// before a blank; user is what curl has before a user and a password.
 const (
 	name = `(?:token|passw(?:or)?d|pwd|passphrase|psk|secret|authorization|cookie|signature|credentials?|` +
 		`(?:api|access|encryption|shared|private)[-_]?key|client-key-data)[\w-]*\\*["']?\s*`
 	flag = `--?[a-z-]*(?:token|password|secret|key)\s+`
+	user = `\B(?:-u[ \t]*|--(?:proxy-)?user[ \t=]*)`
 )
 
 // secret finds what looks like a token of k3s or a JWT, like the value of a
@@ -39,10 +40,13 @@ var secret = regexp.MustCompile(`(?i)\bK1[0-9a-f]{10,}(?:::[^\s"'\\]+)?` +
 	`|(` + flag + `|\bbearer\s+)[^\s"',;\\-][^\s"',;]*` +
 	`|([?&]sig=)[^\s"'&]+` +
 	`|(://)[^/\s@"']+@` +
+	`|(/import/)[^\s/"'?\\]+\.ya?ml\b` + // the token of a cluster that registers
+	`|(` + user + `(?:\\*["']\s*,\s*)?\\*["'][^\s:"'\\]+:)(?:[^"'\\\n]|\\[^"'\n])+` +
+	`|(` + user + `[^\s:"'\\]+:\\*["']?)(?:[^\s"'\\]|\\[^"'nrt\s])+` +
 	`|(` + name + `[:=]\s*\\+")[^\n]*?(\\+"\s*[,}\]]|\n|$)`)
 
 // stays is what secret leaves, around what stands for the rest.
-const stays = "${1}${2}${3}${4}${5}${6}${7}${8}${9}" + Hidden + "${10}"
+const stays = "${1}${2}${3}${4}${5}${6}${7}${8}${9}${10}${11}${12}" + Hidden + "${13}"
 
 // private finds private keys as PEM, also in JSON, where line ends are escaped,
 // and one whose end was cut off; rest what is left of one whose front was.
@@ -67,7 +71,7 @@ const longestKey = 128
 var hints = []string{
 	"token", "passw", "pwd", "passphrase", "psk", "secret", "authorization", "cookie", "signature", "sig=", "credential",
 	"apikey", "api-key", "api_key", "accesskey", "access-key", "access_key", "encryptionkey", "encryption-key", "encryption_key",
-	"sharedkey", "shared-key", "shared_key", "privatekey", "private-key", "private_key", "client-key", "bearer", "key ", "k1", "eyj",
+	"sharedkey", "shared-key", "shared_key", "privatekey", "private-key", "private_key", "client-key", "bearer", "key ", "k1", "eyj", "/import/", "-u",
 }
 
 // Text takes secrets out of text: the known ones wherever they stand, and what

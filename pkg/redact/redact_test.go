@@ -30,7 +30,10 @@ func TestSecretsAreTakenOutOfText(t *testing.T) {
 		"a -----BEGIN PRIVATE KEY-----\nMHcCAQ":         "a (redacted)",
 		"MHcCAQ\nEEIB\n-----END EC PRIVATE KEY-----\nb": "(redacted)\nb",
 		"eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c":        "(redacted)",
-		"":                                              "",
+		"curl -u me:abc https://x/y":                    "curl -u me:(redacted) https://x/y",
+		"-u me:abc":                                     "-u me:(redacted)",
+		"curl https://x/v3/import/abc_c-1.yaml | x":     "curl https://x/v3/import/(redacted) | x",
+		"": "",
 	}
 	for text, want := range rows {
 		if got := Text(text, "plain-token-of-mine"); got != want {
@@ -45,6 +48,9 @@ func TestSecretsGoInWhateverFormTheyAreWritten(t *testing.T) {
 		`--token "a SEKRET"`, `--token \"a SEKRET\"`, `--agent-token 'a SEKRET'`, `bearer "SEKRET"`, "token := SEKRET", "Token:{Value:SEKRET}", "password: [SEKRET]",
 		"Authorization: Negotiate SEKRET", "authorization: token SEKRET", "Cookie: sid=SEKRET", "wpa_psk=SEKRET", `psk: "SEKRET"`, "db_pwd=SEKRET",
 		"https://x/?a=b&sig=SEKRET", "https://x/?X-Amz-Signature=SEKRET", "access_key=SEKRET", "encryptionKey: SEKRET", "shared-key: SEKRET",
+		"curl -u me:SEKRET x", "curl -ume:SEKRET", `-u "me:a SEKRET"`, `-u 'me:SEKRET'`, `-u me:"SEKRET"`, `-u \"me:SEKRET\"`, `["-u","me:SEKRET"]`, `-u me:a\SEKRET`,
+		"--user me:SEKRET", "--user=me:SEKRET", "--proxy-user me:SEKRET", "-U me:SEKRET", `{\"cmd\":\"curl -u me:SEKRET\",\"n\":1}`,
+		"https://x/v3/import/SEKRET.yaml", "https://x/v3/import/SEKRET_c-m-1.yml?a=b", "/import/aSEKRET.b.yaml",
 		"-----BEGIN PGP PRIVATE KEY BLOCK-----\nSEKRET\n-----END PGP PRIVATE KEY BLOCK-----",
 	} {
 		if got := new(Redactor).Text("a line\n" + text + "\nan end"); strings.Contains(got, "SEKRET") || !strings.HasPrefix(got, "a line\n") || !strings.HasSuffix(got, "\nan end") {
@@ -71,6 +77,7 @@ func TestWhatIsNotSecretStays(t *testing.T) {
 		"waits for 1 pod: eve-kube-app/plc-0", "node/node-2", `{"Phase":"Emptying","Pods":{"Total":12}}`,
 		"5d0c7a52-3a0e-4c7e-9f1b-2f6f0c3a9e11", "https://10.0.0.1:6443/api", "2026-05-03T06:41:17.250000001Z",
 		"the key is at /persist/certs/x.key and monkeys: 3", "password=\"\" user='u'", `"tokens": []`, "a significant sign=3",
+		"eve-user: none", "kube-upgrade -unit", "/import/readme.txt", "sort -u names: 3", "curl -u me https://x",
 		base64.StdEncoding.EncodeToString([]byte("a certificate that everybody may read, of some length")),
 	} {
 		if got := new(Redactor).Text(text); got != text {
@@ -92,6 +99,28 @@ func TestWhatWasLearntGoesEverywhereInEachForm(t *testing.T) {
 	}
 	if r.Places() != 5 {
 		t.Errorf("%d places, want 5", r.Places())
+	}
+}
+
+func TestEveryDocumentOfATextTeaches(t *testing.T) {
+	for _, raw := range []string{
+		"a: b\n---\ntoken: blue-horse-17\n", "---\na: b\n--- # two\r\ntoken: blue-horse-17\r\n", "a: b\n...\ntoken: blue-horse-17\n",
+		"a: [\n---\ntoken: blue-horse-17\n", "--- {token: blue-horse-17}\n", "kind: x\n---\napiVersion: v1\nkind: Secret\ndata:\n  url: aHR0cHM6Ly94\n  token: Ymx1ZS1ob3JzZS0xNw==\n",
+		"kind: x\n---\nkind: Secret\nstringData:\n  any: blue-horse-17\n",
+	} {
+		var r Redactor
+		r.LearnYAML([]byte(raw))
+		if got, want := r.Text("it is blue-horse-17, or not"), "it is (redacted), or not"; got != want {
+			t.Errorf("after %q it became %q, want %q", raw, got, want)
+		}
+	}
+}
+
+func TestASecretOfKubernetesKeepsNoneOfItsData(t *testing.T) {
+	raw := `{"kind":"Secret","metadata":{"name":"x"},"data":{"any":"Ymx1ZS1ob3JzZS0xNw=="},"stringData":{"other":"green-cow"}}`
+	want := `{"kind":"Secret","metadata":{"name":"x"},"data":{"any":"(redacted)"},"stringData":{"other":"(redacted)"}}`
+	if diff := cmp.Diff(parsed(t, want), parsed(t, string(new(Redactor).JSON([]byte(raw))))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

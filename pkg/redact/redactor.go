@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -64,10 +65,16 @@ func (r *Redactor) LearnJSON(raw []byte) {
 	}
 }
 
-// LearnYAML is Learn for a document; one that does not parse teaches nothing.
+// between is what separates documents of YAML in one text.
+var between = regexp.MustCompile(`(?m)^(?:---|\.\.\.)(?:[ \t\r]|$)`)
+
+// LearnYAML is Learn for all documents of a text; one that does not parse
+// teaches nothing.
 func (r *Redactor) LearnYAML(raw []byte) {
-	if asJSON, err := yaml.YAMLToJSON(raw); err == nil {
-		r.LearnJSON(asJSON)
+	for _, document := range between.Split(string(raw), -1) {
+		if asJSON, err := yaml.YAMLToJSON([]byte(document)); err == nil {
+			r.LearnJSON(asJSON)
+		}
 	}
 }
 

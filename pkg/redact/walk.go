@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -80,8 +81,16 @@ func (w walker) object(m map[string]any, inside bool) map[string]any {
 	if _, block := m["CipherBlockID"]; block || pair {
 		inside = false // its name, and a block's error, are no secret, and help
 	}
+	object := m["kind"] == "Secret"
 	out := make(map[string]any, len(m))
 	for name, x := range m {
+		if data := name == "data"; object && (data || name == "stringData") {
+			if data {
+				w.learnData(x)
+			}
+			out[name] = w.walk(name, x, true)
+			continue
+		}
 		if pair && slices.Contains(pairValues, name) {
 			out[w.text(name)] = w.walk("secret", x, true)
 			continue
@@ -89,6 +98,18 @@ func (w walker) object(m map[string]any, inside bool) map[string]any {
 		out[w.text(name)] = w.walk(name, x, inside)
 	}
 	return out
+}
+
+// learnData learns what the fields of a Secret of Kubernetes encode whose name
+// says that they hold one; all of them are hidden.
+func (w walker) learnData(data any) {
+	fields, _ := data.(map[string]any)
+	for name, x := range fields {
+		text, _ := x.(string)
+		if raw, err := base64.StdEncoding.DecodeString(text); err == nil && w.learn != nil && kindOf(name) != open {
+			w.learn(string(raw))
+		}
+	}
 }
 
 // What the fields of pairs of a name and a value are called, as settings and
