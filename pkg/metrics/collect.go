@@ -105,6 +105,6 @@ func (c collector) cordon(s sink) {
 		by = oneOf(progress.Cordon, cordons)
 	}
 	for _, who := range append(slices.Clone(cordons), other) {
-		s.gauge("zedkube_node_cordoned", "1 while this node is cordoned, by who keeps it so; other is somebody who is not zedkube.", truth(who == by), "by", who)
+		s.gauge("zedkube_node_cordoned", "1 while this node is cordoned, by who keeps it so: operator is somebody else than zedkube, other is who NodeDrainProgress does not name.", truth(who == by), "by", who)
 	}
 }
