@@ -18,7 +18,8 @@ func adviseOn(r drainRecord, p paths) []advice {
 	var list []advice
 	add := func(command, why string) { list = append(list, advice{command, why}) }
 	if !r.Agent.Runs {
-		add("zgrep zedkube /persist/newlog/keepSentQueue/dev.log.*.gz | tail", "see why the agent is not there; once it runs again the drain goes on where it was")
+		add("grep -h zedkube /persist/newlog/collect/dev.log* | tail", "see why the agent is not there; once it runs again the drain goes on where it was")
+		add("zgrep zedkube /persist/newlog/keepSentQueue/dev.log.*.gz | tail", "the same, for what was sent to the controller already")
 	}
 	switch {
 	case r.Progress == nil:
@@ -27,8 +28,12 @@ func adviseOn(r drainRecord, p paths) []advice {
 	case r.Progress.Phase == types.PhaseIdle:
 		add("zedkube drain plan", "see what a drain would do now; changes nothing")
 		add("zedkube drain request", "empty this node, without a reboot after it")
-		if r.Progress.Cordon == "kept" || r.Progress.Cordon == "operator" {
+		switch r.Progress.Cordon {
+		case "kept":
 			add("kubectl uncordon "+nodeWord(r), "let pods come to this node again")
+		case "operator":
+			add("zedkube audit --op cordon,uncordon", "see who cordoned this node, and ask whom it names first")
+			add("kubectl uncordon "+nodeWord(r), "let pods come to this node again, once they agree")
 		}
 	default:
 		adviseDuring(r, p, add)

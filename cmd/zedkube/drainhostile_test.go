@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -170,6 +171,25 @@ func TestOnlyNamesOfKubernetesAreOfferedForPasting(t *testing.T) {
 	for _, a := range adviseOn(r, options{}.paths()) {
 		if strings.Contains(a.Command, "; reboot") {
 			t.Errorf("offered: %s", a.Command)
+		}
+	}
+}
+
+func TestSomebodyElsesCordonIsAskedAboutBeforeItIsUndone(t *testing.T) {
+	for cordon, want := range map[string][]string{
+		"operator": {"zedkube audit --op cordon,uncordon", "kubectl uncordon node-2"},
+		"kept":     {"kubectl uncordon node-2"},
+	} {
+		r := emptying()
+		r.Progress = &types.NodeDrainProgress{Phase: types.PhaseIdle, Cordon: cordon}
+		var got []string
+		for _, a := range adviseOn(r, options{}.paths()) {
+			if !strings.Contains(a.Command, "drain") {
+				got = append(got, a.Command)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", cordon, got, want)
 		}
 	}
 }
