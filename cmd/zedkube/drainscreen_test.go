@@ -32,7 +32,7 @@ func emptying() drainRecord {
 				{
 					Pod: "eve-kube-app/cam-0", Node: "node-2", Since: ago(4 * time.Hour), Cause: "budget", Outlook: types.OutlookNever,
 					Why:    "PodDisruptionBudget eve-kube-app/cam wants 1 of 1 pods healthy and allows 0 disruptions",
-					Remedy: "kubectl -n eve-kube-app delete pdb cam, or run a second replica",
+					Remedy: "kubectl -n eve-kube-app edit pdb cam, or run a second replica",
 				},
 				{
 					Pod: "eve-kube-app/plc-0", Node: "node-2", Since: ago(20 * time.Second), Cause: "grace", Outlook: types.OutlookSlow,
