@@ -26,7 +26,7 @@ func release(t *testing.T) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"Makefile", ".goreleaser.yaml", "LICENSE", "README.md", "CHANGELOG.md", "docs/eve-image.md", "docs/alerts.yaml", ".package"} {
+	for _, name := range []string{"Makefile", ".goreleaser.yaml", "LICENSE", "README.md", "CHANGELOG.md", "docs/eve-image.md", "docs/operations.md", "docs/alerts.yaml", ".package"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
