@@ -48,16 +48,20 @@ func (f Facts) nameOf(all *findings, p Peer) {
 	}
 }
 
+// beforeDeleted is where it says what to look at first: a Node takes its member
+// of etcd along.
+const beforeDeleted = ` (first: docs/operations.md, "Before a Node is deleted")`
+
 func nameText(name string, answer types.ReachName) (v Verdict, remedy, what string) {
 	switch answer {
 	case types.ReachNameFree:
 		return OK, "", "No Node is called " + name + " yet, and none is of this device."
 	case types.ReachNameOwn:
-		return Warn, "if it does not come back: kubectl delete node " + name + ", and let it join anew", "The cluster has a Node " + name + " of this device already: it was in this cluster before. k3s takes it back only with what it kept of that."
+		return Warn, "if it does not come back: kubectl delete node " + name + beforeDeleted + ", and let it join anew", "The cluster has a Node " + name + " of this device already: it was in this cluster before. k3s takes it back only with what it kept of that."
 	case types.ReachNameOther:
-		return Warn, "delete the Node with the old name", "Another Node of the cluster is of this very device: it had another name before, and that Node stays."
+		return Warn, "delete the Node with the old name" + beforeDeleted, "Another Node of the cluster is of this very device: it had another name before, and that Node stays."
 	case types.ReachNameTaken:
-		return Blocks, "rename one of the two devices at the controller; if that Node is a relic: kubectl delete node " + name, "Another device has the Node " + name + ": k3s refuses a second one."
+		return Blocks, "rename one of the two devices at the controller; if that Node is a relic: kubectl delete node " + name + beforeDeleted, "Another device has the Node " + name + ": k3s refuses a second one."
 	}
 	return Unknown, "", fmt.Sprintf("Whether another Node is called %s cannot be told: the member answers %q.", name, answer)
 }

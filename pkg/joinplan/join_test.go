@@ -240,3 +240,11 @@ func TestAMemberSaysWhetherThereIsRoomAndWhetherTheCandidateFits(t *testing.T) {
 		t.Run(name, func(t *testing.T) { said(t, Join(member(c.change)).Findings, c.check, c.want, c.says) })
 	}
 }
+
+func TestNobodyDeletesANodeBeforeLooking(t *testing.T) {
+	for _, answer := range []types.ReachName{types.ReachNameOwn, types.ReachNameOther, types.ReachNameTaken} {
+		if _, remedy, _ := nameText("node-1", answer); !strings.Contains(remedy, `docs/operations.md, "Before a Node is deleted"`) {
+			t.Errorf("%s: %s", answer, remedy)
+		}
+	}
+}
