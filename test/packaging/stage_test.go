@@ -118,7 +118,7 @@ func start(t *testing.T, shell []string, part string, args []string, edit ...str
 	s.cmd.Env = append(os.Environ(), "ZEDKUBE_ROOT="+root, playedAs+"="+part)
 	s.cmd.Stderr = log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := s.cmd.Start(); err != nil {
+	if err := heedful(s.cmd.Start); err != nil {
 		t.Fatal(err)
 	}
 	go func() { s.done <- s.cmd.Wait() }()
@@ -127,6 +127,16 @@ func start(t *testing.T, shell []string, part string, args []string, edit ...str
 		_ = log.Close()
 	})
 	return s
+}
+
+// heedful starts something that heeds signals, whatever this test was started
+// with: nohup makes it deaf to one, and what it starts as well. No shell can trap
+// what it was made deaf to.
+func heedful(start func() error) error {
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP, syscall.SIGINT)
+	defer signal.Stop(heard)
+	return start()
 }
 
 func (s *started) read(name string) string {
