@@ -30,7 +30,7 @@ PROGRAM := cmd kubeapi pkg pubsub types
 ABOUT   := version=$(VERSION) revision=$(REVISION) licenses=Apache-2.0 source=https://github.com/zedkube/zedkube
 
 # The packages whose tests take longest begin first.
-LONGEST := ./cmd/zedkube ./test/devcluster ./test/apps
+LONGEST := ./cmd/zedkube ./test/devcluster ./test/apps ./kubeapi ./test/report ./test/applogs
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v "$$(go env CC)" 2>/dev/null)
 AS_TESTS := CGO_ENABLED=$(if $(CC_FOUND),1,0)
