@@ -1,6 +1,7 @@
 package clustertoken
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func TestBlocksTellTheirStateAndStayEncrypted(t *testing.T) {
 	play(t, nothing, func(s *stage) {
 		expect := func(want map[string]types.CipherBlockStatus) {
 			t.Helper()
-			got := s.blocks.All()
+			got := maps.Clone(s.blocks.All())
 			for key, b := range got {
 				b.ErrorTime, b.ErrorSeverity = time.Time{}, 0
 				got[key] = b

@@ -59,3 +59,17 @@ func TestALookThatFailsLeavesOpenWhoChangedIt(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 }
+
+func TestANewTargetInheritsNoFight(t *testing.T) {
+	tr, _ := late(time.Hour, track{})
+	tr.ended(outcome{changed: true}, false)
+	tr, _ = late(time.Hour+minPause, tr)
+	m := tr.next(aim{kept: true, wanted: "1", actual: "2", target: "1"}, time.Hour+minPause+1)
+	if tr = m.track; !m.cancel {
+		t.Errorf("the write for the former target goes on: %+v", m)
+	}
+	tr.ended(outcome{changed: true}, true) // it had gone through already
+	if m := tr.next(aim{kept: true, wanted: "1", actual: "1", target: "1", reached: true}, time.Hour+2*minPause); m.why != "" || m.flaw {
+		t.Errorf("%+v", m)
+	}
+}

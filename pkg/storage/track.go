@@ -120,10 +120,11 @@ func (t *track) ended(o outcome, calledOff bool) {
 	switch err := o.err; {
 	case err == nil:
 		t.set, t.undone, t.failed = !calledOff, false, ""
-		if o.changed {
-			t.fought = t.fought || t.after // so it was, if only for a moment that nobody saw
-		} else {
+		switch {
+		case !o.changed:
 			t.pause = minPause
+		case !calledOff: // else it was for another target
+			t.fought = t.fought || t.after // so it was, if only for a moment that nobody saw
 		}
 	case calledOff:
 		t.failed = ""
