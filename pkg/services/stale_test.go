@@ -182,6 +182,7 @@ func TestAllStaysWhileTheAPIIsSilent(t *testing.T) {
 			}
 		}
 		s.answers()
+		time.Sleep(pause) // it may have looked while not all of that was said
 		s.expect("the API answers again", 0, 0, false)
 	})
 }
