@@ -37,8 +37,10 @@ func (b *bench) change(ctx context.Context, apps int) error {
 			pods = append(pods, pod.Name)
 		}
 	}
-	w, err := b.watch(ctx, leader, func(ctx context.Context) error {
-		return b.churn(ctx, pods, func(ctx context.Context) error { return pause(ctx, b.idling) })
+	var w watched
+	err = b.churn(ctx, pods, func(ctx context.Context) (err error) {
+		w, err = b.watch(ctx, leader, func(ctx context.Context) error { return pause(ctx, b.idling) })
+		return err
 	})
 	if err != nil {
 		return err
@@ -54,8 +56,8 @@ func (b *bench) change(ctx context.Context, apps int) error {
 }
 
 // churn changes pods of the applications' namespace at changeRate, each from
-// running to pending or back, while something goes on. It is an error if it
-// cannot keep up.
+// running to pending or back, while something goes on, and puts them back
+// afterwards, faster than that. It is an error if it cannot keep up.
 func (b *bench) churn(ctx context.Context, pods []string, meanwhile func(context.Context) error) error {
 	if len(pods) == 0 {
 		return errors.New("churn: there are no pods")

@@ -90,33 +90,44 @@ func (b *bench) at(ctx context.Context, nodes, pods int) (grown, error) {
 	}
 	rand.Shuffle(len(changing), func(i, j int) { changing[i], changing[j] = changing[j], changing[i] })
 	changing = changing[:min(len(changing), 500)]
-	row.busy, err = b.watch(ctx, leader, func(ctx context.Context) error {
-		return b.churn(ctx, changing, func(ctx context.Context) error { return b.times(ctx, leader, &row) })
+	err = b.churn(ctx, changing, func(ctx context.Context) (err error) {
+		row.busy, err = b.watch(ctx, leader, func(ctx context.Context) error { return b.podTimes(ctx, leader, &row) })
+		return errors.Join(err, b.nodeTimes(ctx, leader, &row))
 	})
 	return row, err
 }
 
-// times takes the times from a change to the leader's file, again and again.
-func (b *bench) times(ctx context.Context, leader *player.Member, row *grown) error {
-	end := time.Now().Add(b.idling)
+// podTimes takes the times from a change of a pod to the leader's file, again
+// and again.
+func (b *bench) podTimes(ctx context.Context, leader *player.Member, row *grown) error {
+	return b.timed(ctx, &row.pod, func(i int) (time.Duration, error) {
+		return b.phase(ctx, leader, devcluster.CrowdPod(0), i%2 == 1)
+	})
+}
+
+// nodeTimes takes those of a node. That is not while the cost is measured: of
+// nodes that are not Ready the others ask whether they answer.
+func (b *bench) nodeTimes(ctx context.Context, leader *player.Member, row *grown) error {
 	node, kind := b.cluster.Nodes[1].Name, corev1.NodeMemoryPressure
 	if row.nodes > len(b.fleet.Members) {
 		// Of a report that is cut the first by name stay, without the other conditions.
 		node, kind = devcluster.CrowdNode(0), corev1.NodeReady
 	}
-	for i := 0; time.Now().Before(end); i++ {
-		one, err := b.phase(ctx, leader, devcluster.CrowdPod(0), i%2 == 1)
+	return b.timed(ctx, &row.node, func(i int) (time.Duration, error) {
+		return b.condition(ctx, leader, node, kind, (i%2 == 0) != (kind == corev1.NodeReady))
+	})
+}
+
+// timed makes changes and notes how long each took to be seen, until the time to
+// watch is over.
+func (b *bench) timed(ctx context.Context, took *[]time.Duration, change func(i int) (time.Duration, error)) error {
+	end := time.Now().Add(b.idling)
+	for i := 0; time.Now().Before(end) || i%2 == 1; i++ { // all is as it was in the end
+		one, err := change(i)
 		if err != nil {
 			return err
 		}
-		row.pod = append(row.pod, one)
-		if err := pause(ctx, rand.N(500*time.Millisecond)); err != nil {
-			return err
-		}
-		if one, err = b.condition(ctx, leader, node, kind, i%2 == 0); err != nil {
-			return err
-		}
-		row.node = append(row.node, one)
+		*took = append(*took, one)
 		if err := pause(ctx, rand.N(500*time.Millisecond)); err != nil {
 			return err
 		}
