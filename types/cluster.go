@@ -175,6 +175,9 @@ func (s APIStatus) Answers() bool { return s.SilentSince.IsZero() }
 // no Node carries that label yet.
 func OwnNode(nodes map[string]Node, info EdgeNodeInfo) (Node, bool) {
 	device := info.DeviceID.String()
+	if n := nodes[info.NodeName()]; n.UUID == device { // as it usually is, among however many
+		return n, true
+	}
 	for _, n := range nodes {
 		if n.UUID != "" && n.UUID == device {
 			return n, true

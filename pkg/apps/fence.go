@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/zedkube/zedkube/types"
@@ -24,11 +23,10 @@ func (f facts) fence(a *action) {
 	if !f.blindSince.IsZero() || !f.wholeSets || f.self.Name == "" {
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.nodes)) {
-		n := f.nodes[name]
-		if n.Ready != types.ConditionUnknown || n.OutOfService || !f.inUse(name) {
-			continue
-		}
+	for _, n := range f.nodesThat(func(n types.Node) bool {
+		return n.Ready == types.ConditionUnknown && !n.OutOfService && f.inUse(n.Name)
+	}) {
+		name := n.Name
 		if gone, _ := types.Gone(n, f.nodes, f.witnessed, f.now); !gone {
 			a.soon(turn)
 			continue
@@ -46,6 +44,18 @@ func (f facts) fence(a *action) {
 		a.act = f.task(actFence, n)
 		a.act.others = held
 	}
+}
+
+// nodesThat are the nodes of which is holds, by name.
+func (f facts) nodesThat(is func(types.Node) bool) []types.Node {
+	var those []types.Node
+	for _, n := range f.nodes {
+		if is(n) {
+			those = append(those, n)
+		}
+	}
+	slices.SortFunc(those, func(a, b types.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return those
 }
 
 // inUse reports whether a node has anything of the applications'.
@@ -136,11 +146,7 @@ func (f facts) unfence(a *action) {
 	if !f.blindSince.IsZero() || f.self.Name == "" {
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.nodes)) {
-		n := f.nodes[name]
-		if n.Fence == nil || n.Ready != types.ConditionTrue {
-			continue
-		}
+	for _, n := range f.nodesThat(func(n types.Node) bool { return n.Fence != nil && n.Ready == types.ConditionTrue }) {
 		v := verdict{keys: []string{"back/" + n.UID}}
 		a.follow(f, v)
 		wait := max(f.early(app{}, v.keys[0]), f.resting(n.UID), f.resting(""))

@@ -22,12 +22,12 @@ func version(f facts) verdict {
 		return bad("NotAsWanted", fmt.Sprintf("This node runs %s, and the controller wants %s.", short(own), short(want)))
 	}
 	var others []string
-	for _, n := range f.byName {
+	for _, n := range f.nodes {
 		if n.KubeletVersion != "" && n.KubeletVersion != own {
 			others = append(others, short(n.Name)+" runs "+short(n.KubeletVersion))
 		}
 	}
-	if len(others) > 0 {
+	if slices.Sort(others); len(others) > 0 {
 		return bad("NodesDiffer", fmt.Sprintf("This node runs %s, %s.", short(own), some(others)))
 	}
 	return fine("AllTheSame", fmt.Sprintf("Every node runs %s.", short(own)))
@@ -67,9 +67,10 @@ func roles(f facts) (wrong []string) {
 	if !f.own.ControlPlane && !f.own.Master {
 		wrong = append(wrong, "label node-role.kubernetes.io/control-plane is missing"+writtenBy(f.own, "node-role.kubernetes.io/control-plane"))
 	}
-	etcd := slices.ContainsFunc(f.byName, func(n types.Node) bool { return n.Etcd && n.Name != f.own.Name })
-	if !f.own.Etcd && etcd {
-		wrong = append(wrong, "label node-role.kubernetes.io/etcd is missing")
+	for _, n := range f.nodes {
+		if n.Etcd && !f.own.Etcd {
+			return append(wrong, "label node-role.kubernetes.io/etcd is missing")
+		}
 	}
 	return wrong
 }
@@ -132,13 +133,14 @@ func members(f facts) verdict {
 		masters[id.String()] = true
 	}
 	var surplus, missing []string
-	for _, n := range f.byName {
+	for _, n := range f.nodes {
 		there[n.UUID] = true
-		_, err := uuid.Parse(n.UUID)
-		if (n.ControlPlane || n.Master || n.Etcd) && err == nil && !masters[n.UUID] {
+		master := n.ControlPlane || n.Master || n.Etcd
+		if _, err := uuid.Parse(n.UUID); master && err == nil && !masters[n.UUID] {
 			surplus = append(surplus, "node "+short(n.Name))
 		}
 	}
+	slices.Sort(surplus)
 	for _, id := range slices.Sorted(maps.Keys(masters)) {
 		if !there[id] {
 			missing = append(missing, "device "+id)

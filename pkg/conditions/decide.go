@@ -1,9 +1,6 @@
 package conditions
 
 import (
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -18,8 +15,7 @@ type facts struct {
 	connected   bool // there is a kubeconfig
 	clocks      map[string]types.NodeClock
 	nodes       map[string]types.Node
-	byName      []types.Node // the same, sorted
-	whole       bool         // nodes are all there are
+	whole       bool // nodes are all there are
 	own         types.Node
 	seen        bool // own is there
 	pods        map[string]types.Pod
@@ -88,7 +84,6 @@ func rules() map[types.NodeStateType]rule {
 
 // decide judges every condition and says what has lasted long enough.
 func decide(f facts) action {
-	f.byName = slices.SortedFunc(maps.Values(f.nodes), func(a, b types.Node) int { return strings.Compare(a.Name, b.Name) })
 	a := action{conditions: known(f), pending: map[types.NodeStateType]pending{}}
 	rules := rules()
 	for _, t := range types.NodeStateTypes() {

@@ -12,7 +12,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -122,12 +124,7 @@ func (c *Component) look() facts {
 	own, known := types.OwnNode(nodes, info)
 	api, ok := c.API.Get(types.Global)
 	f.own, f.seen = own, ok && api.Answers() && api.Synced && known && info.DeviceID != uuid.Nil
-	f.others = make([]types.Node, 0, len(nodes))
-	for name, n := range nodes {
-		if name != own.Name {
-			f.others = append(f.others, n)
-		}
-	}
+	f.others = others(nodes, own)
 	if f.seen && c.round == 0 {
 		// No round of a former process comes again, whatever the clock says.
 		c.round = time.Now().Unix()
@@ -137,6 +134,17 @@ func (c *Component) look() facts {
 	}
 	f.round = c.round
 	return f
+}
+
+// others are the nodes but for the own one; none where all of them are Ready, as
+// hundreds may be for weeks.
+func others(nodes map[string]types.Node, own types.Node) []types.Node {
+	for name, n := range nodes {
+		if name != own.Name && n.Ready != types.ConditionTrue {
+			return slices.DeleteFunc(slices.Collect(maps.Values(nodes)), func(n types.Node) bool { return n.Name == own.Name })
+		}
+	}
+	return nil
 }
 
 func (c *Component) apply(ctx context.Context, f facts, a action) error {
