@@ -112,6 +112,7 @@ type run struct {
 	turns    *turns
 	told     *credentials
 	clocks   *clocks
+	appPods  *appCounts
 	apps     *turns         // of the views of applications
 	served   *turns         // of the views of services
 	reported *turns         // of the views of reports
@@ -119,7 +120,7 @@ type run struct {
 }
 
 func newRun(ctx context.Context, c *Client) *run {
-	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, turns: newTurns(lastGap), apps: newTurns(appsGap), served: newTurns(appsGap), reported: newTurns(reportsGap), told: newCredentials(c.Log, c.Credentials), clocks: newClocks(c.Log, c.Clocks)}
+	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, turns: newTurns(lastGap), apps: newTurns(appsGap), served: newTurns(appsGap), reported: newTurns(reportsGap), told: newCredentials(c.Log, c.Credentials), clocks: newClocks(c.Log, c.Clocks), appPods: &appCounts{Writer: c.AppPods}}
 	r.turns.led, r.apps.led, r.served.led = r.apps, r.served, r.reported
 	r.silence = newSilence(ctx, c.Log, r.status.silent)
 	c.Info.Notify(r.bell)

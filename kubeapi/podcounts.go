@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
@@ -18,6 +19,7 @@ import (
 // the phase: a cluster has them by the ten thousand.
 type podCounts struct {
 	table    Writer[types.PodCount]
+	but      string // a namespace that is counted elsewhere; "" for none
 	pods     podNamespaces
 	replaced func(version string)
 }
@@ -41,8 +43,8 @@ const (
 	phases
 )
 
-func newPodCounts(table Writer[types.PodCount]) *podCounts {
-	return &podCounts{table: table, pods: podNamespaces{}}
+func newPodCounts(table Writer[types.PodCount], but string) *podCounts {
+	return &podCounts{table: table, but: but, pods: podNamespaces{}}
 }
 
 func phaseOf(p corev1.PodPhase) podPhase {
@@ -101,7 +103,7 @@ func (c *podCounts) Add(obj any) error { return c.Update(obj) }
 // Update implements cache.ReflectorStore.
 func (c *podCounts) Update(obj any) error {
 	p, err := counted(obj)
-	if err != nil {
+	if err != nil || p.GetNamespace() == c.but {
 		return err
 	}
 	c.pods.put(p)
@@ -111,7 +113,7 @@ func (c *podCounts) Update(obj any) error {
 // Delete implements cache.ReflectorStore.
 func (c *podCounts) Delete(obj any) error {
 	p, err := counted(obj)
-	if err != nil {
+	if err != nil || p.GetNamespace() == c.but {
 		return err
 	}
 	c.pods.remove(p)
@@ -130,7 +132,9 @@ func (c *podCounts) Replace(list []any, version string) error {
 		if err != nil {
 			return err
 		}
-		pods.put(p)
+		if p.GetNamespace() != c.but {
+			pods.put(p)
+		}
 	}
 	c.pods = pods
 	errs := []error{c.retain()}
@@ -187,7 +191,7 @@ func (c *podCounts) publish(namespace string) error {
 func (c *podCounts) retain() error {
 	var errs []error
 	for namespace := range c.table.All() {
-		if c.pods[namespace] == nil {
+		if namespace != c.but && c.pods[namespace] == nil {
 			errs = append(errs, c.table.Unpublish(namespace))
 		}
 	}
@@ -207,12 +211,13 @@ func (c *podCounts) Transformer() cache.TransformFunc {
 	}
 }
 
-// countedPods is every pod. What does not count of those in a list that is not
-// streamed is let go page by page.
+// countedPods is every pod but those of Namespace. What does not count of those in
+// a list that is not streamed is let go page by page.
 func countedPods(api lister[*corev1.PodList]) *cache.ListWatch {
-	all := listWatch(api, "")
+	others := fields.OneTermNotEqualSelector("metadata.namespace", Namespace).String()
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = others
 			list, err := api.List(ctx, o)
 			if err != nil {
 				return nil, err
@@ -225,6 +230,6 @@ func countedPods(api lister[*corev1.PodList]) *cache.ListWatch {
 			}
 			return list, nil
 		},
-		WatchFuncWithContext: all.WatchFuncWithContext,
+		WatchFuncWithContext: listWatch(api, others).WatchFuncWithContext,
 	}
 }

@@ -20,7 +20,7 @@ func phased(namespace, name string, phase corev1.PodPhase) *corev1.Pod {
 
 func TestPodsAreCountedByNamespaceAndPhase(t *testing.T) {
 	table := &pubsub.Table[types.PodCount]{}
-	c := newPodCounts(table)
+	c := newPodCounts(table, "")
 	err := c.Replace([]any{
 		phased("a", "1", corev1.PodRunning), phased("a", "2", corev1.PodPending), phased("a", "3", corev1.PodFailed),
 		phased("a", "4", corev1.PodSucceeded), phased("a", "5", corev1.PodUnknown), phased("a", "6", ""), phased("b", "1", corev1.PodRunning),
@@ -81,7 +81,7 @@ func (s *seen) Publish(key string, v types.PodCount) error {
 
 func TestAWholeListGoesFromOneCountToTheOther(t *testing.T) {
 	table := &seen{}
-	c := newPodCounts(table)
+	c := newPodCounts(table, "")
 	_ = table.Table.Publish("gone", types.PodCount{Namespace: "gone", Pods: 3}) // as another connection left it
 	for _, n := range []int{100, 70} {
 		var list []any
@@ -99,7 +99,7 @@ func TestAWholeListGoesFromOneCountToTheOther(t *testing.T) {
 
 func TestTenThousandPodsAreCountedInLittleMemory(t *testing.T) {
 	table := &pubsub.Table[types.PodCount]{}
-	c := newPodCounts(table)
+	c := newPodCounts(table, "")
 	before := heap()
 	list := make([]any, 0, 10000)
 	slim := c.Transformer()

@@ -55,7 +55,11 @@ func (p *reports) want(leads bool) {
 
 func (p *reports) begin() {
 	kube, longhorn := p.conn.kube, p.conn.parts
-	p.start(types.TablePodCounts, countedPods(kube.CoreV1().Pods(metav1.NamespaceAll)), newPodCounts(p.PodCounts))
+	if err := p.appPods.begin(p.PodCounts); err != nil {
+		p.Log.WithError(err).Error("pods of the applications cannot be counted")
+	}
+	p.stops = append(p.stops, p.appPods.end)
+	p.start(types.TablePodCounts, countedPods(kube.CoreV1().Pods(metav1.NamespaceAll)), newPodCounts(p.PodCounts, Namespace))
 	p.start(types.TableClaims, listWatch(kube.CoreV1().PersistentVolumeClaims(Namespace), ""), claimRows(p.Claims))
 	p.start(types.TableLonghornDaemons, listWatch(kube.AppsV1().DaemonSets(longhornNamespace), ""), daemonRows(p.Daemons))
 	p.start(types.TableLonghornNodes, ofLonghorn(p.longhorn, longhorn.nodes), longhornNodeRows(p.LonghornNodes))

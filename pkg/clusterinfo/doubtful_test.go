@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ func TestAFormerReportIsAsOldAsWhatIsKnownOfTheFormerRun(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		for _, section := range s.told().Sections {
-			fails := section.Name == types.SectionAppPods || section.Name == types.SectionAllocated
+			fails := slices.Contains([]string{types.SectionAppPods, types.SectionNamespaces, types.SectionAllocated}, section.Name)
 			if fails != section.StaleSince.Equal(failed) || !fails && !section.StaleSince.IsZero() {
 				s.Errorf("of what it has seen itself it says %+v; some lists fail since %s", section, failed)
 			}

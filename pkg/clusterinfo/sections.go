@@ -15,7 +15,7 @@ func made() map[string][]string {
 		types.SectionNodes:      {types.TableNodes},
 		types.SectionAppPods:    {types.TableAppPods},
 		types.SectionAppVMIs:    {types.TableVMIs},
-		types.SectionNamespaces: {types.TablePodCounts},
+		types.SectionNamespaces: {types.TablePodCounts, types.TableAppPods}, // the counts leave those out
 		types.SectionStorage: {
 			types.TableClaims, types.TableLonghornVolumes, types.TableLonghornEngines, types.TableLonghornReplicas,
 		},

@@ -1,0 +1,63 @@
+package kubeapi
+
+import (
+	"strings"
+	"sync"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// appCounts is the table of the pods of Namespace, and while somebody counts pods
+// it counts these as they come: a second watch of the pods that change most would
+// bring each change of them twice.
+type appCounts struct {
+	Writer[types.Pod]
+
+	mu     sync.Mutex
+	counts *podCounts // nil while nobody counts
+}
+
+// begin counts what there is, and what changes from now on, into table.
+func (a *appCounts) begin(table Writer[types.PodCount]) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.counts = newPodCounts(table, "")
+	for _, p := range a.All() {
+		a.counts.pods.put(countedApp(p.Name, p.Phase))
+	}
+	return a.counts.publish(Namespace)
+}
+
+func (a *appCounts) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.counts = nil
+}
+
+// Publish implements Writer.
+func (a *appCounts) Publish(key string, p types.Pod) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.Writer.Publish(key, p); err != nil || a.counts == nil {
+		return err
+	}
+	return a.counts.Update(countedApp(p.Name, p.Phase))
+}
+
+// Unpublish implements Writer.
+func (a *appCounts) Unpublish(key string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.Writer.Unpublish(key); err != nil || a.counts == nil {
+		return err
+	}
+	_, name, _ := strings.Cut(key, "/")
+	return a.counts.Delete(countedApp(name, ""))
+}
+
+func countedApp(name string, phase types.PodPhase) *countedPod {
+	return &countedPod{namespace: unique.Make(Namespace), name: name, phase: phaseOf(corev1.PodPhase(phase))}
+}

@@ -1,0 +1,62 @@
+package kubeapi
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+func TestPodsOfApplicationsAreCountedOnceAndOnlyWhileSomebodyCounts(t *testing.T) {
+	table, pods := &pubsub.Table[types.PodCount]{}, &pubsub.Table[types.Pod]{}
+	apps := &appCounts{Writer: pods}
+	rows := appPodRows(apps)
+	others := newPodCounts(table, Namespace)
+	is := func(when string, want ...types.PodCount) {
+		t.Helper()
+		rows := map[string]types.PodCount{}
+		for _, c := range want {
+			rows[c.Namespace] = c
+		}
+		if diff := cmp.Diff(rows, table.All(), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s", when, diff)
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(rows.Replace([]any{phased(Namespace, "1", corev1.PodRunning), phased(Namespace, "2", corev1.PodRunning)}, "7"))
+	is("while nobody counts")
+	must(apps.begin(table))
+	is("from the beginning", types.PodCount{Namespace: Namespace, Pods: 2, Running: 2})
+	must(rows.Update(phased(Namespace, "2", corev1.PodFailed)))
+	must(rows.Add(phased(Namespace, "3", corev1.PodPending)))
+	must(rows.Delete(phased(Namespace, "1", corev1.PodRunning)))
+	mine := types.PodCount{Namespace: Namespace, Pods: 2, Failed: 1, Pending: 1}
+	is("changed", mine)
+
+	// A server that sends them although they were not asked for changes nothing.
+	must(others.Replace([]any{phased("a", "1", corev1.PodRunning), phased(Namespace, "2", corev1.PodRunning)}, "7"))
+	must(others.Update(phased(Namespace, "3", corev1.PodRunning)))
+	must(others.Delete(phased(Namespace, "3", corev1.PodRunning)))
+	is("beside the others", mine, types.PodCount{Namespace: "a", Pods: 1, Running: 1})
+
+	must(rows.Replace([]any{phased(Namespace, "3", corev1.PodPending)}, "8"))
+	must(others.Replace(nil, "8"))
+	is("after a new list", types.PodCount{Namespace: Namespace, Pods: 1, Pending: 1})
+	must(rows.Delete(phased(Namespace, "3", corev1.PodPending)))
+	is("without any")
+	apps.end()
+	must(rows.Add(phased(Namespace, "4", corev1.PodPending)))
+	is("while nobody counts any more")
+	if _, ok := pods.Get(Namespace + "/4"); !ok {
+		t.Error("the pod itself is not in its table")
+	}
+}
