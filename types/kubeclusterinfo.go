@@ -120,8 +120,8 @@ type KubePodInfo struct {
 	Name              string
 	Status            KubePodStatus
 	RestartCount      uint32
-	RestartTimestamp  time.Time
-	CreationTimestamp time.Time
+	RestartTimestamp  TextTime
+	CreationTimestamp TextTime
 	PodIP             string
 	NodeName          string
 	// Reason is why the pod is as it is, in Kubernetes' word: ContainerCreating,

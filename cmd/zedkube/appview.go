@@ -37,7 +37,7 @@ func (s *screen) app(a overview.App, report, now time.Time) {
 			text += ", " + clean(p.Reason)
 		}
 		if p.RestartCount > 0 {
-			text += fmt.Sprintf(", %d restarts, the last %s", p.RestartCount, age(p.RestartTimestamp, now))
+			text += fmt.Sprintf(", %d restarts, the last %s", p.RestartCount, age(p.RestartTimestamp.Time(), now))
 		}
 		if !report.IsZero() {
 			text += "; reported " + age(report, now)

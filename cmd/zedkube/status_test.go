@@ -28,7 +28,7 @@ func troubled() overview.Overview {
 	runs, down, off := app(0xaa, "plc"), app(0xbb, "Camera_9"), app(0xcc, "scale\x1b[31m\u202eX")
 	runs.State, runs.Here, runs.Node, runs.Since, runs.Restarts, runs.Ports = "RunningState", true, "node-2", ago(26*time.Hour), &restarts, []string{"8022->22/tcp"}
 	runs.Console = &types.AppConsoleStatus{Open: true, VNCPort: 5907, Since: ago(time.Minute)}
-	runs.Pods = []types.KubePodInfo{{Name: "plc-0", Status: types.KubePodRunning, NodeName: "node-2", RestartCount: 6, RestartTimestamp: ago(time.Minute), Reason: "CrashLoopBackOff"}}
+	runs.Pods = []types.KubePodInfo{{Name: "plc-0", Status: types.KubePodRunning, NodeName: "node-2", RestartCount: 6, RestartTimestamp: types.TextTime(ago(time.Minute)), Reason: "CrashLoopBackOff"}}
 	down.State, down.Since = "NotRunningState", ago(20*time.Minute)
 	down.Repair = &types.AppRepairStatus{
 		Phase: types.RepairRefused, Act: types.ActFailover, Reason: "Volume cam-data has no whole replica on another node.", Since: ago(20 * time.Minute), Lost: "node-3",

@@ -260,13 +260,13 @@ func TestAppPodsAreReportedByNameWithoutLaunchers(t *testing.T) {
 	), nil)
 	want := []types.KubePodInfo{
 		{
-			Name: "b", Status: types.KubePodRunning, RestartCount: 2, RestartTimestamp: then.Add(time.Hour),
-			CreationTimestamp: then, PodIP: "10.42.0.9", NodeName: "n1",
+			Name: "b", Status: types.KubePodRunning, RestartCount: 2, RestartTimestamp: types.TextTime(then.Add(time.Hour)),
+			CreationTimestamp: types.TextTime(then), PodIP: "10.42.0.9", NodeName: "n1",
 		},
-		{Name: "c", Status: types.KubePodPending, CreationTimestamp: then},
-		{Name: "d", Status: types.KubePodSucceeded, CreationTimestamp: then, NodeName: "n1"},
-		{Name: "e", Status: types.KubePodFailed, CreationTimestamp: then, NodeName: "n1"},
-		{Name: "f", Status: types.KubePodUnknown, CreationTimestamp: then, NodeName: "n1"},
+		{Name: "c", Status: types.KubePodPending, CreationTimestamp: types.TextTime(then)},
+		{Name: "d", Status: types.KubePodSucceeded, CreationTimestamp: types.TextTime(then), NodeName: "n1"},
+		{Name: "e", Status: types.KubePodFailed, CreationTimestamp: types.TextTime(then), NodeName: "n1"},
+		{Name: "f", Status: types.KubePodUnknown, CreationTimestamp: types.TextTime(then), NodeName: "n1"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error("want -, got +\n" + d)

@@ -65,7 +65,7 @@ func namespace(n types.KubePodNameSpaceInfo) *info.KubePodNameSpaceInfo {
 func pod(p types.KubePodInfo) *info.KubeEVEAppPodInfo {
 	return &info.KubeEVEAppPodInfo{
 		Name: text(p.Name), Status: podState(p.Status, p.Reason), RestartCount: p.RestartCount,
-		RestartTimestamp: stamp(p.RestartTimestamp), CreationTimestamp: stamp(p.CreationTimestamp),
+		RestartTimestamp: stamp(p.RestartTimestamp.Time()), CreationTimestamp: stamp(p.CreationTimestamp.Time()),
 		IpAddress: text(p.PodIP), NodeName: text(p.NodeName),
 	}
 }

@@ -50,7 +50,7 @@ func namespaceBack(m *info.KubePodNameSpaceInfo) types.KubePodNameSpaceInfo {
 func podBack(m *info.KubeEVEAppPodInfo) types.KubePodInfo {
 	p := types.KubePodInfo{
 		Name: m.GetName(), Status: phases.fromEVE(m.GetStatus()), RestartCount: m.GetRestartCount(),
-		RestartTimestamp: moment(m.GetRestartTimestamp()), CreationTimestamp: moment(m.GetCreationTimestamp()),
+		RestartTimestamp: types.TextTime(moment(m.GetRestartTimestamp())), CreationTimestamp: types.TextTime(moment(m.GetCreationTimestamp())),
 		PodIP: m.GetIpAddress(), NodeName: m.GetNodeName(), Reason: podReasons.fromEVE(m.GetStatus()),
 	}
 	if p.Reason != "" {

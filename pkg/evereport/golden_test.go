@@ -49,7 +49,7 @@ func report() types.KubeClusterInfo {
 			{Name: "press-line-3", Admission: types.KubeNodeAdmissionJoining},
 		},
 		AppPods: []types.KubePodInfo{
-			{Name: "scale-reader-77d01-0", Status: types.KubePodRunning, RestartCount: 2, RestartTimestamp: ago(9), CreationTimestamp: ago(90), PodIP: "10.42.1.14", NodeName: "press-line-1"},
+			{Name: "scale-reader-77d01-0", Status: types.KubePodRunning, RestartCount: 2, RestartTimestamp: types.TextTime(ago(9)), CreationTimestamp: types.TextTime(ago(90)), PodIP: "10.42.1.14", NodeName: "press-line-1"},
 			{Name: "mqtt-1e0c3-0", Status: types.KubePodRunning, Reason: "CrashLoopBackOff", RestartCount: 41, NodeName: "press-line-1"},
 			{Name: "cam-0", Status: types.KubePodPending, Reason: "ContainerCreating", NodeName: "press-line-2"},
 			{Name: "cam-1", Status: types.KubePodPending, Reason: "ImagePullBackOff", NodeName: "press-line-2"},

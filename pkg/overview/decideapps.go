@@ -44,7 +44,7 @@ func (a App) reason() string {
 func (a App) unplaced() (time.Time, bool) {
 	for _, p := range a.Pods {
 		if p.Status == types.KubePodPending && p.Reason == "Unschedulable" {
-			return p.CreationTimestamp, true
+			return p.CreationTimestamp.Time(), true
 		}
 	}
 	if a.down() && a.Repair != nil && strings.HasPrefix(a.Repair.Reason, noNode) {
@@ -113,7 +113,7 @@ func findAppRestarts(o Overview, tell func(Problem)) {
 		for _, p := range a.Pods {
 			if p.Reason == "CrashLoopBackOff" {
 				tell(Problem{
-					Severity: Bad, About: a.Name, Since: p.RestartTimestamp, What: "Application " + a.Name + " ends again and again: " + count(int(p.RestartCount)) + " restarts.",
+					Severity: Bad, About: a.Name, Since: p.RestartTimestamp.Time(), What: "Application " + a.Name + " ends again and again: " + count(int(p.RestartCount)) + " restarts.",
 					Remedy: "zedkube logs " + a.UUID + " --previous",
 				})
 				break
