@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -289,7 +290,7 @@ func TestAFormerReportStandsUntilANewOneCanBeMade(t *testing.T) {
 			s.Errorf("of storage it says %+v", r.Storage)
 		}
 		for _, section := range s.told().Sections {
-			unknown := section.Name == types.SectionStorage || section.Name == types.SectionStorageHealth
+			unknown := slices.Contains([]string{types.SectionStorage, types.SectionAllocated, types.SectionStorageHealth}, section.Name)
 			if section.Known == unknown {
 				s.Errorf("it says %+v", section)
 			}

@@ -215,6 +215,20 @@ func TestASectionOfWhatTheClusterLacksIsKnownAndAbsent(t *testing.T) {
 	}
 }
 
+func TestTheBytesOfVolumesThatWereNeverSeenAreNotKnown(t *testing.T) {
+	snapshots := func(f *facts) { f.volumes = map[string]types.Volume{"v": {Name: "v", Snapshots: 7}} }
+	a := decide(leading(snapshots, broken(types.TableClaims)))
+	if s := section(t, a, types.SectionAllocated); s.Known || !s.StaleSince.Equal(then.Add(time.Minute)) || s.Why != "the API server says no" {
+		t.Errorf("before the volumes are seen: %+v", s)
+	}
+	before := decide(leading(snapshots))
+	f := leading(broken(types.TableClaims))
+	f.mem = before.mem
+	if s := section(t, decide(f), types.SectionAllocated); !s.Known || !s.StaleSince.IsZero() {
+		t.Errorf("of volumes that were seen: %+v", s)
+	}
+}
+
 func TestNodesAreReportedByNameWithRoleStateAndAdmission(t *testing.T) {
 	utc2 := time.FixedZone("", 7200)
 	got := nodes(leading(func(f *facts) {

@@ -97,7 +97,10 @@ func sections(f facts, views map[string]view, m memory) []types.ReportSection {
 		case types.SectionStorageHealth:
 			s.Known, s.Updated = m.health.known, m.health.since
 		case types.SectionAllocated:
-			s.Known = v.whole()
+			s.Known = v.whole() && m.volumes.known
+			if v.whole() && !m.volumes.known { // there is nothing yet that could have them
+				s.StaleSince, s.Why = views[types.SectionStorage].stale, views[types.SectionStorage].why
+			}
 		}
 		out = append(out, s)
 	}
