@@ -8,7 +8,8 @@ import (
 
 func TestATextTimeHasTheJSONOfATime(t *testing.T) {
 	for _, at := range []time.Time{
-		{}, time.Unix(0, 0).UTC(), time.Date(2026, 8, 1, 12, 30, 0, 123456789, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 1, time.UTC),
+		{},
+		time.Unix(0, 0).UTC(), time.Date(2026, 8, 1, 12, 30, 0, 123456789, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 1, time.UTC),
 		time.Date(2026, 8, 1, 12, 30, 0, 5e8, time.FixedZone("", -7*3600)), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC),
 	} {
 		want, wantErr := json.Marshal(at)

@@ -3,8 +3,8 @@ package clusterinfo
 import (
 	"context"
 	"fmt"
-	"strings"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
