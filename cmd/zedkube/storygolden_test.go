@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -16,32 +19,54 @@ const atRest = 4 * time.Second
 // testdata/golden, but for times, ages, addresses and names that chance made; or
 // what zedkube says when it is called with these words, as soon as it does. go test
 // ./cmd/zedkube -run Stories -update writes it anew.
-func goldenIs(_ *story, ts *testscript.TestScript, args []string) error {
+func goldenIs(s *story, ts *testscript.TestScript, args []string) error {
 	name, words := args[0], args[1:]
+	said := func() string {
+		if len(words) > 0 {
+			return steady(ts, inProcess(s.ctx, words))
+		}
+		return steady(ts, spoken(ts.ReadFile("stdout"), ts.ReadFile("stderr")))
+	}
 	switch {
 	case *update:
 		if len(words) > 0 {
 			time.Sleep(atRest)
-			_ = ts.Exec("zedkube", words...) // how it ends is in what it says
 		}
-		return golden.Write(name, steady(ts))
+		return golden.Write(name, said())
 	case len(words) == 0:
-		return golden.Check(name, steady(ts))
+		return golden.Check(name, said())
 	}
 	return eventually(func() string {
-		_ = ts.Exec("zedkube", words...)
-		if err := golden.Check(name, steady(ts)); err != nil {
+		if err := golden.Check(name, said()); err != nil {
 			return err.Error()
 		}
 		return ""
 	})
 }
 
-// steady is what the last command said, without what changes.
-func steady(ts *testscript.TestScript) string {
-	text := ts.ReadFile("stdout")
-	if said := ts.ReadFile("stderr"); said != "" {
-		text += "stderr:\n" + said
+// inProcess is what zedkube says to these words. A process of its own for each
+// would take a second to start with the race detector.
+func inProcess(ctx context.Context, words []string) string {
+	var out, said bytes.Buffer
+	c := newCommand()
+	c.SetArgs(words)
+	c.SetOut(&out)
+	c.SetErr(&said)
+	if err := c.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(&said, "zedkube:", complaint(err)) // as main does
 	}
+	return spoken(out.String(), said.String())
+}
+
+// spoken is what is printed to stdout and to stderr.
+func spoken(out, said string) string {
+	if said != "" {
+		out += "stderr:\n" + said
+	}
+	return out
+}
+
+// steady is what was said, without what changes.
+func steady(ts *testscript.TestScript, text string) string {
 	return golden.Steady(strings.ReplaceAll(text, ts.Getenv("WORK"), "WORK"))
 }
