@@ -109,6 +109,8 @@ func cancelDrain(out io.Writer, p paths, now time.Time) error {
 	switch {
 	case len(others) > 0:
 		fmt.Fprintf(out, "The drain goes on for %s, whose request stands.\n", strings.ToUpper(listed(others)))
+	case removed && record.Progress != nil && record.Progress.Cordon == "kept":
+		fmt.Fprintln(out, "Its cordon is kept, as you asked. Let pods come again: kubectl uncordon "+clean(record.Node))
 	case removed && record.Agent.Runs:
 		fmt.Fprintln(out, "The node takes pods again as soon as the API server allows: zedkube drain status")
 	case removed:

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -118,6 +119,21 @@ func TestOnlyACordonOfZedkubesIsKept(t *testing.T) {
 	}
 	if err := keepCordon(t.Context(), &bytes.Buffer{}, &askedCluster{}, ownInfo); err == nil {
 		t.Error("a device that is no node has kept a cordon")
+	}
+}
+
+func TestCancelSaysWhetherPodsComeAgain(t *testing.T) {
+	for cordon, want := range map[string]string{"zedkube": "The node takes pods again as soon as", "kept": "Its cordon is kept, as you asked. Let pods come again: kubectl uncordon node-2"} {
+		s := newTopStage(t)
+		s.put("run/zedagent/EdgeNodeInfo/global.json", `{"DeviceName":"Node_2"}`)
+		s.put("run/zedkube-cli/NodeDrainRequest/global.json", `{"RequestedBy":1}`)
+		s.publish("NodeDrainProgress", types.NodeDrainProgress{Phase: types.PhaseEmptying, Cordon: cordon, Requesters: []string{"OPERATOR"}})
+		if err := cancelDrain(&s.out, s.paths, time.Now()); err != nil {
+			t.Error(err)
+		}
+		if out := s.out.String(); !strings.Contains(out, "taken back.\n"+want) {
+			t.Errorf("cordon %s: %s", cordon, out)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,7 +45,7 @@ func runAgent(ctx context.Context, o options) error {
 	// The sockets tell whether an agent runs here already. Only after them is
 	// the pid file ours to take over.
 	if err := bus.Open(); errors.Is(err, pubsub.ErrInUse) {
-		return fmt.Errorf("open pubsub: %w", err)
+		return anotherRuns(err)
 	} else if err != nil {
 		log.WithError(err).Error("not every topic could be opened, will try again")
 	}
@@ -66,6 +67,21 @@ func runAgent(ctx context.Context, o options) error {
 	serving.Wait()
 	log.Info("zedkube stopped")
 	return nil
+}
+
+// anotherRuns says in one line that the sockets are another agent's, of which
+// there is one for each topic.
+func anotherRuns(err error) error {
+	taken := []error{err}
+	var all interface{ Unwrap() []error }
+	if errors.As(err, &all) {
+		taken = slices.DeleteFunc(slices.Clone(all.Unwrap()), func(e error) bool { return !errors.Is(e, pubsub.ErrInUse) })
+	}
+	more := ""
+	if n := len(taken) - 1; n > 0 {
+		more = fmt.Sprintf(", as are %d more", n)
+	}
+	return fmt.Errorf("open pubsub: %w%s: another agent runs here", taken[0], more)
 }
 
 // runsKubernetes reads EVE's hypervisor type: "k", and "kubevirt" in older

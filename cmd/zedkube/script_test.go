@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 func mainWithHour() {
 	run(func(c *cobra.Command, o *options) {
 		c.PersistentFlags().DurationVar(&o.hour, "hour", time.Hour, "how long an hour is")
+		_ = c.PersistentFlags().MarkHidden("hour") // it is in no --help
 	})
 }
 
@@ -100,7 +101,7 @@ func told(cluster *devcluster.Cluster, story string) testscript.Params {
 			"cordoned": with(cordoned), "pods": with(pods), "object": with(object), "lock": with(lock), "inturn": with(inturn),
 			"booted": with(booted), "lead": with(lead), "harmless": with(harmless), "logged": with(logged), "pause": with(pause), "fresh": with(fresh),
 			"token": with(hasToken), "status": with(statusOf), "explains": with(explained), "report": with(reportOf), "unleaked": with(unleaked),
-			"file": with(fileIs), "removed": with(removed), "cordons": with(cordons), "said": with(said), "unsaid": with(unsaid), "golden": with(golden),
+			"file": with(fileIs), "removed": with(removed), "cordons": with(cordons), "said": with(said), "unsaid": with(unsaid), "golden": with(goldenIs),
 		},
 	}
 }

@@ -1,91 +1,72 @@
 package main
 
 import (
-	"errors"
+	"bytes"
+	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
-)
 
-// changing are what no two runs have in common, and what stands for it. Their
-// order counts.
-var changing = []struct {
-	what *regexp.Regexp
-	by   string
-}{
-	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UUID"},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z|\b\d\d:\d\d:\d\dZ`), "TIME"},
-	{regexp.MustCompile(`\b127\.\d+\.\d+\.\d+\b`), "ADDRESS"},
-	{regexp.MustCompile(`\b([Pp])rocess \d+`), "${1}rocess PID"},
-	{regexp.MustCompile(`ADDRESS:\d{5}\b`), "ADDRESS:PORT"},
-	{regexp.MustCompile(`\b(go|v)\d+\.\d+(\.\d+)?([-+][\w.+-]+)?\b`), "VERSION"},
-	{regexp.MustCompile(`\b[0-9a-f]{40}\b`), "COMMIT"},
-	{regexp.MustCompile(`-[bcdf-hj-np-tv-xz2-9]{5}\b`), "-RANDOM"}, // as Kubernetes names pods
-	{regexp.MustCompile(`\b(\d+(\.\d+)?(ms|µs|ns|y|d|h|m|s))+\b|\b\d+ days\b`), "SPAN"},
-	{regexp.MustCompile(`\b\d+(\.\d+)?([KMG]i?)?B\b|\b\d+(\.\d+)?[KMGT]i\b`), "SIZE"},
-	{regexp.MustCompile(`\b\d+(\.\d+)?%`), "N%"},
-	{regexp.MustCompile(`linux/(amd64|arm64)`), "PLATFORM"},
-	{regexp.MustCompile(`\bNone of \d+ operations\b`), "None of N operations"}, // a node stamps twice whose configuration comes after its first look
-	{regexp.MustCompile(` {2,}`), "  "},                                        // columns are as wide as what changes
-}
+	"github.com/zedkube/zedkube/test/golden"
+)
 
 // atRest is until what a golden file is made of changes no more.
 const atRest = 4 * time.Second
 
-// golden is golden FILE [WORDS...]: what the last command said is in
+// goldenIs is golden NAME [WORDS...]: what the last command said is in
 // testdata/golden, but for times, ages, addresses and names that chance made; or
 // what zedkube says when it is called with these words, as soon as it does. go test
 // ./cmd/zedkube -run Stories -update writes it anew.
-func golden(_ *story, ts *testscript.TestScript, args []string) error {
-	file := filepath.Join("testdata/golden", args[0]+".txt")
-	want, err := os.ReadFile(file)
+func goldenIs(s *story, ts *testscript.TestScript, args []string) error {
+	name, words := args[0], args[1:]
+	said := func() string {
+		if len(words) > 0 {
+			return steady(ts, inProcess(s.ctx, words))
+		}
+		return steady(ts, spoken(ts.ReadFile("stdout"), ts.ReadFile("stderr")))
+	}
 	switch {
 	case *update:
-		if len(args) > 1 {
+		if len(words) > 0 {
 			time.Sleep(atRest)
-			_ = ts.Exec("zedkube", args[1:]...) // how it ends is in what it says
 		}
-		return errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(steady(ts)), 0o644))
-	case err != nil:
-		return err
-	case len(args) == 1:
-		return unlike(file, string(want), steady(ts))
+		return golden.Write(name, said())
+	case len(words) == 0:
+		return golden.Check(name, said())
 	}
 	return eventually(func() string {
-		_ = ts.Exec("zedkube", args[1:]...)
-		if err := unlike(file, string(want), steady(ts)); err != nil {
+		if err := golden.Check(name, said()); err != nil {
 			return err.Error()
 		}
 		return ""
 	})
 }
 
-func unlike(file, want, got string) error {
-	if d := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); d != "" {
-		return fmt.Errorf("%s: want -, got +\n%s", file, d)
+// inProcess is what zedkube says to these words. A process of its own for each
+// would take a second to start with the race detector.
+func inProcess(ctx context.Context, words []string) string {
+	var out, said bytes.Buffer
+	c := newCommand()
+	c.SetArgs(words)
+	c.SetOut(&out)
+	c.SetErr(&said)
+	if err := c.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(&said, "zedkube:", complaint(err)) // as main does
 	}
-	return nil
+	return spoken(out.String(), said.String())
 }
 
-// steady is what the last command said, without what changes.
-func steady(ts *testscript.TestScript) string {
-	text := ts.ReadFile("stdout")
-	if said := ts.ReadFile("stderr"); said != "" {
-		text += "stderr:\n" + said
+// spoken is what is printed to stdout and to stderr.
+func spoken(out, said string) string {
+	if said != "" {
+		out += "stderr:\n" + said
 	}
-	text = strings.ReplaceAll(text, ts.Getenv("WORK"), "WORK")
-	for _, c := range changing {
-		text = c.what.ReplaceAllString(text, c.by)
-	}
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		b.WriteString(strings.TrimRight(line, " \n") + "\n")
-	}
-	return b.String()
+	return out
+}
+
+// steady is what was said, without what changes.
+func steady(ts *testscript.TestScript, text string) string {
+	return golden.Steady(strings.ReplaceAll(text, ts.Getenv("WORK"), "WORK"))
 }

@@ -52,7 +52,11 @@ func (w *topicsWatch) run(ctx context.Context) error {
 	defer notify.Close()
 	w.watchDirs(notify)
 	w.last = w.read()
-	fmt.Fprintf(w.said, "watching %d topics\n", len(w.last))
+	noun := "topics"
+	if len(w.last) == 1 {
+		noun = "topic"
+	}
+	fmt.Fprintf(w.said, "watching %d %s\n", len(w.last), noun)
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
 	for {

@@ -85,7 +85,7 @@ func TestCordon(t *testing.T) {
 		}))})
 	}
 	judge(t, []row{
-		{"none", judgeCordon(cordonFacts{nodesFacts: nodesOf(server("a"))}), OK, "It does"},
+		{"none", judgeCordon(cordonFacts{nodesFacts: nodesOf(server("a"))}), OK, "This node takes pods."},
 		{"ours", by("zedkube", time.Hour), OK, "by zedkube for 60m: a drain."},
 		{"ours for long", by("zedkube", 25*time.Hour), Warn, "which is long"},
 		{"kept", by("kept", time.Hour), Warn, "keeps"},
@@ -155,7 +155,7 @@ func TestConditions(t *testing.T) {
 
 func TestFiles(t *testing.T) {
 	judge(t, []row{
-		{"none", judgeFiles(filesFacts{}), OK, "none"},
+		{"none", judgeFiles(filesFacts{}), OK, "No file lies about"},
 		{"not looked", judgeFiles(filesFacts{err: errOdd}), Unknown, "refused"},
 		{"litter", judgeFiles(filesFacts{found: []lying{{path: "/run/x", what: "was left"}}}), Warn, "/run/x was left."},
 		{"one that does", judgeFiles(filesFacts{found: []lying{{path: "/tmp/x", what: "decides", does: true}}, err: errOdd}), Warn, "/tmp/x decides."},

@@ -36,7 +36,7 @@ func judgeCordon(f cordonFacts) Finding {
 	}
 	switch {
 	case !n.Cordoned:
-		return ok("It does.")
+		return ok("This node takes pods.")
 	case slices.Contains(n.Roles, tieBreaker):
 		return ok("It is the tie-breaker, which takes none.")
 	case n.CordonedBy == "kept":

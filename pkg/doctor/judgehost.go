@@ -13,7 +13,7 @@ func judgeFiles(f filesFacts) Finding {
 		if f.err != nil {
 			return unknown("Not all could be looked at: %v.", f.err)
 		}
-		return ok("There is none.")
+		return ok("No file lies about that changes what is done, or was forgotten.")
 	}
 	var texts []string
 	for _, l := range f.found[:min(len(f.found), maxNamed)] {

@@ -51,7 +51,7 @@ func (s *stage) applicationsRun(t *testing.T) {
 	s.newApp(t, "rotated", 1, devcluster.Prints{Rate: 100, Length: 500, Stderr: 10}, devcluster.Prints{})
 	s.newApp(t, "cutoff", 1, devcluster.Prints{Rate: 20, Stderr: 2}, first)
 	s.newApp(t, "mover", 2, devcluster.Prints{Rate: 20, Stderr: 2}, first)
-	s.newApp(t, "doomed", 0, devcluster.Prints{Rate: 5}, devcluster.Prints{})
+	s.newApp(t, "doomed", 0, devcluster.Prints{Rate: 5}, devcluster.Prints{Rate: 50, Exit: 3, Well: true})
 	for _, a := range s.apps {
 		if a.cfg.DisplayName != "restless" {
 			until(t, time.Minute, func() string { return s.runsOn(t, a, a.node) })
@@ -87,6 +87,8 @@ func (s *stage) logsArePrinted(t *testing.T) {
 		}
 	}
 	m := s.fleet.Members[2]
+	goldenIs(t, "logs", m, "logs", "doomed", "--container", "init")
+	goldenIs(t, "logs-json", m, "logs", "doomed", "--container", "init", "-o", "json")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, m.Program[0], append(m.Program[1:len(m.Program):len(m.Program)], "--root", m.Root, "logs", "-f", "steady", "--container", "app", "--since", "1s")...)

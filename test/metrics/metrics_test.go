@@ -212,13 +212,10 @@ func (s *stage) topShows(t *testing.T, top *onlooker) {
 			t.Errorf("%s: %s is shown as %+v", s.fleet.Members[1].Name, m.Name, r)
 		}
 	}
-	for _, of := range []string{"nodes", "pods", "containers"} {
-		out, err := s.fleet.Members[0].Command("top", of, "--once")
-		if err != nil {
-			t.Error(err)
-		}
-		t.Logf("\n%s", out)
-	}
+	s.goldenIs(t, "top", "--sort", "name", "--ascii=false")
+	s.goldenIs(t, "top-pods", "pods", "--sort", "name", "--ascii=false")
+	s.goldenIs(t, "top-containers", "containers", "--sort", "name", "--ascii=false")
+	s.goldenIs(t, "top-jsonpath", "--once", "--sort", "name", "-o", `jsonpath={.Of} {.Agent.Runs}{range .Rows[*]}{"\n"}{.Name}{end}`)
 }
 
 // restartsBeginAnew: no history of a container has what was before its start.
