@@ -73,14 +73,12 @@ func (b *bench) churn(ctx context.Context, pods []string, meanwhile func(context
 	began, changed := time.Now(), 0
 	var changing sync.WaitGroup
 	changing.Go(func() {
-		tick := time.NewTicker(time.Second / changeRate)
-		defer tick.Stop()
 		underWay := make(chan struct{}, 16) // a slow API server slows nothing down
 		for ; ; changed++ {
 			select {
 			case <-ctx.Done():
 				return
-			case <-tick.C:
+			case <-time.After(time.Until(began.Add(time.Duration(changed) * time.Second / changeRate))): // what was held up is made up for
 			}
 			phase := corev1.PodPending
 			if changed/len(pods)%2 == 1 {
