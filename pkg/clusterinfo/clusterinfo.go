@@ -208,7 +208,10 @@ func (c *Component) apply(a action) error {
 		if had {
 			c.Log.Info("this node does not report for the cluster")
 		}
-		c.mem, c.cut, c.stale = memory{}, false, nil
+		c.mem, c.cut = memory{}, false
+		for section := range made() { // the others go on
+			delete(c.stale, section)
+		}
 	}
 	if a.publish != nil {
 		_, had := c.Report.Get(types.Global)

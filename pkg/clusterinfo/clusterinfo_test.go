@@ -274,6 +274,27 @@ func TestAFollowerTellsOnlyOfItsOwnReports(t *testing.T) {
 	})
 }
 
+func TestAFollowerLogsOnceThatASectionIsOld(t *testing.T) {
+	services := types.ReportSection{Name: types.SectionServices, Known: true, StaleSince: time.Unix(1e9, 0), Why: "the API server says no"}
+	tell(t, func(s *story) { _ = s.sections.Publish(services.Name, services) }, func(s *story) {
+		for i := range 5 {
+			s.sees(types.TableNodes, i%2 == 0)
+			time.Sleep(time.Minute)
+		}
+		services.StaleSince = time.Time{}
+		_ = s.sections.Publish(services.Name, services)
+		time.Sleep(time.Minute)
+		var said []string
+		for _, e := range s.logs.AllEntries() {
+			said = append(said, e.Message)
+		}
+		want := []string{"a section of the report is not up to date: the API server says no", "the section is up to date again"}
+		if d := cmp.Diff(want, said); d != "" {
+			s.Error("want -, got +\n" + d)
+		}
+	})
+}
+
 func TestAFormerReportStandsUntilANewOneCanBeMade(t *testing.T) {
 	tell(t, func(s *story) {
 		_ = s.report.Table.Publish(types.Global, types.KubeClusterInfo{

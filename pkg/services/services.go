@@ -141,17 +141,23 @@ func (s *source[T]) look(name string, table pubsub.Reader[T], see sight, left ti
 }
 
 func (c *Component) apply(f facts, a action) error {
-	var errs []error
+	var failed error
+	if a.publish != nil {
+		if err := c.Status.Publish(types.Global, *a.publish); err != nil {
+			failed = fmt.Errorf("publish the users' services: %w", err)
+		}
+	}
+	errs := []error{failed}
 	for _, s := range a.sections {
+		if failed != nil && s.StaleSince.IsZero() {
+			continue // a section is called true only after it is
+		}
 		if err := c.Sections.Publish(s.Name, s); err != nil {
 			errs = append(errs, fmt.Errorf("publish how %s stands: %w", s.Name, err))
 		}
 	}
-	if a.publish == nil {
+	if a.publish == nil || failed != nil {
 		return errors.Join(errs...)
-	}
-	if err := c.Status.Publish(types.Global, *a.publish); err != nil {
-		return errors.Join(append(errs, fmt.Errorf("publish the users' services: %w", err))...)
 	}
 	c.logCut(a.cut)
 	switch now, before := a.publish.ServiceError.Error, f.last.ServiceError.Error; {

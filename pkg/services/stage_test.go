@@ -18,6 +18,7 @@ type counting[T any] struct {
 	pubsub.Table[T]
 	bell  chan struct{}
 	rings int
+	first func() error // called before a row is published, which its error prevents; nil for nothing
 }
 
 func newCounting[T any]() *counting[T] {
@@ -27,6 +28,11 @@ func newCounting[T any]() *counting[T] {
 }
 
 func (c *counting[T]) Publish(key string, v T) error {
+	if c.first != nil {
+		if err := c.first(); err != nil {
+			return err
+		}
+	}
 	err := c.Table.Publish(key, v)
 	select {
 	case <-c.bell:

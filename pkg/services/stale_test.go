@@ -1,6 +1,7 @@
 package services
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -203,6 +204,44 @@ func TestAClockThatIsSetBackHoldsNothingUp(t *testing.T) {
 	if c.looked.IsZero() || c.looked == c.looked.Round(0) {
 		t.Errorf("the pause is measured by the wall clock, from %v", c.looked)
 	}
+}
+
+func TestASectionIsCalledTrueOnlyAfterItIs(t *testing.T) {
+	log, _ := logtest.NewNullLogger()
+	s := &story{T: t, status: newCounting[types.KubeUserServices](), sections: newCounting[types.ReportSection]()}
+	usual(s)
+	c := &Component{
+		Log: log, Services: &s.services, Ingresses: &s.ingresses, KubeVIP: &s.vip, Tables: &s.tables,
+		API: &s.api, Ports: &s.ports, Cluster: &s.cluster, Status: s.status, Sections: s.sections,
+	}
+	isTrue := func() bool {
+		sec, _ := s.sections.Get(types.SectionServices)
+		return sec.Known && sec.StaleSince.IsZero()
+	}
+	var full error
+	s.status.first = func() error {
+		if isTrue() {
+			t.Error("the section is called true, and the services are not told yet")
+		}
+		return full
+	}
+	step := func(when string, want bool) {
+		t.Helper()
+		c.looked = time.Time{}
+		if err := c.Step(t.Context()); !errors.Is(err, full) {
+			t.Errorf("%s: %v", when, err)
+		}
+		if isTrue() != want {
+			t.Errorf("%s the section is called true: %v", when, !want)
+		}
+	}
+	full = errors.New("no space left on device")
+	step("while they cannot be written", false)
+	full = nil
+	step("when they can", true)
+	s.status.first = nil
+	s.stands(types.TableServices, false)
+	step("when they cannot be listed", false)
 }
 
 func TestWhatASilentServerSaysIsToldInFewWords(t *testing.T) {
