@@ -2,9 +2,9 @@ package types
 
 import "time"
 
-// TextTime is a time that has the same JSON as a time.Time and costs half as much
-// to write: of what a MarshalJSON returns encoding/json reads every byte again. It
-// is for lists of thousands.
+// TextTime is a time that has the same JSON as a time.Time and costs less to write:
+// of what a MarshalJSON returns encoding/json reads every byte again. It is for
+// lists of thousands.
 type TextTime time.Time
 
 // MarshalText implements encoding.TextMarshaler: RFC 3339, with as many digits of a

@@ -65,19 +65,24 @@ type story struct {
 	logs      *logtest.Hook
 }
 
+// begun is a component that has not looked yet, and what is around it.
+func begun(t *testing.T, setup func(*story)) (*story, *Component) {
+	log, hook := logtest.NewNullLogger()
+	s := &story{T: t, logs: hook, status: newCounting[types.KubeUserServices](), sections: newCounting[types.ReportSection]()}
+	setup(s)
+	return s, &Component{
+		Log: log, Pulse: &loop.Pulse{}, Services: &s.services, Ingresses: &s.ingresses, KubeVIP: &s.vip, Tables: &s.tables,
+		API: &s.api, Ports: &s.ports, Cluster: &s.cluster, Status: s.status, Sections: s.sections,
+		Former: s.former,
+	}
+}
+
 // tell runs a component in fake time while play changes its inputs.
 func tell(t *testing.T, setup, play func(*story)) {
 	synctest.Test(t, func(t *testing.T) {
-		log, hook := logtest.NewNullLogger()
-		s := &story{T: t, logs: hook, status: newCounting[types.KubeUserServices](), sections: newCounting[types.ReportSection]()}
-		setup(s)
+		s, c := begun(t, setup)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		c := &Component{
-			Log: log, Pulse: &loop.Pulse{}, Services: &s.services, Ingresses: &s.ingresses, KubeVIP: &s.vip, Tables: &s.tables,
-			API: &s.api, Ports: &s.ports, Cluster: &s.cluster, Status: s.status, Sections: s.sections,
-			Former: s.former,
-		}
 		go func() { defer close(done); c.Run(ctx) }()
 		synctest.Wait()
 		play(s)

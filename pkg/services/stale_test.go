@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -189,13 +188,7 @@ func TestAllStaysWhileTheAPIIsSilent(t *testing.T) {
 }
 
 func TestAClockThatIsSetBackHoldsNothingUp(t *testing.T) {
-	log, _ := logtest.NewNullLogger()
-	s := &story{T: t, status: newCounting[types.KubeUserServices](), sections: newCounting[types.ReportSection]()}
-	usual(s)
-	c := &Component{
-		Log: log, Services: &s.services, Ingresses: &s.ingresses, KubeVIP: &s.vip, Tables: &s.tables,
-		API: &s.api, Ports: &s.ports, Cluster: &s.cluster, Status: s.status, Sections: s.sections,
-	}
+	_, c := begun(t, usual)
 	if err := c.Step(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -207,13 +200,7 @@ func TestAClockThatIsSetBackHoldsNothingUp(t *testing.T) {
 }
 
 func TestASectionIsCalledTrueOnlyAfterItIs(t *testing.T) {
-	log, _ := logtest.NewNullLogger()
-	s := &story{T: t, status: newCounting[types.KubeUserServices](), sections: newCounting[types.ReportSection]()}
-	usual(s)
-	c := &Component{
-		Log: log, Services: &s.services, Ingresses: &s.ingresses, KubeVIP: &s.vip, Tables: &s.tables,
-		API: &s.api, Ports: &s.ports, Cluster: &s.cluster, Status: s.status, Sections: s.sections,
-	}
+	s, c := begun(t, usual)
 	isTrue := func() bool {
 		sec, _ := s.sections.Get(types.SectionServices)
 		return sec.Known && sec.StaleSince.IsZero()
