@@ -20,7 +20,6 @@ import (
 type options struct {
 	root       string
 	kubeconfig string
-	consoleToo []string
 	logRecord  int
 	page       pageFlag
 	onCluster  bool          // the page, too
@@ -47,7 +46,8 @@ type paths struct {
 	installLog     string   // of the kube container
 	topicDirs      []string // where all agents' topics lie
 	console        string
-	consoleToo     []string // further files for the same
+	consoleOld     string // the same, where older kube containers look
+	kubeInit       string
 	logJournal     string
 	logCheckpoints string
 	logRecord      int    // bytes of one line of an application's log
@@ -81,7 +81,8 @@ func (o options) paths() paths {
 		installLog:     in("/persist/kubelog/k3s-install.log"),
 		topicDirs:      []string{in("/run"), in("/persist/status")},
 		console:        in(console.DefaultFile),
-		consoleToo:     o.consoleToo,
+		consoleOld:     in(console.DefaultOldFile),
+		kubeInit:       in(console.DefaultKubeInit),
 		logRecord:      min(max(cmp.Or(o.logRecord, applogs.DefaultMaxRecord), applogs.SmallestRecord), applogs.LargestRecord),
 		logJournal:     in(applogs.DefaultJournal),
 		logCheckpoints: in(applogs.DefaultCheckpoints),
