@@ -41,8 +41,10 @@ type paths struct {
 	faultInjection string
 	deviceKey      string // where the device has no TPM
 	tpm            string
-	manifest       string   // of the cluster's registration
-	k3sOverride    string   // of the kube container's configuration
+	manifest       string // of the cluster's registration
+	k3sOverride    string // of the kube container's configuration
+	k3sBinary      string
+	k3sPID         string
 	installLog     string   // of the kube container
 	topicDirs      []string // where all agents' topics lie
 	console        string
@@ -78,6 +80,8 @@ func (o options) paths() paths {
 		tpm:            in(cipher.DefaultTPM),
 		manifest:       in(clustertoken.DefaultManifest),
 		k3sOverride:    in(k3sconfig.DefaultOverrideFile),
+		k3sBinary:      in(k3sconfig.DefaultBinary),
+		k3sPID:         in(k3sconfig.DefaultPID),
 		installLog:     in("/persist/kubelog/k3s-install.log"),
 		topicDirs:      []string{in("/run"), in("/persist/status")},
 		console:        in(console.DefaultFile),
