@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,10 @@ import (
 
 	"github.com/sirupsen/logrus"
 )
+
+// maxWithdrawn bounds how many withdrawn keys are remembered for subscribers
+// that connect later. Keys are names of things on one device, UUIDs mostly.
+const maxWithdrawn = 4096
 
 // store is a publication without its type: JSON by key, in memory, in files
 // and towards the clients of the socket.
@@ -30,6 +35,7 @@ type store struct {
 	// written: a client that waited for it would be a file behind for each file.
 	mu        sync.Mutex
 	rows      map[string][]byte // as in the files
+	withdrawn []string          // keys that were withdrawn since start, the oldest first
 	clients   map[*client]struct{}
 	restarted int
 
@@ -171,6 +177,7 @@ func (s *store) put(key string, data []byte) (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rows[key] = data
+	s.withdrawn = slices.DeleteFunc(s.withdrawn, func(k string) bool { return k == key })
 	s.changed(key)
 	return true, nil
 }
@@ -198,6 +205,9 @@ func (s *store) remove(key string) error {
 	defer s.mu.Unlock()
 	if _, had := s.rows[key]; had {
 		delete(s.rows, key)
+		if s.withdrawn = append(s.withdrawn, key); len(s.withdrawn) > maxWithdrawn {
+			s.withdrawn = slices.Delete(s.withdrawn, 0, 1)
+		}
 		s.changed(key)
 	}
 	return nil

@@ -48,6 +48,8 @@ var topics = []topic{
 	{value: &WatchdogBeat{}},
 	{value: &ClusterMembership{}},
 	{value: &ClusterLeaveRequest{}},
+	{value: &K3sVersionStatus{}},
+	{value: &K3sReleaseRequest{}},
 	{value: &ClusterMembers{}},
 	{value: &KubeNodeConditions{}},
 	{value: &NodeDrainProgress{}},

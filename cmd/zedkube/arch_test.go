@@ -46,7 +46,7 @@ var foreign = []struct {
 	{"k8s.io/kubernetes", nil, "it would bring a second Kubernetes into the module: it lives in test/devcluster/devkube"},
 	{"k8s.io/client-go/util/jsonpath", []string{"cmd/*", "kubeapi", "test"}, "commands print by the same expressions as kubectl; it is text, and reaches no API server"},
 	{"k8s.io/", []string{"kubeapi", "test"}, "only kubeapi knows Kubernetes"},
-	{"sigs.k8s.io/yaml", []string{"cmd/*", "kubeapi", "pkg/redact", "pkg/doctor", "test"}, "commands print YAML, and a kubeconfig is YAML; components read and write JSON"},
+	{"sigs.k8s.io/yaml", []string{"cmd/*", "kubeapi", "pkg/redact", "pkg/doctor", "pkg/k3sconfig", "test"}, "commands print YAML, and a kubeconfig and the configuration of k3s are YAML; components read and write JSON"},
 	{"kubevirt.io/", []string{"kubeapi", "test"}, "only kubeapi knows KubeVirt"},
 	{"github.com/longhorn/", []string{"kubeapi", "test"}, "only kubeapi knows Longhorn"},
 	{"github.com/lf-edge/eve-api/", []string{"pkg/cipher", "pkg/eveapi", "pkg/evereport", "test"}, "only these libraries know the controller's messages"},

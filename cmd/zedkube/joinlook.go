@@ -207,7 +207,7 @@ func (l *joinLook) kubernetes() {
 	case l.flags.kubernetes != "":
 		o.Kubernetes, o.KubernetesFrom = l.flags.kubernetes, "--kubernetes"
 	case err == nil && wanted.K3sVersion != "":
-		o.Kubernetes, o.KubernetesFrom = wanted.K3sVersion, "setting k3s.version"
+		o.Kubernetes, o.KubernetesFrom = wanted.K3sVersion, "KubeConfig"
 	case o.Kubernetes != "":
 	case len(initial) > 0:
 		o.Kubernetes, o.KubernetesFrom = string(initial), "initial_k3s_version"

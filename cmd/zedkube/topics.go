@@ -33,6 +33,7 @@ type topics struct {
 	operator     pubsub.Source[types.NodeDrainRequest]
 	leaveRequest pubsub.Source[types.ClusterLeaveRequest]
 	detach       pubsub.Source[types.AppDetachRequest]
+	k3sRelease   pubsub.Source[types.K3sReleaseRequest]
 	looks        pubsub.Reader[types.MetricsLook]
 	pageLooks    *pubsub.Table[types.MetricsLook] // in memory: the page is served by this process
 
@@ -57,6 +58,7 @@ type topics struct {
 	beat           pubsub.Writer[types.WatchdogBeat]
 	updateStatus   pubsub.Writer[types.KubeClusterUpdateStatus]
 	kubeConfig     pubsub.Writer[types.KubeConfig]
+	k3sVersion     pubsub.Writer[types.K3sVersionStatus]
 	cipherBlocks   pubsub.Writer[types.CipherBlockStatus]
 	cipherMetrics  pubsub.Writer[types.CipherMetrics]
 }
@@ -83,6 +85,7 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		operator:     pubsub.NewSubscription[types.NodeDrainRequest](bus, commandAgent),
 		leaveRequest: pubsub.NewSubscription[types.ClusterLeaveRequest](bus, commandAgent),
 		detach:       pubsub.NewSubscription[types.AppDetachRequest](bus, commandAgent),
+		k3sRelease:   pubsub.NewSubscription[types.K3sReleaseRequest](bus, commandAgent),
 		looks:        either[types.MetricsLook]{pubsub.NewSubscription[types.MetricsLook](bus, commandAgent), pageLooks},
 		pageLooks:    pageLooks,
 
@@ -106,6 +109,7 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		beat:           pubsub.NewPublication[types.WatchdogBeat](bus, self),
 		updateStatus:   pubsub.NewPublication[types.KubeClusterUpdateStatus](bus, "zedagent", pubsub.Persistent()),
 		kubeConfig:     pubsub.NewPublication[types.KubeConfig](bus, self, pubsub.Persistent()),
+		k3sVersion:     pubsub.NewPublication[types.K3sVersionStatus](bus, self),
 		cipherBlocks:   pubsub.NewPublication[types.CipherBlockStatus](bus, self),
 		cipherMetrics:  pubsub.NewPublication[types.CipherMetrics](bus, self),
 	}

@@ -82,8 +82,9 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 		},
 		"k3sconfig": &k3sconfig.Component{
 			Log: as("k3sconfig"), Pulse: pulses["k3sconfig"],
-			Settings: t.settings, OverrideFile: p.k3sOverride, Operations: record,
-			KubeConfig: t.kubeConfig,
+			Settings: t.settings, Release: t.k3sRelease, Membership: t.memberOf, Info: t.info, Nodes: nodes, BootID: p.boot,
+			OverrideFile: p.k3sOverride, Binary: p.k3sBinary, PID: p.k3sPID, Proc: p.proc, Operations: record,
+			KubeConfig: t.kubeConfig, Status: t.k3sVersion,
 		},
 		"membership": &membership.Component{
 			Log: as("membership"), Pulse: pulses["membership"],

@@ -42,7 +42,7 @@ func wireApps(p paths, t topics, log *logrus.Logger, out io.Writer, pulses map[s
 		},
 		"console": &console.Component{
 			Log: as("console"), Pulse: pulses["console"],
-			Configs: t.appConfigs, Apps: t.appStatus, Operations: record, File: p.console, AlsoIn: p.consoleToo, Proc: p.proc,
+			Configs: t.appConfigs, Apps: t.appStatus, Operations: record, File: p.console, OldFile: p.consoleOld, KubeInit: p.kubeInit, Proc: p.proc,
 			Status: t.appConsole,
 		},
 		"passthrough": &passthrough.Component{

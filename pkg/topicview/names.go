@@ -34,6 +34,8 @@ func known() map[string]reflect.Type {
 		types.EdgeNodeClusterStatus{},
 		types.EdgeNodeInfo{},
 		types.ENClusterAppStatus{},
+		types.K3sReleaseRequest{},
+		types.K3sVersionStatus{},
 		types.KubeClusterInfo{},
 		types.KubeClusterMetrics{},
 		types.KubeClusterUpdateStatus{},
