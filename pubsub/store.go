@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -48,8 +49,10 @@ func (s *store) open() error {
 	if err := s.topic.check(); err != nil {
 		return err
 	}
-	for _, dir := range []string{filepath.Dir(s.topic.sock()), s.topic.dir()} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+	// Who may write the directory may replace values and the socket; who may
+	// read the values' own learns their keys.
+	for dir, most := range map[string]os.FileMode{filepath.Dir(s.topic.sock()): 0o755, s.topic.dir(): 0o700} {
+		if err := ownDir(dir, most); err != nil {
 			return fmt.Errorf("open topic %s: %w", s.topic, err)
 		}
 	}
@@ -61,6 +64,25 @@ func (s *store) open() error {
 		return fmt.Errorf("open topic %s: %w", s.topic, err)
 	}
 	s.listener = l
+	return nil
+}
+
+// ownDir makes a directory, or takes from one that is there the permissions
+// beyond most. It refuses one of another user, who could give them back.
+func ownDir(dir string, most os.FileMode) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok && sys.Uid != 0 && int(sys.Uid) != os.Geteuid() {
+		return fmt.Errorf("directory %s belongs to user %d, who could change what is in it", dir, sys.Uid)
+	}
+	if mode := info.Mode().Perm(); mode&^most != 0 {
+		return os.Chmod(dir, mode&most)
+	}
 	return nil
 }
 
@@ -135,7 +157,7 @@ func (s *store) restore(values map[string][]byte, bad map[string]error, check fu
 // readRestarted reads the restart counter of a topic; content that is no
 // number counts as 1, no file as 0.
 func readRestarted(dir string) int {
-	data, err := os.ReadFile(filepath.Join(dir, verbRestarted))
+	data, err := readFile(filepath.Join(dir, verbRestarted))
 	if err != nil {
 		return 0
 	}

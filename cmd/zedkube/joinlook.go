@@ -17,6 +17,7 @@ import (
 
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/joinplan"
+	"github.com/zedkube/zedkube/pkg/safefile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -201,7 +202,7 @@ func (l *joinLook) kubernetes() {
 		return
 	}
 	wanted, _, err := readRecord[types.KubeConfig](l.paths.persistentFile(self, "KubeConfig"))
-	initial, _ := os.ReadFile(filepath.Join(filepath.Dir(l.paths.installLog), "initial_k3s_version"))
+	initial, _ := safefile.Read(filepath.Join(filepath.Dir(l.paths.installLog), "initial_k3s_version"), safefile.Small)
 	initial, _, _ = bytes.Cut(bytes.TrimSpace(initial[:min(len(initial), 100)]), []byte("\n"))
 	switch {
 	case l.flags.kubernetes != "":

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"github.com/zedkube/zedkube/pkg/safefile"
 )
 
 const (
@@ -74,12 +75,6 @@ func (c *Component) find(version string) binary {
 // throughProcess is the path of the binary as the process of k3s has it, ""
 // where no process is named.
 func (c *Component) throughProcess() string {
-	f, err := os.OpenFile(c.PID, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, 32))
 	pid := strings.TrimSpace(string(raw))
 	if err != nil || pid == "" || strings.Trim(pid, "0123456789") != "" {
 		return ""
@@ -91,7 +86,7 @@ func (c *Component) throughProcess() string {
 // version of k3s is linked into its binary as text; to run the binary would be
 // to trust it.
 func contains(ctx context.Context, path, text string) (bool, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return false, fmt.Errorf("look for the version of k3s: %w", err)
 	}
