@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
 	"github.com/zedkube/zedkube/pkg/safefile"
 )
 
@@ -75,6 +76,7 @@ func (c *Component) find(version string) binary {
 // throughProcess is the path of the binary as the process of k3s has it, ""
 // where no process is named.
 func (c *Component) throughProcess() string {
+	raw, err := safefile.Read(c.PID, 32)
 	pid := strings.TrimSpace(string(raw))
 	if err != nil || pid == "" || strings.Trim(pid, "0123456789") != "" {
 		return ""
