@@ -1,8 +1,6 @@
 package kubeapi
 
 import (
-	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -66,8 +64,7 @@ func nodeOnly(w http.ResponseWriter, _ *http.Request) {
 }
 
 func dialConfig(server *httptest.Server) string {
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	return config(server.URL, "certificate-authority-data: "+base64.StdEncoding.EncodeToString(authority)+",")
+	return config(server.URL, caOf(server))
 }
 
 func writeFile(t *testing.T, path, text string) {

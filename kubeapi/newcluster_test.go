@@ -24,10 +24,9 @@ import (
 )
 
 // caOf is how a kubeconfig names the CA of a test server.
-func caOf(t *testing.T, s *httptest.Server) string {
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	write(t, file, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
-	return "certificate-authority: " + file + ","
+func caOf(server *httptest.Server) string {
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return "certificate-authority-data: " + base64.StdEncoding.EncodeToString(authority) + ","
 }
 
 // runClient runs c and returns what ends it.
@@ -65,12 +64,12 @@ func TestANewClusterTakesTheTablesOverWithoutEmptyingThem(t *testing.T) {
 	if err := c.Cordon(t.Context(), "n1", types.Cordon{}); !errors.Is(err, types.ErrNoAPI) {
 		t.Errorf("a verb without a kubeconfig: %v", err)
 	}
-	write(t, c.Kubeconfig, config(a.URL, caOf(t, a)))
+	write(t, c.Kubeconfig, config(a.URL, caOf(a)))
 	eventually(t, "the first cluster is seen", 5*time.Second, func() bool { return tb.status().Synced && tb.status().Answers() })
 
 	bell := make(chan struct{}, 1)
 	tb.nodes.Notify(bell)
-	write(t, c.Kubeconfig, config(b.URL, caOf(t, b)))
+	write(t, c.Kubeconfig, config(b.URL, caOf(b)))
 	for len(tb.nodes.All()) != 2 || keys(tb.nodes.All())[1] != "n3" {
 		select {
 		case <-bell:
@@ -96,7 +95,7 @@ func TestAKubeconfigThatVanishesLeavesItsServerInUse(t *testing.T) {
 	defer b.Close()
 	c, tb := newTestClient(t)
 	c.Kubeconfig = filepath.Join(t.TempDir(), "k3s.yaml")
-	write(t, c.Kubeconfig, config(a.URL, caOf(t, a)))
+	write(t, c.Kubeconfig, config(a.URL, caOf(a)))
 	end := runClient(t, c)
 	defer end()
 	eventually(t, "the first cluster is seen", 5*time.Second, func() bool { return tb.status().Synced && tb.status().Answers() })
@@ -110,7 +109,7 @@ func TestAKubeconfigThatVanishesLeavesItsServerInUse(t *testing.T) {
 	if _, err := c.PodsToEvict(t.Context(), "n1"); err != nil {
 		t.Error(err)
 	}
-	write(t, c.Kubeconfig, config(b.URL, caOf(t, b)))
+	write(t, c.Kubeconfig, config(b.URL, caOf(b)))
 	eventually(t, "only the second cluster is seen", 5*time.Second, func() bool {
 		return tb.status().Synced && len(tb.nodes.All()) == 1 && len(tb.own.All())+len(tb.appPods.All()) == 0
 	})
@@ -128,7 +127,7 @@ func TestAWrongCAIsASilenceThatNamesIt(t *testing.T) {
 	eventually(t, "the certificate is refused", 5*time.Second, func() bool {
 		return strings.Contains(tb.status().Reason, "x509")
 	})
-	write(t, c.Kubeconfig, config(a.URL, caOf(t, a)))
+	write(t, c.Kubeconfig, config(a.URL, caOf(a)))
 	eventually(t, "the right CA works", 5*time.Second, func() bool { return tb.status().Synced && tb.status().Answers() })
 }
 

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 )
 
 // logsDevice is a device with three applications, and an API server with their pods.
@@ -182,47 +181,26 @@ func TestALogIsNotObeyedByATerminal(t *testing.T) {
 		"as it is in a pipe": {nil, false, evil},
 		"JSON on a terminal": {[]string{"-o", "json"}, true, `\u001b[2J`},
 	} {
-		end, out, err := os.Pipe()
-		if row.terminal {
-			end, out = pseudoTerminal(t)
-		} else if err != nil {
-			t.Fatal(err)
-		}
 		c := newCommand()
-		c.SetOut(out)
 		c.SetArgs(append([]string{"--root", root, "logs", "scale"}, row.args...))
+		var piped bytes.Buffer
+		screen := newPseudoTerminal(t, 200, 50)
+		if c.SetOut(&piped); row.terminal {
+			c.SetOut(screen.other)
+		}
 		if err := c.ExecuteContext(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		got := make([]byte, 4096)
-		n, err := end.Read(got)
-		if !strings.Contains(string(got[:n]), row.want) {
-			t.Errorf("%s: %q, %v", name, got[:n], err)
+		got := piped.String()
+		if row.terminal {
+			screen.sees("end", 0)
+			got = screen.text()
 		}
-		if row.want != evil && bytes.ContainsAny(got[:n], "\x1b\a\b\x7f\u009b\u202e") {
-			t.Errorf("%s: the terminal gets %q", name, got[:n])
+		if !strings.Contains(got, row.want) {
+			t.Errorf("%s: %q", name, got)
 		}
-		end.Close()
-		out.Close()
+		if row.want != evil && strings.ContainsAny(got, "\x1b\a\b\x7f\u009b\u202e") {
+			t.Errorf("%s: the terminal gets %q", name, got)
+		}
 	}
-}
-
-// pseudoTerminal returns a terminal, and the end at which its screen is read.
-func pseudoTerminal(t *testing.T) (screen, terminal *os.File) {
-	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return screen, terminal
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -135,8 +134,7 @@ func marshalYAML(data any) ([]byte, error) {
 		case unicode.IsPrint(r) || r == utf8.RuneError:
 			escaped.WriteRune(r)
 		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&escaped, `\u%04x\u%04x`, high, low)
+			fmt.Fprintf(&escaped, `\U%08x`, r) // which YAML knows, unlike pairs of surrogates
 		default:
 			fmt.Fprintf(&escaped, `\u%04x`, r)
 		}
