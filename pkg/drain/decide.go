@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -159,7 +160,7 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 	case !f.missing.IsZero() && f.now.Sub(later(r.asked, f.missing)) >= sureAfter:
 		return types.PhaseComplete, "this node is not one of the cluster's", false
 	case !f.now.Before(deadline):
-		return types.PhaseNotEmpty, fmt.Sprintf("after %s: %s", f.timeout, lacking(f)), false
+		return types.PhaseNotEmpty, fmt.Sprintf("after %s: %s", f.timeout, cmp.Or(lacking(f), notLooked)), false
 	case !emptying && r.refusals >= maxRefusals:
 		return types.PhaseNoCordon, fmt.Sprintf("cordonNode was refused %d times", r.refusals), false
 	case r.refusals >= maxRefusals || r.losses > maxLosses:
@@ -170,7 +171,7 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 		return types.PhaseComplete, "there is no other node: nothing is evicted", false
 	case f.lone() && f.now.Sub(f.alone) >= max(sureAfter, f.window) && f.check.open(f.now):
 		return types.PhaseComplete, "no other node is Ready and takes pods: nothing is evicted", false
-	case f.check.passed(f.now) && !f.unknown && left(f.pods) == 0:
+	case f.check.passed(f.now) && len(f.came) == 0 && left(f.pods) == 0:
 		return types.PhaseComplete, "no pod is left to evict and no volume in the way", false
 	}
 	return "", "", false

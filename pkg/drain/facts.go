@@ -34,7 +34,8 @@ type evictee struct {
 	next        time.Time // no try before this
 	backoff     time.Duration
 	refusal     string // why the last try failed; "" before, and once accepted
-	gone        bool
+	seen        bool   // the table has shown it since the last list
+	gone        bool   // the table showed it, and does no more
 	terminating bool
 }
 
@@ -72,7 +73,7 @@ type facts struct {
 	cordonAgain time.Time // when the last Cordon call of this drain succeeded
 	retry       map[verb]time.Time
 	list        time.Time
-	unknown     bool // there are pods the last list did not know
+	came        []string // pods that the last list did not know, by name
 	pods        []evictee
 	gates       string // what the way to the cordon waits for
 	entered     bool   // lock and quorum are had, a moment ago
@@ -86,7 +87,7 @@ type facts struct {
 type checked struct {
 	at      time.Time // when its result came; zero for none
 	lone    bool      // no other node would take the pods: only the gates were looked at
-	pods    int
+	pods    []string  // those left, by name
 	volumes []types.DrainVolume
 	quorum  string
 	lock    string
@@ -100,7 +101,7 @@ func (c checked) passed(now time.Time) bool {
 // open reports that the gates stood open a moment ago: nobody else has the lock
 // and etcd can do without this node.
 func (c checked) open(now time.Time) bool {
-	looked := c.lone || c.pods == 0 // else the pods were reason enough to wait
+	looked := c.lone || len(c.pods) == 0 // else the pods were reason enough to wait
 	return !c.at.IsZero() && now.Sub(c.at) < checkedFor && looked && c.quorum == "" && c.lock == ""
 }
 

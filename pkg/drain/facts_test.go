@@ -119,7 +119,7 @@ func found(c checked) func(*facts) {
 func with(pods ...evictee) func(*facts) { return func(f *facts) { f.pods = pods } }
 
 func pod(name string, change ...func(*evictee)) evictee {
-	e := evictee{pod: types.Pod{Namespace: "a", Name: name, UID: name}}
+	e := evictee{pod: types.Pod{Namespace: "a", Name: name, UID: name}, seen: true}
 	for _, c := range change {
 		c(&e)
 	}
@@ -132,7 +132,7 @@ func force(s types.DrainStatus, by types.DrainRequester) func(*facts) {
 
 func noMember(f *facts)   { f.member = false }
 func marker(f *facts)     { f.held = true }
-func anyPods(f *facts)    { f.unknown = true }
+func anyPods(f *facts)    { f.came = []string{"shop/new"} }
 func entered(f *facts)    { f.entered = true }
 func uncordoned(f *facts) { f.node.Unschedulable, f.node.CordonedBy = false, nil }
 func ourCordon(f *facts) {

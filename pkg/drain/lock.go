@@ -217,7 +217,10 @@ func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err er
 	if out.pods, err = c.Kube.PodsToEvict(ctx, in.node.Name); err != nil {
 		return err
 	}
-	out.listed, out.check.pods, out.check.lone = true, len(out.pods), in.alone
+	out.listed, out.check.lone = true, in.alone
+	for _, p := range out.pods {
+		out.check.pods = append(out.check.pods, p.Key())
+	}
 	if len(out.pods) > 0 && !in.alone {
 		return nil
 	}

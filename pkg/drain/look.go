@@ -224,17 +224,25 @@ func (c *Component) lookAtPods(f *facts) {
 	deleted := make(map[string]time.Time, len(pods)) // by UID
 	for _, p := range pods {
 		deleted[p.UID] = p.Deleted
-		f.unknown = f.unknown || !m.known[p.UID]
+		if !m.known[p.UID] {
+			f.came = append(f.came, p.Key())
+		}
 	}
 	for i := range m.pods {
 		e := &m.pods[i]
 		at, there := deleted[e.pod.UID]
-		e.gone = e.gone || f.synced && !there
+		switch {
+		case there:
+			e.seen, e.gone = true, false
+		case f.synced && e.seen: // what a list holds that came first is not gone
+			e.gone = true
+		}
 		if !e.pod.Terminating() {
 			e.pod.Deleted = at
 		}
 		e.terminating = e.pod.Terminating()
 	}
+	slices.Sort(f.came)
 	f.pods = slices.Clone(m.pods)
 	m.emptied = since(m.emptied, f.now, !m.list.IsZero() && left(f.pods) == 0)
 }
