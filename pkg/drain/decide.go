@@ -172,7 +172,7 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 	case f.lone() && f.now.Sub(f.alone) >= max(sureAfter, f.window) && f.check.open(f.now):
 		return types.PhaseComplete, "no other node is Ready and takes pods: nothing is evicted", false
 	case f.check.passed(f.now) && len(f.came) == 0 && left(f.pods) == 0:
-		return types.PhaseComplete, "no pod is left to evict and no volume in the way", false
+		return types.PhaseComplete, "no pod is left to evict and no volume in the way" + leftAlone(f), false
 	}
 	return "", "", false
 }

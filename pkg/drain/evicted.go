@@ -33,6 +33,7 @@ func (c *Component) takeList(now time.Time, pods []types.Pod, known map[string]b
 			if !m.chosen[p.UID] {
 				m.chosen[p.UID] = true
 				c.rec.total++
+				e.next = c.takeReturn(now, p)
 			}
 		}
 		e.pod, e.seen, e.gone = p, false, false
@@ -59,6 +60,7 @@ func (c *Component) takeEvictions(now time.Time, pods []types.Pod, results []err
 		err := results[i]
 		if err == nil {
 			e.accepted, e.backoff, e.refusal = now, 0, ""
+			c.takeEvicted(p)
 			continue
 		}
 		if errors.Is(err, types.ErrDisruptionBudget) {

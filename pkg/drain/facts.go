@@ -37,6 +37,8 @@ type evictee struct {
 	seen        bool   // the table has shown it since the last list
 	gone        bool   // the table showed it, and does no more
 	terminating bool
+	returns     int  // how often its maker's pods have come back
+	stays       bool // so often that it is evicted no more
 }
 
 // facts is everything a decision rests on. Times are of the boot clock.

@@ -211,17 +211,20 @@ func (c *Component) depart(ctx context.Context, in call, out *outcome) error {
 	return nil
 }
 
-// checkAll looks afresh at everything that COMPLETE promises. Where no other
-// node takes the pods that is the gates alone.
+// checkAll looks afresh at everything that COMPLETE promises, but for pods that
+// come back however often they are evicted. Where no other node takes the pods
+// that is the gates alone.
 func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err error) {
 	if out.pods, err = c.Kube.PodsToEvict(ctx, in.node.Name); err != nil {
 		return err
 	}
 	out.listed, out.check.lone = true, in.alone
 	for _, p := range out.pods {
-		out.check.pods = append(out.check.pods, p.Key())
+		if !in.stays[makerOf(p)] {
+			out.check.pods = append(out.check.pods, p.Key())
+		}
 	}
-	if len(out.pods) > 0 && !in.alone {
+	if len(out.check.pods) > 0 && !in.alone {
 		return nil
 	}
 	nodes, err := c.freshNodes(ctx, in)

@@ -53,15 +53,16 @@ type memory struct {
 	lockKnown   bool
 	retry       map[verb]time.Time
 	backoff     map[verb]time.Duration
-	errVerb     verb            // whose error lastErr is
-	lastErr     error           // of the last acting call; nil once one has worked
-	tellErr     string          // what was last logged about the telling lane
-	list        time.Time       // last fresh list of the pods to evict; zero for none
-	known       map[string]bool // UIDs of the pods there were at the last list
-	chosen      map[string]bool // UIDs of all that were ever chosen
-	pods        []evictee       // what the last list chose
-	emptied     time.Time       // since when none of them is left
-	view        view            // what the progress record was made of
+	errVerb     verb              // whose error lastErr is
+	lastErr     error             // of the last acting call; nil once one has worked
+	tellErr     string            // what was last logged about the telling lane
+	list        time.Time         // last fresh list of the pods to evict; zero for none
+	known       map[string]bool   // UIDs of the pods there were at the last list
+	chosen      map[string]bool   // UIDs of all that were ever chosen
+	makers      map[string]*maker // of those that were evicted, by makerOf
+	pods        []evictee         // what the last list chose
+	emptied     time.Time         // since when none of them is left
+	view        view              // what the progress record was made of
 
 	forceReport string // the last complaint about a force file
 	heeded      string // what was last put on record of one
@@ -175,7 +176,7 @@ func (c *Component) forget() {
 	m.waits, m.gates, m.quorum, m.holds, m.deleted = "", "", "", "", false
 	m.cordonAgain, m.cordonSeen, m.entered, m.check = time.Time{}, false, time.Time{}, checked{}
 	m.list, m.known, m.pods, m.emptied = time.Time{}, nil, nil, time.Time{}
-	m.chosen = map[string]bool{}
+	m.chosen, m.makers = map[string]bool{}, map[string]*maker{}
 	m.retry, m.backoff = map[verb]time.Time{}, map[verb]time.Duration{}
 	m.lastErr = nil
 	m.view = view{events: m.view.events}
@@ -224,7 +225,7 @@ func (c *Component) lookAtPods(f *facts) {
 	deleted := make(map[string]time.Time, len(pods)) // by UID
 	for _, p := range pods {
 		deleted[p.UID] = p.Deleted
-		if !m.known[p.UID] {
+		if !m.known[p.UID] && !m.makers[makerOf(p)].stays() {
 			f.came = append(f.came, p.Key())
 		}
 	}
@@ -241,6 +242,9 @@ func (c *Component) lookAtPods(f *facts) {
 			e.pod.Deleted = at
 		}
 		e.terminating = e.pod.Terminating()
+		if k := m.makers[makerOf(e.pod)]; k != nil {
+			e.returns, e.stays = k.returns, k.stays()
+		}
 	}
 	slices.Sort(f.came)
 	f.pods = slices.Clone(m.pods)

@@ -92,7 +92,7 @@ func lacking(f facts) string {
 	case n > 0:
 		var names []string
 		for _, e := range f.pods {
-			if !e.gone {
+			if e.remains() {
 				names = append(names, e.pod.Key())
 			}
 		}
@@ -141,7 +141,7 @@ func listDue(f facts) bool {
 // watch lags behind the list, or has shown its end already.
 func unseen(f facts) (n int, longest time.Duration) {
 	for _, e := range f.pods {
-		if !e.seen && !e.gone {
+		if !e.seen && e.remains() {
 			n++
 			longest = max(longest, f.list.Sub(e.since))
 		}
@@ -169,7 +169,7 @@ func evictable(f facts) ([]types.Pod, time.Duration) {
 	var pods []types.Pod
 	var next time.Duration
 	for _, e := range f.pods {
-		if e.gone || e.terminating {
+		if !e.remains() || e.terminating {
 			continue
 		}
 		at := e.next
@@ -185,11 +185,14 @@ func evictable(f facts) ([]types.Pod, time.Duration) {
 	return pods, next
 }
 
-// left counts the pods that are still there.
+// remains reports that the drain waits for the pod's end.
+func (e evictee) remains() bool { return !e.gone && !e.stays }
+
+// left counts the pods whose end the drain waits for.
 func left(pods []evictee) int {
 	n := 0
 	for _, e := range pods {
-		if !e.gone {
+		if e.remains() {
 			n++
 		}
 	}
