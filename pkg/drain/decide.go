@@ -128,6 +128,16 @@ func drain(f facts, a *action) {
 	empties(f, a)
 }
 
+// sure is how long the own node has to be missing. One that was never seen may be
+// about to join, and to cut a join of etcd short is worse than to wait: that
+// takes as long as a Kubernetes that does not answer.
+func (f facts) sure() time.Duration {
+	if f.registered {
+		return sureAfter
+	}
+	return max(sureAfter, f.skip)
+}
+
 // unripe is how long it is until the end of a drain can be said.
 func unripe(f facts) time.Duration {
 	switch s := f.rec.status; {
@@ -157,7 +167,7 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 	case !f.deadSince.IsZero() && f.now.Sub(later(r.asked, f.deadSince)) >= f.skip:
 		// A dead Kubernetes must not keep the device from its reboot for ever.
 		return types.PhaseComplete, fmt.Sprintf("the API server has been silent for %s: nothing can be drained", f.skip), true
-	case !f.missing.IsZero() && f.now.Sub(later(r.asked, f.missing)) >= sureAfter:
+	case !f.missing.IsZero() && f.now.Sub(later(r.asked, f.missing)) >= f.sure():
 		return types.PhaseComplete, "this node is not one of the cluster's", false
 	case !f.now.Before(deadline):
 		return types.PhaseNotEmpty, fmt.Sprintf("after %s: %s", f.timeout, cmp.Or(lacking(f), notLooked)), false

@@ -57,6 +57,8 @@ func TestDrainsEnd(t *testing.T) {
 
 		{"an own node that is missing for a minute from a living API ends the drain", calm(inGates, missing(time.Minute)), did{phase: completed, s: complete9, by: deviceOp, stop: true, why: "not one of the cluster's"}},
 		{"also after the cordon", calm(emptying, missing(time.Minute), with(pod("x"))), did{phase: completed, s: complete9, by: deviceOp, stop: true, why: "not one of the cluster's"}},
+		{"one that was never seen may be joining", calm(inGates, missing(5*time.Minute-time.Second), never), did{phase: inGates, s: starting, by: deviceOp, why: "not one of the cluster's"}},
+		{"but not for ever", calm(inGates, missing(5*time.Minute), never), did{phase: completed, s: complete9, by: deviceOp, stop: true, why: "not one of the cluster's"}},
 		{"it may be registering for a minute", calm(inGates, missing(59*time.Second)), did{phase: inGates, s: starting, by: deviceOp, why: "not one of the cluster's"}},
 
 		{"the gates end with the timeout after the request", calm(inGates, asked(24*time.Hour), func(f *facts) { f.gates = "node n2 drains" }), failure.because("after 24h0m0s: node n2 drains")},

@@ -63,6 +63,7 @@ type facts struct {
 	up            bool      // the own node is Ready in this boot
 	why           string    // why the own node is not known, or the API silent
 	missing       time.Time // since when a living cluster has no such node
+	registered    bool      // this process, or this drain, has seen it
 	tieBreaker    bool
 	tie           string    // UUID of the cluster's tie-breaker, "" for none
 	policy        string    // of Longhorn for drains, as the controller wants it

@@ -42,6 +42,7 @@ func calm(phase types.DrainPhase, change ...func(*facts)) facts {
 	if ends(phase) {
 		f.rec.told, f.rec.ended = []types.DrainRequester{deviceOp}, t0.Add(-time.Minute)
 	}
+	f.registered = true
 	for _, c := range change {
 		c(&f)
 	}
@@ -103,6 +104,7 @@ func missing(d time.Duration) func(*facts) {
 		f.node, f.known, f.up, f.missing, f.why = types.Node{}, false, false, minus(d), "this node is not one of the cluster's"
 	}
 }
+func never(f *facts)                     { f.registered = false }
 func alone(d time.Duration) func(*facts) { return func(f *facts) { f.alone = minus(d) } }
 func pause(v verb, d time.Duration) func(*facts) {
 	return func(f *facts) { f.retry = map[verb]time.Time{v: t0.Add(d)} }

@@ -31,6 +31,7 @@ type requests = pubsub.Source[types.NodeDrainRequest]
 type memory struct {
 	started   time.Time              // first look
 	missing   time.Time              // since when a living API knows no own node; zero while it does
+	seen      bool                   // it was known once
 	alone     time.Time              // since when no other node is Ready and takes pods
 	mute      time.Time              // since when writes have got no answer; zero while they do
 	freed     time.Time              // when the lock was last given back
