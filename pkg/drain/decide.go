@@ -128,14 +128,14 @@ func drain(f facts, a *action) {
 	empties(f, a)
 }
 
-// sure is how long the own node has to be missing. One that was never seen may be
-// about to join, and to cut a join of etcd short is worse than to wait: that
-// takes as long as a Kubernetes that does not answer.
-func (f facts) sure() time.Duration {
-	if f.registered {
-		return sureAfter
+// gone reports that the own node is none of the cluster's. One that was never
+// seen may be joining, and to cut a join of etcd short is worse than to wait as
+// long as for an API server that does not answer.
+func (f facts) gone() bool {
+	if f.missing.IsZero() || f.now.Sub(later(f.rec.asked, f.missing)) < sureAfter {
+		return false
 	}
-	return max(sureAfter, f.skip)
+	return f.registered || f.now.Sub(f.missing) >= f.skip
 }
 
 // unripe is how long it is until the end of a drain can be said.
@@ -167,7 +167,7 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 	case !f.deadSince.IsZero() && f.now.Sub(later(r.asked, f.deadSince)) >= f.skip:
 		// A dead Kubernetes must not keep the device from its reboot for ever.
 		return types.PhaseComplete, fmt.Sprintf("the API server has been silent for %s: nothing can be drained", f.skip), true
-	case !f.missing.IsZero() && f.now.Sub(later(r.asked, f.missing)) >= f.sure():
+	case f.gone():
 		return types.PhaseComplete, "this node is not one of the cluster's", false
 	case !f.now.Before(deadline):
 		return types.PhaseNotEmpty, fmt.Sprintf("after %s: %s", f.timeout, cmp.Or(lacking(f), notLooked)), false
