@@ -30,10 +30,10 @@ func (c *Component) takeList(now time.Time, pods []types.Pod, known map[string]b
 		e, ok := before[p.UID]
 		if !ok {
 			e.since = now
+			e.next = c.takeChosen(now, p)
 			if !m.chosen[p.UID] {
 				m.chosen[p.UID] = true
 				c.rec.total++
-				e.next = c.takeReturn(now, p)
 			}
 		}
 		e.pod, e.seen, e.gone = p, false, false

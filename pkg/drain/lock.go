@@ -188,7 +188,7 @@ func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err er
 	}
 	out.listed, out.check.lone = true, in.alone
 	for _, p := range out.pods {
-		if !in.stays[makerOf(p)] {
+		if first, stays := in.stays[makerOf(p)]; !stays || first[p.UID] {
 			out.check.pods = append(out.check.pods, p.Key())
 		}
 	}

@@ -226,7 +226,7 @@ func (c *Component) lookAtPods(f *facts) {
 	deleted := make(map[string]time.Time, len(pods)) // by UID
 	for _, p := range pods {
 		deleted[p.UID] = p.Deleted
-		if !m.known[p.UID] && !m.makers[makerOf(p)].stays() {
+		if !m.known[p.UID] && !m.makers[makerOf(p)].stays(p.UID) {
 			f.came = append(f.came, p.Key())
 		}
 	}
@@ -244,7 +244,7 @@ func (c *Component) lookAtPods(f *facts) {
 		}
 		e.terminating = e.pod.Terminating()
 		if k := m.makers[makerOf(e.pod)]; k != nil {
-			e.returns, e.stays = k.returns, k.stays()
+			e.returns, e.stays = k.returns, k.stays(e.pod.UID)
 		}
 	}
 	slices.Sort(f.came)

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,13 +19,18 @@ const (
 
 // maker is who makes the pods of a drain, as far as the drain has to know.
 type maker struct {
-	evicted bool      // a pod of it has been evicted since the last return was counted
-	returns int       // how often pods of it have come back
-	next    time.Time // no eviction of those before this
+	first   map[string]bool // UIDs of its pods that were there before one was evicted
+	evicted bool            // one was
+	again   bool            // one was since the last return was counted
+	returns int             // how often pods of it have come back
+	next    time.Time       // no eviction of those before this
 }
 
-// stays reports that the pods of it are evicted no more.
-func (m *maker) stays() bool { return m != nil && m.returns >= maxReturns }
+// stays reports that a pod of it is evicted no more. That needs one that came
+// back: any other is evicted, and its budgets are honoured.
+func (m *maker) stays(uid string) bool {
+	return m != nil && m.returns >= maxReturns && !m.first[uid]
+}
 
 // makerOf is the key of who makes the pod, the same for all pods of it: the
 // application, the controlling owner, or for a pod without one its own name.
@@ -40,21 +46,30 @@ func makerOf(p types.Pod) string {
 
 // nameOf is who makes the pod, for people.
 func nameOf(p types.Pod) string {
-	if p.Owner.Name == "" {
+	switch {
+	case p.AppDomain != "":
+		return "application " + p.AppDomain
+	case p.Owner.Name == "":
 		return "a program that the pod does not name as its owner"
 	}
 	return p.Owner.Kind + " " + p.Owner.Name
 }
 
-// takeReturn counts a pod that was not there when the drain began, if one of the
-// same maker was evicted before, and says when it may be evicted: later and later.
-func (c *Component) takeReturn(now time.Time, p types.Pod) (next time.Time) {
+// takeChosen notes a pod that was chosen for the first time. One whose maker had a
+// pod evicted before has come back: then it may not be evicted before next, which
+// is later and later.
+func (c *Component) takeChosen(now time.Time, p types.Pod) (next time.Time) {
 	m := c.mem.makers[makerOf(p)]
 	switch {
 	case m == nil:
+		m = &maker{first: map[string]bool{}}
+		c.mem.makers[makerOf(p)] = m
+		fallthrough
+	case !m.evicted:
+		m.first[p.UID] = true
 		return time.Time{}
-	case m.evicted:
-		m.evicted = false
+	case m.again:
+		m.again = false
 		m.returns++
 		if m.returns == maxReturns {
 			c.report(true, "DrainLeavesPods", fmt.Sprintf(
@@ -62,27 +77,24 @@ func (c *Component) takeReturn(now time.Time, p types.Pod) (next time.Time) {
 				nameOf(p), p.Namespace, m.returns))
 		}
 	}
-	if m.returns > 0 {
-		m.next = later(m.next, now.Add(min(maxPause, time.Second<<(m.returns-1))))
-	}
+	m.next = later(m.next, now.Add(min(maxPause, time.Second<<min(m.returns-1, 6))))
 	return m.next
 }
 
 // takeEvicted notes that a pod of a maker was evicted.
 func (c *Component) takeEvicted(p types.Pod) {
-	key := makerOf(p)
-	if c.mem.makers[key] == nil {
-		c.mem.makers[key] = &maker{}
+	if m := c.mem.makers[makerOf(p)]; m != nil {
+		m.evicted, m.again = true, true
 	}
-	c.mem.makers[key].evicted = true
 }
 
-// staying is the makers whose pods stay on the node, by key.
-func (c *Component) staying() map[string]bool {
-	stays := map[string]bool{}
+// staying is the makers whose pods stay on the node, by key, each with the UIDs
+// of those that do not.
+func (c *Component) staying() map[string]map[string]bool {
+	stays := map[string]map[string]bool{}
 	for key, m := range c.mem.makers {
-		if m.stays() {
-			stays[key] = true
+		if m.returns >= maxReturns {
+			stays[key] = maps.Clone(m.first)
 		}
 	}
 	return stays
@@ -118,7 +130,10 @@ func (o obstacle) comesBack() finding {
 		ends = "it is evicted no more, and goes down with the device"
 	}
 	remedy := what + "scale " + name + " to 0"
-	if s.Pod.Owner.Name == "" {
+	switch {
+	case s.Pod.AppDomain != "":
+		remedy = what + "stop the application at the controller"
+	case s.Pod.Owner.Name == "":
 		remedy = fmt.Sprintf("see who makes it, kubectl -n %s get pod %s -o yaml --show-managed-fields, and stop that", s.Pod.Namespace, s.Pod.Name)
 	}
 	return finding{

@@ -155,3 +155,31 @@ func TestAVolumeOfAPodThatComesBackHoldsTheDrain(t *testing.T) {
 		}
 	})
 }
+
+func TestTheBudgetOfAPodThatNeverCameBackIsHonouredHoweverOftenItsLikeDoes(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.remakes(2)
+		s.kube.Block("shop/till-1", true)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(2 * time.Hour)
+		s.is(types.DrainRetrying, deviceOp)
+		s.phase(types.PhaseEmptying, "shop/till-1")
+		s.kube.Block("shop/till-1", false)
+		time.Sleep(30 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+	})
+}
+
+func TestALargeSetThatComesBackIsEvictedInWaves(t *testing.T) {
+	story(t, 0, func(s *stage) {
+		s.remakes(100)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(20 * time.Minute)
+		s.is(types.DrainComplete, deviceOp)
+		if n := len(s.kube.Calls("evict")); n > 100*(maxReturns+1) {
+			t.Errorf("%d evictions", n)
+		}
+	})
+}

@@ -98,8 +98,10 @@ func lacking(f facts) string {
 		}
 		slices.Sort(names)
 		return counted(n, "pod") + " left: " + some(names, "", "")
+	case f.list.IsZero():
+		return cmp.Or(f.trouble, "the pods on this node have not been listed yet")
 	case len(f.came) > 0:
-		return "the pods on this node have to be listed again, for more have come: " + some(f.came, "", "")
+		return cmp.Or(f.trouble, "the pods on this node have to be listed again, for more have come: "+some(f.came, "", ""))
 	case len(c.pods) > 0 && !c.lone:
 		return "the last list still held " + counted(len(c.pods), "pod") + ": " + some(c.pods, "", "")
 	case c.lock != "":
