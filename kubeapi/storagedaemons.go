@@ -41,23 +41,26 @@ func (conn *connection) markDaemons(ctx context.Context, node string, s *types.S
 // on node, and which other pods do.
 func (conn *connection) claimUsers(ctx context.Context, node string) (daemons, others map[string]bool, err error) {
 	api := checkedPods{PodInterface: conn.kube.CoreV1().Pods(""), node: node}
-	list, err := api.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
-	if err == nil {
-		err = isWhole(list.ListMeta)
+	daemons, others = map[string]bool{}, map[string]bool{}
+	list := func(ctx context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
+		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
+		return api.List(ctx, o)
 	}
+	err = pages(ctx, list, func(l *corev1.PodList) error {
+		for i := range l.Items {
+			p := &l.Items[i]
+			users := others
+			if o := metav1.GetControllerOf(p); o != nil && o.Kind == "DaemonSet" {
+				users = daemons
+			}
+			for _, claim := range claimsOf(p) {
+				users[claim] = true
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("list pods of node %s: %w", node, err)
-	}
-	daemons, others = map[string]bool{}, map[string]bool{}
-	for i := range list.Items {
-		p := &list.Items[i]
-		users := others
-		if o := metav1.GetControllerOf(p); o != nil && o.Kind == "DaemonSet" {
-			users = daemons
-		}
-		for _, claim := range claimsOf(p) {
-			users[claim] = true
-		}
 	}
 	return daemons, others, nil
 }
