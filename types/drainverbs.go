@@ -57,6 +57,7 @@ type PodSituation struct {
 	Finalizers []string
 	Grace      time.Duration // its termination grace period
 	Pinned     bool          // its maker wrote the node's name into it: no scheduler moves it
+	Tolerates  bool          // the taint of cordoned nodes
 	Budgets    []PodBudget   // that cover it
 	Immovable  string        // why its virtual machine cannot migrate, as KubeVirt says; "" where it can or is none
 	Strategy   string        // evictionStrategy of its virtual machine; "" where it has none or is none

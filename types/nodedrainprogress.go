@@ -67,7 +67,7 @@ type DrainBlocker struct {
 	Pod     string // namespace/name
 	Node    string
 	Since   time.Time // since when it is in the way
-	Cause   string    // budget, finalizer, kubelet, pinned, no-room, immovable, grace, refused
+	Cause   string    // budget, finalizer, kubelet, pinned, returns, no-room, immovable, grace, refused
 	Why     string    // a sentence with names and numbers
 	Outlook DrainOutlook
 	Remedy  string // what an operator may do; "" where waiting is enough

@@ -115,7 +115,7 @@ func (c *Component) journal(now time.Time) error {
 
 // act starts the call that was decided on.
 func (c *Component) act(ctx context.Context, f facts, a action) {
-	in := call{verb: a.verb, node: f.node, pods: a.evict, booted: f.booted, tie: f.tie, policy: f.policy, alone: f.lone()}
+	in := call{verb: a.verb, node: f.node, pods: a.evict, booted: f.booted, tie: f.tie, policy: f.policy, alone: f.lone(), stays: c.staying()}
 	if a.verb == cordon && a.rec.phase != types.PhaseGates {
 		c.Log.WithField("node", f.node.Name).Warn("cordonNode: the node takes pods in the middle of its drain, it is cordoned again")
 	}

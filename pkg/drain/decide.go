@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -127,6 +128,16 @@ func drain(f facts, a *action) {
 	empties(f, a)
 }
 
+// gone reports that the own node is none of the cluster's. One that was never
+// seen may be joining, and to cut a join of etcd short is worse than to wait as
+// long as for an API server that does not answer.
+func (f facts) gone() bool {
+	if f.missing.IsZero() || f.now.Sub(later(f.rec.asked, f.missing)) < sureAfter {
+		return false
+	}
+	return f.registered || f.now.Sub(f.missing) >= f.skip
+}
+
 // unripe is how long it is until the end of a drain can be said.
 func unripe(f facts) time.Duration {
 	switch s := f.rec.status; {
@@ -156,10 +167,10 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 	case !f.deadSince.IsZero() && f.now.Sub(later(r.asked, f.deadSince)) >= f.skip:
 		// A dead Kubernetes must not keep the device from its reboot for ever.
 		return types.PhaseComplete, fmt.Sprintf("the API server has been silent for %s: nothing can be drained", f.skip), true
-	case !f.missing.IsZero() && f.now.Sub(later(r.asked, f.missing)) >= sureAfter:
+	case f.gone():
 		return types.PhaseComplete, "this node is not one of the cluster's", false
 	case !f.now.Before(deadline):
-		return types.PhaseNotEmpty, fmt.Sprintf("after %s: %s", f.timeout, lacking(f)), false
+		return types.PhaseNotEmpty, fmt.Sprintf("after %s: %s", f.timeout, cmp.Or(lacking(f), notLooked)), false
 	case !emptying && r.refusals >= maxRefusals:
 		return types.PhaseNoCordon, fmt.Sprintf("cordonNode was refused %d times", r.refusals), false
 	case r.refusals >= maxRefusals || r.losses > maxLosses:
@@ -170,8 +181,8 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 		return types.PhaseComplete, "there is no other node: nothing is evicted", false
 	case f.lone() && f.now.Sub(f.alone) >= max(sureAfter, f.window) && f.check.open(f.now):
 		return types.PhaseComplete, "no other node is Ready and takes pods: nothing is evicted", false
-	case f.check.passed(f.now) && !f.unknown && left(f.pods) == 0:
-		return types.PhaseComplete, "no pod is left to evict and no volume in the way", false
+	case f.check.passed(f.now) && len(f.came) == 0 && left(f.pods) == 0:
+		return types.PhaseComplete, "no pod is left to evict and no volume in the way" + leftAlone(f), false
 	}
 	return "", "", false
 }

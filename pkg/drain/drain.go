@@ -5,8 +5,8 @@
 //
 //	reads:  NodeDrainRequest of zedagent, of baseosmgr and of an operator,
 //	        ClusterMembership, EdgeNodeClusterConfig, ConfigItemValueMap,
-//	        EdgeNodeInfo, nodes, this node's pods, the API's health, the force
-//	        files and the fault marker
+//	        EdgeNodeInfo, nodes and their clocks, this node's pods, the API's
+//	        health, the force files and the fault marker
 //	writes: NodeDrainStatus, NodeDrainProgress, NodeDrainJournal
 //	acts:   takes and frees the drain lock, cordons and uncordons the node,
 //	        evicts its pods, deletes it when it leaves the cluster, sets its
@@ -92,6 +92,7 @@ type Component struct {
 	Nodes      pubsub.Reader[types.Node]
 	NodePods   pubsub.Reader[types.Pod] // of this node, every namespace
 	API        pubsub.Reader[types.APIStatus]
+	Clocks     pubsub.Reader[types.NodeClock] // of other nodes, by name
 	Kube       Kube
 	Operations types.OperationLog
 

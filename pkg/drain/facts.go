@@ -34,8 +34,11 @@ type evictee struct {
 	next        time.Time // no try before this
 	backoff     time.Duration
 	refusal     string // why the last try failed; "" before, and once accepted
-	gone        bool
+	seen        bool   // the table has shown it since the last list
+	gone        bool   // the table showed it, and does no more
 	terminating bool
+	returns     int  // how often its maker's pods have come back
+	stays       bool // so often that it is evicted no more
 }
 
 // facts is everything a decision rests on. Times are of the boot clock.
@@ -60,6 +63,7 @@ type facts struct {
 	up            bool      // the own node is Ready in this boot
 	why           string    // why the own node is not known, or the API silent
 	missing       time.Time // since when a living cluster has no such node
+	registered    bool      // this process, or this drain, has seen it
 	tieBreaker    bool
 	tie           string    // UUID of the cluster's tie-breaker, "" for none
 	policy        string    // of Longhorn for drains, as the controller wants it
@@ -72,7 +76,7 @@ type facts struct {
 	cordonAgain time.Time // when the last Cordon call of this drain succeeded
 	retry       map[verb]time.Time
 	list        time.Time
-	unknown     bool // there are pods the last list did not know
+	came        []string // pods that the last list did not know, by name
 	pods        []evictee
 	gates       string // what the way to the cordon waits for
 	entered     bool   // lock and quorum are had, a moment ago
@@ -86,7 +90,7 @@ type facts struct {
 type checked struct {
 	at      time.Time // when its result came; zero for none
 	lone    bool      // no other node would take the pods: only the gates were looked at
-	pods    int
+	pods    []string  // those left, by name
 	volumes []types.DrainVolume
 	quorum  string
 	lock    string
@@ -100,7 +104,7 @@ func (c checked) passed(now time.Time) bool {
 // open reports that the gates stood open a moment ago: nobody else has the lock
 // and etcd can do without this node.
 func (c checked) open(now time.Time) bool {
-	looked := c.lone || c.pods == 0 // else the pods were reason enough to wait
+	looked := c.lone || len(c.pods) == 0 // else the pods were reason enough to wait
 	return !c.at.IsZero() && now.Sub(c.at) < checkedFor && looked && c.quorum == "" && c.lock == ""
 }
 

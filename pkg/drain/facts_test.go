@@ -42,6 +42,7 @@ func calm(phase types.DrainPhase, change ...func(*facts)) facts {
 	if ends(phase) {
 		f.rec.told, f.rec.ended = []types.DrainRequester{deviceOp}, t0.Add(-time.Minute)
 	}
+	f.registered = true
 	for _, c := range change {
 		c(&f)
 	}
@@ -103,6 +104,7 @@ func missing(d time.Duration) func(*facts) {
 		f.node, f.known, f.up, f.missing, f.why = types.Node{}, false, false, minus(d), "this node is not one of the cluster's"
 	}
 }
+func never(f *facts)                     { f.registered = false }
 func alone(d time.Duration) func(*facts) { return func(f *facts) { f.alone = minus(d) } }
 func pause(v verb, d time.Duration) func(*facts) {
 	return func(f *facts) { f.retry = map[verb]time.Time{v: t0.Add(d)} }
@@ -119,7 +121,7 @@ func found(c checked) func(*facts) {
 func with(pods ...evictee) func(*facts) { return func(f *facts) { f.pods = pods } }
 
 func pod(name string, change ...func(*evictee)) evictee {
-	e := evictee{pod: types.Pod{Namespace: "a", Name: name, UID: name}}
+	e := evictee{pod: types.Pod{Namespace: "a", Name: name, UID: name}, seen: true}
 	for _, c := range change {
 		c(&e)
 	}
@@ -132,7 +134,7 @@ func force(s types.DrainStatus, by types.DrainRequester) func(*facts) {
 
 func noMember(f *facts)   { f.member = false }
 func marker(f *facts)     { f.held = true }
-func anyPods(f *facts)    { f.unknown = true }
+func anyPods(f *facts)    { f.came = []string{"shop/new"} }
 func entered(f *facts)    { f.entered = true }
 func uncordoned(f *facts) { f.node.Unschedulable, f.node.CordonedBy = false, nil }
 func ourCordon(f *facts) {

@@ -31,6 +31,7 @@ type requests = pubsub.Source[types.NodeDrainRequest]
 type memory struct {
 	started   time.Time              // first look
 	missing   time.Time              // since when a living API knows no own node; zero while it does
+	seen      bool                   // it was known once
 	alone     time.Time              // since when no other node is Ready and takes pods
 	mute      time.Time              // since when writes have got no answer; zero while they do
 	freed     time.Time              // when the lock was last given back
@@ -53,15 +54,16 @@ type memory struct {
 	lockKnown   bool
 	retry       map[verb]time.Time
 	backoff     map[verb]time.Duration
-	errVerb     verb            // whose error lastErr is
-	lastErr     error           // of the last acting call; nil once one has worked
-	tellErr     string          // what was last logged about the telling lane
-	list        time.Time       // last fresh list of the pods to evict; zero for none
-	known       map[string]bool // UIDs of the pods there were at the last list
-	chosen      map[string]bool // UIDs of all that were ever chosen
-	pods        []evictee       // what the last list chose
-	emptied     time.Time       // since when none of them is left
-	view        view            // what the progress record was made of
+	errVerb     verb              // whose error lastErr is
+	lastErr     error             // of the last acting call; nil once one has worked
+	tellErr     string            // what was last logged about the telling lane
+	list        time.Time         // last fresh list of the pods to evict; zero for none
+	known       map[string]bool   // UIDs of the pods there were at the last list
+	chosen      map[string]bool   // UIDs of all that were ever chosen
+	makers      map[string]*maker // of those that were evicted, by makerOf
+	pods        []evictee         // what the last list chose
+	emptied     time.Time         // since when none of them is left
+	view        view              // what the progress record was made of
 
 	forceReport string // the last complaint about a force file
 	heeded      string // what was last put on record of one
@@ -175,7 +177,7 @@ func (c *Component) forget() {
 	m.waits, m.gates, m.quorum, m.holds, m.deleted = "", "", "", "", false
 	m.cordonAgain, m.cordonSeen, m.entered, m.check = time.Time{}, false, time.Time{}, checked{}
 	m.list, m.known, m.pods, m.emptied = time.Time{}, nil, nil, time.Time{}
-	m.chosen = map[string]bool{}
+	m.chosen, m.makers = map[string]bool{}, map[string]*maker{}
 	m.retry, m.backoff = map[verb]time.Time{}, map[verb]time.Duration{}
 	m.lastErr = nil
 	m.view = view{events: m.view.events}
@@ -224,17 +226,28 @@ func (c *Component) lookAtPods(f *facts) {
 	deleted := make(map[string]time.Time, len(pods)) // by UID
 	for _, p := range pods {
 		deleted[p.UID] = p.Deleted
-		f.unknown = f.unknown || !m.known[p.UID]
+		if !m.known[p.UID] && !m.makers[makerOf(p)].stays(p.UID) {
+			f.came = append(f.came, p.Key())
+		}
 	}
 	for i := range m.pods {
 		e := &m.pods[i]
 		at, there := deleted[e.pod.UID]
-		e.gone = e.gone || f.synced && !there
+		switch {
+		case there:
+			e.seen, e.gone = true, false
+		case f.synced && e.seen: // what a list holds that came first is not gone
+			e.gone = true
+		}
 		if !e.pod.Terminating() {
 			e.pod.Deleted = at
 		}
 		e.terminating = e.pod.Terminating()
+		if k := m.makers[makerOf(e.pod)]; k != nil {
+			e.returns, e.stays = k.returns, k.stays(e.pod.UID)
+		}
 	}
+	slices.Sort(f.came)
 	f.pods = slices.Clone(m.pods)
 	m.emptied = since(m.emptied, f.now, !m.list.IsZero() && left(f.pods) == 0)
 }

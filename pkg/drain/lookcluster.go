@@ -32,6 +32,8 @@ func (c *Component) lookAtCluster(f *facts, config types.EdgeNodeClusterConfig) 
 	listed := f.synced || len(nodes) > 0
 	m.missing = since(m.missing, f.now, !f.known && named && f.living() && listed)
 	f.missing = m.missing
+	m.seen = m.seen || f.known
+	f.registered = m.seen || !c.rec.cordoned.IsZero()
 	switch {
 	case !f.living():
 		f.why = "the API server does not answer: " + cmp.Or(api.Reason, "nothing was heard of it yet")
@@ -44,6 +46,9 @@ func (c *Component) lookAtCluster(f *facts, config types.EdgeNodeClusterConfig) 
 		f.why = "the API server has not listed the nodes yet"
 	case !f.known:
 		f.why = "this node is not one of the cluster's"
+		if !f.registered {
+			f.why += ", or not yet: it has not registered since this agent started"
+		}
 	}
 	c.lookAtCordon(f)
 }

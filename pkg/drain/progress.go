@@ -179,7 +179,7 @@ func (c *Component) obstacles(f facts) []obstacle {
 		}
 		all = append(all, obstacle{
 			situation: s, since: since, refusedBy: e.refusal,
-			terminatingSince: e.pod.Deleted, kubeletReady: f.node.Ready == types.ConditionTrue,
+			terminatingSince: e.pod.Deleted, returns: e.returns, kubeletReady: f.node.Ready == types.ConditionTrue,
 		})
 	}
 	return all

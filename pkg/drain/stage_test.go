@@ -40,6 +40,7 @@ type stage struct {
 	nodes    pubsub.Table[types.Node]
 	pods     pubsub.Table[types.Pod]
 	api      pubsub.Table[types.APIStatus]
+	clocks   pubsub.Table[types.NodeClock]
 	status   recorder
 	kube     *kubetest.Cluster
 	log      *test.Hook
@@ -85,7 +86,7 @@ func (s *stage) component() *Component {
 	return &Component{
 		Log: s.logger, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator,
 		Config: &s.config, Membership: &s.member,
-		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Kube: kube,
+		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Clocks: &s.clocks, Kube: kube,
 		ForceFiles: []string{s.force, s.otherForce()}, FaultMarker: s.marker, Hour: cmp.Or(s.hour, time.Hour),
 		BootID: s.bootID, Uptime: func() time.Duration { return time.Since(booted) },
 		Status: &s.status, Progress: &s.progress, Journal: &s.journal,
