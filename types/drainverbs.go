@@ -30,6 +30,9 @@ type DrainLock struct {
 	Version string // resourceVersion, "" where there is no Lease
 }
 
+// DrainLockName is the name of the Lease of a DrainLock, in eve-kube-app.
+const DrainLockName = "zedkube-node-drain"
+
 // TaskMembers is the DrainLock.Task of a node that removes a stale member.
 const TaskMembers = "members"
 

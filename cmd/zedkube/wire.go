@@ -108,7 +108,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 			Log: as("drain"), Pulse: pulses["drain"],
 			DeviceOp: t.deviceOp, Update: t.update, Operator: t.operator,
 			Config: t.clusterConfig, Membership: t.memberOf, Settings: t.settings, Info: t.info,
-			Nodes: nodes, NodePods: nodePods, API: api,
+			Nodes: nodes, NodePods: nodePods, Leases: leases, API: api,
 			ForceFiles: p.forceDrain, FaultMarker: p.faultInjection,
 			Kube: kube, Operations: record, BootID: p.boot, Uptime: uptime, Hour: p.hour,
 			Status: t.drainStatus, Progress: t.drainProgress, Journal: t.drainJournal,

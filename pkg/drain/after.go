@@ -108,7 +108,7 @@ func giveBack(f facts, a *action) {
 		try(adopt)
 	case !f.rec.adopted:
 		a.rec.adopted = true
-	case f.rec.locked && (f.member || f.rec.node != ""):
+	case f.rec.locked && (f.member || f.rec.node != ""), f.lease:
 		try(release)
 		a.waits = f.holds
 	}

@@ -5,8 +5,8 @@
 //
 //	reads:  NodeDrainRequest of zedagent, of baseosmgr and of an operator,
 //	        ClusterMembership, EdgeNodeClusterConfig, ConfigItemValueMap,
-//	        EdgeNodeInfo, nodes, this node's pods, the API's health, the force
-//	        files and the fault marker
+//	        EdgeNodeInfo, nodes, this node's pods, the drain lock, the API's
+//	        health, the force files and the fault marker
 //	writes: NodeDrainStatus, NodeDrainProgress, NodeDrainJournal
 //	acts:   takes and frees the drain lock, cordons and uncordons the node,
 //	        evicts its pods, deletes it when it leaves the cluster, sets its
@@ -92,6 +92,7 @@ type Component struct {
 	Nodes      pubsub.Reader[types.Node]
 	NodePods   pubsub.Reader[types.Pod] // of this node, every namespace
 	API        pubsub.Reader[types.APIStatus]
+	Leases     pubsub.Reader[types.Lease] // of eve-kube-app, by name
 	Kube       Kube
 	Operations types.OperationLog
 
@@ -132,7 +133,7 @@ func (c *Component) run(ctx context.Context, files loop.Input) {
 	defer c.cancel(telling)
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, files,
 		c.DeviceOp, c.Update, c.Operator, c.Config, c.Membership, c.Settings, c.Info,
-		c.Nodes, c.NodePods, c.API, &c.mail[acting], &c.mail[telling])
+		c.Nodes, c.NodePods, c.API, c.Leases, &c.mail[acting], &c.mail[telling])
 }
 
 // Step looks, decides and acts once.

@@ -66,6 +66,7 @@ type facts struct {
 	others        int       // other nodes there are
 	queued        bool      // another node waits at its gates, or drains
 	freed         time.Time // when this node last gave the lock back
+	lease         bool      // the lock is this node's as the cluster shows it, and not known to be held for something else
 	alone         time.Time // since when none of them is Ready and takes pods
 
 	trouble     string    // why the last call failed, "" where it did not

@@ -142,6 +142,7 @@ func foreign(f *facts)  { f.node.Unschedulable, f.node.CordonedBy = true, nil }
 func deadEnd(f *facts)  { f.rec.dead = true }
 func kept(f *facts)     { f.rec.kept = true }
 func lockOurs(f *facts) { f.rec.locked = true }
+func lockSeen(f *facts) { f.lease = true }
 func neverHad(f *facts) { f.rec.cordoned = time.Time{} }
 
 // did is what the tables compare of an action; why only has to be in the reason

@@ -51,6 +51,7 @@ type memory struct {
 	deleted     bool // the own Node, as was answered
 	lock        types.DrainLock
 	lockKnown   bool
+	notLock     string // version of the lock in this node's name that is held for something else
 	retry       map[verb]time.Time
 	backoff     map[verb]time.Duration
 	errVerb     verb            // whose error lastErr is
