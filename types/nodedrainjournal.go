@@ -34,5 +34,6 @@ type NodeDrainJournal struct {
 	Dead     bool          // COMPLETE because nothing answered: lock and cordon are made up for
 	Left     bool          // the Node was deleted, at the end of a leave
 	Rebooted bool          // no drain was seen since the boot: what is given back waits for the Node to be Ready
+	Unused   bool          `json:",omitempty"` // COMPLETE was taken back: what it held goes a minute later
 	Total    int           // pods chosen so far
 }

@@ -34,6 +34,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	errs = append(errs, err)
 	c.tell(ctx, f)
 	c.reportWait(f, a)
+	c.reportUnused(f)
 	if !drains(a.rec.phase) && !f.ourCordon() && !a.rec.locked {
 		c.mem.lastErr = nil // nothing is left to fail
 	}

@@ -66,6 +66,7 @@ type memory struct {
 
 	forceReport string // the last complaint about a force file
 	heeded      string // what was last put on record of one
+	unused      bool   // it was reported that nobody uses COMPLETE
 }
 
 // now is the time by the boot clock.
@@ -81,6 +82,7 @@ func (c *Component) look() facts {
 	settings, _ := c.Settings.Get(types.Global)
 	f.timeout = settings.Duration(types.SettingDrainTimeout, c.Hour, defaultTimeout*c.Hour)
 	f.skip = settings.Duration(types.SettingDrainSkipAPI, time.Second, defaultSkipSilence)
+	f.hour, f.unusedAfter = c.Hour, settings.Duration(types.SettingDrainUnused, c.Hour, defaultUnused*c.Hour)
 	interval := settings.Duration(types.SettingConfigInterval, time.Second, defaultInterval)
 	f.window = settings.Duration(types.SettingDrainAllNodes, interval, defaultMultiple*interval)
 	f.policy = settings.GlobalSettings[types.SettingNodeDrainPolicy].StrValue
@@ -95,6 +97,9 @@ func (c *Component) look() facts {
 	f.member = config.Initialized && config.Valid || membership.Belongs() ||
 		membership.State != types.MembershipLeft && c.rec.status.Status >= types.DrainNotRequested
 	f.forced = c.readForce()
+	if c.rec.phase == types.PhaseComplete || c.rec.unused {
+		f.inUse = c.lookAtUse()
+	}
 	_, err := os.Lstat(c.FaultMarker)
 	f.held = err == nil
 	c.lookAtCluster(&f, config)
@@ -174,6 +179,7 @@ func (c *Component) ofThisBoot(j types.NodeDrainJournal, now time.Time) bool {
 func (c *Component) forget() {
 	m := &c.mem
 	m.waits, m.gates, m.quorum, m.holds, m.deleted = "", "", "", "", false
+	m.unused = false
 	m.cordonAgain, m.cordonSeen, m.entered, m.check = time.Time{}, false, time.Time{}, checked{}
 	m.list, m.known, m.pods, m.emptied = time.Time{}, nil, nil, time.Time{}
 	m.chosen = map[string]bool{}

@@ -41,6 +41,7 @@ type record struct {
 	dead     bool
 	left     bool
 	rebooted bool
+	unused   bool
 	total    int
 }
 
@@ -78,7 +79,7 @@ func (r record) journal(bootID string, now time.Time) types.NodeDrainJournal {
 		Cordoned: sinceBoot(r.cordoned), Ended: sinceBoot(r.ended), Silent: sinceBoot(r.silent),
 		Attempt: r.attempt, Losses: r.losses, Refusals: r.refusals,
 		Node: r.node, NodeBoot: r.nodeBoot, Locked: r.locked, Kept: r.kept, Dead: r.dead,
-		Left: r.left, Rebooted: r.rebooted, Total: r.total,
+		Left: r.left, Rebooted: r.rebooted, Unused: r.unused, Total: r.total,
 	}
 }
 
@@ -99,7 +100,7 @@ func recall(j types.NodeDrainJournal, now time.Time) record {
 		cordoned: at(j.Cordoned), ended: at(j.Ended), silent: at(j.Silent),
 		attempt: min(max(0, j.Attempt), attempts), losses: max(0, j.Losses), refusals: max(0, j.Refusals),
 		node: j.Node, nodeBoot: j.NodeBoot, locked: j.Locked, kept: j.Kept, dead: j.Dead,
-		left: j.Left, rebooted: j.Rebooted, total: max(0, j.Total),
+		left: j.Left, rebooted: j.Rebooted, unused: j.Unused, total: max(0, j.Total),
 	}
 	if !slices.Contains(phases, r.phase) || r.status.Status > types.DrainComplete || r.status.RequestedBy > types.DrainRequesterUpdate {
 		return record{serial: j.Serial, adopted: j.Adopted, phase: types.PhaseIdle, locked: true, rebooted: true}

@@ -41,6 +41,7 @@ type stage struct {
 	pods     pubsub.Table[types.Pod]
 	api      pubsub.Table[types.APIStatus]
 	leases   pubsub.Table[types.Lease]
+	agent    pubsub.Table[types.NodeAgentStatus]
 	status   recorder
 	kube     *kubetest.Cluster
 	log      *test.Hook
@@ -86,8 +87,8 @@ func (s *stage) component() *Component {
 	return &Component{
 		Log: s.logger, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator,
 		Config: &s.config, Membership: &s.member,
-		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Leases: &s.leases, Kube: kube,
-		ForceFiles: []string{s.force, s.otherForce()}, FaultMarker: s.marker, Hour: cmp.Or(s.hour, time.Hour),
+		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Leases: &s.leases, Agent: &s.agent, Kube: kube,
+		ForceFiles: []string{s.force, s.otherForce()}, FaultMarker: s.marker, Markers: []string{s.marker + "-reboot"}, Hour: cmp.Or(s.hour, time.Hour),
 		BootID: s.bootID, Uptime: func() time.Duration { return time.Since(booted) },
 		Status: &s.status, Progress: &s.progress, Journal: &s.journal,
 	}

@@ -37,7 +37,7 @@ func TestAForceFileIsHeededWithinASecondWhereverItsDirectoryComesFrom(t *testing
 	_ = s.config.Publish(types.Global, types.EdgeNodeClusterConfig{Initialized: true, Valid: true})
 	c := &Component{
 		Log: logger, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator, Config: &s.config, Membership: &s.member,
-		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Leases: &s.leases, Kube: s.kube,
+		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Leases: &s.leases, Agent: &s.agent, Kube: s.kube,
 		ForceFiles: []string{force}, FaultMarker: filepath.Join(dir, "wait"), Hour: time.Hour,
 		BootID: "boot-1", Uptime: func() time.Duration { return time.Since(began) },
 		Status: &s.status, Progress: &s.progress, Journal: &s.journal,
