@@ -2,7 +2,6 @@ package drain
 
 import (
 	"maps"
-	"os"
 	"slices"
 	"time"
 
@@ -64,9 +63,10 @@ type memory struct {
 	emptied     time.Time       // since when none of them is left
 	view        view            // what the progress record was made of
 
-	forceReport string // the last complaint about a force file
-	heeded      string // what was last put on record of one
-	unused      bool   // it was reported that nobody uses COMPLETE
+	forceReport  string // the last complaint about a force file
+	markerReport string // and about the fault marker
+	heeded       string // what was last put on record of one
+	unused       bool   // it was reported that nobody uses COMPLETE
 }
 
 // now is the time by the boot clock.
@@ -100,8 +100,7 @@ func (c *Component) look() facts {
 	if c.rec.phase == types.PhaseComplete || c.rec.unused {
 		f.inUse = c.lookAtUse()
 	}
-	_, err := os.Lstat(c.FaultMarker)
-	f.held = err == nil
+	f.held = c.marked()
 	c.lookAtCluster(&f, config)
 	c.lookAtRequests(&f, membership)
 	c.lookAtPods(&f)
@@ -122,7 +121,6 @@ func (c *Component) wakeUp(now time.Time) {
 	c.mem = memory{started: now}
 	c.forget()
 	c.renewals = map[string]renewal{}
-	c.dropOldForce()
 	status, published := c.Status.Get(types.Global)
 	j, known := c.Journal.Get(types.Global)
 	if p, ok := c.Progress.Get(types.Global); ok && c.ofThisBoot(p.Journal, now) &&
@@ -139,6 +137,9 @@ func (c *Component) wakeUp(now time.Time) {
 	default:
 		c.rec = recall(j, now).afterBoot()
 		c.rec.status = status
+	}
+	if !published && !(known && c.ofThisBoot(j, now)) {
+		c.dropOldForce()
 	}
 	if drains(c.rec.phase) {
 		c.Log.WithField("phase", c.rec.phase).Info("cordonAndDrainNode nodedrain-step: the drain of an earlier run goes on")
