@@ -67,6 +67,8 @@ type facts struct {
 	tie           string    // UUID of the cluster's tie-breaker, "" for none
 	policy        string    // of Longhorn for drains, as the controller wants it
 	others        int       // other nodes there are
+	unlocked      string    // which other servers may be draining without the lock, "" for none
+	warnings      []string  // foreign cordons of other nodes that no drain waits for
 	queued        bool      // another node waits at its gates, or drains
 	freed         time.Time // when this node last gave the lock back
 	lease         bool      // the lock is this node's as the cluster shows it, and not known to be held for something else

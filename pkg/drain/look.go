@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -47,7 +48,8 @@ type memory struct {
 	entered     time.Time
 	check       checked
 	holds       string
-	deleted     bool // the own Node, as was answered
+	deleted     bool                 // the own Node, as was answered
+	cordons     map[string]time.Time // since when foreign cordons of other nodes have been seen, by node
 	lock        types.DrainLock
 	lockKnown   bool
 	notLock     string // version of the lock in this node's name that is held for something else
@@ -80,7 +82,7 @@ func (c *Component) look() facts {
 	}
 	f := facts{now: now, booted: time.Now().Add(-c.Uptime())}
 	settings, _ := c.Settings.Get(types.Global)
-	f.timeout = settings.Duration(types.SettingDrainTimeout, c.Hour, defaultTimeout*c.Hour)
+	f.timeout = Timeout(settings, c.Hour)
 	f.skip = settings.Duration(types.SettingDrainSkipAPI, time.Second, defaultSkipSilence)
 	f.hour, f.unusedAfter = c.Hour, settings.Duration(types.SettingDrainUnused, c.Hour, defaultUnused*c.Hour)
 	interval := settings.Duration(types.SettingConfigInterval, time.Second, defaultInterval)
@@ -107,6 +109,7 @@ func (c *Component) look() facts {
 	m := &c.mem
 	f.cordonAgain, f.retry, f.list = m.cordonAgain, maps.Clone(m.retry), m.list
 	f.gates, f.check, f.holds, f.deleted, f.unsaid = m.gates, m.check, m.holds, m.deleted, m.unsaid
+	f.gates, f.check.lock = cmp.Or(f.unlocked, f.gates), cmp.Or(f.unlocked, f.check.lock)
 	f.entered = !m.entered.IsZero() && now.Sub(m.entered) < enteredFor
 	if m.lastErr != nil {
 		f.trouble = clip(m.lastErr.Error())
