@@ -37,7 +37,9 @@ func distrust(info os.FileInfo) error {
 		return errors.New("it belongs to another user")
 	case info.Mode().Perm()&0o022 != 0:
 		return errors.New("others may write it")
-	case st.Nlink != 1:
+	case st.Nlink == 0:
+		return fs.ErrNotExist // removed or replaced a moment ago
+	case st.Nlink > 1:
 		return errors.New("it has another name, which is a hard link")
 	}
 	return nil
