@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
 
+	"github.com/zedkube/zedkube/pkg/safefile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -129,12 +129,9 @@ func readForceFile(path string) (forceFile, error) {
 		return forceFile{}, fmt.Errorf("force file: %w", err)
 	}
 	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxForce+1))
+	raw, err := safefile.All(f, maxForce)
 	if err != nil {
-		return forceFile{}, fmt.Errorf("read force file %s: %w", path, err)
-	}
-	if len(raw) > maxForce {
-		return forceFile{}, fmt.Errorf("force file %s is longer than %d bytes", path, maxForce)
+		return forceFile{}, fmt.Errorf("force file: %w", err)
 	}
 	if len(raw) == 0 {
 		return forceFile{}, fs.ErrNotExist // made, but its writer is not there yet

@@ -80,6 +80,9 @@ func sayCordons(all []cordoned, timeout time.Duration) (waits string, warnings [
 func (c *Component) lookAtCordons(f *facts, nodes map[string]types.Node) {
 	var rows []types.Node
 	for _, n := range nodes {
+		if !n.Unschedulable { // as most of a thousand are not
+			continue
+		}
 		n.TieBreaker = call{tie: f.tie}.breaksTies(n)
 		rows = append(rows, n)
 	}
