@@ -25,7 +25,9 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	errs = append(errs, c.publishProgress(f, a))
 	c.heed(ctx, f)
 	if a.consume {
-		errs = append(errs, c.consumeForce(drains(was.phase) || ends(was.phase)))
+		if c.consumeForce(drains(was.phase) || ends(was.phase)) {
+			errs = append(errs, c.journal(f.now))
+		}
 	}
 	if !c.busy(acting) && a.verb != none {
 		c.act(ctx, f, a)
@@ -34,6 +36,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	errs = append(errs, err)
 	c.tell(ctx, f)
 	c.reportWait(f, a)
+	c.reportUnused(f)
 	if !drains(a.rec.phase) && !f.ourCordon() && !a.rec.locked {
 		c.mem.lastErr = nil // nothing is left to fail
 	}

@@ -88,6 +88,10 @@ func (w *world) change() {
 	}
 	w.cluster()
 	f.timeout = []time.Duration{24 * time.Hour, 24 * time.Hour, time.Hour, 0, 3}[w.IntN(5)]
+	f.hour, f.unusedAfter, f.inUse = []time.Duration{time.Hour, 0}[w.IntN(2)], []time.Duration{24 * time.Hour, time.Hour, 0}[w.IntN(3)], ""
+	if w.odds(4) {
+		f.inUse = "the device reboots"
+	}
 	f.skip = []time.Duration{5 * time.Minute, 0}[w.IntN(2)]
 	f.window = []time.Duration{0, 0, 2 * time.Minute}[w.IntN(3)]
 }

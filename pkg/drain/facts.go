@@ -54,6 +54,9 @@ type facts struct {
 	held     bool // the fault marker exists
 
 	timeout, skip time.Duration
+	hour          time.Duration // COMPLETE that is not used for so long is reported
+	unusedAfter   time.Duration // and for so long is taken back
+	inUse         string        // what shows that the device goes down or is updated, "" for nothing
 	window        time.Duration // for the drains of agents that know no lock
 	silentSince   time.Time     // zero while the API answers
 	deadSince     time.Time     // the same, or since when writes get no answer
@@ -68,8 +71,11 @@ type facts struct {
 	tie           string    // UUID of the cluster's tie-breaker, "" for none
 	policy        string    // of Longhorn for drains, as the controller wants it
 	others        int       // other nodes there are
+	unlocked      string    // which other servers may be draining without the lock, "" for none
+	warnings      []string  // foreign cordons of other nodes that no drain waits for
 	queued        bool      // another node waits at its gates, or drains
 	freed         time.Time // when this node last gave the lock back
+	lease         bool      // the lock is this node's as the cluster shows it, and not known to be held for something else
 	alone         time.Time // since when none of them is Ready and takes pods
 
 	trouble     string    // why the last call failed, "" where it did not

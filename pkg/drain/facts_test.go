@@ -19,7 +19,7 @@ var (
 // zedagent ten minutes ago and published as such; every call may be made.
 func calm(phase types.DrainPhase, change ...func(*facts)) facts {
 	f := facts{
-		now: t0, booted: wall0, member: true, timeout: 24 * time.Hour, skip: 5 * time.Minute,
+		now: t0, booted: wall0, member: true, timeout: 24 * time.Hour, skip: 5 * time.Minute, hour: time.Hour, unusedAfter: 24 * time.Hour,
 		requests: map[string]request{byDeviceOp: {stands: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0, RequestedBy: deviceOp}}},
 		synced:   true, known: true, up: true, others: 2,
 		node: types.Node{Name: "n1", Ready: types.ConditionTrue, BootID: "b"},
@@ -144,6 +144,11 @@ func foreign(f *facts)  { f.node.Unschedulable, f.node.CordonedBy = true, nil }
 func deadEnd(f *facts)  { f.rec.dead = true }
 func kept(f *facts)     { f.rec.kept = true }
 func lockOurs(f *facts) { f.rec.locked = true }
+func unusedFor(d time.Duration) func(*facts) {
+	return func(f *facts) { f.rec.ended, f.rec.said = minus(d), minus(d) }
+}
+func inUse(f *facts)    { f.inUse = "nodeagent says that the device reboots" }
+func lockSeen(f *facts) { f.lease = true }
 func neverHad(f *facts) { f.rec.cordoned = time.Time{} }
 
 // did is what the tables compare of an action; why only has to be in the reason

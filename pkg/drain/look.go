@@ -1,8 +1,8 @@
 package drain
 
 import (
+	"cmp"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
@@ -49,9 +49,11 @@ type memory struct {
 	entered     time.Time
 	check       checked
 	holds       string
-	deleted     bool // the own Node, as was answered
+	deleted     bool                 // the own Node, as was answered
+	cordons     map[string]time.Time // since when foreign cordons of other nodes have been seen, by node
 	lock        types.DrainLock
 	lockKnown   bool
+	notLock     string // version of the lock in this node's name that is held for something else
 	retry       map[verb]time.Time
 	backoff     map[verb]time.Duration
 	errVerb     verb              // whose error lastErr is
@@ -65,8 +67,10 @@ type memory struct {
 	emptied     time.Time         // since when none of them is left
 	view        view              // what the progress record was made of
 
-	forceReport string // the last complaint about a force file
-	heeded      string // what was last put on record of one
+	forceReport  string // the last complaint about a force file
+	markerReport string // and about the fault marker
+	heeded       string // what was last put on record of one
+	unused       bool   // it was reported that nobody uses COMPLETE
 }
 
 // now is the time by the boot clock.
@@ -80,8 +84,9 @@ func (c *Component) look() facts {
 	}
 	f := facts{now: now, booted: time.Now().Add(-c.Uptime())}
 	settings, _ := c.Settings.Get(types.Global)
-	f.timeout = settings.Duration(types.SettingDrainTimeout, c.Hour, defaultTimeout*c.Hour)
+	f.timeout = Timeout(settings, c.Hour)
 	f.skip = settings.Duration(types.SettingDrainSkipAPI, time.Second, defaultSkipSilence)
+	f.hour, f.unusedAfter = c.Hour, settings.Duration(types.SettingDrainUnused, c.Hour, defaultUnused*c.Hour)
 	interval := settings.Duration(types.SettingConfigInterval, time.Second, defaultInterval)
 	f.window = settings.Duration(types.SettingDrainAllNodes, interval, defaultMultiple*interval)
 	f.policy = settings.GlobalSettings[types.SettingNodeDrainPolicy].StrValue
@@ -96,14 +101,17 @@ func (c *Component) look() facts {
 	f.member = config.Initialized && config.Valid || membership.Belongs() ||
 		membership.State != types.MembershipLeft && c.rec.status.Status >= types.DrainNotRequested
 	f.forced = c.readForce()
-	_, err := os.Lstat(c.FaultMarker)
-	f.held = err == nil
+	if c.rec.phase == types.PhaseComplete || c.rec.unused {
+		f.inUse = c.lookAtUse()
+	}
+	f.held = c.marked()
 	c.lookAtCluster(&f, config)
 	c.lookAtRequests(&f, membership)
 	c.lookAtPods(&f)
 	m := &c.mem
 	f.cordonAgain, f.retry, f.list = m.cordonAgain, maps.Clone(m.retry), m.list
 	f.gates, f.check, f.holds, f.deleted, f.unsaid = m.gates, m.check, m.holds, m.deleted, m.unsaid
+	f.gates, f.check.lock = cmp.Or(f.unlocked, f.gates), cmp.Or(f.unlocked, f.check.lock)
 	f.entered = !m.entered.IsZero() && now.Sub(m.entered) < enteredFor
 	if m.lastErr != nil {
 		f.trouble = clip(m.lastErr.Error())
@@ -118,7 +126,6 @@ func (c *Component) wakeUp(now time.Time) {
 	c.mem = memory{started: now}
 	c.forget()
 	c.renewals = map[string]renewal{}
-	c.dropOldForce()
 	status, published := c.Status.Get(types.Global)
 	j, known := c.Journal.Get(types.Global)
 	if p, ok := c.Progress.Get(types.Global); ok && c.ofThisBoot(p.Journal, now) &&
@@ -135,6 +142,9 @@ func (c *Component) wakeUp(now time.Time) {
 	default:
 		c.rec = recall(j, now).afterBoot()
 		c.rec.status = status
+	}
+	if !published && !(known && c.ofThisBoot(j, now)) {
+		c.dropOldForce()
 	}
 	if drains(c.rec.phase) {
 		c.Log.WithField("phase", c.rec.phase).Info("cordonAndDrainNode nodedrain-step: the drain of an earlier run goes on")
@@ -175,6 +185,7 @@ func (c *Component) ofThisBoot(j types.NodeDrainJournal, now time.Time) bool {
 func (c *Component) forget() {
 	m := &c.mem
 	m.waits, m.gates, m.quorum, m.holds, m.deleted = "", "", "", "", false
+	m.unused = false
 	m.cordonAgain, m.cordonSeen, m.entered, m.check = time.Time{}, false, time.Time{}, checked{}
 	m.list, m.known, m.pods, m.emptied = time.Time{}, nil, nil, time.Time{}
 	m.chosen, m.makers = map[string]bool{}, map[string]*maker{}

@@ -27,6 +27,9 @@ func (c *Component) lookAtCluster(f *facts, config types.EdgeNodeClusterConfig) 
 	f.up = f.known && f.node.Ready == types.ConditionTrue &&
 		(c.rec.nodeBoot == "" || f.node.BootID == c.BootID || f.node.BootID != c.rec.nodeBoot)
 	c.lookAtPeers(f, nodes)
+	c.lookAtCordons(f, nodes)
+	lease, _ := c.Leases.Get(types.DrainLockName)
+	f.lease = f.known && lease.Holder == f.node.Name && lease.Version != m.notLock
 	// The pods of an own node that does not exist are never watched, so nothing
 	// is ever synced then; that other nodes are seen tells as much.
 	listed := f.synced || len(nodes) > 0

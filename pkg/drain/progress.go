@@ -136,6 +136,7 @@ func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 	}
 	p.Stranded, p.StrandedOmitted = first(m.view.stranded)
 	if drains(r.phase) {
+		p.Warnings = f.warnings[:min(shown, len(f.warnings))]
 		c.inTheWay(f, &p)
 	}
 	return p
