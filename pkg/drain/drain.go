@@ -97,7 +97,7 @@ type Component struct {
 	NodePods   pubsub.Reader[types.Pod] // of this node, every namespace
 	API        pubsub.Reader[types.APIStatus]
 	Clocks     pubsub.Reader[types.NodeClock] // of other nodes, by name
-	Leases     pubsub.Reader[types.Lease] // of eve-kube-app, by name
+	Leases     pubsub.Reader[types.Lease]     // of eve-kube-app, by name
 	Agent      pubsub.Reader[types.NodeAgentStatus]
 	Kube       Kube
 	Operations types.OperationLog
