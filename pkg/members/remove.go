@@ -38,7 +38,7 @@ func (r repair) remove(ctx context.Context) (hinders string, err error) {
 	if why := r.judge(nodes); why != "" {
 		return why, nil
 	}
-	if why := untakeable(former, r.node.Name, nodes); why != "" {
+	if why := r.untakeable(former, nodes); why != "" {
 		return why, nil
 	}
 	lock, err := r.SetDrainLock(ctx, types.DrainLock{
@@ -58,16 +58,32 @@ func (r repair) remove(ctx context.Context) (hinders string, err error) {
 	if why := r.judge(nodes); why != "" {
 		return why, nil
 	}
-	if gone, err = r.deleteIt(ctx); err != nil || gone {
+	if why, err := r.stillLocked(ctx, lock); why != "" || err != nil {
+		return why, err
+	}
+	if gone, err = r.deleteIt(ctx, nodes); err != nil || gone {
 		return "", err
 	}
 	return "node " + r.node.Name + " is deleted, but stays until its member has left etcd", nil
 }
 
-// deleteIt deletes the Node, waits for it to go and tells people. A deletion
-// without an answer is settled by looking as well.
-func (r repair) deleteIt(ctx context.Context) (gone bool, err error) {
-	unanswered := r.DeleteNode(ctx, r.node)
+// stillLocked says who has taken the lock away meanwhile, "" for nobody.
+func (r repair) stillLocked(ctx context.Context, mine types.DrainLock) (why string, err error) {
+	lock, err := r.DrainLock(ctx)
+	if err != nil || lock.Holder == mine.Holder && lock.Task == mine.Task && lock.BootID == mine.BootID {
+		return "", err
+	}
+	return "the drain lock was taken away from this node", nil
+}
+
+// deleteIt deletes the Node as the last look saw it, waits for it to go and tells
+// people. A deletion without an answer is settled by looking as well.
+func (r repair) deleteIt(ctx context.Context, seen []types.Node) (gone bool, err error) {
+	node := r.node
+	if i := slices.IndexFunc(seen, func(n types.Node) bool { return n.UID == r.node.UID }); i >= 0 {
+		node = seen[i] // with its version: a Node that has changed since is not deleted
+	}
+	unanswered := r.DeleteNode(ctx, node)
 	if unanswered != nil && !errors.Is(unanswered, types.ErrNoAnswer) {
 		return false, unanswered
 	}
@@ -89,7 +105,7 @@ func (r repair) deleteIt(ctx context.Context) (gone bool, err error) {
 	// The deed is done; that nobody could be told does not undo it.
 	_ = r.Event(ctx, types.Event{
 		Node: r.node.Name, Warning: true, Reason: "StaleMemberRemoved",
-		Message: fmt.Sprintf("node %s (%s) is not among the cluster's masters any more: node %s removed it", r.node.Name, r.node.UUID, r.own.Name),
+		Message: fmt.Sprintf("node %s (%s) is no longer among the cluster's masters: node %s removed it", r.node.Name, r.node.UUID, r.own.Name),
 	})
 	return true, nil
 }

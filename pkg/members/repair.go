@@ -22,7 +22,7 @@ func (t task) why() string {
 	case tie:
 		return "node " + t.node.Name + " is the cluster's tie-breaker"
 	case remove:
-		return "node " + t.node.Name + " is not among the cluster's masters any more"
+		return "node " + t.node.Name + " is no longer among the cluster's masters"
 	}
 	return "the drain lock was left from the removal of a member"
 }
@@ -37,8 +37,16 @@ func (r repair) unlock(ctx context.Context) error {
 	return r.FreeDrainLock(ctx, lock)
 }
 
-// quieten cordons the tie-breaker and asks its pods to go.
+// quieten cordons the tie-breaker and asks its pods to go, if all members still
+// agree that it is one.
 func (r repair) quieten(ctx context.Context) (hinders string, err error) {
+	nodes, err := r.FreshNodes(ctx)
+	if err != nil {
+		return "", err
+	}
+	if why := r.disagreement(nodes, onTie); why != "" {
+		return why, nil
+	}
 	if !r.node.Unschedulable {
 		cordon := types.Cordon{Reason: "this node is the cluster's tie-breaker", Since: time.Now().UTC().Round(0)}
 		if err := r.Cordon(ctx, r.node.Name, cordon); err != nil {
@@ -61,22 +69,27 @@ func (r repair) quieten(ctx context.Context) (hinders string, err error) {
 func (r repair) judge(nodes []types.Node) string {
 	for _, n := range stale(nodes, r.told) {
 		if n.Name == r.node.Name && n.UID == r.node.UID {
-			return unfit(n, nodes, r.told)
+			return r.unfit(n, nodes)
 		}
 	}
 	return "node " + r.node.Name + " is not stale any more"
 }
 
 // untakeable says why the drain lock is not to be had, "" for it is. Only who
-// has the right to repair holds it for a member, so such a one is left over; and
-// what the stale node itself holds while it is down it would hold for ever.
-func untakeable(lock types.DrainLock, target string, nodes []types.Node) string {
+// has the right to repair holds it for a member, so such a one is left over. What
+// the stale node itself holds while it is down it may hold for ever: it is down in
+// a drain that it was told to make, and gets patience to come back.
+func (r repair) untakeable(lock types.DrainLock, nodes []types.Node) string {
 	if lock.Task == types.TaskMembers {
 		return ""
 	}
 	for _, n := range nodes {
-		if n.Name == lock.Holder && (n.Name != target || n.Ready == types.ConditionTrue) {
+		switch {
+		case n.Name != lock.Holder:
+		case n.Name != r.node.Name || n.Ready == types.ConditionTrue:
 			return "node " + lock.Holder + " holds the drain lock"
+		case !lock.Ended && !r.past.long(n):
+			return "node " + lock.Holder + " holds the drain lock and may reboot, which is waited for, for " + patience.String() + " at most; " + command(n)
 		}
 	}
 	return ""
