@@ -234,8 +234,9 @@ func TestARepairLosesItsReasonWithTheControllersWord(t *testing.T) {
 func TestWhoMayTakeTheDrainLockForAMember(t *testing.T) {
 	nodes := []types.Node{node("n1"), node("n2"), node("n3", down)}
 	r := repair{task: task{kind: remove, node: nodes[2], rules: scene().rules()}}
-	late := r
-	late.past.uptime += patience
+	early := r.removal()
+	r.past.uptime += patience
+	late := r.removal()
 	for _, row := range []struct {
 		rule string
 		lock types.DrainLock
@@ -250,7 +251,7 @@ func TestWhoMayTakeTheDrainLockForAMember(t *testing.T) {
 		{"its holder is gone", types.DrainLock{Holder: "n9"}, true, true},
 		{"an earlier removal left it", types.DrainLock{Holder: "n2", Task: types.TaskMembers}, true, true},
 	} {
-		if why := r.untakeable(row.lock, nodes); (why == "") != row.free {
+		if why := early.untakeable(row.lock, nodes); (why == "") != row.free {
 			t.Errorf("%s: %q", row.rule, why)
 		}
 		if why := late.untakeable(row.lock, nodes); (why == "") != row.late {

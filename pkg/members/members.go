@@ -31,17 +31,7 @@ type Kube interface {
 	// Repair calls do while this node, and no other, holds the right to repair.
 	// Its error wraps types.ErrHeld where another node holds it.
 	Repair(ctx context.Context, identity string, do func(ctx context.Context) error) error
-	// FreshNodes lists the nodes with the renewals of their kubelets.
-	FreshNodes(ctx context.Context) ([]types.Node, error)
-	// DrainLock returns the lock; SetDrainLock and FreeDrainLock change the one of
-	// that Version, or fail with an error that wraps types.ErrConflict.
-	DrainLock(ctx context.Context) (types.DrainLock, error)
-	SetDrainLock(ctx context.Context, lock types.DrainLock) (types.DrainLock, error)
-	FreeDrainLock(ctx context.Context, lock types.DrainLock) error
-	// DeleteNode deletes this very Node, not a namesake.
-	DeleteNode(ctx context.Context, node types.Node) error
-	// Event tells people.
-	Event(ctx context.Context, e types.Event) error
+	Remover
 	// Cordon keeps new pods off the node, unless something does already.
 	Cordon(ctx context.Context, node string, cordon types.Cordon) error
 	// Evict asks for the eviction of the pod.

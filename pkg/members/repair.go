@@ -65,6 +65,16 @@ func (r repair) quieten(ctx context.Context) (hinders string, err error) {
 	return hinders, errors.Join(errs...)
 }
 
+// removal is the removal of the stale Node, if every rule still holds.
+func (r repair) removal() Removal {
+	return Removal{
+		Remover: r.Kube, Own: r.own, Node: r.node, Late: r.past.long(r.node),
+		Judge:  func(_ context.Context, nodes []types.Node) (string, error) { return r.judge(nodes), nil },
+		Reason: "StaleMemberRemoved",
+		Told:   fmt.Sprintf("node %s (%s) is no longer among the cluster's masters: node %s removed it", r.node.Name, r.node.UUID, r.own.Name),
+	}
+}
+
 // judge says why the Node is not to be removed after all.
 func (r repair) judge(nodes []types.Node) string {
 	for _, n := range stale(nodes, r.told) {
@@ -73,24 +83,4 @@ func (r repair) judge(nodes []types.Node) string {
 		}
 	}
 	return "node " + r.node.Name + " is not stale any more"
-}
-
-// untakeable says why the drain lock is not to be had, "" for it is. Only who
-// has the right to repair holds it for a member, so such a one is left over. What
-// the stale node itself holds while it is down it may hold for ever: it is down in
-// a drain that it was told to make, and gets patience to come back.
-func (r repair) untakeable(lock types.DrainLock, nodes []types.Node) string {
-	if lock.Task == types.TaskMembers {
-		return ""
-	}
-	for _, n := range nodes {
-		switch {
-		case n.Name != lock.Holder:
-		case n.Name != r.node.Name || n.Ready == types.ConditionTrue:
-			return "node " + lock.Holder + " holds the drain lock"
-		case !lock.Ended && !r.past.long(n):
-			return "node " + lock.Holder + " holds the drain lock and may reboot, which is waited for, for " + patience.String() + " at most; " + command(n)
-		}
-	}
-	return ""
 }
