@@ -100,7 +100,7 @@ func decide(f facts) action {
 		if since.IsZero() { // the nodes have not all been seen yet
 			since = f.now
 		}
-		out.Stale = append(out.Stale, types.StaleMember{Node: n.Name, UUID: n.UUID, Since: since, Why: f.advised(why, n)})
+		out.Stale = append(out.Stale, types.StaleMember{Node: n.Name, UUID: n.UUID, Since: since, Why: f.advised(why, n), Joins: !f.past.wasNamed(n)})
 	}
 	switch {
 	case f.running.kind != nothing:

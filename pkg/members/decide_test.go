@@ -165,6 +165,9 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 				t.Errorf("lists %v, want %d", a.publish.Stale, row.stale)
 			}
 			for _, s := range a.publish.Stale {
+				if joins := strings.Contains(s.Why, "about to join"); s.Joins != joins {
+					t.Errorf("joins %v, want %v", s.Joins, joins)
+				}
 				if f.past.long(f.nodes[2]) && s.Why != "" && !strings.Contains(s.Why, "zedkube members remove "+s.Node) {
 					t.Errorf("after a day it does not say what an operator can do: %q", s.Why)
 				}
