@@ -88,9 +88,7 @@ func (c *Component) Step(ctx context.Context) error {
 }
 
 func (c *Component) apply(ctx context.Context, f facts, a action) error {
-	if err := c.remember(f.past, a.stale); err != nil {
-		return err
-	}
+	lost := c.remember(f.past, a.stale) // a full disk makes a removal later, after a restart
 	switch {
 	case a.publish == nil:
 		if err := c.Members.Unpublish(types.Global); err != nil {
@@ -113,9 +111,9 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		c.lastErr = nil // the silence is told by others
 	}
 	if a.again <= 0 {
-		return c.lastErr
+		return errors.Join(lost, c.lastErr)
 	}
-	return errors.Join(c.lastErr, loop.After(a.again))
+	return errors.Join(lost, c.lastErr, loop.After(a.again))
 }
 
 // lost reports that a Node that was stale at the last step is gone: whichever
@@ -134,7 +132,7 @@ func (c *Component) lost(nodes []types.Node) bool {
 func (c *Component) remember(p past, stale []types.Node) error {
 	for _, n := range stale {
 		if _, known := c.past.stale[n.UID]; !known {
-			c.Log.WithField("node", n.Name).Warn("this node is no longer among the cluster's masters")
+			c.Log.WithField("node", n.Name).Warn("the controller does not name this node as a master")
 		}
 	}
 	c.past = p
