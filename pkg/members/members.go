@@ -88,7 +88,7 @@ func (c *Component) Step(ctx context.Context) error {
 }
 
 func (c *Component) apply(ctx context.Context, f facts, a action) error {
-	lost := c.remember(f.past, a.stale) // a full disk makes a removal later, after a restart
+	unwritten := c.remember(f.past, a.stale) // a full disk makes a removal later, after a restart
 	switch {
 	case a.publish == nil:
 		if err := c.Members.Unpublish(types.Global); err != nil {
@@ -111,9 +111,9 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		c.lastErr = nil // the silence is told by others
 	}
 	if a.again <= 0 {
-		return errors.Join(lost, c.lastErr)
+		return errors.Join(unwritten, c.lastErr)
 	}
-	return errors.Join(lost, c.lastErr, loop.After(a.again))
+	return errors.Join(unwritten, c.lastErr, loop.After(a.again))
 }
 
 // lost reports that a Node that was stale at the last step is gone: whichever
