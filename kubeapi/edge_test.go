@@ -13,9 +13,9 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// labelled is a Node that reports, with these labels beside the one of an edge
+// edgeNode is a Node that reports, with these labels beside the one of an edge
 // node.
-func labelled(name string, labels ...string) *corev1.Node {
+func edgeNode(name string, labels ...string) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: ktypes.UID("uid-" + name), ResourceVersion: "5", Labels: map[string]string{labelEdge: ""}},
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
@@ -27,14 +27,14 @@ func labelled(name string, labels ...string) *corev1.Node {
 }
 
 func TestWhichNodeIsOfKubeEdge(t *testing.T) {
-	if !isEdge(labelled("n1")) || !isEdge(labelled("n1", "node-role.kubernetes.io/agent")) || !isEdge(slimNode(labelled("n1"))) {
+	if !isEdge(edgeNode("n1")) || !isEdge(edgeNode("n1", "node-role.kubernetes.io/agent")) || !isEdge(slimNode(edgeNode("n1"))) {
 		t.Error("an edge node is taken for a member")
 	}
 	if isEdge(&corev1.Node{}) {
 		t.Error("a node without labels is taken for an edge node")
 	}
 	for _, label := range []string{labelNodeUUID, labelControlPlane, labelMaster, labelEtcd} {
-		if n := labelled("n1", label); isEdge(n) || isEdge(slimNode(n)) {
+		if n := edgeNode("n1", label); isEdge(n) || isEdge(slimNode(n)) {
 			t.Errorf("a member with label %s is taken for an edge node", label)
 		}
 	}
@@ -44,7 +44,7 @@ func TestAnEdgeNodeIsInNoTable(t *testing.T) {
 	var table pubsub.Table[types.Node]
 	var seen pubsub.Table[types.NodeClock]
 	rows := nodeRows(&table, newClocks(quiet(), &seen), &stamps{})
-	member, edge := labelled("m", labelNodeUUID), labelled("e")
+	member, edge := edgeNode("m", labelNodeUUID), edgeNode("e")
 	if err := rows.Replace([]any{member, edge}, "7"); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestAnEdgeNodeIsInNoTable(t *testing.T) {
 	if all := table.All(); len(all) != 1 || all["m"].Name != "m" {
 		t.Errorf("the table has %v", all)
 	}
-	plain := labelled("e")
+	plain := edgeNode("e")
 	plain.Labels = nil // KubeEdge labels it after it has made it
 	if err := rows.Update(plain); err != nil {
 		t.Fatal(err)
@@ -72,12 +72,12 @@ func TestAnEdgeNodeIsInNoTable(t *testing.T) {
 
 func TestAnEdgeNodeCountsInNoRule(t *testing.T) {
 	server := func(name string, ready corev1.ConditionStatus) corev1.Node {
-		n := labelled(name, labelNodeUUID, labelEtcd, labelControlPlane)
+		n := edgeNode(name, labelNodeUUID, labelEtcd, labelControlPlane)
 		delete(n.Labels, labelEdge)
 		n.Status.Conditions[0].Status = ready
 		return *n
 	}
-	list := []corev1.Node{server("a", corev1.ConditionTrue), server("b", corev1.ConditionUnknown), *labelled("e")}
+	list := []corev1.Node{server("a", corev1.ConditionTrue), server("b", corev1.ConditionUnknown), *edgeNode("e")}
 	list[0].Annotations = map[string]string{
 		agentAnnotation:   `{"version":"1"}`,
 		witnessAnnotation: `{"round":1,"sightings":[{"node":"b","uid":"uid-b","alive":"","silent":3}]}`,
