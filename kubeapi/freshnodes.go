@@ -15,7 +15,7 @@ import (
 
 var errPartial = errors.New("the answer is a part of the list only")
 
-// FreshNodes returns all Nodes as the cluster has them now, each with the time
+// FreshNodes returns all Nodes but those of KubeEdge as the cluster has them now, each with the time
 // at which its kubelet last renewed its Lease, by the clock of that kubelet's
 // node; zero where there is no Lease. It is everything or an error: a list that
 // may lack a Node, or the Leases, is never returned.
@@ -97,6 +97,9 @@ func joined(nodes []corev1.Node, leases []coordinationv1.Lease) ([]types.Node, e
 	for _, n := range nodes {
 		if n.Name == "" {
 			return nil, errNoName
+		}
+		if isEdge(&n) {
+			continue
 		}
 		row := nodeOf(&n)
 		row.ResourceVersion, row.RenewedAt = n.ResourceVersion, renewed[n.Name]

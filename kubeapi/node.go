@@ -110,17 +110,22 @@ func (c *Client) Unkeep(ctx context.Context, node string) error {
 	})
 }
 
-// DeleteNode deletes this very Node, not a namesake. It returns nil when it is
-// gone, or goes as soon as its finalizers allow, and an error that wraps types.ErrConflict when another Node has its
-// name by now.
+// DeleteNode deletes this very Node, not a namesake, and where the row has a
+// ResourceVersion only as it was then. It returns nil when it is gone, or goes as
+// soon as its finalizers allow, and an error that wraps types.ErrConflict when
+// another Node has its name by now, or it has changed.
 func (c *Client) DeleteNode(ctx context.Context, node types.Node) error {
 	act := "delete node " + node.Name
 	if node.UID == "" {
 		return fmt.Errorf("%s: its UID is not known", act)
 	}
 	uid := ktypes.UID(node.UID)
+	only := metav1.Preconditions{UID: &uid}
+	if node.ResourceVersion != "" {
+		only.ResourceVersion = &node.ResourceVersion
+	}
 	return c.write(ctx, deed{"delete node", "node/" + node.Name}, act, func(ctx context.Context, conn *connection) error {
-		err := conn.kube.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		err := conn.kube.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: &only})
 		if absent(err) {
 			return nil
 		}

@@ -17,8 +17,11 @@ type AgentStamp struct {
 	Cluster uuid.UUID   `json:"cluster,omitzero"`  // whose masters these are
 	Masters []uuid.UUID `json:"masters,omitempty"` // nil while the own configuration is not valid or names none
 	Given   time.Time   `json:"given"`             // when the list was last known to hold, by the own clock
-	Leaving bool        `json:"leaving,omitempty"` // it is decided that this node leaves its cluster
-	Renewed time.Time   `json:"renewed,omitzero"`  // when the agent wrote this, by its own clock: only there so that each write is a change
+	// TieBreaker is the device that is named as the cluster's tie-breaker, zero for
+	// none. A zedkube from before this field does not say.
+	TieBreaker uuid.UUID `json:"tieBreaker,omitzero"`
+	Leaving    bool      `json:"leaving,omitempty"` // it is decided that this node leaves its cluster
+	Renewed    time.Time `json:"renewed,omitzero"`  // when the agent wrote this, by its own clock: only there so that each write is a change
 }
 
 // DrainLock is the Lease that lets one node of the cluster drain at a time

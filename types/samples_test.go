@@ -53,6 +53,7 @@ var topics = []topic{
 	{value: &K3sReleaseRequest{}},
 	{value: &ClusterMembers{}},
 	{value: &KnownNode{}},
+	{value: &ClusterMembersJournal{}},
 	{value: &KubeNodeConditions{}},
 	{value: &NodeDrainProgress{}},
 	{value: &NodeDrainJournal{}},

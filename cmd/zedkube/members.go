@@ -32,5 +32,5 @@ func newMembersCommand(o *options) *cobra.Command {
 
 // membersCommands are the commands below "zedkube members".
 func membersCommands(o *options) []*cobra.Command {
-	return []*cobra.Command{newMembersForgetCommand(o)}
+	return []*cobra.Command{newMembersForgetCommand(o), newMembersRemoveCommand(o)}
 }

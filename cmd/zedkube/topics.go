@@ -45,6 +45,7 @@ type topics struct {
 	appConsole     pubsub.Writer[types.AppConsoleStatus]
 	memberOf       pubsub.Writer[types.ClusterMembership]
 	members        pubsub.Writer[types.ClusterMembers]
+	membersJournal pubsub.Writer[types.ClusterMembersJournal]
 	drainStatus    pubsub.Writer[types.NodeDrainStatus]
 	drainProgress  pubsub.Writer[types.NodeDrainProgress]
 	drainJournal   pubsub.Writer[types.NodeDrainJournal]
@@ -98,6 +99,7 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		appConsole:     pubsub.NewPublication[types.AppConsoleStatus](bus, self),
 		memberOf:       pubsub.NewPublication[types.ClusterMembership](bus, self, pubsub.Persistent()),
 		members:        pubsub.NewPublication[types.ClusterMembers](bus, self),
+		membersJournal: pubsub.NewPublication[types.ClusterMembersJournal](bus, self, pubsub.Persistent()),
 		drainStatus:    pubsub.NewPublication[types.NodeDrainStatus](bus, self),
 		drainProgress:  pubsub.NewPublication[types.NodeDrainProgress](bus, self),
 		drainJournal:   pubsub.NewPublication[types.NodeDrainJournal](bus, self, pubsub.Persistent()),

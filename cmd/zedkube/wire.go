@@ -95,9 +95,9 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 		},
 		"members": &members.Component{
 			Log: as("members"), Pulse: pulses["members"],
-			Membership: t.memberOf, Agent: t.zedagent, Info: t.info, Nodes: nodes, AppPods: appPods, API: api,
+			Membership: t.memberOf, Agent: t.zedagent, Settings: t.settings, Info: t.info, Nodes: nodes, AppPods: appPods, API: api,
 			Kube: kube, Uptime: uptime,
-			Members: t.members,
+			Members: t.members, Journal: t.membersJournal,
 		},
 		"statusserver": &statusserver.Component{
 			Log: as("statusserver"), Pulse: pulses["statusserver"],

@@ -63,6 +63,17 @@ func admission(f facts, n types.Node) types.KubeNodeAdmission {
 	return types.KubeNodeAdmissionJoined
 }
 
+// namedNoMore are the masters that the controller named before: one that is about
+// to join is not named yet, and does not leave.
+func namedNoMore(m types.ClusterMembers) (nodes []string) {
+	for _, s := range m.Stale {
+		if !s.Joins {
+			nodes = append(nodes, s.Node)
+		}
+	}
+	return nodes
+}
+
 // conditions are those that eve-api knows; Ready is the node's status.
 func conditions(list []types.NodeCondition) []types.KubeNodeCondition {
 	var out []types.KubeNodeCondition

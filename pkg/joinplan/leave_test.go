@@ -94,7 +94,13 @@ func TestWhatIsInTheWayOfALeave(t *testing.T) {
 		"one of two":          {func(f *LeaveFacts) { f.Nodes = f.Nodes[:2] }, "quorum", Warn, "1 member left, and none may be lost"},
 		"one of three":        {func(f *LeaveFacts) { f.Nodes = f.Nodes[:3] }, "quorum", Warn, "2 members left, and none may be lost"},
 		"one of five":         {func(f *LeaveFacts) { f.Nodes = append(f.Nodes, f.Nodes[3]) }, "quorum", Warn, "4 members left, an even number, of which 1 may be lost"},
-		"two others are down": {down(1, 2), "quorum", Blocks, "1 of 3 etcd members are Ready, which is no quorum"},
+		"two others are down": {down(1, 2), "quorum", Blocks, "1 of 4 etcd members would be Ready, which is no quorum: n2, n3 are not"},
+		"as the drain counts": {down(1), "quorum", Blocks, "2 of 4 etcd members would be Ready, which is no quorum: n2 is not"},
+		"one is down already": {func(f *LeaveFacts) {
+			f.Nodes = append(f.Nodes, f.Nodes[3], f.Nodes[3])
+			down(1)(f)
+		}, "quorum", OK, "5 members left, of which 1 may"},
+		"a learner stays":     {func(f *LeaveFacts) { f.Nodes[3].EtcdVoter = types.ConditionFalse }, "quorum", Warn, "2 members left, and none may be lost"},
 		"no member of etcd":   {func(f *LeaveFacts) { f.Nodes[0].Etcd = false }, "quorum", OK, "no member of etcd"},
 		"the last replica":    {last, "volumes", Blocks, "pvc-1 (app/data): the last healthy replica is here, and the drain waits"},
 		"lost by the setting": {func(f *LeaveFacts) { last(f); f.Storage.Policy = types.DrainPolicyAlwaysAllow }, "volumes", Blocks, "would be LOST"},

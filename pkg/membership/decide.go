@@ -163,7 +163,8 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 		return &none
 	case f.word == valid && f.fetched:
 		stamp := types.AgentStamp{
-			Version: f.version, Cluster: f.config.ClusterID.UUID, Masters: f.config.MasterNodeIDs, Given: f.now,
+			Version: f.version, Cluster: f.config.ClusterID.UUID, Masters: f.config.MasterNodeIDs,
+			TieBreaker: f.config.TieBreakerNodeID.UUID, Given: f.now,
 		}
 		old := f.sentAt.reached(f.uptime, f.refresh()) || !f.sent.Renewed.IsZero() // that one was no word of the list
 		if f.sentAt.holds && !old && (sameList(shown, stamp) || sameList(&f.sent, stamp) && f.settling()) {
@@ -203,7 +204,7 @@ func isWithdrawal(s *types.AgentStamp, since time.Time) bool {
 
 // sameList reports whether a stamp says the same as another, at whatever time.
 func sameList(s *types.AgentStamp, other types.AgentStamp) bool {
-	return s != nil && s.Version == other.Version && s.Cluster == other.Cluster && slices.Equal(s.Masters, other.Masters)
+	return s != nil && s.Version == other.Version && s.Cluster == other.Cluster && s.TieBreaker == other.TieBreaker && slices.Equal(s.Masters, other.Masters)
 }
 
 // again is the time until the next thing is due that no input rings for.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/types"
@@ -204,4 +205,24 @@ func TestStampFollowsFromTheRules(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAStampSaysWhichTieBreakerWasNamed(t *testing.T) {
+	play(t, func(s *stage) {
+		named := func() uuid.UUID { n, _ := s.nodes.Get("n1"); return n.Agent.TieBreaker }
+		if id := named(); id != uuid.Nil {
+			t.Errorf("without one it names %s", id)
+		}
+		for _, id := range []uuid.UUID{second, third, uuid.Nil} {
+			s.setConfig(config(func(c *types.EdgeNodeClusterConfig) { c.TieBreakerNodeID.UUID = id }))
+			if got := named(); got != id {
+				t.Errorf("it names %s, want %s", got, id)
+			}
+		}
+		s.setConfig(config(func(c *types.EdgeNodeClusterConfig) { c.TieBreakerNodeID.UUID = second }))
+		s.invalidate()
+		if id := named(); id != uuid.Nil {
+			t.Errorf("a withdrawn stamp names %s", id)
+		}
+	})
 }

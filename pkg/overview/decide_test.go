@@ -80,6 +80,9 @@ func TestProblems(t *testing.T) {
 		{"the address is not ready yet", func(o *Overview) { o.Cluster.AddressReady, o.Cluster.At = false, ago(time.Minute) }, nil},
 		{"a node is not Ready", func(o *Overview) { o.Nodes.List[0].Status = "NotReady" }, []string{"bad NodeNotReady node-2"}},
 		{"a node is out of reach", func(o *Overview) { o.Nodes.List[0].Status = "NotReachable" }, []string{"bad NodeNotReady node-2"}},
+		{"a member that is not named yet", func(o *Overview) {
+			o.Cluster.Members.Stale = []types.StaleMember{{Node: "node-9", Why: "w", Joins: true}}
+		}, []string{"warn MembersStale node-9"}},
 		{"a stale member", func(o *Overview) { o.Cluster.Members.Stale = []types.StaleMember{{Node: "node-9", Why: "w"}} }, []string{"warn MembersStale node-9"}},
 		{"the drain has failed", func(o *Overview) { o.Drain.Progress.Phase = types.PhaseNotEmpty }, []string{"bad DrainFailed"}},
 		{"a pod is never gone", func(o *Overview) {

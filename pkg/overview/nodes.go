@@ -26,6 +26,7 @@ type ClusterNode struct {
 	Status      string    // Ready, NotReady, NotReachable, Unknown
 	Since       time.Time `json:",omitzero"`  // of Status
 	Roles       []string  `json:",omitempty"` // control-plane, etcd, tie-breaker, worker
+	Learner     bool      `json:",omitzero"`  // its member of etcd does not vote yet
 	Cordoned    bool      `json:",omitzero"`
 	CordonedBy  string    `json:",omitzero"` // zedkube, kept, somebody else; "" where the source does not tell
 	CordonWhy   string    `json:",omitzero"`
@@ -103,7 +104,7 @@ func NodesOf(nodes []types.Node, own string) []ClusterNode {
 func nodeOf(n types.Node, nodes []types.Node, own string) ClusterNode {
 	c := ClusterNode{
 		Name: n.Name, UUID: n.UUID, Own: own != "" && n.Name == own, Since: utc(n.ReadySince),
-		Roles: roles(n.ControlPlane || n.Master, n.Etcd, n.TieBreaker), Cordoned: n.Unschedulable,
+		Roles: roles(n.ControlPlane || n.Master, n.Etcd, n.TieBreaker), Learner: n.Etcd && !n.Votes(), Cordoned: n.Unschedulable,
 		Address: n.InternalIP, External: n.ExternalIP, Kubelet: n.KubeletVersion, Created: utc(n.Created), Lost: seenBy(n, nodes),
 	}
 	switch n.Ready {

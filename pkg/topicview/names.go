@@ -27,6 +27,7 @@ func known() map[string]reflect.Type {
 		types.ClusterMembers{},
 		types.ClusterMembership{},
 		types.ConfigItemValueMap{},
+		types.ClusterMembersJournal{},
 		types.ControllerCert{},
 		types.DeviceNetworkStatus{},
 		types.EdgeNodeCert{},
