@@ -65,6 +65,7 @@ type Component struct {
 
 	Out         io.Writer // gets whole lines; each Write is one batch, and none is begun before the last has ended
 	MaxRecord   int       // bytes of one line of Out, its end included; what is longer is split with marks
+	Streams     int       // logs that are followed at the same time, at least 1; the others are read from time to time
 	Rate        int       // bytes per second that one application may write
 	Burst       int       // bytes that it may write at once
 	Journal     string    // file that is lost with a reboot, and only then: how far each log is

@@ -286,29 +286,3 @@ func TestWhoWritesTooMuchIsCutShortAndTheRestIsCounted(t *testing.T) {
 		s.end()
 	})
 }
-
-func TestMoreLogsThanStreamsTakeTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var names []string
-		for i := range maxStreams + 40 {
-			names = append(names, fmt.Sprintf("c%d", i))
-		}
-		s := newStage(t, names...)
-		s.start()
-		for round := 1; round <= 3; round++ {
-			for _, name := range names {
-				s.kubelet.write(name, logjudge.Line(name, round, ""))
-			}
-			time.Sleep(3 * time.Minute)
-		}
-		for _, name := range names {
-			if err := s.judge.Verdict(name, 1, 3); err != nil {
-				t.Error(err)
-			}
-		}
-		if _, most := s.kubelet.opens(); most > maxStreams {
-			t.Errorf("%d streams at the same time", most)
-		}
-		s.end()
-	})
-}
