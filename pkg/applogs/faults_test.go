@@ -159,6 +159,29 @@ func TestAfterARebootOnlyTheLastSecondsComeTwice(t *testing.T) {
 	})
 }
 
+// Each replacement is a sync, on a flash that lasts for so many of them.
+func TestTheFileForTheNextBootIsWrittenSeldom(t *testing.T) {
+	play(t, func(s *stage) {
+		written, last := 0, os.FileInfo(nil)
+		for n := 1; n <= 1800; n++ {
+			s.says(n, n)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			now, err := os.Stat(s.agent.Checkpoints)
+			if err != nil {
+				continue // not yet
+			}
+			if last == nil || !os.SameFile(now, last) {
+				written++
+			}
+			last = now
+		}
+		if written < 20 || written > 31 {
+			t.Errorf("it was written %d times in half an hour of an application that writes all the time", written)
+		}
+	})
+}
+
 func TestFilesThatAreBrokenCostLinesTwiceButNothingElse(t *testing.T) {
 	for name, content := range map[string]string{
 		"empty": "", "garbage": strings.Repeat("\xff{]", 10000), "a slot of another kind": `{"pod":5}`, "negative": `{"pod":"7e0f","container":"c","n":-1}`,
