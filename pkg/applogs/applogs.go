@@ -29,9 +29,10 @@ const period = 30 * time.Second
 
 // What the fields of a Component are on a device.
 const (
-	// DefaultMaxRecord is what memlogd keeps of a line, and a little less: what is
-	// cut there is no record any more (docs/wire.md, "App log lines").
-	DefaultMaxRecord = 8000
+	// DefaultMaxRecord is what a full pipe takes whole or not at all (PIPE_BUF of
+	// Linux): others write into the same one. It is less than what memlogd keeps of a
+	// line (docs/wire.md, "App log lines").
+	DefaultMaxRecord = 4096
 	// LargestRecord leaves a line of 256 KiB of plain text whole.
 	LargestRecord = 256<<10 + 1<<10
 	// SmallestRecord has room for the fields and a few words.
