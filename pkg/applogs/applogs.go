@@ -70,7 +70,7 @@ type Component struct {
 	Rate        int       // bytes per second that one application may write
 	Burst       int       // bytes that it may write at once
 	Journal     string    // file that is lost with a reboot, and only then: how far each log is
-	Checkpoints string    // file that is kept: the same, a few seconds old
+	Checkpoints string    // file that is kept: the same, up to a minute old
 
 	// What this process remembers.
 	known   map[string]checkpoint    // of the logs that have a slot, by key; what their tracks know is newer
