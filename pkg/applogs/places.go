@@ -2,12 +2,13 @@ package applogs
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/zedkube/zedkube/pkg/safefile"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 // inotify instance for each, of which root has a number on the whole device:
 // half of them stay for all others. proc is where /proc is.
 func Streams(proc string) int {
-	text, err := os.ReadFile(filepath.Join(proc, "sys/fs/inotify/max_user_instances"))
+	text, err := safefile.Read(filepath.Join(proc, "sys/fs/inotify/max_user_instances"), safefile.Small)
 	n, wrong := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil || wrong != nil {
 		n = usualInstances
