@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/clusterinfo"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -104,7 +105,7 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		drainProgress:  pubsub.NewPublication[types.NodeDrainProgress](bus, self),
 		drainJournal:   pubsub.NewPublication[types.NodeDrainJournal](bus, self, pubsub.Persistent()),
 		known:          pubsub.NewPublication[types.KnownNode](bus, self, pubsub.Persistent()),
-		clusterInfo:    pubsub.NewPublication[types.KubeClusterInfo](bus, self),
+		clusterInfo:    pubsub.NewPacedPublication(bus, self, clusterinfo.Pause),
 		reportHealth:   pubsub.NewPublication[types.KubeReportHealth](bus, self),
 		userServices:   pubsub.NewPublication[types.KubeUserServices](bus, self),
 		nodeConditions: pubsub.NewPublication[types.KubeNodeConditions](bus, self, pubsub.Persistent()),

@@ -37,7 +37,7 @@ func wireApps(p paths, t topics, log *logrus.Logger, out io.Writer, pulses map[s
 			Log: as("applogs"), Pulse: pulses["applogs"],
 			Configs: t.appConfigs, Info: t.info, Nodes: kube.Nodes, AppPods: kube.AppPods, API: kube.API,
 			Kube: kube, Out: out,
-			MaxRecord: p.logRecord, Rate: applogs.DefaultRate, Burst: applogs.DefaultBurst,
+			MaxRecord: p.logRecord, Streams: applogs.Streams(p.proc), Rate: applogs.DefaultRate, Burst: applogs.DefaultBurst,
 			Journal: p.logJournal, Checkpoints: p.logCheckpoints,
 		},
 		"console": &console.Component{
