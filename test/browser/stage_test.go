@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -165,6 +166,8 @@ func (d *device) url() string { return "http://" + d.address + "/" }
 
 // logs plays the kubelet's logs.
 type logs struct {
+	open atomic.Int32 // how many are read
+
 	mu    sync.Mutex
 	lines chan string // what a container writes while it is followed
 	past  []string
@@ -176,7 +179,9 @@ func (l *logs) Logs(ctx context.Context, _ types.Pod, o types.LogOptions) (io.Re
 	past, lines := l.past, l.lines
 	l.mu.Unlock()
 	r, w := io.Pipe()
+	l.open.Add(1)
 	go func() {
+		defer l.open.Add(-1)
 		_, err := io.WriteString(w, strings.Join(past, ""))
 		for o.Follow && err == nil {
 			select {

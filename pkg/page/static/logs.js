@@ -26,7 +26,7 @@ export function offerApps(apps) {
 // showLogs begins with one application.
 export function showLogs(uuid) {
   $("logs-app").value = uuid;
-  $("logs").scrollIntoView();
+  $("logs").scrollIntoView({ behavior: "instant" }); // while a page moves, a press on Stop misses it
   $("logs-out").focus({ preventScroll: true });
   read(uuid, $("logs-follow").checked);
 }
