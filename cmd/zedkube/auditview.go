@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -87,14 +88,16 @@ func auditTook(o types.Operation) string {
 	return span(o.Took)
 }
 
+// auditWhy is why it was done, or, where that is not told, which user asked.
 func auditWhy(o types.Operation) string {
+	why := cmp.Or(o.Why, o.From)
 	switch {
 	case o.Error == "":
-		return clean(o.Why)
-	case o.Why == "":
+		return clean(why)
+	case why == "":
 		return clean(o.Error)
 	}
-	return clean(o.Why) + ": " + clean(o.Error)
+	return clean(why) + ": " + clean(o.Error)
 }
 
 // shown is a look for people or programs.
