@@ -64,6 +64,7 @@ func (c *Component) Run(ctx context.Context) {
 
 // Step makes a server listen in each place where one should.
 func (c *Component) Step(ctx context.Context) error {
+	c.proofs.Begin(time.Now())
 	return c.apply(ctx, decide(c.look()))
 }
 

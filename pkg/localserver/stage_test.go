@@ -112,6 +112,7 @@ func (w *wire) dial() net.Conn {
 func onWire(t *testing.T, c *Component, at place) (w *wire, stop func()) {
 	t.Helper()
 	w = newWire()
+	c.proofs.Begin(time.Now())
 	s := c.serve(t.Context(), at, "wire", w, func() bool { return true })
 	return w, func() { s.stop(t.Context(), &c.ending); c.ending.Wait() }
 }

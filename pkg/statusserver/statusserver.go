@@ -58,6 +58,7 @@ func (c *Component) Run(ctx context.Context) {
 // Step makes the server listen where it should, or nowhere, and notes what has
 // changed since when. A request under way elsewhere does not hold it up.
 func (c *Component) Step(ctx context.Context) error {
+	c.gates.proofs.Begin(time.Now())
 	f := c.look()
 	return c.apply(ctx, decide(f))
 }
