@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -20,7 +19,7 @@ const (
 
 // looking is the wish that the agent looks often, under a key of its own.
 type looking struct {
-	topic *pubsub.Publication[types.MetricsLook]
+	topic requested[types.MetricsLook]
 	key   string
 	next  time.Time // of the renewal
 	err   error     // of the newest; nil where it lies there

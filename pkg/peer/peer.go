@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,11 +23,11 @@ var errNoUnixSocket = errors.New("no credentials: this is no unix socket")
 // Of asks the kernel who opened conn, a connection of a unix socket
 // (SO_PEERCRED).
 func Of(conn net.Conn) (Peer, error) {
-	c, ok := conn.(syscall.Conn)
+	unixConn, ok := conn.(*net.UnixConn)
 	if !ok {
 		return Peer{}, errNoUnixSocket
 	}
-	raw, err := c.SyscallConn()
+	raw, err := unixConn.SyscallConn()
 	if err != nil {
 		return Peer{}, fmt.Errorf("credentials of peer: %w", err)
 	}

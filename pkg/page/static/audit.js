@@ -1,4 +1,5 @@
 // The audit trail: the newest operations, asked for while that part is in view.
+import { ask } from "/ask.js";
 import { age, h, look, p, table } from "/draw.js";
 
 const most = 200;
@@ -18,11 +19,11 @@ const columns = [
   ["Took", (x) => x.took > 0 && (x.took < 1e9 ? Math.round(x.took / 1e6) + " ms" : (x.took / 1e9).toFixed(1) + " s"), "num"],
 ];
 
-async function ask() {
+async function refresh() {
   if (document.hidden || !inView || asking) return;
   asking = true;
   try {
-    const answer = await fetch("/api/audit", { cache: "no-store" });
+    const answer = await ask("/api/audit");
     const text = await answer.text();
     if (text === heard) return;
     heard = text;
@@ -55,9 +56,9 @@ function draw() {
 export function watchAudit() {
   new IntersectionObserver((all) => {
     inView = all.at(-1).isIntersecting;
-    ask();
+    refresh();
   }, { rootMargin: "400px" }).observe($("audit"));
-  setInterval(ask, every);
+  setInterval(refresh, every);
   $("audit-text").addEventListener("input", draw);
   $("audit-failed").addEventListener("change", draw);
   $("audit-form").addEventListener("submit", (e) => e.preventDefault());
