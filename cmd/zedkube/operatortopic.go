@@ -43,7 +43,7 @@ func operatorTopic[T any](p paths) (requested[T], error) {
 	if err != nil {
 		return requested[T]{}, exitError{exitNotPublished, err}
 	}
-	return requested[T]{topic, p}, nil
+	return requested[T]{topic, p, askTimeout}, nil
 }
 
 // requested is such a topic. It is read as it lay there when it was opened, and
@@ -51,11 +51,12 @@ func operatorTopic[T any](p paths) (requested[T], error) {
 // command writes it itself, as root, and notes that: the agent finds it at its
 // start, and a device without a running agent can still be told what to do.
 type requested[T any] struct {
-	lies  *pubsub.Publication[T]
-	paths paths
+	lies   *pubsub.Publication[T]
+	paths  paths
+	within time.Duration // how long the agent may take
 }
 
-// askTimeout is how long an agent may take that answers at all.
+// askTimeout is how long an agent may take that listens.
 const askTimeout = 10 * time.Second
 
 // Get returns what lay under key.
@@ -97,7 +98,7 @@ func (a requested[T]) change(method, key string, body []byte, alone func() error
 func (a requested[T]) ask(method, key string, body []byte) error {
 	client := localserver.NewClient(a.paths.socket)
 	defer client.CloseIdleConnections()
-	client.Timeout = askTimeout
+	client.Timeout = a.within
 	path := operator.Path + reflect.TypeFor[T]().Name() + "/" + url.PathEscape(key)
 	r, err := http.NewRequest(method, "http://zedkube"+path, bytes.NewReader(body)) //nolint:noctx // a request that has begun is not broken off, and the client has a timeout
 	if err != nil {
