@@ -18,7 +18,7 @@ func newPageCommand(o *options) *cobra.Command {
 		Use:   "page",
 		Short: "Say how to open the page of this device, and print its token",
 		Long: "Say how to open the page of this device in a browser, and print the token that it asks for where the agent\n" +
-			"serves it on 127.0.0.1 (zedkube run --page=on). Whoever has the token may read all that the page shows, the logs\n" +
+			"serves it on 127.0.0.1 (zedkube run --page=on). Anyone who has the token may read all that the page shows, the logs\n" +
 			"of applications included, until the agent is started again. Over the socket no token is wanted.\n\n" +
 			"Exit codes:\n  0   said\n  1   wrong usage, or the token cannot be read\n  99  unknown command",
 		Args: words(0),

@@ -74,7 +74,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.ResponseWriter.Write(p)
 }
 
-// end tells whoever asked that there is no answer, or no more of it: a part must
+// end tells the one who asked that there is no answer, or no more of it: a part must
 // not look like the whole.
 func (a *answer) end() {
 	if !a.begun {

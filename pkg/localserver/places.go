@@ -31,7 +31,7 @@ func (t turns) enter(ctx context.Context, within time.Duration) (leave func(), o
 }
 
 const (
-	// streamAtLeast is how long a stream has its place whoever else wants one.
+	// streamAtLeast is how long a stream has its place also where others want one.
 	streamAtLeast = 30 * time.Second
 	// streamGoes is how long one that has to go may take to end.
 	streamGoes = time.Second

@@ -30,7 +30,7 @@ type Route struct {
 	Access  Access
 	Methods []string // what may be asked, beside HEAD where GET may; nil for GET. Others need SocketOnly
 	Effect  string   // what it changes, for the table in docs/wire.md; "" for nothing
-	Stream  bool     // the answer goes on until whoever asked goes away
+	Stream  bool     // the answer goes on until the one who asked goes away
 	Apart   bool     // it has places of its own among the answers in the making: nobody who asks for anything else keeps it from being answered
 }
 

@@ -23,7 +23,7 @@ const (
 	wrongWithin = time.Minute
 )
 
-// token is the reading token: whoever has it may read over loopback what else
+// token is the reading token: a program that has it may read over loopback what else
 // only root may read over the socket. It is made at the start of the agent and
 // ends with it.
 type token struct {

@@ -102,11 +102,11 @@ func decode[T any](body []byte) (v T, err error) {
 	return v, nil
 }
 
-// Open opens the topic of T below root, as files alone: whoever writes it may end
+// Open opens the topic of T below root, as files alone: the writer may end
 // before anybody could connect. What lies there is as of now.
 func Open[T any](root string) (*pubsub.Publication[T], error) {
 	log := logrus.New()
-	log.SetOutput(io.Discard) // a file that cannot be read is reported by whoever reads the topic
+	log.SetOutput(io.Discard) // a file that cannot be read is reported by those who read the topic
 	bus := pubsub.NewBus(root, log)
 	topic := pubsub.NewPublication[T](bus, Agent, pubsub.FilesOnly())
 	if err := bus.Open(); err != nil {

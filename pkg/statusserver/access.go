@@ -22,8 +22,8 @@ type Reports string
 
 const (
 	// ReportsAuto gives them to such a Node until this cluster was seen without
-	// one: whoever takes the stamp off a Node later, which its kubelet may, gets
-	// nothing by it.
+	// one: to take the stamp off a Node later, which its kubelet may do, gives
+	// nobody anything.
 	ReportsAuto Reports = "auto"
 	// ReportsAlways gives them to every such Node.
 	ReportsAlways Reports = "always"
@@ -47,7 +47,7 @@ func (r *Reports) Set(text string) error {
 // Type implements pflag.Value.
 func (r *Reports) Type() string { return "auto|always|never" }
 
-// admit says what whoever asks from the address remote at our address local may do
+// admit says what the one who asks from the address remote at our address local may do
 // (docs/wire.md, "Status server"). trusting says that a foreign Node needs no
 // proof.
 func admit(remote, local netip.Addr, nodes map[string]types.Node, trusting bool) access {

@@ -135,7 +135,7 @@ func (d *device) start() {
 	})
 }
 
-// tunnel brings whoever connects to its address to a socket, as ssh -L does.
+// tunnel brings a program that connects to its address to a socket, as ssh -L does.
 func tunnel(t *testing.T, socket string) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
