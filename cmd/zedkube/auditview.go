@@ -90,14 +90,13 @@ func auditTook(o types.Operation) string {
 
 // auditWhy is why it was done, or, where that is not told, which user asked.
 func auditWhy(o types.Operation) string {
-	why := cmp.Or(o.Why, o.From)
 	switch {
 	case o.Error == "":
-		return clean(why)
-	case why == "":
+		return clean(cmp.Or(o.Why, o.From))
+	case o.Why == "":
 		return clean(o.Error)
 	}
-	return clean(why) + ": " + clean(o.Error)
+	return clean(o.Why) + ": " + clean(o.Error)
 }
 
 // shown is a look for people or programs.
