@@ -92,6 +92,7 @@ func TestEveryPathIsBelowTheRoot(t *testing.T) {
 			console: root + "/run/edgeview/VncParams/vmiVNC.run", proc: root + "/proc", sysfs: root + "/sys",
 			logJournal: root + "/run/zedkube.applogs", logCheckpoints: root + "/persist/kube-status/zedkube-applogs.jsonl", logRecord: 4096,
 			audit: root + "/persist/zedkube/audit", socket: root + "/run/zedkube/zedkube.sock",
+			pageToken: root + "/run/zedkube/page-token.json", provers: root + "/persist/zedkube/all-prove",
 		}
 	}
 	want := map[string]paths{}

@@ -103,6 +103,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 			Log: as("statusserver"), Pulse: pulses["statusserver"],
 			Status: t.clusterStatus, Nodes: nodes, API: api, Info: t.info,
 			TopicDirs: p.topicDirs, InstallLog: p.installLog, Version: version,
+			Reports: p.reports, ProversFile: p.provers,
 		},
 		"drain": &drain.Component{
 			Log: as("drain"), Pulse: pulses["drain"],

@@ -2,6 +2,7 @@ package statusserver
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/zedkube/zedkube/types"
@@ -18,6 +19,7 @@ func TestWhoMayAskForReports(t *testing.T) {
 		"mapped":   {InternalIP: "::ffff:10.244.244.5"},
 		"usurper":  {InternalIP: "10.244.244.1"},
 		"homeless": {}, "confused": {InternalIP: "here"},
+		"stale": {InternalIP: "10.244.244.6", Agent: &types.AgentStamp{}, StampStale: true},
 	}
 	rows := map[string]struct {
 		remote, local string
@@ -35,6 +37,7 @@ func TestWhoMayAskForReports(t *testing.T) {
 		"own address claimed by a Node":     {remote: "10.244.244.1", local: "10.244.244.1", want: free},
 		"the same address asked elsewhere":  {remote: "10.244.244.1", local: "10.244.244.2", want: proves},
 		"an address that two Nodes claim":   {remote: "10.244.244.4", local: "10.244.244.1", want: proves},
+		"a stamp that outlived its agent":   {remote: "10.244.244.6", local: "10.244.244.1", want: free},
 		"EVE's node, by IPv6":               {remote: "fd00::2", local: "fd00::1", want: free},
 		"a neighbour that is no Node":       {remote: "10.244.244.9", local: "10.244.244.1", want: denied},
 		"somebody else":                     {remote: "192.168.1.1", local: "10.244.244.1", want: denied},
@@ -43,12 +46,18 @@ func TestWhoMayAskForReports(t *testing.T) {
 	}
 	for name, r := range rows {
 		t.Run(name, func(t *testing.T) {
-			if got := admit(netip.MustParseAddr(r.remote), netip.MustParseAddr(r.local), nodes); got != r.want {
+			if got := admit(netip.MustParseAddr(r.remote), netip.MustParseAddr(r.local), nodes, true); got != r.want {
 				t.Errorf("got %d, want %d", got, r.want)
+			}
+			if isEVE := strings.HasPrefix(name, "EVE's node") || name == "a Node as IPv6 writes IPv4" || name == "a stamp that outlived its agent"; isEVE {
+				r.want = proves
+			}
+			if got := admit(netip.MustParseAddr(r.remote), netip.MustParseAddr(r.local), nodes, false); got != r.want {
+				t.Errorf("where every Node proves: got %d, want %d", got, r.want)
 			}
 		})
 	}
-	if got := admit(netip.Addr{}, netip.Addr{}, nodes); got != denied {
+	if got := admit(netip.Addr{}, netip.Addr{}, nodes, true); got != denied {
 		t.Errorf("an address that cannot be read gets %d", got)
 	}
 }
