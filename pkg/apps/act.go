@@ -32,7 +32,7 @@ type task struct {
 	self    types.Node
 	lost    types.Node // for a failover, and to fence or unfence
 	targets []target
-	others  []held          // what a fence concerns
+	others  []held          // what a fence of the lost node concerns
 	known   map[string]bool // UIDs of the pods that the cluster has on a fenced node
 	words   map[string]word // of the witnesses, at the decision
 	renewed time.Time       // when the kubelet of the lost node did, by its clock

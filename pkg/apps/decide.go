@@ -166,7 +166,11 @@ func (f facts) choose(a *action, verdicts map[string]verdict) *task {
 
 // task is one about a lost node, or about none, and what was known of it.
 func (f facts) task(act types.RepairAct, lost types.Node) *task {
-	return &task{act: act, lost: lost, self: f.self, words: f.words, renewed: f.fresh.renewed[lost.UID].by}
+	t := &task{act: act, lost: lost, self: f.self, words: f.words, renewed: f.fresh.renewed[lost.UID].by}
+	if lost.Name != "" {
+		t.others = f.held(lost.Name)
+	}
+	return t
 }
 
 // resting is how long something is still left alone.

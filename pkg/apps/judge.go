@@ -121,9 +121,14 @@ func (f facts) move(a app) (verdict, bool) {
 // actSettle is no act for people: the note is wiped.
 const actSettle types.RepairAct = "settle"
 
-// settle wipes the note once the application runs: what was done for it is over.
+// settle wipes the note once the application runs: what was done for it is over,
+// but for a node that is still to be fenced.
 func (f facts) settle(a app) (verdict, bool) {
 	want := types.RepairNote{Failback: a.set.Note.Failback}
+	if f.unfenced(a.set.Note) {
+		want = a.set.Note
+		want.Stuck = 0
+	}
 	if a.set.Note.Act == types.ActFailback && f.now.Sub(a.set.Note.At).Abs() < eachFailback {
 		return verdict{}, false
 	}
@@ -141,10 +146,13 @@ func (f facts) settle(a app) (verdict, bool) {
 // noted is what to write on the set when an act begins.
 func (f facts) noted(a app, act types.RepairAct, lost string) types.RepairNote {
 	n := a.set.Note
-	if n.Act != act || n.Node != lost {
+	if n.Act != act || lost != "" && n.Node != lost {
 		n.Since = f.now
 	}
-	n.Act, n.Node, n.NodeUID, n.By, n.Step, n.At = act, lost, f.nodes[lost].UID, f.self.Name, "", f.now
+	if lost != "" || !f.unfenced(n) {
+		n.Node, n.NodeUID = lost, f.nodes[lost].UID
+	}
+	n.Act, n.By, n.Step, n.At = act, f.self.Name, "", f.now
 	return n
 }
 

@@ -33,6 +33,9 @@ func (w *worker) do(ctx context.Context) error {
 			if err := w.lookAgain(ctx); err != nil {
 				return err
 			}
+			if err := w.fenceFirst(w.because(ctx, target{})); err != nil {
+				return err
+			}
 		}
 		if err := w.one(ctx, t); err != nil {
 			w.fails[t.key] = err
