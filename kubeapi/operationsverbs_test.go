@@ -42,7 +42,9 @@ func writings() map[string]writing {
 		"NoteRepair": {func(ctx context.Context, c *Client) error {
 			return c.NoteRepair(ctx, set, types.RepairNote{By: "n1"})
 		}, "note repair replicaset/" + Namespace + "/app"},
-		"SetAffinity":    {func(ctx context.Context, c *Client) error { return c.SetAffinity(ctx, set, "n1", true) }, "set affinity replicaset/" + Namespace + "/app"},
+		"SetAffinity": {func(ctx context.Context, c *Client) error {
+			return c.SetAffinity(ctx, set, "n1", true, types.RepairNote{})
+		}, "set affinity replicaset/" + Namespace + "/app"},
 		"Evict":          {func(ctx context.Context, c *Client) error { return c.Evict(ctx, pod) }, "evict pod/ns/p"},
 		"PlanEvict":      {func(ctx context.Context, c *Client) error { return c.PlanEvict(ctx, pod) }, ""},
 		"ForceDeletePod": {func(ctx context.Context, c *Client) error { return c.ForceDeletePod(ctx, pod) }, "force-delete pod pod/ns/p"},

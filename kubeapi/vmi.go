@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -15,7 +16,12 @@ import (
 type vmi struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
+	Spec              vmiSpec   `json:"spec"`
 	Status            vmiStatus `json:"status"`
+}
+
+type vmiSpec struct {
+	Affinity *corev1.Affinity `json:"affinity"`
 }
 
 type vmiStatus struct {
@@ -28,6 +34,7 @@ type vmiStatus struct {
 type vmiCondition struct {
 	Type   string                 `json:"type"`
 	Status metav1.ConditionStatus `json:"status"`
+	Since  metav1.Time            `json:"lastTransitionTime"`
 }
 
 type vmiTransition struct {
@@ -45,6 +52,7 @@ type vmiList struct {
 func (v *vmi) DeepCopyObject() runtime.Object {
 	c := *v
 	v.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	c.Spec.Affinity = v.Spec.Affinity.DeepCopy()
 	c.Status.Conditions, c.Status.Transitions = slices.Clone(v.Status.Conditions), slices.Clone(v.Status.Transitions)
 	return &c
 }
@@ -71,6 +79,7 @@ func vmiOf(v *vmi) types.VMI {
 		Owner:     ownerOf(v),
 		AppDomain: v.Labels[labelAppDomain],
 		Created:   v.CreationTimestamp.Time,
+		Affinity:  setAffinityOf(v.Spec.Affinity),
 	}
 	if v.DeletionTimestamp != nil {
 		row.Deleted = v.DeletionTimestamp.Time
@@ -81,7 +90,9 @@ func vmiOf(v *vmi) types.VMI {
 		}
 	}
 	for _, c := range v.Status.Conditions {
-		row.Ready = row.Ready || c.Type == "Ready" && c.Status == metav1.ConditionTrue
+		if c.Type == "Ready" && c.Status == metav1.ConditionTrue {
+			row.Ready, row.ReadySince = true, c.Since.Time
+		}
 	}
 	return row
 }

@@ -51,7 +51,8 @@ type Kube interface {
 	// with an error that wraps types.ErrConflict.
 	NoteRepair(ctx context.Context, set types.AppSet, note types.RepairNote) error
 	SetWanted(ctx context.Context, set types.AppSet, replicas int32) error
-	SetAffinity(ctx context.Context, set types.AppSet, node string, required bool) error
+	// SetAffinity writes a note with it.
+	SetAffinity(ctx context.Context, set types.AppSet, node string, required bool, note types.RepairNote) error
 	// ForceDeletePod, DeleteVMI, ForgetVMI and DeleteAttachment remove this very
 	// object, not a namesake; ForgetVMI does not wait for its node to agree.
 	ForceDeletePod(ctx context.Context, pod types.Pod) error

@@ -103,7 +103,7 @@ func (f facts) lostWith(a app, request types.AppDetachRequest) (types.Node, bool
 func (f facts) forbids(a app, lost types.Node, request types.AppDetachRequest, v *verdict) (why string, refused bool) {
 	byHand := request.Node == lost.Name && lost.Name != ""
 	switch {
-	case a.tied() && !byHand:
+	case a.tiedTo(lost.Name) && !byHand:
 		return fmt.Sprintf("It is tied to its designated node: it stays with %s.", lost.Name), true
 	case lost.UID != "" && lost.Ready == types.ConditionTrue:
 		return fmt.Sprintf("Node %s is ready: it is not gone.", lost.Name), true

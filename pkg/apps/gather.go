@@ -124,7 +124,11 @@ func (a app) on(node string) bool {
 
 func finished(p types.Pod) bool { return p.Phase == types.PodSucceeded || p.Phase == types.PodFailed }
 
-// tied reports whether the application must not leave its designated node.
-func (a app) tied() bool {
+// tiedTo reports whether the application must not be taken from a node because
+// it may run nowhere else. One whose set requires another node by now may.
+func (a app) tiedTo(node string) bool {
+	if is := a.set.Affinity; is.Required && is.Node != "" && is.Node != node {
+		return false
+	}
 	return a.cfg.AffinityType == types.AffinityRequired || a.set.Affinity.Required
 }
