@@ -29,8 +29,11 @@ func writings() map[string]writing {
 		"SetDrainConditions": {func(ctx context.Context, c *Client) error {
 			return c.SetDrainConditions(ctx, "n1", types.DrainConditions{Drained: true})
 		}, "set drain conditions node/n1"},
-		"Fence":      {func(ctx context.Context, c *Client) error { return c.Fence(ctx, node, types.Fence{By: "n2"}) }, "fence node/n1"},
-		"Unfence":    {func(ctx context.Context, c *Client) error { return c.Unfence(ctx, node) }, "unfence node/n1"},
+		"Fence":   {func(ctx context.Context, c *Client) error { return c.Fence(ctx, node, types.Fence{By: "n2"}) }, "fence node/n1"},
+		"Unfence": {func(ctx context.Context, c *Client) error { return c.Unfence(ctx, node) }, "unfence node/n1"},
+		"Designate": {func(ctx context.Context, c *Client) error {
+			return c.Designate(ctx, "n1", types.Designations{Omitted: 1})
+		}, "set designations node/n1"},
 		"Witness":    {func(ctx context.Context, c *Client) error { return c.Witness(ctx, "n1", types.Witness{Round: 1}) }, "witness node/n1"},
 		"DeleteNode": {func(ctx context.Context, c *Client) error { return c.DeleteNode(ctx, node) }, "delete node node/n1"},
 		"SetDrainLock": {func(ctx context.Context, c *Client) error {

@@ -148,7 +148,7 @@ func TestAnAffinityThatIsThereIsNotWritten(t *testing.T) {
 	var spec jsonObject
 	_ = json.Unmarshal([]byte(`{"template":{"spec":{"affinity":{"nodeAffinity":{`+preferred(weighs("100", hostB))+`}}}}}`), &spec)
 	s.objects[pathSet]["spec"] = spec
-	if err := s.client(t).SetAffinity(t.Context(), setOf(types.KindReplicaSet), "b", false); err != nil || len(s.asked) > 0 {
+	if err := s.client(t).SetAffinity(t.Context(), setOf(types.KindReplicaSet), "b", false, types.RepairNote{}); err != nil || len(s.asked) > 0 {
 		t.Errorf("%v, asked %v", err, s.asked)
 	}
 }

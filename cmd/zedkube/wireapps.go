@@ -23,7 +23,7 @@ func wireApps(p paths, t topics, log *logrus.Logger, out io.Writer, pulses map[s
 	return map[string]component{
 		"apps": &apps.Component{
 			Log: as("apps"), Pulse: pulses["apps"],
-			Configs: t.appConfigs, Settings: t.settings, Requests: t.detach, Info: t.info,
+			Configs: t.appConfigs, Settings: t.settings, Requests: t.detach, Info: t.info, Agent: t.zedagent,
 			Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, Sets: kube.Sets, API: kube.API,
 			Kube: kube, Uptime: uptime,
 			Status: t.appStatus, Repairs: t.appRepair,

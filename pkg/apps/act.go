@@ -109,6 +109,9 @@ func (c *Component) complain(key string, err error, did bool, log logrus.FieldLo
 		log.WithError(err).Warn("repair did not come to its end")
 	}
 	p.until = c.Uptime() + p.last
+	if c.mem.rest == nil {
+		c.mem.rest = map[string]pause{}
+	}
 	c.mem.rest[key] = p
 }
 

@@ -48,6 +48,7 @@ func tell(t *testing.T, setup, play func(*story)) {
 		c := &Component{
 			Log: log, Pulse: &loop.Pulse{}, Configs: &s.configs, Nodes: &s.nodes, AppPods: &s.pods, API: &s.api,
 			Info: &s.info, Status: &s.status, Repairs: &s.repairs,
+			Agent:    &pubsub.Table[types.ZedAgentStatus]{},
 			Settings: &pubsub.Table[types.ConfigItemValueMap]{}, Requests: &pubsub.Table[types.AppDetachRequest]{},
 			VMIs: &pubsub.Table[types.VMI]{}, Sets: &pubsub.Table[types.AppSet]{},
 			Uptime: func() time.Duration { return time.Since(began) + s.asleep },

@@ -18,6 +18,7 @@ type facts struct {
 	statuses     map[string]types.ENClusterAppStatus // published, perhaps by a former run
 	repairs      map[string]types.AppRepairStatus    // published, perhaps by a former run
 	requests     map[string]types.AppDetachRequest   // by hand
+	reached      bool                                // zedagent fetched a configuration within two intervals
 	events       string                              // the setting when virtual machines go back
 
 	blindSince time.Time // since when the tables and self do not tell the whole present truth; zero: they do
@@ -39,7 +40,10 @@ type memory struct {
 	words  map[string]word          // of the witnesses, by node
 	fresh  fresh                    // the last look at what no table holds
 	acting *task                    // under way; nil for none
-	rest   map[string]pause         // by application, by the UID of a fenced Node, and "" for all
+	rest   map[string]pause         // by application, by the UID of a fenced Node, telling, and "" for all
+
+	fetching bool          // the last fetch that was looked at succeeded
+	fetched  time.Duration // uptime when that was last so; zero for never
 }
 
 // pause is how long something is left alone after a try.
@@ -73,7 +77,8 @@ type action struct {
 	since     map[string]time.Duration
 	look      bool // at volumes and Leases, afresh
 	act       *task
-	again     time.Duration // when time alone will change the answer; 0: never
+	tell      *types.Designations // to be written on the own Node
+	again     time.Duration       // when time alone will change the answer; 0: never
 }
 
 // soon brings the next step forward.
@@ -102,6 +107,7 @@ func decide(f facts) action {
 		slices.Sort(a.unpublish)
 		a.unpublish = slices.Compact(a.unpublish)
 	}
+	f.tell(&a)
 	f.unfence(&a)
 	f.fence(&a)
 	if f.acting == nil {

@@ -130,10 +130,14 @@ func (f facts) move(a app) (verdict, bool) {
 	if !a.cfg.IsVMI() || !a.cfg.IsDesignatedNodeID || a.set.Affinity.Node == f.self.Name && a.set.Affinity.Required == required {
 		return verdict{}, false
 	}
-	return verdict{
-		phase: types.RepairWaits, act: types.ActMove, reason: "Its affinity does not name this node, which is the designated one.",
-		target: &target{app: a, node: f.self.Name, note: f.moved(a)},
-	}, true
+	v := verdict{phase: types.RepairWaits, act: types.ActMove, reason: "Its affinity does not name this node, which is the designated one."}
+	why, again := f.notMoved(a)
+	if why != "" {
+		v.reason, v.again = v.reason+" "+why, again
+		return v, true
+	}
+	v.target = &target{app: a, node: f.self.Name, note: f.moved(a)}
+	return v, true
 }
 
 // moved is the note of a set whose affinity changes: what failed before says

@@ -19,6 +19,7 @@ func (c *Component) look() facts {
 	f.configs, f.statuses, f.repairs = c.Configs.All(), c.Status.All(), c.Repairs.All()
 	f.requests = c.Requests.All()
 	settings, _ := c.Settings.Get(types.Global)
+	f.reached = c.heard(f.uptime, settings.Duration(types.SettingConfigInterval, time.Second, defaultInterval))
 	f.events = settings.GlobalSettings[types.SettingDescheduleOn].StrValue
 	// The state of the API is read before the tables: they can only be more
 	// complete than it says.
@@ -122,6 +123,9 @@ func (c *Component) collect() {
 	}
 	if out, ok := c.working.Take(); ok {
 		c.finish(out)
+	}
+	if err, ok := c.telling.Take(); ok {
+		c.complain(telling, err, true, c.Log.WithField("act", telling))
 	}
 }
 

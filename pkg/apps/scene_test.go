@@ -31,7 +31,7 @@ func newScene() *scene {
 	}
 	s.facts = facts{
 		witnessed: map[string]time.Time{},
-		now:       now, uptime: up, configsKnown: true, wholeSets: true,
+		now:       now, uptime: up, configsKnown: true, wholeSets: true, reached: true,
 		pods: []types.Pod{launcher(name+"abcde", on("n2"))},
 		vmis: []types.VMI{{Name: name + "abcde", UID: "vmi", Phase: types.VMIRunning, NodeName: "n2", Owner: types.Owner{Name: name}, AppDomain: appID + ".1.7"}},
 		memory: memory{
@@ -42,6 +42,9 @@ func newScene() *scene {
 	for _, n := range []string{"n1", "n2", "n3"} {
 		s.nodes[n] = types.Node{Name: n, UID: "uid-" + n, Ready: types.ConditionTrue, Agent: &types.AgentStamp{}, BootID: "boot", ReadySince: now.Add(-time.Hour)}
 	}
+	s.node("n1", func(n *types.Node) {
+		n.Designated = &types.Designations{Apps: map[string]types.Designation{appID: {Count: 1}}}
+	})
 	s.fresh = fresh{at: up - time.Second, tried: up - time.Second, storage: types.Storage{Longhorn: true, Volumes: []types.Volume{volume("data")}}}
 	return s.follow()
 }

@@ -46,6 +46,8 @@ type agent struct {
 	info     pubsub.Table[types.EdgeNodeInfo]
 	settings pubsub.Table[types.ConfigItemValueMap]
 	asked    pubsub.Table[types.AppDetachRequest]
+	zedagent pubsub.Table[types.ZedAgentStatus]
+	configs  *source[types.AppInstanceConfig]
 	status   pubsub.Table[types.ENClusterAppStatus]
 	repairs  pubsub.Table[types.AppRepairStatus]
 	log      *logrus.Logger
@@ -124,6 +126,7 @@ func (w *world) start(node string, wrap ...func(Kube) Kube) {
 		a = &agent{node: node}
 		a.log, a.logged = logtest.NewNullLogger()
 		_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: node, DeviceID: uuid.NewSHA1(uuid.Nil, []byte(node))})
+		_ = a.zedagent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess})
 		w.agents[node] = a
 	}
 	var kube Kube = w.kube
@@ -135,10 +138,11 @@ func (w *world) start(node string, wrap ...func(Kube) Kube) {
 		configs = &source[types.AppInstanceConfig]{}
 		_ = configs.Publish(appID, cfg)
 	}
+	a.configs = configs
 	ctx, cancel := context.WithCancel(w.Context())
 	done, began := make(chan struct{}), w.began // a test may change it for those who start later
 	c := &Component{
-		Log: a.log, Pulse: &loop.Pulse{}, Configs: configs, Settings: &a.settings, Requests: &a.asked, Info: &a.info,
+		Log: a.log, Pulse: &loop.Pulse{}, Configs: configs, Settings: &a.settings, Requests: &a.asked, Info: &a.info, Agent: &a.zedagent,
 		Nodes: &w.nodes, AppPods: &w.pods, VMIs: &w.vmis, Sets: &w.sets, API: &w.api, Kube: kube,
 		Uptime: func() time.Duration { return time.Since(began) }, Status: &a.status, Repairs: &a.repairs,
 	}
