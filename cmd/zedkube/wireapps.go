@@ -47,7 +47,7 @@ func wireApps(p paths, t topics, log *logrus.Logger, out io.Writer, pulses map[s
 		},
 		"passthrough": &passthrough.Component{
 			Log: as("passthrough"), Pulse: pulses["passthrough"],
-			Configs: t.appConfigs, Info: t.info, Nodes: kube.Nodes, API: kube.API,
+			Configs: t.appConfigs, Info: t.info, Agent: t.zedagent, Nodes: kube.Nodes, API: kube.API,
 			Kube: kube, Links: passthrough.Host{}, Operations: record,
 		},
 		"sriov": &sriov.Component{

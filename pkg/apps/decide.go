@@ -18,6 +18,7 @@ type facts struct {
 	statuses     map[string]types.ENClusterAppStatus // published, perhaps by a former run
 	repairs      map[string]types.AppRepairStatus    // published, perhaps by a former run
 	requests     map[string]types.AppDetachRequest   // by hand
+	settled      bool                                // and has been so for long enough after a boot to hold all of them
 	reached      bool                                // zedagent fetched a configuration within two intervals
 	events       string                              // the setting when virtual machines go back
 
@@ -42,6 +43,7 @@ type memory struct {
 	acting *task                    // under way; nil for none
 	rest   map[string]pause         // by application, by the UID of a fenced Node, telling, and "" for all
 
+	word     types.ConfigWord
 	fetching bool          // the last fetch that was looked at succeeded
 	fetched  time.Duration // uptime when that was last so; zero for never
 }

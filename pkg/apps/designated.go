@@ -22,27 +22,29 @@ const (
 	telling = "designations"
 )
 
-// heard takes in whether the last fetch of the configuration succeeded; it counts
-// as of the last look that saw that.
-func (c *Component) heard(uptime, interval time.Duration) (reached bool) {
+// heard takes in zedagent's word: whether a fetch of the configuration succeeded
+// of late, as of the last look that saw that, and whether an application that is
+// not in the table is not configured.
+func (c *Component) heard(f *facts, interval time.Duration) {
 	agent, _ := c.Agent.Get(types.ZedAgentKey)
+	f.settled = f.configsKnown && c.mem.word.Hear(agent, len(f.configs) > 0, time.Now()) == 0
 	now := agent.ConfigGetStatus == types.ConfigGetSuccess
 	if now || c.mem.fetching {
-		c.mem.fetched = uptime
+		c.mem.fetched = f.uptime
 	}
 	c.mem.fetching = now
-	return c.mem.fetched > 0 && uptime-c.mem.fetched <= 2*interval
+	f.reached = c.mem.fetched > 0 && f.uptime-c.mem.fetched <= 2*interval
 }
 
 // designations are what this node has to say of the applications whose
 // designated node it is, with the present configuration. Whether it is told so
 // for the first time shows in what it said before, over restarts too. It says so
 // for the first time only after a fetch that succeeded: what zedagent has saved
-// may be of last year.
+// may be of last year. What is not in its table yet stays.
 func (f facts) designations() types.Designations {
 	all := types.Designations{Apps: map[string]types.Designation{}}
 	for key, old := range f.said().Apps {
-		if _, known := f.configs[key]; !known && !f.configsKnown {
+		if _, known := f.configs[key]; !known && !f.settled {
 			all.Apps[key] = old
 		}
 	}

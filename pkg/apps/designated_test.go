@@ -77,7 +77,7 @@ func TestWhatANodeSaysOfItsApplications(t *testing.T) {
 		"another node says what cannot be":        {func(s *scene) { says(s, "n2", 1<<62, -1) }, is(1, 0)},
 		"it is not the designated one any more":   {func(s *scene) { says(s, "n1", 7, 0); s.cfg.IsDesignatedNodeID = false }, nil},
 		"the application is not configured":       {func(s *scene) { says(s, "n1", 7, 0); s.late = func() { s.configs = nil } }, nil},
-		"the configuration is not yet read whole": {func(s *scene) { says(s, "n1", 7, 0); s.late = func() { s.configs, s.configsKnown = nil, false } }, is(7, 0)},
+		"the configuration is not yet read whole": {func(s *scene) { says(s, "n1", 7, 0); s.late = func() { s.configs, s.settled = nil, false } }, is(7, 0)},
 	}
 	for row, r := range rows {
 		t.Run(row, func(t *testing.T) {
@@ -141,6 +141,29 @@ func TestAnAgentThatRestartsDoesNotTakeWhatItWasToldLongAgoForNew(t *testing.T) 
 			w.fetches("n2", types.ConfigGetSuccess) // and the controller still says so
 			time.Sleep(20 * time.Minute)
 		}
+		if n := w.calls("affinity"); n != 1 || w.affinity().Node != "n1" {
+			t.Errorf("the affinity was changed %d times, to %s", n, w.affinity().Node)
+		}
+	})
+}
+
+// After a boot zedagent's table is whole and empty until it has a configuration.
+func TestANodeThatBootsKeepsWhatItWasToldBefore(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.ofOwnConfigs()
+		w.tell("n1", true) // n2 is not told: its controller does not answer
+		w.fetches("n2", types.ConfigGetFail)
+		w.until("the affinity names n1", time.Minute, func() bool { return w.affinity().Node == "n1" })
+		w.agents["n2"].stop()
+		w.fetches("n2", types.ConfigGetUnset)
+		mine := w.mine["n2"]
+		w.mine["n2"] = types.AppInstanceConfig{}
+		w.start("n2")
+		time.Sleep(time.Hour)
+		w.fetches("n2", types.ConfigGetSuccess) // it tells so before it parses
+		time.Sleep(time.Minute)
+		_ = w.agents["n2"].configs.Publish(appID, mine)
+		time.Sleep(time.Hour)
 		if n := w.calls("affinity"); n != 1 || w.affinity().Node != "n1" {
 			t.Errorf("the affinity was changed %d times, to %s", n, w.affinity().Node)
 		}

@@ -19,7 +19,7 @@ func (c *Component) look() facts {
 	f.configs, f.statuses, f.repairs = c.Configs.All(), c.Status.All(), c.Repairs.All()
 	f.requests = c.Requests.All()
 	settings, _ := c.Settings.Get(types.Global)
-	f.reached = c.heard(f.uptime, settings.Duration(types.SettingConfigInterval, time.Second, defaultInterval))
+	c.heard(&f, settings.Duration(types.SettingConfigInterval, time.Second, defaultInterval))
 	f.events = settings.GlobalSettings[types.SettingDescheduleOn].StrValue
 	// The state of the API is read before the tables: they can only be more
 	// complete than it says.

@@ -31,7 +31,7 @@ func newScene() *scene {
 	}
 	s.facts = facts{
 		witnessed: map[string]time.Time{},
-		now:       now, uptime: up, configsKnown: true, wholeSets: true, reached: true,
+		now:       now, uptime: up, configsKnown: true, settled: true, wholeSets: true, reached: true,
 		pods: []types.Pod{launcher(name+"abcde", on("n2"))},
 		vmis: []types.VMI{{Name: name + "abcde", UID: "vmi", Phase: types.VMIRunning, NodeName: "n2", Owner: types.Owner{Name: name}, AppDomain: appID + ".1.7"}},
 		memory: memory{

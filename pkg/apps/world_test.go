@@ -136,7 +136,9 @@ func (w *world) start(node string, wrap ...func(Kube) Kube) {
 	configs := &w.configs
 	if cfg, ok := w.mine[node]; ok {
 		configs = &source[types.AppInstanceConfig]{}
-		_ = configs.Publish(appID, cfg)
+		if cfg.UUIDandVersion.UUID != uuid.Nil { // else it has none yet
+			_ = configs.Publish(appID, cfg)
+		}
 	}
 	a.configs = configs
 	ctx, cancel := context.WithCancel(w.Context())
