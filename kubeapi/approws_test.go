@@ -133,7 +133,7 @@ const someVMI = `{"kind":"VirtualMachineInstance","apiVersion":"kubevirt.io/v1",
 
 func TestAVirtualMachineBecomesARow(t *testing.T) {
 	want := types.VMI{
-		Name: "web4q8zt", UID: "u1", Version: "7", Phase: types.VMIRunning, PhaseSince: at(4).Time, NodeName: "n1",
+		Name: "web4q8zt", UID: "u1", Version: "7", Phase: types.VMIRunning, NodeName: "n1",
 		Owner: types.Owner{Kind: types.KindVMIReplicaSet, Name: "web", UID: "r1"}, AppDomain: "id.1.2",
 		Created: at(1).Time, Deleted: at(9).Time, Ready: true, ReadySince: at(5).Time,
 		Affinity: types.SetAffinity{Node: "n1", Required: true},

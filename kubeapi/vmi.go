@@ -25,21 +25,15 @@ type vmiSpec struct {
 }
 
 type vmiStatus struct {
-	Phase       string          `json:"phase"`
-	NodeName    string          `json:"nodeName"`
-	Conditions  []vmiCondition  `json:"conditions"`
-	Transitions []vmiTransition `json:"phaseTransitionTimestamps"`
+	Phase      string         `json:"phase"`
+	NodeName   string         `json:"nodeName"`
+	Conditions []vmiCondition `json:"conditions"`
 }
 
 type vmiCondition struct {
 	Type   string                 `json:"type"`
 	Status metav1.ConditionStatus `json:"status"`
 	Since  metav1.Time            `json:"lastTransitionTime"`
-}
-
-type vmiTransition struct {
-	Phase string      `json:"phase"`
-	At    metav1.Time `json:"phaseTransitionTimestamp"`
 }
 
 type vmiList struct {
@@ -53,7 +47,7 @@ func (v *vmi) DeepCopyObject() runtime.Object {
 	c := *v
 	v.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
 	c.Spec.Affinity = v.Spec.Affinity.DeepCopy()
-	c.Status.Conditions, c.Status.Transitions = slices.Clone(v.Status.Conditions), slices.Clone(v.Status.Transitions)
+	c.Status.Conditions = slices.Clone(v.Status.Conditions)
 	return &c
 }
 
@@ -83,11 +77,6 @@ func vmiOf(v *vmi) types.VMI {
 	}
 	if v.DeletionTimestamp != nil {
 		row.Deleted = v.DeletionTimestamp.Time
-	}
-	for _, t := range v.Status.Transitions { // one per phase
-		if t.Phase == v.Status.Phase && t.At.After(row.PhaseSince) {
-			row.PhaseSince = t.At.Time
-		}
 	}
 	for _, c := range v.Status.Conditions {
 		if c.Type == "Ready" && c.Status == metav1.ConditionTrue {

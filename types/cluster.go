@@ -140,7 +140,7 @@ type Pod struct {
 	VMI       string // label vm.kubevirt.io/name, on virt-launcher pods
 
 	RestartCount int32     // of all containers
-	RestartedAt  time.Time // when the last restarted container started again
+	RestartedAt  time.Time // when the instance before the last restart of a container ended; zero for none
 	Reason       string    // status.reason, such as Evicted; "" for none
 
 	Part    string // what part of the system it is: PartKubeVirt and so on; "" for none of them

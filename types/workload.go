@@ -43,10 +43,9 @@ type VMI struct {
 	UID        string
 	Version    string // resourceVersion
 	Phase      VMIPhase
-	PhaseSince time.Time // when it came into this phase; zero for unknown
-	NodeName   string    // "" until it is scheduled
-	Owner      Owner     // its replica set
-	AppDomain  string    // label App-Domain-Name
+	NodeName   string // "" until it is scheduled
+	Owner      Owner  // its replica set
+	AppDomain  string // label App-Domain-Name
 	Created    time.Time
 	Deleted    time.Time // deletionTimestamp; zero while it is not being deleted
 	Ready      bool
