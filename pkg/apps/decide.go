@@ -57,7 +57,8 @@ type pause struct {
 
 // fresh is what only a list tells, and when it was asked for.
 type fresh struct {
-	at      time.Duration // uptime; zero for never
+	at      time.Duration // uptime when it began; zero for never
+	came    time.Duration // uptime when the nodes had come
 	tried   time.Duration // the last try, which err came of
 	nodes   []types.Node
 	storage types.Storage
@@ -65,10 +66,11 @@ type fresh struct {
 	renewed map[string]renewal // by UID of a Node, over all looks
 }
 
-// renewal is the last renewal of a kubelet's Lease, and when it was seen first.
+// renewal is the last renewal of a kubelet's Lease, and how long that has been so.
 type renewal struct {
-	by   time.Time // the kubelet's clock
-	seen time.Duration
+	by    time.Time     // the kubelet's clock
+	seen  time.Duration // when the first answer that has it had come
+	still time.Duration // when the last look that has it began
 }
 
 // action is everything decide may ask for.

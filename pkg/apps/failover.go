@@ -129,7 +129,7 @@ func (f facts) unproved(a app, lost types.Node, v *verdict) (why string, refused
 	if f.fresh.at == 0 {
 		return f.stale(), false
 	}
-	if why := f.fresh.unrenewed(lost, f.uptime); why != "" {
+	if why := f.fresh.unrenewed(lost); why != "" {
 		return why, false
 	}
 	v.evidence = append(v.evidence, fmt.Sprintf("The Lease of %s is not renewed.", lost.Name))
@@ -168,7 +168,7 @@ func (f facts) stale() string {
 func (l fresh) old(uptime time.Duration) bool { return l.at == 0 || uptime-l.at > freshFor }
 
 // unrenewed says what speaks against the death of a kubelet, "" for nothing.
-func (l fresh) unrenewed(lost types.Node, uptime time.Duration) string {
+func (l fresh) unrenewed(lost types.Node) string {
 	i := slices.IndexFunc(l.nodes, func(n types.Node) bool { return n.Name == lost.Name })
 	if i < 0 {
 		if lost.UID == "" {
@@ -180,7 +180,7 @@ func (l fresh) unrenewed(lost types.Node, uptime time.Duration) string {
 	if n.UID != lost.UID || n.Ready == types.ConditionTrue {
 		return fmt.Sprintf("Node %s is back.", lost.Name)
 	}
-	if r, ok := l.renewed[n.UID]; !ok || uptime-r.seen < unrenewed {
+	if r, ok := l.renewed[n.UID]; !ok || r.still-r.seen < unrenewed {
 		return fmt.Sprintf("The Lease of %s was renewed less than %s ago.", lost.Name, unrenewed)
 	}
 	return ""

@@ -58,7 +58,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 		}, says(types.RepairRefused, "tied")},
 		"a kubelet that has just renewed is not dead": {func(s *scene) {
 			s.lose()
-			s.fresh.renewed["uid-n2"] = renewal{seen: up - 11*time.Second}
+			s.fresh.renewed["uid-n2"] = renewal{seen: up - 11*time.Second, still: up}
 		}, says(types.RepairWaits, "renewed")},
 		"an old look proves nothing": {func(s *scene) { s.lose(); s.fresh.at = up - time.Minute }, says(types.RepairWaits, "looked at")},
 		"a look that failed proves nothing": {func(s *scene) {

@@ -107,7 +107,8 @@ func witnessed(words map[string]word, now time.Time, uptime time.Duration) map[s
 func (c *Component) lookAfresh(ctx context.Context) fresh {
 	l := fresh{at: c.Uptime(), tried: c.Uptime()}
 	var err error
-	if l.nodes, err = c.Kube.FreshNodes(ctx); err == nil {
+	l.nodes, err = c.Kube.FreshNodes(ctx)
+	if l.came = c.Uptime(); err == nil {
 		l.storage, err = c.Kube.Storage(ctx, "")
 	}
 	if err != nil {
@@ -140,14 +141,17 @@ func (l fresh) then(next fresh) fresh {
 	return next
 }
 
-// renewals keeps since when each kubelet's Lease has looked as it does.
+// renewals keeps for how long each kubelet's Lease has looked as it does: from the
+// first answer to the beginning of the last look. How long an answer took to come
+// says nothing.
 func renewals(old map[string]renewal, l fresh) map[string]renewal {
 	now := map[string]renewal{}
 	for _, n := range l.nodes {
 		r, ok := old[n.UID]
 		if !ok || !r.by.Equal(n.RenewedAt) {
-			r = renewal{by: n.RenewedAt, seen: l.at}
+			r = renewal{by: n.RenewedAt, seen: l.came}
 		}
+		r.still = l.at
 		now[n.UID] = r
 	}
 	return now

@@ -84,7 +84,7 @@ func (s *scene) lose() {
 		s.nodes[name] = w
 		s.witnessed[name] = now.Add(-time.Second)
 	}
-	s.fresh.renewed = map[string]renewal{"uid-n2": {seen: up - time.Minute}}
+	s.fresh.renewed = map[string]renewal{"uid-n2": {seen: up - time.Minute, still: up - time.Second}}
 	s.since["lost/set/n2"], s.since["proved/set/n2"] = up-time.Minute, up-time.Minute
 	s.pods[0].Deleted = now.Add(-30 * time.Second)
 }
