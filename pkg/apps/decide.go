@@ -100,7 +100,9 @@ func decide(f facts) action {
 	}
 	verdicts := map[string]verdict{}
 	for _, app := range f.apps() {
-		a.publish[app.key] = f.status(app)
+		status, waits := f.restarting(app, f.status(app))
+		a.publish[app.key] = status
+		a.follow(f, waits)
 		v := f.judge(app)
 		verdicts[app.key] = v
 		a.repairs[app.key] = f.told(app, v)
