@@ -88,7 +88,7 @@ func (f facts) highest(app string) int64 {
 // name: those with a zedkube that can act on it.
 func (f facts) rivals(app string) []types.Node {
 	return f.nodesThat(func(n types.Node) bool {
-		return n.Name != f.self.Name && n.Agent != nil && n.Ready == types.ConditionTrue && n.Designated.Get(app).Count > 0
+		return n.Name != f.self.Name && !n.Foreign() && n.Ready == types.ConditionTrue && n.Designated.Get(app).Count > 0
 	})
 }
 

@@ -198,7 +198,14 @@ func TestAMoveWaitsForTheFormerDesignatedNodeUnlessItIsLost(t *testing.T) {
 	}{
 		"its agent says nothing": {func(*world) {}, false},
 		"it is lost":             {func(w *world) { w.kube.Change(func() { w.setReady("n2", types.ConditionUnknown) }) }, true},
-		"it is deleted":          {func(w *world) { w.kube.Change(func() { _ = w.nodes.Unpublish("n2") }) }, true},
+		"its stamp has outlived it": {func(w *world) {
+			w.kube.Change(func() {
+				n, _ := w.nodes.Get("n2")
+				n.StampStale = true
+				_ = w.nodes.Publish("n2", n)
+			})
+		}, true},
+		"it is deleted": {func(w *world) { w.kube.Change(func() { _ = w.nodes.Unpublish("n2") }) }, true},
 		"it has been told": {func(w *world) {
 			w.start("n2")
 			w.tell("n2", false)
