@@ -61,8 +61,8 @@ func notePatch(note types.RepairNote) (values, error) {
 
 // SetAffinity has the template of this very set ask for the node by host name:
 // as a requirement, or as one preference of weight 100. Whatever else its
-// affinity says stays. The note is written with it. It returns an error that wraps types.ErrConflict when the
-// set is not of set.Version any more, or gone.
+// affinity says stays. The note is written with it. It returns an error that
+// wraps types.ErrConflict when the set is not of set.Version any more, or gone.
 func (c *Client) SetAffinity(ctx context.Context, set types.AppSet, node string, required bool, note types.RepairNote) error {
 	act := fmt.Sprintf("set affinity of %s %s to node %s", set.Kind, set.Name, node)
 	if node == "" {
