@@ -217,7 +217,7 @@ func TestAStampIsDatedOnlyAsTheAgentWroteIt(t *testing.T) {
 func TestAHeartbeatIsNoNews(t *testing.T) {
 	var table pubsub.Table[types.Node]
 	var seen pubsub.Table[types.NodeClock]
-	rows := nodeRows(&table, newClocks(quiet(), &seen))
+	rows := nodeRows(&table, newClocks(quiet(), &seen), &stamps{})
 	beat := func(version string, minute int) {
 		n := wholeNode()
 		n.ResourceVersion = version

@@ -35,9 +35,9 @@ type rows[O, T any] struct {
 	replaced func(version string)
 }
 
-func nodeRows(table Writer[types.Node], clocks *clocks) rowStore {
+func nodeRows(table Writer[types.Node], clocks *clocks, stamps *stamps) rowStore {
 	return &rows[*corev1.Node, types.Node]{
-		table: clocked{Writer: table, clocks: clocks}, row: nodeOf, slim: slimNode, seen: clocks.sees,
+		table: clocked{Writer: stamped{Writer: table, stamps: stamps}, clocks: clocks}, row: nodeOf, slim: slimNode, seen: clocks.sees,
 		key: func(n types.Node) string { return n.Name },
 	}
 }

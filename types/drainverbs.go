@@ -15,6 +15,7 @@ type AgentStamp struct {
 	Masters []uuid.UUID `json:"masters,omitempty"` // nil while the own configuration is not valid or names none
 	Given   time.Time   `json:"given"`             // when the list was last known to hold, by the own clock
 	Leaving bool        `json:"leaving,omitempty"` // it is decided that this node leaves its cluster
+	Renewed time.Time   `json:"renewed,omitzero"`  // when the agent wrote this, by its own clock: only there so that each write is a change
 }
 
 // DrainLock is the Lease that lets one node of the cluster drain at a time

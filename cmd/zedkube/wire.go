@@ -52,7 +52,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 	trail := &audit.Record{Log: as("audit"), Info: t.info, Dir: p.audit, Segment: audit.DefaultSegment}
 	requests, record := metrics.NewRequests(), metrics.NewOperations(trail)
 	kube := &kubeapi.Client{
-		Log: as("kubeapi"), Pulse: pulses["kubeapi"], Kubeconfig: p.kubeconfig, Requests: requests, Operations: record,
+		Log: as("kubeapi"), Pulse: pulses["kubeapi"], Kubeconfig: p.kubeconfig, Requests: requests, Operations: record, Uptime: uptime,
 		Info: t.info, Leader: t.leaderInfo,
 		Nodes: nodes, AppPods: appPods, NodePods: nodePods, Leases: leases, API: api,
 		VMIs: vmis, Sets: sets,
