@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,12 +130,13 @@ func TestAStampAgesOnlyWhileTheTableOfNodesIsWhole(t *testing.T) {
 func TestAProcessThatWasStoppedHasSeenNoStampAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
-		began, stopped := time.Now(), time.Duration(0)
-		c.Uptime = func() time.Duration { return time.Since(began) + stopped }
+		var stopped atomic.Int64
+		began := time.Now()
+		c.Uptime = func() time.Duration { return time.Since(began) + time.Duration(stopped.Load()) }
 		end := startInMemory(t, c, &inMemory{handler: &fakeAPI{nodes: []corev1.Node{stampedNode("u1", "x")}}})
 		defer end()
 		time.Sleep(time.Minute)
-		stopped = 24 * time.Hour
+		stopped.Store(int64(24 * time.Hour))
 		time.Sleep(20 * time.Minute)
 		if n, _ := tb.nodes.Get("n1"); n.StampStale {
 			t.Error("a stamp is stale after 21 minutes")
