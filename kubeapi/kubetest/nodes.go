@@ -66,12 +66,13 @@ func (c *Cluster) Uncordon(ctx context.Context, node string) error {
 	})
 }
 
-// UncordonLegacy undoes a cordon of an earlier agent: one that names nobody, is
-// older than before, on a node that was never stamped. Verb uncordonlegacy.
+// UncordonLegacy undoes a cordon of EVE's own agent: one that names nobody, is
+// older than before, and was written by it or is on a node without a fresh stamp.
+// Verb uncordonlegacy.
 func (c *Cluster) UncordonLegacy(ctx context.Context, node string, before time.Time) error {
 	return c.edit(ctx, "uncordonlegacy", node, func(n *types.Node) error {
 		old := !n.TaintedAt.IsZero() && n.TaintedAt.Before(before)
-		if n.Unschedulable && n.CordonedBy == nil && n.Agent == nil && old {
+		if n.Unschedulable && n.CordonedBy == nil && old && (n.Foreign() || n.CordonedByEVE()) {
 			n.Unschedulable, n.TaintedAt = false, time.Time{}
 		}
 		return nil
