@@ -51,6 +51,7 @@ var topics = []topic{
 	{value: &K3sVersionStatus{}},
 	{value: &K3sReleaseRequest{}},
 	{value: &ClusterMembers{}},
+	{value: &KnownNode{}},
 	{value: &KubeNodeConditions{}},
 	{value: &NodeDrainProgress{}},
 	{value: &NodeDrainJournal{}},

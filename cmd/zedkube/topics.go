@@ -47,6 +47,7 @@ type topics struct {
 	drainStatus    pubsub.Writer[types.NodeDrainStatus]
 	drainProgress  pubsub.Writer[types.NodeDrainProgress]
 	drainJournal   pubsub.Writer[types.NodeDrainJournal]
+	known          pubsub.Writer[types.KnownNode]
 	clusterInfo    pubsub.Writer[types.KubeClusterInfo]
 	reportHealth   pubsub.Writer[types.KubeReportHealth]
 	userServices   pubsub.Writer[types.KubeUserServices]
@@ -98,6 +99,7 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		drainStatus:    pubsub.NewPublication[types.NodeDrainStatus](bus, self),
 		drainProgress:  pubsub.NewPublication[types.NodeDrainProgress](bus, self),
 		drainJournal:   pubsub.NewPublication[types.NodeDrainJournal](bus, self, pubsub.Persistent()),
+		known:          pubsub.NewPublication[types.KnownNode](bus, self, pubsub.Persistent()),
 		clusterInfo:    pubsub.NewPublication[types.KubeClusterInfo](bus, self),
 		reportHealth:   pubsub.NewPublication[types.KubeReportHealth](bus, self),
 		userServices:   pubsub.NewPublication[types.KubeUserServices](bus, self),

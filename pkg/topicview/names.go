@@ -36,6 +36,7 @@ func known() map[string]reflect.Type {
 		types.ENClusterAppStatus{},
 		types.K3sReleaseRequest{},
 		types.K3sVersionStatus{},
+		types.KnownNode{},
 		types.KubeClusterInfo{},
 		types.KubeClusterMetrics{},
 		types.KubeClusterUpdateStatus{},
