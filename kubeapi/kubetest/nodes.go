@@ -159,6 +159,23 @@ func (c *Cluster) FreshNodes(ctx context.Context) ([]types.Node, error) {
 	return out, nil
 }
 
+// NodeLease returns what SetRenewed said of the node, zero for nothing; that of a
+// Ready node has just been renewed. Verb nodelease.
+func (c *Cluster) NodeLease(ctx context.Context, node string) (time.Time, error) {
+	if err := c.enter(ctx, "nodelease", node); err != nil {
+		return time.Time{}, err
+	}
+	c.world.Lock()
+	defer c.world.Unlock()
+	if at, ok := c.held.renewed[node]; ok {
+		return at, nil
+	}
+	if n, _ := c.Nodes.Get(node); n.Ready == types.ConditionTrue {
+		return time.Now(), nil
+	}
+	return time.Time{}, nil
+}
+
 // SetRenewed makes at the time when the node's Lease was renewed for the last
 // time.
 func (c *Cluster) SetRenewed(node string, at time.Time) {
