@@ -59,7 +59,7 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 	}
 	root.AddCommand(
 		newStatusCommand(&o), newNodesCommand(&o), newAppsCommand(&o),
-		newUpdateStatusCommand(&o), newDrainCommand(&o), newLeaveCommand(&o), newJoinCommand(&o), newWaitJoinCommand(&o), newVMIDetachCommand(&o), newLogsCommand(&o), newTopCommand(&o), newExportCommand(&o),
+		newUpdateStatusCommand(&o), newDrainCommand(&o), newMembersCommand(&o), newLeaveCommand(&o), newJoinCommand(&o), newWaitJoinCommand(&o), newVMIDetachCommand(&o), newLogsCommand(&o), newTopCommand(&o), newExportCommand(&o),
 		newK3sCommand(&o), newAuditCommand(&o), newTopicsCommand(&o), newDoctorCommand(&o), newBundleCommand(&o),
 		runCommand,
 		newVersionCommand(), newCompletionCommand(),
