@@ -1,12 +1,14 @@
 package kubeapi
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/zedkube/zedkube/types"
@@ -142,6 +144,23 @@ func TestAProcessThatWasStoppedHasSeenNoStampAge(t *testing.T) {
 			t.Error("a stamp is stale after 21 minutes")
 		}
 	})
+}
+
+func TestOnlyTheStampThatWasSeenIsForgotten(t *testing.T) {
+	n := wholeNode()
+	c, kube := withFake(t, n)
+	old := nodeOf(n)
+	old.Agent = &types.AgentStamp{Renewed: time.Unix(1, 0)}
+	if err := c.ForgetStamp(t.Context(), old); !errors.Is(err, types.ErrConflict) || patches(t, kube) != nil {
+		t.Errorf("a stamp that was written again: %v, sent %v", err, patches(t, kube))
+	}
+	if err := c.ForgetStamp(t.Context(), nodeOf(n)); err != nil {
+		t.Error(err)
+	}
+	now, _ := kube.CoreV1().Nodes().Get(t.Context(), n.Name, metav1.GetOptions{})
+	if _, has := now.Annotations[agentAnnotation]; has || now.Annotations[cordonAnnotation] == "" {
+		t.Errorf("annotations are %v", now.Annotations)
+	}
 }
 
 func TestAFreshListJudgesStampsAsTheWatchDoes(t *testing.T) {

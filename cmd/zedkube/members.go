@@ -31,6 +31,6 @@ func newMembersCommand(o *options) *cobra.Command {
 }
 
 // membersCommands are the commands below "zedkube members".
-func membersCommands(_ *options) []*cobra.Command {
-	return nil
+func membersCommands(o *options) []*cobra.Command {
+	return []*cobra.Command{newMembersForgetCommand(o)}
 }

@@ -107,6 +107,18 @@ func (c *Cluster) Stamp(ctx context.Context, node string, stamp types.AgentStamp
 	})
 }
 
+// ForgetStamp takes the stamp off the node; it is an error that wraps
+// types.ErrConflict if another one is there by now. Verb forgetstamp.
+func (c *Cluster) ForgetStamp(ctx context.Context, node types.Node) error {
+	return c.edit(ctx, "forgetstamp", node.Name, func(n *types.Node) error {
+		if n.UID != node.UID || n.Agent != nil && !n.StampedAt.Equal(node.StampedAt) {
+			return types.ErrConflict
+		}
+		n.Agent, n.StampedAt, n.StampStale, n.Witness = nil, time.Time{}, false, nil
+		return nil
+	})
+}
+
 // SetDrainConditions shows the conditions in the row. Verb conditions.
 func (c *Cluster) SetDrainConditions(ctx context.Context, node string, conditions types.DrainConditions) error {
 	return c.edit(ctx, "conditions", node, func(n *types.Node) error {
