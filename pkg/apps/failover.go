@@ -23,7 +23,7 @@ const (
 	asked = 15 * time.Minute
 	// deletedFor is how long a Node must be missing before its device may be taken
 	// for gone. k3s makes it anew in seconds; Kubernetes itself deletes its pods
-	// after 40 to 60 s and detaches its volumes 6 minutes later (docs/operations.md,
+	// after 40 to 80 s and detaches its volumes 6 minutes later (docs/operations.md,
 	// "Before a Node is deleted"), so that nothing here comes before it.
 	deletedFor = 5 * time.Minute
 )
@@ -154,14 +154,14 @@ func (f facts) gone(lost types.Node) (bool, string) {
 func (f facts) tooEarly(lost types.Node, v *verdict) (why string, refused bool) {
 	if lost.UID == "" {
 		return fmt.Sprintf("The Node of %s is deleted, and nothing is remembered of it here: that its device is off cannot be proved. "+
-			"Kubernetes deletes its pods and, six minutes later, detaches its volumes by itself. To do more, once the device is off: zedkube vmiDetach --force.", lost.Name), true
+			"By itself Kubernetes deletes its pods, and detaches its volumes six minutes later. To do more, once the device is off: zedkube vmiDetach --force.", lost.Name), true
 	}
 	key := "deleted/" + lost.UID
 	v.keys = append(v.keys, key)
 	if rest := deletedFor - f.lasted(key); rest > 0 {
 		v.again = min(v.again, rest)
 		return fmt.Sprintf("The Node of %s is deleted, which says nothing of its device: it has %s to come back. "+
-			"Kubernetes deletes its pods after a minute and, six minutes later, detaches its volumes by itself.", lost.Name, deletedFor), false
+			"By itself Kubernetes deletes its pods after 40 to 80 seconds, and detaches its volumes six minutes later.", lost.Name, deletedFor), false
 	}
 	v.evidence = append(v.evidence, fmt.Sprintf("The Node of %s has been missing for %s.", lost.Name, deletedFor))
 	return "", false

@@ -223,7 +223,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			s.vmis = nil
 			s.set.Note = types.RepairNote{Act: types.ActFailover, Node: "n2"}
 		}, acts(types.ActFailover)},
-		"a Node that is deleted says nothing of its device": {func(s *scene) { s.deleteNode(0) }, says(types.RepairWaits, "Kubernetes deletes its pods after a minute")},
+		"a Node that is deleted says nothing of its device": {func(s *scene) { s.deleteNode(0) }, says(types.RepairWaits, "Kubernetes deletes its pods after 40 to 80 seconds")},
 		"nor for five minutes":                              {func(s *scene) { s.deleteNode(5*time.Minute - 1) }, says(types.RepairWaits, "has 5m0s to come back")},
 		"then it is gone if nothing answers":                {func(s *scene) { s.deleteNode(5 * time.Minute) }, acts(types.ActFailover)},
 		"not while it answers a dial": {func(s *scene) {
