@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/client-go/rest"
 
+	"github.com/zedkube/zedkube/pkg/loop"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -35,7 +37,8 @@ type Writer[T any] interface {
 // kubeconfig they return an error that wraps types.ErrNoAPI.
 type Client struct {
 	Log        logrus.FieldLogger
-	Kubeconfig string // path of the kubeconfig; the file may come later and may change
+	Pulse      *loop.Pulse // of the looks at the kubeconfig; nil where no watchdog looks
+	Kubeconfig string      // path of the kubeconfig; the file may come later and may change
 
 	Operations types.OperationLog // hears of everything that is written
 
@@ -88,7 +91,7 @@ func (c *Client) Run(ctx context.Context) {
 	if err != nil { // no working directory: then it is found if it is absolute
 		path = c.Kubeconfig
 	}
-	file := &kubeconfig{log: c.Log, path: path, apply: func(cfg *rest.Config) error {
+	file := &kubeconfig{log: c.Log, path: path, pulse: cmp.Or(c.Pulse, &loop.Pulse{}), apply: func(cfg *rest.Config) error {
 		base, err := newTransport(cfg)
 		if err != nil {
 			return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -225,13 +227,13 @@ func TestOfSeveralAuthoritiesTheOneThatProvesTheServerCounts(t *testing.T) {
 	}
 }
 
-func TestACertificateInAFileIsKnown(t *testing.T) {
-	dir := t.TempDir()
+func TestTheCertificateOfAKubeconfigIsKnown(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k3s.yaml")
 	client := issue(t, "admin", 100*days, nil)
-	write(t, filepath.Join(dir, "client.crt"), string(client.pem()))
-	write(t, filepath.Join(dir, "client.key"), string(client.keyPEM(t)))
-	write(t, filepath.Join(dir, "k3s.yaml"), strings.Replace(config("https://127.0.0.1:1", ""), "token: secret-token", "client-certificate: client.crt, client-key: client.key", 1))
-	cfg, _, err := (&kubeconfig{log: quiet(), path: filepath.Join(dir, "k3s.yaml")}).read()
+	encoded := base64.StdEncoding.EncodeToString
+	write(t, path, strings.Replace(config("https://127.0.0.1:1", ""), "token: secret-token",
+		fmt.Sprintf("client-certificate-data: %s, client-key-data: %s", encoded(client.pem()), encoded(client.keyPEM(t))), 1))
+	cfg, _, err := (&kubeconfig{log: quiet(), path: path}).read()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package kubeapi
 
 import (
+	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -18,7 +20,7 @@ func TestADialledClientWorksUntilItIsDone(t *testing.T) {
 	server := httptest.NewTLSServer(api)
 	defer server.Close()
 	path := filepath.Join(t.TempDir(), "k3s.yaml")
-	writeFile(t, path, dialConfig(server.URL))
+	writeFile(t, path, dialConfig(server))
 
 	c, done, err := Dial(t.Context(), quiet(), path, types.NoOperations{})
 	if err != nil {
@@ -49,7 +51,7 @@ func TestADialledClientWorksUntilItIsDone(t *testing.T) {
 
 func TestWithoutAUsableKubeconfigDialSaysSo(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, "half"), dialConfig("https://127.0.0.1:1")[:40])
+	writeFile(t, filepath.Join(dir, "half"), config("https://127.0.0.1:1", "")[:40])
 	for _, name := range []string{"none", "half", "."} {
 		if _, _, err := Dial(t.Context(), quiet(), filepath.Join(dir, name), types.NoOperations{}); !errors.Is(err, types.ErrNoAPI) {
 			t.Errorf("%s: %v", name, err)
@@ -63,9 +65,9 @@ func nodeOnly(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, n)
 }
 
-func dialConfig(url string) string {
-	return "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters:\n- name: c\n  cluster: {insecure-skip-tls-verify: true, server: '" + url +
-		"'}\ncontexts:\n- name: c\n  context: {cluster: c, user: u}\nusers:\n- name: u\n  user: {token: t}\n"
+func dialConfig(server *httptest.Server) string {
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return config(server.URL, "certificate-authority-data: "+base64.StdEncoding.EncodeToString(authority)+",")
 }
 
 func writeFile(t *testing.T, path, text string) {

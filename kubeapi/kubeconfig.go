@@ -16,15 +16,21 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/zedkube/zedkube/pkg/loop"
+	"github.com/zedkube/zedkube/pkg/safefile"
 )
 
 const (
-	// rescanEvery finds what inotify does not show: changed certificate files,
-	// symbolic links, lost events.
+	// rescanEvery finds what inotify does not show: symbolic links, modes, lost
+	// events.
 	rescanEvery = 10 * time.Second
 	// settle gives a writer that truncates and writes in place the time to end.
 	settle = 50 * time.Millisecond
 )
+
+// maxKubeconfig bounds what is read of the file; the kube container's has 3 kB.
+const maxKubeconfig = 1 << 20
 
 // kubeconfig follows a file that may come late, change under our eyes, be half
 // written or vanish for a while (docs/wire.md, "Files"). What
@@ -34,6 +40,7 @@ const (
 type kubeconfig struct {
 	log     logrus.FieldLogger
 	path    string
+	pulse   *loop.Pulse              // of the looks at the file
 	apply   func(*rest.Config) error // called when the configuration has changed
 	missing func(reason string)      // called when the file cannot be used
 
@@ -56,7 +63,9 @@ func (k *kubeconfig) watch(ctx context.Context) {
 		if err == nil {
 			watchNearest(notify, k.path)
 		}
+		k.pulse.Begin()
 		k.look()
+		k.pulse.End(rescanEvery, k.reported != "")
 		if !k.wait(ctx, notify, rescan.C) {
 			return
 		}
@@ -133,11 +142,10 @@ func (k *kubeconfig) look() {
 }
 
 // read returns the configuration of the current context and a hash of all it
-// is made of, the files it refers to included. The hash is set for an unusable
-// file too, to tell one from the next.
+// is made of. The hash is set for an unusable file too, to tell one from the next.
 func (k *kubeconfig) read() (*rest.Config, [sha256.Size]byte, error) {
 	var none [sha256.Size]byte
-	data, err := os.ReadFile(k.path)
+	data, err := readTrusted(k.path)
 	if err != nil {
 		return nil, none, fmt.Errorf("read kubeconfig: %w", err)
 	}
@@ -147,14 +155,11 @@ func (k *kubeconfig) read() (*rest.Config, [sha256.Size]byte, error) {
 		// The parser's text may quote the file, which holds a key.
 		return nil, sum, fmt.Errorf("parse kubeconfig %s: not a whole kubeconfig", k.path)
 	}
-	for _, cluster := range raw.Clusters {
-		cluster.LocationOfOrigin = k.path
-	}
-	for _, user := range raw.AuthInfos {
-		user.LocationOfOrigin = k.path
-	}
-	if err := errors.Join(clientcmdapi.MinifyConfig(raw), clientcmdapi.FlattenConfig(raw)); err != nil {
+	if err := clientcmdapi.MinifyConfig(raw); err != nil {
 		return nil, sum, fmt.Errorf("parse kubeconfig %s: %w", k.path, err)
+	}
+	if err := inlineOnly(raw); err != nil {
+		return nil, sum, fmt.Errorf("refuse kubeconfig %s: %w", k.path, err)
 	}
 	cfg, err := clientcmd.NewDefaultClientConfig(*raw, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
@@ -170,9 +175,52 @@ func (k *kubeconfig) read() (*rest.Config, [sha256.Size]byte, error) {
 	return cfg, sha256.Sum256(whole), nil
 }
 
+// readTrusted reads the file if nobody but its owner can have written it: it
+// decides to which server this node's rights go.
+func readTrusted(path string) ([]byte, error) {
+	f, err := safefile.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode().Perm(); mode&0o022 != 0 {
+		return nil, fmt.Errorf("others than its owner may write %s (mode %#o): chmod go-w %s", path, mode, path)
+	}
+	return safefile.All(f, maxKubeconfig)
+}
+
+// inlineOnly refuses what a kubeconfig of k3s does not have, and what would run
+// a program or send the content of another file to the server: the agent is root.
+func inlineOnly(raw *clientcmdapi.Config) error {
+	for _, cluster := range raw.Clusters {
+		switch {
+		case cluster.CertificateAuthority != "":
+			return errors.New("certificate-authority names a file; only certificate-authority-data is taken")
+		case cluster.InsecureSkipTLSVerify:
+			return errors.New("insecure-skip-tls-verify is set: the server's certificate has to be checked")
+		}
+	}
+	for _, user := range raw.AuthInfos {
+		switch {
+		case user.Exec != nil:
+			return errors.New("the user has an exec plug-in, and no program is run; only data in the file itself is taken")
+		case user.AuthProvider != nil:
+			return errors.New("the user has an auth-provider; only data in the file itself is taken")
+		case user.TokenFile != "":
+			return errors.New("the user has a tokenFile; only data in the file itself is taken")
+		case user.ClientCertificate != "" || user.ClientKey != "":
+			return errors.New("client-certificate or client-key names a file; only client-certificate-data and client-key-data are taken")
+		}
+	}
+	return nil
+}
+
 // hasCredentials tells a file that was cut inside its last entry, the user,
 // from a whole one: nobody needs a kubeconfig to be anonymous.
 func hasCredentials(cfg *rest.Config) bool {
-	return len(cfg.CertData) > 0 || cfg.BearerToken != "" || cfg.BearerTokenFile != "" ||
-		cfg.Username != "" || cfg.ExecProvider != nil || cfg.AuthProvider != nil
+	return len(cfg.CertData) > 0 || cfg.BearerToken != "" || cfg.Username != ""
 }

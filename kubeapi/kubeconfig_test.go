@@ -7,11 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"k8s.io/client-go/rest"
+
+	"github.com/zedkube/zedkube/pkg/loop"
 )
 
 func config(server, ca string) string {
@@ -55,7 +58,7 @@ func follow(t *testing.T, path string) (hosts <-chan string, log *logtest.Hook) 
 	logger, hook := logtest.NewNullLogger()
 	applied := make(chan string, 10)
 	k := &kubeconfig{
-		log: logger, path: path, missing: func(string) {},
+		log: logger, path: path, pulse: &loop.Pulse{}, missing: func(string) {},
 		apply: func(cfg *rest.Config) error {
 			if strings.Contains(cfg.Host, "unusable") {
 				return errors.New("cannot be used")
@@ -169,28 +172,64 @@ func TestEveryCutOfAKubeconfigIsRefused(t *testing.T) {
 	}
 }
 
-func TestAChangedCertificateFileIsAChangedKubeconfig(t *testing.T) {
+func TestAKubeconfigThatReachesBeyondItselfIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "k3s.yaml")
-	write(t, filepath.Join(dir, "ca.pem"), "one")
-	write(t, path, config("https://a", "certificate-authority: ca.pem,"))
-	applied := 0
-	k := &kubeconfig{log: quiet(), path: path, missing: func(string) {}, apply: func(*rest.Config) error { applied++; return nil }}
-	k.look()
-	k.look()
-	if applied != 1 {
-		t.Fatalf("applied %d times", applied)
+	write(t, filepath.Join(dir, "secret"), "SECRET")
+	ran := filepath.Join(dir, "ran")
+	token := "token: secret-token"
+	for name, row := range map[string]struct{ text, why string }{
+		"a program": {
+			strings.Replace(config("https://a", ""), token, "exec: {apiVersion: client.authentication.k8s.io/v1, command: /usr/bin/touch, args: ["+ran+"], interactiveMode: Never}", 1),
+			"exec plug-in",
+		},
+		"an auth provider":            {strings.Replace(config("https://a", ""), token, "auth-provider: {name: oidc}", 1), "auth-provider"},
+		"a token in a file":           {strings.Replace(config("https://a", ""), token, "tokenFile: secret", 1), "tokenFile"},
+		"a token, and one in a file":  {strings.Replace(config("https://a", ""), token, token+", tokenFile: secret", 1), "tokenFile"},
+		"a certificate in a file":     {strings.Replace(config("https://a", ""), token, "client-certificate: secret, client-key: secret", 1), "client-certificate"},
+		"a key in a file":             {strings.Replace(config("https://a", ""), token, token+", client-key: secret", 1), "client-key"},
+		"an authority in a file":      {config("https://a", "certificate-authority: secret,"), "certificate-authority"},
+		"a server that nobody checks": {config("https://a", "insecure-skip-tls-verify: true,"), "insecure-skip-tls-verify"},
+	} {
+		write(t, path, row.text)
+		_, _, err := (&kubeconfig{log: quiet(), path: path}).read()
+		if err == nil || !strings.Contains(err.Error(), row.why) || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
-	write(t, filepath.Join(dir, "ca.pem"), "two")
-	k.look()
-	if applied != 2 {
-		t.Errorf("a new CA was not noticed")
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the program ran")
 	}
-	if err := os.Remove(filepath.Join(dir, "ca.pem")); err != nil {
+}
+
+func TestAKubeconfigThatOthersMayWriteIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k3s.yaml")
+	write(t, path, config("https://a", ""))
+	for mode, want := range map[os.FileMode]bool{0o600: true, 0o644: true, 0o400: true, 0o620: false, 0o602: false, 0o666: false} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := (&kubeconfig{log: quiet(), path: path}).read(); (err == nil) != want {
+			t.Errorf("mode %#o: %v", mode, err)
+		}
+	}
+}
+
+func TestWhatIsNoKubeconfigHoldsNothingUp(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k3s.yaml")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	k.look()
-	if applied != 2 {
-		t.Errorf("applied without its CA")
+	hosts, _ := follow(t, path) // and its end is waited for
+	expectNone(t, hosts)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
 	}
+	write(t, path, "")
+	if err := os.Truncate(path, 3<<30); err != nil { // no block of it is on disk
+		t.Fatal(err)
+	}
+	expectNone(t, hosts)
+	write(t, path, config("https://a", ""))
+	expect(t, hosts, "https://a")
 }

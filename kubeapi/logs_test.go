@@ -212,7 +212,7 @@ func dialTest(t *testing.T, handler http.Handler) *Client {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	path := filepath.Join(t.TempDir(), "k3s.yaml")
-	writeFile(t, path, dialConfig(server.URL))
+	writeFile(t, path, dialConfig(server))
 	c, done, err := Dial(t.Context(), quiet(), path, types.NoOperations{})
 	if err != nil {
 		t.Fatal(err)

@@ -68,15 +68,16 @@ func (c *Client) Uncordon(ctx context.Context, node string) error {
 }
 
 // UncordonLegacy undoes a cordon that bears no note of ours and that Kubernetes
-// noticed before the given time, on a node without a stamp: one that EVE's own
-// zedkube left behind. Where any of that cannot be told, nothing is done. So it
-// has to come before the first Stamp.
+// noticed before the given time: one that EVE's own zedkube left behind, which
+// wrote it, or may have on a node without a fresh stamp. Where any of that cannot
+// be told, nothing is done. On a node without a stamp it has to come before the
+// first Stamp.
 func (c *Client) UncordonLegacy(ctx context.Context, node string, before time.Time) error {
 	return c.patchNode(ctx, "uncordon", node, asDrain, func(n *corev1.Node) (values, error) {
 		_, noted := n.Annotations[cordonAnnotation]
-		_, stamped := n.Annotations[agentAnnotation]
-		since := taintedAt(n)
-		if !n.Spec.Unschedulable || noted || stamped || since.IsZero() || !since.Before(before) {
+		row, since := nodeOf(n), taintedAt(n)
+		row.StampStale = c.stamps.stale(row)
+		if !n.Spec.Unschedulable || noted || since.IsZero() || !since.Before(before) || !row.Foreign() && !row.CordonedByEVE() {
 			return nil, nil
 		}
 		return values{"spec": values{"unschedulable": nil}}, nil

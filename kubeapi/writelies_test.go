@@ -139,7 +139,7 @@ func TestAnAnswerThatBreaksOffIsNone(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	path := filepath.Join(t.TempDir(), "k3s.yaml")
-	writeFile(t, path, dialConfig(server.URL))
+	writeFile(t, path, dialConfig(server))
 	c, done, err := Dial(t.Context(), quiet(), path, types.NoOperations{})
 	if err != nil {
 		t.Fatal(err)

@@ -214,3 +214,46 @@ func TestAWriteThatFailsChangesNothing(t *testing.T) {
 	must(t, pub.Publish("k", Sample{Count: 2}))
 	eventually(t, "value after the failure", has(sub, "k", 2))
 }
+
+// Whoever may write a topic's directory may put another value in the place of
+// ours, the cluster's token among them.
+func TestDirectoriesThatOthersMayWriteAreTightened(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir := runDir(root)
+	must(t, os.MkdirAll(dir, 0o700))
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		must(t, os.Chmod(d, 0o777))
+	}
+	publisher(t, root)
+	for d, want := range map[string]os.FileMode{dir: 0o700, filepath.Dir(dir): 0o755} {
+		if info, err := os.Stat(d); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s has mode %v, %v", d, info.Mode(), err)
+		}
+	}
+}
+
+func TestADirectoryOfAnotherUserIsRefused(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	root := t.TempDir()
+	dir := runDir(root)
+	must(t, os.MkdirAll(dir, 0o700))
+	must(t, os.Chown(dir, 65534, 65534))
+	s := newSide(root)
+	NewPublication[Sample](s.Bus, "agent")
+	if err := s.Open(); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
+		t.Errorf("opened: %v", err)
+	}
+}
+
+func TestAFifoInThePlaceOfTheRestartCounterHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	must(t, os.MkdirAll(runDir(root), 0o700))
+	must(t, syscall.Mkfifo(filepath.Join(runDir(root), "restarted"), 0o600))
+	pub, _ := publisher(t, root)
+	must(t, pub.Publish("k", Sample{Count: 1}))
+}

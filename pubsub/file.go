@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 const (
@@ -117,7 +118,7 @@ func readFiles(dir, suffix string) (values map[string][]byte, bad map[string]err
 			continue
 		}
 		if !e.Type().IsRegular() {
-			bad[key] = errors.New("it is not a regular file")
+			bad[key] = errNotRegular
 			continue
 		}
 		data, err := readFile(filepath.Join(dir, e.Name()))
@@ -132,12 +133,17 @@ func readFiles(dir, suffix string) (values map[string][]byte, bad map[string]err
 	return values, bad, nil
 }
 
+var errNotRegular = errors.New("it is not a regular file")
+
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO that came after the listing is not waited for
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, errNotRegular)
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(data) > maxFile {
 		err = fmt.Errorf("it is longer than %d bytes", maxFile)

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -102,18 +103,19 @@ func decodePacket(topic string, b []byte) (packet, error) {
 	return p, nil
 }
 
-// fieldCount is how many fields a message has; older publishers leave the
-// third field of hello out.
+// fieldCount is how many fields a message may have. Older publishers leave the
+// third field of hello out; surplus fields are ignored, as EVE's subscribers do,
+// except in an update.
 func fieldCount(verb string) (least, most int) {
 	switch verb {
-	case verbHello:
-		return 2, 3
+	case verbHello, verbComplete:
+		return 2, math.MaxInt
 	case verbUpdate:
 		return 4, 4
-	case verbDelete, verbRestarted:
-		return 3, 3
-	case verbComplete:
-		return 2, 2
+	case verbDelete:
+		return 3, math.MaxInt
+	case verbRestarted: // EVE needs no counter in it, and neither do we
+		return 2, math.MaxInt
 	}
 	return 0, 0
 }

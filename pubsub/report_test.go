@@ -3,6 +3,7 @@ package pubsub
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -29,7 +30,8 @@ var bad = []struct{ value, says string }{
 	{`{"pubsub-file-Items":"\"/x\"",,}`, "at byte 31: invalid character ','"},
 	{`{"pubsub-file-Items":"\"/x\"`, "at byte 28: unexpected EOF"},
 	{`{"pubsub-file-Items":"\"/x\""}{`, "at byte 31: data after the end"},
-	{`null`, "the value is null"},
+	{`{"Count":7.5}`, "at byte 12: json: cannot unmarshal number 7.5"},
+	{`{"Count":7e300}`, "at byte 14: json: cannot unmarshal number 7e300"},
 }
 
 func TestAReportOfABadMessageNamesTopicKeyAndOffset(t *testing.T) {
@@ -82,5 +84,33 @@ func TestARoundedIntegerIsTakenAsItArrives(t *testing.T) {
 	eventually(t, "the socket's rounded one", has(sub, "k", 9007199254740992))
 	if n := s.complaints(); n != 0 {
 		t.Errorf("%d errors: %v", n, reports(s))
+	}
+}
+
+// EVE's subscribers take every value through a generic map, so they know no
+// difference between 7, 7.0 and 7e0; and null leaves a struct as it was made.
+func TestWhatEVETakesIsTaken(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		value string
+		want  Sample
+	}{
+		{`{"Name":"n","Count":7.0}`, Sample{Name: "n", Count: 7}},
+		{`{"Name":"n","Count":7e0}`, Sample{Name: "n", Count: 7}},
+		{`{"Name":"7.0","Count":-0.7E1}`, Sample{Name: "7.0", Count: -7}},
+		{`{"Name":null,"Count":null}`, Sample{}},
+		{`null`, Sample{}},
+		{`{}`, Sample{}},
+	} {
+		root := t.TempDir()
+		writeText(t, filepath.Join(runDir(root), "file.json"), tc.value)
+		srv := rawListen(t, root)
+		sub, s := subscriber(t, root)
+		eventually(t, tc.value+" from a file", func() bool { v, ok := sub.Get("file"); return ok && reflect.DeepEqual(v, tc.want) })
+		srv.accept("hello Sample", update("file", tc.value), update("socket", tc.value), "complete Sample")
+		eventually(t, tc.value+" from the socket", func() bool { v, ok := sub.Get("socket"); return ok && reflect.DeepEqual(v, tc.want) })
+		if n := s.complaints(); n != 0 {
+			t.Errorf("%s: %v", tc.value, reports(s))
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -121,6 +122,17 @@ func (s *store) leave(c *client) {
 	delete(s.clients, c)
 }
 
+// unheard are the withdrawn keys that c may hold from an earlier connection.
+// One that was in c's snapshot is its ordinary delete, which is to come.
+func (s *store) unheard(c *client) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.withdrawn), func(key string) bool {
+		_, sent := c.sent[key]
+		return sent
+	})
+}
+
 // feed sends the snapshot and then the differences until the connection fails.
 func (s *store) feed(ctx context.Context, c *client) {
 	for snapshot := true; ; {
@@ -146,10 +158,18 @@ func (s *store) feed(ctx context.Context, c *client) {
 	}
 }
 
-// finish ends the snapshot.
+// finish ends the snapshot. EVE's subscribers keep what a snapshot lacks, and
+// dial every 10 s only: what was withdrawn since our start, while they could not
+// hear it, they are told now.
 func (s *store) finish(c *client) error {
 	if err := s.say(c, completePacket(s.topic.name)); err != nil {
 		return err
+	}
+	for _, key := range s.unheard(c) {
+		if err := s.say(c, deletePacket(s.topic.name, key)); err != nil {
+			return err
+		}
+		s.counts.messages.Add(1)
 	}
 	if s.restarted == 0 {
 		return nil

@@ -59,6 +59,49 @@ func TestEveryClientGetsItsOwnSnapshotAndAllDifferences(t *testing.T) {
 	}
 }
 
+// EVE's subscribers dial every 10 s and keep what a snapshot lacks: a key that
+// was withdrawn while they could not hear it stays there for good.
+func TestASubscriberThatComesLaterIsToldWhatWasWithdrawn(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for _, key := range []string{"gone", "back", "stays"} {
+		writeText(t, filepath.Join(root, "run/agent/counter", key+".json"), `{"N":1}`) // as a former run left them
+	}
+	s := newSide(root)
+	pub := NewPublication[counter](s.Bus, "agent")
+	s.start(t)
+	must(t, pub.Unpublish("gone"))
+	must(t, pub.Unpublish("back"))
+	must(t, pub.Unpublish("never was there"))
+	must(t, pub.Publish("back", counter{2}))
+	for range 2 { // each that connects
+		conn, err := dial(filepath.Join(root, "run/agent/counter.sock"))
+		must(t, err)
+		defer conn.Close()
+		c := rawClient{t, conn}
+		c.say("request counter")
+		c.expect("hello counter false", "update counter "+b64("back")+" "+b64(`{"N":2}`), "update counter "+b64("stays")+" "+b64(`{"N":1}`),
+			"complete counter", "delete counter "+b64("gone"))
+		c.silent()
+	}
+}
+
+func TestWithdrawnKeysAreRememberedWithinABound(t *testing.T) {
+	t.Parallel()
+	s := newSide(t.TempDir())
+	pub := NewPublication[counter](s.Bus, "agent")
+	must(t, s.Open())
+	defer pub.store.close()
+	for i := range maxWithdrawn + 2 {
+		key := fmt.Sprint(i)
+		must(t, pub.Publish(key, counter{i}))
+		must(t, pub.Unpublish(key))
+	}
+	if w := pub.store.withdrawn; len(w) != maxWithdrawn || w[0] != "2" {
+		t.Errorf("%d keys, from %q on", len(w), w[0])
+	}
+}
+
 func TestARequestForAnotherTopicIsHungUpOn(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -59,7 +59,6 @@ func TestMalformedPacketsLeaveTheLastGoodValueAndAreReportedOnce(t *testing.T) {
 	for i, packet := range []string{
 		update("k", `{"Count":"text"}`),
 		update("k", `{"Count":`),
-		update("k", "null"),
 		"update Sample " + b64("k") + " !!!",
 		"update Sample " + b64("k"),
 		"update Sample " + b64("k") + " " + b64(sorted(2)) + " more",
@@ -130,5 +129,20 @@ func TestASnapshotThatCannotBeReadInFullSweepsNothingItMayHaveHeld(t *testing.T)
 	eventually(t, "after rubbish", has(sub, "d", 1))
 	if len(sub.All()) != 3 {
 		t.Errorf("rows %v, want a, c and d", sub.All())
+	}
+}
+
+// EVE's subscribers look at the words that they need and ignore further ones.
+func TestSurplusWordsAreIgnored(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	srv := rawListen(t, root)
+	sub, s := subscriber(t, root)
+	c := srv.accept("hello Sample true 2", update("a", sorted(1)), update("b", sorted(1)), "complete Sample 2 keys", "restarted Sample 1 more", "restarted Sample")
+	eventually(t, "the snapshot is complete", sub.Synced)
+	c.say("delete Sample " + b64("a") + " because")
+	eventually(t, "the key is gone", func() bool { _, is := sub.Get("a"); return !is })
+	if !has(sub, "b", 1)() || s.complaints() != 0 {
+		t.Errorf("rows %v, reports %v", sub.All(), reports(s))
 	}
 }

@@ -8,13 +8,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
 )
+
+// maxWithdrawn bounds how many withdrawn keys are remembered for subscribers
+// that connect later. Keys are names of things on one device, UUIDs mostly.
+const maxWithdrawn = 4096
 
 // store is a publication without its type: JSON by key, in memory, in files
 // and towards the clients of the socket.
@@ -30,6 +36,7 @@ type store struct {
 	// written: a client that waited for it would be a file behind for each file.
 	mu        sync.Mutex
 	rows      map[string][]byte // as in the files
+	withdrawn []string          // keys that were withdrawn since start, the oldest first
 	clients   map[*client]struct{}
 	restarted int
 
@@ -42,8 +49,10 @@ func (s *store) open() error {
 	if err := s.topic.check(); err != nil {
 		return err
 	}
-	for _, dir := range []string{filepath.Dir(s.topic.sock()), s.topic.dir()} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+	// Who may write the directory may replace values and the socket; who may
+	// read the values' own learns their keys.
+	for dir, most := range map[string]os.FileMode{filepath.Dir(s.topic.sock()): 0o755, s.topic.dir(): 0o700} {
+		if err := ownDir(dir, most); err != nil {
 			return fmt.Errorf("open topic %s: %w", s.topic, err)
 		}
 	}
@@ -55,6 +64,25 @@ func (s *store) open() error {
 		return fmt.Errorf("open topic %s: %w", s.topic, err)
 	}
 	s.listener = l
+	return nil
+}
+
+// ownDir makes a directory, or takes from one that is there the permissions
+// beyond most. It refuses one of another user, who could give them back.
+func ownDir(dir string, most os.FileMode) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok && sys.Uid != 0 && int(sys.Uid) != os.Geteuid() {
+		return fmt.Errorf("directory %s belongs to user %d, who could change what is in it", dir, sys.Uid)
+	}
+	if mode := info.Mode().Perm(); mode&^most != 0 {
+		return os.Chmod(dir, mode&most)
+	}
 	return nil
 }
 
@@ -129,7 +157,7 @@ func (s *store) restore(values map[string][]byte, bad map[string]error, check fu
 // readRestarted reads the restart counter of a topic; content that is no
 // number counts as 1, no file as 0.
 func readRestarted(dir string) int {
-	data, err := os.ReadFile(filepath.Join(dir, verbRestarted))
+	data, err := readFile(filepath.Join(dir, verbRestarted))
 	if err != nil {
 		return 0
 	}
@@ -171,6 +199,7 @@ func (s *store) put(key string, data []byte) (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rows[key] = data
+	s.withdrawn = slices.DeleteFunc(s.withdrawn, func(k string) bool { return k == key })
 	s.changed(key)
 	return true, nil
 }
@@ -198,6 +227,9 @@ func (s *store) remove(key string) error {
 	defer s.mu.Unlock()
 	if _, had := s.rows[key]; had {
 		delete(s.rows, key)
+		if s.withdrawn = append(s.withdrawn, key); len(s.withdrawn) > maxWithdrawn {
+			s.withdrawn = slices.Delete(s.withdrawn, 0, 1)
+		}
 		s.changed(key)
 	}
 	return nil

@@ -3,8 +3,12 @@ package pubsub
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -58,7 +62,7 @@ func (t *subscribed[T]) keys() []string { return slices.Sorted(maps.Keys(t.All()
 // keep stores a row unless it is the one that is there: publishers repeat
 // themselves, and files and messages spell the same value differently.
 func (t *subscribed[T]) keep(key string, data []byte) error {
-	v, err := decodeRow[T](data)
+	v, err := decodeReceived[T](data)
 	if err != nil {
 		return err
 	}
@@ -71,4 +75,51 @@ func (t *subscribed[T]) keep(key string, data []byte) error {
 	}
 	t.set(key, v)
 	return nil
+}
+
+// decodeReceived decodes the JSON of one row as leniently as EVE's subscribers
+// do (docs/wire.md, "Delivery"): null is the zero value, like {}, and an integer
+// may be spelled 7.0 or 7e0, because EVE takes every value through float64.
+func decodeReceived[T any](data []byte) (T, error) {
+	var v T
+	err := json.Unmarshal(data, &v)
+	if typed := (*json.UnmarshalTypeError)(nil); errors.As(err, &typed) && strings.HasPrefix(typed.Value, "number ") {
+		if plain, changed := plainIntegers(data); changed {
+			var again T
+			return again, located(json.Unmarshal(plain, &again))
+		}
+	}
+	return v, located(err)
+}
+
+// plainIntegers spells whole numbers without fraction and exponent where
+// float64 holds them exactly, and reports whether there was one to change.
+func plainIntegers(data []byte) (plain []byte, changed bool) {
+	var tree any
+	if decodeNumbers(data, &tree) != nil {
+		return nil, false
+	}
+	tree = spellIntegers(tree, &changed)
+	plain, err := json.Marshal(tree)
+	return plain, changed && err == nil
+}
+
+func spellIntegers(node any, changed *bool) any {
+	switch node := node.(type) {
+	case map[string]any:
+		for name, v := range node {
+			node[name] = spellIntegers(v, changed)
+		}
+	case []any:
+		for i, v := range node {
+			node[i] = spellIntegers(v, changed)
+		}
+	case json.Number:
+		f, err := node.Float64()
+		if err == nil && strings.ContainsAny(node.String(), ".eE") && f == math.Trunc(f) && math.Abs(f) <= 1<<53 {
+			*changed = true
+			return json.Number(strconv.FormatFloat(f, 'f', -1, 64))
+		}
+	}
+	return node
 }

@@ -55,6 +55,12 @@ const (
 	SettingAgentLogLevel   = "debug.loglevel"                            // logrus level, in AgentSettings
 )
 
+// SettingKeys are the settings zedkube reads.
+var SettingKeys = []string{
+	SettingDrainTimeout, SettingDrainSkipAPI, SettingDrainAllNodes, SettingNodeDrainPolicy, SettingDiskReserved, SettingSnapshotCron,
+	SettingConfigInterval, SettingK3sVersion, SettingK3sOverride, SettingDescheduleOn, SettingDefaultLogLevel, SettingAgentLogLevel,
+}
+
 // Duration is the integer setting key in units, or def where it is missing,
 // of another type, or zero: EVE treats zero as "not set" for these. What is too
 // long for a Duration is the longest one there is.

@@ -8,7 +8,10 @@ import (
 )
 
 // AgentStamp is what each zedkube writes on its own Node: that it is one, and
-// whom its controller names as the cluster's masters (docs/wire.md, "Nodes").
+// whom its controller names as the cluster's masters (docs/wire.md, "Nodes"). It
+// is written again every StampEvery, with what it says left as it was, Given too,
+// where the controller cannot be asked. An agent that knows no Renewed does so only
+// while the controller answers it.
 type AgentStamp struct {
 	Version string      `json:"version"`
 	Cluster uuid.UUID   `json:"cluster,omitzero"`  // whose masters these are

@@ -63,6 +63,7 @@ func TestTheSamplesOfTheDocumentDecode(t *testing.T) {
 		&EdgeNodeClusterConfig{}, &EdgeNodeClusterStatus{}, &ENClusterAppStatus{}, &NodeDrainStatus{}, &KubeClusterInfo{},
 		&KubeUserServices{}, &KubeLeaderElectInfo{}, &KubeConfig{}, &KubeClusterUpdateStatus{},
 		&NodeDrainProgress{}, &ClusterMembership{}, &ClusterLeaveRequest{}, &AppRepairStatus{}, &AppConsoleStatus{}, &AppDetachRequest{},
+		&K3sVersionStatus{}, &K3sReleaseRequest{},
 	} {
 		sections[reflect.TypeOf(v).Elem().Name()] = []any{v}
 	}

@@ -18,12 +18,14 @@ import (
 // newBundleCommand writes an archive for those who help from afar.
 func newBundleCommand(o *options) *cobra.Command {
 	var file string
+	var include []string
 	c := &cobra.Command{
-		Use:   "support-bundle [-f FILE|-]",
+		Use:   "support-bundle [-f FILE|-] [--include-topic AGENT/TOPIC]",
 		Short: "Write what is needed to understand this device into one archive, without its secrets",
 		Long: "Write what is needed to understand this device into one archive (tar.gz) of at most 64 MiB: what the agents tell one\n" +
-			"another, the audit, the agent's answers on its socket, what the commands say, and the ends of logs. Tokens, passwords,\n" +
-			"keys and cipher data are taken out. It holds a list of its files and of what it lacks (zedkube-bundle.json).\n" +
+			"another, the audit, the agent's answers on its socket, what the commands say, and the ends of logs. Of other agents'\n" +
+			"topics only the fields that zedkube knows go in, and what looks like a token, a password, a key or cipher data is taken\n" +
+			"out. Look through it all the same before you give it away. It holds a list of its files and of what it lacks (zedkube-bundle.json).\n" +
 			"Without -f it is written into the present directory. Unpacked, it is a root for zedkube --root DIR.\n\n" + bundleExitCodes,
 		Args: words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -32,6 +34,7 @@ func newBundleCommand(o *options) *cobra.Command {
 				return exitError{exitUsage, errors.New("a terminal shows no archive: write it to a file")}
 			}
 			b := newBundle(o, time.Now())
+			b.Include = include
 			if file == "-" {
 				_, err := b.Write(c.Context(), out)
 				return bundleError(c.Context(), err)
@@ -47,6 +50,7 @@ func newBundleCommand(o *options) *cobra.Command {
 			return nil
 		},
 	}
+	c.Flags().StringArrayVar(&include, "include-topic", nil, "take in all fields of this topic of another agent, AGENT/TOPIC; the list in the archive says so")
 	c.Flags().StringVarP(&file, "file", "f", "", `file to write, or "-" for stdout`)
 	return c
 }

@@ -44,7 +44,6 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default <root>/run/.kube/k3s/k3s.yaml)")
 	runCommand := &cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: words(0), RunE: run}
 	for _, c := range []*cobra.Command{root, runCommand} {
-		c.Flags().StringSliceVar(&o.consoleToo, "vnc-file-also", nil, "further file that asks for the remote console, where an older kube container looks for it")
 		c.Flags().Var(&o.page, "page", "the page and the metrics on 127.0.0.1: on, off or a port (default on, at port 12347; off with --root)")
 		c.Flags().BoolVar(&o.onCluster, "page-on-cluster", false, "the same on the cluster address, for those who prove that they know the cluster token")
 		c.Flags().IntVar(&o.logRecord, "log-record", applogs.DefaultMaxRecord, "bytes of a line of an application's log, as written to stderr, beyond which it is split; at most 263168")
@@ -60,8 +59,8 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 	}
 	root.AddCommand(
 		newStatusCommand(&o), newNodesCommand(&o), newAppsCommand(&o),
-		newUpdateStatusCommand(&o), newDrainCommand(&o), newLeaveCommand(&o), newJoinCommand(&o), newWaitJoinCommand(&o), newVMIDetachCommand(&o), newLogsCommand(&o), newTopCommand(&o), newExportCommand(&o),
-		newAuditCommand(&o), newTopicsCommand(&o), newDoctorCommand(&o), newBundleCommand(&o),
+		newUpdateStatusCommand(&o), newDrainCommand(&o), newMembersCommand(&o), newLeaveCommand(&o), newJoinCommand(&o), newWaitJoinCommand(&o), newVMIDetachCommand(&o), newLogsCommand(&o), newTopCommand(&o), newExportCommand(&o),
+		newK3sCommand(&o), newAuditCommand(&o), newTopicsCommand(&o), newDoctorCommand(&o), newBundleCommand(&o),
 		runCommand,
 		newVersionCommand(), newCompletionCommand(),
 	)

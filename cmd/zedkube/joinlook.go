@@ -17,6 +17,7 @@ import (
 
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/joinplan"
+	"github.com/zedkube/zedkube/pkg/safefile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -201,13 +202,13 @@ func (l *joinLook) kubernetes() {
 		return
 	}
 	wanted, _, err := readRecord[types.KubeConfig](l.paths.persistentFile(self, "KubeConfig"))
-	initial, _ := os.ReadFile(filepath.Join(filepath.Dir(l.paths.installLog), "initial_k3s_version"))
+	initial, _ := safefile.Read(filepath.Join(filepath.Dir(l.paths.installLog), "initial_k3s_version"), safefile.Small)
 	initial, _, _ = bytes.Cut(bytes.TrimSpace(initial[:min(len(initial), 100)]), []byte("\n"))
 	switch {
 	case l.flags.kubernetes != "":
 		o.Kubernetes, o.KubernetesFrom = l.flags.kubernetes, "--kubernetes"
 	case err == nil && wanted.K3sVersion != "":
-		o.Kubernetes, o.KubernetesFrom = wanted.K3sVersion, "setting k3s.version"
+		o.Kubernetes, o.KubernetesFrom = wanted.K3sVersion, "KubeConfig"
 	case o.Kubernetes != "":
 	case len(initial) > 0:
 		o.Kubernetes, o.KubernetesFrom = string(initial), "initial_k3s_version"

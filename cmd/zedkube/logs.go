@@ -30,15 +30,17 @@ type logsOptions struct {
 	previous  bool
 	since     time.Time // zero for all there is
 	named     bool      // say of each line whose it is, of a single log too
+	escape    bool      // show control characters instead of printing them
 }
 
 // newLogsCommand prints what an application writes, wherever it runs.
 func newLogsCommand(o *options) *cobra.Command {
 	var l logsOptions
 	var since string
+	var raw bool
 	var out outputs
 	c := &cobra.Command{
-		Use:   "logs APP [-f] [--container NAME] [--previous] [--since 10m]",
+		Use:   "logs APP [-f] [--container NAME] [--previous] [--since 10m] [--raw]",
 		Short: "Print what an application writes",
 		Long: "Print what an application writes: its containers, or the console of its virtual machine, on whichever node it runs.\n" +
 			"APP is its UUID or the beginning of it, its name, or its name in Kubernetes. The lines come from the kubelet,\n" +
@@ -60,6 +62,7 @@ func newLogsCommand(o *options) *cobra.Command {
 				return err
 			}
 			l.named = !out.people()
+			l.escape = out.people() && !raw && terminalOf(c.OutOrStdout()).fd >= 0
 			return printLogs(c.Context(), p, app, l, out.lines(c.OutOrStdout(), logLineOf))
 		},
 		ValidArgsFunction: completeArgs(func(context.Context) []string { return completeApps(o, nil) }),
@@ -69,6 +72,7 @@ func newLogsCommand(o *options) *cobra.Command {
 	flags.BoolVarP(&l.follow, "follow", "f", false, "go on until the containers end")
 	flags.StringVar(&l.container, "container", "", "only this container")
 	flags.BoolVar(&l.previous, "previous", false, "of the run before the last restart")
+	flags.BoolVar(&raw, "raw", false, "print control characters of the log to a terminal as they are")
 	flags.StringVar(&since, "since", "", "only what was written since a time, or for so long: 2h, 7d, 2026-01-31, 15:04 (UTC)")
 	return c
 }
@@ -213,7 +217,7 @@ func (s source) read(ctx context.Context, kube *kubeapi.Client, o logsOptions, n
 	if named {
 		head = s.pod.Name + "/" + s.container + " "
 	}
-	if err := printLines(ctx, body, head, lines); err != nil {
+	if err := printLines(ctx, body, head, o.escape, lines); err != nil {
 		return fmt.Errorf("read log of pod %s: %w", s.pod.Name, err)
 	}
 	return nil

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,10 +15,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // logsDevice is a device with three applications, and an API server with their pods.
-func logsDevice(t *testing.T) (root string) {
+func logsDevice(t *testing.T, serve http.HandlerFunc) (root string) {
 	t.Helper()
 	root = t.TempDir()
 	put := func(path, text string) {
@@ -36,11 +39,16 @@ func logsDevice(t *testing.T) (root string) {
 		put("run/zedagent/AppInstanceConfig/"+id+".json", fmt.Sprintf(`{"UUIDandVersion":{"UUID":%q,"Version":"1"},%s}`, id, rest))
 	}
 	put("run/zedagent/AppInstanceConfig/broken.json", "{")
-	server := httptest.NewTLSServer(http.HandlerFunc(serveLogs))
+	server := httptest.NewTLSServer(http.HandlerFunc(serve))
 	t.Cleanup(server.Close)
-	put("run/.kube/k3s/k3s.yaml", "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters:\n- name: c\n  cluster: {insecure-skip-tls-verify: true, server: '"+server.URL+
+	put("run/.kube/k3s/k3s.yaml", "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters:\n- name: c\n  cluster: {certificate-authority-data: "+authorityOf(server)+", server: '"+server.URL+
 		"'}\ncontexts:\n- name: c\n  context: {cluster: c, user: u}\nusers:\n- name: u\n  user: {token: t}\n")
 	return root
+}
+
+// authorityOf is the certificate of a server, as a kubeconfig has it.
+func authorityOf(server *httptest.Server) string {
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 }
 
 func serveLogs(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +91,7 @@ func serveLogs(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestLogsPrintsWhatAnApplicationWrites(t *testing.T) {
-	root := logsDevice(t)
+	root := logsDevice(t, serveLogs)
 	const printer = "label-printer-9f27b-0-abcde/"
 	for line, want := range map[string]struct {
 		out []string
@@ -121,7 +129,7 @@ func TestLogsPrintsWhatAnApplicationWrites(t *testing.T) {
 }
 
 func TestLogsSaysWhenNobodyCanBeAsked(t *testing.T) {
-	root := logsDevice(t)
+	root := logsDevice(t, serveLogs)
 	if err := os.Remove(filepath.Join(root, "run/.kube/k3s/k3s.yaml")); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +143,7 @@ func TestLogsSaysWhenNobodyCanBeAsked(t *testing.T) {
 func TestALineWithoutEndIsPrintedInParts(t *testing.T) {
 	lines := make(chan []byte, 10)
 	log := "2026-05-03T06:09:30Z " + strings.Repeat("x", 3*printedLine) + "\n2026-05-03T06:09:31Z end"
-	if err := printLines(t.Context(), strings.NewReader(log), "pod/c ", lines); err != nil {
+	if err := printLines(t.Context(), strings.NewReader(log), "pod/c ", false, lines); err != nil {
 		t.Fatal(err)
 	}
 	close(lines)
@@ -150,4 +158,71 @@ func TestALineWithoutEndIsPrintedInParts(t *testing.T) {
 	if got := strings.TrimSuffix(strings.Join(all, ""), "\n"); len(all) != 5 || got != log {
 		t.Errorf("%d lines, %d bytes of %d", len(all), len(got), len(log))
 	}
+}
+
+// What a guest writes must not clear root's screen, set its title or fill its
+// clipboard.
+func TestALogIsNotObeyedByATerminal(t *testing.T) {
+	const evil = "\x1b[2J\x1b]0;owned\x07\x1b]52;c;eA==\x07\u009b31m\u202e\b\x7f\rforged"
+	root := logsDevice(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/log") {
+			_, _ = fmt.Fprintf(w, "2026-05-03T06:09:30Z a\tb \u00e9 %s\n2026-05-03T06:09:31Z end", evil)
+			return
+		}
+		serveLogs(w, r)
+	})
+	const escaped = `2026-05-03T06:09:30Z a	b é \u001b[2J\u001b]0;owned\u0007\u001b]52;c;eA==\u0007\u009b31m\u202e\u0008\u007f\u000dforged`
+	for name, row := range map[string]struct {
+		args     []string
+		terminal bool
+		want     string
+	}{
+		"on a terminal":      {nil, true, escaped},
+		"as it is, if asked": {[]string{"--raw"}, true, evil},
+		"as it is in a pipe": {nil, false, evil},
+		"JSON on a terminal": {[]string{"-o", "json"}, true, `\u001b[2J`},
+	} {
+		end, out, err := os.Pipe()
+		if row.terminal {
+			end, out = pseudoTerminal(t)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		c := newCommand()
+		c.SetOut(out)
+		c.SetArgs(append([]string{"--root", root, "logs", "scale"}, row.args...))
+		if err := c.ExecuteContext(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		got := make([]byte, 4096)
+		n, err := end.Read(got)
+		if !strings.Contains(string(got[:n]), row.want) {
+			t.Errorf("%s: %q, %v", name, got[:n], err)
+		}
+		if row.want != evil && bytes.ContainsAny(got[:n], "\x1b\a\b\x7f\u009b\u202e") {
+			t.Errorf("%s: the terminal gets %q", name, got[:n])
+		}
+		end.Close()
+		out.Close()
+	}
+}
+
+// pseudoTerminal returns a terminal, and the end at which its screen is read.
+func pseudoTerminal(t *testing.T) (screen, terminal *os.File) {
+	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return screen, terminal
 }

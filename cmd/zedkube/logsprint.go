@@ -2,9 +2,12 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
+
+	"github.com/zedkube/zedkube/pkg/printable"
 )
 
 // printedLine is how much of a line is held, in bytes: a longer one is printed in
@@ -17,8 +20,9 @@ const (
 	continuesMark = " [continues]"
 )
 
-// printLines hands on the lines of a log, each with a head.
-func printLines(ctx context.Context, log io.Reader, head string, lines chan<- []byte) error {
+// printLines hands on the lines of a log, each with a head. What a guest wrote
+// may be anything: escape is for a terminal, which would obey some of it.
+func printLines(ctx context.Context, log io.Reader, head string, escape bool, lines chan<- []byte) error {
 	in := bufio.NewReaderSize(log, printedLine)
 	begun := false
 	for {
@@ -28,6 +32,14 @@ func printLines(ctx context.Context, log io.Reader, head string, lines chan<- []
 			line := []byte(head)
 			if begun {
 				line = append(line, continuedMark...)
+			}
+			if escape {
+				text, end := bytes.CutSuffix(part, []byte("\n"))
+				line = append(line, printable.Escape(string(text))...)
+				part = part[:0]
+				if end {
+					part = []byte("\n")
+				}
 			}
 			line = append(line, part...)
 			switch {

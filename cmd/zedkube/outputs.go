@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/util/jsonpath"
@@ -120,6 +122,28 @@ func (o *outputs) print(t terminal, s shown) error {
 	return nil
 }
 
+// marshalYAML is data as YAML. Characters that YAML does not allow as they are,
+// in a name that anybody may have given, are escaped.
+func marshalYAML(data any) ([]byte, error) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return nil, err
+	}
+	var escaped strings.Builder
+	for _, r := range string(raw) { // outside of strings JSON is ASCII
+		switch {
+		case unicode.IsPrint(r) || r == utf8.RuneError:
+			escaped.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&escaped, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&escaped, `\u%04x`, r)
+		}
+	}
+	return yaml.JSONToYAML([]byte(escaped.String()))
+}
+
 // encode writes data in the form that was asked for; nothing in it is obeyed by
 // a terminal.
 func (o *outputs) encode(w io.Writer, data any, indent string) error {
@@ -128,7 +152,7 @@ func (o *outputs) encode(w io.Writer, data any, indent string) error {
 	case formJSON, formTable, "": // there are no lines for people
 		return writeJSON(w, data, indent)
 	case formYAML:
-		raw, err := yaml.Marshal(data)
+		raw, err := marshalYAML(data)
 		if err != nil {
 			return fmt.Errorf("encode: %w", err)
 		}

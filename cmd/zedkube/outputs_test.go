@@ -228,3 +228,15 @@ func FuzzOutput(f *testing.F) {
 		}
 	})
 }
+
+func TestYAMLOfNamesWithControlCharactersIsWritten(t *testing.T) {
+	name := "a\x7fb\u009bc\u202ed\x1be\U000e0001f\u00e9 \"g\""
+	raw, err := marshalYAML(map[string]any{"name": name, "list": []int{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back struct{ Name string }
+	if err := yaml.Unmarshal(raw, &back); err != nil || back.Name != name {
+		t.Errorf("%q reads as %q, %v", raw, back.Name, err)
+	}
+}

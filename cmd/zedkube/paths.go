@@ -20,7 +20,6 @@ import (
 type options struct {
 	root       string
 	kubeconfig string
-	consoleToo []string
 	logRecord  int
 	page       pageFlag
 	onCluster  bool          // the page, too
@@ -42,12 +41,15 @@ type paths struct {
 	faultInjection string
 	deviceKey      string // where the device has no TPM
 	tpm            string
-	manifest       string   // of the cluster's registration
-	k3sOverride    string   // of the kube container's configuration
+	manifest       string // of the cluster's registration
+	k3sOverride    string // of the kube container's configuration
+	k3sBinary      string
+	k3sPID         string
 	installLog     string   // of the kube container
 	topicDirs      []string // where all agents' topics lie
 	console        string
-	consoleToo     []string // further files for the same
+	consoleOld     string // the same, where older kube containers look
+	kubeInit       string
 	logJournal     string
 	logCheckpoints string
 	logRecord      int    // bytes of one line of an application's log
@@ -78,10 +80,13 @@ func (o options) paths() paths {
 		tpm:            in(cipher.DefaultTPM),
 		manifest:       in(clustertoken.DefaultManifest),
 		k3sOverride:    in(k3sconfig.DefaultOverrideFile),
+		k3sBinary:      in(k3sconfig.DefaultBinary),
+		k3sPID:         in(k3sconfig.DefaultPID),
 		installLog:     in("/persist/kubelog/k3s-install.log"),
 		topicDirs:      []string{in("/run"), in("/persist/status")},
 		console:        in(console.DefaultFile),
-		consoleToo:     o.consoleToo,
+		consoleOld:     in(console.DefaultOldFile),
+		kubeInit:       in(console.DefaultKubeInit),
 		logRecord:      min(max(cmp.Or(o.logRecord, applogs.DefaultMaxRecord), applogs.SmallestRecord), applogs.LargestRecord),
 		logJournal:     in(applogs.DefaultJournal),
 		logCheckpoints: in(applogs.DefaultCheckpoints),

@@ -15,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/safefile"
 	"github.com/zedkube/zedkube/pkg/watchdog"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -86,10 +87,10 @@ func anotherRuns(err error) error {
 
 // runsKubernetes reads EVE's hypervisor type: "k", and "kubevirt" in older
 // images, stand for Kubernetes; "kvm" and "xen" do not. A device that does not
-// say is taken for one that does.
+// say, or not in a file that can be read, is taken for one that does.
 func runsKubernetes(path string) bool {
-	content, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
+	content, err := safefile.Read(path, safefile.Small)
+	if err != nil {
 		return true
 	}
 	kind := strings.TrimSpace(string(content))

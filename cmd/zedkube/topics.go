@@ -33,6 +33,7 @@ type topics struct {
 	operator     pubsub.Source[types.NodeDrainRequest]
 	leaveRequest pubsub.Source[types.ClusterLeaveRequest]
 	detach       pubsub.Source[types.AppDetachRequest]
+	k3sRelease   pubsub.Source[types.K3sReleaseRequest]
 	looks        pubsub.Reader[types.MetricsLook]
 	pageLooks    *pubsub.Table[types.MetricsLook] // in memory: the page is served by this process
 
@@ -46,6 +47,7 @@ type topics struct {
 	drainStatus    pubsub.Writer[types.NodeDrainStatus]
 	drainProgress  pubsub.Writer[types.NodeDrainProgress]
 	drainJournal   pubsub.Writer[types.NodeDrainJournal]
+	known          pubsub.Writer[types.KnownNode]
 	clusterInfo    pubsub.Writer[types.KubeClusterInfo]
 	reportHealth   pubsub.Writer[types.KubeReportHealth]
 	userServices   pubsub.Writer[types.KubeUserServices]
@@ -57,6 +59,7 @@ type topics struct {
 	beat           pubsub.Writer[types.WatchdogBeat]
 	updateStatus   pubsub.Writer[types.KubeClusterUpdateStatus]
 	kubeConfig     pubsub.Writer[types.KubeConfig]
+	k3sVersion     pubsub.Writer[types.K3sVersionStatus]
 	cipherBlocks   pubsub.Writer[types.CipherBlockStatus]
 	cipherMetrics  pubsub.Writer[types.CipherMetrics]
 }
@@ -83,6 +86,7 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		operator:     pubsub.NewSubscription[types.NodeDrainRequest](bus, commandAgent),
 		leaveRequest: pubsub.NewSubscription[types.ClusterLeaveRequest](bus, commandAgent),
 		detach:       pubsub.NewSubscription[types.AppDetachRequest](bus, commandAgent),
+		k3sRelease:   pubsub.NewSubscription[types.K3sReleaseRequest](bus, commandAgent),
 		looks:        either[types.MetricsLook]{pubsub.NewSubscription[types.MetricsLook](bus, commandAgent), pageLooks},
 		pageLooks:    pageLooks,
 
@@ -95,6 +99,7 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		drainStatus:    pubsub.NewPublication[types.NodeDrainStatus](bus, self),
 		drainProgress:  pubsub.NewPublication[types.NodeDrainProgress](bus, self),
 		drainJournal:   pubsub.NewPublication[types.NodeDrainJournal](bus, self, pubsub.Persistent()),
+		known:          pubsub.NewPublication[types.KnownNode](bus, self, pubsub.Persistent()),
 		clusterInfo:    pubsub.NewPublication[types.KubeClusterInfo](bus, self),
 		reportHealth:   pubsub.NewPublication[types.KubeReportHealth](bus, self),
 		userServices:   pubsub.NewPublication[types.KubeUserServices](bus, self),
@@ -106,6 +111,7 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		beat:           pubsub.NewPublication[types.WatchdogBeat](bus, self),
 		updateStatus:   pubsub.NewPublication[types.KubeClusterUpdateStatus](bus, "zedagent", pubsub.Persistent()),
 		kubeConfig:     pubsub.NewPublication[types.KubeConfig](bus, self, pubsub.Persistent()),
+		k3sVersion:     pubsub.NewPublication[types.K3sVersionStatus](bus, self),
 		cipherBlocks:   pubsub.NewPublication[types.CipherBlockStatus](bus, self),
 		cipherMetrics:  pubsub.NewPublication[types.CipherMetrics](bus, self),
 	}

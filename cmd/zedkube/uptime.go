@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/safefile"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,10 +31,10 @@ const bootIDFile = "/proc/sys/kernel/random/boot_id"
 // take every start for a reboot would end a drain, and let another node go down
 // beside this one, because an agent was restarted.
 func readBootID(file string) (string, error) {
-	content, err := os.ReadFile(file)
+	content, err := safefile.Read(file, safefile.Small)
 	if errors.Is(err, os.ErrNotExist) {
 		file = bootIDFile
-		content, err = os.ReadFile(file)
+		content, err = safefile.Read(file, safefile.Small)
 	}
 	if err != nil {
 		return "", fmt.Errorf("read boot id: %w", err)

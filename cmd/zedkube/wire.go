@@ -43,7 +43,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 
 	pulses := map[string]*loop.Pulse{
 		"clusterstatus": {}, "statusserver": {}, "drain": {}, "leader": {}, "apps": {}, "clusterinfo": {}, "loglevel": {},
-		"updatestatus": {}, "membership": {}, "members": {}, "clustertoken": {}, "k3sconfig": {},
+		"kubeapi": {}, "updatestatus": {}, "membership": {}, "members": {}, "clustertoken": {}, "k3sconfig": {},
 		"services": {}, "storage": {}, "conditions": {}, "nodemetrics": {}, "clustermetrics": {},
 		"applogs": {}, "witness": {}, "console": {}, "passthrough": {}, "sriov": {}, "localserver": {}, "audit": {},
 	}
@@ -52,7 +52,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 	trail := &audit.Record{Log: as("audit"), Info: t.info, Dir: p.audit, Segment: audit.DefaultSegment}
 	requests, record := metrics.NewRequests(), metrics.NewOperations(trail)
 	kube := &kubeapi.Client{
-		Log: as("kubeapi"), Kubeconfig: p.kubeconfig, Requests: requests, Operations: record, Uptime: uptime,
+		Log: as("kubeapi"), Pulse: pulses["kubeapi"], Kubeconfig: p.kubeconfig, Requests: requests, Operations: record, Uptime: uptime,
 		Info: t.info, Leader: t.leaderInfo,
 		Nodes: nodes, AppPods: appPods, NodePods: nodePods, Leases: leases, API: api,
 		VMIs: vmis, Sets: sets,
@@ -82,8 +82,9 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 		},
 		"k3sconfig": &k3sconfig.Component{
 			Log: as("k3sconfig"), Pulse: pulses["k3sconfig"],
-			Settings: t.settings, OverrideFile: p.k3sOverride, Operations: record,
-			KubeConfig: t.kubeConfig,
+			Settings: t.settings, Release: t.k3sRelease, Membership: t.memberOf, Info: t.info, Nodes: nodes, BootID: p.boot,
+			OverrideFile: p.k3sOverride, Binary: p.k3sBinary, PID: p.k3sPID, Proc: p.proc, Operations: record,
+			KubeConfig: t.kubeConfig, Status: t.k3sVersion,
 		},
 		"membership": &membership.Component{
 			Log: as("membership"), Pulse: pulses["membership"],

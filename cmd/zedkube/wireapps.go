@@ -26,11 +26,11 @@ func wireApps(p paths, t topics, log *logrus.Logger, out io.Writer, pulses map[s
 			Configs: t.appConfigs, Settings: t.settings, Requests: t.detach, Info: t.info, Agent: t.zedagent,
 			Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, Sets: kube.Sets, API: kube.API,
 			Kube: kube, Uptime: uptime,
-			Status: t.appStatus, Repairs: t.appRepair,
+			Known: t.known, Status: t.appStatus, Repairs: t.appRepair,
 		},
 		"witness": &witness.Component{
 			Log: as("witness"), Pulse: pulses["witness"],
-			Info: t.info, Nodes: kube.Nodes, API: kube.API,
+			Info: t.info, Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, API: kube.API, Known: t.known,
 			Kube: kube, Dial: (&net.Dialer{}).DialContext, Ports: []int{witness.StatusPort, witness.KubeletPort}, Uptime: uptime,
 		},
 		"applogs": &applogs.Component{
@@ -42,7 +42,7 @@ func wireApps(p paths, t topics, log *logrus.Logger, out io.Writer, pulses map[s
 		},
 		"console": &console.Component{
 			Log: as("console"), Pulse: pulses["console"],
-			Configs: t.appConfigs, Apps: t.appStatus, Operations: record, File: p.console, AlsoIn: p.consoleToo, Proc: p.proc,
+			Configs: t.appConfigs, Apps: t.appStatus, Operations: record, File: p.console, OldFile: p.consoleOld, KubeInit: p.kubeInit, Proc: p.proc,
 			Status: t.appConsole,
 		},
 		"passthrough": &passthrough.Component{

@@ -45,7 +45,7 @@ func wireReports(p paths, t topics, log *logrus.Logger, pulses map[string]*loop.
 		"conditions": &conditions.Component{
 			Log: as("conditions"), Pulse: pulses["conditions"],
 			Credentials: kube.Credentials, Clocks: kube.Clocks, Nodes: kube.Nodes, NodePods: kube.NodePods, API: kube.API, Tables: kube.Tables,
-			Info: t.info, Membership: t.memberOf, KubeConfig: t.kubeConfig, Leader: t.leaderInfo, Health: t.reportHealth,
+			Info: t.info, Membership: t.memberOf, K3s: t.k3sVersion, Leader: t.leaderInfo, Health: t.reportHealth,
 			Uptime:     uptime,
 			Conditions: t.nodeConditions,
 		},

@@ -26,7 +26,8 @@ type facts struct {
 	wholeSets  bool      // the tables of sets and virtual machines do, too
 	self       types.Node
 	nodes      map[string]types.Node
-	pods       []types.Pod // those of configured applications, and those on nodes that do not serve
+	known      map[string]types.KnownNode // also those that are deleted
+	pods       []types.Pod                // those of configured applications, and those on nodes that do not serve
 	vmis       []types.VMI
 	sets       map[string]types.AppSet
 	witnessed  map[string]time.Time // when the word of each witness last changed
@@ -58,17 +59,18 @@ type pause struct {
 // fresh is what only a list tells, and when it was asked for.
 type fresh struct {
 	at      time.Duration // uptime when it began; zero for never
-	came    time.Duration // uptime when the nodes had come
+	came    time.Duration // uptime when it had ended
 	tried   time.Duration // the last try, which err came of
 	nodes   []types.Node
 	storage types.Storage
 	err     string
-	renewed map[string]renewal // by UID of a Node, over all looks
+	leases  map[string]time.Time // of deleted Nodes that were asked for, by UID; zero where there is none
+	renewed map[string]renewal   // by UID of a Node, over all looks
 }
 
 // renewal is the last renewal of a kubelet's Lease, and how long that has been so.
 type renewal struct {
-	by    time.Time     // the kubelet's clock
+	by    time.Time     // the kubelet's clock; zero where there is no Lease
 	seen  time.Duration // when the first answer that has it had come
 	still time.Duration // when the last look that has it began
 }
@@ -79,7 +81,8 @@ type action struct {
 	repairs   map[string]types.AppRepairStatus
 	unpublish []string
 	since     map[string]time.Duration
-	look      bool // at volumes and Leases, afresh
+	look      bool         // at volumes and Leases, afresh
+	deleted   []types.Node // whose Leases it is to show as well, though their Nodes are missing
 	act       *task
 	tell      *types.Designations // to be written on the own Node
 	again     time.Duration       // when time alone will change the answer; 0: never
@@ -143,6 +146,9 @@ func (a *action) follow(f facts, v verdict) {
 		a.since[k] = began
 	}
 	a.look = a.look || v.look
+	if _, there := f.nodes[v.lost.Name]; !there && v.lost.UID != "" {
+		a.deleted = append(a.deleted, v.lost)
+	}
 	a.soon(v.again)
 }
 
@@ -178,7 +184,8 @@ func (f facts) choose(a *action, verdicts map[string]verdict) *task {
 
 // task is one about a lost node, or about none, and what was known of it.
 func (f facts) task(act types.RepairAct, lost types.Node) *task {
-	t := &task{act: act, lost: lost, self: f.self, words: f.words, renewed: f.fresh.renewed[lost.UID].by}
+	_, there := f.nodes[lost.Name]
+	t := &task{act: act, lost: lost, deleted: !there, self: f.self, words: f.words, renewed: f.fresh.renewed[lost.UID].by}
 	if lost.Name != "" {
 		t.others = f.held(lost.Name)
 	}

@@ -79,7 +79,7 @@ func TestALeaseIsUnrenewedBetweenTwoLooksAndNotDuringOne(t *testing.T) {
 			for _, k := range r.looks {
 				l = l.then(fresh{at: up + k.began*time.Second, came: up + k.came*time.Second, tried: up, nodes: []types.Node{lost}})
 			}
-			if why := l.unrenewed(lost); (why == "") != r.want {
+			if why := l.unrenewed(lost, true); (why == "") != r.want {
 				t.Errorf("it says %q", why)
 			}
 		})

@@ -43,7 +43,7 @@ func newArchive(w io.Writer, b Bundle) *archive {
 	gz := gzip.NewWriter(out)
 	return &archive{
 		redactor: &redact.Redactor{}, out: out, gz: gz, tar: tar.NewWriter(gz), left: unpacked * b.Limit, made: b.Made,
-		manifest: Manifest{Version: b.Version, Node: b.Node, Made: b.Made.UTC(), Limit: b.Limit, Files: []Entry{}, LeftOut: standing()},
+		manifest: Manifest{Version: b.Version, Node: b.Node, Made: b.Made.UTC(), Limit: b.Limit, Include: b.Include, Files: []Entry{}, LeftOut: standing()},
 	}
 }
 

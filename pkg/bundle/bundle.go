@@ -38,6 +38,7 @@ type Bundle struct {
 	Made    time.Time
 	Limit   int64    // of the archive, in bytes
 	Extras  []Source // what is no file; they go first
+	Include []string // topics of other agents, agent/topic, of which all fields go in
 }
 
 // Source is something that is no file of the device: an answer, the output of a
@@ -65,6 +66,7 @@ type Manifest struct {
 	Node    string    `json:"node,omitzero"`
 	Made    time.Time `json:"made"`
 	Limit   int64     `json:"limit"`
+	Include []string  `json:"includedTopics,omitzero"` // of which all fields are here, by request
 	Files   []Entry   `json:"files"`
 	LeftOut []Lack    `json:"leftOut"`
 	Omitted int       `json:"omitted,omitzero"` // further entries of leftOut
@@ -97,7 +99,7 @@ func (b Bundle) Write(ctx context.Context, w io.Writer) (Manifest, error) {
 	}
 	defer root.Close()
 	a := newArchive(w, b)
-	files := find(root, a)
+	files := find(root, a, b.Include)
 	learnAway(root, a.redactor)
 	for _, f := range files {
 		f.learn(root, a.redactor)

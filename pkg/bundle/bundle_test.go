@@ -116,18 +116,18 @@ func TestTheArchiveStaysWithinItsLimitAndSaysWhatItLacks(t *testing.T) {
 		}
 		return fmt.Sprintf(`"%x"`, b)
 	}
-	files := map[string]string{"run/a/Topic/small.json": `{}`, "run/a/Topic/huge.json": `"` + strings.Repeat("x", maxFile) + `"`}
+	files := map[string]string{"run/zedkube/Topic/small.json": `{}`, "run/zedkube/Topic/huge.json": `"` + strings.Repeat("x", maxFile) + `"`}
 	for i := range 8 {
-		files[fmt.Sprintf("run/a/Topic/noise%d.json", i)] = noise(256 << 10)
+		files[fmt.Sprintf("run/zedkube/Topic/noise%d.json", i)] = noise(256 << 10)
 	}
 	_, m := packed(t, Bundle{Root: device(t, files), Limit: reserve + 512<<10})
 	lacks := 0
 	for _, l := range m.LeftOut {
-		if strings.HasPrefix(l.Path, "run/a/Topic/") {
+		if strings.HasPrefix(l.Path, "run/zedkube/Topic/") {
 			lacks++
 		}
 	}
-	if !slices.ContainsFunc(m.Files, func(e Entry) bool { return e.Path == "run/a/Topic/small.json" }) || len(m.Files)+lacks != 10 || lacks < 2 || len(m.Files) < 3 {
+	if !slices.ContainsFunc(m.Files, func(e Entry) bool { return e.Path == "run/zedkube/Topic/small.json" }) || len(m.Files)+lacks != 10 || lacks < 2 || len(m.Files) < 3 {
 		t.Errorf("%d files, %d left out: %+v", len(m.Files), lacks, m.LeftOut)
 	}
 }
@@ -177,3 +177,36 @@ func TestABundleEndsWithItsContextAndItsWriter(t *testing.T) {
 type refusing struct{ err error }
 
 func (r refusing) Write([]byte) (int, error) { return 0, r.err }
+
+func TestOfOtherAgentsOnlyWhatIsKnownIsPacked(t *testing.T) {
+	files := map[string]string{
+		"run/zedmanager/AppInstanceStatus/a.json": `{"DisplayName":"label","State":3,"Note":"hush"}`,
+		"run/downloader/Odd/k.json":               `{"Note":"hush"}`,
+		"run/zedkube/Own/k.json":                  `{"Note":"own"}`,
+	}
+	root, m := packed(t, Bundle{Root: device(t, files)})
+	if got := read(t, root, "run/zedmanager/AppInstanceStatus/a.json"); !strings.Contains(got, "label") || strings.Contains(got, "hush") {
+		t.Errorf("packed: %s", got)
+	}
+	if got := read(t, root, "run/zedkube/Own/k.json"); !strings.Contains(got, "own") {
+		t.Errorf("our own: %s", got)
+	}
+	if !slices.ContainsFunc(m.LeftOut, func(l Lack) bool {
+		return l.Path == "run/downloader/Odd/k.json" && strings.Contains(l.Why, "--include-topic downloader/Odd")
+	}) || len(m.Include) > 0 {
+		t.Errorf("%+v", m)
+	}
+	root, m = packed(t, Bundle{Root: device(t, files), Include: []string{"downloader/Odd"}})
+	if got := read(t, root, "run/downloader/Odd/k.json"); !strings.Contains(got, "hush") || !slices.Equal(m.Include, []string{"downloader/Odd"}) {
+		t.Errorf("on request: %s, %+v", got, m)
+	}
+}
+
+func read(t *testing.T, root, file string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		t.Error(err)
+	}
+	return string(raw)
+}

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,9 +18,10 @@ import (
 
 // file is a file of the device.
 type file struct {
-	path string // below the root
-	form Form
-	tail int64 // how much of its end, in bytes; 0 for all of it
+	path  string // below the root
+	form  Form
+	tail  int64            // how much of its end, in bytes; 0 for all of it
+	topic *topicview.Topic // whose value it is; only what may leave the device is taken of it
 }
 
 const (
@@ -81,17 +83,26 @@ func standing() []Lack {
 }
 
 // find lists what is there, in the order in which it is wanted.
-func find(root *os.Root, a *archive) (files []file) {
+func find(root *os.Root, a *archive, include []string) (files []file) {
 	topics, err := topicview.List(root.Name())
 	if err != nil {
 		a.lack("run", err.Error())
 	}
 	for _, t := range topics {
+		of := &t
+		if slices.Contains(include, t.String()) {
+			of = nil
+		}
 		for _, base := range []string{"run", "persist/status"} {
 			p := place{dir: path.Join(base, t.Agent, t.Name), match: "*", form: JSON}
-			files = append(files, p.files(root, a, func(name string) bool {
+			for _, f := range p.files(root, a, func(name string) bool {
 				return strings.Contains(name, ".json") && !strings.HasPrefix(name, "tmp") || name == "restarted"
-			})...)
+			}) {
+				if path.Base(f.path) != "restarted" {
+					f.topic = of
+				}
+				files = append(files, f)
+			}
 		}
 	}
 	for _, p := range places() {
@@ -112,7 +123,7 @@ func (p place) files(root *os.Root, a *archive, wanted func(name string) bool) (
 		if _, err := root.Lstat(path.Join(p.dir, p.match)); err != nil {
 			return nil
 		}
-		return []file{{path.Join(p.dir, p.match), p.form, p.tail}}
+		return []file{{path: path.Join(p.dir, p.match), form: p.form, tail: p.tail}}
 	}
 	entries, err := fs.ReadDir(root.FS(), p.dir)
 	if err != nil {
@@ -126,7 +137,7 @@ func (p place) files(root *os.Root, a *archive, wanted func(name string) bool) (
 		entries = newest(entries, p.most)
 	}
 	for _, e := range entries {
-		files = append(files, file{path.Join(p.dir, e.Name()), p.form, p.tail})
+		files = append(files, file{path: path.Join(p.dir, e.Name()), form: p.form, tail: p.tail})
 	}
 	return files
 }
@@ -194,7 +205,33 @@ func (a *archive) file(root *os.Root, f file) error {
 		a.lack(f.path, err.Error())
 		return nil
 	}
+	if f.topic != nil {
+		if raw, err = allowed(*f.topic, raw); err != nil {
+			a.lack(f.path, err.Error())
+			return nil
+		}
+	}
 	return a.add(f.path, info.ModTime(), raw, f.form, cut)
+}
+
+// allowed is the part of a topic's value that may leave the device.
+func allowed(t topicview.Topic, raw []byte) ([]byte, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		if topicview.Own(t.Agent) {
+			return raw, nil // as it is: what is wrong with it may be the question
+		}
+		return nil, fmt.Errorf("it is no JSON: %w", err)
+	}
+	if topicview.Own(t.Agent) {
+		return raw, nil
+	}
+	if v = topicview.Allowed(t.Agent, t.Name, v); v == nil {
+		return nil, fmt.Errorf("zedkube does not know this topic and what it may hold; --include-topic %s takes it in", t)
+	}
+	return json.Marshal(v)
 }
 
 // read reads a file, or its end from the beginning of a line.

@@ -8,11 +8,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"fmt"
-	"io"
+	"github.com/zedkube/zedkube/pkg/safefile"
 	"math/big"
-	"os"
-	"syscall"
 )
 
 // Where EVE keeps the device's key for the exchange with the controller.
@@ -77,7 +74,7 @@ func (d *Device) agree(ctx context.Context, p parties) (point, error) {
 }
 
 func (d *Device) agreeByFile(p parties) (point, error) {
-	text, err := readKey(d.keyFile)
+	text, err := safefile.Read(d.keyFile, maxKey)
 	if err != nil {
 		return point{}, failure(NotReady, "read the device's key: %w", err)
 	}
@@ -99,19 +96,6 @@ func (d *Device) agreeByFile(p parties) (point, error) {
 	x.FillBytes(shared[:32])
 	y.FillBytes(shared[32:])
 	return shared, nil
-}
-
-// readKey opens without waiting, so that a pipe in the file's place cannot hang it.
-func readKey(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s is not a regular file", path), err)
-	}
-	return io.ReadAll(io.LimitReader(f, maxKey))
 }
 
 // parseKey returns the first private key in text, PKCS 8 or SEC 1. The reason

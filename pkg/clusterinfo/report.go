@@ -53,7 +53,7 @@ func nodeStatus(ready types.ConditionStatus) types.KubeNodeStatus {
 func admission(f facts, n types.Node) types.KubeNodeAdmission {
 	own := n.UUID != "" && n.UUID == f.own
 	switch {
-	case own && f.membership == types.MembershipLeaving, n.Agent != nil && n.Agent.Leaving, slices.Contains(f.stale, n.Name):
+	case own && f.membership == types.MembershipLeaving, !n.Foreign() && n.Agent.Leaving, slices.Contains(f.stale, n.Name):
 		return types.KubeNodeAdmissionLeaving
 	case own && (f.membership == types.MembershipNever || f.membership == types.MembershipLeft):
 		return types.KubeNodeAdmissionNotClustered

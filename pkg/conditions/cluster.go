@@ -18,8 +18,11 @@ func version(f facts) verdict {
 		return f.unseen()
 	}
 	own := f.own.KubeletVersion
-	if want := f.wanted.K3sVersion; want != "" && want != own {
-		return bad("NotAsWanted", fmt.Sprintf("This node runs %s, and the controller wants %s.", short(own), short(want)))
+	if f.k3s.Held {
+		return bad("ChangeHeld", fmt.Sprintf("This node runs %s. %s", short(own), f.k3s.Why))
+	}
+	if want := f.k3s.Version; want != "" && want != own {
+		return bad("NotAsWanted", fmt.Sprintf("This node runs %s, and its kube container is told to run %s.", short(own), short(want)))
 	}
 	var others []string
 	for _, n := range f.nodes {

@@ -3,7 +3,7 @@
 // members, clocks, the leader and its report (docs/wire.md,
 // "KubeNodeConditions").
 //
-//	reads:  credentials, clocks, nodes, own pods, how well tables are seen, EdgeNodeInfo, ClusterMembership, KubeConfig, KubeLeaderElectInfo, KubeReportHealth
+//	reads:  credentials, clocks, nodes, own pods, how well tables are seen, EdgeNodeInfo, ClusterMembership, K3sVersionStatus, KubeLeaderElectInfo, KubeReportHealth
 //	writes: KubeNodeConditions
 package conditions
 
@@ -35,7 +35,7 @@ type Component struct {
 	Tables      pubsub.Reader[types.TableStatus]
 	Info        pubsub.Reader[types.EdgeNodeInfo]
 	Membership  pubsub.Reader[types.ClusterMembership]
-	KubeConfig  pubsub.Reader[types.KubeConfig]
+	K3s         pubsub.Reader[types.K3sVersionStatus]
 	Leader      pubsub.Reader[types.KubeLeaderElectInfo]
 	Health      pubsub.Reader[types.KubeReportHealth]
 
@@ -50,7 +50,7 @@ type Component struct {
 // versions can wait for the period.
 func (c *Component) Run(ctx context.Context) {
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0),
-		c.Credentials, c.Clocks, c.Nodes, c.API, c.Tables, c.Info, c.Membership, c.KubeConfig, c.Leader, c.Health)
+		c.Credentials, c.Clocks, c.Nodes, c.API, c.Tables, c.Info, c.Membership, c.K3s, c.Leader, c.Health)
 }
 
 // Step looks, decides and publishes once.

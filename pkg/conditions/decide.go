@@ -24,7 +24,7 @@ type facts struct {
 	info        types.EdgeNodeInfo
 	named       bool // info is known
 	membership  types.ClusterMembership
-	wanted      types.KubeConfig
+	k3s         types.K3sVersionStatus
 	leader      types.KubeLeaderElectInfo
 	elects      bool // leader is known
 	health      types.KubeReportHealth

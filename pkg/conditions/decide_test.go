@@ -107,8 +107,9 @@ func TestEveryRule(t *testing.T) {
 		{"without a kubeconfig nothing is known of certificates", types.StateServerCertificate, func(f *facts) { f.connected = false }, unclear, "NoKubeconfig kubeconfig"},
 
 		{"a node of another version is named", types.StateVersion, func(f *facts) { f.change("n3", func(n *types.Node) { n.KubeletVersion = "v1.33.1+k3s1" }) }, no, "NodesDiffer n3 runs v1.33.1+k3s1"},
-		{"what the controller wants is compared", types.StateVersion, func(f *facts) { f.wanted.K3sVersion = "v1.35.0+k3s1" }, no, "NotAsWanted wants v1.35.0+k3s1"},
-		{"what it wants may be what there is", types.StateVersion, func(f *facts) { f.wanted.K3sVersion = "v1.34.2+k3s1" }, yes, "AllTheSame every"},
+		{"what the kube container is told is compared", types.StateVersion, func(f *facts) { f.k3s.Version = "v1.35.0+k3s1" }, no, "NotAsWanted told to run v1.35.0+k3s1"},
+		{"that may be what there is", types.StateVersion, func(f *facts) { f.k3s.Version = "v1.34.2+k3s1" }, yes, "AllTheSame every"},
+		{"a change that is held is told", types.StateVersion, func(f *facts) { f.k3s = types.K3sVersionStatus{Version: "v1.34.2+k3s1", Held: true, Why: "It waits."} }, no, "ChangeHeld It waits."},
 		{"a node that does not say its version is no other version", types.StateVersion, func(f *facts) { f.change("n3", func(n *types.Node) { n.KubeletVersion = "" }) }, yes, "AllTheSame"},
 		{"a silent API server hides versions", types.StateVersion, func(f *facts) { f.api.SilentSince, f.api.Reason = t0, "connection refused" }, unclear, "APISilent connection refused"},
 		{"a list that is not whole hides them too", types.StateVersion, func(f *facts) { f.whole = false }, unclear, "ClusterNotSeen"},

@@ -18,7 +18,7 @@ func (c *Component) look() facts {
 	f.whole = nodes.Whole
 	f.info, f.named = c.Info.Get(types.Global)
 	f.membership, _ = c.Membership.Get(types.Global)
-	f.wanted, _ = c.KubeConfig.Get(types.Global)
+	f.k3s, _ = c.K3s.Get(types.Global)
 	f.leader, f.elects = c.Leader.Get(types.Global)
 	f.health, f.reported = c.Health.Get(types.Global)
 	f.published, _ = c.Conditions.Get(types.Global)

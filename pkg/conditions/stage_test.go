@@ -29,7 +29,7 @@ type story struct {
 	tables      pubsub.Table[types.TableStatus]
 	info        pubsub.Table[types.EdgeNodeInfo]
 	membership  pubsub.Table[types.ClusterMembership]
-	config      pubsub.Table[types.KubeConfig]
+	k3s         pubsub.Table[types.K3sVersionStatus]
 	leader      pubsub.Table[types.KubeLeaderElectInfo]
 	health      pubsub.Table[types.KubeReportHealth]
 	out         pubsub.Table[types.KubeNodeConditions]
@@ -87,7 +87,7 @@ func (s *story) start() {
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{},
 		Credentials: &s.credentials, Clocks: &s.clocks, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Tables: &s.tables,
-		Info: &s.info, Membership: &s.membership, KubeConfig: &s.config, Leader: &s.leader, Health: &s.health,
+		Info: &s.info, Membership: &s.membership, K3s: &s.k3s, Leader: &s.leader, Health: &s.health,
 		Uptime:     func() time.Duration { return time.Since(began) },
 		Conditions: &s.out,
 	}

@@ -28,6 +28,11 @@ import (
 const (
 	// DefaultFile is where the kube container looks for the console that it is to open.
 	DefaultFile = "/run/edgeview/VncParams/vmiVNC.run"
+	// DefaultOldFile is where kube containers of before February 2026 look.
+	DefaultOldFile = "/run/zedkube/vmiVNC.run"
+	// DefaultKubeInit is the directory of kube-init's topics. The kube containers
+	// that have it read DefaultFile only.
+	DefaultKubeInit = "/run/kube-init"
 	// DefaultProc is where the kernel tells of processes and ports.
 	DefaultProc = "/proc"
 )
@@ -35,17 +40,18 @@ const (
 // period is in case an event was missed; what is due earlier is asked for.
 const period = 10 * time.Second
 
-// Component is the remote console of this node. Every exported field but AlsoIn
-// is required.
+// Component is the remote console of this node. Every exported field is
+// required.
 type Component struct {
 	Log   logrus.FieldLogger
 	Pulse *loop.Pulse
 
-	Configs pubsub.Source[types.AppInstanceConfig]
-	Apps    pubsub.Reader[types.ENClusterAppStatus]
-	File    string   // DefaultFile, below the root
-	AlsoIn  []string // further files that other kube containers read, whose directories others make
-	Proc    string   // DefaultProc, below the root
+	Configs  pubsub.Source[types.AppInstanceConfig]
+	Apps     pubsub.Reader[types.ENClusterAppStatus]
+	File     string // DefaultFile, below the root
+	OldFile  string // DefaultOldFile; written only where its directory is
+	KubeInit string // DefaultKubeInit
+	Proc     string // DefaultProc
 
 	Status pubsub.Writer[types.AppConsoleStatus] // it reads back what a former run published
 
@@ -54,7 +60,7 @@ type Component struct {
 	// What this process remembers. Losing it costs a wait, never a session.
 	asked  map[string]time.Time
 	file   memory
-	others map[string]memory
+	older  memory
 	roused string // the machine whose file was written anew because nobody opened the port
 	rouses int    // how often
 	failed string // why the file could not be kept, the last time; "" where it could
@@ -84,10 +90,8 @@ func (c *Component) apply(ctx context.Context, a action) error {
 		errs = append(errs, c.publish(key, a.publish[key]))
 	}
 	errs = append(errs, c.keep(ctx, a))
-	for _, o := range a.others {
-		if err := c.keepOther(ctx, o); err != nil && !errors.Is(err, errChanged) {
-			errs = append(errs, fmt.Errorf("keep the console file %s: %w", o.path, err))
-		}
+	if err := c.keepOld(ctx, a.old); err != nil && !errors.Is(err, errChanged) {
+		errs = append(errs, fmt.Errorf("keep the console file %s: %w", c.OldFile, err))
 	}
 	for _, key := range a.unpublish {
 		if err := c.Status.Unpublish(key); err != nil {
@@ -160,20 +164,20 @@ func (c *Component) write(config types.VmiVNCConfig) error {
 	return put(c.File, string(raw))
 }
 
-func (c *Component) keepOther(ctx context.Context, o otherDeed) error {
-	if o.do == remove {
-		err := take(o.path, c.others[o.path].id)
-		if !errors.Is(err, errChanged) {
-			c.record(ctx, true, o.path, "", err)
-		}
-		return err
-	}
-	err := put(o.path, o.text)
-	switch {
-	case errors.Is(err, fs.ErrNotExist): // nobody reads there
+func (c *Component) keepOld(ctx context.Context, o oldDeed) error {
+	var err error
+	switch o.do {
+	case leave:
 		return nil
-	case !errors.Is(err, errChanged):
-		c.record(ctx, false, o.path, "", err)
+	case remove:
+		err = take(c.OldFile, c.older.id)
+	case write:
+		if err = put(c.OldFile, o.text); errors.Is(err, fs.ErrNotExist) { // nobody reads there
+			return nil
+		}
+	}
+	if !errors.Is(err, errChanged) {
+		c.record(ctx, o.do == remove, c.OldFile, "", err)
 	}
 	return err
 }

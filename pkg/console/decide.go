@@ -11,9 +11,9 @@ const (
 	// gap is how long the file is absent before it is written: the kube container
 	// looks once a second whether it is there, and never for what it says.
 	gap = 2 * time.Second
-	// otherGap is the same for the further places: what reads there goes round
-	// every 15 to 30 s.
-	otherGap = 40 * time.Second
+	// oldGap is the same for the older place: what reads there looks every 15 to
+	// 30 s.
+	oldGap = 40 * time.Second
 	// poll is how often the file is looked at while a console is wanted here.
 	poll = time.Second
 	// soon is when the outcome of a deed is looked at.
@@ -49,13 +49,12 @@ type action struct {
 	config    types.VmiVNCConfig // to write
 	because   string             // why it is removed, for the log
 	rouse     bool               // it is right, and removed to be written again
-	others    []otherDeed
+	old       oldDeed
 	again     time.Duration
 }
 
-// otherDeed is what is to be done with the file in a further place.
-type otherDeed struct {
-	path string
+// oldDeed is what is to be done with the file in the older place.
+type oldDeed struct {
 	do   deed
 	text string
 }
@@ -74,7 +73,7 @@ func decide(f facts) action {
 		a.config = chosen.config()
 	}
 	if f.synced && !v.unsure {
-		a.others = f.follow(chosen, v)
+		a.old = f.follow(chosen, v)
 	}
 	a.publish, a.unpublish = f.tell(asking, chosen, v)
 	switch {
@@ -188,20 +187,18 @@ func (f facts) named() (key string, ok bool) {
 	return "", false
 }
 
-// follow makes the further places say what the file says.
-func (f facts) follow(chosen *app, v verdict) []otherDeed {
+// follow makes the older place say what the file says, for a kube container
+// that looks there.
+func (f facts) follow(chosen *app, v verdict) oldDeed {
 	text := ""
-	if v.right && !v.rouse {
+	if v.right && !v.rouse && !f.kubeInit {
 		text = chosen.oldText()
 	}
-	var deeds []otherDeed
-	for _, o := range f.others {
-		switch {
-		case (o.kind == valid || o.kind == broken) && o.text != text:
-			deeds = append(deeds, otherDeed{path: o.path, do: remove})
-		case o.kind == nothing && text != "" && f.now.Sub(o.since) >= otherGap:
-			deeds = append(deeds, otherDeed{path: o.path, do: write, text: text})
-		}
+	switch is := f.older; {
+	case (is.kind == valid || is.kind == broken) && is.text != text:
+		return oldDeed{do: remove}
+	case is.kind == nothing && text != "" && f.now.Sub(is.since) >= oldGap:
+		return oldDeed{do: write, text: text}
 	}
-	return deeds
+	return oldDeed{}
 }

@@ -180,24 +180,26 @@ func TestTheTimeOfARowIsThatOfItsBeginning(t *testing.T) {
 	}
 }
 
-func TestFurtherPlacesFollowInTheirOldForm(t *testing.T) {
+func TestTheOlderPlaceFollowsInItsOldForm(t *testing.T) {
 	const text = "VMINAME:label-printer-9f27b-4q8zt2\nVNCPORT:5907\n"
 	for name, row := range map[string]struct {
 		given facts
-		want  []otherDeed
+		want  oldDeed
 	}{
 		"it is written with the file": {
-			given(fileOf(own), serving, also("", otherGap)), []otherDeed{{path: old, do: write, text: text}},
+			given(fileOf(own), serving, oldPlace("", oldGap)), oldDeed{do: write, text: text},
 		},
-		"it is absent for longer than its reader sleeps": {given(fileOf(own), serving, also("", otherGap-1)), nil},
-		"it stays with the file":                         {given(fileOf(own), serving, also(text, 0)), nil},
-		"another one goes":                               {given(fileOf(own), serving, also("VMINAME:x\n", 0)), []otherDeed{{path: old, do: remove}}},
-		"it goes with the file":                          {given(also(text, 0)), []otherDeed{{path: old, do: remove}}},
-		"it is not there for edgeview":                   {given(fileOf(edgeviews), lives, serving, also(text, 0)), []otherDeed{{path: old, do: remove}}},
-		"it stays as long as nothing is known":           {given(also(text, 0), unsynced), nil},
-		"what is no file is left alone":                  {given(fileOf(own), serving, blockedOther), nil},
+		"it is absent for longer than its reader sleeps": {given(fileOf(own), serving, oldPlace("", oldGap-1)), oldDeed{}},
+		"it stays with the file":                         {given(fileOf(own), serving, oldPlace(text, 0)), oldDeed{}},
+		"another one goes":                               {given(fileOf(own), serving, oldPlace("VMINAME:x\n", 0)), oldDeed{do: remove}},
+		"it goes with the file":                          {given(oldPlace(text, 0)), oldDeed{do: remove}},
+		"it is not there for edgeview":                   {given(fileOf(edgeviews), lives, serving, oldPlace(text, 0)), oldDeed{do: remove}},
+		"it stays as long as nothing is known":           {given(oldPlace(text, 0), unsynced), oldDeed{}},
+		"what is no file is left alone":                  {given(fileOf(own), serving, blockedOld), oldDeed{}},
+		"kube-init does not read it":                     {given(fileOf(own), serving, oldPlace("", oldGap), hasKubeInit), oldDeed{}},
+		"it goes when kube-init comes":                   {given(fileOf(own), serving, oldPlace(text, 0), hasKubeInit), oldDeed{do: remove}},
 	} {
-		if diff := cmp.Diff(row.want, decide(row.given).others, cmp.AllowUnexported(otherDeed{})); diff != "" {
+		if diff := cmp.Diff(row.want, decide(row.given).old, cmp.AllowUnexported(oldDeed{})); diff != "" {
 			t.Errorf("%s: want -, got +\n%s", name, diff)
 		}
 	}

@@ -15,17 +15,18 @@ import (
 
 // facts is everything decide may look at.
 type facts struct {
-	now     time.Time
-	synced  bool // zedagent's table of applications has been whole once
-	configs map[string]types.AppInstanceConfig
-	apps    map[string]types.ENClusterAppStatus
-	rows    map[string]types.AppConsoleStatus // published, perhaps by a former run
-	asked   map[string]time.Time              // when the console of each was first seen to be wanted
-	file    sight
-	others  []other
-	roused  string // the machine whose file was written anew because nobody opened its port
-	rouses  int    // how often, for nothing
-	failed  string // why the file could not be kept, the last time; "" where it could
+	now      time.Time
+	synced   bool // zedagent's table of applications has been whole once
+	configs  map[string]types.AppInstanceConfig
+	apps     map[string]types.ENClusterAppStatus
+	rows     map[string]types.AppConsoleStatus // published, perhaps by a former run
+	asked    map[string]time.Time              // when the console of each was first seen to be wanted
+	file     sight
+	older    oldFile
+	kubeInit bool   // the kube container has a kube-init, so it reads no older place
+	roused   string // the machine whose file was written anew because nobody opened its port
+	rouses   int    // how often, for nothing
+	failed   string // why the file could not be kept, the last time; "" where it could
 }
 
 // kind is what is in the place of the console file.
@@ -58,9 +59,8 @@ type sight struct {
 	silentSince time.Time // the first look at the silence, where port is silent
 }
 
-// other is the file in a further place.
-type other struct {
-	path  string
+// oldFile is the file in the older place.
+type oldFile struct {
 	kind  kind // valid is a plain file
 	text  string
 	since time.Time // the first look at its absence

@@ -12,7 +12,6 @@ import (
 const (
 	first  = "9f27b6c8-4e15-4a02-b3d9-60c5d8e1fa34"
 	second = "af27b6c8-4e15-4a02-b3d9-60c5d8e1fa34"
-	old    = "/run/zedkube/vmiVNC.run"
 )
 
 // What may stand in the console file.
@@ -147,13 +146,13 @@ func wasOpen(f *facts) {
 	f.rows[first] = row
 }
 
-func also(text string, since time.Duration) twist {
+func oldPlace(text string, since time.Duration) twist {
 	return func(f *facts) {
-		o := other{path: old, text: text, since: f.now.Add(-since)}
+		f.older = oldFile{text: text, since: f.now.Add(-since)}
 		if text != "" {
-			o.kind = valid
+			f.older.kind = valid
 		}
-		f.others = []other{o}
 	}
 }
-func blockedOther(f *facts) { f.others = []other{{path: old, kind: barred}} }
+func blockedOld(f *facts)  { f.older = oldFile{kind: barred} }
+func hasKubeInit(f *facts) { f.kubeInit = true }

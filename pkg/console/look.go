@@ -1,6 +1,9 @@
 package console
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"time"
 )
 
@@ -15,9 +18,9 @@ func (c *Component) look() facts {
 		c.roused, c.rouses = "", 0
 	}
 	f.roused, f.rouses, f.failed = c.roused, c.rouses, c.failed
-	for _, path := range c.AlsoIn {
-		f.others = append(f.others, c.seeOther(path, f.now))
-	}
+	f.older = c.seeOld(f.now)
+	_, err := os.Stat(c.KubeInit)
+	f.kubeInit = !errors.Is(err, fs.ErrNotExist)
 	return f
 }
 
@@ -68,17 +71,13 @@ func (c *Component) see(now time.Time) sight {
 	return s
 }
 
-func (c *Component) seeOther(path string, now time.Time) other {
-	is, err := read(path)
+func (c *Component) seeOld(now time.Time) oldFile {
+	is, err := read(c.OldFile)
 	if err != nil {
 		is.kind = barred // the console does not depend on it
 	}
-	m := c.others[path].next(is.id, now)
-	if c.others == nil {
-		c.others = map[string]memory{}
-	}
-	c.others[path] = m
-	return other{path: path, kind: is.kind, text: is.text, since: m.since}
+	c.older = c.older.next(is.id, now)
+	return oldFile{kind: is.kind, text: is.text, since: c.older.since}
 }
 
 // next is what is remembered after another look.

@@ -41,29 +41,47 @@ func TestADirectoryThatCannotBeMadeIsToldOnce(t *testing.T) {
 	})
 }
 
-func TestAFurtherPlaceIsServedWhereItsDirectoryIs(t *testing.T) {
+func TestTheOlderPlaceIsServedWhereNoKubeInitIs(t *testing.T) {
 	tell(t, func(n *node) {
-		there, missing := filepath.Join(n.root, "run/zedkube/vmiVNC.run"), filepath.Join(n.root, "run/none/vmiVNC.run")
-		n.also = []string{there, missing}
-		n.must(os.MkdirAll(filepath.Dir(there), 0o755))
+		n.must(os.MkdirAll(filepath.Dir(n.old), 0o755))
 		n.wants(first, true)
 		n.runs(first, own)
 		n.start()
 		n.serve(own.VNCPort, true)
-		n.later(otherGap + soon)
-		if raw, err := os.ReadFile(there); string(raw) != "VMINAME:label-printer-9f27b-4q8zt2\nVNCPORT:5907\n" {
+		n.later(oldGap + soon)
+		if raw, err := os.ReadFile(n.old); string(raw) != "VMINAME:label-printer-9f27b-4q8zt2\nVNCPORT:5907\n" {
 			t.Errorf("it says %q, %v", raw, err)
 		}
-		if _, err := os.Stat(filepath.Dir(missing)); !os.IsNotExist(err) {
+		n.must(os.MkdirAll(n.kubeInit, 0o755)) // the kube container was updated
+		n.later(period)
+		if left, _ := os.ReadDir(filepath.Dir(n.old)); len(left) > 0 {
+			t.Error("left where nobody reads it:", left)
+		}
+		n.must(os.Remove(n.kubeInit))
+		n.later(oldGap + period)
+		if _, err := os.Stat(n.old); err != nil {
+			t.Error(err)
+		}
+		n.wants(first, false)
+		n.later(0)
+		if left, _ := os.ReadDir(filepath.Dir(n.old)); len(left) > 0 {
+			t.Error("left behind:", left)
+		}
+	})
+}
+
+func TestTheDirectoryOfTheOlderPlaceIsNotMade(t *testing.T) {
+	tell(t, func(n *node) {
+		n.wants(first, true)
+		n.runs(first, own)
+		n.start()
+		n.serve(own.VNCPort, true)
+		n.later(oldGap + soon)
+		if _, err := os.Stat(filepath.Dir(n.old)); !os.IsNotExist(err) {
 			t.Error("the directory was made")
 		}
 		if n.logged("step failed") > 0 {
 			t.Error("that was called an error")
-		}
-		n.wants(first, false)
-		n.later(0)
-		if left, _ := os.ReadDir(filepath.Dir(there)); len(left) > 0 {
-			t.Error("left behind:", left)
 		}
 	})
 }

@@ -29,15 +29,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // node is the device around the component, in fake time on a real disk.
 type node struct {
 	*testing.T
-	configs late
-	apps    pubsub.Table[types.ENClusterAppStatus]
-	rows    pubsub.Table[types.AppConsoleStatus]
-	root    string
-	file    string
-	also    []string
-	proc    string
-	logs    *logtest.Hook
-	stop    func()
+	configs  late
+	apps     pubsub.Table[types.ENClusterAppStatus]
+	rows     pubsub.Table[types.AppConsoleStatus]
+	root     string
+	file     string
+	old      string
+	kubeInit string
+	proc     string
+	logs     *logtest.Hook
+	stop     func()
 
 	mu     sync.Mutex
 	served map[uint32]bool // ports that are listened on
@@ -55,7 +56,7 @@ func (l *late) Synced() bool { return !l.partly }
 func tell(t *testing.T, play func(*node)) {
 	root := t.TempDir()
 	n := &node{
-		root: root, file: filepath.Join(root, DefaultFile), proc: filepath.Join(root, "proc"),
+		root: root, file: filepath.Join(root, DefaultFile), old: filepath.Join(root, DefaultOldFile), kubeInit: filepath.Join(root, DefaultKubeInit), proc: filepath.Join(root, "proc"),
 		served: map[uint32]bool{}, alive: map[string]bool{},
 	}
 	if err := os.MkdirAll(filepath.Join(n.proc, "net"), 0o755); err != nil {
@@ -75,7 +76,7 @@ func (n *node) start() {
 	n.logs = hook
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, Configs: &n.configs, Apps: &n.apps,
-		File: n.file, AlsoIn: n.also, Proc: n.proc, Status: &n.rows,
+		File: n.file, OldFile: n.old, KubeInit: n.kubeInit, Proc: n.proc, Status: &n.rows,
 	}
 	ctx, cancel := context.WithCancel(n.Context())
 	done := make(chan struct{})

@@ -161,8 +161,11 @@ func judgeVersions(f nodesFacts) Finding {
 		return missing
 	}
 	agents, kubelets := map[string][]string{}, map[string][]string{}
+	var stale []string
 	for _, n := range f.List {
-		if n.Agent != "" {
+		if n.AgentStale {
+			stale = append(stale, n.Name)
+		} else if n.Agent != "" {
 			agents[n.Agent] = append(agents[n.Agent], n.Name)
 		}
 		if n.Kubelet != "" {
@@ -170,6 +173,8 @@ func judgeVersions(f nodesFacts) Finding {
 		}
 	}
 	switch {
+	case len(stale) > 0:
+		return warn("is its agent up? Where zedkube was put back to EVE's own: zedkube members forget NODE", "No zedkube has been heard of for %s or longer where one was: on %s.", types.StampFresh, strings.Join(stale, ", "))
 	case len(agents) > 1:
 		return warn("update the nodes to the same image", "The nodes run different images: %s.", versionsText(agents))
 	case len(kubelets) > 1:

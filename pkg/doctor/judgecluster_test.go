@@ -130,11 +130,13 @@ func TestEtcd(t *testing.T) {
 func TestVersions(t *testing.T) {
 	other := server("b", func(n *overview.ClusterNode) { n.Agent = "1.5.0" })
 	kubelet := server("b", func(n *overview.ClusterNode) { n.Kubelet = "v1.35.0" })
+	stale := server("b", func(n *overview.ClusterNode) { n.Agent, n.AgentStale = "1.5.0", true })
 	eve := server("b", func(n *overview.ClusterNode) { n.Agent = "" })
 	judge(t, []row{
 		{"the same", judgeVersions(nodesOf(server("a"), server("b"))), OK, "zedkube 1.4.0, Kubernetes v1.34.2 on 2 nodes"},
 		{"another image", judgeVersions(nodesOf(server("a"), other)), Warn, "1.4.0 on a; 1.5.0 on b"},
 		{"another kubelet", judgeVersions(nodesOf(server("a"), kubelet)), Warn, "v1.34.2 on a; v1.35.0 on b"},
+		{"a stamp that has outlived its agent", judgeVersions(nodesOf(server("a"), stale)), Warn, "No zedkube has been heard of for 25m0s or longer where one was: on b"},
 		{"one without", judgeVersions(nodesOf(server("a"), eve)), OK, "2 nodes"},
 		{"not seen", judgeVersions(unseen), Unknown, "refused"},
 	})

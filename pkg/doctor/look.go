@@ -3,12 +3,10 @@ package doctor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/overview"
+	"github.com/zedkube/zedkube/pkg/safefile"
 )
 
 const (
@@ -32,18 +31,7 @@ const (
 
 // readSmall reads a small file; a pipe is not waited for.
 func readSmall(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", errors.Join(err, fmt.Errorf("%s is not a regular file", path))
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxSmall+1))
-	if err == nil && len(raw) > maxSmall {
-		err = fmt.Errorf("%s is longer than %d bytes", path, maxSmall)
-	}
+	raw, err := safefile.Read(path, maxSmall)
 	return strings.TrimSpace(string(raw)), err
 }
 

@@ -35,7 +35,7 @@ func fine(change ...func(*Facts)) Facts {
 			Address: netip.MustParseAddr("10.90.7.21"), Network: netip.MustParsePrefix("10.90.7.21/24"), Label: "shop-lan", Interface: "eth2",
 			Ready: true, HasStatus: true, Ports: []types.NetworkPortStatus{{IfName: "eth2", Logicallabel: "shop-lan"}},
 			Kernel: []Interface{{Name: "eth2", Prefix: netip.MustParsePrefix("10.90.7.21/24")}},
-			Closed: map[int]string{12346: ""}, Version: "1.0", Kubernetes: "v1.34.1+k3s1", KubernetesFrom: "setting k3s.version",
+			Closed: map[int]string{12346: ""}, Version: "1.0", Kubernetes: "v1.34.1+k3s1", KubernetesFrom: "KubeConfig",
 		},
 		Peers: []Peer{{
 			Address: server, Tries: all(types.ReachOpen), Status: Answer{May: true, Reason: "MayJoin", Why: "10.90.7.20 is a working server of cluster x"},

@@ -128,7 +128,7 @@ func (f LeaveFacts) peers(all *findings) {
 	const step = "decision"
 	stamped := false
 	for _, n := range f.Nodes {
-		if n.Name == f.Node || n.Agent == nil || n.Ready != types.ConditionTrue || len(n.Agent.Masters) == 0 {
+		if n.Name == f.Node || n.Foreign() || n.Ready != types.ConditionTrue || len(n.Agent.Masters) == 0 {
 			continue
 		}
 		stamped = true

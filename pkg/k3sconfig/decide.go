@@ -4,16 +4,17 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/zedkube/zedkube/pkg/keptfile"
 	"github.com/zedkube/zedkube/types"
 )
 
 const (
-	// maxVersion is twice what k3s has ever called a version.
-	maxVersion = 64
 	// maxOverride bounds the override file. A topic's value has at most 64 KiB
 	// on the socket, so that only a file can bring more.
 	maxOverride = 1 << 20
@@ -27,12 +28,16 @@ type facts struct {
 	heard     bool // zedagent has said its settings, and has not withdrawn them
 	settings  types.ConfigItemValueMap
 	published types.KubeConfig // by a former run too; its zero value while there is none
+	status    types.K3sVersionStatus
+	release   types.K3sReleaseRequest
+	node      node
 	file      keptfile.State
 }
 
 // action is everything decide may ask for.
 type action struct {
 	publish *types.KubeConfig
+	status  *types.K3sVersionStatus
 	keep    *keptfile.Wish // make the file so
 	again   time.Duration  // when to look again, at the latest
 	stuck   bool           // the disk does not answer
@@ -40,18 +45,24 @@ type action struct {
 }
 
 // decide says what to publish and what the file should be, from facts alone.
-// While zedagent has said nothing, what a former run left stands; a word that
-// makes no sense changes nothing.
+// While zedagent has said nothing, what a former run left stands, but for the
+// version of a member; a setting that makes no sense changes nothing.
 func decide(f facts) action {
 	a := action{again: period, stuck: f.file.Busy && f.now.Sub(f.file.Since) > patience}
 	want := f.file.Kept
+	config, status, err := kubeConfig(f)
 	if f.heard {
-		config, err1 := kubeConfig(f)
 		w, err2 := override(f.settings)
 		if err2 == nil {
 			want = w
 		}
-		a.publish, a.refused = &config, errorText(errors.Join(err1, err2))
+		err = errors.Join(err, err2)
+	}
+	if a.refused = errorText(err); f.heard || config != f.published {
+		a.publish = &config
+	}
+	if f.heard || f.node.member {
+		a.status = &status
 	}
 	switch due := f.file.Due(want, f.now, period); {
 	case want.Do == keptfile.Leave, f.file.Busy:
@@ -64,17 +75,18 @@ func decide(f facts) action {
 }
 
 // kubeConfig is what to publish, and why it is not all that the settings ask for.
-func kubeConfig(f facts) (types.KubeConfig, error) {
+func kubeConfig(f facts) (types.KubeConfig, types.K3sVersionStatus, error) {
 	config := f.published
-	version, err1 := version(f.settings)
-	if err1 == nil {
-		config.K3sVersion = version
+	version, status, err1 := decideVersion(f)
+	config.K3sVersion = version
+	if !f.heard {
+		return config, status, err1
 	}
 	events, err2 := text(f.settings, types.SettingDescheduleOn)
 	if err2 == nil {
 		config.VmiDescheduleEvents.OnBoot = names(events, "boot")
 	}
-	return config, errors.Join(err1, err2)
+	return config, status, errors.Join(err1, err2)
 }
 
 // names reports whether a comma-separated list has the word.
@@ -85,23 +97,6 @@ func names(list, word string) bool {
 		}
 	}
 	return false
-}
-
-// version is the k3s version asked for, "" for the kube container's own. What
-// versions there are is not known here; this becomes part of a file name and
-// of an address there.
-func version(m types.ConfigItemValueMap) (string, error) {
-	v, err := text(m, types.SettingK3sVersion)
-	v = strings.TrimSpace(v)
-	switch {
-	case err != nil:
-		return "", err
-	case len(v) > maxVersion:
-		return "", fmt.Errorf("%s has %d bytes, %d are allowed", types.SettingK3sVersion, len(v), maxVersion)
-	case strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", fmt.Errorf("%s is no version: %q", types.SettingK3sVersion, v)
-	}
-	return v, nil
 }
 
 // override is what the file should be. The setting is standard base64; line
@@ -131,8 +126,24 @@ func override(m types.ConfigItemValueMap) (keptfile.Wish, error) {
 	case len(content) > maxOverride:
 		return keptfile.Wish{}, tooLong()
 	}
+	// k3s does not start with a file that it cannot read: nor does any server of
+	// the cluster, for it goes to all of them.
+	var values map[string]any
+	if err := yaml.Unmarshal(content, &values); err != nil {
+		return keptfile.Wish{}, fmt.Errorf("%s is no YAML with names and values: %w", types.SettingK3sOverride, redacted(err))
+	}
 	return keptfile.Wish{Do: keptfile.Write, Content: string(content)}, nil
 }
+
+// redacted is an error of YAML without what stands in the file.
+func redacted(err error) error {
+	if line := yamlLine.FindString(err.Error()); line != "" {
+		return errors.New(line)
+	}
+	return errors.New("it cannot be read")
+}
+
+var yamlLine = regexp.MustCompile(`\bline \d+\b`)
 
 func tooLong() error {
 	return fmt.Errorf("%s is longer than %d bytes", types.SettingK3sOverride, maxOverride)

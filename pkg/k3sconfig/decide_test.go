@@ -49,17 +49,18 @@ func TestWhatTheKubeContainerIsTold(t *testing.T) {
 		"boot stands among other events":                  {settings("", "later, boot ,never", ""), kube("", true), ""},
 		"it is a word of its own":                         {settings("", "reboot,boots,Boot", ""), kube("", false), ""},
 		"half a million events are looked through":        {settings("", strings.Repeat("x,", 1<<19)+"boot", ""), kube("", true), ""},
-		"control characters make no version":              {settings("v1\x00.32", "", ""), kube("v1.30.0+k3s1", false), `k3s.version is no version: "v1\x00.32"`},
-		"nor does a line break":                           {settings("v1.32\nrm", "", ""), kube("v1.30.0+k3s1", false), `k3s.version is no version: "v1.32\nrm"`},
-		"nor do letters that only look like those of k3s": {settings("v1.32.1+k\u0417s1", "", ""), kube("v1.30.0+k3s1", false), "k3s.version is no version: \"v1.32.1+k\u0417s1\""},
-		"the longest version":                             {settings(strings.Repeat("9", 64), "", ""), kube(strings.Repeat("9", 64), false), ""},
-		"one that is longer is none":                      {settings(strings.Repeat("9", 65), "", ""), kube("v1.30.0+k3s1", false), "k3s.version has 65 bytes, 64 are allowed"},
-		"a huge one is told by its length":                {settings(strings.Repeat("9", 1<<20), "boot", ""), kube("v1.30.0+k3s1", true), "k3s.version has 1048576 bytes, 64 are allowed"},
+		"control characters make no version":              {settings("v1\x00.32", "", ""), kube("v1.30.0+k3s1", false), `k3s.version is "v1\x00.32": it is not a version such as v1.34.2+k3s1`},
+		"nor does a line break":                           {settings("v1.32\nrm", "", ""), kube("v1.30.0+k3s1", false), `k3s.version is "v1.32\nrm": it is not a version such as v1.34.2+k3s1`},
+		"nor do letters that only look like those of k3s": {settings("v1.32.1+k\u0417s1", "", ""), kube("v1.30.0+k3s1", false), "k3s.version is \"v1.32.1+k\u0417s1\": it is not a version such as v1.34.2+k3s1"},
+		"nor does the name of a channel":                  {settings("latest", "", ""), kube("v1.30.0+k3s1", false), `k3s.version is "latest": it is not a version such as v1.34.2+k3s1`},
+		"nor does a path":                                 {settings("../../../../etc/x", "", ""), kube("v1.30.0+k3s1", false), `k3s.version is "../../../../etc/x": it is not a version such as v1.34.2+k3s1`},
+		"nor does a command":                              {settings("v1;reboot", "", ""), kube("v1.30.0+k3s1", false), `k3s.version is "v1;reboot": it is not a version such as v1.34.2+k3s1`},
+		"a huge one is told by its beginning":             {settings(strings.Repeat("9", 1<<20), "boot", ""), kube("v1.30.0+k3s1", true), `k3s.version is "` + strings.Repeat("9", 64) + `...": it is not a version such as v1.34.2+k3s1`},
 		"a number is no version":                          {noText, kube("v1.30.0+k3s1", false), "k3s.version is no text but of type Int"},
 		"a bad override leaves the rest alone":            {settings("v1.32.1+k3s1", "", "?"), kube("v1.32.1+k3s1", false), "decode k3s.config.override: illegal base64 data at input byte 0"},
-		"all that is bad is told in one line":             {settings("\x01", "", "?"), kube("v1.30.0+k3s1", false), `k3s.version is no version: "\x01"; decode k3s.config.override: illegal base64 data at input byte 0`},
+		"all that is bad is told in one line":             {settings("\x01", "", "?"), kube("v1.30.0+k3s1", false), `k3s.version is "\x01": it is not a version such as v1.34.2+k3s1; decode k3s.config.override: illegal base64 data at input byte 0`},
 	} {
-		a := decide(facts{now: now, heard: true, settings: row.settings, published: old})
+		a := decide(facts{now: now, heard: true, settings: row.settings, published: old, node: node{known: true}})
 		if a.publish == nil {
 			t.Errorf("%s: nothing is published", name)
 			continue
@@ -77,6 +78,7 @@ func TestWhatTheOverrideFileShouldBe(t *testing.T) {
 	const yaml = "kubelet-arg:\n- max-pods=42\n"
 	std := base64.StdEncoding.EncodeToString([]byte(yaml))
 	full := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("#", maxOverride)))
+	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	there := func(content string) *keptfile.Wish { return &keptfile.Wish{Do: keptfile.Write, Content: content} }
 	gone := &keptfile.Wish{Do: keptfile.Remove}
 	for name, row := range map[string]struct {
@@ -93,7 +95,11 @@ func TestWhatTheOverrideFileShouldBe(t *testing.T) {
 		"nor does too much padding":           {"YQ===", nil, "decode k3s.config.override: illegal base64 data at input byte 4"},
 		"nor does half a setting":             {"YWJjZ", nil, "decode k3s.config.override: illegal base64 data at input byte 4"},
 		"nor does base64 of another alphabet": {"_-_-", nil, "decode k3s.config.override: illegal base64 data at input byte 0"},
-		"bytes are bytes":                     {base64.StdEncoding.EncodeToString([]byte{0, 0xff}), there("\x00\xff"), ""},
+		"bytes that are no YAML":              {base64.StdEncoding.EncodeToString([]byte{0, 0xff}), nil, "k3s.config.override is no YAML with names and values: it cannot be read"},
+		"half a line of YAML":                 {encoded("a: b\nsecret: [\n"), nil, "k3s.config.override is no YAML with names and values: line 2"},
+		"a list is no configuration":          {encoded("- a\n- b\n"), nil, "k3s.config.override is no YAML with names and values: it cannot be read"},
+		"nor is a word":                       {encoded("secret"), nil, "k3s.config.override is no YAML with names and values: it cannot be read"},
+		"a comment alone is one":              {encoded("# restart 3\n"), there("# restart 3\n"), ""},
 		"the longest file":                    {full, there(strings.Repeat("#", maxOverride)), ""},
 		"one byte more":                       {base64.StdEncoding.EncodeToString([]byte(strings.Repeat("#", maxOverride+1))), nil, "k3s.config.override is longer than 1048576 bytes"},
 		"a huge setting is not even decoded":  {strings.Repeat("A", 64<<20), nil, "k3s.config.override is longer than 1048576 bytes"},
@@ -167,7 +173,7 @@ func TestWhenTheOverrideFileIsLookedAt(t *testing.T) {
 		if a.again != row.again || a.stuck != row.stuck {
 			t.Errorf("%s: again in %s, stuck %v; want %s, %v", name, a.again, a.stuck, row.again, row.stuck)
 		}
-		if !row.f.heard && a.publish != nil {
+		if !row.f.heard && a.publish != nil { // nor is the version of a member known
 			t.Errorf("%s: %+v is published", name, *a.publish)
 		}
 	}
@@ -177,8 +183,8 @@ func FuzzSettings(f *testing.F) {
 	f.Add("v1.32.1+k3s1", "boot", "YTogYg==")
 	f.Add("\x00", ",, boot", "YQ =\n=")
 	f.Fuzz(func(t *testing.T, version, events, override string) {
-		a := decide(facts{now: now, heard: true, settings: settings(version, events, override), published: kube("old", false)})
-		if v := a.publish.K3sVersion; len(v) > maxVersion || v != strings.TrimSpace(version) && v != "old" {
+		a := decide(facts{now: now, heard: true, settings: settings(version, events, override), published: kube("old", false), node: node{known: true}})
+		if v := a.publish.K3sVersion; len(v) > 64 || v != strings.TrimSpace(version) && v != "old" {
 			t.Errorf("version %q became %q", version, v)
 		}
 		if strings.ContainsAny(a.refused, "\n\x00") {

@@ -18,9 +18,9 @@ func TestSettingsReachTheKubeContainer(t *testing.T) {
 		if _, ok := s.kube.Get(types.Global); ok {
 			s.Error("something is published before zedagent has spoken")
 		}
-		s.say("v1.32.1+k3s1", "boot", yaml)
+		s.say("v1.32.1+k3s1", "boot", overrideYAML)
 		s.expectKube(kube("v1.32.1+k3s1", true))
-		s.expect(yaml)
+		s.expect(overrideYAML)
 		s.say("v1.32.1+k3s1", "", "other: 1\n")
 		s.expectKube(kube("v1.32.1+k3s1", false))
 		s.expect("other: 1\n")
@@ -34,13 +34,13 @@ func TestASettingRemovedWhileTheAgentWasDownIsUndone(t *testing.T) {
 	tell(t, func(s *story) {
 		s.mount()
 		_ = s.kube.Publish(types.Global, kube("v1.30.0+k3s1", true))
-		if err := os.WriteFile(s.file, []byte(yaml), 0o600); err != nil {
+		if err := os.WriteFile(s.file, []byte(overrideYAML), 0o600); err != nil {
 			s.Fatal(err)
 		}
 		s.start()
 		time.Sleep(10 * period)
 		s.expectKube(kube("v1.30.0+k3s1", true)) // zedagent has not spoken yet
-		s.expect(yaml)
+		s.expect(overrideYAML)
 		s.say("", "", "")
 		s.expectKube(kube("", false))
 		s.expect("")
@@ -50,7 +50,7 @@ func TestASettingRemovedWhileTheAgentWasDownIsUndone(t *testing.T) {
 func TestTheFileWaitsForItsDirectoryAndNobodyMakesThat(t *testing.T) {
 	tell(t, func(s *story) {
 		s.start()
-		s.say("v1.32.1+k3s1", "", yaml)
+		s.say("v1.32.1+k3s1", "", overrideYAML)
 		s.expectKube(kube("v1.32.1+k3s1", false))
 		time.Sleep(100 * period)
 		if _, err := os.Stat(s.vault); !errors.Is(err, os.ErrNotExist) {
@@ -62,7 +62,7 @@ func TestTheFileWaitsForItsDirectoryAndNobodyMakesThat(t *testing.T) {
 		s.mount()
 		time.Sleep(period)
 		s.settle()
-		s.expect(yaml)
+		s.expect(overrideYAML)
 	})
 }
 
@@ -70,11 +70,11 @@ func TestWhatOthersDoToTheFileIsUndone(t *testing.T) {
 	tell(t, func(s *story) {
 		s.mount()
 		s.start()
-		s.say("", "", yaml)
+		s.say("", "", overrideYAML)
 		_ = os.Remove(s.file)
 		time.Sleep(period)
 		s.settle()
-		s.expect(yaml)
+		s.expect(overrideYAML)
 		if n := s.logged("restored"); n != 1 {
 			s.Errorf("%d lines say that it was restored", n)
 		}
@@ -86,7 +86,7 @@ func TestWhatOthersDoToTheFileIsUndone(t *testing.T) {
 		time.Sleep(period)
 		s.settle()
 		s.expect("")
-		s.say("", "", yaml)
+		s.say("", "", overrideYAML)
 		if n := s.logged("restored"); n != 1 {
 			s.Error("a new setting counts as a file that was restored")
 		}
@@ -97,24 +97,24 @@ func TestBadSettingsChangeNothingAndAreToldOnce(t *testing.T) {
 	tell(t, func(s *story) {
 		s.mount()
 		s.start()
-		s.say("v1.32.1+k3s1", "", yaml)
+		s.say("v1.32.1+k3s1", "", overrideYAML)
 		_ = s.settings.Publish(types.Global, settings("v1\x07", "boot", "secret!"))
 		time.Sleep(10 * period)
 		s.settle()
 		s.expectKube(kube("v1.32.1+k3s1", true)) // what is good is obeyed
-		s.expect(yaml)
+		s.expect(overrideYAML)
 		if n := s.logged("make no sense"); n != 1 {
 			s.Errorf("%d lines say that the settings make no sense", n)
 		}
 		_ = os.Remove(s.file)
 		time.Sleep(period)
 		s.settle()
-		s.expect(yaml)
+		s.expect(overrideYAML)
 		_ = s.settings.Unpublish(types.Global)
 		time.Sleep(10 * period)
 		s.expectKube(kube("v1.32.1+k3s1", true))
-		s.expect(yaml)
-		s.say("v1.33.0+k3s1", "", yaml)
+		s.expect(overrideYAML)
+		s.say("v1.33.0+k3s1", "", overrideYAML)
 		s.expectKube(kube("v1.33.0+k3s1", false))
 		if s.logged("make sense again") != 1 || s.logged("secret") != 0 || s.logged("max-pods") != 0 {
 			s.Error("want one line that all is good again, and no content")
@@ -129,7 +129,7 @@ func TestAFailureIsTriedAgainAndSaidOnce(t *testing.T) {
 			s.Fatal(err)
 		}
 		s.start()
-		s.say("v1.32.1+k3s1", "", yaml)
+		s.say("v1.32.1+k3s1", "", overrideYAML)
 		s.expectKube(kube("v1.32.1+k3s1", false))
 		time.Sleep(100 * period)
 		if n := s.logged("write override file of k3s"); n != 1 {
@@ -140,7 +140,7 @@ func TestAFailureIsTriedAgainAndSaidOnce(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		s.settle()
-		s.expect(yaml)
+		s.expect(overrideYAML)
 	})
 }
 
@@ -152,14 +152,14 @@ func TestADiskThatHangsHoldsUpNothingElse(t *testing.T) {
 		s.start()
 		s.say("v1.32.1+k3s1", "", "old: 1\n")
 		time.Sleep(3 * patience)
-		s.say("v1.33.0+k3s1", "", yaml)
+		s.say("v1.33.0+k3s1", "", overrideYAML)
 		s.expectKube(kube("v1.33.0+k3s1", false))
 		if n := s.logged("the disk does not answer"); n != 1 {
 			s.Errorf("%d lines say that the disk does not answer", n)
 		}
 		close(hung)
 		s.settle()
-		s.expect(yaml)
+		s.expect(overrideYAML)
 	})
 }
 
@@ -168,7 +168,7 @@ func TestTheAgentEndsThoughTheDiskHangs(t *testing.T) {
 		hung := make(chan struct{})
 		s.work = func(keptfile.File, keptfile.Wish) (keptfile.Result, error) { <-hung; return keptfile.Same, nil }
 		s.start()
-		s.say("", "", yaml)
+		s.say("", "", overrideYAML)
 		s.stop()
 		if s.logged("ending without it") != 1 {
 			s.Error("it does not say that it ends without the file")

@@ -22,13 +22,22 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const yaml = "kubelet-arg:\n- max-pods=42\n"
+const boot = "boot-7"
+
+const overrideYAML = "kubelet-arg:\n- max-pods=42\n"
 
 // story is a component in fake time on a real disk.
 type story struct {
 	*testing.T
 	settings pubsub.Table[types.ConfigItemValueMap]
 	kube     pubsub.Table[types.KubeConfig]
+	status   pubsub.Table[types.K3sVersionStatus]
+	release  pubsub.Table[types.K3sReleaseRequest]
+	member   pubsub.Table[types.ClusterMembership]
+	info     pubsub.Table[types.EdgeNodeInfo]
+	nodes    pubsub.Table[types.Node]
+	did      []types.Operation
+	disk     string
 	vault    string
 	file     string
 	work     func(keptfile.File, keptfile.Wish) (keptfile.Result, error)
@@ -37,7 +46,9 @@ type story struct {
 }
 
 func tell(t *testing.T, play func(*story)) {
-	s := &story{vault: filepath.Join(t.TempDir(), "vault")}
+	s := &story{disk: t.TempDir()}
+	s.vault = filepath.Join(s.disk, "vault")
+	_ = s.member.Publish(types.Global, types.ClusterMembership{State: types.MembershipNever})
 	s.file = filepath.Join(s.vault, "k3s-user-override.yaml")
 	synctest.Test(t, func(t *testing.T) {
 		s.T = t
@@ -53,7 +64,9 @@ func (s *story) start() {
 	ctx, cancel := context.WithCancel(s.Context())
 	done := make(chan struct{})
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, Settings: &s.settings, OverrideFile: s.file, KubeConfig: &s.kube,
+		Log: log, Pulse: &loop.Pulse{}, Operations: s, Settings: &s.settings, OverrideFile: s.file, KubeConfig: &s.kube,
+		Release: &s.release, Membership: &s.member, Info: &s.info, Nodes: &s.nodes, BootID: boot, Status: &s.status,
+		Binary: filepath.Join(s.disk, "k3s"), PID: filepath.Join(s.disk, "k3s.pid"), Proc: filepath.Join(s.disk, "proc"),
 	}
 	c.file.Work = s.work
 	go func() { defer close(done); c.Run(ctx) }()

@@ -45,9 +45,9 @@ func Run(ctx context.Context, log logrus.FieldLogger, pulse *Pulse, every time.D
 	}
 	backoff, logged := minBackoff, ""
 	for {
-		pulse.begin()
+		pulse.Begin()
 		wait, err := once(ctx, step, every)
-		pulse.end(max(wait, maxBackoff), err != nil)
+		pulse.End(max(wait, maxBackoff), err != nil)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -145,13 +145,16 @@ func (p *Pulse) Counts() Counts {
 	return p.counts
 }
 
-func (p *Pulse) begin() {
+// Begin notes that a step begins. Run calls it; who has a loop of his own does
+// so himself.
+func (p *Pulse) Begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stepping = time.Now()
 }
 
-func (p *Pulse) end(wait time.Duration, failed bool) {
+// End notes that the step has ended and that the next one comes within wait.
+func (p *Pulse) End(wait time.Duration, failed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()

@@ -3,6 +3,7 @@ package overview
 import (
 	"errors"
 	"fmt"
+	"github.com/zedkube/zedkube/pkg/safefile"
 	"os"
 	"strconv"
 	"strings"
@@ -18,7 +19,7 @@ const silentAgent = time.Minute
 // its touch file, which only a working agent renews.
 func AgentOf(pidFile, touchFile string, now time.Time) Agent {
 	a := Agent{Seen: touched(touchFile)}
-	raw, err := os.ReadFile(pidFile)
+	raw, err := safefile.Read(pidFile, safefile.Small)
 	pid, bad := strconv.Atoi(strings.TrimSpace(string(raw)))
 	switch {
 	case err != nil:

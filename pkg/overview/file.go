@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"github.com/zedkube/zedkube/pkg/safefile"
 	"io/fs"
-	"os"
 	"syscall"
 	"time"
 )
@@ -43,8 +42,7 @@ func ReadFile[T any](path string) (v T, written time.Time, err error) {
 
 // content is the bytes of a file that could be a topic's value.
 func content(path string) ([]byte, time.Time, error) {
-	// O_NONBLOCK: a fifo must not hold us up before it is refused.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -53,15 +51,10 @@ func content(path string) ([]byte, time.Time, error) {
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, time.Time{}, fmt.Errorf("%s is not a regular file", path)
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	raw, err := safefile.All(f, maxFile)
 	switch {
 	case err != nil:
 		return nil, time.Time{}, err
-	case len(raw) > maxFile:
-		return nil, time.Time{}, fmt.Errorf("%s is longer than %d bytes", path, maxFile)
 	case bytes.Equal(bytes.TrimSpace(raw), []byte("null")):
 		return nil, time.Time{}, fmt.Errorf("%s is empty", path)
 	}

@@ -32,6 +32,7 @@ type ClusterNode struct {
 	CordonSince time.Time `json:",omitzero"`
 	Agent       string    `json:",omitzero"` // version of its zedkube
 	AgentAt     time.Time `json:",omitzero"` // when it last wrote that
+	AgentStale  bool      `json:",omitzero"` // that was so long ago that it may not run any more
 	Address     string    `json:",omitzero"`
 	External    string    `json:",omitzero"`
 	Kubelet     string    `json:",omitzero"` // version
@@ -117,7 +118,7 @@ func nodeOf(n types.Node, nodes []types.Node, own string) ClusterNode {
 	}
 	c.cordon(n)
 	if n.Agent != nil {
-		c.Agent, c.AgentAt = n.Agent.Version, utc(n.StampedAt)
+		c.Agent, c.AgentAt, c.AgentStale = n.Agent.Version, utc(n.StampedAt), n.StampStale
 	}
 	switch {
 	case n.Drained == types.ConditionTrue:

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zedkube/zedkube/pkg/printable"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -124,12 +125,12 @@ func (p *Page) tail(ctx context.Context, sources []source, o types.LogOptions, l
 		readers.Go(func() error {
 			o := o
 			o.Container = s.container
-			name := clean(s.pod.Name + "/" + s.container)
+			name := printable.Escape(s.pod.Name + "/" + s.container)
 			head := ""
 			if len(sources) > 1 {
 				head = name + " "
 			}
-			say(ctx, lines, fromPage, name+": "+clean(ended(p.copy(ctx, s.pod, o, head, lines), o.Follow)))
+			say(ctx, lines, fromPage, name+": "+printable.Escape(ended(p.copy(ctx, s.pod, o, head, lines), o.Follow)))
 			return nil
 		})
 	}
@@ -162,7 +163,7 @@ func (p *Page) copy(ctx context.Context, pod types.Pod, o types.LogOptions, head
 	for {
 		text, cut, err := readLine(in)
 		if text != "" || err == nil {
-			text = head + clean(text)
+			text = head + printable.Escape(text)
 			if cut > 0 {
 				text += fmt.Sprintf(" [%d more bytes]", cut)
 			}

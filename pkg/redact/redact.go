@@ -45,6 +45,44 @@ var secret = regexp.MustCompile(`(?i)\bK1[0-9a-f]{10,}(?:::[^\s"'\\]+)?` +
 	`|(` + user + `[^\s:"'\\]+:\\*["']?)(?:[^\s"'\\]|\\[^"'nrt\s])+` +
 	`|(` + name + `[:=]\s*\\+")[^\n]*?(\\+"\s*[,}\]]|\n|$)`)
 
+// weak finds what looks like a secret by a shorter name, which other words have
+// in them, by the prefix that its maker gives it, or as the parameter of a
+// command. The groups in front stay.
+var weak = regexp.MustCompile(`(?i)(` + weakName + `[:=]\s*\\*")(?:[^"\\]|\\.)+` +
+	`|(` + weakName + `[:=]\s*')(?:[^'\n]|'')+` +
+	`|((?:\b|_)(?:mnemonic|seed)\s*[:=]\s*)[^"'\s][^"'\n]*` +
+	`|(` + weakName + `[:=]\s*)[^\s"',;{}\[\]\\(][^\s"',;]*` +
+	`|(authorization\\*["']?\s*[:=]\s*\\*["']?(?:ntlm|digest|aws4-hmac-sha256)\s+)[^\n]+` +
+	`|(\bsnmp[\w-]*\s+community\s+)\S+` +
+	`|(\b(?:sshpass|mysql|mysqldump|mysqladmin|mariadb|(?:docker|podman|nerdctl|helm registry|buildah|skopeo)\s+login)\b[^\n|;&]*?\s-p\s*\\*["']?)[^\s"'\\]+` +
+	`|(\bredis-cli\b[^\n|;&]*?\s-a\s*\\*["']?)[^\s"'\\]+` +
+	`|\b(?:gh[pousr]_[a-z0-9]{8,}|github_pat_\w{8,}|glpat-[\w-]{8,}|a[ks]ia[0-9a-z]{12,}|xox[abeprs]-[\w-]{8,}|sk-[\w-]{8,}|hvs\.[\w-]{8,}|aiza[\w-]{16,})` +
+	`|\$(?:1|2[aby]?|5|6|7|y|argon2(?:id|i|d))\$[^\s:"']+` +
+	`|\b[0-9a-f]{32}:[0-9a-f]{32}\b`)
+
+// weakName is the name before the sign of weak.
+const weakName = `(?:\b|_)(?:pass|pw|pin|puk|otp|jwt|seed|mnemonic|session(?:[-_]?id)?|community|auth|ntlm|nt[-_]?hash|lm[-_]?hash|` +
+	`(?:auth|priv|user|root|admin|db|mysql|bind)[-_]?pass|` +
+	`(?:account|recovery|ssh|signing|master|storage|host|license|root|admin|user|vault|wep|unlock)[-_]?key)\\*["']?\s*`
+
+// bareKey is the name "key" with a value.
+var bareKey = regexp.MustCompile(`(?i)((?:\b|_)key\\*["']?\s*[:=]\s*\\*["']?)([^\s"',;{}\[\]\\(][^\s"',;\\]*)`)
+
+// weakStays is what weak leaves.
+const weakStays = "${1}${2}${3}${4}${5}${6}${7}${8}" + Hidden
+
+// plainWeak takes out what weak and bareKey find.
+func plainWeak(text string) string {
+	text = weak.ReplaceAllString(text, weakStays)
+	return bareKey.ReplaceAllStringFunc(text, func(found string) string {
+		m := bareKey.FindStringSubmatch(found)
+		if nameOfSomething.MatchString(m[2]) {
+			return found
+		}
+		return m[1] + Hidden
+	})
+}
+
 // stays is what secret leaves, around what stands for the rest.
 const stays = "${1}${2}${3}${4}${5}${6}${7}${8}${9}${10}${11}${12}" + Hidden + "${13}"
 
@@ -72,6 +110,8 @@ var hints = []string{
 	"token", "passw", "pwd", "passphrase", "psk", "secret", "authorization", "cookie", "signature", "sig=", "credential",
 	"apikey", "api-key", "api_key", "accesskey", "access-key", "access_key", "encryptionkey", "encryption-key", "encryption_key",
 	"sharedkey", "shared-key", "shared_key", "privatekey", "private-key", "private_key", "client-key", "bearer", "key ", "k1", "eyj", "/import/", "-u",
+	"pass", "pw", "pin", "puk", "otp", "jwt", "seed", "mnemonic", "session", "community", "auth", "ntlm", "hash", "key", "mysql", "mariadb", "login", "redis-cli",
+	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "akia", "asia", "xox", "sk-", "hvs.", "aiza", "$",
 }
 
 // Text takes secrets out of text: the known ones wherever they stand, and what
@@ -96,7 +136,7 @@ func plain(text string) string {
 	var hinted strings.Builder // lines that are looked at together
 	left := 0                  // lines that are still in reach
 	flush := func() {
-		out.WriteString(secret.ReplaceAllString(hinted.String(), stays))
+		out.WriteString(secret.ReplaceAllString(plainWeak(hinted.String()), stays))
 		hinted.Reset()
 	}
 	for line := range strings.Lines(text) {

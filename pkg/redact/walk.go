@@ -24,6 +24,16 @@ var secretBytes = []string{"cipherdata", "initialvalue", "cleartexthash"}
 // secretSettings are settings whose text may hold secrets (docs/wire.md, "Settings").
 var secretSettings = []string{"k3s.config.override"}
 
+// secretWords are what the whole name of a field is that holds a secret, and
+// secretEnds what it ends with; openEnds end with the latter and hold none.
+var (
+	secretWords = []string{
+		"pass", "pw", "pin", "puk", "otp", "seed", "mnemonic", "session", "sessionid", "community", "auth", "auths", "ntlm", "nthash", "lmhash",
+	}
+	secretEnds = []string{"psk", "pass", "key", "pincode", "simpin"}
+	openEnds   = []string{"bypass", "publickey", "pubkey"}
+)
+
 var separators = regexp.MustCompile(`^pubsub-large-|[-_. ]`)
 
 type kind int
@@ -41,11 +51,20 @@ func kindOf(field string) kind {
 	switch {
 	case slices.ContainsFunc(secretBytes, contained):
 		return hideBytes
-	case slices.ContainsFunc(secretNames, contained), strings.HasSuffix(bare, "psk"), slices.Contains(secretSettings, field):
+	case slices.ContainsFunc(secretNames, contained), slices.Contains(secretWords, bare), slices.Contains(secretSettings, field):
+		return hide
+	case bare == "key" || slices.ContainsFunc(openEnds, func(end string) bool { return strings.HasSuffix(bare, end) }):
+		return open // what "key" holds is judged by itself
+	case slices.ContainsFunc(secretEnds, func(end string) bool { return strings.HasSuffix(bare, end) }):
 		return hide
 	}
 	return open
 }
+
+// nameOfSomething is what the key of a map, of a topic's value or of a setting
+// looks like, and no key of a cipher does: a path, a word with dots, a UUID, a
+// word with hyphens.
+var nameOfSomething = regexp.MustCompile(`^(?:global|zedagent|[a-z0-9]+(?:[-./][a-z0-9]+)+|/.*|[0-9]{1,4}|)$`)
 
 // walker copies a value of encoding/json without what is secret in it.
 type walker struct {
@@ -135,7 +154,7 @@ func (w walker) string(field, s string, inside bool) string {
 		return s
 	case k == hideBytes:
 		return w.hide(s, HiddenBytes)
-	case inside || k == hide:
+	case inside || k == hide, strings.EqualFold(field, "key") && !nameOfSomething.MatchString(s):
 		return w.hide(s, Hidden)
 	}
 	if trimmed := strings.TrimSpace(s); len(trimmed) > 1 && (trimmed[0] == '{' || trimmed[0] == '[') {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zedkube/zedkube/pkg/safefile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -183,7 +184,7 @@ func (s sysfs) link(address, name string) (string, error) {
 
 // id is the vendor's or the device's number.
 func (s sysfs) id(address, name string) (string, error) {
-	data, err := os.ReadFile(s.device(address, name))
+	data, err := safefile.Read(s.device(address, name), safefile.Small)
 	if err != nil {
 		return "", err
 	}

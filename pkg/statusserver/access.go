@@ -31,7 +31,7 @@ func admit(remote, local netip.Addr, nodes map[string]types.Node) access {
 		if ip, err := netip.ParseAddr(n.InternalIP); err != nil || plain(ip) != remote {
 			continue
 		}
-		if n.Agent != nil {
+		if !n.Foreign() {
 			return proves // also where another Node claims the same address
 		}
 		found = free // EVE's own zedkube has no proof to give

@@ -99,9 +99,14 @@ func read(r *os.Root, t Topic, key string, e fs.DirEntry, old []Value) Value {
 		return v
 	}
 	tree = follow(tree, func(file string) (any, error) { return large(r, t, file) })
-	if v.Value = masked(Named(t.Name, tree)); v.Value == nil {
+	if tree == nil {
 		v.Why = "it is empty"
+		return v
 	}
+	if tree = Allowed(t.Agent, t.Name, tree); tree == nil {
+		tree = notShown // only the file itself has it
+	}
+	v.Value = masked(Named(t.Name, tree))
 	return v
 }
 

@@ -100,8 +100,8 @@ func TestValuesAreNamedAndMasked(t *testing.T) {
 		{"Anything", `[1,"a",null]`, `[1,"a",null]`},
 	}
 	for _, r := range rows {
-		root := device(t, map[string]string{"run/agent/" + r.topic + "/global.json": r.raw})
-		values, err := Read(root, Topic{Agent: "agent", Name: r.topic}, "")
+		root := device(t, map[string]string{"run/zedkube/" + r.topic + "/global.json": r.raw})
+		values, err := Read(root, Topic{Agent: "zedkube", Name: r.topic}, "")
 		if err != nil || len(values) != 1 || values[0].Why != "" {
 			t.Errorf("%s %s: %+v, %v", r.topic, r.raw, values, err)
 			continue
@@ -113,7 +113,7 @@ func TestValuesAreNamedAndMasked(t *testing.T) {
 }
 
 func TestALargeFieldIsFollowedOnlyToItsOwnDirectory(t *testing.T) {
-	const dir = "persist/pubsub-large/zedagent/AppInstanceConfig/"
+	const dir = "persist/pubsub-large/zedkube/AppInstanceConfig/"
 	files := map[string]string{
 		dir + "pubsub-file-Notes1":    `{"pubsub-large-Notes":["a"]}`,
 		dir + "pubsub-file-Broken2":   `{"pubsub-large-`,
@@ -129,9 +129,9 @@ func TestALargeFieldIsFollowedOnlyToItsOwnDirectory(t *testing.T) {
 		value["pubsub-file-"+field] = fmt.Sprintf("%q", file)
 	}
 	raw, _ := json.Marshal(value)
-	files["run/zedagent/AppInstanceConfig/a.json"] = string(raw)
+	files["run/zedkube/AppInstanceConfig/a.json"] = string(raw)
 	root := device(t, files)
-	values, err := Read(root, Topic{Agent: "zedagent", Name: "AppInstanceConfig"}, "a")
+	values, err := Read(root, Topic{Agent: "zedkube", Name: "AppInstanceConfig"}, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,21 +190,21 @@ func TestNoNameLeadsOutOfTheTopics(t *testing.T) {
 }
 
 func TestAFileThatIsTheSameIsNotReadAgain(t *testing.T) {
-	root := device(t, map[string]string{"run/a/Topic/k.json": `{"A":1}`})
-	first, err := Read(root, Topic{Agent: "a", Name: "Topic"}, "")
+	root := device(t, map[string]string{"run/zedkube/Topic/k.json": `{"A":1}`})
+	first, err := Read(root, Topic{Agent: "zedkube", Name: "Topic"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	first[0].Value = "kept"
-	again, err := Read(root, Topic{Agent: "a", Name: "Topic"}, "", first...)
+	again, err := Read(root, Topic{Agent: "zedkube", Name: "Topic"}, "", first...)
 	if err != nil || again[0].Value != "kept" {
 		t.Errorf("%+v, %v", again, err)
 	}
-	next := filepath.Join(root, "run/a/Topic/tmp1")
-	if err := errors.Join(os.WriteFile(next, []byte(`{"A":2}`), 0o600), os.Chtimes(next, time.Time{}, first[0].Written), os.Rename(next, filepath.Join(root, "run/a/Topic/k.json"))); err != nil {
+	next := filepath.Join(root, "run/zedkube/Topic/tmp1")
+	if err := errors.Join(os.WriteFile(next, []byte(`{"A":2}`), 0o600), os.Chtimes(next, time.Time{}, first[0].Written), os.Rename(next, filepath.Join(root, "run/zedkube/Topic/k.json"))); err != nil {
 		t.Fatal(err)
 	}
-	again, err = Read(root, Topic{Agent: "a", Name: "Topic"}, "", first...)
+	again, err = Read(root, Topic{Agent: "zedkube", Name: "Topic"}, "", first...)
 	if diff := cmp.Diff(parsed(t, `{"A":2}`), again[0].Value); err != nil || diff != "" {
 		t.Errorf("%v, (-want +got):\n%s", err, diff)
 	}

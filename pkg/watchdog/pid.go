@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/sirupsen/logrus"
+	"github.com/zedkube/zedkube/pkg/safefile"
 )
 
 // WritePID writes our process id to path and returns what removes it again.
@@ -39,7 +40,7 @@ func WritePID(log logrus.FieldLogger, path string) (remove func()) {
 }
 
 func readPID(path string) (int, bool) {
-	raw, err := os.ReadFile(path)
+	raw, err := safefile.Read(path, safefile.Small)
 	if err != nil {
 		return 0, false
 	}

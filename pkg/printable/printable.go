@@ -1,4 +1,6 @@
-package page
+// Package printable makes text that anybody may have written fit to be shown: by a
+// terminal, a browser or a log, none of which may take a part of it for a command.
+package printable
 
 import (
 	"fmt"
@@ -7,9 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// clean shows the bytes that are no text, and the characters that are there to
-// move, hide or turn others, as what they are.
-func clean(s string) string {
+// Escape shows the bytes that are no text, and the characters that are there to
+// move, hide or turn others (control characters, C1, DEL, bidi), as escapes of
+// Go: \x9b, \u001b. A tab stays.
+func Escape(s string) string {
 	if !strings.ContainsFunc(s, odd) {
 		return s
 	}

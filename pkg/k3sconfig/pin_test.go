@@ -1,0 +1,203 @@
+package k3sconfig
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const runs = "v1.34.2+k3s1"
+
+func TestTheVersionOfAMemberStaysUntilItIsReleased(t *testing.T) {
+	member := node{known: true, member: true, running: runs, onDisk: true}
+	unseen, swapped := node{known: true, member: true}, node{known: true, member: true, running: runs}
+	released := func(v string) types.K3sReleaseRequest { return types.K3sReleaseRequest{Version: v} }
+	for name, row := range map[string]struct {
+		node      node
+		published string
+		setting   string
+		release   types.K3sReleaseRequest
+		want      string
+		held      string // in Why; "" where nothing is held
+	}{
+		"no setting keeps what runs":                            {node: member, want: runs},
+		"a setting that was removed keeps what runs":            {node: member, published: runs, want: runs},
+		"the version that runs is not held":                     {node: member, setting: runs, want: runs},
+		"the next patch is held":                                {node: member, setting: "v1.34.3+k3s1", want: runs, held: "zedkube k3s release v1.34.3+k3s1"},
+		"the next minor version is held":                        {node: member, setting: "v1.35.0+k3s1", want: runs, held: "zedkube k3s release v1.35.0+k3s1"},
+		"a released one is passed on":                           {node: member, setting: "v1.35.0+k3s1", release: released("v1.35.0+k3s1"), want: "v1.35.0+k3s1"},
+		"until it runs":                                         {node: swapped, published: "v1.35.0+k3s1", setting: "v1.35.0+k3s1", release: released("v1.35.0+k3s1"), want: "v1.35.0+k3s1"},
+		"the release of another one does not count":             {node: member, setting: "v1.35.0+k3s1", release: released("v1.34.3+k3s1"), want: runs, held: "zedkube k3s release"},
+		"a release without a setting does not count":            {node: member, release: released("v1.35.0+k3s1"), want: runs},
+		"a skipped minor version is refused":                    {node: member, setting: "v1.40.0+k3s1", release: released("v1.40.0+k3s1"), want: runs, held: "skipped: v1.35 comes first"},
+		"a downgrade is refused":                                {node: member, setting: "v1.20.0+k3s1", release: released("v1.20.0+k3s1"), want: runs, held: "k3s cannot be downgraded"},
+		"the name of a channel is refused":                      {node: member, setting: "latest", release: released("latest"), want: runs, held: "it is not a version"},
+		"a binary of another version keeps what was told":       {node: swapped, published: "v1.34.1+k3s1", want: "v1.34.1+k3s1"},
+		"a Node of a former boot keeps what was told":           {node: unseen, published: runs, want: runs},
+		"and a change is held against that":                     {node: unseen, published: runs, setting: "v1.35.0+k3s1", want: runs, held: "zedkube k3s release"},
+		"where nothing is known nothing is passed on":           {node: unseen, setting: "v1.35.0+k3s1", want: "", held: "not known which version runs"},
+		"before it is known whether it is a member, the same":   {published: runs, setting: "v1.35.0+k3s1", want: runs},
+		"outside of a cluster the setting is passed on at once": {node: node{known: true}, published: runs, setting: "v1.35.0+k3s1", want: "v1.35.0+k3s1"},
+		"no version is refused there as well":                   {node: node{known: true}, published: runs, setting: "latest", want: runs},
+	} {
+		a := decide(facts{now: now, heard: true, settings: settings(row.setting, "", ""), published: kube(row.published, false), node: row.node, release: row.release})
+		if a.publish.K3sVersion != row.want || a.status.Version != row.want {
+			t.Errorf("%s: %q is published, %+v told", name, a.publish.K3sVersion, *a.status)
+		}
+		if s := a.status; s.Held != (row.held != "") || !strings.Contains(s.Why, row.held) || s.Held && !s.Since.Equal(now) {
+			t.Errorf("%s: %+v", name, *s)
+		}
+	}
+}
+
+func TestTheTimeOfAHeldVersionIsThatOfItsBeginning(t *testing.T) {
+	f := facts{now: now, heard: true, settings: settings("v1.35.0+k3s1", "", ""), node: node{known: true, member: true, running: runs, onDisk: true}}
+	f.status = *decide(f).status
+	f.now = now.Add(time.Hour)
+	if got := decide(f).status.Since; !got.Equal(now) {
+		t.Errorf("it began %s", got)
+	}
+	f.settings = settings("v1.34.9+k3s1", "", "")
+	if got := decide(f).status.Since; !got.Equal(f.now) {
+		t.Errorf("another version began %s", got)
+	}
+}
+
+func TestTheVersionOfAMemberIsToldBeforeZedagentHasSpoken(t *testing.T) {
+	a := decide(facts{now: now, published: kube("", true), node: node{known: true, member: true, running: runs, onDisk: true}})
+	if a.publish == nil || *a.publish != kube(runs, true) {
+		t.Errorf("%+v is published", a.publish)
+	}
+}
+
+// k3s is the binary on disk, with its version where the linker may put it.
+func (s *story) k3s(version string) {
+	if err := os.WriteFile(filepath.Join(s.disk, "k3s"), []byte("\x7fELF v1.2 "+version+"\x00v1.30.0-k3s1"), 0o755); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *story) node(version, bootID string) {
+	_ = s.nodes.Publish("n1", types.Node{Name: "n1", UUID: device.String(), KubeletVersion: version, BootID: bootID})
+}
+
+var device = uuid.MustParse("c4a1d7e2-90b3-4d58-8a6e-1be0f7723c05")
+
+func (s *story) joins() {
+	_ = s.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "n1", DeviceID: device})
+	_ = s.member.Publish(types.Global, types.ClusterMembership{State: types.MembershipMember})
+}
+
+func TestAMemberGoesToAnotherVersionWhenItIsItsTurn(t *testing.T) {
+	tell(t, func(s *story) {
+		s.k3s(runs)
+		s.node(runs, boot)
+		s.joins()
+		s.start()
+		s.later()
+		s.expectKube(kube(runs, false)) // pinned, although zedagent says nothing
+		s.say("v1.35.0+k3s1", "boot", "")
+		s.expectKube(kube(runs, true))
+		if got, _ := s.status.Get(types.Global); !got.Held || got.Wanted != "v1.35.0+k3s1" || len(s.did) != 1 || s.did[0].Op != "hold k3s version" {
+			s.Errorf("%+v is told, %+v recorded", got, s.did)
+		}
+		s.stop()
+		s.start()
+		s.later()
+		s.expectKube(kube(runs, true))
+		_ = s.release.Publish(types.Global, types.K3sReleaseRequest{Version: "v1.35.0+k3s1"})
+		s.settle()
+		s.expectKube(kube("v1.35.0+k3s1", true))
+		s.later() // the old one runs and is on disk: it is fetched
+		s.expectKube(kube("v1.35.0+k3s1", true))
+		s.k3s("v1.35.0+k3s1")
+		s.later()
+		s.node("v1.35.0+k3s1", boot)
+		s.later()
+		_ = s.release.Unpublish(types.Global)
+		s.later()
+		s.expectKube(kube("v1.35.0+k3s1", true))
+		if got, _ := s.status.Get(types.Global); got.Held || !got.OnDisk || len(s.did) != 2 || s.did[1].Op != "release k3s version" {
+			s.Errorf("%+v is told, %+v recorded", got, s.did)
+		}
+		s.say("", "boot", "") // removed: no way back to the kube container's own
+		s.expectKube(kube("v1.35.0+k3s1", true))
+	})
+}
+
+// later lets the binary be looked at again.
+func (s *story) later() {
+	time.Sleep(2 * period)
+	s.settle()
+}
+
+// Begin implements types.OperationLog.
+func (s *story) Begin(o types.Operation) func(types.OperationOutcome, error) {
+	if !strings.HasPrefix(o.Target, "file/") {
+		s.did = append(s.did, o)
+	}
+	return func(types.OperationOutcome, error) {}
+}
+
+func TestTheVersionInABinary(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k3s")
+	pad := func(n int) string { return strings.Repeat("\x00", n) }
+	for name, row := range map[string]struct {
+		content string
+		want    bool
+	}{
+		"it is there":                    {"x " + runs + "\x00 y", true},
+		"at the very end":                {"x " + runs, true},
+		"across two reads":               {pad(1<<20-3) + runs + pad(9), true},
+		"at the end of a read":           {pad(1<<20+len(runs)-len(runs)) + runs + "\x00", true},
+		"another one begins like it":     {runs + "2", false},
+		"across two reads, begins so":    {pad(1<<20) + runs + "2" + pad(9), false},
+		"the same with a hyphen is none": {"v1.34.2-k3s1", false},
+		"an empty file":                  {"", false},
+	} {
+		if err := os.WriteFile(path, []byte(row.content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := contains(t.Context(), path, runs); got != row.want || err != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := contains(ctx, path, runs); err == nil {
+		t.Error("a look that was cut short is believed")
+	}
+}
+
+func TestTheBinaryIsFoundThroughItsProcess(t *testing.T) {
+	dir := t.TempDir()
+	c := &Component{Binary: filepath.Join(dir, "none"), PID: filepath.Join(dir, "k3s.pid"), Proc: filepath.Join(dir, "proc")}
+	if got := c.find(runs); got.path != "" {
+		t.Errorf("found %q where nothing is", got.path)
+	}
+	want := filepath.Join(dir, "proc/77/root/var/lib/k3s/bin/k3s")
+	if err := os.MkdirAll(filepath.Dir(want), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{want: "x", c.PID: " 77\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := c.find(runs); got.path != want {
+		t.Errorf("found %q", got.path)
+	}
+	if err := os.WriteFile(c.PID, []byte("../../etc"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.find(runs); got.path != "" {
+		t.Errorf("found %q by a process that is none", got.path)
+	}
+}

@@ -1,0 +1,63 @@
+package safefile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestReadTakesARegularFileWithinItsBound(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.WriteFile(in("file"), []byte("12345"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("file", in("link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"file", "link"} {
+		if got, err := Read(in(name), 5); string(got) != "12345" || err != nil {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if got, err := Read(in("file"), 4); got != nil || err == nil || !strings.Contains(err.Error(), "longer than 4 bytes") {
+		t.Errorf("too long: %q, %v", got, err)
+	}
+	if _, err := Read(in("none"), 5); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing: %v", err)
+	}
+}
+
+func TestReadDoesNotWaitForWhatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{fifo, dir, "/dev/zero"} {
+		if _, err := Read(path, 5); !errors.Is(err, ErrNotRegular) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestAHugeFileCostsItsBoundOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "huge")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 3<<30); err != nil { // no block of it is on disk
+		t.Fatal(err)
+	}
+	allocated := testing.AllocsPerRun(1, func() { _, _ = Read(path, 1000) })
+	if allocated > 100 {
+		t.Errorf("%v allocations", allocated)
+	}
+	if _, err := Read(path, 1000); err == nil {
+		t.Error("it is read")
+	}
+}

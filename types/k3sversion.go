@@ -1,0 +1,105 @@
+package types
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// K3sVersionStatus says at which version of k3s this node is kept, under key
+// "global" of a topic of zedkube's own (docs/wire.md, "K3sVersionStatus").
+type K3sVersionStatus struct {
+	Version string    // what KubeConfig tells the kube container; "" is the container's own
+	Running string    // the own kubelet's, as it reported in this boot; "" while it has not
+	OnDisk  bool      // the k3s binary on disk is of version Running
+	Wanted  string    // setting k3s.version
+	Held    bool      // Wanted is not passed on to the kube container
+	Why     string    // why it is held, a sentence; "" where it is not
+	Since   time.Time // when Wanted began to be held
+}
+
+// K3sReleaseRequest is an operator's wish that this node take the version of
+// k3s that the setting asks for, under key "global" of zedkube-cli. It lasts
+// until the next boot.
+type K3sReleaseRequest struct {
+	RequestedAt time.Time
+	Version     string
+}
+
+// K3sVersion is a version as k3s writes it: v1.34.2+k3s1, v1.35.0-rc1+k3s1.
+type K3sVersion struct {
+	Major, Minor, Patch int
+	Pre                 string // after a hyphen; "" for a release
+	Build               string // after the plus sign, k3s1; "" where there is none
+}
+
+// ErrNoVersion is wrapped by ParseK3sVersion.
+var ErrNoVersion = errors.New("it is not a version such as v1.34.2+k3s1")
+
+var k3sVersion = regexp.MustCompile(`^v(\d{1,4})\.(\d{1,4})\.(\d{1,4})(?:-([0-9A-Za-z.]+))?(?:\+([0-9A-Za-z.]+))?$`)
+
+// maxK3sVersion is twice what k3s has ever called a version.
+const maxK3sVersion = 64
+
+// ParseK3sVersion reads a version; what it accepts can stand in the name of a
+// file and in an address, where the kube container puts it.
+func ParseK3sVersion(text string) (K3sVersion, error) {
+	m := k3sVersion.FindStringSubmatch(text)
+	if m == nil || len(text) > maxK3sVersion {
+		return K3sVersion{}, ErrNoVersion
+	}
+	v := K3sVersion{Pre: m[4], Build: m[5]}
+	for i, part := range []*int{&v.Major, &v.Minor, &v.Patch} {
+		*part, _ = strconv.Atoi(m[i+1]) // at most four digits
+	}
+	return v, nil
+}
+
+// compare orders versions as they were released: negative where v is older.
+func (v K3sVersion) compare(w K3sVersion) int {
+	return cmp.Or(cmp.Compare(v.Major, w.Major), cmp.Compare(v.Minor, w.Minor), cmp.Compare(v.Patch, w.Patch),
+		comparePre(v.Pre, w.Pre), cmp.Compare(len(v.Build), len(w.Build)), strings.Compare(v.Build, w.Build))
+}
+
+// comparePre orders what stands after the hyphen: a release is newer than each
+// of its candidates.
+func comparePre(a, b string) int {
+	switch {
+	case a == b:
+		return 0
+	case a == "":
+		return 1
+	case b == "":
+		return -1
+	}
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+}
+
+// CheckK3sStep says why a cluster's node must not go from one version of k3s to
+// another, nil where it may: no downgrade, no other major version, no minor
+// version skipped (Kubernetes' version skew policy). From "", which is not
+// known, no step can be judged.
+func CheckK3sStep(from, to string) error {
+	next, err := ParseK3sVersion(to)
+	if err != nil {
+		return err
+	}
+	old, err := ParseK3sVersion(from)
+	switch {
+	case from == "":
+		return errors.New("it is not known which version runs here now")
+	case err != nil:
+		return fmt.Errorf("version %q, which runs here now, cannot be compared: %w", from, err)
+	case next.Major != old.Major:
+		return fmt.Errorf("%s is another major version than %s", to, from)
+	case next.compare(old) < 0:
+		return fmt.Errorf("%s is older than %s: k3s cannot be downgraded", to, from)
+	case next.Minor > old.Minor+1:
+		return fmt.Errorf("from %s to %s minor versions are skipped: v%d.%d comes first", from, to, old.Major, old.Minor+1)
+	}
+	return nil
+}
