@@ -36,8 +36,8 @@ func podOf(p *corev1.Pod) types.Pod {
 	row.Part, row.Version = systemPart(p)
 	for _, s := range p.Status.ContainerStatuses {
 		row.RestartCount += s.RestartCount
-		if r := s.State.Running; s.RestartCount > 0 && r != nil && r.StartedAt.After(row.RestartedAt) {
-			row.RestartedAt = r.StartedAt.Time
+		if last := s.LastTerminationState.Terminated; s.RestartCount > 0 && last != nil && last.FinishedAt.After(row.RestartedAt) {
+			row.RestartedAt = last.FinishedAt.Time
 		}
 	}
 	return row
@@ -63,10 +63,11 @@ func slimPod(p *corev1.Pod) *corev1.Pod {
 		slim.Spec.Containers = []corev1.Container{{Image: p.Spec.Containers[0].Image}}
 	}
 	for _, s := range p.Status.ContainerStatuses {
-		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses, corev1.ContainerStatus{
-			RestartCount: s.RestartCount,
-			State:        corev1.ContainerState{Running: s.State.Running},
-		})
+		kept := corev1.ContainerStatus{RestartCount: s.RestartCount}
+		if last := s.LastTerminationState.Terminated; last != nil {
+			kept.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{FinishedAt: last.FinishedAt}
+		}
+		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses, kept)
 	}
 	return slim
 }

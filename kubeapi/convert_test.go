@@ -80,12 +80,16 @@ func wholePod() *corev1.Pod {
 			Phase: corev1.PodRunning, PodIP: "10.42.0.7", Reason: "Evicted",
 			ContainerStatuses: []corev1.ContainerStatus{
 				{RestartCount: 0, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(8)}}},
-				{RestartCount: 2, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(5)}}},
-				{RestartCount: 3, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(4)}}, Image: "x"},
+				{RestartCount: 2, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(8)}}, LastTerminationState: endedAt(4)},
+				{RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}, LastTerminationState: endedAt(5), Image: "x"},
 				{RestartCount: 1, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}},
 			},
 		},
 	}
+}
+
+func endedAt(minute int) corev1.ContainerState {
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: at(minute), Message: "long"}}
 }
 
 func TestANodeBecomesARow(t *testing.T) {

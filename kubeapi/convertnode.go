@@ -68,6 +68,7 @@ func nodeOf(n *corev1.Node) types.Node {
 	row.Agent, row.StampedAt = stampOf(n)
 	row.OutOfService, row.Fence = fenceOf(n)
 	row.Witness = witnessOf(n)
+	row.Designated = designatedOf(n)
 	row.Writers = writersOf(n)
 	row.CNI = cniOf(n)
 	for _, c := range n.Status.Conditions {
@@ -218,7 +219,7 @@ func slimNode(n *corev1.Node) *corev1.Node {
 			},
 		},
 	}
-	slim.Annotations = only(n.Annotations, cordonAnnotation, keepAnnotation, agentAnnotation, fenceAnnotation, witnessAnnotation, flannelAnnotation)
+	slim.Annotations = only(n.Annotations, cordonAnnotation, keepAnnotation, agentAnnotation, fenceAnnotation, witnessAnnotation, designatedAnnotation, flannelAnnotation)
 	cordon := ourCordon(n) != nil
 	for _, m := range n.ManagedFields {
 		if m.Manager == agentManager || m.Manager == drainManager && cordon || speaks(m) {

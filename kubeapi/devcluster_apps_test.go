@@ -135,9 +135,9 @@ func changesSet(t *testing.T, c *devcluster.Cluster, a *agent, kind string) {
 			return err == nil
 		})
 	}
-	writes("an affinity is written", func(s types.AppSet) error { return a.SetAffinity(ctx, s, "n9", true) })
+	writes("an affinity is written", func(s types.AppSet) error { return a.SetAffinity(ctx, s, "n9", true, types.RepairNote{}) })
 	for name, err := range map[string]error{
-		"a note": a.NoteRepair(ctx, set, types.RepairNote{Step: "late"}), "replicas": a.SetWanted(ctx, set, 3), "an affinity": a.SetAffinity(ctx, set, "n8", true),
+		"a note": a.NoteRepair(ctx, set, types.RepairNote{Step: "late"}), "replicas": a.SetWanted(ctx, set, 3), "an affinity": a.SetAffinity(ctx, set, "n8", true, types.RepairNote{}),
 	} {
 		if !errors.Is(err, types.ErrConflict) {
 			t.Errorf("%s for an old version: %v", name, err)

@@ -30,8 +30,11 @@ func writings() map[string]writing {
 		"SetDrainConditions": {func(ctx context.Context, c *Client) error {
 			return c.SetDrainConditions(ctx, "n1", types.DrainConditions{Drained: true})
 		}, "set drain conditions node/n1"},
-		"Fence":      {func(ctx context.Context, c *Client) error { return c.Fence(ctx, node, types.Fence{By: "n2"}) }, "fence node/n1"},
-		"Unfence":    {func(ctx context.Context, c *Client) error { return c.Unfence(ctx, node) }, "unfence node/n1"},
+		"Fence":   {func(ctx context.Context, c *Client) error { return c.Fence(ctx, node, types.Fence{By: "n2"}) }, "fence node/n1"},
+		"Unfence": {func(ctx context.Context, c *Client) error { return c.Unfence(ctx, node) }, "unfence node/n1"},
+		"Designate": {func(ctx context.Context, c *Client) error {
+			return c.Designate(ctx, "n1", types.Designations{Omitted: 1})
+		}, "set designations node/n1"},
 		"Witness":    {func(ctx context.Context, c *Client) error { return c.Witness(ctx, "n1", types.Witness{Round: 1}) }, "witness node/n1"},
 		"DeleteNode": {func(ctx context.Context, c *Client) error { return c.DeleteNode(ctx, node) }, "delete node node/n1"},
 		"SetDrainLock": {func(ctx context.Context, c *Client) error {
@@ -43,7 +46,9 @@ func writings() map[string]writing {
 		"NoteRepair": {func(ctx context.Context, c *Client) error {
 			return c.NoteRepair(ctx, set, types.RepairNote{By: "n1"})
 		}, "note repair replicaset/" + Namespace + "/app"},
-		"SetAffinity":    {func(ctx context.Context, c *Client) error { return c.SetAffinity(ctx, set, "n1", true) }, "set affinity replicaset/" + Namespace + "/app"},
+		"SetAffinity": {func(ctx context.Context, c *Client) error {
+			return c.SetAffinity(ctx, set, "n1", true, types.RepairNote{})
+		}, "set affinity replicaset/" + Namespace + "/app"},
 		"Evict":          {func(ctx context.Context, c *Client) error { return c.Evict(ctx, pod) }, "evict pod/ns/p"},
 		"PlanEvict":      {func(ctx context.Context, c *Client) error { return c.PlanEvict(ctx, pod) }, ""},
 		"ForceDeletePod": {func(ctx context.Context, c *Client) error { return c.ForceDeletePod(ctx, pod) }, "force-delete pod pod/ns/p"},

@@ -40,26 +40,37 @@ func (c *Client) SetWanted(ctx context.Context, set types.AppSet, replicas int32
 // more, or gone.
 func (c *Client) NoteRepair(ctx context.Context, set types.AppSet, note types.RepairNote) error {
 	act := fmt.Sprintf("note repair on %s %s", set.Kind, set.Name)
-	var text any // null
-	if note != (types.RepairNote{}) {
-		var err error
-		if text, err = annotation(note); err != nil {
-			return fmt.Errorf("%s: %w", act, err)
-		}
+	patch, err := notePatch(note)
+	if err != nil {
+		return fmt.Errorf("%s: %w", act, err)
 	}
-	return c.patchSet(ctx, "note repair", act, set, func(context.Context, *appSetClient) (values, error) {
-		return annotationsPatch(values{repairAnnotation: text}), nil
-	})
+	return c.patchSet(ctx, "note repair", act, set, func(context.Context, *appSetClient) (values, error) { return patch, nil })
+}
+
+// notePatch removes a zero note.
+func notePatch(note types.RepairNote) (values, error) {
+	if note == (types.RepairNote{}) {
+		return annotationsPatch(values{repairAnnotation: nil}), nil
+	}
+	text, err := annotation(note)
+	if err != nil {
+		return nil, err
+	}
+	return annotationsPatch(values{repairAnnotation: text}), nil
 }
 
 // SetAffinity has the template of this very set ask for the node by host name:
 // as a requirement, or as one preference of weight 100. Whatever else its
-// affinity says stays. It returns an error that wraps types.ErrConflict when the
-// set is not of set.Version any more, or gone.
-func (c *Client) SetAffinity(ctx context.Context, set types.AppSet, node string, required bool) error {
+// affinity says stays. The note is written with it. It returns an error that
+// wraps types.ErrConflict when the set is not of set.Version any more, or gone.
+func (c *Client) SetAffinity(ctx context.Context, set types.AppSet, node string, required bool, note types.RepairNote) error {
 	act := fmt.Sprintf("set affinity of %s %s to node %s", set.Kind, set.Name, node)
 	if node == "" {
 		return fmt.Errorf("%s: %w", act, errNoHost)
+	}
+	patch, err := notePatch(note)
+	if err != nil {
+		return fmt.Errorf("%s: %w", act, err)
 	}
 	return c.patchSet(ctx, "set affinity", act, set, func(ctx context.Context, api *appSetClient) (values, error) {
 		now, err := api.Get(ctx, set.Name, metav1.GetOptions{})
@@ -81,13 +92,14 @@ func (c *Client) SetAffinity(ctx context.Context, set types.AppSet, node string,
 		if equality.Semantic.DeepEqual(old, is) {
 			return nil, nil
 		}
-		return affinityPatch(is), nil
+		patch["spec"] = affinitySpec(is)
+		return patch, nil
 	})
 }
 
-// affinityPatch names both parts of the node affinity, or a merge would leave
-// the one that is to go.
-func affinityPatch(a *corev1.NodeAffinity) values {
+// affinitySpec names both parts of the node affinity, or a merge would leave the
+// one that is to go.
+func affinitySpec(a *corev1.NodeAffinity) values {
 	affinity := values{"requiredDuringSchedulingIgnoredDuringExecution": nil, "preferredDuringSchedulingIgnoredDuringExecution": nil}
 	if a.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		affinity["requiredDuringSchedulingIgnoredDuringExecution"] = a.RequiredDuringSchedulingIgnoredDuringExecution
@@ -95,7 +107,7 @@ func affinityPatch(a *corev1.NodeAffinity) values {
 	if a.PreferredDuringSchedulingIgnoredDuringExecution != nil {
 		affinity["preferredDuringSchedulingIgnoredDuringExecution"] = a.PreferredDuringSchedulingIgnoredDuringExecution
 	}
-	return values{"spec": values{"template": values{"spec": values{"affinity": values{"nodeAffinity": affinity}}}}}
+	return values{"template": values{"spec": values{"affinity": values{"nodeAffinity": affinity}}}}
 }
 
 // patchSet sends what change says, nothing if that is nil, for the version and

@@ -25,7 +25,7 @@ func setVerbs(c *Client, set types.AppSet) map[string]func(context.Context) erro
 	return map[string]func(context.Context) error{
 		"wanted":   func(ctx context.Context) error { return c.SetWanted(ctx, set, 1) },
 		"note":     func(ctx context.Context) error { return c.NoteRepair(ctx, set, types.RepairNote{Step: "fenced"}) },
-		"affinity": func(ctx context.Context) error { return c.SetAffinity(ctx, set, "n2", false) },
+		"affinity": func(ctx context.Context) error { return c.SetAffinity(ctx, set, "n2", false, types.RepairNote{}) },
 	}
 }
 
@@ -52,8 +52,10 @@ func TestWhatIsWrittenOnAReplicaSet(t *testing.T) {
 			`{"metadata":{"resourceVersion":"5","uid":"u1","annotations":{"zedkube.github.io/repair":null}}}`,
 		},
 		"a requirement": {
-			func(ctx context.Context, c *Client, s types.AppSet) error { return c.SetAffinity(ctx, s, "b", true) },
-			`{"metadata":{"resourceVersion":"5","uid":"u1"},"spec":{"template":{"spec":{"affinity":{"nodeAffinity":{` +
+			func(ctx context.Context, c *Client, s types.AppSet) error {
+				return c.SetAffinity(ctx, s, "b", true, types.RepairNote{Moved: since, MovedTo: "b"})
+			},
+			`{"metadata":{"resourceVersion":"5","uid":"u1","annotations":{"zedkube.github.io/repair":"{\"moved\":\"2026-01-02T03:04:05Z\",\"movedTo\":\"b\"}"}},"spec":{"template":{"spec":{"affinity":{"nodeAffinity":{` +
 				required(term(hostB)) + `,"preferredDuringSchedulingIgnoredDuringExecution":null}}}}}}`,
 		},
 	} {
@@ -128,9 +130,10 @@ func TestWhatIsNeverWrittenOnAReplicaSet(t *testing.T) {
 	for name, err := range map[string]error{
 		"0 replicas":      c.SetWanted(t.Context(), set, 0),
 		"-1 replicas":     c.SetWanted(t.Context(), set, -1),
-		"no host":         c.SetAffinity(t.Context(), set, "", true),
+		"no host":         c.SetAffinity(t.Context(), set, "", true, types.RepairNote{}),
 		"too much":        c.NoteRepair(t.Context(), set, types.RepairNote{Step: strings.Repeat("x", annotationText)}),
 		"without version": c.SetWanted(t.Context(), types.AppSet{Kind: types.KindReplicaSet, Name: "web", UID: "u1"}, 1),
+		"a long note":     c.SetAffinity(t.Context(), set, "n1", true, types.RepairNote{Step: strings.Repeat("x", annotationText)}),
 		"without UID":     c.SetWanted(t.Context(), types.AppSet{Kind: types.KindReplicaSet, Name: "web", Version: "5"}, 1),
 		"another kind":    c.SetWanted(t.Context(), types.AppSet{Kind: "Deployment", Name: "web", UID: "u1", Version: "5"}, 1),
 	} {
@@ -145,7 +148,7 @@ func TestAnAffinityThatIsThereIsNotWritten(t *testing.T) {
 	var spec jsonObject
 	_ = json.Unmarshal([]byte(`{"template":{"spec":{"affinity":{"nodeAffinity":{`+preferred(weighs("100", hostB))+`}}}}}`), &spec)
 	s.objects[pathSet]["spec"] = spec
-	if err := s.client(t).SetAffinity(t.Context(), setOf(types.KindReplicaSet), "b", false); err != nil || len(s.asked) > 0 {
+	if err := s.client(t).SetAffinity(t.Context(), setOf(types.KindReplicaSet), "b", false, types.RepairNote{}); err != nil || len(s.asked) > 0 {
 		t.Errorf("%v, asked %v", err, s.asked)
 	}
 }

@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -15,24 +16,24 @@ import (
 type vmi struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
+	Spec              vmiSpec   `json:"spec"`
 	Status            vmiStatus `json:"status"`
 }
 
+type vmiSpec struct {
+	Affinity *corev1.Affinity `json:"affinity"`
+}
+
 type vmiStatus struct {
-	Phase       string          `json:"phase"`
-	NodeName    string          `json:"nodeName"`
-	Conditions  []vmiCondition  `json:"conditions"`
-	Transitions []vmiTransition `json:"phaseTransitionTimestamps"`
+	Phase      string         `json:"phase"`
+	NodeName   string         `json:"nodeName"`
+	Conditions []vmiCondition `json:"conditions"`
 }
 
 type vmiCondition struct {
 	Type   string                 `json:"type"`
 	Status metav1.ConditionStatus `json:"status"`
-}
-
-type vmiTransition struct {
-	Phase string      `json:"phase"`
-	At    metav1.Time `json:"phaseTransitionTimestamp"`
+	Since  metav1.Time            `json:"lastTransitionTime"`
 }
 
 type vmiList struct {
@@ -45,7 +46,8 @@ type vmiList struct {
 func (v *vmi) DeepCopyObject() runtime.Object {
 	c := *v
 	v.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
-	c.Status.Conditions, c.Status.Transitions = slices.Clone(v.Status.Conditions), slices.Clone(v.Status.Transitions)
+	c.Spec.Affinity = v.Spec.Affinity.DeepCopy()
+	c.Status.Conditions = slices.Clone(v.Status.Conditions)
 	return &c
 }
 
@@ -71,17 +73,15 @@ func vmiOf(v *vmi) types.VMI {
 		Owner:     ownerOf(v),
 		AppDomain: v.Labels[labelAppDomain],
 		Created:   v.CreationTimestamp.Time,
+		Affinity:  setAffinityOf(v.Spec.Affinity),
 	}
 	if v.DeletionTimestamp != nil {
 		row.Deleted = v.DeletionTimestamp.Time
 	}
-	for _, t := range v.Status.Transitions { // one per phase
-		if t.Phase == v.Status.Phase && t.At.After(row.PhaseSince) {
-			row.PhaseSince = t.At.Time
-		}
-	}
 	for _, c := range v.Status.Conditions {
-		row.Ready = row.Ready || c.Type == "Ready" && c.Status == metav1.ConditionTrue
+		if c.Type == "Ready" && c.Status == metav1.ConditionTrue {
+			row.Ready, row.ReadySince = true, c.Since.Time
+		}
 	}
 	return row
 }

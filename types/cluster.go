@@ -34,9 +34,10 @@ type Node struct {
 	Etcd         bool // label node-role.kubernetes.io/etcd is present
 	TieBreaker   bool // label tie-breaker-node is "true"
 
-	OutOfService bool     // it has the taint node.kubernetes.io/out-of-service
-	Fence        *Fence   // who put it there; nil where it is not one of zedkube's
-	Witness      *Witness // what its zedkube sees of nodes that are not Ready; nil where it has nothing to say
+	OutOfService bool          // it has the taint node.kubernetes.io/out-of-service
+	Fence        *Fence        // who put it there; nil where it is not one of zedkube's
+	Witness      *Witness      // what its zedkube sees of nodes that are not Ready; nil where it has nothing to say
+	Designated   *Designations // of which applications it is the designated node; nil where its zedkube says nothing
 
 	CordonKept bool            // annotation: an operator keeps the cordon of a drain
 	TaintedAt  time.Time       // when the taint of unschedulable nodes was added; zero for unknown
@@ -140,7 +141,7 @@ type Pod struct {
 	VMI       string // label vm.kubevirt.io/name, on virt-launcher pods
 
 	RestartCount int32     // of all containers
-	RestartedAt  time.Time // when the last restarted container started again
+	RestartedAt  time.Time // when the instance before the last restart of a container ended; zero for none
 	Reason       string    // status.reason, such as Evicted; "" for none
 
 	Part    string // what part of the system it is: PartKubeVirt and so on; "" for none of them

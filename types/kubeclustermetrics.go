@@ -26,6 +26,7 @@ type ClusterNodeMetrics struct {
 // ClusterAppMetrics is one pod or virtual machine.
 type ClusterAppMetrics struct {
 	Name   string
+	App    string `json:",omitempty"` // the application's name at the controller; "" while it is not known
 	Node   string
 	CPU    *uint64 // nanocores
 	Memory *uint64 // bytes in the working set

@@ -43,13 +43,14 @@ type VMI struct {
 	UID        string
 	Version    string // resourceVersion
 	Phase      VMIPhase
-	PhaseSince time.Time // when it came into this phase; zero for unknown
-	NodeName   string    // "" until it is scheduled
-	Owner      Owner     // its replica set
-	AppDomain  string    // label App-Domain-Name
+	NodeName   string // "" until it is scheduled
+	Owner      Owner  // its replica set
+	AppDomain  string // label App-Domain-Name
 	Created    time.Time
 	Deleted    time.Time // deletionTimestamp; zero while it is not being deleted
 	Ready      bool
+	ReadySince time.Time   // last transition of its Ready condition while Ready; else zero
+	Affinity   SetAffinity // what its set's template asked for when it was made: it never changes
 }
 
 // The kinds of AppSet.
@@ -98,6 +99,8 @@ type RepairNote struct {
 	At       time.Time `json:"at,omitzero"`        // when Step was taken
 	Stuck    int       `json:"stuck,omitempty"`    // stuck instances deleted since the application last ran
 	Failback string    `json:"failback,omitempty"` // boot ID of the designated node at the last failback
+	Moved    time.Time `json:"moved,omitzero"`     // when zedkube last changed the affinity of the AppSet
+	MovedTo  string    `json:"movedTo,omitempty"`  // the node that it named
 }
 
 // RepairAct is what is done for an application.

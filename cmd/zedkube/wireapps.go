@@ -23,7 +23,7 @@ func wireApps(p paths, t topics, log *logrus.Logger, out io.Writer, pulses map[s
 	return map[string]component{
 		"apps": &apps.Component{
 			Log: as("apps"), Pulse: pulses["apps"],
-			Configs: t.appConfigs, Settings: t.settings, Requests: t.detach, Info: t.info,
+			Configs: t.appConfigs, Settings: t.settings, Requests: t.detach, Info: t.info, Agent: t.zedagent,
 			Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, Sets: kube.Sets, API: kube.API,
 			Kube: kube, Uptime: uptime,
 			Known: t.known, Status: t.appStatus, Repairs: t.appRepair,
@@ -47,7 +47,7 @@ func wireApps(p paths, t topics, log *logrus.Logger, out io.Writer, pulses map[s
 		},
 		"passthrough": &passthrough.Component{
 			Log: as("passthrough"), Pulse: pulses["passthrough"],
-			Configs: t.appConfigs, Info: t.info, Nodes: kube.Nodes, API: kube.API,
+			Configs: t.appConfigs, Info: t.info, Agent: t.zedagent, Nodes: kube.Nodes, API: kube.API,
 			Kube: kube, Links: passthrough.Host{}, Operations: record,
 		},
 		"sriov": &sriov.Component{

@@ -58,7 +58,7 @@ func wireReports(p paths, t topics, log *logrus.Logger, pulses map[string]*loop.
 		"clustermetrics": &clustermetrics.Component{
 			Log: as("clustermetrics"), Pulse: pulses["clustermetrics"],
 			Leader: t.leaderInfo, Info: t.info, Nodes: kube.Nodes, AppPods: kube.AppPods, API: kube.API, Own: t.nodeMetrics,
-			Kube: kube, Uptime: uptime,
+			Configs: t.appConfigs, Kube: kube, Uptime: uptime,
 			Metrics: t.clusterMetrics,
 		},
 	}

@@ -97,8 +97,8 @@ func (c *Cluster) revive(s types.AppSet) {
 	var vmi *types.VMI
 	if s.Kind == types.KindVMIReplicaSet {
 		vmi = &types.VMI{
-			Name: s.Name + n, UID: "vmi-" + n, Version: n, Phase: types.VMIScheduling, PhaseSince: time.Now(),
-			Owner: pod.Owner, AppDomain: s.AppDomain, Created: time.Now(),
+			Name: s.Name + n, UID: "vmi-" + n, Version: n, Phase: types.VMIScheduling,
+			Owner: pod.Owner, AppDomain: s.AppDomain, Created: time.Now(), Affinity: s.Affinity,
 		}
 		pod.Name, pod.App = "virt-launcher-"+vmi.Name+"-"+n, ""
 		pod.VMI, pod.Owner = vmi.Name, types.Owner{Kind: "VirtualMachineInstance", Name: vmi.Name, UID: vmi.UID}
@@ -130,8 +130,8 @@ func (c *Cluster) ForceDeletePod(ctx context.Context, pod types.Pod) error {
 }
 
 // DeleteVMI marks this very instance as being deleted, and its pods on nodes
-// that are Ready or on none, which are gone after Grace. Where none is left, it
-// is gone. Verb deletevmi.
+// whose kubelets report or on none, which are gone after Grace. Where none is
+// left, it is gone. Verb deletevmi.
 func (c *Cluster) DeleteVMI(ctx context.Context, vmi types.VMI) error {
 	return c.apply(ctx, "deletevmi", vmi.Name, func() error {
 		now, ok := c.VMIs.Get(vmi.Name)
@@ -141,7 +141,7 @@ func (c *Cluster) DeleteVMI(ctx context.Context, vmi types.VMI) error {
 		now.Deleted = time.Now()
 		for _, p := range c.Pods.All() {
 			n, _ := c.Nodes.Get(p.NodeName)
-			if p.Owner.UID != vmi.UID || p.NodeName != "" && n.Ready != types.ConditionTrue {
+			if reports := n.Ready == types.ConditionTrue || n.Ready == types.ConditionFalse; p.Owner.UID != vmi.UID || p.NodeName != "" && !reports {
 				continue
 			}
 			p.Deleted = now.Deleted
@@ -186,12 +186,12 @@ func (c *Cluster) SetWanted(ctx context.Context, set types.AppSet, replicas int3
 	return c.editSet(ctx, "wanted", set, func(s *types.AppSet) { s.Wanted = replicas })
 }
 
-// SetAffinity sets the host name that the set asks for. Verb affinity.
-func (c *Cluster) SetAffinity(ctx context.Context, set types.AppSet, node string, required bool) error {
+// SetAffinity sets the host name that the set asks for, with a note. Verb affinity.
+func (c *Cluster) SetAffinity(ctx context.Context, set types.AppSet, node string, required bool, note types.RepairNote) error {
 	if node == "" {
 		return errors.New("an affinity to no node")
 	}
-	return c.editSet(ctx, "affinity", set, func(s *types.AppSet) { s.Affinity.Node, s.Affinity.Required = node, required })
+	return c.editSet(ctx, "affinity", set, func(s *types.AppSet) { s.Affinity.Node, s.Affinity.Required, s.Note = node, required, note })
 }
 
 // NoteRepair writes the note on the set; a zero one removes it. Verb noterepair.

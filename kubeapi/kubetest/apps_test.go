@@ -126,7 +126,7 @@ func TestASetIsWrittenForOneVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, err := range map[string]error{
-		"note": c.NoteRepair(ctx, s, types.RepairNote{}), "replicas": c.SetWanted(ctx, s, 2), "affinity": c.SetAffinity(ctx, s, "n1", true),
+		"note": c.NoteRepair(ctx, s, types.RepairNote{}), "replicas": c.SetWanted(ctx, s, 2), "affinity": c.SetAffinity(ctx, s, "n1", true, types.RepairNote{}),
 	} {
 		if !errors.Is(err, types.ErrConflict) {
 			t.Errorf("%s of an old version: %v", name, err)
@@ -136,7 +136,7 @@ func TestASetIsWrittenForOneVersion(t *testing.T) {
 	if err := c.SetWanted(ctx, s, 0); err == nil || s.Note.Step != "one" {
 		t.Errorf("0 replicas: %v, and the note is %+v", err, s.Note)
 	}
-	if err := c.SetAffinity(ctx, s, "n1", true); err != nil || only(t, c.Sets.All()).Affinity != (types.SetAffinity{Node: "n1", Required: true}) {
+	if err := c.SetAffinity(ctx, s, "n1", true, types.RepairNote{}); err != nil || only(t, c.Sets.All()).Affinity != (types.SetAffinity{Node: "n1", Required: true}) {
 		t.Errorf("%v: %+v", err, only(t, c.Sets.All()))
 	}
 }
@@ -231,7 +231,7 @@ func appVerbs(c *Cluster) map[string]func(context.Context) error {
 		"deletevmi":   func(ctx context.Context) error { return c.DeleteVMI(ctx, vmi) },
 		"forgetvmi":   func(ctx context.Context) error { return c.ForgetVMI(ctx, vmi) },
 		"wanted":      func(ctx context.Context) error { return c.SetWanted(ctx, set, 3) },
-		"affinity":    func(ctx context.Context) error { return c.SetAffinity(ctx, set, "n1", true) },
+		"affinity":    func(ctx context.Context) error { return c.SetAffinity(ctx, set, "n1", true, types.RepairNote{}) },
 		"noterepair":  func(ctx context.Context) error { return c.NoteRepair(ctx, set, types.RepairNote{}) },
 		"attachments": func(ctx context.Context) error { _, err := c.NodeAttachments(ctx, "n2"); return err },
 		"deleteattachment": func(ctx context.Context) error {

@@ -3,6 +3,7 @@ package kubetest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/zedkube/zedkube/types"
@@ -76,6 +77,19 @@ func (c *Cluster) Witness(ctx context.Context, node string, w types.Witness) err
 		n.Witness = &w
 		if w.Round == 0 && len(w.Sightings) == 0 {
 			n.Witness = nil
+		}
+		return nil
+	})
+}
+
+// Designate writes what a node says of its applications; a zero d is removed.
+// Verb designate.
+func (c *Cluster) Designate(ctx context.Context, node string, d types.Designations) error {
+	d.Apps = maps.Clone(d.Apps)
+	return c.edit(ctx, "designate", node, func(n *types.Node) error {
+		n.Designated = &d
+		if d.Equal(types.Designations{}) {
+			n.Designated = nil
 		}
 		return nil
 	})

@@ -33,7 +33,7 @@ type task struct {
 	lost    types.Node // for a failover, and to fence or unfence
 	deleted bool       // its Node is: lost is what is remembered
 	targets []target
-	others  []held          // what a fence concerns
+	others  []held          // what a fence of the lost node concerns
 	known   map[string]bool // UIDs of the pods that the cluster has on a fenced node
 	words   map[string]word // of the witnesses, at the decision
 	renewed time.Time       // when the kubelet of the lost node did, by its clock
@@ -110,6 +110,9 @@ func (c *Component) complain(key string, err error, did bool, log logrus.FieldLo
 		log.WithError(err).Warn("repair did not come to its end")
 	}
 	p.until = c.Uptime() + p.last
+	if c.mem.rest == nil {
+		c.mem.rest = map[string]pause{}
+	}
 	c.mem.rest[key] = p
 }
 

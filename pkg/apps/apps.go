@@ -1,11 +1,12 @@
 // Package apps tells zedmanager where each configured application stands in
 // the cluster, and gets it back where it is lost or stuck.
 //
-//	reads:  AppInstanceConfig, ConfigItemValueMap, AppDetachRequest, EdgeNodeInfo, KnownNode, nodes, app pods, virtual
-//	        machines, replica sets, the API's health
+//	reads:  AppInstanceConfig, ConfigItemValueMap, AppDetachRequest, EdgeNodeInfo, ZedAgentStatus, KnownNode,
+//	        nodes, app pods, virtual machines, replica sets, the API's health
 //	writes: ENClusterAppStatus, AppRepairStatus
 //	acts:   under the right to repair: takes applications away from nodes that are gone, makes stuck virtual
-//	        machines anew, moves affinities and applications to the designated node
+//	        machines anew, moves affinities and applications to the designated node. Writes on the own Node of
+//	        which applications it is the designated one
 //
 // It needs no cluster configuration: a single node is a cluster of one.
 package apps
@@ -54,7 +55,8 @@ type Kube interface {
 	// with an error that wraps types.ErrConflict.
 	NoteRepair(ctx context.Context, set types.AppSet, note types.RepairNote) error
 	SetWanted(ctx context.Context, set types.AppSet, replicas int32) error
-	SetAffinity(ctx context.Context, set types.AppSet, node string, required bool) error
+	// SetAffinity writes a note with it.
+	SetAffinity(ctx context.Context, set types.AppSet, node string, required bool, note types.RepairNote) error
 	// ForceDeletePod, DeleteVMI, ForgetVMI and DeleteAttachment remove this very
 	// object, not a namesake; ForgetVMI does not wait for its node to agree.
 	ForceDeletePod(ctx context.Context, pod types.Pod) error
@@ -66,6 +68,9 @@ type Kube interface {
 	// Fence takes a node that is not ready out of service; Unfence undoes only that.
 	Fence(ctx context.Context, node types.Node, fence types.Fence) error
 	Unfence(ctx context.Context, node types.Node) error
+	// Designate replaces what a node says of the applications whose designated node
+	// it is; a zero d is removed.
+	Designate(ctx context.Context, node string, d types.Designations) error
 	// Event tells people.
 	Event(ctx context.Context, e types.Event) error
 }
@@ -81,6 +86,7 @@ type Component struct {
 	Settings pubsub.Reader[types.ConfigItemValueMap]
 	Requests pubsub.Reader[types.AppDetachRequest]
 	Info     pubsub.Reader[types.EdgeNodeInfo]
+	Agent    pubsub.Reader[types.ZedAgentStatus]
 	Nodes    pubsub.Reader[types.Node]
 	AppPods  pubsub.Reader[types.Pod]
 	VMIs     pubsub.Reader[types.VMI]
@@ -100,24 +106,26 @@ type Component struct {
 	pick    pubsub.Pick[types.Pod] // the pods that look tells of
 	looking loop.Call[fresh]
 	working loop.Call[outcome]
+	telling loop.Call[error] // what this node is the designated one of, on its way
 }
 
 // Run steps until ctx is done and returns after what is under way has ended.
 func (c *Component) Run(ctx context.Context) {
 	defer c.looking.End()
 	defer c.working.End()
+	defer c.telling.End()
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, prompt), c.Configs, c.Settings, c.Requests, c.Info,
-		c.Nodes, &c.pick, c.VMIs, c.Sets, c.API, &c.looking, &c.working)
+		c.Agent, c.Nodes, &c.pick, c.VMIs, c.Sets, c.API, &c.looking, &c.working, &c.telling)
 }
 
 // Step looks once, publishes what changed and begins what is to be done.
 func (c *Component) Step(ctx context.Context) error {
 	c.collect()
 	f := c.look()
-	return c.apply(ctx, decide(f))
+	return c.apply(ctx, f.self.Name, decide(f))
 }
 
-func (c *Component) apply(ctx context.Context, a action) error {
+func (c *Component) apply(ctx context.Context, self string, a action) error {
 	c.mem.since = a.since
 	var errs []error
 	for _, app := range slices.Sorted(maps.Keys(a.publish)) {
@@ -142,6 +150,9 @@ func (c *Component) apply(ctx context.Context, a action) error {
 			continue
 		}
 		c.Log.WithField("app", app).Info("application is not configured any more")
+	}
+	if a.tell != nil {
+		c.designate(ctx, self, *a.tell)
 	}
 	if a.look {
 		c.looking.Begin(ctx, lookTimeout, func(ctx context.Context) fresh { return c.lookAfresh(ctx, a.deleted) })

@@ -48,6 +48,7 @@ func tell(t *testing.T, setup, play func(*story)) {
 		done := make(chan struct{})
 		c := &Component{
 			Log: log, Pulse: &loop.Pulse{}, Configs: &s.configs, Nodes: &s.nodes, AppPods: &s.pods, API: &s.api,
+			Agent: &pubsub.Table[types.ZedAgentStatus]{},
 			Known: &s.known, Info: &s.info, Status: &s.status, Repairs: &s.repairs,
 			Settings: &pubsub.Table[types.ConfigItemValueMap]{}, Requests: &pubsub.Table[types.AppDetachRequest]{},
 			VMIs: &pubsub.Table[types.VMI]{}, Sets: &pubsub.Table[types.AppSet]{},

@@ -18,6 +18,8 @@ type facts struct {
 	statuses     map[string]types.ENClusterAppStatus // published, perhaps by a former run
 	repairs      map[string]types.AppRepairStatus    // published, perhaps by a former run
 	requests     map[string]types.AppDetachRequest   // by hand
+	settled      bool                                // and has been so for long enough after a boot to hold all of them
+	reached      bool                                // zedagent fetched a configuration within two intervals
 	events       string                              // the setting when virtual machines go back
 
 	blindSince time.Time // since when the tables and self do not tell the whole present truth; zero: they do
@@ -40,7 +42,11 @@ type memory struct {
 	words  map[string]word          // of the witnesses, by node
 	fresh  fresh                    // the last look at what no table holds
 	acting *task                    // under way; nil for none
-	rest   map[string]pause         // by application, by the UID of a fenced Node, and "" for all
+	rest   map[string]pause         // by application, by the UID of a fenced Node, telling, and "" for all
+
+	word     types.ConfigWord
+	fetching bool          // the last fetch that was looked at succeeded
+	fetched  time.Duration // uptime when that was last so; zero for never
 }
 
 // pause is how long something is left alone after a try.
@@ -52,7 +58,8 @@ type pause struct {
 
 // fresh is what only a list tells, and when it was asked for.
 type fresh struct {
-	at      time.Duration // uptime; zero for never
+	at      time.Duration // uptime when it began; zero for never
+	came    time.Duration // uptime when it had ended
 	tried   time.Duration // the last try, which err came of
 	nodes   []types.Node
 	storage types.Storage
@@ -61,10 +68,11 @@ type fresh struct {
 	renewed map[string]renewal   // by UID of a Node, over all looks
 }
 
-// renewal is the last renewal of a kubelet's Lease, and when it was seen first.
+// renewal is the last renewal of a kubelet's Lease, and how long that has been so.
 type renewal struct {
-	by   time.Time // the kubelet's clock; zero where there is no Lease
-	seen time.Duration
+	by    time.Time     // the kubelet's clock; zero where there is no Lease
+	seen  time.Duration // when the first answer that has it had come
+	still time.Duration // when the last look that has it began
 }
 
 // action is everything decide may ask for.
@@ -76,7 +84,8 @@ type action struct {
 	look      bool         // at volumes and Leases, afresh
 	deleted   []types.Node // whose Leases it is to show as well, though their Nodes are missing
 	act       *task
-	again     time.Duration // when time alone will change the answer; 0: never
+	tell      *types.Designations // to be written on the own Node
+	again     time.Duration       // when time alone will change the answer; 0: never
 }
 
 // soon brings the next step forward.
@@ -94,7 +103,9 @@ func decide(f facts) action {
 	}
 	verdicts := map[string]verdict{}
 	for _, app := range f.apps() {
-		a.publish[app.key] = f.status(app)
+		status, waits := f.restarting(app, f.status(app))
+		a.publish[app.key] = status
+		a.follow(f, waits)
 		v := f.judge(app)
 		verdicts[app.key] = v
 		a.repairs[app.key] = f.told(app, v)
@@ -105,6 +116,7 @@ func decide(f facts) action {
 		slices.Sort(a.unpublish)
 		a.unpublish = slices.Compact(a.unpublish)
 	}
+	f.tell(&a)
 	f.unfence(&a)
 	f.fence(&a)
 	if f.acting == nil {
@@ -173,7 +185,11 @@ func (f facts) choose(a *action, verdicts map[string]verdict) *task {
 // task is one about a lost node, or about none, and what was known of it.
 func (f facts) task(act types.RepairAct, lost types.Node) *task {
 	_, there := f.nodes[lost.Name]
-	return &task{act: act, lost: lost, deleted: !there, self: f.self, words: f.words, renewed: f.fresh.renewed[lost.UID].by}
+	t := &task{act: act, lost: lost, deleted: !there, self: f.self, words: f.words, renewed: f.fresh.renewed[lost.UID].by}
+	if lost.Name != "" {
+		t.others = f.held(lost.Name)
+	}
+	return t
 }
 
 // resting is how long something is still left alone.

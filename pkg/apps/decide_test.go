@@ -72,6 +72,8 @@ func owner(kind, name string) func(*types.Pod) {
 
 func label(app string) func(*types.Pod) { return func(p *types.Pod) { p.App = app } }
 
+func domain(domain string) func(*types.Pod) { return func(p *types.Pod) { p.AppDomain = domain } }
+
 func age(d time.Duration) func(*types.Pod) { return func(p *types.Pod) { p.Created = now.Add(-d) } }
 
 // status is what stands for an application of which the cluster knows nothing.
@@ -122,6 +124,15 @@ func TestPodsDecideTheStatus(t *testing.T) {
 		},
 		"the label alone tells": {
 			config(container), []types.Pod{pod("a", owner("", ""))}, status(types.AppKubeRunning, here),
+		},
+		"a container's pod may have the label of machines too": {
+			config(container), []types.Pod{pod("a", domain(appID+".1.7"))}, status(types.AppKubeRunning, here),
+		},
+		"also where its set alone tells": {
+			config(container), []types.Pod{pod("a", label("other"), domain(appID+".1.7"))}, status(types.AppKubeRunning, here),
+		},
+		"a launcher may have the label of containers too": {
+			config(vm), []types.Pod{launcher(name+"abcde", label(name))}, status(types.AppKubeRunning, here, isVMI, console(name+"abcde")),
 		},
 		"an owner of another kind does not": {
 			config(container), []types.Pod{pod("a", label(""), owner("Job", name))}, status(types.AppKubeNotInCluster),

@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -39,7 +40,7 @@ func (f facts) failback(a app) (verdict, bool) {
 		phase: types.RepairWaits, act: types.ActFailback, again: time.Minute,
 		reason: fmt.Sprintf("It runs on %s and is to move to this node, its designated one.", p.NodeName),
 	}
-	why := f.notYet()
+	why := cmp.Or(f.contested(a.key), f.notYet())
 	if why == "" {
 		f.wantLook(&v, true)
 		if why = f.stale(); why == "" {

@@ -110,7 +110,7 @@ func (f facts) lostWith(a app, request types.AppDetachRequest) (types.Node, bool
 func (f facts) forbids(a app, lost types.Node, request types.AppDetachRequest, v *verdict) (why string, refused bool) {
 	byHand := request.Node == lost.Name && lost.Name != ""
 	switch {
-	case a.tied() && !byHand:
+	case a.tiedTo(lost.Name) && !byHand:
 		return fmt.Sprintf("It is tied to its designated node: it stays with %s.", lost.Name), true
 	case lost.UID != "" && lost.Ready == types.ConditionTrue:
 		return fmt.Sprintf("Node %s is ready: it is not gone.", lost.Name), true
@@ -175,7 +175,7 @@ func (f facts) unproved(a app, lost types.Node, v *verdict) (why string, refused
 		return f.stale(), false
 	}
 	_, there := f.nodes[lost.Name]
-	if why := f.fresh.unrenewed(lost, there, f.uptime); why != "" {
+	if why := f.fresh.unrenewed(lost, there); why != "" {
 		return why, false
 	}
 	if !f.fresh.renewed[lost.UID].by.IsZero() || there { // the Lease of a deleted Node goes with it, which proves nothing
@@ -217,7 +217,7 @@ func (l fresh) old(uptime time.Duration) bool { return l.at == 0 || uptime-l.at 
 
 // unrenewed says what speaks against the death of a kubelet, "" for nothing. there
 // says whether its Node is.
-func (l fresh) unrenewed(lost types.Node, there bool, uptime time.Duration) string {
+func (l fresh) unrenewed(lost types.Node, there bool) string {
 	i := slices.IndexFunc(l.nodes, func(n types.Node) bool { return n.Name == lost.Name })
 	switch {
 	case there && i < 0:
@@ -229,7 +229,7 @@ func (l fresh) unrenewed(lost types.Node, there bool, uptime time.Duration) stri
 	if !there && !ok {
 		return "The Lease of " + lost.Name + " is looked at."
 	}
-	if absent := !there && r.by.IsZero(); !absent && (!ok || uptime-r.seen < unrenewed) {
+	if absent := !there && r.by.IsZero(); !absent && (!ok || r.still-r.seen < unrenewed) {
 		return fmt.Sprintf("The Lease of %s was renewed less than %s ago.", lost.Name, unrenewed)
 	}
 	return ""

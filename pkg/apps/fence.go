@@ -24,7 +24,7 @@ func (f facts) fence(a *action) {
 		return
 	}
 	for _, n := range f.nodesThat(func(n types.Node) bool {
-		return n.Ready == types.ConditionUnknown && !n.OutOfService && f.inUse(n.Name)
+		return n.Ready == types.ConditionUnknown && !n.OutOfService && (f.inUse(n.Name) || f.takenFrom(n))
 	}) {
 		name := n.Name
 		if gone, _ := types.Gone(n, f.nodes, f.witnessed, f.now); !gone {
@@ -34,7 +34,7 @@ func (f facts) fence(a *action) {
 		v := verdict{keys: []string{"gone/" + n.UID}, again: turn}
 		f.wantLook(&v, false)
 		held := f.held(name)
-		proved := f.stale() == "" && f.fresh.unrenewed(n, true, f.uptime) == "" && inDanger(held, name, f.fresh.storage, f.fresh.nodes) == ""
+		proved := f.stale() == "" && f.fresh.unrenewed(n, true) == "" && inDanger(held, name, f.fresh.storage, f.fresh.nodes) == ""
 		a.follow(f, v)
 		wait := max(f.early(app{}, v.keys[0]), f.resting(n.UID), f.resting(""))
 		if !proved || f.acting != nil || wait > 0 || a.act != nil {
@@ -42,7 +42,6 @@ func (f facts) fence(a *action) {
 			continue
 		}
 		a.act = f.task(actFence, n)
-		a.act.others = held
 	}
 }
 
@@ -61,6 +60,24 @@ func (f facts) nodesThat(is func(types.Node) bool) []types.Node {
 // inUse reports whether a node has anything of the applications'.
 func (f facts) inUse(node string) bool {
 	return slices.ContainsFunc(f.pods, func(p types.Pod) bool { return p.NodeName == node && !finished(p) })
+}
+
+// takenFrom reports whether a note says that an application was taken from this
+// very Node. What ran there is on no list any more, and may still run.
+func (f facts) takenFrom(n types.Node) bool {
+	for _, s := range f.sets {
+		if s.Note.NodeUID == n.UID && n.UID != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// unfenced reports whether the node that an application was taken from has
+// neither been fenced nor come back.
+func (f facts) unfenced(note types.RepairNote) bool {
+	n, ok := f.nodes[note.Node]
+	return ok && note.NodeUID != "" && n.UID == note.NodeUID && n.Ready != types.ConditionTrue && !n.OutOfService
 }
 
 // held is a pod with volumes on a node that is gone.
@@ -130,10 +147,28 @@ func (w *worker) fence(ctx context.Context) error {
 	if err := w.lookAgain(ctx); err != nil {
 		return err
 	}
-	why := cmp.Or(w.sight.alive, inDanger(w.others, w.lost.Name, w.sight.storage, w.sight.nodes), w.attachedInDanger())
-	if why != "" {
+	if why := w.noFence(); why != "" {
 		return fmt.Errorf("fence node %s: %s", w.lost.Name, why)
 	}
+	return w.putFence(ctx)
+}
+
+// fenceFirst fences the node before anything is taken from it, where that is
+// allowed: afterwards the cluster has nothing there that shows what may still run.
+func (w *worker) fenceFirst(ctx context.Context) error {
+	i := slices.IndexFunc(w.sight.nodes, func(n types.Node) bool { return n.Name == w.lost.Name })
+	if i < 0 || w.sight.nodes[i].OutOfService || w.noFence() != "" {
+		return nil
+	}
+	return w.putFence(ctx)
+}
+
+// noFence says why the node must not be fenced, "" where it may.
+func (w *worker) noFence() string {
+	return cmp.Or(w.sight.alive, inDanger(w.others, w.lost.Name, w.sight.storage, w.sight.nodes), w.attachedInDanger())
+}
+
+func (w *worker) putFence(ctx context.Context) error {
 	reason := fmt.Sprintf("Node %s is gone: nothing starts there before what ran there has stopped.", w.lost.Name)
 	if err := w.Fence(ctx, w.lost, types.Fence{By: w.self.Name, Reason: reason, Since: w.now().Round(0)}); err != nil {
 		return fmt.Errorf("fence node %s: %w", w.lost.Name, err)

@@ -22,14 +22,18 @@ type app struct {
 // apps sorts what the tables hold by application.
 func (f facts) apps() []app {
 	byDomain, byName := map[string][]types.Pod{}, map[string][]types.Pod{}
-	for _, p := range f.pods {
-		switch owner := p.Owner; {
-		case p.AppDomain != "":
+	for _, p := range f.pods { // it may be in both, and the application's Owns decides
+		if p.AppDomain != "" {
 			byDomain[appOf(p.AppDomain)] = append(byDomain[appOf(p.AppDomain)], p)
-		case p.App != "":
-			byName[p.App] = append(byName[p.App], p)
-		case owner.Kind == types.KindReplicaSet:
-			byName[owner.Name] = append(byName[owner.Name], p)
+		}
+		names := []string{p.App}
+		if p.Owner.Kind == types.KindReplicaSet && p.Owner.Name != p.App {
+			names = append(names, p.Owner.Name)
+		}
+		for _, name := range names {
+			if name != "" {
+				byName[name] = append(byName[name], p)
+			}
 		}
 	}
 	vmis := map[string][]types.VMI{}
@@ -124,7 +128,11 @@ func (a app) on(node string) bool {
 
 func finished(p types.Pod) bool { return p.Phase == types.PodSucceeded || p.Phase == types.PodFailed }
 
-// tied reports whether the application must not leave its designated node.
-func (a app) tied() bool {
+// tiedTo reports whether the application must not be taken from a node because
+// it may run nowhere else. One whose set requires another node by now may.
+func (a app) tiedTo(node string) bool {
+	if is := a.set.Affinity; is.Required && is.Node != "" && is.Node != node {
+		return false
+	}
 	return a.cfg.AffinityType == types.AffinityRequired || a.set.Affinity.Required
 }

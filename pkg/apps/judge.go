@@ -2,6 +2,7 @@ package apps
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -41,15 +42,32 @@ func (f facts) judge(a app) verdict {
 	case !a.set.Deleted.IsZero():
 		return verdict{phase: types.RepairWaits, reason: "Its replica set is being deleted."}
 	}
+	var waits verdict
+	for _, rule := range []func(app) (verdict, bool){f.move, f.replace} {
+		v, ok := rule(a)
+		if ok && v.target != nil {
+			return v
+		}
+		waits = v.beside(waits)
+	}
 	for _, rule := range []func(app) (verdict, bool){f.revive, f.failover, f.unstick, f.move, f.failback, f.settle} {
 		if v, ok := rule(a); ok {
-			return v
+			return v.beside(waits)
 		}
 	}
 	if !a.runs(f.nodes) {
 		return verdict{phase: types.RepairWaits, reason: f.whyNot(a)}
 	}
 	return verdict{phase: types.RepairWell, reason: "It runs."}
+}
+
+// beside is v that also remembers and waits for what another verdict does.
+func (v verdict) beside(waits verdict) verdict {
+	v.keys = slices.Concat(v.keys, waits.keys)
+	if waits.again > 0 && (v.again == 0 || waits.again < v.again) {
+		v.again = waits.again
+	}
+	return v
 }
 
 // whyNot says why an application does not run yet, where nothing is to be done.
@@ -112,18 +130,35 @@ func (f facts) move(a app) (verdict, bool) {
 	if !a.cfg.IsVMI() || !a.cfg.IsDesignatedNodeID || a.set.Affinity.Node == f.self.Name && a.set.Affinity.Required == required {
 		return verdict{}, false
 	}
-	return verdict{
-		phase: types.RepairWaits, act: types.ActMove, reason: "Its affinity does not name this node, which is the designated one.",
-		target: &target{app: a, node: f.self.Name},
-	}, true
+	v := verdict{phase: types.RepairWaits, act: types.ActMove, reason: "Its affinity does not name this node, which is the designated one."}
+	why, again := f.notMoved(a)
+	if why != "" {
+		v.reason, v.again = v.reason+" "+why, again
+		return v, true
+	}
+	v.target = &target{app: a, node: f.self.Name, note: f.moved(a)}
+	return v, true
+}
+
+// moved is the note of a set whose affinity changes: what failed before says
+// nothing of what is tried now.
+func (f facts) moved(a app) types.RepairNote {
+	n := a.set.Note
+	n.Moved, n.MovedTo, n.Stuck = f.now, f.self.Name, 0
+	return n
 }
 
 // actSettle is no act for people: the note is wiped.
 const actSettle types.RepairAct = "settle"
 
-// settle wipes the note once the application runs: what was done for it is over.
+// settle wipes the note once the application runs: what was done for it is over,
+// but for a node that is still to be fenced.
 func (f facts) settle(a app) (verdict, bool) {
-	want := types.RepairNote{Failback: a.set.Note.Failback}
+	want := types.RepairNote{Failback: a.set.Note.Failback, Moved: a.set.Note.Moved, MovedTo: a.set.Note.MovedTo}
+	if f.unfenced(a.set.Note) {
+		want = a.set.Note
+		want.Stuck = 0
+	}
 	if a.set.Note.Act == types.ActFailback && f.now.Sub(a.set.Note.At).Abs() < eachFailback {
 		return verdict{}, false
 	}
@@ -141,10 +176,13 @@ func (f facts) settle(a app) (verdict, bool) {
 // noted is what to write on the set when an act begins.
 func (f facts) noted(a app, act types.RepairAct, lost string) types.RepairNote {
 	n := a.set.Note
-	if n.Act != act || n.Node != lost {
+	if n.Act != act || lost != "" && n.Node != lost {
 		n.Since = f.now
 	}
-	n.Act, n.Node, n.NodeUID, n.By, n.Step, n.At = act, lost, f.nodes[lost].UID, f.self.Name, "", f.now
+	if lost != "" || !f.unfenced(n) {
+		n.Node, n.NodeUID = lost, f.nodes[lost].UID
+	}
+	n.Act, n.By, n.Step, n.At = act, f.self.Name, "", f.now
 	return n
 }
 

@@ -58,7 +58,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 		}, says(types.RepairRefused, "tied")},
 		"a kubelet that has just renewed is not dead": {func(s *scene) {
 			s.lose()
-			s.fresh.renewed["uid-n2"] = renewal{seen: up - 11*time.Second}
+			s.fresh.renewed["uid-n2"] = renewal{seen: up - 11*time.Second, still: up}
 		}, says(types.RepairWaits, "renewed")},
 		"an old look proves nothing": {func(s *scene) { s.lose(); s.fresh.at = up - time.Minute }, says(types.RepairWaits, "looked at")},
 		"a look that failed proves nothing": {func(s *scene) {
@@ -236,11 +236,11 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 		}, says(types.RepairWaits, "Node n3 cannot tell")},
 		"nor where its Lease is still renewed": {func(s *scene) {
 			s.deleteNode(time.Hour)
-			s.fresh.renewed["uid-n2"] = renewal{by: now, seen: up - 11*time.Second}
+			s.fresh.renewed["uid-n2"] = renewal{by: now, seen: up - 11*time.Second, still: up}
 		}, says(types.RepairWaits, "was renewed less than 12s ago")},
 		"a Lease that stands is none": {func(s *scene) {
 			s.deleteNode(time.Hour)
-			s.fresh.renewed["uid-n2"] = renewal{by: now, seen: up - 12*time.Second}
+			s.fresh.renewed["uid-n2"] = renewal{by: now, seen: up - 12*time.Second, still: up}
 		}, acts(types.ActFailover)},
 		"nor before its Lease was looked for": {func(s *scene) {
 			s.deleteNode(time.Hour)

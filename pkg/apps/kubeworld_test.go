@@ -9,10 +9,16 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// place is the scheduler: n3, where it is ready.
+// place is the scheduler: the node that is required, if it takes pods, else n3.
 func (w *world) place(vmi *types.VMI, pod *types.Pod) {
 	if !w.nowhere {
 		pod.NodeName = "n3"
+	}
+	if vmi != nil && vmi.Affinity.Required {
+		pod.NodeName = ""
+		if n, ok := w.nodes.Get(vmi.Affinity.Node); ok && n.Ready == types.ConditionTrue && !n.Unschedulable && !n.OutOfService {
+			pod.NodeName = n.Name
+		}
 	}
 	if vmi != nil {
 		vmi.Phase = types.VMIScheduling
@@ -70,7 +76,8 @@ func (w *world) kubevirt() {
 		_ = w.vmis.Publish(v.Name, v)
 		w.made++
 		n := fmt.Sprintf("new%02d", w.made)
-		vmi := types.VMI{Name: name + n, UID: "vmi-" + n, Phase: types.VMIScheduling, Owner: v.Owner, AppDomain: v.AppDomain}
+		set, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
+		vmi := types.VMI{Name: name + n, UID: "vmi-" + n, Phase: types.VMIScheduling, Owner: v.Owner, AppDomain: v.AppDomain, Affinity: set.Affinity}
 		pod := launcher(vmi.Name, pending, func(p *types.Pod) { p.UID, p.Claims, p.Owner.UID = "pod-"+n, []string{"data"}, vmi.UID })
 		w.place(&vmi, &pod)
 		_ = w.vmis.Publish(vmi.Name, vmi)

@@ -19,6 +19,7 @@ func (c *Component) look() facts {
 	f.configs, f.statuses, f.repairs = c.Configs.All(), c.Status.All(), c.Repairs.All()
 	f.requests = c.Requests.All()
 	settings, _ := c.Settings.Get(types.Global)
+	c.heard(&f, settings.Duration(types.SettingConfigInterval, time.Second, defaultInterval))
 	f.events = settings.GlobalSettings[types.SettingDescheduleOn].StrValue
 	// The state of the API is read before the tables: they can only be more
 	// complete than it says.
@@ -116,6 +117,7 @@ func (c *Component) lookAfresh(ctx context.Context, deleted []types.Node) fresh 
 			l.leases[n.UID], err = c.Kube.NodeLease(ctx, n.Name)
 		}
 	}
+	l.came = c.Uptime()
 	if err != nil {
 		l.err = err.Error()
 	}
@@ -130,6 +132,9 @@ func (c *Component) collect() {
 	if out, ok := c.working.Take(); ok {
 		c.finish(out)
 	}
+	if err, ok := c.telling.Take(); ok {
+		c.complain(telling, err, true, c.Log.WithField("act", telling))
+	}
 }
 
 // then is what is known after another look: one that failed leaves what was seen
@@ -143,14 +148,17 @@ func (l fresh) then(next fresh) fresh {
 	return next
 }
 
-// renewals keeps since when each kubelet's Lease has looked as it does.
+// renewals keeps for how long each kubelet's Lease has looked as it does: from the
+// first answer to the beginning of the last look. How long an answer took to come
+// says nothing.
 func renewals(old map[string]renewal, l fresh) map[string]renewal {
 	now := map[string]renewal{}
 	note := func(uid string, by time.Time) {
 		r, ok := old[uid]
 		if !ok || !r.by.Equal(by) {
-			r = renewal{by: by, seen: l.at}
+			r = renewal{by: by, seen: l.came}
 		}
+		r.still = l.at
 		now[uid] = r
 	}
 	for uid, by := range l.leases {

@@ -3,6 +3,7 @@ package apps
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -52,5 +53,35 @@ func TestOfThousandsOfPodsThoseOfTheConfiguredAndThoseWhereANodeDoesNotServeCoun
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error("want -, got +\n" + d)
+	}
+}
+
+// A Lease that is renewed every ten seconds looks unchanged in one answer, however
+// long that took to come.
+func TestALeaseIsUnrenewedBetweenTwoLooksAndNotDuringOne(t *testing.T) {
+	lost := types.Node{Name: "n2", UID: "uid-n2", Ready: types.ConditionUnknown}
+	type look struct{ began, came time.Duration }
+	rows := map[string]struct {
+		looks []look
+		want  bool
+	}{
+		"one slow look":                      {[]look{{0, 25}}, false},
+		"one quick look, long ago":           {[]look{{0, 1}}, false},
+		"two looks":                          {[]look{{0, 1}, {13, 14}}, true},
+		"two looks too close":                {[]look{{0, 1}, {12, 13}}, false},
+		"a slow look and a quick one":        {[]look{{0, 20}, {25, 26}}, false},
+		"a slow look and one much later":     {[]look{{0, 20}, {32, 33}}, true},
+		"three looks, the first of them old": {[]look{{0, 1}, {6, 7}, {13, 14}}, true},
+	}
+	for row, r := range rows {
+		t.Run(row, func(t *testing.T) {
+			var l fresh
+			for _, k := range r.looks {
+				l = l.then(fresh{at: up + k.began*time.Second, came: up + k.came*time.Second, tried: up, nodes: []types.Node{lost}})
+			}
+			if why := l.unrenewed(lost, true); (why == "") != r.want {
+				t.Errorf("it says %q", why)
+			}
+		})
 	}
 }

@@ -31,7 +31,7 @@ func newScene() *scene {
 	}
 	s.facts = facts{
 		witnessed: map[string]time.Time{},
-		now:       now, uptime: up, configsKnown: true, wholeSets: true,
+		now:       now, uptime: up, configsKnown: true, settled: true, wholeSets: true, reached: true,
 		pods: []types.Pod{launcher(name+"abcde", on("n2"))},
 		vmis: []types.VMI{{Name: name + "abcde", UID: "vmi", Phase: types.VMIRunning, NodeName: "n2", Owner: types.Owner{Name: name}, AppDomain: appID + ".1.7"}},
 		memory: memory{
@@ -42,6 +42,9 @@ func newScene() *scene {
 	for _, n := range []string{"n1", "n2", "n3"} {
 		s.nodes[n] = types.Node{Name: n, UID: "uid-" + n, Ready: types.ConditionTrue, Agent: &types.AgentStamp{}, BootID: "boot", ReadySince: now.Add(-time.Hour)}
 	}
+	s.node("n1", func(n *types.Node) {
+		n.Designated = &types.Designations{Apps: map[string]types.Designation{appID: {Count: 1}}}
+	})
 	s.fresh = fresh{at: up - time.Second, tried: up - time.Second, storage: types.Storage{Longhorn: true, Volumes: []types.Volume{volume("data")}}}
 	return s.follow()
 }
@@ -81,7 +84,7 @@ func (s *scene) lose() {
 		s.nodes[name] = w
 		s.witnessed[name] = now.Add(-time.Second)
 	}
-	s.fresh.renewed = map[string]renewal{"uid-n2": {seen: up - time.Minute}}
+	s.fresh.renewed = map[string]renewal{"uid-n2": {seen: up - time.Minute, still: up - time.Second}}
 	s.since["lost/set/n2"], s.since["proved/set/n2"] = up-time.Minute, up-time.Minute
 	s.pods[0].Deleted = now.Add(-30 * time.Second)
 }
@@ -93,7 +96,7 @@ func (s *scene) deleteNode(ago time.Duration) {
 	delete(s.nodes, "n2")
 	s.known = map[string]types.KnownNode{"n2": {Name: "n2", UID: "uid-n2", InternalIP: "10.0.0.2"}}
 	s.since["deleted/uid-n2"] = up - ago
-	s.fresh.renewed = map[string]renewal{"uid-n2": {seen: up - ago}}
+	s.fresh.renewed = map[string]renewal{"uid-n2": {seen: up - ago, still: up}}
 }
 
 func (s *scene) judged() verdict { return s.judge(s.apps()[0]) }

@@ -27,7 +27,7 @@ func TestWhileAllIsWellNothingIsAskedOrWritten(t *testing.T) {
 func (s *scene) second() {
 	s.lose()
 	s.nodes["n4"] = types.Node{Name: "n4", UID: "uid-n4", Ready: types.ConditionUnknown, Agent: &types.AgentStamp{}}
-	s.fresh.renewed["uid-n4"] = renewal{seen: up - time.Minute}
+	s.fresh.renewed["uid-n4"] = renewal{seen: up - time.Minute, still: up}
 	for _, name := range []string{"n1", "n3"} {
 		w := s.nodes[name].Witness
 		w.Sightings = append(slices.Clone(w.Sightings), types.Sighting{Node: "n4", UID: "uid-n4", Silent: 5})

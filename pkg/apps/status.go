@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"strings"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -11,6 +12,10 @@ import (
 // this node does not find itself: long enough for a restart of k3s, short enough
 // that the node does not go on claiming what was moved away meanwhile.
 const trust = 2 * time.Minute
+
+// restarts is how long a virtual machine that is on no node stays claimed by the
+// node that had it: between the end of its launcher and the node of the next one.
+const restarts = time.Minute
 
 // firstVNCPort is the port of VNC display 0.
 const firstVNCPort = 5900
@@ -33,6 +38,24 @@ func configured(cfg types.AppInstanceConfig) types.ENClusterAppStatus {
 		IsDNidNode: cfg.IsDesignatedNodeID,
 		AppIsVMI:   cfg.IsVMI(),
 	}
+}
+
+// restarting keeps the claim on a virtual machine that was here and is on no node
+// now: its set makes another launcher, which has no node yet. Off its designated
+// node the application would be made inactive for that moment (docs/wire.md,
+// "zedmanager").
+func (f facts) restarting(a app, s types.ENClusterAppStatus) (types.ENClusterAppStatus, verdict) {
+	last := f.statuses[a.key]
+	was := last.ScheduledOnThisNode && (last.VMIName == "" || strings.HasPrefix(last.VMIName, a.cfg.KubeName()))
+	pod, ok := a.speaker(f.self.Name)
+	elsewhere, gone := ok && pod.NodeName != "", a.set.Name == "" || !a.set.Deleted.IsZero()
+	key := "restarts/" + a.key
+	wait := restarts - f.lasted(key)
+	if !f.blindSince.IsZero() || !s.AppIsVMI || !was || elsewhere || gone || wait <= 0 {
+		return s, verdict{}
+	}
+	s.ScheduledOnThisNode, s.AppKubeStatus = true, types.AppKubeNotRunning
+	return s, verdict{keys: []string{key}, again: wait}
 }
 
 // unreachable claims nothing: another node may run the application by now. It

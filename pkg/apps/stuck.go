@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -14,6 +15,9 @@ const (
 	// slowFor is the same where nothing has failed: images are imported and
 	// volumes attached in their own time.
 	slowFor = 15 * time.Minute
+	// outdatedFor is how long an instance waits with an affinity that its set no
+	// longer has: the tables may not agree yet.
+	outdatedFor = 10 * time.Second
 	// mostStuck is how often it is tried until it runs.
 	mostStuck = 3
 )
@@ -34,6 +38,20 @@ func (f facts) unstick(a app) (verdict, bool) {
 	return verdict{}, false
 }
 
+// replace deletes an instance whose set asks for another node by now. That holds
+// up nothing else, as a failover from the former node.
+func (f facts) replace(a app) (verdict, bool) {
+	if !a.cfg.IsVMI() || a.runs(f.nodes) {
+		return verdict{}, false
+	}
+	for _, v := range a.vmis {
+		if why, after := f.outdated(a, v); why != "" {
+			return f.renew(a, v, why, after), true
+		}
+	}
+	return verdict{}, false
+}
+
 // renew says when a stuck instance is deleted.
 func (f facts) renew(a app, vmi types.VMI, why string, after time.Duration) verdict {
 	key := "stuck/" + vmi.UID + "/" + after.String() // a container that crashes tells now this, now that
@@ -46,7 +64,10 @@ func (f facts) renew(a app, vmi types.VMI, why string, after time.Duration) verd
 	if v.again = max(0, after<<a.set.Note.Stuck+f.turns(a)-f.lasted(key)); v.again > 0 {
 		return v
 	}
-	note := f.noted(a, types.ActUnstick, "")
+	note := a.set.Note
+	if note.Act != types.ActFailover { // what is left of one has to be remembered
+		note = f.noted(a, types.ActUnstick, "")
+	}
 	note.Stuck++
 	alone := a
 	alone.vmis = []types.VMI{vmi}
@@ -56,6 +77,9 @@ func (f facts) renew(a app, vmi types.VMI, why string, after time.Duration) verd
 
 // stuck says why an instance counts as stuck if that lasts, "" where it does not.
 func (f facts) stuck(a app, v types.VMI) (why string, after time.Duration) {
+	if why, after := f.outdated(a, v); why != "" {
+		return why, after
+	}
 	starting := v.Phase == types.VMIPending || v.Phase == types.VMIScheduling || v.Phase == types.VMIUnset || v.Phase == types.VMIScheduled
 	if !starting || !v.Deleted.IsZero() {
 		return "", 0
@@ -73,6 +97,47 @@ func (f facts) stuck(a app, v types.VMI) (why string, after time.Duration) {
 		return fmt.Sprintf("Its launcher does not come to run on %s.", p.NodeName), slowFor
 	}
 	return "", 0
+}
+
+// outdated says of an instance that does not run on a Ready node that its set
+// asks for another node by now, "" where it does not: KubeVirt gives an instance
+// its affinity when it makes it. A node that does not report is failover's; one
+// that reports that it is not ready can still stop what runs there.
+func (f facts) outdated(a app, v types.VMI) (why string, after time.Duration) {
+	is, was := a.set.Affinity, v.Affinity
+	same := is.Node == was.Node && is.Required == was.Required
+	ended := !v.Deleted.IsZero() || v.Phase == types.VMISucceeded || v.Phase == types.VMIFailed
+	if same || ended || is.Node == "" || !is.Required && !was.Required {
+		return "", 0
+	}
+	after = outdatedFor
+	for _, node := range a.nodesOf(v) {
+		switch f.nodes[node].Ready {
+		case types.ConditionTrue:
+			if v.Phase == types.VMIRunning {
+				return "", 0
+			}
+		case types.ConditionFalse:
+			after = stuckFor
+		default:
+			return "", 0
+		}
+	}
+	return fmt.Sprintf("Its instance was made when it was to run on %s, and does not run; it is to run on %s now.", cmp.Or(was.Node, "any node"), is.Node), after
+}
+
+// nodesOf are the nodes that an instance or a launcher of it is on.
+func (a app) nodesOf(v types.VMI) []string {
+	var nodes []string
+	if v.NodeName != "" {
+		nodes = append(nodes, v.NodeName)
+	}
+	for _, p := range a.pods {
+		if p.VMIName() == v.Name && p.NodeName != "" && !finished(p) {
+			nodes = append(nodes, p.NodeName)
+		}
+	}
+	return nodes
 }
 
 // waitsAfterFailure tells a container that waits after a failure from one that

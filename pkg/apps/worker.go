@@ -33,6 +33,9 @@ func (w *worker) do(ctx context.Context) error {
 			if err := w.lookAgain(ctx); err != nil {
 				return err
 			}
+			if err := w.fenceFirst(w.because(ctx, target{})); err != nil {
+				return err
+			}
 		}
 		if err := w.one(ctx, t); err != nil {
 			w.fails[t.key] = err
@@ -78,7 +81,7 @@ func (w *worker) one(ctx context.Context, t target) error {
 		return w.step(ctx, t, "Its replica set wants one copy again.", func() error { return w.SetWanted(ctx, t.set, 1) })
 	case types.ActMove:
 		return w.step(ctx, t, "Its affinity names "+t.node+" now.", func() error {
-			return w.SetAffinity(ctx, t.set, t.node, t.cfg.AffinityType == types.AffinityRequired)
+			return w.SetAffinity(ctx, t.set, t.node, t.cfg.AffinityType == types.AffinityRequired, t.note)
 		})
 	case types.ActFailback:
 		return w.sendBack(ctx, t)

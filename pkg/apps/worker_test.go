@@ -45,6 +45,11 @@ func (k *slow) NodeAttachments(context.Context, string) ([]types.Attachment, err
 
 func (k *slow) Event(context.Context, types.Event) error { return nil }
 
+func (k *slow) Fence(_ context.Context, n types.Node, f types.Fence) error {
+	k.node(n.Name, func(n *types.Node) { n.OutOfService, n.Fence = true, &f })
+	return nil
+}
+
 func (k *slow) ForceDeletePod(context.Context, types.Pod) error {
 	k.took = append(k.took, "pod")
 	return nil

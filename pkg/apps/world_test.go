@@ -48,6 +48,8 @@ type agent struct {
 	info     pubsub.Table[types.EdgeNodeInfo]
 	settings pubsub.Table[types.ConfigItemValueMap]
 	asked    pubsub.Table[types.AppDetachRequest]
+	zedagent pubsub.Table[types.ZedAgentStatus]
+	configs  *source[types.AppInstanceConfig]
 	status   pubsub.Table[types.ENClusterAppStatus]
 	repairs  pubsub.Table[types.AppRepairStatus]
 	log      *logrus.Logger
@@ -100,7 +102,7 @@ func (w *world) build() {
 	set := types.AppSet{Kind: types.KindVMIReplicaSet, Name: name, UID: "set", Version: "1", AppDomain: domain, Wanted: 1, Claims: []string{"data"}, Affinity: types.SetAffinity{Node: "n2"}}
 	_ = w.sets.Publish(set.Key(), set)
 	w.kube.OnRevival(func(_ types.AppSet, vmi *types.VMI, pod *types.Pod) { w.place(vmi, pod) })
-	vmi := types.VMI{Name: name + "abcde", UID: "vmi", Version: "1", Phase: types.VMIRunning, NodeName: "n2", Owner: types.Owner{Kind: set.Kind, Name: name, UID: "set"}, AppDomain: domain}
+	vmi := types.VMI{Name: name + "abcde", UID: "vmi", Version: "1", Phase: types.VMIRunning, NodeName: "n2", Owner: types.Owner{Kind: set.Kind, Name: name, UID: "set"}, AppDomain: domain, Affinity: set.Affinity}
 	_ = w.vmis.Publish(vmi.Name, vmi)
 	p := launcher(vmi.Name, on("n2"), func(p *types.Pod) { p.Claims, p.Owner.UID = []string{"data"}, "vmi" })
 	_ = w.pods.Publish(p.Key(), p)
@@ -127,6 +129,7 @@ func (w *world) start(node string, wrap ...func(Kube) Kube) {
 		a = &agent{node: node}
 		a.log, a.logged = logtest.NewNullLogger()
 		_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: node, DeviceID: uuid.NewSHA1(uuid.Nil, []byte(node))})
+		_ = a.zedagent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess})
 		w.agents[node] = a
 	}
 	var kube Kube = w.kube
@@ -136,12 +139,15 @@ func (w *world) start(node string, wrap ...func(Kube) Kube) {
 	configs := &w.configs
 	if cfg, ok := w.mine[node]; ok {
 		configs = &source[types.AppInstanceConfig]{}
-		_ = configs.Publish(appID, cfg)
+		if cfg.UUIDandVersion.UUID != uuid.Nil { // else it has none yet
+			_ = configs.Publish(appID, cfg)
+		}
 	}
+	a.configs = configs
 	ctx, cancel := context.WithCancel(w.Context())
 	done, began := make(chan struct{}), w.began // a test may change it for those who start later
 	c := &Component{
-		Log: a.log, Pulse: &loop.Pulse{}, Configs: configs, Settings: &a.settings, Requests: &a.asked, Info: &a.info,
+		Log: a.log, Pulse: &loop.Pulse{}, Configs: configs, Settings: &a.settings, Requests: &a.asked, Info: &a.info, Agent: &a.zedagent,
 		Nodes: &w.nodes, AppPods: &w.pods, VMIs: &w.vmis, Sets: &w.sets, API: &w.api, Known: &w.known, Kube: kube,
 		Uptime: func() time.Duration { return time.Since(began) }, Status: &a.status, Repairs: &a.repairs,
 	}

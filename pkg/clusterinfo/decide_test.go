@@ -399,12 +399,15 @@ func TestVirtualMachinesAreReportedByNameInEveryPhase(t *testing.T) {
 		types.VMIUnset, types.VMIPending, types.VMIScheduling, types.VMIScheduled, types.VMIRunning, types.VMISucceeded, types.VMIFailed, types.VMIUnknown, "WaitingForSync",
 	} {
 		name := fmt.Sprintf("vm-%d", i)
-		table[name] = types.VMI{Name: name, Phase: phase, Created: then, PhaseSince: then.Add(time.Minute), Ready: phase == types.VMIRunning, NodeName: "n1"}
+		table[name] = types.VMI{Name: name, Phase: phase, Created: then, NodeName: "n1"}
 	}
+	ready := table["vm-4"]
+	ready.Ready, ready.ReadySince = true, then.Add(time.Minute)
+	table["vm-4"] = ready
 	for i, got := range vmis(table) {
 		want := types.KubeVMIInfo{
 			Name: fmt.Sprintf("vm-%d", i), Status: types.KubeVMIStatus(min(i, int(types.KubeVMIUnknown))), CreationTime: then,
-			LastTransitionTime: then.Add(time.Minute), IsReady: i == 4, NodeName: "n1",
+			LastTransitionTime: table[fmt.Sprintf("vm-%d", i)].ReadySince, IsReady: i == 4, NodeName: "n1",
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error("want -, got +\n" + d)
@@ -452,7 +455,7 @@ func huge() facts {
 		p := appPod(fmt.Sprintf("<pod>-%05d", i))
 		f.appPods[p.Key()] = p
 		vm := fmt.Sprintf("vm-%05d", i)
-		f.vmis[vm] = types.VMI{Name: vm, Phase: types.VMIRunning, Created: then, PhaseSince: then, NodeName: "node-0001"}
+		f.vmis[vm] = types.VMI{Name: vm, Phase: types.VMIRunning, Created: then, ReadySince: then, NodeName: "node-0001"}
 	}
 	return f
 }

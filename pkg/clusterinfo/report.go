@@ -203,7 +203,7 @@ func vmis(table map[string]types.VMI) []types.KubeVMIInfo {
 			Name:               v.Name,
 			Status:             vmiStatus(v.Phase),
 			CreationTime:       v.Created.UTC(),
-			LastTransitionTime: v.PhaseSince.UTC(),
+			LastTransitionTime: v.ReadySince.UTC(),
 			IsReady:            v.Ready,
 			NodeName:           v.NodeName,
 		})

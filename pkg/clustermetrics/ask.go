@@ -39,6 +39,7 @@ type answer struct {
 // app is a pod of an application, or a virtual machine.
 type app struct {
 	name string
+	of   string // the name of the application, "" for unknown
 	vmi  bool
 	cpu  *uint64
 	mem  *uint64
@@ -49,6 +50,7 @@ func (c *Component) ask(ctx context.Context, nodes []string) []answer {
 	if c.pace == nil {
 		c.pace = rate.NewLimiter(perSecond, 1)
 	}
+	owners := types.NewAppOwners(c.Configs.All())
 	answers := make([]answer, len(nodes))
 	var all errgroup.Group
 	all.SetLimit(atOnce)
@@ -56,7 +58,7 @@ func (c *Component) ask(ctx context.Context, nodes []string) []answer {
 	for ; asked < len(nodes) && c.pace.Wait(ctx) == nil; asked++ {
 		i := asked
 		all.Go(func() error {
-			answers[i] = c.askNode(ctx, nodes[i])
+			answers[i] = c.askNode(ctx, nodes[i], owners)
 			return nil
 		})
 	}
@@ -64,14 +66,14 @@ func (c *Component) ask(ctx context.Context, nodes []string) []answer {
 	return answers[:asked]
 }
 
-func (c *Component) askNode(ctx context.Context, node string) answer {
+func (c *Component) askNode(ctx context.Context, node string, owners types.AppOwners) answer {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	stats, err := c.Kube.NodeStats(ctx, node)
 	a := answer{node: node, at: time.Now().UTC(), cpu: stats.Node.CPU, mem: stats.Node.MemoryWorking, err: err}
 	for _, p := range stats.Pods {
 		if p.Namespace == appNamespace {
-			a.apps = append(a.apps, c.app(p.Name, p.Sample))
+			a.apps = append(a.apps, c.app(p.Name, p.Sample, owners))
 		}
 	}
 	return a
@@ -79,9 +81,10 @@ func (c *Component) askNode(ctx context.Context, node string) answer {
 
 // ownApps are those of the own node.
 func (c *Component) ownApps(metrics types.KubeNodeMetrics) (apps []app) {
+	owners := types.NewAppOwners(c.Configs.All())
 	for _, p := range metrics.Pods {
 		if last := len(p.Samples) - 1; last >= 0 && p.Namespace == appNamespace {
-			apps = append(apps, c.app(p.Name, p.Samples[last]))
+			apps = append(apps, c.app(p.Name, p.Samples[last], owners))
 		}
 	}
 	return apps
@@ -89,9 +92,12 @@ func (c *Component) ownApps(metrics types.KubeNodeMetrics) (apps []app) {
 
 // app says whether a pod runs a virtual machine: by its label, or by its name
 // where the pod is not in the table yet or any more.
-func (c *Component) app(pod string, s types.PodSample) app {
+func (c *Component) app(pod string, s types.PodSample, owners types.AppOwners) app {
 	a := app{name: pod, cpu: s.CPU, mem: s.MemoryWorking}
 	known, _ := c.AppPods.Get(appNamespace + "/" + pod)
+	if config, ok := owners.Of(known); ok {
+		a.of = config.DisplayName
+	}
 	if known.VMI != "" {
 		a.name, a.vmi = known.VMI, true
 		return a

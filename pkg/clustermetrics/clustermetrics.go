@@ -1,7 +1,7 @@
 // Package clustermetrics tells what the kubelets of all nodes measure, on the
 // node that reports for the cluster (docs/wire.md, "KubeClusterMetrics").
 //
-//	reads:  KubeLeaderElectInfo, EdgeNodeInfo, nodes, app pods, the API's health, KubeNodeMetrics
+//	reads:  KubeLeaderElectInfo, EdgeNodeInfo, AppInstanceConfig, nodes, app pods, the API's health, KubeNodeMetrics
 //	writes: KubeClusterMetrics
 //	acts:   asks the kubelets of the other nodes through the API server
 package clustermetrics
@@ -41,6 +41,7 @@ type Component struct {
 	AppPods pubsub.Reader[types.Pod]
 	API     pubsub.Reader[types.APIStatus]
 	Own     pubsub.Reader[types.KubeNodeMetrics]
+	Configs pubsub.Reader[types.AppInstanceConfig]
 	Kube    Kube
 
 	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets

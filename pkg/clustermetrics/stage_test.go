@@ -29,6 +29,7 @@ type stage struct {
 	pods    pubsub.Table[types.Pod]
 	api     pubsub.Table[types.APIStatus]
 	own     pubsub.Table[types.KubeNodeMetrics]
+	configs pubsub.Table[types.AppInstanceConfig]
 	metrics pubsub.Table[types.KubeClusterMetrics]
 	cluster *kubetest.Cluster
 }
@@ -50,7 +51,7 @@ func play(t *testing.T, nodes int, tell func(*stage)) {
 		began := time.Now()
 		log, _ := logtest.NewNullLogger()
 		c := &Component{
-			Log: log, Pulse: &loop.Pulse{}, Leader: &s.leader, Info: &s.info, Nodes: &s.nodes, AppPods: &s.pods, API: &s.api, Own: &s.own, Kube: s.cluster,
+			Log: log, Pulse: &loop.Pulse{}, Leader: &s.leader, Info: &s.info, Nodes: &s.nodes, AppPods: &s.pods, API: &s.api, Own: &s.own, Configs: &s.configs, Kube: s.cluster,
 			Uptime: func() time.Duration { return time.Hour + time.Since(began) }, Metrics: &s.metrics,
 		}
 		ctx, cancel := context.WithCancel(t.Context())

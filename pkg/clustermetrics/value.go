@@ -61,7 +61,7 @@ func sized(m types.ClusterNodeMetrics, node types.Node) types.ClusterNodeMetrics
 
 func add(out *types.KubeClusterMetrics, node string, apps []app) {
 	for _, a := range apps {
-		m := types.ClusterAppMetrics{Name: a.name, Node: node, CPU: a.cpu, Memory: a.mem}
+		m := types.ClusterAppMetrics{Name: a.name, App: a.of, Node: node, CPU: a.cpu, Memory: a.mem}
 		if a.vmi {
 			out.VMIs = append(out.VMIs, m)
 		} else {

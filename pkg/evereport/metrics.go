@@ -1,6 +1,7 @@
 package evereport
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/google/uuid"
@@ -37,14 +38,15 @@ func nodeMetrics(n types.ClusterNodeMetrics) *metrics.KubeNodeMetrics {
 }
 
 // appMetrics: CpuCores are those that are used, in thousandths, since an
-// application has no other field for it.
+// application has no other field for it. Its name is that of the application,
+// where it is known.
 func appMetrics(a types.ClusterAppMetrics) *metrics.KubeAppMetrics {
 	nano := value(a.CPU)
 	milli := nano / nanoPerMilli
 	if nano%nanoPerMilli >= nanoPerMilli/2 {
 		milli++
 	}
-	return &metrics.KubeAppMetrics{Name: text(a.Name), CpuCores: saturate(milli, 1), MemoryUsage: saturate(value(a.Memory), 1)}
+	return &metrics.KubeAppMetrics{Name: text(cmp.Or(a.App, a.Name)), CpuCores: saturate(milli, 1), MemoryUsage: saturate(value(a.Memory), 1)}
 }
 
 // value is zero for what is not measured.

@@ -91,6 +91,16 @@ func TestAppRunsHereInWhateverState(t *testing.T) {
 	}
 }
 
+func TestAnApplicationIsMeasuredUnderItsName(t *testing.T) {
+	m := evereport.Metrics(types.KubeClusterMetrics{
+		Apps: []types.ClusterAppMetrics{{Name: "scale-reader-77d01-0-m4x2k", App: "Scale Reader"}, {Name: "stranger"}},
+		VMIs: []types.ClusterAppMetrics{{Name: "label-printer-9f27b-4q8zt2", App: "Label_Printer"}},
+	}, plant)
+	if a, b, v := m.EvePodApps[0].Name, m.EvePodApps[1].Name, m.EveVmiApps[0].Name; a != "Scale Reader" || b != "stranger" || v != "Label_Printer" {
+		t.Errorf("%s, %s and %s", a, b, v)
+	}
+}
+
 func TestMetricsThatDoNotFitAreTheLargestThatDo(t *testing.T) {
 	const most = math.MaxUint32
 	for name, c := range map[string]struct {

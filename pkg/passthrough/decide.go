@@ -21,6 +21,7 @@ const (
 type facts struct {
 	now     time.Time
 	known   bool                               // configs is all that zedagent says
+	wait    time.Duration                      // until an application that it does not say is not configured
 	configs map[string]types.AppInstanceConfig // by application
 
 	seen   bool // the API server answers and the tables are whole
@@ -50,10 +51,11 @@ type task struct {
 	owner types.Node
 	nodes []string // of the cluster, sorted
 	keep  bool     // of an attachment that nobody says to need, somebody may need it
+	early bool     // this node may need more than ports
 }
 
 func (t task) same(other task) bool {
-	return t.owner.Name == other.owner.Name && t.owner.UID == other.owner.UID && t.keep == other.keep &&
+	return t.owner.Name == other.owner.Name && t.owner.UID == other.owner.UID && t.keep == other.keep && t.early == other.early &&
 		slices.Equal(t.ports, other.ports) && slices.Equal(t.nodes, other.nodes)
 }
 
@@ -71,8 +73,8 @@ type action struct {
 type adapter struct{ app, name string }
 
 // decide says which ports are passed through, and whether the attachments are
-// to be looked at. Until all configurations are known nothing is done: an
-// application that is not heard of yet would lose its own.
+// to be looked at. Until zedagent has parsed a configuration nothing is taken
+// from this node: an application that is not heard of yet would lose its own.
 func decide(f facts) action {
 	if !f.known {
 		return action{}
@@ -88,7 +90,10 @@ func decide(f facts) action {
 	}
 	t := task{
 		ports: a.ports, owner: types.Node{Name: f.own.Name, UID: f.own.UID},
-		nodes: slices.Sorted(maps.Keys(f.nodes)), keep: others(f.nodes, f.own),
+		nodes: slices.Sorted(maps.Keys(f.nodes)), keep: others(f.nodes, f.own), early: f.wait > 0,
+	}
+	if t.early {
+		a.soon(f.wait)
 	}
 	switch rest := refresh - f.now.Sub(f.doneAt); {
 	case !f.seen || !f.joined:
@@ -179,7 +184,7 @@ func plan(t task, nads []types.NAD, nodes []string) []change {
 		uid, noted := nad.Owners[t.owner.Name]
 		ch.ensure = needed && (uid != t.owner.UID || nad.Altered || nad.Unowned)
 		gone := map[string]string{}
-		if noted && !needed {
+		if noted && !needed && !t.early {
 			gone[t.owner.Name] = ""
 		}
 		for node, uid := range nad.Owners {
@@ -187,7 +192,7 @@ func plan(t task, nads []types.NAD, nodes []string) []change {
 				gone[node] = uid
 			}
 		}
-		orphan := len(nad.Owners) == 0 && !nad.Unowned && !needed && !t.keep
+		orphan := len(nad.Owners) == 0 && !nad.Unowned && !needed && !t.keep && !t.early
 		if len(gone) > 0 || orphan {
 			ch.release = gone
 		}

@@ -170,7 +170,7 @@ func TestARealPortIsUpWhenItComesBackFromAnApplication(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	following := make(chan struct{}, 100)
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, Configs: &a.configs, Info: &a.info, Nodes: &nodes, API: &api, Kube: cluster,
+		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, Configs: &a.configs, Info: &a.info, Agent: &a.word, Nodes: &nodes, API: &api, Kube: cluster,
 		Links: telling{space: s, news: following},
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -2,7 +2,7 @@
 // NetworkAttachmentDefinition of each port that an application of this node
 // names, and the link of the port up (docs/wire.md, "Network attachments").
 //
-//	reads:  AppInstanceConfig, EdgeNodeInfo, nodes, the API's health
+//	reads:  AppInstanceConfig, EdgeNodeInfo, ZedAgentStatus, nodes, the API's health
 //	writes: nothing
 //	acts:   makes, shares and removes network attachments; sets links up
 //
@@ -63,6 +63,7 @@ type Component struct {
 
 	Configs pubsub.Source[types.AppInstanceConfig]
 	Info    pubsub.Reader[types.EdgeNodeInfo]
+	Agent   pubsub.Reader[types.ZedAgentStatus]
 	Nodes   pubsub.Reader[types.Node]
 	API     pubsub.Reader[types.APIStatus]
 
@@ -81,6 +82,7 @@ type Component struct {
 	lastErr   error
 	round     loop.Call[error]
 
+	word      types.ConfigWord
 	links     map[string]link
 	flaws     map[adapter]string // told
 	following loop.Call[error]
@@ -93,7 +95,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.following.End()
 	defer c.round.End()
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step,
-		c.Configs, c.Info, c.Nodes, c.API, &c.round, &c.following, &c.news)
+		c.Configs, c.Info, c.Agent, c.Nodes, c.API, &c.round, &c.following, &c.news)
 }
 
 // Step looks, decides and acts once.
@@ -112,6 +114,8 @@ func (c *Component) look(now time.Time) facts {
 	// Whether they are known is asked first: they can only be more since.
 	f.known = c.Configs.Synced()
 	f.configs = c.Configs.All()
+	agent, _ := c.Agent.Get(types.ZedAgentKey)
+	f.wait = c.word.Hear(agent, len(f.configs) > 0, now)
 	api, ok := c.API.Get(types.Global)
 	f.seen = ok && api.Answers() && api.Synced
 	info, _ := c.Info.Get(types.Global)

@@ -11,7 +11,7 @@ import (
 
 func TestAnApplicationGetsItsPortAtOnceAndLeavesNothingBehind(t *testing.T) {
 	play(t, func(s *stage) {
-		a := s.start("n1")
+		a := s.told("n1")
 		a.app("app-a", "eth1")
 		s.want("eth1", "n1")
 		if a.host.is("eth1") != "up" || a.host.is("eth2") != "down" {
@@ -28,7 +28,7 @@ func TestAnApplicationGetsItsPortAtOnceAndLeavesNothingBehind(t *testing.T) {
 
 func TestAnAttachmentStaysWhileOneApplicationNeedsIt(t *testing.T) {
 	play(t, func(s *stage) {
-		a, b := s.start("n1"), s.start("n2")
+		a, b := s.told("n1"), s.told("n2")
 		a.app("app-a", "eth1")
 		a.app("app-b", "eth1")
 		b.app("app-b", "eth1")
@@ -46,7 +46,7 @@ func TestASingleNodeNeedsNoStampAndNoClusterConfiguration(t *testing.T) {
 	play(t, func(s *stage) {
 		_, _ = s.nodes.Unpublish("n2"), s.nodes.Unpublish("n3")
 		_ = s.nodes.Publish("n1", node("n1", unstamped))
-		a := s.start("n1")
+		a := s.told("n1")
 		a.app("app-a", "eth1")
 		s.want("eth1", "n1")
 		a.app("app-a")
@@ -63,8 +63,67 @@ func TestWhatWentWhileTheAgentWasDownIsReleased(t *testing.T) {
 		a.stop()
 		a.app("app-a")
 		s.start("n1")
+		s.after(10 * time.Minute)
 		s.want("eth1", "-")
 		s.want("eth2", "n1")
+	})
+}
+
+func TestAfterABootNothingIsReleasedBeforeZedagentHasReadAConfiguration(t *testing.T) {
+	rows := map[string]func(*stage, *agent){
+		"the controller answers, and the configuration is parsed for a while": func(s *stage, a *agent) {
+			a.fetched(types.ConfigGetSuccess)
+			s.after(3 * time.Minute)
+			s.want("eth1", "n1")
+			s.want("eth2", "n1")
+		},
+		"it has saved one": func(_ *stage, a *agent) { a.fetched(types.ConfigGetReadSaved) },
+		"it has saved one, and fetches in vain then": func(s *stage, a *agent) {
+			a.fetched(types.ConfigGetReadSaved)
+			s.after(time.Second)
+			a.fetched(types.ConfigGetFail)
+		},
+	}
+	for row, read := range rows {
+		t.Run(row, func(t *testing.T) {
+			play(t, func(s *stage) {
+				a := s.start("n1")
+				a.app("app-a", "eth1")
+				a.app("app-b", "eth2")
+				s.want("eth2", "n1")
+				a.stop()
+				a.app("app-a")
+				a.app("app-b")
+				a.fetched(types.ConfigGetUnset)
+				s.start("n1")
+				s.after(time.Hour)
+				a.fetched(types.ConfigGetFail)
+				s.after(time.Hour)
+				s.want("eth1", "n1")
+				s.want("eth2", "n1")
+				read(s, a)
+				s.after(time.Second)
+				a.app("app-a", "eth1")
+				s.after(10 * time.Minute)
+				s.want("eth1", "n1")
+				s.want("eth2", "-")
+				a.app("app-a")
+				s.want("eth1", "-")
+			})
+		})
+	}
+}
+
+func TestAZedagentThatBeginsAgainReleasesNothing(t *testing.T) {
+	play(t, func(s *stage) {
+		a := s.start("n1")
+		a.app("app-a", "eth1")
+		s.after(time.Hour)
+		s.want("eth1", "n1")
+		_ = a.word.Unpublish(types.ZedAgentKey)
+		a.app("app-a")
+		s.after(time.Hour)
+		s.want("eth1", "n1")
 	})
 }
 
@@ -123,7 +182,7 @@ func TestOneOfEVEsOwnZedkubeIsAdoptedAndAStrangersIsNot(t *testing.T) {
 func TestBesideEVEsOwnZedkubeNothingIsRemoved(t *testing.T) {
 	play(t, func(s *stage) {
 		_ = s.nodes.Publish("n3", node("n3", unstamped))
-		a := s.start("n1")
+		a := s.told("n1")
 		a.app("app-a", "eth1")
 		s.want("eth1", "n1")
 		a.app("app-a")

@@ -120,6 +120,7 @@ type stage struct {
 type agent struct {
 	configs pubsub.Table[types.AppInstanceConfig]
 	info    pubsub.Table[types.EdgeNodeInfo]
+	word    pubsub.Table[types.ZedAgentStatus]
 	host    *host
 	kube    Kube
 	log     *logtest.Hook
@@ -149,11 +150,12 @@ func (s *stage) start(name string) *agent {
 		a = &agent{kube: s.cluster, host: &host{up: map[string]bool{"eth1": false, "eth2": false}, lost: make(chan error)}}
 		s.agents[name] = a
 		_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: name, DeviceID: device(name)})
+		a.fetched(types.ConfigGetSuccess)
 	}
 	log, hook := logtest.NewNullLogger()
 	a.log = hook
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, Configs: &a.configs, Info: &a.info,
+		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, Configs: &a.configs, Info: &a.info, Agent: &a.word,
 		Nodes: &s.nodes, API: &s.api, Kube: a.kube, Links: a.host,
 	}
 	ctx, cancel := context.WithCancel(s.Context())
@@ -162,6 +164,18 @@ func (s *stage) start(name string) *agent {
 	a.stop = func() { cancel(); <-done }
 	synctest.Wait()
 	return a
+}
+
+// told runs the agent of a node whose zedagent has parsed its configuration.
+func (s *stage) told(name string) *agent {
+	a := s.start(name)
+	s.after(10 * time.Minute)
+	return a
+}
+
+// fetched says how zedagent's last fetch of the configuration went.
+func (a *agent) fetched(how types.ConfigGetStatus) {
+	_ = a.word.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: how})
 }
 
 // app configures a native container with these ports, or none at all.

@@ -105,7 +105,7 @@ func TestAWishThatChangesDuringACallWins(t *testing.T) {
 
 func TestAWishOfAMomentLeavesNothingBehind(t *testing.T) {
 	play(t, func(s *stage) {
-		a := s.start("n1")
+		a := s.told("n1")
 		a.app("app-a", "eth1")
 		s.want("eth1", "n1")
 		s.cluster.SetLatency(time.Second)

@@ -182,6 +182,7 @@ func (s *stage) nodeIsKilled(t *testing.T) {
 			t.Error(what)
 		}
 	}
+	s.isMoved(t, tied, 2)
 	out, err := s.fleet.Members[0].Command("vmiDetach", "--force", s.name(1), lonely.domain, "--timeout", "90s")
 	if err != nil {
 		t.Errorf("vmiDetach --force: %v", err)
@@ -192,6 +193,20 @@ func (s *stage) nodeIsKilled(t *testing.T) {
 	}
 	s.boot(t, 1)
 	s.allRest(t)
+}
+
+// isMoved has the controller make another node the designated one of an
+// application whose node is lost.
+func (s *stage) isMoved(t *testing.T, a *app, to int) {
+	t.Helper()
+	a.node = to
+	s.configure(t, a)
+	t.Logf("%s runs on its new designated node after %s", a.cfg.DisplayName, until(t, 120*time.Second, func() string {
+		if what := s.runsOn(t, a, to); what != "" {
+			return what + " " + s.repairs(a)
+		}
+		return ""
+	}))
 }
 
 // notRedundant asks by hand for what must not be.
