@@ -134,6 +134,10 @@ func verdictOfPeers(f facts) (why string, leave bool) {
 		return fmt.Sprintf("the controller is to say so for %d configuration intervals", intervals), false
 	case omitted != "":
 		return fmt.Sprintf("node %s has since been told that this device is no master", omitted), true
+	case f.stands != "":
+		return fmt.Sprintf("the last that node %s was told is that this device is a master", f.stands), false
+	case f.doubts != "":
+		return fmt.Sprintf("node %s has no valid configuration any more either, which is more likely an error in it than a removal: if the cluster is to end, say so at each device", f.doubts), false
 	case f.watched.reached(f.uptime, f.hour):
 		return "no peer has been told who the masters are for " + f.hour.String(), true
 	}

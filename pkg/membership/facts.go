@@ -64,6 +64,8 @@ type facts struct {
 	node    types.Node // the own one
 	known   bool       // there is one
 	lists   []list     // in the order of node names
+	stands  string     // a Ready peer whose list from before names this device; "" for none
+	doubts  string     // a Ready peer that has withdrawn its own list; "" for none
 
 	doubted span // the configuration is invalid or gone and the controller is reached
 	watched span // and peers' lists would be seen

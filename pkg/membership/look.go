@@ -127,14 +127,27 @@ func (c *Component) lookAtPeers(f *facts, nodes map[string]types.Node, device uu
 	}
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		n := nodes[name]
-		if name == f.node.Name || n.Ready != types.ConditionTrue || n.Agent == nil || len(n.Agent.Masters) == 0 {
+		if name == f.node.Name || n.Ready != types.ConditionTrue || n.Agent == nil {
 			continue
 		}
 		named := slices.Contains(n.Agent.Masters, device)
-		if markOf(n) != m.before[name] && (named || ofCluster(f.was, *n.Agent)) {
+		switch isNew := markOf(n) != m.before[name]; {
+		case withdrew(*n.Agent):
+			f.doubts = name
+		case len(n.Agent.Masters) == 0:
+		case isNew && (named || ofCluster(f.was, *n.Agent)):
 			f.lists = append(f.lists, list{node: name, names: named})
+		case !isNew && named:
+			f.stands = name
 		}
 	}
+}
+
+// withdrew reports whether a stamp is of an agent whose own configuration turned
+// invalid. One that names a cluster has a valid one, and one that was never
+// given a time has had none yet.
+func withdrew(stamp types.AgentStamp) bool {
+	return len(stamp.Masters) == 0 && stamp.Cluster == uuid.Nil && !stamp.Given.IsZero()
 }
 
 // ofCluster reports whether a stamp's masters are those of the cluster that m
