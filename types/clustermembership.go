@@ -23,6 +23,7 @@ type ClusterMembership struct {
 	Config       *EdgeNodeClusterConfig // the last valid one, its token still encrypted; nil where never or left
 	InvalidSince time.Time              // wall clock; zero while the configuration is valid
 	ByOperator   bool                   // the leave was asked for at the device
+	Consent      *LeaveConsent          `json:",omitempty"` // to the loss of data by the leave under way; nil for none
 }
 
 // Belongs reports whether the device is to be treated as a member.
@@ -35,4 +36,5 @@ func (m ClusterMembership) Belongs() bool {
 type ClusterLeaveRequest struct {
 	RequestedAt time.Time
 	Context     string
+	Consent     *LeaveConsent `json:",omitempty"` // to the loss of data; nil for none
 }

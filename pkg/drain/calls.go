@@ -31,6 +31,7 @@ const (
 	storage
 	conditions
 	event
+	lookHere // beside the acting ones: of a node that is in no list any more
 )
 
 var verbNames = map[verb]string{
@@ -38,6 +39,7 @@ var verbNames = map[verb]string{
 	check: "look whether anything is left on", makeUp: "lock and cordon", depart: "delete", uncordon: "uncordon",
 	unkeep: "release the kept cordon of", adopt: "uncordon", release: "give back the drain lock of",
 	situations: "look into the pods of", storage: "look into the volumes of",
+	lookHere:   "look into the volumes of the former",
 	conditions: "set the drain conditions of", event: "report about",
 }
 
@@ -57,19 +59,22 @@ const (
 
 // call is a call under way.
 type call struct {
-	n      int
-	verb   verb
-	began  time.Time // boot clock
-	node   types.Node
-	by     types.Cordon
-	booted time.Time
-	pods   []types.Pod  // of evict and situations
-	tie    string       // UUID of the tie-breaker, "" for none
-	policy string       // of Longhorn for drains, as the controller wants it; "" where it does not say
-	rows   []types.Node // as the table shows them
-	alone  bool         // no other node would take the pods
-	report types.Event
-	cond   types.DrainConditions
+	n       int
+	verb    verb
+	began   time.Time // boot clock
+	node    types.Node
+	by      types.Cordon
+	booted  time.Time
+	pods    []types.Pod         // of evict and situations
+	tie     string              // UUID of the tie-breaker, "" for none
+	policy  string              // of Longhorn for drains, as the controller wants it; "" where it does not say
+	rows    []types.Node        // as the table shows them
+	alone   bool                // no other node would take the pods
+	leaving bool                // a leave is wanted, among others
+	forGood bool                // the drain is judged as a leave
+	consent *types.LeaveConsent // to what a leave loses; nil for none
+	report  types.Event
+	cond    types.DrainConditions
 
 	known  map[string]bool // of list and check: UIDs of the pods there were before it began
 	cancel context.CancelFunc
@@ -96,6 +101,9 @@ type outcome struct {
 	check     checked
 	volumes   []types.DrainVolume // in the way, of storage and check
 	stored    bool                // they were looked at
+	only      []types.LeaveVolume // that a leave would lose
+	looked    bool                // so were these
+	ended     bool                // depart found that the cluster ends with this node, as was consented to
 	lock      types.DrainLock
 	locked    bool // lock was looked at
 	wrote     bool // the lock was written
@@ -162,6 +170,8 @@ func (c *Component) carryOut(ctx context.Context, in call) (out outcome) {
 		out.err = c.release(ctx, in, &out)
 	case depart:
 		out.err = c.depart(ctx, in, &out)
+	case lookHere:
+		out.err = c.lookAtVolumes(ctx, in, &out)
 	case list:
 		out.pods, out.err = c.Kube.PodsToEvict(ctx, name)
 		out.listed = out.err == nil
@@ -174,7 +184,9 @@ func (c *Component) carryOut(ctx context.Context, in call) (out outcome) {
 	case storage:
 		var s types.Storage
 		s, out.err = c.storage(ctx, in)
-		out.volumes, out.stored = inTheWay(s, name, readyNodes(in.rows)), out.err == nil
+		if out.err == nil {
+			out.volumes, out.stored = in.inTheWay(s, readyNodes(in.rows), &out), true
+		}
 	case conditions:
 		out.err = c.Kube.SetDrainConditions(ctx, name, in.cond)
 	case event:

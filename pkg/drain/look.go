@@ -49,6 +49,7 @@ type memory struct {
 	check       checked
 	holds       string
 	deleted     bool // the own Node, as was answered
+	ended       bool // the cluster ends with this node: its Node stays
 	lock        types.DrainLock
 	lockKnown   bool
 	retry       map[verb]time.Time
@@ -96,12 +97,16 @@ func (c *Component) look() facts {
 	f.forced = c.readForce()
 	_, err := os.Lstat(c.FaultMarker)
 	f.held = err == nil
+	f.bootID = c.BootID
+	if w := membership.Consent; w.Holds(c.BootID, config.ClusterID.UUID, now.Sub(boot)) {
+		f.consent = w
+	}
 	c.lookAtCluster(&f, config)
 	c.lookAtRequests(&f, membership)
 	c.lookAtPods(&f)
 	m := &c.mem
 	f.cordonAgain, f.retry, f.list = m.cordonAgain, maps.Clone(m.retry), m.list
-	f.gates, f.check, f.holds, f.deleted, f.unsaid = m.gates, m.check, m.holds, m.deleted, m.unsaid
+	f.gates, f.check, f.holds, f.deleted, f.ended, f.unsaid = m.gates, m.check, m.holds, m.deleted, m.ended, m.unsaid
 	f.entered = !m.entered.IsZero() && now.Sub(m.entered) < enteredFor
 	if m.lastErr != nil {
 		f.trouble = clip(m.lastErr.Error())
@@ -172,7 +177,7 @@ func (c *Component) ofThisBoot(j types.NodeDrainJournal, now time.Time) bool {
 // forget drops what belongs to one drain.
 func (c *Component) forget() {
 	m := &c.mem
-	m.waits, m.gates, m.quorum, m.holds, m.deleted = "", "", "", "", false
+	m.waits, m.gates, m.quorum, m.holds, m.deleted, m.ended = "", "", "", "", false, false
 	m.cordonAgain, m.cordonSeen, m.entered, m.check = time.Time{}, false, time.Time{}, checked{}
 	m.list, m.known, m.pods, m.emptied = time.Time{}, nil, nil, time.Time{}
 	m.chosen = map[string]bool{}

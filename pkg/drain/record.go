@@ -42,13 +42,15 @@ type record struct {
 	left     bool
 	rebooted bool
 	total    int
+	ends     bool
+	look     *types.StorageLook // replaced, never changed
 }
 
 // between is what one drain leaves to the next: what was said, and what may be held.
 func (r record) between() record {
 	return record{
 		serial: r.serial, adopted: r.adopted, status: r.status, said: r.said, standing: r.standing, told: r.told,
-		node: r.node, nodeBoot: r.nodeBoot, locked: r.locked,
+		node: r.node, nodeBoot: r.nodeBoot, locked: r.locked, look: r.look,
 	}
 }
 
@@ -78,7 +80,7 @@ func (r record) journal(bootID string, now time.Time) types.NodeDrainJournal {
 		Cordoned: sinceBoot(r.cordoned), Ended: sinceBoot(r.ended), Silent: sinceBoot(r.silent),
 		Attempt: r.attempt, Losses: r.losses, Refusals: r.refusals,
 		Node: r.node, NodeBoot: r.nodeBoot, Locked: r.locked, Kept: r.kept, Dead: r.dead,
-		Left: r.left, Rebooted: r.rebooted, Total: r.total,
+		Left: r.left, Rebooted: r.rebooted, Total: r.total, Ends: r.ends, Look: r.look,
 	}
 }
 
@@ -99,7 +101,7 @@ func recall(j types.NodeDrainJournal, now time.Time) record {
 		cordoned: at(j.Cordoned), ended: at(j.Ended), silent: at(j.Silent),
 		attempt: min(max(0, j.Attempt), attempts), losses: max(0, j.Losses), refusals: max(0, j.Refusals),
 		node: j.Node, nodeBoot: j.NodeBoot, locked: j.Locked, kept: j.Kept, dead: j.Dead,
-		left: j.Left, rebooted: j.Rebooted, total: max(0, j.Total),
+		left: j.Left, rebooted: j.Rebooted, total: max(0, j.Total), ends: j.Ends, look: j.Look,
 	}
 	if !slices.Contains(phases, r.phase) || r.status.Status > types.DrainComplete || r.status.RequestedBy > types.DrainRequesterUpdate {
 		return record{serial: j.Serial, adopted: j.Adopted, phase: types.PhaseIdle, locked: true, rebooted: true}
@@ -125,7 +127,7 @@ var phases = []types.DrainPhase{
 func (r record) afterBoot() record {
 	return record{
 		serial: r.serial, adopted: r.adopted, phase: types.PhaseIdle, reason: "the device has rebooted",
-		node: r.node, nodeBoot: r.nodeBoot, locked: true, rebooted: true, left: r.left,
+		node: r.node, nodeBoot: r.nodeBoot, locked: true, rebooted: true, left: r.left, look: r.look,
 	}
 }
 
