@@ -32,6 +32,10 @@ type action struct {
 // decide says where this device stands, what to stamp, and when to look again.
 func decide(f facts) action {
 	is := next(f)
+	is.Consent = nil
+	if is.State == types.MembershipLeaving {
+		is.Consent = f.consent // as long as the request stands, and no longer
+	}
 	a := action{stamp: stampFor(f, is), again: again(f)}
 	if is.State != "" && (!f.published || !reflect.DeepEqual(is, f.was)) {
 		a.publish = &is

@@ -53,11 +53,12 @@ type facts struct {
 	interval time.Duration               // between two tries
 	hour     time.Duration
 
-	wish      bool // an operator asks for the leave
-	takenBack bool // he does not any more
-	refused   bool // he did, at a time at which the controller still wanted this node
-	left      bool // the drain says that the node has left
-	adopted   bool // the drain no longer needs to know whether there was a stamp
+	wish      bool                // an operator asks for the leave
+	consent   *types.LeaveConsent // in that request; nil for none
+	takenBack bool                // he does not any more
+	refused   bool                // he did, at a time at which the controller still wanted this node
+	left      bool                // the drain says that the node has left
+	adopted   bool                // the drain no longer needs to know whether there was a stamp
 
 	answers bool       // the API server does
 	seen    bool       // and the table of nodes is whole, and it is known which one is ours

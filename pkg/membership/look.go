@@ -86,6 +86,9 @@ func (c *Component) lookAtWish(f *facts) {
 	old := m.wishFound && (since.IsZero() || !r.RequestedAt.After(since))
 	f.refused = old || m.wish.Equal(m.refused)
 	f.wish = !f.refused
+	if f.wish {
+		f.consent = r.Consent
+	}
 }
 
 // lookAtCluster finds the own Node and what the peers were told.
