@@ -86,7 +86,9 @@ func (c *Component) look() facts {
 	f.policy = settings.GlobalSettings[types.SettingNodeDrainPolicy].StrValue
 	config, _ := c.Config.Get(types.Global)
 	membership, _ := c.Membership.Get(types.Global)
-	if membership.State == types.MembershipLeaving && config.Initialized && config.Valid && config.Lack() == "" {
+	if membership.Without != nil {
+		config.Valid = config.Valid && !(membership.State == types.MembershipLeft && membership.WithoutIt(config.ClusterID.UUID))
+	} else if membership.State == types.MembershipLeaving && config.Initialized && config.Valid && config.Lack() == "" {
 		membership.State = types.MembershipMember // which a full disk may keep it from saying
 	}
 	if membership.Config != nil && !config.Valid {
@@ -217,7 +219,7 @@ func (c *Component) lookAtRequests(f *facts, m types.ClusterMembership) {
 			f.unheard = true
 		}
 	}
-	if m.State == types.MembershipLeaving {
+	if m.State == types.MembershipLeaving && m.Without == nil { // without the cluster nothing can be drained
 		f.requests[byLeave] = request{stands: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: m.InvalidSince, Context: m.Reason}}
 	}
 }

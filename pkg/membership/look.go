@@ -11,6 +11,8 @@ import (
 )
 
 const (
+	// proofFor is how long a proof that the other nodes are dead is good for.
+	proofFor = time.Minute
 	// defaultInterval is zedagent's own (docs/wire.md, "Settings").
 	defaultInterval = 60 * time.Second
 	// missingFor is how long others must have deleted our Node: longer than a
@@ -34,6 +36,7 @@ func (c *Component) look() facts {
 	f.adopted = journal.Adopted
 	c.lookAtConfig(&f)
 	c.lookAtWish(&f)
+	c.lookAtWithout(&f)
 	c.lookAtCluster(&f)
 	c.mem.looked = true
 	return f
@@ -59,7 +62,7 @@ func (c *Component) lookAtConfig(f *facts) {
 		f.word, f.config = valid, config
 	}
 	c.mem.told = c.mem.told || f.word == valid || f.word == invalid
-	c.mem.doubted.note(f.uptime, f.was.Belongs() && (f.word == invalid || f.word == gone) && f.fetched)
+	c.mem.doubted.note(f.uptime, (f.was.Belongs() || f.was.Without != nil) && (f.word == invalid || f.word == gone) && f.fetched)
 	f.doubted = c.mem.doubted
 }
 
@@ -70,8 +73,8 @@ func (c *Component) lookAtWish(f *facts) {
 	m := &c.mem
 	synced := c.Leave.Synced() // before Get, as above
 	r, ok := c.Leave.Get(types.Global)
-	if !ok {
-		f.takenBack = synced
+	if !ok || r.WithoutCluster != nil || r.Undo { // these are no wish to leave in good order
+		f.takenBack = ok || synced
 		return
 	}
 	if at := r.RequestedAt.UTC(); !at.Equal(m.wish) || !m.looked {
@@ -158,4 +161,23 @@ func withdrew(stamp types.AgentStamp) bool {
 // on a Node that is still here.
 func ofCluster(m types.ClusterMembership, stamp types.AgentStamp) bool {
 	return m.Config != nil && stamp.Cluster == m.Config.ClusterID.UUID
+}
+
+// lookAtWithout says whether an operator's request to leave without the cluster
+// is proved, and whether a decision for it is taken back.
+func (c *Component) lookAtWithout(f *facts) {
+	r, ok := c.Leave.Get(types.Global)
+	w, _ := c.Without.Get(types.Global)
+	c.mem.decided.note(f.uptime, f.was.State == types.MembershipLeaving && f.was.Without != nil)
+	f.decided = c.mem.decided
+	switch {
+	case !ok:
+	case r.Undo:
+		f.undo = true
+	case c.Uptime() < w.Proved, c.Uptime()-w.Proved > proofFor: // it may have been long ago, with the agent away since
+	case r.WithoutCluster != nil && w.State == types.WithoutProved && w.RequestedAt.Equal(r.RequestedAt) && f.was.Belongs() && f.was.Config != nil:
+		f.without = &types.WithoutDecision{
+			Cluster: f.was.Config.ClusterID.UUID, At: f.now, Dead: r.WithoutCluster.Dead, Consent: r.Consent,
+		}
+	}
 }
