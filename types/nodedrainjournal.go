@@ -35,7 +35,7 @@ type NodeDrainJournal struct {
 	Left     bool          // the Node was deleted, at the end of a leave
 	Rebooted bool          // no drain was seen since the boot: what is given back waits for the Node to be Ready
 	Total    int           // pods chosen so far
-	Ends     bool          // COMPLETE although nothing was evicted: the cluster ends with this node
+	Ends     bool          `json:",omitempty"` // COMPLETE although nothing was evicted: the cluster ends with this node
 
 	Look *StorageLook `json:",omitempty"` // the last one at what a leave would take along; nil for none
 }
