@@ -201,5 +201,5 @@ func (f LeaveFacts) quorum(all *findings) {
 
 // deleted is the end.
 func (f LeaveFacts) deleted(all *findings) {
-	all.add("end", OK, "", "The Node %s is deleted, EdgeNodeClusterStatus withdrawn, and the kube container puts /var/lib back and reboots the device.", f.Node)
+	all.add("end", OK, "", "The Node %s is deleted, EdgeNodeClusterStatus withdrawn, and the kube container puts /var/lib back, empties Longhorn's replica directory and reboots the device.", f.Node)
 }
