@@ -59,26 +59,28 @@ const (
 
 // call is a call under way.
 type call struct {
-	n       int
-	verb    verb
-	began   time.Time // boot clock
-	node    types.Node
-	by      types.Cordon
-	booted  time.Time
-	pods    []types.Pod         // of evict and situations
-	tie     string              // UUID of the tie-breaker, "" for none
-	policy  string              // of Longhorn for drains, as the controller wants it; "" where it does not say
-	rows    []types.Node        // as the table shows them
-	alone   bool                // no other node would take the pods
-	leaving bool                // a leave is wanted, among others
-	forGood bool                // the drain is judged as a leave
-	consent *types.LeaveConsent // to what a leave loses; nil for none
-	report  types.Event
-	cond    types.DrainConditions
+	n      int
+	verb   verb
+	began  time.Time // boot clock
+	node   types.Node
+	by     types.Cordon
+	booted time.Time
+	pods   []types.Pod  // of evict and situations
+	tie    string       // UUID of the tie-breaker, "" for none
+	policy string       // of Longhorn for drains, as the controller wants it; "" where it does not say
+	rows   []types.Node // as the table shows them
+	alone  bool         // no other node would take the pods
+	report types.Event
+	cond   types.DrainConditions
 
 	known  map[string]bool // of list and check: UIDs of the pods there were before it began
 	cancel context.CancelFunc
 	cut    bool // cancelled: whatever it brings belongs to a drain that is over
+
+	// What a leave is judged by.
+	leaving bool                // one is wanted, among others
+	forGood bool                // the drain is judged as one
+	consent *types.LeaveConsent // to what it loses; nil for none
 }
 
 // breaksTies reports that n is the cluster's tie-breaker, by its label or by the
@@ -101,13 +103,14 @@ type outcome struct {
 	check     checked
 	volumes   []types.DrainVolume // in the way, of storage and check
 	stored    bool                // they were looked at
-	only      []types.LeaveVolume // that a leave would lose
-	looked    bool                // so were these
-	ended     bool                // depart found that the cluster ends with this node, as was consented to
 	lock      types.DrainLock
 	locked    bool // lock was looked at
 	wrote     bool // the lock was written
 	situation []types.PodSituation
+
+	only   []types.LeaveVolume // that a leave would lose
+	looked bool                // these were looked for
+	ended  bool                // depart found that the cluster ends with this node, as was consented to
 }
 
 func (c *Component) busy(lane int) bool { return c.running[lane] != nil }

@@ -44,7 +44,6 @@ type facts struct {
 	booted time.Time // when this boot began, by the wall clock
 	rec    record
 
-	bootID   string
 	member   bool // of a cluster, as far as was ever known
 	requests map[string]request
 	unheard  bool // an agent's topic has not been heard of yet
@@ -62,15 +61,12 @@ type facts struct {
 	why           string    // why the own node is not known, or the API silent
 	missing       time.Time // since when a living cluster has no such node
 	tieBreaker    bool
-	tie           string              // UUID of the cluster's tie-breaker, "" for none
-	policy        string              // of Longhorn for drains, as the controller wants it
-	others        int                 // other nodes there are
-	ends          bool                // the cluster ends with this node, as the tables show it
-	consent       *types.LeaveConsent // to what a leave would lose; nil for none that holds
-	self          string              // the name of the own Node, whether there is one or not
-	queued        bool                // another node waits at its gates, or drains
-	freed         time.Time           // when this node last gave the lock back
-	alone         time.Time           // since when none of them is Ready and takes pods
+	tie           string    // UUID of the cluster's tie-breaker, "" for none
+	policy        string    // of Longhorn for drains, as the controller wants it
+	others        int       // other nodes there are
+	queued        bool      // another node waits at its gates, or drains
+	freed         time.Time // when this node last gave the lock back
+	alone         time.Time // since when none of them is Ready and takes pods
 
 	trouble     string    // why the last call failed, "" where it did not
 	cordonAgain time.Time // when the last Cordon call of this drain succeeded
@@ -82,9 +78,15 @@ type facts struct {
 	entered     bool   // lock and quorum are had, a moment ago
 	check       checked
 	deleted     bool   // the own Node, as was answered: the table has to show it
-	ended       bool   // it was found that the cluster ends with this node, as was consented to
 	unsaid      bool   // the present status could not be published, so nobody has heard of it
 	holds       string // what keeps the lock from being given back, or the Node from being deleted
+
+	// What a leave is judged by.
+	bootID  string
+	self    string              // the name of the own Node, whether there is one or not
+	ends    bool                // the cluster ends with this node, as the tables show it
+	ended   bool                // a fresh look found the same, and it is consented to
+	consent *types.LeaveConsent // to what a leave would lose; nil for none that holds
 }
 
 // checked is the last look at everything that has to be true before COMPLETE.

@@ -49,7 +49,6 @@ type memory struct {
 	check       checked
 	holds       string
 	deleted     bool // the own Node, as was answered
-	ended       bool // the cluster ends with this node: its Node stays
 	lock        types.DrainLock
 	lockKnown   bool
 	retry       map[verb]time.Time
@@ -66,6 +65,8 @@ type memory struct {
 
 	forceReport string // the last complaint about a force file
 	heeded      string // what was last put on record of one
+
+	ended bool // the cluster ends with this node, as was consented to: its Node stays
 }
 
 // now is the time by the boot clock.
@@ -108,7 +109,8 @@ func (c *Component) look() facts {
 	c.lookAtPods(&f)
 	m := &c.mem
 	f.cordonAgain, f.retry, f.list = m.cordonAgain, maps.Clone(m.retry), m.list
-	f.gates, f.check, f.holds, f.deleted, f.ended, f.unsaid = m.gates, m.check, m.holds, m.deleted, m.ended, m.unsaid
+	f.gates, f.check, f.holds, f.deleted, f.unsaid = m.gates, m.check, m.holds, m.deleted, m.unsaid
+	f.ended = m.ended
 	f.entered = !m.entered.IsZero() && now.Sub(m.entered) < enteredFor
 	if m.lastErr != nil {
 		f.trouble = clip(m.lastErr.Error())
@@ -179,7 +181,8 @@ func (c *Component) ofThisBoot(j types.NodeDrainJournal, now time.Time) bool {
 // forget drops what belongs to one drain.
 func (c *Component) forget() {
 	m := &c.mem
-	m.waits, m.gates, m.quorum, m.holds, m.deleted, m.ended = "", "", "", "", false, false
+	m.waits, m.gates, m.quorum, m.holds, m.deleted = "", "", "", "", false
+	m.ended = false
 	m.cordonAgain, m.cordonSeen, m.entered, m.check = time.Time{}, false, time.Time{}, checked{}
 	m.list, m.known, m.pods, m.emptied = time.Time{}, nil, nil, time.Time{}
 	m.chosen = map[string]bool{}

@@ -54,7 +54,11 @@ func (c *Component) lookAtCluster(f *facts, config types.EdgeNodeClusterConfig) 
 // lookAtPeers says whether another node would take the pods, and whether all
 // the others know the lock.
 func (c *Component) lookAtPeers(f *facts, nodes map[string]types.Node) {
-	f.ends, _ = types.LastOf(slices.Collect(maps.Values(nodes)), f.node.Name)
+	all := slices.Collect(maps.Values(nodes))
+	for i := range all {
+		all[i].TieBreaker = all[i].TieBreaker || f.tie != "" && all[i].UUID == f.tie
+	}
+	f.ends, _ = types.LastOf(all, f.node.Name)
 	takers, foreign := 0, 0
 	for _, n := range nodes {
 		if n.Name == f.node.Name {

@@ -203,7 +203,7 @@ func (c *Component) unhurried(now time.Time, v verb, out outcome) time.Duration 
 		return 2 * time.Second
 	case v == release && out.notOurs:
 		return max(minBackoff, lateFor-now.Sub(c.mem.late))
-	case v == release && out.gates != "", v == lookHere:
+	case (v == release || v == depart) && out.gates != "", v == lookHere:
 		return longWait
 	case v == release, v == depart, v == situations:
 		return 10 * time.Second

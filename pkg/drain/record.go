@@ -42,8 +42,9 @@ type record struct {
 	left     bool
 	rebooted bool
 	total    int
-	ends     bool
-	look     *types.StorageLook // replaced, never changed
+
+	ends bool               // COMPLETE although nothing was evicted
+	look *types.StorageLook // replaced, never changed
 }
 
 // between is what one drain leaves to the next: what was said, and what may be held.
