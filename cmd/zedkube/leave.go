@@ -43,7 +43,7 @@ func newLeaveCommand(o *options) *cobra.Command {
 	flags.BoolVar(&f.giveUp, "give-up-data", false, "consent to the loss of the data that the plan names; asks at a terminal")
 	flags.StringVar(&f.digest, "digest", "", "the digest of that plan, instead of being asked")
 	flags.BoolVar(&f.without, "without-cluster", false, "leave although the API server is dead, by this node's own evidence; with --dead and --give-up-data")
-	flags.StringArrayVar(&f.dead, "dead", nil, "another node, which is known to be off; once for each")
+	flags.StringArrayVar(&f.dead, "dead", nil, "the `NAME` of another node, which is known to be off; once for each")
 	flags.BoolVar(&f.undo, "undo", false, "take a decided leave without the cluster back, within its minute")
 	c.MarkFlagsMutuallyExclusive("cancel", "undo", "give-up-data")
 	c.MarkFlagsMutuallyExclusive("cancel", "undo", "without-cluster")
