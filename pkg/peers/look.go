@@ -5,10 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/reach"
+	"github.com/zedkube/zedkube/pkg/safefile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -194,14 +193,6 @@ func (l Link) neighbour(gateways []netip.Addr) bool {
 
 // readShort reads a file of the kernel's, which is short.
 func readShort(name string) (string, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", name, err)
-	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, 1<<20))
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", name, err)
-	}
-	return string(content), nil
+	content, err := safefile.Read(name, safefile.Small)
+	return string(content), err
 }
