@@ -25,7 +25,13 @@ func (a *appCounts) begin(table Writer[types.PodCount]) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.counts = newPodCounts(table, "")
-	for _, p := range a.All() {
+	return a.recount(a.All())
+}
+
+// recount is called with mu held, while somebody counts.
+func (a *appCounts) recount(rows map[string]types.Pod) error {
+	a.counts.pods = podNamespaces{}
+	for _, p := range rows {
 		a.counts.pods.put(countedApp(p.Name, p.Phase))
 	}
 	return a.counts.publish(Namespace)
@@ -45,6 +51,16 @@ func (a *appCounts) Publish(key string, p types.Pod) error {
 		return err
 	}
 	return a.counts.Update(countedApp(p.Name, p.Phase))
+}
+
+// Replace implements atOnce.
+func (a *appCounts) Replace(rows map[string]types.Pod) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := replace(a.Writer, rows); err != nil || a.counts == nil {
+		return err
+	}
+	return a.recount(rows)
 }
 
 // Unpublish implements Writer.

@@ -74,6 +74,10 @@ type Client struct {
 
 	Requests Requests // hears of every request; may be nil
 
+	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+
+	stamps stamps // of the nodes' agents, as long as the process lives
+
 	mu      sync.Mutex
 	conn    *connection   // nil until there is a usable kubeconfig, and after Run
 	repairs chan struct{} // holds the one repair under way; nil before the first
@@ -160,6 +164,7 @@ func (r *run) connect(ctx context.Context, cfg *rest.Config, base transport) err
 	r.silence.afresh()
 	conn.work.Go(func() { conn.probes(r.silence) })
 	conn.work.Go(func() { r.views(conn) })
+	conn.work.Go(func() { r.stampsAge(conn.ctx) })
 	conn.work.Go(func() { conn.serverFacts(r.told, shake) })
 	r.Log.WithField("server", cfg.Host).Info("kubeconfig taken into use")
 	return nil

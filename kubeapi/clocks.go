@@ -113,6 +113,16 @@ type clocked struct {
 	clocks *clocks
 }
 
+// Replace implements atOnce.
+func (c clocked) Replace(rows map[string]types.Node) error {
+	for node := range c.Writer.All() {
+		if _, ok := rows[node]; !ok {
+			c.clocks.forget(node)
+		}
+	}
+	return replace(c.Writer, rows)
+}
+
 // Unpublish implements Writer.
 func (c clocked) Unpublish(node string) error {
 	c.clocks.forget(node)

@@ -33,7 +33,7 @@ type nodeWatch struct {
 func watchNodes(t *testing.T, play func(*nodeWatch)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &nodeWatch{t: t}
-		w.rows = nodeRows(&pubsub.Table[types.Node]{}, newClocks(quiet(), &w.clocks))
+		w.rows = nodeRows(&pubsub.Table[types.Node]{}, newClocks(quiet(), &w.clocks), &stamps{})
 		play(w)
 	})
 }

@@ -33,7 +33,7 @@ func wholeNode() *corev1.Node {
 				keepAnnotation:   "true",
 				agentAnnotation:  `{"version":"1.2","given":"2026-01-02T03:06:00Z"}`,
 			},
-			ManagedFields: append(ourFields(), metav1.ManagedFieldsEntry{Manager: "k3s"}, stampFields(agentManager)),
+			ManagedFields: append(ourFields(), entry("k3s", "", `{"f:metadata":{"f:labels":{"f:other":{}}}}`, 1), stampFields(agentManager)),
 		},
 		Spec: corev1.NodeSpec{Unschedulable: true, PodCIDR: "10.42.0.0/24", Taints: []corev1.Taint{
 			{Key: "other", TimeAdded: new(at(2))}, {Key: corev1.TaintNodeUnschedulable, TimeAdded: new(at(3))},
@@ -233,7 +233,7 @@ func TestAStampIsDatedOnlyAsTheAgentWroteIt(t *testing.T) {
 func TestAHeartbeatIsNoNews(t *testing.T) {
 	var table pubsub.Table[types.Node]
 	var seen pubsub.Table[types.NodeClock]
-	rows := nodeRows(&table, newClocks(quiet(), &seen))
+	rows := nodeRows(&table, newClocks(quiet(), &seen), &stamps{})
 	beat := func(version string, minute int) {
 		n := wholeNode()
 		n.ResourceVersion = version

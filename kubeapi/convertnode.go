@@ -155,20 +155,28 @@ func ourCordon(n *corev1.Node) *types.Cordon {
 	return &c
 }
 
+// forgottenManager is whom the API server names for those whose updates it has
+// forgotten: it remembers ten of them.
+const forgottenManager = "ancient-changes"
+
 // ownsCordon reports that the present value of spec.unschedulable is the one a
 // Cordon wrote, and wanted by nobody else. kubectl uncordon leaves the
 // annotation of ours where it is, and a cordon that somebody makes afterwards
-// is theirs in spite of it.
+// is theirs in spite of it. To set what is set already makes nobody an owner,
+// so an update that is forgotten beside ours was one of ours as well.
 func ownsCordon(managers []metav1.ManagedFieldsEntry) bool {
 	ours := false
 	for _, m := range managers {
 		if _, ok := fieldsOf(m).Spec["f:unschedulable"]; !ok {
 			continue
 		}
-		if m.Manager != drainManager {
+		switch m.Manager {
+		case drainManager:
+			ours = true
+		case forgottenManager:
+		default:
 			return false
 		}
-		ours = true
 	}
 	return ours
 }

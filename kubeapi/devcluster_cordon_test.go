@@ -73,10 +73,17 @@ func keptCordons(t *testing.T, c *devcluster.Cluster, a *agent, node string) {
 		t.Fatal(err)
 	}
 	n := kubectlPatches(t, c, node, `{}`)
-	if !n.Spec.Unschedulable || n.Annotations["zedkube.github.io/cordon"]+n.Annotations["zedkube.github.io/keep-cordon"] != "" {
+	if !n.Spec.Unschedulable || n.Annotations["zedkube.github.io/cordon"] == "" {
 		t.Errorf("theirs became %v with %v", n.Spec.Unschedulable, n.Annotations)
 	}
 	kubectlPatches(t, c, node, `{"spec":{"unschedulable":null}}`)
+	if err := a.Uncordon(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	n = kubectlPatches(t, c, node, `{}`)
+	if n.Annotations["zedkube.github.io/cordon"]+n.Annotations["zedkube.github.io/keep-cordon"] != "" {
+		t.Errorf("without a cordon the notes are %v", n.Annotations)
+	}
 }
 
 // whoseCordons has others write on a cordoned node in the ways there are.
@@ -130,7 +137,7 @@ func whoseCordons(t *testing.T, c *devcluster.Cluster, a *agent, node string) {
 		if err := a.Uncordon(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
-		if n := kubectlPatches(t, c, node, `{}`); n.Spec.Unschedulable == part.ours || n.Annotations["zedkube.github.io/cordon"] != "" {
+		if n := kubectlPatches(t, c, node, `{}`); n.Spec.Unschedulable == part.ours || (n.Annotations["zedkube.github.io/cordon"] == "") != part.ours {
 			t.Errorf("%s: after uncordon unschedulable is %v, managers %+v", part.what, n.Spec.Unschedulable, n.ManagedFields)
 		}
 		applies("") // gives up what it owned

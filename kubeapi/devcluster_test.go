@@ -54,8 +54,10 @@ func newAgent(t *testing.T, c *devcluster.Cluster, i int) *agent {
 	log.SetOutput(t.Output())
 	a := &agent{}
 	_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: c.Nodes[i].DeviceName, DeviceID: uuid.MustParse(c.Nodes[i].UUID)})
+	began := time.Now()
 	a.Client = &kubeapi.Client{
-		Log: log, Kubeconfig: path, Operations: types.NoOperations{}, Info: &a.info, Leader: &a.leader,
+		Uptime: func() time.Duration { return time.Since(began) },
+		Log:    log, Kubeconfig: path, Operations: types.NoOperations{}, Info: &a.info, Leader: &a.leader,
 		Nodes: &a.nodes, AppPods: &a.appPods, NodePods: &a.own, Leases: &a.leases, API: &a.api,
 		VMIs: &a.vmis, Sets: &a.sets, Tables: &a.tables,
 	}

@@ -37,6 +37,9 @@ func (c *Client) FreshNodes(ctx context.Context) ([]types.Node, error) {
 			return fmt.Errorf("list their leases: %w", err)
 		}
 		rows, err = joined(nodes.Items, leases.Items)
+		for i := range rows {
+			rows[i].StampStale = c.stamps.stale(rows[i])
+		}
 		return err
 	})
 	if err != nil {

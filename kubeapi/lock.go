@@ -16,7 +16,7 @@ import (
 // The Lease of docs/wire.md, "Drain lock". It has no duration: it ends by
 // evidence and not by time.
 const (
-	drainLease     = "zedkube-node-drain"
+	drainLease     = types.DrainLockName
 	lockAnnotation = "zedkube.github.io/drain-lock"
 	// lockText bounds the annotation: Kubernetes takes 256 KiB for all
 	// annotations of an object. 5,000 volumes with names like Longhorn's,

@@ -36,7 +36,7 @@ func (c *Client) Cordon(ctx context.Context, node string, cordon types.Cordon) e
 	if err != nil {
 		return fmt.Errorf("cordon node %s: %w", node, err)
 	}
-	return c.patchNode(ctx, "cordon", node, asDrain, func(n *corev1.Node) (values, error) {
+	return c.patchNode(ctx, "cordon", node, asCordon, func(n *corev1.Node) (values, error) {
 		_, keeps := n.Annotations[keepAnnotation]
 		switch {
 		case n.Spec.Unschedulable && ourCordon(n) == nil:
@@ -44,13 +44,13 @@ func (c *Client) Cordon(ctx context.Context, node string, cordon types.Cordon) e
 		case n.Spec.Unschedulable && n.Annotations[cordonAnnotation] == string(text) && !keeps:
 			return nil, nil
 		}
-		return cordonPatch(true, string(text)), nil
+		return appliedCordon(n, string(text), keeps), nil
 	})
 }
 
 // Uncordon undoes a Cordon, unless it is kept (KeepCordon). A cordon made by
-// somebody else is left as it is. Where no cordon of ours stands, no note of
-// ours says that it does or is to be kept.
+// somebody else is left as it is, with whatever note stands beside it: the note
+// goes with the cordon, or where there is none.
 func (c *Client) Uncordon(ctx context.Context, node string) error {
 	return c.patchNode(ctx, "uncordon", node, asDrain, func(n *corev1.Node) (values, error) {
 		keep, keeps := n.Annotations[keepAnnotation]
@@ -59,8 +59,10 @@ func (c *Client) Uncordon(ctx context.Context, node string) error {
 		case ourCordon(n) != nil && keep == "true":
 			return nil, nil
 		case ourCordon(n) != nil:
-			return cordonPatch(nil, nil), nil
-		case keeps || noted:
+			patch := annotationsPatch(values{cordonAnnotation: nil, keepAnnotation: nil})
+			patch["spec"] = values{"unschedulable": nil}
+			return patch, nil
+		case !n.Spec.Unschedulable && (keeps || noted):
 			return annotationsPatch(values{cordonAnnotation: nil, keepAnnotation: nil}), nil
 		}
 		return nil, nil
@@ -125,11 +127,19 @@ func (c *Client) DeleteNode(ctx context.Context, node types.Node) error {
 	})
 }
 
-// cordonPatch makes or undoes a cordon of ours, which nobody keeps.
-func cordonPatch(unschedulable, note any) values {
-	patch := annotationsPatch(values{cordonAnnotation: note, keepAnnotation: nil})
-	patch["spec"] = values{"unschedulable": unschedulable}
-	return patch
+// appliedCordon is a cordon of ours, which nobody keeps, as server-side apply
+// takes it. With the uid of a Node that is gone it is a conflict: without one
+// the API server would make a Node of it.
+func appliedCordon(n *corev1.Node, note string, keeps bool) values {
+	notes := values{cordonAnnotation: note}
+	if keeps {
+		notes[keepAnnotation] = "false" // what others own cannot be taken off in the same patch
+	}
+	return values{
+		"apiVersion": "v1", "kind": "Node",
+		"metadata": values{"name": n.Name, "uid": string(n.UID), "annotations": notes},
+		"spec":     values{"unschedulable": true},
+	}
 }
 
 func annotationsPatch(annotations values) values {
@@ -143,7 +153,23 @@ type patching struct {
 	subresource []string
 }
 
-var asDrain = patching{manager: drainManager, kind: ktypes.MergePatchType}
+var (
+	asDrain = patching{manager: drainManager, kind: ktypes.MergePatchType}
+	// A cordon is applied: of those who update a Node the API server remembers
+	// ten, of those who apply all. So it is known for ours however many write
+	// on the Node while it stands.
+	asCordon = patching{manager: drainManager, kind: ktypes.ApplyPatchType}
+)
+
+// options of the patch. To apply asks for force where an earlier release of ours,
+// which did not apply, owns the same fields; who else cordons is asked before.
+func (p patching) options() metav1.PatchOptions {
+	o := metav1.PatchOptions{FieldManager: p.manager}
+	if p.kind == ktypes.ApplyPatchType {
+		o.Force = new(true)
+	}
+	return o
+}
 
 // patchNode sends what change makes of the fresh Node, nothing if that is nil.
 // It is a patch and never an update: an update drops every field that this
@@ -172,7 +198,7 @@ func (c *Client) patchNode(ctx context.Context, act, node string, how patching, 
 			if err != nil {
 				return err
 			}
-			n, err = api.Patch(ctx, node, how.kind, data, metav1.PatchOptions{FieldManager: how.manager}, how.subresource...)
+			n, err = api.Patch(ctx, node, how.kind, data, how.options(), how.subresource...)
 			if err == nil && n.Name != node {
 				return errOther
 			}

@@ -35,9 +35,9 @@ type rows[O, T any] struct {
 	replaced func(version string)
 }
 
-func nodeRows(table Writer[types.Node], clocks *clocks) rowStore {
+func nodeRows(table Writer[types.Node], clocks *clocks, stamps *stamps) rowStore {
 	return &rows[*corev1.Node, types.Node]{
-		table: clocked{Writer: table, clocks: clocks}, row: nodeOf, slim: slimNode, seen: clocks.sees,
+		table: clocked{Writer: stamped{Writer: table, stamps: stamps}, clocks: clocks}, row: nodeOf, slim: slimNode, seen: clocks.sees,
 		key: func(n types.Node) string { return n.Name },
 	}
 }
@@ -106,8 +106,7 @@ func (r *rows[O, T]) Delete(obj any) error {
 }
 
 // Replace implements cache.ReflectorStore: it takes over a whole list, nothing
-// of one that is not what it should be, and only then drops the rows that are
-// not in it. Client-go decodes an answer of another kind to an empty list, but
+// of one that is not what it should be, at once where the table can. Client-go decodes an answer of another kind to an empty list, but
 // one without a version.
 func (r *rows[O, T]) Replace(list []any, version string) error {
 	if version == "" {
@@ -121,18 +120,32 @@ func (r *rows[O, T]) Replace(list []any, version string) error {
 		}
 		listed[key] = row
 	}
-	var errs []error
-	for key, row := range listed {
-		errs = append(errs, r.table.Publish(key, row))
-	}
-	errs = append(errs, retain(r.table, listed))
-	if err := errors.Join(errs...); err != nil {
+	if err := replace(r.table, listed); err != nil {
 		return err
 	}
 	if r.replaced != nil {
 		r.replaced(version)
 	}
 	return nil
+}
+
+// atOnce is a table that takes over a whole list in one step. Where the watch of a
+// table that counts as whole could not be taken up again, its readers would else
+// see rows of two times side by side.
+type atOnce[T any] interface {
+	Replace(rows map[string]T) error
+}
+
+// replace makes listed the rows of table.
+func replace[T any](table Writer[T], listed map[string]T) error {
+	if t, ok := table.(atOnce[T]); ok {
+		return t.Replace(listed)
+	}
+	var errs []error
+	for key, row := range listed {
+		errs = append(errs, table.Publish(key, row))
+	}
+	return errors.Join(append(errs, retain(table, listed))...)
 }
 
 // retain drops the rows whose keys are not among those to keep.

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	scheduling "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -65,6 +67,7 @@ func (s *scene) of(pod types.Pod) (types.PodSituation, bool) {
 		situation.Finalizers = p.Finalizers
 		situation.Grace = graceOf(p)
 		situation.Pinned = pinned(p.ManagedFields)
+		situation.Tolerates = toleratesCordon(p)
 		situation.Budgets = s.covering(p)
 		situation.Fits, situation.Lacks = s.roomFor(p, situation.Pinned)
 	}
@@ -103,6 +106,13 @@ func pinned(managers []metav1.ManagedFieldsEntry) bool {
 		}
 	}
 	return false
+}
+
+// toleratesCordon reports that a scheduler may put the pod on a cordoned node.
+func toleratesCordon(p *corev1.Pod) bool {
+	cordoned := []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
+	_, repelled := scheduling.FindMatchingUntoleratedTaint(klog.Logger{}, cordoned, p.Spec.Tolerations, repels, true)
+	return !repelled
 }
 
 // covering are the budgets whose selector takes the pod, by the rule of the

@@ -51,6 +51,13 @@ func (s *status) holds(view string, complete bool) {
 	s.publish()
 }
 
+// whole reports whether the table of a view holds a complete list.
+func (s *status) whole(view string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held[view]
+}
+
 func (s *status) publish() {
 	if err := s.api.Publish(types.Global, s.row); err != nil {
 		s.log.WithError(err).Error("publish API status")

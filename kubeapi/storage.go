@@ -70,8 +70,10 @@ func (conn *connection) storage(ctx context.Context, node string) (types.Storage
 	if s.Policy, err = conn.drainPolicy(ctx); err != nil {
 		return s, err
 	}
-	s.Volumes, err = disks.volumes()
-	return s, err
+	if s.Volumes, err = disks.volumes(); err != nil {
+		return s, err
+	}
+	return s, conn.markDaemons(ctx, node, &s)
 }
 
 // hasLonghorn asks until it is there. That it is taken away is seen by its lists.

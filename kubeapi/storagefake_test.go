@@ -96,7 +96,7 @@ func (s *storageAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func kindOf(path string) string {
 	return map[string]string{
-		pathAttachments: "VolumeAttachmentList", pathVolumes: "VolumeList", pathEngines: "EngineList", pathReplicas: "ReplicaList",
+		pathAttachments: "VolumeAttachmentList", podsPath: "PodList", pathVolumes: "VolumeList", pathEngines: "EngineList", pathReplicas: "ReplicaList",
 	}[path]
 }
 

@@ -55,7 +55,7 @@ func patches(t *testing.T, kube *fake.Clientset) []map[string]any {
 }
 
 func TestACordonIsOnePatchForTheVersionItSaw(t *testing.T) {
-	c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5"}})
+	c, kube := withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1", ResourceVersion: "5"}})
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	if err := c.Cordon(t.Context(), "n1", types.Cordon{Reason: "reboot", Since: since}); err != nil {
 		t.Fatal(err)
@@ -64,8 +64,8 @@ func TestACordonIsOnePatchForTheVersionItSaw(t *testing.T) {
 	if len(sent) != 1 {
 		t.Fatalf("%d patches", len(sent))
 	}
-	if rv := sent[0]["metadata"].(map[string]any)["resourceVersion"]; rv != "5" {
-		t.Errorf("patch is for version %v", rv)
+	if meta := sent[0]["metadata"].(map[string]any); meta["resourceVersion"] != "5" || meta["uid"] != "u1" {
+		t.Errorf("the patch is for %v", meta)
 	}
 	n, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 	want := types.Cordon{By: "zedkube", Reason: "reboot", Since: since}
@@ -153,8 +153,8 @@ func TestOfStandingCordonsOnlyOursIsTouched(t *testing.T) {
 		"foreign":                       {nil, false, false},
 		"ours":                          {map[string]string{cordonAnnotation: first}, true, true},
 		"ours and kept":                 {map[string]string{cordonAnnotation: first, keepAnnotation: "true"}, true, false},
-		"foreign over a leftover note":  {map[string]string{cordonAnnotation: `{"by":"me"}`}, false, true},
-		"foreign over a leftover keep":  {map[string]string{keepAnnotation: "true"}, false, true},
+		"foreign over a leftover note":  {map[string]string{cordonAnnotation: `{"by":"me"}`}, false, false},
+		"foreign over a leftover keep":  {map[string]string{keepAnnotation: "true"}, false, false},
 		"ours, which says nothing else": {map[string]string{cordonAnnotation: `{"by":"zedkube","reason":"second","since":"0001-01-01T00:00:00Z"}`}, false, true},
 	} {
 		for verb, sends := range map[string]bool{"cordon": test.cordon, "uncordon": test.uncordon} {

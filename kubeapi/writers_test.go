@@ -13,6 +13,7 @@ import (
 func entry(manager, subresource, fields string, minute int) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Subresource: subresource, Operation: metav1.ManagedFieldsOperationUpdate, Time: new(at(minute)),
+		APIVersion: "v1", FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(fields),
 	}
 }

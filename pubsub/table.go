@@ -116,10 +116,15 @@ func (t *Table[T]) remove(key string) {
 
 // note makes a change of key known. Called with mu held.
 func (t *Table[T]) note(key string) {
+	t.noted(key)
+	t.ring()
+}
+
+// noted is note without the bell.
+func (t *Table[T]) noted(key string) {
 	for _, n := range t.news {
 		n.keys[key] = struct{}{}
 	}
-	t.ring()
 }
 
 // replace puts other rows in the place of all, and rings nothing.

@@ -43,8 +43,9 @@ type Node struct {
 	CordonKept bool            // annotation: an operator keeps the cordon of a drain
 	TaintedAt  time.Time       // when the taint of unschedulable nodes was added; zero for unknown
 	EtcdVoter  ConditionStatus // condition EtcdIsVoter
-	Agent      *AgentStamp     // nil where no zedkube of this kind runs there
+	Agent      *AgentStamp     // what a zedkube of this kind wrote there; nil for nothing. Whether it still runs: Foreign
 	StampedAt  time.Time       // when Agent was last written, by the API server's clock
+	StampStale bool            // Agent has not changed for StampFresh, counted while the table of nodes was whole
 
 	DrainInProgress ConditionStatus // of KEP-5683, written by zedkube
 	Drained         ConditionStatus // of KEP-5683, written by zedkube

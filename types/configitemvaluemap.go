@@ -42,6 +42,7 @@ type ConfigItemValueMap struct {
 // The settings zedkube reads (docs/wire.md, "Settings").
 const (
 	SettingDrainTimeout    = "kubernetes.drain.timeout"                  // hours
+	SettingDrainUnused     = "kubernetes.drain.unused.timeout"           // hours
 	SettingDrainSkipAPI    = "drain.skip.k8sapinotreachable.timeout"     // seconds
 	SettingDrainAllNodes   = "kubernetes.drain.allnodes.config.multiple" // times the config interval
 	SettingNodeDrainPolicy = "storage.longhorn.node-drain-policy"        // Longhorn's, for drains

@@ -15,6 +15,7 @@ type AgentStamp struct {
 	Masters []uuid.UUID `json:"masters,omitempty"` // nil while the own configuration is not valid or names none
 	Given   time.Time   `json:"given"`             // when the list was last known to hold, by the own clock
 	Leaving bool        `json:"leaving,omitempty"` // it is decided that this node leaves its cluster
+	Renewed time.Time   `json:"renewed,omitzero"`  // when the agent wrote this, by its own clock: only there so that each write is a change
 }
 
 // DrainLock is the Lease that lets one node of the cluster drain at a time
@@ -29,6 +30,9 @@ type DrainLock struct {
 
 	Version string // resourceVersion, "" where there is no Lease
 }
+
+// DrainLockName is the name of the Lease of a DrainLock, in eve-kube-app.
+const DrainLockName = "zedkube-node-drain"
 
 // TaskMembers is the DrainLock.Task of a node that removes a stale member.
 const TaskMembers = "members"
@@ -57,6 +61,7 @@ type PodSituation struct {
 	Finalizers []string
 	Grace      time.Duration // its termination grace period
 	Pinned     bool          // its maker wrote the node's name into it: no scheduler moves it
+	Tolerates  bool          // the taint of cordoned nodes
 	Budgets    []PodBudget   // that cover it
 	Immovable  string        // why its virtual machine cannot migrate, as KubeVirt says; "" where it can or is none
 	Strategy   string        // evictionStrategy of its virtual machine; "" where it has none or is none

@@ -93,6 +93,7 @@ func FuzzKubeInitStatus(f *testing.F)          { fuzzDecoder[KubeInitStatus](f) 
 func FuzzKubeLeaderElectInfo(f *testing.F)     { fuzzDecoder[KubeLeaderElectInfo](f) }
 func FuzzKubeNodeConditions(f *testing.F)      { fuzzDecoder[KubeNodeConditions](f) }
 func FuzzKubeUserServices(f *testing.F)        { fuzzDecoder[KubeUserServices](f) }
+func FuzzNodeAgentStatus(f *testing.F)         { fuzzDecoder[NodeAgentStatus](f) }
 func FuzzNodeDrainJournal(f *testing.F)        { fuzzDecoder[NodeDrainJournal](f) }
 func FuzzNodeDrainProgress(f *testing.F)       { fuzzDecoder[NodeDrainProgress](f) }
 func FuzzNodeDrainRequest(f *testing.F)        { fuzzDecoder[NodeDrainRequest](f) }

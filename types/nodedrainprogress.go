@@ -46,10 +46,11 @@ type NodeDrainProgress struct {
 	Stranded        []string // pods that can run only here and are evicted all the same, bounded
 	StrandedOmitted int
 
-	Lock   DrainLockView
-	Quorum string // a sentence while quorum is missing, else ""
-	Cordon string // who keeps the node unschedulable: zedkube, operator, tie-breaker, kept; "" for nobody
-	Left   bool   // this node has left the cluster and its Node is deleted
+	Lock     DrainLockView
+	Quorum   string   // a sentence while quorum is missing, else ""
+	Cordon   string   // who keeps the node unschedulable: zedkube, operator, tie-breaker, kept; "" for nobody
+	Warnings []string `json:",omitempty"` // what is to be known and holds nothing up, bounded: nodes that somebody else has cordoned
+	Left     bool     // this node has left the cluster and its Node is deleted
 
 	Journal NodeDrainJournal // the same as on disk, for when that is full
 }
@@ -67,7 +68,7 @@ type DrainBlocker struct {
 	Pod     string // namespace/name
 	Node    string
 	Since   time.Time // since when it is in the way
-	Cause   string    // budget, finalizer, kubelet, pinned, no-room, immovable, grace, refused
+	Cause   string    // budget, finalizer, kubelet, pinned, returns, no-room, immovable, grace, refused
 	Why     string    // a sentence with names and numbers
 	Outlook DrainOutlook
 	Remedy  string // what an operator may do; "" where waiting is enough

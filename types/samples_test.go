@@ -31,6 +31,7 @@ var topics = []topic{
 	{value: &DeviceNetworkStatus{}, partial: true},
 	{value: &EdgeNodeInfo{}},
 	{value: &ZedAgentStatus{}, partial: true},
+	{value: &NodeAgentStatus{}, partial: true},
 	{value: &ENClusterAppStatus{}},
 	{value: &KubeClusterInfo{}},
 	{value: &KubeReportHealth{}},

@@ -88,4 +88,6 @@ type Attachment struct {
 	UID    string
 	Node   string
 	Volume string // PersistentVolume; Longhorn calls its volume the same
+
+	Daemons bool // only in a Storage: another node serves the volume, and here pods of DaemonSets alone use it
 }

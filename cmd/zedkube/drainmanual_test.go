@@ -33,7 +33,7 @@ func TestTheManualIsComplete(t *testing.T) {
 	for _, m := range []types.Membership{types.MembershipNever, types.MembershipMember, types.MembershipDoubtful, types.MembershipLeaving, types.MembershipLeft} {
 		want["membership "+string(m)] = "| " + string(m) + " |"
 	}
-	for _, cause := range []string{"budget", "finalizer", "kubelet", "pinned", "no-room", "immovable", "grace", "refused"} {
+	for _, cause := range []string{"budget", "finalizer", "kubelet", "pinned", "returns", "no-room", "immovable", "grace", "refused"} {
 		want["cause "+cause] = "| " + cause
 	}
 	for _, reason := range []string{

@@ -34,6 +34,8 @@ func newDrainPlanCommand(o *options) *cobra.Command {
 			var forecast drain.Forecast
 			err = withAPI(c.Context(), p, func(kube *kubeapi.Client) error {
 				prospect, err := lookAhead(c.Context(), kube, info)
+				settings, _, _ := readRecord[types.ConfigItemValueMap](p.topicFile("zedagent", "ConfigItemValueMap")) // none is the default
+				prospect.Timeout = drain.Timeout(settings, p.hour)
 				if err == nil {
 					forecast = drain.Plan(prospect)
 				}

@@ -50,6 +50,7 @@ func (s *screen) planGates(f drain.Forecast) {
 	default:
 		s.field("cordon", plain, "is there already, by "+clean(f.Cordon))
 	}
+	s.warnings(f.Warnings)
 	if len(f.Peers) > 0 {
 		s.field("peers", plain, listed(f.Peers))
 	} else {

@@ -192,7 +192,10 @@ func (s *screen) holders(r drainRecord, p types.NodeDrainProgress) {
 		s.field(label, plain, text)
 		label = ""
 	}
-	if lock.Waits != "" {
+	switch {
+	case lock.Waits != "" && lock.Mine: // an agent that knows no lock may be draining as well
+		s.field(label, yellow, "but "+clean(lock.Waits))
+	case lock.Waits != "":
 		s.field(label, yellow, "not given to us: "+clean(lock.Waits))
 	}
 	if p.Quorum != "" {
@@ -209,6 +212,14 @@ func (s *screen) holders(r drainRecord, p types.NodeDrainProgress) {
 		s.field("cordon", plain, clean(p.Cordon))
 	} else if text != "" {
 		s.field("cordon", plain, text)
+	}
+	s.warnings(p.Warnings)
+}
+
+// warnings are what holds nothing up and is to be known.
+func (s *screen) warnings(list []string) {
+	for _, w := range list {
+		s.field("warning", yellow, clean(w))
 	}
 }
 

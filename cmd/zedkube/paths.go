@@ -39,7 +39,8 @@ type paths struct {
 	boot           string   // what it says
 	forceDrain     []string // the first that speaks wins
 	faultInjection string
-	deviceKey      string // where the device has no TPM
+	goingDown      []string // with content while the device goes down
+	deviceKey      string   // where the device has no TPM
 	tpm            string
 	manifest       string // of the cluster's registration
 	k3sOverride    string // of the kube container's configuration
@@ -76,6 +77,7 @@ func (o options) paths() paths {
 		bootID:         in(bootIDFile),
 		forceDrain:     []string{in(drain.DefaultForceFile), in(drain.OtherForceFile)},
 		faultInjection: in(drain.DefaultFaultMarker),
+		goingDown:      []string{in(drain.RebootReason), in(drain.BootReason), in(drain.ScheduledShutdown)},
 		deviceKey:      in(cipher.DefaultKeyFile),
 		tpm:            in(cipher.DefaultTPM),
 		manifest:       in(clustertoken.DefaultManifest),

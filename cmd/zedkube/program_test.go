@@ -85,6 +85,7 @@ func TestEveryPathIsBelowTheRoot(t *testing.T) {
 			hour: time.Hour, bootID: root + "/proc/sys/kernel/random/boot_id",
 			forceDrain:     []string{root + "/tmp/force-NodeDrainStatus-global.json", root + "/persist/kube-status/force-NodeDrainStatus-global.json"},
 			faultInjection: root + "/tmp/DrainStatus_FaultInjection_Wait",
+			goingDown:      []string{root + "/persist/reboot-reason", root + "/persist/boot-reason", root + "/run/systemd/shutdown/scheduled"},
 			deviceKey:      root + "/persist/certs/ecdh.key.pem", tpm: root + "/dev/tpmrm0",
 			manifest: root + "/persist/vault/manifests/registration.yaml", k3sOverride: root + "/persist/vault/k3s-user-override.yaml",
 			installLog: root + "/persist/kubelog/k3s-install.log", topicDirs: []string{root + "/run", root + "/persist/status"},

@@ -26,6 +26,7 @@ type topics struct {
 	controllerCerts pubsub.Source[types.ControllerCert]
 	deviceCerts     pubsub.Source[types.EdgeNodeCert]
 	adapters        pubsub.Source[types.AssignableAdapters]
+	nodeagent       pubsub.Source[types.NodeAgentStatus]
 	echo            pubsub.Source[types.WatchdogBeat]
 
 	// What commands at the device ask for.
@@ -81,6 +82,7 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		controllerCerts: pubsub.NewSubscription[types.ControllerCert](bus, "zedagent"),
 		deviceCerts:     pubsub.NewSubscription[types.EdgeNodeCert](bus, "tpmmgr", pubsub.Persistent()),
 		adapters:        pubsub.NewSubscription[types.AssignableAdapters](bus, "domainmgr"),
+		nodeagent:       pubsub.NewSubscription[types.NodeAgentStatus](bus, "nodeagent"),
 		echo:            pubsub.NewSubscription[types.WatchdogBeat](bus, self, pubsub.SocketOnly()),
 
 		reported:     pubsub.NewSubscription[types.KubeClusterUpdateStatus](bus, commandAgent),

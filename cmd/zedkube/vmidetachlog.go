@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,13 +23,36 @@ func openDetachLog(p paths, out, warn io.Writer) *detachLog {
 	l := &detachLog{out: out}
 	err := os.MkdirAll(filepath.Dir(p.detachLogFile()), 0o755)
 	if err == nil {
-		// O_NONBLOCK: a fifo without a reader must not hold us up.
-		l.file, err = os.OpenFile(p.detachLogFile(), os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o666)
+		l.file, err = openLog(p.detachLogFile())
 	}
 	if err != nil {
 		fmt.Fprintln(warn, "The log file cannot be written:", clean(err.Error()))
 	}
 	return l
+}
+
+// openLog opens a log to write at its end: a regular file that has no other name
+// and that nobody else may write from now on.
+func openLog(path string) (*os.File, error) {
+	// O_NONBLOCK: a fifo without a reader must not hold us up.
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o640)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if !info.Mode().IsRegular() || !ok || st.Nlink != 1 {
+			err = fmt.Errorf("%s is not a regular file of one name", path)
+		}
+	}
+	if err == nil {
+		err = f.Chmod(0o640) // an earlier release let everybody write it
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // say writes one line. What the file does not take is to be seen all the same.

@@ -54,7 +54,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 	trail := &audit.Record{Log: as("audit"), Info: t.info, Dir: p.audit, Segment: audit.DefaultSegment}
 	requests, record := metrics.NewRequests(), metrics.NewOperations(trail)
 	kube := &kubeapi.Client{
-		Log: as("kubeapi"), Pulse: pulses["kubeapi"], Kubeconfig: p.kubeconfig, Requests: requests, Operations: record,
+		Log: as("kubeapi"), Pulse: pulses["kubeapi"], Kubeconfig: p.kubeconfig, Requests: requests, Operations: record, Uptime: uptime,
 		Info: t.info, Leader: t.leaderInfo,
 		Nodes: nodes, AppPods: appPods, NodePods: nodePods, Leases: leases, API: api,
 		VMIs: vmis, Sets: sets,
@@ -116,8 +116,8 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 			Log: as("drain"), Pulse: pulses["drain"],
 			DeviceOp: t.deviceOp, Update: t.update, Operator: t.operator,
 			Config: t.clusterConfig, Membership: t.memberOf, Settings: t.settings, Info: t.info,
-			Nodes: nodes, NodePods: nodePods, API: api,
-			ForceFiles: p.forceDrain, FaultMarker: p.faultInjection,
+			Nodes: nodes, NodePods: nodePods, Leases: leases, API: api, Clocks: kube.Clocks, Agent: t.nodeagent,
+			ForceFiles: p.forceDrain, FaultMarker: p.faultInjection, Markers: p.goingDown,
 			Kube: kube, Operations: record, BootID: p.boot, Uptime: uptime, Hour: p.hour,
 			Status: t.drainStatus, Progress: t.drainProgress, Journal: t.drainJournal,
 		},

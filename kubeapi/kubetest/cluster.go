@@ -56,6 +56,8 @@ type Cluster struct {
 	LonghornSettings Table[types.LonghornSetting] // by name
 	SnapshotJobs     Table[types.SnapshotJob]     // by name
 
+	Leases Table[types.Lease] // the drain lock, as a Lease; nil where no test looks
+
 	// Grace is how long a pod terminates before it is gone.
 	Grace time.Duration
 

@@ -42,7 +42,7 @@ func (c *Cluster) FreeDrainLock(ctx context.Context, lock types.DrainLock) error
 		case lock.Version != c.held.lock.Version:
 			return fmt.Errorf("free drain lock of %s: %w", lock.Holder, types.ErrConflict)
 		default:
-			c.held.lock = types.DrainLock{}
+			c.hold(types.DrainLock{})
 		}
 		return nil
 	})
@@ -62,17 +62,24 @@ func (c *Cluster) Lock() types.DrainLock {
 func (c *Cluster) SetLock(lock types.DrainLock) {
 	c.world.Lock()
 	defer c.world.Unlock()
-	if lock.Holder == "" {
-		c.held.lock = types.DrainLock{}
-		return
-	}
 	c.hold(lock)
 }
 
+// hold makes lock the lock, under a new version; without Holder there is none.
 func (c *Cluster) hold(lock types.DrainLock) types.DrainLock {
+	if lock.Holder == "" {
+		c.held.lock = types.DrainLock{}
+		if c.Leases != nil {
+			_ = c.Leases.Unpublish(types.DrainLockName)
+		}
+		return types.DrainLock{}
+	}
 	c.held.version++
 	lock.Version = strconv.Itoa(c.held.version)
 	c.held.lock = lock
 	c.held.lock.Volumes = maps.Clone(lock.Volumes)
+	if c.Leases != nil {
+		_ = c.Leases.Publish(types.DrainLockName, types.Lease{Name: types.DrainLockName, Holder: lock.Holder, Version: lock.Version})
+	}
 	return lock
 }

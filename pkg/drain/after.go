@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -19,6 +20,8 @@ func complete(f facts, a *action) {
 		lookAgain(f, a)
 	case f.requests[byLeave].stands && !(f.rec.dead && f.device() && f.deadSince.IsZero() && f.known):
 		leave(f, a)
+	case f.expired():
+		expire(f, a)
 	case !f.living() || !f.known:
 	case passedBy && f.due(makeUp):
 		// Until the device goes down it is a node like any other again.
@@ -28,6 +31,9 @@ func complete(f facts, a *action) {
 		a.wait(f.retry[makeUp].Sub(f.now))
 	case !f.cordoned() && f.rec.losses <= maxLosses && f.due(cordon):
 		a.verb = cordon
+	}
+	if a.rec.phase == types.PhaseComplete {
+		a.waits = cmp.Or(a.waits, f.unusedWhy())
 	}
 }
 
@@ -42,7 +48,8 @@ func lookAgain(f facts, a *action) {
 	}
 }
 
-// afterFailure gives everything back at once. The status stays until somebody
+// afterFailure gives everything back: at once, or where COMPLETE was taken back
+// once that has been heard. The status stays until somebody
 // asks anew; an operator's drain has no status, only a request.
 func afterFailure(f facts, a *action) {
 	switch {
@@ -52,6 +59,7 @@ func afterFailure(f facts, a *action) {
 		begin(f, a)
 	case f.requests[byLeave].stands && !f.device() && f.now.Sub(f.rec.ended) > leaveAgain:
 		begin(f, a) // nobody asks for a leave a second time
+	case heldBack(f, a):
 	case f.stopped() && !failed(f.rec.status.Status):
 		over(f, a, whyStopped(f))
 	default:
@@ -83,7 +91,7 @@ func giveBack(f facts, a *action) {
 		try(adopt)
 	case !f.rec.adopted:
 		a.rec.adopted = true
-	case f.rec.locked && (f.member || f.rec.node != ""):
+	case f.rec.locked && (f.member || f.rec.node != ""), f.lease:
 		try(release)
 		a.waits = f.holds
 	}

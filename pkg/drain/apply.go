@@ -28,7 +28,9 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	errs = append(errs, c.publishProgress(f, a))
 	c.heed(ctx, f)
 	if a.consume {
-		errs = append(errs, c.consumeForce(drains(was.phase) || ends(was.phase)))
+		if c.consumeForce(drains(was.phase) || ends(was.phase)) {
+			errs = append(errs, c.journal(f.now))
+		}
 	}
 	if !c.busy(acting) && a.verb != none {
 		c.act(ctx, f, a)
@@ -37,6 +39,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	errs = append(errs, err)
 	c.tell(ctx, f)
 	c.reportWait(f, a)
+	c.reportUnused(f)
 	if !drains(a.rec.phase) && !f.ourCordon() && !a.rec.locked {
 		c.mem.lastErr = nil // nothing is left to fail
 	}
@@ -118,7 +121,7 @@ func (c *Component) journal(now time.Time) error {
 
 // act starts the call that was decided on.
 func (c *Component) act(ctx context.Context, f facts, a action) {
-	in := call{verb: a.verb, node: f.node, pods: a.evict, booted: f.booted, tie: f.tie, policy: f.policy, alone: f.lone()}
+	in := call{verb: a.verb, node: f.node, pods: a.evict, booted: f.booted, tie: f.tie, policy: f.policy, alone: f.lone(), stays: c.staying()}
 	in.consent, in.leaving, in.forGood = f.consent, f.requests[byLeave].stands, a.verb == depart || f.onlyLeaves()
 	if !f.known {
 		in.node = types.Node{Name: f.self}

@@ -65,11 +65,12 @@ type call struct {
 	node   types.Node
 	by     types.Cordon
 	booted time.Time
-	pods   []types.Pod  // of evict and situations
-	tie    string       // UUID of the tie-breaker, "" for none
-	policy string       // of Longhorn for drains, as the controller wants it; "" where it does not say
-	rows   []types.Node // as the table shows them
-	alone  bool         // no other node would take the pods
+	pods   []types.Pod                // of evict and situations
+	tie    string                     // UUID of the tie-breaker, "" for none
+	policy string                     // of Longhorn for drains, as the controller wants it; "" where it does not say
+	rows   []types.Node               // as the table shows them
+	alone  bool                       // no other node would take the pods
+	stays  map[string]map[string]bool // as of staying
 	report types.Event
 	cond   types.DrainConditions
 

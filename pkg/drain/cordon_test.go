@@ -110,8 +110,8 @@ func TestACordonUndoneWhileTheAgentWasAwayIsMadeAgainBeforeTheEnd(t *testing.T) 
 
 func TestAForcedStateIsNoCordon(t *testing.T) {
 	story(t, 1, func(s *stage) {
-		s.write(s.force, `{"Status":5}`)
 		defer s.run()()
+		s.write(s.force, `{"Status":5}`)
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(time.Minute)
 		s.is(types.DrainCordoned, deviceOp)

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -123,7 +124,7 @@ func drain(f facts, a *action) {
 		return
 	}
 	switch {
-	case f.onlyLeaves() && (f.isMissing() || f.isDead(f.rec.asked)):
+	case f.onlyLeaves() && (f.gone() || f.isDead(f.rec.asked)):
 		a.waits = f.atStake()
 		f.lookHere(a)
 		return
@@ -133,6 +134,16 @@ func drain(f facts, a *action) {
 	}
 	a.rec.attempt = max(f.rec.attempt, min(attempts, 1+int(f.now.Sub(f.rec.cordoned)/max(f.timeout/attempts, 1))))
 	empties(f, a)
+}
+
+// gone reports that the own node is none of the cluster's. One that was never
+// seen may be joining, and to cut a join of etcd short is worse than to wait as
+// long as for an API server that does not answer.
+func (f facts) gone() bool {
+	if f.missing.IsZero() || f.now.Sub(later(f.rec.asked, f.missing)) < sureAfter {
+		return false
+	}
+	return f.registered || f.now.Sub(f.missing) >= f.skip
 }
 
 // unripe is how long it is until the end of a drain can be said.
@@ -164,10 +175,10 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 	case f.isDead(r.asked) && (!f.onlyLeaves() || f.atStake() == ""):
 		// A dead Kubernetes must not keep the device from its reboot for ever.
 		return types.PhaseComplete, fmt.Sprintf("the API server has been silent for %s: nothing can be drained", f.skip), true
-	case f.isMissing() && (!f.onlyLeaves() || f.atStake() == ""):
+	case f.gone() && (!f.onlyLeaves() || f.atStake() == ""):
 		return types.PhaseComplete, "this node is not one of the cluster's", false
 	case !f.now.Before(deadline):
-		return types.PhaseNotEmpty, fmt.Sprintf("after %s: %s", f.timeout, lacking(f)), false
+		return types.PhaseNotEmpty, fmt.Sprintf("after %s: %s", f.timeout, cmp.Or(lacking(f), notLooked)), false
 	case !emptying && r.refusals >= maxRefusals:
 		return types.PhaseNoCordon, fmt.Sprintf("cordonNode was refused %d times", r.refusals), false
 	case r.refusals >= maxRefusals || r.losses > maxLosses:
@@ -180,8 +191,8 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 		return types.PhaseComplete, "there is no other node: nothing is evicted", false
 	case f.lone() && f.now.Sub(f.alone) >= max(sureAfter, f.window) && f.check.open(f.now):
 		return types.PhaseComplete, "no other node is Ready and takes pods: nothing is evicted", false
-	case f.check.passed(f.now) && !f.unknown && left(f.pods) == 0:
-		return types.PhaseComplete, "no pod is left to evict and no volume in the way", false
+	case f.check.passed(f.now) && len(f.came) == 0 && left(f.pods) == 0:
+		return types.PhaseComplete, "no pod is left to evict and no volume in the way" + leftAlone(f), false
 	}
 	return "", "", false
 }

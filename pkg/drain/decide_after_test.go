@@ -131,6 +131,9 @@ func TestWhatIsGivenBack(t *testing.T) {
 		{"the lock comes last", idle(lockOurs), no(release)},
 		{"and not again within its pause", idle(lockOurs, pause(release, time.Second), func(f *facts) { f.holds = "volumes are worse" }), did{phase: idling, s: notRequested, by: nobody, again: time.Second, why: "volumes are worse"}},
 		{"a node outside any cluster that never had it does not ask for it", idle(noMember, lockOurs, says(notSupported, nobody)), did{phase: idling, s: notSupported, by: nobody}},
+		{"a lock in this node's name that the journal does not know is given back as well", idle(lockSeen), no(release)},
+		{"also by a node outside any cluster", idle(noMember, lockSeen, says(notSupported, nobody)), did{phase: idling, s: notSupported, by: nobody, verb: release}},
+		{"not before the node is Ready after a boot", idle(lockSeen, rebooted(false)), no(none)},
 		{"one that has left and had it does", idle(left, lockOurs, says(notSupported, nobody)), did{phase: idling, s: notSupported, by: nobody, verb: release}},
 		{"nothing to give back is nothing to do", idle(), no(none)},
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,6 +88,10 @@ func (w *world) change() {
 	}
 	w.cluster()
 	f.timeout = []time.Duration{24 * time.Hour, 24 * time.Hour, time.Hour, 0, 3}[w.IntN(5)]
+	f.hour, f.unusedAfter, f.inUse = []time.Duration{time.Hour, 0}[w.IntN(2)], []time.Duration{24 * time.Hour, time.Hour, 0}[w.IntN(3)], ""
+	if w.odds(4) {
+		f.inUse = "the device reboots"
+	}
 	f.skip = []time.Duration{5 * time.Minute, 0}[w.IntN(2)]
 	f.window = []time.Duration{0, 0, 2 * time.Minute}[w.IntN(3)]
 }
@@ -124,8 +129,11 @@ func (w *world) cluster() {
 		f.node.CordonedBy = &types.Cordon{By: "zedkube"}
 	}
 	f.node.CordonKept, f.node.TaintedAt = w.odds(8), wall0.Add(time.Duration(w.IntN(3)-1)*time.Hour)
-	f.cordonAgain, f.list, f.unknown, f.entered = w.moment(), w.moment(), w.odds(4), w.odds(2)
-	f.gates, f.holds, f.check = "", "", checked{at: w.moment(), pods: w.IntN(2)}
+	f.cordonAgain, f.list, f.entered, f.came = w.moment(), w.moment(), w.odds(2), nil
+	if w.odds(4) {
+		f.came = []string{"shop/new"}
+	}
+	f.gates, f.holds, f.check = "", "", checked{at: w.moment(), pods: []string{"shop/till"}[:w.IntN(2)]}
 	if w.odds(4) {
 		f.gates, f.holds, f.check.quorum = "gates", "holds", "no quorum"
 	}
@@ -138,7 +146,7 @@ func (w *world) cluster() {
 	f.pods = nil
 	for i := range w.IntN(4) {
 		f.pods = append(f.pods, pod(fmt.Sprint(i), func(e *evictee) {
-			e.gone, e.terminating, e.accepted, e.next = w.odds(2), w.odds(3), w.moment(), w.moment()
+			e.seen, e.gone, e.terminating, e.accepted, e.next = w.odds(2), w.odds(2), w.odds(3), w.moment(), w.moment()
 		}))
 	}
 }
@@ -203,6 +211,8 @@ func (w *world) promises(a action) error {
 		return fmt.Errorf("COMPLETE for nobody")
 	case f.forced != nil && f.forced.Status != complete9 && a.published.Status != f.forced.Status:
 		return fmt.Errorf("%v is published, not what the force file says", a.published.Status)
+	case strings.HasSuffix(strings.TrimSpace(a.rec.reason), ":"), ends(a.rec.phase) && a.rec.reason == "" && draining:
+		return fmt.Errorf("the drain ends without a reason: %q", a.rec.reason)
 	case a.again < 0:
 		return fmt.Errorf("a step %s ago", -a.again)
 	}

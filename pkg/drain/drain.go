@@ -5,8 +5,9 @@
 //
 //	reads:  NodeDrainRequest of zedagent, of baseosmgr and of an operator,
 //	        ClusterMembership, EdgeNodeClusterConfig, ConfigItemValueMap,
-//	        EdgeNodeInfo, nodes, this node's pods, the API's health, the force
-//	        files and the fault marker
+//	        EdgeNodeInfo, NodeAgentStatus, nodes and their clocks, this node's pods, the drain
+//	        lock, the API's health, the force files, the fault marker and the
+//	        markers of a device that goes down
 //	writes: NodeDrainStatus, NodeDrainProgress, NodeDrainJournal
 //	acts:   takes and frees the drain lock, cordons and uncordons the node,
 //	        evicts its pods, deletes it when it leaves the cluster, sets its
@@ -36,6 +37,9 @@ const (
 	DefaultForceFile   = "/tmp/force-NodeDrainStatus-global.json"
 	OtherForceFile     = "/persist/kube-status/force-NodeDrainStatus-global.json"
 	DefaultFaultMarker = "/tmp/DrainStatus_FaultInjection_Wait"
+	RebootReason       = "/persist/reboot-reason"
+	BootReason         = "/persist/boot-reason"
+	ScheduledShutdown  = "/run/systemd/shutdown/scheduled"
 )
 
 // period is in case an event was missed. A drain under way looks every second.
@@ -92,11 +96,15 @@ type Component struct {
 	Nodes      pubsub.Reader[types.Node]
 	NodePods   pubsub.Reader[types.Pod] // of this node, every namespace
 	API        pubsub.Reader[types.APIStatus]
+	Clocks     pubsub.Reader[types.NodeClock] // of other nodes, by name
+	Leases     pubsub.Reader[types.Lease]     // of eve-kube-app, by name
+	Agent      pubsub.Reader[types.NodeAgentStatus]
 	Kube       Kube
 	Operations types.OperationLog
 
 	ForceFiles  []string             // an operator's NodeDrainStatus; the first that speaks wins
 	FaultMarker string               // while it exists, COMPLETE is held back
+	Markers     []string             // while one of them has content, the device is going down
 	BootID      string               // of this boot
 	Uptime      func() time.Duration // since the boot, suspended time included
 	Hour        time.Duration        // an hour, but in tests
@@ -131,8 +139,8 @@ func (c *Component) run(ctx context.Context, files loop.Input) {
 	defer c.cancel(acting)
 	defer c.cancel(telling)
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, files,
-		c.DeviceOp, c.Update, c.Operator, c.Config, c.Membership, c.Settings, c.Info,
-		c.Nodes, c.NodePods, c.API, &c.mail[acting], &c.mail[telling])
+		c.DeviceOp, c.Update, c.Operator, c.Config, c.Membership, c.Settings, c.Info, c.Agent,
+		c.Nodes, c.NodePods, c.API, c.Leases, &c.mail[acting], &c.mail[telling])
 }
 
 // Step looks, decides and acts once.

@@ -9,7 +9,8 @@ import (
 )
 
 // takeList replaces the set of pods to evict by a fresh one and keeps what is
-// known of those that stay in it. known are the UIDs of the pods there were
+// known of those that stay in it; but that one was gone does not count against a
+// list that holds it. known are the UIDs of the pods there were
 // before the list was asked for: one that came later may not be in it.
 func (c *Component) takeList(now time.Time, pods []types.Pod, known map[string]bool) {
 	m := &c.mem
@@ -29,12 +30,13 @@ func (c *Component) takeList(now time.Time, pods []types.Pod, known map[string]b
 		e, ok := before[p.UID]
 		if !ok {
 			e.since = now
+			e.next = c.takeChosen(now, p)
 			if !m.chosen[p.UID] {
 				m.chosen[p.UID] = true
 				c.rec.total++
 			}
 		}
-		e.pod = p
+		e.pod, e.seen, e.gone = p, false, false
 		m.pods = append(m.pods, e)
 	}
 }
@@ -58,6 +60,7 @@ func (c *Component) takeEvictions(now time.Time, pods []types.Pod, results []err
 		err := results[i]
 		if err == nil {
 			e.accepted, e.backoff, e.refusal = now, 0, ""
+			c.takeEvicted(p)
 			continue
 		}
 		if errors.Is(err, types.ErrDisruptionBudget) {

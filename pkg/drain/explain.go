@@ -26,6 +26,7 @@ type obstacle struct {
 	refusedBy        string             // the error of its last eviction; "" for none
 	terminatingSince time.Time          // stands in for a deletionTimestamp that is not known
 	kubeletReady     bool
+	returns          int // how often its maker has made it again in this drain
 }
 
 // finding is what there is to say of an obstacle; without a cause, nothing.
@@ -113,6 +114,8 @@ func (o obstacle) ending(now time.Time) finding {
 			never:  late >= inVain,
 			remedy: "look in the kubelet's log for what does not end, a process or a volume; or, where the pod is known not to run, " + force,
 		}
+	case o.returns > 0:
+		return o.comesBack()
 	case o.madeAgain():
 		return o.pinned()
 	}
@@ -137,10 +140,12 @@ func strip(p types.Pod) string {
 func (o obstacle) waiting(now time.Time) finding {
 	s := o.situation
 	switch {
-	case o.madeAgain():
-		return o.pinned()
 	case o.refusedBy != "":
 		return o.refused(now)
+	case o.returns > 0:
+		return o.comesBack()
+	case o.madeAgain():
+		return o.pinned()
 	case s.Pinned:
 		return finding{
 			cause: "pinned", why: fmt.Sprintf("its spec.nodeName is %s, so no scheduler moves it; it goes, and is not made again", s.Pod.NodeName),
@@ -171,7 +176,8 @@ func (o obstacle) pinned() finding {
 	owner := p.Owner.Kind + " " + p.Owner.Name
 	return finding{
 		cause: "pinned",
-		why:   fmt.Sprintf("its spec.nodeName is %s, so no scheduler moves it: %s makes it again here as often as it is evicted", p.NodeName, owner),
-		never: true, remedy: "take spec.nodeName out of the template of " + owner + ", or scale it to 0",
+		why: fmt.Sprintf("its spec.nodeName is %s, so no scheduler moves it: %s makes it again here as often as it is evicted; after %d returns it is left to go down with the device",
+			p.NodeName, owner, maxReturns),
+		remedy: "take spec.nodeName out of the template of " + owner + ", or scale it to 0",
 	}
 }

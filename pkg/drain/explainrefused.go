@@ -136,7 +136,7 @@ func (o obstacle) underBudget(b types.PodBudget, late bool) finding {
 // volumes: an instance manager's budget guards the last healthy replica of one,
 // and without pod or budget the data would be out of reach, or lost.
 func (o obstacle) unharmed(f finding) finding {
-	guards := f.cause == "budget" || f.cause == "no-room" || f.cause == "pinned" || len(o.situation.Budgets) > 1
+	guards := f.cause == "budget" || f.cause == "no-room" || f.cause == "pinned" || f.cause == "returns" || len(o.situation.Budgets) > 1
 	if o.situation.Pod.Namespace == storageNamespace && guards && f.remedy != "" {
 		f.remedy = "Longhorn lets it go once no volume needs it here: mend the volume's replica, or have one made on another node; touch neither budget nor pod"
 	}

@@ -34,8 +34,11 @@ type evictee struct {
 	next        time.Time // no try before this
 	backoff     time.Duration
 	refusal     string // why the last try failed; "" before, and once accepted
-	gone        bool
+	seen        bool   // the table has shown it since the last list
+	gone        bool   // the table showed it, and does no more
 	terminating bool
+	returns     int  // how often its maker's pods have come back
+	stays       bool // so often that it is evicted no more
 }
 
 // facts is everything a decision rests on. Times are of the boot clock.
@@ -51,6 +54,9 @@ type facts struct {
 	held     bool // the fault marker exists
 
 	timeout, skip time.Duration
+	hour          time.Duration // COMPLETE that is not used for so long is reported
+	unusedAfter   time.Duration // and for so long is taken back
+	inUse         string        // what shows that the device goes down or is updated, "" for nothing
 	window        time.Duration // for the drains of agents that know no lock
 	silentSince   time.Time     // zero while the API answers
 	deadSince     time.Time     // the same, or since when writes get no answer
@@ -60,19 +66,23 @@ type facts struct {
 	up            bool      // the own node is Ready in this boot
 	why           string    // why the own node is not known, or the API silent
 	missing       time.Time // since when a living cluster has no such node
+	registered    bool      // this process, or this drain, has seen it
 	tieBreaker    bool
 	tie           string    // UUID of the cluster's tie-breaker, "" for none
 	policy        string    // of Longhorn for drains, as the controller wants it
 	others        int       // other nodes there are
+	unlocked      string    // which other servers may be draining without the lock, "" for none
+	warnings      []string  // foreign cordons of other nodes that no drain waits for
 	queued        bool      // another node waits at its gates, or drains
 	freed         time.Time // when this node last gave the lock back
+	lease         bool      // the lock is this node's as the cluster shows it, and not known to be held for something else
 	alone         time.Time // since when none of them is Ready and takes pods
 
 	trouble     string    // why the last call failed, "" where it did not
 	cordonAgain time.Time // when the last Cordon call of this drain succeeded
 	retry       map[verb]time.Time
 	list        time.Time
-	unknown     bool // there are pods the last list did not know
+	came        []string // pods that the last list did not know, by name
 	pods        []evictee
 	gates       string // what the way to the cordon waits for
 	entered     bool   // lock and quorum are had, a moment ago
@@ -93,7 +103,7 @@ type facts struct {
 type checked struct {
 	at      time.Time // when its result came; zero for none
 	lone    bool      // no other node would take the pods: only the gates were looked at
-	pods    int
+	pods    []string  // those left, by name
 	volumes []types.DrainVolume
 	quorum  string
 	lock    string
@@ -107,7 +117,7 @@ func (c checked) passed(now time.Time) bool {
 // open reports that the gates stood open a moment ago: nobody else has the lock
 // and etcd can do without this node.
 func (c checked) open(now time.Time) bool {
-	looked := c.lone || c.pods == 0 // else the pods were reason enough to wait
+	looked := c.lone || len(c.pods) == 0 // else the pods were reason enough to wait
 	return !c.at.IsZero() && now.Sub(c.at) < checkedFor && looked && c.quorum == "" && c.lock == ""
 }
 

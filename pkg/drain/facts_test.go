@@ -19,7 +19,7 @@ var (
 // zedagent ten minutes ago and published as such; every call may be made.
 func calm(phase types.DrainPhase, change ...func(*facts)) facts {
 	f := facts{
-		now: t0, booted: wall0, member: true, timeout: 24 * time.Hour, skip: 5 * time.Minute,
+		now: t0, booted: wall0, member: true, timeout: 24 * time.Hour, skip: 5 * time.Minute, hour: time.Hour, unusedAfter: 24 * time.Hour,
 		requests: map[string]request{byDeviceOp: {stands: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0, RequestedBy: deviceOp}}},
 		synced:   true, known: true, up: true, others: 2,
 		node: types.Node{Name: "n1", Ready: types.ConditionTrue, BootID: "b"},
@@ -42,6 +42,7 @@ func calm(phase types.DrainPhase, change ...func(*facts)) facts {
 	if ends(phase) {
 		f.rec.told, f.rec.ended = []types.DrainRequester{deviceOp}, t0.Add(-time.Minute)
 	}
+	f.registered = true
 	for _, c := range change {
 		c(&f)
 	}
@@ -103,6 +104,7 @@ func missing(d time.Duration) func(*facts) {
 		f.node, f.known, f.up, f.missing, f.why = types.Node{}, false, false, minus(d), "this node is not one of the cluster's"
 	}
 }
+func never(f *facts)                     { f.registered = false }
 func alone(d time.Duration) func(*facts) { return func(f *facts) { f.alone = minus(d) } }
 func pause(v verb, d time.Duration) func(*facts) {
 	return func(f *facts) { f.retry = map[verb]time.Time{v: t0.Add(d)} }
@@ -119,7 +121,7 @@ func found(c checked) func(*facts) {
 func with(pods ...evictee) func(*facts) { return func(f *facts) { f.pods = pods } }
 
 func pod(name string, change ...func(*evictee)) evictee {
-	e := evictee{pod: types.Pod{Namespace: "a", Name: name, UID: name}}
+	e := evictee{pod: types.Pod{Namespace: "a", Name: name, UID: name}, seen: true}
 	for _, c := range change {
 		c(&e)
 	}
@@ -132,7 +134,7 @@ func force(s types.DrainStatus, by types.DrainRequester) func(*facts) {
 
 func noMember(f *facts)   { f.member = false }
 func marker(f *facts)     { f.held = true }
-func anyPods(f *facts)    { f.unknown = true }
+func anyPods(f *facts)    { f.came = []string{"shop/new"} }
 func entered(f *facts)    { f.entered = true }
 func uncordoned(f *facts) { f.node.Unschedulable, f.node.CordonedBy = false, nil }
 func ourCordon(f *facts) {
@@ -142,6 +144,11 @@ func foreign(f *facts)  { f.node.Unschedulable, f.node.CordonedBy = true, nil }
 func deadEnd(f *facts)  { f.rec.dead = true }
 func kept(f *facts)     { f.rec.kept = true }
 func lockOurs(f *facts) { f.rec.locked = true }
+func unusedFor(d time.Duration) func(*facts) {
+	return func(f *facts) { f.rec.ended, f.rec.said = minus(d), minus(d) }
+}
+func inUse(f *facts)    { f.inUse = "nodeagent says that the device reboots" }
+func lockSeen(f *facts) { f.lease = true }
 func neverHad(f *facts) { f.rec.cordoned = time.Time{} }
 
 // did is what the tables compare of an action; why only has to be in the reason

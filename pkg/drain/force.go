@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
-	"syscall"
-	"time"
 
+	"github.com/zedkube/zedkube/pkg/safefile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -20,6 +18,7 @@ const maxForce = 4096
 
 // readForce returns the operator's word, nil for none: that of the first file
 // that has one. What is wrong with a file is reported once and the file ignored.
+// One that has had its effect and could not be removed says nothing any more.
 func (c *Component) readForce() *types.NodeDrainStatus {
 	var forced *types.NodeDrainStatus
 	var reports []string
@@ -28,8 +27,8 @@ func (c *Component) readForce() *types.NodeDrainStatus {
 		switch {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			reports = append(reports, err.Error())
-		case err == nil && forced == nil:
-			forced = v
+		case err == nil && forced == nil && c.rec.spent[path] != v.mark:
+			forced = &v.NodeDrainStatus
 		}
 	}
 	report := strings.Join(reports, "; ")
@@ -98,73 +97,68 @@ func value[T interface {
 	return v, nil
 }
 
-// dropOldForce removes files that are older than this boot: whoever wrote one
-// meant a drain that is over.
+// dropOldForce removes force files at the first start of a boot, as EVE does:
+// whoever wrote one meant a drain that is over. No clock is asked how old they
+// are: a device without a battery for its clock begins in the past. A file that
+// cannot be removed is passed over until it is written again.
 func (c *Component) dropOldForce() {
-	booted := time.Now().Add(-c.Uptime())
 	for _, path := range c.ForceFiles {
 		info, err := os.Lstat(path)
-		if err != nil || !info.ModTime().Before(booted) {
+		if err != nil {
 			continue
 		}
 		if err := os.Remove(path); err != nil {
-			c.Log.WithError(err).Warn("NodeDrainStatus force file from before this boot cannot be removed")
+			c.rec.spend(path, markOf(info))
+			c.Log.WithError(err).Warn("NodeDrainStatus force file from before this boot cannot be removed, it is ignored until it is written again")
 			continue
 		}
 		c.Log.WithField("file", path).Info("NodeDrainStatus force file from before this boot removed")
 	}
 }
 
-// readForceFile reads the NodeDrainStatus at path. Only a regular file of root
-// or of our own user counts: /tmp is writable for everybody.
-func readForceFile(path string) (*types.NodeDrainStatus, error) {
-	// O_NONBLOCK: a fifo put there must not hold us up before it is refused.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+// forceFile is what a force file says.
+type forceFile struct {
+	types.NodeDrainStatus
+	mark string // which file, as it was last written
+}
+
+// readForceFile reads the force file at path.
+func readForceFile(path string) (forceFile, error) {
+	f, info, err := openTrusted(path)
 	if err != nil {
-		return nil, fmt.Errorf("open force file: %w", err)
+		return forceFile{}, fmt.Errorf("force file: %w", err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
+	raw, err := safefile.All(f, maxForce)
 	if err != nil {
-		return nil, fmt.Errorf("stat force file %s: %w", path, err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("force file %s is not a regular file", path)
-	}
-	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Uid != 0 && int(st.Uid) != os.Geteuid() {
-		return nil, fmt.Errorf("force file %s belongs to another user", path)
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxForce+1))
-	if err != nil {
-		return nil, fmt.Errorf("read force file %s: %w", path, err)
-	}
-	if len(raw) > maxForce {
-		return nil, fmt.Errorf("force file %s is longer than %d bytes", path, maxForce)
+		return forceFile{}, fmt.Errorf("force file: %w", err)
 	}
 	if len(raw) == 0 {
-		return nil, fs.ErrNotExist // made, but its writer is not there yet
+		return forceFile{}, fs.ErrNotExist // made, but its writer is not there yet
 	}
 	v, err := parseForce(raw)
 	if err != nil {
-		return nil, fmt.Errorf("force file %s: %w", path, err)
+		return forceFile{}, fmt.Errorf("force file %s: %w", path, err)
 	}
-	return v, nil
+	return forceFile{NodeDrainStatus: *v, mark: markOf(info)}, nil
 }
 
-// consumeForce removes the force files that say COMPLETE, which is obeyed once.
-func (c *Component) consumeForce(obeyed bool) error {
+// consumeForce removes the force files that say COMPLETE, which is obeyed once,
+// whether or not they can be removed. It reports whether one is left.
+func (c *Component) consumeForce(obeyed bool) (left bool) {
 	if !obeyed {
 		c.Log.Warn("NodeDrainStatus force file removed: there is no drain to complete")
 	}
-	var errs []error
 	for _, path := range c.ForceFiles {
 		v, err := readForceFile(path)
-		if err != nil || v.Status != types.DrainComplete {
+		if err != nil || v.Status != types.DrainComplete || c.rec.spent[path] == v.mark {
 			continue
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("remove force file: %w", err))
+			left = true
+			c.rec.spend(path, v.mark)
+			c.Log.WithError(err).Warn("NodeDrainStatus force file cannot be removed, it is ignored until it is written again")
 		}
 	}
-	return errors.Join(errs...)
+	return left
 }

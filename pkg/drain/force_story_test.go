@@ -3,6 +3,7 @@ package drain
 import (
 	"fmt"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -118,26 +119,92 @@ func TestForced3To8MaskTheStatusAndStopNothing(t *testing.T) {
 	}
 }
 
-func TestAForceFileCountsAtTheStartUnlessItIsOlderThanTheBoot(t *testing.T) {
-	for name, row := range map[string]struct {
-		age  time.Duration // than the boot
-		want types.DrainStatus
-	}{
-		"newer": {-time.Minute, types.DrainNotSupported}, "older": {time.Minute, types.DrainNotRequested},
-	} {
+// The file's time and the wall clock say nothing: a device without a battery for
+// its clock begins in the past, and the clock is set while the agent is down.
+func TestOnlyTheFirstStartOfABootRemovesForceFiles(t *testing.T) {
+	for name, age := range map[string]time.Duration{"that looks new": -time.Hour, "that looks old": 100 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			story(t, 1, func(s *stage) {
-				s.write(s.force, `{"Status":1}`)
-				at := s.booted.Add(-row.age)
-				if err := os.Chtimes(s.force, at, at); err != nil {
-					t.Fatal(err)
+				old := func(path string) {
+					s.write(path, `{"Status":1}`)
+					at := s.booted.Add(-age)
+					if err := os.Chtimes(path, at, at); err != nil {
+						t.Fatal(err)
+					}
 				}
+				s.run()()
+				old(s.force)
+				stop := s.run() // the same boot
+				time.Sleep(time.Second)
+				s.is(types.DrainNotSupported, nobody)
+				stop()
+				s.reboot("boot-2")
+				old(s.otherForce())
 				defer s.run()()
 				time.Sleep(time.Second)
-				s.is(row.want, nobody)
+				s.is(types.DrainNotRequested, nobody)
+				for _, path := range []string{s.force, s.otherForce()} {
+					if _, err := os.Lstat(path); err == nil {
+						t.Errorf("%s is still there", path)
+					}
+				}
 			})
 		})
 	}
+}
+
+// A mount point cannot be removed, by root neither; nor can a file on a file
+// system that has become read-only.
+func TestAForceFileThatCannotBeRemovedHasOneEffect(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		stuck := s.busyForce()
+		s.kube.Block(appZero, true)
+		stop := s.run()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(10 * time.Second)
+		stuck(`{"Status":9}`)
+		time.Sleep(3 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+		_ = s.zedagent.Unpublish(types.Global)
+		time.Sleep(time.Minute)
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(time.Hour)
+		s.is(types.DrainRetrying, deviceOp)
+		stop()
+		stop = s.run()
+		time.Sleep(time.Hour)
+		s.is(types.DrainRetrying, deviceOp)
+		stuck(`{"Status":9} `)
+		time.Sleep(3 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+		stop()
+
+		stuck(`{"Status":1}`)
+		s.reboot("boot-2")
+		s.ready()
+		defer s.run()()
+		time.Sleep(time.Minute)
+		s.is(types.DrainNotRequested, nobody)
+	})
+}
+
+// busyForce has the agent's force file be one that cannot be removed, and returns
+// what writes it.
+func (s *stage) busyForce() func(text string) {
+	s.t.Helper()
+	if os.Geteuid() != 0 {
+		s.t.Skip("needs root to mount")
+	}
+	s.write(s.force, "")
+	if err := syscall.Mount(s.force, s.force, "", syscall.MS_BIND, ""); err != nil {
+		s.t.Fatalf("mount: %v", err)
+	}
+	s.t.Cleanup(func() {
+		if err := syscall.Unmount(s.force, syscall.MNT_DETACH); err != nil {
+			s.t.Error(err)
+		}
+	})
+	return func(text string) { s.write(s.force, text) }
 }
 
 func TestAForced9WithoutADrainIsRemovedAndDoesNothing(t *testing.T) {

@@ -72,6 +72,7 @@ func TestAForced9EndsTheDrainOfARequestNotHeardOfAgain(t *testing.T) {
 func TestAForced9WaitsForARequestNotHeardOfYet(t *testing.T) {
 	story(t, 1, func(s *stage) {
 		s.zedagent.unheard.Store(true)
+		s.run()() // the first start of the boot removes what is there
 		s.write(s.force, `{"Status":9}`)
 		defer s.run()()
 		time.Sleep(61 * time.Second) // between two looks
@@ -86,8 +87,8 @@ func TestAForced9WaitsForARequestNotHeardOfYet(t *testing.T) {
 func TestAForced9InPlaceOfA1EndsTheDrainThatWasAskedFor(t *testing.T) {
 	story(t, 1, func(s *stage) {
 		s.kube.Block(appZero, true)
-		s.write(s.force, `{"Status":1}`)
 		defer s.run()()
+		s.write(s.force, `{"Status":1}`)
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(time.Minute)
 		s.write(s.force, `{"Status":9}`)
@@ -118,7 +119,16 @@ func TestForceFilesThatAreNoneAreReportedOnceAndIgnored(t *testing.T) {
 		"no status":    func(p string) error { return os.WriteFile(p, []byte(`{}`), 0o600) },
 		"out of range": func(p string) error { return os.WriteFile(p, []byte(`{"Status":10}`), 0o600) },
 		"too long":     func(p string) error { return os.WriteFile(p, make([]byte, 10000), 0o600) },
-		"directory":    func(p string) error { return os.Mkdir(p, 0o700) },
+		"writable": func(p string) error {
+			return errors.Join(os.WriteFile(p, []byte(`{"Status":1}`), 0o600), os.Chmod(p, 0o602))
+		},
+		"of the group": func(p string) error {
+			return errors.Join(os.WriteFile(p, []byte(`{"Status":1}`), 0o600), os.Chmod(p, 0o620))
+		},
+		"hard link": func(p string) error {
+			return errors.Join(os.WriteFile(p+".real", []byte(`{"Status":1}`), 0o600), os.Link(p+".real", p))
+		},
+		"directory": func(p string) error { return os.Mkdir(p, 0o700) },
 		"symlink": func(p string) error {
 			if err := os.WriteFile(p+".real", []byte(`{"Status":1}`), 0o600); err != nil {
 				return err
@@ -128,10 +138,11 @@ func TestForceFilesThatAreNoneAreReportedOnceAndIgnored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, 1, func(s *stage) {
+				defer s.run()()
 				if err := create(s.force); err != nil {
 					t.Fatal(err)
 				}
-				defer s.run()()
+				s.files.ring()
 				time.Sleep(time.Minute)
 				s.is(types.DrainNotRequested, nobody)
 				var lines []string

@@ -18,6 +18,8 @@ func gates(f facts, a *action) {
 	switch {
 	case !f.living() || !f.known:
 		a.waits = f.why
+	case f.unlocked != "":
+		a.waits = f.unlocked
 	case !f.entered && f.queued && !f.freed.IsZero() && f.now.Sub(f.freed) < yieldFor:
 		a.waits = "another node waits for the drain lock, which this one has just had"
 		a.wait(yieldFor - f.now.Sub(f.freed))

@@ -41,6 +41,9 @@ func TestTheEmptying(t *testing.T) {
 	accepted := func(d time.Duration) func(*evictee) { return func(e *evictee) { e.accepted = minus(d) } }
 	next := func(d time.Duration) func(*evictee) { return func(e *evictee) { e.next = t0.Add(d) } }
 	going := func(e *evictee) { e.terminating = true }
+	unseen := func(d time.Duration) func(*evictee) { // d: how long before the last list it was on one first
+		return func(e *evictee) { e.seen, e.since = false, minus(d) }
+	}
 	gone := func(e *evictee) { e.gone = true }
 	listed := func(d time.Duration) func(*facts) { return func(f *facts) { f.list = minus(d) } }
 	window := func(f *facts) { f.window = 10 * time.Minute }
@@ -56,6 +59,11 @@ func TestTheEmptying(t *testing.T) {
 		{"what is evicted is left alone", calm(emptying, with(pod("a", accepted(time.Second)), pod("t", going), pod("g", gone), pod("x"))), in(evict, "x ")},
 		{"an eviction without effect is made again", calm(emptying, with(pod("a", accepted(10*time.Second)))), in(evict, "a ")},
 		{"a refused pod waits for its own time", calm(emptying, with(pod("w", next(300*time.Millisecond)), pod("g", gone))), later(300 * time.Millisecond)},
+		{"a pod that the watch has not shown is evicted as well", calm(emptying, listed(0), with(pod("x", unseen(0)))), in(evict, "x ")},
+		{"and listed again after a second", calm(emptying, listed(time.Second), with(pod("x", unseen(0), accepted(time.Second)))), in(list, "")},
+		{"later and later", calm(emptying, listed(3*time.Second), with(pod("x", unseen(10*time.Second), accepted(time.Second)))), later(9 * time.Second)},
+		{"with others left at most every ten seconds", calm(emptying, listed(9*time.Second), with(pod("x", unseen(0), accepted(0)), pod("y", accepted(0)))), later(10 * time.Second)},
+		{"but then", calm(emptying, listed(10*time.Second), with(pod("x", unseen(0), accepted(0)), pod("y", accepted(0)))), in(list, "")},
 		{"the soonest counts", calm(emptying, with(pod("w", next(3*time.Second)), pod("v", next(time.Second)))), later(time.Second)},
 		{"and keeps no other from going", calm(emptying, with(pod("w", next(time.Second)), pod("x"))), in(evict, "x ")},
 		{"a pod the list did not know is listed after ten seconds", calm(emptying, anyPods, listed(10*time.Second), with(pod("t", going))), in(list, "")},

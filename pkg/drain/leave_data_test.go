@@ -11,7 +11,7 @@ import (
 )
 
 // lastHere is a volume whose last healthy replica is on n1, detached as a drain
-// leaves it; elsewhere is the same with a whole one on n2.
+// leaves it; wholeElsewhere is the same with a whole one on n2.
 func lastHere() types.Volume {
 	v := vol("", map[string]string{"n1": ""})
 	v.UID, v.State, v.Running = "uid-1", detached, false
@@ -19,7 +19,7 @@ func lastHere() types.Volume {
 	return v
 }
 
-func elsewhere() types.Volume {
+func wholeElsewhere() types.Volume {
 	v := lastHere()
 	v.Replicas = append(v.Replicas, types.Replica{Name: "r2", Node: "n2", HealthyAt: wall0})
 	return v
@@ -37,7 +37,7 @@ func TestNoDrainPolicyLetsALeaveTakeTheLastReplicaAlong(t *testing.T) {
 				time.Sleep(time.Hour)
 				s.left(false)
 				s.phase(types.PhaseEmptying, "pvc-1")
-				s.kube.SetStorage(longhorn(elsewhere()))
+				s.kube.SetStorage(longhorn(wholeElsewhere()))
 				time.Sleep(time.Minute)
 				s.left(true)
 			})
@@ -88,7 +88,7 @@ func TestADeadAPIEndsNoLeaveWhoseLastLookSawDataOnlyHere(t *testing.T) {
 		"data only here":                 {longhorn(lastHere()), time.Minute, false},
 		"one is being rebuilt elsewhere": {longhorn(vol("n2", map[string]string{"n1": "RW", "n2": "WO"})), time.Minute, false},
 		"no look before":                 {types.Storage{}, 0, false},
-		"nothing that only this one has": {longhorn(elsewhere()), time.Minute, true},
+		"nothing that only this one has": {longhorn(wholeElsewhere()), time.Minute, true},
 		"no volumes":                     {types.Storage{}, time.Minute, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestADeviceMayGoDownWithADeadAPIAlthoughItsLeaveIsHeld(t *testing.T) {
 		_ = s.zedagent.Unpublish(types.Global)
 		time.Sleep(24 * time.Hour)
 		s.gone(false)
-		s.kube.SetStorage(longhorn(elsewhere()))
+		s.kube.SetStorage(longhorn(wholeElsewhere()))
 		time.Sleep(2 * time.Hour)
 		s.left(true)
 	})
@@ -144,7 +144,7 @@ func TestANodeThatOthersDeletedKeepsItsMembershipWhileItHasTheOnlyData(t *testin
 		s.leaves()
 		time.Sleep(time.Hour)
 		s.gone(false)
-		s.kube.SetStorage(longhorn(elsewhere()))
+		s.kube.SetStorage(longhorn(wholeElsewhere()))
 		time.Sleep(3 * time.Minute)
 		s.gone(true)
 	})
@@ -233,7 +233,7 @@ func TestAConsentLetsTheNamedVolumesGo(t *testing.T) {
 
 func TestAVolumeThatTheConsentDoesNotNameHoldsTheLeaveAgain(t *testing.T) {
 	story(t, 1, func(s *stage) {
-		second := elsewhere()
+		second := wholeElsewhere()
 		second.UID, second.Name = "uid-2", "pvc-2"
 		s.kube.SetStorage(longhorn(lastHere(), second))
 		s.kube.Block(appZero, true)
@@ -284,7 +284,7 @@ func TestALookSurvivesARestartAndNoReboot(t *testing.T) {
 		t.Run(boot, func(t *testing.T) {
 			story(t, 1, func(s *stage) {
 				s.kube.Block(appZero, true)
-				s.kube.SetStorage(longhorn(elsewhere()))
+				s.kube.SetStorage(longhorn(wholeElsewhere()))
 				stop := s.run()
 				s.leaves()
 				time.Sleep(time.Minute)
@@ -303,7 +303,7 @@ func TestALookSurvivesARestartAndNoReboot(t *testing.T) {
 func TestALookOfAnEarlierLeaveSaysNothingOfALaterOne(t *testing.T) {
 	story(t, 1, func(s *stage) {
 		s.kube.Block(appZero, true)
-		s.kube.SetStorage(longhorn(elsewhere()))
+		s.kube.SetStorage(longhorn(wholeElsewhere()))
 		defer s.run()()
 		s.leaves()
 		time.Sleep(time.Minute)
@@ -392,7 +392,7 @@ func TestANodeThatJoinsWhileTheLastOneIsAboutToEndTheClusterTakesItsPods(t *test
 		time.Sleep(time.Hour)
 		s.gone(false)
 		s.peers(types.ConditionTrue)
-		s.kube.SetStorage(longhorn(elsewhere()))
+		s.kube.SetStorage(longhorn(wholeElsewhere()))
 		time.Sleep(5 * time.Minute)
 		s.left(true)
 		if n := len(s.kube.Calls("evict")); n == 0 {

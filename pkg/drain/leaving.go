@@ -23,9 +23,9 @@ const giveUp = "if the data may be lost: zedkube leave plan, then zedkube leave 
 // endsHere is the reason of a drain that evicts nothing.
 const endsHere = "the cluster ends with this node, as was consented to: nothing is evicted"
 
-// lookEvery is how old the time of an unchanged look may get: it is for people,
+// noteEvery is how old the time of an unchanged look may get: it is for people,
 // and each is a write to the disk.
-const lookEvery = 10 * time.Minute
+const noteEvery = 10 * time.Minute
 
 // leave deletes the Node of a node that is empty, last of all, and only after
 // all others that want the drain have been told of its end.
@@ -41,7 +41,7 @@ func leave(f facts, a *action) {
 		a.rec.dead, a.rec.ends = false, false // nothing was evicted, and now it can be
 		lookAgain(f, a)
 		a.rec.reason = "what this node has can go to others again"
-	case f.rec.dead || f.isMissing():
+	case f.rec.dead || f.gone():
 		if why := f.atStake(); why != "" {
 			a.waits = why
 			f.lookHere(a)
@@ -72,12 +72,6 @@ func departed(f facts, a *action) {
 // for it, which began at since.
 func (f facts) isDead(since time.Time) bool {
 	return !f.deadSince.IsZero() && f.now.Sub(later(since, f.deadSince)) >= f.skip
-}
-
-// isMissing reports that the own Node is gone for good, as far as that can be
-// known.
-func (f facts) isMissing() bool {
-	return !f.missing.IsZero() && f.now.Sub(later(f.rec.asked, f.missing)) >= sureAfter
 }
 
 // atStake says what data would be lost by a leave without anybody's consent, as
@@ -250,7 +244,7 @@ func (c *Component) takeLook(now time.Time, only []types.LeaveVolume) {
 	omitted := max(0, len(only)-types.MaxLeaveVolumes)
 	only = only[:len(only)-omitted]
 	if was != nil && was.BootID == c.BootID && slices.Equal(was.Volumes, only) && was.Omitted == omitted &&
-		now.Sub(boot.Add(was.Uptime)) < lookEvery {
+		now.Sub(boot.Add(was.Uptime)) < noteEvery {
 		return
 	}
 	c.rec.look = &types.StorageLook{BootID: c.BootID, Uptime: now.Sub(boot), At: c.wall(now), Volumes: only, Omitted: omitted}

@@ -9,42 +9,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// fresh is how recently a node's kubelet has to have renewed its Lease.
-const fresh = 20 * time.Second
-
-// renewal is the last renewal of a node's Lease that was seen.
-type renewal struct {
-	at     time.Time // by that node's clock
-	after  time.Time // it came after this, by the boot clock; zero for unknown
-	looked time.Time // by the boot clock
-}
-
-// freshNodes lists the nodes; one whose kubelet has not renewed its Lease
-// within fresh is not Ready, whatever its condition says. The clocks of two
-// devices need not agree: a renewal that was seen to come counts as well.
-func (c *Component) freshNodes(ctx context.Context, in call) ([]types.Node, error) {
-	nodes, err := c.Kube.FreshNodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	now := c.now()
-	for i := range nodes {
-		n := &nodes[i]
-		n.TieBreaker = in.breaksTies(*n)
-		was := c.renewals[n.Name]
-		if !was.at.Equal(n.RenewedAt) {
-			was.at, was.after = n.RenewedAt, was.looked
-		}
-		was.looked = now
-		c.renewals[n.Name] = was
-		recent := time.Since(n.RenewedAt).Abs() <= fresh || !was.after.IsZero() && now.Sub(was.after) <= fresh
-		if n.Ready == types.ConditionTrue && !recent {
-			n.Ready = types.ConditionUnknown
-		}
-	}
-	return nodes, nil
-}
-
 // storage lists the volumes. What the controller says of Longhorn's drain policy
 // goes before what Longhorn has been told so far.
 func (c *Component) storage(ctx context.Context, in call) (types.Storage, error) {
@@ -183,19 +147,25 @@ func (c *Component) release(ctx context.Context, in call, out *outcome) error {
 	return nil
 }
 
-// checkAll looks afresh at everything that COMPLETE promises. Where no other
-// node takes the pods that is the gates alone.
+// checkAll looks afresh at everything that COMPLETE promises, but for pods that
+// come back however often they are evicted. Where no other node takes the pods
+// that is the gates alone.
 func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err error) {
+	nodes, err := c.freshNodes(ctx, in) // before the pods: it may take a while
+	if err != nil {
+		return err
+	}
 	if out.pods, err = c.Kube.PodsToEvict(ctx, in.node.Name); err != nil {
 		return err
 	}
-	out.listed, out.check.pods, out.check.lone = true, len(out.pods), in.alone
-	if len(out.pods) > 0 && !in.alone {
-		return nil
+	out.listed, out.check.lone = true, in.alone
+	for _, p := range out.pods {
+		if first, stays := in.stays[makerOf(p)]; !stays || first[p.UID] {
+			out.check.pods = append(out.check.pods, p.Key())
+		}
 	}
-	nodes, err := c.freshNodes(ctx, in)
-	if err != nil {
-		return err
+	if len(out.check.pods) > 0 && !in.alone {
+		return nil
 	}
 	if !in.alone {
 		s, err := c.storage(ctx, in)

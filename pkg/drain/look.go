@@ -1,8 +1,8 @@
 package drain
 
 import (
+	"cmp"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
@@ -31,6 +31,7 @@ type requests = pubsub.Source[types.NodeDrainRequest]
 type memory struct {
 	started   time.Time              // first look
 	missing   time.Time              // since when a living API knows no own node; zero while it does
+	seen      bool                   // it was known once
 	alone     time.Time              // since when no other node is Ready and takes pods
 	mute      time.Time              // since when writes have got no answer; zero while they do
 	freed     time.Time              // when the lock was last given back
@@ -48,23 +49,28 @@ type memory struct {
 	entered     time.Time
 	check       checked
 	holds       string
-	deleted     bool // the own Node, as was answered
+	deleted     bool                 // the own Node, as was answered
+	cordons     map[string]time.Time // since when foreign cordons of other nodes have been seen, by node
 	lock        types.DrainLock
 	lockKnown   bool
+	notLock     string // version of the lock in this node's name that is held for something else
 	retry       map[verb]time.Time
 	backoff     map[verb]time.Duration
-	errVerb     verb            // whose error lastErr is
-	lastErr     error           // of the last acting call; nil once one has worked
-	tellErr     string          // what was last logged about the telling lane
-	list        time.Time       // last fresh list of the pods to evict; zero for none
-	known       map[string]bool // UIDs of the pods there were at the last list
-	chosen      map[string]bool // UIDs of all that were ever chosen
-	pods        []evictee       // what the last list chose
-	emptied     time.Time       // since when none of them is left
-	view        view            // what the progress record was made of
+	errVerb     verb              // whose error lastErr is
+	lastErr     error             // of the last acting call; nil once one has worked
+	tellErr     string            // what was last logged about the telling lane
+	list        time.Time         // last fresh list of the pods to evict; zero for none
+	known       map[string]bool   // UIDs of the pods there were at the last list
+	chosen      map[string]bool   // UIDs of all that were ever chosen
+	makers      map[string]*maker // of those that were evicted, by makerOf
+	pods        []evictee         // what the last list chose
+	emptied     time.Time         // since when none of them is left
+	view        view              // what the progress record was made of
 
-	forceReport string // the last complaint about a force file
-	heeded      string // what was last put on record of one
+	forceReport  string // the last complaint about a force file
+	markerReport string // and about the fault marker
+	heeded       string // what was last put on record of one
+	unused       bool   // it was reported that nobody uses COMPLETE
 
 	ended bool // the cluster ends with this node, as was consented to: its Node stays
 }
@@ -80,8 +86,9 @@ func (c *Component) look() facts {
 	}
 	f := facts{now: now, booted: time.Now().Add(-c.Uptime())}
 	settings, _ := c.Settings.Get(types.Global)
-	f.timeout = settings.Duration(types.SettingDrainTimeout, c.Hour, defaultTimeout*c.Hour)
+	f.timeout = Timeout(settings, c.Hour)
 	f.skip = settings.Duration(types.SettingDrainSkipAPI, time.Second, defaultSkipSilence)
+	f.hour, f.unusedAfter = c.Hour, settings.Duration(types.SettingDrainUnused, c.Hour, defaultUnused*c.Hour)
 	interval := settings.Duration(types.SettingConfigInterval, time.Second, defaultInterval)
 	f.window = settings.Duration(types.SettingDrainAllNodes, interval, defaultMultiple*interval)
 	f.policy = settings.GlobalSettings[types.SettingNodeDrainPolicy].StrValue
@@ -98,8 +105,10 @@ func (c *Component) look() facts {
 	f.member = config.Initialized && config.Valid || membership.Belongs() ||
 		membership.State != types.MembershipLeft && c.rec.status.Status >= types.DrainNotRequested
 	f.forced = c.readForce()
-	_, err := os.Lstat(c.FaultMarker)
-	f.held = err == nil
+	if c.rec.phase == types.PhaseComplete || c.rec.unused {
+		f.inUse = c.lookAtUse()
+	}
+	f.held = c.marked()
 	f.bootID = c.BootID
 	if w := membership.Consent; w.Holds(c.BootID, config.ClusterID.UUID, now.Sub(boot)) {
 		f.consent = w
@@ -110,6 +119,7 @@ func (c *Component) look() facts {
 	m := &c.mem
 	f.cordonAgain, f.retry, f.list = m.cordonAgain, maps.Clone(m.retry), m.list
 	f.gates, f.check, f.holds, f.deleted, f.unsaid = m.gates, m.check, m.holds, m.deleted, m.unsaid
+	f.gates, f.check.lock = cmp.Or(f.unlocked, f.gates), cmp.Or(f.unlocked, f.check.lock)
 	f.ended = m.ended
 	f.entered = !m.entered.IsZero() && now.Sub(m.entered) < enteredFor
 	if m.lastErr != nil {
@@ -125,7 +135,6 @@ func (c *Component) wakeUp(now time.Time) {
 	c.mem = memory{started: now}
 	c.forget()
 	c.renewals = map[string]renewal{}
-	c.dropOldForce()
 	status, published := c.Status.Get(types.Global)
 	j, known := c.Journal.Get(types.Global)
 	if p, ok := c.Progress.Get(types.Global); ok && c.ofThisBoot(p.Journal, now) &&
@@ -142,6 +151,9 @@ func (c *Component) wakeUp(now time.Time) {
 	default:
 		c.rec = recall(j, now).afterBoot()
 		c.rec.status = status
+	}
+	if !published && !(known && c.ofThisBoot(j, now)) {
+		c.dropOldForce()
 	}
 	if drains(c.rec.phase) {
 		c.Log.WithField("phase", c.rec.phase).Info("cordonAndDrainNode nodedrain-step: the drain of an earlier run goes on")
@@ -182,10 +194,11 @@ func (c *Component) ofThisBoot(j types.NodeDrainJournal, now time.Time) bool {
 func (c *Component) forget() {
 	m := &c.mem
 	m.waits, m.gates, m.quorum, m.holds, m.deleted = "", "", "", "", false
+	m.unused = false
 	m.ended = false
 	m.cordonAgain, m.cordonSeen, m.entered, m.check = time.Time{}, false, time.Time{}, checked{}
 	m.list, m.known, m.pods, m.emptied = time.Time{}, nil, nil, time.Time{}
-	m.chosen = map[string]bool{}
+	m.chosen, m.makers = map[string]bool{}, map[string]*maker{}
 	m.retry, m.backoff = map[verb]time.Time{}, map[verb]time.Duration{}
 	m.lastErr = nil
 	m.view = view{events: m.view.events}
@@ -234,17 +247,28 @@ func (c *Component) lookAtPods(f *facts) {
 	deleted := make(map[string]time.Time, len(pods)) // by UID
 	for _, p := range pods {
 		deleted[p.UID] = p.Deleted
-		f.unknown = f.unknown || !m.known[p.UID]
+		if !m.known[p.UID] && !m.makers[makerOf(p)].stays(p.UID) {
+			f.came = append(f.came, p.Key())
+		}
 	}
 	for i := range m.pods {
 		e := &m.pods[i]
 		at, there := deleted[e.pod.UID]
-		e.gone = e.gone || f.synced && !there
+		switch {
+		case there:
+			e.seen, e.gone = true, false
+		case f.synced && e.seen: // what a list holds that came first is not gone
+			e.gone = true
+		}
 		if !e.pod.Terminating() {
 			e.pod.Deleted = at
 		}
 		e.terminating = e.pod.Terminating()
+		if k := m.makers[makerOf(e.pod)]; k != nil {
+			e.returns, e.stays = k.returns, k.stays(e.pod.UID)
+		}
 	}
+	slices.Sort(f.came)
 	f.pods = slices.Clone(m.pods)
 	m.emptied = since(m.emptied, f.now, !m.list.IsZero() && left(f.pods) == 0)
 }

@@ -30,11 +30,16 @@ func (c *Component) lookAtCluster(f *facts, config types.EdgeNodeClusterConfig) 
 	f.up = f.known && f.node.Ready == types.ConditionTrue &&
 		(c.rec.nodeBoot == "" || f.node.BootID == c.BootID || f.node.BootID != c.rec.nodeBoot)
 	c.lookAtPeers(f, nodes)
+	c.lookAtCordons(f, nodes)
+	lease, _ := c.Leases.Get(types.DrainLockName)
+	f.lease = f.known && lease.Holder == f.node.Name && lease.Version != m.notLock
 	// The pods of an own node that does not exist are never watched, so nothing
 	// is ever synced then; that other nodes are seen tells as much.
 	listed := f.synced || len(nodes) > 0
 	m.missing = since(m.missing, f.now, !f.known && named && f.living() && listed)
 	f.missing = m.missing
+	m.seen = m.seen || f.known
+	f.registered = m.seen || !c.rec.cordoned.IsZero()
 	switch {
 	case !f.living():
 		f.why = "the API server does not answer: " + cmp.Or(api.Reason, "nothing was heard of it yet")
@@ -47,6 +52,9 @@ func (c *Component) lookAtCluster(f *facts, config types.EdgeNodeClusterConfig) 
 		f.why = "the API server has not listed the nodes yet"
 	case !f.known:
 		f.why = "this node is not one of the cluster's"
+		if !f.registered {
+			f.why += ", or not yet: it has not registered since this agent started"
+		}
 	}
 	c.lookAtCordon(f)
 }

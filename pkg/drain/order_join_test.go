@@ -83,13 +83,13 @@ func TestATieBreakerIsDrainedAndStaysCordoned(t *testing.T) {
 	}
 }
 
-func TestACompleteThatIsNotUsedForADayStandsWithItsLock(t *testing.T) {
+func TestACompleteThatIsNotUsedStandsForADayWithItsLock(t *testing.T) {
 	story(t, 1, func(s *stage) {
 		defer s.run()()
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(12 * time.Hour)
 		s.request(&s.zedagent, deviceOp) // another reboot, by zedagent's count
-		time.Sleep(24 * time.Hour)
+		time.Sleep(12 * time.Hour)
 		s.is(types.DrainComplete, deviceOp)
 		s.path("234579")
 		s.cordoned(true, true)

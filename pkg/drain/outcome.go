@@ -113,6 +113,10 @@ func (c *Component) takeAnswer(now time.Time, done call, out outcome) {
 		if out.freed {
 			m.freed = now
 		}
+		m.notLock = ""
+		if out.notOurs && out.lock.Holder == done.node.Name {
+			m.notLock = out.lock.Version
+		}
 		// A write that was given up may yet take the lock.
 		if out.notOurs && now.Sub(m.late) >= lateFor {
 			c.rec.locked = false

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -19,6 +20,7 @@ type Prospect struct {
 	Situations []types.PodSituation // of Pods
 	Refused    map[string]error     // by namespace/name, what trial evictions were answered
 	Unknown    []string             // what could not be asked, and why
+	Timeout    time.Duration        // the bound of one drain
 }
 
 // Forecast is what a drain would do now. All times are wall-clock times.
@@ -29,11 +31,12 @@ type Forecast struct {
 	Outlook types.DrainOutlook // "" where nothing is in the way
 	Unknown []string           // what could not be asked, and why
 
-	Lock   types.DrainLockView
-	Quorum string   // a sentence where quorum is missing, else ""
-	Cordon string   // who has made the node unschedulable: zedkube, kept, operator; "" for nobody
-	Peers  []string // other nodes that are Ready and take pods
-	Evicts bool     // false without peers: the pods go down with the device
+	Lock     types.DrainLockView
+	Quorum   string   // a sentence where quorum is missing, else ""
+	Cordon   string   // who has made the node unschedulable: zedkube, kept, operator; "" for nobody
+	Warnings []string `json:",omitempty"` // nodes that somebody else has cordoned, and that a drain would not wait for
+	Peers    []string // other nodes that are Ready and take pods
+	Evicts   bool     // false without peers: the pods go down with the device
 
 	Pods     []ForecastPod // in the order of their eviction
 	Parallel int           // evictions at a time
@@ -63,7 +66,9 @@ func Plan(p Prospect) Forecast {
 	slices.Sort(f.Peers)
 	f.Evicts = len(f.Peers) > 0
 	f.Lock = types.DrainLockView{Holder: p.Lock.Holder, Mine: p.Own != "" && ours(p.Lock, p.Own), Since: p.Lock.Since}
-	f.Lock.Waits = lockable(p.Lock, p.Own, nodes, p.Storage)
+	var unlocked string
+	unlocked, f.Warnings = sayCordons(cordonedByOthers(nodes, p.Own, p.Now), p.Timeout)
+	f.Lock.Waits = cmp.Or(unlocked, lockable(p.Lock, p.Own, nodes, p.Storage))
 	f.Quorum = quorum(nodes, p.Own)
 	f.Pods = evictionsAhead(p)
 	f.Blockers = blockersAhead(p)

@@ -137,6 +137,7 @@ func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 	}
 	p.Stranded, p.StrandedOmitted = first(m.view.stranded)
 	if drains(r.phase) {
+		p.Warnings = f.warnings[:min(shown, len(f.warnings))]
 		c.inTheWay(f, &p)
 	}
 	return p
@@ -180,7 +181,7 @@ func (c *Component) obstacles(f facts) []obstacle {
 		}
 		all = append(all, obstacle{
 			situation: s, since: since, refusedBy: e.refusal,
-			terminatingSince: e.pod.Deleted, kubeletReady: f.node.Ready == types.ConditionTrue,
+			terminatingSince: e.pod.Deleted, returns: e.returns, kubeletReady: f.node.Ready == types.ConditionTrue,
 		})
 	}
 	return all

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +42,8 @@ type record struct {
 	dead     bool
 	left     bool
 	rebooted bool
+	unused   bool
+	spent    map[string]string // force files that have had their effect and could not be removed: path to mark
 	total    int
 
 	ends bool               // COMPLETE although nothing was evicted
@@ -51,8 +54,18 @@ type record struct {
 func (r record) between() record {
 	return record{
 		serial: r.serial, adopted: r.adopted, status: r.status, said: r.said, standing: r.standing, told: r.told,
-		node: r.node, nodeBoot: r.nodeBoot, locked: r.locked, look: r.look,
+		node: r.node, nodeBoot: r.nodeBoot, locked: r.locked, spent: r.spent, look: r.look,
 	}
+}
+
+// spend notes that the file at path has had its effect.
+func (r *record) spend(path, mark string) {
+	spent := maps.Clone(r.spent)
+	if spent == nil {
+		spent = map[string]string{}
+	}
+	spent[path] = mark
+	r.spent = spent
 }
 
 // because says who wants what is done under the record, and why: the words of
@@ -81,7 +94,7 @@ func (r record) journal(bootID string, now time.Time) types.NodeDrainJournal {
 		Cordoned: sinceBoot(r.cordoned), Ended: sinceBoot(r.ended), Silent: sinceBoot(r.silent),
 		Attempt: r.attempt, Losses: r.losses, Refusals: r.refusals,
 		Node: r.node, NodeBoot: r.nodeBoot, Locked: r.locked, Kept: r.kept, Dead: r.dead,
-		Left: r.left, Rebooted: r.rebooted, Total: r.total, Ends: r.ends, Look: r.look,
+		Left: r.left, Rebooted: r.rebooted, Unused: r.unused, Spent: r.spent, Total: r.total, Ends: r.ends, Look: r.look,
 	}
 }
 
@@ -102,7 +115,7 @@ func recall(j types.NodeDrainJournal, now time.Time) record {
 		cordoned: at(j.Cordoned), ended: at(j.Ended), silent: at(j.Silent),
 		attempt: min(max(0, j.Attempt), attempts), losses: max(0, j.Losses), refusals: max(0, j.Refusals),
 		node: j.Node, nodeBoot: j.NodeBoot, locked: j.Locked, kept: j.Kept, dead: j.Dead,
-		left: j.Left, rebooted: j.Rebooted, total: max(0, j.Total), ends: j.Ends, look: j.Look,
+		left: j.Left, rebooted: j.Rebooted, unused: j.Unused, spent: j.Spent, total: max(0, j.Total), ends: j.Ends, look: j.Look,
 	}
 	if !slices.Contains(phases, r.phase) || r.status.Status > types.DrainComplete || r.status.RequestedBy > types.DrainRequesterUpdate {
 		return record{serial: j.Serial, adopted: j.Adopted, phase: types.PhaseIdle, locked: true, rebooted: true}

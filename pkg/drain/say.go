@@ -33,6 +33,8 @@ func say(f facts, a *action) {
 	case failed(s) && (r.phase == types.PhaseNoCordon || r.phase == types.PhaseNotEmpty),
 		s == types.DrainComplete && r.phase == types.PhaseComplete && f.device():
 		next = stand(f, a)
+	case s == types.DrainComplete && r.unused && f.device():
+		next.Status = types.DrainFailedDrain
 	case r.phase == types.PhaseIdle || !f.device(), s == types.DrainComplete: // that is another drain's
 		next.Status = types.DrainNotRequested
 	case f.unsaid && underWay(s): // every state of a drain is to be seen

@@ -40,6 +40,9 @@ type stage struct {
 	nodes    pubsub.Table[types.Node]
 	pods     pubsub.Table[types.Pod]
 	api      pubsub.Table[types.APIStatus]
+	clocks   pubsub.Table[types.NodeClock]
+	leases   pubsub.Table[types.Lease]
+	agent    pubsub.Table[types.NodeAgentStatus]
 	status   recorder
 	kube     *kubetest.Cluster
 	log      *test.Hook
@@ -56,7 +59,7 @@ func newStage(t *testing.T, pods int) *stage {
 	s.bootID, s.booted = "boot-1", time.Now().Add(-time.Hour)
 	s.logger, s.log = test.NewNullLogger()
 	s.logger.SetOutput(io.Discard)
-	s.kube = &kubetest.Cluster{Nodes: &s.nodes, Pods: &s.pods, API: &s.api, Grace: time.Second}
+	s.kube = &kubetest.Cluster{Nodes: &s.nodes, Pods: &s.pods, API: &s.api, Leases: &s.leases, Grace: time.Second}
 	s.kube.SetFault(kubetest.None)
 	_ = s.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "n1"})
 	_ = s.config.Publish(types.Global, types.EdgeNodeClusterConfig{Initialized: true, Valid: true})
@@ -85,8 +88,8 @@ func (s *stage) component() *Component {
 	return &Component{
 		Log: s.logger, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator,
 		Config: &s.config, Membership: &s.member,
-		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Kube: kube,
-		ForceFiles: []string{s.force, s.otherForce()}, FaultMarker: s.marker, Hour: cmp.Or(s.hour, time.Hour),
+		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Clocks: &s.clocks, Leases: &s.leases, Agent: &s.agent, Kube: kube,
+		ForceFiles: []string{s.force, s.otherForce()}, FaultMarker: s.marker, Markers: []string{s.marker + "-reboot"}, Hour: cmp.Or(s.hour, time.Hour),
 		BootID: s.bootID, Uptime: func() time.Duration { return time.Since(booted) },
 		Status: &s.status, Progress: &s.progress, Journal: &s.journal,
 	}

@@ -18,6 +18,9 @@ const detached = "detached"
 func inTheWay(s types.Storage, node string, ready map[string]bool) []types.DrainVolume {
 	attached := map[string]string{} // name of the attachment, by volume
 	for _, a := range s.Attachments {
+		if a.Daemons { // they stay, and go down with the device
+			continue
+		}
 		attached[cmp.Or(a.Volume, a.Name)] = a.Name
 	}
 	var out []types.DrainVolume

@@ -110,6 +110,14 @@ func TestWhatIsAttachedHereIsInTheWayWhoeverStoresIt(t *testing.T) {
 	if got := inTheWay(types.Storage{Attachments: held}, "own", storageNodes); len(got) != 3 {
 		t.Errorf("without Longhorn: %+v", got)
 	}
+	held = []types.Attachment{{Name: "csi-2", Volume: "v", Daemons: true}}
+	if got := inTheWay(types.Storage{Longhorn: true, Volumes: []types.Volume{healthy}, Attachments: held}, "own", storageNodes); len(got) > 0 {
+		t.Errorf("served elsewhere, for pods that stay: %+v", got)
+	}
+	last := attachedTo("b", replica("own", "RW"))
+	if got := inTheWay(types.Storage{Longhorn: true, Volumes: []types.Volume{last}, Attachments: held}, "own", storageNodes); len(got) != 1 {
+		t.Errorf("its last replica is here: %+v", got)
+	}
 }
 
 func TestAVolumeInTheWayIsExplained(t *testing.T) {

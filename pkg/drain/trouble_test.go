@@ -121,7 +121,7 @@ func TestANodeTheClusterDoesNotKnowIsNotKeptFromItsReboot(t *testing.T) {
 		_ = s.nodes.Unpublish("n1")
 		_ = s.api.Publish(types.Global, types.APIStatus{}) // its own pods cannot be watched
 		defer s.run()()
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // no join takes as long
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(59 * time.Second)
 		s.is(types.DrainStarting, deviceOp)

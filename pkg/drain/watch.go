@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/fsnotify/fsnotify"
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 )
 
 // doorbell is an input without content.
@@ -38,42 +38,46 @@ func (d *doorbell) ring() {
 // that may come later or be replaced, until ctx is done. Where nothing can be
 // watched that is reported: the drain's period has to do then.
 func watchFiles(ctx context.Context, log logrus.FieldLogger, ring func(), files ...string) {
-	notify, err := fsnotify.NewWatcher()
+	watch, err := newDirWatch()
 	if err != nil {
 		log.WithError(err).Warn("cannot watch for the NodeDrainStatus force file, it will be seen late")
 		return
 	}
-	defer notify.Close()
+	defer watch.close()
+	defer context.AfterFunc(ctx, watch.close)()
 	for i, file := range files {
 		if abs, err := filepath.Abs(file); err == nil {
 			files[i] = abs
 		}
 	}
-	for {
-		dirs := watchDirs(notify, files)
+	for ctx.Err() == nil {
+		dirs := watchDirs(watch, files)
 		ring() // for what happened before they were watched
-		if !watchUntil(ctx, notify, ring, files, dirs) {
+		if err := watchUntil(watch, ring, files, dirs); err != nil && ctx.Err() == nil {
+			log.WithError(err).Warn("the watch for the NodeDrainStatus force file has ended, it will be seen late")
 			return
 		}
 	}
 }
 
-// watchUntil rings for the files until one of the directories comes or goes;
-// it reports false when ctx is done.
-func watchUntil(ctx context.Context, notify *fsnotify.Watcher, ring func(), files, dirs []string) bool {
+// watchUntil rings for the files until one of the directories comes or goes, or
+// events were lost; its error says that the watch has ended.
+func watchUntil(watch *dirWatch, ring func(), files, dirs []string) error {
 	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-notify.Errors: // events were lost
-			return true
-		case e := <-notify.Events:
+		events, again, err := watch.next()
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
 			switch {
-			case slices.Contains(files, e.Name):
+			case slices.Contains(files, e.path):
 				ring()
-			case e.Op != fsnotify.Chmod && slices.Contains(dirs, e.Name):
-				return true
+			case e.mask&unix.IN_ATTRIB == 0 && slices.Contains(dirs, e.path):
+				again = true
 			}
+		}
+		if again {
+			return nil
 		}
 	}
 }
@@ -81,7 +85,7 @@ func watchUntil(ctx context.Context, notify *fsnotify.Watcher, ring func(), file
 // watchDirs watches the directory of each file and all those above it, as far
 // as they exist, from the root down: so the coming of a missing one is seen
 // however soon it comes. It returns them all.
-func watchDirs(notify *fsnotify.Watcher, files []string) []string {
+func watchDirs(watch *dirWatch, files []string) []string {
 	var dirs []string
 	for _, file := range files {
 		for dir := filepath.Dir(file); !slices.Contains(dirs, dir); dir = filepath.Dir(dir) {
@@ -90,7 +94,7 @@ func watchDirs(notify *fsnotify.Watcher, files []string) []string {
 	}
 	slices.Sort(dirs) // a directory comes before what is in it
 	for _, dir := range dirs {
-		_ = notify.Add(dir) // it may not be there yet
+		watch.add(dir)
 	}
 	return dirs
 }

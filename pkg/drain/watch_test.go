@@ -4,11 +4,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus/hooks/test"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/pkg/loop"
@@ -37,7 +40,7 @@ func TestAForceFileIsHeededWithinASecondWhereverItsDirectoryComesFrom(t *testing
 	_ = s.config.Publish(types.Global, types.EdgeNodeClusterConfig{Initialized: true, Valid: true})
 	c := &Component{
 		Log: logger, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, DeviceOp: &s.zedagent, Update: &s.baseos, Operator: &s.operator, Config: &s.config, Membership: &s.member,
-		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Kube: s.kube,
+		Settings: &s.settings, Info: &s.info, Nodes: &s.nodes, NodePods: &s.pods, API: &s.api, Leases: &s.leases, Agent: &s.agent, Kube: s.kube,
 		ForceFiles: []string{force}, FaultMarker: filepath.Join(dir, "wait"), Hour: time.Hour,
 		BootID: "boot-1", Uptime: func() time.Duration { return time.Since(began) },
 		Status: &s.status, Progress: &s.progress, Journal: &s.journal,
@@ -94,5 +97,52 @@ func TestOtherFilesBesideTheForceFileWakeNobody(t *testing.T) {
 	<-done
 	if n := len(rings); n != 0 {
 		t.Errorf("%d rings", n)
+	}
+}
+
+// inotifyMasks are the masks of all that this process watches.
+func inotifyMasks(t *testing.T) (masks []uint64) {
+	t.Helper()
+	fds, err := filepath.Glob("/proc/self/fdinfo/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range fds {
+		text, _ := os.ReadFile(fd) // it may be closed by now
+		for line := range strings.Lines(string(text)) {
+			_, rest, ok := strings.Cut(line, " mask:")
+			if !ok || !strings.HasPrefix(line, "inotify ") {
+				continue
+			}
+			mask, err := strconv.ParseUint(strings.Fields(rest)[0], 16, 32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			masks = append(masks, mask)
+		}
+	}
+	return masks
+}
+
+// The directory is /tmp: each write of whoever writes there would wake the agent.
+func TestWritesToOtherFilesAreNotAskedFor(t *testing.T) {
+	logger, _ := test.NewNullLogger()
+	ctx, cancel := context.WithCancel(context.Background())
+	done, rings := make(chan struct{}), make(chan struct{}, 100)
+	go func() {
+		defer close(done)
+		watchFiles(ctx, logger, func() { rings <- struct{}{} }, filepath.Join(t.TempDir(), "force"))
+	}()
+	<-rings // it watches now
+	masks := inotifyMasks(t)
+	cancel()
+	<-done
+	if len(masks) == 0 {
+		t.Fatal("nothing is watched")
+	}
+	for _, mask := range masks {
+		if mask&unix.IN_MODIFY != 0 {
+			t.Errorf("a mask is %#x", mask)
+		}
 	}
 }

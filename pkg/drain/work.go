@@ -47,7 +47,11 @@ func empties(f facts, a *action) {
 	} else if next > 0 {
 		a.wait(next)
 	}
-	if left(f.pods) > 0 || f.unknown {
+	switch {
+	case left(f.pods) > 0:
+		return
+	case len(f.came) > 0:
+		a.waits = lacking(f)
 		return
 	}
 	a.waits = lacking(f)
@@ -69,7 +73,11 @@ func (f facts) look(a *action) {
 // lone reports that no other node would take the pods of a device that goes down.
 func (f facts) lone() bool { return !f.alone.IsZero() && !f.onlyLeaves() }
 
-// lacking is what the drain cannot end without.
+// notLooked is why a drain ends of which nothing is known to be lacking.
+const notLooked = "nothing was found in the way, but not everything could be looked at in time"
+
+// lacking is what the drain cannot end without, "" where nothing is known to be
+// lacking.
 func lacking(f facts) string {
 	n, c := left(f.pods), f.check
 	switch {
@@ -84,12 +92,18 @@ func lacking(f facts) string {
 	case n > 0:
 		var names []string
 		for _, e := range f.pods {
-			if !e.gone {
+			if e.remains() {
 				names = append(names, e.pod.Key())
 			}
 		}
 		slices.Sort(names)
 		return counted(n, "pod") + " left: " + some(names, "", "")
+	case f.list.IsZero():
+		return cmp.Or(f.trouble, "the pods on this node have not been listed yet")
+	case len(f.came) > 0:
+		return cmp.Or(f.trouble, "the pods on this node have to be listed again, for more have come: "+some(f.came, "", ""))
+	case len(c.pods) > 0 && !c.lone:
+		return "the last list still held " + counted(len(c.pods), "pod") + ": " + some(c.pods, "", "")
 	case c.lock != "":
 		return c.lock
 	case len(c.volumes) > 0:
@@ -109,15 +123,32 @@ func lacking(f facts) string {
 // listDue says when the last fresh list is not worth its name any more.
 func listDue(f facts) bool {
 	age := f.now.Sub(f.list)
+	unseen, longest := unseen(f)
+	doubt := len(f.came) > 0 || unseen > 0
 	switch {
 	case f.list.IsZero():
 		return true
-	case left(f.pods) == 0:
-		return f.unknown && age >= time.Second
-	case f.unknown || !f.synced:
+	case left(f.pods) == unseen:
+		// As long again as the watch has been late, or a list each second would
+		// follow from a watch that hangs.
+		return doubt && age >= min(max(longest, time.Second), relistEvery)
+	case doubt || !f.synced:
 		return age >= relistEvery
 	}
 	return age >= refreshEvery
+}
+
+// unseen counts the pods that the last list held and the table has not shown
+// since, and says for how long the first of them has been on the list: the
+// watch lags behind the list, or has shown its end already.
+func unseen(f facts) (n int, longest time.Duration) {
+	for _, e := range f.pods {
+		if !e.seen && e.remains() {
+			n++
+			longest = max(longest, f.list.Sub(e.since))
+		}
+	}
+	return n, longest
 }
 
 // checkAgain is the pause between two looks at everything: volumes let go within
@@ -140,7 +171,7 @@ func evictable(f facts) ([]types.Pod, time.Duration) {
 	var pods []types.Pod
 	var next time.Duration
 	for _, e := range f.pods {
-		if e.gone || e.terminating {
+		if !e.remains() || e.terminating {
 			continue
 		}
 		at := e.next
@@ -156,11 +187,14 @@ func evictable(f facts) ([]types.Pod, time.Duration) {
 	return pods, next
 }
 
-// left counts the pods that are still there.
+// remains reports that the drain waits for the pod's end.
+func (e evictee) remains() bool { return !e.gone && !e.stays }
+
+// left counts the pods whose end the drain waits for.
 func left(pods []evictee) int {
 	n := 0
 	for _, e := range pods {
-		if !e.gone {
+		if e.remains() {
 			n++
 		}
 	}

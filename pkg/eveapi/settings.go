@@ -14,7 +14,7 @@ import (
 
 // integers are the settings of docs/wire.md, "Settings", that are not text.
 var integers = []string{
-	types.SettingDrainTimeout, types.SettingDrainSkipAPI, types.SettingDrainAllNodes, types.SettingConfigInterval,
+	types.SettingDrainTimeout, types.SettingDrainUnused, types.SettingDrainSkipAPI, types.SettingDrainAllNodes, types.SettingConfigInterval,
 	"storage.longhorn.disk.reserved.gigabytes",
 }
 

@@ -50,6 +50,7 @@ func known() map[string]reflect.Type {
 		types.KubeStorageStatus{},
 		types.KubeUserServices{},
 		types.MetricsLook{},
+		types.NodeAgentStatus{},
 		types.NodeDrainJournal{},
 		types.NodeDrainProgress{},
 		types.NodeDrainRequest{},

@@ -1,0 +1,164 @@
+package kubeapi
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ktypes "k8s.io/apimachinery/pkg/types"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// stampedNode is a Node n1 whose agent wrote its stamp at the given time.
+func stampedNode(uid ktypes.UID, renewed string) corev1.Node {
+	n := testNode("n1", "")
+	n.UID = uid
+	n.Annotations = map[string]string{agentAnnotation: `{"version":"1","given":"2026-01-02T03:06:00Z","renewed":"` + renewed + `"}`}
+	return n
+}
+
+// stampWatch plays a cluster of n1 and n2 and rings to see what rings.
+type stampWatch struct {
+	*testing.T
+	api  *fakeAPI
+	tb   *tables
+	bell chan struct{}
+}
+
+func watchStamps(t *testing.T, play func(*stampWatch)) {
+	synctest.Test(t, func(t *testing.T) {
+		c, tb := newTestClient(t)
+		w := &stampWatch{T: t, tb: tb, bell: make(chan struct{}, 1), api: &fakeAPI{
+			nodes: []corev1.Node{stampedNode("u1", "2026-01-02T03:06:00Z"), testNode("n2", "x")},
+		}}
+		end := startInMemory(t, c, &inMemory{handler: w.api})
+		defer end()
+		time.Sleep(time.Second)
+		tb.nodes.Notify(w.bell)
+		w.rang()
+		play(w)
+	})
+}
+
+// rang reports whether the table of nodes has rung since the last call.
+func (w *stampWatch) rang() bool {
+	synctest.Wait()
+	select {
+	case <-w.bell:
+		return true
+	default:
+		return false
+	}
+}
+
+// is checks what is said of n1.
+func (w *stampWatch) is(what string, stale bool) {
+	w.Helper()
+	synctest.Wait()
+	n, ok := w.tb.nodes.Get("n1")
+	if !ok || n.Agent == nil || n.StampStale != stale || n.Foreign() != stale {
+		w.Errorf("%s: want stale %v: %+v", what, stale, n)
+	}
+}
+
+// silent makes the API server hang for a while, and show other nodes afterwards.
+func (w *stampWatch) silent(d time.Duration, then ...corev1.Node) {
+	w.Helper()
+	w.api.set(func() { w.api.fault = hang })
+	time.Sleep(d)
+	if s := w.tb.status(); s.Answers() {
+		w.Fatal("the server is not found silent")
+	}
+	w.api.set(func() { w.api.fault, w.api.nodes = nil, then })
+	time.Sleep(time.Minute)
+	if s := w.tb.status(); !s.Answers() {
+		w.Fatal("the server is not found to answer")
+	}
+}
+
+func TestAStampThatDoesNotChangeTurnsStaleAndRings(t *testing.T) {
+	watchStamps(t, func(w *stampWatch) {
+		time.Sleep(24 * time.Minute)
+		w.is("one minute before", false)
+		if w.rang() {
+			t.Error("the table rings though nothing changed")
+		}
+		time.Sleep(2 * time.Minute)
+		w.is("one minute after", true)
+		if !w.rang() {
+			t.Error("the table does not ring")
+		}
+		time.Sleep(24 * time.Hour)
+		w.is("a day later", true)
+		if w.rang() {
+			t.Error("the table rings though nothing changed")
+		}
+		if n, _ := w.tb.nodes.Get("n2"); n.Agent != nil || n.StampStale || !n.Foreign() {
+			t.Errorf("a node without a stamp: %+v", n)
+		}
+	})
+}
+
+func TestAStampThatChangesIsFreshAgain(t *testing.T) {
+	watchStamps(t, func(w *stampWatch) {
+		time.Sleep(time.Hour)
+		w.is("before", true)
+		w.silent(time.Minute, stampedNode("u1", "2026-01-02T03:16:00Z"))
+		w.is("after a refresh", false)
+		time.Sleep(time.Hour)
+		w.is("an hour later", true)
+		w.silent(time.Minute, stampedNode("u1", "2026-01-02T03:16:00Z"))
+		w.is("a list that brings the same is no refresh", true)
+		w.silent(time.Minute, stampedNode("u2", "2026-01-02T03:16:00Z"))
+		w.is("on another Node of that name", false)
+	})
+}
+
+func TestAStampAgesOnlyWhileTheTableOfNodesIsWhole(t *testing.T) {
+	watchStamps(t, func(w *stampWatch) {
+		time.Sleep(20 * time.Minute)
+		w.silent(24*time.Hour, stampedNode("u1", "2026-01-02T03:06:00Z"))
+		w.is("after a day without the API server", false)
+		time.Sleep(5 * time.Minute)
+		w.is("after the rest", true)
+	})
+}
+
+func TestAProcessThatWasStoppedHasSeenNoStampAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, tb := newTestClient(t)
+		began, stopped := time.Now(), time.Duration(0)
+		c.Uptime = func() time.Duration { return time.Since(began) + stopped }
+		end := startInMemory(t, c, &inMemory{handler: &fakeAPI{nodes: []corev1.Node{stampedNode("u1", "x")}}})
+		defer end()
+		time.Sleep(time.Minute)
+		stopped = 24 * time.Hour
+		time.Sleep(20 * time.Minute)
+		if n, _ := tb.nodes.Get("n1"); n.StampStale {
+			t.Error("a stamp is stale after 21 minutes")
+		}
+	})
+}
+
+func TestAFreshListJudgesStampsAsTheWatchDoes(t *testing.T) {
+	var s stamps
+	n := types.Node{Name: "n1", UID: "u1", Agent: &types.AgentStamp{Version: "1"}}
+	if s.stale(n) {
+		t.Error("a stamp that the watch has not shown is stale")
+	}
+	s.sees(n)
+	s.counted += types.StampFresh
+	if !s.stale(n) {
+		t.Error("a stamp that stands as long is not stale")
+	}
+	renewed := n
+	renewed.Agent = &types.AgentStamp{Version: "1", Renewed: time.Unix(1, 0)}
+	if s.stale(renewed) {
+		t.Error("a stamp that is newer than the one the watch has shown is stale")
+	}
+	if n.Agent = nil; s.stale(n) {
+		t.Error("no stamp is a stale one")
+	}
+}

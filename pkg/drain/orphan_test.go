@@ -1,0 +1,62 @@
+package drain
+
+import (
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// A lock in the own name of which the journal knows nothing: etcd was restored
+// from a snapshot, or a write came long after it had been given up.
+func TestALockOfOursThatTheJournalDoesNotKnowIsFreed(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		stop := s.run()
+		time.Sleep(time.Minute)
+		s.kube.SetLock(types.DrainLock{Holder: "n1", BootID: "boot-1"})
+		time.Sleep(time.Minute)
+		if lock := s.kube.Lock(); lock.Holder != "" {
+			t.Errorf("held after a minute: %+v", lock)
+		}
+		stop()
+		s.kube.SetLock(types.DrainLock{Holder: "n1", BootID: "boot-1"})
+		defer s.run()()
+		time.Sleep(time.Minute)
+		if lock := s.kube.Lock(); lock.Holder != "" {
+			t.Errorf("held a minute after the start: %+v", lock)
+		}
+		looks := len(s.kube.Calls("lock"))
+		time.Sleep(time.Hour)
+		if n := len(s.kube.Calls("lock")) - looks; n > 0 {
+			t.Errorf("%d looks at a lock that nobody holds", n)
+		}
+	})
+}
+
+func TestALockForTheRemovalOfAMemberIsNotTheDrains(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		defer s.run()()
+		s.kube.SetLock(types.DrainLock{Holder: "n1", BootID: "boot-1", Task: types.TaskMembers})
+		time.Sleep(10 * time.Minute)
+		if lock := s.kube.Lock(); lock.Holder != "n1" {
+			t.Errorf("the lock is %+v", lock)
+		}
+		if n := len(s.kube.Calls("lock")); n > 5 {
+			t.Errorf("%d looks at a lock that did not change", n)
+		}
+	})
+}
+
+func TestALockOfAnotherNodeIsLeftAlone(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		defer s.run()()
+		s.kube.SetLock(types.DrainLock{Holder: "n2", BootID: "boot-1"})
+		time.Sleep(10 * time.Minute)
+		if lock := s.kube.Lock(); lock.Holder != "n2" {
+			t.Errorf("the lock is %+v", lock)
+		}
+		if n := len(s.kube.Calls("lock")); n > 5 {
+			t.Errorf("%d looks at another node's lock", n)
+		}
+	})
+}

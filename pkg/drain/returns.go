@@ -1,0 +1,150 @@
+package drain
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// maxReturns is how often the pods of one maker come back before they are
+	// left on the node (docs/decisions/0023-pods-that-come-back.md).
+	maxReturns = 10
+	// maxPause is the longest pause before pods that came back are evicted again.
+	maxPause = time.Minute
+)
+
+// maker is who makes the pods of a drain, as far as the drain has to know.
+type maker struct {
+	first   map[string]bool // UIDs of its pods that were there before one was evicted
+	evicted bool            // one was
+	again   bool            // one was since the last return was counted
+	returns int             // how often pods of it have come back
+	next    time.Time       // no eviction of those before this
+}
+
+// stays reports that a pod of it is evicted no more. That needs one that came
+// back: any other is evicted, and its budgets are honoured.
+func (m *maker) stays(uid string) bool {
+	return m != nil && m.returns >= maxReturns && !m.first[uid]
+}
+
+// makerOf is the key of who makes the pod, the same for all pods of it: the
+// application, the controlling owner, or for a pod without one its own name.
+func makerOf(p types.Pod) string {
+	switch {
+	case p.AppDomain != "":
+		return "application " + p.AppDomain
+	case p.Owner.Name != "":
+		return p.Namespace + "/" + p.Owner.Kind + " " + p.Owner.Name
+	}
+	return p.Key()
+}
+
+// nameOf is who makes the pod, for people.
+func nameOf(p types.Pod) string {
+	switch {
+	case p.AppDomain != "":
+		return "application " + p.AppDomain
+	case p.Owner.Name == "":
+		return "a program that the pod does not name as its owner"
+	}
+	return p.Owner.Kind + " " + p.Owner.Name
+}
+
+// takeChosen notes a pod that was chosen for the first time. One whose maker had a
+// pod evicted before has come back: then it may not be evicted before next, which
+// is later and later.
+func (c *Component) takeChosen(now time.Time, p types.Pod) (next time.Time) {
+	m := c.mem.makers[makerOf(p)]
+	switch {
+	case m == nil:
+		m = &maker{first: map[string]bool{}}
+		c.mem.makers[makerOf(p)] = m
+		fallthrough
+	case !m.evicted:
+		m.first[p.UID] = true
+		return time.Time{}
+	case m.again:
+		m.again = false
+		m.returns++
+		if m.returns == maxReturns {
+			c.report(true, "DrainLeavesPods", fmt.Sprintf(
+				"pods of %s in namespace %s have come back to this node %d times: they are evicted no more and go down with the device",
+				nameOf(p), p.Namespace, m.returns))
+		}
+	}
+	m.next = later(m.next, now.Add(min(maxPause, time.Second<<min(m.returns-1, 6))))
+	return m.next
+}
+
+// takeEvicted notes that a pod of a maker was evicted.
+func (c *Component) takeEvicted(p types.Pod) {
+	if m := c.mem.makers[makerOf(p)]; m != nil {
+		m.evicted, m.again = true, true
+	}
+}
+
+// staying is the makers whose pods stay on the node, by key, each with the UIDs
+// of those that do not.
+func (c *Component) staying() map[string]map[string]bool {
+	stays := map[string]map[string]bool{}
+	for key, m := range c.mem.makers {
+		if m.returns >= maxReturns {
+			stays[key] = maps.Clone(m.first)
+		}
+	}
+	return stays
+}
+
+// leftAlone says which pods stay on the node, "" for none.
+func leftAlone(f facts) string {
+	var names []string
+	for _, e := range f.pods {
+		if e.stays && !e.gone {
+			names = append(names, e.pod.Key())
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("; %s came back %d times and will go down with the device: %s", counted(len(names), "pod"), maxReturns, some(names, "", ""))
+}
+
+// comesBack explains a pod whose maker has made it again here.
+func (o obstacle) comesBack() finding {
+	s := o.situation
+	name, how, what := nameOf(s.Pod), "", ""
+	switch {
+	case s.Pinned:
+		how, what = ": its spec.nodeName is "+s.Pod.NodeName, "take spec.nodeName out of the template of "+name+", or "
+	case s.Tolerates:
+		how, what = ": it tolerates the taint node.kubernetes.io/unschedulable", "take that toleration out of the template of "+name+", or "
+	}
+	ends := fmt.Sprintf("it is evicted less and less often, and after %d returns it is left to go down with the device", maxReturns)
+	if o.returns >= maxReturns {
+		ends = "it is evicted no more, and goes down with the device"
+	}
+	remedy := what + "scale " + name + " to 0"
+	switch {
+	case s.Pod.AppDomain != "":
+		remedy = what + "stop the application at the controller"
+	case s.Pod.Owner.Name == "":
+		remedy = fmt.Sprintf("see who makes it, kubectl -n %s get pod %s -o yaml --show-managed-fields, and stop that", s.Pod.Namespace, s.Pod.Name)
+	}
+	return finding{
+		cause: "returns", remedy: remedy,
+		why: fmt.Sprintf("%s has made it again on this cordoned node %s%s; %s", name, times(o.returns), how, ends),
+	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}

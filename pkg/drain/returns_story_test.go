@@ -1,0 +1,185 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// remaking is a cluster in which an evicted pod with an owner is made again on
+// the node, a moment after its eviction.
+type remaking struct {
+	Kube
+	s    *stage
+	made atomic.Int64
+	off  atomic.Bool
+}
+
+func (r *remaking) Evict(ctx context.Context, pod types.Pod) error {
+	err := r.Kube.Evict(ctx, pod)
+	if err == nil && pod.Owner.Name != "" {
+		time.AfterFunc(50*time.Millisecond, func() { r.again(pod) })
+	}
+	return err
+}
+
+func (r *remaking) again(pod types.Pod) {
+	if r.off.Load() {
+		return
+	}
+	n := r.made.Add(1)
+	pod.Name, pod.UID, pod.Deleted = fmt.Sprintf("%s-%d", pod.Owner.Name, n), fmt.Sprint("again-", n), time.Time{}
+	_ = r.s.pods.Publish(pod.Key(), pod)
+}
+
+// remakes adds pods of one owner, and makes them again whenever they are evicted.
+func (s *stage) remakes(pods int) *remaking {
+	r := &remaking{Kube: s.kube, s: s}
+	s.via = r
+	for range pods {
+		r.again(types.Pod{Namespace: "shop", NodeName: "n1", Phase: types.PodRunning, Owner: types.Owner{Kind: "ReplicaSet", Name: "till", UID: "till"}})
+	}
+	return r
+}
+
+// blocker is what the record says of the pods in the way, those with a cause first.
+func (s *stage) blocker(cause string) types.DrainBlocker {
+	p, _ := s.progress.Get(types.Global)
+	for _, b := range p.Blockers {
+		if b.Cause == cause {
+			return b
+		}
+	}
+	return types.DrainBlocker{}
+}
+
+func TestPodsThatComeBackAreNamedEvictedLessAndLessAndThenLeftOnTheNode(t *testing.T) {
+	for _, replicas := range []int{1, 7} {
+		story(t, 5, func(s *stage) {
+			s.remakes(replicas)
+			defer s.run()()
+			start := time.Now()
+			s.request(&s.zedagent, deviceOp)
+			time.Sleep(time.Minute)
+			b := s.blocker("returns")
+			for _, part := range []string{"ReplicaSet till", "times", "down with the device"} {
+				if !strings.Contains(b.Why, part) {
+					t.Errorf("after a minute %+v lacks %q", b, part)
+				}
+			}
+			if b.Outlook != types.OutlookSlow || !strings.Contains(b.Remedy, "scale ReplicaSet till to 0") {
+				t.Errorf("%+v", b)
+			}
+			time.Sleep(9 * time.Minute)
+			s.is(types.DrainComplete, deviceOp)
+			p, _ := s.progress.Get(types.Global)
+			if !strings.Contains(p.Reason, "shop/till-") || !strings.Contains(p.Reason, "down with the device") {
+				t.Errorf("the reason is %q", p.Reason)
+			}
+			took := s.status.when(start, types.NodeDrainStatus{Status: types.DrainComplete, RequestedBy: deviceOp})
+			if took < 2*time.Minute || took > 8*time.Minute {
+				t.Errorf("COMPLETE after %s", took)
+			}
+			calls := s.kube.Calls("evict")
+			if n, most := len(calls), 5+replicas*(maxReturns+1); n > most {
+				t.Errorf("%d evictions, want %d at most", n, most)
+			}
+			if gap := calls[len(calls)-1].At.Sub(calls[len(calls)-1-replicas].At); gap < 50*time.Second {
+				t.Errorf("the last evictions are %s apart", gap)
+			}
+			if !s.logged("DrainLeavesPods") {
+				t.Error("that pods are left is in no log")
+			}
+		})
+	}
+}
+
+func TestPodsThatComeBackHoldTheDrainNoLongerOnceTheirMakerStops(t *testing.T) {
+	story(t, 2, func(s *stage) {
+		r := s.remakes(2)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(20 * time.Second)
+		s.is(types.DrainRetrying, deviceOp)
+		r.off.Store(true)
+		time.Sleep(time.Minute)
+		s.is(types.DrainComplete, deviceOp)
+		if p, _ := s.progress.Get(types.Global); strings.Contains(p.Reason, "came back") {
+			t.Errorf("the reason is %q", p.Reason)
+		}
+	})
+}
+
+func TestWhatElseIsLeftStillHoldsTheDrain(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.Block(appZero, true)
+		s.remakes(1)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(2 * time.Hour)
+		s.is(types.DrainRetrying, deviceOp)
+		if b := s.blocker("returns"); !strings.Contains(b.Why, "evicted no more") {
+			t.Errorf("%+v", b)
+		}
+		evictions := 0
+		for _, call := range s.kube.Calls("evict") {
+			if strings.HasPrefix(call.Object, "shop/") {
+				evictions++
+			}
+		}
+		if evictions > maxReturns {
+			t.Errorf("it was evicted %d times", evictions)
+		}
+		s.kube.Block(appZero, false)
+		time.Sleep(20 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+	})
+}
+
+func TestAVolumeOfAPodThatComesBackHoldsTheDrain(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.SetStorage(types.Storage{Attachments: []types.Attachment{{Name: "csi-1", Volume: "nfs-1"}}})
+		s.remakes(1)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(time.Hour)
+		s.is(types.DrainRetrying, deviceOp)
+		p := s.phase(types.PhaseEmptying, "nfs-1")
+		if len(p.Volumes) != 1 || p.Volumes[0].Outlook != types.OutlookNever {
+			t.Errorf("%+v", p.Volumes)
+		}
+	})
+}
+
+func TestTheBudgetOfAPodThatNeverCameBackIsHonouredHoweverOftenItsLikeDoes(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.remakes(2)
+		s.kube.Block("shop/till-1", true)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(2 * time.Hour)
+		s.is(types.DrainRetrying, deviceOp)
+		s.phase(types.PhaseEmptying, "shop/till-1")
+		s.kube.Block("shop/till-1", false)
+		time.Sleep(30 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+	})
+}
+
+func TestALargeSetThatComesBackIsEvictedInWaves(t *testing.T) {
+	story(t, 0, func(s *stage) {
+		s.remakes(100)
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(20 * time.Minute)
+		s.is(types.DrainComplete, deviceOp)
+		if n := len(s.kube.Calls("evict")); n > 100*(maxReturns+1) {
+			t.Errorf("%d evictions", n)
+		}
+	})
+}

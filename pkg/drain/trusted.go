@@ -1,0 +1,74 @@
+package drain
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// openTrusted opens a file by which an operator commands a drain. Only a regular
+// file counts that root or our own user owns, that nobody else may write, and
+// that has no other name: /tmp is writable for everybody.
+func openTrusted(path string) (*os.File, os.FileInfo, error) {
+	// O_NONBLOCK: a fifo put there must not hold us up before it is refused.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = distrust(info)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	}
+	return f, info, nil
+}
+
+// distrust is why a file is no operator's word, nil where it may be one.
+func distrust(info os.FileInfo) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.Mode().IsRegular():
+		return errors.New("it is not a regular file")
+	case !ok || st.Uid != 0 && int(st.Uid) != os.Geteuid():
+		return errors.New("it belongs to another user")
+	case info.Mode().Perm()&0o022 != 0:
+		return errors.New("others may write it")
+	case st.Nlink == 0:
+		return fs.ErrNotExist // removed or replaced a moment ago
+	case st.Nlink > 1:
+		return errors.New("it has another name, which is a hard link")
+	}
+	return nil
+}
+
+// markOf tells one writing of a file from another: which file it is, and when by
+// the file system it was last changed, which is only compared.
+func markOf(info os.FileInfo) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return info.ModTime().String()
+	}
+	return fmt.Sprintf("%d:%d:%d:%d:%d", st.Dev, st.Ino, info.Size(), info.ModTime().UnixNano(), st.Ctim.Nano())
+}
+
+// marked reports that the tests' marker is there, by the rules of the force
+// files. One that is refused is reported once.
+func (c *Component) marked() bool {
+	f, _, err := openTrusted(c.FaultMarker)
+	report := ""
+	switch {
+	case err == nil:
+		_ = f.Close()
+	case !errors.Is(err, fs.ErrNotExist):
+		report = err.Error()
+	}
+	if report != "" && report != c.mem.markerReport {
+		c.Log.WithField("err", report).Warn("fault marker ignored")
+	}
+	c.mem.markerReport = report
+	return err == nil
+}

@@ -1,0 +1,23 @@
+package types
+
+import "time"
+
+const (
+	// StampEvery is how often an agent writes its stamp, whether or not it has
+	// anything new to say.
+	StampEvery = 10 * time.Minute
+	// StampFresh is how long a stamp may stay unchanged: two writes may fail, and
+	// the third has five minutes. Who has just begun to look waits as long.
+	StampFresh = 25 * time.Minute
+)
+
+// Foreign reports whether no zedkube of this kind is known to run on the node:
+// it has no stamp, or the stamp has outlived the agent that wrote it, as after
+// an update to an image with EVE's own. Every rule that asks whether a node is
+// one of ours asks this, and not whether there is a stamp (docs/wire.md,
+// "Nodes").
+//
+// It is the word of this device, and of a process that has watched for a while:
+// until StampFresh has passed, an agent that has just started takes every node
+// with a stamp for one of ours. The row rings when the answer changes.
+func (n Node) Foreign() bool { return n.Agent == nil || n.StampStale }
