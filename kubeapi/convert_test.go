@@ -92,6 +92,22 @@ func endedAt(minute int) corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: at(minute), Message: "long"}}
 }
 
+func TestANodeThatIsBeingDeletedSaysWhatKeepsIt(t *testing.T) {
+	n := wholeNode()
+	n.Finalizers = []string{"wrangler.cattle.io/managed-etcd-controller"}
+	for _, row := range []types.Node{nodeOf(n), nodeOf(slimNode(n))} {
+		if !row.Deleted.IsZero() || row.Finalizers != nil {
+			t.Errorf("one that nobody deletes is deleted at %s, kept by %v", row.Deleted, row.Finalizers)
+		}
+	}
+	n.DeletionTimestamp = new(at(9))
+	for _, row := range []types.Node{nodeOf(n), nodeOf(slimNode(n))} {
+		if !row.Deleted.Equal(at(9).Time) || len(row.Finalizers) != 1 {
+			t.Errorf("deleted at %s, kept by %v", row.Deleted, row.Finalizers)
+		}
+	}
+}
+
 func TestANodeBecomesARow(t *testing.T) {
 	want := types.Node{
 		Name: "n1", UID: "u1", UUID: ownUUID, Created: at(1).Time,

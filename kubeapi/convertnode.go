@@ -65,6 +65,9 @@ func nodeOf(n *corev1.Node) types.Node {
 		Cores:          int(n.Status.Allocatable.Cpu().Value()),
 		Memory:         n.Status.Allocatable.Memory().Value(),
 	}
+	if n.DeletionTimestamp != nil {
+		row.Deleted, row.Finalizers = n.DeletionTimestamp.Time, n.Finalizers
+	}
 	row.Agent, row.StampedAt = stampOf(n)
 	row.OutOfService, row.Fence = fenceOf(n)
 	row.Witness = witnessOf(n)
@@ -220,6 +223,9 @@ func slimNode(n *corev1.Node) *corev1.Node {
 		},
 	}
 	slim.Annotations = only(n.Annotations, cordonAnnotation, keepAnnotation, agentAnnotation, fenceAnnotation, witnessAnnotation, designatedAnnotation, flannelAnnotation)
+	if n.DeletionTimestamp != nil {
+		slim.Finalizers = n.Finalizers
+	}
 	cordon := ourCordon(n) != nil
 	for _, m := range n.ManagedFields {
 		if m.Manager == agentManager || m.Manager == drainManager && cordon || speaks(m) {

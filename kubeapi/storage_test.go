@@ -25,7 +25,7 @@ func TestStorageIsTheVolumesAndWhatIsAttachedToTheNode(t *testing.T) {
 		Longhorn: true, Policy: "block-if-contains-last-replica",
 		Attachments: []types.Attachment{{Name: "a1", UID: "uid-a1", Node: "n1", Volume: "pv-a1"}},
 		Volumes: []types.Volume{{
-			Name: "v", Claim: "eve-kube-app/v-pvc-0", State: "attached", Robustness: "healthy", Wanted: 2, Engine: "n1", Running: true,
+			UID: "uid-v", Name: "v", Claim: "eve-kube-app/v-pvc-0", State: "attached", Robustness: "healthy", Wanted: 2, Engine: "n1", Running: true,
 			Replicas: []types.Replica{
 				{Name: "v-r-1", Node: "n1", Running: true, Mode: "RW", HealthyAt: healthy, State: "running"},
 				{Name: "v-r-2", Node: "n2", Running: true, Mode: "RW", HealthyAt: healthy, State: "running"},

@@ -146,7 +146,7 @@ func volumeAttachment(name, node string, attached bool) storagev1.VolumeAttachme
 
 func lhVolume(name, state, node string) *longhornv1.Volume {
 	return &longhornv1.Volume{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: ktypes.UID("uid-" + name)},
 		Spec:       longhornv1.VolumeSpec{NumberOfReplicas: 2},
 		Status: longhornv1.VolumeStatus{
 			State: longhornv1.VolumeState(state), CurrentNodeID: node, Robustness: "healthy",

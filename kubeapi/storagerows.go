@@ -18,6 +18,7 @@ func once[S ~string](text S) S { return unique.Make(text).Value() }
 
 func diskOf(v *volumePart) disk {
 	d := disk{node: once(v.Status.CurrentNodeID), Volume: types.Volume{
+		UID:        string(v.UID),
 		Name:       once(v.Name),
 		State:      once(v.Status.State),
 		Robustness: once(v.Status.Robustness),

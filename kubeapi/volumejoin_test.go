@@ -80,7 +80,7 @@ func TestAVolumeIsJoinedFromAllItsParts(t *testing.T) {
 	s.whole()
 	healthy := time.Date(2026, 5, 3, 6, 0, 0, 0, time.UTC)
 	want := map[string]types.Volume{"v": {
-		Name: "v", Claim: "eve-kube-app/v-pvc-0", State: "attached", Robustness: "healthy", Wanted: 2, Engine: "n1", Running: true,
+		UID: "uid-v", Name: "v", Claim: "eve-kube-app/v-pvc-0", State: "attached", Robustness: "healthy", Wanted: 2, Engine: "n1", Running: true,
 		Replicas: []types.Replica{
 			{Name: "v-r-1", Node: "n1", Running: true, Mode: "RW", HealthyAt: healthy, State: "running", Started: true},
 			{Name: "v-r-2", Node: "n2", Running: true, Mode: "RW", HealthyAt: healthy, State: "running"},

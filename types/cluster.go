@@ -23,6 +23,8 @@ type Node struct {
 	ResourceVersion string // only in a fresh list
 	UUID            string // label node-uuid: the EVE device's UUID
 	Created         time.Time
+	Deleted         time.Time // deletionTimestamp; zero while it is not being deleted
+	Finalizers      []string  // that keep it while it is; nil while it is not
 
 	Ready         ConditionStatus
 	ReadySince    time.Time // last transition of the Ready condition

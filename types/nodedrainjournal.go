@@ -37,4 +37,7 @@ type NodeDrainJournal struct {
 	Unused   bool              `json:",omitempty"` // COMPLETE was taken back: what it held goes a minute later
 	Spent    map[string]string `json:",omitempty"` // force files that had their effect and could not be removed: path to what identifies one writing of it
 	Total    int               // pods chosen so far
+
+	Ends bool         `json:",omitempty"` // COMPLETE although nothing was evicted: the cluster ends with this node
+	Look *StorageLook `json:",omitempty"` // the last one at what a leave would take along; nil for none
 }

@@ -48,6 +48,8 @@ var topics = []topic{
 	{value: &VmiVNCConfig{}},
 	{value: &WatchdogBeat{}},
 	{value: &ClusterMembership{}},
+	{value: &ClusterPeers{}},
+	{value: &WithoutCluster{}},
 	{value: &ClusterLeaveRequest{}},
 	{value: &K3sVersionStatus{}},
 	{value: &K3sReleaseRequest{}},

@@ -19,6 +19,7 @@ type Storage struct {
 
 // Volume is a Longhorn volume.
 type Volume struct {
+	UID        string
 	Name       string
 	Claim      string // namespace/name of its claim, "" for none
 	State      string // attached, detached, attaching, ...

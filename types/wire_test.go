@@ -62,7 +62,7 @@ func TestTheSamplesOfTheDocumentDecode(t *testing.T) {
 	for _, v := range []any{
 		&EdgeNodeClusterConfig{}, &EdgeNodeClusterStatus{}, &ENClusterAppStatus{}, &NodeDrainStatus{}, &KubeClusterInfo{},
 		&KubeUserServices{}, &KubeLeaderElectInfo{}, &KubeConfig{}, &KubeClusterUpdateStatus{},
-		&NodeDrainProgress{}, &ClusterMembership{}, &ClusterLeaveRequest{}, &AppRepairStatus{}, &AppConsoleStatus{}, &AppDetachRequest{},
+		&NodeDrainProgress{}, &ClusterMembership{}, &ClusterPeers{}, &WithoutCluster{}, &ClusterLeaveRequest{}, &AppRepairStatus{}, &AppConsoleStatus{}, &AppDetachRequest{},
 		&K3sVersionStatus{}, &K3sReleaseRequest{},
 	} {
 		sections[reflect.TypeOf(v).Elem().Name()] = []any{v}

@@ -12,34 +12,72 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
+// leaveFlags are what is asked for.
+type leaveFlags struct {
+	cancel, giveUp, without, undo bool
+	reason, digest                string
+	dead                          []string
+}
+
 // newLeaveCommand asks the agent to take this node out of its cluster.
 func newLeaveCommand(o *options) *cobra.Command {
-	var cancel bool
-	var reason string
+	var f leaveFlags
 	var out outputs
 	c := &cobra.Command{
-		Use:   "leave [--cancel] [--reason TEXT]",
+		Use:   "leave [--give-up-data [--digest DIGEST]] [--without-cluster --dead NODE...] | --cancel | --undo",
 		Short: "Let this node leave its cluster once the controller no longer configures it",
 		Long: "Let this node leave its cluster once the controller no longer configures it: it is drained, its Node is\n" +
-			"deleted, and EVE is told. While the controller's configuration is valid the device stays a member.\n\n" + exitCodes,
+			"deleted, and EVE is told. While the controller's configuration is valid the device stays a member.\n" +
+			"A leave waits for the data that is on this node alone, unless root gives it up.\n\n" +
+			"With --without-cluster a survivor leaves a cluster that is dead: no other node may answer for ten minutes,\n" +
+			"each is to be named as off, and all data on this node is given up.\n\n" + leaveExitCodes,
 		Args: words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return out.doing(c, func(w io.Writer) error {
-				if cancel {
-					return cancelLeave(w, o.paths())
-				}
-				return askToLeave(w, o.paths(), reason, time.Now())
-			})
+			return out.doing(c, func(w io.Writer) error { return f.do(c, w, o.paths()) })
 		},
 	}
 	out.flag(c)
-	c.Flags().BoolVar(&cancel, "cancel", false, "take it back")
-	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at the record")
+	flags := c.Flags()
+	flags.BoolVar(&f.cancel, "cancel", false, "take it back")
+	flags.StringVar(&f.reason, "reason", "", "why, for those who look at the record")
+	flags.BoolVar(&f.giveUp, "give-up-data", false, "consent to the loss of the data that the plan names; asks at a terminal")
+	flags.StringVar(&f.digest, "digest", "", "the digest of that plan, instead of being asked")
+	flags.BoolVar(&f.without, "without-cluster", false, "leave although the API server is dead, by this node's own evidence; with --dead and --give-up-data")
+	flags.StringArrayVar(&f.dead, "dead", nil, "the `NAME` of another node, which is known to be off; once for each")
+	flags.BoolVar(&f.undo, "undo", false, "take a decided leave without the cluster back, within its minute")
+	c.MarkFlagsMutuallyExclusive("cancel", "undo", "give-up-data")
+	c.MarkFlagsMutuallyExclusive("cancel", "undo", "without-cluster")
 	c.AddCommand(newLeavePlanCommand(o))
 	return c
 }
 
+// do carries out what the flags ask for.
+func (f leaveFlags) do(c *cobra.Command, out io.Writer, p paths) error {
+	who := consentingFrom(c.InOrStdin(), f.digest)
+	switch {
+	case f.cancel:
+		return cancelLeave(out, p)
+	case f.undo:
+		return undoLeave(c.Context(), out, p, time.Now())
+	case len(f.dead) > 0 && !f.without:
+		return exitError{exitUsage, errors.New("--dead goes with --without-cluster")}
+	case f.digest != "" && !f.giveUp:
+		return exitError{exitUsage, errors.New("--digest goes with --give-up-data")}
+	case f.without:
+		return leaveWithout{dead: f.dead, giveUp: f.giveUp, reason: f.reason, who: who}.ask(c.Context(), out, p)
+	case f.giveUp:
+		return giveUpAndLeave(c.Context(), out, p, f.reason, who)
+	}
+	return askToLeave(out, p, f.reason, time.Now())
+}
+
 func askToLeave(out io.Writer, p paths, reason string, now time.Time) error {
+	return publishLeave(out, p, types.ClusterLeaveRequest{RequestedAt: now.UTC(), Context: reason}, now)
+}
+
+// publishLeave leaves a request for the agent. Each asking is a new one: what was
+// asked for while the controller wanted this node is not heeded later.
+func publishLeave(out io.Writer, p paths, r types.ClusterLeaveRequest, now time.Time) error {
 	obeyed, err := whetherObeyed(p, now)
 	if err != nil {
 		return err
@@ -48,9 +86,7 @@ func askToLeave(out io.Writer, p paths, reason string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	// Each asking is a new one: what was asked for while the controller wanted
-	// this node is not heeded later.
-	if err := topic.Publish(types.Global, types.ClusterLeaveRequest{RequestedAt: now.UTC(), Context: reason}); err != nil {
+	if err := topic.Publish(types.Global, r); err != nil {
 		return exitError{exitNotPublished, err}
 	}
 	fmt.Fprintln(out, "The request to leave the cluster is made.")

@@ -31,7 +31,7 @@ func lookAtLeave(ctx context.Context, p paths, now time.Time) joinplan.LeaveFact
 	if s, _, err := readRecord[types.ConfigItemValueMap](p.topicFile("zedagent", "ConfigItemValueMap")); err == nil {
 		f.Interval = s.Duration(types.SettingConfigInterval, time.Second, configInterval)
 	}
-	if s, _, err := readRecord[types.ZedAgentStatus](filepath.Join(p.runDir(), "zedagent", "ZedAgentStatus", types.ZedAgentKey+".json")); err == nil {
+	if s, _, err := readRecord[types.ZedAgentStatus](p.zedagentStatus()); err == nil {
 		f.Fetched = &s.ConfigGetStatus
 	}
 	f.Apps = appsHere(filepath.Join(p.runDir(), "zedagent", "AppInstanceConfig"))
@@ -40,7 +40,14 @@ func lookAtLeave(ctx context.Context, p paths, now time.Time) joinplan.LeaveFact
 		return f
 	}
 	f.Unknown = foresee(ctx, p, info, &f)
+	f.Consent = standingConsent(p, f.Membership)
+	f.Loss, f.LossOf = lossOf(p, f)
 	return f
+}
+
+// onlyHere is what the leave would lose, by the rules of the drain.
+func onlyHere(f joinplan.LeaveFacts) []types.LeaveVolume {
+	return drain.OnlyHere(*f.Storage, f.Nodes, f.Node, f.Now)
 }
 
 // foresee asks the cluster, as the plan of a drain does.
@@ -64,6 +71,11 @@ func foresee(ctx context.Context, p paths, info types.EdgeNodeInfo, f *joinplan.
 		f.NoNodes = err.Error() + "."
 	}
 	return unknown
+}
+
+// zedagentStatus is the file of zedagent's word on itself.
+func (p paths) zedagentStatus() string {
+	return filepath.Join(p.runDir(), "zedagent", "ZedAgentStatus", types.ZedAgentKey+".json")
 }
 
 // mostApps bounds the applications that are looked at.

@@ -13,9 +13,9 @@ import (
 // newLeavePlanCommand says what a leave would wait for, and changes nothing.
 func newLeavePlanCommand(o *options) *cobra.Command {
 	var out outputs
-	var check bool
+	var check, without bool
 	c := &cobra.Command{
-		Use:   "plan [--check]",
+		Use:   "plan [--check] [--without-cluster]",
 		Short: "Show what a leave would wait for and what would be lost; changes nothing",
 		Long: "Show what this node's leave would wait for, in order; which data and applications are here alone; what would be left\n" +
 			"of etcd, and what stays behind. It changes nothing: it reads, and tries each eviction as a dry run.\n\n" + planExitCodes,
@@ -25,12 +25,16 @@ func newLeavePlanCommand(o *options) *cobra.Command {
 				return err
 			}
 			return out.show(c.Context(), terminalOf(c.OutOrStdout()), time.Second, func(ctx context.Context) shown {
+				if without {
+					return planWithout(ctx, o.paths(), check)
+				}
 				return planLeave(ctx, o.paths(), check)
 			})
 		},
 	}
 	out.flag(c)
 	c.Flags().BoolVar(&check, "check", false, "exit with code 3 where something blocks")
+	c.Flags().BoolVar(&without, "without-cluster", false, "of a leave without the cluster, by what this node can tell by itself")
 	return c
 }
 
@@ -75,10 +79,28 @@ func leaveLines(p joinplan.LeavePlan, width int, colour bool) []string {
 		s.findings(part.found[:min(len(part.found), shownItems)])
 		s.more(len(part.found), 0)
 	}
+	if p.GiveUp != nil {
+		s.giveUp(*p.GiveUp)
+	}
 	s.gap()
 	s.put(0, bold, "What stays behind")
 	for _, what := range p.Stays {
 		s.put(2, plain, clean(what))
 	}
 	return s.lines
+}
+
+// giveUp shows what has to be given up, and how.
+func (s *screen) giveUp(g joinplan.GiveUp) {
+	s.gap()
+	s.put(0, bold, "What would have to be given up")
+	for _, line := range giveUpLines(g) {
+		s.put(2, red, line)
+	}
+	if !g.Given.IsZero() {
+		s.put(2, plain, "It is given up, by consent of "+g.Given.UTC().Format("2006-01-02 15:04:05Z")+". Take it back: zedkube leave --cancel")
+		return
+	}
+	s.put(2, plain, "At a terminal: zedkube leave --give-up-data")
+	s.put(2, plain, "In a script:   zedkube leave --give-up-data --digest "+g.Digest)
 }

@@ -45,6 +45,8 @@ type topics struct {
 	appRepair      pubsub.Writer[types.AppRepairStatus]
 	appConsole     pubsub.Writer[types.AppConsoleStatus]
 	memberOf       pubsub.Writer[types.ClusterMembership]
+	peers          pubsub.Writer[types.ClusterPeers]
+	without        pubsub.Writer[types.WithoutCluster]
 	members        pubsub.Writer[types.ClusterMembers]
 	membersJournal pubsub.Writer[types.ClusterMembersJournal]
 	drainStatus    pubsub.Writer[types.NodeDrainStatus]
@@ -99,6 +101,8 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		appRepair:      pubsub.NewPublication[types.AppRepairStatus](bus, self),
 		appConsole:     pubsub.NewPublication[types.AppConsoleStatus](bus, self),
 		memberOf:       pubsub.NewPublication[types.ClusterMembership](bus, self, pubsub.Persistent()),
+		peers:          pubsub.NewPublication[types.ClusterPeers](bus, self, pubsub.Persistent()),
+		without:        pubsub.NewPublication[types.WithoutCluster](bus, self),
 		members:        pubsub.NewPublication[types.ClusterMembers](bus, self),
 		membersJournal: pubsub.NewPublication[types.ClusterMembersJournal](bus, self, pubsub.Persistent()),
 		drainStatus:    pubsub.NewPublication[types.NodeDrainStatus](bus, self),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"maps"
+	"net"
 
 	"github.com/sirupsen/logrus"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/members"
 	"github.com/zedkube/zedkube/pkg/membership"
 	"github.com/zedkube/zedkube/pkg/metrics"
+	"github.com/zedkube/zedkube/pkg/peers"
 	"github.com/zedkube/zedkube/pkg/statusserver"
 	"github.com/zedkube/zedkube/pkg/updatestatus"
 	"github.com/zedkube/zedkube/pkg/watchdog"
@@ -43,7 +45,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 
 	pulses := map[string]*loop.Pulse{
 		"clusterstatus": {}, "statusserver": {}, "drain": {}, "leader": {}, "apps": {}, "clusterinfo": {}, "loglevel": {},
-		"kubeapi": {}, "updatestatus": {}, "membership": {}, "members": {}, "clustertoken": {}, "k3sconfig": {},
+		"kubeapi": {}, "updatestatus": {}, "membership": {}, "members": {}, "peers": {}, "clustertoken": {}, "k3sconfig": {},
 		"services": {}, "storage": {}, "conditions": {}, "nodemetrics": {}, "clustermetrics": {},
 		"applogs": {}, "witness": {}, "console": {}, "passthrough": {}, "sriov": {}, "localserver": {}, "audit": {},
 	}
@@ -89,9 +91,15 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 		"membership": &membership.Component{
 			Log: as("membership"), Pulse: pulses["membership"],
 			Config: t.clusterConfig, Agent: t.zedagent, Settings: t.settings, Info: t.info, Nodes: nodes, API: api,
-			Leave: t.leaveRequest, Progress: t.drainProgress, Journal: t.drainJournal,
-			Kube: kube, Version: version, Hour: p.hour, Uptime: uptime,
+			Leave: t.leaveRequest, Without: t.without, Progress: t.drainProgress, Journal: t.drainJournal,
+			Kube: kube, Operations: record, Version: version, Hour: p.hour, Uptime: uptime,
 			Membership: t.memberOf,
+		},
+		"peers": &peers.Component{
+			Log: as("peers"), Pulse: pulses["peers"],
+			Request: t.leaveRequest, Membership: t.memberOf, Status: t.clusterStatus, Agent: t.zedagent, Info: t.info, Nodes: nodes, API: api,
+			Kube: kube, Dial: (&net.Dialer{}).DialContext, Proc: p.proc, Sysfs: p.sysfs, BootID: p.boot, Uptime: uptime,
+			Peers: t.peers, Without: t.without,
 		},
 		"members": &members.Component{
 			Log: as("members"), Pulse: pulses["members"],

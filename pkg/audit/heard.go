@@ -37,7 +37,7 @@ func (c *Component) asks() (standing map[string]types.Operation, silent map[stri
 	}
 	silent[requestLeave+" "+byOperator] = !c.Leave.Synced()
 	if r, ok := c.Leave.Get(types.Global); ok {
-		stand(standing, types.Operation{At: r.RequestedAt, Component: "membership", Op: requestLeave, Target: node, By: byOperator, Why: r.Context})
+		stand(standing, types.Operation{At: r.RequestedAt, Component: "membership", Op: requestLeave, Target: node, By: byOperator, Why: leaveWhy(r)})
 	}
 	for app, r := range c.Detach.All() {
 		if r.ID == uuid.Nil { // of no command of ours
@@ -50,6 +50,24 @@ func (c *Component) asks() (standing map[string]types.Operation, silent map[stri
 		stand(standing, types.Operation{At: r.Asked, Component: "apps", Op: requestDetach, Target: "app/" + app, By: byOperator, Why: why})
 	}
 	return standing, silent
+}
+
+// leaveWhy is what is asked for besides the leave itself.
+func leaveWhy(r types.ClusterLeaveRequest) string {
+	var why []string
+	if r.Context != "" {
+		why = append(why, r.Context)
+	}
+	if r.Undo {
+		why = append(why, "a decided leave without the cluster is taken back")
+	}
+	if w := r.WithoutCluster; w != nil {
+		why = append(why, "without the cluster, of which these are named as off: "+strings.Join(w.Dead, " "))
+	}
+	if c := r.Consent; c != nil {
+		why = append(why, "data may be lost, digest "+c.Digest())
+	}
+	return strings.Join(why, "; ")
 }
 
 // stand adds a request to those that stand.

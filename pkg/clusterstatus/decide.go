@@ -40,6 +40,8 @@ func decide(f facts) action {
 	why, heard := flaw(f)
 	kept := f.membership.Config
 	switch {
+	case leftWithout(f):
+		return action{withdraw: f.hasStatus}
 	case heard && why == "":
 		return action{publish: build(f, f.config)}
 	case f.membership.Belongs() && kept != nil && kept.Lack() == "":
@@ -53,6 +55,14 @@ func decide(f facts) action {
 		return action{} // never clustered: nothing stands that could be kept
 	}
 	return action{ignore: why}
+}
+
+// leftWithout reports that this device has left a cluster without it. A
+// configuration of that cluster does not call it back (docs/wire.md,
+// "ClusterMembership").
+func leftWithout(f facts) bool {
+	m := f.membership
+	return m.State == types.MembershipLeft && m.Without != nil && (!f.config.Valid || m.WithoutIt(f.config.ClusterID.UUID))
 }
 
 // flaw says whether zedagent's word is known, and why no status can be made of

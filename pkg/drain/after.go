@@ -18,7 +18,7 @@ func complete(f facts, a *action) {
 		over(f, a, whyStopped(f))
 	case f.device() && f.rec.status.Status <= types.DrainNotRequested && !f.rec.dead && !f.rec.kept:
 		lookAgain(f, a)
-	case f.requests[byLeave].stands:
+	case f.requests[byLeave].stands && !(f.rec.dead && f.device() && f.deadSince.IsZero() && f.known):
 		leave(f, a)
 	case f.expired():
 		expire(f, a)
@@ -45,31 +45,6 @@ func lookAgain(f facts, a *action) {
 	r.asked, r.ended, r.attempt = f.now, time.Time{}, 0
 	if !r.cordoned.IsZero() {
 		r.phase, r.cordoned = types.PhaseEmptying, f.now
-	}
-}
-
-// leave deletes the Node of a node that is empty, last of all, and only after
-// whoever else wants the drain has been told of its end.
-func leave(f facts, a *action) {
-	heard := !f.device() || f.rec.status.Status == types.DrainComplete && f.now.Sub(f.rec.said) >= edge &&
-		(!f.requests[byUpdate].stands || told(f.rec, types.DrainRequesterUpdate))
-	gone := f.deleted && !f.known && f.living()
-	departed := f.rec.dead || gone || !f.missing.IsZero() && f.now.Sub(f.missing) >= sureAfter
-	switch {
-	case !heard:
-		a.wait(edge)
-	case departed:
-		over(f, a, "the cluster is left")
-		a.rec.left, a.rec.locked = true, false
-	case !f.deadSince.IsZero() && f.now.Sub(later(f.rec.ended, f.deadSince)) >= f.skip:
-		a.rec.dead = true
-	case !f.living() || !f.known:
-		a.waits = f.why
-	case f.due(depart):
-		a.verb = depart
-	default:
-		a.waits = f.holds
-		a.wait(f.retry[depart].Sub(f.now))
 	}
 }
 

@@ -21,6 +21,9 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	was := c.rec
 	c.rec = a.rec
 	c.transition(f, was, a)
+	if a.rec.left && !was.left {
+		c.recordLoss(ctx, f)
+	}
 	errs := []error{c.journal(f.now)}
 	errs = append(errs, c.publishProgress(f, a))
 	c.heed(ctx, f)
@@ -119,6 +122,10 @@ func (c *Component) journal(now time.Time) error {
 // act starts the call that was decided on.
 func (c *Component) act(ctx context.Context, f facts, a action) {
 	in := call{verb: a.verb, node: f.node, pods: a.evict, booted: f.booted, tie: f.tie, policy: f.policy, alone: f.lone(), stays: c.staying()}
+	in.consent, in.leaving, in.forGood = f.consent, f.requests[byLeave].stands, a.verb == depart || f.onlyLeaves()
+	if !f.known {
+		in.node = types.Node{Name: f.self}
+	}
 	if a.verb == cordon && a.rec.phase != types.PhaseGates {
 		c.Log.WithField("node", f.node.Name).Warn("cordonNode: the node takes pods in the middle of its drain, it is cordoned again")
 	}

@@ -31,6 +31,7 @@ const (
 	storage
 	conditions
 	event
+	lookHere // beside the acting ones: of a node that is in no list any more
 )
 
 var verbNames = map[verb]string{
@@ -38,6 +39,7 @@ var verbNames = map[verb]string{
 	check: "look whether anything is left on", makeUp: "lock and cordon", depart: "delete", uncordon: "uncordon",
 	unkeep: "release the kept cordon of", adopt: "uncordon", release: "give back the drain lock of",
 	situations: "look into the pods of", storage: "look into the volumes of",
+	lookHere:   "look into the volumes of the former",
 	conditions: "set the drain conditions of", event: "report about",
 }
 
@@ -75,6 +77,11 @@ type call struct {
 	known  map[string]bool // of list and check: UIDs of the pods there were before it began
 	cancel context.CancelFunc
 	cut    bool // cancelled: whatever it brings belongs to a drain that is over
+
+	// What a leave is judged by.
+	leaving bool                // one is wanted, among others
+	forGood bool                // the drain is judged as one
+	consent *types.LeaveConsent // to what it loses; nil for none
 }
 
 // breaksTies reports that n is the cluster's tie-breaker, by its label or by the
@@ -101,6 +108,10 @@ type outcome struct {
 	locked    bool // lock was looked at
 	wrote     bool // the lock was written
 	situation []types.PodSituation
+
+	only   []types.LeaveVolume // that a leave would lose
+	looked bool                // these were looked for
+	ended  bool                // depart found that the cluster ends with this node, as was consented to
 }
 
 func (c *Component) busy(lane int) bool { return c.running[lane] != nil }
@@ -163,6 +174,8 @@ func (c *Component) carryOut(ctx context.Context, in call) (out outcome) {
 		out.err = c.release(ctx, in, &out)
 	case depart:
 		out.err = c.depart(ctx, in, &out)
+	case lookHere:
+		out.err = c.lookAtVolumes(ctx, in, &out)
 	case list:
 		out.pods, out.err = c.Kube.PodsToEvict(ctx, name)
 		out.listed = out.err == nil
@@ -175,7 +188,9 @@ func (c *Component) carryOut(ctx context.Context, in call) (out outcome) {
 	case storage:
 		var s types.Storage
 		s, out.err = c.storage(ctx, in)
-		out.volumes, out.stored = inTheWay(s, name, readyNodes(in.rows)), out.err == nil
+		if out.err == nil {
+			out.volumes, out.stored = in.inTheWay(s, readyNodes(in.rows), &out), true
+		}
 	case conditions:
 		out.err = c.Kube.SetDrainConditions(ctx, name, in.cond)
 	case event:

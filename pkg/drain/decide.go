@@ -24,6 +24,9 @@ const (
 func decide(f facts) action {
 	a := action{rec: f.rec}
 	a.rec.requests = f.standing()
+	if !f.requests[byLeave].stands {
+		a.rec.look = nil // what it found may have changed before the next leave
+	}
 	switch {
 	case f.forced != nil && f.forced.Status == types.DrainComplete && forceComplete(f, &a):
 	case f.rec.phase == types.PhaseIdle:
@@ -117,10 +120,15 @@ func drain(f facts, a *action) {
 			return
 		}
 		result(f, a, phase, reason)
-		a.rec.dead = dead
+		a.rec.dead, a.rec.ends = dead, reason == endsHere
 		return
 	}
-	if f.rec.phase == types.PhaseGates {
+	switch {
+	case f.onlyLeaves() && (f.gone() || f.isDead(f.rec.asked)):
+		a.waits = f.atStake()
+		f.lookHere(a)
+		return
+	case f.rec.phase == types.PhaseGates:
 		gates(f, a)
 		return
 	}
@@ -164,10 +172,10 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 		deadline = r.cordoned.Add(f.timeout)
 	}
 	switch {
-	case !f.deadSince.IsZero() && f.now.Sub(later(r.asked, f.deadSince)) >= f.skip:
+	case f.isDead(r.asked) && (!f.onlyLeaves() || f.atStake() == ""):
 		// A dead Kubernetes must not keep the device from its reboot for ever.
 		return types.PhaseComplete, fmt.Sprintf("the API server has been silent for %s: nothing can be drained", f.skip), true
-	case f.gone():
+	case f.gone() && (!f.onlyLeaves() || f.atStake() == ""):
 		return types.PhaseComplete, "this node is not one of the cluster's", false
 	case !f.now.Before(deadline):
 		return types.PhaseNotEmpty, fmt.Sprintf("after %s: %s", f.timeout, cmp.Or(lacking(f), notLooked)), false
@@ -177,6 +185,8 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 		return types.PhaseNotEmpty, fmt.Sprintf("cordonNode: undone by somebody %d times, refused %d times", r.losses, r.refusals), false
 	case !emptying || f.held || !f.living() || !f.known || !f.cordoned():
 		return "", "", false
+	case f.endsWith():
+		return types.PhaseComplete, endsHere, false
 	case !f.onlyLeaves() && f.synced && f.others == 0:
 		return types.PhaseComplete, "there is no other node: nothing is evicted", false
 	case f.lone() && f.now.Sub(f.alone) >= max(sureAfter, f.window) && f.check.open(f.now):

@@ -92,6 +92,27 @@ func TestAForcedEndWithoutTheGatesIsMadeUpFor(t *testing.T) {
 	}
 }
 
+// lookedAt is a look, in this boot, that found these volumes here alone.
+func lookedAt(names ...string) func(*facts) {
+	return func(f *facts) {
+		f.bootID, f.rec.look = "b", &types.StorageLook{BootID: "b", Volumes: volumesNamed(names)}
+	}
+}
+
+// given is a consent to the loss of these volumes.
+func given(names ...string) func(*facts) {
+	return func(f *facts) { f.consent = &types.LeaveConsent{Volumes: volumesNamed(names)} }
+}
+
+func volumesNamed(names []string) (volumes []types.LeaveVolume) {
+	for _, name := range names {
+		volumes = append(volumes, types.LeaveVolume{UID: "uid-" + name, Name: name})
+	}
+	return volumes
+}
+
+func endsHereNow(f *facts) { f.ends = true }
+
 func TestLeaving(t *testing.T) {
 	leaves := func(phase types.DrainPhase, change ...func(*facts)) facts {
 		return calm(phase, append([]func(*facts){who(byLeave), says(notRequested, nobody)}, change...)...)
@@ -113,10 +134,22 @@ func TestLeaving(t *testing.T) {
 		{"the own Node is deleted last", leaves(completed), quiet(completed, depart)},
 		{"after a pause where that was not to be", leaves(completed, pause(depart, time.Second), func(f *facts) { f.holds = "pvc-1 needs it" }), did{phase: completed, s: notRequested, by: nobody, again: time.Second, why: "pvc-1 needs it"}},
 		{"not while the API is silent", leaves(completed, silent(time.Second)), did{phase: completed, s: notRequested, by: nobody, why: "does not answer"}},
-		{"an API that is dead before the end is left without deleting the Node", leaves(completed, deadEnd, silent(time.Hour)), gone},
+		{"an API that is dead before the end is left without deleting the Node", leaves(completed, deadEnd, silent(time.Hour), lookedAt()), gone},
+		{"but not where data is here alone", leaves(completed, deadEnd, silent(time.Hour), lookedAt("v1")), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "1 volume has no other healthy replica than on this node: v1"}},
+		{"unless that may be lost", leaves(completed, deadEnd, silent(time.Hour), lookedAt("v1"), given("v1", "v2")), gone},
+		{"nor where less may be lost", leaves(completed, deadEnd, silent(time.Hour), lookedAt("v1", "v2"), given("v1")), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "v2"}},
+		{"nor where there are more volumes than a consent can name", leaves(completed, deadEnd, silent(time.Hour), lookedAt("v1"), given("v1"), func(f *facts) { f.rec.look.Omitted = 1 }), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "more than can be consented to"}},
+		{"nor where nothing was looked at", leaves(completed, deadEnd, silent(time.Hour)), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "were not looked at"}},
+		{"nor where that was in another boot", leaves(completed, deadEnd, silent(time.Hour), lookedAt(), func(f *facts) { f.bootID = "b2" }), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "were not looked at"}},
+		{"nor where this boot has no name", leaves(completed, deadEnd, silent(time.Hour), lookedAt(), func(f *facts) { f.bootID, f.rec.look.BootID = "", "" }), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "were not looked at"}},
+		{"an API that is back ends that the node is left without a drain", leaves(completed, deadEnd, lookedAt()), did{phase: emptying, s: notRequested, by: nobody, why: "again"}},
 		{"one that dies at the end is given up after the skip time", leaves(completed, silent(5*time.Minute), func(f *facts) { f.rec.ended = minus(time.Hour) }), did{phase: completed, s: notRequested, by: nobody, dead: true}},
 		{"counted from the end of the drain where that is later", leaves(completed, silent(5*time.Minute)), did{phase: completed, s: notRequested, by: nobody}},
-		{"a Node that others have deleted is left at once", leaves(completed, missing(time.Minute)), gone},
+		{"a Node that others have deleted is left at once", leaves(completed, missing(time.Minute), lookedAt()), gone},
+		{"but its volumes are looked at first", leaves(completed, missing(time.Minute)), did{phase: completed, s: notRequested, by: nobody, verb: lookHere, why: "were not looked at"}},
+		{"a Node that finalizers keep is not deleted again", leaves(completed, func(f *facts) { f.node.Deleted, f.node.Finalizers = wall0, []string{"etcd"} }), did{phase: completed, s: notRequested, by: nobody, why: "kept by etcd"}},
+		{"a cluster that ends here ends without a deletion", leaves(completed, func(f *facts) { f.ended = true }), gone},
+		{"by consent nothing is evicted where it ends", leaves(emptying, with(pod("p")), endsHereNow, given(), func(f *facts) { f.consent.Ends = true }), did{phase: completed, s: notRequested, by: nobody, stop: true, why: "the cluster ends with this node"}},
 		{"not before that is sure", leaves(completed, missing(59*time.Second)), did{phase: completed, s: notRequested, by: nobody, why: "not one of the cluster's"}},
 		{"a device that asks as well is told first", both(saidFor(time.Second)), did{phase: completed, s: complete9, by: deviceOp, again: edge}},
 		{"and has two seconds to hear it", both(), did{phase: completed, s: complete9, by: deviceOp, verb: depart}},

@@ -184,6 +184,7 @@ func (w *world) promises(a action) error {
 	switch {
 	case !slices.Contains(phases, a.rec.phase):
 		return fmt.Errorf("phase %q", a.rec.phase)
+	case a.verb == lookHere && f.living() && !f.known && f.requests[byLeave].stands:
 	case a.verb != none && (!f.living() || !f.known):
 		return fmt.Errorf("%s without an API or a node", verbNames[a.verb])
 	case a.verb != none && a.verb != evict && !f.due(a.verb): // each pod has a pause of its own

@@ -90,6 +90,13 @@ type facts struct {
 	deleted     bool   // the own Node, as was answered: the table has to show it
 	unsaid      bool   // the present status could not be published, so nobody has heard of it
 	holds       string // what keeps the lock from being given back, or the Node from being deleted
+
+	// What a leave is judged by.
+	bootID  string
+	self    string              // the name of the own Node, whether there is one or not
+	ends    bool                // the cluster ends with this node, as the tables show it
+	ended   bool                // a fresh look found the same, and it is consented to
+	consent *types.LeaveConsent // to what a leave would lose; nil for none that holds
 }
 
 // checked is the last look at everything that has to be true before COMPLETE.

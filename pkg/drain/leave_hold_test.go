@@ -3,6 +3,7 @@ package drain
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,19 +114,32 @@ func TestADeletionThatGetsNoAnswerIsGivenUpAfterTheSkipTime(t *testing.T) {
 	})
 }
 
-// finalized is a cluster in which something keeps a deleted Node for a while.
-type finalized struct{ *kubetest.Cluster }
+// finalized is a cluster in which something keeps a deleted Node.
+type finalized struct {
+	*kubetest.Cluster
+	deletions atomic.Int32
+}
 
-func (finalized) DeleteNode(context.Context, types.Node) error { return nil }
+func (f *finalized) DeleteNode(_ context.Context, node types.Node) error {
+	f.deletions.Add(1)
+	f.ChangeNode(node.Name, func(n *types.Node) {
+		n.Deleted, n.Finalizers = time.Now(), []string{"wrangler.cattle.io/managed-etcd-controller"}
+	})
+	return nil
+}
 
 func TestANodeThatIsDeletedAndStillThereIsNotLeft(t *testing.T) {
 	story(t, 1, func(s *stage) {
-		s.via = finalized{s.kube}
+		kept := &finalized{Cluster: s.kube}
+		s.via = kept
 		defer s.run()()
 		s.leaves()
-		time.Sleep(time.Hour)
+		time.Sleep(24 * time.Hour)
 		s.left(false)
-		s.phase(types.PhaseComplete, "")
+		s.phase(types.PhaseComplete, "kept by wrangler.cattle.io/managed-etcd-controller")
+		if n := kept.deletions.Load(); n != 1 {
+			t.Errorf("it was deleted %d times", n)
+		}
 		_ = s.nodes.Unpublish("n1")
 		time.Sleep(time.Second)
 		s.left(true)

@@ -132,10 +132,11 @@ func TestAConfigurationThatReturnsCancelsTheLeave(t *testing.T) {
 
 func TestALeaveWithADeadAPIEndsWithoutDeletingTheNode(t *testing.T) {
 	story(t, 1, func(s *stage) {
+		s.kube.Block(appZero, true)
 		defer s.run()()
-		time.Sleep(time.Second)
-		s.kube.SetFault(kubetest.Refused)
 		s.leaves()
+		time.Sleep(10 * time.Second) // it has looked at the volumes
+		s.kube.SetFault(kubetest.Refused)
 		time.Sleep(defaultSkipSilence - time.Second)
 		if p, _ := s.progress.Get(types.Global); p.Left {
 			t.Error("left too early")

@@ -147,34 +147,6 @@ func (c *Component) release(ctx context.Context, in call, out *outcome) error {
 	return nil
 }
 
-// depart deletes the own Node, if neither etcd nor a volume needs it any more,
-// and frees the lock.
-func (c *Component) depart(ctx context.Context, in call, out *outcome) error {
-	nodes, err := c.freshNodes(ctx, in)
-	if err != nil {
-		return err
-	}
-	if out.gates = quorum(nodes, in.node.Name); out.gates != "" {
-		return nil
-	}
-	s, err := c.storage(ctx, in)
-	if err != nil {
-		return err
-	}
-	if volumes := inTheWay(s, in.node.Name, readyNodes(nodes)); len(volumes) > 0 {
-		out.gates = "this node leaves once its volumes can do without it: " + volumes[0].Name + ": " + volumes[0].Why
-		return nil
-	}
-	if err := c.Kube.DeleteNode(ctx, in.node); err != nil {
-		return err
-	}
-	// A lock whose holder's Node is gone is anybody's: to free it is politeness.
-	if lock, err := c.Kube.DrainLock(ctx); err == nil && ours(lock, in.node.Name) {
-		_ = c.Kube.FreeDrainLock(ctx, lock)
-	}
-	return nil
-}
-
 // checkAll looks afresh at everything that COMPLETE promises, but for pods that
 // come back however often they are evicted. Where no other node takes the pods
 // that is the gates alone.
@@ -200,7 +172,7 @@ func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err er
 		if err != nil {
 			return err
 		}
-		out.volumes, out.stored = inTheWay(s, in.node.Name, readyNodes(nodes)), true
+		out.volumes, out.stored = in.inTheWay(s, readyNodes(nodes), out), true
 		out.check.volumes = out.volumes
 	}
 	out.check.quorum = quorum(nodes, in.node.Name)

@@ -71,6 +71,8 @@ type memory struct {
 	markerReport string // and about the fault marker
 	heeded       string // what was last put on record of one
 	unused       bool   // it was reported that nobody uses COMPLETE
+
+	ended bool // the cluster ends with this node, as was consented to: its Node stays
 }
 
 // now is the time by the boot clock.
@@ -92,7 +94,9 @@ func (c *Component) look() facts {
 	f.policy = settings.GlobalSettings[types.SettingNodeDrainPolicy].StrValue
 	config, _ := c.Config.Get(types.Global)
 	membership, _ := c.Membership.Get(types.Global)
-	if membership.State == types.MembershipLeaving && config.Initialized && config.Valid && config.Lack() == "" {
+	if membership.Without != nil {
+		config.Valid = config.Valid && !(membership.State == types.MembershipLeft && membership.WithoutIt(config.ClusterID.UUID))
+	} else if membership.State == types.MembershipLeaving && config.Initialized && config.Valid && config.Lack() == "" {
 		membership.State = types.MembershipMember // which a full disk may keep it from saying
 	}
 	if membership.Config != nil && !config.Valid {
@@ -105,6 +109,10 @@ func (c *Component) look() facts {
 		f.inUse = c.lookAtUse()
 	}
 	f.held = c.marked()
+	f.bootID = c.BootID
+	if w := membership.Consent; w.Holds(c.BootID, config.ClusterID.UUID, now.Sub(boot)) {
+		f.consent = w
+	}
 	c.lookAtCluster(&f, config)
 	c.lookAtRequests(&f, membership)
 	c.lookAtPods(&f)
@@ -112,6 +120,7 @@ func (c *Component) look() facts {
 	f.cordonAgain, f.retry, f.list = m.cordonAgain, maps.Clone(m.retry), m.list
 	f.gates, f.check, f.holds, f.deleted, f.unsaid = m.gates, m.check, m.holds, m.deleted, m.unsaid
 	f.gates, f.check.lock = cmp.Or(f.unlocked, f.gates), cmp.Or(f.unlocked, f.check.lock)
+	f.ended = m.ended
 	f.entered = !m.entered.IsZero() && now.Sub(m.entered) < enteredFor
 	if m.lastErr != nil {
 		f.trouble = clip(m.lastErr.Error())
@@ -186,6 +195,7 @@ func (c *Component) forget() {
 	m := &c.mem
 	m.waits, m.gates, m.quorum, m.holds, m.deleted = "", "", "", "", false
 	m.unused = false
+	m.ended = false
 	m.cordonAgain, m.cordonSeen, m.entered, m.check = time.Time{}, false, time.Time{}, checked{}
 	m.list, m.known, m.pods, m.emptied = time.Time{}, nil, nil, time.Time{}
 	m.chosen, m.makers = map[string]bool{}, map[string]*maker{}
@@ -225,7 +235,7 @@ func (c *Component) lookAtRequests(f *facts, m types.ClusterMembership) {
 			f.unheard = true
 		}
 	}
-	if m.State == types.MembershipLeaving {
+	if m.State == types.MembershipLeaving && m.Without == nil { // without the cluster nothing can be drained
 		f.requests[byLeave] = request{stands: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: m.InvalidSince, Context: m.Reason}}
 	}
 }

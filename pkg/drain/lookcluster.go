@@ -2,6 +2,8 @@ package drain
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,7 +19,8 @@ func (c *Component) lookAtCluster(f *facts, config types.EdgeNodeClusterConfig) 
 	c.lookAtSilence(f, api, ok)
 	nodes := c.Nodes.All()
 	info, _ := c.Info.Get(types.Global)
-	named := info.NodeName() != ""
+	f.self = info.NodeName()
+	named := f.self != ""
 	f.node, f.known = types.OwnNode(nodes, info)
 	f.tieBreaker = f.node.TieBreaker ||
 		info.DeviceID != uuid.Nil && info.DeviceID == config.TieBreakerNodeID.UUID
@@ -59,6 +62,11 @@ func (c *Component) lookAtCluster(f *facts, config types.EdgeNodeClusterConfig) 
 // lookAtPeers says whether another node would take the pods, and whether all
 // the others know the lock.
 func (c *Component) lookAtPeers(f *facts, nodes map[string]types.Node) {
+	all := slices.Collect(maps.Values(nodes))
+	for i := range all {
+		all[i].TieBreaker = all[i].TieBreaker || f.tie != "" && all[i].UUID == f.tie
+	}
+	f.ends, _ = types.LastOf(all, f.node.Name)
 	takers, foreign := 0, 0
 	for _, n := range nodes {
 		if n.Name == f.node.Name {

@@ -71,6 +71,9 @@ func (c *Component) takeIn(now time.Time, done call, out outcome) {
 	if out.listed {
 		c.takeList(now, out.pods, done.known)
 	}
+	if out.looked {
+		c.takeLook(now, out.only)
+	}
 	if out.stored {
 		c.takeVolumes(now, slices.Clone(out.volumes))
 	}
@@ -120,7 +123,8 @@ func (c *Component) takeAnswer(now time.Time, done call, out outcome) {
 		}
 	case depart:
 		m.holds = out.gates
-		m.deleted = out.gates == ""
+		m.ended = out.ended
+		m.deleted = out.gates == "" && !out.ended
 	case check:
 		m.check = out.check
 		m.check.at = now
@@ -203,7 +207,7 @@ func (c *Component) unhurried(now time.Time, v verb, out outcome) time.Duration 
 		return 2 * time.Second
 	case v == release && out.notOurs:
 		return max(minBackoff, lateFor-now.Sub(c.mem.late))
-	case v == release && out.gates != "":
+	case (v == release || v == depart) && out.gates != "", v == lookHere:
 		return longWait
 	case v == release, v == depart, v == situations:
 		return 10 * time.Second

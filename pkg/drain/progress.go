@@ -114,6 +114,7 @@ func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 		Attempt: r.attempt, Attempts: attempts, Started: c.wall(r.asked), Ended: c.wall(r.ended),
 		Cordon: cordonedBy(f), Quorum: f.check.quorum, Left: r.left, Journal: m.journal,
 	}
+	p.Journal.Look = nil // a record is one packet, and what was not looked at holds a leave
 	switch r.phase {
 	case types.PhaseGates:
 		p.Deadline = c.wall(r.asked.Add(f.timeout))

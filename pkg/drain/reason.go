@@ -16,6 +16,8 @@ func (c *Component) reasonOf(f facts, a action, p types.NodeDrainProgress) strin
 		return v.reason // nothing else is known yet
 	case !drains(p.Phase):
 		return cmp.Or(a.waits, a.rec.reason)
+	case !f.living() && f.onlyLeaves() && f.atStake() != "":
+		return f.why + "; and " + f.atStake()
 	case !f.living():
 		return fmt.Sprintf("%s; once that has lasted %s the drain is Complete as it is", cmp.Or(a.waits, f.why), f.skip)
 	case p.Phase != types.PhaseEmptying || f.list.IsZero() || left(f.pods) == 0:

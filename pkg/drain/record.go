@@ -45,13 +45,16 @@ type record struct {
 	unused   bool
 	spent    map[string]string // force files that have had their effect and could not be removed: path to mark
 	total    int
+
+	ends bool               // COMPLETE although nothing was evicted
+	look *types.StorageLook // replaced, never changed
 }
 
 // between is what one drain leaves to the next: what was said, and what may be held.
 func (r record) between() record {
 	return record{
 		serial: r.serial, adopted: r.adopted, status: r.status, said: r.said, standing: r.standing, told: r.told,
-		node: r.node, nodeBoot: r.nodeBoot, locked: r.locked, spent: r.spent,
+		node: r.node, nodeBoot: r.nodeBoot, locked: r.locked, spent: r.spent, look: r.look,
 	}
 }
 
@@ -91,7 +94,7 @@ func (r record) journal(bootID string, now time.Time) types.NodeDrainJournal {
 		Cordoned: sinceBoot(r.cordoned), Ended: sinceBoot(r.ended), Silent: sinceBoot(r.silent),
 		Attempt: r.attempt, Losses: r.losses, Refusals: r.refusals,
 		Node: r.node, NodeBoot: r.nodeBoot, Locked: r.locked, Kept: r.kept, Dead: r.dead,
-		Left: r.left, Rebooted: r.rebooted, Unused: r.unused, Spent: r.spent, Total: r.total,
+		Left: r.left, Rebooted: r.rebooted, Unused: r.unused, Spent: r.spent, Total: r.total, Ends: r.ends, Look: r.look,
 	}
 }
 
@@ -112,7 +115,7 @@ func recall(j types.NodeDrainJournal, now time.Time) record {
 		cordoned: at(j.Cordoned), ended: at(j.Ended), silent: at(j.Silent),
 		attempt: min(max(0, j.Attempt), attempts), losses: max(0, j.Losses), refusals: max(0, j.Refusals),
 		node: j.Node, nodeBoot: j.NodeBoot, locked: j.Locked, kept: j.Kept, dead: j.Dead,
-		left: j.Left, rebooted: j.Rebooted, unused: j.Unused, spent: j.Spent, total: max(0, j.Total),
+		left: j.Left, rebooted: j.Rebooted, unused: j.Unused, spent: j.Spent, total: max(0, j.Total), ends: j.Ends, look: j.Look,
 	}
 	if !slices.Contains(phases, r.phase) || r.status.Status > types.DrainComplete || r.status.RequestedBy > types.DrainRequesterUpdate {
 		return record{serial: j.Serial, adopted: j.Adopted, phase: types.PhaseIdle, locked: true, rebooted: true}
@@ -138,7 +141,7 @@ var phases = []types.DrainPhase{
 func (r record) afterBoot() record {
 	return record{
 		serial: r.serial, adopted: r.adopted, phase: types.PhaseIdle, reason: "the device has rebooted",
-		node: r.node, nodeBoot: r.nodeBoot, locked: true, rebooted: true, left: r.left,
+		node: r.node, nodeBoot: r.nodeBoot, locked: true, rebooted: true, left: r.left, look: r.look,
 	}
 }
 

@@ -22,7 +22,7 @@ func (c *Component) tell(ctx context.Context, f facts) {
 	if !v.asked {
 		pods = slow(f, 0) // before they go: where could they?
 	}
-	in := call{node: f.node, policy: f.policy}
+	in := call{node: f.node, policy: f.policy, consent: f.consent, leaving: f.requests[byLeave].stands, forGood: f.onlyLeaves()}
 	switch {
 	case len(v.events) > 0:
 		in.verb, in.report = event, v.events[0]

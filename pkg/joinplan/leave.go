@@ -25,6 +25,10 @@ type LeaveFacts struct {
 	Drain   *DrainAhead    // nil for unknown
 	Apps    []LocalApp     // that the controller has sent here
 
+	Loss    *types.LeaveConsent // what a consent has to name for this leave; nil where nothing is lost, or where that is unknown
+	LossOf  time.Time           // when that was last looked at, where the cluster cannot be asked; zero for now
+	Consent *types.LeaveConsent // the one that holds now; nil for none
+
 	Unknown []string // what else could not be had, and why
 }
 
@@ -52,13 +56,14 @@ type LeavePlan struct {
 	Steps   []Finding // what it would wait for, in order
 	Volumes []Finding // of the data here
 	Apps    []Finding
+	GiveUp  *GiveUp  `json:",omitempty"` // what has to be given up for it; nil for nothing
 	Stays   []string // what stays behind
 	Unknown []string // what could not be asked, and why
 }
 
 // Leave is the plan of a leave.
 func Leave(f LeaveFacts) LeavePlan {
-	p := LeavePlan{Made: f.Now, Node: f.Node, Unknown: f.Unknown, Stays: f.stays()}
+	p := LeavePlan{Made: f.Now, Node: f.Node, Unknown: f.Unknown, Stays: f.stays(), GiveUp: giveUp(f)}
 	var steps, volumes, apps findings
 	if f.wanted(&steps) {
 		f.controller(&steps)
@@ -138,7 +143,7 @@ func (f LeaveFacts) peers(all *findings) {
 		}
 	}
 	if f.Nodes != nil && !stamped {
-		all.add(step, Warn, "zedkube leave, once the controller has removed the device", "No other node says who the masters are: an hour passes before that is taken for an answer.")
+		all.add(step, Warn, "zedkube leave, once the controller has removed the device", "No other node says who the masters are: an hour passes before that is taken for an answer; if another is in doubt as well, none is enough.")
 	}
 }
 
@@ -176,8 +181,10 @@ func (f LeaveFacts) quorum(all *findings) {
 		all.add(step, Unknown, "", "What would be left of etcd cannot be told: %s", f.NoNodes)
 	case !own.Etcd:
 		all.add(step, OK, "", "This node is no member of etcd: nothing changes there.")
+	case q.Voters == 0 && f.Consent != nil && f.Consent.Ends:
+		all.add(step, Warn, "", "This node is the only member of etcd: the cluster ends with it, as was consented to.")
 	case q.Voters == 0:
-		all.add(step, Blocks, "let another server join first", "This node is the only member of etcd: with it the cluster is gone.")
+		all.add(step, Blocks, "let another server join first, or let the cluster end: zedkube leave --give-up-data", "This node is the only member of etcd: with it the cluster is gone.")
 	case lack != "":
 		all.add(step, Blocks, "bring the others back first", "Without this node %s.", lack)
 	case q.Spare() == 0:
@@ -191,5 +198,5 @@ func (f LeaveFacts) quorum(all *findings) {
 
 // deleted is the end.
 func (f LeaveFacts) deleted(all *findings) {
-	all.add("end", OK, "", "The Node %s is deleted, EdgeNodeClusterStatus withdrawn, and the kube container puts /var/lib back and reboots the device.", f.Node)
+	all.add("end", OK, "", "The Node %s is deleted, EdgeNodeClusterStatus withdrawn, and the kube container puts /var/lib back, empties Longhorn's replica directory and reboots the device.", f.Node)
 }

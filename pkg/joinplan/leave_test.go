@@ -100,13 +100,20 @@ func TestWhatIsInTheWayOfALeave(t *testing.T) {
 			f.Nodes = append(f.Nodes, f.Nodes[3], f.Nodes[3])
 			down(1)(f)
 		}, "quorum", OK, "5 members left, of which 1 may"},
-		"a learner stays":     {func(f *LeaveFacts) { f.Nodes[3].EtcdVoter = types.ConditionFalse }, "quorum", Warn, "2 members left, and none may be lost"},
-		"no member of etcd":   {func(f *LeaveFacts) { f.Nodes[0].Etcd = false }, "quorum", OK, "no member of etcd"},
-		"the last replica":    {last, "volumes", Blocks, "pvc-1 (app/data): the last healthy replica is here, and the drain waits"},
-		"lost by the setting": {func(f *LeaveFacts) { last(f); f.Storage.Policy = types.DrainPolicyAlwaysAllow }, "volumes", Blocks, "would be LOST"},
-		"no replica is whole": {volume(func(v *types.Volume) { v.Replicas = []types.Replica{replica("n1", false)} }), "volumes", Warn, "no replica is healthy"},
-		"a rebuild":           {volume(func(v *types.Volume) { v.Wanted, v.Replicas = 2, v.Replicas[:2] }), "volumes", OK, "1 of 2 healthy replicas are here, a new one is made elsewhere"},
-		"too few other nodes": {volume(func(v *types.Volume) { v.Wanted = 4 }), "volumes", Warn, "it is to have 4 replicas, and there would be only 3 other nodes"},
+		"a learner stays":                  {func(f *LeaveFacts) { f.Nodes[3].EtcdVoter = types.ConditionFalse }, "quorum", Warn, "2 members left, and none may be lost"},
+		"no member of etcd":                {func(f *LeaveFacts) { f.Nodes[0].Etcd = false }, "quorum", OK, "no member of etcd"},
+		"the last replica":                 {last, "volumes", Blocks, "pvc-1 (app/data): the last healthy replica is here, and the leave waits"},
+		"a policy is nothing to go by":     {func(f *LeaveFacts) { last(f); f.Storage.Policy = types.DrainPolicyAlwaysAllow }, "volumes", Blocks, "whatever node-drain-policy says"},
+		"a replica on a node that is down": {func(f *LeaveFacts) { f.Loss = &types.LeaveConsent{Volumes: []types.LeaveVolume{{Name: "pvc-1"}}} }, "volumes", Blocks, "no node that is Ready has another healthy replica"},
+		"the last replica, given up": {func(f *LeaveFacts) {
+			last(f)
+			f.Storage.Volumes[0].UID = "u1"
+			f.Consent = &types.LeaveConsent{Given: noon, Volumes: []types.LeaveVolume{{UID: "u1"}}}
+		}, "volumes", Warn, "is given up, by consent of 20"},
+		"the only member, by consent": {func(f *LeaveFacts) { f.Nodes = f.Nodes[:1]; f.Consent = &types.LeaveConsent{Ends: true} }, "quorum", Warn, "as was consented to"},
+		"no replica is whole":         {volume(func(v *types.Volume) { v.Replicas = []types.Replica{replica("n1", false)} }), "volumes", Warn, "no replica is healthy"},
+		"a rebuild":                   {volume(func(v *types.Volume) { v.Wanted, v.Replicas = 2, v.Replicas[:2] }), "volumes", OK, "1 of 2 healthy replicas are here, a new one is made elsewhere"},
+		"too few other nodes":         {volume(func(v *types.Volume) { v.Wanted = 4 }), "volumes", Warn, "it is to have 4 replicas, and there would be only 3 other nodes"},
 		"volumes not to be had": {
 			func(f *LeaveFacts) { f.Storage, f.NoNodes = nil, "the cluster does not say." }, "volumes", Unknown,
 			"the cluster does not say.",
@@ -144,5 +151,43 @@ func TestWithoutTheAPIALeaveCannotBeTold(t *testing.T) {
 				t.Errorf("%+v", f)
 			}
 		}
+	}
+}
+
+func TestThePlanNamesWhatHasToBeGivenUp(t *testing.T) {
+	loss := &types.LeaveConsent{BootID: "b", Cluster: cluster, Volumes: []types.LeaveVolume{{UID: "u1", Name: "pvc-1"}, {UID: "u2", Name: "pvc-2"}}}
+	g := Leave(ready(func(f *LeaveFacts) { f.Loss = loss })).GiveUp
+	if g == nil || len(g.Volumes) != 2 || g.Digest != loss.Digest() || !g.Given.IsZero() {
+		t.Fatalf("it is %+v", g)
+	}
+	turned := *loss
+	turned.Volumes = []types.LeaveVolume{loss.Volumes[1], loss.Volumes[0]}
+	turned.Given, turned.Uptime = noon, time.Hour
+	if turned.Digest() != g.Digest {
+		t.Error("the digest depends on the order, or on the time")
+	}
+	for name, change := range map[string]func(*types.LeaveConsent){
+		"another boot":      func(w *types.LeaveConsent) { w.BootID = "c" },
+		"another cluster":   func(w *types.LeaveConsent) { w.Cluster = device },
+		"one volume less":   func(w *types.LeaveConsent) { w.Volumes = w.Volumes[:1] },
+		"an unknown list":   func(w *types.LeaveConsent) { w.Unknown = true },
+		"the cluster's end": func(w *types.LeaveConsent) { w.Ends = true },
+	} {
+		other := *loss
+		if change(&other); other.Digest() == g.Digest {
+			t.Errorf("%s has the same digest", name)
+		}
+	}
+	given := *loss
+	given.Given = noon
+	if g := Leave(ready(func(f *LeaveFacts) { f.Loss, f.Consent = loss, &given })).GiveUp; !g.Given.Equal(noon) {
+		t.Errorf("it is given up, and the plan says %+v", g)
+	}
+	given.Volumes = given.Volumes[:1]
+	if g := Leave(ready(func(f *LeaveFacts) { f.Loss, f.Consent = loss, &given })).GiveUp; !g.Given.IsZero() {
+		t.Errorf("half of it is given up, and the plan says %+v", g)
+	}
+	if g := Leave(ready(func(f *LeaveFacts) {})).GiveUp; g != nil {
+		t.Errorf("nothing is lost, and the plan says %+v", g)
 	}
 }

@@ -2,6 +2,7 @@ package joinplan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -43,13 +44,13 @@ func (f LeaveFacts) volume(all *findings, v types.Volume, others int) {
 	}
 	of := fmt.Sprintf("%d of %d healthy replicas", here, v.Wanted)
 	switch {
+	case f.Consent != nil && len(f.Consent.Lacks([]types.LeaveVolume{{UID: v.UID}})) == 0:
+		all.add("volumes", Warn, "zedkube leave --cancel, if it is not to be", "%s: its data is given up, by consent of %s.", name, moment(f.Consent.Given))
 	case elsewhere == 0 && here > 0:
 		remedy := "let Longhorn make a replica elsewhere: raise numberOfReplicas, or give another node room"
-		what := "the last healthy replica is here, and the drain waits for another one"
-		if f.Storage.Policy == types.DrainPolicyAlwaysAllow || f.Storage.Policy == types.DrainPolicyAllowStopped && !v.Running {
-			what = "the last healthy replica is here, and node-drain-policy " + f.Storage.Policy + " lets the drain go on: the data would be LOST"
-		}
-		all.add("volumes", Blocks, remedy, "%s: %s.", name, what)
+		all.add("volumes", Blocks, remedy, "%s: the last healthy replica is here, and the leave waits for another one, whatever node-drain-policy says.", name)
+	case f.loses(v):
+		all.add("volumes", Blocks, "bring the other nodes with a replica back", "%s: no node that is Ready has another healthy replica of it, and the leave waits for one.", name)
 	case elsewhere == 0:
 		all.add("volumes", Warn, "look at it in Longhorn", "%s: no replica is healthy, here or elsewhere.", name)
 	case v.Wanted > others:
@@ -59,6 +60,33 @@ func (f LeaveFacts) volume(all *findings, v types.Volume, others int) {
 	default:
 		all.add("volumes", OK, "", "%s: it is whole without this node.", name)
 	}
+}
+
+// loses reports that the leave would lose the volume, by the rules of the drain.
+func (f LeaveFacts) loses(v types.Volume) bool {
+	return f.Loss != nil && slices.ContainsFunc(f.Loss.Volumes, func(l types.LeaveVolume) bool { return l.Name == v.Name })
+}
+
+// GiveUp is what a leave takes along, and how it can be consented to.
+type GiveUp struct {
+	Volumes []types.LeaveVolume // whose data would be lost
+	Unknown bool                // nobody can say which volumes
+	Ends    bool                // the cluster ends with this node
+	AsOf    time.Time           `json:",omitzero"` // when that was looked at, where the cluster cannot be asked
+	Digest  string              // for zedkube leave --give-up-data --digest
+	Given   time.Time           `json:",omitzero"` // when all of it was consented to; zero for not
+}
+
+func giveUp(f LeaveFacts) *GiveUp {
+	l := f.Loss
+	if l == nil || f.Membership == nil || !f.Membership.Belongs() {
+		return nil
+	}
+	g := &GiveUp{Volumes: l.Volumes, Unknown: l.Unknown, Ends: l.Ends, AsOf: f.LossOf, Digest: l.Digest()}
+	if w := f.Consent; w != nil && len(w.Lacks(l.Volumes)) == 0 && (w.Ends || !l.Ends) && (w.Unknown || !l.Unknown) {
+		g.Given = w.Given
+	}
+	return g
 }
 
 // apps is what runs here and nowhere else.
@@ -91,7 +119,7 @@ func (f LeaveFacts) stays() []string {
 			name = "NAME"
 		}
 		out = append(out, "in the cluster: Longhorn's node "+name+", as long as replicas are on it: kubectl -n longhorn-system delete nodes.longhorn.io "+name+" after the leave",
-			"on this device: the data of the replicas, below Longhorn's disk, until the disk is cleaned")
+			"nothing of the volumes: the kube container empties Longhorn's replica directory when EdgeNodeClusterStatus is withdrawn")
 	}
 	return out
 }

@@ -19,6 +19,8 @@ const (
 	refreshes = 6
 	// minRefresh spares the API server where tests make the hour a short one.
 	minRefresh = 2 * time.Second
+	// undoFor is how long a decided leave without the cluster can be taken back.
+	undoFor = time.Minute
 	// settle is how long the watch may take to show a stamp.
 	settle = 30 * time.Second
 )
@@ -33,9 +35,16 @@ type action struct {
 // decide says where this device stands, what to stamp, and when to look again.
 func decide(f facts) action {
 	is := next(f)
+	is.Consent = nil
+	if is.State == types.MembershipLeaving {
+		is.Consent = f.consent // as long as the request stands, and no longer
+	}
 	a := action{stamp: stampFor(f, is), again: again(f)}
 	if is.State != "" && (!f.published || !reflect.DeepEqual(is, f.was)) {
 		a.publish = &is
+	}
+	if is.Without != nil && f.was.Without == nil {
+		a.again = 0 // its minute begins when it is seen
 	}
 	return a
 }
@@ -44,6 +53,13 @@ func decide(f facts) action {
 // any time; without one nothing but a decided leave ends it.
 func next(f facts) types.ClusterMembership {
 	switch {
+	case f.was.Without != nil:
+		return withoutCluster(f)
+	case f.without != nil && !f.answers && (f.word != valid || f.config.ClusterID.UUID == f.without.Cluster):
+		m := f.was
+		m.State, m.Without, m.ByOperator = types.MembershipLeaving, f.without, true
+		m.Reason = "no other node of the cluster has answered: this node leaves without it, as was asked for at the device"
+		return m
 	case f.word == valid:
 		return member(f)
 	case f.word == unheard:
@@ -61,6 +77,34 @@ func next(f facts) types.ClusterMembership {
 		return f.was
 	}
 	return doubt(f)
+}
+
+// withoutCluster is what becomes of a decided leave without the cluster. A
+// configuration of the same cluster does not end it, however valid: it stands at
+// the controller until somebody changes it there.
+func withoutCluster(f facts) types.ClusterMembership {
+	m := f.was
+	leaves := m.State == types.MembershipLeaving
+	switch {
+	case f.word == valid && f.config.ClusterID.UUID != m.Without.Cluster:
+		return member(f)
+	case leaves && f.undo && f.word == valid:
+		return member(f)
+	case leaves && f.undo:
+		m.Without, m.ByOperator = nil, false
+		m.State, m.Reason = types.MembershipDoubtful, "the leave without the cluster is taken back"
+		if m.InvalidSince.IsZero() {
+			m.InvalidSince = f.now
+		}
+	case !leaves && (f.word == invalid || f.word == gone) && f.doubted.reached(f.uptime, intervals*f.interval):
+		m.Without, m.Reason = nil, "this node has left its cluster, and is not configured for it any more"
+	case leaves && f.decided.reached(f.uptime, undoFor):
+		return types.ClusterMembership{
+			State: types.MembershipLeft, Reason: "this node has left its cluster without it",
+			InvalidSince: m.InvalidSince, ByOperator: true, Without: m.Without,
+		}
+	}
+	return m
 }
 
 func member(f facts) types.ClusterMembership {
@@ -135,6 +179,10 @@ func verdictOfPeers(f facts) (why string, leave bool) {
 		return fmt.Sprintf("the controller is to say so for %d configuration intervals", intervals), false
 	case omitted != "":
 		return fmt.Sprintf("node %s has since been told that this device is no master", omitted), true
+	case f.stands != "":
+		return fmt.Sprintf("the last that node %s was told is that this device is a master", f.stands), false
+	case f.doubts != "":
+		return fmt.Sprintf("node %s has no valid configuration any more either, which is more likely an error in it than a removal: if the cluster is to end, say so at each device", f.doubts), false
 	case f.watched.reached(f.uptime, f.hour):
 		return "no peer has been told who the masters are for " + f.hour.String(), true
 	}
@@ -161,7 +209,7 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 			return f.beat()
 		}
 		return &none
-	case f.word == valid && f.fetched:
+	case f.word == valid && f.fetched && is.Without == nil:
 		stamp := types.AgentStamp{
 			Version: f.version, Cluster: f.config.ClusterID.UUID, Masters: f.config.MasterNodeIDs,
 			TieBreaker: f.config.TieBreakerNodeID.UUID, Given: f.now,
@@ -217,6 +265,7 @@ func again(f facts) time.Duration {
 		{f.doubted, intervals * f.interval},
 		{f.watched, f.hour},
 		{f.missing, missingFor},
+		{f.decided, undoFor},
 		{f.sentAt, f.refresh()},
 		{f.sentAt, settle},
 	} {

@@ -53,17 +53,23 @@ type facts struct {
 	interval time.Duration               // between two tries
 	hour     time.Duration
 
-	wish      bool // an operator asks for the leave
-	takenBack bool // he does not any more
-	refused   bool // he did, at a time at which the controller still wanted this node
-	left      bool // the drain says that the node has left
-	adopted   bool // the drain no longer needs to know whether there was a stamp
+	wish      bool                   // an operator asks for the leave
+	consent   *types.LeaveConsent    // in that request; nil for none
+	takenBack bool                   // he does not any more
+	without   *types.WithoutDecision // to leave without the cluster, which is proved to be dead; nil for no such
+	undo      bool                   // he takes that back
+	decided   span                   // since when it has been decided, as this process saw it
+	refused   bool                   // he did, at a time at which the controller still wanted this node
+	left      bool                   // the drain says that the node has left
+	adopted   bool                   // the drain no longer needs to know whether there was a stamp
 
 	answers bool       // the API server does
 	seen    bool       // and the table of nodes is whole, and it is known which one is ours
 	node    types.Node // the own one
 	known   bool       // there is one
 	lists   []list     // in the order of node names
+	stands  string     // a Ready peer whose list from before names this device; "" for none
+	doubts  string     // a Ready peer that has withdrawn its own list; "" for none
 
 	doubted span // the configuration is invalid or gone and the controller is reached
 	watched span // and peers' lists would be seen
@@ -82,6 +88,7 @@ type memory struct {
 	doubted span
 	watched span
 	missing span
+	decided span
 
 	before map[string]mark // the stamps that stood when ours was seen withdrawn; nil before that
 

@@ -11,6 +11,8 @@ import (
 )
 
 const (
+	// proofFor is how long a proof that the other nodes are dead is good for.
+	proofFor = time.Minute
 	// defaultInterval is zedagent's own (docs/wire.md, "Settings").
 	defaultInterval = 60 * time.Second
 	// missingFor is how long others must have deleted our Node: longer than a
@@ -34,6 +36,7 @@ func (c *Component) look() facts {
 	f.adopted = journal.Adopted
 	c.lookAtConfig(&f)
 	c.lookAtWish(&f)
+	c.lookAtWithout(&f)
 	c.lookAtCluster(&f)
 	c.mem.looked = true
 	return f
@@ -59,7 +62,7 @@ func (c *Component) lookAtConfig(f *facts) {
 		f.word, f.config = valid, config
 	}
 	c.mem.told = c.mem.told || f.word == valid || f.word == invalid
-	c.mem.doubted.note(f.uptime, f.was.Belongs() && (f.word == invalid || f.word == gone) && f.fetched)
+	c.mem.doubted.note(f.uptime, (f.was.Belongs() || f.was.Without != nil) && (f.word == invalid || f.word == gone) && f.fetched)
 	f.doubted = c.mem.doubted
 }
 
@@ -70,8 +73,8 @@ func (c *Component) lookAtWish(f *facts) {
 	m := &c.mem
 	synced := c.Leave.Synced() // before Get, as above
 	r, ok := c.Leave.Get(types.Global)
-	if !ok {
-		f.takenBack = synced
+	if !ok || r.WithoutCluster != nil || r.Undo { // these are no wish to leave in good order
+		f.takenBack = ok || synced
 		return
 	}
 	if at := r.RequestedAt.UTC(); !at.Equal(m.wish) || !m.looked {
@@ -86,6 +89,9 @@ func (c *Component) lookAtWish(f *facts) {
 	old := m.wishFound && (since.IsZero() || !r.RequestedAt.After(since))
 	f.refused = old || m.wish.Equal(m.refused)
 	f.wish = !f.refused
+	if f.wish {
+		f.consent = r.Consent
+	}
 }
 
 // lookAtCluster finds the own Node and what the peers were told.
@@ -127,14 +133,27 @@ func (c *Component) lookAtPeers(f *facts, nodes map[string]types.Node, device uu
 	}
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		n := nodes[name]
-		if name == f.node.Name || n.Ready != types.ConditionTrue || n.Agent == nil || len(n.Agent.Masters) == 0 {
+		if name == f.node.Name || n.Ready != types.ConditionTrue || n.Agent == nil {
 			continue
 		}
 		named := slices.Contains(n.Agent.Masters, device)
-		if markOf(n) != m.before[name] && (named || ofCluster(f.was, *n.Agent)) {
+		switch isNew := markOf(n) != m.before[name]; {
+		case withdrew(*n.Agent):
+			f.doubts = name
+		case len(n.Agent.Masters) == 0:
+		case isNew && (named || ofCluster(f.was, *n.Agent)):
 			f.lists = append(f.lists, list{node: name, names: named})
+		case !isNew && named:
+			f.stands = name
 		}
 	}
+}
+
+// withdrew reports whether a stamp is of an agent whose own configuration turned
+// invalid. One that names a cluster has a valid one, and one that was never
+// given a time has had none yet.
+func withdrew(stamp types.AgentStamp) bool {
+	return len(stamp.Masters) == 0 && stamp.Cluster == uuid.Nil && !stamp.Given.IsZero()
 }
 
 // ofCluster reports whether a stamp's masters are those of the cluster that m
@@ -142,4 +161,23 @@ func (c *Component) lookAtPeers(f *facts, nodes map[string]types.Node, device uu
 // on a Node that is still here.
 func ofCluster(m types.ClusterMembership, stamp types.AgentStamp) bool {
 	return m.Config != nil && stamp.Cluster == m.Config.ClusterID.UUID
+}
+
+// lookAtWithout says whether an operator's request to leave without the cluster
+// is proved, and whether a decision for it is taken back.
+func (c *Component) lookAtWithout(f *facts) {
+	r, ok := c.Leave.Get(types.Global)
+	w, _ := c.Without.Get(types.Global)
+	c.mem.decided.note(f.uptime, f.was.State == types.MembershipLeaving && f.was.Without != nil)
+	f.decided = c.mem.decided
+	switch {
+	case !ok:
+	case r.Undo:
+		f.undo = true
+	case c.Uptime() < w.Proved, c.Uptime()-w.Proved > proofFor: // it may have been long ago, with the agent away since
+	case r.WithoutCluster != nil && w.State == types.WithoutProved && w.RequestedAt.Equal(r.RequestedAt) && f.was.Belongs() && f.was.Config != nil:
+		f.without = &types.WithoutDecision{
+			Cluster: f.was.Config.ClusterID.UUID, At: f.now, Dead: r.WithoutCluster.Dead, Consent: r.Consent,
+		}
+	}
 }

@@ -4,7 +4,7 @@
 // parse (docs/wire.md, "ClusterMembership").
 //
 //	reads:  EdgeNodeClusterConfig, ZedAgentStatus, ConfigItemValueMap, EdgeNodeInfo,
-//	        ClusterLeaveRequest, NodeDrainProgress, NodeDrainJournal, nodes, the API's health
+//	        ClusterLeaveRequest, WithoutCluster, NodeDrainProgress, NodeDrainJournal, nodes, the API's health
 //	writes: ClusterMembership
 //	acts:   stamps the own Node
 package membership
@@ -45,9 +45,12 @@ type Component struct {
 	Nodes    pubsub.Reader[types.Node]
 	API      pubsub.Reader[types.APIStatus]
 	Leave    pubsub.Source[types.ClusterLeaveRequest]
+	Without  pubsub.Reader[types.WithoutCluster]
 	Progress pubsub.Reader[types.NodeDrainProgress]
 	Journal  pubsub.Reader[types.NodeDrainJournal]
 	Kube     Kube
+
+	Operations types.OperationLog
 
 	Version string               // of this agent
 	Hour    time.Duration        // how long peers may say nothing before this server node leaves; one hour
@@ -69,7 +72,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.calls.Wait()
 	defer c.cancel()
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step,
-		c.Config, c.Agent, c.Settings, c.Info, c.Nodes, c.API, c.Leave, c.Progress, c.Journal, &c.mail)
+		c.Config, c.Agent, c.Settings, c.Info, c.Nodes, c.API, c.Leave, c.Without, c.Progress, c.Journal, &c.mail)
 }
 
 // Step looks, decides and acts once.
@@ -83,6 +86,7 @@ func (c *Component) Step(ctx context.Context) error {
 // so one without the other would be withdrawn again and again.
 func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	if a.publish != nil {
+		c.recordDecision(ctx, f.was, *a.publish)
 		if err := c.Membership.Publish(types.Global, *a.publish); err != nil {
 			return fmt.Errorf("publish cluster membership: %w", err)
 		}
@@ -95,6 +99,22 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		c.lastErr = nil // the silence is told by others, or nothing is left to stamp
 	}
 	return errors.Join(c.lastErr, loop.After(a.again))
+}
+
+// recordDecision puts a decided leave without the cluster on record before
+// anything is done about it, and what takes it back.
+func (c *Component) recordDecision(ctx context.Context, was, is types.ClusterMembership) {
+	op := ""
+	switch {
+	case is.Without != nil && was.Without == nil:
+		op = "leave without the cluster"
+	case is.Without == nil && was.Without != nil:
+		op = "end the leave without the cluster"
+	default:
+		return
+	}
+	info, _ := c.Info.Get(types.Global)
+	types.Did(types.Because(ctx, "OPERATOR", is.Reason), c.Operations, op, "node/"+info.NodeName(), nil)
 }
 
 // logChange logs a new state; its reason alone is to be read in the topic.

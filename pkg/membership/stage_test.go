@@ -51,15 +51,18 @@ type stage struct {
 	nodes    pubsub.Table[types.Node]
 	api      pubsub.Table[types.APIStatus]
 	leave    source[types.ClusterLeaveRequest]
+	without  pubsub.Table[types.WithoutCluster]
 	progress pubsub.Table[types.NodeDrainProgress]
 	journal  pubsub.Table[types.NodeDrainJournal]
 
 	membership disk
+	record     operations
 	cluster    *kubetest.Cluster
 	kube       Kube
 	logs       *logtest.Hook
 
 	asleep atomic.Int64 // nanoseconds: by how much the wall clock was set forward
+	uptime func() time.Duration
 	stop   func()
 }
 
@@ -89,10 +92,11 @@ func (s *stage) start() {
 	log, hook := logtest.NewNullLogger()
 	s.logs = hook
 	began := time.Now()
+	s.uptime = func() time.Duration { return time.Since(began) - time.Duration(s.asleep.Load()) }
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Config: &s.config, Agent: &s.agent, Settings: &s.settings, Info: &s.info, Nodes: &s.nodes,
-		API: &s.api, Leave: &s.leave, Progress: &s.progress, Journal: &s.journal, Kube: s.kube,
-		Version: "1", Hour: time.Hour, Uptime: func() time.Duration { return time.Since(began) - time.Duration(s.asleep.Load()) },
+		API: &s.api, Leave: &s.leave, Without: &s.without, Operations: &s.record, Progress: &s.progress, Journal: &s.journal, Kube: s.kube,
+		Version: "1", Hour: time.Hour, Uptime: s.uptime,
 		Membership: &s.membership,
 	}
 	s.asleep.Store(0)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 	"sync"
 	"syscall"
@@ -45,6 +46,28 @@ func Try(ctx context.Context, from, to netip.Addr, ports []int) []types.ReachPor
 	}
 	tries.Wait()
 	return out
+}
+
+// Meaning is what the end of an attempt to connect says about the other device:
+// whether it answered, and if not, whether that was tried at all.
+//
+// To be refused is an answer: only a live kernel, or a firewall in front of it,
+// sends that. Silence is silence, and so is "no route to host", which Linux says
+// when nobody in the local network answers for the address, or when a router
+// cannot deliver.
+//
+// All other errors are our own: "network is unreachable" is a missing route, so
+// most likely an interface of ours that is down, and others are a lack of ports,
+// files, or rights. They say nothing of the other device.
+func Meaning(err error) (answered, tried bool) {
+	switch {
+	case err == nil, errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
+		return true, true
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
+		errors.Is(err, syscall.ETIMEDOUT), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.EHOSTDOWN):
+		return false, true
+	}
+	return false, false
 }
 
 // Hello connects and begins TLS. It fails where whoever answers speaks none;

@@ -26,6 +26,8 @@ func known() map[string]reflect.Type {
 		types.ClusterLeaveRequest{},
 		types.ClusterMembers{},
 		types.ClusterMembership{},
+		types.ClusterPeers{},
+		types.WithoutCluster{},
 		types.ConfigItemValueMap{},
 		types.ClusterMembersJournal{},
 		types.ControllerCert{},

@@ -2,11 +2,10 @@ package witness
 
 import (
 	"context"
-	"errors"
-	"os"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/zedkube/zedkube/pkg/reach"
 )
 
 const (
@@ -50,22 +49,12 @@ func (c *Component) connect(ctx context.Context, d *dial) {
 	}
 }
 
-// meaning is what the end of an attempt says about the other device.
-//
-// To be refused is an answer: only a live kernel, or a firewall in front of it,
-// sends that. Silence is silence, and so is "no route to host", which Linux says
-// when nobody in the local network answers for the address, or when a router
-// cannot deliver.
-//
-// All other errors are our own: "network is unreachable" is a missing route, so
-// most likely an interface of ours that is down, and others are a lack of ports,
-// files, or rights. They say nothing of the other device.
+// meaning is reach.Meaning as a reply.
 func meaning(err error) reply {
-	switch {
-	case err == nil, errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
+	switch answered, tried := reach.Meaning(err); {
+	case answered:
 		return answer
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
-		errors.Is(err, syscall.ETIMEDOUT), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.EHOSTDOWN):
+	case tried:
 		return silence
 	}
 	return untried

@@ -1,0 +1,260 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// A leave is for good: EVE's kube container empties Longhorn's replica directory
+// once EdgeNodeClusterStatus is withdrawn (docs/wire.md, "Kube container"). So
+// it is judged more strictly than a drain for a reboot: no drain policy lets the
+// last healthy replica of a volume go, and what was not looked at is taken for
+// the last one. Only an operator's consent says otherwise
+// (docs/decisions/0025-leaving-is-for-good.md).
+
+// giveUp is the remedy that is left where data is to be lost.
+const giveUp = "if the data may be lost: zedkube leave plan, then zedkube leave --give-up-data"
+
+// endsHere is the reason of a drain that evicts nothing.
+const endsHere = "the cluster ends with this node, as was consented to: nothing is evicted"
+
+// noteEvery is how old the time of an unchanged look may get: it is for people,
+// and each is a write to the disk.
+const noteEvery = 10 * time.Minute
+
+// leave deletes the Node of a node that is empty, last of all, and only after
+// all others that want the drain have been told of its end.
+func leave(f facts, a *action) {
+	heard := !f.device() || f.rec.status.Status == types.DrainComplete && f.now.Sub(f.rec.said) >= edge &&
+		(!f.requests[byUpdate].stands || told(f.rec, types.DrainRequesterUpdate))
+	switch {
+	case !heard:
+		a.wait(edge)
+	case f.ended, f.deleted && !f.known && f.living(): // the volumes were looked at just before
+		departed(f, a)
+	case f.deadSince.IsZero() && f.known && (f.rec.dead || f.rec.ends && !f.ends):
+		a.rec.dead, a.rec.ends = false, false // nothing was evicted, and now it can be
+		lookAgain(f, a)
+		a.rec.reason = "what this node has can go to others again"
+	case f.rec.dead || f.gone():
+		if why := f.atStake(); why != "" {
+			a.waits = why
+			f.lookHere(a)
+			return
+		}
+		departed(f, a)
+	case f.isDead(f.rec.ended):
+		a.rec.dead = true
+	case !f.living() || !f.known:
+		a.waits = f.why
+	case !f.node.Deleted.IsZero():
+		a.waits = "its Node is being deleted, and kept by " + some(f.node.Finalizers, "", "")
+	case f.due(depart):
+		a.verb = depart
+	default:
+		a.waits = f.holds
+		a.wait(f.retry[depart].Sub(f.now))
+	}
+}
+
+// departed is the end of a leave.
+func departed(f facts, a *action) {
+	over(f, a, "the cluster is left")
+	a.rec.left, a.rec.locked = true, false
+}
+
+// isDead reports that the API server has been silent for as long as a drain waits
+// for it, which began at since.
+func (f facts) isDead(since time.Time) bool {
+	return !f.deadSince.IsZero() && f.now.Sub(later(since, f.deadSince)) >= f.skip
+}
+
+// atStake says what data would be lost by a leave without anybody's consent, as
+// far as the last look knows; "" for none. Data is at stake: what this drain has
+// not looked at in this boot is taken for the only copy.
+func (f facts) atStake() string {
+	l := f.rec.look
+	if l == nil || f.bootID == "" || l.BootID != f.bootID {
+		if f.consent != nil && f.consent.Unknown {
+			return ""
+		}
+		return "the volumes were not looked at in this leave, so that this node may have the only copy of some data; " + giveUp
+	}
+	if l.Omitted > 0 {
+		return fmt.Sprintf("%d volumes have no other healthy replica than on this node, more than can be consented to", len(l.Volumes)+l.Omitted)
+	}
+	return lost(f.consent.Lacks(l.Volumes))
+}
+
+// lost says which volumes a leave would take along, "" for none.
+func lost(volumes []types.LeaveVolume) string {
+	if len(volumes) == 0 {
+		return ""
+	}
+	var names []string
+	for _, v := range volumes {
+		names = append(names, v.Name)
+	}
+	have := "have"
+	if len(names) == 1 {
+		have = "has"
+	}
+	return counted(len(names), "volume") + " " + have + " no other healthy replica than on this node: " + some(names, "", "") + "; " + giveUp
+}
+
+// lookHere looks at the volumes of a node that is in no list any more.
+func (f facts) lookHere(a *action) {
+	switch {
+	case !f.living() || f.known:
+	case f.due(lookHere):
+		a.verb = lookHere
+	default:
+		a.wait(f.retry[lookHere].Sub(f.now))
+	}
+}
+
+// endsWith reports that the cluster ends with this node, and that an operator
+// has consented to it.
+func (f facts) endsWith() bool {
+	return f.onlyLeaves() && f.synced && f.ends && f.consent != nil && f.consent.Ends
+}
+
+// depart deletes the own Node, if neither etcd nor a volume needs it any more,
+// and frees the lock.
+func (c *Component) depart(ctx context.Context, in call, out *outcome) error {
+	nodes, err := c.freshNodes(ctx, in)
+	if err != nil {
+		return err
+	}
+	ends, last := types.LastOf(nodes, in.node.Name)
+	if ends && (in.consent == nil || !in.consent.Ends) {
+		out.gates = "the cluster ends with this node; if it is to end: zedkube leave plan, then zedkube leave --give-up-data"
+		return nil
+	}
+	if out.gates = quorum(nodes, in.node.Name); out.gates != "" {
+		return nil
+	}
+	s, err := c.storage(ctx, in)
+	if err != nil {
+		return err
+	}
+	if volumes := in.inTheWay(s, readyNodes(nodes), out); len(volumes) > 0 {
+		out.gates = "this node leaves once its volumes can do without it: " + volumes[0].Name + ": " + volumes[0].Why
+		return nil
+	}
+	if last {
+		// k3s does not let go of the Node of etcd's last member, and nobody is left
+		// to whom it would say anything.
+		out.ended = true
+		return nil
+	}
+	if own, _ := nodeNamed(nodes, in.node.Name); !own.Deleted.IsZero() {
+		out.gates = "its Node is being deleted"
+		return nil
+	}
+	if err := c.Kube.DeleteNode(ctx, in.node); err != nil {
+		return err
+	}
+	// A lock whose holder's Node is gone is anybody's: to free it is politeness.
+	if lock, err := c.Kube.DrainLock(ctx); err == nil && ours(lock, in.node.Name) {
+		_ = c.Kube.FreeDrainLock(ctx, lock)
+	}
+	return nil
+}
+
+// lookAtVolumes notes what a leave would lose, whether or not the own Node is there.
+func (c *Component) lookAtVolumes(ctx context.Context, in call, out *outcome) error {
+	nodes, err := c.freshNodes(ctx, in)
+	if err != nil {
+		return err
+	}
+	s, err := c.storage(ctx, in)
+	if err != nil {
+		return err
+	}
+	in.inTheWay(s, readyNodes(nodes), out)
+	return nil
+}
+
+// inTheWay returns the volumes that are in the way of the call's drain, and notes
+// which a leave would lose. In a leave a drain policy is nothing to go by, and
+// what an operator has consented to lose is in nobody's way.
+func (in call) inTheWay(s types.Storage, ready map[string]bool, out *outcome) []types.DrainVolume {
+	if in.leaving {
+		out.looked, out.only = true, onlyHere(s, in.node.Name, ready)
+	}
+	if !in.forGood {
+		return inTheWay(s, in.node.Name, ready)
+	}
+	s = forGood(s, in.consent)
+	volumes := inTheWay(s, in.node.Name, ready)
+	for i := range volumes {
+		volumes[i].Remedy = strings.ReplaceAll(volumes[i].Remedy, allow, giveUp)
+	}
+	return volumes
+}
+
+// forGood is the storage as a leave sees it.
+func forGood(s types.Storage, consent *types.LeaveConsent) types.Storage {
+	if s.Policy == types.DrainPolicyAlwaysAllow || s.Policy == types.DrainPolicyAllowStopped {
+		s.Policy = ""
+	}
+	given := map[string]bool{}
+	keep := func(v types.Volume) bool {
+		return len(consent.Lacks([]types.LeaveVolume{{UID: v.UID}})) > 0
+	}
+	all := s.Volumes
+	s.Volumes = nil
+	for _, v := range all {
+		if given[v.Name] = !keep(v); !given[v.Name] {
+			s.Volumes = append(s.Volumes, v)
+		}
+	}
+	s.Attachments = slices.DeleteFunc(slices.Clone(s.Attachments), func(a types.Attachment) bool { return given[a.Volume] })
+	return s
+}
+
+// onlyHere are the volumes of Longhorn that have data on node and no healthy
+// replica on another one that is Ready, by name.
+func onlyHere(s types.Storage, node string, ready map[string]bool) []types.LeaveVolume {
+	var only []types.LeaveVolume
+	for _, v := range s.Volumes {
+		if s.Longhorn && needsReplica(v, "", node) && !survives(v, node, ready) {
+			only = append(only, types.LeaveVolume{UID: v.UID, Name: v.Name, Claim: v.Claim})
+		}
+	}
+	slices.SortFunc(only, func(a, b types.LeaveVolume) int { return strings.Compare(a.Name, b.Name) })
+	return only
+}
+
+// OnlyHere is what a leave of own would lose, by the rules of the drain: the
+// volumes that have no healthy replica elsewhere, as far as can be told at now.
+func OnlyHere(s types.Storage, nodes []types.Node, own string, now time.Time) []types.LeaveVolume {
+	return onlyHere(s, own, readyNodes(trusted(nodes, now)))
+}
+
+// takeLook notes what a look found a leave to lose.
+func (c *Component) takeLook(now time.Time, only []types.LeaveVolume) {
+	was := c.rec.look
+	omitted := max(0, len(only)-types.MaxLeaveVolumes)
+	only = only[:len(only)-omitted]
+	if was != nil && was.BootID == c.BootID && slices.Equal(was.Volumes, only) && was.Omitted == omitted &&
+		now.Sub(boot.Add(was.Uptime)) < noteEvery {
+		return
+	}
+	c.rec.look = &types.StorageLook{BootID: c.BootID, Uptime: now.Sub(boot), At: c.wall(now), Volumes: only, Omitted: omitted}
+}
+
+// recordLoss puts on record that a leave takes data along by consent.
+func (c *Component) recordLoss(ctx context.Context, f facts) {
+	if f.consent == nil {
+		return
+	}
+	ctx = types.Because(ctx, "OPERATOR", fmt.Sprintf("the loss of %s was consented to at %s", counted(len(f.consent.Volumes), "volume"), f.consent.Given.UTC().Format(time.RFC3339)))
+	types.Did(ctx, c.Operations, "leave with data", "node/"+f.self, nil)
+}

@@ -1,0 +1,255 @@
+package peers
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// silentFor is how long nothing may have answered: longer than a device takes
+	// to reboot.
+	silentFor = 10 * time.Minute
+	// lookEvery is the pause between two looks, of which each takes seconds.
+	lookEvery = 15 * time.Second
+	// tooLong is how long after the beginning of the last look its silence counts.
+	tooLong = 2*lookEvery + lookTimeout
+	// listEvery is how old the list of the volumes may get.
+	listEvery = time.Hour
+)
+
+// facts is everything decide may look at.
+type facts struct {
+	now    time.Time     // the wall clock, to be shown only
+	uptime time.Duration // what everything is measured with
+	bootID string
+
+	request    *types.ClusterLeaveRequest // one to leave without the cluster; nil for none
+	membership types.ClusterMembership
+	was        types.WithoutCluster // what was found so far
+	kept       types.ClusterPeers   // what is known of the others
+
+	answers bool // the API server does
+	dead    bool // it is known not to
+	synced  bool // and its tables are whole
+	self    string
+	own     types.Node // zero where there is none
+	nodes   map[string]types.Node
+	mayList bool
+	listed  *listed // the list that has just come; nil for none
+
+	controller bool  // was reached at the last try
+	looking    bool  // a look is under way
+	seen       *Look // the look that has just ended; nil for none
+	looked     time.Duration
+	silent     span // nothing has answered, and would have been heard
+}
+
+// action is everything decide may ask for.
+type action struct {
+	keep    *types.ClusterPeers
+	list    bool
+	without *types.WithoutCluster
+	forget  bool
+	look    bool
+	silent  span
+	again   time.Duration
+}
+
+// decide says what to keep, and how the evidence stands.
+func decide(f facts) action {
+	a := action{silent: f.silent, again: time.Minute}
+	remember(f, &a)
+	prove(f, &a)
+	return a
+}
+
+// remember keeps what the cluster tells while it can.
+func remember(f facts, a *action) {
+	m := f.membership
+	if !m.Belongs() || m.Config == nil || !f.synced || f.own.Name == "" {
+		return
+	}
+	keep := f.kept
+	if cluster := m.Config.ClusterID.UUID; keep.Cluster != cluster {
+		keep = types.ClusterPeers{Cluster: cluster}
+	}
+	keep.Peers = peersOf(f)
+	keep.Words = words(f, keep.Words)
+	if f.now.Sub(keep.Seen).Abs() >= listEvery {
+		keep.Seen = f.now
+	}
+	if f.listed != nil && f.listed.err == nil {
+		keep.Volumes, keep.Omitted = here(f.listed.storage, f.own.Name)
+		keep.VolumesAt = f.now
+	}
+	a.keep = &keep
+	a.list = f.mayList && f.listed == nil && f.now.Sub(keep.VolumesAt).Abs() >= listEvery
+}
+
+// here are the volumes of Longhorn with a replica on node: all of them go when
+// the node leaves, the last replica or not.
+func here(s types.Storage, node string) (volumes []types.LeaveVolume, omitted int) {
+	for _, v := range s.Volumes {
+		if s.Longhorn && v.On(node) {
+			volumes = append(volumes, types.LeaveVolume{UID: v.UID, Name: v.Name, Claim: v.Claim})
+		}
+	}
+	slices.SortFunc(volumes, func(a, b types.LeaveVolume) int { return cmp.Compare(a.Name, b.Name) })
+	n := min(len(volumes), types.MaxLeaveVolumes)
+	return volumes[:n], len(volumes) - n
+}
+
+// maxWords bounds what is kept of witnesses.
+const maxWords = 64
+
+// words are what the nodes say of each other, the former ones where they say the
+// same.
+func words(f facts, old []types.PeerWord) []types.PeerWord {
+	names := map[string]string{} // by UID
+	for name, n := range f.nodes {
+		names[n.UID] = name
+	}
+	var out []types.PeerWord
+	for _, by := range slices.Sorted(maps.Keys(f.nodes)) {
+		w := f.nodes[by].Witness
+		if w == nil {
+			continue
+		}
+		for _, s := range w.Sightings {
+			of := names[s.UID]
+			if of == "" || s.Alive == "" && s.Silent < types.WitnessSilent || len(out) == maxWords {
+				continue
+			}
+			word := types.PeerWord{By: by, Of: of, Alive: s.Alive, At: f.now}
+			for _, o := range old {
+				if o.By == by && o.Of == of && o.Alive == s.Alive {
+					word.At = o.At
+				}
+			}
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// prove says how the evidence for a request stands.
+func prove(f facts, a *action) {
+	r := f.request
+	if r == nil {
+		a.silent, a.forget = span{}, true
+		return
+	}
+	was := f.was
+	if !was.RequestedAt.Equal(r.RequestedAt) {
+		was, a.silent = types.WithoutCluster{RequestedAt: r.RequestedAt, State: types.WithoutLooking, Reason: "the other nodes are looked for"}, span{}
+		f.seen = nil // a look that began for another request
+	}
+	a.without = &was
+	if was.State != types.WithoutLooking {
+		return // it is over, one way or the other: the proof is used at once
+	}
+	if why := refusal(f); why != "" {
+		was.State, was.Reason, was.SilentSince = types.WithoutRefused, why, time.Time{}
+		a.silent = span{}
+		return
+	}
+	if a.silent.holds && f.uptime-f.looked > tooLong {
+		a.silent, was.SilentSince = span{}, time.Time{} // nobody looked: the device slept, say
+	}
+	count(f, a, &was)
+	switch rest := silentFor - (f.uptime - a.silent.began); {
+	case !a.silent.holds:
+	case rest <= 0 && f.seen != nil: // and a moment ago neither
+		was.State, was.Proved = types.WithoutProved, f.uptime
+		was.Reason = fmt.Sprintf("no other node has answered for %s", silentFor)
+		return
+	case rest > 0:
+		a.again = min(a.again, rest)
+	}
+	if next := f.looked + lookEvery; f.uptime >= next || f.looked == 0 {
+		a.look = !f.looking
+	} else {
+		a.again = min(a.again, next-f.uptime)
+	}
+}
+
+// count begins or ends the time for which nothing answers.
+func count(f facts, a *action, was *types.WithoutCluster) {
+	switch {
+	case !f.dead:
+		a.silent, was.SilentSince, was.Reason = span{}, time.Time{}, "it is not known yet whether the API server answers"
+	case f.seen == nil:
+	case f.seen.Trouble(f.controller) != "":
+		a.silent, was.SilentSince, was.Reason = span{}, time.Time{}, f.seen.Trouble(f.controller)
+	case !a.silent.holds:
+		a.silent = span{holds: true, began: f.uptime}
+		was.SilentSince, was.Reason = f.now, fmt.Sprintf("no other node answers; after %s of that this node leaves", silentFor)
+	}
+}
+
+// refusal says why a request is over, "" for it is not. It is closed: whatever is
+// not known speaks against it.
+func refusal(f facts) string {
+	m := f.membership
+	switch {
+	case f.answers:
+		return "the API server answers: leave with zedkube leave"
+	case !m.Belongs() || m.Config == nil:
+		return "this device belongs to no cluster"
+	case f.kept.Cluster != m.Config.ClusterID.UUID || len(f.kept.Peers) == 0:
+		return "the other nodes of the cluster are not known here"
+	}
+	if why := Named(f.kept.Peers, f.request.WithoutCluster.Dead); why != "" {
+		return why
+	}
+	w := f.request.Consent
+	switch {
+	case !w.Holds(f.bootID, m.Config.ClusterID.UUID, f.uptime):
+		return "nobody has consented to the loss of the data on this node in this boot and for this cluster, or it is a day ago"
+	case f.kept.VolumesAt.IsZero() && !w.Unknown:
+		return "it is not known which volumes have their data here, and the consent names some"
+	case f.kept.Omitted > 0:
+		return "more volumes have a replica here than can be consented to"
+	}
+	if lacks := w.Lacks(f.kept.Volumes); len(lacks) > 0 {
+		return fmt.Sprintf("the consent does not name volume %s", lacks[0].Name)
+	}
+	if f.seen != nil && f.seen.Answer != "" {
+		return f.seen.Answer
+	}
+	return ""
+}
+
+// Named says which of the peers an operator has not named as dead, or which name
+// is none of theirs, and whether one has no address to be tried; "" for all is well.
+func Named(peers []types.ClusterPeer, dead []string) string {
+	var missing, unknown, nowhere []string
+	for _, p := range peers {
+		if !slices.Contains(dead, p.Name) {
+			missing = append(missing, p.Name)
+		}
+		if len(p.Addresses) == 0 {
+			nowhere = append(nowhere, p.Name)
+		}
+	}
+	for _, name := range dead {
+		if !slices.ContainsFunc(peers, func(p types.ClusterPeer) bool { return p.Name == name }) {
+			unknown = append(unknown, name)
+		}
+	}
+	switch {
+	case len(unknown) > 0:
+		return "the cluster has no other node of the name " + strings.Join(unknown, ", ")
+	case len(missing) > 0:
+		return "each other node is to be named as off, and these are not: " + strings.Join(missing, ", ")
+	case len(nowhere) > 0:
+		return "no address is known of " + strings.Join(nowhere, ", ")
+	}
+	return ""
+}
