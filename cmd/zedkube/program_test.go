@@ -92,6 +92,8 @@ func TestEveryPathIsBelowTheRoot(t *testing.T) {
 			console: root + "/run/edgeview/VncParams/vmiVNC.run", proc: root + "/proc", sysfs: root + "/sys",
 			logJournal: root + "/run/zedkube.applogs", logCheckpoints: root + "/persist/kube-status/zedkube-applogs.jsonl", logRecord: 4096,
 			audit: root + "/persist/zedkube/audit", socket: root + "/run/zedkube/zedkube.sock",
+			k3sBinary: root + "/persist/vault/kube/k3s/bin/k3s", k3sPID: root + "/run/k3s.pid",
+			consoleOld: root + "/run/zedkube/vmiVNC.run", kubeInit: root + "/run/kube-init",
 			pageToken: root + "/run/zedkube/page-token.json", provers: root + "/persist/zedkube/all-prove",
 		}
 	}
