@@ -15,7 +15,7 @@ import (
 // readers must not see rows of the list before beside rows of the new one.
 func TestAListIsTakenOverAtOnce(t *testing.T) {
 	var nodes pubsub.Table[types.Node]
-	rows := nodeRows(&nodes, newClocks(quiet(), &pubsub.Table[types.NodeClock]{}))
+	rows := nodeRows(&nodes, newClocks(quiet(), &pubsub.Table[types.NodeClock]{}), &stamps{})
 	done := make(chan error, 1)
 	go func() {
 		for i := range 500 {

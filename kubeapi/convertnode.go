@@ -20,6 +20,7 @@ const (
 	labelControlPlane = "node-role.kubernetes.io/control-plane"
 	labelMaster       = "node-role.kubernetes.io/master"
 	labelEtcd         = "node-role.kubernetes.io/etcd"
+	labelEdge         = "node-role.kubernetes.io/edge"
 
 	cordonAnnotation = "zedkube.github.io/cordon"
 	keepAnnotation   = "zedkube.github.io/keep-cordon"
@@ -201,7 +202,7 @@ func fieldsOf(m metav1.ManagedFieldsEntry) owned {
 // slimNode keeps what nodeOf reads: a whole Node lists dozens of images.
 func slimNode(n *corev1.Node) *corev1.Node {
 	slim := &corev1.Node{
-		ObjectMeta: slimMeta(n.ObjectMeta, labelNodeUUID, labelTieBreaker, labelControlPlane, labelMaster, labelEtcd),
+		ObjectMeta: slimMeta(n.ObjectMeta, labelNodeUUID, labelTieBreaker, labelControlPlane, labelMaster, labelEtcd, labelEdge),
 		Spec: corev1.NodeSpec{
 			Unschedulable: n.Spec.Unschedulable,
 			Taints: slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {

@@ -187,7 +187,11 @@ func deletesNode(t *testing.T, c *devcluster.Cluster) {
 	if err := a.DeleteNode(t.Context(), leaver); !errors.Is(err, types.ErrConflict) {
 		t.Errorf("a namesake: %v", err)
 	}
-	leaver.UID = string(made.UID)
+	leaver.UID, leaver.ResourceVersion = string(made.UID), "1"
+	if err := a.DeleteNode(t.Context(), leaver); !errors.Is(err, types.ErrConflict) {
+		t.Errorf("one that has changed since: %v", err)
+	}
+	leaver.ResourceVersion = made.ResourceVersion
 	for i := range 2 {
 		if err := a.DeleteNode(t.Context(), leaver); err != nil {
 			t.Errorf("deleting it, try %d: %v", i, err)

@@ -15,7 +15,7 @@ import (
 
 var errPartial = errors.New("the answer is a part of the list only")
 
-// FreshNodes returns all Nodes as the cluster has them now, each with the time
+// FreshNodes returns all Nodes but those of KubeEdge as the cluster has them now, each with the time
 // at which its kubelet last renewed its Lease, by the clock of that kubelet's
 // node; zero where there is no Lease. It is everything or an error: a list that
 // may lack a Node, or the Leases, is never returned.
@@ -48,6 +48,32 @@ func (c *Client) FreshNodes(ctx context.Context) ([]types.Node, error) {
 	return rows, nil
 }
 
+// NodeLease returns when the kubelet of a node last renewed its Lease, by the clock
+// of its node; zero where there is no Lease. It goes with its Node, and a kubelet
+// makes none while that is missing.
+func (c *Client) NodeLease(ctx context.Context, node string) (time.Time, error) {
+	var renewed time.Time
+	err := c.verb(ctx, func(ctx context.Context, conn *connection) error {
+		l, err := conn.kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node, metav1.GetOptions{})
+		switch {
+		case absent(err):
+			return nil
+		case err != nil:
+			return err
+		case l.Name != node:
+			return errOther
+		}
+		if l.Spec.RenewTime != nil {
+			renewed = l.Spec.RenewTime.Time
+		}
+		return nil
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("get the lease of node %s: %w", node, err)
+	}
+	return renewed, nil
+}
+
 // isWhole refuses pages, and answers of another kind, which are decoded to an
 // empty list without a version.
 func isWhole(list metav1.ListMeta) error {
@@ -71,6 +97,9 @@ func joined(nodes []corev1.Node, leases []coordinationv1.Lease) ([]types.Node, e
 	for _, n := range nodes {
 		if n.Name == "" {
 			return nil, errNoName
+		}
+		if isEdge(&n) {
+			continue
 		}
 		row := nodeOf(&n)
 		row.ResourceVersion, row.RenewedAt = n.ResourceVersion, renewed[n.Name]

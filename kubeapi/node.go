@@ -70,15 +70,16 @@ func (c *Client) Uncordon(ctx context.Context, node string) error {
 }
 
 // UncordonLegacy undoes a cordon that bears no note of ours and that Kubernetes
-// noticed before the given time, on a node without a stamp: one that EVE's own
-// zedkube left behind. Where any of that cannot be told, nothing is done. So it
-// has to come before the first Stamp.
+// noticed before the given time: one that EVE's own zedkube left behind, which
+// wrote it, or may have on a node without a fresh stamp. Where any of that cannot
+// be told, nothing is done. On a node without a stamp it has to come before the
+// first Stamp.
 func (c *Client) UncordonLegacy(ctx context.Context, node string, before time.Time) error {
 	return c.patchNode(ctx, "uncordon", node, asDrain, func(n *corev1.Node) (values, error) {
 		_, noted := n.Annotations[cordonAnnotation]
-		_, stamped := n.Annotations[agentAnnotation]
-		since := taintedAt(n)
-		if !n.Spec.Unschedulable || noted || stamped || since.IsZero() || !since.Before(before) {
+		row, since := nodeOf(n), taintedAt(n)
+		row.StampStale = c.stamps.stale(row)
+		if !n.Spec.Unschedulable || noted || since.IsZero() || !since.Before(before) || !row.Foreign() && !row.CordonedByEVE() {
 			return nil, nil
 		}
 		return values{"spec": values{"unschedulable": nil}}, nil
@@ -109,17 +110,22 @@ func (c *Client) Unkeep(ctx context.Context, node string) error {
 	})
 }
 
-// DeleteNode deletes this very Node, not a namesake. It returns nil when it is
-// gone, or goes as soon as its finalizers allow, and an error that wraps types.ErrConflict when another Node has its
-// name by now.
+// DeleteNode deletes this very Node, not a namesake, and where the row has a
+// ResourceVersion only as it was then. It returns nil when it is gone, or goes as
+// soon as its finalizers allow, and an error that wraps types.ErrConflict when
+// another Node has its name by now, or it has changed.
 func (c *Client) DeleteNode(ctx context.Context, node types.Node) error {
 	act := "delete node " + node.Name
 	if node.UID == "" {
 		return fmt.Errorf("%s: its UID is not known", act)
 	}
 	uid := ktypes.UID(node.UID)
+	only := metav1.Preconditions{UID: &uid}
+	if node.ResourceVersion != "" {
+		only.ResourceVersion = &node.ResourceVersion
+	}
 	return c.write(ctx, deed{"delete node", "node/" + node.Name}, act, func(ctx context.Context, conn *connection) error {
-		err := conn.kube.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		err := conn.kube.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: &only})
 		if absent(err) {
 			return nil
 		}

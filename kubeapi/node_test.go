@@ -148,6 +148,12 @@ func TestOnlyACordonFromBeforeAnyOfUsIsLegacy(t *testing.T) {
 		"dated by other taint": {func(n *corev1.Node) { n.Spec.Taints[0].Key = "other" }, false},
 		"with our note":        {func(n *corev1.Node) { n.Annotations[cordonAnnotation] = "{}" }, false},
 		"on a stamped node":    {func(n *corev1.Node) { n.Annotations[agentAnnotation] = "garbage" }, false},
+		"on a stamped node, by EVE's": {func(n *corev1.Node) {
+			n.Annotations[agentAnnotation], n.ManagedFields = "garbage", []metav1.ManagedFieldsEntry{unschedulableBy("zedbox")}
+		}, true},
+		"on a stamped node, by EVE's and another": {func(n *corev1.Node) {
+			n.Annotations[agentAnnotation], n.ManagedFields = "garbage", []metav1.ManagedFieldsEntry{unschedulableBy("zedbox"), unschedulableBy("kubectl")}
+		}, false},
 	} {
 		n := legacyNode()
 		row.change(n)
@@ -158,6 +164,25 @@ func TestOnlyACordonFromBeforeAnyOfUsIsLegacy(t *testing.T) {
 		now, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 		if now.Spec.Unschedulable == row.undone {
 			t.Errorf("a cordon %s: unschedulable %v", name, now.Spec.Unschedulable)
+		}
+	}
+}
+
+func TestACordonOnANodeWithAStaleStampIsLegacy(t *testing.T) {
+	n := legacyNode()
+	n.Annotations[agentAnnotation] = `{"version":"1"}`
+	for _, undone := range []bool{false, true} {
+		c, kube := withFake(t, n.DeepCopy())
+		c.stamps.sees(nodeOf(n))
+		if undone {
+			c.stamps.counted += types.StampFresh
+		}
+		if err := c.UncordonLegacy(t.Context(), "n1", at(4).Time); err != nil {
+			t.Fatal(err)
+		}
+		now, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		if now.Spec.Unschedulable == undone {
+			t.Errorf("stale %v: unschedulable %v", undone, now.Spec.Unschedulable)
 		}
 	}
 }
@@ -220,4 +245,11 @@ func TestConditionsAreWrittenWhereTheyDiffer(t *testing.T) {
 	if got = set(types.DrainConditions{Drained: true}); since.Equal(new(got[conditionDrainInProgress].LastTransitionTime)) {
 		t.Errorf("what changed has its old date: %+v", got[conditionDrainInProgress])
 	}
+}
+
+// unschedulableBy is the record of the API server of somebody's cordon.
+func unschedulableBy(manager string) metav1.ManagedFieldsEntry {
+	fields := ourFields()[0]
+	fields.Manager = manager
+	return fields
 }

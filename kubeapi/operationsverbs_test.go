@@ -26,6 +26,7 @@ func writings() map[string]writing {
 		"UncordonLegacy": {func(ctx context.Context, c *Client) error { return c.UncordonLegacy(ctx, "n1", time.Now()) }, ""}, // there is none
 		"Unkeep":         {func(ctx context.Context, c *Client) error { return c.Unkeep(ctx, "n1") }, "unkeep cordon node/n1"},
 		"Stamp":          {func(ctx context.Context, c *Client) error { return c.Stamp(ctx, "n1", types.AgentStamp{}) }, "stamp node/n1"},
+		"ForgetStamp":    {func(ctx context.Context, c *Client) error { return c.ForgetStamp(ctx, node) }, ""}, // there is none
 		"SetDrainConditions": {func(ctx context.Context, c *Client) error {
 			return c.SetDrainConditions(ctx, "n1", types.DrainConditions{Drained: true})
 		}, "set drain conditions node/n1"},

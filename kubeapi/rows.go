@@ -30,14 +30,15 @@ type rows[O, T any] struct {
 	row   func(O) T
 	key   func(T) string // "" if the row is of no use as it has no name
 	slim  func(O) O
-	seen  func(O) // called with what a watch brings; nil for nobody
+	seen  func(O)      // called with what a watch brings; nil for nobody
+	drops func(O) bool // what has no row; nil for nothing
 
 	replaced func(version string)
 }
 
 func nodeRows(table Writer[types.Node], clocks *clocks, stamps *stamps) rowStore {
 	return &rows[*corev1.Node, types.Node]{
-		table: clocked{Writer: stamped{Writer: table, stamps: stamps}, clocks: clocks}, row: nodeOf, slim: slimNode, seen: clocks.sees,
+		table: clocked{Writer: stamped{Writer: table, stamps: stamps}, clocks: clocks}, row: nodeOf, slim: slimNode, seen: clocks.sees, drops: isEdge,
 		key: func(n types.Node) string { return n.Name },
 	}
 }
@@ -90,10 +91,18 @@ func (r *rows[O, T]) Update(obj any) error {
 	if err != nil {
 		return err
 	}
+	if r.dropped(obj) {
+		return r.table.Unpublish(key)
+	}
 	if o, ok := obj.(O); ok && r.seen != nil {
 		r.seen(o)
 	}
 	return r.table.Publish(key, row)
+}
+
+func (r *rows[O, T]) dropped(obj any) bool {
+	o, ok := obj.(O)
+	return ok && r.drops != nil && r.drops(o)
 }
 
 // Delete implements cache.ReflectorStore.
@@ -118,7 +127,9 @@ func (r *rows[O, T]) Replace(list []any, version string) error {
 		if err != nil {
 			return err
 		}
-		listed[key] = row
+		if !r.dropped(obj) {
+			listed[key] = row
+		}
 	}
 	if err := replace(r.table, listed); err != nil {
 		return err

@@ -109,10 +109,10 @@ func (s *scene) seePods(ctx context.Context) error {
 func (s *scene) seeNodes(ctx context.Context) error {
 	err := eachPage(ctx, s.conn.kube.CoreV1().Nodes().List, func(page *corev1.NodeList) error {
 		for _, n := range page.Items {
-			switch n.Name {
-			case "":
+			switch {
+			case n.Name == "":
 				return errNoName
-			case s.node:
+			case n.Name == s.node, isEdge(&n):
 			default:
 				s.nodes = append(s.nodes, roomy(n))
 			}

@@ -27,3 +27,20 @@ func (c *Client) Stamp(ctx context.Context, node string, stamp types.AgentStamp)
 		return annotationsPatch(values{agentAnnotation: string(text)}), nil
 	})
 }
+
+// ForgetStamp takes the stamp off the node, and what its agent said of others,
+// where the stamp is still the one of the row; else its error wraps
+// types.ErrConflict.
+func (c *Client) ForgetStamp(ctx context.Context, node types.Node) error {
+	how := patching{manager: agentManager, kind: ktypes.MergePatchType}
+	return c.patchNode(ctx, "forget stamp of", node.Name, how, func(n *corev1.Node) (values, error) {
+		row := nodeOf(n)
+		switch {
+		case row.Agent == nil:
+			return nil, nil
+		case node.Agent == nil || !seenOf(row).same(seenOf(node)):
+			return nil, fmt.Errorf("its agent has written it again: %w", types.ErrConflict)
+		}
+		return annotationsPatch(values{agentAnnotation: nil, witnessAnnotation: nil}), nil
+	})
+}

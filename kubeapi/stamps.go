@@ -127,6 +127,22 @@ func (t stamped) Publish(node string, n types.Node) error {
 	return t.Writer.Publish(node, n)
 }
 
+// Replace implements atOnce.
+func (t stamped) Replace(rows map[string]types.Node) error {
+	t.stamps.mu.Lock()
+	defer t.stamps.mu.Unlock()
+	for node := range t.stamps.nodes {
+		if _, ok := rows[node]; !ok {
+			delete(t.stamps.nodes, node)
+		}
+	}
+	for node, n := range rows {
+		n.StampStale = t.stamps.sees(n)
+		rows[node] = n
+	}
+	return replace(t.Writer, rows)
+}
+
 // Unpublish implements Writer.
 func (t stamped) Unpublish(node string) error {
 	t.stamps.mu.Lock()

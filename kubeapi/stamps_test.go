@@ -1,11 +1,14 @@
 package kubeapi
 
 import (
+	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/zedkube/zedkube/types"
@@ -129,17 +132,35 @@ func TestAStampAgesOnlyWhileTheTableOfNodesIsWhole(t *testing.T) {
 func TestAProcessThatWasStoppedHasSeenNoStampAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
-		began, stopped := time.Now(), time.Duration(0)
-		c.Uptime = func() time.Duration { return time.Since(began) + stopped }
+		var stopped atomic.Int64
+		began := time.Now()
+		c.Uptime = func() time.Duration { return time.Since(began) + time.Duration(stopped.Load()) }
 		end := startInMemory(t, c, &inMemory{handler: &fakeAPI{nodes: []corev1.Node{stampedNode("u1", "x")}}})
 		defer end()
 		time.Sleep(time.Minute)
-		stopped = 24 * time.Hour
+		stopped.Store(int64(24 * time.Hour))
 		time.Sleep(20 * time.Minute)
 		if n, _ := tb.nodes.Get("n1"); n.StampStale {
 			t.Error("a stamp is stale after 21 minutes")
 		}
 	})
+}
+
+func TestOnlyTheStampThatWasSeenIsForgotten(t *testing.T) {
+	n := wholeNode()
+	c, kube := withFake(t, n)
+	old := nodeOf(n)
+	old.Agent = &types.AgentStamp{Renewed: time.Unix(1, 0)}
+	if err := c.ForgetStamp(t.Context(), old); !errors.Is(err, types.ErrConflict) || patches(t, kube) != nil {
+		t.Errorf("a stamp that was written again: %v, sent %v", err, patches(t, kube))
+	}
+	if err := c.ForgetStamp(t.Context(), nodeOf(n)); err != nil {
+		t.Error(err)
+	}
+	now, _ := kube.CoreV1().Nodes().Get(t.Context(), n.Name, metav1.GetOptions{})
+	if _, has := now.Annotations[agentAnnotation]; has || now.Annotations[cordonAnnotation] == "" {
+		t.Errorf("annotations are %v", now.Annotations)
+	}
 }
 
 func TestAFreshListJudgesStampsAsTheWatchDoes(t *testing.T) {

@@ -16,6 +16,7 @@ type Bus struct {
 	watcher watcher
 	pubs    []member
 	subs    []member
+	quotas  map[string]*quota // of lines in the log, by the agent that causes them
 }
 
 // member is a publication or a subscription, whatever its type of row.
@@ -36,9 +37,17 @@ func NewBus(root string, log logrus.FieldLogger) *Bus {
 	if root == "" {
 		root = "/"
 	}
-	b := &Bus{root: root, log: log}
+	b := &Bus{root: root, log: log, quotas: map[string]*quota{}}
 	b.watcher.log = log
 	return b
+}
+
+// quota is what bounds the lines that an agent causes, in all its topics.
+func (b *Bus) quota(agent string) *quota {
+	if b.quotas[agent] == nil {
+		b.quotas[agent] = newQuota()
+	}
+	return b.quotas[agent]
 }
 
 // Open makes the directories, binds the sockets, loads what was published

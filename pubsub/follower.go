@@ -39,6 +39,7 @@ type sink interface {
 type follower struct {
 	topic   topic
 	log     logrus.FieldLogger
+	quota   *quota
 	watcher *watcher
 	bell    chan struct{}
 	table   sink
@@ -110,15 +111,17 @@ func (f *follower) withdraw(key string) {
 	f.table.remove(key)
 }
 
-// refuse reports bad data of key, once until that is something else. The last
-// good row stays.
+// refuse reports bad data of key, once until that is something else and while its
+// publisher has not caused too many lines. The last good row stays.
 func (f *follower) refuse(key, what string, err error) {
 	if last, ok := f.refused[key]; ok && last == what {
 		return
 	}
 	f.refused[key] = what
 	f.counts.refused.Add(1)
-	f.log.WithError(err).WithField("key", key).Error("cannot use what was published, the last good value stays")
+	if log, ok := f.quota.take(f.log); ok {
+		log.WithError(err).WithField("key", key).Error("cannot use what was published, the last good value stays")
+	}
 }
 
 // canonical spells JSON so that a file and a message with the same value are
@@ -137,7 +140,9 @@ func canonical(data []byte) string {
 func (f *follower) report(path, what string, err error) {
 	if f.reported[path] != err.Error() {
 		f.reported[path] = err.Error()
-		f.log.WithError(err).Warn(what)
+		if log, ok := f.quota.take(f.log); ok {
+			log.WithError(err).Warn(what)
+		}
 	}
 }
 

@@ -24,9 +24,11 @@ var ErrInUse = errors.New("already in use")
 type Publication[T any] struct {
 	rows  Table[T]
 	store store
+	pause Pause[T] // nil: every change is told at once
 
 	mu     sync.Mutex // one writer at a time: table, file and socket agree on the last value
 	opened bool
+	told   map[string]told[T] // by key, where there is a pause
 }
 
 // NewPublication adds a publication of agent to the bus. It never fails; Open
@@ -75,7 +77,8 @@ func (p *Publication[T]) publish(key string, v T) error {
 	if !p.opened {
 		return fmt.Errorf("publish %s key %s: the topic is not open", p.store.topic, key)
 	}
-	changed, err := p.store.put(key, data)
+	wait := p.wait(key, v)
+	changed, err := p.store.put(key, data, wait == 0)
 	if err != nil {
 		return fmt.Errorf("publish %s key %s: %w", p.store.topic, key, err)
 	}
@@ -83,6 +86,7 @@ func (p *Publication[T]) publish(key string, v T) error {
 		return nil
 	}
 	p.rows.set(key, v)
+	p.hold(key, v, wait)
 	return nil
 }
 
@@ -101,6 +105,7 @@ func (p *Publication[T]) unpublish(key string) error {
 		return fmt.Errorf("unpublish %s key %s: %w", p.store.topic, key, err)
 	}
 	p.rows.remove(key)
+	p.drop(key)
 	return nil
 }
 

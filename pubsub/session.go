@@ -40,7 +40,9 @@ func (f *follower) follow(ctx context.Context) (connected, whole bool) {
 	switch {
 	case ctx.Err() != nil:
 	case s.done:
-		f.log.WithError(err).Info("publisher has gone, following its directory")
+		if log, ok := f.quota.take(f.log); ok {
+			log.WithError(err).Info("publisher has gone, following its directory")
+		}
 	default:
 		f.report(f.topic.sock(), "the publisher's socket cannot be followed", err)
 	}
@@ -140,5 +142,7 @@ func (s *session) complete() {
 			s.withdraw(key)
 		}
 	}
-	s.log.Info("following the publisher's socket")
+	if log, ok := s.quota.take(s.log); ok {
+		log.Info("following the publisher's socket")
+	}
 }

@@ -167,8 +167,9 @@ func readRestarted(dir string) int {
 	return 1
 }
 
-// put stores data under key; where it is there already nothing happens.
-func (s *store) put(key string, data []byte) (changed bool, err error) {
+// put stores data under key, and tells the clients or leaves that for later;
+// where it is there already nothing happens.
+func (s *store) put(key string, data []byte, tell bool) (changed bool, err error) {
 	name, err := s.topic.fileName(key)
 	if err != nil {
 		return false, err
@@ -200,7 +201,9 @@ func (s *store) put(key string, data []byte) (changed bool, err error) {
 	defer s.mu.Unlock()
 	s.rows[key] = data
 	s.withdrawn = slices.DeleteFunc(s.withdrawn, func(k string) bool { return k == key })
-	s.changed(key)
+	if tell {
+		s.changed(key)
+	}
 	return true, nil
 }
 
@@ -253,8 +256,16 @@ func (s *store) fits(key string, data []byte) error {
 	return nil
 }
 
+// tell tells every client of key, whose value was put without.
+func (s *store) tell(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed(key)
+}
+
 // changed tells every client that key is news. Called with mu held.
 func (s *store) changed(key string) {
+	s.counts.told.Add(1)
 	for c := range s.clients {
 		c.dirty[key] = struct{}{}
 		select {

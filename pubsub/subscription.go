@@ -29,6 +29,7 @@ func NewSubscription[T any](bus *Bus, agent string, opts ...Option) *Subscriptio
 	s := &Subscription[T]{follower: follower{
 		topic:    t,
 		log:      t.logger(bus.log),
+		quota:    bus.quota(agent),
 		watcher:  &bus.watcher,
 		bell:     make(chan struct{}, 1),
 		rescan:   rescanEvery,

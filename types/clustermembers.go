@@ -17,10 +17,12 @@ type ClusterMembers struct {
 	Repairing  bool          // this node is at it
 }
 
-// StaleMember is a control-plane Node that the controller no longer names.
+// StaleMember is a control-plane Node that the controller does not name as a
+// master: no longer, or not yet.
 type StaleMember struct {
 	Node  string
 	UUID  string    // label node-uuid
 	Since time.Time // when this node first saw it stale, wall clock
 	Why   string    // why it is not removed yet, a sentence
+	Joins bool      `json:",omitempty"` // it was never named, as far as this node knows: it may be about to join
 }

@@ -8,14 +8,20 @@ import (
 )
 
 // AgentStamp is what each zedkube writes on its own Node: that it is one, and
-// whom its controller names as the cluster's masters (docs/wire.md, "Nodes").
+// whom its controller names as the cluster's masters (docs/wire.md, "Nodes"). It
+// is written again every StampEvery, with what it says left as it was, Given too,
+// where the controller cannot be asked. An agent that knows no Renewed does so only
+// while the controller answers it.
 type AgentStamp struct {
 	Version string      `json:"version"`
 	Cluster uuid.UUID   `json:"cluster,omitzero"`  // whose masters these are
 	Masters []uuid.UUID `json:"masters,omitempty"` // nil while the own configuration is not valid or names none
 	Given   time.Time   `json:"given"`             // when the list was last known to hold, by the own clock
-	Leaving bool        `json:"leaving,omitempty"` // it is decided that this node leaves its cluster
-	Renewed time.Time   `json:"renewed,omitzero"`  // when the agent wrote this, by its own clock: only there so that each write is a change
+	// TieBreaker is the device that is named as the cluster's tie-breaker, zero for
+	// none. A zedkube from before this field does not say.
+	TieBreaker uuid.UUID `json:"tieBreaker,omitzero"`
+	Leaving    bool      `json:"leaving,omitempty"` // it is decided that this node leaves its cluster
+	Renewed    time.Time `json:"renewed,omitzero"`  // when the agent wrote this, by its own clock: only there so that each write is a change
 }
 
 // DrainLock is the Lease that lets one node of the cluster drain at a time

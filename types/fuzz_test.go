@@ -75,6 +75,7 @@ func FuzzAssignableAdapters(f *testing.F)      { fuzzDecoder[AssignableAdapters]
 func FuzzCipherBlockStatus(f *testing.F)       { fuzzDecoder[CipherBlockStatus](f) }
 func FuzzCipherMetrics(f *testing.F)           { fuzzDecoder[CipherMetrics](f) }
 func FuzzClusterLeaveRequest(f *testing.F)     { fuzzDecoder[ClusterLeaveRequest](f) }
+func FuzzClusterMembersJournal(f *testing.F)   { fuzzDecoder[ClusterMembersJournal](f) }
 func FuzzClusterMembership(f *testing.F)       { fuzzDecoder[ClusterMembership](f) }
 func FuzzConfigItemValueMap(f *testing.F)      { fuzzDecoder[ConfigItemValueMap](f) }
 func FuzzControllerCert(f *testing.F)          { fuzzDecoder[ControllerCert](f) }

@@ -15,6 +15,7 @@ type Operation struct {
 	Op        string           `json:"op"`               // the verb: cordon, evict, delete pod, ...
 	Target    string           `json:"target,omitempty"` // kind/name or kind/namespace/name; file/path
 	By        string           `json:"by,omitempty"`     // who asked: a requester of EVE, OPERATOR, a setting, a component
+	From      string           `json:"from,omitempty"`   // which user asked, and from where, as the kernel tells; only for what a command asked
 	Why       string           `json:"why,omitempty"`
 	Outcome   OperationOutcome `json:"outcome,omitempty"`
 	Took      time.Duration    `json:"took,omitempty"` // ns

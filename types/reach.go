@@ -61,7 +61,11 @@ const (
 
 // ReachClusterOf counts the Nodes of a cluster.
 func ReachClusterOf(nodes []Node) ReachCluster {
-	c := ReachCluster{Nodes: len(nodes), Addresses: []string{}, Kubelets: []string{}}
+	q := QuorumOf(nodes)
+	c := ReachCluster{
+		Nodes: len(nodes), Members: q.Voters, Ready: q.Ready, Learners: q.Learners,
+		Addresses: []string{}, Kubelets: []string{},
+	}
 	for _, n := range nodes {
 		if n.KubeletVersion != "" {
 			c.Kubelets = append(c.Kubelets, n.KubeletVersion)
@@ -69,16 +73,8 @@ func ReachClusterOf(nodes []Node) ReachCluster {
 		if n.TieBreaker {
 			c.TieBreaker = n.Name
 		}
-		switch {
-		case !n.Etcd:
+		if !n.Etcd {
 			continue
-		case n.EtcdVoter == ConditionFalse:
-			c.Learners++
-		default:
-			c.Members++
-			if n.Ready == ConditionTrue {
-				c.Ready++
-			}
 		}
 		if n.InternalIP != "" {
 			c.Addresses = append(c.Addresses, n.InternalIP)

@@ -54,6 +54,8 @@ var topics = []topic{
 	{value: &K3sVersionStatus{}},
 	{value: &K3sReleaseRequest{}},
 	{value: &ClusterMembers{}},
+	{value: &KnownNode{}},
+	{value: &ClusterMembersJournal{}},
 	{value: &KubeNodeConditions{}},
 	{value: &NodeDrainProgress{}},
 	{value: &NodeDrainJournal{}},

@@ -21,3 +21,23 @@ const (
 // until StampFresh has passed, an agent that has just started takes every node
 // with a stamp for one of ours. The row rings when the answer changes.
 func (n Node) Foreign() bool { return n.Agent == nil || n.StampStale }
+
+// eveManager is under which name the API server files what EVE's own agents
+// write: they name no field manager, so it is that of their program.
+const eveManager = "zedbox"
+
+// CordonedByEVE reports whether the node is cordoned by EVE's own zedkube alone,
+// as far as the API server tells.
+func (n Node) CordonedByEVE() bool {
+	eve := false
+	for _, w := range n.Writers {
+		switch {
+		case w.Field != FieldCordon:
+		case w.Manager != eveManager:
+			return false
+		default:
+			eve = true
+		}
+	}
+	return eve && n.Unschedulable && n.CordonedBy == nil
+}

@@ -20,8 +20,10 @@ const (
 // is gone: its kubelet does not report, and nothing on it has answered any node
 // that can tell. seen says when each witness's round last changed, by node name
 // and the caller's own clock. Where it is not, why says in a sentence who does not
-// agree or cannot tell; where it is, who agrees. It is closed: whoever says
-// nothing does not agree (docs/wire.md, "Nodes").
+// agree or cannot tell; where it is, who agrees. It is closed: a node of ours that
+// says nothing does not agree, and with more than two nodes two have to agree. A
+// foreign node (Node.Foreign) is not waited for; that the device answers it is
+// believed all the same (docs/wire.md, "Nodes").
 func Gone(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.Time) (gone bool, why string) {
 	switch live, ok := nodes[lost.Name]; {
 	case !ok:
@@ -31,28 +33,60 @@ func Gone(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.
 	case lost.Ready != ConditionUnknown || live.Ready != ConditionUnknown:
 		return false, fmt.Sprintf("node %s still reports", lost.Name)
 	}
+	return Silent(lost, nodes, seen, now)
+}
+
+// Silent reports whether nothing on the device of lost, of which its name and its
+// UID have to be known, has answered any node that can tell; the Node itself may
+// be there or not. The rest is as of Gone.
+func Silent(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.Time) (silent bool, why string) {
 	var agree []string
-	ready := 0
+	ready, all := 0, len(nodes)
+	if _, there := nodes[lost.Name]; !there {
+		all++
+	}
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		n := nodes[name]
-		if n.Ready == ConditionTrue {
-			ready++
+		if n.Ready != ConditionTrue {
+			continue
 		}
-		if n.Ready != ConditionTrue || n.Agent == nil {
-			continue // it says nothing, or nobody knows how old its word is
-		}
-		if why := n.disagrees(lost, seen[name], now); why != "" {
+		ready++
+		why := n.disagrees(lost, seen[name], now)
+		switch {
+		case n.Foreign() && (n.Agent == nil || n.answered(lost) == "" || !fresh(seen[name], now)):
+			continue // nobody knows how old its word is, or it is no word of life
+		case why != "":
 			return false, why
 		}
 		agree = append(agree, name)
 	}
-	if len(agree) == 0 {
+	switch {
+	case len(agree) == 0:
 		return false, fmt.Sprintf("no Ready node can tell whether the device of node %s answers", lost.Name)
-	}
-	if ready < 2 { // a single server that loses its cable calls all others gone
+	case ready < 2: // a single server that loses its cable calls all others gone
 		return false, fmt.Sprintf("%s is the only node that is Ready: it may be cut off itself", agree[0])
+	case len(agree) < 2 && all > 2:
+		return false, fmt.Sprintf("only node %s can tell whether the device of node %s answers: another node with a zedkube that is up has to agree", agree[0], lost.Name)
 	}
 	return true, fmt.Sprintf("the device of node %s answers none of %v", lost.Name, agree)
+}
+
+// fresh reports whether a word that was heard at seen still counts.
+func fresh(seen, now time.Time) bool {
+	return !seen.IsZero() && !seen.After(now) && now.Sub(seen) <= WitnessFresh
+}
+
+// answered is where the device of lost answered n, "" for nowhere.
+func (n Node) answered(lost Node) string {
+	if n.Witness == nil {
+		return ""
+	}
+	for _, s := range n.Witness.Sightings {
+		if s.UID == lost.UID && s.Alive != "" {
+			return s.Alive
+		}
+	}
+	return ""
 }
 
 // disagrees says why n, a Ready node with an agent, is no witness that the device
@@ -61,16 +95,17 @@ func (n Node) disagrees(lost Node, seen, now time.Time) string {
 	if n.Witness == nil {
 		return fmt.Sprintf("node %s does not say whether the device of node %s answers it", n.Name, lost.Name)
 	}
-	if seen.IsZero() || seen.After(now) || now.Sub(seen) > WitnessFresh {
+	if !fresh(seen, now) {
 		return fmt.Sprintf("what node %s says of node %s is old", n.Name, lost.Name)
+	}
+	if at := n.answered(lost); at != "" {
+		return fmt.Sprintf("the device of node %s answers node %s at %s", lost.Name, n.Name, at)
 	}
 	told := false
 	for _, s := range n.Witness.Sightings {
 		switch {
 		case s.UID != lost.UID:
 			continue
-		case s.Alive != "":
-			return fmt.Sprintf("the device of node %s answers node %s at %s", lost.Name, n.Name, s.Alive)
 		case s.Silent < WitnessSilent:
 			return fmt.Sprintf("the device of node %s has been silent to node %s for %d of %d looks", lost.Name, n.Name, s.Silent, WitnessSilent)
 		}

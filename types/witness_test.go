@@ -13,11 +13,17 @@ func TestGoneOnlyWhereEveryReadyNodeWithAnAgentHasFoundItSilent(t *testing.T) {
 	seeing := func(s ...Sighting) func(*Node) { return func(n *Node) { n.Witness = &Witness{Round: 1, Sightings: s} } }
 	down := func(n *Node) { n.Ready = ConditionUnknown }
 	foreign := func(n *Node) { n.Agent, n.Witness = nil, nil }
+	outlived := func(n *Node) { n.StampStale, n.Witness = true, nil }
 	mute := func(n *Node) { n.Witness = nil }
 	type world struct {
 		lost  Node
 		nodes map[string]Node
 		seen  map[string]time.Time
+	}
+	third := func(w *world) { // a second witness beside n1
+		n := w.nodes["n1"]
+		n.Name, n.UID = "n4", "u4"
+		w.nodes["n4"], w.seen["n4"] = n, w.seen["n1"]
 	}
 	in := func(node string, changes ...func(*Node)) func(*world) {
 		return func(w *world) {
@@ -39,12 +45,22 @@ func TestGoneOnlyWhereEveryReadyNodeWithAnAgentHasFoundItSilent(t *testing.T) {
 		gone   bool
 		why    string
 	}{
-		"all agree":                          {func(*world) {}, true, "the device of node n3 answers none of [n1 n2]"},
-		"the agents of EVE are no witnesses": {in("n2", foreign), true, "the device of node n3 answers none of [n1]"},
-		"nor are nodes that are not Ready": {func(w *world) {
-			in("n2", down, mute)(w)
-			w.nodes["n4"] = Node{Name: "n4", UID: "u4", Ready: ConditionTrue}
-		}, true, "the device of node n3 answers none of [n1]"},
+		"all agree":                                              {func(*world) {}, true, "the device of node n3 answers none of [n1 n2]"},
+		"the agents of EVE are no witnesses":                     {func(w *world) { in("n2", foreign)(w); third(w) }, true, "the device of node n3 answers none of [n1 n4]"},
+		"nor are agents whose stamps have outlived them":         {func(w *world) { in("n2", outlived)(w); third(w) }, true, "the device of node n3 answers none of [n1 n4]"},
+		"nor are nodes that are not Ready":                       {func(w *world) { in("n2", down, mute)(w); third(w) }, true, "the device of node n3 answers none of [n1 n4]"},
+		"one witness among EVE's agents is too few":              {in("n2", foreign), false, "only node n1 can tell whether the device of node n3 answers: another node with a zedkube that is up has to agree"},
+		"so is one among stamps that have outlived their agents": {in("n2", outlived), false, "only node n1 can tell whether the device of node n3 answers: another node with a zedkube that is up has to agree"},
+		"a stale stamp silences no fresh word": {func(w *world) {
+			in("n2", outlived, seeing(Sighting{Node: "n3", UID: "u3", Alive: "a:1"}))(w)
+			third(w)
+		}, false, "the device of node n3 answers node n2 at a:1"},
+		"but an old one": {func(w *world) {
+			in("n2", outlived, seeing(Sighting{Node: "n3", UID: "u3", Alive: "a:1"}))(w)
+			at("n2", time.Hour)(w)
+			third(w)
+		}, true, "the device of node n3 answers none of [n1 n4]"},
+		"and agrees to nothing":                   {in("n2", func(n *Node) { n.StampStale = true }), false, "only node n1 can tell whether the device of node n3 answers: another node with a zedkube that is up has to agree"},
 		"one alone may be cut off itself":         {in("n2", down, mute), false, "n1 is the only node that is Ready: it may be cut off itself"},
 		"a word just fresh enough":                {at("n2", WitnessFresh), true, "the device of node n3 answers none of [n1 n2]"},
 		"the Node itself was deleted":             {func(w *world) { delete(w.nodes, "n3") }, false, "there is no node n3 any more"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/audit"
 	"github.com/zedkube/zedkube/pkg/page"
+	"github.com/zedkube/zedkube/pkg/peer"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -79,5 +80,5 @@ func commandRecord(p paths) *audit.Record {
 	if own, err := ownName(p); err == nil {
 		_ = info.Publish(types.Global, own)
 	}
-	return &audit.Record{Log: silent(), Info: info, Dir: p.audit, Segment: audit.DefaultSegment}
+	return &audit.Record{Log: silent(), Info: info, Dir: p.audit, Segment: audit.DefaultSegment, From: peer.Self().Who()}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -87,10 +88,11 @@ func auditTook(o types.Operation) string {
 	return span(o.Took)
 }
 
+// auditWhy is why it was done, or, where that is not told, which user asked.
 func auditWhy(o types.Operation) string {
 	switch {
 	case o.Error == "":
-		return clean(o.Why)
+		return clean(cmp.Or(o.Why, o.From))
 	case o.Why == "":
 		return clean(o.Error)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/pkg/applogs"
+	"github.com/zedkube/zedkube/pkg/statusserver"
 )
 
 // The exit codes of the commands (docs/wire.md, "Process").
@@ -26,7 +27,7 @@ const (
 // newCommand is the command line: without a subcommand it runs the agent, as
 // EVE's start script expects. Tests add flags that the program does not have.
 func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
-	var o options
+	o := options{reports: statusserver.ReportsAuto}
 	run := func(c *cobra.Command, _ []string) error { return runAgent(c.Context(), o) }
 	root := &cobra.Command{
 		Use:   "zedkube",
@@ -44,8 +45,9 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default <root>/run/.kube/k3s/k3s.yaml)")
 	runCommand := &cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: words(0), RunE: run}
 	for _, c := range []*cobra.Command{root, runCommand} {
-		c.Flags().Var(&o.page, "page", "the page and the metrics on 127.0.0.1: on, off or a port (default on, at port 12347; off with --root)")
+		c.Flags().Var(&o.page, "page", "what is served on 127.0.0.1:12347: nothing (off), the metrics, or the page too, which asks for a token (on, or another port); default metrics, off with --root")
 		c.Flags().BoolVar(&o.onCluster, "page-on-cluster", false, "the same on the cluster address, for those who prove that they know the cluster token")
+		c.Flags().Var(&o.reports, "reports", "who gets reports on applications without a proof: nodes without a zedkube of this kind until every node has had one (auto), always or never")
 		c.Flags().IntVar(&o.logRecord, "log-record", applogs.DefaultMaxRecord, "bytes of a line of an application's log, as written to stderr, beyond which it is split; at most 263168")
 	}
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
@@ -59,8 +61,8 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 	}
 	root.AddCommand(
 		newStatusCommand(&o), newNodesCommand(&o), newAppsCommand(&o),
-		newUpdateStatusCommand(&o), newDrainCommand(&o), newLeaveCommand(&o), newJoinCommand(&o), newWaitJoinCommand(&o), newVMIDetachCommand(&o), newLogsCommand(&o), newTopCommand(&o), newExportCommand(&o),
-		newK3sCommand(&o), newAuditCommand(&o), newTopicsCommand(&o), newDoctorCommand(&o), newBundleCommand(&o),
+		newUpdateStatusCommand(&o), newDrainCommand(&o), newMembersCommand(&o), newLeaveCommand(&o), newJoinCommand(&o), newWaitJoinCommand(&o), newVMIDetachCommand(&o), newLogsCommand(&o), newTopCommand(&o), newExportCommand(&o),
+		newK3sCommand(&o), newAuditCommand(&o), newTopicsCommand(&o), newDoctorCommand(&o), newBundleCommand(&o), newPageCommand(&o),
 		runCommand,
 		newVersionCommand(), newCompletionCommand(),
 	)

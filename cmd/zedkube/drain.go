@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/kubeapi"
-	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -38,17 +37,6 @@ func newDrainCommand(o *options) *cobra.Command {
 		newKeepCordonCommand(o), newUnlockCommand(o),
 	)
 	return c
-}
-
-// operatorTopic opens a topic in which commands leave an operator's wish for
-// the agent: files only, since the command ends before anybody could connect.
-func operatorTopic[T any](p paths) (*pubsub.Publication[T], error) {
-	bus := pubsub.NewBus(p.root, silent())
-	topic := pubsub.NewPublication[T](bus, commandAgent, pubsub.FilesOnly())
-	if err := bus.Open(); err != nil {
-		return nil, exitError{exitNotPublished, fmt.Errorf("open pubsub: %w", err)}
-	}
-	return topic, nil
 }
 
 // silent is the logger of commands: what fails comes back as an error.

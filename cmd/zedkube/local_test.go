@@ -17,7 +17,7 @@ import (
 )
 
 // runLocal runs the local server of an agent on an empty root, on loopback too.
-func runLocal(t *testing.T) (socket *http.Client, address string) {
+func runLocal(t *testing.T) (socket *http.Client, p paths) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -27,7 +27,7 @@ func runLocal(t *testing.T) (socket *http.Client, address string) {
 	l.Close()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	p := o.paths()
+	p = o.paths()
 	_, components := wire(p, log, io.Discard)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -38,12 +38,15 @@ func runLocal(t *testing.T) (socket *http.Client, address string) {
 		if _, err := os.Stat(p.socket); err != nil {
 			return err.Error()
 		}
+		if _, err := os.Stat(p.pageToken); err != nil {
+			return err.Error()
+		}
 		_, err := net.Dial("tcp", p.pageAddress)
 		return textOf(err)
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return socket, p.pageAddress
+	return socket, p
 }
 
 func textOf(err error) string {
@@ -74,7 +77,8 @@ func fetch(t *testing.T, client *http.Client, url, host string) string {
 }
 
 func TestTheAgentTellsItsNumbersAndShowsItsPage(t *testing.T) {
-	socket, address := runLocal(t)
+	socket, p := runLocal(t)
+	address := p.pageAddress
 	near := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	numbers := fetch(t, socket, "http://zedkube/metrics", "zedkube")
 	for _, want := range []string{"200 ", `zedkube_component_steps_total{component="localserver"}`, `zedkube_pubsub_messages_total{direction="out",topic="zedkube/NodeDrainStatus"} 0`, "process_resident_memory_bytes", "go_goroutines"} {
@@ -108,14 +112,32 @@ func TestTheAgentTellsItsNumbersAndShowsItsPage(t *testing.T) {
 	}
 }
 
+// fetchWith is what a server on loopback says to who has the token.
+func fetchWith(t *testing.T, url, token string) string {
+	t.Helper()
+	return fetch(t, &http.Client{Transport: bearer(token)}, url, "")
+}
+
+// bearer sends requests with a token, "" for without.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b != "" {
+		r.Header.Set("Authorization", "Bearer "+string(b))
+	}
+	return (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+}
+
 func TestWhereThePageIs(t *testing.T) {
-	for said, want := range map[string]string{"on": "127.0.0.1:12347 12347", "off": " 12347", "9000": "127.0.0.1:9000 9000"} {
+	for said, want := range map[string]string{
+		"on": "127.0.0.1:12347 true 12347", "metrics": "127.0.0.1:12347 false 12347", "off": " false 12347", "9000": "127.0.0.1:9000 true 9000",
+	} {
 		var f pageFlag
 		if err := f.Set(said); err != nil || f.String() != said {
 			t.Errorf("%s is taken for %s: %v", said, f.String(), err)
 		}
 		for _, root := range []string{"", "/srv/n1"} {
-			if got := fmt.Sprint(f.address(root), " ", f.clusterPort(true)); got != want {
+			if got := fmt.Sprint(f.address(root), " ", f.too(), " ", f.clusterPort(true)); got != want {
 				t.Errorf("%s with root %q: %q", said, root, got)
 			}
 		}
@@ -124,7 +146,7 @@ func TestWhereThePageIs(t *testing.T) {
 		}
 	}
 	var unsaid pageFlag
-	if got := unsaid.address("") + unsaid.address("/srv/n1"); got != "127.0.0.1:12347" {
+	if got := unsaid.address("") + unsaid.address("/srv/n1"); got != "127.0.0.1:12347" || unsaid.too() {
 		t.Errorf("without the flag: %q", got)
 	}
 	for _, bad := range []string{"", "yes", "0", "65536", "-1", "127.0.0.1:1", "0.0.0.0:80", "on\n"} {

@@ -3,11 +3,14 @@ package main
 import (
 	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/localserver"
 	"github.com/zedkube/zedkube/pkg/metrics"
 	"github.com/zedkube/zedkube/pkg/overview"
 	"github.com/zedkube/zedkube/pkg/page"
@@ -23,6 +26,20 @@ func wirePage(p paths, t topics, log *logrus.Logger, kube *kubeapi.Client, reque
 		Audit: (&auditAnswers{dir: p.audit}).answer, Requests: requests.Total, Looks: t.pageLooks,
 	}
 	return shown.Handlers()
+}
+
+// routesOf are the page's paths: its own files anybody may see, and what they
+// show only who may read all of the device.
+func routesOf(handlers map[string]http.Handler) map[string]localserver.Route {
+	routes := map[string]localserver.Route{}
+	for path, h := range handlers {
+		r := localserver.Route{Handler: h, Access: localserver.WithPage, Stream: slices.Contains(page.Streams(), path)}
+		if strings.HasPrefix(path, "/api/") {
+			r.Access = localserver.WithToken
+		}
+		routes[path] = r
+	}
+	return routes
 }
 
 // withNodes is the overview of the files with the agent's own table of nodes,

@@ -135,13 +135,21 @@ func nodesTable(nodes overview.Nodes, now time.Time) table {
 			{text: clean(strings.Join(n.Roles, ","))},
 			cordon,
 			{clean(n.Drain), yellow},
-			{text: clean(n.Agent)},
+			nodeAgent(n),
 			{text: clean(n.Address)},
 			{text: clean(n.Kubelet)},
 			{text: shortAge(n.Created, now)},
 		})
 	}
 	return t
+}
+
+// nodeAgent is the version of a node's agent, and whether it is one of the past.
+func nodeAgent(n overview.ClusterNode) cell {
+	if n.AgentStale {
+		return cell{clean(n.Agent) + " (stale)", yellow}
+	}
+	return cell{text: clean(n.Agent)}
 }
 
 func nodeLook(n overview.ClusterNode) style {
@@ -213,6 +221,9 @@ func (s *screen) node(n overview.ClusterNode, now time.Time) {
 	}
 	if !n.AgentAt.IsZero() {
 		s.field("stamp", plain, "its agent wrote to the Node "+stamp(n.AgentAt, now))
+	}
+	if n.AgentStale {
+		s.field("stamp", yellow, fmt.Sprintf("it has not been renewed for %s or longer: no zedkube may run there any more. If it does not: zedkube members forget %s", types.StampFresh, clean(n.Name)))
 	}
 	if !n.Created.IsZero() {
 		s.field("created", plain, stamp(n.Created, now))

@@ -8,10 +8,11 @@ import (
 	"github.com/zedkube/zedkube/pkg/localserver"
 )
 
-// pageFlag says whether there is a page on loopback, and at which port.
+// pageFlag says what is served on loopback, and at which port.
 type pageFlag struct {
-	said bool // else it is on, and off below a root, where several agents share the machine
-	port int  // 0 for off
+	said    bool // else it is the numbers, and nothing below a root, where several agents share the machine
+	numbers bool // the numbers alone, without the page
+	port    int  // 0 for nothing
 }
 
 // String implements pflag.Value.
@@ -21,6 +22,8 @@ func (f *pageFlag) String() string {
 		return ""
 	case f.port == 0:
 		return "off"
+	case f.numbers:
+		return "metrics"
 	case f.port == localserver.DefaultPort:
 		return "on"
 	}
@@ -32,12 +35,14 @@ func (f *pageFlag) Set(text string) error {
 	switch text {
 	case "on":
 		*f = pageFlag{said: true, port: localserver.DefaultPort}
+	case "metrics":
+		*f = pageFlag{said: true, numbers: true, port: localserver.DefaultPort}
 	case "off":
 		*f = pageFlag{said: true}
 	default:
 		port, err := strconv.ParseUint(text, 10, 16)
 		if err != nil || port == 0 {
-			return fmt.Errorf("%q is neither on nor off nor a port from 1 to 65535", text)
+			return fmt.Errorf("%q is none of off, metrics and on, nor a port from 1 to 65535", text)
 		}
 		*f = pageFlag{said: true, port: int(port)}
 	}
@@ -45,9 +50,9 @@ func (f *pageFlag) Set(text string) error {
 }
 
 // Type implements pflag.Value.
-func (f *pageFlag) Type() string { return "on|off|PORT" }
+func (f *pageFlag) Type() string { return "off|metrics|on|PORT" }
 
-// address is where the page is, "" for nowhere.
+// address is where something is served on loopback, "" for nowhere.
 func (f *pageFlag) address(root string) string {
 	port := f.port
 	if !f.said && root == "" {
@@ -58,6 +63,9 @@ func (f *pageFlag) address(root string) string {
 	}
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
+
+// too reports whether the page is served there.
+func (f *pageFlag) too() bool { return f.said && !f.numbers && f.port != 0 }
 
 // clusterPort is the port of the page on the cluster address, 0 for none.
 func (f *pageFlag) clusterPort(asked bool) int {

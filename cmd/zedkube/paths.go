@@ -14,6 +14,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/k3sconfig"
 	"github.com/zedkube/zedkube/pkg/localserver"
 	"github.com/zedkube/zedkube/pkg/sriov"
+	"github.com/zedkube/zedkube/pkg/statusserver"
 )
 
 // options are what the command line says.
@@ -22,6 +23,7 @@ type options struct {
 	kubeconfig string
 	logRecord  int
 	page       pageFlag
+	reports    statusserver.Reports
 	onCluster  bool          // the page, too
 	hour       time.Duration // how long an hour is, where a test wants a shorter one; no flag of the program sets it
 }
@@ -46,7 +48,9 @@ type paths struct {
 	k3sOverride    string // of the kube container's configuration
 	k3sBinary      string
 	k3sPID         string
-	installLog     string   // of the kube container
+	installLog     string // of the kube container
+	reports        statusserver.Reports
+	provers        string   // note that all nodes of the cluster have proofs
 	topicDirs      []string // where all agents' topics lie
 	console        string
 	consoleOld     string // the same, where older kube containers look
@@ -59,6 +63,8 @@ type paths struct {
 	sysfs          string
 	socket         string // where commands ask the agent
 	pageAddress    string // on loopback, "" for none
+	pageToo        bool   // there, and not the numbers alone
+	pageToken      string // file with the reading token
 	pageOnCluster  int    // the port on the cluster address, 0 for none
 }
 
@@ -85,6 +91,8 @@ func (o options) paths() paths {
 		k3sBinary:      in(k3sconfig.DefaultBinary),
 		k3sPID:         in(k3sconfig.DefaultPID),
 		installLog:     in("/persist/kubelog/k3s-install.log"),
+		reports:        o.reports,
+		provers:        in("/persist/zedkube/all-prove"),
 		topicDirs:      []string{in("/run"), in("/persist/status")},
 		console:        in(console.DefaultFile),
 		consoleOld:     in(console.DefaultOldFile),
@@ -97,6 +105,8 @@ func (o options) paths() paths {
 		sysfs:          in(sriov.DefaultSysfs),
 		socket:         in(localserver.DefaultSocket),
 		pageAddress:    o.page.address(o.root),
+		pageToo:        o.page.too(),
+		pageToken:      in(localserver.DefaultTokenFile),
 		pageOnCluster:  o.page.clusterPort(o.onCluster),
 	}
 	if p.kubeconfig == "" {

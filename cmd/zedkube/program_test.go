@@ -90,8 +90,9 @@ func TestEveryPathIsBelowTheRoot(t *testing.T) {
 			manifest: root + "/persist/vault/manifests/registration.yaml", k3sOverride: root + "/persist/vault/k3s-user-override.yaml",
 			installLog: root + "/persist/kubelog/k3s-install.log", topicDirs: []string{root + "/run", root + "/persist/status"},
 			console: root + "/run/edgeview/VncParams/vmiVNC.run", proc: root + "/proc", sysfs: root + "/sys",
-			logJournal: root + "/run/zedkube.applogs", logCheckpoints: root + "/persist/kube-status/zedkube-applogs.jsonl", logRecord: 8000,
+			logJournal: root + "/run/zedkube.applogs", logCheckpoints: root + "/persist/kube-status/zedkube-applogs.jsonl", logRecord: 4096,
 			audit: root + "/persist/zedkube/audit", socket: root + "/run/zedkube/zedkube.sock",
+			pageToken: root + "/run/zedkube/page-token.json", provers: root + "/persist/zedkube/all-prove",
 		}
 	}
 	want := map[string]paths{}

@@ -38,6 +38,7 @@ func TestEverySocketAnswersBeforeThereIsAnyValue(t *testing.T) {
 		"zedkube/NodeDrainProgress":        "false",
 		"zedkube/NodeDrainJournal":         "true",
 		"zedkube/ClusterMembership":        "true",
+		"zedkube/ClusterMembersJournal":    "true",
 		"zedkube/KubeClusterInfo":          "false",
 		"zedkube/KubeUserServices":         "false",
 		"zedkube/KubeLeaderElectInfo":      "false",

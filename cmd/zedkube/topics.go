@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/clusterinfo"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -47,9 +48,11 @@ type topics struct {
 	peers          pubsub.Writer[types.ClusterPeers]
 	without        pubsub.Writer[types.WithoutCluster]
 	members        pubsub.Writer[types.ClusterMembers]
+	membersJournal pubsub.Writer[types.ClusterMembersJournal]
 	drainStatus    pubsub.Writer[types.NodeDrainStatus]
 	drainProgress  pubsub.Writer[types.NodeDrainProgress]
 	drainJournal   pubsub.Writer[types.NodeDrainJournal]
+	known          pubsub.Writer[types.KnownNode]
 	clusterInfo    pubsub.Writer[types.KubeClusterInfo]
 	reportHealth   pubsub.Writer[types.KubeReportHealth]
 	userServices   pubsub.Writer[types.KubeUserServices]
@@ -101,10 +104,12 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		peers:          pubsub.NewPublication[types.ClusterPeers](bus, self, pubsub.Persistent()),
 		without:        pubsub.NewPublication[types.WithoutCluster](bus, self),
 		members:        pubsub.NewPublication[types.ClusterMembers](bus, self),
+		membersJournal: pubsub.NewPublication[types.ClusterMembersJournal](bus, self, pubsub.Persistent()),
 		drainStatus:    pubsub.NewPublication[types.NodeDrainStatus](bus, self),
 		drainProgress:  pubsub.NewPublication[types.NodeDrainProgress](bus, self),
 		drainJournal:   pubsub.NewPublication[types.NodeDrainJournal](bus, self, pubsub.Persistent()),
-		clusterInfo:    pubsub.NewPublication[types.KubeClusterInfo](bus, self),
+		known:          pubsub.NewPublication[types.KnownNode](bus, self, pubsub.Persistent()),
+		clusterInfo:    pubsub.NewPacedPublication(bus, self, clusterinfo.Pause),
 		reportHealth:   pubsub.NewPublication[types.KubeReportHealth](bus, self),
 		userServices:   pubsub.NewPublication[types.KubeUserServices](bus, self),
 		nodeConditions: pubsub.NewPublication[types.KubeNodeConditions](bus, self, pubsub.Persistent()),

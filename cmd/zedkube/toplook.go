@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -16,11 +15,14 @@ const (
 	// lookForgotten is how old the word of a command may be that lives: more, and
 	// it was killed before it could take it back.
 	lookForgotten = time.Minute
+	// lookWithin is how long the table waits for the agent to hear that: not so
+	// long that one that hangs keeps it from being drawn.
+	lookWithin = time.Second
 )
 
 // looking is the wish that the agent looks often, under a key of its own.
 type looking struct {
-	topic *pubsub.Publication[types.MetricsLook]
+	topic requested[types.MetricsLook]
 	key   string
 	next  time.Time // of the renewal
 	err   error     // of the newest; nil where it lies there
@@ -33,6 +35,7 @@ func startLooking(p paths) (*looking, error) {
 	if err != nil {
 		return nil, err
 	}
+	topic.within = lookWithin
 	l := &looking{topic: topic, key: uuid.NewString()}
 	now := time.Now()
 	for key, left := range topic.All() {

@@ -18,9 +18,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// commandAgent is in whose name commands speak to the running agent.
-const commandAgent = "zedkube-cli"
-
 // The kube container waits for the command, so it waits for the agent briefly.
 const (
 	greetingTimeout = time.Second     // until no answer on the socket means that no agent runs

@@ -23,7 +23,7 @@ func openDetachLog(p paths, out, warn io.Writer) *detachLog {
 	l := &detachLog{out: out}
 	err := os.MkdirAll(filepath.Dir(p.detachLogFile()), 0o755)
 	if err == nil {
-		l.file, err = openLog(p.detachLogFile())
+		l.file, err = openDetachFile(p.detachLogFile())
 	}
 	if err != nil {
 		fmt.Fprintln(warn, "The log file cannot be written:", clean(err.Error()))
@@ -31,9 +31,9 @@ func openDetachLog(p paths, out, warn io.Writer) *detachLog {
 	return l
 }
 
-// openLog opens a log to write at its end: a regular file that has no other name
+// openDetachFile opens a log to write at its end: a regular file that has no other name
 // and that nobody else may write from now on.
-func openLog(path string) (*os.File, error) {
+func openDetachFile(path string) (*os.File, error) {
 	// O_NONBLOCK: a fifo without a reader must not hold us up.
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o640)
 	if err != nil {

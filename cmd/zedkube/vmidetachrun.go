@@ -44,7 +44,6 @@ func (d *detaching) run(ctx context.Context) error {
 // takes the request back at the end: nobody may be surprised by it later.
 func (d *detaching) attempt(ctx context.Context) error {
 	bus := pubsub.NewBus(d.paths.root, silent())
-	requests := pubsub.NewPublication[types.AppDetachRequest](bus, commandAgent, pubsub.FilesOnly())
 	repairs := pubsub.NewSubscription[types.AppRepairStatus](bus, self, pubsub.SocketOnly())
 	if err := bus.Open(); err != nil {
 		return exitError{exitNotPublished, fmt.Errorf("open pubsub: %w", err)}
@@ -59,6 +58,10 @@ func (d *detaching) attempt(ctx context.Context) error {
 	if err := greet(ctx, repairs, bell); err != nil {
 		return err
 	}
+	requests, err := operatorTopic[types.AppDetachRequest](d.paths)
+	if err != nil {
+		return err
+	}
 	before, _ := repairs.Get(d.key)
 	d.told = map[string]bool{}
 	for _, s := range before.Steps {
@@ -67,7 +70,7 @@ func (d *detaching) attempt(ctx context.Context) error {
 	if err := d.ask(requests); err != nil {
 		return err
 	}
-	err := d.follow(ctx, repairs, bell)
+	err = d.follow(ctx, repairs, bell)
 	if !d.theirs() {
 		if gone := requests.Unpublish(d.key); gone != nil {
 			err = errors.Join(err, exitError{exitNotPublished, fmt.Errorf("the request cannot be taken back: %w", gone)})
@@ -92,7 +95,7 @@ func greet(ctx context.Context, repairs pubsub.Source[types.AppRepairStatus], be
 	return nil
 }
 
-func (d *detaching) ask(requests *pubsub.Publication[types.AppDetachRequest]) error {
+func (d *detaching) ask(requests requested[types.AppDetachRequest]) error {
 	if old, ok := requests.Get(d.key); ok {
 		if err := d.log.say(d.request.Asked, "a request of %s, for node %s, is replaced", old.Asked.UTC().Format(time.RFC3339), old.Node); err != nil {
 			return err

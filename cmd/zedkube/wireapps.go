@@ -26,18 +26,18 @@ func wireApps(p paths, t topics, log *logrus.Logger, out io.Writer, pulses map[s
 			Configs: t.appConfigs, Settings: t.settings, Requests: t.detach, Info: t.info,
 			Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, Sets: kube.Sets, API: kube.API,
 			Kube: kube, Uptime: uptime,
-			Status: t.appStatus, Repairs: t.appRepair,
+			Known: t.known, Status: t.appStatus, Repairs: t.appRepair,
 		},
 		"witness": &witness.Component{
 			Log: as("witness"), Pulse: pulses["witness"],
-			Info: t.info, Nodes: kube.Nodes, API: kube.API,
+			Info: t.info, Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, API: kube.API, Known: t.known,
 			Kube: kube, Dial: (&net.Dialer{}).DialContext, Ports: []int{witness.StatusPort, witness.KubeletPort}, Uptime: uptime,
 		},
 		"applogs": &applogs.Component{
 			Log: as("applogs"), Pulse: pulses["applogs"],
 			Configs: t.appConfigs, Info: t.info, Nodes: kube.Nodes, AppPods: kube.AppPods, API: kube.API,
 			Kube: kube, Out: out,
-			MaxRecord: p.logRecord, Rate: applogs.DefaultRate, Burst: applogs.DefaultBurst,
+			MaxRecord: p.logRecord, Streams: applogs.Streams(p.proc), Rate: applogs.DefaultRate, Burst: applogs.DefaultBurst,
 			Journal: p.logJournal, Checkpoints: p.logCheckpoints,
 		},
 		"console": &console.Component{

@@ -10,7 +10,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/localserver"
 	"github.com/zedkube/zedkube/pkg/loop"
 	"github.com/zedkube/zedkube/pkg/metrics"
-	"github.com/zedkube/zedkube/pkg/page"
+	"github.com/zedkube/zedkube/pkg/operator"
 )
 
 // wireLocal is the part of the map that answers people and programs on the
@@ -21,22 +21,22 @@ func wireLocal(p paths, t topics, log *logrus.Logger, pulses map[string]*loop.Pu
 		Info: t.info, Nodes: kube.Nodes, API: kube.API, Leases: kube.Leases,
 		Leader: t.leaderInfo, Progress: t.drainProgress, Health: t.reportHealth, Conditions: t.nodeConditions,
 	}
-	everywhere := wirePage(p, t, log, kube, requests)
-	everywhere["/metrics"] = numbers.Handler()
-	everywhere[nodesPath] = nodesHandler(kube.Nodes, t.info, kube.API)
+	routes := routesOf(wirePage(p, t, log, kube, requests))
+	routes["/metrics"] = localserver.Route{Handler: numbers.Handler(), Access: localserver.Always, Apart: true}
+	routes[nodesPath] = localserver.Route{Handler: nodesHandler(kube.Nodes, t.info, kube.API), Access: localserver.WithToken}
+	routes[operator.Path] = localserver.Route{
+		Handler: &operator.Handler{Root: p.root, Operations: operations, Topics: operatorTopics()},
+		Methods: []string{http.MethodPut, http.MethodDelete}, Effect: "a request to the agent is made, or taken back",
+	}
+	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
+		routes["/debug/pprof/"+path] = localserver.Route{Handler: profile}
+	}
 	return map[string]component{
 		"localserver": &localserver.Component{
 			Log: log.WithField("component", "localserver"), Pulse: pulses["localserver"],
 			Status: t.clusterStatus,
-			Socket: p.socket, Address: p.pageAddress, ClusterPort: p.pageOnCluster,
-			Everywhere: everywhere,
-			SocketOnly: map[string]http.Handler{
-				"/debug/pprof/":        http.HandlerFunc(pprof.Index),
-				"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
-				"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
-				"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
-			},
-			Streams: page.Streams(),
+			Socket: p.socket, Address: p.pageAddress, PageToo: p.pageToo, TokenFile: p.pageToken, ClusterPort: p.pageOnCluster,
+			Routes: routes,
 		},
 	}
 }

@@ -66,12 +66,13 @@ func (c *Cluster) Uncordon(ctx context.Context, node string) error {
 	})
 }
 
-// UncordonLegacy undoes a cordon of an earlier agent: one that names nobody, is
-// older than before, on a node that was never stamped. Verb uncordonlegacy.
+// UncordonLegacy undoes a cordon of EVE's own agent: one that names nobody, is
+// older than before, and was written by it or is on a node without a fresh stamp.
+// Verb uncordonlegacy.
 func (c *Cluster) UncordonLegacy(ctx context.Context, node string, before time.Time) error {
 	return c.edit(ctx, "uncordonlegacy", node, func(n *types.Node) error {
 		old := !n.TaintedAt.IsZero() && n.TaintedAt.Before(before)
-		if n.Unschedulable && n.CordonedBy == nil && n.Agent == nil && old {
+		if n.Unschedulable && n.CordonedBy == nil && old && (n.Foreign() || n.CordonedByEVE()) {
 			n.Unschedulable, n.TaintedAt = false, time.Time{}
 		}
 		return nil
@@ -102,6 +103,18 @@ func (c *Cluster) Stamp(ctx context.Context, node string, stamp types.AgentStamp
 	stamp.Masters = slices.Clone(stamp.Masters)
 	return c.edit(ctx, "stamp", node, func(n *types.Node) error {
 		n.Agent, n.StampedAt = &stamp, time.Now()
+		return nil
+	})
+}
+
+// ForgetStamp takes the stamp off the node; it is an error that wraps
+// types.ErrConflict if another one is there by now. Verb forgetstamp.
+func (c *Cluster) ForgetStamp(ctx context.Context, node types.Node) error {
+	return c.edit(ctx, "forgetstamp", node.Name, func(n *types.Node) error {
+		if n.UID != node.UID || n.Agent != nil && !n.StampedAt.Equal(node.StampedAt) {
+			return types.ErrConflict
+		}
+		n.Agent, n.StampedAt, n.StampStale, n.Witness = nil, time.Time{}, false, nil
 		return nil
 	})
 }
@@ -156,6 +169,23 @@ func (c *Cluster) FreshNodes(ctx context.Context) ([]types.Node, error) {
 		out = append(out, n)
 	}
 	return out, nil
+}
+
+// NodeLease returns what SetRenewed said of the node, zero for nothing; that of a
+// Ready node has just been renewed. Verb nodelease.
+func (c *Cluster) NodeLease(ctx context.Context, node string) (time.Time, error) {
+	if err := c.enter(ctx, "nodelease", node); err != nil {
+		return time.Time{}, err
+	}
+	c.world.Lock()
+	defer c.world.Unlock()
+	if at, ok := c.held.renewed[node]; ok {
+		return at, nil
+	}
+	if n, _ := c.Nodes.Get(node); n.Ready == types.ConditionTrue {
+		return time.Now(), nil
+	}
+	return time.Time{}, nil
 }
 
 // SetRenewed makes at the time when the node's Lease was renewed for the last

@@ -29,9 +29,10 @@ const period = 30 * time.Second
 
 // What the fields of a Component are on a device.
 const (
-	// DefaultMaxRecord is what memlogd keeps of a line, and a little less: what is
-	// cut there is no record any more (docs/wire.md, "App log lines").
-	DefaultMaxRecord = 8000
+	// DefaultMaxRecord is what a full pipe takes whole or not at all (PIPE_BUF of
+	// Linux): others write into the same one. It is less than what memlogd keeps of a
+	// line (docs/wire.md, "App log lines").
+	DefaultMaxRecord = 4096
 	// LargestRecord leaves a line of 256 KiB of plain text whole.
 	LargestRecord = 256<<10 + 1<<10
 	// SmallestRecord has room for the fields and a few words.
@@ -65,10 +66,11 @@ type Component struct {
 
 	Out         io.Writer // gets whole lines; each Write is one batch, and none is begun before the last has ended
 	MaxRecord   int       // bytes of one line of Out, its end included; what is longer is split with marks
+	Streams     int       // logs that are followed at the same time, at least 1; the others are read from time to time
 	Rate        int       // bytes per second that one application may write
 	Burst       int       // bytes that it may write at once
 	Journal     string    // file that is lost with a reboot, and only then: how far each log is
-	Checkpoints string    // file that is kept: the same, a few seconds old
+	Checkpoints string    // file that is kept: the same, up to a minute old
 
 	// What this process remembers.
 	known   map[string]checkpoint    // of the logs that have a slot, by key; what their tracks know is newer

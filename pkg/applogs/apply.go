@@ -28,7 +28,7 @@ func (c *Component) open() {
 	c.known, c.slots, c.tracks = map[string]checkpoint{}, map[string]int{}, map[string]*track{}
 	c.unread = map[string]bool{}
 	c.gone, c.limits = map[string]time.Time{}, map[string]*rate.Limiter{}
-	c.places, c.giveUp = newPlaces(maxStreams, maxLogs), make(chan struct{})
+	c.places, c.giveUp = newPlaces(c.Streams), make(chan struct{})
 	for i, s := range slots {
 		key := keyOf(s.Pod, s.Container)
 		_, twice := c.known[key]

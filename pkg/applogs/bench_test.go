@@ -68,7 +68,7 @@ func BenchmarkTwentyMegabytesASecond(b *testing.B) {
 	log.SetOutput(io.Discard)
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Configs: &pubsub.Table[types.AppInstanceConfig]{}, Kube: steadyKube{share},
-		Out: w, MaxRecord: LargestRecord, Rate: 1 << 40, Burst: 1 << 40,
+		Out: w, MaxRecord: LargestRecord, Streams: 64, Rate: 1 << 40, Burst: 1 << 40,
 		Journal: filepath.Join("/dev/shm", fmt.Sprint("applogs-", os.Getpid())), Checkpoints: filepath.Join(dir, "x", "kept"),
 	}
 	defer os.Remove(c.Journal)

@@ -22,6 +22,7 @@ type checkpoint struct {
 	Begun     bool   `json:"begun,omitempty"` // the position is in its log, not in that of one before
 	Whole     bool   `json:"whole,omitempty"` // it has ended, and all it wrote is out
 	position
+	Off     bool    `json:"off,omitempty"`  // nobody wants it: what comes now is never told
 	Gaps    int     `json:"gaps,omitempty"` // how many marks told of lines that were not there
 	Dropped dropped `json:"dropped,omitzero"`
 }

@@ -34,6 +34,8 @@ type want struct {
 	app       string
 	pod       types.Pod
 	container types.Container
+	off       bool // nobody wants its log
+	orphan    bool // its application has no configuration any more
 	gone      bool // the pod is not there any more
 }
 
@@ -52,12 +54,13 @@ func decide(f facts) action {
 		if p.NodeName != f.self {
 			continue
 		}
-		app, vmi := appOf(p, owners, f.known)
+		w, vmi := appOf(p, owners, f.known)
 		for _, c := range p.Containers {
-			if app == "" || vmi && c.Name != guestConsole || c.Now.ID == "" && c.Last.ID == "" {
+			if w.app == "" || vmi && c.Name != guestConsole || c.Now.ID == "" && c.Last.ID == "" {
 				continue
 			}
-			a.read[keyOf(p.UID, c.Name)] = want{app: app, pod: p, container: c}
+			w.container = c
+			a.read[keyOf(p.UID, c.Name)] = w
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.known)) {
@@ -68,18 +71,19 @@ func decide(f facts) action {
 	return a
 }
 
-// appOf tells which application runs in p. One whose configuration is gone while
-// its pod still ends keeps the log of that pod.
-func appOf(p types.Pod, owners types.AppOwners, known map[string]checkpoint) (app string, vmi bool) {
+// appOf tells which application runs in p, and whether its log is wanted. One
+// whose configuration is gone while its pod still ends keeps the log of that pod
+// as it was.
+func appOf(p types.Pod, owners types.AppOwners, known map[string]checkpoint) (w want, vmi bool) {
 	if cfg, ok := owners.Of(p); ok {
-		return cfg.UUIDandVersion.UUID.String(), cfg.IsVMI()
+		return want{app: cfg.UUIDandVersion.UUID.String(), pod: p, off: cfg.DisableLogs}, cfg.IsVMI()
 	}
 	for _, c := range p.Containers {
 		if s, ok := known[keyOf(p.UID, c.Name)]; ok {
-			return s.App, p.VMIName() != ""
+			return want{app: s.App, pod: p, off: s.Off, orphan: true}, p.VMIName() != ""
 		}
 	}
-	return "", false
+	return want{}, false
 }
 
 func keyOf(uid, container string) string { return uid + "/" + container }

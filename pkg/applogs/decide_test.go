@@ -38,6 +38,11 @@ func TestWhichLogsAreRead(t *testing.T) {
 			f.configs = map[string]types.AppInstanceConfig{appID: cfg}
 		}, all, false, nil},
 		"those of a pod whose application was deleted": {func(f *facts) { f.configs = nil; f.known = map[string]checkpoint{podID + "/c": {App: appID}} }, all, false, nil},
+		"those of a pod that has a domain's label, too": {func(f *facts) {
+			p := f.pods[0]
+			p.AppDomain = appID + ".1.1"
+			f.pods = []types.Pod{p}
+		}, all, false, nil},
 		"what is gone for a while is forgotten": {func(f *facts) {
 			f.known = map[string]checkpoint{"old/c": {}}
 			f.gone = map[string]time.Duration{"old/c": forgetAfter}

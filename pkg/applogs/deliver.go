@@ -118,7 +118,7 @@ func (l *look) mark(at time.Time, text string) {
 // mark appends a record of words of our own.
 func (w writer) mark(dst []byte, at time.Time, text string) []byte {
 	p := piece{at: at, stamp: at.Format(time.RFC3339Nano), text: []byte("zedkube: " + text), first: true, last: true}
-	dst, _ = w.append(dst, p, 0, false)
+	dst, _ = w.own().append(dst, p, 0, false)
 	return dst
 }
 

@@ -39,10 +39,10 @@ func (t *track) doubt(ctx context.Context, r reading) bool {
 func (t *track) restarted(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, doubting)
 	defer cancel()
-	if err := t.places.enter(ctx); err != nil {
+	if err := t.places.read(ctx); err != nil {
 		return false, err
 	}
-	defer t.places.leave()
+	defer t.places.unread()
 	body, err := t.kube.Logs(ctx, t.want.pod, types.LogOptions{Container: t.want.container.Name, Previous: true, Since: t.written.since()})
 	if errors.Is(err, types.ErrNoLog) {
 		return false, nil

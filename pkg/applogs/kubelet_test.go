@@ -21,8 +21,9 @@ type kubelet struct {
 	down    error // answers every request
 	streams map[*stream]bool
 	opened  int
-	most    int // streams at the same time
-	refused int // requests
+	asked   map[string]int // the same, by container
+	most    int            // streams that follow at the same time
+	refused int            // requests
 }
 
 type containerLog struct {
@@ -42,7 +43,7 @@ type instanceLog struct {
 }
 
 func newKubelet() *kubelet {
-	return &kubelet{change: make(chan struct{}), logs: map[string]*containerLog{}, streams: map[*stream]bool{}}
+	return &kubelet{change: make(chan struct{}), logs: map[string]*containerLog{}, streams: map[*stream]bool{}, asked: map[string]int{}}
 }
 
 // do changes what is there.
@@ -155,7 +156,14 @@ func (k *kubelet) Logs(ctx context.Context, _ types.Pod, o types.LogOptions) (io
 	s := &stream{k: k, ctx: ctx, log: i, line: i.rotated, follow: o.Follow, since: o.Since.Truncate(time.Second)}
 	k.streams[s] = true
 	k.opened++
-	k.most = max(k.most, len(k.streams))
+	k.asked[o.Container]++
+	following := 0
+	for s := range k.streams {
+		if s.follow {
+			following++
+		}
+	}
+	k.most = max(k.most, following)
 	return s, nil
 }
 

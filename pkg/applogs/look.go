@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -12,11 +13,13 @@ import (
 
 // outcome is what came of one look into a log.
 type outcome struct {
-	news   bool // something was new
-	over   bool // the instance has ended, and all it wrote is out
-	astray bool // the last known line is not there
-	anew   bool // lines were taken for known that are not
-	cut    bool // it was cut short here
+	news   bool  // something was new
+	over   bool  // the instance has ended, and all it wrote is out
+	astray bool  // the last known line is not there
+	anew   bool  // lines were taken for known that are not
+	cut    bool  // it was cut short here
+	polled bool  // the log goes on, and was not followed
+	taken  int64 // bytes that were new
 	err    error
 }
 
@@ -37,19 +40,26 @@ type look struct {
 	noted   checkpoint // after the batch
 	written checkpoint // after what is out
 	news    bool
-	taken   int // bytes that were new
+	taken   atomic.Int64 // bytes that were new
+	follows atomic.Bool
+	polls   bool // no stream is taken
 	idle    *time.Timer
 }
 
 // run reads to the end; cut is called when nothing comes for too long.
 func (l *look) run(ctx context.Context, cut func()) (o outcome) {
 	l.noted, l.written = l.state, l.state
-	if err := l.places.enter(ctx); err != nil {
+	follow := !l.polls && l.places.follow(l.urgent)
+	if l.follows.Store(follow); follow {
+		defer l.places.unfollow()
+	} else if err := l.places.read(ctx); err != nil {
 		return outcome{err: err}
+	} else {
+		defer l.places.unread()
 	}
-	defer l.places.leave()
-	options := types.LogOptions{Container: l.container.Name, Previous: l.previous, Follow: !l.ended(), Since: l.from(l.reading)}
-	l.idle = time.AfterFunc(quiet, cut) // a kubelet answers when there is something to say
+	defer func() { o.polled, o.taken = !follow && !l.ended(), l.taken.Load() }()
+	options := types.LogOptions{Container: l.container.Name, Previous: l.previous, Follow: follow, Since: l.from(l.reading)}
+	l.idle = time.AfterFunc(l.patience(), cut) // a kubelet answers when there is something to say
 	defer l.idle.Stop()
 	body, err := l.kube.Logs(ctx, l.pod, options)
 	if err != nil {
@@ -119,7 +129,7 @@ func (l *look) take(ctx context.Context, in *lines) outcome {
 			}
 		}
 		if l.use {
-			l.taken += len(p.text)
+			l.taken.Add(int64(len(p.text)))
 			if err := l.record(ctx, p); err != nil {
 				return outcome{news: l.news, err: err}
 			}
@@ -134,12 +144,16 @@ func (l *look) take(ctx context.Context, in *lines) outcome {
 
 // patience is how long to wait for more: not long where something is to be told,
 // nor where so much came that the log may have been rotated meanwhile: a kubelet
-// that misses that goes on reading the old file.
+// that misses that goes on reading the old file. A log that is not followed is
+// there at once or not at all.
 func (l *look) patience() time.Duration {
-	if l.state.Dropped.Lines > 0 || l.taken >= much {
+	switch {
+	case l.state.Dropped.Lines > 0 || l.taken.Load() >= much:
 		return turn
+	case !l.follows.Load():
+		return doubting
 	}
-	return quiet
+	return l.places.quiet()
 }
 
 // end takes in what ended the log.
@@ -154,7 +168,7 @@ func (l *look) end(ctx context.Context, in *lines, err error) outcome {
 	if !l.seen && !half && len(in.remarks) > 0 {
 		return l.unread(ctx, fmt.Errorf("read log of pod %s: %w: %s", l.pod.Key(), types.ErrNoLog, in.remarks[0]))
 	}
-	if !l.seek.found && !l.seek.from.At.IsZero() {
+	if !l.seek.found && l.seek.from.N > 0 {
 		switch {
 		case l.resume && !l.sure:
 			return outcome{astray: true}

@@ -14,9 +14,10 @@ const (
 	// what a pipe takes whole or not at all, from a process that dies, too, and
 	// does not mix with what others write (PIPE_BUF of Linux).
 	batchSize = 4096
-	// keepEvery is how old the file that outlives a boot may be: after a power
-	// cut that much comes twice. Often enough for that, seldom enough for a flash.
-	keepEvery = 5 * time.Second
+	// keepEvery is how old the file that outlives a boot may be: after a power cut, or a
+	// reboot that does not wait for the agent, that much comes twice. Each time is a sync: every 5 s it
+	// would be 17,000 of them a day.
+	keepEvery = time.Minute
 	// patience is how long a stop waits for an output that is stuck.
 	patience = 2 * time.Second
 )

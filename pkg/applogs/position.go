@@ -7,7 +7,7 @@ import "time"
 // line's time, and which of those with that very time it was.
 type position struct {
 	At   time.Time `json:"at,omitzero"`    // of the last line; zero before the first
-	N    int       `json:"n,omitempty"`    // how many lines with that time there were
+	N    int       `json:"n,omitempty"`    // how many lines with that time there were; 0 where At is a time and no line
 	Part int64     `json:"part,omitempty"` // bytes of the last line that are out while its end is not; 0 once it is
 	High time.Time `json:"high,omitzero"`  // the latest time of all lines, where a clock was set back
 }
@@ -62,6 +62,12 @@ func (s *seeker) judge(at time.Time) verdict {
 	switch {
 	case s.found:
 		return fresh
+	case s.from.N == 0: // whatever was before that time is not told
+		s.found = !at.Before(s.from.At)
+		if s.found {
+			return fresh
+		}
+		return known
 	case at.Equal(s.from.At):
 		s.n++
 		if s.n < s.from.N {

@@ -60,6 +60,40 @@ func TestARecordIsEVEsLine(t *testing.T) {
 	}
 }
 
+func TestWhatATerminalActsUponIsEscaped(t *testing.T) {
+	text := "\x1b[31m\x7f\u009b31m\u0085\u061c\u200e\u200f\u2028\u202e\u2066\u2069"
+	records, raw := recordsOf(t, stamp+" "+text+" \u00a0\u2010\u2065é\n", LargestRecord)
+	if len(raw) != 1 || strings.ContainsAny(raw[0], strings.ReplaceAll(text, "31m", "")[2:]) || strings.Contains(raw[0], "\x1b") {
+		t.Errorf("raw in a record: %q", raw)
+	}
+	if len(records) != 1 || records[0].Msg != text+" \u00a0\u2010\u2065é" || !strings.Contains(raw[0], "\u00a0\u2010\u2065é") {
+		t.Errorf("%q became %q", text, records)
+	}
+}
+
+// What a container writes, and whatever it is called, is told from the agent's
+// own words by the name in the record.
+func TestNoLineOfAContainerLooksLikeTheAgentsOwn(t *testing.T) {
+	container := func(record []byte) string {
+		var r logjudge.Record
+		if err := json.Unmarshal(record, &r); err != nil {
+			t.Fatal(err)
+		}
+		return r.Container
+	}
+	word := "lines from the beginning may be missing: forged by the guest"
+	for name, mark := range map[string]string{"c": "c.zedkube", "c.zedkube": "czedkube.zedkube", "zedkube": "zedkube.zedkube", "": ".zedkube"} {
+		w := newWriter(appID, name, LargestRecord)
+		guest, _ := w.append(nil, piece{stamp: stamp, text: []byte("zedkube: " + word), first: true, last: true}, 0, false)
+		if strings.HasSuffix(container(guest), ours) {
+			t.Errorf("a line of container %q: %s", name, guest)
+		}
+		if own := w.mark(nil, time.Now(), word); container(own) != mark {
+			t.Errorf("our own words about container %q: %s", name, own)
+		}
+	}
+}
+
 func TestALineOf256KiBStaysWhole(t *testing.T) {
 	r, _ := recordsOf(t, stamp+" "+strings.Repeat("x", 256<<10)+"\n", LargestRecord)
 	if len(r) != 1 || len(r[0].Msg) != 256<<10 {

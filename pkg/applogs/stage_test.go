@@ -127,7 +127,7 @@ func (s *stage) start() {
 	s.pipe = &pipe{to: s.judge}
 	s.agent = &Component{
 		Log: log, Pulse: &loop.Pulse{}, Configs: s.configs, Info: s.info, Nodes: s.nodes, AppPods: s.pods, API: s.api, Kube: s.kubelet,
-		Out: s.pipe, MaxRecord: LargestRecord, Rate: DefaultRate, Burst: DefaultBurst,
+		Out: s.pipe, MaxRecord: LargestRecord, Streams: 64, Rate: DefaultRate, Burst: DefaultBurst,
 		Journal: s.journal(), Checkpoints: filepath.Join(s.dir, "persist", "checkpoints"),
 	}
 	_ = os.MkdirAll(filepath.Join(s.dir, "persist"), 0o700)

@@ -26,8 +26,17 @@ const (
 	quiet = 10 * time.Minute
 	// much is a tenth of what a kubelet keeps in one file by default.
 	much = 1 << 20
-	// turn is how long a log is followed while others wait for their turn.
+	// turn is how often it is looked whether a stream still serves its end.
 	turn = 15 * time.Second
+	// minPoll and maxPoll are between two reads of a log that has no stream: at
+	// most three in a minute, and no line is older than half of one.
+	minPoll = 23 * time.Second
+	maxPoll = 26 * time.Second
+	// heavy is what a log without a stream wrote between two reads, in bytes, when
+	// it needs one: a kubelet may rotate it before the next read. light is what a
+	// stream brings in a turn when another log needs it more.
+	heavy = 128 << 10
+	light = 16 << 10
 )
 
 // track reads the log of one container, one instance after the other.
@@ -48,6 +57,8 @@ type track struct {
 	pause    time.Duration
 	sure     bool // the next look believes that the last known line is gone
 	anew     bool // the next look reads from the beginning, whatever the times say
+	urgent   bool // it has no stream, and writes much
+	yields   bool // the next look takes no stream: another log needs one more
 	broken   bool // the last look did not see the end
 	want     want
 	written  checkpoint // what is out
@@ -56,8 +67,18 @@ type track struct {
 // run reads until ctx is done or the pod is gone.
 func (t *track) run(ctx context.Context) {
 	defer close(t.finished)
+	defer t.press(false)
 	t.pause = minPause
 	for ctx.Err() == nil {
+		if t.want.off {
+			if !t.rest(ctx) {
+				return
+			}
+			continue
+		}
+		if t.written.Off {
+			t.written = t.written.from(t.want, time.Now())
+		}
 		r, ok := next(t.want, t.written)
 		if !ok {
 			if t.want.gone || !t.await(ctx, quiet) {
@@ -83,6 +104,7 @@ func (t *track) settle(ctx context.Context, r reading, o outcome) bool {
 		t.pause = minPause
 	}
 	t.tell(o.err)
+	t.press(o.polled && o.taken >= heavy)
 	switch {
 	case o.over, o.cut, o.anew:
 		t.anew = o.anew
@@ -91,6 +113,8 @@ func (t *track) settle(ctx context.Context, r reading, o outcome) bool {
 		return t.doubt(ctx, r)
 	case o.err == nil && o.news && r.ended(): // to be sure that this was the end
 		return true
+	case o.err == nil && o.polled:
+		return t.awaitPoll(ctx, r)
 	}
 	wait := t.pause + rand.N(t.pause/4)
 	if o.err != nil || !o.news {
@@ -113,17 +137,44 @@ func (t *track) await(ctx context.Context, d time.Duration) bool {
 	return true
 }
 
+// awaitPoll waits until a log without a stream is to be read again: when it is
+// time, or when its instance is no more what it was.
+func (t *track) awaitPoll(ctx context.Context, r reading) bool {
+	if t.want.gone {
+		return t.await(ctx, settled)
+	}
+	due := time.Now().Add(minPoll + rand.N(maxPoll-minPoll))
+	for time.Now().Before(due) && !t.want.gone && !t.want.off && !r.overtaken(t.want) && t.want.container.Now.Finished.IsZero() {
+		if !t.await(ctx, time.Until(due)) {
+			return false
+		}
+	}
+	return true
+}
+
+// press notes whether the log needs a stream more than others do.
+func (t *track) press(urgent bool) {
+	switch {
+	case urgent && !t.urgent:
+		t.places.press(1)
+	case !urgent && t.urgent:
+		t.places.press(-1)
+	}
+	t.urgent = urgent
+}
+
 // watch carries a look out, and cuts it short when it serves no end any more.
 func (t *track) watch(ctx context.Context, r reading) outcome {
 	whole := ctx
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
-	l := &look{track: t, reading: r, state: t.written}
+	l := &look{track: t, reading: r, state: t.written, polls: r.ended() || t.yields}
+	t.yields = false
 	done := make(chan outcome, 1)
 	go func() { done <- l.run(ctx, func() { cut(errQuiet) }) }()
-	crowded := time.NewTicker(turn)
-	defer crowded.Stop()
-	asked := t.from(r)
+	turns := time.NewTicker(turn)
+	defer turns.Stop()
+	asked, brought := t.from(r), int64(0)
 	var late <-chan time.Time
 	for {
 		select {
@@ -139,6 +190,8 @@ func (t *track) watch(ctx context.Context, r reading) outcome {
 		case w := <-t.in:
 			t.learn(w)
 			switch {
+			case t.want.off:
+				cut(errTurn)
 			case t.want.gone && late == nil:
 				timer := time.NewTimer(farewell)
 				defer timer.Stop()
@@ -148,8 +201,11 @@ func (t *track) watch(ctx context.Context, r reading) outcome {
 			}
 		case <-late:
 			cut(errTurn)
-		case <-crowded.C:
-			if t.places.wanted() || asked.After(time.Now()) {
+		case <-turns.C:
+			taken := l.taken.Load()
+			yields := l.follows.Load() && taken-brought < light && t.places.wanted()
+			if brought = taken; yields || asked.After(time.Now()) {
+				t.yields = yields
 				cut(errTurn)
 			}
 		}
@@ -157,7 +213,7 @@ func (t *track) watch(ctx context.Context, r reading) outcome {
 }
 
 var (
-	errTurn  = errors.New("others have to be read, too")
+	errTurn  = errors.New("it is to be asked for in another way")
 	errQuiet = errors.New("nothing came for a while")
 )
 
@@ -221,6 +277,9 @@ func (t *track) learn(w want) {
 	if w.gone {
 		t.want.gone = true // the rest is as it was last seen
 		return
+	}
+	if w.orphan {
+		w.off = t.want.off
 	}
 	t.want = w
 }

@@ -31,6 +31,7 @@ type task struct {
 	act     types.RepairAct
 	self    types.Node
 	lost    types.Node // for a failover, and to fence or unfence
+	deleted bool       // its Node is: lost is what is remembered
 	targets []target
 	others  []held          // what a fence concerns
 	known   map[string]bool // UIDs of the pods that the cluster has on a fenced node

@@ -1,7 +1,7 @@
 // Package apps tells zedmanager where each configured application stands in
 // the cluster, and gets it back where it is lost or stuck.
 //
-//	reads:  AppInstanceConfig, ConfigItemValueMap, AppDetachRequest, EdgeNodeInfo, nodes, app pods, virtual
+//	reads:  AppInstanceConfig, ConfigItemValueMap, AppDetachRequest, EdgeNodeInfo, KnownNode, nodes, app pods, virtual
 //	        machines, replica sets, the API's health
 //	writes: ENClusterAppStatus, AppRepairStatus
 //	acts:   under the right to repair: takes applications away from nodes that are gone, makes stuck virtual
@@ -40,6 +40,9 @@ type Kube interface {
 	Repair(ctx context.Context, identity string, do func(ctx context.Context) error) error
 	// FreshNodes lists the nodes with the renewals of their kubelets.
 	FreshNodes(ctx context.Context) ([]types.Node, error)
+	// NodeLease returns when the kubelet of a node last renewed its Lease, by its own
+	// clock; zero where there is no Lease, which says nothing.
+	NodeLease(ctx context.Context, node string) (time.Time, error)
 	// Storage lists the volumes of Longhorn.
 	Storage(ctx context.Context, node string) (types.Storage, error)
 	// NodeAttachments lists the VolumeAttachments of a node.
@@ -83,6 +86,7 @@ type Component struct {
 	VMIs     pubsub.Reader[types.VMI]
 	Sets     pubsub.Reader[types.AppSet]
 	API      pubsub.Reader[types.APIStatus]
+	Known    pubsub.Reader[types.KnownNode]
 	Kube     Kube
 
 	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
@@ -140,7 +144,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 		c.Log.WithField("app", app).Info("application is not configured any more")
 	}
 	if a.look {
-		c.looking.Begin(ctx, lookTimeout, c.lookAfresh)
+		c.looking.Begin(ctx, lookTimeout, func(ctx context.Context) fresh { return c.lookAfresh(ctx, a.deleted) })
 	}
 	if a.act != nil {
 		c.begin(ctx, *a.act)

@@ -30,6 +30,7 @@ type story struct {
 	nodes   pubsub.Table[types.Node]
 	pods    pubsub.Table[types.Pod]
 	api     pubsub.Table[types.APIStatus]
+	known   pubsub.Table[types.KnownNode]
 	info    pubsub.Table[types.EdgeNodeInfo]
 	status  pubsub.Table[types.ENClusterAppStatus]
 	repairs pubsub.Table[types.AppRepairStatus]
@@ -47,7 +48,7 @@ func tell(t *testing.T, setup, play func(*story)) {
 		done := make(chan struct{})
 		c := &Component{
 			Log: log, Pulse: &loop.Pulse{}, Configs: &s.configs, Nodes: &s.nodes, AppPods: &s.pods, API: &s.api,
-			Info: &s.info, Status: &s.status, Repairs: &s.repairs,
+			Known: &s.known, Info: &s.info, Status: &s.status, Repairs: &s.repairs,
 			Settings: &pubsub.Table[types.ConfigItemValueMap]{}, Requests: &pubsub.Table[types.AppDetachRequest]{},
 			VMIs: &pubsub.Table[types.VMI]{}, Sets: &pubsub.Table[types.AppSet]{},
 			Uptime: func() time.Duration { return time.Since(began) + s.asleep },

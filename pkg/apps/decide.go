@@ -24,7 +24,8 @@ type facts struct {
 	wholeSets  bool      // the tables of sets and virtual machines do, too
 	self       types.Node
 	nodes      map[string]types.Node
-	pods       []types.Pod // those of configured applications, and those on nodes that do not serve
+	known      map[string]types.KnownNode // also those that are deleted
+	pods       []types.Pod                // those of configured applications, and those on nodes that do not serve
 	vmis       []types.VMI
 	sets       map[string]types.AppSet
 	witnessed  map[string]time.Time // when the word of each witness last changed
@@ -56,12 +57,13 @@ type fresh struct {
 	nodes   []types.Node
 	storage types.Storage
 	err     string
-	renewed map[string]renewal // by UID of a Node, over all looks
+	leases  map[string]time.Time // of deleted Nodes that were asked for, by UID; zero where there is none
+	renewed map[string]renewal   // by UID of a Node, over all looks
 }
 
 // renewal is the last renewal of a kubelet's Lease, and when it was seen first.
 type renewal struct {
-	by   time.Time // the kubelet's clock
+	by   time.Time // the kubelet's clock; zero where there is no Lease
 	seen time.Duration
 }
 
@@ -71,7 +73,8 @@ type action struct {
 	repairs   map[string]types.AppRepairStatus
 	unpublish []string
 	since     map[string]time.Duration
-	look      bool // at volumes and Leases, afresh
+	look      bool         // at volumes and Leases, afresh
+	deleted   []types.Node // whose Leases it is to show as well, though their Nodes are missing
 	act       *task
 	again     time.Duration // when time alone will change the answer; 0: never
 }
@@ -131,6 +134,9 @@ func (a *action) follow(f facts, v verdict) {
 		a.since[k] = began
 	}
 	a.look = a.look || v.look
+	if _, there := f.nodes[v.lost.Name]; !there && v.lost.UID != "" {
+		a.deleted = append(a.deleted, v.lost)
+	}
 	a.soon(v.again)
 }
 
@@ -166,7 +172,8 @@ func (f facts) choose(a *action, verdicts map[string]verdict) *task {
 
 // task is one about a lost node, or about none, and what was known of it.
 func (f facts) task(act types.RepairAct, lost types.Node) *task {
-	return &task{act: act, lost: lost, self: f.self, words: f.words, renewed: f.fresh.renewed[lost.UID].by}
+	_, there := f.nodes[lost.Name]
+	return &task{act: act, lost: lost, deleted: !there, self: f.self, words: f.words, renewed: f.fresh.renewed[lost.UID].by}
 }
 
 // resting is how long something is still left alone.

@@ -21,6 +21,11 @@ const (
 	seldom    = time.Minute
 	// asked is how long a request by hand stands.
 	asked = 15 * time.Minute
+	// deletedFor is how long a Node must be missing before its device may be taken
+	// for gone. k3s makes it anew in seconds; Kubernetes itself deletes its pods
+	// after 40 to 80 s and detaches its volumes 6 minutes later (docs/operations.md,
+	// "Before a Node is deleted"), so that nothing here comes before it.
+	deletedFor = 5 * time.Minute
 )
 
 // failover takes an application away from a node that is gone, where each of
@@ -71,8 +76,10 @@ func (f facts) request(a app) (types.AppDetachRequest, bool) {
 // of it and does not report.
 func (f facts) lostWith(a app, request types.AppDetachRequest) (types.Node, bool) {
 	if request.Node != "" {
-		n := f.nodes[request.Node]
-		n.Name = request.Node
+		n, there := f.nodes[request.Node]
+		if !there {
+			return f.deleted(request.Node), true
+		}
 		return n, true
 	}
 	names := map[string]bool{}
@@ -90,7 +97,7 @@ func (f facts) lostWith(a app, request types.AppDetachRequest) (types.Node, bool
 		switch {
 		case name == "" || !names[name]:
 		case !known && (name != a.set.Note.Node || a.on(name)):
-			return types.Node{Name: name}, true
+			return f.deleted(name), true
 		case n.Ready == types.ConditionUnknown:
 			return n, true
 		}
@@ -112,14 +119,52 @@ func (f facts) forbids(a app, lost types.Node, request types.AppDetachRequest, v
 		return "", false
 	}
 	f.wantLook(v, byHand)
-	if lost.UID != "" {
-		gone, why := types.Gone(lost, f.nodes, f.witnessed, f.now)
-		if !gone {
-			return sentence(why), byHand
+	if _, there := f.nodes[lost.Name]; !there {
+		if why, refused := f.tooEarly(lost, v); why != "" {
+			return why, refused
 		}
-		v.evidence = append(v.evidence, sentence(why))
 	}
+	gone, why := f.gone(lost)
+	if !gone {
+		return sentence(why), byHand
+	}
+	v.evidence = append(v.evidence, sentence(why))
 	return f.unproved(a, lost, v)
+}
+
+// deleted is what is remembered of a Node that is missing. It has no UID where
+// nothing is.
+func (f facts) deleted(name string) types.Node {
+	n := f.known[name].Node()
+	n.Name = name
+	return n
+}
+
+// gone reports whether the device of a node is gone, as far as the witnesses
+// tell. That its Node is missing is no sign of it.
+func (f facts) gone(lost types.Node) (bool, string) {
+	if _, there := f.nodes[lost.Name]; there {
+		return types.Gone(lost, f.nodes, f.witnessed, f.now)
+	}
+	return types.Silent(lost, f.nodes, f.witnessed, f.now)
+}
+
+// tooEarly says why nothing is taken yet from a device whose Node is deleted, ""
+// for nothing.
+func (f facts) tooEarly(lost types.Node, v *verdict) (why string, refused bool) {
+	if lost.UID == "" {
+		return fmt.Sprintf("The Node of %s is deleted, and nothing is remembered of it here: that its device is off cannot be proved. "+
+			"By itself Kubernetes deletes its pods, and detaches its volumes six minutes later. To do more, once the device is off: zedkube vmiDetach --force.", lost.Name), true
+	}
+	key := "deleted/" + lost.UID
+	v.keys = append(v.keys, key)
+	if rest := deletedFor - f.lasted(key); rest > 0 {
+		v.again = min(v.again, rest)
+		return fmt.Sprintf("The Node of %s is deleted, which says nothing of its device: it has %s to come back. "+
+			"By itself Kubernetes deletes its pods after 40 to 80 seconds, and detaches its volumes six minutes later.", lost.Name, deletedFor), false
+	}
+	v.evidence = append(v.evidence, fmt.Sprintf("The Node of %s has been missing for %s.", lost.Name, deletedFor))
+	return "", false
 }
 
 // unproved says what the last look does not prove, "" for nothing. What it shows
@@ -129,10 +174,13 @@ func (f facts) unproved(a app, lost types.Node, v *verdict) (why string, refused
 	if f.fresh.at == 0 {
 		return f.stale(), false
 	}
-	if why := f.fresh.unrenewed(lost, f.uptime); why != "" {
+	_, there := f.nodes[lost.Name]
+	if why := f.fresh.unrenewed(lost, there, f.uptime); why != "" {
 		return why, false
 	}
-	v.evidence = append(v.evidence, fmt.Sprintf("The Lease of %s is not renewed.", lost.Name))
+	if !f.fresh.renewed[lost.UID].by.IsZero() || there { // the Lease of a deleted Node goes with it, which proves nothing
+		v.evidence = append(v.evidence, fmt.Sprintf("The Lease of %s is not renewed.", lost.Name))
+	}
 	if why := redundant(a.claims, lost.Name, f.fresh.storage, f.fresh.nodes); why != "" {
 		return why, true
 	}
@@ -167,20 +215,21 @@ func (f facts) stale() string {
 
 func (l fresh) old(uptime time.Duration) bool { return l.at == 0 || uptime-l.at > freshFor }
 
-// unrenewed says what speaks against the death of a kubelet, "" for nothing.
-func (l fresh) unrenewed(lost types.Node, uptime time.Duration) string {
+// unrenewed says what speaks against the death of a kubelet, "" for nothing. there
+// says whether its Node is.
+func (l fresh) unrenewed(lost types.Node, there bool, uptime time.Duration) string {
 	i := slices.IndexFunc(l.nodes, func(n types.Node) bool { return n.Name == lost.Name })
-	if i < 0 {
-		if lost.UID == "" {
-			return ""
-		}
+	switch {
+	case there && i < 0:
 		return fmt.Sprintf("Node %s has just been deleted.", lost.Name)
-	}
-	n := l.nodes[i]
-	if n.UID != lost.UID || n.Ready == types.ConditionTrue {
+	case i >= 0 && (!there || l.nodes[i].UID != lost.UID || l.nodes[i].Ready == types.ConditionTrue):
 		return fmt.Sprintf("Node %s is back.", lost.Name)
 	}
-	if r, ok := l.renewed[n.UID]; !ok || uptime-r.seen < unrenewed {
+	r, ok := l.renewed[lost.UID]
+	if !there && !ok {
+		return "The Lease of " + lost.Name + " is looked at."
+	}
+	if absent := !there && r.by.IsZero(); !absent && (!ok || uptime-r.seen < unrenewed) {
 		return fmt.Sprintf("The Lease of %s was renewed less than %s ago.", lost.Name, unrenewed)
 	}
 	return ""

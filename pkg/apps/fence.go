@@ -34,7 +34,7 @@ func (f facts) fence(a *action) {
 		v := verdict{keys: []string{"gone/" + n.UID}, again: turn}
 		f.wantLook(&v, false)
 		held := f.held(name)
-		proved := f.stale() == "" && f.fresh.unrenewed(n, f.uptime) == "" && inDanger(held, name, f.fresh.storage, f.fresh.nodes) == ""
+		proved := f.stale() == "" && f.fresh.unrenewed(n, true, f.uptime) == "" && inDanger(held, name, f.fresh.storage, f.fresh.nodes) == ""
 		a.follow(f, v)
 		wait := max(f.early(app{}, v.keys[0]), f.resting(n.UID), f.resting(""))
 		if !proved || f.acting != nil || wait > 0 || a.act != nil {

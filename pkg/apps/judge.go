@@ -165,7 +165,7 @@ func (f facts) turns(a app) time.Duration {
 	}
 	before := 0
 	for _, n := range f.nodes {
-		if n.Name != f.self.Name && n.Ready == types.ConditionTrue && n.Agent != nil && (n.Name == first || f.self.Name != first && n.Name < f.self.Name) {
+		if n.Name != f.self.Name && n.Ready == types.ConditionTrue && !n.Foreign() && (n.Name == first || f.self.Name != first && n.Name < f.self.Name) {
 			before++
 		}
 	}

@@ -127,9 +127,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			s.witnessed["n3"] = now.Add(time.Hour)
 		}, says(types.RepairWaits, "old")},
 		"a failover from a Node that is deleted goes on after its note": {func(s *scene) {
-			s.lose()
-			delete(s.nodes, "n2")
-			s.fresh.renewed = nil
+			s.deleteNode(time.Hour)
 			s.set.Note = types.RepairNote{Act: types.ActFailover, Node: "n2", NodeUID: "uid-n2"}
 		}, acts(types.ActFailover)},
 		"a note of a Node that is deleted, with nothing left there": {func(s *scene) {
@@ -193,7 +191,8 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			n := s.nodes["n3"]
 			n.Ready = types.ConditionFalse
 			s.nodes["n3"] = n
-			s.nodes["n4"] = types.Node{Name: "n4", UID: "uid-n4", Ready: types.ConditionTrue}
+			s.nodes["n4"] = types.Node{Name: "n4", UID: "uid-n4", Ready: types.ConditionTrue, Agent: &types.AgentStamp{}, Witness: s.nodes["n1"].Witness}
+			s.witnessed["n4"] = now
 		}, says(types.RepairRefused, "no whole replica")},
 		"a volume that is faulted": {func(s *scene) { s.lose(); s.storage().Robustness = "faulted" }, says(types.RepairRefused, "faulted")},
 		"one volume of two is not proved": {func(s *scene) {
@@ -224,10 +223,46 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			s.vmis = nil
 			s.set.Note = types.RepairNote{Act: types.ActFailover, Node: "n2"}
 		}, acts(types.ActFailover)},
-		"a node whose Node is deleted is gone": {func(s *scene) {
-			s.lose()
-			delete(s.nodes, "n2")
+		"a Node that is deleted says nothing of its device": {func(s *scene) { s.deleteNode(0) }, says(types.RepairWaits, "Kubernetes deletes its pods after 40 to 80 seconds")},
+		"nor for five minutes":                              {func(s *scene) { s.deleteNode(5*time.Minute - 1) }, says(types.RepairWaits, "has 5m0s to come back")},
+		"then it is gone if nothing answers":                {func(s *scene) { s.deleteNode(5 * time.Minute) }, acts(types.ActFailover)},
+		"not while it answers a dial": {func(s *scene) {
+			s.deleteNode(time.Hour)
+			s.nodes["n3"].Witness.Sightings[0] = types.Sighting{Node: "n2", UID: "uid-n2", Alive: "10.0.0.2:10250"}
+		}, says(types.RepairWaits, "answers node n3 at 10.0.0.2:10250")},
+		"nor where a witness does not know it": {func(s *scene) {
+			s.deleteNode(time.Hour)
+			s.nodes["n3"].Witness.Sightings[0].UID = "uid-n9"
+		}, says(types.RepairWaits, "Node n3 cannot tell")},
+		"nor where its Lease is still renewed": {func(s *scene) {
+			s.deleteNode(time.Hour)
+			s.fresh.renewed["uid-n2"] = renewal{by: now, seen: up - 11*time.Second}
+		}, says(types.RepairWaits, "was renewed less than 12s ago")},
+		"a Lease that stands is none": {func(s *scene) {
+			s.deleteNode(time.Hour)
+			s.fresh.renewed["uid-n2"] = renewal{by: now, seen: up - 12*time.Second}
+		}, acts(types.ActFailover)},
+		"nor before its Lease was looked for": {func(s *scene) {
+			s.deleteNode(time.Hour)
 			s.fresh.renewed = nil
+		}, says(types.RepairWaits, "is looked at")},
+		"nor where a list has it again": {func(s *scene) {
+			s.deleteNode(time.Hour)
+			s.late = func() { s.fresh.nodes = append(s.fresh.nodes, types.Node{Name: "n2", UID: "again"}) }
+		}, says(types.RepairWaits, "is back")},
+		"one that was never seen here cannot be proved dead": {func(s *scene) {
+			s.deleteNode(time.Hour)
+			s.known = nil
+		}, says(types.RepairRefused, "zedkube vmiDetach --force")},
+		"not by hand either": {func(s *scene) {
+			s.deleteNode(time.Hour)
+			s.known = nil
+			s.ask(false)
+		}, says(types.RepairRefused, "nothing is remembered of it")},
+		"but by force": {func(s *scene) {
+			s.deleteNode(0)
+			s.known = nil
+			s.ask(true)
 		}, acts(types.ActFailover)},
 		"another node is before this one": {func(s *scene) {
 			s.lose()

@@ -84,16 +84,21 @@ func (w *world) witnesses(round int64) {
 		return
 	}
 	n2, ok := w.nodes.Get("n2")
-	for _, name := range []string{"n1", "n3"} {
-		n, _ := w.nodes.Get(name)
+	for _, name := range []string{"n1", "n3", "n4"} {
+		n, there := w.nodes.Get(name)
 		switch {
-		case ok && n2.Ready == types.ConditionUnknown && round%5 == 0:
-			silent := 1
-			if n.Witness != nil {
-				silent = n.Witness.Sightings[0].Silent + 1
+		case !there:
+			continue
+		case (!ok || n2.Ready == types.ConditionUnknown) && round%5 == 0:
+			s := types.Sighting{Node: "n2", UID: "uid-n2", Alive: w.alive}
+			if n.Witness != nil && s.Alive == "" {
+				s.Silent = n.Witness.Sightings[0].Silent
 			}
-			n.Witness = &types.Witness{Round: round, Sightings: []types.Sighting{{Node: "n2", UID: "uid-n2", Silent: silent}}}
-		case !ok || n2.Ready == types.ConditionTrue:
+			if s.Alive == "" {
+				s.Silent++
+			}
+			n.Witness = &types.Witness{Round: round, Sightings: []types.Sighting{s}}
+		case ok && n2.Ready == types.ConditionTrue:
 			n.Witness = nil
 		}
 		_ = w.nodes.Publish(name, n)

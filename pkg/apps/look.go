@@ -25,6 +25,7 @@ func (c *Component) look() facts {
 	api, known := c.API.Get(types.Global)
 	f.wholeSets = api.Apps
 	f.nodes, f.sets = c.Nodes.All(), c.Sets.All()
+	f.known = c.Known.All()
 	f.pods, f.vmis = c.pods(f), slices.Collect(maps.Values(c.VMIs.All()))
 	info, hasInfo := c.Info.Get(types.Global)
 	f.self, _ = types.OwnNode(f.nodes, info)
@@ -102,12 +103,18 @@ func witnessed(words map[string]word, now time.Time, uptime time.Duration) map[s
 	return at
 }
 
-// lookAfresh asks for what is too costly to watch.
-func (c *Component) lookAfresh(ctx context.Context) fresh {
-	l := fresh{at: c.Uptime(), tried: c.Uptime()}
+// lookAfresh asks for what is too costly to watch; of deleted Nodes for their
+// Leases.
+func (c *Component) lookAfresh(ctx context.Context, deleted []types.Node) fresh {
+	l := fresh{at: c.Uptime(), tried: c.Uptime(), leases: map[string]time.Time{}}
 	var err error
 	if l.nodes, err = c.Kube.FreshNodes(ctx); err == nil {
 		l.storage, err = c.Kube.Storage(ctx, "")
+	}
+	for _, n := range deleted {
+		if err == nil {
+			l.leases[n.UID], err = c.Kube.NodeLease(ctx, n.Name)
+		}
 	}
 	if err != nil {
 		l.err = err.Error()
@@ -139,12 +146,18 @@ func (l fresh) then(next fresh) fresh {
 // renewals keeps since when each kubelet's Lease has looked as it does.
 func renewals(old map[string]renewal, l fresh) map[string]renewal {
 	now := map[string]renewal{}
-	for _, n := range l.nodes {
-		r, ok := old[n.UID]
-		if !ok || !r.by.Equal(n.RenewedAt) {
-			r = renewal{by: n.RenewedAt, seen: l.at}
+	note := func(uid string, by time.Time) {
+		r, ok := old[uid]
+		if !ok || !r.by.Equal(by) {
+			r = renewal{by: by, seen: l.at}
 		}
-		now[n.UID] = r
+		now[uid] = r
+	}
+	for uid, by := range l.leases {
+		note(uid, by)
+	}
+	for _, n := range l.nodes {
+		note(n.UID, n.RenewedAt)
 	}
 	return now
 }

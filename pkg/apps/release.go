@@ -36,6 +36,9 @@ func (w *worker) release(ctx context.Context, t target) error {
 			return err
 		}
 	}
+	if w.deleted && !t.asked {
+		return nil // Kubernetes does so itself, six minutes after the pods: not before it
+	}
 	return w.detach(ctx, t)
 }
 

@@ -86,6 +86,16 @@ func (s *scene) lose() {
 	s.pods[0].Deleted = now.Add(-30 * time.Second)
 }
 
+// deleteNode is lose where the Node of n2 has been deleted for so long, and its
+// Lease with it.
+func (s *scene) deleteNode(ago time.Duration) {
+	s.lose()
+	delete(s.nodes, "n2")
+	s.known = map[string]types.KnownNode{"n2": {Name: "n2", UID: "uid-n2", InternalIP: "10.0.0.2"}}
+	s.since["deleted/uid-n2"] = up - ago
+	s.fresh.renewed = map[string]renewal{"uid-n2": {seen: up - ago}}
+}
+
 func (s *scene) judged() verdict { return s.judge(s.apps()[0]) }
 
 func (s *scene) storage() *types.Volume { return &s.fresh.storage.Volumes[0] }

@@ -27,10 +27,15 @@ func (w *worker) lookAgain(ctx context.Context) error {
 		return fmt.Errorf("look at node %s: %w", w.lost.Name, err)
 	}
 	i := slices.IndexFunc(s.nodes, func(n types.Node) bool { return n.Name == w.lost.Name })
-	if i >= 0 && (s.nodes[i].UID != w.lost.UID || s.nodes[i].Ready == types.ConditionTrue) {
+	switch {
+	case i >= 0 && (w.deleted || s.nodes[i].UID != w.lost.UID || s.nodes[i].Ready == types.ConditionTrue):
 		return fmt.Errorf("node %s is back: %w", w.lost.Name, types.ErrConflict)
+	case i < 0 && !w.deleted:
+		return fmt.Errorf("node %s has just been deleted: %w", w.lost.Name, types.ErrConflict)
 	}
-	s.alive = w.alive(s.nodes)
+	if s.alive, err = w.alive(ctx, s.nodes); err != nil {
+		return err
+	}
 	if s.storage, err = w.Storage(ctx, ""); err != nil {
 		return fmt.Errorf("look at volumes: %w", err)
 	}
@@ -42,24 +47,28 @@ func (w *worker) lookAgain(ctx context.Context) error {
 }
 
 // alive says why the lost node may not be gone, as far as fresh rows tell; "" for
-// nothing. That a Node is deleted has been seen by then.
-func (w *worker) alive(fresh []types.Node) string {
-	if w.lost.UID == "" {
-		return ""
-	}
+// nothing.
+func (w *worker) alive(ctx context.Context, fresh []types.Node) (why string, err error) {
 	nodes := map[string]types.Node{}
 	for _, n := range fresh {
 		nodes[n.Name] = n
 	}
-	if !nodes[w.lost.Name].RenewedAt.Equal(w.renewed) {
-		return fmt.Sprintf("the Lease of %s was renewed", w.lost.Name)
+	gone, renewed := types.Gone, nodes[w.lost.Name].RenewedAt
+	if w.deleted {
+		gone = types.Silent
+		if renewed, err = w.NodeLease(ctx, w.lost.Name); err != nil {
+			return "", fmt.Errorf("look at the lease of %s: %w", w.lost.Name, err)
+		}
+	}
+	if absent := w.deleted && renewed.IsZero(); !absent && !renewed.Equal(w.renewed) {
+		return fmt.Sprintf("the Lease of %s was renewed", w.lost.Name), nil
 	}
 	w.words = hear(w.words, nodes, w.uptime())
 	now := w.now()
-	if gone, why := types.Gone(w.lost, nodes, witnessed(w.words, now, w.uptime()), now); !gone {
-		return why
+	if gone, why := gone(w.lost, nodes, witnessed(w.words, now, w.uptime()), now); !gone {
+		return why, nil
 	}
-	return ""
+	return "", nil
 }
 
 // forbids says why an application must not be taken away after all.

@@ -72,7 +72,11 @@ func TestClustersOfOtherSizes(t *testing.T) {
 		"a node with EVE's own zedkube has no say": {func(s *scene) {
 			s.lose()
 			s.node("n3", func(n *types.Node) { n.Agent, n.Witness = nil, nil })
-		}, true, "gone"},
+		}, false, "nly node n1 can tell"},
+		"a node whose stamp has outlived its agent has none either": {func(s *scene) {
+			s.lose()
+			s.node("n3", func(n *types.Node) { n.StampStale, n.Witness = true, nil })
+		}, false, "nly node n1 can tell"},
 		"a node whose agent has gone keeps its say": {func(s *scene) {
 			s.lose()
 			s.node("n3", func(n *types.Node) { n.Witness = nil })

@@ -18,6 +18,18 @@ type slow struct {
 	noted  []string
 	then   func()
 	looked int
+
+	lease    time.Time // of a node whose Node is deleted
+	unseen   error     // that it is met with
+	attached []types.Attachment
+	took     []string
+}
+
+func (k *slow) NodeLease(context.Context, string) (time.Time, error) { return k.lease, k.unseen }
+
+func (k *slow) DeleteAttachment(context.Context, types.Attachment) error {
+	k.took = append(k.took, "attachment")
+	return nil
 }
 
 func (k *slow) FreshNodes(context.Context) ([]types.Node, error) {
@@ -27,13 +39,21 @@ func (k *slow) FreshNodes(context.Context) ([]types.Node, error) {
 
 func (k *slow) Storage(context.Context, string) (types.Storage, error) { return k.fresh.storage, nil }
 
-func (k *slow) NodeAttachments(context.Context, string) ([]types.Attachment, error) { return nil, nil }
+func (k *slow) NodeAttachments(context.Context, string) ([]types.Attachment, error) {
+	return k.attached, nil
+}
 
 func (k *slow) Event(context.Context, types.Event) error { return nil }
 
-func (k *slow) ForceDeletePod(context.Context, types.Pod) error { return nil }
+func (k *slow) ForceDeletePod(context.Context, types.Pod) error {
+	k.took = append(k.took, "pod")
+	return nil
+}
 
-func (k *slow) ForgetVMI(context.Context, types.VMI) error { return nil }
+func (k *slow) ForgetVMI(context.Context, types.VMI) error {
+	k.took = append(k.took, "vmi")
+	return nil
+}
 
 func (k *slow) NoteRepair(_ context.Context, set types.AppSet, _ types.RepairNote) error {
 	k.clock += 6 * time.Second

@@ -28,6 +28,7 @@ type world struct {
 	nodes   pubsub.Table[types.Node]
 	pods    pubsub.Table[types.Pod]
 	api     pubsub.Table[types.APIStatus]
+	known   pubsub.Table[types.KnownNode]
 	vmis    pubsub.Table[types.VMI]
 	sets    pubsub.Table[types.AppSet]
 	agents  map[string]*agent
@@ -35,6 +36,7 @@ type world struct {
 	mine    map[string]types.AppInstanceConfig // of one node, where it is not everybody's
 	zero    bool                               // a set was seen to want nothing
 	nowhere bool                               // the scheduler finds no node
+	alive   string                             // where n2's device answers although its Node is not well
 	answers bool                               // n2's device is there after all: the witnesses say what a test says
 	made    int
 	began   time.Time
@@ -92,6 +94,7 @@ func (w *world) build() {
 			Agent: &types.AgentStamp{}, BootID: "boot-" + n, ReadySince: time.Now().Add(-time.Hour), InternalIP: fmt.Sprintf("10.0.0.%d", i),
 		})
 		w.kube.SetRenewed(n, time.Now())
+		_ = w.known.Publish(n, types.KnownNode{Name: n, UID: "uid-" + n, InternalIP: fmt.Sprintf("10.0.0.%d", i)})
 	}
 	domain := appID + ".1.7"
 	set := types.AppSet{Kind: types.KindVMIReplicaSet, Name: name, UID: "set", Version: "1", AppDomain: domain, Wanted: 1, Claims: []string{"data"}, Affinity: types.SetAffinity{Node: "n2"}}
@@ -139,7 +142,7 @@ func (w *world) start(node string, wrap ...func(Kube) Kube) {
 	done, began := make(chan struct{}), w.began // a test may change it for those who start later
 	c := &Component{
 		Log: a.log, Pulse: &loop.Pulse{}, Configs: configs, Settings: &a.settings, Requests: &a.asked, Info: &a.info,
-		Nodes: &w.nodes, AppPods: &w.pods, VMIs: &w.vmis, Sets: &w.sets, API: &w.api, Kube: kube,
+		Nodes: &w.nodes, AppPods: &w.pods, VMIs: &w.vmis, Sets: &w.sets, API: &w.api, Known: &w.known, Kube: kube,
 		Uptime: func() time.Duration { return time.Since(began) }, Status: &a.status, Repairs: &a.repairs,
 	}
 	go func() { defer close(done); c.Run(ctx) }()

@@ -14,6 +14,7 @@ const (
 	opText     = 64
 	targetText = 512
 	byText     = 128
+	fromText   = 256
 	whyText    = 1024
 	errorText  = 1024
 )
@@ -98,7 +99,7 @@ func (r *Record) end(l *chain, o types.Operation, repeats bool) {
 // repeats reports that o is tried again.
 func (l *chain) repeats(o types.Operation, now time.Time) bool {
 	w := l.is
-	return l.ended && now.Sub(l.last) < within && w.By == o.By && w.Why == o.Why && w.Node == o.Node
+	return l.ended && now.Sub(l.last) < within && w.By == o.By && w.From == o.From && w.Why == o.Why && w.Node == o.Node
 }
 
 // follow makes o the last of its kind. It is called with mu held.
@@ -163,7 +164,11 @@ func (r *Record) complete(o types.Operation, now time.Time) types.Operation {
 			o.Node = info.NodeName()
 		}
 	}
+	if o.From == "" {
+		o.From = r.From
+	}
 	o.Op, o.Target, o.By, o.Why = text(o.Op, opText), text(o.Target, targetText), text(o.By, byText), text(o.Why, whyText)
+	o.From = text(o.From, fromText)
 	return o
 }
 

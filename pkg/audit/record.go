@@ -16,12 +16,13 @@ import (
 // Record is a types.OperationLog that writes lines. It is ready at once, with or
 // without a Component: without one nothing is put on the disk before the kernel
 // does it, and no file is removed. Several processes may write to one
-// directory. Every exported field is required.
+// directory. Every exported field but From is required.
 type Record struct {
 	Log     logrus.FieldLogger
 	Info    pubsub.Reader[types.EdgeNodeInfo] // who this device is
 	Dir     string                            // where the lines are
 	Segment int64                             // bytes after which a new file is begun
+	From    string                            // types.Operation.From of all that this process does, "" where nobody asked
 
 	mu     sync.Mutex
 	bell   chan<- struct{}

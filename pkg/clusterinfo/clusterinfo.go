@@ -132,9 +132,7 @@ func (c *Component) look(leads bool) facts {
 	membership, _ := c.Membership.Get(types.Global)
 	members, _ := c.Members.Get(types.Global)
 	f.own, f.membership = info.DeviceID.String(), membership.State
-	for _, s := range members.Stale {
-		f.stale = append(f.stale, s.Node)
-	}
+	f.stale = namedNoMore(members)
 	// How well the tables are seen is read first, then what has rung: rows have
 	// changed before their table is called whole, and can only be more true.
 	f.tables = maps.Clone(c.Tables.All())

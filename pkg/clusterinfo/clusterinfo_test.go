@@ -52,6 +52,8 @@ type story struct {
 	daemons    pubsub.Table[types.DaemonSet]
 	sections   pubsub.Table[types.ReportSection]
 	report     counting
+	published  pubsub.Writer[types.KubeClusterInfo] // in place of report; nil for not
+	bus        *pubsub.Bus                          // of published
 	health     pubsub.Table[types.KubeReportHealth]
 	refuses    *refusing // in place of health; nil for not
 	former     types.FormerReports
@@ -80,6 +82,9 @@ func tellWith(t *testing.T, counts pubsub.Reader[types.PodCount], setup, play fu
 			Tables: &s.tables, Nodes: &s.nodes, AppPods: &s.appPods, VMIs: &s.vmis, PodCounts: counts, Claims: &s.claims,
 			Volumes: &s.volumes, Disks: &s.disks, Daemons: &s.daemons, Sections: &s.sections, Report: &s.report, Health: &s.health,
 			Former: s.former,
+		}
+		if s.published != nil {
+			c.Report = s.published
 		}
 		if s.refuses != nil {
 			c.Health = s.refuses

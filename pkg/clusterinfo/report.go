@@ -53,7 +53,7 @@ func nodeStatus(ready types.ConditionStatus) types.KubeNodeStatus {
 func admission(f facts, n types.Node) types.KubeNodeAdmission {
 	own := n.UUID != "" && n.UUID == f.own
 	switch {
-	case own && f.membership == types.MembershipLeaving, n.Agent != nil && n.Agent.Leaving, slices.Contains(f.stale, n.Name):
+	case own && f.membership == types.MembershipLeaving, !n.Foreign() && n.Agent.Leaving, slices.Contains(f.stale, n.Name):
 		return types.KubeNodeAdmissionLeaving
 	case own && (f.membership == types.MembershipNever || f.membership == types.MembershipLeft):
 		return types.KubeNodeAdmissionNotClustered
@@ -61,6 +61,17 @@ func admission(f facts, n types.Node) types.KubeNodeAdmission {
 		return types.KubeNodeAdmissionJoining
 	}
 	return types.KubeNodeAdmissionJoined
+}
+
+// namedNoMore are the masters that the controller named before: one that is about
+// to join is not named yet, and does not leave.
+func namedNoMore(m types.ClusterMembers) (nodes []string) {
+	for _, s := range m.Stale {
+		if !s.Joins {
+			nodes = append(nodes, s.Node)
+		}
+	}
+	return nodes
 }
 
 // conditions are those that eve-api knows; Ready is the node's status.

@@ -131,29 +131,41 @@ func judgeEtcd(f nodesFacts) Finding {
 	if missing, is := f.missing(); is {
 		return missing
 	}
-	var down []string
-	voters := 0
-	for _, n := range f.List {
-		if !slices.Contains(n.Roles, roleEtcd) {
-			continue
-		}
-		voters++
-		if n.Status != ready {
-			down = append(down, n.Name)
-		}
-	}
-	up := voters - len(down)
+	q := f.quorum()
 	switch {
-	case voters == 0:
+	case q.Voters == 0:
 		return unknown("No node bears the etcd label.")
-	case 2*up <= voters:
-		return fail("bring these nodes back: nothing can be changed in the cluster", "%d of %d members are Ready, which is no quorum: not %s.", up, voters, strings.Join(down, ", "))
-	case len(down) > 0:
-		return warn("bring it back: no further member may fail", "%d of %d members are Ready: not %s.", up, voters, strings.Join(down, ", "))
-	case voters == 2:
+	case !q.Has():
+		return fail("bring these nodes back: nothing can be changed in the cluster", "%d of %d members are Ready, which is no quorum: not %s.", q.Ready, q.Voters, strings.Join(q.Down, ", "))
+	case len(q.Down) > 0:
+		more := "no further one may fail"
+		if n := q.Spare(); n > 0 {
+			more = fmt.Sprintf("only %d more may fail", n)
+		}
+		return warn("bring these nodes back", "%d of %d members are Ready, %s: not %s.", q.Ready, q.Voters, more, strings.Join(q.Down, ", "))
+	case q.Voters == 2:
 		return warn("with two members both are needed: add a third, or a tie-breaker", "Both members are Ready.")
+	case q.Learners > 0:
+		return ok("All %d members that vote are Ready; %d more do not vote yet.", q.Voters, q.Learners)
 	}
-	return ok("All %d members are Ready.", voters)
+	return ok("All %d members are Ready.", q.Voters)
+}
+
+// quorum counts the members of etcd by the one rule for all. A report does not
+// say who only learns: those nodes count as voters.
+func (f nodesFacts) quorum() types.Quorum {
+	var nodes []types.Node
+	for _, n := range f.List {
+		row := types.Node{Name: n.Name, Etcd: slices.Contains(n.Roles, roleEtcd)}
+		if n.Learner {
+			row.EtcdVoter = types.ConditionFalse
+		}
+		if n.Status == ready {
+			row.Ready = types.ConditionTrue
+		}
+		nodes = append(nodes, row)
+	}
+	return types.QuorumOf(nodes)
 }
 
 func judgeVersions(f nodesFacts) Finding {
@@ -161,8 +173,11 @@ func judgeVersions(f nodesFacts) Finding {
 		return missing
 	}
 	agents, kubelets := map[string][]string{}, map[string][]string{}
+	var stale []string
 	for _, n := range f.List {
-		if n.Agent != "" {
+		if n.AgentStale {
+			stale = append(stale, n.Name)
+		} else if n.Agent != "" {
 			agents[n.Agent] = append(agents[n.Agent], n.Name)
 		}
 		if n.Kubelet != "" {
@@ -170,6 +185,8 @@ func judgeVersions(f nodesFacts) Finding {
 		}
 	}
 	switch {
+	case len(stale) > 0:
+		return warn("is its agent up? Where zedkube was put back to EVE's own: zedkube members forget NODE", "No zedkube has been heard of for %s or longer where one was: on %s.", types.StampFresh, strings.Join(stale, ", "))
 	case len(agents) > 1:
 		return warn("update the nodes to the same image", "The nodes run different images: %s.", versionsText(agents))
 	case len(kubelets) > 1:

@@ -25,6 +25,8 @@ func server(name string, change ...func(*overview.ClusterNode)) overview.Cluster
 
 func down(n *overview.ClusterNode) { n.Status = notReachable }
 
+func learns(n *overview.ClusterNode) { n.Learner = true }
+
 var unseen = nodesFacts{err: errOdd}
 
 func TestNode(t *testing.T) {
@@ -117,7 +119,13 @@ func TestDrainLock(t *testing.T) {
 func TestEtcd(t *testing.T) {
 	judge(t, []row{
 		{"all", judgeEtcd(nodesOf(server("a"), server("b"), server("c"))), OK, "All 3"},
-		{"one down", judgeEtcd(nodesOf(server("a"), server("b"), server("c", down))), Warn, "2 of 3 members are Ready: not c"},
+		{"one down", judgeEtcd(nodesOf(server("a"), server("b"), server("c", down))), Warn, "2 of 3 members are Ready, no further one may fail: not c"},
+		{"one of three down leaves none to spare", judgeEtcd(nodesOf(server("a"), server("b"), server("c", down))), Warn, "no further one may fail"},
+		{"one of five down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d"), server("e", down))), Warn, "only 1 more may fail"},
+		{"two of five down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", down), server("e", down))), Warn, "no further one may fail"},
+		{"a learner does not vote", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", learns))), OK, "All 3 members that vote are Ready; 1 more"},
+		{"nor does it count as down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", learns, down))), OK, "All 3 members"},
+		{"nor make up for one that is", judgeEtcd(nodesOf(server("a"), server("b", down), server("c", learns))), Fail, "1 of 2"},
 		{"two down", judgeEtcd(nodesOf(server("a"), server("b", down), server("c", down))), Fail, "no quorum: not b, c"},
 		{"one of two down", judgeEtcd(nodesOf(server("a"), server("b", down))), Fail, "1 of 2"},
 		{"two", judgeEtcd(nodesOf(server("a"), server("b"))), Warn, "Both"},
@@ -130,11 +138,13 @@ func TestEtcd(t *testing.T) {
 func TestVersions(t *testing.T) {
 	other := server("b", func(n *overview.ClusterNode) { n.Agent = "1.5.0" })
 	kubelet := server("b", func(n *overview.ClusterNode) { n.Kubelet = "v1.35.0" })
+	stale := server("b", func(n *overview.ClusterNode) { n.Agent, n.AgentStale = "1.5.0", true })
 	eve := server("b", func(n *overview.ClusterNode) { n.Agent = "" })
 	judge(t, []row{
 		{"the same", judgeVersions(nodesOf(server("a"), server("b"))), OK, "zedkube 1.4.0, Kubernetes v1.34.2 on 2 nodes"},
 		{"another image", judgeVersions(nodesOf(server("a"), other)), Warn, "1.4.0 on a; 1.5.0 on b"},
 		{"another kubelet", judgeVersions(nodesOf(server("a"), kubelet)), Warn, "v1.34.2 on a; v1.35.0 on b"},
+		{"a stamp that has outlived its agent", judgeVersions(nodesOf(server("a"), stale)), Warn, "No zedkube has been heard of for 25m0s or longer where one was: on b"},
 		{"one without", judgeVersions(nodesOf(server("a"), eve)), OK, "2 nodes"},
 		{"not seen", judgeVersions(unseen), Unknown, "refused"},
 	})

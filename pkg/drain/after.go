@@ -87,7 +87,7 @@ func giveBack(f facts, a *action) {
 		try(uncordon)
 	case f.node.CordonKept && !f.node.Unschedulable:
 		try(unkeep)
-	case !f.rec.adopted && f.legacy():
+	case f.legacy() && (f.node.CordonedByEVE() || !f.rec.adopted && f.node.Foreign()):
 		try(adopt)
 	case !f.rec.adopted:
 		a.rec.adopted = true
@@ -97,10 +97,10 @@ func giveBack(f facts, a *action) {
 	}
 }
 
-// legacy reports that the cordon is one that EVE's own zedkube made before this
-// boot and would have undone after it.
+// legacy reports that the cordon may be one that EVE's own zedkube made before
+// this boot and would have undone after it.
 func (f facts) legacy() bool {
 	n := f.node
-	return n.Unschedulable && n.CordonedBy == nil && !f.tieBreaker && n.Agent == nil &&
+	return n.Unschedulable && n.CordonedBy == nil && !f.tieBreaker &&
 		!n.TaintedAt.IsZero() && n.TaintedAt.Before(f.booted)
 }

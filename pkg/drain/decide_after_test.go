@@ -101,6 +101,13 @@ func TestWhatIsGivenBack(t *testing.T) {
 	tie := func(f *facts) { f.tieBreaker = true }
 	keep := func(f *facts) { f.node.CordonKept = true }
 	stamped := func(f *facts) { f.node.Agent = &types.AgentStamp{} }
+	stale := func(f *facts) { f.node.StampStale = true }
+	written := func(by string) func(*facts) {
+		return func(f *facts) {
+			f.node.Writers = append(f.node.Writers, types.FieldWriter{Field: types.FieldCordon, Manager: by})
+		}
+	}
+	byEVE, byPerson := written("zedbox"), written("kubectl-cordon")
 	tainted := func(d time.Duration) func(*facts) { return func(f *facts) { f.node.TaintedAt = wall0.Add(d) } }
 	idle := func(change ...func(*facts)) facts { return calm(idling, append([]func(*facts){who()}, change...)...) }
 	left := func(f *facts) { f.member = false; f.rec.node = "n1" }
@@ -125,6 +132,10 @@ func TestWhatIsGivenBack(t *testing.T) {
 		{"not one of this boot", idle(foreign, first, tainted(time.Second)), no(none)},
 		{"not one of which nobody knows how old it is", idle(foreign, first), no(none)},
 		{"not where zedkube has been before", idle(foreign, first, stamped, tainted(-time.Second)), no(none)},
+		{"but where its stamp has outlived it", idle(foreign, first, stamped, stale, tainted(-time.Second)), no(adopt)},
+		{"and where EVE's own has written it, at every start", idle(foreign, stamped, byEVE, tainted(-time.Second)), no(adopt)},
+		{"which it may do in this boot too", idle(foreign, stamped, byEVE, tainted(time.Second)), no(none)},
+		{"somebody else may want it as well", idle(foreign, stamped, byEVE, byPerson, tainted(-time.Second)), no(none)},
 		{"not a tie-breaker's", idle(foreign, first, tie, tainted(-time.Second)), no(none)},
 		{"not before the node is Ready in this boot", idle(foreign, first, tainted(-time.Second), rebooted(false)), no(none)},
 

@@ -107,7 +107,7 @@ func (c *Component) takeAnswer(now time.Time, done call, out outcome) {
 		c.report(false, "Uncordoned", "the node takes pods again: no drain wants its cordon")
 	case adopt:
 		c.rec.adopted = true
-		c.report(false, "FormerCordonUndone", "a cordon from before this boot and before zedkube's first start here was undone")
+		c.report(false, "FormerCordonUndone", "a cordon that EVE's own zedkube left from before this boot was undone")
 	case release:
 		m.holds = out.gates
 		if out.freed {

@@ -122,15 +122,16 @@ func (f Facts) room(all *findings, view *types.ReachCluster) {
 		return
 	}
 	n, ready := view.Members, view.Ready
+	q := types.Quorum{Voters: n, Ready: ready}
 	switch {
 	case n == 0:
 		all.add("room", Unknown, "", "No Node of the cluster is a member of etcd.")
-	case 2*ready <= n:
+	case !q.Has():
 		all.add("room", Blocks, "bring the others back first", "Only %d of %d etcd members are Ready, which is no quorum: the cluster takes nobody.", ready, n)
 	case view.Learners > 0:
 		all.add("room", Warn, "wait until it votes", "One etcd member still learns, and etcd lets one do so at a time.")
 	case ready < n:
-		all.add("room", Warn, "bring the others back first", "%d of %d etcd members are Ready: with one more, %d of %d have to be, and %s be lost.", ready, n, (n+1)/2+1, n+1, spare(ready+1-((n+1)/2+1)))
+		all.add("room", Warn, "bring the others back first", "%d of %d etcd members are Ready: with one more, %d of %d have to be, and %s be lost.", ready, n, (n+1)/2+1, n+1, spare(types.Quorum{Voters: n + 1, Ready: ready + 1}.Spare()))
 	case n+1 > mostMembers:
 		all.add("room", Warn, "let it join as a worker", "It would be etcd's member %d, and more than %d are slower and no safer.", n+1, mostMembers)
 	case (n+1)%2 == 0:

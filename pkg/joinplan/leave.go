@@ -133,7 +133,7 @@ func (f LeaveFacts) peers(all *findings) {
 	const step = "decision"
 	stamped := false
 	for _, n := range f.Nodes {
-		if n.Name == f.Node || n.Agent == nil || n.Ready != types.ConditionTrue || len(n.Agent.Masters) == 0 {
+		if n.Name == f.Node || n.Foreign() || n.Ready != types.ConditionTrue || len(n.Agent.Masters) == 0 {
 			continue
 		}
 		stamped = true
@@ -167,35 +167,32 @@ func (f LeaveFacts) drained(all *findings) {
 func (f LeaveFacts) quorum(all *findings) {
 	const step = "quorum"
 	var own types.Node
-	left, ready := 0, 0
+	var others []types.Node
 	for _, n := range f.Nodes {
-		switch {
-		case n.Name == f.Node:
+		if n.Name == f.Node {
 			own = n
-		case n.Etcd && n.EtcdVoter != types.ConditionFalse:
-			left++
-			if n.Ready == types.ConditionTrue {
-				ready++
-			}
+		} else {
+			others = append(others, n)
 		}
 	}
+	q, lack := types.QuorumOf(others), types.LacksQuorum(f.Nodes, f.Node)
 	switch {
 	case f.Nodes == nil:
 		all.add(step, Unknown, "", "What would be left of etcd cannot be told: %s", f.NoNodes)
 	case !own.Etcd:
 		all.add(step, OK, "", "This node is no member of etcd: nothing changes there.")
-	case left == 0 && f.Consent != nil && f.Consent.Ends:
+	case q.Voters == 0 && f.Consent != nil && f.Consent.Ends:
 		all.add(step, Warn, "", "This node is the only member of etcd: the cluster ends with it, as was consented to.")
-	case left == 0:
+	case q.Voters == 0:
 		all.add(step, Blocks, "let another server join first, or let the cluster end: zedkube leave --give-up-data", "This node is the only member of etcd: with it the cluster is gone.")
-	case 2*ready <= left:
-		all.add(step, Blocks, "bring the others back first", "Without this node %d of %d etcd members are Ready, which is no quorum.", ready, left)
-	case (left-1)/2 == 0:
-		all.add(step, Warn, "let another server join", "etcd has %s left, and none may be lost.", counted(left, "member"))
-	case left%2 == 0:
-		all.add(step, Warn, "let another server join", "etcd has %d members left, an even number, of which %s be lost.", left, spare((left-1)/2))
+	case lack != "":
+		all.add(step, Blocks, "bring the others back first", "Without this node %s.", lack)
+	case q.Spare() == 0:
+		all.add(step, Warn, "let another server join", "etcd has %s left, and none may be lost.", counted(q.Voters, "member"))
+	case q.Voters%2 == 0:
+		all.add(step, Warn, "let another server join", "etcd has %d members left, an even number, of which %s be lost.", q.Voters, spare(q.Spare()))
 	default:
-		all.add(step, OK, "", "etcd has %d members left, of which %s be lost.", left, spare((left-1)/2))
+		all.add(step, OK, "", "etcd has %d members left, of which %s be lost.", q.Voters, spare(q.Spare()))
 	}
 }
 

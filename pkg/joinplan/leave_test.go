@@ -88,13 +88,19 @@ func TestWhatIsInTheWayOfALeave(t *testing.T) {
 		"a drain that hangs": {func(f *LeaveFacts) {
 			f.Drain.Outlook, f.Drain.Verdict = types.OutlookNever, "it would not end by itself"
 		}, "drain", Blocks, "would not end by itself"},
-		"a slow drain":                     {func(f *LeaveFacts) { f.Drain.Outlook = types.OutlookSlow }, "drain", Warn, "of 2 pods"},
-		"no drain":                         {func(f *LeaveFacts) { f.Drain = nil }, "drain", Unknown, "cannot be told"},
-		"the only member":                  {func(f *LeaveFacts) { f.Nodes = f.Nodes[:1] }, "quorum", Blocks, "with it the cluster is gone"},
-		"one of two":                       {func(f *LeaveFacts) { f.Nodes = f.Nodes[:2] }, "quorum", Warn, "1 member left, and none may be lost"},
-		"one of three":                     {func(f *LeaveFacts) { f.Nodes = f.Nodes[:3] }, "quorum", Warn, "2 members left, and none may be lost"},
-		"one of five":                      {func(f *LeaveFacts) { f.Nodes = append(f.Nodes, f.Nodes[3]) }, "quorum", Warn, "4 members left, an even number, of which 1 may be lost"},
-		"two others are down":              {down(1, 2), "quorum", Blocks, "1 of 3 etcd members are Ready, which is no quorum"},
+		"a slow drain":        {func(f *LeaveFacts) { f.Drain.Outlook = types.OutlookSlow }, "drain", Warn, "of 2 pods"},
+		"no drain":            {func(f *LeaveFacts) { f.Drain = nil }, "drain", Unknown, "cannot be told"},
+		"the only member":     {func(f *LeaveFacts) { f.Nodes = f.Nodes[:1] }, "quorum", Blocks, "with it the cluster is gone"},
+		"one of two":          {func(f *LeaveFacts) { f.Nodes = f.Nodes[:2] }, "quorum", Warn, "1 member left, and none may be lost"},
+		"one of three":        {func(f *LeaveFacts) { f.Nodes = f.Nodes[:3] }, "quorum", Warn, "2 members left, and none may be lost"},
+		"one of five":         {func(f *LeaveFacts) { f.Nodes = append(f.Nodes, f.Nodes[3]) }, "quorum", Warn, "4 members left, an even number, of which 1 may be lost"},
+		"two others are down": {down(1, 2), "quorum", Blocks, "1 of 4 etcd members would be Ready, which is no quorum: n2, n3 are not"},
+		"as the drain counts": {down(1), "quorum", Blocks, "2 of 4 etcd members would be Ready, which is no quorum: n2 is not"},
+		"one is down already": {func(f *LeaveFacts) {
+			f.Nodes = append(f.Nodes, f.Nodes[3], f.Nodes[3])
+			down(1)(f)
+		}, "quorum", OK, "5 members left, of which 1 may"},
+		"a learner stays":                  {func(f *LeaveFacts) { f.Nodes[3].EtcdVoter = types.ConditionFalse }, "quorum", Warn, "2 members left, and none may be lost"},
 		"no member of etcd":                {func(f *LeaveFacts) { f.Nodes[0].Etcd = false }, "quorum", OK, "no member of etcd"},
 		"the last replica":                 {last, "volumes", Blocks, "pvc-1 (app/data): the last healthy replica is here, and the leave waits"},
 		"a policy is nothing to go by":     {func(f *LeaveFacts) { last(f); f.Storage.Policy = types.DrainPolicyAlwaysAllow }, "volumes", Blocks, "whatever node-drain-policy says"},

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -64,7 +65,7 @@ func TestAnAnswerThatNobodyTakesIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := component(t)
 		failed := make(chan error, 1)
-		c.Everywhere["/long"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c.Routes["/long"] = shown(func(w http.ResponseWriter, _ *http.Request) {
 			_, err := w.Write(make([]byte, 1<<20))
 			failed <- err
 		})
@@ -130,10 +131,10 @@ func TestAStreamThatNobodyReadsEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := component(t)
 		ended := make(chan struct{})
-		c.Everywhere["/api/events"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.Routes["/api/events"] = Route{Access: Always, Stream: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			defer close(ended)
 			ticks{}.ServeHTTP(w, r)
-		})
+		})}
 		w, stop := onWire(t, c, onLoopback)
 		defer stop()
 		conn := w.dial()
@@ -147,11 +148,11 @@ func TestAStreamThatNobodyReadsEnds(t *testing.T) {
 	})
 }
 
-func TestManyRequestsAtOnceAreRefusedAndNotQueued(t *testing.T) {
+func TestManyRequestsAtOnceWaitAShortTimeAndAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := component(t)
 		free := make(chan struct{})
-		c.Everywhere["/slow"] = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-free })
+		c.Routes["/slow"] = shown(func(http.ResponseWriter, *http.Request) { <-free })
 		w, stop := onWire(t, c, onLoopback)
 		defer stop()
 		var open []net.Conn
@@ -161,18 +162,99 @@ func TestManyRequestsAtOnceAreRefusedAndNotQueued(t *testing.T) {
 			open = append(open, conn)
 		}
 		synctest.Wait()
-		if got := code(w, get("/metrics")); got != 503 {
-			t.Errorf("got %d", got)
+		began := time.Now()
+		if got := code(w, get("/")); got != 503 || time.Since(began) != turnTimeout {
+			t.Errorf("got %d after %v", got, time.Since(began))
 		}
-		close(free)
-		synctest.Wait()
+		began = time.Now()
+		if got := code(w, get("/metrics")); got != 200 || time.Since(began) != 0 {
+			t.Errorf("the numbers, which have places of their own: %d after %v", got, time.Since(began))
+		}
+		time.AfterFunc(turnTimeout/2, func() { close(free) })
+		if got := code(w, get("/")); got != 200 {
+			t.Errorf("a place that was free in time: %d", got)
+		}
 		for _, conn := range open {
 			conn.Close()
 		}
-		if got := code(w, get("/metrics")); got != 200 {
-			t.Errorf("afterwards: %d", got)
+	})
+}
+
+func TestTheOldestStreamEndsForANewOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := component(t)
+		quiet := make(chan struct{})
+		c.Routes["/api/logs"] = Route{Access: WithPage, Stream: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).Flush()
+			select { // nothing is sent: what a kernel took of it would be no sign of a reader
+			case <-r.Context().Done():
+			case <-quiet:
+			}
+		})}
+		w, stop := onWire(t, c, onLoopback)
+		defer stop()
+		defer close(quiet)
+		stream := func() (net.Conn, int) {
+			conn := w.dial()
+			resp, err := send(conn, get("/api/logs"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return conn, resp.code
+		}
+		var open []net.Conn
+		for range maxStreams {
+			conn, got := stream()
+			if got != 200 {
+				t.Fatal(got)
+			}
+			open = append(open, conn)
+			time.Sleep(time.Second)
+		}
+		if conn, got := stream(); got != 503 {
+			t.Errorf("while all are young: %d", got)
+		} else {
+			conn.Close()
+		}
+		time.Sleep(streamAtLeast)
+		for range 3 {
+			conn, got := stream()
+			if got != 200 {
+				t.Errorf("an old one did not go for it: %d", got)
+			}
+			defer conn.Close()
+		}
+		for i, conn := range open {
+			_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+			_, err := conn.Read(make([]byte, 1))
+			if ended := !errors.Is(err, os.ErrDeadlineExceeded); ended != (i < 3) {
+				t.Errorf("stream %d: %v", i, err)
+			}
+			conn.Close()
 		}
 	})
+}
+
+func TestAPanicIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := component(t)
+		c.Routes["/broken"] = shown(func(http.ResponseWriter, *http.Request) {
+			var m map[string]int
+			m["a"] = 1
+		})
+		w, stop := onWire(t, c, onLoopback)
+		defer stop()
+		for range maxRequests + 1 { // each gives its place back
+			if got := code(w, get("/broken")); got != 500 {
+				t.Fatalf("got %d", got)
+			}
+		}
+	})
+}
+
+// shown is a route that anybody sees.
+func shown(f http.HandlerFunc) Route {
+	return Route{Handler: f, Access: Always}
 }
 
 func TestAConnectionIsKeptForTheNextQuestionButNotForEver(t *testing.T) {

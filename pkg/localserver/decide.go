@@ -20,6 +20,7 @@ const (
 // facts is what it depends on where we listen.
 type facts struct {
 	socket, loopback string
+	pageToo          bool
 	clusterPort      int
 	status           types.EdgeNodeClusterStatus
 }
@@ -27,10 +28,11 @@ type facts struct {
 // action is what a step does.
 type action struct {
 	listen map[place]string // the address of each place where we listen
+	token  bool             // there is to be a reading token
 }
 
 func decide(f facts) action {
-	a := action{listen: map[place]string{onSocket: f.socket}}
+	a := action{listen: map[place]string{onSocket: f.socket}, token: f.loopback != "" && f.pageToo}
 	if f.loopback != "" {
 		a.listen[onLoopback] = f.loopback
 	}

@@ -16,15 +16,19 @@ func FuzzRequest(f *testing.F) {
 	for _, seed := range []string{
 		get("/metrics"), get("/api/events?x=%zz"), get("//evil.example/"), get("/../../etc/passwd"), get("/debug/pprof/", "Origin: http://evil.example"),
 		"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello", "GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
-		"GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", "GET / HTTP/1.0\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
+		"GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", "GET / HTTP/1.0\r\n\r\n", get("/api/logs", "Authorization: Bearer "), get("/api/logs", "Authorization: Bearer x"), "PUT /requests/a/b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}", "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x16\x03\x01\x02",
 	} {
 		f.Add([]byte(seed))
 	}
 	c := &Component{
-		Log:        quiet(),
-		Everywhere: map[string]http.Handler{"/": says("secret"), "/metrics": says("secret")},
-		SocketOnly: map[string]http.Handler{"/debug/pprof/": says("profile")},
+		Log:     quiet(),
+		PageToo: true,
+		Routes: map[string]Route{
+			"/": {Handler: says("open"), Access: WithPage}, "/metrics": {Handler: says("open"), Access: Always},
+			"/api/": {Handler: says("secret"), Access: WithToken}, "/debug/pprof/": {Handler: says("profile")},
+			"/requests/": {Handler: says("profile"), Methods: []string{http.MethodPut}},
+		},
 	}
 	w := newWire()
 	s := c.serve(f.Context(), onLoopback, "wire", w, func() bool { return true })
@@ -47,7 +51,10 @@ func FuzzRequest(f *testing.F) {
 			t.Fatalf("%q", answer)
 		}
 		if bytes.Contains(answer, []byte("profile")) {
-			t.Error("a profile over loopback")
+			t.Error("a profile, or a request, over loopback")
+		}
+		if bytes.Contains(answer, []byte("secret")) {
+			t.Error("a secret without the token")
 		}
 		if !bytes.Contains(answer, []byte(" 200 OK\r\n")) {
 			return

@@ -1,13 +1,14 @@
 package localserver
 
 import (
-	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/peer"
 	"github.com/zedkube/zedkube/pkg/proof"
 	"github.com/zedkube/zedkube/types"
 )
@@ -77,19 +78,161 @@ func TestWhoIsAnsweredOverLoopback(t *testing.T) {
 	})
 }
 
-func TestProfilesAreOnTheSocketAlone(t *testing.T) {
+func TestANeighbourIsNotAnsweredOverLoopback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for at, want := range map[place]string{onSocket: "profile", onLoopback: "page"} {
-			w, stop := onWire(t, component(t), at)
-			conn := w.dial()
-			resp, err := send(conn, get("/debug/pprof/heap"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if body, _ := io.ReadAll(io.LimitReader(resp.body, int64(len(want)))); string(body) != want {
-				t.Errorf("%s: %q", at, body)
+		w, stop := onWire(t, component(t), onLoopback)
+		defer stop()
+		for address, want := range map[string]int{
+			"127.0.0.1:4000": 200, "127.8.8.8:4000": 200, "[::1]:4000": 200, "[::ffff:127.0.0.1]:4000": 200,
+			"10.99.0.2:4000": 403, "[fe80::1]:4000": 403, "[::ffff:10.99.0.2]:4000": 403, "0.0.0.0:4000": 403,
+		} {
+			conn := w.dialFrom(address)
+			resp, err := send(conn, get("/metrics"))
+			if err != nil || resp.code != want {
+				t.Errorf("%s: %d, %v", address, resp.code, err)
 			}
 			conn.Close()
+		}
+	})
+}
+
+// over asks c over its socket.
+func over(c *Component, who *peer.Peer, method, path, body string, headers ...string) (code int, answer, allow string) {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Host = "zedkube"
+	if body == "" {
+		r.Body, r.ContentLength = http.NoBody, 0
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Add(name, value)
+	}
+	if host := r.Header.Get("Host"); host != "" {
+		r.Host = host
+	}
+	if who != nil {
+		r = r.WithContext(peer.NewContext(r.Context(), *who))
+	}
+	w := httptest.NewRecorder()
+	c.handler(onSocket, nil).ServeHTTP(w, r)
+	return w.Code, w.Body.String(), w.Header().Get("Allow")
+}
+
+func TestOnlyRootIsAnsweredOnTheSocket(t *testing.T) {
+	for name, test := range map[string]struct {
+		who  *peer.Peer
+		want int
+	}{
+		"root": {&peer.Peer{}, 200}, "the agent's user": {&peer.Peer{UID: peer.Self().UID}, 200},
+		"somebody else": {&peer.Peer{UID: peer.Self().UID + 1}, 403}, "nobody knows who": {nil, 403},
+	} {
+		for _, path := range []string{"/metrics", "/api/logs", "/debug/pprof/heap", "/"} {
+			if got, _, _ := over(component(t), test.who, http.MethodGet, path, ""); got != test.want {
+				t.Errorf("%s, %s: %d", name, path, got)
+			}
+		}
+	}
+}
+
+func TestASiteInABrowserBehindATunnelIsNotAnsweredOnTheSocket(t *testing.T) {
+	for name, test := range map[string]struct {
+		headers []string
+		want    int
+	}{
+		"a command":                  {nil, 200},
+		"curl":                       {[]string{"Host: localhost"}, 200},
+		"the page":                   {[]string{"Host: 127.0.0.1:12347", "Origin: http://127.0.0.1:12347", "Sec-Fetch-Site: same-origin"}, 200},
+		"a name of DNS":              {[]string{"Host: evil.example:12347"}, 403},
+		"our name, from a browser":   {[]string{"Host: zedkube:12347"}, 403},
+		"another site's fetch":       {[]string{"Host: localhost:12347", "Origin: http://evil.example"}, 403},
+		"another site's image":       {[]string{"Host: localhost:12347", "Sec-Fetch-Site: cross-site"}, 403},
+		"a frame without an address": {[]string{"Host: localhost:12347", "Origin: null"}, 403},
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPut} {
+			path, body := "/api/logs", ""
+			if method == http.MethodPut {
+				path, body = "/requests/a", "{}"
+			}
+			if got, _, _ := over(component(t), &peer.Peer{}, method, path, body, test.headers...); got != test.want {
+				t.Errorf("%s, %s: %d", name, method, got)
+			}
+		}
+	}
+}
+
+func TestOnlyOverTheSocketAnythingIsChanged(t *testing.T) {
+	root := &peer.Peer{}
+	for _, test := range []struct {
+		method, path, body string
+		want               int
+		allow              string
+	}{
+		{http.MethodPut, "/requests/a", "{}", 200, ""},
+		{http.MethodDelete, "/requests/a", "", 200, ""},
+		{http.MethodDelete, "/requests/a", "{}", 400, ""},
+		{http.MethodGet, "/requests/a", "", 405, "PUT, DELETE"},
+		{http.MethodHead, "/requests/a", "", 405, "PUT, DELETE"},
+		{http.MethodPost, "/requests/a", "", 405, "PUT, DELETE"},
+		{http.MethodPut, "/metrics", "{}", 405, "GET, HEAD"},
+		{http.MethodPut, "/", "", 405, "GET, HEAD"},
+		{http.MethodGet, "/metrics", "{}", 400, ""},
+		{http.MethodOptions, "/requests/a", "", 405, "PUT, DELETE"},
+	} {
+		got, answer, allow := over(component(t), root, test.method, test.path, test.body)
+		if got != test.want || allow != test.allow {
+			t.Errorf("%s %s %q: %d, allow %q: %s", test.method, test.path, test.body, got, allow, answer)
+		}
+		if want := test.method + " " + test.body + " <nil>"; got == 200 && answer != want {
+			t.Errorf("%s %s: %q", test.method, test.path, answer)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := component(t)
+		w, stop := onWire(t, c, onLoopback)
+		defer stop()
+		for _, method := range []string{http.MethodPut, http.MethodDelete, http.MethodPost, http.MethodPatch} {
+			if got := code(w, method+" /requests/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"); got != 405 {
+				t.Errorf("%s over loopback: %d", method, got)
+			}
+		}
+		if got := code(w, get("/requests/a")); got != 200 { // the page: there is no such path here
+			t.Errorf("GET over loopback: %d", got)
+		}
+	})
+}
+
+func TestWhatIsAnsweredOverLoopback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, page := range []bool{false, true} {
+			c := component(t)
+			c.PageToo = page
+			delete(c.Routes, "/")
+			c.Routes["/page.js"] = Route{Handler: says("page"), Access: WithPage}
+			bearer := "Authorization: Bearer " + c.token.value()
+			w, stop := onWire(t, c, onLoopback)
+			for _, test := range []struct {
+				request          string
+				numbers, withAll int
+			}{
+				{get("/metrics"), 200, 200},
+				{get("/page.js"), 404, 200},
+				{get("/api/logs"), 404, 401},
+				{get("/api/logs", bearer), 404, 200},
+				{get("/api/logs", "Authorization: Bearer no"), 404, 401},
+				{get("/api/logs", "Authorization: Basic "+c.token.value()), 404, 401},
+				{get("/api/logs?token="+c.token.value(), "Cookie: token="+c.token.value()), 404, 401},
+				{get("/debug/pprof/heap", bearer), 404, 404},
+				{get("/requests/a", bearer), 404, 404},
+				{get("/no"), 404, 404},
+			} {
+				want := test.numbers
+				if page {
+					want = test.withAll
+				}
+				if got := code(w, test.request); got != want {
+					t.Errorf("page %v, %q: %d instead of %d", page, test.request, got, want)
+				}
+			}
 			stop()
 		}
 	})

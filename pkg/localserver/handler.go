@@ -1,19 +1,19 @@
 package localserver
 
 import (
-	"maps"
 	"net"
 	"net/http"
-	"slices"
-	"sync/atomic"
 	"time"
 )
 
 const (
 	// maxRequests bounds the answers in the making on one listener, and
-	// maxStreams those of them that go on.
+	// maxStreams those of them that go on. Routes that are apart have as many
+	// again for themselves.
 	maxRequests = 32
 	maxStreams  = 8
+	// turnTimeout is how long a request waits for one of these places.
+	turnTimeout = 3 * time.Second
 	// drainTimeout is how long what somebody sends after a refused request is
 	// still read, so that he gets to read the refusal.
 	drainTimeout = time.Second
@@ -22,55 +22,79 @@ const (
 // handler is what is answered at a place: the paths of that place, behind its
 // guard and within the bounds.
 func (c *Component) handler(at place, address net.Addr) http.Handler {
-	mux := http.NewServeMux()
-	paths := maps.Clone(c.Everywhere)
-	if at == onSocket {
-		maps.Copy(paths, c.SocketOnly)
+	g := &gate{
+		at: at, mux: http.NewServeMux(), routes: map[string]Route{},
+		requests: make(turns, maxRequests), apart: make(turns, maxRequests),
 	}
-	for path, h := range paths {
-		mux.Handle(path, h)
+	for path, route := range c.Routes {
+		if c.answers(at, route.Access) {
+			g.mux.Handle(path, route.Handler)
+			g.routes[path] = route
+		}
 	}
-	var guard func(*http.Request) *refusal
 	switch at {
-	case onSocket: // who may open it is the file's to say
-		guard = func(*http.Request) *refusal { return nil }
+	case onSocket:
+		g.guard = func(r *http.Request, _ Route) *refusal { return fromRoot(r) }
 	case onLoopback:
-		guard = fromHere
+		g.guard = c.program
 	case onCluster:
-		guard = func(r *http.Request) *refusal { return c.member(r, address) }
+		g.guard = func(r *http.Request, _ Route) *refusal { return c.member(r, address) }
 	}
-	return &gate{mux: mux, guard: guard, streams: c.Streams}
+	return g
+}
+
+// program judges a program of this device that asks over loopback for route.
+func (c *Component) program(r *http.Request, route Route) *refusal {
+	if refused := fromHere(r); refused != nil {
+		return refused
+	}
+	if route.Handler != nil && route.Access < WithPage {
+		return c.token.check(r, time.Now())
+	}
+	return nil
 }
 
 // gate lets in who may ask, and not more than can be answered.
 type gate struct {
-	mux     *http.ServeMux
-	guard   func(*http.Request) *refusal
-	streams []string
+	at     place
+	mux    *http.ServeMux
+	routes map[string]Route // by pattern
+	guard  func(*http.Request, Route) *refusal
 
-	requests, streaming atomic.Int64
+	requests, apart turns
+	streams         streams
 }
 
 // ServeHTTP implements http.Handler.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer busy(r.Context())()
 	secure(w.Header())
-	refused := form(r)
+	refused := form(g.at, r)
+	var route Route
 	if refused == nil {
-		refused = g.guard(r)
+		_, pattern := g.mux.Handler(r)
+		route = g.routes[pattern]
+		refused = g.guard(r, route)
+	}
+	if refused == nil {
+		refused = g.admit(route, r)
 	}
 	if refused != nil {
 		refused.write(w, r)
 		return
 	}
-	if leave, ok := within(&g.requests, maxRequests); ok {
-		defer leave()
-	} else {
+	places := g.requests
+	if route.Apart {
+		places = g.apart
+	}
+	leave, ok := places.enter(r.Context(), turnTimeout)
+	if !ok {
 		full.write(w, r)
 		return
 	}
-	if _, path := g.mux.Handler(r); slices.Contains(g.streams, path) {
-		leave, ok := within(&g.streaming, maxStreams)
+	defer leave()
+	if route.Stream {
+		leave, ok := g.streams.enter(r)
 		if !ok {
 			full.write(w, r)
 			return
@@ -80,12 +104,19 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mux.ServeHTTP(w, r)
 }
 
-// within counts one more, unless there are as many as may be.
-func within(n *atomic.Int64, most int64) (leave func(), ok bool) {
-	leave = func() { n.Add(-1) }
-	if n.Add(1) > most {
-		leave()
-		return nil, false
+// admit judges the path, for who may ask.
+func (g *gate) admit(route Route, r *http.Request) *refusal {
+	switch {
+	case route.Handler != nil:
+		return route.allows(r.Method)
+	case g.at == onLoopback:
+		return &refusal{code: http.StatusNotFound, why: elsewhere}
 	}
-	return leave, true
+	return nil // the mux says that there is nothing
 }
+
+// elsewhere tells a person who looks for the page where it is.
+const elsewhere = "This is not answered here. The page and all else are on the agent's socket, for root:\n" +
+	"  ssh -L 12347:/run/zedkube/zedkube.sock root@DEVICE\n" +
+	"and then http://127.0.0.1:12347/ at your end. With --page=on the agent serves the page here as well: \"zedkube page\"\n" +
+	"prints its address with the token that it asks for."

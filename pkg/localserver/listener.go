@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/zedkube/zedkube/pkg/peer"
 )
 
 // maxConnections bounds the connections of one listener: a browser opens six,
@@ -82,7 +84,14 @@ func (b *bounded) remove(h *held) {
 // connKey is the key of the connection in the context of its requests.
 type connKey struct{}
 
+// withConn puts into the context of a connection's requests the connection and,
+// of a unix socket, who opened it.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
+	if h, ok := conn.(*held); ok {
+		if p, err := peer.Of(h.Conn); err == nil {
+			ctx = peer.NewContext(ctx, p)
+		}
+	}
 	return context.WithValue(ctx, connKey{}, conn)
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/caught"
 )
 
 const (
@@ -58,7 +60,7 @@ func (c *Component) serve(ctx context.Context, at place, address string, listene
 		}
 	}
 	s.http = &http.Server{
-		Handler:           c.handler(at, listener.Addr()),
+		Handler:           caught.Handler(s.log, c.handler(at, listener.Addr())),
 		ReadHeaderTimeout: headTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,

@@ -73,7 +73,7 @@ func TestASecondAgentDoesNotTakeTheSocket(t *testing.T) {
 	eventually(t, answers(NewClient(first.Socket), "http://zedkube/metrics", "200 numbers"))
 	second := component(t)
 	second.Socket = first.Socket
-	second.Everywhere["/metrics"] = says("usurper")
+	second.Routes["/metrics"] = Route{Handler: says("usurper"), Access: Always}
 	if err := second.Step(t.Context()); !errors.Is(err, errInUse) {
 		t.Errorf("the second says %v", err)
 	}

@@ -3,9 +3,11 @@ package localserver
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -50,14 +52,26 @@ func (ticks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// component serves one word everywhere, one on the socket alone, and a stream.
+// echoes answers with what it is sent.
+type echoes struct{}
+
+func (echoes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	content, err := io.ReadAll(r.Body)
+	_, _ = fmt.Fprint(w, r.Method, " ", string(content), " ", err)
+}
+
+// component serves one word everywhere, others on the socket alone or to who has
+// the token, and a stream.
 func component(t *testing.T) *Component {
 	t.Helper()
 	return &Component{
 		Log: quiet(), Pulse: &loop.Pulse{}, Status: &pubsub.Table[types.EdgeNodeClusterStatus]{}, Socket: t.TempDir() + "/zedkube/zedkube.sock",
-		Everywhere: map[string]http.Handler{"/metrics": says("numbers"), "/api/events": ticks{}, "/": says("page")},
-		SocketOnly: map[string]http.Handler{"/debug/pprof/": says("profile")},
-		Streams:    []string{"/api/events"},
+		PageToo: true,
+		Routes: map[string]Route{
+			"/metrics": {Handler: says("numbers"), Access: Always, Apart: true}, "/": {Handler: says("page"), Access: WithPage},
+			"/api/events": {Handler: ticks{}, Access: WithPage, Stream: true}, "/api/logs": {Handler: says("logs"), Access: WithToken},
+			"/debug/pprof/": {Handler: says("profile")}, "/requests/": {Handler: echoes{}, Methods: []string{http.MethodPut, http.MethodDelete}},
+		},
 	}
 }
 
@@ -103,15 +117,31 @@ func (w *wire) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1),
 
 // dial is a new connection to the server.
 func (w *wire) dial() net.Conn {
+	return w.dialFrom("127.0.0.1:40000")
+}
+
+// dialFrom is one that comes from another address.
+func (w *wire) dialFrom(address string) net.Conn {
 	here, there := net.Pipe()
-	w.calls <- there
+	w.calls <- from{there, address}
 	return here
+}
+
+// from is a connection that comes from an address.
+type from struct {
+	net.Conn
+	address string
+}
+
+func (f from) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(f.address))
 }
 
 // onWire serves c at a place by a listener in memory, for use in a bubble.
 func onWire(t *testing.T, c *Component, at place) (w *wire, stop func()) {
 	t.Helper()
 	w = newWire()
+	c.proofs.Begin(time.Now())
 	s := c.serve(t.Context(), at, "wire", w, func() bool { return true })
 	return w, func() { s.stop(t.Context(), &c.ending); c.ending.Wait() }
 }

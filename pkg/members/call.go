@@ -64,7 +64,7 @@ func (c *Component) repair(ctx context.Context, own types.Node, t task) (hinders
 		case tie:
 			hinders, err = r.quieten(ctx)
 		case remove:
-			hinders, err = r.remove(ctx)
+			_, hinders, err = r.removal().Do(ctx)
 		}
 		return err
 	})

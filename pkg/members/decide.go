@@ -3,6 +3,7 @@ package members
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,7 +35,9 @@ type facts struct {
 	nodes []types.Node // by name
 	pods  []types.Pod  // of the applications on the tie-breaker, by key
 
-	since   map[string]time.Time
+	past     past
+	interval time.Duration // between two times that zedagent asks the controller
+
 	looked  bool          // no lock of ours is left over from a former process
 	running task          // under way
 	pause   time.Duration // no repair before this uptime
@@ -58,7 +61,7 @@ type task struct {
 	kind kind
 	node types.Node // it is about
 	pods []types.Pod
-	told told
+	rules
 }
 
 // same reports that it is the same thing to repair.
@@ -89,15 +92,15 @@ func decide(f facts) action {
 	}
 	want := next(f, a.stale, out)
 	for _, n := range a.stale {
-		at, ok := f.since[n.UID]
-		if !ok {
-			at = f.now
-		}
 		why := keeps(f, n)
 		if why == "" && (want.kind == nothing || f.tried.node.UID == n.UID) {
 			why = out.Why
 		}
-		out.Stale = append(out.Stale, types.StaleMember{Node: n.Name, UUID: n.UUID, Since: at, Why: why})
+		since := f.past.stale[n.UID].since
+		if since.IsZero() { // the nodes have not all been seen yet
+			since = f.now
+		}
+		out.Stale = append(out.Stale, types.StaleMember{Node: n.Name, UUID: n.UUID, Since: since, Why: f.advised(why, n), Joins: !f.past.wasNamed(n)})
 	}
 	switch {
 	case f.running.kind != nothing:
@@ -106,7 +109,7 @@ func decide(f facts) action {
 		a.again = f.pause - f.uptime
 	case want.kind == nothing:
 		a.calm = true
-		a.again = f.rest - f.uptime
+		a.again = f.due(a.stale)
 	default:
 		a.task, out.Repairing = want, true
 	}
@@ -118,7 +121,7 @@ func decide(f facts) action {
 func next(f facts, stale []types.Node, out *types.ClusterMembers) task {
 	if !f.looked && f.seen && f.known {
 		out.Why = f.hinders
-		return task{kind: unlock, node: f.own, told: f.told}
+		return task{kind: unlock, node: f.own, rules: f.rules()}
 	}
 	all, why := wanted(f, stale)
 	switch {
@@ -147,21 +150,27 @@ func turn(all []task, f facts, out *types.ClusterMembers) task {
 	return all[(i+1)%len(all)]
 }
 
-// wanted is what is to be repaired, whoever may; why is for the first stale Node
-// that has to stay.
+// wanted is what is to be repaired, whoever may; why is for the first Node that
+// has to stay as it is.
 func wanted(f facts, stale []types.Node) (all []task, why string) {
 	for _, n := range f.nodes {
 		if !f.told.isTie(n) {
 			continue
 		}
-		if pods := workload(n, f.pods); !n.Unschedulable || len(pods) > 0 {
-			all = append(all, task{kind: tie, node: n, pods: pods, told: f.told})
+		pods := workload(n, f.pods)
+		if n.Unschedulable && len(pods) == 0 {
+			continue
 		}
+		if stays := f.rules().disagreement(f.nodes, onTie); stays != "" {
+			why = cmp.Or(why, stays)
+			continue
+		}
+		all = append(all, task{kind: tie, node: n, pods: pods, rules: f.rules()})
 	}
 	for _, n := range stale {
 		stays := keeps(f, n)
 		if stays == "" {
-			all = append(all, task{kind: remove, node: n, told: f.told})
+			all = append(all, task{kind: remove, node: n, rules: f.rules()})
 		}
 		why = cmp.Or(why, stays)
 	}
@@ -170,11 +179,36 @@ func wanted(f facts, stale []types.Node) (all []task, why string) {
 
 // keeps says why the stale node n is not to be removed at this moment.
 func keeps(f facts, n types.Node) string {
-	why := unfit(n, f.nodes, f.told)
+	why := f.rules().unfit(n, f.nodes)
 	if why == "" && f.uptime < f.rest {
 		why = "a member was removed a moment ago, and the cluster has to show first that it goes on without"
 	}
 	return why
+}
+
+func (f facts) rules() rules { return rules{told: f.told, past: f.past, interval: f.interval} }
+
+// advised is why a stale Node stays, with what an operator can do about it once
+// it has been stale for long.
+func (f facts) advised(why string, n types.Node) string {
+	if why == "" || !f.past.long(n) || strings.Contains(why, command(n)) {
+		return why
+	}
+	return why + "; " + command(n)
+}
+
+// due is the time until something may be removed that may not now, 0 for nothing
+// that is only waited for.
+func (f facts) due(stale []types.Node) time.Duration {
+	soonest := max(f.rest-f.uptime, 0)
+	for _, n := range stale {
+		t := f.past.stale[n.UID]
+		left := t.asked + intervals*f.interval - f.uptime
+		if t.holds && left > 0 && (soonest == 0 || left < soonest) {
+			soonest = left
+		}
+	}
+	return soonest
 }
 
 // workload is what may not stay on the tie-breaker. Of a node that is not Ready

@@ -19,6 +19,17 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 			}
 		}
 	}
+	five := func(f *facts) { // n2 is down as well, and was told otherwise
+		f.told.masters = devices("n1", "n2", "n4", "n6")
+		f.nodes = []types.Node{node("n1"), node("n2", down, listing("n1", "n2", "n3")), node("n3", down), node("n4"), node("n6")}
+		for _, i := range []int{0, 3, 4} {
+			listing("n1", "n2", "n4", "n6")(&f.nodes[i])
+		}
+	}
+	spoke := func(f *facts, uid string, ago time.Duration) {
+		f.past.uptime += patience
+		f.past.spoke[uid] = spoken{mark: markOf(f.nodes[1]), at: f.past.uptime - ago}
+	}
 	for _, row := range []struct {
 		rule   string
 		change func(*facts)
@@ -92,6 +103,43 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 		{"of two dead ones the first", func(f *facts) {
 			f.nodes = append(f.nodes, node("n4"), node("n5", down))
 		}, "n3", "", 2},
+		{"none that was never named: it may be about to join", func(f *facts) { f.past.named = devices("n1", "n2", "n4") }, "", "may be about to join; who is sure that it is gone for good: zedkube members remove n3", 1},
+		{"not before the controller was asked five times", func(f *facts) {
+			f.past.stale["uid-n3"] = trace{holds: true, asked: f.uptime - 5*time.Minute + time.Second, stamp: markOf(f.nodes[2])}
+		}, "", "leave node n3 out for 5 configuration intervals", 1},
+		{"nor where it takes an hour to ask it once", func(f *facts) { f.interval = time.Hour }, "", "5 configuration intervals", 1},
+		{"nor where it was not reached in between", func(f *facts) { f.past.stale["uid-n3"] = trace{stamp: markOf(f.nodes[2])} }, "", "5 configuration intervals", 1},
+		{"not against its own stamp, written since", set(2, listing("n1", "n2", "n3"), func(n *types.Node) { n.StampedAt = time.Now() }), "", "n3 has not been told of the same masters", 1},
+		{"though its own stamp from before names it", set(2, listing("n1", "n2", "n3")), "n3", "", 1},
+		{"not against what a member that went down said of late", func(f *facts) { five(f); spoke(f, "uid-n2", patience-time.Second) }, "", "n2 has not been told of the same masters", 1},
+		{"nor against what it has said since", func(f *facts) {
+			five(f)
+			spoke(f, "uid-n2", patience)
+			f.nodes[1].StampedAt = time.Now()
+		}, "", "n2 has not been told of the same masters", 1},
+		{"though it said otherwise a day ago", func(f *facts) { five(f); spoke(f, "uid-n2", patience) }, "n3", "", 1},
+		{"though it spoke of another cluster", func(f *facts) {
+			five(f)
+			spoke(f, "uid-n2", 0)
+			f.nodes[1].Agent.Cluster = other
+		}, "n3", "", 1},
+		{"though it had withdrawn its list", func(f *facts) {
+			five(f)
+			spoke(f, "uid-n2", 0)
+			f.nodes[1].Agent.Masters = nil
+		}, "n3", "", 1},
+		{"not while it is drained for a reboot", set(2, cordonedBy), "", "is drained or reboots, which is waited for, for 24h0m0s at most; who is sure", 1},
+		{"nor while that begins", set(2, func(n *types.Node) { n.DrainInProgress = types.ConditionTrue }), "", "is drained or reboots", 1},
+		{"nor when that is done", set(2, func(n *types.Node) { n.Drained = types.ConditionTrue }), "", "is drained or reboots", 1},
+		{"nor while EVE's zedkube drains it", set(2, unstamped, cordoned), "", "is drained or reboots", 1},
+		{"though an operator cordoned it", set(2, cordoned), "n3", "", 1},
+		{"though it was drained a day ago", func(f *facts) {
+			cordonedBy(&f.nodes[2])
+			f.past.uptime += patience
+		}, "n3", "", 1},
+		{"one whose zedkube has ended though its stamp stands", set(2, func(n *types.Node) { n.Ready, n.StampStale = types.ConditionTrue, true }), "n3", "", 1},
+		{"not while the zedkube of a Ready member has ended", set(1, func(n *types.Node) { n.StampStale = true }), "", "n2 has no zedkube that says of which masters", 1},
+		{"what hinders for a day is told with what an operator can do", func(f *facts) { down(&f.nodes[1]); f.past.uptime += patience }, "", "no quorum", 1},
 		{"none so soon after another", func(f *facts) { f.pause = f.uptime + time.Second }, "", "", 1},
 		{"none while the cluster rests after one", func(f *facts) { f.rest = f.uptime + time.Second }, "", "a moment ago", 1},
 		{"none beside another", func(f *facts) { f.running = task{kind: remove} }, "", "", 1},
@@ -117,6 +165,12 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 				t.Errorf("lists %v, want %d", a.publish.Stale, row.stale)
 			}
 			for _, s := range a.publish.Stale {
+				if joins := strings.Contains(s.Why, "about to join"); s.Joins != joins {
+					t.Errorf("joins %v, want %v", s.Joins, joins)
+				}
+				if f.past.long(f.nodes[2]) && s.Why != "" && !strings.Contains(s.Why, "zedkube members remove "+s.Node) {
+					t.Errorf("after a day it does not say what an operator can do: %q", s.Why)
+				}
 				if row.remove == "" && row.why != "" && s.Why == "" {
 					t.Errorf("does not say why %s stays", s.Node)
 				}
@@ -129,6 +183,9 @@ func TestWhatHindersOneRepairDoesNotHinderAnother(t *testing.T) {
 	f := scene()
 	f.nodes = append(f.nodes, node("n4"), node("n5", down))
 	f.told.tie = device("n4")
+	for i := range f.nodes {
+		tied("n4")(&f.nodes[i])
+	}
 	f.hinders = "it does not work"
 	var order []string
 	for range 4 {
@@ -161,7 +218,7 @@ func TestWhatIsLeftOverIsLookedForFirstAndOnNobodysWord(t *testing.T) {
 
 func TestARepairLosesItsReasonWithTheControllersWord(t *testing.T) {
 	f := scene()
-	f.running = task{kind: remove, told: f.told}
+	f.running = task{kind: remove, rules: f.rules()}
 	if decide(f).cancel {
 		t.Error("it is called off without reason")
 	}
@@ -179,23 +236,33 @@ func TestARepairLosesItsReasonWithTheControllersWord(t *testing.T) {
 
 func TestWhoMayTakeTheDrainLockForAMember(t *testing.T) {
 	nodes := []types.Node{node("n1"), node("n2"), node("n3", down)}
+	r := repair{task: task{kind: remove, node: nodes[2], rules: scene().rules()}}
+	early := r.removal()
+	r.past.uptime += patience
+	late := r.removal()
 	for _, row := range []struct {
 		rule string
 		lock types.DrainLock
 		free bool
+		late bool // free after a day
 	}{
-		{"nobody holds it", types.DrainLock{}, true},
-		{"another node drains", types.DrainLock{Holder: "n2"}, false},
-		{"this node drains", types.DrainLock{Holder: "n1"}, false},
-		{"the stale node went down with it", types.DrainLock{Holder: "n3"}, true},
-		{"its holder is gone", types.DrainLock{Holder: "n9"}, true},
-		{"an earlier removal left it", types.DrainLock{Holder: "n2", Task: types.TaskMembers}, true},
+		{"nobody holds it", types.DrainLock{}, true, true},
+		{"another node drains", types.DrainLock{Holder: "n2"}, false, false},
+		{"this node drains", types.DrainLock{Holder: "n1"}, false, false},
+		{"the stale node went down with it", types.DrainLock{Holder: "n3"}, false, true},
+		{"the stale node's drain had ended", types.DrainLock{Holder: "n3", Ended: true}, true, true},
+		{"its holder is gone", types.DrainLock{Holder: "n9"}, true, true},
+		{"an earlier removal left it", types.DrainLock{Holder: "n2", Task: types.TaskMembers}, true, true},
 	} {
-		if why := untakeable(row.lock, "n3", nodes); (why == "") != row.free {
+		if why := early.untakeable(row.lock, nodes); (why == "") != row.free {
 			t.Errorf("%s: %q", row.rule, why)
 		}
+		if why := late.untakeable(row.lock, nodes); (why == "") != row.late {
+			t.Errorf("%s, after a day: %q", row.rule, why)
+		}
 	}
-	if untakeable(types.DrainLock{Holder: "n3"}, "n3", []types.Node{node("n3")}) == "" {
+	nodes[2].Ready = types.ConditionTrue
+	if late.untakeable(types.DrainLock{Holder: "n3"}, nodes) == "" {
 		t.Error("the lock of a stale node that is up and drains is taken")
 	}
 }

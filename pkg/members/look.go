@@ -14,7 +14,7 @@ import (
 // look copies what is true now, a removal by whichever node included.
 func (c *Component) look() facts {
 	f := facts{
-		now: time.Now().UTC().Round(0), uptime: c.Uptime(), since: c.since, looked: c.looked,
+		now: time.Now().UTC().Round(0), uptime: c.Uptime(), looked: c.looked,
 		pause: c.pause, tried: c.tried, hinders: c.hinders,
 	}
 	if c.running != nil {
@@ -45,8 +45,26 @@ func (c *Component) look() facts {
 		c.rest = f.uptime + restAfter
 	}
 	f.rest = c.rest
+	settings, _ := c.Settings.Get(types.Global)
+	f.interval = settings.Duration(types.SettingConfigInterval, time.Second, defaultInterval)
+	f.past = c.remembered(f)
 	f.pods = c.tiePods(f)
 	return f
+}
+
+// remembered is the past with what f shows, from the journal at first. While the
+// nodes are not all seen, those that are missing are not forgotten.
+func (c *Component) remembered(f facts) past {
+	if c.past.stale == nil {
+		j, _ := c.Journal.Get(types.Global)
+		c.past = restored(j, f.uptime)
+	}
+	if !f.belongs || !f.seen {
+		p := c.past
+		p.uptime = f.uptime
+		return p
+	}
+	return c.past.next(f)
 }
 
 // tiePods are the application pods on the tie-breaker, by key. Most clusters have

@@ -2,8 +2,8 @@
 // removes the Nodes of masters that are no more, and keeps the tie-breaker
 // cordoned and without workload (docs/wire.md, "ClusterMembers").
 //
-//	reads:  ClusterMembership, ZedAgentStatus, EdgeNodeInfo, nodes, app pods, the API's health
-//	writes: ClusterMembers
+//	reads:  ClusterMembership, ZedAgentStatus, ConfigItemValueMap, EdgeNodeInfo, nodes, app pods, the API's health
+//	writes: ClusterMembers, ClusterMembersJournal
 //	acts:   under the right to repair: deletes stale Nodes, cordons and empties the tie-breaker
 package members
 
@@ -31,17 +31,7 @@ type Kube interface {
 	// Repair calls do while this node, and no other, holds the right to repair.
 	// Its error wraps types.ErrHeld where another node holds it.
 	Repair(ctx context.Context, identity string, do func(ctx context.Context) error) error
-	// FreshNodes lists the nodes with the renewals of their kubelets.
-	FreshNodes(ctx context.Context) ([]types.Node, error)
-	// DrainLock returns the lock; SetDrainLock and FreeDrainLock change the one of
-	// that Version, or fail with an error that wraps types.ErrConflict.
-	DrainLock(ctx context.Context) (types.DrainLock, error)
-	SetDrainLock(ctx context.Context, lock types.DrainLock) (types.DrainLock, error)
-	FreeDrainLock(ctx context.Context, lock types.DrainLock) error
-	// DeleteNode deletes this very Node, not a namesake.
-	DeleteNode(ctx context.Context, node types.Node) error
-	// Event tells people.
-	Event(ctx context.Context, e types.Event) error
+	Remover
 	// Cordon keeps new pods off the node, unless something does already.
 	Cordon(ctx context.Context, node string, cordon types.Cordon) error
 	// Evict asks for the eviction of the pod.
@@ -55,6 +45,7 @@ type Component struct {
 
 	Membership pubsub.Reader[types.ClusterMembership]
 	Agent      pubsub.Reader[types.ZedAgentStatus]
+	Settings   pubsub.Reader[types.ConfigItemValueMap]
 	Info       pubsub.Reader[types.EdgeNodeInfo]
 	Nodes      pubsub.Reader[types.Node]
 	AppPods    pubsub.Reader[types.Pod]
@@ -64,9 +55,10 @@ type Component struct {
 	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
 
 	Members pubsub.Writer[types.ClusterMembers]
+	Journal pubsub.Writer[types.ClusterMembersJournal]
 
-	// What this process remembers. Losing it costs a repeated look, never more.
-	since   map[string]time.Time   // when each stale Node, by UID, was first seen so; wall clock
+	// What this process remembers. Losing it makes a removal later, never sooner.
+	past    past                   // of which the journal keeps a part
 	looked  bool                   // no lock is left that was taken here for a member
 	backoff time.Duration          // the last pause
 	pause   time.Duration          // no repair before this uptime
@@ -85,7 +77,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.calls.Wait()
 	defer c.cancel()
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0),
-		c.Membership, c.Agent, c.Info, c.Nodes, &c.pods, c.API, &c.mail)
+		c.Membership, c.Agent, c.Settings, c.Info, c.Nodes, &c.pods, c.API, &c.mail)
 }
 
 // Step looks, decides and acts once.
@@ -96,7 +88,7 @@ func (c *Component) Step(ctx context.Context) error {
 }
 
 func (c *Component) apply(ctx context.Context, f facts, a action) error {
-	c.remember(a.stale)
+	unwritten := c.remember(f.past, a.stale) // a full disk makes a removal later, after a restart
 	switch {
 	case a.publish == nil:
 		if err := c.Members.Unpublish(types.Global); err != nil {
@@ -119,15 +111,15 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		c.lastErr = nil // the silence is told by others
 	}
 	if a.again <= 0 {
-		return c.lastErr
+		return errors.Join(unwritten, c.lastErr)
 	}
-	return errors.Join(c.lastErr, loop.After(a.again))
+	return errors.Join(unwritten, c.lastErr, loop.After(a.again))
 }
 
 // lost reports that a Node that was stale at the last step is gone: whichever
 // node removed it, all of them wait before the next one.
 func (c *Component) lost(nodes []types.Node) bool {
-	for uid := range c.since {
+	for uid := range c.past.stale {
 		if !slices.ContainsFunc(nodes, func(n types.Node) bool { return n.UID == uid }) {
 			return true
 		}
@@ -135,16 +127,17 @@ func (c *Component) lost(nodes []types.Node) bool {
 	return false
 }
 
-// remember keeps the times at which the Nodes that are stale now became so.
-func (c *Component) remember(stale []types.Node) {
-	since := map[string]time.Time{}
+// remember keeps the past for the next step, and in the journal before anything
+// is done: what was not written would be forgotten by a restart.
+func (c *Component) remember(p past, stale []types.Node) error {
 	for _, n := range stale {
-		at, ok := c.since[n.UID]
-		if !ok {
-			at = time.Now().UTC().Round(0)
-			c.Log.WithField("node", n.Name).Warn("this node is not among the cluster's masters any more")
+		if _, known := c.past.stale[n.UID]; !known {
+			c.Log.WithField("node", n.Name).Warn("the controller does not name this node as a master")
 		}
-		since[n.UID] = at
 	}
-	c.since = since
+	c.past = p
+	if err := c.Journal.Publish(types.Global, p.journal()); err != nil {
+		return fmt.Errorf("publish the journal of cluster members: %w", err)
+	}
+	return nil
 }

@@ -1,13 +1,16 @@
 package members
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -107,8 +110,12 @@ func TestNothingIsRemovedWhileAnotherNodeDrains(t *testing.T) {
 func TestAStaleNodeThatDiedInItsDrainIsRemovedWithItsLock(t *testing.T) {
 	play(t, func(s *stage) {
 		s.cluster.SetLock(types.DrainLock{Holder: "n3", BootID: "boot-n3", Volumes: map[string]int{"v": 2}})
-		s.start("n1")
-		s.after(time.Minute)
+		a := s.start("n1")
+		s.after(patience - time.Minute)
+		if m := s.says(a); !s.there("n3") || !strings.Contains(m.Why, "zedkube members remove n3") {
+			s.Errorf("before a day has passed: there %v, says %+v", s.there("n3"), m)
+		}
+		s.after(3 * time.Minute)
 		if s.there("n3") || s.cluster.Lock().Holder != "" {
 			s.Errorf("there %v, lock %+v", s.there("n3"), s.cluster.Lock())
 		}
@@ -214,6 +221,139 @@ func TestASilentServerIsAskedAgainAndAgain(t *testing.T) {
 			s.Errorf("there %v, lock %+v", s.there("n3"), s.cluster.Lock())
 		}
 	})
+}
+
+func TestNothingIsRemovedBeforeTheControllerWasAskedFiveTimes(t *testing.T) {
+	play(t, func(s *stage) {
+		a := s.start("n1", func(a *agent) { a.every(time.Hour) })
+		fetches := func(status types.ConfigGetStatus) {
+			_ = a.zedagent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: status})
+		}
+		s.after(4 * time.Hour)
+		fetches(types.ConfigGetFail)
+		s.after(time.Minute)
+		fetches(types.ConfigGetSuccess)
+		s.after(4 * time.Hour)
+		a.stop() // what was counted is lost with the process
+		s.start("n1")
+		s.after(5*time.Hour - time.Second)
+		if len(s.cluster.Calls("repair")) != 0 {
+			s.Error("it was to be removed too early")
+		}
+		s.after(time.Minute)
+		s.removed()
+	})
+}
+
+func TestWhoWasNamedIsRememberedOverARestart(t *testing.T) {
+	for name, remembers := range map[string]bool{"with the journal": true, "without it": false} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(s *stage) {
+				a := s.start("n1", func(a *agent) {
+					_ = a.journal.Unpublish(types.Global)
+					a.configure(uuid.Nil, "n1", "n2", "n3")
+				})
+				s.after(time.Second)
+				a.stop()
+				if !remembers {
+					_ = a.journal.Unpublish(types.Global)
+				}
+				a.configure(uuid.Nil, "n1", "n2", "n4")
+				s.start("n1")
+				s.after(time.Minute)
+				if s.there("n3") == remembers {
+					s.Errorf("there: %v", s.there("n3"))
+				}
+			})
+		})
+	}
+}
+
+func TestWhatAnotherNodeWasToldIsRemembered(t *testing.T) {
+	play(t, func(s *stage) {
+		a := s.start("n1", func(a *agent) { _ = a.journal.Unpublish(types.Global) })
+		s.cluster.ChangeNode("n2", listing("n1", "n2", "n3"))
+		s.after(time.Minute)
+		s.cluster.ChangeNode("n2", listing("n1", "n2", "n4"))
+		s.after(time.Minute)
+		s.removed()
+		a.configure(uuid.Nil, "n1")
+		_ = a.membership.Publish(types.Global, types.ClusterMembership{
+			State: types.MembershipMember, Config: &types.EdgeNodeClusterConfig{ClusterID: types.UUIDandVersion{UUID: other}, MasterNodeIDs: devices("n1")},
+		})
+		s.after(time.Minute)
+		if j, _ := a.journal.Get(types.Global); len(j.Named) != 1 {
+			s.Errorf("of another cluster it remembers %v", j.Named)
+		}
+	})
+}
+
+func TestTheStampThatANodeHadWhenItBecameStaleIsRememberedOverARestart(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*types.Node)
+		stays  bool
+	}{
+		"it has not changed":             {func(*types.Node) {}, false},
+		"it changed while nobody looked": {func(n *types.Node) { n.StampedAt = time.Now() }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(s *stage) {
+				_ = s.nodes.Publish("n3", node("n3", down, listing("n1", "n2", "n3")))
+				a := s.start("n1", func(a *agent) { a.every(time.Hour) })
+				s.after(time.Minute)
+				since := s.says(a).Stale[0].Since
+				a.stop()
+				s.cluster.ChangeNode("n3", row.change)
+				s.start("n1", func(a *agent) { a.every(time.Second) })
+				s.after(time.Second)
+				if again := s.says(a).Stale[0].Since; !again.Equal(since) {
+					s.Errorf("stale since %s, and after a restart since %s", since, again)
+				}
+				s.after(time.Minute)
+				if s.there("n3") != row.stays {
+					s.Errorf("there: %v", s.there("n3"))
+				}
+			})
+		})
+	}
+}
+
+// versioned shows Nodes with versions, as the API server does.
+type versioned struct{ *kubetest.Cluster }
+
+func (v versioned) FreshNodes(ctx context.Context) ([]types.Node, error) {
+	nodes, err := v.Cluster.FreshNodes(ctx)
+	for i := range nodes {
+		nodes[i].ResourceVersion = "7"
+	}
+	return nodes, err
+}
+
+func (v versioned) DeleteNode(ctx context.Context, node types.Node) error {
+	if node.ResourceVersion != "7" {
+		return types.ErrConflict
+	}
+	return v.Cluster.DeleteNode(ctx, node)
+}
+
+func TestTheNodeIsDeletedAsTheLastLookSawIt(t *testing.T) {
+	play(t, func(s *stage) {
+		s.start("n1", func(a *agent) { a.kube = versioned{s.cluster} })
+		s.after(time.Minute)
+		s.removed()
+	})
+}
+
+func TestManyFormerMastersAreNotRememberedForEver(t *testing.T) {
+	f := scene()
+	var p past
+	for range 3 * maxNamed {
+		f.told.masters = []uuid.UUID{device("n1"), uuid.New()}
+		p = p.next(f)
+	}
+	if len(p.named) != maxNamed || p.named[len(p.named)-1] != f.told.masters[1] || !slices.Contains(p.named, device("n1")) {
+		t.Errorf("%d devices are remembered", len(p.named))
+	}
 }
 
 func TestWhereAllIsWellNothingIsAsked(t *testing.T) {

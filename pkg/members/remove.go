@@ -24,50 +24,118 @@ const (
 // errLocked is wrapped where this node may still hold the drain lock.
 var errLocked = errors.New("the drain lock may still be held for it")
 
-// remove deletes the stale Node under the drain lock, so that no other member
-// goes down meanwhile, if every rule still holds of Nodes read afresh.
-func (r repair) remove(ctx context.Context) (hinders string, err error) {
+// Remover is what a removal does to the cluster.
+type Remover interface {
+	// FreshNodes lists the nodes with the renewals of their kubelets.
+	FreshNodes(ctx context.Context) ([]types.Node, error)
+	// DrainLock returns the lock; SetDrainLock and FreeDrainLock change the one of
+	// that Version, or fail with an error that wraps types.ErrConflict.
+	DrainLock(ctx context.Context) (types.DrainLock, error)
+	SetDrainLock(ctx context.Context, lock types.DrainLock) (types.DrainLock, error)
+	FreeDrainLock(ctx context.Context, lock types.DrainLock) error
+	// DeleteNode deletes this very Node, not a namesake, and where the row has a
+	// ResourceVersion only as it was then.
+	DeleteNode(ctx context.Context, node types.Node) error
+	// Event tells people.
+	Event(ctx context.Context, e types.Event) error
+}
+
+// Removal is the removal of one member's Node, by the agent or by an operator. It
+// is made by who has the right to repair (docs/wire.md, "Repair lease").
+type Removal struct {
+	Remover
+	Own, Node types.Node
+	// Judge says why the Node is not to be removed after all, "" for nothing. It is
+	// asked of Nodes read afresh: before the drain lock is taken, and under it.
+	Judge func(ctx context.Context, nodes []types.Node) (why string, err error)
+	// Late is whether the lock that the Node itself has held since it went down is
+	// waited for no longer.
+	Late   bool
+	Reason string // of the Event
+	Told   string // its message
+}
+
+// Do deletes the Node under the drain lock, so that no other member goes down
+// meanwhile. Where the Node was not deleted, or is still there, hinders says why, a
+// sentence; deleted is whether it was.
+func (r Removal) Do(ctx context.Context) (deleted bool, hinders string, err error) {
 	former, err := r.DrainLock(ctx)
 	if err != nil {
-		return "", err
+		return false, "", err
 	}
 	nodes, err := r.FreshNodes(ctx)
 	if err != nil {
-		return "", err
+		return false, "", err
 	}
-	if why := r.judge(nodes); why != "" {
-		return why, nil
+	if why, err := r.Judge(ctx, nodes); why != "" || err != nil {
+		return false, why, err
 	}
-	if why := untakeable(former, r.node.Name, nodes); why != "" {
-		return why, nil
+	if why := r.untakeable(former, nodes); why != "" {
+		return false, why, nil
 	}
 	lock, err := r.SetDrainLock(ctx, types.DrainLock{
-		Holder: r.own.Name, BootID: r.own.BootID, Since: time.Now().UTC(), Task: types.TaskMembers, Version: former.Version,
+		Holder: r.Own.Name, BootID: r.Own.BootID, Since: time.Now().UTC(), Task: types.TaskMembers, Version: former.Version,
 	})
 	switch {
 	case errors.Is(err, types.ErrConflict):
-		return "", err
+		return false, "", err
 	case err != nil:
-		return "", fmt.Errorf("%w: %w", errLocked, err)
+		return false, "", fmt.Errorf("%w: %w", errLocked, err)
 	}
 	gone := false
 	defer func() { err = errors.Join(err, r.handBack(ctx, lock, former, gone)) }()
 	if nodes, err = r.alive(ctx, nodes); err != nil {
-		return "", err
+		return false, "", err
 	}
-	if why := r.judge(nodes); why != "" {
-		return why, nil
+	if why, err := r.Judge(ctx, nodes); why != "" || err != nil {
+		return false, why, err
 	}
-	if gone, err = r.deleteIt(ctx); err != nil || gone {
-		return "", err
+	if why, err := r.stillLocked(ctx, lock); why != "" || err != nil {
+		return false, why, err
 	}
-	return "node " + r.node.Name + " is deleted, but stays until its member has left etcd", nil
+	if gone, err = r.deleteIt(ctx, nodes); err != nil || gone {
+		return gone, "", err
+	}
+	return true, "node " + r.Node.Name + " is deleted, but stays until its member has left etcd", nil
 }
 
-// deleteIt deletes the Node, waits for it to go and tells people. A deletion
-// without an answer is settled by looking as well.
-func (r repair) deleteIt(ctx context.Context) (gone bool, err error) {
-	unanswered := r.DeleteNode(ctx, r.node)
+// untakeable says why the drain lock is not to be had, "" for it is. Only who
+// has the right to repair holds it for a member, so such a one is left over. What
+// the stale node itself holds while it is down it may hold for ever: it is down in
+// a drain that it was told to make, and gets patience to come back.
+func (r Removal) untakeable(lock types.DrainLock, nodes []types.Node) string {
+	if lock.Task == types.TaskMembers {
+		return ""
+	}
+	for _, n := range nodes {
+		switch {
+		case n.Name != lock.Holder:
+		case n.Name != r.Node.Name || n.Ready == types.ConditionTrue:
+			return "node " + lock.Holder + " holds the drain lock"
+		case !lock.Ended && !r.Late:
+			return "node " + lock.Holder + " holds the drain lock and may reboot, which is waited for, for " + patience.String() + " at most; " + command(n)
+		}
+	}
+	return ""
+}
+
+// stillLocked says who has taken the lock away meanwhile, "" for nobody.
+func (r Removal) stillLocked(ctx context.Context, mine types.DrainLock) (why string, err error) {
+	lock, err := r.DrainLock(ctx)
+	if err != nil || lock.Holder == mine.Holder && lock.Task == mine.Task && lock.BootID == mine.BootID {
+		return "", err
+	}
+	return "the drain lock was taken away from this node", nil
+}
+
+// deleteIt deletes the Node as the last look saw it, waits for it to go and tells
+// people. A deletion without an answer is settled by looking as well.
+func (r Removal) deleteIt(ctx context.Context, seen []types.Node) (gone bool, err error) {
+	node := r.Node
+	if i := slices.IndexFunc(seen, func(n types.Node) bool { return n.UID == r.Node.UID }); i >= 0 {
+		node = seen[i] // with its version: a Node that has changed since is not deleted
+	}
+	unanswered := r.DeleteNode(ctx, node)
 	if unanswered != nil && !errors.Is(unanswered, types.ErrNoAnswer) {
 		return false, unanswered
 	}
@@ -76,7 +144,7 @@ func (r repair) deleteIt(ctx context.Context) (gone bool, err error) {
 		if err != nil {
 			return false, errors.Join(unanswered, err)
 		}
-		if !slices.ContainsFunc(nodes, func(n types.Node) bool { return n.UID == r.node.UID }) {
+		if !slices.ContainsFunc(nodes, func(n types.Node) bool { return n.UID == r.Node.UID }) {
 			break
 		}
 		if time.Now().After(ends) {
@@ -86,21 +154,18 @@ func (r repair) deleteIt(ctx context.Context) (gone bool, err error) {
 			return false, err
 		}
 	}
-	// The deed is done; that nobody could be told does not undo it.
-	_ = r.Event(ctx, types.Event{
-		Node: r.node.Name, Warning: true, Reason: "StaleMemberRemoved",
-		Message: fmt.Sprintf("node %s (%s) is not among the cluster's masters any more: node %s removed it", r.node.Name, r.node.UUID, r.own.Name),
-	})
+	// That nobody could be told does not undo it.
+	_ = r.Event(ctx, types.Event{Node: r.Node.Name, Warning: true, Reason: r.Reason, Message: r.Told})
 	return true, nil
 }
 
 // handBack gives the drain lock back: to the stale node if that is still there
 // and had it, for it is down in the middle of a drain.
-func (r repair) handBack(ctx context.Context, lock, former types.DrainLock, gone bool) error {
+func (r Removal) handBack(ctx context.Context, lock, former types.DrainLock, gone bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freeTimeout)
 	defer cancel()
 	var err error
-	if !gone && former.Holder == r.node.Name && former.Task == "" {
+	if !gone && former.Holder == r.Node.Name && former.Task == "" {
 		former.Version = lock.Version
 		_, err = r.SetDrainLock(ctx, former)
 	} else {
@@ -115,7 +180,7 @@ func (r repair) handBack(ctx context.Context, lock, former types.DrainLock, gone
 // alive returns the nodes as they are once every Ready one has been seen to renew its
 // Lease, or provenWithin is over: what has not renewed it by then is not Ready.
 // Nobody's clock is believed.
-func (r repair) alive(ctx context.Context, before []types.Node) ([]types.Node, error) {
+func (r Removal) alive(ctx context.Context, before []types.Node) ([]types.Node, error) {
 	first := map[string]time.Time{}
 	for _, n := range before {
 		first[n.Name] = n.RenewedAt

@@ -22,7 +22,7 @@ func (t task) why() string {
 	case tie:
 		return "node " + t.node.Name + " is the cluster's tie-breaker"
 	case remove:
-		return "node " + t.node.Name + " is not among the cluster's masters any more"
+		return "node " + t.node.Name + " is no longer among the cluster's masters"
 	}
 	return "the drain lock was left from the removal of a member"
 }
@@ -37,8 +37,16 @@ func (r repair) unlock(ctx context.Context) error {
 	return r.FreeDrainLock(ctx, lock)
 }
 
-// quieten cordons the tie-breaker and asks its pods to go.
+// quieten cordons the tie-breaker and asks its pods to go, if all members still
+// agree that it is one.
 func (r repair) quieten(ctx context.Context) (hinders string, err error) {
+	nodes, err := r.FreshNodes(ctx)
+	if err != nil {
+		return "", err
+	}
+	if why := r.disagreement(nodes, onTie); why != "" {
+		return why, nil
+	}
 	if !r.node.Unschedulable {
 		cordon := types.Cordon{Reason: "this node is the cluster's tie-breaker", Since: time.Now().UTC().Round(0)}
 		if err := r.Cordon(ctx, r.node.Name, cordon); err != nil {
@@ -57,27 +65,22 @@ func (r repair) quieten(ctx context.Context) (hinders string, err error) {
 	return hinders, errors.Join(errs...)
 }
 
+// removal is the removal of the stale Node, if every rule still holds.
+func (r repair) removal() Removal {
+	return Removal{
+		Remover: r.Kube, Own: r.own, Node: r.node, Late: r.past.long(r.node),
+		Judge:  func(_ context.Context, nodes []types.Node) (string, error) { return r.judge(nodes), nil },
+		Reason: "StaleMemberRemoved",
+		Told:   fmt.Sprintf("node %s (%s) is no longer among the cluster's masters: node %s removed it", r.node.Name, r.node.UUID, r.own.Name),
+	}
+}
+
 // judge says why the Node is not to be removed after all.
 func (r repair) judge(nodes []types.Node) string {
 	for _, n := range stale(nodes, r.told) {
 		if n.Name == r.node.Name && n.UID == r.node.UID {
-			return unfit(n, nodes, r.told)
+			return r.unfit(n, nodes)
 		}
 	}
 	return "node " + r.node.Name + " is not stale any more"
-}
-
-// untakeable says why the drain lock is not to be had, "" for it is. Only who
-// has the right to repair holds it for a member, so such a one is left over; and
-// what the stale node itself holds while it is down it would hold for ever.
-func untakeable(lock types.DrainLock, target string, nodes []types.Node) string {
-	if lock.Task == types.TaskMembers {
-		return ""
-	}
-	for _, n := range nodes {
-		if n.Name == lock.Holder && (n.Name != target || n.Ready == types.ConditionTrue) {
-			return "node " + lock.Holder + " holds the drain lock"
-		}
-	}
-	return ""
 }

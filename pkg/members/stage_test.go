@@ -47,18 +47,34 @@ func node(name string, change ...func(*types.Node)) types.Node {
 	return n
 }
 
-func down(n *types.Node)      { n.Ready = types.ConditionUnknown }
-func cordoned(n *types.Node)  { n.Unschedulable = true }
-func unstamped(n *types.Node) { n.Agent = nil }
-func worker(n *types.Node)    { n.ControlPlane, n.Etcd = false, false }
+func down(n *types.Node)       { n.Ready = types.ConditionUnknown }
+func cordoned(n *types.Node)   { n.Unschedulable = true }
+func unstamped(n *types.Node)  { n.Agent = nil }
+func cordonedBy(n *types.Node) { n.Unschedulable, n.CordonedBy = true, &types.Cordon{By: "zedkube"} }
+func worker(n *types.Node)     { n.ControlPlane, n.Etcd = false, false }
 func listing(names ...string) func(*types.Node) {
 	return func(n *types.Node) { n.Agent = &types.AgentStamp{Cluster: cluster, Masters: devices(names...)} }
+}
+
+// tied is told of the tie-breaker as well.
+func tied(name string) func(*types.Node) {
+	return func(n *types.Node) {
+		stamp := *n.Agent
+		stamp.TieBreaker = device(name)
+		n.Agent = &stamp
+	}
 }
 
 // scene is a cluster of three whose n3 is dead and replaced by n4.
 func scene() facts {
 	own := node("n1")
+	was := trace{holds: true, stamp: markOf(own)} // for an hour
 	return facts{
+		interval: time.Minute,
+		past: past{
+			cluster: cluster, named: devices("n1", "n2", "n3", "n4", "n5", "n6"), uptime: time.Hour,
+			stale: map[string]trace{"uid-n3": was, "uid-n5": was}, spoke: map[string]spoken{},
+		},
 		now: time.Date(2026, 5, 3, 6, 41, 17, 0, time.UTC), uptime: time.Hour,
 		belongs: true, valid: true, fetched: true, seen: true, known: true, looked: true, own: own,
 		told:  told{cluster: cluster, masters: devices("n1", "n2", "n4"), device: device("n1")},
@@ -74,12 +90,15 @@ type stage struct {
 	api     pubsub.Table[types.APIStatus]
 	cluster *kubetest.Cluster
 	agents  map[string]*agent
+	began   bool
 }
 
 // agent is the component on one node.
 type agent struct {
 	membership pubsub.Table[types.ClusterMembership]
 	zedagent   pubsub.Table[types.ZedAgentStatus]
+	settings   pubsub.Table[types.ConfigItemValueMap]
+	journal    pubsub.Table[types.ClusterMembersJournal]
 	info       pubsub.Table[types.EdgeNodeInfo]
 	members    pubsub.Table[types.ClusterMembers]
 	kube       Kube // nil for the cluster itself
@@ -109,6 +128,8 @@ func (s *stage) start(name string, told ...func(*agent)) *agent {
 		s.agents[name] = a
 		_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: name, DeviceID: device(name)})
 		_ = a.zedagent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess})
+		a.every(time.Second)
+		_ = a.journal.Publish(types.Global, types.ClusterMembersJournal{Cluster: cluster, Named: devices("n1", "n2", "n3", "n5")})
 		a.configure(uuid.Nil, "n1", "n2", "n4")
 	}
 	for _, t := range told {
@@ -120,9 +141,9 @@ func (s *stage) start(name string, told ...func(*agent)) *agent {
 		a.kube = s.cluster
 	}
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Membership: &a.membership, Agent: &a.zedagent, Info: &a.info,
+		Log: log, Pulse: &loop.Pulse{}, Membership: &a.membership, Agent: &a.zedagent, Settings: &a.settings, Info: &a.info,
 		Nodes: &s.nodes, AppPods: &s.pods, API: &s.api, Kube: a.kube,
-		Uptime: func() time.Duration { return time.Since(began) }, Members: &a.members,
+		Uptime: func() time.Duration { return time.Since(began) }, Members: &a.members, Journal: &a.journal,
 	}
 	ctx, cancel := context.WithCancel(s.Context())
 	done := make(chan struct{})
@@ -130,6 +151,12 @@ func (s *stage) start(name string, told ...func(*agent)) *agent {
 	a.stop = func() { cancel(); <-done }
 	synctest.Wait()
 	return a
+}
+
+// every is how often zedagent asks the controller.
+func (a *agent) every(d time.Duration) {
+	item := types.ConfigItemValue{ItemType: types.ConfigItemInt, IntValue: uint32(d / time.Second)}
+	_ = a.settings.Publish(types.Global, types.ConfigItemValueMap{GlobalSettings: map[string]types.ConfigItemValue{types.SettingConfigInterval: item}})
 }
 
 func (a *agent) configure(tie uuid.UUID, masters ...string) {
@@ -140,7 +167,13 @@ func (a *agent) configure(tie uuid.UUID, masters ...string) {
 	})
 }
 
+// after lets time pass: at first the five seconds as well in which nothing is
+// removed yet, because the controller has not been asked often enough.
 func (s *stage) after(d time.Duration) {
+	if !s.began {
+		s.began = true
+		d += intervals * time.Second
+	}
 	time.Sleep(d)
 	synctest.Wait()
 }

@@ -3,6 +3,7 @@ package members
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -27,6 +28,13 @@ func (t told) names(n types.Node) bool {
 // server reports that a Node is one of the control plane.
 func server(n types.Node) bool { return n.ControlPlane || n.Master || n.Etcd }
 
+// rules is what a removal is judged by, beside the Nodes.
+type rules struct {
+	told     told
+	past     past
+	interval time.Duration // between two times that zedagent asks the controller
+}
+
 // stale lists the control-plane Nodes whose devices are no masters. A Node that
 // does not say which device it is may be anybody's, and is left alone; so is
 // every Node while the list is empty, which is no opinion.
@@ -46,42 +54,89 @@ func stale(nodes []types.Node, t told) []types.Node {
 
 // unfit says why the stale node n is not to be removed now, "" for it is. It is
 // asked again, of Nodes read afresh, under the right to repair.
-func unfit(n types.Node, nodes []types.Node, t told) string {
-	if !slices.Contains(t.masters, t.device) {
+func (r rules) unfit(n types.Node, nodes []types.Node) string {
+	switch {
+	case !slices.Contains(r.told.masters, r.told.device):
 		return "the controller does not name this node as a master"
-	}
-	if t.isTie(n) {
+	case r.told.isTie(n):
 		return "the controller does not name node " + n.Name + " as a master, but as the tie-breaker"
-	}
-	if n.Ready == types.ConditionTrue && n.Agent != nil {
+	case n.Ready == types.ConditionTrue && !n.Foreign():
 		return "node " + n.Name + " is Ready and runs a zedkube, which drains it before it leaves"
+	case !r.past.wasNamed(n):
+		return "the controller has never named node " + n.Name + " as a master as far as is known here: it may be about to join; " + command(n)
+	case !r.past.answered(n, r.interval):
+		return fmt.Sprintf("the controller is to leave node %s out for %d configuration intervals", n.Name, intervals)
 	}
-	if why := disagreement(nodes, t); why != "" {
+	if why := r.disagreement(nodes, onMasters); why != "" {
 		return why
 	}
 	if lack := types.LacksQuorum(nodes, n.Name); lack != "" {
 		return "without node " + n.Name + " " + lack
 	}
+	if goesDown(n) && !r.past.long(n) {
+		return "node " + n.Name + " is drained or reboots, which is waited for, for " + patience.String() + " at most; " + command(n)
+	}
 	return ""
 }
 
-// disagreement says which Ready member has not been told of the same masters,
-// "" for none. Each says so in its own stamp (docs/wire.md, "Nodes").
-func disagreement(nodes []types.Node, t told) string {
+// goesDown reports that a drain or a reboot is under way on n. EVE's zedkube
+// cordons without saying what for.
+func goesDown(n types.Node) bool {
+	return n.CordonedBy != nil || n.Unschedulable && n.Foreign() || n.DrainInProgress == types.ConditionTrue || n.Drained == types.ConditionTrue
+}
+
+// command is what an operator who knows more than zedkube can do.
+func command(n types.Node) string {
+	return "who is sure that it is gone for good: zedkube members remove " + n.Name
+}
+
+// subject is something that all members are told alike.
+type subject int
+
+const (
+	onMasters subject = iota
+	onTie
+)
+
+func (s subject) String() string {
+	if s == onTie {
+		return "tie-breaker"
+	}
+	return "masters"
+}
+
+// agrees reports that a stamp says the same on s as t.
+func (t told) agrees(stamp types.AgentStamp, s subject) bool {
+	if s == onTie {
+		return stamp.Cluster == t.cluster && stamp.TieBreaker == t.tie
+	}
+	return stamp.Cluster == t.cluster && sameSet(stamp.Masters, t.masters)
+}
+
+// disagreement says which member has not been told the same on s, "" for none.
+// Each says so in its own stamp (docs/wire.md, "Nodes"). A Ready member has to;
+// the stamp of one that is not Ready counts while it is a word of now.
+func (r rules) disagreement(nodes []types.Node, s subject) string {
+	t := r.told
 	for _, n := range nodes {
-		if n.Ready != types.ConditionTrue || !server(n) {
+		if !server(n) || !r.past.counts(n) {
 			continue
 		}
 		stamp := n.Agent
-		has := stamp != nil && len(stamp.Masters) > 0
+		if n.Ready == types.ConditionTrue && n.Foreign() {
+			stamp = nil // what stands there is of an agent that has ended
+		}
+		has := stamp != nil && stamp.Cluster == t.cluster && (len(stamp.Masters) > 0 || len(t.masters) == 0)
 		_, anybody := uuid.Parse(n.UUID)
 		switch {
-		case anybody == nil && !t.names(n) && (!has || stamp.Cluster != t.cluster):
+		case n.Ready != types.ConditionTrue && !has:
+			// It is down, and what it said last is no list of this cluster.
+		case len(t.masters) > 0 && anybody == nil && !t.names(n) && !has:
 			// It is no member, or knows that it is none.
 		case stamp == nil:
-			return fmt.Sprintf("node %s has no zedkube that says of which masters it was told", n.Name)
-		case !has || stamp.Cluster != t.cluster || !sameSet(stamp.Masters, t.masters):
-			return fmt.Sprintf("node %s has not been told of the same masters", n.Name)
+			return fmt.Sprintf("node %s has no zedkube that says of which %s it was told", n.Name, s)
+		case !t.agrees(*stamp, s):
+			return fmt.Sprintf("node %s has not been told of the same %s", n.Name, s)
 		}
 	}
 	return ""

@@ -51,6 +51,19 @@ func TestWhatTheTieBreakerNeeds(t *testing.T) {
 			f.pods = []types.Pod{pod(func(p *types.Pod) { p.NodeName = "n2" })}
 		}, false, 0},
 		{"while the cluster rests after a removal too", func(f *facts) { f.rest = f.uptime + time.Minute }, true, 0},
+		{"not while a Ready member was told of another", func(f *facts) { tied("n2")(&f.nodes[1]) }, false, 0},
+		{"nor while one was told of none", func(f *facts) { listing("n1", "n2", "n4")(&f.nodes[1]) }, false, 0},
+		{"nor while it does not know so itself", func(f *facts) { listing("n1", "n2", "n4")(&f.nodes[2]) }, false, 0},
+		{"nor while the own stamp does not say so", func(f *facts) { tied("n2")(&f.nodes[0]) }, false, 0},
+		{"nor while a Ready member has no zedkube of this kind", func(f *facts) { unstamped(&f.nodes[1]) }, false, 0},
+		{"nor while the zedkube of one has ended", func(f *facts) { f.nodes[1].StampStale = true }, false, 0},
+		{"though a worker says nothing", func(f *facts) { f.nodes = append(f.nodes, node("n6", worker, unstamped)) }, true, 0},
+		{"though one that has been down for a day was told otherwise", func(f *facts) {
+			tied("n2")(&f.nodes[1])
+			down(&f.nodes[1])
+			f.past.uptime += patience
+			f.past.spoke["uid-n2"] = spoken{mark: markOf(f.nodes[1])}
+		}, true, 0},
 		{"not on an old word", func(f *facts) { f.fetched = false }, false, 0},
 		{"not without one", func(f *facts) { f.told.tie = uuid.Nil; cordoned(&f.nodes[2]) }, false, 0},
 	} {
@@ -58,6 +71,9 @@ func TestWhatTheTieBreakerNeeds(t *testing.T) {
 			f := scene()
 			f.nodes[2] = node("n3")
 			f.told.masters, f.told.tie = nil, device("n3")
+			for i := range f.nodes {
+				tied("n3")(&f.nodes[i])
+			}
 			row.change(&f)
 			a := decide(f)
 			if (a.task.kind == tie) != row.acts || len(a.task.pods) != row.evicts {
@@ -70,9 +86,41 @@ func TestWhatTheTieBreakerNeeds(t *testing.T) {
 	}
 }
 
+// tie has every node that is there stamp that name is the tie-breaker.
+func (s *stage) tie(name string) {
+	for n := range s.nodes.All() {
+		s.cluster.ChangeNode(n, func(n *types.Node) { n.Ready = types.ConditionTrue; tied(name)(n) })
+	}
+}
+
+func TestOneNodesWordMakesNobodyTheTieBreaker(t *testing.T) {
+	play(t, func(s *stage) {
+		_ = s.nodes.Publish("n3", node("n3", listing("n1", "n2", "n3")))
+		_ = s.nodes.Publish("n2", node("n2", listing("n1", "n2", "n3")))
+		_ = s.nodes.Publish("n1", node("n1", listing("n1", "n2", "n3"), tied("n3")))
+		_ = s.pods.Publish("eve-kube-app/a", types.Pod{Namespace: "eve-kube-app", Name: "a", UID: "a", NodeName: "n3", Phase: types.PodRunning})
+		a := s.start("n1", func(a *agent) { a.configure(device("n3"), "n1", "n2", "n3") })
+		s.after(24 * time.Hour)
+		n, _ := s.nodes.Get("n3")
+		if n.Unschedulable || len(s.cluster.Calls("evict")) != 0 {
+			s.Error("a node was cordoned and emptied on the word of one other")
+		}
+		if m := s.says(a); m.Why != "node n2 has not been told of the same tie-breaker" {
+			s.Errorf("says %q", m.Why)
+		}
+		for _, name := range []string{"n2", "n3"} {
+			s.cluster.ChangeNode(name, tied("n3"))
+		}
+		s.after(time.Minute)
+		if n, _ := s.nodes.Get("n3"); !n.Unschedulable || len(s.pods.All()) != 0 {
+			s.Error("once all were told so it stays as it was")
+		}
+	})
+}
+
 func TestTheTieBreakerIsPutRightAgainAndAgain(t *testing.T) {
 	play(t, func(s *stage) {
-		_ = s.nodes.Publish("n3", node("n3", unstamped))
+		s.tie("n3")
 		_ = s.pods.Publish("eve-kube-app/a", types.Pod{
 			Namespace: "eve-kube-app", Name: "a", UID: "a", NodeName: "n3", Phase: types.PodRunning, Owner: types.Owner{Kind: "ReplicaSet"},
 		})
@@ -99,7 +147,8 @@ func TestTheTieBreakerIsPutRightAgainAndAgain(t *testing.T) {
 
 func TestABudgetOnTheTieBreakerIsToldAndHeeded(t *testing.T) {
 	play(t, func(s *stage) {
-		_ = s.nodes.Publish("n3", node("n3", unstamped, cordoned))
+		s.tie("n3")
+		s.cluster.ChangeNode("n3", cordoned)
 		_ = s.pods.Publish("eve-kube-app/a", types.Pod{Namespace: "eve-kube-app", Name: "a", UID: "a", NodeName: "n3", Phase: types.PodRunning})
 		s.cluster.Block("eve-kube-app/a", true)
 		a := s.start("n1", func(a *agent) { a.configure(device("n3"), "n1", "n2", "n3") })
@@ -116,6 +165,8 @@ func TestABudgetOnTheTieBreakerIsToldAndHeeded(t *testing.T) {
 func TestATieBreakerThatIsBlockedDoesNotKeepAStaleMember(t *testing.T) {
 	play(t, func(s *stage) {
 		_ = s.nodes.Publish("n4", node("n4", cordoned))
+		s.tie("n4")
+		s.cluster.ChangeNode("n3", down)
 		_ = s.pods.Publish("eve-kube-app/a", types.Pod{Namespace: "eve-kube-app", Name: "a", UID: "a", NodeName: "n4", Phase: types.PodRunning})
 		s.cluster.Block("eve-kube-app/a", true)
 		s.start("n1", func(a *agent) { a.configure(device("n4"), "n1", "n2", "n4") })
@@ -124,8 +175,8 @@ func TestATieBreakerThatIsBlockedDoesNotKeepAStaleMember(t *testing.T) {
 	})
 }
 
-// obstinate uncordons n3 as soon as it is cordoned, as its own agent does that
-// has not been told yet that it is the tie-breaker.
+// obstinate uncordons n3 as soon as it is cordoned, as the agent there does while
+// its stamp says otherwise than its configuration.
 type obstinate struct{ *kubetest.Cluster }
 
 func (o obstinate) Cordon(ctx context.Context, node string, cordon types.Cordon) error {
@@ -133,9 +184,9 @@ func (o obstinate) Cordon(ctx context.Context, node string, cordon types.Cordon)
 	return o.Cluster.Cordon(ctx, node, cordon)
 }
 
-func TestTwoAgentsThatWereToldOfDifferentTieBreakersDoNotFight(t *testing.T) {
+func TestACordonThatIsUndoneAtOnceIsMadeAgainOnceAMinute(t *testing.T) {
 	play(t, func(s *stage) {
-		_ = s.nodes.Publish("n3", node("n3", unstamped))
+		s.tie("n3")
 		a := s.start("n1", func(a *agent) {
 			a.kube = obstinate{s.cluster}
 			a.configure(device("n3"), "n1", "n2", "n3")

@@ -13,8 +13,9 @@ const (
 	// intervals is how many times zedagent must have asked the controller and
 	// not been given a cluster before this device takes that for an answer.
 	intervals = 5
-	// refreshes is how often in an hour a list that still holds is stamped
-	// anew, so that a peer whose list did not change can say so in time.
+	// refreshes is how often in an hour a stamp is written again: a list that still
+	// holds, so that a peer whose list did not change can say so in time, and any
+	// other so that it does not turn stale (types.StampFresh).
 	refreshes = 6
 	// minRefresh spares the API server where tests make the hour a short one.
 	minRefresh = 2 * time.Second
@@ -189,7 +190,8 @@ func verdictOfPeers(f facts) (why string, leave bool) {
 }
 
 // stampFor is what to write on the own Node now, nil for nothing. Only a list
-// that the controller was just heard to hold goes out: a peer takes it for news.
+// that the controller was just heard to hold goes out with a new time: a peer
+// takes that for news. Whatever stands is written again in time all the same.
 func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 	if !f.known || !f.answers || !f.adopted || f.busy {
 		return nil
@@ -200,15 +202,19 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 	switch {
 	case is.State == types.MembershipDoubtful || leaves:
 		told := func(s *types.AgentStamp) bool { return isWithdrawal(s, is.InvalidSince) && s.Leaving == leaves }
-		if told(shown) || told(&f.sent) && f.settling() {
+		switch {
+		case told(&f.sent) && f.settling():
 			return nil
+		case told(shown):
+			return f.beat()
 		}
 		return &none
 	case f.word == valid && f.fetched && is.Without == nil:
 		stamp := types.AgentStamp{
-			Version: f.version, Cluster: f.config.ClusterID.UUID, Masters: f.config.MasterNodeIDs, Given: f.now,
+			Version: f.version, Cluster: f.config.ClusterID.UUID, Masters: f.config.MasterNodeIDs,
+			TieBreaker: f.config.TieBreakerNodeID.UUID, Given: f.now,
 		}
-		old := f.sentAt.reached(f.uptime, f.refresh())
+		old := f.sentAt.reached(f.uptime, f.refresh()) || !f.sent.Renewed.IsZero() // that one was no word of the list
 		if f.sentAt.holds && !old && (sameList(shown, stamp) || sameList(&f.sent, stamp) && f.settling()) {
 			return nil
 		}
@@ -216,11 +222,24 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 	case shown == nil && !(f.sentAt.holds && f.settling()):
 		return &none
 	}
-	return nil
+	return f.beat()
 }
 
-// refresh is how long a stamped list stands before it is stamped anew.
-func (f facts) refresh() time.Duration { return max(f.hour/refreshes, minRefresh) }
+// beat is the stamp that stands, written again to say that its agent runs. What
+// it says of the masters is as old as it was: Given stays.
+func (f facts) beat() *types.AgentStamp {
+	if f.node.Agent == nil || f.sentAt.holds && !f.sentAt.reached(f.uptime, f.refresh()) {
+		return nil
+	}
+	stamp := *f.node.Agent
+	stamp.Version, stamp.Renewed = f.version, f.now
+	return &stamp
+}
+
+// refresh is how long a stamp stands before it is written again.
+func (f facts) refresh() time.Duration {
+	return min(max(f.hour/refreshes, minRefresh), types.StampEvery)
+}
 
 // settling reports that the last stamp may not have come back by the watch yet.
 func (f facts) settling() bool { return !f.sentAt.reached(f.uptime, settle) }
@@ -233,7 +252,7 @@ func isWithdrawal(s *types.AgentStamp, since time.Time) bool {
 
 // sameList reports whether a stamp says the same as another, at whatever time.
 func sameList(s *types.AgentStamp, other types.AgentStamp) bool {
-	return s != nil && s.Version == other.Version && s.Cluster == other.Cluster && slices.Equal(s.Masters, other.Masters)
+	return s != nil && s.Version == other.Version && s.Cluster == other.Cluster && s.TieBreaker == other.TieBreaker && slices.Equal(s.Masters, other.Masters)
 }
 
 // again is the time until the next thing is due that no input rings for.

@@ -102,15 +102,15 @@ type memory struct {
 	retry   time.Duration // no stamp before this
 }
 
-// mark tells two stamps of a Node apart, without comparing clocks.
+// mark tells two lists of a Node apart, without comparing clocks. When a stamp
+// was written says nothing of its list: one that stands is written again.
 type mark struct {
-	given   time.Time
-	written time.Time
+	given time.Time
 }
 
 func markOf(n types.Node) mark {
 	if n.Agent == nil {
 		return mark{}
 	}
-	return mark{given: n.Agent.Given.UTC(), written: n.StampedAt.UTC()}
+	return mark{given: n.Agent.Given.UTC()}
 }

@@ -184,9 +184,15 @@ func (s *stage) is(want types.Membership) {
 // shown are the masters on the own Node.
 func (s *stage) shown() []uuid.UUID {
 	s.Helper()
+	return s.stamp().Masters
+}
+
+// stamp is what is on the own Node.
+func (s *stage) stamp() types.AgentStamp {
+	s.Helper()
 	n, ok := s.nodes.Get("n1")
 	if !ok || n.Agent == nil {
 		s.Fatalf("no stamp on the node: %+v", n)
 	}
-	return n.Agent.Masters
+	return *n.Agent
 }

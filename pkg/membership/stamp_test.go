@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/types"
@@ -28,11 +29,56 @@ func TestAListIsStampedAtAChangeAndEveryTenMinutes(t *testing.T) {
 		if n := stamps(); n != 2 || len(s.shown()) != 2 {
 			t.Errorf("%d stamps after a change, %v", n, s.shown())
 		}
+		given := s.stamp().Given
 		s.reached(types.ConfigGetReadSaved)
 		s.sleep(24 * time.Hour)
-		if n := stamps(); n != 2 {
-			t.Errorf("%d stamps while the controller is not reached", n)
+		if n := stamps(); n != 2+24*6 || !s.stamp().Given.Equal(given) || time.Since(s.stamp().Renewed) > 10*time.Minute {
+			t.Errorf("%d stamps while the controller is not reached for a day: %+v, given %v before", n, s.stamp(), given)
 		}
+		s.reached(types.ConfigGetSuccess)
+		s.sleep(time.Second)
+		if s.stamp().Given.Equal(given) {
+			t.Error("the list is not said to hold when the controller is reached again")
+		}
+	})
+}
+
+func TestAStampIsWrittenAtTheStartAndInTimeWhateverIsKnown(t *testing.T) {
+	play(t, func(s *stage) {
+		s.reached(types.ConfigGetFail)
+		s.restart()
+		for range 6 {
+			before := s.stamp()
+			s.sleep(10 * time.Minute)
+			if after := s.stamp(); !after.Renewed.After(before.Renewed) || !after.Given.Equal(before.Given) || len(after.Masters) != 3 {
+				t.Errorf("ten minutes after %+v it is %+v", before, after)
+			}
+		}
+		s.reached(types.ConfigGetSuccess)
+		s.invalidate()
+		for range 3 {
+			before := s.stamp()
+			s.sleep(10 * time.Minute)
+			if after := s.stamp(); !after.Renewed.After(before.Renewed) || !after.Given.Equal(before.Given) || len(after.Masters) > 0 {
+				t.Errorf("withdrawn, ten minutes after %+v it is %+v", before, after)
+			}
+		}
+	})
+}
+
+func TestAListThatIsOnlyWrittenAgainIsNoNews(t *testing.T) {
+	play(t, func(s *stage) {
+		s.told("n2", second)
+		s.invalidate()
+		for range 5 {
+			s.sleep(10 * time.Minute)
+			n, _ := s.nodes.Get("n2")
+			stamp := *n.Agent
+			stamp.Renewed = time.Now()
+			n.Agent, n.StampedAt = &stamp, time.Now()
+			_ = s.nodes.Publish("n2", n)
+		}
+		s.is(types.MembershipDoubtful)
 	})
 }
 
@@ -110,38 +156,48 @@ func TestStampFollowsFromTheRules(t *testing.T) {
 	}
 	adopted := func(f *facts) { f.adopted = true }
 	newer := func(f *facts) { f.version = "2" }
+	beat := func(s types.AgentStamp) *types.AgentStamp {
+		s.Version, s.Renewed = "1", now
+		return &s
+	}
 	for name, r := range map[string]struct {
 		f    facts
 		want *types.AgentStamp
 	}{
-		"a member's list goes out":                               {world(valid, at(types.MembershipMember), adopted), &fresh},
-		"not before the drain has looked for a stamp":            {world(valid, at(types.MembershipMember)), nil},
-		"not on a Node that is not there":                        {world(valid, at(types.MembershipMember), adopted, missed(0)), nil},
-		"not while the API is dead":                              {world(valid, at(types.MembershipMember), adopted, dead), nil},
-		"not while another one is under way":                     {world(valid, at(types.MembershipMember), adopted, func(f *facts) { f.busy = true }), nil},
-		"once after a start, as nobody knows how old it is":      {world(valid, at(types.MembershipMember), adopted, shows(given)), &fresh},
-		"not again while it stands":                              {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 5*time.Minute)), nil},
-		"anew after ten minutes":                                 {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 10*time.Minute)), &fresh},
-		"not while the controller is not reached":                {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 10*time.Minute), unreached), nil},
-		"when the list changes":                                  {world(valid, at(types.MembershipMember), adopted, shows(types.AgentStamp{Version: "1", Cluster: cluster, Masters: masters[:2]}), sent(given, 5*time.Minute)), &fresh},
-		"not while the watch may not have shown it yet":          {world(valid, at(types.MembershipMember), adopted, shows(withdrawn), sent(given, 29*time.Second)), nil},
-		"when the cluster is another one":                        {world(valid, at(types.MembershipMember), adopted, shows(types.AgentStamp{Version: "1", Cluster: second, Masters: masters}), sent(given, time.Minute)), &fresh},
-		"when somebody took it away":                             {world(valid, at(types.MembershipMember), adopted, sent(given, time.Minute)), &fresh},
-		"when the agent is another one":                          {world(valid, at(types.MembershipMember), adopted, newer, shows(given), sent(given, time.Minute)), &types.AgentStamp{Version: "2", Cluster: cluster, Masters: masters, Given: now}},
-		"a Node without one gets one without a list":             {world(invalid, at(types.MembershipNever), adopted), &types.AgentStamp{Version: "1"}},
-		"also before the controller is reached":                  {world(valid, at(types.MembershipMember), adopted, unreached), &types.AgentStamp{Version: "1"}},
-		"a restart leaves it alone":                              {world(unheard, at(types.MembershipMember), adopted, shows(given)), nil},
-		"the list is withdrawn when the configuration turns bad": {world(invalid, at(types.MembershipMember), adopted, shows(given), sent(given, time.Second)), &types.AgentStamp{Version: "1", Given: now}},
-		"whether or not the controller is reached":               {world(gone, at(types.MembershipMember), adopted, shows(given), unreached), &types.AgentStamp{Version: "1", Given: now}},
-		"a restart in doubt withdraws it":                        {world(unheard, at(types.MembershipDoubtful), adopted, shows(given)), &withdrawn},
-		"once":                                                   {world(invalid, at(types.MembershipDoubtful), adopted, shows(withdrawn)), nil},
-		"not while the watch may not have shown that":            {world(invalid, at(types.MembershipDoubtful), adopted, shows(given), sent(withdrawn, time.Second)), nil},
-		"a stamp that never had a list is no withdrawal":         {world(invalid, at(types.MembershipDoubtful), adopted, shows(types.AgentStamp{Version: "1", Given: early.Add(-1)})), &withdrawn},
-		"nor is that of an earlier doubt":                        {world(invalid, at(types.MembershipDoubtful), adopted, shows(types.AgentStamp{Version: "1", Given: early.Add(-long)})), &withdrawn},
-		"a node that leaves withdraws it as well, and says why":  {world(invalid, at(types.MembershipLeaving), adopted, shows(given)), &leaving},
-		"also when it was withdrawn in doubt":                    {world(invalid, at(types.MembershipLeaving), adopted, shows(withdrawn)), &leaving},
-		"which it says once":                                     {world(invalid, at(types.MembershipLeaving), adopted, shows(leaving)), nil},
-		"and takes back when it is in doubt again":               {world(invalid, at(types.MembershipDoubtful), adopted, shows(leaving)), &withdrawn},
+		"a member's list goes out":                                    {world(valid, at(types.MembershipMember), adopted), &fresh},
+		"not before the drain has looked for a stamp":                 {world(valid, at(types.MembershipMember)), nil},
+		"not on a Node that is not there":                             {world(valid, at(types.MembershipMember), adopted, missed(0)), nil},
+		"not while the API is dead":                                   {world(valid, at(types.MembershipMember), adopted, dead), nil},
+		"not while another one is under way":                          {world(valid, at(types.MembershipMember), adopted, func(f *facts) { f.busy = true }), nil},
+		"once after a start, as nobody knows how old it is":           {world(valid, at(types.MembershipMember), adopted, shows(given)), &fresh},
+		"not again while it stands":                                   {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 5*time.Minute)), nil},
+		"anew after ten minutes":                                      {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 10*time.Minute)), &fresh},
+		"with the time of before while the controller is not reached": {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 10*time.Minute), unreached), beat(given)},
+		"not before ten minutes then":                                 {world(valid, at(types.MembershipMember), adopted, shows(given), sent(given, 10*time.Minute-1), unreached), nil},
+		"at once when the controller is reached again":                {world(valid, at(types.MembershipMember), adopted, shows(*beat(given)), sent(*beat(given), time.Minute)), &fresh},
+		"when the list changes":                                       {world(valid, at(types.MembershipMember), adopted, shows(types.AgentStamp{Version: "1", Cluster: cluster, Masters: masters[:2]}), sent(given, 5*time.Minute)), &fresh},
+		"not while the watch may not have shown it yet":               {world(valid, at(types.MembershipMember), adopted, shows(withdrawn), sent(given, 29*time.Second)), nil},
+		"when the cluster is another one":                             {world(valid, at(types.MembershipMember), adopted, shows(types.AgentStamp{Version: "1", Cluster: second, Masters: masters}), sent(given, time.Minute)), &fresh},
+		"when somebody took it away":                                  {world(valid, at(types.MembershipMember), adopted, sent(given, time.Minute)), &fresh},
+		"when the agent is another one":                               {world(valid, at(types.MembershipMember), adopted, newer, shows(given), sent(given, time.Minute)), &types.AgentStamp{Version: "2", Cluster: cluster, Masters: masters, Given: now}},
+		"a Node without one gets one without a list":                  {world(invalid, at(types.MembershipNever), adopted), &types.AgentStamp{Version: "1"}},
+		"also before the controller is reached":                       {world(valid, at(types.MembershipMember), adopted, unreached), &types.AgentStamp{Version: "1"}},
+		"a restart writes again what stands":                          {world(unheard, at(types.MembershipMember), adopted, shows(given)), beat(given)},
+		"once in ten minutes":                                         {world(unheard, at(types.MembershipMember), adopted, shows(*beat(given)), sent(*beat(given), 10*time.Minute-1)), nil},
+		"a device in no cluster does so too":                          {world(invalid, at(types.MembershipNever), adopted, shows(types.AgentStamp{Version: "0"})), beat(types.AgentStamp{})},
+		"the list is withdrawn when the configuration turns bad":      {world(invalid, at(types.MembershipMember), adopted, shows(given), sent(given, time.Second)), &types.AgentStamp{Version: "1", Given: now}},
+		"whether or not the controller is reached":                    {world(gone, at(types.MembershipMember), adopted, shows(given), unreached), &types.AgentStamp{Version: "1", Given: now}},
+		"a restart in doubt withdraws it":                             {world(unheard, at(types.MembershipDoubtful), adopted, shows(given)), &withdrawn},
+		"once":                                                        {world(invalid, at(types.MembershipDoubtful), adopted, shows(withdrawn), sent(withdrawn, time.Minute)), nil},
+		"and again in time, as of the same doubt":                     {world(invalid, at(types.MembershipDoubtful), adopted, shows(withdrawn), sent(withdrawn, 10*time.Minute)), beat(withdrawn)},
+		"not if it went out again a moment ago":                       {world(invalid, at(types.MembershipDoubtful), adopted, shows(withdrawn), sent(*beat(withdrawn), time.Second)), nil},
+		"not while the watch may not have shown that":                 {world(invalid, at(types.MembershipDoubtful), adopted, shows(given), sent(withdrawn, time.Second)), nil},
+		"a stamp that never had a list is no withdrawal":              {world(invalid, at(types.MembershipDoubtful), adopted, shows(types.AgentStamp{Version: "1", Given: early.Add(-1)})), &withdrawn},
+		"nor is that of an earlier doubt":                             {world(invalid, at(types.MembershipDoubtful), adopted, shows(types.AgentStamp{Version: "1", Given: early.Add(-long)})), &withdrawn},
+		"a node that leaves withdraws it as well, and says why":       {world(invalid, at(types.MembershipLeaving), adopted, shows(given)), &leaving},
+		"also when it was withdrawn in doubt":                         {world(invalid, at(types.MembershipLeaving), adopted, shows(withdrawn)), &leaving},
+		"which it says once":                                          {world(invalid, at(types.MembershipLeaving), adopted, shows(leaving), sent(leaving, time.Minute)), nil},
+		"and takes back when it is in doubt again":                    {world(invalid, at(types.MembershipDoubtful), adopted, shows(leaving)), &withdrawn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(r.want, stampFor(r.f, next(r.f))); d != "" {
@@ -149,4 +205,24 @@ func TestStampFollowsFromTheRules(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAStampSaysWhichTieBreakerWasNamed(t *testing.T) {
+	play(t, func(s *stage) {
+		named := func() uuid.UUID { n, _ := s.nodes.Get("n1"); return n.Agent.TieBreaker }
+		if id := named(); id != uuid.Nil {
+			t.Errorf("without one it names %s", id)
+		}
+		for _, id := range []uuid.UUID{second, third, uuid.Nil} {
+			s.setConfig(config(func(c *types.EdgeNodeClusterConfig) { c.TieBreakerNodeID.UUID = id }))
+			if got := named(); got != id {
+				t.Errorf("it names %s, want %s", got, id)
+			}
+		}
+		s.setConfig(config(func(c *types.EdgeNodeClusterConfig) { c.TieBreakerNodeID.UUID = second }))
+		s.invalidate()
+		if id := named(); id != uuid.Nil {
+			t.Errorf("a withdrawn stamp names %s", id)
+		}
+	})
 }

@@ -37,10 +37,12 @@ type Metrics struct {
 }
 
 const (
-	// maxScrapes bounds the answers in the making.
+	// maxScrapes bounds the answers in the making. Others wait for their turn.
 	maxScrapes = 2
-	// scrapeTimeout is far beyond what an answer takes.
+	// scrapeTimeout is far beyond what an answer takes, and turnTimeout beyond what
+	// those take that are before it.
 	scrapeTimeout = 5 * time.Second
+	turnTimeout   = 5 * time.Second
 )
 
 // Handler serves the metrics in the text format of Prometheus.
@@ -50,5 +52,5 @@ func (m *Metrics) Handler() http.Handler {
 	for _, c := range []prometheus.Collector{collectors.NewGoCollector(), process, m.Requests, m.Operations, collector{m}} {
 		_ = r.Register(c) // it fails where names clash, which the tests of this package would tell
 	}
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout})
+	return &inTurn{places: make(chan struct{}, maxScrapes), next: promhttp.HandlerFor(r, promhttp.HandlerOpts{Timeout: scrapeTimeout})}
 }

@@ -229,9 +229,14 @@ func findAddressNotReady(o Overview, tell func(Problem)) {
 
 func findMembersStale(o Overview, tell func(Problem)) {
 	for _, s := range o.Cluster.Members.Stale {
-		tell(Problem{
+		p := Problem{
 			Severity: Warn, About: s.Node, Since: s.Since, What: sentence("Node "+s.Node+" is a master that the controller names no more, and is not removed yet", s.Why),
 			Remedy: "It is removed when what hinders that is gone.",
-		})
+		}
+		if s.Joins {
+			p.What = sentence("Node "+s.Node+" is a master that the controller has not named yet", s.Why)
+			p.Remedy = "If it joins, it is named within a configuration interval."
+		}
+		tell(p)
 	}
 }

@@ -80,6 +80,9 @@ func TestProblems(t *testing.T) {
 		{"the address is not ready yet", func(o *Overview) { o.Cluster.AddressReady, o.Cluster.At = false, ago(time.Minute) }, nil},
 		{"a node is not Ready", func(o *Overview) { o.Nodes.List[0].Status = "NotReady" }, []string{"bad NodeNotReady node-2"}},
 		{"a node is out of reach", func(o *Overview) { o.Nodes.List[0].Status = "NotReachable" }, []string{"bad NodeNotReady node-2"}},
+		{"a member that is not named yet", func(o *Overview) {
+			o.Cluster.Members.Stale = []types.StaleMember{{Node: "node-9", Why: "w", Joins: true}}
+		}, []string{"warn MembersStale node-9"}},
 		{"a stale member", func(o *Overview) { o.Cluster.Members.Stale = []types.StaleMember{{Node: "node-9", Why: "w"}} }, []string{"warn MembersStale node-9"}},
 		{"the drain has failed", func(o *Overview) { o.Drain.Progress.Phase = types.PhaseNotEmpty }, []string{"bad DrainFailed"}},
 		{"a pod is never gone", func(o *Overview) {
@@ -210,7 +213,8 @@ func TestNodesAsTheAPIServerHasThem(t *testing.T) {
 		Conditions: []types.NodeCondition{{Type: "DiskPressure", Status: types.ConditionTrue}, {Type: "PIDPressure", Status: types.ConditionFalse}},
 		Witness:    &types.Witness{Sightings: []types.Sighting{{UID: "5", Silent: types.WitnessSilent}, {UID: "2", Alive: "10.0.0.2:12346"}}},
 	}
-	got := NodesOf([]types.Node{lost, foreign, kept, cordoned, witness}, "b")
+	back := types.Node{Name: "f", UID: "6", Ready: types.ConditionTrue, Agent: &types.AgentStamp{Version: "v1"}, StampStale: true}
+	got := NodesOf([]types.Node{lost, foreign, kept, cordoned, witness, back}, "b")
 	both, answers := []string{"control-plane", "etcd"}, "its device answers a at 10.0.0.2:12346"
 	want := []ClusterNode{
 		{Name: "a", Status: "Ready", Since: ago(time.Hour), Roles: []string{"worker"}, Agent: "v1", AgentAt: ago(time.Second), Pressures: []string{"DiskPressure"}},
@@ -218,6 +222,7 @@ func TestNodesAsTheAPIServerHasThem(t *testing.T) {
 		{Name: "c", Status: "NotReady", Roles: both, Cordoned: true, CordonedBy: "kept", CordonWhy: "r", CordonSince: ago(time.Hour), Drain: "draining", Lost: answers},
 		{Name: "d", Status: "NotReady", Roles: both, Cordoned: true, CordonedBy: "somebody else", CordonSince: ago(time.Minute), Drain: "drained", Lost: answers},
 		{Name: "e", Status: "NotReachable", Roles: []string{"tie-breaker"}, Lost: "its device answers none of a"},
+		{Name: "f", Status: "Ready", Roles: []string{"worker"}, Agent: "v1", AgentStale: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want -, got +:\n%s", diff)

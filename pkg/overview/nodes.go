@@ -26,12 +26,14 @@ type ClusterNode struct {
 	Status      string    // Ready, NotReady, NotReachable, Unknown
 	Since       time.Time `json:",omitzero"`  // of Status
 	Roles       []string  `json:",omitempty"` // control-plane, etcd, tie-breaker, worker
+	Learner     bool      `json:",omitzero"`  // its member of etcd does not vote yet
 	Cordoned    bool      `json:",omitzero"`
 	CordonedBy  string    `json:",omitzero"` // zedkube, kept, somebody else; "" where the source does not tell
 	CordonWhy   string    `json:",omitzero"`
 	CordonSince time.Time `json:",omitzero"`
 	Agent       string    `json:",omitzero"` // version of its zedkube
 	AgentAt     time.Time `json:",omitzero"` // when it last wrote that
+	AgentStale  bool      `json:",omitzero"` // that was so long ago that it may not run any more
 	Address     string    `json:",omitzero"`
 	External    string    `json:",omitzero"`
 	Kubelet     string    `json:",omitzero"` // version
@@ -102,7 +104,7 @@ func NodesOf(nodes []types.Node, own string) []ClusterNode {
 func nodeOf(n types.Node, nodes []types.Node, own string) ClusterNode {
 	c := ClusterNode{
 		Name: n.Name, UUID: n.UUID, Own: own != "" && n.Name == own, Since: utc(n.ReadySince),
-		Roles: roles(n.ControlPlane || n.Master, n.Etcd, n.TieBreaker), Cordoned: n.Unschedulable,
+		Roles: roles(n.ControlPlane || n.Master, n.Etcd, n.TieBreaker), Learner: n.Etcd && !n.Votes(), Cordoned: n.Unschedulable,
 		Address: n.InternalIP, External: n.ExternalIP, Kubelet: n.KubeletVersion, Created: utc(n.Created), Lost: seenBy(n, nodes),
 	}
 	switch n.Ready {
@@ -117,7 +119,7 @@ func nodeOf(n types.Node, nodes []types.Node, own string) ClusterNode {
 	}
 	c.cordon(n)
 	if n.Agent != nil {
-		c.Agent, c.AgentAt = n.Agent.Version, utc(n.StampedAt)
+		c.Agent, c.AgentAt, c.AgentStale = n.Agent.Version, utc(n.StampedAt), n.StampStale
 	}
 	switch {
 	case n.Drained == types.ConditionTrue:

@@ -15,6 +15,9 @@ const (
 	beatEvery = 15 * time.Second
 	// patience is how long a browser may take to take what it is sent.
 	patience = 10 * time.Second
+	// lasts is how long a browser is told without asking again: the kernel takes
+	// what is sent also where nobody reads it.
+	lasts = 10 * time.Minute
 	// keptFor is how long measurements are kept after the last one has gone: a
 	// page that is loaded again goes on with them.
 	keptFor = time.Minute
@@ -34,7 +37,7 @@ func (p *Page) exit() { p.crowd.exit(keptFor, p.forget) }
 
 // serveEvents sends what has changed, at most once a second, and ages alone with
 // the signs of life. It ends when the browser goes or takes nothing for a while,
-// and with the server.
+// after some minutes, for the browser to ask again, and with the server.
 func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !p.enter(w) {
 		return
@@ -50,7 +53,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	e.text.WriteString("retry: 2000\n\n")
 	seconds := time.NewTicker(often)
 	defer seconds.Stop()
-	for {
+	for end := time.Now().Add(lasts); time.Now().Before(end); {
 		e.collect(time.Now())
 		if err := e.out.send(e.text.Bytes()); err != nil {
 			return // nobody takes it

@@ -54,6 +54,33 @@ func TestWhatChangesIsSentAndNothingElse(t *testing.T) {
 	})
 }
 
+func TestAStreamEndsByItselfAndCanBeAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		var all []*browser
+		for range maxCrowd {
+			all = append(all, s.ask("/api/events", false))
+		}
+		time.Sleep(lasts - time.Second)
+		if late := s.ask("/api/events", false); late.code != http.StatusServiceUnavailable {
+			t.Errorf("one more: %d", late.code)
+		}
+		time.Sleep(2 * time.Second)
+		for _, b := range all {
+			select {
+			case <-b.gone:
+			default:
+				t.Error("a stream has not ended")
+			}
+		}
+		again := s.ask("/api/events", false)
+		if events, _ := parse(t, again.took()); order(events) != "beat overview" {
+			t.Errorf("after that come %s", order(events))
+		}
+		again.leave()
+	})
+}
+
 func TestNewsComeAtMostOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)

@@ -28,6 +28,10 @@ const (
 	maxTail   = 5000
 	// maxSources are how many containers of one application are read.
 	maxSources = 16
+	// maxFollowed are how many containers are followed at once, for all who read:
+	// each takes an inotify instance of its kubelet, of which root has 128 as a rule
+	// and the lines of applications take 64.
+	maxFollowed = 32
 	// maxLine is how much of one line is shown.
 	maxLine = 4096
 	// gather is how long lines are put together before they are sent.
@@ -78,6 +82,16 @@ func (p *Page) serveLogs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer p.tails.exit(0, nil)
+	follow := query.Get("follow") == "1"
+	if follow {
+		n := int64(len(sources))
+		defer p.followed.Add(-n)
+		if p.followed.Add(n) > maxFollowed {
+			w.Header().Set("Retry-After", "10")
+			http.Error(w, fmt.Sprintf("the logs of %d containers are followed at most, for all who read: stop another one, or do not follow", maxFollowed), http.StatusServiceUnavailable)
+			return
+		}
+	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method == http.MethodHead {
@@ -85,7 +99,7 @@ func (p *Page) serveLogs(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	o := types.LogOptions{Follow: query.Get("follow") == "1", Tail: tail}
+	o := types.LogOptions{Follow: follow, Tail: tail}
 	lines := make(chan []byte)
 	go func() {
 		defer close(lines)

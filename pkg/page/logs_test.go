@@ -153,3 +153,37 @@ func TestManyMayReadLogsButNotAll(t *testing.T) {
 		}
 	})
 }
+
+func TestContainersThatAreFollowedAreBoundedInAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		var names []string
+		for i := range maxSources {
+			names = append(names, fmt.Sprint("c", i))
+		}
+		app := s.app(1, false, names...)
+		s.kube.lines = make(chan string)
+		var open []*browser
+		for range maxFollowed / maxSources {
+			open = append(open, s.ask("/api/logs?follow=1&app="+app, false))
+		}
+		if b := s.ask("/api/logs?follow=1&app="+app, false); b.code != http.StatusServiceUnavailable {
+			t.Errorf("one more who follows: %d", b.code)
+		}
+		if s.kube.open != maxFollowed {
+			t.Errorf("%d are followed", s.kube.open)
+		}
+		if b := s.ask("/api/logs?app="+app, false); b.code != 0 && b.code != http.StatusOK {
+			t.Errorf("one who reads what there is: %d", b.code)
+		}
+		open[0].leave()
+		synctest.Wait()
+		again := s.ask("/api/logs?follow=1&app="+app, false)
+		if again.code == http.StatusServiceUnavailable {
+			t.Error("places that are free again are not given")
+		}
+		for _, b := range append(open[1:], again) {
+			b.leave()
+		}
+	})
+}

@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -52,12 +53,13 @@ type Page struct {
 	Requests func() uint64                    // to the API server since the start
 	Looks    pubsub.Writer[types.MetricsLook] // asks for measurements more often while somebody looks
 
-	crowd   crowd
-	tails   crowd
-	reading sync.Mutex // held by the one who reads the files
-	mu      sync.Mutex // guards what follows
-	seen    sight
-	history history
+	crowd    crowd
+	tails    crowd
+	followed atomic.Int64 // containers whose log is followed
+	reading  sync.Mutex   // held by the one who reads the files
+	mu       sync.Mutex   // guards what follows
+	seen     sight
+	history  history
 }
 
 // Handlers are the page's paths for the local server, which checks who asks.

@@ -31,6 +31,7 @@ func node(name string, change ...func(*types.Node)) types.Node {
 }
 
 func unstamped(n *types.Node) { n.Agent = nil }
+func outlived(n *types.Node)  { n.StampStale = true }
 func stranger(n *types.Node)  { n.Agent, n.UUID = nil, "" }
 
 func table(nodes ...types.Node) map[string]types.Node {
@@ -80,6 +81,7 @@ func TestWhenTheAttachmentsAreLookedAt(t *testing.T) {
 		}, nil, false, 4 * time.Minute},
 		"beside EVE's own zedkube nothing is taken": {func(f *facts) { f.nodes["n2"] = node("n2", unstamped) }, []task{kept}, false, 0},
 		"beside a node that is no device it is":     {func(f *facts) { f.nodes["n2"] = node("n2", stranger) }, []task{asks("eth1")}, false, 0},
+		"nor beside one that was put back to it":    {func(f *facts) { f.nodes["n2"] = node("n2", outlived) }, []task{kept}, false, 0},
 		"before the own stamp is written it is":     {func(f *facts) { f.nodes["n1"] = node("n1", unstamped) }, []task{asks("eth1")}, false, 0},
 		"not before the pause is over":              {func(f *facts) { f.tried, f.pause = asks("eth1"), now.Add(7*time.Second) }, nil, false, 7 * time.Second},
 		"but for something else at once":            {func(f *facts) { f.tried, f.pause = asks("eth2"), now.Add(7*time.Second) }, []task{asks("eth1")}, false, 0},

@@ -35,6 +35,7 @@ var (
 	errWrong    = errors.New("it is not of this cluster's token, method, address and path")
 	errReplayed = errors.New("it has been used before")
 	errTooMany  = errors.New("too many of them within a short time")
+	errEarlier  = errors.New("it was made before this agent was started: ask again")
 )
 
 // Key is made from the cluster token, which every member has. The cluster
@@ -75,9 +76,31 @@ func (a Ask) Sign(key []byte, now time.Time) string {
 
 // Memory remembers the proofs seen, so that none works twice.
 type Memory struct {
-	mu   sync.Mutex
-	seen map[[sha256.Size]byte]time.Time
+	mu    sync.Mutex
+	began time.Time
+	seen  map[[sha256.Size]byte]time.Time
 }
+
+// Begin notes when the memory began, the first time that it is called: an earlier
+// process may have taken a proof that was made before. Without it none is taken.
+func (p *Memory) Begin(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.began.IsZero() {
+		p.began = now
+	}
+}
+
+// isEarlier reports whether a proof was made before the beginning.
+func (p *Memory) isEarlier(made, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.began.IsZero() || made.Before(beginning(now, now.Sub(p.began)))
+}
+
+// beginning is when a process that has run for so long began, by the wall clock as
+// it is now: one that was put right since then has moved the beginning as well.
+func beginning(now time.Time, ran time.Duration) time.Time { return now.Round(0).Add(-ran) }
 
 // Check judges header as the proof of a.
 func (p *Memory) Check(a Ask, header string, key []byte, now time.Time) error {
@@ -90,7 +113,8 @@ func (p *Memory) Check(a Ask, header string, key []byte, now time.Time) error {
 	if err != nil {
 		return errNoProof
 	}
-	if age := now.Sub(time.Unix(0, ns)); age.Abs() > Window {
+	made := time.Unix(0, ns)
+	if age := now.Sub(made); age.Abs() > Window {
 		return errStale
 	}
 	given, err := base64.StdEncoding.Strict().DecodeString(text)
@@ -100,6 +124,9 @@ func (p *Memory) Check(a Ask, header string, key []byte, now time.Time) error {
 	want := a.mac(key, stamp)
 	if !hmac.Equal(given, want) {
 		return errWrong
+	}
+	if p.isEarlier(made, now) {
+		return errEarlier
 	}
 	return p.use([sha256.Size]byte(want), now)
 }

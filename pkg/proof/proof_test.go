@@ -22,6 +22,61 @@ func withToken(token string) types.EdgeNodeClusterStatus {
 	return s
 }
 
+// old is a memory that began long ago.
+func old() *Memory {
+	p := &Memory{}
+	p.Begin(time.Unix(0, 0))
+	return p
+}
+
+func TestAProofFromBeforeTheProcessBeganIsRefused(t *testing.T) {
+	key, _ := Key(withToken("secret"))
+	a := Ask{Method: "POST", Host: "10.244.244.1:12346", Path: "/app/"}
+	at := func(now time.Time, made time.Duration) error {
+		var p Memory
+		p.Begin(noon)
+		p.Begin(noon.Add(time.Hour)) // it began once
+		return p.Check(a, a.Sign(key, now.Add(made)), key, now)
+	}
+	later := noon.Add(30 * time.Second)
+	for name, c := range map[string]struct {
+		made time.Duration
+		want error
+	}{
+		"used in the process before":  {-31 * time.Second, errEarlier},
+		"as it began":                 {-30 * time.Second, nil},
+		"now":                         {0, nil},
+		"by a clock that is ahead":    {time.Minute, nil},
+		"by one that is behind still": {-time.Minute, errEarlier},
+	} {
+		if err := at(later, c.made); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := at(noon.Add(5*time.Minute), -119*time.Second); err != nil {
+		t.Errorf("minutes later a clock that is behind is no matter any more: %v", err)
+	}
+	var none Memory
+	if err := none.Check(a, a.Sign(key, noon), key, noon); !errors.Is(err, errEarlier) {
+		t.Errorf("a memory that has not begun: %v", err)
+	}
+}
+
+func TestTheBeginningMovesWithTheClock(t *testing.T) {
+	var p Memory
+	now := time.Now()
+	p.Begin(now)
+	if p.began == now.Round(0) {
+		t.Error("without its monotonic reading a clock that is put right makes the beginning wrong")
+	}
+	for _, set := range []time.Duration{0, -24 * time.Hour, 24 * time.Hour} { // the wall clock, a minute after the start
+		now := noon.Add(set)
+		if want := now.Add(-time.Minute); !beginning(now, time.Minute).Equal(want) {
+			t.Errorf("the clock was set by %v: the beginning is %v, not %v", set, beginning(now, time.Minute), want)
+		}
+	}
+}
+
 func TestProofIsGoodForOneRequestToOneServer(t *testing.T) {
 	key, err := Key(withToken("K10abc::server:one"))
 	if err != nil {
@@ -59,7 +114,7 @@ func TestProofIsGoodForOneRequestToOneServer(t *testing.T) {
 	}
 	for name, r := range rows {
 		t.Run(name, func(t *testing.T) {
-			var p Memory
+			p := old()
 			if err := p.Check(r.to, r.header, key, noon); !errors.Is(err, r.want) {
 				t.Errorf("got %v, want %v", err, r.want)
 			}
@@ -70,7 +125,7 @@ func TestProofIsGoodForOneRequestToOneServer(t *testing.T) {
 func TestUsedProofIsRefused(t *testing.T) {
 	key, _ := Key(withToken("secret"))
 	a := Ask{Method: "POST", Host: "10.244.244.1:12346", Path: "/app/"}
-	var p Memory
+	p := old()
 	ahead := a.Sign(key, noon.Add(Window))
 	for i, want := range []error{nil, errReplayed, errReplayed} {
 		if err := p.Check(a, ahead, key, noon.Add(time.Duration(i)*2*Window/2)); !errors.Is(err, want) {
@@ -89,7 +144,7 @@ func TestUsedProofIsRefused(t *testing.T) {
 func TestTheMemoryGoesByTheClockOfTheProofs(t *testing.T) {
 	key, _ := Key(withToken("secret"))
 	a := Ask{Method: "POST", Host: "10.244.244.1:12346", Path: "/app/"}
-	var p Memory
+	p := old()
 	now := time.Now()
 	if err := p.Check(a, a.Sign(key, now), key, now); err != nil {
 		t.Fatal(err)
@@ -106,7 +161,7 @@ func TestTheMemoryGoesByTheClockOfTheProofs(t *testing.T) {
 func TestMemoryOfProofsIsBounded(t *testing.T) {
 	key, _ := Key(withToken("secret"))
 	a := Ask{Method: "POST", Host: "10.244.244.1:12346", Path: "/app/"}
-	var p Memory
+	p := old()
 	for i := range maxSeen {
 		if err := p.Check(a, a.Sign(key, noon.Add(time.Duration(i))), key, noon); err != nil {
 			t.Fatal(err)
@@ -137,7 +192,7 @@ func FuzzProof(f *testing.F) {
 	f.Add("v1 1 AAAA")
 	f.Add("v1  ")
 	f.Fuzz(func(t *testing.T, header string) {
-		var p Memory
+		p := old()
 		if err := p.Check(a, header, key, noon); err == nil && header != good {
 			t.Errorf("%q proves something", header)
 		}

@@ -1,6 +1,7 @@
 package statusserver
 
 import (
+	"fmt"
 	"net/netip"
 
 	"github.com/zedkube/zedkube/types"
@@ -15,9 +16,41 @@ const (
 	free
 )
 
-// admit says what whoever asks from the address remote at our address local
-// may do (docs/wire.md, "Status server").
-func admit(remote, local netip.Addr, nodes map[string]types.Node) access {
+// Reports says who gets reports without a proof, of the Nodes on which no zedkube
+// of this kind is known to run. EVE's has no proof to give.
+type Reports string
+
+const (
+	// ReportsAuto gives them to such a Node until this cluster was seen without
+	// one: to take the stamp off a Node later, which its kubelet may do, gives
+	// nobody anything.
+	ReportsAuto Reports = "auto"
+	// ReportsAlways gives them to every such Node.
+	ReportsAlways Reports = "always"
+	// ReportsNever gives them to none.
+	ReportsNever Reports = "never"
+)
+
+// String implements pflag.Value.
+func (r *Reports) String() string { return string(*r) }
+
+// Set implements pflag.Value.
+func (r *Reports) Set(text string) error {
+	switch is := Reports(text); is {
+	case ReportsAuto, ReportsAlways, ReportsNever:
+		*r = is
+		return nil
+	}
+	return fmt.Errorf("%q is none of auto, always and never", text)
+}
+
+// Type implements pflag.Value.
+func (r *Reports) Type() string { return "auto|always|never" }
+
+// admit says what the one who asks from the address remote at our address local may do
+// (docs/wire.md, "Status server"). trusting says that a foreign Node needs no
+// proof.
+func admit(remote, local netip.Addr, nodes map[string]types.Node, trusting bool) access {
 	remote, local = plain(remote), plain(local)
 	if !remote.IsValid() {
 		return denied
@@ -31,7 +64,7 @@ func admit(remote, local netip.Addr, nodes map[string]types.Node) access {
 		if ip, err := netip.ParseAddr(n.InternalIP); err != nil || plain(ip) != remote {
 			continue
 		}
-		if n.Agent != nil {
+		if !trusting || !n.Foreign() {
 			return proves // also where another Node claims the same address
 		}
 		found = free // EVE's own zedkube has no proof to give

@@ -2,6 +2,7 @@ package statusserver
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/zedkube/zedkube/types"
@@ -12,11 +13,13 @@ func TestWhoMayAskForReports(t *testing.T) {
 		"own":   {InternalIP: "10.244.244.1", Agent: &types.AgentStamp{}},
 		"ours":  {InternalIP: "10.244.244.2", Agent: &types.AgentStamp{}},
 		"eve":   {InternalIP: "10.244.244.3"},
+		"back":  {InternalIP: "10.244.244.6", Agent: &types.AgentStamp{}, StampStale: true},
 		"twice": {InternalIP: "10.244.244.4"}, "again": {InternalIP: "10.244.244.4", Agent: &types.AgentStamp{}},
 		"six":      {InternalIP: "fd00::0002"},
 		"mapped":   {InternalIP: "::ffff:10.244.244.5"},
 		"usurper":  {InternalIP: "10.244.244.1"},
 		"homeless": {}, "confused": {InternalIP: "here"},
+		"stale": {InternalIP: "10.244.244.6", Agent: &types.AgentStamp{}, StampStale: true},
 	}
 	rows := map[string]struct {
 		remote, local string
@@ -28,11 +31,13 @@ func TestWhoMayAskForReports(t *testing.T) {
 		"loopback, by IPv6":                 {remote: "::1", local: "fd00::1", want: free},
 		"a node of ours":                    {remote: "10.244.244.2", local: "10.244.244.1", want: proves},
 		"EVE's node":                        {remote: "10.244.244.3", local: "10.244.244.1", want: free},
+		"a node put back to EVE's image":    {remote: "10.244.244.6", local: "10.244.244.1", want: free},
 		"a node of ours, as IPv6 writes it": {remote: "::ffff:10.244.244.2", local: "10.244.244.1", want: proves},
 		"a Node as IPv6 writes IPv4":        {remote: "10.244.244.5", local: "10.244.244.1", want: free},
 		"own address claimed by a Node":     {remote: "10.244.244.1", local: "10.244.244.1", want: free},
 		"the same address asked elsewhere":  {remote: "10.244.244.1", local: "10.244.244.2", want: proves},
 		"an address that two Nodes claim":   {remote: "10.244.244.4", local: "10.244.244.1", want: proves},
+		"a stamp that outlived its agent":   {remote: "10.244.244.6", local: "10.244.244.1", want: free},
 		"EVE's node, by IPv6":               {remote: "fd00::2", local: "fd00::1", want: free},
 		"a neighbour that is no Node":       {remote: "10.244.244.9", local: "10.244.244.1", want: denied},
 		"somebody else":                     {remote: "192.168.1.1", local: "10.244.244.1", want: denied},
@@ -41,12 +46,18 @@ func TestWhoMayAskForReports(t *testing.T) {
 	}
 	for name, r := range rows {
 		t.Run(name, func(t *testing.T) {
-			if got := admit(netip.MustParseAddr(r.remote), netip.MustParseAddr(r.local), nodes); got != r.want {
+			if got := admit(netip.MustParseAddr(r.remote), netip.MustParseAddr(r.local), nodes, true); got != r.want {
 				t.Errorf("got %d, want %d", got, r.want)
+			}
+			if isEVE := strings.HasPrefix(name, "EVE's node") || name == "a Node as IPv6 writes IPv4" || name == "a stamp that outlived its agent"; isEVE {
+				r.want = proves
+			}
+			if got := admit(netip.MustParseAddr(r.remote), netip.MustParseAddr(r.local), nodes, false); got != r.want {
+				t.Errorf("where every Node proves: got %d, want %d", got, r.want)
 			}
 		})
 	}
-	if got := admit(netip.Addr{}, netip.Addr{}, nodes); got != denied {
+	if got := admit(netip.Addr{}, netip.Addr{}, nodes, true); got != denied {
 		t.Errorf("an address that cannot be read gets %d", got)
 	}
 }

@@ -70,7 +70,7 @@ var errStranger = errors.New("only this node and the other nodes of its cluster 
 
 // judge says why r is not to be answered, nil if it is.
 func (c *Component) judge(r *http.Request, remote, local netip.AddrPort) error {
-	switch admit(remote.Addr(), local.Addr(), c.Nodes.All()) {
+	switch admit(remote.Addr(), local.Addr(), c.Nodes.All(), c.trusting()) {
 	case free:
 		return nil
 	case denied:

@@ -1,8 +1,10 @@
 package statusserver
 
 import (
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,6 +26,9 @@ type facts struct {
 	api    types.APIStatus
 	heard  bool // api holds something
 	marks  marks
+
+	proved  string    // the cluster that was once seen with a zedkube of this kind on every Node
+	stamped time.Time // since when it has looked so; zero for not
 }
 
 // action is what a step does.
@@ -31,11 +36,40 @@ type action struct {
 	listen string // "" for nowhere
 	marks  marks
 	reason string // why joining nodes are told what they are
+
+	proved  string    // the cluster of this node, if all its Nodes have had proofs; else ""
+	stamped time.Time // since when it looks as if they had; zero for not
 }
 
 func decide(f facts) action {
 	e := explain(f)
-	return action{listen: address(f.status, f.port), marks: f.marks.next(e, f.now), reason: e.reason}
+	a := action{listen: address(f.status, f.port), marks: f.marks.next(e, f.now), reason: e.reason}
+	a.proved, a.stamped = proved(f)
+	return a
+}
+
+// proved is the cluster of this node, if there was a time at which a zedkube of
+// this kind ran on each of its Nodes, else "". A stamp that has outlived its agent
+// is known for that only after StampFresh, so it takes as long.
+func proved(f facts) (cluster string, stamped time.Time) {
+	id := f.status.ClusterID.UUID
+	if id == uuid.Nil {
+		return "", time.Time{}
+	}
+	if f.proved == id.String() {
+		return f.proved, time.Time{}
+	}
+	isForeign := func(n types.Node) bool { return n.Foreign() }
+	if !f.api.Answers() || !f.api.Synced || len(f.nodes) == 0 || slices.ContainsFunc(slices.Collect(maps.Values(f.nodes)), isForeign) {
+		return "", time.Time{}
+	}
+	if f.stamped.IsZero() {
+		f.stamped = f.now
+	}
+	if f.now.Sub(f.stamped) < types.StampFresh {
+		return "", f.stamped
+	}
+	return id.String(), time.Time{}
 }
 
 // address says where to listen, "" for nowhere: on the cluster address alone,

@@ -191,6 +191,7 @@ func TestPeerIsAskedByIPv6(t *testing.T) {
 	s.EncryptedClusterToken = token
 	key, _ := proof.Key(s)
 	var seen proof.Memory
+	seen.Begin(time.Now().Add(-time.Minute))
 	player(t, "::1", port, func(w http.ResponseWriter, r *http.Request) {
 		local, _ := ends(r)
 		a := proof.Ask{Method: r.Method, Host: local.String(), Path: r.URL.EscapedPath()}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/caught"
 )
 
 const (
@@ -52,7 +54,7 @@ func start(ctx context.Context, log logrus.FieldLogger, address string, h http.H
 	}
 	s := &server{address: address, log: log.WithField("address", address), done: make(chan struct{})}
 	s.http = &http.Server{
-		Handler:           whole(h),
+		Handler:           whole(caught.Handler(log, h)),
 		ReadHeaderTimeout: requestTimeout,
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      requestTimeout,

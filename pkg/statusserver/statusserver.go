@@ -27,7 +27,7 @@ const period = 5 * time.Second
 
 // Component serves while EdgeNodeClusterStatus says that the cluster address
 // is up. Answers come from the tables; a request costs no API call. Every
-// exported field but Port and Version is required.
+// exported field but Port, Version and Reports is required.
 type Component struct {
 	Log    logrus.FieldLogger
 	Pulse  *loop.Pulse
@@ -41,11 +41,16 @@ type Component struct {
 	Port       int      // 0 means 12346
 	Version    string   // of zedkube, which other nodes are told
 
+	Reports     Reports // "" means ReportsAuto
+	ProversFile string  // path of a note for it; the directory above it is there, and may be made
+
 	server *server             // nil while not serving; touched by Step and the end of Run only
 	ending sync.WaitGroup      // servers that were stopped, and their last requests
 	marks  pubsub.Table[marks] // since when things stand as they do; written by Step alone
 	gates  gates
 	reach  reaches
+
+	proof provers
 }
 
 // Run steps until ctx is done and the server and its requests have ended.
@@ -58,7 +63,9 @@ func (c *Component) Run(ctx context.Context) {
 // Step makes the server listen where it should, or nowhere, and notes what has
 // changed since when. A request under way elsewhere does not hold it up.
 func (c *Component) Step(ctx context.Context) error {
+	c.gates.proofs.Begin(time.Now())
 	f := c.look()
+	f.proved, f.stamped = c.proof.read(c.ProversFile), c.proof.stamped
 	return c.apply(ctx, decide(f))
 }
 
@@ -82,19 +89,21 @@ func (c *Component) apply(ctx context.Context, a action) error {
 	if err := c.marks.Publish(types.Global, a.marks); err != nil {
 		return fmt.Errorf("note what joining nodes are told: %w", err)
 	}
+	c.proof.stamped = a.stamped
+	noted := c.noteProved(a.proved)
 	if c.server != nil && c.server.address == a.listen && c.server.alive() {
-		return nil
+		return noted
 	}
 	c.stop(ctx)
 	if a.listen == "" {
-		return nil
+		return noted
 	}
 	s, err := start(ctx, c.Log, a.listen, c.handler(), c.rank)
 	if err != nil {
 		return err
 	}
 	c.server = s
-	return nil
+	return noted
 }
 
 func (c *Component) stop(ctx context.Context) {

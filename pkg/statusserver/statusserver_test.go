@@ -47,7 +47,7 @@ func bootOn(t *testing.T, port int, run string) *device {
 	log, _ := logtest.NewNullLogger()
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Status: &d.status, Nodes: &d.nodes, API: &d.api, Info: &d.info, Port: d.port,
-		TopicDirs: []string{run}, InstallLog: filepath.Join(run, "k3s-install.log"),
+		TopicDirs: []string{run}, InstallLog: filepath.Join(run, "k3s-install.log"), ProversFile: filepath.Join(run, "zedkube", "all-prove"),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -47,6 +47,9 @@ type stage struct {
 	info  pubsub.Table[types.EdgeNodeInfo]
 	nodes pubsub.Table[types.Node]
 	api   pubsub.Table[types.APIStatus]
+	pods  pubsub.Table[types.Pod]
+	vmis  pubsub.Table[types.VMI]
+	known pubsub.Table[types.KnownNode]
 	logs  *logtest.Hook
 	lazy  time.Duration // how long a call takes to heed the end of its context
 	stop  func()
@@ -85,7 +88,7 @@ func (s *stage) start() {
 	s.logs = hook
 	began := time.Now()
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Info: &s.info, Nodes: &s.nodes, API: &s.api, Kube: s, Dial: s.dial,
+		Log: log, Pulse: &loop.Pulse{}, Info: &s.info, Nodes: &s.nodes, API: &s.api, AppPods: &s.pods, VMIs: &s.vmis, Known: &s.known, Kube: s, Dial: s.dial,
 		Ports: []int{StatusPort, KubeletPort}, Uptime: func() time.Duration { return time.Hour + time.Since(began) },
 	}
 	ctx, cancel := context.WithCancel(s.Context())

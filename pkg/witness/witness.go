@@ -1,9 +1,10 @@
 // Package witness tells, on this node's Node, whether the devices of nodes that
 // are not Ready answer this one: a kubelet that does not report may have died
 // with its device, or only have lost its way to the API server (docs/wire.md,
-// "Nodes").
+// "Nodes"). So may a device whose Node somebody has deleted.
 //
-//	reads:  EdgeNodeInfo, nodes, the API's health
+//	reads:  EdgeNodeInfo, nodes, app pods, virtual machines, the API's health
+//	writes: KnownNode
 //	acts:   connects to nodes that are not Ready and to a few that are; writes what
 //	        it found on the own Node
 package witness
@@ -54,18 +55,23 @@ type Component struct {
 	Log   logrus.FieldLogger
 	Pulse *loop.Pulse
 
-	Info  pubsub.Reader[types.EdgeNodeInfo]
-	Nodes pubsub.Reader[types.Node]
-	API   pubsub.Reader[types.APIStatus]
-	Kube  Kube
+	Info    pubsub.Reader[types.EdgeNodeInfo]
+	Nodes   pubsub.Reader[types.Node]
+	AppPods pubsub.Reader[types.Pod]
+	VMIs    pubsub.Reader[types.VMI]
+	API     pubsub.Reader[types.APIStatus]
+	Kube    Kube
 
 	// Dial connects from this device; it ends when its context does.
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	Ports  []int                // StatusPort, KubeletPort: the first is the one where a connection that says nothing is no event
 	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
 
+	Known pubsub.Writer[types.KnownNode] // by name
+
 	// What this process remembers. Losing it makes a judgement later, never wrong.
-	round    int64 // the last one; 0 before the first
+	round    int64                    // the last one; 0 before the first
+	unused   map[string]time.Duration // uptime, since when a deleted Node has nothing of an application's
 	spells   map[string]spell
 	last     time.Duration
 	next     time.Duration
@@ -80,6 +86,7 @@ type Component struct {
 
 // Run steps until ctx is done and returns after what is under way has ended.
 func (c *Component) Run(ctx context.Context) {
+	c.unused = map[string]time.Duration{}
 	defer c.dials.End()
 	defer c.word.End()
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Info, c.Nodes, c.API, &c.dials, &c.word)
@@ -89,7 +96,11 @@ func (c *Component) Run(ctx context.Context) {
 func (c *Component) Step(ctx context.Context) error {
 	c.collect()
 	f := c.look()
-	return c.apply(ctx, f, decide(f))
+	err := c.apply(ctx, f, decide(f))
+	if !f.seen {
+		return err
+	}
+	return errors.Join(c.know(c.Nodes.All()), err)
 }
 
 // collect takes in what has become of the word on its way.
@@ -124,7 +135,7 @@ func (c *Component) look() facts {
 	own, known := types.OwnNode(nodes, info)
 	api, ok := c.API.Get(types.Global)
 	f.own, f.seen = own, ok && api.Answers() && api.Synced && known && info.DeviceID != uuid.Nil
-	f.others = others(nodes, own)
+	f.others = others(nodes, own, c.missing(nodes))
 	if f.seen && c.round == 0 {
 		// No round of a former process comes again, whatever the clock says.
 		c.round = time.Now().Unix()
@@ -136,15 +147,18 @@ func (c *Component) look() facts {
 	return f
 }
 
-// others are the nodes but for the own one; none where all of them are Ready, as
-// hundreds may be for weeks.
-func others(nodes map[string]types.Node, own types.Node) []types.Node {
+// others are the nodes but for the own one, and the missing ones; none where all
+// of them are there and Ready, as hundreds may be for weeks.
+func others(nodes map[string]types.Node, own types.Node, missing []types.Node) []types.Node {
+	lost := len(missing) > 0
 	for name, n := range nodes {
-		if name != own.Name && n.Ready != types.ConditionTrue {
-			return slices.DeleteFunc(slices.Collect(maps.Values(nodes)), func(n types.Node) bool { return n.Name == own.Name })
-		}
+		lost = lost || name != own.Name && n.Ready != types.ConditionTrue
 	}
-	return nil
+	if !lost {
+		return nil
+	}
+	all := append(slices.Collect(maps.Values(nodes)), missing...)
+	return slices.DeleteFunc(all, func(n types.Node) bool { return n.Name == own.Name })
 }
 
 func (c *Component) apply(ctx context.Context, f facts, a action) error {

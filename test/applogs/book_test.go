@@ -133,9 +133,10 @@ func (b *book) take(text []byte) {
 	if event, err := time.Parse(time.RFC3339Nano, r.Event); err != nil || !event.Equal(r.Time) || r.Level != "info" || r.Container == "" {
 		b.fault("not what newlogd reads: %.200q", text)
 	}
-	of := source{r.App, r.Container}
-	if word, ours := strings.CutPrefix(r.Msg, "zedkube: "); ours {
-		b.mark(of, word)
+	container, ours := strings.CutSuffix(r.Container, logjudge.Ours)
+	of := source{r.App, container}
+	if ours {
+		b.mark(of, strings.TrimPrefix(r.Msg, "zedkube: "))
 		return
 	}
 	l, ok := parse(r.Msg)

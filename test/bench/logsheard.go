@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/test/logjudge"
 	"github.com/zedkube/zedkube/test/player"
 )
 
@@ -128,7 +129,7 @@ func (o *observed) judge(said int) (heard, error) {
 
 // take counts a line of the output that was there at that time, or came later.
 func (h *heard) take(line []byte, at time.Time, late bool) error {
-	var record struct{ Appuuid, Msg string }
+	var record struct{ Appuuid, Containername, Msg string }
 	if err := json.Unmarshal(line, &record); err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (h *heard) take(line []byte, at time.Time, late bool) error {
 	written, err := time.Parse(time.RFC3339Nano, stamp)
 	n, wrong := strconv.Atoi(number)
 	if err != nil || wrong != nil || n < 1 || n > h.said {
-		if !strings.HasPrefix(record.Msg, "zedkube: ") {
+		if !strings.HasSuffix(record.Containername, logjudge.Ours) {
 			h.torn++
 			return nil
 		}

@@ -3,7 +3,6 @@ package browser
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,22 +57,14 @@ func newFleet(t *testing.T) *fleet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.end(t) })
-	f.begin(t, ctx, program, dir)
+	f.begin(t, ctx)
 	return f
 }
 
 // begin switches the devices on and starts the applications.
-func (f *fleet) begin(t *testing.T, ctx context.Context, program, dir string) {
+func (f *fleet) begin(t *testing.T, ctx context.Context) {
 	t.Helper()
-	address := freeAddress(t)
-	f.url = "http://" + address + "/"
-	_, port, _ := net.SplitHostPort(address)
-	withPage := filepath.Join(dir, "zedkube-page") // the agent has the flag, the commands have not
-	script := fmt.Sprintf("#!/bin/sh\ncase $1 in --root) exec %[1]s --page %[2]s \"$@\";; esac\nexec %[1]s \"$@\"\n", program, port)
-	if err := os.WriteFile(withPage, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	f.Members[1].Program = []string{withPage}
+	f.url = "http://" + tunnel(t, filepath.Join(f.Members[1].Root, "run/zedkube/zedkube.sock")) + "/"
 	for _, m := range f.Members {
 		if err := m.Boot(context.Background()); err != nil {
 			t.Fatal(err)

@@ -62,7 +62,7 @@ func followsALog(t *testing.T, b *browser) {
 	d.logs.lines = make(chan string)
 	tb := b.open(t, d.url(), phone)
 	tb.shows("#apps", "historian")
-	tb.must(chromedp.Do(tb.ctx, chromedp.Click(chromedp.CSS(fmt.Sprintf(`[data-key="log %s"]`, appUUID(3))))))
+	tb.press(fmt.Sprintf(`[data-key="log %s"]`, appUUID(3)))
 	tb.shows("#logs-out", "10:00:00 the first line")
 	if got := eval[string](tb, `document.querySelector("#logs-app").selectedOptions[0].innerText`); got != "historian" {
 		t.Errorf("%q is chosen", got)
@@ -84,12 +84,35 @@ func followsALog(t *testing.T, b *browser) {
 	if over := eval[int](tb, `document.querySelector("#logs-out").scrollWidth - document.querySelector("#logs-out").clientWidth`); over > 0 {
 		t.Errorf("a long line is not wrapped: %d px too wide", over)
 	}
-	tb.must(chromedp.Do(tb.ctx, chromedp.Click(chromedp.CSS("#logs-stop"))))
+	tb.press("#logs-stop")
 	tb.shows("#logs-state", "Stopped")
+	wait(t, "the log is closed", func() error {
+		if n := d.logs.open.Load(); n != 0 {
+			return fail("%d logs are still open", n)
+		}
+		return nil
+	})
 	if over := eval[int](tb, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
 		t.Errorf("the log makes the page %d px too wide", over)
 	}
 	tb.clean(d.url())
+}
+
+// staysUnderThePointer shows a log: the page is at its place at once, for what
+// moves while it is pressed is not pressed.
+func staysUnderThePointer(t *testing.T, b *browser) {
+	d := newDevice(t)
+	d.full()
+	tb := b.open(t, d.url(), phone)
+	tb.shows("#apps", "historian")
+	got := eval[int](tb, fmt.Sprintf(`(() => {
+		document.querySelector('[data-key="log %s"]').click();
+		const stop = document.querySelector("#logs-stop").getBoundingClientRect();
+		return Math.round(stop.bottom - innerHeight);
+	})()`, appUUID(3)))
+	if got > 0 {
+		t.Errorf("Stop is %d px below the window when the log is asked for", got)
+	}
 }
 
 // worksWithoutAMouse goes through the page by keyboard, and by what a screen

@@ -15,11 +15,13 @@ func TestThePageInABrowser(t *testing.T) {
 		"a foreign site in the same browser reads nothing": keepsForeignSitesOut,
 		"it says when it is old":                           saysWhenItIsOld,
 		"it follows a log":                                 followsALog,
+		"what is pressed does not move":                    staysUnderThePointer,
 		"it works without a mouse and without eyes":        worksWithoutAMouse,
 		"it can be printed":                                prints,
 		"it takes more of everything than fits":            goesOnAfterAHugeDay,
 		"it forgets the plots of pods that have gone":      forgetsWhatHasGone,
 		"it asks for the audit once at a time":             asksOnceAtATime,
+		"it asks for its token over loopback":              asksForItsToken,
 	} {
 		t.Run(name, func(t *testing.T) { story(t, b) })
 	}

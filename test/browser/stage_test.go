@@ -11,8 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,7 +46,9 @@ func program(t *testing.T) string {
 // device is a device with a page: what it shows is what the test says.
 type device struct {
 	t       *testing.T
-	address string
+	address string // of a tunnel to the agent's socket, as ssh -L makes one
+	direct  string // where the agent serves the page itself, for who has the token
+	token   string // the file with it
 	page    *page.Page
 	metrics pubsub.Table[types.KubeNodeMetrics]
 	configs pubsub.Table[types.AppInstanceConfig]
@@ -56,12 +60,19 @@ type device struct {
 	root    string // where shown is read from, "" for as it was set
 	trail   page.Trail
 	stopped func()
+	socket  string
 }
 
-// newDevice serves a page on a free port of 127.0.0.1.
+// newDevice serves a page on two free ports of 127.0.0.1.
 func newDevice(t *testing.T) *device {
 	t.Helper()
-	d := &device{t: t, address: freeAddress(t), logs: &logs{}}
+	dir, err := os.MkdirTemp("", "page-") // sockets want a short path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	d := &device{t: t, socket: filepath.Join(dir, "zedkube.sock"), direct: freeAddress(t), token: filepath.Join(dir, "token"), logs: &logs{}}
+	d.address = tunnel(t, d.socket)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	d.page = &page.Page{
@@ -94,8 +105,14 @@ func (d *device) start() {
 	log.SetOutput(io.Discard)
 	server := &localserver.Component{
 		Log: log, Pulse: &loop.Pulse{}, Status: &pubsub.Table[types.EdgeNodeClusterStatus]{},
-		Socket:  filepath.Join(d.t.TempDir(), "zedkube.sock"),
-		Address: d.address, Everywhere: d.page.Handlers(), Streams: page.Streams(),
+		Socket: d.socket, Address: d.direct, PageToo: true, TokenFile: d.token, Routes: map[string]localserver.Route{},
+	}
+	for path, h := range d.page.Handlers() {
+		r := localserver.Route{Handler: h, Access: localserver.WithPage, Stream: slices.Contains(page.Streams(), path)}
+		if strings.HasPrefix(path, "/api/") {
+			r.Access = localserver.WithToken
+		}
+		server.Routes[path] = r
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -106,12 +123,50 @@ func (d *device) start() {
 	})
 	d.t.Cleanup(d.stopped)
 	wait(d.t, "the local server listens", func() error {
-		conn, err := net.Dial("tcp", d.address)
-		if err == nil {
+		for network, address := range map[string]string{"unix": d.socket, "tcp": d.direct} {
+			conn, err := net.Dial(network, address)
+			if err != nil {
+				return err
+			}
 			conn.Close()
 		}
+		_, err := os.Stat(d.token)
 		return err
 	})
+}
+
+// tunnel brings a program that connects to its address to a socket, as ssh -L does.
+func tunnel(t *testing.T, socket string) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go relay(near, socket)
+		}
+	}()
+	return l.Addr().String()
+}
+
+// relay carries one connection until either end closes it.
+func relay(near net.Conn, socket string) {
+	defer near.Close()
+	far, err := net.Dial("unix", socket)
+	if err != nil {
+		return
+	}
+	go func() {
+		defer far.Close()
+		_, _ = io.Copy(far, near)
+	}()
+	_, _ = io.Copy(near, far)
 }
 
 func (d *device) overview(now time.Time) overview.Overview {
@@ -165,6 +220,8 @@ func (d *device) url() string { return "http://" + d.address + "/" }
 
 // logs plays the kubelet's logs.
 type logs struct {
+	open atomic.Int32 // how many are read
+
 	mu    sync.Mutex
 	lines chan string // what a container writes while it is followed
 	past  []string
@@ -176,7 +233,9 @@ func (l *logs) Logs(ctx context.Context, _ types.Pod, o types.LogOptions) (io.Re
 	past, lines := l.past, l.lines
 	l.mu.Unlock()
 	r, w := io.Pipe()
+	l.open.Add(1)
 	go func() {
+		defer l.open.Add(-1)
 		_, err := io.WriteString(w, strings.Join(past, ""))
 		for o.Follow && err == nil {
 			select {

@@ -137,6 +137,21 @@ func (tb *tab) do(statement string) {
 	eval[bool](tb, "(() => { "+statement+"; return true; })()")
 }
 
+// press clicks an element with the mouse. Where the page moves between the press
+// and its release the click goes to something else, and is made again, as a
+// person does.
+func (tb *tab) press(selector string) {
+	tb.t.Helper()
+	tb.do("window.pressed = false; document.querySelector(`" + selector + "`).addEventListener(\"click\", () => { window.pressed = true; }, { once: true })")
+	wait(tb.t, selector+" is pressed", func() error {
+		tb.must(chromedp.Do(tb.ctx, chromedp.Click(chromedp.CSS(selector))))
+		if !eval[bool](tb, "window.pressed") {
+			return fail("the click went to something else")
+		}
+		return nil
+	})
+}
+
 // text is what an element shows.
 func (tb *tab) text(selector string) string {
 	tb.t.Helper()

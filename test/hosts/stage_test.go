@@ -61,6 +61,12 @@ func newStage(t *testing.T, program string, o devcluster.Options, masters int) *
 	}
 	s.reigns = watchReigns(s.fleet)
 	t.Cleanup(func() { s.end(t) })
+	for _, m := range s.fleet.Members { // which asks the controller every second
+		item := types.ConfigItemValue{Key: types.SettingConfigInterval, ItemType: types.ConfigItemInt, IntValue: 1}
+		if err := m.ConfigureSettings(types.ConfigItemValueMap{GlobalSettings: map[string]types.ConfigItemValue{item.Key: item}}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s.setMasters(t, slices.Collect(upTo(masters))...)
 	return s
 }

@@ -21,6 +21,9 @@ const (
 	continues = " [continues]"
 )
 
+// Ours follows the container's name in records of the agent's own words.
+const Ours = ".zedkube"
+
 // Line is the nth line of a writer, from 1, without an end; padding makes it
 // as much longer.
 func Line(writer string, n int, padding string) string {
@@ -80,7 +83,7 @@ func (j *Judge) take(line []byte) {
 	if _, err := time.Parse(time.RFC3339Nano, r.Event); err != nil {
 		j.fault("eventtime: %v", err)
 	}
-	if strings.HasPrefix(r.Msg, "zedkube: ") {
+	if strings.HasSuffix(r.Container, Ours) {
 		j.marks = append(j.marks, r)
 		return
 	}

@@ -1,4 +1,5 @@
 // The audit trail: the newest operations, asked for while that part is in view.
+import { ask } from "/ask.js";
 import { age, h, look, p, table } from "/draw.js";
 
 const most = 200;
@@ -13,16 +14,16 @@ let asking = false; // a disk that hangs is not asked more and more
 
 const outcomes = { ok: "good", refused: "bad", failed: "bad", unanswered: "warn" };
 const columns = [
-  ["When", (x) => age(x.at)], ["Operation", (x) => x.op], ["Target", (x) => x.target], ["Asked by", (x) => x.by || x.component], ["Why", (x) => x.why],
+  ["When", (x) => age(x.at)], ["Operation", (x) => x.op], ["Target", (x) => x.target], ["Asked by", (x) => [x.by || x.component, x.from && h("div", { class: "dim" }, x.from)]], ["Why", (x) => x.why],
   ["Outcome", (x) => [look(outcomes[x.outcome] ?? "warn", x.outcome || "not known"), x.times > 1 && ` ${x.times} times`, x.error && h("div", { class: "bad" }, x.error)]],
   ["Took", (x) => x.took > 0 && (x.took < 1e9 ? Math.round(x.took / 1e6) + " ms" : (x.took / 1e9).toFixed(1) + " s"), "num"],
 ];
 
-async function ask() {
+async function refresh() {
   if (document.hidden || !inView || asking) return;
   asking = true;
   try {
-    const answer = await fetch("/api/audit", { cache: "no-store" });
+    const answer = await ask("/api/audit");
     const text = await answer.text();
     if (text === heard) return;
     heard = text;
@@ -44,7 +45,7 @@ function draw() {
   const wanted = $("audit-text").value.trim().toLowerCase();
   const failed = $("audit-failed").checked;
   const found = operations.filter((x) => (!failed || x.outcome !== "ok") &&
-    (!wanted || [x.op, x.target, x.by, x.component, x.why, x.outcome, x.error, x.node].join(" ").toLowerCase().includes(wanted)));
+    (!wanted || [x.op, x.target, x.by, x.from, x.component, x.why, x.outcome, x.error, x.node].join(" ").toLowerCase().includes(wanted)));
   const count = operations.length ? `${found.length} of the newest ${operations.length}` : "";
   if ($("audit-count").textContent !== count) $("audit-count").textContent = count;
   if (!operations.length) return show(...remarks, p("dim", remarks.length ? "Nothing else is known." : "Nothing has been recorded."));
@@ -55,9 +56,9 @@ function draw() {
 export function watchAudit() {
   new IntersectionObserver((all) => {
     inView = all.at(-1).isIntersecting;
-    ask();
+    refresh();
   }, { rootMargin: "400px" }).observe($("audit"));
-  setInterval(ask, every);
+  setInterval(refresh, every);
   $("audit-text").addEventListener("input", draw);
   $("audit-failed").addEventListener("change", draw);
   $("audit-form").addEventListener("submit", (e) => e.preventDefault());

@@ -1,4 +1,5 @@
 // The log of an application: read only while somebody wants it.
+import { ask } from "/ask.js";
 import { clean } from "/draw.js";
 
 const most = 2000; // lines that are kept
@@ -26,7 +27,7 @@ export function offerApps(apps) {
 // showLogs begins with one application.
 export function showLogs(uuid) {
   $("logs-app").value = uuid;
-  $("logs").scrollIntoView();
+  $("logs").scrollIntoView({ behavior: "instant" }); // while a page moves, a press on Stop misses it
   $("logs-out").focus({ preventScroll: true });
   read(uuid, $("logs-follow").checked);
 }
@@ -42,7 +43,7 @@ async function read(app, follow) {
   $("logs-stop").disabled = false;
   say("Asking");
   try {
-    const answer = await fetch(`/api/logs?app=${encodeURIComponent(app)}&follow=${follow ? 1 : 0}`, { signal: me.signal, cache: "no-store" });
+    const answer = await ask(`/api/logs?app=${encodeURIComponent(app)}&follow=${follow ? 1 : 0}`, me.signal);
     if (!answer.ok) return say((await answer.text()).slice(0, 300).trim());
     say(follow ? "Following" : "Reading");
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -4,6 +4,7 @@ import { parts } from "/parts.js";
 import { measured } from "/plots.js";
 import { offerApps, showLogs } from "/logs.js";
 import { watchAudit } from "/audit.js";
+import { ask, events, whenTold } from "/ask.js";
 
 const $ = (id) => document.getElementById(id);
 const silence = 40000; // the agent gives a sign every 15 s
@@ -16,20 +17,41 @@ let lostAt = 0; // 0 while connected
 let trouble = "";
 let readAt = 0; // by the device's clock
 let again = 0;
+let refused = ""; // why the agent does not tell
+const token = "The agent tells this only to those who have its token";
 
-function connect() {
+const acts = {
+  beat: (b) => { setClock(b.Now); readAt = when(b.ReadAt); },
+  overview: (o) => { trouble = ""; draw(o); },
+  trouble: (text) => { trouble = clean(text); },
+  metrics: measured,
+};
+
+// connect listens until the agent ends it. One that ended in order, such as one
+// that made room for another page, is asked for again at once.
+async function connect() {
   clearTimeout(again);
-  source?.close();
-  source = new EventSource("/api/events");
-  const on = (name, act) => source.addEventListener(name, (e) => { heard(); act(JSON.parse(e.data)); });
-  on("beat", (b) => { setClock(b.Now); readAt = when(b.ReadAt); });
-  on("overview", (o) => { trouble = ""; draw(o); });
-  on("trouble", (text) => { trouble = clean(text); });
-  on("metrics", measured);
-  source.onerror = () => {
-    lost();
-    if (source.readyState === EventSource.CLOSED) again = setTimeout(connect, 5000); // refused: it does not try by itself
-  };
+  source?.abort();
+  const me = new AbortController();
+  source = me;
+  let ended = false;
+  try {
+    const answer = await ask("/api/events", me.signal);
+    refused = answer.ok ? "" : answer.status === 401 || answer.status === 429 ? token : clean((await answer.text()).slice(0, 300));
+    if (answer.ok) {
+      for await (const [name, data] of events(answer.body)) {
+        if (source !== me) return;
+        heard();
+        acts[name]?.(data);
+      }
+      ended = true;
+    }
+  } catch {
+    refused = "";
+  }
+  if (source !== me) return;
+  if (!ended) lost();
+  again = setTimeout(connect, ended ? 1000 : refused ? 5000 : 2000);
 }
 
 function heard() { heardAt = Date.now(); lostAt = 0; say(); }
@@ -39,7 +61,9 @@ function lost() { lostAt ||= heardAt || Date.now(); say(); }
 // changes only with the state, not with the seconds.
 function say() {
   let what = "", age = "", state = "Live";
-  if (lostAt) {
+  if (refused) {
+    state = refused === token ? "Token wanted" : "Refused"; what = refused; age = heardAt ? `(${span(Date.now() - lostAt)} ago).` : "";
+  } else if (lostAt) {
     state = heardAt ? "Connection lost" : "No answer yet";
     what = heardAt
       ? `No answer from the agent: it has ended, or the way to it is cut. What is shown is of ${clock(heardAt + (now() - Date.now()))}`
@@ -90,7 +114,7 @@ function draw(o) {
 let unseen = 0;
 document.addEventListener("visibilitychange", () => {
   clearTimeout(unseen);
-  if (document.hidden) unseen = setTimeout(() => { clearTimeout(again); source?.close(); source = null; say(); }, pause);
+  if (document.hidden) unseen = setTimeout(() => { clearTimeout(again); source?.abort(); source = null; say(); }, pause);
   else if (!source) connect();
 });
 
@@ -100,5 +124,6 @@ setInterval(() => {
   tick();
 }, 1000);
 
+whenTold(connect);
 connect();
 watchAudit();

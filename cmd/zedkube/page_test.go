@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zedkube/zedkube/pkg/localserver"
+)
+
+func TestPagePrintsTheTokenThatTheAgentTakes(t *testing.T) {
+	_, p := runLocal(t)
+	address := p.pageAddress
+	for i, want := range []string{"401", "200"} {
+		found, err := findPage(p)
+		if err != nil || found.Address != address || found.Token == "" {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		token := ""
+		if i == 1 {
+			token = found.Token
+		}
+		if got := fetchWith(t, "http://"+address+"/api/overview", token); !strings.HasPrefix(got, want+" ") {
+			t.Errorf("with token %q: %.80s", token, got)
+		}
+		if all := strings.Join(found.lines(), "\n"); !strings.Contains(all, "http://"+address+"/#token="+found.Token) || !strings.Contains(all, found.Socket) {
+			t.Error(all)
+		}
+	}
+}
+
+func TestPageSaysWhereItIsWithoutOne(t *testing.T) {
+	p := options{root: t.TempDir()}.paths()
+	found, err := findPage(p)
+	if all := strings.Join(found.lines(), "\n"); err != nil || found.Token != "" || !strings.Contains(all, "ssh -L 12347:"+p.socket) || !strings.Contains(all, "not served") {
+		t.Errorf("%s, %v", all, err)
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(p.pageToken), 0o755), os.WriteFile(p.pageToken, []byte("{"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := findPage(p); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that makes no sense: %v", err)
+	}
+	hostile, _ := json.Marshal(localserver.TokenFile{Address: "127.0.0.1:1\x1b[2J", Token: "\x1b]0;x"})
+	if err := os.WriteFile(p.pageToken, hostile, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found, err = findPage(p); err != nil || strings.Contains(strings.Join(found.lines(), ""), "\x1b") {
+		t.Errorf("%q, %v", found.lines(), err)
+	}
+}

@@ -1,0 +1,131 @@
+package apps
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// deleteNode takes the Node of n2 away, and its Lease with it. Its pods and what
+// is attached there stay: who takes those by himself is not played.
+func (w *world) deleteNode() {
+	w.kube.Change(func() { _ = w.nodes.Unpublish("n2") })
+	w.kube.SetRenewed("n2", time.Time{})
+}
+
+// untouched checks that nothing was taken from n2.
+func (w *world) untouched(when string) {
+	w.Helper()
+	if got := w.verbs(); len(got) != 0 {
+		w.Fatalf("%s: %v", when, got)
+	}
+}
+
+func TestADeviceThatLivesKeepsItsApplicationThoughItsNodeIsDeleted(t *testing.T) {
+	for name, alive := range map[string]func(context.Context, *world){
+		"it answers a dial": func(_ context.Context, w *world) { w.alive = "10.0.0.2:12346" },
+		"its kubelet renews its Lease": func(ctx context.Context, w *world) {
+			go func() {
+				for ctx.Err() == nil {
+					w.kube.SetRenewed("n2", time.Now())
+					select {
+					case <-ctx.Done():
+					case <-time.After(10 * time.Second):
+					}
+				}
+			}()
+		},
+		"one that was not seen before": func(_ context.Context, w *world) { _ = w.known.Unpublish("n2") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				time.Sleep(time.Minute)
+				w.deleteNode()
+				ctx, cancel := context.WithCancel(w.Context())
+				alive(ctx, w)
+				time.Sleep(time.Hour)
+				cancel()
+				w.untouched("an hour later")
+				s, _ := w.agents["n1"].repairs.Get(appID)
+				if s.Act != types.ActFailover || s.Lost != "n2" || slices.ContainsFunc(s.Evidence, func(e string) bool { return strings.Contains(e, "Lease") }) {
+					t.Errorf("told: %+v", s)
+				}
+			})
+		})
+	}
+}
+
+func TestANodeThatIsMadeAnewKeepsItsApplication(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for range 3 {
+			before, _ := w.nodes.Get("n2")
+			w.deleteNode()
+			time.Sleep(4 * time.Minute)
+			before.UID += "-again"
+			w.kube.Change(func() { _ = w.nodes.Publish("n2", before) })
+			w.kube.SetRenewed("n2", time.Now())
+			time.Sleep(4 * time.Minute)
+		}
+		w.untouched("after the third time")
+		if !slices.Equal(w.runsOn(), []string{"n2"}) {
+			t.Errorf("it runs on %v", w.runsOn())
+		}
+	})
+}
+
+func TestTheApplicationOfADeadDeviceWhoseNodeIsDeletedFailsOverAfterFiveMinutes(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.agents["n2"].stop()
+		w.agents["n2"].stop = func() {}
+		w.deleteNode()
+		time.Sleep(deletedFor - time.Second)
+		w.untouched("before five minutes")
+		w.until("it is taken from n2", time.Minute, func() bool { return !slices.Contains(w.runsOn(), "n2") })
+		time.Sleep(time.Minute)
+		if got := w.attachments(); len(got) != 2 {
+			t.Errorf("attachments left: %v", got)
+		}
+		w.kube.SetAttachments(types.Attachment{Name: "va-2", UID: "va-2", Node: "n2", Volume: "pv-foreign"}) // by Kubernetes itself
+		w.until("it runs on n3", time.Minute, func() bool { return slices.Equal(w.runsOn(), []string{"n3"}) })
+	})
+}
+
+func TestADeviceThatComesToLifeAtTheLastMomentKeepsItsApplication(t *testing.T) {
+	play := func(change func(*worker, *slow)) (took []string, err error) {
+		s := newScene()
+		s.deleteNode(time.Hour)
+		k := &slow{scene: s.follow(), clock: up, then: func() {}}
+		w := &worker{Kube: k, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
+		w.task = task{act: types.ActFailover, self: s.self, lost: s.deleted("n2"), deleted: true, targets: []target{{app: s.apps()[0], note: types.RepairNote{Act: types.ActFailover, Node: "n2"}}}}
+		w.now, w.uptime = func() time.Time { return now }, func() time.Duration { return k.clock }
+		w.words = map[string]word{"n1": {9, up - time.Second}, "n3": {9, up - time.Second}}
+		k.attached = []types.Attachment{{Name: "va", UID: "va", Node: "n2", Volume: "pv-data"}}
+		change(w, k)
+		err = w.do(t.Context())
+		return k.took, err
+	}
+	for name, change := range map[string]func(*worker, *slow){
+		"its Node is back":                         func(_ *worker, k *slow) { k.nodes["n2"] = types.Node{Name: "n2", UID: "again"} },
+		"its Lease is there again":                 func(_ *worker, k *slow) { k.lease = now },
+		"its Lease cannot be seen":                 func(_ *worker, k *slow) { k.unseen = errors.New("refused") },
+		"it answers a dial":                        func(_ *worker, k *slow) { k.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:10250" },
+		"its Node was there when this was decided": func(w *worker, _ *slow) { w.deleted = false },
+		"nothing is remembered of it":              func(w *worker, _ *slow) { w.lost.UID = "" },
+	} {
+		if took, err := play(change); len(took) > 0 {
+			t.Errorf("%s: %v, %v", name, took, err)
+		}
+	}
+	if took, err := play(func(*worker, *slow) {}); err != nil || !slices.Equal(took, []string{"pod", "vmi"}) {
+		t.Errorf("one that stays dead: %v, %v", took, err)
+	}
+	byHand := func(w *worker, _ *slow) { w.targets[0].asked = true }
+	if took, err := play(byHand); err != nil || !slices.Equal(took, []string{"pod", "vmi", "attachment"}) {
+		t.Errorf("by hand: %v, %v", took, err)
+	}
+}

@@ -1,0 +1,158 @@
+package clusterinfo
+
+import (
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// sample is a report with one of each.
+func sample(change ...func(*types.KubeClusterInfo)) types.KubeClusterInfo {
+	r := types.KubeClusterInfo{
+		Nodes:   []types.KubeNodeInfo{{Name: "n1", Status: types.KubeNodeReady, Schedulable: true, CreationTime: then, LastTransitionTime: then}},
+		AppPods: []types.KubePodInfo{{Name: "p", Status: types.KubePodRunning, NodeName: "n1"}},
+		AppVMIs: []types.KubeVMIInfo{{Name: "v", Status: types.KubeVMIRunning, IsReady: true, NodeName: "n1"}},
+		Storage: types.KubeStorageInfo{Health: types.ServiceStatusHealthy, TransitionTime: then, Volumes: []types.KubeVolumeInfo{{
+			Name: "x", State: types.StorageVolumeStateAttached, Robustness: types.StorageVolumeRobustnessHealthy, AllocatedBytes: 1,
+			Replicas: []types.KubeVolumeReplicaInfo{{Name: "x-r-1", OwnerNode: "n1", Status: types.StorageVolumeReplicaStatusOnline, RebuildProgressPercentage: 100}},
+		}}},
+		PodNsInfo: []types.KubePodNameSpaceInfo{{Name: "default", PodCount: 1}},
+	}
+	for _, c := range change {
+		c(&r)
+	}
+	return r
+}
+
+func TestWhatAChangeOfTheReportIsWorth(t *testing.T) {
+	const never = -1
+	type report = types.KubeClusterInfo
+	bytes := func(r *report) { r.Storage.Volumes[0].AllocatedBytes = 2 }
+	restarted := func(r *report) { r.AppPods[0].RestartCount, r.AppPods[0].RestartTimestamp = 1, types.TextTime(then) }
+	reason := func(r *report) { r.AppPods[0].Reason = "CrashLoopBackOff" }
+	for _, tc := range []struct {
+		what   string
+		want   time.Duration
+		change []func(*report)
+	}{
+		{"nothing", never, nil},
+		{"namespaces", never, []func(*report){func(r *report) { r.PodNsInfo = nil }}},
+		{"conditions of a node", never, []func(*report){func(r *report) {
+			r.Nodes[0].Conditions = []types.KubeNodeCondition{{Type: types.KubeNodeConditionDiskPressure, Set: true}}
+		}}},
+		{"role, etcd and outer address of a node", never, []func(*report){func(r *report) {
+			r.Nodes[0].IsMaster, r.Nodes[0].UsesEtcd, r.Nodes[0].ExternalIP = true, true, "192.0.2.1"
+		}}},
+		{"reason of a pod", never, []func(*report){reason}},
+		{"bytes", time.Minute, []func(*report){bytes}},
+		{"bytes and a reason", time.Minute, []func(*report){bytes, reason}},
+		{"restart of a pod", 10 * time.Second, []func(*report){restarted}},
+		{"restart and bytes", 10 * time.Second, []func(*report){restarted, bytes}},
+		{"address of a pod", 10 * time.Second, []func(*report){func(r *report) { r.AppPods[0].PodIP = "10.42.0.9" }}},
+		{"since when a node is ready", 10 * time.Second, []func(*report){func(r *report) { r.Nodes[0].LastTransitionTime = then.Add(1) }}},
+		{"since when a machine runs", 10 * time.Second, []func(*report){func(r *report) { r.AppVMIs[0].LastTransitionTime = then }}},
+		{"since when storage is healthy", 10 * time.Second, []func(*report){func(r *report) { r.Storage.TransitionTime = then.Add(1) }}},
+		{"size of a volume", 10 * time.Second, []func(*report){func(r *report) { r.Storage.Volumes[0].ProvisionedBytes = 2 }}},
+		{"progress of a replica", 10 * time.Second, []func(*report){func(r *report) { r.Storage.Volumes[0].Replicas[0].RebuildProgressPercentage = 40 }}},
+		{"a node goes", 0, []func(*report){func(r *report) { r.Nodes = nil }}},
+		{"a node is lost", 0, []func(*report){func(r *report) { r.Nodes[0].Status = types.KubeNodeNotReachable }}},
+		{"a node is cordoned", 0, []func(*report){func(r *report) { r.Nodes[0].Schedulable = false }}},
+		{"a node leaves", 0, []func(*report){func(r *report) { r.Nodes[0].Admission = types.KubeNodeAdmissionLeaving }}},
+		{"a node is updated", 0, []func(*report){func(r *report) { r.Nodes[0].KubeletVersion = "v2" }}},
+		{"a pod comes", 0, []func(*report){func(r *report) { r.AppPods = append(r.AppPods, types.KubePodInfo{Name: "q"}) }}},
+		{"another pod in its place", 0, []func(*report){func(r *report) { r.AppPods[0].Name = "q" }}},
+		{"a pod fails and restarts", 0, []func(*report){restarted, func(r *report) { r.AppPods[0].Status = types.KubePodFailed }}},
+		{"a pod moves", 0, []func(*report){func(r *report) { r.AppPods[0].NodeName = "n2" }}},
+		{"a machine is not ready", 0, []func(*report){func(r *report) { r.AppVMIs[0].IsReady = false }}},
+		{"storage fails", 0, []func(*report){func(r *report) { r.Storage.Health = types.ServiceStatusFailed }}},
+		{"a volume is degraded", 0, []func(*report){func(r *report) { r.Storage.Volumes[0].Robustness = types.StorageVolumeRobustnessDegraded }}},
+		{"a replica fails", 0, []func(*report){func(r *report) { r.Storage.Volumes[0].Replicas[0].Status = types.StorageVolumeReplicaStatusFailed }}},
+		{"a replica goes", 0, []func(*report){func(r *report) { r.Storage.Volumes[0].Replicas = nil }}},
+	} {
+		if got := Pause(sample(), sample(tc.change...)); got != tc.want {
+			t.Errorf("%s: told after %s, want %s", tc.what, got, tc.want)
+		}
+	}
+}
+
+// guestsWrite is ten minutes of a cluster with ten volumes that are written,
+// whose sizes Longhorn measures every 5 s, each at its own moment, and a pod that
+// comes and goes in another namespace every minute. It returns how often
+// zedagent is told, and how old the sizes in the file were at most.
+func guestsWrite(t *testing.T, pause pubsub.Pause[types.KubeClusterInfo], states func(*story)) (told uint64, oldest time.Duration) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	tell(t, func(s *story) {
+		bus := pubsub.NewBus(s.TempDir(), log)
+		pub := pubsub.NewPacedPublication(bus, "zedkube", pause, pubsub.FilesOnly())
+		if err := bus.Open(); err != nil {
+			s.Fatal(err)
+		}
+		s.published, s.bus = pub, bus
+		leads(s)
+	}, func(s *story) {
+		write := func(tick int) {
+			v := fmt.Sprintf("pvc-%d", tick%10)
+			_ = s.claims.Publish(v, types.Claim{Name: "disk-" + v, Volume: v, Provisioner: provisioner, Phase: "Bound"})
+			_ = s.volumes.Publish(v, types.Volume{Name: v, State: "attached", Robustness: "healthy", Used: int64(tick), Running: true})
+			_ = s.counts.Publish("jobs", types.PodCount{Namespace: "jobs", Pods: tick / 120 % 2})
+		}
+		for tick := range 10 {
+			write(tick)
+		}
+		time.Sleep(10 * time.Second)
+		before := s.bus.Stats()[0].Told
+		for tick := range 1200 {
+			write(tick)
+			if tick == 600 && states != nil {
+				states(s)
+			}
+			time.Sleep(time.Second / 2)
+			oldest = max(oldest, time.Duration(tick-newest(s.published))*time.Second/2)
+		}
+		told = s.bus.Stats()[0].Told - before
+	})
+	return told, oldest
+}
+
+// newest is the tick of the newest size in a report.
+func newest(report pubsub.Reader[types.KubeClusterInfo]) (tick int) {
+	r, _ := report.Get(types.Global)
+	for _, v := range r.Storage.Volumes {
+		tick = max(tick, int(v.AllocatedBytes))
+	}
+	return tick
+}
+
+func TestWritingGuestsCostTheControllerOneReportAMinute(t *testing.T) {
+	always, _ := guestsWrite(t, func(_, _ types.KubeClusterInfo) time.Duration { return 0 }, nil)
+	told, oldest := guestsWrite(t, Pause, nil)
+	t.Logf("10 volumes, 10 minutes: told %d times, with every change told %d times; the file is %s old at most", told, always, oldest)
+	if told > 11 {
+		t.Errorf("zedagent is told %d times in ten minutes", told)
+	}
+	if always < 300 {
+		t.Errorf("the guests changed the report %d times only", always)
+	}
+	if oldest > time.Second {
+		t.Errorf("the file was %s old", oldest)
+	}
+}
+
+func TestAStateIsToldWhileGuestsWrite(t *testing.T) {
+	guestsWrite(t, Pause, func(s *story) {
+		time.Sleep(time.Second)
+		before := s.bus.Stats()[0].Told
+		s.pod("p")
+		time.Sleep(time.Second)
+		if n := s.bus.Stats()[0].Told - before; n != 1 {
+			s.Errorf("a pod that came was told %d times within a second", n)
+		}
+	})
+}

@@ -1,0 +1,75 @@
+package members
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
+)
+
+func TestAStampCountsForADayAfterItWasLastSeenToChange(t *testing.T) {
+	f := scene()
+	f.nodes[1] = node("n2", down)
+	p := past{}.next(f)
+	counts := func(after time.Duration) bool {
+		f.uptime += after
+		p = p.next(f)
+		return p.counts(f.nodes[1])
+	}
+	if !counts(0) || !counts(patience-time.Second) || counts(time.Second) {
+		t.Error("it does not count for a day from the start")
+	}
+	f.nodes[1].StampedAt = time.Now()
+	if !counts(0) || !counts(patience-time.Second) || counts(time.Second) {
+		t.Error("it does not count for a day after a change")
+	}
+	f.nodes[1].Ready = types.ConditionTrue
+	if !counts(patience) {
+		t.Error("that of a Ready node does not count")
+	}
+}
+
+func TestWhatIsNotSeenIsNotForgotten(t *testing.T) {
+	play(t, func(s *stage) {
+		a := s.start("n1", func(a *agent) { a.every(time.Hour) })
+		s.after(time.Minute)
+		since := s.says(a).Stale[0].Since
+		_ = s.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now()})
+		gone, _ := s.nodes.Get("n3")
+		_ = s.nodes.Unpublish("n3")
+		s.after(time.Minute)
+		_ = s.nodes.Publish("n3", gone)
+		_ = s.api.Publish(types.Global, types.APIStatus{Synced: true})
+		s.after(time.Minute)
+		if again := s.says(a).Stale[0].Since; !again.Equal(since) {
+			s.Errorf("stale since %s, and after a silence since %s", since, again)
+		}
+	})
+}
+
+// fickle is a cluster whose watch is behind: n2 has been told of another
+// tie-breaker meanwhile.
+type fickle struct{ *kubetest.Cluster }
+
+func (f fickle) FreshNodes(ctx context.Context) ([]types.Node, error) {
+	nodes, err := f.Cluster.FreshNodes(ctx)
+	for i := range nodes {
+		if nodes[i].Name == "n2" {
+			tied("n1")(&nodes[i])
+		}
+	}
+	return nodes, err
+}
+
+func TestTheTieBreakerIsCordonedOnlyIfAFreshLookSaysSoToo(t *testing.T) {
+	play(t, func(s *stage) {
+		s.tie("n3")
+		s.start("n1", func(a *agent) { a.kube = fickle{s.cluster}; a.configure(device("n3"), "n1", "n2", "n3") })
+		s.after(time.Minute)
+		if n, _ := s.nodes.Get("n3"); n.Unschedulable {
+			s.Error("it is cordoned although a member was told otherwise")
+		}
+	})
+}

@@ -1,0 +1,46 @@
+package pubsub
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/time/rate"
+)
+
+const (
+	// maxSaid is how many lines of the log one publisher may cause at once.
+	maxSaid = 20
+	// sayEvery is how often it may cause one more.
+	sayEvery = time.Minute
+)
+
+// quota bounds what is logged because of one publisher, in all its topics.
+type quota struct {
+	mu     sync.Mutex
+	limit  *rate.Limiter
+	unsaid int // lines that were left out since the last one
+}
+
+func newQuota() *quota {
+	return &quota{limit: rate.NewLimiter(rate.Every(sayEvery), maxSaid)}
+}
+
+// take returns the logger for one more line, or false where there were too many.
+// The first line that is left out is announced, and the next one that is not tells
+// how many were.
+func (q *quota) take(log logrus.FieldLogger) (logrus.FieldLogger, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.limit.Allow() {
+		if q.unsaid++; q.unsaid == 1 {
+			log.Warn("its publisher causes too many lines: they are left out but for one a minute, zedkube_pubsub_refused_total counts bad values")
+		}
+		return nil, false
+	}
+	if q.unsaid > 0 {
+		log = log.WithField("left_out", q.unsaid)
+		q.unsaid = 0
+	}
+	return log, true
+}
