@@ -119,7 +119,10 @@ func TestARootThatIsNoneIsRefused(t *testing.T) {
 // everyWords are the words of every command that is not the agent, with the
 // arguments that it has to have.
 func everyWords() (all [][]string) {
-	needs := map[string][]string{"unlock": {"node-1"}, "logs": {"cam"}, "vmiDetach": {"node-1", "6ba7b812-9dad-11d1-80b4-00c04fd430c8"}, "completion": {"bash"}}
+	needs := map[string][]string{
+		"unlock": {"node-1"}, "logs": {"cam"}, "vmiDetach": {"node-1", "6ba7b812-9dad-11d1-80b4-00c04fd430c8"}, "completion": {"bash"},
+		"release": {"v1.35.0+k3s1"}, "remove": {"node-1"}, "forget": {"node-1"},
+	}
 	for _, c := range everyCommand(newCommand()) {
 		if c.HasParent() && c.Name() != "run" {
 			all = append(all, append(strings.Fields(c.CommandPath())[1:], needs[c.Name()]...))

@@ -24,7 +24,7 @@ func newLeaveCommand(o *options) *cobra.Command {
 	var f leaveFlags
 	var out outputs
 	c := &cobra.Command{
-		Use:   "leave [--give-up-data [--digest DIGEST]] [--without-cluster --dead NODE...] | --cancel | --undo",
+		Use:   "leave [--cancel|--undo] [--give-up-data] [--without-cluster]",
 		Short: "Let this node leave its cluster once the controller no longer configures it",
 		Long: "Let this node leave its cluster once the controller no longer configures it: it is drained, its Node is\n" +
 			"deleted, and EVE is told. While the controller's configuration is valid the device stays a member.\n" +

@@ -46,7 +46,8 @@ type action struct {
 
 // decide says what to publish and what the file should be, from facts alone.
 // While zedagent has said nothing, what a former run left stands, but for the
-// version of a member; a setting that makes no sense changes nothing.
+// version of a member, and nothing is said before it is known whether the device
+// is one; a setting that makes no sense changes nothing.
 func decide(f facts) action {
 	a := action{again: period, stuck: f.file.Busy && f.now.Sub(f.file.Since) > patience}
 	want := f.file.Kept
@@ -58,10 +59,11 @@ func decide(f facts) action {
 		}
 		err = errors.Join(err, err2)
 	}
-	if a.refused = errorText(err); f.heard || config != f.published {
+	a.refused = errorText(err)
+	if f.node.known && (f.heard || config != f.published) {
 		a.publish = &config
 	}
-	if f.heard || f.node.member {
+	if f.node.known && (f.heard || f.node.member) {
 		a.status = &status
 	}
 	switch due := f.file.Due(want, f.now, period); {

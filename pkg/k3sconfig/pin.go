@@ -28,8 +28,6 @@ func decideVersion(f facts) (version string, s types.K3sVersionStatus, err error
 	}
 	s = types.K3sVersionStatus{Version: f.published.K3sVersion, Running: f.node.running, OnDisk: f.node.onDisk, Wanted: wanted}
 	switch {
-	case !f.node.known:
-		return s.Version, s, err // as a former run left it
 	case !f.node.member:
 		if known && err == nil {
 			s.Version = wanted

@@ -43,7 +43,6 @@ func TestTheVersionOfAMemberStaysUntilItIsReleased(t *testing.T) {
 		"a Node of a former boot keeps what was told":           {node: unseen, published: runs, want: runs},
 		"and a change is held against that":                     {node: unseen, published: runs, setting: "v1.35.0+k3s1", want: runs, held: "zedkube k3s release"},
 		"where nothing is known nothing is passed on":           {node: unseen, setting: "v1.35.0+k3s1", want: "", held: "not known which version runs"},
-		"before it is known whether it is a member, the same":   {published: runs, setting: "v1.35.0+k3s1", want: runs},
 		"outside of a cluster the setting is passed on at once": {node: node{known: true}, published: runs, setting: "v1.35.0+k3s1", want: "v1.35.0+k3s1"},
 		"no version is refused there as well":                   {node: node{known: true}, published: runs, setting: "latest", want: runs},
 	} {
@@ -54,6 +53,12 @@ func TestTheVersionOfAMemberStaysUntilItIsReleased(t *testing.T) {
 		if s := a.status; s.Held != (row.held != "") || !strings.Contains(s.Why, row.held) || s.Held && !s.Since.Equal(now) {
 			t.Errorf("%s: %+v", name, *s)
 		}
+	}
+}
+
+func TestNothingIsSaidBeforeItIsKnownWhetherTheDeviceIsAMember(t *testing.T) {
+	if a := decide(facts{now: now, heard: true, settings: settings("v1.35.0+k3s1", "boot", ""), published: kube(runs, false)}); a.publish != nil || a.status != nil {
+		t.Errorf("published %+v, told %+v", a.publish, a.status)
 	}
 }
 
