@@ -104,14 +104,12 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 		"members": &members.Component{
 			Log: as("members"), Pulse: pulses["members"],
 			Membership: t.memberOf, Agent: t.zedagent, Settings: t.settings, Info: t.info, Nodes: nodes, AppPods: appPods, API: api,
-			Kube: kube, Uptime: uptime,
-			Members: t.members, Journal: t.membersJournal,
+			Kube: kube, Uptime: uptime, Members: t.members, Journal: t.membersJournal,
 		},
 		"statusserver": &statusserver.Component{
 			Log: as("statusserver"), Pulse: pulses["statusserver"],
 			Status: t.clusterStatus, Nodes: nodes, API: api, Info: t.info,
-			TopicDirs: p.topicDirs, InstallLog: p.installLog, Version: version,
-			Reports: p.reports, ProversFile: p.provers,
+			TopicDirs: p.topicDirs, InstallLog: p.installLog, Version: version, Reports: p.reports, ProversFile: p.provers,
 		},
 		"drain": &drain.Component{
 			Log: as("drain"), Pulse: pulses["drain"],
