@@ -38,7 +38,7 @@ func logsDevice(t *testing.T, serve http.HandlerFunc) (root string) {
 		put("run/zedagent/AppInstanceConfig/"+id+".json", fmt.Sprintf(`{"UUIDandVersion":{"UUID":%q,"Version":"1"},%s}`, id, rest))
 	}
 	put("run/zedagent/AppInstanceConfig/broken.json", "{")
-	server := httptest.NewTLSServer(http.HandlerFunc(serve))
+	server := httptest.NewTLSServer(serve)
 	t.Cleanup(server.Close)
 	put("run/.kube/k3s/k3s.yaml", "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters:\n- name: c\n  cluster: {certificate-authority-data: "+authorityOf(server)+", server: '"+server.URL+
 		"'}\ncontexts:\n- name: c\n  context: {cluster: c, user: u}\nusers:\n- name: u\n  user: {token: t}\n")

@@ -94,8 +94,12 @@ const (
 // showing them: control characters, and those that turn the direction of text or
 // end a line.
 var acts = &unicode.RangeTable{R16: []unicode.Range16{
-	{Lo: 0, Hi: 0x1f, Stride: 1}, {Lo: del, Hi: 0x9f, Stride: 1}, {Lo: 0x61c, Hi: 0x61c, Stride: 1}, {Lo: 0x200e, Hi: 0x200f, Stride: 1},
-	{Lo: 0x2028, Hi: 0x202e, Stride: 1}, {Lo: 0x2066, Hi: 0x2069, Stride: 1},
+	{Lo: 0, Hi: 0x1f, Stride: 1},
+	{Lo: del, Hi: 0x9f, Stride: 1},
+	{Lo: 0x61c, Hi: 0x61c, Stride: 1},
+	{Lo: 0x200e, Hi: 0x200f, Stride: 1},
+	{Lo: 0x2028, Hi: 0x202e, Stride: 1},
+	{Lo: 0x2066, Hi: 0x2069, Stride: 1},
 }, LatinOffset: 2}
 
 // appendRune appends a character as the inside of a JSON string.

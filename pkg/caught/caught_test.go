@@ -17,8 +17,8 @@ func server(t *testing.T) (*httptest.Server, *test.Hook) {
 	log, hook := test.NewNullLogger()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/nil", func(http.ResponseWriter, *http.Request) {
-		var m map[string]int
-		m["a"] = 1
+		var none *http.Request
+		_ = none.Host
 	})
 	mux.HandleFunc("/late", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "half ")

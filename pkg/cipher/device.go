@@ -8,8 +8,9 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"github.com/zedkube/zedkube/pkg/safefile"
 	"math/big"
+
+	"github.com/zedkube/zedkube/pkg/safefile"
 )
 
 // Where EVE keeps the device's key for the exchange with the controller.

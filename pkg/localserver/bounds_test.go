@@ -239,8 +239,8 @@ func TestAPanicIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := component(t)
 		c.Routes["/broken"] = shown(func(http.ResponseWriter, *http.Request) {
-			var m map[string]int
-			m["a"] = 1
+			var none *http.Request
+			_ = none.Host
 		})
 		w, stop := onWire(t, c, onLoopback)
 		defer stop()

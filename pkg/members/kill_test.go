@@ -65,19 +65,35 @@ func (l *life) Repair(ctx context.Context, identity string, do func(context.Cont
 	return err
 }
 
-func (l *life) DrainLock(ctx context.Context) (lock types.DrainLock, err error) {
-	err = l.do(ctx, func(ctx context.Context) error { lock, err = l.Cluster.DrainLock(ctx); return err })
-	return lock, err
+// ask is do for a request with an answer, which may come when nobody waits for
+// it any more.
+func ask[T any](ctx context.Context, l *life, act func(context.Context) (T, error)) (T, error) {
+	var got struct {
+		sync.Mutex
+		answer T
+	}
+	err := l.do(ctx, func(ctx context.Context) error {
+		answer, err := act(ctx)
+		got.Lock()
+		defer got.Unlock()
+		got.answer = answer
+		return err
+	})
+	got.Lock()
+	defer got.Unlock()
+	return got.answer, err
 }
 
-func (l *life) FreshNodes(ctx context.Context) (nodes []types.Node, err error) {
-	err = l.do(ctx, func(ctx context.Context) error { nodes, err = l.Cluster.FreshNodes(ctx); return err })
-	return nodes, err
+func (l *life) DrainLock(ctx context.Context) (types.DrainLock, error) {
+	return ask(ctx, l, l.Cluster.DrainLock)
 }
 
-func (l *life) SetDrainLock(ctx context.Context, lock types.DrainLock) (set types.DrainLock, err error) {
-	err = l.do(ctx, func(ctx context.Context) error { set, err = l.Cluster.SetDrainLock(ctx, lock); return err })
-	return set, err
+func (l *life) FreshNodes(ctx context.Context) ([]types.Node, error) {
+	return ask(ctx, l, l.Cluster.FreshNodes)
+}
+
+func (l *life) SetDrainLock(ctx context.Context, lock types.DrainLock) (types.DrainLock, error) {
+	return ask(ctx, l, func(ctx context.Context) (types.DrainLock, error) { return l.Cluster.SetDrainLock(ctx, lock) })
 }
 
 func (l *life) FreeDrainLock(ctx context.Context, lock types.DrainLock) error {

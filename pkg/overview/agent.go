@@ -3,12 +3,13 @@ package overview
 import (
 	"errors"
 	"fmt"
-	"github.com/zedkube/zedkube/pkg/safefile"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/zedkube/zedkube/pkg/safefile"
 )
 
 // silentAgent is how old an agent's last sign of life may be: it gives one

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/zedkube/zedkube/pkg/safefile"
 	"io/fs"
 	"syscall"
 	"time"
+
+	"github.com/zedkube/zedkube/pkg/safefile"
 )
 
 const (

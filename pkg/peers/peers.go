@@ -72,7 +72,6 @@ type Component struct {
 	volumes loop.Call[listed]
 	asked   time.Duration // when the volumes may be asked for again
 	look    loop.Call[Look]
-	seen    Look
 	lastErr error // of the volumes
 }
 
