@@ -230,7 +230,7 @@ func TestTimeAsleepProvesNothing(t *testing.T) {
 		s.die()
 		s.ask()
 		s.sleep(time.Minute)
-		s.booted = s.booted.Add(-time.Hour)
+		s.asleep.Store(int64(time.Hour))
 		s.sleep(9 * time.Minute)
 		s.is(types.WithoutLooking, "")
 		s.sleep(3 * time.Minute)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -75,6 +76,7 @@ type stage struct {
 	peers   pubsub.Table[types.ClusterPeers]
 	without pubsub.Table[types.WithoutCluster]
 	booted  time.Time
+	asleep  atomic.Int64 // how long the device was suspended
 	stop    func()
 }
 
@@ -122,7 +124,7 @@ func (s *stage) start() {
 		Log: log, Pulse: &loop.Pulse{}, Request: &s.request, Membership: &s.membership, Status: &s.status, Agent: &s.agent,
 		Info: &s.info, Nodes: &s.nodes, API: &s.api, Kube: s.cluster, Dial: s.network.dial,
 		Proc: filepath.Join(s.dir, "proc"), Sysfs: filepath.Join(s.dir, "sys"), BootID: "boot-1",
-		Uptime: func() time.Duration { return time.Since(s.booted) },
+		Uptime: s.uptime,
 		Peers:  &s.peers, Without: &s.without,
 	}
 	ctx, cancel := context.WithCancel(s.Context())
@@ -151,7 +153,7 @@ func (s *stage) die() {
 func (s *stage) ask(change ...func(*types.ClusterLeaveRequest)) {
 	r := types.ClusterLeaveRequest{
 		RequestedAt: time.Now(), WithoutCluster: &types.LeaveWithoutCluster{Dead: []string{"n2", "n3"}},
-		Consent: &types.LeaveConsent{BootID: "boot-1", Cluster: plant, Uptime: time.Since(s.booted), Volumes: []types.LeaveVolume{{UID: "u1"}}},
+		Consent: &types.LeaveConsent{BootID: "boot-1", Cluster: plant, Uptime: s.uptime(), Volumes: []types.LeaveVolume{{UID: "u1"}}},
 	}
 	for _, c := range change {
 		c(&r)
@@ -169,3 +171,6 @@ func (s *stage) is(want types.WithoutClusterState, why string) {
 }
 
 var refused = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+
+// uptime is the time since the boot, the time asleep included.
+func (s *stage) uptime() time.Duration { return time.Since(s.booted) + time.Duration(s.asleep.Load()) }
