@@ -28,7 +28,7 @@ func (w *world) untouched(when string) {
 
 func TestADeviceThatLivesKeepsItsApplicationThoughItsNodeIsDeleted(t *testing.T) {
 	for name, alive := range map[string]func(context.Context, *world){
-		"it answers a dial": func(_ context.Context, w *world) { w.alive = "10.0.0.2:12346" },
+		"it answers a dial": func(_ context.Context, w *world) { w.kube.Change(func() { w.alive = "10.0.0.2:12346" }) },
 		"its kubelet renews its Lease": func(ctx context.Context, w *world) {
 			go func() {
 				for ctx.Err() == nil {

@@ -119,6 +119,7 @@ func (w *world) wire() {
 	d := &drain.Component{
 		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, DeviceOp: &w.zedagent, Update: &w.baseos, Operator: &w.operator,
 		Config: &w.config, Membership: &w.member, Settings: &w.settings, Info: &w.info, Nodes: &w.nodes, NodePods: &w.pods, API: &w.api, Kube: w.kube,
+		Leases: &pubsub.Table[types.Lease]{}, Clocks: &pubsub.Table[types.NodeClock]{}, Agent: &pubsub.Table[types.NodeAgentStatus]{},
 		ForceFiles: []string{filepath.Join(w.dir, "force")}, FaultMarker: filepath.Join(w.dir, "fault"), Hour: time.Hour, BootID: "boot-1", Uptime: up,
 		Status: &w.drained, Progress: &w.progress, Journal: &w.journal,
 	}
