@@ -3,9 +3,13 @@ package pubsub
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sirupsen/logrus"
 )
 
 // byCount holds back what differs little.
@@ -72,8 +76,11 @@ func TestWhatIsHeldBackIsToldToWhoComesAndWithTheNext(t *testing.T) {
 	pub := NewPacedPublication(s.Bus, "agent", byCount)
 	s.start(t)
 	must(t, pub.Publish("k", Sample{Count: 1}))
-	early, _ := subscriber(t, root)
+	early, reader := subscriber(t, root)
 	eventually(t, "the first value", has(early, "k", 1))
+	eventually(t, "it comes over the socket: the file has the newest", func() bool {
+		return slices.ContainsFunc(reader.logs.AllEntries(), func(e *logrus.Entry) bool { return strings.Contains(e.Message, "following the publisher's socket") })
+	})
 	must(t, pub.Publish("k", Sample{Count: 2}))
 	late, _ := subscriber(t, root)
 	eventually(t, "who connects has the newest", has(late, "k", 2))

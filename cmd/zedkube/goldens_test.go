@@ -81,7 +81,7 @@ func goldenAsked(t *testing.T) map[string]bool {
 	t.Helper()
 	asked := map[string]bool{}
 	for pattern, ask := range map[string]*regexp.Regexp{
-		"testdata/*.txtar":       regexp.MustCompile(`(?m)^golden ([a-z-]+)`),
+		"testdata/*.txtar":       regexp.MustCompile(`(?m)^golden ([a-z0-9-]+)`),
 		"../../test/*/*_test.go": regexp.MustCompile(`\bgoldenIs\(t, "([a-z-]+)"`),
 	} {
 		files, err := filepath.Glob(pattern)

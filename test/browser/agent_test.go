@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,6 +81,26 @@ func (f *fleet) begin(t *testing.T, ctx context.Context) {
 	}
 	if err := f.cluster.SetBudget(ctx, configured(0)[1].KubeName(), 1); err != nil {
 		t.Fatal(err)
+	}
+	f.answers(t, ctx)
+}
+
+// answers waits until the agent serves the page: a browser does not ask again.
+func (f *fleet) answers(t *testing.T, ctx context.Context) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err == nil {
+			resp.Body.Close()
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the page is not served: ", err)
+		}
 	}
 }
 
