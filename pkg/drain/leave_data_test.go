@@ -105,7 +105,7 @@ func TestADeadAPIEndsNoLeaveWhoseLastLookSawDataOnlyHere(t *testing.T) {
 				s.kube.SetFault(kubetest.Refused)
 				time.Sleep(defaultSkipSilence - time.Second)
 				s.gone(false)
-				time.Sleep(48 * time.Hour)
+				time.Sleep(26 * time.Hour) // longer than a drain may take
 				s.gone(dies.left)
 			})
 		})
@@ -263,7 +263,7 @@ func TestAConsentEndsWithItsRequest(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.consentEnds()
 		s.kube.Block(appZero, false)
-		time.Sleep(24 * time.Hour)
+		time.Sleep(2 * time.Hour)
 		s.left(false)
 	})
 }
@@ -334,7 +334,7 @@ func TestTheLastNodeLeavesByConsentWithOrWithoutVolumes(t *testing.T) {
 				s.kube.Block(appZero, true) // nothing can go anywhere
 				defer s.run()()
 				s.leaves()
-				time.Sleep(48 * time.Hour)
+				time.Sleep(26 * time.Hour) // longer than a drain may take
 				s.gone(false)
 				if n := kept.deletions.Load(); n > 0 {
 					t.Errorf("%d deletions without a consent", n)

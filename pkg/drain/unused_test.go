@@ -113,7 +113,7 @@ func TestACompleteIsNotTakenBackWhileTheDeviceGoesDown(t *testing.T) {
 				if err := show(s); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(48 * time.Hour)
+				time.Sleep(26 * time.Hour) // longer than it may stay unused
 				s.is(types.DrainComplete, deviceOp)
 				s.cordoned(true, true)
 			})
