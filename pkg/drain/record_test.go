@@ -125,6 +125,7 @@ func TestABootEndsTheDrain(t *testing.T) {
 	want := record{
 		serial: 7, adopted: true, phase: idling, reason: "the device has rebooted",
 		node: "n1", nodeBoot: "b", locked: true, rebooted: true, left: true,
+		look: full().look, // it names its boot
 	}
 	if d := cmp.Diff(want, full().afterBoot(), cmp.AllowUnexported(record{})); d != "" {
 		t.Error(d)
