@@ -283,7 +283,8 @@ func (s *stage) clusterIsWhole(t *testing.T) {
 		}
 		for _, a := range v.Apps {
 			if strings.HasPrefix(a.Name, "burner-") && a.Node == s.fleet.Members[0].Name {
-				return within("burner's CPU in the cluster", a.CPU, 0.02e9, (burns+cpuTolerance)*1e9)
+				// On a busy machine its one thread makes up for the time that it lacked.
+				return within("burner's CPU in the cluster", a.CPU, 0.02e9, (1+cpuTolerance)*1e9)
 			}
 		}
 		return fmt.Sprintf("burner is not told of: %+v", v.Apps)
