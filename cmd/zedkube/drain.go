@@ -80,6 +80,21 @@ func ownNode(nodes []types.Node, info types.EdgeNodeInfo) (types.Node, error) {
 	return own, nil
 }
 
+// nodesAndOwn lists the nodes, as the API server has them now, and finds the one
+// of this device.
+func nodesAndOwn(ctx context.Context, kube nodeLister, info types.EdgeNodeInfo) (nodes []types.Node, own types.Node, err error) {
+	if nodes, err = kube.FreshNodes(ctx); err != nil {
+		return nil, own, err
+	}
+	own, err = ownNode(nodes, info)
+	return nodes, own, err
+}
+
+// nodeLister lists the nodes, past all caches.
+type nodeLister interface {
+	FreshNodes(ctx context.Context) ([]types.Node, error)
+}
+
 // withAPI runs do with a connection to the API server.
 func withAPI(ctx context.Context, p paths, do func(*kubeapi.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)

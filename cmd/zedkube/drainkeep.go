@@ -43,11 +43,7 @@ type cordonKeeper interface {
 }
 
 func keepCordon(ctx context.Context, out io.Writer, kube cordonKeeper, info types.EdgeNodeInfo) error {
-	nodes, err := kube.FreshNodes(ctx)
-	if err != nil {
-		return err
-	}
-	own, err := ownNode(nodes, info)
+	_, own, err := nodesAndOwn(ctx, kube, info)
 	if err != nil {
 		return err
 	}

@@ -74,12 +74,8 @@ const (
 // there is no plan; what else cannot be had is said in it.
 func lookAhead(ctx context.Context, kube foreseer, info types.EdgeNodeInfo) (drain.Prospect, error) {
 	p := drain.Prospect{Now: time.Now().UTC()}
-	var err error
-	if p.Nodes, err = kube.FreshNodes(ctx); err != nil {
-		return p, err
-	}
-	own, err := ownNode(p.Nodes, info)
-	if err != nil {
+	nodes, own, err := nodesAndOwn(ctx, kube, info)
+	if p.Nodes = nodes; err != nil {
 		return p, err
 	}
 	p.Own = own.Name

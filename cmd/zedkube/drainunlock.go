@@ -85,11 +85,7 @@ func (u unlocking) run(ctx context.Context, kube lockBreaker) error {
 	if lock.Holder != u.holder {
 		return fmt.Errorf("the drain lock is held by %s, not by %s: nothing was changed", clean(lock.Holder), clean(u.holder))
 	}
-	nodes, err := kube.FreshNodes(ctx)
-	if err != nil {
-		return err
-	}
-	own, err := ownNode(nodes, u.info)
+	nodes, own, err := nodesAndOwn(ctx, kube, u.info)
 	if err != nil {
 		return err
 	}

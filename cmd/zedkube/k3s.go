@@ -66,12 +66,8 @@ func releaseK3s(out io.Writer, p paths, version string, now time.Time) error {
 	if err := types.CheckK3sStep(s.Version, version); err != nil {
 		return exitError{exitReleaseRefused, fmt.Errorf("nothing was changed: %w", err)}
 	}
-	topic, err := operatorTopic[types.K3sReleaseRequest](p)
-	if err != nil {
+	if err := askAgent(p, types.K3sReleaseRequest{RequestedAt: now.UTC(), Version: version}); err != nil {
 		return err
-	}
-	if err := topic.Publish(types.Global, types.K3sReleaseRequest{RequestedAt: now.UTC(), Version: version}); err != nil {
-		return exitError{exitNotPublished, err}
 	}
 	fmt.Fprintf(out, "Version %s is released on this node. The kube container stops k3s to take it.\n", clean(version))
 	fmt.Fprint(out, "Watch it: zedkube nodes --watch\nRelease the next node when this one is Ready and its version has changed.\n")

@@ -82,12 +82,8 @@ func publishLeave(out io.Writer, p paths, r types.ClusterLeaveRequest, now time.
 	if err != nil {
 		return err
 	}
-	topic, err := operatorTopic[types.ClusterLeaveRequest](p)
-	if err != nil {
+	if err := askAgent(p, r); err != nil {
 		return err
-	}
-	if err := topic.Publish(types.Global, r); err != nil {
-		return exitError{exitNotPublished, err}
 	}
 	fmt.Fprintln(out, "The request to leave the cluster is made.")
 	fmt.Fprintln(out, obeyed)

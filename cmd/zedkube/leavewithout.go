@@ -50,15 +50,11 @@ func (l leaveWithout) ask(ctx context.Context, out io.Writer, p paths) error {
 	now := time.Now().UTC()
 	consent.Given, consent.Uptime = now, uptime()
 	recordConsent(ctx, p, consent, fmt.Sprintf("zedkube leave --without-cluster, named as off: %v", l.dead), f.node)
-	topic, err := operatorTopic[types.ClusterLeaveRequest](p)
-	if err != nil {
-		return err
-	}
 	r := types.ClusterLeaveRequest{
 		RequestedAt: now, Context: l.reason, Consent: &consent, WithoutCluster: &types.LeaveWithoutCluster{Dead: l.dead},
 	}
-	if err := topic.Publish(types.Global, r); err != nil {
-		return exitError{exitNotPublished, err}
+	if err := askAgent(p, r); err != nil {
+		return err
 	}
 	fmt.Fprint(out, "The request to leave without the cluster is made. For ten minutes nothing may answer; then there is a minute for --undo.\n"+
 		"Watch it:     zedkube topics zedkube/WithoutCluster --watch\nTake it back: zedkube leave --cancel; in the last minute: zedkube leave --undo\n")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -76,7 +75,7 @@ func (f forgetting) run(ctx context.Context, kube stampTaker) error {
 		return nil
 	}
 	if why := f.fresh(nodes[i]); why != "" {
-		return exitError{exitMemberRefused, errors.New("refused: " + why)}
+		return refused(why)
 	}
 	if err := kube.ForgetStamp(ctx, nodes[i]); err != nil {
 		return err

@@ -102,11 +102,7 @@ type removing struct {
 
 func (r *removing) run(ctx context.Context, kube memberCluster) error {
 	r.kube = kube
-	nodes, err := kube.FreshNodes(ctx)
-	if err != nil {
-		return err
-	}
-	own, err := ownNode(nodes, r.info)
+	nodes, own, err := nodesAndOwn(ctx, kube, r.info)
 	if err != nil {
 		return err
 	}

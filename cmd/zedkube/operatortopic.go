@@ -46,6 +46,18 @@ func operatorTopic[T any](p paths) (requested[T], error) {
 	return requested[T]{topic, p, askTimeout}, nil
 }
 
+// askAgent leaves v in the topic of its type, under the key for the whole device.
+func askAgent[T any](p paths, v T) error {
+	topic, err := operatorTopic[T](p)
+	if err != nil {
+		return err
+	}
+	if err := topic.Publish(types.Global, v); err != nil {
+		return exitError{exitNotPublished, err}
+	}
+	return nil
+}
+
 // requested is such a topic. It is read as it lay there when it was opened, and
 // written by the running agent, which notes who asks. Where no agent runs, the
 // command writes it itself, as root, and notes that: the agent finds it at its
