@@ -48,7 +48,7 @@ func consentingFrom(in io.Reader, digest string) consenting {
 // confirm asks for the consent to what is in g, on the node of that name. Only
 // root may give it: at a terminal by typing the node's name, elsewhere by the
 // digest of the plan that was read.
-func (c consenting) confirm(out io.Writer, node string, g joinplan.GiveUp) error {
+func (c consenting) confirm(ctx context.Context, out io.Writer, node string, g joinplan.GiveUp) error {
 	if !c.root {
 		return refuse("only root may consent to the loss of data")
 	}
@@ -66,14 +66,36 @@ func (c consenting) confirm(out io.Writer, node string, g joinplan.GiveUp) error
 		return refuse("the name of this node is not known")
 	}
 	fmt.Fprintf(out, "Type the name of this node, %s, if all of that may be lost: ", clean(node))
-	answer, err := bufio.NewReader(io.LimitReader(c.in, 1<<10)).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the answer: %w", err)
+	answer, err := readAnswer(ctx, c.in)
+	if err != nil {
+		return err
 	}
-	if strings.TrimSpace(answer) != node {
+	if answer != node {
 		return refuse("the name was not typed")
 	}
 	return nil
+}
+
+// readAnswer reads the line with which somebody answers, without blanks around it.
+func readAnswer(ctx context.Context, in io.Reader) (string, error) {
+	type line struct {
+		text string
+		err  error
+	}
+	read := make(chan line, 1)
+	go func() { // a read cannot be interrupted; it ends with the process
+		text, err := bufio.NewReader(io.LimitReader(in, 1<<10)).ReadString('\n')
+		read <- line{text, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", errors.New("interrupted: nothing was changed")
+	case l := <-read:
+		if l.err != nil && !errors.Is(l.err, io.EOF) {
+			return "", fmt.Errorf("read the answer: %w", l.err)
+		}
+		return strings.TrimSpace(l.text), nil
+	}
 }
 
 // giveUpLines says what would be lost.
@@ -125,7 +147,7 @@ func giveUpAndLeave(ctx context.Context, out io.Writer, p paths, reason string, 
 		fmt.Fprintln(out, "Nothing would be lost: no consent is needed.")
 		return askToLeave(out, p, reason, now)
 	}
-	if err := who.confirm(out, facts.Node, *plan.GiveUp); err != nil {
+	if err := who.confirm(ctx, out, facts.Node, *plan.GiveUp); err != nil {
 		return err
 	}
 	consent := *facts.Loss

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +34,7 @@ func TestAConsentIsGivenByRootAtATerminalOrWithTheDigest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			err := row.who.confirm(&out, row.node, g)
+			err := row.who.confirm(t.Context(), &out, row.node, g)
 			if row.why == "" {
 				if err != nil || !strings.Contains(out.String(), "pvc-1 (app/data)") || !strings.Contains(out.String(), "pvc-2") {
 					t.Errorf("%v after %q", err, out.String())
@@ -44,6 +46,18 @@ func TestAConsentIsGivenByRootAtATerminalOrWithTheDigest(t *testing.T) {
 				t.Errorf("%v, want it refused because %q", err, row.why)
 			}
 		})
+	}
+}
+
+func TestAnOperatorWhoIsInterruptedConsentsToNothing(t *testing.T) {
+	in, hangs := io.Pipe()
+	defer hangs.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	who := consenting{in: in, terminal: true, root: true}
+	err := who.confirm(ctx, io.Discard, "n1", joinplan.GiveUp{Digest: "d1"})
+	if err == nil || !strings.Contains(err.Error(), "nothing was changed") {
+		t.Error(err)
 	}
 }
 

@@ -44,7 +44,7 @@ func (l leaveWithout) ask(ctx context.Context, out io.Writer, p paths) error {
 	}
 	consent := f.consent()
 	g := giveUpOf(consent, f.known.VolumesAt)
-	if err := l.who.confirm(out, f.node, g); err != nil {
+	if err := l.who.confirm(ctx, out, f.node, g); err != nil {
 		return err
 	}
 	now := time.Now().UTC()

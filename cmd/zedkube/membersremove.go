@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -246,18 +245,12 @@ func (r *removing) confirm(ctx context.Context) error {
 		return errors.New("nobody can be asked whether to go on: add --yes; nothing was changed")
 	}
 	fmt.Fprint(r.out, "A device that comes back has to be set up again. To go on, type the name of the node: ")
-	typed := make(chan string, 1)
-	go func() { // a read cannot be interrupted; it ends with the process
-		line, _ := bufio.NewReader(io.LimitReader(r.in, 1<<10)).ReadString('\n')
-		typed <- strings.TrimSpace(line)
-	}()
-	select {
-	case <-ctx.Done():
-		return errors.New("interrupted: nothing was changed")
-	case name := <-typed:
-		if name != r.name {
-			return errors.New("that is not its name: nothing was changed")
-		}
+	name, err := readAnswer(ctx, r.in)
+	if err != nil {
+		return err
+	}
+	if name != r.name {
+		return errors.New("that is not its name: nothing was changed")
 	}
 	return nil
 }
