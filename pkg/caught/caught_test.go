@@ -46,7 +46,7 @@ func get(t *testing.T, url string) (code int, body string, err error) {
 func TestAPanicIsAnsweredAndLoggedOnceWithItsStack(t *testing.T) {
 	s, hook := server(t)
 	for range 3 {
-		if code, body, err := get(t, s.URL+"/nil"); code != http.StatusInternalServerError || err != nil || strings.Contains(body, "nil map") {
+		if code, body, err := get(t, s.URL+"/nil"); code != http.StatusInternalServerError || err != nil || strings.Contains(body, "nil pointer") {
 			t.Errorf("%d %q, %v", code, body, err)
 		}
 	}
@@ -59,7 +59,7 @@ func TestAPanicIsAnsweredAndLoggedOnceWithItsStack(t *testing.T) {
 	}
 	e := logged[0]
 	stack, _ := e.Data["stack"].(string)
-	if e.Level != logrus.ErrorLevel || !strings.Contains(e.Message, "assignment to entry in nil map") || !strings.Contains(stack, "caught_test.go") || e.Data["path"] != "/nil" {
+	if e.Level != logrus.ErrorLevel || !strings.Contains(e.Message, "nil pointer dereference") || !strings.Contains(stack, "caught_test.go") || e.Data["path"] != "/nil" {
 		t.Errorf("%s %v", e.Message, e.Data)
 	}
 	if at, _ := e.Data["at"].(string); !strings.Contains(at, "caught_test.go:") {
