@@ -66,8 +66,10 @@ check: vet docs archs repro ## the quick round: vet, both builds, the tests with
 		| grep -v zedkube/test/ | cut -d ' ' -f 1)
 	go test -tags $(TAGS) -skip '^TestStories$$' ./cmd/zedkube
 
-lint: bin/tools/golangci-lint ## golangci-lint and gofumpt, by .golangci.yml
+lint: bin/tools/golangci-lint ## golangci-lint and gofumpt by .golangci.yml, the import rules, no dead code
+	$(AS_TESTS) go test -vet=off ./test/house
 	$(ALIKE) bin/tools/golangci-lint run ./...
+	@dead=$$($(ALIKE) bin/tools/deadcode -tags $(TAGS) ./cmd/zedkube) && echo "$$dead" && test -z "$$dead"
 
 fmt: bin/tools/golangci-lint ## format as lint wants it
 	bin/tools/golangci-lint fmt

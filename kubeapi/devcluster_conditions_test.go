@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	standing "github.com/zedkube/zedkube/pkg/conditions"
-	"github.com/zedkube/zedkube/pkg/loop"
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	standing "github.com/zedkube/zedkube/pkg/report/conditions"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/types"

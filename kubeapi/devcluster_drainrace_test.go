@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/zedkube/zedkube/pkg/drain"
-	"github.com/zedkube/zedkube/pkg/loop"
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/workload/drain"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/types"

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/audit"
-	"github.com/zedkube/zedkube/pkg/page"
-	"github.com/zedkube/zedkube/pkg/peer"
+	"github.com/zedkube/zedkube/pkg/base/peer"
+	"github.com/zedkube/zedkube/pkg/operate/audit"
+	"github.com/zedkube/zedkube/pkg/operate/page"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )

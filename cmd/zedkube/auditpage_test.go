@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zedkube/zedkube/pkg/audit"
-	"github.com/zedkube/zedkube/pkg/page"
+	"github.com/zedkube/zedkube/pkg/operate/audit"
+	"github.com/zedkube/zedkube/pkg/operate/page"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )

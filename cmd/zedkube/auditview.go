@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/audit"
+	"github.com/zedkube/zedkube/pkg/operate/audit"
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zedkube/zedkube/pkg/bundle"
-	"github.com/zedkube/zedkube/pkg/overview"
+	"github.com/zedkube/zedkube/pkg/operate/bundle"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
 )
 
 // newBundleCommand writes an archive for those who help from afar.

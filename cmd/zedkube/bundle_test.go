@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zedkube/zedkube/pkg/bundle"
-	"github.com/zedkube/zedkube/pkg/doctor"
+	"github.com/zedkube/zedkube/pkg/operate/bundle"
+	"github.com/zedkube/zedkube/pkg/operate/doctor"
 )
 
 // bundleDevice is a device without an agent, with a secret.

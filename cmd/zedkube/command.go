@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zedkube/zedkube/pkg/applogs"
-	"github.com/zedkube/zedkube/pkg/statusserver"
+	"github.com/zedkube/zedkube/pkg/cluster/statusserver"
+	"github.com/zedkube/zedkube/pkg/workload/applogs"
 )
 
 // The exit codes of the commands (docs/wire.md, "Process").

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/zedkube/zedkube/pkg/drain"
+	"github.com/zedkube/zedkube/pkg/workload/drain"
 	"github.com/zedkube/zedkube/types"
 )
 

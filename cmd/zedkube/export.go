@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/zedkube/zedkube/pkg/evereport"
+	"github.com/zedkube/zedkube/pkg/report/evereport"
 )
 
 const exportExitCodes = `Exit codes:

@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/zedkube/zedkube/kubeapi"
-	"github.com/zedkube/zedkube/pkg/evereport"
+	"github.com/zedkube/zedkube/pkg/report/evereport"
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/zedkube/zedkube/pkg/joinplan"
-	"github.com/zedkube/zedkube/pkg/reach"
+	"github.com/zedkube/zedkube/pkg/base/reach"
+	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/joinplan"
+	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 )
 
 // pour writes until nobody reads any more.

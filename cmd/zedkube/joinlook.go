@@ -16,8 +16,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/zedkube/zedkube/kubeapi"
-	"github.com/zedkube/zedkube/pkg/joinplan"
-	"github.com/zedkube/zedkube/pkg/safefile"
+	"github.com/zedkube/zedkube/pkg/base/safefile"
+	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 	"github.com/zedkube/zedkube/types"
 )
 

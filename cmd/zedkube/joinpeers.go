@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/zedkube/zedkube/pkg/joinplan"
-	"github.com/zedkube/zedkube/pkg/reach"
+	"github.com/zedkube/zedkube/pkg/base/reach"
+	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 	"github.com/zedkube/zedkube/types"
 )
 

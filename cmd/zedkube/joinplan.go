@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zedkube/zedkube/pkg/joinplan"
+	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 )
 
 const planExitCodes = `Exit codes:

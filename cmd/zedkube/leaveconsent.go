@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/zedkube/zedkube/pkg/joinplan"
+	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zedkube/zedkube/pkg/joinplan"
+	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 )
 
 // newLeavePlanCommand says what a leave would wait for, and changes nothing.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/kubeapi"
-	"github.com/zedkube/zedkube/pkg/joinplan"
-	"github.com/zedkube/zedkube/pkg/peers"
+	"github.com/zedkube/zedkube/pkg/cluster/peers"
+	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/joinplan"
+	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/zedkube/zedkube/pkg/localserver"
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
 )
 
 // runLocal runs the local server of an agent on an empty root, on loopback too.

@@ -10,10 +10,10 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/kubeapi"
-	"github.com/zedkube/zedkube/pkg/localserver"
-	"github.com/zedkube/zedkube/pkg/metrics"
-	"github.com/zedkube/zedkube/pkg/overview"
-	"github.com/zedkube/zedkube/pkg/page"
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
+	"github.com/zedkube/zedkube/pkg/operate/metrics"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/pkg/operate/page"
 	"github.com/zedkube/zedkube/pubsub"
 )
 

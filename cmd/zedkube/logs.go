@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/zedkube/zedkube/kubeapi"
-	"github.com/zedkube/zedkube/pkg/audit"
+	"github.com/zedkube/zedkube/pkg/operate/audit"
 	"github.com/zedkube/zedkube/types"
 )
 

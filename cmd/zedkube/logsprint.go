@@ -7,7 +7,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/zedkube/zedkube/pkg/printable"
+	"github.com/zedkube/zedkube/pkg/base/printable"
 )
 
 // printedLine is how much of a line is held, in bytes: a longer one is printed in

@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/kubeapi"
-	"github.com/zedkube/zedkube/pkg/drain"
-	"github.com/zedkube/zedkube/pkg/members"
-	"github.com/zedkube/zedkube/pkg/reach"
+	"github.com/zedkube/zedkube/pkg/base/reach"
+	"github.com/zedkube/zedkube/pkg/cluster/members"
+	"github.com/zedkube/zedkube/pkg/workload/drain"
 	"github.com/zedkube/zedkube/types"
 )
 

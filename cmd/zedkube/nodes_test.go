@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zedkube/zedkube/pkg/overview"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
 )
 
 // nodesOf asks an agent that answers so.

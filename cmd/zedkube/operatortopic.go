@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/localserver"
-	"github.com/zedkube/zedkube/pkg/operator"
-	"github.com/zedkube/zedkube/pkg/peer"
+	"github.com/zedkube/zedkube/pkg/base/peer"
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
+	"github.com/zedkube/zedkube/pkg/operate/operator"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )

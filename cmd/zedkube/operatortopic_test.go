@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/audit"
+	"github.com/zedkube/zedkube/pkg/operate/audit"
 	"github.com/zedkube/zedkube/types"
 )
 

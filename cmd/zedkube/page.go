@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zedkube/zedkube/pkg/localserver"
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
 )
 
 // newPageCommand says where the page is, and prints its token.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zedkube/zedkube/pkg/localserver"
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
 )
 
 func TestPagePrintsTheTokenThatTheAgentTakes(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/zedkube/zedkube/pkg/localserver"
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
 )
 
 // pageFlag says what is served on loopback, and at which port.

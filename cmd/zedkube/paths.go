@@ -5,16 +5,16 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/applogs"
-	"github.com/zedkube/zedkube/pkg/audit"
-	"github.com/zedkube/zedkube/pkg/cipher"
-	"github.com/zedkube/zedkube/pkg/clustertoken"
-	"github.com/zedkube/zedkube/pkg/console"
-	"github.com/zedkube/zedkube/pkg/drain"
-	"github.com/zedkube/zedkube/pkg/k3sconfig"
-	"github.com/zedkube/zedkube/pkg/localserver"
-	"github.com/zedkube/zedkube/pkg/sriov"
-	"github.com/zedkube/zedkube/pkg/statusserver"
+	"github.com/zedkube/zedkube/pkg/base/cipher"
+	"github.com/zedkube/zedkube/pkg/cluster/clustertoken"
+	"github.com/zedkube/zedkube/pkg/cluster/k3sconfig"
+	"github.com/zedkube/zedkube/pkg/cluster/statusserver"
+	"github.com/zedkube/zedkube/pkg/operate/audit"
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
+	"github.com/zedkube/zedkube/pkg/workload/applogs"
+	"github.com/zedkube/zedkube/pkg/workload/console"
+	"github.com/zedkube/zedkube/pkg/workload/drain"
+	"github.com/zedkube/zedkube/pkg/workload/sriov"
 )
 
 // options are what the command line says.

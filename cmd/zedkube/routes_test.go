@@ -12,8 +12,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/zedkube/zedkube/pkg/localserver"
-	"github.com/zedkube/zedkube/pkg/operator"
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
+	"github.com/zedkube/zedkube/pkg/operate/operator"
 )
 
 // routes are the paths of an agent's local server.

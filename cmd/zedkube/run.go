@@ -15,8 +15,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/kubeapi"
-	"github.com/zedkube/zedkube/pkg/safefile"
-	"github.com/zedkube/zedkube/pkg/watchdog"
+	"github.com/zedkube/zedkube/pkg/base/safefile"
+	"github.com/zedkube/zedkube/pkg/base/watchdog"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/sirupsen/logrus"
 
-	"github.com/zedkube/zedkube/pkg/clusterinfo"
+	"github.com/zedkube/zedkube/pkg/report/clusterinfo"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )

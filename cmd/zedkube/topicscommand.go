@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zedkube/zedkube/pkg/topicview"
+	"github.com/zedkube/zedkube/pkg/operate/topicview"
 )
 
 // newTopicsCommand shows any topic of any agent.

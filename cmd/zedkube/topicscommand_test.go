@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/zedkube/zedkube/pkg/topicview"
+	"github.com/zedkube/zedkube/pkg/operate/topicview"
 )
 
 // runCommand runs the program in this process.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/zedkube/zedkube/pkg/topicview"
+	"github.com/zedkube/zedkube/pkg/operate/topicview"
 )
 
 const (

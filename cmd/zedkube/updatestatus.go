@@ -13,7 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
-	"github.com/zedkube/zedkube/pkg/updatestatus"
+	"github.com/zedkube/zedkube/pkg/report/updatestatus"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/safefile"
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"golang.org/x/sys/unix"
 )
 

@@ -7,13 +7,13 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/kubeapi"
-	"github.com/zedkube/zedkube/pkg/applogs"
-	"github.com/zedkube/zedkube/pkg/apps"
-	"github.com/zedkube/zedkube/pkg/console"
-	"github.com/zedkube/zedkube/pkg/loop"
-	"github.com/zedkube/zedkube/pkg/passthrough"
-	"github.com/zedkube/zedkube/pkg/sriov"
-	"github.com/zedkube/zedkube/pkg/witness"
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/cluster/witness"
+	"github.com/zedkube/zedkube/pkg/workload/applogs"
+	"github.com/zedkube/zedkube/pkg/workload/apps"
+	"github.com/zedkube/zedkube/pkg/workload/console"
+	"github.com/zedkube/zedkube/pkg/workload/passthrough"
+	"github.com/zedkube/zedkube/pkg/workload/sriov"
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -7,10 +7,10 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/kubeapi"
-	"github.com/zedkube/zedkube/pkg/localserver"
-	"github.com/zedkube/zedkube/pkg/loop"
-	"github.com/zedkube/zedkube/pkg/metrics"
-	"github.com/zedkube/zedkube/pkg/operator"
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
+	"github.com/zedkube/zedkube/pkg/operate/metrics"
+	"github.com/zedkube/zedkube/pkg/operate/operator"
 )
 
 // wireLocal is the part of the map that answers people and programs on the

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/overview"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -20,10 +20,10 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/zedkube/zedkube/pkg/localserver"
-	"github.com/zedkube/zedkube/pkg/loop"
-	"github.com/zedkube/zedkube/pkg/overview"
-	"github.com/zedkube/zedkube/pkg/page"
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/pkg/operate/page"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )

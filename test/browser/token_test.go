@@ -8,7 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/zedkube/zedkube/pkg/localserver"
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
 )
 
 // secret is the reading token as the device has it now.

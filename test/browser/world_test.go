@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/zedkube/zedkube/pkg/overview"
-	"github.com/zedkube/zedkube/pkg/page"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/pkg/operate/page"
 	"github.com/zedkube/zedkube/types"
 )
 

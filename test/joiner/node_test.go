@@ -17,8 +17,8 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"go.uber.org/goleak"
 
-	"github.com/zedkube/zedkube/pkg/loop"
-	"github.com/zedkube/zedkube/pkg/statusserver"
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/cluster/statusserver"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/test/joiner"
 	"github.com/zedkube/zedkube/types"

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/eveapi"
+	"github.com/zedkube/zedkube/test/eveapi"
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/zedkube/zedkube/pkg/eveapi"
+	"github.com/zedkube/zedkube/test/eveapi"
 	"github.com/zedkube/zedkube/types"
 )
 

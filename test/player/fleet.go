@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/zedkube/zedkube/pkg/eveapi"
 	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/eveapi"
 	"github.com/zedkube/zedkube/types"
 )
 

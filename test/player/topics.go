@@ -3,8 +3,8 @@ package player
 import (
 	"errors"
 
-	"github.com/zedkube/zedkube/pkg/eveapi"
 	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/test/eveapi"
 	"github.com/zedkube/zedkube/types"
 )
 

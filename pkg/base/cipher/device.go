@@ -1,0 +1,137 @@
+package cipher
+
+import (
+	"context"
+	"crypto/ecdh"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"math/big"
+
+	"github.com/zedkube/zedkube/pkg/base/safefile"
+)
+
+// Where EVE keeps the device's key for the exchange with the controller.
+const (
+	DefaultKeyFile = "/persist/certs/ecdh.key.pem"
+	DefaultTPM     = "/dev/tpmrm0"
+)
+
+// maxKey bounds what is read of the key file.
+const maxKey = 64 << 10
+
+// Device is where this device has its private key.
+type Device struct {
+	keyFile string
+	tpm     string
+	turn    chan struct{}
+}
+
+// NewDevice returns the device with its key in the PEM file keyFile or, where
+// its certificate says so, in the TPM behind tpm: a device or a unix socket.
+func NewDevice(keyFile, tpm string) *Device {
+	return &Device{keyFile: keyFile, tpm: tpm, turn: make(chan struct{}, 1)}
+}
+
+// point is X and Y of a point on P-256, each padded to 32 bytes.
+type point [64]byte
+
+// agree returns the point that this device shares with the controller. A disk
+// or a TPM that hangs ends for no context, so it is asked beside, by one at a
+// time: what hangs costs one goroutine, until it answers.
+func (d *Device) agree(ctx context.Context, p parties) (point, error) {
+	what := "key file " + d.keyFile
+	if p.inTPM {
+		what = "TPM " + d.tpm
+	}
+	select {
+	case d.turn <- struct{}{}:
+	case <-ctx.Done():
+		return point{}, failure(NotReady, "%s has not answered an earlier call: %w", what, ctx.Err())
+	}
+	type answer struct {
+		shared point
+		err    error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		defer func() { <-d.turn }()
+		var a answer
+		if p.inTPM {
+			a.shared, a.err = d.agreeInTPM(p)
+		} else {
+			a.shared, a.err = d.agreeByFile(p)
+		}
+		answers <- a
+	}()
+	select {
+	case a := <-answers:
+		return a.shared, a.err
+	case <-ctx.Done():
+		return point{}, failure(NotReady, "%s does not answer: %w", what, ctx.Err())
+	}
+}
+
+func (d *Device) agreeByFile(p parties) (point, error) {
+	text, err := safefile.Read(d.keyFile, maxKey)
+	if err != nil {
+		return point{}, failure(NotReady, "read the device's key: %w", err)
+	}
+	key := parseKey(text)
+	if key == nil {
+		return point{}, failure(NotReady, "key file %s holds no EC private key", d.keyFile)
+	}
+	if own, err := key.PublicKey.ECDH(); err != nil || !own.Equal(p.device) {
+		return point{}, failure(NotReady, "the key in %s is not that of the device certificate", d.keyFile)
+	}
+	scalar, err := key.Bytes()
+	if err != nil {
+		return point{}, failure(NotReady, "key file %s holds a key that cannot be used", d.keyFile)
+	}
+	var shared point
+	xy := p.controller.Bytes()[1:] // after the byte that says uncompressed; checked to be on the curve
+	//nolint:staticcheck // SA1019: the key is made of both coordinates, and crypto/ecdh gives X alone
+	x, y := elliptic.P256().ScalarMult(new(big.Int).SetBytes(xy[:32]), new(big.Int).SetBytes(xy[32:]), scalar)
+	x.FillBytes(shared[:32])
+	y.FillBytes(shared[32:])
+	return shared, nil
+}
+
+// parseKey returns the first private key in text, PKCS 8 or SEC 1. The reason
+// why there is none is not told: it could quote the key.
+func parseKey(text []byte) *ecdsa.PrivateKey {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		switch block.Type {
+		case "EC PRIVATE KEY":
+			if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
+				return key
+			}
+		case "PRIVATE KEY":
+			if parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+				key, _ := parsed.(*ecdsa.PrivateKey)
+				return key
+			}
+		}
+	}
+	return nil
+}
+
+// keyOf makes a public key of coordinates that may lack leading zeros.
+func keyOf(x, y []byte) (*ecdh.PublicKey, error) {
+	shared, err := pointOf(x, y)
+	if err != nil {
+		return nil, err
+	}
+	return ecdh.P256().NewPublicKey(append([]byte{4}, shared[:]...))
+}
+
+func pointOf(x, y []byte) (p point, err error) {
+	if len(x) > 32 || len(y) > 32 {
+		return p, errors.New("it is not on P-256")
+	}
+	copy(p[32-len(x):32], x)
+	copy(p[64-len(y):], y)
+	return p, nil
+}

@@ -1,0 +1,10 @@
+// Package base groups what every other group stands on: libraries that know no
+// topic and no component. Here live the loop that drives a component, files that
+// others write and are read safely (safefile) or are kept for another program
+// (keptfile), encrypted blocks (cipher), proofs between members (proof), dialing
+// peers (reach), who is at the other end of a unix socket (peer), panics in HTTP
+// handlers (caught), text for terminals (printable), secrets in text (redact),
+// and the two components without rules: the log level and the watchdog.
+//
+// What knows a topic of EVE by its meaning does not belong here.
+package base

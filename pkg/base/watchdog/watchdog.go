@@ -1,0 +1,155 @@
+// Package watchdog tells EVE's watchdog that this agent works: not that its
+// process exists, but that a value it publishes comes back through its own
+// socket and that every loop turns. A slow or dead API server is no reason to
+// reboot the device and never stops it; a deadlock is and does.
+//
+//	reads:  WatchdogBeat (its own, through the socket), the pulses of the loops
+//	writes: WatchdogBeat, the touch file
+package watchdog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// period is how often the touch file is renewed: EVE's agents do so at least
+// every 25 s, and the device reboots after 300 s without.
+const period = 10 * time.Second
+
+// Component is the watchdog's feeder. Every exported field is required.
+type Component struct {
+	Log       logrus.FieldLogger
+	Beat      pubsub.Writer[types.WatchdogBeat]
+	Echo      pubsub.Source[types.WatchdogBeat] // the same topic, read back
+	Pulses    map[string]*loop.Pulse            // of every other loop, by component
+	TouchFile string
+
+	sent    uint64    // the last beat published by this process
+	sentAt  time.Time // zero before the first
+	back    bool      // that beat has come back
+	touched bool      // for that beat
+	stuck   string    // the loops last reported as stuck
+	silent  bool      // the beat was reported as lost
+	unsaid  bool      // the beat was reported as not published
+}
+
+// Run feeds until ctx is done. Its own loop needs no pulse: when it hangs,
+// nothing feeds.
+func (c *Component) Run(ctx context.Context) {
+	loop.Run(ctx, c.Log, &loop.Pulse{}, period, c.Step, c.Echo)
+}
+
+// Step sends a beat each period and touches the file when it has come back.
+func (c *Component) Step(context.Context) error {
+	now := time.Now()
+	if c.sentAt.IsZero() || now.Sub(c.sentAt) >= period {
+		return c.beat(now)
+	}
+	echo, ok := c.Echo.Get(types.Global)
+	c.back = c.back || ok && echo.Count == c.sent
+	return c.feed(now)
+}
+
+// feed touches the file once for each beat that has come back, while every
+// loop turns.
+func (c *Component) feed(now time.Time) error {
+	again := loop.After(c.sentAt.Add(period).Sub(now))
+	if !c.back || c.touched || c.anyStuck(now) {
+		return again
+	}
+	if err := touch(c.TouchFile, now); err != nil {
+		return errors.Join(err, again)
+	}
+	c.touched = true
+	return again
+}
+
+// beat publishes the next beat. It counts on from what an earlier process
+// sent, so that an old echo proves nothing.
+//
+// A beat that cannot be published, as on a full disk, is no deadlock: the
+// publisher has answered, and a reboot would mend nothing. It feeds too.
+func (c *Component) beat(now time.Time) error {
+	c.report(&c.silent, !c.sentAt.IsZero() && !c.back, nil,
+		"watchdog not fed: the beat did not come back through pubsub", "the beat comes back again")
+	last, _ := c.Beat.Get(types.Global)
+	next := types.WatchdogBeat{Count: last.Count + 1}
+	err := c.Beat.Publish(types.Global, next)
+	c.sent, c.sentAt, c.back, c.touched = next.Count, now, err != nil, false
+	c.report(&c.unsaid, err != nil, err,
+		"the beat cannot be published; the watchdog is fed all the same", "the beat can be published again")
+	// The echo may be there already: then its bell has rung or is about to.
+	return c.feed(now)
+}
+
+// report logs that something is wrong, or right again, once per change.
+func (c *Component) report(was *bool, is bool, err error, wrong, right string) {
+	if *was == is {
+		return
+	}
+	*was = is
+	log := c.Log.WithField("topic", "WatchdogBeat")
+	switch {
+	case !is:
+		log.Info(right)
+	case err != nil:
+		log.WithError(err).Error(wrong)
+	default:
+		log.Error(wrong)
+	}
+}
+
+// anyStuck reports, once per change, which loops do not turn any more.
+func (c *Component) anyStuck(now time.Time) bool {
+	var stuck []string
+	for _, name := range slices.Sorted(maps.Keys(c.Pulses)) {
+		if c.Pulses[name].Stuck(now) {
+			stuck = append(stuck, name)
+		}
+	}
+	list := strings.Join(stuck, ", ")
+	if list != c.stuck {
+		c.stuck = list
+		if list == "" {
+			c.Log.Info("every loop turns again")
+		} else {
+			c.Log.WithField("loops", list).Error("watchdog not fed: loops are stuck")
+		}
+	}
+	return list != ""
+}
+
+// touch sets the time of the file at path and makes it where it is missing.
+func touch(path string, now time.Time) error {
+	err := os.Chtimes(path, now, now)
+	if errors.Is(err, fs.ErrNotExist) {
+		var f *os.File
+		if f, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644); err == nil { //nolint:gosec // EVE's watchdog reads it
+			err = errors.Join(f.Close(), os.Chtimes(path, now, now))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("touch watchdog file: %w", err)
+	}
+	return nil
+}
+
+// FeedOnly touches the file every period until ctx is done: the whole job on a
+// hypervisor without Kubernetes.
+func FeedOnly(ctx context.Context, log logrus.FieldLogger, touchFile string) {
+	step := func(context.Context) error { return touch(touchFile, time.Now()) }
+	loop.Run(ctx, log, &loop.Pulse{}, period, step)
+}

@@ -1,0 +1,182 @@
+package clustertoken
+
+import (
+	"cmp"
+	"reflect"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/pkg/base/cipher"
+	"github.com/zedkube/zedkube/pkg/base/keptfile"
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// patience is how long after the start a certificate may be unheard of
+	// before it counts as missing, and how long a disk may take.
+	patience = 10 * time.Second
+	// A TPM that is busy, or a key file that is not there yet, rings for nobody.
+	minRetry = 2 * time.Second
+	maxRetry = time.Minute
+)
+
+// action is everything decide may ask for.
+type action struct {
+	token    *types.ClusterToken // to be published
+	withdraw bool                // the published one is to be withdrawn
+	blocks   map[string]types.CipherBlockStatus
+	stale    []string // keys of blocks to be withdrawn
+
+	ask    *question // to be decrypted now
+	about  part
+	cancel bool // what is being decrypted is not asked for any more
+
+	keep  *keptfile.Wish // what the file is to be now
+	idle  bool           // nothing is wanted of the file any more
+	stuck bool           // the disk does not answer
+	again time.Duration
+}
+
+// decide says what to publish, what to decrypt and what to make of the file.
+func decide(f facts) action {
+	a := action{again: period}
+	if f.known {
+		a.token, a.withdraw = row(f)
+		a.blocks, a.stale = blocks(f)
+	}
+	ask(f, &a)
+	file(f, &a)
+	return a
+}
+
+// row is the token's. While nothing is known of a new question, the token of
+// the same cluster stays; that of another goes at once.
+func row(f facts) (publish *types.ClusterToken, withdraw bool) {
+	q, a := f.wants[token], f.answers[token]
+	if q == nil {
+		return nil, f.hasRow
+	}
+	same := f.hasRow && f.row.ClusterID == q.cluster
+	if a == nil {
+		return nil, f.hasRow && !same
+	}
+	r := types.ClusterToken{ClusterID: q.cluster, Token: a.clear}
+	if a.err != "" {
+		var old types.ErrorDescription
+		if same {
+			r.Token, old = f.row.Token, f.row.Error
+		}
+		r.Error = types.Dated("decrypt the cluster token: "+a.err, old, f.now)
+	}
+	return &r, false
+}
+
+// blocks are the states of the encrypted blocks, by their ids. A configuration
+// may give both the same id: one that failed then stands for both, the token's
+// before the manifest's.
+func blocks(f facts) (want map[string]types.CipherBlockStatus, stale []string) {
+	want = map[string]types.CipherBlockStatus{}
+	for p, q := range f.wants {
+		if q == nil || empty(q.block) {
+			continue
+		}
+		key := cmp.Or(q.block.CipherBlockID, q.cluster.String())
+		b := state(q.block, f.answers[p], f.published[key], f.now)
+		if other, taken := want[key]; !taken || other.Error == "" && b.Error != "" {
+			want[key] = b
+		}
+	}
+	for key := range f.published {
+		if _, wanted := want[key]; !wanted {
+			stale = append(stale, key)
+		}
+	}
+	return want, stale
+}
+
+// state is a block with what came of it. Before that is known, what a former
+// run made of the same block stands.
+func state(b types.CipherBlockStatus, a *answer, old types.CipherBlockStatus, now time.Time) types.CipherBlockStatus {
+	b.ErrorAndTime = types.ErrorAndTime{}
+	former := old.ErrorAndTime
+	old.ErrorAndTime = types.ErrorAndTime{}
+	switch {
+	case a == nil && reflect.DeepEqual(old, b):
+		b.ErrorAndTime = former
+	case a != nil && a.err != "":
+		b.ErrorDescription = types.Dated(a.err, former.ErrorDescription, now)
+	}
+	return b
+}
+
+// ask chooses what to decrypt next, the token first, one at a time.
+func ask(f facts, a *action) {
+	if f.busy {
+		q := f.wants[f.about]
+		a.cancel = q == nil || !reflect.DeepEqual(*q, f.asked)
+		return
+	}
+	for p, q := range f.wants {
+		if q == nil {
+			continue
+		}
+		switch wait := due(f, *q, f.answers[p]); {
+		case wait <= 0:
+			a.ask, a.about = q, part(p)
+			return
+		default:
+			a.again = min(a.again, wait)
+		}
+	}
+}
+
+// due is how long to wait before a question is asked. One that is answered is
+// asked again only where time may help: what else it depends on is part of it.
+func due(f facts, q question, last *answer) time.Duration {
+	switch {
+	case last == nil && !q.complete() && !f.settled:
+		return period
+	case last == nil:
+		return 0
+	case last.err == "" || last.kind != cipher.NotReady:
+		return period
+	}
+	retry := min(minRetry<<min(last.tries-1, 10), maxRetry)
+	return retry - f.now.Sub(last.at)
+}
+
+// file says what to make of the manifest's file: now where that is another
+// thing than at the last look, else every period, since others may touch it.
+func file(f facts, a *action) {
+	w := fileWish(f)
+	switch due := f.file.Due(w, f.now, period); {
+	case f.file.Busy:
+		a.stuck = f.now.Sub(f.file.Since) >= patience
+	case w.Do == keptfile.Leave:
+		a.idle = true
+	case due <= 0:
+		a.keep = &w
+	default:
+		a.again = min(a.again, due)
+	}
+}
+
+// fileWish is what the file should be. It is removed only where it is known
+// that this node has none to register with: a later bootstrap node of another
+// cluster would else hand in the papers of the first.
+func fileWish(f facts) keptfile.Wish {
+	switch q := f.wants[manifest]; {
+	case f.membership.State == types.MembershipLeft:
+		return keptfile.Wish{Do: keptfile.Remove}
+	case f.wants[token] == nil:
+		return keptfile.Wish{} // no cluster is known, or nothing of it that can be acted on
+	case q == nil:
+		return keptfile.Wish{Do: keptfile.Remove}
+	case f.good.cluster == q.cluster && f.good.clear != "":
+		return keptfile.Wish{Do: keptfile.Write, Content: f.good.clear}
+	case f.good.cluster != uuid.Nil:
+		return keptfile.Wish{Do: keptfile.Remove}
+	}
+	return keptfile.Wish{}
+}

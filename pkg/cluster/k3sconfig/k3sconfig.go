@@ -1,0 +1,194 @@
+// Package k3sconfig hands the kube container what the device's settings say of
+// k3s: its version, when machines go home, and a configuration of the user's own.
+// In a cluster the version stays at what runs until an operator releases another.
+//
+//	reads:  ConfigItemValueMap, ClusterMembership, EdgeNodeInfo, nodes, K3sReleaseRequest, the k3s binary
+//	writes: KubeConfig, K3sVersionStatus
+//	acts:   keeps the override file
+package k3sconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/base/keptfile"
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// DefaultOverrideFile is where the kube container looks for the user's own k3s
+// configuration (docs/wire.md, "Files"). Its directory is a mount of others:
+// nobody makes it here.
+const DefaultOverrideFile = "/persist/vault/k3s-user-override.yaml"
+
+// period is how often the override file is compared with the setting: the kube
+// container looks every 15 s.
+const period = 10 * time.Second
+
+// Component is the settings of k3s. Every exported field is required.
+type Component struct {
+	Log          logrus.FieldLogger
+	Pulse        *loop.Pulse
+	Settings     pubsub.Reader[types.ConfigItemValueMap]
+	Release      pubsub.Reader[types.K3sReleaseRequest]
+	Membership   pubsub.Reader[types.ClusterMembership]
+	Info         pubsub.Reader[types.EdgeNodeInfo]
+	Nodes        pubsub.Reader[types.Node]
+	BootID       string // of this boot
+	OverrideFile string // DefaultOverrideFile, below the root
+	Binary       string // DefaultBinary
+	PID          string // DefaultPID
+	Proc         string // /proc
+	KubeConfig   pubsub.Writer[types.KubeConfig]
+	Status       pubsub.Writer[types.K3sVersionStatus]
+	Operations   types.OperationLog
+
+	file     keptfile.Keeper
+	looking  loop.Call[binary]
+	lookedAt time.Time
+	binary   binary
+	refused  string // what of the settings is not obeyed, as last logged
+}
+
+// Run steps until ctx is done and returns after the work on the file has
+// ended, or when the disk does not let it end.
+func (c *Component) Run(ctx context.Context) {
+	defer c.letEnd()
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Settings, c.Release, c.Membership, c.Info, &c.file, &c.looking)
+}
+
+// Step looks, decides and acts once.
+func (c *Component) Step(ctx context.Context) error {
+	return c.apply(ctx, decide(c.look(ctx)))
+}
+
+func (c *Component) look(ctx context.Context) facts {
+	f := facts{now: time.Now()}
+	c.collect(ctx, f.now)
+	f.file = c.file.State()
+	f.settings, f.heard = c.Settings.Get(types.Global)
+	f.published, _ = c.KubeConfig.Get(types.Global)
+	f.status, _ = c.Status.Get(types.Global)
+	f.release, _ = c.Release.Get(types.Global)
+	f.node = c.lookNode(ctx, f.now)
+	return f
+}
+
+// lookNode is what is known of the k3s that runs here. The Node of a former boot
+// tells the version of before.
+func (c *Component) lookNode(ctx context.Context, now time.Time) (n node) {
+	m, known := c.Membership.Get(types.Global)
+	n.known, n.member = known, m.Belongs()
+	info, named := c.Info.Get(types.Global)
+	own, seen := types.OwnNode(c.Nodes.All(), info)
+	if !n.member || !named || !seen || c.BootID == "" || own.BootID != c.BootID {
+		return n
+	}
+	if _, err := types.ParseK3sVersion(own.KubeletVersion); err != nil {
+		return n
+	}
+	n.running = own.KubeletVersion
+	if b, ok := c.looking.Take(); ok {
+		if b.err != nil && (c.binary.err == nil || b.err.Error() != c.binary.err.Error()) {
+			c.Log.WithError(b.err).Error("the version of the k3s binary is not known")
+		}
+		c.binary = b
+	}
+	if last := c.binary; !c.looking.Busy() && (last.version != n.running || now.Sub(c.lookedAt) >= period) {
+		c.lookedAt = now
+		c.looking.Begin(ctx, readFor, func(ctx context.Context) binary { return c.again(ctx, last, own.KubeletVersion) })
+	}
+	n.onDisk = c.binary.has && c.binary.version == n.running
+	return n
+}
+
+func (c *Component) apply(ctx context.Context, a action) error {
+	c.logRefused(a.refused)
+	var errs []error
+	if a.status != nil {
+		errs = append(errs, c.tell(ctx, *a.status))
+	}
+	if a.publish != nil {
+		old, _ := c.KubeConfig.Get(types.Global)
+		if err := c.KubeConfig.Publish(types.Global, *a.publish); err != nil {
+			errs = append(errs, fmt.Errorf("publish k3s settings: %w", err))
+		} else if old != *a.publish {
+			c.Log.WithFields(logrus.Fields{
+				"k3s_version": a.publish.K3sVersion, "deschedule_on_boot": a.publish.VmiDescheduleEvents.OnBoot,
+			}).Info("settings of k3s published")
+		}
+	}
+	if a.keep != nil {
+		c.file.Begin(keptfile.File{Path: c.OverrideFile, Name: "override file of k3s"}, *a.keep)
+	}
+	if a.stuck {
+		errs = append(errs, errors.New("keep the override file of k3s: the disk does not answer"))
+	}
+	return errors.Join(append(errs, c.file.Err(), loop.After(a.again))...)
+}
+
+// tell publishes at which version this node is kept. That a change is held, or
+// released, is recorded.
+func (c *Component) tell(ctx context.Context, s types.K3sVersionStatus) error {
+	old, _ := c.Status.Get(types.Global)
+	if err := c.Status.Publish(types.Global, s); err != nil {
+		return fmt.Errorf("publish version of k3s: %w", err)
+	}
+	switch {
+	case s.Held && (!old.Held || s.Why != old.Why):
+		c.Log.WithFields(logrus.Fields{"k3s_version": s.Version, "wanted": s.Wanted}).Warn("version of k3s is held: " + s.Why)
+		types.Did(types.Because(ctx, types.SettingK3sVersion, s.Why), c.Operations, "hold k3s version", "version/"+shortened(s.Wanted), nil)
+	case old.Held && !s.Held && s.Version == s.Wanted && old.Version != s.Version:
+		types.Did(types.Because(ctx, "OPERATOR", "zedkube k3s release "+s.Wanted), c.Operations, "release k3s version", "version/"+s.Wanted, nil)
+	}
+	return nil
+}
+
+// logRefused logs what is not obeyed when that changes.
+func (c *Component) logRefused(refused string) {
+	switch {
+	case refused == c.refused:
+	case refused != "":
+		c.Log.WithField("err", refused).Error("settings of k3s make no sense, the last good ones stay")
+	default:
+		c.Log.Info("settings of k3s make sense again")
+	}
+	c.refused = refused
+}
+
+// collect logs what came of the work on the file that has ended, if some has.
+func (c *Component) collect(ctx context.Context, now time.Time) {
+	was, is, ok := c.file.Collect(now)
+	if !ok {
+		return
+	}
+	ctx = types.Because(ctx, types.SettingK3sOverride, "the setting says so")
+	if op := is.Act(); op != "" {
+		types.Did(ctx, c.Operations, op, "file/"+c.OverrideFile, is.Err)
+	}
+	log := c.Log.WithField("file", c.OverrideFile)
+	switch {
+	case is.Waits() && !was.Waits():
+		log.Warn("override file of k3s waits for its directory to be mounted")
+	case is.Result == keptfile.Written && was.Stands(is.Wish):
+		log.Warn("override file of k3s was changed or removed by somebody else: restored")
+	case is.Result == keptfile.Written:
+		log.Info("override file of k3s written")
+	case is.Result == keptfile.Removed:
+		log.Info("override file of k3s removed")
+	}
+}
+
+// letEnd waits for the work on the file. A look into the binary that hangs is
+// left behind: it only reads.
+func (c *Component) letEnd() {
+	c.looking.Cancel()
+	if !c.file.End() {
+		c.Log.WithField("file", c.OverrideFile).Error("override file of k3s: the disk does not answer, ending without it")
+	}
+}

@@ -1,0 +1,143 @@
+// Package members keeps the cluster's members as the controller names them: it
+// removes the Nodes of masters that are no more, and keeps the tie-breaker
+// cordoned and without workload (docs/wire.md, "ClusterMembers").
+//
+//	reads:  ClusterMembership, ZedAgentStatus, ConfigItemValueMap, EdgeNodeInfo, nodes, app pods, the API's health
+//	writes: ClusterMembers, ClusterMembersJournal
+//	acts:   under the right to repair: deletes stale Nodes, cordons and empties the tie-breaker
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// period is in case an event was missed; what is due earlier is asked for.
+const period = 30 * time.Second
+
+// Kube is what the component does to the cluster. Every verb ends when its
+// context does.
+type Kube interface {
+	// Repair calls do while this node, and no other, holds the right to repair.
+	// Its error wraps types.ErrHeld where another node holds it.
+	Repair(ctx context.Context, identity string, do func(ctx context.Context) error) error
+	Remover
+	// Cordon keeps new pods off the node, unless something does already.
+	Cordon(ctx context.Context, node string, cordon types.Cordon) error
+	// Evict asks for the eviction of the pod.
+	Evict(ctx context.Context, pod types.Pod) error
+}
+
+// Component is the membership of others. Every exported field is required.
+type Component struct {
+	Log   logrus.FieldLogger
+	Pulse *loop.Pulse
+
+	Membership pubsub.Reader[types.ClusterMembership]
+	Agent      pubsub.Reader[types.ZedAgentStatus]
+	Settings   pubsub.Reader[types.ConfigItemValueMap]
+	Info       pubsub.Reader[types.EdgeNodeInfo]
+	Nodes      pubsub.Reader[types.Node]
+	AppPods    pubsub.Reader[types.Pod]
+	API        pubsub.Reader[types.APIStatus]
+	Kube       Kube
+
+	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+
+	Members pubsub.Writer[types.ClusterMembers]
+	Journal pubsub.Writer[types.ClusterMembersJournal]
+
+	// What this process remembers. Losing it makes a removal later, never sooner.
+	past    past                   // of which the journal keeps a part
+	looked  bool                   // no lock is left that was taken here for a member
+	backoff time.Duration          // the last pause
+	pause   time.Duration          // no repair before this uptime
+	rest    time.Duration          // no removal before this uptime
+	tried   task                   // the last repair that has ended
+	hinders string                 // why it did not go through
+	running *call                  // the repair under way, nil for none
+	pods    pubsub.Pick[types.Pod] // those on the tie-breaker
+	mail    pubsub.Table[outcome]  // where it leaves its result, and rings
+	calls   sync.WaitGroup
+	lastErr error
+}
+
+// Run steps until ctx is done and returns after the repair under way has ended.
+func (c *Component) Run(ctx context.Context) {
+	defer c.calls.Wait()
+	defer c.cancel()
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0),
+		c.Membership, c.Agent, c.Settings, c.Info, c.Nodes, &c.pods, c.API, &c.mail)
+}
+
+// Step looks, decides and acts once.
+func (c *Component) Step(ctx context.Context) error {
+	c.collect()
+	f := c.look()
+	return c.apply(ctx, f, decide(f))
+}
+
+func (c *Component) apply(ctx context.Context, f facts, a action) error {
+	unwritten := c.remember(f.past, a.stale) // a full disk makes a removal later, after a restart
+	switch {
+	case a.publish == nil:
+		if err := c.Members.Unpublish(types.Global); err != nil {
+			return fmt.Errorf("withdraw cluster members: %w", err)
+		}
+	default:
+		if err := c.Members.Publish(types.Global, *a.publish); err != nil {
+			return fmt.Errorf("publish cluster members: %w", err)
+		}
+	}
+	switch {
+	case a.cancel:
+		c.cancel()
+	case a.task.kind != nothing:
+		c.begin(ctx, f, a.task)
+	case a.calm:
+		c.backoff, c.tried, c.hinders, c.lastErr = 0, task{}, "", nil
+	}
+	if !f.seen {
+		c.lastErr = nil // the silence is told by others
+	}
+	if a.again <= 0 {
+		return errors.Join(unwritten, c.lastErr)
+	}
+	return errors.Join(unwritten, c.lastErr, loop.After(a.again))
+}
+
+// lost reports that a Node that was stale at the last step is gone: whichever
+// node removed it, all of them wait before the next one.
+func (c *Component) lost(nodes []types.Node) bool {
+	for uid := range c.past.stale {
+		if !slices.ContainsFunc(nodes, func(n types.Node) bool { return n.UID == uid }) {
+			return true
+		}
+	}
+	return false
+}
+
+// remember keeps the past for the next step, and in the journal before anything
+// is done: what was not written would be forgotten by a restart.
+func (c *Component) remember(p past, stale []types.Node) error {
+	for _, n := range stale {
+		if _, known := c.past.stale[n.UID]; !known {
+			c.Log.WithField("node", n.Name).Warn("the controller does not name this node as a master")
+		}
+	}
+	c.past = p
+	if err := c.Journal.Publish(types.Global, p.journal()); err != nil {
+		return fmt.Errorf("publish the journal of cluster members: %w", err)
+	}
+	return nil
+}

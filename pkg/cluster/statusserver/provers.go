@@ -1,0 +1,59 @@
+package statusserver
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/keptfile"
+)
+
+// provers remembers which cluster was once seen with a zedkube of this kind on
+// every Node. What is not atomic is touched by Step only.
+type provers struct {
+	stamped time.Time   // since when the stamps of all Nodes have been seen fresh; zero for not now
+	cluster string      // its UUID, "" for none
+	isRead  bool        // the file was read
+	kept    string      // what the file says
+	all     atomic.Bool // it is the cluster of this node
+}
+
+// read returns the cluster, the first time from the file at path. One that cannot
+// be read is as good as none: it is written again.
+func (p *provers) read(path string) string {
+	if !p.isRead {
+		content, err := readRegular(path)
+		if err == nil {
+			p.cluster, p.kept = string(content), string(content)
+		}
+		p.isRead = true
+	}
+	return p.cluster
+}
+
+// noteProved keeps in the file that all Nodes of a cluster have proofs, "" for
+// that they have not. What cannot be written holds until the end of the process,
+// and is tried again.
+func (c *Component) noteProved(cluster string) error {
+	c.proof.all.Store(cluster != "")
+	if cluster == "" {
+		return nil
+	}
+	if c.proof.cluster != cluster {
+		c.proof.cluster = cluster
+		c.Log.Info("a zedkube of this kind runs on every node: reports are given for a proof alone from now on")
+	}
+	if c.proof.kept == cluster {
+		return nil
+	}
+	file := keptfile.File{Path: c.ProversFile, Name: "the note that all nodes have proofs", MakeDir: true}
+	did, err := file.Keep(keptfile.Wish{Do: keptfile.Write, Content: cluster})
+	if err == nil && did != keptfile.Awaits {
+		c.proof.kept = cluster
+	}
+	return err
+}
+
+// trusting reports whether a Node without a zedkube of this kind needs no proof.
+func (c *Component) trusting() bool {
+	return c.Reports == ReportsAlways || c.Reports != ReportsNever && !c.proof.all.Load()
+}

@@ -1,0 +1,114 @@
+// Package statusserver tells nodes that want to join whether this node is a
+// working server of their cluster, and people why not. It also answers EVE's
+// questions about one application, here and on the other nodes.
+//
+//	reads:  EdgeNodeClusterStatus, nodes, APIStatus, EdgeNodeInfo; for reports
+//	        the files of other agents' topics and the log of the kube container
+//	writes: nothing
+//	serves: http://<cluster address>:12346, see docs/wire.md, "Status server"
+package statusserver
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// period bounds how long a failed bind and a server that died stay unnoticed;
+// joining nodes ask every ten seconds.
+const period = 5 * time.Second
+
+// Component serves while EdgeNodeClusterStatus says that the cluster address
+// is up. Answers come from the tables; a request costs no API call. Every
+// exported field but Port, Version and Reports is required.
+type Component struct {
+	Log    logrus.FieldLogger
+	Pulse  *loop.Pulse
+	Status pubsub.Reader[types.EdgeNodeClusterStatus]
+	Nodes  pubsub.Reader[types.Node]
+	API    pubsub.Reader[types.APIStatus]
+	Info   pubsub.Reader[types.EdgeNodeInfo]
+
+	TopicDirs  []string // where the agents' topics lie, the first that has a file wins: /run, /persist/status
+	InstallLog string   // path of the kube container's log: /persist/kubelog/k3s-install.log
+	Port       int      // 0 means 12346
+	Version    string   // of zedkube, which other nodes are told
+
+	Reports     Reports // "" means ReportsAuto
+	ProversFile string  // path of a note for it; the directory above it is there, and may be made
+
+	server *server             // nil while not serving; touched by Step and the end of Run only
+	ending sync.WaitGroup      // servers that were stopped, and their last requests
+	marks  pubsub.Table[marks] // since when things stand as they do; written by Step alone
+	gates  gates
+	reach  reaches
+
+	proof provers
+}
+
+// Run steps until ctx is done and the server and its requests have ended.
+func (c *Component) Run(ctx context.Context) {
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Status, c.Nodes, c.API, c.Info)
+	c.stop(ctx)
+	c.ending.Wait()
+}
+
+// Step makes the server listen where it should, or nowhere, and notes what has
+// changed since when. A request under way elsewhere does not hold it up.
+func (c *Component) Step(ctx context.Context) error {
+	c.gates.proofs.Begin(time.Now())
+	f := c.look()
+	f.proved, f.stamped = c.proof.read(c.ProversFile), c.proof.stamped
+	return c.apply(ctx, decide(f))
+}
+
+// look reads the tables; it runs in the goroutines of requests too.
+func (c *Component) look() facts {
+	f := facts{now: time.Now(), port: c.Port, nodes: c.Nodes.All()}
+	f.status, _ = c.Status.Get(types.Global)
+	f.info, _ = c.Info.Get(types.Global)
+	f.api, f.heard = c.API.Get(types.Global)
+	f.marks, _ = c.marks.Get(types.Global)
+	return f
+}
+
+// apply does what decide said. What did not change is left alone: a request
+// under way, and the time of an earlier change.
+func (c *Component) apply(ctx context.Context, a action) error {
+	was, _ := c.marks.Get(types.Global)
+	if was[markState].value != a.marks[markState].value {
+		c.Log.WithField("reason", a.reason).Info("to joining nodes this server is " + a.marks[markState].value)
+	}
+	if err := c.marks.Publish(types.Global, a.marks); err != nil {
+		return fmt.Errorf("note what joining nodes are told: %w", err)
+	}
+	c.proof.stamped = a.stamped
+	noted := c.noteProved(a.proved)
+	if c.server != nil && c.server.address == a.listen && c.server.alive() {
+		return noted
+	}
+	c.stop(ctx)
+	if a.listen == "" {
+		return noted
+	}
+	s, err := start(ctx, c.Log, a.listen, c.handler(), c.rank)
+	if err != nil {
+		return err
+	}
+	c.server = s
+	return noted
+}
+
+func (c *Component) stop(ctx context.Context) {
+	if c.server != nil {
+		c.server.stop(ctx, &c.ending)
+		c.server = nil
+	}
+}

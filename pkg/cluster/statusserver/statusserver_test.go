@@ -1,0 +1,222 @@
+package statusserver
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"go.uber.org/goleak"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// device runs the component over tables of its own, on 127.12.34.0/24.
+type device struct {
+	*testing.T
+	status pubsub.Table[types.EdgeNodeClusterStatus]
+	nodes  pubsub.Table[types.Node]
+	api    pubsub.Table[types.APIStatus]
+	info   pubsub.Table[types.EdgeNodeInfo]
+	port   int
+	stop   func() // returns when Run has
+}
+
+func boot(t *testing.T) *device { return bootOn(t, freePort(t), t.TempDir()) }
+
+// bootOn boots a device whose agents keep their topics below run.
+func bootOn(t *testing.T, port int, run string) *device {
+	d := &device{T: t, port: port}
+	f := working()
+	for name, n := range f.nodes {
+		_ = d.nodes.Publish(name, n)
+	}
+	_ = d.api.Publish(types.Global, f.api)
+	_ = d.info.Publish(types.Global, f.info)
+	log, _ := logtest.NewNullLogger()
+	c := &Component{
+		Log: log, Pulse: &loop.Pulse{}, Status: &d.status, Nodes: &d.nodes, API: &d.api, Info: &d.info, Port: d.port,
+		TopicDirs: []string{run}, InstallLog: filepath.Join(run, "k3s-install.log"), ProversFile: filepath.Join(run, "zedkube", "all-prove"),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	d.stop = func() { cancel(); <-done }
+	t.Cleanup(d.stop)
+	return d
+}
+
+func freePort(t *testing.T) int { return portOn(t, "127.12.34.1") }
+
+// portOn is a port that is free on ip.
+func portOn(t testing.TB, ip string) int {
+	t.Helper()
+	l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func (d *device) at(ip string) string { return net.JoinHostPort(ip, strconv.Itoa(d.port)) }
+
+func (d *device) ready(cidr string) { _ = d.status.Publish(types.Global, status(cidr, true)) }
+
+// listens waits until ip accepts connections, or until it does not any more.
+func (d *device) listens(ip string, want bool) {
+	d.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		conn, err := net.Dial("tcp", d.at(ip))
+		if err == nil {
+			_ = conn.Close()
+		}
+		if (err == nil) == want {
+			return
+		}
+	}
+	d.Fatalf("%s: want listening %v", d.at(ip), want)
+}
+
+// raw sends a request as it stands and returns the whole answer but its Date.
+func raw(t *testing.T, address, request string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.WriteString(conn, request); err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for line := range strings.Lines(string(body)) {
+		if !strings.HasPrefix(line, "Date: ") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+func TestAnswersAreThoseOfTheWireByteForByte(t *testing.T) {
+	d := boot(t)
+	d.ready("127.12.34.1/24")
+	d.listens("127.12.34.1", true)
+	const (
+		end    = " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+		ok     = "HTTP/1.1 200 OK\r\nVary: Accept\r\n"
+		denied = "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 24\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+		lost   = "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\nContent-Length: 19\r\nConnection: close\r\n\r\n404 page not found\n"
+	)
+	rows := []struct{ name, request, want string }{
+		{"GET", "GET /status", ok + "Content-Length: 44\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\ncluster:" + clusterID},
+		{"GET with a query", "GET /status?x=1", ok + "Content-Length: 44\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\ncluster:" + clusterID},
+		{"POST", "POST /status", denied + "405 - Method Not Allowed"},
+		{"HEAD", "HEAD /status", denied},
+		{"another path", "GET /", lost},
+		{"a path below", "GET /status/x", lost},
+		{"a trailing slash", "GET /status/", lost},
+		{"no application's name", "GET /app/x", "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\nContent-Length: 14\r\nConnection: close\r\n\r\nApp not found\n"},
+		{"another method on another path", "POST /nothing", lost},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			if got := raw(t, d.at("127.12.34.1"), r.request+end); sorted(got) != sorted(r.want) {
+				t.Errorf("got\n%q\nwant\n%q", got, r.want)
+			}
+		})
+	}
+	_ = d.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now()})
+	want := ok + "Content-Length: 0\r\nConnection: close\r\n\r\n"
+	if got := raw(t, d.at("127.12.34.1"), "GET /status"+end); sorted(got) != sorted(want) {
+		t.Errorf("while the API is silent got\n%q\nwant\n%q", got, want)
+	}
+}
+
+// sorted orders the header lines: their order says nothing.
+func sorted(answer string) string {
+	head, body, _ := strings.Cut(answer, "\r\n\r\n")
+	lines := strings.Split(head, "\r\n")
+	slices.Sort(lines[1:])
+	return strings.Join(lines, "\r\n") + "\r\n\r\n" + body
+}
+
+func TestServerFollowsTheClusterAddress(t *testing.T) {
+	d := boot(t)
+	d.ready("127.12.34.1/24")
+	d.listens("127.12.34.1", true)
+	d.listens("127.0.0.1", false) // no other address of this machine
+
+	d.ready("127.12.34.2/24")
+	d.listens("127.12.34.2", true)
+	d.listens("127.12.34.1", false)
+
+	_ = d.status.Publish(types.Global, status("127.12.34.2/24", false))
+	d.listens("127.12.34.2", false)
+
+	d.ready("127.12.34.2/24")
+	d.listens("127.12.34.2", true)
+	_ = d.status.Unpublish(types.Global)
+	d.listens("127.12.34.2", false)
+
+	d.ready("127.12.34.2/24")
+	d.listens("127.12.34.2", true)
+	d.stop()
+	d.listens("127.12.34.2", false)
+}
+
+func TestBindThatFailsIsRepeatedUntilItWorks(t *testing.T) {
+	d := boot(t)
+	squatter, err := net.Listen("tcp", d.at("127.12.34.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.ready("127.12.34.1/24")
+	time.Sleep(100 * time.Millisecond) // the first bind fails meanwhile
+	_ = squatter.Close()
+	d.listens("127.12.34.1", true)
+	if got := raw(t, d.at("127.12.34.1"), "GET /status HTTP/1.0\r\n\r\n"); !strings.HasSuffix(got, "cluster:"+clusterID) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestServerThatDiedIsStartedAgain(t *testing.T) {
+	log, _ := logtest.NewNullLogger()
+	d := &device{T: t, port: freePort(t)}
+	d.ready("127.12.34.1/24")
+	c := &Component{Log: log, Status: &d.status, Nodes: &d.nodes, API: &d.api, Info: &d.info, Port: d.port}
+	if err := c.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.server.http.Close()
+	<-c.server.done
+	if err := c.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer c.stop(t.Context())
+	resp, err := http.Get("http://" + d.at("127.12.34.1") + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK || len(body) != 0 {
+		t.Errorf("got %d %q from empty tables", resp.StatusCode, body)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}

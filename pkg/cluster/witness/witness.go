@@ -1,0 +1,207 @@
+// Package witness tells, on this node's Node, whether the devices of nodes that
+// are not Ready answer this one: a kubelet that does not report may have died
+// with its device, or only have lost its way to the API server (docs/wire.md,
+// "Nodes"). So may a device whose Node somebody has deleted.
+//
+//	reads:  EdgeNodeInfo, nodes, app pods, virtual machines, the API's health
+//	writes: KnownNode
+//	acts:   connects to nodes that are not Ready and to a few that are; writes what
+//	        it found on the own Node
+package witness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// The ports at which a device lets its cluster in (docs/wire.md, "Firewall").
+const (
+	StatusPort  = 12346 // zedkube's status server
+	KubeletPort = 10250
+)
+
+const (
+	// period is in case an event was missed; what is due earlier is asked for.
+	period = 30 * time.Second
+	// wordTimeout is until there is something newer to tell.
+	wordTimeout = every
+	minBackoff  = 5 * time.Second
+	maxBackoff  = time.Minute
+	// shownWithin is how long the watch may take to show what was written.
+	shownWithin = 30 * time.Second
+)
+
+// Kube is what the component does to the cluster. The verb ends when its
+// context does.
+type Kube interface {
+	// Witness replaces what the node says of others; a zero one is removed.
+	Witness(ctx context.Context, node string, w types.Witness) error
+}
+
+// Component is the witness. Every exported field is required.
+type Component struct {
+	Log   logrus.FieldLogger
+	Pulse *loop.Pulse
+
+	Info    pubsub.Reader[types.EdgeNodeInfo]
+	Nodes   pubsub.Reader[types.Node]
+	AppPods pubsub.Reader[types.Pod]
+	VMIs    pubsub.Reader[types.VMI]
+	API     pubsub.Reader[types.APIStatus]
+	Kube    Kube
+
+	// Dial connects from this device; it ends when its context does.
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	Ports  []int                // StatusPort, KubeletPort: the first is the one where a connection that says nothing is no event
+	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+
+	Known pubsub.Writer[types.KnownNode] // by name
+
+	// What this process remembers. Losing it makes a judgement later, never wrong.
+	round    int64                    // the last one; 0 before the first
+	unused   map[string]time.Duration // uptime, since when a deleted Node has nothing of an application's
+	spells   map[string]spell
+	last     time.Duration
+	next     time.Duration
+	hindered string
+	dials    loop.Call[[]dial] // the look under way
+	word     loop.Call[error]  // what is on its way to the API server
+	said     types.Witness     // it
+	pause    time.Duration     // no removal before this uptime
+	backoff  time.Duration
+	lastErr  error // of the last word
+}
+
+// Run steps until ctx is done and returns after what is under way has ended.
+func (c *Component) Run(ctx context.Context) {
+	c.unused = map[string]time.Duration{}
+	defer c.dials.End()
+	defer c.word.End()
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Info, c.Nodes, c.API, &c.dials, &c.word)
+}
+
+// Step looks, decides and acts once.
+func (c *Component) Step(ctx context.Context) error {
+	c.collect()
+	f := c.look()
+	err := c.apply(ctx, f, decide(f))
+	if !f.seen {
+		return err
+	}
+	return errors.Join(c.know(c.Nodes.All()), err)
+}
+
+// collect takes in what has become of the word on its way.
+func (c *Component) collect() {
+	err, ok := c.word.Take()
+	if !ok {
+		return
+	}
+	c.lastErr = nil
+	switch removed := c.said.Round == 0; {
+	case err != nil:
+		c.lastErr = fmt.Errorf("tell which nodes answer: %w", err)
+		c.backoff = min(max(2*c.backoff, minBackoff), maxBackoff)
+		c.pause = c.Uptime() + c.backoff
+	case removed:
+		c.backoff, c.pause = 0, c.Uptime()+shownWithin
+	default:
+		c.backoff, c.pause = 0, 0
+	}
+}
+
+// look copies what is true now.
+func (c *Component) look() facts {
+	f := facts{
+		uptime: c.Uptime(), ports: c.Ports, spells: c.spells, last: c.last, next: c.next, pause: c.pause,
+		telling: c.word.Busy(), hindered: c.hindered,
+	}
+	f.result, _ = c.dials.Take()
+	f.looking = c.dials.Busy()
+	nodes := c.Nodes.All()
+	info, _ := c.Info.Get(types.Global)
+	own, known := types.OwnNode(nodes, info)
+	api, ok := c.API.Get(types.Global)
+	f.own, f.seen = own, ok && api.Answers() && api.Synced && known && info.DeviceID != uuid.Nil
+	f.others = others(nodes, own, c.missing(nodes))
+	if f.seen && c.round == 0 {
+		// No round of a former process comes again, whatever the clock says.
+		c.round = time.Now().Unix()
+		if own.Witness != nil {
+			c.round = max(c.round, own.Witness.Round)
+		}
+	}
+	f.round = c.round
+	return f
+}
+
+// others are the nodes but for the own one, and the missing ones; none where all
+// of them are there and Ready, as hundreds may be for weeks.
+func others(nodes map[string]types.Node, own types.Node, missing []types.Node) []types.Node {
+	lost := len(missing) > 0
+	for name, n := range nodes {
+		lost = lost || name != own.Name && n.Ready != types.ConditionTrue
+	}
+	if !lost {
+		return nil
+	}
+	all := append(slices.Collect(maps.Values(nodes)), missing...)
+	return slices.DeleteFunc(all, func(n types.Node) bool { return n.Name == own.Name })
+}
+
+func (c *Component) apply(ctx context.Context, f facts, a action) error {
+	c.remember(a)
+	if a.cancel {
+		c.dials.Cancel()
+	}
+	if a.tell != nil {
+		c.said = *a.tell
+		if a.tell.Round != 0 {
+			c.round = a.tell.Round
+		}
+		w, node := *a.tell, f.own.Name
+		ctx := types.Because(ctx, "", "the other nodes are told what this one sees of a node that is not ready")
+		c.word.Begin(ctx, wordTimeout, func(ctx context.Context) error { return c.Kube.Witness(ctx, node, w) })
+	}
+	if a.look != nil {
+		c.last, c.next = f.uptime, f.uptime+a.interval
+		c.dials.Begin(ctx, lookTimeout, func(ctx context.Context) []dial { return c.dialAll(ctx, a.look) })
+	}
+	if !f.seen {
+		c.lastErr = nil // the silence is told by others
+	}
+	if a.again == 0 {
+		return c.lastErr
+	}
+	return errors.Join(c.lastErr, loop.After(a.again))
+}
+
+// remember keeps what the looks have brought and logs where that has changed.
+func (c *Component) remember(a action) {
+	for uid, s := range a.spells {
+		log, old := c.Log.WithField("node", s.node), c.spells[uid]
+		switch {
+		case s == old:
+		case !s.alive && s.looks == types.WitnessSilent:
+			log.Warn("the device of a node that is not Ready does not answer")
+		case s.alive && !old.alive && old.looks >= types.WitnessSilent:
+			log.Info("the device of a node that is not Ready answers again")
+		}
+	}
+	if a.hindered != c.hindered && a.hindered != "" {
+		c.Log.Warn("cannot tell which nodes answer: " + a.hindered)
+	}
+	c.spells, c.hindered = a.spells, a.hindered
+}

@@ -1,0 +1,104 @@
+// Package audit records what zedkube does to the cluster and to the device:
+// who asked, why, and what came of it.
+//
+//	reads:  NodeDrainRequest of zedagent, of baseosmgr and of an operator,
+//	        ClusterLeaveRequest, AppDetachRequest, EdgeNodeInfo, and what the
+//	        others say of their operations
+//	writes: lines in /persist/zedkube/audit (docs/wire.md, "Audit")
+//
+// Whoever operates never waits for the disk and never fails because of it: a
+// line is handed to the kernel, where it outlives the program, and a step puts
+// it on the disk.
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// The usual place and bounds of the lines: some ten thousand operations.
+const (
+	DefaultDir      = "/persist/zedkube/audit"
+	DefaultSegment  = 512 << 10 // bytes
+	DefaultSegments = 8
+)
+
+// period is in case somebody has removed the files.
+const period = time.Hour
+
+// Component keeps a Record within its bounds and on the disk, and notes in it
+// what the device is asked for. Every exported field is required.
+type Component struct {
+	Log    logrus.FieldLogger
+	Pulse  *loop.Pulse
+	Record *Record
+
+	DeviceOp pubsub.Source[types.NodeDrainRequest] // of zedagent
+	Update   pubsub.Source[types.NodeDrainRequest] // of baseosmgr
+	Operator pubsub.Source[types.NodeDrainRequest]
+	Leave    pubsub.Source[types.ClusterLeaveRequest]
+	Detach   pubsub.Source[types.AppDetachRequest]
+
+	Segments int // files that are kept
+
+	asked map[string]types.Operation // what stood at the last look, by ID
+}
+
+// Run steps until ctx is done, and then puts all on the disk.
+func (c *Component) Run(ctx context.Context) {
+	defer func() { _ = c.apply(action{write: true, counts: true, all: true, sync: true}) }()
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step,
+		c.Record, c.DeviceOp, c.Update, c.Operator, c.Leave, c.Detach)
+}
+
+// Step looks, decides and acts once.
+func (c *Component) Step(context.Context) error { return c.apply(decide(c.look())) }
+
+func (c *Component) look() facts {
+	f := c.Record.look()
+	f.keep, f.asked = c.Segments, c.asked
+	f.asks, f.silent = c.asks()
+	f.segments, f.err = segments(c.Record.Dir)
+	return f
+}
+
+// apply does what was decided. What has to be put on the disk is the last: it
+// takes as long as that does.
+func (c *Component) apply(a action) error {
+	errs := []error{a.err}
+	for _, s := range a.remove {
+		if err := os.Remove(filepath.Join(c.Record.Dir, s.name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("remove old audit file: %w", err))
+		}
+	}
+	for _, o := range a.heard {
+		c.Record.note(o)
+	}
+	if a.asked != nil {
+		c.asked = a.asked
+	}
+	if a.counts {
+		c.Record.writeCounts(a.all)
+	}
+	if a.write {
+		c.Record.writeWaiting()
+	}
+	if a.sync {
+		errs = append(errs, c.Record.sync())
+	}
+	c.Record.lookAfter()
+	if a.again > 0 {
+		errs = append(errs, loop.After(a.again))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,249 @@
+package doctor
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/types"
+)
+
+// Device is where the checks look. Every exported field is required, but for
+// what says otherwise.
+type Device struct {
+	Root       string            // prefixes every path; "" for the device itself
+	Kubeconfig string            // path
+	Socket     string            // path of the agent's socket
+	Now        time.Time         // wall clock
+	Seen       overview.Overview // what the files say, at Now
+
+	// Nodes asks the agent or the API server for the cluster's nodes, Lock the
+	// latter for the drain lock.
+	Nodes func(ctx context.Context) (overview.Nodes, error)
+	Lock  func(ctx context.Context) (types.DrainLock, error)
+
+	nodes once[nodesFacts]
+	conf  once[kubeconfig]
+	api   once[apiFacts]
+}
+
+// nodesFacts are the cluster's nodes, or why they are not known.
+type nodesFacts struct {
+	overview.Nodes
+	err error
+}
+
+// nodesWithin leaves time to ask the nodes themselves.
+const nodesWithin = patience * 3 / 4
+
+// Checks are all checks, in the order in which one rests on another.
+func (d *Device) Checks() []Check {
+	d.nodes.look = func(ctx context.Context) nodesFacts {
+		ctx, cancel := context.WithTimeout(ctx, nodesWithin)
+		defer cancel()
+		nodes, err := d.Nodes(ctx)
+		return nodesFacts{nodes, err}
+	}
+	d.conf.look = func(context.Context) kubeconfig { return readKubeconfig(d.Kubeconfig, d.Now) }
+	d.api.look = func(ctx context.Context) apiFacts {
+		conf, _ := d.conf.get(ctx)
+		return askAPI(ctx, conf)
+	}
+	return append([]Check{
+		{"agent", "The agent runs, and answers on its socket.", d.agent},
+		{"watchdog", "The agent's sign of life is fresh, and the watchdog looks at it.", d.watchdog},
+		{"hypervisor", "The device runs Kubernetes.", d.hypervisor},
+		{"configuration", "The cluster's configuration is valid, and this device belongs to it.", d.configuration},
+		{"address", "The cluster address is on its interface.", d.address},
+		{"status-server", "Port 12346 is served by zedkube, and says what joining nodes wait for.", d.statusServer},
+	}, d.clusterChecks()...)
+}
+
+func (d *Device) clusterChecks() []Check {
+	return []Check{
+		{"kubeconfig", "The kubeconfig is there and can be used.", d.kubeconfig},
+		{"api", "The API server answers.", d.apiAnswers},
+		{"certificate-client", "The kubeconfig's certificate is valid for two more weeks.", d.certificate(clientCertificate)},
+		{"certificate-ca", "The cluster's authority is valid for two more weeks.", d.certificate(caCertificate)},
+		{"certificate-server", "The API server's certificate is valid for two more weeks.", d.certificate(serverCertificate)},
+		{"clock", "The clocks of this device, the API server and the other nodes agree.", d.clock},
+		{"node", "The Node of this device is there, Ready and labelled.", d.node},
+		{"lease", "One node reports for the cluster.", d.lease},
+		{"members", "Every master of the cluster is one that the controller names.", d.members},
+		{"cordon", "This node takes pods.", d.cordon},
+		{"drain-lock", "No drain is held up by one that nobody ends.", d.drainLock},
+		{"etcd", "etcd has quorum.", d.etcd},
+		{"versions", "All nodes run the same zedkube and the same Kubernetes.", d.versions},
+		{"files", "Nothing lies about that changes what is done, or was forgotten.", d.staleFiles},
+		{"disk", "The device has room, in bytes and in files.", d.disk},
+		{"limits", "The kernel's limits of files and of what is watched are not near.", d.limits},
+		{"conditions", "What the agent watches is as it should be.", d.conditions},
+	}
+}
+
+// in is a path of the device.
+func (d *Device) in(path string) string { return filepath.Join("/", d.Root, path) }
+
+// live reports that this machine is the device: what the kernel says counts.
+func (d *Device) live() bool { return !d.Seen.Copied }
+
+// clustered reports that the device is to be in a cluster, or is.
+func (d *Device) clustered() bool {
+	return d.Seen.Cluster.Wanted || d.Seen.Cluster.Known() || d.Seen.Cluster.Membership.State == types.MembershipMember
+}
+
+func (d *Device) agent(ctx context.Context) Finding {
+	f := agentFacts{Agent: d.Seen.Agent, copied: d.Seen.Copied, socket: d.Socket, now: d.Now}
+	if f.Runs && !f.copied {
+		f.answer, f.took, f.err = askSocket(ctx, d.Socket)
+	}
+	return judgeAgent(f)
+}
+
+func (d *Device) watchdog(context.Context) Finding {
+	_, err := os.Lstat(d.in("/run/watchdog/file/zedkube.touch"))
+	return judgeWatchdog(watchdogFacts{Agent: d.Seen.Agent, copied: d.Seen.Copied, registered: err == nil, now: d.Now})
+}
+
+func (d *Device) hypervisor(context.Context) Finding {
+	kind, err := readSmall(d.in("/run/eve-hv-type"))
+	return judgeHypervisor(kind, err)
+}
+
+func (d *Device) configuration(context.Context) Finding { return judgeConfiguration(d.Seen.Cluster) }
+
+func (d *Device) address(context.Context) Finding {
+	f := addressFacts{Cluster: d.Seen.Cluster, clustered: d.clustered()}
+	if d.live() && f.Interface != "" {
+		f.found, f.err = addressesOf(f.Interface)
+		f.looked = true
+	}
+	return judgeAddress(f)
+}
+
+func (d *Device) statusServer(ctx context.Context) Finding {
+	f := statusFacts{Cluster: d.Seen.Cluster, clustered: d.clustered(), runs: d.Seen.Agent.Runs}
+	if d.live() && f.Address != "" {
+		if f.away = !isHere(f.Address); !f.away {
+			f.statusAnswers = askStatus(ctx, f.Address)
+		}
+	}
+	return judgeStatusServer(f)
+}
+
+func (d *Device) kubeconfig(ctx context.Context) Finding {
+	conf, _ := d.conf.get(ctx)
+	return judgeKubeconfig(conf, d.live())
+}
+
+func (d *Device) apiAnswers(ctx context.Context) Finding {
+	if !d.live() {
+		return judgeAPIOfCopy(d.Seen.API)
+	}
+	answer, _ := d.api.get(ctx)
+	return judgeAPI(answer)
+}
+
+func (d *Device) certificate(which string) func(context.Context) Finding {
+	return func(ctx context.Context) Finding {
+		conf, _ := d.conf.get(ctx)
+		f := certificateFacts{which: which, now: d.Now, why: conf.why}
+		switch which {
+		case clientCertificate:
+			f.cert, f.token = conf.client, conf.token != ""
+		case caCertificate:
+			f.cert = conf.authority()
+		default:
+			if d.live() {
+				answer, _ := d.api.get(ctx)
+				f.cert, f.why = answer.server, answer.why
+			} else {
+				f.why = "this is a copy of a device"
+			}
+		}
+		return judgeCertificate(f)
+	}
+}
+
+func (d *Device) clock(ctx context.Context) Finding {
+	if !d.live() {
+		return unknown("This is a copy of a device: its clock is gone.")
+	}
+	var f clockFacts
+	answer, _ := d.api.get(ctx)
+	if answer.dated {
+		f.clocks = append(f.clocks, clock{of: "the API server at " + answer.address, ahead: answer.ahead, here: answer.here})
+	}
+	nodes, _ := d.nodes.get(ctx)
+	f.clocks = append(f.clocks, peerClocks(ctx, nodes.List)...)
+	return judgeClock(f)
+}
+
+func (d *Device) node(ctx context.Context) Finding {
+	return judgeNode(nodeFacts{nodesFacts: d.nodesSeen(ctx), own: d.Seen.Node, cluster: d.Seen.Cluster})
+}
+
+// nodesSeen are the nodes, or why they are not known in time.
+func (d *Device) nodesSeen(ctx context.Context) nodesFacts {
+	nodes, done := d.nodes.get(ctx)
+	if !done {
+		nodes.err = ctx.Err()
+	}
+	return nodes
+}
+
+func (d *Device) lease(context.Context) Finding { return judgeLease(d.Seen) }
+
+func (d *Device) members(context.Context) Finding {
+	compared := condition(d.Seen.Conditions, types.StateMembers).Status
+	if !d.Seen.Agent.Runs {
+		compared = types.ConditionUnknown
+	}
+	return judgeMembers(d.Seen.Cluster.Members, compared, d.Now)
+}
+
+func (d *Device) cordon(ctx context.Context) Finding {
+	return judgeCordon(cordonFacts{nodesFacts: d.nodesSeen(ctx), drain: d.Seen.Drain, now: d.Now})
+}
+
+func (d *Device) drainLock(ctx context.Context) Finding {
+	f := lockFacts{nodesFacts: d.nodesSeen(ctx), now: d.Now, copied: !d.live()}
+	if d.live() {
+		ctx, cancel := context.WithTimeout(ctx, nodesWithin)
+		defer cancel()
+		f.lock, f.lockErr = d.Lock(ctx)
+	} else if p := d.Seen.Drain.Progress; p != nil {
+		f.lock.Holder, f.lock.Since = p.Lock.Holder, p.Lock.Since
+	}
+	return judgeDrainLock(f)
+}
+
+func (d *Device) etcd(ctx context.Context) Finding { return judgeEtcd(d.nodesSeen(ctx)) }
+
+func (d *Device) versions(ctx context.Context) Finding { return judgeVersions(d.nodesSeen(ctx)) }
+
+func (d *Device) staleFiles(context.Context) Finding { return judgeFiles(d.lookForFiles()) }
+
+func (d *Device) disk(context.Context) Finding {
+	if !d.live() {
+		return unknown("This is a copy of a device: its disks are not here.")
+	}
+	var disks []diskFacts
+	for _, path := range []string{"/persist", "/run"} {
+		disks = append(disks, statDisk(path, d.in(path)))
+	}
+	return judgeDisks(disks)
+}
+
+func (d *Device) limits(ctx context.Context) Finding {
+	if !d.live() {
+		return unknown("This is a copy of a device: its kernel is not here.")
+	}
+	return judgeLimits(lookAtLimits(ctx, "/proc", d.Seen.Agent.PID))
+}
+
+func (d *Device) conditions(context.Context) Finding {
+	return judgeConditions(d.Seen.Conditions, d.Seen.Agent.Runs)
+}

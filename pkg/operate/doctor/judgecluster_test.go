@@ -1,0 +1,210 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/types"
+)
+
+func nodesOf(nodes ...overview.ClusterNode) nodesFacts {
+	return nodesFacts{Nodes: overview.Nodes{List: nodes}}
+}
+
+// server is a master that is as it should be.
+func server(name string, change ...func(*overview.ClusterNode)) overview.ClusterNode {
+	n := overview.ClusterNode{Name: name, UUID: name + "-uuid", Status: ready, Roles: []string{roleControl, roleEtcd}, Agent: "1.4.0", Kubelet: "v1.34.2"}
+	n.Own = name == "a"
+	for _, c := range change {
+		c(&n)
+	}
+	return n
+}
+
+func down(n *overview.ClusterNode) { n.Status = notReachable }
+
+func learns(n *overview.ClusterNode) { n.Learner = true }
+
+var unseen = nodesFacts{err: errOdd}
+
+func TestNode(t *testing.T) {
+	of := func(f nodesFacts) Finding {
+		return judgeNode(nodeFacts{nodesFacts: f, own: overview.Node{Name: "a", UUID: "a-uuid"}, cluster: overview.Cluster{Told: told(), Role: "server"}})
+	}
+	with := func(change func(*overview.ClusterNode)) Finding { return of(nodesOf(server("a", change), server("b"))) }
+	judge(t, []row{
+		{"well", of(nodesOf(server("a"))), OK, "control-plane, etcd"},
+		{"not seen", of(unseen), Unknown, "refused"},
+		{"no list", of(nodesOf()), Unknown, "not known"},
+		{"gone", of(nodesOf(server("b"))), Fail, `"a"`},
+		{"not Ready", with(func(n *overview.ClusterNode) { n.Status, n.Since = "NotReady", now }), Fail, "NotReady since 2026"},
+		{"no label", with(func(n *overview.ClusterNode) { n.UUID = "" }), Warn, "node-uuid"},
+		{"another's", with(func(n *overview.ClusterNode) { n.UUID = "x" }), Fail, "another device"},
+		{"no control plane", with(func(n *overview.ClusterNode) { n.Roles = []string{roleEtcd} }), Warn, "control-plane"},
+		{"no etcd", with(func(n *overview.ClusterNode) { n.Roles = []string{roleControl} }), Warn, "etcd"},
+		{"under pressure", with(func(n *overview.ClusterNode) { n.Pressures = []string{"DiskPressure"} }), Warn, "DiskPressure"},
+		{"a worker", judgeNode(nodeFacts{nodesFacts: nodesOf(server("a", func(n *overview.ClusterNode) { n.Roles = []string{"worker"} })), cluster: overview.Cluster{Told: told(), Role: "worker"}}), OK, "worker"},
+	})
+}
+
+func TestLease(t *testing.T) {
+	of := func(change func(*overview.Overview)) Finding {
+		o := overview.Overview{Agent: overview.Agent{Runs: true}, Lease: overview.Lease{Told: told(), Leader: "b", Running: true, Since: now}}
+		change(&o)
+		return judgeLease(o)
+	}
+	judge(t, []row{
+		{"another", of(func(*overview.Overview) {}), OK, "Node b reports since"},
+		{"this", of(func(o *overview.Overview) { o.Lease.Mine = true }), OK, "This node"},
+		{"nobody", of(func(o *overview.Overview) { o.Lease.Leader = "" }), Warn, "Nobody"},
+		{"nobody takes part", of(func(o *overview.Overview) { o.Lease.Leader, o.Lease.Running = "", false }), Unknown, "no part"},
+		{"the agent misses one", of(func(o *overview.Overview) {
+			o.Conditions.List = []types.NodeStateCondition{{Type: types.StateLeader, Status: types.ConditionFalse, Message: "Nobody renews the Lease."}}
+		}), Fail, "Nobody renews"},
+		{"not published", of(func(o *overview.Overview) { o.Lease = overview.Lease{} }), Unknown, "not published"},
+		{"no agent", of(func(o *overview.Overview) { o.Agent.Runs = false }), Unknown, "does not run"},
+	})
+}
+
+func TestMembers(t *testing.T) {
+	stale := types.StaleMember{Node: "c", Since: now.Add(-time.Hour), Why: "etcd would have no quorum."}
+	judge(t, []row{
+		{"all", judgeMembers(overview.Members{Told: told(), Masters: []string{"x"}}, types.ConditionTrue, now), OK, "the 1 that"},
+		{"none named", judgeMembers(overview.Members{Told: told()}, types.ConditionTrue, now), OK, "names no masters"},
+		{"a ghost", judgeMembers(overview.Members{Told: told(), Stale: []types.StaleMember{stale}}, types.ConditionTrue, now), Warn, "Node c is none that the controller names, seen so for 60m. It stays because: etcd"},
+		{"ghosts", judgeMembers(overview.Members{Told: told(), Stale: []types.StaleMember{stale, stale}}, types.ConditionTrue, now), Warn, "2 nodes"},
+		{"not compared", judgeMembers(overview.Members{Told: told(), Masters: []string{"x"}}, types.ConditionUnknown, now), Unknown, "could not compare"},
+		{"not published", judgeMembers(overview.Members{}, types.ConditionTrue, now), Unknown, "not published"},
+	})
+}
+
+func TestCordon(t *testing.T) {
+	by := func(who string, ago time.Duration) Finding {
+		return judgeCordon(cordonFacts{now: now, nodesFacts: nodesOf(server("a", func(n *overview.ClusterNode) {
+			n.Cordoned, n.CordonedBy, n.CordonWhy, n.CordonSince = true, who, "a drain.", now.Add(-ago)
+		}))})
+	}
+	judge(t, []row{
+		{"none", judgeCordon(cordonFacts{nodesFacts: nodesOf(server("a"))}), OK, "This node takes pods."},
+		{"ours", by("zedkube", time.Hour), OK, "by zedkube for 60m: a drain."},
+		{"ours for long", by("zedkube", 25*time.Hour), Warn, "which is long"},
+		{"kept", by("kept", time.Hour), Warn, "keeps"},
+		{"somebody else's", by("somebody else", time.Hour), Warn, "somebody else for 60m"},
+		{"the tie-breaker's", judgeCordon(cordonFacts{nodesFacts: nodesOf(server("a", func(n *overview.ClusterNode) { n.Cordoned, n.Roles = true, []string{tieBreaker} }))}), OK, "tie-breaker"},
+		{"not seen", judgeCordon(cordonFacts{nodesFacts: unseen}), Unknown, "not seen"},
+		{"not seen, by the record", judgeCordon(cordonFacts{nodesFacts: unseen, drain: overview.Drain{Progress: &types.NodeDrainProgress{}}}), Unknown, "no cordon"},
+	})
+}
+
+func TestDrainLock(t *testing.T) {
+	held := func(by string, ago time.Duration, nodes nodesFacts) Finding {
+		return judgeDrainLock(lockFacts{nodesFacts: nodes, lock: types.DrainLock{Holder: by, Since: now.Add(-ago)}, now: now})
+	}
+	all := nodesOf(server("a"), server("b"), server("c", down))
+	judge(t, []row{
+		{"free", judgeDrainLock(lockFacts{nodesFacts: all}), OK, "free"},
+		{"held", held("b", time.Hour, all), OK, "Node b holds it for 60m"},
+		{"held for long", held("b", 25*time.Hour, all), Warn, "no other node can drain"},
+		{"by one that is down", held("c", 2*time.Hour, all), Warn, "NotReachable"},
+		{"by one that has just gone down", held("c", time.Minute, all), OK, "Node c"},
+		{"by a ghost", held("d", time.Minute, all), Fail, "no such node"},
+		{"the nodes are not seen", held("d", time.Minute, unseen), OK, "Node d"},
+		{"not seen", judgeDrainLock(lockFacts{lockErr: errOdd}), Unknown, "refused"},
+		{"of a copy", judgeDrainLock(lockFacts{copied: true}), Unknown, "copy"},
+	})
+}
+
+func TestEtcd(t *testing.T) {
+	judge(t, []row{
+		{"all", judgeEtcd(nodesOf(server("a"), server("b"), server("c"))), OK, "All 3"},
+		{"one down", judgeEtcd(nodesOf(server("a"), server("b"), server("c", down))), Warn, "2 of 3 members are Ready, no further one may fail: not c"},
+		{"one of three down leaves none to spare", judgeEtcd(nodesOf(server("a"), server("b"), server("c", down))), Warn, "no further one may fail"},
+		{"one of five down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d"), server("e", down))), Warn, "only 1 more may fail"},
+		{"two of five down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", down), server("e", down))), Warn, "no further one may fail"},
+		{"a learner does not vote", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", learns))), OK, "All 3 members that vote are Ready; 1 more"},
+		{"nor does it count as down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", learns, down))), OK, "All 3 members"},
+		{"nor make up for one that is", judgeEtcd(nodesOf(server("a"), server("b", down), server("c", learns))), Fail, "1 of 2"},
+		{"two down", judgeEtcd(nodesOf(server("a"), server("b", down), server("c", down))), Fail, "no quorum: not b, c"},
+		{"one of two down", judgeEtcd(nodesOf(server("a"), server("b", down))), Fail, "1 of 2"},
+		{"two", judgeEtcd(nodesOf(server("a"), server("b"))), Warn, "Both"},
+		{"one", judgeEtcd(nodesOf(server("a"))), OK, "All 1"},
+		{"no label", judgeEtcd(nodesOf(server("a", func(n *overview.ClusterNode) { n.Roles = nil }))), Unknown, "No node"},
+		{"not seen", judgeEtcd(unseen), Unknown, "refused"},
+	})
+}
+
+func TestVersions(t *testing.T) {
+	other := server("b", func(n *overview.ClusterNode) { n.Agent = "1.5.0" })
+	kubelet := server("b", func(n *overview.ClusterNode) { n.Kubelet = "v1.35.0" })
+	stale := server("b", func(n *overview.ClusterNode) { n.Agent, n.AgentStale = "1.5.0", true })
+	eve := server("b", func(n *overview.ClusterNode) { n.Agent = "" })
+	judge(t, []row{
+		{"the same", judgeVersions(nodesOf(server("a"), server("b"))), OK, "zedkube 1.4.0, Kubernetes v1.34.2 on 2 nodes"},
+		{"another image", judgeVersions(nodesOf(server("a"), other)), Warn, "1.4.0 on a; 1.5.0 on b"},
+		{"another kubelet", judgeVersions(nodesOf(server("a"), kubelet)), Warn, "v1.34.2 on a; v1.35.0 on b"},
+		{"a stamp that has outlived its agent", judgeVersions(nodesOf(server("a"), stale)), Warn, "No zedkube has been heard of for 25m0s or longer where one was: on b"},
+		{"one without", judgeVersions(nodesOf(server("a"), eve)), OK, "2 nodes"},
+		{"not seen", judgeVersions(unseen), Unknown, "refused"},
+	})
+}
+
+func TestConditions(t *testing.T) {
+	of := func(status types.ConditionStatus, runs bool) Finding {
+		return judgeConditions(overview.Conditions{Told: told(), List: []types.NodeStateCondition{{Type: types.StateReport, Status: status, Since: now, Message: "The report is old."}}}, runs)
+	}
+	judge(t, []row{
+		{"well", of(types.ConditionTrue, true), OK, "well"},
+		{"not known", of(types.ConditionUnknown, true), OK, "well"},
+		{"not well", of(types.ConditionFalse, true), Warn, "The report is old."},
+		{"no agent", of(types.ConditionTrue, false), Unknown, "does not run"},
+		{"none", judgeConditions(overview.Conditions{}, true), Unknown, "none"},
+	})
+}
+
+func TestFiles(t *testing.T) {
+	judge(t, []row{
+		{"none", judgeFiles(filesFacts{}), OK, "No file lies about"},
+		{"not looked", judgeFiles(filesFacts{err: errOdd}), Unknown, "refused"},
+		{"litter", judgeFiles(filesFacts{found: []lying{{path: "/run/x", what: "was left"}}}), Warn, "/run/x was left."},
+		{"one that does", judgeFiles(filesFacts{found: []lying{{path: "/tmp/x", what: "decides", does: true}}, err: errOdd}), Warn, "/tmp/x decides."},
+		{"many", judgeFiles(filesFacts{found: make([]lying, 9)}), Warn, "4 more."},
+	})
+}
+
+func TestDisk(t *testing.T) {
+	of := func(d diskFacts) Finding {
+		return judgeDisks([]diskFacts{{path: "/run", size: 100 << 20, free: 90 << 20}, d})
+	}
+	judge(t, []row{
+		{"room", of(diskFacts{path: "/persist", size: 100 << 30, free: 50 << 30, inodes: 100, freeNodes: 50}), OK, "/persist has 50 GiB free of 100 GiB"},
+		{"counts no inodes", of(diskFacts{path: "/persist", size: 100, free: 50}), OK, "/persist"},
+		{"little", of(diskFacts{path: "/persist", size: 100 << 30, free: 9 << 30}), Warn, "9216 MiB free"},
+		{"none", of(diskFacts{path: "/persist", size: 100 << 30, free: 1 << 30}), Fail, "1024 MiB free"},
+		{"few inodes", of(diskFacts{path: "/persist", size: 100, free: 50, inodes: 100, freeNodes: 5}), Warn, "5 more files"},
+		{"no inodes", of(diskFacts{path: "/persist", size: 100, free: 50, inodes: 100}), Fail, "0 more files"},
+		{"unreadable", of(diskFacts{path: "/persist", err: errOdd}), Unknown, "refused"},
+	})
+}
+
+func TestLimits(t *testing.T) {
+	of := func(used, most uint64) Finding {
+		return judgeLimits([]limit{{"files", 1, 100, ""}, {"instances", used, most, "fs.x"}})
+	}
+	judge(t, []row{
+		{"far", of(10, 128), OK, "Nothing"},
+		{"near", of(110, 128), Warn, "110 of 128 instances"},
+		{"there", of(128, 128), Fail, "128 of 128"},
+		{"beyond", of(500, 128), Fail, "500 of 128"},
+		{"no limit", of(5, 0), OK, "Nothing"},
+		{"none read", judgeLimits(nil), Unknown, "cannot be read"},
+	})
+}
+
+func TestWhoCordonedIsAskedBeforeItIsUndone(t *testing.T) {
+	f := judgeCordon(cordonFacts{now: now, nodesFacts: nodesOf(server("a", func(n *overview.ClusterNode) { n.Cordoned, n.CordonedBy = true, "somebody else" }))})
+	if want := "zedkube audit --op cordon,uncordon. Ask whom it names first, then: kubectl uncordon a"; !strings.HasSuffix(f.Remedy, want) {
+		t.Errorf("it says %q, want ... %q", f.Remedy, want)
+	}
+}

@@ -1,0 +1,171 @@
+package localserver
+
+import (
+	"cmp"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/peer"
+	"github.com/zedkube/zedkube/pkg/base/proof"
+	"github.com/zedkube/zedkube/types"
+)
+
+// maxTarget bounds the path and the query of a request, in bytes.
+const maxTarget = 2048
+
+// refusal is an answer to somebody who does not get what he asked for.
+type refusal struct {
+	code  int
+	why   string
+	allow string // methods, where it is about the method; "" for GET and HEAD
+}
+
+var full = &refusal{code: http.StatusServiceUnavailable, why: "as many as can be are being answered: ask again soon"}
+
+// write answers, and takes little of what else is sent.
+func (f *refusal) write(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(drainTimeout))
+		w.Header().Set("Connection", "close")
+	}
+	switch f.code {
+	case http.StatusMethodNotAllowed:
+		w.Header().Set("Allow", cmp.Or(f.allow, "GET, HEAD"))
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "5")
+	case http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", strconv.Itoa(int(wrongWithin.Seconds())))
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	http.Error(w, f.why, f.code)
+}
+
+// form judges what is asked at a place, by anybody. Only over the socket
+// anything but a question is heard at all, and only there a body is read.
+func form(at place, r *http.Request) *refusal {
+	asks := r.Method == http.MethodGet || r.Method == http.MethodHead
+	switch {
+	case !asks && at != onSocket:
+		return &refusal{code: http.StatusMethodNotAllowed, why: "only GET and HEAD are answered here"}
+	case r.ContentLength != 0 && (at != onSocket || r.Method != http.MethodPut):
+		return &refusal{code: http.StatusBadRequest, why: "a request here has no body"}
+	case len(r.RequestURI) > maxTarget:
+		return &refusal{code: http.StatusRequestURITooLong, why: "the path is too long"}
+	case strings.ContainsFunc(r.URL.Path, odd):
+		return &refusal{code: http.StatusBadRequest, why: "the path has characters that no path here has"}
+	}
+	return nil
+}
+
+// odd are what would have other meanings to a terminal or another system.
+func odd(c rune) bool { return c < ' ' || c == 0x7f || c == '\\' }
+
+// fromHere judges who asks over loopback: programs of this device, and pages
+// that came from here. A neighbour is neither, though with route_localnet the
+// kernel brings his packets to 127.0.0.1. Nor is a web site in a browser on the
+// device, or in one at the other end of a tunnel: see fromOwnPage.
+func fromHere(r *http.Request) *refusal {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !from.Addr().Unmap().IsLoopback() {
+		return &refusal{code: http.StatusForbidden, why: "only programs of this device are answered here"}
+	}
+	return fromOwnPage(r, isLoopback)
+}
+
+// fromRoot judges who asks over the socket: root, or the agent's own user, by
+// the kernel's word. A tunnel may end there too, and so a browser at the other
+// end of it, with any site in it.
+func fromRoot(r *http.Request) *refusal {
+	if p, ok := peer.FromContext(r.Context()); !ok || !p.IsTrusted() {
+		return &refusal{code: http.StatusForbidden, why: "only root is answered here"}
+	}
+	return fromOwnPage(r, func(host string) bool { return host == socketHost || isLoopback(host) })
+}
+
+// socketHost is what commands call the agent. A browser would name a port beside
+// it, for what it asks is a tunnel.
+const socketHost = "zedkube"
+
+// fromOwnPage refuses web sites that are not this server's own page. By DNS such
+// a site may pretend to be this address, so the name in Host has to be one that
+// no DNS gives away, and the browser says in Origin and Sec-Fetch-Site what page
+// asks.
+func fromOwnPage(r *http.Request, isHost func(string) bool) *refusal {
+	switch {
+	case !isHost(r.Host):
+		return &refusal{code: http.StatusForbidden, why: "only 127.0.0.1, [::1] and localhost are answered for here"}
+	case len(r.Header["Origin"]) > 0 && !slicesOnly(r.Header["Origin"], "http://"+r.Host):
+		return &refusal{code: http.StatusForbidden, why: "another site asks"}
+	}
+	for _, site := range r.Header["Sec-Fetch-Site"] {
+		if site != "same-origin" && site != "none" { // none is a person who typed the address
+			return &refusal{code: http.StatusForbidden, why: "another site asks"}
+		}
+	}
+	return nil
+}
+
+// slicesOnly reports whether every value is want, in letters of any case.
+func slicesOnly(values []string, want string) bool {
+	for _, v := range values {
+		if !strings.EqualFold(v, want) {
+			return false
+		}
+	}
+	return true
+}
+
+// isLoopback reports whether host, with or without a port, is this machine in
+// every DNS. The port may be the other end of a tunnel's.
+func isLoopback(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	} else {
+		name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+	}
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.IsLoopback() && ip.Zone() == ""
+}
+
+// member judges who asks over the cluster's network: everybody has to prove
+// that he knows the cluster token, for this request with its query.
+func (c *Component) member(r *http.Request, local net.Addr) *refusal {
+	status, _ := c.Status.Get(types.Global)
+	key, err := proof.Key(status)
+	if err == nil {
+		to := proof.Ask{Method: r.Method, Host: withoutZone(local), Path: r.RequestURI}
+		err = c.proofs.Check(to, r.Header.Get(proof.Header), key, time.Now())
+	}
+	if err != nil {
+		return &refusal{code: http.StatusForbidden, why: "refuse proof: " + err.Error()}
+	}
+	return nil
+}
+
+func withoutZone(a net.Addr) string {
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port()).String()
+}
+
+// secure keeps a browser from doing with an answer what is not meant.
+func secure(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}

@@ -1,0 +1,209 @@
+// Package operator takes over the socket what commands ask the agent for, and
+// leaves it in the topics where the components read it (docs/wire.md,
+// "Requests"). It is the one way by which anything is asked for at the device
+// while the agent runs. Who may ask is the local server's to check.
+//
+//	writes: the topics that it is given, as files of zedkube-cli
+package operator
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/base/peer"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// Path is below which the topics are: Path + "NodeDrainRequest/global".
+	Path = "/requests/"
+	// Agent is in whose name the topics are.
+	Agent = "zedkube-cli"
+	// maxBody is more than a value of a topic may have.
+	maxBody = 64 << 10
+	// bodyTimeout is how long a command may take to send it.
+	bodyTimeout = 5 * time.Second
+)
+
+// Topic is one in which a command may leave what it asks for.
+type Topic struct {
+	name     string
+	put      func(root, key string, body []byte) error
+	withdraw func(root, key string) error
+	renewed  bool
+}
+
+// TopicOf is the topic of T.
+func TopicOf[T any]() Topic {
+	return Topic{
+		name: reflect.TypeFor[T]().Name(),
+		put: func(root, key string, body []byte) error {
+			v, err := decode[T](body)
+			if err != nil {
+				return fmt.Errorf("%w: %w", errBody, err)
+			}
+			topic, err := Open[T](root)
+			if err != nil {
+				return err
+			}
+			return topic.Publish(key, v)
+		},
+		withdraw: func(root, key string) error {
+			topic, err := Open[T](root)
+			if err != nil {
+				return err
+			}
+			return topic.Unpublish(key)
+		},
+	}
+}
+
+// Renewed is a topic that a command renews every few seconds for as long as it
+// runs, and that changes nothing but how often the agent looks: it is not in the
+// audit.
+func Renewed(t Topic) Topic {
+	t.renewed = true
+	return t
+}
+
+var (
+	errBody = errors.New("it is no value of its topic")
+	errKey  = errors.New("this is no key: want letters, digits, dots and dashes")
+)
+
+// keys are what commands use as keys: "global" and UUIDs.
+var keys = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,127}$`)
+
+// decode reads one value, which has no fields that are not T's.
+func decode[T any](body []byte) (v T, err error) {
+	if bytes.Equal(bytes.TrimSpace(body), []byte("null")) {
+		return v, errors.New("the value is null")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		return v, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return v, errors.New("more than one value")
+	}
+	return v, nil
+}
+
+// Open opens the topic of T below root, as files alone: the writer may end
+// before anybody could connect. What lies there is as of now.
+func Open[T any](root string) (*pubsub.Publication[T], error) {
+	log := logrus.New()
+	log.SetOutput(io.Discard) // a file that cannot be read is reported by those who read the topic
+	bus := pubsub.NewBus(root, log)
+	topic := pubsub.NewPublication[T](bus, Agent, pubsub.FilesOnly())
+	if err := bus.Open(); err != nil {
+		return nil, fmt.Errorf("open pubsub: %w", err)
+	}
+	return topic, nil
+}
+
+// Handler answers PUT and DELETE of Path + topic + "/" + key. Every field is
+// required.
+type Handler struct {
+	Root       string
+	Operations types.OperationLog // is told who asks for what, before it is done
+	Topics     []Topic
+
+	mu sync.Mutex // one request at a time: each writes files
+}
+
+// ServeHTTP implements http.Handler. The answer is 204; 404 for a topic that is
+// not one of them, 400 for a key or a value that cannot be, 413 for one that is
+// too long, 500 where it cannot be written.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, Path), "/")
+	topic, ok := h.topic(name)
+	if !ok {
+		http.Error(w, "nothing of that name can be asked for: another version of zedkube may know it", http.StatusNotFound)
+		return
+	}
+	var body []byte
+	if r.Method == http.MethodPut {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // one without deadlines has a bound of its own
+		var err error
+		if body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
+			http.Error(w, "read request: "+err.Error(), codeOf(err))
+			return
+		}
+	}
+	err := h.do(r, topic, key, body)
+	if err != nil {
+		http.Error(w, err.Error(), codeOf(err))
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (h *Handler) topic(name string) (Topic, bool) {
+	for _, t := range h.Topics {
+		if t.name == name {
+			return t, true
+		}
+	}
+	return Topic{}, false
+}
+
+// do writes the topic, and beforehand into the audit who asks for it.
+func (h *Handler) do(r *http.Request, topic Topic, key string, body []byte) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !keys.MatchString(key) {
+		return errKey
+	}
+	end := func(types.OperationOutcome, error) {}
+	if !topic.renewed {
+		who, _ := peer.FromContext(r.Context())
+		end = h.Operations.Begin(Asked(r.Method, topic.name, key, who))
+	}
+	var err error
+	if r.Method == http.MethodPut {
+		err = topic.put(h.Root, key, body)
+	} else {
+		err = topic.withdraw(h.Root, key)
+	}
+	if err != nil {
+		end(types.OperationFailed, err)
+		return err
+	}
+	end(types.OperationOK, nil)
+	return nil
+}
+
+// Asked is what the audit says of a request by method, PUT or DELETE.
+func Asked(method, topic, key string, who peer.Peer) types.Operation {
+	o := types.Operation{Component: "command", Op: "ask", Target: "topic/" + topic + "/" + key, By: "OPERATOR", From: who.Who()}
+	if method == http.MethodDelete {
+		o.Op = "ask no more"
+	}
+	return o
+}
+
+// codeOf is the HTTP status for an error.
+func codeOf(err error) int {
+	tooLong := (*http.MaxBytesError)(nil)
+	switch {
+	case errors.As(err, &tooLong), errors.Is(err, pubsub.ErrTooLarge):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, errBody), errors.Is(err, errKey):
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
+}

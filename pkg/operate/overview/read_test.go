@@ -1,0 +1,262 @@
+package overview
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// device is a directory that files are put into.
+type device struct {
+	t    *testing.T
+	root string
+}
+
+func newDevice(t *testing.T) device { return device{t, t.TempDir()} }
+
+func (d device) put(file, content string) {
+	d.t.Helper()
+	path := filepath.Join(d.root, file)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// sample puts a topic's sample of the contract where its agent would.
+func (d device) sample(dir, topic, key string) {
+	d.t.Helper()
+	raw, err := os.ReadFile("../../../types/testdata/" + topic + ".json")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.put(filepath.Join(dir, topic, key+".json"), string(raw))
+}
+
+func (d device) read() Overview { return Read(d.root, time.Now()) }
+
+func (d device) alive() {
+	d.put("/run/zedkube.pid", strconv.Itoa(os.Getpid())+"\n")
+	d.put("/run/zedkube.touch", "")
+}
+
+func find(o Overview, name string) (Problem, bool) {
+	for _, p := range o.Problems {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Problem{}, false
+}
+
+func TestEveryTopicIsRead(t *testing.T) {
+	d := newDevice(t)
+	d.alive()
+	for _, topic := range []string{
+		"EdgeNodeClusterStatus", "ClusterMembers", "NodeDrainProgress", "NodeDrainStatus", "KubeLeaderElectInfo", "KubeReportHealth", "KubeClusterInfo", "KubeStorageStatus",
+	} {
+		d.sample("/run/zedkube", topic, "global")
+	}
+	d.sample("/run/zedagent", "EdgeNodeInfo", "global")
+	d.sample("/run/zedagent", "EdgeNodeClusterConfig", "global")
+	d.sample("/run/zedagent", "AppInstanceConfig", "a")
+	d.sample("/run/zedkube", "ENClusterAppStatus", "a")
+	d.sample("/persist/status/zedkube", "ClusterMembership", "global")
+	d.sample("/persist/status/zedkube", "KubeNodeConditions", "global")
+	d.sample("/run/zedkube-cli", "NodeDrainRequest", "global")
+	d.put("/run/.kube/k3s/k3s.yaml", "")
+	o := d.read()
+	for name, told := range map[string]Told{
+		"node": o.Node.Told, "cluster": o.Cluster.Told, "membership": o.Cluster.Membership.Told, "members": o.Cluster.Members.Told, "drain": o.Drain.Told,
+		"lease": o.Lease.Told, "report": o.Report.Told, "nodes": o.Nodes.Told, "storage": o.Storage.Told, "conditions": o.Conditions.Told, "kubeconfig": o.API.Kubeconfig,
+	} {
+		if !told.Known() || strings.HasPrefix(told.File, d.root) || !strings.HasPrefix(told.File, "/") {
+			t.Errorf("%s was not read: %+v", name, told)
+		}
+	}
+	if !o.Agent.Runs || len(o.Apps.List) != 1 || len(o.Nodes.List) != 1 || len(o.Conditions.List) == 0 || o.Drain.Request == nil || len(o.Storage.Volumes) == 0 {
+		t.Errorf("a part is missing: %+v", o)
+	}
+	if len(o.Unreadable) > 0 {
+		t.Errorf("unreadable: %v", o.Unreadable)
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, _, err := ReadFile[types.EdgeNodeClusterStatus](filepath.Join(d.root, "run/zedkube/EdgeNodeClusterStatus/global.json"))
+	if err != nil || status.EncryptedClusterToken == "" || strings.Contains(string(raw), status.EncryptedClusterToken) {
+		t.Errorf("the cluster's token is told, or the sample has none (%v)", err)
+	}
+}
+
+func TestADeviceWithoutAnythingIsSaidToHaveADeadAgent(t *testing.T) {
+	o := newDevice(t).read()
+	if _, dead := find(o, "AgentDead"); !dead || o.API.Answers != types.ConditionFalse || len(o.Unreadable) > 0 {
+		t.Errorf("problems %v, API %v, unreadable %v", o.Problems, o.API, o.Unreadable)
+	}
+}
+
+func TestBadFilesAreToldAndHoldNothingUp(t *testing.T) {
+	d := newDevice(t)
+	d.alive()
+	d.put("/run/zedkube/NodeDrainProgress/global.json", `{"Phase":"Idle","Rea`)
+	d.put("/run/zedkube/KubeLeaderElectInfo/global.json", `{"LeaderIdentity":7}`)
+	d.put("/run/zedkube/KubeClusterInfo/global.json", strings.Repeat(" ", maxFile+1))
+	d.put("/run/zedkube/KubeReportHealth/global.json", `{"Sections":[`+strings.Repeat("{},", maxObjects+1)+`{}]}`)
+	d.put("/run/zedkube/ClusterMembers/global.json", "null")
+	d.put("/run/zedkube/EdgeNodeClusterStatus/global.json", strings.Repeat(`{"Error":`, 20000))
+	d.put("/run/zedagent/AppInstanceConfig/a.json/x", "a directory of that name")
+	d.put("/run/zedkube/KubeStorageStatus", "a file where a directory should be")
+	if err := os.MkdirAll(filepath.Join(d.root, "run/zedagent/EdgeNodeInfo"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(d.root, "run/zedagent/EdgeNodeInfo/global.json"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := d.read()
+	told := map[string]string{}
+	for _, u := range o.Unreadable {
+		told[filepath.Base(filepath.Dir(u.File))] = u.Why
+		if strings.Contains(u.Why, d.root) {
+			t.Errorf("the reason names a path that is none of the device: %s", u.Why)
+		}
+	}
+	for topic, part := range map[string]string{
+		"NodeDrainProgress": "unexpected end of JSON input", "KubeLeaderElectInfo": "cannot unmarshal number", "KubeClusterInfo": "longer than",
+		"KubeReportHealth": "more than any agent writes", "ClusterMembers": "is empty", "EdgeNodeClusterStatus": "max depth", "AppInstanceConfig": "", "EdgeNodeInfo": "not a regular file",
+	} {
+		if why, ok := told[topic]; !ok || !strings.Contains(why, part) {
+			t.Errorf("%s: told %q, want %q", topic, why, part)
+		}
+	}
+	if _, ok := find(o, "Unreadable"); !ok || o.Drain.Progress != nil || o.Lease.Leader != "" {
+		t.Errorf("a part of a bad file was taken: %+v", o.Drain)
+	}
+}
+
+func TestADamagedPersistentFileIsReplacedByTheOneBefore(t *testing.T) {
+	d := newDevice(t)
+	d.put("/persist/status/zedkube/ClusterMembership/global.json", `{"Sta`)
+	d.put("/persist/status/zedkube/ClusterMembership/global.json.bak", `{"State":"member"}`)
+	o := d.read()
+	if m := o.Cluster.Membership; m.State != types.MembershipMember || !strings.HasSuffix(m.File, ".bak") || len(o.Unreadable) != 1 {
+		t.Errorf("membership %+v, unreadable %v", m, o.Unreadable)
+	}
+}
+
+func TestTooManyFilesAreCounted(t *testing.T) {
+	d := newDevice(t)
+	for i := range maxKeys + 5 {
+		d.put(fmt.Sprintf("/run/zedagent/AppInstanceConfig/%d.json", i), "{}")
+	}
+	o := d.read()
+	if len(o.Apps.List) != maxKeys || len(o.Unreadable) != 1 {
+		t.Errorf("%d applications, unreadable %v", len(o.Apps.List), o.Unreadable)
+	}
+}
+
+func TestABundleIsReadAsOfItsMoment(t *testing.T) {
+	d := newDevice(t)
+	made := time.Now().Add(-30 * 24 * time.Hour).UTC().Truncate(time.Second)
+	d.put("/zedkube-bundle.json", `{"made":"`+made.Format(time.RFC3339)+`"}`)
+	d.put("/run/zedkube.pid", "1")
+	d.put("/run/zedkube.touch", "")
+	if err := os.Chtimes(filepath.Join(d.root, "run/zedkube.touch"), made, made.Add(-5*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	o := d.read()
+	if !o.Copied || !o.ReadAt.Equal(made) || !o.Agent.Runs || len(o.Disks) > 0 || len(o.Problems) > 0 {
+		t.Errorf("copied %v at %v, agent %+v, disks %v, problems %v", o.Copied, o.ReadAt, o.Agent, o.Disks, o.Problems)
+	}
+}
+
+func TestADeviceWithoutKubernetesSaysSo(t *testing.T) {
+	d := newDevice(t)
+	d.alive()
+	d.put("/run/eve-hv-type", "kvm\n")
+	if o := d.read(); o.Node.NoCluster == "" || len(o.Problems) > 0 {
+		t.Errorf("node %+v, problems %v", o.Node, o.Problems)
+	}
+}
+
+func TestPortsLeadToAnApplication(t *testing.T) {
+	d := newDevice(t)
+	d.put("/run/zedagent/AppInstanceConfig/a.json", `{"DisplayName":"cam","AppNetAdapterList":[{"ACLs":[
+		{"Matches":[{"Type":"protocol","Value":"tcp"},{"Type":"lport","Value":"8022"}],"Actions":[{"PortMap":true,"TargetPort":22}]},
+		{"Matches":[{"Type":"host","Value":"x"}],"Actions":[{"Drop":true}]}]}]}`)
+	if got := d.read().Apps.List[0].Ports; len(got) != 1 || got[0] != "8022->22/tcp" {
+		t.Errorf("ports %v", got)
+	}
+}
+
+func TestSteadyKeepsWhatChangesByItselfOut(t *testing.T) {
+	d := newDevice(t)
+	d.alive()
+	d.put("/run/zedkube/KubeLeaderElectInfo/global.json", `{"LeaderIdentity":"node-1"}`)
+	first := d.read()
+	later := Read(d.root, time.Now().Add(10*time.Second))
+	d.put("/run/zedkube/KubeLeaderElectInfo/global.json", `{"LeaderIdentity":"node-2"}`)
+	text := func(o Overview) string {
+		raw, err := json.Marshal(Steady(o))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	if text(first) != text(later) {
+		t.Errorf("time alone is a change:\n%s\n%s", text(first), text(later))
+	}
+	if text(first) == text(d.read()) {
+		t.Error("another leader is none")
+	}
+}
+
+// FuzzRead: whatever lies in a file, Read comes back with something that can be
+// told, and takes nothing of what it could not read whole.
+func FuzzRead(f *testing.F) {
+	single := []string{"EdgeNodeClusterStatus", "ClusterMembers", "NodeDrainProgress", "NodeDrainStatus", "KubeLeaderElectInfo", "KubeReportHealth", "KubeClusterInfo", "KubeStorageStatus", "KubeNodeConditions", "ClusterMembership", "AppInstanceConfig"}
+	for i, topic := range single {
+		raw, err := os.ReadFile("../../../types/testdata/" + topic + ".json")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(uint8(i), raw)
+		f.Add(uint8(i), raw[:len(raw)/2])
+	}
+	f.Add(uint8(0), []byte(`{"Error":{"ErrorTime":"9999-12-31T23:59:59-12:00","Error":"\u001b[2J"}}`))
+	f.Add(uint8(10), []byte(`{"AppNetAdapterList":[null,{"ACLs":[null,{"Actions":[null]}]}]}`))
+	f.Fuzz(func(t *testing.T, which uint8, content []byte) {
+		d := newDevice(t)
+		topic := single[int(which)%len(single)]
+		dir := "/run/zedkube"
+		switch topic {
+		case "ClusterMembership", "KubeNodeConditions":
+			dir = "/persist/status/zedkube"
+		case "AppInstanceConfig":
+			dir = "/run/zedagent"
+		}
+		d.alive()
+		d.put(filepath.Join(dir, topic, "global.json"), string(content))
+		o := d.read()
+		if _, err := json.Marshal(o); err != nil {
+			t.Errorf("what was read cannot be told: %v", err)
+		}
+		for _, p := range o.Problems {
+			if p.What == "" || p.Anchor == "" {
+				t.Errorf("a problem without words: %+v", p)
+			}
+		}
+		Steady(o)
+	})
+}

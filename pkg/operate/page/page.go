@@ -1,0 +1,152 @@
+// Package page shows people this device in a browser: what is wrong, the nodes,
+// the applications, the drain, measurements, the audit trail and the logs of
+// applications. It only shows; nothing can be changed with it.
+//
+//	reads:  an overview of the device's files, KubeNodeMetrics, AppInstanceConfig, app pods
+//	writes: MetricsLook, while somebody looks
+//	serves: handlers for the local server, see docs/wire.md, "Local server"
+//
+// Nothing is read or kept while nobody looks.
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// ErrQuery is in the chain of an error that is about what was asked.
+var ErrQuery = errors.New("bad query")
+
+// Kube is what the page asks of the cluster.
+type Kube interface {
+	// Logs opens a container's log. Reading it ends when ctx does, when the
+	// container has ended, or with the connection. Its error wraps types.ErrNoLog
+	// where there is no such log.
+	Logs(ctx context.Context, pod types.Pod, o types.LogOptions) (io.ReadCloser, error)
+}
+
+// Page holds what the handlers share. Every exported field is required, but
+// Audit, Requests and Looks may be nil: then the page is without.
+type Page struct {
+	Log      logrus.FieldLogger
+	Overview func(now time.Time) overview.Overview // reads the device's files, each time anew; the same as `zedkube status -o json` prints
+	Metrics  pubsub.Reader[types.KubeNodeMetrics]
+	Configs  pubsub.Reader[types.AppInstanceConfig]
+	AppPods  pubsub.Reader[types.Pod]
+	Kube     Kube
+
+	Audit    func(url.Values) (Trail, error)  // by since=, op= and failed=; an error wraps ErrQuery or says why there is no trail at all
+	Requests func() uint64                    // to the API server since the start
+	Looks    pubsub.Writer[types.MetricsLook] // asks for measurements more often while somebody looks
+
+	crowd    crowd
+	tails    crowd
+	followed atomic.Int64 // containers whose log is followed
+	reading  sync.Mutex   // held by the one who reads the files
+	mu       sync.Mutex   // guards what follows
+	seen     sight
+	history  history
+}
+
+// Handlers are the page's paths for the local server, which checks who asks.
+func (p *Page) Handlers() map[string]http.Handler {
+	handlers := map[string]http.Handler{
+		"/api/overview":        http.HandlerFunc(p.serveOverview),
+		"/api/events":          http.HandlerFunc(p.serveEvents),
+		"/api/metrics-history": http.HandlerFunc(p.serveHistory),
+		"/api/audit":           http.HandlerFunc(p.serveAudit),
+		"/api/logs":            http.HandlerFunc(p.serveLogs),
+	}
+	for path, f := range files() {
+		handlers[path] = f
+	}
+	return handlers
+}
+
+// Streams are those of the paths whose answers go on until who asked goes away.
+func Streams() []string { return []string{"/api/events", "/api/logs"} }
+
+// serveOverview answers with what the files say now, as far as they were not
+// read within the last second. Who asks looks for that moment.
+func (p *Page) serveOverview(w http.ResponseWriter, _ *http.Request) {
+	p.crowd.enter(math.MaxInt)
+	defer p.exit()
+	s := p.look(time.Now())
+	if s.at.IsZero() {
+		http.Error(w, "the device's files are being read and that takes long: ask again", http.StatusServiceUnavailable)
+		return
+	}
+	o := s.read
+	o.ReadAt = s.at.UTC()
+	content, err := encode(o)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	writeJSON(w, content)
+}
+
+// serveHistory answers with what was measured while somebody looked.
+func (p *Page) serveHistory(w http.ResponseWriter, _ *http.Request) {
+	p.crowd.enter(math.MaxInt)
+	defer p.exit()
+	p.look(time.Now())
+	p.mu.Lock()
+	all := p.history.since(0)
+	p.mu.Unlock()
+	content, err := json.Marshal(all)
+	if err != nil {
+		http.Error(w, "encode measurements: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	writeJSON(w, content)
+}
+
+// Trail is what /api/audit answers.
+type Trail struct {
+	Operations []types.Operation `json:"operations"`        // the newest first
+	Remarks    []string          `json:"remarks,omitempty"` // what is missing in them and why, a sentence each
+}
+
+func (p *Page) serveAudit(w http.ResponseWriter, r *http.Request) {
+	if p.Audit == nil {
+		http.Error(w, "no audit trail is kept here", http.StatusNotFound)
+		return
+	}
+	found, err := p.Audit(r.URL.Query())
+	if errors.Is(err, ErrQuery) {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	content, err := json.Marshal(found)
+	if err != nil {
+		http.Error(w, "encode audit trail: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	writeJSON(w, content)
+}
+
+func writeJSON(w http.ResponseWriter, content []byte) {
+	head := w.Header()
+	head.Set("Content-Type", "application/json")
+	head.Set("Cache-Control", "no-store")
+	w.Write(content)
+}

@@ -1,0 +1,112 @@
+// Package clustermetrics tells what the kubelets of all nodes measure, on the
+// node that reports for the cluster (docs/wire.md, "KubeClusterMetrics").
+//
+//	reads:  KubeLeaderElectInfo, EdgeNodeInfo, AppInstanceConfig, nodes, app pods, the API's health, KubeNodeMetrics
+//	writes: KubeClusterMetrics
+//	acts:   asks the kubelets of the other nodes through the API server
+package clustermetrics
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/time/rate"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// period is in case an event was missed; what is due earlier is asked for.
+const period = time.Minute
+
+// Kube is what the component asks of the cluster. The verb ends when its
+// context does.
+type Kube interface {
+	// NodeStats asks a node's kubelet through the API server, for CPU and memory
+	// only.
+	NodeStats(ctx context.Context, node string) (types.KubeletStats, error)
+}
+
+// Component tells what is measured. Every exported field is required.
+type Component struct {
+	Log   logrus.FieldLogger
+	Pulse *loop.Pulse
+
+	Leader  pubsub.Reader[types.KubeLeaderElectInfo]
+	Info    pubsub.Reader[types.EdgeNodeInfo]
+	Nodes   pubsub.Reader[types.Node]
+	AppPods pubsub.Reader[types.Pod]
+	API     pubsub.Reader[types.APIStatus]
+	Own     pubsub.Reader[types.KubeNodeMetrics]
+	Configs pubsub.Reader[types.AppInstanceConfig]
+	Kube    Kube
+
+	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+
+	Metrics pubsub.Writer[types.KubeClusterMetrics]
+
+	// What this process remembers while it leads.
+	entries map[string]entry // by node
+	began   time.Duration    // the last round
+	dry     int              // rounds in a row since any kubelet answered
+	told    time.Duration    // when something was published last
+	pace    *rate.Limiter    // nil before the first round
+	round   loop.Call[[]answer]
+}
+
+// Run steps until ctx is done and returns after what is under way has ended.
+func (c *Component) Run(ctx context.Context) {
+	defer c.round.End()
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Leader, &c.round)
+}
+
+// Step looks, decides and acts once.
+func (c *Component) Step(ctx context.Context) error {
+	return c.apply(ctx, decide(c.look()))
+}
+
+// look copies what is true now.
+func (c *Component) look() facts {
+	f := facts{now: time.Now(), uptime: c.Uptime(), entries: c.entries, began: c.began, dry: c.dry, told: c.told}
+	f.answers, f.ended = c.round.Take()
+	f.asking = c.round.Busy()
+	leader, _ := c.Leader.Get(types.Global)
+	if f.leads = leader.IsStatsLeader; !f.leads {
+		return f
+	}
+	api, ok := c.API.Get(types.Global)
+	f.seen = ok && api.Answers() && api.Synced
+	f.nodes = c.Nodes.All()
+	info, _ := c.Info.Get(types.Global)
+	own, known := types.OwnNode(f.nodes, info)
+	if metrics, ok := c.Own.Get(types.Global); ok && known && metrics.Node == own.Name {
+		f.metrics = metrics
+	}
+	f.own = own.Name
+	f.apps = c.ownApps(f.metrics)
+	return f
+}
+
+func (c *Component) apply(ctx context.Context, a action) error {
+	if a.cancel {
+		c.round.Cancel()
+	}
+	c.entries, c.dry = a.entries, a.dry
+	if len(a.ask) > 0 {
+		c.began = a.began
+		c.round.Begin(ctx, roundTimeout, func(ctx context.Context) []answer { return c.ask(ctx, a.ask) })
+	}
+	var err error
+	switch {
+	case a.withdraw:
+		c.told = 0
+		err = c.Metrics.Unpublish(types.Global)
+	case a.publish != nil:
+		c.told = a.began
+		err = c.Metrics.Publish(types.Global, *a.publish)
+	}
+	return errors.Join(err, loop.After(a.again))
+}

@@ -1,0 +1,82 @@
+// Package conditions says how this node stands in its cluster, and since when:
+// certificates that end, versions, labels and cordons that somebody else changed,
+// members, clocks, the leader and its report (docs/wire.md,
+// "KubeNodeConditions").
+//
+//	reads:  credentials, clocks, nodes, own pods, how well tables are seen, EdgeNodeInfo, ClusterMembership, K3sVersionStatus, KubeLeaderElectInfo, KubeReportHealth
+//	writes: KubeNodeConditions
+package conditions
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// period is in case an event was missed; what is due earlier is asked for.
+const period = time.Minute
+
+// Component is the node's conditions. Every exported field is required.
+type Component struct {
+	Log   logrus.FieldLogger
+	Pulse *loop.Pulse
+
+	Credentials pubsub.Reader[types.Credentials]
+	Clocks      pubsub.Reader[types.NodeClock]
+	Nodes       pubsub.Reader[types.Node]
+	NodePods    pubsub.Reader[types.Pod]
+	API         pubsub.Reader[types.APIStatus]
+	Tables      pubsub.Reader[types.TableStatus]
+	Info        pubsub.Reader[types.EdgeNodeInfo]
+	Membership  pubsub.Reader[types.ClusterMembership]
+	K3s         pubsub.Reader[types.K3sVersionStatus]
+	Leader      pubsub.Reader[types.KubeLeaderElectInfo]
+	Health      pubsub.Reader[types.KubeReportHealth]
+
+	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+
+	Conditions pubsub.Writer[types.KubeNodeConditions]
+
+	pending map[types.NodeStateType]pending // changes that have yet to prove that they last
+}
+
+// Run steps until ctx is done. Pods of this node change all the time, and their
+// versions can wait for the period.
+func (c *Component) Run(ctx context.Context) {
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0),
+		c.Credentials, c.Clocks, c.Nodes, c.API, c.Tables, c.Info, c.Membership, c.K3s, c.Leader, c.Health)
+}
+
+// Step looks, decides and publishes once.
+func (c *Component) Step(context.Context) error {
+	f := c.look()
+	return c.apply(f, decide(f))
+}
+
+func (c *Component) apply(f facts, a action) error {
+	c.pending = a.pending
+	for _, s := range a.conditions.Conditions {
+		was, _ := f.published.Of(s.Type)
+		log := c.Log.WithFields(logrus.Fields{"condition": s.Type, "status": s.Status, "reason": s.Reason})
+		switch {
+		case was.Status == s.Status:
+		case s.Status == types.ConditionFalse:
+			log.Warn(s.Message)
+		case was.Status == types.ConditionFalse:
+			log.Info(s.Message)
+		}
+	}
+	if err := c.Conditions.Publish(types.Global, a.conditions); err != nil {
+		return fmt.Errorf("publish KubeNodeConditions: %w", err)
+	}
+	if a.again > 0 {
+		return loop.After(a.again)
+	}
+	return nil
+}

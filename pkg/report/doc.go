@@ -1,0 +1,8 @@
+// Package report groups what others are told of this node and its cluster: the
+// report of the leader (clusterinfo), the users' services (services), the figures
+// of the node (nodemetrics) and of the cluster (clustermetrics), the conditions of
+// this node (conditions), the states of updates (updatestatus), and EVE's own
+// messages to the controller (evereport).
+//
+// What people at the device see is in operate.
+package report

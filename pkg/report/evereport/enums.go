@@ -1,0 +1,103 @@
+package evereport
+
+import (
+	"github.com/lf-edge/eve-api/go/info"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// pair is a value and the same in eve-api.
+type pair[T, M comparable] struct {
+	own T
+	eve M
+}
+
+// table is an enum and the same in eve-api. Zero stands for unknown in both,
+// and for what is not in the table.
+type table[T, M comparable] []pair[T, M]
+
+func (t table[T, M]) toEVE(v T) (m M) {
+	for _, p := range t {
+		if p.own == v {
+			return p.eve
+		}
+	}
+	return m
+}
+
+var admissions = table[types.KubeNodeAdmission, info.NodeAdmission]{
+	{types.KubeNodeAdmissionNotClustered, info.NodeAdmission_NODE_ADMISSION_NOT_CLUSTERED},
+	{types.KubeNodeAdmissionLeaving, info.NodeAdmission_NODE_ADMISSION_LEAVING},
+	{types.KubeNodeAdmissionJoining, info.NodeAdmission_NODE_ADMISSION_JOINING},
+	{types.KubeNodeAdmissionJoined, info.NodeAdmission_NODE_ADMISSION_JOINED},
+}
+
+var conditions = table[types.KubeNodeConditionType, info.KubeNodeConditionType]{
+	{types.KubeNodeConditionReady, info.KubeNodeConditionType_KUBE_NODE_CONDITION_TYPE_READY},
+	{types.KubeNodeConditionMemoryPressure, info.KubeNodeConditionType_KUBE_NODE_CONDITION_TYPE_MEMORY_PRESSURE},
+	{types.KubeNodeConditionDiskPressure, info.KubeNodeConditionType_KUBE_NODE_CONDITION_TYPE_DISK_PRESSURE},
+	{types.KubeNodeConditionPIDPressure, info.KubeNodeConditionType_KUBE_NODE_CONDITION_TYPE_PID_PRESSURE},
+	{types.KubeNodeConditionNetworkUnavailable, info.KubeNodeConditionType_KUBE_NODE_CONDITION_TYPE_NETWORK_UNAVAIL},
+}
+
+var phases = table[types.KubePodStatus, info.KubePodStatus]{
+	{types.KubePodPending, info.KubePodStatus_KUBE_POD_STATUS_PENDING},
+	{types.KubePodRunning, info.KubePodStatus_KUBE_POD_STATUS_RUNNING},
+	{types.KubePodSucceeded, info.KubePodStatus_KUBE_POD_STATUS_SUCCEEDED},
+	{types.KubePodFailed, info.KubePodStatus_KUBE_POD_STATUS_FAILED},
+}
+
+// podReasons are the states of a pod that eve-api tells from its phase, by the
+// reason; the first of a state is the one that it is read back as.
+var podReasons = table[string, info.KubePodStatus]{
+	{"Evicted", info.KubePodStatus_KUBE_POD_STATUS_EVICTED},
+	{"ContainerCreating", info.KubePodStatus_KUBE_POD_STATUS_CONTAINER_CREATING},
+	{"PodInitializing", info.KubePodStatus_KUBE_POD_STATUS_CONTAINER_CREATING},
+	{"CrashLoopBackOff", info.KubePodStatus_KUBE_POD_STATUS_CRASHLOOP_BACKOFF},
+	{"Error", info.KubePodStatus_KUBE_POD_STATUS_ERROR},
+	{"OOMKilled", info.KubePodStatus_KUBE_POD_STATUS_ERROR},
+	{"StartError", info.KubePodStatus_KUBE_POD_STATUS_ERROR},
+	{"ContainerCannotRun", info.KubePodStatus_KUBE_POD_STATUS_ERROR},
+}
+
+// phaseOf is the phase that a pod with a reason of podReasons has as a rule,
+// for the way back, on which it is lost.
+var phaseOf = table[info.KubePodStatus, types.KubePodStatus]{
+	{info.KubePodStatus_KUBE_POD_STATUS_EVICTED, types.KubePodFailed},
+	{info.KubePodStatus_KUBE_POD_STATUS_CONTAINER_CREATING, types.KubePodPending},
+	{info.KubePodStatus_KUBE_POD_STATUS_CRASHLOOP_BACKOFF, types.KubePodRunning},
+	{info.KubePodStatus_KUBE_POD_STATUS_ERROR, types.KubePodFailed},
+}
+
+var vmiPhases = table[types.KubeVMIStatus, info.KubeVMIStatus]{
+	{types.KubeVMIPending, info.KubeVMIStatus_KUBE_VMI_STATUS_PENDING},
+	{types.KubeVMIScheduling, info.KubeVMIStatus_KUBE_VMI_STATUS_SCHEDULING},
+	{types.KubeVMIScheduled, info.KubeVMIStatus_KUBE_VMI_STATUS_SCHEDULED},
+	{types.KubeVMIRunning, info.KubeVMIStatus_KUBE_VMI_STATUS_RUNNING},
+	{types.KubeVMISucceeded, info.KubeVMIStatus_KUBE_VMI_STATUS_SUCCEEDED},
+	{types.KubeVMIFailed, info.KubeVMIStatus_KUBE_VMI_STATUS_FAILED},
+	{types.KubeVMIUnknown, info.KubeVMIStatus_KUBE_VMI_STATUS_UNKNOWN},
+}
+
+var components = table[types.KubeComp, info.KubeComp]{
+	{types.KubeCompContainerd, info.KubeComp_KUBE_COMP_CONTAINERD},
+	{types.KubeCompK3s, info.KubeComp_KUBE_COMP_K3S},
+	{types.KubeCompMultus, info.KubeComp_KUBE_COMP_MULTUS},
+	{types.KubeCompKubevirt, info.KubeComp_KUBE_COMP_KUBEVIRT},
+	{types.KubeCompCdi, info.KubeComp_KUBE_COMP_CDI},
+	{types.KubeCompLonghorn, info.KubeComp_KUBE_COMP_LONGHORN},
+}
+
+var updates = table[types.KubeCompUpdateStatus, info.KubeCompUpdateStatus]{
+	{types.KubeCompUpdateDownload, info.KubeCompUpdateStatus_KUBE_COMP_UPDATE_STATUS_DOWNLOAD},
+	{types.KubeCompUpdateDownloadFailed, info.KubeCompUpdateStatus_KUBE_COMP_UPDATE_STATUS_DOWNLOAD_FAILED},
+	{types.KubeCompUpdateInProgress, info.KubeCompUpdateStatus_KUBE_COMP_UPDATE_STATUS_IN_PROGRESS},
+	{types.KubeCompUpdateFailed, info.KubeCompUpdateStatus_KUBE_COMP_UPDATE_STATUS_FAILED},
+	{types.KubeCompUpdateCompleted, info.KubeCompUpdateStatus_KUBE_COMP_UPDATE_STATUS_COMPLETED},
+}
+
+var severities = table[types.ErrorSeverity, info.Severity]{
+	{types.ErrorSeverityNotice, info.Severity_SEVERITY_NOTICE},
+	{types.ErrorSeverityWarning, info.Severity_SEVERITY_WARNING},
+	{types.ErrorSeverityError, info.Severity_SEVERITY_ERROR},
+}

@@ -1,0 +1,128 @@
+// Package nodemetrics tells what the kubelet of this node measures of the node,
+// its pods and their containers (docs/wire.md, "KubeNodeMetrics").
+//
+//	reads:  EdgeNodeInfo, nodes, MetricsLook
+//	writes: KubeNodeMetrics
+//	acts:   asks the own kubelet, often only while somebody watches
+package nodemetrics
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// period is in case an event was missed; what is due earlier is asked for.
+	period = time.Minute
+	// askTimeout is for both questions.
+	askTimeout = 25 * time.Second
+)
+
+// Kube is what the component asks of the own kubelet. The verbs end when their
+// context does.
+type Kube interface {
+	// KubeletStats asks a node's kubelet at the node's own address.
+	KubeletStats(ctx context.Context, node types.Node) (types.KubeletStats, error)
+	// KubeletContainers asks it for what the answer to KubeletStats leaves out of
+	// containers; of a pod it has the network.
+	KubeletContainers(ctx context.Context, node types.Node) (map[types.ContainerID]types.ContainerSample, error)
+}
+
+// Component tells what is measured. Every exported field is required.
+type Component struct {
+	Log   logrus.FieldLogger
+	Pulse *loop.Pulse
+
+	Info  pubsub.Reader[types.EdgeNodeInfo]
+	Nodes pubsub.Reader[types.Node]
+	Looks pubsub.Reader[types.MetricsLook] // of zedkube-cli
+	Kube  Kube
+
+	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+
+	Metrics pubsub.Writer[types.KubeNodeMetrics]
+
+	// What this process remembers. Without it a look is early, or a watcher is
+	// taken for one of now.
+	sights  map[string]sight
+	asked   *time.Duration // when the last look began, nil for never
+	fails   int            // looks in a row
+	partial bool           // the last look went without KubeletContainers
+	asking  loop.Call[answer]
+}
+
+// Run steps until ctx is done and returns after what is under way has ended.
+func (c *Component) Run(ctx context.Context) {
+	defer c.asking.End()
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Looks, &c.asking)
+}
+
+// Step looks, decides and acts once.
+func (c *Component) Step(ctx context.Context) error {
+	f := c.look()
+	return c.apply(ctx, f, decide(f))
+}
+
+// look copies what is true now.
+func (c *Component) look() facts {
+	f := facts{now: time.Now(), uptime: c.Uptime(), looks: c.Looks.All(), sights: c.sights, asked: c.asked, fails: c.fails}
+	info, _ := c.Info.Get(types.Global)
+	f.node, f.known = types.OwnNode(c.Nodes.All(), info)
+	f.published, _ = c.Metrics.Get(types.Global)
+	if got, ok := c.asking.Take(); ok {
+		f.answer = &got
+	}
+	f.asking = c.asking.Busy()
+	return f
+}
+
+func (c *Component) apply(ctx context.Context, f facts, a action) error {
+	if f.answer != nil {
+		c.tell(*f.answer, f.fails)
+	}
+	c.sights, c.fails = a.sights, a.fails
+	if a.ask {
+		c.asked = &f.uptime
+		watched, node := a.watched, f.node
+		c.asking.Begin(ctx, askTimeout, func(ctx context.Context) answer { return c.ask(ctx, node, watched) })
+	}
+	if a.publish != nil {
+		if err := c.Metrics.Publish(types.Global, *a.publish); err != nil {
+			return err
+		}
+	}
+	return loop.After(a.again)
+}
+
+// ask is one look. Both answers of a node with 30 pods together cost this process
+// some ten milliseconds.
+func (c *Component) ask(ctx context.Context, node types.Node, watched bool) answer {
+	a := answer{node: node.Name, watched: watched}
+	a.stats, a.err = c.Kube.KubeletStats(ctx, node)
+	if a.err == nil {
+		a.containers, a.partial = c.Kube.KubeletContainers(ctx, node)
+	}
+	return a
+}
+
+// tell logs where looks begin to fail and where they work again.
+func (c *Component) tell(a answer, fails int) {
+	switch {
+	case a.err != nil && fails == 0:
+		c.Log.WithError(a.err).Warn("the own kubelet does not say what it measures")
+	case a.err == nil && fails > 0:
+		c.Log.Info("the own kubelet says what it measures again")
+	}
+	if a.partial != nil && !c.partial {
+		c.Log.WithError(a.partial).Warn("the own kubelet does not say what it measures of containers")
+	}
+	if a.err == nil {
+		c.partial = a.partial != nil
+	}
+}

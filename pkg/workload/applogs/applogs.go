@@ -1,0 +1,141 @@
+// Package applogs hands what the applications on this node write to EVE's log.
+//
+//	reads:  AppInstanceConfig, EdgeNodeInfo, nodes, app pods, the API's health
+//	writes: EVE's log lines (docs/wire.md, "App log lines"), and how far each log is
+//	acts:   follows the logs of the containers
+//
+// Each log is read by a goroutine of its own, beside the steps. What cannot be
+// written is not read: then the kubelet keeps it, not this process.
+package applogs
+
+import (
+	"context"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/time/rate"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// period is in case an event was missed.
+const period = 30 * time.Second
+
+// What the fields of a Component are on a device.
+const (
+	// DefaultMaxRecord is what a full pipe takes whole or not at all (PIPE_BUF of
+	// Linux): others write into the same one. It is less than what memlogd keeps of a
+	// line (docs/wire.md, "App log lines").
+	DefaultMaxRecord = 4096
+	// LargestRecord leaves a line of 256 KiB of plain text whole.
+	LargestRecord = 256<<10 + 1<<10
+	// SmallestRecord has room for the fields and a few words.
+	SmallestRecord = 1 << 10
+
+	DefaultRate        = 4 << 20  // one application leaves others their share of a slow flash
+	DefaultBurst       = 32 << 20 // three times what a kubelet keeps of one log by default
+	DefaultJournal     = "/run/zedkube.applogs"
+	DefaultCheckpoints = "/persist/kube-status/zedkube-applogs.jsonl"
+)
+
+// Kube is what the component does to the cluster.
+type Kube interface {
+	// Logs opens a container's log. Reading it ends when ctx does, when the
+	// container has ended, or with the connection. Its error wraps types.ErrNoLog
+	// where there is no such log.
+	Logs(ctx context.Context, pod types.Pod, o types.LogOptions) (io.ReadCloser, error)
+}
+
+// Component is the log collector. Every exported field is required.
+type Component struct {
+	Log   logrus.FieldLogger
+	Pulse *loop.Pulse
+
+	Configs pubsub.Source[types.AppInstanceConfig]
+	Info    pubsub.Reader[types.EdgeNodeInfo]
+	Nodes   pubsub.Reader[types.Node]
+	AppPods pubsub.Reader[types.Pod]
+	API     pubsub.Reader[types.APIStatus]
+	Kube    Kube
+
+	Out         io.Writer // gets whole lines; each Write is one batch, and none is begun before the last has ended
+	MaxRecord   int       // bytes of one line of Out, its end included; what is longer is split with marks
+	Streams     int       // logs that are followed at the same time, at least 1; the others are read from time to time
+	Rate        int       // bytes per second that one application may write
+	Burst       int       // bytes that it may write at once
+	Journal     string    // file that is lost with a reboot, and only then: how far each log is
+	Checkpoints string    // file that is kept: the same, up to a minute old
+
+	// What this process remembers.
+	known   map[string]checkpoint    // of the logs that have a slot, by key; what their tracks know is newer
+	slots   map[string]int           // by key
+	free    []int                    // slots
+	tracks  map[string]*track        // by key
+	unread  map[string]bool          // logs that were not at their end when the process before ended, and that this one did not see, by key
+	gone    map[string]time.Time     // since when a log's pod is gone, by key
+	limits  map[string]*rate.Limiter // by application
+	pods    pubsub.Pick[types.Pod]   // those on this node
+	mail    pubsub.Table[struct{}]   // by key: its track has ended
+	places  *places
+	reading sync.WaitGroup // the tracks
+	out     *output
+	giveUp  chan struct{} // closed when a stop does not wait for the output any more
+	full    bool          // there are more logs than slots
+}
+
+// Run reads logs until ctx is done.
+func (c *Component) Run(ctx context.Context) {
+	c.open()
+	written := make(chan struct{})
+	go func() { defer close(written); c.out.run() }()
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0), c.Configs, c.Info, c.Nodes, &c.pods, c.API, &c.mail)
+	for _, t := range c.tracks {
+		t.stop()
+	}
+	// An output that is stuck keeps nobody from stopping: its batch may come again.
+	timer := time.AfterFunc(patience, func() { close(c.giveUp) })
+	defer timer.Stop()
+	c.reading.Wait()
+	close(c.out.in)
+	select {
+	case <-written:
+	case <-c.giveUp:
+	}
+}
+
+// Step looks which logs there are, and sees to it that they are read.
+func (c *Component) Step(ctx context.Context) error { return c.apply(ctx, decide(c.look())) }
+
+func (c *Component) look() facts {
+	for key, t := range c.tracks {
+		select {
+		case <-t.finished:
+			c.known[key] = t.written
+			delete(c.tracks, key)
+			_ = c.mail.Unpublish(key)
+		default:
+		}
+	}
+	// The state of the API is read before the tables: they can only be more
+	// complete than it says.
+	api, known := c.API.Get(types.Global)
+	info, _ := c.Info.Get(types.Global)
+	node, _ := types.OwnNode(c.Nodes.All(), info)
+	f := facts{
+		seen: known && api.Answers() && api.Synced && c.Configs.Synced(), self: node.Name,
+		configs: c.Configs.All(),
+		known:   c.known, gone: map[string]time.Duration{},
+	}
+	pods := c.pods.Of(c.AppPods, node.Name, func(p types.Pod) bool { return p.NodeName == node.Name })
+	f.pods = slices.Collect(maps.Values(pods))
+	for key, since := range c.gone {
+		f.gone[key] = time.Since(since)
+	}
+	return f
+}

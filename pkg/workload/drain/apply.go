@@ -1,0 +1,227 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/types"
+)
+
+// apply does what was decided. It writes it down first: after a kill at any
+// point the next process goes on from there. Then it acts, then it speaks.
+func (c *Component) apply(ctx context.Context, f facts, a action) error {
+	c.settleCalls(a)
+	was := c.rec
+	c.rec = a.rec
+	c.transition(f, was, a)
+	if a.rec.left && !was.left {
+		c.recordLoss(ctx, f)
+	}
+	errs := []error{c.journal(f.now)}
+	errs = append(errs, c.publishProgress(f, a))
+	c.heed(ctx, f)
+	if a.consume {
+		if c.consumeForce(drains(was.phase) || ends(was.phase)) {
+			errs = append(errs, c.journal(f.now))
+		}
+	}
+	if !c.busy(acting) && a.verb != none {
+		c.act(ctx, f, a)
+	}
+	changed, err := c.speak(f.now, a.published)
+	errs = append(errs, err)
+	c.tell(ctx, f)
+	c.reportWait(f, a)
+	c.reportUnused(f)
+	if !drains(a.rec.phase) && !f.ourCordon() && !a.rec.locked {
+		c.mem.lastErr = nil // nothing is left to fail
+	}
+	errs = append(errs, c.mem.lastErr)
+	return errors.Join(errors.Join(errs...), again(changed || a.rec.phase != was.phase, a))
+}
+
+// speak publishes NodeDrainStatus. What could not be published nobody has heard:
+// it counts from when it can be.
+func (c *Component) speak(now time.Time, status types.NodeDrainStatus) (changed bool, err error) {
+	if said, _ := c.Status.Get(types.Global); said == status {
+		c.mem.unsaid = false
+		return false, nil
+	}
+	was := c.mem.unsaid
+	err = c.Status.Publish(types.Global, status)
+	c.mem.unsaid = err != nil
+	if err != nil {
+		return false, fmt.Errorf("publish NodeDrainStatus: %w", err)
+	}
+	if was && underWay(c.rec.status.Status) {
+		c.rec.said, c.rec.standing = now, now
+	}
+	return true, nil
+}
+
+// settleCalls ends what a drain that is over has under way. What gives something
+// back is left to its end: cut short it could still arrive, after the next
+// drain's cordon.
+func (c *Component) settleCalls(a action) {
+	r := c.running[acting]
+	if !a.stop || r == nil {
+		return
+	}
+	switch r.verb {
+	case uncordon, unkeep, adopt, release:
+	default:
+		c.cancel(acting)
+	}
+}
+
+// again wishes for the next step: at once after a change, within a second in a
+// drain under way, else when asked for.
+func again(changed bool, a action) error {
+	switch d := a.again; {
+	case changed:
+		return loop.After(0)
+	case drains(a.rec.phase) && (d <= 0 || d > time.Second):
+		return loop.After(time.Second)
+	case d > 0:
+		return loop.After(d)
+	}
+	return nil
+}
+
+// journal writes the record down where it has changed. A disk that is full is
+// reported and stops nothing: NodeDrainProgress carries a copy.
+func (c *Component) journal(now time.Time) error {
+	j := c.rec.journal(c.BootID, now)
+	last := c.mem.journal
+	j.Serial, j.Uptime = last.Serial, last.Uptime
+	if last.Total > 0 && j.Asked == last.Asked {
+		j.Total = last.Total // a pod that is made again for ever is not worth a write each time
+	}
+	switch same := reflect.DeepEqual(j, last); {
+	case same && !c.mem.unwritten:
+		return nil
+	case !same:
+		c.rec.serial++
+		c.mem.journal = c.rec.journal(c.BootID, now)
+	}
+	err := c.Journal.Publish(types.Global, c.mem.journal)
+	c.mem.unwritten = err != nil
+	if err != nil {
+		return fmt.Errorf("write the drain's journal: %w", err)
+	}
+	return nil
+}
+
+// act starts the call that was decided on.
+func (c *Component) act(ctx context.Context, f facts, a action) {
+	in := call{verb: a.verb, node: f.node, pods: a.evict, booted: f.booted, tie: f.tie, policy: f.policy, alone: f.lone(), stays: c.staying()}
+	in.consent, in.leaving, in.forGood = f.consent, f.requests[byLeave].stands, a.verb == depart || f.onlyLeaves()
+	if !f.known {
+		in.node = types.Node{Name: f.self}
+	}
+	if a.verb == cordon && a.rec.phase != types.PhaseGates {
+		c.Log.WithField("node", f.node.Name).Warn("cordonNode: the node takes pods in the middle of its drain, it is cordoned again")
+	}
+	in.by = types.Cordon{By: "zedkube", Reason: "node drain for " + strings.Join(asking(a.rec), ", "), Since: time.Now()}
+	c.begin(ctx, acting, in)
+}
+
+// asking names the requesters in their order.
+func asking(r record) []string {
+	var names []string
+	for _, name := range requesters {
+		if _, ok := r.requests[name]; ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// reportWait logs what the drain waits for, once until it is something else.
+func (c *Component) reportWait(f facts, a action) {
+	if a.waits == "" || a.waits == c.mem.waits || !drains(a.rec.phase) {
+		return
+	}
+	c.mem.waits = a.waits
+	c.Log.WithFields(logrus.Fields{"node": f.node.Name, "reason": a.waits}).
+		Info("cordonAndDrainNode nodedrain-step: the drain waits")
+}
+
+// transition logs and reports what changes.
+func (c *Component) transition(f facts, was record, a action) {
+	is := a.rec
+	if is.asked != was.asked {
+		c.forget()
+	}
+	if is.status != was.status {
+		act := "cordonAndDrainNode"
+		if s := is.status.Status; s == types.DrainCordoned || s == types.DrainFailedCordon {
+			act = "cordonNode"
+		}
+		c.Log.WithFields(logrus.Fields{
+			"node": f.node.Name, "from": was.status.Status.String(), "to": is.status.Status.String(),
+			"requester": is.status.RequestedBy.String(), "reason": is.reason,
+		}).Info(act + " nodedrain-step: NodeDrainStatus " + is.status.Status.String())
+	}
+	if is.attempt > was.attempt && was.attempt > 0 {
+		c.anotherTry(f, is.attempt)
+	}
+	if is.phase == was.phase {
+		return
+	}
+	c.mem.lastErr = nil
+	switch {
+	case is.phase == types.PhaseGates:
+		c.begun(f, is)
+	case is.phase == types.PhaseComplete:
+		c.Log.Infof("kubevirt_node_drain_completion_time_seconds:%f", f.now.Sub(is.asked).Seconds())
+		c.report(false, "DrainComplete", is.reason)
+	case ends(is.phase):
+		c.report(true, "DrainFailed", is.reason)
+	case is.phase == types.PhaseIdle && drains(was.phase):
+		c.report(false, "DrainCancelled", is.reason)
+	}
+}
+
+// begun logs a drain's beginning in the words that people search for.
+func (c *Component) begun(f facts, is record) {
+	var contexts []string
+	for _, name := range asking(is) {
+		contexts = append(contexts, is.requests[name].Context)
+	}
+	c.Log.WithFields(logrus.Fields{
+		"node": f.node.Name, "requester": strings.Join(asking(is), ","), "context": strings.Join(contexts, " "),
+	}).Info("NodeDrainRequest accepted")
+	c.Log.Info("Beginning kubernetes node drain process this could be a very long operation depending on replica rebuilds (24hours+)")
+	c.report(false, "DrainStarted", "a drain was asked for by "+strings.Join(asking(is), ", "))
+}
+
+// anotherTry begins the next attempt: with a fresh list, and with evictions
+// that showed no effect tried again at once.
+func (c *Component) anotherTry(f facts, n int) {
+	c.Log.WithFields(logrus.Fields{"node": f.node.Name, "attempt": n, "left": left(f.pods)}).
+		Warn("cordonAndDrainNode nodedrain-step: the next attempt begins, pods are left")
+	c.mem.list = time.Time{}
+	for i := range c.mem.pods {
+		e := &c.mem.pods[i]
+		e.accepted, e.next, e.backoff = time.Time{}, time.Time{}, 0
+	}
+}
+
+// report says to people who look at the cluster what has happened here.
+func (c *Component) report(warning bool, reason, message string) {
+	entry := c.Log.WithField("reason", message)
+	if warning {
+		entry.Warn("cordonAndDrainNode: " + reason)
+	} else {
+		entry.Info("cordonAndDrainNode: " + reason)
+	}
+	c.queue(types.Event{Warning: warning, Reason: reason, Message: message})
+}

@@ -1,0 +1,151 @@
+// Package drain empties this node when somebody asks for it, one node of the
+// cluster at a time; says all the while how far it is and what is in the way;
+// and gives the node back when the request is withdrawn or the device has
+// rebooted.
+//
+//	reads:  NodeDrainRequest of zedagent, of baseosmgr and of an operator,
+//	        ClusterMembership, EdgeNodeClusterConfig, ConfigItemValueMap,
+//	        EdgeNodeInfo, NodeAgentStatus, nodes and their clocks, this node's pods, the drain
+//	        lock, the API's health, the force files, the fault marker and the
+//	        markers of a device that goes down
+//	writes: NodeDrainStatus, NodeDrainProgress, NodeDrainJournal
+//	acts:   takes and frees the drain lock, cordons and uncordons the node,
+//	        evicts its pods, deletes it when it leaves the cluster, sets its
+//	        drain conditions, writes Events
+//
+// A step never waits for Kubernetes: the calls that are under way run beside
+// it, so that a withdrawn request is answered at once even when the API hangs.
+// What a restart must not lose is in a record that is written down before
+// anything is done about it (docs/wire.md, "NodeDrainJournal").
+package drain
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// The usual places of the files of docs/wire.md, "Files".
+const (
+	DefaultForceFile   = "/tmp/force-NodeDrainStatus-global.json"
+	OtherForceFile     = "/persist/kube-status/force-NodeDrainStatus-global.json"
+	DefaultFaultMarker = "/tmp/DrainStatus_FaultInjection_Wait"
+	RebootReason       = "/persist/reboot-reason"
+	BootReason         = "/persist/boot-reason"
+	ScheduledShutdown  = "/run/systemd/shutdown/scheduled"
+)
+
+// period is in case an event was missed. A drain under way looks every second.
+const period = 10 * time.Second
+
+// Kube is what the drain does to the cluster and asks of it. Every verb ends
+// when its context does.
+type Kube interface {
+	// Cordon makes the node unschedulable in the name of by; a foreign cordon
+	// is left as it is and is no error.
+	Cordon(ctx context.Context, node string, by types.Cordon) error
+	// Uncordon undoes a cordon of zedkube's that no operator keeps; any other
+	// stays and is no error.
+	Uncordon(ctx context.Context, node string) error
+	// UncordonLegacy undoes a cordon of EVE's own zedkube: one without our
+	// annotation, older than before, on a Node without our stamp.
+	UncordonLegacy(ctx context.Context, node string, before time.Time) error
+	// Unkeep forgets that an operator keeps the node's cordon.
+	Unkeep(ctx context.Context, node string) error
+	// PodsToEvict lists afresh the pods that have to leave the node.
+	PodsToEvict(ctx context.Context, node string) ([]types.Pod, error)
+	// Evict asks for the pod's eviction; nil also when it is gone. The error
+	// wraps types.ErrDisruptionBudget when a budget refuses.
+	Evict(ctx context.Context, pod types.Pod) error
+	// FreshNodes lists the nodes and when their kubelets last renewed.
+	FreshNodes(ctx context.Context) ([]types.Node, error)
+	// Storage lists the volumes, and what is attached to node.
+	Storage(ctx context.Context, node string) (types.Storage, error)
+	// Situations says why the pods do not move.
+	Situations(ctx context.Context, node string, pods []types.Pod) ([]types.PodSituation, error)
+	// DrainLock, SetDrainLock and FreeDrainLock read and write the lock; a
+	// write wraps types.ErrConflict when somebody else was faster.
+	DrainLock(ctx context.Context) (types.DrainLock, error)
+	SetDrainLock(ctx context.Context, lock types.DrainLock) (types.DrainLock, error)
+	FreeDrainLock(ctx context.Context, lock types.DrainLock) error
+	// DeleteNode deletes this very Node, not a namesake.
+	DeleteNode(ctx context.Context, node types.Node) error
+	SetDrainConditions(ctx context.Context, node string, conditions types.DrainConditions) error
+	Event(ctx context.Context, event types.Event) error
+}
+
+// Component is the drain. Every exported field is required.
+type Component struct {
+	Log   logrus.FieldLogger
+	Pulse *loop.Pulse
+
+	DeviceOp   requests // of zedagent
+	Update     requests // of baseosmgr
+	Operator   requests // of a person at the device
+	Config     pubsub.Reader[types.EdgeNodeClusterConfig]
+	Membership pubsub.Reader[types.ClusterMembership]
+	Settings   pubsub.Reader[types.ConfigItemValueMap]
+	Info       pubsub.Reader[types.EdgeNodeInfo]
+	Nodes      pubsub.Reader[types.Node]
+	NodePods   pubsub.Reader[types.Pod] // of this node, every namespace
+	API        pubsub.Reader[types.APIStatus]
+	Clocks     pubsub.Reader[types.NodeClock] // of other nodes, by name
+	Leases     pubsub.Reader[types.Lease]     // of eve-kube-app, by name
+	Agent      pubsub.Reader[types.NodeAgentStatus]
+	Kube       Kube
+	Operations types.OperationLog
+
+	ForceFiles  []string             // an operator's NodeDrainStatus; the first that speaks wins
+	FaultMarker string               // while it exists, COMPLETE is held back
+	Markers     []string             // while one of them has content, the device is going down
+	BootID      string               // of this boot
+	Uptime      func() time.Duration // since the boot, suspended time included
+	Hour        time.Duration        // an hour, but in tests
+
+	Status   pubsub.Writer[types.NodeDrainStatus]
+	Progress pubsub.Writer[types.NodeDrainProgress]
+	Journal  pubsub.Writer[types.NodeDrainJournal]
+
+	rec     record // what the journal holds, or is about to
+	mem     memory // what may be lost in a restart
+	running [lanes]*call
+	mail    [lanes]pubsub.Table[outcome] // where a call leaves its outcome, and rings
+	calls   sync.WaitGroup
+
+	renewals map[string]renewal // of the acting lane's calls, one of which runs at a time
+}
+
+// Run steps until ctx is done and returns after the calls under way have ended.
+func (c *Component) Run(ctx context.Context) {
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	files := &doorbell{}
+	watch.Go(func() {
+		watchFiles(ctx, c.Log, files.ring, append(slices.Clone(c.ForceFiles), c.FaultMarker)...)
+	})
+	c.run(ctx, files)
+}
+
+// run is Run with somebody else to ring when the operator's files change.
+func (c *Component) run(ctx context.Context, files loop.Input) {
+	defer c.calls.Wait()
+	defer c.cancel(acting)
+	defer c.cancel(telling)
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, files,
+		c.DeviceOp, c.Update, c.Operator, c.Config, c.Membership, c.Settings, c.Info, c.Agent,
+		c.Nodes, c.NodePods, c.API, c.Leases, &c.mail[acting], &c.mail[telling])
+}
+
+// Step looks, decides and acts once.
+func (c *Component) Step(ctx context.Context) error {
+	c.collect()
+	f := c.look()
+	return c.apply(ctx, f, decide(f))
+}

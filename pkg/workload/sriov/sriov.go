@@ -1,0 +1,209 @@
+// Package sriov shares the virtual functions of this node's network ports with
+// the cluster: it binds them to vfio-pci, keeps this node's part of the
+// configuration of the SR-IOV device plug-in, which all nodes share, and has the
+// own plug-in read it (docs/wire.md, "SR-IOV").
+//
+//	reads:  AssignableAdapters, EdgeNodeInfo, nodes, this node's pods, the API's health, sysfs
+//	writes: nothing
+//	acts:   binds virtual functions; writes ConfigMap kube-system/sriovdp-config;
+//	        restarts the plug-in of this node; removes network attachments that
+//	        no node serves
+package sriov
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// DefaultSysfs is where the kernel shows its devices.
+const DefaultSysfs = "/sys"
+
+// period is how often sysfs is looked at: nobody tells when a driver lets go of
+// a device. It costs no request to the API server.
+const period = time.Minute
+
+const (
+	// conflictPause is how long, twice at most, a node leaves the ConfigMap to one
+	// that was faster.
+	conflictPause = 200 * time.Millisecond
+	// writeGap is between two writes that follow one another.
+	writeGap = 5 * time.Second
+	// patience is how long the end waits for sysfs.
+	patience = 2 * time.Second
+)
+
+// errChanged says that a look has been overtaken.
+var errChanged = fmt.Errorf("%w: another node has told of its functions", types.ErrConflict)
+
+// Kube is what the component does to the cluster. Every verb ends when its
+// context does.
+type Kube interface {
+	// SRIOVConfig reads the ConfigMap afresh.
+	SRIOVConfig(ctx context.Context) (types.SRIOVConfig, error)
+	// SetSRIOVConfig changes the keys that are named, "" to remove one, of the
+	// ConfigMap of that version, or makes it; all or none. Its error wraps
+	// types.ErrConflict where somebody else was faster.
+	SetSRIOVConfig(ctx context.Context, change types.SRIOVConfig) error
+	// SRIOVPlugins lists the plug-in's pods of the node afresh.
+	SRIOVPlugins(ctx context.Context, node string) ([]types.SRIOVPlugin, error)
+	// MarkSRIOVPlugin writes Part on this very pod.
+	MarkSRIOVPlugin(ctx context.Context, pod types.SRIOVPlugin) error
+	// RestartSRIOVPlugin deletes this very pod.
+	RestartSRIOVPlugin(ctx context.Context, pod types.SRIOVPlugin) error
+	// SRIOVNetworks lists the attachments that a device plug-in serves, none where
+	// the cluster knows no attachments.
+	SRIOVNetworks(ctx context.Context) ([]types.SRIOVNetwork, error)
+	// DeleteSRIOVNetwork deletes this very attachment in this very version.
+	DeleteSRIOVNetwork(ctx context.Context, network types.SRIOVNetwork) error
+}
+
+// Component is this node's share of SR-IOV. Every exported field is required.
+type Component struct {
+	Log   logrus.FieldLogger
+	Pulse *loop.Pulse
+
+	Adapters pubsub.Reader[types.AssignableAdapters]
+	Info     pubsub.Reader[types.EdgeNodeInfo]
+	Nodes    pubsub.Reader[types.Node]
+	NodePods pubsub.Reader[types.Pod]
+	API      pubsub.Reader[types.APIStatus]
+	Kube     Kube
+
+	Operations types.OperationLog
+
+	Sysfs string // DefaultSysfs, below the root
+
+	// What this process remembers. Losing it costs a repeated look, or one restart
+	// of the plug-in.
+	memory   memory
+	seen     string    // what the last look was for
+	next     time.Time // when the next is due, whatever happens
+	wrote    time.Time // when the ConfigMap was last written
+	foreign  []string
+	problems []string
+	shown    *scanned // what sysfs showed last
+	shownFor string   // of what
+	running  *call    // the look at sysfs under way, nil for none
+	calls    int
+	asked    string                // what it, or the last one, is for
+	again    time.Time             // when the next one is due
+	mail     pubsub.Table[scanned] // where it leaves its result, and rings
+}
+
+// Run steps until ctx is done.
+func (c *Component) Run(ctx context.Context) {
+	defer c.end()
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Adapters, c.Info, c.Nodes, c.NodePods, c.API, &c.mail)
+}
+
+// Step looks, decides and acts once.
+func (c *Component) Step(ctx context.Context) error {
+	shown := c.scan(ctx)
+	f, due, err := c.look(ctx, shown)
+	if err != nil || !due {
+		return err
+	}
+	return c.apply(ctx, f, decide(f))
+}
+
+// apply writes the ConfigMap, or has the plug-in read it and drops attachments.
+func (c *Component) apply(ctx context.Context, f facts, a action) error {
+	was := c.memory
+	c.memory = a.memory
+	c.tell(f, was, a)
+	var err error
+	if a.change != nil {
+		ctx := types.Because(ctx, "domainmgr", "configuration of the SR-IOV device plug-in: "+string(a.why))
+		switch err = c.Kube.SetSRIOVConfig(ctx, *a.change); {
+		case errors.Is(err, types.ErrConflict): // another node corrects as much
+		case err != nil:
+			c.memory.repaired, c.memory.pause = was.repaired, was.pause
+		default:
+			c.Log.WithFields(logrus.Fields{"node": f.own, "why": string(a.why)}).Info("configuration of the SR-IOV device plug-in written")
+		}
+	}
+	if failed := c.restart(ctx, a); failed != nil {
+		c.memory.settled, c.memory.wrote = was.settled, was.wrote
+		err = errors.Join(err, failed)
+	}
+	err = errors.Join(err, c.drop(ctx, f, a.drop))
+	switch {
+	case errors.Is(err, types.ErrConflict): // another node was faster
+		c.seen = ""
+		return loop.After(conflictPause + rand.N(conflictPause))
+	case err != nil:
+		c.seen = ""
+		return err
+	}
+	return c.wait(f.now, a)
+}
+
+// drop removes attachments, for as long as no node tells of other functions: a
+// look may be many seconds old by now.
+func (c *Component) drop(ctx context.Context, f facts, networks []types.SRIOVNetwork) error {
+	for _, n := range networks {
+		ctx := types.Because(ctx, "domainmgr", "no node has resource "+n.Resource+" any more")
+		switch now, err := c.Kube.SRIOVConfig(ctx); {
+		case err != nil:
+			return err
+		case now.Version != f.config.Version:
+			return errChanged
+		}
+		if err := c.Kube.DeleteSRIOVNetwork(ctx, n); err != nil {
+			return err
+		}
+		c.Log.WithField("resource", n.Resource).Infof("network attachment %s removed: no node has its resource", n.Name)
+	}
+	return nil
+}
+
+// restart has the plug-in's pods read the configuration.
+func (c *Component) restart(ctx context.Context, a action) error {
+	ctx = types.Because(ctx, "domainmgr", "the plug-in has to read what it may offer")
+	var err error
+	for _, pod := range a.mark {
+		err = errors.Join(err, c.Kube.MarkSRIOVPlugin(ctx, pod))
+	}
+	for _, pod := range a.restart {
+		failed := c.Kube.RestartSRIOVPlugin(ctx, pod)
+		if failed == nil {
+			c.Log.WithField("pod", pod.Name).Info("SR-IOV device plug-in restarted: what it may offer has changed")
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// wait says when to look again; after a change at once, but not time and again.
+func (c *Component) wait(now time.Time, a action) error {
+	c.next = now.Add(a.again)
+	if a.change != nil {
+		if now.Sub(c.wrote) < writeGap {
+			c.next = now.Add(writeGap)
+		}
+		c.wrote = now
+	}
+	return loop.After(c.next.Sub(now))
+}
+
+// tell logs what is new.
+func (c *Component) tell(f facts, was memory, a action) {
+	log := c.Log.WithField("node", f.own)
+	if a.why == correct && was.pause == 0 {
+		log.Warn("another agent overwrites the configuration of the SR-IOV device plug-in; it is merged with this node's")
+	}
+	if !slices.Equal(c.foreign, a.foreign) && len(a.foreign) > 0 {
+		log.WithField("resources", a.foreign).Info("SR-IOV resources of nodes that have not told of theirs are kept")
+	}
+	c.foreign = a.foreign
+}

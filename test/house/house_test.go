@@ -1,0 +1,175 @@
+// Package house checks the source as such: who imports whom, and calls that the
+// program must not make. It links nothing of the program, so that `make lint` can
+// run it.
+package house
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/zedkube/zedkube/"
+
+// may lists, for each kind of package, the packages of ours it may import, and
+// why no more.
+var may = map[string]struct {
+	imports []string
+	why     string
+}{
+	"types":                 {nil, "the nouns know nobody"},
+	"pubsub":                {nil, "pubsub knows files and sockets only, and names no topic"},
+	"kubeapi":               {[]string{"types", "pkg/base/*"}, "kubeapi knows Kubernetes only and decides nothing"},
+	"kubeapi/kubetest":      {[]string{"types"}, "the fake cluster obeys; it knows the nouns only"},
+	"pkg/*":                 {nil, "it says what lives in the group"},
+	"pkg/base/*":            {[]string{"types", "pubsub", "pkg/base/*"}, "what all stand on knows no component"},
+	"pkg/base/loop":         {nil, "the loop knows time only"},
+	"pkg/base/redact":       {nil, "text in, text out"},
+	"pkg/base/printable":    {nil, "text in, text out"},
+	"pkg/base/safefile":     {nil, "it reads files and knows none of them"},
+	"pkg/base/caught":       {nil, "it knows HTTP and the log only"},
+	"pkg/base/peer":         {nil, "it knows sockets and /proc only"},
+	"pkg/cluster/*":         {[]string{"types", "pubsub", "pkg/base/*"}, "components share facts only through topics and name what they need of the cluster as an interface"},
+	"pkg/workload/*":        {[]string{"types", "pubsub", "pkg/base/*"}, "components share facts only through topics and name what they need of the cluster as an interface"},
+	"pkg/report/*":          {[]string{"types", "pubsub", "pkg/base/*"}, "components share facts only through topics and name what they need of the cluster as an interface"},
+	"pkg/operate/*":         {[]string{"types", "pubsub", "pkg/base/*"}, "what serves people reads files and topics"},
+	"pkg/operate/topicview": {[]string{"types", "pkg/base/redact"}, "it reads directories of any agent"},
+	"pkg/operate/doctor":    {[]string{"types", "pkg/operate/overview", "pkg/base/safefile", "pkg/operate/topicview"}, "it judges what files, sockets and an interface on the cluster tell"},
+	"pkg/operate/bundle":    {[]string{"pkg/base/redact", "pkg/operate/topicview"}, "it packs what it is given and shows no secret"},
+	"pkg/operate/page":      {[]string{"types", "pubsub", "pkg/operate/overview", "pkg/base/printable"}, "it shows what files and tables say"},
+	"cmd/*":                 {[]string{"types", "pubsub", "kubeapi", "pkg/*/*"}, "the wiring knows everything but the tests' tools"},
+	"test":                  {[]string{"types", "pubsub", "pkg/report/evereport", "test/*"}, "the tests' tools stand outside: they meet the program through files, sockets and the API server"},
+}
+
+// foreign lists who alone may import a family of modules.
+var foreign = []struct {
+	prefix string
+	who    []string
+	why    string
+}{
+	{"k8s.io/kubernetes", nil, "it would bring a second Kubernetes into the module: it lives in test/devcluster/devkube"},
+	{"k8s.io/client-go/util/jsonpath", []string{"cmd/*", "kubeapi", "test"}, "commands print by the same expressions as kubectl; it is text, and reaches no API server"},
+	{"k8s.io/", []string{"kubeapi", "test"}, "only kubeapi knows Kubernetes"},
+	{"sigs.k8s.io/yaml", []string{"cmd/*", "kubeapi", "pkg/base/redact", "pkg/operate/doctor", "pkg/cluster/k3sconfig", "test"}, "commands print YAML, and a kubeconfig and the configuration of k3s are YAML; components read and write JSON"},
+	{"kubevirt.io/", []string{"kubeapi", "test"}, "only kubeapi knows KubeVirt"},
+	{"github.com/longhorn/", []string{"kubeapi", "test"}, "only kubeapi knows Longhorn"},
+	{"github.com/lf-edge/eve-api/", []string{"pkg/base/cipher", "pkg/report/evereport", "test"}, "only these libraries know the controller's messages"},
+	{"github.com/google/go-tpm/", []string{"pkg/base/cipher"}, "only pkg/base/cipher talks to a TPM"},
+	{"log/slog", nil, "the project logs with logrus"},
+}
+
+func TestWhoMayImportWhom(t *testing.T) {
+	out, err := exec.Command("go", "list", "-tags", "kustomize_disable_go_plugin_support",
+		"-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		pkg := strings.TrimPrefix(f[0], module)
+		kind := pkg
+		if strings.HasPrefix(pkg, "test/") {
+			kind = "test"
+		}
+		rule, ok := may[kind]
+		if !ok {
+			rule, ok = may[path.Dir(pkg)+"/*"]
+		}
+		if !ok {
+			t.Errorf("%s: no rule for this package in test/house", pkg)
+		}
+		for _, imported := range f[1:] {
+			if ours, isOurs := strings.CutPrefix(imported, module); isOurs && !matches(rule.imports, ours) {
+				t.Errorf("%s may not import %s: %s", pkg, ours, rule.why)
+			}
+			for _, family := range foreign {
+				if strings.HasPrefix(imported, family.prefix) {
+					if !matches(family.who, kind) {
+						t.Errorf("%s may not import %s: %s", pkg, imported, family.why)
+					}
+					break
+				}
+			}
+		}
+	}
+}
+
+func matches(patterns []string, pkg string) bool {
+	for _, pattern := range patterns {
+		if ok, _ := path.Match(pattern, pkg); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// forbidden are calls that the house rules keep out of the program (not out of
+// tests and their tools).
+var forbidden = map[string]string{
+	"time.Sleep(":         "to wait is to return and be called again",
+	"context.Background(": "deadlines and shutdown must reach everything below main",
+	"context.TODO(":       "deadlines and shutdown must reach everything below main",
+	"log.Fatal":           "an agent that ends takes the device with it",
+	"panic(":              "bad input gets an error",
+	"func init()":         "what happens at start is in wire.go",
+}
+
+func TestHouseRulesInTheSource(t *testing.T) {
+	for _, file := range sources(t) {
+		content, err := os.ReadFile(filepath.Join("../..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for call, why := range forbidden {
+			if file == "cmd/zedkube/main.go" && call == "context.Background(" {
+				continue
+			}
+			for i, line := range strings.Split(string(content), "\n") {
+				if code, _, _ := strings.Cut(line, "//"); strings.Contains(code, call) {
+					t.Errorf("%s:%d: %s: %s", file, i+1, call, why)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	documented := map[string]bool{}
+	for _, file := range sources(t) {
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := path.Dir(file)
+		documented[dir] = documented[dir] || f.Doc != nil
+	}
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("%s has no package comment", dir)
+		}
+	}
+}
+
+// sources are the program's own Go files, without tests.
+func sources(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	for _, dir := range []string{"cmd", "types", "pubsub", "kubeapi", "pkg"} {
+		err := filepath.WalkDir(filepath.Join("../..", dir), func(name string, d os.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+				rel, _ := filepath.Rel("../..", name)
+				files = append(files, filepath.ToSlash(rel))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
