@@ -134,7 +134,7 @@ func appsLines(o overview.Overview, whole bool, width int, colour bool) []string
 	case len(o.Apps.List) == 0:
 		s.put(0, plain, "this device has no applications")
 	case whole:
-		s.app(o.Apps.List[0], o.Report.Info.At, o.ReadAt)
+		putApp(s, o.Apps.List[0], o.Report.Info.At, o.ReadAt)
 	default:
 		s.lines = append(s.lines, appsTable(o, true).lines(width, colour)...)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// app is all that is known of one application, of its pods since the report.
-func (s *screen) app(a overview.App, report, now time.Time) {
+// putApp is all that is known of one application, of its pods since the report.
+func putApp(s *screen, a overview.App, report, now time.Time) {
 	kind := "container"
 	if a.VM {
 		kind = "virtual machine"
@@ -26,8 +26,8 @@ func (s *screen) app(a overview.App, report, now time.Time) {
 	if len(a.Ports) > 0 {
 		s.field("ports", plain, listed(a.Ports))
 	}
-	s.console(a, now)
-	s.repair(a.Repair, now)
+	putConsole(s, a, now)
+	putRepair(s, a.Repair, now)
 	for i, p := range a.Pods {
 		if i == shownItems {
 			break
@@ -59,7 +59,7 @@ func sinceText(at, now time.Time) string {
 	return "since " + stamp(at, now)
 }
 
-func (s *screen) console(a overview.App, now time.Time) {
+func putConsole(s *screen, a overview.App, now time.Time) {
 	c := a.Console
 	switch {
 	case c == nil:
@@ -70,8 +70,8 @@ func (s *screen) console(a overview.App, now time.Time) {
 	}
 }
 
-// repair is what this node makes of an application's health.
-func (s *screen) repair(r *types.AppRepairStatus, now time.Time) {
+// putRepair is what this node makes of an application's health.
+func putRepair(s *screen, r *types.AppRepairStatus, now time.Time) {
 	if r == nil {
 		return
 	}

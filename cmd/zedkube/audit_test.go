@@ -59,7 +59,7 @@ func auditDevice(t *testing.T) string {
 // auditSays runs the command and returns what it prints.
 func auditSays(ctx context.Context, root string, args ...string) (out, warnings string, err error) {
 	var o, w bytes.Buffer
-	c := newCommand()
+	c := newCommand("devel", nil)
 	c.SetOut(&o)
 	c.SetErr(&w)
 	c.SetArgs(append([]string{"--root", root, "audit"}, args...))
@@ -179,7 +179,7 @@ func TestTheTrailIsFollowed(t *testing.T) {
 	done := make(chan error, 1)
 	var warnings bytes.Buffer
 	go func() {
-		c := newCommand()
+		c := newCommand("devel", nil)
 		c.SetOut(out)
 		c.SetErr(&warnings)
 		c.SetArgs([]string{"--root", root, "audit", "--watch", "--op", "evict"})

@@ -15,8 +15,9 @@ import (
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 )
 
-// newBundleCommand writes an archive for those who help from afar.
-func newBundleCommand(o *options) *cobra.Command {
+// newBundleCommand writes an archive for those who help from afar, with what some
+// of all commands say.
+func newBundleCommand(o *options, all func() *cobra.Command) *cobra.Command {
 	var file string
 	var include []string
 	c := &cobra.Command{
@@ -33,7 +34,7 @@ func newBundleCommand(o *options) *cobra.Command {
 			if file == "-" && out.fd >= 0 {
 				return exitError{exitUsage, errors.New("a terminal shows no archive: write it to a file")}
 			}
-			b := newBundle(o, time.Now())
+			b := newBundle(o, all, time.Now())
 			b.Include = include
 			if file == "-" {
 				_, err := b.Write(c.Context(), out)
@@ -71,12 +72,12 @@ func bundleError(ctx context.Context, err error) error {
 	return exitError{exitNotPublished, err}
 }
 
-func newBundle(o *options, now time.Time) bundle.Bundle {
+func newBundle(o *options, all func() *cobra.Command, now time.Time) bundle.Bundle {
 	p := o.paths()
 	seen := overview.Read(p.root, now)
 	return bundle.Bundle{
-		Root: p.root, Node: seen.Node.Name, Version: version, Made: seen.ReadAt, Limit: bundle.DefaultLimit,
-		Extras: bundleExtras(o, p, seen),
+		Root: p.root, Node: seen.Node.Name, Version: p.version, Made: seen.ReadAt, Limit: bundle.DefaultLimit,
+		Extras: bundleExtras(o, all, p, seen),
 	}
 }
 

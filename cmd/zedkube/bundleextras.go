@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/zedkube/zedkube/pkg/operate/bundle"
@@ -29,8 +30,8 @@ const (
 
 // bundleExtras are what is no file: versions, what commands say and what the
 // agent answers.
-func bundleExtras(o *options, p paths, seen overview.Overview) []bundle.Source {
-	extras := []bundle.Source{{Name: "versions.json", Form: bundle.JSON, Get: versions}}
+func bundleExtras(o *options, all func() *cobra.Command, p paths, seen overview.Overview) []bundle.Source {
+	extras := []bundle.Source{{Name: "versions.json", Form: bundle.JSON, Get: func(context.Context) ([]byte, error) { return versions(p.version) }}}
 	for _, line := range []string{"status", "status -o json", "doctor", "doctor -o json", "drain status", "nodes", "apps", "topics"} {
 		args := strings.Fields(line)
 		name := strings.ReplaceAll(strings.TrimSuffix(line, " -o json"), " ", "-") + ".txt"
@@ -41,7 +42,7 @@ func bundleExtras(o *options, p paths, seen overview.Overview) []bundle.Source {
 		if strings.HasSuffix(name, ".json") {
 			form = bundle.JSON
 		}
-		extras = append(extras, bundle.Source{Name: "commands/" + name, Form: form, Get: func(ctx context.Context) ([]byte, error) { return commandSays(ctx, o, args) }})
+		extras = append(extras, bundle.Source{Name: "commands/" + name, Form: form, Get: func(ctx context.Context) ([]byte, error) { return commandSays(ctx, o, all(), args) }})
 	}
 	if seen.Copied {
 		return extras
@@ -52,11 +53,10 @@ func bundleExtras(o *options, p paths, seen overview.Overview) []bundle.Source {
 }
 
 // commandSays is what a command of this program prints, in this process.
-func commandSays(ctx context.Context, o *options, args []string) ([]byte, error) {
+func commandSays(ctx context.Context, o *options, c *cobra.Command, args []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandWithin)
 	defer cancel()
 	var out, wrong limitedBuffer
-	c := newCommand()
 	c.SetArgs(append([]string{"--root", o.root, "--kubeconfig", o.kubeconfig}, args...))
 	c.SetOut(&out)
 	c.SetErr(&wrong)
@@ -109,7 +109,7 @@ func answerOf(p paths, name, path string) bundle.Source {
 }
 
 // versions are those of this program and of the kernel.
-func versions(context.Context) ([]byte, error) {
+func versions(version string) ([]byte, error) {
 	v := map[string]any{"zedkube": version, "go": runtime.Version(), "arch": runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		build := map[string]string{}

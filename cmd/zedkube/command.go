@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -24,11 +25,12 @@ const (
 	exitUnknownCommand = 99
 )
 
-// newCommand is the command line: without a subcommand it runs the agent, as
-// EVE's start script expects. Tests add flags that the program does not have.
-func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
-	o := options{reports: statusserver.ReportsAuto}
-	run := func(c *cobra.Command, _ []string) error { return runAgent(c.Context(), o) }
+// newCommand is the command line of a version of the program: without a subcommand
+// it runs the agent, as EVE's start script expects. Tests add flags that the program
+// does not have.
+func newCommand(version string, agent func(context.Context, options) error, more ...func(*cobra.Command, *options)) *cobra.Command {
+	o := options{version: version, reports: statusserver.ReportsAuto}
+	run := func(c *cobra.Command, _ []string) error { return agent(c.Context(), o) }
 	root := &cobra.Command{
 		Use:   "zedkube",
 		Short: "The agent between an EVE device and its Kubernetes cluster",
@@ -62,9 +64,9 @@ func newCommand(more ...func(*cobra.Command, *options)) *cobra.Command {
 	root.AddCommand(
 		newStatusCommand(&o), newNodesCommand(&o), newAppsCommand(&o),
 		newUpdateStatusCommand(&o), newDrainCommand(&o), newMembersCommand(&o), newLeaveCommand(&o), newJoinCommand(&o), newWaitJoinCommand(&o), newVMIDetachCommand(&o), newLogsCommand(&o), newTopCommand(&o), newExportCommand(&o),
-		newK3sCommand(&o), newAuditCommand(&o), newTopicsCommand(&o), newDoctorCommand(&o), newBundleCommand(&o), newPageCommand(&o),
+		newK3sCommand(&o), newAuditCommand(&o), newTopicsCommand(&o), newDoctorCommand(&o), newBundleCommand(&o, func() *cobra.Command { return newCommand(version, agent) }), newPageCommand(&o),
 		runCommand,
-		newVersionCommand(), newCompletionCommand(),
+		newVersionCommand(version), newCompletionCommand(),
 	)
 	return root
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// blockers are the pods in the way.
-func (s *screen) blockers(r drainRecord, p types.NodeDrainProgress) {
+// putBlockers are the pods in the way.
+func putBlockers(s *screen, r drainRecord, p types.NodeDrainProgress) {
 	if len(p.Blockers) == 0 && p.BlockersOmitted <= 0 {
 		return
 	}
@@ -19,12 +19,12 @@ func (s *screen) blockers(r drainRecord, p types.NodeDrainProgress) {
 		if i == shownItems {
 			break
 		}
-		s.blocker(b, r.ReadAt)
+		putBlocker(s, b, r.ReadAt)
 	}
-	s.more(len(p.Blockers), p.BlockersOmitted)
+	putMore(s, len(p.Blockers), p.BlockersOmitted)
 }
 
-func (s *screen) blocker(b types.DrainBlocker, now time.Time) {
+func putBlocker(s *screen, b types.DrainBlocker, now time.Time) {
 	look, outlook := outlookText(b.Outlook)
 	since := ""
 	if !b.Since.IsZero() {
@@ -51,8 +51,8 @@ func outlookText(o types.DrainOutlook) (style, string) {
 	return yellow, cmp.Or(clean(string(o)), "outlook unknown")
 }
 
-// more says how much of a list is not shown.
-func (s *screen) more(have, omitted int) {
+// putMore says how much of a list is not shown.
+func putMore(s *screen, have, omitted int) {
 	hidden := max(have-shownItems, 0)
 	if omitted > 0 && omitted < 1<<40 {
 		hidden += omitted
@@ -62,8 +62,8 @@ func (s *screen) more(have, omitted int) {
 	}
 }
 
-// volumes are the volumes in the way.
-func (s *screen) volumes(r drainRecord, p types.NodeDrainProgress) {
+// putVolumes are the volumes in the way.
+func putVolumes(s *screen, r drainRecord, p types.NodeDrainProgress) {
 	if len(p.Volumes) == 0 && p.VolumesOmitted <= 0 {
 		return
 	}
@@ -73,12 +73,12 @@ func (s *screen) volumes(r drainRecord, p types.NodeDrainProgress) {
 		if i == shownItems {
 			break
 		}
-		s.volume(v, r.ReadAt)
+		putVolume(s, v, r.ReadAt)
 	}
-	s.more(len(p.Volumes), p.VolumesOmitted)
+	putMore(s, len(p.Volumes), p.VolumesOmitted)
 }
 
-func (s *screen) volume(v types.DrainVolume, now time.Time) {
+func putVolume(s *screen, v types.DrainVolume, now time.Time) {
 	look, outlook := outlookText(v.Outlook)
 	name := clean(v.Name)
 	if v.Claim != "" {
@@ -110,13 +110,13 @@ func (s *screen) volume(v types.DrainVolume, now time.Time) {
 	}
 }
 
-// stranded are the pods that nobody else can take.
-func (s *screen) stranded(p types.NodeDrainProgress) {
+// putStranded are the pods that nobody else can take.
+func putStranded(s *screen, p types.NodeDrainProgress) {
 	if len(p.Stranded) == 0 && p.StrandedOmitted <= 0 {
 		return
 	}
 	s.gap()
 	s.put(0, bold, "Pods that can run only here (down until this node is back)")
 	s.put(2, plain, listed(p.Stranded))
-	s.more(min(len(p.Stranded), shownItems), p.StrandedOmitted)
+	putMore(s, min(len(p.Stranded), shownItems), p.StrandedOmitted)
 }

@@ -45,7 +45,7 @@ func TestTheManualIsComplete(t *testing.T) {
 	for _, problem := range []string{"AgentDead", "APISilent", "DrainNever", "LastReplica", "AppDown", "CertificateEnds", "DiskFull"} {
 		want["problem "+problem] = problem
 	}
-	for _, c := range newCommand().Commands() {
+	for _, c := range newCommand("devel", nil).Commands() {
 		if c.Hidden || c.Name() == "help" || c.Name() == "completion" || c.Name() == "run" {
 			continue
 		}

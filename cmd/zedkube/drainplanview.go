@@ -17,19 +17,19 @@ func planLines(f drain.Forecast, width int, colour bool) []string {
 	for _, unknown := range f.Unknown {
 		s.field("unknown", red, clean(unknown))
 	}
-	s.planGates(f)
-	s.planPods(f)
+	putPlanGates(s, f)
+	putPlanPods(s, f)
 	// The blockers and volumes look as they do in the record of a drain.
 	r := drainRecord{ReadAt: f.Made}
 	p := types.NodeDrainProgress{Blockers: f.Blockers, Volumes: f.Volumes, Stranded: f.Stranded}
-	s.blockers(r, p)
-	s.volumes(r, p)
-	s.stranded(p)
+	putBlockers(s, r, p)
+	putVolumes(s, r, p)
+	putStranded(s, p)
 	return s.lines
 }
 
-// planGates is what has to be had before the first eviction.
-func (s *screen) planGates(f drain.Forecast) {
+// putPlanGates is what has to be had before the first eviction.
+func putPlanGates(s *screen, f drain.Forecast) {
 	lock := lockText(f.Lock, f.Made)
 	switch {
 	case f.Lock.Waits != "":
@@ -50,7 +50,7 @@ func (s *screen) planGates(f drain.Forecast) {
 	default:
 		s.field("cordon", plain, "is there already, by "+clean(f.Cordon))
 	}
-	s.warnings(f.Warnings)
+	putWarnings(s, f.Warnings)
 	if len(f.Peers) > 0 {
 		s.field("peers", plain, listed(f.Peers))
 	} else {
@@ -58,8 +58,8 @@ func (s *screen) planGates(f drain.Forecast) {
 	}
 }
 
-// planPods are the pods in the order of their eviction.
-func (s *screen) planPods(f drain.Forecast) {
+// putPlanPods are the pods in the order of their eviction.
+func putPlanPods(s *screen, f drain.Forecast) {
 	s.gap()
 	switch {
 	case len(f.Pods) == 0:
@@ -80,5 +80,5 @@ func (s *screen) planPods(f drain.Forecast) {
 		}
 		s.put(2, look, fmt.Sprintf("%3d  %s  %s", i+1, clean(p.Pod), text))
 	}
-	s.more(len(f.Pods), 0)
+	putMore(s, len(f.Pods), 0)
 }

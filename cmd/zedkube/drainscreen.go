@@ -62,16 +62,16 @@ const shownItems = 50
 // drainLines is the record as a screen.
 func drainLines(r drainRecord, width int, colour bool) []string {
 	s := &screen{width: width, colour: colour}
-	s.head(r)
+	putHead(s, r)
 	if p := r.Progress; p != nil {
-		s.course(r, *p)
-		s.holders(r, *p)
+		putCourse(s, r, *p)
+		putHolders(s, r, *p)
 	}
-	s.told(r)
+	putTold(s, r)
 	if p := r.Progress; p != nil {
-		s.blockers(r, *p)
-		s.volumes(r, *p)
-		s.stranded(*p)
+		putBlockers(s, r, *p)
+		putVolumes(s, r, *p)
+		putStranded(s, *p)
 	}
 	if len(r.Advice) > 0 {
 		s.gap()
@@ -84,8 +84,8 @@ func drainLines(r drainRecord, width int, colour bool) []string {
 	return s.lines
 }
 
-// head says what the drain does, or that nobody knows.
-func (s *screen) head(r drainRecord) {
+// putHead says what the drain does, or that nobody knows.
+func putHead(s *screen, r drainRecord) {
 	of := "Drain of " + cmp.Or(clean(r.Node), "this node") + ": "
 	switch {
 	case r.Progress == nil && r.Status == nil:
@@ -136,8 +136,8 @@ func phaseText(p types.NodeDrainProgress) (style, string) {
 	return red, "in a phase that this command does not know: " + clean(string(p.Phase))
 }
 
-// course is the drain in time and numbers.
-func (s *screen) course(r drainRecord, p types.NodeDrainProgress) {
+// putCourse is the drain in time and numbers.
+func putCourse(s *screen, r drainRecord, p types.NodeDrainProgress) {
 	now := r.ReadAt
 	if p.Reason != "" {
 		s.field("why", plain, clean(p.Reason))
@@ -184,8 +184,8 @@ func listed(names []string) string {
 	return b.String()
 }
 
-// holders is who holds the lock, the quorum and the cordon.
-func (s *screen) holders(r drainRecord, p types.NodeDrainProgress) {
+// putHolders is who holds the lock, the quorum and the cordon.
+func putHolders(s *screen, r drainRecord, p types.NodeDrainProgress) {
 	lock := p.Lock
 	label := "lock"
 	if text := lockText(lock, r.ReadAt); text != "" {
@@ -213,11 +213,11 @@ func (s *screen) holders(r drainRecord, p types.NodeDrainProgress) {
 	} else if text != "" {
 		s.field("cordon", plain, text)
 	}
-	s.warnings(p.Warnings)
+	putWarnings(s, p.Warnings)
 }
 
-// warnings are what holds nothing up and is to be known.
-func (s *screen) warnings(list []string) {
+// putWarnings are what holds nothing up and is to be known.
+func putWarnings(s *screen, list []string) {
 	for _, w := range list {
 		s.field("warning", yellow, clean(w))
 	}
@@ -239,8 +239,8 @@ func lockText(lock types.DrainLockView, now time.Time) string {
 	return holder + " since " + stamp(lock.Since, now)
 }
 
-// told is what EVE's agents are told.
-func (s *screen) told(r drainRecord) {
+// putTold is what EVE's agents are told.
+func putTold(s *screen, r drainRecord) {
 	if r.Status == nil {
 		return
 	}

@@ -30,7 +30,7 @@ func TestEveryCommandHasItsGoldenOutput(t *testing.T) {
 			t.Errorf("testdata/golden/%s.txt is compared by no test", name)
 		}
 	}
-	for _, name := range withoutGolden(newCommand(), there) {
+	for _, name := range withoutGolden(newCommand("devel", nil), there) {
 		t.Errorf("there is no testdata/golden/%s.txt: let newoperator.txtar ask for it, or the tests on real nodes", name)
 	}
 }

@@ -80,10 +80,10 @@ var definition = regexp.MustCompile(`^( +\S+ {2,})(\S.*)$`)
 // of the usual width.
 func helpText(c *cobra.Command) string {
 	s := &screen{width: usualWidth}
-	s.prose(c.Short + ".")
+	putProse(s, c.Short + ".")
 	if c.Long != "" {
 		s.lines = nil
-		s.prose(c.Long)
+		putProse(s, c.Long)
 	}
 	s.gap()
 	s.put(0, plain, "Usage:")
@@ -94,7 +94,7 @@ func helpText(c *cobra.Command) string {
 		s.put(2, plain, c.CommandPath()+" COMMAND")
 		s.gap()
 		s.put(0, plain, "Commands:")
-		s.commands(c)
+		putCommands(s, c)
 	}
 	if c.Example != "" {
 		s.gap()
@@ -110,9 +110,9 @@ func helpText(c *cobra.Command) string {
 	return text
 }
 
-// prose is running text, whose lines are broken anew, and what is indented,
+// putProse is running text, whose lines are broken anew, and what is indented,
 // whose lines stay.
-func (s *screen) prose(text string) {
+func putProse(s *screen, text string) {
 	running := ""
 	flush := func() {
 		if running != "" {
@@ -139,8 +139,8 @@ func (s *screen) prose(text string) {
 	flush()
 }
 
-// commands are the commands below c, with what each does.
-func (s *screen) commands(c *cobra.Command) {
+// putCommands are the commands below c, with what each does.
+func putCommands(s *screen, c *cobra.Command) {
 	longest := 0
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() || sub.Name() == "help" {

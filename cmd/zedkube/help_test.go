@@ -17,7 +17,7 @@ import (
 )
 
 func TestHelpFitsATerminalAndSaysHowItEnds(t *testing.T) {
-	root := newCommand()
+	root := newCommand("devel", nil)
 	for _, c := range everyCommand(root) {
 		text := helpText(c)
 		for line := range strings.Lines(text) {
@@ -40,7 +40,7 @@ func TestHelpFitsATerminalAndSaysHowItEnds(t *testing.T) {
 
 func TestTheSameFlagIsTheSameEverywhere(t *testing.T) {
 	kinds := map[string]string{}
-	for _, c := range everyCommand(newCommand()) {
+	for _, c := range everyCommand(newCommand("devel", nil)) {
 		for _, name := range []string{"output", "watch", "since", "check", "timeout", "reason"} {
 			f := c.Flags().Lookup(name)
 			if f == nil {
@@ -58,7 +58,7 @@ func TestTheSameFlagIsTheSameEverywhere(t *testing.T) {
 // commanded runs a command in this process.
 func commanded(ctx context.Context, args ...string) (out string, err error) {
 	var b bytes.Buffer
-	c := newCommand()
+	c := newCommand("devel", nil)
 	c.SetArgs(args)
 	c.SetOut(&b)
 	c.SetErr(&b)
@@ -123,7 +123,7 @@ func everyWords() (all [][]string) {
 		"unlock": {"node-1"}, "logs": {"cam"}, "vmiDetach": {"node-1", "6ba7b812-9dad-11d1-80b4-00c04fd430c8"}, "completion": {"bash"},
 		"release": {"v1.35.0+k3s1"}, "remove": {"node-1"}, "forget": {"node-1"},
 	}
-	for _, c := range everyCommand(newCommand()) {
+	for _, c := range everyCommand(newCommand("devel", nil)) {
 		if c.HasParent() && c.Name() != "run" {
 			all = append(all, append(strings.Fields(c.CommandPath())[1:], needs[c.Name()]...))
 		}

@@ -170,7 +170,7 @@ func TestWrongUsageOfPlans(t *testing.T) {
 		{"leave", "plan", "-o", "table=1"},
 		{"leave", "plan", "now"},
 	} {
-		c := newCommand()
+		c := newCommand("devel", nil)
 		c.SetArgs(append(args, "--root", t.TempDir()))
 		c.SetOut(io.Discard)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -50,7 +50,7 @@ func lookAtJoin(ctx context.Context, p paths, f joinFlags, given joinGiven) (fac
 // files reads what this device knows of itself. What it lacks is in the plan.
 func (l *joinLook) files() {
 	o := &l.facts.Own
-	o.Version = version
+	o.Version = l.paths.version
 	if info, _, err := readRecord[types.EdgeNodeInfo](l.paths.topicFile("zedagent", "EdgeNodeInfo")); err == nil {
 		o.Node, o.Device = info.NodeName(), info.DeviceID
 	}

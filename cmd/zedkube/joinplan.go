@@ -148,12 +148,12 @@ func joinLines(p joinplan.Plan, title string, width int, colour bool) []string {
 		s.field("looked at", plain, listed(p.Peers))
 	}
 	s.gap()
-	s.findings(p.Findings)
+	putFindings(s, p.Findings)
 	return s.lines
 }
 
-// findings are the things that were looked at, each with its remedy.
-func (s *screen) findings(all []joinplan.Finding) {
+// putFindings are the things that were looked at, each with its remedy.
+func putFindings(s *screen, all []joinplan.Finding) {
 	for _, f := range all {
 		s.hang(fmt.Sprintf("  %-9s", f.Verdict), 11, verdictLook(f.Verdict), clean(f.What))
 		if f.Remedy != "" {

@@ -31,7 +31,7 @@ func lookAtLeave(ctx context.Context, p paths, now time.Time) joinplan.LeaveFact
 	if s, _, err := readRecord[types.ConfigItemValueMap](p.topicFile("zedagent", "ConfigItemValueMap")); err == nil {
 		f.Interval = s.Duration(types.SettingConfigInterval, time.Second, configInterval)
 	}
-	if s, _, err := readRecord[types.ZedAgentStatus](p.zedagentStatus()); err == nil {
+	if s, _, err := readRecord[types.ZedAgentStatus](zedagentStatus(p)); err == nil {
 		f.Fetched = &s.ConfigGetStatus
 	}
 	f.Apps = appsHere(filepath.Join(p.runDir(), "zedagent", "AppInstanceConfig"))
@@ -74,7 +74,7 @@ func foresee(ctx context.Context, p paths, info types.EdgeNodeInfo, f *joinplan.
 }
 
 // zedagentStatus is the file of zedagent's word on itself.
-func (p paths) zedagentStatus() string {
+func zedagentStatus(p paths) string {
 	return filepath.Join(p.runDir(), "zedagent", "ZedAgentStatus", types.ZedAgentKey+".json")
 }
 

@@ -76,11 +76,11 @@ func leaveLines(p joinplan.LeavePlan, width int, colour bool) []string {
 		}
 		s.gap()
 		s.put(0, bold, part.title)
-		s.findings(part.found[:min(len(part.found), shownItems)])
-		s.more(len(part.found), 0)
+		putFindings(s, part.found[:min(len(part.found), shownItems)])
+		putMore(s, len(part.found), 0)
 	}
 	if p.GiveUp != nil {
-		s.giveUp(*p.GiveUp)
+		putGiveUp(s, *p.GiveUp)
 	}
 	s.gap()
 	s.put(0, bold, "What stays behind")
@@ -90,8 +90,8 @@ func leaveLines(p joinplan.LeavePlan, width int, colour bool) []string {
 	return s.lines
 }
 
-// giveUp shows what has to be given up, and how.
-func (s *screen) giveUp(g joinplan.GiveUp) {
+// putGiveUp shows what has to be given up, and how.
+func putGiveUp(s *screen, g joinplan.GiveUp) {
 	s.gap()
 	s.put(0, bold, "What would have to be given up")
 	for _, line := range giveUpLines(g) {

@@ -104,7 +104,7 @@ func lookAtPeers(ctx context.Context, p paths) (survivor, error) {
 	status, _, _ := readRecord[types.EdgeNodeClusterStatus](p.topicFile(self, "EdgeNodeClusterStatus"))
 	link := peers.Link{Interface: status.ClusterInterface, Proc: p.proc, Sysfs: p.sysfs}
 	f.look = peers.LookFor(ctx, (&net.Dialer{}).DialContext, peers.Places(f.known.Peers), link)
-	agent, _, err := readRecord[types.ZedAgentStatus](p.zedagentStatus())
+	agent, _, err := readRecord[types.ZedAgentStatus](zedagentStatus(p))
 	f.fetched = err == nil && agent.ConfigGetStatus == types.ConfigGetSuccess
 	return f, nil
 }

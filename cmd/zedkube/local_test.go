@@ -155,7 +155,7 @@ func TestWhereThePageIs(t *testing.T) {
 		}
 	}
 	var usage exitError
-	if err := newCommand().ParseFlags([]string{"--page=perhaps"}); err == nil || errors.As(err, &usage) {
+	if err := newCommand("devel", nil).ParseFlags([]string{"--page=perhaps"}); err == nil || errors.As(err, &usage) {
 		t.Errorf("a word that makes no sense: %v", err)
 	}
 }

@@ -113,7 +113,7 @@ func TestLogsPrintsWhatAnApplicationWrites(t *testing.T) {
 		"":                            {err: "usage: zedkube logs APP"},
 	} {
 		var out bytes.Buffer
-		c := newCommand()
+		c := newCommand("devel", nil)
 		c.SetOut(&out)
 		c.SetArgs(append([]string{"--root", root, "logs"}, strings.Fields(line)...))
 		err := c.ExecuteContext(t.Context())
@@ -132,7 +132,7 @@ func TestLogsSaysWhenNobodyCanBeAsked(t *testing.T) {
 	if err := os.Remove(filepath.Join(root, "run/.kube/k3s/k3s.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	c := newCommand()
+	c := newCommand("devel", nil)
 	c.SetArgs([]string{"--root", root, "logs", "idle"})
 	if err := c.ExecuteContext(context.WithoutCancel(t.Context())); exitCode(err) != exitNotPublished {
 		t.Errorf("exit code %d: %v", exitCode(err), err)
@@ -181,7 +181,7 @@ func TestALogIsNotObeyedByATerminal(t *testing.T) {
 		"as it is in a pipe": {nil, false, evil},
 		"JSON on a terminal": {[]string{"-o", "json"}, true, `\u001b[2J`},
 	} {
-		c := newCommand()
+		c := newCommand("devel", nil)
 		c.SetArgs(append([]string{"--root", root, "logs", "scale"}, row.args...))
 		var piped bytes.Buffer
 		screen := newPseudoTerminal(t, 200, 50)

@@ -24,7 +24,7 @@ func run(more ...func(*cobra.Command, *options)) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	kubeapi.LogTo(silent()) // until the agent has a log; commands have none
-	if err := newCommand(more...).ExecuteContext(ctx); err != nil {
+	if err := newCommand(version, runAgent, more...).ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "zedkube:", complaint(err))
 		stop()
 		os.Exit(exitCode(err))

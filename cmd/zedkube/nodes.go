@@ -91,7 +91,7 @@ func nodesLines(v nodesView, whole bool, width int, colour bool) []string {
 	}
 	if whole {
 		for _, n := range v.Nodes.List {
-			s.node(n, v.ReadAt)
+			putNode(s, n, v.ReadAt)
 		}
 	} else {
 		s.lines = append(s.lines, nodesTable(v.Nodes, v.ReadAt).lines(width, colour)...)
@@ -191,8 +191,8 @@ func nodeState(n overview.ClusterNode) string {
 	return text
 }
 
-// node is all that is known of one node.
-func (s *screen) node(n overview.ClusterNode, now time.Time) {
+// putNode is all that is known of one node.
+func putNode(s *screen, n overview.ClusterNode, now time.Time) {
 	s.put(0, nodeLook(n), clean(n.Name)+": "+nodeStatus(n)+", since "+stamp(n.Since, now))
 	for _, f := range []struct{ label, text string }{
 		{"roles", strings.Join(n.Roles, ", ")},

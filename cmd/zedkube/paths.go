@@ -19,6 +19,7 @@ import (
 
 // options are what the command line says.
 type options struct {
+	version    string // of this program
 	root       string
 	kubeconfig string
 	logRecord  int
@@ -31,6 +32,7 @@ type options struct {
 // paths are the files outside pubsub (docs/wire.md, "Files"), each below root,
 // and how long an hour is.
 type paths struct {
+	version        string // of this program
 	hour           time.Duration
 	root           string
 	kubeconfig     string
@@ -74,6 +76,7 @@ func (o options) paths() paths {
 		in = func(path string) string { return filepath.Join(o.root, path) }
 	}
 	p := paths{
+		version:        o.version,
 		hour:           cmp.Or(o.hour, time.Hour),
 		root:           o.root,
 		kubeconfig:     o.kubeconfig,

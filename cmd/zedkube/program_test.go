@@ -143,7 +143,7 @@ func TestUptimeGoesOn(t *testing.T) {
 }
 
 func TestAnHourIsAnHourInTheProgram(t *testing.T) {
-	if flag := newCommand().PersistentFlags().Lookup("hour"); flag != nil {
+	if flag := newCommand("devel", nil).PersistentFlags().Lookup("hour"); flag != nil {
 		t.Errorf("the program has a flag that only tests may have: %+v", flag)
 	}
 	if got := (options{}).paths().hour; got != time.Hour {

@@ -51,7 +51,7 @@ func runAgent(ctx context.Context, o options) error {
 		log.WithError(err).Error("not every topic could be opened, will try again")
 	}
 	defer watchdog.WritePID(log, p.pid)()
-	log.WithField("version", version).Info("zedkube started")
+	log.WithField("version", p.version).Info("zedkube started")
 
 	// Pubsub ends last, so that what the components say at their end is heard.
 	busContext, stopBus := context.WithCancel(context.WithoutCancel(ctx))

@@ -13,9 +13,9 @@ import (
 // statusLines is an overview as a screen: what is wrong first.
 func statusLines(o overview.Overview, width int, colour bool) []string {
 	s := &screen{width: width, colour: colour}
-	s.statusHead(o)
+	putStatusHead(s, o)
 	for _, p := range o.Problems {
-		s.problem(p, o.ReadAt)
+		putProblem(s, p, o.ReadAt)
 	}
 	s.gap()
 	f := facts{screen: s, now: o.ReadAt}
@@ -41,7 +41,7 @@ func statusLines(o overview.Overview, width int, colour bool) []string {
 	return s.lines
 }
 
-func (s *screen) statusHead(o overview.Overview) {
+func putStatusHead(s *screen, o overview.Overview) {
 	name := cmp.Or(clean(o.Node.Name), "this node")
 	if c := clean(o.Cluster.Name); c != "" && o.Node.NoCluster == "" {
 		name += ", cluster " + c
@@ -65,8 +65,8 @@ func severityLook(v overview.Severity) style {
 	return yellow
 }
 
-// problem is one thing that is wrong, with what to do.
-func (s *screen) problem(p overview.Problem, now time.Time) {
+// putProblem is one thing that is wrong, with what to do.
+func putProblem(s *screen, p overview.Problem, now time.Time) {
 	word := "WARN"
 	if p.Severity == overview.Bad {
 		word = "BAD "

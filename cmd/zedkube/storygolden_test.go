@@ -48,7 +48,7 @@ func goldenIs(s *story, ts *testscript.TestScript, args []string) error {
 // would take a second to start with the race detector.
 func inProcess(ctx context.Context, words []string) string {
 	var out, said bytes.Buffer
-	c := newCommand()
+	c := newCommand("devel", nil)
 	c.SetArgs(words)
 	c.SetOut(&out)
 	c.SetErr(&said)

@@ -22,7 +22,7 @@ import (
 func runCommand(t *testing.T, args ...string) (out, said string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	c := newCommand()
+	c := newCommand("devel", nil)
 	c.SetArgs(args)
 	c.SetOut(&stdout)
 	c.SetErr(&stderr)

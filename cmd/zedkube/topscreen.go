@@ -41,21 +41,21 @@ func (t topTable) lines(o topOptions, width, height int, colour bool, from *int)
 		shown = min(room, len(t.Rows)-*from)
 	}
 	if len(t.Rows) > 0 {
-		s.line(bold, head)
+		putLine(s, bold, head)
 	}
 	for i := *from; i < *from+shown; i++ {
 		look := plain
 		if t.Rows[i].Old {
 			look = yellow
 		}
-		s.line(look, row(i))
+		putLine(s, look, row(i))
 	}
-	s.foot(t, o, *from, shown, height > 0)
+	putFoot(s, t, o, *from, shown, height > 0)
 	return s.lines
 }
 
-// foot says what is not to be seen.
-func (s *screen) foot(t topTable, o topOptions, from, shown int, live bool) {
+// putFoot says what is not to be seen.
+func putFoot(s *screen, t topTable, o topOptions, from, shown int, live bool) {
 	var said []string
 	if shown < len(t.Rows) {
 		said = append(said, fmt.Sprintf("%d to %d of %d", from+1, from+shown, len(t.Rows)))
@@ -66,7 +66,7 @@ func (s *screen) foot(t topTable, o topOptions, from, shown int, live bool) {
 	if live {
 		said = append(said, topKeys)
 		text, _ := cut(strings.Join(said, "; "), max(s.width-1, 1))
-		s.line(plain, text)
+		putLine(s, plain, text)
 		return
 	}
 	if len(said) > 0 {
@@ -74,8 +74,8 @@ func (s *screen) foot(t topTable, o topOptions, from, shown int, live bool) {
 	}
 }
 
-// line adds a line that fits as it is.
-func (s *screen) line(look style, text string) {
+// putLine adds a line that fits as it is.
+func putLine(s *screen, look style, text string) {
 	if s.colour && look != plain {
 		text = "\x1b[" + string(look) + "m" + text + "\x1b[0m"
 	}

@@ -20,7 +20,7 @@ type built struct {
 }
 
 // newVersionCommand prints the version; for people in one word, as ever.
-func newVersionCommand() *cobra.Command {
+func newVersionCommand(version string) *cobra.Command {
 	var out outputs
 	c := &cobra.Command{
 		Use: "version", Short: "Print the version", Args: words(0),

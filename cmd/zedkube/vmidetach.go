@@ -110,7 +110,7 @@ func detachEnded(err error) error {
 }
 
 // detachLogFile is where EVE's support looks for what a detach has done.
-func (p paths) detachLogFile() string {
+func detachLogFile(p paths) string {
 	return filepath.Join(filepath.Dir(p.runDir()), "persist/kubelog/detach.log")
 }
 

@@ -21,9 +21,9 @@ type detachLog struct {
 // most needed where something is broken.
 func openDetachLog(p paths, out, warn io.Writer) *detachLog {
 	l := &detachLog{out: out}
-	err := os.MkdirAll(filepath.Dir(p.detachLogFile()), 0o755)
+	err := os.MkdirAll(filepath.Dir(detachLogFile(p)), 0o755)
 	if err == nil {
-		l.file, err = openDetachFile(p.detachLogFile())
+		l.file, err = openDetachFile(detachLogFile(p))
 	}
 	if err != nil {
 		fmt.Fprintln(warn, "The log file cannot be written:", clean(err.Error()))

@@ -26,7 +26,7 @@ func TestTheDetachLogIsWrittenToNothingButItsOwnFile(t *testing.T) {
 		"a directory":              {func(path, _ string) error { return os.Mkdir(path, 0o700) }, false},
 	} {
 		p := options{root: t.TempDir()}.paths()
-		path, other := p.detachLogFile(), filepath.Join(t.TempDir(), "other")
+		path, other := detachLogFile(p), filepath.Join(t.TempDir(), "other")
 		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(other, nil, 0o600), row.there(path, other))
 		if err != nil {
 			t.Fatal(err)

@@ -172,7 +172,7 @@ func TestWrongUsageOfWaitJoin(t *testing.T) {
 		{"10.0.0.1"},
 		{"--timeout", "soon"},
 	} {
-		c := newCommand()
+		c := newCommand("devel", nil)
 		c.SetArgs(append([]string{"wait-join", "--root", t.TempDir()}, args...))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		err := c.ExecuteContext(ctx)

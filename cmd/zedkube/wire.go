@@ -92,7 +92,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 			Log: as("membership"), Pulse: pulses["membership"],
 			Config: t.clusterConfig, Agent: t.zedagent, Settings: t.settings, Info: t.info, Nodes: nodes, API: api,
 			Leave: t.leaveRequest, Without: t.without, Progress: t.drainProgress, Journal: t.drainJournal,
-			Kube: kube, Operations: record, Version: version, Hour: p.hour, Uptime: uptime,
+			Kube: kube, Operations: record, Version: p.version, Hour: p.hour, Uptime: uptime,
 			Membership: t.memberOf,
 		},
 		"peers": &peers.Component{
@@ -109,7 +109,7 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 		"statusserver": &statusserver.Component{
 			Log: as("statusserver"), Pulse: pulses["statusserver"],
 			Status: t.clusterStatus, Nodes: nodes, API: api, Info: t.info,
-			TopicDirs: p.topicDirs, InstallLog: p.installLog, Version: version, Reports: p.reports, ProversFile: p.provers,
+			TopicDirs: p.topicDirs, InstallLog: p.installLog, Version: p.version, Reports: p.reports, ProversFile: p.provers,
 		},
 		"drain": &drain.Component{
 			Log: as("drain"), Pulse: pulses["drain"],

@@ -17,7 +17,7 @@ import (
 // device.
 func wireLocal(p paths, t topics, log *logrus.Logger, pulses map[string]*loop.Pulse, kube *kubeapi.Client, requests *metrics.Requests, operations *metrics.Operations) map[string]component {
 	numbers := &metrics.Metrics{
-		Version: version, Lease: kubeapi.StatsLease, Pulses: pulses, Bus: t.bus, Requests: requests, Operations: operations,
+		Version: p.version, Lease: kubeapi.StatsLease, Pulses: pulses, Bus: t.bus, Requests: requests, Operations: operations,
 		Info: t.info, Nodes: kube.Nodes, API: kube.API, Leases: kube.Leases,
 		Leader: t.leaderInfo, Progress: t.drainProgress, Health: t.reportHealth, Conditions: t.nodeConditions,
 	}
