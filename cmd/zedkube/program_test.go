@@ -101,9 +101,9 @@ func TestEveryPathIsBelowTheRoot(t *testing.T) {
 	for _, root := range []string{"", "/srv/n1", "n1"} {
 		want[root] = below(root, root+"/run/.kube/k3s/k3s.yaml")
 	}
-	device := want[""]
-	device.pageAddress = "127.0.0.1:12347" // several agents on a machine, each below its root, cannot have it
-	want[""] = device
+	p := want[""]
+	p.pageAddress = "127.0.0.1:12347" // several agents on a machine, each below its root, cannot have it
+	want[""] = p
 	for root, want := range want {
 		if d := cmp.Diff(want, options{root: root}.paths(), cmp.AllowUnexported(paths{})); d != "" {
 			t.Errorf("root %q: want -, got +\n%s", root, d)
