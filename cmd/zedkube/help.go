@@ -80,7 +80,7 @@ var definition = regexp.MustCompile(`^( +\S+ {2,})(\S.*)$`)
 // of the usual width.
 func helpText(c *cobra.Command) string {
 	s := &screen{width: usualWidth}
-	putProse(s, c.Short + ".")
+	putProse(s, c.Short+".")
 	if c.Long != "" {
 		s.lines = nil
 		putProse(s, c.Long)

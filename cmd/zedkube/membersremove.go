@@ -174,7 +174,11 @@ func (r *removing) judge(ctx context.Context, target, own types.Node, nodes []ty
 // answers says where the device answers, or that this one cannot tell: another
 // Ready node has to answer it, or its own network may be what is down.
 func (r *removing) answers(ctx context.Context, target, own types.Node, nodes []types.Node) string {
-	for _, to := range addressesOf(target) {
+	addresses := addressesOf(target)
+	if len(addresses) == 0 {
+		return "node " + target.Name + " has no address, so whether its device answers cannot be told. Where it is off for good: kubectl delete node " + target.Name
+	}
+	for _, to := range addresses {
 		if port := r.answering(ctx, to); port != 0 {
 			return fmt.Sprintf("the device of node %s answers at %s, port %d", target.Name, to, port)
 		}

@@ -49,6 +49,10 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 			f.nodes[2].UUID = strings.ToUpper(f.nodes[2].UUID)
 		}, "", "", 0},
 		{"not while a Ready server without a label may be a member that was told otherwise", func(f *facts) { f.nodes = append(f.nodes, node("n5", unstamped, func(n *types.Node) { n.UUID = "" })) }, "", "n5 has no zedkube that says", 1},
+		{"not while a worker was given another list", func(f *facts) {
+			f.nodes = append(f.nodes, node("w1", worker, listing("n1", "n2", "n3", "n4")))
+		}, "", "w1 has not been told of the same masters", 1},
+		{"though a worker was given none", func(f *facts) { f.nodes = append(f.nodes, node("w1", worker, listing())) }, "n3", "", 1},
 		{"though a worker has neither label nor stamp", func(f *facts) {
 			f.nodes = append(f.nodes, node("n5", worker, unstamped, func(n *types.Node) { n.UUID = "" }))
 		}, "n3", "", 1},

@@ -53,16 +53,15 @@ func (c *Component) look() facts {
 }
 
 // remembered is the past with what f shows, from the journal at first. While the
-// nodes are not all seen, those that are missing are not forgotten.
+// nodes are not all seen, those that are missing are not forgotten; whether the
+// controller is reached is noted all the same.
 func (c *Component) remembered(f facts) past {
 	if c.past.stale == nil {
 		j, _ := c.Journal.Get(types.Global)
 		c.past = restored(j, f.uptime)
 	}
 	if !f.belongs || !f.seen {
-		p := c.past
-		p.uptime = f.uptime
-		return p
+		return c.past.unseen(f)
 	}
 	return c.past.next(f)
 }

@@ -20,6 +20,9 @@ const (
 	// patience is how long a lock or a reboot under way on a stale Node holds up
 	// its removal, and how long the stamp of a node that is not Ready counts.
 	patience = 24 * time.Hour
+	// longestGap is how far apart two steps may be for the time between them to
+	// count: while the device sleeps or hangs, nobody asks the controller.
+	longestGap = 3 * period
 	// maxNamed bounds the devices that are remembered.
 	maxNamed = 64
 )
@@ -101,19 +104,37 @@ func (p past) next(f facts) past {
 		}
 		n.spoke[node.UID] = was
 	}
-	heard := f.valid && f.fetched
 	for _, node := range stale(f.nodes, f.told) {
 		t, known := p.stale[node.UID]
 		if !known {
 			t = trace{since: f.now, seen: f.uptime, stamp: markOf(node)}
 		}
-		if heard && !t.holds {
-			t.asked = f.uptime
-		}
-		t.node, t.holds = node.Name, heard
-		n.stale[node.UID] = t
+		t.node = node.Name
+		n.stale[node.UID] = p.heard(t, f)
 	}
 	return n
+}
+
+// unseen is the past after a step that did not see the nodes.
+func (p past) unseen(f facts) past {
+	n := p
+	n.uptime, n.stale = f.uptime, map[string]trace{}
+	for uid, t := range p.stale {
+		n.stale[uid] = p.heard(t, f)
+	}
+	return n
+}
+
+// heard is t after a step in which the controller is reached, or not. The time
+// that counts begins again after a step in which it was not, and after a time
+// without any step.
+func (p past) heard(t trace, f facts) trace {
+	reached := f.belongs && f.valid && f.fetched
+	if reached && (!t.holds || f.uptime-p.uptime > longestGap) {
+		t.asked = f.uptime
+	}
+	t.holds = reached
+	return t
 }
 
 // withNames adds the masters that the controller names now, and those that the

@@ -73,3 +73,51 @@ func TestTheTieBreakerIsCordonedOnlyIfAFreshLookSaysSoToo(t *testing.T) {
 		}
 	})
 }
+
+// The device is cut off from everything for longer than five intervals: neither
+// the API server nor the controller answers. Then both do, the controller first.
+func TestTimeWithoutTheControllerDoesNotCount(t *testing.T) {
+	play(t, func(s *stage) {
+		s.three()
+		for _, n := range []string{"n1", "n2"} {
+			s.agents[n].every(time.Hour)
+		}
+		s.after(time.Minute)
+		s.cluster.ChangeNode("n3", down)
+		s.lists("n1", "n2")
+		s.after(time.Minute)
+		if !s.there("n3") {
+			s.Fatal("at once")
+		}
+		_ = s.api.Publish(types.Global, types.APIStatus{SilentSince: time.Now()})
+		for _, n := range []string{"n1", "n2"} {
+			_ = s.agents[n].zedagent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetFail})
+		}
+		s.after(6 * time.Hour)
+		// the first fetch after the cut, then the API
+		for _, n := range []string{"n1", "n2"} {
+			_ = s.agents[n].zedagent.Publish(types.ZedAgentKey, types.ZedAgentStatus{ConfigGetStatus: types.ConfigGetSuccess})
+		}
+		s.after(time.Second)
+		_ = s.api.Publish(types.Global, types.APIStatus{Synced: true})
+		s.after(5 * time.Minute)
+		if !s.there("n3") {
+			s.Error("removed five minutes after the cut, with one fetch since the list that lacks it")
+		}
+	})
+}
+
+func TestTimeWithoutStepsDoesNotCount(t *testing.T) {
+	f := scene()
+	p := past{}.next(f)
+	for range 3 {
+		f.uptime += period
+		p = p.next(f)
+	}
+	asked := p.stale["uid-n3"].asked
+	f.uptime += time.Hour // the device slept
+	p = p.next(f)
+	if now := p.stale["uid-n3"].asked; asked != f.uptime-time.Hour-3*period || now != f.uptime {
+		t.Errorf("the controller has been reached since %s, and after an hour without a step since %s; it is %s", asked, now, f.uptime)
+	}
+}

@@ -113,13 +113,14 @@ func (t told) agrees(stamp types.AgentStamp, s subject) bool {
 	return stamp.Cluster == t.cluster && sameSet(stamp.Masters, t.masters)
 }
 
-// disagreement says which member has not been told the same on s, "" for none.
-// Each says so in its own stamp (docs/wire.md, "Nodes"). A Ready member has to;
-// the stamp of one that is not Ready counts while it is a word of now.
+// disagreement says which node of the cluster was given something else on s, ""
+// for none. Each says so in its own stamp (docs/wire.md, "Nodes"). A server that
+// is Ready has to; the stamp of one that is not Ready, and that of a worker, counts
+// while it is current.
 func (r rules) disagreement(nodes []types.Node, s subject) string {
 	t := r.told
 	for _, n := range nodes {
-		if !server(n) || !r.past.counts(n) {
+		if !r.past.counts(n) {
 			continue
 		}
 		stamp := n.Agent
@@ -129,8 +130,8 @@ func (r rules) disagreement(nodes []types.Node, s subject) string {
 		has := stamp != nil && stamp.Cluster == t.cluster && (len(stamp.Masters) > 0 || len(t.masters) == 0)
 		_, anybody := uuid.Parse(n.UUID)
 		switch {
-		case n.Ready != types.ConditionTrue && !has:
-			// It is down, and what it said last is no list of this cluster.
+		case (n.Ready != types.ConditionTrue || !server(n)) && !has:
+			// It need not say anything, and what it said last is no list of this cluster.
 		case len(t.masters) > 0 && anybody == nil && !t.names(n) && !has:
 			// It is no member, or knows that it is none.
 		case stamp == nil:
