@@ -55,6 +55,7 @@ func (b *bench) writing(ctx context.Context) error {
 		var counted sync.WaitGroup
 		counted.Go(func() { sent.count(counting, leader) })
 		sizes, err = b.sizesReported(ctx, counting, leader)
+		stop() // the time is over already, unless that failed
 		counted.Wait()
 		if err == nil {
 			states, err = b.statesSent(ctx, leader)
@@ -65,7 +66,7 @@ func (b *bench) writing(ctx context.Context) error {
 		return err
 	}
 	b.add(fmt.Sprintf("messages of KubeClusterInfo to zedagent in %.0f min, %d volumes are written", writtenFor.Minutes(), writtenVolumes),
-		"at most 20", "≤ 12", "%d, with %d kB of JSON; the file changed %d times", sent.messages, sent.bytes/1000, sent.files)
+		"one in 30 s at most", "≤ 12", "%d, with %d kB of JSON; the file changed %d times", sent.messages, sent.bytes/1000, sent.files)
 	b.add("size of a volume → KubeClusterInfo file", "0 to 30 s", "≤ 1 s", "%s", percentiles([][]time.Duration{sizes}))
 	b.add("pod phase → message to zedagent meanwhile", "0 to 30 s", "≤ 1 s", "%s", percentiles([][]time.Duration{states}))
 	return nil
