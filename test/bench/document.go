@@ -60,7 +60,8 @@ A pod's phase is changed through the API; the time runs from that request until 
 applications are virtual machines; of two followers the one that takes more counts. Containers that write are on a real
 kubelet with containerd, on the same CPUs. Each of their lines holds a number and the time at which it was written, and it is
 there when the agent's output has grown beyond it. Each log is rotated once; what the kubelet has not served by then it may
-hold back until the container ends.
+hold back until the container ends. Longhorn is played: the size of each volume that is written changes every five seconds. A
+message to zedagent is what a subscriber of the agent's socket receives; zedagent sends the whole report to the controller at each.
 
 | figure | EVE's zedkube | goal | measured |
 |---|---|---|---|

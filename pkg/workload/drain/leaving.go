@@ -195,6 +195,10 @@ func (in call) inTheWay(s types.Storage, ready map[string]bool, out *outcome) []
 	volumes := inTheWay(s, in.node.Name, ready)
 	for i := range volumes {
 		volumes[i].Remedy = strings.ReplaceAll(volumes[i].Remedy, allow, giveUp)
+		counts := func(v types.LeaveVolume) bool { return v.Name == volumes[i].Name }
+		if r := volumes[i].Remedy; r != "" && !strings.Contains(r, giveUp) && slices.ContainsFunc(out.only, counts) {
+			volumes[i].Remedy += "; " + giveUp
+		}
 	}
 	return volumes
 }
