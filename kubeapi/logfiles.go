@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
 	"github.com/zedkube/zedkube/types"
@@ -101,7 +102,13 @@ func logDir(pod types.Pod, container string) string {
 // nodeLog opens a file below /var/log of a pod's node, or a directory, whose path
 // ends with a slash.
 func (c *Client) nodeLog(ctx context.Context, pod types.Pod, path string) (io.ReadCloser, error) {
-	return c.stream(ctx, pod, func(client rest.Interface) *rest.Request { return client.Get().AbsPath(path) })
+	body, err := c.stream(ctx, pod, func(client rest.Interface) *rest.Request {
+		return client.Get().AbsPath(path).SetHeader("Accept", "*/*") // it is no object
+	})
+	if apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) { // this way is closed
+		err = fmt.Errorf("%w: %w", types.ErrNoLog, err)
+	}
+	return body, err
 }
 
 // criLog turns a runtime's log, "<time> <stream> <tags> <text>", into what a kubelet
@@ -113,6 +120,7 @@ type criLog struct {
 	head bool   // the present part's head is read
 	cut  bool   // the present part is not the last of its line
 	goes bool   // the present part is not the first of its line
+	err  error  // nothing comes after it
 }
 
 var errNoCRI = errors.New("not a log of a runtime")
@@ -120,9 +128,10 @@ var errNoCRI = errors.New("not a log of a runtime")
 // Read implements io.Reader.
 func (c *criLog) Read(p []byte) (int, error) {
 	for len(c.out) == 0 {
-		if err := c.more(); err != nil {
-			return 0, err
+		if c.err != nil {
+			return 0, c.err
 		}
+		c.err = c.more()
 	}
 	n := copy(p, c.out)
 	c.out = c.out[n:]
@@ -141,7 +150,7 @@ func (c *criLog) more() error {
 		}
 	}
 	c.out = text
-	if len(text) > 0 || errors.Is(err, bufio.ErrBufferFull) {
+	if errors.Is(err, bufio.ErrBufferFull) {
 		return nil
 	}
 	return err

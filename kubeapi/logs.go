@@ -75,9 +75,7 @@ func logOptions(o types.LogOptions) *corev1.PodLogOptions {
 
 // noLog tells what the kubelet says of a log that is not there from an API
 // server in trouble.
-func noLog(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsForbidden(err)
-}
+func noLog(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) }
 
 // logStream is a log under way.
 type logStream struct {

@@ -182,6 +182,7 @@ func (l *look) missed(ctx context.Context, p piece) (outcome, bool) {
 	case !errors.Is(err, errNotKept):
 		return outcome{news: l.news, err: err}, true
 	}
+	l.log.WithField("app", l.app).WithField("pod", l.pod.Key()).WithError(err).Warn("lines of a log are lost")
 	l.gap(p, rotated)
 	return outcome{}, false
 }
