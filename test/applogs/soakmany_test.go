@@ -14,7 +14,7 @@ var (
 )
 
 const (
-	streams = 64 // what the default of fs.inotify.max_user_instances leaves
+	streams = 40 // what the default of fs.inotify.max_user_instances leaves
 	// What the logs of one node may cost, and how late lines may be.
 	followedAge, followedRequests = 20 * time.Second, 15 // requests a minute, in all
 	polledAge, polledRequests     = time.Minute, 3       // requests a minute, for each log without a stream
