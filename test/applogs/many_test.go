@@ -108,11 +108,19 @@ func (m *many) watch(t *testing.T, long time.Duration) figures {
 	return f
 }
 
-// isWhole waits until all that the node has is told, and wants nothing to be
+// isWhole waits until all that the node has now is told, and wants nothing to be
 // lost and nothing twice.
 func (m *many) isWhole(t *testing.T) {
 	t.Helper()
-	m.isTold(t, time.Minute)
+	disks := map[source]map[line]time.Time{}
+	for _, a := range m.apps {
+		for _, pod := range m.pods(t, a) {
+			disks[source{a.key(), "app"}] = m.onDisk(t, 0, pod, "app")
+		}
+	}
+	for of, disk := range disks {
+		until(t, time.Minute, func() string { return m.untold(0, of, disk) })
+	}
 	told, lost := 0, 0
 	for _, a := range m.apps {
 		of := source{a.key(), "app"}
