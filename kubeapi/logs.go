@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -23,6 +24,14 @@ import (
 // even send the head of its answer. The error wraps types.ErrNoLog where there
 // is no such log.
 func (c *Client) Logs(ctx context.Context, pod types.Pod, o types.LogOptions) (io.ReadCloser, error) {
+	return c.stream(ctx, pod, func(client rest.Interface) *rest.Request {
+		return client.Get().Namespace(pod.Namespace).Name(pod.Name).Resource("pods").SubResource("log").
+			VersionedParams(logOptions(o), scheme.ParameterCodec)
+	})
+}
+
+// stream opens what is asked for of a pod's log.
+func (c *Client) stream(ctx context.Context, pod types.Pod, ask func(rest.Interface) *rest.Request) (io.ReadCloser, error) {
 	conn, done, err := c.use()
 	if err != nil {
 		return nil, fmt.Errorf("read log of pod %s: %w", pod.Key(), err)
@@ -41,7 +50,7 @@ func (c *Client) Logs(ctx context.Context, pod types.Pod, o types.LogOptions) (i
 		cancel()
 		done()
 	})
-	s.body, err = conn.logs.Pods(pod.Namespace).GetLogs(pod.Name, logOptions(o)).MaxRetries(0).Stream(ctx)
+	s.body, err = ask(conn.logs.RESTClient()).MaxRetries(0).Stream(ctx)
 	if err != nil {
 		s.end()
 		if noLog(err) {

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// stage is a cluster of three hosts with a device on each.
+// stage is a cluster of hosts with a device on each.
 type stage struct {
 	cluster *devcluster.Cluster
 	fleet   *player.Fleet
@@ -43,11 +43,18 @@ const rotates = "100Ki"
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
+	return newStageOf(t, 3, rotates)
+}
+
+// newStageOf is a cluster of so many hosts, whose kubelets rotate logs of that
+// size.
+func newStageOf(t *testing.T, nodes int, rotates string) *stage {
+	t.Helper()
 	program := agent.Build(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	began := time.Now()
-	cluster, err := devcluster.Start(ctx, devcluster.Options{Log: t.Output(), Hosts: true, Real: true, LogMaxSize: rotates})
+	cluster, err := devcluster.Start(ctx, devcluster.Options{Log: t.Output(), Nodes: nodes, Hosts: true, Real: true, LogMaxSize: rotates})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ const (
 	maxSources = 16
 	// maxFollowed are how many containers are followed at once, for all who read:
 	// each takes an inotify instance of its kubelet, of which root has 128 as a rule
-	// and the lines of applications take 64.
+	// and the lines of applications take 40.
 	maxFollowed = 32
 	// maxLine is how much of one line is shown.
 	maxLine = 4096

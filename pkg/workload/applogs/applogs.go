@@ -50,6 +50,11 @@ type Kube interface {
 	// container has ended, or with the connection. Its error wraps types.ErrNoLog
 	// where there is no such log.
 	Logs(ctx context.Context, pod types.Pod, o types.LogOptions) (io.ReadCloser, error)
+	// LogFiles lists the files that the kubelet keeps of a container's log, as they
+	// were written. Its error wraps types.ErrNoLog where it does not serve them.
+	LogFiles(ctx context.Context, pod types.Pod, container string) ([]types.LogFile, error)
+	// LogFile opens one of them; its lines are as those of Logs.
+	LogFile(ctx context.Context, pod types.Pod, container string, file types.LogFile) (io.ReadCloser, error)
 }
 
 // Component is the log collector. Every exported field is required.

@@ -24,7 +24,7 @@ func (t *track) doubt(ctx context.Context, r reading) bool {
 		return ok
 	}
 	if !r.previous {
-		restarted, err := t.restarted(ctx)
+		restarted, err := t.restarted(ctx, r)
 		if restarted || err != nil {
 			t.pause = min(2*t.pause, maxPause)
 			return ctx.Err() == nil
@@ -34,9 +34,12 @@ func (t *track) doubt(ctx context.Context, r reading) bool {
 	return ok
 }
 
-// restarted reports that the last known line is in the log that the kubelet
-// calls the previous one.
-func (t *track) restarted(ctx context.Context) (bool, error) {
+// restarted reports that the kubelet knows of another run than r, or where it does
+// not tell, that the last known line is in the log that it calls the previous one.
+func (t *track) restarted(ctx context.Context, r reading) (bool, error) {
+	if files, err := t.files(ctx, r); err == nil {
+		return r.overwritten(files), nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, doubting)
 	defer cancel()
 	if err := t.places.read(ctx); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type kubelet struct {
 	asked   map[string]int // the same, by container
 	most    int            // streams that follow at the same time
 	refused int            // requests
+	keeps   int            // rotated files of a log, 0 if they are not served
 }
 
 type containerLog struct {
@@ -36,7 +38,7 @@ type instanceLog struct {
 	id      string
 	text    []string // "time line\n", the last one maybe without an end
 	at      []time.Time
-	rotated int // lines that are not served to new requests any more
+	rotated []int // how many lines there were each time
 	removed bool
 	started time.Time
 	ended   time.Time
@@ -108,7 +110,18 @@ func (k *kubelet) lag() {
 }
 
 func (k *kubelet) rotate(container string) {
-	k.do(func() { k.logs[container].now.rotated = len(k.logs[container].now.text) })
+	k.do(func() {
+		l := k.logs[container].now
+		l.rotated = append(l.rotated, len(l.text))
+	})
+}
+
+// newest is the first line that is served to new requests.
+func (l *instanceLog) newest() int {
+	if n := len(l.rotated); n > 0 {
+		return l.rotated[n-1]
+	}
+	return 0
 }
 
 // cut breaks all streams, with an error or as if they had ended.
@@ -153,7 +166,7 @@ func (k *kubelet) Logs(ctx context.Context, _ types.Pod, o types.LogOptions) (io
 	if i == nil || i.removed {
 		return nil, types.ErrNoLog
 	}
-	s := &stream{k: k, ctx: ctx, log: i, line: i.rotated, follow: o.Follow, since: o.Since.Truncate(time.Second)}
+	s := &stream{k: k, ctx: ctx, log: i, line: i.newest(), follow: o.Follow, since: o.Since.Truncate(time.Second)}
 	k.streams[s] = true
 	k.opened++
 	k.asked[o.Container]++
@@ -167,10 +180,66 @@ func (k *kubelet) Logs(ctx context.Context, _ types.Pod, o types.LogOptions) (io
 	return s, nil
 }
 
+// LogFiles implements Kube.
+func (k *kubelet) LogFiles(_ context.Context, _ types.Pod, container string) ([]types.LogFile, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.opened++
+	k.asked[container]++
+	l := k.logs[container]
+	switch {
+	case k.down != nil:
+		return nil, k.down
+	case l == nil || k.keeps == 0:
+		return nil, types.ErrNoLog
+	}
+	var files []types.LogFile
+	for run, i := range map[int32]*instanceLog{l.restarts - 1: l.last, l.restarts: l.now} {
+		if i == nil {
+			continue
+		}
+		for n := range i.rotated {
+			if n >= len(i.rotated)-k.keeps {
+				files = append(files, types.LogFile{Run: run, Name: fmt.Sprintf("%d.log.%03d", run, n), Rotated: true})
+			}
+		}
+		files = append(files, types.LogFile{Run: run, Name: fmt.Sprintf("%d.log", run)})
+	}
+	slices.SortFunc(files, types.LogFile.Compare)
+	return files, nil
+}
+
+// LogFile implements Kube.
+func (k *kubelet) LogFile(ctx context.Context, _ types.Pod, container string, file types.LogFile) (io.ReadCloser, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.opened++
+	k.asked[container]++
+	if k.down != nil {
+		return nil, k.down
+	}
+	l := k.logs[container]
+	i := l.now
+	if file.Run != l.restarts {
+		i = l.last
+	}
+	var n int
+	if _, err := fmt.Sscanf(file.Name, fmt.Sprintf("%d.log.%%d", file.Run), &n); err != nil {
+		return nil, err
+	}
+	s := &stream{k: k, ctx: ctx, log: i, end: i.rotated[n]}
+	if n > 0 {
+		s.line = i.rotated[n-1]
+	}
+	k.streams[s] = true
+	return s, nil
+}
+
 type stream struct {
 	k      *kubelet
 	ctx    context.Context
 	log    *instanceLog
+	end    int // the line before which a file ends; 0 of the newest
 	line   int
 	offset int // in the line
 	follow bool
@@ -203,7 +272,7 @@ func (s *stream) read(p []byte) (n int, err error) {
 	if s.ctx.Err() != nil {
 		return 0, s.ctx.Err()
 	}
-	for s.line < len(s.log.text) && n < len(p) && (s.stale == 0 || s.line < s.stale) {
+	for s.line < len(s.log.text) && (s.end == 0 || s.line < s.end) && n < len(p) && (s.stale == 0 || s.line < s.stale) {
 		text := s.log.text[s.line]
 		if s.log.at[s.line].Before(s.since) {
 			s.line++

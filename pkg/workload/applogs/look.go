@@ -43,6 +43,7 @@ type look struct {
 	taken   atomic.Int64 // bytes that were new
 	follows atomic.Bool
 	polls   bool // no stream is taken
+	old     bool // the present line is from a rotated file
 	idle    *time.Timer
 }
 
@@ -122,12 +123,12 @@ func (l *look) take(ctx context.Context, in *lines) outcome {
 		if err != nil {
 			return l.end(ctx, in, err)
 		}
-		l.idle.Reset(l.patience())
 		if p.first {
-			if o, stop := l.line(p); stop {
+			if o, stop := l.line(ctx, p); stop {
 				return o
 			}
 		}
+		l.idle.Reset(l.patience())
 		if l.use {
 			l.taken.Add(int64(len(p.text)))
 			if err := l.record(ctx, p); err != nil {
@@ -145,12 +146,12 @@ func (l *look) take(ctx context.Context, in *lines) outcome {
 // patience is how long to wait for more: not long where something is to be told,
 // nor where so much came that the log may have been rotated meanwhile: a kubelet
 // that misses that goes on reading the old file. A log that is not followed is
-// there at once or not at all.
+// there at once or not at all, and so is the last known line of one that is.
 func (l *look) patience() time.Duration {
 	switch {
 	case l.state.Dropped.Lines > 0 || l.taken.Load() >= much:
 		return turn
-	case !l.follows.Load():
+	case !l.follows.Load() || l.unseen():
 		return doubting
 	}
 	return l.places.quiet()
@@ -161,6 +162,10 @@ func (l *look) end(ctx context.Context, in *lines, err error) outcome {
 	if !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || ctx.Err() != nil {
 		return outcome{news: l.news, err: fmt.Errorf("read log of pod %s: %w", l.pod.Key(), err)}
 	}
+	unfound := !l.seek.found && l.seek.from.N > 0
+	if unfound && l.resume && !l.ended() {
+		return l.unfound(ctx)
+	}
 	if !l.ended() || l.news {
 		return outcome{news: l.news}
 	}
@@ -168,19 +173,17 @@ func (l *look) end(ctx context.Context, in *lines, err error) outcome {
 	if !l.seen && !half && len(in.remarks) > 0 {
 		return l.unread(ctx, fmt.Errorf("read log of pod %s: %w: %s", l.pod.Key(), types.ErrNoLog, in.remarks[0]))
 	}
-	if !l.seek.found && l.seek.from.N > 0 {
-		switch {
-		case l.resume && !l.sure:
-			return outcome{astray: true}
-		case !l.resume && l.skipped:
-			return outcome{anew: true}
-		case l.resume:
-			l.gap(piece{at: time.Now().UTC()}, rotated)
+	switch {
+	case unfound && l.resume:
+		if o, stop := l.missed(ctx, piece{at: time.Now().UTC()}); stop {
+			return o
 		}
+	case unfound && l.skipped:
+		return outcome{anew: true}
 	}
 	if half {
 		if p.first {
-			if o, stop := l.line(p); stop {
+			if o, stop := l.line(ctx, p); stop {
 				return o
 			}
 		}
@@ -195,11 +198,9 @@ func (l *look) end(ctx context.Context, in *lines, err error) outcome {
 	return outcome{over: true, err: l.flush(ctx)}
 }
 
-const rotated = "the kubelet does not have them any more"
-
 // line looks at the beginning of a line. It reports true where reading on is no
 // use.
-func (l *look) line(p piece) (outcome, bool) {
+func (l *look) line(ctx context.Context, p piece) (outcome, bool) {
 	l.seen, l.use, l.skip, l.begun = true, false, 0, false
 	switch l.seek.judge(p.at) {
 	case known:
@@ -210,10 +211,12 @@ func (l *look) line(p piece) (outcome, bool) {
 		return outcome{}, false
 	case missing:
 		switch {
-		case l.resume && !l.sure:
-			return outcome{astray: true}, true
-		case l.resume:
+		case l.old:
 			l.gap(p, rotated)
+		case l.resume:
+			if o, stop := l.missed(ctx, p); stop {
+				return o, true
+			}
 		case l.skipped:
 			return outcome{anew: true}, true
 		}

@@ -15,6 +15,9 @@ const (
 	// usualInstances is fs.inotify.max_user_instances of a Linux that nobody has
 	// set up otherwise.
 	usualInstances = 128
+	// idle is what a node takes of them without any log, with some to spare: a kubelet
+	// 6, a containerd 1, an API server 6, a controller manager 5, this agent 3.
+	idle = 24
 	// apart is how far apart silent streams are asked for again at least.
 	apart = 5 * time.Second
 	// maxReads is how many logs without a stream are read at the same time.
@@ -22,15 +25,15 @@ const (
 )
 
 // Streams is how many logs may be followed at the same time. A kubelet takes an
-// inotify instance for each, of which root has a number on the whole device:
-// half of them stay for all others. proc is where /proc is.
+// inotify instance for each, of which root has a number on the whole device: half
+// of them stay free. proc is where /proc is.
 func Streams(proc string) int {
 	text, err := safefile.Read(filepath.Join(proc, "sys/fs/inotify/max_user_instances"), safefile.Small)
 	n, wrong := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil || wrong != nil {
 		n = usualInstances
 	}
-	return min(max(n/2, 1), maxLogs)
+	return min(max(n/2-idle, 1), maxLogs)
 }
 
 // places bounds what is asked of a kubelet at the same time: logs that are

@@ -28,10 +28,10 @@ const (
 	much = 1 << 20
 	// turn is how often it is looked whether a stream still serves its end.
 	turn = 15 * time.Second
-	// minPoll and maxPoll are between two reads of a log that has no stream: at
-	// most three in a minute, and no line is older than half of one.
-	minPoll = 23 * time.Second
-	maxPoll = 26 * time.Second
+	// minPoll and maxPoll are between two reads of a log that has no stream: some two
+	// in a minute, which leaves room for a third request when it is rotated.
+	minPoll = 28 * time.Second
+	maxPoll = 31 * time.Second
 	// heavy is what a log without a stream wrote between two reads, in bytes, when
 	// it needs one: a kubelet may rotate it before the next read. light is what a
 	// stream brings in a turn when another log needs it more.
@@ -55,11 +55,12 @@ type track struct {
 	giveUp   <-chan struct{} // closed when an output that is stuck is not waited for any more
 	told     string          // the last trouble
 	pause    time.Duration
-	sure     bool // the next look believes that the last known line is gone
-	anew     bool // the next look reads from the beginning, whatever the times say
-	urgent   bool // it has no stream, and writes much
-	yields   bool // the next look takes no stream: another log needs one more
-	broken   bool // the last look did not see the end
+	sure     bool     // the next look believes that the last known line is gone
+	anew     bool     // the next look reads from the beginning, whatever the times say
+	urgent   bool     // it has no stream, and writes much
+	yields   bool     // the next look takes no stream
+	broken   bool     // the last look did not see the end
+	searched position // up to which rotated files were read to their end, where nothing came after them
 	want     want
 	written  checkpoint // what is out
 }
@@ -182,6 +183,9 @@ func (t *track) watch(ctx context.Context, r reading) outcome {
 			t.written = l.written
 			cause := context.Cause(ctx)
 			o.cut = o.err != nil && errors.Is(cause, errTurn)
+			if errors.Is(cause, errQuiet) && l.unseen() {
+				t.yields = true // a read that ends tells whether the line is there
+			}
 			if o.cut || errors.Is(cause, errQuiet) {
 				o.err = nil
 				t.announce(whole, r)
