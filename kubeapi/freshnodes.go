@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -29,14 +28,11 @@ func (c *Client) FreshNodes(ctx context.Context) ([]types.Node, error) {
 		if err := isWhole(nodes.ListMeta); err != nil {
 			return err
 		}
-		leases, err := conn.kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{})
+		renewed, err := conn.renewals(ctx)
 		if err != nil {
 			return fmt.Errorf("list their leases: %w", err)
 		}
-		if err := isWhole(leases.ListMeta); err != nil {
-			return fmt.Errorf("list their leases: %w", err)
-		}
-		rows, err = joined(nodes.Items, leases.Items)
+		rows, err = joined(nodes.Items, renewed)
 		for i := range rows {
 			rows[i].StampStale = c.stamps.stale(rows[i])
 		}
@@ -46,6 +42,38 @@ func (c *Client) FreshNodes(ctx context.Context) ([]types.Node, error) {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
 	return rows, nil
+}
+
+// NodeLeases returns when the kubelets of all nodes last renewed their Leases, by
+// name, each by the clock of its node. It is everything or an error.
+func (c *Client) NodeLeases(ctx context.Context) (map[string]time.Time, error) {
+	var renewed map[string]time.Time
+	err := c.verb(ctx, func(ctx context.Context, conn *connection) (err error) {
+		renewed, err = conn.renewals(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the leases of nodes: %w", err)
+	}
+	return renewed, nil
+}
+
+// renewals lists when each Lease was last renewed.
+func (c *connection) renewals(ctx context.Context) (map[string]time.Time, error) {
+	list, err := c.kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if err := isWhole(list.ListMeta); err != nil {
+		return nil, err
+	}
+	renewed := map[string]time.Time{}
+	for _, l := range list.Items {
+		if l.Namespace == corev1.NamespaceNodeLease && l.Spec.RenewTime != nil {
+			renewed[l.Name] = l.Spec.RenewTime.Time
+		}
+	}
+	return renewed, nil
 }
 
 // NodeLease returns when the kubelet of a node last renewed its Lease, by the clock
@@ -86,13 +114,7 @@ func isWhole(list metav1.ListMeta) error {
 	return nil
 }
 
-func joined(nodes []corev1.Node, leases []coordinationv1.Lease) ([]types.Node, error) {
-	renewed := map[string]time.Time{}
-	for _, l := range leases {
-		if l.Namespace == corev1.NamespaceNodeLease && l.Spec.RenewTime != nil {
-			renewed[l.Name] = l.Spec.RenewTime.Time
-		}
-	}
+func joined(nodes []corev1.Node, renewed map[string]time.Time) ([]types.Node, error) {
 	var rows []types.Node
 	for _, n := range nodes {
 		if n.Name == "" {

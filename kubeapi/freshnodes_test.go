@@ -66,6 +66,31 @@ func TestAFreshListIsWholeOrAnError(t *testing.T) {
 	}
 }
 
+func TestAListOfLeasesIsWholeOrAnError(t *testing.T) {
+	page := leasesOf("7", "n1")
+	page.Continue = "more"
+	for name, test := range map[string]struct {
+		leases *coordinationv1.LeaseList
+		failed error
+		want   error
+	}{
+		"whole":   {leases: leasesOf("8", "n1", "n2")},
+		"no list": {leases: leasesOf(""), want: errNoVersion},
+		"a page":  {leases: page, want: errPartial},
+		"denied":  {leases: leasesOf("8"), failed: types.ErrRefused, want: types.ErrRefused},
+	} {
+		c, kube := withFake(t)
+		kube.PrependReactor("list", "leases", func(k8stesting.Action) (bool, runtime.Object, error) { return true, test.leases, test.failed })
+		got, err := c.NodeLeases(t.Context())
+		if !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+		if err == nil && (len(got) != 2 || !got["n1"].Equal(at(5).Time) || !got["n2"].Equal(at(5).Time)) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestEventsThatDifferHaveNamesOfTheirOwn(t *testing.T) {
 	pod := types.Pod{Namespace: "a", Name: "p", UID: "u"}
 	names := map[string]bool{}

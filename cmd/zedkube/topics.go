@@ -52,7 +52,8 @@ type topics struct {
 	drainStatus    pubsub.Writer[types.NodeDrainStatus]
 	drainProgress  pubsub.Writer[types.NodeDrainProgress]
 	drainJournal   pubsub.Writer[types.NodeDrainJournal]
-	known          pubsub.Writer[types.KnownNode]
+	known          *pubsub.Table[types.KnownNode] // in memory, where renewals are the newest
+	knownJournal   pubsub.Writer[types.KnownNode]
 	clusterInfo    pubsub.Writer[types.KubeClusterInfo]
 	reportHealth   pubsub.Writer[types.KubeReportHealth]
 	userServices   pubsub.Writer[types.KubeUserServices]
@@ -108,7 +109,8 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		drainStatus:    pubsub.NewPublication[types.NodeDrainStatus](bus, self),
 		drainProgress:  pubsub.NewPublication[types.NodeDrainProgress](bus, self),
 		drainJournal:   pubsub.NewPublication[types.NodeDrainJournal](bus, self, pubsub.Persistent()),
-		known:          pubsub.NewPublication[types.KnownNode](bus, self, pubsub.Persistent()),
+		known:          &pubsub.Table[types.KnownNode]{},
+		knownJournal:   pubsub.NewPublication[types.KnownNode](bus, self, pubsub.Persistent()),
 		clusterInfo:    pubsub.NewPacedPublication(bus, self, clusterinfo.Pause),
 		reportHealth:   pubsub.NewPublication[types.KubeReportHealth](bus, self),
 		userServices:   pubsub.NewPublication[types.KubeUserServices](bus, self),

@@ -30,7 +30,7 @@ func wireApps(p paths, t topics, log *logrus.Logger, out io.Writer, pulses map[s
 		},
 		"witness": &witness.Component{
 			Log: as("witness"), Pulse: pulses["witness"],
-			Info: t.info, Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, API: kube.API, Known: t.known,
+			Info: t.info, Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, API: kube.API, Known: t.known, Journal: t.knownJournal,
 			Kube: kube, Dial: (&net.Dialer{}).DialContext, Ports: []int{witness.StatusPort, witness.KubeletPort}, Uptime: uptime,
 		},
 		"applogs": &applogs.Component{

@@ -42,23 +42,23 @@ func (c *Component) used(node string) bool {
 	return false
 }
 
-// know remembers where the devices of all Nodes are, for when they are deleted.
+// know remembers where the devices of all Nodes are, and when their kubelets last
+// renewed their Leases, for when they are deleted. What it knows of a Node that is
+// missing stays as it was.
 func (c *Component) know(nodes map[string]types.Node) error {
 	var errs []error
 	for name, n := range nodes {
 		delete(c.unused, name)
-		k := types.KnownNode{Name: name, UID: n.UID, InternalIP: n.InternalIP, ExternalIP: n.ExternalIP}
-		if old, ok := c.Known.Get(name); ok && old == k || n.UID == "" || n.InternalIP == "" {
-			continue
-		}
-		if err := c.Known.Publish(name, k); err != nil {
-			errs = append(errs, fmt.Errorf("remember node %s: %w", name, err))
+		if n.UID != "" && n.InternalIP != "" {
+			errs = append(errs, c.keep(c.seen(n), journalEvery))
 		}
 	}
-	for name := range c.Known.All() {
+	for name, k := range c.Known.All() {
 		if _, there := nodes[name]; there {
 			continue
 		}
+		delete(c.renewed.by, name) // a Node of that name that is made anew begins with a Lease of its own
+		errs = append(errs, c.keep(k, 0))
 		since, counted := c.unused[name]
 		switch {
 		case c.used(name):
@@ -67,10 +67,41 @@ func (c *Component) know(nodes map[string]types.Node) error {
 			c.unused[name] = c.Uptime()
 		case c.Uptime()-since >= knownFor:
 			delete(c.unused, name)
-			if err := c.Known.Unpublish(name); err != nil {
+			if err := errors.Join(c.Known.Unpublish(name), c.Journal.Unpublish(name)); err != nil {
 				errs = append(errs, fmt.Errorf("forget node %s: %w", name, err))
 			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// seen is what is to be remembered of a Node that is there.
+func (c *Component) seen(n types.Node) types.KnownNode {
+	k := types.KnownNode{Name: n.Name, UID: n.UID, InternalIP: n.InternalIP, ExternalIP: n.ExternalIP}
+	if old, _ := c.Known.Get(n.Name); old.UID == n.UID {
+		k.LeaseRenewed, k.LeaseSeen = old.LeaseRenewed, old.LeaseSeen
+	}
+	if by := c.renewed.by[n.Name]; !by.IsZero() && !by.Equal(k.LeaseRenewed) {
+		k.LeaseRenewed, k.LeaseSeen = by, c.renewed.came
+	}
+	return k
+}
+
+// keep remembers k in memory, and on disk unless only a renewal differs there that
+// was seen less than pause before.
+func (c *Component) keep(k types.KnownNode, pause time.Duration) error {
+	var errs []error
+	if old, ok := c.Known.Get(k.Name); !ok || old != k {
+		errs = append(errs, c.Known.Publish(k.Name, k))
+	}
+	old, ok := c.Journal.Get(k.Name)
+	apart := k.LeaseSeen.Sub(old.LeaseSeen).Abs()
+	old.LeaseRenewed, old.LeaseSeen = k.LeaseRenewed, k.LeaseSeen
+	if !ok || old != k || apart > 0 && apart >= pause {
+		errs = append(errs, c.Journal.Publish(k.Name, k))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remember node %s: %w", k.Name, err)
+	}
+	return nil
 }

@@ -44,30 +44,33 @@ func addressed(inner, outer string) func(*types.Node) {
 // stage is the device n1 and its cluster, in fake time.
 type stage struct {
 	*testing.T
-	info  pubsub.Table[types.EdgeNodeInfo]
-	nodes pubsub.Table[types.Node]
-	api   pubsub.Table[types.APIStatus]
-	pods  pubsub.Table[types.Pod]
-	vmis  pubsub.Table[types.VMI]
-	known pubsub.Table[types.KnownNode]
-	logs  *logtest.Hook
-	lazy  time.Duration // how long a call takes to heed the end of its context
-	stop  func()
+	info    pubsub.Table[types.EdgeNodeInfo]
+	nodes   pubsub.Table[types.Node]
+	api     pubsub.Table[types.APIStatus]
+	pods    pubsub.Table[types.Pod]
+	vmis    pubsub.Table[types.VMI]
+	known   pubsub.Table[types.KnownNode]
+	journal journal
+	logs    *logtest.Hook
+	lazy    time.Duration // how long a call takes to heed the end of its context
+	stop    func()
 
-	mu     sync.Mutex
-	lines  map[string]error // what a connection to a host, or host:port, meets; nil answers, missing is silence
-	dialed []string
-	writes []types.Witness
-	open   int           // calls that have not returned, and connections
-	fails  error         // of every write
-	hangs  time.Duration // before every write
-	lag    time.Duration // from a write to the table
+	mu         sync.Mutex
+	lines      map[string]error // what a connection to a host, or host:port, meets; nil answers, missing is silence
+	dialed     []string
+	writes     []types.Witness
+	open       int                  // calls that have not returned, and connections
+	fails      error                // of every write
+	hangs      time.Duration        // before every write
+	lag        time.Duration        // from a write to the table
+	leases     map[string]time.Time // those of missing Nodes
+	leasesFail error                // of every list of them
 }
 
 // play runs the witness of n1 in a cluster of three, all well.
 func play(t *testing.T, tell func(*stage)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{T: t, lines: map[string]error{}}
+		s := &stage{T: t, lines: map[string]error{}, journal: journal{writes: map[string]int{}}}
 		_ = s.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "n1", DeviceID: device("n1")})
 		for i := 1; i <= 3; i++ {
 			_ = s.nodes.Publish(node(i).Name, node(i))
@@ -88,7 +91,7 @@ func (s *stage) start() {
 	s.logs = hook
 	began := time.Now()
 	c := &Component{
-		Log: log, Pulse: &loop.Pulse{}, Info: &s.info, Nodes: &s.nodes, API: &s.api, AppPods: &s.pods, VMIs: &s.vmis, Known: &s.known, Kube: s, Dial: s.dial,
+		Log: log, Pulse: &loop.Pulse{}, Info: &s.info, Nodes: &s.nodes, API: &s.api, AppPods: &s.pods, VMIs: &s.vmis, Known: &s.known, Journal: &s.journal, Kube: s, Dial: s.dial,
 		Ports: []int{StatusPort, KubeletPort}, Uptime: func() time.Duration { return time.Hour + time.Since(began) },
 	}
 	ctx, cancel := context.WithCancel(s.Context())

@@ -3,8 +3,8 @@
 // with its device, or only have lost its way to the API server (docs/wire.md,
 // "Nodes"). So may a device whose Node somebody has deleted.
 //
-//	reads:  EdgeNodeInfo, nodes, app pods, virtual machines, the API's health
-//	writes: KnownNode
+//	reads:  EdgeNodeInfo, nodes, app pods, virtual machines, the API's health, node Leases every half minute
+//	writes: KnownNode, in memory and on disk
 //	acts:   connects to nodes that are not Ready and to a few that are; writes what
 //	        it found on the own Node
 package witness
@@ -43,11 +43,14 @@ const (
 	shownWithin = 30 * time.Second
 )
 
-// Kube is what the component does to the cluster. The verb ends when its
+// Kube is what the component asks of the cluster. Each verb ends when its
 // context does.
 type Kube interface {
 	// Witness replaces what the node says of others; a zero one is removed.
 	Witness(ctx context.Context, node string, w types.Witness) error
+	// NodeLeases lists when the kubelets of all nodes last renewed their Leases, by
+	// their own clocks.
+	NodeLeases(ctx context.Context) (map[string]time.Time, error)
 }
 
 // Component is the witness. Every exported field is required.
@@ -67,9 +70,14 @@ type Component struct {
 	Ports  []int                // StatusPort, KubeletPort: the first is the one where a connection that says nothing is no event
 	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
 
-	Known pubsub.Writer[types.KnownNode] // by name
+	Known   pubsub.Writer[types.KnownNode] // by name, in memory
+	Journal pubsub.Writer[types.KnownNode] // the same on disk, where renewals are behind
 
 	// What this process remembers. Losing it makes a judgement later, never wrong.
+	leases   loop.Call[leases]        // the list under way
+	renewed  leases                   // the last list that came
+	listed   time.Duration            // uptime when the last list was asked for
+	leaseErr error                    // of the last list
 	round    int64                    // the last one; 0 before the first
 	unused   map[string]time.Duration // uptime, since when a deleted Node has nothing of an application's
 	spells   map[string]spell
@@ -89,7 +97,11 @@ func (c *Component) Run(ctx context.Context) {
 	c.unused = map[string]time.Duration{}
 	defer c.dials.End()
 	defer c.word.End()
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Info, c.Nodes, c.API, &c.dials, &c.word)
+	defer c.leases.End()
+	if err := c.recall(); err != nil {
+		c.Log.WithError(err).Error("what was remembered of nodes is lost")
+	}
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Info, c.Nodes, c.API, &c.dials, &c.word, &c.leases)
 }
 
 // Step looks, decides and acts once.
@@ -100,7 +112,8 @@ func (c *Component) Step(ctx context.Context) error {
 	if !f.seen {
 		return err
 	}
-	return errors.Join(c.know(c.Nodes.All()), err)
+	c.askLeases(ctx)
+	return errors.Join(c.know(c.Nodes.All()), c.leaseErr, err)
 }
 
 // collect takes in what has become of the word on its way.
