@@ -129,3 +129,44 @@ func TestADeviceThatComesToLifeAtTheLastMomentKeepsItsApplication(t *testing.T) 
 		t.Errorf("by hand: %v, %v", took, err)
 	}
 }
+
+func TestTheLastRenewalThatWasSeenIsShown(t *testing.T) {
+	for _, c := range []struct {
+		ago  time.Duration
+		want string
+	}{
+		{20 * time.Second, "less than a minute ago"},
+		{7*time.Minute + 20*time.Second, "7m ago"},
+		{26*time.Hour + 7*time.Minute, "26h7m ago"},
+		{-time.Hour, "less than a minute ago"}, // the clock was set back
+	} {
+		s := newScene()
+		s.deleteNode(time.Minute)
+		s.remember(now.Add(time.Hour), now.Add(-c.ago)) // the kubelet's clock is an hour ahead
+		want := "The last renewal of the Lease of n2 before its Node was deleted was seen at " + now.Add(-c.ago).UTC().Format(time.RFC3339) + ", " + c.want + "."
+		if v := s.follow().judged(); !slices.Contains(v.evidence, want) {
+			t.Errorf("want %q, got %q", want, v.evidence)
+		}
+	}
+	s := newScene()
+	s.deleteNode(time.Minute)
+	if v := s.follow().judged(); len(v.evidence) != 0 {
+		t.Errorf("none was seen, and it says %q", v.evidence)
+	}
+}
+
+func TestADeviceWhoseKubeletRenewsItsLeaseAfterTheDeletionHasFiveMinutesFromThen(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.agents["n2"].stop()
+		w.agents["n2"].stop = func() {}
+		w.deleteNode()
+		for range 60 { // its Lease outlives its Node
+			w.kube.SetRenewed("n2", time.Now())
+			time.Sleep(10 * time.Second)
+		}
+		w.untouched("while it is renewed")
+		time.Sleep(deletedFor - 12*time.Second)
+		w.untouched("five minutes after that")
+		w.until("it is taken from n2", time.Minute, func() bool { return !slices.Contains(w.runsOn(), "n2") })
+	})
+}

@@ -156,6 +156,7 @@ func (f facts) tooEarly(lost types.Node, v *verdict) (why string, refused bool) 
 		return fmt.Sprintf("The Node of %s is deleted, and nothing is remembered of it here: that its device is off cannot be proved. "+
 			"By itself Kubernetes deletes its pods, and detaches its volumes six minutes later. To do more, once the device is off: zedkube vmiDetach --force.", lost.Name), true
 	}
+	v.evidence = append(v.evidence, f.lastRenewal(lost)...)
 	key := "deleted/" + lost.UID
 	v.keys = append(v.keys, key)
 	if rest := deletedFor - f.lasted(key); rest > 0 {
@@ -164,6 +165,9 @@ func (f facts) tooEarly(lost types.Node, v *verdict) (why string, refused bool) 
 			"By itself Kubernetes deletes its pods after 40 to 80 seconds, and detaches its volumes six minutes later.", lost.Name, deletedFor), false
 	}
 	v.evidence = append(v.evidence, fmt.Sprintf("The Node of %s has been missing for %s.", lost.Name, deletedFor))
+	if f.renewedSince(lost) > 0 {
+		return fmt.Sprintf("The Lease of %s is renewed since its Node was deleted: its kubelet has %s from the last renewal.", lost.Name, deletedFor), false
+	}
 	return "", false
 }
 

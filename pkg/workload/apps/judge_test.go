@@ -237,11 +237,31 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 		"nor where its Lease is still renewed": {func(s *scene) {
 			s.deleteNode(time.Hour)
 			s.fresh.renewed["uid-n2"] = renewal{by: now, seen: up - 11*time.Second, still: up}
-		}, says(types.RepairWaits, "was renewed less than 12s ago")},
-		"a Lease that stands is none": {func(s *scene) {
+		}, says(types.RepairWaits, "is renewed since its Node was deleted")},
+		"a renewal since the deletion is life for five minutes": {func(s *scene) {
 			s.deleteNode(time.Hour)
-			s.fresh.renewed["uid-n2"] = renewal{by: now, seen: up - 12*time.Second, still: up}
+			s.remember(now.Add(-time.Hour), now.Add(-time.Hour))
+			s.fresh.renewed["uid-n2"] = renewal{by: now, seen: up - 5*time.Minute + 1, still: up}
+		}, says(types.RepairWaits, "is renewed since its Node was deleted")},
+		"and none after that": {func(s *scene) {
+			s.deleteNode(time.Hour)
+			s.remember(now.Add(-time.Hour), now.Add(-time.Hour))
+			s.fresh.renewed["uid-n2"] = renewal{by: now, seen: up - 5*time.Minute, still: up}
 		}, acts(types.ActFailover)},
+		"the renewal from before the deletion is none since": {func(s *scene) {
+			s.deleteNode(time.Hour)
+			s.remember(now.Add(-time.Hour), now.Add(-time.Hour))
+			s.fresh.renewed["uid-n2"] = renewal{by: now.Add(-time.Hour), seen: up - 12*time.Second, still: up}
+		}, acts(types.ActFailover)},
+		"but has to be seen unchanged all the same": {func(s *scene) {
+			s.deleteNode(time.Hour)
+			s.remember(now.Add(-time.Hour), now.Add(-time.Hour))
+			s.fresh.renewed["uid-n2"] = renewal{by: now.Add(-time.Hour), seen: up - 11*time.Second, still: up}
+		}, says(types.RepairWaits, "was renewed less than 12s ago")},
+		"what is remembered shortens no grace": {func(s *scene) {
+			s.deleteNode(5*time.Minute - 1)
+			s.remember(now.Add(-time.Hour), now.Add(-time.Hour))
+		}, says(types.RepairWaits, "has 5m0s to come back")},
 		"nor before its Lease was looked for": {func(s *scene) {
 			s.deleteNode(time.Hour)
 			s.fresh.renewed = nil

@@ -99,6 +99,14 @@ func (s *scene) deleteNode(ago time.Duration) {
 	s.fresh.renewed = map[string]renewal{"uid-n2": {seen: up - ago, still: up}}
 }
 
+// remember is the last renewal of n2's Lease from before, by its kubelet's clock
+// and when it was seen.
+func (s *scene) remember(renewed, seen time.Time) {
+	k := s.known["n2"]
+	k.LeaseRenewed, k.LeaseSeen = renewed, seen
+	s.known["n2"] = k
+}
+
 func (s *scene) judged() verdict { return s.judge(s.apps()[0]) }
 
 func (s *scene) storage() *types.Volume { return &s.fresh.storage.Volumes[0] }
