@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
@@ -82,7 +81,7 @@ func TestAnEdgeNodeCountsInNoRule(t *testing.T) {
 		agentAnnotation:   `{"version":"1"}`,
 		witnessAnnotation: `{"round":1,"sightings":[{"node":"b","uid":"uid-b","alive":"","silent":3}]}`,
 	}
-	fresh, err := joined(list, []coordinationv1.Lease{})
+	fresh, err := joined(list, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
