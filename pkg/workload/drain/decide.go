@@ -22,6 +22,9 @@ const (
 // decide is the drain's rule book: which phase follows, what to do in it, and
 // what NodeDrainStatus says meanwhile.
 func decide(f facts) action {
+	if f.outdated() {
+		f.rec.look = nil // as if there had been none, for an operator's consent too
+	}
 	a := action{rec: f.rec}
 	a.rec.requests = f.standing()
 	if !f.requests[byLeave].stands {

@@ -97,6 +97,7 @@ type facts struct {
 	ends    bool                // the cluster ends with this node, as the tables show it
 	ended   bool                // a fresh look found the same, and it is consented to
 	consent *types.LeaveConsent // to what a leave would lose; nil for none that holds
+	looked  time.Time           // when the last look at what it would lose began; zero for never in this boot
 }
 
 // checked is the last look at everything that has to be true before COMPLETE.

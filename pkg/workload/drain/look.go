@@ -72,7 +72,8 @@ type memory struct {
 	heeded       string // what was last put on record of one
 	unused       bool   // it was reported that nobody uses COMPLETE
 
-	ended bool // the cluster ends with this node, as was consented to: its Node stays
+	looked time.Time // when the last look at what a leave would lose began
+	ended  bool      // the cluster ends with this node, as was consented to: its Node stays
 }
 
 // now is the time by the boot clock.
@@ -120,7 +121,10 @@ func (c *Component) look() facts {
 	f.cordonAgain, f.retry, f.list = m.cordonAgain, maps.Clone(m.retry), m.list
 	f.gates, f.check, f.holds, f.deleted, f.unsaid = m.gates, m.check, m.holds, m.deleted, m.unsaid
 	f.gates, f.check.lock = cmp.Or(f.unlocked, f.gates), cmp.Or(f.unlocked, f.check.lock)
-	f.ended = m.ended
+	f.ended, f.looked = m.ended, m.looked
+	if l := c.rec.look; f.looked.IsZero() && l != nil && l.BootID == c.BootID {
+		f.looked = boot.Add(l.Uptime) // of an earlier process
+	}
 	f.entered = !m.entered.IsZero() && now.Sub(m.entered) < enteredFor
 	if m.lastErr != nil {
 		f.trouble = clip(m.lastErr.Error())
