@@ -38,6 +38,7 @@ type evictee struct {
 	gone        bool   // the table showed it, and does no more
 	terminating bool
 	returns     int  // how often its maker's pods have come back
+	shared      bool // with those of other makers in its namespace
 	stays       bool // so often that it is evicted no more
 }
 

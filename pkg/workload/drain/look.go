@@ -269,7 +269,7 @@ func (c *Component) lookAtPods(f *facts) {
 		}
 		e.terminating = e.pod.Terminating()
 		if k := m.makers[makerOf(e.pod)]; k != nil {
-			e.returns, e.stays = k.returns, k.stays(e.pod.UID)
+			e.returns, e.shared, e.stays = k.returns, k.shared, k.stays(e.pod.UID)
 		}
 	}
 	slices.Sort(f.came)

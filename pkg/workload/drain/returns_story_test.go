@@ -99,6 +99,65 @@ func TestPodsThatComeBackAreNamedEvictedLessAndLessAndThenLeftOnTheNode(t *testi
 	}
 }
 
+// Programs that make pods without an owner, and those whose pods have another
+// owner each time: nothing but the namespace stays the same.
+func TestPodsThatComeBackWithoutALastingNameAreLeftOnTheNodeToo(t *testing.T) {
+	for name, owner := range map[string]func(n int64) types.Owner{
+		"no owner": func(int64) types.Owner { return types.Owner{} },
+		"a machine of a set": func(n int64) types.Owner {
+			return types.Owner{Kind: "VirtualMachineInstance", Name: fmt.Sprint("web-", n), UID: fmt.Sprint("vmi-", n)}
+		},
+		"now one, now another": func(n int64) types.Owner {
+			return []types.Owner{{}, {Kind: "Job", Name: fmt.Sprint("sync-", n), UID: fmt.Sprint("job-", n)}}[n%2]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				n := &renaming{Kube: s.kube, s: s, owner: owner}
+				s.via = n
+				n.make()
+				defer s.run()()
+				s.request(&s.zedagent, deviceOp)
+				time.Sleep(time.Minute)
+				if b := s.blocker("returns"); !strings.Contains(b.Why, "again on this cordoned node") || b.Remedy == "" {
+					t.Errorf("after a minute %+v", b)
+				}
+				time.Sleep(9 * time.Minute)
+				s.is(types.DrainComplete, deviceOp)
+				if n := len(s.kube.Calls("evict")); n > maxReturns+2 {
+					t.Errorf("%d evictions", n)
+				}
+				if !s.logged("DrainLeavesPods") {
+					t.Error("that pods are left is in no log")
+				}
+			})
+		})
+	}
+}
+
+// renaming is a cluster in which an evicted pod of namespace shop is made again
+// on the node under another name.
+type renaming struct {
+	Kube
+	s     *stage
+	made  atomic.Int64
+	owner func(n int64) types.Owner
+}
+
+func (r *renaming) Evict(ctx context.Context, pod types.Pod) error {
+	err := r.Kube.Evict(ctx, pod)
+	if err == nil && pod.Namespace == "shop" {
+		time.AfterFunc(50*time.Millisecond, r.make)
+	}
+	return err
+}
+
+func (r *renaming) make() {
+	n := r.made.Add(1)
+	name := fmt.Sprint("x-", n)
+	_ = r.s.pods.Publish("shop/"+name, types.Pod{Namespace: "shop", Name: name, UID: name, NodeName: "n1", Phase: types.PodRunning, Owner: r.owner(n)})
+}
+
 func TestPodsThatComeBackHoldTheDrainNoLongerOnceTheirMakerStops(t *testing.T) {
 	story(t, 2, func(s *stage) {
 		r := s.remakes(2)
