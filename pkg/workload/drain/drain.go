@@ -68,6 +68,8 @@ type Kube interface {
 	FreshNodes(ctx context.Context) ([]types.Node, error)
 	// Storage lists the volumes, and what is attached to node.
 	Storage(ctx context.Context, node string) (types.Storage, error)
+	// VolumeUsers lists the pods on node that use volumes, by PersistentVolume.
+	VolumeUsers(ctx context.Context, node string) (map[string][]types.Pod, error)
 	// Situations says why the pods do not move.
 	Situations(ctx context.Context, node string, pods []types.Pod) ([]types.PodSituation, error)
 	// DrainLock, SetDrainLock and FreeDrainLock read and write the lock; a

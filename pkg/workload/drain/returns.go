@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -130,6 +131,41 @@ func (c *Component) staying() map[string]map[string]bool {
 		}
 	}
 	return stays
+}
+
+// remains reports that the drain waits for the end of p.
+func (in call) remains(p types.Pod) bool {
+	first, stays := in.stays[makerOf(p)]
+	return !stays || first[p.UID]
+}
+
+// leaveToPods is the storage without the use that only pods make of it that stay
+// on the node and go down with the device, for a reboot and never for a leave.
+// That a volume needs its replica here counts as before.
+func (c *Component) leaveToPods(ctx context.Context, in call, s types.Storage) (types.Storage, error) {
+	node := in.node.Name
+	used := len(s.Attachments) > 0 || slices.ContainsFunc(s.Volumes, func(v types.Volume) bool { return engineHere(v, node) })
+	if in.forGood || len(in.stays) == 0 || !used {
+		return s, nil
+	}
+	users, err := c.Kube.VolumeUsers(ctx, node)
+	if err != nil {
+		return s, err
+	}
+	stay := func(volume string) bool {
+		return len(users[volume]) > 0 && !slices.ContainsFunc(users[volume], in.remains)
+	}
+	s.Attachments = slices.DeleteFunc(slices.Clone(s.Attachments), func(a types.Attachment) bool { return stay(a.Volume) })
+	s.Volumes = slices.Clone(s.Volumes)
+	for i := range s.Volumes {
+		if v := &s.Volumes[i]; stay(v.Name) {
+			v.Also = slices.DeleteFunc(slices.Clone(v.Also), func(on string) bool { return on == node })
+			if v.Engine == node {
+				v.Engine = ""
+			}
+		}
+	}
+	return s, nil
 }
 
 // leftAlone says which pods stay on the node, "" for none.

@@ -200,19 +200,51 @@ func TestWhatElseIsLeftStillHoldsTheDrain(t *testing.T) {
 	})
 }
 
-func TestAVolumeOfAPodThatComesBackHoldsTheDrain(t *testing.T) {
-	story(t, 1, func(s *stage) {
-		s.kube.SetStorage(types.Storage{Attachments: []types.Attachment{{Name: "csi-1", Volume: "nfs-1"}}})
-		s.remakes(1)
-		defer s.run()()
-		s.request(&s.zedagent, deviceOp)
-		time.Sleep(time.Hour)
-		s.is(types.DrainRetrying, deviceOp)
-		p := s.phase(types.PhaseEmptying, "nfs-1")
-		if len(p.Volumes) != 1 || p.Volumes[0].Outlook != types.OutlookNever {
-			t.Errorf("%+v", p.Volumes)
-		}
-	})
+func TestAVolumeThatOnlyPodsUseThatStayHoldsNoDrainForAReboot(t *testing.T) {
+	both := vol("n1", map[string]string{"n1": "RW", "n2": "RW"})
+	both.Name = "nfs-1"
+	last := vol("n1", map[string]string{"n1": "RW", "n2": "WO"})
+	last.Name = "nfs-1"
+	attached := []types.Attachment{{Name: "csi-1", Volume: "nfs-1"}}
+	till := func(p types.Pod) bool { return p.Owner.Name == "till" }
+	for name, row := range map[string]struct {
+		storage types.Storage
+		uses    func(types.Pod) bool
+		ask     func(*stage)
+		ends    bool
+		why     string
+	}{
+		"of another driver":                {types.Storage{Attachments: attached}, till, nil, true, ""},
+		"with a replica elsewhere":         {types.Storage{Longhorn: true, Attachments: attached, Volumes: []types.Volume{both}}, till, nil, true, ""},
+		"its last healthy replica is here": {types.Storage{Longhorn: true, Attachments: attached, Volumes: []types.Volume{last}}, till, nil, false, "its last healthy replica is on this node"},
+		"a DaemonSet uses it as well":      {types.Storage{Attachments: attached}, func(p types.Pod) bool { return till(p) || p.Owner.Kind == "DaemonSet" }, nil, false, "in use"},
+		"nobody that can be seen uses it":  {types.Storage{Attachments: attached}, func(types.Pod) bool { return false }, nil, false, "in use"},
+		"in a leave, of another driver":    {types.Storage{Attachments: attached}, till, (*stage).leaves, false, "in use"},
+		"in a leave, with another replica": {types.Storage{Longhorn: true, Attachments: attached, Volumes: []types.Volume{both}}, till, (*stage).leaves, false, "in use"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				s.kube.SetStorage(row.storage)
+				s.kube.SetVolumeUsers("nfs-1", row.uses)
+				s.remakes(1)
+				defer s.run()()
+				if row.ask != nil {
+					row.ask(s)
+				} else {
+					s.request(&s.zedagent, deviceOp)
+				}
+				time.Sleep(20 * time.Minute)
+				p, _ := s.progress.Get(types.Global)
+				switch {
+				case row.ends != (p.Phase == types.PhaseComplete):
+					t.Errorf("it is %s: %s; %+v", p.Phase, p.Reason, p.Volumes)
+				case !row.ends && (len(p.Volumes) != 1 || !strings.Contains(p.Volumes[0].Why, row.why)):
+					t.Errorf("%+v", p.Volumes)
+				}
+				s.gone(false)
+			})
+		})
+	}
 }
 
 func TestTheBudgetOfAPodThatNeverCameBackIsHonouredHoweverOftenItsLikeDoes(t *testing.T) {
