@@ -79,6 +79,7 @@ func result(f facts, a *action, phase types.DrainPhase, reason string) {
 	a.rec.phase, a.rec.reason, a.rec.ended = phase, reason, f.now
 	a.stop = true
 	if phase == types.PhaseComplete {
+		a.rec.markers = f.markers
 		if !f.missing.IsZero() {
 			a.rec.cordoned = time.Time{} // the cordon went with the Node, and the lock with both
 		}

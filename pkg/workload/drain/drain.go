@@ -106,7 +106,7 @@ type Component struct {
 
 	ForceFiles  []string             // an operator's NodeDrainStatus; the first that speaks wins
 	FaultMarker string               // while it exists, COMPLETE is held back
-	Markers     []string             // while one of them has content, the device is going down
+	Markers     []string             // one that gets content after COMPLETE says that the device is going down
 	BootID      string               // of this boot
 	Uptime      func() time.Duration // since the boot, suspended time included
 	Hour        time.Duration        // an hour, but in tests

@@ -55,13 +55,14 @@ type facts struct {
 	held     bool // the fault marker exists
 
 	timeout, skip time.Duration
-	hour          time.Duration // COMPLETE that is not used for so long is reported
-	unusedAfter   time.Duration // and for so long is taken back
-	inUse         string        // what shows that the device goes down or is updated, "" for nothing
-	window        time.Duration // for the drains of agents that know no lock
-	silentSince   time.Time     // zero while the API answers
-	deadSince     time.Time     // the same, or since when writes get no answer
-	synced        bool          // the tables hold what the API server has
+	hour          time.Duration     // COMPLETE that is not used for so long is reported
+	unusedAfter   time.Duration     // and for so long is taken back
+	markers       map[string]string // the markers that have content: path to mark
+	inUse         string            // what shows that the device goes down or is updated, "" for nothing
+	window        time.Duration     // for the drains of agents that know no lock
+	silentSince   time.Time         // zero while the API answers
+	deadSince     time.Time         // the same, or since when writes get no answer
+	synced        bool              // the tables hold what the API server has
 	node          types.Node
 	known         bool
 	up            bool      // the own node is Ready in this boot

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -106,8 +107,12 @@ func (c *Component) look() facts {
 	f.member = config.Initialized && config.Valid || membership.Belongs() ||
 		membership.State != types.MembershipLeft && c.rec.status.Status >= types.DrainNotRequested
 	f.forced = c.readForce()
+	f.markers = c.lookAtMarkers()
 	if c.rec.phase == types.PhaseComplete || c.rec.unused {
-		f.inUse = c.lookAtUse()
+		if c.rec.markers == nil { // an agent without a journal, or a former one, said it
+			c.rec.markers = f.markers
+		}
+		f.inUse = c.lookAtUse(f.markers)
 	}
 	f.held = c.marked()
 	f.bootID = c.BootID
@@ -115,6 +120,7 @@ func (c *Component) look() facts {
 		f.consent = w
 	}
 	c.lookAtCluster(&f, config)
+	c.boundUnlocked(&f)
 	c.lookAtRequests(&f, membership)
 	c.lookAtPods(&f)
 	m := &c.mem
@@ -131,6 +137,27 @@ func (c *Component) look() facts {
 	}
 	f.rec = c.rec
 	return f
+}
+
+// boundUnlocked ends the wait for cordons that may be drains without the lock
+// while there is a tenth of the drain's time left for the lock, the quorum and the
+// pods: such a cordon may be as young as the drain, and stand for longer.
+func (c *Component) boundUnlocked(f *facts) {
+	r := c.rec
+	began := r.asked
+	if r.phase == types.PhaseEmptying {
+		began = r.cordoned
+	}
+	if f.unlocked == "" || !drains(r.phase) {
+		return
+	}
+	end := began.Add(f.timeout - f.timeout/10)
+	if f.now.Before(end) {
+		f.unlocked += fmt.Sprintf(", or the drain has %s left", f.timeout/10)
+		return
+	}
+	f.warnings = append(f.warnings, "the drain waits no longer, for it would not end in time: "+f.unlocked)
+	f.unlocked = ""
 }
 
 // wakeUp takes up what an earlier process left: of this boot its drain, of a
