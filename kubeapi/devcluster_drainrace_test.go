@@ -12,6 +12,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
@@ -33,11 +34,13 @@ type binding struct {
 	work  sync.WaitGroup
 	made  atomic.Int64
 	ahead atomic.Int64 // pods that a list held and the table did not show yet
+	again atomic.Int64 // evictions of the pod that is made again
 }
 
 const (
 	bindsAtAList = 6
 	metOften     = 3
+	madeAgain    = 3 // times; after each the drain waits longer before it evicts
 )
 
 func (b *binding) PodsToEvict(ctx context.Context, node string) ([]types.Pod, error) {
@@ -59,20 +62,51 @@ func (b *binding) PodsToEvict(ctx context.Context, node string) ([]types.Pod, er
 	return pods, err
 }
 
+// Evict has one pod made again under its name as soon as it is gone.
+func (b *binding) Evict(ctx context.Context, pod types.Pod) error {
+	err := b.Kube.Evict(ctx, pod)
+	if err == nil && pod.Owner.Name == pinnedOwner && b.again.Add(1) <= madeAgain {
+		b.work.Go(func() { b.pin(pod.NodeName) })
+	}
+	return err
+}
+
+// pinnedOwner makes the pod that is made again.
+const pinnedOwner = "pinned"
+
+// pin makes that pod, once the one before is gone.
+func (b *binding) pin(node string) {
+	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: pinnedOwner, UID: "pinned", Controller: new(true)}
+	meta := metav1.ObjectMeta{Name: "pinned-0", Namespace: devcluster.AppNamespace, OwnerReferences: []metav1.OwnerReference{owner}}
+	err := b.create(meta, node)
+	for apierrors.IsAlreadyExists(err) {
+		time.Sleep(20 * time.Millisecond)
+		err = b.create(meta, node)
+	}
+	if err != nil {
+		b.t.Errorf("make the pod again: %v", err)
+	}
+}
+
 // bind makes a pod as a controller does that writes spec.nodeName itself: no
 // cordon keeps it away.
 func (b *binding) bind(node string) {
 	name := fmt.Sprintf("bound-%d", b.made.Add(1))
+	if err := b.create(metav1.ObjectMeta{Name: name, Namespace: devcluster.AppNamespace}, node); err != nil {
+		b.t.Errorf("create pod %s: %v", name, err)
+	}
+}
+
+func (b *binding) create(meta metav1.ObjectMeta, node string) error {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: devcluster.AppNamespace},
+		ObjectMeta: meta,
 		Spec: corev1.PodSpec{
 			NodeName: node, TerminationGracePeriodSeconds: new(int64),
 			Containers: []corev1.Container{{Name: "c", Image: "none"}},
 		},
 	}
-	if _, err := b.c.Client().CoreV1().Pods(pod.Namespace).Create(b.t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		b.t.Errorf("create pod %s: %v", name, err)
-	}
+	_, err := b.c.Client().CoreV1().Pods(pod.Namespace).Create(b.t.Context(), pod, metav1.CreateOptions{})
+	return err
 }
 
 // lag is how far the drain's table of pods is behind the watch. Without it, the
@@ -103,7 +137,8 @@ func behind(t *testing.T, of *pubsub.Table[types.Pod]) *pubsub.Table[types.Pod] 
 
 // TestADrainAmongBinds has pods bound to the node at the very moments when the
 // drain lists them: such a list holds pods that the watch has not shown yet.
-// None may be left behind, and the drain is complete.
+// None may be left behind, and the drain is complete; nor may the pod be that is
+// made again whenever it is gone, for as long as it is.
 func TestADrainAmongBinds(t *testing.T) {
 	c, err := devcluster.Start(t.Context(), devcluster.Options{Log: t.Output(), Nodes: 3})
 	if err != nil {
@@ -117,6 +152,7 @@ func TestADrainAmongBinds(t *testing.T) {
 	a := newAgent(t, c, 0)
 	own := behind(t, &a.own)
 	b := &binding{Kube: a.Client, t: t, c: c, own: own, until: time.Now().Add(25 * time.Second)}
+	b.pin(c.Nodes[0].Name)
 	request, progress := drains(t, a, own, b)
 	_ = request.Publish(types.Global, types.NodeDrainRequest{RequestedAt: time.Now(), Context: "binds"})
 	defer b.work.Wait()
@@ -130,6 +166,9 @@ func TestADrainAmongBinds(t *testing.T) {
 	}
 	if b.ahead.Load() == 0 {
 		t.Error("no list was ahead of the watch")
+	}
+	if n := b.again.Load(); n != madeAgain+1 {
+		t.Errorf("the pod that is made again %d times was evicted %d times", madeAgain, n)
 	}
 	t.Logf("%d pods were bound, of %d a list told first", b.made.Load(), b.ahead.Load())
 }

@@ -94,5 +94,5 @@ func writings() map[string]writing {
 // readings are the methods that write nothing.
 var readings = []string{
 	"AppPodsNow", "DrainLock", "FreshNodes", "KubeletContainers", "KubeletStats", "Logs", "NADs", "NodeAttachments", "NodeStats",
-	"PodsToEvict", "Run", "RunningPods", "SRIOVConfig", "SRIOVNetworks", "SRIOVPlugins", "Situations", "Storage", "NodeLease", "NodeLeases",
+	"PodsToEvict", "Run", "RunningPods", "SRIOVConfig", "SRIOVNetworks", "SRIOVPlugins", "Situations", "Storage", "NodeLease", "NodeLeases", "VolumeUsers",
 }

@@ -40,29 +40,39 @@ func (conn *connection) markDaemons(ctx context.Context, node string, s *types.S
 // claimUsers returns which claims, called namespace/name, pods of DaemonSets use
 // on node, and which other pods do.
 func (conn *connection) claimUsers(ctx context.Context, node string) (daemons, others map[string]bool, err error) {
-	api := checkedPods{PodInterface: conn.kube.CoreV1().Pods(""), node: node}
 	daemons, others = map[string]bool{}, map[string]bool{}
+	err = conn.podsOn(ctx, node, func(p *corev1.Pod) {
+		users := others
+		if o := metav1.GetControllerOf(p); o != nil && o.Kind == "DaemonSet" {
+			users = daemons
+		}
+		for _, claim := range claimsOf(p) {
+			users[claim] = true
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return daemons, others, nil
+}
+
+// podsOn calls see for each pod of node in a fresh list.
+func (conn *connection) podsOn(ctx context.Context, node string, see func(*corev1.Pod)) error {
+	api := checkedPods{PodInterface: conn.kube.CoreV1().Pods(""), node: node}
 	list := func(ctx context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
 		return api.List(ctx, o)
 	}
-	err = pages(ctx, list, func(l *corev1.PodList) error {
+	err := pages(ctx, list, func(l *corev1.PodList) error {
 		for i := range l.Items {
-			p := &l.Items[i]
-			users := others
-			if o := metav1.GetControllerOf(p); o != nil && o.Kind == "DaemonSet" {
-				users = daemons
-			}
-			for _, claim := range claimsOf(p) {
-				users[claim] = true
-			}
+			see(&l.Items[i])
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("list pods of node %s: %w", node, err)
+		return fmt.Errorf("list pods of node %s: %w", node, err)
 	}
-	return daemons, others, nil
+	return nil
 }
 
 func claimsOf(p *corev1.Pod) (claims []string) {

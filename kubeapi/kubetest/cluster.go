@@ -82,6 +82,7 @@ type holdings struct {
 	renewed    map[string]time.Time
 	events     []types.Event
 	storage    types.Storage
+	users      map[string]func(types.Pod) bool // by volume
 	situations map[string]types.PodSituation
 	right      right
 	nads       map[string]NAD // by interface

@@ -133,6 +133,35 @@ func (c *Cluster) SetStorage(s types.Storage) {
 	c.held.storage = s
 }
 
+// VolumeUsers returns the pods of the node that use a volume, as SetVolumeUsers
+// said. Verb users.
+func (c *Cluster) VolumeUsers(ctx context.Context, node string) (map[string][]types.Pod, error) {
+	if err := c.enter(ctx, "users", node); err != nil {
+		return nil, err
+	}
+	c.world.Lock()
+	defer c.world.Unlock()
+	out := map[string][]types.Pod{}
+	for _, p := range c.Pods.All() {
+		for volume, uses := range c.held.users {
+			if p.NodeName == node && uses(p) {
+				out[volume] = append(out[volume], p)
+			}
+		}
+	}
+	return out, nil
+}
+
+// SetVolumeUsers says which pods use the volume from now on.
+func (c *Cluster) SetVolumeUsers(volume string, uses func(types.Pod) bool) {
+	c.world.Lock()
+	defer c.world.Unlock()
+	if c.held.users == nil {
+		c.held.users = map[string]func(types.Pod) bool{}
+	}
+	c.held.users[volume] = uses
+}
+
 // Event records the event. Verb event.
 func (c *Cluster) Event(ctx context.Context, e types.Event) error {
 	about := e.Node

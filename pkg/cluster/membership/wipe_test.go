@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,6 +48,7 @@ type world struct {
 	pods                       pubsub.Table[types.Pod]
 	api                        pubsub.Table[types.APIStatus]
 	kube                       *kubetest.Cluster
+	keeps                      atomic.Bool // k3s keeps a Node that is deleted: its member cannot be removed
 
 	member   pubsub.Table[types.ClusterMembership]
 	status   pubsub.Table[types.EdgeNodeClusterStatus]
@@ -118,7 +120,7 @@ func (w *world) wire() {
 	}
 	d := &drain.Component{
 		Log: log, Pulse: &loop.Pulse{}, Operations: types.NoOperations{}, DeviceOp: &w.zedagent, Update: &w.baseos, Operator: &w.operator,
-		Config: &w.config, Membership: &w.member, Settings: &w.settings, Info: &w.info, Nodes: &w.nodes, NodePods: &w.pods, API: &w.api, Kube: w.kube,
+		Config: &w.config, Membership: &w.member, Settings: &w.settings, Info: &w.info, Nodes: &w.nodes, NodePods: &w.pods, API: &w.api, Kube: finalizing{w.kube, &w.keeps},
 		Leases: &pubsub.Table[types.Lease]{}, Clocks: &pubsub.Table[types.NodeClock]{}, Agent: &pubsub.Table[types.NodeAgentStatus]{},
 		ForceFiles: []string{filepath.Join(w.dir, "force")}, FaultMarker: filepath.Join(w.dir, "fault"), Hour: time.Hour, BootID: "boot-1", Uptime: up,
 		Status: &w.drained, Progress: &w.progress, Journal: &w.journal,
@@ -127,6 +129,42 @@ func (w *world) wire() {
 		Log: log, Pulse: &loop.Pulse{}, Config: &w.config, Membership: &w.member, Ports: &w.ports, Token: &w.token, Status: &w.status,
 	}
 	w.steps = []func(context.Context) error{p.Step, m.Step, d.Step, s.Step}
+}
+
+// finalizing is a cluster whose k3s has a finalizer on each Node.
+type finalizing struct {
+	*kubetest.Cluster
+	keeps *atomic.Bool
+}
+
+func (f finalizing) DeleteNode(ctx context.Context, node types.Node) error {
+	if !f.keeps.Load() {
+		return f.Cluster.DeleteNode(ctx, node)
+	}
+	f.ChangeNode(node.Name, func(n *types.Node) {
+		n.Deleted, n.Finalizers = time.Now(), []string{"wrangler.cattle.io/managed-etcd-controller"}
+	})
+	return nil
+}
+
+// deleted reports that n1's Node is deleted, and kept.
+func (w *world) deleted() bool {
+	n, ok := w.nodes.Get("n1")
+	return ok && !n.Deleted.IsZero()
+}
+
+// leaving is a leave whose Node k3s keeps.
+func (w *world) leaving() {
+	w.keeps.Store(true)
+	w.volumes("", map[string][]string{"a": {"n1", "n2"}})
+	w.configured(false)
+	w.live(2 * time.Minute)
+	w.ask(false, false)
+	w.live(30 * time.Minute)
+	if !w.deleted() {
+		w.Error("the Node is not deleted")
+	}
+	w.isWiped(false)
 }
 
 func (w *world) dial(ctx context.Context, _, address string) (net.Conn, error) {
@@ -267,6 +305,31 @@ func TestTheKubeContainerWipesNothingWithoutConsent(t *testing.T) {
 			w.answers = ""
 			w.live(2 * time.Hour)
 		}, false},
+		"a Node that is kept, and nothing is lost": {func(w *world) {
+			w.leaving()
+			_ = w.nodes.Unpublish("n1")
+			w.live(10 * time.Minute)
+		}, true},
+		"a Node that is kept while its replica becomes the last": {func(w *world) {
+			w.leaving()
+			w.volumes("", map[string][]string{"a": {"n1"}})
+			w.live(2 * time.Minute)
+			_ = w.nodes.Unpublish("n1")
+			w.live(2 * time.Hour)
+		}, false},
+		"the same, and the API dies": {func(w *world) {
+			w.leaving()
+			w.volumes("", map[string][]string{"a": {"n1"}})
+			w.live(2 * time.Minute)
+			w.kube.SetFault(kubetest.Refused)
+			w.live(2 * time.Hour)
+		}, false},
+		"a Node that is kept and goes as its replica becomes the last": {func(w *world) {
+			w.leaving()
+			w.volumes("", map[string][]string{"a": {"n1"}})
+			_ = w.nodes.Unpublish("n1")
+			w.live(2 * time.Hour)
+		}, false},
 		"a cluster whose configuration parses nowhere": {func(w *world) {
 			for _, n := range []string{"n2", "n3"} {
 				w.kube.ChangeNode(n, func(n *types.Node) { n.Agent = &types.AgentStamp{Version: "1", Given: time.Now()} })
@@ -332,6 +395,11 @@ func TestNoOrderOfEventsLosesAReplicaWithoutConsent(t *testing.T) {
 						})
 					case 6:
 						w.kube.Block("apps/a", random.IntN(2) == 0)
+					case 7:
+						w.keeps.Store(random.IntN(2) == 0)
+						if api, _ := w.api.Get(types.Global); api.Answers() && w.deleted() {
+							_ = w.nodes.Unpublish("n1")
+						}
 					}
 					w.live(time.Duration(1+random.IntN(15)) * time.Minute)
 				}

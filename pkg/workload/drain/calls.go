@@ -31,7 +31,7 @@ const (
 	storage
 	conditions
 	event
-	lookHere // beside the acting ones: of a node that is in no list any more
+	lookHere // beside the acting ones: of a node that is in no list any more, or is being deleted
 )
 
 var verbNames = map[verb]string{

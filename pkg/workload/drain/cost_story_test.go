@@ -1,36 +1,26 @@
 package drain
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
 )
 
-func TestAPodThatIsMadeAgainForEverIsNotWrittenDownForEver(t *testing.T) {
+func TestPodsThatAreMadeAgainAreNotWrittenDownEachTime(t *testing.T) {
 	story(t, 0, func(s *stage) {
 		writes := 0
 		s.journal.before = func() { writes++ }
+		s.remakes(50)
 		defer s.run()()
 		s.request(&s.zedagent, deviceOp)
-		made := 0
-		for range 4500 {
-			key := "eve-kube-app/pinned-" + fmt.Sprint(made)
-			if p, ok := s.pods.Get(key); !ok || p.Terminating() {
-				made++
-				p := types.Pod{Namespace: "eve-kube-app", Name: fmt.Sprint("pinned-", made), UID: fmt.Sprint("pinned-", made), NodeName: "n1"}
-				_ = s.pods.Publish(p.Key(), p)
-			}
-			time.Sleep(200 * time.Millisecond)
-		}
-		s.is(types.DrainRetrying, deviceOp)
-		p, _ := s.progress.Get(types.Global)
-		if p.Pods.Evicted < made-3 || p.Pods.Total < made-1 {
-			t.Errorf("%+v of %d", p.Pods, made)
+		time.Sleep(15 * time.Minute)
+		s.is(types.DrainComplete, deviceOp)
+		if p, _ := s.progress.Get(types.Global); p.Pods.Total < 200 {
+			t.Errorf("%+v", p.Pods)
 		}
 		if writes > 20 {
-			t.Errorf("%d writes of the journal for %d pods", writes, made)
+			t.Errorf("%d writes of the journal", writes)
 		}
 	})
 }

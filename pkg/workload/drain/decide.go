@@ -22,6 +22,9 @@ const (
 // decide is the drain's rule book: which phase follows, what to do in it, and
 // what NodeDrainStatus says meanwhile.
 func decide(f facts) action {
+	if f.outdated() {
+		f.rec.look = nil // as if there had been none, for an operator's consent too
+	}
 	a := action{rec: f.rec}
 	a.rec.requests = f.standing()
 	if !f.requests[byLeave].stands {
@@ -76,6 +79,7 @@ func result(f facts, a *action, phase types.DrainPhase, reason string) {
 	a.rec.phase, a.rec.reason, a.rec.ended = phase, reason, f.now
 	a.stop = true
 	if phase == types.PhaseComplete {
+		a.rec.markers = f.markers
 		if !f.missing.IsZero() {
 			a.rec.cordoned = time.Time{} // the cordon went with the Node, and the lock with both
 		}

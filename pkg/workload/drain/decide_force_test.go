@@ -96,8 +96,14 @@ func TestAForcedEndWithoutTheGatesIsMadeUpFor(t *testing.T) {
 func lookedAt(names ...string) func(*facts) {
 	return func(f *facts) {
 		f.bootID, f.rec.look = "b", &types.StorageLook{BootID: "b", Volumes: volumesNamed(names)}
+		f.looked = f.now
 	}
 }
+
+func looked(ago time.Duration) func(*facts) { return func(f *facts) { f.looked = minus(ago) } }
+
+// keptByEtcd is a Node that is deleted and that its finalizer keeps.
+func keptByEtcd(f *facts) { f.node.Deleted, f.node.Finalizers = wall0, []string{"etcd"} }
 
 // given is a consent to the loss of these volumes.
 func given(names ...string) func(*facts) {
@@ -147,7 +153,13 @@ func TestLeaving(t *testing.T) {
 		{"counted from the end of the drain where that is later", leaves(completed, silent(5*time.Minute)), did{phase: completed, s: notRequested, by: nobody}},
 		{"a Node that others have deleted is left at once", leaves(completed, missing(time.Minute), lookedAt()), gone},
 		{"but its volumes are looked at first", leaves(completed, missing(time.Minute)), did{phase: completed, s: notRequested, by: nobody, verb: lookHere, why: "were not looked at"}},
-		{"a Node that finalizers keep is not deleted again", leaves(completed, func(f *facts) { f.node.Deleted, f.node.Finalizers = wall0, []string{"etcd"} }), did{phase: completed, s: notRequested, by: nobody, why: "kept by etcd"}},
+		{"a look from before it was gone does not count", leaves(completed, missing(time.Minute), lookedAt(), looked(61*time.Second)), did{phase: completed, s: notRequested, by: nobody, verb: lookHere, why: "were not looked at"}},
+		{"so it is with one that this leave has deleted", leaves(completed, missing(time.Second), lookedAt(), looked(2*time.Second), func(f *facts) { f.deleted = true }), did{phase: completed, s: notRequested, by: nobody, verb: lookHere, why: "were not looked at"}},
+		{"which is left without a pause", leaves(completed, missing(time.Second), lookedAt(), func(f *facts) { f.deleted = true }), gone},
+		{"where the API is dead a look from shortly before counts", leaves(completed, deadEnd, silent(time.Hour), lookedAt(), looked(time.Hour+lookedFor)), gone},
+		{"an older one does not", leaves(completed, deadEnd, silent(time.Hour), lookedAt(), looked(time.Hour+lookedFor+1)), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "were not looked at"}},
+		{"a Node that finalizers keep is not deleted again, and the volumes are looked at", leaves(completed, keptByEtcd), did{phase: completed, s: notRequested, by: nobody, verb: lookHere, why: "kept by etcd"}},
+		{"again and again", leaves(completed, keptByEtcd, lookedAt("v1"), pause(lookHere, time.Second)), did{phase: completed, s: notRequested, by: nobody, again: time.Second, why: "kept by etcd; 1 volume has no other"}},
 		{"a cluster that ends here ends without a deletion", leaves(completed, func(f *facts) { f.ended = true }), gone},
 		{"by consent nothing is evicted where it ends", leaves(emptying, with(pod("p")), endsHereNow, given(), func(f *facts) { f.consent.Ends = true }), did{phase: completed, s: notRequested, by: nobody, stop: true, why: "the cluster ends with this node"}},
 		{"not before that is sure", leaves(completed, missing(59*time.Second)), did{phase: completed, s: notRequested, by: nobody, why: "not one of the cluster's"}},

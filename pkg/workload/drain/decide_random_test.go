@@ -129,6 +129,7 @@ func (w *world) cluster() {
 		f.node.CordonedBy = &types.Cordon{By: "zedkube"}
 	}
 	f.node.CordonKept, f.node.TaintedAt = w.odds(8), wall0.Add(time.Duration(w.IntN(3)-1)*time.Hour)
+	f.looked = w.moment()
 	f.cordonAgain, f.list, f.entered, f.came = w.moment(), w.moment(), w.odds(2), nil
 	if w.odds(4) {
 		f.came = []string{"shop/new"}
@@ -184,7 +185,7 @@ func (w *world) promises(a action) error {
 	switch {
 	case !slices.Contains(phases, a.rec.phase):
 		return fmt.Errorf("phase %q", a.rec.phase)
-	case a.verb == lookHere && f.living() && !f.known && f.requests[byLeave].stands:
+	case a.verb == lookHere && f.living() && (!f.known || !f.node.Deleted.IsZero()) && f.requests[byLeave].stands:
 	case a.verb != none && (!f.living() || !f.known):
 		return fmt.Errorf("%s without an API or a node", verbNames[a.verb])
 	case a.verb != none && a.verb != evict && !f.due(a.verb): // each pod has a pause of its own

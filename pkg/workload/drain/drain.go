@@ -68,6 +68,8 @@ type Kube interface {
 	FreshNodes(ctx context.Context) ([]types.Node, error)
 	// Storage lists the volumes, and what is attached to node.
 	Storage(ctx context.Context, node string) (types.Storage, error)
+	// VolumeUsers lists the pods on node that use volumes, by PersistentVolume.
+	VolumeUsers(ctx context.Context, node string) (map[string][]types.Pod, error)
 	// Situations says why the pods do not move.
 	Situations(ctx context.Context, node string, pods []types.Pod) ([]types.PodSituation, error)
 	// DrainLock, SetDrainLock and FreeDrainLock read and write the lock; a
@@ -104,7 +106,7 @@ type Component struct {
 
 	ForceFiles  []string             // an operator's NodeDrainStatus; the first that speaks wins
 	FaultMarker string               // while it exists, COMPLETE is held back
-	Markers     []string             // while one of them has content, the device is going down
+	Markers     []string             // one that gets content after COMPLETE says that the device is going down
 	BootID      string               // of this boot
 	Uptime      func() time.Duration // since the boot, suspended time included
 	Hour        time.Duration        // an hour, but in tests

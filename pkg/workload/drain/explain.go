@@ -26,7 +26,8 @@ type obstacle struct {
 	refusedBy        string             // the error of its last eviction; "" for none
 	terminatingSince time.Time          // stands in for a deletionTimestamp that is not known
 	kubeletReady     bool
-	returns          int // how often its maker has made it again in this drain
+	returns          int  // how often its maker has made it again in this drain
+	shared           bool // counted with those of other makers in its namespace
 }
 
 // finding is what there is to say of an obstacle; without a cause, nothing.

@@ -38,6 +38,7 @@ type evictee struct {
 	gone        bool   // the table showed it, and does no more
 	terminating bool
 	returns     int  // how often its maker's pods have come back
+	shared      bool // with those of other makers in its namespace
 	stays       bool // so often that it is evicted no more
 }
 
@@ -54,13 +55,14 @@ type facts struct {
 	held     bool // the fault marker exists
 
 	timeout, skip time.Duration
-	hour          time.Duration // COMPLETE that is not used for so long is reported
-	unusedAfter   time.Duration // and for so long is taken back
-	inUse         string        // what shows that the device goes down or is updated, "" for nothing
-	window        time.Duration // for the drains of agents that know no lock
-	silentSince   time.Time     // zero while the API answers
-	deadSince     time.Time     // the same, or since when writes get no answer
-	synced        bool          // the tables hold what the API server has
+	hour          time.Duration     // COMPLETE that is not used for so long is reported
+	unusedAfter   time.Duration     // and for so long is taken back
+	markers       map[string]string // the markers that have content: path to mark
+	inUse         string            // what shows that the device goes down or is updated, "" for nothing
+	window        time.Duration     // for the drains of agents that know no lock
+	silentSince   time.Time         // zero while the API answers
+	deadSince     time.Time         // the same, or since when writes get no answer
+	synced        bool              // the tables hold what the API server has
 	node          types.Node
 	known         bool
 	up            bool      // the own node is Ready in this boot
@@ -97,6 +99,7 @@ type facts struct {
 	ends    bool                // the cluster ends with this node, as the tables show it
 	ended   bool                // a fresh look found the same, and it is consented to
 	consent *types.LeaveConsent // to what a leave would lose; nil for none that holds
+	looked  time.Time           // when the last look at what it would lose began; zero for never in this boot
 }
 
 // checked is the last look at everything that has to be true before COMPLETE.

@@ -23,9 +23,15 @@ const giveUp = "if the data may be lost: zedkube leave plan, then zedkube leave 
 // endsHere is the reason of a drain that evicts nothing.
 const endsHere = "the cluster ends with this node, as was consented to: nothing is evicted"
 
-// noteEvery is how old the time of an unchanged look may get: it is for people,
-// and each is a write to the disk.
-const noteEvery = 10 * time.Minute
+const (
+	// noteEvery is how old the time of an unchanged look may get in the journal:
+	// each is a write to the disk.
+	noteEvery = time.Minute
+	// lookedFor is how long before the API server became silent the last look at
+	// the volumes may have been made: a pause, a whole call, and noteEvery for an
+	// agent that has started again since.
+	lookedFor = longWait + callTimeout + noteEvery + 30*time.Second
+)
 
 // leave deletes the Node of a node that is empty, last of all, and only after
 // all others that want the drain have been told of its end.
@@ -35,13 +41,13 @@ func leave(f facts, a *action) {
 	switch {
 	case !heard:
 		a.wait(edge)
-	case f.ended, f.deleted && !f.known && f.living(): // the volumes were looked at just before
+	case f.ended: // the volumes were looked at just before
 		departed(f, a)
 	case f.deadSince.IsZero() && f.known && (f.rec.dead || f.rec.ends && !f.ends):
 		a.rec.dead, a.rec.ends = false, false // nothing was evicted, and now it can be
 		lookAgain(f, a)
 		a.rec.reason = "what this node has can go to others again"
-	case f.rec.dead || f.gone():
+	case f.rec.dead || f.gone() || f.deleted && !f.known && !f.missing.IsZero():
 		if why := f.atStake(); why != "" {
 			a.waits = why
 			f.lookHere(a)
@@ -54,6 +60,10 @@ func leave(f facts, a *action) {
 		a.waits = f.why
 	case !f.node.Deleted.IsZero():
 		a.waits = "its Node is being deleted, and kept by " + some(f.node.Finalizers, "", "")
+		if why := f.atStake(); why != "" {
+			a.waits += "; " + why
+		}
+		f.lookHere(a) // that may take days, in which the last other replica can be lost
 	case f.due(depart):
 		a.verb = depart
 	default:
@@ -74,12 +84,19 @@ func (f facts) isDead(since time.Time) bool {
 	return !f.deadSince.IsZero() && f.now.Sub(later(since, f.deadSince)) >= f.skip
 }
 
+// outdated reports that the last look is from so long before the API server
+// became silent that it says nothing of what there was then.
+func (f facts) outdated() bool {
+	return !f.deadSince.IsZero() && f.looked.Before(f.deadSince.Add(-lookedFor))
+}
+
 // atStake says what data would be lost by a leave without anybody's consent, as
 // far as the last look knows; "" for none. Data is at stake: what this drain has
-// not looked at in this boot is taken for the only copy.
+// not looked at in this boot is taken for the only copy. Where the own Node is
+// gone, only a look that began after that counts.
 func (f facts) atStake() string {
 	l := f.rec.look
-	if l == nil || f.bootID == "" || l.BootID != f.bootID {
+	if l == nil || f.bootID == "" || l.BootID != f.bootID || !f.missing.IsZero() && f.looked.Before(f.missing) {
 		if f.consent != nil && f.consent.Unknown {
 			return ""
 		}
@@ -107,10 +124,11 @@ func lost(volumes []types.LeaveVolume) string {
 	return counted(len(names), "volume") + " " + have + " no other healthy replica than on this node: " + some(names, "", "") + "; " + giveUp
 }
 
-// lookHere looks at the volumes of a node that is in no list any more.
+// lookHere looks at the volumes of a node that is in no list any more, or whose
+// Node is being deleted.
 func (f facts) lookHere(a *action) {
 	switch {
-	case !f.living() || f.known:
+	case !f.living() || f.known && f.node.Deleted.IsZero():
 	case f.due(lookHere):
 		a.verb = lookHere
 	default:

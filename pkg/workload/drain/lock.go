@@ -160,7 +160,7 @@ func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err er
 	}
 	out.listed, out.check.lone = true, in.alone
 	for _, p := range out.pods {
-		if first, stays := in.stays[makerOf(p)]; !stays || first[p.UID] {
+		if in.remains(p) {
 			out.check.pods = append(out.check.pods, p.Key())
 		}
 	}
@@ -170,6 +170,9 @@ func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err er
 	if !in.alone {
 		s, err := c.storage(ctx, in)
 		if err != nil {
+			return err
+		}
+		if s, err = c.leaveToPods(ctx, in, s); err != nil {
 			return err
 		}
 		out.volumes, out.stored = in.inTheWay(s, readyNodes(nodes), out), true

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -72,7 +73,8 @@ type memory struct {
 	heeded       string // what was last put on record of one
 	unused       bool   // it was reported that nobody uses COMPLETE
 
-	ended bool // the cluster ends with this node, as was consented to: its Node stays
+	looked time.Time // when the last look at what a leave would lose began
+	ended  bool      // the cluster ends with this node, as was consented to: its Node stays
 }
 
 // now is the time by the boot clock.
@@ -105,8 +107,12 @@ func (c *Component) look() facts {
 	f.member = config.Initialized && config.Valid || membership.Belongs() ||
 		membership.State != types.MembershipLeft && c.rec.status.Status >= types.DrainNotRequested
 	f.forced = c.readForce()
+	f.markers = c.lookAtMarkers()
 	if c.rec.phase == types.PhaseComplete || c.rec.unused {
-		f.inUse = c.lookAtUse()
+		if c.rec.markers == nil { // an agent without a journal, or a former one, said it
+			c.rec.markers = f.markers
+		}
+		f.inUse = c.lookAtUse(f.markers)
 	}
 	f.held = c.marked()
 	f.bootID = c.BootID
@@ -114,19 +120,44 @@ func (c *Component) look() facts {
 		f.consent = w
 	}
 	c.lookAtCluster(&f, config)
+	c.boundUnlocked(&f)
 	c.lookAtRequests(&f, membership)
 	c.lookAtPods(&f)
 	m := &c.mem
 	f.cordonAgain, f.retry, f.list = m.cordonAgain, maps.Clone(m.retry), m.list
 	f.gates, f.check, f.holds, f.deleted, f.unsaid = m.gates, m.check, m.holds, m.deleted, m.unsaid
 	f.gates, f.check.lock = cmp.Or(f.unlocked, f.gates), cmp.Or(f.unlocked, f.check.lock)
-	f.ended = m.ended
+	f.ended, f.looked = m.ended, m.looked
+	if l := c.rec.look; f.looked.IsZero() && l != nil && l.BootID == c.BootID {
+		f.looked = boot.Add(l.Uptime) // of an earlier process
+	}
 	f.entered = !m.entered.IsZero() && now.Sub(m.entered) < enteredFor
 	if m.lastErr != nil {
 		f.trouble = clip(m.lastErr.Error())
 	}
 	f.rec = c.rec
 	return f
+}
+
+// boundUnlocked ends the wait for cordons that may be drains without the lock
+// while there is a tenth of the drain's time left for the lock, the quorum and the
+// pods: such a cordon may be as young as the drain, and stand for longer.
+func (c *Component) boundUnlocked(f *facts) {
+	r := c.rec
+	began := r.asked
+	if r.phase == types.PhaseEmptying {
+		began = r.cordoned
+	}
+	if f.unlocked == "" || !drains(r.phase) {
+		return
+	}
+	end := began.Add(f.timeout - f.timeout/10)
+	if f.now.Before(end) {
+		f.unlocked += fmt.Sprintf(", or the drain has %s left", f.timeout/10)
+		return
+	}
+	f.warnings = append(f.warnings, "the drain waits no longer, for it would not end in time: "+f.unlocked)
+	f.unlocked = ""
 }
 
 // wakeUp takes up what an earlier process left: of this boot its drain, of a
@@ -265,7 +296,7 @@ func (c *Component) lookAtPods(f *facts) {
 		}
 		e.terminating = e.pod.Terminating()
 		if k := m.makers[makerOf(e.pod)]; k != nil {
-			e.returns, e.stays = k.returns, k.stays(e.pod.UID)
+			e.returns, e.shared, e.stays = k.returns, k.shared, k.stays(e.pod.UID)
 		}
 	}
 	slices.Sort(f.came)

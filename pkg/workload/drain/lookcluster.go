@@ -114,7 +114,7 @@ func (c *Component) lookAtSilence(f *facts, api types.APIStatus, known bool) {
 		f.deadSince = m.mute
 	}
 	switch {
-	case f.living() || !drains(c.rec.phase):
+	case f.living() || !drains(c.rec.phase) && c.rec.phase != types.PhaseComplete:
 		c.rec.silent = time.Time{}
 	case c.rec.silent.IsZero():
 		c.rec.silent = f.deadSince

@@ -141,3 +141,32 @@ func TestAPlanNamesForeignCordons(t *testing.T) {
 		t.Errorf("it waits for %q, warnings %q, quorum %q", f.Lock.Waits, f.Warnings, f.Quorum)
 	}
 }
+
+// A cordon that is as young as the drain, or came after its beginning, and is
+// never undone: the drain must not spend all of its time on it.
+func TestADrainAsYoungAsAForeignCordonDoesNotFailWithIt(t *testing.T) {
+	for name, row := range map[string]struct {
+		before, after func(*stage)
+	}{
+		"of the same moment":      {func(s *stage) { s.cordonedElsewhere(0) }, func(*stage) {}},
+		"of a clock that is fast": {func(s *stage) { s.cordonedElsewhere(-48 * time.Hour) }, func(*stage) {}},
+		"that came at the gates":  {func(s *stage) { s.held("n3") }, func(s *stage) { s.cordonedElsewhere(0); s.kube.SetLock(types.DrainLock{}) }},
+		"that came after ours":    {func(s *stage) { s.kube.Block(appZero, true) }, func(s *stage) { s.cordonedElsewhere(0); s.kube.Block(appZero, false) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				row.before(s)
+				defer s.run()()
+				s.request(&s.zedagent, deviceOp)
+				time.Sleep(10 * time.Minute)
+				row.after(s)
+				time.Sleep(21 * time.Hour)
+				if v, _ := s.status.Get(types.Global); final(v.Status) {
+					t.Errorf("the drain did not wait: %v", v.Status)
+				}
+				time.Sleep(3*time.Hour + 30*time.Minute)
+				s.is(types.DrainComplete, deviceOp)
+			})
+		})
+	}
+}

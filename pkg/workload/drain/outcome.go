@@ -72,6 +72,7 @@ func (c *Component) takeIn(now time.Time, done call, out outcome) {
 		c.takeList(now, out.pods, done.known)
 	}
 	if out.looked {
+		c.mem.looked = done.began
 		c.takeLook(now, out.only)
 	}
 	if out.stored {

@@ -181,7 +181,7 @@ func (c *Component) obstacles(f facts) []obstacle {
 		}
 		all = append(all, obstacle{
 			situation: s, since: since, refusedBy: e.refusal,
-			terminatingSince: e.pod.Deleted, returns: e.returns, kubeletReady: f.node.Ready == types.ConditionTrue,
+			terminatingSince: e.pod.Deleted, returns: e.returns, shared: e.shared, kubeletReady: f.node.Ready == types.ConditionTrue,
 		})
 	}
 	return all

@@ -44,6 +44,7 @@ type record struct {
 	rebooted bool
 	unused   bool
 	spent    map[string]string // force files that have had their effect and could not be removed: path to mark
+	markers  map[string]string // what the markers of a device that goes down were at COMPLETE: path to mark; nil for not known
 	total    int
 
 	ends bool               // COMPLETE although nothing was evicted
@@ -94,7 +95,7 @@ func (r record) journal(bootID string, now time.Time) types.NodeDrainJournal {
 		Cordoned: sinceBoot(r.cordoned), Ended: sinceBoot(r.ended), Silent: sinceBoot(r.silent),
 		Attempt: r.attempt, Losses: r.losses, Refusals: r.refusals,
 		Node: r.node, NodeBoot: r.nodeBoot, Locked: r.locked, Kept: r.kept, Dead: r.dead,
-		Left: r.left, Rebooted: r.rebooted, Unused: r.unused, Spent: r.spent, Total: r.total, Ends: r.ends, Look: r.look,
+		Left: r.left, Rebooted: r.rebooted, Unused: r.unused, Spent: r.spent, Markers: r.markers, Total: r.total, Ends: r.ends, Look: r.look,
 	}
 }
 
@@ -115,7 +116,7 @@ func recall(j types.NodeDrainJournal, now time.Time) record {
 		cordoned: at(j.Cordoned), ended: at(j.Ended), silent: at(j.Silent),
 		attempt: min(max(0, j.Attempt), attempts), losses: max(0, j.Losses), refusals: max(0, j.Refusals),
 		node: j.Node, nodeBoot: j.NodeBoot, locked: j.Locked, kept: j.Kept, dead: j.Dead,
-		left: j.Left, rebooted: j.Rebooted, unused: j.Unused, spent: j.Spent, total: max(0, j.Total), ends: j.Ends, look: j.Look,
+		left: j.Left, rebooted: j.Rebooted, unused: j.Unused, spent: j.Spent, markers: j.Markers, total: max(0, j.Total), ends: j.Ends, look: j.Look,
 	}
 	if !slices.Contains(phases, r.phase) || r.status.Status > types.DrainComplete || r.status.RequestedBy > types.DrainRequesterUpdate {
 		return record{serial: j.Serial, adopted: j.Adopted, phase: types.PhaseIdle, locked: true, rebooted: true}

@@ -22,7 +22,7 @@ func full() record {
 		failed:   []time.Time{wall0}, told: []types.DrainRequester{deviceOp},
 		standing: minus(1), said: minus(2), asked: minus(6), cordoned: minus(5), ended: minus(3), silent: minus(4),
 		attempt: 3, losses: 2, refusals: 4, node: "n1", nodeBoot: "b",
-		locked: true, kept: true, dead: true, left: true, rebooted: true, unused: true, spent: map[string]string{"/tmp/f": "1"}, total: 300,
+		locked: true, kept: true, dead: true, left: true, rebooted: true, unused: true, spent: map[string]string{"/tmp/f": "1"}, markers: map[string]string{"/tmp/m": "2"}, total: 300,
 		ends: true, look: &types.StorageLook{BootID: "boot", Uptime: time.Hour, At: wall0, Volumes: []types.LeaveVolume{{UID: "u"}}, Omitted: 1},
 	}
 }

@@ -1,9 +1,11 @@
 package drain
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -23,6 +25,7 @@ type maker struct {
 	evicted bool            // one was
 	again   bool            // one was since the last return was counted
 	returns int             // how often pods of it have come back
+	shared  bool            // it stands for all makers of its namespace that have no lasting name
 	next    time.Time       // no eviction of those before this
 }
 
@@ -33,7 +36,7 @@ func (m *maker) stays(uid string) bool {
 }
 
 // makerOf is the key of who makes the pod, the same for all pods of it: the
-// application, the controlling owner, or for a pod without one its own name.
+// application, the controlling owner, or for a pod without one its namespace.
 func makerOf(p types.Pod) string {
 	switch {
 	case p.AppDomain != "":
@@ -41,8 +44,13 @@ func makerOf(p types.Pod) string {
 	case p.Owner.Name != "":
 		return p.Namespace + "/" + p.Owner.Kind + " " + p.Owner.Name
 	}
-	return p.Key()
+	return sharedOf(p)
 }
+
+// sharedOf is the key of all makers in the pod's namespace that have no lasting
+// name: programs that make pods without an owner, and what makes the owner of its
+// pods again under another name each time, such as a VirtualMachineInstanceReplicaSet.
+func sharedOf(p types.Pod) string { return "namespace " + p.Namespace }
 
 // nameOf is who makes the pod, for people.
 func nameOf(p types.Pod) string {
@@ -55,16 +63,20 @@ func nameOf(p types.Pod) string {
 	return p.Owner.Kind + " " + p.Owner.Name
 }
 
+// nameOf is the maker of p, for people.
+func (m *maker) nameOf(p types.Pod) string {
+	if m.shared && p.Owner.Name != "" {
+		return "what makes " + nameOf(p)
+	}
+	return nameOf(p)
+}
+
 // takeChosen notes a pod that was chosen for the first time. One whose maker had a
 // pod evicted before has come back: then it may not be evicted before next, which
 // is later and later.
 func (c *Component) takeChosen(now time.Time, p types.Pod) (next time.Time) {
-	m := c.mem.makers[makerOf(p)]
+	m := c.makes(p)
 	switch {
-	case m == nil:
-		m = &maker{first: map[string]bool{}}
-		c.mem.makers[makerOf(p)] = m
-		fallthrough
 	case !m.evicted:
 		m.first[p.UID] = true
 		return time.Time{}
@@ -74,17 +86,38 @@ func (c *Component) takeChosen(now time.Time, p types.Pod) (next time.Time) {
 		if m.returns == maxReturns {
 			c.report(true, "DrainLeavesPods", fmt.Sprintf(
 				"pods of %s in namespace %s have come back to this node %d times: they are evicted no more and go down with the device",
-				nameOf(p), p.Namespace, m.returns))
+				m.nameOf(p), p.Namespace, m.returns))
 		}
 	}
 	m.next = later(m.next, now.Add(min(maxPause, time.Second<<min(m.returns-1, 6))))
 	return m.next
 }
 
+// makes is who makes the pod. An owner that is new on a cordoned node from whose
+// namespace pods were evicted counts as the shared one.
+func (c *Component) makes(p types.Pod) *maker {
+	key, all := makerOf(p), c.mem.makers
+	shared := all[sharedOf(p)]
+	if shared == nil {
+		shared = &maker{first: map[string]bool{}, shared: true}
+		all[sharedOf(p)] = shared
+	}
+	switch {
+	case all[key] != nil:
+	case shared.evicted:
+		all[key] = shared
+	default:
+		all[key] = &maker{first: map[string]bool{}}
+	}
+	return all[key]
+}
+
 // takeEvicted notes that a pod of a maker was evicted.
 func (c *Component) takeEvicted(p types.Pod) {
-	if m := c.mem.makers[makerOf(p)]; m != nil {
-		m.evicted, m.again = true, true
+	for _, key := range []string{makerOf(p), sharedOf(p)} {
+		if m := c.mem.makers[key]; m != nil {
+			m.evicted, m.again = true, true
+		}
 	}
 }
 
@@ -98,6 +131,41 @@ func (c *Component) staying() map[string]map[string]bool {
 		}
 	}
 	return stays
+}
+
+// remains reports that the drain waits for the end of p.
+func (in call) remains(p types.Pod) bool {
+	first, stays := in.stays[makerOf(p)]
+	return !stays || first[p.UID]
+}
+
+// leaveToPods is the storage without the use that only pods make of it that stay
+// on the node and go down with the device, for a reboot and never for a leave.
+// That a volume needs its replica here counts as before.
+func (c *Component) leaveToPods(ctx context.Context, in call, s types.Storage) (types.Storage, error) {
+	node := in.node.Name
+	used := len(s.Attachments) > 0 || slices.ContainsFunc(s.Volumes, func(v types.Volume) bool { return engineHere(v, node) })
+	if in.forGood || len(in.stays) == 0 || !used {
+		return s, nil
+	}
+	users, err := c.Kube.VolumeUsers(ctx, node)
+	if err != nil {
+		return s, err
+	}
+	stay := func(volume string) bool {
+		return len(users[volume]) > 0 && !slices.ContainsFunc(users[volume], in.remains)
+	}
+	s.Attachments = slices.DeleteFunc(slices.Clone(s.Attachments), func(a types.Attachment) bool { return stay(a.Volume) })
+	s.Volumes = slices.Clone(s.Volumes)
+	for i := range s.Volumes {
+		if v := &s.Volumes[i]; stay(v.Name) {
+			v.Also = slices.DeleteFunc(slices.Clone(v.Also), func(on string) bool { return on == node })
+			if v.Engine == node {
+				v.Engine = ""
+			}
+		}
+	}
+	return s, nil
 }
 
 // leftAlone says which pods stay on the node, "" for none.
@@ -119,6 +187,10 @@ func leftAlone(f facts) string {
 func (o obstacle) comesBack() finding {
 	s := o.situation
 	name, how, what := nameOf(s.Pod), "", ""
+	who := name + " has made it"
+	if o.shared && s.Pod.Owner.Name != "" {
+		who = "the maker of " + name + " has made pods like it"
+	}
 	switch {
 	case s.Pinned:
 		how, what = ": its spec.nodeName is "+s.Pod.NodeName, "take spec.nodeName out of the template of "+name+", or "
@@ -131,6 +203,8 @@ func (o obstacle) comesBack() finding {
 	}
 	remedy := what + "scale " + name + " to 0"
 	switch {
+	case o.shared && s.Pod.Owner.Name != "":
+		remedy = fmt.Sprintf("see who makes it, kubectl -n %s get %s %s -o yaml, and scale that to 0 or suspend it", s.Pod.Namespace, strings.ToLower(s.Pod.Owner.Kind), s.Pod.Owner.Name)
 	case s.Pod.AppDomain != "":
 		remedy = what + "stop the application at the controller"
 	case s.Pod.Owner.Name == "":
@@ -138,7 +212,7 @@ func (o obstacle) comesBack() finding {
 	}
 	return finding{
 		cause: "returns", remedy: remedy,
-		why: fmt.Sprintf("%s has made it again on this cordoned node %s%s; %s", name, times(o.returns), how, ends),
+		why: fmt.Sprintf("%s again on this cordoned node %s%s; %s", who, times(o.returns), how, ends),
 	}
 }
 

@@ -99,6 +99,65 @@ func TestPodsThatComeBackAreNamedEvictedLessAndLessAndThenLeftOnTheNode(t *testi
 	}
 }
 
+// Programs that make pods without an owner, and those whose pods have another
+// owner each time: nothing but the namespace stays the same.
+func TestPodsThatComeBackWithoutALastingNameAreLeftOnTheNodeToo(t *testing.T) {
+	for name, owner := range map[string]func(n int64) types.Owner{
+		"no owner": func(int64) types.Owner { return types.Owner{} },
+		"a machine of a set": func(n int64) types.Owner {
+			return types.Owner{Kind: "VirtualMachineInstance", Name: fmt.Sprint("web-", n), UID: fmt.Sprint("vmi-", n)}
+		},
+		"now one, now another": func(n int64) types.Owner {
+			return []types.Owner{{}, {Kind: "Job", Name: fmt.Sprint("sync-", n), UID: fmt.Sprint("job-", n)}}[n%2]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				n := &renaming{Kube: s.kube, s: s, owner: owner}
+				s.via = n
+				n.make()
+				defer s.run()()
+				s.request(&s.zedagent, deviceOp)
+				time.Sleep(time.Minute)
+				if b := s.blocker("returns"); !strings.Contains(b.Why, "again on this cordoned node") || b.Remedy == "" {
+					t.Errorf("after a minute %+v", b)
+				}
+				time.Sleep(9 * time.Minute)
+				s.is(types.DrainComplete, deviceOp)
+				if n := len(s.kube.Calls("evict")); n > maxReturns+2 {
+					t.Errorf("%d evictions", n)
+				}
+				if !s.logged("DrainLeavesPods") {
+					t.Error("that pods are left is in no log")
+				}
+			})
+		})
+	}
+}
+
+// renaming is a cluster in which an evicted pod of namespace shop is made again
+// on the node under another name.
+type renaming struct {
+	Kube
+	s     *stage
+	made  atomic.Int64
+	owner func(n int64) types.Owner
+}
+
+func (r *renaming) Evict(ctx context.Context, pod types.Pod) error {
+	err := r.Kube.Evict(ctx, pod)
+	if err == nil && pod.Namespace == "shop" {
+		time.AfterFunc(50*time.Millisecond, r.make)
+	}
+	return err
+}
+
+func (r *renaming) make() {
+	n := r.made.Add(1)
+	name := fmt.Sprint("x-", n)
+	_ = r.s.pods.Publish("shop/"+name, types.Pod{Namespace: "shop", Name: name, UID: name, NodeName: "n1", Phase: types.PodRunning, Owner: r.owner(n)})
+}
+
 func TestPodsThatComeBackHoldTheDrainNoLongerOnceTheirMakerStops(t *testing.T) {
 	story(t, 2, func(s *stage) {
 		r := s.remakes(2)
@@ -141,19 +200,51 @@ func TestWhatElseIsLeftStillHoldsTheDrain(t *testing.T) {
 	})
 }
 
-func TestAVolumeOfAPodThatComesBackHoldsTheDrain(t *testing.T) {
-	story(t, 1, func(s *stage) {
-		s.kube.SetStorage(types.Storage{Attachments: []types.Attachment{{Name: "csi-1", Volume: "nfs-1"}}})
-		s.remakes(1)
-		defer s.run()()
-		s.request(&s.zedagent, deviceOp)
-		time.Sleep(time.Hour)
-		s.is(types.DrainRetrying, deviceOp)
-		p := s.phase(types.PhaseEmptying, "nfs-1")
-		if len(p.Volumes) != 1 || p.Volumes[0].Outlook != types.OutlookNever {
-			t.Errorf("%+v", p.Volumes)
-		}
-	})
+func TestAVolumeThatOnlyPodsUseThatStayHoldsNoDrainForAReboot(t *testing.T) {
+	both := vol("n1", map[string]string{"n1": "RW", "n2": "RW"})
+	both.Name = "nfs-1"
+	last := vol("n1", map[string]string{"n1": "RW", "n2": "WO"})
+	last.Name = "nfs-1"
+	attached := []types.Attachment{{Name: "csi-1", Volume: "nfs-1"}}
+	till := func(p types.Pod) bool { return p.Owner.Name == "till" }
+	for name, row := range map[string]struct {
+		storage types.Storage
+		uses    func(types.Pod) bool
+		ask     func(*stage)
+		ends    bool
+		why     string
+	}{
+		"of another driver":                {types.Storage{Attachments: attached}, till, nil, true, ""},
+		"with a replica elsewhere":         {types.Storage{Longhorn: true, Attachments: attached, Volumes: []types.Volume{both}}, till, nil, true, ""},
+		"its last healthy replica is here": {types.Storage{Longhorn: true, Attachments: attached, Volumes: []types.Volume{last}}, till, nil, false, "its last healthy replica is on this node"},
+		"a DaemonSet uses it as well":      {types.Storage{Attachments: attached}, func(p types.Pod) bool { return till(p) || p.Owner.Kind == "DaemonSet" }, nil, false, "in use"},
+		"nobody that can be seen uses it":  {types.Storage{Attachments: attached}, func(types.Pod) bool { return false }, nil, false, "in use"},
+		"in a leave, of another driver":    {types.Storage{Attachments: attached}, till, (*stage).leaves, false, "in use"},
+		"in a leave, with another replica": {types.Storage{Longhorn: true, Attachments: attached, Volumes: []types.Volume{both}}, till, (*stage).leaves, false, "in use"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				s.kube.SetStorage(row.storage)
+				s.kube.SetVolumeUsers("nfs-1", row.uses)
+				s.remakes(1)
+				defer s.run()()
+				if row.ask != nil {
+					row.ask(s)
+				} else {
+					s.request(&s.zedagent, deviceOp)
+				}
+				time.Sleep(20 * time.Minute)
+				p, _ := s.progress.Get(types.Global)
+				switch {
+				case row.ends != (p.Phase == types.PhaseComplete):
+					t.Errorf("it is %s: %s; %+v", p.Phase, p.Reason, p.Volumes)
+				case !row.ends && (len(p.Volumes) != 1 || !strings.Contains(p.Volumes[0].Why, row.why)):
+					t.Errorf("%+v", p.Volumes)
+				}
+				s.gone(false)
+			})
+		})
+	}
 }
 
 func TestTheBudgetOfAPodThatNeverCameBackIsHonouredHoweverOftenItsLikeDoes(t *testing.T) {

@@ -17,8 +17,8 @@ const (
 )
 
 // lookAtUse says what shows that the device is going down, or that an update is
-// under way, "" for nothing.
-func (c *Component) lookAtUse() string {
+// under way, "" for nothing; markers are those of now.
+func (c *Component) lookAtUse(markers map[string]string) string {
 	switch s, _ := c.Agent.Get(types.NodeAgentKey); {
 	case s.DeviceReboot:
 		return "nodeagent says that the device reboots"
@@ -30,11 +30,25 @@ func (c *Component) lookAtUse() string {
 		return "nodeagent says that an update is under way"
 	}
 	for _, path := range c.Markers {
-		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+		// One that was there at COMPLETE is of something else. Clocks jump: that it is
+		// another one counts, and not that it is newer.
+		if mark, ok := markers[path]; ok && mark != c.rec.markers[path] {
 			return path + " says that the device goes down"
 		}
 	}
 	return ""
+}
+
+// lookAtMarkers returns which markers have content, and what identifies each
+// writing of them. It is never nil.
+func (c *Component) lookAtMarkers() map[string]string {
+	markers := map[string]string{}
+	for _, path := range c.Markers {
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+			markers[path] = markOf(info)
+		}
+	}
+	return markers
 }
 
 // unusedFor is how long one of EVE's agents has been told COMPLETE, and the

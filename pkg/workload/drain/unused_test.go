@@ -121,6 +121,48 @@ func TestACompleteIsNotTakenBackWhileTheDeviceGoesDown(t *testing.T) {
 	}
 }
 
+// Markers are left by what went wrong before: only one that changes after COMPLETE
+// was said is of this reboot, whatever its time says.
+func TestAMarkerThatWasThereBeforeCompleteSaysNothing(t *testing.T) {
+	for name, row := range map[string]struct {
+		then  func(t *testing.T, marker string)
+		start bool // another agent, in the middle
+		used  bool
+	}{
+		"it stays as it is":            {func(*testing.T, string) {}, false, false},
+		"also for an agent that comes": {func(*testing.T, string) {}, true, false},
+		"it is written again":          {rewrite, false, true},
+		"it is dated back":             {func(t *testing.T, marker string) { rewrite(t, marker); _ = os.Chtimes(marker, wall0, wall0) }, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				marker := s.marker + "-reboot"
+				if err := os.WriteFile(marker, []byte("an old one"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				stop := s.run()
+				s.request(&s.zedagent, deviceOp)
+				time.Sleep(time.Hour)
+				s.is(types.DrainComplete, deviceOp)
+				row.then(t, marker)
+				if row.start {
+					stop()
+					stop = s.run()
+				}
+				defer stop()
+				time.Sleep(26 * time.Hour)
+				s.cordoned(row.used, row.used)
+			})
+		})
+	}
+}
+
+func rewrite(t *testing.T, marker string) {
+	if err := os.WriteFile(marker, []byte("reboot by the controller"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A kill between the word and what it gives back loses nothing.
 func TestAnAgentThatStartsAgainGivesAnUnusedDrainBack(t *testing.T) {
 	story(t, 1, func(s *stage) {
