@@ -153,7 +153,11 @@ func TestAPlanNamesForeignCordons(t *testing.T) {
 	if f := Plan(p); !strings.Contains(f.Lock.Waits, "node c is cordoned") || !strings.Contains(f.Verdict, "node c is cordoned") || f.Warnings != nil {
 		t.Errorf("it waits for %q, verdict %q, warnings %q", f.Lock.Waits, f.Verdict, f.Warnings)
 	}
-	p.Nodes[0].Agent = &types.AgentStamp{}
+	p.Nodes[0].Agent, p.Nodes[0].StampUnconfirmed = &types.AgentStamp{}, true
+	if f := Plan(p); !strings.Contains(f.Lock.Waits, "it is not known yet whether its agent knows the drain lock") || f.Warnings != nil {
+		t.Errorf("it waits for %q, warnings %q", f.Lock.Waits, f.Warnings)
+	}
+	p.Nodes[0].StampUnconfirmed = false
 	if f := Plan(p); f.Lock.Waits != "" || len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0], "node c is cordoned") || f.Quorum != "" {
 		t.Errorf("it waits for %q, warnings %q, quorum %q", f.Lock.Waits, f.Warnings, f.Quorum)
 	}
