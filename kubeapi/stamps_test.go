@@ -148,6 +148,7 @@ func TestAProcessThatWasStoppedHasSeenNoStampAge(t *testing.T) {
 
 func TestOnlyTheStampThatWasSeenIsForgotten(t *testing.T) {
 	n := wholeNode()
+	n.Annotations[witnessAnnotation], n.Annotations[designatedAnnotation] = `{"round":1}`, `{"apps":{}}`
 	c, kube := withFake(t, n)
 	old := nodeOf(n)
 	old.Agent = &types.AgentStamp{Renewed: time.Unix(1, 0)}
@@ -158,7 +159,12 @@ func TestOnlyTheStampThatWasSeenIsForgotten(t *testing.T) {
 		t.Error(err)
 	}
 	now, _ := kube.CoreV1().Nodes().Get(t.Context(), n.Name, metav1.GetOptions{})
-	if _, has := now.Annotations[agentAnnotation]; has || now.Annotations[cordonAnnotation] == "" {
+	for _, key := range []string{agentAnnotation, witnessAnnotation, designatedAnnotation} {
+		if _, has := now.Annotations[key]; has {
+			t.Errorf("%s is still there", key)
+		}
+	}
+	if now.Annotations[cordonAnnotation] == "" {
 		t.Errorf("annotations are %v", now.Annotations)
 	}
 }
