@@ -34,7 +34,7 @@ func (c *Client) FreshNodes(ctx context.Context) ([]types.Node, error) {
 		}
 		rows, err = joined(nodes.Items, renewed)
 		for i := range rows {
-			rows[i].StampStale = c.stamps.stale(rows[i])
+			rows[i] = c.stamps.listed(rows[i])
 		}
 		return err
 	})

@@ -77,8 +77,7 @@ func (c *Client) Uncordon(ctx context.Context, node string) error {
 func (c *Client) UncordonLegacy(ctx context.Context, node string, before time.Time) error {
 	return c.patchNode(ctx, "uncordon", node, asDrain, func(n *corev1.Node) (values, error) {
 		_, noted := n.Annotations[cordonAnnotation]
-		row, since := nodeOf(n), taintedAt(n)
-		row.StampStale = c.stamps.stale(row)
+		row, since := c.stamps.listed(nodeOf(n)), taintedAt(n)
 		if !n.Spec.Unschedulable || noted || since.IsZero() || !since.Before(before) || !row.Foreign() && !row.CordonedByEVE() {
 			return nil, nil
 		}

@@ -28,8 +28,8 @@ func (c *Client) Stamp(ctx context.Context, node string, stamp types.AgentStamp)
 	})
 }
 
-// ForgetStamp takes the stamp off the node, and what its agent said of others,
-// where the stamp is still the one of the row; else its error wraps
+// ForgetStamp takes the stamp off the node, and what its agent said of other nodes
+// and of applications, where the stamp is still the one of the row; else its error wraps
 // types.ErrConflict.
 func (c *Client) ForgetStamp(ctx context.Context, node types.Node) error {
 	how := patching{manager: agentManager, kind: ktypes.MergePatchType}
@@ -41,6 +41,6 @@ func (c *Client) ForgetStamp(ctx context.Context, node types.Node) error {
 		case node.Agent == nil || !seenOf(row).same(seenOf(node)):
 			return nil, fmt.Errorf("its agent has written it again: %w", types.ErrConflict)
 		}
-		return annotationsPatch(values{agentAnnotation: nil, witnessAnnotation: nil}), nil
+		return annotationsPatch(values{agentAnnotation: nil, witnessAnnotation: nil, designatedAnnotation: nil}), nil
 	})
 }

@@ -21,54 +21,75 @@ type stamps struct {
 	nodes   map[string]stampSeen
 }
 
-// stampSeen is the stamp that a Node has, and since when.
+// stampSeen is the stamp that a Node has, since when, and whether it was seen to
+// change.
 type stampSeen struct {
 	uid     string
+	stamped bool
 	given   time.Time
 	renewed time.Time
 	written time.Time
-	since   time.Duration // of stamps.counted
+
+	boot      string
+	since     time.Duration // of stamps.counted
+	confirmed bool          // it changed while the boot ID stayed
 }
 
 // same reports whether two are one stamp. An agent that does not know
 // AgentStamp.Renewed is told by the other two.
 func (s stampSeen) same(other stampSeen) bool {
-	return s.uid == other.uid && s.given.Equal(other.given) && s.renewed.Equal(other.renewed) && s.written.Equal(other.written)
+	return s.uid == other.uid && s.stamped == other.stamped &&
+		s.given.Equal(other.given) && s.renewed.Equal(other.renewed) && s.written.Equal(other.written)
 }
 
 func seenOf(n types.Node) stampSeen {
-	return stampSeen{uid: n.UID, given: n.Agent.Given, renewed: n.Agent.Renewed, written: n.StampedAt}
+	s := stampSeen{uid: n.UID, boot: n.BootID}
+	if n.Agent != nil {
+		s.stamped, s.given, s.renewed, s.written = true, n.Agent.Given, n.Agent.Renewed, n.StampedAt
+	}
+	return s
 }
 
-// sees takes in a row that the watch brings and reports whether its stamp is
-// stale. It is called with the lock held.
-func (s *stamps) sees(n types.Node) (stale bool) {
-	if n.Agent == nil {
-		delete(s.nodes, n.Name)
-		return false
-	}
+// next is what is known once the row n is seen. An agent runs in the boot in which
+// its stamp was seen to change: another image cannot have been started since. Where
+// stamp and boot have changed between two looks, which came first is not known.
+func (s *stamps) next(n types.Node) stampSeen {
 	is := seenOf(n)
 	was, known := s.nodes[n.Name]
-	if !known || !was.same(is) {
-		is.since = s.counted
-		if s.nodes == nil {
-			s.nodes = map[string]stampSeen{}
-		}
-		s.nodes[n.Name], was = is, is
+	boots := known && was.uid == is.uid && was.boot == is.boot
+	switch {
+	case known && was.same(is):
+		is.since, is.confirmed = was.since, was.confirmed && boots
+	default:
+		is.since, is.confirmed = s.counted, boots && is.stamped
 	}
-	return s.counted-was.since >= types.StampFresh
+	return is
 }
 
-// stale reports whether the stamp of a row that was listed is stale. A list may
-// be newer than the watch: a stamp that the watch has not shown is not.
-func (s *stamps) stale(n types.Node) bool {
+// judged is the row n with what seen says of its stamp.
+func (s *stamps) judged(n types.Node, seen stampSeen) types.Node {
+	n.StampStale = seen.stamped && s.counted-seen.since >= types.StampFresh
+	n.StampUnconfirmed = seen.stamped && !seen.confirmed
+	return n
+}
+
+// sees takes in a row that the watch brings, and returns it with what is known of
+// its stamp. It is called with the lock held.
+func (s *stamps) sees(n types.Node) types.Node {
+	seen := s.next(n)
+	if s.nodes == nil {
+		s.nodes = map[string]stampSeen{}
+	}
+	s.nodes[n.Name] = seen
+	return s.judged(n, seen)
+}
+
+// listed returns a row that was listed with what is known of its stamp. A list may
+// be newer than the watch: a stamp that the watch has not shown is not stale.
+func (s *stamps) listed(n types.Node) types.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n.Agent == nil {
-		return false
-	}
-	was, known := s.nodes[n.Name]
-	return known && was.same(seenOf(n)) && s.counted-was.since >= types.StampFresh
+	return s.judged(n, s.next(n))
 }
 
 // stampsAge makes stamps older until ctx is done.
@@ -113,7 +134,7 @@ func (s *stamps) age(by time.Duration, nodes Writer[types.Node]) error {
 	return nil
 }
 
-// stamped is the table of nodes, whose rows say whether their stamps are stale.
+// stamped is the table of nodes, whose rows say what is known of their stamps.
 type stamped struct {
 	Writer[types.Node]
 	stamps *stamps
@@ -123,8 +144,7 @@ type stamped struct {
 func (t stamped) Publish(node string, n types.Node) error {
 	t.stamps.mu.Lock()
 	defer t.stamps.mu.Unlock()
-	n.StampStale = t.stamps.sees(n)
-	return t.Writer.Publish(node, n)
+	return t.Writer.Publish(node, t.stamps.sees(n))
 }
 
 // Replace implements atOnce.
@@ -137,8 +157,7 @@ func (t stamped) Replace(rows map[string]types.Node) error {
 		}
 	}
 	for node, n := range rows {
-		n.StampStale = t.stamps.sees(n)
-		rows[node] = n
+		rows[node] = t.stamps.sees(n)
 	}
 	return replace(t.Writer, rows)
 }

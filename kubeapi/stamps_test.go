@@ -148,6 +148,7 @@ func TestAProcessThatWasStoppedHasSeenNoStampAge(t *testing.T) {
 
 func TestOnlyTheStampThatWasSeenIsForgotten(t *testing.T) {
 	n := wholeNode()
+	n.Annotations[witnessAnnotation], n.Annotations[designatedAnnotation] = `{"round":1}`, `{"apps":{}}`
 	c, kube := withFake(t, n)
 	old := nodeOf(n)
 	old.Agent = &types.AgentStamp{Renewed: time.Unix(1, 0)}
@@ -158,28 +159,98 @@ func TestOnlyTheStampThatWasSeenIsForgotten(t *testing.T) {
 		t.Error(err)
 	}
 	now, _ := kube.CoreV1().Nodes().Get(t.Context(), n.Name, metav1.GetOptions{})
-	if _, has := now.Annotations[agentAnnotation]; has || now.Annotations[cordonAnnotation] == "" {
+	for _, key := range []string{agentAnnotation, witnessAnnotation, designatedAnnotation} {
+		if _, has := now.Annotations[key]; has {
+			t.Errorf("%s is still there", key)
+		}
+	}
+	if now.Annotations[cordonAnnotation] == "" {
 		t.Errorf("annotations are %v", now.Annotations)
 	}
+}
+
+// stampRow is a row of n1.
+func stampRow(boot string, renewed int64) types.Node {
+	n := types.Node{Name: "n1", UID: "u1", BootID: boot}
+	if renewed > 0 {
+		n.Agent = &types.AgentStamp{Version: "1", Renewed: time.Unix(renewed, 0)}
+	}
+	return n
+}
+
+func TestAStampIsConfirmedOnceItIsSeenToChangeInOneBoot(t *testing.T) {
+	another := stampRow("b", 2)
+	another.UID = "u2"
+	for name, c := range map[string]struct {
+		seen      []types.Node
+		confirmed bool
+	}{
+		"not when it is seen for the first time":  {[]types.Node{stampRow("b", 1)}, false},
+		"nor while it stands":                     {[]types.Node{stampRow("b", 1), stampRow("b", 1)}, false},
+		"when it changes":                         {[]types.Node{stampRow("b", 1), stampRow("b", 2)}, true},
+		"and while it stands after that":          {[]types.Node{stampRow("b", 1), stampRow("b", 2), stampRow("b", 2)}, true},
+		"when it appears":                         {[]types.Node{stampRow("b", 0), stampRow("b", 1)}, true},
+		"not after a reboot":                      {[]types.Node{stampRow("b", 1), stampRow("b", 2), stampRow("c", 2), stampRow("c", 2)}, false},
+		"when it changes after a reboot":          {[]types.Node{stampRow("b", 1), stampRow("c", 1), stampRow("c", 2)}, true},
+		"not when it changed before or after one": {[]types.Node{stampRow("b", 1), stampRow("b", 2), stampRow("c", 3)}, false},
+		"not on another Node of that name":        {[]types.Node{stampRow("b", 1), another}, false},
+		"there is nothing to confirm without one": {[]types.Node{stampRow("b", 1), stampRow("b", 0)}, true},
+	} {
+		var s stamps
+		var n types.Node
+		for _, shown := range c.seen {
+			n = s.sees(shown)
+		}
+		if n.StampStale || n.StampUnconfirmed == c.confirmed || n.MaybeForeign() != (!c.confirmed || n.Agent == nil) {
+			t.Errorf("%s: %+v", name, n)
+		}
+		if listed := s.listed(c.seen[len(c.seen)-1]); listed.StampUnconfirmed != n.StampUnconfirmed {
+			t.Errorf("%s: a list says unconfirmed %v", name, listed.StampUnconfirmed)
+		}
+	}
+	var s stamps
+	s.sees(stampRow("b", 1))
+	if s.listed(stampRow("b", 2)).StampUnconfirmed {
+		t.Error("a change that only a list shows is none")
+	}
+	if !s.listed(stampRow("b", 1)).StampUnconfirmed {
+		t.Error("a list was taken for what the watch has shown")
+	}
+}
+
+func TestAStampIsConfirmedByTheWatch(t *testing.T) {
+	watchStamps(t, func(w *stampWatch) {
+		if n, _ := w.tb.nodes.Get("n1"); !n.StampUnconfirmed || !n.MaybeForeign() {
+			t.Errorf("at the start: %+v", n)
+		}
+		w.silent(time.Minute, stampedNode("u1", "2026-01-02T03:16:00Z"))
+		if n, _ := w.tb.nodes.Get("n1"); n.StampUnconfirmed || n.MaybeForeign() {
+			t.Errorf("after it changed: %+v", n)
+		}
+		time.Sleep(time.Hour)
+		if n, _ := w.tb.nodes.Get("n1"); !n.StampStale || !n.MaybeForeign() {
+			t.Errorf("an hour later: %+v", n)
+		}
+	})
 }
 
 func TestAFreshListJudgesStampsAsTheWatchDoes(t *testing.T) {
 	var s stamps
 	n := types.Node{Name: "n1", UID: "u1", Agent: &types.AgentStamp{Version: "1"}}
-	if s.stale(n) {
-		t.Error("a stamp that the watch has not shown is stale")
+	if is := s.listed(n); is.StampStale || !is.StampUnconfirmed {
+		t.Error("a stamp that the watch has not shown is stale, or confirmed")
 	}
 	s.sees(n)
 	s.counted += types.StampFresh
-	if !s.stale(n) {
+	if !s.listed(n).StampStale {
 		t.Error("a stamp that stands as long is not stale")
 	}
 	renewed := n
 	renewed.Agent = &types.AgentStamp{Version: "1", Renewed: time.Unix(1, 0)}
-	if s.stale(renewed) {
+	if s.listed(renewed).StampStale {
 		t.Error("a stamp that is newer than the one the watch has shown is stale")
 	}
-	if n.Agent = nil; s.stale(n) {
-		t.Error("no stamp is a stale one")
+	if n.Agent = nil; s.listed(n).StampStale || s.listed(n).StampUnconfirmed {
+		t.Error("no stamp is a stale one, or an unconfirmed")
 	}
 }

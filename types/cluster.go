@@ -47,6 +47,10 @@ type Node struct {
 	Agent      *AgentStamp     // what a zedkube of this kind wrote there; nil for nothing. Whether it still runs: Foreign
 	StampedAt  time.Time       // when Agent was last written, by the API server's clock
 	StampStale bool            // Agent has not changed for StampFresh, counted while the table of nodes was whole
+	// Agent has not been seen to change since the node's boot: whether the agent
+	// that wrote it still runs is not known. Of a stamp that is not stale that is
+	// known within StampEvery.
+	StampUnconfirmed bool
 
 	DrainInProgress ConditionStatus // of KEP-5683, written by zedkube
 	Drained         ConditionStatus // of KEP-5683, written by zedkube

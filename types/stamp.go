@@ -13,14 +13,20 @@ const (
 
 // Foreign reports whether no zedkube of this kind is known to run on the node:
 // it has no stamp, or the stamp has outlived the agent that wrote it, as after
-// an update to an image with EVE's own. Every rule that asks whether a node is
-// one of ours asks this, and not whether there is a stamp (docs/wire.md,
-// "Nodes").
+// an update to an image with EVE's own (docs/wire.md, "Nodes"). Every rule that
+// waits for one of ours to speak or to agree asks this, and not whether there is a
+// stamp.
 //
 // It is the word of this device, and of a process that has watched for a while:
 // until StampFresh has passed, an agent that has just started takes every node
 // with a stamp for one of ours. The row rings when the answer changes.
 func (n Node) Foreign() bool { return n.Agent == nil || n.StampStale }
+
+// MaybeForeign reports whether no zedkube of this kind is known to run on the
+// node, or its stamp has not been seen to change yet. Every rule that spares what
+// EVE's own zedkube may need, or waits for what that may be doing, asks this: to
+// take a node wrongly for one of ours would do harm there.
+func (n Node) MaybeForeign() bool { return n.Foreign() || n.StampUnconfirmed }
 
 // eveManager is under which name the API server files what EVE's own agents
 // write: they name no field manager, so it is that of their program.

@@ -37,6 +37,7 @@ func newDrainPlanCommand(o *options) *cobra.Command {
 				settings, _, _ := readRecord[types.ConfigItemValueMap](p.topicFile("zedagent", "ConfigItemValueMap")) // none is the default
 				prospect.Timeout = drain.Timeout(settings, p.hour)
 				if err == nil {
+					judgeStamps(c.Context(), p, prospect.Nodes)
 					forecast = drain.Plan(prospect)
 				}
 				return err

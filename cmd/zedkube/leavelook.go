@@ -57,6 +57,7 @@ func foresee(ctx context.Context, p paths, info types.EdgeNodeInfo, f *joinplan.
 		if err != nil {
 			return err
 		}
+		judgeStamps(ctx, p, ahead.Nodes)
 		f.Node, f.Nodes, unknown = ahead.Own, ahead.Nodes, ahead.Unknown
 		if !slices.ContainsFunc(unknown, func(what string) bool { return strings.HasPrefix(what, "the volumes: ") }) {
 			f.Storage = &ahead.Storage

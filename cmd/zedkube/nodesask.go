@@ -127,6 +127,18 @@ func (a *nodesAsked) ofAgent(ctx context.Context) (overview.Nodes, error) {
 	return nodes, nil
 }
 
+// judgeStamps has the agent of this node say which of the stamps on nodes that were
+// just listed are stale. Where it does not answer, that is not known of any.
+func judgeStamps(ctx context.Context, p paths, nodes []types.Node) {
+	a := &nodesAsked{paths: p}
+	defer a.close()
+	seen, err := a.ofAgent(ctx)
+	if err != nil {
+		seen = overview.Nodes{}
+	}
+	seen.Judge(nodes)
+}
+
 // ofAPI asks the API server, not too often. What it said last is kept while it
 // says nothing.
 func (a *nodesAsked) ofAPI(ctx context.Context, v nodesView, own overview.Node) nodesView {

@@ -159,6 +159,10 @@ func newStory(cluster *devcluster.Cluster, env *testscript.Env) error {
 		return err
 	}
 	s.fleet = fleet
+	if err := fleet.Configure(player.ShortWindow()); err != nil {
+		cancel()
+		return errors.Join(err, fleet.Close())
+	}
 	s.nameAddresses(env)
 	env.Values[storyKey{}] = s
 	env.Setenv("CLUSTER", fleet.ClusterID.String())
@@ -231,7 +235,7 @@ func boot(s *story, _ *testscript.TestScript, args []string) error {
 
 // settings KEY=SECONDS...: integer settings of every device.
 func settings(s *story, _ *testscript.TestScript, args []string) error {
-	items := map[string]types.ConfigItemValue{}
+	items := player.ShortWindow()
 	for _, arg := range args {
 		key, text, _ := strings.Cut(arg, "=")
 		value, err := strconv.ParseUint(text, 10, 32)
@@ -240,10 +244,5 @@ func settings(s *story, _ *testscript.TestScript, args []string) error {
 		}
 		items[key] = types.ConfigItemValue{Key: key, ItemType: types.ConfigItemInt, IntValue: uint32(value)}
 	}
-	for _, m := range s.fleet.Members {
-		if err := m.ConfigureSettings(types.ConfigItemValueMap{GlobalSettings: items}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.fleet.Configure(items)
 }

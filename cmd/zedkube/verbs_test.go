@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/player"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -191,8 +192,9 @@ func setLevel(s *story, _ *testscript.TestScript, args []string) error {
 	if err != nil {
 		return err
 	}
-	item := types.ConfigItemValue{Key: types.SettingDefaultLogLevel, ItemType: types.ConfigItemString, StrValue: args[1]}
-	return m.ConfigureSettings(types.ConfigItemValueMap{GlobalSettings: map[string]types.ConfigItemValue{item.Key: item}})
+	items := player.ShortWindow()
+	items[types.SettingDefaultLogLevel] = types.ConfigItemValue{Key: types.SettingDefaultLogLevel, ItemType: types.ConfigItemString, StrValue: args[1]}
+	return m.ConfigureSettings(types.ConfigItemValueMap{GlobalSettings: items})
 }
 
 // logged NODE TEXT: waits until the node's log contains the text.

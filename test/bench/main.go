@@ -128,6 +128,9 @@ func (b *bench) on(ctx context.Context, program string, o devcluster.Options, ap
 		return errors.Join(err, cluster.Stop())
 	}
 	b.fleet, b.cluster, b.apps = fleet, cluster, apps
+	if err := fleet.Configure(player.ShortWindow()); err != nil {
+		return errors.Join(err, fleet.Close(), cluster.Stop())
+	}
 	for _, measure := range measures {
 		if err = measure(ctx); err != nil {
 			break

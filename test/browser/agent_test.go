@@ -58,6 +58,9 @@ func newFleet(t *testing.T) *fleet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.end(t) })
+	if err := f.Configure(player.ShortWindow()); err != nil {
+		t.Fatal(err)
+	}
 	f.begin(t, ctx)
 	return f
 }

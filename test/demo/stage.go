@@ -47,6 +47,9 @@ func begin(ctx context.Context, v *view, program, dir string) (*stage, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.cluster.Stop())
 	}
+	if err := s.fleet.Configure(player.ShortWindow()); err != nil {
+		return nil, errors.Join(err, s.fleet.Close(), s.cluster.Stop())
+	}
 	s.nodes = s.fleet.Members
 	v.table = s.table
 	watching, stop := context.WithCancel(ctx)

@@ -31,6 +31,7 @@ var changing = []struct {
 	{regexp.MustCompile(`\b([0-9a-f]{40}|[0-9a-f]{32})\b`), "HASH"},
 	{regexp.MustCompile(`("id": )"[^"]*"`), `$1"ID"`}, // of the audit
 	{regexp.MustCompile(`("took": )\d+`), "${1}N"},
+	{regexp.MustCompile(`\n *"AgentUnsure": true,`), ""}, // until the agents are known for ten minutes
 	{regexp.MustCompile(`("from": )"[^"]*"`), `$1"WHO"`},
 	{regexp.MustCompile(`-[bcdf-hj-np-tv-xz2-9]{5}\b`), "-RANDOM"}, // as Kubernetes names pods
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(ms|µs|ns|y|d|h|m|s))+\b|\b\d+ days\b`), "SPAN"},

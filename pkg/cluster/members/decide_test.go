@@ -136,6 +136,7 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 		{"nor while that begins", set(2, func(n *types.Node) { n.DrainInProgress = types.ConditionTrue }), "", "is drained or reboots", 1},
 		{"nor when that is done", set(2, func(n *types.Node) { n.Drained = types.ConditionTrue }), "", "is drained or reboots", 1},
 		{"nor while EVE's zedkube drains it", set(2, unstamped, cordoned), "", "is drained or reboots", 1},
+		{"nor while EVE's may", set(2, cordoned, func(n *types.Node) { n.StampUnconfirmed = true }), "", "is drained or reboots", 1},
 		{"though an operator cordoned it", set(2, cordoned), "n3", "", 1},
 		{"though it was drained a day ago", func(f *facts) {
 			cordonedBy(&f.nodes[2])

@@ -21,6 +21,9 @@ const (
 	freeTimeout = 10 * time.Second
 )
 
+// errOtherCluster is of a list that nothing may be concluded from.
+var errOtherCluster = errors.New("the list of nodes lacks this node: it is of another cluster, or the Node was deleted a moment ago")
+
 // errLocked is wrapped where this node may still hold the drain lock.
 var errLocked = errors.New("the drain lock may still be held for it")
 
@@ -55,6 +58,19 @@ type Removal struct {
 	Told   string // its message
 }
 
+// listed lists the nodes afresh. In a list with nobody in it nobody disagrees, and
+// every Node that was to be deleted is gone: one without the own node is an error.
+func listed(ctx context.Context, kube Remover, own types.Node) ([]types.Node, error) {
+	nodes, err := kube.FreshNodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(nodes, func(n types.Node) bool { return n.Name == own.Name }) {
+		return nil, errOtherCluster
+	}
+	return nodes, nil
+}
+
 // Do deletes the Node under the drain lock, so that no other member goes down
 // meanwhile. Where the Node was not deleted, or is still there, hinders says why, a
 // sentence; deleted is whether it was.
@@ -63,7 +79,7 @@ func (r Removal) Do(ctx context.Context) (deleted bool, hinders string, err erro
 	if err != nil {
 		return false, "", err
 	}
-	nodes, err := r.FreshNodes(ctx)
+	nodes, err := listed(ctx, r, r.Own)
 	if err != nil {
 		return false, "", err
 	}
@@ -140,7 +156,7 @@ func (r Removal) deleteIt(ctx context.Context, seen []types.Node) (gone bool, er
 		return false, unanswered
 	}
 	for ends := time.Now().Add(goneWithin); ; {
-		nodes, err := r.FreshNodes(ctx)
+		nodes, err := listed(ctx, r, r.Own)
 		if err != nil {
 			return false, errors.Join(unanswered, err)
 		}
@@ -189,7 +205,7 @@ func (r Removal) alive(ctx context.Context, before []types.Node) ([]types.Node, 
 		if err := pause(ctx, lookEvery); err != nil {
 			return nil, err
 		}
-		nodes, err := r.FreshNodes(ctx)
+		nodes, err := listed(ctx, r, r.Own)
 		if err != nil {
 			return nil, err
 		}

@@ -40,7 +40,7 @@ func (r repair) unlock(ctx context.Context) error {
 // quieten cordons the tie-breaker and asks its pods to go, if all members still
 // agree that it is one.
 func (r repair) quieten(ctx context.Context) (hinders string, err error) {
-	nodes, err := r.FreshNodes(ctx)
+	nodes, err := listed(ctx, r, r.own)
 	if err != nil {
 		return "", err
 	}

@@ -91,3 +91,40 @@ func TestAStampThatNeverHadAListSaysNothingOfAnError(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatAStampSaysThatHasOutlivedItsAgentHoldsNothing(t *testing.T) {
+	stale := func(n *types.Node) { n.StampStale = true }
+	for name, says := range map[string]func(*stage){
+		"that this device is a master":           func(s *stage) { s.told("n2", device, second) },
+		"that its own configuration was invalid": func(s *stage) { s.withdraws("n2") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(s *stage) {
+				says(s)
+				s.invalidate()
+				s.sleep(30 * time.Minute)
+				s.cluster.ChangeNode("n2", stale)
+				s.sleep(30*time.Minute - time.Second)
+				s.is(types.MembershipDoubtful)
+				s.sleep(time.Second)
+				s.is(types.MembershipLeaving)
+			})
+		})
+	}
+}
+
+func TestAListThatWasStampedSinceSaysNothingOnceItsStampIsStale(t *testing.T) {
+	for name, masters := range map[string][]uuid.UUID{"with this device": {device, second}, "without it": {second, third}} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(s *stage) {
+				s.invalidate()
+				s.cluster.ChangeNode("n2", func(n *types.Node) { n.StampStale = true })
+				s.told("n2", masters...)
+				s.sleep(time.Hour - time.Second)
+				s.is(types.MembershipDoubtful)
+				s.sleep(time.Second)
+				s.is(types.MembershipLeaving)
+			})
+		})
+	}
+}

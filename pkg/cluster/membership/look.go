@@ -133,7 +133,7 @@ func (c *Component) lookAtPeers(f *facts, nodes map[string]types.Node, device uu
 	}
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		n := nodes[name]
-		if name == f.node.Name || n.Ready != types.ConditionTrue || n.Agent == nil {
+		if name == f.node.Name || n.Ready != types.ConditionTrue || n.Foreign() {
 			continue
 		}
 		named := slices.Contains(n.Agent.Masters, device)

@@ -137,7 +137,11 @@ func (f LeaveFacts) peers(all *findings) {
 			continue
 		}
 		stamped = true
-		if slices.Contains(n.Agent.Masters, f.Device) {
+		switch named := slices.Contains(n.Agent.Masters, f.Device); {
+		case named && n.StampUnconfirmed:
+			all.add(step, Warn, "remove the device from the cluster at the controller", "Node %s says that this device is a master, and whether its zedkube still runs is not known: if it does, nothing is left as long as it is told so again.", n.Name)
+			return
+		case named:
 			all.add(step, Warn, "remove the device from the cluster at the controller", "Node %s has been told that this device is a master: as long as it is told so again, nothing is left.", n.Name)
 			return
 		}

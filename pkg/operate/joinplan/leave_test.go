@@ -77,12 +77,19 @@ func TestWhatIsInTheWayOfALeave(t *testing.T) {
 		want   Verdict
 		says   string
 	}{
-		"in no cluster":        {func(f *LeaveFacts) { f.Membership.State = types.MembershipNever }, "configuration", Blocks, "nothing to leave"},
-		"it has left":          {func(f *LeaveFacts) { f.Membership.State = types.MembershipLeft }, "configuration", Blocks, "nothing to leave"},
-		"still a member":       {func(f *LeaveFacts) { f.Membership.State = types.MembershipMember }, "configuration", Warn, "still makes this device a member"},
-		"nothing is known":     {func(f *LeaveFacts) { f.Membership = nil }, "configuration", Unknown, "no ClusterMembership"},
-		"a worker":             {func(f *LeaveFacts) { f.Membership.Config.IsWorkerNode = true }, "decision", Warn, "when it is asked to here"},
-		"a peer vetoes":        {func(f *LeaveFacts) { f.Nodes[1].Agent.Masters = []uuid.UUID{device} }, "decision", Warn, "Node n2 has been told that this device is a master"},
+		"in no cluster":    {func(f *LeaveFacts) { f.Membership.State = types.MembershipNever }, "configuration", Blocks, "nothing to leave"},
+		"it has left":      {func(f *LeaveFacts) { f.Membership.State = types.MembershipLeft }, "configuration", Blocks, "nothing to leave"},
+		"still a member":   {func(f *LeaveFacts) { f.Membership.State = types.MembershipMember }, "configuration", Warn, "still makes this device a member"},
+		"nothing is known": {func(f *LeaveFacts) { f.Membership = nil }, "configuration", Unknown, "no ClusterMembership"},
+		"a worker":         {func(f *LeaveFacts) { f.Membership.Config.IsWorkerNode = true }, "decision", Warn, "when it is asked to here"},
+		"a peer vetoes":    {func(f *LeaveFacts) { f.Nodes[1].Agent.Masters = []uuid.UUID{device} }, "decision", Warn, "Node n2 has been told that this device is a master"},
+		"a peer may veto": {func(f *LeaveFacts) {
+			f.Nodes[1].Agent.Masters, f.Nodes[1].StampUnconfirmed = []uuid.UUID{device}, true
+		}, "decision", Warn, "whether its zedkube still runs is not known"},
+		"a peer that was one of ours": {func(f *LeaveFacts) {
+			f.Nodes = f.Nodes[:2]
+			f.Nodes[1].Agent.Masters, f.Nodes[1].StampStale = []uuid.UUID{device}, true
+		}, "decision", Warn, "an hour passes"},
 		"no controller":        {func(f *LeaveFacts) { bad := types.ConfigGetFail; f.Fetched = &bad }, "decision", Warn, "begins anew"},
 		"nobody has been told": {func(f *LeaveFacts) { f.Nodes = f.Nodes[:1] }, "decision", Warn, "an hour passes"},
 		"a drain that hangs": {func(f *LeaveFacts) {

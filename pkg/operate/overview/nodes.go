@@ -34,6 +34,7 @@ type ClusterNode struct {
 	Agent       string    `json:",omitzero"` // version of its zedkube
 	AgentAt     time.Time `json:",omitzero"` // when it last wrote that
 	AgentStale  bool      `json:",omitzero"` // that was so long ago that it may not run any more
+	AgentUnsure bool      `json:",omitzero"` // whether it runs is not known yet: that has not been seen to change
 	Address     string    `json:",omitzero"`
 	External    string    `json:",omitzero"`
 	Kubelet     string    `json:",omitzero"` // version
@@ -120,6 +121,7 @@ func nodeOf(n types.Node, nodes []types.Node, own string) ClusterNode {
 	c.cordon(n)
 	if n.Agent != nil {
 		c.Agent, c.AgentAt, c.AgentStale = n.Agent.Version, utc(n.StampedAt), n.StampStale
+		c.AgentUnsure = n.StampUnconfirmed && !n.StampStale
 	}
 	switch {
 	case n.Drained == types.ConditionTrue:

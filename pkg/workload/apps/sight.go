@@ -26,8 +26,13 @@ func (w *worker) lookAgain(ctx context.Context) error {
 	if s.nodes, err = w.FreshNodes(ctx); err != nil {
 		return fmt.Errorf("look at node %s: %w", w.lost.Name, err)
 	}
-	i := slices.IndexFunc(s.nodes, func(n types.Node) bool { return n.Name == w.lost.Name })
+	named := func(name string) int {
+		return slices.IndexFunc(s.nodes, func(n types.Node) bool { return n.Name == name })
+	}
+	i := named(w.lost.Name)
 	switch {
+	case named(w.self.Name) < 0: // it is of another cluster, or has nobody in it: a Node that is back would be missing as well
+		return fmt.Errorf("look at node %s: node %s is not in the list of nodes", w.lost.Name, w.self.Name)
 	case i >= 0 && (w.deleted || s.nodes[i].UID != w.lost.UID || s.nodes[i].Ready == types.ConditionTrue):
 		return fmt.Errorf("node %s is back: %w", w.lost.Name, types.ErrConflict)
 	case i < 0 && !w.deleted:

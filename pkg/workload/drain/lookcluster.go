@@ -79,7 +79,7 @@ func (c *Component) lookAtPeers(f *facts, nodes map[string]types.Node) {
 		if n.DrainInProgress == types.ConditionTrue {
 			f.queued = true
 		}
-		if n.Foreign() {
+		if n.MaybeForeign() {
 			foreign++
 		}
 	}

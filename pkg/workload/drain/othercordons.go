@@ -40,11 +40,11 @@ func cordonedByOthers(nodes []types.Node, own string, now time.Time) []cordoned 
 }
 
 // drainsUnlocked reports that the node may be draining without the drain lock: a
-// server on which no zedkube of this kind runs, cordoned for no longer than a
-// drain may take. EVE's own zedkube leaves no other sign.
+// server on which no zedkube of this kind is known to run, cordoned for no longer
+// than a drain may take. EVE's own zedkube leaves no other sign.
 func (c cordoned) drainsUnlocked(timeout time.Duration) bool {
 	server := c.ControlPlane || c.Master || c.Etcd
-	return server && c.Foreign() && c.age < timeout
+	return server && c.MaybeForeign() && c.age < timeout
 }
 
 // sayCordons says which of them a drain waits for, "" for none, and what is to be
@@ -63,6 +63,8 @@ func sayCordons(all []cordoned, timeout time.Duration) (waits string, warnings [
 		}
 		head := fmt.Sprintf("node %s is cordoned by %s%s", c.Name, by, since)
 		switch {
+		case c.drainsUnlocked(timeout) && !c.Foreign():
+			unlocked = append(unlocked, fmt.Sprintf("%s and may be draining, for it is not known yet whether its agent knows the drain lock: it is waited for until its stamp changes, which takes up to %s where it does, or the cordon is gone or %s old", head, types.StampEvery, timeout))
 		case c.drainsUnlocked(timeout):
 			unlocked = append(unlocked, fmt.Sprintf("%s and may be draining, for its agent knows no drain lock: it is waited for until the cordon is gone or %s old", head, timeout))
 		case c.age >= timeout:

@@ -26,8 +26,10 @@ func TestWhichForeignCordonsADrainWaitsFor(t *testing.T) {
 		waits    string // part of it
 		warnings []string
 	}{
-		"of a server without a stamp":    {theirs(time.Hour), "node n2 is cordoned by somebody else since 2026-08-22 09:00:00Z and may be draining", nil},
-		"of one whose stamp is stale":    {theirs(time.Hour, stamped, func(n *types.Node) { n.StampStale = true }), "n2", nil},
+		"of a server without a stamp": {theirs(time.Hour), "node n2 is cordoned by somebody else since 2026-08-22 09:00:00Z and may be draining", nil},
+		"of one whose stamp is stale": {theirs(time.Hour, stamped, func(n *types.Node) { n.StampStale = true }), "n2", nil},
+		"of one whose stamp was not seen to change": {theirs(time.Hour, stamped, func(n *types.Node) { n.StampUnconfirmed = true }),
+			"may be draining, for it is not known yet whether its agent knows the drain lock: it is waited for until its stamp changes, which takes up to 10m0s", nil},
 		"of a server by one label alone": {theirs(time.Hour, func(n *types.Node) { n.ControlPlane = false }), "n2", nil},
 		"that is not dated":              {theirs(0, func(n *types.Node) { n.TaintedAt = time.Time{} }), "node n2 is cordoned by somebody else and may be", nil},
 		"of a clock that is ahead":       {theirs(-time.Hour), "n2", nil},
@@ -54,6 +56,21 @@ func TestWhichForeignCordonsADrainWaitsFor(t *testing.T) {
 	if waits, _ := sayCordons(cordonedByOthers(two, "n1", wall0), 24*time.Hour); !strings.HasPrefix(waits, "node n2") || !strings.Contains(waits, "; node n4") {
 		t.Errorf("of two it says %q", waits)
 	}
+}
+
+func TestOneOfOursThatIsNotSeenYetHoldsADrainUpForTenMinutesAtMost(t *testing.T) {
+	story(t, 1, func(s *stage) {
+		s.kube.ChangeNode("n2", func(n *types.Node) {
+			n.StampUnconfirmed, n.Etcd, n.Unschedulable, n.TaintedAt = true, true, true, time.Now()
+		})
+		defer s.run()()
+		s.request(&s.zedagent, deviceOp)
+		time.Sleep(types.StampEvery)
+		s.is(types.DrainStarting, deviceOp)
+		s.kube.ChangeNode("n2", func(n *types.Node) { n.StampUnconfirmed = false })
+		time.Sleep(10 * time.Second)
+		s.is(types.DrainComplete, deviceOp)
+	})
 }
 
 // cordonedElsewhere has EVE's zedkube cordon its node, which knows no lock.
@@ -136,7 +153,11 @@ func TestAPlanNamesForeignCordons(t *testing.T) {
 	if f := Plan(p); !strings.Contains(f.Lock.Waits, "node c is cordoned") || !strings.Contains(f.Verdict, "node c is cordoned") || f.Warnings != nil {
 		t.Errorf("it waits for %q, verdict %q, warnings %q", f.Lock.Waits, f.Verdict, f.Warnings)
 	}
-	p.Nodes[0].Agent = &types.AgentStamp{}
+	p.Nodes[0].Agent, p.Nodes[0].StampUnconfirmed = &types.AgentStamp{}, true
+	if f := Plan(p); !strings.Contains(f.Lock.Waits, "it is not known yet whether its agent knows the drain lock") || f.Warnings != nil {
+		t.Errorf("it waits for %q, warnings %q", f.Lock.Waits, f.Warnings)
+	}
+	p.Nodes[0].StampUnconfirmed = false
 	if f := Plan(p); f.Lock.Waits != "" || len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0], "node c is cordoned") || f.Quorum != "" {
 		t.Errorf("it waits for %q, warnings %q, quorum %q", f.Lock.Waits, f.Warnings, f.Quorum)
 	}

@@ -133,6 +133,26 @@ func TestTheWindowForAgentsThatKnowNoLockFollowsTheSettings(t *testing.T) {
 	})
 }
 
+func TestTheWindowHoldsForEachPeerThatMayKnowNoLock(t *testing.T) {
+	for name, change := range map[string]func(*types.Node){
+		"it has no stamp":                       func(n *types.Node) { n.Agent = nil },
+		"its stamp is stale":                    func(n *types.Node) { n.StampStale = true },
+		"its stamp has not been seen to change": func(n *types.Node) { n.StampUnconfirmed = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				s.kube.ChangeNode("n2", change)
+				defer s.run()()
+				s.request(&s.zedagent, deviceOp)
+				time.Sleep(defaultMultiple*defaultInterval - 2*time.Second)
+				s.phase(types.PhaseEmptying, "no lock")
+				time.Sleep(10 * time.Second)
+				s.is(types.DrainComplete, deviceOp)
+			})
+		})
+	}
+}
+
 func TestTheWindowEndsOnceEveryPeerKnowsTheLock(t *testing.T) {
 	story(t, 1, func(s *stage) {
 		s.kube.ChangeNode("n2", func(n *types.Node) { n.Agent = nil })

@@ -30,7 +30,7 @@ func empties(f facts, a *action) {
 		return
 	case f.window > 0 && f.now.Sub(f.rec.cordoned) < f.window:
 		// Agents that know no lock may be about to drain as well.
-		a.waits = "another node may be starting a drain: its agent knows no lock"
+		a.waits = "another node may be starting a drain: its agent knows no lock, as far as is known"
 		a.wait(f.window - f.now.Sub(f.rec.cordoned))
 		return
 	case f.due(list) && listDue(f):
@@ -115,7 +115,7 @@ func lacking(f facts) string {
 	case c.quorum != "":
 		return c.quorum
 	case f.window > 0 && f.now.Sub(f.rec.cordoned) < f.window:
-		return "another node may be starting a drain: its agent knows no lock"
+		return "another node may be starting a drain: its agent knows no lock, as far as is known"
 	}
 	return f.trouble
 }

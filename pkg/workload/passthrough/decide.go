@@ -142,10 +142,11 @@ func wanted(configs map[string]types.AppInstanceConfig) (ports []string, flaws m
 
 // others reports that on another node there may be EVE's own zedkube, which
 // notes nowhere which attachments it needs: also on one that was put back to
-// EVE's image and still bears our stamp.
+// EVE's image and still bears our stamp, which until it has been seen to change
+// may be of such a node.
 func others(nodes map[string]types.Node, own types.Node) bool {
 	for _, n := range nodes {
-		if n.Name != own.Name && n.UUID != "" && n.Foreign() {
+		if n.Name != own.Name && n.UUID != "" && n.MaybeForeign() {
 			return true
 		}
 	}

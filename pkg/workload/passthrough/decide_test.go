@@ -82,11 +82,14 @@ func TestWhenTheAttachmentsAreLookedAt(t *testing.T) {
 		"beside EVE's own zedkube nothing is taken": {func(f *facts) { f.nodes["n2"] = node("n2", unstamped) }, []task{kept}, false, 0},
 		"beside a node that is no device it is":     {func(f *facts) { f.nodes["n2"] = node("n2", stranger) }, []task{asks("eth1")}, false, 0},
 		"nor beside one that was put back to it":    {func(f *facts) { f.nodes["n2"] = node("n2", outlived) }, []task{kept}, false, 0},
-		"before the own stamp is written it is":     {func(f *facts) { f.nodes["n1"] = node("n1", unstamped) }, []task{asks("eth1")}, false, 0},
-		"not before the pause is over":              {func(f *facts) { f.tried, f.pause = asks("eth1"), now.Add(7*time.Second) }, nil, false, 7 * time.Second},
-		"but for something else at once":            {func(f *facts) { f.tried, f.pause = asks("eth2"), now.Add(7*time.Second) }, []task{asks("eth1")}, false, 0},
-		"one at a time":                             {func(f *facts) { f.busy, f.running = true, asks("eth1") }, nil, false, 0},
-		"one that is out of date is called off":     {func(f *facts) { f.busy, f.running = true, asks("eth2") }, nil, true, 0},
+		"nor beside one that was not seen to be ours": {func(f *facts) {
+			f.nodes["n2"] = node("n2", func(n *types.Node) { n.StampUnconfirmed = true })
+		}, []task{kept}, false, 0},
+		"before the own stamp is written it is": {func(f *facts) { f.nodes["n1"] = node("n1", unstamped) }, []task{asks("eth1")}, false, 0},
+		"not before the pause is over":          {func(f *facts) { f.tried, f.pause = asks("eth1"), now.Add(7*time.Second) }, nil, false, 7 * time.Second},
+		"but for something else at once":        {func(f *facts) { f.tried, f.pause = asks("eth2"), now.Add(7*time.Second) }, []task{asks("eth1")}, false, 0},
+		"one at a time":                         {func(f *facts) { f.busy, f.running = true, asks("eth1") }, nil, false, 0},
+		"one that is out of date is called off": {func(f *facts) { f.busy, f.running = true, asks("eth2") }, nil, true, 0},
 	}
 	for name, test := range tests {
 		f := scene()

@@ -225,6 +225,19 @@ func TestANodeThatIsOnlyMissingInTheTableIsNotGone(t *testing.T) {
 	})
 }
 
+func TestAListWithNobodyInItTakesNobodysAttachment(t *testing.T) {
+	play(t, func(s *stage) {
+		s.cluster.SetNAD("eth1", &kubetest.NAD{Ours: true, Owners: map[string]string{"n2": "uid-n2"}})
+		a := s.start("n1")
+		a.stop()
+		a.kube = lateTable{Cluster: s.cluster}
+		_ = s.nodes.Unpublish("n2")
+		s.start("n1")
+		s.after(time.Hour)
+		s.want("eth1", "n2")
+	})
+}
+
 func TestANodeThatCameBackUnderItsNameClaimsAnew(t *testing.T) {
 	play(t, func(s *stage) {
 		a := s.start("n2")
