@@ -40,12 +40,14 @@ const maxKubeconfig = 1 << 20
 type kubeconfig struct {
 	log     logrus.FieldLogger
 	path    string
-	pulse   *loop.Pulse              // of the looks at the file
+	pulse   *loop.Pulse              // of the looks at the file, and of the loops that stuck names
+	stuck   func() string            // the other loops that do not turn; nil for none
 	apply   func(*rest.Config) error // called when the configuration has changed
 	missing func(reason string)      // called when the file cannot be used
 
 	used     [sha256.Size]byte // what apply took last
 	reported string            // the last complaint
+	stuckAt  string            // the loops that were stuck at the last look
 }
 
 // watch looks at the file now and at every change until ctx is done.
@@ -63,9 +65,7 @@ func (k *kubeconfig) watch(ctx context.Context) {
 		if err == nil {
 			watchNearest(notify, k.path)
 		}
-		k.pulse.Begin()
-		k.look()
-		k.pulse.End(rescanEvery, k.reported != "")
+		k.turn()
 		if !k.wait(ctx, notify, rescan.C) {
 			return
 		}
