@@ -37,7 +37,7 @@ type Writer[T any] interface {
 // kubeconfig they return an error that wraps types.ErrNoAPI.
 type Client struct {
 	Log        logrus.FieldLogger
-	Pulse      *loop.Pulse // of the looks at the kubeconfig; nil where no watchdog looks
+	Pulse      *loop.Pulse // of the looks at the kubeconfig, and of the connection's loops; nil where no watchdog looks
 	Kubeconfig string      // path of the kubeconfig; the file may come later and may change
 
 	Operations types.OperationLog // hears of everything that is written
@@ -100,6 +100,7 @@ func (c *Client) Run(ctx context.Context) {
 		return r.connect(ctx, cfg, base)
 	}}
 	started := time.Now()
+	file.stuck = r.stuck
 	file.missing = func(reason string) {
 		if !r.connected() {
 			r.silence.unreachable(started, reason)

@@ -18,6 +18,8 @@ import (
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
 )
 
 // connection is one kubeconfig in use.
@@ -40,8 +42,9 @@ type connection struct {
 	hasVolumes atomic.Bool // Longhorn was found installed
 	seen       sightings   // of Leases
 
-	work  sync.WaitGroup // the probe and the views
-	users sync.WaitGroup // verbs under way
+	work   sync.WaitGroup         // the probe and the views
+	pulses map[string]*loop.Pulse // of these
+	users  sync.WaitGroup         // verbs under way
 }
 
 // transport is what carries the requests of a connection.
@@ -59,7 +62,7 @@ func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *sil
 	cfg.QPS, cfg.Burst = 50, 100 // a drain of many pods is not slowed down; a loop gone wild is
 	cfg.WarningHandler = rest.NoWarnings{}
 
-	conn := &connection{base: base, silence: s}
+	conn := &connection{base: base, silence: s, pulses: newPulses()}
 	conn.ctx, conn.retire = context.WithCancel(ctx)
 	seen := &observed{base: base, silence: s, retired: conn.ctx}
 	kept := &gate{base: seen, silence: s}

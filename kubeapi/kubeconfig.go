@@ -40,12 +40,14 @@ const maxKubeconfig = 1 << 20
 type kubeconfig struct {
 	log     logrus.FieldLogger
 	path    string
-	pulse   *loop.Pulse              // of the looks at the file
+	pulse   *loop.Pulse              // of the looks at the file, and of the loops that stuck names
+	stuck   func() string            // the other loops that do not turn; nil for none
 	apply   func(*rest.Config) error // called when the configuration has changed
 	missing func(reason string)      // called when the file cannot be used
 
 	used     [sha256.Size]byte // what apply took last
 	reported string            // the last complaint
+	stuckAt  string            // the loops that were stuck at the last look
 }
 
 // watch looks at the file now and at every change until ctx is done.
@@ -63,9 +65,7 @@ func (k *kubeconfig) watch(ctx context.Context) {
 		if err == nil {
 			watchNearest(notify, k.path)
 		}
-		k.pulse.Begin()
-		k.look()
-		k.pulse.End(rescanEvery, k.reported != "")
+		k.turn()
 		if !k.wait(ctx, notify, rescan.C) {
 			return
 		}
@@ -175,8 +175,8 @@ func (k *kubeconfig) read() (*rest.Config, [sha256.Size]byte, error) {
 	return cfg, sha256.Sum256(whole), nil
 }
 
-// readTrusted reads the file if nobody but its owner can have written it: it
-// decides to which server this node's rights go.
+// readTrusted reads the file if nobody but root or our own user can have written
+// it: it decides to which server this node's rights go.
 func readTrusted(path string) ([]byte, error) {
 	f, err := safefile.Open(path)
 	if err != nil {
@@ -187,14 +187,15 @@ func readTrusted(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		return nil, fmt.Errorf("others than its owner may write %s (mode %#o): chmod go-w %s", path, mode, path)
+	if err := safefile.Others(info); err != nil {
+		return nil, fmt.Errorf("%s: %w: chown root %s; chmod go-w %s", path, err, path, path)
 	}
 	return safefile.All(f, maxKubeconfig)
 }
 
-// inlineOnly refuses what a kubeconfig of k3s does not have, and what would run
-// a program or send the content of another file to the server: the agent is root.
+// inlineOnly refuses what a kubeconfig of k3s does not have, and what would run a
+// program, send the content of another file to the server, go through another
+// server, or act as somebody else: the agent is root.
 func inlineOnly(raw *clientcmdapi.Config) error {
 	for _, cluster := range raw.Clusters {
 		switch {
@@ -202,10 +203,14 @@ func inlineOnly(raw *clientcmdapi.Config) error {
 			return errors.New("certificate-authority names a file; only certificate-authority-data is taken")
 		case cluster.InsecureSkipTLSVerify:
 			return errors.New("insecure-skip-tls-verify is set: the server's certificate has to be checked")
+		case cluster.ProxyURL != "":
+			return errors.New("proxy-url is set: requests go to the server itself, through no other")
 		}
 	}
 	for _, user := range raw.AuthInfos {
 		switch {
+		case user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0:
+			return errors.New("the user acts as another one (as, as-uid, as-groups or as-user-extra); only the user's own rights are taken")
 		case user.Exec != nil:
 			return errors.New("the user has an exec plug-in, and no program is run; only data in the file itself is taken")
 		case user.AuthProvider != nil:

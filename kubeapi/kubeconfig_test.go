@@ -190,6 +190,11 @@ func TestAKubeconfigThatReachesBeyondItselfIsRefused(t *testing.T) {
 		"a key in a file":             {strings.Replace(config("https://a", ""), token, token+", client-key: secret", 1), "client-key"},
 		"an authority in a file":      {config("https://a", "certificate-authority: secret,"), "certificate-authority"},
 		"a server that nobody checks": {config("https://a", "insecure-skip-tls-verify: true,"), "insecure-skip-tls-verify"},
+		"a proxy":                     {config("https://a", "proxy-url: http://10.0.0.9:3128,"), "proxy-url"},
+		"another user":                {strings.Replace(config("https://a", ""), token, token+", as: admin", 1), "acts as another"},
+		"another group":               {strings.Replace(config("https://a", ""), token, token+", as-groups: [system:masters]", 1), "acts as another"},
+		"another UID":                 {strings.Replace(config("https://a", ""), token, token+", as-uid: x", 1), "acts as another"},
+		"more about another user":     {strings.Replace(config("https://a", ""), token, token+", as-user-extra: {scopes: [x]}", 1), "acts as another"},
 	} {
 		write(t, path, row.text)
 		_, _, err := (&kubeconfig{log: quiet(), path: path}).read()
@@ -211,6 +216,60 @@ func TestAKubeconfigThatOthersMayWriteIsRefused(t *testing.T) {
 		}
 		if _, _, err := (&kubeconfig{log: quiet(), path: path}).read(); (err == nil) != want {
 			t.Errorf("mode %#o: %v", mode, err)
+		}
+	}
+}
+
+func TestAKubeconfigOfAnotherUserIsRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	path := filepath.Join(t.TempDir(), "k3s.yaml")
+	write(t, path, config("https://a", ""))
+	for uid, want := range map[int]bool{0: true, 65534: false, 1000: false} {
+		if err := os.Chown(path, uid, -1); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := (&kubeconfig{log: quiet(), path: path}).read(); (err == nil) != want {
+			t.Errorf("uid %d: %v", uid, err)
+		}
+	}
+}
+
+func TestARefusedKubeconfigLeavesTheOldOneInUse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k3s.yaml")
+	good := config("https://a", "")
+	for name, refused := range map[string]func(){
+		"others may write it": func() {
+			write(t, path, config("https://b", ""))
+			if err := os.Chmod(path, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a proxy":      func() { write(t, path, config("https://b", "proxy-url: http://10.0.0.9:3128,")) },
+		"another user": func() { write(t, path, strings.Replace(config("https://b", ""), "token:", "as: admin, token:", 1)) },
+	} {
+		write(t, path, good)
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		applied, missing := []string{}, 0
+		k := &kubeconfig{
+			log: quiet(), path: path, missing: func(string) { missing++ },
+			apply: func(cfg *rest.Config) error { applied = append(applied, cfg.Host); return nil },
+		}
+		k.look()
+		refused()
+		k.look()
+		if len(applied) != 1 || applied[0] != "https://a" || missing != 1 {
+			t.Errorf("%s: %v are applied, %d times it was refused", name, applied, missing)
+		}
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, good)
+		if k.look(); len(applied) != 1 || k.reported != "" { // it was in use all the time
+			t.Errorf("%s: after it %v are applied, %q is reported", name, applied, k.reported)
 		}
 	}
 }

@@ -26,8 +26,11 @@ const (
 func (conn *connection) probes(s *silence) {
 	var last time.Time
 	gap := probeUnwell
+	pulse := conn.pulses[loopProbes]
 	for {
+		pulse.Begin()
 		timer := time.NewTimer(s.due(last, gap))
+		pulse.End(probeEvery, false)
 		select {
 		case <-conn.ctx.Done():
 			timer.Stop()

@@ -45,7 +45,11 @@ func (r *run) views(conn *connection) {
 	longhorn := conn.group(longhornv1.SchemeGroupVersion)
 	levels, reports := r.levels(conn, longhorn), r.reports(conn, longhorn)
 	own, stopOwn := "", func() {}
+	tick := time.NewTicker(viewsRest)
+	defer tick.Stop()
+	pulse := conn.pulses[loopViews]
 	for {
+		pulse.Begin()
 		// A Node that is gone leaves its last name in use: this device gets no other.
 		if node, ok := r.ownNode(); ok && node.Name != own {
 			stopOwn()
@@ -58,6 +62,7 @@ func (r *run) views(conn *connection) {
 		leads := r.leads()
 		levels.want(own, leads)
 		reports.want(leads)
+		pulse.End(viewsRest, false)
 		select {
 		case <-conn.ctx.Done():
 			for _, s := range append(stop, stopOwn, levels.stop, reports.stop) {
@@ -65,6 +70,7 @@ func (r *run) views(conn *connection) {
 			}
 			return
 		case <-r.bell:
+		case <-tick.C: // there is no news; it shows that this loop turns
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/sirupsen/logrus"
 )
 
 // TestProgramAlone plays testdata/alone/*.txtar: the program without a cluster.
@@ -75,6 +76,24 @@ func TestLogLinesCarryTheFieldsOfEVE(t *testing.T) {
 	at, err := time.Parse(time.RFC3339Nano, line["time"].(string))
 	if err != nil || time.Since(at) > time.Minute {
 		t.Errorf("time %v: %v", line["time"], err)
+	}
+}
+
+// What other programs wrote is in errors and names, and newlogd writes the text of
+// a line as JSON, which leaves most of this raw.
+func TestATerminalActsUponNothingInALogLine(t *testing.T) {
+	const acts, text = "\u009b\x7f\u202e\x1b", `\u009b\u007f\u202e\u001b`
+	var out bytes.Buffer
+	fields := logrus.Fields{"app": "cam" + acts, "n": 7}
+	newLogger(&out).WithFields(fields).WithError(errors.New("no "+acts)).Warn("one " + acts + "\ntwo é")
+	var line map[string]any
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+		t.Fatal(err)
+	}
+	for field, want := range map[string]any{"msg": "one " + text + "\ntwo é", "err": "no " + text, "app": "cam" + text, "n": 7.0} {
+		if line[field] != want {
+			t.Errorf("%s: %q, want %q", field, line[field], want)
+		}
 	}
 }
 

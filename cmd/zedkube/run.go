@@ -15,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/base/printable"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/pkg/base/watchdog"
 	"github.com/zedkube/zedkube/pubsub"
@@ -114,10 +115,29 @@ type identity logrus.Fields
 // Levels implements logrus.Hook.
 func (identity) Levels() []logrus.Level { return logrus.AllLevels }
 
-// Fire implements logrus.Hook.
+// Fire implements logrus.Hook. What other programs wrote is in errors, too: a
+// terminal that shows the device's log must not act upon it.
 func (i identity) Fire(e *logrus.Entry) error {
+	e.Message = shownLines(e.Message)
+	for k, v := range e.Data {
+		switch v := v.(type) {
+		case string:
+			e.Data[k] = shownLines(v)
+		case error:
+			e.Data[k] = shownLines(v.Error())
+		}
+	}
 	for k, v := range i {
 		e.Data[k] = v
 	}
 	return nil
+}
+
+// shownLines is printable.Escape for a text of lines.
+func shownLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = printable.Escape(lines[i])
+	}
+	return strings.Join(lines, "\n")
 }

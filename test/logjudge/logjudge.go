@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/printable"
 )
 
 // The marks of EVE's app log lines that are split.
@@ -25,10 +27,11 @@ const (
 const Ours = ".zedkube"
 
 // Line is the nth line of a writer, from 1, without an end; padding makes it
-// as much longer.
+// as much longer. Its checksum is that of what comes out, where what a terminal acts
+// upon is an escape.
 func Line(writer string, n int, padding string) string {
 	text := fmt.Sprintf("judged %s %d %s", writer, n, padding)
-	return fmt.Sprintf("%s #%08x", text, crc32.ChecksumIEEE([]byte(text)))
+	return fmt.Sprintf("%s #%08x", text, crc32.ChecksumIEEE([]byte(printable.Escape(text))))
 }
 
 // Record is one of EVE's app log lines.

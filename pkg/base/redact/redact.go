@@ -45,42 +45,58 @@ var secret = regexp.MustCompile(`(?i)\bK1[0-9a-f]{10,}(?:::[^\s"'\\]+)?` +
 	`|(` + user + `[^\s:"'\\]+:\\*["']?)(?:[^\s"'\\]|\\[^"'nrt\s])+` +
 	`|(` + name + `[:=]\s*\\+")[^\n]*?(\\+"\s*[,}\]]|\n|$)`)
 
-// weak finds what looks like a secret by a shorter name, which other words have
-// in them, by the prefix that its maker gives it, or as the parameter of a
-// command. The groups in front stay.
-var weak = regexp.MustCompile(`(?i)(` + weakName + `[:=]\s*\\*")(?:[^"\\]|\\.)+` +
-	`|(` + weakName + `[:=]\s*')(?:[^'\n]|'')+` +
-	`|((?:\b|_)(?:mnemonic|seed)\s*[:=]\s*)[^"'\s][^"'\n]*` +
-	`|(` + weakName + `[:=]\s*)[^\s"',;{}\[\]\\(][^\s"',;]*` +
-	`|(authorization\\*["']?\s*[:=]\s*\\*["']?(?:ntlm|digest|aws4-hmac-sha256)\s+)[^\n]+` +
-	`|(\bsnmp[\w-]*\s+community\s+)\S+` +
+// weak finds what looks like a secret by the prefix that its maker gives it, by its
+// form, or as the parameter of a command. The groups in front stay.
+var weak = regexp.MustCompile(`(?i)(authorization\\*["']?\s*[:=]\s*\\*["']?(?:ntlm|digest|aws4-hmac-sha256)\s+)[^\n]+` +
+	`|(\bsnmp[\w-]*\s+community\s+|\br[ow]community6?\s+)\S+` +
 	`|(\b(?:sshpass|mysql|mysqldump|mysqladmin|mariadb|(?:docker|podman|nerdctl|helm registry|buildah|skopeo)\s+login)\b[^\n|;&]*?\s-p\s*\\*["']?)[^\s"'\\]+` +
 	`|(\bredis-cli\b[^\n|;&]*?\s-a\s*\\*["']?)[^\s"'\\]+` +
-	`|\b(?:gh[pousr]_[a-z0-9]{8,}|github_pat_\w{8,}|glpat-[\w-]{8,}|a[ks]ia[0-9a-z]{12,}|xox[abeprs]-[\w-]{8,}|sk-[\w-]{8,}|hvs\.[\w-]{8,}|aiza[\w-]{16,})` +
-	`|\$(?:1|2[aby]?|5|6|7|y|argon2(?:id|i|d))\$[^\s:"']+` +
-	`|\b[0-9a-f]{32}:[0-9a-f]{32}\b`)
-
-// weakName is the name before the sign of weak.
-const weakName = `(?:\b|_)(?:pass|pw|pin|puk|otp|jwt|seed|mnemonic|session(?:[-_]?id)?|community|auth|ntlm|nt[-_]?hash|lm[-_]?hash|` +
-	`(?:auth|priv|user|root|admin|db|mysql|bind)[-_]?pass|` +
-	`(?:account|recovery|ssh|signing|master|storage|host|license|root|admin|user|vault|wep|unlock)[-_]?key)\\*["']?\s*`
-
-// bareKey is the name "key" with a value.
-var bareKey = regexp.MustCompile(`(?i)((?:\b|_)key\\*["']?\s*[:=]\s*\\*["']?)([^\s"',;{}\[\]\\(][^\s"',;\\]*)`)
+	`|(\bldap[a-z]+\b[^\n|;&]*?\s-w\s*\\*["']?)[^\s"'\\]+` +
+	`|(\b(?:smbclient|smbget|rpcclient)\b[^\n|;&]*?\s(?:-U|--user)[ \t=]*\\*["']?[^\s"'\\%]+%)[^\s"'\\]+` +
+	`|(\s-pass(?:in|out)\s+\\*["']?pass:)[^\s"'\\]+` +
+	`|(\bhooks\.slack\.com/services/)[^\s"'\\]+` +
+	`|\b(?:gh[pousr]_[a-z0-9]{8,}|github_pat_\w{8,}|glpat-[\w-]{8,}|a[ks]ia[0-9a-z]{12,}|xox[abeprs]-[\w-]{8,}|sk-[\w-]{8,}|hvs\.[\w-]{8,}|aiza[\w-]{16,}` +
+	`|npm_[a-z0-9]{20,}|dckr_pat_[\w-]{8,}|age-secret-key-1[a-z0-9]{8,}|ya29\.[\w-]{8,})` +
+	`|\$(?:1|2[aby]?|5|6|7|y|apr1|pbkdf2[a-z0-9-]*|argon2(?:id|i|d))\$[^\s:"']+` +
+	`|\{s?(?:sha|md5|sha256|sha384|sha512|crypt|pbkdf2[a-z0-9-]*)\}[a-z0-9+/=$.]{8,}`)
 
 // weakStays is what weak leaves.
 const weakStays = "${1}${2}${3}${4}${5}${6}${7}${8}" + Hidden
 
-// plainWeak takes out what weak and bareKey find.
-func plainWeak(text string) string {
-	text = weak.ReplaceAllString(text, weakStays)
-	return bareKey.ReplaceAllStringFunc(text, func(found string) string {
-		m := bareKey.FindStringSubmatch(found)
-		if nameOfSomething.MatchString(m[2]) {
-			return found
+// hash is that of a password for NTLM: two beside each other, or one at the end of
+// an account in a dump.
+var hash = regexp.MustCompile(`(?i)(:|\b)[0-9a-f]{32}:[0-9a-f]{32}\b|(:)[0-9a-f]{32}:::`)
+
+// plainHashes takes out what hash finds. Most texts have no 32 digits behind a colon.
+func plainHashes(text string) string {
+	if !digitsBehindColon(text) {
+		return text
+	}
+	return hash.ReplaceAllString(text, "${1}${2}"+Hidden)
+}
+
+// digitsOfHash is how long a hash is, in hexadecimal digits.
+const digitsOfHash = 32
+
+func digitsBehindColon(text string) bool {
+	for {
+		_, behind, ok := strings.Cut(text, ":")
+		if !ok || len(behind) < digitsOfHash {
+			return false
 		}
-		return m[1] + Hidden
-	})
+		n := 0
+		for n < digitsOfHash && hexDigit(behind[n]) {
+			n++
+		}
+		if n == digitsOfHash {
+			return true
+		}
+		text = behind
+	}
+}
+
+func hexDigit(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
 // stays is what secret leaves, around what stands for the rest.
@@ -110,8 +126,9 @@ var hints = []string{
 	"token", "passw", "pwd", "passphrase", "psk", "secret", "authorization", "cookie", "signature", "sig=", "credential",
 	"apikey", "api-key", "api_key", "accesskey", "access-key", "access_key", "encryptionkey", "encryption-key", "encryption_key",
 	"sharedkey", "shared-key", "shared_key", "privatekey", "private-key", "private_key", "client-key", "bearer", "key ", "k1", "eyj", "/import/", "-u",
-	"pass", "pw", "pin", "puk", "otp", "jwt", "seed", "mnemonic", "session", "community", "auth", "ntlm", "hash", "key", "mysql", "mariadb", "login", "redis-cli",
-	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "akia", "asia", "xox", "sk-", "hvs.", "aiza", "$",
+	"community", "sshpass", "mysql", "mariadb", "login", "redis-cli", "ldap", "smbclient", "smbget", "rpcclient", "-passin", "-passout", "hooks.slack",
+	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "akia", "asia", "xox", "sk-", "hvs.", "aiza", "npm_", "dckr_pat_", "ya29.", "$",
+	"{sha", "{ssha", "{md5", "{smd5", "{crypt", "{pbkdf2",
 }
 
 // Text takes secrets out of text: the known ones wherever they stand, and what
@@ -132,11 +149,12 @@ const reach = 8
 // plain takes out what looks like a secret.
 func plain(text string) string {
 	text = rest.ReplaceAllString(private.ReplaceAllString(text, Hidden), Hidden)
+	text = plainPairs(plainHashes(text))
 	var out strings.Builder
 	var hinted strings.Builder // lines that are looked at together
 	left := 0                  // lines that are still in reach
 	flush := func() {
-		out.WriteString(secret.ReplaceAllString(plainWeak(hinted.String()), stays))
+		out.WriteString(secret.ReplaceAllString(weak.ReplaceAllString(hinted.String(), weakStays), stays))
 		hinted.Reset()
 	}
 	for line := range strings.Lines(text) {

@@ -72,6 +72,13 @@ func TestASecretOfSeveralLinesGoes(t *testing.T) {
 	}
 }
 
+func TestAQuoteWithoutAnEndCostsItsLine(t *testing.T) {
+	rest := strings.Repeat("a line\n", 2*reach) + `and a "quote"`
+	if got, want := Text("pass=\"a b\n"+rest), "pass=\"(redacted)\n"+rest; got != want {
+		t.Errorf("it became %q", got)
+	}
+}
+
 func TestWhatIsNotSecretStays(t *testing.T) {
 	for _, text := range []string{
 		"waits for 1 pod: eve-kube-app/plc-0", "node/node-2", `{"Phase":"Emptying","Pods":{"Total":12}}`,

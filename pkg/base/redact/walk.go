@@ -24,15 +24,31 @@ var secretBytes = []string{"cipherdata", "initialvalue", "cleartexthash"}
 // secretSettings are settings whose text may hold secrets (docs/wire.md, "Settings").
 var secretSettings = []string{"k3s.config.override"}
 
-// secretWords are what the whole name of a field is that holds a secret, and
-// secretEnds what it ends with; openEnds end with the latter and hold none.
+// secretWords are what the whole name of a field is that holds a secret, or its last
+// part (smtp_auth), and secretEnds what it ends with; openEnds end with the latter and hold none.
 var (
 	secretWords = []string{
-		"pass", "pw", "pin", "puk", "otp", "seed", "mnemonic", "session", "sessionid", "community", "auth", "auths", "ntlm", "nthash", "lmhash",
+		"otp", "totp", "hotp", "jwt", "seed", "mnemonic", "session", "sessionid", "auth", "auths", "ntlm", "nthash", "lmhash",
 	}
-	secretEnds = []string{"psk", "pass", "key", "pincode", "simpin"}
-	openEnds   = []string{"bypass", "publickey", "pubkey"}
+	secretEnds = []string{"psk", "pass", "pw", "pin", "puk", "key", "pincode", "community"}
+	openEnds   = []string{
+		"bypass", "compass", "trespass", "publickey", "pubkey", "topologykey", "labelkey", "cachekey", "primarykey", "foreignkey", "monkey", "hotkey", "turkey",
+		"spin", "gpiopin",
+	}
 )
+
+// bareName is a name without case and separators.
+func bareName(name string) string { return strings.ToLower(separators.ReplaceAllString(name, "")) }
+
+// lastPart is the last part of a name with separators, of one without all of it.
+func lastPart(name string) string { return strings.ToLower(name[strings.LastIndexAny(name, "-_")+1:]) }
+
+func hasEnd(bare string, ends []string) bool {
+	return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(bare, end) })
+}
+
+// secretEnd reports that a bare name ends as those do that hold a secret.
+func secretEnd(bare string) bool { return hasEnd(bare, secretEnds) && !hasEnd(bare, openEnds) }
 
 var separators = regexp.MustCompile(`^pubsub-large-|[-_. ]`)
 
@@ -46,25 +62,18 @@ const (
 
 // kindOf says what a field of that name holds.
 func kindOf(field string) kind {
-	bare := strings.ToLower(separators.ReplaceAllString(field, ""))
+	bare := bareName(field)
 	contained := func(part string) bool { return strings.Contains(bare, part) }
 	switch {
 	case slices.ContainsFunc(secretBytes, contained):
 		return hideBytes
-	case slices.ContainsFunc(secretNames, contained), slices.Contains(secretWords, bare), slices.Contains(secretSettings, field):
+	case slices.ContainsFunc(secretNames, contained), slices.Contains(secretWords, bare), slices.Contains(secretWords, lastPart(field)), slices.Contains(secretSettings, field):
 		return hide
-	case bare == "key" || slices.ContainsFunc(openEnds, func(end string) bool { return strings.HasSuffix(bare, end) }):
-		return open // what "key" holds is judged by itself
-	case slices.ContainsFunc(secretEnds, func(end string) bool { return strings.HasSuffix(bare, end) }):
+	case bare != "key" && secretEnd(bare): // what "key" holds is judged by itself
 		return hide
 	}
 	return open
 }
-
-// nameOfSomething is what the key of a map, of a topic's value or of a setting
-// looks like, and no key of a cipher does: a path, a word with dots, a UUID, a
-// word with hyphens.
-var nameOfSomething = regexp.MustCompile(`^(?:global|zedagent|[a-z0-9]+(?:[-./][a-z0-9]+)+|/.*|[0-9]{1,4}|)$`)
 
 // walker copies a value of encoding/json without what is secret in it.
 type walker struct {
@@ -114,6 +123,10 @@ func (w walker) object(m map[string]any, inside bool) map[string]any {
 			out[w.text(name)] = w.walk("secret", x, true)
 			continue
 		}
+		if key, ok := x.(string); ok && !inside && strings.EqualFold(name, "key") && keyOf(m, key) {
+			out[name] = w.text(key)
+			continue
+		}
 		out[w.text(name)] = w.walk(name, x, inside)
 	}
 	return out
@@ -147,6 +160,15 @@ func secretPair(m map[string]any) bool {
 	})
 }
 
+// besideNames are the fields beside a key that is a name: of a topic's value, of a
+// setting, of a taint or a toleration, of a selector.
+var besideNames = []string{"topic", "ItemType", "IntValue", "BoolValue", "StrValue", "TriStateValue", "operator", "effect", "values", "Value", "value"}
+
+// keyOf reports that key, in the object m, names something.
+func keyOf(m map[string]any, key string) bool {
+	return slices.ContainsFunc(besideNames, func(field string) bool { return m[field] != nil }) && beside.MatchString(key) && !encoded(key)
+}
+
 func (w walker) string(field, s string, inside bool) string {
 	k := kindOf(field)
 	switch {
@@ -154,7 +176,7 @@ func (w walker) string(field, s string, inside bool) string {
 		return s
 	case k == hideBytes:
 		return w.hide(s, HiddenBytes)
-	case inside || k == hide, strings.EqualFold(field, "key") && !nameOfSomething.MatchString(s):
+	case inside || k == hide, strings.EqualFold(field, "key") && !nameOfSomething(s):
 		return w.hide(s, Hidden)
 	}
 	if trimmed := strings.TrimSpace(s); len(trimmed) > 1 && (trimmed[0] == '{' || trimmed[0] == '[') {

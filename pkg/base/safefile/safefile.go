@@ -17,6 +17,21 @@ const Small = 1 << 20
 // ErrNotRegular is wrapped where the path is no regular file.
 var ErrNotRegular = errors.New("it is not a regular file")
 
+// Others is why a file is not the word of root or of our own user alone: another
+// user owns it, or may write it. It is nil where it is.
+func Others(info os.FileInfo) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch mode := info.Mode().Perm(); {
+	case !ok:
+		return errors.New("its owner is not known")
+	case st.Uid != 0 && int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("it belongs to another user (uid %d)", st.Uid)
+	case mode&0o022 != 0:
+		return fmt.Errorf("others than its owner may write it (mode %#o)", mode)
+	}
+	return nil
+}
+
 // Open opens the regular file at path for reading. Symbolic links are followed.
 func Open(path string) (*os.File, error) {
 	// O_NONBLOCK: to open a FIFO that nobody writes to would hang.

@@ -61,3 +61,39 @@ func TestAHugeFileCostsItsBoundOnly(t *testing.T) {
 		t.Error("it is read")
 	}
 }
+
+func TestAFileIsOursWhereNobodyElseOwnsOrWritesIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		uid  int
+		mode os.FileMode
+		why  string
+	}{
+		"our own":              {os.Geteuid(), 0o644, ""},
+		"of another":           {65534, 0o600, "another user (uid 65534)"},
+		"of another, readable": {65534, 0o444, "another user"},
+		"the group writes":     {os.Geteuid(), 0o620, "mode 0620"},
+		"all write":            {os.Geteuid(), 0o602, "mode 0602"},
+	} {
+		if err := os.Chmod(path, row.mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(path, row.uid, -1); err != nil {
+			if row.uid != os.Geteuid() && os.Geteuid() != 0 {
+				continue // only root can give files away
+			}
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch err := Others(info); {
+		case row.why == "" && err != nil, row.why != "" && (err == nil || !strings.Contains(err.Error(), row.why)):
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

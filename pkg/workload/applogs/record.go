@@ -1,10 +1,13 @@
 package applogs
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/zedkube/zedkube/pkg/base/printable"
 )
 
 // The marks of a line that is longer than a record.
@@ -19,8 +22,8 @@ const minRecord = 1024
 // writer writes records of one container: EVE's app log lines (docs/wire.md,
 // "App log lines"). newlogd takes containername and eventtime out of them and
 // joins these with the rest as text: in them is nothing that would need an
-// escape. The rest is JSON once more, escaped as any JSON is: newlogd decodes it
-// and writes it anew before it joins, so what we escape beyond that would stay.
+// escape. The rest is JSON once more: newlogd decodes it and writes it again before
+// it joins, so what a reader of that must not see raw is text before we encode it.
 type writer struct {
 	app, container string
 	head           string // up to the time
@@ -73,9 +76,9 @@ func (w writer) append(dst []byte, p piece, offset int, begun bool) ([]byte, int
 	}
 	body := len(dst)
 	room := w.max - (body - start) - len(p.stamp) - len(`","time":""}`+"\n")
-	dst, n := escape(dst, text, room)
+	dst, n := escape(dst, text, p.last, room)
 	if n < len(text) || !p.last && len(dst)-body+len(continues) > room {
-		dst, n = escape(dst[:body], text, room-len(continues))
+		dst, n = escape(dst[:body], text, p.last, room-len(continues))
 	}
 	if n < len(text) || !p.last {
 		dst = append(dst, continues...)
@@ -86,33 +89,15 @@ func (w writer) append(dst []byte, p piece, offset int, begun bool) ([]byte, int
 }
 
 const (
-	hex = "0123456789abcdef"
 	del = 0x7f
+	esc = 0x1b
 )
 
-// acts are the characters that a terminal or a viewer acts upon instead of
-// showing them: control characters, and those that turn the direction of text or
-// end a line.
-var acts = &unicode.RangeTable{R16: []unicode.Range16{
-	{Lo: 0, Hi: 0x1f, Stride: 1},
-	{Lo: del, Hi: 0x9f, Stride: 1},
-	{Lo: 0x61c, Hi: 0x61c, Stride: 1},
-	{Lo: 0x200e, Hi: 0x200f, Stride: 1},
-	{Lo: 0x2028, Hi: 0x202e, Stride: 1},
-	{Lo: 0x2066, Hi: 0x2069, Stride: 1},
-}, LatinOffset: 2}
-
-// appendRune appends a character as the inside of a JSON string.
-func appendRune(dst []byte, r rune) []byte {
-	if !unicode.Is(acts, r) {
-		return utf8.AppendRune(dst, r)
-	}
-	return append(dst, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
-}
-
-// escape appends text as the inside of a JSON string of at most room bytes, and
-// returns how much of it that is: all of it, or up to a character.
-func escape(dst, text []byte, room int) ([]byte, int) {
+// escape appends text, which ends its line if last, as the inside of a JSON string
+// of at most room bytes, and returns how much of it that is: all of it, or up to a
+// character. What a terminal acts upon becomes text first, once: newlogd decodes
+// the JSON, and writes it again with fewer escapes.
+func escape(dst, text []byte, last bool, room int) ([]byte, int) {
 	limit := len(dst) + room
 	i := 0
 	for i < len(text) {
@@ -130,21 +115,69 @@ func escape(dst, text []byte, room int) ([]byte, int) {
 			continue
 		}
 		was := len(dst)
-		size := 1
-		switch b := text[i]; {
-		case b == '"' || b == '\\':
-			dst = append(dst, '\\', b)
-		case b == '\t':
-			dst = append(dst, `\t`...)
-		default:
-			var r rune
-			r, size = utf8.DecodeRune(text[i:])
-			dst = appendRune(dst, r) // U+FFFD for what is no character
-		}
+		var size int
+		dst, size = appendOdd(dst, text[i:], last)
 		if len(dst) > limit {
 			return dst[:was], i
 		}
 		i += size
 	}
 	return dst, i
+}
+
+// appendOdd appends what text begins with, a character that may not stand for
+// itself, and returns how many bytes of text that is.
+func appendOdd(dst, text []byte, last bool) ([]byte, int) {
+	switch b := text[0]; b {
+	case '"', '\\':
+		return append(dst, '\\', b), 1
+	case '\t':
+		return append(dst, `\t`...), 1
+	}
+	if n := newlogdRemoves(text, last); n > 0 {
+		for _, b := range text[:n] {
+			switch b {
+			case '\r':
+				dst = append(dst, `\u000d`...)
+			case esc:
+				dst = append(dst, `\u001b`...)
+			default:
+				dst = append(dst, b)
+			}
+		}
+		return dst, n
+	}
+	r, size := utf8.DecodeRune(text)
+	was := len(dst)
+	if dst = printable.AppendRune(dst, r, text[:size]); dst[was] == '\\' {
+		dst = slices.Insert(dst, was, '\\')
+	}
+	return dst, size
+}
+
+// longestColour and mostReturns bound what is looked at and kept together, in bytes.
+const (
+	longestColour = 32
+	mostReturns   = 4
+)
+
+// newlogdRemoves is how many bytes text begins with that newlogd takes out of a
+// line (docs/wire.md, "App log lines"): a colour, or carriage returns at its end.
+// As text they would be in most lines of a console.
+func newlogdRemoves(text []byte, last bool) int {
+	if text[0] == '\r' && last && len(text) <= mostReturns && len(bytes.TrimLeft(text, "\r")) == 0 {
+		return len(text)
+	}
+	if text[0] != esc || len(text) < 2 || text[1] != '[' {
+		return 0
+	}
+	for i, b := range text[2:min(len(text), longestColour)] {
+		switch {
+		case b == 'm':
+			return i + 3
+		case (b < '0' || b > '9') && b != ';':
+			return 0
+		}
+	}
+	return 0
 }

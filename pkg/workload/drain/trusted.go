@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
 // openTrusted opens a file by which an operator commands a drain. Only a regular
@@ -29,15 +31,15 @@ func openTrusted(path string) (*os.File, os.FileInfo, error) {
 
 // distrust is why a file is no operator's word, nil where it may be one.
 func distrust(info os.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return safefile.ErrNotRegular
+	}
+	if err := safefile.Others(info); err != nil {
+		return err
+	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	switch {
-	case !info.Mode().IsRegular():
-		return errors.New("it is not a regular file")
-	case !ok || st.Uid != 0 && int(st.Uid) != os.Geteuid():
-		return errors.New("it belongs to another user")
-	case info.Mode().Perm()&0o022 != 0:
-		return errors.New("others may write it")
-	case st.Nlink == 0:
+	case !ok || st.Nlink == 0:
 		return fs.ErrNotExist // removed or replaced a moment ago
 	case st.Nlink > 1:
 		return errors.New("it has another name, which is a hard link")
