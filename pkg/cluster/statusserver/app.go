@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/caught"
 	"github.com/zedkube/zedkube/pkg/base/proof"
 	"github.com/zedkube/zedkube/types"
 )
@@ -106,18 +107,25 @@ func (c *Component) report(ctx context.Context, source netip.Addr, id string) (r
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	done := make(chan report, 1)
+	type outcome struct {
+		report
+		fault *caught.Fault
+	}
+	done := make(chan outcome, 1)
 	c.ending.Go(func() {
 		defer c.gates.reports.leave(source)
-		done <- c.collect(ctx, id)
+		var o outcome
+		o.fault = caught.In(func() { o.report = c.collect(ctx, id) })
+		done <- o
 	})
-	var out report
+	var out outcome
 	select {
 	case out = <-done:
 	case <-ctx.Done():
 	}
+	out.fault.Raise()
 	if err := ctx.Err(); err != nil {
 		return report{}, fmt.Errorf("read the files of the report: %w", err)
 	}
-	return out, nil
+	return out.report, nil
 }

@@ -14,8 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/zedkube/zedkube/pkg/base/caught"
 	"github.com/zedkube/zedkube/pkg/base/printable"
 	"github.com/zedkube/zedkube/types"
 )
@@ -101,11 +100,13 @@ func (p *Page) serveLogs(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	o := types.LogOptions{Follow: follow, Tail: tail}
 	lines := make(chan []byte)
-	go func() {
+	var work caught.Group
+	work.Go(func() {
 		defer close(lines)
 		p.tail(ctx, sources, o, lines)
-	}()
+	})
 	relay(unhurried(w), lines, cancel)
+	work.Wait()
 }
 
 // sources are the logs of an application, of what runs now or ran last, the
@@ -131,24 +132,25 @@ func (p *Page) sources(app types.AppInstanceConfig) []source {
 // tail reads the sources: side by side where they are followed, else one after
 // the other. It returns when all of them have ended.
 func (p *Page) tail(ctx context.Context, sources []source, o types.LogOptions, lines chan<- []byte) {
-	var readers errgroup.Group
-	if !o.Follow {
-		readers.SetLimit(1)
+	read := func(s source) {
+		o := o
+		o.Container = s.container
+		name := printable.Escape(s.pod.Name + "/" + s.container)
+		head := ""
+		if len(sources) > 1 {
+			head = name + " "
+		}
+		say(ctx, lines, fromPage, name+": "+printable.Escape(ended(p.copy(ctx, s.pod, o, head, lines), o.Follow)))
 	}
+	var readers caught.Group
 	for _, s := range sources {
-		readers.Go(func() error {
-			o := o
-			o.Container = s.container
-			name := printable.Escape(s.pod.Name + "/" + s.container)
-			head := ""
-			if len(sources) > 1 {
-				head = name + " "
-			}
-			say(ctx, lines, fromPage, name+": "+printable.Escape(ended(p.copy(ctx, s.pod, o, head, lines), o.Follow)))
-			return nil
-		})
+		if !o.Follow {
+			read(s)
+			continue
+		}
+		readers.Go(func() { read(s) })
 	}
-	_ = readers.Wait() // they have said what there was to say
+	readers.Wait() // they have said what there was to say
 }
 
 // ended says how a log ended.

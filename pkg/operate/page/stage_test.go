@@ -32,6 +32,7 @@ type stage struct {
 	pods    pubsub.Table[types.Pod]
 	looks   pubsub.Table[types.MetricsLook]
 	kube    kube
+	wrap    func(http.Handler) http.Handler // around the handlers; nil for nothing
 
 	mu    sync.Mutex
 	shown overview.Overview
@@ -98,6 +99,9 @@ func (s *stage) ask(target string, asleep bool) *browser {
 	h := s.page.Handlers()[path]
 	if h == nil {
 		s.t.Fatalf("nobody serves %s", path)
+	}
+	if s.wrap != nil {
+		h = s.wrap(h)
 	}
 	go func() {
 		defer close(b.gone)
