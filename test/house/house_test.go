@@ -33,6 +33,7 @@ var may = map[string]struct {
 	"pkg/base/printable":    {nil, "text in, text out"},
 	"pkg/base/safefile":     {nil, "it reads files and knows none of them"},
 	"pkg/base/caught":       {nil, "it knows HTTP and the log only"},
+	"pkg/base/whole":        {nil, "it knows HTTP only"},
 	"pkg/base/peer":         {nil, "it knows sockets and /proc only"},
 	"pkg/cluster/*":         {[]string{"types", "pubsub", "pkg/base/*"}, "components share facts only through topics and name what they need of the cluster as an interface"},
 	"pkg/workload/*":        {[]string{"types", "pubsub", "pkg/base/*"}, "components share facts only through topics and name what they need of the cluster as an interface"},
