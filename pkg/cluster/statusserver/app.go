@@ -45,6 +45,10 @@ func (c *Component) serveApp(w http.ResponseWriter, r *http.Request) {
 
 // admitted reads the application asked for and who asks; it refuses who may not.
 func (c *Component) admitted(w http.ResponseWriter, r *http.Request, prefix string) (id string, source netip.Addr, ok bool) {
+	// EVE's agents ask with POST, and change nothing by it.
+	if !allowed(w, r, http.MethodPost) {
+		return "", netip.Addr{}, false
+	}
 	id, ok = appID(r.URL.Path, prefix)
 	if !ok {
 		http.Error(w, "App not found", http.StatusNotFound)
