@@ -75,9 +75,9 @@ func (p *Page) serveLogs(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the application has no container that has started on any node: there is no log", http.StatusNotFound)
 		return
 	}
-	if !p.tails.enter(maxTails) {
+	if !p.tails.enter(share(r, maxTails)) {
 		w.Header().Set("Retry-After", "10")
-		http.Error(w, fmt.Sprintf("%d others read logs already", maxTails), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d others read logs already", share(r, maxTails)), http.StatusServiceUnavailable)
 		return
 	}
 	defer p.tails.exit(0, nil)
@@ -85,9 +85,9 @@ func (p *Page) serveLogs(w http.ResponseWriter, r *http.Request) {
 	if follow {
 		n := int64(len(sources))
 		defer p.followed.Add(-n)
-		if p.followed.Add(n) > maxFollowed {
+		if p.followed.Add(n) > int64(share(r, maxFollowed)) {
 			w.Header().Set("Retry-After", "10")
-			http.Error(w, fmt.Sprintf("the logs of %d containers are followed at most, for all who read: stop another one, or do not follow", maxFollowed), http.StatusServiceUnavailable)
+			http.Error(w, fmt.Sprintf("the logs of %d containers are followed at most, for all who read: stop another one, or do not follow", share(r, maxFollowed)), http.StatusServiceUnavailable)
 			return
 		}
 	}
