@@ -233,19 +233,58 @@ func TestDirectoriesThatOthersMayWriteAreTightened(t *testing.T) {
 	}
 }
 
+func TestDirectoriesOfAPersistentTopicAreTightened(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	at := func(dir string) string { return filepath.Join(root, dir) }
+	all := []string{"persist/status/agent/Sample", "persist/pubsub-large/agent/Sample", "run/agent"}
+	for _, dir := range all {
+		must(t, os.MkdirAll(at(dir), 0o700))
+	}
+	for _, dir := range append(all, "persist/status/agent", "persist/pubsub-large/agent") {
+		must(t, os.Chmod(at(dir), 0o777))
+	}
+	s := newSide(root)
+	NewPublication[Sample](s.Bus, "agent", Persistent())
+	s.start(t)
+	for dir, want := range map[string]os.FileMode{
+		"persist/status/agent": 0o755, "persist/status/agent/Sample": 0o700,
+		"persist/pubsub-large/agent": 0o755, "persist/pubsub-large/agent/Sample": 0o755, "run/agent": 0o755,
+	} {
+		if info, err := os.Stat(at(dir)); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s has mode %v, %v", dir, info.Mode(), err)
+		}
+	}
+}
+
+func TestADirectoryOfLargeFieldsIsNotMadeWithoutNeed(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	publisher(t, root)
+	if _, err := os.Stat(filepath.Join(root, "persist")); err == nil {
+		t.Error("there is a persist")
+	}
+}
+
 func TestADirectoryOfAnotherUserIsRefused(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("needs root")
 	}
-	root := t.TempDir()
-	dir := runDir(root)
-	must(t, os.MkdirAll(dir, 0o700))
-	must(t, os.Chown(dir, 65534, 65534))
-	s := newSide(root)
-	NewPublication[Sample](s.Bus, "agent")
-	if err := s.Open(); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
-		t.Errorf("opened: %v", err)
+	for _, dir := range []string{"run/agent/Sample", "persist/status/agent", "persist/pubsub-large/agent"} {
+		root := t.TempDir()
+		dir = filepath.Join(root, dir)
+		must(t, os.MkdirAll(dir, 0o700))
+		must(t, os.Chown(dir, 65534, 65534))
+		s := newSide(root)
+		opts := []Option{Persistent()}
+		if strings.Contains(dir, "/run/") {
+			opts = nil
+		}
+		NewPublication[Sample](s.Bus, "agent", opts...)
+		if err := s.Open(); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
+			t.Errorf("%s: opened: %v", dir, err)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"os"
@@ -51,8 +52,17 @@ func (s *store) open() error {
 	}
 	// Who may write the directory may replace values and the socket; who may
 	// read the values' own learns their keys.
-	for dir, most := range map[string]os.FileMode{filepath.Dir(s.topic.sock()): 0o755, s.topic.dir(): 0o700} {
-		if err := ownDir(dir, most); err != nil {
+	for _, dir := range []string{filepath.Dir(s.topic.sock()), filepath.Dir(s.topic.dir()), s.topic.dir()} {
+		most := os.FileMode(0o755)
+		if dir == s.topic.dir() {
+			most = 0o700
+		}
+		if err := errors.Join(os.MkdirAll(dir, 0o700), tighten(dir, most)); err != nil {
+			return fmt.Errorf("open topic %s: %w", s.topic, err)
+		}
+	}
+	for _, dir := range []string{filepath.Dir(s.topic.largeDir()), s.topic.largeDir()} {
+		if err := tighten(dir, 0o755); err != nil && !errors.Is(err, fs.ErrNotExist) { // made when there is something for it
 			return fmt.Errorf("open topic %s: %w", s.topic, err)
 		}
 	}
@@ -67,12 +77,9 @@ func (s *store) open() error {
 	return nil
 }
 
-// ownDir makes a directory, or takes from one that is there the permissions
-// beyond most. It refuses one of another user, who could give them back.
-func ownDir(dir string, most os.FileMode) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
+// tighten takes from a directory the permissions beyond most. It refuses one of
+// another user, who could give them back.
+func tighten(dir string, most os.FileMode) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return err

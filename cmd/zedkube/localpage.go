@@ -37,6 +37,9 @@ func routesOf(handlers map[string]http.Handler) map[string]localserver.Route {
 		if strings.HasPrefix(path, "/api/") {
 			r.Access = localserver.WithToken
 		}
+		if slices.Contains(page.Looking(), path) {
+			r.Effect = "measurements are taken more often for 15 s"
+		}
 		routes[path] = r
 	}
 	return routes

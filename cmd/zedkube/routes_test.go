@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +19,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
 	"github.com/zedkube/zedkube/pkg/operate/operator"
+	"github.com/zedkube/zedkube/pubsub"
 )
 
 // routes are the paths of an agent's local server.
@@ -59,16 +65,78 @@ func TestTheTableOfRoutesIsThatOfTheProgram(t *testing.T) {
 	}
 }
 
-func TestNoQuestionChangesAnything(t *testing.T) {
-	for path, r := range routes(t) {
-		reads := r.Methods == nil || slices.Contains(r.Methods, http.MethodGet) || slices.Contains(r.Methods, http.MethodHead)
-		if reads && r.Effect != "" {
-			t.Errorf("%s: a GET there changes something: %s", path, r.Effect)
+// TestNoQuestionChangesAnythingBeyondTheTable asks for each path of an agent of its
+// own, and compares what the table says with what has changed of all it knows and
+// keeps.
+func TestNoQuestionChangesAnythingBeyondTheTable(t *testing.T) {
+	for _, path := range slices.Sorted(maps.Keys(routes(t))) {
+		root, log := t.TempDir(), logrus.New()
+		log.SetOutput(io.Discard)
+		bus, components := wire(options{root: root}.paths(), log, io.Discard)
+		r := components["localserver"].(*localserver.Component).Routes[path]
+		if r.Methods != nil && !slices.Contains(r.Methods, http.MethodGet) && !slices.Contains(r.Methods, http.MethodHead) {
+			if r.Effect == "" || r.Access != localserver.SocketOnly {
+				t.Errorf("%s: what changes something says so and is for the socket alone", path)
+			}
+			continue
 		}
-		if !reads && (r.Effect == "" || r.Access != localserver.SocketOnly) {
-			t.Errorf("%s: what changes something says so and is for the socket alone", path)
+		ctx, end := context.WithCancel(t.Context())
+		if r.Stream {
+			end() // it ends after what it says first
+		}
+		before := state(t, root, bus, components)
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			r.Handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, method, path+"?seconds=1", nil))
+		}
+		end()
+		var changed []string
+		for name, now := range state(t, root, bus, components) {
+			if before[name] != now {
+				changed = append(changed, name)
+			}
+		}
+		want := map[bool][]string{true: {"nodemetrics.Looks"}}[r.Effect != ""]
+		if !slices.Equal(changed, want) {
+			t.Errorf("%s: changed are %q, want %q", path, changed, want)
 		}
 	}
+}
+
+// state is all that an agent knows and keeps, by name: the tables and topics of its
+// components, the counts of its topics, and the files below its root.
+func state(t *testing.T, root string, bus *pubsub.Bus, components map[string]component) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for name, c := range components {
+		fields := reflect.ValueOf(c).Elem()
+		for i := range fields.NumField() {
+			field, value := fields.Type().Field(i), fields.Field(i)
+			if !field.IsExported() || value.Kind() == reflect.Interface && value.IsNil() {
+				continue
+			}
+			if table := value.MethodByName("All"); table.IsValid() && table.Type().NumIn() == 0 {
+				all[name+"."+field.Name] = fmt.Sprint(table.Call(nil)[0])
+			}
+		}
+	}
+	for _, s := range bus.Stats() {
+		all[s.Topic] += fmt.Sprint(s)
+	}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			var content []byte
+			content, err = os.ReadFile(path)
+			all[path] = string(content)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 50 {
+		t.Fatalf("%d things are known: the test does not see them", len(all))
+	}
+	return all
 }
 
 // TestEveryRouteIsAnsweredWhereTheTableSays asks for each of them in each way.

@@ -6,7 +6,6 @@ package caught
 import (
 	"net/http"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,9 +25,9 @@ func Handler(log logrus.FieldLogger, next http.Handler) http.Handler {
 			if reason == nil {
 				return
 			}
-			at := origin()
-			if _, logged := known.LoadOrStore(at, true); !logged {
-				log.WithFields(logrus.Fields{"path": r.URL.Path, "at": at, "stack": string(debug.Stack())}).Errorf("a request ended in a panic: %v", reason)
+			f := faultOf(reason)
+			if _, logged := known.LoadOrStore(f.at, true); !logged {
+				log.WithFields(logrus.Fields{"path": r.URL.Path, "at": f.at, "stack": f.stack}).Errorf("a request ended in a panic: %v", f.reason)
 			}
 			answer.end()
 		}()

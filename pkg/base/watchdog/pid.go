@@ -13,8 +13,9 @@ import (
 )
 
 // WritePID writes our process id to path and returns what removes it again.
-// Whatever stands there is overwritten: after a crash it is stale, and its
-// number may belong to any other process by now. What goes wrong is only
+// Whatever stands there is replaced and not written to, since to open a FIFO
+// would hang: after a crash it is stale, and its number may belong to any other
+// process by now. What goes wrong is only
 // logged, since nothing depends on the file.
 func WritePID(log logrus.FieldLogger, path string) (remove func()) {
 	log = log.WithField("file", path)
@@ -26,7 +27,7 @@ func WritePID(log logrus.FieldLogger, path string) (remove func()) {
 			log.WithField("pid_found", old).Info("pid file of a process that is gone; it is taken over")
 		}
 	}
-	if err := os.WriteFile(path, []byte(strconv.Itoa(own)+"\n"), 0o644); err != nil { //nolint:gosec // it is for others to read
+	if err := replace(path, strconv.Itoa(own)+"\n"); err != nil {
 		log.WithError(err).Error("cannot write pid file")
 	}
 	return func() {
@@ -37,6 +38,26 @@ func WritePID(log logrus.FieldLogger, path string) (remove func()) {
 			log.WithError(err).Error("cannot remove pid file")
 		}
 	}
+}
+
+// replace puts a file that everybody may read in the place of what is at path.
+func replace(path, content string) error {
+	part := path + ".new"
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(content)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(part, path)
+	}
+	if err != nil {
+		_ = os.Remove(part)
+	}
+	return err
 }
 
 func readPID(path string) (int, bool) {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -137,7 +138,7 @@ func touch(path string, now time.Time) error {
 	err := os.Chtimes(path, now, now)
 	if errors.Is(err, fs.ErrNotExist) {
 		var f *os.File
-		if f, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644); err == nil { //nolint:gosec // EVE's watchdog reads it
+		if f, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o644); err == nil { //nolint:gosec // EVE's watchdog reads it
 			err = errors.Join(f.Close(), os.Chtimes(path, now, now))
 		}
 	}

@@ -288,6 +288,8 @@ func TestThePIDFile(t *testing.T) {
 		{"garbage", "x", ""},
 		{"of a live process", "1\n", "pid file names another live process; it is taken over"},
 		{"our own", own, ""},
+		{"a FIFO", "", ""},
+		{"a link to nothing", "", ""},
 	} {
 		t.Run(row.before, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "zedkube.pid")
@@ -296,8 +298,21 @@ func TestThePIDFile(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			switch row.before {
+			case "a FIFO":
+				if err := syscall.Mkfifo(path, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			case "a link to nothing":
+				if err := os.Symlink("nothing", path); err != nil {
+					t.Fatal(err)
+				}
+			}
 			logger, hook := test.NewNullLogger()
 			remove := WritePID(logger, path)
+			if info, err := os.Lstat(path); err != nil || info.Mode() != 0o644 {
+				t.Fatalf("it is %v, %v", info, err)
+			}
 			if got, _ := os.ReadFile(path); string(got) != own {
 				t.Errorf("file holds %q", got)
 			}
@@ -313,6 +328,9 @@ func TestThePIDFile(t *testing.T) {
 			remove()
 			if _, err := os.Stat(path); err == nil {
 				t.Error("file is still there")
+			}
+			if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 0 {
+				t.Errorf("left: %v", left)
 			}
 		})
 	}

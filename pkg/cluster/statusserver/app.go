@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/caught"
 	"github.com/zedkube/zedkube/pkg/base/proof"
 	"github.com/zedkube/zedkube/types"
 )
@@ -44,6 +45,10 @@ func (c *Component) serveApp(w http.ResponseWriter, r *http.Request) {
 
 // admitted reads the application asked for and who asks; it refuses who may not.
 func (c *Component) admitted(w http.ResponseWriter, r *http.Request, prefix string) (id string, source netip.Addr, ok bool) {
+	// EVE's agents ask with POST, and change nothing by it.
+	if !allowed(w, r, http.MethodPost) {
+		return "", netip.Addr{}, false
+	}
 	id, ok = appID(r.URL.Path, prefix)
 	if !ok {
 		http.Error(w, "App not found", http.StatusNotFound)
@@ -106,18 +111,25 @@ func (c *Component) report(ctx context.Context, source netip.Addr, id string) (r
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	done := make(chan report, 1)
+	type outcome struct {
+		report
+		fault *caught.Fault
+	}
+	done := make(chan outcome, 1)
 	c.ending.Go(func() {
 		defer c.gates.reports.leave(source)
-		done <- c.collect(ctx, id)
+		var o outcome
+		o.fault = caught.In(func() { o.report = c.collect(ctx, id) })
+		done <- o
 	})
-	var out report
+	var out outcome
 	select {
 	case out = <-done:
 	case <-ctx.Done():
 	}
+	out.fault.Raise()
 	if err := ctx.Err(); err != nil {
 		return report{}, fmt.Errorf("read the files of the report: %w", err)
 	}
-	return out, nil
+	return out.report, nil
 }

@@ -3,26 +3,33 @@ package statusserver
 import (
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 )
 
 // handler is the whole surface; everything else is Go's 404.
 func (c *Component) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/status", c.serveStatus)
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, r *http.Request) {
-		if allowed(w, r) {
-			_, _ = io.WriteString(w, "ok\n")
-		}
-	})
-	mux.HandleFunc("/readyz", c.serveReady)
-	mux.HandleFunc(reachPath, c.serveReach)
-	for _, path := range []string{appPath, appPath + "/"} {
-		mux.HandleFunc(path, c.serveApp)
-	}
-	for _, path := range []string{clusterAppPath, clusterAppPath + "/"} {
-		mux.HandleFunc(path, c.serveClusterApp)
+	for path, serve := range c.routes() {
+		mux.HandleFunc(path, serve)
 	}
 	return mux
+}
+
+// routes are what is answered, by path.
+func (c *Component) routes() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"/status": c.serveStatus,
+		"/healthz": func(w http.ResponseWriter, r *http.Request) {
+			if allowed(w, r) {
+				_, _ = io.WriteString(w, "ok\n")
+			}
+		},
+		"/readyz": c.serveReady,
+		reachPath: c.serveReach,
+		appPath:   c.serveApp, appPath + "/": c.serveApp,
+		clusterAppPath: c.serveClusterApp, clusterAppPath + "/": c.serveClusterApp,
+	}
 }
 
 // serveStatus is GET only, byte for byte as joining nodes know it.
@@ -60,13 +67,15 @@ func (c *Component) serveReady(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "ok\n")
 }
 
-// allowed refuses what neither GET nor HEAD is.
-func allowed(w http.ResponseWriter, r *http.Request) bool {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+// allowed refuses what is neither GET nor HEAD, nor one of the others that the
+// path answers.
+func allowed(w http.ResponseWriter, r *http.Request, others ...string) bool {
+	methods := append([]string{http.MethodGet, http.MethodHead}, others...)
+	if slices.Contains(methods, r.Method) {
 		return true
 	}
-	w.Header().Set("Allow", "GET, HEAD")
-	refuse(w, http.StatusMethodNotAllowed, "only GET and HEAD are answered here")
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	refuse(w, http.StatusMethodNotAllowed, "only "+strings.Join(methods, ", ")+" are answered here")
 	return false
 }
 

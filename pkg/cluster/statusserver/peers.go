@@ -12,9 +12,9 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/caught"
 	"github.com/zedkube/zedkube/pkg/base/proof"
 	"github.com/zedkube/zedkube/types"
 )
@@ -73,7 +73,7 @@ func (c *Component) askAll(ctx context.Context, from netip.Addr, id string) roun
 	defer asker.client.CloseIdleConnections()
 	ips := peers(own, c.Nodes.All())
 	out := round{Key: "cluster-app", Value: make([]any, 1+len(ips))}
-	var work sync.WaitGroup
+	var work caught.Group
 	work.Go(func() {
 		mine, err := c.report(ctx, from, id)
 		out.Value[0] = reportOr(mine, err, own)

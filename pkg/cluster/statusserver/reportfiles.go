@@ -43,7 +43,7 @@ func readTopic(dirs []string, agent, topic, id string) ([]byte, error) {
 // firstName is the first file in dir of those that begin with id: the rest may
 // be a generation or a number.
 func firstName(dir, id string) (string, error) {
-	d, err := os.Open(dir)
+	d, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0) // to open a FIFO would hang
 	if err != nil {
 		return "", err
 	}

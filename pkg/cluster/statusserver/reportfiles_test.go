@@ -40,6 +40,19 @@ func TestBadFilesAreToldAndHarmNothingElse(t *testing.T) {
 	}
 }
 
+func TestAFifoInThePlaceOfADirectoryIsNotWaitedFor(t *testing.T) {
+	c := disk(t)
+	dir := filepath.Join(c.TopicDirs[0], "zedagent/VolumeConfig")
+	if err := errors.Join(os.RemoveAll(dir), syscall.Mkfifo(dir, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range c.collect(t.Context(), appUUID).AppInfo {
+		if e.Key == "zedagent-VolumeConfig" && e.Value.Exist {
+			t.Errorf("got %+v", e)
+		}
+	}
+}
+
 func TestOfSeveralFilesTheFirstByNameIsTold(t *testing.T) {
 	c := disk(t)
 	for n := range 9 {

@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/whole"
 )
 
 const (
@@ -67,8 +69,23 @@ type gate struct {
 
 // ServeHTTP implements http.Handler.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer busy(r.Context())()
+	conn := heldBy(r.Context())
+	conn.answering()
+	defer conn.made(0)
 	secure(w.Header())
+	if g.at != onSocket {
+		w.Header().Set("Connection", "close") // who asks many times on one waits for his turn like others
+	}
+	if answer := g.answer(w, r); answer != nil {
+		conn.made(answerTimeout)
+		answer.Send(w)
+	}
+}
+
+// answer makes the answer to r. It is nil where it was written to w already: a
+// refusal, one that goes on, or one that only root may ask for and that may be
+// large. Only those hold their place until it is taken.
+func (g *gate) answer(w http.ResponseWriter, r *http.Request) *whole.Answer {
 	refused := form(g.at, r)
 	var route Route
 	if refused == nil {
@@ -81,7 +98,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if refused != nil {
 		refused.write(w, r)
-		return
+		return nil
 	}
 	places := g.requests
 	if route.Apart {
@@ -90,18 +107,22 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	leave, ok := places.enter(r.Context(), turnTimeout)
 	if !ok {
 		full.write(w, r)
-		return
+		return nil
 	}
 	defer leave()
 	if route.Stream {
 		leave, ok := g.streams.enter(r)
 		if !ok {
 			full.write(w, r)
-			return
+			return nil
 		}
 		defer leave()
 	}
-	g.mux.ServeHTTP(w, r)
+	if route.Stream || route.Access == SocketOnly {
+		g.mux.ServeHTTP(w, r)
+		return nil
+	}
+	return whole.Make(g.mux, r)
 }
 
 // admit judges the path, for who may ask.

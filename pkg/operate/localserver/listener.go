@@ -5,7 +5,6 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/peer"
@@ -15,9 +14,10 @@ import (
 // and a scraper one.
 const maxConnections = 64
 
-// bounded is a listener that holds at most maxConnections. A new one always
-// gets in: the oldest that has no request being answered goes for it, so that
-// who opens connections and says nothing keeps nobody out.
+// bounded is a listener that holds at most maxConnections. A new one gets in: the
+// one goes for it whose other end has been waited for longest, for a request or
+// to take an answer, so that who opens connections and says or reads nothing keeps
+// nobody out.
 type bounded struct {
 	net.Listener
 
@@ -29,7 +29,10 @@ type bounded struct {
 type held struct {
 	net.Conn
 	owner *bounded
-	busy  atomic.Bool // a request on it is being answered
+
+	mu    sync.Mutex
+	waits time.Time // since when the other end is waited for; zero while an answer is made
+	until time.Time // when the answer has to be taken as a whole; zero for one that goes on
 }
 
 // Accept implements net.Listener.
@@ -38,7 +41,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &held{Conn: conn, owner: b}
+	h := &held{Conn: conn, owner: b, waits: time.Now()}
 	if surplus := b.add(h); surplus != nil {
 		_ = surplus.Close()
 	}
@@ -46,7 +49,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 }
 
 // add takes h in and returns the connection that has to go for it, if any: h
-// itself where every other is busy.
+// itself where answers are made for all others.
 func (b *bounded) add(h *held) (surplus *held) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,17 +57,49 @@ func (b *bounded) add(h *held) (surplus *held) {
 	if len(b.open) <= maxConnections {
 		return nil
 	}
-	i := slices.IndexFunc(b.open, func(o *held) bool { return !o.busy.Load() })
-	return b.open[i] // h is not busy yet
+	var longest time.Time
+	for _, o := range b.open {
+		if waits := o.waiting(); !waits.IsZero() && (surplus == nil || waits.Before(longest)) {
+			surplus, longest = o, waits
+		}
+	}
+	return surplus
 }
 
-// Write implements net.Conn. Each part of an answer has to be taken in time; the
-// whole has no bound, as streams and profiles go on.
+// waiting is since when the other end is waited for, zero if it is not.
+func (h *held) waiting() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.waits
+}
+
+// Write implements net.Conn. An answer that was made has to be taken as a whole in
+// time, others in each part, as streams and profiles go on.
 func (h *held) Write(p []byte) (int, error) {
-	if err := h.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+	until, written := h.writing(time.Now())
+	defer written()
+	if err := h.SetWriteDeadline(until); err != nil {
 		return 0, err
 	}
 	return h.Conn.Write(p)
+}
+
+// writing notes that the other end is waited for, until written is called.
+func (h *held) writing(now time.Time) (until time.Time, written func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if until = h.until; until.IsZero() {
+		until = now.Add(writeTimeout)
+	}
+	if !h.waits.IsZero() {
+		return until, func() {}
+	}
+	h.waits = now
+	return until, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.waits = time.Time{}
+	}
 }
 
 // Close implements net.Conn.
@@ -95,12 +130,35 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// busy notes that a request of ctx is being answered, until done is called.
-func busy(ctx context.Context) (done func()) {
-	h, ok := ctx.Value(connKey{}).(*held)
-	if !ok {
-		return func() {}
+// heldBy is the connection of a request, nil for none of a bounded listener.
+func heldBy(ctx context.Context) *held {
+	h, _ := ctx.Value(connKey{}).(*held)
+	return h
+}
+
+// answering notes that an answer is made.
+func (h *held) answering() {
+	if h == nil {
+		return
 	}
-	h.busy.Store(true)
-	return func() { h.busy.Store(false) }
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waits, h.until = time.Time{}, time.Time{}
+}
+
+// made notes that the answer is made. It has to be taken as a whole within a time,
+// or, for 0, in parts.
+func (h *held) made(within time.Duration) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.waits.IsZero() {
+		return
+	}
+	h.waits = time.Now()
+	if within > 0 {
+		h.until = h.waits.Add(within)
+	}
 }

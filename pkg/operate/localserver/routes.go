@@ -29,7 +29,7 @@ type Route struct {
 	Handler http.Handler
 	Access  Access
 	Methods []string // what may be asked, beside HEAD where GET may; nil for GET. Others need SocketOnly
-	Effect  string   // what it changes, for the table in docs/wire.md; "" for nothing
+	Effect  string   // what it changes, for the table in docs/wire.md; "" for nothing. Of GET it can be no more than how often something is read
 	Stream  bool     // the answer goes on until the one who asked goes away
 	Apart   bool     // it has places of its own among the answers in the making: nobody who asks for anything else keeps it from being answered
 }

@@ -21,7 +21,10 @@ const (
 	headTimeout = 5 * time.Second
 	// writeTimeout bounds how long somebody may take to take a part of an answer.
 	writeTimeout = 10 * time.Second
-	idleTimeout  = 30 * time.Second
+	// answerTimeout bounds how long somebody may take to take an answer that was
+	// made: the kernel takes most of them at once.
+	answerTimeout = 2 * time.Second
+	idleTimeout   = 30 * time.Second
 	// stopTimeout is how long requests in flight may still take at the end.
 	stopTimeout    = 5 * time.Second
 	maxHeaderBytes = 4096 // and as much again, which Go adds

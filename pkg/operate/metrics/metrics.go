@@ -50,7 +50,7 @@ func (m *Metrics) Handler() http.Handler {
 	r := prometheus.NewRegistry()
 	process := collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})
 	for _, c := range []prometheus.Collector{collectors.NewGoCollector(), process, m.Requests, m.Operations, collector{m}} {
-		_ = r.Register(c) // it fails where names clash, which the tests of this package would tell
+		_ = r.Register(watched{c}) // it fails where names clash, which the tests of this package would tell
 	}
-	return &inTurn{places: make(chan struct{}, maxScrapes), next: promhttp.HandlerFor(r, promhttp.HandlerOpts{Timeout: scrapeTimeout})}
+	return &inTurn{places: make(chan struct{}, maxScrapes), next: promhttp.HandlerFor(r, promhttp.HandlerOpts{Timeout: scrapeTimeout, ErrorLog: raising{}})}
 }

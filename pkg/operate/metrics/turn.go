@@ -1,10 +1,10 @@
 package metrics
 
 import (
-	"bytes"
-	"maps"
 	"net/http"
 	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/whole"
 )
 
 // inTurn lets a few answers be made at once, and the others in the order in which
@@ -28,28 +28,10 @@ func (t *inTurn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	}
-	answer := &whole{header: http.Header{}, code: http.StatusOK}
-	func() {
-		defer func() { <-t.places }()
-		t.next.ServeHTTP(answer, r)
-	}()
-	maps.Copy(w.Header(), answer.header)
-	w.WriteHeader(answer.code)
-	w.Write(answer.body.Bytes())
+	t.make(r).Send(w)
 }
 
-// whole is an answer in memory.
-type whole struct {
-	header http.Header
-	code   int
-	body   bytes.Buffer
+func (t *inTurn) make(r *http.Request) *whole.Answer {
+	defer func() { <-t.places }()
+	return whole.Make(t.next, r)
 }
-
-// Header implements http.ResponseWriter.
-func (a *whole) Header() http.Header { return a.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (a *whole) WriteHeader(code int) { a.code = code }
-
-// Write implements http.ResponseWriter.
-func (a *whole) Write(p []byte) (int, error) { return a.body.Write(p) }

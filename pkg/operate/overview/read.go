@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -106,7 +107,7 @@ func one[T any](r *reader, file string) (v T, t Told) {
 // many reads all keys of a topic, in their order.
 func many[T any](r *reader, agent, topic string) (list []T, tolds []Told) {
 	dir := plain(agent, topic)
-	d, err := os.Open(r.path(dir))
+	d, err := os.OpenFile(r.path(dir), os.O_RDONLY|syscall.O_DIRECTORY, 0) // to open a FIFO would hang
 	if err != nil {
 		if !missing(err) {
 			r.bad(Told{File: dir, Why: strings.ReplaceAll(err.Error(), r.path(dir), dir)})

@@ -2,6 +2,7 @@ package overview
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -187,6 +188,17 @@ func TestADeviceWithoutKubernetesSaysSo(t *testing.T) {
 	d.put("/run/eve-hv-type", "kvm\n")
 	if o := d.read(); o.Node.NoCluster == "" || len(o.Problems) > 0 {
 		t.Errorf("node %+v, problems %v", o.Node, o.Problems)
+	}
+}
+
+func TestAFifoInThePlaceOfADirectoryIsNotWaitedFor(t *testing.T) {
+	d := newDevice(t)
+	dir := filepath.Join(d.root, "run/zedagent/AppInstanceConfig")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(dir), 0o755), os.RemoveAll(dir), syscall.Mkfifo(dir, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if o := d.read(); len(o.Apps.List) > 0 {
+		t.Errorf("applications %v", o.Apps.List)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 )
@@ -24,13 +25,23 @@ const (
 )
 
 // enter counts one more who looks, or says that there are too many.
-func (p *Page) enter(w http.ResponseWriter) bool {
-	if p.crowd.enter(maxCrowd) {
+func (p *Page) enter(w http.ResponseWriter, r *http.Request) bool {
+	if p.crowd.enter(share(r, maxCrowd)) {
 		return true
 	}
 	w.Header().Set("Retry-After", "10")
-	http.Error(w, fmt.Sprintf("%d others look already: close one of their pages", maxCrowd), http.StatusServiceUnavailable)
+	http.Error(w, fmt.Sprintf("%d others look already: close one of their pages", share(r, maxCrowd)), http.StatusServiceUnavailable)
 	return false
+}
+
+// share is how many of most places there are for who asks as r does: half of them
+// over the cluster's network, so that other nodes leave some for this one.
+func share(r *http.Request, most int) int {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if ok && !at.IP.IsLoopback() {
+		return most / 2
+	}
+	return most
 }
 
 func (p *Page) exit() { p.crowd.exit(keptFor, p.forget) }
@@ -39,7 +50,7 @@ func (p *Page) exit() { p.crowd.exit(keptFor, p.forget) }
 // the signs of life. It ends when the browser goes or takes nothing for a while,
 // after some minutes, for the browser to ask again, and with the server.
 func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
-	if !p.enter(w) {
+	if !p.enter(w, r) {
 		return
 	}
 	defer p.exit()

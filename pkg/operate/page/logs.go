@@ -14,8 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/zedkube/zedkube/pkg/base/caught"
 	"github.com/zedkube/zedkube/pkg/base/printable"
 	"github.com/zedkube/zedkube/types"
 )
@@ -76,9 +75,9 @@ func (p *Page) serveLogs(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the application has no container that has started on any node: there is no log", http.StatusNotFound)
 		return
 	}
-	if !p.tails.enter(maxTails) {
+	if !p.tails.enter(share(r, maxTails)) {
 		w.Header().Set("Retry-After", "10")
-		http.Error(w, fmt.Sprintf("%d others read logs already", maxTails), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d others read logs already", share(r, maxTails)), http.StatusServiceUnavailable)
 		return
 	}
 	defer p.tails.exit(0, nil)
@@ -86,9 +85,9 @@ func (p *Page) serveLogs(w http.ResponseWriter, r *http.Request) {
 	if follow {
 		n := int64(len(sources))
 		defer p.followed.Add(-n)
-		if p.followed.Add(n) > maxFollowed {
+		if p.followed.Add(n) > int64(share(r, maxFollowed)) {
 			w.Header().Set("Retry-After", "10")
-			http.Error(w, fmt.Sprintf("the logs of %d containers are followed at most, for all who read: stop another one, or do not follow", maxFollowed), http.StatusServiceUnavailable)
+			http.Error(w, fmt.Sprintf("the logs of %d containers are followed at most, for all who read: stop another one, or do not follow", share(r, maxFollowed)), http.StatusServiceUnavailable)
 			return
 		}
 	}
@@ -101,11 +100,13 @@ func (p *Page) serveLogs(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	o := types.LogOptions{Follow: follow, Tail: tail}
 	lines := make(chan []byte)
-	go func() {
+	var work caught.Group
+	work.Go(func() {
 		defer close(lines)
 		p.tail(ctx, sources, o, lines)
-	}()
+	})
 	relay(unhurried(w), lines, cancel)
+	work.Wait()
 }
 
 // sources are the logs of an application, of what runs now or ran last, the
@@ -131,24 +132,25 @@ func (p *Page) sources(app types.AppInstanceConfig) []source {
 // tail reads the sources: side by side where they are followed, else one after
 // the other. It returns when all of them have ended.
 func (p *Page) tail(ctx context.Context, sources []source, o types.LogOptions, lines chan<- []byte) {
-	var readers errgroup.Group
-	if !o.Follow {
-		readers.SetLimit(1)
+	read := func(s source) {
+		o := o
+		o.Container = s.container
+		name := printable.Escape(s.pod.Name + "/" + s.container)
+		head := ""
+		if len(sources) > 1 {
+			head = name + " "
+		}
+		say(ctx, lines, fromPage, name+": "+printable.Escape(ended(p.copy(ctx, s.pod, o, head, lines), o.Follow)))
 	}
+	var readers caught.Group
 	for _, s := range sources {
-		readers.Go(func() error {
-			o := o
-			o.Container = s.container
-			name := printable.Escape(s.pod.Name + "/" + s.container)
-			head := ""
-			if len(sources) > 1 {
-				head = name + " "
-			}
-			say(ctx, lines, fromPage, name+": "+printable.Escape(ended(p.copy(ctx, s.pod, o, head, lines), o.Follow)))
-			return nil
-		})
+		if !o.Follow {
+			read(s)
+			continue
+		}
+		readers.Go(func() { read(s) })
 	}
-	_ = readers.Wait() // they have said what there was to say
+	readers.Wait() // they have said what there was to say
 }
 
 // ended says how a log ended.

@@ -80,6 +80,10 @@ func (p *Page) Handlers() map[string]http.Handler {
 // Streams are those of the paths whose answers go on until who asked goes away.
 func Streams() []string { return []string{"/api/events", "/api/logs"} }
 
+// Looking are those of the paths by which somebody looks: measurements are asked
+// for meanwhile, in memory.
+func Looking() []string { return []string{"/api/overview", "/api/events", "/api/metrics-history"} }
+
 // serveOverview answers with what the files say now, as far as they were not
 // read within the last second. Who asks looks for that moment.
 func (p *Page) serveOverview(w http.ResponseWriter, _ *http.Request) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -32,6 +33,8 @@ type stage struct {
 	pods    pubsub.Table[types.Pod]
 	looks   pubsub.Table[types.MetricsLook]
 	kube    kube
+	local   net.Addr                        // where it is asked; nil for no matter where
+	wrap    func(http.Handler) http.Handler // around the handlers; nil for nothing
 
 	mu    sync.Mutex
 	shown overview.Overview
@@ -92,12 +95,15 @@ type browser struct {
 // ask sends a request that goes on.
 func (s *stage) ask(target string, asleep bool) *browser {
 	s.t.Helper()
-	ctx, end := context.WithCancel(context.Background())
+	ctx, end := context.WithCancel(context.WithValue(context.Background(), http.LocalAddrContextKey, s.local))
 	b := &browser{head: http.Header{}, end: end, gone: make(chan struct{}), asleep: asleep}
 	path, _, _ := strings.Cut(target, "?")
 	h := s.page.Handlers()[path]
 	if h == nil {
 		s.t.Fatalf("nobody serves %s", path)
+	}
+	if s.wrap != nil {
+		h = s.wrap(h)
 	}
 	go func() {
 		defer close(b.gone)
