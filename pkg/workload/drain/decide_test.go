@@ -108,6 +108,7 @@ func TestDrainsEnd(t *testing.T) {
 		{"nor does a lone node go without quorum", calm(emptying, alone(time.Hour), found(checked{quorum: "no quorum"}), with(pod("x"))), did{phase: emptying, s: retrying, by: deviceOp, verb: check, why: "no quorum"}},
 		{"nor on the word of a look that stopped at pods", calm(emptying, alone(time.Hour), found(checked{pods: []string{"shop/till"}}), with(pod("x"))), did{phase: emptying, s: retrying, by: deviceOp, verb: check}},
 		{"nor does a look at the gates alone do once there is a peer", calm(emptying, found(checked{lone: true})), did{phase: emptying, s: retrying, by: deviceOp, verb: check}},
+		{"nor while the last healthy replica here is rebuilt elsewhere", calm(emptying, alone(time.Hour), found(checked{lone: true, volumes: []types.DrainVolume{{Name: "pvc-1", Why: "30 %"}}}), with(pod("x"))), did{phase: emptying, s: retrying, by: deviceOp, verb: check, why: "pvc-1: 30 %"}},
 		{"nor without the lock", calm(emptying, alone(time.Hour), found(checked{lock: "node n2 drains"}), with(pod("x"))), did{phase: emptying, s: retrying, by: deviceOp, verb: check, why: "node n2 drains"}},
 		{"beside agents that know no lock the window is waited for", calm(emptying, alone(time.Minute), window, passed(0), with(pod("x"))), did{phase: emptying, s: retrying, by: deviceOp, verb: check, why: "no other node is Ready"}},
 		{"the marker holds a lone node's COMPLETE back", calm(emptying, noPeer, marker, with(pod("x"))), did{phase: emptying, s: retrying, by: deviceOp, verb: evict, evict: "x "}},

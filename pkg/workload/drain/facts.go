@@ -117,11 +117,20 @@ func (c checked) passed(now time.Time) bool {
 	return c.open(now) && !c.lone && len(c.volumes) == 0
 }
 
+// rebuilt says for which rebuilds a drain waits that evicts nothing, "" for none.
+func (c checked) rebuilt() string {
+	if !c.lone || len(c.volumes) == 0 {
+		return ""
+	}
+	return c.volumes[0].Name + ": " + c.volumes[0].Why
+}
+
 // open reports that the gates stood open a moment ago: nobody else has the lock
 // and etcd can do without this node.
 func (c checked) open(now time.Time) bool {
 	looked := c.lone || len(c.pods) == 0 // else the pods were reason enough to wait
-	return !c.at.IsZero() && now.Sub(c.at) < checkedFor && looked && c.quorum == "" && c.lock == ""
+	rebuilt := !c.lone || len(c.volumes) == 0
+	return !c.at.IsZero() && now.Sub(c.at) < checkedFor && looked && rebuilt && c.quorum == "" && c.lock == ""
 }
 
 // action is what to do about the facts.

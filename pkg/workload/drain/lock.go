@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -188,5 +189,37 @@ func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err er
 		err = conflict(err, &entry)
 	}
 	out.lock, out.locked, out.check.lock = lock, true, entry.gates
+	if in.alone && err == nil {
+		out.check.volumes = c.rebuilding(ctx, in, readyNodes(nodes))
+	}
 	return err
+}
+
+// rebuilding returns the volumes whose last healthy replica is here while another
+// is rebuilt on a node that is Ready and cordoned. It is the one thing that a
+// drain waits for where no other node takes pods: the pods stay, and so the
+// rebuild goes on. What cannot be looked at is not waited for, since Longhorn
+// works badly where the peers are down.
+func (c *Component) rebuilding(ctx context.Context, in call, ready map[string]bool) (out []types.DrainVolume) {
+	node := in.node.Name
+	peers := false
+	for name, is := range ready {
+		peers = peers || is && name != node
+	}
+	if !peers {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, loneLook)
+	defer cancel()
+	s, err := c.storage(ctx, in)
+	if err != nil {
+		return nil
+	}
+	for _, v := range s.Volumes {
+		if s.Longhorn && needsReplica(v, s.Policy, node) && !survives(v, node, ready) && rebuilds(v, node, ready) {
+			out = append(out, obstacleOf(v, s.Policy, node, ready, false))
+		}
+	}
+	slices.SortFunc(out, func(a, b types.DrainVolume) int { return cmp.Compare(a.Name, b.Name) })
+	return out
 }

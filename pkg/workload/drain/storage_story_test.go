@@ -120,3 +120,50 @@ func TestARebuildShowsItsPaceInTheProgress(t *testing.T) {
 		}
 	})
 }
+
+// No other node takes pods, but one that is Ready and cordoned may have a replica:
+// what is rebuilt there is waited for, and nothing else.
+func TestADrainThatEvictsNothingWaitsForARebuildOnACordonedNode(t *testing.T) {
+	rebuilt := vol("n1", map[string]string{"n1": "RW", "n2": "WO"})
+	stale := vol("n1", map[string]string{"n1": "RW", "n2": "ERR"})
+	for name, row := range map[string]struct {
+		storage types.Storage
+		change  func(*stage)
+		waits   bool
+	}{
+		"it is rebuilt":      {longhorn(rebuilt), func(*stage) {}, true},
+		"nothing is rebuilt": {longhorn(stale), func(*stage) {}, false},
+		"on a node that is not Ready": {longhorn(vol("n1", map[string]string{"n1": "RW", "n4": "WO"})), func(s *stage) {
+			_ = s.nodes.Publish("n4", types.Node{Name: "n4", UID: "n4", Ready: types.ConditionFalse, Agent: &types.AgentStamp{}})
+		}, false},
+		"a policy lets it go": {types.Storage{Longhorn: true, Policy: types.DrainPolicyAlwaysAllow, Volumes: []types.Volume{rebuilt}}, func(*stage) {}, false},
+		"the volumes cannot be listed": {longhorn(rebuilt), func(s *stage) {
+			time.AfterFunc(30*time.Second, func() { s.kube.FailVerb("storage", types.ErrRefused) })
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, 1, func(s *stage) {
+				for _, n := range []string{"n2", "n3"} {
+					s.kube.ChangeNode(n, func(n *types.Node) { n.Unschedulable = true })
+				}
+				s.kube.SetStorage(row.storage)
+				row.change(s)
+				defer s.run()()
+				s.request(&s.zedagent, deviceOp)
+				time.Sleep(time.Hour)
+				if !row.waits {
+					s.is(types.DrainComplete, deviceOp)
+					return
+				}
+				s.is(types.DrainRetrying, deviceOp)
+				s.phase(types.PhaseEmptying, "pvc-1")
+				s.kube.SetStorage(longhorn(vol("n1", map[string]string{"n1": "RW", "n2": "RW"})))
+				time.Sleep(time.Minute)
+				s.is(types.DrainComplete, deviceOp)
+				if n := len(s.kube.Calls("evict")); n > 0 {
+					t.Errorf("%d evictions", n)
+				}
+			})
+		})
+	}
+}

@@ -13,6 +13,7 @@ const (
 	refreshEvery = time.Minute      // in case an event was missed
 	evictAgain   = 10 * time.Second // an accepted eviction that shows no effect
 	checkedFor   = 15 * time.Second // how long a look at everything may be relied on
+	loneLook     = 15 * time.Second // for the volumes, where no other node takes pods
 	longWait     = 30 * time.Second // between looks at volumes, of which there may be thousands
 )
 
@@ -38,7 +39,7 @@ func empties(f facts, a *action) {
 		return
 	case f.lone():
 		// An evicted pod would only be down sooner; the gates count all the same.
-		a.waits = cmp.Or(f.check.lock, f.check.quorum, "no other node is Ready and takes pods")
+		a.waits = cmp.Or(f.check.lock, f.check.quorum, f.check.rebuilt(), "no other node is Ready and takes pods")
 		f.look(a)
 		return
 	}
