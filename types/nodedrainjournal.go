@@ -36,7 +36,7 @@ type NodeDrainJournal struct {
 	Rebooted bool              // no drain was seen since the boot: what is given back waits for the Node to be Ready
 	Unused   bool              `json:",omitempty"` // COMPLETE was taken back: what it held goes a minute later
 	Spent    map[string]string `json:",omitempty"` // force files that had their effect and could not be removed: path to what identifies one writing of it
-	Markers  map[string]string // null for not known; what the markers of a device that goes down were when COMPLETE was decided on: path to what identifies one writing of it
+	Markers  map[string]string `json:",omitzero"`  // nil for not known; what the markers of a device that goes down were when COMPLETE was decided on: path to what identifies one writing of it
 	Total    int               // pods chosen so far
 
 	Ends bool         `json:",omitempty"` // COMPLETE although nothing was evicted: the cluster ends with this node

@@ -132,13 +132,14 @@ func TestAMarkerThatWasThereBeforeCompleteSaysNothing(t *testing.T) {
 		"it stays as it is":            {func(*testing.T, string) {}, false, false},
 		"also for an agent that comes": {func(*testing.T, string) {}, true, false},
 		"it is written again":          {rewrite, false, true},
+		"none was there":               {func(t *testing.T, marker string) { rewrite(t, marker) }, true, true},
 		"it is dated back":             {func(t *testing.T, marker string) { rewrite(t, marker); _ = os.Chtimes(marker, wall0, wall0) }, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, 1, func(s *stage) {
 				marker := s.marker + "-reboot"
-				if err := os.WriteFile(marker, []byte("an old one"), 0o600); err != nil {
-					t.Fatal(err)
+				if name != "none was there" {
+					rewrite(t, marker)
 				}
 				stop := s.run()
 				s.request(&s.zedagent, deviceOp)
@@ -157,8 +158,12 @@ func TestAMarkerThatWasThereBeforeCompleteSaysNothing(t *testing.T) {
 	}
 }
 
+// rewrite replaces the marker, so that even a coarse clock of the file system tells.
 func rewrite(t *testing.T, marker string) {
-	if err := os.WriteFile(marker, []byte("reboot by the controller"), 0o600); err != nil {
+	if err := os.WriteFile(marker+"-new", []byte("reboot by the controller"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(marker+"-new", marker); err != nil {
 		t.Fatal(err)
 	}
 }
