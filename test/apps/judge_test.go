@@ -25,14 +25,14 @@ import (
 
 const (
 	// settles is how long two devices may differ that hear of a change from API
-	// servers of their own.
-	settles = 2 * time.Second
+	// servers of their own, on a machine that is busy with other tests.
+	settles = 10 * time.Second
 	// opens is how long a console may take to follow, with the pace at which its
 	// directory is looked at.
-	opens = 5 * time.Second
+	opens = 20 * time.Second
 	// fresh is how long an agent that has started, or a node that is back, is left
 	// to look around.
-	fresh = 10 * time.Second
+	fresh = 30 * time.Second
 )
 
 // foreignSet is a replica set that is no configured application's, left at 0.

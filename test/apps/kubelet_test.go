@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -63,6 +64,28 @@ func (s *sites) unserve(i int) {
 	server := s.all[i].server
 	s.mu.Unlock()
 	_ = server.Close()
+}
+
+// startKubelet starts the kubelet of a device. What it finds running and not to be,
+// it ends first.
+func (s *stage) startKubelet(t *testing.T, i int) {
+	t.Helper()
+	pods, err := s.cluster.Client().CoreV1().Pods(devcluster.AppNamespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := map[types.UID]bool{}
+	for _, p := range pods.Items {
+		own[p.UID] = p.DeletionTimestamp == nil
+	}
+	s.sites.serve(t, i)
+	s.sites.set(i, func(d *site) {
+		maps.DeleteFunc(d.running, func(uid types.UID, _ *run) bool { return !own[uid] })
+		d.kubelet = true
+	})
+	if err := s.cluster.StartKubelet(i); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // kubelet says on the Node which volumes are in use and where its pages are.

@@ -93,11 +93,7 @@ func (s *stage) kubeletIsStopped(t *testing.T) {
 		}
 		return s.holds(t, stays, 2)
 	})
-	s.sites.serve(t, 2)
-	s.sites.set(2, func(d *site) { d.kubelet = true })
-	if err := s.cluster.StartKubelet(2); err != nil {
-		t.Fatal(err)
-	}
+	s.startKubelet(t, 2)
 	s.allRest(t)
 }
 

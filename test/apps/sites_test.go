@@ -46,6 +46,7 @@ type sites struct {
 type site struct {
 	powered, connected, kubelet bool
 	back                        time.Time // when its cable was last put in
+	fenced                      bool      // since it was away: Kubernetes deletes its pods and detaches their volumes
 	running                     map[types.UID]*run
 	server                      *http.Server
 }
@@ -54,6 +55,7 @@ type site struct {
 type run struct {
 	pod  corev1.Pod
 	gone time.Time // since when the kubelet knows that it is not to run
+	lost bool      // the cluster gave it up while the device was away
 }
 
 func newSites(t *testing.T, cluster *devcluster.Cluster) *sites {
@@ -146,11 +148,11 @@ func (s *sites) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ready := map[string]bool{}
+	ready, fenced := map[string]bool{}, map[string]bool{}
 	for _, n := range nodes.Items {
-		ready[n.Name] = readiness(&n).Status == corev1.ConditionTrue
+		ready[n.Name], fenced[n.Name] = readiness(&n).Status == corev1.ConditionTrue, isFenced(&n)
 	}
-	s.follow(pods.Items, ready)
+	s.follow(pods.Items, ready, fenced)
 	held, err := s.attach(ctx)
 	if err != nil {
 		return err
@@ -173,17 +175,17 @@ func (s *sites) step(ctx context.Context) error {
 
 // follow has each runtime run what the kubelet there has started; one that does
 // not hear of the cluster goes on.
-func (s *sites) follow(pods []corev1.Pod, ready map[string]bool) {
+func (s *sites) follow(pods []corev1.Pod, ready, fenced map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	there := map[types.UID]bool{}
 	s.pods = pods
-	for name, is := range ready {
+	for _, n := range s.cluster.Nodes {
 		switch {
-		case !is:
-			delete(s.ready, name)
-		case s.ready[name].IsZero():
-			s.ready[name] = time.Now()
+		case !ready[n.Name]:
+			delete(s.ready, n.Name)
+		case s.ready[n.Name].IsZero():
+			s.ready[n.Name] = time.Now()
 		}
 	}
 	for _, p := range pods {
@@ -191,11 +193,16 @@ func (s *sites) follow(pods []corev1.Pod, ready map[string]bool) {
 	}
 	for i, n := range s.cluster.Nodes {
 		d := s.all[i]
+		d.fenced = fenced[n.Name] && (d.fenced || !d.connected)
+		for uid, r := range d.running {
+			r.lost = r.lost || !d.connected && !there[uid]
+		}
 		if !d.powered || !d.connected || !d.kubelet || !ready[n.Name] {
 			continue
 		}
 		for _, p := range pods {
 			if p.Spec.NodeName == n.Name && p.Status.Phase == corev1.PodRunning && d.running[p.UID] == nil {
+				s.judgeStart(i, p)
 				d.running[p.UID] = &run{pod: p}
 			}
 		}

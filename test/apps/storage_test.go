@@ -98,12 +98,25 @@ func (s *sites) tell(list []storagev1.VolumeAttachment) {
 func (s *sites) judgeDetach(volume, node string, at time.Time) {
 	for i, n := range s.cluster.Nodes {
 		d := s.all[i]
-		if n.Name != node || !d.powered || !d.connected || !at.After(d.back) {
-			continue // perhaps it was before it came back
+		if n.Name != node || !d.powered || !d.connected || !at.After(d.back) || d.fenced {
+			continue // perhaps it was before it came back; or Kubernetes did it, because it was fenced while it was away
 		}
 		for _, r := range d.running {
-			if mounts(r.pod, volume) && r.gone.IsZero() {
+			if mounts(r.pod, volume) && r.gone.IsZero() && !r.lost {
 				s.wrongs = append(s.wrongs, fmt.Sprintf("volume %s was detached from %s, whose device is there and runs %s", volume, node, r.pod.Name))
+			}
+		}
+	}
+}
+
+// judgeStart is called with mu held before a pod starts on a device: no other one
+// that is there may run a copy that the cluster has not given up while it was away.
+func (s *sites) judgeStart(on int, p corev1.Pod) {
+	for i, d := range s.all {
+		for _, r := range d.running {
+			same := r.pod.Labels["App-Domain-Name"] == p.Labels["App-Domain-Name"]
+			if i != on && same && d.powered && d.connected && r.gone.IsZero() && !r.lost {
+				s.wrongs = append(s.wrongs, fmt.Sprintf("%s starts on %s while %s runs on %s", p.Name, s.cluster.Nodes[on].Name, r.pod.Name, s.cluster.Nodes[i].Name))
 			}
 		}
 	}
