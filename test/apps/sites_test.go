@@ -202,7 +202,6 @@ func (s *sites) follow(pods []corev1.Pod, ready, fenced map[string]bool) {
 		}
 		for _, p := range pods {
 			if p.Spec.NodeName == n.Name && p.Status.Phase == corev1.PodRunning && d.running[p.UID] == nil {
-				s.judgeStart(i, p)
 				d.running[p.UID] = &run{pod: p}
 			}
 		}

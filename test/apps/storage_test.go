@@ -109,19 +109,6 @@ func (s *sites) judgeDetach(volume, node string, at time.Time) {
 	}
 }
 
-// judgeStart is called with mu held before a pod starts on a device: no other one
-// that is there may run a copy that the cluster has not given up while it was away.
-func (s *sites) judgeStart(on int, p corev1.Pod) {
-	for i, d := range s.all {
-		for _, r := range d.running {
-			same := r.pod.Labels["App-Domain-Name"] == p.Labels["App-Domain-Name"]
-			if i != on && same && d.powered && d.connected && r.gone.IsZero() && !r.lost {
-				s.wrongs = append(s.wrongs, fmt.Sprintf("%s starts on %s while %s runs on %s", p.Name, s.cluster.Nodes[on].Name, r.pod.Name, s.cluster.Nodes[i].Name))
-			}
-		}
-	}
-}
-
 func mounts(p corev1.Pod, volume string) bool {
 	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == volume+claimSuffix
