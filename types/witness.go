@@ -71,6 +71,18 @@ func Silent(lost Node, nodes map[string]Node, seen map[string]time.Time, now tim
 	return true, fmt.Sprintf("the device of node %s answers none of %v", lost.Name, agree)
 }
 
+// Answers says in a sentence which Ready node the device of lost has just answered,
+// "" for none. The arguments are those of Gone.
+func Answers(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.Time) string {
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		n := nodes[name]
+		if at := n.answered(lost); at != "" && n.Ready == ConditionTrue && fresh(seen[name], now) {
+			return fmt.Sprintf("the device of node %s answers node %s at %s", lost.Name, name, at)
+		}
+	}
+	return ""
+}
+
 // fresh reports whether a word that was heard at seen still counts.
 func fresh(seen, now time.Time) bool {
 	return !seen.IsZero() && !seen.After(now) && now.Sub(seen) <= WitnessFresh

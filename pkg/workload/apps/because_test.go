@@ -14,7 +14,7 @@ func TestARepairSaysForWhomAndWhy(t *testing.T) {
 	}{
 		"a failover":         {task{act: types.ActFailover, lost: types.Node{Name: "n2"}}, target{}, "apps", "node n2 is gone"},
 		"one by hand":        {task{act: types.ActFailover, lost: types.Node{Name: "n2"}}, target{asked: true}, "OPERATOR", "node n2 is gone"},
-		"one by force":       {task{act: types.ActFailover, lost: types.Node{Name: "n2"}}, target{asked: true, force: true}, "OPERATOR", "node n2 is gone, though its storage is not proved redundant"},
+		"one by force":       {task{act: types.ActFailover, lost: types.Node{Name: "n2"}}, target{asked: true, force: true}, "OPERATOR", "an operator takes it from node n2 by force: neither that its device is off nor redundant storage is proved"},
 		"a stuck machine":    {task{act: types.ActUnstick}, target{}, "apps", "its virtual machine is stuck"},
 		"a fence":            {task{act: actFence, lost: types.Node{Name: "n2"}}, target{}, "apps", "node n2 is gone"},
 		"the end of a fence": {task{act: actUnfence, lost: types.Node{Name: "n2"}}, target{}, "apps", "the node is back"},

@@ -116,8 +116,12 @@ func TestADeviceThatComesToLifeAtTheLastMomentKeepsItsApplication(t *testing.T) 
 		"it answers a dial":                        func(_ *worker, k *slow) { k.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:10250" },
 		"its Node was there when this was decided": func(w *worker, _ *slow) { w.deleted = false },
 		"the list has nobody in it":                func(_ *worker, k *slow) { k.nobody = true },
-		"nor does it by force":                     func(w *worker, k *slow) { k.nobody, w.targets[0].force = true, true },
-		"nothing is remembered of it":              func(w *worker, _ *slow) { w.lost.UID = "" },
+		"it answers a dial, by force": func(w *worker, k *slow) {
+			k.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:10250"
+			w.targets[0].force = true
+		},
+		"nor does it by force":        func(w *worker, k *slow) { k.nobody, w.targets[0].force = true, true },
+		"nothing is remembered of it": func(w *worker, _ *slow) { w.lost.UID = "" },
 	} {
 		if took, err := play(change); len(took) > 0 {
 			t.Errorf("%s: %v, %v", name, took, err)

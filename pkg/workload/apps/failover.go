@@ -116,6 +116,9 @@ func (f facts) forbids(a app, lost types.Node, request types.AppDetachRequest, v
 		return fmt.Sprintf("Node %s is ready: it is not gone.", lost.Name), true
 	}
 	if request.Force {
+		if at := types.Answers(lost, f.nodes, f.witnessed, f.now); at != "" {
+			return sentence(at) + " Nothing is taken by force from a device that answers: switch it off first.", true
+		}
 		return "", false
 	}
 	f.wantLook(v, byHand)

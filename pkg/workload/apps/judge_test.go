@@ -310,6 +310,22 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			s.storage().Replicas[1].FailedAt = now
 			s.ask(true)
 		}, acts(types.ActFailover)},
+		"not by force from a device that answers": {func(s *scene) {
+			s.lose()
+			s.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:12346"
+			s.ask(true)
+		}, says(types.RepairRefused, "n2 answers node n3 at 10.0.0.2:12346. Nothing is taken by force")},
+		"nor where its Node is deleted": {func(s *scene) {
+			s.deleteNode(time.Hour)
+			s.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:12346"
+			s.ask(true)
+		}, says(types.RepairRefused, "Nothing is taken by force")},
+		"but where that was said long ago": {func(s *scene) {
+			s.lose()
+			s.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:12346"
+			s.witnessed["n3"] = now.Add(-types.WitnessFresh - time.Second)
+			s.ask(true)
+		}, acts(types.ActFailover)},
 		"a set left at none is revived": {func(s *scene) {
 			s.set.Wanted = 0
 			s.pods, s.vmis = nil, nil

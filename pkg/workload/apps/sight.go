@@ -17,6 +17,7 @@ type sight struct {
 	storage     types.Storage
 	attachments []types.Attachment // of the lost node
 	alive       string             // why the lost node may not be gone, "" where it is
+	answers     string             // which node its device has just answered, "" for none
 }
 
 // lookAgain looks at what was true at the decision, now that no other node acts.
@@ -38,7 +39,7 @@ func (w *worker) lookAgain(ctx context.Context) error {
 	case i < 0 && !w.deleted:
 		return fmt.Errorf("node %s has just been deleted: %w", w.lost.Name, types.ErrConflict)
 	}
-	if s.alive, err = w.alive(ctx, s.nodes); err != nil {
+	if s.alive, s.answers, err = w.alive(ctx, s.nodes); err != nil {
 		return err
 	}
 	if s.storage, err = w.Storage(ctx, ""); err != nil {
@@ -51,9 +52,9 @@ func (w *worker) lookAgain(ctx context.Context) error {
 	return nil
 }
 
-// alive says why the lost node may not be gone, as far as fresh rows tell; "" for
-// nothing.
-func (w *worker) alive(ctx context.Context, fresh []types.Node) (why string, err error) {
+// alive says why the lost node may not be gone, as far as fresh rows tell, "" for
+// nothing, and which node its device has just answered.
+func (w *worker) alive(ctx context.Context, fresh []types.Node) (why, answers string, err error) {
 	nodes := map[string]types.Node{}
 	for _, n := range fresh {
 		nodes[n.Name] = n
@@ -62,23 +63,27 @@ func (w *worker) alive(ctx context.Context, fresh []types.Node) (why string, err
 	if w.deleted {
 		gone = types.Silent
 		if renewed, err = w.NodeLease(ctx, w.lost.Name); err != nil {
-			return "", fmt.Errorf("look at the lease of %s: %w", w.lost.Name, err)
+			return "", "", fmt.Errorf("look at the lease of %s: %w", w.lost.Name, err)
 		}
-	}
-	if absent := w.deleted && renewed.IsZero(); !absent && !renewed.Equal(w.renewed) {
-		return fmt.Sprintf("the Lease of %s was renewed", w.lost.Name), nil
 	}
 	w.words = hear(w.words, nodes, w.uptime())
 	now := w.now()
-	if gone, why := gone(w.lost, nodes, witnessed(w.words, now, w.uptime()), now); !gone {
-		return why, nil
+	seen := witnessed(w.words, now, w.uptime())
+	answers = types.Answers(w.lost, nodes, seen, now)
+	if absent := w.deleted && renewed.IsZero(); !absent && !renewed.Equal(w.renewed) {
+		return fmt.Sprintf("the Lease of %s was renewed", w.lost.Name), answers, nil
 	}
-	return "", nil
+	if gone, why := gone(w.lost, nodes, seen, now); !gone {
+		return why, answers, nil
+	}
+	return "", answers, nil
 }
 
 // forbids says why an application must not be taken away after all.
 func (w *worker) forbids(t target) error {
 	switch why := redundant(t.claims, w.lost.Name, w.sight.storage, w.sight.nodes); {
+	case t.force && w.sight.answers != "":
+		return errors.New(w.sight.answers)
 	case t.force:
 		return nil
 	case w.sight.alive != "":

@@ -55,7 +55,7 @@ func (w *worker) because(ctx context.Context, t target) context.Context {
 	}
 	switch {
 	case t.force:
-		by, why = "OPERATOR", why+", though its storage is not proved redundant"
+		by, why = "OPERATOR", "an operator takes it from node "+w.lost.Name+" by force: neither that its device is off nor redundant storage is proved"
 	case t.asked:
 		by = "OPERATOR"
 	}
