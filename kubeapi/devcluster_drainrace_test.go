@@ -65,19 +65,18 @@ func (b *binding) PodsToEvict(ctx context.Context, node string) ([]types.Pod, er
 // Evict has one pod made again under its name as soon as it is gone.
 func (b *binding) Evict(ctx context.Context, pod types.Pod) error {
 	err := b.Kube.Evict(ctx, pod)
-	if err == nil && pod.Owner.Name == pinnedOwner && b.again.Add(1) <= madeAgain {
+	if err == nil && pod.Name == pinned && b.again.Add(1) <= madeAgain {
 		b.work.Go(func() { b.pin(pod.NodeName) })
 	}
 	return err
 }
 
-// pinnedOwner makes the pod that is made again.
-const pinnedOwner = "pinned"
+// pinned is the pod that is made again.
+const pinned = "pinned-0"
 
-// pin makes that pod, once the one before is gone.
+// pin makes it, once the one before is gone.
 func (b *binding) pin(node string) {
-	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: pinnedOwner, UID: "pinned", Controller: new(true)}
-	meta := metav1.ObjectMeta{Name: "pinned-0", Namespace: devcluster.AppNamespace, OwnerReferences: []metav1.OwnerReference{owner}}
+	meta := metav1.ObjectMeta{Name: pinned, Namespace: devcluster.AppNamespace}
 	err := b.create(meta, node)
 	for apierrors.IsAlreadyExists(err) {
 		time.Sleep(20 * time.Millisecond)
@@ -92,7 +91,9 @@ func (b *binding) pin(node string) {
 // cordon keeps it away.
 func (b *binding) bind(node string) {
 	name := fmt.Sprintf("bound-%d", b.made.Add(1))
-	if err := b.create(metav1.ObjectMeta{Name: name, Namespace: devcluster.AppNamespace}, node); err != nil {
+	// Each is of another application, or they would be pods that come back.
+	meta := metav1.ObjectMeta{Name: name, Namespace: devcluster.AppNamespace, Labels: map[string]string{"App-Domain-Name": name}}
+	if err := b.create(meta, node); err != nil {
 		b.t.Errorf("create pod %s: %v", name, err)
 	}
 }

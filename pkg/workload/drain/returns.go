@@ -104,7 +104,7 @@ func (c *Component) makes(p types.Pod) *maker {
 	}
 	switch {
 	case all[key] != nil:
-	case shared.evicted:
+	case p.AppDomain == "" && shared.evicted: // an application keeps its name
 		all[key] = shared
 	default:
 		all[key] = &maker{first: map[string]bool{}}
