@@ -85,7 +85,7 @@ func TestATerminalActsUponNothingInALogLine(t *testing.T) {
 	const acts, text = "\u009b\x7f\u202e\x1b", `\u009b\u007f\u202e\u001b`
 	var out bytes.Buffer
 	fields := logrus.Fields{"app": "cam" + acts, "n": 7}
-	newLogger(&out).WithFields(fields).WithError(errors.New("no "+acts)).Warn("one " + acts + "\ntwo é")
+	newLogger(&out).WithFields(fields).WithError(errors.New("no " + acts)).Warn("one " + acts + "\ntwo é")
 	var line map[string]any
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ var may = map[string]struct {
 	"pkg/operate/bundle":    {[]string{"pkg/base/redact", "pkg/operate/topicview"}, "it packs what it is given and shows no secret"},
 	"pkg/operate/page":      {[]string{"types", "pubsub", "pkg/operate/overview", "pkg/base/printable", "pkg/base/caught"}, "it shows what files and tables say"},
 	"cmd/*":                 {[]string{"types", "pubsub", "kubeapi", "pkg/*/*"}, "the wiring knows everything but the tests' tools"},
-	"test":                  {[]string{"types", "pubsub", "pkg/report/evereport", "test/*"}, "the tests' tools stand outside: they meet the program through files, sockets and the API server"},
+	"test":                  {[]string{"types", "pubsub", "pkg/report/evereport", "pkg/base/printable", "test/*"}, "the tests' tools stand outside: they meet the program through files, sockets and the API server"},
 }
 
 // foreign lists who alone may import a family of modules.

@@ -28,8 +28,10 @@ func TestWhichForeignCordonsADrainWaitsFor(t *testing.T) {
 	}{
 		"of a server without a stamp": {theirs(time.Hour), "node n2 is cordoned by somebody else since 2026-08-22 09:00:00Z and may be draining", nil},
 		"of one whose stamp is stale": {theirs(time.Hour, stamped, func(n *types.Node) { n.StampStale = true }), "n2", nil},
-		"of one whose stamp was not seen to change": {theirs(time.Hour, stamped, func(n *types.Node) { n.StampUnconfirmed = true }),
-			"may be draining, for it is not known yet whether its agent knows the drain lock: it is waited for until its stamp changes, which takes up to 10m0s", nil},
+		"of one whose stamp was not seen to change": {
+			theirs(time.Hour, stamped, func(n *types.Node) { n.StampUnconfirmed = true }),
+			"may be draining, for it is not known yet whether its agent knows the drain lock: it is waited for until its stamp changes, which takes up to 10m0s", nil,
+		},
 		"of a server by one label alone": {theirs(time.Hour, func(n *types.Node) { n.ControlPlane = false }), "n2", nil},
 		"that is not dated":              {theirs(0, func(n *types.Node) { n.TaintedAt = time.Time{} }), "node n2 is cordoned by somebody else and may be", nil},
 		"of a clock that is ahead":       {theirs(-time.Hour), "n2", nil},
