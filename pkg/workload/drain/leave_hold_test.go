@@ -141,7 +141,7 @@ func TestANodeThatIsDeletedAndStillThereIsNotLeft(t *testing.T) {
 			t.Errorf("it was deleted %d times", n)
 		}
 		_ = s.nodes.Unpublish("n1")
-		time.Sleep(time.Second)
+		time.Sleep(time.Minute) // until the next look at the volumes
 		s.left(true)
 	})
 }
