@@ -125,7 +125,7 @@ func TestPathsAreTakenAsTheyStandOrCleaned(t *testing.T) {
 		{"GET /app/%00", "404", ""},
 		{"GET /app;x", "404", ""},
 		{"OPTIONS *", "200", ""},
-		{"CONNECT /app/../status", "404", ""},
+		{"CONNECT /app/../status", "405", ""},
 		{"CONNECT x:12346", "404", ""},
 	} {
 		t.Run(r.request, func(t *testing.T) {
