@@ -77,10 +77,10 @@ func newAuditCommand(o *options) *cobra.Command {
 
 func (a *auditing) run(c *cobra.Command) error {
 	if err := errors.Join(a.outputs.parse(), a.parse(time.Now())); err != nil {
-		return exitError{exitUsage, err}
+		return exitWith(exitUsage, err)
 	}
 	if _, err := os.Stat(a.paths.audit); err != nil && (!a.watch || !errors.Is(err, fs.ErrNotExist)) {
-		return exitError{exitNotPublished, fmt.Errorf("nothing was recorded here: %w", err)}
+		return exitWith(exitNotPublished, fmt.Errorf("nothing was recorded here: %w", err))
 	}
 	t := terminalOf(c.OutOrStdout())
 	if a.watch && !(t.live && a.people()) {
@@ -140,7 +140,7 @@ func (a *auditing) look(now time.Time) auditLook {
 		now: now, all: len(all), foreign: a.foreignCordon(),
 	}
 	if err != nil {
-		l.err = exitError{exitNotPublished, errors.New("a part of the trail cannot be read")}
+		l.err = exitWith(exitNotPublished, errors.New("a part of the trail cannot be read"))
 	}
 	for _, o := range all {
 		if a.filter.Wants(o) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/operate/audit"
 	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -59,7 +60,7 @@ func auditDevice(t *testing.T) string {
 // auditSays runs the command and returns what it prints.
 func auditSays(ctx context.Context, root string, args ...string) (out, warnings string, err error) {
 	var o, w bytes.Buffer
-	c := newCommand("devel", nil)
+	c := newRoot(&options{}, newAuditCommand)
 	c.SetOut(&o)
 	c.SetErr(&w)
 	c.SetArgs(append([]string{"--root", root, "audit"}, args...))
@@ -77,7 +78,7 @@ func TestTheTrailAsPeopleSeeIt(t *testing.T) {
 		"1m0s       cordon         node/n1                 OPERATOR             drain      begun            -  a disk is changed",
 		"in 1h0m    write file     file//persist/x         k3s.config.override  k3sconfig  failed           -  no room",
 	}
-	got := auditTable(auditTrail(), auditNow, false).lines(wholeLines, false)
+	got := auditTable(auditTrail(), auditNow, false).lines(cmdtest.Pipe, false)
 	for i := range got {
 		got[i] = strings.Join(strings.Fields(got[i]), " ")
 	}
@@ -179,7 +180,7 @@ func TestTheTrailIsFollowed(t *testing.T) {
 	done := make(chan error, 1)
 	var warnings bytes.Buffer
 	go func() {
-		c := newCommand("devel", nil)
+		c := newRoot(&options{}, newAuditCommand)
 		c.SetOut(out)
 		c.SetErr(&warnings)
 		c.SetArgs([]string{"--root", root, "audit", "--watch", "--op", "evict"})

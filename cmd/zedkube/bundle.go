@@ -32,7 +32,7 @@ func newBundleCommand(o *options, all func() *cobra.Command) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			out := terminalOf(c.OutOrStdout())
 			if file == "-" && out.fd >= 0 {
-				return exitError{exitUsage, errors.New("a terminal shows no archive: write it to a file")}
+				return exitWith(exitUsage, errors.New("a terminal shows no archive: write it to a file"))
 			}
 			b := newBundle(o, all, time.Now())
 			b.Include = include
@@ -67,9 +67,9 @@ func bundleError(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return exitError{exitUsage, errors.New("interrupted: nothing was written")}
+		return exitWith(exitUsage, errors.New("interrupted: nothing was written"))
 	}
-	return exitError{exitNotPublished, err}
+	return exitWith(exitNotPublished, err)
 }
 
 func newBundle(o *options, all func() *cobra.Command, now time.Time) bundle.Bundle {

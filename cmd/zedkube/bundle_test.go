@@ -14,19 +14,14 @@ import (
 	"testing"
 
 	"github.com/zedkube/zedkube/pkg/operate/bundle"
-	"github.com/zedkube/zedkube/pkg/operate/doctor"
+	"github.com/zedkube/zedkube/test/cmdtest"
 )
 
-// bundleDevice is a device without an agent, with a secret.
-func bundleDevice(t *testing.T) string {
+// runCommand runs the program in this process.
+func runCommand(t *testing.T, args ...string) (out, said string, code int) {
 	t.Helper()
-	root := topicsDevice(t)
-	layFiles(t, root, map[string]string{
-		"run/zedagent/EdgeNodeInfo/global.json":     `{"DeviceName":"Node_2","DeviceID":"6ba7b810-9dad-41d1-80b4-00c04fd430c8"}`,
-		"run/zedkube/NodeDrainProgress/global.json": `{"Phase":"Emptying","Reason":"1 pod is left, with password=hush-hush","Pods":{"Total":2,"Evicted":1}}`,
-		"run/eve-hv-type":                           "k\n",
-	})
-	return root
+	out, said, err := cmdtest.Run(t.Context(), newCommand("devel", nil), args...)
+	return out, said, exitCode(err)
 }
 
 func untar(t *testing.T, file string) (root string) {
@@ -58,7 +53,7 @@ func untar(t *testing.T, file string) (root string) {
 
 func TestTheCommandsWorkOnAnUnpackedBundle(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "b.tar.gz")
-	if _, said, code := runCommand(t, "--root", bundleDevice(t), "support-bundle", "-f", file); code != 0 || !strings.Contains(said, "files in") {
+	if _, said, code := runCommand(t, "--root", cmdtest.SilentDevice(t), "support-bundle", "-f", file); code != 0 || !strings.Contains(said, "files in") {
 		t.Fatalf("exit code %d, %s", code, said)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
@@ -103,14 +98,14 @@ func TestABundleIsWrittenWholeOrNotAtAll(t *testing.T) {
 	if err := errors.Join(os.WriteFile(target, []byte("mine"), 0o600), os.Symlink(target, link)); err != nil {
 		t.Fatal(err)
 	}
-	if _, said, code := runCommand(t, "--root", bundleDevice(t), "support-bundle", "-f", link); code != 0 {
+	if _, said, code := runCommand(t, "--root", cmdtest.SilentDevice(t), "support-bundle", "-f", link); code != 0 {
 		t.Fatalf("exit code %d, %s", code, said)
 	}
 	kept, err := os.ReadFile(target)
 	if info, lerr := os.Lstat(link); err != nil || lerr != nil || string(kept) != "mine" || !info.Mode().IsRegular() {
 		t.Errorf("a link was followed: %q, %v, %v", kept, err, lerr)
 	}
-	if _, said, code := runCommand(t, "--root", bundleDevice(t), "support-bundle", "-f", filepath.Join(dir, "none/b.tar.gz")); code != 2 {
+	if _, said, code := runCommand(t, "--root", cmdtest.SilentDevice(t), "support-bundle", "-f", filepath.Join(dir, "none/b.tar.gz")); code != 2 {
 		t.Errorf("no directory: exit code %d, %s", code, said)
 	}
 	if _, _, code := runCommand(t, "--root", filepath.Join(dir, "none"), "support-bundle", "-f", filepath.Join(dir, "c.tar.gz")); code != 1 {
@@ -119,32 +114,8 @@ func TestABundleIsWrittenWholeOrNotAtAll(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("parts were left: %v, %v", entries, err)
 	}
-	out, _, code := runCommand(t, "--root", bundleDevice(t), "support-bundle", "-f", "-")
+	out, _, code := runCommand(t, "--root", cmdtest.SilentDevice(t), "support-bundle", "-f", "-")
 	if _, err := gzip.NewReader(strings.NewReader(out)); code != 0 || err != nil {
 		t.Errorf("to stdout: exit code %d, %v", code, err)
-	}
-}
-
-func TestDoctorSaysVerdictEvidenceAndRemedy(t *testing.T) {
-	root := bundleDevice(t)
-	out, said, code := runCommand(t, "--root", root, "doctor")
-	if code != exitFound || !strings.Contains(said, "agent") {
-		t.Errorf("exit code %d, %s", code, said)
-	}
-	for _, want := range []string{"fail    agent", "ok      hypervisor", "unknown api", "-> ", " unknown"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is not in\n%s", want, out)
-		}
-	}
-	out, said, code = runCommand(t, "--root", root, "doctor", "--only", "hypervisor", "-o", "jsonpath={[*].Verdict}")
-	if code != 0 || strings.TrimSpace(out) != "ok" {
-		t.Errorf("exit code %d, %s%s", code, out, said)
-	}
-	if _, said, code := runCommand(t, "--root", root, "doctor", "--only", "od\x1bd"); code != 1 || !strings.Contains(said, "od?d") {
-		t.Errorf("exit code %d, %q", code, said)
-	}
-	lines := doctorLines([]doctor.Finding{{Check: "a", Verdict: doctor.Warn, Evidence: "x\x1b[2J\ny", Remedy: "z\a"}}, 80, false)
-	if strings.ContainsAny(strings.Join(lines, "\n"), "\x1b\a") {
-		t.Errorf("%q", lines)
 	}
 }

@@ -39,7 +39,7 @@ func newDoctorCommand(o *options) *cobra.Command {
 			defer d.close()
 			checks, unknown := doctor.Named(d.device.Checks(), only)
 			if len(unknown) > 0 {
-				return exitError{exitUsage, fmt.Errorf("no check is called %s; zedkube doctor --help lists them", clean(strings.Join(unknown, ", ")))}
+				return exitWith(exitUsage, fmt.Errorf("no check is called %s; zedkube doctor --help lists them", clean(strings.Join(unknown, ", "))))
 			}
 			return out.show(c.Context(), terminalOf(c.OutOrStdout()), time.Second, func(ctx context.Context) shown {
 				return doctorShown(doctor.Examine(ctx, checks))
@@ -123,7 +123,7 @@ func doctorShown(found []doctor.Finding) shown {
 		}
 	}
 	if len(failed) > 0 {
-		s.err = exitError{exitFound, fmt.Errorf("it fails: %s", strings.Join(failed, ", "))}
+		s.err = exitWith(exitFound, fmt.Errorf("it fails: %s", strings.Join(failed, ", ")))
 	}
 	return s
 }

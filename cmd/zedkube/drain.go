@@ -65,6 +65,7 @@ func (p paths) persistentFile(agent, topic string) string {
 	return filepath.Join(filepath.Dir(p.runDir()), "persist/status", agent, topic, types.Global+".json")
 }
 
+// runDir is the directory of the plain topics.
 func (p paths) runDir() string { return filepath.Dir(p.pid) }
 
 // ownNode finds the Node of this device among nodes.
@@ -101,7 +102,7 @@ func withAPI(ctx context.Context, p paths, do func(*kubeapi.Client) error) error
 	defer cancel()
 	kube, done, err := kubeapi.Dial(ctx, silent(), p.kubeconfig, commandRecord(p))
 	if err != nil {
-		return exitError{exitNotPublished, err}
+		return exitWith(exitNotPublished, err)
 	}
 	defer done()
 	return apiError(do(kube))
@@ -114,11 +115,11 @@ const dialWithin = 20 * time.Second
 func apiError(err error) error {
 	for _, kind := range []error{types.ErrNoAPI, types.ErrNoAnswer, types.ErrRefused, types.ErrConflict, context.DeadlineExceeded} {
 		if errors.Is(err, kind) {
-			return exitError{exitNotPublished, err}
+			return exitWith(exitNotPublished, err)
 		}
 	}
 	if request := (*url.Error)(nil); errors.As(err, &request) { // one that was not answered
-		return exitError{exitNotPublished, err}
+		return exitWith(exitNotPublished, err)
 	}
 	return err
 }

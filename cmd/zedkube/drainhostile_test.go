@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -21,18 +22,8 @@ import (
 func deviceWith(t testing.TB, content string) paths {
 	t.Helper()
 	p := options{root: t.TempDir()}.paths()
-	lay(t, p.topicFile(self, "NodeDrainProgress"), content)
+	cmdtest.Lay(t, p.topicFile(self, "NodeDrainProgress"), content)
 	return p
-}
-
-func lay(t testing.TB, file, content string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // hostile are records that nobody should write.
@@ -68,9 +59,9 @@ func hostile() map[string]string {
 func TestNoRecordCanHarmTheTerminal(t *testing.T) {
 	for name, content := range hostile() {
 		p := deviceWith(t, content)
-		lay(t, p.topicFile(self, "NodeDrainStatus"), `{"Status":255,"RequestedBy":250}`)
-		lay(t, p.topicFile("zedagent", "EdgeNodeInfo"), `{"DeviceName":"\u001b[31mnode`+"\x9b"+`"}`)
-		checkShown(t, name, readDrain(p, screenNow))
+		cmdtest.Lay(t, p.topicFile(self, "NodeDrainStatus"), `{"Status":255,"RequestedBy":250}`)
+		cmdtest.Lay(t, p.topicFile("zedagent", "EdgeNodeInfo"), `{"DeviceName":"\u001b[31mnode`+"\x9b"+`"}`)
+		checkShown(t, name, readDrain(p, cmdtest.Now))
 	}
 }
 
@@ -121,7 +112,7 @@ func TestAFifoOrADirectoryInPlaceOfARecordHoldsNobodyUp(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := readDrain(p, screenNow)
+	r := readDrain(p, cmdtest.Now)
 	if len(r.Problems) != 2 || r.Progress != nil || r.Status != nil {
 		t.Errorf("got %+v", r)
 	}
@@ -146,10 +137,10 @@ func TestALeftoverIsToldFromALivingAgent(t *testing.T) {
 	} {
 		p := deviceWith(t, `{"Phase":"Idle"}`)
 		if c.pid != "" {
-			lay(t, p.pid, c.pid+"\n")
+			cmdtest.Lay(t, p.pid, c.pid+"\n")
 		}
 		if c.touch >= 0 {
-			lay(t, p.touch, "")
+			cmdtest.Lay(t, p.touch, "")
 			if err := os.Chtimes(p.touch, now.Add(-c.touch), now.Add(-c.touch)); err != nil {
 				t.Fatal(err)
 			}

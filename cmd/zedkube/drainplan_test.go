@@ -5,61 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
 )
-
-// harmless EVICTIONS COMMAND...: runs zedkube with these words and looks at the
-// API server's audit log: it may write nothing but so many evictions, which
-// "pods" has to show to have been dry runs. The agents must not run meanwhile,
-// because they write too.
-func harmless(s *story, ts *testscript.TestScript, args []string) error {
-	want, err := strconv.Atoi(args[0])
-	if err != nil {
-		return err
-	}
-	before, err := s.fleet.Cluster.Calls()
-	if err != nil {
-		return err
-	}
-	if err := ts.Exec("zedkube", args[1:]...); err != nil {
-		return err
-	}
-	reads, evictions := 0, 0
-	err = eventually(func() string { // the log is behind the answers
-		calls, err := s.fleet.Cluster.Calls()
-		if err != nil {
-			return err.Error()
-		}
-		reads, evictions = 0, 0
-		for _, call := range calls[len(before):] {
-			switch {
-			case !strings.HasPrefix(call.UserAgent, "zedkube/"):
-			case call.Verb == "get" || call.Verb == "list" || call.Verb == "watch":
-				reads++
-			case call.Verb == "create" && call.Resource == "pods" && call.Subresource == "eviction":
-				evictions++
-			default:
-				ts.Fatalf("it has written: %+v", call)
-			}
-		}
-		if evictions < want || reads == 0 {
-			return fmt.Sprintf("%d evictions and %d reads are in the audit log", evictions, reads)
-		}
-		return ""
-	})
-	if err == nil && evictions > want {
-		err = fmt.Errorf("%d evictions were tried, not %d", evictions, want)
-	}
-	return err
-}
 
 // prospects is a cluster of which not everything can be had.
 type prospects struct {
@@ -130,8 +84,8 @@ func TestAPlanLooksAtEverythingAndSaysWhatItCouldNotSee(t *testing.T) {
 		"storage":    {0, []string{"the volumes: storage: " + types.ErrNoAnswer.Error()}},
 		"situations": {0, []string{"why pods do not move: situations: " + types.ErrNoAnswer.Error()}},
 	} {
-		cluster := &prospects{askedCluster: askedCluster{nodes: threeNodes()}, pods: podsNamed(20), fails: fails, refused: "app/7"}
-		p, err := lookAhead(t.Context(), cluster, ownInfo)
+		cluster := &prospects{askedCluster: askedCluster{nodes: cmdtest.ThreeNodes()}, pods: podsNamed(20), fails: fails, refused: "app/7"}
+		p, err := lookAhead(t.Context(), cluster, cmdtest.OwnInfo)
 		if code := exitCode(apiError(err)); code != c.code {
 			t.Errorf("%s fails: exit code %d: %v", fails, code, err)
 		}
@@ -151,8 +105,8 @@ func TestAPlanLooksAtEverythingAndSaysWhatItCouldNotSee(t *testing.T) {
 }
 
 func TestAPlanTriesABoundedNumberOfEvictions(t *testing.T) {
-	cluster := &prospects{askedCluster: askedCluster{nodes: threeNodes()}, pods: podsNamed(triedPods + 10)}
-	p, err := lookAhead(t.Context(), cluster, ownInfo)
+	cluster := &prospects{askedCluster: askedCluster{nodes: cmdtest.ThreeNodes()}, pods: podsNamed(triedPods + 10)}
+	p, err := lookAhead(t.Context(), cluster, cmdtest.OwnInfo)
 	if err != nil {
 		t.Fatal(err)
 	}

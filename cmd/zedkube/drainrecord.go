@@ -77,7 +77,7 @@ func lifeOfAgent(p paths, now time.Time) agentLife {
 // has not.
 func (r drainRecord) ending() (over bool, err error) {
 	fails := func(why string) (bool, error) {
-		return true, exitError{exitDrainFailed, errors.New("the drain failed: " + clean(why))}
+		return true, exitWith(exitDrainFailed, errors.New("the drain failed: "+clean(why)))
 	}
 	switch {
 	case r.Progress == nil && r.Status == nil:

@@ -51,7 +51,7 @@ func requestDrain(out io.Writer, p paths, reason string, now time.Time) error {
 	} else {
 		request := types.NodeDrainRequest{RequestedAt: now.UTC(), RequestedBy: types.DrainRequesterNone, Context: reason}
 		if err := topic.Publish(types.Global, request); err != nil {
-			return exitError{exitNotPublished, err}
+			return exitWith(exitNotPublished, err)
 		}
 		fmt.Fprintln(out, "The drain of this node is requested.")
 	}
@@ -130,7 +130,7 @@ func takeBack[T any](p paths, name string) (bool, error) {
 		return false, err
 	}
 	if err := topic.Unpublish(types.Global); err != nil {
-		return false, exitError{exitNotPublished, err}
+		return false, exitWith(exitNotPublished, err)
 	}
 	return true, nil
 }

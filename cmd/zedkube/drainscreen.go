@@ -12,6 +12,7 @@ import (
 // style is how a line looks where there is colour.
 type style string
 
+// The styles of a line.
 const (
 	plain  style = ""
 	bold   style = "1"
@@ -41,6 +42,7 @@ func (s *screen) field(label string, look style, text string) {
 	s.hang(fmt.Sprintf("  %-*s", labelWidth-2, label), labelWidth, look, text)
 }
 
+// hang adds a text after a head; more lines of it begin at the indent.
 func (s *screen) hang(head string, indent int, look style, text string) {
 	for i, line := range wrapped(text, max(s.width-1-indent, 16)) {
 		if i > 0 {
@@ -54,6 +56,7 @@ func (s *screen) hang(head string, indent int, look style, text string) {
 	}
 }
 
+// gap adds an empty line.
 func (s *screen) gap() { s.lines = append(s.lines, "") }
 
 // shownItems bounds each list of the screen.
@@ -164,6 +167,7 @@ func putCourse(s *screen, r drainRecord, p types.NodeDrainProgress) {
 	}
 }
 
+// podsText is how many of a drain's pods are gone, and what the others do.
 func podsText(p types.DrainPods) string {
 	return fmt.Sprintf("%d of %d gone, %d terminating, %d waiting", p.Evicted, p.Total, p.Terminating, p.Waiting)
 }

@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -42,17 +43,6 @@ func (c *askedCluster) Event(_ context.Context, e types.Event) error {
 	return nil
 }
 
-var ownInfo = types.EdgeNodeInfo{DeviceName: "Node_2", DeviceID: uuid.MustParse("6ba7b810-9dad-41d1-80b4-00c04fd430c8")}
-
-// threeNodes are node-1 to node-3; ours is the second.
-func threeNodes() []types.Node {
-	return []types.Node{
-		{Name: "node-1", UUID: "1", Ready: types.ConditionUnknown},
-		{Name: "node-2", UUID: ownInfo.DeviceID.String(), Ready: types.ConditionTrue},
-		{Name: "node-3", UUID: "3", Ready: types.ConditionTrue},
-	}
-}
-
 func TestUnlockFreesTheLockOfWhoeverIsNamed(t *testing.T) {
 	const event = "event %s true DrainLockFreed: an operator freed the drain lock of node %s by \"zedkube drain unlock\" on node node-2"
 	running := agentLife{Runs: true}
@@ -76,9 +66,9 @@ func TestUnlockFreesTheLockOfWhoeverIsNamed(t *testing.T) {
 		"nothing answers":             {holder: "node-1", named: "node-1", err: types.ErrNoAnswer, did: []string{"free node-1 7"}, code: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster := &askedCluster{nodes: threeNodes(), lock: types.DrainLock{Holder: c.holder, Version: "7"}, err: c.err}
+			cluster := &askedCluster{nodes: cmdtest.ThreeNodes(), lock: types.DrainLock{Holder: c.holder, Version: "7"}, err: c.err}
 			var out bytes.Buffer
-			u := unlocking{holder: c.named, info: ownInfo, record: c.record, out: &out, warn: &out}
+			u := unlocking{holder: c.named, info: cmdtest.OwnInfo, record: c.record, out: &out, warn: &out}
 			err := apiError(u.run(t.Context(), cluster))
 			if code := exitCode(err); code != c.code {
 				t.Errorf("exit code %d: %v", code, err)
@@ -104,12 +94,12 @@ func TestOnlyACordonOfZedkubesIsKept(t *testing.T) {
 		"none":          {types.Node{}, "", "it is not cordoned"},
 		"an operator's": {types.Node{Unschedulable: true}, "", "made by somebody else and stays anyhow"},
 	} {
-		nodes := threeNodes()
+		nodes := cmdtest.ThreeNodes()
 		c.own.Name, c.own.UUID = nodes[1].Name, nodes[1].UUID
 		nodes[1] = c.own
 		cluster := &askedCluster{nodes: nodes}
 		var out bytes.Buffer
-		err := keepCordon(t.Context(), &out, cluster, ownInfo)
+		err := keepCordon(t.Context(), &out, cluster, cmdtest.OwnInfo)
 		if strings.Join(cluster.did, "") != c.did || (err == nil) != (c.did != "") {
 			t.Errorf("%s: did %q, %v", name, cluster.did, err)
 		}
@@ -117,22 +107,24 @@ func TestOnlyACordonOfZedkubesIsKept(t *testing.T) {
 			t.Errorf("%s: says %q", name, text)
 		}
 	}
-	if err := keepCordon(t.Context(), &bytes.Buffer{}, &askedCluster{}, ownInfo); err == nil {
+	if err := keepCordon(t.Context(), &bytes.Buffer{}, &askedCluster{}, cmdtest.OwnInfo); err == nil {
 		t.Error("a device that is no node has kept a cordon")
 	}
 }
 
 func TestCancelSaysWhetherPodsComeAgain(t *testing.T) {
 	for cordon, want := range map[string]string{"zedkube": "The node takes pods again as soon as", "kept": "Its cordon is kept, as you asked. Let pods come again: kubectl uncordon node-2"} {
-		s := newTopStage(t)
-		s.put("run/zedagent/EdgeNodeInfo/global.json", `{"DeviceName":"Node_2"}`)
-		s.put("run/zedkube-cli/NodeDrainRequest/global.json", `{"RequestedBy":1}`)
-		s.publish("NodeDrainProgress", types.NodeDrainProgress{Phase: types.PhaseEmptying, Cordon: cordon, Requesters: []string{"OPERATOR"}})
-		if err := cancelDrain(&s.out, s.paths, time.Now()); err != nil {
+		p := deviceWith(t, fmt.Sprintf(`{"Phase":%q,"Cordon":%q,"Requesters":["OPERATOR"]}`, types.PhaseEmptying, cordon))
+		cmdtest.Lay(t, p.pid, strconv.Itoa(os.Getpid()))
+		cmdtest.Lay(t, p.touch, "")
+		cmdtest.Lay(t, p.topicFile("zedagent", "EdgeNodeInfo"), `{"DeviceName":"Node_2"}`)
+		cmdtest.Lay(t, p.topicFile(commandAgent, "NodeDrainRequest"), `{"RequestedBy":1}`)
+		var out bytes.Buffer
+		if err := cancelDrain(&out, p, time.Now()); err != nil {
 			t.Error(err)
 		}
-		if out := s.out.String(); !strings.Contains(out, "taken back.\n"+want) {
-			t.Errorf("cordon %s: %s", cordon, out)
+		if !strings.Contains(out.String(), "taken back.\n"+want) {
+			t.Errorf("cordon %s: %s", cordon, out.String())
 		}
 	}
 }
@@ -148,7 +140,7 @@ func TestErrorsOfTheAPIServerHaveTheirExitCode(t *testing.T) {
 		{fmt.Errorf("plan: %w", types.ErrRefused), 2},
 		{context.DeadlineExceeded, 2},
 		{fmt.Errorf("list nodes: %w", &url.Error{Op: "Get", URL: "https://127.0.0.1:6443", Err: errors.New("no answer within 10s")}), 2},
-		{exitError{exitDrainFailed, errors.New("no")}, 3},
+		{exitWith(exitDrainFailed, errors.New("no")), 3},
 	} {
 		if got := exitCode(apiError(c.err)); got != c.code {
 			t.Errorf("%v: %d, want %d", c.err, got, c.code)

@@ -57,12 +57,12 @@ func (w *watcher) watch(ctx context.Context, tick <-chan time.Time, live bool) (
 			return r, err
 		}
 		if ran = ran || r.underWay(); ran && r.idle() {
-			return r, exitError{exitDrainFailed, errors.New("the drain was given up: " + clean(r.Progress.Reason))}
+			return r, exitWith(exitDrainFailed, errors.New("the drain was given up: "+clean(r.Progress.Reason)))
 		}
 		select {
 		case <-tick:
 		case <-ctx.Done():
-			return r, exitError{exitUsage, errors.New("interrupted, the drain has not ended")}
+			return r, exitWith(exitUsage, errors.New("interrupted, the drain has not ended"))
 		}
 	}
 }

@@ -8,15 +8,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
 )
 
 // asData is -o json, or nothing.
 func asData(json bool) *outputs {
+	var o outputs
 	if json {
-		return &outputs{form: formJSON}
+		_ = cmdtest.Output("json", o.flag, o.parse)
 	}
-	return &outputs{}
+	return &o
 }
 
 // shows plays a drain's records, one each second, to a watcher and returns
@@ -35,7 +37,7 @@ func shows(ctx context.Context, live, asJSON bool, records ...drainRecord) (stri
 func inPhase(phase types.DrainPhase, evicted int) drainRecord {
 	r := emptying()
 	p := *r.Progress
-	p.Phase, p.Pods.Evicted, p.Ended, p.Reason = phase, evicted, screenNow, "for a reason"
+	p.Phase, p.Pods.Evicted, p.Ended, p.Reason = phase, evicted, cmdtest.Now, "for a reason"
 	r.Progress = &p
 	return r
 }
@@ -43,12 +45,12 @@ func inPhase(phase types.DrainPhase, evicted int) drainRecord {
 func TestWatchEndsWithTheDrain(t *testing.T) {
 	under := inPhase(types.PhaseEmptying, 1)
 	anew := inPhase(types.PhaseNotEmpty, 1)
-	anew.Request = &types.NodeDrainRequest{RequestedAt: screenNow.Add(time.Second)}
+	anew.Request = &types.NodeDrainRequest{RequestedAt: cmdtest.Now.Add(time.Second)}
 	idle := inPhase(types.PhaseIdle, 0)
 	again := inPhase(types.PhaseIdle, 0)
-	again.Request = &types.NodeDrainRequest{RequestedAt: screenNow}
+	again.Request = &types.NodeDrainRequest{RequestedAt: cmdtest.Now}
 	only := func(s types.DrainStatus) drainRecord {
-		return drainRecord{ReadAt: screenNow, Agent: agentLife{Runs: true}, Status: &types.NodeDrainStatus{Status: s}}
+		return drainRecord{ReadAt: cmdtest.Now, Agent: agentLife{Runs: true}, Status: &types.NodeDrainStatus{Status: s}}
 	}
 	for name, c := range map[string]struct {
 		records []drainRecord
@@ -62,7 +64,7 @@ func TestWatchEndsWithTheDrain(t *testing.T) {
 		"taken back":                           {[]drainRecord{under, under, idle}, 3},
 		"idle, then it begins":                 {[]drainRecord{idle, idle, under, inPhase(types.PhaseComplete, 30)}, 0},
 		"taken back, but asked for again":      {[]drainRecord{under, again, under, inPhase(types.PhaseComplete, 30)}, 0},
-		"no record at first":                   {[]drainRecord{{ReadAt: screenNow}, under, inPhase(types.PhaseComplete, 30)}, 0},
+		"no record at first":                   {[]drainRecord{{ReadAt: cmdtest.Now}, under, inPhase(types.PhaseComplete, 30)}, 0},
 		"an agent without a record: complete":  {[]drainRecord{only(types.DrainRetrying), only(types.DrainComplete)}, 0},
 		"an agent without a record: no cordon": {[]drainRecord{only(types.DrainRetrying), only(types.DrainFailedCordon)}, 3},
 		"an agent without a record: failed":    {[]drainRecord{only(types.DrainFailedDrain)}, 3},
@@ -123,8 +125,8 @@ func TestTheLiveScreenFitsTheTerminal(t *testing.T) {
 		defer cancel()
 		out, _ := shows(ctx, true, false, long)
 		drawn, _, _ := strings.Cut(out, "\x1b[J")
-		if n := strings.Count(drawn, "\n"); n != usualHeight-1 {
-			t.Errorf("%d lines on a terminal of %d", n, usualHeight)
+		if n := strings.Count(drawn, "\n"); n != 24-1 {
+			t.Errorf("%d lines on a terminal of 24", n)
 		}
 		if !strings.Contains(drawn, "more lines") {
 			t.Errorf("it does not say that there is more: %q", drawn)

@@ -55,14 +55,14 @@ func newExportCommand(o *options) *cobra.Command {
 				return err
 			}
 			if err := checkExport(args, format); err != nil {
-				return exitError{exitUsage, err}
+				return exitWith(exitUsage, err)
 			}
 			to := terminalOf(c.OutOrStdout())
 			if format == "binary" && !out.people() {
-				return exitError{exitUsage, errors.New("--format binary leaves nothing to -o")}
+				return exitWith(exitUsage, errors.New("--format binary leaves nothing to -o"))
 			}
 			if format == "binary" && to.fd >= 0 {
-				return exitError{exitUsage, errors.New("a terminal shows no binary message: write it to a file")}
+				return exitWith(exitUsage, errors.New("a terminal shows no binary message: write it to a file"))
 			}
 			return export(c.Context(), newExporter(o.paths(), time.Now()), args, format == "binary", &out, to, c.ErrOrStderr())
 		},
@@ -112,7 +112,7 @@ func export(ctx context.Context, e *exporter, names []string, binary bool, form 
 		return err
 	}
 	if binary && len(all) > 1 {
-		return exitError{exitUsage, fmt.Errorf("binary is for one message, and there are %d of %q: name one, such as %s", len(all), names[0], all[0].name)}
+		return exitWith(exitUsage, fmt.Errorf("binary is for one message, and there are %d of %q: name one, such as %s", len(all), names[0], all[0].name))
 	}
 	var missing, doubtful []string
 	for _, x := range all {
@@ -130,7 +130,7 @@ func export(ctx context.Context, e *exporter, names []string, binary bool, form 
 			continue
 		}
 		if err := write(out, x, binary, form); err != nil {
-			return exitError{exitUsage, err}
+			return exitWith(exitUsage, err)
 		}
 	}
 	return verdict(missing, doubtful)
@@ -140,9 +140,9 @@ func export(ctx context.Context, e *exporter, names []string, binary bool, form 
 func verdict(missing, doubtful []string) error {
 	switch {
 	case len(missing) > 0:
-		return exitError{exitNotPublished, fmt.Errorf("not all is there: %s", strings.Join(missing, ", "))}
+		return exitWith(exitNotPublished, fmt.Errorf("not all is there: %s", strings.Join(missing, ", ")))
 	case len(doubtful) > 0:
-		return exitError{exitExportDoubtful, fmt.Errorf("not all is whole and as of now: %s", strings.Join(doubtful, ", "))}
+		return exitWith(exitExportDoubtful, fmt.Errorf("not all is whole and as of now: %s", strings.Join(doubtful, ", ")))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/lf-edge/eve-api/go/info"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -24,9 +25,9 @@ var exportDevice = uuid.MustParse("6ba7b810-9dad-41d1-80b4-00c04fd430c8")
 func exportStage(t *testing.T, ask func() ([]types.Node, error)) *exporter {
 	t.Helper()
 	p := options{root: t.TempDir()}.paths()
-	lay(t, p.topicFile("zedagent", "EdgeNodeInfo"), `{"DeviceName":"Node_1","DeviceID":"`+exportDevice.String()+`"}`)
-	lay(t, p.persistentFile(self, "ClusterMembership"), `{"State":"never"}`)
-	lay(t, p.kubeconfig, "")
+	cmdtest.Lay(t, p.topicFile("zedagent", "EdgeNodeInfo"), `{"DeviceName":"Node_1","DeviceID":"`+exportDevice.String()+`"}`)
+	cmdtest.Lay(t, p.persistentFile(self, "ClusterMembership"), `{"State":"never"}`)
+	cmdtest.Lay(t, p.kubeconfig, "")
 	e := newExporter(p, time.Now())
 	e.ask = func(context.Context, paths) ([]types.Node, error) { return ask() }
 	return e
@@ -88,7 +89,7 @@ func TestWithoutNamesWhatNeedNotBeThereIsNoFault(t *testing.T) {
 		return []types.Node{{Name: "node-1", UUID: exportDevice.String(), Ready: types.ConditionTrue}}, nil
 	})
 	e.agent = agentLife{Runs: true}
-	lay(t, e.paths.topicFile(self, "KubeLeaderElectInfo"), `{"LeaderIdentity":"node-2"}`)
+	cmdtest.Lay(t, e.paths.topicFile(self, "KubeLeaderElectInfo"), `{"LeaderIdentity":"node-2"}`)
 	var out, said bytes.Buffer
 	if err := export(t.Context(), e, nil, false, &outputs{}, &out, &said); err != nil {
 		t.Errorf("%v; said\n%s", err, said.String())
@@ -110,7 +111,7 @@ func TestReportIsNeverDatedLaterThanItWasTrue(t *testing.T) {
 	e := exportStage(t, nil)
 	written, since := e.now.Add(-2*time.Hour), e.now.Add(-time.Hour)
 	report := e.paths.topicFile(self, "KubeClusterInfo")
-	lay(t, report, `{"Nodes":[{"Name":"n1"}]}`)
+	cmdtest.Lay(t, report, `{"Nodes":[{"Name":"n1"}]}`)
 	if err := os.Chtimes(report, written, written); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestReportIsNeverDatedLaterThanItWasTrue(t *testing.T) {
 		"a field is left out":           {`{"Reports":true,"Sections":[{"Name":"Nodes","Known":true,"Without":"Conditions"}]}`, agentLife{Runs: true}, e.now, true},
 		"a section of another is stale": {`{"Reports":true,"Sections":[{"Name":"UserService"}]}`, agentLife{Runs: true}, e.now, false},
 	} {
-		lay(t, health, c.health)
+		cmdtest.Lay(t, health, c.health)
 		e.agent = c.agent
 		x := e.cluster()
 		at := x.message.(*info.ZInfoMsg).GetAtTimeStamp().AsTime()
@@ -144,7 +145,7 @@ func TestReportIsNeverDatedLaterThanItWasTrue(t *testing.T) {
 func TestReportOfThreeFullFieldsIsExported(t *testing.T) {
 	e := exportStage(t, nil)
 	full := `[{"Name":"` + strings.Repeat("n", 1_039_900) + `"}]`
-	lay(t, e.paths.topicFile(self, "KubeClusterInfo"), `{"Nodes":[{"Name":"`+strings.Repeat("n", 47_900)+`"}],"pubsub-large-AppPods":`+full+
+	cmdtest.Lay(t, e.paths.topicFile(self, "KubeClusterInfo"), `{"Nodes":[{"Name":"`+strings.Repeat("n", 47_900)+`"}],"pubsub-large-AppPods":`+full+
 		`,"pubsub-large-AppVMIs":`+full+`,"pubsub-large-Storage":{"Volumes":`+full+`}}`)
 	if x := e.cluster(); x.message == nil {
 		t.Error(x.missing)

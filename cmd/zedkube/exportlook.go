@@ -77,7 +77,7 @@ func (e *exporter) all(ctx context.Context, names []string) ([]exported, error) 
 			all = append(all, e.app(uuid.MustParse(strings.TrimPrefix(name, messageApp+"/"))))
 		}
 		if ctx.Err() != nil {
-			return nil, exitError{exitUsage, errors.New("interrupted")}
+			return nil, exitWith(exitUsage, errors.New("interrupted"))
 		}
 	}
 	seen := map[string]bool{}
@@ -143,7 +143,6 @@ func (e *exporter) node(ctx context.Context) exported {
 		return x
 	}
 	nodes, err := e.ask(ctx, e.paths)
-	var coded exitError
 	switch {
 	case err == nil:
 		own, wrong := ownNode(nodes, e.info)
@@ -151,7 +150,7 @@ func (e *exporter) node(ctx context.Context) exported {
 			x.notes = append(x.notes, wrong.Error())
 		}
 		x.message = e.sender.Node(evereport.OwnNode{Answers: true, Ready: own.Ready})
-	case errors.As(err, &coded) && coded.code == exitNotPublished && !errors.Is(err, types.ErrRefused):
+	case exitCode(err) == exitNotPublished && !errors.Is(err, types.ErrRefused):
 		x.notes = append(x.notes, "the API server cannot be reached: "+err.Error())
 		x.message = e.sender.Node(evereport.OwnNode{})
 	default:

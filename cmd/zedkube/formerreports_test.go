@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -15,15 +16,15 @@ func TestHowOldAFormerRunsReportsAreIsReadFromItsFiles(t *testing.T) {
 		t.Errorf("without a former run: %+v", f)
 	}
 	alive := now.Add(-46 * time.Second)
-	lay(t, p.touch, "")
+	cmdtest.Lay(t, p.touch, "")
 	if err := os.Chtimes(p.touch, alive, alive); err != nil {
 		t.Fatal(err)
 	}
-	lay(t, p.topicFile(self, "KubeReportHealth"), `{"Reports":true,"Sections":[{"Name":"Storage","StaleSince":"2026-05-03T06:41:20Z"}`)
+	cmdtest.Lay(t, p.topicFile(self, "KubeReportHealth"), `{"Reports":true,"Sections":[{"Name":"Storage","StaleSince":"2026-05-03T06:41:20Z"}`)
 	if f := formerReports(p); !f.Since(types.SectionStorage, now).Equal(alive) {
 		t.Errorf("with half a report: %+v", f)
 	}
-	lay(t, p.topicFile(self, "KubeReportHealth"), `{"Reports":true,"Sections":[
+	cmdtest.Lay(t, p.topicFile(self, "KubeReportHealth"), `{"Reports":true,"Sections":[
 		{"Name":"AppPods","Known":true,"StaleSince":"0001-01-01T00:00:00Z"},{"Name":"Storage","StaleSince":"2026-05-03T06:41:20Z"}]}`)
 	stale := time.Date(2026, 5, 3, 6, 41, 20, 0, time.UTC)
 	f := formerReports(p)

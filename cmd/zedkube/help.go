@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -22,7 +21,7 @@ func helpful(root *cobra.Command) {
 		return err
 	})
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return exitError{exitUsage, fmt.Errorf("%w; see %q", err, c.CommandPath()+" --help")}
+		return exitWith(exitUsage, fmt.Errorf("%w; see %q", err, c.CommandPath()+" --help"))
 	})
 	root.SetHelpCommand(newHelpCommand())
 }
@@ -68,7 +67,7 @@ func newCompletionCommand() *cobra.Command {
 			case "fish":
 				return root.GenFishCompletion(out, true)
 			}
-			return exitError{exitUsage, fmt.Errorf("shell %q: want %s", clean(args[0]), strings.Join(shells, ", "))}
+			return exitWith(exitUsage, fmt.Errorf("shell %q: want %s", clean(args[0]), strings.Join(shells, ", ")))
 		},
 	}
 }
@@ -80,7 +79,7 @@ var definition = regexp.MustCompile(`^( +\S+ {2,})(\S.*)$`)
 // of the usual width.
 func helpText(c *cobra.Command) string {
 	s := &screen{width: usualWidth}
-	putProse(s, c.Short + ".")
+	putProse(s, c.Short+".")
 	if c.Long != "" {
 		s.lines = nil
 		putProse(s, c.Long)
@@ -163,7 +162,7 @@ func words(least int, optional ...int) cobra.PositionalArgs {
 	}
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return exitError{exitUsage, fmt.Errorf("usage: %s", c.UseLine())}
+			return exitWith(exitUsage, fmt.Errorf("usage: %s", c.UseLine()))
 		}
 		return nil
 	}
@@ -179,7 +178,7 @@ func noCommand(c *cobra.Command, args []string) error {
 	if meant := c.SuggestionsFor(args[0]); len(meant) > 0 {
 		hint = fmt.Sprintf("did you mean %q?", c.CommandPath()+" "+meant[0])
 	}
-	return exitError{exitUnknownCommand, fmt.Errorf("unknown command %q; %s", clean(args[0]), hint)}
+	return exitWith(exitUnknownCommand, fmt.Errorf("unknown command %q; %s", clean(args[0]), hint))
 }
 
 // complaint is an error as it is said: in lines, and nothing in it is obeyed by
@@ -192,6 +191,3 @@ func complaint(err error) string {
 	}
 	return strings.Join(lines, "\n")
 }
-
-// errNoDevice is said of a directory that --root names.
-var errNoDevice = errors.New("this is not the root of a device")

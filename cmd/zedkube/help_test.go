@@ -16,19 +16,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// unknownCommand is the exit code that every help names.
+const unknownCommand = 99
+
 func TestHelpFitsATerminalAndSaysHowItEnds(t *testing.T) {
 	root := newCommand("devel", nil)
 	for _, c := range everyCommand(root) {
-		text := helpText(c)
+		text := c.UsageString()
 		for line := range strings.Lines(text) {
-			if n := cells(strings.TrimRight(line, "\n")); n >= usualWidth {
+			if n := cells(strings.TrimRight(line, "\n")); n >= 80 {
 				t.Errorf("%s --help: a line of %d columns: %s", c.CommandPath(), n, line)
 			}
 		}
 		if strings.TrimSpace(c.Short) == "" || strings.HasSuffix(c.Short, ".") {
 			t.Errorf("%s has the short text %q", c.CommandPath(), c.Short)
 		}
-		if use := c.UseLine(); len(use) >= usualWidth+8 {
+		if use := c.UseLine(); len(use) >= 88 {
 			t.Errorf("%s: a usage of %d columns", use, len(use))
 		}
 		agent := c == root || c.Name() == "run" || c.Name() == "completion" || c.Name() == "version"
@@ -72,12 +75,12 @@ func TestWrongWordsSayWhatIsRight(t *testing.T) {
 		code int
 		says string
 	}{
-		"statsu":             {exitUnknownCommand, `unknown command "statsu"; did you mean "zedkube status"?`},
-		"frobnicate":         {exitUnknownCommand, `unknown command "frobnicate"; "zedkube --help" lists them`},
-		"drain plam":         {exitUnknownCommand, `unknown command "plam"; did you mean "zedkube drain plan"?`},
-		"join frobnicate":    {exitUnknownCommand, `unknown command "frobnicate"; "zedkube join --help" lists them`},
-		"help frobnicate":    {exitUnknownCommand, `unknown command "frobnicate"; "zedkube --help" lists them`},
-		"help drain plam":    {exitUnknownCommand, `unknown command "plam"; did you mean "zedkube drain plan"?`},
+		"statsu":             {unknownCommand, `unknown command "statsu"; did you mean "zedkube status"?`},
+		"frobnicate":         {unknownCommand, `unknown command "frobnicate"; "zedkube --help" lists them`},
+		"drain plam":         {unknownCommand, `unknown command "plam"; did you mean "zedkube drain plan"?`},
+		"join frobnicate":    {unknownCommand, `unknown command "frobnicate"; "zedkube join --help" lists them`},
+		"help frobnicate":    {unknownCommand, `unknown command "frobnicate"; "zedkube --help" lists them`},
+		"help drain plam":    {unknownCommand, `unknown command "plam"; did you mean "zedkube drain plan"?`},
 		"nodes a b":          {exitUsage, "usage: zedkube nodes [NODE]"},
 		"apps a b":           {exitUsage, "usage: zedkube apps [APP]"},
 		"status x":           {exitUsage, "usage: zedkube status "},
@@ -197,7 +200,7 @@ func tryCommand(t *testing.T, args []string) {
 		t.Errorf("%q took %s", args, took)
 	}
 	switch code := exitCode(err); code {
-	case 0, exitUsage, exitNotPublished, exitFound, exitJoinTimeout, exitJoinWithdrawn, exitUnknownCommand:
+	case 0, exitUsage, exitNotPublished, exitFound, exitJoinTimeout, exitJoinWithdrawn, unknownCommand:
 	default:
 		t.Errorf("%q ends with exit code %d", args, code)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 )
 
+// planExitCodes are those of all plans.
 const planExitCodes = `Exit codes:
   0   the plan was made, whatever it says
   1   wrong usage, interrupted, or it failed
@@ -81,7 +82,7 @@ type joinGiven struct {
 
 func (f *joinFlags) read() (g joinGiven, err error) {
 	if g.joinTarget, err = parseTarget(f.server, f.cluster); err != nil {
-		return g, exitError{exitUsage, err}
+		return g, exitWith(exitUsage, err)
 	}
 	for _, flag := range []struct {
 		name, text string
@@ -91,11 +92,11 @@ func (f *joinFlags) read() (g joinGiven, err error) {
 			continue
 		}
 		if *flag.to, err = netip.ParseAddr(flag.text); err != nil || flag.to.IsUnspecified() {
-			return g, exitError{exitUsage, fmt.Errorf("%s %q: want an address such as 10.0.0.2 or fd00::2", flag.name, clean(flag.text))}
+			return g, exitWith(exitUsage, fmt.Errorf("%s %q: want an address such as 10.0.0.2 or fd00::2", flag.name, clean(flag.text)))
 		}
 	}
 	if g.candidate.IsValid() && (f.server != "" || f.address != "" || f.node != "" || f.cluster != "") {
-		return g, exitError{exitUsage, errors.New("--candidate is for members; --server, --address, --node and --cluster are for the candidate itself")}
+		return g, exitWith(exitUsage, errors.New("--candidate is for members; --server, --address, --node and --cluster are for the candidate itself"))
 	}
 	return g, nil
 }
@@ -111,15 +112,15 @@ func planJoin(c *cobra.Command, p paths, f *joinFlags) error {
 	return f.out.show(c.Context(), terminalOf(c.OutOrStdout()), time.Second, func(ctx context.Context) shown {
 		facts, title := lookAtJoin(ctx, p, *f, given)
 		if ctx.Err() != nil {
-			return shown{lines: func(int, bool) []string { return nil }, err: exitError{exitUsage, errors.New("interrupted")}}
+			return shown{lines: func(int, bool) []string { return nil }, err: exitWith(exitUsage, errors.New("interrupted"))}
 		}
 		plan := joinplan.Join(facts)
 		s := shown{data: plan, lines: func(width int, colour bool) []string { return joinLines(plan, title, width, colour) }}
 		switch {
 		case f.check && plan.Verdict == joinplan.Blocks:
-			s.err = exitError{exitPlanBlocks, errors.New("something blocks the join")}
+			s.err = exitWith(exitPlanBlocks, errors.New("something blocks the join"))
 		case len(facts.Peers) == 0 && facts.Nodes == nil:
-			s.err = exitError{exitNotPublished, errors.New("nobody could be asked: " + cmp.Or(clean(facts.NoNodes), "no member is known"))}
+			s.err = exitWith(exitNotPublished, errors.New("nobody could be asked: "+cmp.Or(clean(facts.NoNodes), "no member is known")))
 		}
 		return s
 	})
@@ -162,6 +163,7 @@ func putFindings(s *screen, all []joinplan.Finding) {
 	}
 }
 
+// verdictLook is how a verdict is shown.
 func verdictLook(v joinplan.Verdict) style {
 	return map[joinplan.Verdict]style{joinplan.Blocks: red, joinplan.Warn: yellow, joinplan.OK: green, joinplan.Unknown: yellow}[v]
 }

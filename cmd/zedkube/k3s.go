@@ -59,12 +59,12 @@ func releaseK3s(out io.Writer, p paths, version string, now time.Time) error {
 	}
 	switch {
 	case s.Wanted != version:
-		return exitError{exitReleaseRefused, fmt.Errorf("the setting k3s.version asks for %q, not for %q: nothing was changed", clean(s.Wanted), clean(version))}
+		return exitWith(exitReleaseRefused, fmt.Errorf("the setting k3s.version asks for %q, not for %q: nothing was changed", clean(s.Wanted), clean(version)))
 	case !s.Held:
-		return exitError{exitReleaseRefused, fmt.Errorf("version %s is not held on this node: there is nothing to release", clean(version))}
+		return exitWith(exitReleaseRefused, fmt.Errorf("version %s is not held on this node: there is nothing to release", clean(version)))
 	}
 	if err := types.CheckK3sStep(s.Version, version); err != nil {
-		return exitError{exitReleaseRefused, fmt.Errorf("nothing was changed: %w", err)}
+		return exitWith(exitReleaseRefused, fmt.Errorf("nothing was changed: %w", err))
 	}
 	if err := askAgent(p, types.K3sReleaseRequest{RequestedAt: now.UTC(), Version: version}); err != nil {
 		return err

@@ -60,9 +60,9 @@ func (f leaveFlags) do(c *cobra.Command, out io.Writer, p paths) error {
 	case f.undo:
 		return undoLeave(c.Context(), out, p, time.Now())
 	case len(f.dead) > 0 && !f.without:
-		return exitError{exitUsage, errors.New("--dead goes with --without-cluster")}
+		return exitWith(exitUsage, errors.New("--dead goes with --without-cluster"))
 	case f.digest != "" && !f.giveUp:
-		return exitError{exitUsage, errors.New("--digest goes with --give-up-data")}
+		return exitWith(exitUsage, errors.New("--digest goes with --give-up-data"))
 	case f.without:
 		return leaveWithout{dead: f.dead, giveUp: f.giveUp, reason: f.reason, who: who}.ask(c.Context(), out, p)
 	case f.giveUp:

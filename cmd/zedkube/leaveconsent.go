@@ -28,7 +28,7 @@ const leaveExitCodes = `Exit codes:
 
 // refuse is an error that says that nothing was changed, and why.
 func refuse(format string, args ...any) error {
-	return exitError{exitLeaveRefused, fmt.Errorf("refused, nothing was changed: "+format, args...)}
+	return exitWith(exitLeaveRefused, fmt.Errorf("refused, nothing was changed: "+format, args...))
 }
 
 // consenting is who consents to the loss of data, and how.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -41,8 +40,7 @@ func TestAConsentIsGivenByRootAtATerminalOrWithTheDigest(t *testing.T) {
 				}
 				return
 			}
-			var exit exitError
-			if !errors.As(err, &exit) || exit.code != exitLeaveRefused || !strings.Contains(err.Error(), row.why) {
+			if exitCode(err) != exitLeaveRefused || !strings.Contains(err.Error(), row.why) {
 				t.Errorf("%v, want it refused because %q", err, row.why)
 			}
 		})

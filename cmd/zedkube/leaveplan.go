@@ -41,15 +41,15 @@ func newLeavePlanCommand(o *options) *cobra.Command {
 func planLeave(ctx context.Context, p paths, check bool) shown {
 	facts := lookAtLeave(ctx, p, time.Now().UTC())
 	if ctx.Err() != nil {
-		return shown{lines: func(int, bool) []string { return nil }, err: exitError{exitUsage, errors.New("interrupted")}}
+		return shown{lines: func(int, bool) []string { return nil }, err: exitWith(exitUsage, errors.New("interrupted"))}
 	}
 	plan := joinplan.Leave(facts)
 	s := shown{data: plan, lines: func(width int, colour bool) []string { return leaveLines(plan, width, colour) }}
 	switch {
 	case check && plan.Verdict == joinplan.Blocks:
-		s.err = exitError{exitPlanBlocks, errors.New("something blocks the leave")}
+		s.err = exitWith(exitPlanBlocks, errors.New("something blocks the leave"))
 	case facts.Nodes == nil:
-		s.err = exitError{exitNotPublished, errors.New("the plan is made of files alone: " + clean(facts.NoNodes))}
+		s.err = exitWith(exitNotPublished, errors.New("the plan is made of files alone: "+clean(facts.NoNodes)))
 	}
 	return s
 }

@@ -165,7 +165,7 @@ func undoLeave(ctx context.Context, out io.Writer, p paths, now time.Time) error
 	ctx = types.Because(types.ActAs(ctx, "command"), "OPERATOR", "zedkube leave --undo")
 	types.Did(ctx, commandRecord(p), "take back the leave without the cluster", "node", nil)
 	if err := topic.Publish(types.Global, types.ClusterLeaveRequest{RequestedAt: now.UTC(), Undo: true}); err != nil {
-		return exitError{exitNotPublished, err}
+		return exitWith(exitNotPublished, err)
 	}
 	fmt.Fprintln(out, "The leave without the cluster is taken back, if its minute is not over: zedkube status")
 	return nil

@@ -40,7 +40,7 @@ func planWithout(ctx context.Context, p paths, check bool) shown {
 	}
 	s := shown{data: plan, lines: func(width int, colour bool) []string { return withoutLines(f, plan, width, colour) }}
 	if check && plan.Against != "" {
-		s.err = exitError{exitPlanBlocks, errors.New("a leave without the cluster would be refused: " + clean(plan.Against))}
+		s.err = exitWith(exitPlanBlocks, errors.New("a leave without the cluster would be refused: "+clean(plan.Against)))
 	}
 	return s
 }

@@ -53,7 +53,7 @@ func newLogsCommand(o *options) *cobra.Command {
 			if since != "" {
 				var err error
 				if l.since, err = audit.ParseTime(since, time.Now()); err != nil {
-					return exitError{exitUsage, fmt.Errorf("--since: %w", err)}
+					return exitWith(exitUsage, fmt.Errorf("--since: %w", err))
 				}
 			}
 			p := o.paths()
@@ -123,7 +123,7 @@ type source struct {
 func printLogs(ctx context.Context, p paths, app types.AppInstanceConfig, o logsOptions, w io.Writer) error {
 	kube, done, err := kubeapi.Dial(ctx, silent(), p.kubeconfig, types.NoOperations{})
 	if err != nil {
-		return exitError{exitNotPublished, err}
+		return exitWith(exitNotPublished, err)
 	}
 	defer done()
 	pods, err := kube.AppPodsNow(ctx)

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/zedkube/zedkube/test/cmdtest"
 )
 
 // logsDevice is a device with three applications, and an API server with their pods.
@@ -113,7 +115,7 @@ func TestLogsPrintsWhatAnApplicationWrites(t *testing.T) {
 		"":                            {err: "usage: zedkube logs APP"},
 	} {
 		var out bytes.Buffer
-		c := newCommand("devel", nil)
+		c := newRoot(&options{}, newLogsCommand)
 		c.SetOut(&out)
 		c.SetArgs(append([]string{"--root", root, "logs"}, strings.Fields(line)...))
 		err := c.ExecuteContext(t.Context())
@@ -132,7 +134,7 @@ func TestLogsSaysWhenNobodyCanBeAsked(t *testing.T) {
 	if err := os.Remove(filepath.Join(root, "run/.kube/k3s/k3s.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	c := newCommand("devel", nil)
+	c := newRoot(&options{}, newLogsCommand)
 	c.SetArgs([]string{"--root", root, "logs", "idle"})
 	if err := c.ExecuteContext(context.WithoutCancel(t.Context())); exitCode(err) != exitNotPublished {
 		t.Errorf("exit code %d: %v", exitCode(err), err)
@@ -181,20 +183,20 @@ func TestALogIsNotObeyedByATerminal(t *testing.T) {
 		"as it is in a pipe": {nil, false, evil},
 		"JSON on a terminal": {[]string{"-o", "json"}, true, `\u001b[2J`},
 	} {
-		c := newCommand("devel", nil)
+		c := newRoot(&options{}, newLogsCommand)
 		c.SetArgs(append([]string{"--root", root, "logs", "scale"}, row.args...))
 		var piped bytes.Buffer
-		screen := newPseudoTerminal(t, 200, 50)
+		screen := cmdtest.NewTerminal(t, 200, 50)
 		if c.SetOut(&piped); row.terminal {
-			c.SetOut(screen.other)
+			c.SetOut(screen.Other)
 		}
 		if err := c.ExecuteContext(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		got := piped.String()
 		if row.terminal {
-			screen.sees("end", 0)
-			got = screen.text()
+			screen.Sees("end", 0)
+			got = screen.Text()
 		}
 		if !strings.Contains(got, row.want) {
 			t.Errorf("%s: %q", name, got)

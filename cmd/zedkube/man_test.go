@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/zedkube/zedkube/test/cmdtest"
 )
 
 // TestManPages holds docs/man true: a page for each command, made of what the
@@ -22,7 +24,7 @@ func TestManPages(t *testing.T) {
 	for _, c := range everyCommand(newCommand("devel", nil)) {
 		want[manName(c)+".1"] = manPage(c)
 	}
-	if *update {
+	if *cmdtest.Update {
 		writePages(t, dir, want)
 	}
 	entries, err := os.ReadDir(dir)

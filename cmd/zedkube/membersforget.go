@@ -33,7 +33,7 @@ func newMembersForgetCommand(o *options) *cobra.Command {
 			defer asked.close()
 			seen, err := asked.ofAgent(c.Context())
 			if err != nil {
-				return exitError{exitMemberRefused, fmt.Errorf("refused: only an agent that has watched for a while knows how old a stamp is: %w", err)}
+				return exitWith(exitMemberRefused, fmt.Errorf("refused: only an agent that has watched for a while knows how old a stamp is: %w", err))
 			}
 			f.seen = seen
 			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube members forget "+args[0])

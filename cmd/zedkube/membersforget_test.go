@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -35,8 +34,7 @@ func TestOnlyAStaleStampIsForgotten(t *testing.T) {
 			_ = c.Nodes.Publish("n2", types.Node{Name: "n2", UID: "u2", Agent: &types.AgentStamp{Version: "1"}, StampedAt: at})
 			var out bytes.Buffer
 			err := forgetting{name: row.node, seen: overview.Nodes{List: []overview.ClusterNode{row.seen}}, out: &out}.run(t.Context(), c)
-			var coded exitError
-			if got := err != nil; got != (row.code != 0) || row.code > 1 && (!errors.As(err, &coded) || coded.code != row.code) {
+			if got := err != nil; got != (row.code != 0) || row.code > 1 && exitCode(err) != row.code {
 				t.Errorf("want %d: %v", row.code, err)
 			}
 			if err != nil {

@@ -60,7 +60,7 @@ func newMembersRemoveCommand(o *options) *cobra.Command {
 				r.out, r.asks = w, out.people()
 				kube, done, err := kubeapi.Dial(ctx, silent(), p.kubeconfig, r.record) // until an answer is typed, and longer
 				if err != nil {
-					return exitError{exitNotPublished, err}
+					return exitWith(exitNotPublished, err)
 				}
 				defer done()
 				return apiError(r.run(ctx, kube))
@@ -129,7 +129,7 @@ func refused(why string) error {
 	if why == "" {
 		return nil
 	}
-	return exitError{exitMemberRefused, errors.New("refused: " + clean(why))}
+	return exitWith(exitMemberRefused, errors.New("refused: "+clean(why)))
 }
 
 // judge says why the node is not to be removed, "" for nothing. It is asked again

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -53,14 +54,14 @@ func newRemoveScene() *removeScene {
 	s := &removeScene{typed: "node-3", answers: map[string]types.ReachOutcome{"10.0.0.1": types.ReachOpen}}
 	s.cluster.Nodes, s.cluster.API = &s.nodes, &s.api
 	s.cluster.SetFault(kubetest.None)
-	for i, n := range threeNodes() {
+	for i, n := range cmdtest.ThreeNodes() {
 		n.UID, n.Etcd, n.Ready, n.InternalIP = "uid-"+n.Name, true, types.ConditionTrue, fmt.Sprintf("10.0.0.%d", i+1)
 		if i == 2 {
 			n.Ready, n.UUID = types.ConditionUnknown, uuid.NameSpaceURL.String()
 		}
 		_ = s.nodes.Publish(n.Name, n)
 	}
-	s.removing = removing{name: "node-3", asks: true, info: ownInfo, record: s, in: s, out: &s.out}
+	s.removing = removing{name: "node-3", asks: true, info: cmdtest.OwnInfo, record: s, in: s, out: &s.out}
 	s.try = func(_ context.Context, _, to netip.Addr, ports []int) []types.ReachPort {
 		outcome, ok := s.answers[to.String()]
 		if !ok {

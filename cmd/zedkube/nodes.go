@@ -72,10 +72,10 @@ func shownNodes(v nodesView, only []string) shown {
 	case len(only) > 0 && v.Nodes.From != "":
 		s.err = fmt.Errorf("the cluster has no node %q", clean(only[0]))
 	case len(v.Problems) > 0: // said once, by the error
-		s.err = exitError{exitNotPublished, errors.New("the nodes cannot be had: " + clean(strings.Join(v.Problems, "; ")))}
+		s.err = exitWith(exitNotPublished, errors.New("the nodes cannot be had: "+clean(strings.Join(v.Problems, "; "))))
 		s.lines = func(int, bool) []string { return nil }
 	default:
-		s.err = exitError{exitNotPublished, errors.New("there are no nodes")}
+		s.err = exitWith(exitNotPublished, errors.New("there are no nodes"))
 	}
 	return s
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/test/cmdtest"
 )
 
 // nodesOf asks an agent that answers so.
@@ -46,7 +47,7 @@ func TestWhateverAnAgentAnswersNodesAreNodes(t *testing.T) {
 			}
 		}, "more than"},
 		"it hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
-		"nodes":    {func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(troubledNodes()) }, ""},
+		"nodes":    {func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(cmdtest.TroubledNodes()) }, ""},
 	} {
 		nodes, err := nodesOf(t, c.answer)
 		if c.fails == "" && (err != nil || len(nodes.List) != 4) || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails) || len(nodes.List) > 0) {
@@ -75,4 +76,43 @@ func TestNodesComeFromTheReportWhereNoAgentAnswers(t *testing.T) {
 	if v.Nodes.From != fromFile || len(v.Nodes.List) != 1 || len(v.Problems) != 1 || !strings.Contains(v.Problems[0], "ask the agent") {
 		t.Errorf("nodes %+v, problems %v", v.Nodes, v.Problems)
 	}
+}
+
+func TestNodesThatCannotBeHadAreAnError(t *testing.T) {
+	for name, c := range map[string]struct {
+		view nodesView
+		only []string
+		code int
+	}{
+		"none, and why":          {nodesView{Problems: []string{"no kubeconfig"}}, nil, exitNotPublished},
+		"none":                   {nodesView{}, nil, exitNotPublished},
+		"some":                   {nodesView{Nodes: cmdtest.TroubledNodes()}, nil, 0},
+		"one":                    {nodesView{Nodes: cmdtest.TroubledNodes()}, []string{"node-1"}, 0},
+		"one that is not":        {nodesView{Nodes: cmdtest.TroubledNodes()}, []string{"node-9"}, exitUsage},
+		"one, of nobody's nodes": {nodesView{Problems: []string{"no kubeconfig"}}, []string{"node-1"}, exitNotPublished},
+	} {
+		s := shownNodes(c.view, c.only)
+		if got := exitCode(s.err); got != c.code {
+			t.Errorf("%s: exit code %d, want %d", name, got, c.code)
+		}
+		said := strings.Join(s.lines(80, false), "\n")
+		if s.err != nil && len(c.view.Problems) > 0 && (strings.Contains(said, "no kubeconfig") || !strings.Contains(s.err.Error(), "no kubeconfig")) {
+			t.Errorf("%s: %q and %v", name, said, s.err)
+		}
+	}
+}
+
+func nodesText(v nodesView, alone bool, width int) string {
+	return strings.Join(nodesLines(v, alone, width, false), "\n") + "\n"
+}
+
+// TestViewsOfNodes holds what people see: go test ./pkg/cli/nodescmd -run Views
+// -update writes it anew.
+func TestViewsOfNodes(t *testing.T) {
+	v := nodesView{ReadAt: cmdtest.Now, Nodes: cmdtest.TroubledNodes(), Problems: []string{"the agent does not run: process 4711 is gone"}}
+	cmdtest.SameView(t, "nodes", nodesText(v, false, 80))
+	cmdtest.SameView(t, "nodes-pipe", nodesText(v, false, cmdtest.Pipe))
+	cmdtest.SameView(t, "nodes-40", nodesText(v, false, 40))
+	v.Nodes.List, v.Problems = v.Nodes.List[1:2], nil
+	cmdtest.SameView(t, "node", nodesText(v, true, 80))
 }

@@ -43,6 +43,7 @@ type nodesAsked struct {
 	last   nodesView // of the API server
 }
 
+// close ends the connections.
 func (a *nodesAsked) close() {
 	if a.client != nil {
 		a.client.CloseIdleConnections()

@@ -41,7 +41,7 @@ func operatorTopics() []operator.Topic {
 func operatorTopic[T any](p paths) (requested[T], error) {
 	topic, err := operator.Open[T](p.root)
 	if err != nil {
-		return requested[T]{}, exitError{exitNotPublished, err}
+		return requested[T]{}, exitWith(exitNotPublished, err)
 	}
 	return requested[T]{topic, p, askTimeout}, nil
 }
@@ -53,7 +53,7 @@ func askAgent[T any](p paths, v T) error {
 		return err
 	}
 	if err := topic.Publish(types.Global, v); err != nil {
-		return exitError{exitNotPublished, err}
+		return exitWith(exitNotPublished, err)
 	}
 	return nil
 }

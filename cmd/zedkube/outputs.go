@@ -75,10 +75,10 @@ func (o *outputs) parse() error {
 	case formJSONPath:
 		o.form = formJSONPath
 	default:
-		return exitError{exitUsage, fmt.Errorf("output %q: want table, json, yaml or jsonpath=EXPR", clean(o.asked))}
+		return exitWith(exitUsage, fmt.Errorf("output %q: want table, json, yaml or jsonpath=EXPR", clean(o.asked)))
 	}
 	if has != (o.form == formJSONPath) || has && expr == "" {
-		return exitError{exitUsage, fmt.Errorf("output %q: want table, json, yaml or jsonpath=EXPR", clean(o.asked))}
+		return exitWith(exitUsage, fmt.Errorf("output %q: want table, json, yaml or jsonpath=EXPR", clean(o.asked)))
 	}
 	if !has {
 		return nil
@@ -88,7 +88,7 @@ func (o *outputs) parse() error {
 	}
 	o.path = jsonpath.New("output").AllowMissingKeys(true)
 	if err := o.path.Parse(expr); err != nil {
-		return exitError{exitUsage, fmt.Errorf("output %q: %w", clean(o.asked), err)}
+		return exitWith(exitUsage, fmt.Errorf("output %q: %w", clean(o.asked), err))
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (o *outputs) find(data any) (string, error) {
 	}
 	var found strings.Builder
 	if err := o.path.Execute(&found, whole(v)); err != nil {
-		return "", exitError{exitUsage, errors.New("jsonpath: " + clean(err.Error()))}
+		return "", exitWith(exitUsage, errors.New("jsonpath: "+clean(err.Error())))
 	}
 	return found.String(), nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/zedkube/zedkube/test/cmdtest"
 )
 
 type sampleData struct {
@@ -27,7 +28,7 @@ type sampleItem struct {
 }
 
 func printed() sampleData {
-	return sampleData{Name: "a\x1b[31m\u202eb", Big: 9007199254740993, Items: []sampleItem{{"x", screenNow, 1.5}, {"y", time.Time{}, 1048576}}}
+	return sampleData{Name: "a\x1b[31m\u202eb", Big: 9007199254740993, Items: []sampleItem{{"x", cmdtest.Now, 1.5}, {"y", time.Time{}, 1048576}}}
 }
 
 func TestFormsOfOutput(t *testing.T) {
@@ -173,36 +174,13 @@ func TestShortAges(t *testing.T) {
 			t.Errorf("%s: %q, want %q", d, got, want)
 		}
 	}
-	if got := shortAge(time.Time{}, screenNow); got != unknown {
+	if got := shortAge(time.Time{}, cmdtest.Now); got != unknown {
 		t.Errorf("an unknown time: %q", got)
 	}
 }
 
-func TestLinesBecomeDocuments(t *testing.T) {
-	var b bytes.Buffer
-	w := (&outputs{form: formJSON}).lines(&b, logLineOf)
-	for _, part := range []string{"cam-0/main 2026-11-20T14:03:12.5Z up", " and running\ncam-0/main [continued] rest [continues]\n", "odd\n"} {
-		if _, err := w.Write([]byte(part)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := []loggedLine{
-		{At: time.Date(2026, 11, 20, 14, 3, 12, 500e6, time.UTC), Pod: "cam-0", Container: "main", Text: "up and running"},
-		{Pod: "cam-0", Container: "main", Text: "rest", Continued: true, Continues: true},
-		{Pod: "odd"},
-	}
-	var got []loggedLine
-	for line := range strings.Lines(b.String()) {
-		var l loggedLine
-		if err := json.Unmarshal([]byte(line), &l); err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, l)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("want -, got +:\n%s", diff)
-	}
-	if got := stamped("2026-11-20 14:03:12Z done: it runs"); got != (saidLine{screenNow, "done: it runs"}) {
+func TestALineWithItsTimeIsADocument(t *testing.T) {
+	if got := stamped("2026-11-20 14:03:12Z done: it runs"); got != (saidLine{cmdtest.Now, "done: it runs"}) {
 		t.Errorf("a line with its time: %+v", got)
 	}
 }

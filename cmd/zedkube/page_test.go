@@ -12,27 +12,6 @@ import (
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
 )
 
-func TestPagePrintsTheTokenThatTheAgentTakes(t *testing.T) {
-	_, p := runLocal(t)
-	address := p.pageAddress
-	for i, want := range []string{"401", "200"} {
-		found, err := findPage(p)
-		if err != nil || found.Address != address || found.Token == "" {
-			t.Fatalf("%+v, %v", found, err)
-		}
-		token := ""
-		if i == 1 {
-			token = found.Token
-		}
-		if got := fetchWith(t, "http://"+address+"/api/overview", token); !strings.HasPrefix(got, want+" ") {
-			t.Errorf("with token %q: %.80s", token, got)
-		}
-		if all := strings.Join(found.lines(), "\n"); !strings.Contains(all, "http://"+address+"/#token="+found.Token) || !strings.Contains(all, found.Socket) {
-			t.Error(all)
-		}
-	}
-}
-
 func TestPageSaysWhereItIsWithoutOne(t *testing.T) {
 	p := options{root: t.TempDir()}.paths()
 	found, err := findPage(p)

@@ -70,6 +70,7 @@ type paths struct {
 	pageOnCluster  int    // the port on the cluster address, 0 for none
 }
 
+// paths are those of a device with these options.
 func (o options) paths() paths {
 	in := func(path string) string { return filepath.Join("/", o.root, path) }
 	if o.root != "" && !filepath.IsAbs(o.root) {

@@ -74,10 +74,7 @@ func TestNoQuestionChangesAnything(t *testing.T) {
 // TestEveryRouteIsAnsweredWhereTheTableSays asks for each of them in each way.
 func TestEveryRouteIsAnsweredWhereTheTableSays(t *testing.T) {
 	socket, p := runLocal(t)
-	found, err := findPage(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := pageOf(t, p)
 	code := func(client *http.Client, method, url string) int {
 		r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/player"
 	"github.com/zedkube/zedkube/types"
@@ -81,7 +82,7 @@ func tell(t *testing.T, next <-chan string) {
 // told is how a story is told on a cluster, in verbs of its own.
 func told(cluster *devcluster.Cluster, story string) testscript.Params {
 	return testscript.Params{
-		Files: []string{story}, ContinueOnError: *update,
+		Files: []string{story}, ContinueOnError: *cmdtest.Update,
 		Setup: func(env *testscript.Env) error { return newStory(cluster, env) },
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			// What the devices and their agents go through.

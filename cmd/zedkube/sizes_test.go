@@ -109,14 +109,16 @@ func (s *lone) knows(name string) types.ClusterMembership {
 	return m
 }
 
+var sizedCluster = uuid.MustParse("5d0c7a52-3a0e-4c7e-9f1b-2f6f0c3a9e11")
+
 // sized is a configuration with so many bytes of cipher data, twice, and masters.
 func sized(name string, data, masters int) types.EdgeNodeClusterConfig {
 	block := types.CipherBlockStatus{
-		CipherBlockID: ourCluster.String(), IsCipher: true, CipherData: bytes.Repeat([]byte{7}, data),
+		CipherBlockID: sizedCluster.String(), IsCipher: true, CipherData: bytes.Repeat([]byte{7}, data),
 		CipherContext: &types.CipherContext{ControllerCertHash: []byte{1}, DeviceCertHash: []byte{2}},
 	}
 	return types.EdgeNodeClusterConfig{
-		Initialized: true, Valid: true, ClusterName: name, ClusterID: types.UUIDandVersion{UUID: ourCluster},
+		Initialized: true, Valid: true, ClusterName: name, ClusterID: types.UUIDandVersion{UUID: sizedCluster},
 		ClusterIPPrefix: &net.IPNet{IP: net.IPv4(127, 9, 9, 9), Mask: net.CIDRMask(24, 32)}, JoinServerIP: net.IPv4(127, 9, 9, 9),
 		BootstrapNode: true, CipherToken: block, CipherGzipRegistrationManifestYaml: block,
 		MasterNodeIDs: make([]uuid.UUID, masters),
@@ -136,7 +138,7 @@ func TestMuchCipherDataIsPassedOnAndLeavesNoFiles(t *testing.T) {
 			t.Errorf("%d bytes became %d", data, len(got.Config.CipherGzipRegistrationManifestYaml.CipherData))
 		}
 		s.must(eventually(func() string {
-			if b, _ := s.blocks.Get(ourCluster.String()); len(b.CipherData) != data {
+			if b, _ := s.blocks.Get(sizedCluster.String()); len(b.CipherData) != data {
 				return fmt.Sprintf("the block has %d bytes, not %d", len(b.CipherData), data)
 			}
 			return ""

@@ -17,6 +17,7 @@ import (
 // exitFound is the exit code of a check that has found a problem.
 const exitFound = 3
 
+// showExitCodes are those of the commands that show something.
 const showExitCodes = `Exit codes:
   0   it was shown
   1   wrong usage, this is no device, or it could not be printed
@@ -67,7 +68,7 @@ func shownStatus(o overview.Overview, check bool) shown {
 		lines: func(width int, colour bool) []string { return statusLines(o, width, colour) },
 	}
 	if n := len(o.Problems); check && n > 0 {
-		s.err = exitError{exitFound, errors.New(problemsText(n))}
+		s.err = exitWith(exitFound, errors.New(problemsText(n)))
 	}
 	return s
 }

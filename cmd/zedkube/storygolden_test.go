@@ -9,6 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/test/golden"
 )
 
@@ -28,7 +29,7 @@ func goldenIs(s *story, ts *testscript.TestScript, args []string) error {
 		return steady(ts, spoken(ts.ReadFile("stdout"), ts.ReadFile("stderr")))
 	}
 	switch {
-	case *update:
+	case *cmdtest.Update:
 		if len(words) > 0 {
 			time.Sleep(atRest)
 		}

@@ -83,13 +83,13 @@ func (t *topOptions) parse(args []string) error {
 	}
 	switch {
 	case len(args) > 1:
-		return exitError{exitUsage, errors.New("usage: zedkube top [nodes|pods|containers]")}
+		return exitWith(exitUsage, errors.New("usage: zedkube top [nodes|pods|containers]"))
 	case !slices.Contains([]string{topNodes, topPods, topContainers}, t.of):
-		return exitError{exitUsage, fmt.Errorf("table %q: want nodes, pods or containers", clean(t.of))}
+		return exitWith(exitUsage, fmt.Errorf("table %q: want nodes, pods or containers", clean(t.of)))
 	case !slices.Contains([]string{sortCPU, sortMemory, sortName}, t.sort):
-		return exitError{exitUsage, fmt.Errorf("sort %q: want cpu, memory or name", clean(t.sort))}
+		return exitWith(exitUsage, fmt.Errorf("sort %q: want cpu, memory or name", clean(t.sort)))
 	case t.all && t.of == topNodes:
-		return exitError{exitUsage, errors.New("--all is for pods and containers: nodes are all shown")}
+		return exitWith(exitUsage, errors.New("--all is for pods and containers: nodes are all shown"))
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func newTopicsCommand(o *options) *cobra.Command {
 			"It reads files below <root>/run and <root>/persist only.\n\n" + topicsExitCodes,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return exitError{exitUsage, fmt.Errorf("usage: %s", c.UseLine())}
+				return exitWith(exitUsage, fmt.Errorf("usage: %s", c.UseLine()))
 			}
 			return nil
 		},
@@ -93,9 +93,9 @@ func selectTopics(p paths, arg string) (selectedTopics, error) {
 	case len(same) == 1 && !strings.Contains(arg, "/"):
 		return s, nil
 	case len(same) > 0:
-		return s, exitError{exitNotPublished, fmt.Errorf("%s: %w; did you mean %s?", clean(arg), topicview.ErrNone, strings.Join(same, ", "))}
+		return s, exitWith(exitNotPublished, fmt.Errorf("%s: %w; did you mean %s?", clean(arg), topicview.ErrNone, strings.Join(same, ", ")))
 	}
-	return s, exitError{exitNotPublished, errors.Join(fmt.Errorf("%s: %w; zedkube topics lists them", clean(arg), topicview.ErrNone), listed)}
+	return s, exitWith(exitNotPublished, errors.Join(fmt.Errorf("%s: %w; zedkube topics lists them", clean(arg), topicview.ErrNone), listed))
 }
 
 func completeTopics(p paths, args []string) []string {
@@ -117,9 +117,9 @@ func (s selectedTopics) listAt(now time.Time) shown {
 	topics, err := topicview.List(s.root)
 	switch {
 	case err != nil:
-		err = exitError{exitNotPublished, err}
+		err = exitWith(exitNotPublished, err)
 	case len(topics) == 0:
-		err = exitError{exitNotPublished, errors.New("no topic was found below run and persist/status")}
+		err = exitWith(exitNotPublished, errors.New("no topic was found below run and persist/status"))
 	}
 	view := table{columns: []column{{title: "TOPIC"}, {title: "KEYS", keep: 2, right: true}, {title: "SIZE", keep: 3, right: true}, {title: "AGE", keep: 4, right: true}, {title: "KIND", keep: 1}}}
 	for _, t := range topics {
@@ -142,12 +142,12 @@ func (s selectedTopics) listAt(now time.Time) shown {
 func (s selectedTopics) showValues(t terminal, out *outputs, said io.Writer) error {
 	values, err := topicview.Read(s.root, *s.topic, s.key)
 	if err != nil {
-		return exitError{exitNotPublished, errors.New(clean(err.Error()))}
+		return exitWith(exitNotPublished, errors.New(clean(err.Error())))
 	}
 	for _, v := range values {
 		if v.Why != "" {
 			fmt.Fprintf(said, "%s/%s: %s\n", clean(s.topic.String()), clean(v.Key), clean(v.Why))
-			err = exitError{exitNotPublished, errors.New("not every value can be read")}
+			err = exitWith(exitNotPublished, errors.New("not every value can be read"))
 		}
 	}
 	if !out.people() {

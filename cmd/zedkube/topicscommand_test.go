@@ -16,51 +16,25 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/zedkube/zedkube/pkg/operate/topicview"
+	"github.com/zedkube/zedkube/test/cmdtest"
 )
 
-// runCommand runs the program in this process.
-func runCommand(t *testing.T, args ...string) (out, said string, code int) {
+// runTopics runs zedkube topics in this process.
+func runTopics(t *testing.T, args ...string) (out, said string, code int) {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	c := newCommand("devel", nil)
-	c.SetArgs(args)
-	c.SetOut(&stdout)
-	c.SetErr(&stderr)
-	err := c.ExecuteContext(t.Context())
-	if err != nil {
-		stderr.WriteString(err.Error() + "\n")
-	}
-	return stdout.String(), stderr.String(), exitCode(err)
+	out, said, err := cmdtest.Run(t.Context(), newRoot(&options{}, newTopicsCommand), args...)
+	return out, said, exitCode(err)
 }
 
-// layFiles makes files below a root, in one step each as a publisher does.
-func layFiles(t *testing.T, root string, files map[string]string) {
-	t.Helper()
-	for name, content := range files {
-		file := filepath.Join(root, name)
-		part := filepath.Join(filepath.Dir(file), "tmp1")
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(part, []byte(content), 0o600), os.Rename(part, file)); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func topicsDevice(t *testing.T) string {
-	t.Helper()
-	root := t.TempDir()
-	layFiles(t, root, map[string]string{
-		"run/zedkube/NodeDrainStatus/global.json":       `{"Status":2,"RequestedBy":1}`,
-		"run/zedkube/EdgeNodeClusterStatus/global.json": `{"ClusterName":"plant-7","EncryptedClusterToken":"hush-hush"}`,
-		"run/zedagent/NodeDrainRequest/global.json":     `{"RequestedBy":2}`,
-		"run/baseosmgr/NodeDrainRequest/global.json":    `{"RequestedBy":3}`,
-		"run/odd/Topic/bad\x1b[31m.json":                `{"A":`,
-		"persist/status/zedkube/KubeConfig/global.json": `{"K3sVersion":""}`,
-	})
-	return root
+// asTable is -o table.
+func asTable() *outputs {
+	var o outputs
+	_ = cmdtest.Output("table", o.flag, o.parse)
+	return &o
 }
 
 func TestTopicsAreListedAndShown(t *testing.T) {
-	root := topicsDevice(t)
+	root := cmdtest.TopicsDevice(t)
 	rows := []struct {
 		args []string
 		code int
@@ -82,7 +56,7 @@ func TestTopicsAreListedAndShown(t *testing.T) {
 		{[]string{"a", "b"}, 1, nil, "usage"},
 	}
 	for _, r := range rows {
-		out, said, code := runCommand(t, append([]string{"--root", root, "topics"}, r.args...)...)
+		out, said, code := runTopics(t, append([]string{"--root", root, "topics"}, r.args...)...)
 		if code != r.code || !strings.Contains(said, r.said) || strings.Contains(out+said, "hush-hush") || strings.Contains(out+said, "\x1b") {
 			t.Errorf("%v: exit code %d, %s%s", r.args, code, out, said)
 		}
@@ -96,13 +70,13 @@ func TestTopicsAreListedAndShown(t *testing.T) {
 			at += i
 		}
 	}
-	if _, said, code := runCommand(t, "--root", t.TempDir(), "topics"); code != 2 || !strings.Contains(said, "no topic was found") {
+	if _, said, code := runTopics(t, "--root", t.TempDir(), "topics"); code != 2 || !strings.Contains(said, "no topic was found") {
 		t.Errorf("a device without topics: %d, %s", code, said)
 	}
 }
 
 func TestTopicsAreCompleted(t *testing.T) {
-	got := completeTopics(options{root: topicsDevice(t)}.paths(), nil)
+	got := completeTopics(options{root: cmdtest.TopicsDevice(t)}.paths(), nil)
 	if len(got) != 6 || got[0] != "baseosmgr/NodeDrainRequest" {
 		t.Errorf("%q", got)
 	}
@@ -118,7 +92,7 @@ func TestChangesAreALineForEachField(t *testing.T) {
 	old := []topicview.Value{{Key: "a", Value: value(`{"S":"x","N":{"M":1}}`)}, {Key: "gone", Value: value(`1`)}, {Key: "bad", Why: "half"}}
 	values := []topicview.Value{{Key: "a", Value: value(`{"S":"y","N":{"M":2,"L":null}}`)}, {Key: "new\x1b", Value: value(`{"B":true}`)}, {Key: "bad", Value: value(`2`)}, {Key: "worse", Why: "half"}}
 	var lines bytes.Buffer
-	w := topicsWatch{outputs: &outputs{form: formTable}}
+	w := topicsWatch{outputs: asTable()}
 	for _, c := range changesOf("agent/Topic", old, values, time.Date(2026, 5, 3, 6, 41, 17, 0, time.UTC)) {
 		if err := w.line(&lines, c); err != nil {
 			t.Fatal(err)
@@ -150,9 +124,9 @@ func (s *shared) holds(text string) bool {
 }
 
 func TestAWatchTellsOfTopicsThatChangeComeAndGo(t *testing.T) {
-	root := topicsDevice(t)
+	root := cmdtest.TopicsDevice(t)
 	var out, said shared
-	w := topicsWatch{selected: selectedTopics{root: root}, outputs: &outputs{form: formTable}, out: terminal{Writer: &out, fd: -1}, said: &said}
+	w := topicsWatch{selected: selectedTopics{root: root}, outputs: asTable(), out: terminal{Writer: &out, fd: -1}, said: &said}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.run(ctx) }()
@@ -165,9 +139,9 @@ func TestAWatchTellsOfTopicsThatChangeComeAndGo(t *testing.T) {
 		}
 	}
 	await(&said, "watching 6 topics")
-	layFiles(t, root, map[string]string{"run/zedkube/NodeDrainStatus/global.json": `{"Status":9,"RequestedBy":1}`})
+	cmdtest.LayFiles(t, root, map[string]string{"run/zedkube/NodeDrainStatus/global.json": `{"Status":9,"RequestedBy":1}`})
 	await(&out, "zedkube/NodeDrainStatus/global Status: NOTREQUESTED (2) -> COMPLETE (9)\n")
-	layFiles(t, root, map[string]string{"run/nim/DeviceNetworkStatus/global.json": `{"Ports":[]}`})
+	cmdtest.LayFiles(t, root, map[string]string{"run/nim/DeviceNetworkStatus/global.json": `{"Ports":[]}`})
 	await(&out, `nim/DeviceNetworkStatus/global came: {"Ports":[]}`)
 	if err := os.Remove(filepath.Join(root, "run/zedagent/NodeDrainRequest/global.json")); err != nil {
 		t.Fatal(err)
@@ -180,10 +154,10 @@ func TestAWatchTellsOfTopicsThatChangeComeAndGo(t *testing.T) {
 }
 
 func TestAWatchOfWhatCannotBeWrittenEnds(t *testing.T) {
-	root := topicsDevice(t)
-	w := topicsWatch{selected: selectedTopics{root: root}, outputs: &outputs{form: formTable}, out: terminal{Writer: closedPipe{}, fd: -1}, said: io.Discard}
+	root := cmdtest.TopicsDevice(t)
+	w := topicsWatch{selected: selectedTopics{root: root}, outputs: asTable(), out: terminal{Writer: closedPipe{}, fd: -1}, said: io.Discard}
 	w.last = w.read()
-	layFiles(t, root, map[string]string{"run/zedkube/NodeDrainStatus/global.json": `{"Status":9}`})
+	cmdtest.LayFiles(t, root, map[string]string{"run/zedkube/NodeDrainStatus/global.json": `{"Status":9}`})
 	if err := w.tell(time.Now()); !errors.Is(err, io.ErrClosedPipe) {
 		t.Error(err)
 	}

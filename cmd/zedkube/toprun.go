@@ -107,7 +107,7 @@ func (t *top) first(ctx context.Context) (topTable, error) {
 		case <-late.C:
 			return t.step(ctx), nil
 		case <-ctx.Done():
-			return table, exitError{exitUsage, errors.New("interrupted")}
+			return table, exitWith(exitUsage, errors.New("interrupted"))
 		}
 	}
 }
@@ -221,5 +221,5 @@ func (t topTable) nothing() error {
 	if len(t.Problems) == 0 {
 		return nil // there are no pods
 	}
-	return exitError{exitNotPublished, errors.New("there is nothing to show: " + clean(t.Problems[0]))}
+	return exitWith(exitNotPublished, errors.New("there is nothing to show: "+clean(t.Problems[0])))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -19,7 +19,7 @@ func some(v uint64) *uint64 { return &v }
 
 // busyNode is what this node's agent says in these tests: pods of every kind.
 func busyNode() types.KubeNodeMetrics {
-	m := types.KubeNodeMetrics{Node: "node-2", At: ago(2 * time.Second), Every: 5 * time.Second}
+	m := types.KubeNodeMetrics{Node: "node-2", At: cmdtest.Ago(2 * time.Second), Every: 5 * time.Second}
 	m.Metrics = types.NodeMetrics{
 		Cores: 4, CPU: some(1_312_000_000), MemoryWorking: some(6 << 30), MemoryAvailable: some(2 << 30),
 		NetworkReceived: some(5 << 30), NetworkSent: some(1 << 30), FS: &types.FSMetrics{Used: some(60 << 30), Capacity: some(100 << 30)},
@@ -29,7 +29,7 @@ func busyNode() types.KubeNodeMetrics {
 		Ephemeral: &types.FSMetrics{Used: some(420 << 20)}, Containers: []types.ContainerMetrics{{Name: "main"}, {Name: "sidecar"}},
 	}
 	for i := range uint64(8) {
-		at := ago(time.Duration(2+5*(7-i)) * time.Second)
+		at := cmdtest.Ago(time.Duration(2+5*(7-i)) * time.Second)
 		cpu, memory := some(100_000_000*(i+1)), some((200+10*i)<<20)
 		camera.Samples = append(camera.Samples, types.PodSample{
 			At: at, CPU: cpu, MemoryWorking: memory, NetworkReceived: some(i * 5 << 20), NetworkSent: some(i * 5 << 10),
@@ -38,9 +38,9 @@ func busyNode() types.KubeNodeMetrics {
 		c[0].Samples = append(c[0].Samples, types.ContainerSample{At: at, CPU: cpu, MemoryWorking: memory, Swap: some(0), ReadBytes: some(0), WrittenBytes: some(i * 5 << 20), FSUsed: some(7 << 20)})
 		c[1].Samples = append(c[1].Samples, types.ContainerSample{At: at, CPU: some(0)})
 	}
-	quiet := types.PodMetrics{Namespace: "eve-kube-app", Name: "plc", UID: "b", Samples: []types.PodSample{{At: ago(40 * time.Second), CPU: some(0), MemoryWorking: some(3 << 20)}}}
-	unknown := types.PodMetrics{Namespace: "eve-kube-app", Name: "new", UID: "c", Samples: []types.PodSample{{At: ago(2 * time.Second)}}}
-	system := types.PodMetrics{Namespace: "kube-system", Name: "coredns-7db6d8ff4d-x2x4l", UID: "d", Samples: []types.PodSample{{At: ago(2 * time.Second), CPU: some(4_000_000), MemoryWorking: some(19 << 20)}}}
+	quiet := types.PodMetrics{Namespace: "eve-kube-app", Name: "plc", UID: "b", Samples: []types.PodSample{{At: cmdtest.Ago(40 * time.Second), CPU: some(0), MemoryWorking: some(3 << 20)}}}
+	unknown := types.PodMetrics{Namespace: "eve-kube-app", Name: "new", UID: "c", Samples: []types.PodSample{{At: cmdtest.Ago(2 * time.Second)}}}
+	system := types.PodMetrics{Namespace: "kube-system", Name: "coredns-7db6d8ff4d-x2x4l", UID: "d", Samples: []types.PodSample{{At: cmdtest.Ago(2 * time.Second), CPU: some(4_000_000), MemoryWorking: some(19 << 20)}}}
 	m.Pods = []types.PodMetrics{camera, unknown, quiet, system}
 	return m
 }
@@ -49,14 +49,14 @@ func busyNode() types.KubeNodeMetrics {
 func busyTop(of, by string) (topTable, topOptions) {
 	o := topOptions{of: of, sort: by}
 	m := busyNode()
-	t := topTable{At: screenNow, Of: of, Node: "node-2", Agent: agentLife{Runs: true}}
+	t := topTable{At: cmdtest.Now, Of: of, Node: "node-2", Agent: agentLife{Runs: true}}
 	switch of {
 	case topNodes:
-		t.Rows = busyNodes().rows(screenNow)
+		t.Rows = busyNodes().rows(cmdtest.Now)
 	case topPods:
-		t.Rows, t.Hidden = podRows(m, screenNow, false)
+		t.Rows, t.Hidden = podRows(m, cmdtest.Now, false)
 	default:
-		t.Rows, t.Hidden = containerRows(m, screenNow, false)
+		t.Rows, t.Hidden = containerRows(m, cmdtest.Now, false)
 	}
 	sortRows(t.Rows, by)
 	return t, o
@@ -72,7 +72,7 @@ func busyNodes() *nodeAsking {
 		a.learn(&before, nil)
 	}
 	a.learn(nil, &types.KubeClusterMetrics{Nodes: []types.ClusterNodeMetrics{
-		{Name: "node-1", At: ago(44 * time.Second), Cores: 4, CPU: some(400_000_000), Memory: some(4 << 30), Total: some(8 << 30), Stale: "the kubelet does not answer within 20s"},
+		{Name: "node-1", At: cmdtest.Ago(44 * time.Second), Cores: 4, CPU: some(400_000_000), Memory: some(4 << 30), Total: some(8 << 30), Stale: "the kubelet does not answer within 20s"},
 		{Name: "node-3", Stale: "it has never answered"},
 	}})
 	return a
@@ -83,7 +83,7 @@ func crowded() (topTable, topOptions) {
 	t.Rows = nil
 	for i := range 300 {
 		cpu := some(uint64(300-i) * 1e6)
-		t.Rows = append(t.Rows, topRow{Name: fmt.Sprintf("app-%03d", i), At: ago(time.Second), CPU: cpu, CPUs: []sample{cpu}})
+		t.Rows = append(t.Rows, topRow{Name: fmt.Sprintf("app-%03d", i), At: cmdtest.Ago(time.Second), CPU: cpu, CPUs: []sample{cpu}})
 	}
 	return t, o
 }
@@ -108,26 +108,13 @@ func topScreens() map[string][]string {
 	t, o = busyTop(topPods, sortMemory)
 	t.Problems = []string{"the agent does NOT run: process 4711 is gone; its values are what it last said"}
 	all["top-dead"] = drawn(t, o, 80, 24)
-	all["top-nothing"] = drawn(topTable{At: screenNow, Of: topPods, Problems: []string{"the agent has published no KubeNodeMetrics yet"}}, o, 80, 24)
+	all["top-nothing"] = drawn(topTable{At: cmdtest.Now, Of: topPods, Problems: []string{"the agent has published no KubeNodeMetrics yet"}}, o, 80, 24)
 	return all
 }
 
 func TestTopScreens(t *testing.T) {
 	for name, lines := range topScreens() {
-		file := filepath.Join("testdata/screens", name+".txt")
-		got := strings.Join(lines, "\n") + "\n"
-		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(string(want), got); d != "" {
-			t.Errorf("%s: want -, got +\n%s", name, d)
-		}
+		cmdtest.Same(t, filepath.Join("testdata/screens", name+".txt"), strings.Join(lines, "\n")+"\n")
 	}
 }
 
@@ -162,7 +149,7 @@ func TestTopFitsEveryTerminal(t *testing.T) {
 }
 
 func TestWhatIsUnknownIsNotZero(t *testing.T) {
-	l := topLook{now: screenNow}
+	l := topLook{now: cmdtest.Now}
 	table, _ := busyTop(topContainers, sortCPU)
 	_, row := l.lines(table, 120)
 	side := strings.Fields(row(1))
@@ -211,12 +198,12 @@ func TestNumbersFitTheirColumns(t *testing.T) {
 
 func TestAgesAreMarkedWhereTheyAreOld(t *testing.T) {
 	for want, at := range map[string]time.Time{
-		"15s": ago(15 * time.Second), "16s!": ago(16 * time.Second), "59m!": ago(59*time.Minute + 59*time.Second), "30h!": ago(30 * time.Hour),
-		"9d!": ago(9 * 24 * time.Hour), ">999d!": time.Date(1885, 1, 1, 0, 0, 0, 0, time.UTC), "+5s": ago(-5 * time.Second), "+2m!": ago(-2 * time.Minute), "-": {},
+		"15s": cmdtest.Ago(15 * time.Second), "16s!": cmdtest.Ago(16 * time.Second), "59m!": cmdtest.Ago(59*time.Minute + 59*time.Second), "30h!": cmdtest.Ago(30 * time.Hour),
+		"9d!": cmdtest.Ago(9 * 24 * time.Hour), ">999d!": time.Date(1885, 1, 1, 0, 0, 0, 0, time.UTC), "+5s": cmdtest.Ago(-5 * time.Second), "+2m!": cmdtest.Ago(-2 * time.Minute), "-": {},
 	} {
 		r := topRow{At: at}
-		r.age(screenNow, topOld)
-		if got := ageText(r, screenNow); got != want {
+		r.age(cmdtest.Now, topOld)
+		if got := ageText(r, cmdtest.Now); got != want {
 			t.Errorf("%s: got %q, want %q", at, got, want)
 		}
 	}
@@ -241,7 +228,7 @@ func TestNamesAreCleanAndShortenedInTheMiddle(t *testing.T) {
 	}
 	m := types.KubeNodeMetrics{Node: "n\x1b[2J", Pods: []types.PodMetrics{{Namespace: "eve-kube-app", Name: "evil\x1b[31m\r\n\u202e", Samples: make([]types.PodSample, 9)}}}
 	table := topTable{Of: topPods, Node: m.Node, Problems: []string{"why\x07\x1b]0;x\x07"}}
-	table.Rows, _ = podRows(m, screenNow, true)
+	table.Rows, _ = podRows(m, cmdtest.Now, true)
 	text := strings.Join(table.lines(topOptions{sort: sortCPU}, 80, 24, false, new(int)), "\n")
 	if strings.ContainsAny(text, "\x1b\x07\r\u202e") {
 		t.Errorf("the terminal would obey %q", text)
@@ -273,20 +260,20 @@ func TestACounterThatBeganAnewHasNoRate(t *testing.T) {
 
 func TestANodeThatFailsKeepsItsLastWordAndWhy(t *testing.T) {
 	a := &nodeAsking{}
-	at := ago(5 * time.Second)
+	at := cmdtest.Ago(5 * time.Second)
 	a.know("n", nodeSample{err: errors.New("first")})
 	a.know("n", nodeSample{at: at, metrics: types.NodeMetrics{CPU: some(7)}})
-	if r := a.rows(screenNow)[0]; r.CPU == nil || *r.CPU != 7 || r.Stale != "" || len(r.CPUs) != 1 {
+	if r := a.rows(cmdtest.Now)[0]; r.CPU == nil || *r.CPU != 7 || r.Stale != "" || len(r.CPUs) != 1 {
 		t.Errorf("after an answer: %+v", r)
 	}
-	a.know("n", nodeSample{err: errors.New("then"), at: screenNow})
-	if r := a.rows(screenNow)[0]; r.CPU == nil || r.Stale != "then" || !r.At.Equal(at) {
+	a.know("n", nodeSample{err: errors.New("then"), at: cmdtest.Now})
+	if r := a.rows(cmdtest.Now)[0]; r.CPU == nil || r.Stale != "then" || !r.At.Equal(at) {
 		t.Errorf("after a failure: %+v", r)
 	}
 	for i := range 20 {
-		a.know("n", nodeSample{at: screenNow.Add(time.Duration(i) * time.Second), metrics: types.NodeMetrics{CPU: some(uint64(i))}})
+		a.know("n", nodeSample{at: cmdtest.Now.Add(time.Duration(i) * time.Second), metrics: types.NodeMetrics{CPU: some(uint64(i))}})
 	}
-	if r := a.rows(screenNow)[0]; len(r.CPUs) != topSamples || *r.CPU != 19 || r.Stale != "" {
+	if r := a.rows(cmdtest.Now)[0]; len(r.CPUs) != topSamples || *r.CPU != 19 || r.Stale != "" {
 		t.Errorf("after many answers: %+v", r)
 	}
 }

@@ -37,7 +37,7 @@ func TestTheLocaleDecidesBetweenBlocksAndDigits(t *testing.T) {
 
 func TestTopRefusesWhatItDoesNotKnow(t *testing.T) {
 	for _, args := range [][]string{{"top", "volumes"}, {"top", "pods", "nodes"}, {"top", "--sort", "age"}, {"top", "--all"}, {"top", "nodes", "--all"}} {
-		c := newCommand("devel", nil)
+		c := newRoot(&options{}, newTopCommand)
 		c.SetArgs(slices.Concat([]string{"--root", t.TempDir()}, args))
 		c.SetOut(&bytes.Buffer{})
 		if code := exitCode(c.ExecuteContext(t.Context())); code != exitUsage {

@@ -33,17 +33,17 @@ func newUpdateStatusCommand(o *options) *cobra.Command {
 		Hidden: true,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 4 || len(args) > 5 {
-				return exitError{exitUsage, fmt.Errorf("usage: %s", c.UseLine())}
+				return exitWith(exitUsage, fmt.Errorf("usage: %s", c.UseLine()))
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			report, err := parseReport(args, time.Now())
 			if err != nil {
-				return exitError{exitUsage, err}
+				return exitWith(exitUsage, err)
 			}
 			if err := deliver(c.Context(), o.paths(), report); err != nil {
-				return exitError{exitNotPublished, err}
+				return exitWith(exitNotPublished, err)
 			}
 			return nil
 		},

@@ -49,11 +49,11 @@ func newVMIDetachCommand(o *options) *cobra.Command {
 				return err
 			}
 			if timeout < 0 {
-				return exitError{exitUsage, fmt.Errorf("timeout %s: want 0 for ever, or more", timeout)}
+				return exitWith(exitUsage, fmt.Errorf("timeout %s: want 0 for ever, or more", timeout))
 			}
 			var err error
 			if d.key, err = parseDetach(args[0], args[1]); err != nil {
-				return exitError{exitUsage, err}
+				return exitWith(exitUsage, err)
 			}
 			// Also when the terminal goes away the request is taken back.
 			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGHUP, syscall.SIGPIPE)
@@ -104,9 +104,9 @@ func parseDetach(node, app string) (string, error) {
 // detachEnded is the error for a wait that did not come to its end.
 func detachEnded(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return exitError{exitDetachTimeout, errors.New("the time is up: nothing is requested any more")}
+		return exitWith(exitDetachTimeout, errors.New("the time is up: nothing is requested any more"))
 	}
-	return exitError{exitUsage, errors.New("interrupted: nothing is requested any more")}
+	return exitWith(exitUsage, errors.New("interrupted: nothing is requested any more"))
 }
 
 // detachLogFile is where EVE's support looks for what a detach has done.

@@ -84,7 +84,7 @@ func (closed) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 func TestVMIDetachThatCannotTellAsksForNothing(t *testing.T) {
 	t.Parallel()
 	s := detachWith(t)
-	c := newCommand("devel", nil)
+	c := newRoot(&options{}, newVMIDetachCommand)
 	c.SetArgs([]string{"--root", s.root, "vmiDetach", "n3", detachDomain})
 	c.SetOut(closed{})
 	if err := c.ExecuteContext(t.Context()); err == nil || len(s.lies()) != 0 {

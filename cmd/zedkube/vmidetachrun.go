@@ -46,7 +46,7 @@ func (d *detaching) attempt(ctx context.Context) error {
 	bus := pubsub.NewBus(d.paths.root, silent())
 	repairs := pubsub.NewSubscription[types.AppRepairStatus](bus, self, pubsub.SocketOnly())
 	if err := bus.Open(); err != nil {
-		return exitError{exitNotPublished, fmt.Errorf("open pubsub: %w", err)}
+		return exitWith(exitNotPublished, fmt.Errorf("open pubsub: %w", err))
 	}
 	bell := make(chan struct{}, 1)
 	repairs.Notify(bell)
@@ -73,7 +73,7 @@ func (d *detaching) attempt(ctx context.Context) error {
 	err = d.follow(ctx, repairs, bell)
 	if !d.theirs() {
 		if gone := requests.Unpublish(d.key); gone != nil {
-			err = errors.Join(err, exitError{exitNotPublished, fmt.Errorf("the request cannot be taken back: %w", gone)})
+			err = errors.Join(err, exitWith(exitNotPublished, fmt.Errorf("the request cannot be taken back: %w", gone)))
 		}
 	}
 	return err
@@ -87,7 +87,7 @@ func greet(ctx context.Context, repairs pubsub.Source[types.AppRepairStatus], be
 		select {
 		case <-bell:
 		case <-late:
-			return exitError{exitNotPublished, errors.New("no agent answers on this device: nothing was requested")}
+			return exitWith(exitNotPublished, errors.New("no agent answers on this device: nothing was requested"))
 		case <-ctx.Done():
 			return detachEnded(ctx.Err())
 		}
@@ -102,7 +102,7 @@ func (d *detaching) ask(requests requested[types.AppDetachRequest]) error {
 		}
 	}
 	if err := requests.Publish(d.key, d.request); err != nil {
-		return exitError{exitNotPublished, err}
+		return exitWith(exitNotPublished, err)
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (d *detaching) ending(s types.AppRepairStatus) (over bool, err error) {
 				return true, err
 			}
 		}
-		return true, exitError{exitDetachRefused, fmt.Errorf("%s: %s", phaseWords[s.Phase], clean(s.Reason))}
+		return true, exitWith(exitDetachRefused, fmt.Errorf("%s: %s", phaseWords[s.Phase], clean(s.Reason)))
 	}
 	return false, nil
 }

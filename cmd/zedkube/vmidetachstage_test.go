@@ -85,7 +85,7 @@ func (s *detachStage) Write(p []byte) (int, error) {
 
 // run runs the command with these words.
 func (s *detachStage) run(ctx context.Context, args ...string) (int, error) {
-	c := newCommand("devel", nil)
+	c := newRoot(&options{}, newVMIDetachCommand)
 	c.SetArgs(append([]string{"--root", s.root, "vmiDetach"}, args...))
 	c.SetOut(s)
 	c.SetErr(&s.err)

@@ -39,7 +39,7 @@ func newWaitJoinCommand(o *options) *cobra.Command {
 				err = cmp.Or(out.parse(), checkWait(interval, timeout))
 			}
 			if err != nil {
-				return exitError{exitUsage, err}
+				return exitWith(exitUsage, err)
 			}
 			ctx := c.Context()
 			if timeout > 0 {
@@ -159,9 +159,9 @@ func (j joiner) pause(ctx context.Context, next *time.Timer, t joinTarget) error
 // waitEnded is the error for a wait that did not come to its end.
 func waitEnded(err error, last answer) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return exitError{exitJoinTimeout, errors.New("the time is up, this node may not join yet: " + cmp.Or(last.why, "nobody has answered"))}
+		return exitWith(exitJoinTimeout, errors.New("the time is up, this node may not join yet: "+cmp.Or(last.why, "nobody has answered")))
 	}
-	return exitError{exitUsage, errors.New("interrupted, this node may not join yet")}
+	return exitWith(exitUsage, errors.New("interrupted, this node may not join yet"))
 }
 
 // joinLine is what is told, as data.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -135,7 +136,11 @@ func TestABootstrapNodeJoinsNobody(t *testing.T) {
 }
 
 func TestDataHasALineForEachChange(t *testing.T) {
-	waitFor(t, given("10.0.0.1", ourCluster), 0, func(w *waiting) { w.joiner.outputs = asData(true) }, func(w *waiting) {
+	waitFor(t, given("10.0.0.1", ourCluster), 0, func(w *waiting) {
+		var o outputs
+		_ = cmdtest.Output("json", o.flag, o.parse)
+		w.joiner.outputs = &o
+	}, func(w *waiting) {
 		w.cast.answers("cluster:" + ourCluster.String())
 		w.after(time.Minute)
 		w.ended(0)
@@ -172,7 +177,7 @@ func TestWrongUsageOfWaitJoin(t *testing.T) {
 		{"10.0.0.1"},
 		{"--timeout", "soon"},
 	} {
-		c := newCommand("devel", nil)
+		c := newRoot(&options{}, newWaitJoinCommand)
 		c.SetArgs(append([]string{"wait-join", "--root", t.TempDir()}, args...))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		err := c.ExecuteContext(ctx)

@@ -36,7 +36,7 @@ func (s *ownStatus) look() (joinTarget, answer, error) {
 	missing := errors.Is(err, fs.ErrNotExist) || err == nil && status.ClusterID.UUID == uuid.Nil
 	switch {
 	case missing && s.seen:
-		return s.last, answer{}, exitError{exitJoinWithdrawn, errors.New("EdgeNodeClusterStatus was withdrawn: this device is not to join any more")}
+		return s.last, answer{}, exitWith(exitJoinWithdrawn, errors.New("EdgeNodeClusterStatus was withdrawn: this device is not to join any more"))
 	case missing:
 		return s.given, answer{reason: "NoClusterStatus", why: "this device has no EdgeNodeClusterStatus yet, " + s.file}, nil
 	case err != nil && s.seen && s.last.whole():
@@ -44,7 +44,7 @@ func (s *ownStatus) look() (joinTarget, answer, error) {
 	case err != nil:
 		return s.given, answer{reason: "BadClusterStatus", why: "the own EdgeNodeClusterStatus cannot be read: " + clean(err.Error())}, nil
 	case status.BootstrapNode && !s.given.server.IsValid():
-		return s.given, answer{}, exitError{exitUsage, errors.New("this device starts its cluster as the bootstrap node: it joins nobody")}
+		return s.given, answer{}, exitWith(exitUsage, errors.New("this device starts its cluster as the bootstrap node: it joins nobody"))
 	}
 	s.seen, s.last = true, s.complete(status)
 	if !s.last.whole() {

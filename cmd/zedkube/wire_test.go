@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -12,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/sirupsen/logrus"
-)
 
-var update = flag.Bool("update", false, "rewrite docs/dataflow.md")
+	"github.com/zedkube/zedkube/test/cmdtest"
+)
 
 // wired is the program's wiring, on an empty root.
 func wired(t *testing.T) map[string]component {
@@ -128,7 +127,7 @@ func TestDataflowDocIsTrue(t *testing.T) {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", component, names(reads, inMemory), names(writes, inMemory))
 	}
 	const doc = "../../docs/dataflow.md"
-	if *update {
+	if *cmdtest.Update {
 		if err := os.WriteFile(doc, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
