@@ -13,38 +13,39 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
 )
 
 // runLocal runs the local server of an agent on an empty root, on loopback too.
-func runLocal(t *testing.T) (socket *http.Client, p paths) {
+func runLocal(t *testing.T) (socket *http.Client, p device.Paths) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := options{root: t.TempDir()}
+	o := device.Options{Root: t.TempDir()}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	if err := errors.Join(o.page.Set(port), l.Close()); err != nil {
+	if err := errors.Join(o.Page.Set(port), l.Close()); err != nil {
 		t.Fatal(err)
 	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	p = o.paths()
+	p = o.Paths()
 	_, components := wire(p, log, io.Discard)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); components["localserver"].Run(ctx) }()
-	socket = localserver.NewClient(p.socket)
+	socket = localserver.NewClient(p.Socket)
 	t.Cleanup(func() { cancel(); <-done; socket.CloseIdleConnections() })
 	if err := eventually(func() string {
-		if _, err := os.Stat(p.socket); err != nil {
+		if _, err := os.Stat(p.Socket); err != nil {
 			return err.Error()
 		}
-		if _, err := os.Stat(p.pageToken); err != nil {
+		if _, err := os.Stat(p.PageToken); err != nil {
 			return err.Error()
 		}
-		_, err := net.Dial("tcp", p.pageAddress)
+		_, err := net.Dial("tcp", p.PageAddress)
 		return textOf(err)
 	}); err != nil {
 		t.Fatal(err)
@@ -81,7 +82,7 @@ func fetch(t *testing.T, client *http.Client, url, host string) string {
 
 func TestTheAgentTellsItsNumbersAndShowsItsPage(t *testing.T) {
 	socket, p := runLocal(t)
-	address := p.pageAddress
+	address := p.PageAddress
 	near := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	numbers := fetch(t, socket, "http://zedkube/metrics", "zedkube")
 	for _, want := range []string{"200 ", `zedkube_component_steps_total{component="localserver"}`, `zedkube_pubsub_messages_total{direction="out",topic="zedkube/NodeDrainStatus"} 0`, "process_resident_memory_bytes", "go_goroutines"} {

@@ -6,15 +6,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zedkube/zedkube/pkg/cli"
+	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/test/cmdtest"
 )
 
 // pageIs is what zedkube page says to programs.
 type pageIs struct{ Socket, Address, Token string }
 
-func pageOf(t *testing.T, p paths) (found pageIs) {
+func pageOf(t *testing.T, p device.Paths) (found pageIs) {
 	t.Helper()
-	out, _, err := cmdtest.Run(t.Context(), newCommand("devel", nil), "--root", p.root, "page", "-o", "json")
+	out, _, err := cmdtest.Run(t.Context(), cli.New("devel", nil), "--root", p.Root, "page", "-o", "json")
 	if err := errors.Join(err, json.Unmarshal([]byte(out), &found)); err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +25,7 @@ func pageOf(t *testing.T, p paths) (found pageIs) {
 
 func TestPagePrintsTheTokenThatTheAgentTakes(t *testing.T) {
 	_, p := runLocal(t)
-	address := p.pageAddress
+	address := p.PageAddress
 	for i, want := range []string{"401", "200"} {
 		found := pageOf(t, p)
 		if found.Address != address || found.Token == "" {
@@ -36,7 +38,7 @@ func TestPagePrintsTheTokenThatTheAgentTakes(t *testing.T) {
 		if got := fetchWith(t, "http://"+address+"/api/overview", token); !strings.HasPrefix(got, want+" ") {
 			t.Errorf("with token %q: %.80s", token, got)
 		}
-		if all, _, err := cmdtest.Run(t.Context(), newCommand("devel", nil), "--root", p.root, "page"); err != nil || !strings.Contains(all, "http://"+address+"/#token="+found.Token) || !strings.Contains(all, found.Socket) {
+		if all, _, err := cmdtest.Run(t.Context(), cli.New("devel", nil), "--root", p.Root, "page"); err != nil || !strings.Contains(all, "http://"+address+"/#token="+found.Token) || !strings.Contains(all, found.Socket) {
 			t.Error(all, err)
 		}
 	}

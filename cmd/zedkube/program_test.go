@@ -13,6 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/zedkube/zedkube/pkg/cli"
+	"github.com/zedkube/zedkube/pkg/cli/device"
 )
 
 // TestProgramAlone plays testdata/alone/*.txtar: the program without a cluster.
@@ -79,10 +82,10 @@ func TestLogLinesCarryTheFieldsOfEVE(t *testing.T) {
 }
 
 func TestAnHourIsAnHourInTheProgram(t *testing.T) {
-	if flag := newCommand("devel", nil).PersistentFlags().Lookup("hour"); flag != nil {
+	if flag := cli.New("devel", nil).PersistentFlags().Lookup("hour"); flag != nil {
 		t.Errorf("the program has a flag that only tests may have: %+v", flag)
 	}
-	if got := (options{}).paths().hour; got != time.Hour {
+	if got := (device.Options{}).Paths().Hour; got != time.Hour {
 		t.Errorf("an hour is %s", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
 	"github.com/zedkube/zedkube/pkg/operate/operator"
 )
@@ -21,7 +22,7 @@ func routes(t *testing.T) map[string]localserver.Route {
 	t.Helper()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	_, components := wire(options{root: t.TempDir()}.paths(), log, io.Discard)
+	_, components := wire(device.Options{Root: t.TempDir()}.Paths(), log, io.Discard)
 	return components["localserver"].(*localserver.Component).Routes
 }
 
@@ -100,14 +101,14 @@ func TestEveryRouteIsAnsweredWhereTheTableSays(t *testing.T) {
 		if path == operator.Path {
 			ask += "NodeDrainRequest/global"
 		}
-		for i, got := range []int{code(socket, http.MethodGet, "http://zedkube"+ask), code(near, http.MethodGet, "http://"+p.pageAddress+ask), code(bears, http.MethodGet, "http://"+p.pageAddress+ask)} {
+		for i, got := range []int{code(socket, http.MethodGet, "http://zedkube"+ask), code(near, http.MethodGet, "http://"+p.PageAddress+ask), code(bears, http.MethodGet, "http://"+p.PageAddress+ask)} {
 			want := is[all[path].Access][i]
 			if refused := got == 401 || got == 403 || got == 404; want != 0 && got != want || want == 0 && refused && path != "/api/logs" {
 				t.Errorf("%s, way %d: %d, want %d", path, i, got, want)
 			}
 		}
 		for _, method := range []string{http.MethodPut, http.MethodPost, http.MethodDelete, http.MethodPatch, http.MethodOptions} {
-			if got := code(bears, method, "http://"+p.pageAddress+ask); got != http.StatusMethodNotAllowed {
+			if got := code(bears, method, "http://"+p.PageAddress+ask); got != http.StatusMethodNotAllowed {
 				t.Errorf("%s %s over TCP: %d", method, path, got)
 			}
 		}

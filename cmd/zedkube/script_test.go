@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
+	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/player"
@@ -32,8 +33,8 @@ func TestMain(m *testing.M) {
 // mainWithHour is the program with a flag that only tests have: how long an
 // hour is.
 func mainWithHour() {
-	run(func(c *cobra.Command, o *options) {
-		c.PersistentFlags().DurationVar(&o.hour, "hour", time.Hour, "how long an hour is")
+	run(func(c *cobra.Command, o *device.Options) {
+		c.PersistentFlags().DurationVar(&o.Hour, "hour", time.Hour, "how long an hour is")
 		_ = c.PersistentFlags().MarkHidden("hour") // it is in no --help
 	})
 }
