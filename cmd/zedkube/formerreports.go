@@ -4,17 +4,18 @@ import (
 	"os"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/types"
 )
 
 // formerReports reads what a former run has left, before this one writes the same
 // files.
-func formerReports(p paths) types.FormerReports {
+func formerReports(p device.Paths) types.FormerReports {
 	var f types.FormerReports
-	if info, err := os.Stat(p.touch); err == nil {
+	if info, err := os.Stat(p.Touch); err == nil {
 		f.Alive = info.ModTime().UTC()
 	}
-	health, _, err := readRecord[types.KubeReportHealth](p.topicFile(self, "KubeReportHealth"))
+	health, _, err := device.ReadRecord[types.KubeReportHealth](p.TopicFile(device.Self, "KubeReportHealth"))
 	if err != nil {
 		return f // there is none, or the report is made anew anyway
 	}

@@ -5,25 +5,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
 )
 
 func TestHowOldAFormerRunsReportsAreIsReadFromItsFiles(t *testing.T) {
-	p := options{root: t.TempDir()}.paths()
+	p := device.Options{Root: t.TempDir()}.Paths()
 	now := time.Now()
 	if f := formerReports(p); !f.Since(types.SectionAppPods, now).Equal(now) {
 		t.Errorf("without a former run: %+v", f)
 	}
 	alive := now.Add(-46 * time.Second)
-	lay(t, p.touch, "")
-	if err := os.Chtimes(p.touch, alive, alive); err != nil {
+	cmdtest.Lay(t, p.Touch, "")
+	if err := os.Chtimes(p.Touch, alive, alive); err != nil {
 		t.Fatal(err)
 	}
-	lay(t, p.topicFile(self, "KubeReportHealth"), `{"Reports":true,"Sections":[{"Name":"Storage","StaleSince":"2026-05-03T06:41:20Z"}`)
+	cmdtest.Lay(t, p.TopicFile(device.Self, "KubeReportHealth"), `{"Reports":true,"Sections":[{"Name":"Storage","StaleSince":"2026-05-03T06:41:20Z"}`)
 	if f := formerReports(p); !f.Since(types.SectionStorage, now).Equal(alive) {
 		t.Errorf("with half a report: %+v", f)
 	}
-	lay(t, p.topicFile(self, "KubeReportHealth"), `{"Reports":true,"Sections":[
+	cmdtest.Lay(t, p.TopicFile(device.Self, "KubeReportHealth"), `{"Reports":true,"Sections":[
 		{"Name":"AppPods","Known":true,"StaleSince":"0001-01-01T00:00:00Z"},{"Name":"Storage","StaleSince":"2026-05-03T06:41:20Z"}]}`)
 	stale := time.Date(2026, 5, 3, 6, 41, 20, 0, time.UTC)
 	f := formerReports(p)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"github.com/zedkube/zedkube/pkg/cli"
 	"github.com/zedkube/zedkube/test/golden"
 )
 
@@ -30,7 +31,7 @@ func TestEveryCommandHasItsGoldenOutput(t *testing.T) {
 			t.Errorf("testdata/golden/%s.txt is compared by no test", name)
 		}
 	}
-	for _, name := range withoutGolden(newCommand("devel", nil), there) {
+	for _, name := range withoutGolden(cli.New("devel", nil), there) {
 		t.Errorf("there is no testdata/golden/%s.txt: let newoperator.txtar ask for it, or the tests on real nodes", name)
 	}
 }

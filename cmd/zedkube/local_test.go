@@ -13,35 +13,39 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
 )
 
 // runLocal runs the local server of an agent on an empty root, on loopback too.
-func runLocal(t *testing.T) (socket *http.Client, p paths) {
+func runLocal(t *testing.T) (socket *http.Client, p device.Paths) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := options{root: t.TempDir(), page: pageFlag{said: true, port: l.Addr().(*net.TCPAddr).Port}}
-	l.Close()
+	o := device.Options{Root: t.TempDir()}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	if err := errors.Join(o.Page.Set(port), l.Close()); err != nil {
+		t.Fatal(err)
+	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	p = o.paths()
+	p = o.Paths()
 	_, components := wire(p, log, io.Discard)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); components["localserver"].Run(ctx) }()
-	socket = localserver.NewClient(p.socket)
+	socket = localserver.NewClient(p.Socket)
 	t.Cleanup(func() { cancel(); <-done; socket.CloseIdleConnections() })
 	if err := eventually(func() string {
-		if _, err := os.Stat(p.socket); err != nil {
+		if _, err := os.Stat(p.Socket); err != nil {
 			return err.Error()
 		}
-		if _, err := os.Stat(p.pageToken); err != nil {
+		if _, err := os.Stat(p.PageToken); err != nil {
 			return err.Error()
 		}
-		_, err := net.Dial("tcp", p.pageAddress)
+		_, err := net.Dial("tcp", p.PageAddress)
 		return textOf(err)
 	}); err != nil {
 		t.Fatal(err)
@@ -78,7 +82,7 @@ func fetch(t *testing.T, client *http.Client, url, host string) string {
 
 func TestTheAgentTellsItsNumbersAndShowsItsPage(t *testing.T) {
 	socket, p := runLocal(t)
-	address := p.pageAddress
+	address := p.PageAddress
 	near := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	numbers := fetch(t, socket, "http://zedkube/metrics", "zedkube")
 	for _, want := range []string{"200 ", `zedkube_component_steps_total{component="localserver"}`, `zedkube_pubsub_messages_total{direction="out",topic="zedkube/NodeDrainStatus"} 0`, "process_resident_memory_bytes", "go_goroutines"} {
@@ -126,36 +130,4 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Header.Set("Authorization", "Bearer "+string(b))
 	}
 	return (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
-}
-
-func TestWhereThePageIs(t *testing.T) {
-	for said, want := range map[string]string{
-		"on": "127.0.0.1:12347 true 12347", "metrics": "127.0.0.1:12347 false 12347", "off": " false 12347", "9000": "127.0.0.1:9000 true 9000",
-	} {
-		var f pageFlag
-		if err := f.Set(said); err != nil || f.String() != said {
-			t.Errorf("%s is taken for %s: %v", said, f.String(), err)
-		}
-		for _, root := range []string{"", "/srv/n1"} {
-			if got := fmt.Sprint(f.address(root), " ", f.too(), " ", f.clusterPort(true)); got != want {
-				t.Errorf("%s with root %q: %q", said, root, got)
-			}
-		}
-		if f.clusterPort(false) != 0 {
-			t.Errorf("%s: the page is on the cluster address, and nobody asked for it", said)
-		}
-	}
-	var unsaid pageFlag
-	if got := unsaid.address("") + unsaid.address("/srv/n1"); got != "127.0.0.1:12347" || unsaid.too() {
-		t.Errorf("without the flag: %q", got)
-	}
-	for _, bad := range []string{"", "yes", "0", "65536", "-1", "127.0.0.1:1", "0.0.0.0:80", "on\n"} {
-		if err := unsaid.Set(bad); err == nil {
-			t.Errorf("%q is taken", bad)
-		}
-	}
-	var usage exitError
-	if err := newCommand("devel", nil).ParseFlags([]string{"--page=perhaps"}); err == nil || errors.As(err, &usage) {
-		t.Errorf("a word that makes no sense: %v", err)
-	}
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/cli/auditcmd"
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/nodescmd"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
 	"github.com/zedkube/zedkube/pkg/operate/metrics"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
@@ -18,12 +21,12 @@ import (
 )
 
 // wirePage is what the page shows, by path.
-func wirePage(p paths, t topics, log *logrus.Logger, kube *kubeapi.Client, requests *metrics.Requests) map[string]http.Handler {
+func wirePage(p device.Paths, t topics, log *logrus.Logger, kube *kubeapi.Client, requests *metrics.Requests) map[string]http.Handler {
 	shown := &page.Page{
 		Log:      log.WithField("component", "page"),
-		Overview: withNodes(p.root, t, kube),
+		Overview: withNodes(p.Root, t, kube),
 		Metrics:  t.nodeMetrics, Configs: t.appConfigs, AppPods: kube.AppPods, Kube: kube,
-		Audit: (&auditAnswers{dir: p.audit}).answer, Requests: requests.Total, Looks: t.pageLooks,
+		Audit: (&auditcmd.AuditAnswers{Dir: p.Audit}).Answer, Requests: requests.Total, Looks: t.pageLooks,
 	}
 	return shown.Handlers()
 }
@@ -50,7 +53,7 @@ func routesOf(handlers map[string]http.Handler) map[string]localserver.Route {
 func withNodes(root string, t topics, kube *kubeapi.Client) func(now time.Time) overview.Overview {
 	return func(now time.Time) overview.Overview {
 		o := overview.Read(root, now)
-		if nodes := tableOfNodes(kube.Nodes, t.info, kube.API, now); len(nodes.List) > 0 {
+		if nodes := nodescmd.TableOfNodes(kube.Nodes, t.info, kube.API, now); len(nodes.List) > 0 {
 			o.Nodes = nodes
 			o.Problems = overview.Problems(o)
 		}

@@ -12,6 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/cli"
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
 )
 
 // version is set by the linker.
@@ -20,13 +23,13 @@ var version = "devel"
 func main() { run() }
 
 // run is the program, with what tests add to its command line.
-func run(more ...func(*cobra.Command, *options)) {
+func run(more ...func(*cobra.Command, *device.Options)) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	kubeapi.LogTo(silent()) // until the agent has a log; commands have none
-	if err := newCommand(version, runAgent, more...).ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "zedkube:", complaint(err))
+	kubeapi.LogTo(device.Silent()) // until the agent has a log; commands have none
+	if err := cli.New(version, runAgent, more...).ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "zedkube:", terminal.Complaint(err))
 		stop()
-		os.Exit(exitCode(err))
+		os.Exit(terminal.ExitCode(err))
 	}
 }

@@ -10,14 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/operate/audit"
 	"github.com/zedkube/zedkube/types"
 )
 
 // asksFor are the operations of the audit that are requests over the socket.
-func asksFor(t *testing.T, p paths) (all []types.Operation) {
+func asksFor(t *testing.T, p device.Paths) (all []types.Operation) {
 	t.Helper()
-	found, _, err := audit.Read(p.audit)
+	found, _, err := audit.Read(p.Audit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func asksFor(t *testing.T, p paths) (all []types.Operation) {
 func TestARequestGoesThroughTheAgentWhereOneRuns(t *testing.T) {
 	_, p := runLocal(t)
 	request := types.NodeDrainRequest{RequestedAt: time.Unix(1_000_000, 0).UTC(), RequestedBy: types.DrainRequesterNone, Context: "new disk"}
-	topic, err := operatorTopic[types.NodeDrainRequest](p)
+	topic, err := device.OperatorTopic[types.NodeDrainRequest](p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func TestARequestGoesThroughTheAgentWhereOneRuns(t *testing.T) {
 	if err := topic.Publish(types.Global, request); err != nil {
 		t.Fatal(err)
 	}
-	if topic, err = operatorTopic[types.NodeDrainRequest](p); err != nil {
+	if topic, err = device.OperatorTopic[types.NodeDrainRequest](p); err != nil {
 		t.Fatal(err)
 	}
 	if got, ok := topic.Get(types.Global); !ok || got != request {
@@ -49,7 +50,7 @@ func TestARequestGoesThroughTheAgentWhereOneRuns(t *testing.T) {
 	if err := topic.Unpublish(types.Global); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Lstat(p.topicFile(commandAgent, "NodeDrainRequest")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(p.TopicFile(device.CommandAgent, "NodeDrainRequest")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("taken back: %v", err)
 	}
 	asked := asksFor(t, p)
@@ -68,16 +69,16 @@ func TestWithoutAnAgentACommandLeavesTheRequestItself(t *testing.T) {
 		"none has run":   func(*testing.T, string) {},
 		"one was killed": leftSocket,
 	} {
-		p := options{root: t.TempDir()}.paths()
-		before(t, p.socket)
-		topic, err := operatorTopic[types.ClusterLeaveRequest](p)
+		p := device.Options{Root: t.TempDir()}.Paths()
+		before(t, p.Socket)
+		topic, err := device.OperatorTopic[types.ClusterLeaveRequest](p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := topic.Publish(types.Global, types.ClusterLeaveRequest{Context: "it moves"}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if content, err := os.ReadFile(p.topicFile(commandAgent, "ClusterLeaveRequest")); err != nil || !strings.Contains(string(content), "it moves") {
+		if content, err := os.ReadFile(p.TopicFile(device.CommandAgent, "ClusterLeaveRequest")); err != nil || !strings.Contains(string(content), "it moves") {
 			t.Errorf("%s: %q, %v", name, content, err)
 		}
 		if asked := asksFor(t, p); len(asked) != 1 || !strings.HasPrefix(asked[0].From, "uid ") || asked[0].Outcome != types.OperationOK {
@@ -100,54 +101,26 @@ func leftSocket(t *testing.T, socket string) {
 
 func TestAnAgentThatRefusesIsBelieved(t *testing.T) {
 	for says, code := range map[string]int{"another version": http.StatusMethodNotAllowed, "of another version": http.StatusNotFound, "only root": http.StatusForbidden, "disk is full": http.StatusInternalServerError} {
-		p := options{root: t.TempDir()}.paths()
-		if err := os.MkdirAll(filepath.Dir(p.socket), 0o755); err != nil {
+		p := device.Options{Root: t.TempDir()}.Paths()
+		if err := os.MkdirAll(filepath.Dir(p.Socket), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		l, err := net.Listen("unix", p.socket)
+		l, err := net.Listen("unix", p.Socket)
 		if err != nil {
 			t.Fatal(err)
 		}
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, says, code) })}
 		go func() { _ = server.Serve(l) }()
-		topic, err := operatorTopic[types.NodeDrainRequest](p)
+		topic, err := device.OperatorTopic[types.NodeDrainRequest](p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := topic.Publish(types.Global, types.NodeDrainRequest{}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%d: %v", code, err)
 		}
-		if _, err := os.Lstat(p.topicFile(commandAgent, "NodeDrainRequest")); !errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Lstat(p.TopicFile(device.CommandAgent, "NodeDrainRequest")); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%d: it was written all the same: %v", code, err)
 		}
 		server.Close()
-	}
-}
-
-// TestTheAgentTakesEveryRequestOfACommand holds the table of the agent against
-// the commands: all that they open is there.
-func TestTheAgentTakesEveryRequestOfACommand(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source := func(file string) string {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(content)
-	}
-	table := source("operatortopic.go")
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		for _, part := range strings.Split(source(file), "operatorTopic[")[1:] {
-			topic, _, _ := strings.Cut(part, "]")
-			if strings.HasPrefix(topic, "types.") && !strings.Contains(table, "operator.TopicOf["+topic+"]") {
-				t.Errorf("%s asks for %s, which operatorTopics lacks", file, topic)
-			}
-		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
 	"github.com/zedkube/zedkube/pkg/operate/operator"
 	"github.com/zedkube/zedkube/pubsub"
@@ -27,7 +28,7 @@ func routes(t *testing.T) map[string]localserver.Route {
 	t.Helper()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	_, components := wire(options{root: t.TempDir()}.paths(), log, io.Discard)
+	_, components := wire(device.Options{Root: t.TempDir()}.Paths(), log, io.Discard)
 	return components["localserver"].(*localserver.Component).Routes
 }
 
@@ -72,7 +73,7 @@ func TestNoQuestionChangesAnythingBeyondTheTable(t *testing.T) {
 	for _, path := range slices.Sorted(maps.Keys(routes(t))) {
 		root, log := t.TempDir(), logrus.New()
 		log.SetOutput(io.Discard)
-		bus, components := wire(options{root: root}.paths(), log, io.Discard)
+		bus, components := wire(device.Options{Root: root}.Paths(), log, io.Discard)
 		r := components["localserver"].(*localserver.Component).Routes[path]
 		if r.Methods != nil && !slices.Contains(r.Methods, http.MethodGet) && !slices.Contains(r.Methods, http.MethodHead) {
 			if r.Effect == "" || r.Access != localserver.SocketOnly {
@@ -142,10 +143,7 @@ func state(t *testing.T, root string, bus *pubsub.Bus, components map[string]com
 // TestEveryRouteIsAnsweredWhereTheTableSays asks for each of them in each way.
 func TestEveryRouteIsAnsweredWhereTheTableSays(t *testing.T) {
 	socket, p := runLocal(t)
-	found, err := findPage(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := pageOf(t, p)
 	code := func(client *http.Client, method, url string) int {
 		r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 		if err != nil {
@@ -171,14 +169,14 @@ func TestEveryRouteIsAnsweredWhereTheTableSays(t *testing.T) {
 		if path == operator.Path {
 			ask += "NodeDrainRequest/global"
 		}
-		for i, got := range []int{code(socket, http.MethodGet, "http://zedkube"+ask), code(near, http.MethodGet, "http://"+p.pageAddress+ask), code(bears, http.MethodGet, "http://"+p.pageAddress+ask)} {
+		for i, got := range []int{code(socket, http.MethodGet, "http://zedkube"+ask), code(near, http.MethodGet, "http://"+p.PageAddress+ask), code(bears, http.MethodGet, "http://"+p.PageAddress+ask)} {
 			want := is[all[path].Access][i]
 			if refused := got == 401 || got == 403 || got == 404; want != 0 && got != want || want == 0 && refused && path != "/api/logs" {
 				t.Errorf("%s, way %d: %d, want %d", path, i, got, want)
 			}
 		}
 		for _, method := range []string{http.MethodPut, http.MethodPost, http.MethodDelete, http.MethodPatch, http.MethodOptions} {
-			if got := code(bears, method, "http://"+p.pageAddress+ask); got != http.StatusMethodNotAllowed {
+			if got := code(bears, method, "http://"+p.PageAddress+ask); got != http.StatusMethodNotAllowed {
 				t.Errorf("%s %s over TCP: %d", method, path, got)
 			}
 		}

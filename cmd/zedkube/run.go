@@ -18,29 +18,30 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/printable"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/pkg/base/watchdog"
+	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
 // runAgent runs the daemon until ctx is done. After the sockets are open
 // nothing ends it but ctx: every later fault is a component's to retry.
-func runAgent(ctx context.Context, o options) error {
-	p := o.paths()
+func runAgent(ctx context.Context, o device.Options) error {
+	p := o.Paths()
 	out, own, end := openLog(ctx, os.Stderr)
 	defer end()
 	log := newLogger(own)
 	kubeapi.LogTo(log)
-	if err := os.MkdirAll(filepath.Dir(p.pid), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(p.PID), 0o755); err != nil {
 		return fmt.Errorf("make run directory: %w", err)
 	}
-	if !runsKubernetes(p.hypervisor) {
-		defer watchdog.WritePID(log, p.pid)()
+	if !runsKubernetes(p.Hypervisor) {
+		defer watchdog.WritePID(log, p.PID)()
 		log.Info("this hypervisor runs no Kubernetes: feeding the watchdog only")
-		watchdog.FeedOnly(ctx, log, p.touch)
+		watchdog.FeedOnly(ctx, log, p.Touch)
 		return nil
 	}
 	var err error
-	if p.boot, err = readBootID(p.bootID); err != nil {
+	if p.Boot, err = device.ReadBootID(p.BootID); err != nil {
 		log.WithError(err).Error("this boot has no name: it is told from others by the time since it began")
 	}
 	bus, components := wire(p, log, out)
@@ -51,8 +52,8 @@ func runAgent(ctx context.Context, o options) error {
 	} else if err != nil {
 		log.WithError(err).Error("not every topic could be opened, will try again")
 	}
-	defer watchdog.WritePID(log, p.pid)()
-	log.WithField("version", p.version).Info("zedkube started")
+	defer watchdog.WritePID(log, p.PID)()
+	log.WithField("version", p.Version).Info("zedkube started")
 
 	// Pubsub ends last, so that what the components say at their end is heard.
 	busContext, stopBus := context.WithCancel(context.WithoutCancel(ctx))

@@ -17,6 +17,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/player"
 	"github.com/zedkube/zedkube/types"
@@ -31,8 +33,8 @@ func TestMain(m *testing.M) {
 // mainWithHour is the program with a flag that only tests have: how long an
 // hour is.
 func mainWithHour() {
-	run(func(c *cobra.Command, o *options) {
-		c.PersistentFlags().DurationVar(&o.hour, "hour", time.Hour, "how long an hour is")
+	run(func(c *cobra.Command, o *device.Options) {
+		c.PersistentFlags().DurationVar(&o.Hour, "hour", time.Hour, "how long an hour is")
 		_ = c.PersistentFlags().MarkHidden("hour") // it is in no --help
 	})
 }
@@ -81,7 +83,7 @@ func tell(t *testing.T, next <-chan string) {
 // told is how a story is told on a cluster, in verbs of its own.
 func told(cluster *devcluster.Cluster, story string) testscript.Params {
 	return testscript.Params{
-		Files: []string{story}, ContinueOnError: *update,
+		Files: []string{story}, ContinueOnError: *cmdtest.Update,
 		Setup: func(env *testscript.Env) error { return newStory(cluster, env) },
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			// What the devices and their agents go through.

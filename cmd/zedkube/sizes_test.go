@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -70,10 +71,10 @@ func startLone(t *testing.T, setup func(root string)) *lone {
 	quiet.SetOutput(io.Discard)
 	zedagent := pubsub.NewBus(root, quiet)
 	s.config = pubsub.NewPublication[types.EdgeNodeClusterConfig](zedagent, "zedagent")
-	s.membership = pubsub.NewSubscription[types.ClusterMembership](zedagent, self, pubsub.Persistent())
-	s.status = pubsub.NewSubscription[types.EdgeNodeClusterStatus](zedagent, self)
-	s.blocks = pubsub.NewSubscription[types.CipherBlockStatus](zedagent, self)
-	ours, components := wire(options{root: root}.paths(), newLogger(&s.log), io.Discard)
+	s.membership = pubsub.NewSubscription[types.ClusterMembership](zedagent, device.Self, pubsub.Persistent())
+	s.status = pubsub.NewSubscription[types.EdgeNodeClusterStatus](zedagent, device.Self)
+	s.blocks = pubsub.NewSubscription[types.CipherBlockStatus](zedagent, device.Self)
+	ours, components := wire(device.Options{Root: root}.Paths(), newLogger(&s.log), io.Discard)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, bus := range []*pubsub.Bus{zedagent, ours} {
@@ -109,14 +110,16 @@ func (s *lone) knows(name string) types.ClusterMembership {
 	return m
 }
 
+var sizedCluster = uuid.MustParse("5d0c7a52-3a0e-4c7e-9f1b-2f6f0c3a9e11")
+
 // sized is a configuration with so many bytes of cipher data, twice, and masters.
 func sized(name string, data, masters int) types.EdgeNodeClusterConfig {
 	block := types.CipherBlockStatus{
-		CipherBlockID: ourCluster.String(), IsCipher: true, CipherData: bytes.Repeat([]byte{7}, data),
+		CipherBlockID: sizedCluster.String(), IsCipher: true, CipherData: bytes.Repeat([]byte{7}, data),
 		CipherContext: &types.CipherContext{ControllerCertHash: []byte{1}, DeviceCertHash: []byte{2}},
 	}
 	return types.EdgeNodeClusterConfig{
-		Initialized: true, Valid: true, ClusterName: name, ClusterID: types.UUIDandVersion{UUID: ourCluster},
+		Initialized: true, Valid: true, ClusterName: name, ClusterID: types.UUIDandVersion{UUID: sizedCluster},
 		ClusterIPPrefix: &net.IPNet{IP: net.IPv4(127, 9, 9, 9), Mask: net.CIDRMask(24, 32)}, JoinServerIP: net.IPv4(127, 9, 9, 9),
 		BootstrapNode: true, CipherToken: block, CipherGzipRegistrationManifestYaml: block,
 		MasterNodeIDs: make([]uuid.UUID, masters),
@@ -136,7 +139,7 @@ func TestMuchCipherDataIsPassedOnAndLeavesNoFiles(t *testing.T) {
 			t.Errorf("%d bytes became %d", data, len(got.Config.CipherGzipRegistrationManifestYaml.CipherData))
 		}
 		s.must(eventually(func() string {
-			if b, _ := s.blocks.Get(ourCluster.String()); len(b.CipherData) != data {
+			if b, _ := s.blocks.Get(sizedCluster.String()); len(b.CipherData) != data {
 				return fmt.Sprintf("the block has %d bytes, not %d", len(b.CipherData), data)
 			}
 			return ""

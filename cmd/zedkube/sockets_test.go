@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
 )
 
 // TestEverySocketAnswersBeforeThereIsAnyValue asks what EVE's agents and the
@@ -23,7 +25,7 @@ func TestEverySocketAnswersBeforeThereIsAnyValue(t *testing.T) {
 	defer os.RemoveAll(root)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	bus, _ := wire(options{root: root}.paths(), log, io.Discard)
+	bus, _ := wire(device.Options{Root: root}.Paths(), log, io.Discard)
 	if err := bus.Open(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/zedkube/zedkube/pkg/cli"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/test/golden"
 )
 
@@ -28,7 +31,7 @@ func goldenIs(s *story, ts *testscript.TestScript, args []string) error {
 		return steady(ts, spoken(ts.ReadFile("stdout"), ts.ReadFile("stderr")))
 	}
 	switch {
-	case *update:
+	case *cmdtest.Update:
 		if len(words) > 0 {
 			time.Sleep(atRest)
 		}
@@ -48,12 +51,12 @@ func goldenIs(s *story, ts *testscript.TestScript, args []string) error {
 // would take a second to start with the race detector.
 func inProcess(ctx context.Context, words []string) string {
 	var out, said bytes.Buffer
-	c := newCommand("devel", nil)
+	c := cli.New("devel", nil)
 	c.SetArgs(words)
 	c.SetOut(&out)
 	c.SetErr(&said)
 	if err := c.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(&said, "zedkube:", complaint(err)) // as main does
+		fmt.Fprintln(&said, "zedkube:", terminal.Complaint(err)) // as main does
 	}
 	return spoken(out.String(), said.String())
 }

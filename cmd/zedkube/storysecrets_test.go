@@ -5,6 +5,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/test/player"
 	"github.com/zedkube/zedkube/types"
 )
@@ -45,7 +46,7 @@ func hasToken(s *story, _ *testscript.TestScript, args []string) error {
 			return err
 		}
 		err = eventually(func() string {
-			status, _, err := readRecord[types.EdgeNodeClusterStatus](filepath.Join(m.Root, statusFile))
+			status, _, err := device.ReadRecord[types.EdgeNodeClusterStatus](filepath.Join(m.Root, statusFile))
 			switch {
 			case err != nil:
 				return err.Error()

@@ -3,13 +3,11 @@ package main
 import (
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/report/clusterinfo"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
-
-// self is the name of this agent in pubsub.
-const self = "zedkube"
 
 // topics are all that this agent hears and says; each is made once, here.
 type topics struct {
@@ -87,43 +85,43 @@ func makeTopics(root string, log logrus.FieldLogger) topics {
 		deviceCerts:     pubsub.NewSubscription[types.EdgeNodeCert](bus, "tpmmgr", pubsub.Persistent()),
 		adapters:        pubsub.NewSubscription[types.AssignableAdapters](bus, "domainmgr"),
 		nodeagent:       pubsub.NewSubscription[types.NodeAgentStatus](bus, "nodeagent"),
-		echo:            pubsub.NewSubscription[types.WatchdogBeat](bus, self, pubsub.SocketOnly()),
+		echo:            pubsub.NewSubscription[types.WatchdogBeat](bus, device.Self, pubsub.SocketOnly()),
 
-		reported:     pubsub.NewSubscription[types.KubeClusterUpdateStatus](bus, commandAgent),
-		operator:     pubsub.NewSubscription[types.NodeDrainRequest](bus, commandAgent),
-		leaveRequest: pubsub.NewSubscription[types.ClusterLeaveRequest](bus, commandAgent),
-		detach:       pubsub.NewSubscription[types.AppDetachRequest](bus, commandAgent),
-		k3sRelease:   pubsub.NewSubscription[types.K3sReleaseRequest](bus, commandAgent),
-		looks:        either[types.MetricsLook]{pubsub.NewSubscription[types.MetricsLook](bus, commandAgent), pageLooks},
+		reported:     pubsub.NewSubscription[types.KubeClusterUpdateStatus](bus, device.CommandAgent),
+		operator:     pubsub.NewSubscription[types.NodeDrainRequest](bus, device.CommandAgent),
+		leaveRequest: pubsub.NewSubscription[types.ClusterLeaveRequest](bus, device.CommandAgent),
+		detach:       pubsub.NewSubscription[types.AppDetachRequest](bus, device.CommandAgent),
+		k3sRelease:   pubsub.NewSubscription[types.K3sReleaseRequest](bus, device.CommandAgent),
+		looks:        either[types.MetricsLook]{pubsub.NewSubscription[types.MetricsLook](bus, device.CommandAgent), pageLooks},
 		pageLooks:    pageLooks,
 
-		clusterStatus:  pubsub.NewPublication[types.EdgeNodeClusterStatus](bus, self),
-		appStatus:      pubsub.NewPublication[types.ENClusterAppStatus](bus, self),
-		appRepair:      pubsub.NewPublication[types.AppRepairStatus](bus, self),
-		appConsole:     pubsub.NewPublication[types.AppConsoleStatus](bus, self),
-		memberOf:       pubsub.NewPublication[types.ClusterMembership](bus, self, pubsub.Persistent()),
-		peers:          pubsub.NewPublication[types.ClusterPeers](bus, self, pubsub.Persistent()),
-		without:        pubsub.NewPublication[types.WithoutCluster](bus, self),
-		members:        pubsub.NewPublication[types.ClusterMembers](bus, self),
-		membersJournal: pubsub.NewPublication[types.ClusterMembersJournal](bus, self, pubsub.Persistent()),
-		drainStatus:    pubsub.NewPublication[types.NodeDrainStatus](bus, self),
-		drainProgress:  pubsub.NewPublication[types.NodeDrainProgress](bus, self),
-		drainJournal:   pubsub.NewPublication[types.NodeDrainJournal](bus, self, pubsub.Persistent()),
+		clusterStatus:  pubsub.NewPublication[types.EdgeNodeClusterStatus](bus, device.Self),
+		appStatus:      pubsub.NewPublication[types.ENClusterAppStatus](bus, device.Self),
+		appRepair:      pubsub.NewPublication[types.AppRepairStatus](bus, device.Self),
+		appConsole:     pubsub.NewPublication[types.AppConsoleStatus](bus, device.Self),
+		memberOf:       pubsub.NewPublication[types.ClusterMembership](bus, device.Self, pubsub.Persistent()),
+		peers:          pubsub.NewPublication[types.ClusterPeers](bus, device.Self, pubsub.Persistent()),
+		without:        pubsub.NewPublication[types.WithoutCluster](bus, device.Self),
+		members:        pubsub.NewPublication[types.ClusterMembers](bus, device.Self),
+		membersJournal: pubsub.NewPublication[types.ClusterMembersJournal](bus, device.Self, pubsub.Persistent()),
+		drainStatus:    pubsub.NewPublication[types.NodeDrainStatus](bus, device.Self),
+		drainProgress:  pubsub.NewPublication[types.NodeDrainProgress](bus, device.Self),
+		drainJournal:   pubsub.NewPublication[types.NodeDrainJournal](bus, device.Self, pubsub.Persistent()),
 		known:          &pubsub.Table[types.KnownNode]{},
-		knownJournal:   pubsub.NewPublication[types.KnownNode](bus, self, pubsub.Persistent()),
-		clusterInfo:    pubsub.NewPacedPublication(bus, self, clusterinfo.Pause),
-		reportHealth:   pubsub.NewPublication[types.KubeReportHealth](bus, self),
-		userServices:   pubsub.NewPublication[types.KubeUserServices](bus, self),
-		nodeConditions: pubsub.NewPublication[types.KubeNodeConditions](bus, self, pubsub.Persistent()),
-		storageStatus:  pubsub.NewPublication[types.KubeStorageStatus](bus, self),
-		nodeMetrics:    pubsub.NewPublication[types.KubeNodeMetrics](bus, self),
-		clusterMetrics: pubsub.NewPublication[types.KubeClusterMetrics](bus, self),
-		leaderInfo:     pubsub.NewPublication[types.KubeLeaderElectInfo](bus, self),
-		beat:           pubsub.NewPublication[types.WatchdogBeat](bus, self),
+		knownJournal:   pubsub.NewPublication[types.KnownNode](bus, device.Self, pubsub.Persistent()),
+		clusterInfo:    pubsub.NewPacedPublication(bus, device.Self, clusterinfo.Pause),
+		reportHealth:   pubsub.NewPublication[types.KubeReportHealth](bus, device.Self),
+		userServices:   pubsub.NewPublication[types.KubeUserServices](bus, device.Self),
+		nodeConditions: pubsub.NewPublication[types.KubeNodeConditions](bus, device.Self, pubsub.Persistent()),
+		storageStatus:  pubsub.NewPublication[types.KubeStorageStatus](bus, device.Self),
+		nodeMetrics:    pubsub.NewPublication[types.KubeNodeMetrics](bus, device.Self),
+		clusterMetrics: pubsub.NewPublication[types.KubeClusterMetrics](bus, device.Self),
+		leaderInfo:     pubsub.NewPublication[types.KubeLeaderElectInfo](bus, device.Self),
+		beat:           pubsub.NewPublication[types.WatchdogBeat](bus, device.Self),
 		updateStatus:   pubsub.NewPublication[types.KubeClusterUpdateStatus](bus, "zedagent", pubsub.Persistent()),
-		kubeConfig:     pubsub.NewPublication[types.KubeConfig](bus, self, pubsub.Persistent()),
-		k3sVersion:     pubsub.NewPublication[types.K3sVersionStatus](bus, self),
-		cipherBlocks:   pubsub.NewPublication[types.CipherBlockStatus](bus, self),
-		cipherMetrics:  pubsub.NewPublication[types.CipherMetrics](bus, self),
+		kubeConfig:     pubsub.NewPublication[types.KubeConfig](bus, device.Self, pubsub.Persistent()),
+		k3sVersion:     pubsub.NewPublication[types.K3sVersionStatus](bus, device.Self),
+		cipherBlocks:   pubsub.NewPublication[types.CipherBlockStatus](bus, device.Self),
+		cipherMetrics:  pubsub.NewPublication[types.CipherMetrics](bus, device.Self),
 	}
 }

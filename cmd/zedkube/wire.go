@@ -3,8 +3,9 @@ package main
 import (
 	"context"
 	"io"
-	"maps"
 	"net"
+	"net/http"
+	"net/http/pprof"
 
 	"github.com/sirupsen/logrus"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/loglevel"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/base/watchdog"
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/nodescmd"
 	"github.com/zedkube/zedkube/pkg/cluster/clusterstatus"
 	"github.com/zedkube/zedkube/pkg/cluster/clustertoken"
 	"github.com/zedkube/zedkube/pkg/cluster/k3sconfig"
@@ -21,10 +24,24 @@ import (
 	"github.com/zedkube/zedkube/pkg/cluster/membership"
 	"github.com/zedkube/zedkube/pkg/cluster/peers"
 	"github.com/zedkube/zedkube/pkg/cluster/statusserver"
+	"github.com/zedkube/zedkube/pkg/cluster/witness"
 	"github.com/zedkube/zedkube/pkg/operate/audit"
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
 	"github.com/zedkube/zedkube/pkg/operate/metrics"
+	"github.com/zedkube/zedkube/pkg/operate/operator"
+	"github.com/zedkube/zedkube/pkg/report/clusterinfo"
+	"github.com/zedkube/zedkube/pkg/report/clustermetrics"
+	"github.com/zedkube/zedkube/pkg/report/conditions"
+	"github.com/zedkube/zedkube/pkg/report/nodemetrics"
+	"github.com/zedkube/zedkube/pkg/report/services"
 	"github.com/zedkube/zedkube/pkg/report/updatestatus"
+	"github.com/zedkube/zedkube/pkg/workload/applogs"
+	"github.com/zedkube/zedkube/pkg/workload/apps"
+	"github.com/zedkube/zedkube/pkg/workload/console"
 	"github.com/zedkube/zedkube/pkg/workload/drain"
+	"github.com/zedkube/zedkube/pkg/workload/passthrough"
+	"github.com/zedkube/zedkube/pkg/workload/sriov"
+	"github.com/zedkube/zedkube/pkg/workload/storage"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -34,8 +51,8 @@ type component interface{ Run(ctx context.Context) }
 
 // wire is the map of the daemon: each component shows in its fields what it
 // reads and what it writes. The lines of applications go to out.
-func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]component) {
-	t := makeTopics(p.root, log)
+func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]component) {
+	t := makeTopics(p.Root, log)
 
 	// What the cluster looks like, and what only this process knows.
 	nodes, api, leases := &pubsub.Table[types.Node]{}, &pubsub.Table[types.APIStatus]{}, &pubsub.Table[types.Lease]{}
@@ -51,10 +68,10 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 	}
 	as := func(name string) logrus.FieldLogger { return log.WithField("component", name) }
 
-	trail := &audit.Record{Log: as("audit"), Info: t.info, Dir: p.audit, Segment: audit.DefaultSegment}
+	trail := &audit.Record{Log: as("audit"), Info: t.info, Dir: p.Audit, Segment: audit.DefaultSegment}
 	requests, record := metrics.NewRequests(), metrics.NewOperations(trail)
 	kube := &kubeapi.Client{
-		Log: as("kubeapi"), Pulse: pulses["kubeapi"], Kubeconfig: p.kubeconfig, Requests: requests, Operations: record, Uptime: uptime,
+		Log: as("kubeapi"), Pulse: pulses["kubeapi"], Kubeconfig: p.Kubeconfig, Requests: requests, Operations: record, Uptime: device.Uptime,
 		Info: t.info, Leader: t.leaderInfo,
 		Nodes: nodes, AppPods: appPods, NodePods: nodePods, Leases: leases, API: api,
 		VMIs: vmis, Sets: sets,
@@ -65,16 +82,47 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 		LonghornNodes: &pubsub.Table[types.LonghornNode]{}, Daemons: &pubsub.Table[types.DaemonSet]{},
 		Settings: &pubsub.Table[types.LonghornSetting]{}, SnapshotJobs: &pubsub.Table[types.SnapshotJob]{},
 	}
-	components := map[string]component{
+
+	// What the reports share.
+	sections, former := &pubsub.Table[types.ReportSection]{}, formerReports(p)
+
+	// What the local server answers.
+	numbers := &metrics.Metrics{
+		Version: p.Version, Lease: kubeapi.StatsLease, Pulses: pulses, Bus: t.bus, Requests: requests, Operations: record,
+		Info: t.info, Nodes: kube.Nodes, API: kube.API, Leases: kube.Leases,
+		Leader: t.leaderInfo, Progress: t.drainProgress, Health: t.reportHealth, Conditions: t.nodeConditions,
+	}
+	routes := routesOf(wirePage(p, t, log, kube, requests))
+	routes["/metrics"] = localserver.Route{Handler: numbers.Handler(), Access: localserver.Always, Apart: true}
+	routes[nodescmd.NodesPath] = localserver.Route{Handler: nodescmd.NodesHandler(kube.Nodes, t.info, kube.API), Access: localserver.WithToken}
+	routes[operator.Path] = localserver.Route{
+		Handler: &operator.Handler{Root: p.Root, Operations: record, Topics: device.OperatorTopics()},
+		Methods: []string{http.MethodPut, http.MethodDelete}, Effect: "a request to the agent is made, or taken back",
+	}
+	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
+		routes["/debug/pprof/"+path] = localserver.Route{Handler: profile}
+	}
+
+	return t.bus, map[string]component{
+		// The window on the cluster, and what watches this process.
 		"kubeapi": kube,
-		"audit": &audit.Component{
-			Log: as("audit"), Pulse: pulses["audit"], Record: trail, Segments: audit.DefaultSegments,
-			DeviceOp: t.deviceOp, Update: t.update, Operator: t.operator, Leave: t.leaveRequest, Detach: t.detach,
+		"watchdog": &watchdog.Component{
+			Log:  as("watchdog"),
+			Echo: t.echo, Pulses: pulses,
+			Beat:      t.beat,
+			TouchFile: p.Touch,
 		},
+		"loglevel": &loglevel.Component{
+			Log: as("loglevel"), Pulse: pulses["loglevel"],
+			Settings: t.settings,
+			Logger:   log,
+		},
+
+		// The node in its cluster.
 		"clustertoken": &clustertoken.Component{
 			Log: as("clustertoken"), Pulse: pulses["clustertoken"],
 			Membership: t.memberOf, ControllerCerts: t.controllerCerts, Operations: record, DeviceCerts: t.deviceCerts,
-			Device: cipher.NewDevice(p.deviceKey, p.tpm), Manifest: p.manifest,
+			Device: cipher.NewDevice(p.DeviceKey, p.TPM), Manifest: p.Manifest,
 			Token: token, Blocks: t.cipherBlocks, Metrics: t.cipherMetrics,
 		},
 		"clusterstatus": &clusterstatus.Component{
@@ -82,43 +130,23 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 			Config: t.clusterConfig, Membership: t.memberOf, Token: token, Ports: t.ports,
 			Status: t.clusterStatus,
 		},
-		"k3sconfig": &k3sconfig.Component{
-			Log: as("k3sconfig"), Pulse: pulses["k3sconfig"],
-			Settings: t.settings, Release: t.k3sRelease, Membership: t.memberOf, Info: t.info, Nodes: nodes, BootID: p.boot,
-			OverrideFile: p.k3sOverride, Binary: p.k3sBinary, PID: p.k3sPID, Proc: p.proc, Operations: record,
-			KubeConfig: t.kubeConfig, Status: t.k3sVersion,
-		},
 		"membership": &membership.Component{
 			Log: as("membership"), Pulse: pulses["membership"],
 			Config: t.clusterConfig, Agent: t.zedagent, Settings: t.settings, Info: t.info, Nodes: nodes, API: api,
 			Leave: t.leaveRequest, Without: t.without, Progress: t.drainProgress, Journal: t.drainJournal,
-			Kube: kube, Operations: record, Version: p.version, Hour: p.hour, Uptime: uptime,
+			Kube: kube, Operations: record, Version: p.Version, Hour: p.Hour, Uptime: device.Uptime,
 			Membership: t.memberOf,
 		},
 		"peers": &peers.Component{
 			Log: as("peers"), Pulse: pulses["peers"],
 			Request: t.leaveRequest, Membership: t.memberOf, Status: t.clusterStatus, Agent: t.zedagent, Info: t.info, Nodes: nodes, API: api,
-			Kube: kube, Dial: (&net.Dialer{}).DialContext, Proc: p.proc, Sysfs: p.sysfs, BootID: p.boot, Uptime: uptime,
+			Kube: kube, Dial: (&net.Dialer{}).DialContext, Proc: p.Proc, Sysfs: p.Sysfs, BootID: p.Boot, Uptime: device.Uptime,
 			Peers: t.peers, Without: t.without,
 		},
 		"members": &members.Component{
 			Log: as("members"), Pulse: pulses["members"],
 			Membership: t.memberOf, Agent: t.zedagent, Settings: t.settings, Info: t.info, Nodes: nodes, AppPods: appPods, API: api,
-			Kube: kube, Uptime: uptime, Members: t.members, Journal: t.membersJournal,
-		},
-		"statusserver": &statusserver.Component{
-			Log: as("statusserver"), Pulse: pulses["statusserver"],
-			Status: t.clusterStatus, Nodes: nodes, API: api, Info: t.info,
-			TopicDirs: p.topicDirs, InstallLog: p.installLog, Version: p.version, Reports: p.reports, ProversFile: p.provers,
-		},
-		"drain": &drain.Component{
-			Log: as("drain"), Pulse: pulses["drain"],
-			DeviceOp: t.deviceOp, Update: t.update, Operator: t.operator,
-			Config: t.clusterConfig, Membership: t.memberOf, Settings: t.settings, Info: t.info,
-			Nodes: nodes, NodePods: nodePods, Leases: leases, API: api, Clocks: kube.Clocks, Agent: t.nodeagent,
-			ForceFiles: p.forceDrain, FaultMarker: p.faultInjection, Markers: p.goingDown,
-			Kube: kube, Operations: record, BootID: p.boot, Uptime: uptime, Hour: p.hour,
-			Status: t.drainStatus, Progress: t.drainProgress, Journal: t.drainJournal,
+			Kube: kube, Uptime: device.Uptime, Members: t.members, Journal: t.membersJournal,
 		},
 		"leader": &leader.Component{
 			Log: as("leader"), Pulse: pulses["leader"],
@@ -126,25 +154,119 @@ func wire(p paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[string]c
 			Leader: t.leaderInfo,
 			Kube:   kube,
 		},
-		"loglevel": &loglevel.Component{
-			Log: as("loglevel"), Pulse: pulses["loglevel"],
-			Settings: t.settings,
-			Logger:   log,
+		"witness": &witness.Component{
+			Log: as("witness"), Pulse: pulses["witness"],
+			Info: t.info, Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, API: kube.API, Known: t.known, Journal: t.knownJournal,
+			Kube: kube, Dial: (&net.Dialer{}).DialContext, Ports: []int{witness.StatusPort, witness.KubeletPort}, Uptime: device.Uptime,
+		},
+		"k3sconfig": &k3sconfig.Component{
+			Log: as("k3sconfig"), Pulse: pulses["k3sconfig"],
+			Settings: t.settings, Release: t.k3sRelease, Membership: t.memberOf, Info: t.info, Nodes: nodes, BootID: p.Boot,
+			OverrideFile: p.K3sOverride, Binary: p.K3sBinary, PID: p.K3sPID, Proc: p.Proc, Operations: record,
+			KubeConfig: t.kubeConfig, Status: t.k3sVersion,
+		},
+		"statusserver": &statusserver.Component{
+			Log: as("statusserver"), Pulse: pulses["statusserver"],
+			Status: t.clusterStatus, Nodes: nodes, API: api, Info: t.info,
+			TopicDirs: p.TopicDirs, InstallLog: p.InstallLog, Version: p.Version, Reports: p.Reports, ProversFile: p.Provers,
+		},
+
+		// The workload.
+		"drain": &drain.Component{
+			Log: as("drain"), Pulse: pulses["drain"],
+			DeviceOp: t.deviceOp, Update: t.update, Operator: t.operator,
+			Config: t.clusterConfig, Membership: t.memberOf, Settings: t.settings, Info: t.info,
+			Nodes: nodes, NodePods: nodePods, Leases: leases, API: api, Clocks: kube.Clocks, Agent: t.nodeagent,
+			ForceFiles: p.ForceDrain, FaultMarker: p.FaultInjection, Markers: p.GoingDown,
+			Kube: kube, Operations: record, BootID: p.Boot, Uptime: device.Uptime, Hour: p.Hour,
+			Status: t.drainStatus, Progress: t.drainProgress, Journal: t.drainJournal,
+		},
+		"apps": &apps.Component{
+			Log: as("apps"), Pulse: pulses["apps"],
+			Configs: t.appConfigs, Settings: t.settings, Requests: t.detach, Info: t.info, Agent: t.zedagent,
+			Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, Sets: kube.Sets, API: kube.API,
+			Kube: kube, Uptime: device.Uptime,
+			Known: t.known, Status: t.appStatus, Repairs: t.appRepair,
+		},
+		"applogs": &applogs.Component{
+			Log: as("applogs"), Pulse: pulses["applogs"],
+			Configs: t.appConfigs, Info: t.info, Nodes: kube.Nodes, AppPods: kube.AppPods, API: kube.API,
+			Kube: kube, Out: out,
+			MaxRecord: p.LogRecord, Streams: applogs.Streams(p.Proc), Rate: applogs.DefaultRate, Burst: applogs.DefaultBurst,
+			Journal: p.LogJournal, Checkpoints: p.LogCheckpoints,
+		},
+		"console": &console.Component{
+			Log: as("console"), Pulse: pulses["console"],
+			Configs: t.appConfigs, Apps: t.appStatus, Operations: record, File: p.Console, OldFile: p.ConsoleOld, KubeInit: p.KubeInit, Proc: p.Proc,
+			Status: t.appConsole,
+		},
+		"passthrough": &passthrough.Component{
+			Log: as("passthrough"), Pulse: pulses["passthrough"],
+			Configs: t.appConfigs, Info: t.info, Agent: t.zedagent, Nodes: kube.Nodes, API: kube.API,
+			Kube: kube, Links: passthrough.Host{}, Operations: record,
+		},
+		"sriov": &sriov.Component{
+			Log: as("sriov"), Pulse: pulses["sriov"],
+			Adapters: t.adapters, Info: t.info, Nodes: kube.Nodes, NodePods: kube.NodePods, API: kube.API,
+			Kube: kube, Operations: record, Sysfs: p.Sysfs,
+		},
+		"storage": &storage.Component{
+			Log: as("storage"), Pulse: pulses["storage"],
+			Settings: t.settings, Info: t.info, Leader: t.leaderInfo, Nodes: kube.Nodes, Tables: kube.Tables,
+			OwnDisks: kube.OwnDisks, LonghornSettings: kube.Settings, SnapshotJobs: kube.SnapshotJobs,
+			Kube: kube, Uptime: device.Uptime,
+			Status: t.storageStatus,
+		},
+
+		// The report.
+		"clusterinfo": &clusterinfo.Component{
+			Log: as("clusterinfo"), Pulse: pulses["clusterinfo"],
+			Leader: t.leaderInfo, Info: t.info, Membership: t.memberOf, Members: t.members, Tables: kube.Tables,
+			Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, PodCounts: kube.PodCounts, Claims: kube.Claims,
+			Volumes: kube.Volumes, Disks: kube.LonghornNodes, Daemons: kube.Daemons, Sections: sections,
+			Report: t.clusterInfo, Health: t.reportHealth, Former: former,
+		},
+		"services": &services.Component{
+			Log: as("services"), Pulse: pulses["services"],
+			Services: kube.Services, Ingresses: kube.Ingresses, KubeVIP: kube.KubeVIP, Tables: kube.Tables, API: kube.API,
+			Ports: t.ports, Cluster: t.clusterStatus,
+			Status: t.userServices, Sections: sections, Former: former,
+		},
+		"conditions": &conditions.Component{
+			Log: as("conditions"), Pulse: pulses["conditions"],
+			Credentials: kube.Credentials, Clocks: kube.Clocks, Nodes: kube.Nodes, NodePods: kube.NodePods, API: kube.API, Tables: kube.Tables,
+			Info: t.info, Membership: t.memberOf, K3s: t.k3sVersion, Leader: t.leaderInfo, Health: t.reportHealth,
+			Uptime:     device.Uptime,
+			Conditions: t.nodeConditions,
+		},
+		"nodemetrics": &nodemetrics.Component{
+			Log: as("nodemetrics"), Pulse: pulses["nodemetrics"],
+			Info: t.info, Nodes: kube.Nodes, Looks: t.looks,
+			Kube: kube, Uptime: device.Uptime,
+			Metrics: t.nodeMetrics,
+		},
+		"clustermetrics": &clustermetrics.Component{
+			Log: as("clustermetrics"), Pulse: pulses["clustermetrics"],
+			Leader: t.leaderInfo, Info: t.info, Nodes: kube.Nodes, AppPods: kube.AppPods, API: kube.API, Own: t.nodeMetrics,
+			Configs: t.appConfigs, Kube: kube, Uptime: device.Uptime,
+			Metrics: t.clusterMetrics,
 		},
 		"updatestatus": &updatestatus.Component{
 			Log: as("updatestatus"), Pulse: pulses["updatestatus"],
 			Reported: t.reported,
 			Status:   t.updateStatus,
 		},
-		"watchdog": &watchdog.Component{
-			Log:  as("watchdog"),
-			Echo: t.echo, Pulses: pulses,
-			Beat:      t.beat,
-			TouchFile: p.touch,
+
+		// The people at the device.
+		"localserver": &localserver.Component{
+			Log: log.WithField("component", "localserver"), Pulse: pulses["localserver"],
+			Status: t.clusterStatus,
+			Socket: p.Socket, Address: p.PageAddress, PageToo: p.PageToo, TokenFile: p.PageToken, ClusterPort: p.PageOnCluster,
+			Routes: routes,
+		},
+		"audit": &audit.Component{
+			Log: as("audit"), Pulse: pulses["audit"], Record: trail, Segments: audit.DefaultSegments,
+			DeviceOp: t.deviceOp, Update: t.update, Operator: t.operator, Leave: t.leaveRequest, Detach: t.detach,
 		},
 	}
-	maps.Copy(components, wireLocal(p, t, log, pulses, kube, requests, record))
-	maps.Copy(components, wireReports(p, t, log, pulses, kube))
-	maps.Copy(components, wireApps(p, t, log, out, pulses, kube, record))
-	return t.bus, components
 }

@@ -4,5 +4,5 @@
 // the agent's socket (localserver), requests of commands (operator), the audit, and
 // topics and support bundles without secrets (topicview, bundle).
 //
-// The commands themselves are in cmd/zedkube.
+// The commands themselves are in pkg/cli.
 package operate

@@ -1,0 +1,246 @@
+// Package appscmd is zedkube apps, logs and vmiDetach.
+package appscmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/types"
+)
+
+// NewAppsCommand shows the applications, or all that is known of one.
+func NewAppsCommand(o *device.Options) *cobra.Command {
+	var out terminal.Outputs
+	c := &cobra.Command{
+		Use:   "apps [APP] [--watch]",
+		Short: "Show the applications: where each runs, since when, what is repaired, its console and ports",
+		Long: "Show the applications of this device, or all that is known of APP: its UUID or the beginning of it, its name, or its\n" +
+			"name in Kubernetes. It reads files only. Restarts and pods are known on the node that reports for the cluster.\n\n" + terminal.ShowExitCodes,
+		Args: terminal.Words(0, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := cmp.Or(out.Parse(), device.CheckDevice(*o)); err != nil {
+				return err
+			}
+			if len(args) > 0 { // a name that means nothing is said once, and ends it
+				if _, err := chosenApp(overview.Read(o.Root, time.Now()), args[0]); err != nil {
+					return err
+				}
+			}
+			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), terminal.WatchEvery, func(context.Context) terminal.Shown {
+				return shownApps(overview.Read(o.Root, time.Now()), args)
+			})
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return completeApps(o, args), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	out.Flag(c)
+	out.WatchFlag(c)
+	return c
+}
+
+// completeApps are the names of the applications, each with its UUID.
+func completeApps(o *device.Options, args []string) (names []string) {
+	if len(args) > 0 {
+		return nil
+	}
+	for _, a := range overview.Read(o.Root, time.Now()).Apps.List {
+		names = append(names, cobra.CompletionWithDesc(terminal.Clean(a.Name), a.UUID))
+	}
+	return names
+}
+
+// completeAppUUIDs are the applications' UUIDs, each with its name.
+func completeAppUUIDs(o *device.Options) (ids []string) {
+	for _, a := range overview.Read(o.Root, time.Now()).Apps.List {
+		ids = append(ids, cobra.CompletionWithDesc(a.UUID, terminal.Clean(a.Name)))
+	}
+	return ids
+}
+
+// chosenApp finds the one application that is called so.
+func chosenApp(o overview.Overview, name string) (overview.App, error) {
+	var found []overview.App
+	var known []string
+	for _, a := range o.Apps.List {
+		known = append(known, fmt.Sprintf("  %s  %s", a.UUID, terminal.Clean(a.Name)))
+		switch {
+		case strings.EqualFold(name, a.UUID):
+			return a, nil
+		case name != "" && strings.HasPrefix(a.UUID, strings.ToLower(name)), strings.EqualFold(name, a.Name), name == a.KubeName:
+			found = append(found, a)
+		}
+	}
+	list := "; this device knows\n" + strings.Join(known, "\n")
+	if len(known) == 0 {
+		list = "; this device knows none"
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return overview.App{}, fmt.Errorf("no application is called %q%s", terminal.Clean(name), list)
+	}
+	return overview.App{}, fmt.Errorf("%d applications are called %q%s", len(found), terminal.Clean(name), list)
+}
+
+// appsView is what apps shows.
+type appsView struct {
+	ReadAt time.Time
+	Apps   overview.Apps
+}
+
+func shownApps(o overview.Overview, only []string) terminal.Shown {
+	whole := len(only) > 0
+	if whole {
+		app, err := chosenApp(o, only[0])
+		if err != nil {
+			return terminal.Shown{Data: appsView{ReadAt: o.ReadAt}, Lines: func(int, bool) []string { return nil }, Err: err, Ended: true}
+		}
+		o.Apps.List = []overview.App{app}
+	}
+	steady := overview.Steady(o)
+	s := terminal.Shown{
+		Data: appsView{o.ReadAt, o.Apps}, Steady: steady.Apps,
+		Lines: func(width int, colour bool) []string { return appsLines(o, whole, width, colour) },
+	}
+	for _, a := range o.Apps.List {
+		text := AppState(a) + " on " + terminal.OrNone(terminal.Clean(a.Node))
+		if a.Repair != nil && a.Repair.Phase != types.RepairWell {
+			text += "; " + terminal.Clean(string(a.Repair.Phase)+" "+string(a.Repair.Act)) + ": " + terminal.Clean(a.Repair.Reason)
+		}
+		s.Facts = append(s.Facts, terminal.Fact{Key: terminal.Clean(a.Name) + " " + a.UUID, Text: text})
+	}
+	return s
+}
+
+func appsLines(o overview.Overview, whole bool, width int, colour bool) []string {
+	s := &terminal.Screen{Width: width, Colour: colour}
+	if !o.Agent.Runs {
+		s.Put(0, terminal.Red, "The agent does not run: "+terminal.Clean(o.Agent.Why)+". This is what it last said.")
+	}
+	for _, t := range o.Unreadable {
+		if strings.Contains(t.File, "App") {
+			s.Put(0, terminal.Yellow, terminal.Clean(t.Why))
+		}
+	}
+	switch {
+	case len(o.Apps.List) == 0:
+		s.Put(0, terminal.Plain, "this device has no applications")
+	case whole:
+		putApp(s, o.Apps.List[0], o.Report.Info.At, o.ReadAt)
+	default:
+		s.Lines = append(s.Lines, AppsTable(o, true).Lines(width, colour)...)
+	}
+	return s.Lines
+}
+
+// AppsTable is a row for each application; with why each does not run.
+func AppsTable(o overview.Overview, why bool) terminal.Table {
+	t := terminal.Table{Columns: []terminal.Column{
+		{Title: "APP", Keep: 0, Right: false},
+		{Title: "STATE", Keep: 0, Right: false},
+		{Title: "FOR", Keep: 7, Right: true},
+		{Title: "NODE", Keep: 8, Right: false},
+		{Title: "DESIGNATED", Keep: 3, Right: false},
+		{Title: "RESTARTS", Keep: 4, Right: true},
+		{Title: "REPAIR", Keep: 5, Right: false},
+		{Title: "CONSOLE", Keep: 2, Right: false},
+		{Title: "PORTS", Keep: 1, Right: false},
+		{Title: "WHY", Keep: 9, Right: false},
+	}}
+	for _, a := range o.Apps.List {
+		t.Rows = append(t.Rows, appRow(a, o.ReadAt))
+	}
+	if !why {
+		t.Columns = t.Columns[:len(t.Columns)-1]
+	}
+	return t
+}
+
+func appRow(a overview.App, now time.Time) []terminal.Cell {
+	restarts, repair, reason := terminal.Cell{}, terminal.Cell{}, ""
+	if a.Restarts != nil {
+		restarts.Text = fmt.Sprint(*a.Restarts)
+	}
+	if r := a.Repair; r != nil && r.Phase != types.RepairWell {
+		repair = terminal.Cell{Text: strings.TrimSpace(terminal.Clean(string(r.Phase) + " " + string(r.Act))), Look: repairLook(r.Phase)}
+		reason = terminal.Clean(r.Reason)
+	}
+	return []terminal.Cell{
+		{Text: terminal.Clean(a.Name)},
+		{Text: AppState(a), Look: appLook(a)},
+		{Text: terminal.ShortAge(a.Since, now)},
+		{Text: terminal.Clean(a.Node)},
+		{Text: designated(a)},
+		restarts,
+		repair,
+		{Text: consoleText(a)},
+		{Text: terminal.Clean(strings.Join(a.Ports, ","))},
+		{Text: reason},
+	}
+}
+
+// AppState is the state of an application in a word.
+func AppState(a overview.App) string {
+	switch {
+	case !a.Activate && a.State != types.AppKubeRunning.String():
+		return "Off"
+	case a.State == types.AppKubeRunning.String():
+		return "Running"
+	case a.State == types.AppKubeNotRunning.String():
+		return "NotRunning"
+	}
+	return cmp.Or(terminal.Clean(a.State), "Unknown")
+}
+
+func appLook(a overview.App) terminal.Style {
+	switch AppState(a) {
+	case "Running":
+		return terminal.Green
+	case "Off":
+		return terminal.Plain
+	case "NotRunning", "NotInCluster":
+		return terminal.Red
+	}
+	return terminal.Yellow
+}
+
+func repairLook(p types.RepairPhase) terminal.Style {
+	if slices.Contains([]types.RepairPhase{types.RepairRefused, types.RepairGaveUp}, p) {
+		return terminal.Red
+	}
+	return terminal.Yellow
+}
+
+// designated says whether this is the application's designated node: of
+// another one only its own device knows.
+func designated(a overview.App) string {
+	where := "elsewhere"
+	if a.Designated {
+		where = "here"
+	}
+	if a.Affinity == types.AffinityRequired.String() {
+		where += ", tied"
+	}
+	return where
+}
+
+func consoleText(a overview.App) string {
+	switch {
+	case a.Console == nil:
+		return ""
+	case a.Console.Open:
+		return fmt.Sprintf("open %d", a.Console.VNCPort)
+	}
+	return "closed"
+}

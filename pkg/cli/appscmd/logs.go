@@ -1,0 +1,226 @@
+package appscmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/audit"
+	"github.com/zedkube/zedkube/types"
+)
+
+const logsExitCodes = `Exit codes:
+  0   the log was printed
+  1   wrong usage, no such application, or it has no log
+  2   the API server cannot be asked
+  99  unknown command`
+
+// logsOptions are what to print of an application's log.
+type logsOptions struct {
+	container string
+	follow    bool
+	previous  bool
+	since     time.Time // zero for all there is
+	named     bool      // say of each line whose it is, of a single log too
+	escape    bool      // show control characters instead of printing them
+}
+
+// NewLogsCommand prints what an application writes, wherever it runs.
+func NewLogsCommand(o *device.Options) *cobra.Command {
+	var l logsOptions
+	var since string
+	var raw bool
+	var out terminal.Outputs
+	c := &cobra.Command{
+		Use:   "logs APP [-f] [--container NAME] [--previous] [--since 10m] [--raw]",
+		Short: "Print what an application writes",
+		Long: "Print what an application writes: its containers, or the console of its virtual machine, on whichever node it runs.\n" +
+			"APP is its UUID or the beginning of it, its name, or its name in Kubernetes. The lines come from the kubelet,\n" +
+			"through the API server: what is rotated away there is to be found in EVE's log only. With -o json each line is an object.\n\n" + logsExitCodes,
+		Args: terminal.Words(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.Parse(); err != nil {
+				return err
+			}
+			if since != "" {
+				var err error
+				if l.since, err = audit.ParseTime(since, time.Now()); err != nil {
+					return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("--since: %w", err))
+				}
+			}
+			p := o.Paths()
+			app, err := findApp(p, args[0])
+			if err != nil {
+				return err
+			}
+			l.named = !out.People()
+			l.escape = out.People() && !raw && terminal.Of(c.OutOrStdout()).Fd >= 0
+			return printLogs(c.Context(), p, app, l, out.Lines(c.OutOrStdout(), logLineOf))
+		},
+		ValidArgsFunction: terminal.CompleteArgs(func(context.Context) []string { return completeApps(o, nil) }),
+	}
+	out.Flag(c)
+	flags := c.Flags()
+	flags.BoolVarP(&l.follow, "follow", "f", false, "go on until the containers end")
+	flags.StringVar(&l.container, "container", "", "only this container")
+	flags.BoolVar(&l.previous, "previous", false, "of the run before the last restart")
+	flags.BoolVar(&raw, "raw", false, "print control characters of the log to a terminal as they are")
+	flags.StringVar(&since, "since", "", "only what was written since a time, or for so long: 2h, 7d, 2026-01-31, 15:04 (UTC)")
+	return c
+}
+
+// findApp finds the application that is called so among those of this device.
+func findApp(p device.Paths, name string) (types.AppInstanceConfig, error) {
+	files, err := filepath.Glob(filepath.Join(p.RunDir(), "zedagent", "AppInstanceConfig", "*.json"))
+	if err != nil {
+		return types.AppInstanceConfig{}, fmt.Errorf("find applications: %w", err)
+	}
+	var known []string
+	var found []types.AppInstanceConfig
+	for _, file := range files {
+		cfg, _, err := device.ReadRecord[types.AppInstanceConfig](file)
+		if err != nil {
+			continue // another one may be the one that is asked for
+		}
+		id := cfg.UUIDandVersion.UUID.String()
+		known = append(known, fmt.Sprintf("  %s  %s", id, terminal.Clean(cfg.DisplayName)))
+		switch {
+		case strings.EqualFold(name, id):
+			return cfg, nil
+		case name != "" && strings.HasPrefix(id, strings.ToLower(name)), name == cfg.DisplayName, name == cfg.KubeName():
+			found = append(found, cfg)
+		}
+	}
+	slices.Sort(known)
+	list := "; this device knows\n" + strings.Join(known, "\n")
+	if len(known) == 0 {
+		list = "; this device knows none"
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return types.AppInstanceConfig{}, fmt.Errorf("no application is called %q%s", terminal.Clean(name), list)
+	}
+	return types.AppInstanceConfig{}, fmt.Errorf("%d applications are called %q%s", len(found), terminal.Clean(name), list)
+}
+
+// source is one log to print.
+type source struct {
+	pod       types.Pod
+	container string
+}
+
+// printLogs prints what there is of app.
+func printLogs(ctx context.Context, p device.Paths, app types.AppInstanceConfig, o logsOptions, w io.Writer) error {
+	kube, done, err := kubeapi.Dial(ctx, device.Silent(), p.Kubeconfig, types.NoOperations{})
+	if err != nil {
+		return terminal.ExitWith(terminal.ExitNotPublished, err)
+	}
+	defer done()
+	pods, err := kube.AppPodsNow(ctx)
+	if err != nil {
+		return device.APIError(err)
+	}
+	sources, err := sourcesOf(app, pods, o)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lines := make(chan []byte)
+	var readers errgroup.Group
+	if !o.follow {
+		readers.SetLimit(1) // one after the other
+	}
+	go func() {
+		defer close(lines)
+		for _, s := range sources {
+			readers.Go(func() error { return s.read(ctx, kube, o, o.named || len(sources) > 1, lines) })
+		}
+		_ = readers.Wait()
+	}()
+	var wrong error
+	for line := range lines {
+		if _, err := w.Write(line); err != nil && wrong == nil {
+			wrong = fmt.Errorf("write: %w", err)
+			cancel()
+		}
+	}
+	if wrong == nil && ctx.Err() == nil {
+		wrong = device.APIError(readers.Wait())
+	}
+	return wrong
+}
+
+// sourcesOf finds the logs to print.
+func sourcesOf(app types.AppInstanceConfig, pods []types.Pod, o logsOptions) ([]source, error) {
+	var sources []source
+	var names []string
+	runs := false
+	slices.SortFunc(pods, func(a, b types.Pod) int { return a.Created.Compare(b.Created) })
+	for _, pod := range pods {
+		if !app.OwnsAny(pod) {
+			continue
+		}
+		runs = true
+		for _, c := range pod.Containers {
+			if app.IsVMI() && c.Name != guestConsole && c.Name != o.container {
+				continue
+			}
+			names = append(names, c.Name)
+			instance := c.Now
+			if o.previous {
+				instance = c.Last
+			}
+			if (o.container == "" || o.container == c.Name) && instance.ID != "" {
+				sources = append(sources, source{pod: pod, container: c.Name})
+			}
+		}
+	}
+	slices.Sort(names)
+	name := terminal.Clean(app.DisplayName)
+	switch {
+	case !runs:
+		return nil, fmt.Errorf("application %s has no pod on any node: it does not run", name)
+	case len(sources) > 0:
+		return sources, nil
+	case o.container != "" && !slices.Contains(names, o.container):
+		return nil, fmt.Errorf("application %s has no container %q; it has %s", name, terminal.Clean(o.container), strings.Join(slices.Compact(names), ", "))
+	case o.previous:
+		return nil, fmt.Errorf("application %s has not restarted: there is no log of a run before", name)
+	}
+	return nil, fmt.Errorf("application %s has not started yet: there is no log", name)
+}
+
+// guestConsole is the container that writes the console of a virtual machine.
+const guestConsole = "guest-console-log"
+
+// read hands on the lines of a log, with their times, and with whose they are
+// where there is more than one log.
+func (s source) read(ctx context.Context, kube *kubeapi.Client, o logsOptions, named bool, lines chan<- []byte) error {
+	options := types.LogOptions{Container: s.container, Previous: o.previous, Follow: o.follow, Since: o.since}
+	body, err := kube.Logs(ctx, s.pod, options)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	head := ""
+	if named {
+		head = s.pod.Name + "/" + s.container + " "
+	}
+	if err := printLines(ctx, body, head, o.escape, lines); err != nil {
+		return fmt.Errorf("read log of pod %s: %w", s.pod.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package auditcmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/audit"
+	"github.com/zedkube/zedkube/types"
+)
+
+// auditEvery is how often the files are looked at while they are watched.
+const auditEvery = time.Second
+
+// auditTable is what people are shown of operations.
+func auditTable(operations []types.Operation, now time.Time, times bool) terminal.Table {
+	when := terminal.Column{Title: "AGE"}
+	if times {
+		when.Title = "TIME"
+	}
+	t := terminal.Table{Columns: []terminal.Column{
+		when,
+		{Title: "OP"},
+		{Title: "TARGET"},
+		{Title: "BY", Keep: 5},
+		{Title: "COMPONENT", Keep: 2},
+		{Title: "OUTCOME"},
+		{Title: "TOOK", Keep: 1, Right: true},
+		{Title: "WHY/ERROR", Keep: 4},
+	}}
+	for _, o := range operations {
+		t.Rows = append(t.Rows, []terminal.Cell{
+			{Text: auditWhen(o, now, times)},
+			{Text: terminal.Clean(o.Op)},
+			{Text: terminal.Clean(o.Target)},
+			{Text: terminal.Clean(o.By)},
+			{Text: terminal.Clean(o.Component)},
+			auditOutcome(o),
+			{Text: auditTook(o)},
+			{Text: auditWhy(o)},
+		})
+	}
+	return t
+}
+
+func auditWhen(o types.Operation, now time.Time, times bool) string {
+	switch {
+	case times:
+		return o.At.UTC().Format(time.DateTime) + "Z"
+	case o.At.After(now.Add(time.Second)): // the clock was put back
+		return "in " + terminal.Span(o.At.Sub(now))
+	default:
+		return terminal.Span(now.Sub(o.At))
+	}
+}
+
+func auditOutcome(o types.Operation) terminal.Cell {
+	c := terminal.Cell{Text: terminal.Clean(string(o.Outcome))}
+	switch o.Outcome {
+	case types.OperationBegun:
+		c.Text, c.Look = "begun", terminal.Yellow
+	case types.OperationOK:
+		c.Look = terminal.Green
+	case types.OperationUnanswered:
+		c.Look = terminal.Yellow
+	default:
+		c.Look = terminal.Red
+	}
+	if o.Times > 1 {
+		c.Text += fmt.Sprintf(" x%d", o.Times)
+	}
+	return c
+}
+
+func auditTook(o types.Operation) string {
+	switch {
+	case o.Took <= 0:
+		return ""
+	case o.Took < time.Second:
+		return fmt.Sprintf("%dms", o.Took.Milliseconds())
+	case o.Took < time.Minute:
+		return fmt.Sprintf("%.1fs", o.Took.Seconds())
+	}
+	return terminal.Span(o.Took)
+}
+
+// auditWhy is why it was done, or, where that is not told, which user asked.
+func auditWhy(o types.Operation) string {
+	switch {
+	case o.Error == "":
+		return terminal.Clean(cmp.Or(o.Why, o.From))
+	case o.Why == "":
+		return terminal.Clean(o.Error)
+	}
+	return terminal.Clean(o.Why) + ": " + terminal.Clean(o.Error)
+}
+
+// shown is a look for people or programs.
+func (a *auditing) shown(l auditLook) terminal.Shown {
+	return terminal.Shown{Data: l, Err: l.err, Lines: func(width int, colour bool) []string {
+		operations := l.Operations
+		if a.Watch { // a screen is cut at its end
+			operations = slices.Clone(operations)
+			slices.Reverse(operations)
+		}
+		s := &terminal.Screen{Width: width, Colour: colour}
+		if a.Watch { // else they are apart from the table
+			for _, r := range l.Remarks {
+				s.Put(0, terminal.Yellow, terminal.Clean(r))
+			}
+		}
+		if len(operations) == 0 {
+			return append(s.Lines, l.nothing()...)
+		}
+		s.Lines = append(s.Lines, auditTable(operations, l.now, a.times).Lines(width, colour)...)
+		if l.foreign != "" {
+			s.Lines = append(s.Lines, "", terminal.Clean(l.foreign))
+		}
+		return s.Lines
+	}}
+}
+
+// nothing says that nothing was found.
+func (l auditLook) nothing() []string {
+	line := "No operation was recorded."
+	if l.all > 0 {
+		line = fmt.Sprintf("None of %d operations is of that kind.", l.all)
+	}
+	if l.foreign != "" {
+		return []string{line, terminal.Clean(l.foreign)}
+	}
+	return []string{line}
+}
+
+// shower looks again where something has changed.
+func (a *auditing) shower() func(context.Context) terminal.Shown {
+	var last auditLook
+	stamp := "none"
+	return func(context.Context) terminal.Shown {
+		now := time.Now()
+		if is := audit.Stamp(a.paths.Audit); is != stamp {
+			last, stamp = a.look(now), is
+		}
+		last.now = now
+		return a.shown(last)
+	}
+}
+
+// remark says what people would miss in the table.
+func (a *auditing) remark(w io.Writer, l auditLook) {
+	if !a.People() {
+		return
+	}
+	if l.earlier > 0 {
+		fmt.Fprintf(w, "%d earlier operations are not shown: --limit 0 shows all.\n", l.earlier)
+	}
+	for _, r := range l.Remarks {
+		fmt.Fprintln(w, terminal.Clean(r))
+	}
+}
+
+// auditRemarks says what of the trail is missing: it is shown all the same.
+func auditRemarks(p audit.Problems, err error) (says []string) {
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			says = append(says, "A part of the trail cannot be read, and what it holds is not shown: "+terminal.Clean(line))
+		}
+	}
+	if p.Torn > 0 {
+		says = append(says, fmt.Sprintf("%d lines make no sense and are left out; a power cut tears the last one.", p.Torn))
+	}
+	if p.Lost > 0 {
+		says = append(says, fmt.Sprintf("%d lines were lost while they could not be written.", p.Lost))
+	}
+	return says
+}
+
+// follow prints a line, or a document, for each operation and for each change of
+// one, until ctx is done, and on warnings what cannot be shown.
+func (a *auditing) follow(ctx context.Context, t terminal.Terminal, warnings io.Writer) error {
+	tick := time.NewTicker(auditEvery)
+	defer tick.Stop()
+	told := map[string]string{}
+	stamp, remarked := "none", ""
+	for {
+		if is := audit.Stamp(a.paths.Audit); is != stamp {
+			stamp = is
+			l := a.look(time.Now())
+			if r := strings.Join(l.Remarks, "\n"); r != remarked {
+				a.remark(warnings, auditLook{Remarks: l.Remarks})
+				remarked = r
+			}
+			next := make(map[string]string, len(l.Operations))
+			for _, o := range l.Operations {
+				text := strings.TrimSpace(fmt.Sprintf("%s %s %s", o.Outcome, o.Last.Format(time.RFC3339), o.Error))
+				next[o.ID] = text
+				if was, had := told[o.ID]; had && was == text {
+					continue
+				}
+				if err := a.tell(t, o); err != nil {
+					return err
+				}
+			}
+			told = next
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (a *auditing) tell(t terminal.Terminal, o types.Operation) error {
+	if !a.People() {
+		return a.Outputs.Encode(t, o, "")
+	}
+	by := o.By
+	if o.Component != "" && o.Component != by {
+		by += " (" + o.Component + ")"
+	}
+	_, err := fmt.Fprintf(t, "%s  %s %s  by %s  %s  %s\n",
+		o.At.UTC().Format(time.DateTime)+"Z", terminal.Clean(o.Op), terminal.Clean(o.Target), terminal.Clean(by), auditOutcome(o).Text, auditWhy(o))
+	if err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}

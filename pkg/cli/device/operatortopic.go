@@ -1,0 +1,136 @@
+package device
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/peer"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
+	"github.com/zedkube/zedkube/pkg/operate/operator"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// CommandAgent is in whose name commands speak to the running agent.
+const CommandAgent = operator.Agent
+
+// OperatorTopics are all that commands may ask the agent for. To add one, add
+// its type here and open it in the command by OperatorTopic.
+func OperatorTopics() []operator.Topic {
+	return []operator.Topic{
+		operator.TopicOf[types.NodeDrainRequest](),
+		operator.TopicOf[types.ClusterLeaveRequest](),
+		operator.TopicOf[types.AppDetachRequest](),
+		operator.TopicOf[types.K3sReleaseRequest](),
+		operator.Renewed(operator.TopicOf[types.MetricsLook]()),
+	}
+}
+
+// OperatorTopic opens a topic in which commands leave what an operator asks the
+// agent for.
+func OperatorTopic[T any](p Paths) (Requested[T], error) {
+	topic, err := operator.Open[T](p.Root)
+	if err != nil {
+		return Requested[T]{}, terminal.ExitWith(terminal.ExitNotPublished, err)
+	}
+	return Requested[T]{topic, p, askTimeout}, nil
+}
+
+// AskAgent leaves v in the topic of its type, under the key for the whole device.
+func AskAgent[T any](p Paths, v T) error {
+	topic, err := OperatorTopic[T](p)
+	if err != nil {
+		return err
+	}
+	if err := topic.Publish(types.Global, v); err != nil {
+		return terminal.ExitWith(terminal.ExitNotPublished, err)
+	}
+	return nil
+}
+
+// Requested is such a topic. It is read as it lay there when it was opened, and
+// written by the running agent, which notes who asks. Where no agent runs, the
+// command writes it itself, as root, and notes that: the agent finds it at its
+// start, and a device without a running agent can still be told what to do.
+type Requested[T any] struct {
+	lies   *pubsub.Publication[T]
+	paths  Paths
+	Within time.Duration // how long the agent may take
+}
+
+// askTimeout is how long an agent may take that listens.
+const askTimeout = 10 * time.Second
+
+// Get returns what lay under key.
+func (a Requested[T]) Get(key string) (T, bool) { return a.lies.Get(key) }
+
+// All returns all that lay there.
+func (a Requested[T]) All() map[string]T { return a.lies.All() }
+
+// Publish asks for v.
+func (a Requested[T]) Publish(key string, v T) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("ask the agent: %w", err)
+	}
+	return a.change(http.MethodPut, key, body, func() error { return a.lies.Publish(key, v) })
+}
+
+// Unpublish takes it back.
+func (a Requested[T]) Unpublish(key string) error {
+	return a.change(http.MethodDelete, key, nil, func() error { return a.lies.Unpublish(key) })
+}
+
+func (a Requested[T]) change(method, key string, body []byte, alone func() error) error {
+	err := a.ask(method, key, body)
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED) {
+		return err
+	}
+	end := CommandRecord(a.paths).Begin(operator.Asked(method, reflect.TypeFor[T]().Name(), key, peer.Self()))
+	if err := alone(); err != nil {
+		end(types.OperationFailed, err)
+		return err
+	}
+	end(types.OperationOK, nil)
+	return nil
+}
+
+// ask sends a request to the agent. Its error wraps fs.ErrNotExist or
+// syscall.ECONNREFUSED where none runs.
+func (a Requested[T]) ask(method, key string, body []byte) error {
+	client := localserver.NewClient(a.paths.Socket)
+	defer client.CloseIdleConnections()
+	client.Timeout = a.Within
+	path := operator.Path + reflect.TypeFor[T]().Name() + "/" + url.PathEscape(key)
+	r, err := http.NewRequest(method, "http://zedkube"+path, bytes.NewReader(body)) //nolint:noctx // a request that has begun is not broken off, and the client has a timeout
+	if err != nil {
+		return fmt.Errorf("ask the agent: %w", err)
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return fmt.Errorf("ask the agent: %w", err)
+	}
+	defer answer.Body.Close()
+	says, _ := io.ReadAll(io.LimitReader(answer.Body, 1024)) // the code says what matters
+	switch answer.StatusCode {
+	case http.StatusNoContent:
+		return nil
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return errors.New("the agent that runs is of another version and cannot be asked for this: nothing was requested. Start it again with this version")
+	}
+	return fmt.Errorf("the agent did not take it: %s", terminal.Clean(strings.TrimSpace(string(says))))
+}
+
+// Self is the name of this agent in pubsub.
+const Self = "zedkube"

@@ -1,0 +1,95 @@
+package draincmd
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/types"
+)
+
+// advice is something that an operator may do now.
+type advice struct {
+	Command string
+	Why     string
+}
+
+// adviseOn says what an operator may do about the record.
+func adviseOn(r drainRecord, p device.Paths) []advice {
+	var list []advice
+	add := func(command, why string) { list = append(list, advice{command, why}) }
+	if !r.Agent.Runs {
+		add("grep -h zedkube /persist/newlog/collect/dev.log* | tail", "see why the agent is not there; once it runs again the drain goes on where it was")
+		add("zgrep zedkube /persist/newlog/keepSentQueue/dev.log.*.gz | tail", "the same, for what was sent to the controller already")
+	}
+	switch {
+	case r.Progress == nil:
+		add("zedkube drain plan", "see what a drain would do now; changes nothing")
+	case r.Progress.Left:
+	case r.Progress.Phase == types.PhaseIdle:
+		add("zedkube drain plan", "see what a drain would do now; changes nothing")
+		add("zedkube drain request", "empty this node, without a reboot after it")
+		switch r.Progress.Cordon {
+		case "kept":
+			add("kubectl uncordon "+nodeWord(r), "let pods come to this node again")
+		case "operator":
+			add("zedkube audit --op cordon,uncordon", "see who cordoned this node, and ask whom it names first")
+			add("kubectl uncordon "+nodeWord(r), "let pods come to this node again, once they agree")
+		}
+	default:
+		adviseDuring(r, p, add)
+	}
+	if r.Forced {
+		add("rm "+p.ForceDrain[0]+" "+p.ForceDrain[1], "no state is forced any more")
+	}
+	return list
+}
+
+// adviseDuring is for a drain that runs or has just ended.
+func adviseDuring(r drainRecord, p device.Paths, add func(command, why string)) {
+	pr := r.Progress
+	own := slices.Contains(pr.Requesters, "OPERATOR")
+	if pr.Phase == types.PhaseGates && pr.Lock.Holder != "" && !pr.Lock.Mine {
+		add("zedkube drain unlock "+shellWord(pr.Lock.Holder), "only if that node is off on purpose: it may be the one that holds data or quorum")
+	}
+	switch {
+	case r.failed():
+		add("zedkube drain plan", "see what is still in the way; changes nothing")
+		add("zedkube drain request", "try again; a new reboot, shutdown or update command does so too")
+	case own:
+		add("zedkube drain cancel", "take your request back; the node serves again unless somebody else asks")
+	case r.underWay():
+		add("zedkube drain status --watch", "see it live")
+	}
+	if r.underWay() {
+		add(fmt.Sprintf(`echo '{"Status":9,"RequestedBy":1}' > %s`, p.ForceDrain[0]),
+			"call it complete as it is: what is left goes down with the device, without regard to budgets and replicas")
+		add(fmt.Sprintf(`echo '{"Status":1,"RequestedBy":1}' > %s`, p.ForceDrain[0]),
+			"stop it; while the file is there, the next reboot or update command goes ahead without a drain")
+	}
+	if pr.Phase == types.PhaseComplete && pr.Cordon == "zedkube" {
+		add("zedkube drain keep-cordon", "keep pods away from this node after the drain, too")
+	}
+}
+
+// nodeWord is the own node's name in a command.
+func nodeWord(r drainRecord) string {
+	if r.Node == "" {
+		return "<node>"
+	}
+	return shellWord(r.Node)
+}
+
+// shellWord is a name from a record in a command that somebody may paste: a
+// name that is none of Kubernetes' is not repeated.
+func shellWord(name string) string {
+	if name == "" || len(name) > 253 {
+		return "<holder>"
+	}
+	for _, c := range name {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
+			return "<holder>"
+		}
+	}
+	return name
+}

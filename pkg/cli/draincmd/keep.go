@@ -1,0 +1,64 @@
+package draincmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/types"
+)
+
+// newKeepCordonCommand hands the cordon of a drain to the operator.
+func newKeepCordonCommand(o *device.Options) *cobra.Command {
+	var out terminal.Outputs
+	c := &cobra.Command{
+		Use:   "keep-cordon",
+		Short: "Keep this node unschedulable when its drain is over",
+		Long: "Keep this node unschedulable when its drain is over, over a reboot too.\n" +
+			"\"kubectl uncordon\" ends that, and so does the beginning of the next drain.\n\n" + exitCodes,
+		Args: terminal.Words(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			p := o.Paths()
+			info, err := device.OwnName(p)
+			if err != nil {
+				return err
+			}
+			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube drain keep-cordon")
+			return out.Doing(c, func(w io.Writer) error {
+				return device.WithAPI(ctx, p, func(kube *kubeapi.Client) error { return keepCordon(ctx, w, kube, info) })
+			})
+		},
+	}
+	out.Flag(c)
+	return c
+}
+
+// cordonKeeper is what keep-cordon does to the cluster.
+type cordonKeeper interface {
+	FreshNodes(ctx context.Context) ([]types.Node, error)
+	KeepCordon(ctx context.Context, node string) error
+}
+
+func keepCordon(ctx context.Context, out io.Writer, kube cordonKeeper, info types.EdgeNodeInfo) error {
+	_, own, err := device.NodesAndOwn(ctx, kube, info)
+	if err != nil {
+		return err
+	}
+	if own.CordonedBy == nil {
+		state := "it is not cordoned"
+		if own.Unschedulable {
+			state = "its cordon was made by somebody else and stays anyhow"
+		}
+		return fmt.Errorf("node %s carries no cordon of zedkube's to keep: %s", own.Name, state)
+	}
+	if err := kube.KeepCordon(ctx, own.Name); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "The cordon of %s is kept. Let pods come again: kubectl uncordon %s\n", own.Name, own.Name)
+	return nil
+}

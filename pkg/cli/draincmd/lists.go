@@ -1,0 +1,112 @@
+package draincmd
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/types"
+)
+
+// putBlockers are the pods in the way.
+func putBlockers(s *terminal.Screen, r drainRecord, p types.NodeDrainProgress) {
+	if len(p.Blockers) == 0 && p.BlockersOmitted <= 0 {
+		return
+	}
+	s.Gap()
+	s.Put(0, terminal.Bold, "Pods in the way")
+	for i, b := range p.Blockers {
+		if i == terminal.ShownItems {
+			break
+		}
+		putBlocker(s, b, r.ReadAt)
+	}
+	terminal.PutMore(s, len(p.Blockers), p.BlockersOmitted)
+}
+
+func putBlocker(s *terminal.Screen, b types.DrainBlocker, now time.Time) {
+	look, outlook := outlookText(b.Outlook)
+	since := ""
+	if !b.Since.IsZero() {
+		since = ", since " + terminal.Stamp(b.Since, now)
+	}
+	cause := ""
+	if b.Cause != "" {
+		cause = terminal.Clean(b.Cause) + ", " // the word that docs/operations.md has it under
+	}
+	s.Put(2, look, terminal.Clean(b.Pod)+": "+cause+outlook+since)
+	s.Put(6, terminal.Plain, cmp.Or(terminal.Clean(b.Why), terminal.Clean(b.Cause), "no reason is given"))
+	if b.Remedy != "" {
+		s.Put(6, terminal.Bold, "-> "+terminal.Clean(b.Remedy))
+	}
+}
+
+func outlookText(o types.DrainOutlook) (terminal.Style, string) {
+	switch o {
+	case types.OutlookSlow:
+		return terminal.Yellow, "SLOW, ends by itself"
+	case types.OutlookNever:
+		return terminal.Red, "NEVER by itself, somebody has to act"
+	}
+	return terminal.Yellow, cmp.Or(terminal.Clean(string(o)), "outlook unknown")
+}
+
+// putVolumes are the volumes in the way.
+func putVolumes(s *terminal.Screen, r drainRecord, p types.NodeDrainProgress) {
+	if len(p.Volumes) == 0 && p.VolumesOmitted <= 0 {
+		return
+	}
+	s.Gap()
+	s.Put(0, terminal.Bold, "Volumes in the way")
+	for i, v := range p.Volumes {
+		if i == terminal.ShownItems {
+			break
+		}
+		putVolume(s, v, r.ReadAt)
+	}
+	terminal.PutMore(s, len(p.Volumes), p.VolumesOmitted)
+}
+
+func putVolume(s *terminal.Screen, v types.DrainVolume, now time.Time) {
+	look, outlook := outlookText(v.Outlook)
+	name := terminal.Clean(v.Name)
+	if v.Claim != "" {
+		name += " (" + terminal.Clean(v.Claim) + ")"
+	}
+	since := ""
+	if !v.Since.IsZero() {
+		since = ", since " + terminal.Stamp(v.Since, now)
+	}
+	last := ""
+	if v.LastHere {
+		last = ", the LAST healthy replica is here"
+	}
+	s.Put(2, look, name+": "+outlook+last+since)
+	why := cmp.Or(terminal.Clean(v.Why), "no reason is given")
+	if v.Replicas > 0 {
+		why += fmt.Sprintf(" (%d of %d replicas healthy)", v.Healthy, v.Replicas)
+	}
+	s.Put(6, terminal.Plain, why)
+	if v.Rebuilding != "" {
+		left := ", time left unknown"
+		if v.ETA > 0 {
+			left = ", about " + terminal.Span(time.Duration(min(v.ETA, int(terminal.Years10/time.Second)))*time.Second) + " left"
+		}
+		s.Put(6, terminal.Plain, fmt.Sprintf("rebuilding on %s %s %d%%%s", terminal.Clean(v.Rebuilding), terminal.Bar(v.Percent, 100, 20), v.Percent, left))
+	}
+	if v.Remedy != "" {
+		s.Put(6, terminal.Bold, "-> "+terminal.Clean(v.Remedy))
+	}
+}
+
+// putStranded are the pods that nobody else can take.
+func putStranded(s *terminal.Screen, p types.NodeDrainProgress) {
+	if len(p.Stranded) == 0 && p.StrandedOmitted <= 0 {
+		return
+	}
+	s.Gap()
+	s.Put(0, terminal.Bold, "Pods that can run only here (down until this node is back)")
+	s.Put(2, terminal.Plain, terminal.Listed(p.Stranded))
+	terminal.PutMore(s, min(len(p.Stranded), terminal.ShownItems), p.StrandedOmitted)
+}

@@ -1,0 +1,121 @@
+package draincmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/test/cmdtest"
+	"github.com/zedkube/zedkube/types"
+)
+
+// prospects is a cluster of which not everything can be had.
+type prospects struct {
+	askedCluster
+	pods    []types.Pod
+	fails   string // the verb that fails
+	tried   atomic.Int32
+	at      atomic.Int32
+	most    atomic.Int32
+	refused string // pod
+}
+
+func (c *prospects) answer(verb string) error {
+	if verb == c.fails {
+		return fmt.Errorf("%s: %w", verb, types.ErrNoAnswer)
+	}
+	return nil
+}
+
+func (c *prospects) FreshNodes(context.Context) ([]types.Node, error) {
+	return c.nodes, c.answer("nodes")
+}
+
+func (c *prospects) DrainLock(context.Context) (types.DrainLock, error) {
+	return c.lock, c.answer("lock")
+}
+
+func (c *prospects) PodsToEvict(context.Context, string) ([]types.Pod, error) {
+	return c.pods, c.answer("pods")
+}
+
+func (c *prospects) Storage(context.Context, string) (types.Storage, error) {
+	return types.Storage{}, c.answer("storage")
+}
+
+func (c *prospects) Situations(context.Context, string, []types.Pod) ([]types.PodSituation, error) {
+	return nil, c.answer("situations")
+}
+
+func (c *prospects) PlanEvict(_ context.Context, pod types.Pod) error {
+	c.tried.Add(1)
+	c.most.Store(max(c.most.Load(), c.at.Add(1)))
+	defer c.at.Add(-1)
+	time.Sleep(time.Millisecond)
+	if pod.Key() == c.refused {
+		return types.ErrDisruptionBudget
+	}
+	return c.answer("evictions")
+}
+
+func podsNamed(n int) []types.Pod {
+	var pods []types.Pod
+	for i := range n {
+		pods = append(pods, types.Pod{Namespace: "app", Name: strconv.Itoa(i)})
+	}
+	return pods
+}
+
+func TestAPlanLooksAtEverythingAndSaysWhatItCouldNotSee(t *testing.T) {
+	for fails, c := range map[string]struct {
+		code    int
+		unknown []string
+	}{
+		"":           {0, nil},
+		"nodes":      {2, nil},
+		"pods":       {2, nil},
+		"lock":       {0, []string{"the drain lock: lock: " + types.ErrNoAnswer.Error()}},
+		"storage":    {0, []string{"the volumes: storage: " + types.ErrNoAnswer.Error()}},
+		"situations": {0, []string{"why pods do not move: situations: " + types.ErrNoAnswer.Error()}},
+	} {
+		cluster := &prospects{askedCluster: askedCluster{nodes: cmdtest.ThreeNodes()}, pods: podsNamed(20), fails: fails, refused: "app/7"}
+		p, err := LookAhead(t.Context(), cluster, cmdtest.OwnInfo)
+		if code := terminal.ExitCode(device.APIError(err)); code != c.code {
+			t.Errorf("%s fails: exit code %d: %v", fails, code, err)
+		}
+		if err != nil {
+			continue
+		}
+		if d := cmp.Diff(c.unknown, p.Unknown); d != "" {
+			t.Errorf("%s fails: want -, got +\n%s", fails, d)
+		}
+		if p.Own != "node-2" || len(p.Pods) != 20 || len(p.Refused) != 1 || !errors.Is(p.Refused["app/7"], types.ErrDisruptionBudget) {
+			t.Errorf("%s fails: got %+v", fails, p)
+		}
+		if len(cluster.did) > 0 {
+			t.Errorf("it did %q", cluster.did)
+		}
+	}
+}
+
+func TestAPlanTriesABoundedNumberOfEvictions(t *testing.T) {
+	cluster := &prospects{askedCluster: askedCluster{nodes: cmdtest.ThreeNodes()}, pods: podsNamed(triedPods + 10)}
+	p, err := LookAhead(t.Context(), cluster, cmdtest.OwnInfo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cluster.tried.Load() != triedPods || cluster.most.Load() > triedWith {
+		t.Errorf("%d tried, %d at a time", cluster.tried.Load(), cluster.most.Load())
+	}
+	if d := cmp.Diff([]string{"the evictions of the last 10 pods were not tried"}, p.Unknown); d != "" {
+		t.Error("want -, got +\n" + d)
+	}
+}

@@ -1,0 +1,138 @@
+package draincmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/types"
+)
+
+// newDrainRequestCommand asks the agent for a drain in the operator's name.
+func newDrainRequestCommand(o *device.Options) *cobra.Command {
+	var reason string
+	var out terminal.Outputs
+	c := &cobra.Command{
+		Use:   "request [--reason TEXT]",
+		Short: "Ask for this node to be emptied, without a reboot after it",
+		Long: "Ask for this node to be emptied. It keeps serving until its turn comes, is cordoned and emptied,\n" +
+			"and stays empty until the request is taken back or the device reboots.\n\n" + exitCodes,
+		Args: terminal.Words(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return out.Doing(c, func(w io.Writer) error { return requestDrain(w, o.Paths(), reason, time.Now()) })
+		},
+	}
+	out.Flag(c)
+	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at the record")
+	return c
+}
+
+// requestDrain leaves the request for the agent. One that stands is kept, so
+// that asking twice is asking once, unless its drain has failed.
+func requestDrain(out io.Writer, p device.Paths, reason string, now time.Time) error {
+	if err := checkMember(p); err != nil {
+		return err
+	}
+	topic, err := device.OperatorTopic[types.NodeDrainRequest](p)
+	if err != nil {
+		return err
+	}
+	record := readDrain(p, now)
+	standing, stands := topic.Get(types.Global)
+	if stands && !(record.failed() && !record.askedAnew()) {
+		fmt.Fprintf(out, "A request stands already, since %s. It is kept.\n", terminal.Stamp(standing.RequestedAt, now))
+	} else {
+		request := types.NodeDrainRequest{RequestedAt: now.UTC(), RequestedBy: types.DrainRequesterNone, Context: reason}
+		if err := topic.Publish(types.Global, request); err != nil {
+			return terminal.ExitWith(terminal.ExitNotPublished, err)
+		}
+		fmt.Fprintln(out, "The drain of this node is requested.")
+	}
+	if !record.Agent.Runs {
+		fmt.Fprintf(out, "The agent does not run now (%s): the drain begins when it does.\n", terminal.Clean(record.Agent.Why))
+	}
+	fmt.Fprint(out, "Watch it:     zedkube drain status --watch\nTake it back: zedkube drain cancel\n")
+	return nil
+}
+
+// checkMember refuses a drain where there is nothing to drain: a request that
+// lies there would surprise whoever joins a cluster later.
+func checkMember(p device.Paths) error {
+	if _, err := os.Stat(p.RunDir()); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", device.ErrNoDevice, err)
+	}
+	m, _, err := device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership"))
+	if err == nil && (m.State == types.MembershipNever || m.State == types.MembershipLeft) {
+		return errors.New("this device belongs to no cluster: there is nothing to drain, and nothing was requested")
+	}
+	return nil // a file that is not there says nothing
+}
+
+// newDrainCancelCommand takes the operator's request back.
+func newDrainCancelCommand(o *device.Options) *cobra.Command {
+	var out terminal.Outputs
+	c := &cobra.Command{
+		Use:   "cancel",
+		Short: `Take back what "zedkube drain request" asked for`,
+		Long:  "Take back what \"zedkube drain request\" asked for. Requests of EVE's agents stand.\n\n" + exitCodes,
+		Args:  terminal.Words(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return out.Doing(c, func(w io.Writer) error { return cancelDrain(w, o.Paths(), time.Now()) })
+		},
+	}
+	out.Flag(c)
+	return c
+}
+
+func cancelDrain(out io.Writer, p device.Paths, now time.Time) error {
+	removed, err := TakeBack[types.NodeDrainRequest](p, "NodeDrainRequest")
+	if err != nil {
+		return err
+	}
+	record := readDrain(p, now)
+	if removed {
+		fmt.Fprintln(out, "The operator's request is taken back.")
+	} else {
+		fmt.Fprintln(out, "There is no request of an operator.")
+	}
+	var others []string
+	if record.Progress != nil {
+		others = slices.DeleteFunc(slices.Clone(record.Progress.Requesters), func(r string) bool { return r == "OPERATOR" })
+	}
+	switch {
+	case len(others) > 0:
+		fmt.Fprintf(out, "The drain goes on for %s, whose request stands.\n", strings.ToUpper(terminal.Listed(others)))
+	case removed && record.Progress != nil && record.Progress.Cordon == "kept":
+		fmt.Fprintln(out, "Its cordon is kept, as you asked. Let pods come again: kubectl uncordon "+terminal.Clean(record.Node))
+	case removed && record.Agent.Runs:
+		fmt.Fprintln(out, "The node takes pods again as soon as the API server allows: zedkube drain status")
+	case removed:
+		fmt.Fprintf(out, "The agent does not run now (%s): the node takes pods again when it does.\n", terminal.Clean(record.Agent.Why))
+	}
+	return nil
+}
+
+// TakeBack removes an operator's wish, and says whether there was one. A file
+// that cannot be read counts: it goes too.
+func TakeBack[T any](p device.Paths, name string) (bool, error) {
+	if _, err := os.Lstat(p.TopicFile(device.CommandAgent, name)); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	topic, err := device.OperatorTopic[T](p)
+	if err != nil {
+		return false, err
+	}
+	if err := topic.Unpublish(types.Global); err != nil {
+		return false, terminal.ExitWith(terminal.ExitNotPublished, err)
+	}
+	return true, nil
+}

@@ -1,0 +1,180 @@
+package draincmd
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/types"
+)
+
+// drainLines is the record as a screen.
+func drainLines(r drainRecord, width int, colour bool) []string {
+	s := &terminal.Screen{Width: width, Colour: colour}
+	putHead(s, r)
+	if p := r.Progress; p != nil {
+		putCourse(s, r, *p)
+		putHolders(s, r, *p)
+	}
+	putTold(s, r)
+	if p := r.Progress; p != nil {
+		putBlockers(s, r, *p)
+		putVolumes(s, r, *p)
+		putStranded(s, *p)
+	}
+	if len(r.Advice) > 0 {
+		s.Gap()
+		s.Put(0, terminal.Bold, "What you can do")
+		for _, a := range r.Advice {
+			s.Put(2, terminal.Plain, a.Command)
+			s.Put(6, terminal.Plain, a.Why)
+		}
+	}
+	return s.Lines
+}
+
+// putHead says what the drain does, or that nobody knows.
+func putHead(s *terminal.Screen, r drainRecord) {
+	of := "Drain of " + cmp.Or(terminal.Clean(r.Node), "this node") + ": "
+	switch {
+	case r.Progress == nil && r.Status == nil:
+		s.Put(0, terminal.Red, of+"there is no record of one")
+	case r.Progress == nil:
+		s.Put(0, terminal.Yellow, of+"only NodeDrainStatus tells; there is no NodeDrainProgress")
+	default:
+		look, text := PhaseText(*r.Progress)
+		s.Put(0, look, of+text)
+	}
+	if !r.Agent.Runs {
+		s.Field("agent", terminal.Red, "does NOT run: "+terminal.Clean(r.Agent.Why)+". What follows is what it last said"+written(r)+".")
+	}
+	for _, problem := range r.Problems {
+		s.Field("unreadable", terminal.Red, terminal.Clean(problem))
+	}
+}
+
+func written(r drainRecord) string {
+	if r.WrittenAt.IsZero() {
+		return ""
+	}
+	return ", " + terminal.Stamp(r.WrittenAt, r.ReadAt)
+}
+
+// PhaseText is a phase in words.
+func PhaseText(p types.NodeDrainProgress) (terminal.Style, string) {
+	attempt := ""
+	if p.Attempt > 0 {
+		attempt = fmt.Sprintf(", attempt %d of %d", p.Attempt, p.Attempts)
+	}
+	switch {
+	case p.Left:
+		return terminal.Green, "this node has left its cluster"
+	case p.Phase == types.PhaseIdle:
+		return terminal.Green, "Idle, no drain"
+	case p.Phase == types.PhaseGates:
+		return terminal.Yellow, "Gates, waits for its turn; nothing is evicted yet"
+	case p.Phase == types.PhaseEmptying:
+		return terminal.Yellow, "Emptying, cordoned, the pods are leaving" + attempt
+	case p.Phase == types.PhaseComplete:
+		return terminal.Green, "Complete, the device may go down"
+	case p.Phase == types.PhaseNoCordon:
+		return terminal.Red, "NoCordon, FAILED: the node could not be cordoned"
+	case p.Phase == types.PhaseNotEmpty:
+		return terminal.Red, "NotEmpty, FAILED: the deadline has passed" + attempt
+	}
+	return terminal.Red, "in a phase that this command does not know: " + terminal.Clean(string(p.Phase))
+}
+
+// putCourse is the drain in time and numbers.
+func putCourse(s *terminal.Screen, r drainRecord, p types.NodeDrainProgress) {
+	now := r.ReadAt
+	if p.Reason != "" {
+		s.Field("why", terminal.Plain, terminal.Clean(p.Reason))
+	}
+	if !p.Since.IsZero() {
+		s.Field("since", terminal.Plain, terminal.Stamp(p.Since, now))
+	}
+	if len(p.Requesters) > 0 {
+		s.Field("asked by", terminal.Plain, terminal.Listed(p.Requesters))
+	}
+	if !p.Started.IsZero() && p.Phase != types.PhaseIdle {
+		s.Field("started", terminal.Plain, terminal.Stamp(p.Started, now))
+	}
+	switch {
+	case !p.Ended.IsZero() && !r.underWay():
+		s.Field("ended", terminal.Plain, terminal.Stamp(p.Ended, now))
+	case !p.Deadline.IsZero() && r.underWay() && p.Deadline.Before(now):
+		s.Field("deadline", terminal.Red, terminal.Stamp(p.Deadline, now)+", has passed")
+	case !p.Deadline.IsZero() && r.underWay():
+		s.Field("deadline", terminal.Plain, terminal.Stamp(p.Deadline, now))
+	}
+	if p.Pods != (types.DrainPods{}) {
+		s.Field("pods", terminal.Plain, terminal.Bar(p.Pods.Evicted, p.Pods.Total, min(30, s.Width-terminal.LabelWidth-4))+" "+PodsText(p.Pods))
+	}
+}
+
+// PodsText is how many of a drain's pods are gone, and what the others do.
+func PodsText(p types.DrainPods) string {
+	return fmt.Sprintf("%d of %d gone, %d terminating, %d waiting", p.Evicted, p.Total, p.Terminating, p.Waiting)
+}
+
+// putHolders is who holds the lock, the quorum and the cordon.
+func putHolders(s *terminal.Screen, r drainRecord, p types.NodeDrainProgress) {
+	lock := p.Lock
+	label := "lock"
+	if text := lockText(lock, r.ReadAt); text != "" {
+		s.Field(label, terminal.Plain, text)
+		label = ""
+	}
+	switch {
+	case lock.Waits != "" && lock.Mine: // an agent that knows no lock may be draining as well
+		s.Field(label, terminal.Yellow, "but "+terminal.Clean(lock.Waits))
+	case lock.Waits != "":
+		s.Field(label, terminal.Yellow, "not given to us: "+terminal.Clean(lock.Waits))
+	}
+	if p.Quorum != "" {
+		s.Field("quorum", terminal.Yellow, terminal.Clean(p.Quorum))
+	}
+	cordon := map[string]string{
+		"":            "",
+		"zedkube":     "by zedkube, for this drain; undone by itself",
+		"operator":    "by somebody else; zedkube leaves it alone",
+		"tie-breaker": "a tie-breaker stays cordoned",
+		"kept":        "kept for the operator, until the next drain begins or ends",
+	}
+	if text, known := cordon[p.Cordon]; !known {
+		s.Field("cordon", terminal.Plain, terminal.Clean(p.Cordon))
+	} else if text != "" {
+		s.Field("cordon", terminal.Plain, text)
+	}
+	terminal.PutWarnings(s, p.Warnings)
+}
+
+func lockText(lock types.DrainLockView, now time.Time) string {
+	holder := terminal.Clean(lock.Holder)
+	switch {
+	case lock.Mine:
+		holder = "held by this node"
+	case lock.Holder == "":
+		return ""
+	default:
+		holder = "held by " + holder
+	}
+	if lock.Since.IsZero() {
+		return holder
+	}
+	return holder + " since " + terminal.Stamp(lock.Since, now)
+}
+
+// putTold is what EVE's agents are told.
+func putTold(s *terminal.Screen, r drainRecord) {
+	if r.Status == nil {
+		return
+	}
+	by := terminal.Clean(r.Status.RequestedBy.String())
+	s.Field("EVE is told", terminal.Plain, fmt.Sprintf("%d %s, for %s", r.Status.Status, terminal.Clean(r.Status.Status.String()), by))
+	if r.Forced {
+		s.Field("force file", terminal.Yellow, "is there: it decides what EVE is told")
+	}
+}

@@ -1,0 +1,50 @@
+package draincmd
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+)
+
+// newDrainStatusCommand explains the drain from the files of the device.
+func newDrainStatusCommand(o *device.Options) *cobra.Command {
+	var out terminal.Outputs
+	c := &cobra.Command{
+		Use:   "status [--watch]",
+		Short: "Show how far the drain is, what is in its way and what to do about it",
+		Long: "Show how far the drain of this node is, what is in its way and what to do about it.\n" +
+			"It reads the files below <root>/run only: neither agent nor API server need to run.\n\n" + exitCodes,
+		Args: terminal.Words(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := out.Parse(); err != nil {
+				return err
+			}
+			p := o.Paths()
+			t := terminal.Of(c.OutOrStdout())
+			if out.Watch {
+				w := watcher{read: func() drainRecord { return readDrain(p, time.Now()) }, out: t, outputs: &out}
+				return w.run(c.Context())
+			}
+			return showDrain(t, readDrain(p, time.Now()), &out)
+		},
+	}
+	out.Flag(c)
+	c.Flags().BoolVarP(&out.Watch, "watch", "w", false, "show it live until the drain has ended; exit code 0 complete, 3 failed or taken back")
+	return c
+}
+
+// showDrain prints the record once.
+func showDrain(t terminal.Terminal, r drainRecord, out *terminal.Outputs) error {
+	lines := func(width int, colour bool) []string { return drainLines(r, width, colour) }
+	if err := out.Print(t, terminal.Shown{Data: r, Lines: lines}); err != nil {
+		return err
+	}
+	if r.Progress == nil && r.Status == nil {
+		return errors.New("no record of a drain could be read")
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+// Package joincmd is zedkube join and wait-join: what a device that is to join a
+// cluster can know before it does.
+package joincmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/joinplan"
+)
+
+// PlanExitCodes are those of all plans.
+const PlanExitCodes = `Exit codes:
+  0   the plan was made, whatever it says
+  1   wrong usage, interrupted, or it failed
+  2   nobody could be asked: the plan says no more than the files of this device
+  3   with --check: something blocks
+  99  unknown command`
+
+// ExitPlanBlocks is the exit code of --check.
+const ExitPlanBlocks = 3
+
+// NewJoinCommand is the parent of what can be asked about a join.
+func NewJoinCommand(o *device.Options) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "join",
+		Short: "See whether a node can join its cluster, and what is in its way",
+		Long: "See whether a node can join its cluster, and what is in its way. To wait until it may: zedkube wait-join.\n" +
+			"A join is configured at the controller; no command makes one.\n\n" + PlanExitCodes,
+		Args: terminal.NoCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newJoinPlanCommand(o))
+	return c
+}
+
+// joinFlags is what the command line says about a join.
+type joinFlags struct {
+	server, address, node, cluster, candidate, kubernetes string
+	noListen, check                                       bool
+	apiPort                                               int
+	out                                                   terminal.Outputs
+}
+
+// newJoinPlanCommand says what a join would meet, and changes nothing.
+func newJoinPlanCommand(o *device.Options) *cobra.Command {
+	var f joinFlags
+	c := &cobra.Command{
+		Use:   "plan [--server IP] [--candidate IP]",
+		Short: "Show what a join would meet, here and at the members; changes nothing",
+		Long: "Show what a join would meet: on a device that is to join, whether it can; on a member, whether there is room for\n" +
+			"one more, and with --candidate whether that one fits. Addresses, ports both ways, clocks, names, versions, etcd.\n" +
+			"It changes nothing. What is not given is read in the files of this device. For about three seconds a candidate\n" +
+			"listens on those of the cluster's ports that nothing serves here yet, so that a member can try the way back.\n\n" + PlanExitCodes,
+		Args: terminal.Words(0),
+		RunE: func(c *cobra.Command, _ []string) error { return planJoin(c, o.Paths(), &f) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.server, "server", "", "address of the member to join through (default: JoinServerIP of EdgeNodeClusterStatus or -Config)")
+	flags.StringVar(&f.address, "address", "", "own address in the cluster's network (default: ClusterIPPrefix of the same)")
+	flags.StringVar(&f.node, "node", "", "name that the Node will have (default: by EdgeNodeInfo)")
+	flags.StringVar(&f.cluster, "cluster", "", "UUID of the own cluster (default: ClusterID of the same)")
+	flags.StringVar(&f.kubernetes, "kubernetes", "", "version of Kubernetes that the candidate is to run, such as v1.34.1+k3s1")
+	flags.StringVar(&f.candidate, "candidate", "", "on a member: address of the node that is to join")
+	flags.BoolVar(&f.noListen, "no-listen", false, "do not listen on free ports meanwhile, as when k3s is about to start")
+	flags.BoolVar(&f.check, "check", false, "exit with code 3 where something blocks")
+	flags.IntVar(&f.apiPort, "api-port", kubernetesPort, "port of the members' API")
+	_ = flags.MarkHidden("api-port") // k3s listens there on every device; test clusters do not
+	f.out.Flag(c)
+	return c
+}
+
+// joinGiven is what the command line says, read.
+type joinGiven struct {
+	joinTarget
+	address, candidate netip.Addr
+}
+
+func (f *joinFlags) read() (g joinGiven, err error) {
+	if g.joinTarget, err = parseTarget(f.server, f.cluster); err != nil {
+		return g, terminal.ExitWith(terminal.ExitUsage, err)
+	}
+	for _, flag := range []struct {
+		name, text string
+		to         *netip.Addr
+	}{{"address", f.address, &g.address}, {"candidate", f.candidate, &g.candidate}} {
+		if flag.text == "" {
+			continue
+		}
+		if *flag.to, err = netip.ParseAddr(flag.text); err != nil || flag.to.IsUnspecified() {
+			return g, terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("%s %q: want an address such as 10.0.0.2 or fd00::2", flag.name, terminal.Clean(flag.text)))
+		}
+	}
+	if g.candidate.IsValid() && (f.server != "" || f.address != "" || f.node != "" || f.cluster != "") {
+		return g, terminal.ExitWith(terminal.ExitUsage, errors.New("--candidate is for members; --server, --address, --node and --cluster are for the candidate itself"))
+	}
+	return g, nil
+}
+
+func planJoin(c *cobra.Command, p device.Paths, f *joinFlags) error {
+	if err := f.out.Parse(); err != nil {
+		return err
+	}
+	given, err := f.read()
+	if err != nil {
+		return err
+	}
+	return f.out.Show(c.Context(), terminal.Of(c.OutOrStdout()), time.Second, func(ctx context.Context) terminal.Shown {
+		facts, title := lookAtJoin(ctx, p, *f, given)
+		if ctx.Err() != nil {
+			return terminal.Shown{Lines: func(int, bool) []string { return nil }, Err: terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted"))}
+		}
+		plan := joinplan.Join(facts)
+		s := terminal.Shown{Data: plan, Lines: func(width int, colour bool) []string { return joinLines(plan, title, width, colour) }}
+		switch {
+		case f.check && plan.Verdict == joinplan.Blocks:
+			s.Err = terminal.ExitWith(ExitPlanBlocks, errors.New("something blocks the join"))
+		case len(facts.Peers) == 0 && facts.Nodes == nil:
+			s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("nobody could be asked: "+cmp.Or(terminal.Clean(facts.NoNodes), "no member is known")))
+		}
+		return s
+	})
+}
+
+// joinLines is the plan as a screen.
+func joinLines(p joinplan.Plan, title string, width int, colour bool) []string {
+	s := &terminal.Screen{Width: width, Colour: colour}
+	what := "Plan of this node's join"
+	if p.Role == joinplan.Member {
+		what = "Plan of one more node's join"
+	}
+	s.Put(0, terminal.Bold, what+", nothing is changed")
+	s.Field("verdict", VerdictLook(p.Verdict), terminal.Clean(p.Summary))
+	s.Field("asked at", terminal.Plain, p.Made.UTC().Format("2006-01-02 15:04:05Z"))
+	if p.Cluster != "" {
+		if title != "" {
+			title = " (" + terminal.Clean(title) + ")"
+		}
+		s.Field("cluster", terminal.Plain, p.Cluster+title)
+	}
+	if p.Node != "" || p.Address != "" {
+		s.Field("node", terminal.Plain, cmp.Or(terminal.Clean(p.Node), "of an unknown name")+" at "+cmp.Or(p.Address, "an unknown address"))
+	}
+	if len(p.Peers) > 0 {
+		s.Field("looked at", terminal.Plain, terminal.Listed(p.Peers))
+	}
+	s.Gap()
+	PutFindings(s, p.Findings)
+	return s.Lines
+}
+
+// PutFindings are the things that were looked at, each with its remedy.
+func PutFindings(s *terminal.Screen, all []joinplan.Finding) {
+	for _, f := range all {
+		s.Hang(fmt.Sprintf("  %-9s", f.Verdict), 11, VerdictLook(f.Verdict), terminal.Clean(f.What))
+		if f.Remedy != "" {
+			s.Put(11, terminal.Plain, "-> "+terminal.Clean(f.Remedy))
+		}
+	}
+}
+
+// VerdictLook is how a verdict is shown.
+func VerdictLook(v joinplan.Verdict) terminal.Style {
+	return map[joinplan.Verdict]terminal.Style{joinplan.Blocks: terminal.Red, joinplan.Warn: terminal.Yellow, joinplan.OK: terminal.Green, joinplan.Unknown: terminal.Yellow}[v]
+}

@@ -1,0 +1,199 @@
+package joincmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+)
+
+const joinExitCodes = `Exit codes:
+  0   this node may join
+  1   wrong usage, interrupted, or this device is the one that starts the cluster
+  4   the timeout has passed
+  5   EdgeNodeClusterStatus was withdrawn: this device is not to join any more
+  99  unknown command`
+
+// NewWaitJoinCommand waits as the kube container does before it joins a cluster.
+func NewWaitJoinCommand(o *device.Options) *cobra.Command {
+	var server, cluster string
+	var out terminal.Outputs
+	var interval, timeout time.Duration
+	var apiPort int
+	c := &cobra.Command{
+		Use:   "wait-join [--server IP] [--cluster UUID] [--timeout 10m]",
+		Short: "Wait until this node may join its cluster, and say what for",
+		Long: "Wait until this node may join its cluster, as the kube container does, and say what for, a line whenever that changes.\n" +
+			"The server's API has to answer, and its status server has to name the cluster. What is not given on the command\n" +
+			"line is read, and followed, in this device's EdgeNodeClusterStatus.\n\n" + joinExitCodes,
+		Args: terminal.Words(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			t, err := parseTarget(server, cluster)
+			if err == nil {
+				err = cmp.Or(out.Parse(), checkWait(interval, timeout))
+			}
+			if err != nil {
+				return terminal.ExitWith(terminal.ExitUsage, err)
+			}
+			ctx := c.Context()
+			if timeout > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, timeout)
+				defer cancel()
+			}
+			return joiner{
+				own:      &ownStatus{given: t, file: o.Paths().TopicFile(device.Self, "EdgeNodeClusterStatus")},
+				asker:    asker{client: joinClient(), apiPort: apiPort, statusPort: statusPort, patience: joinPatience},
+				interval: interval, out: c.OutOrStdout(), outputs: &out,
+			}.wait(ctx)
+		},
+	}
+	out.Flag(c)
+	flags := c.Flags()
+	flags.StringVar(&server, "server", "", "address of the server to join (default: JoinServerIP of EdgeNodeClusterStatus)")
+	flags.StringVar(&cluster, "cluster", "", "UUID of the own cluster (default: ClusterID of EdgeNodeClusterStatus)")
+	flags.DurationVar(&interval, "interval", 10*time.Second, "from one try to the next")
+	flags.DurationVar(&timeout, "timeout", 0, "how long to wait; 0 for ever")
+	flags.IntVar(&apiPort, "api-port", kubernetesPort, "port of the server's API")
+	_ = flags.MarkHidden("api-port") // k3s listens there on every device; test clusters do not
+	return c
+}
+
+// parseTarget reads what the command line says; what it leaves out is zero.
+func parseTarget(server, cluster string) (t joinTarget, err error) {
+	if server != "" {
+		if t.server, err = netip.ParseAddr(server); err != nil || t.server.IsUnspecified() {
+			return t, fmt.Errorf("server %q: want an address such as 10.0.0.1 or fd00::1", terminal.Clean(server))
+		}
+	}
+	if cluster != "" {
+		if t.cluster, err = uuid.Parse(cluster); err != nil || t.cluster == uuid.Nil {
+			return t, fmt.Errorf("cluster %q: want the UUID of a cluster", terminal.Clean(cluster))
+		}
+	}
+	return t, nil
+}
+
+func checkWait(interval, timeout time.Duration) error {
+	switch {
+	case interval <= 0:
+		return fmt.Errorf("interval %s: want more than none", interval)
+	case timeout < 0:
+		return fmt.Errorf("timeout %s: want 0 for ever, or more", timeout)
+	}
+	return nil
+}
+
+// joinTarget is whom to ask, and for what.
+type joinTarget struct {
+	server  netip.Addr // zero for unknown
+	cluster uuid.UUID  // nil for unknown
+}
+
+func (t joinTarget) whole() bool { return t.server.IsValid() && t.cluster != uuid.Nil }
+
+// joiner waits until a node may join.
+type joiner struct {
+	own      *ownStatus
+	asker    asker
+	interval time.Duration
+	out      io.Writer
+	outputs  *terminal.Outputs // nil for people
+}
+
+// wait returns nil when the node may join.
+func (j joiner) wait(ctx context.Context) error {
+	var told answer
+	for {
+		t, a, err := j.own.look()
+		if err != nil {
+			return err
+		}
+		next := time.NewTimer(j.interval)
+		if t.whole() {
+			a = j.asker.ask(ctx, t)
+		}
+		if now, _, err := j.own.look(); a.may && (err != nil || now != t) {
+			continue // what was asked is of no interest any more
+		}
+		if ctx.Err() == nil && a != told {
+			told = a
+			if err := j.tell(t, a); err != nil {
+				return err
+			}
+		}
+		switch {
+		case a.may:
+			return nil
+		case j.pause(ctx, next, t) != nil:
+			return waitEnded(ctx.Err(), told)
+		}
+	}
+}
+
+// pause waits for the next try, and no longer than things stay as they are. It
+// fails when ctx is done.
+func (j joiner) pause(ctx context.Context, next *time.Timer, t joinTarget) error {
+	look := time.NewTicker(ownStatusEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-next.C:
+			return nil
+		case <-look.C:
+			if now, _, err := j.own.look(); err != nil || now != t {
+				return nil
+			}
+		}
+	}
+}
+
+// waitEnded is the error for a wait that did not come to its end.
+func waitEnded(err error, last answer) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return terminal.ExitWith(terminal.ExitJoinTimeout, errors.New("the time is up, this node may not join yet: "+cmp.Or(last.why, "nobody has answered")))
+	}
+	return terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted, this node may not join yet"))
+}
+
+// joinLine is what is told, as data.
+type joinLine struct {
+	At      time.Time
+	Server  string // "" for unknown
+	Cluster string // "" for unknown
+	MayJoin bool
+	Reason  string // a word for it
+	Why     string // a sentence
+}
+
+func (j joiner) tell(t joinTarget, a answer) error {
+	line := joinLine{At: time.Now().UTC(), MayJoin: a.may, Reason: a.reason, Why: a.why}
+	if t.server.IsValid() {
+		line.Server = t.server.String()
+	}
+	if t.cluster != uuid.Nil {
+		line.Cluster = t.cluster.String()
+	}
+	if j.outputs != nil && !j.outputs.People() {
+		return j.outputs.Encode(j.out, line, "")
+	}
+	verb := "waits:"
+	if a.may {
+		verb = "may join:"
+	}
+	if _, err := fmt.Fprintln(j.out, line.At.Format("2006-01-02 15:04:05Z"), verb, a.why); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}

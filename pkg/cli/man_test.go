@@ -1,0 +1,266 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/zedkube/zedkube/test/cmdtest"
+)
+
+// TestManPages holds docs/man true: a page for each command, made of what the
+// command says of itself.
+func TestManPages(t *testing.T) {
+	const dir = "../../docs/man"
+	want := map[string][]byte{}
+	for _, c := range everyCommand(New("devel", nil)) {
+		want[manName(c)+".1"] = manPage(c)
+	}
+	if *cmdtest.Update {
+		writePages(t, dir, want)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if want[e.Name()] == nil {
+			t.Errorf("docs/man/%s is the page of no command", e.Name())
+		}
+	}
+	for name, page := range want {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || !bytes.Equal(got, page) {
+			t.Errorf("docs/man/%s is stale (%v): go test ./pkg/cli -run ManPages -update", name, err)
+		}
+	}
+}
+
+func writePages(t *testing.T, dir string, pages map[string][]byte) {
+	t.Helper()
+	err := os.RemoveAll(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	for name, page := range pages {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), page, 0o644)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// everyCommand is c and all below it that people are shown.
+func everyCommand(c *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{c}
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			all = append(all, everyCommand(sub)...)
+		}
+	}
+	return all
+}
+
+// manName is the name of a command's page: zedkube-drain-status.
+func manName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
+
+// manPage is a command's page, in man(7)'s macros. It carries no date and no
+// version: it changes when the command does.
+func manPage(c *cobra.Command) []byte {
+	var p manual
+	fmt.Fprintf(&p, ".TH %s 1 \"\" zedkube \"zedkube manual\"\n", strings.ToUpper(roff(manName(c))))
+	p.section("NAME")
+	fmt.Fprintf(&p, "%s \\- %s\n", roff(manName(c)), roff(c.Short))
+	p.section("SYNOPSIS")
+	fmt.Fprintf(&p, ".nf\n\\fB%s\\fR\n.fi\n", roff(c.UseLine()))
+	p.section("DESCRIPTION")
+	if c.Long == "" {
+		p.paragraph(c.Short + ".")
+	}
+	p.text(c.Long)
+	p.commands(c)
+	p.flags("OPTIONS", c.NonInheritedFlags())
+	p.flags("OPTIONS OF EVERY COMMAND", c.InheritedFlags())
+	if c.Example != "" {
+		p.section("EXAMPLES")
+		p.verbatim(c.Example)
+	}
+	p.seeAlso(c)
+	return p.Bytes()
+}
+
+// manual is a page in the making.
+type manual struct{ bytes.Buffer }
+
+func (p *manual) section(title string) { fmt.Fprintf(p, ".SH %s\n", title) }
+
+// exits matches the lines of a command's exit codes.
+var exits = regexp.MustCompile(`(?m)^  (\d+) +(.*)$`)
+
+// text writes paragraphs: what is indented stays as it is, and exit codes get a
+// section of their own.
+func (p *manual) text(long string) {
+	for paragraph := range strings.SplitSeq(strings.TrimSpace(long), "\n\n") {
+		title, rest, _ := strings.Cut(paragraph, "\n")
+		switch {
+		case title == "Exit codes:":
+			p.section("EXIT STATUS")
+			for _, m := range exits.FindAllStringSubmatch(rest, -1) {
+				fmt.Fprintf(p, ".TP\n\\fB%s\\fR\n%s\n", m[1], roff(m[2]))
+			}
+		case paragraph == "":
+		default:
+			p.paragraph(paragraph)
+		}
+	}
+}
+
+// paragraph writes running text, and below it what is indented as it stands.
+func (p *manual) paragraph(text string) {
+	fmt.Fprintln(p, ".PP")
+	var kept []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(line, "  ") {
+			kept = append(kept, line)
+			continue
+		}
+		p.verbatim(strings.Join(kept, "\n"))
+		kept = nil
+		fmt.Fprintln(p, roff(line))
+	}
+	p.verbatim(strings.Join(kept, "\n"))
+}
+
+func (p *manual) verbatim(text string) {
+	if text != "" {
+		fmt.Fprintf(p, ".nf\n%s\n.fi\n", roff(text))
+	}
+}
+
+func (p *manual) commands(c *cobra.Command) {
+	if !c.HasAvailableSubCommands() {
+		return
+	}
+	p.section("COMMANDS")
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			fmt.Fprintf(p, ".TP\n\\fB%s\\fR(1)\n%s\n", roff(manName(sub)), roff(sub.Short))
+		}
+	}
+}
+
+func (p *manual) flags(title string, flags *pflag.FlagSet) {
+	if !flags.HasAvailableFlags() {
+		return
+	}
+	p.section(title)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Deprecated != "" {
+			return
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		fmt.Fprintln(p, ".TP")
+		if f.Shorthand != "" {
+			fmt.Fprintf(p, "\\fB%s\\fR, ", roff("-"+f.Shorthand))
+		}
+		fmt.Fprintf(p, "\\fB%s\\fR", roff("--"+f.Name))
+		if value != "" {
+			fmt.Fprintf(p, " \\fI%s\\fR", roff(value))
+		}
+		if unset := []string{"", "false", "0", "0s", "[]"}; !slices.Contains(unset, f.DefValue) && !strings.Contains(usage, "default") {
+			usage += " (default " + f.DefValue + ")"
+		}
+		fmt.Fprintf(p, "\n%s\n", roff(usage))
+	})
+}
+
+func (p *manual) seeAlso(c *cobra.Command) {
+	var others []string
+	if c.HasParent() {
+		others = append(others, manName(c.Parent()))
+		for _, s := range c.Parent().Commands() {
+			if s != c && s.IsAvailableCommand() {
+				others = append(others, manName(s))
+			}
+		}
+	}
+	if len(others) == 0 {
+		return
+	}
+	p.section("SEE ALSO")
+	for i, name := range others {
+		end := ","
+		if i == len(others)-1 {
+			end = ""
+		}
+		fmt.Fprintf(p, "\\fB%s\\fR(1)%s\n", roff(name), end)
+	}
+}
+
+// roff writes text so that it stands on the page as it is.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, `-`, `\-`).Replace(text)
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+			lines[i] = `\&` + line // no macro
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestAManPageShowsTextAsItIs(t *testing.T) {
+	root := &cobra.Command{Use: "tool", Short: "A tool"}
+	c := &cobra.Command{
+		Use: "do-it THING", Short: "Do it", Run: func(*cobra.Command, []string) {},
+		Long: "Do it with a \\ and\n.dots at the start.\n  kept  as-is\n\nExit codes:\n  0   done\n  12  not done",
+	}
+	c.Flags().StringP("output", "o", "table", "how: `FORM`")
+	c.Flags().Bool("secret", false, "hidden")
+	_ = c.Flags().MarkHidden("secret")
+	root.AddCommand(c, &cobra.Command{Use: "gone", Hidden: true, Run: c.Run})
+	if n := len(everyCommand(root)); n != 2 {
+		t.Errorf("%d commands are shown", n)
+	}
+	want := `.TH TOOL\-DO\-IT 1 "" zedkube "zedkube manual"
+.SH NAME
+tool\-do\-it \- Do it
+.SH SYNOPSIS
+.nf
+\fBtool do\-it THING [flags]\fR
+.fi
+.SH DESCRIPTION
+.PP
+Do it with a \e and
+\&.dots at the start.
+.nf
+  kept  as\-is
+.fi
+.SH EXIT STATUS
+.TP
+\fB0\fR
+done
+.TP
+\fB12\fR
+not done
+.SH OPTIONS
+.TP
+\fB\-o\fR, \fB\-\-output\fR \fIFORM\fR
+how: FORM (default table)
+.SH SEE ALSO
+\fBtool\fR(1)
+`
+	if got := string(manPage(c)); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}

@@ -1,0 +1,77 @@
+package membercmd
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/types"
+)
+
+const k3sExitCodes = `Exit codes:
+  0   done
+  1   wrong usage, interrupted, or it failed
+  2   it could not be written
+  3   refused: the last line says why
+  99  unknown command`
+
+// exitReleaseRefused is for a version that this node must not or need not take.
+const exitReleaseRefused = 3
+
+// NewK3sCommand is the parent of what an operator may do about k3s on this node.
+func NewK3sCommand(o *device.Options) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "k3s",
+		Short: "Act on k3s on this node",
+		Long:  "Act on k3s on this node. See docs/operations.md, \"The version of k3s\".\n\n" + k3sExitCodes,
+		Args:  terminal.NoCommand,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newK3sReleaseCommand(o))
+	return c
+}
+
+// newK3sReleaseCommand lets this node take the version that the setting asks for.
+func newK3sReleaseCommand(o *device.Options) *cobra.Command {
+	var out terminal.Outputs
+	c := &cobra.Command{
+		Use:   "release VERSION",
+		Short: "Let this node take the version of k3s that the setting k3s.version asks for",
+		Long: "Let this node take the version of k3s that the setting k3s.version asks for. In a cluster a changed setting is\n" +
+			"held, because the kube container of every node would stop k3s at the same time. Release one node after the other,\n" +
+			"servers first, and each only when the one before is Ready with the new version: zedkube nodes\n" +
+			"The release lasts until the node reboots. A downgrade or a skipped minor version is refused.\n\n" + k3sExitCodes,
+		Args: terminal.Words(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return out.Doing(c, func(w io.Writer) error { return releaseK3s(w, o.Paths(), args[0], time.Now()) })
+		},
+	}
+	out.Flag(c)
+	return c
+}
+
+func releaseK3s(out io.Writer, p device.Paths, version string, now time.Time) error {
+	s, _, err := device.ReadRecord[types.K3sVersionStatus](p.TopicFile(device.Self, "K3sVersionStatus"))
+	if err != nil {
+		return fmt.Errorf("learn which version of k3s is held: %w", err)
+	}
+	switch {
+	case s.Wanted != version:
+		return terminal.ExitWith(exitReleaseRefused, fmt.Errorf("the setting k3s.version asks for %q, not for %q: nothing was changed", terminal.Clean(s.Wanted), terminal.Clean(version)))
+	case !s.Held:
+		return terminal.ExitWith(exitReleaseRefused, fmt.Errorf("version %s is not held on this node: there is nothing to release", terminal.Clean(version)))
+	}
+	if err := types.CheckK3sStep(s.Version, version); err != nil {
+		return terminal.ExitWith(exitReleaseRefused, fmt.Errorf("nothing was changed: %w", err))
+	}
+	if err := device.AskAgent(p, types.K3sReleaseRequest{RequestedAt: now.UTC(), Version: version}); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Version %s is released on this node. The kube container stops k3s to take it.\n", terminal.Clean(version))
+	fmt.Fprint(out, "Watch it: zedkube nodes --watch\nRelease the next node when this one is Ready and its version has changed.\n")
+	return nil
+}

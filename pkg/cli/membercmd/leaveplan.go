@@ -1,0 +1,109 @@
+package membercmd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/joincmd"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/joinplan"
+)
+
+// newLeavePlanCommand says what a leave would wait for, and changes nothing.
+func newLeavePlanCommand(o *device.Options) *cobra.Command {
+	var out terminal.Outputs
+	var check, without bool
+	c := &cobra.Command{
+		Use:   "plan [--check] [--without-cluster]",
+		Short: "Show what a leave would wait for and what would be lost; changes nothing",
+		Long: "Show what this node's leave would wait for, in order; which data and applications are here alone; what would be left\n" +
+			"of etcd, and what stays behind. It changes nothing: it reads, and tries each eviction as a dry run.\n\n" + joincmd.PlanExitCodes,
+		Args: terminal.Words(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := out.Parse(); err != nil {
+				return err
+			}
+			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), time.Second, func(ctx context.Context) terminal.Shown {
+				if without {
+					return planWithout(ctx, o.Paths(), check)
+				}
+				return planLeave(ctx, o.Paths(), check)
+			})
+		},
+	}
+	out.Flag(c)
+	c.Flags().BoolVar(&check, "check", false, "exit with code 3 where something blocks")
+	c.Flags().BoolVar(&without, "without-cluster", false, "of a leave without the cluster, by what this node can tell by itself")
+	return c
+}
+
+func planLeave(ctx context.Context, p device.Paths, check bool) terminal.Shown {
+	facts := lookAtLeave(ctx, p, time.Now().UTC())
+	if ctx.Err() != nil {
+		return terminal.Shown{Lines: func(int, bool) []string { return nil }, Err: terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted"))}
+	}
+	plan := joinplan.Leave(facts)
+	s := terminal.Shown{Data: plan, Lines: func(width int, colour bool) []string { return leaveLines(plan, width, colour) }}
+	switch {
+	case check && plan.Verdict == joinplan.Blocks:
+		s.Err = terminal.ExitWith(joincmd.ExitPlanBlocks, errors.New("something blocks the leave"))
+	case facts.Nodes == nil:
+		s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("the plan is made of files alone: "+terminal.Clean(facts.NoNodes)))
+	}
+	return s
+}
+
+// leaveLines is the plan as a screen.
+func leaveLines(p joinplan.LeavePlan, width int, colour bool) []string {
+	s := &terminal.Screen{Width: width, Colour: colour}
+	of := "this node"
+	if p.Node != "" {
+		of = terminal.Clean(p.Node)
+	}
+	s.Put(0, terminal.Bold, "Plan of a leave of "+of+", nothing is changed")
+	s.Field("verdict", joincmd.VerdictLook(p.Verdict), terminal.Clean(p.Summary))
+	s.Field("asked at", terminal.Plain, p.Made.UTC().Format("2006-01-02 15:04:05Z"))
+	for _, unknown := range p.Unknown {
+		s.Field("unknown", terminal.Red, terminal.Clean(unknown))
+	}
+	for _, part := range []struct {
+		title string
+		found []joinplan.Finding
+	}{{"What it would wait for, in order", p.Steps}, {"Volumes with data here", p.Volumes}, {"Applications that count on this node", p.Apps}} {
+		if len(part.found) == 0 {
+			continue
+		}
+		s.Gap()
+		s.Put(0, terminal.Bold, part.title)
+		joincmd.PutFindings(s, part.found[:min(len(part.found), terminal.ShownItems)])
+		terminal.PutMore(s, len(part.found), 0)
+	}
+	if p.GiveUp != nil {
+		putGiveUp(s, *p.GiveUp)
+	}
+	s.Gap()
+	s.Put(0, terminal.Bold, "What stays behind")
+	for _, what := range p.Stays {
+		s.Put(2, terminal.Plain, terminal.Clean(what))
+	}
+	return s.Lines
+}
+
+// putGiveUp shows what has to be given up, and how.
+func putGiveUp(s *terminal.Screen, g joinplan.GiveUp) {
+	s.Gap()
+	s.Put(0, terminal.Bold, "What would have to be given up")
+	for _, line := range giveUpLines(g) {
+		s.Put(2, terminal.Red, line)
+	}
+	if !g.Given.IsZero() {
+		s.Put(2, terminal.Plain, "It is given up, by consent of "+g.Given.UTC().Format("2006-01-02 15:04:05Z")+". Take it back: zedkube leave --cancel")
+		return
+	}
+	s.Put(2, terminal.Plain, "At a terminal: zedkube leave --give-up-data")
+	s.Put(2, terminal.Plain, "In a script:   zedkube leave --give-up-data --digest "+g.Digest)
+}

@@ -1,0 +1,174 @@
+package membercmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/cluster/peers"
+	"github.com/zedkube/zedkube/pkg/operate/joinplan"
+	"github.com/zedkube/zedkube/types"
+)
+
+// leaveWithout is a request of a survivor: to leave a cluster of which no other
+// node answers any more.
+type leaveWithout struct {
+	dead   []string
+	giveUp bool
+	reason string
+	who    consenting
+}
+
+// ask refuses what the agent would refuse, as far as that can be told in a
+// moment, and else leaves the request for it.
+func (l leaveWithout) ask(ctx context.Context, out io.Writer, p device.Paths) error {
+	f, err := lookAtPeers(ctx, p)
+	if err != nil {
+		return err
+	}
+	if !l.giveUp {
+		return refuse("it needs --give-up-data: the kube container empties Longhorn's replica directory when this node has left")
+	}
+	if why := peers.Named(f.known.Peers, l.dead); why != "" {
+		return refuse("%s", terminal.Clean(why))
+	}
+	if why := f.against(); why != "" {
+		return refuse("%s", terminal.Clean(why))
+	}
+	for _, line := range f.warnings() {
+		fmt.Fprintln(out, line)
+	}
+	consent := f.consent()
+	g := giveUpOf(consent, f.known.VolumesAt)
+	if err := l.who.confirm(ctx, out, f.node, g); err != nil {
+		return err
+	}
+	now := time.Now().UTC()
+	consent.Given, consent.Uptime = now, device.Uptime()
+	recordConsent(ctx, p, consent, fmt.Sprintf("zedkube leave --without-cluster, named as off: %v", l.dead), f.node)
+	r := types.ClusterLeaveRequest{
+		RequestedAt: now, Context: l.reason, Consent: &consent, WithoutCluster: &types.LeaveWithoutCluster{Dead: l.dead},
+	}
+	if err := device.AskAgent(p, r); err != nil {
+		return err
+	}
+	fmt.Fprint(out, "The request to leave without the cluster is made. For ten minutes nothing may answer; then there is a minute for --undo.\n"+
+		"Watch it:     zedkube topics zedkube/WithoutCluster --watch\nTake it back: zedkube leave --cancel; in the last minute: zedkube leave --undo\n")
+	return nil
+}
+
+// giveUpOf is a consent as it is shown.
+func giveUpOf(w types.LeaveConsent, asOf time.Time) joinplan.GiveUp {
+	return joinplan.GiveUp{Volumes: w.Volumes, Unknown: w.Unknown, Ends: w.Ends, AsOf: asOf, Digest: w.Digest()}
+}
+
+// survivor is what a device can tell of its cluster by itself.
+type survivor struct {
+	node    string
+	boot    string
+	member  types.ClusterMembership
+	known   types.ClusterPeers
+	answers bool // the API server does
+	look    peers.Look
+	fetched bool // the controller was reached at the last try
+}
+
+// lookAtPeers asks nobody but the network.
+func lookAtPeers(ctx context.Context, p device.Paths) (survivor, error) {
+	var f survivor
+	var err error
+	if f.member, _, err = device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership")); err != nil {
+		return f, fmt.Errorf("learn whether this device belongs to a cluster: %w", err)
+	}
+	if !f.member.Belongs() || f.member.Config == nil {
+		return f, errors.New("this device belongs to no cluster: there is nothing to leave")
+	}
+	if f.boot, err = device.ReadBootID(p.BootID); err != nil {
+		return f, refuse("a consent holds for one boot, and this one has no name: %v", err)
+	}
+	if info, err := device.OwnName(p); err == nil {
+		f.node = info.NodeName()
+	}
+	f.known, _, err = device.ReadRecord[types.ClusterPeers](p.PersistentFile(device.Self, "ClusterPeers"))
+	if err != nil || f.known.Cluster != f.member.Config.ClusterID.UUID || len(f.known.Peers) == 0 {
+		return f, refuse("the other nodes of the cluster are not known here")
+	}
+	f.answers = device.WithAPI(ctx, p, func(kube *kubeapi.Client) error {
+		_, err := kube.FreshNodes(ctx)
+		return err
+	}) == nil
+	status, _, _ := device.ReadRecord[types.EdgeNodeClusterStatus](p.TopicFile(device.Self, "EdgeNodeClusterStatus"))
+	link := peers.Link{Interface: status.ClusterInterface, Proc: p.Proc, Sysfs: p.Sysfs}
+	f.look = peers.LookFor(ctx, (&net.Dialer{}).DialContext, peers.Places(f.known.Peers), link)
+	agent, _, err := device.ReadRecord[types.ZedAgentStatus](device.ZedagentStatus(p))
+	f.fetched = err == nil && agent.ConfigGetStatus == types.ConfigGetSuccess
+	return f, nil
+}
+
+// against is why this node must not leave without its cluster, "" for nothing.
+func (f survivor) against() string {
+	switch {
+	case f.answers:
+		return "the API server answers: leave with zedkube leave"
+	case f.look.Answer != "":
+		return f.look.Answer
+	case f.known.Omitted > 0:
+		return "more volumes have a replica here than can be consented to"
+	}
+	return f.look.Trouble(f.fetched)
+}
+
+// consent is what has to be consented to: all that has a replica here.
+func (f survivor) consent() types.LeaveConsent {
+	return types.LeaveConsent{
+		BootID: f.boot, Cluster: f.member.Config.ClusterID.UUID,
+		Volumes: f.known.Volumes, Unknown: f.known.VolumesAt.IsZero(), Ends: true,
+	}
+}
+
+// warnings are what an operator has to know, and what others last said.
+func (f survivor) warnings() []string {
+	lines := []string{
+		"No other node of the cluster may be alive: those that return keep the old cluster, and may run the same",
+		"applications as this device. Keep them off, or wipe them, before they are switched on again.",
+		"A kube container of today resets this device only once the controller no longer configures the cluster for it.",
+	}
+	for _, w := range f.known.Words {
+		said := "was silent"
+		if w.Alive != "" {
+			said = "answered at " + terminal.Clean(w.Alive)
+		}
+		lines = append(lines, fmt.Sprintf("The last word of %s: %s %s, %s. It does not count.", terminal.Clean(w.By), terminal.Clean(w.Of), said, terminal.Stamp(w.At, time.Now())))
+	}
+	return lines
+}
+
+// undoLeave takes a decided leave without the cluster back.
+func undoLeave(ctx context.Context, out io.Writer, p device.Paths, now time.Time) error {
+	m, _, err := device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership"))
+	switch {
+	case err != nil:
+		return fmt.Errorf("learn whether this device belongs to a cluster: %w", err)
+	case m.Without == nil:
+		return refuse("no leave without the cluster is decided; a request for one is taken back with --cancel")
+	case m.State != types.MembershipLeaving:
+		return refuse("EdgeNodeClusterStatus is withdrawn already")
+	}
+	topic, err := device.OperatorTopic[types.ClusterLeaveRequest](p)
+	if err != nil {
+		return err
+	}
+	ctx = types.Because(types.ActAs(ctx, "command"), "OPERATOR", "zedkube leave --undo")
+	types.Did(ctx, device.CommandRecord(p), "take back the leave without the cluster", "node", nil)
+	if err := topic.Publish(types.Global, types.ClusterLeaveRequest{RequestedAt: now.UTC(), Undo: true}); err != nil {
+		return terminal.ExitWith(terminal.ExitNotPublished, err)
+	}
+	fmt.Fprintln(out, "The leave without the cluster is taken back, if its minute is not over: zedkube status")
+	return nil
+}

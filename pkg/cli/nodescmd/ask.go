@@ -1,0 +1,222 @@
+package nodescmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+// NodesPath is where the agent answers with its table of nodes, as
+// overview.Nodes.
+const NodesPath = "/api/nodes"
+
+const (
+	agentPatience = 2 * time.Second // on a socket of this device
+	maxNodes      = 8 << 20         // bytes of an answer: a thousand nodes take half a megabyte
+	// apiNodesEvery is how often the API server is asked while somebody watches.
+	apiNodesEvery = 10 * time.Second
+)
+
+// The sources of nodes.
+const (
+	fromAgent = "the agent of this node"
+	fromFile  = "the report of this node"
+	fromAPI   = "the API server"
+)
+
+// NodesAsked asks for the nodes, again and again.
+type NodesAsked struct {
+	Paths device.Paths
+
+	client *http.Client
+	kube   *kubeapi.Client
+	done   func()
+	last   nodesView // of the API server
+}
+
+// Close ends the connections.
+func (a *NodesAsked) Close() {
+	if a.client != nil {
+		a.client.CloseIdleConnections()
+	}
+	if a.done != nil {
+		a.done()
+	}
+}
+
+// Look takes the nodes from the best source there is.
+func (a *NodesAsked) Look(ctx context.Context) nodesView {
+	now := time.Now()
+	v := nodesView{ReadAt: now.UTC(), Problems: []string{}}
+	o := overview.Read(a.Paths.Root, now)
+	if o.Copied {
+		v.ReadAt = o.ReadAt
+	} else if o.Agent.Runs {
+		nodes, err := a.OfAgent(ctx)
+		if err == nil && len(nodes.List) > 0 {
+			v.Nodes, v.ReadAt = nodes, time.Now().UTC() // it was asked meanwhile
+			return v
+		}
+		if err != nil {
+			v.Problems = append(v.Problems, err.Error())
+		}
+	} else {
+		v.Problems = append(v.Problems, "the agent does not run: "+o.Agent.Why)
+	}
+	if o.Nodes.Known() && len(o.Nodes.List) > 0 {
+		v.Nodes, v.Nodes.From = o.Nodes, fromFile
+		return v
+	}
+	if o.Copied {
+		v.Problems = append(v.Problems, "this copy holds no report on the nodes: they are on the node that reports")
+		return v
+	}
+	return a.ofAPI(ctx, v, o.Node)
+}
+
+// Overview is what the files say, with the agent's nodes where they name none.
+func (a *NodesAsked) Overview(ctx context.Context, now time.Time) overview.Overview {
+	o := overview.Read(a.Paths.Root, now)
+	if !o.Agent.Runs || o.Copied || len(o.Nodes.List) > 0 {
+		return o
+	}
+	if nodes, err := a.OfAgent(ctx); err == nil && len(nodes.List) > 0 {
+		o.Nodes = nodes
+		o.Problems = overview.Problems(o)
+	}
+	return o
+}
+
+// OfAgent asks the agent through its socket.
+func (a *NodesAsked) OfAgent(ctx context.Context) (overview.Nodes, error) {
+	if a.client == nil {
+		a.client = localserver.NewClient(a.Paths.Socket)
+	}
+	ctx, cancel := context.WithTimeout(ctx, agentPatience)
+	defer cancel()
+	var nodes overview.Nodes
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://zedkube"+NodesPath, nil)
+	if err != nil {
+		return nodes, err
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return nodes, fmt.Errorf("ask the agent for the nodes: %w", err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxNodes+1))
+	switch {
+	case err != nil:
+		return nodes, fmt.Errorf("ask the agent for the nodes: %w", err)
+	case resp.StatusCode != http.StatusOK:
+		return nodes, fmt.Errorf("ask the agent for the nodes: it answers %d", resp.StatusCode)
+	case len(raw) > maxNodes:
+		return nodes, fmt.Errorf("ask the agent for the nodes: it answers with more than %d bytes", maxNodes)
+	}
+	if err := json.Unmarshal(raw, &nodes); err != nil {
+		return overview.Nodes{}, fmt.Errorf("ask the agent for the nodes: %w", err)
+	}
+	return nodes, nil
+}
+
+// JudgeStamps has the agent of this node say which of the stamps on nodes that were
+// just listed are stale. Where it does not answer, that is not known of any.
+func JudgeStamps(ctx context.Context, p device.Paths, nodes []types.Node) {
+	a := &NodesAsked{Paths: p}
+	defer a.Close()
+	seen, err := a.OfAgent(ctx)
+	if err != nil {
+		seen = overview.Nodes{}
+	}
+	seen.Judge(nodes)
+}
+
+// ofAPI asks the API server, not too often. What it said last is kept while it
+// says nothing.
+func (a *NodesAsked) ofAPI(ctx context.Context, v nodesView, own overview.Node) nodesView {
+	if v.ReadAt.Sub(a.last.ReadAt) < apiNodesEvery {
+		v.Nodes, v.Problems = a.last.Nodes, a.last.Problems
+		return v
+	}
+	fail := func(err error) nodesView {
+		v.Nodes, v.Problems = a.last.Nodes, append(v.Problems, err.Error())
+		a.last = v
+		return v
+	}
+	if a.kube == nil {
+		kube, done, err := kubeapi.Dial(ctx, device.Silent(), a.Paths.Kubeconfig, types.NoOperations{})
+		if err != nil {
+			return fail(err)
+		}
+		a.kube, a.done = kube, done
+	}
+	ctx, cancel := context.WithTimeout(ctx, device.DialWithin)
+	defer cancel()
+	nodes, err := a.kube.FreshNodes(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	v.Nodes = overview.Nodes{Told: overview.Told{At: time.Now().UTC()}, From: fromAPI, List: overview.NodesOf(nodes, own.Name)}
+	a.last = v
+	return v
+}
+
+// NodesHandler answers with the agent's table of nodes.
+func NodesHandler(nodes pubsub.Reader[types.Node], info pubsub.Reader[types.EdgeNodeInfo], api pubsub.Reader[types.APIStatus]) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(TableOfNodes(nodes, info, api, time.Now())) // who asked may be gone
+	})
+}
+
+// TableOfNodes is what the agent knows of the nodes. While the API server is
+// silent that is of the moment before.
+func TableOfNodes(nodes pubsub.Reader[types.Node], info pubsub.Reader[types.EdgeNodeInfo], api pubsub.Reader[types.APIStatus], now time.Time) overview.Nodes {
+	all := nodes.All()
+	list := make([]types.Node, 0, len(all))
+	for _, n := range all {
+		list = append(list, n)
+	}
+	own := ""
+	if who, ok := info.Get(types.Global); ok {
+		if n, found := types.OwnNode(all, who); found {
+			own = n.Name
+		}
+	}
+	v := overview.Nodes{Told: overview.Told{At: now.UTC()}, From: fromAgent, List: overview.NodesOf(list, own)}
+	if status, ok := api.Get(types.Global); ok && !status.Answers() {
+		v.At = status.SilentSince.UTC()
+	}
+	return v
+}
+
+// CompleteNodes are the names of nodes that the files here tell.
+func CompleteNodes(ctx context.Context, o *device.Options, args []string) (names []string) {
+	if len(args) > 0 {
+		return nil
+	}
+	a := &NodesAsked{Paths: o.Paths()}
+	defer a.Close()
+	seen := overview.Read(o.Root, time.Now())
+	nodes := seen.Nodes
+	if seen.Agent.Runs {
+		if asked, err := a.OfAgent(ctx); err == nil {
+			nodes = asked
+		}
+	}
+	for _, n := range nodes.List {
+		names = append(names, terminal.Clean(n.Name))
+	}
+	return names
+}

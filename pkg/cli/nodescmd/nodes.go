@@ -1,0 +1,234 @@
+// Package nodescmd is zedkube nodes, and the nodes as other commands ask for them.
+package nodescmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/types"
+)
+
+// NewNodesCommand shows the cluster's nodes.
+func NewNodesCommand(o *device.Options) *cobra.Command {
+	var out terminal.Outputs
+	c := &cobra.Command{
+		Use:   "nodes [NODE] [--watch]",
+		Short: "Show the cluster's nodes: Ready since when, cordoned by whom, which agent",
+		Long: "Show the cluster's nodes: Ready since when, cordoned by whom, which agent. It asks the agent on this device, which\n" +
+			"holds them; where none runs it takes the report that lies here, and else asks the API server.\n\n" + terminal.ShowExitCodes,
+		Args: terminal.Words(0, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := cmp.Or(out.Parse(), device.CheckDevice(*o)); err != nil {
+				return err
+			}
+			a := &NodesAsked{Paths: o.Paths()}
+			defer a.Close()
+			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), nodesEvery, func(ctx context.Context) terminal.Shown {
+				return shownNodes(a.Look(ctx), args)
+			})
+		},
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return CompleteNodes(c.Context(), o, args), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	out.Flag(c)
+	out.WatchFlag(c)
+	return c
+}
+
+// nodesEvery is how often nodes are asked for while somebody watches.
+const nodesEvery = 2 * time.Second
+
+// nodesView is what nodes shows.
+type nodesView struct {
+	ReadAt   time.Time
+	Nodes    overview.Nodes
+	Problems []string // why a better source could not be had
+}
+
+// shownNodes is a look at all nodes, or at the one that is named.
+func shownNodes(v nodesView, only []string) terminal.Shown {
+	if len(only) > 0 {
+		v.Nodes.List = slices.DeleteFunc(slices.Clone(v.Nodes.List), func(n overview.ClusterNode) bool { return n.Name != only[0] })
+	}
+	steady := v
+	steady.ReadAt, steady.Nodes.At = time.Time{}, time.Time{}
+	s := terminal.Shown{
+		Data: v, Steady: steady,
+		Lines: func(width int, colour bool) []string { return nodesLines(v, len(only) > 0, width, colour) },
+	}
+	for _, n := range v.Nodes.List {
+		s.Facts = append(s.Facts, terminal.Fact{Key: terminal.Clean(n.Name), Text: NodeState(n)})
+	}
+	switch {
+	case len(v.Nodes.List) > 0:
+	case len(only) > 0 && v.Nodes.From != "":
+		s.Err = fmt.Errorf("the cluster has no node %q", terminal.Clean(only[0]))
+	case len(v.Problems) > 0: // said once, by the error
+		s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("the nodes cannot be had: "+terminal.Clean(strings.Join(v.Problems, "; "))))
+		s.Lines = func(int, bool) []string { return nil }
+	default:
+		s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("there are no nodes"))
+	}
+	return s
+}
+
+// nodesLines are the nodes as a screen.
+func nodesLines(v nodesView, whole bool, width int, colour bool) []string {
+	s := &terminal.Screen{Width: width, Colour: colour}
+	for _, p := range v.Problems {
+		s.Put(0, terminal.Yellow, terminal.Clean(p))
+	}
+	if len(v.Nodes.List) == 0 {
+		return s.Lines
+	}
+	if whole {
+		for _, n := range v.Nodes.List {
+			putNode(s, n, v.ReadAt)
+		}
+	} else {
+		s.Lines = append(s.Lines, NodesTable(v.Nodes, v.ReadAt).Lines(width, colour)...)
+		for _, n := range v.Nodes.List {
+			if n.Lost != "" {
+				s.Put(0, terminal.Yellow, terminal.Clean(n.Name)+": "+terminal.Clean(n.Lost))
+			}
+		}
+	}
+	s.Put(0, terminal.Plain, "by "+terminal.Clean(v.Nodes.From)+", "+terminal.Age(v.Nodes.At, v.ReadAt))
+	return s.Lines
+}
+
+// NodesTable is a row for each node.
+func NodesTable(nodes overview.Nodes, now time.Time) terminal.Table {
+	t := terminal.Table{Columns: []terminal.Column{
+		{Title: "NODE", Keep: 0, Right: false},
+		{Title: "STATUS", Keep: 0, Right: false},
+		{Title: "FOR", Keep: 9, Right: true},
+		{Title: "ROLES", Keep: 5, Right: false},
+		{Title: "CORDON", Keep: 8, Right: false},
+		{Title: "DRAIN", Keep: 7, Right: false},
+		{Title: "AGENT", Keep: 4, Right: false},
+		{Title: "ADDRESS", Keep: 6, Right: false},
+		{Title: "KUBELET", Keep: 3, Right: false},
+		{Title: "AGE", Keep: 2, Right: true},
+	}}
+	for _, n := range nodes.List {
+		cordon := terminal.Cell{}
+		if n.Cordoned {
+			cordon = terminal.Cell{Text: cmp.Or(terminal.Clean(n.CordonedBy), "yes"), Look: terminal.Yellow}
+		}
+		name := terminal.Clean(n.Name)
+		if n.Own {
+			name += " *"
+		}
+		t.Rows = append(t.Rows, []terminal.Cell{
+			{Text: name},
+			{Text: nodeStatus(n), Look: nodeLook(n)},
+			{Text: terminal.ShortAge(n.Since, now)},
+			{Text: terminal.Clean(strings.Join(n.Roles, ","))},
+			cordon,
+			{Text: terminal.Clean(n.Drain), Look: terminal.Yellow},
+			nodeAgent(n),
+			{Text: terminal.Clean(n.Address)},
+			{Text: terminal.Clean(n.Kubelet)},
+			{Text: terminal.ShortAge(n.Created, now)},
+		})
+	}
+	return t
+}
+
+// nodeAgent is the version of a node's agent, and whether it is one of the past.
+func nodeAgent(n overview.ClusterNode) terminal.Cell {
+	if n.AgentStale {
+		return terminal.Cell{Text: terminal.Clean(n.Agent) + " (stale)", Look: terminal.Yellow}
+	}
+	return terminal.Cell{Text: terminal.Clean(n.Agent)}
+}
+
+func nodeLook(n overview.ClusterNode) terminal.Style {
+	switch n.Status {
+	case types.KubeNodeReady.String():
+		if len(n.Pressures) > 0 {
+			return terminal.Yellow
+		}
+		return terminal.Green
+	case types.KubeNodeUnknown.String():
+		return terminal.Yellow
+	}
+	return terminal.Red
+}
+
+// nodeStatus is a node's status with the pressures that it is under.
+func nodeStatus(n overview.ClusterNode) string {
+	text := terminal.Clean(n.Status)
+	for _, p := range n.Pressures {
+		text += "," + terminal.Clean(p)
+	}
+	return text
+}
+
+// NodeState is a node in a line, without what changes by itself.
+func NodeState(n overview.ClusterNode) string {
+	text := nodeStatus(n)
+	if n.Cordoned {
+		text += ", cordoned"
+		if n.CordonedBy != "" {
+			text += " by " + terminal.Clean(n.CordonedBy)
+		}
+	}
+	for _, more := range []string{n.Drain, n.Lost} {
+		if more != "" {
+			text += ", " + terminal.Clean(more)
+		}
+	}
+	return text
+}
+
+// putNode is all that is known of one node.
+func putNode(s *terminal.Screen, n overview.ClusterNode, now time.Time) {
+	s.Put(0, nodeLook(n), terminal.Clean(n.Name)+": "+nodeStatus(n)+", since "+terminal.Stamp(n.Since, now))
+	for _, f := range []struct{ label, text string }{
+		{"roles", strings.Join(n.Roles, ", ")},
+		{"UUID", n.UUID},
+		{"address", n.Address},
+		{"external", n.External},
+		{"kubelet", n.Kubelet},
+		{"agent", n.Agent},
+		{"drain", n.Drain},
+		{"device", n.Lost},
+		{"admission", n.Admission},
+	} {
+		if f.text != "" {
+			s.Field(f.label, terminal.Plain, terminal.Clean(f.text))
+		}
+	}
+	if n.Cordoned {
+		text := cmp.Or(terminal.Clean(n.CordonedBy), "by whom is not known")
+		if n.CordonWhy != "" {
+			text += ": " + terminal.Clean(n.CordonWhy)
+		}
+		if !n.CordonSince.IsZero() {
+			text += ", since " + terminal.Stamp(n.CordonSince, now)
+		}
+		s.Field("cordon", terminal.Yellow, text)
+	}
+	if !n.AgentAt.IsZero() {
+		s.Field("stamp", terminal.Plain, "its agent wrote to the Node "+terminal.Stamp(n.AgentAt, now))
+	}
+	if n.AgentStale {
+		s.Field("stamp", terminal.Yellow, fmt.Sprintf("it has not been renewed for %s or longer: no zedkube may run there any more. If it does not: zedkube members forget %s", types.StampFresh, terminal.Clean(n.Name)))
+	}
+	if !n.Created.IsZero() {
+		s.Field("created", terminal.Plain, terminal.Stamp(n.Created, now))
+	}
+}

@@ -1,0 +1,149 @@
+package statuscmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/nodescmd"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/doctor"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/types"
+)
+
+// NewDoctorCommand examines the preconditions of a healthy node.
+func NewDoctorCommand(o *device.Options) *cobra.Command {
+	var out terminal.Outputs
+	var only []string
+	c := &cobra.Command{
+		Use:   "doctor [--only CHECK,...]",
+		Short: "Examine what a healthy node needs: verdict, evidence, remedy",
+		Long: "Examine what a healthy node needs, each check within two seconds, all at the same time: verdict, evidence and remedy.\n" +
+			"It needs neither agent nor API server: what cannot be known without them is unknown. On a copy of another device's\n" +
+			"files (--root) only what files tell is judged.\n\nChecks:\n" + checkNames() + "\n" + doctorExitCodes,
+		Args: terminal.Words(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := out.Parse(); err != nil {
+				return err
+			}
+			d, err := newDoctor(o.Paths(), time.Now())
+			if err != nil {
+				return err
+			}
+			defer d.close()
+			checks, unknown := doctor.Named(d.device.Checks(), only)
+			if len(unknown) > 0 {
+				return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("no check is called %s; zedkube doctor --help lists them", terminal.Clean(strings.Join(unknown, ", "))))
+			}
+			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), time.Second, func(ctx context.Context) terminal.Shown {
+				return doctorShown(doctor.Examine(ctx, checks))
+			})
+		},
+	}
+	out.Flag(c)
+	c.Flags().StringSliceVar(&only, "only", nil, "these checks alone, by name")
+	_ = c.RegisterFlagCompletionFunc("only", func(*cobra.Command, []string, string) (names []string, d cobra.ShellCompDirective) {
+		for _, check := range new(doctor.Device).Checks() {
+			names = append(names, check.Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+	return c
+}
+
+const doctorExitCodes = `Exit codes:
+  0   nothing is wrong, or it cannot be known
+  1   wrong usage, or it could not be written
+  3   a check fails
+  99  unknown command`
+
+func checkNames() string {
+	var b strings.Builder
+	for _, c := range new(doctor.Device).Checks() {
+		fmt.Fprintf(&b, "  %-20s%s\n", c.Name, c.What)
+	}
+	return b.String()
+}
+
+// examination is a doctor with its ways to the cluster.
+type examination struct {
+	device *doctor.Device
+	asked  *nodescmd.NodesAsked
+}
+
+func (e *examination) close() { e.asked.Close() }
+
+func newDoctor(p device.Paths, now time.Time) (*examination, error) {
+	root := p.Root
+	if root != "" {
+		abs, err := filepath.Abs(root)
+		if err != nil {
+			return nil, fmt.Errorf("find %s: %w", root, err)
+		}
+		root = abs
+	}
+	seen := overview.Read(p.Root, now)
+	e := &examination{asked: &nodescmd.NodesAsked{Paths: p}}
+	e.device = &doctor.Device{
+		Root: root, Kubeconfig: p.Kubeconfig, Socket: p.Socket, Now: seen.ReadAt, Seen: seen,
+		Nodes: e.nodes,
+		Lock: func(ctx context.Context) (lock types.DrainLock, err error) {
+			err = device.WithAPI(ctx, p, func(kube *kubeapi.Client) error {
+				lock, err = kube.DrainLock(ctx)
+				return err
+			})
+			return lock, err
+		},
+	}
+	return e, nil
+}
+
+// nodes asks whoever answers first of those who may know.
+func (e *examination) nodes(ctx context.Context) (overview.Nodes, error) {
+	v := e.asked.Look(ctx)
+	if len(v.Nodes.List) == 0 {
+		return v.Nodes, errors.New(cmp.Or(strings.Join(v.Problems, "; "), "nobody tells of them"))
+	}
+	return v.Nodes, nil
+}
+
+// doctorShown are the findings for people and programs.
+func doctorShown(found []doctor.Finding) terminal.Shown {
+	s := terminal.Shown{Data: found, Lines: func(width int, colour bool) []string { return doctorLines(found, width, colour) }}
+	var failed []string
+	for _, f := range found {
+		if f.Verdict == doctor.Fail {
+			failed = append(failed, f.Check)
+		}
+	}
+	if len(failed) > 0 {
+		s.Err = terminal.ExitWith(terminal.ExitFound, fmt.Errorf("it fails: %s", strings.Join(failed, ", ")))
+	}
+	return s
+}
+
+// doctorLines are a line for each finding, with its remedy below.
+func doctorLines(found []doctor.Finding, width int, colour bool) []string {
+	looks := map[doctor.Verdict]terminal.Style{doctor.OK: terminal.Green, doctor.Warn: terminal.Yellow, doctor.Fail: terminal.Red, doctor.Unknown: terminal.Plain}
+	s := &terminal.Screen{Width: width, Colour: colour}
+	count := map[doctor.Verdict]int{}
+	for _, f := range found {
+		count[f.Verdict]++
+		s.Hang(fmt.Sprintf("%-8s%-20s", f.Verdict, f.Check), 28, looks[f.Verdict], terminal.Clean(f.Evidence))
+		if f.Remedy != "" {
+			s.Hang(strings.Repeat(" ", 28)+"-> ", 31, terminal.Plain, terminal.Clean(f.Remedy))
+		}
+	}
+	s.Gap()
+	s.Put(0, terminal.Bold, fmt.Sprintf("%d ok, %d warn, %d fail, %d unknown", count[doctor.OK], count[doctor.Warn], count[doctor.Fail], count[doctor.Unknown]))
+	return s.Lines
+}

@@ -1,0 +1,96 @@
+// Package statuscmd is what is wrong here and what to do about it: zedkube status and
+// doctor.
+package statuscmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/pkg/cli/appscmd"
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/draincmd"
+	"github.com/zedkube/zedkube/pkg/cli/nodescmd"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+)
+
+// NewStatusCommand shows what a device's files say, what is wrong first.
+func NewStatusCommand(o *device.Options) *cobra.Command {
+	var out terminal.Outputs
+	var check bool
+	c := &cobra.Command{
+		Use:   "status [--check] [--watch]",
+		Short: "Show what is wrong and what to do about it, and how node, cluster, drain, applications and storage are",
+		Long: "Show what is wrong with this node, since when and what to do about it; then how node, cluster, drain, applications\n" +
+			"and storage are, each with the age of what is known. It reads files; neither agent nor API server need to run. An agent\n" +
+			"that runs is asked for the nodes where no file has them. With --root it reads a copy of a device's files.\n\n" + terminal.ShowExitCodes,
+		Args: terminal.Words(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := cmp.Or(out.Parse(), device.CheckDevice(*o)); err != nil {
+				return err
+			}
+			a := &nodescmd.NodesAsked{Paths: o.Paths()}
+			defer a.Close()
+			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), terminal.WatchEvery, func(ctx context.Context) terminal.Shown {
+				return shownStatus(a.Overview(ctx, time.Now()), check)
+			})
+		},
+	}
+	out.Flag(c)
+	out.WatchFlag(c)
+	c.Flags().BoolVar(&check, "check", false, "end with exit code 3 where something is wrong")
+	return c
+}
+
+// shownStatus is an overview as status shows it.
+func shownStatus(o overview.Overview, check bool) terminal.Shown {
+	s := terminal.Shown{
+		Data: o, Steady: overview.Steady(o), Facts: statusFacts(o),
+		Lines: func(width int, colour bool) []string { return statusLines(o, width, colour) },
+	}
+	if n := len(o.Problems); check && n > 0 {
+		s.Err = terminal.ExitWith(terminal.ExitFound, errors.New(problemsText(n)))
+	}
+	return s
+}
+
+func problemsText(n int) string {
+	switch n {
+	case 0:
+		return "nothing is wrong, as far as this node knows"
+	case 1:
+		return "1 problem"
+	}
+	return fmt.Sprintf("%d problems", n)
+}
+
+// statusFacts are the lines of status --watch in a pipe: problems as they come
+// and go, and the state of what changes by nature.
+func statusFacts(o overview.Overview) (facts []terminal.Fact) {
+	add := func(key, text string) { facts = append(facts, terminal.Fact{Key: key, Text: text}) }
+	for _, p := range o.Problems {
+		add("problem "+terminal.Clean(p.Name+" "+p.About), terminal.Clean(p.What))
+	}
+	if len(o.Problems) == 0 {
+		add("problems", "none")
+	}
+	if p := o.Drain.Progress; p != nil {
+		_, text := draincmd.PhaseText(*p)
+		add("drain", text)
+	}
+	if o.Lease.Known() {
+		add("leader", terminal.OrNone(terminal.Clean(o.Lease.Leader)))
+	}
+	for _, n := range o.Nodes.List {
+		add("node "+terminal.Clean(n.Name), nodescmd.NodeState(n))
+	}
+	for _, a := range o.Apps.List {
+		add("app "+terminal.Clean(a.Name), appscmd.AppState(a)+" on "+terminal.OrNone(terminal.Clean(a.Node)))
+	}
+	return facts
+}

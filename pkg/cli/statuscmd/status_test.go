@@ -1,0 +1,97 @@
+package statuscmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/test/cmdtest"
+)
+
+func TestStatusIsReadBackFromItsJSON(t *testing.T) {
+	var b bytes.Buffer
+	var o terminal.Outputs
+	if err := errors.Join(cmdtest.Output("json", o.Flag, o.Parse), o.Encode(&b, cmdtest.Troubled(), "  ")); err != nil {
+		t.Fatal(err)
+	}
+	var back overview.Overview
+	if err := json.Unmarshal(b.Bytes(), &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(cmdtest.Troubled(), back); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
+	}
+}
+
+func TestACheckFindsProblems(t *testing.T) {
+	o := cmdtest.Troubled()
+	if err := shownStatus(o, true).Err; terminal.ExitCode(err) != terminal.ExitFound {
+		t.Errorf("a node in trouble ends with %v", err)
+	}
+	if err := shownStatus(o, false).Err; err != nil {
+		t.Errorf("without --check it ends with %v", err)
+	}
+	o.Problems = nil
+	if err := shownStatus(o, true).Err; err != nil {
+		t.Errorf("a node that is well ends with %v", err)
+	}
+}
+
+func TestStatusReadsADeviceThroughItsFlags(t *testing.T) {
+	root := t.TempDir()
+	var out terminal.Outputs
+	if err := cmdtest.Output("jsonpath={.Problems[*].Name}", out.Flag, out.Parse); err != nil {
+		t.Fatal(err)
+	}
+	if err := device.CheckDevice(device.Options{Root: root}); err == nil {
+		t.Error("an empty directory is taken for a device")
+	}
+	if err := os.MkdirAll(filepath.Join(root, "run"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	err := out.Show(t.Context(), terminal.Terminal{Writer: &b, Fd: -1}, time.Second, func(context.Context) terminal.Shown {
+		return shownStatus(overview.Read(root, cmdtest.Now), true)
+	})
+	if terminal.ExitCode(err) != terminal.ExitFound || b.String() != "AgentDead NoKubeconfig\n" {
+		t.Errorf("printed %q, ended with %v", b.String(), err)
+	}
+}
+
+func views() map[string]string {
+	o := cmdtest.Troubled()
+	well := overview.Overview{ReadAt: cmdtest.Now, Agent: overview.Agent{Runs: true, Seen: cmdtest.Now}, Node: overview.Node{NoCluster: "This device's hypervisor is kvm, which runs no Kubernetes."}}
+	text := func(lines []string) string { return strings.Join(lines, "\n") + "\n" }
+	return map[string]string{
+		"status":        text(statusLines(o, 80, false)),
+		"status-pipe":   text(statusLines(o, cmdtest.Pipe, false)),
+		"status-colour": text(statusLines(o, 80, true)),
+		"status-kvm":    text(statusLines(well, 80, false)),
+	}
+}
+
+// TestViews holds what people see: go test ./pkg/cli/statuscmd -run Views -update
+// writes it anew.
+func TestViews(t *testing.T) {
+	all := views()
+	var b bytes.Buffer
+	var o terminal.Outputs
+	if err := errors.Join(cmdtest.Output("json", o.Flag, o.Parse), o.Encode(&b, cmdtest.Troubled(), "  ")); err != nil {
+		t.Fatal(err)
+	}
+	all["status-json"] = b.String()
+	for name, got := range all {
+		cmdtest.SameView(t, name, got)
+	}
+}

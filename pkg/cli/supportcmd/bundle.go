@@ -1,0 +1,141 @@
+// Package supportcmd is what people and programs elsewhere get of a device: zedkube
+// support-bundle, export, page and version, and what EVE's update script reports.
+package supportcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/bundle"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+)
+
+// NewBundleCommand writes an archive for those who help from afar, with what some
+// of all commands say.
+func NewBundleCommand(o *device.Options, all func() *cobra.Command) *cobra.Command {
+	var file string
+	var include []string
+	c := &cobra.Command{
+		Use:   "support-bundle [-f FILE|-] [--include-topic AGENT/TOPIC]",
+		Short: "Write what is needed to understand this device into one archive, without its secrets",
+		Long: "Write what is needed to understand this device into one archive (tar.gz) of at most 64 MiB: what the agents tell one\n" +
+			"another, the audit, the agent's answers on its socket, what the commands say, and the ends of logs. Of other agents'\n" +
+			"topics only the fields that zedkube knows go in, and what looks like a token, a password, a key or cipher data is taken\n" +
+			"out. Look through it all the same before you give it away. It holds a list of its files and of what it lacks (zedkube-bundle.json).\n" +
+			"Without -f it is written into the present directory. Unpacked, it is a root for zedkube --root DIR.\n\n" + bundleExitCodes,
+		Args: terminal.Words(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			out := terminal.Of(c.OutOrStdout())
+			if file == "-" && out.Fd >= 0 {
+				return terminal.ExitWith(terminal.ExitUsage, errors.New("a terminal shows no archive: write it to a file"))
+			}
+			b := newBundle(o, all, time.Now())
+			b.Include = include
+			if file == "-" {
+				_, err := b.Write(c.Context(), out)
+				return bundleError(c.Context(), err)
+			}
+			if file == "" {
+				file = defaultBundle(b)
+			}
+			m, err := writeBundle(c.Context(), b, file)
+			if err != nil {
+				return bundleError(c.Context(), err)
+			}
+			fmt.Fprintf(c.ErrOrStderr(), "%d files in %s, %d left out: see %s in it\n", len(m.Files), terminal.Clean(file), len(m.LeftOut)+m.Omitted, bundle.ManifestFile)
+			return nil
+		},
+	}
+	c.Flags().StringArrayVar(&include, "include-topic", nil, "take in all fields of this topic of another agent, AGENT/TOPIC; the list in the archive says so")
+	c.Flags().StringVarP(&file, "file", "f", "", `file to write, or "-" for stdout`)
+	return c
+}
+
+const bundleExitCodes = `Exit codes:
+  0   written; what it lacks is in its list
+  1   wrong usage, or interrupted
+  2   it could not be written
+  99  unknown command`
+
+func bundleError(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted: nothing was written"))
+	}
+	return terminal.ExitWith(terminal.ExitNotPublished, err)
+}
+
+func newBundle(o *device.Options, all func() *cobra.Command, now time.Time) bundle.Bundle {
+	p := o.Paths()
+	seen := overview.Read(p.Root, now)
+	return bundle.Bundle{
+		Root: p.Root, Node: seen.Node.Name, Version: p.Version, Made: seen.ReadAt, Limit: bundle.DefaultLimit,
+		Extras: bundleExtras(o, all, p, seen),
+	}
+}
+
+// defaultBundle is a name of letters, digits and dashes in the present directory.
+func defaultBundle(b bundle.Bundle) string {
+	name := []byte("zedkube-support-")
+	for _, r := range []byte(b.Node) {
+		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' {
+			name = append(name, r)
+		}
+	}
+	return string(name) + "-" + b.Made.UTC().Format("20060102-150405") + ".tar.gz"
+}
+
+// writeBundle writes the whole file or none, for its owner alone. A link in its
+// place is replaced, not followed.
+func writeBundle(ctx context.Context, b bundle.Bundle, file string) (m bundle.Manifest, err error) {
+	part, err := os.CreateTemp(filepath.Dir(file), ".zedkube-support-*") // mode 0600
+	if err != nil {
+		return m, fmt.Errorf("write %s: %w", file, err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(part.Name()) // the reason is told
+		}
+	}()
+	m, err = b.Write(ctx, part)
+	if err == nil {
+		err = part.Sync()
+	}
+	if cerr := part.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(part.Name(), file)
+	}
+	if err != nil {
+		return m, fmt.Errorf("write %s: %w", file, err)
+	}
+	return m, nil
+}
+
+// limitedBuffer keeps the front of what is written.
+type limitedBuffer struct {
+	kept []byte
+	lost int
+}
+
+// Write implements io.Writer.
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	n := min(len(p), maxOutput-len(b.kept))
+	b.kept = append(b.kept, p[:n]...)
+	b.lost += len(p) - n
+	return len(p), nil
+}
+
+var _ io.Writer = (*limitedBuffer)(nil)

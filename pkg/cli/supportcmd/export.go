@@ -1,0 +1,180 @@
+package supportcmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/report/evereport"
+)
+
+const exportExitCodes = `Exit codes:
+  0   all of it was printed, and is as of now
+  1   wrong usage, or it could not be written
+  2   a message is missing; without MESSAGE, one that should be there
+  3   all of it was printed, and a part is old or not whole
+  99  unknown command`
+
+// The messages that there are; "app" stands for one of each application.
+const (
+	messageCluster = "cluster"
+	messageUpdate  = "cluster-update"
+	messageNode    = "cluster-node"
+	messageMetrics = "metrics"
+	messageApp     = "app"
+)
+
+// NewExportCommand prints what a controller would get of the cluster.
+func NewExportCommand(o *device.Options) *cobra.Command {
+	var format string
+	var out terminal.Outputs
+	c := &cobra.Command{
+		Use:   "export [--format json|binary] [MESSAGE...]",
+		Short: "Print the messages that a controller would get of the cluster",
+		Long: "Print the messages that a controller would get of the cluster, made from the files of this device:\n" +
+			"  cluster         the whole cluster; only on the node that reports for it\n" +
+			"  cluster-update  the update of the kube container's components\n" +
+			"  cluster-node    whether this node is Ready; this one asks the API server\n" +
+			"  app             of each application whether it runs here; app/UUID for one\n" +
+			"  metrics         what nodes and applications use; only on the node that reports for the cluster\n" +
+			"Without MESSAGE, all that there are. As json each is a document of its own, with its name and its type; as\n" +
+			"binary one is written, a serialized ZInfoMsg or, of metrics, ZMetricMsg. What is missing, old or not whole\n" +
+			"is said on stderr.\n\n" + exportExitCodes,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.Parse(); err != nil {
+				return err
+			}
+			if err := checkExport(args, format); err != nil {
+				return terminal.ExitWith(terminal.ExitUsage, err)
+			}
+			to := terminal.Of(c.OutOrStdout())
+			if format == "binary" && !out.People() {
+				return terminal.ExitWith(terminal.ExitUsage, errors.New("--format binary leaves nothing to -o"))
+			}
+			if format == "binary" && to.Fd >= 0 {
+				return terminal.ExitWith(terminal.ExitUsage, errors.New("a terminal shows no binary message: write it to a file"))
+			}
+			return export(c.Context(), newExporter(o.Paths(), time.Now()), args, format == "binary", &out, to, c.ErrOrStderr())
+		},
+		ValidArgs: []string{messageCluster, messageUpdate, messageNode, messageMetrics, messageApp},
+	}
+	out.Flag(c)
+	c.Flags().StringVar(&format, "format", "json", "json or binary")
+	terminal.Completed(c, "format", "json", "binary")
+	return c
+}
+
+func checkExport(names []string, format string) error {
+	if format != "json" && format != "binary" {
+		return fmt.Errorf("format %q: want json or binary", terminal.Clean(format))
+	}
+	if format == "binary" && len(names) != 1 {
+		return errors.New("binary is for one message: name it")
+	}
+	for _, name := range names {
+		if id, ok := strings.CutPrefix(name, messageApp+"/"); ok {
+			if _, err := uuid.Parse(id); err != nil {
+				return fmt.Errorf("message %q: want %s/ and the UUID of an application", terminal.Clean(name), messageApp)
+			}
+			continue
+		}
+		if !slices.Contains([]string{messageCluster, messageUpdate, messageNode, messageMetrics, messageApp}, name) {
+			return fmt.Errorf("message %q: want %s, %s, %s, %s or %s", terminal.Clean(name), messageCluster, messageUpdate, messageNode, messageApp, messageMetrics)
+		}
+	}
+	return nil
+}
+
+// exported is one message, or why there is none.
+type exported struct {
+	name    string
+	message proto.Message // nil for none
+	missing string        // why there is none, a sentence
+	inOrder bool          // it need not be there
+	doubts  []string      // what in it is old or not whole, sentences
+	notes   []string      // what else is to be known of it, sentences
+}
+
+// export prints the messages of those names, all for none.
+func export(ctx context.Context, e *exporter, names []string, binary bool, form *terminal.Outputs, out, said io.Writer) error {
+	all, err := e.all(ctx, names)
+	if err != nil {
+		return err
+	}
+	if binary && len(all) > 1 {
+		return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("binary is for one message, and there are %d of %q: name one, such as %s", len(all), names[0], all[0].name))
+	}
+	var missing, doubtful []string
+	for _, x := range all {
+		for _, text := range slices.Concat(x.doubts, x.notes) {
+			fmt.Fprintf(said, "%s: %s\n", x.name, terminal.Clean(text))
+		}
+		if len(x.doubts) > 0 {
+			doubtful = append(doubtful, x.name)
+		}
+		if x.message == nil {
+			fmt.Fprintf(said, "%s: %s\n", x.name, terminal.Clean(x.missing))
+			if len(names) > 0 || !x.inOrder {
+				missing = append(missing, x.name)
+			}
+			continue
+		}
+		if err := write(out, x, binary, form); err != nil {
+			return terminal.ExitWith(terminal.ExitUsage, err)
+		}
+	}
+	return verdict(missing, doubtful)
+}
+
+// verdict is what the command ends with.
+func verdict(missing, doubtful []string) error {
+	switch {
+	case len(missing) > 0:
+		return terminal.ExitWith(terminal.ExitNotPublished, fmt.Errorf("not all is there: %s", strings.Join(missing, ", ")))
+	case len(doubtful) > 0:
+		return terminal.ExitWith(terminal.ExitExportDoubtful, fmt.Errorf("not all is whole and as of now: %s", strings.Join(doubtful, ", ")))
+	}
+	return nil
+}
+
+func write(out io.Writer, x exported, binary bool, form *terminal.Outputs) error {
+	if binary {
+		raw, err := evereport.Binary(x.message)
+		if err == nil {
+			_, err = out.Write(raw)
+		}
+		if err != nil {
+			return fmt.Errorf("write %s: %w", x.name, err)
+		}
+		return nil
+	}
+	raw, err := evereport.JSON(x.message)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", x.name, err)
+	}
+	var b bytes.Buffer
+	err = form.Document(&b, struct {
+		Name    string          `json:"name"`
+		Type    string          `json:"type"`
+		Message json.RawMessage `json:"message"`
+	}{x.name, string(x.message.ProtoReflect().Descriptor().FullName()), raw})
+	if err == nil {
+		_, err = out.Write(b.Bytes())
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", x.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package supportcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/report/evereport"
+	"github.com/zedkube/zedkube/types"
+)
+
+// exporter makes messages of a device's files.
+type exporter struct {
+	paths  device.Paths
+	now    time.Time
+	agent  device.AgentLife
+	sender evereport.Sender
+	info   types.EdgeNodeInfo
+	doubts []string // of every message
+	ask    func(ctx context.Context, p device.Paths) ([]types.Node, error)
+}
+
+func newExporter(p device.Paths, now time.Time) *exporter {
+	e := &exporter{paths: p, now: now, agent: device.LifeOfAgent(p, now), ask: askNodes}
+	var err error
+	if e.info, err = device.OwnName(p); err != nil {
+		e.doubts = append(e.doubts, "the device has no UUID: "+err.Error())
+	}
+	e.sender.Device, e.sender.At = e.info.DeviceID, now
+	member, _, err := device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership"))
+	switch {
+	case err != nil:
+		e.doubts = append(e.doubts, "the cluster's UUID is not known: "+err.Error())
+	case member.Belongs() && member.Config != nil:
+		e.sender.ClusterID = member.Config.ClusterID.UUID
+	}
+	return e
+}
+
+// askNodes asks the API server.
+func askNodes(ctx context.Context, p device.Paths) (nodes []types.Node, err error) {
+	err = device.WithAPI(ctx, p, func(kube *kubeapi.Client) error {
+		nodes, err = kube.FreshNodes(ctx)
+		return err
+	})
+	return nodes, err
+}
+
+// all makes the messages of those names, each once; all kinds for no name.
+func (e *exporter) all(ctx context.Context, names []string) ([]exported, error) {
+	if len(names) == 0 {
+		names = []string{messageCluster, messageUpdate, messageNode, messageApp, messageMetrics}
+	}
+	var all []exported
+	for _, name := range names {
+		switch name {
+		case messageCluster:
+			all = append(all, e.cluster())
+		case messageUpdate:
+			all = append(all, e.update())
+		case messageNode:
+			all = append(all, e.node(ctx))
+		case messageMetrics:
+			all = append(all, e.metrics())
+		case messageApp:
+			all = append(all, e.apps()...)
+		default: // checkExport has seen that it parses
+			all = append(all, e.app(uuid.MustParse(strings.TrimPrefix(name, messageApp+"/"))))
+		}
+		if ctx.Err() != nil {
+			return nil, terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted"))
+		}
+	}
+	seen := map[string]bool{}
+	all = slices.DeleteFunc(all, func(x exported) bool {
+		again := seen[x.name]
+		seen[x.name] = true
+		return again
+	})
+	for i := range all {
+		if all[i].message != nil {
+			all[i].doubts = append(slices.Clone(e.doubts), all[i].doubts...)
+		}
+	}
+	return all, nil
+}
+
+// from is the sender as of at the latest, and never of a time to come.
+func (e *exporter) from(at time.Time) evereport.Sender {
+	s := e.sender
+	if !at.IsZero() && at.Before(s.At) {
+		s.At = at
+	}
+	return s
+}
+
+// alive doubts a message that an agent that does not run has left, and says as
+// of when it is.
+func (e *exporter) alive(x *exported, written time.Time) (at time.Time) {
+	if e.agent.Runs {
+		return e.now
+	}
+	x.doubts = append(x.doubts, "the agent does NOT run: "+e.agent.Why)
+	if e.agent.Seen.After(written) {
+		return e.agent.Seen
+	}
+	return written
+}
+
+// update is the last report of the kube container, which needs no agent.
+func (e *exporter) update() exported {
+	x := exported{name: messageUpdate}
+	u, written, err := device.ReadRecord[types.KubeClusterUpdateStatus](e.paths.PersistentFile("zedagent", "KubeClusterUpdateStatus"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		x.missing, x.inOrder = "the kube container has reported no update", true
+	case err != nil:
+		x.missing = err.Error()
+	default:
+		x.message = e.from(written).Update(u)
+	}
+	return x
+}
+
+// node asks the API server how the cluster sees this device.
+func (e *exporter) node(ctx context.Context) exported {
+	x := exported{name: messageNode}
+	if e.info.DeviceName == "" && e.info.DeviceID == uuid.Nil {
+		x.missing = "which node this device is, is not known"
+		return x
+	}
+	if _, err := os.Stat(e.paths.Kubeconfig); err != nil {
+		x.missing = "the cluster cannot be asked: " + err.Error()
+		return x
+	}
+	nodes, err := e.ask(ctx, e.paths)
+	switch {
+	case err == nil:
+		own, wrong := device.OwnNode(nodes, e.info)
+		if wrong != nil {
+			x.notes = append(x.notes, wrong.Error())
+		}
+		x.message = e.sender.Node(evereport.OwnNode{Answers: true, Ready: own.Ready})
+	case terminal.ExitCode(err) == terminal.ExitNotPublished && !errors.Is(err, types.ErrRefused):
+		x.notes = append(x.notes, "the API server cannot be reached: "+err.Error())
+		x.message = e.sender.Node(evereport.OwnNode{})
+	default:
+		x.missing = "the cluster cannot be asked: " + err.Error()
+	}
+	return x
+}
+
+func (e *exporter) apps() []exported {
+	files, err := filepath.Glob(filepath.Join(e.paths.RunDir(), device.Self, "ENClusterAppStatus", "*.json"))
+	if err != nil {
+		return []exported{{name: messageApp, missing: err.Error()}}
+	}
+	var all []exported
+	for _, file := range files { // sorted by Glob
+		name := strings.TrimSuffix(filepath.Base(file), ".json")
+		id, err := uuid.Parse(name)
+		if err != nil {
+			all = append(all, exported{name: messageApp + "/" + terminal.Clean(name), missing: file + " is not named after an application"})
+			continue
+		}
+		all = append(all, e.app(id))
+	}
+	if len(all) == 0 {
+		return []exported{{name: messageApp, missing: "no application has a status", inOrder: true}}
+	}
+	return all
+}
+
+func (e *exporter) app(id uuid.UUID) exported {
+	x := exported{name: messageApp + "/" + id.String()}
+	file := func(agent, topic string) string {
+		return filepath.Join(e.paths.RunDir(), agent, topic, id.String()+".json")
+	}
+	a, written, err := device.ReadRecord[types.ENClusterAppStatus](file(device.Self, "ENClusterAppStatus"))
+	if err != nil {
+		x.missing = err.Error()
+		return x
+	}
+	cfg, _, err := device.ReadRecord[types.AppInstanceConfig](file("zedagent", "AppInstanceConfig"))
+	if err != nil {
+		x.doubts = append(x.doubts, "its name and version are not known: "+err.Error())
+	}
+	at := e.alive(&x, written)
+	if a.AppKubeStatus == types.AppKubeUnknown || a.AppKubeStatus == types.AppKubeAPIUnreachable {
+		x.doubts = append(x.doubts, fmt.Sprintf("whether it runs here is not known: %s", a.AppKubeStatus))
+		at = earlier(at, written)
+	}
+	a.AppUUID = id
+	x.message = e.from(at).App(a, cfg)
+	return x
+}

@@ -1,0 +1,76 @@
+package supportcmd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
+)
+
+// NewPageCommand says where the page is, and prints its token.
+func NewPageCommand(o *device.Options) *cobra.Command {
+	var out terminal.Outputs
+	c := &cobra.Command{
+		Use:   "page",
+		Short: "Say how to open the page of this device, and print its token",
+		Long: "Say how to open the page of this device in a browser, and print the token that it asks for where the agent\n" +
+			"serves it on 127.0.0.1 (zedkube run --page=on). Anyone who has the token may read all that the page shows, the logs\n" +
+			"of applications included, until the agent is started again. Over the socket no token is wanted.\n\n" +
+			"Exit codes:\n  0   said\n  1   wrong usage, or the token cannot be read\n  99  unknown command",
+		Args: terminal.Words(0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := out.Parse(); err != nil {
+				return err
+			}
+			found, err := findPage(o.Paths())
+			if err != nil {
+				return err
+			}
+			return out.Print(terminal.Of(c.OutOrStdout()), terminal.Shown{Data: found, Lines: func(int, bool) []string { return found.lines() }})
+		},
+	}
+	out.Flag(c)
+	return c
+}
+
+// pageFound is where the page is.
+type pageFound struct {
+	Socket  string
+	Address string `json:",omitempty"` // host:port on loopback, "" where it is not served there
+	Token   string `json:",omitempty"`
+}
+
+func findPage(p device.Paths) (pageFound, error) {
+	found := pageFound{Socket: p.Socket}
+	file, _, err := device.ReadRecord[localserver.TokenFile](p.PageToken)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return found, nil
+	case err != nil:
+		return found, fmt.Errorf("read the token: %w", err)
+	}
+	found.Address, found.Token = file.Address, file.Token
+	return found, nil
+}
+
+func (f pageFound) lines() []string {
+	tunnel := "  ssh -L 12347:" + f.Socket + " root@DEVICE"
+	if f.Token == "" {
+		return []string{
+			"From your desk, without a token:", tunnel, "and then open http://127.0.0.1:12347/",
+			"", "On 127.0.0.1 of this device the page is not served (zedkube run --page=on).",
+		}
+	}
+	_, port, _ := net.SplitHostPort(terminal.Clean(f.Address))
+	return []string{
+		"On this device, or at your desk after ssh -L " + port + ":" + terminal.Clean(f.Address) + " root@DEVICE:",
+		"  http://" + terminal.Clean(f.Address) + "/#token=" + terminal.Clean(f.Token),
+		"", "From your desk, without a token:", tunnel, "and then open http://127.0.0.1:12347/",
+	}
+}

@@ -1,0 +1,193 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Helpful makes what a command says of itself, and of wrong words, one thing for
+// all commands: lines that fit a serial console, and an error that says where to
+// look.
+func Helpful(root *cobra.Command) {
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		_, _ = io.WriteString(c.OutOrStdout(), helpText(c)) // to whom it cannot be said
+	})
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		_, err := io.WriteString(c.OutOrStderr(), helpText(c))
+		return err
+	})
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return ExitWith(ExitUsage, fmt.Errorf("%w; see %q", err, c.CommandPath()+" --help"))
+	})
+	root.SetHelpCommand(newHelpCommand())
+}
+
+// newHelpCommand is cobra's, with an error for a command that there is not.
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Say what a command does",
+		RunE: func(c *cobra.Command, args []string) error {
+			found, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return NoCommand(found, append(rest, args...))
+			}
+			return found.Help()
+		},
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) (names []string, d cobra.ShellCompDirective) {
+			found, _, _ := c.Root().Find(args)
+			for _, sub := range found.Commands() {
+				if sub.IsAvailableCommand() {
+					names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}
+
+// NewCompletionCommand is cobra's, for the shells that may be on a device.
+func NewCompletionCommand() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish"}
+	return &cobra.Command{
+		Use: "completion bash|zsh|fish", Short: "Print what completes commands, flags, nodes and applications in a shell",
+		Long: "Print what completes commands, flags, nodes and applications in a shell. For this session:\n" +
+			"  source <(zedkube completion bash)\n",
+		ValidArgs: shells,
+		Args:      Words(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			switch root, out := c.Root(), c.OutOrStdout(); args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(out, true)
+			case "zsh":
+				return root.GenZshCompletion(out)
+			case "fish":
+				return root.GenFishCompletion(out, true)
+			}
+			return ExitWith(ExitUsage, fmt.Errorf("shell %q: want %s", Clean(args[0]), strings.Join(shells, ", ")))
+		},
+	}
+}
+
+// definition matches an indented line of a word and what it means.
+var definition = regexp.MustCompile(`^( +\S+ {2,})(\S.*)$`)
+
+// helpText is all that a command says of itself, in lines that fit a terminal
+// of the usual width.
+func helpText(c *cobra.Command) string {
+	s := &Screen{Width: usualWidth}
+	putProse(s, c.Short+".")
+	if c.Long != "" {
+		s.Lines = nil
+		putProse(s, c.Long)
+	}
+	s.Gap()
+	s.Put(0, Plain, "Usage:")
+	if c.Runnable() && (c.UseLine() != c.CommandPath() || !c.HasAvailableSubCommands()) { // else it only helps
+		s.Put(2, Plain, c.UseLine())
+	}
+	if c.HasAvailableSubCommands() {
+		s.Put(2, Plain, c.CommandPath()+" COMMAND")
+		s.Gap()
+		s.Put(0, Plain, "Commands:")
+		putCommands(s, c)
+	}
+	if c.Example != "" {
+		s.Gap()
+		s.Lines = append(s.Lines, "Examples:", strings.TrimRight(c.Example, "\n"))
+	}
+	text := strings.Join(s.Lines, "\n") + "\n"
+	if flags := c.LocalFlags(); flags.HasAvailableFlags() {
+		text += "\nFlags:\n" + flags.FlagUsagesWrapped(usualWidth-1)
+	}
+	if flags := c.InheritedFlags(); flags.HasAvailableFlags() {
+		text += "\nFlags of every command:\n" + flags.FlagUsagesWrapped(usualWidth-1)
+	}
+	return text
+}
+
+// putProse is running text, whose lines are broken anew, and what is indented,
+// whose lines stay.
+func putProse(s *Screen, text string) {
+	running := ""
+	flush := func() {
+		if running != "" {
+			s.Hang("", 0, Plain, running)
+		}
+		running = ""
+	}
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		m := definition.FindStringSubmatch(line)
+		switch {
+		case line == "":
+			flush()
+			s.Gap()
+		case m != nil:
+			flush()
+			s.Hang(m[1], len(m[1]), Plain, m[2])
+		case strings.HasPrefix(line, " "):
+			flush()
+			s.Lines = append(s.Lines, line)
+		default:
+			running += line + " "
+		}
+	}
+	flush()
+}
+
+// putCommands are the commands below c, with what each does.
+func putCommands(s *Screen, c *cobra.Command) {
+	longest := 0
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() || sub.Name() == "help" {
+			longest = max(longest, len(sub.Name()))
+		}
+	}
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() || sub.Name() == "help" {
+			s.Hang(fmt.Sprintf("  %-*s  ", longest, sub.Name()), longest+4, Plain, sub.Short)
+		}
+	}
+}
+
+// Words refuses a number of words that the command does not take: it wants
+// least, or that many more as are optional.
+func Words(least int, optional ...int) cobra.PositionalArgs {
+	most := least
+	for _, n := range optional {
+		most += n
+	}
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return ExitWith(ExitUsage, fmt.Errorf("usage: %s", c.UseLine()))
+		}
+		return nil
+	}
+}
+
+// NoCommand refuses words that name no command.
+func NoCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	c.SuggestionsMinimumDistance = 2
+	hint := fmt.Sprintf("%q lists them", c.CommandPath()+" --help")
+	if meant := c.SuggestionsFor(args[0]); len(meant) > 0 {
+		hint = fmt.Sprintf("did you mean %q?", c.CommandPath()+" "+meant[0])
+	}
+	return ExitWith(exitUnknownCommand, fmt.Errorf("unknown command %q; %s", Clean(args[0]), hint))
+}
+
+// Complaint is an error as it is said: in lines, and nothing in it is obeyed by
+// a terminal.
+func Complaint(err error) string {
+	var lines []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		lines = append(lines, strings.Repeat(" ", min(indent, usualWidth))+Clean(line))
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,223 @@
+package terminal
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/util/jsonpath"
+	"sigs.k8s.io/yaml"
+)
+
+// The forms in which a command shows things.
+const (
+	formTable    = "table" // for people
+	formJSON     = "json"
+	formYAML     = "yaml"
+	formJSONPath = "jsonpath" // jsonpath=EXPR, as kubectl has it
+)
+
+// Outputs is what -o and --watch of a command say.
+type Outputs struct {
+	asked string // the word after -o
+	Watch bool
+
+	form string
+	path *jsonpath.JSONPath
+}
+
+// Shown is one look at things: data for programs, lines for people.
+type Shown struct {
+	Data   any
+	Steady any                                   // data without what changes by itself, such as ages; nil: data is so
+	Lines  func(width int, colour bool) []string // clean
+	Facts  []Fact                                // what a line is printed for when it changes, into a pipe
+	Ended  bool                                  // there is nothing more to watch
+	Err    error                                 // what the command ends with, if it ends now
+}
+
+// Fact is one line of what is watched, under a key that stays.
+type Fact struct{ Key, Text string }
+
+// Flag adds -o to a command.
+func (o *Outputs) Flag(c *cobra.Command) {
+	c.Flags().StringVarP(&o.asked, "output", "o", formTable, "`FORM` of what is printed: table, json, yaml or jsonpath=EXPR")
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(
+		[]string{formTable, formJSON, formYAML, formJSONPath + "="}, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp))
+}
+
+// WatchFlag adds --watch, for commands whose look costs little.
+func (o *Outputs) WatchFlag(c *cobra.Command) {
+	c.Flags().BoolVarP(&o.Watch, "watch", "w", false, "go on: a screen kept up to date; into a pipe a line or document for each change")
+}
+
+// bareExpression is an expression without braces, which kubectl takes, too.
+var bareExpression = regexp.MustCompile(`^(\.|\[)?[A-Za-z_*?@'"]`)
+
+// Parse checks the word after -o.
+func (o *Outputs) Parse() error {
+	form, expr, has := strings.Cut(o.asked, "=")
+	switch form {
+	case "", formTable:
+		o.form = formTable
+	case formJSON, formYAML:
+		o.form = form
+	case formJSONPath:
+		o.form = formJSONPath
+	default:
+		return ExitWith(ExitUsage, fmt.Errorf("output %q: want table, json, yaml or jsonpath=EXPR", Clean(o.asked)))
+	}
+	if has != (o.form == formJSONPath) || has && expr == "" {
+		return ExitWith(ExitUsage, fmt.Errorf("output %q: want table, json, yaml or jsonpath=EXPR", Clean(o.asked)))
+	}
+	if !has {
+		return nil
+	}
+	if bareExpression.MatchString(expr) {
+		expr = "{." + strings.TrimPrefix(expr, ".") + "}"
+	}
+	o.path = jsonpath.New("output").AllowMissingKeys(true)
+	if err := o.path.Parse(expr); err != nil {
+		return ExitWith(ExitUsage, fmt.Errorf("output %q: %w", Clean(o.asked), err))
+	}
+	return nil
+}
+
+// People reports that a table is wanted.
+func (o *Outputs) People() bool { return o.form == formTable || o.form == "" }
+
+// Show prints one look, or with --watch each of them until ctx is done or there
+// is nothing more to watch. look is called every so often.
+func (o *Outputs) Show(ctx context.Context, t Terminal, every time.Duration, look func(context.Context) Shown) error {
+	if !o.Watch {
+		s := look(ctx)
+		return cmp.Or(o.Print(t, s), s.Err)
+	}
+	w := watching{Outputs: o, out: t, look: look}
+	return w.run(ctx, every)
+}
+
+// Print prints one look.
+func (o *Outputs) Print(t Terminal, s Shown) error {
+	if !o.People() {
+		return o.Encode(t, s.Data, "  ")
+	}
+	width, _ := t.Size()
+	for _, line := range s.Lines(width, t.Colour) {
+		if _, err := fmt.Fprintln(t, line); err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
+	}
+	return nil
+}
+
+// marshalYAML is data as YAML. Characters that YAML does not allow as they are,
+// in a name that anybody may have given, are escaped.
+func marshalYAML(data any) ([]byte, error) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return nil, err
+	}
+	var escaped strings.Builder
+	for _, r := range string(raw) { // outside of strings JSON is ASCII
+		switch {
+		case unicode.IsPrint(r) || r == utf8.RuneError:
+			escaped.WriteRune(r)
+		case r > 0xffff:
+			fmt.Fprintf(&escaped, `\U%08x`, r) // which YAML knows, unlike pairs of surrogates
+		default:
+			fmt.Fprintf(&escaped, `\u%04x`, r)
+		}
+	}
+	return yaml.JSONToYAML([]byte(escaped.String()))
+}
+
+// Encode writes data in the form that was asked for; nothing in it is obeyed by
+// a terminal.
+func (o *Outputs) Encode(w io.Writer, data any, indent string) error {
+	var text string
+	switch o.form {
+	case formJSON, formTable, "": // there are no lines for people
+		return WriteJSON(w, data, indent)
+	case formYAML:
+		raw, err := marshalYAML(data)
+		if err != nil {
+			return fmt.Errorf("encode: %w", err)
+		}
+		text = string(raw)
+		if indent == "" {
+			text = "---\n" + text // one of several documents
+		}
+	default:
+		found, err := o.find(data)
+		if err != nil {
+			return err
+		}
+		text = strings.TrimSuffix(found, "\n") + "\n"
+	}
+	_, err := io.WriteString(w, strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text))
+	return err
+}
+
+// Document writes one of several documents, in lines that people can read.
+func (o *Outputs) Document(w io.Writer, data any) error {
+	if o.form == formYAML {
+		return o.Encode(w, data, "")
+	}
+	return o.Encode(w, data, "  ")
+}
+
+// find evaluates the expression on data as its JSON is.
+func (o *Outputs) find(data any) (string, error) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return "", fmt.Errorf("encode: %w", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return "", fmt.Errorf("decode: %w", err)
+	}
+	var found strings.Builder
+	if err := o.path.Execute(&found, whole(v)); err != nil {
+		return "", ExitWith(ExitUsage, errors.New("jsonpath: "+Clean(err.Error())))
+	}
+	return found.String(), nil
+}
+
+// whole makes whole numbers integers, which print as they are.
+func whole(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			v[k] = whole(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = whole(e)
+		}
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64()
+		return f
+	}
+	return v
+}

@@ -1,0 +1,51 @@
+// Package terminal is how all commands print: what a terminal can do, screens and
+// tables that fit it, the forms of -o, watching, help, and exit codes. It knows no
+// device and no command.
+package terminal
+
+import (
+	"cmp"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// Terminal is where output goes, and what that can do.
+type Terminal struct {
+	io.Writer
+	Fd     int // -1 for no terminal
+	Live   bool
+	Colour bool
+}
+
+// Of finds out what out can do. Colour and a live screen are for
+// terminals that obey, which a "dumb" one does not.
+func Of(out io.Writer) Terminal {
+	f, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return Terminal{Writer: out, Fd: -1}
+	}
+	able := cmp.Or(os.Getenv("TERM"), "dumb") != "dumb"
+	return Terminal{Writer: out, Fd: int(f.Fd()), Live: able, Colour: able && os.Getenv("NO_COLOR") == ""}
+}
+
+// The size of a terminal that does not tell, as over a serial line; and where
+// there is none lines stay whole, for those who search them.
+const (
+	usualWidth  = 80
+	usualHeight = 24
+	wholeLines  = 10000
+)
+
+// Size is asked for at each drawing: windows change.
+func (t Terminal) Size() (width, height int) {
+	if t.Fd < 0 {
+		return wholeLines, usualHeight
+	}
+	width, height, err := term.GetSize(t.Fd)
+	if err != nil || width < 20 || height < 4 {
+		return usualWidth, usualHeight
+	}
+	return width, height
+}

@@ -1,0 +1,171 @@
+package terminal
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf16"
+)
+
+// longestText bounds one text of a record on the screen, in runes.
+const longestText = 600
+
+// Clean makes a text that others wrote fit for a terminal: one line, without
+// control characters, of bounded length.
+func Clean(s string) string {
+	if len(s) > 4*longestText {
+		s = s[:4*longestText]
+	}
+	runes := []rune(strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case unicode.IsPrint(r):
+			return r
+		}
+		return '?'
+	}, strings.ToValidUTF8(s, "?"))))
+	if len(runes) > longestText {
+		return string(runes[:longestText-3]) + "..."
+	}
+	return string(runes)
+}
+
+// Cells is how many columns a clean text takes, rather too many than too few.
+func Cells(s string) int {
+	n := 0
+	for _, r := range s {
+		n++
+		if r >= 0x1100 { // where the wide scripts begin
+			n++
+		}
+	}
+	return n
+}
+
+// wrapped breaks a text between words, and inside a word where it must, into
+// lines of at most width columns.
+func wrapped(s string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(s) {
+		for Cells(word) > width {
+			head, tail := Cut(word, width)
+			if line != "" {
+				lines = append(lines, line)
+			}
+			line, word = head, tail
+		}
+		switch {
+		case word == "":
+		case line == "":
+			line = word
+		case Cells(line)+1+Cells(word) <= width:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+	}
+	return append(lines, line)
+}
+
+// Cut splits a word after width columns, after one rune at least.
+func Cut(word string, width int) (head, tail string) {
+	end := 0
+	for i, r := range word {
+		next := i + len(string(r))
+		if end > 0 && Cells(word[:next]) > width {
+			break
+		}
+		end = next
+	}
+	return word[:end], word[end:]
+}
+
+// Years10 is beyond every age that means something on a screen.
+const Years10 = 10 * 365 * 24 * time.Hour
+
+// Span is a duration for people, two units at most.
+func Span(d time.Duration) string {
+	d = d.Abs().Round(time.Second)
+	days := d / (24 * time.Hour)
+	switch {
+	case d >= Years10:
+		return "over 10 years"
+	case days >= 2:
+		return fmt.Sprintf("%dd%dh", days, d%(24*time.Hour)/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%ds", d/time.Second)
+}
+
+// Stamp is a time for people, with its age.
+func Stamp(at, now time.Time) string {
+	if at.IsZero() {
+		return "at an unknown time"
+	}
+	at, now = at.UTC(), now.UTC()
+	layout := "2006-01-02 15:04:05Z"
+	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		layout = "15:04:05Z"
+	}
+	return at.Format(layout) + " (" + Age(at, now) + ")"
+}
+
+// Age is how long ago a time was, or how far ahead it is.
+func Age(at, now time.Time) string {
+	switch d := now.Sub(at); {
+	case at.IsZero():
+		return "for an unknown time"
+	case d < 0:
+		return "in " + Span(d)
+	default:
+		return Span(d) + " ago"
+	}
+}
+
+// Bar draws a part of a whole, whatever the numbers.
+func Bar(part, whole, width int) string {
+	width = max(width, 4)
+	full := 0
+	if whole > 0 {
+		part = min(max(part, 0), whole)
+		full = int(float64(part) / float64(whole) * float64(width))
+	}
+	full = min(max(full, 0), width)
+	return "[" + strings.Repeat("#", full) + strings.Repeat(".", width-full) + "]"
+}
+
+// WriteJSON prints v with nothing in it that a terminal would obey: encoding/json
+// lets some control characters through.
+func WriteJSON(out io.Writer, v any, indent string) error {
+	var raw bytes.Buffer
+	enc := json.NewEncoder(&raw)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	var b strings.Builder
+	for _, r := range raw.String() {
+		switch {
+		case r == '\n' || unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}

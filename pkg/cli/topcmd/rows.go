@@ -1,0 +1,182 @@
+package topcmd
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/types"
+)
+
+// From which age a value is marked: a node's after three of the agent's looks.
+// Of pods and containers it is the kubelet's own measurement that has the age,
+// which it takes every 10 to 15 s; a mark on a healthy node would mean nothing.
+const (
+	topOld    = 15 * time.Second
+	topOldPod = 25 * time.Second
+)
+
+// topSamples is how many samples a sparkline has.
+const topSamples = 8
+
+// What rows are sorted by.
+const (
+	sortCPU    = "cpu"
+	sortMemory = "memory"
+	sortName   = "name"
+)
+
+// topTable is what is to be seen at one moment.
+type topTable struct {
+	At       time.Time
+	Of       string // nodes, pods or containers
+	Node     string // this one; "" for unknown
+	Agent    device.AgentLife
+	Problems []string
+	Rows     []topRow
+	Hidden   int // rows of other namespaces
+}
+
+// topRow is a node, a pod or a container. What nobody knows is nil.
+type topRow struct {
+	Name     string // of a pod with its namespace, of a container behind its pod
+	At       time.Time
+	Old      bool     // older than 15 s, or without a time
+	Cores    int      `json:",omitempty"`
+	CPU      *uint64  `json:",omitempty"` // nanocores
+	Memory   *uint64  `json:",omitempty"` // bytes in the working set
+	Total    *uint64  `json:",omitempty"` // bytes of memory
+	Swap     *uint64  `json:",omitempty"` // bytes
+	Received *uint64  `json:",omitempty"` // bytes a second, as all that follow
+	Sent     *uint64  `json:",omitempty"`
+	Read     *uint64  `json:",omitempty"`
+	Written  *uint64  `json:",omitempty"`
+	Disk     *uint64  `json:",omitempty"` // bytes used
+	DiskSize *uint64  `json:",omitempty"` // bytes
+	CPUs     []sample // the oldest first, at most eight
+	Memories []sample
+	Stale    string `json:",omitempty"` // why there is nothing newer
+}
+
+// sample is one value of a sparkline; nil for unknown.
+type sample = *uint64
+
+// age marks what is old, and what comes from a clock that was set back.
+func (r *topRow) age(now time.Time, old time.Duration) { r.Old = now.Sub(r.At).Abs() > old }
+
+// sortRows brings the largest, or the first by name, to the top; what is
+// unknown comes last.
+func sortRows(rows []topRow, by string) {
+	largest := func(a, b *uint64) int {
+		switch {
+		case a == nil && b == nil:
+			return 0
+		case a == nil:
+			return 1
+		case b == nil:
+			return -1
+		}
+		return cmp.Compare(*b, *a)
+	}
+	slices.SortStableFunc(rows, func(a, b topRow) int {
+		order := 0
+		switch by {
+		case sortCPU:
+			order = largest(a.CPU, b.CPU)
+		case sortMemory:
+			order = largest(a.Memory, b.Memory)
+		}
+		return cmp.Or(order, strings.Compare(a.Name, b.Name))
+	})
+}
+
+// perSecond is how fast a counter grew; nil where one of both is unknown or it
+// began anew.
+func perSecond(before, after *uint64, took time.Duration) *uint64 {
+	if before == nil || after == nil || *after < *before || took <= 0 {
+		return nil
+	}
+	v := uint64(float64(*after-*before) / took.Seconds())
+	return &v
+}
+
+// lastOf returns the newest samples, as many as a sparkline has.
+func lastOf[T any](samples []T) []T { return samples[max(0, len(samples)-topSamples):] }
+
+// podRows are the pods of this node; of other namespaces only where all are
+// wanted.
+func podRows(m types.KubeNodeMetrics, now time.Time, all bool) (rows []topRow, hidden int) {
+	for _, p := range m.Pods {
+		if !all && p.Namespace != kubeapi.Namespace {
+			hidden++
+			continue
+		}
+		r := topRow{Name: podName(p, all)}
+		var before types.PodSample
+		for _, s := range lastOf(p.Samples) {
+			r.At, r.CPU, r.Memory = s.At, s.CPU, s.MemoryWorking
+			r.CPUs, r.Memories = append(r.CPUs, s.CPU), append(r.Memories, s.MemoryWorking)
+			took := s.At.Sub(before.At)
+			r.Received, r.Sent = perSecond(before.NetworkReceived, s.NetworkReceived, took), perSecond(before.NetworkSent, s.NetworkSent, took)
+			before = s
+		}
+		if p.Ephemeral != nil {
+			r.Disk = p.Ephemeral.Used
+		}
+		r.age(now, topOldPod)
+		rows = append(rows, r)
+	}
+	return rows, hidden
+}
+
+func podName(p types.PodMetrics, all bool) string {
+	if all {
+		return p.Namespace + "/" + p.Name
+	}
+	return p.Name
+}
+
+// containerRows are the containers of this node's pods.
+func containerRows(m types.KubeNodeMetrics, now time.Time, all bool) (rows []topRow, hidden int) {
+	for _, p := range m.Pods {
+		if !all && p.Namespace != kubeapi.Namespace {
+			hidden += len(p.Containers)
+			continue
+		}
+		for _, c := range p.Containers {
+			rows = append(rows, containerRow(podName(p, all)+"/"+c.Name, c, now))
+		}
+	}
+	return rows, hidden
+}
+
+func containerRow(name string, c types.ContainerMetrics, now time.Time) topRow {
+	r := topRow{Name: name}
+	var before types.ContainerSample
+	for _, s := range lastOf(c.Samples) {
+		r.At, r.CPU, r.Memory, r.Swap, r.Disk = s.At, s.CPU, s.MemoryWorking, s.Swap, s.FSUsed
+		r.CPUs, r.Memories = append(r.CPUs, s.CPU), append(r.Memories, s.MemoryWorking)
+		took := s.At.Sub(before.At)
+		r.Received, r.Sent = perSecond(before.NetworkReceived, s.NetworkReceived, took), perSecond(before.NetworkSent, s.NetworkSent, took)
+		r.Read, r.Written = perSecond(before.ReadBytes, s.ReadBytes, took), perSecond(before.WrittenBytes, s.WrittenBytes, took)
+		before = s
+	}
+	r.age(now, topOldPod)
+	return r
+}
+
+// sum adds two numbers that may be unknown, and stays at the largest number.
+func sum(a, b *uint64) *uint64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	v, over := bits.Add64(*a, *b, 0)
+	if over != 0 {
+		v = 1<<64 - 1
+	}
+	return &v
+}

@@ -1,0 +1,131 @@
+// Package topcmd is zedkube top.
+package topcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/types"
+)
+
+const topExitCodes = `Exit codes:
+  0   it was shown
+  1   wrong usage, or it could not be printed
+  2   there is nothing to show: no agent runs here, and the API server cannot be asked
+  99  unknown command`
+
+// What a table is of.
+const (
+	topNodes      = "nodes"
+	topPods       = "pods"
+	topContainers = "containers"
+)
+
+// topOptions are what to show, and how.
+type topOptions struct {
+	of    string
+	all   bool // pods of every namespace
+	sort  string
+	once  bool
+	json  bool // data is wanted, in the form of out
+	out   terminal.Outputs
+	ascii bool
+}
+
+// NewTopCommand shows what nodes, pods and containers use.
+func NewTopCommand(o *device.Options) *cobra.Command {
+	t := topOptions{}
+	c := &cobra.Command{
+		Use:   "top [nodes|pods|containers] [--all] [--sort cpu|memory|name] [--once]",
+		Short: "Show live what nodes, pods and containers use",
+		Long: "Show live what all nodes of the cluster use, or the pods or containers of this one.\n" +
+			"This node's values are the running agent's, which looks every 5 s while this command runs. Other nodes'\n" +
+			"kubelets are asked through the API server. A value older than 15 s is marked with !, of pods and containers\n" +
+			"older than 25 s, as kubelets measure them every 10 to 15 s. What nobody knows is -.\n" +
+			"q ends it, c m n sort by cpu, memory or name, the arrow keys, space and b scroll.\n\n" + topExitCodes,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := cmp.Or(t.out.Parse(), t.parse(args)); err != nil {
+				return err
+			}
+			// Also when the terminal goes away the agent is told that nobody looks.
+			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGHUP, syscall.SIGPIPE)
+			defer stop()
+			return showTop(ctx, o.Paths(), t, terminal.Of(c.OutOrStdout()))
+		},
+		ValidArgs: []string{topNodes, topPods, topContainers},
+	}
+	flags := c.Flags()
+	flags.BoolVar(&t.all, "all", false, "of pods and containers: those of every namespace, not the applications' alone")
+	flags.StringVar(&t.sort, "sort", sortCPU, "cpu, memory or name")
+	flags.BoolVar(&t.once, "once", false, "print one table and end, as it does anyhow where there is no terminal")
+	flags.BoolVar(&t.json, "json", false, "the same as -o json: a line of JSON every 5 s; with --once a single one")
+	t.out.Flag(c)
+	terminal.Completed(c, "sort", sortCPU, sortMemory, sortName)
+	flags.BoolVar(&t.ascii, "ascii", !localeIsUTF8(), "digits in place of blocks; the default where the locale is not UTF-8")
+	return c
+}
+
+// parse checks the command's words.
+func (t *topOptions) parse(args []string) error {
+	t.of, t.json = topNodes, t.json || !t.out.People()
+	if len(args) == 1 {
+		t.of = args[0]
+	}
+	switch {
+	case len(args) > 1:
+		return terminal.ExitWith(terminal.ExitUsage, errors.New("usage: zedkube top [nodes|pods|containers]"))
+	case !slices.Contains([]string{topNodes, topPods, topContainers}, t.of):
+		return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("table %q: want nodes, pods or containers", terminal.Clean(t.of)))
+	case !slices.Contains([]string{sortCPU, sortMemory, sortName}, t.sort):
+		return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("sort %q: want cpu, memory or name", terminal.Clean(t.sort)))
+	case t.all && t.of == topNodes:
+		return terminal.ExitWith(terminal.ExitUsage, errors.New("--all is for pods and containers: nodes are all shown"))
+	}
+	return nil
+}
+
+// localeIsUTF8 reads the locale's character set as the C library does.
+func localeIsUTF8() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := os.Getenv(name); v != "" {
+			v = strings.ToLower(v)
+			return strings.HasSuffix(v, "utf-8") || strings.HasSuffix(v, "utf8")
+		}
+	}
+	return false
+}
+
+// showTop asks the agent to look often for as long as it shows.
+func showTop(ctx context.Context, p device.Paths, o topOptions, out terminal.Terminal) error {
+	if _, err := os.Stat(p.RunDir()); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", device.ErrNoDevice, err)
+	}
+	looking, err := startLooking(p)
+	if err != nil {
+		return err
+	}
+	defer looking.end()
+	t := &top{options: o, out: out, looking: looking, files: newTopFiles(p), paths: p}
+	if o.of == topNodes {
+		kube, done, err := kubeapi.Dial(ctx, device.Silent(), p.Kubeconfig, types.NoOperations{})
+		if err == nil {
+			defer done()
+			t.asking.kube = kube
+		}
+		t.asking.err = err
+	}
+	return t.run(ctx)
+}

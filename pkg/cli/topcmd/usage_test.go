@@ -1,0 +1,50 @@
+package topcmd
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+)
+
+func TestTypedKeys(t *testing.T) {
+	for sent, want := range map[string]string{"q": "q", "\x1b[A\x1b[Bq": "kjq", "\x1b[5~\x1b[6~": "b ", "\x1b[99;99Rq": "", "\x1b": "", "\x03": "q", "": ""} {
+		if got := string(typed(sent)); got != want {
+			t.Errorf("%q: got %q, want %q", sent, got, want)
+		}
+	}
+}
+
+func TestTheLocaleDecidesBetweenBlocksAndDigits(t *testing.T) {
+	for _, c := range []struct {
+		all, ctype, lang string
+		want             bool
+	}{
+		{"", "", "", false},
+		{"", "", "C", false},
+		{"", "", "de_DE.UTF-8", true},
+		{"", "", "C.utf8", true},
+		{"POSIX", "", "en_US.UTF-8", false},
+		{"", "en_US.UTF-8", "C", true},
+	} {
+		t.Setenv("LC_ALL", c.all)
+		t.Setenv("LC_CTYPE", c.ctype)
+		t.Setenv("LANG", c.lang)
+		if got := localeIsUTF8(); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+func TestTopRefusesWhatItDoesNotKnow(t *testing.T) {
+	for _, args := range [][]string{{"top", "volumes"}, {"top", "pods", "nodes"}, {"top", "--sort", "age"}, {"top", "--all"}, {"top", "nodes", "--all"}} {
+		c := device.NewRoot(&device.Options{}, NewTopCommand)
+		c.SetArgs(slices.Concat([]string{"--root", t.TempDir()}, args))
+		c.SetOut(&bytes.Buffer{})
+		if code := terminal.ExitCode(c.ExecuteContext(t.Context())); code != terminal.ExitUsage {
+			t.Errorf("%q: exit code %d", args, code)
+		}
+	}
+}
