@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/zedkube/zedkube/pkg/workload/drain"
 	"github.com/zedkube/zedkube/types"
@@ -33,7 +34,7 @@ func putPlanGates(s *screen, f drain.Forecast) {
 	lock := lockText(f.Lock, f.Made)
 	switch {
 	case f.Lock.Waits != "":
-		s.field("lock", yellow, lock+": "+clean(f.Lock.Waits))
+		s.field("lock", yellow, strings.TrimPrefix(lock+": ", ": ")+clean(f.Lock.Waits))
 	case lock != "":
 		s.field("lock", plain, lock)
 	default:
