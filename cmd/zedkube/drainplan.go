@@ -33,12 +33,12 @@ func newDrainPlanCommand(o *options) *cobra.Command {
 			}
 			var forecast drain.Forecast
 			err = withAPI(c.Context(), p, func(kube *kubeapi.Client) error {
-				prospect, err := lookAhead(c.Context(), kube, info)
+				ahead, err := lookAhead(c.Context(), kube, info)
 				settings, _, _ := readRecord[types.ConfigItemValueMap](p.topicFile("zedagent", "ConfigItemValueMap")) // none is the default
-				prospect.Timeout = drain.Timeout(settings, p.hour)
+				ahead.Timeout = drain.Timeout(settings, p.hour)
 				if err == nil {
-					judgeStamps(c.Context(), p, prospect.Nodes)
-					forecast = drain.Plan(prospect)
+					judgeStamps(c.Context(), p, ahead.Nodes)
+					forecast = drain.Plan(ahead)
 				}
 				return err
 			})

@@ -110,7 +110,7 @@ func (s *stage) deleteNode(t *testing.T) {
 	s.cluster.StopControlPlane(deletedNode)
 	s.cluster.StopKubelet(deletedNode)
 	if _, err := s.cluster.Client().CoreV1().Nodes().Get(t.Context(), s.name(deletedNode), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Fatalf("the Node is made anew while its k3s is stopped: %v", err)
+		t.Fatalf("the Node is registered again while its k3s is stopped: %v", err)
 	}
 }
 
