@@ -93,6 +93,6 @@ func writings() map[string]writing {
 
 // readings are the methods that write nothing.
 var readings = []string{
-	"AppPodsNow", "DrainLock", "FreshNodes", "KubeletContainers", "KubeletStats", "Logs", "NADs", "NodeAttachments", "NodeStats",
+	"AppPodsNow", "DrainLock", "FreshNodes", "KubeletContainers", "KubeletStats", "LogFile", "LogFiles", "Logs", "NADs", "NodeAttachments", "NodeStats",
 	"PodsToEvict", "Run", "RunningPods", "SRIOVConfig", "SRIOVNetworks", "SRIOVPlugins", "Situations", "Storage", "NodeLease", "NodeLeases", "VolumeUsers",
 }

@@ -31,6 +31,7 @@ func TestMachines(t *testing.T) {
 	}
 	tell("three devices run their machines", s.machinesRun)
 	tell("a short cut and a stopped kubelet move nothing, while one is purged and one deleted without the agent", s.kubeletIsStopped)
+	tell("the Node of a device that lives is deleted", s.nodeIsDeleted)
 	tell("a node is killed", s.nodeIsKilled)
 	tell("a cut node comes back, at any of the kill points", func(t *testing.T) { s.killPoints(t, cutting, 30) })
 }

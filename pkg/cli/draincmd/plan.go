@@ -36,12 +36,12 @@ func newDrainPlanCommand(o *device.Options) *cobra.Command {
 			}
 			var forecast drain.Forecast
 			err = device.WithAPI(c.Context(), p, func(kube *kubeapi.Client) error {
-				prospect, err := LookAhead(c.Context(), kube, info)
+				ahead, err := LookAhead(c.Context(), kube, info)
 				settings, _, _ := device.ReadRecord[types.ConfigItemValueMap](p.TopicFile("zedagent", "ConfigItemValueMap")) // none is the default
-				prospect.Timeout = drain.Timeout(settings, p.Hour)
+				ahead.Timeout = drain.Timeout(settings, p.Hour)
 				if err == nil {
-					nodescmd.JudgeStamps(c.Context(), p, prospect.Nodes)
-					forecast = drain.Plan(prospect)
+					nodescmd.JudgeStamps(c.Context(), p, ahead.Nodes)
+					forecast = drain.Plan(ahead)
 				}
 				return err
 			})

@@ -17,8 +17,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// prospects is a cluster of which not everything can be had.
-type prospects struct {
+// aheadCluster is a cluster of which not everything can be had.
+type aheadCluster struct {
 	askedCluster
 	pods    []types.Pod
 	fails   string // the verb that fails
@@ -28,34 +28,34 @@ type prospects struct {
 	refused string // pod
 }
 
-func (c *prospects) answer(verb string) error {
+func (c *aheadCluster) answer(verb string) error {
 	if verb == c.fails {
 		return fmt.Errorf("%s: %w", verb, types.ErrNoAnswer)
 	}
 	return nil
 }
 
-func (c *prospects) FreshNodes(context.Context) ([]types.Node, error) {
+func (c *aheadCluster) FreshNodes(context.Context) ([]types.Node, error) {
 	return c.nodes, c.answer("nodes")
 }
 
-func (c *prospects) DrainLock(context.Context) (types.DrainLock, error) {
+func (c *aheadCluster) DrainLock(context.Context) (types.DrainLock, error) {
 	return c.lock, c.answer("lock")
 }
 
-func (c *prospects) PodsToEvict(context.Context, string) ([]types.Pod, error) {
+func (c *aheadCluster) PodsToEvict(context.Context, string) ([]types.Pod, error) {
 	return c.pods, c.answer("pods")
 }
 
-func (c *prospects) Storage(context.Context, string) (types.Storage, error) {
+func (c *aheadCluster) Storage(context.Context, string) (types.Storage, error) {
 	return types.Storage{}, c.answer("storage")
 }
 
-func (c *prospects) Situations(context.Context, string, []types.Pod) ([]types.PodSituation, error) {
+func (c *aheadCluster) Situations(context.Context, string, []types.Pod) ([]types.PodSituation, error) {
 	return nil, c.answer("situations")
 }
 
-func (c *prospects) PlanEvict(_ context.Context, pod types.Pod) error {
+func (c *aheadCluster) PlanEvict(_ context.Context, pod types.Pod) error {
 	c.tried.Add(1)
 	c.most.Store(max(c.most.Load(), c.at.Add(1)))
 	defer c.at.Add(-1)
@@ -86,7 +86,7 @@ func TestAPlanLooksAtEverythingAndSaysWhatItCouldNotSee(t *testing.T) {
 		"storage":    {0, []string{"the volumes: storage: " + types.ErrNoAnswer.Error()}},
 		"situations": {0, []string{"why pods do not move: situations: " + types.ErrNoAnswer.Error()}},
 	} {
-		cluster := &prospects{askedCluster: askedCluster{nodes: cmdtest.ThreeNodes()}, pods: podsNamed(20), fails: fails, refused: "app/7"}
+		cluster := &aheadCluster{askedCluster: askedCluster{nodes: cmdtest.ThreeNodes()}, pods: podsNamed(20), fails: fails, refused: "app/7"}
 		p, err := LookAhead(t.Context(), cluster, cmdtest.OwnInfo)
 		if code := terminal.ExitCode(device.APIError(err)); code != c.code {
 			t.Errorf("%s fails: exit code %d: %v", fails, code, err)
@@ -107,7 +107,7 @@ func TestAPlanLooksAtEverythingAndSaysWhatItCouldNotSee(t *testing.T) {
 }
 
 func TestAPlanTriesABoundedNumberOfEvictions(t *testing.T) {
-	cluster := &prospects{askedCluster: askedCluster{nodes: cmdtest.ThreeNodes()}, pods: podsNamed(triedPods + 10)}
+	cluster := &aheadCluster{askedCluster: askedCluster{nodes: cmdtest.ThreeNodes()}, pods: podsNamed(triedPods + 10)}
 	p, err := LookAhead(t.Context(), cluster, cmdtest.OwnInfo)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package draincmd
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/workload/drain"
@@ -34,7 +35,7 @@ func putPlanGates(s *terminal.Screen, f drain.Forecast) {
 	lock := lockText(f.Lock, f.Made)
 	switch {
 	case f.Lock.Waits != "":
-		s.Field("lock", terminal.Yellow, lock+": "+terminal.Clean(f.Lock.Waits))
+		s.Field("lock", terminal.Yellow, strings.TrimPrefix(lock+": ", ": ")+terminal.Clean(f.Lock.Waits))
 	case lock != "":
 		s.Field("lock", terminal.Plain, lock)
 	default:

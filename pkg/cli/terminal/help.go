@@ -109,7 +109,7 @@ func helpText(c *cobra.Command) string {
 	return text
 }
 
-// putProse is running text, whose lines are broken anew, and what is indented,
+// putProse is running text, whose lines are wrapped to the width, and what is indented,
 // whose lines stay.
 func putProse(s *Screen, text string) {
 	running := ""

@@ -49,7 +49,7 @@ type Removal struct {
 	Remover
 	Own, Node types.Node
 	// Judge says why the Node is not to be removed after all, "" for nothing. It is
-	// asked of Nodes read afresh: before the drain lock is taken, and under it.
+	// asked of Nodes that were just read: before the drain lock is taken, and under it.
 	Judge func(ctx context.Context, nodes []types.Node) (why string, err error)
 	// Late is whether the lock that the Node itself has held since it went down is
 	// waited for no longer.
@@ -58,7 +58,7 @@ type Removal struct {
 	Told   string // its message
 }
 
-// listed lists the nodes afresh. In a list with nobody in it nobody disagrees, and
+// listed lists the nodes again. In a list with nobody in it nobody disagrees, and
 // every Node that was to be deleted is gone: one without the own node is an error.
 func listed(ctx context.Context, kube Remover, own types.Node) ([]types.Node, error) {
 	nodes, err := kube.FreshNodes(ctx)

@@ -53,7 +53,7 @@ func stale(nodes []types.Node, t told) []types.Node {
 }
 
 // unfit says why the stale node n is not to be removed now, "" for it is. It is
-// asked again, of Nodes read afresh, under the right to repair.
+// asked again, of Nodes that were just read, under the right to repair.
 func (r rules) unfit(n types.Node, nodes []types.Node) string {
 	switch {
 	case !slices.Contains(r.told.masters, r.told.device):

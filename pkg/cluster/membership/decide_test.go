@@ -232,3 +232,18 @@ func TestItLooksAgainWhenSomethingIsDue(t *testing.T) {
 		}
 	}
 }
+
+func TestTimeInWhichNobodyLookedDoesNotCount(t *testing.T) {
+	var s span
+	for at := time.Duration(0); at <= time.Hour; at += period {
+		s.note(at, true)
+	}
+	if !s.reached(time.Hour, time.Hour) {
+		t.Error("an hour of looks is no hour")
+	}
+	woken := 3 * time.Hour // the device slept
+	s.note(woken, true)
+	if s.reached(woken, period) || !s.reached(woken+period, period) {
+		t.Errorf("after two hours without a look it has held since %s; it is %s", s.began, woken)
+	}
+}

@@ -16,18 +16,24 @@ const (
 	gone
 )
 
-// span is how long something has held without a break, by the time since boot.
+// longestGap is how far apart two looks may be for the time between them to count:
+// while the device sleeps or hangs, nobody asks the controller.
+const longestGap = 9 * period
+
+// span is how long something has held without a break, by the time since boot. It
+// begins again after a time in which nobody looked.
 type span struct {
 	holds bool
 	began time.Duration
+	last  time.Duration // when it was last noted
 }
 
 // note continues the span or ends it.
 func (s *span) note(now time.Duration, holds bool) {
-	if holds && !s.holds {
+	if holds && (!s.holds || now-s.last > longestGap) {
 		s.began = now
 	}
-	s.holds = holds
+	s.holds, s.last = holds, now
 }
 
 // reached reports whether it has held for d.

@@ -57,7 +57,7 @@ func (c *Component) know(nodes map[string]types.Node) error {
 		if _, there := nodes[name]; there {
 			continue
 		}
-		delete(c.renewed.by, name) // a Node of that name that is made anew begins with a Lease of its own
+		delete(c.renewed.by, name) // a Node of that name that is created again begins with a Lease of its own
 		errs = append(errs, c.keep(k, 0))
 		since, counted := c.unused[name]
 		switch {

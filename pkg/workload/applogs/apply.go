@@ -18,7 +18,7 @@ func (c *Component) open() {
 		c.Log.WithError(err).Error("lines of app logs may come twice after a restart")
 		slots = make([]checkpoint, maxLogs)
 	}
-	var anew []int // slots of the journal that are not what they should be
+	var changed []int // slots of the journal that are not what they should be
 	rebooted := !slices.ContainsFunc(slots, func(s checkpoint) bool { return s.Pod != "" })
 	if rebooted {
 		if slots, err = keptSlots(c.Checkpoints); err != nil {
@@ -33,7 +33,7 @@ func (c *Component) open() {
 		key := keyOf(s.Pod, s.Container)
 		_, twice := c.known[key]
 		if rebooted && s.Pod != "" || twice {
-			anew = append(anew, i)
+			changed = append(changed, i)
 		}
 		if s.Pod == "" || twice {
 			slots[i] = checkpoint{}
@@ -46,7 +46,7 @@ func (c *Component) open() {
 		log: c.Log, w: c.Out, journal: j, slots: slots, in: make(chan delivery),
 		kept: keptfile.File{Path: c.Checkpoints, Name: "checkpoints of app logs", MakeDir: true},
 	}
-	c.out.note(anew...)
+	c.out.note(changed...)
 }
 
 // apply starts what is to be read, and tells what is read already what is new.

@@ -13,14 +13,14 @@ import (
 
 // outcome is what came of one look into a log.
 type outcome struct {
-	news   bool  // something was new
-	over   bool  // the instance has ended, and all it wrote is out
-	astray bool  // the last known line is not there
-	anew   bool  // lines were taken for known that are not
-	cut    bool  // it was cut short here
-	polled bool  // the log goes on, and was not followed
-	taken  int64 // bytes that were new
-	err    error
+	news    bool  // something was new
+	over    bool  // the instance has ended, and all it wrote is out
+	missing bool  // the last known line is not there
+	restart bool  // lines were taken for known that are not
+	cut     bool  // it was cut short here
+	polled  bool  // the log goes on, and was not followed
+	taken   int64 // bytes that were new
+	err     error
 }
 
 // look is one look into a log.
@@ -86,7 +86,7 @@ func (l *look) begin() {
 		started = l.container.Last.Started
 	}
 	// Where the clock was set back between two instances, times tell nothing.
-	if l.anew || !l.resume && started.Before(l.state.At.Add(-settled)) {
+	if l.restart || !l.resume && started.Before(l.state.At.Add(-settled)) {
 		l.seek.found = true
 	}
 	if l.resume {
@@ -103,7 +103,7 @@ func (l *look) unread(ctx context.Context, err error) outcome {
 	}
 	// The runtime has removed it; there will not be another chance.
 	if !l.sure {
-		return outcome{astray: true}
+		return outcome{missing: true}
 	}
 	l.begin()
 	whole := l.lost
@@ -179,7 +179,7 @@ func (l *look) end(ctx context.Context, in *lines, err error) outcome {
 			return o
 		}
 	case unfound && l.skipped:
-		return outcome{anew: true}
+		return outcome{restart: true}
 	}
 	if half {
 		if p.first {
@@ -218,7 +218,7 @@ func (l *look) line(ctx context.Context, p piece) (outcome, bool) {
 				return o, true
 			}
 		case l.skipped:
-			return outcome{anew: true}, true
+			return outcome{restart: true}, true
 		}
 	}
 	if !l.state.Begun && (l.lost > 0 || l.torn) {

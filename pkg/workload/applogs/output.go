@@ -43,7 +43,7 @@ type output struct {
 	told  string // what was last wrong with the journal
 }
 
-// note writes slots of the journal anew.
+// note writes slots of the journal again.
 func (o *output) note(slots ...int) {
 	for _, i := range slots {
 		slot, err := encodeSlot(o.slots[i])

@@ -193,7 +193,7 @@ func FuzzRecordsAreValidAndWhole(f *testing.F) {
 var ansi = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]|\x1b[()\[\]#;?]*[A-Za-z0-9]|\x{9b}[0-9;]*[A-Za-z]`)
 
 // newlogd does to a line what newlogd does (docs/wire.md, "App log lines"): it
-// decodes it, writes five of its fields anew, joins these with container and time
+// decodes it, writes five of its fields again, joins these with container and time
 // as text, and puts that into a record as a string. It returns the record, its
 // content, and the text in that.
 func newlogd(t *testing.T, line string) (record, content, msg string) {

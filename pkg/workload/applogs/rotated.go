@@ -178,7 +178,7 @@ func (l *look) missed(ctx context.Context, p piece) (outcome, bool) {
 	case err == nil:
 		return outcome{}, false
 	case errors.Is(err, errRestarted), errors.Is(err, errNotKept) && !l.sure:
-		return outcome{astray: true}, true
+		return outcome{missing: true}, true
 	case !errors.Is(err, errNotKept):
 		return outcome{news: l.news, err: err}, true
 	}
@@ -201,7 +201,7 @@ func (l *look) unfound(ctx context.Context) outcome {
 		}
 		return outcome{} // the next line tells
 	case errors.Is(err, errRestarted):
-		return outcome{astray: true}
+		return outcome{missing: true}
 	case err == nil:
 		l.searched = l.state.position
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,9 +24,7 @@ func TestRotatedLogsWithoutAStreamAreWhole(t *testing.T) {
 		c.start()
 		c.write(60)
 		asked := map[string]int{}
-		for name, n := range c.kubelet.asked {
-			asked[name] = n
-		}
+		c.kubelet.do(func() { maps.Copy(asked, c.kubelet.asked) })
 		for second := range 630 {
 			for i, name := range c.names {
 				if (second+2*i)%210 == 0 {
@@ -35,9 +34,11 @@ func TestRotatedLogsWithoutAStreamAreWhole(t *testing.T) {
 			c.write(1)
 		}
 		worst := 0
-		for _, name := range c.names {
-			worst = max(worst, c.kubelet.asked[name]-asked[name])
-		}
+		c.kubelet.do(func() {
+			for _, name := range c.names {
+				worst = max(worst, c.kubelet.asked[name]-asked[name])
+			}
+		})
 		c.wait(maxPoll)
 		c.verdict(t)
 		minutes := 630. / 60

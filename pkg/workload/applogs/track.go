@@ -56,7 +56,7 @@ type track struct {
 	told     string          // the last trouble
 	pause    time.Duration
 	sure     bool     // the next look believes that the last known line is gone
-	anew     bool     // the next look reads from the beginning, whatever the times say
+	restart  bool     // the next look reads from the beginning, whatever the times say
 	urgent   bool     // it has no stream, and writes much
 	yields   bool     // the next look takes no stream
 	broken   bool     // the last look did not see the end
@@ -107,10 +107,10 @@ func (t *track) settle(ctx context.Context, r reading, o outcome) bool {
 	t.tell(o.err)
 	t.press(o.polled && o.taken >= heavy)
 	switch {
-	case o.over, o.cut, o.anew:
-		t.anew = o.anew
+	case o.over, o.cut, o.restart:
+		t.restart = o.restart
 		return true
-	case o.astray: // what the row says of the container may be too old
+	case o.missing: // what the row says of the container may be too old
 		return t.doubt(ctx, r)
 	case o.err == nil && o.news && r.ended(): // to be sure that this was the end
 		return true
@@ -236,7 +236,7 @@ const podGone = "the pod is gone"
 
 // leave reports that nothing more is to be had of a pod that is gone.
 func (t *track) leave(ctx context.Context, r reading, o outcome) bool {
-	if o.err == nil && !o.cut && !o.astray && !o.anew && (o.over || !o.news) {
+	if o.err == nil && !o.cut && !o.missing && !o.restart && (o.over || !o.news) {
 		return true
 	}
 	if !errors.Is(o.err, types.ErrNoLog) {
