@@ -26,7 +26,7 @@ var (
 	errForeignNAD = errors.New("there is one with another configuration that is not zedkube's")
 	errNADGoes    = errors.New("the former one is still being deleted")
 	errNADGone    = errors.New("it was deleted meanwhile")
-	errNoOwner    = errors.New("the Node of its owner is not known")
+	errNoOwner    = errors.New("the Node of its owner is unknown")
 )
 
 // NADs lists the attachments of ports that carry zedkube's label. Its error

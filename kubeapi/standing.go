@@ -24,7 +24,7 @@ const (
 )
 
 var (
-	errNoList = errors.New("no list has come yet")
+	errNoList = errors.New("no list has been received yet")
 	errEnded  = errors.New("the watch has ended")
 )
 

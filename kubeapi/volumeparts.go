@@ -62,7 +62,7 @@ type partRows[O, P any] struct {
 	replaced func(version string)
 }
 
-// faulty is a replica, or why it makes no sense.
+// faulty is a replica, or why it is invalid.
 type faulty struct {
 	replica
 	err error

@@ -143,7 +143,7 @@ func TestOpenReportsEveryFailureAndOpensTheRest(t *testing.T) {
 	good := NewPublication[Part](s.Bus, "agent")
 	unnamed := NewPublication[*Sample](s.Bus, "agent")
 	err := s.Open()
-	if err == nil || !strings.Contains(err.Error(), "broken/Sample") || !strings.Contains(err.Error(), "no plain name") {
+	if err == nil || !strings.Contains(err.Error(), "broken/Sample") || !strings.Contains(err.Error(), "no valid name") {
 		t.Errorf("Open = %v, want both failures", err)
 	}
 	if err := bad.Publish("k", Sample{}); err == nil {

@@ -48,7 +48,7 @@ func (s *store) say(c *client, packet []byte) error {
 	_, err := c.conn.Write(packet)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		s.counts.dropped.Add(1)
-		s.log.WithError(err).Warn("a subscriber has accepted nothing for too long, it is dropped")
+		s.log.WithError(err).Warn("a subscriber has accepted nothing for too long, disconnecting it")
 	}
 	return err
 }

@@ -120,7 +120,7 @@ func (f *follower) refuse(key, what string, err error) {
 	f.refused[key] = what
 	f.counts.refused.Add(1)
 	if log, ok := f.quota.take(f.log); ok {
-		log.WithError(err).WithField("key", key).Error("cannot use what was published, the last good value stays")
+		log.WithError(err).WithField("key", key).Error("received an invalid value, keeping the last valid one")
 	}
 }
 

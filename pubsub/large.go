@@ -36,7 +36,7 @@ func splitLarge(value []byte, save func(field string, content []byte) (string, e
 		}
 		path, err := save(field, content)
 		if err != nil {
-			return fmt.Errorf("hand over large field %s: %w", field, err)
+			return fmt.Errorf("write large field %s: %w", field, err)
 		}
 		quoted, err := json.Marshal(path)
 		if err != nil {

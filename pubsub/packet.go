@@ -73,7 +73,7 @@ func decodePacket(topic string, b []byte) (packet, error) {
 		return packet{}, errors.New("decode packet: unknown word")
 	}
 	if len(fields) >= 2 && fields[1] != topic {
-		return packet{}, errors.New("decode packet: it is about another topic")
+		return packet{}, errors.New("decode packet: it is for another topic")
 	}
 	if p.verb == verbUpdate || p.verb == verbDelete {
 		if len(fields) < 3 {

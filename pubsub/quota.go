@@ -34,7 +34,7 @@ func (q *quota) take(log logrus.FieldLogger) (logrus.FieldLogger, bool) {
 	defer q.mu.Unlock()
 	if !q.limit.Allow() {
 		if q.unsaid++; q.unsaid == 1 {
-			log.Warn("its publisher causes too many lines: they are left out but for one a minute, zedkube_pubsub_refused_total counts bad values")
+			log.Warn("its publisher causes too many log lines: only one a minute is logged; zedkube_pubsub_refused_total counts invalid values")
 		}
 		return nil, false
 	}

@@ -71,7 +71,7 @@ func (f *follower) fallBack(values map[string][]byte, bad map[string]error) {
 			continue // the last good value is newer
 		}
 		if f.table.keep(key, data) == nil {
-			f.log.WithField("key", key).Warn("took a value from its backup")
+			f.log.WithField("key", key).Warn("read a value from its backup")
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (f *follower) follow(ctx context.Context) (connected, whole bool) {
 	case ctx.Err() != nil:
 	case s.done:
 		if log, ok := f.quota.take(f.log); ok {
-			log.WithError(err).Info("publisher has gone, following its directory")
+			log.WithError(err).Info("publisher has gone, watching its directory")
 		}
 	default:
 		f.report(f.topic.sock(), "the publisher's socket cannot be followed", err)
@@ -85,7 +85,7 @@ func (s *session) deadline() time.Time {
 func (s *session) handle(b []byte) error {
 	p, err := decodePacket(s.topic.name, b)
 	if !s.greeted && (err != nil || p.verb != verbHello) {
-		return errors.New("the publisher does not greet")
+		return errors.New("the publisher does not answer the handshake")
 	}
 	if p.key != "" && !s.done {
 		s.seen[p.key] = true

@@ -52,7 +52,7 @@ func listen(path string) (l *net.UnixListener, err error) {
 			return nil, fmt.Errorf("remove stale socket: %w", err)
 		}
 	case !errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("bind %s: cannot tell whether it is in use: %w", path, err)
+		return nil, fmt.Errorf("bind %s: cannot determine whether it is in use: %w", path, err)
 	}
 	err = reach(path, func(a *net.UnixAddr) error {
 		l, err = net.ListenUnix(network, a)

@@ -41,7 +41,7 @@ func TestAClientThatAcceptsNothingForTooLongIsDroppedAndCounted(t *testing.T) {
 	if st.Messages < 3 || st.Messages > 3*uint64(last) {
 		t.Errorf("%d messages for %d values", st.Messages, last)
 	}
-	if n := said(s, "a subscriber has accepted nothing for too long, it is dropped"); n != 1 {
+	if n := said(s, "a subscriber has accepted nothing for too long, disconnecting it"); n != 1 {
 		t.Errorf("%d reports of the drop, want 1", n)
 	}
 }

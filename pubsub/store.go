@@ -130,7 +130,7 @@ func (s *store) load(valid func([]byte) error) (map[string][]byte, error) {
 		s.restore(values, bad, check)
 	}
 	for key, err := range bad {
-		s.log.WithError(err).WithField("key", key).Error("cannot use the value published before, it is skipped")
+		s.log.WithError(err).WithField("key", key).Error("a previously published value is invalid, skipping it")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -79,7 +79,7 @@ func (t topic) logger(log logrus.FieldLogger) logrus.FieldLogger {
 func (t topic) check() error {
 	for _, s := range []string{t.agent, t.name} {
 		if s == "" || s == "." || s == ".." || strings.ContainsAny(s, "/ \x00") {
-			return fmt.Errorf("open topic %q of agent %q: the type has no plain name or the agent none", t.name, t.agent)
+			return fmt.Errorf("open topic %q of agent %q: the type or the agent has no valid name", t.name, t.agent)
 		}
 	}
 	return nil

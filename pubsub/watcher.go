@@ -69,7 +69,7 @@ func (w *watcher) run(ctx context.Context) {
 				w.ring(func(i interest) bool { return i.concerns(event.Name) })
 			}
 		case err := <-fs.Errors:
-			w.log.WithError(err).Debug("events were lost, everybody looks again")
+			w.log.WithError(err).Debug("events were lost, all directories are read again")
 			w.ring(func(interest) bool { return true })
 		}
 	}

@@ -50,5 +50,5 @@ type ClusterLeaveRequest struct {
 	Consent     *LeaveConsent `json:",omitempty"` // to the loss of data; nil for none
 
 	WithoutCluster *LeaveWithoutCluster `json:",omitempty"` // it is to leave although nobody else answers; nil for no such wish
-	Undo           bool                 `json:",omitempty"` // a decided leave without the cluster is taken back; then it is no request to leave
+	Undo           bool                 `json:",omitempty"` // a decided leave without the cluster is withdrawn; then it is no request to leave
 }

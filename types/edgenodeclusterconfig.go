@@ -57,9 +57,9 @@ type EdgeNodeClusterConfig struct {
 func (c EdgeNodeClusterConfig) Lack() string {
 	switch {
 	case c.ClusterID.UUID == uuid.Nil:
-		return "the cluster configuration names no cluster"
+		return "the cluster configuration has no cluster UUID"
 	case c.ClusterIPPrefix == nil || len(c.ClusterIPPrefix.IP) == 0:
-		return "the cluster configuration holds no cluster address"
+		return "the cluster configuration has no cluster address"
 	}
 	return ""
 }

@@ -91,7 +91,7 @@ func CheckK3sStep(from, to string) error {
 	old, err := ParseK3sVersion(from)
 	switch {
 	case from == "":
-		return errors.New("it is not known which version runs here now")
+		return errors.New("which version runs here now is unknown")
 	case err != nil:
 		return fmt.Errorf("version %q, which runs here now, cannot be compared: %w", from, err)
 	case next.Major != old.Major:
@@ -99,7 +99,7 @@ func CheckK3sStep(from, to string) error {
 	case next.compare(old) < 0:
 		return fmt.Errorf("%s is older than %s: k3s cannot be downgraded", to, from)
 	case next.Minor > old.Minor+1:
-		return fmt.Errorf("from %s to %s minor versions are skipped: v%d.%d comes first", from, to, old.Major, old.Minor+1)
+		return fmt.Errorf("%s to %s skips minor versions: update to v%d.%d first", from, to, old.Major, old.Minor+1)
 	}
 	return nil
 }

@@ -33,8 +33,8 @@ func TestWhichStepsOfK3sAreAllowed(t *testing.T) {
 		{"v1.34.2+k3s1", "v1.34.10+k3s1", ""},
 		{"v1.34.2+k3s1", "v1.35.0+k3s1", ""},
 		{"v1.34.2-rc1+k3s1", "v1.34.2+k3s1", ""},
-		{"v1.34.2+k3s1", "v1.36.0+k3s1", "minor versions are skipped: v1.35 comes first"},
-		{"v1.28.5+k3s1", "v1.34.2+k3s1", "minor versions are skipped: v1.29 comes first"},
+		{"v1.34.2+k3s1", "v1.36.0+k3s1", "skips minor versions: update to v1.35 first"},
+		{"v1.28.5+k3s1", "v1.34.2+k3s1", "skips minor versions: update to v1.29 first"},
 		{"v1.34.2+k3s1", "v1.34.1+k3s1", "k3s cannot be downgraded"},
 		{"v1.34.2+k3s2", "v1.34.2+k3s1", "k3s cannot be downgraded"},
 		{"v1.34.2+k3s1", "v1.34.2-rc2+k3s1", "k3s cannot be downgraded"},
@@ -42,7 +42,7 @@ func TestWhichStepsOfK3sAreAllowed(t *testing.T) {
 		{"v1.34.2+k3s1", "v2.0.0+k3s1", "another major version"},
 		{"v1.34.2+k3s1", "latest", "it is not a version"},
 		{"v1.34.2+k3s1", "", "it is not a version"},
-		{"", "v1.34.2+k3s1", "it is not known which version runs here"},
+		{"", "v1.34.2+k3s1", "which version runs here"},
 		{"odd", "v1.34.2+k3s1", "cannot be compared"},
 	} {
 		err := CheckK3sStep(row.from, row.to)

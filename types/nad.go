@@ -37,9 +37,9 @@ func NADName(ifname string) (string, error) {
 	name := nadPrefix + ifname
 	switch {
 	case ifname == "" || len(ifname) > linkName || ifname == "." || ifname == ".." || strings.ContainsAny(ifname, "/: \t\n\v\f\r\x00"):
-		return "", fmt.Errorf("%q is no name of a network interface", ifname)
+		return "", fmt.Errorf("%q is not a valid name of a network interface", ifname)
 	case !objectName.MatchString(name):
-		return "", fmt.Errorf("interface %q cannot be passed through: %q is no name of a Kubernetes object, with lower-case letters, digits, - and . only", ifname, name)
+		return "", fmt.Errorf("interface %q cannot be passed through: %q is not a valid name of a Kubernetes object (lower-case letters, digits, - and . only)", ifname, name)
 	}
 	return name, nil
 }

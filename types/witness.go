@@ -27,7 +27,7 @@ const (
 func Gone(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.Time) (gone bool, why string) {
 	switch live, ok := nodes[lost.Name]; {
 	case !ok:
-		return false, fmt.Sprintf("there is no node %s any more", lost.Name)
+		return false, fmt.Sprintf("node %s no longer exists", lost.Name)
 	case lost.UID == "" || live.UID != lost.UID:
 		return false, fmt.Sprintf("there is another node %s by now", lost.Name)
 	case lost.Ready != ConditionUnknown || live.Ready != ConditionUnknown:
@@ -62,11 +62,11 @@ func Silent(lost Node, nodes map[string]Node, seen map[string]time.Time, now tim
 	}
 	switch {
 	case len(agree) == 0:
-		return false, fmt.Sprintf("no Ready node can tell whether the device of node %s answers", lost.Name)
+		return false, fmt.Sprintf("no Ready node knows whether the device of node %s answers", lost.Name)
 	case ready < 2: // a single server that loses its cable calls all others gone
 		return false, fmt.Sprintf("%s is the only node that is Ready: it may be cut off itself", agree[0])
 	case len(agree) < 2 && all > 2:
-		return false, fmt.Sprintf("only node %s can tell whether the device of node %s answers: another node with a zedkube that is up has to agree", agree[0], lost.Name)
+		return false, fmt.Sprintf("only node %s knows whether the device of node %s answers: another node that runs zedkube must confirm it", agree[0], lost.Name)
 	}
 	return true, fmt.Sprintf("the device of node %s answers none of %v", lost.Name, agree)
 }
@@ -105,10 +105,10 @@ func (n Node) answered(lost Node) string {
 // of lost is gone; "" where it is one.
 func (n Node) disagrees(lost Node, seen, now time.Time) string {
 	if n.Witness == nil {
-		return fmt.Sprintf("node %s does not say whether the device of node %s answers it", n.Name, lost.Name)
+		return fmt.Sprintf("node %s does not publish whether the device of node %s answers it", n.Name, lost.Name)
 	}
 	if !fresh(seen, now) {
-		return fmt.Sprintf("what node %s says of node %s is old", n.Name, lost.Name)
+		return fmt.Sprintf("what node %s publishes about node %s is old", n.Name, lost.Name)
 	}
 	if at := n.answered(lost); at != "" {
 		return fmt.Sprintf("the device of node %s answers node %s at %s", lost.Name, n.Name, at)
@@ -119,12 +119,12 @@ func (n Node) disagrees(lost Node, seen, now time.Time) string {
 		case s.UID != lost.UID:
 			continue
 		case s.Silent < WitnessSilent:
-			return fmt.Sprintf("the device of node %s has been silent to node %s for %d of %d looks", lost.Name, n.Name, s.Silent, WitnessSilent)
+			return fmt.Sprintf("the device of node %s has not answered node %s in %d of %d probes", lost.Name, n.Name, s.Silent, WitnessSilent)
 		}
 		told = true
 	}
 	if !told {
-		return fmt.Sprintf("node %s cannot tell whether the device of node %s answers it", n.Name, lost.Name)
+		return fmt.Sprintf("node %s does not know whether the device of node %s answers it", n.Name, lost.Name)
 	}
 	return ""
 }

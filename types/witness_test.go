@@ -49,8 +49,8 @@ func TestGoneOnlyWhereEveryReadyNodeWithAnAgentHasFoundItSilent(t *testing.T) {
 		"the agents of EVE are no witnesses":                     {func(w *world) { in("n2", foreign)(w); third(w) }, true, "the device of node n3 answers none of [n1 n4]"},
 		"nor are agents whose stamps have outlived them":         {func(w *world) { in("n2", outlived)(w); third(w) }, true, "the device of node n3 answers none of [n1 n4]"},
 		"nor are nodes that are not Ready":                       {func(w *world) { in("n2", down, mute)(w); third(w) }, true, "the device of node n3 answers none of [n1 n4]"},
-		"one witness among EVE's agents is too few":              {in("n2", foreign), false, "only node n1 can tell whether the device of node n3 answers: another node with a zedkube that is up has to agree"},
-		"so is one among stamps that have outlived their agents": {in("n2", outlived), false, "only node n1 can tell whether the device of node n3 answers: another node with a zedkube that is up has to agree"},
+		"one witness among EVE's agents is too few":              {in("n2", foreign), false, "only node n1 knows whether the device of node n3 answers: another node that runs zedkube must confirm it"},
+		"so is one among stamps that have outlived their agents": {in("n2", outlived), false, "only node n1 knows whether the device of node n3 answers: another node that runs zedkube must confirm it"},
 		"a stale stamp silences no fresh word": {func(w *world) {
 			in("n2", outlived, seeing(Sighting{Node: "n3", UID: "u3", Alive: "a:1"}))(w)
 			third(w)
@@ -60,10 +60,10 @@ func TestGoneOnlyWhereEveryReadyNodeWithAnAgentHasFoundItSilent(t *testing.T) {
 			at("n2", time.Hour)(w)
 			third(w)
 		}, true, "the device of node n3 answers none of [n1 n4]"},
-		"and agrees to nothing":                   {in("n2", func(n *Node) { n.StampStale = true }), false, "only node n1 can tell whether the device of node n3 answers: another node with a zedkube that is up has to agree"},
+		"and agrees to nothing":                   {in("n2", func(n *Node) { n.StampStale = true }), false, "only node n1 knows whether the device of node n3 answers: another node that runs zedkube must confirm it"},
 		"one alone may be cut off itself":         {in("n2", down, mute), false, "n1 is the only node that is Ready: it may be cut off itself"},
 		"a word just fresh enough":                {at("n2", WitnessFresh), true, "the device of node n3 answers none of [n1 n2]"},
-		"the Node itself was deleted":             {func(w *world) { delete(w.nodes, "n3") }, false, "there is no node n3 any more"},
+		"the Node itself was deleted":             {func(w *world) { delete(w.nodes, "n3") }, false, "node n3 no longer exists"},
 		"it reports":                              {in("n3", func(n *Node) { n.Ready = ConditionTrue }), false, "node n3 still reports"},
 		"it says itself that it is not Ready":     {in("n3", func(n *Node) { n.Ready = ConditionFalse }), false, "node n3 still reports"},
 		"nothing is known of its kubelet":         {in("n3", func(n *Node) { n.Ready = "" }), false, "node n3 still reports"},
@@ -72,20 +72,20 @@ func TestGoneOnlyWhereEveryReadyNodeWithAnAgentHasFoundItSilent(t *testing.T) {
 		"it cannot be told from a namesake":       {func(w *world) { w.lost.UID = "" }, false, "there is another node n3 by now"},
 		"it answers one":                          {in("n2", seeing(Sighting{Node: "n3", UID: "u3", Alive: "10.0.0.3:10250"})), false, "the device of node n3 answers node n2 at 10.0.0.3:10250"},
 		"it answers, and was silent":              {in("n2", seeing(Sighting{Node: "n3", UID: "u3", Alive: "a:1", Silent: 9})), false, "the device of node n3 answers node n2 at a:1"},
-		"one has not looked often enough":         {in("n2", seeing(Sighting{Node: "n3", UID: "u3", Silent: 2})), false, "the device of node n3 has been silent to node n2 for 2 of 3 looks"},
-		"one says both":                           {in("n2", seeing(Sighting{Node: "n3", UID: "u3", Silent: 3}, Sighting{Node: "n3", UID: "u3"})), false, "the device of node n3 has been silent to node n2 for 0 of 3 looks"},
-		"one says nothing":                        {in("n2", mute), false, "node n2 does not say whether the device of node n3 answers it"},
-		"one says nothing of this one":            {in("n2", seeing(Sighting{Node: "n9", UID: "u9", Silent: 3})), false, "node n2 cannot tell whether the device of node n3 answers it"},
-		"one speaks of a namesake":                {in("n2", seeing(Sighting{Node: "n3", UID: "u2", Silent: 3})), false, "node n2 cannot tell whether the device of node n3 answers it"},
-		"the word of one is old":                  {at("n2", WitnessFresh+1), false, "what node n2 says of node n3 is old"},
-		"nobody knows how old the word is":        {func(w *world) { delete(w.seen, "n2") }, false, "what node n2 says of node n3 is old"},
-		"a word from the future":                  {at("n2", -time.Second), false, "what node n2 says of node n3 is old"},
-		"nobody can tell":                         {func(w *world) { in("n1", foreign)(w); in("n2", down)(w) }, false, "no Ready node can tell whether the device of node n3 answers"},
-		"no nodes at all":                         {func(w *world) { w.nodes = nil }, false, "there is no node n3 any more"},
-		"a negative count is no silence":          {in("n2", seeing(Sighting{Node: "n3", UID: "u3", Silent: -1})), false, "the device of node n3 has been silent to node n2 for -1 of 3 looks"},
-		"an empty word":                           {in("n2", seeing()), false, "node n2 cannot tell whether the device of node n3 answers it"},
-		"one agrees and the first one does not":   {in("n1", mute), false, "node n1 does not say whether the device of node n3 answers it"},
-		"a witness is Ready, but its word is old": {at("n1", time.Hour), false, "what node n1 says of node n3 is old"},
+		"one has not looked often enough":         {in("n2", seeing(Sighting{Node: "n3", UID: "u3", Silent: 2})), false, "the device of node n3 has not answered node n2 in 2 of 3 probes"},
+		"one says both":                           {in("n2", seeing(Sighting{Node: "n3", UID: "u3", Silent: 3}, Sighting{Node: "n3", UID: "u3"})), false, "the device of node n3 has not answered node n2 in 0 of 3 probes"},
+		"one says nothing":                        {in("n2", mute), false, "node n2 does not publish whether the device of node n3 answers it"},
+		"one says nothing of this one":            {in("n2", seeing(Sighting{Node: "n9", UID: "u9", Silent: 3})), false, "node n2 does not know whether the device of node n3 answers it"},
+		"one speaks of a namesake":                {in("n2", seeing(Sighting{Node: "n3", UID: "u2", Silent: 3})), false, "node n2 does not know whether the device of node n3 answers it"},
+		"the word of one is old":                  {at("n2", WitnessFresh+1), false, "what node n2 publishes about node n3 is old"},
+		"nobody knows how old the word is":        {func(w *world) { delete(w.seen, "n2") }, false, "what node n2 publishes about node n3 is old"},
+		"a word from the future":                  {at("n2", -time.Second), false, "what node n2 publishes about node n3 is old"},
+		"nobody can tell":                         {func(w *world) { in("n1", foreign)(w); in("n2", down)(w) }, false, "no Ready node knows whether the device of node n3 answers"},
+		"no nodes at all":                         {func(w *world) { w.nodes = nil }, false, "node n3 no longer exists"},
+		"a negative count is no silence":          {in("n2", seeing(Sighting{Node: "n3", UID: "u3", Silent: -1})), false, "the device of node n3 has not answered node n2 in -1 of 3 probes"},
+		"an empty word":                           {in("n2", seeing()), false, "node n2 does not know whether the device of node n3 answers it"},
+		"one agrees and the first one does not":   {in("n1", mute), false, "node n1 does not publish whether the device of node n3 answers it"},
+		"a witness is Ready, but its word is old": {at("n1", time.Hour), false, "what node n1 publishes about node n3 is old"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := world{lost: Node{Name: "n3", UID: "u3", Ready: ConditionUnknown}, nodes: map[string]Node{}, seen: map[string]time.Time{}}

@@ -41,7 +41,7 @@ func routesOf(handlers map[string]http.Handler) map[string]localserver.Route {
 			r.Access = localserver.WithToken
 		}
 		if slices.Contains(page.Looking(), path) {
-			r.Effect = "measurements are taken more often for 15 s"
+			r.Effect = "measuring more often for 15 s"
 		}
 		routes[path] = r
 	}

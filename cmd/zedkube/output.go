@@ -67,7 +67,7 @@ func newLossy(w io.Writer) *lossy {
 		for line := range p.lines {
 			_, _ = w.Write(line)
 			if n := p.forget(); n > 0 {
-				_, _ = fmt.Fprintf(w, `{"level":"warning","msg":"%d lines of the agent's log were lost while nobody read it","source":"zedkube","time":"%s"}`+"\n",
+				_, _ = fmt.Fprintf(w, `{"level":"warning","msg":"%d lines of the agent's log were dropped because nothing read them","source":"zedkube","time":"%s"}`+"\n",
 					n, time.Now().Format(time.RFC3339Nano))
 			}
 		}

@@ -36,13 +36,13 @@ func runAgent(ctx context.Context, o device.Options) error {
 	}
 	if !runsKubernetes(p.Hypervisor) {
 		defer watchdog.WritePID(log, p.PID)()
-		log.Info("this hypervisor runs no Kubernetes: feeding the watchdog only")
+		log.Info("this hypervisor does not run Kubernetes: only the watchdog is fed")
 		watchdog.FeedOnly(ctx, log, p.Touch)
 		return nil
 	}
 	var err error
 	if p.Boot, err = device.ReadBootID(p.BootID); err != nil {
-		log.WithError(err).Error("this boot has no name: it is told from others by the time since it began")
+		log.WithError(err).Error("boot ID unavailable: using uptime to recognize reboots")
 	}
 	bus, components := wire(p, log, out)
 	// The sockets tell whether an agent runs here already. Only after them is
@@ -50,7 +50,7 @@ func runAgent(ctx context.Context, o device.Options) error {
 	if err := bus.Open(); errors.Is(err, pubsub.ErrInUse) {
 		return anotherRuns(err)
 	} else if err != nil {
-		log.WithError(err).Error("not every topic could be opened, will try again")
+		log.WithError(err).Error("some topics could not be opened, will try again")
 	}
 	defer watchdog.WritePID(log, p.PID)()
 	log.WithField("version", p.Version).Info("zedkube started")

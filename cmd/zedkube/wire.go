@@ -97,7 +97,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	routes[nodescmd.NodesPath] = localserver.Route{Handler: nodescmd.NodesHandler(kube.Nodes, t.info, kube.API), Access: localserver.WithToken}
 	routes[operator.Path] = localserver.Route{
 		Handler: &operator.Handler{Root: p.Root, Operations: record, Topics: device.OperatorTopics()},
-		Methods: []string{http.MethodPut, http.MethodDelete}, Effect: "a request to the agent is made, or taken back",
+		Methods: []string{http.MethodPut, http.MethodDelete}, Effect: "a request to the agent is made or withdrawn",
 	}
 	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
 		routes["/debug/pprof/"+path] = localserver.Route{Handler: profile}

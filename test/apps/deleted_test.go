@@ -39,7 +39,7 @@ func (s *stage) nodeIsDeleted(t *testing.T) {
 
 	s.deleteNode(t)
 	deletedAt := time.Now()
-	s.refuses(t, 0, kept, types.RepairWaits, "is deleted, which says nothing of its device")
+	s.refuses(t, 0, kept, types.RepairWaits, "is deleted, which does not prove that its device is off")
 	if e := s.repair(0, kept).Evidence; !slices.ContainsFunc(e, isRenewal) {
 		t.Errorf("the last renewal is not shown: %q", e)
 	}

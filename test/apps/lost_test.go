@@ -174,7 +174,7 @@ func (s *stage) nodeIsKilled(t *testing.T) {
 		return "no other node has the console"
 	})
 	t.Logf("its console is open %s after that", since(at))
-	s.refuses(t, 0, lonely, types.RepairRefused, "no whole replica on another node")
+	s.refuses(t, 0, lonely, types.RepairRefused, "no healthy replica on another Ready node")
 	s.refuses(t, 0, tied, types.RepairRefused, "tied to its designated node")
 	s.notRedundant(t, lonely, 1)
 	for _, a := range []*app{lonely, tied} {

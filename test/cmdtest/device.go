@@ -53,7 +53,7 @@ func Troubled() overview.Overview {
 	down.Repair = &types.AppRepairStatus{
 		Phase: types.RepairRefused, Act: types.ActFailover, Reason: "Volume cam-data has no whole replica on another node.", Since: Ago(20 * time.Minute), Lost: "node-3",
 		Evidence: []string{"The device of node node-3 answers none of [node-1 node-2]."},
-		Steps:    []types.RepairStep{{At: Ago(19 * time.Minute), Act: types.ActMove, Step: "Its affinity names node-2 now.", Failed: "refused"}},
+		Steps:    []types.RepairStep{{At: Ago(19 * time.Minute), Act: types.ActMove, Step: "Its affinity now names node-2.", Failed: "refused"}},
 	}
 	down.Console = &types.AppConsoleStatus{Why: "its virtual machine has not started", Since: Ago(20 * time.Minute)}
 	off.State, off.Activate, off.Designated, off.Affinity, off.Since = "NotRunningState", false, false, "Required", Ago(300*24*time.Hour)
@@ -65,7 +65,7 @@ func Troubled() overview.Overview {
 		Cluster: overview.Cluster{
 			Told: told("/run/zedkube/EdgeNodeClusterStatus/global.json", 3*24*time.Hour), Name: "plant-7", ID: uuid.NameSpaceURL.String(), Interface: "eth1", Address: "10.0.0.2/24",
 			AddressReady: true, Role: "server", JoinServer: "10.0.0.1", Wanted: true,
-			Membership: overview.Membership{Told: told("/persist/status/zedkube/ClusterMembership/global.json", time.Hour), State: types.MembershipDoubtful, Reason: "no peer has been told yet who the masters are now", InvalidSince: Ago(time.Hour)},
+			Membership: overview.Membership{Told: told("/persist/status/zedkube/ClusterMembership/global.json", time.Hour), State: types.MembershipDoubtful, Reason: "no peer has received the current list of masters yet", InvalidSince: Ago(time.Hour)},
 			Members:    overview.Members{Told: told("/run/zedkube/ClusterMembers/global.json", time.Minute), Masters: []string{"a", "b", "c"}, TieBreaker: "node-4"},
 		},
 		Drain:   overview.Drain{Told: told("/run/zedkube/NodeDrainProgress/global.json", time.Second), Progress: Emptying(), Status: "DRAINRETRYING", RequestedBy: "DEVICEOP"},

@@ -77,7 +77,7 @@ func (a *answer) Write(p []byte) (int, error) {
 // not look like the whole.
 func (a *answer) end() {
 	if !a.begun {
-		http.Error(a.ResponseWriter, "a fault in the agent: its log says more", http.StatusInternalServerError)
+		http.Error(a.ResponseWriter, "internal error, see the agent's log", http.StatusInternalServerError)
 		return
 	}
 	if conn, _, err := http.NewResponseController(a.ResponseWriter).Hijack(); err == nil {

@@ -23,7 +23,7 @@ func controllerCert(hash []byte, certs map[string]types.ControllerCert) (types.C
 	c, ok := certs[hex.EncodeToString(hash)]
 	switch {
 	case !ok:
-		return c, failure(NotReady, "controller certificate %s is not there", short(hash))
+		return c, failure(NotReady, "controller certificate %s not found", short(hash))
 	case c.Type != types.ControllerCertECDH:
 		return c, failure(Invalid, "controller certificate %s is of type %s, not for ECDH", short(hash), c.Type)
 	}
@@ -36,7 +36,7 @@ func deviceCert(hash []byte, certs map[string]types.EdgeNodeCert) (types.EdgeNod
 	}
 	c, ok := certs[hex.EncodeToString(hash)]
 	if !ok {
-		return c, failure(NotReady, "device certificate %s is not there", short(hash))
+		return c, failure(NotReady, "device certificate %s not found", short(hash))
 	}
 	return c, nil
 }
@@ -56,11 +56,11 @@ func publicKey(whose string, hash, text []byte) (*ecdh.PublicKey, error) {
 	}
 	signing, ok := cert.PublicKey.(*ecdsa.PublicKey)
 	if !ok {
-		return nil, unusable("has no key on an elliptic curve")
+		return nil, unusable("has no elliptic curve key")
 	}
 	key, err := signing.ECDH()
 	if err != nil || key.Curve() != ecdh.P256() {
-		return nil, unusable("has no key on P-256")
+		return nil, unusable("has no P-256 key")
 	}
 	return key, nil
 }
@@ -84,9 +84,9 @@ func first(text []byte) *x509.Certificate {
 func doubt(c types.ControllerCert, d types.EdgeNodeCert) string {
 	switch {
 	case !named(c.Cert, c.CertHash, c.HashAlgo):
-		return fmt.Sprintf("controller certificate %s is not the one its hash names", short(c.CertHash))
+		return fmt.Sprintf("controller certificate %s does not match its hash", short(c.CertHash))
 	case !named(d.Cert, d.CertID, d.HashAlgo):
-		return fmt.Sprintf("device certificate %s is not the one its hash names", short(d.CertID))
+		return fmt.Sprintf("device certificate %s does not match its hash", short(d.CertID))
 	}
 	return ""
 }

@@ -102,11 +102,11 @@ func check(block types.CipherBlockStatus) error {
 	case !block.IsCipher:
 		return failure(NoCipher, "the block is not encrypted")
 	case len(block.CipherData) == 0:
-		return failure(NoData, "the block holds no data")
+		return failure(NoData, "the block contains no data")
 	case len(block.CipherData) > maxData:
-		return failure(Invalid, "the block holds %d bytes, more than %d", len(block.CipherData), maxData)
+		return failure(Invalid, "the block has %d bytes, more than %d", len(block.CipherData), maxData)
 	case c == nil:
-		return failure(NotReady, "the block comes without its cipher context")
+		return failure(NotReady, "the cipher context of the block is missing")
 	case c.KeyExchangeScheme != types.KeyExchangeECDH:
 		return failure(Invalid, "key exchange scheme %s is not supported", c.KeyExchangeScheme)
 	case c.EncryptionScheme != types.EncryptionAES256CFB:
@@ -132,7 +132,7 @@ func open(block types.CipherBlockStatus, shared point) ([]byte, error) {
 	stdcipher.NewCFBDecrypter(b, block.InitialValue).XORKeyStream(clear, block.CipherData)
 	sum := sha256.Sum256(clear)
 	if subtle.ConstantTimeCompare(sum[:], block.ClearTextHash) != 1 {
-		return nil, failure(DecryptFailed, "the clear text does not have the hash it should have")
+		return nil, failure(DecryptFailed, "the hash of the clear text does not match")
 	}
 	return clear, nil
 }
@@ -141,7 +141,7 @@ func open(block types.CipherBlockStatus, shared point) ([]byte, error) {
 func decode(clear []byte) (Secret, error) {
 	var b evecommon.EncryptionBlock
 	if proto.Unmarshal(clear, &b) != nil {
-		return Secret{}, failure(UnmarshalFailed, "the clear text is no EncryptionBlock")
+		return Secret{}, failure(UnmarshalFailed, "the clear text is not an EncryptionBlock")
 	}
 	return Secret{ClusterToken: b.GetClusterToken(), Manifest: b.GetGzipRegistrationManifestYaml()}, nil
 }

@@ -100,8 +100,8 @@ func TestAHashThatDoesNotNameItsCertificateIsToldOnlyWhereDecryptionFails(t *tes
 	cert.Cert = certify(t, &newKey(t, elliptic.P256()).PublicKey)
 	c.certs.Controller[cert.Key()] = cert
 	_, err := d.Decrypt(t.Context(), block, c.certs)
-	want := `cipher context "ctx-1": the clear text does not have the hash it should have, and controller certificate ` +
-		hex.EncodeToString(c.cHash[:8]) + " is not the one its hash names"
+	want := `cipher context "ctx-1": the hash of the clear text does not match, and controller certificate ` +
+		hex.EncodeToString(c.cHash[:8]) + " does not match its hash"
 	if err == nil || err.Error() != want || KindOf(err) != DecryptFailed {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

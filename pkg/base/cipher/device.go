@@ -81,14 +81,14 @@ func (d *Device) agreeByFile(p parties) (point, error) {
 	}
 	key := parseKey(text)
 	if key == nil {
-		return point{}, failure(NotReady, "key file %s holds no EC private key", d.keyFile)
+		return point{}, failure(NotReady, "key file %s contains no EC private key", d.keyFile)
 	}
 	if own, err := key.PublicKey.ECDH(); err != nil || !own.Equal(p.device) {
 		return point{}, failure(NotReady, "the key in %s is not that of the device certificate", d.keyFile)
 	}
 	scalar, err := key.Bytes()
 	if err != nil {
-		return point{}, failure(NotReady, "key file %s holds a key that cannot be used", d.keyFile)
+		return point{}, failure(NotReady, "key file %s contains an unusable key", d.keyFile)
 	}
 	var shared point
 	xy := p.controller.Bytes()[1:] // after the byte that says uncompressed; checked to be on the curve
@@ -129,7 +129,7 @@ func keyOf(x, y []byte) (*ecdh.PublicKey, error) {
 
 func pointOf(x, y []byte) (p point, err error) {
 	if len(x) > 32 || len(y) > 32 {
-		return p, errors.New("it is not on P-256")
+		return p, errors.New("it is not a P-256 key")
 	}
 	copy(p[32-len(x):32], x)
 	copy(p[64-len(y):], y)

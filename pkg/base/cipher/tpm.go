@@ -38,7 +38,7 @@ func (d *Device) agreeInTPM(p parties) (point, error) {
 	}
 	out, err := made.OutPoint.Contents()
 	if err != nil {
-		return point{}, failure(NotReady, "agree on a key in TPM %s: the answer does not parse", d.tpm)
+		return point{}, failure(NotReady, "agree on a key in TPM %s: the answer cannot be parsed", d.tpm)
 	}
 	shared, err := pointOf(out.X.Buffer, out.Y.Buffer)
 	if err != nil {

@@ -62,7 +62,7 @@ func (f File) Keep(w Wish) (Result, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return Awaits, nil
 	case err != nil:
-		return Same, fmt.Errorf("keep %s: look for its directory: %w", f.Name, err)
+		return Same, fmt.Errorf("keep %s: check its directory: %w", f.Name, err)
 	}
 	part := filepath.Join(dir, "."+filepath.Base(f.Path)+".part")
 	if w.Do == Remove {

@@ -51,7 +51,7 @@ func (c *Component) Step(context.Context) error {
 		if level, err = logrus.ParseLevel(name); err != nil {
 			if name != c.unknown {
 				c.unknown = name
-				c.Log.WithField("level_set", name).Warn("log level unknown, the present one stays")
+				c.Log.WithField("level_set", name).Warn("unknown log level, keeping the current one")
 			}
 			return nil
 		}

@@ -62,7 +62,7 @@ func Run(ctx context.Context, log logrus.FieldLogger, pulse *Pulse, every time.D
 				return
 			}
 		case logged != "":
-			log.Info("step works again")
+			log.Info("step succeeds again")
 			fallthrough
 		default:
 			backoff, logged = minBackoff, ""

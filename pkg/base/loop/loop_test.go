@@ -193,7 +193,7 @@ func TestAFailureIsLoggedOnceAndSoIsItsEnd(t *testing.T) {
 	}
 	try(t, until4, func(b *bench) {
 		time.Sleep(time.Minute)
-		want := []string{"step failed: no", "step failed: still no", "step works again"}
+		want := []string{"step failed: no", "step failed: still no", "step succeeds again"}
 		if d := cmp.Diff(want, b.messages()); d != "" {
 			t.Error(d)
 		}

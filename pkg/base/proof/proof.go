@@ -29,7 +29,7 @@ const (
 )
 
 var (
-	errNoToken  = errors.New("no cluster token yet to judge it by")
+	errNoToken  = errors.New("no cluster token yet to check it with")
 	errNoProof  = errors.New("no " + Header + " header of version v1")
 	errStale    = errors.New("its time is more than " + Window.String() + " from ours")
 	errWrong    = errors.New("it is not of this cluster's token, method, address and path")

@@ -23,11 +23,11 @@ func Others(info os.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	switch mode := info.Mode().Perm(); {
 	case !ok:
-		return errors.New("its owner is not known")
+		return errors.New("its owner is unknown")
 	case st.Uid != 0 && int(st.Uid) != os.Geteuid():
 		return fmt.Errorf("it belongs to another user (uid %d)", st.Uid)
 	case mode&0o022 != 0:
-		return fmt.Errorf("others than its owner may write it (mode %#o)", mode)
+		return fmt.Errorf("users other than its owner can write to it (mode %#o)", mode)
 	}
 	return nil
 }

@@ -22,9 +22,9 @@ func WritePID(log logrus.FieldLogger, path string) (remove func()) {
 	own := os.Getpid()
 	if old, ok := readPID(path); ok && old != own {
 		if err := syscall.Kill(old, 0); err == nil || errors.Is(err, syscall.EPERM) {
-			log.WithField("pid_found", old).Warn("pid file names another live process; it is taken over")
+			log.WithField("pid_found", old).Warn("pid file names another running process, replacing it")
 		} else {
-			log.WithField("pid_found", old).Info("pid file of a process that is gone; it is taken over")
+			log.WithField("pid_found", old).Info("stale pid file, replacing it")
 		}
 	}
 	if err := replace(path, strconv.Itoa(own)+"\n"); err != nil {

@@ -85,13 +85,13 @@ func (c *Component) feed(now time.Time) error {
 // publisher has answered, and a reboot would mend nothing. It feeds too.
 func (c *Component) beat(now time.Time) error {
 	c.report(&c.silent, !c.sentAt.IsZero() && !c.back, nil,
-		"watchdog not fed: the beat did not come back through pubsub", "the beat comes back again")
+		"watchdog not fed: no round trip through pubsub", "the round trip through pubsub works again")
 	last, _ := c.Beat.Get(types.Global)
 	next := types.WatchdogBeat{Count: last.Count + 1}
 	err := c.Beat.Publish(types.Global, next)
 	c.sent, c.sentAt, c.back, c.touched = next.Count, now, err != nil, false
 	c.report(&c.unsaid, err != nil, err,
-		"the beat cannot be published; the watchdog is fed all the same", "the beat can be published again")
+		"the watchdog beat cannot be published; the watchdog is fed anyway", "the watchdog beat can be published again")
 	// The echo may be there already: then its bell has rung or is about to.
 	return c.feed(now)
 }
@@ -125,7 +125,7 @@ func (c *Component) anyStuck(now time.Time) bool {
 	if list != c.stuck {
 		c.stuck = list
 		if list == "" {
-			c.Log.Info("every loop turns again")
+			c.Log.Info("all loops are running again")
 		} else {
 			c.Log.WithField("loops", list).Error("watchdog not fed: loops are stuck")
 		}

@@ -286,7 +286,7 @@ func TestThePIDFile(t *testing.T) {
 		{"missing", "", ""},
 		{"stale", "4194305\n", ""},
 		{"garbage", "x", ""},
-		{"of a live process", "1\n", "pid file names another live process; it is taken over"},
+		{"of a live process", "1\n", "pid file names another running process, replacing it"},
 		{"our own", own, ""},
 		{"a FIFO", "", ""},
 		{"a link to nothing", "", ""},

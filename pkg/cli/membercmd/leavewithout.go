@@ -119,7 +119,7 @@ func (f survivor) against() string {
 	case f.look.Answer != "":
 		return f.look.Answer
 	case f.known.Omitted > 0:
-		return "more volumes have a replica here than can be consented to"
+		return "more volumes have a replica here than one consent can name"
 	}
 	return f.look.Trouble(f.fetched)
 }

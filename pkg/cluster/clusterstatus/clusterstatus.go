@@ -60,7 +60,7 @@ func (c *Component) look() facts {
 func (c *Component) apply(a action) error {
 	if a.ignore != c.ignored {
 		if a.ignore != "" {
-			c.Log.WithField("topic", "EdgeNodeClusterConfig").Warn("cluster status keeps to the last valid configuration: " + a.ignore)
+			c.Log.WithField("topic", "EdgeNodeClusterConfig").Warn("cluster status keeps the last valid configuration: " + a.ignore)
 		}
 		c.ignored = a.ignore
 	}
@@ -94,8 +94,8 @@ func (c *Component) logChange(old types.EdgeNodeClusterStatus, had bool, s types
 		return
 	}
 	if s.LBConfigError.Error != "" {
-		c.Log.WithField("err", s.LBConfigError.Error).Warn("load balancer configuration is not usable")
+		c.Log.WithField("err", s.LBConfigError.Error).Warn("load balancer configuration cannot be used")
 	} else {
-		c.Log.Info("load balancer configuration is usable again")
+		c.Log.Info("load balancer configuration can be used again")
 	}
 }

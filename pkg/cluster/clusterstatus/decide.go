@@ -72,9 +72,9 @@ func flaw(f facts) (why string, heard bool) {
 	case !f.hasConfig && !f.configKnown, f.hasConfig && !f.config.Initialized:
 		return "", false
 	case !f.hasConfig:
-		return "the cluster configuration is gone", true
+		return "the cluster configuration was withdrawn", true
 	case !f.config.Valid:
-		return "the cluster configuration is not valid any more", true
+		return "the cluster configuration is no longer valid", true
 	}
 	return f.config.Lack(), true
 }

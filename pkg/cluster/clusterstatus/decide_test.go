@@ -14,11 +14,11 @@ func TestConfigurationDecides(t *testing.T) {
 		},
 		"a configuration that vanished is not a departure": {
 			f:      before(facts{configKnown: true}, status(ready)),
-			ignore: "the cluster configuration is gone",
+			ignore: "the cluster configuration was withdrawn",
 		},
 		"a configuration that turns invalid is not a departure": {
 			f:      before(known(invalid, eth0()), status(ready)),
-			ignore: "the cluster configuration is not valid any more",
+			ignore: "the cluster configuration is no longer valid",
 		},
 		"a device that was never clustered publishes nothing": {
 			f: known(invalid, eth0()),
@@ -29,12 +29,12 @@ func TestConfigurationDecides(t *testing.T) {
 		"a configuration without a cluster id never becomes a status": {
 			f: before(known(config(func(c *types.EdgeNodeClusterConfig) { c.ClusterID = types.UUIDandVersion{} }), eth0()),
 				status(ready)),
-			ignore: "the cluster configuration names no cluster",
+			ignore: "the cluster configuration has no cluster UUID",
 		},
 		"a configuration without a cluster address never becomes a status": {
 			f: before(known(config(func(c *types.EdgeNodeClusterConfig) { c.ClusterIPPrefix = nil }), eth0()),
 				status(ready)),
-			ignore: "the cluster configuration holds no cluster address",
+			ignore: "the cluster configuration has no cluster address",
 		},
 		"the token of the same cluster is kept": {
 			f:    before(known(config(), eth0()), status(ready, token)),
@@ -50,7 +50,7 @@ func TestConfigurationDecides(t *testing.T) {
 func TestMembershipHoldsWhileZedagentNamesNoCluster(t *testing.T) {
 	invalid := types.EdgeNodeClusterConfig{Initialized: true}
 	nameless := func(c *types.EdgeNodeClusterConfig) { c.ClusterID = types.UUIDandVersion{} }
-	const notValid, isGone = "the cluster configuration is not valid any more", "the cluster configuration is gone"
+	const notValid, isGone = "the cluster configuration is no longer valid", "the cluster configuration was withdrawn"
 	check(t, map[string]row{
 		"at boot a member's status is published before zedagent has spoken": {
 			f:    in(types.MembershipMember, facts{}),
@@ -78,7 +78,7 @@ func TestMembershipHoldsWhileZedagentNamesNoCluster(t *testing.T) {
 		},
 		"one that cannot be used does not": {
 			f:    in(types.MembershipMember, known(config(nameless), eth0())),
-			want: want(status(ready)), ignore: "the cluster configuration names no cluster",
+			want: want(status(ready)), ignore: "the cluster configuration has no cluster UUID",
 		},
 		"a kept configuration without a cluster id never becomes a status": {
 			f:      in(types.MembershipDoubtful, before(known(invalid, eth0()), status(ready)), nameless),

@@ -109,12 +109,12 @@ func (c *Component) apply(ctx context.Context, a action) error {
 	}
 	for key, block := range a.blocks {
 		if err := c.Blocks.Publish(key, block); err != nil {
-			errs = append(errs, fmt.Errorf("publish the state of a cipher block: %w", err))
+			errs = append(errs, fmt.Errorf("publish the status of a cipher block: %w", err))
 		}
 	}
 	for _, key := range a.stale {
 		if err := c.Blocks.Unpublish(key); err != nil {
-			errs = append(errs, fmt.Errorf("withdraw the state of a cipher block: %w", err))
+			errs = append(errs, fmt.Errorf("withdraw the status of a cipher block: %w", err))
 		}
 	}
 	if a.cancel {
@@ -143,7 +143,7 @@ func (c *Component) letEnd() {
 		<-c.running.done
 	}
 	if !c.file.End() {
-		c.Log.WithField("file", c.Manifest).Error("registration manifest: the disk does not answer, ending without it")
+		c.Log.WithField("file", c.Manifest).Error("registration manifest: the disk does not answer, stopping without it")
 	}
 }
 
@@ -154,7 +154,7 @@ func (c *Component) collectFile(ctx context.Context, now time.Time) {
 		return
 	}
 	if op := is.Act(); op != "" {
-		ctx = types.Because(ctx, "CONTROLLER", "the cluster's configuration says how the cluster registers")
+		ctx = types.Because(ctx, "CONTROLLER", "the cluster configuration contains the registration")
 		types.Did(ctx, c.Operations, op, "file/"+c.Manifest, is.Err)
 	}
 	log := c.Log.WithField("file", c.Manifest)

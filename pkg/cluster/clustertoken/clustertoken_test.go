@@ -128,7 +128,7 @@ func TestAConfigurationInClearTextGivesNoToken(t *testing.T) {
 			t.Errorf("it was tried %d more times, though only another configuration helps", n-calls)
 		}
 		s.is(member(withToken("")))
-		s.has("", "holds no cluster token")
+		s.has("", "contains no cluster token")
 	})
 }
 

@@ -84,11 +84,11 @@ func readToken(clear string) result {
 	clear = strings.TrimSpace(clear)
 	switch {
 	case clear == "":
-		return result{err: "the block holds no cluster token", kind: cipher.NoData}
+		return result{err: "the block contains no cluster token", kind: cipher.NoData}
 	case len(clear) > maxToken:
 		return result{err: fmt.Sprintf("it has %d bytes, more than %d", len(clear), maxToken), kind: cipher.Invalid}
 	case strings.ContainsFunc(clear, unicode.IsControl):
-		return result{err: "it holds a control character", kind: cipher.Invalid}
+		return result{err: "it contains a control character", kind: cipher.Invalid}
 	}
 	return result{clear: clear}
 }
@@ -163,7 +163,7 @@ func (c *Component) logAnswer(p part, last, is *answer) {
 	case is.err == "":
 		log.Info(what + " decrypted")
 	case last == nil || last.err != is.err:
-		log.WithField("err", is.err).Warn(what + " cannot be had, the last good one of this cluster stays")
+		log.WithField("err", is.err).Warn(what + " cannot be decrypted, keeping the last valid one of this cluster")
 	}
 }
 

@@ -220,7 +220,7 @@ func TestAFailureOfTheDiskIsToldAndTriedAgain(t *testing.T) {
 		s.is(member(bootstrap))
 		s.is(types.ClusterMembership{State: types.MembershipNever}) // it is not wanted any more
 		s.sleep(time.Minute)
-		if last := s.logs.LastEntry(); last.Message != "step works again" {
+		if last := s.logs.LastEntry(); last.Message != "step succeeds again" {
 			t.Errorf("the last line is %q", last.Message)
 		}
 	})
@@ -234,7 +234,7 @@ func TestTheAgentEndsThoughTheDiskHangs(t *testing.T) {
 	}, func(s *stage) {
 		s.is(member(bootstrap))
 		s.stop()
-		if last := s.logs.LastEntry(); !strings.Contains(last.Message, "ending without it") {
+		if last := s.logs.LastEntry(); !strings.Contains(last.Message, "stopping without it") {
 			t.Errorf("the last line is %q", last.Message)
 		}
 		close(free)

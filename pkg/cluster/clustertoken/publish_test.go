@@ -64,7 +64,7 @@ func TestBlocksTellTheirStateAndStayEncrypted(t *testing.T) {
 		})
 		m = member(bootstrap, withManifest("x"), withToken(""), sameID)
 		s.is(m)
-		expect(map[string]types.CipherBlockStatus{one.String(): failed(m.Config.CipherToken, "the block holds no cluster token")})
+		expect(map[string]types.CipherBlockStatus{one.String(): failed(m.Config.CipherToken, "the block contains no cluster token")})
 		m = member(inOther)
 		s.is(m)
 		expect(map[string]types.CipherBlockStatus{other.String(): m.Config.CipherToken})

@@ -88,7 +88,7 @@ func TestATokenThatCannotBeHandedOnIsAnError(t *testing.T) {
 		"as long as a packet":  {strings.Repeat("x", 60_000), secret, "it has 60000 bytes, more than 4096"},
 		"one byte too long":    {strings.Repeat("x", maxToken+1), secret, "it has 4097 bytes, more than 4096"},
 		"as long as it may be": {strings.Repeat("x", maxToken), strings.Repeat("x", maxToken), ""},
-		"blanks only":          {" \n", secret, "holds no cluster token"},
+		"blanks only":          {" \n", secret, "contains no cluster token"},
 		"blanks around it":     {" 2" + secret + "\r\n", "2" + secret, ""},
 		"letters of the world": {"schlüssel", "schlüssel", ""},
 	} {

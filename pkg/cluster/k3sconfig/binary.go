@@ -90,7 +90,7 @@ func (c *Component) throughProcess() string {
 func contains(ctx context.Context, path, text string) (bool, error) {
 	f, err := safefile.Open(path)
 	if err != nil {
-		return false, fmt.Errorf("look for the version of k3s: %w", err)
+		return false, fmt.Errorf("read the version of k3s: %w", err)
 	}
 	defer f.Close()
 	buf := make([]byte, len(text)+1<<20)
@@ -114,9 +114,9 @@ func contains(ctx context.Context, path, text string) (bool, error) {
 		case end:
 			return false, nil
 		case err != nil:
-			return false, fmt.Errorf("look for the version of k3s: %w", err)
+			return false, fmt.Errorf("read the version of k3s: %w", err)
 		}
 		kept = copy(buf, part[max(0, len(part)-len(text)):])
 	}
-	return false, fmt.Errorf("look for the version of k3s in %s: it takes too long, or has more than %d bytes", path, maxBinary)
+	return false, fmt.Errorf("read the version of k3s in %s: it takes too long, or has more than %d bytes", path, maxBinary)
 }

@@ -132,7 +132,7 @@ func override(m types.ConfigItemValueMap) (keptfile.Wish, error) {
 	// the cluster, for it goes to all of them.
 	var values map[string]any
 	if err := yaml.Unmarshal(content, &values); err != nil {
-		return keptfile.Wish{}, fmt.Errorf("%s is no YAML with names and values: %w", types.SettingK3sOverride, redacted(err))
+		return keptfile.Wish{}, fmt.Errorf("%s is not a YAML mapping: %w", types.SettingK3sOverride, redacted(err))
 	}
 	return keptfile.Wish{Do: keptfile.Write, Content: string(content)}, nil
 }
@@ -156,7 +156,7 @@ func tooLong() error {
 func text(m types.ConfigItemValueMap, key string) (string, error) {
 	item := m.GlobalSettings[key]
 	if item.ItemType != types.ConfigItemString && item.ItemType != types.ConfigItemInvalid {
-		return "", fmt.Errorf("%s is no text but of type %s", key, item.ItemType)
+		return "", fmt.Errorf("%s is not a string but of type %s", key, item.ItemType)
 	}
 	return item.StrValue, nil
 }

@@ -95,7 +95,7 @@ func (c *Component) lookNode(ctx context.Context, now time.Time) (n node) {
 	n.running = own.KubeletVersion
 	if b, ok := c.looking.Take(); ok {
 		if b.err != nil && (c.binary.err == nil || b.err.Error() != c.binary.err.Error()) {
-			c.Log.WithError(b.err).Error("the version of the k3s binary is not known")
+			c.Log.WithError(b.err).Error("the version of the k3s binary is unknown")
 		}
 		c.binary = b
 	}
@@ -154,9 +154,9 @@ func (c *Component) logRefused(refused string) {
 	switch {
 	case refused == c.refused:
 	case refused != "":
-		c.Log.WithField("err", refused).Error("settings of k3s make no sense, the last good ones stay")
+		c.Log.WithField("err", refused).Error("invalid k3s settings ignored, keeping the last valid ones")
 	default:
-		c.Log.Info("settings of k3s make sense again")
+		c.Log.Info("k3s settings are valid again")
 	}
 	c.refused = refused
 }
@@ -176,7 +176,7 @@ func (c *Component) collect(ctx context.Context, now time.Time) {
 	case is.Waits() && !was.Waits():
 		log.Warn("override file of k3s waits for its directory to be mounted")
 	case is.Result == keptfile.Written && was.Stands(is.Wish):
-		log.Warn("override file of k3s was changed or removed by somebody else: restored")
+		log.Warn("override file of k3s was changed or removed by someone else: restored")
 	case is.Result == keptfile.Written:
 		log.Info("override file of k3s written")
 	case is.Result == keptfile.Removed:
@@ -189,6 +189,6 @@ func (c *Component) collect(ctx context.Context, now time.Time) {
 func (c *Component) letEnd() {
 	c.looking.Cancel()
 	if !c.file.End() {
-		c.Log.WithField("file", c.OverrideFile).Error("override file of k3s: the disk does not answer, ending without it")
+		c.Log.WithField("file", c.OverrideFile).Error("override file of k3s: the disk does not answer, stopping without it")
 	}
 }

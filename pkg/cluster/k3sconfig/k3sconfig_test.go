@@ -116,7 +116,7 @@ func TestBadSettingsChangeNothingAndAreToldOnce(t *testing.T) {
 		s.expect(overrideYAML)
 		s.say("v1.33.0+k3s1", "", overrideYAML)
 		s.expectKube(kube("v1.33.0+k3s1", false))
-		if s.logged("make sense again") != 1 || s.logged("secret") != 0 || s.logged("max-pods") != 0 {
+		if s.logged("settings are valid again") != 1 || s.logged("secret") != 0 || s.logged("max-pods") != 0 {
 			s.Error("want one line that all is good again, and no content")
 		}
 	})
@@ -170,7 +170,7 @@ func TestTheAgentEndsThoughTheDiskHangs(t *testing.T) {
 		s.start()
 		s.say("", "", overrideYAML)
 		s.stop()
-		if s.logged("ending without it") != 1 {
+		if s.logged("stopping without it") != 1 {
 			s.Error("it does not say that it ends without the file")
 		}
 		close(hung)

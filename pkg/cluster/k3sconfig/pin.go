@@ -49,7 +49,7 @@ func decideVersion(f facts) (version string, s types.K3sVersionStatus, err error
 		s.Version = wanted
 		return s.Version, s, nil
 	default:
-		s.Why = fmt.Sprintf("The setting k3s.version asks for %s. In a cluster one node after the other has to change: when it is this one's turn, run on this node: zedkube k3s release %s", wanted, wanted)
+		s.Why = fmt.Sprintf("The setting k3s.version asks for %s. The nodes of a cluster are updated one at a time. When it is this node's turn, run here: zedkube k3s release %s", wanted, wanted)
 	}
 	s.Held, s.Since = true, f.now.UTC().Truncate(time.Second)
 	if f.status.Held && f.status.Wanted == wanted {

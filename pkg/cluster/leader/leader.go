@@ -87,7 +87,7 @@ func (c *Component) Run(ctx context.Context) {
 	if out := (types.KubeLeaderElectInfo{LatestChange: was.LatestChange}); was != out {
 		out.LatestChange = time.Now()
 		if err := c.Leader.Publish(types.Global, out); err != nil {
-			c.Log.WithError(err).Error("cannot say that the election was left")
+			c.Log.WithError(err).Error("could not publish that this node left the election")
 		}
 	}
 	c.drop()

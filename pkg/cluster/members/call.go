@@ -93,7 +93,7 @@ func (c *Component) collect() {
 	switch log := c.Log.WithField("node", done.task.node.Name); {
 	case out.err != nil && done.calledOff:
 	case out.err != nil:
-		c.hinders = "the last try failed: " + out.err.Error()
+		c.hinders = "the last attempt failed: " + out.err.Error()
 		c.lastErr = fmt.Errorf("repair the cluster: %w", out.err)
 	case out.hinders != "":
 	case done.task.kind == unlock:
@@ -102,7 +102,7 @@ func (c *Component) collect() {
 		c.rest = c.Uptime() + restAfter
 		log.Warn("stale member removed: its Node is deleted")
 	case done.task.kind == tie:
-		log.Info("the tie-breaker is cordoned and was asked to shed its workload")
+		log.Info("the tie-breaker is cordoned and its pods are evicted")
 	}
 }
 

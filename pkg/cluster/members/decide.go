@@ -127,11 +127,11 @@ func next(f facts, stale []types.Node, out *types.ClusterMembers) task {
 	switch {
 	case len(all) == 0 && why == "":
 	case !f.valid:
-		out.Why = "the cluster configuration is not valid at present"
+		out.Why = "the cluster configuration is currently not valid"
 	case !f.seen || !f.known:
-		out.Why = "the cluster is not seen at present"
+		out.Why = "the state of the cluster is currently unknown"
 	case !f.fetched:
-		out.Why = "the controller was not reached at the last try, so what it said may be old"
+		out.Why = "the last attempt to reach the controller failed, so its configuration may be out of date"
 	case len(all) == 0:
 		out.Why = why
 	default:
@@ -181,7 +181,7 @@ func wanted(f facts, stale []types.Node) (all []task, why string) {
 func keeps(f facts, n types.Node) string {
 	why := f.rules().unfit(n, f.nodes)
 	if why == "" && f.uptime < f.rest {
-		why = "a member was removed a moment ago, and the cluster has to show first that it goes on without"
+		why = "a member has just been removed, and the cluster must prove healthy without it first"
 	}
 	return why
 }

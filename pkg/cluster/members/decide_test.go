@@ -51,7 +51,7 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 		{"not while a Ready server without a label may be a member that was told otherwise", func(f *facts) { f.nodes = append(f.nodes, node("n5", unstamped, func(n *types.Node) { n.UUID = "" })) }, "", "n5 has no zedkube that says", 1},
 		{"not while a worker was given another list", func(f *facts) {
 			f.nodes = append(f.nodes, node("w1", worker, listing("n1", "n2", "n3", "n4")))
-		}, "", "w1 has not been told of the same masters", 1},
+		}, "", "w1 has not been configured with the same masters", 1},
 		{"though a worker was given none", func(f *facts) { f.nodes = append(f.nodes, node("w1", worker, listing())) }, "n3", "", 1},
 		{"though a worker has neither label nor stamp", func(f *facts) {
 			f.nodes = append(f.nodes, node("n5", worker, unstamped, func(n *types.Node) { n.UUID = "" }))
@@ -75,10 +75,10 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 			f.own = f.nodes[2]
 		}, "", "", 0},
 		{"not by a node that is no master itself", func(f *facts) { f.told.device = device("n9") }, "", "does not name this node", 1},
-		{"not while the configuration is not valid", func(f *facts) { f.valid = false }, "", "not valid at present", 1},
-		{"not on the word of a controller that is not reached", func(f *facts) { f.fetched = false }, "", "may be old", 1},
+		{"not while the configuration is not valid", func(f *facts) { f.valid = false }, "", "currently not valid", 1},
+		{"not on the word of a controller that is not reached", func(f *facts) { f.fetched = false }, "", "may be out of date", 1},
 		{"not while the cluster is not seen", func(f *facts) { f.seen = false }, "", "not seen", 1},
-		{"not while a Ready member was told otherwise", set(1, listing("n1", "n2", "n3")), "", "n2 has not been told of the same masters", 1},
+		{"not while a Ready member was told otherwise", set(1, listing("n1", "n2", "n3")), "", "n2 has not been configured with the same masters", 1},
 		{"not while one was told of more", set(1, listing("n1", "n2", "n3", "n4")), "", "n2 has not been told", 1},
 		{"nor of fewer", set(1, listing("n1", "n2")), "", "n2 has not been told", 1},
 		{"nor of none", set(1, listing()), "", "n2 has not been told", 1},
@@ -100,27 +100,27 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 			f.nodes = append(f.nodes, node("n5"))
 			f.nodes[3].Agent.Masters = nil
 		}, "n3", "", 2},
-		{"a Ready Node that is not named and was told that it is disagrees", func(f *facts) { f.nodes = append(f.nodes, node("n5", listing("n1", "n2", "n5"))) }, "", "n5 has not been told of the same", 2},
+		{"a Ready Node that is not named and was told that it is disagrees", func(f *facts) { f.nodes = append(f.nodes, node("n5", listing("n1", "n2", "n5"))) }, "", "n5 has not been configured with the same", 2},
 		{"a stale Node that is Ready and runs a zedkube leaves by itself", set(2, func(n *types.Node) { n.Ready, n.Agent = types.ConditionTrue, &types.AgentStamp{} }), "", "drains it before it leaves", 1},
 		{"one without is removed though it is Ready", set(2, func(n *types.Node) { n.Ready, n.Agent = types.ConditionTrue, nil }), "n3", "", 1},
 		{"not where the rest had no quorum", set(1, down), "", "no quorum", 1},
 		{"of two dead ones the first", func(f *facts) {
 			f.nodes = append(f.nodes, node("n4"), node("n5", down))
 		}, "n3", "", 2},
-		{"none that was never named: it may be about to join", func(f *facts) { f.past.named = devices("n1", "n2", "n4") }, "", "may be about to join; who is sure that it is gone for good: zedkube members remove n3", 1},
+		{"none that was never named: it may be about to join", func(f *facts) { f.past.named = devices("n1", "n2", "n4") }, "", "may be about to join; if it is gone for good: zedkube members remove n3", 1},
 		{"not before the controller was asked five times", func(f *facts) {
 			f.past.stale["uid-n3"] = trace{holds: true, asked: f.uptime - 5*time.Minute + time.Second, stamp: markOf(f.nodes[2])}
 		}, "", "leave node n3 out for 5 configuration intervals", 1},
 		{"nor where it takes an hour to ask it once", func(f *facts) { f.interval = time.Hour }, "", "5 configuration intervals", 1},
 		{"nor where it was not reached in between", func(f *facts) { f.past.stale["uid-n3"] = trace{stamp: markOf(f.nodes[2])} }, "", "5 configuration intervals", 1},
-		{"not against its own stamp, written since", set(2, listing("n1", "n2", "n3"), func(n *types.Node) { n.StampedAt = time.Now() }), "", "n3 has not been told of the same masters", 1},
+		{"not against its own stamp, written since", set(2, listing("n1", "n2", "n3"), func(n *types.Node) { n.StampedAt = time.Now() }), "", "n3 has not been configured with the same masters", 1},
 		{"though its own stamp from before names it", set(2, listing("n1", "n2", "n3")), "n3", "", 1},
-		{"not against what a member that went down said of late", func(f *facts) { five(f); spoke(f, "uid-n2", patience-time.Second) }, "", "n2 has not been told of the same masters", 1},
+		{"not against what a member that went down said of late", func(f *facts) { five(f); spoke(f, "uid-n2", patience-time.Second) }, "", "n2 has not been configured with the same masters", 1},
 		{"nor against what it has said since", func(f *facts) {
 			five(f)
 			spoke(f, "uid-n2", patience)
 			f.nodes[1].StampedAt = time.Now()
-		}, "", "n2 has not been told of the same masters", 1},
+		}, "", "n2 has not been configured with the same masters", 1},
 		{"though it said otherwise a day ago", func(f *facts) { five(f); spoke(f, "uid-n2", patience) }, "n3", "", 1},
 		{"though it spoke of another cluster", func(f *facts) {
 			five(f)
@@ -132,18 +132,18 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 			spoke(f, "uid-n2", 0)
 			f.nodes[1].Agent.Masters = nil
 		}, "n3", "", 1},
-		{"not while it is drained for a reboot", set(2, cordonedBy), "", "is drained or reboots, which is waited for, for 24h0m0s at most; who is sure", 1},
-		{"nor while that begins", set(2, func(n *types.Node) { n.DrainInProgress = types.ConditionTrue }), "", "is drained or reboots", 1},
-		{"nor when that is done", set(2, func(n *types.Node) { n.Drained = types.ConditionTrue }), "", "is drained or reboots", 1},
-		{"nor while EVE's zedkube drains it", set(2, unstamped, cordoned), "", "is drained or reboots", 1},
-		{"nor while EVE's may", set(2, cordoned, func(n *types.Node) { n.StampUnconfirmed = true }), "", "is drained or reboots", 1},
+		{"not while it is drained for a reboot", set(2, cordonedBy), "", "is being drained or rebooted: waiting for it for 24h0m0s at most; who is sure", 1},
+		{"nor while that begins", set(2, func(n *types.Node) { n.DrainInProgress = types.ConditionTrue }), "", "is being drained or rebooted", 1},
+		{"nor when that is done", set(2, func(n *types.Node) { n.Drained = types.ConditionTrue }), "", "is being drained or rebooted", 1},
+		{"nor while EVE's zedkube drains it", set(2, unstamped, cordoned), "", "is being drained or rebooted", 1},
+		{"nor while EVE's may", set(2, cordoned, func(n *types.Node) { n.StampUnconfirmed = true }), "", "is being drained or rebooted", 1},
 		{"though an operator cordoned it", set(2, cordoned), "n3", "", 1},
 		{"though it was drained a day ago", func(f *facts) {
 			cordonedBy(&f.nodes[2])
 			f.past.uptime += patience
 		}, "n3", "", 1},
 		{"one whose zedkube has ended though its stamp stands", set(2, func(n *types.Node) { n.Ready, n.StampStale = types.ConditionTrue, true }), "n3", "", 1},
-		{"not while the zedkube of a Ready member has ended", set(1, func(n *types.Node) { n.StampStale = true }), "", "n2 has no zedkube that says of which masters", 1},
+		{"not while the zedkube of a Ready member has ended", set(1, func(n *types.Node) { n.StampStale = true }), "", "n2 has no zedkube that reports which masters", 1},
 		{"what hinders for a day is told with what an operator can do", func(f *facts) { down(&f.nodes[1]); f.past.uptime += patience }, "", "no quorum", 1},
 		{"none so soon after another", func(f *facts) { f.pause = f.uptime + time.Second }, "", "", 1},
 		{"none while the cluster rests after one", func(f *facts) { f.rest = f.uptime + time.Second }, "", "a moment ago", 1},

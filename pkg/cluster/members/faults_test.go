@@ -122,7 +122,7 @@ func TestWhoLosesTheRightStopsAndGivesTheLockBack(t *testing.T) {
 		s.cluster.SetRepairer("n2", time.Minute)
 		s.cluster.SetRenewed("n2", time.Now()) // so that the removal would last longer
 		s.after(5 * time.Second)
-		if m := s.says(a); !strings.Contains(m.Why, "the last try failed") {
+		if m := s.says(a); !strings.Contains(m.Why, "the last attempt failed") {
 			s.Errorf("says %q", m.Why)
 		}
 		s.after(30 * time.Second)

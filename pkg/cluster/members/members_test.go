@@ -212,7 +212,7 @@ func TestASilentServerIsAskedAgainAndAgain(t *testing.T) {
 		s.cluster.FailVerb("deletenode", errors.New("no"))
 		a := s.start("n1")
 		s.after(time.Minute)
-		if m := s.says(a); !strings.Contains(m.Why, "the last try failed") {
+		if m := s.says(a); !strings.Contains(m.Why, "the last attempt failed") {
 			s.Errorf("says %q", m.Why)
 		}
 		s.cluster.FailVerb("deletenode", nil)

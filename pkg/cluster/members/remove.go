@@ -22,7 +22,7 @@ const (
 )
 
 // errOtherCluster is of a list that nothing may be concluded from.
-var errOtherCluster = errors.New("the list of nodes lacks this node: it is of another cluster, or the Node was deleted a moment ago")
+var errOtherCluster = errors.New("this node is not in the list of nodes: the list is of another cluster, or the Node has just been deleted")
 
 // errLocked is wrapped where this node may still hold the drain lock.
 var errLocked = errors.New("the drain lock may still be held for it")
@@ -112,7 +112,7 @@ func (r Removal) Do(ctx context.Context) (deleted bool, hinders string, err erro
 	if gone, err = r.deleteIt(ctx, nodes); err != nil || gone {
 		return gone, "", err
 	}
-	return true, "node " + r.Node.Name + " is deleted, but stays until its member has left etcd", nil
+	return true, "node " + r.Node.Name + " is being deleted, and remains until its member has left etcd", nil
 }
 
 // untakeable says why the drain lock is not to be had, "" for it is. Only who
@@ -129,7 +129,7 @@ func (r Removal) untakeable(lock types.DrainLock, nodes []types.Node) string {
 		case n.Name != r.Node.Name || n.Ready == types.ConditionTrue:
 			return "node " + lock.Holder + " holds the drain lock"
 		case !lock.Ended && !r.Late:
-			return "node " + lock.Holder + " holds the drain lock and may reboot, which is waited for, for " + patience.String() + " at most; " + command(n)
+			return "node " + lock.Holder + " holds the drain lock and may be rebooting: waiting for it for " + patience.String() + " at most; " + command(n)
 		}
 	}
 	return ""
@@ -141,7 +141,7 @@ func (r Removal) stillLocked(ctx context.Context, mine types.DrainLock) (why str
 	if err != nil || lock.Holder == mine.Holder && lock.Task == mine.Task && lock.BootID == mine.BootID {
 		return "", err
 	}
-	return "the drain lock was taken away from this node", nil
+	return "this node no longer holds the drain lock", nil
 }
 
 // deleteIt deletes the Node as the last look saw it, waits for it to go and tells

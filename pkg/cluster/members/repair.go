@@ -24,7 +24,7 @@ func (t task) why() string {
 	case remove:
 		return "node " + t.node.Name + " is no longer among the cluster's masters"
 	}
-	return "the drain lock was left from the removal of a member"
+	return "the drain lock was left over from the removal of a member"
 }
 
 // unlock frees the lock if this node took it to remove a member and did not give
@@ -57,7 +57,7 @@ func (r repair) quieten(ctx context.Context) (hinders string, err error) {
 	for _, p := range r.pods {
 		switch err := r.Evict(ctx, p); {
 		case errors.Is(err, types.ErrDisruptionBudget):
-			hinders = fmt.Sprintf("a PodDisruptionBudget keeps pod %s on the tie-breaker", p.Key())
+			hinders = fmt.Sprintf("a PodDisruptionBudget prevents the eviction of pod %s from the tie-breaker", p.Key())
 		case err != nil:
 			errs = append(errs, err)
 		}

@@ -61,11 +61,11 @@ func (r rules) unfit(n types.Node, nodes []types.Node) string {
 	case r.told.isTie(n):
 		return "the controller does not name node " + n.Name + " as a master, but as the tie-breaker"
 	case n.Ready == types.ConditionTrue && !n.Foreign():
-		return "node " + n.Name + " is Ready and runs a zedkube, which drains it before it leaves"
+		return "node " + n.Name + " is Ready and runs zedkube, which drains it before it leaves"
 	case !r.past.wasNamed(n):
-		return "the controller has never named node " + n.Name + " as a master as far as is known here: it may be about to join; " + command(n)
+		return "the controller has never named node " + n.Name + " as a master, as far as this node knows: it may be about to join; " + command(n)
 	case !r.past.answered(n, r.interval):
-		return fmt.Sprintf("the controller is to leave node %s out for %d configuration intervals", n.Name, intervals)
+		return fmt.Sprintf("the controller must omit node %s for %d configuration intervals first", n.Name, intervals)
 	}
 	if why := r.disagreement(nodes, onMasters); why != "" {
 		return why
@@ -74,7 +74,7 @@ func (r rules) unfit(n types.Node, nodes []types.Node) string {
 		return "without node " + n.Name + " " + lack
 	}
 	if goesDown(n) && !r.past.long(n) {
-		return "node " + n.Name + " is drained or reboots, which is waited for, for " + patience.String() + " at most; " + command(n)
+		return "node " + n.Name + " is being drained or rebooted: waiting for it for " + patience.String() + " at most; " + command(n)
 	}
 	return ""
 }
@@ -87,7 +87,7 @@ func goesDown(n types.Node) bool {
 
 // command is what an operator who knows more than zedkube can do.
 func command(n types.Node) string {
-	return "who is sure that it is gone for good: zedkube members remove " + n.Name
+	return "if it is gone for good: zedkube members remove " + n.Name
 }
 
 // subject is something that all members are told alike.
@@ -135,9 +135,9 @@ func (r rules) disagreement(nodes []types.Node, s subject) string {
 		case len(t.masters) > 0 && anybody == nil && !t.names(n) && !has:
 			// It is no member, or knows that it is none.
 		case stamp == nil:
-			return fmt.Sprintf("node %s has no zedkube that says of which %s it was told", n.Name, s)
+			return fmt.Sprintf("node %s has no zedkube that reports which %s it was configured with", n.Name, s)
 		case !t.agrees(*stamp, s):
-			return fmt.Sprintf("node %s has not been told of the same %s", n.Name, s)
+			return fmt.Sprintf("node %s has not been configured with the same %s", n.Name, s)
 		}
 	}
 	return ""

@@ -105,7 +105,7 @@ func TestOneNodesWordMakesNobodyTheTieBreaker(t *testing.T) {
 		if n.Unschedulable || len(s.cluster.Calls("evict")) != 0 {
 			s.Error("a node was cordoned and emptied on the word of one other")
 		}
-		if m := s.says(a); m.Why != "node n2 has not been told of the same tie-breaker" {
+		if m := s.says(a); m.Why != "node n2 has not been configured with the same tie-breaker" {
 			s.Errorf("says %q", m.Why)
 		}
 		for _, name := range []string{"n2", "n3"} {

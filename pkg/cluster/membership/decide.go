@@ -58,7 +58,7 @@ func next(f facts) types.ClusterMembership {
 	case f.without != nil && !f.answers && (f.word != valid || f.config.ClusterID.UUID == f.without.Cluster):
 		m := f.was
 		m.State, m.Without, m.ByOperator = types.MembershipLeaving, f.without, true
-		m.Reason = "no other node of the cluster has answered: this node leaves without it, as was asked for at the device"
+		m.Reason = "no other node of the cluster has answered: this node leaves without it, as requested at the device"
 		return m
 	case f.word == valid:
 		return member(f)
@@ -92,15 +92,15 @@ func withoutCluster(f facts) types.ClusterMembership {
 		return member(f)
 	case leaves && f.undo:
 		m.Without, m.ByOperator = nil, false
-		m.State, m.Reason = types.MembershipDoubtful, "the leave without the cluster is taken back"
+		m.State, m.Reason = types.MembershipDoubtful, "the leave without the cluster is withdrawn"
 		if m.InvalidSince.IsZero() {
 			m.InvalidSince = f.now
 		}
 	case !leaves && (f.word == invalid || f.word == gone) && f.doubted.reached(f.uptime, intervals*f.interval):
-		m.Without, m.Reason = nil, "this node has left its cluster, and is not configured for it any more"
+		m.Without, m.Reason = nil, "this node has left its cluster and is no longer configured for it"
 	case leaves && f.decided.reached(f.uptime, undoFor):
 		return types.ClusterMembership{
-			State: types.MembershipLeft, Reason: "this node has left its cluster without it",
+			State: types.MembershipLeft, Reason: "this node has left its cluster, without the cluster's help",
 			InvalidSince: m.InvalidSince, ByOperator: true, Without: m.Without,
 		}
 	}
@@ -110,7 +110,7 @@ func withoutCluster(f facts) types.ClusterMembership {
 func member(f facts) types.ClusterMembership {
 	m := types.ClusterMembership{State: types.MembershipMember, Reason: "the cluster configuration is valid", Config: &f.config}
 	if f.refused {
-		m.Reason += ": the leave asked for at the device is refused, because the controller still wants this node"
+		m.Reason += ": the leave requested at the device is refused, because the controller still configures this node as a member"
 	}
 	return m
 }
@@ -122,9 +122,9 @@ func doubt(f facts) types.ClusterMembership {
 	if m.InvalidSince.IsZero() {
 		m.InvalidSince = f.now
 	}
-	what := "the cluster configuration is not valid any more: "
+	what := "the cluster configuration is no longer valid: "
 	if f.word == gone {
-		what = "the cluster configuration is gone: "
+		what = "the cluster configuration was withdrawn: "
 	}
 	why, leave := verdict(f)
 	m.ByOperator = leave && f.wish
@@ -133,7 +133,7 @@ func doubt(f facts) types.ClusterMembership {
 	}
 	m.Reason = what + why
 	if f.refused {
-		m.Reason += "; the leave asked for before that is not heeded, ask again"
+		m.Reason += "; the leave requested before that is ignored, request it again"
 	}
 	return m
 }
@@ -144,13 +144,13 @@ func verdict(f facts) (why string, leave bool) {
 	case !f.answers:
 		return "nothing is decided while the API server does not answer", false
 	case !f.seen:
-		return "nothing is decided before this node is seen among its cluster's", false
+		return "nothing is decided before this node is in its cluster's list of nodes", false
 	case f.left:
-		return "the drain is not done with an earlier leave", false
+		return "the drain of an earlier leave is not finished", false
 	case f.wish:
-		return "this node leaves, as was asked for at the device", true
+		return "this node leaves, as requested at the device", true
 	case !f.fetched:
-		return "the controller was not reached at the last try", false
+		return "the last attempt to reach the controller failed", false
 	case f.was.Config != nil && f.was.Config.IsWorkerNode:
 		return verdictOnWorker(f)
 	}
@@ -162,7 +162,7 @@ func verdictOnWorker(f facts) (why string, leave bool) {
 	if f.doubted.reached(f.uptime, intervals*f.interval) && f.missing.reached(f.uptime, missingFor) {
 		return "somebody has deleted this worker's Node", true
 	}
-	return "a worker leaves when it is asked to at the device, or when others delete its Node", false
+	return "a worker leaves when that is requested at the device, or when its Node is deleted", false
 }
 
 // verdictOfPeers: what the controller told the others since.
@@ -170,23 +170,23 @@ func verdictOfPeers(f facts) (why string, leave bool) {
 	omitted := ""
 	for _, l := range f.lists {
 		if l.names {
-			return fmt.Sprintf("node %s has since been told that this device is a master", l.node), false
+			return fmt.Sprintf("node %s has since been configured with this device as a master", l.node), false
 		}
 		omitted = l.node
 	}
 	switch {
 	case !f.doubted.reached(f.uptime, intervals*f.interval):
-		return fmt.Sprintf("the controller is to say so for %d configuration intervals", intervals), false
+		return fmt.Sprintf("the controller must leave this device out for %d configuration intervals", intervals), false
 	case omitted != "":
-		return fmt.Sprintf("node %s has since been told that this device is no master", omitted), true
+		return fmt.Sprintf("node %s has since been configured without this device as a master", omitted), true
 	case f.stands != "":
-		return fmt.Sprintf("the last that node %s was told is that this device is a master", f.stands), false
+		return fmt.Sprintf("the last configuration of node %s has this device as a master", f.stands), false
 	case f.doubts != "":
-		return fmt.Sprintf("node %s has no valid configuration any more either, which is more likely an error in it than a removal: if the cluster is to end, say so at each device", f.doubts), false
+		return fmt.Sprintf("node %s no longer has a valid configuration either, which is more likely an error than a removal: to dissolve the cluster, request a leave at each device", f.doubts), false
 	case f.watched.reached(f.uptime, f.hour):
-		return "no peer has been told who the masters are for " + f.hour.String(), true
+		return "no peer has received a list of masters for " + f.hour.String(), true
 	}
-	return "no peer has been told yet who the masters are now", false
+	return "no peer has received the current list of masters yet", false
 }
 
 // stampFor is what to write on the own Node now, nil for nothing. Only a list

@@ -205,10 +205,10 @@ func TestWhatStandsIsNotPublishedAgain(t *testing.T) {
 
 func TestReasonsNameThePeer(t *testing.T) {
 	for want, f := range map[string]facts{
-		"the cluster configuration is not valid any more: node n2 has since been told that this device is a master":                      world(invalid, at(types.MembershipDoubtful), vetoes("n2")),
-		"the cluster configuration is gone: node n2 has since been told that this device is no master":                                   world(gone, at(types.MembershipDoubtful), doubting(long), omits("n2")),
-		"the cluster configuration is not valid any more: nothing is decided while the API server does not answer":                       world(invalid, at(types.MembershipDoubtful), dead),
-		"the cluster configuration is valid: the leave asked for at the device is refused, because the controller still wants this node": world(valid, at(types.MembershipMember), refused),
+		"the cluster configuration is no longer valid: node n2 has since been configured with this device as a master":                      world(invalid, at(types.MembershipDoubtful), vetoes("n2")),
+		"the cluster configuration was withdrawn: node n2 has since been configured without this device as a master":                                   world(gone, at(types.MembershipDoubtful), doubting(long), omits("n2")),
+		"the cluster configuration is no longer valid: nothing is decided while the API server does not answer":                       world(invalid, at(types.MembershipDoubtful), dead),
+		"the cluster configuration is valid: the leave requested at the device is refused, because the controller still configures this node as a member": world(valid, at(types.MembershipMember), refused),
 	} {
 		if got := next(f).Reason; got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

@@ -31,7 +31,7 @@ type outcome struct {
 // hanging API server must not keep the configuration from being heard.
 func (c *Component) begin(ctx context.Context, f facts, stamp types.AgentStamp) {
 	last, _ := c.mail.Get(types.Global)
-	ctx = types.Because(ctx, "CONTROLLER", "the other nodes are told of the cluster's masters")
+	ctx = types.Because(ctx, "CONTROLLER", "the list of masters is published to the other nodes")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stampTimeout)
 	c.running = &call{n: last.n + 1, stamp: stamp, began: f.uptime, cancel: cancel}
 	n, node := c.running.n, f.node.Name

@@ -110,7 +110,7 @@ func TestAStampThatHangsOrFailsHoldsNothingUp(t *testing.T) {
 		own, _ := s.nodes.Get("n1")
 		_ = s.nodes.Unpublish("n1")
 		s.sleep(2 * time.Minute)
-		if last := s.logs.LastEntry(); last == nil || last.Message != "step works again" {
+		if last := s.logs.LastEntry(); last == nil || last.Message != "step succeeds again" {
 			t.Errorf("nothing is left to stamp, and the last line is %+v", last)
 		}
 		_ = s.nodes.Publish("n1", own)

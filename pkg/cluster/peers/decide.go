@@ -147,7 +147,7 @@ func prove(f facts, a *action) {
 	}
 	was := f.was
 	if !was.RequestedAt.Equal(r.RequestedAt) {
-		was, a.silent = types.WithoutCluster{RequestedAt: r.RequestedAt, State: types.WithoutLooking, Reason: "the other nodes are looked for"}, span{}
+		was, a.silent = types.WithoutCluster{RequestedAt: r.RequestedAt, State: types.WithoutLooking, Reason: "looking for the other nodes"}, span{}
 		f.seen = nil // a look that began for another request
 	}
 	a.without = &was
@@ -183,13 +183,13 @@ func prove(f facts, a *action) {
 func count(f facts, a *action, was *types.WithoutCluster) {
 	switch {
 	case !f.dead:
-		a.silent, was.SilentSince, was.Reason = span{}, time.Time{}, "it is not known yet whether the API server answers"
+		a.silent, was.SilentSince, was.Reason = span{}, time.Time{}, "whether the API server answers is not known yet"
 	case f.seen == nil:
 	case f.seen.Trouble(f.controller) != "":
 		a.silent, was.SilentSince, was.Reason = span{}, time.Time{}, f.seen.Trouble(f.controller)
 	case !a.silent.holds:
 		a.silent = span{holds: true, began: f.uptime}
-		was.SilentSince, was.Reason = f.now, fmt.Sprintf("no other node answers; after %s of that this node leaves", silentFor)
+		was.SilentSince, was.Reason = f.now, fmt.Sprintf("no other node answers; this node leaves after %s without an answer", silentFor)
 	}
 }
 
@@ -211,11 +211,11 @@ func refusal(f facts) string {
 	w := f.request.Consent
 	switch {
 	case !w.Holds(f.bootID, m.Config.ClusterID.UUID, f.uptime):
-		return "nobody has consented to the loss of the data on this node in this boot and for this cluster, or it is a day ago"
+		return "there is no consent to lose the data on this node for this boot and cluster that is less than a day old"
 	case f.kept.VolumesAt.IsZero() && !w.Unknown:
-		return "it is not known which volumes have their data here, and the consent names some"
+		return "which volumes have their data here is unknown, and the consent is only for named volumes"
 	case f.kept.Omitted > 0:
-		return "more volumes have a replica here than can be consented to"
+		return "more volumes have a replica here than one consent can name"
 	}
 	if lacks := w.Lacks(f.kept.Volumes); len(lacks) > 0 {
 		return fmt.Sprintf("the consent does not name volume %s", lacks[0].Name)
@@ -245,11 +245,11 @@ func Named(peers []types.ClusterPeer, dead []string) string {
 	}
 	switch {
 	case len(unknown) > 0:
-		return "the cluster has no other node of the name " + strings.Join(unknown, ", ")
+		return "the cluster has no other node named " + strings.Join(unknown, ", ")
 	case len(missing) > 0:
-		return "each other node is to be named as off, and these are not: " + strings.Join(missing, ", ")
+		return "every other node must be named as off, and these are not: " + strings.Join(missing, ", ")
 	case len(nowhere) > 0:
-		return "no address is known of " + strings.Join(nowhere, ", ")
+		return "no address is known for " + strings.Join(nowhere, ", ")
 	}
 	return ""
 }

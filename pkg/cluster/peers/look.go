@@ -122,7 +122,7 @@ func (l Link) carrier() string {
 	}
 	content, err := readShort(filepath.Join(l.Sysfs, "class/net", l.Interface, "carrier"))
 	if err != nil { // of an interface that is down it cannot be read
-		return fmt.Sprintf("it cannot be told whether interface %s has a link", l.Interface)
+		return fmt.Sprintf("whether interface %s has a link is unknown", l.Interface)
 	}
 	if strings.TrimSpace(content) != "1" {
 		return fmt.Sprintf("interface %s has no link", l.Interface)

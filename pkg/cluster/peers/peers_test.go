@@ -156,14 +156,14 @@ func TestARequestIsRefused(t *testing.T) {
 		"while the API server answers":     {func(s *stage) { s.cluster.SetFault(kubetest.None) }, nil, "the API server answers"},
 		"for a node that is not named":     {nil, func(r *types.ClusterLeaveRequest) { r.WithoutCluster.Dead = []string{"n2"} }, "these are not: n3"},
 		"for a node that nobody knows":     {nil, func(r *types.ClusterLeaveRequest) { r.WithoutCluster.Dead = []string{"n2", "n3", "n4"} }, "no other node of the name n4"},
-		"without a consent":                {nil, func(r *types.ClusterLeaveRequest) { r.Consent = nil }, "nobody has consented"},
-		"with one of another boot":         {nil, func(r *types.ClusterLeaveRequest) { r.Consent.BootID = "boot-0" }, "nobody has consented"},
+		"without a consent":                {nil, func(r *types.ClusterLeaveRequest) { r.Consent = nil }, "there is no consent"},
+		"with one of another boot":         {nil, func(r *types.ClusterLeaveRequest) { r.Consent.BootID = "boot-0" }, "there is no consent"},
 		"with one to other volumes":        {nil, func(r *types.ClusterLeaveRequest) { r.Consent.Volumes[0].UID = "u2" }, "does not name volume pvc-1"},
 		"with one to what was not known":   {nil, func(r *types.ClusterLeaveRequest) { r.Consent.Volumes, r.Consent.Unknown = nil, true }, "does not name volume pvc-1"},
 		"without a cluster":                {func(s *stage) { _ = s.membership.Unpublish(types.Global) }, nil, "belongs to no cluster"},
 		"where no peers were ever seen":    {func(s *stage) { _ = s.peers.Unpublish(types.Global) }, nil, "are not known"},
-		"where the volumes are not known":  {func(s *stage) { s.forgets() }, nil, "not known which volumes"},
-		"for a peer without an address":    {func(s *stage) { s.homeless() }, nil, "no address is known of n3"},
+		"where the volumes are not known":  {func(s *stage) { s.forgets() }, nil, "which volumes"},
+		"for a peer without an address":    {func(s *stage) { s.homeless() }, nil, "no address is known for n3"},
 		"for the peers of another cluster": {func(s *stage) { s.elsewhere() }, nil, "are not known"},
 	} {
 		t.Run(name, func(t *testing.T) {

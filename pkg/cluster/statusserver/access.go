@@ -41,7 +41,7 @@ func (r *Reports) Set(text string) error {
 		*r = is
 		return nil
 	}
-	return fmt.Errorf("%q is none of auto, always and never", text)
+	return fmt.Errorf("%q is not one of auto, always, never", text)
 }
 
 // Type implements pflag.Value.

@@ -71,7 +71,7 @@ func ends(r *http.Request) (local, remote netip.AddrPort) {
 	return local, remote
 }
 
-var errStranger = errors.New("only this node and the other nodes of its cluster are answered")
+var errStranger = errors.New("only this node and the other nodes of its cluster may ask")
 
 // judge says why r is not to be answered, nil if it is.
 func (c *Component) judge(r *http.Request, remote, local netip.AddrPort) error {

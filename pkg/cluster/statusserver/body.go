@@ -28,7 +28,7 @@ func whole(next http.Handler) http.Handler {
 			if long := new(http.MaxBytesError); errors.As(err, &long) {
 				code = http.StatusRequestEntityTooLarge
 			}
-			refuse(w, code, "no body is needed here, and this one cannot be read")
+			refuse(w, code, "the request body cannot be read, and none is needed")
 			return
 		}
 		if h, ok := r.Context().Value(connKey{}).(*held); ok {

@@ -89,9 +89,9 @@ func explain(f facts) explanation {
 	case e.ready:
 		e.verdict = verdict{reasonReady, "This node is a working server of its cluster."}
 	case e.own == uuid.Nil:
-		e.verdict = verdict{reasonNoCluster, "This node belongs to no cluster."}
+		e.verdict = verdict{reasonNoCluster, "This node does not belong to a cluster."}
 	case f.status.IsWorkerNode:
-		e.verdict = verdict{reasonWorker, "This node is a worker: nobody can join through it, only through a server."}
+		e.verdict = verdict{reasonWorker, "This node is a worker: nodes can join only through a server."}
 	case hidden != verdict{}:
 		e.verdict = hidden
 	default:
@@ -121,7 +121,7 @@ func unseen(f facts) verdict {
 func noNode(f facts) verdict {
 	name := f.info.NodeName()
 	if name == "" {
-		return verdict{reasonDeviceUnknown, "It is not known yet which device this is: zedagent has not said."}
+		return verdict{reasonDeviceUnknown, "The UUID of this device is not known yet: zedagent has not published it."}
 	}
 	if _, taken := f.nodes[name]; taken {
 		return verdict{reasonNodeUnknown, fmt.Sprintf("The Node %s belongs to another device.", name)}
@@ -190,7 +190,7 @@ func readiness(n types.Node) condition {
 	switch n.Ready {
 	case types.ConditionTrue:
 	case types.ConditionFalse:
-		c.verdict = verdict{reasonNodeNotReady, "The kubelet says that the Node is not ready."}
+		c.verdict = verdict{reasonNodeNotReady, "The Node is not ready, says its kubelet."}
 	default:
 		c.status = types.ConditionUnknown
 		c.verdict = verdict{reasonNodeUnknown, "The Node's kubelet does not report."}

@@ -48,14 +48,14 @@ func (c *Component) serveClusterApp(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !c.gates.rounds.enter(from, maxRounds, maxRoundsEach) {
-		refuse(w, http.StatusTooManyRequests, "a round of questions is under way, ask again soon")
+		refuse(w, http.StatusTooManyRequests, "peers are being queried already, ask again soon")
 		return
 	}
 	defer c.gates.rounds.leave(from)
 	until := time.Now().Add(writeTimeout)
 	control := http.NewResponseController(w)
 	if err := errors.Join(control.SetReadDeadline(until), control.SetWriteDeadline(until)); err != nil {
-		refuse(w, http.StatusInternalServerError, "cannot take the time that a round needs")
+		refuse(w, http.StatusInternalServerError, "cannot extend the deadline for querying peers")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), roundTimeout)
@@ -183,7 +183,7 @@ func readReport(body io.Reader, token string) (report, error) {
 	}
 	var out report
 	if err := json.Unmarshal(data, &out); err != nil {
-		return report{}, errors.New("read peer's report: it is no valid JSON of a report")
+		return report{}, errors.New("read peer's report: it is not a valid report in JSON")
 	}
 	return out.redacted(token), nil
 }

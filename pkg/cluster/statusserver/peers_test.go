@@ -98,7 +98,7 @@ func TestRoundOfQuestionsHearsAllPeersAndBelievesNone(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"First": "", "Second": "", "eve": "",
-		"127.12.34.11": "no valid JSON", "127.12.34.12": "HTTP 307", "127.12.34.13": "too long",
+		"127.12.34.11": "not a valid report", "127.12.34.12": "HTTP 307", "127.12.34.13": "too long",
 		"127.12.34.15": "HTTP 500", "127.12.34.17": "refused",
 	} {
 		if got := faults[name]; (want == "") != (got == "") || !strings.Contains(got, want) {

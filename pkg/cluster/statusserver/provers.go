@@ -40,12 +40,12 @@ func (c *Component) noteProved(cluster string) error {
 	}
 	if c.proof.cluster != cluster {
 		c.proof.cluster = cluster
-		c.Log.Info("a zedkube of this kind runs on every node: reports are given for a proof alone from now on")
+		c.Log.Info("every node runs a zedkube that can prove itself: reports now require a proof")
 	}
 	if c.proof.kept == cluster {
 		return nil
 	}
-	file := keptfile.File{Path: c.ProversFile, Name: "the note that all nodes have proofs", MakeDir: true}
+	file := keptfile.File{Path: c.ProversFile, Name: "the note that all nodes can prove themselves", MakeDir: true}
 	did, err := file.Keep(keptfile.Wish{Do: keptfile.Write, Content: cluster})
 	if err == nil && did != keptfile.Awaits {
 		c.proof.kept = cluster

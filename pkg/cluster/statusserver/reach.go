@@ -45,7 +45,7 @@ func (c *Component) serveReach(w http.ResponseWriter, r *http.Request) {
 	}
 	local, remote := ends(r)
 	if status, _ := c.Status.Get(types.Global); !inCluster(status, remote.Addr()) {
-		refuse(w, http.StatusForbidden, "not for "+plain(remote.Addr()).String()+": only addresses in the cluster's network are tried")
+		refuse(w, http.StatusForbidden, "not for "+plain(remote.Addr()).String()+": only addresses in the cluster's network are dialed")
 		return
 	}
 	name, device, err := reachAsked(r.URL.RawQuery)

@@ -50,7 +50,7 @@ func start(ctx context.Context, log logrus.FieldLogger, address string, h http.H
 	}
 	l, ok := listener.(*net.TCPListener)
 	if !ok {
-		return nil, errors.Join(fmt.Errorf("serve cluster status: a %T is no listener of TCP", listener), listener.Close())
+		return nil, errors.Join(fmt.Errorf("serve cluster status: a %T is not a TCP listener", listener), listener.Close())
 	}
 	s := &server{address: address, log: log.WithField("address", address), done: make(chan struct{})}
 	s.http = &http.Server{
@@ -67,7 +67,7 @@ func start(ctx context.Context, log logrus.FieldLogger, address string, h http.H
 	go func() {
 		defer close(s.done)
 		if err := s.http.Serve(&bounded{TCPListener: l, rank: rank}); !errors.Is(err, http.ErrServerClosed) {
-			s.log.WithError(err).Error("status server died")
+			s.log.WithError(err).Error("status server failed")
 		}
 	}()
 	s.log.Info("status server listens")

@@ -84,10 +84,10 @@ func (c *Component) look() facts {
 func (c *Component) apply(ctx context.Context, a action) error {
 	was, _ := c.marks.Get(types.Global)
 	if was[markState].value != a.marks[markState].value {
-		c.Log.WithField("reason", a.reason).Info("to joining nodes this server is " + a.marks[markState].value)
+		c.Log.WithField("reason", a.reason).Info("status for joining nodes: " + a.marks[markState].value)
 	}
 	if err := c.marks.Publish(types.Global, a.marks); err != nil {
-		return fmt.Errorf("note what joining nodes are told: %w", err)
+		return fmt.Errorf("keep the status for joining nodes: %w", err)
 	}
 	c.proof.stamped = a.stamped
 	noted := c.noteProved(a.proved)

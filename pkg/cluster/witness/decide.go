@@ -82,7 +82,7 @@ func decide(f facts) action {
 	switch {
 	case f.looking:
 	case len(plan) == 0:
-		a.hindered = "no node that is not Ready has an address to look at"
+		a.hindered = "no NotReady node has an address to dial"
 		a.tell, a.again = removal(f)
 	case f.uptime < f.next:
 		a.again = f.next - f.uptime
@@ -179,9 +179,9 @@ func judge(f facts, lost []types.Node) action {
 func omitted(f facts, n types.Node, why string) string {
 	switch {
 	case why != "":
-		return fmt.Sprintf("there is no way to node %s: %s", n.Name, why)
+		return fmt.Sprintf("there is no route to node %s: %s", n.Name, why)
 	case !reachable(n, f.own):
-		return fmt.Sprintf("node %s has no address to look at", n.Name)
+		return fmt.Sprintf("node %s has no address to dial", n.Name)
 	}
-	return "too many nodes are not Ready to look at all of them"
+	return "too many nodes are NotReady to dial all of them"
 }

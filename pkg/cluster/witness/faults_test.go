@@ -145,7 +145,7 @@ func TestAThousandNodesThatAreNotReadyAreTooManyAndItSaysSo(t *testing.T) {
 		said := 0
 		all, _ := s.logged()
 		for _, line := range all {
-			if line == "cannot tell which nodes answer: too many nodes are not Ready to look at all of them" {
+			if line == "cannot determine which nodes answer: too many nodes are NotReady to dial all of them" {
 				said++
 			}
 		}

@@ -99,7 +99,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.word.End()
 	defer c.leases.End()
 	if err := c.recall(); err != nil {
-		c.Log.WithError(err).Error("what was remembered of nodes is lost")
+		c.Log.WithError(err).Error("the known nodes could not be read and are forgotten")
 	}
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Info, c.Nodes, c.API, &c.dials, &c.word, &c.leases)
 }
@@ -125,7 +125,7 @@ func (c *Component) collect() {
 	c.lastErr = nil
 	switch removed := c.said.Round == 0; {
 	case err != nil:
-		c.lastErr = fmt.Errorf("tell which nodes answer: %w", err)
+		c.lastErr = fmt.Errorf("publish which nodes answer: %w", err)
 		c.backoff = min(max(2*c.backoff, minBackoff), maxBackoff)
 		c.pause = c.Uptime() + c.backoff
 	case removed:
@@ -185,7 +185,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 			c.round = a.tell.Round
 		}
 		w, node := *a.tell, f.own.Name
-		ctx := types.Because(ctx, "", "the other nodes are told what this one sees of a node that is not ready")
+		ctx := types.Because(ctx, "", "reachability of a NotReady node published for the other nodes")
 		c.word.Begin(ctx, wordTimeout, func(ctx context.Context) error { return c.Kube.Witness(ctx, node, w) })
 	}
 	if a.look != nil {
@@ -208,13 +208,13 @@ func (c *Component) remember(a action) {
 		switch {
 		case s == old:
 		case !s.alive && s.looks == types.WitnessSilent:
-			log.Warn("the device of a node that is not Ready does not answer")
+			log.Warn("the device of a NotReady node does not answer")
 		case s.alive && !old.alive && old.looks >= types.WitnessSilent:
-			log.Info("the device of a node that is not Ready answers again")
+			log.Info("the device of a NotReady node answers again")
 		}
 	}
 	if a.hindered != c.hindered && a.hindered != "" {
-		c.Log.Warn("cannot tell which nodes answer: " + a.hindered)
+		c.Log.Warn("cannot determine which nodes answer: " + a.hindered)
 	}
 	c.spells, c.hindered = a.spells, a.hindered
 }

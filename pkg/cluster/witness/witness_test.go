@@ -43,7 +43,7 @@ func TestADeviceThatIsGoneIsCalledSilentThreeTimesWithinSixteenSeconds(t *testin
 		if n := s.written(); n != 1 {
 			t.Errorf("%d writes after the node was Ready, want the removal alone", n)
 		}
-		if all, _ := s.logged(); !cmp.Equal(all, []string{"the device of a node that is not Ready does not answer"}) {
+		if all, _ := s.logged(); !cmp.Equal(all, []string{"the device of a NotReady node does not answer"}) {
 			t.Errorf("logged %q", all)
 		}
 	})
@@ -92,7 +92,7 @@ func TestADeviceThatAnswersOnceIsNotSilentForAsLongAgain(t *testing.T) {
 		if got := s.sees(3); got.Silent < 1 || got.Silent > 2 {
 			t.Errorf("after at most two looks: %+v", got)
 		}
-		if all, _ := s.logged(); !slices.Contains(all, "the device of a node that is not Ready answers again") {
+		if all, _ := s.logged(); !slices.Contains(all, "the device of a NotReady node answers again") {
 			t.Errorf("logged %q", all)
 		}
 	})
@@ -133,7 +133,7 @@ func TestAMissingRouteIsNotAnAbsentDevice(t *testing.T) {
 			t.Errorf("it says %+v", s.told())
 		}
 		all, _ := s.logged()
-		if len(all) != 1 || !strings.Contains(all[0], "there is no way to node n3: dial tcp: connect: network is unreachable") {
+		if len(all) != 1 || !strings.Contains(all[0], "there is no route to node n3: dial tcp: connect: network is unreachable") {
 			t.Errorf("logged %q", all)
 		}
 		s.answers(node(3).InternalIP, failed(syscall.EHOSTUNREACH))

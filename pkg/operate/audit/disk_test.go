@@ -73,7 +73,7 @@ func TestOnAFullDiskOperationsGoOnAndTheLastOnesAreKept(t *testing.T) {
 	if want := 2 * (n + 1); problems.Lost == 0 || 2*ends+problems.Lost > want+2*maxWaiting || len(all) < maxWaiting/2 {
 		t.Errorf("%d have an end, %d lines were lost", ends, problems.Lost)
 	}
-	if s.log.LastEntry().Message != "operations are recorded again" {
+	if s.log.LastEntry().Message != "operations are audited again" {
 		t.Errorf("the last that was logged is %q", s.log.LastEntry().Message)
 	}
 }

@@ -45,7 +45,7 @@ func (c *Component) asks() (standing map[string]types.Operation, silent map[stri
 		}
 		why := "node " + r.Node + " is gone"
 		if r.Force {
-			why += ", even if its storage is not proved redundant"
+			why += ", even if its storage is not proved to be redundant"
 		}
 		stand(standing, types.Operation{At: r.Asked, Component: "apps", Op: requestDetach, Target: "app/" + app, By: byOperator, Why: why})
 	}
@@ -59,7 +59,7 @@ func leaveWhy(r types.ClusterLeaveRequest) string {
 		why = append(why, r.Context)
 	}
 	if r.Undo {
-		why = append(why, "a decided leave without the cluster is taken back")
+		why = append(why, "a decided leave without the cluster is withdrawn")
 	}
 	if w := r.WithoutCluster; w != nil {
 		why = append(why, "without the cluster, of which these are named as off: "+strings.Join(w.Dead, " "))

@@ -75,12 +75,12 @@ func (r *Record) flush() {
 	switch {
 	case err == nil:
 		if r.report != "" {
-			r.Log.Info("operations are recorded again")
+			r.Log.Info("operations are audited again")
 		}
 		r.report = ""
 	case err.Error() != r.report:
 		r.report = err.Error()
-		r.Log.WithError(err).Warn("operations cannot be recorded, the last of them are kept in memory")
+		r.Log.WithError(err).Warn("operations cannot be audited on disk, the latest are kept in memory")
 	}
 }
 
@@ -116,7 +116,7 @@ func (r *Record) sync() error {
 	var errs []error
 	for _, f := range files {
 		if err := f.Sync(); err != nil && !errors.Is(err, os.ErrClosed) {
-			errs = append(errs, fmt.Errorf("put audit file on the disk: %w", err))
+			errs = append(errs, fmt.Errorf("sync audit file: %w", err))
 		}
 	}
 	for _, f := range full {

@@ -20,7 +20,7 @@ const maxWaiting = 256
 const maxFull = 4
 
 // errOdd is for a file of our name that is not ours.
-var errOdd = errors.New("it is no regular file")
+var errOdd = errors.New("it is not a regular file")
 
 // segmentName is the name of a file of lines.
 var segmentName = regexp.MustCompile(`^operations-([0-9]{8})\.jsonl$`)

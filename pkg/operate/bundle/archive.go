@@ -116,7 +116,7 @@ func (a *archive) room(bytes int64) (why string, err error) {
 		a.loose = 0
 	}
 	if !fits() {
-		return fmt.Sprintf("the archive may have %d bytes", a.manifest.Limit), nil
+		return fmt.Sprintf("the archive may have at most %d bytes", a.manifest.Limit), nil
 	}
 	a.loose += bytes + head
 	return "", nil

@@ -76,9 +76,9 @@ var secretFiles = []string{"persist/vault/k3s-user-override.yaml", "persist/vaul
 // standing is what is never packed.
 func standing() []Lack {
 	return []Lack{
-		{"persist/vault", "it holds secrets"},
-		{"persist/certs", "it holds keys"},
-		{"persist/newlog", "logs of applications belong to their owners; of the device's log the newest files are here"},
+		{"persist/vault", "it contains secrets"},
+		{"persist/certs", "it contains keys"},
+		{"persist/newlog", "application logs belong to their owners; of the device's log the newest files are included"},
 	}
 }
 
@@ -223,13 +223,13 @@ func allowed(t topicview.Topic, raw []byte) ([]byte, error) {
 		if topicview.Own(t.Agent) {
 			return raw, nil // as it is: what is wrong with it may be the question
 		}
-		return nil, fmt.Errorf("it is no JSON: %w", err)
+		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
 	if topicview.Own(t.Agent) {
 		return raw, nil
 	}
 	if v = topicview.Allowed(t.Agent, t.Name, v); v == nil {
-		return nil, fmt.Errorf("zedkube does not know this topic and what it may hold; --include-topic %s takes it in", t)
+		return nil, fmt.Errorf("zedkube does not know what this topic may contain; --include-topic %s includes it", t)
 	}
 	return json.Marshal(v)
 }

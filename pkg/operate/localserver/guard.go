@@ -24,7 +24,7 @@ type refusal struct {
 	allow string // methods, where it is about the method; "" for GET and HEAD
 }
 
-var full = &refusal{code: http.StatusServiceUnavailable, why: "as many as can be are being answered: ask again soon"}
+var full = &refusal{code: http.StatusServiceUnavailable, why: "too many requests are being answered: ask again soon"}
 
 // write answers, and takes little of what else is sent.
 func (f *refusal) write(w http.ResponseWriter, r *http.Request) {
@@ -53,11 +53,11 @@ func form(at place, r *http.Request) *refusal {
 	case !asks && at != onSocket:
 		return &refusal{code: http.StatusMethodNotAllowed, why: "only GET and HEAD are answered here"}
 	case r.ContentLength != 0 && (at != onSocket || r.Method != http.MethodPut):
-		return &refusal{code: http.StatusBadRequest, why: "a request here has no body"}
+		return &refusal{code: http.StatusBadRequest, why: "a request must not have a body here"}
 	case len(r.RequestURI) > maxTarget:
 		return &refusal{code: http.StatusRequestURITooLong, why: "the path is too long"}
 	case strings.ContainsFunc(r.URL.Path, odd):
-		return &refusal{code: http.StatusBadRequest, why: "the path has characters that no path here has"}
+		return &refusal{code: http.StatusBadRequest, why: "the path has invalid characters"}
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func odd(c rune) bool { return c < ' ' || c == 0x7f || c == '\\' }
 func fromHere(r *http.Request) *refusal {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !from.Addr().Unmap().IsLoopback() {
-		return &refusal{code: http.StatusForbidden, why: "only programs of this device are answered here"}
+		return &refusal{code: http.StatusForbidden, why: "only programs on this device may ask here"}
 	}
 	return fromOwnPage(r, isLoopback)
 }
@@ -82,7 +82,7 @@ func fromHere(r *http.Request) *refusal {
 // end of it, with any site in it.
 func fromRoot(r *http.Request) *refusal {
 	if p, ok := peer.FromContext(r.Context()); !ok || !p.IsTrusted() {
-		return &refusal{code: http.StatusForbidden, why: "only root is answered here"}
+		return &refusal{code: http.StatusForbidden, why: "only root may ask here"}
 	}
 	return fromOwnPage(r, func(host string) bool { return host == socketHost || isLoopback(host) })
 }
@@ -98,13 +98,13 @@ const socketHost = "zedkube"
 func fromOwnPage(r *http.Request, isHost func(string) bool) *refusal {
 	switch {
 	case !isHost(r.Host):
-		return &refusal{code: http.StatusForbidden, why: "only 127.0.0.1, [::1] and localhost are answered for here"}
+		return &refusal{code: http.StatusForbidden, why: "only the hosts 127.0.0.1, [::1] and localhost are served here"}
 	case len(r.Header["Origin"]) > 0 && !slicesOnly(r.Header["Origin"], "http://"+r.Host):
-		return &refusal{code: http.StatusForbidden, why: "another site asks"}
+		return &refusal{code: http.StatusForbidden, why: "the request comes from another site"}
 	}
 	for _, site := range r.Header["Sec-Fetch-Site"] {
 		if site != "same-origin" && site != "none" { // none is a person who typed the address
-			return &refusal{code: http.StatusForbidden, why: "another site asks"}
+			return &refusal{code: http.StatusForbidden, why: "the request comes from another site"}
 		}
 	}
 	return nil

@@ -137,7 +137,7 @@ func (g *gate) admit(route Route, r *http.Request) *refusal {
 }
 
 // elsewhere tells a person who looks for the page where it is.
-const elsewhere = "This is not answered here. The page and all else are on the agent's socket, for root:\n" +
+const elsewhere = "This is not served here. The page and everything else are on the agent's socket, for root:\n" +
 	"  ssh -L 12347:/run/zedkube/zedkube.sock root@DEVICE\n" +
 	"and then http://127.0.0.1:12347/ at your end. With --page=on the agent serves the page here as well: \"zedkube page\"\n" +
-	"prints its address with the token that it asks for."
+	"prints its address with the token that it requires."

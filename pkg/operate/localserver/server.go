@@ -77,7 +77,7 @@ func (c *Component) serve(ctx context.Context, at place, address string, listene
 	go func() {
 		defer close(s.done)
 		if err := s.http.Serve(&bounded{Listener: listener}); !errors.Is(err, http.ErrServerClosed) {
-			s.log.WithError(err).Error("local server died")
+			s.log.WithError(err).Error("local server failed")
 		}
 	}()
 	s.log.Info("local server listens")

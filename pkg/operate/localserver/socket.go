@@ -86,9 +86,9 @@ func vacant(ctx context.Context, path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("look at socket: %w", err)
+		return fmt.Errorf("check socket: %w", err)
 	case file.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%s is no socket, and stays", path)
+		return fmt.Errorf("%s is not a socket, leaving it alone", path)
 	}
 	conn, err := dial(ctx, path)
 	switch {

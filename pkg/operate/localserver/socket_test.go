@@ -121,7 +121,7 @@ func TestAFileThatIsNoSocketStays(t *testing.T) {
 	if err := os.WriteFile(c.Socket, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Step(t.Context()); err == nil || !strings.Contains(err.Error(), "is no socket") {
+	if err := c.Step(t.Context()); err == nil || !strings.Contains(err.Error(), "is not a socket") {
 		t.Errorf("got %v", err)
 	}
 	if content, _ := os.ReadFile(c.Socket); string(content) != "precious" {

@@ -47,7 +47,7 @@ func (t *token) value() string {
 func (t *token) check(r *http.Request, now time.Time) *refusal {
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || given == "" {
-		return &refusal{code: http.StatusUnauthorized, why: "this asks for the reading token: \"zedkube page\" prints it on the device, for root"}
+		return &refusal{code: http.StatusUnauthorized, why: "a reading token is required: \"zedkube page\" prints it on the device, for root"}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +62,7 @@ func (t *token) check(r *http.Request, now time.Time) *refusal {
 		t.wrong = t.wrong[1:]
 	}
 	t.wrong = append(t.wrong, now)
-	return &refusal{code: http.StatusUnauthorized, why: "this is not the reading token of now, which is another after each start of the agent: \"zedkube page\" prints it"}
+	return &refusal{code: http.StatusUnauthorized, why: "the reading token is not valid, it changes at each start of the agent: \"zedkube page\" prints it"}
 }
 
 // TokenFile is the content of the file with the reading token, as JSON.

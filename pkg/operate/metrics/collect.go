@@ -49,7 +49,7 @@ func (c collector) components(s sink, now time.Time) {
 		s.counter("zedkube_component_step_errors_total", "Steps of a component that failed.", float64(n.Failed), "component", name)
 		s.counter("zedkube_component_step_seconds_total", "Time in steps of a component.", n.Took.Seconds(), "component", name)
 		s.gauge("zedkube_component_step_longest_seconds", "The longest step of a component since the start.", n.Longest.Seconds(), "component", name)
-		s.gauge("zedkube_component_stuck", "1 where a component does not step any more, which stops the watchdog.", truth(c.Pulses[name].Stuck(now)), "component", name)
+		s.gauge("zedkube_component_stuck", "1 where a component no longer steps, which stops the watchdog.", truth(c.Pulses[name].Stuck(now)), "component", name)
 	}
 }
 
@@ -61,9 +61,9 @@ func (c collector) bus(s sink) {
 			direction = "in"
 		}
 		s.counter("zedkube_pubsub_messages_total", "Updates and deletes: sent to subscribers (out), or received (in).", float64(t.Messages), "topic", t.Topic, "direction", direction)
-		s.counter("zedkube_pubsub_refused_total", "Values of our own that could not be published (out), or that were received and make no sense (in).", float64(t.Refused), "topic", t.Topic, "direction", direction)
+		s.counter("zedkube_pubsub_refused_total", "Values of our own that could not be published (out), or received values that are invalid (in).", float64(t.Refused), "topic", t.Topic, "direction", direction)
 		if !t.Subscribed {
-			s.counter("zedkube_pubsub_dropped_total", "Subscribers that were hung up on, for they took nothing for five minutes.", float64(t.Dropped), "topic", t.Topic)
+			s.counter("zedkube_pubsub_dropped_total", "Subscribers that were disconnected because they accepted nothing for five minutes.", float64(t.Dropped), "topic", t.Topic)
 			s.gauge("zedkube_pubsub_subscribers", "Subscribers that are connected.", float64(t.Clients), "topic", t.Topic)
 		}
 	}
@@ -76,8 +76,8 @@ func (c collector) api(s sink, now time.Time) {
 		return // it has not been asked yet
 	}
 	s.gauge("zedkube_api_up", "1 while the API server answers.", truth(a.Answers()))
-	s.gauge("zedkube_api_silent_seconds", "For how long the API server has been silent; 0 while it answers.", since(now, a.SilentSince))
-	s.gauge("zedkube_api_synced", "1 while the tables of nodes and pods are whole.", truth(a.Synced))
+	s.gauge("zedkube_api_silent_seconds", "For how long the API server has not answered; 0 while it answers.", since(now, a.SilentSince))
+	s.gauge("zedkube_api_synced", "1 while the tables of nodes and pods are complete.", truth(a.Synced))
 }
 
 // lease is how this node stands to the election of the one that reports.
@@ -105,6 +105,6 @@ func (c collector) cordon(s sink) {
 		by = oneOf(progress.Cordon, cordons)
 	}
 	for _, who := range append(slices.Clone(cordons), other) {
-		s.gauge("zedkube_node_cordoned", "1 while this node is cordoned, by who keeps it so: operator is somebody else than zedkube, other is who NodeDrainProgress does not name.", truth(who == by), "by", who)
+		s.gauge("zedkube_node_cordoned", "1 while this node is cordoned, by who cordoned it: operator is anyone other than zedkube, other is not named by NodeDrainProgress.", truth(who == by), "by", who)
 	}
 }

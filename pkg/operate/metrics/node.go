@@ -11,14 +11,14 @@ import (
 func drain(s sink, p types.NodeDrainProgress, now time.Time) {
 	at := oneOf(p.Phase, phases)
 	for _, phase := range phases {
-		s.gauge("zedkube_drain_phase", "1 for the phase in which the drain of this node is.", truth(at == string(phase)), "phase", string(phase))
+		s.gauge("zedkube_drain_phase", "1 for the current phase of this node's drain.", truth(at == string(phase)), "phase", string(phase))
 	}
-	s.gauge("zedkube_drain_phase", "1 for the phase in which the drain of this node is.", truth(at == other), "phase", other)
+	s.gauge("zedkube_drain_phase", "1 for the current phase of this node's drain.", truth(at == other), "phase", other)
 	seconds := 0.0
 	if p.Ended.IsZero() {
 		seconds = since(now, p.Started)
 	}
-	s.gauge("zedkube_drain_seconds", "Time since the drain under way was asked for; 0 for none.", seconds)
+	s.gauge("zedkube_drain_seconds", "Time since the current drain was requested; 0 for none.", seconds)
 	s.gauge("zedkube_drain_pods_left", "Pods that the drain has yet to remove.", float64(p.Pods.Waiting+p.Pods.Terminating))
 	s.gauge("zedkube_drain_pods_evicted", "Pods that the drain has removed.", float64(p.Pods.Evicted))
 	blockers, volumes := map[string]int{}, map[string]int{}
@@ -31,8 +31,8 @@ func drain(s sink, p types.NodeDrainProgress, now time.Time) {
 	blockers[other] += p.BlockersOmitted
 	volumes[other] += p.VolumesOmitted
 	for _, outlook := range []string{string(types.OutlookSlow), string(types.OutlookNever), other} {
-		s.gauge("zedkube_drain_blockers", "Pods in the way of the drain: slow ends by itself, never does not, other is not known.", float64(blockers[outlook]), "outlook", outlook)
-		s.gauge("zedkube_drain_volumes", "Volumes in the way of the drain: slow ends by itself, never does not, other is not known.", float64(volumes[outlook]), "outlook", outlook)
+		s.gauge("zedkube_drain_blockers", "Pods that block the drain: slow resolves by itself, never does not, other is unknown.", float64(blockers[outlook]), "outlook", outlook)
+		s.gauge("zedkube_drain_volumes", "Volumes that block the drain: slow resolves by itself, never does not, other is unknown.", float64(volumes[outlook]), "outlook", outlook)
 	}
 }
 
@@ -59,9 +59,9 @@ func report(s sink, h types.KubeReportHealth, now time.Time) {
 	worst := 0.0
 	for name := range known {
 		worst = max(worst, stale[name])
-		s.gauge("zedkube_report_section_stale_seconds", "For how long a section of the report could not be brought up to date; 0 while it is.", stale[name], "section", name)
-		s.gauge("zedkube_report_section_known", "1 where a section of the report has been seen whole.", truth(known[name]), "section", name)
-		s.gauge("zedkube_report_section_omitted", "Entries left out of a section, as the report would be too large.", float64(omitted[name]), "section", name)
+		s.gauge("zedkube_report_section_stale_seconds", "For how long a section of the report has been stale; 0 while it is current.", stale[name], "section", name)
+		s.gauge("zedkube_report_section_known", "1 where a section of the report has been complete at least once.", truth(known[name]), "section", name)
+		s.gauge("zedkube_report_section_omitted", "Entries left out of a section because the report would be too large.", float64(omitted[name]), "section", name)
 	}
 	s.gauge("zedkube_report_stale_seconds", "The longest of the sections' stale times.", worst)
 	if !changed.IsZero() {
@@ -84,11 +84,11 @@ func conditions(s sink, k types.KubeNodeConditions, now time.Time) {
 		}
 	}
 	installed := !k.InstalledAt.IsZero()
-	s.gauge("zedkube_cluster_installed", "1 where this node is in a cluster that is installed.", truth(installed))
+	s.gauge("zedkube_cluster_installed", "1 where this node is in an installed cluster.", truth(installed))
 	if installed {
 		s.gauge("zedkube_cluster_install_time_seconds", "When the cluster was installed, in Unix time, by its clock.", float64(k.InstalledAt.Unix()))
 	}
-	s.gauge("zedkube_cluster_info", "1, with what the cluster is made of; empty for what is not known.", 1,
+	s.gauge("zedkube_cluster_info", "1, with the versions of the cluster's parts; empty where unknown.", 1,
 		"kubernetes", text(k.Kubernetes), "kubevirt", text(k.KubeVirt), "longhorn", text(k.Longhorn), "cni", text(k.CNI))
 	left := map[string]float64{}
 	for _, c := range k.Certificates {
@@ -98,6 +98,6 @@ func conditions(s sink, k types.KubeNodeConditions, now time.Time) {
 		}
 	}
 	for name, days := range left {
-		s.gauge("zedkube_certificate_days_left", "Days until a certificate of the connection to the API server ends; negative afterwards.", days, "certificate", name)
+		s.gauge("zedkube_certificate_days_left", "Days until a certificate of the connection to the API server expires; negative afterwards.", days, "certificate", name)
 	}
 }

@@ -23,7 +23,7 @@ func (t *inTurn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case t.places <- struct{}{}:
 	case <-late.C:
 		w.Header().Set("Retry-After", "5")
-		http.Error(w, "too many ask for the metrics: ask again soon", http.StatusServiceUnavailable)
+		http.Error(w, "too many requests for the metrics: ask again soon", http.StatusServiceUnavailable)
 		return
 	case <-r.Context().Done():
 		return

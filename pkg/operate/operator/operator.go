@@ -79,8 +79,8 @@ func Renewed(t Topic) Topic {
 }
 
 var (
-	errBody = errors.New("it is no value of its topic")
-	errKey  = errors.New("this is no key: want letters, digits, dots and dashes")
+	errBody = errors.New("it is not a valid value of its topic")
+	errKey  = errors.New("invalid key: only letters, digits, dots and dashes are allowed")
 )
 
 // keys are what commands use as keys: "global" and UUIDs.
@@ -132,7 +132,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, Path), "/")
 	topic, ok := h.topic(name)
 	if !ok {
-		http.Error(w, "nothing of that name can be asked for: another version of zedkube may know it", http.StatusNotFound)
+		http.Error(w, "unknown request: another version of zedkube may know it", http.StatusNotFound)
 		return
 	}
 	var body []byte

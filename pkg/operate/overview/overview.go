@@ -198,7 +198,7 @@ type App struct {
 	Activate   bool                    // the controller wants it to run
 	State      string                  `json:",omitzero"` // AppKubeStatus; "" for not published
 	StateAt    time.Time               `json:",omitzero"`
-	Designated bool                    `json:",omitzero"` // this node is its designated one
+	Designated bool                    `json:",omitzero"` // this node is its designated node
 	Affinity   string                  `json:",omitzero"`
 	Here       bool                    `json:",omitzero"`  // it is scheduled on this node
 	Node       string                  `json:",omitzero"`  // where it runs; "" for nowhere or unknown

@@ -30,7 +30,7 @@ func (p *Page) enter(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	w.Header().Set("Retry-After", "10")
-	http.Error(w, fmt.Sprintf("%d others look already: close one of their pages", share(r, maxCrowd)), http.StatusServiceUnavailable)
+	http.Error(w, fmt.Sprintf("%d other viewers are connected: close one of their pages", share(r, maxCrowd)), http.StatusServiceUnavailable)
 	return false
 }
 

@@ -67,7 +67,7 @@ func (p *Page) serveLogs(w http.ResponseWriter, r *http.Request) {
 	}
 	app, ok := p.Configs.Get(query.Get("app"))
 	if !ok {
-		http.Error(w, "no application of this device has that UUID", http.StatusNotFound)
+		http.Error(w, "no application on this device has that UUID", http.StatusNotFound)
 		return
 	}
 	sources := p.sources(app)
@@ -77,7 +77,7 @@ func (p *Page) serveLogs(w http.ResponseWriter, r *http.Request) {
 	}
 	if !p.tails.enter(share(r, maxTails)) {
 		w.Header().Set("Retry-After", "10")
-		http.Error(w, fmt.Sprintf("%d others read logs already", share(r, maxTails)), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d other viewers are reading logs", share(r, maxTails)), http.StatusServiceUnavailable)
 		return
 	}
 	defer p.tails.exit(0, nil)
@@ -87,7 +87,7 @@ func (p *Page) serveLogs(w http.ResponseWriter, r *http.Request) {
 		defer p.followed.Add(-n)
 		if p.followed.Add(n) > int64(share(r, maxFollowed)) {
 			w.Header().Set("Retry-After", "10")
-			http.Error(w, fmt.Sprintf("the logs of %d containers are followed at most, for all who read: stop another one, or do not follow", share(r, maxFollowed)), http.StatusServiceUnavailable)
+			http.Error(w, fmt.Sprintf("at most %d container logs can be followed at a time, for all viewers: stop another one, or do not follow", share(r, maxFollowed)), http.StatusServiceUnavailable)
 			return
 		}
 	}
@@ -157,15 +157,15 @@ func (p *Page) tail(ctx context.Context, sources []source, o types.LogOptions, l
 func ended(err error, follow bool) string {
 	switch {
 	case errors.Is(err, types.ErrNoLog):
-		return "there is no log (any more)"
+		return "there is no log, or no longer one"
 	case errors.Is(err, types.ErrNoAPI):
 		return "the API server does not answer: " + err.Error()
 	case err != nil:
-		return "the log broke off: " + err.Error()
+		return "the log was interrupted: " + err.Error()
 	case follow:
 		return "the container has ended"
 	}
-	return "this is the end of the log for now"
+	return "end of the log so far"
 }
 
 // copy hands on the lines of one log.

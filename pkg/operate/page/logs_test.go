@@ -18,7 +18,7 @@ func TestALogIsReadOnceWithItsEnd(t *testing.T) {
 		s.kube.text = "one\ntwo\r\nthree"
 		b := s.ask("/api/logs?app="+app, false)
 		<-b.gone
-		want := " one\n two\n three\n!app1-0/main: this is the end of the log for now\n"
+		want := " one\n two\n three\n!app1-0/main: end of the log so far\n"
 		if got := b.took(); got != want {
 			t.Errorf("got %q\nwant %q", got, want)
 		}
@@ -120,7 +120,7 @@ func TestWhoseLogThereIsNot(t *testing.T) {
 			t.Errorf("of a virtual machine it reads %+v", s.kube.options)
 		}
 		for err, says := range map[error]string{
-			fmt.Errorf("x: %w", types.ErrNoLog):          "there is no log (any more)",
+			fmt.Errorf("x: %w", types.ErrNoLog):          "there is no log, or no longer one",
 			fmt.Errorf("x: %w: refused", types.ErrNoAPI): "the API server does not answer: ",
 			fmt.Errorf("cut\x1b"):                        `broke off: open log: cut\u001b`,
 		} {

@@ -98,7 +98,7 @@ func encode(o overview.Overview) ([]byte, error) {
 		return nil, fmt.Errorf("encode overview: %w", err)
 	}
 	if n := len(content); n > maxOverview {
-		return nil, fmt.Errorf("the overview has %d kB, more than the %d kB that a page can take: see zedkube status", n>>10, maxOverview>>10)
+		return nil, fmt.Errorf("the overview has %d kB, more than the %d kB that a page can show: see zedkube status", n>>10, maxOverview>>10)
 	}
 	return content, nil
 }

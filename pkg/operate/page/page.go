@@ -91,7 +91,7 @@ func (p *Page) serveOverview(w http.ResponseWriter, _ *http.Request) {
 	defer p.exit()
 	s := p.look(time.Now())
 	if s.at.IsZero() {
-		http.Error(w, "the device's files are being read and that takes long: ask again", http.StatusServiceUnavailable)
+		http.Error(w, "reading the device's files takes long: ask again", http.StatusServiceUnavailable)
 		return
 	}
 	o := s.read
@@ -128,7 +128,7 @@ type Trail struct {
 
 func (p *Page) serveAudit(w http.ResponseWriter, r *http.Request) {
 	if p.Audit == nil {
-		http.Error(w, "no audit trail is kept here", http.StatusNotFound)
+		http.Error(w, "there is no audit trail here", http.StatusNotFound)
 		return
 	}
 	found, err := p.Audit(r.URL.Query())

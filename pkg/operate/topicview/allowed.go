@@ -50,7 +50,7 @@ func Allowed(agent, topic string, v any) any {
 		return nil
 	}
 	if m, is := v.(map[string]any); is && hidden > 0 {
-		m[notShown] = fmt.Sprintf("%d fields that zedkube does not know", hidden)
+		m[notShown] = fmt.Sprintf("%d unknown fields", hidden)
 	}
 	return v
 }

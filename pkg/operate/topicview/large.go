@@ -59,11 +59,11 @@ func referred(field string, ref any, file func(string) (any, error)) any {
 func large(r *os.Root, t Topic, file string) (tree any, err error) {
 	dir, base := path.Split(path.Clean(file))
 	if !strings.HasSuffix(dir, "/"+path.Join(largeDir, t.Agent, t.Name)+"/") || !strings.HasPrefix(base, filePrefix) {
-		return nil, errors.New("its file is not where it should be")
+		return nil, errors.New("its file is not in the expected place")
 	}
 	raw, _, err := content(r, path.Join(largeDir, t.Agent, t.Name, base))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("its file is gone")
+		return nil, errors.New("its file no longer exists")
 	}
 	if err == nil {
 		err = decode(raw, &tree)

@@ -95,7 +95,7 @@ func read(r *os.Root, t Topic, key string, e fs.DirEntry, old []Value) Value {
 	v.info, v.Written, v.Bytes = info, info.ModTime().UTC(), info.Size()
 	var tree any
 	if err := decode(raw, &tree); err != nil {
-		v.Why = "it is no JSON: " + err.Error()
+		v.Why = "it is not JSON: " + err.Error()
 		return v
 	}
 	tree = follow(tree, func(file string) (any, error) { return large(r, t, file) })

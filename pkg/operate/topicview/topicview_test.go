@@ -136,8 +136,8 @@ func TestALargeFieldIsFollowedOnlyToItsOwnDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"Notes": []any{"a"}, "Broken": "(unexpected EOF)", "Gone": "(its file is gone)", "Other": "(its file is not where it should be)",
-		"Away": "(its file is not where it should be)", "Odd": "(its reference is not a quoted path)", "Worse": "(its reference is not a quoted path)",
+		"Notes": []any{"a"}, "Broken": "(unexpected EOF)", "Gone": "(its file no longer exists)", "Other": "(its file is not in the expected place)",
+		"Away": "(its file is not in the expected place)", "Odd": "(its reference is not a quoted path)", "Worse": "(its reference is not a quoted path)",
 	}
 	if diff := cmp.Diff(any(want), values[0].Value); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -87,7 +87,7 @@ func (c *Component) Run(ctx context.Context) {
 		c.Leader, c.Info, c.Membership, c.Members, c.Tables, c.Nodes, c.AppPods, c.VMIs, c.PodCounts, c.Claims, c.Volumes,
 		c.Disks, c.Daemons, c.Sections)
 	if err := c.apply(decide(c.look(false))); err != nil {
-		c.Log.WithError(err).Error("the report is left behind")
+		c.Log.WithError(err).Error("could not withdraw the cluster report on shutdown")
 	}
 }
 
@@ -244,18 +244,18 @@ func (c *Component) logSections(sections []types.ReportSection) {
 		log := c.Log.WithField("section", s.Name)
 		switch stale := !s.StaleSince.IsZero(); {
 		case stale && s.Known && !c.stale[s.Name]:
-			log.Warn("a section of the report is not up to date: " + s.Why)
+			log.Warn("a section of the report is stale: " + s.Why)
 			c.stale[s.Name] = true
 		case !stale && c.stale[s.Name]:
-			log.Info("the section is up to date again")
+			log.Info("the section of the report is current again")
 			c.stale[s.Name] = false
 		}
 	}
 	switch {
 	case cut && !c.cut:
-		c.Log.Warn("there is too much for the report: the last entries by name are left out")
+		c.Log.Warn("the report is truncated: the last entries by name are left out")
 	case !cut && c.cut:
-		c.Log.Info("the report is whole again")
+		c.Log.Info("the report is complete again")
 	}
 	c.cut = cut
 }

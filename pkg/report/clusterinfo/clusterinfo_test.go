@@ -293,7 +293,7 @@ func TestAFollowerLogsOnceThatASectionIsOld(t *testing.T) {
 		for _, e := range s.logs.AllEntries() {
 			said = append(said, e.Message)
 		}
-		want := []string{"a section of the report is not up to date: the API server says no", "the section is up to date again"}
+		want := []string{"a section of the report is stale: the API server says no", "the section of the report is current again"}
 		if d := cmp.Diff(want, said); d != "" {
 			s.Error("want -, got +\n" + d)
 		}
@@ -340,7 +340,7 @@ func TestCutIsLoggedWhenItBeginsAndWhenItEnds(t *testing.T) {
 		time.Sleep(time.Minute)
 		var cuts []logrus.Level
 		for _, e := range s.logs.AllEntries() {
-			if strings.HasPrefix(e.Message, "there is too much") || e.Message == "the report is whole again" {
+			if strings.HasPrefix(e.Message, "the report is truncated") || e.Message == "the report is complete again" {
 				cuts = append(cuts, e.Level)
 			}
 		}

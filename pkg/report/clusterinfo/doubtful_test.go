@@ -193,7 +193,7 @@ func TestAPauseBetweenTwoLooksDoesNotMakeAFailureGood(t *testing.T) {
 			s.pod(fmt.Sprint(i))
 		}
 		for _, e := range s.logs.AllEntries() {
-			if e.Message == "step works again" {
+			if e.Message == "step succeeds again" {
 				s.Fatal("it is said to work while it fails")
 			}
 		}

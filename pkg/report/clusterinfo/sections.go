@@ -41,7 +41,7 @@ func sources(f facts) map[string]view {
 		for _, table := range tables {
 			t, kept := f.tables[table]
 			if !kept {
-				t = types.TableStatus{Since: f.since, Why: "the list of " + table + " is not asked for yet"}
+				t = types.TableStatus{Since: f.since, Why: "the list of " + table + " has not been requested yet"}
 			}
 			if !t.Whole && (v.stale.IsZero() || t.Since.Before(v.stale)) {
 				v.stale, v.why = t.Since.UTC(), t.Why

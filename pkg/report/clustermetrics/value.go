@@ -23,7 +23,7 @@ func value(f facts, entries map[string]entry) types.KubeClusterMetrics {
 		case !f.seen:
 			e.metrics.Stale = "the API server does not answer"
 		case e.metrics.At.IsZero() && e.metrics.Stale == "":
-			e.metrics.Stale = "not asked yet"
+			e.metrics.Stale = "not requested yet"
 		}
 		out.Nodes = append(out.Nodes, sized(e.metrics, node))
 		add(&out, name, e.apps)
@@ -31,7 +31,7 @@ func value(f facts, entries map[string]entry) types.KubeClusterMetrics {
 	if f.own != "" {
 		m := types.ClusterNodeMetrics{Name: f.own, At: f.metrics.At, Stale: short(f.metrics.Stale), CPU: f.metrics.Metrics.CPU, Memory: f.metrics.Metrics.MemoryWorking}
 		if m.At.IsZero() && m.Stale == "" {
-			m.Stale = "not asked yet"
+			m.Stale = "not requested yet"
 		}
 		out.Nodes = append(out.Nodes, sized(m, f.nodes[f.own]))
 		add(&out, f.own, f.apps)

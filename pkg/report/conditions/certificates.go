@@ -17,7 +17,7 @@ func clientCertificate(f facts) verdict {
 		return f.unseen()
 	}
 	if !f.credentials.Client.Known() {
-		return unknown("NoCertificate", "The kubeconfig names no client certificate.")
+		return unknown("NoCertificate", "The kubeconfig has no client certificate.")
 	}
 	return certificate("The client certificate of the kubeconfig", f.credentials.Client, f.now)
 }
@@ -27,9 +27,9 @@ func caCertificate(f facts) verdict {
 		return f.unseen()
 	}
 	if !f.credentials.CA.Known() {
-		return unknown("NotProvedYet", "Which authority of the kubeconfig proves the API server has not been seen yet.")
+		return unknown("NotProvedYet", "Which CA of the kubeconfig signed the API server's certificate is not known yet.")
 	}
-	return certificate("The authority that proves the API server", f.credentials.CA, f.now)
+	return certificate("The CA of the API server", f.credentials.CA, f.now)
 }
 
 func serverCertificate(f facts) verdict {
@@ -37,7 +37,7 @@ func serverCertificate(f facts) verdict {
 		return f.unseen()
 	}
 	if !f.credentials.Server.Known() {
-		return unknown("NotSeenYet", "The API server has shown no certificate yet.")
+		return unknown("NotSeenYet", "The API server has not presented a certificate yet.")
 	}
 	return certificate("The API server's certificate", f.credentials.Server, f.now)
 }
@@ -48,15 +48,15 @@ func certificate(what string, c types.Certificate, now time.Time) verdict {
 	var v verdict
 	switch {
 	case now.Before(c.NotBefore): // mostly a clock that has not been set after a boot
-		v = unknown("NotBegun", fmt.Sprintf("%s begins on %s only: is this node's clock right?", what, c.NotBefore.UTC().Format(time.DateOnly)))
+		v = unknown("NotBegun", fmt.Sprintf("%s is not valid before %s: is this node's clock right?", what, c.NotBefore.UTC().Format(time.DateOnly)))
 	case left <= 0:
-		v = bad("Ended", fmt.Sprintf("%s ended on %s.", what, end))
+		v = bad("Ended", fmt.Sprintf("%s expired on %s.", what, end))
 	case c.Unusable != "":
 		v = bad("NotTrusted", fmt.Sprintf("%s is not trusted: %s.", what, c.Unusable))
 	case left <= warnBefore:
-		v = bad("EndsSoon", fmt.Sprintf("%s ends on %s, in %s.", what, end, days(left)))
+		v = bad("EndsSoon", fmt.Sprintf("%s expires on %s, in %s.", what, end, days(left)))
 	default:
-		v = fine("InForce", fmt.Sprintf("%s ends on %s.", what, end))
+		v = fine("InForce", fmt.Sprintf("%s expires on %s.", what, end))
 	}
 	v.ends = c.NotAfter
 	return v

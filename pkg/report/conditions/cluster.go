@@ -22,7 +22,7 @@ func version(f facts) verdict {
 		return bad("ChangeHeld", fmt.Sprintf("This node runs %s. %s", short(own), f.k3s.Why))
 	}
 	if want := f.k3s.Version; want != "" && want != own {
-		return bad("NotAsWanted", fmt.Sprintf("This node runs %s, and its kube container is told to run %s.", short(own), short(want)))
+		return bad("NotAsWanted", fmt.Sprintf("This node runs %s, and its kube container is configured to run %s.", short(own), short(want)))
 	}
 	var others []string
 	for _, n := range f.nodes {
@@ -50,7 +50,7 @@ func labels(f facts) verdict {
 	}
 	var wrong []string
 	if f.own.UUID == "" {
-		wrong = append(wrong, fmt.Sprintf("label node-uuid is missing, it has to be %s", f.info.DeviceID))
+		wrong = append(wrong, fmt.Sprintf("label node-uuid is missing, it must be %s", f.info.DeviceID))
 	}
 	wrong = append(wrong, roles(f)...)
 	wrong = append(wrong, tieBreaker(f)...)
@@ -113,9 +113,9 @@ func cordon(f facts) verdict {
 	}
 	by := writtenBy(f.own, types.FieldCordon)
 	if by == "" {
-		by = ", nothing says by whom"
+		by = ", it is unknown by whom"
 	}
-	return bad("CordonedByOther", "This node was cordoned by somebody else than zedkube"+by+". It stays so until somebody uncordons it.")
+	return bad("CordonedByOther", "This node was cordoned by someone other than zedkube"+by+". It stays cordoned until someone uncordons it.")
 }
 
 // members compares the Nodes of masters with those that the controller names.
@@ -125,9 +125,9 @@ func members(f facts) verdict {
 	case m.State == types.MembershipLeaving:
 		return unknown("Leaving", "This node is leaving its cluster.")
 	case !m.Belongs() || m.Config == nil:
-		return unknown("NoCluster", "This device belongs to no cluster of the controller's.")
+		return unknown("NoCluster", "The controller has not configured this device for a cluster.")
 	case len(m.Config.MasterNodeIDs) == 0:
-		return unknown("MastersNotNamed", "The controller does not say which devices are masters.")
+		return unknown("MastersNotNamed", "The controller has not configured which devices are masters.")
 	case !f.seesCluster():
 		return f.unseen()
 	}
@@ -151,10 +151,10 @@ func members(f facts) verdict {
 	}
 	var said []string
 	if len(missing) > 0 {
-		said = append(said, some(missing)+" has no Node yet, or none any more")
+		said = append(said, some(missing)+" has no Node yet, or no longer has one")
 	}
 	if len(surplus) > 0 {
-		said = append(said, some(surplus)+" is a member and not among the controller's masters")
+		said = append(said, some(surplus)+" is a member but not one of the controller's masters")
 	}
 	switch {
 	case len(missing) > 0:
@@ -162,7 +162,7 @@ func members(f facts) verdict {
 	case len(surplus) > 0:
 		return bad("MemberNotConfigured", "In the cluster "+strings.Join(said, "; ")+".")
 	}
-	return fine("AsConfigured", fmt.Sprintf("The cluster has the %d masters that the controller names.", len(masters)))
+	return fine("AsConfigured", fmt.Sprintf("The cluster has the %d masters that the controller configured.", len(masters)))
 }
 
 // writtenBy says who wrote a field of the node, zedkube apart, "" where nobody

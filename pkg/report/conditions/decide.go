@@ -103,7 +103,7 @@ func settle(f facts, t types.NodeStateType, r rule, waiting map[types.NodeStateT
 	was, had := f.published.Of(t)
 	if !had || was.Since.IsZero() {
 		was = types.NodeStateCondition{
-			Type: t, Status: types.ConditionUnknown, Since: f.now, Reason: "NotSeenYet", Message: "It has not been seen for long enough yet.",
+			Type: t, Status: types.ConditionUnknown, Since: f.now, Reason: "NotSeenYet", Message: "It has not been observed for long enough yet.",
 		}
 	}
 	if v.status != was.Status {
@@ -141,9 +141,9 @@ func (f facts) unseen() verdict {
 	case f.seesCluster() && f.named:
 		return unknown("NodeNotSeen", "This node is not in the cluster's list of nodes.")
 	case f.seesCluster():
-		return unknown("NodeNotNamed", "Who this device is has not been told yet.")
+		return unknown("NodeNotNamed", "The identity of this device has not been published yet.")
 	}
-	return unknown("ClusterNotSeen", "The list of nodes is not whole.")
+	return unknown("ClusterNotSeen", "The list of nodes is not complete.")
 }
 
 func unknown(reason, message string) verdict {

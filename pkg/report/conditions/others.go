@@ -39,7 +39,7 @@ func clock(f facts) verdict {
 	case len(off) > 0:
 		return bad("ClocksApart", "Clocks differ from this node's: "+some(off)+".")
 	}
-	return fine("InStep", "The clocks that are seen go with this node's, to half a minute.")
+	return fine("InStep", "The known clocks agree with this node's to within half a minute.")
 }
 
 // against says how a clock differs from the own one.
@@ -60,9 +60,9 @@ func leader(f facts) verdict {
 	case !f.seesCluster():
 		return f.unseen()
 	case !f.elects || !f.leader.InLeaderElection:
-		return unknown("NotInElection", "This node takes no part in the election: it has no word of its controller.")
+		return unknown("NotInElection", "This node does not take part in the election: it has not heard from its controller.")
 	}
-	return bad("NoLeader", "Nobody reports for the cluster: no node holds the Lease eve-kube-stats-leader.")
+	return bad("NoLeader", "No node reports for the cluster: nobody holds the Lease eve-kube-stats-leader.")
 }
 
 // report judges what this node reports, if it does.
@@ -82,9 +82,9 @@ func report(f facts) verdict {
 		}
 	}
 	if len(stale) == 0 {
-		return fine("UpToDate", "All that this node reports is up to date.")
+		return fine("UpToDate", "Everything that this node reports is current.")
 	}
-	message := "What this node reports is not up to date in " + some(stale)
+	message := "These sections of this node's report are stale: " + some(stale)
 	if why != "" {
 		message += ": " + short(why)
 	}

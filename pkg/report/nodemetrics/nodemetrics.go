@@ -115,12 +115,12 @@ func (c *Component) ask(ctx context.Context, node types.Node, watched bool) answ
 func (c *Component) tell(a answer, fails int) {
 	switch {
 	case a.err != nil && fails == 0:
-		c.Log.WithError(a.err).Warn("the own kubelet does not say what it measures")
+		c.Log.WithError(a.err).Warn("this node's kubelet does not return metrics")
 	case a.err == nil && fails > 0:
-		c.Log.Info("the own kubelet says what it measures again")
+		c.Log.Info("this node's kubelet returns metrics again")
 	}
 	if a.partial != nil && !c.partial {
-		c.Log.WithError(a.partial).Warn("the own kubelet does not say what it measures of containers")
+		c.Log.WithError(a.partial).Warn("this node's kubelet does not return container metrics")
 	}
 	if a.err == nil {
 		c.partial = a.partial != nil

@@ -98,7 +98,7 @@ func (f facts) ingressesKnown() bool { return f.ingresses.known && f.services.kn
 func (f facts) ingressesStale() stale {
 	s := f.ingresses.stale().or(f.services.stale())
 	if s.since.IsZero() && !f.portsKnown {
-		return stale{f.left, "nim has not told the ports of this node yet"}
+		return stale{f.left, "nim has not published the ports of this node yet"}
 	}
 	return s
 }

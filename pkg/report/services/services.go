@@ -123,7 +123,7 @@ func (s *source[T]) look(name string, table pubsub.Reader[T], see sight, left ti
 		*s = source[T]{rows: table.All(), known: true, absent: st.Absent}
 		return *s
 	}
-	since, why := left, "no list has come yet"
+	since, why := left, "no list has been received yet"
 	switch {
 	case kept && !st.Whole:
 		since, why = st.Since, st.Why
@@ -153,7 +153,7 @@ func (c *Component) apply(f facts, a action) error {
 			continue // a section is called true only after it is
 		}
 		if err := c.Sections.Publish(s.Name, s); err != nil {
-			errs = append(errs, fmt.Errorf("publish how %s stands: %w", s.Name, err))
+			errs = append(errs, fmt.Errorf("publish the status of %s: %w", s.Name, err))
 		}
 	}
 	if a.publish == nil || failed != nil {
@@ -165,7 +165,7 @@ func (c *Component) apply(f facts, a action) error {
 	case now != "":
 		c.Log.Warn(now)
 	default:
-		c.Log.Info("no load-balancer address of a service is without kube-vip any more")
+		c.Log.Info("all load balancer addresses are served by kube-vip again")
 	}
 	return errors.Join(errs...)
 }
@@ -176,9 +176,9 @@ func (c *Component) logCut(now cut) {
 	case now.any() && !c.cut.any():
 		c.Log.WithFields(logrus.Fields{
 			"services": now.services, "ingresses": now.ingresses, "addresses": now.addresses,
-		}).Warn("the users' services are too many for one message: what nim needs stays first, then the first ones by name")
+		}).Warn("too many user services for one message: those that nim needs are kept first, then the first by name")
 	case !now.any() && c.cut.any():
-		c.Log.Info("the users' services are told whole again")
+		c.Log.Info("all user services are reported again")
 	}
 	c.cut = now
 }

@@ -87,7 +87,7 @@ func TestTheTimeOfAnErrorStandsWhileItDoes(t *testing.T) {
 		for _, e := range s.logs.AllEntries() {
 			said = append(said, e.Message)
 		}
-		if d := cmp.Diff([]string{errOrphans, "no load-balancer address of a service is without kube-vip any more"}, said); d != "" {
+		if d := cmp.Diff([]string{errOrphans, "all load balancer addresses are served by kube-vip again"}, said); d != "" {
 			s.Error("want -, got +\n" + d)
 		}
 	})

@@ -151,7 +151,7 @@ func TestATableThatFailsLeavesWhatWasKnownOfItAndTheOthersGoOn(t *testing.T) {
 			}
 			s.stands(name, true)
 			time.Sleep(time.Second)
-			s.expect(name+" is whole again", 0, 0, false)
+			s.expect(name+" is complete again", 0, 0, false)
 			if sec := s.section(section[name]); !sec.StaleSince.IsZero() || sec.Why != "" || sec.Total != 0 || !sec.Updated.After(failed) {
 				s.Errorf("%s: whole again its section is %+v", name, sec)
 			}

@@ -15,14 +15,14 @@ import (
 func (c *Component) open() {
 	j, slots, err := openJournal(c.Journal)
 	if err != nil {
-		c.Log.WithError(err).Error("lines of app logs may come twice after a restart")
+		c.Log.WithError(err).Error("app log lines may be repeated after a restart")
 		slots = make([]checkpoint, maxLogs)
 	}
 	var changed []int // slots of the journal that are not what they should be
 	rebooted := !slices.ContainsFunc(slots, func(s checkpoint) bool { return s.Pod != "" })
 	if rebooted {
 		if slots, err = keptSlots(c.Checkpoints); err != nil {
-			c.Log.WithError(err).Error("lines of app logs may come twice after a reboot")
+			c.Log.WithError(err).Error("app log lines may be repeated after a reboot")
 		}
 	}
 	c.known, c.slots, c.tracks = map[string]checkpoint{}, map[string]int{}, map[string]*track{}
@@ -86,7 +86,7 @@ func (c *Component) place(key string, w want) bool {
 	}
 	full := len(c.free) == 0
 	if full != c.full && full {
-		c.Log.WithField("pod", w.pod.Key()).Errorf("there are more than %d app logs: the others are not read", maxLogs)
+		c.Log.WithField("pod", w.pod.Key()).Errorf("more than %d app logs: the rest are not read", maxLogs)
 	}
 	if c.full = full; full {
 		return false

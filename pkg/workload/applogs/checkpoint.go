@@ -107,7 +107,7 @@ func decodeSlot(raw []byte) (s checkpoint) {
 	return s
 }
 
-var errSlot = errors.New("longer than a slot")
+var errSlot = errors.New("longer than its slot")
 
 // encodeSlot fills a slot, to be read by people, too.
 func encodeSlot(s checkpoint) ([]byte, error) {
@@ -121,7 +121,7 @@ func encodeSlot(s checkpoint) ([]byte, error) {
 		err = errSlot
 	}
 	if err != nil {
-		return nil, fmt.Errorf("note where the log of container %s is: %w", s.Container, err)
+		return nil, fmt.Errorf("record the log position of container %s: %w", s.Container, err)
 	}
 	copy(slot, raw)
 	return slot, nil

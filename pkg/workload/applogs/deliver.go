@@ -90,7 +90,7 @@ func (l *look) drop(p piece) {
 func (l *look) announce(at time.Time) {
 	d := l.state.Dropped
 	l.state.Dropped = dropped{}
-	l.mark(at, fmt.Sprintf("%d lines (%d bytes) from %s on are left out: the application writes more than %d bytes a second",
+	l.mark(at, fmt.Sprintf("%d lines (%d bytes) from %s on are left out: the application writes more than %d bytes per second",
 		d.Lines, d.Bytes, d.From.Format(time.RFC3339Nano), int64(l.limit.Limit())))
 }
 
@@ -122,7 +122,7 @@ func (w writer) mark(dst []byte, at time.Time, text string) []byte {
 	return dst
 }
 
-var errStuck = errors.New("write app logs: the output does not take them")
+var errStuck = errors.New("write app logs: the output does not accept them")
 
 // flush has the batch written, and returns when it is. It waits as long as the
 // output takes: meanwhile the kubelet keeps what comes.

@@ -64,7 +64,7 @@ func (t *track) restarted(ctx context.Context, r reading) (bool, error) {
 			if seek.n > 0 || errors.Is(err, io.EOF) {
 				return seek.n > 0, nil
 			}
-			return false, fmt.Errorf("look for the last line of pod %s: %w", t.want.pod.Key(), err)
+			return false, fmt.Errorf("find the last line of pod %s: %w", t.want.pod.Key(), err)
 		}
 		if p.first {
 			seek.judge(p.at)

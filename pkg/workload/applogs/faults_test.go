@@ -298,7 +298,7 @@ func TestWhoWritesTooMuchIsCutShortAndTheRestIsCounted(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		m := s.marks()
-		if len(m) != 1 || !strings.HasPrefix(m[0], fmt.Sprintf("%d lines (", 1000-came)) || !strings.Contains(m[0], "1000 bytes a second") {
+		if len(m) != 1 || !strings.HasPrefix(m[0], fmt.Sprintf("%d lines (", 1000-came)) || !strings.Contains(m[0], "1000 bytes per second") {
 			t.Errorf("marks: %q", m)
 		}
 		s.kubelet.write("c", logjudge.Line("c", 1001, ""))

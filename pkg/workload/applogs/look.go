@@ -110,7 +110,7 @@ func (l *look) unread(ctx context.Context, err error) outcome {
 	if !l.resume {
 		whole++
 	}
-	l.gap(piece{at: time.Now().UTC()}, fmt.Sprintf("the kubelet has removed them; %d whole runs of the container are among them", whole))
+	l.gap(piece{at: time.Now().UTC()}, fmt.Sprintf("the kubelet has removed them, including %d complete runs of the container", whole))
 	l.state.Whole, l.state.Part = true, 0
 	l.noted = l.state
 	return outcome{over: true, err: l.flush(ctx)}
@@ -222,7 +222,7 @@ func (l *look) line(ctx context.Context, p piece) (outcome, bool) {
 		}
 	}
 	if !l.state.Begun && (l.lost > 0 || l.torn) {
-		l.gap(p, fmt.Sprintf("%s; %d whole runs of the container are among them", rotated, l.lost))
+		l.gap(p, fmt.Sprintf("%s, including %d complete runs of the container", rotated, l.lost))
 	}
 	l.limited(p)
 	l.state.line(p.at)

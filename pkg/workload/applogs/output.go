@@ -93,7 +93,7 @@ func (o *output) run() {
 	select {
 	case <-stopped:
 	case <-wait.C:
-		o.log.Warn("the positions in the app logs could not be kept: the disk does not answer")
+		o.log.Warn("the positions in the app logs could not be saved: the disk does not answer")
 	}
 }
 
@@ -120,7 +120,7 @@ func (o *output) tell(err error) {
 		text = err.Error()
 	}
 	if text != o.told && err != nil {
-		o.log.WithError(err).Error("lines of app logs may come twice after a restart")
+		o.log.WithError(err).Error("app log lines may be repeated after a restart")
 	}
 	o.told = text
 }
@@ -135,7 +135,7 @@ func (o *output) keep(jobs <-chan string) {
 			text = err.Error()
 		}
 		if text != told && err != nil {
-			o.log.WithError(err).Error("lines of app logs may come twice after a reboot")
+			o.log.WithError(err).Error("app log lines may be repeated after a reboot")
 		}
 		told = text
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-const rotated = "the kubelet does not have them any more"
+const rotated = "the kubelet no longer has them"
 
 var (
 	// errNotKept is that there are no rotated files to be had.
@@ -182,7 +182,7 @@ func (l *look) missed(ctx context.Context, p piece) (outcome, bool) {
 	case !errors.Is(err, errNotKept):
 		return outcome{news: l.news, err: err}, true
 	}
-	l.log.WithField("app", l.app).WithField("pod", l.pod.Key()).WithError(err).Warn("lines of a log are lost")
+	l.log.WithField("app", l.app).WithField("pod", l.pod.Key()).WithError(err).Warn("log lines were lost")
 	l.gap(p, rotated)
 	return outcome{}, false
 }

@@ -217,8 +217,8 @@ func (t *track) watch(ctx context.Context, r reading) outcome {
 }
 
 var (
-	errTurn  = errors.New("it is to be asked for in another way")
-	errQuiet = errors.New("nothing came for a while")
+	errTurn  = errors.New("it must be requested in another way")
+	errQuiet = errors.New("nothing was received for a while")
 )
 
 // announce tells what was left out of a log that has nothing more to say.
@@ -259,7 +259,7 @@ func (t *track) tell(err error) {
 	}
 	switch {
 	case text != "" && t.told == "":
-		t.log.WithField("app", t.want.app).WithField("pod", t.want.pod.Key()).WithError(err).Warn("log cannot be read, will try again")
+		t.log.WithField("app", t.want.app).WithField("pod", t.want.pod.Key()).WithError(err).Warn("log cannot be read, will retry")
 	case text == "" && err == nil && t.told != "":
 		t.log.WithField("app", t.want.app).WithField("pod", t.want.pod.Key()).Info("log can be read again")
 	case err != nil:

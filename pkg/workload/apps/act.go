@@ -107,7 +107,7 @@ func (c *Component) complain(key string, err error, did bool, log logrus.FieldLo
 		p.last = longer
 	}
 	if p.why != "" && p.why != last.why {
-		log.WithError(err).Warn("repair did not come to its end")
+		log.WithError(err).Warn("repair failed")
 	}
 	p.until = c.Uptime() + p.last
 	if c.mem.rest == nil {
@@ -125,7 +125,7 @@ func (c *Component) keep(key string, steps []types.RepairStep) {
 	s.Steps = append(append([]types.RepairStep{}, s.Steps...), steps...)
 	s.Steps = s.Steps[max(0, len(s.Steps)-mostSteps):]
 	if err := c.Repairs.Publish(key, s); err != nil {
-		c.Log.WithError(err).WithField("app", key).Error("steps cannot be published")
+		c.Log.WithError(err).WithField("app", key).Error("repair steps cannot be published")
 	}
 }
 
@@ -146,7 +146,7 @@ func (f facts) told(a app, v verdict) types.AppRepairStatus {
 		s.Node = p.NodeName
 	}
 	if p := f.rest[a.key]; p.why != "" && v.target != nil {
-		s.Reason += " " + fmt.Sprintf("The last try failed: %s.", p.why)
+		s.Reason += " " + fmt.Sprintf("The last attempt failed: %s.", p.why)
 	}
 	if f.acts(a.key) && s.Act != types.ActNone {
 		s.Phase = types.RepairActs

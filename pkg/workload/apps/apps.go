@@ -149,7 +149,7 @@ func (c *Component) apply(ctx context.Context, self string, a action) error {
 			errs = append(errs, fmt.Errorf("unpublish status of app %s: %w", app, err))
 			continue
 		}
-		c.Log.WithField("app", app).Info("application is not configured any more")
+		c.Log.WithField("app", app).Info("application is no longer configured")
 	}
 	if a.tell != nil {
 		c.designate(ctx, self, *a.tell)

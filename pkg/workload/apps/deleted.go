@@ -19,7 +19,7 @@ func (f facts) lastRenewal(lost types.Node) []string {
 	if d := f.now.Sub(seen).Truncate(time.Minute); d > 0 {
 		ago = strings.TrimSuffix(d.String(), "0s")
 	}
-	return []string{fmt.Sprintf("The last renewal of the Lease of %s before its Node was deleted was seen at %s, %s ago.",
+	return []string{fmt.Sprintf("The last renewal of the Lease of %s before its Node was deleted was at %s, %s ago.",
 		lost.Name, seen.UTC().Format(time.RFC3339), ago)}
 }
 

@@ -121,7 +121,7 @@ func TestADeviceThatComesToLifeAtTheLastMomentKeepsItsApplication(t *testing.T) 
 			w.targets[0].force = true
 		},
 		"nor does it by force":        func(w *worker, k *slow) { k.nobody, w.targets[0].force = true, true },
-		"nothing is remembered of it": func(w *worker, _ *slow) { w.lost.UID = "" },
+		"nothing is known of it": func(w *worker, _ *slow) { w.lost.UID = "" },
 	} {
 		if took, err := play(change); len(took) > 0 {
 			t.Errorf("%s: %v, %v", name, took, err)
@@ -149,7 +149,7 @@ func TestTheLastRenewalThatWasSeenIsShown(t *testing.T) {
 		s := newScene()
 		s.deleteNode(time.Minute)
 		s.remember(now.Add(time.Hour), now.Add(-c.ago)) // the kubelet's clock is an hour ahead
-		want := "The last renewal of the Lease of n2 before its Node was deleted was seen at " + now.Add(-c.ago).UTC().Format(time.RFC3339) + ", " + c.want + "."
+		want := "The last renewal of the Lease of n2 before its Node was deleted was at " + now.Add(-c.ago).UTC().Format(time.RFC3339) + ", " + c.want + "."
 		if v := s.follow().judged(); !slices.Contains(v.evidence, want) {
 			t.Errorf("want %q, got %q", want, v.evidence)
 		}

@@ -123,9 +123,9 @@ func (f facts) notMoved(a app) (why string, again time.Duration) {
 	wait := betweenMoves - f.now.Sub(note.Moved).Abs()
 	switch {
 	case !f.reached:
-		return "This node has not reached its controller of late.", 0
+		return "This node has not reached its controller recently.", 0
 	case f.self.Designated.Get(a.key).Count == 0:
-		return "The other nodes have not been told yet.", 0
+		return "The other nodes have not seen this yet.", 0
 	case wait > 0 && note.MovedTo == f.self.Name: // somebody has changed it back
 		return twoDesignated([]string{f.self.Name, a.set.Affinity.Node}), wait
 	case wait > 0:
@@ -152,6 +152,6 @@ func (f facts) tell(a *action) {
 
 // designate writes it beside the steps.
 func (c *Component) designate(ctx context.Context, node string, d types.Designations) {
-	ctx = types.Because(ctx, "", "the other nodes are told of which applications this one is the designated node")
+	ctx = types.Because(ctx, "", "the applications whose designated node this is are published to the other nodes")
 	c.telling.Begin(ctx, tellTimeout, func(ctx context.Context) error { return c.Kube.Designate(ctx, node, d) })
 }

@@ -38,7 +38,7 @@ func (f facts) failback(a app) (verdict, bool) {
 	}
 	v := verdict{
 		phase: types.RepairWaits, act: types.ActFailback, again: time.Minute,
-		reason: fmt.Sprintf("It runs on %s and is to move to this node, its designated one.", p.NodeName),
+		reason: fmt.Sprintf("It runs on %s and will move to this node, its designated node.", p.NodeName),
 	}
 	why := cmp.Or(f.contested(a.key), f.notYet())
 	if why == "" {
@@ -86,14 +86,14 @@ func (f facts) notYet() string {
 	case f.self.Ready != types.ConditionTrue || f.now.Sub(f.self.ReadySince) < healthyFor:
 		return fmt.Sprintf("This node has not been ready for %s yet.", healthyFor)
 	case f.self.Unschedulable || f.self.OutOfService:
-		return "This node takes no pods."
+		return "This node is not schedulable."
 	}
 	for _, n := range f.nodes {
 		if n.Ready != types.ConditionTrue {
 			return fmt.Sprintf("Node %s is not ready.", n.Name)
 		}
 		if n.DrainInProgress == types.ConditionTrue {
-			return fmt.Sprintf("Node %s drains.", n.Name)
+			return fmt.Sprintf("Node %s is being drained.", n.Name)
 		}
 	}
 	for _, s := range f.sets {

@@ -53,7 +53,7 @@ func (f facts) failover(a app) (verdict, bool) {
 		}
 		return v, true
 	}
-	v.reason = fmt.Sprintf("Node %s is gone; the application is taken away from it.", lost.Name)
+	v.reason = fmt.Sprintf("Node %s is lost; the application fails over from it.", lost.Name)
 	if wait := f.early(a, proved(a, lost)); wait > 0 {
 		v.again = wait
 		return v, true
@@ -113,11 +113,11 @@ func (f facts) forbids(a app, lost types.Node, request types.AppDetachRequest, v
 	case a.tiedTo(lost.Name) && !byHand:
 		return fmt.Sprintf("It is tied to its designated node: it stays with %s.", lost.Name), true
 	case lost.UID != "" && lost.Ready == types.ConditionTrue:
-		return fmt.Sprintf("Node %s is ready: it is not gone.", lost.Name), true
+		return fmt.Sprintf("Node %s is Ready, so it is not lost.", lost.Name), true
 	}
 	if request.Force {
 		if at := types.Answers(lost, f.nodes, f.witnessed, f.now); at != "" {
-			return sentence(at) + " Nothing is taken by force from a device that answers: switch it off first.", true
+			return sentence(at) + " Nothing is detached by force from a device that answers: switch it off first.", true
 		}
 		return "", false
 	}
@@ -156,20 +156,20 @@ func (f facts) gone(lost types.Node) (bool, string) {
 // for nothing.
 func (f facts) tooEarly(lost types.Node, v *verdict) (why string, refused bool) {
 	if lost.UID == "" {
-		return fmt.Sprintf("The Node of %s is deleted, and nothing is remembered of it here: that its device is off cannot be proved. "+
-			"By itself Kubernetes deletes its pods, and detaches its volumes six minutes later. To do more, once the device is off: zedkube vmiDetach --force.", lost.Name), true
+		return fmt.Sprintf("The Node of %s is deleted, and nothing is known of it here, so it cannot be proved that its device is off. "+
+			"Kubernetes deletes its pods by itself, and detaches its volumes six minutes later. To do more, once the device is off: zedkube vmiDetach --force.", lost.Name), true
 	}
 	v.evidence = append(v.evidence, f.lastRenewal(lost)...)
 	key := "deleted/" + lost.UID
 	v.keys = append(v.keys, key)
 	if rest := deletedFor - f.lasted(key); rest > 0 {
 		v.again = min(v.again, rest)
-		return fmt.Sprintf("The Node of %s is deleted, which says nothing of its device: it has %s to come back. "+
-			"By itself Kubernetes deletes its pods after 40 to 80 seconds, and detaches its volumes six minutes later.", lost.Name, deletedFor), false
+		return fmt.Sprintf("The Node of %s is deleted, which does not prove that its device is off: it has %s to come back. "+
+			"Kubernetes deletes its pods by itself after 40 to 80 seconds, and detaches its volumes six minutes later.", lost.Name, deletedFor), false
 	}
 	v.evidence = append(v.evidence, fmt.Sprintf("The Node of %s has been missing for %s.", lost.Name, deletedFor))
 	if f.renewedSince(lost) > 0 {
-		return fmt.Sprintf("The Lease of %s is renewed since its Node was deleted: its kubelet has %s from the last renewal.", lost.Name, deletedFor), false
+		return fmt.Sprintf("The Lease of %s was renewed after its Node was deleted: its kubelet has %s from the last renewal.", lost.Name, deletedFor), false
 	}
 	return "", false
 }
@@ -191,7 +191,7 @@ func (f facts) unproved(a app, lost types.Node, v *verdict) (why string, refused
 	if why := redundant(a.claims, lost.Name, f.fresh.storage, f.fresh.nodes); why != "" {
 		return why, true
 	}
-	v.evidence = append(v.evidence, fmt.Sprintf("Each of its %d volumes has a whole replica on another node.", len(a.claims)))
+	v.evidence = append(v.evidence, fmt.Sprintf("Each of its %d volumes has a healthy replica on another node.", len(a.claims)))
 	v.keys = append(v.keys, proved(a, lost))
 	return f.stale(), false
 }
@@ -215,9 +215,9 @@ func (f facts) stale() string {
 	case !f.fresh.old(f.uptime):
 		return ""
 	case f.fresh.err != "":
-		return "The cluster cannot be looked at afresh: " + f.fresh.err + "."
+		return "The current state of the cluster cannot be read: " + f.fresh.err + "."
 	}
-	return "Volumes and Leases are looked at."
+	return "Volumes and Leases are being checked."
 }
 
 func (l fresh) old(uptime time.Duration) bool { return l.at == 0 || uptime-l.at > freshFor }
@@ -234,7 +234,7 @@ func (l fresh) unrenewed(lost types.Node, there bool) string {
 	}
 	r, ok := l.renewed[lost.UID]
 	if !there && !ok {
-		return "The Lease of " + lost.Name + " is looked at."
+		return "The Lease of " + lost.Name + " is being checked."
 	}
 	if absent := !there && r.by.IsZero(); !absent && (!ok || r.still-r.seen < unrenewed) {
 		return fmt.Sprintf("The Lease of %s was renewed less than %s ago.", lost.Name, unrenewed)

@@ -132,7 +132,7 @@ func (w *worker) attachedInDanger() string {
 	for _, a := range w.sight.attachments {
 		i := slices.IndexFunc(w.sight.storage.Volumes, func(v types.Volume) bool { return v.Name == a.Volume })
 		if i < 0 {
-			return fmt.Sprintf("nothing is known of the replicas of volume %s", a.Volume)
+			return fmt.Sprintf("the replicas of volume %s are unknown", a.Volume)
 		}
 		v := w.sight.storage.Volumes[i]
 		if why := unsafe(v, w.lost.Name, w.sight.nodes); why != "" && !tied[v.Claim] {
@@ -169,7 +169,7 @@ func (w *worker) noFence() string {
 }
 
 func (w *worker) putFence(ctx context.Context) error {
-	reason := fmt.Sprintf("Node %s is gone: nothing starts there before what ran there has stopped.", w.lost.Name)
+	reason := fmt.Sprintf("Node %s is lost: nothing starts there before what ran there has stopped.", w.lost.Name)
 	if err := w.Fence(ctx, w.lost, types.Fence{By: w.self.Name, Reason: reason, Since: w.now().Round(0)}); err != nil {
 		return fmt.Errorf("fence node %s: %w", w.lost.Name, err)
 	}
@@ -210,15 +210,15 @@ func (f facts) bound(node string) map[string]bool {
 func (w *worker) unfence(ctx context.Context) error {
 	running, err := w.RunningPods(ctx, w.lost.Name)
 	if err != nil {
-		return fmt.Errorf("look at what runs on %s: %w", w.lost.Name, err)
+		return fmt.Errorf("list the pods on %s: %w", w.lost.Name, err)
 	}
 	for _, p := range running {
 		if p.Namespace == namespace && !w.known[p.UID] {
-			return fmt.Errorf("node %s still runs pod %s, which was started elsewhere: %w", w.lost.Name, p.Name, types.ErrConflict)
+			return fmt.Errorf("node %s still runs pod %s, which was restarted elsewhere: %w", w.lost.Name, p.Name, types.ErrConflict)
 		}
 	}
 	if err := w.Unfence(ctx, w.lost); err != nil {
-		return fmt.Errorf("give node %s back to service: %w", w.lost.Name, err)
+		return fmt.Errorf("remove the fence of node %s: %w", w.lost.Name, err)
 	}
-	return w.Event(ctx, types.Event{Node: w.lost.Name, Reason: "Unfenced", Message: "The node is back and runs nothing stale."})
+	return w.Event(ctx, types.Event{Node: w.lost.Name, Reason: "Unfenced", Message: "The node is back and runs no stale pods."})
 }

@@ -34,9 +34,9 @@ type target struct {
 func (f facts) judge(a app) verdict {
 	switch {
 	case !f.blindSince.IsZero() || !f.wholeSets || f.self.Name == "":
-		return verdict{phase: types.RepairWaits, reason: "The cluster is not in full view."}
+		return verdict{phase: types.RepairWaits, reason: "The state of the cluster is not fully known."}
 	case !a.cfg.Activate:
-		return verdict{phase: types.RepairWell, reason: "It is not to run."}
+		return verdict{phase: types.RepairWell, reason: "It is configured not to run."}
 	case a.set.Name == "":
 		return verdict{phase: types.RepairWaits, reason: "It has no replica set in the cluster."}
 	case !a.set.Deleted.IsZero():
@@ -116,7 +116,7 @@ func (f facts) revive(a app) (verdict, bool) {
 		return verdict{}, false
 	}
 	key := "none/" + a.set.UID
-	v := verdict{phase: types.RepairWaits, act: types.ActRevive, reason: "Its replica set wants 0 copies.", keys: []string{key}}
+	v := verdict{phase: types.RepairWaits, act: types.ActRevive, reason: "Its replica set is scaled to 0.", keys: []string{key}}
 	if v.again = max(0, leftAtNone+f.turns(a)-f.lasted(key)); v.again == 0 {
 		v.target = &target{app: a, note: f.noted(a, types.ActRevive, "")}
 	}
@@ -130,7 +130,7 @@ func (f facts) move(a app) (verdict, bool) {
 	if !a.cfg.IsVMI() || !a.cfg.IsDesignatedNodeID || a.set.Affinity.Node == f.self.Name && a.set.Affinity.Required == required {
 		return verdict{}, false
 	}
-	v := verdict{phase: types.RepairWaits, act: types.ActMove, reason: "Its affinity does not name this node, which is the designated one."}
+	v := verdict{phase: types.RepairWaits, act: types.ActMove, reason: "Its affinity does not name this node, its designated node."}
 	why, again := f.notMoved(a)
 	if why != "" {
 		v.reason, v.again = v.reason+" "+why, again

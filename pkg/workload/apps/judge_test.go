@@ -29,8 +29,8 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 	}{
 		"what runs is well":                    {func(*scene) {}, says(types.RepairWell, "It runs")},
 		"what is not to run is left alone":     {func(s *scene) { s.lose(); s.cfg.Activate = false }, says(types.RepairWell, "not to run")},
-		"without a full view nothing is done":  {func(s *scene) { s.lose(); s.blindSince = now }, says(types.RepairWaits, "full view")},
-		"without the sets nothing is done":     {func(s *scene) { s.lose(); s.wholeSets = false }, says(types.RepairWaits, "full view")},
+		"without a fully known nothing is done":  {func(s *scene) { s.lose(); s.blindSince = now }, says(types.RepairWaits, "fully known")},
+		"without the sets nothing is done":     {func(s *scene) { s.lose(); s.wholeSets = false }, says(types.RepairWaits, "fully known")},
 		"a set on its way out is left alone":   {func(s *scene) { s.lose(); s.set.Deleted = now }, says(types.RepairWaits, "being deleted")},
 		"a lost node that is proved gone":      {(*scene).lose, acts(types.ActFailover)},
 		"a lost node, the pod not yet evicted": {func(s *scene) { s.lose(); s.pods[0].Deleted = time.Time{} }, acts(types.ActFailover)},
@@ -71,7 +71,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			s.storage().Replicas[1].FailedAt = now
 			s.fresh = s.fresh.then(fresh{tried: up, err: "list volumes: refused"})
 			s.fresh.at = up - time.Hour
-		}, says(types.RepairRefused, "no whole replica")},
+		}, says(types.RepairRefused, "no healthy replica")},
 		"a kubelet whose Lease was never looked at proves nothing": {func(s *scene) {
 			s.lose()
 			s.fresh.renewed = map[string]renewal{}
@@ -82,29 +82,29 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			former.Name = "a-former"
 			s.storage().Replicas[1].FailedAt = now
 			s.fresh.storage.Volumes = append([]types.Volume{former}, s.fresh.storage.Volumes...)
-		}, says(types.RepairRefused, "no whole replica")},
+		}, says(types.RepairRefused, "no healthy replica")},
 		"an engine on a second lost node proves nothing": {func(s *scene) {
 			s.lose()
 			s.storage().Engine, s.storage().Running, s.storage().Replicas = "n4", true, nil
 			s.nodes["n4"] = types.Node{Name: "n4", UID: "uid-n4", Ready: types.ConditionUnknown}
-		}, says(types.RepairRefused, "no whole replica")},
+		}, says(types.RepairRefused, "no healthy replica")},
 		"a volume that runs elsewhere already is no hindrance": {func(s *scene) {
 			s.lose()
 			s.storage().Engine, s.storage().Running, s.storage().Replicas = "n3", true, nil
 		}, acts(types.ActFailover)},
 		"a volume that migrates":                 {func(s *scene) { s.lose(); s.storage().Also = []string{"n3"} }, says(types.RepairRefused, "migrates")},
-		"a volume of which no replica is listed": {func(s *scene) { s.lose(); s.storage().Replicas = nil }, says(types.RepairRefused, "no whole replica")},
+		"a volume of which no replica is listed": {func(s *scene) { s.lose(); s.storage().Replicas = nil }, says(types.RepairRefused, "no healthy replica")},
 		"a volume whose engine runs and does not use the replica": {func(s *scene) {
 			s.lose()
 			s.storage().Running = true
 			s.storage().Replicas[0].LastMode, s.storage().Replicas[1].LastMode, s.storage().Replicas[0].Mode = "", "", "RW"
-		}, says(types.RepairRefused, "no whole replica")},
+		}, says(types.RepairRefused, "no healthy replica")},
 		"a whole replica on a node that is out of service": {func(s *scene) {
 			s.lose()
 			n := s.nodes["n3"]
 			n.OutOfService = true
 			s.nodes["n3"] = n
-		}, says(types.RepairRefused, "no whole replica")},
+		}, says(types.RepairRefused, "no healthy replica")},
 		"another Node of the lost one's name": {func(s *scene) {
 			s.lose()
 			n := s.nodes["n2"]
@@ -165,23 +165,23 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 		"a volume with its last replica on the lost node": {func(s *scene) {
 			s.lose()
 			s.storage().Replicas = s.storage().Replicas[:1]
-		}, says(types.RepairRefused, "no whole replica")},
+		}, says(types.RepairRefused, "no healthy replica")},
 		"a replica that had failed is not whole": {func(s *scene) {
 			s.lose()
 			s.storage().Replicas[1].FailedAt = now
-		}, says(types.RepairRefused, "no whole replica")},
+		}, says(types.RepairRefused, "no healthy replica")},
 		"a replica that was never whole": {func(s *scene) {
 			s.lose()
 			s.storage().Replicas[1].HealthyAt = time.Time{}
-		}, says(types.RepairRefused, "no whole replica")},
+		}, says(types.RepairRefused, "no healthy replica")},
 		"a replica that was being rebuilt is not whole": {func(s *scene) {
 			s.lose()
 			s.storage().Replicas[1].LastMode = "WO"
-		}, says(types.RepairRefused, "no whole replica")},
+		}, says(types.RepairRefused, "no healthy replica")},
 		"a replica the last engine did not use is not whole": {func(s *scene) {
 			s.lose()
 			s.storage().Replicas[1].LastMode = ""
-		}, says(types.RepairRefused, "no whole replica")},
+		}, says(types.RepairRefused, "no healthy replica")},
 		"without any word of an engine, whole when detached is whole": {func(s *scene) {
 			s.lose()
 			s.storage().Replicas[0].LastMode, s.storage().Replicas[1].LastMode = "", ""
@@ -193,7 +193,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			s.nodes["n3"] = n
 			s.nodes["n4"] = types.Node{Name: "n4", UID: "uid-n4", Ready: types.ConditionTrue, Agent: &types.AgentStamp{}, Witness: s.nodes["n1"].Witness}
 			s.witnessed["n4"] = now
-		}, says(types.RepairRefused, "no whole replica")},
+		}, says(types.RepairRefused, "no healthy replica")},
 		"a volume that is faulted": {func(s *scene) { s.lose(); s.storage().Robustness = "faulted" }, says(types.RepairRefused, "faulted")},
 		"one volume of two is not proved": {func(s *scene) {
 			s.lose()
@@ -223,7 +223,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			s.vmis = nil
 			s.set.Note = types.RepairNote{Act: types.ActFailover, Node: "n2"}
 		}, acts(types.ActFailover)},
-		"a Node that is deleted says nothing of its device": {func(s *scene) { s.deleteNode(0) }, says(types.RepairWaits, "Kubernetes deletes its pods after 40 to 80 seconds")},
+		"a Node that is deleted says nothing of its device": {func(s *scene) { s.deleteNode(0) }, says(types.RepairWaits, "Kubernetes deletes its pods by itself after 40 to 80 seconds")},
 		"nor for five minutes":                              {func(s *scene) { s.deleteNode(5*time.Minute - 1) }, says(types.RepairWaits, "has 5m0s to come back")},
 		"then it is gone if nothing answers":                {func(s *scene) { s.deleteNode(5 * time.Minute) }, acts(types.ActFailover)},
 		"not while it answers a dial": {func(s *scene) {
@@ -237,12 +237,12 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 		"nor where its Lease is still renewed": {func(s *scene) {
 			s.deleteNode(time.Hour)
 			s.fresh.renewed["uid-n2"] = renewal{by: now, seen: up - 11*time.Second, still: up}
-		}, says(types.RepairWaits, "is renewed since its Node was deleted")},
+		}, says(types.RepairWaits, "was renewed after its Node was deleted")},
 		"a renewal since the deletion is life for five minutes": {func(s *scene) {
 			s.deleteNode(time.Hour)
 			s.remember(now.Add(-time.Hour), now.Add(-time.Hour))
 			s.fresh.renewed["uid-n2"] = renewal{by: now, seen: up - 5*time.Minute + 1, still: up}
-		}, says(types.RepairWaits, "is renewed since its Node was deleted")},
+		}, says(types.RepairWaits, "was renewed after its Node was deleted")},
 		"and none after that": {func(s *scene) {
 			s.deleteNode(time.Hour)
 			s.remember(now.Add(-time.Hour), now.Add(-time.Hour))
@@ -265,7 +265,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 		"nor before its Lease was looked for": {func(s *scene) {
 			s.deleteNode(time.Hour)
 			s.fresh.renewed = nil
-		}, says(types.RepairWaits, "is looked at")},
+		}, says(types.RepairWaits, "is being checked")},
 		"nor where a list has it again": {func(s *scene) {
 			s.deleteNode(time.Hour)
 			s.late = func() { s.fresh.nodes = append(s.fresh.nodes, types.Node{Name: "n2", UID: "again"}) }
@@ -278,7 +278,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			s.deleteNode(time.Hour)
 			s.known = nil
 			s.ask(false)
-		}, says(types.RepairRefused, "nothing is remembered of it")},
+		}, says(types.RepairRefused, "nothing is known of it")},
 		"but by force": {func(s *scene) {
 			s.deleteNode(0)
 			s.known = nil
@@ -304,7 +304,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			s.lose()
 			s.storage().Replicas[1].FailedAt = now
 			s.ask(false)
-		}, says(types.RepairRefused, "no whole replica")},
+		}, says(types.RepairRefused, "no healthy replica")},
 		"by force, unproved storage is no hindrance": {func(s *scene) {
 			s.lose()
 			s.storage().Replicas[1].FailedAt = now
@@ -314,12 +314,12 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			s.lose()
 			s.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:12346"
 			s.ask(true)
-		}, says(types.RepairRefused, "n2 answers node n3 at 10.0.0.2:12346. Nothing is taken by force")},
+		}, says(types.RepairRefused, "n2 answers node n3 at 10.0.0.2:12346. Nothing is detached by force")},
 		"nor where its Node is deleted": {func(s *scene) {
 			s.deleteNode(time.Hour)
 			s.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:12346"
 			s.ask(true)
-		}, says(types.RepairRefused, "Nothing is taken by force")},
+		}, says(types.RepairRefused, "Nothing is detached by force")},
 		"but where that was said long ago": {func(s *scene) {
 			s.lose()
 			s.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:12346"
@@ -334,7 +334,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 		"a set at none for a moment is somebody's work": {func(s *scene) {
 			s.set.Wanted = 0
 			s.since["none/set"] = up - 10*time.Second
-		}, says(types.RepairWaits, "0 copies")},
+		}, says(types.RepairWaits, "scaled to 0")},
 		"the affinity follows the designated node": {func(s *scene) { s.cfg.IsDesignatedNodeID = true }, acts(types.ActMove)},
 		"the affinity becomes required": {func(s *scene) {
 			s.cfg.IsDesignatedNodeID, s.cfg.AffinityType = true, types.AffinityRequired

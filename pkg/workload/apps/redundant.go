@@ -24,7 +24,7 @@ func redundant(claims []string, lost string, s types.Storage, nodes []types.Node
 			}
 		}
 		if !known {
-			return fmt.Sprintf("Nothing is known of the replicas of its volume %s.", claim)
+			return fmt.Sprintf("The replicas of its volume %s are unknown.", claim)
 		}
 	}
 	return ""
@@ -45,7 +45,7 @@ func unsafe(v types.Volume, lost string, nodes []types.Node) string {
 	case v.Robustness == "faulted":
 		return "is faulted"
 	case !slices.ContainsFunc(v.Replicas, func(r types.Replica) bool { return ready(r.Node) && whole(v, r) }):
-		return "has no whole replica on another node that is ready"
+		return "has no healthy replica on another Ready node"
 	}
 	return ""
 }

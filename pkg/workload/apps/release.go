@@ -17,7 +17,7 @@ func (w *worker) release(ctx context.Context, t target) error {
 	}
 	if old := t.set.Note; old.Act != t.note.Act || old.Node != t.note.Node || old.NodeUID != t.note.NodeUID {
 		if err := w.NoteRepair(ctx, t.set, t.note); err != nil {
-			return fmt.Errorf("note on %s: %w", t.set.Name, err)
+			return fmt.Errorf("annotate %s: %w", t.set.Name, err)
 		}
 	}
 	for _, p := range t.pods {

@@ -25,7 +25,7 @@ func (w *worker) lookAgain(ctx context.Context) error {
 	s := sight{at: w.uptime()}
 	var err error
 	if s.nodes, err = w.FreshNodes(ctx); err != nil {
-		return fmt.Errorf("look at node %s: %w", w.lost.Name, err)
+		return fmt.Errorf("check node %s: %w", w.lost.Name, err)
 	}
 	named := func(name string) int {
 		return slices.IndexFunc(s.nodes, func(n types.Node) bool { return n.Name == name })
@@ -33,7 +33,7 @@ func (w *worker) lookAgain(ctx context.Context) error {
 	i := named(w.lost.Name)
 	switch {
 	case named(w.self.Name) < 0: // it is of another cluster, or has nobody in it: a Node that is back would be missing as well
-		return fmt.Errorf("look at node %s: node %s is not in the list of nodes", w.lost.Name, w.self.Name)
+		return fmt.Errorf("check node %s: node %s is not in the list of nodes", w.lost.Name, w.self.Name)
 	case i >= 0 && (w.deleted || s.nodes[i].UID != w.lost.UID || s.nodes[i].Ready == types.ConditionTrue):
 		return fmt.Errorf("node %s is back: %w", w.lost.Name, types.ErrConflict)
 	case i < 0 && !w.deleted:
@@ -43,7 +43,7 @@ func (w *worker) lookAgain(ctx context.Context) error {
 		return err
 	}
 	if s.storage, err = w.Storage(ctx, ""); err != nil {
-		return fmt.Errorf("look at volumes: %w", err)
+		return fmt.Errorf("read volumes: %w", err)
 	}
 	if s.attachments, err = w.NodeAttachments(ctx, w.lost.Name); err != nil {
 		return fmt.Errorf("attachments of %s: %w", w.lost.Name, err)
@@ -63,7 +63,7 @@ func (w *worker) alive(ctx context.Context, fresh []types.Node) (why, answers st
 	if w.deleted {
 		gone = types.Silent
 		if renewed, err = w.NodeLease(ctx, w.lost.Name); err != nil {
-			return "", "", fmt.Errorf("look at the lease of %s: %w", w.lost.Name, err)
+			return "", "", fmt.Errorf("read the Lease of %s: %w", w.lost.Name, err)
 		}
 	}
 	w.words = hear(w.words, nodes, w.uptime())

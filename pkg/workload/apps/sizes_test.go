@@ -44,7 +44,7 @@ func TestClustersOfOtherSizes(t *testing.T) {
 		"two lost, the whole replica is on the other one": {func(s *scene) {
 			s.second()
 			s.storage().Replicas[1].Node = "n4"
-		}, false, "no whole replica"},
+		}, false, "no healthy replica"},
 		"two lost, one of them not seen by a witness": {func(s *scene) {
 			s.second()
 			s.nodes["n3"].Witness.Sightings = s.nodes["n3"].Witness.Sightings[1:]
@@ -85,7 +85,7 @@ func TestClustersOfOtherSizes(t *testing.T) {
 			s.lose()
 			s.node("n1", func(n *types.Node) { n.Agent = nil })
 			s.node("n3", func(n *types.Node) { n.Agent = nil })
-		}, false, "o Ready node can tell"},
+		}, false, "o Ready node knows"},
 		"the Node of the same name is another one's by now": {func(s *scene) {
 			s.lose()
 			for _, name := range []string{"n1", "n3"} {

@@ -58,7 +58,7 @@ func (f facts) renew(a app, vmi types.VMI, why string, after time.Duration) verd
 	v := verdict{phase: types.RepairWaits, act: types.ActUnstick, reason: why, evidence: []string{why}, keys: []string{key}}
 	if a.set.Note.Stuck >= mostStuck {
 		v.phase = types.RepairGaveUp
-		v.reason = fmt.Sprintf("%s It was made anew %d times in vain; somebody has to look.", why, a.set.Note.Stuck)
+		v.reason = fmt.Sprintf("%s It was recreated %d times without success; an operator must investigate.", why, a.set.Note.Stuck)
 		return v
 	}
 	if v.again = max(0, after<<a.set.Note.Stuck+f.turns(a)-f.lasted(key)); v.again > 0 {
@@ -92,9 +92,9 @@ func (f facts) stuck(a app, v types.VMI) (why string, after time.Duration) {
 			return fmt.Sprintf("Its launcher on %s has failed: %s.", p.NodeName, failed), stuckFor
 		}
 		if p.Phase == types.PodRunning {
-			return fmt.Sprintf("Its launcher runs on %s, its virtual machine stays %s.", p.NodeName, phaseName(v.Phase)), stuckFor
+			return fmt.Sprintf("Its launcher runs on %s, but its virtual machine stays %s.", p.NodeName, phaseName(v.Phase)), stuckFor
 		}
-		return fmt.Sprintf("Its launcher does not come to run on %s.", p.NodeName), slowFor
+		return fmt.Sprintf("Its launcher does not start on %s.", p.NodeName), slowFor
 	}
 	return "", 0
 }
@@ -123,7 +123,7 @@ func (f facts) outdated(a app, v types.VMI) (why string, after time.Duration) {
 			return "", 0
 		}
 	}
-	return fmt.Sprintf("Its instance was made when it was to run on %s, and does not run; it is to run on %s now.", cmp.Or(was.Node, "any node"), is.Node), after
+	return fmt.Sprintf("Its instance was created to run on %s and does not run; it should now run on %s.", cmp.Or(was.Node, "any node"), is.Node), after
 }
 
 // nodesOf are the nodes that an instance or a launcher of it is on.

@@ -55,7 +55,7 @@ func (w *worker) because(ctx context.Context, t target) context.Context {
 	}
 	switch {
 	case t.force:
-		by, why = "OPERATOR", "an operator takes it from node "+w.lost.Name+" by force: neither that its device is off nor redundant storage is proved"
+		by, why = "OPERATOR", "an operator detaches it from node "+w.lost.Name+" by force: it is proved neither that its device is off nor that its storage is redundant"
 	case t.asked:
 		by = "OPERATOR"
 	}
@@ -64,9 +64,9 @@ func (w *worker) because(ctx context.Context, t target) context.Context {
 
 // whys are the reasons of what is done.
 var whys = map[types.RepairAct]string{
-	types.ActFailover: "its node is gone", types.ActUnstick: "its virtual machine is stuck",
-	types.ActRevive: "its replica set was left at 0 copies", types.ActMove: "this node is its designated one",
-	types.ActFailback: "it prefers its designated node, which is back", actSettle: "it runs again",
+	types.ActFailover: "its node is lost", types.ActUnstick: "its virtual machine is stuck",
+	types.ActRevive: "its replica set was left scaled to 0", types.ActMove: "this node is its designated node",
+	types.ActFailback: "it prefers its designated node, which is available again", actSettle: "it runs again",
 	actUnfence: "the node is back",
 }
 
@@ -78,9 +78,9 @@ func (w *worker) one(ctx context.Context, t target) error {
 	case types.ActUnstick:
 		return w.renew(ctx, t)
 	case types.ActRevive:
-		return w.step(ctx, t, "Its replica set wants one copy again.", func() error { return w.SetWanted(ctx, t.set, 1) })
+		return w.step(ctx, t, "Its replica set is scaled to 1 again.", func() error { return w.SetWanted(ctx, t.set, 1) })
 	case types.ActMove:
-		return w.step(ctx, t, "Its affinity names "+t.node+" now.", func() error {
+		return w.step(ctx, t, "Its affinity now names "+t.node+".", func() error {
 			return w.SetAffinity(ctx, t.set, t.node, t.cfg.AffinityType == types.AffinityRequired, t.note)
 		})
 	case types.ActFailback:
@@ -118,17 +118,17 @@ var reasons = map[types.RepairAct]string{
 // between has tried once too few, not once too often.
 func (w *worker) renew(ctx context.Context, t target) error {
 	if err := w.NoteRepair(ctx, t.set, t.note); err != nil {
-		return fmt.Errorf("note on %s: %w", t.set.Name, err)
+		return fmt.Errorf("annotate %s: %w", t.set.Name, err)
 	}
 	vmi := t.vmis[0]
-	return w.step(ctx, t, fmt.Sprintf("Stuck virtual machine %s is deleted, for the %d. time of %d.", vmi.Name, t.note.Stuck, mostStuck),
+	return w.step(ctx, t, fmt.Sprintf("Stuck virtual machine %s is deleted, attempt %d of %d.", vmi.Name, t.note.Stuck, mostStuck),
 		func() error { return w.DeleteVMI(ctx, vmi) })
 }
 
 // sendBack evicts the pod of an application that prefers this node.
 func (w *worker) sendBack(ctx context.Context, t target) error {
 	if err := w.NoteRepair(ctx, t.set, t.note); err != nil {
-		return fmt.Errorf("note on %s: %w", t.set.Name, err)
+		return fmt.Errorf("annotate %s: %w", t.set.Name, err)
 	}
 	pod := t.pods[0]
 	return w.step(ctx, t, fmt.Sprintf("Pod %s on %s is evicted, so that it starts on %s.", pod.Name, pod.NodeName, t.node),

@@ -46,7 +46,7 @@ func TestTheFileIsGoneAtOnceWhen(t *testing.T) {
 		"the machine stops": func(n *node) {
 			n.leaves(first, func(s *types.ENClusterAppStatus) { s.AppKubeStatus = types.AppKubeNotRunning })
 		},
-		"the cluster is out of view": func(n *node) {
+		"the state of the cluster is unknown": func(n *node) {
 			n.leaves(first, func(s *types.ENClusterAppStatus) {
 				*s = types.ENClusterAppStatus{AppUUID: s.AppUUID, AppIsVMI: true, AppKubeStatus: types.AppKubeAPIUnreachable}
 			})

@@ -117,17 +117,17 @@ func (f facts) judge(chosen *app) verdict {
 	case s.kind == valid && s.config.CallerPID > 0 && s.ownerLives && f.stirs(starting):
 		return verdict{blocked: "edgeview has a console open; there is one per node"}
 	case s.kind == valid && s.config.CallerPID <= 0 && f.stirs(dozing):
-		return verdict{blocked: "somebody else has written the console file, and its port is in use"}
+		return verdict{blocked: "someone else has written the console file, and its port is in use"}
 	case chosen == nil:
 		return verdict{}
 	case s.kind == broken && since < halfWritten:
 		return verdict{wait: halfWritten - since}
 	case s.kind == broken:
-		return verdict{do: remove, because: "it makes no sense"}
+		return verdict{do: remove, because: "it is invalid"}
 	case s.config.CallerPID > 0:
-		return verdict{do: remove, because: "the edgeview that wrote it is gone"}
+		return verdict{do: remove, because: "the edgeview that wrote it has exited"}
 	}
-	return verdict{do: remove, because: "nobody uses what somebody else has left"}
+	return verdict{do: remove, because: "nothing uses the file that someone else left"}
 }
 
 // judgeOwn is for a file that zedkube wrote.
@@ -137,17 +137,17 @@ func (f facts) judgeOwn(chosen *app) verdict {
 	case chosen != nil && f.file.config == chosen.config():
 		v := verdict{right: true}
 		if f.file.port == silent && f.quiet() >= rouseAfter<<min(f.rouses, maxRouses) {
-			v.do, v.rouse, v.because = remove, true, "nobody opens its port"
+			v.do, v.rouse, v.because = remove, true, "nothing opens its port"
 		}
 		return v
 	case known && f.asks(key) && f.lost(key):
 		return verdict{unsure: true, blocked: taken(f.configs[key])}
 	case known && f.asks(key):
-		return verdict{do: remove, because: "its virtual machine is not the one that runs here"}
+		return verdict{do: remove, because: "its virtual machine is not the one running here"}
 	case known:
-		return verdict{do: remove, because: "its console is not wanted any more"}
+		return verdict{do: remove, because: "its console is no longer configured"}
 	}
-	return verdict{do: remove, because: "its application is not configured any more"}
+	return verdict{do: remove, because: "its application is no longer configured"}
 }
 
 // quiet is for how long the port has been silent.

@@ -16,7 +16,7 @@ const (
 	isOpen    = ""
 	nobody    = "no row"
 	edge      = "edgeview has a console open; there is one per node"
-	foreign   = "somebody else has written the console file, and its port is in use"
+	foreign   = "someone else has written the console file, and its port is in use"
 	elsewhere = "its virtual machine does not run on this node"
 )
 
@@ -29,7 +29,7 @@ func TestWhatTheConsoleFileShouldBe(t *testing.T) {
 		"a console that is wanted of a machine that runs here is opened":  {given(), write, opening},
 		"an absence of less than two seconds is waited out":               {given(absentFor(gap - 1)), leave, opening},
 		"nothing is written before all applications are known":            {given(unsynced), leave, opening},
-		"a container has no console":                                      {given(container), leave, "it is no virtual machine"},
+		"a container has no console":                                      {given(container), leave, "it is not a virtual machine"},
 		"an app that wants no console has none":                           {given(off), leave, nobody},
 		"a machine on another node is its own node's to show":             {given(away), leave, elsewhere},
 		"a machine that starts has no console yet":                        {given(starts), leave, "its virtual machine has not started"},
@@ -37,9 +37,9 @@ func TestWhatTheConsoleFileShouldBe(t *testing.T) {
 		"an app that is being switched off has its console to the end":    {given(inactive, fileOf(own), serving), leave, isOpen},
 		"a machine without a pod has no console":                          {given(starts, is(types.AppKubeNotInCluster)), leave, "its virtual machine has not started"},
 		"a machine whose name is not known has no console":                {given(nameless), leave, "the name of its virtual machine is not known yet"},
-		"a display beyond the ports has no console":                       {given(portOf(5900 + 1<<16)), leave, "its configuration names no port for a console"},
-		"a machine that nobody has looked for has no console":             {given(is(types.AppKubeUnknown)), leave, "it is not known yet where its virtual machine runs"},
-		"a machine lost from view has no console":                         {given(is(types.AppKubeAPIUnreachable)), leave, "the cluster is out of view, so that it is not known where its virtual machine runs"},
+		"a display beyond the ports has no console":                       {given(portOf(5900 + 1<<16)), leave, "its configuration has no port for a console"},
+		"a machine that nobody has looked for has no console":             {given(is(types.AppKubeUnknown)), leave, "where its virtual machine runs is not known yet"},
+		"a machine lost from view has no console":                         {given(is(types.AppKubeAPIUnreachable)), leave, "the state of the cluster is unknown, and so is where its virtual machine runs"},
 		"the right file stays, its port served":                           {given(fileOf(own), serving), leave, isOpen},
 		"the right file stays while its port is not known":                {given(fileOf(own), unknowable), leave, isOpen},
 		"the right file stays while its port is awaited":                  {given(fileOf(own), quietFor(rouseAfter-1)), leave, unopened},
@@ -54,8 +54,8 @@ func TestWhatTheConsoleFileShouldBe(t *testing.T) {
 		"the file goes with the wish":                                     {given(fileOf(own), serving, off), remove, nobody},
 		"the file goes with the machine":                                  {given(fileOf(own), serving, away), remove, elsewhere},
 		"the file goes when the machine stops":                            {given(fileOf(own), serving, starts), remove, "its virtual machine has not started"},
-		"the file goes when the cluster has been out of view for long":    {given(fileOf(own), serving, is(types.AppKubeAPIUnreachable)), remove, "the cluster is out of view, so that it is not known where its virtual machine runs"},
-		"the file stays until it is known where the machine runs":         {given(fileOf(own), serving, is(types.AppKubeUnknown)), leave, "it is not known yet where its virtual machine runs"},
+		"the file goes when the cluster has been out of view for long":    {given(fileOf(own), serving, is(types.AppKubeAPIUnreachable)), remove, "the state of the cluster is unknown, and so is where its virtual machine runs"},
+		"the file stays until it is known where the machine runs":         {given(fileOf(own), serving, is(types.AppKubeUnknown)), leave, "where its virtual machine runs is not known yet"},
 		"the file goes with the app's configuration":                      {given(fileOf(own), serving, published, deleted), remove, nobody},
 		"no file goes before all applications are known":                  {given(fileOf(own), serving, published, deleted, unsynced), leave, nobody},
 		"edgeview's session is left alone":                                {given(fileOf(edgeviews), lives, serving), leave, edge},
@@ -130,7 +130,7 @@ func TestOneConsoleForEachNode(t *testing.T) {
 		},
 		"a file whose machine nobody has looked for yet keeps its place": {
 			two(fileOf(own), serving, is(types.AppKubeUnknown)), second, map[string]string{
-				first: "it is not known yet where its virtual machine runs", second: "the console of Label_Printer is open; there is one per node",
+				first: "where its virtual machine runs is not known yet", second: "the console of Label_Printer is open; there is one per node",
 			},
 		},
 	} {

@@ -17,7 +17,7 @@ import (
 const maxFile = 4096
 
 // errChanged is a file that is not any more what was looked at.
-var errChanged = errors.New("it was changed meanwhile")
+var errChanged = errors.New("it has been changed in the meantime")
 
 // identity tells a file from every other one, its rewritten self included, and
 // an absence from a later one: whatever comes or goes in a directory changes

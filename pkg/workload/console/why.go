@@ -18,11 +18,11 @@ const (
 func absence(cfg types.AppInstanceConfig, s types.ENClusterAppStatus) string {
 	switch {
 	case !cfg.IsVMI():
-		return "it is no virtual machine"
+		return "it is not a virtual machine"
 	case s.AppKubeStatus == types.AppKubeUnknown:
-		return "it is not known yet where its virtual machine runs"
+		return "where its virtual machine runs is not known yet"
 	case s.AppKubeStatus == types.AppKubeAPIUnreachable:
-		return "the cluster is out of view, so that it is not known where its virtual machine runs"
+		return "the state of the cluster is unknown, and so is where its virtual machine runs"
 	case !cfg.Activate && s.AppKubeStatus != types.AppKubeRunning:
 		return "it is switched off"
 	case s.AppKubeStatus != types.AppKubeRunning:
@@ -32,7 +32,7 @@ func absence(cfg types.AppInstanceConfig, s types.ENClusterAppStatus) string {
 	case s.VMIName == "":
 		return "the name of its virtual machine is not known yet"
 	case s.VNCPort == 0 || s.VNCPort > highestPort:
-		return "its configuration names no port for a console"
+		return "its configuration has no port for a console"
 	}
 	return ""
 }

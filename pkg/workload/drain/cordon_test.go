@@ -137,8 +137,8 @@ func TestAnUncordonThatNobodyNeedsAnyMoreFailsNoMore(t *testing.T) {
 		}
 		s.schedulable()
 		time.Sleep(time.Minute)
-		if s.failures() != 1 || !s.logged("step works again") {
-			t.Errorf("%d failures logged, over: %v", s.failures(), s.logged("step works again"))
+		if s.failures() != 1 || !s.logged("step succeeds again") {
+			t.Errorf("%d failures logged, over: %v", s.failures(), s.logged("step succeeds again"))
 		}
 	})
 }

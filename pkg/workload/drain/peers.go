@@ -27,7 +27,7 @@ type renewal struct {
 	ahead  time.Duration // how far in the future a renewal was at most, by our clock
 }
 
-var errOtherCluster = errors.New("the list of nodes lacks this node: it is of another cluster, or the Node was deleted a moment ago")
+var errOtherCluster = errors.New("this node is not in the list of nodes: the list is of another cluster, or the Node has just been deleted")
 
 // freshNodes lists the nodes; one whose kubelet has not renewed its Lease
 // within fresh is not Ready, whatever its condition says. The clocks of two

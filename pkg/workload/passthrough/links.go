@@ -31,7 +31,7 @@ func (Host) Raise(name string) (Raised, error) {
 	case errors.As(err, &none):
 		return Absent, nil
 	case err != nil:
-		return Absent, fmt.Errorf("look for interface %s: %w", name, err)
+		return Absent, fmt.Errorf("find interface %s: %w", name, err)
 	case link.Attrs().Flags&net.FlagUp != 0:
 		return WasUp, nil
 	}

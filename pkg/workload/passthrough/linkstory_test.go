@@ -98,7 +98,7 @@ func TestAnAdapterThatCannotHaveAnAttachmentIsToldOnce(t *testing.T) {
 		a := s.start("n1")
 		a.app("app-a", "Eth_1", "eth1")
 		s.after(time.Hour)
-		if n := a.said("no name of a Kubernetes object"); n != 1 {
+		if n := a.said("not a valid name of a Kubernetes object"); n != 1 {
 			t.Errorf("told %d times", n)
 		}
 		s.want("eth1", "n1")

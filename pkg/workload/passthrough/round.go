@@ -44,14 +44,14 @@ func (c *Component) attach(ctx context.Context, t task) error {
 func (c *Component) present(ctx context.Context, t task) ([]string, error) {
 	fresh, err := c.Kube.FreshNodes(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("look for the owners of network attachments: %w", err)
+		return nil, fmt.Errorf("find the owners of network attachments: %w", err)
 	}
 	var names []string
 	for _, n := range fresh {
 		names = append(names, n.Name)
 	}
 	if !slices.Contains(names, t.owner.Name) {
-		return nil, fmt.Errorf("look for the owners of network attachments: node %s is not in the list", t.owner.Name)
+		return nil, fmt.Errorf("find the owners of network attachments: node %s is not in the list", t.owner.Name)
 	}
 	return names, nil
 }
@@ -59,21 +59,21 @@ func (c *Component) present(ctx context.Context, t task) ([]string, error) {
 func (c *Component) change(ctx context.Context, t task, ch change) error {
 	log := c.Log.WithField("interface", ch.ifname)
 	if ch.ensure {
-		ctx := types.Because(ctx, "CONTROLLER", "an application of this node has port "+ch.ifname)
+		ctx := types.Because(ctx, "CONTROLLER", "an application of this node uses port "+ch.ifname)
 		if err := c.Kube.EnsureNAD(ctx, ch.ifname, t.owner); err != nil {
 			return err
 		}
-		log.Info("network attachment is there for this node")
+		log.Info("network attachment exists for this node")
 	}
 	if ch.release == nil {
 		return nil
 	}
-	ctx = types.Because(ctx, "CONTROLLER", "no application has port "+ch.ifname+" there any more")
+	ctx = types.Because(ctx, "CONTROLLER", "no application uses port "+ch.ifname+" there any more")
 	if err := c.Kube.ReleaseNAD(ctx, ch.ifname, ch.release, t.keep); err != nil {
 		return err
 	}
 	for node := range ch.release {
-		log.WithField("node", node).Info("network attachment is not needed any more by this node")
+		log.WithField("node", node).Info("network attachment is no longer needed by this node")
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (c *Component) collect(now time.Time) {
 	}
 	if err, ok := c.following.Take(); ok && err != nil {
 		c.deaf = now.Add(period)
-		c.Log.WithError(err).Warn("network interfaces are only looked at once a minute")
+		c.Log.WithError(err).Warn("network interfaces are checked only once a minute")
 	}
 }
 
@@ -103,7 +103,7 @@ func (c *Component) ended(now time.Time, err error) {
 
 // raise sets the links up, and tells what has changed about them.
 func (c *Component) raise(ctx context.Context, now time.Time, a action) error {
-	ctx = types.Because(ctx, "CONTROLLER", "an application of this node has the port")
+	ctx = types.Because(ctx, "CONTROLLER", "an application of this node uses the port")
 	links := map[string]link{}
 	for _, p := range a.ports {
 		if l, ok := c.links[p]; ok {
@@ -133,7 +133,7 @@ func (c *Component) raise(ctx context.Context, now time.Time, a action) error {
 		case state == Absent && !before:
 			log.Warn("the host has no such network interface, unless an application has it already")
 		case state == Absent && was.state != Absent:
-			log.Info("network interface has left the host, as it does when an application gets it")
+			log.Info("network interface has left the host, as when an application gets it")
 		case state == WasUp && was.state == Absent && before:
 			log.Info("network interface is back on the host")
 		}

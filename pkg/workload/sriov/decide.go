@@ -76,7 +76,7 @@ type change string
 
 const (
 	ownPart change = "the functions of this node changed"
-	tidy    change = "functions of nodes that left, or of nobody, are dropped"
+	tidy    change = "functions of nodes that left, or without an owner, are removed"
 	correct change = "another agent overwrote the configuration"
 )
 

@@ -70,7 +70,7 @@ func (c *Component) end() {
 
 // report logs what is new of the functions.
 func (c *Component) report(ctx context.Context, s scanned) {
-	ctx = types.Because(ctx, "domainmgr", "the function is assigned and no driver has it")
+	ctx = types.Because(ctx, "domainmgr", "the function is assigned and has no driver")
 	for _, address := range s.bound {
 		types.Did(ctx, c.Operations, "bind function", "pci/"+address, nil)
 		c.Log.WithField("device", address).Info("virtual function bound to " + vfioDriver)

@@ -34,7 +34,7 @@ type scanned struct {
 	problems []string         // a sentence each, sorted
 }
 
-var errTwice = errors.New("its name or its address is another function's, too")
+var errTwice = errors.New("its name or address is also used by another function")
 
 // unreadable tells what could not be read, or is not there yet, from what makes
 // no sense.
@@ -77,7 +77,7 @@ func (s sysfs) scan(bundles []types.IoBundle) scanned {
 func (s sysfs) function(b types.IoBundle) (vf, error) {
 	// Before anything becomes part of a path.
 	if !pciAddress.MatchString(b.PciLong) {
-		return vf{}, errors.New("this is no PCI address")
+		return vf{}, errors.New("this is not a PCI address")
 	}
 	parts := label.FindStringSubmatch(b.Phylabel)
 	if parts == nil {
@@ -85,7 +85,7 @@ func (s sysfs) function(b types.IoBundle) (vf, error) {
 	}
 	index, err := strconv.Atoi(parts[2])
 	if err != nil || index > maxIndex {
-		return vf{}, errors.New("its label has a number that no function can have")
+		return vf{}, errors.New("the number in its label is too large for a function")
 	}
 	pf, err := s.link(b.PciLong, "physfn")
 	if err != nil {
@@ -93,7 +93,7 @@ func (s sysfs) function(b types.IoBundle) (vf, error) {
 	}
 	v := vf{PF: s.portName(b, parts[1]), Index: index, Address: b.PciLong}
 	if !pfName.MatchString(v.PF) {
-		return vf{}, fmt.Errorf("the device plug-in takes no resource that is named after port %q", v.PF)
+		return vf{}, fmt.Errorf("the device plug-in accepts no resource named after port %q", v.PF)
 	}
 	at, err := s.link(pf, "virtfn"+strconv.Itoa(index))
 	if err != nil {
@@ -132,7 +132,7 @@ func (s sysfs) bound(address string, out *scanned) (bool, error) {
 	case driver == vfioDriver:
 		return true, nil
 	case driver != "":
-		return false, fmt.Errorf("driver %s has it", driver)
+		return false, fmt.Errorf("it is bound to driver %s", driver)
 	}
 	if err := s.bind(address); err != nil {
 		if out.unbound == nil {
@@ -156,7 +156,7 @@ func (s sysfs) bind(address string) error {
 	// The probe succeeds whether a driver takes the device or not.
 	driver, err := s.driver(address)
 	if err == nil && driver != vfioDriver {
-		err = fmt.Errorf("%s does not take it", vfioDriver)
+		err = fmt.Errorf("%s does not accept it", vfioDriver)
 	}
 	return err
 }
@@ -177,7 +177,7 @@ func (s sysfs) link(address, name string) (string, error) {
 		return "", err
 	}
 	if target = filepath.Base(target); !pciAddress.MatchString(target) {
-		return "", fmt.Errorf("%s of %s leads to %q", name, address, target)
+		return "", fmt.Errorf("%s of %s points to %q", name, address, target)
 	}
 	return target, nil
 }

@@ -43,7 +43,7 @@ const (
 )
 
 // errChanged says that a look has been overtaken.
-var errChanged = fmt.Errorf("%w: another node has told of its functions", types.ErrConflict)
+var errChanged = fmt.Errorf("%w: another node has published its functions", types.ErrConflict)
 
 // Kube is what the component does to the cluster. Every verb ends when its
 // context does.
@@ -152,7 +152,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 // look may be many seconds old by now.
 func (c *Component) drop(ctx context.Context, f facts, networks []types.SRIOVNetwork) error {
 	for _, n := range networks {
-		ctx := types.Because(ctx, "domainmgr", "no node has resource "+n.Resource+" any more")
+		ctx := types.Because(ctx, "domainmgr", "no node provides resource "+n.Resource+" any more")
 		switch now, err := c.Kube.SRIOVConfig(ctx); {
 		case err != nil:
 			return err
@@ -162,14 +162,14 @@ func (c *Component) drop(ctx context.Context, f facts, networks []types.SRIOVNet
 		if err := c.Kube.DeleteSRIOVNetwork(ctx, n); err != nil {
 			return err
 		}
-		c.Log.WithField("resource", n.Resource).Infof("network attachment %s removed: no node has its resource", n.Name)
+		c.Log.WithField("resource", n.Resource).Infof("network attachment %s removed: no node provides its resource", n.Name)
 	}
 	return nil
 }
 
 // restart has the plug-in's pods read the configuration.
 func (c *Component) restart(ctx context.Context, a action) error {
-	ctx = types.Because(ctx, "domainmgr", "the plug-in has to read what it may offer")
+	ctx = types.Because(ctx, "domainmgr", "the plug-in must read its new configuration")
 	var err error
 	for _, pod := range a.mark {
 		err = errors.Join(err, c.Kube.MarkSRIOVPlugin(ctx, pod))
@@ -177,7 +177,7 @@ func (c *Component) restart(ctx context.Context, a action) error {
 	for _, pod := range a.restart {
 		failed := c.Kube.RestartSRIOVPlugin(ctx, pod)
 		if failed == nil {
-			c.Log.WithField("pod", pod.Name).Info("SR-IOV device plug-in restarted: what it may offer has changed")
+			c.Log.WithField("pod", pod.Name).Info("SR-IOV device plug-in restarted: its configuration has changed")
 		}
 		err = errors.Join(err, failed)
 	}
@@ -203,7 +203,7 @@ func (c *Component) tell(f facts, was memory, a action) {
 		log.Warn("another agent overwrites the configuration of the SR-IOV device plug-in; it is merged with this node's")
 	}
 	if !slices.Equal(c.foreign, a.foreign) && len(a.foreign) > 0 {
-		log.WithField("resources", a.foreign).Info("SR-IOV resources of nodes that have not told of theirs are kept")
+		log.WithField("resources", a.foreign).Info("SR-IOV resources of nodes that have not published theirs are kept")
 	}
 	c.foreign = a.foreign
 }

@@ -49,9 +49,9 @@ func (f facts) hidden(table string) string {
 	t, ok := f.tables[table]
 	switch {
 	case !ok:
-		return "Longhorn is not seen yet"
+		return "the state of Longhorn is not known yet"
 	case !t.Whole:
-		return "Longhorn is not seen: " + t.Why
+		return "the state of Longhorn is unknown: " + t.Why
 	case t.Absent:
 		return "Longhorn is not installed"
 	}
@@ -75,7 +75,7 @@ func (f facts) reservation() aim {
 	a := aim{kept: true, wanted: strconv.FormatInt(bytes, 10), actual: actual}
 	switch hidden := f.hidden(types.TableLonghornNode); {
 	case !f.joined:
-		a.why = "the cluster has no Node of this device yet"
+		a.why = "this device has no Node in the cluster yet"
 	case hidden != "":
 		a.why = hidden
 	case f.node == nil:
@@ -143,7 +143,7 @@ func (f facts) snapshots() aim {
 	case f.job == nil:
 		a.reached = cron == ""
 	case !f.job.Ours:
-		a.why, a.flaw = "the job "+types.SnapshotJobName+" is another one, and not zedkube's", cron != ""
+		a.why, a.flaw = "the job "+types.SnapshotJobName+" exists and was not made by zedkube", cron != ""
 	default:
 		a.reached = cron != "" && f.job.Cron == cron
 		a.change.job = *f.job

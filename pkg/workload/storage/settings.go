@@ -46,9 +46,9 @@ func wantedReserved(m types.ConfigItemValueMap) (bytes int64, keep bool, err err
 	case !ok:
 		return defaultReserved * gigabyte, true, nil
 	case item.ItemType != types.ConfigItemInt:
-		return 0, false, fmt.Errorf("%s is no number but of type %s", key, item.ItemType)
+		return 0, false, fmt.Errorf("%s is not a number but of type %s", key, item.ItemType)
 	case item.IntValue > leaveReserved:
-		return 0, false, fmt.Errorf("%s is %d, and %d is the most", key, item.IntValue, leaveReserved)
+		return 0, false, fmt.Errorf("%s is %d, and at most %d is allowed", key, item.IntValue, leaveReserved)
 	}
 	return int64(item.IntValue) * gigabyte, item.IntValue != leaveReserved, nil
 }
@@ -66,14 +66,14 @@ func wantedCron(m types.ConfigItemValueMap) (string, error) {
 	case text == "":
 		return "", nil
 	case len(text) > maxCron:
-		return "", fmt.Errorf("%s has %d bytes, and %d are allowed", key, len(text), maxCron)
+		return "", fmt.Errorf("%s has %d bytes, and at most %d are allowed", key, len(text), maxCron)
 	case strings.ContainsFunc(text, unicode.IsControl):
 		return "", fmt.Errorf("%s %s is more than one line", key, strconv.Quote(text))
 	case strings.Contains(text, "TZ"): // Kubernetes refuses it, and the parser does not take half of one
 		return "", fmt.Errorf("%s %s names a time zone", key, strconv.Quote(text))
 	}
 	if _, err := cron.ParseStandard(text); err != nil {
-		return "", fmt.Errorf("%s is no schedule: %s: %w", key, strconv.Quote(text), err)
+		return "", fmt.Errorf("%s is not a schedule: %s: %w", key, strconv.Quote(text), err)
 	}
 	return text, nil
 }
@@ -88,7 +88,7 @@ func wantedPolicy(m types.ConfigItemValueMap) (string, error) {
 	case text == "":
 		return defaultPolicy, nil
 	case !slices.Contains(policies(), text):
-		return "", fmt.Errorf("%s is no policy of Longhorn: %s", key, strconv.Quote(clip(text)))
+		return "", fmt.Errorf("%s is not a policy of Longhorn: %s", key, strconv.Quote(clip(text)))
 	}
 	return text, nil
 }
@@ -97,7 +97,7 @@ func wantedPolicy(m types.ConfigItemValueMap) (string, error) {
 func text(m types.ConfigItemValueMap, key string) (value string, given bool, err error) {
 	item, given := m.GlobalSettings[key]
 	if given && item.ItemType != types.ConfigItemString && item.ItemType != types.ConfigItemInvalid {
-		return "", true, fmt.Errorf("%s is no text but of type %s", key, item.ItemType)
+		return "", true, fmt.Errorf("%s is not a string but of type %s", key, item.ItemType)
 	}
 	return strings.TrimSpace(item.StrValue), given, nil
 }

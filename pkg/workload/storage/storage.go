@@ -159,7 +159,7 @@ type outcome struct {
 }
 
 func (c *Component) write(ctx context.Context, l level, ch change) outcome {
-	ctx = types.Because(ctx, settingOf[l], "the "+l.String()+" is not as the setting wants it")
+	ctx = types.Because(ctx, settingOf[l], "the "+l.String()+" differs from the setting")
 	var o outcome
 	switch {
 	case l == reservation:
@@ -182,7 +182,7 @@ var settingOf = [levels]string{
 // tell logs what people have to know, when it begins and when it is over.
 func (c *Component) tell(l level, m move) {
 	if m.putBack {
-		c.Log.Warnf("%s was changed by somebody else: it is put back", l)
+		c.Log.Warnf("%s was changed by someone else: restoring it", l)
 	}
 	warning := ""
 	if m.flaw {
@@ -192,11 +192,11 @@ func (c *Component) tell(l level, m move) {
 	case warning == c.told[l]:
 		return
 	case warning != "":
-		c.Log.WithField("err", warning).Warnf("%s is not kept as the settings want it", l)
+		c.Log.WithField("err", warning).Warnf("%s does not match the settings", l)
 	case m.why != "": // it is still not as it should be, or not seen
 		return
 	default:
-		c.Log.Infof("%s is kept as the settings want it again", l)
+		c.Log.Infof("%s matches the settings again", l)
 	}
 	c.told[l] = warning
 }

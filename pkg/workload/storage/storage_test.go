@@ -72,7 +72,7 @@ func TestAnOperatorsEditIsPutBackAndNothingElseIsTouched(t *testing.T) {
 		if j, _ := s.jobs.Get(types.SnapshotJobName); j.Cron != defaultCron || j.Retain != 7 {
 			t.Errorf("the job is %+v", j)
 		}
-		if n := a.said("was changed by somebody else"); n != 3 {
+		if n := a.said("was changed by someone else"); n != 3 {
 			t.Errorf("told %d times", n)
 		}
 		s.after(time.Hour)
@@ -90,7 +90,7 @@ func TestAnEditLongAfterTheOwnWriteIsTheFirstOne(t *testing.T) {
 		for edits := 1; edits <= 3; edits++ {
 			s.after(time.Hour)
 			s.cluster.EditSetting(types.LonghornDrainPolicy, defaultPolicy)
-			if s.policy() != "always-allow" || a.says().DrainPolicy.Why != "" || a.said("was changed by somebody else") != edits {
+			if s.policy() != "always-allow" || a.says().DrainPolicy.Why != "" || a.said("was changed by someone else") != edits {
 				t.Errorf("policy %q, says %+v, told %d times", s.policy(), a.says().DrainPolicy, a.said("was changed"))
 			}
 		}
@@ -130,7 +130,7 @@ func TestWhoeverChangesItTimeAndAgainIsMetMoreAndMoreSeldom(t *testing.T) {
 			t.Errorf("%d lines logged", n)
 		}
 		s.after(20 * time.Minute) // nobody else any more
-		if s.policy() != defaultPolicy || a.says().DrainPolicy.Why != "" || a.said("as the settings want it again") != 1 {
+		if s.policy() != defaultPolicy || a.says().DrainPolicy.Why != "" || a.said("matches the settings again") != 1 {
 			t.Errorf("policy %q, says %+v", s.policy(), a.says().DrainPolicy)
 		}
 		s.cluster.EditSetting(types.LonghornDrainPolicy, "always-allow")

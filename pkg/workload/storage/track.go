@@ -20,7 +20,7 @@ const (
 
 const (
 	beingSet  = "it is being set"
-	contested = "it does not stay as it is set: somebody else changes it"
+	contested = "it does not keep the value set: someone else changes it"
 )
 
 // track is what this process remembers of a level. Losing it costs a pause.

@@ -55,7 +55,7 @@ func TestWhatMakesNoSenseChangesNothingAndIsTold(t *testing.T) {
 		if n := s.wrote() - before; n != 0 || is.DiskReservation.Why == "" || is.SnapshotJob.Why == "" || is.DrainPolicy.Why == "" {
 			t.Errorf("%d requests, says %+v", n, is)
 		}
-		if a.said("not kept as the settings want it") != 3 {
+		if a.said("does not match the settings") != 3 {
 			t.Errorf("told %d times", a.said("not kept"))
 		}
 		if s.reserved("n1") != 5*gb || s.cron() != defaultCron || s.policy() != defaultPolicy {
