@@ -56,7 +56,7 @@ func (s *store) say(c *client, packet []byte) error {
 // send brings c up to date, deletes first. unsent means that some value could
 // not be handed over now; the error is that of the connection.
 func (s *store) send(c *client) (unsent bool, err error) {
-	deletes, updates := s.news(c)
+	deletes, updates := s.pendingChanges(c)
 	for _, key := range deletes {
 		if err := s.say(c, deletePacket(s.topic.name, key)); err != nil {
 			return false, err
@@ -84,8 +84,8 @@ func (s *store) send(c *client) (unsent bool, err error) {
 	return unsent, nil
 }
 
-// news takes what c has not been told yet.
-func (s *store) news(c *client) (deletes []string, updates map[string][]byte) {
+// pendingChanges takes what c has not been told yet.
+func (s *store) pendingChanges(c *client) (deletes []string, updates map[string][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	updates = map[string][]byte{}

@@ -22,7 +22,7 @@ func (n *News[T]) Of(from Reader[T]) (rows map[string]T, gone []string) {
 	defer t.mu.Unlock()
 	if n.keys == nil {
 		n.keys = map[string]struct{}{}
-		t.news = append(t.news, n)
+		t.pendingChanges = append(t.pendingChanges, n)
 		t.lent = true
 		return t.rows, nil
 	}
@@ -55,7 +55,7 @@ func (n *News[T]) Drop(from Reader[T]) {
 	if t, ok := from.(*Table[T]); ok {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.news = slices.DeleteFunc(t.news, func(other *News[T]) bool { return other == n })
+		t.pendingChanges = slices.DeleteFunc(t.pendingChanges, func(other *News[T]) bool { return other == n })
 		n.keys = nil
 	}
 }

@@ -9,10 +9,10 @@ import (
 
 func TestNewsIsWhatHasChangedSinceTheLastTime(t *testing.T) {
 	var table Table[int]
-	var news News[int]
+	var pendingChanges News[int]
 	says := func(when string, want map[string]int, wantGone ...string) {
 		t.Helper()
-		got, gone := news.Of(&table)
+		got, gone := pendingChanges.Of(&table)
 		slices.Sort(gone)
 		if d := cmp.Diff(want, got) + cmp.Diff(wantGone, gone); d != "" {
 			t.Errorf("%s: want -, got +\n%s", when, d)
@@ -28,25 +28,25 @@ func TestNewsIsWhatHasChangedSinceTheLastTime(t *testing.T) {
 	_, _ = table.Unpublish("b"), table.Publish("b", 3)
 	says("what is back is there", map[string]int{"b": 3})
 	_ = table.Publish("b", 4)
-	news.Drop(&table)
+	pendingChanges.Drop(&table)
 	says("after it was dropped all is new", map[string]int{"b": 4, "c": 1})
 }
 
 func TestOfAnotherReaderAllRowsAreNews(t *testing.T) {
 	var other renamed
-	var news News[string]
+	var pendingChanges News[string]
 	for _, when := range []string{"first", "again"} {
-		if got, gone := news.Of(&other); len(got) != 2 || len(gone) != 0 {
+		if got, gone := pendingChanges.Of(&other); len(got) != 2 || len(gone) != 0 {
 			t.Errorf("%s: %v, without %v", when, got, gone)
 		}
 	}
-	news.last["m"] = ""
-	if _, gone := news.Of(&other); !slices.Equal(gone, []string{"m"}) {
+	pendingChanges.last["m"] = ""
+	if _, gone := pendingChanges.Of(&other); !slices.Equal(gone, []string{"m"}) {
 		t.Errorf("%v are gone", gone)
 	}
-	news.last["m"] = ""
-	news.Drop(&other)
-	if _, gone := news.Of(&other); len(gone) != 0 {
+	pendingChanges.last["m"] = ""
+	pendingChanges.Drop(&other)
+	if _, gone := pendingChanges.Of(&other); len(gone) != 0 {
 		t.Errorf("after it was dropped %v are gone", gone)
 	}
 }

@@ -5,19 +5,19 @@ import "time"
 // Pause says how long after their last message subscribers that were told of one
 // value are left with it while there is another: 0 for not at all, less for until
 // something else tells them.
-type Pause[T any] func(told, now T) time.Duration
+type Pause[T any] func(lastSent, now T) time.Duration
 
 // NewPacedPublication is NewPublication for a topic whose consumers do something
 // costly with every message: pause holds messages back. Table and file have every
 // value at once, and a subscriber that connects gets the newest.
 func NewPacedPublication[T any](bus *Bus, agent string, pause Pause[T], opts ...Option) *Publication[T] {
 	p := NewPublication[T](bus, agent, opts...)
-	p.pause, p.told = pause, map[string]told[T]{}
+	p.pause, p.lastSent = pause, map[string]lastSent[T]{}
 	return p
 }
 
-// told is what the subscribers were last told of a key.
-type told[T any] struct {
+// lastSent is what the subscribers were last told of a key.
+type lastSent[T any] struct {
 	value T
 	at    time.Time
 	due   time.Time   // when they are told what was held back
@@ -27,7 +27,7 @@ type told[T any] struct {
 // wait is how long v is to be held back: 0 for not at all, less for until
 // something else is told. Called with mu held.
 func (p *Publication[T]) wait(key string, v T) time.Duration {
-	last, was := p.told[key]
+	last, was := p.lastSent[key]
 	if p.pause == nil || !was {
 		return 0
 	}
@@ -43,7 +43,7 @@ func (p *Publication[T]) hold(key string, v T, wait time.Duration) {
 	if p.pause == nil {
 		return
 	}
-	last := p.told[key]
+	last := p.lastSent[key]
 	if last.timer != nil {
 		last.timer.Stop()
 		last.timer = nil
@@ -55,7 +55,7 @@ func (p *Publication[T]) hold(key string, v T, wait time.Duration) {
 		last.due = time.Now().Add(wait)
 		last.timer = time.AfterFunc(wait, func() { p.tellNow(key) })
 	}
-	p.told[key] = last
+	p.lastSent[key] = last
 }
 
 // tellNow tells what was held back, unless it was told or replaced while the timer
@@ -63,7 +63,7 @@ func (p *Publication[T]) hold(key string, v T, wait time.Duration) {
 func (p *Publication[T]) tellNow(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last := p.told[key]
+	last := p.lastSent[key]
 	if v, ok := p.rows.Get(key); ok && last.timer != nil && !time.Now().Before(last.due) {
 		p.store.tell(key)
 		p.hold(key, v, 0)
@@ -72,8 +72,8 @@ func (p *Publication[T]) tellNow(key string) {
 
 // drop forgets what was told of a key that is withdrawn. Called with mu held.
 func (p *Publication[T]) drop(key string) {
-	if timer := p.told[key].timer; timer != nil {
+	if timer := p.lastSent[key].timer; timer != nil {
 		timer.Stop()
 	}
-	delete(p.told, key)
+	delete(p.lastSent, key)
 }

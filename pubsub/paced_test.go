@@ -13,11 +13,11 @@ import (
 )
 
 // byCount holds back what differs little.
-func byCount(told, now Sample) time.Duration {
+func byCount(lastSent, now Sample) time.Duration {
 	switch {
-	case now.Count == told.Count:
+	case now.Count == lastSent.Count:
 		return -1
-	case now.Count-told.Count < 10:
+	case now.Count-lastSent.Count < 10:
 		return time.Minute
 	}
 	return 0

@@ -26,9 +26,9 @@ type Publication[T any] struct {
 	store store
 	pause Pause[T] // nil: every change is told at once
 
-	mu     sync.Mutex // one writer at a time: table, file and socket agree on the last value
-	opened bool
-	told   map[string]told[T] // by key, where there is a pause
+	mu       sync.Mutex // one writer at a time: table, file and socket agree on the last value
+	opened   bool
+	lastSent map[string]lastSent[T] // by key, where there is a pause
 }
 
 // NewPublication adds a publication of agent to the bus. It never fails; Open

@@ -22,7 +22,7 @@ func TestBadPacketsOfAPublisherDoNotFillTheLog(t *testing.T) {
 	}
 	c.say(update("k", sorted(2)))
 	eventually(t, "what is good after them", has(sub, "k", 2))
-	if n := len(s.logs.AllEntries()); n > maxSaid+5 {
+	if n := len(s.logs.AllEntries()); n > maxLogged+5 {
 		t.Errorf("%d lines in the log", n)
 	}
 	if st := s.Stats()[0]; st.Refused != bad {
@@ -39,7 +39,7 @@ func TestAPublisherThatComesAndGoesDoesNotFillTheLog(t *testing.T) {
 		c := srv.accept("hello Sample", "complete Sample")
 		c.conn.Close()
 	}
-	if n := len(s.logs.AllEntries()); n > maxSaid+5 {
+	if n := len(s.logs.AllEntries()); n > maxLogged+5 {
 		t.Errorf("%d lines in the log", n)
 	}
 }
@@ -65,18 +65,18 @@ func TestWhatIsLeftOutOfTheLogIsTold(t *testing.T) {
 				t.Errorf("left out are %v, want %v", got, leftOut)
 			}
 		}
-		say(maxSaid)
-		expect(maxSaid, nil)
+		say(maxLogged)
+		expect(maxLogged, nil)
 		say(1000)
-		expect(maxSaid+1, nil)
+		expect(maxLogged+1, nil)
 		if last := hook.LastEntry(); last.Level != logrus.WarnLevel {
 			t.Errorf("it says %s", last.Message)
 		}
-		time.Sleep(sayEvery)
+		time.Sleep(logEvery)
 		say(1)
-		expect(maxSaid+2, 1000)
-		time.Sleep(2 * maxSaid * sayEvery)
-		say(maxSaid)
-		expect(2*maxSaid+2, nil)
+		expect(maxLogged+2, 1000)
+		time.Sleep(2 * maxLogged * logEvery)
+		say(maxLogged)
+		expect(2*maxLogged+2, nil)
 	})
 }

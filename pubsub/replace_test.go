@@ -36,11 +36,11 @@ func TestARowsReplacementIsSeenWholeOrNotAtAll(t *testing.T) {
 
 func TestOnlyWhatDiffersInAReplacementIsNews(t *testing.T) {
 	var table Table[string]
-	var news News[string]
+	var pendingChanges News[string]
 	var pick Pick[string]
 	starred := func(v string) bool { return strings.HasPrefix(v, "*") }
 	_ = table.Replace(map[string]string{"a": "*1", "b": "2", "c": "*3"})
-	news.Of(&table)
+	pendingChanges.Of(&table)
 	pick.Of(&table, nil, starred)
 	bell := make(chan struct{}, 1)
 	table.Notify(bell)
@@ -50,7 +50,7 @@ func TestOnlyWhatDiffersInAReplacementIsNews(t *testing.T) {
 	}
 	mine := map[string]string{"a": "*1", "b": "*2", "d": "*4"}
 	_ = table.Replace(mine)
-	rows, gone := news.Of(&table)
+	rows, gone := pendingChanges.Of(&table)
 	if len(bell) != 1 || len(rows) != 2 || rows["b"] != "*2" || rows["d"] != "*4" || !slices.Equal(gone, []string{"c"}) {
 		t.Errorf("news are %v and %v without %d bells", rows, gone, len(bell))
 	}

@@ -60,7 +60,7 @@ func (s *store) serve(ctx context.Context, conn *net.UnixConn) {
 	stop := context.AfterFunc(own, func() { conn.Close() })
 	defer stop()
 	defer conn.Close()
-	if err := s.greet(conn); err != nil {
+	if err := s.answerRequest(conn); err != nil {
 		s.log.WithError(err).Debug("refused a subscriber")
 		return
 	}
@@ -83,8 +83,8 @@ func (s *store) serve(ctx context.Context, conn *net.UnixConn) {
 	}
 }
 
-// greet reads the request and answers it.
-func (s *store) greet(conn *net.UnixConn) error {
+// answerRequest reads the request and answers it.
+func (s *store) answerRequest(conn *net.UnixConn) error {
 	if err := conn.SetReadDeadline(time.Now().Add(requestTimeout)); err != nil {
 		return err
 	}
@@ -122,9 +122,9 @@ func (s *store) leave(c *client) {
 	delete(s.clients, c)
 }
 
-// unheard are the withdrawn keys that c may hold from an earlier connection.
+// notReceived are the withdrawn keys that c may hold from an earlier connection.
 // One that was in c's snapshot is its ordinary delete, which is to come.
-func (s *store) unheard(c *client) []string {
+func (s *store) notReceived(c *client) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(s.withdrawn), func(key string) bool {
@@ -165,7 +165,7 @@ func (s *store) finish(c *client) error {
 	if err := s.say(c, completePacket(s.topic.name)); err != nil {
 		return err
 	}
-	for _, key := range s.unheard(c) {
+	for _, key := range s.notReceived(c) {
 		if err := s.say(c, deletePacket(s.topic.name, key)); err != nil {
 			return err
 		}

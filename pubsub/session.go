@@ -17,10 +17,10 @@ const (
 // session is one connection to a publisher.
 type session struct {
 	*follower
-	greeted bool
-	done    bool            // the snapshot is complete
-	doubt   bool            // a packet of the snapshot could not be assigned to a key
-	seen    map[string]bool // keys of the snapshot
+	helloReceived bool
+	done          bool            // the snapshot is complete
+	doubt         bool            // a packet of the snapshot could not be assigned to a key
+	seen          map[string]bool // keys of the snapshot
 }
 
 // follow takes what the socket brings until the publisher hangs up or ctx is done.
@@ -74,7 +74,7 @@ func (s *session) deadline() time.Time {
 	switch {
 	case s.done:
 		return time.Time{}
-	case s.greeted:
+	case s.helloReceived:
 		return time.Now().Add(snapshotTimeout)
 	}
 	return time.Now().Add(helloTimeout)
@@ -84,7 +84,7 @@ func (s *session) deadline() time.Time {
 // protocol is an error.
 func (s *session) handle(b []byte) error {
 	p, err := decodePacket(s.topic.name, b)
-	if !s.greeted && (err != nil || p.verb != verbHello) {
+	if !s.helloReceived && (err != nil || p.verb != verbHello) {
 		return errors.New("the publisher does not answer the handshake")
 	}
 	if p.key != "" && !s.done {
@@ -97,7 +97,7 @@ func (s *session) handle(b []byte) error {
 	}
 	switch p.verb {
 	case verbHello:
-		s.greeted = true
+		s.helloReceived = true
 	case verbUpdate:
 		s.counts.messages.Add(1)
 		s.receiveValue(p.key, p.value)

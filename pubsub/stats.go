@@ -14,12 +14,12 @@ type Stats struct {
 }
 
 // counts are the counters behind Stats.
-type counts struct{ told, messages, refused, dropped atomic.Uint64 }
+type counts struct{ lastSent, messages, refused, dropped atomic.Uint64 }
 
 func (c *counts) stats(topic string, subscribed bool, clients int) Stats {
 	return Stats{
 		Topic: topic, Subscribed: subscribed, Clients: clients,
-		Told: c.told.Load(), Messages: c.messages.Load(), Refused: c.refused.Load(), Dropped: c.dropped.Load(),
+		Told: c.lastSent.Load(), Messages: c.messages.Load(), Refused: c.refused.Load(), Dropped: c.dropped.Load(),
 	}
 }
 

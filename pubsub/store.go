@@ -272,7 +272,7 @@ func (s *store) tell(key string) {
 
 // changed tells every client that key is news. Called with mu held.
 func (s *store) changed(key string) {
-	s.counts.told.Add(1)
+	s.counts.lastSent.Add(1)
 	for c := range s.clients {
 		c.dirty[key] = struct{}{}
 		select {

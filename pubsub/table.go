@@ -39,12 +39,12 @@ type Writer[T any] interface {
 
 // Table is a Writer in memory only. Its zero value is an empty table.
 type Table[T any] struct {
-	mu    sync.Mutex
-	rows  map[string]T
-	lent  bool // somebody looks at this very map: it changes no more
-	bells []chan<- struct{}
-	picks []*Pick[T]
-	news  []*News[T]
+	mu             sync.Mutex
+	rows           map[string]T
+	lent           bool // somebody looks at this very map: it changes no more
+	bells          []chan<- struct{}
+	picks          []*Pick[T]
+	pendingChanges []*News[T]
 }
 
 // Get implements Reader.
@@ -122,7 +122,7 @@ func (t *Table[T]) note(key string) {
 
 // noted is note without the bell.
 func (t *Table[T]) noted(key string) {
-	for _, n := range t.news {
+	for _, n := range t.pendingChanges {
 		n.keys[key] = struct{}{}
 	}
 }

@@ -77,11 +77,11 @@ func first(text []byte) *x509.Certificate {
 	return nil
 }
 
-// doubt says which certificate does not have the hash it is named by. That is
+// certificateProblem says which certificate does not have the hash it is named by. That is
 // only told where decryption fails: EVE does not look, so controllers may have
 // named certificates otherwise for ever, and what proves the right ones is the
 // hash of the clear text.
-func doubt(c types.ControllerCert, d types.EdgeNodeCert) string {
+func certificateProblem(c types.ControllerCert, d types.EdgeNodeCert) string {
 	switch {
 	case !named(c.Cert, c.CertHash, c.HashAlgo):
 		return fmt.Sprintf("controller certificate %s does not match its hash", short(c.CertHash))

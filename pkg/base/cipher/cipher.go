@@ -50,8 +50,8 @@ func (d *Device) Decrypt(ctx context.Context, block types.CipherBlockStatus, cer
 		return Secret{}, about(block, err)
 	}
 	clear, err := open(block, shared)
-	if err != nil && p.doubt != "" {
-		err = failure(DecryptFailed, "%w, and %s", err, p.doubt)
+	if err != nil && p.certificateProblem != "" {
+		err = failure(DecryptFailed, "%w, and %s", err, p.certificateProblem)
 	}
 	if err != nil {
 		return Secret{}, about(block, err)
@@ -62,10 +62,10 @@ func (d *Device) Decrypt(ctx context.Context, block types.CipherBlockStatus, cer
 
 // parties are the two sides of a block's key.
 type parties struct {
-	controller *ecdh.PublicKey
-	device     *ecdh.PublicKey
-	inTPM      bool   // the device's private key is in the TPM
-	doubt      string // what speaks against the certificates, "" for nothing
+	controller         *ecdh.PublicKey
+	device             *ecdh.PublicKey
+	inTPM              bool   // the device's private key is in the TPM
+	certificateProblem string // what speaks against the certificates, "" for nothing
 }
 
 // partiesOf checks a block as far as it can be checked without a key, and finds
@@ -90,7 +90,7 @@ func partiesOf(block types.CipherBlockStatus, certs Certificates) (parties, erro
 	if p.device, err = publicKey("device", c.DeviceCertHash, device.Cert); err != nil {
 		return parties{}, err
 	}
-	p.doubt = doubt(controller, device)
+	p.certificateProblem = certificateProblem(controller, device)
 	return p, nil
 }
 

@@ -20,11 +20,11 @@ const patience = 5 * time.Second
 type Keeper struct {
 	Work func(File, Wish) (Result, error) // nil for File.Keep; tests have one that hangs
 
-	running *call                 // the work under way, nil for none
-	mail    pubsub.Table[Outcome] // where it leaves its outcome, and rings
-	last    Outcome               // of the work that ended last
-	lastAt  time.Time             // when that was
-	err     error                 // why it failed, until that is forgotten
+	running     *call                 // the work under way, nil for none
+	resultTable pubsub.Table[Outcome] // where it leaves its outcome, and rings
+	last        Outcome               // of the work that ended last
+	lastAt      time.Time             // when that was
+	err         error                 // why it failed, until that is forgotten
 }
 
 // call is the work under way.
@@ -63,26 +63,26 @@ func (o Outcome) Act() string {
 // Begin looks at the file and makes it what it should be. It returns at once.
 // It is for a Keeper that is not busy.
 func (k *Keeper) Begin(f File, w Wish) {
-	work := k.Work
-	if work == nil {
-		work = File.Keep
+	run := k.Work
+	if run == nil {
+		run = File.Keep
 	}
 	now := &call{n: k.last.n + 1, began: time.Now(), done: make(chan struct{})}
 	k.running = now
 	go func() {
 		defer close(now.done)
-		did, err := work(f, w)
-		_ = k.mail.Publish(types.Global, Outcome{Wish: w, Result: did, Err: err, n: now.n})
+		did, err := run(f, w)
+		_ = k.resultTable.Publish(types.Global, Outcome{Wish: w, Result: did, Err: err, n: now.n})
 	}()
 }
 
 // Notify rings when there is something to collect.
-func (k *Keeper) Notify(bell chan<- struct{}) { k.mail.Notify(bell) }
+func (k *Keeper) Notify(bell chan<- struct{}) { k.resultTable.Notify(bell) }
 
 // Collect takes in the outcome of the work that has ended; ok is false where
 // none has. was is the one before.
 func (k *Keeper) Collect(now time.Time) (was, is Outcome, ok bool) {
-	is, _ = k.mail.Get(types.Global)
+	is, _ = k.resultTable.Get(types.Global)
 	if k.running == nil || is.n != k.running.n {
 		return k.last, k.last, false
 	}

@@ -21,7 +21,7 @@ type answer struct {
 	err error
 }
 
-func (d disk) work(File, Wish) (Result, error) {
+func (d disk) run(File, Wish) (Result, error) {
 	is := <-d
 	return is.did, is.err
 }
@@ -29,7 +29,7 @@ func (d disk) work(File, Wish) (Result, error) {
 func TestADiskThatHangsHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, bell := make(disk), make(chan struct{}, 1)
-		k := &Keeper{Work: d.work}
+		k := &Keeper{Work: d.run}
 		k.Notify(bell)
 		began := time.Now()
 		k.Begin(File{}, there)
@@ -57,7 +57,7 @@ func TestADiskThatHangsHoldsUpNobody(t *testing.T) {
 func TestTheEndWaitsForADiskThatAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := make(disk)
-		k := &Keeper{Work: d.work}
+		k := &Keeper{Work: d.run}
 		if !k.End() {
 			t.Error("there is nothing to wait for")
 		}
@@ -88,7 +88,7 @@ func TestAKeeperKeepsTheFile(t *testing.T) {
 
 func TestEveryLookHasOneOutcomeBesideTheOneBefore(t *testing.T) {
 	d, bell, bad := make(disk, 1), make(chan struct{}, 1), errors.New("bad")
-	k := &Keeper{Work: d.work}
+	k := &Keeper{Work: d.run}
 	k.Notify(bell)
 	var last Outcome
 	for _, now := range []Outcome{
@@ -119,7 +119,7 @@ func TestEveryLookHasOneOutcomeBesideTheOneBefore(t *testing.T) {
 
 func TestAFailureForgottenIsStillNoSuccess(t *testing.T) {
 	d, bell := make(disk, 1), make(chan struct{}, 1)
-	k := &Keeper{Work: d.work}
+	k := &Keeper{Work: d.run}
 	k.Notify(bell)
 	d <- answer{Same, errors.New("bad")}
 	k.Begin(File{}, there)

@@ -92,7 +92,7 @@ func once(ctx context.Context, step Step, every time.Duration) (time.Duration, e
 	defer cancel()
 	err := step(ctx)
 	if a, ok := wish(err); ok {
-		return min(time.Duration(a), every), withoutWish(err)
+		return min(time.Duration(a), every), withoutRequest(err)
 	}
 	return every, err
 }
@@ -103,9 +103,9 @@ func wish(err error) (After, bool) {
 	return a, ok
 }
 
-// withoutWish is err without the After joined to it, whose changing text would
+// withoutRequest is err without the After joined to it, whose changing text would
 // make the same failure look new at every try.
-func withoutWish(err error) error {
+func withoutRequest(err error) error {
 	if _, ok := wish(err); !ok {
 		return err
 	}
@@ -115,7 +115,7 @@ func withoutWish(err error) error {
 	}
 	var rest []error
 	for _, e := range joined.Unwrap() {
-		rest = append(rest, withoutWish(e))
+		rest = append(rest, withoutRequest(e))
 	}
 	return errors.Join(rest...)
 }

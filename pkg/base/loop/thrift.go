@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// thriftShare bounds what a thrifty step takes of a processor that always has
+	// cpuShare bounds what a thrifty step takes of a processor that always has
 	// news for it: 2 %.
-	thriftShare = 50
-	// maxThrift is the longest that news wait for a thrifty step.
-	maxThrift = time.Second
+	cpuShare = 50
+	// maxThrottle is the longest that news wait for a thrifty step.
+	maxThrottle = time.Second
 )
 
 // Thrifty spaces out steps that look at tables of thousands of rows which change
@@ -28,9 +28,9 @@ func Thrifty(step Step, free time.Duration) Step {
 		}
 		began := time.Now()
 		err := step(ctx)
-		failed = withoutWish(err)
+		failed = withoutRequest(err)
 		now := time.Now()
-		next = now.Add(min(thriftShare*now.Sub(began)-free, maxThrift))
+		next = now.Add(min(cpuShare*now.Sub(began)-free, maxThrottle))
 		return err
 	}
 }

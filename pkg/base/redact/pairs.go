@@ -17,7 +17,7 @@ func plainPairs(text string) string {
 			break
 		}
 		at += i
-		kind := heldBy(nameBefore(text[done:at]))
+		kind := keptBy(nameBefore(text[done:at]))
 		if at++; kind == nothing {
 			continue
 		}
@@ -34,18 +34,18 @@ func plainPairs(text string) string {
 	return out.String() + text[done:]
 }
 
-// held is what stands behind a name in a text.
-type held int
+// kept is what stands behind a name in a text.
+type kept int
 
 const (
-	nothing held = iota // nothing that is secret
+	nothing kept = iota // nothing that is secret
 	aValue              // a secret
 	aKey                // a secret, unless it looks like a name
 	words               // a secret of several words
 )
 
-// heldBy judges a name in text.
-func heldBy(name string) held {
+// keptBy judges a name in text.
+func keptBy(name string) kept {
 	if len(name) < len("pw") || !strings.ContainsRune(lastLetters, rune(name[len(name)-1])) {
 		return nothing
 	}
@@ -61,7 +61,7 @@ func heldBy(name string) held {
 	return nothing
 }
 
-// lastLetters are the last ones of all names that heldBy knows.
+// lastLetters are the last ones of all names that keptBy knows.
 var lastLetters = func() string {
 	last := ""
 	for _, name := range slices.Concat(secretWords, secretEnds) {

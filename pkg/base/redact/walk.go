@@ -25,13 +25,13 @@ var secretBytes = []string{"cipherdata", "initialvalue", "cleartexthash"}
 var secretSettings = []string{"k3s.config.override"}
 
 // secretWords are what the whole name of a field is that holds a secret, or its last
-// part (smtp_auth), and secretEnds what it ends with; openEnds end with the latter and hold none.
+// part (smtp_auth), and secretEnds what it ends with; unclosed end with the latter and hold none.
 var (
 	secretWords = []string{
 		"otp", "totp", "hotp", "jwt", "seed", "mnemonic", "session", "sessionid", "auth", "auths", "ntlm", "nthash", "lmhash",
 	}
 	secretEnds = []string{"psk", "pass", "pw", "pin", "puk", "key", "pincode", "community"}
-	openEnds   = []string{
+	unclosed   = []string{
 		"bypass", "compass", "trespass", "publickey", "pubkey", "topologykey", "labelkey", "cachekey", "primarykey", "foreignkey", "monkey", "hotkey", "turkey",
 		"spin", "gpiopin",
 	}
@@ -48,7 +48,7 @@ func hasEnd(bare string, ends []string) bool {
 }
 
 // secretEnd reports that a bare name ends as those do that hold a secret.
-func secretEnd(bare string) bool { return hasEnd(bare, secretEnds) && !hasEnd(bare, openEnds) }
+func secretEnd(bare string) bool { return hasEnd(bare, secretEnds) && !hasEnd(bare, unclosed) }
 
 var separators = regexp.MustCompile(`^pubsub-large-|[-_. ]`)
 

@@ -38,13 +38,13 @@ type Component struct {
 	Pulses    map[string]*loop.Pulse            // of every other loop, by component
 	TouchFile string
 
-	sent    uint64    // the last beat published by this process
-	sentAt  time.Time // zero before the first
-	back    bool      // that beat has come back
-	touched bool      // for that beat
-	stuck   string    // the loops last reported as stuck
-	silent  bool      // the beat was reported as lost
-	unsaid  bool      // the beat was reported as not published
+	sent        uint64    // the last beat published by this process
+	sentAt      time.Time // zero before the first
+	back        bool      // that beat has come back
+	touched     bool      // for that beat
+	stuck       string    // the loops last reported as stuck
+	silent      bool      // the beat was reported as lost
+	unpublished bool      // the beat was reported as not published
 }
 
 // Run feeds until ctx is done. Its own loop needs no pulse: when it hangs,
@@ -90,7 +90,7 @@ func (c *Component) beat(now time.Time) error {
 	next := types.WatchdogBeat{Count: last.Count + 1}
 	err := c.Beat.Publish(types.Global, next)
 	c.sent, c.sentAt, c.back, c.touched = next.Count, now, err != nil, false
-	c.report(&c.unsaid, err != nil, err,
+	c.report(&c.unpublished, err != nil, err,
 		"the watchdog beat cannot be published; the watchdog is fed anyway", "the watchdog beat can be published again")
 	// The echo may be there already: then its bell has rung or is about to.
 	return c.feed(now)

@@ -37,7 +37,7 @@ type action struct {
 // decide says what to publish, from facts alone. While zedagent's own word is
 // no valid configuration, the last one of the membership holds.
 func decide(f facts) action {
-	why, heard := flaw(f)
+	why, heard := unusableConfig(f)
 	kept := f.membership.Config
 	switch {
 	case leftWithout(f):
@@ -65,9 +65,9 @@ func leftWithout(f facts) bool {
 	return m.State == types.MembershipLeft && m.Without != nil && (!f.config.Valid || m.WithoutIt(f.config.ClusterID.UUID))
 }
 
-// flaw says whether zedagent's word is known, and why no status can be made of
+// unusableConfig says whether zedagent's word is known, and why no status can be made of
 // it: "" where one can.
-func flaw(f facts) (why string, heard bool) {
+func unusableConfig(f facts) (why string, heard bool) {
 	switch {
 	case !f.hasConfig && !f.configKnown, f.hasConfig && !f.config.Initialized:
 		return "", false

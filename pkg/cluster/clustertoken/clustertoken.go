@@ -58,16 +58,16 @@ type Component struct {
 	began   time.Time            // of the first look
 	answers [parts]*answer       // the last one to each part's question, nil before the first
 	good    goodManifest         // the last one that this device had
-	running *inquiry             // the decryption under way, nil for none
-	mail    pubsub.Table[result] // where it leaves its result, and rings
+	running *keyRequest          // the decryption under way, nil for none
+	results pubsub.Table[result] // where it leaves its result, and rings
 	file    keptfile.Keeper
 }
 
 // Run steps until ctx is done and returns after what runs beside the steps has
 // ended, or when the disk does not let it end.
 func (c *Component) Run(ctx context.Context) {
-	defer c.letEnd()
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Membership, c.ControllerCerts, c.DeviceCerts, &c.mail, &c.file)
+	defer c.closeFile()
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Membership, c.ControllerCerts, c.DeviceCerts, &c.results, &c.file)
 }
 
 // Step looks, decides and acts once.
@@ -136,8 +136,8 @@ func (c *Component) apply(ctx context.Context, a action) error {
 	return errors.Join(append(errs, c.file.Err(), loop.After(a.again))...)
 }
 
-// letEnd waits for what runs beside the steps.
-func (c *Component) letEnd() {
+// closeFile waits for what runs beside the steps.
+func (c *Component) closeFile() {
 	if c.running != nil {
 		c.running.cancel()
 		<-c.running.done

@@ -149,7 +149,7 @@ func due(f facts, q question, last *answer) time.Duration {
 // file says what to make of the manifest's file: now where that is another
 // thing than at the last look, else every period, since others may touch it.
 func file(f facts, a *action) {
-	w := fileWish(f)
+	w := wantedFile(f)
 	switch due := f.file.Due(w, f.now, period); {
 	case f.file.Busy:
 		a.stuck = f.now.Sub(f.file.Since) >= patience
@@ -162,10 +162,10 @@ func file(f facts, a *action) {
 	}
 }
 
-// fileWish is what the file should be. It is removed only where it is known
+// wantedFile is what the file should be. It is removed only where it is known
 // that this node has none to register with: a later bootstrap node of another
 // cluster would else hand in the papers of the first.
-func fileWish(f facts) keptfile.Wish {
+func wantedFile(f facts) keptfile.Wish {
 	switch q := f.wants[manifest]; {
 	case f.membership.State == types.MembershipLeft:
 		return keptfile.Wish{Do: keptfile.Remove}

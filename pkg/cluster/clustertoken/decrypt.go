@@ -27,8 +27,8 @@ const (
 	maxToken = 4 << 10
 )
 
-// inquiry is the decryption under way.
-type inquiry struct {
+// keyRequest is the decryption under way.
+type keyRequest struct {
 	n        int
 	part     part
 	question question
@@ -48,16 +48,16 @@ type result struct {
 // begin decrypts beside the steps, under a context that outlives this one: a
 // TPM or a disk may hang.
 func (c *Component) begin(ctx context.Context, p part, q question) {
-	last, _ := c.mail.Get(types.Global)
+	last, _ := c.results.Get(types.Global)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
-	now := &inquiry{n: last.n + 1, part: p, question: q, cancel: cancel, done: make(chan struct{})}
+	now := &keyRequest{n: last.n + 1, part: p, question: q, cancel: cancel, done: make(chan struct{})}
 	c.running = now
 	go func() {
 		defer close(now.done)
 		defer cancel()
 		out := answerTo(ctx, c.Device, p, q)
 		out.n = now.n
-		_ = c.mail.Publish(types.Global, out)
+		_ = c.results.Publish(types.Global, out)
 	}()
 }
 
@@ -115,7 +115,7 @@ func unzip(raw []byte) (string, error) {
 // and forgets answers to what is not asked any more.
 func (c *Component) collect(now time.Time, wants [parts]*question) error {
 	var err error
-	if out, ok := c.mail.Get(types.Global); ok && c.running != nil && out.n == c.running.n {
+	if out, ok := c.results.Get(types.Global); ok && c.running != nil && out.n == c.running.n {
 		err = c.take(now, *c.running, out, wants)
 		c.running = nil
 	}
@@ -129,7 +129,7 @@ func (c *Component) collect(now time.Time, wants [parts]*question) error {
 
 // take counts a result, and makes it the answer if it is still asked for. What
 // was asked, not asked and asked again meanwhile is begun anew.
-func (c *Component) take(now time.Time, asked inquiry, out result, wants [parts]*question) error {
+func (c *Component) take(now time.Time, asked keyRequest, out result, wants [parts]*question) error {
 	if asked.canceled || wants[asked.part] == nil || !reflect.DeepEqual(*wants[asked.part], asked.question) {
 		return nil
 	}

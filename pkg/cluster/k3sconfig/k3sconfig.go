@@ -58,7 +58,7 @@ type Component struct {
 // Run steps until ctx is done and returns after the work on the file has
 // ended, or when the disk does not let it end.
 func (c *Component) Run(ctx context.Context) {
-	defer c.letEnd()
+	defer c.closeFile()
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Settings, c.Release, c.Membership, c.Info, &c.file, &c.looking)
 }
 
@@ -184,9 +184,9 @@ func (c *Component) collect(ctx context.Context, now time.Time) {
 	}
 }
 
-// letEnd waits for the work on the file. A look into the binary that hangs is
+// closeFile waits for the work on the file. A look into the binary that hangs is
 // left behind: it only reads.
-func (c *Component) letEnd() {
+func (c *Component) closeFile() {
 	c.looking.Cancel()
 	if !c.file.End() {
 		c.Log.WithField("file", c.OverrideFile).Error("override file of k3s: the disk does not answer, stopping without it")

@@ -103,17 +103,17 @@ func (c *Component) Step(ctx context.Context) error {
 // look copies what is true now, an election's end included.
 func (c *Component) look() facts {
 	now := time.Now()
-	said, _ := c.news.Get(types.Global)
-	if said.n != c.term.n {
-		said = news{} // of an election before this one
+	lastPublished, _ := c.news.Get(types.Global)
+	if lastPublished.n != c.term.n {
+		lastPublished = news{} // of an election before this one
 	}
-	if said.leader != "" {
+	if lastPublished.leader != "" {
 		c.lastErr, c.backoff = nil, 0
 	}
-	if c.term.running && said.over {
-		c.ended(now, said.err)
+	if c.term.running && lastPublished.over {
+		c.ended(now, lastPublished.err)
 	}
-	c.term.heard = said.heard
+	c.term.heard = lastPublished.heard
 	agent, _ := c.Agent.Get(types.ZedAgentKey)
 	info, _ := c.Info.Get(types.Global)
 	api, known := c.API.Get(types.Global)
@@ -123,7 +123,7 @@ func (c *Component) look() facts {
 		identity: identity(c.Nodes.All(), info),
 		answers:  known && api.Answers(),
 		running:  c.term.running, runsAs: c.term.identity, dropped: c.term.dropped,
-		next: c.next, leader: said.leader, leads: said.leads,
+		next: c.next, leader: lastPublished.leader, leads: lastPublished.leads,
 	}
 	f.published, _ = c.Leader.Get(types.Global)
 	return f

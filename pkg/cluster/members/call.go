@@ -33,27 +33,27 @@ type call struct {
 
 // outcome is what came of it.
 type outcome struct {
-	n       int
-	hinders string // a sentence, where it is nobody's fault
-	err     error
+	n      int
+	reason string // a sentence, where it is nobody's fault
+	err    error
 }
 
 // begin repairs beside the steps, under a context that outlives this one.
 func (c *Component) begin(ctx context.Context, f facts, t task) {
-	last, _ := c.mail.Get(types.Global)
+	last, _ := c.results.Get(types.Global)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), repairTimeout)
 	c.running = &call{n: last.n + 1, task: t, cancel: cancel}
 	n, own := c.running.n, f.own
 	c.calls.Go(func() {
 		defer cancel()
 		out := outcome{n: n}
-		out.hinders, out.err = c.repair(ctx, own, t)
-		_ = c.mail.Publish(types.Global, out)
+		out.reason, out.err = c.repair(ctx, own, t)
+		_ = c.results.Publish(types.Global, out)
 	})
 }
 
 // repair does what the task says while no other node repairs.
-func (c *Component) repair(ctx context.Context, own types.Node, t task) (hinders string, err error) {
+func (c *Component) repair(ctx context.Context, own types.Node, t task) (reason string, err error) {
 	r := repair{Kube: c.Kube, own: own, task: t}
 	ctx = types.Because(ctx, "CONTROLLER", t.why())
 	if t.kind == unlock {
@@ -62,9 +62,9 @@ func (c *Component) repair(ctx context.Context, own types.Node, t task) (hinders
 	err = c.Kube.Repair(ctx, own.Name, func(ctx context.Context) (err error) {
 		switch t.kind {
 		case tie:
-			hinders, err = r.quieten(ctx)
+			reason, err = r.cordonTieBreaker(ctx)
 		case remove:
-			_, hinders, err = r.removal().Do(ctx)
+			_, reason, err = r.removal().Do(ctx)
 		}
 		return err
 	})
@@ -74,17 +74,17 @@ func (c *Component) repair(ctx context.Context, own types.Node, t task) (hinders
 	case errors.Is(err, types.ErrConflict) && !errors.Is(err, errLocked):
 		return "another node was faster", nil
 	}
-	return hinders, err
+	return reason, err
 }
 
 // collect takes in the outcome of the repair that has ended, if one has.
 func (c *Component) collect() {
-	out, ok := c.mail.Get(types.Global)
+	out, ok := c.results.Get(types.Global)
 	if c.running == nil || !ok || out.n != c.running.n {
 		return
 	}
 	done := *c.running
-	c.running, c.tried, c.hinders, c.lastErr = nil, done.task, out.hinders, nil
+	c.running, c.tried, c.reason, c.lastErr = nil, done.task, out.reason, nil
 	c.backoff = min(max(2*c.backoff, minPause), maxPause)
 	c.pause = c.Uptime() + c.backoff
 	if errors.Is(out.err, errLocked) {
@@ -93,9 +93,9 @@ func (c *Component) collect() {
 	switch log := c.Log.WithField("node", done.task.node.Name); {
 	case out.err != nil && done.calledOff:
 	case out.err != nil:
-		c.hinders = "the last attempt failed: " + out.err.Error()
+		c.reason = "the last attempt failed: " + out.err.Error()
 		c.lastErr = fmt.Errorf("repair the cluster: %w", out.err)
-	case out.hinders != "":
+	case out.reason != "":
 	case done.task.kind == unlock:
 		c.looked, c.pause, c.backoff = true, 0, 0
 	case done.task.kind == remove:

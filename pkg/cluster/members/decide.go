@@ -11,8 +11,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// told is what the controller says of the members of this node's cluster.
-type told struct {
+// configured is what the controller says of the members of this node's cluster.
+type configured struct {
 	cluster uuid.UUID
 	masters []uuid.UUID // nil or empty: it names none, which is no opinion
 	tie     uuid.UUID   // uuid.Nil for no tie-breaker
@@ -24,10 +24,10 @@ type facts struct {
 	now    time.Time     // the wall clock, to be shown only
 	uptime time.Duration // what everything is measured with
 
-	belongs bool // to a cluster, whose configuration is known
-	valid   bool // that configuration is the controller's present word
-	fetched bool // which was reached at the last try
-	told    told
+	belongs    bool // to a cluster, whose configuration is known
+	valid      bool // that configuration is the controller's present word
+	fetched    bool // which was reached at the last try
+	configured configured
 
 	seen  bool // the API server answers and the tables are whole
 	own   types.Node
@@ -43,7 +43,7 @@ type facts struct {
 	pause   time.Duration // no repair before this uptime
 	rest    time.Duration // no removal before this uptime
 	tried   task          // the last one that has ended
-	hinders string        // what it met, "" for nothing
+	reason  string        // what it met, "" for nothing
 }
 
 // kind is what there is to repair.
@@ -69,12 +69,12 @@ func (t task) same(other task) bool { return t.kind == other.kind && t.node.UID 
 
 // action is everything decide may ask for.
 type action struct {
-	publish *types.ClusterMembers // nil: nothing is to be said
-	stale   []types.Node
-	task    task
-	cancel  bool // the repair under way has lost its reason
-	calm    bool // nothing is left to repair, so the next repair is not one more try
-	again   time.Duration
+	publish           *types.ClusterMembers // nil: nothing is to be said
+	stale             []types.Node
+	task              task
+	cancel            bool // the repair under way has lost its reason
+	pauseAfterRemoval bool // nothing is left to repair, so the next repair is not one more try
+	again             time.Duration
 }
 
 // decide says what is to be repaired, and why it is not.
@@ -82,11 +82,11 @@ func decide(f facts) action {
 	if !f.belongs {
 		return action{cancel: f.running.kind != nothing}
 	}
-	a := action{stale: stale(f.nodes, f.told)}
-	out := &types.ClusterMembers{Masters: f.told.masters, Repairing: f.running.kind != nothing}
+	a := action{stale: stale(f.nodes, f.configured)}
+	out := &types.ClusterMembers{Masters: f.configured.masters, Repairing: f.running.kind != nothing}
 	a.publish = out
 	for _, n := range f.nodes {
-		if f.told.isTie(n) {
+		if f.configured.isTie(n) {
 			out.TieBreaker = n.Name
 		}
 	}
@@ -104,11 +104,11 @@ func decide(f facts) action {
 	}
 	switch {
 	case f.running.kind != nothing:
-		a.cancel = f.running.kind != unlock && (!f.valid || !f.fetched || !f.running.told.same(f.told))
+		a.cancel = f.running.kind != unlock && (!f.valid || !f.fetched || !f.running.configured.same(f.configured))
 	case f.uptime < f.pause:
 		a.again = f.pause - f.uptime
 	case want.kind == nothing:
-		a.calm = true
+		a.pauseAfterRemoval = true
 		a.again = f.due(a.stale)
 	default:
 		a.task, out.Repairing = want, true
@@ -120,7 +120,7 @@ func decide(f facts) action {
 // is not as it should be.
 func next(f facts, stale []types.Node, out *types.ClusterMembers) task {
 	if !f.looked && f.seen && f.known {
-		out.Why = f.hinders
+		out.Why = f.reason
 		return task{kind: unlock, node: f.own, rules: f.rules()}
 	}
 	all, why := wanted(f, stale)
@@ -145,7 +145,7 @@ func next(f facts, stale []types.Node, out *types.ClusterMembers) task {
 func turn(all []task, f facts, out *types.ClusterMembers) task {
 	i := slices.IndexFunc(all, f.tried.same)
 	if i >= 0 {
-		out.Why = f.hinders
+		out.Why = f.reason
 	}
 	return all[(i+1)%len(all)]
 }
@@ -154,14 +154,14 @@ func turn(all []task, f facts, out *types.ClusterMembers) task {
 // has to stay as it is.
 func wanted(f facts, stale []types.Node) (all []task, why string) {
 	for _, n := range f.nodes {
-		if !f.told.isTie(n) {
+		if !f.configured.isTie(n) {
 			continue
 		}
 		pods := workload(n, f.pods)
 		if n.Unschedulable && len(pods) == 0 {
 			continue
 		}
-		if stays := f.rules().disagreement(f.nodes, onTie); stays != "" {
+		if stays := f.rules().differentlyConfigured(f.nodes, onTie); stays != "" {
 			why = cmp.Or(why, stays)
 			continue
 		}
@@ -179,14 +179,16 @@ func wanted(f facts, stale []types.Node) (all []task, why string) {
 
 // keeps says why the stale node n is not to be removed at this moment.
 func keeps(f facts, n types.Node) string {
-	why := f.rules().unfit(n, f.nodes)
+	why := f.rules().notRemovable(n, f.nodes)
 	if why == "" && f.uptime < f.rest {
 		why = "a member has just been removed, and the cluster must prove healthy without it first"
 	}
 	return why
 }
 
-func (f facts) rules() rules { return rules{told: f.told, past: f.past, interval: f.interval} }
+func (f facts) rules() rules {
+	return rules{configured: f.configured, past: f.past, interval: f.interval}
+}
 
 // advised is why a stale Node stays, with what an operator can do about it once
 // it has been stale for long.
@@ -200,15 +202,15 @@ func (f facts) advised(why string, n types.Node) string {
 // due is the time until something may be removed that may not now, 0 for nothing
 // that is only waited for.
 func (f facts) due(stale []types.Node) time.Duration {
-	soonest := max(f.rest-f.uptime, 0)
+	earliest := max(f.rest-f.uptime, 0)
 	for _, n := range stale {
 		t := f.past.stale[n.UID]
 		left := t.asked + intervals*f.interval - f.uptime
-		if t.holds && left > 0 && (soonest == 0 || left < soonest) {
-			soonest = left
+		if t.holds && left > 0 && (earliest == 0 || left < earliest) {
+			earliest = left
 		}
 	}
-	return soonest
+	return earliest
 }
 
 // workload is what may not stay on the tie-breaker. Of a node that is not Ready

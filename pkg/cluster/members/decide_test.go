@@ -20,15 +20,15 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 		}
 	}
 	five := func(f *facts) { // n2 is down as well, and was told otherwise
-		f.told.masters = devices("n1", "n2", "n4", "n6")
+		f.configured.masters = devices("n1", "n2", "n4", "n6")
 		f.nodes = []types.Node{node("n1"), node("n2", down, listing("n1", "n2", "n3")), node("n3", down), node("n4"), node("n6")}
 		for _, i := range []int{0, 3, 4} {
 			listing("n1", "n2", "n4", "n6")(&f.nodes[i])
 		}
 	}
-	spoke := func(f *facts, uid string, ago time.Duration) {
+	published := func(f *facts, uid string, ago time.Duration) {
 		f.past.uptime += patience
-		f.past.spoke[uid] = spoken{mark: markOf(f.nodes[1]), at: f.past.uptime - ago}
+		f.past.published[uid] = reported{mark: markOf(f.nodes[1]), at: f.past.uptime - ago}
 	}
 	for _, row := range []struct {
 		rule   string
@@ -38,14 +38,14 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 		stale  int    // how many it lists
 	}{
 		{"a dead master that is named no more", func(*facts) {}, "n3", "", 1},
-		{"none on an empty list", func(f *facts) { f.told.masters = nil }, "", "", 0},
-		{"none that is named", func(f *facts) { f.told.masters = devices("n1", "n2", "n3", "n4") }, "", "", 0},
+		{"none on an empty list", func(f *facts) { f.configured.masters = nil }, "", "", 0},
+		{"none that is named", func(f *facts) { f.configured.masters = devices("n1", "n2", "n3", "n4") }, "", "", 0},
 		{"no worker", set(2, worker), "", "", 0},
 		{"none of which nobody knows the device", set(2, func(n *types.Node) { n.UUID = "" }), "", "", 0},
-		{"nor the tie-breaker, whom the controller still names", func(f *facts) { f.told.tie = device("n3"); cordoned(&f.nodes[2]) }, "", "but as the tie-breaker", 1},
+		{"nor the tie-breaker, whom the controller still names", func(f *facts) { f.configured.tie = device("n3"); cordoned(&f.nodes[2]) }, "", "but as the tie-breaker", 1},
 		{"one whose label is written in capitals", set(2, func(n *types.Node) { n.UUID = strings.ToUpper(n.UUID) }), "n3", "", 1},
 		{"none that is named, in capitals", func(f *facts) {
-			f.told.masters = append(f.told.masters, device("n3"))
+			f.configured.masters = append(f.configured.masters, device("n3"))
 			f.nodes[2].UUID = strings.ToUpper(f.nodes[2].UUID)
 		}, "", "", 0},
 		{"not while a Ready server without a label may be a member that was told otherwise", func(f *facts) { f.nodes = append(f.nodes, node("n5", unstamped, func(n *types.Node) { n.UUID = "" })) }, "", "n5 has no zedkube that says", 1},
@@ -71,10 +71,10 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 		}, "", "no quorum", 1},
 		{"none that names its device in no way anybody reads", set(2, func(n *types.Node) { n.UUID = "n3" }), "", "", 0},
 		{"never itself", func(f *facts) {
-			f.told.device = device("n3")
+			f.configured.device = device("n3")
 			f.own = f.nodes[2]
 		}, "", "", 0},
-		{"not by a node that is no master itself", func(f *facts) { f.told.device = device("n9") }, "", "does not name this node", 1},
+		{"not by a node that is no master itself", func(f *facts) { f.configured.device = device("n9") }, "", "does not name this node", 1},
 		{"not while the configuration is not valid", func(f *facts) { f.valid = false }, "", "currently not valid", 1},
 		{"not on the word of a controller that is not reached", func(f *facts) { f.fetched = false }, "", "may be out of date", 1},
 		{"not while the cluster is not seen", func(f *facts) { f.seen = false }, "", "not seen", 1},
@@ -88,9 +88,9 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 		{"a member that is down need not say anything", func(f *facts) {
 			f.nodes[1] = node("n2", down, unstamped)
 			f.nodes = append(f.nodes, node("n4"))
-			f.told.masters = devices("n1", "n2", "n4")
+			f.configured.masters = devices("n1", "n2", "n4")
 			f.nodes = append(f.nodes, node("n5"))
-			f.told.masters = append(f.told.masters, device("n5"))
+			f.configured.masters = append(f.configured.masters, device("n5"))
 			for _, i := range []int{0, 3, 4} {
 				listing("n1", "n2", "n4", "n5")(&f.nodes[i])
 			}
@@ -115,21 +115,21 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 		{"nor where it was not reached in between", func(f *facts) { f.past.stale["uid-n3"] = trace{stamp: markOf(f.nodes[2])} }, "", "5 configuration intervals", 1},
 		{"not against its own stamp, written since", set(2, listing("n1", "n2", "n3"), func(n *types.Node) { n.StampedAt = time.Now() }), "", "n3 has not been configured with the same masters", 1},
 		{"though its own stamp from before names it", set(2, listing("n1", "n2", "n3")), "n3", "", 1},
-		{"not against what a member that went down said of late", func(f *facts) { five(f); spoke(f, "uid-n2", patience-time.Second) }, "", "n2 has not been configured with the same masters", 1},
+		{"not against what a member that went down said of late", func(f *facts) { five(f); published(f, "uid-n2", patience-time.Second) }, "", "n2 has not been configured with the same masters", 1},
 		{"nor against what it has said since", func(f *facts) {
 			five(f)
-			spoke(f, "uid-n2", patience)
+			published(f, "uid-n2", patience)
 			f.nodes[1].StampedAt = time.Now()
 		}, "", "n2 has not been configured with the same masters", 1},
-		{"though it said otherwise a day ago", func(f *facts) { five(f); spoke(f, "uid-n2", patience) }, "n3", "", 1},
+		{"though it said otherwise a day ago", func(f *facts) { five(f); published(f, "uid-n2", patience) }, "n3", "", 1},
 		{"though it spoke of another cluster", func(f *facts) {
 			five(f)
-			spoke(f, "uid-n2", 0)
+			published(f, "uid-n2", 0)
 			f.nodes[1].Agent.Cluster = other
 		}, "n3", "", 1},
 		{"though it had withdrawn its list", func(f *facts) {
 			five(f)
-			spoke(f, "uid-n2", 0)
+			published(f, "uid-n2", 0)
 			f.nodes[1].Agent.Masters = nil
 		}, "n3", "", 1},
 		{"not while it is drained for a reboot", set(2, cordonedBy), "", "is being drained or rebooted: waiting for it for 24h0m0s at most; who is sure", 1},
@@ -187,11 +187,11 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 func TestWhatHindersOneRepairDoesNotHinderAnother(t *testing.T) {
 	f := scene()
 	f.nodes = append(f.nodes, node("n4"), node("n5", down))
-	f.told.tie = device("n4")
+	f.configured.tie = device("n4")
 	for i := range f.nodes {
 		tied("n4")(&f.nodes[i])
 	}
-	f.hinders = "it does not work"
+	f.reason = "it does not work"
 	var order []string
 	for range 4 {
 		a := decide(f)
@@ -204,7 +204,7 @@ func TestWhatHindersOneRepairDoesNotHinderAnother(t *testing.T) {
 	f.tried.node = f.nodes[2]
 	f.tried.kind = remove
 	out := decide(f).publish
-	if out.Why != f.hinders || out.Stale[0].Why != f.hinders || out.Stale[1].Why != "" {
+	if out.Why != f.reason || out.Stale[0].Why != f.reason || out.Stale[1].Why != "" {
 		t.Errorf("says %+v", out)
 	}
 }
@@ -229,7 +229,7 @@ func TestARepairLosesItsReasonWithTheControllersWord(t *testing.T) {
 	}
 	for name, change := range map[string]func(*facts){
 		"controller lost": func(f *facts) { f.fetched = false }, "configuration lost": func(f *facts) { f.valid = false },
-		"cluster left": func(f *facts) { f.belongs = false }, "other masters": func(f *facts) { f.told.masters = devices("n1", "n2", "n3") },
+		"cluster left": func(f *facts) { f.belongs = false }, "other masters": func(f *facts) { f.configured.masters = devices("n1", "n2", "n3") },
 	} {
 		g := f
 		change(&g)
@@ -259,15 +259,15 @@ func TestWhoMayTakeTheDrainLockForAMember(t *testing.T) {
 		{"its holder is gone", types.DrainLock{Holder: "n9"}, true, true},
 		{"an earlier removal left it", types.DrainLock{Holder: "n2", Task: types.TaskMembers}, true, true},
 	} {
-		if why := early.untakeable(row.lock, nodes); (why == "") != row.free {
+		if why := early.lockUnavailable(row.lock, nodes); (why == "") != row.free {
 			t.Errorf("%s: %q", row.rule, why)
 		}
-		if why := late.untakeable(row.lock, nodes); (why == "") != row.late {
+		if why := late.lockUnavailable(row.lock, nodes); (why == "") != row.late {
 			t.Errorf("%s, after a day: %q", row.rule, why)
 		}
 	}
 	nodes[2].Ready = types.ConditionTrue
-	if late.untakeable(types.DrainLock{Holder: "n3"}, nodes) == "" {
+	if late.lockUnavailable(types.DrainLock{Holder: "n3"}, nodes) == "" {
 		t.Error("the lock of a stale node that is up and drains is taken")
 	}
 }

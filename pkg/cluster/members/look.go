@@ -15,7 +15,7 @@ import (
 func (c *Component) look() facts {
 	f := facts{
 		now: time.Now().UTC().Round(0), uptime: c.Uptime(), looked: c.looked,
-		pause: c.pause, tried: c.tried, hinders: c.hinders,
+		pause: c.pause, tried: c.tried, reason: c.reason,
 	}
 	if c.running != nil {
 		f.running = c.running.task
@@ -27,7 +27,7 @@ func (c *Component) look() facts {
 	f.fetched = agent.ConfigGetStatus == types.ConfigGetSuccess
 	info, _ := c.Info.Get(types.Global)
 	if f.belongs {
-		f.told = told{
+		f.configured = configured{
 			cluster: membership.Config.ClusterID.UUID, masters: membership.Config.MasterNodeIDs,
 			tie: membership.Config.TieBreakerNodeID.UUID, device: info.DeviceID,
 		}
@@ -71,7 +71,7 @@ func (c *Component) remembered(f facts) past {
 func (c *Component) tiePods(f facts) []types.Pod {
 	ties := map[string]bool{}
 	for _, n := range f.nodes {
-		if f.told.isTie(n) {
+		if f.configured.isTie(n) {
 			ties[n.Name] = true
 		}
 	}

@@ -64,10 +64,10 @@ type Component struct {
 	pause   time.Duration          // no repair before this uptime
 	rest    time.Duration          // no removal before this uptime
 	tried   task                   // the last repair that has ended
-	hinders string                 // why it did not go through
+	reason  string                 // why it did not go through
 	running *call                  // the repair under way, nil for none
 	pods    pubsub.Pick[types.Pod] // those on the tie-breaker
-	mail    pubsub.Table[outcome]  // where it leaves its result, and rings
+	results pubsub.Table[outcome]  // where it leaves its result, and rings
 	calls   sync.WaitGroup
 	lastErr error
 }
@@ -77,7 +77,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.calls.Wait()
 	defer c.cancel()
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0),
-		c.Membership, c.Agent, c.Settings, c.Info, c.Nodes, &c.pods, c.API, &c.mail)
+		c.Membership, c.Agent, c.Settings, c.Info, c.Nodes, &c.pods, c.API, &c.results)
 }
 
 // Step looks, decides and acts once.
@@ -104,8 +104,8 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		c.cancel()
 	case a.task.kind != nothing:
 		c.begin(ctx, f, a.task)
-	case a.calm:
-		c.backoff, c.tried, c.hinders, c.lastErr = 0, task{}, "", nil
+	case a.pauseAfterRemoval:
+		c.backoff, c.tried, c.reason, c.lastErr = 0, task{}, "", nil
 	}
 	if !f.seen {
 		c.lastErr = nil // the silence is told by others

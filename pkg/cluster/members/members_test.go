@@ -348,10 +348,10 @@ func TestManyFormerMastersAreNotRememberedForEver(t *testing.T) {
 	f := scene()
 	var p past
 	for range 3 * maxNamed {
-		f.told.masters = []uuid.UUID{device("n1"), uuid.New()}
+		f.configured.masters = []uuid.UUID{device("n1"), uuid.New()}
 		p = p.next(f)
 	}
-	if len(p.named) != maxNamed || p.named[len(p.named)-1] != f.told.masters[1] || !slices.Contains(p.named, device("n1")) {
+	if len(p.named) != maxNamed || p.named[len(p.named)-1] != f.configured.masters[1] || !slices.Contains(p.named, device("n1")) {
 		t.Errorf("%d devices are remembered", len(p.named))
 	}
 }

@@ -47,8 +47,8 @@ type trace struct {
 	holds bool          // it is now
 }
 
-// spoken is when the stamp of a node was last seen to change.
-type spoken struct {
+// reported is when the stamp of a node was last seen to change.
+type reported struct {
 	mark mark
 	at   time.Duration
 }
@@ -56,17 +56,17 @@ type spoken struct {
 // past is what was seen of the members before now. What decide and a repair get
 // is a copy that nobody changes.
 type past struct {
-	cluster uuid.UUID
-	named   []uuid.UUID       // as ClusterMembersJournal.Named
-	stale   map[string]trace  // by the UID of the Node
-	spoke   map[string]spoken // of all Nodes with a stamp, by UID
-	uptime  time.Duration     // now
+	cluster   uuid.UUID
+	named     []uuid.UUID         // as ClusterMembersJournal.Named
+	stale     map[string]trace    // by the UID of the Node
+	published map[string]reported // of all Nodes with a stamp, by UID
+	uptime    time.Duration       // now
 }
 
 // restored is the past that the journal keeps. Everything that is measured
 // begins again with the process.
 func restored(j types.ClusterMembersJournal, uptime time.Duration) past {
-	p := past{cluster: j.Cluster, named: slices.Clone(j.Named), stale: map[string]trace{}, spoke: map[string]spoken{}, uptime: uptime}
+	p := past{cluster: j.Cluster, named: slices.Clone(j.Named), stale: map[string]trace{}, published: map[string]reported{}, uptime: uptime}
 	for _, s := range j.Stale {
 		p.stale[s.UID] = trace{node: s.Node, since: s.Since, seen: uptime, stamp: mark{given: s.Given.UTC(), written: s.Written.UTC()}}
 	}
@@ -90,21 +90,21 @@ func (p past) journal() types.ClusterMembersJournal {
 
 // next is the past with what f shows now.
 func (p past) next(f facts) past {
-	if p.cluster != f.told.cluster {
-		p = past{cluster: f.told.cluster}
+	if p.cluster != f.configured.cluster {
+		p = past{cluster: f.configured.cluster}
 	}
-	n := past{cluster: p.cluster, named: p.withNames(f), stale: map[string]trace{}, spoke: map[string]spoken{}, uptime: f.uptime}
+	n := past{cluster: p.cluster, named: p.withNames(f), stale: map[string]trace{}, published: map[string]reported{}, uptime: f.uptime}
 	for _, node := range f.nodes {
 		if node.Agent == nil {
 			continue
 		}
-		was, known := p.spoke[node.UID]
+		was, known := p.published[node.UID]
 		if !known || was.mark != markOf(node) {
-			was = spoken{mark: markOf(node), at: f.uptime}
+			was = reported{mark: markOf(node), at: f.uptime}
 		}
-		n.spoke[node.UID] = was
+		n.published[node.UID] = was
 	}
-	for _, node := range stale(f.nodes, f.told) {
+	for _, node := range stale(f.nodes, f.configured) {
 		t, known := p.stale[node.UID]
 		if !known {
 			t = trace{since: f.now, seen: f.uptime, stamp: markOf(node)}
@@ -147,11 +147,11 @@ func (p past) withNames(f facts) []uuid.UUID {
 			named = append(named, id)
 		}
 	}
-	for _, id := range f.told.masters {
+	for _, id := range f.configured.masters {
 		add(id)
 	}
 	for _, n := range f.nodes {
-		if n.Agent == nil || n.Agent.Cluster != f.told.cluster {
+		if n.Agent == nil || n.Agent.Cluster != f.configured.cluster {
 			continue
 		}
 		for _, id := range n.Agent.Masters {
@@ -161,7 +161,7 @@ func (p past) withNames(f facts) []uuid.UUID {
 		}
 	}
 	for i := 0; len(named) > maxNamed && i < len(named); {
-		if slices.Contains(f.told.masters, named[i]) {
+		if slices.Contains(f.configured.masters, named[i]) {
 			i++
 			continue
 		}
@@ -199,6 +199,6 @@ func (p past) counts(n types.Node) bool {
 	if t, ok := p.stale[n.UID]; ok {
 		return markOf(n) != t.stamp
 	}
-	s, ok := p.spoke[n.UID]
+	s, ok := p.published[n.UID]
 	return !ok || s.mark != markOf(n) || p.uptime-s.at < patience
 }

@@ -74,7 +74,7 @@ func listed(ctx context.Context, kube Remover, own types.Node) ([]types.Node, er
 // Do deletes the Node under the drain lock, so that no other member goes down
 // meanwhile. Where the Node was not deleted, or is still there, hinders says why, a
 // sentence; deleted is whether it was.
-func (r Removal) Do(ctx context.Context) (deleted bool, hinders string, err error) {
+func (r Removal) Do(ctx context.Context) (deleted bool, reason string, err error) {
 	former, err := r.DrainLock(ctx)
 	if err != nil {
 		return false, "", err
@@ -86,7 +86,7 @@ func (r Removal) Do(ctx context.Context) (deleted bool, hinders string, err erro
 	if why, err := r.Judge(ctx, nodes); why != "" || err != nil {
 		return false, why, err
 	}
-	if why := r.untakeable(former, nodes); why != "" {
+	if why := r.lockUnavailable(former, nodes); why != "" {
 		return false, why, nil
 	}
 	lock, err := r.SetDrainLock(ctx, types.DrainLock{
@@ -99,7 +99,7 @@ func (r Removal) Do(ctx context.Context) (deleted bool, hinders string, err erro
 		return false, "", fmt.Errorf("%w: %w", errLocked, err)
 	}
 	gone := false
-	defer func() { err = errors.Join(err, r.handBack(ctx, lock, former, gone)) }()
+	defer func() { err = errors.Join(err, r.restoreLock(ctx, lock, former, gone)) }()
 	if nodes, err = r.alive(ctx, nodes); err != nil {
 		return false, "", err
 	}
@@ -109,17 +109,17 @@ func (r Removal) Do(ctx context.Context) (deleted bool, hinders string, err erro
 	if why, err := r.stillLocked(ctx, lock); why != "" || err != nil {
 		return false, why, err
 	}
-	if gone, err = r.deleteIt(ctx, nodes); err != nil || gone {
+	if gone, err = r.deleteNode(ctx, nodes); err != nil || gone {
 		return gone, "", err
 	}
 	return true, "node " + r.Node.Name + " is being deleted, and remains until its member has left etcd", nil
 }
 
-// untakeable says why the drain lock is not to be had, "" for it is. Only who
+// lockUnavailable says why the drain lock is not to be had, "" for it is. Only who
 // has the right to repair holds it for a member, so such a one is left over. What
 // the stale node itself holds while it is down it may hold for ever: it is down in
 // a drain that it was told to make, and gets patience to come back.
-func (r Removal) untakeable(lock types.DrainLock, nodes []types.Node) string {
+func (r Removal) lockUnavailable(lock types.DrainLock, nodes []types.Node) string {
 	if lock.Task == types.TaskMembers {
 		return ""
 	}
@@ -144,9 +144,9 @@ func (r Removal) stillLocked(ctx context.Context, mine types.DrainLock) (why str
 	return "this node no longer holds the drain lock", nil
 }
 
-// deleteIt deletes the Node as the last look saw it, waits for it to go and tells
+// deleteNode deletes the Node as the last look saw it, waits for it to go and tells
 // people. A deletion without an answer is settled by looking as well.
-func (r Removal) deleteIt(ctx context.Context, seen []types.Node) (gone bool, err error) {
+func (r Removal) deleteNode(ctx context.Context, seen []types.Node) (gone bool, err error) {
 	node := r.Node
 	if i := slices.IndexFunc(seen, func(n types.Node) bool { return n.UID == r.Node.UID }); i >= 0 {
 		node = seen[i] // with its version: a Node that has changed since is not deleted
@@ -175,9 +175,9 @@ func (r Removal) deleteIt(ctx context.Context, seen []types.Node) (gone bool, er
 	return true, nil
 }
 
-// handBack gives the drain lock back: to the stale node if that is still there
+// restoreLock gives the drain lock back: to the stale node if that is still there
 // and had it, for it is down in the middle of a drain.
-func (r Removal) handBack(ctx context.Context, lock, former types.DrainLock, gone bool) error {
+func (r Removal) restoreLock(ctx context.Context, lock, former types.DrainLock, gone bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freeTimeout)
 	defer cancel()
 	var err error

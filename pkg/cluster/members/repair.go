@@ -37,14 +37,14 @@ func (r repair) unlock(ctx context.Context) error {
 	return r.FreeDrainLock(ctx, lock)
 }
 
-// quieten cordons the tie-breaker and asks its pods to go, if all members still
+// cordonTieBreaker cordons the tie-breaker and asks its pods to go, if all members still
 // agree that it is one.
-func (r repair) quieten(ctx context.Context) (hinders string, err error) {
+func (r repair) cordonTieBreaker(ctx context.Context) (reason string, err error) {
 	nodes, err := listed(ctx, r, r.own)
 	if err != nil {
 		return "", err
 	}
-	if why := r.disagreement(nodes, onTie); why != "" {
+	if why := r.differentlyConfigured(nodes, onTie); why != "" {
 		return why, nil
 	}
 	if !r.node.Unschedulable {
@@ -57,12 +57,12 @@ func (r repair) quieten(ctx context.Context) (hinders string, err error) {
 	for _, p := range r.pods {
 		switch err := r.Evict(ctx, p); {
 		case errors.Is(err, types.ErrDisruptionBudget):
-			hinders = fmt.Sprintf("a PodDisruptionBudget prevents the eviction of pod %s from the tie-breaker", p.Key())
+			reason = fmt.Sprintf("a PodDisruptionBudget prevents the eviction of pod %s from the tie-breaker", p.Key())
 		case err != nil:
 			errs = append(errs, err)
 		}
 	}
-	return hinders, errors.Join(errs...)
+	return reason, errors.Join(errs...)
 }
 
 // removal is the removal of the stale Node, if every rule still holds.
@@ -77,9 +77,9 @@ func (r repair) removal() Removal {
 
 // judge says why the Node is not to be removed after all.
 func (r repair) judge(nodes []types.Node) string {
-	for _, n := range stale(nodes, r.told) {
+	for _, n := range stale(nodes, r.configured) {
 		if n.Name == r.node.Name && n.UID == r.node.UID {
-			return r.unfit(n, nodes)
+			return r.notRemovable(n, nodes)
 		}
 	}
 	return "node " + r.node.Name + " is not stale any more"

@@ -73,12 +73,12 @@ func scene() facts {
 		interval: time.Minute,
 		past: past{
 			cluster: cluster, named: devices("n1", "n2", "n3", "n4", "n5", "n6"), uptime: time.Hour,
-			stale: map[string]trace{"uid-n3": was, "uid-n5": was}, spoke: map[string]spoken{},
+			stale: map[string]trace{"uid-n3": was, "uid-n5": was}, published: map[string]reported{},
 		},
 		now: time.Date(2026, 5, 3, 6, 41, 17, 0, time.UTC), uptime: time.Hour,
 		belongs: true, valid: true, fetched: true, seen: true, known: true, looked: true, own: own,
-		told:  told{cluster: cluster, masters: devices("n1", "n2", "n4"), device: device("n1")},
-		nodes: []types.Node{own, node("n2"), node("n3", down)},
+		configured: configured{cluster: cluster, masters: devices("n1", "n2", "n4"), device: device("n1")},
+		nodes:      []types.Node{own, node("n2"), node("n3", down)},
 	}
 }
 
@@ -121,7 +121,7 @@ func play(t *testing.T, tell func(*stage)) {
 }
 
 // start runs the agent of a node, perhaps after an earlier run.
-func (s *stage) start(name string, told ...func(*agent)) *agent {
+func (s *stage) start(name string, configured ...func(*agent)) *agent {
 	a := s.agents[name]
 	if a == nil {
 		a = &agent{}
@@ -132,7 +132,7 @@ func (s *stage) start(name string, told ...func(*agent)) *agent {
 		_ = a.journal.Publish(types.Global, types.ClusterMembersJournal{Cluster: cluster, Named: devices("n1", "n2", "n3", "n5")})
 		a.configure(uuid.Nil, "n1", "n2", "n4")
 	}
-	for _, t := range told {
+	for _, t := range configured {
 		t(a)
 	}
 	log, _ := logtest.NewNullLogger()

@@ -10,17 +10,17 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-func (t told) isTie(n types.Node) bool {
+func (t configured) isTie(n types.Node) bool {
 	id, err := uuid.Parse(n.UUID)
 	return err == nil && t.tie != uuid.Nil && id == t.tie
 }
 
 // same reports that the controller says the same of the members.
-func (t told) same(other told) bool {
+func (t configured) same(other configured) bool {
 	return t.cluster == other.cluster && t.tie == other.tie && t.device == other.device && sameSet(t.masters, other.masters)
 }
 
-func (t told) names(n types.Node) bool {
+func (t configured) names(n types.Node) bool {
 	id, err := uuid.Parse(n.UUID)
 	return err == nil && slices.Contains(t.masters, id)
 }
@@ -30,15 +30,15 @@ func server(n types.Node) bool { return n.ControlPlane || n.Master || n.Etcd }
 
 // rules is what a removal is judged by, beside the Nodes.
 type rules struct {
-	told     told
-	past     past
-	interval time.Duration // between two times that zedagent asks the controller
+	configured configured
+	past       past
+	interval   time.Duration // between two times that zedagent asks the controller
 }
 
 // stale lists the control-plane Nodes whose devices are no masters. A Node that
 // does not say which device it is may be anybody's, and is left alone; so is
 // every Node while the list is empty, which is no opinion.
-func stale(nodes []types.Node, t told) []types.Node {
+func stale(nodes []types.Node, t configured) []types.Node {
 	if len(t.masters) == 0 {
 		return nil
 	}
@@ -52,13 +52,13 @@ func stale(nodes []types.Node, t told) []types.Node {
 	return out
 }
 
-// unfit says why the stale node n is not to be removed now, "" for it is. It is
+// notRemovable says why the stale node n is not to be removed now, "" for it is. It is
 // asked again, of Nodes that were just read, under the right to repair.
-func (r rules) unfit(n types.Node, nodes []types.Node) string {
+func (r rules) notRemovable(n types.Node, nodes []types.Node) string {
 	switch {
-	case !slices.Contains(r.told.masters, r.told.device):
+	case !slices.Contains(r.configured.masters, r.configured.device):
 		return "the controller does not name this node as a master"
-	case r.told.isTie(n):
+	case r.configured.isTie(n):
 		return "the controller does not name node " + n.Name + " as a master, but as the tie-breaker"
 	case n.Ready == types.ConditionTrue && !n.Foreign():
 		return "node " + n.Name + " is Ready and runs zedkube, which drains it before it leaves"
@@ -67,7 +67,7 @@ func (r rules) unfit(n types.Node, nodes []types.Node) string {
 	case !r.past.answered(n, r.interval):
 		return fmt.Sprintf("the controller must omit node %s for %d configuration intervals first", n.Name, intervals)
 	}
-	if why := r.disagreement(nodes, onMasters); why != "" {
+	if why := r.differentlyConfigured(nodes, onMasters); why != "" {
 		return why
 	}
 	if lack := types.LacksQuorum(nodes, n.Name); lack != "" {
@@ -106,19 +106,19 @@ func (s subject) String() string {
 }
 
 // agrees reports that a stamp says the same on s as t.
-func (t told) agrees(stamp types.AgentStamp, s subject) bool {
+func (t configured) agrees(stamp types.AgentStamp, s subject) bool {
 	if s == onTie {
 		return stamp.Cluster == t.cluster && stamp.TieBreaker == t.tie
 	}
 	return stamp.Cluster == t.cluster && sameSet(stamp.Masters, t.masters)
 }
 
-// disagreement says which node of the cluster was given something else on s, ""
+// differentlyConfigured says which node of the cluster was given something else on s, ""
 // for none. Each says so in its own stamp (docs/wire.md, "Nodes"). A server that
 // is Ready has to; the stamp of one that is not Ready, and that of a worker, counts
 // while it is current.
-func (r rules) disagreement(nodes []types.Node, s subject) string {
-	t := r.told
+func (r rules) differentlyConfigured(nodes []types.Node, s subject) string {
+	t := r.configured
 	for _, n := range nodes {
 		if !r.past.counts(n) {
 			continue

@@ -62,15 +62,15 @@ func TestWhatTheTieBreakerNeeds(t *testing.T) {
 			tied("n2")(&f.nodes[1])
 			down(&f.nodes[1])
 			f.past.uptime += patience
-			f.past.spoke["uid-n2"] = spoken{mark: markOf(f.nodes[1])}
+			f.past.published["uid-n2"] = reported{mark: markOf(f.nodes[1])}
 		}, true, 0},
 		{"not on an old word", func(f *facts) { f.fetched = false }, false, 0},
-		{"not without one", func(f *facts) { f.told.tie = uuid.Nil; cordoned(&f.nodes[2]) }, false, 0},
+		{"not without one", func(f *facts) { f.configured.tie = uuid.Nil; cordoned(&f.nodes[2]) }, false, 0},
 	} {
 		t.Run(row.rule, func(t *testing.T) {
 			f := scene()
 			f.nodes[2] = node("n3")
-			f.told.masters, f.told.tie = nil, device("n3")
+			f.configured.masters, f.configured.tie = nil, device("n3")
 			for i := range f.nodes {
 				tied("n3")(&f.nodes[i])
 			}
@@ -79,7 +79,7 @@ func TestWhatTheTieBreakerNeeds(t *testing.T) {
 			if (a.task.kind == tie) != row.acts || len(a.task.pods) != row.evicts {
 				t.Errorf("%+v, want acts %v and %d pods", a.task, row.acts, row.evicts)
 			}
-			if f.told.tie != uuid.Nil && a.publish.TieBreaker != "n3" {
+			if f.configured.tie != uuid.Nil && a.publish.TieBreaker != "n3" {
 				t.Errorf("the tie-breaker is %q", a.publish.TieBreaker)
 			}
 		})

@@ -55,14 +55,14 @@ func next(f facts) types.ClusterMembership {
 	switch {
 	case f.was.Without != nil:
 		return withoutCluster(f)
-	case f.without != nil && !f.answers && (f.word != valid || f.config.ClusterID.UUID == f.without.Cluster):
+	case f.without != nil && !f.answers && (f.configState != valid || f.config.ClusterID.UUID == f.without.Cluster):
 		m := f.was
 		m.State, m.Without, m.ByOperator = types.MembershipLeaving, f.without, true
 		m.Reason = "no other node of the cluster has answered: this node leaves without it, as requested at the device"
 		return m
-	case f.word == valid:
+	case f.configState == valid:
 		return member(f)
-	case f.word == unheard:
+	case f.configState == notRead:
 		return f.was
 	case !f.published:
 		return types.ClusterMembership{State: types.MembershipNever, Reason: "there has been no valid cluster configuration yet"}
@@ -73,7 +73,7 @@ func next(f facts) types.ClusterMembership {
 			State: types.MembershipLeft, Reason: "this node has left its cluster",
 			InvalidSince: f.was.InvalidSince, ByOperator: f.was.ByOperator,
 		}
-	case f.was.State == types.MembershipLeaving && !(f.was.ByOperator && f.takenBack):
+	case f.was.State == types.MembershipLeaving && !(f.was.ByOperator && f.withdrawnByOperator):
 		return f.was
 	}
 	return doubt(f)
@@ -86,9 +86,9 @@ func withoutCluster(f facts) types.ClusterMembership {
 	m := f.was
 	leaves := m.State == types.MembershipLeaving
 	switch {
-	case f.word == valid && f.config.ClusterID.UUID != m.Without.Cluster:
+	case f.configState == valid && f.config.ClusterID.UUID != m.Without.Cluster:
 		return member(f)
-	case leaves && f.undo && f.word == valid:
+	case leaves && f.undo && f.configState == valid:
 		return member(f)
 	case leaves && f.undo:
 		m.Without, m.ByOperator = nil, false
@@ -96,7 +96,7 @@ func withoutCluster(f facts) types.ClusterMembership {
 		if m.InvalidSince.IsZero() {
 			m.InvalidSince = f.now
 		}
-	case !leaves && (f.word == invalid || f.word == gone) && f.doubted.reached(f.uptime, intervals*f.interval):
+	case !leaves && (f.configState == invalid || f.configState == gone) && f.doubted.reached(f.uptime, intervals*f.interval):
 		m.Without, m.Reason = nil, "this node has left its cluster and is no longer configured for it"
 	case leaves && f.decided.reached(f.uptime, undoFor):
 		return types.ClusterMembership{
@@ -123,11 +123,11 @@ func doubt(f facts) types.ClusterMembership {
 		m.InvalidSince = f.now
 	}
 	what := "the cluster configuration is no longer valid: "
-	if f.word == gone {
+	if f.configState == gone {
 		what = "the cluster configuration was withdrawn: "
 	}
 	why, leave := verdict(f)
-	m.ByOperator = leave && f.wish
+	m.ByOperator = leave && f.leaveRequested
 	if leave {
 		m.State = types.MembershipLeaving
 	}
@@ -147,7 +147,7 @@ func verdict(f facts) (why string, leave bool) {
 		return "nothing is decided before this node is in its cluster's list of nodes", false
 	case f.left:
 		return "the drain of an earlier leave is not finished", false
-	case f.wish:
+	case f.leaveRequested:
 		return "this node leaves, as requested at the device", true
 	case !f.fetched:
 		return "the last attempt to reach the controller failed", false
@@ -179,10 +179,10 @@ func verdictOfPeers(f facts) (why string, leave bool) {
 		return fmt.Sprintf("the controller must leave this device out for %d configuration intervals", intervals), false
 	case omitted != "":
 		return fmt.Sprintf("node %s has since been configured without this device as a master", omitted), true
-	case f.stands != "":
-		return fmt.Sprintf("the last configuration of node %s has this device as a master", f.stands), false
-	case f.doubts != "":
-		return fmt.Sprintf("node %s no longer has a valid configuration either, which is more likely an error than a removal: to dissolve the cluster, request a leave at each device", f.doubts), false
+	case f.lastPeer != "":
+		return fmt.Sprintf("the last configuration of node %s has this device as a master", f.lastPeer), false
+	case f.invalidPeer != "":
+		return fmt.Sprintf("node %s no longer has a valid configuration either, which is more likely an error than a removal: to dissolve the cluster, request a leave at each device", f.invalidPeer), false
 	case f.watched.reached(f.uptime, f.hour):
 		return "no peer has received a list of masters for " + f.hour.String(), true
 	}
@@ -209,7 +209,7 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 			return f.beat()
 		}
 		return &none
-	case f.word == valid && f.fetched && is.Without == nil:
+	case f.configState == valid && f.fetched && is.Without == nil:
 		stamp := types.AgentStamp{
 			Version: f.version, Cluster: f.config.ClusterID.UUID, Masters: f.config.MasterNodeIDs,
 			TieBreaker: f.config.TieBreakerNodeID.UUID, Given: f.now,

@@ -59,9 +59,9 @@ func lasting(d time.Duration) span { return span{holds: true, began: up - d} }
 
 // world is everything in order: the API is seen whole, the controller reached,
 // and zedagent's word is w.
-func world(w word, was types.ClusterMembership, change ...func(*facts)) facts {
+func world(w configState, was types.ClusterMembership, change ...func(*facts)) facts {
 	f := facts{
-		now: now, uptime: up, was: was, published: was.State != "", word: w, fetched: true, interval: time.Minute, hour: time.Hour,
+		now: now, uptime: up, was: was, published: was.State != "", configState: w, fetched: true, interval: time.Minute, hour: time.Hour,
 		answers: true, seen: true, known: true, node: types.Node{Name: "n1"}, version: "1",
 	}
 	if w == valid {
@@ -86,13 +86,13 @@ func omits(node string) func(*facts) {
 func vetoes(node string) func(*facts) {
 	return func(f *facts) { f.lists = append(f.lists, list{node: node, names: true}) }
 }
-func dead(f *facts)      { f.answers, f.seen = false, false }
-func unseen(f *facts)    { f.seen = false }
-func unreached(f *facts) { f.fetched = false }
-func wished(f *facts)    { f.wish = true }
-func refused(f *facts)   { f.refused = true }
-func takenBack(f *facts) { f.takenBack = true }
-func left(f *facts)      { f.left = true }
+func dead(f *facts)                { f.answers, f.seen = false, false }
+func unseen(f *facts)              { f.seen = false }
+func unreached(f *facts)           { f.fetched = false }
+func wished(f *facts)              { f.leaveRequested = true }
+func refused(f *facts)             { f.refused = true }
+func withdrawnByOperator(f *facts) { f.withdrawnByOperator = true }
+func left(f *facts)                { f.left = true }
 
 const long = 24 * time.Hour
 
@@ -104,15 +104,15 @@ func TestMembershipFollowsFromTheRules(t *testing.T) {
 		f    facts
 		want types.Membership // "" for nothing published at all
 	}{
-		"nothing is said before zedagent speaks":                   {world(unheard, none), ""},
+		"nothing is said before zedagent speaks":                   {world(notRead, none), ""},
 		"a device without a cluster was never a member":            {world(invalid, none), types.MembershipNever},
 		"no configuration at all is no cluster either":             {world(gone, none), types.MembershipNever},
 		"the first valid configuration makes a member":             {world(valid, at(types.MembershipNever)), types.MembershipMember},
 		"without a journal it does so too":                         {world(valid, none), types.MembershipMember},
 		"a device that never was a member leaves nothing":          {world(invalid, at(types.MembershipNever), doubting(long), watching(long), wished), types.MembershipNever},
-		"a restart says nothing of a member":                       {world(unheard, at(types.MembershipMember)), types.MembershipMember},
-		"nor of a doubtful one, whatever peers say":                {world(unheard, at(types.MembershipDoubtful), omits("n2"), wished), types.MembershipDoubtful},
-		"nor of one that leaves":                                   {world(unheard, at(types.MembershipLeaving), left), types.MembershipLeaving},
+		"a restart says nothing of a member":                       {world(notRead, at(types.MembershipMember)), types.MembershipMember},
+		"nor of a doubtful one, whatever peers say":                {world(notRead, at(types.MembershipDoubtful), omits("n2"), wished), types.MembershipDoubtful},
+		"nor of one that leaves":                                   {world(notRead, at(types.MembershipLeaving), left), types.MembershipLeaving},
 		"an invalid configuration is a doubt at first":             {world(invalid, at(types.MembershipMember), watching(0)), types.MembershipDoubtful},
 		"so is one that is gone":                                   {world(gone, at(types.MembershipMember)), types.MembershipDoubtful},
 		"a valid one ends the doubt":                               {world(valid, at(types.MembershipDoubtful), omits("n2"), doubting(long)), types.MembershipMember},
@@ -123,10 +123,10 @@ func TestMembershipFollowsFromTheRules(t *testing.T) {
 		"an hour in which no peer has a list is":                   {world(invalid, at(types.MembershipDoubtful), doubting(long), watching(time.Hour)), types.MembershipLeaving},
 		"an hour in which no list could be seen is not":            {world(invalid, at(types.MembershipDoubtful), doubting(long)), types.MembershipDoubtful},
 		"an hour shorter than five intervals waits for them":       {world(invalid, at(types.MembershipDoubtful), doubting(4*time.Minute), watching(4*time.Minute), func(f *facts) { f.hour = time.Minute }), types.MembershipDoubtful},
-		"a peer that withdrew its list too holds the hour":         {world(invalid, at(types.MembershipDoubtful), doubting(long), watching(long), func(f *facts) { f.doubts = "n2" }), types.MembershipDoubtful},
-		"a list from before that names us holds the hour":          {world(invalid, at(types.MembershipDoubtful), doubting(long), watching(long), func(f *facts) { f.stands = "n2" }), types.MembershipDoubtful},
-		"neither holds up what another peer was told":              {world(invalid, at(types.MembershipDoubtful), doubting(5*time.Minute), omits("n3"), func(f *facts) { f.doubts, f.stands = "n2", "n4" }), types.MembershipLeaving},
-		"nor an operator":                                          {world(invalid, at(types.MembershipDoubtful), wished, func(f *facts) { f.doubts, f.stands = "n2", "n4" }), types.MembershipLeaving},
+		"a peer that withdrew its list too holds the hour":         {world(invalid, at(types.MembershipDoubtful), doubting(long), watching(long), func(f *facts) { f.invalidPeer = "n2" }), types.MembershipDoubtful},
+		"a list from before that names us holds the hour":          {world(invalid, at(types.MembershipDoubtful), doubting(long), watching(long), func(f *facts) { f.lastPeer = "n2" }), types.MembershipDoubtful},
+		"neither holds up what another peer was told":              {world(invalid, at(types.MembershipDoubtful), doubting(5*time.Minute), omits("n3"), func(f *facts) { f.invalidPeer, f.lastPeer = "n2", "n4" }), types.MembershipLeaving},
+		"nor an operator":                                          {world(invalid, at(types.MembershipDoubtful), wished, func(f *facts) { f.invalidPeer, f.lastPeer = "n2", "n4" }), types.MembershipLeaving},
 		"a peer's list that names us vetoes":                       {world(invalid, at(types.MembershipDoubtful), doubting(5*time.Minute), vetoes("n2")), types.MembershipDoubtful},
 		"beyond the hour too":                                      {world(invalid, at(types.MembershipDoubtful), doubting(long), watching(long), vetoes("n2")), types.MembershipDoubtful},
 		"against a list without us too":                            {world(invalid, at(types.MembershipDoubtful), doubting(long), watching(long), omits("n2"), vetoes("n3")), types.MembershipDoubtful},
@@ -152,9 +152,9 @@ func TestMembershipFollowsFromTheRules(t *testing.T) {
 		"it has left when the drain says so":                       {world(invalid, at(types.MembershipLeaving), left), types.MembershipLeft},
 		"a valid configuration cancels the leave":                  {world(valid, at(types.MembershipLeaving)), types.MembershipMember},
 		"to the last moment":                                       {world(valid, at(types.MembershipLeaving), left), types.MembershipMember},
-		"an operator's leave can be taken back":                    {world(invalid, byOperator, takenBack), types.MembershipDoubtful},
-		"not when it is done":                                      {world(invalid, byOperator, takenBack, left), types.MembershipLeft},
-		"another leave is nobody's to take back":                   {world(invalid, at(types.MembershipLeaving), takenBack), types.MembershipLeaving},
+		"an operator's leave can be taken back":                    {world(invalid, byOperator, withdrawnByOperator), types.MembershipDoubtful},
+		"not when it is done":                                      {world(invalid, byOperator, withdrawnByOperator, left), types.MembershipLeft},
+		"another leave is nobody's to take back":                   {world(invalid, at(types.MembershipLeaving), withdrawnByOperator), types.MembershipLeaving},
 		"who has left stays so":                                    {world(invalid, at(types.MembershipLeft), wished, omits("n2"), doubting(long)), types.MembershipLeft},
 		"until the next valid configuration":                       {world(valid, at(types.MembershipLeft), left), types.MembershipMember},
 	} {
@@ -195,7 +195,7 @@ func TestWhatStandsIsNotPublishedAgain(t *testing.T) {
 		"member":   world(valid, next(world(valid, at(types.MembershipNever)))),
 		"doubtful": world(invalid, next(world(invalid, at(types.MembershipMember)))),
 		"leaving":  world(invalid, at(types.MembershipLeaving)),
-		"unheard":  world(unheard, types.ClusterMembership{}),
+		"unheard":  world(notRead, types.ClusterMembership{}),
 	} {
 		if a := decide(f); a.publish != nil {
 			t.Errorf("%s: published again: %+v", name, *a.publish)
@@ -205,9 +205,9 @@ func TestWhatStandsIsNotPublishedAgain(t *testing.T) {
 
 func TestReasonsNameThePeer(t *testing.T) {
 	for want, f := range map[string]facts{
-		"the cluster configuration is no longer valid: node n2 has since been configured with this device as a master":                      world(invalid, at(types.MembershipDoubtful), vetoes("n2")),
-		"the cluster configuration was withdrawn: node n2 has since been configured without this device as a master":                                   world(gone, at(types.MembershipDoubtful), doubting(long), omits("n2")),
-		"the cluster configuration is no longer valid: nothing is decided while the API server does not answer":                       world(invalid, at(types.MembershipDoubtful), dead),
+		"the cluster configuration is no longer valid: node n2 has since been configured with this device as a master":                                    world(invalid, at(types.MembershipDoubtful), vetoes("n2")),
+		"the cluster configuration was withdrawn: node n2 has since been configured without this device as a master":                                      world(gone, at(types.MembershipDoubtful), doubting(long), omits("n2")),
+		"the cluster configuration is no longer valid: nothing is decided while the API server does not answer":                                           world(invalid, at(types.MembershipDoubtful), dead),
 		"the cluster configuration is valid: the leave requested at the device is refused, because the controller still configures this node as a member": world(valid, at(types.MembershipMember), refused),
 	} {
 		if got := next(f).Reason; got != want {

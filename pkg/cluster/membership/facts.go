@@ -6,11 +6,11 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// word is what zedagent says of the cluster.
-type word int
+// configState is what zedagent says of the cluster.
+type configState int
 
 const (
-	unheard word = iota // nothing yet, or nothing that can be acted on
+	notRead configState = iota // nothing yet, or nothing that can be acted on
 	valid
 	invalid
 	gone
@@ -53,29 +53,29 @@ type facts struct {
 	was       types.ClusterMembership
 	published bool // there is a was
 
-	word     word
-	config   types.EdgeNodeClusterConfig // where word is valid
-	fetched  bool                        // zedagent reached the controller at its last try
-	interval time.Duration               // between two tries
-	hour     time.Duration
+	configState configState
+	config      types.EdgeNodeClusterConfig // where word is valid
+	fetched     bool                        // zedagent reached the controller at its last try
+	interval    time.Duration               // between two tries
+	hour        time.Duration
 
-	wish      bool                   // an operator asks for the leave
-	consent   *types.LeaveConsent    // in that request; nil for none
-	takenBack bool                   // he does not any more
-	without   *types.WithoutDecision // to leave without the cluster, which is proved to be dead; nil for no such
-	undo      bool                   // he takes that back
-	decided   span                   // since when it has been decided, as this process saw it
-	refused   bool                   // he did, at a time at which the controller still wanted this node
-	left      bool                   // the drain says that the node has left
-	adopted   bool                   // the drain no longer needs to know whether there was a stamp
+	leaveRequested      bool                   // an operator asks for the leave
+	consent             *types.LeaveConsent    // in that request; nil for none
+	withdrawnByOperator bool                   // he does not any more
+	without             *types.WithoutDecision // to leave without the cluster, which is proved to be dead; nil for no such
+	undo                bool                   // he takes that back
+	decided             span                   // since when it has been decided, as this process saw it
+	refused             bool                   // he did, at a time at which the controller still wanted this node
+	left                bool                   // the drain says that the node has left
+	adopted             bool                   // the drain no longer needs to know whether there was a stamp
 
-	answers bool       // the API server does
-	seen    bool       // and the table of nodes is whole, and it is known which one is ours
-	node    types.Node // the own one
-	known   bool       // there is one
-	lists   []list     // in the order of node names
-	stands  string     // a Ready peer whose list from before names this device; "" for none
-	doubts  string     // a Ready peer that has withdrawn its own list; "" for none
+	answers     bool       // the API server does
+	seen        bool       // and the table of nodes is whole, and it is known which one is ours
+	node        types.Node // the own one
+	known       bool       // there is one
+	lists       []list     // in the order of node names
+	lastPeer    string     // a Ready peer whose list from before names this device; "" for none
+	invalidPeer string     // a Ready peer that has withdrawn its own list; "" for none
 
 	doubted span // the configuration is invalid or gone and the controller is reached
 	watched span // and peers' lists would be seen
@@ -98,9 +98,9 @@ type memory struct {
 
 	before map[string]mark // the stamps that stood when ours was seen withdrawn; nil before that
 
-	wish      time.Time // RequestedAt of the last leave request seen
-	wishFound bool      // it stood there already when this process began
-	refused   time.Time // RequestedAt of one seen while the configuration was valid
+	leaveRequested time.Time // RequestedAt of the last leave request seen
+	requestFound   bool      // it stood there already when this process began
+	refused        time.Time // RequestedAt of one seen while the configuration was valid
 
 	sent    types.AgentStamp
 	sentAt  span

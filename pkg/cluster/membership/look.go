@@ -35,7 +35,7 @@ func (c *Component) look() facts {
 	journal, _ := c.Journal.Get(types.Global)
 	f.adopted = journal.Adopted
 	c.lookAtConfig(&f)
-	c.lookAtWish(&f)
+	c.lookAtRequest(&f)
 	c.lookAtWithout(&f)
 	c.lookAtCluster(&f)
 	c.mem.looked = true
@@ -53,43 +53,43 @@ func (c *Component) lookAtConfig(f *facts) {
 	switch {
 	case !ok:
 		if synced && (c.mem.told || read) {
-			f.word = gone
+			f.configState = gone
 		}
 	case !config.Initialized:
 	case !config.Valid:
-		f.word = invalid
+		f.configState = invalid
 	case config.Lack() == "":
-		f.word, f.config = valid, config
+		f.configState, f.config = valid, config
 	}
-	c.mem.told = c.mem.told || f.word == valid || f.word == invalid
-	c.mem.doubted.note(f.uptime, (f.was.Belongs() || f.was.Without != nil) && (f.word == invalid || f.word == gone) && f.fetched)
+	c.mem.told = c.mem.told || f.configState == valid || f.configState == invalid
+	c.mem.doubted.note(f.uptime, (f.was.Belongs() || f.was.Without != nil) && (f.configState == invalid || f.configState == gone) && f.fetched)
 	f.doubted = c.mem.doubted
 }
 
-// lookAtWish says whether an operator's request is to be heeded. One that was
+// lookAtRequest says whether an operator's request is to be heeded. One that was
 // made while the configuration was valid has been refused, and must not come
 // true at the next parse error.
-func (c *Component) lookAtWish(f *facts) {
+func (c *Component) lookAtRequest(f *facts) {
 	m := &c.mem
 	synced := c.Leave.Synced() // before Get, as above
 	r, ok := c.Leave.Get(types.Global)
 	if !ok || r.WithoutCluster != nil || r.Undo { // these are no wish to leave in good order
-		f.takenBack = ok || synced
+		f.withdrawnByOperator = ok || synced
 		return
 	}
-	if at := r.RequestedAt.UTC(); !at.Equal(m.wish) || !m.looked {
-		m.wish, m.wishFound = at, !m.looked
+	if at := r.RequestedAt.UTC(); !at.Equal(m.leaveRequested) || !m.looked {
+		m.leaveRequested, m.requestFound = at, !m.looked
 	}
-	if f.word == valid || !f.was.Belongs() {
-		m.refused = m.wish
+	if f.configState == valid || !f.was.Belongs() {
+		m.refused = m.leaveRequested
 	}
 	// Of a request from before this process only the clocks can tell, and
 	// before there is a doubt not even they: it may have been refused.
 	since := f.was.InvalidSince
-	old := m.wishFound && (since.IsZero() || !r.RequestedAt.After(since))
-	f.refused = old || m.wish.Equal(m.refused)
-	f.wish = !f.refused
-	if f.wish {
+	old := m.requestFound && (since.IsZero() || !r.RequestedAt.After(since))
+	f.refused = old || m.leaveRequested.Equal(m.refused)
+	f.leaveRequested = !f.refused
+	if f.leaveRequested {
 		f.consent = r.Consent
 	}
 }
@@ -139,12 +139,12 @@ func (c *Component) lookAtPeers(f *facts, nodes map[string]types.Node, device uu
 		named := slices.Contains(n.Agent.Masters, device)
 		switch isNew := markOf(n) != m.before[name]; {
 		case withdrew(*n.Agent):
-			f.doubts = name
+			f.invalidPeer = name
 		case len(n.Agent.Masters) == 0:
 		case isNew && (named || ofCluster(f.was, *n.Agent)):
 			f.lists = append(f.lists, list{node: name, names: named})
 		case !isNew && named:
-			f.stands = name
+			f.lastPeer = name
 		}
 	}
 }

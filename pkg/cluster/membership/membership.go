@@ -62,7 +62,7 @@ type Component struct {
 	// every count starts anew.
 	mem     memory
 	running *call                 // the stamp under way, nil for none
-	mail    pubsub.Table[outcome] // where it leaves its result, and rings
+	results pubsub.Table[outcome] // where it leaves its result, and rings
 	calls   sync.WaitGroup
 	lastErr error // of the last stamp
 }
@@ -72,7 +72,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.calls.Wait()
 	defer c.cancel()
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step,
-		c.Config, c.Agent, c.Settings, c.Info, c.Nodes, c.API, c.Leave, c.Without, c.Progress, c.Journal, &c.mail)
+		c.Config, c.Agent, c.Settings, c.Info, c.Nodes, c.API, c.Leave, c.Without, c.Progress, c.Journal, &c.results)
 }
 
 // Step looks, decides and acts once.

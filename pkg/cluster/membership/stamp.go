@@ -30,20 +30,20 @@ type outcome struct {
 // begin stamps beside the steps, under a context that outlives this one: a
 // hanging API server must not keep the configuration from being heard.
 func (c *Component) begin(ctx context.Context, f facts, stamp types.AgentStamp) {
-	last, _ := c.mail.Get(types.Global)
+	last, _ := c.results.Get(types.Global)
 	ctx = types.Because(ctx, "CONTROLLER", "the list of masters is published to the other nodes")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stampTimeout)
 	c.running = &call{n: last.n + 1, stamp: stamp, began: f.uptime, cancel: cancel}
 	n, node := c.running.n, f.node.Name
 	c.calls.Go(func() {
 		defer cancel()
-		_ = c.mail.Publish(types.Global, outcome{n: n, err: c.Kube.Stamp(ctx, node, stamp)})
+		_ = c.results.Publish(types.Global, outcome{n: n, err: c.Kube.Stamp(ctx, node, stamp)})
 	})
 }
 
 // collect takes in the outcome of the stamp that has ended, if one has.
 func (c *Component) collect() {
-	out, ok := c.mail.Get(types.Global)
+	out, ok := c.results.Get(types.Global)
 	if c.running == nil || !ok || out.n != c.running.n {
 		return
 	}

@@ -185,8 +185,8 @@ func (w *world) live(d time.Duration) {
 			_ = step(w.Context())
 			synctest.Wait()
 		}
-		_, stands := w.status.Get(types.Global)
-		if m, _ := w.member.Get(types.Global); stands || w.wiped || !m.Belongs() && m.State != types.MembershipLeft {
+		_, lastPeer := w.status.Get(types.Global)
+		if m, _ := w.member.Get(types.Global); lastPeer || w.wiped || !m.Belongs() && m.State != types.MembershipLeft {
 			continue
 		}
 		w.wiped = true

@@ -229,13 +229,13 @@ func refusal(f facts) string {
 // Named says which of the peers an operator has not named as dead, or which name
 // is none of theirs, and whether one has no address to be tried; "" for all is well.
 func Named(peers []types.ClusterPeer, dead []string) string {
-	var missing, unknown, nowhere []string
+	var missing, unknown, withoutAddress []string
 	for _, p := range peers {
 		if !slices.Contains(dead, p.Name) {
 			missing = append(missing, p.Name)
 		}
 		if len(p.Addresses) == 0 {
-			nowhere = append(nowhere, p.Name)
+			withoutAddress = append(withoutAddress, p.Name)
 		}
 	}
 	for _, name := range dead {
@@ -248,8 +248,8 @@ func Named(peers []types.ClusterPeer, dead []string) string {
 		return "the cluster has no other node named " + strings.Join(unknown, ", ")
 	case len(missing) > 0:
 		return "every other node must be named as off, and these are not: " + strings.Join(missing, ", ")
-	case len(nowhere) > 0:
-		return "no address is known for " + strings.Join(nowhere, ", ")
+	case len(withoutAddress) > 0:
+		return "no address is known for " + strings.Join(withoutAddress, ", ")
 	}
 	return ""
 }

@@ -50,7 +50,7 @@ func (r *Reports) Type() string { return "auto|always|never" }
 // admit says what the one who asks from the address remote at our address local may do
 // (docs/wire.md, "Status server"). trusting says that a foreign Node needs no
 // proof.
-func admit(remote, local netip.Addr, nodes map[string]types.Node, trusting bool) access {
+func admit(remote, local netip.Addr, nodes map[string]types.Node, withoutProof bool) access {
 	remote, local = plain(remote), plain(local)
 	if !remote.IsValid() {
 		return denied
@@ -64,7 +64,7 @@ func admit(remote, local netip.Addr, nodes map[string]types.Node, trusting bool)
 		if ip, err := netip.ParseAddr(n.InternalIP); err != nil || plain(ip) != remote {
 			continue
 		}
-		if !trusting || !n.Foreign() {
+		if !withoutProof || !n.Foreign() {
 			return proves // also where another Node claims the same address
 		}
 		found = free // EVE's own zedkube has no proof to give

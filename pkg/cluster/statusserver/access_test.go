@@ -93,7 +93,7 @@ func TestAppIDIsAUUIDOrTheFrontOfOne(t *testing.T) {
 }
 
 func TestGateBoundsAllAndEach(t *testing.T) {
-	var g gate
+	var g limiter
 	a, b, c := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")
 	for i, step := range []struct {
 		ip   netip.Addr

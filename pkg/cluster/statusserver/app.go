@@ -71,21 +71,21 @@ func ends(r *http.Request) (local, remote netip.AddrPort) {
 	return local, remote
 }
 
-var errStranger = errors.New("only this node and the other nodes of its cluster may ask")
+var errNotAMember = errors.New("only this node and the other nodes of its cluster may ask")
 
 // judge says why r is not to be answered, nil if it is.
 func (c *Component) judge(r *http.Request, remote, local netip.AddrPort) error {
-	switch admit(remote.Addr(), local.Addr(), c.Nodes.All(), c.trusting()) {
+	switch admit(remote.Addr(), local.Addr(), c.Nodes.All(), c.withoutProof()) {
 	case free:
 		return nil
 	case denied:
-		return errStranger
+		return errNotAMember
 	}
 	status, _ := c.Status.Get(types.Global)
 	key, err := proof.Key(status)
 	if err == nil {
 		a := proof.Ask{Method: r.Method, Host: netip.AddrPortFrom(plain(local.Addr()), local.Port()).String(), Path: r.URL.EscapedPath()}
-		err = c.gates.proofs.Check(a, r.Header.Get(proof.Header), key, time.Now())
+		err = c.limits.proofs.Check(a, r.Header.Get(proof.Header), key, time.Now())
 	}
 	if err != nil {
 		return fmt.Errorf("refuse proof: %w", err)
@@ -106,7 +106,7 @@ func appID(path, prefix string) (id string, ok bool) {
 // report makes the report of this node beside the request, which a disk that
 // hangs does not hold up: the report alone then keeps its place at the gate.
 func (c *Component) report(ctx context.Context, source netip.Addr, id string) (report, error) {
-	if !c.gates.reports.enter(source, maxReports, maxReportsEach) {
+	if !c.limits.reports.enter(source, maxReports, maxReportsEach) {
 		return report{}, errBusy
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
@@ -117,7 +117,7 @@ func (c *Component) report(ctx context.Context, source netip.Addr, id string) (r
 	}
 	done := make(chan outcome, 1)
 	c.ending.Go(func() {
-		defer c.gates.reports.leave(source)
+		defer c.limits.reports.leave(source)
 		var o outcome
 		o.fault = caught.In(func() { o.report = c.collect(ctx, id) })
 		done <- o

@@ -18,10 +18,10 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// whole hands to next what has come with its whole body. Only from then on
+// bufferedBody hands to next what has come with its whole body. Only from then on
 // does the connection count as one that waits for an answer: who promises a
 // body and keeps it back is none whom a joining node has to make room for.
-func whole(next http.Handler) http.Handler {
+func bufferedBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
 			code := http.StatusBadRequest
@@ -31,7 +31,7 @@ func whole(next http.Handler) http.Handler {
 			refuse(w, code, "the request body cannot be read, and none is needed")
 			return
 		}
-		if h, ok := r.Context().Value(connKey{}).(*held); ok {
+		if h, ok := r.Context().Value(connKey{}).(*trackedConn); ok {
 			h.busy.Store(true)
 		}
 		next.ServeHTTP(w, r)

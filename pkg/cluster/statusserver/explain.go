@@ -11,20 +11,20 @@ import (
 
 // The reasons, docs/wire.md, "Status server".
 const (
-	reasonReady          = "Ready"
-	reasonOtherCluster   = "OtherCluster"
-	reasonNoCluster      = "NoCluster"
-	reasonWorker         = "Worker"
-	reasonNoKubeconfig   = "NoKubeconfig"
-	reasonAPIUnknown     = "APIUnknown"
-	reasonAPISilent      = "APISilent"
-	reasonTablesNotWhole = "TablesNotWhole"
-	reasonDeviceUnknown  = "DeviceUnknown"
-	reasonNodeUnknown    = "NodeUnknown"
-	reasonNoControlPlane = "NoControlPlane"
-	reasonNoEtcd         = "NoEtcd"
-	reasonEtcdLearner    = "EtcdLearner"
-	reasonNodeNotReady   = "NodeNotReady"
+	reasonReady            = "Ready"
+	reasonOtherCluster     = "OtherCluster"
+	reasonNoCluster        = "NoCluster"
+	reasonWorker           = "Worker"
+	reasonNoKubeconfig     = "NoKubeconfig"
+	reasonAPIUnknown       = "APIUnknown"
+	reasonAPISilent        = "APISilent"
+	reasonTablesIncomplete = "TablesNotWhole"
+	reasonDeviceUnknown    = "DeviceUnknown"
+	reasonNodeUnknown      = "NodeUnknown"
+	reasonNoControlPlane   = "NoControlPlane"
+	reasonNoEtcd           = "NoEtcd"
+	reasonEtcdLearner      = "EtcdLearner"
+	reasonNodeNotReady     = "NodeNotReady"
 )
 
 // The phases of a cluster on this node.
@@ -112,7 +112,7 @@ func unseen(f facts) verdict {
 	case !f.api.Answers():
 		return verdict{reasonAPISilent, "The API server has not answered since " + f.api.SilentSince.UTC().Format(time.RFC3339) + "."}
 	case !f.api.Synced:
-		return verdict{reasonTablesNotWhole, "The API server answers, and its lists are still being read."}
+		return verdict{reasonTablesIncomplete, "The API server answers, and its lists are still being read."}
 	}
 	return verdict{}
 }
@@ -149,7 +149,7 @@ func phase(e explanation, hidden verdict, node types.Node) string {
 		return phaseProvisioned
 	}
 	switch hidden.reason {
-	case reasonAPIUnknown, reasonAPISilent, reasonTablesNotWhole, reasonDeviceUnknown:
+	case reasonAPIUnknown, reasonAPISilent, reasonTablesIncomplete, reasonDeviceUnknown:
 		return phaseUnknown
 	case "":
 		if e.reason == reasonWorker && node.Ready == types.ConditionTrue {

@@ -16,23 +16,23 @@ const (
 	maxRoundsEach  = 1
 )
 
-// gates are the bounds of what costs more than /status does. Nobody waits at
+// limits are the bounds of what costs more than /status does. Nobody waits at
 // them: who finds one shut is told to come back.
-type gates struct {
-	reports gate // reports of this node being made
-	rounds  gate // rounds of questions to the other nodes
+type limits struct {
+	reports limiter // reports of this node being made
+	rounds  limiter // rounds of questions to the other nodes
 	proofs  proof.Memory
 }
 
-// gate lets limit requests in, and each from one source.
-type gate struct {
+// limiter lets limit requests in, and each from one source.
+type limiter struct {
 	mu     sync.Mutex
 	inside int
 	of     map[netip.Addr]int
 }
 
 // enter reports whether source may go in; it then has to leave.
-func (g *gate) enter(source netip.Addr, limit, each int) bool {
+func (g *limiter) enter(source netip.Addr, limit, each int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.inside >= limit || g.of[source] >= each {
@@ -46,7 +46,7 @@ func (g *gate) enter(source netip.Addr, limit, each int) bool {
 	return true
 }
 
-func (g *gate) leave(source netip.Addr) {
+func (g *limiter) leave(source netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inside--

@@ -66,7 +66,7 @@ type bounded struct {
 	closed int // for others; of the goroutine that accepts
 
 	mu   sync.Mutex
-	open []*held // oldest first
+	open []*trackedConn // oldest first
 	of   map[netip.Addr]*origin
 	by   [ranks]int
 }
@@ -78,9 +78,9 @@ type origin struct {
 	n    int
 }
 
-// held is a *net.TCPConn and not a net.Conn, so that the HTTP server finds its
+// trackedConn is a *net.TCPConn and not a net.Conn, so that the HTTP server finds its
 // CloseWrite and a refused request still gets its answer.
-type held struct {
+type trackedConn struct {
 	*net.TCPConn
 	owner *bounded
 	from  *origin
@@ -97,7 +97,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	if addr, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 		ip = plain(addr.AddrPort().Addr())
 	}
-	h := &held{TCPConn: conn, owner: b}
+	h := &trackedConn{TCPConn: conn, owner: b}
 	if surplus := b.add(h, ip); surplus != nil {
 		_ = surplus.Close()
 		// A loop that only accepts would close connections before those who
@@ -111,7 +111,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 }
 
 // add takes h in and returns the connection that has to go for it, if any.
-func (b *bounded) add(h *held, ip netip.Addr) (surplus *held) {
+func (b *bounded) add(h *trackedConn, ip netip.Addr) (surplus *trackedConn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	from, known := b.of[ip]
@@ -128,16 +128,16 @@ func (b *bounded) add(h *held, ip netip.Addr) (surplus *held) {
 	b.open = append(b.open, h)
 	switch {
 	case from.n > maxOfOneSource:
-		return b.victim(func(o *held) bool { return o.from == from })
+		return b.evictable(func(o *trackedConn) bool { return o.from == from })
 	case len(b.open) > maxConnections:
-		r := b.mostOver()
-		return b.victim(func(o *held) bool { return o.from.rank == r })
+		r := b.mostOverQuota()
+		return b.evictable(func(o *trackedConn) bool { return o.from.rank == r })
 	}
 	return nil
 }
 
-// mostOver is the rank that is most over its share; one is, when all are full.
-func (b *bounded) mostOver() rank {
+// mostOverQuota is the rank that is most over its share; one is, when all are full.
+func (b *bounded) mostOverQuota() rank {
 	most := outsider
 	for r := range ranks {
 		if b.by[r]-share[r] > b.by[most]-share[most] {
@@ -147,9 +147,9 @@ func (b *bounded) mostOver() rank {
 	return most
 }
 
-// victim is the connection to close among those that may be, never the newest.
-func (b *bounded) victim(may func(*held) bool) *held {
-	var out *held
+// evictable is the connection to close among those that may be, never the newest.
+func (b *bounded) evictable(may func(*trackedConn) bool) *trackedConn {
+	var out *trackedConn
 	for _, o := range b.open[:len(b.open)-1] {
 		if !may(o) {
 			continue
@@ -167,12 +167,12 @@ func (b *bounded) victim(may func(*held) bool) *held {
 }
 
 // Close implements net.Conn.
-func (h *held) Close() error {
+func (h *trackedConn) Close() error {
 	h.owner.remove(h)
 	return h.TCPConn.Close()
 }
 
-func (b *bounded) remove(h *held) {
+func (b *bounded) remove(h *trackedConn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.Index(b.open, h)

@@ -13,7 +13,7 @@ import (
 // neighbours, the rest outsiders.
 type crowd struct {
 	bounded
-	gone []*held
+	gone []*trackedConn
 }
 
 func newCrowd() *crowd {
@@ -31,8 +31,8 @@ func newCrowd() *crowd {
 }
 
 // comes is a new connection from ip.
-func (c *crowd) comes(ip string) *held {
-	h := &held{owner: &c.bounded}
+func (c *crowd) comes(ip string) *trackedConn {
+	h := &trackedConn{owner: &c.bounded}
 	if out := c.add(h, netip.MustParseAddr(ip)); out != nil {
 		c.gone = append(c.gone, out)
 		c.remove(out)
@@ -40,7 +40,7 @@ func (c *crowd) comes(ip string) *held {
 	return h
 }
 
-func (c *crowd) has(h *held) bool {
+func (c *crowd) has(h *trackedConn) bool {
 	for _, o := range c.open {
 		if o == h {
 			return true
@@ -70,9 +70,9 @@ func TestOneSourceCrowdsOutItselfOnly(t *testing.T) {
 
 func TestFloodOfOneRankLeavesTheOthersTheirShare(t *testing.T) {
 	for name, r := range map[string]struct {
-		flood  string
-		stays  string
-		victim rank
+		flood     string
+		stays     string
+		evictable rank
 	}{
 		"outsiders flood, a neighbour stays":  {"192.168.%d.%d", "10.1.0.1", outsider},
 		"outsiders flood, a member stays":     {"192.168.%d.%d", "10.0.0.1", outsider},
@@ -87,7 +87,7 @@ func TestFloodOfOneRankLeavesTheOthersTheirShare(t *testing.T) {
 				t.Errorf("stays: %v, %d open, %d sources remembered", c.has(h), len(c.open), len(c.of))
 			}
 			for _, g := range c.gone {
-				if g.from.rank != r.victim {
+				if g.from.rank != r.evictable {
 					t.Fatalf("one of rank %d went", g.from.rank)
 				}
 			}

@@ -47,11 +47,11 @@ func (c *Component) serveClusterApp(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if !c.gates.rounds.enter(from, maxRounds, maxRoundsEach) {
+	if !c.limits.rounds.enter(from, maxRounds, maxRoundsEach) {
 		refuse(w, http.StatusTooManyRequests, "peers are being queried already, ask again soon")
 		return
 	}
-	defer c.gates.rounds.leave(from)
+	defer c.limits.rounds.leave(from)
 	until := time.Now().Add(writeTimeout)
 	control := http.NewResponseController(w)
 	if err := errors.Join(control.SetReadDeadline(until), control.SetWriteDeadline(until)); err != nil {

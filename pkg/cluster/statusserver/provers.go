@@ -7,9 +7,9 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/keptfile"
 )
 
-// provers remembers which cluster was once seen with a zedkube of this kind on
+// proofRecord remembers which cluster was once seen with a zedkube of this kind on
 // every Node. What is not atomic is touched by Step only.
-type provers struct {
+type proofRecord struct {
 	stamped time.Time   // since when the stamps of all Nodes have been seen fresh; zero for not now
 	cluster string      // its UUID, "" for none
 	isRead  bool        // the file was read
@@ -19,7 +19,7 @@ type provers struct {
 
 // read returns the cluster, the first time from the file at path. One that cannot
 // be read is as good as none: it is written again.
-func (p *provers) read(path string) string {
+func (p *proofRecord) read(path string) string {
 	if !p.isRead {
 		content, err := readRegular(path)
 		if err == nil {
@@ -30,10 +30,10 @@ func (p *provers) read(path string) string {
 	return p.cluster
 }
 
-// noteProved keeps in the file that all Nodes of a cluster have proofs, "" for
+// recordProved keeps in the file that all Nodes of a cluster have proofs, "" for
 // that they have not. What cannot be written holds until the end of the process,
 // and is tried again.
-func (c *Component) noteProved(cluster string) error {
+func (c *Component) recordProved(cluster string) error {
 	c.proof.all.Store(cluster != "")
 	if cluster == "" {
 		return nil
@@ -53,7 +53,7 @@ func (c *Component) noteProved(cluster string) error {
 	return err
 }
 
-// trusting reports whether a Node without a zedkube of this kind needs no proof.
-func (c *Component) trusting() bool {
+// withoutProof reports whether a Node without a zedkube of this kind needs no proof.
+func (c *Component) withoutProof() bool {
 	return c.Reports == ReportsAlways || c.Reports != ReportsNever && !c.proof.all.Load()
 }

@@ -67,13 +67,13 @@ func TestThatAllNodesHaveProofsIsKeptOverARestart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "zedkube", "all-prove")
 	component := func() *Component { return &Component{Log: quiet(), ProversFile: file} }
 	c := component()
-	if c.proof.read(file) != "" || !c.trusting() {
+	if c.proof.read(file) != "" || !c.withoutProof() {
 		t.Error("it was known before it was so")
 	}
-	if err := c.noteProved(""); err != nil || !c.trusting() {
+	if err := c.recordProved(""); err != nil || !c.withoutProof() {
 		t.Errorf("it is not so: %v", err)
 	}
-	if err := c.noteProved(clusterID); err != nil || c.trusting() {
+	if err := c.recordProved(clusterID); err != nil || c.withoutProof() {
 		t.Errorf("it is so: %v", err)
 	}
 	if content, err := os.ReadFile(file); string(content) != clusterID || err != nil {
@@ -85,14 +85,14 @@ func TestThatAllNodesHaveProofsIsKeptOverARestart(t *testing.T) {
 	}
 	for mode, want := range map[Reports]bool{ReportsAlways: true, ReportsNever: false, ReportsAuto: false, "": false} {
 		c.Reports = mode
-		if got := c.trusting(); got != want {
+		if got := c.withoutProof(); got != want {
 			t.Errorf("%q: %v", mode, got)
 		}
 	}
 	open := component()
 	for mode, want := range map[Reports]bool{ReportsAlways: true, ReportsNever: false, ReportsAuto: true} {
 		open.Reports = mode
-		if got := open.trusting(); got != want {
+		if got := open.withoutProof(); got != want {
 			t.Errorf("before, %q: %v", mode, got)
 		}
 	}

@@ -66,10 +66,10 @@ func reachable(t *testing.T) *device {
 
 func TestOnlyWhoAsksIsTriedAndOnlyAtTheClustersPorts(t *testing.T) {
 	d := reachable(t)
-	victim := listening(t, "127.12.34.6")
+	evictable := listening(t, "127.12.34.6")
 	ears := listening(t, "127.12.34.5")
-	if len(ears.Failed)+len(victim.Failed) > 0 {
-		t.Fatalf("%v, %v", ears.Failed, victim.Failed)
+	if len(ears.Failed)+len(evictable.Failed) > 0 {
+		t.Fatalf("%v, %v", ears.Failed, evictable.Failed)
 	}
 	other, err := net.Listen("tcp", "127.12.34.5:0")
 	if err != nil {
@@ -108,7 +108,7 @@ func TestOnlyWhoAsksIsTriedAndOnlyAtTheClustersPorts(t *testing.T) {
 	if heard := ears.Heard(netip.MustParseAddr("127.12.34.1")); !slices.Equal(heard, sorted) {
 		t.Errorf("it came to %v", heard)
 	}
-	if heard := victim.Heard(netip.MustParseAddr("127.12.34.1")); len(heard) > 0 {
+	if heard := evictable.Heard(netip.MustParseAddr("127.12.34.1")); len(heard) > 0 {
 		t.Errorf("it went to ports %v of an address that did not ask", heard)
 	}
 	select {

@@ -212,7 +212,7 @@ func TestReportThatIsNotWantedAnyMoreGivesItsPlaceBack(t *testing.T) {
 	}
 	c.ending.Wait()
 	for range maxReportsEach {
-		if !c.gates.reports.enter(source, maxReports, maxReportsEach) {
+		if !c.limits.reports.enter(source, maxReports, maxReportsEach) {
 			t.Fatal("its place is not given back")
 		}
 	}

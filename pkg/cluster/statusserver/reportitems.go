@@ -74,7 +74,7 @@ type clusterFile struct {
 // appItems are told of an application, in this order. State is EVE's number of
 // a state as it stands in the file: the numbers' names differ between releases.
 var appItems = []source{
-	{"zedagent", "AppInstanceConfig", app, true, telling(tellConfig)},
+	{"zedagent", "AppInstanceConfig", app, true, telling(describeConfig)},
 	{"zedagent", "VolumeConfig", volumes, true, telling(func(t volumeFile, s *subject, v *item) {
 		s.contents = append(s.contents, t.ContentID.String())
 		v.Name = t.DisplayName
@@ -88,7 +88,7 @@ var appItems = []source{
 		v.DNidNode = tri(t.IsDNidNode)
 		v.Content = fmt.Sprintf("scheduled on this node: %v, running: %v", t.ScheduledOnThisNode, t.StatusRunning)
 	})},
-	{"zedmanager", "AppNetworkConfig", app, false, telling(tellAppNetwork)},
+	{"zedmanager", "AppNetworkConfig", app, false, telling(describeAppNetwork)},
 	{"zedrouter", "AppNetworkStatus", app, false, telling(func(t appNetworkStatusFile, _ *subject, v *item) {
 		var ips []string
 		for _, a := range t.AppNetAdapterList {
@@ -106,7 +106,7 @@ var appItems = []source{
 		v.Name, v.State = t.DisplayName, t.State.String()
 		v.Content = fmt.Sprintf("path: %s, bytes: %d of %d", path, t.CurrentSize, t.TotalSize)
 	})},
-	{"zedmanager", "AppNetworkConfig", app, false, telling(tellAppNetwork)},
+	{"zedmanager", "AppNetworkConfig", app, false, telling(describeAppNetwork)},
 	{"zedmanager", "AppInstanceStatus", app, false, telling(func(t appStatusFile, _ *subject, v *item) {
 		v.Name, v.State = t.DomainName, t.State.String()
 		v.Activated, v.DNidNode = tri(t.Activated), tri(t.IsDesignatedNodeID)
@@ -129,7 +129,7 @@ var appItems = []source{
 	})},
 }
 
-func tellConfig(t appConfigFile, s *subject, v *item) {
+func describeConfig(t appConfigFile, s *subject, v *item) {
 	if id := t.UUIDandVersion.UUID; id != uuid.Nil && strings.HasPrefix(id.String(), s.app) {
 		s.app = id.String() // from here on it is this one, not another with the same front
 	}
@@ -144,7 +144,7 @@ func tellConfig(t appConfigFile, s *subject, v *item) {
 	v.Content = fmt.Sprintf("volumes: %d, networks: %d", len(t.VolumeRefConfigList), len(t.AppNetAdapterList))
 }
 
-func tellAppNetwork(t appNetworkFile, _ *subject, v *item) {
+func describeAppNetwork(t appNetworkFile, _ *subject, v *item) {
 	var all []string
 	for _, a := range t.AppNetAdapterList {
 		all = append(all, fmt.Sprintf("%s %v %v", a.Name, a.AppMacAddr, a.AppIPAddr))

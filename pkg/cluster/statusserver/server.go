@@ -54,7 +54,7 @@ func start(ctx context.Context, log logrus.FieldLogger, address string, h http.H
 	}
 	s := &server{address: address, log: log.WithField("address", address), done: make(chan struct{})}
 	s.http = &http.Server{
-		Handler:           whole(caught.Handler(log, h)),
+		Handler:           bufferedBody(caught.Handler(log, h)),
 		ReadHeaderTimeout: requestTimeout,
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      requestTimeout,
@@ -79,7 +79,7 @@ func start(ctx context.Context, log logrus.FieldLogger, address string, h http.H
 func (s *server) follow(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateIdle:
-		if h, ok := conn.(*held); ok {
+		if h, ok := conn.(*trackedConn); ok {
 			h.busy.Store(false)
 		}
 	case http.StateNew: // in the goroutine that accepts: none is new once that has ended

@@ -47,10 +47,10 @@ type Component struct {
 	server *server             // nil while not serving; touched by Step and the end of Run only
 	ending sync.WaitGroup      // servers that were stopped, and their last requests
 	marks  pubsub.Table[marks] // since when things stand as they do; written by Step alone
-	gates  gates
+	limits limits
 	reach  reaches
 
-	proof provers
+	proof proofRecord
 }
 
 // Run steps until ctx is done and the server and its requests have ended.
@@ -63,7 +63,7 @@ func (c *Component) Run(ctx context.Context) {
 // Step makes the server listen where it should, or nowhere, and notes what has
 // changed since when. A request under way elsewhere does not hold it up.
 func (c *Component) Step(ctx context.Context) error {
-	c.gates.proofs.Begin(time.Now())
+	c.limits.proofs.Begin(time.Now())
 	f := c.look()
 	f.proved, f.stamped = c.proof.read(c.ProversFile), c.proof.stamped
 	return c.apply(ctx, decide(f))
@@ -90,7 +90,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 		return fmt.Errorf("keep the status for joining nodes: %w", err)
 	}
 	c.proof.stamped = a.stamped
-	noted := c.noteProved(a.proved)
+	noted := c.recordProved(a.proved)
 	if c.server != nil && c.server.address == a.listen && c.server.alive() {
 		return noted
 	}

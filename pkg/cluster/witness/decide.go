@@ -32,19 +32,19 @@ type facts struct {
 	others []types.Node // all but it, in any order
 	ports  []int
 
-	round    int64            // the last one
-	spells   map[string]spell // by the node's UID
-	looking  bool             // a look is under way
-	result   []dial           // of a look that has ended since the last step; nil for none
-	telling  bool             // something is on its way to the API server
-	last     time.Duration    // when the last look began
-	next     time.Duration    // no look before
-	pause    time.Duration    // no removal before
-	hindered string           // what was told of last
+	round      int64             // the last one
+	streaks    map[string]streak // by the node's UID
+	looking    bool              // a look is under way
+	result     []dial            // of a look that has ended since the last step; nil for none
+	publishing bool              // something is on its way to the API server
+	last       time.Duration     // when the last look began
+	next       time.Duration     // no look before
+	pause      time.Duration     // no removal before
+	unreliable string            // what was told of last
 }
 
-// spell is how long in a row looks have brought the same of a node.
-type spell struct {
+// streak is how long in a row looks have brought the same of a node.
+type streak struct {
 	node  string
 	alive bool
 	looks int
@@ -52,29 +52,29 @@ type spell struct {
 
 // action is everything decide may ask for.
 type action struct {
-	cancel   bool             // the look under way has lost its reason
-	look     []dial           // nil for none
-	interval time.Duration    // after it
-	tell     *types.Witness   // a zero one is removed; nil: nothing is to be written
-	spells   map[string]spell // to be remembered
-	hindered string           // why it cannot tell all it should, "" if it can
-	again    time.Duration
+	cancel     bool              // the look under way has lost its reason
+	look       []dial            // nil for none
+	interval   time.Duration     // after it
+	tell       *types.Witness    // a zero one is removed; nil: nothing is to be written
+	streaks    map[string]streak // to be remembered
+	unreliable string            // why it cannot tell all it should, "" if it can
+	again      time.Duration
 }
 
 // decide says whom to look at, and what to tell, from facts alone.
 func decide(f facts) action {
 	if f.uptime-f.last > interrupted {
-		f.spells, f.result = nil, nil
+		f.streaks, f.result = nil, nil
 	}
 	lost := notReady(f.others)
 	switch {
 	case !f.seen: // who is Ready is not known, nor can anything be told
-		return action{cancel: f.looking, hindered: f.hindered}
+		return action{cancel: f.looking, unreliable: f.unreliable}
 	case len(lost) == 0:
 		tell, again := removal(f)
 		return action{cancel: f.looking, tell: tell, again: again}
 	}
-	a := action{spells: f.spells, hindered: f.hindered}
+	a := action{streaks: f.streaks, unreliable: f.unreliable}
 	if f.result != nil {
 		a = judge(f, lost)
 	}
@@ -82,12 +82,12 @@ func decide(f facts) action {
 	switch {
 	case f.looking:
 	case len(plan) == 0:
-		a.hindered = "no NotReady node has an address to dial"
+		a.unreliable = "no NotReady node has an address to dial"
 		a.tell, a.again = removal(f)
 	case f.uptime < f.next:
 		a.again = f.next - f.uptime
 	default:
-		a.look, a.interval = append(plan, toControls(f)...), interval(a.spells, plan)
+		a.look, a.interval = append(plan, toControls(f)...), interval(a.streaks, plan)
 	}
 	return a
 }
@@ -115,9 +115,9 @@ func notReady(nodes []types.Node) []types.Node {
 }
 
 // interval is until the next look.
-func interval(spells map[string]spell, plan []dial) time.Duration {
+func interval(streaks map[string]streak, plan []dial) time.Duration {
 	for _, d := range plan {
-		if spells[d.uid].looks < settled {
+		if streaks[d.uid].looks < settled {
 			return every
 		}
 	}
@@ -127,7 +127,7 @@ func interval(spells map[string]spell, plan []dial) time.Duration {
 // removal takes back what was told, if anything was.
 func removal(f facts) (tell *types.Witness, again time.Duration) {
 	switch {
-	case f.own.Witness == nil || f.telling:
+	case f.own.Witness == nil || f.publishing:
 		return nil, 0
 	case f.uptime < f.pause: // it is removed, and that is not seen yet; or it could not be
 		return nil, f.pause - f.uptime
@@ -139,9 +139,9 @@ func removal(f facts) (tell *types.Witness, again time.Duration) {
 // either, it may be this device's own network that is down: then nothing is
 // told, and the looks before count no more.
 func judge(f facts, lost []types.Node) action {
-	a := action{spells: map[string]spell{}}
+	a := action{streaks: map[string]streak{}}
 	if !controlled(f.result) {
-		a.hindered = "no other Ready node answers this one: its own network may be down"
+		a.unreliable = "no other Ready node answers this one: its own network may be down"
 		a.tell, a.again = removal(f)
 		return a
 	}
@@ -150,14 +150,14 @@ func judge(f facts, lost []types.Node) action {
 		reply, what := heard(f.result, n.UID)
 		if reply == untried {
 			w.Omitted++
-			a.hindered = cmp.Or(a.hindered, omitted(f, n, what))
+			a.unreliable = cmp.Or(a.unreliable, omitted(f, n, what))
 			continue
 		}
-		s := spell{node: n.Name, alive: reply == answer, looks: 1}
-		if old := f.spells[n.UID]; old.alive == s.alive {
+		s := streak{node: n.Name, alive: reply == answer, looks: 1}
+		if old := f.streaks[n.UID]; old.alive == s.alive {
 			s.looks += old.looks
 		}
-		a.spells[n.UID] = s
+		a.streaks[n.UID] = s
 		sighting := types.Sighting{Node: n.Name, UID: n.UID}
 		if s.alive {
 			sighting.Alive = what
@@ -169,7 +169,7 @@ func judge(f facts, lost []types.Node) action {
 	switch {
 	case len(w.Sightings) == 0:
 		a.tell, a.again = removal(f)
-	case !f.telling:
+	case !f.publishing:
 		a.tell = &w
 	}
 	return a

@@ -17,7 +17,7 @@ const up = time.Hour
 func scene(change ...func(*facts)) facts {
 	f := facts{
 		uptime: up, seen: true, own: node(1), others: []types.Node{node(2), node(3, unknown)}, ports: []int{1, 2},
-		round: 7, spells: map[string]spell{"uid-n3": {node: "n3", looks: 2}}, last: up - every, next: up,
+		round: 7, streaks: map[string]streak{"uid-n3": {node: "n3", looks: 2}}, last: up - every, next: up,
 	}
 	for _, c := range change {
 		c(&f)
@@ -39,16 +39,16 @@ func found(n3, n2 reply) func(*facts) {
 }
 
 func allReady(f *facts)   { f.others = []types.Node{node(2), node(3)} }
-func said(f *facts)       { f.own.Witness = &types.Witness{Round: 7} }
+func published(f *facts)  { f.own.Witness = &types.Witness{Round: 7} }
 func unseen(f *facts)     { f.seen = false }
 func looking(f *facts)    { f.looking = true }
-func telling(f *facts)    { f.telling = true }
+func publishing(f *facts) { f.publishing = true }
 func alone(f *facts)      { f.others = f.others[1:] }
 func pausing(f *facts)    { f.pause = up + 4*time.Second }
 func notDue(f *facts)     { f.next = up + time.Second }
 func standstill(f *facts) { f.last = up - interrupted - 1 }
 func steady(looks int) func(*facts) {
-	return func(f *facts) { f.spells["uid-n3"] = spell{node: "n3", looks: looks} }
+	return func(f *facts) { f.streaks["uid-n3"] = streak{node: "n3", looks: looks} }
 }
 
 // outcome is an action without the details that stories show.
@@ -76,37 +76,37 @@ func TestRules(t *testing.T) {
 		"a node that is not Ready is looked at":                    {scene(), look},
 		"not before it is due":                                     {scene(notDue), outcome{Again: time.Second, Looks: 2}},
 		"one look at a time":                                       {scene(looking), outcome{Looks: 2}},
-		"also while the last word is under way":                    {scene(telling), look},
+		"also while the last word is under way":                    {scene(publishing), look},
 		"nobody is looked at while all are Ready":                  {scene(allReady), outcome{}},
-		"what was told is removed then":                            {scene(allReady, said), outcome{Tell: none}},
-		"not while another word is under way":                      {scene(allReady, said, telling), outcome{}},
-		"not while the watch may not have shown it yet":            {scene(allReady, said, pausing), outcome{Again: 4 * time.Second}},
+		"what was told is removed then":                            {scene(allReady, published), outcome{Tell: none}},
+		"not while another word is under way":                      {scene(allReady, published, publishing), outcome{}},
+		"not while the watch may not have shown it yet":            {scene(allReady, published, pausing), outcome{Again: 4 * time.Second}},
 		"a look whose node is Ready again is called off":           {scene(allReady, looking), outcome{Cancel: true}},
 		"its result is not told":                                   {scene(allReady, found(silence, answer)), outcome{}},
-		"nothing is looked at or told while the API is silent":     {scene(unseen, said), outcome{}},
+		"nothing is looked at or told while the API is silent":     {scene(unseen, published), outcome{}},
 		"a look is called off then":                                {scene(unseen, looking), outcome{Cancel: true}},
 		"silence is counted":                                       {scene(found(silence, answer)), outcome{Tell: gone, Looks: 3, Again: 3 * time.Second}},
 		"an answer is told":                                        {scene(found(answer, answer)), outcome{Tell: seen(types.Sighting{Alive: "a:1"}), Looks: 1, Again: 3 * time.Second}},
 		"what could not be tried says nothing":                     {scene(found(untried, answer)), outcome{Hindered: true, Again: 3 * time.Second}},
-		"and what was told before is removed":                      {scene(found(untried, answer), said), outcome{Hindered: true, Tell: none, Again: 3 * time.Second}},
+		"and what was told before is removed":                      {scene(found(untried, answer), published), outcome{Hindered: true, Tell: none, Again: 3 * time.Second}},
 		"silence says nothing while no Ready node answers":         {scene(found(silence, silence)), outcome{Hindered: true, Again: 3 * time.Second}},
-		"nor does an answer":                                       {scene(found(answer, untried), said), outcome{Hindered: true, Tell: none, Again: 3 * time.Second}},
-		"a result is remembered, though a word is under way":       {scene(found(silence, answer), telling), outcome{Looks: 3, Again: 3 * time.Second}},
+		"nor does an answer":                                       {scene(found(answer, untried), published), outcome{Hindered: true, Tell: none, Again: 3 * time.Second}},
+		"a result is remembered, though a word is under way":       {scene(found(silence, answer), publishing), outcome{Looks: 3, Again: 3 * time.Second}},
 		"without another Ready node there is no control":           {scene(alone), outcome{Dials: 2, Interval: every, Looks: 2}},
 		"after a standstill the looks before do not count":         {scene(standstill), outcome{Dials: 4, Interval: every}},
 		"nor does the one that was under way":                      {scene(found(silence, answer), standstill), outcome{Again: 3 * time.Second}},
 		"what is the same for long is looked at less often":        {scene(steady(settled)), outcome{Dials: 4, Interval: slowly, Looks: settled}},
 		"but not before":                                           {scene(steady(settled - 1)), outcome{Dials: 4, Interval: every, Looks: settled - 1}},
 		"a node that nobody can reach is not looked at":            {scene(func(f *facts) { f.others[1].InternalIP = "" }), outcome{Hindered: true, Looks: 2}},
-		"and what was told of it is removed":                       {scene(func(f *facts) { f.others[1].InternalIP = "" }, said), outcome{Hindered: true, Tell: none, Looks: 2}},
+		"and what was told of it is removed":                       {scene(func(f *facts) { f.others[1].InternalIP = "" }, published), outcome{Hindered: true, Tell: none, Looks: 2}},
 		"a kubelet that says itself that it is not Ready, as well": {scene(func(f *facts) { f.others[1].Ready = types.ConditionFalse }), look},
 		"a node whose Ready condition is missing, as well":         {scene(func(f *facts) { f.others[1].Ready = "" }), look},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := decide(r.f)
 			got := outcome{
-				Cancel: a.cancel, Dials: len(a.look), Interval: a.interval, Tell: a.tell, Looks: a.spells["uid-n3"].looks,
-				Hindered: a.hindered != "", Again: a.again,
+				Cancel: a.cancel, Dials: len(a.look), Interval: a.interval, Tell: a.tell, Looks: a.streaks["uid-n3"].looks,
+				Hindered: a.unreliable != "", Again: a.again,
 			}
 			if d := cmp.Diff(r.want, got); d != "" {
 				t.Error("want -, got +\n" + d)

@@ -142,14 +142,14 @@ func TestAThousandNodesThatAreNotReadyAreTooManyAndItSaysSo(t *testing.T) {
 		if got := s.sees(3); got.Silent != 3 { // the last that was lost
 			t.Errorf("%+v", got)
 		}
-		said := 0
+		published := 0
 		all, _ := s.logged()
 		for _, line := range all {
 			if line == "cannot determine which nodes answer: too many nodes are NotReady to dial all of them" {
-				said++
+				published++
 			}
 		}
-		if said != 1 {
+		if published != 1 {
 			t.Errorf("logged %q", all)
 		}
 	})

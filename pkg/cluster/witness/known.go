@@ -82,7 +82,7 @@ func (c *Component) seen(n types.Node) types.KnownNode {
 		k.LeaseRenewed, k.LeaseSeen = old.LeaseRenewed, old.LeaseSeen
 	}
 	if by := c.renewed.by[n.Name]; !by.IsZero() && !by.Equal(k.LeaseRenewed) {
-		k.LeaseRenewed, k.LeaseSeen = by, c.renewed.came
+		k.LeaseRenewed, k.LeaseSeen = by, c.renewed.arrived
 	}
 	return k
 }

@@ -21,13 +21,13 @@ const (
 
 // leases are the last renewals of the kubelets' Leases.
 type leases struct {
-	by   map[string]time.Time // by node, each by the clock of its kubelet
-	came time.Time            // when the list came, by this node's clock
-	err  error
+	by      map[string]time.Time // by node, each by the clock of its kubelet
+	arrived time.Time            // when the list came, by this node's clock
+	err     error
 }
 
-// recall takes over what a former process has left on disk.
-func (c *Component) recall() error {
+// load takes over what a former process has left on disk.
+func (c *Component) load() error {
 	var errs []error
 	for name, k := range c.Journal.All() {
 		errs = append(errs, c.Known.Publish(name, k))
@@ -53,5 +53,5 @@ func (c *Component) listLeases(ctx context.Context) leases {
 	if err != nil {
 		return leases{err: fmt.Errorf("remember when nodes renew their Leases: %w", err)}
 	}
-	return leases{by: by, came: time.Now().Round(0).UTC()}
+	return leases{by: by, arrived: time.Now().Round(0).UTC()}
 }

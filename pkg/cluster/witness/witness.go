@@ -74,22 +74,22 @@ type Component struct {
 	Journal pubsub.Writer[types.KnownNode] // the same on disk, where renewals are behind
 
 	// What this process remembers. Losing it makes a judgement later, never wrong.
-	leases   loop.Call[leases]        // the list under way
-	renewed  leases                   // the last list that came
-	listed   time.Duration            // uptime when the last list was asked for
-	leaseErr error                    // of the last list
-	round    int64                    // the last one; 0 before the first
-	unused   map[string]time.Duration // uptime, since when a deleted Node has nothing of an application's
-	spells   map[string]spell
-	last     time.Duration
-	next     time.Duration
-	hindered string
-	dials    loop.Call[[]dial] // the look under way
-	word     loop.Call[error]  // what is on its way to the API server
-	said     types.Witness     // it
-	pause    time.Duration     // no removal before this uptime
-	backoff  time.Duration
-	lastErr  error // of the last word
+	leases     loop.Call[leases]        // the list under way
+	renewed    leases                   // the last list that came
+	listed     time.Duration            // uptime when the last list was asked for
+	leaseErr   error                    // of the last list
+	round      int64                    // the last one; 0 before the first
+	unused     map[string]time.Duration // uptime, since when a deleted Node has nothing of an application's
+	streaks    map[string]streak
+	last       time.Duration
+	next       time.Duration
+	unreliable string
+	dials      loop.Call[[]dial] // the look under way
+	word       loop.Call[error]  // what is on its way to the API server
+	published  types.Witness     // it
+	pause      time.Duration     // no removal before this uptime
+	backoff    time.Duration
+	lastErr    error // of the last word
 }
 
 // Run steps until ctx is done and returns after what is under way has ended.
@@ -98,7 +98,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.dials.End()
 	defer c.word.End()
 	defer c.leases.End()
-	if err := c.recall(); err != nil {
+	if err := c.load(); err != nil {
 		c.Log.WithError(err).Error("the known nodes could not be read and are forgotten")
 	}
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Info, c.Nodes, c.API, &c.dials, &c.word, &c.leases)
@@ -123,7 +123,7 @@ func (c *Component) collect() {
 		return
 	}
 	c.lastErr = nil
-	switch removed := c.said.Round == 0; {
+	switch removed := c.published.Round == 0; {
 	case err != nil:
 		c.lastErr = fmt.Errorf("publish which nodes answer: %w", err)
 		c.backoff = min(max(2*c.backoff, minBackoff), maxBackoff)
@@ -138,8 +138,8 @@ func (c *Component) collect() {
 // look copies what is true now.
 func (c *Component) look() facts {
 	f := facts{
-		uptime: c.Uptime(), ports: c.Ports, spells: c.spells, last: c.last, next: c.next, pause: c.pause,
-		telling: c.word.Busy(), hindered: c.hindered,
+		uptime: c.Uptime(), ports: c.Ports, streaks: c.streaks, last: c.last, next: c.next, pause: c.pause,
+		publishing: c.word.Busy(), unreliable: c.unreliable,
 	}
 	f.result, _ = c.dials.Take()
 	f.looking = c.dials.Busy()
@@ -180,7 +180,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		c.dials.Cancel()
 	}
 	if a.tell != nil {
-		c.said = *a.tell
+		c.published = *a.tell
 		if a.tell.Round != 0 {
 			c.round = a.tell.Round
 		}
@@ -203,8 +203,8 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 
 // remember keeps what the looks have brought and logs where that has changed.
 func (c *Component) remember(a action) {
-	for uid, s := range a.spells {
-		log, old := c.Log.WithField("node", s.node), c.spells[uid]
+	for uid, s := range a.streaks {
+		log, old := c.Log.WithField("node", s.node), c.streaks[uid]
 		switch {
 		case s == old:
 		case !s.alive && s.looks == types.WitnessSilent:
@@ -213,8 +213,8 @@ func (c *Component) remember(a action) {
 			log.Info("the device of a NotReady node answers again")
 		}
 	}
-	if a.hindered != c.hindered && a.hindered != "" {
-		c.Log.Warn("cannot determine which nodes answer: " + a.hindered)
+	if a.unreliable != c.unreliable && a.unreliable != "" {
+		c.Log.Warn("cannot determine which nodes answer: " + a.unreliable)
 	}
-	c.spells, c.hindered = a.spells, a.hindered
+	c.streaks, c.unreliable = a.streaks, a.unreliable
 }

@@ -53,7 +53,7 @@ type action struct {
 // decide says what to put on the disk, what to try again, what goes, and what was
 // asked for.
 func decide(f facts) action {
-	a := action{err: f.err, write: f.waiting > 0, heard: hear(f), asked: f.asks}
+	a := action{err: f.err, write: f.waiting > 0, heard: requestsMade(f), asked: f.asks}
 	for id, o := range f.asked {
 		if _, stands := f.asks[id]; !stands && f.silent[o.Op+" "+o.By] {
 			a.asked[id] = o

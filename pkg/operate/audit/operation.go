@@ -22,10 +22,10 @@ const (
 // maxChains bounds what is remembered of operations: more than a node has pods.
 const maxChains = 1024
 
-// deed is what a component does to a target.
-type deed struct{ component, op, target string }
+// operationKey is what a component does to a target.
+type operationKey struct{ component, op, target string }
 
-func deedOf(o types.Operation) deed { return deed{o.Component, o.Op, o.Target} }
+func keyOf(o types.Operation) operationKey { return operationKey{o.Component, o.Op, o.Target} }
 
 // chain is the last time that something was done, and what was tried again just
 // so since. It is counted and not written anew each time: a drain may try the
@@ -50,9 +50,9 @@ func (r *Record) Begin(o types.Operation) func(types.OperationOutcome, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o = r.complete(o, now)
-	l := r.last[deedOf(o)]
-	repeats := l != nil && l.repeats(o, now) && (l.is.Outcome != types.OperationOK || r.latest[o.Target] == l)
-	if repeats {
+	l := r.last[keyOf(o)]
+	countRepeat := l != nil && l.countRepeat(o, now) && (l.is.Outcome != types.OperationOK || r.latest[o.Target] == l)
+	if countRepeat {
 		r.latest[o.Target] = l
 	} else {
 		l = r.follow(o, now)
@@ -71,50 +71,50 @@ func (r *Record) Begin(o types.Operation) func(types.OperationOutcome, error) {
 		if err != nil {
 			ended.Error = text(err.Error(), errorText)
 		}
-		r.end(l, ended, repeats)
+		r.end(l, ended, countRepeat)
 	}
 }
 
 // end notes that an operation, which repeats that of l or is it, ended so. It is
 // called with mu held.
-func (r *Record) end(l *chain, o types.Operation, repeats bool) {
+func (r *Record) end(l *chain, o types.Operation, countRepeat bool) {
 	now := time.Now()
-	present := r.last[deedOf(o)] == l
+	present := r.last[keyOf(o)] == l
 	counts := o.Outcome != types.OperationOK || r.latest[o.Target] == l
 	switch {
-	case repeats && present && counts && l.is.Outcome == o.Outcome && l.is.Error == o.Error:
+	case countRepeat && present && counts && l.is.Outcome == o.Outcome && l.is.Error == o.Error:
 		l.is.Times, l.is.Last, l.is.Took = max(1, l.is.Times)+1, o.At, o.Took
 		l.last, l.behind = now, true
 		if !l.due().After(now) {
 			r.writeCount(l, now)
 		}
 		return
-	case repeats && present: // it ended otherwise, for once
+	case countRepeat && present: // it ended otherwise, for once
 		l = r.follow(o, now)
 	}
 	l.is, l.ended, l.last, l.written = o, true, now, now
 	r.put(o)
 }
 
-// repeats reports that o is tried again.
-func (l *chain) repeats(o types.Operation, now time.Time) bool {
+// countRepeat reports that o is tried again.
+func (l *chain) countRepeat(o types.Operation, now time.Time) bool {
 	w := l.is
 	return l.ended && now.Sub(l.last) < within && w.By == o.By && w.From == o.From && w.Why == o.Why && w.Node == o.Node
 }
 
 // follow makes o the last of its kind. It is called with mu held.
 func (r *Record) follow(o types.Operation, now time.Time) *chain {
-	if old := r.last[deedOf(o)]; old != nil && old.behind {
+	if old := r.last[keyOf(o)]; old != nil && old.behind {
 		r.writeCount(old, now)
 	}
 	if len(r.last) >= maxChains {
 		r.forget(now, 0)
 	}
 	if r.last == nil {
-		r.last, r.latest = map[deed]*chain{}, map[string]*chain{}
+		r.last, r.latest = map[operationKey]*chain{}, map[string]*chain{}
 	}
 	l := &chain{is: o, first: now, last: now, written: now}
-	r.last[deedOf(o)], r.latest[o.Target] = l, l
+	r.last[keyOf(o)], r.latest[o.Target] = l, l
 	return l
 }
 

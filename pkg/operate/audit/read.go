@@ -54,7 +54,7 @@ func readSegment(path string) ([]byte, error) {
 	defer f.Close()
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = errOdd
+		err = errNotRegular
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look at audit file %s: %w", path, err)

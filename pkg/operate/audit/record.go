@@ -28,7 +28,7 @@ type Record struct {
 	bell   chan<- struct{}
 	source string // of IDs: no other process has it
 	count  int
-	last   map[deed]*chain
+	last   map[operationKey]*chain
 	latest map[string]*chain // by target
 	store  store
 	dirty  bool      // something is written and not on the disk

@@ -19,8 +19,8 @@ const maxWaiting = 256
 // maxFull bounds the full files that wait for a step.
 const maxFull = 4
 
-// errOdd is for a file of our name that is not ours.
-var errOdd = errors.New("it is not a regular file")
+// errNotRegular is for a file of our name that is not ours.
+var errNotRegular = errors.New("it is not a regular file")
 
 // segmentName is the name of a file of lines.
 var segmentName = regexp.MustCompile(`^operations-([0-9]{8})\.jsonl$`)
@@ -135,7 +135,7 @@ func (s *store) openSegment(path string, most int64) (full bool, err error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: %w", path, errOdd)
+		err = fmt.Errorf("%s: %w", path, errNotRegular)
 	}
 	if err != nil || info.Size() >= most {
 		_ = f.Close()

@@ -19,7 +19,7 @@ type archive struct {
 	out      *counter
 	gz       *gzip.Writer
 	tar      *tar.Writer
-	loose    int64 // bytes since it is known how many were written
+	unlisted int64 // bytes since it is known how many were written
 	left     int64 // bytes of content that may still come
 	made     time.Time
 	manifest Manifest
@@ -43,7 +43,7 @@ func newArchive(w io.Writer, b Bundle) *archive {
 	gz := gzip.NewWriter(out)
 	return &archive{
 		redactor: &redact.Redactor{}, out: out, gz: gz, tar: tar.NewWriter(gz), left: unpacked * b.Limit, made: b.Made,
-		manifest: Manifest{Version: b.Version, Node: b.Node, Made: b.Made.UTC(), Limit: b.Limit, Include: b.Include, Files: []Entry{}, LeftOut: standing()},
+		manifest: Manifest{Version: b.Version, Node: b.Node, Made: b.Made.UTC(), Limit: b.Limit, Include: b.Include, Files: []Entry{}, LeftOut: pending()},
 	}
 }
 
@@ -70,7 +70,7 @@ func (a *archive) add(name string, at time.Time, content []byte, form Form, cut 
 	before := a.redactor.Places()
 	content = redacted(a.redactor, content, form)
 	entry := Entry{Path: name, Bytes: int64(len(content)), Redacted: a.redactor.Places() - before, Cut: cut}
-	if why, err := a.room(entry.Bytes); err != nil {
+	if why, err := a.space(entry.Bytes); err != nil {
 		return err
 	} else if why != "" {
 		a.lack(name, why)
@@ -99,26 +99,26 @@ func redacted(r *redact.Redactor, content []byte, form Form) []byte {
 // head is more than what an entry costs besides its content.
 const head = 4 << 10
 
-// room says why so many bytes more do not fit, "" where they do. What was
+// space says why so many bytes more do not fit, "" where they do. What was
 // compressed and not yet written counts as if it were not compressed.
-func (a *archive) room(bytes int64) (why string, err error) {
+func (a *archive) space(bytes int64) (why string, err error) {
 	switch {
 	case len(a.manifest.Files) >= maxFiles:
 		return fmt.Sprintf("there are more than %d files", maxFiles), nil
 	case bytes > a.left:
 		return "all files together are too large", nil
 	}
-	fits := func() bool { return a.out.n+a.loose+bytes+head+reserve <= a.manifest.Limit }
+	fits := func() bool { return a.out.n+a.unlisted+bytes+head+reserve <= a.manifest.Limit }
 	if !fits() {
 		if err := a.gz.Flush(); err != nil {
 			return "", fmt.Errorf("write: %w", err)
 		}
-		a.loose = 0
+		a.unlisted = 0
 	}
 	if !fits() {
 		return fmt.Sprintf("the archive may have at most %d bytes", a.manifest.Limit), nil
 	}
-	a.loose += bytes + head
+	a.unlisted += bytes + head
 	return "", nil
 }
 

@@ -73,8 +73,8 @@ func places() []place {
 // secretFiles teach what is secret, and stay where they are.
 var secretFiles = []string{"persist/vault/k3s-user-override.yaml", "persist/vault/manifests/registration.yaml"}
 
-// standing is what is never packed.
-func standing() []Lack {
+// pending is what is never packed.
+func pending() []Lack {
 	return []Lack{
 		{"persist/vault", "it contains secrets"},
 		{"persist/certs", "it contains keys"},

@@ -56,14 +56,14 @@ func form(at place, r *http.Request) *refusal {
 		return &refusal{code: http.StatusBadRequest, why: "a request must not have a body here"}
 	case len(r.RequestURI) > maxTarget:
 		return &refusal{code: http.StatusRequestURITooLong, why: "the path is too long"}
-	case strings.ContainsFunc(r.URL.Path, odd):
+	case strings.ContainsFunc(r.URL.Path, forbiddenRune):
 		return &refusal{code: http.StatusBadRequest, why: "the path has invalid characters"}
 	}
 	return nil
 }
 
-// odd are what would have other meanings to a terminal or another system.
-func odd(c rune) bool { return c < ' ' || c == 0x7f || c == '\\' }
+// forbiddenRune are what would have other meanings to a terminal or another system.
+func forbiddenRune(c rune) bool { return c < ' ' || c == 0x7f || c == '\\' }
 
 // fromHere judges who asks over loopback: programs of this device, and pages
 // that came from here. A neighbour is neither, though with route_localnet the

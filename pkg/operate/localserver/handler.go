@@ -24,7 +24,7 @@ const (
 // handler is what is answered at a place: the paths of that place, behind its
 // guard and within the bounds.
 func (c *Component) handler(at place, address net.Addr) http.Handler {
-	g := &gate{
+	g := &limiter{
 		at: at, mux: http.NewServeMux(), routes: map[string]Route{},
 		requests: make(turns, maxRequests), apart: make(turns, maxRequests),
 	}
@@ -56,8 +56,8 @@ func (c *Component) program(r *http.Request, route Route) *refusal {
 	return nil
 }
 
-// gate lets in who may ask, and not more than can be answered.
-type gate struct {
+// limiter lets in who may ask, and not more than can be answered.
+type limiter struct {
 	at     place
 	mux    *http.ServeMux
 	routes map[string]Route // by pattern
@@ -68,8 +68,8 @@ type gate struct {
 }
 
 // ServeHTTP implements http.Handler.
-func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	conn := heldBy(r.Context())
+func (g *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	conn := openedBy(r.Context())
 	conn.answering()
 	defer conn.made(0)
 	secure(w.Header())
@@ -85,7 +85,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer makes the answer to r. It is nil where it was written to w already: a
 // refusal, one that goes on, or one that only root may ask for and that may be
 // large. Only those hold their place until it is taken.
-func (g *gate) answer(w http.ResponseWriter, r *http.Request) *whole.Answer {
+func (g *limiter) answer(w http.ResponseWriter, r *http.Request) *whole.Answer {
 	refused := form(g.at, r)
 	var route Route
 	if refused == nil {
@@ -126,7 +126,7 @@ func (g *gate) answer(w http.ResponseWriter, r *http.Request) *whole.Answer {
 }
 
 // admit judges the path, for who may ask.
-func (g *gate) admit(route Route, r *http.Request) *refusal {
+func (g *limiter) admit(route Route, r *http.Request) *refusal {
 	switch {
 	case route.Handler != nil:
 		return route.allows(r.Method)

@@ -22,11 +22,11 @@ type bounded struct {
 	net.Listener
 
 	mu   sync.Mutex
-	open []*held // oldest first
+	open []*trackedConn // oldest first
 }
 
-// held is a connection of a bounded listener.
-type held struct {
+// trackedConn is a connection of a bounded listener.
+type trackedConn struct {
 	net.Conn
 	owner *bounded
 
@@ -41,7 +41,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &held{Conn: conn, owner: b, waits: time.Now()}
+	h := &trackedConn{Conn: conn, owner: b, waits: time.Now()}
 	if surplus := b.add(h); surplus != nil {
 		_ = surplus.Close()
 	}
@@ -50,7 +50,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 
 // add takes h in and returns the connection that has to go for it, if any: h
 // itself where answers are made for all others.
-func (b *bounded) add(h *held) (surplus *held) {
+func (b *bounded) add(h *trackedConn) (surplus *trackedConn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open = append(b.open, h)
@@ -67,7 +67,7 @@ func (b *bounded) add(h *held) (surplus *held) {
 }
 
 // waiting is since when the other end is waited for, zero if it is not.
-func (h *held) waiting() time.Time {
+func (h *trackedConn) waiting() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.waits
@@ -75,7 +75,7 @@ func (h *held) waiting() time.Time {
 
 // Write implements net.Conn. An answer that was made has to be taken as a whole in
 // time, others in each part, as streams and profiles go on.
-func (h *held) Write(p []byte) (int, error) {
+func (h *trackedConn) Write(p []byte) (int, error) {
 	until, written := h.writing(time.Now())
 	defer written()
 	if err := h.SetWriteDeadline(until); err != nil {
@@ -85,7 +85,7 @@ func (h *held) Write(p []byte) (int, error) {
 }
 
 // writing notes that the other end is waited for, until written is called.
-func (h *held) writing(now time.Time) (until time.Time, written func()) {
+func (h *trackedConn) writing(now time.Time) (until time.Time, written func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if until = h.until; until.IsZero() {
@@ -103,12 +103,12 @@ func (h *held) writing(now time.Time) (until time.Time, written func()) {
 }
 
 // Close implements net.Conn.
-func (h *held) Close() error {
+func (h *trackedConn) Close() error {
 	h.owner.remove(h)
 	return h.Conn.Close()
 }
 
-func (b *bounded) remove(h *held) {
+func (b *bounded) remove(h *trackedConn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if i := slices.Index(b.open, h); i >= 0 {
@@ -122,7 +122,7 @@ type connKey struct{}
 // withConn puts into the context of a connection's requests the connection and,
 // of a unix socket, who opened it.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
-	if h, ok := conn.(*held); ok {
+	if h, ok := conn.(*trackedConn); ok {
 		if p, err := peer.Of(h.Conn); err == nil {
 			ctx = peer.NewContext(ctx, p)
 		}
@@ -130,14 +130,14 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// heldBy is the connection of a request, nil for none of a bounded listener.
-func heldBy(ctx context.Context) *held {
-	h, _ := ctx.Value(connKey{}).(*held)
+// openedBy is the connection of a request, nil for none of a bounded listener.
+func openedBy(ctx context.Context) *trackedConn {
+	h, _ := ctx.Value(connKey{}).(*trackedConn)
 	return h
 }
 
 // answering notes that an answer is made.
-func (h *held) answering() {
+func (h *trackedConn) answering() {
 	if h == nil {
 		return
 	}
@@ -148,7 +148,7 @@ func (h *held) answering() {
 
 // made notes that the answer is made. It has to be taken as a whole within a time,
 // or, for 0, in parts.
-func (h *held) made(within time.Duration) {
+func (h *trackedConn) made(within time.Duration) {
 	if h == nil {
 		return
 	}

@@ -74,7 +74,7 @@ func (s *streams) enter(r *http.Request) (leave func(), ok bool) {
 	}
 	defer s.mu.Unlock()
 	mine := &stream{since: now, end: func() {}, gone: make(chan struct{})}
-	if h := heldBy(r.Context()); h != nil {
+	if h := openedBy(r.Context()); h != nil {
 		mine.end = func() { _ = h.Close() }
 	}
 	s.open = append(s.open, mine)

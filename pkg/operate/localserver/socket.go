@@ -30,7 +30,7 @@ type socket struct {
 // replaced. It is made in a directory of its own and then moved, so that there
 // is no moment at which others may connect.
 func listenSocket(ctx context.Context, path string) (*socket, error) {
-	if err := vacant(ctx, path); err != nil {
+	if err := socketFree(ctx, path); err != nil {
 		return nil, err
 	}
 	dir := filepath.Dir(path)
@@ -79,8 +79,8 @@ func tidy(dir string) {
 	}
 }
 
-// vacant says why path is not to be taken, nil if it is.
-func vacant(ctx context.Context, path string) error {
+// socketFree says why path is not to be taken, nil if it is.
+func socketFree(ctx context.Context, path string) error {
 	file, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -49,7 +49,7 @@ func (c collector) components(s sink, now time.Time) {
 		s.counter("zedkube_component_step_errors_total", "Steps of a component that failed.", float64(n.Failed), "component", name)
 		s.counter("zedkube_component_step_seconds_total", "Time in steps of a component.", n.Took.Seconds(), "component", name)
 		s.gauge("zedkube_component_step_longest_seconds", "The longest step of a component since the start.", n.Longest.Seconds(), "component", name)
-		s.gauge("zedkube_component_stuck", "1 where a component no longer steps, which stops the watchdog.", truth(c.Pulses[name].Stuck(now)), "component", name)
+		s.gauge("zedkube_component_stuck", "1 where a component no longer steps, which stops the watchdog.", boolValue(c.Pulses[name].Stuck(now)), "component", name)
 	}
 }
 
@@ -75,17 +75,17 @@ func (c collector) api(s sink, now time.Time) {
 	if !ok {
 		return // it has not been asked yet
 	}
-	s.gauge("zedkube_api_up", "1 while the API server answers.", truth(a.Answers()))
+	s.gauge("zedkube_api_up", "1 while the API server answers.", boolValue(a.Answers()))
 	s.gauge("zedkube_api_silent_seconds", "For how long the API server has not answered; 0 while it answers.", since(now, a.SilentSince))
-	s.gauge("zedkube_api_synced", "1 while the tables of nodes and pods are complete.", truth(a.Synced))
+	s.gauge("zedkube_api_synced", "1 while the tables of nodes and pods are complete.", boolValue(a.Synced))
 }
 
 // lease is how this node stands to the election of the one that reports.
 func (c collector) lease(s sink, now time.Time) {
 	if l, ok := c.Leader.Get(types.Global); ok {
-		s.gauge("zedkube_lease_in_election", "1 where this node may report for the cluster.", truth(l.InLeaderElection))
-		s.gauge("zedkube_lease_held", "1 while this node reports for the cluster.", truth(l.IsStatsLeader))
-		s.gauge("zedkube_lease_leader_known", "1 while it is known which node reports.", truth(l.LeaderIdentity != ""))
+		s.gauge("zedkube_lease_in_election", "1 where this node may report for the cluster.", boolValue(l.InLeaderElection))
+		s.gauge("zedkube_lease_held", "1 while this node reports for the cluster.", boolValue(l.IsStatsLeader))
+		s.gauge("zedkube_lease_leader_known", "1 while it is known which node reports.", boolValue(l.LeaderIdentity != ""))
 	}
 	if l, ok := c.Leases.Get(c.Lease); ok && !l.Renewed.IsZero() {
 		s.gauge("zedkube_lease_renewal_age_seconds", "Time since the node that reports renewed its Lease, by its clock and ours.", since(now, l.Renewed))
@@ -105,6 +105,6 @@ func (c collector) cordon(s sink) {
 		by = oneOf(progress.Cordon, cordons)
 	}
 	for _, who := range append(slices.Clone(cordons), other) {
-		s.gauge("zedkube_node_cordoned", "1 while this node is cordoned, by who cordoned it: operator is anyone other than zedkube, other is not named by NodeDrainProgress.", truth(who == by), "by", who)
+		s.gauge("zedkube_node_cordoned", "1 while this node is cordoned, by who cordoned it: operator is anyone other than zedkube, other is not named by NodeDrainProgress.", boolValue(who == by), "by", who)
 	}
 }

@@ -52,5 +52,5 @@ func (m *Metrics) Handler() http.Handler {
 	for _, c := range []prometheus.Collector{collectors.NewGoCollector(), process, m.Requests, m.Operations, collector{m}} {
 		_ = r.Register(watched{c}) // it fails where names clash, which the tests of this package would tell
 	}
-	return &inTurn{places: make(chan struct{}, maxScrapes), next: promhttp.HandlerFor(r, promhttp.HandlerOpts{Timeout: scrapeTimeout, ErrorLog: raising{}})}
+	return &limited{places: make(chan struct{}, maxScrapes), next: promhttp.HandlerFor(r, promhttp.HandlerOpts{Timeout: scrapeTimeout, ErrorLog: raising{}})}
 }

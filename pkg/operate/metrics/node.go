@@ -11,9 +11,9 @@ import (
 func drain(s sink, p types.NodeDrainProgress, now time.Time) {
 	at := oneOf(p.Phase, phases)
 	for _, phase := range phases {
-		s.gauge("zedkube_drain_phase", "1 for the current phase of this node's drain.", truth(at == string(phase)), "phase", string(phase))
+		s.gauge("zedkube_drain_phase", "1 for the current phase of this node's drain.", boolValue(at == string(phase)), "phase", string(phase))
 	}
-	s.gauge("zedkube_drain_phase", "1 for the current phase of this node's drain.", truth(at == other), "phase", other)
+	s.gauge("zedkube_drain_phase", "1 for the current phase of this node's drain.", boolValue(at == other), "phase", other)
 	seconds := 0.0
 	if p.Ended.IsZero() {
 		seconds = since(now, p.Started)
@@ -38,7 +38,7 @@ func drain(s sink, p types.NodeDrainProgress, now time.Time) {
 
 // report is how far what this node reports can be trusted.
 func report(s sink, h types.KubeReportHealth, now time.Time) {
-	s.gauge("zedkube_report_reports", "1 while this node reports for the cluster.", truth(h.Reports))
+	s.gauge("zedkube_report_reports", "1 while this node reports for the cluster.", boolValue(h.Reports))
 	if !h.Reports {
 		return
 	}
@@ -60,7 +60,7 @@ func report(s sink, h types.KubeReportHealth, now time.Time) {
 	for name := range known {
 		worst = max(worst, stale[name])
 		s.gauge("zedkube_report_section_stale_seconds", "For how long a section of the report has been stale; 0 while it is current.", stale[name], "section", name)
-		s.gauge("zedkube_report_section_known", "1 where a section of the report has been complete at least once.", truth(known[name]), "section", name)
+		s.gauge("zedkube_report_section_known", "1 where a section of the report has been complete at least once.", boolValue(known[name]), "section", name)
 		s.gauge("zedkube_report_section_omitted", "Entries left out of a section because the report would be too large.", float64(omitted[name]), "section", name)
 	}
 	s.gauge("zedkube_report_stale_seconds", "The longest of the sections' stale times.", worst)
@@ -77,14 +77,14 @@ func conditions(s sink, k types.KubeNodeConditions, now time.Time) {
 			continue
 		}
 		for _, status := range statuses {
-			s.gauge("zedkube_condition", "1 for the status of a condition of this node; false is a problem.", truth(c.Status == status), "condition", string(of), "status", strings.ToLower(string(status)))
+			s.gauge("zedkube_condition", "1 for the status of a condition of this node; false is a problem.", boolValue(c.Status == status), "condition", string(of), "status", strings.ToLower(string(status)))
 		}
 		if !c.Since.IsZero() {
 			s.gauge("zedkube_condition_transition_time_seconds", "When the status of a condition last changed, in Unix time.", float64(c.Since.Unix()), "condition", string(of))
 		}
 	}
 	installed := !k.InstalledAt.IsZero()
-	s.gauge("zedkube_cluster_installed", "1 where this node is in an installed cluster.", truth(installed))
+	s.gauge("zedkube_cluster_installed", "1 where this node is in an installed cluster.", boolValue(installed))
 	if installed {
 		s.gauge("zedkube_cluster_install_time_seconds", "When the cluster was installed, in Unix time, by its clock.", float64(k.InstalledAt.Unix()))
 	}

@@ -33,7 +33,7 @@ func (s sink) put(kind prometheus.ValueType, name, help string, value float64, l
 	s <- metric
 }
 
-func truth(b bool) float64 {
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// maxCrowd is how many may look at once.
-	maxCrowd = 8
-	// beatEvery is how often a page is told that the agent lives.
-	beatEvery = 15 * time.Second
+	// maxViewers is how many may look at once.
+	maxViewers = 8
+	// pingEvery is how often a page is told that the agent lives.
+	pingEvery = 15 * time.Second
 	// patience is how long a browser may take to take what it is sent.
 	patience = 10 * time.Second
 	// lasts is how long a browser is told without asking again: the kernel takes
@@ -26,11 +26,11 @@ const (
 
 // enter counts one more who looks, or says that there are too many.
 func (p *Page) enter(w http.ResponseWriter, r *http.Request) bool {
-	if p.crowd.enter(share(r, maxCrowd)) {
+	if p.viewers.enter(share(r, maxViewers)) {
 		return true
 	}
 	w.Header().Set("Retry-After", "10")
-	http.Error(w, fmt.Sprintf("%d other viewers are connected: close one of their pages", share(r, maxCrowd)), http.StatusServiceUnavailable)
+	http.Error(w, fmt.Sprintf("%d other viewers are connected: close one of their pages", share(r, maxViewers)), http.StatusServiceUnavailable)
 	return false
 }
 
@@ -44,7 +44,7 @@ func share(r *http.Request, most int) int {
 	return most
 }
 
-func (p *Page) exit() { p.crowd.exit(keptFor, p.forget) }
+func (p *Page) exit() { p.viewers.exit(keptFor, p.forget) }
 
 // serveEvents sends what has changed, at most once a second, and ages alone with
 // the signs of life. It ends when the browser goes or takes nothing for a while,
@@ -54,7 +54,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer p.exit()
-	e := &events{page: p, out: unhurried(w)}
+	e := &events{page: p, out: lowPriority(w)}
 	head := w.Header()
 	head.Set("Content-Type", "text/event-stream")
 	head.Set("Cache-Control", "no-store")
@@ -80,13 +80,13 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 
 // events are what one browser is told.
 type events struct {
-	page    *Page
-	out     *stream
-	text    bytes.Buffer // not sent yet
-	version uint64       // of the overview that it was told
-	moment  uint64       // the same
-	round   uint64       // of the measurements that it was told
-	beaten  time.Time    // when it was last told that the agent lives
+	page     *Page
+	out      *stream
+	text     bytes.Buffer // not sent yet
+	version  uint64       // of the overview that it was told
+	moment   uint64       // the same
+	round    uint64       // of the measurements that it was told
+	lastPing time.Time    // when it was last told that the agent lives
 }
 
 // beat is the content of the event of that name.
@@ -98,9 +98,9 @@ type beat struct {
 // collect writes down what has changed.
 func (e *events) collect(now time.Time) {
 	s := e.page.look(now)
-	beats := now.Sub(e.beaten).Abs() >= beatEvery-slack
+	beats := now.Sub(e.lastPing).Abs() >= pingEvery-slack
 	if beats {
-		e.beaten = now
+		e.lastPing = now
 		e.text.WriteString(": alive\n")
 		e.event("beat", beat{Now: now.UTC(), ReadAt: s.at.UTC()})
 	}
@@ -136,9 +136,9 @@ type stream struct {
 	control *http.ResponseController
 }
 
-// unhurried takes an answer out of the server's deadlines; each piece of it has
+// lowPriority takes an answer out of the server's deadlines; each piece of it has
 // its own.
-func unhurried(w http.ResponseWriter) *stream {
+func lowPriority(w http.ResponseWriter) *stream {
 	s := &stream{w: w, control: http.NewResponseController(w)}
 	_ = s.control.SetReadDeadline(time.Time{}) // where that is not to be had, the server has none
 	return s

@@ -58,7 +58,7 @@ func TestAStreamEndsByItselfAndCanBeAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		var all []*browser
-		for range maxCrowd {
+		for range maxViewers {
 			all = append(all, s.ask("/api/events", false))
 		}
 		time.Sleep(lasts - time.Second)
@@ -106,14 +106,14 @@ func TestFilesAreReadOnlyWhileSomebodyLooksAndOnceForAll(t *testing.T) {
 			t.Fatal("files are read for nobody")
 		}
 		var all []*browser
-		for range maxCrowd {
+		for range maxViewers {
 			all = append(all, s.ask("/api/events", false))
 			time.Sleep(130 * time.Millisecond) // each in its own rhythm
 		}
 		before := s.read()
 		time.Sleep(10 * time.Second)
 		if got := s.read() - before; got < 9 || got > 12 {
-			t.Errorf("for %d browsers files were read %d times in 10 s", maxCrowd, got)
+			t.Errorf("for %d browsers files were read %d times in 10 s", maxViewers, got)
 		}
 		late := s.ask("/api/events", false)
 		<-late.gone

@@ -131,13 +131,13 @@ func (h *history) append(s series, p point) {
 
 // count notes how many requests there were in all; the plot is their rate.
 func (h *history) count(now time.Time, total uint64) {
-	passed := now.Sub(h.counted)
-	if passed >= 0 && passed < countEvery-slack {
+	sent := now.Sub(h.counted)
+	if sent >= 0 && sent < countEvery-slack {
 		return
 	}
-	if passed > 0 && !h.counted.IsZero() && total >= h.total {
+	if sent > 0 && !h.counted.IsZero() && total >= h.total {
 		h.round++
-		h.append(series{Kind: requests}, point{float64(now.UnixMilli()), float64(total-h.total) / passed.Seconds()})
+		h.append(series{Kind: requests}, point{float64(now.UnixMilli()), float64(total-h.total) / sent.Seconds()})
 	}
 	h.counted, h.total = now, total
 }

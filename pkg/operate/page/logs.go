@@ -105,7 +105,7 @@ func (p *Page) serveLogs(w http.ResponseWriter, r *http.Request) {
 		defer close(lines)
 		p.tail(ctx, sources, o, lines)
 	})
-	relay(unhurried(w), lines, cancel)
+	relay(lowPriority(w), lines, cancel)
 	work.Wait()
 }
 

@@ -24,8 +24,8 @@ const (
 	lookKey = "page"
 )
 
-// sight is what was last read of the files.
-type sight struct {
+// snapshot is what was last read of the files.
+type snapshot struct {
 	at      time.Time          // when the reading began; zero before the first
 	read    overview.Overview  // without the time of reading
 	steady  *overview.Overview // read, without what changes by itself; nil for none
@@ -39,7 +39,7 @@ type sight struct {
 // look reads the files, where that was not done within a second. While somebody
 // else reads them, the answer is what was read before: who hangs on a broken
 // disk keeps nobody else from saying so.
-func (p *Page) look(now time.Time) sight {
+func (p *Page) look(now time.Time) snapshot {
 	p.mu.Lock()
 	seen := p.seen
 	p.mu.Unlock()
@@ -51,16 +51,16 @@ func (p *Page) look(now time.Time) sight {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seen = seen
-	if p.crowd.looking() {
+	if p.viewers.looking() {
 		p.measure(now)
 	}
 	return seen
 }
 
 // read makes the next sight of the last one.
-func (p *Page) read(seen sight, now time.Time) sight {
+func (p *Page) read(seen snapshot, now time.Time) snapshot {
 	seen.at = now
-	if p.Looks != nil && now.Sub(seen.asked).Abs() >= askEvery && p.crowd.looking() {
+	if p.Looks != nil && now.Sub(seen.asked).Abs() >= askEvery && p.viewers.looking() {
 		seen.asked = now
 		if err := p.Looks.Publish(lookKey, types.MetricsLook{At: now.UTC()}); err != nil {
 			p.Log.WithError(err).Debug("cannot ask for measurements")
@@ -126,21 +126,21 @@ func (p *Page) podNames() map[string]string {
 	return names
 }
 
-// crowd counts who looks.
-type crowd struct {
+// viewers counts who looks.
+type viewers struct {
 	mu    sync.Mutex
 	count int
 	leave *time.Timer // runs while nobody looks
 }
 
-func (c *crowd) looking() bool {
+func (c *viewers) looking() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.count > 0
 }
 
 // enter lets one more look; false where there are as many as may be.
-func (c *crowd) enter(most int) bool {
+func (c *viewers) enter(most int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.count >= most {
@@ -155,7 +155,7 @@ func (c *crowd) enter(most int) bool {
 }
 
 // exit calls empty, if there is such, when nobody has looked for a while.
-func (c *crowd) exit(after time.Duration, empty func()) {
+func (c *viewers) exit(after time.Duration, empty func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.count--; c.count == 0 && empty != nil {
@@ -169,7 +169,7 @@ func (p *Page) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.history = history{}
-	p.seen = sight{version: p.seen.version, moment: p.seen.moment}
+	p.seen = snapshot{version: p.seen.version, moment: p.seen.moment}
 	if p.Looks != nil {
 		_ = p.Looks.Unpublish(lookKey) // it is in memory, and else it ends by itself
 	}

@@ -53,12 +53,12 @@ type Page struct {
 	Requests func() uint64                    // to the API server since the start
 	Looks    pubsub.Writer[types.MetricsLook] // asks for measurements more often while somebody looks
 
-	crowd    crowd
-	tails    crowd
+	viewers  viewers
+	tails    viewers
 	followed atomic.Int64 // containers whose log is followed
 	reading  sync.Mutex   // held by the one who reads the files
 	mu       sync.Mutex   // guards what follows
-	seen     sight
+	seen     snapshot
 	history  history
 }
 
@@ -87,7 +87,7 @@ func Looking() []string { return []string{"/api/overview", "/api/events", "/api/
 // serveOverview answers with what the files say now, as far as they were not
 // read within the last second. Who asks looks for that moment.
 func (p *Page) serveOverview(w http.ResponseWriter, _ *http.Request) {
-	p.crowd.enter(math.MaxInt)
+	p.viewers.enter(math.MaxInt)
 	defer p.exit()
 	s := p.look(time.Now())
 	if s.at.IsZero() {
@@ -106,7 +106,7 @@ func (p *Page) serveOverview(w http.ResponseWriter, _ *http.Request) {
 
 // serveHistory answers with what was measured while somebody looked.
 func (p *Page) serveHistory(w http.ResponseWriter, _ *http.Request) {
-	p.crowd.enter(math.MaxInt)
+	p.viewers.enter(math.MaxInt)
 	defer p.exit()
 	p.look(time.Now())
 	p.mu.Lock()

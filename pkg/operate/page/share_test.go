@@ -23,7 +23,7 @@ func TestOtherNodesCannotHoldTheOwnPageOut(t *testing.T) {
 				s.local = far
 				var all []*browser
 				refused := 0
-				for range 2 * maxCrowd {
+				for range 2 * maxViewers {
 					b := s.ask(target, false)
 					all = append(all, b)
 					if b.code == http.StatusServiceUnavailable {

@@ -177,9 +177,9 @@ func prefix(t reflect.Type, m map[string]any) string {
 	if t != network || len(m) != 2 || err != nil || addr == nil || len(raw) == 0 {
 		return ""
 	}
-	ones, bits := net.IPMask(raw).Size()
+	singles, bits := net.IPMask(raw).Size()
 	if bits == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s/%d", ip, ones)
+	return fmt.Sprintf("%s/%d", ip, singles)
 }

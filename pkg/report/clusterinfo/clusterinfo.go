@@ -31,7 +31,7 @@ const (
 	// maxPause is the same for a report that is so large that it takes more than
 	// a hundredth of the time to make it: a change is to be seen within two.
 	maxPause = 1700 * time.Millisecond
-	thrift   = 100
+	throttle = 100
 )
 
 // Component publishes KubeClusterInfo under key "global" while this node is
@@ -62,21 +62,21 @@ type Component struct {
 
 	Former types.FormerReports // of which KubeClusterInfo is left
 
-	rung    rung
-	podNews pubsub.News[types.Pod] // all of it is in mem
-	led     time.Time              // when it was first seen that this node leads; zero while it does not
-	next    time.Time              // no report before
-	took    time.Duration          // the last step
-	failed  error                  // of the last step
-	mem     memory
-	cut     bool // as last logged
-	stale   map[string]bool
+	changedSections changedSections
+	podNews         pubsub.News[types.Pod] // all of it is in mem
+	led             time.Time              // when it was first seen that this node leads; zero while it does not
+	next            time.Time              // no report before
+	took            time.Duration          // the last step
+	failed          error                  // of the last step
+	mem             memory
+	cut             bool // as last logged
+	stale           map[string]bool
 }
 
 // Run steps until ctx is done. The report ends with it: the Lease is given up
 // then, and another node reports.
 func (c *Component) Run(ctx context.Context) {
-	c.rung = newRung(map[string][]loop.Input{
+	c.changedSections = newChangedSections(map[string][]loop.Input{
 		types.SectionNodes:      {c.Nodes, c.Info, c.Membership, c.Members},
 		types.SectionAppPods:    {c.AppPods},
 		types.SectionAppVMIs:    {c.VMIs},
@@ -106,7 +106,7 @@ func (c *Component) Step(context.Context) error {
 		now := time.Now()
 		took := now.Sub(began)
 		// Of two steps the shorter one tells the cost: the processor may have been somebody else's.
-		c.next = now.Add(min(max(thrift*min(took, c.took), minPause), maxPause))
+		c.next = now.Add(min(max(throttle*min(took, c.took), minPause), maxPause))
 		c.took = took
 	}
 	if a.again > 0 {
@@ -125,18 +125,18 @@ func (c *Component) look(leads bool) facts {
 	if c.led.IsZero() {
 		c.led = f.now
 		c.mem = c.former()
-		c.rung.all()
+		c.changedSections.all()
 	}
 	f.led, f.since, f.mem = f.now.Sub(c.led), c.led.UTC(), c.mem
 	info, _ := c.Info.Get(types.Global)
 	membership, _ := c.Membership.Get(types.Global)
 	members, _ := c.Members.Get(types.Global)
 	f.own, f.membership = info.DeviceID.String(), membership.State
-	f.stale = namedNoMore(members)
+	f.stale = noLongerNamed(members)
 	// How well the tables are seen is read first, then what has rung: rows have
 	// changed before their table is called whole, and can only be more true.
 	f.tables = maps.Clone(c.Tables.All())
-	f.changed = c.rung.take()
+	f.changed = c.changedSections.take()
 	for section, behind := range f.mem.behind {
 		f.changed[section] = f.changed[section] || behind
 	}
@@ -214,7 +214,7 @@ func (c *Component) apply(a action) error {
 	if a.publish != nil {
 		_, had := c.Report.Get(types.Global)
 		if err := c.Report.Publish(types.Global, *a.publish); err != nil {
-			c.rung.all()
+			c.changedSections.all()
 			c.mem.appPods = a.mem.appPods
 			return fmt.Errorf("publish the cluster's report: %w", err)
 		}

@@ -108,7 +108,7 @@ func renewed(f facts, views map[string]view) memory {
 		return f.changed[section] && views[section].whole()
 	}
 	if news(types.SectionNodes) {
-		m.nodes = m.nodes.renew(nodes(f), alike, maxMessage, f.now, "Conditions", bare)
+		m.nodes = m.nodes.renew(nodes(f), sameExceptTimes, maxMessage, f.now, "Conditions", bare)
 	}
 	if news(types.SectionAppPods) {
 		m.pods = m.pods.renew(m.appPods, equal, maxLarge, f.now, "", nil)
@@ -117,14 +117,14 @@ func renewed(f facts, views map[string]view) memory {
 		m.vmis = m.vmis.renew(vmis(f.vmis), equal, maxLarge, f.now, "", nil)
 	}
 	if news(types.SectionStorage) {
-		m.volumes = m.volumes.renew(volumes(f), alike, maxLarge, f.now, "", nil)
+		m.volumes = m.volumes.renew(volumes(f), sameExceptTimes, maxLarge, f.now, "", nil)
 	}
 	// Nodes go before namespaces, which no agent of EVE reads.
 	room := maxMessage - m.nodes.size
 	if news(types.SectionNamespaces) {
 		m.namespaces = m.namespaces.renew(namespaces(f.counts), equal, room, f.now, "", nil)
 	} else if m.namespaces.limit != room {
-		m.namespaces = m.namespaces.recut(room)
+		m.namespaces = m.namespaces.refit(room)
 	}
 	if news(types.SectionStorageHealth) {
 		m.health = m.health.renew(f, views[types.SectionStorageHealth].absent)

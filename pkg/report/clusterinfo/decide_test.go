@@ -348,7 +348,7 @@ func TestAdmissionTellsWhereANodeStands(t *testing.T) {
 
 func TestAMasterThatIsNotNamedYetDoesNotLeave(t *testing.T) {
 	m := types.ClusterMembers{Stale: []types.StaleMember{{Node: "n3"}, {Node: "n4", Joins: true}}}
-	if got := namedNoMore(m); !slices.Equal(got, []string{"n3"}) {
+	if got := noLongerNamed(m); !slices.Equal(got, []string{"n3"}) {
 		t.Errorf("%v leave", got)
 	}
 }

@@ -41,7 +41,7 @@ func (l list[T]) left() int { return len(l.all) - len(l.sent) }
 // renew takes over what there is now, at most limit bytes of it; same compares
 // entries. reduce, nil for none, makes shorter entries that go without what it is told, which is tried
 // before any entry is left out.
-func (l list[T]) renew(all []T, same func(a, b T) bool, limit int, now time.Time, without string, reduce func(T) T) list[T] {
+func (l list[T]) renew(all []T, same func(a, b T) bool, limit int, now time.Time, without string, shorten func(T) T) list[T] {
 	if len(all) == 0 {
 		all = nil // null in JSON, as in EVE
 	}
@@ -62,10 +62,10 @@ func (l list[T]) renew(all []T, same func(a, b T) bool, limit int, now time.Time
 		}
 		return next.sizes[i]
 	})
-	if next.left() > 0 && reduce != nil {
+	if next.left() > 0 && shorten != nil {
 		reduced := slices.Clone(all)
 		for i := range reduced {
-			reduced[i] = reduce(reduced[i])
+			reduced[i] = shorten(reduced[i])
 		}
 		next.without = without
 		next.sent, next.size = prefix(reduced, limit, func(i int) int { return sizeOf(reduced[i]) })
@@ -74,11 +74,11 @@ func (l list[T]) renew(all []T, same func(a, b T) bool, limit int, now time.Time
 }
 
 // equal compares entries; of those that hold no lists it costs a tenth of alike.
-func equal[T comparable](a, b T) bool { return a == b }
-func alike[T any](a, b T) bool        { return reflect.DeepEqual(a, b) }
+func equal[T comparable](a, b T) bool    { return a == b }
+func sameExceptTimes[T any](a, b T) bool { return reflect.DeepEqual(a, b) }
 
-// recut is the same list in another room.
-func (l list[T]) recut(limit int) list[T] {
+// refit is the same list in another room.
+func (l list[T]) refit(limit int) list[T] {
 	l.limit = limit
 	l.sent, l.size = prefix(l.all, limit, func(i int) int { return sizeOf(l.all[i]) })
 	return l

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// calm is the least time between two messages without a change of state.
-	calm = 10 * time.Second
+	// unchangedFor is the least time between two messages without a change of state.
+	unchangedFor = 10 * time.Second
 	// bytesOnly is the same where nothing but AllocatedBytes has changed.
 	bytesOnly = time.Minute
 )
@@ -38,7 +38,7 @@ func Pause(told, now types.KubeClusterInfo) time.Duration {
 	case inBytes:
 		return bytesOnly
 	case inCount:
-		return calm
+		return unchangedFor
 	}
 	return 0
 }
@@ -59,11 +59,11 @@ func lists[T any](a, b []T, differs func(a, b T) difference) difference {
 
 // degree tells how much two entries differ of which it is known whether they are the
 // same in all, and in all but counts.
-func degree(same, butCounts bool) difference {
+func degree(same, exceptCounts bool) difference {
 	switch {
 	case same:
 		return none
-	case butCounts:
+	case exceptCounts:
 		return inCount
 	}
 	return inState
@@ -119,9 +119,9 @@ func volumeDiffers(a, b types.KubeVolumeInfo) difference {
 		bytes = inBytes
 	}
 	a.Replicas, b.Replicas, a.AllocatedBytes, b.AllocatedBytes = nil, nil, 0, 0
-	same := alike(a, b)
+	same := sameExceptTimes(a, b)
 	a.ProvisionedBytes, b.ProvisionedBytes = 0, 0
-	return max(replicas, bytes, degree(same, alike(a, b)))
+	return max(replicas, bytes, degree(same, sameExceptTimes(a, b)))
 }
 
 func replicaDiffers(a, b types.KubeVolumeReplicaInfo) difference {

@@ -63,9 +63,9 @@ func admission(f facts, n types.Node) types.KubeNodeAdmission {
 	return types.KubeNodeAdmissionJoined
 }
 
-// namedNoMore are the masters that the controller named before: one that is about
+// noLongerNamed are the masters that the controller named before: one that is about
 // to join is not named yet, and does not leave.
-func namedNoMore(m types.ClusterMembers) (nodes []string) {
+func noLongerNamed(m types.ClusterMembers) (nodes []string) {
 	for _, s := range m.Stale {
 		if !s.Joins {
 			nodes = append(nodes, s.Node)

@@ -31,7 +31,7 @@ func version(f facts) verdict {
 		}
 	}
 	if slices.Sort(others); len(others) > 0 {
-		return bad("NodesDiffer", fmt.Sprintf("This node runs %s, %s.", short(own), some(others)))
+		return bad("NodesDiffer", fmt.Sprintf("This node runs %s, %s.", short(own), firstOf(others)))
 	}
 	return fine("AllTheSame", fmt.Sprintf("Every node runs %s.", short(own)))
 }
@@ -55,7 +55,7 @@ func labels(f facts) verdict {
 	wrong = append(wrong, roles(f)...)
 	wrong = append(wrong, tieBreaker(f)...)
 	if len(wrong) > 0 {
-		return bad("LabelsChanged", fmt.Sprintf("On this node %s.", some(wrong)))
+		return bad("LabelsChanged", fmt.Sprintf("On this node %s.", firstOf(wrong)))
 	}
 	return fine("InPlace", "This node has the labels that EVE and zedkube rely on.")
 }
@@ -151,10 +151,10 @@ func members(f facts) verdict {
 	}
 	var said []string
 	if len(missing) > 0 {
-		said = append(said, some(missing)+" has no Node yet, or no longer has one")
+		said = append(said, firstOf(missing)+" has no Node yet, or no longer has one")
 	}
 	if len(surplus) > 0 {
-		said = append(said, some(surplus)+" is a member but not one of the controller's masters")
+		said = append(said, firstOf(surplus)+" is a member but not one of the controller's masters")
 	}
 	switch {
 	case len(missing) > 0:
@@ -182,7 +182,7 @@ func writtenBy(n types.Node, field string) string {
 	if len(by) == 0 {
 		return ""
 	}
-	return ", " + some(by)
+	return ", " + firstOf(by)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

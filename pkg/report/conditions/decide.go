@@ -62,9 +62,9 @@ type rule struct {
 	proved time.Duration
 }
 
-// blind is for how long what was known is kept while it cannot be seen: longer
+// unknownAfter is for how long what was known is kept while it cannot be seen: longer
 // than a restart of this agent, of the API server or of the leader takes.
-const blind = 2 * time.Minute
+const unknownAfter = 2 * time.Minute
 
 // rules are those of docs/wire.md, "KubeNodeConditions".
 func rules() map[types.NodeStateType]rule {
@@ -110,7 +110,7 @@ func settle(f facts, t types.NodeStateType, r rule, waiting map[types.NodeStateT
 		long := time.Duration(0)
 		switch {
 		case v.status == types.ConditionUnknown && had:
-			long = blind
+			long = unknownAfter
 		case v.status == types.ConditionFalse:
 			long = r.proved
 		}

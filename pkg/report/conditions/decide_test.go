@@ -223,8 +223,8 @@ func TestLongTextsFromOutsideStayShort(t *testing.T) {
 func TestWhatCannotBeSeenNowStaysAsItWasSeenLast(t *testing.T) {
 	f := healthy()
 	f.published = decide(f).conditions
-	blind := facts{now: t0.Add(time.Minute), uptime: time.Hour, published: f.published}
-	got := decide(blind).conditions
+	unknownAfter := facts{now: t0.Add(time.Minute), uptime: time.Hour, published: f.published}
+	got := decide(unknownAfter).conditions
 	for i, was := range f.published.Conditions {
 		if got.Conditions[i] != was {
 			t.Errorf("%+v was %+v", got.Conditions[i], was)

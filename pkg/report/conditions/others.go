@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// apart is how far two clocks may be from each other: more, and what nodes tell
+// maxSkew is how far two clocks may be from each other: more, and what nodes tell
 // one another by their clocks is wrong. It is far beyond what a busy node is late.
-const apart = 30 * time.Second
+const maxSkew = 30 * time.Second
 
 // clock compares the own clock with those of others as far as they are known.
 func clock(f facts) verdict {
@@ -18,7 +18,7 @@ func clock(f facts) verdict {
 	compared := 0
 	if f.connected && f.credentials.ClockKnown {
 		compared++
-		if ahead := f.credentials.ClockAhead; ahead.Abs() > apart {
+		if ahead := f.credentials.ClockAhead; ahead.Abs() > maxSkew {
 			off = append(off, "the API server's clock is "+against(ahead))
 		}
 	}
@@ -27,7 +27,7 @@ func clock(f facts) verdict {
 			continue
 		}
 		compared++
-		if ahead := f.clocks[name].Ahead; ahead.Abs() > apart {
+		if ahead := f.clocks[name].Ahead; ahead.Abs() > maxSkew {
 			off = append(off, fmt.Sprintf("the clock of %s is %s", short(name), against(ahead)))
 		}
 	}
@@ -35,9 +35,9 @@ func clock(f facts) verdict {
 	case compared == 0:
 		return unknown("NoOtherClock", "No other clock has been seen yet.")
 	case len(off) == compared && compared > 1:
-		return bad("OwnClockApart", "This node's clock differs from all others: "+some(off)+".")
+		return bad("OwnClockApart", "This node's clock differs from all others: "+firstOf(off)+".")
 	case len(off) > 0:
-		return bad("ClocksApart", "Clocks differ from this node's: "+some(off)+".")
+		return bad("ClocksApart", "Clocks differ from this node's: "+firstOf(off)+".")
 	}
 	return fine("InStep", "The known clocks agree with this node's to within half a minute.")
 }
@@ -84,7 +84,7 @@ func report(f facts) verdict {
 	if len(stale) == 0 {
 		return fine("UpToDate", "Everything that this node reports is current.")
 	}
-	message := "These sections of this node's report are stale: " + some(stale)
+	message := "These sections of this node's report are stale: " + firstOf(stale)
 	if why != "" {
 		message += ": " + short(why)
 	}
@@ -92,12 +92,12 @@ func report(f facts) verdict {
 }
 
 const (
-	listed = 3   // that many are named one by one
-	letter = 200 // bytes of a text from outside
+	listed  = 3   // that many are named one by one
+	maxText = 200 // bytes of a text from outside
 )
 
-// some names the first of a list, and counts the others.
-func some(list []string) string {
+// firstOf names the first of a list, and counts the others.
+func firstOf(list []string) string {
 	if more := len(list) - listed; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(list[:listed], ", "), more)
 	}
@@ -107,8 +107,8 @@ func some(list []string) string {
 // short is a text from outside that is no longer than a sentence.
 func short(text string) string {
 	text = strings.TrimRight(strings.ToValidUTF8(text, "?"), ".")
-	if len(text) > letter {
-		return strings.ToValidUTF8(text[:letter], "") + "..."
+	if len(text) > maxText {
+		return strings.ToValidUTF8(text[:maxText], "") + "..."
 	}
 	return text
 }

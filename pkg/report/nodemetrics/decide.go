@@ -23,8 +23,8 @@ const (
 	maxText = 300
 )
 
-// sight is when a row of MetricsLook was last seen to change.
-type sight struct {
+// lookRow is when a row of MetricsLook was last seen to change.
+type lookRow struct {
 	row types.MetricsLook
 	at  time.Duration
 }
@@ -46,7 +46,7 @@ type facts struct {
 	node      types.Node
 	known     bool // the own node is
 	looks     map[string]types.MetricsLook
-	sights    map[string]sight
+	lookRows  map[string]lookRow
 	published types.KubeNodeMetrics // zero for nothing
 	asked     *time.Duration        // when the last look began, nil for never
 	asking    bool                  // one is under way
@@ -56,18 +56,18 @@ type facts struct {
 
 // action is everything decide may ask for.
 type action struct {
-	sights  map[string]sight
-	fails   int
-	ask     bool
-	watched bool
-	publish *types.KubeNodeMetrics // nil: nothing new
-	again   time.Duration
+	lookRows map[string]lookRow
+	fails    int
+	ask      bool
+	watched  bool
+	publish  *types.KubeNodeMetrics // nil: nothing new
+	again    time.Duration
 }
 
 // decide says when to look, and what is known.
 func decide(f facts) action {
-	a := action{sights: sights(f), fails: f.fails}
-	for _, s := range a.sights {
+	a := action{lookRows: lookRows(f), fails: f.fails}
+	for _, s := range a.lookRows {
 		a.watched = a.watched || f.uptime-s.at < watchedFor
 	}
 	if f.answer != nil {
@@ -94,14 +94,14 @@ func decide(f facts) action {
 	return a
 }
 
-// sights takes note of the rows that have changed. A row that is new to us counts
+// lookRows takes note of the rows that have changed. A row that is new to us counts
 // as changed: a former process of ours may not have seen it.
-func sights(f facts) map[string]sight {
-	out := make(map[string]sight, len(f.looks))
+func lookRows(f facts) map[string]lookRow {
+	out := make(map[string]lookRow, len(f.looks))
 	for key, row := range f.looks {
-		s, ok := f.sights[key]
+		s, ok := f.lookRows[key]
 		if !ok || !s.row.At.Equal(row.At) {
-			s = sight{row: row, at: f.uptime}
+			s = lookRow{row: row, at: f.uptime}
 		}
 		out[key] = s
 	}

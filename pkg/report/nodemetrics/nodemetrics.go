@@ -50,11 +50,11 @@ type Component struct {
 
 	// What this process remembers. Without it a look is early, or a watcher is
 	// taken for one of now.
-	sights  map[string]sight
-	asked   *time.Duration // when the last look began, nil for never
-	fails   int            // looks in a row
-	partial bool           // the last look went without KubeletContainers
-	asking  loop.Call[answer]
+	lookRows map[string]lookRow
+	asked    *time.Duration // when the last look began, nil for never
+	fails    int            // looks in a row
+	partial  bool           // the last look went without KubeletContainers
+	asking   loop.Call[answer]
 }
 
 // Run steps until ctx is done and returns after what is under way has ended.
@@ -71,7 +71,7 @@ func (c *Component) Step(ctx context.Context) error {
 
 // look copies what is true now.
 func (c *Component) look() facts {
-	f := facts{now: time.Now(), uptime: c.Uptime(), looks: c.Looks.All(), sights: c.sights, asked: c.asked, fails: c.fails}
+	f := facts{now: time.Now(), uptime: c.Uptime(), looks: c.Looks.All(), lookRows: c.lookRows, asked: c.asked, fails: c.fails}
 	info, _ := c.Info.Get(types.Global)
 	f.node, f.known = types.OwnNode(c.Nodes.All(), info)
 	f.published, _ = c.Metrics.Get(types.Global)
@@ -86,7 +86,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	if f.answer != nil {
 		c.tell(*f.answer, f.fails)
 	}
-	c.sights, c.fails = a.sights, a.fails
+	c.lookRows, c.fails = a.lookRows, a.fails
 	if a.ask {
 		c.asked = &f.uptime
 		watched, node := a.watched, f.node

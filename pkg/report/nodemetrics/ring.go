@@ -58,7 +58,7 @@ func pod(old types.PodMetrics, p types.PodStats, more map[types.ContainerID]type
 	past := old.Samples
 	if last := len(past) - 1; last >= 0 {
 		b := past[last]
-		if anew(b.At, s.At, [][2]*uint64{{b.CPUSeconds, s.CPUSeconds}, {b.NetworkReceived, s.NetworkReceived}, {b.NetworkSent, s.NetworkSent}}) {
+		if restarted(b.At, s.At, [][2]*uint64{{b.CPUSeconds, s.CPUSeconds}, {b.NetworkReceived, s.NetworkReceived}, {b.NetworkSent, s.NetworkSent}}) {
 			past = nil
 		} else {
 			s.CPU = or(s.CPU, rate(b.At, s.At, b.CPUSeconds, s.CPUSeconds, b.CPU))
@@ -85,7 +85,7 @@ func container(past []types.ContainerSample, c types.ContainerStats, more types.
 	s.ReadBytes, s.WrittenBytes, s.Reads, s.Writes = more.ReadBytes, more.WrittenBytes, more.Reads, more.Writes
 	if last := len(past) - 1; last >= 0 {
 		b := past[last]
-		if anew(b.At, s.At, [][2]*uint64{{b.CPUSeconds, s.CPUSeconds}, {b.ReadBytes, s.ReadBytes}, {b.WrittenBytes, s.WrittenBytes}}) {
+		if restarted(b.At, s.At, [][2]*uint64{{b.CPUSeconds, s.CPUSeconds}, {b.ReadBytes, s.ReadBytes}, {b.WrittenBytes, s.WrittenBytes}}) {
 			past = nil
 		} else {
 			s.CPU = or(s.CPU, rate(b.At, s.At, b.CPUSeconds, s.CPUSeconds, b.CPU))
@@ -97,9 +97,9 @@ func container(past []types.ContainerSample, c types.ContainerStats, more types.
 	}
 }
 
-// anew reports that what was measured then and now is not of one instance: its
+// restarted reports that what was measured then and now is not of one instance: its
 // time or one of its counters ran backwards.
-func anew(then, now time.Time, counters [][2]*uint64) bool {
+func restarted(then, now time.Time, counters [][2]*uint64) bool {
 	return now.Before(then) || slices.ContainsFunc(counters, func(c [2]*uint64) bool { return c[0] != nil && c[1] != nil && *c[1] < *c[0] })
 }
 

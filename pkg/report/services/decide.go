@@ -135,8 +135,8 @@ func serviceError(f facts, list []types.KubeUserService) types.ErrorDescription 
 	case outside(used, vip.CIDR):
 		text = errOutside
 	}
-	inView := f.services.staleSince.IsZero() && f.vip.staleSince.IsZero()
-	if !inView && text != f.last.ServiceError.Error {
+	complete := f.services.staleSince.IsZero() && f.vip.staleSince.IsZero()
+	if !complete && text != f.last.ServiceError.Error {
 		text = ""
 	}
 	e := types.Dated(text, f.last.ServiceError, f.now)

@@ -90,13 +90,13 @@ func (c *Component) look(now time.Time) facts {
 	// How well the tables are seen is read before them: they can only be more
 	// complete than it says.
 	api, known := c.API.Get(types.Global)
-	see := sight{tables: c.Tables.All(), silent: !known || !api.Answers(), api: api}
+	views := tableView{tables: c.Tables.All(), silent: !known || !api.Answers(), api: api}
 	left := func(section string) time.Time { return c.Former.Since(section, c.began) }
 	f := facts{
 		now: now, left: left(types.SectionIngresses),
-		services:  c.services.look(types.TableServices, c.Services, see, left(types.SectionServices)),
-		ingresses: c.ingresses.look(types.TableIngresses, c.Ingresses, see, left(types.SectionIngresses)),
-		vip:       c.vip.look(types.TableKubeVIP, c.KubeVIP, see, left(types.SectionLBPool)),
+		services:  c.services.look(types.TableServices, c.Services, views, left(types.SectionServices)),
+		ingresses: c.ingresses.look(types.TableIngresses, c.Ingresses, views, left(types.SectionIngresses)),
+		vip:       c.vip.look(types.TableKubeVIP, c.KubeVIP, views, left(types.SectionLBPool)),
 		sections:  c.Sections.All(),
 	}
 	// Whether they are known is asked first: they can only be more since.
@@ -108,8 +108,8 @@ func (c *Component) look(now time.Time) facts {
 	return f
 }
 
-// sight is how well the cluster is seen.
-type sight struct {
+// tableView is how well the cluster is seen.
+type tableView struct {
 	tables map[string]types.TableStatus
 	silent bool
 	api    types.APIStatus
@@ -117,9 +117,9 @@ type sight struct {
 
 // look takes the table over if it is whole, and notes since when it is not. What
 // is published before it ever was is as old as left.
-func (s *source[T]) look(name string, table pubsub.Reader[T], see sight, left time.Time) source[T] {
-	st, kept := see.tables[name]
-	if st.Whole && !see.silent {
+func (s *source[T]) look(name string, table pubsub.Reader[T], views tableView, left time.Time) source[T] {
+	st, kept := views.tables[name]
+	if st.Whole && !views.silent {
 		*s = source[T]{rows: table.All(), known: true, absent: st.Absent}
 		return *s
 	}
@@ -127,8 +127,8 @@ func (s *source[T]) look(name string, table pubsub.Reader[T], see sight, left ti
 	switch {
 	case kept && !st.Whole:
 		since, why = st.Since, st.Why
-	case see.silent && !see.api.SilentSince.IsZero():
-		since, why = see.api.SilentSince, short(see.api.Reason, maxWhy)
+	case views.silent && !views.api.SilentSince.IsZero():
+		since, why = views.api.SilentSince, short(views.api.Reason, maxWhy)
 	}
 	if !s.known && left.Before(since) {
 		since = left

@@ -78,20 +78,20 @@ type Component struct {
 	Checkpoints string    // file that is kept: the same, up to a minute old
 
 	// What this process remembers.
-	known   map[string]checkpoint    // of the logs that have a slot, by key; what their tracks know is newer
-	slots   map[string]int           // by key
-	free    []int                    // slots
-	tracks  map[string]*track        // by key
-	unread  map[string]bool          // logs that were not at their end when the process before ended, and that this one did not see, by key
-	gone    map[string]time.Time     // since when a log's pod is gone, by key
-	limits  map[string]*rate.Limiter // by application
-	pods    pubsub.Pick[types.Pod]   // those on this node
-	mail    pubsub.Table[struct{}]   // by key: its track has ended
-	places  *places
-	reading sync.WaitGroup // the tracks
-	out     *output
-	giveUp  chan struct{} // closed when a stop does not wait for the output any more
-	full    bool          // there are more logs than slots
+	known     map[string]checkpoint    // of the logs that have a slot, by key; what their tracks know is newer
+	slots     map[string]int           // by key
+	free      []int                    // slots
+	followers map[string]*follower     // by key
+	unread    map[string]bool          // logs that were not at their end when the process before ended, and that this one did not see, by key
+	gone      map[string]time.Time     // since when a log's pod is gone, by key
+	limits    map[string]*rate.Limiter // by application
+	pods      pubsub.Pick[types.Pod]   // those on this node
+	results   pubsub.Table[struct{}]   // by key: its track has ended
+	readSlots *readSlots
+	reading   sync.WaitGroup // the tracks
+	out       *output
+	giveUp    chan struct{} // closed when a stop does not wait for the output any more
+	full      bool          // there are more logs than slots
 }
 
 // Run reads logs until ctx is done.
@@ -99,8 +99,8 @@ func (c *Component) Run(ctx context.Context) {
 	c.open()
 	written := make(chan struct{})
 	go func() { defer close(written); c.out.run() }()
-	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0), c.Configs, c.Info, c.Nodes, &c.pods, c.API, &c.mail)
-	for _, t := range c.tracks {
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0), c.Configs, c.Info, c.Nodes, &c.pods, c.API, &c.results)
+	for _, t := range c.followers {
 		t.stop()
 	}
 	// An output that is stuck keeps nobody from stopping: its batch may come again.
@@ -118,12 +118,12 @@ func (c *Component) Run(ctx context.Context) {
 func (c *Component) Step(ctx context.Context) error { return c.apply(ctx, decide(c.look())) }
 
 func (c *Component) look() facts {
-	for key, t := range c.tracks {
+	for key, t := range c.followers {
 		select {
 		case <-t.finished:
 			c.known[key] = t.written
-			delete(c.tracks, key)
-			_ = c.mail.Unpublish(key)
+			delete(c.followers, key)
+			_ = c.results.Unpublish(key)
 		default:
 		}
 	}

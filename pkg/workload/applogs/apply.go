@@ -25,10 +25,10 @@ func (c *Component) open() {
 			c.Log.WithError(err).Error("app log lines may be repeated after a reboot")
 		}
 	}
-	c.known, c.slots, c.tracks = map[string]checkpoint{}, map[string]int{}, map[string]*track{}
+	c.known, c.slots, c.followers = map[string]checkpoint{}, map[string]int{}, map[string]*follower{}
 	c.unread = map[string]bool{}
 	c.gone, c.limits = map[string]time.Time{}, map[string]*rate.Limiter{}
-	c.places, c.giveUp = newPlaces(c.Streams), make(chan struct{})
+	c.readSlots, c.giveUp = newReadSlots(c.Streams), make(chan struct{})
 	for i, s := range slots {
 		key := keyOf(s.Pod, s.Container)
 		_, twice := c.known[key]
@@ -57,13 +57,13 @@ func (c *Component) apply(ctx context.Context, a action) error {
 	for _, key := range slices.Sorted(maps.Keys(a.read)) {
 		w := a.read[key]
 		delete(c.gone, key)
-		if t, ok := c.tracks[key]; ok {
+		if t, ok := c.followers[key]; ok {
 			t.notify(w)
 		} else if c.place(key, w) {
 			c.start(ctx, key, w)
 		}
 	}
-	for key, t := range c.tracks {
+	for key, t := range c.followers {
 		if _, ok := a.read[key]; !ok {
 			t.notify(want{gone: true})
 		}
@@ -101,25 +101,25 @@ func (c *Component) start(ctx context.Context, key string, w want) {
 	if c.limits[w.app] == nil {
 		c.limits[w.app] = rate.NewLimiter(rate.Limit(c.Rate), max(c.Burst, 1))
 	}
-	t := &track{
-		log: c.Log, kube: c.Kube, places: c.places, limit: c.limits[w.app],
+	t := &follower{
+		log: c.Log, kube: c.Kube, readSlots: c.readSlots, limit: c.limits[w.app],
 		records: newWriter(w.app, w.container.Name, c.MaxRecord), slot: c.slots[key],
 		in: make(chan want, 1), out: c.out.in, finished: make(chan struct{}), giveUp: c.giveUp,
 		want: w, written: c.known[key],
 	}
 	ctx, t.stop = context.WithCancel(context.WithoutCancel(ctx))
-	c.tracks[key] = t
+	c.followers[key] = t
 	delete(c.unread, key)
 	c.reading.Go(func() {
 		defer t.stop()
 		t.run(ctx)
-		_ = c.mail.Publish(key, struct{}{})
+		_ = c.results.Publish(key, struct{}{})
 	})
 }
 
 // forget gives up a slot. While the output is busy it is tried again later.
 func (c *Component) forget(key string) {
-	if _, ok := c.tracks[key]; ok {
+	if _, ok := c.followers[key]; ok {
 		return
 	}
 	d := delivery{slot: c.slots[key], done: make(chan error, 1)}

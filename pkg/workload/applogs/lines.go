@@ -29,7 +29,7 @@ type lines struct {
 	inside  bool   // the beginning of the present line is handed out
 	at      time.Time
 	stamp   string
-	remarks []string // what came without a time: the kubelet's own words, or the end of a line that begins before
+	reports []string // what came without a time: the kubelet's own words, or the end of a line that begins before
 }
 
 func newLines(r io.Reader, most int) *lines {
@@ -61,7 +61,7 @@ func (l *lines) next() (piece, error) {
 		}
 		text, whole := l.held, len(l.held)-1
 		if !ended {
-			whole = wholeRunes(text)
+			whole = completeRunes(text)
 		}
 		l.held, l.spare = l.spare[:0], text
 		if !ended {
@@ -76,9 +76,9 @@ func (l *lines) next() (piece, error) {
 
 func (l *lines) hold(part []byte) { l.held = append(l.held, part...) }
 
-// unended is the line, or what is left of it, that had no end when the log
+// unterminated is the line, or what is left of it, that had no end when the log
 // ended; it is the last piece of its line if nothing more is to come.
-func (l *lines) unended() (piece, bool) {
+func (l *lines) unterminated() (piece, bool) {
 	if len(l.held) == 0 && !l.inside {
 		return piece{}, false
 	}
@@ -94,7 +94,7 @@ func (l *lines) cut(text []byte, last bool) (piece, bool) {
 		stamp, rest, _ := bytes.Cut(text, []byte{' '})
 		at, err := time.Parse(time.RFC3339Nano, string(stamp))
 		if err != nil {
-			l.remark(text)
+			l.report(text)
 			return piece{}, false
 		}
 		l.at, l.stamp, text = at.UTC(), string(stamp), rest
@@ -104,16 +104,16 @@ func (l *lines) cut(text []byte, last bool) (piece, bool) {
 	return p, true
 }
 
-// remark keeps what the kubelet says about the log.
-func (l *lines) remark(text []byte) {
-	if len(l.remarks) < 3 {
-		l.remarks = append(l.remarks, string(text[:min(len(text), 200)]))
+// report keeps what the kubelet says about the log.
+func (l *lines) report(text []byte) {
+	if len(l.reports) < 3 {
+		l.reports = append(l.reports, string(text[:min(len(text), 200)]))
 	}
 }
 
-// wholeRunes is how many bytes of text there are without the beginning of a
+// completeRunes is how many bytes of text there are without the beginning of a
 // character at its end, whose rest is still to come.
-func wholeRunes(text []byte) int {
+func completeRunes(text []byte) int {
 	for i := 1; i < utf8.UTFMax && i < len(text); i++ {
 		if b := text[len(text)-i]; utf8.RuneStart(b) {
 			if !utf8.FullRune(text[len(text)-i:]) {

@@ -25,7 +25,7 @@ type outcome struct {
 
 // look is one look into a log.
 type look struct {
-	*track
+	*follower
 	reading
 	seek    seeker
 	seen    bool // there are lines
@@ -50,13 +50,13 @@ type look struct {
 // run reads to the end; cut is called when nothing comes for too long.
 func (l *look) run(ctx context.Context, cut func()) (o outcome) {
 	l.noted, l.written = l.state, l.state
-	follow := !l.polls && l.places.follow(l.urgent)
+	follow := !l.polls && l.readSlots.follow(l.urgent)
 	if l.follows.Store(follow); follow {
-		defer l.places.unfollow()
-	} else if err := l.places.read(ctx); err != nil {
+		defer l.readSlots.unfollow()
+	} else if err := l.readSlots.read(ctx); err != nil {
 		return outcome{err: err}
 	} else {
-		defer l.places.unread()
+		defer l.readSlots.unread()
 	}
 	defer func() { o.polled, o.taken = !follow && !l.ended(), l.taken.Load() }()
 	options := types.LogOptions{Container: l.container.Name, Previous: l.previous, Follow: follow, Since: l.from(l.reading)}
@@ -149,12 +149,12 @@ func (l *look) take(ctx context.Context, in *lines) outcome {
 // there at once or not at all, and so is the last known line of one that is.
 func (l *look) patience() time.Duration {
 	switch {
-	case l.state.Dropped.Lines > 0 || l.taken.Load() >= much:
+	case l.state.Dropped.Lines > 0 || l.taken.Load() >= oneMebibyte:
 		return turn
 	case !l.follows.Load() || l.unseen():
 		return doubting
 	}
-	return l.places.quiet()
+	return l.readSlots.quiet()
 }
 
 // end takes in what ended the log.
@@ -169,9 +169,9 @@ func (l *look) end(ctx context.Context, in *lines, err error) outcome {
 	if !l.ended() || l.news {
 		return outcome{news: l.news}
 	}
-	p, half := in.unended()
-	if !l.seen && !half && len(in.remarks) > 0 {
-		return l.unread(ctx, fmt.Errorf("read log of pod %s: %w: %s", l.pod.Key(), types.ErrNoLog, in.remarks[0]))
+	p, half := in.unterminated()
+	if !l.seen && !half && len(in.reports) > 0 {
+		return l.unread(ctx, fmt.Errorf("read log of pod %s: %w: %s", l.pod.Key(), types.ErrNoLog, in.reports[0]))
 	}
 	switch {
 	case unfound && l.resume:

@@ -7,12 +7,12 @@ import (
 
 // rest reads nothing while nobody wants the log. It reports false when ctx is
 // done or the pod is gone.
-func (t *track) rest(ctx context.Context) bool {
+func (t *follower) rest(ctx context.Context) bool {
 	t.press(false)
 	if !t.written.Off {
 		s := t.written
 		s.Off = true
-		l := &look{track: t, state: s, noted: s, written: t.written}
+		l := &look{follower: t, state: s, noted: s, written: t.written}
 		_ = l.flush(ctx) // what is not noted now is noted with the next look
 		t.written = s
 	}

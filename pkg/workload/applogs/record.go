@@ -116,7 +116,7 @@ func escape(dst, text []byte, last bool, room int) ([]byte, int) {
 		}
 		was := len(dst)
 		var size int
-		dst, size = appendOdd(dst, text[i:], last)
+		dst, size = appendInvalid(dst, text[i:], last)
 		if len(dst) > limit {
 			return dst[:was], i
 		}
@@ -125,9 +125,9 @@ func escape(dst, text []byte, last bool, room int) ([]byte, int) {
 	return dst, i
 }
 
-// appendOdd appends what text begins with, a character that may not stand for
+// appendInvalid appends what text begins with, a character that may not stand for
 // itself, and returns how many bytes of text that is.
-func appendOdd(dst, text []byte, last bool) ([]byte, int) {
+func appendInvalid(dst, text []byte, last bool) ([]byte, int) {
 	switch b := text[0]; b {
 	case '"', '\\':
 		return append(dst, '\\', b), 1

@@ -245,10 +245,10 @@ func TestWhatHasNoTimeIsNoLine(t *testing.T) {
 	if d := cmp.Diff([]string{"one", "", ""}, got); d != "" {
 		t.Error(d)
 	}
-	if p, ok := in.unended(); !ok || string(p.text) != "half" || !p.last {
+	if p, ok := in.unterminated(); !ok || string(p.text) != "half" || !p.last {
 		t.Errorf("the last line is %q", p.text)
 	}
-	if d := cmp.Diff([]string{"the end of a line", "unable to retrieve container logs"}, in.remarks); d != "" {
+	if d := cmp.Diff([]string{"the end of a line", "unable to retrieve container logs"}, in.reports); d != "" {
 		t.Error(d)
 	}
 }

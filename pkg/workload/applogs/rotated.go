@@ -102,7 +102,7 @@ func (l *look) rotatedSince(ctx context.Context, newest time.Time) (old []oldLog
 }
 
 // files are those that the kubelet keeps of the container, as they were written.
-func (t *track) files(ctx context.Context, r reading) ([]types.LogFile, error) {
+func (t *follower) files(ctx context.Context, r reading) ([]types.LogFile, error) {
 	ctx, cancel := context.WithTimeout(ctx, doubting)
 	defer cancel()
 	files, err := t.kube.LogFiles(ctx, r.pod, r.container.Name)
@@ -135,7 +135,7 @@ func wait(ctx context.Context, d time.Duration) error {
 func (l *look) replay(ctx context.Context, o oldLog) error {
 	for p, err := o.first, error(nil); ; p, err = o.in.next() {
 		if err != nil {
-			half, ok := o.in.unended()
+			half, ok := o.in.unterminated()
 			if !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || ctx.Err() != nil {
 				return fmt.Errorf("read a rotated log of pod %s: %w", l.pod.Key(), err)
 			}

@@ -33,10 +33,10 @@ type task struct {
 	lost    types.Node // for a failover, and to fence or unfence
 	deleted bool       // its Node is: lost is what is remembered
 	targets []target
-	others  []held          // what a fence of the lost node concerns
-	known   map[string]bool // UIDs of the pods that the cluster has on a fenced node
-	words   map[string]word // of the witnesses, at the decision
-	renewed time.Time       // when the kubelet of the lost node did, by its clock
+	others  []usedClaims             // what a fence of the lost node concerns
+	known   map[string]bool          // UIDs of the pods that the cluster has on a fenced node
+	words   map[string]witnessReport // of the witnesses, at the decision
+	renewed time.Time                // when the kubelet of the lost node did, by its clock
 }
 
 // outcome is what came of a task.
@@ -142,7 +142,7 @@ func (f facts) told(a app, v verdict) types.AppRepairStatus {
 	if r, ok := f.request(a); ok {
 		s.Heard = r.ID
 	}
-	if p, ok := a.speaker(f.self.Name); ok {
+	if p, ok := a.representativePod(f.self.Name); ok {
 		s.Node = p.NodeName
 	}
 	if p := f.rest[a.key]; p.why != "" && v.target != nil {

@@ -100,13 +100,13 @@ type Component struct {
 	Status  pubsub.Writer[types.ENClusterAppStatus]
 	Repairs pubsub.Writer[types.AppRepairStatus]
 
-	blind   bool          // the cluster, or this node in it, is not in full view
-	blindAt time.Duration // uptime, since when
-	mem     memory
-	pick    pubsub.Pick[types.Pod] // the pods that look tells of
-	looking loop.Call[fresh]
-	working loop.Call[outcome]
-	telling loop.Call[error] // what this node is the designated one of, on its way
+	blind    bool          // the cluster, or this node in it, is not in full view
+	unseenAt time.Duration // uptime, since when
+	mem      memory
+	pick     pubsub.Pick[types.Pod] // the pods that look tells of
+	looking  loop.Call[fresh]
+	working  loop.Call[outcome]
+	telling  loop.Call[error] // what this node is the designated one of, on its way
 }
 
 // Run steps until ctx is done and returns after what is under way has ended.
@@ -155,7 +155,7 @@ func (c *Component) apply(ctx context.Context, self string, a action) error {
 		c.designate(ctx, self, *a.tell)
 	}
 	if a.look {
-		c.looking.Begin(ctx, lookTimeout, func(ctx context.Context) fresh { return c.lookAfresh(ctx, a.deleted) })
+		c.looking.Begin(ctx, lookTimeout, func(ctx context.Context) fresh { return c.readAgain(ctx, a.deleted) })
 	}
 	if a.act != nil {
 		c.begin(ctx, *a.act)

@@ -22,15 +22,15 @@ type facts struct {
 	reached      bool                                // zedagent fetched a configuration within two intervals
 	events       string                              // the setting when virtual machines go back
 
-	blindSince time.Time // since when the tables and self do not tell the whole present truth; zero: they do
-	wholeSets  bool      // the tables of sets and virtual machines do, too
-	self       types.Node
-	nodes      map[string]types.Node
-	known      map[string]types.KnownNode // also those that are deleted
-	pods       []types.Pod                // those of configured applications, and those on nodes that do not serve
-	vmis       []types.VMI
-	sets       map[string]types.AppSet
-	witnessed  map[string]time.Time // when the word of each witness last changed
+	unseenSince time.Time // since when the tables and self do not tell the whole present truth; zero: they do
+	wholeSets   bool      // the tables of sets and virtual machines do, too
+	self        types.Node
+	nodes       map[string]types.Node
+	known       map[string]types.KnownNode // also those that are deleted
+	pods        []types.Pod                // those of configured applications, and those on nodes that do not serve
+	vmis        []types.VMI
+	sets        map[string]types.AppSet
+	witnessed   map[string]time.Time // when the word of each witness last changed
 
 	memory
 }
@@ -39,14 +39,14 @@ type facts struct {
 // never correctness.
 type memory struct {
 	since  map[string]time.Duration // when what is seen now began, by what it is
-	words  map[string]word          // of the witnesses, by node
+	words  map[string]witnessReport // of the witnesses, by node
 	fresh  fresh                    // the last look at what no table holds
 	acting *task                    // under way; nil for none
 	rest   map[string]pause         // by application, by the UID of a fenced Node, telling, and "" for all
 
-	word     types.ConfigWord
-	fetching bool          // the last fetch that was looked at succeeded
-	fetched  time.Duration // uptime when that was last so; zero for never
+	witnessReport types.ConfigWord
+	fetching      bool          // the last fetch that was looked at succeeded
+	fetched       time.Duration // uptime when that was last so; zero for never
 }
 
 // pause is how long something is left alone after a try.
@@ -98,8 +98,8 @@ func (a *action) soon(d time.Duration) {
 // decide says what to publish and what to repair, from facts alone.
 func decide(f facts) action {
 	a := action{publish: map[string]types.ENClusterAppStatus{}, repairs: map[string]types.AppRepairStatus{}, since: map[string]time.Duration{}}
-	if blindFor := f.now.Sub(f.blindSince); !f.blindSince.IsZero() && blindFor < trust {
-		a.soon(trust - blindFor)
+	if unseenFor := f.now.Sub(f.unseenSince); !f.unseenSince.IsZero() && unseenFor < trust {
+		a.soon(trust - unseenFor)
 	}
 	verdicts := map[string]verdict{}
 	for _, app := range f.apps() {
@@ -158,7 +158,7 @@ func (f facts) choose(a *action, verdicts map[string]verdict) *task {
 	if a.act != nil {
 		return a.act
 	}
-	if wait := f.resting(""); wait > 0 {
+	if wait := f.pausing(""); wait > 0 {
 		a.soon(wait)
 		return nil
 	}
@@ -168,7 +168,7 @@ func (f facts) choose(a *action, verdicts map[string]verdict) *task {
 		if v.target == nil {
 			continue
 		}
-		if wait := f.resting(key); wait > 0 {
+		if wait := f.pausing(key); wait > 0 {
 			a.soon(wait)
 			continue
 		}
@@ -187,13 +187,13 @@ func (f facts) task(act types.RepairAct, lost types.Node) *task {
 	_, there := f.nodes[lost.Name]
 	t := &task{act: act, lost: lost, deleted: !there, self: f.self, words: f.words, renewed: f.fresh.renewed[lost.UID].by}
 	if lost.Name != "" {
-		t.others = f.held(lost.Name)
+		t.others = f.usedClaims(lost.Name)
 	}
 	return t
 }
 
-// resting is how long something is still left alone.
-func (f facts) resting(key string) time.Duration { return max(0, f.rest[key].until-f.uptime) }
+// pausing is how long something is still left alone.
+func (f facts) pausing(key string) time.Duration { return max(0, f.rest[key].until-f.uptime) }
 
 // most bounds how many applications one task takes. What disturbs something
 // that runs, or may have to be repeated, is done to one at a time.

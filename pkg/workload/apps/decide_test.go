@@ -251,7 +251,7 @@ func TestWhatIsNotKnownIsNotClaimed(t *testing.T) {
 				pods: []types.Pod{pod("a")}, self: types.Node{Name: r.self},
 			}
 			if r.blind > 0 {
-				f.blindSince = now.Add(-r.blind)
+				f.unseenSince = now.Add(-r.blind)
 			}
 			if r.last != nil {
 				f.statuses = map[string]types.ENClusterAppStatus{appID: *r.last}
@@ -272,8 +272,8 @@ func ptr[T any](v T) *T { return &v }
 func TestConfigurationChangesShowEvenToTheBlind(t *testing.T) {
 	got := decide(facts{
 		now: now, configs: map[string]types.AppInstanceConfig{appID: config(container, designated)},
-		statuses:   map[string]types.ENClusterAppStatus{appID: status(types.AppKubeRunning, here)},
-		blindSince: now, self: types.Node{Name: "n1"},
+		statuses:    map[string]types.ENClusterAppStatus{appID: status(types.AppKubeRunning, here)},
+		unseenSince: now, self: types.Node{Name: "n1"},
 	}).publish[appID]
 	if d := cmp.Diff(status(types.AppKubeRunning, here, dnid), got); d != "" {
 		t.Error("want -, got +\n" + d)

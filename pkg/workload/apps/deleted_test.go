@@ -103,7 +103,7 @@ func TestADeviceThatComesToLifeAtTheLastMomentKeepsItsApplication(t *testing.T) 
 		w := &worker{Kube: k, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
 		w.task = task{act: types.ActFailover, self: s.self, lost: s.deleted("n2"), deleted: true, targets: []target{{app: s.apps()[0], note: types.RepairNote{Act: types.ActFailover, Node: "n2"}}}}
 		w.now, w.uptime = func() time.Time { return now }, func() time.Duration { return k.clock }
-		w.words = map[string]word{"n1": {9, up - time.Second}, "n3": {9, up - time.Second}}
+		w.words = map[string]witnessReport{"n1": {9, up - time.Second}, "n3": {9, up - time.Second}}
 		k.attached = []types.Attachment{{Name: "va", UID: "va", Node: "n2", Volume: "pv-data"}}
 		change(w, k)
 		err = w.do(t.Context())
@@ -120,7 +120,7 @@ func TestADeviceThatComesToLifeAtTheLastMomentKeepsItsApplication(t *testing.T) 
 			k.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:10250"
 			w.targets[0].force = true
 		},
-		"nor does it by force":        func(w *worker, k *slow) { k.nobody, w.targets[0].force = true, true },
+		"nor does it by force":   func(w *worker, k *slow) { k.nobody, w.targets[0].force = true, true },
 		"nothing is known of it": func(w *worker, _ *slow) { w.lost.UID = "" },
 	} {
 		if took, err := play(change); len(took) > 0 {

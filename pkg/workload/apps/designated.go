@@ -27,7 +27,7 @@ const (
 // not in the table is not configured.
 func (c *Component) heard(f *facts, interval time.Duration) {
 	agent, _ := c.Agent.Get(types.ZedAgentKey)
-	f.settled = f.configsKnown && c.mem.word.Hear(agent, len(f.configs) > 0, time.Now()) == 0
+	f.settled = f.configsKnown && c.mem.witnessReport.Hear(agent, len(f.configs) > 0, time.Now()) == 0
 	now := agent.ConfigGetStatus == types.ConfigGetSuccess
 	if now || c.mem.fetching {
 		c.mem.fetched = f.uptime
@@ -43,7 +43,7 @@ func (c *Component) heard(f *facts, interval time.Duration) {
 // may be of last year. What is not in its table yet stays.
 func (f facts) designations() types.Designations {
 	all := types.Designations{Apps: map[string]types.Designation{}}
-	for key, old := range f.said().Apps {
+	for key, old := range f.designationsNow().Apps {
 		if _, known := f.configs[key]; !known && !f.settled {
 			all.Apps[key] = old
 		}
@@ -66,8 +66,8 @@ func (f facts) designations() types.Designations {
 	return all.Fit()
 }
 
-// said is what the own Node says now.
-func (f facts) said() types.Designations {
+// designationsNow is what the own Node says now.
+func (f facts) designationsNow() types.Designations {
 	if f.self.Designated == nil {
 		return types.Designations{}
 	}
@@ -136,14 +136,14 @@ func (f facts) notMoved(a app) (why string, again time.Duration) {
 
 // tell begins to write on the own Node what it does not say yet.
 func (f facts) tell(a *action) {
-	if !f.blindSince.IsZero() || f.self.Name == "" {
+	if !f.unseenSince.IsZero() || f.self.Name == "" {
 		return
 	}
 	d := f.designations()
-	if d.Equal(f.said()) {
+	if d.Equal(f.designationsNow()) {
 		return
 	}
-	if wait := f.resting(telling); wait > 0 {
+	if wait := f.pausing(telling); wait > 0 {
 		a.soon(wait)
 		return
 	}

@@ -28,7 +28,7 @@ func (w *world) affinity() types.SetAffinity {
 	return set.Affinity
 }
 
-func (w *world) said(node string) types.AppRepairStatus {
+func (w *world) designationsNow(node string) types.AppRepairStatus {
 	s, _ := w.agents[node].repairs.Get(appID)
 	return s
 }
@@ -107,7 +107,7 @@ func TestTwoDesignatedNodesDoNotFight(t *testing.T) {
 		if n := w.calls("affinity"); n != 1 {
 			t.Errorf("in a day the affinity was changed %d times", n)
 		}
-		if s := w.said("n2"); !strings.Contains(s.Reason, "Two nodes are designated: n1, n2") {
+		if s := w.designationsNow("n2"); !strings.Contains(s.Reason, "Two nodes are designated: n1, n2") {
 			t.Errorf("n2 says %s %s: %s", s.Phase, s.Act, s.Reason)
 		}
 		events := len(w.kube.Events())
@@ -182,7 +182,7 @@ func TestANodeThatDoesNotReachTheControllerMovesNothing(t *testing.T) {
 			if n := w.calls("affinity"); n != 0 {
 				t.Fatalf("%s: the affinity was changed", how)
 			}
-			if s := w.said("n1"); s.Act != types.ActMove || !strings.Contains(s.Reason, "controller") {
+			if s := w.designationsNow("n1"); s.Act != types.ActMove || !strings.Contains(s.Reason, "controller") {
 				t.Errorf("%s: n1 says %s %s: %s", how, s.Phase, s.Act, s.Reason)
 			}
 		}
@@ -222,13 +222,13 @@ func TestAMoveWaitsForTheFormerDesignatedNodeUnlessItIsLost(t *testing.T) {
 				if n := w.calls("affinity"); n != 0 {
 					t.Error("the affinity was changed before the former node agreed")
 				}
-				if s := w.said("n1"); s.Act != types.ActMove || !strings.Contains(s.Reason, "Two nodes are designated: n1, n2") {
+				if s := w.designationsNow("n1"); s.Act != types.ActMove || !strings.Contains(s.Reason, "Two nodes are designated: n1, n2") {
 					t.Errorf("n1 says %s %s: %s", s.Phase, s.Act, s.Reason)
 				}
 				r.former(w)
 				time.Sleep(20 * time.Minute)
 				if moved := w.calls("affinity") == 1; moved != r.moves {
-					t.Errorf("moved: %v, n1 says %s", moved, w.said("n1").Reason)
+					t.Errorf("moved: %v, n1 says %s", moved, w.designationsNow("n1").Reason)
 				}
 			})
 		})
@@ -247,11 +247,11 @@ func TestAZedkubeThatChangesTheAffinityBackIsAnsweredEveryTenMinutes(t *testing.
 			_ = w.nodes.Publish("n2", n)
 		})
 		w.tell("n1", true)
-		said := 0
+		designationsNow := 0
 		for range 6 * 60 * 6 {
 			time.Sleep(10 * time.Second)
-			if s := w.said("n1"); s.Act == types.ActMove && strings.Contains(s.Reason, "Two nodes are designated: n1, n2") {
-				said++
+			if s := w.designationsNow("n1"); s.Act == types.ActMove && strings.Contains(s.Reason, "Two nodes are designated: n1, n2") {
+				designationsNow++
 			}
 			w.kube.Change(func() {
 				set, _ := w.sets.Get(types.KindVMIReplicaSet + "/" + name)
@@ -264,8 +264,8 @@ func TestAZedkubeThatChangesTheAffinityBackIsAnsweredEveryTenMinutes(t *testing.
 		if n := w.calls("affinity"); n < 30 || n > 6*6+1 {
 			t.Errorf("in six hours the affinity was changed %d times", n)
 		}
-		if said < 6*60*5 {
-			t.Errorf("of %d looks at the status %d named both nodes", 6*60*6, said)
+		if designationsNow < 6*60*5 {
+			t.Errorf("of %d looks at the status %d named both nodes", 6*60*6, designationsNow)
 		}
 		if !slices.Equal(w.runsOn(), []string{"n2"}) {
 			t.Errorf("it runs on %v", w.runsOn())

@@ -32,7 +32,7 @@ const (
 // designated one, by evicting its pod: the scheduler prefers this node. One that
 // is tied to this node was moved by configuration; that needs no setting.
 func (f facts) failback(a app) (verdict, bool) {
-	p, ok := a.speaker(f.self.Name)
+	p, ok := a.representativePod(f.self.Name)
 	if !ok || !a.cfg.IsDesignatedNodeID || p.NodeName == f.self.Name || !a.runs(f.nodes) || !f.wantsBack(a) {
 		return verdict{}, false
 	}
@@ -65,8 +65,8 @@ func (f facts) wantsBack(a app) bool {
 	if a.cfg.AffinityType == types.AffinityRequired {
 		return !recent
 	}
-	for word := range strings.SplitSeq(f.events, ",") {
-		switch strings.TrimSpace(word) {
+	for witnessReport := range strings.SplitSeq(f.events, ",") {
+		switch strings.TrimSpace(witnessReport) {
 		case onHealthy:
 			if !recent {
 				return true

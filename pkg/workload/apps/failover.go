@@ -42,7 +42,7 @@ func (f facts) failover(a app) (verdict, bool) {
 	}
 	key := "lost/" + a.set.UID + "/" + lost.Name
 	v := verdict{phase: types.RepairWaits, act: types.ActFailover, lost: lost, keys: []string{key}, again: turn}
-	why, refused := f.forbids(a, lost, request, &v)
+	why, refused := f.refusalReason(a, lost, request, &v)
 	if request.Force {
 		v.keys = append(v.keys, proved(a, lost))
 	}
@@ -105,9 +105,9 @@ func (f facts) lostWith(a app, request types.AppDetachRequest) (types.Node, bool
 	return types.Node{}, false
 }
 
-// forbids says why the application must not be taken away from a node (yet), ""
+// refusalReason says why the application must not be taken away from a node (yet), ""
 // where it may. refused says that time alone will not change that.
-func (f facts) forbids(a app, lost types.Node, request types.AppDetachRequest, v *verdict) (why string, refused bool) {
+func (f facts) refusalReason(a app, lost types.Node, request types.AppDetachRequest, v *verdict) (why string, refused bool) {
 	byHand := request.Node == lost.Name && lost.Name != ""
 	switch {
 	case a.tiedTo(lost.Name) && !byHand:

@@ -20,7 +20,7 @@ const (
 // ran there. It evicts everything, so it is left undone while the node has
 // anything that may start elsewhere and whose data is not whole there.
 func (f facts) fence(a *action) {
-	if !f.blindSince.IsZero() || !f.wholeSets || f.self.Name == "" {
+	if !f.unseenSince.IsZero() || !f.wholeSets || f.self.Name == "" {
 		return
 	}
 	for _, n := range f.nodesThat(func(n types.Node) bool {
@@ -33,10 +33,10 @@ func (f facts) fence(a *action) {
 		}
 		v := verdict{keys: []string{"gone/" + n.UID}, again: turn}
 		f.wantLook(&v, false)
-		held := f.held(name)
-		proved := f.stale() == "" && f.fresh.unrenewed(n, true) == "" && inDanger(held, name, f.fresh.storage, f.fresh.nodes) == ""
+		usedClaims := f.usedClaims(name)
+		proved := f.stale() == "" && f.fresh.unrenewed(n, true) == "" && unsafeClaim(usedClaims, name, f.fresh.storage, f.fresh.nodes) == ""
 		a.follow(f, v)
-		wait := max(f.early(app{}, v.keys[0]), f.resting(n.UID), f.resting(""))
+		wait := max(f.early(app{}, v.keys[0]), f.pausing(n.UID), f.pausing(""))
 		if !proved || f.acting != nil || wait > 0 || a.act != nil {
 			a.soon(wait)
 			continue
@@ -80,27 +80,27 @@ func (f facts) unfenced(note types.RepairNote) bool {
 	return ok && note.NodeUID != "" && n.UID == note.NodeUID && n.Ready != types.ConditionTrue && !n.OutOfService
 }
 
-// held is a pod with volumes on a node that is gone.
-type held struct {
+// usedClaims is a pod with volumes on a node that is gone.
+type usedClaims struct {
 	name   string
 	claims []string
 	tied   bool // it cannot start anywhere else
 }
 
-// held are the pods with volumes on a node.
-func (f facts) held(node string) []held {
+// usedClaims are the pods with volumes on a node.
+func (f facts) usedClaims(node string) []usedClaims {
 	tied := map[string]bool{} // domains, and sets by kind and name
 	for key, s := range f.sets {
 		if s.Affinity.Required && s.Affinity.Node == node {
 			tied[s.AppDomain], tied[key] = true, true
 		}
 	}
-	var all []held
+	var all []usedClaims
 	for _, p := range f.pods {
 		if p.NodeName != node || len(p.Claims) == 0 || finished(p) {
 			continue
 		}
-		h := held{name: p.Name, tied: p.AppDomain != "" && tied[p.AppDomain] || tied[types.AppSet{Kind: p.Owner.Kind, Name: p.Owner.Name}.Key()]}
+		h := usedClaims{name: p.Name, tied: p.AppDomain != "" && tied[p.AppDomain] || tied[types.AppSet{Kind: p.Owner.Kind, Name: p.Owner.Name}.Key()]}
 		for _, c := range p.Claims {
 			h.claims = append(h.claims, namespace+"/"+c)
 		}
@@ -109,9 +109,9 @@ func (f facts) held(node string) []held {
 	return all
 }
 
-// inDanger says which of them might start elsewhere from data that is not
+// unsafeClaim says which of them might start elsewhere from data that is not
 // whole, "" for none.
-func inDanger(all []held, lost string, s types.Storage, nodes []types.Node) string {
+func unsafeClaim(all []usedClaims, lost string, s types.Storage, nodes []types.Node) string {
 	for _, h := range all {
 		if why := redundant(h.claims, lost, s, nodes); why != "" && !h.tied {
 			return fmt.Sprintf("pod %s: %s", h.name, why)
@@ -120,22 +120,22 @@ func inDanger(all []held, lost string, s types.Storage, nodes []types.Node) stri
 	return ""
 }
 
-// attachedInDanger says the same of all that is attached there, whoever mounts
+// unsafeAttachment says the same of all that is attached there, whoever mounts
 // it: pods elsewhere may wait for it, and pods of others are evicted as well.
-func (w *worker) attachedInDanger() string {
+func (w *worker) unsafeAttachment() string {
 	tied := map[string]bool{}
 	for _, h := range w.others {
 		for _, c := range h.claims {
 			tied[c] = tied[c] || h.tied
 		}
 	}
-	for _, a := range w.sight.attachments {
-		i := slices.IndexFunc(w.sight.storage.Volumes, func(v types.Volume) bool { return v.Name == a.Volume })
+	for _, a := range w.snapshot.attachments {
+		i := slices.IndexFunc(w.snapshot.storage.Volumes, func(v types.Volume) bool { return v.Name == a.Volume })
 		if i < 0 {
 			return fmt.Sprintf("the replicas of volume %s are unknown", a.Volume)
 		}
-		v := w.sight.storage.Volumes[i]
-		if why := unsafe(v, w.lost.Name, w.sight.nodes); why != "" && !tied[v.Claim] {
+		v := w.snapshot.storage.Volumes[i]
+		if why := unsafe(v, w.lost.Name, w.snapshot.nodes); why != "" && !tied[v.Claim] {
 			return fmt.Sprintf("volume %s %s", v.Name, why)
 		}
 	}
@@ -156,8 +156,8 @@ func (w *worker) fence(ctx context.Context) error {
 // fenceFirst fences the node before anything is taken from it, where that is
 // allowed: afterwards the cluster has nothing there that shows what may still run.
 func (w *worker) fenceFirst(ctx context.Context) error {
-	i := slices.IndexFunc(w.sight.nodes, func(n types.Node) bool { return n.Name == w.lost.Name })
-	if i < 0 || w.sight.nodes[i].OutOfService || w.noFence() != "" {
+	i := slices.IndexFunc(w.snapshot.nodes, func(n types.Node) bool { return n.Name == w.lost.Name })
+	if i < 0 || w.snapshot.nodes[i].OutOfService || w.noFence() != "" {
 		return nil
 	}
 	return w.putFence(ctx)
@@ -165,7 +165,7 @@ func (w *worker) fenceFirst(ctx context.Context) error {
 
 // noFence says why the node must not be fenced, "" where it may.
 func (w *worker) noFence() string {
-	return cmp.Or(w.sight.alive, inDanger(w.others, w.lost.Name, w.sight.storage, w.sight.nodes), w.attachedInDanger())
+	return cmp.Or(w.snapshot.alive, unsafeClaim(w.others, w.lost.Name, w.snapshot.storage, w.snapshot.nodes), w.unsafeAttachment())
 }
 
 func (w *worker) putFence(ctx context.Context) error {
@@ -178,13 +178,13 @@ func (w *worker) putFence(ctx context.Context) error {
 
 // unfence begins to give a fenced node that is ready again back to service.
 func (f facts) unfence(a *action) {
-	if !f.blindSince.IsZero() || f.self.Name == "" {
+	if !f.unseenSince.IsZero() || f.self.Name == "" {
 		return
 	}
 	for _, n := range f.nodesThat(func(n types.Node) bool { return n.Fence != nil && n.Ready == types.ConditionTrue }) {
 		v := verdict{keys: []string{"back/" + n.UID}}
 		a.follow(f, v)
-		wait := max(f.early(app{}, v.keys[0]), f.resting(n.UID), f.resting(""))
+		wait := max(f.early(app{}, v.keys[0]), f.pausing(n.UID), f.pausing(""))
 		if wait > 0 || f.acting != nil || a.act != nil {
 			a.soon(wait)
 			continue

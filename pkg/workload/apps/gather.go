@@ -92,8 +92,8 @@ func claims(a app) []string {
 // namespace is where EVE's applications are.
 const namespace = "eve-kube-app"
 
-// speaker is the pod that speaks for the application.
-func (a app) speaker(self string) (types.Pod, bool) { return choose(a.cfg, a.pods, self) }
+// representativePod is the pod that speaks for the application.
+func (a app) representativePod(self string) (types.Pod, bool) { return choose(a.cfg, a.pods, self) }
 
 // runs reports whether a copy of it runs on a node that is Ready.
 func (a app) runs(nodes map[string]types.Node) bool {

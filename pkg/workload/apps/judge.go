@@ -33,7 +33,7 @@ type target struct {
 // judge goes through what may be wrong, the worst first.
 func (f facts) judge(a app) verdict {
 	switch {
-	case !f.blindSince.IsZero() || !f.wholeSets || f.self.Name == "":
+	case !f.unseenSince.IsZero() || !f.wholeSets || f.self.Name == "":
 		return verdict{phase: types.RepairWaits, reason: "The state of the cluster is not fully known."}
 	case !a.cfg.Activate:
 		return verdict{phase: types.RepairWell, reason: "It is configured not to run."}
@@ -48,11 +48,11 @@ func (f facts) judge(a app) verdict {
 		if ok && v.target != nil {
 			return v
 		}
-		waits = v.beside(waits)
+		waits = v.withWaits(waits)
 	}
 	for _, rule := range []func(app) (verdict, bool){f.revive, f.failover, f.unstick, f.move, f.failback, f.settle} {
 		if v, ok := rule(a); ok {
-			return v.beside(waits)
+			return v.withWaits(waits)
 		}
 	}
 	if !a.runs(f.nodes) {
@@ -61,8 +61,8 @@ func (f facts) judge(a app) verdict {
 	return verdict{phase: types.RepairWell, reason: "It runs."}
 }
 
-// beside is v that also remembers and waits for what another verdict does.
-func (v verdict) beside(waits verdict) verdict {
+// withWaits is v that also remembers and waits for what another verdict does.
+func (v verdict) withWaits(waits verdict) verdict {
 	v.keys = slices.Concat(v.keys, waits.keys)
 	if waits.again > 0 && (v.again == 0 || waits.again < v.again) {
 		v.again = waits.again
@@ -72,7 +72,7 @@ func (v verdict) beside(waits verdict) verdict {
 
 // whyNot says why an application does not run yet, where nothing is to be done.
 func (f facts) whyNot(a app) string {
-	p, ok := a.speaker(f.self.Name)
+	p, ok := a.representativePod(f.self.Name)
 	switch {
 	case !ok:
 		return "It has no pod yet."
@@ -198,7 +198,7 @@ func (f facts) early(a app, key string) time.Duration { return max(0, f.turns(a)
 // application's pod, then by name.
 func (f facts) turns(a app) time.Duration {
 	first := ""
-	if p, ok := a.speaker(f.self.Name); ok {
+	if p, ok := a.representativePod(f.self.Name); ok {
 		first = p.NodeName
 	}
 	before := 0

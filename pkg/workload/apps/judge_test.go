@@ -27,13 +27,13 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 		change func(*scene)
 		want   func(*testing.T, verdict)
 	}{
-		"what runs is well":                    {func(*scene) {}, says(types.RepairWell, "It runs")},
-		"what is not to run is left alone":     {func(s *scene) { s.lose(); s.cfg.Activate = false }, says(types.RepairWell, "not to run")},
-		"without a fully known nothing is done":  {func(s *scene) { s.lose(); s.blindSince = now }, says(types.RepairWaits, "fully known")},
-		"without the sets nothing is done":     {func(s *scene) { s.lose(); s.wholeSets = false }, says(types.RepairWaits, "fully known")},
-		"a set on its way out is left alone":   {func(s *scene) { s.lose(); s.set.Deleted = now }, says(types.RepairWaits, "being deleted")},
-		"a lost node that is proved gone":      {(*scene).lose, acts(types.ActFailover)},
-		"a lost node, the pod not yet evicted": {func(s *scene) { s.lose(); s.pods[0].Deleted = time.Time{} }, acts(types.ActFailover)},
+		"what runs is well":                     {func(*scene) {}, says(types.RepairWell, "It runs")},
+		"what is not to run is left alone":      {func(s *scene) { s.lose(); s.cfg.Activate = false }, says(types.RepairWell, "not to run")},
+		"without a fully known nothing is done": {func(s *scene) { s.lose(); s.unseenSince = now }, says(types.RepairWaits, "fully known")},
+		"without the sets nothing is done":      {func(s *scene) { s.lose(); s.wholeSets = false }, says(types.RepairWaits, "fully known")},
+		"a set on its way out is left alone":    {func(s *scene) { s.lose(); s.set.Deleted = now }, says(types.RepairWaits, "being deleted")},
+		"a lost node that is proved gone":       {(*scene).lose, acts(types.ActFailover)},
+		"a lost node, the pod not yet evicted":  {func(s *scene) { s.lose(); s.pods[0].Deleted = time.Time{} }, acts(types.ActFailover)},
 		"a node that is only not ready may mend itself": {func(s *scene) {
 			s.lose()
 			n := s.nodes["n2"]

@@ -34,15 +34,15 @@ func (c *Component) look() facts {
 	case known && api.Answers() && api.Synced && hasInfo:
 		c.blind = false
 	case !c.blind:
-		c.blind, c.blindAt = true, f.uptime
+		c.blind, c.unseenAt = true, f.uptime
 		if known && !api.Answers() && api.SilentSince.Before(f.now) {
-			c.blindAt -= f.now.Sub(api.SilentSince) // the silence is older than the news of it
+			c.unseenAt -= f.now.Sub(api.SilentSince) // the silence is older than the news of it
 		}
 	}
 	if c.blind {
-		f.blindSince = f.now.Add(c.blindAt - f.uptime)
+		f.unseenSince = f.now.Add(c.unseenAt - f.uptime)
 	}
-	c.mem.words = hear(c.mem.words, f.nodes, f.uptime)
+	c.mem.words = collectWitnesses(c.mem.words, f.nodes, f.uptime)
 	f.witnessed = witnessed(c.mem.words, f.now, f.uptime)
 	f.memory = c.mem
 	return f
@@ -66,23 +66,23 @@ func (c *Component) pods(f facts) []types.Pod {
 	})))
 }
 
-// word is the last look of a witness, and when it was heard of; at is zero for
+// witnessReport is the last look of a witness, and when it was heard of; at is zero for
 // the first one that this process hears of: it may be old.
-type word struct {
+type witnessReport struct {
 	round int64
 	at    time.Duration // uptime
 }
 
-// hear notes which witnesses have spoken since the words before.
-func hear(old map[string]word, nodes map[string]types.Node, uptime time.Duration) map[string]word {
-	words := map[string]word{}
+// collectWitnesses notes which witnesses have spoken since the words before.
+func collectWitnesses(old map[string]witnessReport, nodes map[string]types.Node, uptime time.Duration) map[string]witnessReport {
+	words := map[string]witnessReport{}
 	for name, n := range nodes {
 		if n.Witness == nil {
 			continue
 		}
 		w, heard := old[name]
 		if w.round != n.Witness.Round {
-			w = word{round: n.Witness.Round}
+			w = witnessReport{round: n.Witness.Round}
 			if heard {
 				w.at = uptime
 			}
@@ -94,7 +94,7 @@ func hear(old map[string]word, nodes map[string]types.Node, uptime time.Duration
 
 // witnessed says when the word of each witness changed, as if the clock had
 // always gone like now.
-func witnessed(words map[string]word, now time.Time, uptime time.Duration) map[string]time.Time {
+func witnessed(words map[string]witnessReport, now time.Time, uptime time.Duration) map[string]time.Time {
 	at := map[string]time.Time{}
 	for name, w := range words {
 		if w.at > 0 {
@@ -104,9 +104,9 @@ func witnessed(words map[string]word, now time.Time, uptime time.Duration) map[s
 	return at
 }
 
-// lookAfresh asks for what is too costly to watch; of deleted Nodes for their
+// readAgain asks for what is too costly to watch; of deleted Nodes for their
 // Leases.
-func (c *Component) lookAfresh(ctx context.Context, deleted []types.Node) fresh {
+func (c *Component) readAgain(ctx context.Context, deleted []types.Node) fresh {
 	l := fresh{at: c.Uptime(), tried: c.Uptime(), leases: map[string]time.Time{}}
 	var err error
 	if l.nodes, err = c.Kube.FreshNodes(ctx); err == nil {

@@ -44,15 +44,15 @@ func unsafe(v types.Volume, lost string, nodes []types.Node) string {
 		return "" // it is attached elsewhere already
 	case v.Robustness == "faulted":
 		return "is faulted"
-	case !slices.ContainsFunc(v.Replicas, func(r types.Replica) bool { return ready(r.Node) && whole(v, r) }):
+	case !slices.ContainsFunc(v.Replicas, func(r types.Replica) bool { return ready(r.Node) && healthyReplica(v, r) }):
 		return "has no healthy replica on another Ready node"
 	}
 	return ""
 }
 
-// whole reports whether a replica has all data: whole when it was last seen, and
+// healthyReplica reports whether a replica has all data: whole when it was last seen, and
 // in use by the engine that wrote last, where one is known.
-func whole(v types.Volume, r types.Replica) bool {
+func healthyReplica(v types.Volume, r types.Replica) bool {
 	mode := func(r types.Replica) string { return cmp.Or(r.Mode, r.LastMode) }
 	known := v.Running || slices.ContainsFunc(v.Replicas, func(r types.Replica) bool { return mode(r) != "" })
 	return !r.HealthyAt.IsZero() && r.FailedAt.IsZero() && (!known || mode(r) == "RW")

@@ -12,7 +12,7 @@ import (
 // machine, the attachments of its volumes, in this order. Each step may be
 // repeated; nobody else's objects are touched, and no replica is deleted.
 func (w *worker) release(ctx context.Context, t target) error {
-	if err := w.forbids(t); err != nil {
+	if err := w.refusalReason(t); err != nil {
 		return err
 	}
 	if old := t.set.Note; old.Act != t.note.Act || old.Node != t.note.Node || old.NodeUID != t.note.NodeUID {
@@ -44,8 +44,8 @@ func (w *worker) release(ctx context.Context, t target) error {
 
 // detach deletes the attachments of the application's volumes to the lost node.
 func (w *worker) detach(ctx context.Context, t target) error {
-	for _, a := range w.sight.attachments {
-		mine := slices.ContainsFunc(w.sight.storage.Volumes, func(v types.Volume) bool {
+	for _, a := range w.snapshot.attachments {
+		mine := slices.ContainsFunc(w.snapshot.storage.Volumes, func(v types.Volume) bool {
 			return v.Name == a.Volume && slices.Contains(t.claims, v.Claim)
 		})
 		if !mine {

@@ -23,9 +23,9 @@ const firstVNCPort = 5900
 // status is what to publish of one application.
 func (f facts) status(a app) types.ENClusterAppStatus {
 	switch {
-	case f.blindSince.IsZero():
+	case f.unseenSince.IsZero():
 		return seen(a.cfg, a.pods, f.self.Name)
-	case f.now.Sub(f.blindSince) < trust:
+	case f.now.Sub(f.unseenSince) < trust:
 		return lastKnown(a.cfg, f.statuses[a.key])
 	}
 	return unreachable(a.cfg)
@@ -47,11 +47,11 @@ func configured(cfg types.AppInstanceConfig) types.ENClusterAppStatus {
 func (f facts) restarting(a app, s types.ENClusterAppStatus) (types.ENClusterAppStatus, verdict) {
 	last := f.statuses[a.key]
 	was := last.ScheduledOnThisNode && (last.VMIName == "" || strings.HasPrefix(last.VMIName, a.cfg.KubeName()))
-	pod, ok := a.speaker(f.self.Name)
+	pod, ok := a.representativePod(f.self.Name)
 	elsewhere, gone := ok && pod.NodeName != "", a.set.Name == "" || !a.set.Deleted.IsZero()
 	key := "restarts/" + a.key
 	wait := restarts - f.lasted(key)
-	if !f.blindSince.IsZero() || !s.AppIsVMI || !was || elsewhere || gone || wait <= 0 {
+	if !f.unseenSince.IsZero() || !s.AppIsVMI || !was || elsewhere || gone || wait <= 0 {
 		return s, verdict{}
 	}
 	s.ScheduledOnThisNode, s.AppKubeStatus = true, types.AppKubeNotRunning

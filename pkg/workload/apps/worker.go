@@ -12,11 +12,11 @@ import (
 type worker struct {
 	Kube
 	task
-	now    func() time.Time
-	uptime func() time.Duration
-	sight  sight // the last look under the right, for a failover
-	steps  map[string][]types.RepairStep
-	fails  map[string]error
+	now      func() time.Time
+	uptime   func() time.Duration
+	snapshot snapshot // the last look under the right, for a failover
+	steps    map[string][]types.RepairStep
+	fails    map[string]error
 }
 
 // do takes one application after the other; what fails for one does not hold up
@@ -29,7 +29,7 @@ func (w *worker) do(ctx context.Context) error {
 		return w.fence(w.because(ctx, target{}))
 	}
 	for _, t := range w.targets {
-		if w.act == types.ActFailover && w.uptime()-w.sight.at > freshFor {
+		if w.act == types.ActFailover && w.uptime()-w.snapshot.at > freshFor {
 			if err := w.lookAgain(ctx); err != nil {
 				return err
 			}
@@ -84,7 +84,7 @@ func (w *worker) one(ctx context.Context, t target) error {
 			return w.SetAffinity(ctx, t.set, t.node, t.cfg.AffinityType == types.AffinityRequired, t.note)
 		})
 	case types.ActFailback:
-		return w.sendBack(ctx, t)
+		return w.evictForFailback(ctx, t)
 	}
 	return w.NoteRepair(ctx, t.set, t.note)
 }
@@ -125,8 +125,8 @@ func (w *worker) renew(ctx context.Context, t target) error {
 		func() error { return w.DeleteVMI(ctx, vmi) })
 }
 
-// sendBack evicts the pod of an application that prefers this node.
-func (w *worker) sendBack(ctx context.Context, t target) error {
+// evictForFailback evicts the pod of an application that prefers this node.
+func (w *worker) evictForFailback(ctx context.Context, t target) error {
 	if err := w.NoteRepair(ctx, t.set, t.note); err != nil {
 		return fmt.Errorf("annotate %s: %w", t.set.Name, err)
 	}

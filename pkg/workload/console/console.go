@@ -58,12 +58,12 @@ type Component struct {
 	Operations types.OperationLog
 
 	// What this process remembers. Losing it costs a wait, never a session.
-	asked  map[string]time.Time
-	file   memory
-	older  memory
-	roused string // the machine whose file was written anew because nobody opened the port
-	rouses int    // how often
-	failed string // why the file could not be kept, the last time; "" where it could
+	asked        map[string]time.Time
+	file         memory
+	older        memory
+	rewrittenFor string // the machine whose file was written anew because nobody opened the port
+	rewrites     int    // how often
+	failed       string // why the file could not be kept, the last time; "" where it could
 }
 
 // memory is what is remembered of one path.
@@ -120,7 +120,7 @@ func (c *Component) publish(key string, row types.AppConsoleStatus) error {
 func (c *Component) keep(ctx context.Context, a action) error {
 	var err error
 	log := c.Log.WithField("file", c.File)
-	again := c.rouses > 0 && a.config.VMIName == c.roused // and was told
+	again := c.rewrites > 0 && a.config.VMIName == c.rewrittenFor // and was told
 	switch a.file {
 	case leave:
 		if a.config.VMIName == "" { // nobody waits for it
@@ -146,9 +146,9 @@ func (c *Component) keep(ctx context.Context, a action) error {
 	case err != nil:
 		c.failed = err.Error()
 		return fmt.Errorf("keep the console file: %w", err)
-	case a.rouse:
-		c.roused = a.config.VMIName
-		c.rouses++
+	case a.rewrite:
+		c.rewrittenFor = a.config.VMIName
+		c.rewrites++
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (c *Component) write(config types.VmiVNCConfig) error {
 	return put(c.File, string(raw))
 }
 
-func (c *Component) keepOld(ctx context.Context, o oldDeed) error {
+func (c *Component) keepOld(ctx context.Context, o oldStep) error {
 	var err error
 	switch o.do {
 	case leave:

@@ -20,23 +20,23 @@ const (
 	soon = 100 * time.Millisecond
 	// halfWritten is how long a file without sense may be one that is being written.
 	halfWritten = time.Second
-	// dozing is how long a port may be silent between two proxies: one ends with
+	// idleBetween is how long a port may be silent between two proxies: one ends with
 	// its client, and the next is started within seconds.
-	dozing = 10 * time.Second
+	idleBetween = 10 * time.Second
 	// starting is how long edgeview's port may be silent: edgeview gives it 30 s,
 	// the kube container 5 tries of 7 s.
 	starting = 40 * time.Second
-	// rouseAfter is when the file is taken away and written anew because nobody
-	// opens the port; each time it takes twice as long, up to maxRouses times.
-	rouseAfter = 15 * time.Second
-	maxRouses  = 5
+	// rewriteAfter is when the file is taken away and written anew because nobody
+	// opens the port; each time it takes twice as long, up to maxRewrites times.
+	rewriteAfter = 15 * time.Second
+	maxRewrites  = 5
 )
 
-// deed is what is to be done with a file.
-type deed int
+// step is what is to be done with a file.
+type step int
 
 const (
-	leave deed = iota
+	leave step = iota
 	write
 	remove
 )
@@ -45,17 +45,17 @@ const (
 type action struct {
 	publish   map[string]types.AppConsoleStatus
 	unpublish []string
-	file      deed
+	file      step
 	config    types.VmiVNCConfig // to write
 	because   string             // why it is removed, for the log
-	rouse     bool               // it is right, and removed to be written again
-	old       oldDeed
+	rewrite   bool               // it is right, and removed to be written again
+	old       oldStep
 	again     time.Duration
 }
 
-// oldDeed is what is to be done with the file in the older place.
-type oldDeed struct {
-	do   deed
+// oldStep is what is to be done with the file in the older place.
+type oldStep struct {
+	do   step
 	text string
 }
 
@@ -66,9 +66,9 @@ func decide(f facts) action {
 	chosen := f.choose(asking)
 	v := f.judge(chosen)
 	if !f.synced {
-		v.do, v.rouse = leave, false
+		v.do, v.rewrite = leave, false
 	}
-	a := action{file: v.do, because: v.because, rouse: v.rouse, again: period}
+	a := action{file: v.do, because: v.because, rewrite: v.rewrite, again: period}
 	if chosen != nil {
 		a.config = chosen.config()
 	}
@@ -89,10 +89,10 @@ func decide(f facts) action {
 
 // verdict is what the file means for the console that should be open.
 type verdict struct {
-	do      deed
+	do      step
 	because string        // why it is removed
 	right   bool          // it stands as it should
-	rouse   bool          // though it does, it is removed to be written again
+	rewrite bool          // though it does, it is removed to be written again
 	unsure  bool          // it is ours, but where its machine runs is not known yet
 	blocked string        // whose it is, for people, where it cannot be ours now
 	wait    time.Duration // until time alone changes the answer, 0 for never
@@ -114,9 +114,9 @@ func (f facts) judge(chosen *app) verdict {
 		return f.judgeOwn(chosen)
 	case s.kind == barred:
 		return verdict{blocked: unusable + s.trouble}
-	case s.kind == valid && s.config.CallerPID > 0 && s.ownerLives && f.stirs(starting):
+	case s.kind == valid && s.config.CallerPID > 0 && s.ownerLives && f.answeredWithin(starting):
 		return verdict{blocked: "edgeview has a console open; there is one per node"}
-	case s.kind == valid && s.config.CallerPID <= 0 && f.stirs(dozing):
+	case s.kind == valid && s.config.CallerPID <= 0 && f.answeredWithin(idleBetween):
 		return verdict{blocked: "someone else has written the console file, and its port is in use"}
 	case chosen == nil:
 		return verdict{}
@@ -136,8 +136,8 @@ func (f facts) judgeOwn(chosen *app) verdict {
 	switch {
 	case chosen != nil && f.file.config == chosen.config():
 		v := verdict{right: true}
-		if f.file.port == silent && f.quiet() >= rouseAfter<<min(f.rouses, maxRouses) {
-			v.do, v.rouse, v.because = remove, true, "nothing opens its port"
+		if f.file.port == silent && f.quiet() >= rewriteAfter<<min(f.rewrites, maxRewrites) {
+			v.do, v.rewrite, v.because = remove, true, "nothing opens its port"
 		}
 		return v
 	case known && f.asks(key) && f.lost(key):
@@ -153,9 +153,9 @@ func (f facts) judgeOwn(chosen *app) verdict {
 // quiet is for how long the port has been silent.
 func (f facts) quiet() time.Duration { return f.now.Sub(f.file.silentSince) }
 
-// stirs reports that the port is in use, or was not long ago. What cannot be
+// answeredWithin reports that the port is in use, or was not long ago. What cannot be
 // known must not cost somebody's session.
-func (f facts) stirs(patience time.Duration) bool {
+func (f facts) answeredWithin(patience time.Duration) bool {
 	return f.file.port != silent || f.quiet() < patience
 }
 
@@ -189,16 +189,16 @@ func (f facts) named() (key string, ok bool) {
 
 // follow makes the older place say what the file says, for a kube container
 // that looks there.
-func (f facts) follow(chosen *app, v verdict) oldDeed {
+func (f facts) follow(chosen *app, v verdict) oldStep {
 	text := ""
-	if v.right && !v.rouse && !f.kubeInit {
+	if v.right && !v.rewrite && !f.kubeInit {
 		text = chosen.oldText()
 	}
 	switch is := f.older; {
 	case (is.kind == valid || is.kind == broken) && is.text != text:
-		return oldDeed{do: remove}
+		return oldStep{do: remove}
 	case is.kind == nothing && text != "" && f.now.Sub(is.since) >= oldGap:
-		return oldDeed{do: write, text: text}
+		return oldStep{do: write, text: text}
 	}
-	return oldDeed{}
+	return oldStep{}
 }

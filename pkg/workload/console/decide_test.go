@@ -23,7 +23,7 @@ const (
 func TestWhatTheConsoleFileShouldBe(t *testing.T) {
 	for name, row := range map[string]struct {
 		given facts
-		want  deed
+		want  step
 		why   string // of the app that asks; isOpen, or nobody where no row is published
 	}{
 		"a console that is wanted of a machine that runs here is opened":  {given(), write, opening},
@@ -42,13 +42,13 @@ func TestWhatTheConsoleFileShouldBe(t *testing.T) {
 		"a machine lost from view has no console":                         {given(is(types.AppKubeAPIUnreachable)), leave, "the state of the cluster is unknown, and so is where its virtual machine runs"},
 		"the right file stays, its port served":                           {given(fileOf(own), serving), leave, isOpen},
 		"the right file stays while its port is not known":                {given(fileOf(own), unknowable), leave, isOpen},
-		"the right file stays while its port is awaited":                  {given(fileOf(own), quietFor(rouseAfter-1)), leave, unopened},
-		"an open console is open between two clients":                     {given(fileOf(own), wasOpen, quietFor(dozing-1)), leave, isOpen},
-		"a console whose port has closed is not open":                     {given(fileOf(own), wasOpen, quietFor(dozing)), leave, unopened},
-		"a file that nobody obeys is taken away to be written anew":       {given(fileOf(own), quietFor(rouseAfter)), remove, unopened},
-		"the second time that takes twice as long":                        {given(fileOf(own), quietFor(2*rouseAfter-1), roused(1)), leave, unopened},
-		"what is written anew is told once":                               {given(absentFor(0), roused(1)), leave, unopened},
-		"but never for ever":                                              {given(fileOf(own), quietFor(rouseAfter<<maxRouses), roused(99)), remove, unopened},
+		"the right file stays while its port is awaited":                  {given(fileOf(own), quietFor(rewriteAfter-1)), leave, unopened},
+		"an open console is open between two clients":                     {given(fileOf(own), wasOpen, quietFor(idleBetween-1)), leave, isOpen},
+		"a console whose port has closed is not open":                     {given(fileOf(own), wasOpen, quietFor(idleBetween)), leave, unopened},
+		"a file that nobody obeys is taken away to be written anew":       {given(fileOf(own), quietFor(rewriteAfter)), remove, unopened},
+		"the second time that takes twice as long":                        {given(fileOf(own), quietFor(2*rewriteAfter-1), rewrittenFor(1)), leave, unopened},
+		"what is written anew is told once":                               {given(absentFor(0), rewrittenFor(1)), leave, unopened},
+		"but never for ever":                                              {given(fileOf(own), quietFor(rewriteAfter<<maxRewrites), rewrittenFor(99)), remove, unopened},
 		"the file of a machine that was replaced goes":                    {given(fileOf(older), serving), remove, opening},
 		"the file with an old port goes":                                  {given(fileOf(oldPort), serving), remove, opening},
 		"the file goes with the wish":                                     {given(fileOf(own), serving, off), remove, nobody},
@@ -69,9 +69,9 @@ func TestWhatTheConsoleFileShouldBe(t *testing.T) {
 		"a file without sense may be one that is being written":           {given(nonsense, seenFor(halfWritten-1)), leave, opening},
 		"a file without sense is in nobody's way without a wish":          {given(nonsense, off), leave, nobody},
 		"a foreign file whose port is served is left alone":               {given(fileOf(stranger), serving), leave, foreign},
-		"a foreign file whose port was served just now is left alone":     {given(fileOf(stranger), quietFor(dozing-1)), leave, foreign},
-		"a foreign file that nobody uses goes":                            {given(fileOf(stranger), quietFor(dozing)), remove, opening},
-		"a foreign file that nobody uses is in nobody's way without wish": {given(fileOf(stranger), quietFor(dozing), off), leave, nobody},
+		"a foreign file whose port was served just now is left alone":     {given(fileOf(stranger), quietFor(idleBetween-1)), leave, foreign},
+		"a foreign file that nobody uses goes":                            {given(fileOf(stranger), quietFor(idleBetween)), remove, opening},
+		"a foreign file that nobody uses is in nobody's way without wish": {given(fileOf(stranger), quietFor(idleBetween), off), leave, nobody},
 		"a file without an app is foreign":                                {given(fileOf(appless), serving), leave, foreign},
 		"what is no file is left alone":                                   {given(inTheWay), leave, "the console file cannot be used: a directory is in its place"},
 	} {
@@ -184,22 +184,22 @@ func TestTheOlderPlaceFollowsInItsOldForm(t *testing.T) {
 	const text = "VMINAME:label-printer-9f27b-4q8zt2\nVNCPORT:5907\n"
 	for name, row := range map[string]struct {
 		given facts
-		want  oldDeed
+		want  oldStep
 	}{
 		"it is written with the file": {
-			given(fileOf(own), serving, oldPlace("", oldGap)), oldDeed{do: write, text: text},
+			given(fileOf(own), serving, oldPlace("", oldGap)), oldStep{do: write, text: text},
 		},
-		"it is absent for longer than its reader sleeps": {given(fileOf(own), serving, oldPlace("", oldGap-1)), oldDeed{}},
-		"it stays with the file":                         {given(fileOf(own), serving, oldPlace(text, 0)), oldDeed{}},
-		"another one goes":                               {given(fileOf(own), serving, oldPlace("VMINAME:x\n", 0)), oldDeed{do: remove}},
-		"it goes with the file":                          {given(oldPlace(text, 0)), oldDeed{do: remove}},
-		"it is not there for edgeview":                   {given(fileOf(edgeviews), lives, serving, oldPlace(text, 0)), oldDeed{do: remove}},
-		"it stays as long as nothing is known":           {given(oldPlace(text, 0), unsynced), oldDeed{}},
-		"what is no file is left alone":                  {given(fileOf(own), serving, blockedOld), oldDeed{}},
-		"kube-init does not read it":                     {given(fileOf(own), serving, oldPlace("", oldGap), hasKubeInit), oldDeed{}},
-		"it goes when kube-init comes":                   {given(fileOf(own), serving, oldPlace(text, 0), hasKubeInit), oldDeed{do: remove}},
+		"it is absent for longer than its reader sleeps": {given(fileOf(own), serving, oldPlace("", oldGap-1)), oldStep{}},
+		"it stays with the file":                         {given(fileOf(own), serving, oldPlace(text, 0)), oldStep{}},
+		"another one goes":                               {given(fileOf(own), serving, oldPlace("VMINAME:x\n", 0)), oldStep{do: remove}},
+		"it goes with the file":                          {given(oldPlace(text, 0)), oldStep{do: remove}},
+		"it is not there for edgeview":                   {given(fileOf(edgeviews), lives, serving, oldPlace(text, 0)), oldStep{do: remove}},
+		"it stays as long as nothing is known":           {given(oldPlace(text, 0), unsynced), oldStep{}},
+		"what is no file is left alone":                  {given(fileOf(own), serving, blockedOld), oldStep{}},
+		"kube-init does not read it":                     {given(fileOf(own), serving, oldPlace("", oldGap), hasKubeInit), oldStep{}},
+		"it goes when kube-init comes":                   {given(fileOf(own), serving, oldPlace(text, 0), hasKubeInit), oldStep{do: remove}},
 	} {
-		if diff := cmp.Diff(row.want, decide(row.given).old, cmp.AllowUnexported(oldDeed{})); diff != "" {
+		if diff := cmp.Diff(row.want, decide(row.given).old, cmp.AllowUnexported(oldStep{})); diff != "" {
 			t.Errorf("%s: want -, got +\n%s", name, diff)
 		}
 	}

@@ -15,18 +15,18 @@ import (
 
 // facts is everything decide may look at.
 type facts struct {
-	now      time.Time
-	synced   bool // zedagent's table of applications has been whole once
-	configs  map[string]types.AppInstanceConfig
-	apps     map[string]types.ENClusterAppStatus
-	rows     map[string]types.AppConsoleStatus // published, perhaps by a former run
-	asked    map[string]time.Time              // when the console of each was first seen to be wanted
-	file     sight
-	older    oldFile
-	kubeInit bool   // the kube container has a kube-init, so it reads no older place
-	roused   string // the machine whose file was written anew because nobody opened its port
-	rouses   int    // how often, for nothing
-	failed   string // why the file could not be kept, the last time; "" where it could
+	now          time.Time
+	synced       bool // zedagent's table of applications has been whole once
+	configs      map[string]types.AppInstanceConfig
+	apps         map[string]types.ENClusterAppStatus
+	rows         map[string]types.AppConsoleStatus // published, perhaps by a former run
+	asked        map[string]time.Time              // when the console of each was first seen to be wanted
+	file         fileNow
+	older        oldFile
+	kubeInit     bool   // the kube container has a kube-init, so it reads no older place
+	rewrittenFor string // the machine whose file was written anew because nobody opened its port
+	rewrites     int    // how often, for nothing
+	failed       string // why the file could not be kept, the last time; "" where it could
 }
 
 // kind is what is in the place of the console file.
@@ -48,8 +48,8 @@ const (
 	served // somebody listens, or is connected
 )
 
-// sight is the console file as it is now.
-type sight struct {
+// fileNow is the console file as it is now.
+type fileNow struct {
 	kind        kind
 	config      types.VmiVNCConfig // where it is valid
 	trouble     string             // where it is barred

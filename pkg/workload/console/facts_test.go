@@ -39,7 +39,7 @@ func given(twists ...twist) facts {
 		apps:    map[string]types.ENClusterAppStatus{first: running(first, own)},
 		rows:    map[string]types.AppConsoleStatus{},
 		asked:   map[string]time.Time{first: now.Add(-time.Hour), second: now.Add(-time.Hour)},
-		file:    sight{since: now.Add(-24 * time.Hour)},
+		file:    fileNow{since: now.Add(-24 * time.Hour)},
 	}
 	for _, t := range twists {
 		t(&f)
@@ -130,7 +130,7 @@ func unknowable(f *facts) { f.file.port = unknown }
 func quietFor(d time.Duration) twist {
 	return func(f *facts) { f.file.port, f.file.silentSince = silent, f.now.Add(-d) }
 }
-func roused(n int) twist { return func(f *facts) { f.roused, f.rouses = own.VMIName, n } }
+func rewrittenFor(n int) twist { return func(f *facts) { f.rewrittenFor, f.rewrites = own.VMIName, n } }
 
 // published is what a former step told before it wrote the file.
 func published(f *facts) {

@@ -14,10 +14,10 @@ func (c *Component) look() facts {
 	c.recall(f)
 	f.asked = c.asked
 	f.file = c.see(f.now)
-	if f.file.port == served || f.file.kind == valid && f.file.config.VMIName != c.roused {
-		c.roused, c.rouses = "", 0
+	if f.file.port == served || f.file.kind == valid && f.file.config.VMIName != c.rewrittenFor {
+		c.rewrittenFor, c.rewrites = "", 0
 	}
-	f.roused, f.rouses, f.failed = c.roused, c.rouses, c.failed
+	f.rewrittenFor, f.rewrites, f.failed = c.rewrittenFor, c.rewrites, c.failed
 	f.older = c.seeOld(f.now)
 	_, err := os.Stat(c.KubeInit)
 	f.kubeInit = !errors.Is(err, fs.ErrNotExist)
@@ -39,13 +39,13 @@ func (c *Component) recall(f facts) {
 }
 
 // see looks at the console file, and at the port and the process that it names.
-func (c *Component) see(now time.Time) sight {
+func (c *Component) see(now time.Time) fileNow {
 	is, err := read(c.File)
 	if err != nil {
 		is.kind = barred
 	}
 	c.file = c.file.next(is.id, now)
-	s := sight{kind: is.kind, since: c.file.since}
+	s := fileNow{kind: is.kind, since: c.file.since}
 	if err != nil {
 		s.trouble = err.Error()
 	}

@@ -103,7 +103,7 @@ func TestAProxyThatCameTooLateToBeUnwantedIsReplaced(t *testing.T) {
 		if got := k.running(); got != own {
 			t.Fatalf("the proxy shows %q", got.VMIName)
 		}
-		n.later(rouseAfter + gap + 8*time.Second)
+		n.later(rewriteAfter + gap + 8*time.Second)
 		n.says(textOf(seconds))
 		n.because(second, "")
 		if got := k.running(); got != seconds {

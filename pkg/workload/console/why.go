@@ -48,11 +48,11 @@ func (f facts) state(a, chosen *app, v verdict) (open bool, why string) {
 		return false, taken(f.configs[chosen.key])
 	case !v.right && f.failed != "":
 		return false, unusable + f.failed
-	case !v.right && f.roused != a.vmi:
+	case !v.right && f.rewrittenFor != a.vmi:
 		return false, opening
 	case !v.right:
 		return false, unopened
-	case f.file.port != silent, f.rows[a.key].Open && f.quiet() < dozing:
+	case f.file.port != silent, f.rows[a.key].Open && f.quiet() < idleBetween:
 		return true, ""
 	}
 	return false, unopened

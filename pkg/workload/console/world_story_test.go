@@ -19,7 +19,7 @@ func TestWhateverHappensTheConsoleIsTheRightOne(t *testing.T) {
 		name  string
 		slow  int           // milliseconds until a proxy listens, at most
 		stale time.Duration // how long it may show another machine: what starts is not seen to be unwanted
-	}{{"at once", 1, 0}, {"slowly", 8000, rouseAfter + 12*time.Second}} {
+	}{{"at once", 1, 0}, {"slowly", 8000, rewriteAfter + 12*time.Second}} {
 		for seed := range uint64(8) {
 			t.Run(fmt.Sprintf("proxies start %s, seed %d", pace.name, seed), func(t *testing.T) {
 				tell(t, func(n *node) {

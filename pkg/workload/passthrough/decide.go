@@ -61,12 +61,12 @@ func (t task) same(other task) bool {
 
 // action is everything decide may ask for.
 type action struct {
-	ports  []string // that applications name, sorted
-	flaws  map[adapter]string
-	raise  []string // of ports, those to look at now
-	round  *task
-	cancel bool // the round under way has lost its reason
-	again  time.Duration
+	ports    []string // that applications name, sorted
+	problems map[adapter]string
+	raise    []string // of ports, those to look at now
+	round    *task
+	cancel   bool // the round under way has lost its reason
+	again    time.Duration
 }
 
 // adapter is one of an application's.
@@ -80,7 +80,7 @@ func decide(f facts) action {
 		return action{}
 	}
 	var a action
-	a.ports, a.flaws = wanted(f.configs)
+	a.ports, a.problems = wanted(f.configs)
 	for _, p := range a.ports {
 		if rest := linkRest - f.now.Sub(f.links[p].raised); rest > 0 {
 			a.soon(rest)
@@ -119,8 +119,8 @@ func (a *action) soon(d time.Duration) {
 // wanted is what the applications name, whether they are to run now or not: the
 // attachment is there before their pods are. Virtual machines get their ports
 // from domainmgr.
-func wanted(configs map[string]types.AppInstanceConfig) (ports []string, flaws map[adapter]string) {
-	flaws = map[adapter]string{}
+func wanted(configs map[string]types.AppInstanceConfig) (ports []string, problems map[adapter]string) {
+	problems = map[adapter]string{}
 	for app, config := range configs {
 		if config.IsVMI() {
 			continue
@@ -130,14 +130,14 @@ func wanted(configs map[string]types.AppInstanceConfig) (ports []string, flaws m
 				continue
 			}
 			if _, err := types.NADName(io.Name); err != nil {
-				flaws[adapter{app, io.Name}] = err.Error()
+				problems[adapter{app, io.Name}] = err.Error()
 				continue
 			}
 			ports = append(ports, io.Name)
 		}
 	}
 	slices.Sort(ports)
-	return slices.Compact(ports), flaws
+	return slices.Compact(ports), problems
 }
 
 // others reports that on another node there may be EVE's own zedkube, which
@@ -193,8 +193,8 @@ func plan(t task, nads []types.NAD, nodes []string) []change {
 				gone[node] = uid
 			}
 		}
-		orphan := len(nad.Owners) == 0 && !nad.Unowned && !needed && !t.keep && !t.early
-		if len(gone) > 0 || orphan {
+		ownerless := len(nad.Owners) == 0 && !nad.Unowned && !needed && !t.keep && !t.early
+		if len(gone) > 0 || ownerless {
 			ch.release = gone
 		}
 		if ch.ensure || ch.release != nil {

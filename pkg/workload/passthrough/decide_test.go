@@ -113,15 +113,15 @@ func TestWhatApplicationsName(t *testing.T) {
 	vm.FixedResources.VirtualizationMode = types.VirtualizationHVM
 	other := container("eth6")
 	other.IoAdapterList[0].Type = types.IoNetEthVF
-	ports, flaws := wanted(map[string]types.AppInstanceConfig{
+	ports, problems := wanted(map[string]types.AppInstanceConfig{
 		"idle": container("eth2", "eth1"), "second": container("eth1"), "vm": vm, "vf": other, "none": container(),
 		"vlan": container("eth0.100"), "bad": container("Eth_1", "eth3", ""),
 	})
 	if diff := cmp.Diff([]string{"eth0.100", "eth1", "eth2", "eth3"}, ports); diff != "" {
 		t.Errorf("ports (-want +got):\n%s", diff)
 	}
-	if len(flaws) != 2 || !strings.Contains(flaws[adapter{"bad", "Eth_1"}], `"host-Eth_1" is no name`) || flaws[adapter{"bad", ""}] == "" {
-		t.Errorf("flaws are %v", flaws)
+	if len(problems) != 2 || !strings.Contains(problems[adapter{"bad", "Eth_1"}], `"host-Eth_1" is no name`) || problems[adapter{"bad", ""}] == "" {
+		t.Errorf("flaws are %v", problems)
 	}
 }
 

@@ -82,12 +82,12 @@ type Component struct {
 	lastErr   error
 	round     loop.Call[error]
 
-	word      types.ConfigWord
-	links     map[string]link
-	flaws     map[adapter]string // told
-	following loop.Call[error]
-	news      ringer
-	deaf      time.Time // nothing is followed before
+	word              types.ConfigWord
+	links             map[string]link
+	problems          map[adapter]string // told
+	following         loop.Call[error]
+	news              ringer
+	notificationsLost time.Time // nothing is followed before
 }
 
 // Run steps until ctx is done and returns after the calls under way have ended.
@@ -128,12 +128,12 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	if !f.known {
 		return nil
 	}
-	c.tell(a.flaws)
+	c.tell(a.problems)
 	err := c.raise(ctx, f.now, a)
 	switch {
 	case len(a.ports) == 0:
 		c.following.Cancel()
-	case !f.now.Before(c.deaf):
+	case !f.now.Before(c.notificationsLost):
 		c.following.Begin(ctx, followFor, func(ctx context.Context) error { return c.Links.Follow(ctx, c.news.ring) })
 	}
 	switch {

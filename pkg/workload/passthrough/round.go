@@ -84,7 +84,7 @@ func (c *Component) collect(now time.Time) {
 		c.ended(now, err)
 	}
 	if err, ok := c.following.Take(); ok && err != nil {
-		c.deaf = now.Add(period)
+		c.notificationsLost = now.Add(period)
 		c.Log.WithError(err).Warn("network interfaces are checked only once a minute")
 	}
 }
@@ -143,11 +143,11 @@ func (c *Component) raise(ctx context.Context, now time.Time, a action) error {
 }
 
 // tell logs each flaw of an adapter once, for as long as it stands.
-func (c *Component) tell(flaws map[adapter]string) {
-	for at, text := range flaws {
-		if c.flaws[at] != text {
+func (c *Component) tell(problems map[adapter]string) {
+	for at, text := range problems {
+		if c.problems[at] != text {
 			c.Log.WithField("app", at.app).Warn(text)
 		}
 	}
-	c.flaws = flaws
+	c.problems = problems
 }

@@ -46,14 +46,14 @@ type facts struct {
 // memory is what this process remembers. Losing it costs a pause, or one restart
 // of the plug-in.
 type memory struct {
-	lacking  time.Time            // since when functions of the own part are missing; zero for none
-	gone     map[string]time.Time // since when nodes with a part are
-	orphans  map[string]time.Time // since when attachments, by UID, have had no resource
-	wrote    string               // fingerprint of the part this process wrote, while no plug-in is known to have read it
-	settled  string               // the part and the merge that are older than any plug-in seen from now on
-	repaired time.Time            // when this process last corrected what others wrote
-	pause    time.Duration        // before it does again
-	intact   time.Time            // since when it has found nothing to correct; zero for the contrary
+	lacking   time.Time            // since when functions of the own part are missing; zero for none
+	gone      map[string]time.Time // since when nodes with a part are
+	ownerless map[string]time.Time // since when attachments, by UID, have had no resource
+	wrote     string               // fingerprint of the part this process wrote, while no plug-in is known to have read it
+	settled   string               // the part and the merge that are older than any plug-in seen from now on
+	repaired  time.Time            // when this process last corrected what others wrote
+	pause     time.Duration        // before it does again
+	intact    time.Time            // since when it has found nothing to correct; zero for the contrary
 	// when somebody had last corrected by then; it has not changed since
 	corrected time.Time
 	restart   time.Time // when it last restarted the plug-in
@@ -108,7 +108,7 @@ func decide(f facts) action {
 
 // due says why the ConfigMap is to be written, if it is, and from when on.
 func (f facts) due(s state, want *part, gone []string, m *memory) (change, time.Time) {
-	f.calm(s, m)
+	f.endPause(s, m)
 	pause := m.repaired.Add(max(m.pause, minPause))
 	idle := len(s.parts) == 0 && (want == nil || len(want.VFs) == 0)
 	switch {
@@ -206,7 +206,7 @@ func (f facts) plugin(s state, a *action) {
 // sweep drops the attachments whose resource no node has.
 func (f facts) sweep(s state, a *action) {
 	if !f.quiet(s, &a.memory) {
-		a.memory.orphans = nil
+		a.memory.ownerless = nil
 		return
 	}
 	served := map[string]bool{}
@@ -220,7 +220,7 @@ func (f facts) sweep(s state, a *action) {
 		if !strings.HasPrefix(n.Resource, resourcePrefix+"/") || served[n.Resource] {
 			continue
 		}
-		at, ok := a.memory.orphans[n.UID]
+		at, ok := a.memory.ownerless[n.UID]
 		if !ok {
 			at = f.now
 		}
@@ -231,5 +231,5 @@ func (f facts) sweep(s state, a *action) {
 			a.drop = append(a.drop, n)
 		}
 	}
-	a.memory.orphans = since
+	a.memory.ownerless = since
 }

@@ -256,9 +256,9 @@ func TestDecide(t *testing.T) {
 				for _, r := range []string{"eve.network/eth5_vf9", "eve.network/eth5_vf1", "eve.network/eth7_vf1", "intel.com/nics"} {
 					f.networks = append(f.networks, network(r))
 				}
-				f.memory.orphans = map[string]time.Time{}
+				f.memory.ownerless = map[string]time.Time{}
 				for _, n := range f.networks {
-					f.memory.orphans[n.UID] = ago(orphanAfter)
+					f.memory.ownerless[n.UID] = ago(orphanAfter)
 				}
 			},
 			summary{drop: []string{"eve.network/eth5_vf9"}, again: lookAgain},
@@ -268,7 +268,7 @@ func TestDecide(t *testing.T) {
 			func(f *facts) {
 				f.scanned = shown(a, b)
 				f.networks = []types.SRIOVNetwork{network("eve.network/eth5_vf9")}
-				f.memory.orphans = map[string]time.Time{"eve.network/eth5_vf9": ago(time.Hour)}
+				f.memory.ownerless = map[string]time.Time{"eve.network/eth5_vf9": ago(time.Hour)}
 			},
 			summary{why: ownPart, keys: []string{"config.json", "node.n1.json"}, resources: []string{"eth5_vf1", "eth5_vf2", "eth7_vf1"}},
 		},
@@ -277,7 +277,7 @@ func TestDecide(t *testing.T) {
 			func(f *facts) {
 				f.nodes = []string{"n1", "n2", "n3"}
 				f.networks = []types.SRIOVNetwork{network("eve.network/eth5_vf9")}
-				f.memory.orphans = map[string]time.Time{"eve.network/eth5_vf9": ago(time.Hour)}
+				f.memory.ownerless = map[string]time.Time{"eve.network/eth5_vf9": ago(time.Hour)}
 			},
 			summary{again: lookAgain},
 		},
@@ -286,7 +286,7 @@ func TestDecide(t *testing.T) {
 			func(f *facts) {
 				f.memory.repaired, f.memory.pause = ago(time.Minute), minPause
 				f.networks = []types.SRIOVNetwork{network("eve.network/eth5_vf9")}
-				f.memory.orphans = map[string]time.Time{"eve.network/eth5_vf9": ago(time.Hour)}
+				f.memory.ownerless = map[string]time.Time{"eve.network/eth5_vf9": ago(time.Hour)}
 			},
 			summary{again: lookAgain},
 		},

@@ -31,7 +31,7 @@ func (c *Component) scan(ctx context.Context) *scanned {
 			bundles = append(bundles, b)
 		}
 	}
-	if shown, ok := c.mail.Get(types.Global); ok && c.running != nil && shown.n == c.running.n {
+	if shown, ok := c.results.Get(types.Global); ok && c.running != nil && shown.n == c.running.n {
 		c.shown, c.shownFor, c.running = &shown, c.running.asked, nil
 		c.report(ctx, shown)
 	}
@@ -53,7 +53,7 @@ func (c *Component) begin(one *call, bundles []types.IoBundle) {
 		defer close(one.done)
 		out := sysfs(c.Sysfs).scan(bundles)
 		out.n = one.n
-		_ = c.mail.Publish(types.Global, out)
+		_ = c.results.Publish(types.Global, out)
 	}()
 }
 

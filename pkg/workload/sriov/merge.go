@@ -180,29 +180,29 @@ func merge(vfs []vf, others []resource) string {
 	return string(encode(list))
 }
 
-// spot is where a selector without the function's number finds a device.
-type spot struct{ pf, address string }
+// functionAddress is where a selector without the function's number finds a device.
+type functionAddress struct{ pf, address string }
 
-func (v vf) spot() spot { return spot{v.PF, v.Address} }
+func (v vf) functionAddress() functionAddress { return functionAddress{v.PF, v.Address} }
 
 // clashing are the spots at which more than one resource finds a device.
-func clashing(vfs []vf) map[spot]bool {
-	first, clashes := map[spot]string{}, map[spot]bool{}
+func clashing(vfs []vf) map[functionAddress]bool {
+	first, clashes := map[functionAddress]string{}, map[functionAddress]bool{}
 	for _, v := range vfs {
-		if name, ok := first[v.spot()]; ok && name != v.name() {
-			clashes[v.spot()] = true
+		if name, ok := first[v.functionAddress()]; ok && name != v.name() {
+			clashes[v.functionAddress()] = true
 		}
-		first[v.spot()] = v.name()
+		first[v.functionAddress()] = v.name()
 	}
 	return clashes
 }
 
 // resourceOf is the resource of functions of one name.
-func resourceOf(vfs []vf, clashes map[spot]bool) resource {
+func resourceOf(vfs []vf, clashes map[functionAddress]bool) resource {
 	var forms []selectors
 	for _, v := range vfs {
 		pf := v.PF
-		if len(vfs) > 1 || clashes[v.spot()] {
+		if len(vfs) > 1 || clashes[v.functionAddress()] {
 			pf = v.indexed()
 		}
 		forms = append(forms, selectors{

@@ -97,13 +97,13 @@ type Component struct {
 	calls    int
 	asked    string                // what it, or the last one, is for
 	again    time.Time             // when the next one is due
-	mail     pubsub.Table[scanned] // where it leaves its result, and rings
+	results  pubsub.Table[scanned] // where it leaves its result, and rings
 }
 
 // Run steps until ctx is done.
 func (c *Component) Run(ctx context.Context) {
 	defer c.end()
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Adapters, c.Info, c.Nodes, c.NodePods, c.API, &c.mail)
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Adapters, c.Info, c.Nodes, c.NodePods, c.API, &c.results)
 }
 
 // Step looks, decides and acts once.

@@ -26,16 +26,16 @@ func (f facts) state() state {
 	s := state{config: readConfig(f.config.Data[configKey]), since: readMerged(f.config.Data[mergedKey])}
 	s.parts = parts(f.config.Data)
 	s.current, s.has = s.parts[f.own]
-	explained := map[vf]bool{}
+	logged := map[vf]bool{}
 	for _, p := range s.parts {
 		for _, v := range p.VFs {
-			explained[v.place()] = true
+			logged[v.place()] = true
 		}
 	}
 	written := map[vf]bool{}
 	for _, v := range s.config.vfs {
 		written[v] = true
-		if !explained[v] {
+		if !logged[v] {
 			s.foreign = append(s.foreign, v)
 		}
 	}
@@ -113,10 +113,10 @@ func (f facts) gone(s state, m *memory) ([]string, time.Duration) {
 	return gone, again
 }
 
-// calm ends the pauses when all looks for as long as the last one have found
+// endPause ends the pauses when all looks for as long as the last one have found
 // nothing overwritten, nor another node's correction. One look does not show
 // that: another node may have corrected it a moment ago.
-func (f facts) calm(s state, m *memory) {
+func (f facts) endPause(s state, m *memory) {
 	switch {
 	case !s.intact:
 		m.intact = time.Time{}

@@ -37,7 +37,7 @@ type facts struct {
 	policy *types.LonghornSetting // nil for none
 	job    *types.SnapshotJob     // nil for none
 
-	tracks [levels]track
+	tracks [levels]levelKeeper
 	last   types.KubeStorageStatus
 }
 
@@ -51,19 +51,19 @@ type action struct {
 // decide says how far each level is kept, and what is to be written.
 func decide(f facts) action {
 	var a action
-	var said [levels]types.StorageLevel
-	for l, is := range f.aims() {
+	var logged [levels]types.StorageLevel
+	for l, is := range f.desiredLevels() {
 		m := f.tracks[l].next(is, f.uptime)
 		a.moves[l] = m
-		said[l] = types.StorageLevel{Kept: is.kept, Wanted: clip(is.wanted), Actual: clip(is.actual), Why: clip(m.why)}
+		logged[l] = types.StorageLevel{Kept: is.kept, Wanted: clip(is.wanted), Actual: clip(is.actual), Why: clip(m.why)}
 		if m.again > 0 && (a.again == 0 || m.again < a.again) {
 			a.again = m.again
 		}
 	}
 	a.status = types.KubeStorageStatus{
-		DiskReservation: since(f.last.DiskReservation, said[reservation], f.now),
-		SnapshotJob:     since(f.last.SnapshotJob, said[snapshots], f.now),
-		DrainPolicy:     since(f.last.DrainPolicy, said[drainPolicy], f.now),
+		DiskReservation: since(f.last.DiskReservation, logged[reservation], f.now),
+		SnapshotJob:     since(f.last.SnapshotJob, logged[snapshots], f.now),
+		DrainPolicy:     since(f.last.DrainPolicy, logged[drainPolicy], f.now),
 	}
 	return a
 }

@@ -122,16 +122,16 @@ func TestWhatIsWrittenForEachLevel(t *testing.T) {
 				change(&f)
 			}
 			a := decide(f)
-			said := []types.StorageLevel{a.status.DiskReservation, a.status.SnapshotJob, a.status.DrainPolicy}[row.level]
+			logged := []types.StorageLevel{a.status.DiskReservation, a.status.SnapshotJob, a.status.DrainPolicy}[row.level]
 			m := a.moves[row.level]
 			if m.begin != row.begin || m.flaw != row.flaw || m.cancel || m.putBack {
 				t.Errorf("writes %v, warns %v", m.begin, m.flaw)
 			}
-			if said.Kept != row.kept || said.Wanted != row.wanted || said.Actual != row.actual {
-				t.Errorf("says %+v", said)
+			if logged.Kept != row.kept || logged.Wanted != row.wanted || logged.Actual != row.actual {
+				t.Errorf("says %+v", logged)
 			}
-			if !strings.Contains(said.Why, row.why) || row.why == "" && said.Why != "" {
-				t.Errorf("says why: %q", said.Why)
+			if !strings.Contains(logged.Why, row.why) || row.why == "" && logged.Why != "" {
+				t.Errorf("says why: %q", logged.Why)
 			}
 		})
 	}

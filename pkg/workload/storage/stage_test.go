@@ -207,8 +207,8 @@ func (s *stage) wrote(verbs ...string) (n int) {
 	return n
 }
 
-// said counts the log lines that hold text.
-func (a *agent) said(text string) (n int) {
+// logged counts the log lines that hold text.
+func (a *agent) logged(text string) (n int) {
 	for _, e := range a.log.AllEntries() {
 		line, _ := e.String()
 		if strings.Contains(line, text) {

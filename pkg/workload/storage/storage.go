@@ -65,7 +65,7 @@ type Component struct {
 	Status pubsub.Writer[types.KubeStorageStatus]
 
 	// What this process remembers. Losing it costs a pause between two writes.
-	tracks    [levels]track
+	tracks    [levels]levelKeeper
 	writes    [levels]loop.Call[outcome] // under way, beside the steps
 	calledOff [levels]bool
 	told      [levels]string // the last warning, "" since it is not true any more
@@ -96,7 +96,7 @@ func (c *Component) collect() {
 			continue
 		}
 		c.tracks[l].ended(o, c.calledOff[l])
-		if o.err == nil && o.changed && !c.tracks[l].fought {
+		if o.err == nil && o.changed && !c.tracks[l].overwritten {
 			c.Log.WithField("value", c.tracks[l].value).Infof("%s set", level(l))
 		}
 	}
@@ -128,7 +128,7 @@ func (c *Component) look() facts {
 
 func (c *Component) apply(ctx context.Context, a action) error {
 	for l, m := range a.moves {
-		c.tracks[l] = m.track
+		c.tracks[l] = m.levelKeeper
 		c.tell(level(l), m)
 		switch {
 		case m.cancel:

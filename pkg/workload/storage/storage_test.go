@@ -72,7 +72,7 @@ func TestAnOperatorsEditIsPutBackAndNothingElseIsTouched(t *testing.T) {
 		if j, _ := s.jobs.Get(types.SnapshotJobName); j.Cron != defaultCron || j.Retain != 7 {
 			t.Errorf("the job is %+v", j)
 		}
-		if n := a.said("was changed by someone else"); n != 3 {
+		if n := a.logged("was changed by someone else"); n != 3 {
 			t.Errorf("told %d times", n)
 		}
 		s.after(time.Hour)
@@ -90,8 +90,8 @@ func TestAnEditLongAfterTheOwnWriteIsTheFirstOne(t *testing.T) {
 		for edits := 1; edits <= 3; edits++ {
 			s.after(time.Hour)
 			s.cluster.EditSetting(types.LonghornDrainPolicy, defaultPolicy)
-			if s.policy() != "always-allow" || a.says().DrainPolicy.Why != "" || a.said("was changed by someone else") != edits {
-				t.Errorf("policy %q, says %+v, told %d times", s.policy(), a.says().DrainPolicy, a.said("was changed"))
+			if s.policy() != "always-allow" || a.says().DrainPolicy.Why != "" || a.logged("was changed by someone else") != edits {
+				t.Errorf("policy %q, says %+v, told %d times", s.policy(), a.says().DrainPolicy, a.logged("was changed"))
 			}
 		}
 		s.after(time.Minute)
@@ -126,11 +126,11 @@ func TestWhoeverChangesItTimeAndAgainIsMetMoreAndMoreSeldom(t *testing.T) {
 		if why := a.says().DrainPolicy.Why; why != contested {
 			t.Errorf("says %q", why)
 		}
-		if n := a.said(""); n > 3 {
+		if n := a.logged(""); n > 3 {
 			t.Errorf("%d lines logged", n)
 		}
 		s.after(20 * time.Minute) // nobody else any more
-		if s.policy() != defaultPolicy || a.says().DrainPolicy.Why != "" || a.said("matches the settings again") != 1 {
+		if s.policy() != defaultPolicy || a.says().DrainPolicy.Why != "" || a.logged("matches the settings again") != 1 {
 			t.Errorf("policy %q, says %+v", s.policy(), a.says().DrainPolicy)
 		}
 		s.cluster.EditSetting(types.LonghornDrainPolicy, "always-allow")
@@ -206,8 +206,8 @@ func TestADiskThatComesLaterIsReservedAtOnceAndIsNobodysEdit(t *testing.T) {
 			n.Disks = append(n.Disks, types.LonghornDisk{Name: "more", Maximum: 10 * gb})
 		})
 		s.after(time.Second)
-		if n, _ := s.disks.Get("n1"); n.Disks[1].Reserved != 2*gb || a.said("somebody else") != 0 {
-			t.Errorf("%+v, told %d times", n, a.said("somebody else"))
+		if n, _ := s.disks.Get("n1"); n.Disks[1].Reserved != 2*gb || a.logged("somebody else") != 0 {
+			t.Errorf("%+v, told %d times", n, a.logged("somebody else"))
 		}
 	})
 }

@@ -22,8 +22,8 @@ const (
 // asks is what the device is asked for now, by ID, and the kinds of requests whose
 // topic has not been heard of yet. An ID is made of the request, so that the one
 // line of a request that stands over a restart replaces the other.
-func (c *Component) asks() (standing map[string]types.Operation, silent map[string]bool) {
-	standing, silent = map[string]types.Operation{}, map[string]bool{}
+func (c *Component) asks() (pending map[string]types.Operation, silent map[string]bool) {
+	pending, silent = map[string]types.Operation{}, map[string]bool{}
 	info, _ := c.Record.Info.Get(types.Global)
 	node := "node/" + info.NodeName()
 	for by, topic := range map[string]interface {
@@ -32,12 +32,12 @@ func (c *Component) asks() (standing map[string]types.Operation, silent map[stri
 	}{byDeviceOp: c.DeviceOp, byUpdate: c.Update, byOperator: c.Operator} {
 		silent[requestDrain+" "+by] = !topic.Synced() // before Get, or what comes in between is taken for withdrawn
 		if r, ok := topic.Get(types.Global); ok {
-			stand(standing, types.Operation{At: r.RequestedAt, Component: "drain", Op: requestDrain, Target: node, By: by, Why: r.Context})
+			stand(pending, types.Operation{At: r.RequestedAt, Component: "drain", Op: requestDrain, Target: node, By: by, Why: r.Context})
 		}
 	}
 	silent[requestLeave+" "+byOperator] = !c.Leave.Synced()
 	if r, ok := c.Leave.Get(types.Global); ok {
-		stand(standing, types.Operation{At: r.RequestedAt, Component: "membership", Op: requestLeave, Target: node, By: byOperator, Why: leaveWhy(r)})
+		stand(pending, types.Operation{At: r.RequestedAt, Component: "membership", Op: requestLeave, Target: node, By: byOperator, Why: leaveWhy(r)})
 	}
 	for app, r := range c.Detach.All() {
 		if r.ID == uuid.Nil { // of no command of ours
@@ -47,9 +47,9 @@ func (c *Component) asks() (standing map[string]types.Operation, silent map[stri
 		if r.Force {
 			why += ", even if its storage is not proved to be redundant"
 		}
-		stand(standing, types.Operation{At: r.Asked, Component: "apps", Op: requestDetach, Target: "app/" + app, By: byOperator, Why: why})
+		stand(pending, types.Operation{At: r.Asked, Component: "apps", Op: requestDetach, Target: "app/" + app, By: byOperator, Why: why})
 	}
-	return standing, silent
+	return pending, silent
 }
 
 // leaveWhy is what is asked for besides the leave itself.
@@ -71,7 +71,7 @@ func leaveWhy(r types.ClusterLeaveRequest) string {
 }
 
 // stand adds a request to those that stand.
-func stand(standing map[string]types.Operation, o types.Operation) {
+func stand(pending map[string]types.Operation, o types.Operation) {
 	o.Outcome = types.OperationOK
 	o.ID = o.Op + " " + o.By + " " + strconv.FormatInt(o.At.UnixNano(), 36)
 	if o.At.IsZero() {
@@ -80,7 +80,7 @@ func stand(standing map[string]types.Operation, o types.Operation) {
 	if o.Op == requestDetach {
 		o.ID += " " + o.Target
 	}
-	standing[o.ID] = o
+	pending[o.ID] = o
 }
 
 // What the device is asked for, and what takes it back.
@@ -90,9 +90,9 @@ const (
 	requestDetach = "request detach"
 )
 
-// takesBack names the end of a request. That for a failover by hand is not taken
+// withdraws names the end of a request. That for a failover by hand is not taken
 // back, it runs out.
-func takesBack(o types.Operation) (op string, ok bool) {
+func withdraws(o types.Operation) (op string, ok bool) {
 	switch o.Op {
 	case requestDrain:
 		return "withdraw drain", true
@@ -102,8 +102,8 @@ func takesBack(o types.Operation) (op string, ok bool) {
 	return "", false
 }
 
-// hear says which requests are new and which were taken back.
-func hear(f facts) []types.Operation {
+// requestsMade says which requests are new and which were taken back.
+func requestsMade(f facts) []types.Operation {
 	var heard []types.Operation
 	for id, o := range f.asks {
 		if _, known := f.asked[id]; !known {
@@ -114,7 +114,7 @@ func hear(f facts) []types.Operation {
 		if _, stands := f.asks[id]; stands || f.silent[o.Op+" "+o.By] {
 			continue
 		}
-		if op, ok := takesBack(o); ok {
+		if op, ok := withdraws(o); ok {
 			o.ID, o.Op, o.Why, o.At = "", op, "", time.Time{}
 			heard = append(heard, o)
 		}

@@ -36,10 +36,10 @@ func Streams(proc string) int {
 	return min(max(n/2-idle, 1), maxLogs)
 }
 
-// places bounds what is asked of a kubelet at the same time: logs that are
+// readSlots bounds what is asked of a kubelet at the same time: logs that are
 // followed, which keep their place while they are, and those that are read from
 // time to time.
-type places struct {
+type readSlots struct {
 	reads chan struct{} // has room for one more
 
 	mu     sync.Mutex
@@ -48,13 +48,13 @@ type places struct {
 	urgent int // logs that write much and have no stream
 }
 
-func newPlaces(streams int) *places {
-	return &places{reads: make(chan struct{}, maxReads), free: streams}
+func newReadSlots(streams int) *readSlots {
+	return &readSlots{reads: make(chan struct{}, maxReads), free: streams}
 }
 
 // follow takes a place for a stream, if there is one. While logs that write much
 // have none, the others get none.
-func (p *places) follow(urgent bool) bool {
+func (p *readSlots) follow(urgent bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.free == 0 || !urgent && p.free <= p.urgent {
@@ -64,7 +64,7 @@ func (p *places) follow(urgent bool) bool {
 	return true
 }
 
-func (p *places) unfollow() {
+func (p *readSlots) unfollow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free, p.taken = p.free+1, p.taken-1
@@ -72,28 +72,28 @@ func (p *places) unfollow() {
 
 // quiet is how long a stream may be silent before its log is asked for again:
 // longer where there are many.
-func (p *places) quiet() time.Duration {
+func (p *readSlots) quiet() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return max(quiet, time.Duration(p.taken)*apart)
 }
 
 // press notes that one more log needs a stream more than others do, or one less.
-func (p *places) press(more int) {
+func (p *readSlots) press(more int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.urgent += more
 }
 
 // wanted reports that a log that does not need its stream is to give it up.
-func (p *places) wanted() bool {
+func (p *readSlots) wanted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.urgent > p.free
 }
 
 // read waits until one more log may be read.
-func (p *places) read(ctx context.Context) error {
+func (p *readSlots) read(ctx context.Context) error {
 	select {
 	case p.reads <- struct{}{}:
 		return nil
@@ -102,4 +102,4 @@ func (p *places) read(ctx context.Context) error {
 	}
 }
 
-func (p *places) unread() { <-p.reads }
+func (p *readSlots) unread() { <-p.reads }

@@ -7,12 +7,12 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/loop"
 )
 
-// rung tells which sections have news, so that the others are not made anew:
+// changedSections tells which sections have news, so that the others are not made anew:
 // a large cluster changes in one place at a time.
-type rung map[string]chan struct{}
+type changedSections map[string]chan struct{}
 
-func newRung(sections map[string][]loop.Input) rung {
-	r := rung{}
+func newChangedSections(sections map[string][]loop.Input) changedSections {
+	r := changedSections{}
 	for name, inputs := range sections {
 		r[name] = make(chan struct{}, 1)
 		for _, in := range inputs {
@@ -23,7 +23,7 @@ func newRung(sections map[string][]loop.Input) rung {
 }
 
 // all rings all of them.
-func (r rung) all() {
+func (r changedSections) all() {
 	for _, bell := range r {
 		select {
 		case bell <- struct{}{}:
@@ -33,7 +33,7 @@ func (r rung) all() {
 }
 
 // take returns those that have rung since the last time.
-func (r rung) take() map[string]bool {
+func (r changedSections) take() map[string]bool {
 	news := map[string]bool{}
 	for name, bell := range r {
 		select {

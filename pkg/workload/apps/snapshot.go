@@ -10,8 +10,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// sight is a look under the right to repair.
-type sight struct {
+// snapshot is a look under the right to repair.
+type snapshot struct {
 	at          time.Duration // uptime
 	nodes       []types.Node
 	storage     types.Storage
@@ -22,7 +22,7 @@ type sight struct {
 
 // lookAgain looks at what was true at the decision, now that no other node acts.
 func (w *worker) lookAgain(ctx context.Context) error {
-	s := sight{at: w.uptime()}
+	s := snapshot{at: w.uptime()}
 	var err error
 	if s.nodes, err = w.FreshNodes(ctx); err != nil {
 		return fmt.Errorf("check node %s: %w", w.lost.Name, err)
@@ -48,7 +48,7 @@ func (w *worker) lookAgain(ctx context.Context) error {
 	if s.attachments, err = w.NodeAttachments(ctx, w.lost.Name); err != nil {
 		return fmt.Errorf("attachments of %s: %w", w.lost.Name, err)
 	}
-	w.sight = s
+	w.snapshot = s
 	return nil
 }
 
@@ -66,7 +66,7 @@ func (w *worker) alive(ctx context.Context, fresh []types.Node) (why, answers st
 			return "", "", fmt.Errorf("read the Lease of %s: %w", w.lost.Name, err)
 		}
 	}
-	w.words = hear(w.words, nodes, w.uptime())
+	w.words = collectWitnesses(w.words, nodes, w.uptime())
 	now := w.now()
 	seen := witnessed(w.words, now, w.uptime())
 	answers = types.Answers(w.lost, nodes, seen, now)
@@ -79,15 +79,15 @@ func (w *worker) alive(ctx context.Context, fresh []types.Node) (why, answers st
 	return "", answers, nil
 }
 
-// forbids says why an application must not be taken away after all.
-func (w *worker) forbids(t target) error {
-	switch why := redundant(t.claims, w.lost.Name, w.sight.storage, w.sight.nodes); {
-	case t.force && w.sight.answers != "":
-		return errors.New(w.sight.answers)
+// refusalReason says why an application must not be taken away after all.
+func (w *worker) refusalReason(t target) error {
+	switch why := redundant(t.claims, w.lost.Name, w.snapshot.storage, w.snapshot.nodes); {
+	case t.force && w.snapshot.answers != "":
+		return errors.New(w.snapshot.answers)
 	case t.force:
 		return nil
-	case w.sight.alive != "":
-		return errors.New(w.sight.alive)
+	case w.snapshot.alive != "":
+		return errors.New(w.snapshot.alive)
 	case why != "":
 		return errors.New(why)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// aim is what a level is to be, and what is there.
-type aim struct {
+// desired is what a level is to be, and what is there.
+type desired struct {
 	kept    bool // by this node
 	wanted  string
 	actual  string
@@ -31,17 +31,17 @@ type change struct {
 	job     types.SnapshotJob
 }
 
-func (f facts) aims() [levels]aim {
+func (f facts) desiredLevels() [levels]desired {
 	if !f.heard {
-		unknown := aim{why: "the device's settings are not known yet"}
-		return [levels]aim{unknown, unknown, unknown}
+		unknown := desired{why: "the device's settings are not known yet"}
+		return [levels]desired{unknown, unknown, unknown}
 	}
-	return [levels]aim{reservation: f.reservation(), snapshots: f.snapshots(), drainPolicy: f.drainPolicy()}
+	return [levels]desired{reservation: f.reservation(), snapshots: f.snapshots(), drainPolicy: f.drainPolicy()}
 }
 
 // refused is a setting that makes no sense: what is there stays.
-func refused(err error, actual string) aim {
-	return aim{why: clip(err.Error()), flaw: true, actual: actual}
+func refused(err error, actual string) desired {
+	return desired{why: clip(err.Error()), flaw: true, actual: actual}
 }
 
 // hidden says why a table cannot be acted upon, "" if it can.
@@ -60,7 +60,7 @@ func (f facts) hidden(table string) string {
 
 // reservation is for the disks of this node, whoever leads. A tie-breaker holds
 // no replicas.
-func (f facts) reservation() aim {
+func (f facts) reservation() desired {
 	actual := ""
 	if f.node != nil {
 		actual = reserved(f.node.Disks)
@@ -70,9 +70,9 @@ func (f facts) reservation() aim {
 	case err != nil:
 		return refused(err, actual)
 	case !keep, f.joined && f.own.TieBreaker:
-		return aim{actual: actual}
+		return desired{actual: actual}
 	}
-	a := aim{kept: true, wanted: strconv.FormatInt(bytes, 10), actual: actual}
+	a := desired{kept: true, wanted: strconv.FormatInt(bytes, 10), actual: actual}
 	switch hidden := f.hidden(types.TableLonghornNode); {
 	case !f.joined:
 		a.why = "this device has no Node in the cluster yet"
@@ -88,7 +88,7 @@ func (f facts) reservation() aim {
 	return a
 }
 
-func (f facts) reserve(bytes int64, a *aim) {
+func (f facts) reserve(bytes int64, a *desired) {
 	a.change = change{node: *f.node, bytes: bytes}
 	a.reached = true
 	names := []string{a.wanted} // a disk that comes later is nobody's correction
@@ -126,7 +126,7 @@ func reserved(disks []types.LonghornDisk) string {
 
 // snapshots is for the cluster. Of the job only its schedule counts: the rest is
 // the operator's once it is made.
-func (f facts) snapshots() aim {
+func (f facts) snapshots() desired {
 	actual := ""
 	if f.job != nil {
 		actual = f.job.Cron
@@ -135,7 +135,7 @@ func (f facts) snapshots() aim {
 	if err != nil {
 		return refused(err, actual)
 	}
-	a := aim{kept: f.leads, wanted: cron, actual: actual, target: cron}
+	a := desired{kept: f.leads, wanted: cron, actual: actual, target: cron}
 	switch hidden := f.hidden(types.TableSnapshotJob); {
 	case !f.leads:
 	case hidden != "":
@@ -153,7 +153,7 @@ func (f facts) snapshots() aim {
 }
 
 // drainPolicy is for the cluster.
-func (f facts) drainPolicy() aim {
+func (f facts) drainPolicy() desired {
 	actual := ""
 	if f.policy != nil {
 		actual = f.policy.Value
@@ -162,7 +162,7 @@ func (f facts) drainPolicy() aim {
 	if err != nil {
 		return refused(err, actual)
 	}
-	a := aim{kept: f.leads, wanted: policy, actual: actual, target: policy}
+	a := desired{kept: f.leads, wanted: policy, actual: actual, target: policy}
 	switch hidden := f.hidden(types.TableDrainPolicy); {
 	case !f.leads:
 	case hidden != "":

@@ -55,8 +55,8 @@ func TestWhatMakesNoSenseChangesNothingAndIsTold(t *testing.T) {
 		if n := s.wrote() - before; n != 0 || is.DiskReservation.Why == "" || is.SnapshotJob.Why == "" || is.DrainPolicy.Why == "" {
 			t.Errorf("%d requests, says %+v", n, is)
 		}
-		if a.said("does not match the settings") != 3 {
-			t.Errorf("told %d times", a.said("not kept"))
+		if a.logged("does not match the settings") != 3 {
+			t.Errorf("told %d times", a.logged("not kept"))
 		}
 		if s.reserved("n1") != 5*gb || s.cron() != defaultCron || s.policy() != defaultPolicy {
 			t.Error("what was good is gone")
@@ -67,7 +67,7 @@ func TestWhatMakesNoSenseChangesNothingAndIsTold(t *testing.T) {
 			t.Errorf("reserved %d, says %+v", s.reserved("n1"), a.says().DiskReservation)
 		}
 		a.say(types.SettingDiskReserved, number(6))
-		if s.reserved("n1") != 6*gb || a.says().DiskReservation.Why != "" || a.said("again") != 1 {
+		if s.reserved("n1") != 6*gb || a.says().DiskReservation.Why != "" || a.logged("again") != 1 {
 			t.Errorf("reserved %d, says %+v", s.reserved("n1"), a.says().DiskReservation)
 		}
 	})
@@ -86,7 +86,7 @@ func TestASilenceOnlyPutsOffWhatIsToBeWritten(t *testing.T) {
 				t.Errorf("%d requests, says %+v", n, a.says())
 			}
 			s.fault(kubetest.None)
-			if s.policy() != "always-allow" || s.reserved("n1") != 3*gb || a.said("warning") != 0 {
+			if s.policy() != "always-allow" || s.reserved("n1") != 3*gb || a.logged("warning") != 0 {
 				t.Errorf("policy %q, reserved %d", s.policy(), s.reserved("n1"))
 			}
 		})
@@ -127,8 +127,8 @@ func TestWhatTheServerRefusesIsToldAndTriedLaterAndLater(t *testing.T) {
 		if n := s.wrote("setsetting"); n < 36 || n > 45 {
 			t.Errorf("%d tries in six hours", n)
 		}
-		if why := a.says().DrainPolicy.Why; why != no.Error() || a.said("the webhook says no") != 1 {
-			t.Errorf("says %q, told %d times", why, a.said("the webhook says no"))
+		if why := a.says().DrainPolicy.Why; why != no.Error() || a.logged("the webhook says no") != 1 {
+			t.Errorf("says %q, told %d times", why, a.logged("the webhook says no"))
 		}
 		if a.news.Load() > 4 {
 			t.Errorf("said %d times", a.news.Load())
@@ -152,7 +152,7 @@ func TestWhereSomebodyElseWasFasterItIsLookedAtAnew(t *testing.T) {
 		}
 		s.cluster.FailVerb("setsetting", nil)
 		s.after(minPause)
-		if s.policy() != "always-allow" || a.said("warning") != 0 {
+		if s.policy() != "always-allow" || a.logged("warning") != 0 {
 			t.Errorf("policy %q", s.policy())
 		}
 	})
@@ -230,7 +230,7 @@ func TestAWriteEndsWithTheLead(t *testing.T) {
 		s.after(time.Second)
 		a.lead(false)
 		s.after(time.Minute)
-		if s.policy() != defaultPolicy || a.says().DrainPolicy.Why != "" || a.said("warning") != 0 {
+		if s.policy() != defaultPolicy || a.says().DrainPolicy.Why != "" || a.logged("warning") != 0 {
 			t.Errorf("policy %q, says %+v", s.policy(), a.says().DrainPolicy)
 		}
 	})
@@ -244,7 +244,7 @@ func TestTwoLeadersOfOneMindDoNotFight(t *testing.T) {
 			x.say(types.SettingSnapshotCron, words("@daily"))
 		}
 		s.after(time.Hour)
-		if n := s.wrote("setsetting", "ensurejob"); n > 6 || a.said("warning")+b.said("warning") != 0 {
+		if n := s.wrote("setsetting", "ensurejob"); n > 6 || a.logged("warning")+b.logged("warning") != 0 {
 			t.Errorf("%d writes", n)
 		}
 	})
@@ -268,7 +268,7 @@ func TestLonghornThatComesLateGetsEverything(t *testing.T) {
 		if s.policy() != defaultPolicy || s.reserved("n1") != 2*gb {
 			t.Errorf("policy %q, reserved %d", s.policy(), s.reserved("n1"))
 		}
-		if a.said("somebody else") != 0 {
+		if a.logged("somebody else") != 0 {
 			t.Error("Longhorn is taken for somebody who changed it")
 		}
 	})

@@ -7,16 +7,16 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/whole"
 )
 
-// inTurn lets a few answers be made at once, and the others in the order in which
+// limited lets a few answers be made at once, and the others in the order in which
 // they were asked for. Each is made whole before it is sent: who takes it slowly
 // keeps nobody waiting.
-type inTurn struct {
+type limited struct {
 	places chan struct{}
 	next   http.Handler
 }
 
 // ServeHTTP implements http.Handler.
-func (t *inTurn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (t *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	late := time.NewTimer(turnTimeout)
 	defer late.Stop()
 	select {
@@ -31,7 +31,7 @@ func (t *inTurn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.make(r).Send(w)
 }
 
-func (t *inTurn) make(r *http.Request) *whole.Answer {
+func (t *limited) make(r *http.Request) *whole.Answer {
 	defer func() { <-t.places }()
 	return whole.Make(t.next, r)
 }

@@ -19,13 +19,13 @@ const (
 	// settled is how long the last known line may be missing before its log is
 	// taken for rotated: the kubelet knows of a new instance sooner than we do.
 	settled = 2 * time.Second
-	// farewell is how long a stream may go on after its pod is gone.
-	farewell = 30 * time.Second
+	// lastRead is how long a stream may go on after its pod is gone.
+	lastRead = 30 * time.Second
 	// quiet is how long a log may be silent before it is asked for again: a
 	// stream can be dead without anybody having said so.
 	quiet = 10 * time.Minute
-	// much is a tenth of what a kubelet keeps in one file by default.
-	much = 1 << 20
+	// oneMebibyte is a tenth of what a kubelet keeps in one file by default.
+	oneMebibyte = 1 << 20
 	// turn is how often it is looked whether a stream still serves its end.
 	turn = 15 * time.Second
 	// minPoll and maxPoll are between two reads of a log that has no stream: some two
@@ -39,14 +39,14 @@ const (
 	light = 16 << 10
 )
 
-// track reads the log of one container, one instance after the other.
-type track struct {
-	log     logrus.FieldLogger
-	kube    Kube
-	places  *places
-	limit   *rate.Limiter // of the application
-	records writer
-	slot    int
+// follower reads the log of one container, one instance after the other.
+type follower struct {
+	log       logrus.FieldLogger
+	kube      Kube
+	readSlots *readSlots
+	limit     *rate.Limiter // of the application
+	records   writer
+	slot      int
 
 	in       chan want // the newest one only
 	out      chan<- delivery
@@ -66,7 +66,7 @@ type track struct {
 }
 
 // run reads until ctx is done or the pod is gone.
-func (t *track) run(ctx context.Context) {
+func (t *follower) run(ctx context.Context) {
 	defer close(t.finished)
 	defer t.press(false)
 	t.pause = minPause
@@ -99,7 +99,7 @@ func (t *track) run(ctx context.Context) {
 
 // settle takes in what came of a look, and waits until the next one is due. It
 // reports false when ctx is done.
-func (t *track) settle(ctx context.Context, r reading, o outcome) bool {
+func (t *follower) settle(ctx context.Context, r reading, o outcome) bool {
 	t.sure, t.broken = false, o.err != nil
 	if o.news {
 		t.pause = minPause
@@ -111,7 +111,7 @@ func (t *track) settle(ctx context.Context, r reading, o outcome) bool {
 		t.restart = o.restart
 		return true
 	case o.missing: // what the row says of the container may be too old
-		return t.doubt(ctx, r)
+		return t.lastLine(ctx, r)
 	case o.err == nil && o.news && r.ended(): // to be sure that this was the end
 		return true
 	case o.err == nil && o.polled:
@@ -125,7 +125,7 @@ func (t *track) settle(ctx context.Context, r reading, o outcome) bool {
 }
 
 // await waits for news of the container, but not longer than d.
-func (t *track) await(ctx context.Context, d time.Duration) bool {
+func (t *follower) await(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -140,7 +140,7 @@ func (t *track) await(ctx context.Context, d time.Duration) bool {
 
 // awaitPoll waits until a log without a stream is to be read again: when it is
 // time, or when its instance is no more what it was.
-func (t *track) awaitPoll(ctx context.Context, r reading) bool {
+func (t *follower) awaitPoll(ctx context.Context, r reading) bool {
 	if t.want.gone {
 		return t.await(ctx, settled)
 	}
@@ -154,22 +154,22 @@ func (t *track) awaitPoll(ctx context.Context, r reading) bool {
 }
 
 // press notes whether the log needs a stream more than others do.
-func (t *track) press(urgent bool) {
+func (t *follower) press(urgent bool) {
 	switch {
 	case urgent && !t.urgent:
-		t.places.press(1)
+		t.readSlots.press(1)
 	case !urgent && t.urgent:
-		t.places.press(-1)
+		t.readSlots.press(-1)
 	}
 	t.urgent = urgent
 }
 
 // watch carries a look out, and cuts it short when it serves no end any more.
-func (t *track) watch(ctx context.Context, r reading) outcome {
+func (t *follower) watch(ctx context.Context, r reading) outcome {
 	whole := ctx
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
-	l := &look{track: t, reading: r, state: t.written, polls: r.ended() || t.yields}
+	l := &look{follower: t, reading: r, state: t.written, polls: r.ended() || t.yields}
 	t.yields = false
 	done := make(chan outcome, 1)
 	go func() { done <- l.run(ctx, func() { cut(errQuiet) }) }()
@@ -197,7 +197,7 @@ func (t *track) watch(ctx context.Context, r reading) outcome {
 			case t.want.off:
 				cut(errTurn)
 			case t.want.gone && late == nil:
-				timer := time.NewTimer(farewell)
+				timer := time.NewTimer(lastRead)
 				defer timer.Stop()
 				late = timer.C
 			case !t.want.gone && r.overtaken(t.want):
@@ -207,7 +207,7 @@ func (t *track) watch(ctx context.Context, r reading) outcome {
 			cut(errTurn)
 		case <-turns.C:
 			taken := l.taken.Load()
-			yields := l.follows.Load() && taken-brought < light && t.places.wanted()
+			yields := l.follows.Load() && taken-brought < light && t.readSlots.wanted()
 			if brought = taken; yields || asked.After(time.Now()) {
 				t.yields = yields
 				cut(errTurn)
@@ -222,11 +222,11 @@ var (
 )
 
 // announce tells what was left out of a log that has nothing more to say.
-func (t *track) announce(ctx context.Context, r reading) {
+func (t *follower) announce(ctx context.Context, r reading) {
 	if t.written.Dropped.Lines == 0 {
 		return
 	}
-	l := &look{track: t, reading: r, state: t.written, noted: t.written, written: t.written}
+	l := &look{follower: t, reading: r, state: t.written, noted: t.written, written: t.written}
 	l.announce(time.Now().UTC())
 	_ = l.flush(ctx)
 	t.written = l.written
@@ -235,7 +235,7 @@ func (t *track) announce(ctx context.Context, r reading) {
 const podGone = "the pod is gone"
 
 // leave reports that nothing more is to be had of a pod that is gone.
-func (t *track) leave(ctx context.Context, r reading, o outcome) bool {
+func (t *follower) leave(ctx context.Context, r reading, o outcome) bool {
 	if o.err == nil && !o.cut && !o.missing && !o.restart && (o.over || !o.news) {
 		return true
 	}
@@ -243,7 +243,7 @@ func (t *track) leave(ctx context.Context, r reading, o outcome) bool {
 		return false
 	}
 	if t.broken && t.written.Begun && !t.written.Whole { // it ended while nobody could read it
-		l := &look{track: t, reading: r, state: t.written, noted: t.written, written: t.written}
+		l := &look{follower: t, reading: r, state: t.written, noted: t.written, written: t.written}
 		l.gap(piece{at: time.Now().UTC(), first: true, last: true}, podGone)
 		_ = l.flush(ctx)
 		t.written = l.written
@@ -252,7 +252,7 @@ func (t *track) leave(ctx context.Context, r reading, o outcome) bool {
 }
 
 // tell logs a trouble when it is new.
-func (t *track) tell(err error) {
+func (t *follower) tell(err error) {
 	text := ""
 	if err != nil && !errors.Is(err, types.ErrNoLog) {
 		text = err.Error()
@@ -269,7 +269,7 @@ func (t *track) tell(err error) {
 }
 
 // notify tells what is known of the container now. Only the newest word counts.
-func (t *track) notify(w want) {
+func (t *follower) notify(w want) {
 	select {
 	case <-t.in:
 	default:
@@ -277,7 +277,7 @@ func (t *track) notify(w want) {
 	t.in <- w
 }
 
-func (t *track) learn(w want) {
+func (t *follower) learn(w want) {
 	if w.gone {
 		t.want.gone = true // the rest is as it was last seen
 		return

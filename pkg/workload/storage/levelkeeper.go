@@ -23,39 +23,39 @@ const (
 	contested = "it does not keep the value set: someone else changes it"
 )
 
-// track is what this process remembers of a level. Losing it costs a pause.
-type track struct {
+// levelKeeper is what this process remembers of a level. Losing it costs a pause.
+type levelKeeper struct {
 	target string        // what it was to be when last looked at
 	value  string        // the same, for people
 	holds  bool          // it was so
 	held   time.Duration // since when
 
-	wrote  time.Duration // when the last write began, by the uptime
-	pause  time.Duration // that follows it; 0 for no write that counts
-	any    bool          // there was one
-	set    bool          // it went through, for the target, and it has not been calm since
-	after  bool          // the one under way follows one that went through, and was never seen to hold
-	busy   bool          // it is under way
-	undone bool          // since then somebody else changed what was as it should be
-	fought bool          // time and again
-	failed string        // why the last write did not go through
-	flaw   bool          // of which people have to be told
+	wrote       time.Duration // when the last write began, by the uptime
+	pause       time.Duration // that follows it; 0 for no write that counts
+	any         bool          // there was one
+	set         bool          // it went through, for the target, and it has not been calm since
+	after       bool          // the one under way follows one that went through, and was never seen to hold
+	busy        bool          // it is under way
+	undone      bool          // since then somebody else changed what was as it should be
+	overwritten bool          // time and again
+	failed      string        // why the last write did not go through
+	flaw        bool          // of which people have to be told
 }
 
 // move is what comes of an aim.
 type move struct {
-	track   track
-	begin   bool // the write of change
-	change  change
-	putBack bool // because somebody else changed it
-	cancel  bool // the write under way has lost its reason
-	why     string
-	flaw    bool
-	again   time.Duration
+	levelKeeper levelKeeper
+	begin       bool // the write of change
+	change      change
+	putBack     bool // because somebody else changed it
+	cancel      bool // the write under way has lost its reason
+	why         string
+	flaw        bool
+	again       time.Duration
 }
 
 // next says what is to be done for the aim.
-func (t track) next(a aim, uptime time.Duration) move {
+func (t levelKeeper) next(a desired, uptime time.Duration) move {
 	m := move{change: a.change}
 	switch {
 	case a.why != "" || !a.kept:
@@ -64,34 +64,34 @@ func (t track) next(a aim, uptime time.Duration) move {
 	case a.reached:
 		t.rest(a, uptime, &m)
 	default:
-		t.strive(a, uptime, &m)
+		t.enforce(a, uptime, &m)
 	}
-	m.track = t
+	m.levelKeeper = t
 	return m
 }
 
 // rest is while the level is as it should be.
-func (t *track) rest(a aim, uptime time.Duration, m *move) {
+func (t *levelKeeper) rest(a desired, uptime time.Duration, m *move) {
 	if !t.holds || t.target != a.target {
 		t.holds, t.held = true, uptime
 	}
 	t.target, t.undone, t.failed = a.target, false, ""
 	switch quiet := uptime - t.held; {
 	case quiet >= calm:
-		t.pause, t.set, t.fought = 0, false, false
+		t.pause, t.set, t.overwritten = 0, false, false
 	case t.pause > 0:
 		m.again = calm - quiet
 	}
-	if t.fought {
+	if t.overwritten {
 		m.why, m.flaw = contested, true
 	}
 }
 
-// strive is while it is not.
-func (t *track) strive(a aim, uptime time.Duration, m *move) {
+// enforce is while it is not.
+func (t *levelKeeper) enforce(a desired, uptime time.Duration, m *move) {
 	if t.target != a.target {
 		m.cancel = t.busy
-		t.target, t.pause, t.set, t.fought, t.undone, t.failed = a.target, 0, false, false, false, ""
+		t.target, t.pause, t.set, t.overwritten, t.undone, t.failed = a.target, 0, false, false, false, ""
 	} else if t.holds {
 		t.undone = true
 	}
@@ -102,20 +102,20 @@ func (t *track) strive(a aim, uptime time.Duration, m *move) {
 	case t.any && uptime < due:
 		m.again = due - uptime
 	default:
-		t.fought = t.fought || t.set && t.undone
-		m.begin, m.putBack = true, t.undone && !t.fought
+		t.overwritten = t.overwritten || t.set && t.undone
+		m.begin, m.putBack = true, t.undone && !t.overwritten
 		t.any, t.wrote, t.after, t.set, t.busy = true, uptime, t.set, false, true
 		t.pause = min(max(2*t.pause, minPause), maxPause)
 	}
 	m.why, m.flaw = cmp.Or(t.failed, beingSet), t.failed != "" && t.flaw
-	if t.fought && t.failed == "" {
+	if t.overwritten && t.failed == "" {
 		m.why, m.flaw = contested, true
 	}
 }
 
 // ended takes in what came of the write under way. One that has found nothing to
 // change shows that the rows are late, and not that somebody is at work.
-func (t *track) ended(o outcome, calledOff bool) {
+func (t *levelKeeper) ended(o outcome, calledOff bool) {
 	t.busy = false
 	switch err := o.err; {
 	case err == nil:
@@ -124,7 +124,7 @@ func (t *track) ended(o outcome, calledOff bool) {
 		case !o.changed:
 			t.pause = minPause
 		case !calledOff: // else it was for another target
-			t.fought = t.fought || t.after // so it was, if only for a moment that nobody saw
+			t.overwritten = t.overwritten || t.after // so it was, if only for a moment that nobody saw
 		}
 	case calledOff:
 		t.failed = ""
