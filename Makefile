@@ -22,20 +22,19 @@ IMAGE   ?= zedkube:$(VERSION)
 # The same source gives the same bytes, whatever the directory.
 LDFLAGS := -s -w -X main.version=$(VERSION)
 RELEASE := -trimpath -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)'
-# The steps before the tests compile as that does: what one has compiled is there for the next.
+# Everything compiles as that does, but for the race detector: what one step has compiled is there for the next.
 ALIKE   := CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath"
 PROGRAM := cmd kubeapi pkg pubsub types
 
 # What an image says of itself, in its annotations; its labels are in the Dockerfile.
 ABOUT   := version=$(VERSION) revision=$(REVISION) licenses=Apache-2.0 source=https://github.com/zedkube/zedkube
 
-# The packages whose tests take longest begin first.
-LONGEST := ./cmd/zedkube ./test/devcluster ./test/apps ./kubeapi ./test/report ./test/applogs
 # The race detector needs a C compiler.
-CC_FOUND := $(shell command -v "$$(go env CC)" 2>/dev/null)
-AS_TESTS := CGO_ENABLED=$(if $(CC_FOUND),1,0)
-GOTEST    = $(AS_TESTS) ZEDKUBE_PROGRAM=$(CURDIR)/bin/tested/zedkube bin/tools/gotestsum --format standard-quiet --jsonfile bin/test.json -- \
-            $(if $(CC_FOUND),-race) $(if $(CI),-count=1) -vet=off -p 2 -timeout 30m -tags $(TAGS)
+RACE     := $(if $(shell command -v "$$(go env CC)" 2>/dev/null),-race)
+# How the program for the tests that run it as a process is built: without the race detector, but in `make race`.
+RACED    := $(ALIKE)
+GOTEST    = TAGS=$(TAGS) RACE=$(RACE) ZEDKUBE_PROGRAM=$(CURDIR)/bin/tested/zedkube bin/tools/gotestsum --format standard-quiet \
+            --jsonfile bin/test.json --raw-command -- .ci/tests $(if $(CI),-count=1)
 NOT_RUN  := bin/not-run
 GORELEASER := v2.14.0
 # Debian's qemu-user and qemu-user-static name it differently.
@@ -50,35 +49,37 @@ build: ## the program, bin/zedkube; GOARCH=arm64 for the other architecture
 	CGO_ENABLED=0 GOOS=linux go build $(RELEASE) -o $(OUT) ./cmd/zedkube
 
 run: build cluster ## three nodes on a real control plane, live in this terminal; KEEP=1 leaves them up
-	@go build -tags $(TAGS) -o bin/demo ./test/demo
+	@$(ALIKE) go build -tags $(TAGS) -o bin/demo ./test/demo
 	@exec bin/demo $(if $(KEEP),-keep)
 
 test: begin lint docs archs sbom repro arm64tests compiler kubevirt tested bin/tools/gotestsum ## everything that proves it: lint with vet, house rules, all tests but soak
-	$(GOTEST) $(LONGEST) ./...
+	$(GOTEST)
 	@.ci/not-run
 
-race: begin vet compiler kubevirt tested bin/tools/gotestsum ## all tests, with the race detector where a C compiler is there
-	$(GOTEST) $(LONGEST) ./...
+race: RACED := $(if $(RACE),CGO_ENABLED=1,$(ALIKE))
+race: begin vet compiler kubevirt tested bin/tools/gotestsum ## all tests with the race detector, the program they run too: an hour
+	EVERYTHING=yes $(GOTEST)
 	@.ci/not-run
 
 check: vet docs archs repro ## the quick round: vet, both builds, the tests without a cluster
-	go test -p 2 -tags $(TAGS) $$(go list -tags $(TAGS) -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./... \
+	$(ALIKE) go test -vet=off -p 2 -tags $(TAGS) $$(go list -tags $(TAGS) -f '{{.ImportPath}} {{.Imports}} {{.TestImports}} {{.XTestImports}}' ./... \
 		| sed 's|[[ ][^ ]*/test/cmdtest\>||g' | grep -v zedkube/test/ | cut -d ' ' -f 1)
-	go test -tags $(TAGS) -skip '^TestStories$$' ./cmd/zedkube
+	$(ALIKE) go test -vet=off -tags $(TAGS) -skip '^TestStories$$' ./cmd/zedkube
 
 lint: bin/tools/golangci-lint ## golangci-lint and gofumpt by .golangci.yml, the import rules, no dead code
-	$(AS_TESTS) go test -vet=off ./test/house
+	$(ALIKE) go test -vet=off ./test/house
 	$(ALIKE) bin/tools/golangci-lint run ./...
+	cd test/browser && $(ALIKE) ../../bin/tools/golangci-lint run ./...
 	@dead=$$($(ALIKE) bin/tools/deadcode -tags $(TAGS) ./cmd/zedkube) && echo "$$dead" && test -z "$$dead"
 
 fmt: bin/tools/golangci-lint ## format as lint wants it
 	bin/tools/golangci-lint fmt
 
 bench: build cluster ## measure; writes docs/performance.md
-	go run -tags $(TAGS) ./test/bench
+	$(ALIKE) go run -tags $(TAGS) ./test/bench
 
 soak: kubevirt ## the long tests, for hours
-	go test -tags $(TAGS),soak -run '^TestSoak' -count=1 -timeout 24h ./...
+	$(ALIKE) go test -tags $(TAGS),soak -run '^TestSoak' -count=1 -timeout 24h ./...
 
 image: archs ## an image for both architectures, without network, by buildah or podman; also in bin/image, as an OCI layout
 	@engine=$$(command -v buildah || command -v podman) || { echo 'image: neither buildah nor podman is installed' >&2; exit 1; }; \
@@ -94,7 +95,7 @@ ifeq ($(QEMU),)
 endif
 
 release: bin/tools/goreleaser ## archives, checksums and bills of materials for both architectures, in bin/release
-	go test -count=1 -tags $(TAGS),release -run Release ./test/packaging
+	$(ALIKE) go test -count=1 -tags $(TAGS),release -run Release ./test/packaging
 	@$(MAKE) --no-print-directory packed
 
 clean: ## remove what was built here; Go's cache and the control plane's stay
@@ -106,7 +107,7 @@ begin:
 	@mkdir -p bin && rm -f $(NOT_RUN) bin/test.json
 
 compiler:
-ifeq ($(CC_FOUND),)
+ifeq ($(RACE),)
 	@echo 'race detector: no C compiler' | tee -a $(NOT_RUN)
 	@test "$${CI:-}" != true
 endif
@@ -114,6 +115,7 @@ endif
 # The tag adds the long tests and leaves nothing out.
 vet:
 	$(ALIKE) go vet -tags $(TAGS),soak,release ./...
+	cd test/browser && $(ALIKE) go vet -tags $(TAGS) ./...
 
 # What code cites of docs/wire.md must stand there, and what the documents link to must exist.
 docs:
@@ -151,7 +153,7 @@ endif
 
 # Linked once for all tests that run it as a process.
 tested:
-	$(AS_TESTS) go build $(if $(CC_FOUND),-race) -tags $(TAGS) -o bin/tested/zedkube ./cmd/zedkube
+	$(RACED) go build $(if $(findstring CGO_ENABLED=1,$(RACED)),-race) -tags $(TAGS) -o bin/tested/zedkube ./cmd/zedkube
 
 # The control plane is built once per machine, before the tests, so that no test's time limit pays for it.
 cluster:

@@ -32,7 +32,9 @@ func Build(t testing.TB) string {
 	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		args = append(args, "-race")
 	}
-	if out, err := exec.Command("go", append(args, "../../cmd/zedkube")...).CombinedOutput(); err != nil {
+	build := exec.Command("go", append(args, "./cmd/zedkube")...)
+	build.Dir = "../.." // its module, which may not be the test's
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatal(errors.Join(err, errors.New(string(out))))
 	}
 	return program

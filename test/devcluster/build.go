@@ -84,7 +84,7 @@ func BuildKubeVirt(ctx context.Context, source string, log io.Writer) (string, e
 }
 
 func (b bundle) build(ctx context.Context, source string, log io.Writer) (string, error) {
-	source, err := sourceDir(source)
+	source, err := sourceDir(ctx, source)
 	if err != nil {
 		return "", err
 	}

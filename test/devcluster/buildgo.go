@@ -45,14 +45,18 @@ func (p program) build(ctx context.Context, source, into string, log io.Writer) 
 	return nil
 }
 
-// sourceDir is where the nested modules are; "" asks the compiler.
-func sourceDir(source string) (string, error) {
+// sourceDir is where the nested modules are; "" asks the compiler, or the go
+// command where this was compiled with -trimpath.
+func sourceDir(ctx context.Context, source string) (string, error) {
 	if source == "" {
-		_, file, _, ok := runtime.Caller(0)
-		if !ok {
-			return "", errors.New("find the sources of devcluster: unknown to this binary, set Options.Source")
-		}
+		_, file, _, _ := runtime.Caller(0)
 		source = filepath.Dir(file)
+		if !filepath.IsAbs(file) {
+			var err error
+			if source, err = goOutput(ctx, "", "list", "-f", "{{.Dir}}", "github.com/zedkube/zedkube/test/devcluster"); err != nil {
+				return "", fmt.Errorf("find the sources of devcluster, or set Options.Source: %w", err)
+			}
+		}
 	}
 	if !isDir(filepath.Join(source, "devkube")) {
 		return "", fmt.Errorf("find the sources of devcluster: no devkube in %q, set Options.Source", source)
@@ -63,7 +67,10 @@ func sourceDir(source string) (string, error) {
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=local", "GOWORK=off", "CGO_ENABLED=0", "PWD="+dir)
+	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=local", "GOWORK=off", "CGO_ENABLED=0")
+	if dir != "" {
+		cmd.Env = append(cmd.Env, "PWD="+dir)
+	}
 	return cmd
 }
 
