@@ -3,12 +3,12 @@ package pubsub
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
 const (
@@ -118,10 +118,10 @@ func readFiles(dir, suffix string) (values map[string][]byte, bad map[string]err
 			continue
 		}
 		if !e.Type().IsRegular() {
-			bad[key] = errNotRegular
+			bad[key] = safefile.ErrNotRegular
 			continue
 		}
-		data, err := readFile(filepath.Join(dir, e.Name()))
+		data, err := safefile.Read(filepath.Join(dir, e.Name()), maxFile)
 		switch {
 		case errors.Is(err, os.ErrNotExist): // removed since the listing
 		case err != nil:
@@ -131,24 +131,6 @@ func readFiles(dir, suffix string) (values map[string][]byte, bad map[string]err
 		}
 	}
 	return values, bad, nil
-}
-
-var errNotRegular = errors.New("it is not a regular file")
-
-func readFile(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO that came after the listing is not waited for
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errNotRegular)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("it is longer than %d bytes", maxFile)
-	}
-	return data, err
 }
 
 // sweepTemp removes what a writer left that died before its rename.

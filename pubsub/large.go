@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
 const (
@@ -205,7 +206,7 @@ func takeLarge(dir, path string) ([]byte, error) {
 		return nil, fmt.Errorf("large field: its file is not in %s", dir)
 	}
 	// Neither a link nor a pipe is followed or waited for.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, _, err := safefile.OpenFile(path, os.O_RDONLY|safefile.NoFollow, 0)
 	if os.IsNotExist(err) {
 		return nil, nil
 	}
@@ -213,17 +214,11 @@ func takeLarge(dir, path string) ([]byte, error) {
 		return nil, fmt.Errorf("open large field: %w", err)
 	}
 	defer f.Close()
-	// Reading a pipe would wait for its writer.
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("open large field: %s is not a regular file", path)
-	}
 	defer os.Remove(path)
-	content, err := io.ReadAll(io.LimitReader(f, maxLarge+1))
+	content, err := safefile.All(f, maxLarge)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read large field: %w", err)
-	case len(content) > maxLarge:
-		return nil, fmt.Errorf("read large field: it is longer than %d bytes", maxLarge)
 	case len(content) == 0:
 		return nil, nil
 	}

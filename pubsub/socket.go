@@ -5,35 +5,17 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"syscall"
+
+	"github.com/zedkube/zedkube/pkg/base/peer"
 )
 
 // network is SOCK_SEQPACKET: one message per packet.
 const network = "unixpacket"
 
-// maxSocketPath is what fits sockaddr_un beside its final zero byte.
-const maxSocketPath = 107
-
-// reach calls f with an address of the socket at path. A path that is too
-// long for a socket address is reached through its open directory, so that a
-// root may lie anywhere.
-func reach(path string, f func(*net.UnixAddr) error) error {
-	if len(path) <= maxSocketPath {
-		return f(&net.UnixAddr{Name: path, Net: network})
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	short := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path))
-	return f(&net.UnixAddr{Name: short, Net: network})
-}
-
 func dial(path string) (conn *net.UnixConn, err error) {
-	err = reach(path, func(a *net.UnixAddr) error {
-		conn, err = net.DialUnix(network, nil, a)
+	err = peer.Reach(path, func(short string) error {
+		conn, err = net.DialUnix(network, nil, &net.UnixAddr{Name: short, Net: network})
 		return err
 	})
 	return conn, err
@@ -54,8 +36,8 @@ func listen(path string) (l *net.UnixListener, err error) {
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("bind %s: cannot determine whether it is in use: %w", path, err)
 	}
-	err = reach(path, func(a *net.UnixAddr) error {
-		l, err = net.ListenUnix(network, a)
+	err = peer.Reach(path, func(short string) error {
+		l, err = net.ListenUnix(network, &net.UnixAddr{Name: short, Net: network})
 		return err
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
 // maxWithdrawn bounds how many withdrawn keys are remembered for subscribers
@@ -164,7 +165,7 @@ func (s *store) restore(values map[string][]byte, bad map[string]error, check fu
 // readRestarted reads the restart counter of a topic; content that is no
 // number counts as 1, no file as 0.
 func readRestarted(dir string) int {
-	data, err := readFile(filepath.Join(dir, verbRestarted))
+	data, err := safefile.Read(filepath.Join(dir, verbRestarted), maxFile)
 	if err != nil {
 		return 0
 	}

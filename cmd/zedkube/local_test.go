@@ -13,8 +13,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/cli/device"
-	"github.com/zedkube/zedkube/pkg/operate/localserver"
 )
 
 // runLocal runs the local server of an agent on an empty root, on loopback too.
@@ -36,7 +36,7 @@ func runLocal(t *testing.T) (socket *http.Client, p device.Paths) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); components["localserver"].Run(ctx) }()
-	socket = localserver.NewClient(p.Socket)
+	socket = boundedhttp.NewSocketClient(p.Socket)
 	t.Cleanup(func() { cancel(); <-done; socket.CloseIdleConnections() })
 	if err := eventually(func() string {
 		if _, err := os.Stat(p.Socket); err != nil {

@@ -87,16 +87,14 @@ func anotherRuns(err error) error {
 	return fmt.Errorf("open pubsub: %w%s: another agent runs here", taken[0], more)
 }
 
-// runsKubernetes reads EVE's hypervisor type: "k", and "kubevirt" in older
-// images, stand for Kubernetes; "kvm" and "xen" do not. A device that does not
-// say, or not in a file that can be read, is taken for one that does.
+// runsKubernetes reads EVE's hypervisor type. A device that does not say, or not
+// in a file that can be read, is taken for one that runs Kubernetes.
 func runsKubernetes(path string) bool {
 	content, err := safefile.Read(path, safefile.Small)
 	if err != nil {
 		return true
 	}
-	kind := strings.TrimSpace(string(content))
-	return kind == "k" || kind == "kubevirt"
+	return types.HypervisorRunsKubernetes(strings.TrimSpace(string(content)))
 }
 
 // newLogger logs JSON lines with the field names of EVE's agents, which newlogd

@@ -157,7 +157,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"witness": &witness.Component{
 			Log: as("witness"), Pulse: pulses["witness"],
 			Info: t.info, Nodes: kube.Nodes, AppPods: kube.AppPods, VMIs: kube.VMIs, API: kube.API, Known: t.known, Journal: t.knownJournal,
-			Kube: kube, Dial: (&net.Dialer{}).DialContext, Ports: []int{witness.StatusPort, witness.KubeletPort}, Uptime: device.Uptime,
+			Kube: kube, Dial: (&net.Dialer{}).DialContext, Ports: []int{types.PortStatus, types.PortKubelet}, Uptime: device.Uptime,
 		},
 		"k3sconfig": &k3sconfig.Component{
 			Log: as("k3sconfig"), Pulse: pulses["k3sconfig"],

@@ -91,7 +91,7 @@ func (c *Cluster) ended(p types.Pod) {
 func (c *Cluster) revive(s types.AppSet) {
 	n := c.next()
 	pod := types.Pod{
-		Namespace: "eve-kube-app", Name: s.Name + "-" + n, UID: "pod-" + n, Phase: types.PodPending, Created: time.Now(),
+		Namespace: types.NamespaceApps, Name: s.Name + "-" + n, UID: "pod-" + n, Phase: types.PodPending, Created: time.Now(),
 		App: s.Name, AppDomain: s.AppDomain, Claims: slices.Clone(s.Claims), Owner: types.Owner{Kind: s.Kind, Name: s.Name, UID: s.UID},
 	}
 	var vmi *types.VMI

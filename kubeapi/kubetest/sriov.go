@@ -58,7 +58,7 @@ func (c *Cluster) startPlugin(node string) {
 	}
 	s.plugins[node] = pod
 	_ = c.Pods.Publish("kube-system/"+pod.Name, types.Pod{
-		Namespace: "kube-system", Name: pod.Name, UID: pod.UID, NodeName: node, App: "sriovdp", Created: pod.Created, Phase: types.PodRunning,
+		Namespace: types.NamespaceSystem, Name: pod.Name, UID: pod.UID, NodeName: node, App: "sriovdp", Created: pod.Created, Phase: types.PodRunning,
 	})
 }
 

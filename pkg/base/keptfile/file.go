@@ -3,11 +3,11 @@ package keptfile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
 // File says which file is kept.
@@ -121,17 +121,15 @@ func (f File) put(dir, part, content string) (Result, error) {
 // holds reports whether path is a file as we write it. One that cannot be read
 // is not.
 func holds(path, content string) bool {
-	// O_NONBLOCK: a fifo put there must not hold us up.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, info, err := safefile.OpenFile(path, os.O_RDONLY|safefile.NoFollow, 0)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || info.Mode() != 0o600 || info.Size() != int64(len(content)) {
+	if info.Mode() != 0o600 || info.Size() != int64(len(content)) {
 		return false
 	}
-	raw, err := io.ReadAll(io.LimitReader(f, int64(len(content))+1))
+	raw, err := safefile.All(f, int64(len(content)))
 	return err == nil && string(raw) == content
 }
 

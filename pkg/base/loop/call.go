@@ -76,6 +76,25 @@ func (c *Call[T]) End() {
 	c.work.Wait()
 }
 
+// EndWithin is End for work that may ignore the end of its context, as a call of
+// the kernel does: it reports whether the work has ended within the time.
+func (c *Call[T]) EndWithin(patience time.Duration) bool {
+	c.Cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.work.Wait()
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
 // Notify makes the end of the work ring a bell: it is an Input of Run.
 func (c *Call[T]) Notify(bell chan<- struct{}) {
 	c.mu.Lock()

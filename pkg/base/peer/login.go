@@ -2,12 +2,12 @@ package peer
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
 const (
@@ -55,12 +55,12 @@ func (p Peer) who(proc string) string {
 // read returns the beginning of a file of /proc without blanks around it, "" where
 // it cannot be read.
 func read(path string, most int64) string {
-	f, err := os.Open(path)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, most))
+	content, err := safefile.Head(f, most)
 	if err != nil {
 		return ""
 	}

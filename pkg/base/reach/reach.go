@@ -16,18 +16,10 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// The ports that the nodes of a cluster need of each other (docs/wire.md,
-// "Firewall").
-const (
-	API     = 6443
-	EtcdAPI = 2379
-	Etcd    = 2380
-	Kubelet = 10250
-	Status  = 12346
-)
-
-// Ports are all of them.
-func Ports() []int { return []int{API, EtcdAPI, Etcd, Kubelet, Status} }
+// Ports are those that the nodes of a cluster need of each other.
+func Ports() []int {
+	return []int{types.PortAPI, types.PortEtcdClient, types.PortEtcdPeer, types.PortKubelet, types.PortStatus}
+}
 
 // Try connects from one address to ports of another, all at once, and says what
 // became of it. What is not answered when ctx ends is silent. An invalid from

@@ -1,18 +1,23 @@
 // Package safefile reads files that other programs write. A FIFO or a device in
 // the place of a file does not hold the reader up, and a huge file does not take
-// its memory.
+// its memory. Every other package opens such files by this one.
 package safefile
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"syscall"
 )
 
 // Small is a bound for files of one value or one page, in bytes.
 const Small = 1 << 20
+
+// NoFollow is a flag of OpenFile: a symbolic link in the file's place is an
+// error.
+const NoFollow = syscall.O_NOFOLLOW
 
 // ErrNotRegular is wrapped where the path is no regular file.
 var ErrNotRegular = errors.New("it is not a regular file")
@@ -32,22 +37,29 @@ func Others(info os.FileInfo) error {
 	return nil
 }
 
-// Open opens the regular file at path for reading. Symbolic links are followed.
-func Open(path string) (*os.File, error) {
+// OpenFile opens the regular file at path, with the flags and the mode of
+// os.OpenFile. Its errors name the path as those of os do.
+func OpenFile(path string, flag int, mode os.FileMode) (*os.File, os.FileInfo, error) {
 	// O_NONBLOCK: to open a FIFO that nobody writes to would hang.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := os.OpenFile(path, flag|syscall.O_NONBLOCK, mode)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = ErrNotRegular
+		err = &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
 	}
 	if err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("open %s: %w", path, err)
+		return nil, nil, err
 	}
-	return f, nil
+	return f, info, nil
+}
+
+// Open opens the regular file at path for reading. Symbolic links are followed.
+func Open(path string) (*os.File, error) {
+	f, _, err := OpenFile(path, os.O_RDONLY, 0)
+	return f, err
 }
 
 // Read reads the regular file at path; an error where it has more than most
@@ -64,12 +76,33 @@ func Read(path string, most int64) ([]byte, error) {
 // All reads what is left of an open file; an error where that is more than most
 // bytes.
 func All(f *os.File, most int64) ([]byte, error) {
-	raw, err := io.ReadAll(io.LimitReader(f, most+1))
+	raw, err := Head(f, most+1)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", f.Name(), err)
+		return nil, err
 	}
 	if int64(len(raw)) > most {
-		return nil, fmt.Errorf("read %s: it is longer than %d bytes", f.Name(), most)
+		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("it is longer than %d bytes", most)}
 	}
 	return raw, nil
+}
+
+// Head reads what is left of an open file, up to most bytes. With an error comes
+// what could be read.
+func Head(f *os.File, most int64) ([]byte, error) {
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// Names lists the entries of a directory in the order it has them, most of them
+// at the most. A FIFO in its place does not hold the reader up.
+func Names(dir string, most int) ([]string, error) {
+	d, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(most)
+	if errors.Is(err, io.EOF) {
+		err = nil // there are none
+	}
+	return names, err
 }

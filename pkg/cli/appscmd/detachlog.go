@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 )
@@ -37,17 +38,12 @@ func openDetachLog(p device.Paths, out, warn io.Writer) *detachLog {
 // openDetachFile opens a log to write at its end: a regular file that has no other name
 // and that nobody else may write from now on.
 func openDetachFile(path string) (*os.File, error) {
-	// O_NONBLOCK: a fifo without a reader must not hold us up.
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o640)
+	f, info, err := safefile.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|safefile.NoFollow, 0o640)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil {
-		st, ok := info.Sys().(*syscall.Stat_t)
-		if !info.Mode().IsRegular() || !ok || st.Nlink != 1 {
-			err = fmt.Errorf("%s is not a regular file of one name", path)
-		}
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Nlink != 1 {
+		err = fmt.Errorf("%s is not a regular file of one name", path)
 	}
 	if err == nil {
 		err = f.Chmod(0o640) // an earlier release let everybody write it

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -14,9 +13,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/peer"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
-	"github.com/zedkube/zedkube/pkg/operate/localserver"
 	"github.com/zedkube/zedkube/pkg/operate/operator"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -109,7 +108,7 @@ func (a Requested[T]) change(method, key string, body []byte, alone func() error
 // ask sends a request to the agent. Its error wraps fs.ErrNotExist or
 // syscall.ECONNREFUSED where none runs.
 func (a Requested[T]) ask(method, key string, body []byte) error {
-	client := localserver.NewClient(a.paths.Socket)
+	client := boundedhttp.NewSocketClient(a.paths.Socket)
 	defer client.CloseIdleConnections()
 	client.Timeout = a.Within
 	path := operator.Path + reflect.TypeFor[T]().Name() + "/" + url.PathEscape(key)
@@ -117,19 +116,17 @@ func (a Requested[T]) ask(method, key string, body []byte) error {
 	if err != nil {
 		return fmt.Errorf("ask the agent: %w", err)
 	}
-	answer, err := client.Do(r)
-	if err != nil {
+	answer, err := boundedhttp.Do(client, r, 1024)
+	if answer.Code == 0 {
 		return fmt.Errorf("ask the agent: %w", err)
 	}
-	defer answer.Body.Close()
-	says, _ := io.ReadAll(io.LimitReader(answer.Body, 1024)) // the code says what matters
-	switch answer.StatusCode {
+	switch answer.Code { // it says what matters, also where the text was cut off
 	case http.StatusNoContent:
 		return nil
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
 		return errors.New("the agent that runs is of another version and cannot be asked for this: nothing was requested. Start it again with this version")
 	}
-	return fmt.Errorf("the agent did not take it: %s", terminal.Clean(strings.TrimSpace(string(says))))
+	return fmt.Errorf("the agent did not take it: %s", terminal.Clean(strings.TrimSpace(string(answer.Body))))
 }
 
 // Self is the name of this agent in pubsub.

@@ -84,12 +84,12 @@ func (o Options) Paths() Paths {
 		Hour:           cmp.Or(o.Hour, time.Hour),
 		Root:           o.Root,
 		Kubeconfig:     o.Kubeconfig,
-		Hypervisor:     in("/run/eve-hv-type"),
-		PID:            in("/run/zedkube.pid"),
-		Touch:          in("/run/zedkube.touch"),
+		Hypervisor:     in(types.PathHypervisor),
+		PID:            in(types.PathPID),
+		Touch:          in(types.PathTouch),
 		BootID:         in(bootIDFile),
-		ForceDrain:     []string{in(drain.DefaultForceFile), in(drain.OtherForceFile)},
-		FaultInjection: in(drain.DefaultFaultMarker),
+		ForceDrain:     []string{in(types.PathForceDrain), in(types.PathForceDrain2)},
+		FaultInjection: in(types.PathFaultMarker),
 		GoingDown:      []string{in(drain.RebootReason), in(drain.BootReason), in(drain.ScheduledShutdown)},
 		DeviceKey:      in(cipher.DefaultKeyFile),
 		TPM:            in(cipher.DefaultTPM),
@@ -100,7 +100,7 @@ func (o Options) Paths() Paths {
 		InstallLog:     in("/persist/kubelog/k3s-install.log"),
 		Reports:        o.Reports,
 		Provers:        in("/persist/zedkube/all-prove"),
-		TopicDirs:      []string{in("/run"), in("/persist/status")},
+		TopicDirs:      []string{in(types.PathTopics), in(types.PathKeptTopics)},
 		Console:        in(console.DefaultFile),
 		ConsoleOld:     in(console.DefaultOldFile),
 		KubeInit:       in(console.DefaultKubeInit),
@@ -117,7 +117,7 @@ func (o Options) Paths() Paths {
 		PageOnCluster:  o.Page.clusterPort(o.OnCluster),
 	}
 	if p.Kubeconfig == "" {
-		p.Kubeconfig = in("/run/.kube/k3s/k3s.yaml")
+		p.Kubeconfig = in(types.PathKubeconfig)
 	}
 	return p
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -18,6 +17,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/reach"
 	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 	"github.com/zedkube/zedkube/types"
@@ -41,14 +41,12 @@ type inquirer struct {
 }
 
 func newInquirer(own joinplan.Own, apiPort int, ears *reach.Listeners) inquirer {
-	q := inquirer{own: own, ears: ears, client: joinClient(), apiPort: apiPort, patience: joinPatience, trying: 5 * time.Second}
+	q := inquirer{own: own, ears: ears, apiPort: apiPort, patience: joinPatience, trying: 5 * time.Second}
 	has := func(i joinplan.Interface) bool { return i.Prefix.Addr().WithZone("") == own.Address.WithZone("") }
 	if slices.ContainsFunc(own.Kernel, has) {
 		q.from = own.Address
 	}
-	if transport, ok := q.client.Transport.(*http.Transport); ok {
-		transport.DialContext = reach.Dialer(q.from).DialContext
-	}
+	q.client = joinClient(reach.Dialer(q.from))
 	return q
 }
 
@@ -60,13 +58,13 @@ func (q inquirer) ask(ctx context.Context, ip netip.Addr) joinplan.Peer {
 	var work sync.WaitGroup
 	work.Go(func() { api, _ = q.get(ctx, "https", ip, q.apiPort, &url.URL{Path: "/"}, "", 0, q.patience) })
 	work.Go(func() {
-		status, _ = q.get(ctx, "http", ip, statusPort, &url.URL{Path: "/status"}, "", maxStatusBody, q.patience)
+		status, _ = q.get(ctx, "http", ip, types.PortStatus, &url.URL{Path: "/status"}, "", maxStatusBody, q.patience)
 	})
 	work.Go(func() {
 		if q.own.Cluster == uuid.Nil {
 			return
 		}
-		asker := asker{client: q.client, apiPort: q.apiPort, statusPort: statusPort, patience: q.patience}
+		asker := asker{client: q.client, apiPort: q.apiPort, statusPort: types.PortStatus, patience: q.patience}
 		a := asker.askStatus(ctx, joinTarget{server: ip, cluster: q.own.Cluster})
 		p.Status = joinplan.Answer{May: a.may, Reason: a.reason, Why: a.why}
 	})
@@ -82,12 +80,12 @@ func (q inquirer) ask(ctx context.Context, ip netip.Addr) joinplan.Peer {
 
 // describe asks a status server who it is.
 func (q inquirer) describe(ctx context.Context, p *joinplan.Peer) {
-	answer, err := q.get(ctx, "http", p.Address, statusPort, &url.URL{Path: "/status"}, "application/json", maxExplanation, q.patience)
+	answer, err := q.get(ctx, "http", p.Address, types.PortStatus, &url.URL{Path: "/status"}, "application/json", maxExplanation, q.patience)
 	var said struct {
 		Node   string
 		Status struct{ KubernetesVersion string }
 	}
-	if err != nil || answer.code != http.StatusOK || json.Unmarshal([]byte(answer.body), &said) != nil {
+	if err != nil || answer.Code != http.StatusOK || json.Unmarshal(answer.Body, &said) != nil {
 		return // EVE's own zedkube says the plain answer
 	}
 	p.Node, p.Kubernetes = excerpt(said.Node), excerpt(said.Status.KubernetesVersion)
@@ -103,13 +101,13 @@ func (q inquirer) back(ctx context.Context, p *joinplan.Peer) {
 		query.Set("device", q.own.Device.String())
 	}
 	page := func() *url.URL { return &url.URL{Path: "/reach", RawQuery: query.Encode()} }
-	answer, err := q.get(ctx, "http", p.Address, statusPort, page(), "", maxExplanation, q.trying)
+	answer, err := q.get(ctx, "http", p.Address, types.PortStatus, page(), "", maxExplanation, q.trying)
 	if wait, busy := answer.again(); err == nil && busy {
 		later := time.NewTimer(wait)
 		defer later.Stop()
 		select {
 		case <-later.C:
-			answer, err = q.get(ctx, "http", p.Address, statusPort, page(), "", maxExplanation, q.trying)
+			answer, err = q.get(ctx, "http", p.Address, types.PortStatus, page(), "", maxExplanation, q.trying)
 		case <-ctx.Done():
 		}
 	}
@@ -123,16 +121,16 @@ func (q inquirer) back(ctx context.Context, p *joinplan.Peer) {
 // readReach reads what a node says about the way back, or why it says nothing.
 func readReach(answer reply) (*types.Reach, string) {
 	switch {
-	case answer.code == http.StatusNotFound:
+	case answer.Code == http.StatusNotFound:
 		return nil, "EVE's own zedkube runs there, or an older one, which does not try it."
-	case answer.code != http.StatusOK:
-		return nil, fmt.Sprintf("it answers %d, %q.", answer.code, excerpt(strings.TrimSpace(answer.body)))
-	case len(answer.body) > maxExplanation:
+	case answer.Code != http.StatusOK:
+		return nil, fmt.Sprintf("it answers %d, %q.", answer.Code, excerpt(strings.TrimSpace(string(answer.Body))))
+	case len(answer.Body) > maxExplanation:
 		return nil, fmt.Sprintf("it answers with more than %d bytes.", maxExplanation)
 	}
 	var r types.Reach
-	if err := json.Unmarshal([]byte(answer.body), &r); err != nil {
-		return nil, fmt.Sprintf("it answers %q, which is no report.", excerpt(answer.body))
+	if err := json.Unmarshal(answer.Body, &r); err != nil {
+		return nil, fmt.Sprintf("it answers %q, which is no report.", excerpt(string(answer.Body)))
 	}
 	r.Node, r.Zedkube, r.From = excerpt(r.Node), excerpt(r.Zedkube), excerpt(r.From)
 	r.Ports = r.Ports[:min(len(r.Ports), mostOfList)]
@@ -161,7 +159,7 @@ func (q inquirer) there(ctx context.Context, p *joinplan.Peer) {
 	silent := make([]bool, len(ports))
 	var hellos errgroup.Group
 	for i, try := range p.Tries {
-		if try.Outcome == types.ReachOpen && try.Port != statusPort {
+		if try.Outcome == types.ReachOpen && try.Port != types.PortStatus {
 			hellos.Go(func() error {
 				silent[i] = reach.Hello(ctx, q.from, p.Address, try.Port) != nil
 				return nil // it is noted
@@ -169,7 +167,7 @@ func (q inquirer) there(ctx context.Context, p *joinplan.Peer) {
 		}
 	}
 	_ = hellos.Wait()
-	p.Tries[0].Port = reach.API // whatever stands for it in a test cluster
+	p.Tries[0].Port = types.PortAPI // whatever stands for it in a test cluster
 	for i, none := range silent {
 		if none {
 			p.NoTLS = append(p.NoTLS, p.Tries[i].Port)
@@ -178,56 +176,30 @@ func (q inquirer) there(ctx context.Context, p *joinplan.Peer) {
 }
 
 // reply is one answer.
-type reply struct {
-	code   int
-	body   string
-	header http.Header
-	sent   time.Time
-	took   time.Duration // until the head of the answer
-}
+type reply struct{ boundedhttp.Answer }
 
 // get asks for one page and reads at most one byte more than limit of it.
 func (q inquirer) get(ctx context.Context, scheme string, ip netip.Addr, port int, at *url.URL, accept string, limit int64, patience time.Duration) (reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	at.Scheme, at.Host = scheme, net.JoinHostPort(ip.String(), strconv.Itoa(port))
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
-	if err != nil {
-		return reply{}, err
-	}
-	if accept != "" {
-		request.Header.Set("Accept", accept)
-	}
-	out := reply{sent: time.Now()}
-	response, err := q.client.Do(request)
-	if err != nil {
-		return reply{}, err
-	}
-	defer response.Body.Close()
-	out.took, out.code, out.header = time.Since(out.sent), response.StatusCode, response.Header
-	if limit > 0 {
-		var body []byte
-		body, err = io.ReadAll(io.LimitReader(response.Body, limit+1))
-		out.body = string(body)
-	}
-	return out, err
+	a, err := boundedhttp.Get(ctx, q.client, at.String(), accept, limit, patience)
+	return reply{a}, err
 }
 
 // clock reads the time of an answer. It was written somewhere between question
 // and answer, and its second is cut.
 func (a reply) clock(p *joinplan.Peer, source string) {
-	date, err := http.ParseTime(a.header.Get("Date"))
+	date, err := http.ParseTime(a.Header.Get("Date"))
 	if err != nil {
 		return // it does not say
 	}
 	const half = time.Second / 2
-	here := a.sent.Add(a.took / 2)
-	p.Clocks = append(p.Clocks, joinplan.Clock{Source: source, Ahead: date.Add(half).Sub(here), Within: half + a.took/2})
+	here := a.Sent.Add(a.Took / 2)
+	p.Clocks = append(p.Clocks, joinplan.Clock{Source: source, Ahead: date.Add(half).Sub(here), Within: half + a.Took/2})
 }
 
 // again is after how long a server wants to be asked again.
 func (a reply) again() (time.Duration, bool) {
-	seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
+	seconds, err := strconv.Atoi(a.Header.Get("Retry-After"))
 	wait := time.Duration(seconds) * time.Second
-	return wait, a.code == http.StatusTooManyRequests && err == nil && seconds > 0 && seconds < 1000 && wait <= longestWait
+	return wait, a.Code == http.StatusTooManyRequests && err == nil && seconds > 0 && seconds < 1000 && wait <= longestWait
 }

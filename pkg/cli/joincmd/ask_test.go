@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/reach"
 	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 	"github.com/zedkube/zedkube/types"
@@ -21,7 +22,7 @@ import (
 // member serves h as the status server of an address of this machine.
 func member(t *testing.T, ip string, h http.HandlerFunc) netip.Addr {
 	t.Helper()
-	l, err := net.Listen("tcp", net.JoinHostPort(ip, fmt.Sprint(statusPort)))
+	l, err := net.Listen("tcp", net.JoinHostPort(ip, fmt.Sprint(types.PortStatus)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func TestALongListOfAMemberIsCut(t *testing.T) {
 		ports = append(ports, fmt.Sprintf(`{"port":%d,"outcome":"open"}`, i))
 		addresses = append(addresses, fmt.Sprintf(`"127.47.9.%d"`, i%250))
 	}
-	r, why := readReach(reply{code: 200, body: `{"ports":[` + strings.Join(ports, ",") + `],"cluster":{"etcdAddresses":[` + strings.Join(addresses, ",") + `]}}`})
+	r, why := readReach(reply{boundedhttp.Answer{Code: 200, Body: []byte(`{"ports":[` + strings.Join(ports, ",") + `],"cluster":{"etcdAddresses":[` + strings.Join(addresses, ",") + `]}}`)}})
 	if r == nil || len(r.Ports) != mostOfList || len(r.Cluster.Addresses) != mostOfList {
 		t.Fatalf("got %+v, %q", r, why)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/joinplan"
+	"github.com/zedkube/zedkube/types"
 )
 
 // PlanExitCodes are those of all plans.
@@ -72,7 +73,7 @@ func newJoinPlanCommand(o *device.Options) *cobra.Command {
 	flags.StringVar(&f.candidate, "candidate", "", "on a member: address of the node that is to join")
 	flags.BoolVar(&f.noListen, "no-listen", false, "do not listen on free ports meanwhile, as when k3s is about to start")
 	flags.BoolVar(&f.check, "check", false, "exit with code 3 where something blocks")
-	flags.IntVar(&f.apiPort, "api-port", kubernetesPort, "port of the members' API")
+	flags.IntVar(&f.apiPort, "api-port", types.PortAPI, "port of the members' API")
 	_ = flags.MarkHidden("api-port") // k3s listens there on every device; test clusters do not
 	f.out.Flag(c)
 	return c

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/types"
 )
 
 const joinExitCodes = `Exit codes:
@@ -52,7 +54,7 @@ func NewWaitJoinCommand(o *device.Options) *cobra.Command {
 			}
 			return joiner{
 				own:      &ownStatus{given: t, file: o.Paths().TopicFile(device.Self, "EdgeNodeClusterStatus")},
-				asker:    asker{client: joinClient(), apiPort: apiPort, statusPort: statusPort, patience: joinPatience},
+				asker:    asker{client: joinClient(&net.Dialer{}), apiPort: apiPort, statusPort: types.PortStatus, patience: joinPatience},
 				interval: interval, out: c.OutOrStdout(), outputs: &out,
 			}.wait(ctx)
 		},
@@ -63,7 +65,7 @@ func NewWaitJoinCommand(o *device.Options) *cobra.Command {
 	flags.StringVar(&cluster, "cluster", "", "UUID of the own cluster (default: ClusterID of EdgeNodeClusterStatus)")
 	flags.DurationVar(&interval, "interval", 10*time.Second, "from one try to the next")
 	flags.DurationVar(&timeout, "timeout", 0, "how long to wait; 0 for ever")
-	flags.IntVar(&apiPort, "api-port", kubernetesPort, "port of the server's API")
+	flags.IntVar(&apiPort, "api-port", types.PortAPI, "port of the server's API")
 	_ = flags.MarkHidden("api-port") // k3s listens there on every device; test clusters do not
 	return c
 }

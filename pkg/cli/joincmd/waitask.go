@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -19,15 +18,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 )
 
-// How the kube container asks (docs/wire.md, "Kube container").
-const (
-	kubernetesPort = 6443
-	statusPort     = 12346
-	joinPatience   = 2 * time.Second // with one request
-)
+// joinPatience is how long the kube container waits for one answer (docs/wire.md,
+// "Kube container").
+const joinPatience = 2 * time.Second
 
 const (
 	maxStatusBody  = 1 << 10  // "cluster:" and a UUID
@@ -46,15 +43,8 @@ type asker struct {
 // come from the server itself. Its certificate cannot be verified by a node
 // that has not joined: nothing secret is sent, and nothing rests on the answer
 // but that there is one.
-func joinClient() *http.Client {
-	return &http.Client{
-		Transport: &http.Transport{
-			TLSClientConfig:        &tls.Config{InsecureSkipVerify: true},
-			DisableKeepAlives:      true,
-			MaxResponseHeaderBytes: maxExplanation,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+func joinClient(from *net.Dialer) *http.Client {
+	return boundedhttp.NewClient(from.DialContext, &tls.Config{InsecureSkipVerify: true}, maxExplanation)
 }
 
 // answer is whether the node may join, and why.
@@ -155,26 +145,9 @@ func (q asker) explanation(ctx context.Context, t joinTarget) string {
 
 // get asks for one page and reads at most one byte more than limit of it.
 func (q asker) get(ctx context.Context, scheme string, server netip.Addr, port int, page *url.URL, accept string, limit int64) (int, string, error) {
-	ctx, cancel := context.WithTimeout(ctx, q.patience)
-	defer cancel()
 	page.Scheme, page.Host = scheme, net.JoinHostPort(server.String(), strconv.Itoa(port))
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, page.String(), nil)
-	if err != nil {
-		return 0, "", err
-	}
-	if accept != "" {
-		request.Header.Set("Accept", accept)
-	}
-	response, err := q.client.Do(request)
-	if err != nil {
-		return 0, "", err
-	}
-	defer response.Body.Close()
-	if limit == 0 {
-		return response.StatusCode, "", nil
-	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
-	return response.StatusCode, string(body), err
+	a, err := boundedhttp.Get(ctx, q.client, page.String(), accept, limit, q.patience)
+	return a.Code, string(a.Body), err
 }
 
 // failure says why a server gave no answer.

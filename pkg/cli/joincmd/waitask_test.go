@@ -73,7 +73,7 @@ func served(t *testing.T, api, status http.HandlerFunc, patience time.Duration) 
 	t.Cleanup(a.Close)
 	s.Start()
 	t.Cleanup(s.Close)
-	return asker{client: joinClient(), apiPort: portOf(a), statusPort: portOf(s), patience: patience}
+	return asker{client: joinClient(&net.Dialer{}), apiPort: portOf(a), statusPort: portOf(s), patience: patience}
 }
 
 // portless is an answer with names for ports.
@@ -208,7 +208,7 @@ func TestAPortWhereNobodyListensIsRefused(t *testing.T) {
 	}
 	port := free.Addr().(*net.TCPAddr).Port
 	free.Close()
-	q := asker{client: joinClient(), apiPort: port, statusPort: port, patience: time.Second}
+	q := asker{client: joinClient(&net.Dialer{}), apiPort: port, statusPort: port, patience: time.Second}
 	if a := q.ask(t.Context(), given("127.0.0.1", ourCluster)); a.reason != "APIRefused" {
 		t.Errorf("%+v", a)
 	}
@@ -228,7 +228,7 @@ func TestAPortWhereNobodyListensIsRefused(t *testing.T) {
 
 func TestNoProxyIsAsked(t *testing.T) {
 	// What the environment says is read once in a process, so a proxy in it would not be seen here.
-	if joinClient().Transport.(*http.Transport).Proxy != nil {
+	if joinClient(&net.Dialer{}).Transport.(*http.Transport).Proxy != nil {
 		t.Error("a proxy may answer in the place of the server")
 	}
 }

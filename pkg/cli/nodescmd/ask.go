@@ -4,14 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
 	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
-	"github.com/zedkube/zedkube/pkg/operate/localserver"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -101,30 +100,14 @@ func (a *NodesAsked) Overview(ctx context.Context, now time.Time) overview.Overv
 // OfAgent asks the agent through its socket.
 func (a *NodesAsked) OfAgent(ctx context.Context) (overview.Nodes, error) {
 	if a.client == nil {
-		a.client = localserver.NewClient(a.Paths.Socket)
+		a.client = boundedhttp.NewSocketClient(a.Paths.Socket)
 	}
-	ctx, cancel := context.WithTimeout(ctx, agentPatience)
-	defer cancel()
 	var nodes overview.Nodes
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://zedkube"+NodesPath, nil)
+	raw, err := boundedhttp.Whole(ctx, a.client, "http://zedkube"+NodesPath, maxNodes, agentPatience)
+	if err == nil {
+		err = json.Unmarshal(raw, &nodes)
+	}
 	if err != nil {
-		return nodes, err
-	}
-	resp, err := a.client.Do(req)
-	if err != nil {
-		return nodes, fmt.Errorf("ask the agent for the nodes: %w", err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxNodes+1))
-	switch {
-	case err != nil:
-		return nodes, fmt.Errorf("ask the agent for the nodes: %w", err)
-	case resp.StatusCode != http.StatusOK:
-		return nodes, fmt.Errorf("ask the agent for the nodes: it answers %d", resp.StatusCode)
-	case len(raw) > maxNodes:
-		return nodes, fmt.Errorf("ask the agent for the nodes: it answers with more than %d bytes", maxNodes)
-	}
-	if err := json.Unmarshal(raw, &nodes); err != nil {
 		return overview.Nodes{}, fmt.Errorf("ask the agent for the nodes: %w", err)
 	}
 	return nodes, nil

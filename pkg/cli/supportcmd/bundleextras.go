@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -14,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/nodescmd"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/bundle"
-	"github.com/zedkube/zedkube/pkg/operate/localserver"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 )
 
@@ -84,29 +82,9 @@ func answerOf(p device.Paths, name, path string) bundle.Source {
 		s.Form = bundle.JSON
 	}
 	s.Get = func(ctx context.Context) ([]byte, error) {
-		ctx, cancel := context.WithTimeout(ctx, socketWithin)
-		defer cancel()
-		client := localserver.NewClient(p.Socket)
+		client := boundedhttp.NewSocketClient(p.Socket)
 		defer client.CloseIdleConnections()
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://zedkube"+path, nil)
-		if err != nil {
-			return nil, err
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return nil, err
-		}
-		defer resp.Body.Close()
-		raw, err := io.ReadAll(io.LimitReader(resp.Body, maxOutput+1))
-		switch {
-		case err != nil:
-			return nil, err
-		case resp.StatusCode != http.StatusOK:
-			return nil, fmt.Errorf("the agent answers %s", resp.Status)
-		case len(raw) > maxOutput:
-			return nil, fmt.Errorf("it is longer than %d bytes", maxOutput)
-		}
-		return raw, nil
+		return boundedhttp.Whole(ctx, client, "http://zedkube"+path, maxOutput, socketWithin)
 	}
 	return s
 }

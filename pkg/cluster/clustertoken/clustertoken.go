@@ -55,19 +55,19 @@ type Component struct {
 	Operations types.OperationLog
 
 	// What this process remembers. Losing it costs another decryption.
-	began   time.Time            // of the first look
-	answers [parts]*answer       // the last one to each part's question, nil before the first
-	good    goodManifest         // the last one that this device had
-	running *keyRequest          // the decryption under way, nil for none
-	results pubsub.Table[result] // where it leaves its result, and rings
-	file    keptfile.Keeper
+	began      time.Time      // of the first look
+	answers    [parts]*answer // the last one to each part's question, nil before the first
+	good       goodManifest   // the last one that this device had
+	running    *keyRequest    // the decryption under way, nil for none
+	decrypting loop.Call[result]
+	file       keptfile.Keeper
 }
 
 // Run steps until ctx is done and returns after what runs beside the steps has
 // ended, or when the disk does not let it end.
 func (c *Component) Run(ctx context.Context) {
 	defer c.closeFile()
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Membership, c.ControllerCerts, c.DeviceCerts, &c.results, &c.file)
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Membership, c.ControllerCerts, c.DeviceCerts, &c.decrypting, &c.file)
 }
 
 // Step looks, decides and acts once.
@@ -118,7 +118,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 		}
 	}
 	if a.cancel {
-		c.running.cancel()
+		c.decrypting.Cancel()
 		c.running.canceled = true
 	}
 	if a.ask != nil {
@@ -138,10 +138,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 
 // closeFile waits for what runs beside the steps.
 func (c *Component) closeFile() {
-	if c.running != nil {
-		c.running.cancel()
-		<-c.running.done
-	}
+	c.decrypting.End()
 	if !c.file.End() {
 		c.Log.WithField("file", c.Manifest).Error("registration manifest: the disk does not answer, stopping without it")
 	}

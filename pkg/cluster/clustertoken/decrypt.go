@@ -29,17 +29,13 @@ const (
 
 // keyRequest is the decryption under way.
 type keyRequest struct {
-	n        int
 	part     part
 	question question
-	cancel   context.CancelFunc
 	canceled bool // its result says nothing of the question
-	done     chan struct{}
 }
 
 // result is what came of it.
 type result struct {
-	n     int
 	clear string
 	err   string
 	kind  cipher.Kind
@@ -48,17 +44,8 @@ type result struct {
 // begin decrypts beside the steps, under a context that outlives this one: a
 // TPM or a disk may hang.
 func (c *Component) begin(ctx context.Context, p part, q question) {
-	last, _ := c.results.Get(types.Global)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
-	now := &keyRequest{n: last.n + 1, part: p, question: q, cancel: cancel, done: make(chan struct{})}
-	c.running = now
-	go func() {
-		defer close(now.done)
-		defer cancel()
-		out := answerTo(ctx, c.Device, p, q)
-		out.n = now.n
-		_ = c.results.Publish(types.Global, out)
-	}()
+	c.running = &keyRequest{part: p, question: q}
+	c.decrypting.Begin(ctx, askTimeout, func(ctx context.Context) result { return answerTo(ctx, c.Device, p, q) })
 }
 
 func answerTo(ctx context.Context, d Device, p part, q question) result {
@@ -115,7 +102,7 @@ func unzip(raw []byte) (string, error) {
 // and forgets answers to what is not asked any more.
 func (c *Component) collect(now time.Time, wants [parts]*question) error {
 	var err error
-	if out, ok := c.results.Get(types.Global); ok && c.running != nil && out.n == c.running.n {
+	if out, ok := c.decrypting.Take(); ok {
 		err = c.take(now, *c.running, out, wants)
 		c.running = nil
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -73,9 +74,5 @@ func asked(m types.ConfigItemValueMap) (string, error) {
 
 // shortened is a text that may be anything, fit for a sentence.
 func shortened(text string) string {
-	const most = 64
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return strings.ToValidUTF8(text, "")
+	return strings.ToValidUTF8(phrase.Cut(text, 64), "")
 }

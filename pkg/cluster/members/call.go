@@ -25,30 +25,22 @@ const (
 
 // call is the repair under way.
 type call struct {
-	n         int
 	task      task
-	cancel    context.CancelFunc
 	calledOff bool // by this component
 }
 
 // outcome is what came of it.
 type outcome struct {
-	n      int
 	reason string // a sentence, where it is nobody's fault
 	err    error
 }
 
 // begin repairs beside the steps, under a context that outlives this one.
 func (c *Component) begin(ctx context.Context, f facts, t task) {
-	last, _ := c.results.Get(types.Global)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), repairTimeout)
-	c.running = &call{n: last.n + 1, task: t, cancel: cancel}
-	n, own := c.running.n, f.own
-	c.calls.Go(func() {
-		defer cancel()
-		out := outcome{n: n}
-		out.reason, out.err = c.repair(ctx, own, t)
-		_ = c.results.Publish(types.Global, out)
+	c.running = &call{task: t}
+	c.repairing.Begin(ctx, repairTimeout, func(ctx context.Context) (out outcome) {
+		out.reason, out.err = c.repair(ctx, f.own, t)
+		return out
 	})
 }
 
@@ -79,8 +71,8 @@ func (c *Component) repair(ctx context.Context, own types.Node, t task) (reason 
 
 // collect takes in the outcome of the repair that has ended, if one has.
 func (c *Component) collect() {
-	out, ok := c.results.Get(types.Global)
-	if c.running == nil || !ok || out.n != c.running.n {
+	out, ok := c.repairing.Take()
+	if !ok {
 		return
 	}
 	done := *c.running
@@ -110,6 +102,6 @@ func (c *Component) collect() {
 func (c *Component) cancel() {
 	if c.running != nil {
 		c.running.calledOff = true
-		c.running.cancel()
+		c.repairing.Cancel()
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -58,26 +57,25 @@ type Component struct {
 	Journal pubsub.Writer[types.ClusterMembersJournal]
 
 	// What this process remembers. Losing it makes a removal later, never sooner.
-	past    past                   // of which the journal keeps a part
-	looked  bool                   // no lock is left that was taken here for a member
-	backoff time.Duration          // the last pause
-	pause   time.Duration          // no repair before this uptime
-	rest    time.Duration          // no removal before this uptime
-	tried   task                   // the last repair that has ended
-	reason  string                 // why it did not go through
-	running *call                  // the repair under way, nil for none
-	pods    pubsub.Pick[types.Pod] // those on the tie-breaker
-	results pubsub.Table[outcome]  // where it leaves its result, and rings
-	calls   sync.WaitGroup
-	lastErr error
+	past      past          // of which the journal keeps a part
+	looked    bool          // no lock is left that was taken here for a member
+	backoff   time.Duration // the last pause
+	pause     time.Duration // no repair before this uptime
+	rest      time.Duration // no removal before this uptime
+	tried     task          // the last repair that has ended
+	reason    string        // why it did not go through
+	running   *call         // the repair under way, nil for none
+	repairing loop.Call[outcome]
+	pods      pubsub.Pick[types.Pod] // those on the tie-breaker
+	lastErr   error
 }
 
 // Run steps until ctx is done and returns after the repair under way has ended.
 func (c *Component) Run(ctx context.Context) {
-	defer c.calls.Wait()
+	defer c.repairing.End()
 	defer c.cancel()
 	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0),
-		c.Membership, c.Agent, c.Settings, c.Info, c.Nodes, &c.pods, c.API, &c.results)
+		c.Membership, c.Agent, c.Settings, c.Info, c.Nodes, &c.pods, c.API, &c.repairing)
 }
 
 // Step looks, decides and acts once.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -20,9 +21,6 @@ const (
 	// patience is how long a lock or a reboot under way on a stale Node holds up
 	// its removal, and how long the stamp of a node that is not Ready counts.
 	patience = 24 * time.Hour
-	// longestGap is how far apart two steps may be for the time between them to
-	// count: while the device sleeps or hangs, nobody asks the controller.
-	longestGap = 3 * period
 	// maxNamed bounds the devices that are remembered.
 	maxNamed = 64
 )
@@ -130,7 +128,7 @@ func (p past) unseen(f facts) past {
 // without any step.
 func (p past) heard(t trace, f facts) trace {
 	reached := f.belongs && f.valid && f.fetched
-	if reached && (!t.holds || f.uptime-p.uptime > longestGap) {
+	if reached && (!t.holds || f.uptime-p.uptime > loop.LongestGap) {
 		t.asked = f.uptime
 	}
 	t.holds = reached

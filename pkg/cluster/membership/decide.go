@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -96,9 +97,9 @@ func withoutCluster(f facts) types.ClusterMembership {
 		if m.InvalidSince.IsZero() {
 			m.InvalidSince = f.now
 		}
-	case !leaves && (f.configState == invalid || f.configState == gone) && f.doubted.reached(f.uptime, intervals*f.interval):
+	case !leaves && (f.configState == invalid || f.configState == gone) && f.doubted.Reached(f.uptime, intervals*f.interval):
 		m.Without, m.Reason = nil, "this node has left its cluster and is no longer configured for it"
-	case leaves && f.decided.reached(f.uptime, undoFor):
+	case leaves && f.decided.Reached(f.uptime, undoFor):
 		return types.ClusterMembership{
 			State: types.MembershipLeft, Reason: "this node has left its cluster, without the cluster's help",
 			InvalidSince: m.InvalidSince, ByOperator: true, Without: m.Without,
@@ -159,7 +160,7 @@ func verdict(f facts) (why string, leave bool) {
 
 // verdictOnWorker: no list names workers.
 func verdictOnWorker(f facts) (why string, leave bool) {
-	if f.doubted.reached(f.uptime, intervals*f.interval) && f.missing.reached(f.uptime, missingFor) {
+	if f.doubted.Reached(f.uptime, intervals*f.interval) && f.missing.Reached(f.uptime, missingFor) {
 		return "somebody has deleted this worker's Node", true
 	}
 	return "a worker leaves when that is requested at the device, or when its Node is deleted", false
@@ -175,7 +176,7 @@ func verdictOfPeers(f facts) (why string, leave bool) {
 		omitted = l.node
 	}
 	switch {
-	case !f.doubted.reached(f.uptime, intervals*f.interval):
+	case !f.doubted.Reached(f.uptime, intervals*f.interval):
 		return fmt.Sprintf("the controller must leave this device out for %d configuration intervals", intervals), false
 	case omitted != "":
 		return fmt.Sprintf("node %s has since been configured without this device as a master", omitted), true
@@ -183,7 +184,7 @@ func verdictOfPeers(f facts) (why string, leave bool) {
 		return fmt.Sprintf("the last configuration of node %s has this device as a master", f.lastPeer), false
 	case f.invalidPeer != "":
 		return fmt.Sprintf("node %s no longer has a valid configuration either, which is more likely an error than a removal: to dissolve the cluster, request a leave at each device", f.invalidPeer), false
-	case f.watched.reached(f.uptime, f.hour):
+	case f.watched.Reached(f.uptime, f.hour):
 		return "no peer has received a list of masters for " + f.hour.String(), true
 	}
 	return "no peer has received the current list of masters yet", false
@@ -214,12 +215,12 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 			Version: f.version, Cluster: f.config.ClusterID.UUID, Masters: f.config.MasterNodeIDs,
 			TieBreaker: f.config.TieBreakerNodeID.UUID, Given: f.now,
 		}
-		old := f.sentAt.reached(f.uptime, f.refresh()) || !f.sent.Renewed.IsZero() // that one was no word of the list
-		if f.sentAt.holds && !old && (sameList(shown, stamp) || sameList(&f.sent, stamp) && f.settling()) {
+		old := f.sentAt.Reached(f.uptime, f.refresh()) || !f.sent.Renewed.IsZero() // that one was no word of the list
+		if f.sentAt.Holds && !old && (sameList(shown, stamp) || sameList(&f.sent, stamp) && f.settling()) {
 			return nil
 		}
 		return &stamp
-	case shown == nil && !(f.sentAt.holds && f.settling()):
+	case shown == nil && !(f.sentAt.Holds && f.settling()):
 		return &none
 	}
 	return f.beat()
@@ -228,7 +229,7 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 // beat is the stamp that stands, written again to say that its agent runs. What
 // it says of the masters is as old as it was: Given stays.
 func (f facts) beat() *types.AgentStamp {
-	if f.node.Agent == nil || f.sentAt.holds && !f.sentAt.reached(f.uptime, f.refresh()) {
+	if f.node.Agent == nil || f.sentAt.Holds && !f.sentAt.Reached(f.uptime, f.refresh()) {
 		return nil
 	}
 	stamp := *f.node.Agent
@@ -242,7 +243,7 @@ func (f facts) refresh() time.Duration {
 }
 
 // settling reports that the last stamp may not have come back by the watch yet.
-func (f facts) settling() bool { return !f.sentAt.reached(f.uptime, settle) }
+func (f facts) settling() bool { return !f.sentAt.Reached(f.uptime, settle) }
 
 // isWithdrawal reports whether a stamp says that this agent's configuration
 // became invalid at since. One without a list for another reason does not.
@@ -259,7 +260,7 @@ func sameList(s *types.AgentStamp, other types.AgentStamp) bool {
 func again(f facts) time.Duration {
 	wait := period
 	for _, due := range []struct {
-		of span
+		of loop.Span
 		at time.Duration
 	}{
 		{f.doubted, intervals * f.interval},
@@ -269,7 +270,7 @@ func again(f facts) time.Duration {
 		{f.sentAt, f.refresh()},
 		{f.sentAt, settle},
 	} {
-		if rest := due.at - (f.uptime - due.of.began); due.of.holds && rest > 0 {
+		if rest := due.at - (f.uptime - due.of.Began); due.of.Holds && rest > 0 {
 			wait = min(wait, rest)
 		}
 	}

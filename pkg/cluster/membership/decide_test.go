@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -55,7 +56,7 @@ func at(state types.Membership, change ...func(*types.EdgeNodeClusterConfig)) ty
 	return m
 }
 
-func lasting(d time.Duration) span { return span{holds: true, began: up - d} }
+func lasting(d time.Duration) loop.Span { return loop.Span{Holds: true, Began: up - d} }
 
 // world is everything in order: the API is seen whole, the controller reached,
 // and zedagent's word is w.
@@ -234,16 +235,16 @@ func TestItLooksAgainWhenSomethingIsDue(t *testing.T) {
 }
 
 func TestTimeInWhichNobodyLookedDoesNotCount(t *testing.T) {
-	var s span
+	var s loop.Span
 	for at := time.Duration(0); at <= time.Hour; at += period {
-		s.note(at, true)
+		s.Note(at, true)
 	}
-	if !s.reached(time.Hour, time.Hour) {
+	if !s.Reached(time.Hour, time.Hour) {
 		t.Error("an hour of looks is no hour")
 	}
 	woken := 3 * time.Hour // the device slept
-	s.note(woken, true)
-	if s.reached(woken, period) || !s.reached(woken+period, period) {
-		t.Errorf("after two hours without a look it has held since %s; it is %s", s.began, woken)
+	s.Note(woken, true)
+	if s.Reached(woken, period) || !s.Reached(woken+period, period) {
+		t.Errorf("after two hours without a look it has held since %s; it is %s", s.Began, woken)
 	}
 }

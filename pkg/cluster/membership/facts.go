@@ -3,6 +3,7 @@ package membership
 import (
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -15,29 +16,6 @@ const (
 	invalid
 	gone
 )
-
-// longestGap is how far apart two looks may be for the time between them to count:
-// while the device sleeps or hangs, nobody asks the controller.
-const longestGap = 9 * period
-
-// span is how long something has held without a break, by the time since boot. It
-// begins again after a time in which nobody looked.
-type span struct {
-	holds bool
-	began time.Duration
-	last  time.Duration // when it was last noted
-}
-
-// note continues the span or ends it.
-func (s *span) note(now time.Duration, holds bool) {
-	if holds && (!s.holds || now-s.last > longestGap) {
-		s.began = now
-	}
-	s.holds, s.last = holds, now
-}
-
-// reached reports whether it has held for d.
-func (s span) reached(now, d time.Duration) bool { return s.holds && now-s.began >= d }
 
 // list is what a Ready peer was told of the cluster's masters after we were
 // told that there is no cluster.
@@ -64,7 +42,7 @@ type facts struct {
 	withdrawnByOperator bool                   // he does not any more
 	without             *types.WithoutDecision // to leave without the cluster, which is proved to be dead; nil for no such
 	undo                bool                   // he takes that back
-	decided             span                   // since when it has been decided, as this process saw it
+	decided             loop.Span              // since when it has been decided, as this process saw it
 	refused             bool                   // he did, at a time at which the controller still wanted this node
 	left                bool                   // the drain says that the node has left
 	adopted             bool                   // the drain no longer needs to know whether there was a stamp
@@ -77,24 +55,24 @@ type facts struct {
 	lastPeer    string     // a Ready peer whose list from before names this device; "" for none
 	invalidPeer string     // a Ready peer that has withdrawn its own list; "" for none
 
-	doubted span // the configuration is invalid or gone and the controller is reached
-	watched span // and peers' lists would be seen
-	missing span // other nodes are seen and the own one is not
+	doubted loop.Span // the configuration is invalid or gone and the controller is reached
+	watched loop.Span // and peers' lists would be seen
+	missing loop.Span // other nodes are seen and the own one is not
 
 	version string
 	busy    bool             // a stamp is under way, or failed a moment ago
 	sent    types.AgentStamp // the last stamp that this process wrote
-	sentAt  span             // since when it stands
+	sentAt  loop.Span        // since when it stands
 }
 
 // memory is what one process knows beyond what it can read anywhere.
 type memory struct {
 	looked  bool // once at least
 	told    bool // the configuration was there
-	doubted span
-	watched span
-	missing span
-	decided span
+	doubted loop.Span
+	watched loop.Span
+	missing loop.Span
+	decided loop.Span
 
 	before map[string]mark // the stamps that stood when ours was seen withdrawn; nil before that
 
@@ -103,7 +81,7 @@ type memory struct {
 	refused        time.Time // RequestedAt of one seen while the configuration was valid
 
 	sent    types.AgentStamp
-	sentAt  span
+	sentAt  loop.Span
 	backoff time.Duration
 	retry   time.Duration // no stamp before this
 }

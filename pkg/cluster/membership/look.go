@@ -62,7 +62,7 @@ func (c *Component) lookAtConfig(f *facts) {
 		f.configState, f.config = valid, config
 	}
 	c.mem.told = c.mem.told || f.configState == valid || f.configState == invalid
-	c.mem.doubted.note(f.uptime, (f.was.Belongs() || f.was.Without != nil) && (f.configState == invalid || f.configState == gone) && f.fetched)
+	c.mem.doubted.Note(f.uptime, (f.was.Belongs() || f.was.Without != nil) && (f.configState == invalid || f.configState == gone) && f.fetched)
 	f.doubted = c.mem.doubted
 }
 
@@ -105,7 +105,7 @@ func (c *Component) lookAtCluster(f *facts) {
 	// is ever synced then; that other nodes are seen tells as much.
 	missing := f.answers && info.DeviceID != uuid.Nil && !f.known && len(nodes) > 0
 	f.seen = f.answers && info.DeviceID != uuid.Nil && f.known && api.Synced || missing
-	c.mem.missing.note(f.uptime, missing)
+	c.mem.missing.Note(f.uptime, missing)
 	f.missing = c.mem.missing
 	c.lookAtPeers(f, nodes, info.DeviceID)
 }
@@ -116,7 +116,7 @@ func (c *Component) lookAtCluster(f *facts) {
 // on was written later. No two clocks are compared.
 func (c *Component) lookAtPeers(f *facts, nodes map[string]types.Node, device uuid.UUID) {
 	m := &c.mem
-	withdrawn := f.known && isWithdrawal(f.node.Agent, f.was.InvalidSince) || f.missing.reached(f.uptime, missingFor)
+	withdrawn := f.known && isWithdrawal(f.node.Agent, f.was.InvalidSince) || f.missing.Reached(f.uptime, missingFor)
 	switch {
 	case f.was.State != types.MembershipDoubtful:
 		m.before = nil
@@ -126,7 +126,7 @@ func (c *Component) lookAtPeers(f *facts, nodes map[string]types.Node, device uu
 			m.before[name] = markOf(n)
 		}
 	}
-	m.watched.note(f.uptime, m.before != nil && f.seen && m.doubted.holds)
+	m.watched.Note(f.uptime, m.before != nil && f.seen && m.doubted.Holds)
 	f.watched = m.watched
 	if m.before == nil {
 		return
@@ -168,7 +168,7 @@ func ofCluster(m types.ClusterMembership, stamp types.AgentStamp) bool {
 func (c *Component) lookAtWithout(f *facts) {
 	r, ok := c.Leave.Get(types.Global)
 	w, _ := c.Without.Get(types.Global)
-	c.mem.decided.note(f.uptime, f.was.State == types.MembershipLeaving && f.was.Without != nil)
+	c.mem.decided.Note(f.uptime, f.was.State == types.MembershipLeaving && f.was.Without != nil)
 	f.decided = c.mem.decided
 	switch {
 	case !ok:

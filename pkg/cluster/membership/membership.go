@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -60,19 +59,17 @@ type Component struct {
 
 	// What this process remembers. Losing it makes a leave later, never sooner:
 	// every count starts anew.
-	mem     memory
-	running *call                 // the stamp under way, nil for none
-	results pubsub.Table[outcome] // where it leaves its result, and rings
-	calls   sync.WaitGroup
-	lastErr error // of the last stamp
+	mem      memory
+	running  *call // the stamp under way, nil for none
+	stamping loop.Call[error]
+	lastErr  error // of the last stamp
 }
 
 // Run steps until ctx is done and returns after the stamp under way has ended.
 func (c *Component) Run(ctx context.Context) {
-	defer c.calls.Wait()
-	defer c.cancel()
+	defer c.stamping.End()
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step,
-		c.Config, c.Agent, c.Settings, c.Info, c.Nodes, c.API, c.Leave, c.Without, c.Progress, c.Journal, &c.results)
+		c.Config, c.Agent, c.Settings, c.Info, c.Nodes, c.API, c.Leave, c.Without, c.Progress, c.Journal, &c.stamping)
 }
 
 // Step looks, decides and acts once.

@@ -40,7 +40,7 @@ func Places(peers []types.ClusterPeer) []Place {
 	var out []Place
 	for _, p := range peers {
 		for _, a := range p.Addresses {
-			for _, port := range []int{reach.Status, reach.Kubelet, reach.API, reach.Etcd} {
+			for _, port := range []int{types.PortStatus, types.PortKubelet, types.PortAPI, types.PortEtcdPeer} {
 				out = append(out, Place{p.Name, net.JoinHostPort(a, strconv.Itoa(port))})
 			}
 		}

@@ -67,7 +67,7 @@ type Component struct {
 	Without pubsub.Writer[types.WithoutCluster]
 
 	// What this process remembers. Losing it makes a proof later, never sooner.
-	silent  span
+	silent  loop.Span
 	looked  time.Duration // when the last look began
 	volumes loop.Call[listed]
 	asked   time.Duration // when the volumes may be asked for again
@@ -79,12 +79,6 @@ type Component struct {
 type listed struct {
 	storage types.Storage
 	err     error
-}
-
-// span is how long something has held without a break, by the time since boot.
-type span struct {
-	holds bool
-	began time.Duration
 }
 
 // Run steps until ctx is done and returns after what is under way has ended.

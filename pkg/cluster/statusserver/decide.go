@@ -13,13 +13,10 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// statusPort is where joining nodes ask; EVE's firewall opens this port only.
-const statusPort = 12346
-
 // facts is what an answer depends on.
 type facts struct {
 	now    time.Time
-	port   int // 0 for statusPort
+	port   int // 0 for types.PortStatus
 	status types.EdgeNodeClusterStatus
 	nodes  map[string]types.Node
 	info   types.EdgeNodeInfo
@@ -87,7 +84,7 @@ func address(s types.EdgeNodeClusterStatus, port int) string {
 
 func portOr(port int) int {
 	if port == 0 {
-		return statusPort
+		return types.PortStatus
 	}
 	return port
 }

@@ -116,7 +116,7 @@ func FuzzPeerReport(f *testing.F) {
 	f.Add([]byte(`{"hostname":"x","collectTime":"now","appInfo":[{"key":"k","value":{"Content":"` + token + `"}}]}`))
 	f.Add([]byte(`{"appInfo":null}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r, err := readReport(bytes.NewReader(body), token)
+		r, err := readReport(body, token)
 		if err != nil {
 			return
 		}

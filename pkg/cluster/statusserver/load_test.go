@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -215,7 +216,7 @@ func TestOversizedRequestIsRefused(t *testing.T) {
 	d := boot(t)
 	d.ready("127.12.34.1/24")
 	d.listens("127.12.34.1", true)
-	got := raw(t, d.at("127.12.34.1"), "GET /status HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 3*maxHeaderBytes)+"\r\n\r\n")
+	got := raw(t, d.at("127.12.34.1"), "GET /status HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 3*boundedhttp.MaxHeaderBytes)+"\r\n\r\n")
 	if !strings.HasPrefix(got, "HTTP/1.1 431 ") {
 		t.Errorf("got %.60q", got)
 	}

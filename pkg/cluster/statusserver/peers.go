@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -14,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/caught"
 	"github.com/zedkube/zedkube/pkg/base/proof"
 	"github.com/zedkube/zedkube/types"
@@ -128,16 +128,8 @@ func newAsker(status types.EdgeNodeClusterStatus, port int) *asker {
 	if own, ok := ownAddress(status); ok {
 		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(a.zoned(own), 0))
 	}
-	a.client = &http.Client{
-		Timeout: peerTimeout,
-		Transport: &http.Transport{
-			DialContext:            dialer.DialContext,
-			DisableKeepAlives:      true,
-			DisableCompression:     true, // a small answer stays small
-			MaxResponseHeaderBytes: maxHeaderBytes,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	a.client = boundedhttp.NewClient(dialer.DialContext, nil, boundedhttp.MaxHeaderBytes)
+	a.client.Timeout = peerTimeout
 	return a
 }
 
@@ -159,13 +151,12 @@ func (a *asker) ask(ctx context.Context, ip netip.Addr, id string) (report, erro
 		to := proof.Ask{Method: r.Method, Host: netip.AddrPortFrom(ip, uint16(a.port)).String(), Path: u.EscapedPath()}
 		r.Header.Set(proof.Header, to.Sign(a.key, time.Now()))
 	}
-	answer, err := a.client.Do(r)
-	if err != nil {
+	answer, err := boundedhttp.Do(a.client, r, maxPeerAnswer)
+	switch {
+	case err != nil:
 		return report{}, fmt.Errorf("ask peer: %w", cause(err))
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return report{}, fmt.Errorf("ask peer: HTTP %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+	case answer.Code != http.StatusOK:
+		return report{}, fmt.Errorf("ask peer: HTTP %d %s", answer.Code, http.StatusText(answer.Code))
 	}
 	return readReport(answer.Body, a.token)
 }
@@ -173,12 +164,8 @@ func (a *asker) ask(ctx context.Context, ip netip.Addr, id string) (report, erro
 // readReport reads what a peer says. Nothing of it is believed to be in order:
 // what is passed on is of the form of a report, of bounded size, and without
 // the token.
-func readReport(body io.Reader, token string) (report, error) {
-	data, err := io.ReadAll(io.LimitReader(body, maxPeerAnswer+1))
-	switch {
-	case err != nil:
-		return report{}, fmt.Errorf("read peer's report: %w", cause(err))
-	case len(data) > maxPeerAnswer:
+func readReport(data []byte, token string) (report, error) {
+	if len(data) > maxPeerAnswer {
 		return report{}, errors.New("read peer's report: it is too long")
 	}
 	var out report

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/keptfile"
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
 // proofRecord remembers which cluster was once seen with a zedkube of this kind on
@@ -21,7 +22,7 @@ type proofRecord struct {
 // be read is as good as none: it is written again.
 func (p *proofRecord) read(path string) string {
 	if !p.isRead {
-		content, err := readRegular(path)
+		content, err := safefile.Read(path, maxTopicFile)
 		if err == nil {
 			p.cluster, p.kept = string(content), string(content)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -151,8 +152,12 @@ func (col *collector) takeLog(path string) {
 }
 
 func missing(key, id string, err error) string {
-	if errors.Is(err, os.ErrNotExist) {
-		err = errNoFile // the path is nobody's business
+	var at *fs.PathError
+	switch { // the path is not for everybody who asks
+	case errors.Is(err, os.ErrNotExist):
+		err = errNoFile
+	case errors.As(err, &at):
+		err = at.Err
 	}
 	return fmt.Sprintf("%s: Not found for: %s, %v", key, id, err)
 }

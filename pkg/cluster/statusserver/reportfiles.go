@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
 const (
@@ -17,11 +18,7 @@ const (
 	maxTail      = 16 << 10 // where ten lines are longer, their end counts
 )
 
-var (
-	errNoFile   = errors.New("no file")
-	errTooLong  = errors.New("file too long")
-	errNotAFile = errors.New("not a regular file")
-)
+var errNoFile = errors.New("no file")
 
 // readTopic reads the first file of a topic, by name, that begins with id, from
 // the first directory that has one.
@@ -35,7 +32,7 @@ func readTopic(dirs []string, agent, topic, id string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return readRegular(filepath.Join(dir, name))
+		return safefile.Read(filepath.Join(dir, name), maxTopicFile)
 	}
 	return nil, errNoFile
 }
@@ -43,13 +40,8 @@ func readTopic(dirs []string, agent, topic, id string) ([]byte, error) {
 // firstName is the first file in dir of those that begin with id: the rest may
 // be a generation or a number.
 func firstName(dir, id string) (string, error) {
-	d, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0) // to open a FIFO would hang
+	names, err := safefile.Names(dir, maxDirNames)
 	if err != nil {
-		return "", err
-	}
-	defer d.Close()
-	names, err := d.Readdirnames(maxDirNames)
-	if err != nil && !errors.Is(err, io.EOF) {
 		return "", err
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
@@ -61,45 +53,14 @@ func firstName(dir, id string) (string, error) {
 	return slices.Min(names), nil
 }
 
-func readRegular(path string) ([]byte, error) {
-	f, err := openRegular(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxTopicFile+1))
-	if err == nil && len(data) > maxTopicFile {
-		err = errTooLong
-	}
-	return data, err
-}
-
-// openRegular opens a file that can be read without waiting for somebody to
-// write it.
-func openRegular(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
-		_ = f.Close()
-		return nil, errNotAFile
-	}
-	return f, nil
-}
-
 // tail is the last lines of the file at path, of at most maxTail bytes, however
 // long the file is.
 func tail(path string, lines int) ([]string, error) {
-	f, err := openRegular(path)
+	f, fi, err := safefile.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
 	from := max(0, fi.Size()-maxTail)
 	data, err := io.ReadAll(io.NewSectionReader(f, from, maxTail))
 	if err != nil {

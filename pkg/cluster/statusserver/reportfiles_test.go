@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
 func TestBadFilesAreToldAndHarmNothingElse(t *testing.T) {
@@ -24,7 +25,7 @@ func TestBadFilesAreToldAndHarmNothingElse(t *testing.T) {
 	put(t, at("zedkube/ENClusterAppStatus/"+appUUID+".json"), `[1]`)
 	got := c.collect(t.Context(), appUUID)
 	for key, want := range map[string]string{
-		"zedkube-EdgeNodeClusterStatus": "decode: unexpected end", "domainmgr-DomainStatus": "file too long",
+		"zedkube-EdgeNodeClusterStatus": "decode: unexpected end", "domainmgr-DomainStatus": "it is longer than",
 		"domainmgr-DomainMetric": "not a regular file", "zedkube-ENClusterAppStatus": "decode: json",
 	} {
 		found := false
@@ -116,7 +117,7 @@ func TestEndOfALogIsRead(t *testing.T) {
 			}
 		})
 	}
-	if _, err := tail(filepath.Dir(path), 3); !errors.Is(err, errNotAFile) {
+	if _, err := tail(filepath.Dir(path), 3); !errors.Is(err, safefile.ErrNotRegular) {
 		t.Errorf("a directory: %v", err)
 	}
 }

@@ -5,40 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	stdlog "log"
 	"net"
 	"net/http"
 	"net/netip"
-	"sync"
-	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/caught"
 )
 
-const (
-	// requestTimeout bounds how long a peer may take to send a request and to
-	// take the answer: on a cluster network both are a matter of milliseconds.
-	requestTimeout = 5 * time.Second
-	// idleTimeout outlives the ten seconds between two questions of a joining
-	// node, so that it can keep its connection.
-	idleTimeout = 30 * time.Second
-	// stopTimeout is how long requests in flight may still take at the end.
-	stopTimeout    = 5 * time.Second
-	maxHeaderBytes = 4096
-)
+// requestTimeout bounds how long a peer may take to send a request and to take
+// the answer: on a cluster network both are a matter of milliseconds.
+const requestTimeout = boundedhttp.HeadTimeout
 
 // server is one listener and its requests.
 type server struct {
+	*boundedhttp.Server
 	address string
-	http    *http.Server
-	log     logrus.FieldLogger
-	done    chan struct{}  // closed when it does not accept any more
-	conns   sync.WaitGroup // the connections it serves
 }
 
-// start listens on address and serves h from a goroutine that stop ends. rank
+// start listens on address and serves h from a goroutine that Stop ends. rank
 // says how well the owner of an address is known.
 func start(ctx context.Context, log logrus.FieldLogger, address string, h http.Handler, rank func(netip.Addr) rank) (*server, error) {
 	// Without keep-alives a flood is let in a quarter faster, and none of these
@@ -52,64 +39,48 @@ func start(ctx context.Context, log logrus.FieldLogger, address string, h http.H
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("serve cluster status: a %T is not a TCP listener", listener), listener.Close())
 	}
-	s := &server{address: address, log: log.WithField("address", address), done: make(chan struct{})}
-	s.http = &http.Server{
-		Handler:           bufferedBody(caught.Handler(log, h)),
-		ReadHeaderTimeout: requestTimeout,
-		ReadTimeout:       requestTimeout,
-		WriteTimeout:      requestTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ConnState:         s.follow,
-		ConnContext:       withConn,
-		ErrorLog:          stdlog.New(io.Discard, "", 0), // what strangers send is no transition of ours
-	}
-	go func() {
-		defer close(s.done)
-		if err := s.http.Serve(&bounded{TCPListener: l, rank: rank}); !errors.Is(err, http.ErrServerClosed) {
-			s.log.WithError(err).Error("status server failed")
-		}
-	}()
-	s.log.Info("status server listens")
-	return s, nil
+	return &server{boundedhttp.Serve(log.WithField("address", address), "status server", &bounded{TCPListener: l, rank: rank}, &http.Server{
+		Handler:      bufferedBody(caught.Handler(log, h)),
+		ReadTimeout:  requestTimeout,
+		WriteTimeout: requestTimeout,
+		ConnState:    answered,
+		ConnContext:  withConn,
+	}), address}, nil
 }
 
-// follow counts the connections, and tells the listener which of them have had
-// their answer.
-func (s *server) follow(conn net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateIdle:
-		if h, ok := conn.(*trackedConn); ok {
-			h.busy.Store(false)
-		}
-	case http.StateNew: // in the goroutine that accepts: none is new once that has ended
-		s.conns.Add(1)
-	case http.StateClosed:
-		s.conns.Done()
+// answered tells the listener which of the connections have had their answer.
+func answered(conn net.Conn, state http.ConnState) {
+	if h, ok := conn.(*trackedConn); ok && state == http.StateIdle {
+		h.busy.Store(false)
 	}
 }
 
-func (s *server) alive() bool {
-	select {
-	case <-s.done:
-		return false
-	default:
-		return true
-	}
+// maxBody is far more than anybody sends: no question here needs a body.
+const maxBody = 4 << 10
+
+// connKey is where the context of a request holds its connection.
+type connKey struct{}
+
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// stop returns when the address is free again. Requests in flight may still
-// end, in a goroutine of wg, also when ctx is done already.
-func (s *server) stop(ctx context.Context, wg *sync.WaitGroup) {
-	wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		if err := s.http.Shutdown(ctx); err != nil {
-			_ = s.http.Close()
+// bufferedBody hands to next what has come with its whole body. Only from then on
+// does the connection count as one that waits for an answer: who promises a
+// body and keeps it back is none whom a joining node has to make room for.
+func bufferedBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
+			code := http.StatusBadRequest
+			if long := new(http.MaxBytesError); errors.As(err, &long) {
+				code = http.StatusRequestEntityTooLarge
+			}
+			refuse(w, code, "the request body cannot be read, and none is needed")
+			return
 		}
-		<-s.done
-		s.conns.Wait()
+		if h, ok := r.Context().Value(connKey{}).(*trackedConn); ok {
+			h.busy.Store(true)
+		}
+		next.ServeHTTP(w, r)
 	})
-	<-s.done
-	s.log.Info("status server stopped")
 }

@@ -91,7 +91,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 	}
 	c.proof.stamped = a.stamped
 	noted := c.recordProved(a.proved)
-	if c.server != nil && c.server.address == a.listen && c.server.alive() {
+	if c.server != nil && c.server.address == a.listen && c.server.Alive() {
 		return noted
 	}
 	c.stop(ctx)
@@ -108,7 +108,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 
 func (c *Component) stop(ctx context.Context) {
 	if c.server != nil {
-		c.server.stop(ctx, &c.ending)
+		c.server.Stop(ctx, &c.ending)
 		c.server = nil
 	}
 }

@@ -204,8 +204,10 @@ func TestServerThatDiedIsStartedAgain(t *testing.T) {
 	if err := c.Step(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_ = c.server.http.Close()
-	<-c.server.done
+	c.server.Close()
+	for c.server.Alive() {
+		time.Sleep(time.Millisecond)
+	}
 	if err := c.Step(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ func (s *stage) start() {
 	began := time.Now()
 	c := &Component{
 		Log: log, Pulse: &loop.Pulse{}, Info: &s.info, Nodes: &s.nodes, API: &s.api, AppPods: &s.pods, VMIs: &s.vmis, Known: &s.known, Journal: &s.journal, Kube: s, Dial: s.dial,
-		Ports: []int{StatusPort, KubeletPort}, Uptime: func() time.Duration { return time.Hour + time.Since(began) },
+		Ports: []int{types.PortStatus, types.PortKubelet}, Uptime: func() time.Duration { return time.Hour + time.Since(began) },
 	}
 	ctx, cancel := context.WithCancel(s.Context())
 	done := make(chan struct{})

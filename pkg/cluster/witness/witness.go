@@ -26,12 +26,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// The ports at which a device lets its cluster in (docs/wire.md, "Firewall").
-const (
-	StatusPort  = 12346 // zedkube's status server
-	KubeletPort = 10250
-)
-
 const (
 	// period is in case an event was missed; what is due earlier is asked for.
 	period = 30 * time.Second
@@ -67,7 +61,7 @@ type Component struct {
 
 	// Dial connects from this device; it ends when its context does.
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
-	Ports  []int                // StatusPort, KubeletPort: the first is the one where a connection that says nothing is no event
+	Ports  []int                // those at which a device lets its cluster in: the first is the one where a connection that says nothing is no event
 	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
 
 	Known   pubsub.Writer[types.KnownNode] // by name, in memory

@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -47,19 +46,12 @@ func Read(dir string) ([]types.Operation, Problems, error) {
 
 // readSegment reads what is in a file of lines, up to a bound.
 func readSegment(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, _, err := safefile.OpenFile(path, os.O_RDONLY|safefile.NoFollow, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open audit file: %w", err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errNotRegular
-	}
-	if err != nil {
-		return nil, fmt.Errorf("look at audit file %s: %w", path, err)
-	}
-	content, err := io.ReadAll(io.LimitReader(f, maxFile))
+	content, err := safefile.Head(f, maxFile)
 	if err != nil {
 		return content, fmt.Errorf("read audit file %s: %w", path, err)
 	}

@@ -9,8 +9,9 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
 // maxWaiting bounds the lines that are kept while they cannot be written.
@@ -18,9 +19,6 @@ const maxWaiting = 256
 
 // maxFull bounds the full files that wait for a step.
 const maxFull = 4
-
-// errNotRegular is for a file of our name that is not ours.
-var errNotRegular = errors.New("it is not a regular file")
 
 // segmentName is the name of a file of lines.
 var segmentName = regexp.MustCompile(`^operations-([0-9]{8})\.jsonl$`)
@@ -128,18 +126,13 @@ func (s *store) open(dir string, most int64) error {
 
 // openSegment opens one file, unless it is full.
 func (s *store) openSegment(path string, most int64) (full bool, err error) {
-	// O_NONBLOCK: a fifo put there must not hold us up before it is refused.
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	f, info, err := safefile.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|safefile.NoFollow, 0o600)
 	if err != nil {
 		return false, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: %w", path, errNotRegular)
-	}
-	if err != nil || info.Size() >= most {
+	if info.Size() >= most {
 		_ = f.Close()
-		return err == nil, err
+		return true, nil
 	}
 	last := make([]byte, 1)
 	s.torn = false

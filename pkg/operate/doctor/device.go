@@ -103,12 +103,12 @@ func (d *Device) agent(ctx context.Context) Finding {
 }
 
 func (d *Device) watchdog(context.Context) Finding {
-	_, err := os.Lstat(d.in("/run/watchdog/file/zedkube.touch"))
+	_, err := os.Lstat(d.in(types.PathWatchdog))
 	return judgeWatchdog(watchdogFacts{Agent: d.Seen.Agent, copied: d.Seen.Copied, registered: err == nil, now: d.Now})
 }
 
 func (d *Device) hypervisor(context.Context) Finding {
-	kind, err := readSmall(d.in("/run/eve-hv-type"))
+	kind, err := readSmall(d.in(types.PathHypervisor))
 	return judgeHypervisor(kind, err)
 }
 

@@ -85,7 +85,7 @@ func judgeHypervisor(kind string, err error) Finding {
 		return unknown("There is no /run/eve-hv-type; the agent takes the device for one with Kubernetes.")
 	case err != nil:
 		return warn("mend the file", "The hypervisor's type cannot be read: %v.", err)
-	case kind == "k" || kind == "kubevirt":
+	case types.HypervisorRunsKubernetes(kind):
 		return ok("The hypervisor is of type %s.", kind)
 	}
 	return fail("a cluster needs an EVE image of type k", "The hypervisor is of type %q: the agent only feeds the watchdog.", kind)

@@ -3,23 +3,23 @@ package doctor
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/types"
 )
 
 const (
-	// statusPort is that of docs/wire.md, "Status server".
-	statusPort = "12346"
 	// answerWithin is for one answer of this device or of a neighbour.
 	answerWithin = patience / 2
 	// maxAnswer bounds what is read of an answer, of which a line is needed.
@@ -38,9 +38,8 @@ func readSmall(path string) (string, error) {
 // askSocket asks the agent for anything on its socket.
 func askSocket(ctx context.Context, socket string) (status int, took time.Duration, err error) {
 	start := time.Now()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}}
+	client := boundedhttp.NewSocketClient(socket)
+	defer client.CloseIdleConnections()
 	a := ask(ctx, client, "http://zedkube/api/nodes", "")
 	return a.status, time.Since(start), a.err
 }
@@ -54,29 +53,14 @@ type answered struct {
 	err    error
 }
 
-// ask sends one request, follows no redirect and reads the front of the answer.
-func ask(ctx context.Context, client *http.Client, url, accept string) (a answered) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return answered{err: err}
-	}
-	if accept != "" {
-		req.Header.Set("Accept", accept)
-	}
-	c := *client
-	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	start := time.Now()
-	resp, err := c.Do(req)
-	if err != nil {
+// ask sends one request and reads the front of the answer.
+func ask(ctx context.Context, client *http.Client, url, accept string) answered {
+	got, err := boundedhttp.Get(ctx, client, url, accept, maxAnswer, answerWithin)
+	if got.Code == 0 {
 		return answered{err: bare(err)}
 	}
-	defer resp.Body.Close()
-	took := time.Since(start)
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	a = answered{status: resp.StatusCode, body: string(raw), sent: start.Add(took / 2), err: err}
-	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+	a := answered{status: got.Code, body: string(got.Body), sent: got.Sent.Add(got.Took / 2), err: err}
+	if date, err := http.ParseTime(got.Header.Get("Date")); err == nil {
 		a.date = date
 	}
 	return a
@@ -96,11 +80,6 @@ func bare(err error) error {
 		err = inner
 	}
 	return err
-}
-
-// plainClient asks neighbours, past any proxy.
-func plainClient() *http.Client {
-	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 }
 
 // addressesOf are the addresses of an interface of this machine.
@@ -147,8 +126,8 @@ func askStatus(ctx context.Context, cluster string) (a statusAnswers) {
 	if err != nil {
 		return statusAnswers{looked: true, health: answered{err: err}}
 	}
-	at := "http://" + net.JoinHostPort(prefix.Addr().Unmap().String(), statusPort)
-	client := plainClient()
+	at := "http://" + net.JoinHostPort(prefix.Addr().Unmap().String(), strconv.Itoa(types.PortStatus))
+	client := boundedhttp.NewClient(nil, nil, 0)
 	var wait sync.WaitGroup
 	wait.Go(func() { a.health = ask(ctx, client, at+"/healthz", "") })
 	wait.Go(func() { a.plain = ask(ctx, client, at+"/status", "") })
@@ -171,7 +150,7 @@ func peerClocks(ctx context.Context, nodes []overview.ClusterNode) []clock {
 	var wait sync.WaitGroup
 	var clocks []clock
 	asked := 0
-	client := plainClient()
+	client := boundedhttp.NewClient(nil, nil, 0)
 	for _, n := range nodes {
 		addr, err := netip.ParseAddr(n.Address)
 		if n.Own || err != nil || asked == maxPeers {
@@ -179,7 +158,7 @@ func peerClocks(ctx context.Context, nodes []overview.ClusterNode) []clock {
 		}
 		asked++
 		wait.Go(func() {
-			a := ask(ctx, client, "http://"+net.JoinHostPort(addr.String(), statusPort)+"/healthz", "")
+			a := ask(ctx, client, "http://"+net.JoinHostPort(addr.String(), strconv.Itoa(types.PortStatus))+"/healthz", "")
 			if a.err != nil || a.date.IsZero() {
 				return // it is no check of reachability
 			}

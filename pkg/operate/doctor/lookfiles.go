@@ -39,11 +39,11 @@ func (d *Device) lookForFiles() (f filesFacts) {
 	for _, told := range d.Seen.Drain.Forced {
 		f.add(told.File, true, "decides what EVE is told of drains")
 	}
-	if d.exists("/tmp/DrainStatus_FaultInjection_Wait") {
-		f.add("/tmp/DrainStatus_FaultInjection_Wait", true, "keeps every drain from its end")
+	if d.exists(types.PathFaultMarker) {
+		f.add(types.PathFaultMarker, true, "keeps every drain from its end")
 	}
 	if a := d.Seen.Agent; a.PID > 0 && !a.Runs && !a.Hung && d.live() {
-		f.add("/run/zedkube.pid", false, "names a process that is gone")
+		f.add(types.PathPID, false, "names a process that is gone")
 	}
 	for _, part := range []string{"/persist/vault/.k3s-user-override.yaml.part", "/run/edgeview/VncParams/.vmiVNC.run.part", "/run/edgeview/VncParams/.vmiVNC.run.old"} {
 		d.forgotten(&f, part, forgottenAfter, "was left by a write that did not end")
@@ -99,7 +99,7 @@ func (d *Device) temporary(f *filesFacts) {
 	topics, err := topicview.List(d.Root)
 	f.err = err
 	for _, t := range topics {
-		for _, base := range []string{"/run", "/persist/status"} {
+		for _, base := range []string{types.PathTopics, types.PathKeptTopics} {
 			dir := filepath.Join(base, t.Agent, t.Name)
 			d.old(f, dir, func(name string) bool { return strings.HasPrefix(name, "tmp") && !strings.Contains(name, ".json") }, "was left by a write that did not end")
 		}

@@ -11,7 +11,7 @@ import (
 // The ports that the nodes of a cluster need of each other (docs/wire.md,
 // "Firewall"), and what for.
 var portNames = map[int]string{
-	6443: "the API server", 2379: "etcd's clients", 2380: "etcd's members", 10250: "the kubelet", 12346: "the status server",
+	types.PortAPI: "the API server", types.PortEtcdClient: "etcd's clients", types.PortEtcdPeer: "etcd's members", types.PortKubelet: "the kubelet", types.PortStatus: "the status server",
 }
 
 // needed reports whether a node needs a port of another: of a worker's etcd
@@ -21,9 +21,9 @@ func (f Facts) needed(port int, atCandidate bool) bool {
 	case !f.Own.Worker || f.Role == Member:
 		return true
 	case atCandidate:
-		return port == 10250 || port == 12346
+		return port == types.PortKubelet || port == types.PortStatus
 	}
-	return port == 6443 || port == 10250 || port == 12346
+	return port == types.PortAPI || port == types.PortKubelet || port == types.PortStatus
 }
 
 // portsThere is the way from here to a peer.

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 )
 
 func TestConnectionsThatSayNothingKeepNobodyOut(t *testing.T) {
@@ -31,7 +33,7 @@ func TestConnectionsThatSayNothingKeepNobodyOut(t *testing.T) {
 		if got := code(w, get("/metrics")); got != 200 || time.Since(began) > 0 {
 			t.Errorf("%d after %v among %d slow ones", got, time.Since(began), len(slow))
 		}
-		time.Sleep(headTimeout + time.Second)
+		time.Sleep(boundedhttp.HeadTimeout + time.Second)
 		for _, conn := range slow {
 			if _, err := io.ReadAll(conn); err != nil {
 				t.Errorf("one that says nothing is still held: %v", err)
@@ -55,7 +57,7 @@ func TestAHeadThatComesByteByByteIsGivenUp(t *testing.T) {
 			}
 			time.Sleep(500 * time.Millisecond)
 		}
-		if took := time.Since(began); took > headTimeout+time.Second {
+		if took := time.Since(began); took > boundedhttp.HeadTimeout+time.Second {
 			t.Errorf("it was listened to for %v", took)
 		}
 	})
@@ -284,7 +286,7 @@ func TestAConnectionToTheSocketIsKeptForTheNextQuestionButNotForEver(t *testing.
 			if _, err := io.Copy(io.Discard, resp.body); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(idleTimeout - time.Second)
+			time.Sleep(boundedhttp.IdleTimeout - time.Second)
 		}
 		time.Sleep(2 * time.Second)
 		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/proof"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -74,7 +75,7 @@ func TestAPortThatAnotherHoldsDoesNotKeepTheSocketFromWorking(t *testing.T) {
 	if err := c.Step(t.Context()); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("got %v", err)
 	}
-	eventually(t, answers(NewClient(c.Socket), "http://zedkube/metrics", "200 numbers"))
+	eventually(t, answers(boundedhttp.NewSocketClient(c.Socket), "http://zedkube/metrics", "200 numbers"))
 	l.Close()
 	if err := c.Step(t.Context()); err != nil {
 		t.Errorf("the port is free again: %v", err)
@@ -102,7 +103,7 @@ func TestTheClusterAddressComesAndGoes(t *testing.T) {
 		return nil
 	}
 	_ = status.Publish(types.Global, member(ip, "token", false))
-	eventually(t, answers(NewClient(c.Socket), "http://zedkube/metrics", "200 numbers"))
+	eventually(t, answers(boundedhttp.NewSocketClient(c.Socket), "http://zedkube/metrics", "200 numbers"))
 	eventually(t, silent)
 	_ = status.Publish(types.Global, member(ip, "token", true))
 	eventually(t, answers(client, "http://"+address+"/metrics", "200 numbers"))

@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
-)
 
-// maxSocketPath is what fits sockaddr_un beside its final zero byte.
-const maxSocketPath = 107
+	"github.com/zedkube/zedkube/pkg/base/peer"
+)
 
 var errInUse = errors.New("another process listens there")
 
@@ -90,7 +88,7 @@ func socketFree(ctx context.Context, path string) error {
 	case file.Mode().Type() != fs.ModeSocket:
 		return fmt.Errorf("%s is not a socket, leaving it alone", path)
 	}
-	conn, err := dial(ctx, path)
+	conn, err := peer.Dial(ctx, path)
 	switch {
 	case err == nil:
 		_ = conn.Close()
@@ -118,41 +116,9 @@ func (s *socket) Close() error {
 }
 
 func bind(path string) (l *net.UnixListener, err error) {
-	err = reach(path, func(short string) error {
+	err = peer.Reach(path, func(short string) error {
 		l, err = net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
 		return err
 	})
 	return l, err
-}
-
-func dial(ctx context.Context, path string) (conn net.Conn, err error) {
-	err = reach(path, func(short string) error {
-		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", short)
-		return err
-	})
-	return conn, err
-}
-
-// reach calls f with a path to the same file that fits a socket address: one
-// that is too long leads through the open directory.
-func reach(path string, f func(short string) error) error {
-	if len(path) <= maxSocketPath {
-		return f(path)
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return f(fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path)))
-}
-
-// NewClient asks the agent through its socket at path, whatever host a URL
-// names: http://zedkube/api/overview. Its caller closes the idle connections at
-// the end.
-func NewClient(path string) *http.Client {
-	return &http.Client{Transport: &http.Transport{
-		DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, path) },
-		DisableCompression: true,
-	}}
 }

@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 )
 
 func TestCommandsAskOverTheSocket(t *testing.T) {
 	c := component(t)
 	end := run(t, c)
-	client := NewClient(c.Socket)
+	client := boundedhttp.NewSocketClient(c.Socket)
 	eventually(t, answers(client, "http://zedkube/metrics", "200 numbers"))
 	eventually(t, answers(client, "http://zedkube/debug/pprof/heap", "200 profile"))
 	file, err := os.Lstat(c.Socket)
@@ -33,7 +35,7 @@ func TestASocketFarDownIsReached(t *testing.T) {
 	c := component(t)
 	c.Socket = filepath.Join(t.TempDir(), strings.Repeat("d", 100), strings.Repeat("e", 100), "zedkube.sock")
 	run(t, c)
-	eventually(t, answers(NewClient(c.Socket), "http://zedkube/metrics", "200 numbers"))
+	eventually(t, answers(boundedhttp.NewSocketClient(c.Socket), "http://zedkube/metrics", "200 numbers"))
 }
 
 func TestASocketThatADeadAgentLeftIsReplaced(t *testing.T) {
@@ -48,7 +50,7 @@ func TestASocketThatADeadAgentLeftIsReplaced(t *testing.T) {
 	dead.SetUnlinkOnClose(false)
 	dead.Close()
 	run(t, c)
-	eventually(t, answers(NewClient(c.Socket), "http://zedkube/metrics", "200 numbers"))
+	eventually(t, answers(boundedhttp.NewSocketClient(c.Socket), "http://zedkube/metrics", "200 numbers"))
 }
 
 func TestWhatAKilledAgentBeganIsRemoved(t *testing.T) {
@@ -70,14 +72,14 @@ func TestWhatAKilledAgentBeganIsRemoved(t *testing.T) {
 func TestASecondAgentDoesNotTakeTheSocket(t *testing.T) {
 	first := component(t)
 	run(t, first)
-	eventually(t, answers(NewClient(first.Socket), "http://zedkube/metrics", "200 numbers"))
+	eventually(t, answers(boundedhttp.NewSocketClient(first.Socket), "http://zedkube/metrics", "200 numbers"))
 	second := component(t)
 	second.Socket = first.Socket
 	second.Routes["/metrics"] = Route{Handler: says("usurper"), Access: Always}
 	if err := second.Step(t.Context()); !errors.Is(err, errInUse) {
 		t.Errorf("the second says %v", err)
 	}
-	eventually(t, answers(NewClient(first.Socket), "http://zedkube/metrics", "200 numbers"))
+	eventually(t, answers(boundedhttp.NewSocketClient(first.Socket), "http://zedkube/metrics", "200 numbers"))
 }
 
 func TestASocketThatSomebodyRemovedComesBack(t *testing.T) {
@@ -94,7 +96,7 @@ func TestASocketThatSomebodyRemovedComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	step()
-	eventually(t, answers(NewClient(c.Socket), "http://zedkube/metrics", "200 numbers"))
+	eventually(t, answers(boundedhttp.NewSocketClient(c.Socket), "http://zedkube/metrics", "200 numbers"))
 }
 
 func TestTheEndLeavesTheSocketOfTheNextAgent(t *testing.T) {
@@ -107,10 +109,10 @@ func TestTheEndLeavesTheSocketOfTheNextAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, next)
-	eventually(t, answers(NewClient(next.Socket), "http://zedkube/metrics", "200 numbers"))
+	eventually(t, answers(boundedhttp.NewSocketClient(next.Socket), "http://zedkube/metrics", "200 numbers"))
 	first.stop(t.Context(), onSocket)
 	first.ending.Wait()
-	eventually(t, answers(NewClient(next.Socket), "http://zedkube/metrics", "200 numbers"))
+	eventually(t, answers(boundedhttp.NewSocketClient(next.Socket), "http://zedkube/metrics", "200 numbers"))
 }
 
 func TestAFileThatIsNoSocketStays(t *testing.T) {

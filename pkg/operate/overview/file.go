@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 	"time"
 
@@ -43,15 +44,11 @@ func ReadFile[T any](path string) (v T, written time.Time, err error) {
 
 // content is the bytes of a file that could be a topic's value.
 func content(path string) ([]byte, time.Time, error) {
-	f, err := safefile.Open(path)
+	f, info, err := safefile.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, time.Time{}, err
-	}
 	raw, err := safefile.All(f, maxFile)
 	switch {
 	case err != nil:

@@ -30,8 +30,8 @@ func (r *reader) node() {
 	if t.Known() {
 		n.Name, n.UUID, n.DeviceName = info.NodeName(), id(info.DeviceID), info.DeviceName
 	}
-	raw, _, err := content(r.path(hypervisor))
-	if kind := strings.TrimSpace(string(raw)); err == nil && kind != "k" && kind != "kubevirt" {
+	raw, _, err := content(r.path(types.PathHypervisor))
+	if kind := strings.TrimSpace(string(raw)); err == nil && !types.HypervisorRunsKubernetes(kind) {
 		n.NoCluster = "This device's hypervisor is " + kind + ", which runs no Kubernetes."
 	}
 	r.o.Node = n
@@ -47,10 +47,10 @@ func id(u uuid.UUID) string {
 
 func (r *reader) agent() {
 	if r.o.Copied {
-		r.o.Agent = agentOfCopy(r.path(touchFile), r.o.ReadAt)
+		r.o.Agent = agentOfCopy(r.path(types.PathTouch), r.o.ReadAt)
 		return
 	}
-	r.o.Agent = AgentOf(r.path(pidFile), r.path(touchFile), r.o.ReadAt)
+	r.o.Agent = AgentOf(r.path(types.PathPID), r.path(types.PathTouch), r.o.ReadAt)
 }
 
 func (r *reader) cluster() {
@@ -107,12 +107,12 @@ func (r *reader) drain() {
 	if req, told := one[types.NodeDrainRequest](r, global(plain(commands, "NodeDrainRequest"))); told.Known() {
 		d.Request = &req
 	}
-	for _, file := range forceFiles() {
+	for _, file := range []string{types.PathForceDrain, types.PathForceDrain2} {
 		if told, there := r.lies(file); there {
 			d.Forced = append(d.Forced, told)
 		}
 	}
-	if told, there := r.lies(faultMarker); there {
+	if told, there := r.lies(types.PathFaultMarker); there {
 		d.Held = &told
 	}
 	r.o.Drain = d
@@ -156,7 +156,7 @@ func (r *reader) conditions() {
 // not learn.
 func (r *reader) api() {
 	a := API{Answers: types.ConditionUnknown}
-	a.Kubeconfig, _ = r.lies(kubeconfig)
+	a.Kubeconfig, _ = r.lies(types.PathKubeconfig)
 	stale, fresh := time.Time{}, false
 	why := ""
 	for _, s := range r.o.Report.Sections {

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -19,19 +19,8 @@ const (
 	commands = "zedkube-cli"
 )
 
-// The files outside pubsub (docs/wire.md, "Files").
-const (
-	bundleFile  = "zedkube-bundle.json" // at the root of an unpacked support bundle
-	hypervisor  = "/run/eve-hv-type"
-	pidFile     = "/run/zedkube.pid"
-	touchFile   = "/run/zedkube.touch"
-	kubeconfig  = "/run/.kube/k3s/k3s.yaml"
-	faultMarker = "/tmp/DrainStatus_FaultInjection_Wait"
-)
-
-func forceFiles() []string {
-	return []string{"/tmp/force-NodeDrainStatus-global.json", "/persist/kube-status/force-NodeDrainStatus-global.json"}
-}
+// bundleFile is at the root of an unpacked support bundle.
+const bundleFile = "zedkube-bundle.json"
 
 // Read reads the files below root, "" for the device itself. What is missing or
 // bad is said in what it returns.
@@ -107,15 +96,10 @@ func one[T any](r *reader, file string) (v T, t Told) {
 // many reads all keys of a topic, in their order.
 func many[T any](r *reader, agent, topic string) (list []T, tolds []Told) {
 	dir := plain(agent, topic)
-	d, err := os.OpenFile(r.path(dir), os.O_RDONLY|syscall.O_DIRECTORY, 0) // to open a FIFO would hang
-	if err != nil {
-		if !missing(err) {
-			r.bad(Told{File: dir, Why: strings.ReplaceAll(err.Error(), r.path(dir), dir)})
-		}
-		return nil, nil
+	names, err := safefile.Names(r.path(dir), maxKeys+1)
+	if err != nil && !missing(err) {
+		r.bad(Told{File: dir, Why: strings.ReplaceAll(err.Error(), r.path(dir), dir)})
 	}
-	defer d.Close()
-	names, _ := d.Readdirnames(maxKeys + 1)
 	if len(names) > maxKeys {
 		names = names[:maxKeys]
 		r.bad(Told{File: dir, Why: fmt.Sprintf("it holds more than %d files", maxKeys)})
@@ -143,10 +127,10 @@ func (r *reader) bad(t Told) {
 
 // plain is the directory of a topic, persistent that of a persistent one
 // (docs/wire.md, "Names").
-func plain(agent, topic string) string { return filepath.Join("/run", agent, topic) }
+func plain(agent, topic string) string { return filepath.Join(types.PathTopics, agent, topic) }
 
 func persistent(agent, topic string) string {
-	return filepath.Join("/persist/status", agent, topic)
+	return filepath.Join(types.PathKeptTopics, agent, topic)
 }
 
 // global is the file of a single value.

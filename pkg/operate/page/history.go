@@ -17,8 +17,6 @@ const (
 	maxSeries = 66
 	// countEvery is how far apart the requests are counted at least.
 	countEvery = 5 * time.Second
-	// appNamespace is where the applications run.
-	appNamespace = "eve-kube-app"
 )
 
 // The kinds of series.
@@ -75,7 +73,7 @@ func (h *history) add(m types.KubeNodeMetrics, names map[string]string) {
 	for _, p := range m.Pods {
 		pod := p.Namespace + "/" + p.Name
 		name, ok := names[pod]
-		if !ok && p.Namespace != appNamespace {
+		if !ok && p.Namespace != types.NamespaceApps {
 			continue
 		}
 		present[key(appCPU, pod)], present[key(appMemory, pod)] = true, true

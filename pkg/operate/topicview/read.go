@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/redact"
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
 // maxFile bounds what is read of one value, as pubsub does: large fields stand
@@ -110,14 +111,11 @@ func read(r *os.Root, t Topic, key string, e fs.DirEntry, old []Value) Value {
 	return v
 }
 
-// errIrregular is returned for links, pipes and other things that are no files.
-var errIrregular = errors.New("it is not a regular file")
-
 // content reads a regular file. Links are not followed, and nothing waits for
 // the writer of a pipe.
 func content(r *os.Root, file string) (raw []byte, info fs.FileInfo, err error) {
 	for range 3 { // a publisher may put a new file in its place meanwhile
-		if raw, info, err = once(r, file); !errors.Is(err, errIrregular) {
+		if raw, info, err = once(r, file); !errors.Is(err, safefile.ErrNotRegular) {
 			break
 		}
 	}
@@ -130,10 +128,7 @@ func once(r *os.Root, file string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(raw) > maxFile {
-		err = fmt.Errorf("it is longer than %d bytes", maxFile)
-	}
+	raw, err := safefile.All(f, maxFile)
 	return raw, info, err
 }
 
@@ -145,7 +140,7 @@ func Open(r *os.Root, file string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	if !there.Mode().IsRegular() {
-		return nil, nil, errIrregular
+		return nil, nil, safefile.ErrNotRegular
 	}
 	f, err := r.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -153,7 +148,7 @@ func Open(r *os.Root, file string) (*os.File, fs.FileInfo, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !os.SameFile(there, info) {
-		err = errIrregular
+		err = safefile.ErrNotRegular
 	}
 	if err != nil {
 		f.Close()

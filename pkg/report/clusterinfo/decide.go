@@ -3,6 +3,7 @@ package clusterinfo
 import (
 	"time"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -108,19 +109,19 @@ func renewed(f facts, views map[string]view) memory {
 		return f.changed[section] && views[section].whole()
 	}
 	if news(types.SectionNodes) {
-		m.nodes = m.nodes.renew(nodes(f), sameExceptTimes, maxMessage, f.now, "Conditions", bare)
+		m.nodes = m.nodes.renew(nodes(f), sameExceptTimes, pubsub.MaxMessage, f.now, "Conditions", bare)
 	}
 	if news(types.SectionAppPods) {
-		m.pods = m.pods.renew(m.appPods, equal, maxLarge, f.now, "", nil)
+		m.pods = m.pods.renew(m.appPods, equal, pubsub.MaxLarge, f.now, "", nil)
 	}
 	if news(types.SectionAppVMIs) {
-		m.vmis = m.vmis.renew(vmis(f.vmis), equal, maxLarge, f.now, "", nil)
+		m.vmis = m.vmis.renew(vmis(f.vmis), equal, pubsub.MaxLarge, f.now, "", nil)
 	}
 	if news(types.SectionStorage) {
-		m.volumes = m.volumes.renew(volumes(f), sameExceptTimes, maxLarge, f.now, "", nil)
+		m.volumes = m.volumes.renew(volumes(f), sameExceptTimes, pubsub.MaxLarge, f.now, "", nil)
 	}
 	// Nodes go before namespaces, which no agent of EVE reads.
-	room := maxMessage - m.nodes.size
+	room := pubsub.MaxMessage - m.nodes.size
 	if news(types.SectionNamespaces) {
 		m.namespaces = m.namespaces.renew(namespaces(f.counts), equal, room, f.now, "", nil)
 	} else if m.namespaces.limit != room {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -471,11 +472,11 @@ func TestReportOfAHugeClusterIsCutToWhatAMessageCarriesAndSaysSo(t *testing.T) {
 		}
 		return len(data)
 	}
-	if n := size(r.Nodes) + size(r.PodNsInfo); n > maxMessage+4 || n < maxMessage-500 {
+	if n := size(r.Nodes) + size(r.PodNsInfo); n > pubsub.MaxMessage+4 || n < pubsub.MaxMessage-500 {
 		t.Errorf("%d bytes of nodes and namespaces", n)
 	}
 	for name, n := range map[string]int{types.SectionAppPods: size(r.AppPods), types.SectionAppVMIs: size(r.AppVMIs), types.SectionStorage: size(r.Storage.Volumes)} {
-		if n > maxLarge+2 || n < maxLarge-1000 {
+		if n > pubsub.MaxLarge+2 || n < pubsub.MaxLarge-1000 {
 			t.Errorf("%d bytes of %s", n, name)
 		}
 	}

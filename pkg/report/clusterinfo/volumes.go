@@ -9,9 +9,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// appNamespace is where applications and their claims are.
-const appNamespace = "eve-kube-app"
-
 // provisioner is that of Longhorn's claims.
 const provisioner = "driver.longhorn.io"
 
@@ -38,7 +35,7 @@ func volumes(f facts) []types.KubeVolumeInfo {
 	for _, name := range slices.Sorted(maps.Keys(f.volumes)) { // several may have had claims of one name
 		v := f.volumes[name]
 		namespace, claim, _ := strings.Cut(cmp.Or(v.Claim, v.LastClaim), "/")
-		if _, taken := f.claims[claim]; namespace != appNamespace || taken {
+		if _, taken := f.claims[claim]; namespace != types.NamespaceApps || taken {
 			continue
 		}
 		info := volume(claim, v)

@@ -20,8 +20,6 @@ const (
 	// roundTimeout is for a whole round of which every kubelet hangs.
 	roundTimeout = (batch/atOnce + 1) * askTimeout
 
-	// appNamespace is where applications run.
-	appNamespace = "eve-kube-app"
 	// launcher begins the names of the pods that virtual machines run in.
 	launcher = "virt-launcher-"
 )
@@ -72,7 +70,7 @@ func (c *Component) askNode(ctx context.Context, node string, owners types.AppOw
 	stats, err := c.Kube.NodeStats(ctx, node)
 	a := answer{node: node, at: time.Now().UTC(), cpu: stats.Node.CPU, mem: stats.Node.MemoryWorking, err: err}
 	for _, p := range stats.Pods {
-		if p.Namespace == appNamespace {
+		if p.Namespace == types.NamespaceApps {
 			a.apps = append(a.apps, c.app(p.Name, p.Sample, owners))
 		}
 	}
@@ -83,7 +81,7 @@ func (c *Component) askNode(ctx context.Context, node string, owners types.AppOw
 func (c *Component) ownApps(metrics types.KubeNodeMetrics) (apps []app) {
 	owners := types.NewAppOwners(c.Configs.All())
 	for _, p := range metrics.Pods {
-		if last := len(p.Samples) - 1; last >= 0 && p.Namespace == appNamespace {
+		if last := len(p.Samples) - 1; last >= 0 && p.Namespace == types.NamespaceApps {
 			apps = append(apps, c.app(p.Name, p.Samples[last], owners))
 		}
 	}
@@ -94,7 +92,7 @@ func (c *Component) ownApps(metrics types.KubeNodeMetrics) (apps []app) {
 // where the pod is not in the table yet or any more.
 func (c *Component) app(pod string, s types.PodSample, owners types.AppOwners) app {
 	a := app{name: pod, cpu: s.CPU, mem: s.MemoryWorking}
-	known, _ := c.AppPods.Get(appNamespace + "/" + pod)
+	known, _ := c.AppPods.Get(types.NamespaceApps + "/" + pod)
 	if config, ok := owners.Of(known); ok {
 		a.of = config.DisplayName
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -39,9 +40,9 @@ func TestTheReportOfAKnownCluster(t *testing.T) {
 		sample := []types.PodSample{{CPU: u(1)}, {CPU: u(3), MemoryWorking: u(4)}}
 		_ = s.own.Publish(types.Global, types.KubeNodeMetrics{
 			Node: name(0), At: at, Metrics: types.NodeMetrics{CPU: u(5)},
-			Pods: []types.PodMetrics{{Namespace: appNamespace, Name: "labelled", Samples: sample}, {Namespace: "other", Name: "x", Samples: sample}},
+			Pods: []types.PodMetrics{{Namespace: types.NamespaceApps, Name: "labelled", Samples: sample}, {Namespace: "other", Name: "x", Samples: sample}},
 		})
-		_ = s.pods.Publish(appNamespace+"/labelled", types.Pod{VMI: "machine"})
+		_ = s.pods.Publish(types.NamespaceApps+"/labelled", types.Pod{VMI: "machine"})
 		s.sleep(61 * time.Second)
 		n1 := s.node(1)
 		if since := time.Since(n1.At); since > time.Minute {
@@ -246,7 +247,7 @@ func TestEveryPartStaysUnderItsLimit(t *testing.T) {
 	}
 	v := value(f, entries)
 	for part, entries := range map[string]any{"nodes": v.Nodes, "apps": v.Apps, "machines": v.VMIs} {
-		if data, err := json.Marshal(entries); err != nil || len(data) > maxLarge || len(data) < maxLarge*9/10 {
+		if data, err := json.Marshal(entries); err != nil || len(data) > pubsub.MaxLarge || len(data) < pubsub.MaxLarge*9/10 {
 			t.Errorf("%s: %d bytes, %v", part, len(data), err)
 		}
 	}

@@ -19,13 +19,13 @@ func TestWhatIsMeasuredBearsTheNameOfItsApplication(t *testing.T) {
 		container.FixedResources.VirtualizationMode = types.VirtualizationNoHyper
 		_, _ = s.configs.Publish("a", machine), s.configs.Publish("b", container)
 		for i := range 2 {
-			vm := types.Pod{Namespace: appNamespace, Name: launcher + "vm-" + name(i) + "-x2x4z", VMI: "vm-" + name(i), AppDomain: "9f27b6c8-4e15-4a02-b3d9-60c5d8e1fa34.1.7"}
-			web := types.Pod{Namespace: appNamespace, Name: "web-" + name(i), App: container.KubeName()}
+			vm := types.Pod{Namespace: types.NamespaceApps, Name: launcher + "vm-" + name(i) + "-x2x4z", VMI: "vm-" + name(i), AppDomain: "9f27b6c8-4e15-4a02-b3d9-60c5d8e1fa34.1.7"}
+			web := types.Pod{Namespace: types.NamespaceApps, Name: "web-" + name(i), App: container.KubeName()}
 			_, _ = s.pods.Publish(vm.Key(), vm), s.pods.Publish(web.Key(), web)
 		}
 		_ = s.own.Publish(types.Global, types.KubeNodeMetrics{Node: name(0), Pods: []types.PodMetrics{
-			{Namespace: appNamespace, Name: "web-" + name(0), Samples: []types.PodSample{{}}},
-			{Namespace: appNamespace, Name: "stranger", Samples: []types.PodSample{{}}},
+			{Namespace: types.NamespaceApps, Name: "web-" + name(0), Samples: []types.PodSample{{}}},
+			{Namespace: types.NamespaceApps, Name: "stranger", Samples: []types.PodSample{{}}},
 		}})
 		s.sleep(5 * time.Minute)
 		for _, m := range s.says().Apps {

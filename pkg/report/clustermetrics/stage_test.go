@@ -74,8 +74,8 @@ func (s *stage) measure(i int, cpu uint64) {
 	s.cluster.Measure(name(i), types.KubeletStats{
 		Node: types.NodeMetrics{CPU: u(cpu), MemoryWorking: u(10 * cpu)},
 		Pods: []types.PodStats{
-			{Namespace: appNamespace, Name: "web-" + name(i), Sample: sample},
-			{Namespace: appNamespace, Name: launcher + "vm-" + name(i) + "-x2x4z", Sample: sample},
+			{Namespace: types.NamespaceApps, Name: "web-" + name(i), Sample: sample},
+			{Namespace: types.NamespaceApps, Name: launcher + "vm-" + name(i) + "-x2x4z", Sample: sample},
 			{Namespace: "kube-system", Name: "dns", Sample: sample},
 		},
 	}, nil)

@@ -2,15 +2,11 @@ package clustermetrics
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
-
-// maxLarge bounds the JSON of a part that travels by file, of less than 1 MiB
-// (docs/wire.md, "Large fields").
-const maxLarge = 1_040_000
 
 // value is what is published of what is known.
 func value(f facts, entries map[string]entry) types.KubeClusterMetrics {
@@ -40,11 +36,11 @@ func value(f facts, entries map[string]entry) types.KubeClusterMetrics {
 	slices.SortFunc(out.Apps, byName)
 	slices.SortFunc(out.VMIs, byName)
 	cut := 0
-	out.Nodes, cut = fit(out.Nodes)
+	out.Nodes, cut = pubsub.FitLarge(out.Nodes)
 	out.Truncated += cut
-	out.Apps, cut = fit(out.Apps)
+	out.Apps, cut = pubsub.FitLarge(out.Apps)
 	out.Truncated += cut
-	out.VMIs, cut = fit(out.VMIs)
+	out.VMIs, cut = pubsub.FitLarge(out.VMIs)
 	out.Truncated += cut
 	return out
 }
@@ -72,16 +68,4 @@ func add(out *types.KubeClusterMetrics, node string, apps []app) {
 
 func byName(a, b types.ClusterAppMetrics) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Node, b.Node))
-}
-
-// fit keeps as many first entries as fit, and says how many do not.
-func fit[T any](entries []T) (kept []T, omitted int) {
-	size := 0
-	for i, e := range entries {
-		data, err := json.Marshal(e)
-		if size += len(data) + 1; err != nil || size > maxLarge {
-			return entries[:i:i], len(entries) - i
-		}
-	}
-	return entries, 0
 }

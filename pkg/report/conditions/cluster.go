@@ -68,11 +68,11 @@ func roles(f facts) (wrong []string) {
 		return nil
 	}
 	if !f.own.ControlPlane && !f.own.Master {
-		wrong = append(wrong, "label node-role.kubernetes.io/control-plane is missing"+writtenBy(f.own, "node-role.kubernetes.io/control-plane"))
+		wrong = append(wrong, "label "+types.LabelControlPlane+" is missing"+writtenBy(f.own, types.LabelControlPlane))
 	}
 	for _, n := range f.nodes {
 		if n.Etcd && !f.own.Etcd {
-			return append(wrong, "label node-role.kubernetes.io/etcd is missing")
+			return append(wrong, "label "+types.LabelEtcd+" is missing")
 		}
 	}
 	return wrong

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 )
 
 // maxSkew is how far two clocks may be from each other: more, and what nodes tell
@@ -97,18 +99,9 @@ const (
 )
 
 // firstOf names the first of a list, and counts the others.
-func firstOf(list []string) string {
-	if more := len(list) - listed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(list[:listed], ", "), more)
-	}
-	return strings.Join(list, ", ")
-}
+func firstOf(list []string) string { return phrase.Few(list, listed) }
 
 // short is a text from outside that is no longer than a sentence.
 func short(text string) string {
-	text = strings.TrimRight(strings.ToValidUTF8(text, "?"), ".")
-	if len(text) > maxText {
-		return strings.ToValidUTF8(text[:maxText], "") + "..."
-	}
-	return text
+	return phrase.Cut(strings.TrimRight(strings.ToValidUTF8(text, "?"), "."), maxText)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -260,7 +261,7 @@ func TestNobodyIsAskedBeforeTheOwnNodeIsKnown(t *testing.T) {
 func TestTheValueStaysUnderItsLimitAndApplicationsGoFirst(t *testing.T) {
 	a := answer{watched: true}
 	for i := range 200 {
-		for _, namespace := range []string{"another", appNamespace} {
+		for _, namespace := range []string{"another", types.NamespaceApps} {
 			p := types.PodStats{Namespace: namespace, Name: strings.Repeat("\x01", 20) + fmt.Sprint(i), UID: fmt.Sprint(namespace, i)}
 			for c := range 8 {
 				p.Containers = append(p.Containers, types.ContainerStats{Name: fmt.Sprint("c", c)})
@@ -286,13 +287,13 @@ func TestTheValueStaysUnderItsLimitAndApplicationsGoFirst(t *testing.T) {
 		}
 		kept, omitted := fit(pods)
 		data, _ = json.Marshal(kept)
-		if len(data) > maxLarge || len(kept)+omitted != len(pods) || omitted == 0 && len(kept) != len(pods) {
+		if len(data) > pubsub.MaxLarge || len(kept)+omitted != len(pods) || omitted == 0 && len(kept) != len(pods) {
 			t.Errorf("%d bytes, %d kept, %d left out", len(data), len(kept), omitted)
 		}
-		if omitted > 0 && len(data) < maxLarge*9/10 {
+		if omitted > 0 && len(data) < pubsub.MaxLarge*9/10 {
 			t.Errorf("only %d bytes are used", len(data))
 		}
-		if kept[0].Namespace != appNamespace || omitted > 200 && kept[len(kept)-1].Namespace != appNamespace {
+		if kept[0].Namespace != types.NamespaceApps || omitted > 200 && kept[len(kept)-1].Namespace != types.NamespaceApps {
 			t.Error("applications are not first")
 		}
 	}

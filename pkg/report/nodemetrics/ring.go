@@ -2,22 +2,17 @@ package nodemetrics
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"time"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
 const (
-	// appNamespace is where applications run; only their pods have a history.
-	appNamespace = "eve-kube-app"
 	// depth is how many samples a history has, forty seconds and more: a kubelet
 	// measures every ten seconds or so, and what it says twice counts once.
 	depth = 8
-	// maxLarge bounds the JSON of the pods, which travel by file, of less than 1 MiB
-	// (docs/wire.md, "Large fields").
-	maxLarge = 1_040_000
 )
 
 // merge is what is known of the pods after a look: of those that are there. A
@@ -30,7 +25,7 @@ func merge(old []types.PodMetrics, a answer) []types.PodMetrics {
 	out := make([]types.PodMetrics, 0, len(a.stats.Pods))
 	for _, p := range a.stats.Pods {
 		keep := 1
-		if p.Namespace == appNamespace && a.watched {
+		if p.Namespace == types.NamespaceApps && a.watched { // only applications have a history
 			keep = depth
 		}
 		out = append(out, pod(before[p.UID], p, a.containers, keep))
@@ -43,7 +38,7 @@ func merge(old []types.PodMetrics, a answer) []types.PodMetrics {
 
 // rank puts applications first.
 func rank(p types.PodMetrics) int {
-	if p.Namespace == appNamespace {
+	if p.Namespace == types.NamespaceApps {
 		return 0
 	}
 	return 1
@@ -136,17 +131,10 @@ func or(a, b *uint64) *uint64 {
 
 // fit keeps as many first pods as fit, and says how many do not.
 func fit(pods []types.PodMetrics) (kept []types.PodMetrics, omitted int) {
-	if bound(pods) <= maxLarge {
+	if bound(pods) <= pubsub.MaxLarge {
 		return pods, 0
 	}
-	size := 0
-	for i, p := range pods {
-		data, err := json.Marshal(p)
-		if size += len(data) + 1; err != nil || size > maxLarge {
-			return pods[:i:i], len(pods) - i
-		}
-	}
-	return pods, 0
+	return pubsub.FitLarge(pods)
 }
 
 // bound is more than the JSON of the pods has: to encode them twice, every five

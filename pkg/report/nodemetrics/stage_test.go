@@ -76,7 +76,7 @@ func (s *stage) watch(d time.Duration) {
 func (s *stage) measure(cpu uint64, change ...func(*types.KubeletStats)) {
 	now := time.Now().UTC()
 	stats := types.KubeletStats{Node: types.NodeMetrics{CPU: u(cpu)}}
-	for _, namespace := range []string{"a-system", appNamespace} {
+	for _, namespace := range []string{"a-system", types.NamespaceApps} {
 		stats.Pods = append(stats.Pods, types.PodStats{
 			Namespace: namespace, Name: "web", UID: "uid-" + namespace,
 			Sample:     types.PodSample{At: now, CPU: u(cpu), CPUSeconds: u(cpu * 1000), NetworkReceived: u(cpu)},
@@ -87,7 +87,7 @@ func (s *stage) measure(cpu uint64, change ...func(*types.KubeletStats)) {
 		c(&stats)
 	}
 	s.cluster.Measure("n1", stats, map[types.ContainerID]types.ContainerSample{
-		{Namespace: appNamespace, Pod: "web", Container: "c"}: {At: now, ReadBytes: u(cpu)},
+		{Namespace: types.NamespaceApps, Pod: "web", Container: "c"}: {At: now, ReadBytes: u(cpu)},
 	})
 }
 
@@ -114,7 +114,7 @@ func (s *stage) says() types.KubeNodeMetrics {
 func (s *stage) app() types.PodMetrics {
 	s.Helper()
 	m := s.says()
-	if len(m.Pods) == 0 || m.Pods[0].Namespace != appNamespace {
+	if len(m.Pods) == 0 || m.Pods[0].Namespace != types.NamespaceApps {
 		s.Fatalf("applications are not first: %+v", m.Pods)
 	}
 	return m.Pods[0]

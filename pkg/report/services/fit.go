@@ -1,16 +1,11 @@
 package services
 
 import (
-	"encoding/json"
 	"fmt"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
-
-// maxMessage bounds the JSON of a value. It travels in one packet of less than
-// 65535 bytes, in base64, which leaves 49 KB of JSON (docs/wire.md, "Socket
-// protocol").
-const maxMessage = 48_000
 
 // cut counts what a value leaves out.
 type cut struct{ services, ingresses, addresses int }
@@ -23,7 +18,7 @@ func (c cut) any() bool { return c != cut{} }
 // ingresses before services; then the pool's addresses; then the others. Of each
 // the first ones by name stay, and all stay in their order.
 func fit(v *types.KubeUserServices) cut {
-	if size(*v) <= maxMessage {
+	if size(*v) <= pubsub.MaxMessage {
 		return cut{}
 	}
 	whole := *v
@@ -32,7 +27,7 @@ func fit(v *types.KubeUserServices) cut {
 		p := *whole.LBPoolStatus
 		v.LBPoolStatus, p.AllocatedIPs = &p, nil
 	}
-	room := maxMessage - size(*v)
+	room := pubsub.MaxMessage - size(*v)
 	ingresses, services := choose(whole.UserIngress, ingressRules), choose(whole.UserService, serviceRules)
 	addresses := choose(addressesOf(whole.LBPoolStatus), func(string) []string { return nil })
 	ingresses.fill(true, &room)
@@ -76,7 +71,7 @@ func (c choice[T]) fill(needed bool, room *int) {
 		if c.needed[i] != needed {
 			continue
 		}
-		if n := size(entry) + 1; n <= *room { // the comma
+		if n := pubsub.EntrySize(entry); n <= *room {
 			c.stays[i] = true
 			*room -= n
 		}
@@ -93,14 +88,8 @@ func (c choice[T]) chosen() []T {
 	return out
 }
 
-// size is that of v in JSON, in bytes.
-func size(v any) int {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return maxMessage // cannot be: it holds only what has a form in JSON
-	}
-	return len(data)
-}
+// size is that of a value in JSON, in bytes.
+func size(v types.KubeUserServices) int { return pubsub.EntrySize(v) - 1 }
 
 // serviceRules names the rule that nim makes of a service's port, if any
 // (docs/wire.md, "nim").

@@ -52,7 +52,7 @@ func TestWhatNimMakesRulesOfStaysFirst(t *testing.T) {
 	if needed != 41 || len(protocols) != 2 || len(v.LBPoolStatus.AllocatedIPs) != 40 {
 		t.Errorf("%d services of use, ingresses of %v, %d addresses stay", needed, protocols, len(v.LBPoolStatus.AllocatedIPs))
 	}
-	if n := size(*v); n > maxMessage || n < maxMessage-500 {
+	if n := size(*v); n > pubsub.MaxMessage || n < pubsub.MaxMessage-500 {
 		t.Errorf("%d bytes", n)
 	}
 	want := cut{services: 3041 - len(v.UserService), ingresses: 3001 - len(v.UserIngress)}
@@ -96,7 +96,7 @@ func TestNoValueIsEverTooLarge(t *testing.T) {
 			in := types.Ingress{Namespace: text(r), Name: fmt.Sprint(i), Addresses: []string{text(r)}, Rules: []types.IngressPath{{Host: text(r), Path: text(r), Service: text(r)}}}
 			f.ingresses.rows[in.Key()] = in
 		}
-		if n := size(*decide(f).publish); n > maxMessage {
+		if n := size(*decide(f).publish); n > pubsub.MaxMessage {
 			t.Errorf("seed %d: %d bytes", seed, n)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -28,7 +29,7 @@ func pool(f facts, list []types.KubeUserService) *types.LBPoolStatus {
 	if !deployed && p.Error.Error == "" {
 		return nil
 	}
-	p.Error.Error = short(p.Error.Error, maxText)
+	p.Error.Error = phrase.Cut(p.Error.Error, maxText)
 	p.Interface, p.IPPrefix = first(items(vip.Interface)), first(items(vip.CIDR))
 	if p.Interface == "" {
 		var names []string
@@ -78,7 +79,7 @@ func prefixes(cidrs string) ([]netip.Prefix, error) {
 	for _, item := range items(cidrs) {
 		p, err := netip.ParsePrefix(item)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a CIDR", short(item, 50))
+			return nil, fmt.Errorf("%q is not a CIDR", phrase.Cut(item, 50))
 		}
 		out = append(out, p)
 	}
@@ -114,12 +115,4 @@ func first(list []string) string {
 		}
 	}
 	return strings.Join(list, ",")
-}
-
-// short is text, or its beginning where it is longer than limit bytes.
-func short(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "..."
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -75,7 +76,7 @@ func TestEndlessTextsOfThePoolAreCut(t *testing.T) {
 		f.cluster.LBConfigError.Error = strings.Repeat("<", 100_000)
 	})
 	v := decide(f).publish
-	if n := size(*v); n > maxMessage || v.LBPoolStatus.IPPrefix == "" || strings.HasSuffix(v.LBPoolStatus.IPPrefix, ",") {
+	if n := size(*v); n > pubsub.MaxMessage || v.LBPoolStatus.IPPrefix == "" || strings.HasSuffix(v.LBPoolStatus.IPPrefix, ",") {
 		t.Errorf("%d bytes, prefixes %.50s", n, v.LBPoolStatus.IPPrefix)
 	}
 	if again := decide(f).publish; !cmp.Equal(v, again) {

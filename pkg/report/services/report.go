@@ -19,7 +19,7 @@ const (
 // excluded are the namespaces of EVE's own.
 func excluded(namespace string) bool {
 	switch namespace {
-	case "kube-system", "kubevirt", "longhorn-system", "cdi", "eve-kube-app":
+	case types.NamespaceSystem, types.NamespaceKubeVirt, types.NamespaceLonghorn, types.NamespaceCDI, types.NamespaceApps:
 		return true
 	}
 	return false
@@ -45,7 +45,7 @@ func services(table map[string]types.Service) []types.KubeUserService {
 				Type: s.Type, LoadBalancerIP: ip,
 			}
 			if s.Namespace == "cattle-system" && p.Port == 443 { // the cluster's API for people on site
-				e.Type, e.Port, e.ACEenabled = nodePort, 6443, true
+				e.Type, e.Port, e.ACEenabled = nodePort, types.PortAPI, true
 			}
 			out = append(out, e)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -128,7 +129,7 @@ func (s *source[T]) look(name string, table pubsub.Reader[T], views tableView, l
 	case kept && !st.Whole:
 		since, why = st.Since, st.Why
 	case views.silent && !views.api.SilentSince.IsZero():
-		since, why = views.api.SilentSince, short(views.api.Reason, maxWhy)
+		since, why = views.api.SilentSince, phrase.Cut(views.api.Reason, maxWhy)
 	}
 	if !s.known && left.Before(since) {
 		since = left

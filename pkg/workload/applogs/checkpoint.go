@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"syscall"
 	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
 // checkpoint is what is kept of one log (docs/wire.md, "App log positions").
@@ -49,11 +49,11 @@ type journal struct{ f *os.File }
 
 // openJournal opens the journal, and reads what is in it.
 func openJournal(path string) (journal, []checkpoint, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	f, _, err := safefile.OpenFile(path, os.O_RDWR|os.O_CREATE|safefile.NoFollow, 0o600)
 	if err != nil {
 		return journal{}, nil, fmt.Errorf("open journal of app logs: %w", err)
 	}
-	raw, err := readFile(f)
+	raw, err := safefile.Head(f, maxLogs*slotSize)
 	if err != nil {
 		_ = f.Close()
 		return journal{}, nil, fmt.Errorf("read journal of app logs: %w", err)
@@ -65,20 +65,6 @@ func openJournal(path string) (journal, []checkpoint, error) {
 		}
 	}
 	return journal{f}, slots, nil
-}
-
-var errNoFile = errors.New("not a file")
-
-// readFile reads one of the two files. Of what is no file nobody waits for an end.
-func readFile(f *os.File) ([]byte, error) {
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errNoFile
-	}
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.LimitReader(f, maxLogs*slotSize))
 }
 
 // put writes one slot.
@@ -130,7 +116,7 @@ func encodeSlot(s checkpoint) ([]byte, error) {
 // keptSlots reads the file that outlives a boot: one log each line.
 func keptSlots(path string) ([]checkpoint, error) {
 	slots := make([]checkpoint, maxLogs)
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, _, err := safefile.OpenFile(path, os.O_RDONLY|safefile.NoFollow, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return slots, nil
 	}
@@ -138,7 +124,7 @@ func keptSlots(path string) ([]checkpoint, error) {
 		return slots, fmt.Errorf("open checkpoints of app logs: %w", err)
 	}
 	defer f.Close()
-	raw, err := readFile(f)
+	raw, err := safefile.Head(f, maxLogs*slotSize)
 	if err != nil {
 		return slots, fmt.Errorf("read checkpoints of app logs: %w", err)
 	}

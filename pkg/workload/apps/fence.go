@@ -102,7 +102,7 @@ func (f facts) usedClaims(node string) []usedClaims {
 		}
 		h := usedClaims{name: p.Name, tied: p.AppDomain != "" && tied[p.AppDomain] || tied[types.AppSet{Kind: p.Owner.Kind, Name: p.Owner.Name}.Key()]}
 		for _, c := range p.Claims {
-			h.claims = append(h.claims, namespace+"/"+c)
+			h.claims = append(h.claims, types.NamespaceApps+"/"+c)
 		}
 		all = append(all, h)
 	}
@@ -213,7 +213,7 @@ func (w *worker) unfence(ctx context.Context) error {
 		return fmt.Errorf("list the pods on %s: %w", w.lost.Name, err)
 	}
 	for _, p := range running {
-		if p.Namespace == namespace && !w.known[p.UID] {
+		if p.Namespace == types.NamespaceApps && !w.known[p.UID] {
 			return fmt.Errorf("node %s still runs pod %s, which was restarted elsewhere: %w", w.lost.Name, p.Name, types.ErrConflict)
 		}
 	}

@@ -78,7 +78,7 @@ func claims(a app) []string {
 	var names []string
 	add := func(claims []string) {
 		for _, c := range claims {
-			names = append(names, namespace+"/"+c)
+			names = append(names, types.NamespaceApps+"/"+c)
 		}
 	}
 	add(a.set.Claims)
@@ -88,9 +88,6 @@ func claims(a app) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
-
-// namespace is where EVE's applications are.
-const namespace = "eve-kube-app"
 
 // representativePod is the pod that speaks for the application.
 func (a app) representativePod(self string) (types.Pod, bool) { return choose(a.cfg, a.pods, self) }

@@ -3,13 +3,13 @@ package console
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -51,28 +51,22 @@ type seen struct {
 // read looks at a path. Nothing there can hold it up: what is no plain file is
 // not read, and no link is followed.
 func read(path string) (seen, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, info, err := safefile.OpenFile(path, os.O_RDONLY|safefile.NoFollow, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return absent(path)
 	case err != nil:
 		info, err2 := os.Lstat(path)
-		if err2 != nil || info.Mode().IsRegular() { // there are no descriptors left, say
+		switch {
+		case err2 != nil || info.Mode().IsRegular(): // there are no descriptors left, say
 			return seen{}, err
+		case info.IsDir():
+			return seen{}, errors.New("a directory is in its place")
 		}
 		return seen{kind: broken, id: identify(info, true)}, nil
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return seen{}, err
-	case info.IsDir():
-		return seen{}, errors.New("a directory is in its place")
-	case !info.Mode().IsRegular():
-		return seen{kind: broken, id: identify(info, true)}, nil
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	raw, err := safefile.Head(f, maxFile+1)
 	if err != nil {
 		return seen{}, err
 	}

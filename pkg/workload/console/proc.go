@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
 const (
@@ -44,7 +46,7 @@ func portUse(proc string, port uint32) use {
 // inTable looks for the port in one table of sockets, in which those that
 // listen come first.
 func inTable(path string, port uint32) (bool, error) {
-	f, err := os.Open(path)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return false, err
 	}
@@ -78,11 +80,6 @@ func edgeviewLives(proc string, pid int) bool {
 }
 
 func readComm(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	comm, err := io.ReadAll(io.LimitReader(f, 64)) // the kernel's longest has 15
+	comm, err := safefile.Read(path, 64) // the kernel's longest has 15
 	return strings.TrimSpace(string(comm)), err
 }

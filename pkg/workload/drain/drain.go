@@ -34,12 +34,9 @@ import (
 
 // The usual places of the files of docs/wire.md, "Files".
 const (
-	DefaultForceFile   = "/tmp/force-NodeDrainStatus-global.json"
-	OtherForceFile     = "/persist/kube-status/force-NodeDrainStatus-global.json"
-	DefaultFaultMarker = "/tmp/DrainStatus_FaultInjection_Wait"
-	RebootReason       = "/persist/reboot-reason"
-	BootReason         = "/persist/boot-reason"
-	ScheduledShutdown  = "/run/systemd/shutdown/scheduled"
+	RebootReason      = "/persist/reboot-reason"
+	BootReason        = "/persist/boot-reason"
+	ScheduledShutdown = "/run/systemd/shutdown/scheduled"
 )
 
 // period is in case an event was missed. A drain under way looks every second.

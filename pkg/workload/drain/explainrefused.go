@@ -137,14 +137,11 @@ func (o obstacle) underBudget(b types.PodBudget, late bool) finding {
 // and without pod or budget the data would be out of reach, or lost.
 func (o obstacle) unharmed(f finding) finding {
 	guards := f.cause == "budget" || f.cause == "no-room" || f.cause == "pinned" || f.cause == "returns" || len(o.situation.Budgets) > 1
-	if o.situation.Pod.Namespace == storageNamespace && guards && f.remedy != "" {
+	if o.situation.Pod.Namespace == types.NamespaceLonghorn && guards && f.remedy != "" {
 		f.remedy = "Longhorn lets it go once no volume needs it here: mend the volume's replica, or have one made on another node; touch neither budget nor pod"
 	}
 	return f
 }
-
-// storageNamespace is where Longhorn's pods are.
-const storageNamespace = "longhorn-system"
 
 // editBudget is the command that opens a budget, which is called namespace/name.
 func editBudget(name string) string {

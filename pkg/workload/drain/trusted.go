@@ -14,16 +14,11 @@ import (
 // file counts that root or our own user owns, that nobody else may write, and
 // that has no other name: /tmp is writable for everybody.
 func openTrusted(path string) (*os.File, os.FileInfo, error) {
-	// O_NONBLOCK: a fifo put there must not hold us up before it is refused.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, info, err := safefile.OpenFile(path, os.O_RDONLY|safefile.NoFollow, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("open: %w", err)
+		return nil, nil, err
 	}
-	info, err := f.Stat()
-	if err == nil {
-		err = distrust(info)
-	}
-	if err != nil {
+	if err := distrust(info); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 	}
 	return f, info, nil
@@ -31,9 +26,6 @@ func openTrusted(path string) (*os.File, os.FileInfo, error) {
 
 // distrust is why a file is no operator's word, nil where it may be one.
 func distrust(info os.FileInfo) error {
-	if !info.Mode().IsRegular() {
-		return safefile.ErrNotRegular
-	}
 	if err := safefile.Others(info); err != nil {
 		return err
 	}

@@ -11,13 +11,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// call is a look at sysfs, which may hang.
-type call struct {
-	n     int
-	asked string // what for
-	done  chan struct{}
-}
-
 // scan has sysfs looked at beside the steps, and returns what it shows of what
 // domainmgr names now, nil while that is not known.
 func (c *Component) scan(ctx context.Context) *scanned {
@@ -31,41 +24,19 @@ func (c *Component) scan(ctx context.Context) *scanned {
 			bundles = append(bundles, b)
 		}
 	}
-	if shown, ok := c.results.Get(types.Global); ok && c.running != nil && shown.n == c.running.n {
-		c.shown, c.shownFor, c.running = &shown, c.running.asked, nil
+	if shown, ok := c.scanning.Take(); ok {
+		c.shown, c.shownFor = &shown, c.asked
 		c.report(ctx, shown)
 	}
 	asked := fmt.Sprintf("%+v", bundles)
-	if now := time.Now(); c.running == nil && (c.asked != asked || !now.Before(c.again)) {
-		c.calls++
+	if now := time.Now(); !c.scanning.Busy() && (c.asked != asked || !now.Before(c.again)) {
 		c.asked, c.again = asked, now.Add(period)
-		c.begin(&call{n: c.calls, asked: asked, done: make(chan struct{})}, bundles)
+		c.scanning.Begin(ctx, period, func(context.Context) scanned { return sysfs(c.Sysfs).scan(bundles) })
 	}
 	if c.shownFor != asked {
 		return nil
 	}
 	return c.shown
-}
-
-func (c *Component) begin(one *call, bundles []types.IoBundle) {
-	c.running = one
-	go func() {
-		defer close(one.done)
-		out := sysfs(c.Sysfs).scan(bundles)
-		out.n = one.n
-		_ = c.results.Publish(types.Global, out)
-	}()
-}
-
-// end waits for sysfs, but not for ever.
-func (c *Component) end() {
-	if c.running == nil {
-		return
-	}
-	select {
-	case <-c.running.done:
-	case <-time.After(patience):
-	}
 }
 
 // report logs what is new of the functions.
@@ -127,7 +98,7 @@ func (c *Component) situation(f facts) string {
 	}
 	var pods []string
 	for _, p := range c.NodePods.All() {
-		if p.Namespace == "kube-system" && p.App == "sriovdp" && p.NodeName == f.own {
+		if p.Namespace == types.NamespaceSystem && p.App == "sriovdp" && p.NodeName == f.own {
 			pods = append(pods, fmt.Sprint(p.UID, p.Terminating()))
 		}
 	}

@@ -26,7 +26,6 @@ var label = regexp.MustCompile(`^(.+)vf([0-9]{1,5})$`)
 
 // scanned is what sysfs shows of the functions that domainmgr names.
 type scanned struct {
-	n        int
 	vfs      []vf             // sorted, each name and each address once
 	unread   []string         // addresses of which sysfs shows nothing, or not enough
 	bound    []string         // addresses of those that were bound just now

@@ -91,19 +91,17 @@ type Component struct {
 	wrote    time.Time // when the ConfigMap was last written
 	foreign  []string
 	problems []string
-	shown    *scanned // what sysfs showed last
-	shownFor string   // of what
-	running  *call    // the look at sysfs under way, nil for none
-	calls    int
-	asked    string                // what it, or the last one, is for
-	again    time.Time             // when the next one is due
-	results  pubsub.Table[scanned] // where it leaves its result, and rings
+	shown    *scanned           // what sysfs showed last
+	shownFor string             // of what
+	scanning loop.Call[scanned] // the look at sysfs, which may hang
+	asked    string             // what it, or the last one, is for
+	again    time.Time          // when the next one is due
 }
 
 // Run steps until ctx is done.
 func (c *Component) Run(ctx context.Context) {
-	defer c.end()
-	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Adapters, c.Info, c.Nodes, c.NodePods, c.API, &c.results)
+	defer c.scanning.EndWithin(patience)
+	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Adapters, c.Info, c.Nodes, c.NodePods, c.API, &c.scanning)
 }
 
 // Step looks, decides and acts once.

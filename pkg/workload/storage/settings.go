@@ -9,6 +9,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -107,9 +108,5 @@ const maxText = 512
 
 // clip is text, without its end where that is too long.
 func clip(text string) string {
-	text = strings.ToValidUTF8(text, "?")
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "..."
-	}
-	return text
+	return phrase.Cut(strings.ToValidUTF8(text, "?"), maxText)
 }
