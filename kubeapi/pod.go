@@ -6,47 +6,136 @@ import (
 	"fmt"
 	"io"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	typedapps "k8s.io/client-go/kubernetes/typed/apps/v1"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/kubectl/pkg/drain"
 
 	"github.com/zedkube/zedkube/types"
 )
 
 // PodsToEvict returns, from a fresh list, the pods that a drain of node has to
-// evict: what kubectl drain would choose with --force, --ignore-daemonsets and
-// --delete-emptydir-data, less the pods that keep volumes usable meanwhile.
+// evict. The filters are those of kubectl drain with --force, --ignore-daemonsets
+// and --delete-emptydir-data, in its order, and one of ours:
+//
+//	deleted        skips no pod: a pod that is being deleted is to be waited for
+//	daemon set     skips the pods of a daemon set that exists
+//	mirror pod     skips what the kubelet runs from its own files
+//	local storage  skips no pod: what is in an emptyDir is lost
+//	unreplicated   skips no pod: one without a controller does not come back
+//	leaveStorage   skips the pods that keep volumes usable meanwhile
 func (c *Client) PodsToEvict(ctx context.Context, node string) ([]types.Pod, error) {
-	conn, done, err := c.use()
+	var pods []types.Pod
+	err := c.verb(ctx, func(ctx context.Context, conn *connection) error {
+		from, err := conn.nodeLists(ctx, node)
+		if err != nil {
+			return err
+		}
+		kubectl := drain.Helper{
+			Ctx:                 ctx,
+			Client:              from,
+			Force:               true,
+			GracePeriodSeconds:  -1,
+			IgnoreAllDaemonSets: true,
+			DeleteEmptyDirData:  true,
+			AdditionalFilters:   []drain.PodFilter{leaveStorage},
+			Out:                 io.Discard,
+			ErrOut:              io.Discard,
+		}
+		chosen, errs := kubectl.GetPodsForDeletion(node)
+		if len(errs) > 0 {
+			return errors.Join(errs...)
+		}
+		for _, p := range chosen.Pods() {
+			pods = append(pods, podOf(&p))
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list pods to evict from node %s: %w", node, err)
 	}
-	defer done()
-	ctx, cancel := context.WithTimeout(ctx, verbWithin)
-	defer cancel()
-	helper := drain.Helper{
-		Ctx:                 ctx,
-		Client:              &checked{Interface: conn.kube, node: node},
-		Force:               true,
-		GracePeriodSeconds:  -1,
-		IgnoreAllDaemonSets: true,
-		DeleteEmptyDirData:  true,
-		AdditionalFilters:   []drain.PodFilter{leaveStorage},
-		Out:                 io.Discard,
-		ErrOut:              io.Discard,
-	}
-	list, errs := helper.GetPodsForDeletion(node)
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("list pods to evict from node %s: %w", node, errors.Join(errs...))
-	}
-	var pods []types.Pod
-	for _, p := range list.Pods() {
-		pods = append(pods, podOf(&p))
-	}
 	return pods, nil
+}
+
+// nodeLists answers the filters of kubectl, which ask for the pods of a node and
+// for the daemon set of each of their pods, from one list of each.
+type nodeLists struct {
+	kubernetes.Interface
+	pods listedPods
+	sets listedSets
+}
+
+// CoreV1 implements kubernetes.Interface.
+func (l *nodeLists) CoreV1() typedcore.CoreV1Interface { return l.pods }
+
+// AppsV1 implements kubernetes.Interface.
+func (l *nodeLists) AppsV1() typedapps.AppsV1Interface { return l.sets }
+
+type listedPods struct {
+	typedcore.CoreV1Interface
+	typedcore.PodInterface
+	list *corev1.PodList
+}
+
+// Pods implements typedcore.PodsGetter.
+func (l listedPods) Pods(string) typedcore.PodInterface { return l }
+
+// List implements typedcore.PodInterface.
+func (l listedPods) List(context.Context, metav1.ListOptions) (*corev1.PodList, error) {
+	return l.list, nil
+}
+
+type listedSets struct {
+	typedapps.AppsV1Interface
+	typedapps.DaemonSetInterface
+	list      []appsv1.DaemonSet
+	namespace string
+}
+
+// DaemonSets implements typedapps.DaemonSetsGetter.
+func (l listedSets) DaemonSets(namespace string) typedapps.DaemonSetInterface {
+	l.namespace = namespace
+	return l
+}
+
+// Get implements typedapps.DaemonSetInterface.
+func (l listedSets) Get(_ context.Context, name string, _ metav1.GetOptions) (*appsv1.DaemonSet, error) {
+	for i, s := range l.list {
+		if s.Namespace == l.namespace && s.Name == name {
+			return &l.list[i], nil
+		}
+	}
+	return nil, apierrors.NewNotFound(appsv1.Resource("daemonsets"), name)
+}
+
+// nodeLists lists the pods on node, and the daemon sets if one of the pods is of
+// one.
+func (conn *connection) nodeLists(ctx context.Context, node string) (*nodeLists, error) {
+	l := &nodeLists{Interface: conn.kube, pods: listedPods{list: &corev1.PodList{}}}
+	ofSet := false
+	err := conn.podsOn(ctx, node, func(p *corev1.Pod) {
+		l.pods.list.Items = append(l.pods.list.Items, *p)
+		owner := metav1.GetControllerOf(p)
+		ofSet = ofSet || owner != nil && owner.Kind == "DaemonSet"
+	})
+	if err != nil || !ofSet {
+		return l, err
+	}
+	sets, err := conn.kube.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
+	if err == nil {
+		err = isWhole(sets.ListMeta)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list daemon sets: %w", err)
+	}
+	l.sets.list = sets.Items
+	return l, nil
 }
 
 // leaveStorage leaves alone the pods without which volumes can neither be

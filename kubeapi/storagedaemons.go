@@ -56,15 +56,22 @@ func (conn *connection) claimUsers(ctx context.Context, node string) (daemons, o
 	return daemons, others, nil
 }
 
-// podsOn calls see for each pod of node in a fresh list.
+// podsOn calls see for each pod of node in a fresh list. Anything else in the
+// answer is an error: client-go decodes an answer of another kind to an empty
+// list, and a node without pods is one that has been drained.
 func (conn *connection) podsOn(ctx context.Context, node string, see func(*corev1.Pod)) error {
-	api := checkedPods{PodInterface: conn.kube.CoreV1().Pods(""), node: node}
 	list := func(ctx context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
-		return api.List(ctx, o)
+		return conn.kube.CoreV1().Pods("").List(ctx, o)
 	}
 	err := pages(ctx, list, func(l *corev1.PodList) error {
-		for i := range l.Items {
+		for i, p := range l.Items {
+			switch {
+			case p.Name == "" || p.Namespace == "":
+				return errNoName
+			case p.Spec.NodeName != node:
+				return fmt.Errorf("the answer lists pod %s/%s of node %q", p.Namespace, p.Name, p.Spec.NodeName)
+			}
 			see(&l.Items[i])
 		}
 		return nil
