@@ -8,7 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -138,8 +140,8 @@ func TestAVirtualMachineBecomesARow(t *testing.T) {
 		Created: at(1).Time, Deleted: at(9).Time, Ready: true, ReadySince: at(5).Time,
 		Affinity: types.SetAffinity{Node: "n1", Required: true},
 	}
-	v := decoded[vmi](t, someVMI)
-	for name, v := range map[string]*vmi{"whole": v, "slim": slimVMI(v), "copy": v.DeepCopyObject().(*vmi)} {
+	v := decoded[kubevirtv1.VirtualMachineInstance](t, someVMI)
+	for name, v := range map[string]*kubevirtv1.VirtualMachineInstance{"whole": v, "slim": slimVMI(v)} {
 		if diff := cmp.Diff(want, vmiOf(v)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -162,18 +164,29 @@ func TestAReplicaSetBecomesARow(t *testing.T) {
 		Affinity: types.SetAffinity{Node: "n1", Required: true}, Claims: []string{"dv-a", "pvc-b", "pvc-e"},
 		Note: types.RepairNote{Act: types.ActFailover, Node: "n1", Stuck: 2},
 	}
-	s := decoded[appSet](t, someSet)
-	for name, s := range map[string]*appSet{"whole": s, "slim": slimAppSet(s), "copy": s.DeepCopyObject().(*appSet)} {
-		if diff := cmp.Diff(want, appSetOf(types.KindVMIReplicaSet)(s)); diff != "" {
+	s := decoded[kubevirtv1.VirtualMachineInstanceReplicaSet](t, someSet)
+	for name, s := range map[string]*kubevirtv1.VirtualMachineInstanceReplicaSet{"whole": s, "slim": slimVMISet(s)} {
+		if diff := cmp.Diff(want, vmiSetOf(s)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	s.Spec.Replicas, s.Labels = nil, map[string]string{labelAppDomain: "own"}
+	pods := decoded[appsv1.ReplicaSet](t, someSet)
+	want.Kind, want.Claims = types.KindReplicaSet, []string{"pvc-b"} // it knows no volumes of KubeVirt's
+	for name, s := range map[string]*appsv1.ReplicaSet{"whole, of pods": pods, "slim, of pods": slimPodSet(pods)} {
+		if diff := cmp.Diff(want, podSetOf(s)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	s.Spec.Template = nil
+	if row := vmiSetOf(slimVMISet(s)); row.AppDomain != "" || row.Claims != nil {
+		t.Errorf("without a template: %+v", row)
+	}
+	pods.Spec.Replicas, pods.Labels = nil, map[string]string{labelAppDomain: "own"}
 	for name, note := range map[string]string{
 		"garbage": `yes`, "of another shape": `{"act":"failover","stuck":"two"}`, "too long": `{"act":"` + strings.Repeat("x", annotationText) + `"}`,
 	} {
-		s.Annotations[repairAnnotation] = note
-		row := appSetOf(types.KindReplicaSet)(s)
+		pods.Annotations[repairAnnotation] = note
+		row := podSetOf(pods)
 		if row.Note != (types.RepairNote{}) || row.Wanted != 1 || row.AppDomain != "own" {
 			t.Errorf("with a note that is %s: %+v", name, row)
 		}

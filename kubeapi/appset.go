@@ -1,133 +1,86 @@
 package kubeapi
 
 import (
-	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/zedkube/zedkube/types"
 )
 
-// appSet is the part that rows are made of of both a ReplicaSet and KubeVirt's
-// VirtualMachineInstanceReplicaSet: in it they are alike.
-type appSet struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              appSetSpec   `json:"spec"`
-	Status            appSetStatus `json:"status"`
-}
-
-type appSetSpec struct {
-	Replicas *int32         `json:"replicas"`
-	Template appSetTemplate `json:"template"`
-}
-
-type appSetTemplate struct {
-	Metadata struct {
-		Labels map[string]string `json:"labels"`
-	} `json:"metadata"`
-	Spec struct {
-		Affinity *corev1.Affinity `json:"affinity"`
-		Volumes  []appSetVolume   `json:"volumes"`
-	} `json:"spec"`
-}
-
-// appSetVolume names the claim that a volume is, in each of the ways there are.
-type appSetVolume struct {
-	Claim      *claimSource `json:"persistentVolumeClaim,omitempty"`
-	DataVolume *struct {
-		Name string `json:"name"`
-	} `json:"dataVolume,omitempty"` // whose claim has its name
-	Ephemeral *struct {
-		Claim *claimSource `json:"persistentVolumeClaim,omitempty"`
-	} `json:"ephemeral,omitempty"` // KubeVirt's: it is read only
-}
-
-type claimSource struct {
-	Name string `json:"claimName"`
-}
-
-type appSetStatus struct {
-	ReadyReplicas int32 `json:"readyReplicas"`
-}
-
-type appSetList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata"`
-	Items           []appSet `json:"items"`
-}
-
-// DeepCopyObject implements runtime.Object. What its pointers hold is never
-// changed.
-func (s *appSet) DeepCopyObject() runtime.Object {
-	c := *s
-	s.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
-	c.Spec.Template.Metadata.Labels = maps.Clone(s.Spec.Template.Metadata.Labels)
-	c.Spec.Template.Spec.Affinity = s.Spec.Template.Spec.Affinity.DeepCopy()
-	c.Spec.Template.Spec.Volumes = slices.Clone(s.Spec.Template.Spec.Volumes)
-	return &c
-}
-
-// DeepCopyObject implements runtime.Object.
-func (l *appSetList) DeepCopyObject() runtime.Object {
-	c := *l
-	l.ListMeta.DeepCopyInto(&c.ListMeta)
-	c.Items = make([]appSet, len(l.Items))
-	for i := range l.Items {
-		c.Items[i] = *l.Items[i].DeepCopyObject().(*appSet)
-	}
-	return &c
-}
-
-// appSetOf is the row of a replica set of that kind: an item of a list does not
-// name its own. A set that does not say how many it wants wants one.
-func appSetOf(kind string) func(*appSet) types.AppSet {
-	return func(s *appSet) types.AppSet {
-		row := types.AppSet{
-			Kind:      kind,
-			Name:      s.Name,
-			UID:       string(s.UID),
-			Version:   s.ResourceVersion,
-			AppDomain: s.Labels[labelAppDomain],
-			Created:   s.CreationTimestamp.Time,
-			Wanted:    1,
-			Ready:     s.Status.ReadyReplicas,
-			Affinity:  setAffinityOf(s.Spec.Template.Spec.Affinity),
-			Claims:    s.claims(),
-		}
-		if row.AppDomain == "" { // that of virtual machines has it on its template only
-			row.AppDomain = s.Spec.Template.Metadata.Labels[labelAppDomain]
-		}
-		if s.Spec.Replicas != nil {
-			row.Wanted = *s.Spec.Replicas
-		}
-		if s.DeletionTimestamp != nil {
-			row.Deleted = s.DeletionTimestamp.Time
-		}
-		if note, ok := annotated[types.RepairNote](s.Annotations, repairAnnotation); ok {
-			row.Note = note
-		}
-		return row
-	}
-}
-
-// claims is nil for none.
-func (s *appSet) claims() []string {
-	var names []string
-	for _, v := range s.Spec.Template.Spec.Volumes {
-		switch {
-		case v.Claim != nil:
-			names = append(names, v.Claim.Name)
-		case v.DataVolume != nil:
-			names = append(names, v.DataVolume.Name)
-		case v.Ephemeral != nil && v.Ephemeral.Claim != nil:
-			names = append(names, v.Ephemeral.Claim.Name)
+// podSetOf is the row of a ReplicaSet.
+func podSetOf(s *appsv1.ReplicaSet) types.AppSet {
+	template := &s.Spec.Template
+	row := appSetOf(types.KindReplicaSet, s.ObjectMeta, s.Spec.Replicas, template.Labels, template.Spec.Affinity)
+	row.Ready = s.Status.ReadyReplicas
+	var claims []string
+	for _, v := range template.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			claims = append(claims, v.PersistentVolumeClaim.ClaimName)
 		}
 	}
-	return sorted(names)
+	row.Claims = sorted(claims)
+	return row
+}
+
+// vmiSetOf is the row of a VirtualMachineInstanceReplicaSet.
+func vmiSetOf(s *kubevirtv1.VirtualMachineInstanceReplicaSet) types.AppSet {
+	template := s.Spec.Template
+	if template == nil {
+		template = &kubevirtv1.VirtualMachineInstanceTemplateSpec{}
+	}
+	row := appSetOf(types.KindVMIReplicaSet, s.ObjectMeta, s.Spec.Replicas, template.ObjectMeta.Labels, template.Spec.Affinity)
+	row.Ready = s.Status.ReadyReplicas
+	var claims []string
+	for _, v := range template.Spec.Volumes {
+		claims = append(claims, machineClaim(v.VolumeSource))
+	}
+	row.Claims = sorted(claims)
+	return row
+}
+
+// machineClaim names the claim that a volume of a virtual machine is; "" for none.
+func machineClaim(v kubevirtv1.VolumeSource) string {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		return v.PersistentVolumeClaim.ClaimName
+	case v.DataVolume != nil: // whose claim has its name
+		return v.DataVolume.Name
+	case v.Ephemeral != nil && v.Ephemeral.PersistentVolumeClaim != nil: // it is only read
+		return v.Ephemeral.PersistentVolumeClaim.ClaimName
+	}
+	return ""
+}
+
+// appSetOf is what the rows of both kinds have in common. A set that does not
+// say how many replicas it wants wants one.
+func appSetOf(kind string, meta metav1.ObjectMeta, replicas *int32, templateLabels map[string]string, affinity *corev1.Affinity) types.AppSet {
+	row := types.AppSet{
+		Kind:      kind,
+		Name:      meta.Name,
+		UID:       string(meta.UID),
+		Version:   meta.ResourceVersion,
+		AppDomain: meta.Labels[labelAppDomain],
+		Created:   meta.CreationTimestamp.Time,
+		Wanted:    1,
+		Affinity:  setAffinityOf(affinity),
+	}
+	if row.AppDomain == "" { // that of virtual machines has it on its template only
+		row.AppDomain = templateLabels[labelAppDomain]
+	}
+	if replicas != nil {
+		row.Wanted = *replicas
+	}
+	if meta.DeletionTimestamp != nil {
+		row.Deleted = meta.DeletionTimestamp.Time
+	}
+	if note, ok := annotated[types.RepairNote](meta.Annotations, repairAnnotation); ok {
+		row.Note = note
+	}
+	return row
 }
 
 // sorted is names without the empty one, each once; nil for none.
@@ -140,11 +93,41 @@ func sorted(names []string) []string {
 	return names
 }
 
-// slimAppSet keeps what appSetOf reads.
-func slimAppSet(s *appSet) *appSet {
-	slim := *s
-	slim.ObjectMeta = slimMeta(s.ObjectMeta, labelAppDomain)
-	slim.Annotations = only(s.Annotations, repairAnnotation)
-	slim.Spec.Template.Metadata.Labels = only(s.Spec.Template.Metadata.Labels, labelAppDomain)
-	return &slim
+// slimPodSet keeps what podSetOf reads.
+func slimPodSet(s *appsv1.ReplicaSet) *appsv1.ReplicaSet {
+	slim := &appsv1.ReplicaSet{ObjectMeta: slimSetMeta(s.ObjectMeta)}
+	slim.Spec.Replicas, slim.Status.ReadyReplicas = s.Spec.Replicas, s.Status.ReadyReplicas
+	slim.Spec.Template.Labels = only(s.Spec.Template.Labels, labelAppDomain)
+	slim.Spec.Template.Spec.Affinity = s.Spec.Template.Spec.Affinity
+	for _, v := range s.Spec.Template.Spec.Volumes {
+		if claim := v.PersistentVolumeClaim; claim != nil {
+			slim.Spec.Template.Spec.Volumes = append(slim.Spec.Template.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: claim}})
+		}
+	}
+	return slim
+}
+
+// slimVMISet keeps what vmiSetOf reads.
+func slimVMISet(s *kubevirtv1.VirtualMachineInstanceReplicaSet) *kubevirtv1.VirtualMachineInstanceReplicaSet {
+	slim := &kubevirtv1.VirtualMachineInstanceReplicaSet{ObjectMeta: slimSetMeta(s.ObjectMeta)}
+	slim.Spec.Replicas, slim.Status.ReadyReplicas = s.Spec.Replicas, s.Status.ReadyReplicas
+	if s.Spec.Template == nil {
+		return slim
+	}
+	template := &kubevirtv1.VirtualMachineInstanceTemplateSpec{}
+	template.ObjectMeta.Labels = only(s.Spec.Template.ObjectMeta.Labels, labelAppDomain)
+	template.Spec.Affinity = s.Spec.Template.Spec.Affinity
+	for _, v := range s.Spec.Template.Spec.Volumes {
+		if machineClaim(v.VolumeSource) != "" {
+			template.Spec.Volumes = append(template.Spec.Volumes, v)
+		}
+	}
+	slim.Spec.Template = template
+	return slim
+}
+
+func slimSetMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
+	slim := slimMeta(m, labelAppDomain)
+	slim.Annotations = only(m.Annotations, repairAnnotation)
+	return slim
 }

@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	logtest "github.com/sirupsen/logrus/hooks/test"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -202,11 +205,13 @@ func TestASilentServerMakesTheTablesOfApplicationsUncertain(t *testing.T) {
 
 func TestOneKindOfReplicaSetLeavesTheOtherInTheTable(t *testing.T) {
 	var table pubsub.Table[types.AppSet]
-	ours, theirs := appSetRows(&table, types.KindReplicaSet), appSetRows(&table, types.KindVMIReplicaSet)
-	for _, rows := range []rowStore{ours, theirs} {
-		if err := rows.Replace([]any{&appSet{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, "7"); err != nil {
-			t.Fatal(err)
-		}
+	ours, theirs := podSetRows(&table), vmiSetRows(&table)
+	meta := metav1.ObjectMeta{Name: "a"}
+	err := errors.Join(
+		ours.Replace([]any{&appsv1.ReplicaSet{ObjectMeta: meta}}, "7"),
+		theirs.Replace([]any{&kubevirtv1.VirtualMachineInstanceReplicaSet{ObjectMeta: meta}}, "7"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := ours.Replace(nil, "8"); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
+	kubevirt "kubevirt.io/client-go/kubevirt/typed/core/v1"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
 )
@@ -29,7 +30,7 @@ type connection struct {
 
 	kube     kubernetes.Interface
 	longhorn longhorn.LonghornV1beta2Interface
-	apps     *appClients
+	virt     kubevirt.KubevirtV1Interface
 	parts    *longhornClients
 	custom   dynamic.Interface
 	prober   kubernetes.Interface      // not stopped by the silence
@@ -71,10 +72,10 @@ func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *sil
 		conn.prober, err = clientset(cfg, seen)
 	}
 	if err == nil {
-		conn.longhorn, err = longhornClient(cfg, kept)
+		conn.longhorn, err = custom(cfg, kept, longhorn.NewForConfigAndClient)
 	}
 	if err == nil {
-		conn.apps, err = newAppClients(cfg, kept)
+		conn.virt, err = custom(cfg, kept, kubevirt.NewForConfigAndClient)
 	}
 	if err == nil {
 		conn.parts, err = newLonghornClients(cfg, kept)
@@ -105,6 +106,32 @@ func clientset(cfg *rest.Config, rt http.RoundTripper) (kubernetes.Interface, er
 		return nil, fmt.Errorf("set up client of kubeconfig: %w", err)
 	}
 	return kube, nil
+}
+
+// inJSON is cfg for custom resources, which have no protobuf, and the client
+// that carries its requests.
+func inJSON(cfg *rest.Config, rt http.RoundTripper) (*rest.Config, *http.Client, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.ContentType, cfg.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	rt, err := rest.HTTPWrappersForConfig(cfg, rt)
+	if err != nil {
+		return nil, nil, fmt.Errorf("set up credentials of kubeconfig: %w", err)
+	}
+	return cfg, &http.Client{Transport: rt}, nil
+}
+
+// custom makes the generated client of a group of custom resources.
+func custom[C any](cfg *rest.Config, rt http.RoundTripper, generated func(*rest.Config, *http.Client) (C, error)) (C, error) {
+	var none C
+	cfg, client, err := inJSON(cfg, rt)
+	if err != nil {
+		return none, err
+	}
+	api, err := generated(cfg, client)
+	if err != nil {
+		return none, fmt.Errorf("set up client of kubeconfig: %w", err)
+	}
+	return api, nil
 }
 
 // dialed is an http.Transport that knows its connections. One that has just

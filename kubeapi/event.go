@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -75,7 +76,7 @@ func eventOf(e types.Event, now time.Time) *corev1.Event {
 	case e.Set.Name != "":
 		version := appsv1.SchemeGroupVersion
 		if e.Set.Kind == types.KindVMIReplicaSet {
-			version = kubevirtVersion()
+			version = kubevirtv1.SchemeGroupVersion
 		}
 		event.InvolvedObject = corev1.ObjectReference{
 			APIVersion: version.String(), Kind: e.Set.Kind, Namespace: Namespace, Name: e.Set.Name, UID: ktypes.UID(e.Set.UID),

@@ -1,11 +1,14 @@
 package kubeapi
 
 import (
+	"fmt"
 	"net/http"
 
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -68,4 +71,25 @@ func chosenOfLonghorn[T any, P part[T]](longhorn *group, api *gentype.ClientWith
 			end.SetAnnotations(m.Annotations)
 			return end
 		})
+}
+
+// partClient is a client for kinds of one group, each with the type it is
+// decoded to.
+func partClient(cfg *rest.Config, rt http.RoundTripper, gv schema.GroupVersion, kinds map[string]runtime.Object) (rest.Interface, runtime.ParameterCodec, error) {
+	scheme := runtime.NewScheme()
+	for kind, object := range kinds {
+		scheme.AddKnownTypeWithName(gv.WithKind(kind), object)
+	}
+	metav1.AddToGroupVersion(scheme, gv)
+	cfg, client, err := inJSON(cfg, rt)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg.GroupVersion, cfg.APIPath = &gv, "/apis"
+	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	api, err := rest.RESTClientForConfigAndClient(cfg, client)
+	if err != nil {
+		return nil, nil, fmt.Errorf("set up client of kubeconfig: %w", err)
+	}
+	return api, runtime.NewParameterCodec(scheme), nil
 }

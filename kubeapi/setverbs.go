@@ -30,7 +30,7 @@ func (c *Client) SetWanted(ctx context.Context, set types.AppSet, replicas int32
 	if replicas < 1 {
 		return fmt.Errorf("%s: %w", act, errNoReplicas)
 	}
-	return c.patchSet(ctx, "scale", act, set, func(context.Context, *appSetClient) (values, error) {
+	return c.patchSet(ctx, "scale", act, set, func(context.Context, setAPI) (values, error) {
 		return values{"spec": values{"replicas": replicas}}, nil
 	})
 }
@@ -44,7 +44,7 @@ func (c *Client) NoteRepair(ctx context.Context, set types.AppSet, note types.Re
 	if err != nil {
 		return fmt.Errorf("%s: %w", act, err)
 	}
-	return c.patchSet(ctx, "note repair", act, set, func(context.Context, *appSetClient) (values, error) { return patch, nil })
+	return c.patchSet(ctx, "note repair", act, set, func(context.Context, setAPI) (values, error) { return patch, nil })
 }
 
 // notePatch removes a zero note.
@@ -72,21 +72,21 @@ func (c *Client) SetAffinity(ctx context.Context, set types.AppSet, node string,
 	if err != nil {
 		return fmt.Errorf("%s: %w", act, err)
 	}
-	return c.patchSet(ctx, "set affinity", act, set, func(ctx context.Context, api *appSetClient) (values, error) {
-		now, err := api.Get(ctx, set.Name, metav1.GetOptions{})
+	return c.patchSet(ctx, "set affinity", act, set, func(ctx context.Context, api setAPI) (values, error) {
+		now, affinity, err := api.get(ctx, set.Name)
 		switch {
 		case absent(err):
 			return nil, fmt.Errorf("%w: it is gone", types.ErrConflict)
 		case err != nil:
 			return nil, err
-		case now.Name != set.Name:
+		case now.GetName() != set.Name:
 			return nil, errOther
-		case string(now.UID) != set.UID || now.ResourceVersion != set.Version:
+		case string(now.GetUID()) != set.UID || now.GetResourceVersion() != set.Version:
 			return nil, types.ErrConflict
 		}
 		var old *corev1.NodeAffinity
-		if a := now.Spec.Template.Spec.Affinity; a != nil {
-			old = a.NodeAffinity
+		if affinity != nil {
+			old = affinity.NodeAffinity
 		}
 		is := withHost(old, node, required)
 		if equality.Semantic.DeepEqual(old, is) {
@@ -112,14 +112,14 @@ func affinitySpec(a *corev1.NodeAffinity) values {
 
 // patchSet sends what change says, nothing if that is nil, for the version and
 // the UID that the caller saw.
-func (c *Client) patchSet(ctx context.Context, op, act string, set types.AppSet, change func(context.Context, *appSetClient) (values, error)) error {
+func (c *Client) patchSet(ctx context.Context, op, act string, set types.AppSet, change func(context.Context, setAPI) (values, error)) error {
 	if set.UID == "" || set.Version == "" {
 		return fmt.Errorf("%s: %w", act, errNoUID)
 	}
 	return c.write(ctx, deed{op, strings.ToLower(set.Kind) + "/" + Namespace + "/" + set.Name}, act, func(ctx context.Context, conn *connection) error {
-		api := conn.apps.sets[set.Kind]
-		if api == nil {
-			return errNoKind
+		api, err := conn.sets(set.Kind)
+		if err != nil {
+			return err
 		}
 		patch, err := change(ctx, api)
 		if patch == nil || err != nil {
@@ -130,17 +130,58 @@ func (c *Client) patchSet(ctx context.Context, op, act string, set types.AppSet,
 		if err != nil {
 			return err
 		}
-		now, err := api.Patch(ctx, set.Name, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: appsManager})
+		now, err := api.patch(ctx, set.Name, data)
 		switch {
 		case absent(err):
 			return fmt.Errorf("%w: it is gone", types.ErrConflict)
 		case ofAnother(err):
 			return fmt.Errorf("%w: %w", types.ErrConflict, err)
-		case err == nil && now.Name != set.Name:
+		case err == nil && now.GetName() != set.Name:
 			return errOther
 		}
 		return err
 	})
+}
+
+// setAPI is what the verbs need of the API of one kind of replica set.
+type setAPI struct {
+	get   func(ctx context.Context, name string) (metav1.Object, *corev1.Affinity, error) // the set, and the affinity of its template
+	patch func(ctx context.Context, name string, merge []byte) (metav1.Object, error)
+}
+
+func (conn *connection) sets(kind string) (setAPI, error) {
+	options := metav1.PatchOptions{FieldManager: appsManager}
+	switch kind {
+	case types.KindReplicaSet:
+		api := conn.kube.AppsV1().ReplicaSets(Namespace)
+		return setAPI{
+			get: func(ctx context.Context, name string) (metav1.Object, *corev1.Affinity, error) {
+				s, err := api.Get(ctx, name, metav1.GetOptions{})
+				if err != nil {
+					return nil, nil, err
+				}
+				return s, s.Spec.Template.Spec.Affinity, nil
+			},
+			patch: func(ctx context.Context, name string, merge []byte) (metav1.Object, error) {
+				return api.Patch(ctx, name, ktypes.MergePatchType, merge, options)
+			},
+		}, nil
+	case types.KindVMIReplicaSet:
+		api := conn.virt.VirtualMachineInstanceReplicaSets(Namespace)
+		return setAPI{
+			get: func(ctx context.Context, name string) (metav1.Object, *corev1.Affinity, error) {
+				s, err := api.Get(ctx, name, metav1.GetOptions{})
+				if err != nil || s.Spec.Template == nil {
+					return s, nil, err
+				}
+				return s, s.Spec.Template.Spec.Affinity, nil
+			},
+			patch: func(ctx context.Context, name string, merge []byte) (metav1.Object, error) {
+				return api.Patch(ctx, name, ktypes.MergePatchType, merge, options)
+			},
+		}, nil
+	}
+	return setAPI{}, errNoKind
 }
 
 // ofAnother reports that the object of that name and version has another UID: a

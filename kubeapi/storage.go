@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
-	longhorn "github.com/longhorn/longhorn-manager/k8s/pkg/client/clientset/versioned/typed/longhorn/v1beta2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -113,21 +109,6 @@ func longhornTime(text string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	return time.Parse(time.RFC3339, text)
-}
-
-// longhornClient speaks JSON: custom resources have no protobuf.
-func longhornClient(cfg *rest.Config, rt http.RoundTripper) (longhorn.LonghornV1beta2Interface, error) {
-	cfg = rest.CopyConfig(cfg)
-	cfg.ContentType, cfg.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	rt, err := rest.HTTPWrappersForConfig(cfg, rt)
-	if err != nil {
-		return nil, fmt.Errorf("set up credentials of kubeconfig: %w", err)
-	}
-	client, err := longhorn.NewForConfigAndClient(cfg, &http.Client{Transport: rt})
-	if err != nil {
-		return nil, fmt.Errorf("set up client of kubeconfig: %w", err)
-	}
-	return client, nil
 }
 
 // pages gives each every page of one list, and returns an error unless it was

@@ -22,7 +22,7 @@ func (c *Client) DeleteVMI(ctx context.Context, vmi types.VMI) error {
 
 func vmiObject(name string) func(*connection) object {
 	return func(conn *connection) object {
-		api := conn.apps.vmis
+		api := conn.virt.VirtualMachineInstances(Namespace)
 		return object{
 			remove: func(ctx context.Context, o metav1.DeleteOptions) error { return api.Delete(ctx, name, o) },
 			get:    func(ctx context.Context) (metav1.Object, error) { return api.Get(ctx, name, metav1.GetOptions{}) },
@@ -52,7 +52,8 @@ func (c *Client) ForgetVMI(ctx context.Context, vmi types.VMI) error {
 
 // unfinalize empties the finalizers of the instance, if it is that one.
 func (conn *connection) unfinalize(ctx context.Context, name string, uid ktypes.UID) error {
-	now, err := conn.apps.vmis.Get(ctx, name, metav1.GetOptions{})
+	api := conn.virt.VirtualMachineInstances(Namespace)
+	now, err := api.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case absent(err):
 		return nil
@@ -71,7 +72,7 @@ func (conn *connection) unfinalize(ctx context.Context, name string, uid ktypes.
 	if err != nil {
 		return err
 	}
-	_, err = conn.apps.vmis.Patch(ctx, name, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: appsManager})
+	_, err = api.Patch(ctx, name, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: appsManager})
 	if absent(err) {
 		return nil
 	}
