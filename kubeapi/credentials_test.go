@@ -233,7 +233,7 @@ func TestTheCertificateOfAKubeconfigIsKnown(t *testing.T) {
 	encoded := base64.StdEncoding.EncodeToString
 	write(t, path, strings.Replace(config("https://127.0.0.1:1", ""), "token: secret-token",
 		fmt.Sprintf("client-certificate-data: %s, client-key-data: %s", encoded(client.pem()), encoded(client.keyPEM(t))), 1))
-	cfg, _, err := (&kubeconfig{log: quiet(), path: path}).read()
+	cfg, _, err := readKubeconfig(path, readTrusted)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,7 @@ func Dial(ctx context.Context, log logrus.FieldLogger, path string, operations t
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, nil, fmt.Errorf("find kubeconfig: %w", err)
 	}
-	file := &kubeconfig{log: log, path: path}
-	cfg, _, err := file.read()
+	cfg, _, err := readKubeconfig(path, readTrusted)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", types.ErrNoAPI, err)
 	}

@@ -1,8 +1,11 @@
 package kubeapi
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +21,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/redact"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
@@ -121,7 +125,7 @@ func nearest(path string) string {
 
 // look reads the file and hands on what changed.
 func (k *kubeconfig) look() {
-	cfg, sum, err := k.read()
+	cfg, sum, err := readKubeconfig(k.path, readTrusted)
 	if err == nil && sum == k.used {
 		k.reported = ""
 		return
@@ -141,11 +145,48 @@ func (k *kubeconfig) look() {
 	k.used, k.reported = sum, ""
 }
 
-// read returns the configuration of the current context and a hash of all it
-// is made of. The hash is set for an unusable file too, to tell one from the next.
-func (k *kubeconfig) read() (*rest.Config, [sha256.Size]byte, error) {
+// Kubeconfig is what a kubeconfig leads to.
+type Kubeconfig struct {
+	Server      string              // a URL
+	Authorities []*x509.Certificate // of the server; none for those of the system
+	Client      *x509.Certificate   // nil for none
+	Token       string              // "" for none
+	TLS         *tls.Config         // trusts these, and shows Client; nil in a copy of a device
+}
+
+// ReadKubeconfig reads the file at path and refuses what the agent refuses. In a
+// copy of a device it may belong to anybody, and its secrets may be redacted.
+func ReadKubeconfig(path string, copied bool) (Kubeconfig, error) {
+	read := readTrusted
+	if copied {
+		read = readCopy
+	}
+	cfg, _, err := readKubeconfig(path, read)
+	if err != nil {
+		return Kubeconfig{}, err
+	}
+	k := Kubeconfig{Server: cfg.Host, Authorities: certificates(cfg.CAData), Token: cfg.BearerToken}
+	if own := certificates(cfg.CertData); len(own) > 0 {
+		k.Client = own[0]
+	}
+	if copied {
+		return k, nil
+	}
+	if k.TLS, err = rest.TLSConfigFor(cfg); err != nil {
+		return Kubeconfig{}, fmt.Errorf("set up certificates of kubeconfig %s: %w", path, err)
+	}
+	if k.TLS == nil { // there is a token, and the authorities are the system's
+		k.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return k, nil
+}
+
+// readKubeconfig returns the configuration of the current context and a hash of
+// all it is made of. The hash is set for an unusable file too, to tell one from
+// the next.
+func readKubeconfig(path string, read func(path string) ([]byte, error)) (*rest.Config, [sha256.Size]byte, error) {
 	var none [sha256.Size]byte
-	data, err := readTrusted(k.path)
+	data, err := read(path)
 	if err != nil {
 		return nil, none, fmt.Errorf("read kubeconfig: %w", err)
 	}
@@ -153,26 +194,33 @@ func (k *kubeconfig) read() (*rest.Config, [sha256.Size]byte, error) {
 	raw, err := clientcmd.Load(data)
 	if err != nil {
 		// The parser's text may quote the file, which holds a key.
-		return nil, sum, fmt.Errorf("parse kubeconfig %s: not a whole kubeconfig", k.path)
+		return nil, sum, fmt.Errorf("parse kubeconfig %s: not a whole kubeconfig", path)
 	}
 	if err := clientcmdapi.MinifyConfig(raw); err != nil {
-		return nil, sum, fmt.Errorf("parse kubeconfig %s: %w", k.path, err)
+		return nil, sum, fmt.Errorf("parse kubeconfig %s: %w", path, err)
 	}
 	if err := inlineOnly(raw); err != nil {
-		return nil, sum, fmt.Errorf("refuse kubeconfig %s: %w", k.path, err)
+		return nil, sum, fmt.Errorf("refuse kubeconfig %s: %w", path, err)
 	}
 	cfg, err := clientcmd.NewDefaultClientConfig(*raw, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		return nil, sum, fmt.Errorf("parse kubeconfig %s: %w", k.path, err)
+		return nil, sum, fmt.Errorf("parse kubeconfig %s: %w", path, err)
 	}
 	if !hasCredentials(cfg) {
-		return nil, sum, fmt.Errorf("parse kubeconfig %s: no credentials", k.path)
+		return nil, sum, fmt.Errorf("parse kubeconfig %s: no credentials", path)
 	}
 	whole, err := clientcmd.Write(*raw)
 	if err != nil {
-		return nil, sum, fmt.Errorf("encode kubeconfig %s: %w", k.path, err)
+		return nil, sum, fmt.Errorf("encode kubeconfig %s: %w", path, err)
 	}
 	return cfg, sha256.Sum256(whole), nil
+}
+
+// readCopy reads a file of which nothing is used but what it says. Keys are
+// decoded as bytes.
+func readCopy(path string) ([]byte, error) {
+	data, err := safefile.Read(path, maxKubeconfig)
+	return bytes.ReplaceAll(data, []byte(redact.Hidden), []byte(redact.HiddenBytes)), err
 }
 
 // readTrusted reads the file if nobody but root or our own user can have written

@@ -2,6 +2,8 @@ package kubeapi
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/redact"
 )
 
 func config(server, ca string) string {
@@ -163,7 +166,7 @@ func TestEveryCutOfAKubeconfigIsRefused(t *testing.T) {
 	whole := config("https://a", "")
 	for cut := range strings.Index(whole, "secret-token") {
 		write(t, path, whole[:cut])
-		_, _, err := (&kubeconfig{log: quiet(), path: path}).read()
+		_, _, err := readKubeconfig(path, readTrusted)
 		if err == nil {
 			t.Errorf("taken: %q", whole[:cut])
 		} else if strings.Contains(err.Error(), "secret") {
@@ -197,7 +200,7 @@ func TestAKubeconfigThatReachesBeyondItselfIsRefused(t *testing.T) {
 		"more about another user":     {strings.Replace(config("https://a", ""), token, token+", as-user-extra: {scopes: [x]}", 1), "acts as another"},
 	} {
 		write(t, path, row.text)
-		_, _, err := (&kubeconfig{log: quiet(), path: path}).read()
+		_, _, err := readKubeconfig(path, readTrusted)
 		if err == nil || !strings.Contains(err.Error(), row.why) || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -214,7 +217,7 @@ func TestAKubeconfigThatOthersMayWriteIsRefused(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := (&kubeconfig{log: quiet(), path: path}).read(); (err == nil) != want {
+		if _, _, err := readKubeconfig(path, readTrusted); (err == nil) != want {
 			t.Errorf("mode %#o: %v", mode, err)
 		}
 	}
@@ -230,7 +233,7 @@ func TestAKubeconfigOfAnotherUserIsRefused(t *testing.T) {
 		if err := os.Chown(path, uid, -1); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := (&kubeconfig{log: quiet(), path: path}).read(); (err == nil) != want {
+		if _, _, err := readKubeconfig(path, readTrusted); (err == nil) != want {
 			t.Errorf("uid %d: %v", uid, err)
 		}
 	}
@@ -291,4 +294,44 @@ func TestWhatIsNoKubeconfigHoldsNothingUp(t *testing.T) {
 	expectNone(t, hosts)
 	write(t, path, config("https://a", ""))
 	expect(t, hosts, "https://a")
+}
+
+func TestAKubeconfigIsReadAsTheAgentUsesIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k3s.yaml")
+	own := newAuthority(t)
+	_, _, cert, key := own.sign(t, &x509.Certificate{})
+	data := base64.StdEncoding.EncodeToString
+	whole := strings.Replace(config("https://127.0.0.1:6443", "certificate-authority-data: "+data(own.pem)+","),
+		"token: secret-token", "client-certificate-data: "+data(cert)+", client-key-data: "+data(key), 1)
+	hidden := strings.Replace(whole, data(key), redact.Hidden, 1)
+	for name, row := range map[string]struct {
+		text   string
+		copied bool
+		why    string
+		client string
+	}{
+		"whole":                      {whole, false, "", "test"},
+		"whole, of a copy":           {whole, true, "", "test"},
+		"without its key, of a copy": {hidden, true, "", "test"},
+		"without its key":            {hidden, false, "not a whole kubeconfig", ""},
+		"a token":                    {config("https://127.0.0.1:6443", ""), false, "", ""},
+		"an authority that is none":  {config("https://127.0.0.1:6443", "certificate-authority-data: eHg=,"), false, "set up certificates", ""},
+		"a server that is no URL":    {config("::", ""), false, "no credentials", ""},
+		"a file beside it":           {config("https://127.0.0.1:6443", "certificate-authority: ca.pem,"), false, "certificate-authority", ""},
+	} {
+		write(t, path, row.text)
+		k, err := ReadKubeconfig(path, row.copied)
+		if row.why != "" {
+			if err == nil || !strings.Contains(err.Error(), row.why) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil || k.Server != "https://127.0.0.1:6443" || (k.TLS == nil) != row.copied {
+			t.Errorf("%s: %+v, %v", name, k, err)
+		}
+		if k.Client == nil && (row.client != "" || k.Token != "secret-token") || k.Client != nil && (k.Client.Subject.CommonName != row.client || len(k.Authorities) != 1) {
+			t.Errorf("%s: it has %+v", name, k)
+		}
+	}
 }
