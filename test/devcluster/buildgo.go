@@ -45,16 +45,24 @@ func (p program) build(ctx context.Context, source, into string, log io.Writer) 
 	return nil
 }
 
-// sourceDir is where the nested modules are; "" asks the compiler, or the go
-// command where this was compiled with -trimpath.
+// SourceVariable is the environment variable that names the directory of this
+// package where Options.Source does not, the program was compiled with -trimpath
+// and runs outside of the module.
+const SourceVariable = "DEVCLUSTER_SOURCE"
+
+// sourceDir is where the nested modules are; "" asks the environment, the
+// compiler, or the go command where this was compiled with -trimpath.
 func sourceDir(ctx context.Context, source string) (string, error) {
+	if source == "" {
+		source = os.Getenv(SourceVariable)
+	}
 	if source == "" {
 		_, file, _, _ := runtime.Caller(0)
 		source = filepath.Dir(file)
 		if !filepath.IsAbs(file) {
 			var err error
 			if source, err = goOutput(ctx, "", "list", "-f", "{{.Dir}}", "github.com/zedkube/zedkube/test/devcluster"); err != nil {
-				return "", fmt.Errorf("find the sources of devcluster, or set Options.Source: %w", err)
+				return "", fmt.Errorf("find the sources of devcluster, or set Options.Source or "+SourceVariable+": %w", err)
 			}
 		}
 	}
