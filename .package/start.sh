@@ -61,7 +61,7 @@ run() {
 	child=
 }
 
-# register tells EVE's watchdog which file to look at, as soon as it is there, or after 60 s all the same: an agent that
+# register tells EVE's watchdog which file to look at, as soon as it is there, or after 60 s anyway: an agent that
 # never comes up ends in a reboot, and a new EVE image in its predecessor.
 register() {
 	waited=0

@@ -35,7 +35,7 @@ func TestAnEvictionTellsRefusedFromGoneFromFailed(t *testing.T) {
 		"gone":                        {answer: apierrors.NewNotFound(pods, "p"), nothing: true},
 		"a namesake is in its place":  {answer: conflict, now: namesake, nothing: true},
 		"gone after a conflict":       {answer: conflict, nothing: true},
-		"changed by somebody else":    {answer: conflict, now: same},
+		"changed by someone else":    {answer: conflict, now: same},
 		"refused by a budget":         {answer: budget, now: same, refused: true},
 		"refused by a webhook":        {answer: webhook, now: same, refused: true},
 		"turned away in an overload":  {answer: overload, now: same},

@@ -18,7 +18,7 @@ const (
 	// block for minutes, and their watchdog gives them five.
 	clientPatience = 5 * time.Minute
 	// leftAfter is how long a client that has read everything may take to open
-	// the large files that it was told of.
+	// the large files that were sent to it.
 	leftAfter = 5 * time.Minute
 )
 
@@ -104,7 +104,7 @@ func (s *store) pendingChanges(c *client) (deletes []string, updates map[string]
 	return deletes, updates
 }
 
-// again keeps key dirty without waking anybody.
+// again keeps key dirty without waking anyone.
 func (s *store) again(c *client, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

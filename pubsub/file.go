@@ -33,7 +33,7 @@ func writeFile(dir, name string, data []byte, durable bool) error {
 func replaceFile(dir, name string, data []byte, durable bool) error {
 	f, err := os.CreateTemp(dir, tempPrefix+"*") // mode 0600
 	if errors.Is(err, os.ErrNotExist) {
-		// Somebody took the directory away.
+		// Someone took the directory away.
 		if err = os.MkdirAll(dir, 0o700); err == nil {
 			f, err = os.CreateTemp(dir, tempPrefix+"*")
 		}

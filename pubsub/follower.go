@@ -124,7 +124,7 @@ func (f *follower) refuse(key, what string, err error) {
 	}
 }
 
-// canonical spells JSON so that a file and a message with the same value are
+// canonical encodes JSON so that a file and a message with the same value are
 // the same text. What is no JSON is left as it is.
 func canonical(data []byte) string {
 	var tree any

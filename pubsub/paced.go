@@ -2,10 +2,10 @@ package pubsub
 
 import "time"
 
-// Pause says how long after their last message subscribers that were told of one
+// Pause says how long after their last message subscribers that were sent one
 // value are left with it while there is another: 0 for not at all, less for until
 // something else tells them.
-type Pause[T any] func(lastSent, now T) time.Duration
+type Pause[T any] func(last, now T) time.Duration
 
 // NewPacedPublication is NewPublication for a topic whose consumers do something
 // costly with every message: pause holds messages back. Table and file have every
@@ -70,7 +70,7 @@ func (p *Publication[T]) tellNow(key string) {
 	}
 }
 
-// drop forgets what was told of a key that is withdrawn. Called with mu held.
+// drop forgets what was sent for a key that is withdrawn. Called with mu held.
 func (p *Publication[T]) drop(key string) {
 	if timer := p.lastSent[key].timer; timer != nil {
 		timer.Stop()

@@ -13,11 +13,11 @@ import (
 )
 
 // byCount holds back what differs little.
-func byCount(lastSent, now Sample) time.Duration {
+func byCount(last, now Sample) time.Duration {
 	switch {
-	case now.Count == lastSent.Count:
+	case now.Count == last.Count:
 		return -1
-	case now.Count-lastSent.Count < 10:
+	case now.Count-last.Count < 10:
 		return time.Minute
 	}
 	return 0
@@ -32,7 +32,7 @@ func TestSubscribersAreToldWhenItIsDue(t *testing.T) {
 		expect := func(want uint64, when string) {
 			t.Helper()
 			synctest.Wait()
-			if got := s.Stats()[0].Told; got != want {
+			if got := s.Stats()[0].Sent; got != want {
 				t.Errorf("%s: told %d times, want %d", when, got, want)
 			}
 		}

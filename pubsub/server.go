@@ -77,7 +77,7 @@ func (s *store) serve(ctx context.Context, conn *net.UnixConn) {
 	})
 	s.feed(own, c)
 	if ctx.Err() == nil {
-		// It hung up, so it reads no more. When we end ourselves it may still
+		// It hung up, so it no longer reads. When we end ourselves it may still
 		// have messages before it that point to these files.
 		removeAll(c.files)
 	}

@@ -60,7 +60,7 @@ func TestEveryClientGetsItsOwnSnapshotAndAllDifferences(t *testing.T) {
 }
 
 // EVE's subscribers dial every 10 s and keep what a snapshot lacks: a key that
-// was withdrawn while they could not hear it stays there for good.
+// was withdrawn while they could not hear it stays there permanently.
 func TestASubscriberThatComesLaterIsToldWhatWasWithdrawn(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

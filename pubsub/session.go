@@ -24,7 +24,7 @@ type session struct {
 }
 
 // follow takes what the socket brings until the publisher hangs up or ctx is done.
-// connected tells whether anybody was there, whole whether the snapshot came.
+// connected tells whether anyone was there, whole whether the snapshot came.
 // What was received stays: a lost socket is no withdrawal.
 func (f *follower) follow(ctx context.Context) (connected, whole bool) {
 	conn, err := dial(f.topic.sock())
@@ -49,7 +49,7 @@ func (f *follower) follow(ctx context.Context) (connected, whole bool) {
 	return true, s.done
 }
 
-// receive asks for the topic and handles packets until one cannot be had.
+// receive asks for the topic and handles packets until one cannot be obtained.
 func (s *session) receive(conn *net.UnixConn) error {
 	if _, err := conn.Write(requestPacket(s.topic.name)); err != nil {
 		return err

@@ -21,7 +21,7 @@ func dial(path string) (conn *net.UnixConn, err error) {
 	return conn, err
 }
 
-// listen binds path. A socket on which somebody listens is an error; one that
+// listen binds path. A socket on which someone listens is an error; one that
 // a dead process left behind is replaced.
 func listen(path string) (l *net.UnixListener, err error) {
 	conn, err := dial(path)

@@ -7,19 +7,19 @@ type Stats struct {
 	Topic      string // agent/Topic
 	Subscribed bool   // we read it; otherwise we publish it
 	Clients    int    // of a publication: subscribers that are connected now
-	Told       uint64 // of a publication: changes that its subscribers were told of, or would have been if there were any
+	Sent       uint64 // of a publication: changes sent to its subscribers, or that would have been if there were any
 	Messages   uint64 // updates and deletes: sent to subscribers, or received from the publisher
 	Refused    uint64 // Publish and Unpublish calls that failed, or bad values that were reported
 	Dropped    uint64 // of a publication: subscribers hung up on, for they accepted no packet for five minutes
 }
 
 // counts are the counters behind Stats.
-type counts struct{ lastSent, messages, refused, dropped atomic.Uint64 }
+type counts struct{ sent, messages, refused, dropped atomic.Uint64 }
 
 func (c *counts) stats(topic string, subscribed bool, clients int) Stats {
 	return Stats{
 		Topic: topic, Subscribed: subscribed, Clients: clients,
-		Told: c.lastSent.Load(), Messages: c.messages.Load(), Refused: c.refused.Load(), Dropped: c.dropped.Load(),
+		Sent: c.sent.Load(), Messages: c.messages.Load(), Refused: c.refused.Load(), Dropped: c.dropped.Load(),
 	}
 }
 

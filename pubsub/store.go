@@ -246,7 +246,7 @@ func (s *store) remove(key string) error {
 	return nil
 }
 
-// fits refuses a value that could not be sent, before anybody relies on it.
+// fits refuses a value that could not be sent, before anyone relies on it.
 func (s *store) fits(key string, data []byte) error {
 	value, err := splitLarge(data, func(field string, content []byte) (string, error) {
 		if len(content) > maxLarge {
@@ -273,7 +273,7 @@ func (s *store) tell(key string) {
 
 // changed tells every client that key is news. Called with mu held.
 func (s *store) changed(key string) {
-	s.counts.lastSent.Add(1)
+	s.counts.sent.Add(1)
 	for c := range s.clients {
 		c.dirty[key] = struct{}{}
 		select {

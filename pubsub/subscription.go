@@ -61,7 +61,7 @@ type subscribed[T any] struct{ Table[T] }
 func (t *subscribed[T]) keys() []string { return slices.Sorted(maps.Keys(t.All())) }
 
 // keep stores a row unless it is the one that is there: publishers repeat
-// themselves, and files and messages spell the same value differently.
+// themselves, and files and messages encode the same value differently.
 func (t *subscribed[T]) keep(key string, data []byte) error {
 	v, err := decodeReceived[T](data)
 	if err != nil {
@@ -93,27 +93,27 @@ func decodeReceived[T any](data []byte) (T, error) {
 	return v, located(err)
 }
 
-// plainIntegers spells whole numbers without fraction and exponent where
+// plainIntegers writes whole numbers without fraction and exponent where
 // float64 holds them exactly, and reports whether there was one to change.
 func plainIntegers(data []byte) (plain []byte, changed bool) {
 	var tree any
 	if decodeNumbers(data, &tree) != nil {
 		return nil, false
 	}
-	tree = spellIntegers(tree, &changed)
+	tree = writeIntegers(tree, &changed)
 	plain, err := json.Marshal(tree)
 	return plain, changed && err == nil
 }
 
-func spellIntegers(node any, changed *bool) any {
+func writeIntegers(node any, changed *bool) any {
 	switch node := node.(type) {
 	case map[string]any:
 		for name, v := range node {
-			node[name] = spellIntegers(v, changed)
+			node[name] = writeIntegers(v, changed)
 		}
 	case []any:
 		for i, v := range node {
-			node[i] = spellIntegers(v, changed)
+			node[i] = writeIntegers(v, changed)
 		}
 	case json.Number:
 		f, err := node.Float64()

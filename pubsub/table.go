@@ -18,10 +18,10 @@ type Reader[T any] interface {
 	Notify(bell chan<- struct{})
 }
 
-// Source is a Reader that depends on somebody else's word.
+// Source is a Reader that depends on someone else's word.
 type Source[T any] interface {
 	Reader[T]
-	// Synced reports that the table has held a whole snapshot of its publisher
+	// Synced reports that the table has held a complete snapshot of its publisher
 	// since start. Until then a missing row means "not known yet", not
 	// "withdrawn". Ask it before Get: in between the table may become whole.
 	Synced() bool
@@ -41,7 +41,7 @@ type Writer[T any] interface {
 type Table[T any] struct {
 	mu             sync.Mutex
 	rows           map[string]T
-	lent           bool // somebody looks at this very map: it changes no more
+	lent           bool // someone looks at this very map: it no longer changes
 	bells          []chan<- struct{}
 	picks          []*Pick[T]
 	pendingChanges []*News[T]

@@ -23,12 +23,12 @@ type Option func(*topic)
 // a reboot. Both ends have to agree on it.
 func Persistent() Option { return func(t *topic) { t.persistent = true } }
 
-// SocketOnly makes a subscription heed the socket alone, for one that has to
+// SocketOnly makes a subscription use the socket alone, for one that has to
 // prove that the socket works.
 func SocketOnly() Option { return func(t *topic) { t.socketOnly = true } }
 
 // FilesOnly makes a publication without a socket, for a command that ends
-// before anybody could connect. It leaves the socket of an agent that
+// before anyone could connect. It leaves the socket of an agent that
 // publishes the same topic alone.
 func FilesOnly() Option { return func(t *topic) { t.filesOnly = true } }
 

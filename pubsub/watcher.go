@@ -18,7 +18,7 @@ type watcher struct {
 	log logrus.FieldLogger
 
 	mu        sync.Mutex
-	fs        *fsnotify.Watcher // nil where there is no inotify to be had
+	fs        *fsnotify.Watcher // nil where there is no inotify available
 	failed    bool              // a failure to watch was reported
 	interests []interest
 }
@@ -38,7 +38,7 @@ func (w *watcher) add(i interest) {
 }
 
 // open gets ready to watch. Without inotify the subscriptions still look
-// again from time to time, so that is reported and no more.
+// again from time to time, so that is only reported.
 func (w *watcher) open() {
 	fs, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -128,7 +128,7 @@ func (w *watcher) watch(dir string) {
 	}
 }
 
-// unwatch ends the watch on dir, unless somebody else wants it too. What is
+// unwatch ends the watch on dir, unless someone else wants it too. What is
 // watched above it stays.
 func (w *watcher) unwatch(dir string) {
 	w.mu.Lock()

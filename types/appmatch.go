@@ -6,7 +6,7 @@ import "strings"
 // the name of the VMI replica set to name a VMI.
 const vmiSuffix = 5
 
-// Owns reports whether p runs the present generation of the application. Names
+// Owns reports whether p runs the current generation of the application. Names
 // are compared whole: app-1 is not app-10 (docs/wire.md, "Names of app objects").
 func (c AppInstanceConfig) Owns(p Pod) bool {
 	name := c.KubeName()
@@ -20,7 +20,7 @@ func (c AppInstanceConfig) Owns(p Pod) bool {
 	return vmi == "" || strings.HasPrefix(vmi, name) && len(vmi) == len(name)+vmiSuffix
 }
 
-// OwnsAny reports whether p runs the present generation of the application or
+// OwnsAny reports whether p runs the current generation of the application or
 // another one, such as the one that a purge replaces.
 func (c AppInstanceConfig) OwnsAny(p Pod) bool {
 	if c.IsVMI() {

@@ -12,10 +12,10 @@ type RepairPhase string
 // The phases.
 const (
 	RepairWell    RepairPhase = "Well"    // nothing is to be done
-	RepairWaits   RepairPhase = "Waits"   // something is wrong that may mend itself, or is not proved yet
+	RepairWaits   RepairPhase = "Waits"   // something is wrong that may recover by itself, or is not proved yet
 	RepairActs    RepairPhase = "Acts"    // a node is at it
 	RepairRefused RepairPhase = "Refused" // something is wrong and must not be repaired; Reason says why
-	RepairGaveUp  RepairPhase = "GaveUp"  // repairs did not help; somebody has to look
+	RepairGaveUp  RepairPhase = "GaveUp"  // repairs did not help; someone has to look
 )
 
 // AppRepairStatus is what this node makes of one application's health, keyed by

@@ -87,7 +87,7 @@ type NodeCondition struct {
 }
 
 // Cordon is what zedkube writes on a Node that it cordons: who and why. A
-// cordon without it was made by somebody else and is never undone.
+// cordon without it was made by someone else and is never undone.
 type Cordon struct {
 	By     string    `json:"by"`     // "zedkube"
 	Reason string    `json:"reason"` // a sentence for people
@@ -202,7 +202,7 @@ func OwnNode(nodes map[string]Node, info EdgeNodeInfo) (Node, bool) {
 var ErrNoAPI = errors.New("no connection to a Kubernetes API server")
 
 // ErrRefused is wrapped when the API server says no to a change of a Node: not
-// when it is out of reach, overloaded or in trouble itself, nor when somebody
+// when it is out of reach, overloaded or in trouble itself, nor when someone
 // else was faster.
 var ErrRefused = errors.New("refused by the API server")
 

@@ -40,7 +40,7 @@ func TestOddValuesDecodeToOnesThatLastOrNotAtAll(t *testing.T) {
 	}
 }
 
-// odd is sample as somebody else may send it: with every value in turn replaced
+// odd is sample as someone else may send it: with every value in turn replaced
 // by every oddity, or said again as one, which counts; and with its keys in
 // capitals.
 func odd(t *testing.T, sample []byte) (variants [][]byte) {

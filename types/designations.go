@@ -20,7 +20,7 @@ type Designations struct {
 	Omitted int                    `json:"omitted,omitempty"` // more than those
 }
 
-// Designation is what a node was told of one application. Of two nodes that both
+// Designation is what a node was configured with for one application. Of two nodes that both
 // hold themselves for designated, the one with the higher count was told later.
 type Designation struct {
 	Count  int64 `json:"n"`            // grows with each time that the node became the designated one; at least 1

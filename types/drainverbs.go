@@ -85,10 +85,10 @@ type PodBudget struct {
 	Trouble string // why its controller cannot count them; "" where it can
 }
 
-// ErrConflict is wrapped when somebody else was faster.
-var ErrConflict = errors.New("changed by somebody else")
+// ErrConflict is wrapped when someone else was faster.
+var ErrConflict = errors.New("changed by someone else")
 
-// ErrHeld is wrapped when the right to repair is another node's.
+// ErrHeld is wrapped when the repair lease is another node's.
 var ErrHeld = errors.New("held by another node")
 
 // ErrNoAnswer is wrapped by a write that got no answer below 500, or a 401.

@@ -5,7 +5,7 @@ import "time"
 // KnownNode is what is remembered of a Node for when it is deleted while its
 // device may still run something, under its name in a persistent topic of
 // zedkube's own. That a Node is missing says nothing of the device: k3s makes one
-// anew within seconds, and kubectl deletes one at any time.
+// again within seconds, and kubectl deletes one at any time.
 type KnownNode struct {
 	Name         string
 	UID          string

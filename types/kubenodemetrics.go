@@ -88,7 +88,7 @@ type ContainerSample struct {
 }
 
 // MetricsLook asks the agent to look often for as long as it is renewed, under
-// any key of zedkube-cli: somebody watches.
+// any key of zedkube-cli: someone watches.
 type MetricsLook struct {
 	At time.Time // of this renewal
 }

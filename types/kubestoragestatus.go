@@ -14,7 +14,7 @@ type KubeStorageStatus struct {
 // StorageLevel is one thing that zedkube keeps in Longhorn.
 type StorageLevel struct {
 	Kept   bool      // by this node: by each for its own disks, by the elected one for the cluster
-	Wanted string    // by the settings; "" for nothing, or while Why says that they make no sense
+	Wanted string    // by the settings; "" for nothing, or while Why says that they are invalid
 	Actual string    // as the cluster shows it; "" for nothing, or where this node does not see it
 	Since  time.Time // when the rest last changed, wall clock
 	Why    string    // what keeps it from being as wanted, or from staying so, a sentence; "" for nothing

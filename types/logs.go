@@ -10,10 +10,10 @@ import (
 // time in RFC 3339 with nanoseconds and a space before it.
 type LogOptions struct {
 	Container string
-	Previous  bool      // of the instance before the present one
+	Previous  bool      // of the instance before the current one
 	Follow    bool      // go on until the container ends
 	Since     time.Time // the oldest line; the server knows seconds only, parts of one are cut off; zero for the beginning
-	Tail      int64     // only so many lines of those that are there, the newest; 0 for all
+	Tail      int64     // at most that many lines, the newest; 0 for all
 }
 
 // ErrNoLog is wrapped where the kubelet has no such log: the pod is gone, the

@@ -13,7 +13,7 @@ import (
 type NAD struct {
 	Interface string            // Linux name
 	Owners    map[string]string // by node name, the UID of the Node whose applications need it
-	Unowned   bool              // who needs it cannot be read: nobody, or whoever says so first
+	Unowned   bool              // who needs it cannot be read: nobody, or anyone who says so first
 	Altered   bool              // it is zedkube's, but does not say what zedkube wrote
 }
 

@@ -24,7 +24,7 @@ type NodeDrainJournal struct {
 	Cordoned time.Duration               // when the node was cordoned for it; 0 for not yet
 	Ended    time.Duration               // when it completed or failed
 	Attempt  int
-	Losses   int               // of the cordon to somebody else
+	Losses   int               // of the cordon to someone else
 	Refusals int               // of the cordon
 	Node     string            // that was cordoned or locked, "" for none
 	NodeBoot string            // its boot id then, as the cluster showed it

@@ -21,7 +21,7 @@ type DrainOutlook string
 // The outlooks.
 const (
 	OutlookSlow  DrainOutlook = "slow"  // it will end by itself
-	OutlookNever DrainOutlook = "never" // somebody has to do something
+	OutlookNever DrainOutlook = "never" // someone has to do something
 )
 
 // NodeDrainProgress explains the drain of this node, under key "global"
@@ -43,13 +43,13 @@ type NodeDrainProgress struct {
 	BlockersOmitted int            // how many more there are
 	Volumes         []DrainVolume  // volumes in the way, bounded
 	VolumesOmitted  int
-	Stranded        []string // pods that can run only here and are evicted all the same, bounded
+	Stranded        []string // pods that can run only here and are evicted anyway, bounded
 	StrandedOmitted int
 
 	Lock     DrainLockView
 	Quorum   string   // a sentence while quorum is missing, else ""
 	Cordon   string   // who keeps the node unschedulable: zedkube, operator, tie-breaker, kept; "" for nobody
-	Warnings []string `json:",omitempty"` // what is to be known and holds nothing up, bounded: nodes that somebody else has cordoned
+	Warnings []string `json:",omitempty"` // what is to be known and holds nothing up, bounded: nodes that someone else has cordoned
 	Left     bool     // this node has left the cluster and its Node is deleted
 
 	Journal NodeDrainJournal // the same as on disk, for when that is full

@@ -31,7 +31,7 @@ type OperationOutcome string
 const (
 	OperationBegun      OperationOutcome = ""           // it is not known how it ended: it is under way, or the agent was killed
 	OperationOK         OperationOutcome = "ok"         // done
-	OperationRefused    OperationOutcome = "refused"    // the API server, or somebody who was faster, said no
+	OperationRefused    OperationOutcome = "refused"    // the API server, or someone who was faster, said no
 	OperationFailed     OperationOutcome = "failed"     // not done
 	OperationUnanswered OperationOutcome = "unanswered" // it may have been done, or may yet be
 )

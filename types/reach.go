@@ -26,7 +26,7 @@ type Reach struct {
 	At      time.Time     `json:"at"`      // its clock, as it answers
 	From    string        `json:"from"`    // the address the question came from, which alone was tried
 	Ports   []ReachPort   `json:"ports"`
-	Cluster *ReachCluster `json:"cluster,omitempty"` // nil while its tables of the cluster are not whole
+	Cluster *ReachCluster `json:"cluster,omitempty"` // nil while its tables of the cluster are incomplete
 }
 
 // ReachPort is one port of who asked.

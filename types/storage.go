@@ -9,7 +9,7 @@ const (
 	DrainPolicyAllowStopped = "allow-if-replica-is-stopped"
 )
 
-// Storage is the volumes of the cluster, asked for afresh.
+// Storage is the volumes of the cluster, read on demand.
 type Storage struct {
 	Longhorn    bool   // it is installed
 	Policy      string // its setting node-drain-policy, "" for unknown

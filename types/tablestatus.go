@@ -29,6 +29,6 @@ const (
 type TableStatus struct {
 	Whole  bool      // it holds a complete list and follows the changes
 	Since  time.Time // when Whole last changed, wall clock
-	Why    string    // why it is not whole, a sentence; "" while it is
+	Why    string    // why it is incomplete, a sentence; "" while it is
 	Absent bool      // the cluster has no such kind of object: the table is whole, and empty
 }

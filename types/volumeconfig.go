@@ -8,7 +8,7 @@ type VolumeConfig struct {
 	VolumeID          uuid.UUID
 	MaxVolSize        uint64 // bytes
 	ReadOnly          bool
-	GenerationCounter int64 // one more is a volume built anew
+	GenerationCounter int64 // one more is a volume built again
 	DisplayName       string
 	DesignatedNodeID  uuid.UUID   // the device that makes the volume; nil for every device
 	ReplicaNodeIDs    []uuid.UUID // the devices that hold replicas; nil for "not given"

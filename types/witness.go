@@ -23,7 +23,7 @@ const (
 // agree or cannot tell; where it is, who agrees. It is closed: a node of ours that
 // says nothing does not agree, and with more than two nodes two have to agree. A
 // foreign node (Node.Foreign) is not waited for; that the device answers it is
-// believed all the same (docs/wire.md, "Nodes").
+// believed anyway (docs/wire.md, "Nodes").
 func Gone(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.Time) (gone bool, why string) {
 	switch live, ok := nodes[lost.Name]; {
 	case !ok:

@@ -117,7 +117,7 @@ const (
 )
 
 // Fence is what zedkube writes on a Node that it takes out of service with the
-// taint node.kubernetes.io/out-of-service. A taint without it is somebody
+// taint node.kubernetes.io/out-of-service. A taint without it is someone
 // else's and is never removed.
 type Fence struct {
 	By     string    `json:"by"`     // node name of the writer

@@ -34,7 +34,7 @@ type ZedAgentStatus struct {
 const configSettles = 5 * time.Minute
 
 // ConfigWord remembers since when zedagent has had a configuration. Until then
-// its tables are whole and empty, after a boot without a controller for hours.
+// its tables are complete and empty, after a boot without a controller for hours.
 // The zero value has heard nothing.
 type ConfigWord struct{ since time.Time }
 

@@ -17,7 +17,7 @@ func formerReports(p device.Paths) types.FormerReports {
 	}
 	health, _, err := device.ReadRecord[types.KubeReportHealth](p.TopicFile(device.Self, "KubeReportHealth"))
 	if err != nil {
-		return f // there is none, or the report is made anew anyway
+		return f // there is none, or the report is recreated anyway
 	}
 	f.Stale = map[string]time.Time{}
 	for _, s := range health.Sections {

@@ -99,7 +99,7 @@ func (j *judge) isEmpty(ctx context.Context, node string, epoch uint64) {
 	}
 }
 
-// foreignCordon says whether somebody else has cordoned the node, by now or
+// foreignCordon says whether someone else has cordoned the node, by now or
 // until now.
 func (j *judge) foreignCordon(node string, is bool) {
 	j.mu.Lock()

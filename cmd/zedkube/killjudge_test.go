@@ -42,7 +42,7 @@ type record struct {
 	epoch    uint64                          // counts what people do: requests, withdrawals, reboots
 
 	cordon  string // our annotation, "" for none
-	foreign bool   // somebody else's cordon has to be there
+	foreign bool   // someone else's cordon has to be there
 	trace   []string
 }
 

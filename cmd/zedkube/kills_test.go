@@ -92,7 +92,7 @@ type rampage struct {
 	seed  uint64
 	kills atomic.Int64
 
-	foreign sync.Mutex // held while one node has somebody else's cordon
+	foreign sync.Mutex // held while one node has someone else's cordon
 }
 
 // run ends when enough were killed, or at the first drain that never ends.

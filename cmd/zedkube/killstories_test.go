@@ -199,7 +199,7 @@ func (v *victim) bound(hours uint32) error {
 	return v.ConfigureSettings(types.ConfigItemValueMap{GlobalSettings: drainTimeout(hours)})
 }
 
-// isCordonedBySomebody drains a node that somebody else has cordoned. There is
+// isCordonedBySomebody drains a node that someone else has cordoned. There is
 // one such node at a time, so that pods have somewhere to go.
 func (v *victim) isCordonedBySomebody(ctx context.Context) error {
 	if !v.foreign.TryLock() {

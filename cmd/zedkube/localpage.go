@@ -31,7 +31,7 @@ func wirePage(p device.Paths, t topics, log *logrus.Logger, kube *kubeapi.Client
 	return shown.Handlers()
 }
 
-// routesOf are the page's paths: its own files anybody may see, and what they
+// routesOf are the page's paths: its own files anyone may see, and what they
 // show only who may read all of the device.
 func routesOf(handlers map[string]http.Handler) map[string]localserver.Route {
 	routes := map[string]localserver.Route{}

@@ -57,7 +57,7 @@ func setPort(s *story, _ *testscript.TestScript, args []string) error {
 	return nil
 }
 
-// occupy IP: somebody else listens where a status server would, and
+// occupy IP: someone else listens where a status server would, and
 // answers nothing.
 func occupy(s *story, _ *testscript.TestScript, args []string) error {
 	listener, err := (&net.ListenConfig{}).Listen(s.ctx, "tcp", net.JoinHostPort(args[0], strconv.Itoa(player.StatusPort)))

@@ -15,13 +15,13 @@ import (
 	"github.com/zedkube/zedkube/test/golden"
 )
 
-// atRest is until what a golden file is made of changes no more.
+// atRest is until what a golden file is made of no longer changes.
 const atRest = 4 * time.Second
 
 // goldenIs is golden NAME [WORDS...]: what the last command said is in
 // testdata/golden, but for times, ages, addresses and names that chance made; or
 // what zedkube says when it is called with these words, as soon as it does. go test
-// ./cmd/zedkube -run Stories -update writes it anew.
+// ./cmd/zedkube -run Stories -update rewrites it.
 func goldenIs(s *story, ts *testscript.TestScript, args []string) error {
 	name, words := args[0], args[1:]
 	said := func() string {

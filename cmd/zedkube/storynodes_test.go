@@ -151,7 +151,7 @@ func newca(s *story, _ *testscript.TestScript, args []string) error {
 	return m.RotateCA()
 }
 
-// powercut NODE: the device boots again without a word to anybody.
+// powercut NODE: the device boots again without a word to anyone.
 func powercut(s *story, _ *testscript.TestScript, args []string) error {
 	m, _, err := s.member(args[0])
 	if err != nil {

@@ -121,7 +121,7 @@ func config(s *story, _ *testscript.TestScript, args []string) error {
 }
 
 // vm NAME NODE: a virtual machine on that node, which its network keeps from
-// moving. Nobody makes it anew.
+// moving. Nobody recreates it.
 func vm(s *story, _ *testscript.TestScript, args []string) error {
 	config := appConfig(args[0])
 	_, err := s.fleet.Cluster.CreateVM(s.ctx, devcluster.App{

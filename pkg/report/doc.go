@@ -1,4 +1,4 @@
-// Package report groups what others are told of this node and its cluster: the
+// Package report groups what is reported of this node and its cluster: the
 // report of the leader (clusterinfo), the users' services (services), the figures
 // of the node (nodemetrics) and of the cluster (clustermetrics), the conditions of
 // this node (conditions), the states of updates (updatestatus), and EVE's own

@@ -132,7 +132,7 @@ func worksWithoutAMouse(t *testing.T, b *browser) {
 		stops = append(stops, at)
 	}
 	all := strings.Join(stops, "; ")
-	for _, want := range []string{"To the content", "Problems", "Logs", "Log of historian", "audit-text", "logs-follow", "Show"} {
+	for _, want := range []string{"Skip to content", "Problems", "Logs", "Log of historian", "audit-text", "logs-follow", "Show"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no way by Tab to %q: %s", want, all)
 		}

@@ -56,7 +56,7 @@ func asksForItsToken(t *testing.T, b *browser) {
 	with.mu.Unlock()
 
 	without := b.open(t, base, phone)
-	without.shows("#state", "Token wanted")
+	without.shows("#state", "Token required")
 	without.shows("#token", "zedkube page")
 	if got := without.text("#main"); strings.Contains(got, "node-3") || strings.Contains(got, "historian") {
 		t.Errorf("it shows without a token: %s", got)
@@ -80,7 +80,7 @@ func asksForItsToken(t *testing.T, b *browser) {
 	if d.secret() == was {
 		t.Error("the agent has the same token after it was started again")
 	}
-	without.shows("#state", "Token wanted")
+	without.shows("#state", "Token required")
 	without.shows("#nodes", "node-3") // what was shown stays, marked as old
 	typed(d.secret())
 	without.shows("#state", "Live")

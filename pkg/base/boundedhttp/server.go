@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// HeadTimeout bounds how long somebody may take to send a request: on the
+	// HeadTimeout bounds how long someone may take to send a request: on the
 	// device and on a cluster network it is a matter of milliseconds.
 	HeadTimeout = 5 * time.Second
 	// IdleTimeout outlives the ten seconds between two questions of a joining

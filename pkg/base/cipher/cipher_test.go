@@ -120,7 +120,7 @@ func TestACallEndsWithItsContextAndTheNextOneWaitsItsTurn(t *testing.T) {
 	key := newKey(t, elliptic.P256())
 	c := meet(t, &key.PublicKey, false)
 	d := NewDevice(keyFile(t, sec1(t, key)), "")
-	d.turn <- struct{}{} // somebody's call hangs
+	d.turn <- struct{}{} // someone's call hangs
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := d.Decrypt(ctx, c.token(secret), c.certs); KindOf(err) != NotReady || !strings.Contains(err.Error(), "has not answered an earlier call") {

@@ -20,19 +20,19 @@ type File struct {
 	MakeDir bool
 }
 
-// Deed is what is to be done with a file.
-type Deed int
+// Action says what to do with a file.
+type Action int
 
-// The deeds.
+// The actions.
 const (
-	Leave  Deed = iota // let be what is there
-	Write              // it is to have a content
-	Remove             // it is not to be there
+	Leave  Action = iota // let be what is there
+	Write                // it is to have a content
+	Remove               // it is not to be there
 )
 
-// Wish is what a file should be. Its zero value leaves it alone.
-type Wish struct {
-	Do      Deed
+// Desired is what a file should be. Its zero value leaves it alone.
+type Desired struct {
+	Do      Action
 	Content string // for Write
 }
 
@@ -49,7 +49,7 @@ const (
 
 // Keep makes the file what it should be, if it is not, whatever is in its
 // place. It takes as long as the disk does.
-func (f File) Keep(w Wish) (Result, error) {
+func (f File) Keep(w Desired) (Result, error) {
 	if w.Do == Leave {
 		return Same, nil
 	}
@@ -92,7 +92,7 @@ func remove(path string) (Result, error) {
 	return Removed, nil
 }
 
-// put replaces the file in one step: whoever reads it sees the old one or the
+// put replaces the file in one step: a reader sees the old one or the
 // new one.
 func (f File) put(dir, part, content string) (Result, error) {
 	if f.MakeDir {

@@ -42,7 +42,7 @@ func TestWhatALinkPointsToIsLeftAlone(t *testing.T) {
 	eachRule(t, func(t *testing.T, p *place) {
 		theirs := filepath.Join(t.TempDir(), "theirs")
 		p.must(os.WriteFile(theirs, []byte("theirs"), 0o644))
-		for _, w := range []Wish{there, gone} {
+		for _, w := range []Desired{there, gone} {
 			p.must(os.MkdirAll(p.dir, 0o700))
 			_ = os.Remove(p.Path)
 			p.must(errors.Join(os.Symlink(theirs, p.Path), os.Symlink(theirs, p.part)))
@@ -60,7 +60,7 @@ func TestWhatALinkPointsToIsLeftAlone(t *testing.T) {
 func TestTheMountIsAwaitedAndNeverMade(t *testing.T) {
 	eachRule(t, func(t *testing.T, p *place) {
 		p.must(os.Remove(p.mount))
-		for _, w := range []Wish{there, gone} {
+		for _, w := range []Desired{there, gone} {
 			if did, err := p.Keep(w); did != Awaits || err != nil {
 				t.Errorf("it did %d (%v)", did, err)
 			}
@@ -117,7 +117,7 @@ func TestAnEqualFileIsNotWrittenAgain(t *testing.T) {
 func TestAWishToLeaveItAloneTouchesNothing(t *testing.T) {
 	p := newPlace(t, false)
 	p.must(os.WriteFile(p.Path, []byte("theirs"), 0o644))
-	if did, err := p.Keep(Wish{}); did != Same || err != nil {
+	if did, err := p.Keep(Desired{}); did != Same || err != nil {
 		t.Error(did, err)
 	}
 	if got, err := os.ReadFile(p.Path); string(got) != "theirs" {
@@ -128,7 +128,7 @@ func TestAWishToLeaveItAloneTouchesNothing(t *testing.T) {
 func TestAFailureNamesTheFileAndLeavesNothingHalf(t *testing.T) {
 	eachRule(t, func(t *testing.T, p *place) {
 		p.must(os.MkdirAll(filepath.Join(p.Path, "in the way"), 0o700))
-		for w, begin := range map[Wish]string{there: "write the file: ", gone: "remove the file: "} {
+		for w, begin := range map[Desired]string{there: "write the file: ", gone: "remove the file: "} {
 			did, err := p.Keep(w)
 			if did != Same || err == nil || !strings.HasPrefix(err.Error(), begin) {
 				t.Errorf("it did %d, %v", did, err)
@@ -140,7 +140,7 @@ func TestAFailureNamesTheFileAndLeavesNothingHalf(t *testing.T) {
 	})
 	eachRule(t, func(t *testing.T, p *place) {
 		p.must(errors.Join(os.RemoveAll(p.dir), os.WriteFile(p.dir, nil, 0o600))) // in the directory's place
-		for _, w := range []Wish{there, gone} {
+		for _, w := range []Desired{there, gone} {
 			if did, err := p.Keep(w); did != Same || err == nil || !strings.Contains(err.Error(), "the file: ") {
 				t.Errorf("it did %d, %v", did, err)
 			}
@@ -152,12 +152,12 @@ func TestAFailureNamesTheFileAndLeavesNothingHalf(t *testing.T) {
 func TestAFileIsNeverMissingOrHalf(t *testing.T) {
 	p := newPlace(t, true)
 	texts := []string{strings.Repeat("a", 100000), strings.Repeat("b", 100001)}
-	p.keeps(Wish{Write, texts[0]}, Written)
+	p.keeps(Desired{Write, texts[0]}, Written)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for i := range 200 {
-			if did, err := p.Keep(Wish{Write, texts[(i+1)%2]}); err != nil || did != Written {
+			if did, err := p.Keep(Desired{Write, texts[(i+1)%2]}); err != nil || did != Written {
 				t.Error(did, err)
 			}
 		}

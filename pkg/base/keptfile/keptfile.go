@@ -18,7 +18,7 @@ const patience = 5 * time.Second
 // Keeper keeps one file beside the steps of the component that holds it. Its
 // zero value has not looked yet. All but Notify is for one goroutine.
 type Keeper struct {
-	Work func(File, Wish) (Result, error) // nil for File.Keep; tests have one that hangs
+	Work func(File, Desired) (Result, error) // nil for File.Keep; tests have one that hangs
 
 	running     *call                 // the work under way, nil for none
 	resultTable pubsub.Table[Outcome] // where it leaves its outcome, and rings
@@ -36,25 +36,25 @@ type call struct {
 
 // Outcome is what came of one look at the file. Its zero value is none.
 type Outcome struct {
-	Wish   Wish
-	Result Result
-	Err    error
-	n      int // counts the looks, so that every one rings
+	Desired Desired
+	Result  Result
+	Err     error
+	n       int // counts the looks, so that every one rings
 }
 
 // Stands reports that the file was as wished after it.
-func (o Outcome) Stands(w Wish) bool { return o.Wish == w && o.Err == nil && o.Result != Awaits }
+func (o Outcome) Stands(w Desired) bool { return o.Desired == w && o.Err == nil && o.Result != Awaits }
 
 // Waits reports that the file is to be written once its directory is there.
-func (o Outcome) Waits() bool { return o.Wish.Do == Write && o.Result == Awaits }
+func (o Outcome) Waits() bool { return o.Desired.Do == Write && o.Result == Awaits }
 
 // Act is what was done to the file, or failed: "write file" or "remove file"; ""
 // where there was nothing to do.
 func (o Outcome) Act() string {
 	switch {
-	case o.Result == Removed, o.Err != nil && o.Wish.Do == Remove:
+	case o.Result == Removed, o.Err != nil && o.Desired.Do == Remove:
 		return "remove file"
-	case o.Result == Written, o.Err != nil && o.Wish.Do == Write:
+	case o.Result == Written, o.Err != nil && o.Desired.Do == Write:
 		return "write file"
 	}
 	return ""
@@ -62,7 +62,7 @@ func (o Outcome) Act() string {
 
 // Begin looks at the file and makes it what it should be. It returns at once.
 // It is for a Keeper that is not busy.
-func (k *Keeper) Begin(f File, w Wish) {
+func (k *Keeper) Begin(f File, w Desired) {
 	run := k.Work
 	if run == nil {
 		run = File.Keep
@@ -72,7 +72,7 @@ func (k *Keeper) Begin(f File, w Wish) {
 	go func() {
 		defer close(now.done)
 		did, err := run(f, w)
-		_ = k.resultTable.Publish(types.Global, Outcome{Wish: w, Result: did, Err: err, n: now.n})
+		_ = k.resultTable.Publish(types.Global, Outcome{Desired: w, Result: did, Err: err, n: now.n})
 	}()
 }
 
@@ -113,7 +113,7 @@ func (k *Keeper) End() bool {
 
 // State is what a decision may have to know of a Keeper.
 type State struct {
-	Kept  Wish      // of the last look; it leaves alone before the first
+	Kept  Desired   // of the last look; it leaves alone before the first
 	At    time.Time // when that ended
 	Busy  bool      // there is work under way
 	Since time.Time // when that began
@@ -121,7 +121,7 @@ type State struct {
 
 // State returns what is known now.
 func (k *Keeper) State() State {
-	s := State{Kept: k.last.Wish, At: k.lastAt}
+	s := State{Kept: k.last.Desired, At: k.lastAt}
 	if k.running != nil {
 		s.Busy, s.Since = true, k.running.began
 	}
@@ -130,7 +130,7 @@ func (k *Keeper) State() State {
 
 // Due is how long after now the next look should be: none for another wish
 // than the last look's, else every so often, since others may touch the file.
-func (s State) Due(w Wish, now time.Time, every time.Duration) time.Duration {
+func (s State) Due(w Desired, now time.Time, every time.Duration) time.Duration {
 	if s.Kept != w {
 		return 0
 	}

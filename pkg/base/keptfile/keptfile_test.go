@@ -21,7 +21,7 @@ type answer struct {
 	err error
 }
 
-func (d disk) run(File, Wish) (Result, error) {
+func (d disk) run(File, Desired) (Result, error) {
 	is := <-d
 	return is.did, is.err
 }
@@ -74,7 +74,7 @@ func TestAKeeperKeepsTheFile(t *testing.T) {
 	k := &Keeper{}
 	k.Notify(bell)
 	for _, row := range []struct {
-		wish Wish
+		wish Desired
 		want Result
 	}{{there, Written}, {there, Same}, {gone, Removed}} {
 		k.Begin(p.File, row.wish)
@@ -101,7 +101,7 @@ func TestEveryLookHasOneOutcomeBesideTheOneBefore(t *testing.T) {
 		{gone, Same, nil, 0},
 	} {
 		d <- answer{now.Result, now.Err}
-		k.Begin(File{}, now.Wish)
+		k.Begin(File{}, now.Desired)
 		<-bell // rings though the outcome may be the same
 		was, is, ok := k.Collect(time.Now())
 		if diff := cmp.Diff([]Outcome{last, now}, []Outcome{was, is}, cmpopts.IgnoreUnexported(Outcome{}), cmpopts.EquateErrors()); diff != "" || !ok {
@@ -137,13 +137,13 @@ func TestWhatAnOutcomeSays(t *testing.T) {
 		stands, waits bool
 	}{
 		"none":                               {Outcome{}, false, false},
-		"it was written":                     {Outcome{Wish: there, Result: Written}, true, false},
-		"it was there":                       {Outcome{Wish: there}, true, false},
-		"it could not be written":            {Outcome{Wish: there, Err: errors.New("bad")}, false, false},
-		"it waits for its directory":         {Outcome{Wish: there, Result: Awaits}, false, true},
-		"no file waits for no directory":     {Outcome{Wish: gone, Result: Awaits}, false, false},
-		"it has the content of another wish": {Outcome{Wish: Wish{Write, "else"}, Result: Written}, false, false},
-		"it is removed, as by another wish":  {Outcome{Wish: gone, Result: Removed}, false, false},
+		"it was written":                     {Outcome{Desired: there, Result: Written}, true, false},
+		"it was there":                       {Outcome{Desired: there}, true, false},
+		"it could not be written":            {Outcome{Desired: there, Err: errors.New("bad")}, false, false},
+		"it waits for its directory":         {Outcome{Desired: there, Result: Awaits}, false, true},
+		"no file waits for no directory":     {Outcome{Desired: gone, Result: Awaits}, false, false},
+		"it has the content of another wish": {Outcome{Desired: Desired{Write, "else"}, Result: Written}, false, false},
+		"it is removed, as by another wish":  {Outcome{Desired: gone, Result: Removed}, false, false},
 	} {
 		if s, w := row.is.Stands(there), row.is.Waits(); s != row.stands || w != row.waits {
 			t.Errorf("%s: stands %v, waits %v", name, s, w)

@@ -12,8 +12,8 @@ import (
 const text = "kind: Registration\n"
 
 var (
-	there = Wish{Do: Write, Content: text}
-	gone  = Wish{Do: Remove}
+	there = Desired{Do: Write, Content: text}
+	gone  = Desired{Do: Remove}
 )
 
 // place is a file on a mount of others.
@@ -51,7 +51,7 @@ func (p *place) must(err error) {
 
 // keeps expects a result of a look that does not fail, and that the next one
 // finds nothing to do.
-func (p *place) keeps(w Wish, want Result) {
+func (p *place) keeps(w Desired, want Result) {
 	p.Helper()
 	if did, err := p.Keep(w); did != want || err != nil {
 		p.Errorf("it did %d (%v), want %d", did, err, want)
@@ -63,7 +63,7 @@ func (p *place) keeps(w Wish, want Result) {
 }
 
 // is expects the file to be so, and nothing beside it.
-func (p *place) is(w Wish) {
+func (p *place) is(w Desired) {
 	p.Helper()
 	got, err := os.ReadFile(p.Path)
 	if string(got) != w.Content || (w.Do == Write) != (err == nil) {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// stepTimeout bounds one step: an API call that hangs costs no more.
+	// stepTimeout bounds one step: an API call that hangs costs at most that.
 	stepTimeout = 30 * time.Second
 	minBackoff  = time.Second
 	maxBackoff  = time.Minute

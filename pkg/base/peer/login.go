@@ -14,14 +14,14 @@ const (
 	// noLogin is the login UID of a process that no login led to.
 	noLogin = 1<<32 - 1
 	// maxEnvironment is how much of a process' environment is read, and
-	// maxWord what is told of a variable, both in bytes.
+	// maxWord the longest value of a variable, both in bytes.
 	maxEnvironment = 128 << 10
 	maxWord        = 64
 )
 
 // Who says in one line who p is: "uid 0, login uid 1000, terminal pts/1, ssh from
 // 10.0.0.5, sudo by anna". Login UID and terminal are the kernel's word, the rest
-// that of the process' environment. What cannot be had is left out.
+// that of the process' environment. What cannot be obtained is left out.
 func (p Peer) Who() string { return p.who("/proc") }
 
 func (p Peer) who(proc string) string {

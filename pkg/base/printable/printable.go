@@ -1,4 +1,4 @@
-// Package printable makes text that anybody may have written fit to be shown: by a
+// Package printable makes text that anyone may have written fit to be shown: by a
 // terminal, a browser or a log, none of which may take a part of it for a command.
 package printable
 

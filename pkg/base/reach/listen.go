@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// ErrServed is the error for a port that somebody serves already.
+// ErrServed is the error for a port that someone serves already.
 var ErrServed = errors.New("it is served already")
 
 // maxHeard bounds what is remembered of who came: peers are few.
@@ -20,7 +20,7 @@ const maxHeard = 256
 // Listeners stand in for services that do not run yet. Who comes is let in and
 // shown out at once.
 type Listeners struct {
-	// Failed are the ports that are not ours, and why; ErrServed where somebody
+	// Failed are the ports that are not ours, and why; ErrServed where someone
 	// else answers there.
 	Failed map[int]error
 
@@ -65,7 +65,7 @@ func (l *Listeners) serve(listener net.Listener, port int) {
 	}
 }
 
-// Heard are the ports to which somebody came from that address.
+// Heard are the ports to which someone came from that address.
 func (l *Listeners) Heard(from netip.Addr) []int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

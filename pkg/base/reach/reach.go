@@ -62,7 +62,7 @@ func Meaning(err error) (answered, tried bool) {
 	return false, false
 }
 
-// Hello connects and begins TLS. It fails where whoever answers speaks none;
+// Hello connects and begins TLS. It fails where the server that answers speaks none;
 // whom the certificate is of is not looked at.
 func Hello(ctx context.Context, from, to netip.Addr, port int) error {
 	conn, err := Dialer(from).DialContext(ctx, "tcp", host(to, port))

@@ -79,7 +79,7 @@ func (r *Redactor) LearnYAML(raw []byte) {
 }
 
 // Value is a copy of v, a value of encoding/json, without secrets. What is text
-// stays text and a number a number, so that whoever decodes it still can.
+// stays text and a number a number, so that anyone who decodes it still can.
 func (r *Redactor) Value(v any) any {
 	return walker{text: r.Text, hidden: func() { r.places++ }}.walk("", v, false)
 }

@@ -32,7 +32,7 @@ func WritePID(log logrus.FieldLogger, path string) (remove func()) {
 	}
 	return func() {
 		if pid, ok := readPID(path); !ok || pid != own {
-			return // somebody else's by now
+			return // someone else's by now
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			log.WithError(err).Error("cannot remove pid file")

@@ -82,7 +82,7 @@ func (c *Component) feed(now time.Time) error {
 // sent, so that an old echo proves nothing.
 //
 // A beat that cannot be published, as on a full disk, is no deadlock: the
-// publisher has answered, and a reboot would mend nothing. It feeds too.
+// publisher has answered, and a reboot would repair nothing. It feeds too.
 func (c *Component) beat(now time.Time) error {
 	c.report(&c.silent, !c.sentAt.IsZero() && !c.back, nil,
 		"watchdog not fed: no round trip through pubsub", "the round trip through pubsub works again")

@@ -64,7 +64,7 @@ func TestUnlockFreesTheLockOfWhoeverIsNamed(t *testing.T) {
 		"ours, and the drain runs":    {holder: "node-2", named: "node-2", record: drainRecord{Agent: running, Progress: emptying().Progress}, says: "zedkube drain cancel", code: 1},
 		"ours, and the agent is dead": {holder: "node-2", named: "node-2", record: drainRecord{Progress: emptying().Progress}, did: []string{"free node-2 7", fmt.Sprintf(event, "node-2", "node-2")}},
 		"ours, without a drain":       {holder: "node-2", named: "node-2", record: drainRecord{Agent: running, Progress: &types.NodeDrainProgress{Phase: types.PhaseIdle}}, did: []string{"free node-2 7", fmt.Sprintf(event, "node-2", "node-2")}},
-		"it changed meanwhile":        {holder: "node-1", named: "node-1", err: types.ErrConflict, did: []string{"free node-1 7"}, says: "changed by somebody else", code: 2},
+		"it changed meanwhile":        {holder: "node-1", named: "node-1", err: types.ErrConflict, did: []string{"free node-1 7"}, says: "changed by someone else", code: 2},
 		"nothing answers":             {holder: "node-1", named: "node-1", err: types.ErrNoAnswer, did: []string{"free node-1 7"}, code: 2},
 	} {
 		t.Run(name, func(t *testing.T) {

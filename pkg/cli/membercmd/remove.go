@@ -273,8 +273,8 @@ func (r *removing) remove(ctx context.Context, own, target types.Node) (err erro
 	defer func() { end(outcomeOf(err), err) }()
 	removal := members.Removal{
 		Remover: r.kube, Own: own, Node: target, Late: true, Reason: "MemberRemoved",
-		Judge: func(ctx context.Context, nodes []types.Node) (string, error) { return r.judge(ctx, target, own, nodes) },
-		Told:  fmt.Sprintf("an operator removed node %s (%s) by \"zedkube members remove\" on node %s", target.Name, target.UUID, own.Name),
+		Judge:   func(ctx context.Context, nodes []types.Node) (string, error) { return r.judge(ctx, target, own, nodes) },
+		Message: fmt.Sprintf("an operator removed node %s (%s) by \"zedkube members remove\" on node %s", target.Name, target.UUID, own.Name),
 	}
 	fmt.Fprintln(r.out, "The drain lock is taken, and the nodes are looked at once more: up to 20 seconds.")
 	ctx, cancel := context.WithTimeout(ctx, removeWithin)

@@ -53,7 +53,7 @@ func TestTopicsAreListedAndShown(t *testing.T) {
 		{[]string{"zedkube/Nothing"}, 2, nil, "there is no such topic"},
 		{[]string{"zedkube/NodeDrainStatus/other"}, 2, nil, "there is no such topic"},
 		{[]string{"../../etc/passwd"}, 2, nil, "there is no such topic"},
-		{[]string{"odd/Topic"}, 2, nil, "bad?[31m: it is no JSON"},
+		{[]string{"odd/Topic"}, 2, nil, "bad?[31m: it is not JSON"},
 		{[]string{"zedkube/NodeDrainStatus", "-o", "xml"}, 1, nil, "want table, json"},
 		{[]string{"a", "b"}, 1, nil, "usage"},
 	}

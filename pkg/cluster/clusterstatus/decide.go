@@ -14,7 +14,7 @@ import (
 // facts is everything decide may look at.
 type facts struct {
 	now         time.Time
-	configKnown bool // zedagent's table has been whole once
+	configKnown bool // zedagent's table has been complete once
 	hasConfig   bool
 	config      types.EdgeNodeClusterConfig
 	membership  types.ClusterMembership // its zero value while there is none
@@ -115,7 +115,7 @@ func build(f facts, c types.EdgeNodeClusterConfig) *types.EdgeNodeClusterStatus 
 	return s
 }
 
-// secret is the token of a cluster and why the present one cannot be had.
+// secret is the token of a cluster and why the current one cannot be obtained.
 // What is published of the same cluster stays until there is a newer token:
 // before the table speaks, and where all it has is an error.
 func secret(f facts, cluster uuid.UUID, sameCluster bool) (token string, problem types.ErrorDescription) {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// patience is how long after the start a certificate may be unheard of
+	// patience is how long after the start a certificate may be missing
 	// before it counts as missing, and how long a disk may take.
 	patience = 10 * time.Second
 	// A TPM that is busy, or a key file that is not there yet, rings for nobody.
@@ -32,9 +32,9 @@ type action struct {
 	about  part
 	cancel bool // what is being decrypted is not asked for any more
 
-	keep  *keptfile.Wish // what the file is to be now
-	idle  bool           // nothing is wanted of the file any more
-	stuck bool           // the disk does not answer
+	keep  *keptfile.Desired // what the file is to be now
+	idle  bool              // nothing is wanted of the file any more
+	stuck bool              // the disk does not answer
 	again time.Duration
 }
 
@@ -165,18 +165,18 @@ func file(f facts, a *action) {
 // wantedFile is what the file should be. It is removed only where it is known
 // that this node has none to register with: a later bootstrap node of another
 // cluster would else hand in the papers of the first.
-func wantedFile(f facts) keptfile.Wish {
+func wantedFile(f facts) keptfile.Desired {
 	switch q := f.wants[manifest]; {
 	case f.membership.State == types.MembershipLeft:
-		return keptfile.Wish{Do: keptfile.Remove}
+		return keptfile.Desired{Do: keptfile.Remove}
 	case f.wants[token] == nil:
-		return keptfile.Wish{} // no cluster is known, or nothing of it that can be acted on
+		return keptfile.Desired{} // no cluster is known, or nothing of it that can be acted on
 	case q == nil:
-		return keptfile.Wish{Do: keptfile.Remove}
+		return keptfile.Desired{Do: keptfile.Remove}
 	case f.good.cluster == q.cluster && f.good.clear != "":
-		return keptfile.Wish{Do: keptfile.Write, Content: f.good.clear}
+		return keptfile.Desired{Do: keptfile.Write, Content: f.good.clear}
 	case f.good.cluster != uuid.Nil:
-		return keptfile.Wish{Do: keptfile.Remove}
+		return keptfile.Desired{Do: keptfile.Remove}
 	}
-	return keptfile.Wish{}
+	return keptfile.Desired{}
 }

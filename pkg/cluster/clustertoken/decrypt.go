@@ -115,7 +115,7 @@ func (c *Component) collect(now time.Time, wants [parts]*question) error {
 }
 
 // take counts a result, and makes it the answer if it is still asked for. What
-// was asked, not asked and asked again meanwhile is begun anew.
+// was asked, not asked and asked again meanwhile is begun again.
 func (c *Component) take(now time.Time, asked keyRequest, out result, wants [parts]*question) error {
 	if asked.canceled || wants[asked.part] == nil || !reflect.DeepEqual(*wants[asked.part], asked.question) {
 		return nil

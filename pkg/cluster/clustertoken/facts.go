@@ -42,7 +42,7 @@ type answer struct {
 	tries int         // how often in a row there was none
 }
 
-// goodManifest is the last manifest that could be had, "" where none is sent.
+// goodManifest is the last manifest that could be obtained, "" where none is sent.
 type goodManifest struct {
 	cluster uuid.UUID
 	clear   string
@@ -51,7 +51,7 @@ type goodManifest struct {
 // facts is everything decide may look at.
 type facts struct {
 	now        time.Time
-	settled    bool // a certificate that is not there is missing, and not only unheard of
+	settled    bool // a certificate that is not there is missing, and not only late
 	known      bool // there is a membership
 	membership types.ClusterMembership
 	wants      [parts]*question // nil where there is nothing to ask

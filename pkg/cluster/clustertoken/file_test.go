@@ -73,7 +73,7 @@ func TestANodeThatKnowsNothingLeavesTheFileAlone(t *testing.T) {
 		s.is(member(bootstrap, func(c *types.EdgeNodeClusterConfig) { c.ClusterID.UUID = uuid.Nil }))
 		s.sleep(time.Minute)
 		s.holds("former")
-		s.is(member(bootstrap)) // its manifest cannot be had
+		s.is(member(bootstrap)) // its manifest cannot be obtained
 		s.sleep(time.Minute)
 		s.holds("former")
 		s.device.key.Store(true)
@@ -184,7 +184,7 @@ func TestADiskThatHangsHoldsUpNoToken(t *testing.T) {
 	var free chan struct{}
 	play(t, func(s *stage) {
 		free = make(chan struct{})
-		s.work = func(f keptfile.File, w keptfile.Wish) (keptfile.Result, error) { <-free; return f.Keep(w) }
+		s.work = func(f keptfile.File, w keptfile.Desired) (keptfile.Result, error) { <-free; return f.Keep(w) }
 	}, func(s *stage) {
 		s.is(member(bootstrap))
 		s.sleep(time.Hour)
@@ -230,7 +230,7 @@ func TestTheAgentEndsThoughTheDiskHangs(t *testing.T) {
 	var free chan struct{}
 	play(t, func(s *stage) {
 		free = make(chan struct{})
-		s.work = func(keptfile.File, keptfile.Wish) (keptfile.Result, error) { <-free; return keptfile.Same, nil }
+		s.work = func(keptfile.File, keptfile.Desired) (keptfile.Result, error) { <-free; return keptfile.Same, nil }
 	}, func(s *stage) {
 		s.is(member(bootstrap))
 		s.stop()

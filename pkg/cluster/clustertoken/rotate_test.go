@@ -61,7 +61,7 @@ func TestEveryChangeOfACertificateAContextOrATokenIsTriedAtOnce(t *testing.T) {
 }
 
 // What was asked, not asked and asked again while the TPM thought about it is
-// asked anew: that it was cut short says nothing of it.
+// asked again: that it was cut short says nothing of it.
 func TestAConfigurationThatComesBackInTheMeantimeIsNoFailure(t *testing.T) {
 	play(t, func(s *stage) {
 		s.device.hangs.Store(true)

@@ -102,7 +102,7 @@ type stage struct {
 	token      pubsub.Table[types.ClusterToken]
 	blocks     deaf[types.CipherBlockStatus]
 	metrics    pubsub.Table[types.CipherMetrics]
-	work       func(keptfile.File, keptfile.Wish) (keptfile.Result, error)
+	work       func(keptfile.File, keptfile.Desired) (keptfile.Result, error)
 	logs       *logtest.Hook
 	stop       func()
 }

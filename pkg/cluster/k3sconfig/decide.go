@@ -38,16 +38,16 @@ type facts struct {
 type action struct {
 	publish *types.KubeConfig
 	status  *types.K3sVersionStatus
-	keep    *keptfile.Wish // make the file so
-	again   time.Duration  // when to look again, at the latest
-	stuck   bool           // the disk does not answer
-	refused string         // what of the settings is not obeyed, and why
+	keep    *keptfile.Desired // make the file so
+	again   time.Duration     // when to look again, at the latest
+	stuck   bool              // the disk does not answer
+	refused string            // which settings are refused, and why
 }
 
 // decide says what to publish and what the file should be, from facts alone.
 // While zedagent has said nothing, what a former run left stands, but for the
 // version of a member, and nothing is said before it is known whether the device
-// is one; a setting that makes no sense changes nothing.
+// is one; a setting that is invalid changes nothing.
 func decide(f facts) action {
 	a := action{again: period, stuck: f.file.Busy && f.now.Sub(f.file.Since) > patience}
 	want := f.file.Kept
@@ -104,18 +104,18 @@ func names(list, word string) bool {
 // override is what the file should be. The setting is standard base64; line
 // breaks and blanks in it, as tools put them there, and missing padding do not
 // matter.
-func override(m types.ConfigItemValueMap) (keptfile.Wish, error) {
+func override(m types.ConfigItemValueMap) (keptfile.Desired, error) {
 	encoded, err := text(m, types.SettingK3sOverride)
 	if err != nil {
-		return keptfile.Wish{}, err
+		return keptfile.Desired{}, err
 	}
 	const longest = 2 * maxOverride // base64 is a third longer, with line breaks a bit more
 	if len(encoded) > longest {
-		return keptfile.Wish{}, tooLong()
+		return keptfile.Desired{}, tooLong()
 	}
 	encoded = strings.Join(strings.Fields(encoded), "")
 	if encoded == "" {
-		return keptfile.Wish{Do: keptfile.Remove}, nil
+		return keptfile.Desired{Do: keptfile.Remove}, nil
 	}
 	encoding := base64.StdEncoding
 	if !strings.HasSuffix(encoded, "=") {
@@ -124,17 +124,17 @@ func override(m types.ConfigItemValueMap) (keptfile.Wish, error) {
 	content, err := encoding.DecodeString(encoded)
 	switch {
 	case err != nil:
-		return keptfile.Wish{}, fmt.Errorf("decode %s: %w", types.SettingK3sOverride, err)
+		return keptfile.Desired{}, fmt.Errorf("decode %s: %w", types.SettingK3sOverride, err)
 	case len(content) > maxOverride:
-		return keptfile.Wish{}, tooLong()
+		return keptfile.Desired{}, tooLong()
 	}
 	// k3s does not start with a file that it cannot read: nor does any server of
 	// the cluster, for it goes to all of them.
 	var values map[string]any
 	if err := yaml.Unmarshal(content, &values); err != nil {
-		return keptfile.Wish{}, fmt.Errorf("%s is not a YAML mapping: %w", types.SettingK3sOverride, redacted(err))
+		return keptfile.Desired{}, fmt.Errorf("%s is not a YAML mapping: %w", types.SettingK3sOverride, redacted(err))
 	}
-	return keptfile.Wish{Do: keptfile.Write, Content: string(content)}, nil
+	return keptfile.Desired{Do: keptfile.Write, Content: string(content)}, nil
 }
 
 // redacted is an error of YAML without what stands in the file.

@@ -79,11 +79,11 @@ func TestWhatTheOverrideFileShouldBe(t *testing.T) {
 	std := base64.StdEncoding.EncodeToString([]byte(yaml))
 	full := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("#", maxOverride)))
 	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-	there := func(content string) *keptfile.Wish { return &keptfile.Wish{Do: keptfile.Write, Content: content} }
-	gone := &keptfile.Wish{Do: keptfile.Remove}
+	there := func(content string) *keptfile.Desired { return &keptfile.Desired{Do: keptfile.Write, Content: content} }
+	gone := &keptfile.Desired{Do: keptfile.Remove}
 	for name, row := range map[string]struct {
 		setting string
-		want    *keptfile.Wish // nil: the file is left alone
+		want    *keptfile.Desired // nil: the file is left alone
 		refused string
 	}{
 		"what the setting decodes to":         {std, there(yaml), ""},
@@ -117,10 +117,10 @@ func TestWhatTheOverrideFileShouldBe(t *testing.T) {
 func TestWhenTheOverrideFileIsLookedAt(t *testing.T) {
 	const yaml, encoded = "a: b", "YTogYg=="
 	good, bad := settings("", "", encoded), settings("", "", "?")
-	is := keptfile.Wish{Do: keptfile.Write, Content: yaml}
+	is := keptfile.Desired{Do: keptfile.Write, Content: yaml}
 	for name, row := range map[string]struct {
 		f     facts
-		keep  *keptfile.Wish
+		keep  *keptfile.Desired
 		again time.Duration
 		stuck bool
 	}{
@@ -140,7 +140,7 @@ func TestWhenTheOverrideFileIsLookedAt(t *testing.T) {
 			again: time.Second,
 		},
 		"at once when the setting changes": {
-			f:    facts{heard: true, settings: good, file: keptfile.State{Kept: keptfile.Wish{Do: keptfile.Remove}, At: now}},
+			f:    facts{heard: true, settings: good, file: keptfile.State{Kept: keptfile.Desired{Do: keptfile.Remove}, At: now}},
 			keep: &is,
 		},
 		"not while a look is under way": {

@@ -52,7 +52,7 @@ type Component struct {
 	looking  loop.Call[binary]
 	lookedAt time.Time
 	binary   binary
-	refused  string // what of the settings is not obeyed, as last logged
+	refused  string // which settings are refused, as last logged
 }
 
 // Run steps until ctx is done and returns after the work on the file has
@@ -149,7 +149,7 @@ func (c *Component) tell(ctx context.Context, s types.K3sVersionStatus) error {
 	return nil
 }
 
-// logRefused logs what is not obeyed when that changes.
+// logRefused logs which settings are refused when that changes.
 func (c *Component) logRefused(refused string) {
 	switch {
 	case refused == c.refused:
@@ -175,7 +175,7 @@ func (c *Component) collect(ctx context.Context, now time.Time) {
 	switch {
 	case is.Waits() && !was.Waits():
 		log.Warn("override file of k3s waits for its directory to be mounted")
-	case is.Result == keptfile.Written && was.Stands(is.Wish):
+	case is.Result == keptfile.Written && was.Stands(is.Desired):
 		log.Warn("override file of k3s was changed or removed by someone else: restored")
 	case is.Result == keptfile.Written:
 		log.Info("override file of k3s written")

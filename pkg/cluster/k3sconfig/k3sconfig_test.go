@@ -101,10 +101,10 @@ func TestBadSettingsChangeNothingAndAreToldOnce(t *testing.T) {
 		_ = s.settings.Publish(types.Global, settings("v1\x07", "boot", "secret!"))
 		time.Sleep(10 * period)
 		s.settle()
-		s.expectKube(kube("v1.32.1+k3s1", true)) // what is good is obeyed
+		s.expectKube(kube("v1.32.1+k3s1", true)) // what is good takes effect
 		s.expect(overrideYAML)
-		if n := s.logged("make no sense"); n != 1 {
-			s.Errorf("%d lines say that the settings make no sense", n)
+		if n := s.logged("invalid k3s settings"); n != 1 {
+			s.Errorf("%d lines say that the settings are invalid", n)
 		}
 		_ = os.Remove(s.file)
 		time.Sleep(period)
@@ -148,7 +148,7 @@ func TestADiskThatHangsHoldsUpNothingElse(t *testing.T) {
 	tell(t, func(s *story) {
 		s.mount()
 		hung := make(chan struct{})
-		s.work = func(f keptfile.File, w keptfile.Wish) (keptfile.Result, error) { <-hung; return f.Keep(w) }
+		s.work = func(f keptfile.File, w keptfile.Desired) (keptfile.Result, error) { <-hung; return f.Keep(w) }
 		s.start()
 		s.say("v1.32.1+k3s1", "", "old: 1\n")
 		time.Sleep(3 * patience)
@@ -166,7 +166,7 @@ func TestADiskThatHangsHoldsUpNothingElse(t *testing.T) {
 func TestTheAgentEndsThoughTheDiskHangs(t *testing.T) {
 	tell(t, func(s *story) {
 		hung := make(chan struct{})
-		s.work = func(keptfile.File, keptfile.Wish) (keptfile.Result, error) { <-hung; return keptfile.Same, nil }
+		s.work = func(keptfile.File, keptfile.Desired) (keptfile.Result, error) { <-hung; return keptfile.Same, nil }
 		s.start()
 		s.say("", "", overrideYAML)
 		s.stop()

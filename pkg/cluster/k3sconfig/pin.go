@@ -17,7 +17,7 @@ type node struct {
 	onDisk  bool   // the k3s binary on disk is of that version
 }
 
-// decideVersion is the version for the kube container, and what is told of it.
+// decideVersion is the version for the kube container, and what is published of it.
 // A change of k3s.version reaches every node within seconds, and the kube
 // container of each stops k3s for it at once: three servers together lose etcd's
 // quorum. So in a cluster the version stays at what runs, and each node gets

@@ -40,7 +40,7 @@ type story struct {
 	disk     string
 	vault    string
 	file     string
-	work     func(keptfile.File, keptfile.Wish) (keptfile.Result, error)
+	work     func(keptfile.File, keptfile.Desired) (keptfile.Result, error)
 	stop     func()
 	logs     *logtest.Hook
 }

@@ -160,7 +160,7 @@ func (c *Component) ended(now time.Time, err error) {
 }
 
 // apply publishes how it stands and starts or ends the election. What is no
-// longer true is unsaid before the Lease is given back.
+// longer true is withdrawn before the Lease is given back.
 func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	errs := errors.Join(c.lastErr, c.publish(f, a))
 	switch {
@@ -221,7 +221,7 @@ func (c *Component) start(ctx context.Context, as string) {
 			if word.heard != nil { // the Lease may be given back as soon as this returns
 				select {
 				case <-word.heard:
-				case <-ctx.Done(): // it was unsaid before
+				case <-ctx.Done(): // it was withdrawn before
 				}
 			}
 		})

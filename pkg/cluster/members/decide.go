@@ -29,7 +29,7 @@ type facts struct {
 	fetched    bool // which was reached at the last try
 	configured configured
 
-	seen  bool // the API server answers and the tables are whole
+	seen  bool // the API server answers and the tables are complete
 	own   types.Node
 	known bool
 	nodes []types.Node // by name
@@ -150,7 +150,7 @@ func turn(all []task, f facts, out *types.ClusterMembers) task {
 	return all[(i+1)%len(all)]
 }
 
-// wanted is what is to be repaired, whoever may; why is for the first Node that
+// wanted is what is to be repaired, no matter who may; why is for the first Node that
 // has to stay as it is.
 func wanted(f facts, stale []types.Node) (all []task, why string) {
 	for _, n := range f.nodes {

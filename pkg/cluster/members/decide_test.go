@@ -48,7 +48,7 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 			f.configured.masters = append(f.configured.masters, device("n3"))
 			f.nodes[2].UUID = strings.ToUpper(f.nodes[2].UUID)
 		}, "", "", 0},
-		{"not while a Ready server without a label may be a member that was told otherwise", func(f *facts) { f.nodes = append(f.nodes, node("n5", unstamped, func(n *types.Node) { n.UUID = "" })) }, "", "n5 has no zedkube that says", 1},
+		{"not while a Ready server without a label may be a member that was told otherwise", func(f *facts) { f.nodes = append(f.nodes, node("n5", unstamped, func(n *types.Node) { n.UUID = "" })) }, "", "n5 has no zedkube that reports", 1},
 		{"not while a worker was given another list", func(f *facts) {
 			f.nodes = append(f.nodes, node("w1", worker, listing("n1", "n2", "n3", "n4")))
 		}, "", "w1 has not been configured with the same masters", 1},
@@ -56,7 +56,7 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 		{"though a worker has neither label nor stamp", func(f *facts) {
 			f.nodes = append(f.nodes, node("n5", worker, unstamped, func(n *types.Node) { n.UUID = "" }))
 		}, "n3", "", 1},
-		{"not before the own Node, which has no label yet, is stamped", set(0, unstamped, func(n *types.Node) { n.UUID = "" }), "", "n1 has no zedkube that says", 1},
+		{"not before the own Node, which has no label yet, is stamped", set(0, unstamped, func(n *types.Node) { n.UUID = "" }), "", "n1 has no zedkube that reports", 1},
 		{"that one node's device has two Nodes hinders nothing", func(f *facts) {
 			f.nodes = append(f.nodes, node("n5", func(n *types.Node) { n.UUID = device("n2").String() }))
 		}, "n3", "", 1},
@@ -77,14 +77,14 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 		{"not by a node that is no master itself", func(f *facts) { f.configured.device = device("n9") }, "", "does not name this node", 1},
 		{"not while the configuration is not valid", func(f *facts) { f.valid = false }, "", "currently not valid", 1},
 		{"not on the word of a controller that is not reached", func(f *facts) { f.fetched = false }, "", "may be out of date", 1},
-		{"not while the cluster is not seen", func(f *facts) { f.seen = false }, "", "not seen", 1},
+		{"not while the cluster is not seen", func(f *facts) { f.seen = false }, "", "currently unknown", 1},
 		{"not while a Ready member was told otherwise", set(1, listing("n1", "n2", "n3")), "", "n2 has not been configured with the same masters", 1},
-		{"not while one was told of more", set(1, listing("n1", "n2", "n3", "n4")), "", "n2 has not been told", 1},
-		{"nor of fewer", set(1, listing("n1", "n2")), "", "n2 has not been told", 1},
-		{"nor of none", set(1, listing()), "", "n2 has not been told", 1},
-		{"nor of another cluster's", set(1, func(n *types.Node) { n.Agent = &types.AgentStamp{Cluster: other, Masters: devices("n1", "n2", "n4")} }), "", "n2 has not been told", 1},
+		{"not while one was told of more", set(1, listing("n1", "n2", "n3", "n4")), "", "n2 has not been configured", 1},
+		{"nor of fewer", set(1, listing("n1", "n2")), "", "n2 has not been configured", 1},
+		{"nor of none", set(1, listing()), "", "n2 has not been configured", 1},
+		{"nor of another cluster's", set(1, func(n *types.Node) { n.Agent = &types.AgentStamp{Cluster: other, Masters: devices("n1", "n2", "n4")} }), "", "n2 has not been configured", 1},
 		{"the order of a list says nothing", set(1, listing("n4", "n2", "n1")), "n3", "", 1},
-		{"not while a Ready member has no zedkube of this kind", set(1, unstamped), "", "n2 has no zedkube that says", 1},
+		{"not while a Ready member has no zedkube of this kind", set(1, unstamped), "", "n2 has no zedkube that reports", 1},
 		{"a member that is down need not say anything", func(f *facts) {
 			f.nodes[1] = node("n2", down, unstamped)
 			f.nodes = append(f.nodes, node("n4"))
@@ -95,7 +95,7 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 				listing("n1", "n2", "n4", "n5")(&f.nodes[i])
 			}
 		}, "n3", "", 1},
-		{"not before the own stamp says the same", set(0, listing("n1", "n2", "n3")), "", "n1 has not been told", 1},
+		{"not before the own stamp says the same", set(0, listing("n1", "n2", "n3")), "", "n1 has not been configured", 1},
 		{"a Ready Node that is not named and knows it disagrees with nobody", func(f *facts) {
 			f.nodes = append(f.nodes, node("n5"))
 			f.nodes[3].Agent.Masters = nil
@@ -110,7 +110,7 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 		{"none that was never named: it may be about to join", func(f *facts) { f.past.named = devices("n1", "n2", "n4") }, "", "may be about to join; if it is gone for good: zedkube members remove n3", 1},
 		{"not before the controller was asked five times", func(f *facts) {
 			f.past.stale["uid-n3"] = trace{holds: true, asked: f.uptime - 5*time.Minute + time.Second, stamp: markOf(f.nodes[2])}
-		}, "", "leave node n3 out for 5 configuration intervals", 1},
+		}, "", "omit node n3 for 5 configuration intervals", 1},
 		{"nor where it takes an hour to ask it once", func(f *facts) { f.interval = time.Hour }, "", "5 configuration intervals", 1},
 		{"nor where it was not reached in between", func(f *facts) { f.past.stale["uid-n3"] = trace{stamp: markOf(f.nodes[2])} }, "", "5 configuration intervals", 1},
 		{"not against its own stamp, written since", set(2, listing("n1", "n2", "n3"), func(n *types.Node) { n.StampedAt = time.Now() }), "", "n3 has not been configured with the same masters", 1},
@@ -132,7 +132,7 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 			published(f, "uid-n2", 0)
 			f.nodes[1].Agent.Masters = nil
 		}, "n3", "", 1},
-		{"not while it is drained for a reboot", set(2, cordonedBy), "", "is being drained or rebooted: waiting for it for 24h0m0s at most; who is sure", 1},
+		{"not while it is drained for a reboot", set(2, cordonedBy), "", "is being drained or rebooted: waiting for it for 24h0m0s at most; if it is gone", 1},
 		{"nor while that begins", set(2, func(n *types.Node) { n.DrainInProgress = types.ConditionTrue }), "", "is being drained or rebooted", 1},
 		{"nor when that is done", set(2, func(n *types.Node) { n.Drained = types.ConditionTrue }), "", "is being drained or rebooted", 1},
 		{"nor while EVE's zedkube drains it", set(2, unstamped, cordoned), "", "is being drained or rebooted", 1},
@@ -146,7 +146,7 @@ func TestWhichStaleMemberIsRemoved(t *testing.T) {
 		{"not while the zedkube of a Ready member has ended", set(1, func(n *types.Node) { n.StampStale = true }), "", "n2 has no zedkube that reports which masters", 1},
 		{"what hinders for a day is told with what an operator can do", func(f *facts) { down(&f.nodes[1]); f.past.uptime += patience }, "", "no quorum", 1},
 		{"none so soon after another", func(f *facts) { f.pause = f.uptime + time.Second }, "", "", 1},
-		{"none while the cluster rests after one", func(f *facts) { f.rest = f.uptime + time.Second }, "", "a moment ago", 1},
+		{"none while the cluster rests after one", func(f *facts) { f.rest = f.uptime + time.Second }, "", "has just been removed", 1},
 		{"none beside another", func(f *facts) { f.running = task{kind: remove} }, "", "", 1},
 		{"nothing where this device is in no cluster", func(f *facts) { f.belongs = false }, "", "", 0},
 	} {

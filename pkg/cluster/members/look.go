@@ -54,7 +54,7 @@ func (c *Component) look() facts {
 
 // remembered is the past with what f shows, from the journal at first. While the
 // nodes are not all seen, those that are missing are not forgotten; whether the
-// controller is reached is noted all the same.
+// controller is reached is noted anyway.
 func (c *Component) remembered(f facts) past {
 	if c.past.stale == nil {
 		j, _ := c.Journal.Get(types.Global)

@@ -1,10 +1,10 @@
 // Package members keeps the cluster's members as the controller names them: it
-// removes the Nodes of masters that are no more, and keeps the tie-breaker
+// removes the Nodes of masters that no longer are, and keeps the tie-breaker
 // cordoned and without workload (docs/wire.md, "ClusterMembers").
 //
 //	reads:  ClusterMembership, ZedAgentStatus, ConfigItemValueMap, EdgeNodeInfo, nodes, app pods, the API's health
 //	writes: ClusterMembers, ClusterMembersJournal
-//	acts:   under the right to repair: deletes stale Nodes, cordons and empties the tie-breaker
+//	acts:   under the repair lease: deletes stale Nodes, cordons and empties the tie-breaker
 package members
 
 import (
@@ -27,7 +27,7 @@ const period = 30 * time.Second
 // Kube is what the component does to the cluster. Every verb ends when its
 // context does.
 type Kube interface {
-	// Repair calls do while this node, and no other, holds the right to repair.
+	// Repair calls do while this node, and no other, holds the repair lease.
 	// Its error wraps types.ErrHeld where another node holds it.
 	Repair(ctx context.Context, identity string, do func(ctx context.Context) error) error
 	Remover
@@ -51,7 +51,7 @@ type Component struct {
 	API        pubsub.Reader[types.APIStatus]
 	Kube       Kube
 
-	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anyone sets
 
 	Members pubsub.Writer[types.ClusterMembers]
 	Journal pubsub.Writer[types.ClusterMembersJournal]
@@ -74,7 +74,7 @@ type Component struct {
 func (c *Component) Run(ctx context.Context) {
 	defer c.repairing.End()
 	defer c.cancel()
-	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0),
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0),
 		c.Membership, c.Agent, c.Settings, c.Info, c.Nodes, &c.pods, c.API, &c.repairing)
 }
 

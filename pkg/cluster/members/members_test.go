@@ -58,7 +58,7 @@ func TestTwoStaleMembersGoOneAfterTheOther(t *testing.T) {
 		if s.there("n3") || !s.there("n5") {
 			s.Error("not the first alone is gone")
 		}
-		if m := s.says(a); len(m.Stale) != 1 || !strings.Contains(m.Why, "a moment ago") || m.Stale[0].Why != m.Why {
+		if m := s.says(a); len(m.Stale) != 1 || !strings.Contains(m.Why, "has just been removed") || m.Stale[0].Why != m.Why {
 			s.Errorf("says %+v", m)
 		}
 		s.after(2 * time.Minute)

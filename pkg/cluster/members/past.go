@@ -136,7 +136,7 @@ func (p past) heard(t trace, f facts) trace {
 }
 
 // withNames adds the masters that the controller names now, and those that the
-// others were told of. A Node is not named by its own stamp: one that is about
+// others were configured with. A Node is not named by its own stamp: one that is about
 // to join says so of itself before the others are told.
 func (p past) withNames(f facts) []uuid.UUID {
 	named := slices.Clone(p.named)

@@ -44,7 +44,7 @@ type Remover interface {
 }
 
 // Removal is the removal of one member's Node, by the agent or by an operator. It
-// is made by who has the right to repair (docs/wire.md, "Repair lease").
+// is made by who has the repair lease (docs/wire.md, "Repair lease").
 type Removal struct {
 	Remover
 	Own, Node types.Node
@@ -53,9 +53,9 @@ type Removal struct {
 	Judge func(ctx context.Context, nodes []types.Node) (why string, err error)
 	// Late is whether the lock that the Node itself has held since it went down is
 	// waited for no longer.
-	Late   bool
-	Reason string // of the Event
-	Told   string // its message
+	Late    bool
+	Reason  string // of the Event
+	Message string // its message
 }
 
 // listed lists the nodes again. In a list with nobody in it nobody disagrees, and
@@ -115,8 +115,8 @@ func (r Removal) Do(ctx context.Context) (deleted bool, reason string, err error
 	return true, "node " + r.Node.Name + " is being deleted, and remains until its member has left etcd", nil
 }
 
-// lockUnavailable says why the drain lock is not to be had, "" for it is. Only who
-// has the right to repair holds it for a member, so such a one is left over. What
+// lockUnavailable says why the drain lock is not available, "" for it is. Only who
+// has the repair lease holds it for a member, so such a one is left over. What
 // the stale node itself holds while it is down it may hold for ever: it is down in
 // a drain that it was told to make, and gets patience to come back.
 func (r Removal) lockUnavailable(lock types.DrainLock, nodes []types.Node) string {
@@ -171,7 +171,7 @@ func (r Removal) deleteNode(ctx context.Context, seen []types.Node) (gone bool, 
 		}
 	}
 	// That nobody could be told does not undo it.
-	_ = r.Event(ctx, types.Event{Node: r.Node.Name, Warning: true, Reason: r.Reason, Message: r.Told})
+	_ = r.Event(ctx, types.Event{Node: r.Node.Name, Warning: true, Reason: r.Reason, Message: r.Message})
 	return true, nil
 }
 

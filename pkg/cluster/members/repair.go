@@ -69,9 +69,9 @@ func (r repair) cordonTieBreaker(ctx context.Context) (reason string, err error)
 func (r repair) removal() Removal {
 	return Removal{
 		Remover: r.Kube, Own: r.own, Node: r.node, Late: r.past.long(r.node),
-		Judge:  func(_ context.Context, nodes []types.Node) (string, error) { return r.judge(nodes), nil },
-		Reason: "StaleMemberRemoved",
-		Told:   fmt.Sprintf("node %s (%s) is no longer among the cluster's masters: node %s removed it", r.node.Name, r.node.UUID, r.own.Name),
+		Judge:   func(_ context.Context, nodes []types.Node) (string, error) { return r.judge(nodes), nil },
+		Reason:  "StaleMemberRemoved",
+		Message: fmt.Sprintf("node %s (%s) is no longer among the cluster's masters: node %s removed it", r.node.Name, r.node.UUID, r.own.Name),
 	}
 }
 
@@ -82,5 +82,5 @@ func (r repair) judge(nodes []types.Node) string {
 			return r.notRemovable(n, nodes)
 		}
 	}
-	return "node " + r.node.Name + " is not stale any more"
+	return "node " + r.node.Name + " is no longer stale"
 }

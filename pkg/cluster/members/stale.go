@@ -36,7 +36,7 @@ type rules struct {
 }
 
 // stale lists the control-plane Nodes whose devices are no masters. A Node that
-// does not say which device it is may be anybody's, and is left alone; so is
+// does not say which device it is may be anyone's, and is left alone; so is
 // every Node while the list is empty, which is no opinion.
 func stale(nodes []types.Node, t configured) []types.Node {
 	if len(t.masters) == 0 {
@@ -53,7 +53,7 @@ func stale(nodes []types.Node, t configured) []types.Node {
 }
 
 // notRemovable says why the stale node n is not to be removed now, "" for it is. It is
-// asked again, of Nodes that were just read, under the right to repair.
+// asked again, of Nodes that were just read, under the repair lease.
 func (r rules) notRemovable(n types.Node, nodes []types.Node) string {
 	switch {
 	case !slices.Contains(r.configured.masters, r.configured.device):

@@ -153,7 +153,7 @@ func TestABudgetOnTheTieBreakerIsToldAndHeeded(t *testing.T) {
 		s.cluster.Block("eve-kube-app/a", true)
 		a := s.start("n1", func(a *agent) { a.configure(device("n3"), "n1", "n2", "n3") })
 		s.after(time.Minute)
-		if m := s.says(a); !strings.Contains(m.Why, "PodDisruptionBudget keeps pod eve-kube-app/a") {
+		if m := s.says(a); !strings.Contains(m.Why, "PodDisruptionBudget prevents the eviction of pod eve-kube-app/a") {
 			s.Errorf("says %q", m.Why)
 		}
 		if n := len(s.cluster.Calls("evict")); n < 2 || n > 8 {

@@ -82,7 +82,7 @@ func next(f facts) types.ClusterMembership {
 
 // withoutCluster is what becomes of a decided leave without the cluster. A
 // configuration of the same cluster does not end it, however valid: it stands at
-// the controller until somebody changes it there.
+// the controller until someone changes it there.
 func withoutCluster(f facts) types.ClusterMembership {
 	m := f.was
 	leaves := m.State == types.MembershipLeaving
@@ -161,7 +161,7 @@ func verdict(f facts) (why string, leave bool) {
 // verdictOnWorker: no list names workers.
 func verdictOnWorker(f facts) (why string, leave bool) {
 	if f.doubted.Reached(f.uptime, intervals*f.interval) && f.missing.Reached(f.uptime, missingFor) {
-		return "somebody has deleted this worker's Node", true
+		return "this worker's Node has been deleted", true
 	}
 	return "a worker leaves when that is requested at the device, or when its Node is deleted", false
 }
@@ -192,7 +192,7 @@ func verdictOfPeers(f facts) (why string, leave bool) {
 
 // stampFor is what to write on the own Node now, nil for nothing. Only a list
 // that the controller was just heard to hold goes out with a new time: a peer
-// takes that for news. Whatever stands is written again in time all the same.
+// takes that for news. Whatever stands is written again in time anyway.
 func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 	if !f.known || !f.answers || !f.adopted || f.busy {
 		return nil

@@ -17,7 +17,7 @@ const (
 	gone
 )
 
-// list is what a Ready peer was told of the cluster's masters after we were
+// list is what a Ready peer last received as the cluster's masters after we were
 // told that there is no cluster.
 type list struct {
 	node  string
@@ -48,7 +48,7 @@ type facts struct {
 	adopted             bool                   // the drain no longer needs to know whether there was a stamp
 
 	answers     bool       // the API server does
-	seen        bool       // and the table of nodes is whole, and it is known which one is ours
+	seen        bool       // and the table of nodes is complete, and it is known which one is ours
 	node        types.Node // the own one
 	known       bool       // there is one
 	lists       []list     // in the order of node names

@@ -16,7 +16,7 @@ const (
 	// defaultInterval is zedagent's own (docs/wire.md, "Settings").
 	defaultInterval = 60 * time.Second
 	// missingFor is how long others must have deleted our Node: longer than a
-	// kubelet takes to register it anew.
+	// kubelet takes to register it again.
 	missingFor = 60 * time.Second
 )
 
@@ -66,7 +66,7 @@ func (c *Component) lookAtConfig(f *facts) {
 	f.doubted = c.mem.doubted
 }
 
-// lookAtRequest says whether an operator's request is to be heeded. One that was
+// lookAtRequest says whether an operator's request is to be honoured. One that was
 // made while the configuration was valid has been refused, and must not come
 // true at the next parse error.
 func (c *Component) lookAtRequest(f *facts) {

@@ -53,12 +53,12 @@ type Component struct {
 
 	Version string               // of this agent
 	Hour    time.Duration        // how long peers may say nothing before this server node leaves; one hour
-	Uptime  func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+	Uptime  func() time.Duration // since the boot, with the time asleep; no clock that anyone sets
 
 	Membership pubsub.Writer[types.ClusterMembership]
 
 	// What this process remembers. Losing it makes a leave later, never sooner:
-	// every count starts anew.
+	// every count starts again.
 	mem      memory
 	running  *call // the stamp under way, nil for none
 	stamping loop.Call[error]

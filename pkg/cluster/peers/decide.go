@@ -37,7 +37,7 @@ type facts struct {
 
 	answers bool // the API server does
 	dead    bool // it is known not to
-	synced  bool // and its tables are whole
+	synced  bool // and its tables are complete
 	self    string
 	own     types.Node // zero where there is none
 	nodes   map[string]types.Node

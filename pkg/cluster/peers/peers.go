@@ -61,7 +61,7 @@ type Component struct {
 	Proc   string               // where the kernel tells of routes and neighbours, /proc
 	Sysfs  string               // where it tells of links, /sys
 	BootID string               // of this boot
-	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anyone sets
 
 	Peers   pubsub.Writer[types.ClusterPeers]
 	Without pubsub.Writer[types.WithoutCluster]

@@ -155,7 +155,7 @@ func TestARequestIsRefused(t *testing.T) {
 	}{
 		"while the API server answers":     {func(s *stage) { s.cluster.SetFault(kubetest.None) }, nil, "the API server answers"},
 		"for a node that is not named":     {nil, func(r *types.ClusterLeaveRequest) { r.WithoutCluster.Dead = []string{"n2"} }, "these are not: n3"},
-		"for a node that nobody knows":     {nil, func(r *types.ClusterLeaveRequest) { r.WithoutCluster.Dead = []string{"n2", "n3", "n4"} }, "no other node of the name n4"},
+		"for a node that nobody knows":     {nil, func(r *types.ClusterLeaveRequest) { r.WithoutCluster.Dead = []string{"n2", "n3", "n4"} }, "no other node named n4"},
 		"without a consent":                {nil, func(r *types.ClusterLeaveRequest) { r.Consent = nil }, "there is no consent"},
 		"with one of another boot":         {nil, func(r *types.ClusterLeaveRequest) { r.Consent.BootID = "boot-0" }, "there is no consent"},
 		"with one to other volumes":        {nil, func(r *types.ClusterLeaveRequest) { r.Consent.Volumes[0].UID = "u2" }, "does not name volume pvc-1"},

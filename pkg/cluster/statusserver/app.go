@@ -67,7 +67,7 @@ func ends(r *http.Request) (local, remote netip.AddrPort) {
 	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
 		local = addr.AddrPort()
 	}
-	remote, _ = netip.ParseAddrPort(r.RemoteAddr) // what cannot be read is no address of anybody's
+	remote, _ = netip.ParseAddrPort(r.RemoteAddr) // what cannot be read is no address of anyone's
 	return local, remote
 }
 

@@ -16,7 +16,7 @@ type rank int
 
 const (
 	outsider  rank = iota // from outside the cluster's network
-	neighbour             // from inside it: a joining node, or anybody
+	neighbour             // from inside it: a joining node, or anyone
 	member                // a Node's address, or our own
 	ranks
 )
@@ -59,7 +59,7 @@ func rankOf(ip netip.Addr, status types.EdgeNodeClusterStatus, nodes map[string]
 // most maxOfOneSource. A new connection always gets in: another one goes for
 // it, of the rank that is most over its share, of the source there that has the
 // most, and the oldest of those. One that waits for an answer goes last of all,
-// so that whoever sends a whole request gets one.
+// so that anyone who sends a whole request gets one.
 type bounded struct {
 	*net.TCPListener
 	rank   func(netip.Addr) rank
@@ -102,7 +102,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 		_ = surplus.Close()
 		// A loop that only accepts would close connections before those who
 		// serve them have had a turn to read the request that is there already;
-		// a turn for each would hold up who comes last in a crowd.
+		// a turn for each would delay the last of many.
 		if b.closed++; b.closed%turnEvery == 0 {
 			runtime.Gosched()
 		}

@@ -206,7 +206,7 @@ func TestHalfARequestDoesNotHoldUpTheMove(t *testing.T) {
 	d.ready("127.12.34.2/24")
 	d.listens("127.12.34.2", true)
 	d.ready("127.12.34.1/24")
-	d.listens("127.12.34.1", true) // also where somebody still holds a connection
+	d.listens("127.12.34.1", true) // also where someone still holds a connection
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("three moves took %s", took)
 	}

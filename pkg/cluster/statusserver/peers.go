@@ -114,7 +114,7 @@ func peers(own netip.Addr, nodes map[string]types.Node) []netip.Addr {
 // asker asks other nodes for their reports.
 type asker struct {
 	client *http.Client
-	key    []byte // nil while there is no cluster token: EVE's peers answer all the same
+	key    []byte // nil while there is no cluster token: EVE's peers answer anyway
 	token  string // not to be passed on
 	zone   string // of link-local addresses
 	port   int

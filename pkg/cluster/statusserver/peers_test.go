@@ -148,7 +148,7 @@ func TestOneRoundAtATimeForOneSource(t *testing.T) {
 	if got, _ := from(t, strangerIP, first.at(firstIP), http.MethodGet, "/status", nil); got != 200 {
 		t.Errorf("/status during a round: %d", got)
 	}
-	for range 3 * maxOfOneSource { // whoever waits for an answer keeps his connection
+	for range 3 * maxOfOneSource { // anyone who waits for an answer keeps his connection
 		defer dialFrom(t, firstIP, first.at(firstIP)).Close()
 	}
 	close(goOn)

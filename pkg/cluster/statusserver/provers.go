@@ -47,7 +47,7 @@ func (c *Component) recordProved(cluster string) error {
 		return nil
 	}
 	file := keptfile.File{Path: c.ProversFile, Name: "the note that all nodes can prove themselves", MakeDir: true}
-	did, err := file.Keep(keptfile.Wish{Do: keptfile.Write, Content: cluster})
+	did, err := file.Keep(keptfile.Desired{Do: keptfile.Write, Content: cluster})
 	if err == nil && did != keptfile.Awaits {
 		c.proof.kept = cluster
 	}

@@ -35,7 +35,7 @@ const (
 
 var errReachQuery = errors.New("want node=<name of the Node> and device=<UUID>, or neither")
 
-// serveReach tries whether this node reaches whoever asks, at the address that
+// serveReach tries whether this node reaches anyone who asks, at the address that
 // the connection came from and at no other (docs/wire.md, "Reach").
 func (c *Component) serveReach(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {

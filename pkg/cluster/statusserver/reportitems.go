@@ -46,7 +46,7 @@ var nodeItem = source{"zedagent", "EdgeNodeInfo", global, true, telling(func(t t
 	v.Content = fmt.Sprintf("Enterprise: %s, Project: %s", t.EnterpriseName, t.ProjectName)
 })}
 
-// clusterItems are told of every node.
+// clusterItems are reported of every node.
 var clusterItems = []source{
 	{"zedkube", "EdgeNodeClusterStatus", global, false, telling(func(t clusterFile, _ *subject, v *item) {
 		v.Name, v.State = t.ClusterInterface, "cluster address not ready"
@@ -71,7 +71,7 @@ type clusterFile struct {
 	BootstrapNode    bool
 }
 
-// appItems are told of an application, in this order. State is EVE's number of
+// appItems are reported of an application, in this order. State is EVE's number of
 // a state as it stands in the file: the numbers' names differ between releases.
 var appItems = []source{
 	{"zedagent", "AppInstanceConfig", app, true, telling(describeConfig)},

@@ -55,7 +55,7 @@ func answered(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// maxBody is far more than anybody sends: no question here needs a body.
+// maxBody is far more than anyone sends: no question here needs a body.
 const maxBody = 4 << 10
 
 // connKey is where the context of a request holds its connection.

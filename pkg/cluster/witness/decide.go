@@ -27,7 +27,7 @@ const (
 type facts struct {
 	uptime time.Duration // what everything is measured with
 
-	seen   bool         // the API server answers, the tables are whole, and this device's Node is among them
+	seen   bool         // the API server answers, the tables are complete, and this device's Node is among them
 	own    types.Node   // this device's
 	others []types.Node // all but it, in any order
 	ports  []int
@@ -40,7 +40,7 @@ type facts struct {
 	last       time.Duration     // when the last look began
 	next       time.Duration     // no look before
 	pause      time.Duration     // no removal before
-	unreliable string            // what was told of last
+	unreliable string            // what was published last
 }
 
 // streak is how long in a row looks have brought the same of a node.
@@ -137,7 +137,7 @@ func removal(f facts) (tell *types.Witness, again time.Duration) {
 
 // judge makes of a look what is to be told. Where no other Ready node answers
 // either, it may be this device's own network that is down: then nothing is
-// told, and the looks before count no more.
+// told, and the looks before no longer count.
 func judge(f facts, lost []types.Node) action {
 	a := action{streaks: map[string]streak{}}
 	if !controlled(f.result) {

@@ -124,7 +124,7 @@ func join(addr netip.Addr, port int) string {
 }
 
 // controlled reports whether this device's own network is known to work: a Ready
-// node has answered, or there is none that could.
+// node has answered, or there is not one that could.
 func controlled(result []dial) bool {
 	isControl := func(d dial) bool { return d.control }
 	return !slices.ContainsFunc(result, isControl) ||

@@ -1,7 +1,7 @@
 // Package witness tells, on this node's Node, whether the devices of nodes that
 // are not Ready answer this one: a kubelet that does not report may have died
 // with its device, or only have lost its way to the API server (docs/wire.md,
-// "Nodes"). So may a device whose Node somebody has deleted.
+// "Nodes"). So may a device whose Node someone has deleted.
 //
 //	reads:  EdgeNodeInfo, nodes, app pods, virtual machines, the API's health, node Leases every half minute
 //	writes: KnownNode, in memory and on disk
@@ -62,7 +62,7 @@ type Component struct {
 	// Dial connects from this device; it ends when its context does.
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	Ports  []int                // those at which a device lets its cluster in: the first is the one where a connection that says nothing is no event
-	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anyone sets
 
 	Known   pubsub.Writer[types.KnownNode] // by name, in memory
 	Journal pubsub.Writer[types.KnownNode] // the same on disk, where renewals are behind

@@ -6,7 +6,7 @@
 //	        others say of their operations
 //	writes: lines in /persist/zedkube/audit (docs/wire.md, "Audit")
 //
-// Whoever operates never waits for the disk and never fails because of it: a
+// An operation never waits for the disk and never fails because of it: a
 // line is handed to the kernel, where it outlives the program, and a step puts
 // it on the disk.
 package audit
@@ -33,7 +33,7 @@ const (
 	DefaultSegments = 8
 )
 
-// period is in case somebody has removed the files.
+// period is in case someone has removed the files.
 const period = time.Hour
 
 // Component keeps a Record within its bounds and on the disk, and notes in it

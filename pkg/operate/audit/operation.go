@@ -28,7 +28,7 @@ type operationKey struct{ component, op, target string }
 func keyOf(o types.Operation) operationKey { return operationKey{o.Component, o.Op, o.Target} }
 
 // chain is the last time that something was done, and what was tried again just
-// so since. It is counted and not written anew each time: a drain may try the
+// so since. It is counted and not rewritten each time: a drain may try the
 // same eviction for days, and what was done before has to stay. What went well
 // is counted only where nothing else was done to its target in between: who
 // cordoned a node last has to be seen.

@@ -12,7 +12,7 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// What is read at most: somebody may have put anything there.
+// What is read at most: someone may have put anything there.
 const (
 	maxFiles = 64      // the newest
 	maxFile  = 8 << 20 // bytes of each
@@ -27,7 +27,7 @@ type Problems struct {
 
 // Read returns the operations of a directory in the order in which they began,
 // each with the end that it had. A directory that is not there holds none. With
-// an error come the operations that could be read all the same. It may be called
+// an error come the operations that could be read anyway. It may be called
 // while the agent writes.
 func Read(dir string) ([]types.Operation, Problems, error) {
 	var b book

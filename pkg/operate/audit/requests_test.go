@@ -79,7 +79,7 @@ func TestSilenceIsNoWithdrawal(t *testing.T) {
 }
 
 // A topic whose directory nobody has made yet is never whole: that of leaves has
-// one when somebody has asked for a leave.
+// one when someone has asked for a leave.
 func TestATopicThatNobodyUsesHidesNoWithdrawalOfAnother(t *testing.T) {
 	s := newStage(t)
 	s.leave.late, s.detach.late, s.update.late = true, true, true

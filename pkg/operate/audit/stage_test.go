@@ -35,7 +35,7 @@ type stage struct {
 	detach                     source[types.AppDetachRequest]
 }
 
-// source is a table that can be told to be not whole yet.
+// source is a table that can be told to be incomplete yet.
 type source[T any] struct {
 	pubsub.Table[T]
 	late bool

@@ -171,7 +171,7 @@ func (s *store) close() {
 	s.file = nil
 }
 
-// lookAfter lets go of a file that somebody has removed or replaced, and learns
+// lookAfter lets go of a file that someone has removed or replaced, and learns
 // how much others have written to it.
 func (s *store) lookAfter() {
 	if s.file == nil {

@@ -15,14 +15,14 @@ import (
 
 // archive is one under way.
 type archive struct {
-	redactor *redact.Redactor
-	out      *counter
-	gz       *gzip.Writer
-	tar      *tar.Writer
-	unlisted int64 // bytes since it is known how many were written
-	left     int64 // bytes of content that may still come
-	made     time.Time
-	manifest Manifest
+	redactor  *redact.Redactor
+	out       *counter
+	gz        *gzip.Writer
+	tar       *tar.Writer
+	unflushed int64 // bytes since it is known how many were written
+	left      int64 // bytes of content that may still come
+	made      time.Time
+	manifest  Manifest
 }
 
 // counter counts what is written.
@@ -43,7 +43,7 @@ func newArchive(w io.Writer, b Bundle) *archive {
 	gz := gzip.NewWriter(out)
 	return &archive{
 		redactor: &redact.Redactor{}, out: out, gz: gz, tar: tar.NewWriter(gz), left: unpacked * b.Limit, made: b.Made,
-		manifest: Manifest{Version: b.Version, Node: b.Node, Made: b.Made.UTC(), Limit: b.Limit, Include: b.Include, Files: []Entry{}, LeftOut: pending()},
+		manifest: Manifest{Version: b.Version, Node: b.Node, Made: b.Made.UTC(), Limit: b.Limit, Include: b.Include, Files: []Entry{}, LeftOut: neverPacked()},
 	}
 }
 
@@ -99,7 +99,7 @@ func redacted(r *redact.Redactor, content []byte, form Form) []byte {
 // head is more than what an entry costs besides its content.
 const head = 4 << 10
 
-// space says why so many bytes more do not fit, "" where they do. What was
+// space says why that many more bytes do not fit, "" where they do. What was
 // compressed and not yet written counts as if it were not compressed.
 func (a *archive) space(bytes int64) (why string, err error) {
 	switch {
@@ -108,17 +108,17 @@ func (a *archive) space(bytes int64) (why string, err error) {
 	case bytes > a.left:
 		return "all files together are too large", nil
 	}
-	fits := func() bool { return a.out.n+a.unlisted+bytes+head+reserve <= a.manifest.Limit }
+	fits := func() bool { return a.out.n+a.unflushed+bytes+head+reserve <= a.manifest.Limit }
 	if !fits() {
 		if err := a.gz.Flush(); err != nil {
 			return "", fmt.Errorf("write: %w", err)
 		}
-		a.unlisted = 0
+		a.unflushed = 0
 	}
 	if !fits() {
 		return fmt.Sprintf("the archive may have at most %d bytes", a.manifest.Limit), nil
 	}
-	a.unlisted += bytes + head
+	a.unflushed += bytes + head
 	return "", nil
 }
 

@@ -36,7 +36,7 @@ type place struct {
 	match string // as of path.Match
 	form  Form
 	tail  int64
-	most  int // the newest so many; 0 for all
+	most  int // only the newest; 0 for all
 }
 
 // places are those outside pubsub, in the order in which they are wanted
@@ -73,8 +73,8 @@ func places() []place {
 // secretFiles teach what is secret, and stay where they are.
 var secretFiles = []string{"persist/vault/k3s-user-override.yaml", "persist/vault/manifests/registration.yaml"}
 
-// pending is what is never packed.
-func pending() []Lack {
+// neverPacked is what is never packed.
+func neverPacked() []Lack {
 	return []Lack{
 		{"persist/vault", "it contains secrets"},
 		{"persist/certs", "it contains keys"},

@@ -73,7 +73,7 @@ func TestAnAnswerThatNobodyTakesIsGivenUp(t *testing.T) {
 		defer conn.Close()
 		_, _ = io.WriteString(conn, get("/long"))
 		part := make([]byte, 1000)
-		for range 20 { // slowly, and so in vain
+		for range 20 { // slowly, and so without success
 			time.Sleep(answerTimeout / 10)
 			_, _ = conn.Read(part)
 		}
@@ -254,7 +254,7 @@ func TestAPanicIsAnswered(t *testing.T) {
 	})
 }
 
-// shown is a route that anybody sees.
+// shown is a route that anyone sees.
 func shown(f http.HandlerFunc) Route {
 	return Route{Handler: f, Access: Always}
 }

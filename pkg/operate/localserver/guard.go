@@ -17,7 +17,7 @@ import (
 // maxTarget bounds the path and the query of a request, in bytes.
 const maxTarget = 2048
 
-// refusal is an answer to somebody who does not get what he asked for.
+// refusal is an answer to someone who does not get what he asked for.
 type refusal struct {
 	code  int
 	why   string
@@ -45,7 +45,7 @@ func (f *refusal) write(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, f.why, f.code)
 }
 
-// form judges what is asked at a place, by anybody. Only over the socket
+// form judges what is asked at a place, by anyone. Only over the socket
 // anything but a question is heard at all, and only there a body is read.
 func form(at place, r *http.Request) *refusal {
 	asks := r.Method == http.MethodGet || r.Method == http.MethodHead

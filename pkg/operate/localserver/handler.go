@@ -16,7 +16,7 @@ const (
 	maxStreams  = 8
 	// turnTimeout is how long a request waits for one of these places.
 	turnTimeout = 3 * time.Second
-	// drainTimeout is how long what somebody sends after a refused request is
+	// drainTimeout is how long what someone sends after a refused request is
 	// still read, so that he gets to read the refusal.
 	drainTimeout = time.Second
 )

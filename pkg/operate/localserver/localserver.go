@@ -31,7 +31,7 @@ const (
 	DefaultTokenFile = "/run/zedkube/page-token.json"
 	// DefaultPort is that of the page, on loopback and on the cluster address.
 	DefaultPort = 12347
-	// period is how soon a socket that somebody removed, or a port that somebody
+	// period is how soon a socket that someone removed, or a port that someone
 	// else held, is noticed.
 	period = 30 * time.Second
 )

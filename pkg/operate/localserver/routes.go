@@ -18,9 +18,9 @@ const (
 	// WithToken is for what the agent reads with rights that others lack: over
 	// loopback with the reading token, on the cluster address with a proof.
 	WithToken
-	// WithPage is for what anybody may see, where the page is served over loopback.
+	// WithPage is for what anyone may see, where the page is served over loopback.
 	WithPage
-	// Always is for what anybody may see wherever something is served.
+	// Always is for what anyone may see wherever something is served.
 	Always
 )
 

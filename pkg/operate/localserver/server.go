@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// writeTimeout bounds how long somebody may take to take a part of an answer.
+	// writeTimeout bounds how long someone may take to take a part of an answer.
 	writeTimeout = 10 * time.Second
-	// answerTimeout bounds how long somebody may take to take an answer that was
+	// answerTimeout bounds how long someone may take to take an answer that was
 	// made: the kernel takes most of them at once.
 	answerTimeout = 2 * time.Second
 )

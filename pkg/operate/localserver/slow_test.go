@@ -15,7 +15,7 @@ import (
 )
 
 // TestWhoReadsNothingKeepsNobodyOut asks over real sockets, whose buffers hold a
-// part of an answer: without rights somebody opens connections over and over,
+// part of an answer: without rights someone opens connections over and over,
 // asks many times on each and reads nothing.
 func TestWhoReadsNothingKeepsNobodyOut(t *testing.T) {
 	for _, path := range []string{"/metrics", "/"} {
@@ -146,7 +146,7 @@ func TestTheConnectionThatWaitsLongestGoesForANewOne(t *testing.T) {
 			others = append(others, open(get("/metrics")))
 		}
 		for i, conn := range first {
-			waits := i == 1 || i == 2 // for somebody to read, and for a request
+			waits := i == 1 || i == 2 // for someone to read, and for a request
 			if closed(conn) != waits {
 				t.Errorf("connection %d: closed is %v", i, !waits)
 			}

@@ -23,7 +23,7 @@ type socket struct {
 	file fs.FileInfo // the socket itself
 }
 
-// listenSocket opens the socket at path. One on which somebody listens is an
+// listenSocket opens the socket at path. One on which someone listens is an
 // error, and so is a file that is no socket; what a dead process left behind is
 // replaced. It is made in a directory of its own and then moved, so that there
 // is no moment at which others may connect.
@@ -46,7 +46,7 @@ func listenSocket(ctx context.Context, path string) (*socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bind: %w", err)
 	}
-	l.SetUnlinkOnClose(false) // by then the path may be somebody else's
+	l.SetUnlinkOnClose(false) // by then the path may be someone else's
 	err = os.Chmod(made, 0o600)
 	var file fs.FileInfo
 	if err == nil {

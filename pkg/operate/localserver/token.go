@@ -77,13 +77,13 @@ func (c *Component) keepToken(wanted bool) error {
 		return nil
 	}
 	file := keptfile.File{Path: c.TokenFile, Name: "reading token"}
-	wish := keptfile.Wish{Do: keptfile.Remove}
+	wish := keptfile.Desired{Do: keptfile.Remove}
 	if wanted {
 		content, err := json.Marshal(TokenFile{Address: c.Address, Token: c.token.value()})
 		if err != nil {
 			return fmt.Errorf("write reading token: %w", err)
 		}
-		wish = keptfile.Wish{Do: keptfile.Write, Content: string(content)}
+		wish = keptfile.Desired{Do: keptfile.Write, Content: string(content)}
 	}
 	_, err := file.Keep(wish)
 	return err

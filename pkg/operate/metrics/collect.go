@@ -92,7 +92,7 @@ func (c collector) lease(s sink, now time.Time) {
 	}
 }
 
-// cordon is whether this node takes pods, and who sees to it that it does not.
+// cordon is whether this node is schedulable, and who cordoned it.
 func (c collector) cordon(s sink) {
 	info, _ := c.Info.Get(types.Global)
 	node, ok := types.OwnNode(c.Nodes.All(), info)

@@ -1,7 +1,7 @@
 // Package metrics says in numbers how the agent and its node do, for
 // Prometheus (docs/wire.md, "Metrics"). Nothing runs between two scrapes: the
 // parts count as they work, and every other number is read from the tables when
-// somebody asks.
+// someone asks.
 package metrics
 
 import (

@@ -215,7 +215,7 @@ func TestEveryRecordedOperationIsCountedByItsName(t *testing.T) {
 	}
 	for row := range strings.Lines(table) {
 		for _, op := range recordedOp.FindAllStringSubmatch(strings.Split(row, "|")[1], -1) {
-			if oneOf(op[1], deeds) == other {
+			if oneOf(op[1], operationVerbs) == other {
 				t.Errorf("%s is counted as other", op[0])
 			}
 		}

@@ -27,7 +27,7 @@ func (o *Operations) Begin(of types.Operation) func(types.OperationOutcome, erro
 	end := o.to.Begin(of)
 	word, _, _ := strings.Cut(of.Op, " ")
 	return func(outcome types.OperationOutcome, err error) {
-		o.WithLabelValues(oneOf(word, deeds), oneOf(outcome, outcomes)).Inc()
+		o.WithLabelValues(oneOf(word, operationVerbs), oneOf(outcome, outcomes)).Inc()
 		end(outcome, err)
 	}
 }

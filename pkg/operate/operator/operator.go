@@ -103,7 +103,7 @@ func decode[T any](body []byte) (v T, err error) {
 }
 
 // Open opens the topic of T below root, as files alone: the writer may end
-// before anybody could connect. What lies there is as of now.
+// before anyone could connect. What lies there is as of now.
 func Open[T any](root string) (*pubsub.Publication[T], error) {
 	log := logrus.New()
 	log.SetOutput(io.Discard) // a file that cannot be read is reported by those who read the topic

@@ -47,7 +47,7 @@ func share(r *http.Request, most int) int {
 func (p *Page) exit() { p.viewers.exit(keptFor, p.forget) }
 
 // serveEvents sends what has changed, at most once a second, and ages alone with
-// the signs of life. It ends when the browser goes or takes nothing for a while,
+// the heartbeat. It ends when the browser goes or takes nothing for a while,
 // after some minutes, for the browser to ask again, and with the server.
 func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !p.enter(w, r) {
@@ -140,7 +140,7 @@ type stream struct {
 // its own.
 func lowPriority(w http.ResponseWriter) *stream {
 	s := &stream{w: w, control: http.NewResponseController(w)}
-	_ = s.control.SetReadDeadline(time.Time{}) // where that is not to be had, the server has none
+	_ = s.control.SetReadDeadline(time.Time{}) // where that is not available, the server has none
 	return s
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxPoints of a series are twenty minutes where somebody looks all the time.
+	// maxPoints of a series are twenty minutes where someone looks all the time.
 	maxPoints = 240
 	// maxSeries bounds what one node with many pods costs.
 	maxSeries = 66
@@ -52,7 +52,7 @@ type kept struct {
 	rounds []uint64 // when each point came
 }
 
-// history is what was measured while somebody looked.
+// history is what was measured while someone looked.
 type history struct {
 	at    time.Time // of the newest measurements
 	round uint64    // of the newest points

@@ -89,7 +89,7 @@ func TestManyPodsCostNoMoreThanSome(t *testing.T) {
 
 func TestRequestsAreARate(t *testing.T) {
 	var h history
-	for i, total := range []uint64{100, 130, 5, 65} { // a count that falls has begun anew
+	for i, total := range []uint64{100, 130, 5, 65} { // a count that falls has begun again
 		h.count(noon.Add(time.Duration(i)*time.Minute), total)
 		h.count(noon.Add(time.Duration(i)*time.Minute+time.Second), total+1) // too soon to tell
 	}

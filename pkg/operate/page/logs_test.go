@@ -122,7 +122,7 @@ func TestWhoseLogThereIsNot(t *testing.T) {
 		for err, says := range map[error]string{
 			fmt.Errorf("x: %w", types.ErrNoLog):          "there is no log, or no longer one",
 			fmt.Errorf("x: %w: refused", types.ErrNoAPI): "the API server does not answer: ",
-			fmt.Errorf("cut\x1b"):                        `broke off: open log: cut\u001b`,
+			fmt.Errorf("cut\x1b"):                        `was interrupted: open log: cut\u001b`,
 		} {
 			s.kube.err = err
 			b := s.ask("/api/logs?app="+machine, false)

@@ -36,7 +36,7 @@ type snapshot struct {
 	asked   time.Time          // when measurements were last asked for
 }
 
-// look reads the files, where that was not done within a second. While somebody
+// look reads the files, where that was not done within a second. While someone
 // else reads them, the answer is what was read before: who hangs on a broken
 // disk keeps nobody else from saying so.
 func (p *Page) look(now time.Time) snapshot {

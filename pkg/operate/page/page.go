@@ -1,9 +1,9 @@
 // Package page shows people this device in a browser: what is wrong, the nodes,
 // the applications, the drain, measurements, the audit trail and the logs of
-// applications. It only shows; nothing can be changed with it.
+// applications. It is read-only.
 //
 //	reads:  an overview of the device's files, KubeNodeMetrics, AppInstanceConfig, app pods
-//	writes: MetricsLook, while somebody looks
+//	writes: MetricsLook, while someone looks
 //	serves: handlers for the local server, see docs/wire.md, "Local server"
 //
 // Nothing is read or kept while nobody looks.
@@ -43,7 +43,7 @@ type Kube interface {
 // Audit, Requests and Looks may be nil: then the page is without.
 type Page struct {
 	Log      logrus.FieldLogger
-	Overview func(now time.Time) overview.Overview // reads the device's files, each time anew; the same as `zedkube status -o json` prints
+	Overview func(now time.Time) overview.Overview // reads the device's files, each time again; the same as `zedkube status -o json` prints
 	Metrics  pubsub.Reader[types.KubeNodeMetrics]
 	Configs  pubsub.Reader[types.AppInstanceConfig]
 	AppPods  pubsub.Reader[types.Pod]
@@ -51,7 +51,7 @@ type Page struct {
 
 	Audit    func(url.Values) (Trail, error)  // by since=, op= and failed=; an error wraps ErrQuery or says why there is no trail at all
 	Requests func() uint64                    // to the API server since the start
-	Looks    pubsub.Writer[types.MetricsLook] // asks for measurements more often while somebody looks
+	Looks    pubsub.Writer[types.MetricsLook] // asks for measurements more often while someone looks
 
 	viewers  viewers
 	tails    viewers
@@ -80,7 +80,7 @@ func (p *Page) Handlers() map[string]http.Handler {
 // Streams are those of the paths whose answers go on until who asked goes away.
 func Streams() []string { return []string{"/api/events", "/api/logs"} }
 
-// Looking are those of the paths by which somebody looks: measurements are asked
+// Looking are those of the paths by which someone looks: measurements are asked
 // for meanwhile, in memory.
 func Looking() []string { return []string{"/api/overview", "/api/events", "/api/metrics-history"} }
 
@@ -104,7 +104,7 @@ func (p *Page) serveOverview(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, content)
 }
 
-// serveHistory answers with what was measured while somebody looked.
+// serveHistory answers with what was measured while someone looked.
 func (p *Page) serveHistory(w http.ResponseWriter, _ *http.Request) {
 	p.viewers.enter(math.MaxInt)
 	defer p.exit()

@@ -79,7 +79,7 @@ func (s *stage) read() int {
 	return s.reads
 }
 
-// browser is somebody who asks, in fake time.
+// browser is someone who asks, in fake time.
 type browser struct {
 	head http.Header
 	code int

@@ -120,7 +120,7 @@ func (l *lister) values(agent, topic string) bool {
 		}
 	}
 	if len(files) == 0 && len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "restarted" }) {
-		return false // somebody else's files
+		return false // someone else's files
 	}
 	t := l.topic(agent, topic)
 	for _, e := range files {

@@ -7,7 +7,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/loop"
 )
 
-// changedSections tells which sections have news, so that the others are not made anew:
+// changedSections tells which sections have news, so that the others are not made again:
 // a large cluster changes in one place at a time.
 type changedSections map[string]chan struct{}
 

@@ -30,8 +30,8 @@ const (
 	minPause = 900 * time.Millisecond
 	// maxPause is the same for a report that is so large that it takes more than
 	// a hundredth of the time to make it: a change is to be seen within two.
-	maxPause = 1700 * time.Millisecond
-	throttle = 100
+	maxPause    = 1700 * time.Millisecond
+	pauseFactor = 100
 )
 
 // Component publishes KubeClusterInfo under key "global" while this node is
@@ -105,8 +105,8 @@ func (c *Component) Step(context.Context) error {
 	if leader.IsStatsLeader {
 		now := time.Now()
 		took := now.Sub(began)
-		// Of two steps the shorter one tells the cost: the processor may have been somebody else's.
-		c.next = now.Add(min(max(throttle*min(took, c.took), minPause), maxPause))
+		// Of two steps the shorter one tells the cost: the processor may have been someone else's.
+		c.next = now.Add(min(max(pauseFactor*min(took, c.took), minPause), maxPause))
 		c.took = took
 	}
 	if a.again > 0 {

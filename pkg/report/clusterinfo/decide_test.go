@@ -61,7 +61,7 @@ func leading(change ...func(*facts)) facts {
 	return f
 }
 
-// broken is a table that cannot be had since a minute after then.
+// broken is a table that cannot be obtained since a minute after then.
 func broken(tables ...string) func(*facts) {
 	return func(f *facts) {
 		for _, name := range tables {

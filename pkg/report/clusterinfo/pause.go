@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// unchangedFor is the least time between two messages without a change of state.
-	unchangedFor = 10 * time.Second
+	// minQuiet is the least time between two messages without a change of state.
+	minQuiet = 10 * time.Second
 	// bytesOnly is the same where nothing but AllocatedBytes has changed.
 	bytesOnly = time.Minute
 )
@@ -38,7 +38,7 @@ func Pause(told, now types.KubeClusterInfo) time.Duration {
 	case inBytes:
 		return bytesOnly
 	case inCount:
-		return unchangedFor
+		return minQuiet
 	}
 	return 0
 }

@@ -107,7 +107,7 @@ func guestsWrite(t *testing.T, pause pubsub.Pause[types.KubeClusterInfo], states
 			write(tick)
 		}
 		time.Sleep(10 * time.Second)
-		before := s.bus.Stats()[0].Told
+		before := s.bus.Stats()[0].Sent
 		for tick := range 1200 {
 			write(tick)
 			if tick == 600 && states != nil {
@@ -116,7 +116,7 @@ func guestsWrite(t *testing.T, pause pubsub.Pause[types.KubeClusterInfo], states
 			time.Sleep(time.Second / 2)
 			oldest = max(oldest, time.Duration(tick-newest(s.published))*time.Second/2)
 		}
-		told = s.bus.Stats()[0].Told - before
+		told = s.bus.Stats()[0].Sent - before
 	})
 	return told, oldest
 }
@@ -148,10 +148,10 @@ func TestWritingGuestsCostTheControllerOneReportAMinute(t *testing.T) {
 func TestAStateIsToldWhileGuestsWrite(t *testing.T) {
 	guestsWrite(t, Pause, func(s *story) {
 		time.Sleep(time.Second)
-		before := s.bus.Stats()[0].Told
+		before := s.bus.Stats()[0].Sent
 		s.pod("p")
 		time.Sleep(time.Second)
-		if n := s.bus.Stats()[0].Told - before; n != 1 {
+		if n := s.bus.Stats()[0].Sent - before; n != 1 {
 			s.Errorf("a pod that came was told %d times within a second", n)
 		}
 	})

@@ -55,7 +55,7 @@ func sources(f facts) map[string]view {
 }
 
 // steady leaves whole only the tables that have been so all the time: where this
-// node leads no more, their rows go after what was said of them.
+// node no longer leads, their rows go after what was said of them.
 func steady(before, after map[string]types.TableStatus) {
 	for name, was := range before {
 		switch now, kept := after[name]; {

@@ -189,7 +189,7 @@ func storageHealth(daemons map[string]types.DaemonSet, nodes map[string]types.Lo
 	for _, n := range nodes {
 		for _, d := range n.Disks {
 			if !n.Allowed || !d.Allowed {
-				continue // somebody does not want it used
+				continue // someone does not want it used
 			}
 			disks++
 			if n.Ready == types.ConditionTrue && d.Ready == types.ConditionTrue && d.Schedulable == types.ConditionTrue {

@@ -44,7 +44,7 @@ type Component struct {
 	Configs pubsub.Reader[types.AppInstanceConfig]
 	Kube    Kube
 
-	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anyone sets
 
 	Metrics pubsub.Writer[types.KubeClusterMetrics]
 

@@ -38,7 +38,7 @@ type facts struct {
 	now     time.Time     // the wall clock, to be shown only
 	uptime  time.Duration // what everything is measured with
 	leads   bool
-	seen    bool // the API server answers and the tables are whole
+	seen    bool // the API server answers and the tables are complete
 	nodes   map[string]types.Node
 	own     string                // "" for unknown
 	metrics types.KubeNodeMetrics // of the own node; zero for none
@@ -85,7 +85,7 @@ func decide(f facts) action {
 			a.entries[name] = e
 		}
 	}
-	// Thousands of entries are not encoded anew for every round.
+	// Thousands of entries are not encoded again for every round.
 	if f.told == 0 || f.uptime-f.told >= every || f.ended && len(f.nodes) <= batch {
 		v := value(f, a.entries)
 		a.publish = &v

@@ -1,5 +1,5 @@
 // Package conditions says how this node stands in its cluster, and since when:
-// certificates that end, versions, labels and cordons that somebody else changed,
+// certificates that end, versions, labels and cordons that someone else changed,
 // members, clocks, the leader and its report (docs/wire.md,
 // "KubeNodeConditions").
 //
@@ -39,7 +39,7 @@ type Component struct {
 	Leader      pubsub.Reader[types.KubeLeaderElectInfo]
 	Health      pubsub.Reader[types.KubeReportHealth]
 
-	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anyone sets
 
 	Conditions pubsub.Writer[types.KubeNodeConditions]
 
@@ -49,7 +49,7 @@ type Component struct {
 // Run steps until ctx is done. Pods of this node change all the time, and their
 // versions can wait for the period.
 func (c *Component) Run(ctx context.Context) {
-	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, 0),
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, 0),
 		c.Credentials, c.Clocks, c.Nodes, c.API, c.Tables, c.Info, c.Membership, c.K3s, c.Leader, c.Health)
 }
 

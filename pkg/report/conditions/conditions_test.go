@@ -17,7 +17,7 @@ func TestACertificateRunsOutAndIsRenewed(t *testing.T) {
 		valid := s.now(of).Since
 		c, _ := s.credentials.Get(types.Global)
 		s.pass(time.Until(c.Client.NotAfter.Add(-14*day)) - time.Minute)
-		s.is(of, types.ConditionTrue, "ends on")
+		s.is(of, types.ConditionTrue, "expires on")
 		s.pass(2 * time.Minute)
 		s.is(of, types.ConditionFalse, "in 13 days")
 		warned := s.now(of).Since
@@ -34,7 +34,7 @@ func TestACertificateRunsOutAndIsRenewed(t *testing.T) {
 		c.Client.NotAfter = c.Client.NotAfter.Add(365 * day)
 		put(s, &s.credentials, types.Global, c)
 		s.pass(time.Second)
-		s.is(of, types.ConditionTrue, "ends on")
+		s.is(of, types.ConditionTrue, "expires on")
 		if got := s.now(of).Since; !got.After(warned) {
 			t.Errorf("renewed at %v", got)
 		}
@@ -58,7 +58,7 @@ func TestACertificateThatIsRotatedUnderOurHandsDoesNotFlap(t *testing.T) {
 		}
 		put(s, &s.credentials, types.Global, types.Credentials{Client: c.Client})
 		s.pass(3 * time.Minute)
-		s.is(types.StateServerCertificate, types.ConditionUnknown, "no certificate yet")
+		s.is(types.StateServerCertificate, types.ConditionUnknown, "not presented a certificate yet")
 		s.is(types.StateClientCertificate, types.ConditionTrue, "")
 	})
 }
@@ -141,7 +141,7 @@ func TestAHandoverOfTheLeaderIsNoTransition(t *testing.T) {
 		in.LeaderIdentity = ""
 		put(s, &s.leader, types.Global, in)
 		s.pass(3 * time.Minute)
-		s.is(types.StateLeader, types.ConditionFalse, "Nobody reports")
+		s.is(types.StateLeader, types.ConditionFalse, "No node reports")
 	})
 }
 
@@ -153,7 +153,7 @@ func TestWhatWasNotSeenDoesNotCountForWhatIsBad(t *testing.T) {
 		s.pass(time.Minute)
 		s.is(types.StateLeader, types.ConditionTrue, "This node")
 		s.pass(2 * time.Minute)
-		s.is(types.StateLeader, types.ConditionFalse, "Nobody reports")
+		s.is(types.StateLeader, types.ConditionFalse, "No node reports")
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 // facts is everything a decision rests on.
 type facts struct {
 	now    time.Time     // wall clock, UTC
-	uptime time.Duration // no clock that anybody sets
+	uptime time.Duration // no clock that anyone sets
 
 	credentials types.Credentials
 	connected   bool // there is a kubeconfig

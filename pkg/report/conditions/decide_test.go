@@ -96,10 +96,10 @@ func TestEveryRule(t *testing.T) {
 		status types.ConditionStatus
 		says   string // reason and a part of the message, with a blank between
 	}{
-		{"a certificate is called valid until 14 days before its end", types.StateClientCertificate, func(f *facts) { f.credentials.Client = lasts(14*day + time.Second) }, yes, "InForce ends on 2026-09-05."},
+		{"a certificate is called valid until 14 days before its end", types.StateClientCertificate, func(f *facts) { f.credentials.Client = lasts(14*day + time.Second) }, yes, "InForce expires on 2026-09-05."},
 		{"from then on it ends soon", types.StateClientCertificate, func(f *facts) { f.credentials.Client = lasts(14 * day) }, no, "EndsSoon in 14 days."},
 		{"on the last day too", types.StateServerCertificate, func(f *facts) { f.credentials.Server = lasts(time.Hour) }, no, "EndsSoon in less than a day."},
-		{"one that has ended is not valid", types.StateCACertificate, func(f *facts) { f.credentials.CA = lasts(0) }, no, "Ended ended on 2026-08-22."},
+		{"one that has ended is not valid", types.StateCACertificate, func(f *facts) { f.credentials.CA = lasts(0) }, no, "Ended expired on 2026-08-22."},
 		{"before a certificate begins the clock may be wrong", types.StateClientCertificate, func(f *facts) { f.now = t0.Add(-2 * day) }, unclear, "NotBegun clock"},
 		{"a kubeconfig without a client certificate has none that ends", types.StateClientCertificate, func(f *facts) { f.credentials.Client = types.Certificate{} }, unclear, "NoCertificate kubeconfig"},
 		{"a server that nobody has spoken to has shown none", types.StateServerCertificate, func(f *facts) { f.credentials.Server = types.Certificate{} }, unclear, "NotSeenYet API server"},
@@ -107,7 +107,7 @@ func TestEveryRule(t *testing.T) {
 		{"without a kubeconfig nothing is known of certificates", types.StateServerCertificate, func(f *facts) { f.connected = false }, unclear, "NoKubeconfig kubeconfig"},
 
 		{"a node of another version is named", types.StateVersion, func(f *facts) { f.change("n3", func(n *types.Node) { n.KubeletVersion = "v1.33.1+k3s1" }) }, no, "NodesDiffer n3 runs v1.33.1+k3s1"},
-		{"what the kube container is told is compared", types.StateVersion, func(f *facts) { f.k3s.Version = "v1.35.0+k3s1" }, no, "NotAsWanted told to run v1.35.0+k3s1"},
+		{"what the kube container is told is compared", types.StateVersion, func(f *facts) { f.k3s.Version = "v1.35.0+k3s1" }, no, "NotAsWanted configured to run v1.35.0+k3s1"},
 		{"that may be what there is", types.StateVersion, func(f *facts) { f.k3s.Version = "v1.34.2+k3s1" }, yes, "AllTheSame every"},
 		{"a change that is held is told", types.StateVersion, func(f *facts) { f.k3s = types.K3sVersionStatus{Version: "v1.34.2+k3s1", Held: true, Why: "It waits."} }, no, "ChangeHeld It waits."},
 		{"a node that does not say its version is no other version", types.StateVersion, func(f *facts) { f.change("n3", func(n *types.Node) { n.KubeletVersion = "" }) }, yes, "AllTheSame"},

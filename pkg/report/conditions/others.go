@@ -52,7 +52,7 @@ func against(ahead time.Duration) string {
 	return ahead.String() + " ahead"
 }
 
-// leader judges whether somebody reports for the cluster.
+// leader judges whether someone reports for the cluster.
 func leader(f facts) verdict {
 	switch {
 	case f.elects && f.leader.IsStatsLeader:

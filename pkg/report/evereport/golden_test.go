@@ -109,7 +109,7 @@ func messages() map[string]proto.Message {
 	}
 }
 
-// TestEachMessageIsAsItWas compares with testdata; -update writes it anew.
+// TestEachMessageIsAsItWas compares with testdata; -update rewrites it.
 func TestEachMessageIsAsItWas(t *testing.T) {
 	for name, m := range messages() {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ const (
 	// watchedFor is how long a command is taken to watch after it last said so: it
 	// says so every five seconds, and may be late twice.
 	watchedFor = 15 * time.Second
-	// often is while somebody watches, seldom while nobody does.
+	// often is while someone watches, seldom while nobody does.
 	often  = 5 * time.Second
 	seldom = time.Minute
 	// maxOften and maxSeldom are how far apart the looks become that fail.

@@ -3,7 +3,7 @@
 //
 //	reads:  EdgeNodeInfo, nodes, MetricsLook
 //	writes: KubeNodeMetrics
-//	acts:   asks the own kubelet, often only while somebody watches
+//	acts:   asks the own kubelet, often only while someone watches
 package nodemetrics
 
 import (
@@ -44,7 +44,7 @@ type Component struct {
 	Looks pubsub.Reader[types.MetricsLook] // of zedkube-cli
 	Kube  Kube
 
-	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anyone sets
 
 	Metrics pubsub.Writer[types.KubeNodeMetrics]
 

@@ -16,7 +16,7 @@ const (
 )
 
 // merge is what is known of the pods after a look: of those that are there. A
-// history is of one instance of a pod or container, and while somebody watches.
+// history is of one instance of a pod or container, and while someone watches.
 func merge(old []types.PodMetrics, a answer) []types.PodMetrics {
 	before := make(map[string]types.PodMetrics, len(old))
 	for _, p := range old {

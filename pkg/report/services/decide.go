@@ -26,7 +26,7 @@ type source[T any] struct {
 	rows       map[string]T
 	known      bool      // it was, since this process began
 	absent     bool      // the cluster has no such kind of object
-	staleSince time.Time // since when it is not whole; zero while it is
+	staleSince time.Time // since when it is incomplete; zero while it is
 	why        string    // why not
 }
 

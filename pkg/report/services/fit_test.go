@@ -128,7 +128,7 @@ func TestAThousandServicesAreLookedThroughInNoTime(t *testing.T) {
 		f.services.rows[s.Key()] = s
 	}
 	took := time.Hour
-	for range 5 { // the processor may be somebody else's meanwhile
+	for range 5 { // the processor may be someone else's meanwhile
 		begin := time.Now()
 		decide(f)
 		took = min(took, time.Since(begin))

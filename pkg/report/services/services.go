@@ -28,7 +28,7 @@ const (
 	// pause is the least time between two looks: a chart that is installed
 	// brings its services one by one, and nim rebuilds its rules at each value.
 	pause = time.Second
-	// maxWhy bounds what is told of a server's own words, in bytes.
+	// maxWhy bounds the text of a server, in bytes.
 	maxWhy = 300
 )
 

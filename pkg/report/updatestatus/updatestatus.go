@@ -21,7 +21,7 @@ import (
 const period = time.Minute
 
 // Component republishes the last report. The reporter itself is a command that
-// ends at once, so its own socket would be gone before anybody had connected.
+// ends at once, so its own socket would be gone before anyone had connected.
 type Component struct {
 	Log      logrus.FieldLogger
 	Pulse    *loop.Pulse

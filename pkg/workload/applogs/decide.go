@@ -133,7 +133,7 @@ func next(w want, s checkpoint) (r reading, ok bool) {
 	return r, true
 }
 
-// overtaken reports that r is of an instance that is not the present one any
+// overtaken reports that r is of an instance that is not the current one any
 // more, though it was.
 func (r reading) overtaken(w want) bool {
 	return !r.previous && w.container.Now.ID != r.id

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// minPause and maxPause are between tries to read a log that cannot be had.
+	// minPause and maxPause are between tries to read a log that cannot be obtained.
 	minPause = time.Second
 	maxPause = 30 * time.Second
 	// settled is how long the last known line may be missing before its log is
@@ -22,7 +22,7 @@ const (
 	// lastRead is how long a stream may go on after its pod is gone.
 	lastRead = 30 * time.Second
 	// quiet is how long a log may be silent before it is asked for again: a
-	// stream can be dead without anybody having said so.
+	// stream can be dead without anyone having said so.
 	quiet = 10 * time.Minute
 	// oneMebibyte is a tenth of what a kubelet keeps in one file by default.
 	oneMebibyte = 1 << 20
@@ -139,7 +139,7 @@ func (t *follower) await(ctx context.Context, d time.Duration) bool {
 }
 
 // awaitPoll waits until a log without a stream is to be read again: when it is
-// time, or when its instance is no more what it was.
+// time, or when its instance is no longer what it was.
 func (t *follower) awaitPoll(ctx context.Context, r reading) bool {
 	if t.want.gone {
 		return t.await(ctx, settled)
@@ -234,7 +234,7 @@ func (t *follower) announce(ctx context.Context, r reading) {
 
 const podGone = "the pod is gone"
 
-// leave reports that nothing more is to be had of a pod that is gone.
+// leave reports that nothing more is available of a pod that is gone.
 func (t *follower) leave(ctx context.Context, r reading, o outcome) bool {
 	if o.err == nil && !o.cut && !o.missing && !o.restart && (o.over || !o.news) {
 		return true

@@ -96,7 +96,7 @@ func (l *look) begin() {
 	l.state.ID, l.state.Run, l.state.Begun, l.state.Whole = l.id, l.reading.run, false, false
 }
 
-// unread takes in that there is no log to be had.
+// unread takes in that there is no log available.
 func (l *look) unread(ctx context.Context, err error) outcome {
 	if !l.previous || !errors.Is(err, types.ErrNoLog) || l.gone {
 		return outcome{err: err}

@@ -97,7 +97,7 @@ func (o *output) run() {
 	}
 }
 
-// deliver writes and notes. What fails to be noted was written all the same.
+// deliver writes and notes. What fails to be noted was written anyway.
 func (o *output) deliver(d delivery) error {
 	slot, slotErr := encodeSlot(d.state)
 	if len(d.text) > 0 {
@@ -129,7 +129,7 @@ func (o *output) tell(err error) {
 func (o *output) keep(jobs <-chan string) {
 	told := ""
 	for content := range jobs {
-		_, err := o.kept.Keep(keptfile.Wish{Do: keptfile.Write, Content: content})
+		_, err := o.kept.Keep(keptfile.Desired{Do: keptfile.Write, Content: content})
 		text := ""
 		if err != nil {
 			text = err.Error()

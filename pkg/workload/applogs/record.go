@@ -52,7 +52,7 @@ func (w writer) own() writer {
 func (w writer) piece() int { return w.max - len(w.head) - 2*len(time.RFC3339Nano) - 100 }
 
 // plain leaves out of a name what is not in names of containers and in UUIDs, if
-// somebody should have smuggled it in.
+// someone should have smuggled it in.
 func plain(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

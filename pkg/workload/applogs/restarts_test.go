@@ -89,7 +89,7 @@ func TestFilesThatAreNoFilesHoldNobodyUp(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		hand, err := os.OpenFile(kept, os.O_RDWR, 0) // somebody could write
+		hand, err := os.OpenFile(kept, os.O_RDWR, 0) // someone could write
 		if err != nil {
 			t.Fatal(err)
 		}

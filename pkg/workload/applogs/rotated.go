@@ -14,7 +14,7 @@ import (
 const rotated = "the kubelet no longer has them"
 
 var (
-	// errNotKept is that there are no rotated files to be had.
+	// errNotKept is that there are no rotated files available.
 	errNotKept = errors.New("no rotated files")
 	// errRestarted is that the newest file is of another run of the container.
 	errRestarted = errors.New("the container was restarted")
@@ -29,7 +29,7 @@ type oldLog struct {
 
 // fetch hands on what is missing before p: p is the first line of the newest
 // file, and what was rotated away since the last known line stands in files
-// before. Its error wraps errNotKept where nothing of that can be had, or
+// before. Its error wraps errNotKept where nothing of that can be obtained, or
 // errRestarted; with another one it may be tried again.
 func (l *look) fetch(ctx context.Context, p piece) error {
 	// The runtime may still write to the file before.
@@ -113,7 +113,7 @@ func (t *follower) files(ctx context.Context, r reading) ([]types.LogFile, error
 }
 
 // overwritten reports that the newest file is not of the run that r takes for
-// the present one: the kubelet knows of a restart sooner than the row.
+// the current one: the kubelet knows of a restart sooner than the row.
 func (r reading) overwritten(files []types.LogFile) bool {
 	return !r.previous && len(files) > 0 && files[len(files)-1].Run > r.run
 }

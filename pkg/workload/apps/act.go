@@ -20,20 +20,20 @@ const (
 	// of it; after failures it grows up to maxPause.
 	minPause = 5 * time.Second
 	maxPause = 2 * time.Minute
-	// conflictPause is for a table to catch up with somebody who was faster.
+	// conflictPause is for a table to catch up with someone who was faster.
 	conflictPause = time.Second
 	// mostSteps is how many steps of each application are kept for people.
 	mostSteps = 12
 )
 
-// task is what is done in one go under the right to repair.
+// task is what is done in one go under the repair lease.
 type task struct {
 	act     types.RepairAct
 	self    types.Node
 	lost    types.Node // for a failover, and to fence or unfence
 	deleted bool       // its Node is: lost is what is remembered
 	targets []target
-	others  []usedClaims             // what a fence of the lost node concerns
+	others  []podClaims              // what a fence of the lost node concerns
 	known   map[string]bool          // UIDs of the pods that the cluster has on a fenced node
 	words   map[string]witnessReport // of the witnesses, at the decision
 	renewed time.Time                // when the kubelet of the lost node did, by its clock
@@ -116,7 +116,7 @@ func (c *Component) complain(key string, err error, did bool, log logrus.FieldLo
 	c.mem.rest[key] = p
 }
 
-// keep adds steps to what is told of an application.
+// keep adds steps to the status of an application.
 func (c *Component) keep(key string, steps []types.RepairStep) {
 	s, ok := c.Repairs.Get(key)
 	if !ok || len(steps) == 0 {

@@ -4,8 +4,8 @@
 //	reads:  AppInstanceConfig, ConfigItemValueMap, AppDetachRequest, EdgeNodeInfo, ZedAgentStatus, KnownNode,
 //	        nodes, app pods, virtual machines, replica sets, the API's health
 //	writes: ENClusterAppStatus, AppRepairStatus
-//	acts:   under the right to repair: takes applications away from nodes that are gone, makes stuck virtual
-//	        machines anew, moves affinities and applications to the designated node. Writes on the own Node of
+//	acts:   under the repair lease: takes applications away from nodes that are gone, makes stuck virtual
+//	        machines again, moves affinities and applications to the designated node. Writes on the own Node of
 //	        which applications it is the designated one
 //
 // It needs no cluster configuration: a single node is a cluster of one.
@@ -36,7 +36,7 @@ const prompt = 150 * time.Millisecond
 // Kube is what the component does to the cluster. Every verb ends when its
 // context does; what is to be removed and is not there is success.
 type Kube interface {
-	// Repair calls do while this node, and no other, holds the right to repair.
+	// Repair calls do while this node, and no other, holds the repair lease.
 	// Its error wraps types.ErrHeld where another node holds it.
 	Repair(ctx context.Context, identity string, do func(ctx context.Context) error) error
 	// FreshNodes lists the nodes with the renewals of their kubelets.
@@ -95,12 +95,12 @@ type Component struct {
 	Known    pubsub.Reader[types.KnownNode]
 	Kube     Kube
 
-	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anyone sets
 
 	Status  pubsub.Writer[types.ENClusterAppStatus]
 	Repairs pubsub.Writer[types.AppRepairStatus]
 
-	blind    bool          // the cluster, or this node in it, is not in full view
+	blind    bool          // the cluster, or this node in it, is not fully known
 	unseenAt time.Duration // uptime, since when
 	mem      memory
 	pick     pubsub.Pick[types.Pod] // the pods that look tells of
@@ -114,7 +114,7 @@ func (c *Component) Run(ctx context.Context) {
 	defer c.looking.End()
 	defer c.working.End()
 	defer c.telling.End()
-	loop.Run(ctx, c.Log, c.Pulse, period, loop.Thrifty(c.Step, prompt), c.Configs, c.Settings, c.Requests, c.Info,
+	loop.Run(ctx, c.Log, c.Pulse, period, loop.Throttled(c.Step, prompt), c.Configs, c.Settings, c.Requests, c.Info,
 		c.Agent, c.Nodes, &c.pick, c.VMIs, c.Sets, c.API, &c.looking, &c.working, &c.telling)
 }
 

@@ -13,7 +13,7 @@ type facts struct {
 	now    time.Time     // for what is told to people and other agents
 	uptime time.Duration // for everything that lasts
 
-	configsKnown bool // zedagent's table has been whole once
+	configsKnown bool // zedagent's table has been complete once
 	configs      map[string]types.AppInstanceConfig
 	statuses     map[string]types.ENClusterAppStatus // published, perhaps by a former run
 	repairs      map[string]types.AppRepairStatus    // published, perhaps by a former run
@@ -44,9 +44,9 @@ type memory struct {
 	acting *task                    // under way; nil for none
 	rest   map[string]pause         // by application, by the UID of a fenced Node, telling, and "" for all
 
-	witnessReport types.ConfigWord
-	fetching      bool          // the last fetch that was looked at succeeded
-	fetched       time.Duration // uptime when that was last so; zero for never
+	configSource types.ConfigWord
+	fetching     bool          // the last fetch that was looked at succeeded
+	fetched      time.Duration // uptime when that was last so; zero for never
 }
 
 // pause is how long something is left alone after a try.
@@ -81,7 +81,7 @@ type action struct {
 	repairs   map[string]types.AppRepairStatus
 	unpublish []string
 	since     map[string]time.Duration
-	look      bool         // at volumes and Leases, afresh
+	look      bool         // at volumes and Leases, again
 	deleted   []types.Node // whose Leases it is to show as well, though their Nodes are missing
 	act       *task
 	tell      *types.Designations // to be written on the own Node
@@ -187,7 +187,7 @@ func (f facts) task(act types.RepairAct, lost types.Node) *task {
 	_, there := f.nodes[lost.Name]
 	t := &task{act: act, lost: lost, deleted: !there, self: f.self, words: f.words, renewed: f.fresh.renewed[lost.UID].by}
 	if lost.Name != "" {
-		t.others = f.usedClaims(lost.Name)
+		t.others = f.podClaims(lost.Name)
 	}
 	return t
 }

@@ -13,7 +13,7 @@ import (
 const (
 	// defaultInterval is zedagent's own (docs/wire.md, "Settings").
 	defaultInterval = 60 * time.Second
-	// betweenMoves is how far apart changes of one affinity are: somebody else may
+	// betweenMoves is how far apart changes of one affinity are: someone else may
 	// change it back each time.
 	betweenMoves = 10 * time.Minute
 	// tellTimeout bounds the write of what this node is told.
@@ -23,11 +23,11 @@ const (
 )
 
 // heard takes in zedagent's word: whether a fetch of the configuration succeeded
-// of late, as of the last look that saw that, and whether an application that is
+// recently, as of the last look that saw that, and whether an application that is
 // not in the table is not configured.
 func (c *Component) heard(f *facts, interval time.Duration) {
 	agent, _ := c.Agent.Get(types.ZedAgentKey)
-	f.settled = f.configsKnown && c.mem.witnessReport.Hear(agent, len(f.configs) > 0, time.Now()) == 0
+	f.settled = f.configsKnown && c.mem.configSource.Hear(agent, len(f.configs) > 0, time.Now()) == 0
 	now := agent.ConfigGetStatus == types.ConfigGetSuccess
 	if now || c.mem.fetching {
 		c.mem.fetched = f.uptime
@@ -37,7 +37,7 @@ func (c *Component) heard(f *facts, interval time.Duration) {
 }
 
 // designations are what this node has to say of the applications whose
-// designated node it is, with the present configuration. Whether it is told so
+// designated node it is, with the current configuration. Whether it is told so
 // for the first time shows in what it said before, over restarts too. It says so
 // for the first time only after a fetch that succeeded: what zedagent has saved
 // may be of last year. What is not in its table yet stays.
@@ -126,7 +126,7 @@ func (f facts) notMoved(a app) (why string, again time.Duration) {
 		return "This node has not reached its controller recently.", 0
 	case f.self.Designated.Get(a.key).Count == 0:
 		return "The other nodes have not seen this yet.", 0
-	case wait > 0 && note.MovedTo == f.self.Name: // somebody has changed it back
+	case wait > 0 && note.MovedTo == f.self.Name: // someone has changed it back
 		return twoDesignated([]string{f.self.Name, a.set.Affinity.Node}), wait
 	case wait > 0:
 		return fmt.Sprintf("It was changed less than %s ago.", betweenMoves), wait

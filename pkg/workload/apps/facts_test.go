@@ -49,7 +49,7 @@ func newScene() *scene {
 	return s.follow()
 }
 
-// volume has a whole replica on each of n2 and n3, and its engine on n2, where
+// volume has a healthy replica on each of n2 and n3, and its engine on n2, where
 // it cannot be asked.
 func volume(claim string) types.Volume {
 	return types.Volume{

@@ -65,8 +65,8 @@ func (f facts) wantsBack(a app) bool {
 	if a.cfg.AffinityType == types.AffinityRequired {
 		return !recent
 	}
-	for witnessReport := range strings.SplitSeq(f.events, ",") {
-		switch strings.TrimSpace(witnessReport) {
+	for event := range strings.SplitSeq(f.events, ",") {
+		switch strings.TrimSpace(event) {
 		case onHealthy:
 			if !recent {
 				return true

@@ -16,20 +16,20 @@ const (
 	// unrenewed is how long a kubelet's Lease must be seen unchanged: it is
 	// renewed every ten seconds.
 	unrenewed = 12 * time.Second
-	// lastsLong is from when on what does not mend is looked at seldom.
+	// lastsLong is from when on what does not recover is looked at seldom.
 	lastsLong = 10 * time.Minute
 	seldom    = time.Minute
 	// asked is how long a request by hand stands.
 	asked = 15 * time.Minute
 	// deletedFor is how long a Node must be missing before its device may be taken
-	// for gone. k3s makes it anew in seconds; Kubernetes itself deletes its pods
+	// for gone. k3s recreates it in seconds; Kubernetes itself deletes its pods
 	// after 40 to 80 s and detaches its volumes 6 minutes later (docs/operations.md,
 	// "Before a Node is deleted"), so that nothing here comes before it.
 	deletedFor = 5 * time.Minute
 )
 
 // failover takes an application away from a node that is gone, where each of
-// its volumes has a whole replica elsewhere. Whatever is not known is a no.
+// its volumes has a healthy replica elsewhere. Whatever is not known is a no.
 func (f facts) failover(a app) (verdict, bool) {
 	request, byHand := f.request(a)
 	begun := a.set.Note.Act == types.ActFailover && a.set.Note.Node == request.Node && !a.runs(f.nodes)
@@ -62,7 +62,7 @@ func (f facts) failover(a app) (verdict, bool) {
 	return v, true
 }
 
-// request is what somebody at a device asks for this application.
+// request is what someone at a device asks for this application.
 func (f facts) request(a app) (types.AppDetachRequest, bool) {
 	r, ok := f.requests[a.key]
 	if !ok || f.now.Sub(r.Asked).Abs() > asked || appOf(r.AppDomain) != appOf(a.cfg.UUIDandVersion.UUID.String()) {

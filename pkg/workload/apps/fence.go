@@ -18,7 +18,7 @@ const (
 // fence begins to take a node that is gone out of service, so that nothing
 // starts there before what ran there has stopped, and Kubernetes forgets what
 // ran there. It evicts everything, so it is left undone while the node has
-// anything that may start elsewhere and whose data is not whole there.
+// anything that may start elsewhere and whose data is incomplete there.
 func (f facts) fence(a *action) {
 	if !f.unseenSince.IsZero() || !f.wholeSets || f.self.Name == "" {
 		return
@@ -33,8 +33,8 @@ func (f facts) fence(a *action) {
 		}
 		v := verdict{keys: []string{"gone/" + n.UID}, again: turn}
 		f.wantLook(&v, false)
-		usedClaims := f.usedClaims(name)
-		proved := f.stale() == "" && f.fresh.unrenewed(n, true) == "" && unsafeClaim(usedClaims, name, f.fresh.storage, f.fresh.nodes) == ""
+		podClaims := f.podClaims(name)
+		proved := f.stale() == "" && f.fresh.unrenewed(n, true) == "" && unsafeClaim(podClaims, name, f.fresh.storage, f.fresh.nodes) == ""
 		a.follow(f, v)
 		wait := max(f.early(app{}, v.keys[0]), f.pausing(n.UID), f.pausing(""))
 		if !proved || f.acting != nil || wait > 0 || a.act != nil {
@@ -80,27 +80,27 @@ func (f facts) unfenced(note types.RepairNote) bool {
 	return ok && note.NodeUID != "" && n.UID == note.NodeUID && n.Ready != types.ConditionTrue && !n.OutOfService
 }
 
-// usedClaims is a pod with volumes on a node that is gone.
-type usedClaims struct {
+// podClaims is a pod with volumes on a node that is gone.
+type podClaims struct {
 	name   string
 	claims []string
 	tied   bool // it cannot start anywhere else
 }
 
-// usedClaims are the pods with volumes on a node.
-func (f facts) usedClaims(node string) []usedClaims {
+// podClaims are the pods with volumes on a node.
+func (f facts) podClaims(node string) []podClaims {
 	tied := map[string]bool{} // domains, and sets by kind and name
 	for key, s := range f.sets {
 		if s.Affinity.Required && s.Affinity.Node == node {
 			tied[s.AppDomain], tied[key] = true, true
 		}
 	}
-	var all []usedClaims
+	var all []podClaims
 	for _, p := range f.pods {
 		if p.NodeName != node || len(p.Claims) == 0 || finished(p) {
 			continue
 		}
-		h := usedClaims{name: p.Name, tied: p.AppDomain != "" && tied[p.AppDomain] || tied[types.AppSet{Kind: p.Owner.Kind, Name: p.Owner.Name}.Key()]}
+		h := podClaims{name: p.Name, tied: p.AppDomain != "" && tied[p.AppDomain] || tied[types.AppSet{Kind: p.Owner.Kind, Name: p.Owner.Name}.Key()]}
 		for _, c := range p.Claims {
 			h.claims = append(h.claims, types.NamespaceApps+"/"+c)
 		}
@@ -111,7 +111,7 @@ func (f facts) usedClaims(node string) []usedClaims {
 
 // unsafeClaim says which of them might start elsewhere from data that is not
 // whole, "" for none.
-func unsafeClaim(all []usedClaims, lost string, s types.Storage, nodes []types.Node) string {
+func unsafeClaim(all []podClaims, lost string, s types.Storage, nodes []types.Node) string {
 	for _, h := range all {
 		if why := redundant(h.claims, lost, s, nodes); why != "" && !h.tied {
 			return fmt.Sprintf("pod %s: %s", h.name, why)
@@ -120,7 +120,7 @@ func unsafeClaim(all []usedClaims, lost string, s types.Storage, nodes []types.N
 	return ""
 }
 
-// unsafeAttachment says the same of all that is attached there, whoever mounts
+// unsafeAttachment says the same of all that is attached there, no matter who mounts
 // it: pods elsewhere may wait for it, and pods of others are evicted as well.
 func (w *worker) unsafeAttachment() string {
 	tied := map[string]bool{}

@@ -109,7 +109,7 @@ func (f facts) lasted(key string) time.Duration {
 // behind: EVE's zedkube goes through 0 in its failover.
 const leftAtNone = 30 * time.Second
 
-// revive puts a set back to one copy that somebody has left at none. EVE takes
+// revive puts a set back to one copy that someone has left at none. EVE takes
 // an application down by deleting its set, never in this way.
 func (f facts) revive(a app) (verdict, bool) {
 	if a.set.Wanted > 0 {
@@ -186,8 +186,8 @@ func (f facts) noted(a app, act types.RepairAct, lost string) types.RepairNote {
 	return n
 }
 
-// turn is how long each node waits for the one before it. Whoever is first acts
-// under the right to repair; the others find it done.
+// turn is how long each node waits for the one before it. The first one acts
+// under the repair lease; the others find it done.
 const turn = 5 * time.Second
 
 // early is how long this node still leaves an act to those before it. What is to

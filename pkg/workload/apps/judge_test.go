@@ -60,7 +60,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			s.lose()
 			s.fresh.renewed["uid-n2"] = renewal{seen: up - 11*time.Second, still: up}
 		}, says(types.RepairWaits, "renewed")},
-		"an old look proves nothing": {func(s *scene) { s.lose(); s.fresh.at = up - time.Minute }, says(types.RepairWaits, "looked at")},
+		"an old look proves nothing": {func(s *scene) { s.lose(); s.fresh.at = up - time.Minute }, says(types.RepairWaits, "being checked")},
 		"a look that failed proves nothing": {func(s *scene) {
 			s.lose()
 			s.fresh = s.fresh.then(fresh{tried: up, err: "list volumes: refused"})
@@ -110,7 +110,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			n := s.nodes["n2"]
 			n.UID = "uid-new"
 			s.nodes["n2"] = n
-		}, says(types.RepairWaits, "cannot tell")},
+		}, says(types.RepairWaits, "does not know")},
 		"a Node that the fresh look has under another UID is back": {func(s *scene) {
 			s.lose()
 			s.fresh.at = up - time.Second
@@ -161,7 +161,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			s.since["settle/set"] = up - time.Minute
 			s.ask(true)
 		}, acts(actSettle)},
-		"a volume nothing is known of": {func(s *scene) { s.lose(); s.storage().Claim = "eve-kube-app/other" }, says(types.RepairRefused, "Nothing is known")},
+		"a volume nothing is known of": {func(s *scene) { s.lose(); s.storage().Claim = "eve-kube-app/other" }, says(types.RepairRefused, "are unknown")},
 		"a volume with its last replica on the lost node": {func(s *scene) {
 			s.lose()
 			s.storage().Replicas = s.storage().Replicas[:1]

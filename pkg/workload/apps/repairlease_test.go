@@ -13,7 +13,7 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// meddler is a Kube in which something happens as soon as the right to repair is
+// meddler is a Kube in which something happens as soon as the repair lease is
 // had: what was proved before is not so any more.
 type meddler struct {
 	Kube
@@ -74,7 +74,7 @@ func TestWhatIsNotTrueAnyMoreUnderTheRightIsNotDone(t *testing.T) {
 	}
 }
 
-// Stale tables of a minority say that all others are gone; the right to repair
+// Stale tables of a minority say that all others are gone; the repair lease
 // needs a majority.
 func TestWithoutTheRightNothingIsDone(t *testing.T) {
 	inWorld(t, func(w *world) {

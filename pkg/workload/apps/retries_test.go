@@ -217,7 +217,7 @@ func TestOnlyWhatIsTiedToTheLostNodeItselfMayLoseItsReplicas(t *testing.T) {
 		s := newScene()
 		s.pods[0].Claims = []string{"data"}
 		s.set.Affinity = r.affinity
-		if all := s.follow().usedClaims("n2"); len(all) != 1 || all[0].tied != r.tied {
+		if all := s.follow().podClaims("n2"); len(all) != 1 || all[0].tied != r.tied {
 			t.Errorf("%s: %+v", row, all)
 		}
 	}

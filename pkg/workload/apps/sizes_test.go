@@ -72,15 +72,15 @@ func TestClustersOfOtherSizes(t *testing.T) {
 		"a node with EVE's own zedkube has no say": {func(s *scene) {
 			s.lose()
 			s.node("n3", func(n *types.Node) { n.Agent, n.Witness = nil, nil })
-		}, false, "nly node n1 can tell"},
+		}, false, "nly node n1 knows"},
 		"a node whose stamp has outlived its agent has none either": {func(s *scene) {
 			s.lose()
 			s.node("n3", func(n *types.Node) { n.StampStale, n.Witness = true, nil })
-		}, false, "nly node n1 can tell"},
+		}, false, "nly node n1 knows"},
 		"a node whose agent has gone keeps its say": {func(s *scene) {
 			s.lose()
 			s.node("n3", func(n *types.Node) { n.Witness = nil })
-		}, false, "n3 does not say"},
+		}, false, "n3 does not publish"},
 		"no node has an agent that can tell": {func(s *scene) {
 			s.lose()
 			s.node("n1", func(n *types.Node) { n.Agent = nil })
@@ -91,7 +91,7 @@ func TestClustersOfOtherSizes(t *testing.T) {
 			for _, name := range []string{"n1", "n3"} {
 				s.nodes[name].Witness.Sightings[0].UID = "uid-before"
 			}
-		}, false, "cannot tell"},
+		}, false, "does not know"},
 	}
 	for row, r := range rows {
 		t.Run(row, func(t *testing.T) {

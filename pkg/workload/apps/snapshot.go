@@ -10,7 +10,7 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// snapshot is a look under the right to repair.
+// snapshot is a look under the repair lease.
 type snapshot struct {
 	at          time.Duration // uptime
 	nodes       []types.Node

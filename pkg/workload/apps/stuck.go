@@ -10,7 +10,7 @@ import (
 
 const (
 	// stuckFor is how long a virtual machine may fail to start before it is made
-	// anew; each further time takes twice as long.
+	// again; each further time takes twice as long.
 	stuckFor = 3 * time.Minute
 	// slowFor is the same where nothing has failed: images are imported and
 	// volumes attached in their own time.

@@ -32,7 +32,7 @@ func (s *scene) after(d time.Duration) {
 func TestAVirtualMachineCountsAsStuckByEvidence(t *testing.T) {
 	rows := map[string]struct {
 		change func(*scene)
-		after  time.Duration // when it is made anew; 0: never
+		after  time.Duration // when it is recreated; 0: never
 		phase  types.RepairPhase
 	}{
 		"its launcher runs and it does not": {func(s *scene) { s.hang(types.VMIScheduling) }, stuckFor, types.RepairWaits},
@@ -170,7 +170,7 @@ func (s *scene) node(name string, change func(*types.Node)) {
 	s.nodes[name] = n
 }
 
-// A kubelet says now that an image cannot be had, now that it will try again.
+// A kubelet says now that an image cannot be obtained, now that it will try again.
 func TestWhatFailsInTurnsHasFailedSinceTheFirstTime(t *testing.T) {
 	s := newScene()
 	s.hang(types.VMIPending, broken("ErrImagePull"))

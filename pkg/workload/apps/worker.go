@@ -8,7 +8,7 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// worker carries out one task under the right to repair.
+// worker carries out one task under the repair lease.
 type worker struct {
 	Kube
 	task

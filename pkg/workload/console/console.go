@@ -61,7 +61,7 @@ type Component struct {
 	asked        map[string]time.Time
 	file         memory
 	older        memory
-	rewrittenFor string // the machine whose file was written anew because nobody opened the port
+	rewrittenFor string // the machine whose file was rewritten because nobody opened the port
 	rewrites     int    // how often
 	failed       string // why the file could not be kept, the last time; "" where it could
 }
@@ -116,7 +116,7 @@ func (c *Component) publish(key string, row types.AppConsoleStatus) error {
 	return nil
 }
 
-// keep writes or removes the file. Whoever was faster is looked at next.
+// keep writes or removes the file. If another was faster, the next step sees it.
 func (c *Component) keep(ctx context.Context, a action) error {
 	var err error
 	log := c.Log.WithField("file", c.File)

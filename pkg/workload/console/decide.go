@@ -16,7 +16,7 @@ const (
 	oldGap = 40 * time.Second
 	// poll is how often the file is looked at while a console is wanted here.
 	poll = time.Second
-	// soon is when the outcome of a deed is looked at.
+	// soon is when the outcome of an action is checked.
 	soon = 100 * time.Millisecond
 	// halfWritten is how long a file without sense may be one that is being written.
 	halfWritten = time.Second
@@ -26,7 +26,7 @@ const (
 	// starting is how long edgeview's port may be silent: edgeview gives it 30 s,
 	// the kube container 5 tries of 7 s.
 	starting = 40 * time.Second
-	// rewriteAfter is when the file is taken away and written anew because nobody
+	// rewriteAfter is when the file is taken away and rewritten because nobody
 	// opens the port; each time it takes twice as long, up to maxRewrites times.
 	rewriteAfter = 15 * time.Second
 	maxRewrites  = 5
@@ -154,7 +154,7 @@ func (f facts) judgeOwn(chosen *app) verdict {
 func (f facts) quiet() time.Duration { return f.now.Sub(f.file.silentSince) }
 
 // answeredWithin reports that the port is in use, or was not long ago. What cannot be
-// known must not cost somebody's session.
+// known must not cost someone's session.
 func (f facts) answeredWithin(patience time.Duration) bool {
 	return f.file.port != silent || f.quiet() < patience
 }

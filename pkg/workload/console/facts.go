@@ -16,7 +16,7 @@ import (
 // facts is everything decide may look at.
 type facts struct {
 	now          time.Time
-	synced       bool // zedagent's table of applications has been whole once
+	synced       bool // zedagent's table of applications has been complete once
 	configs      map[string]types.AppInstanceConfig
 	apps         map[string]types.ENClusterAppStatus
 	rows         map[string]types.AppConsoleStatus // published, perhaps by a former run
@@ -24,7 +24,7 @@ type facts struct {
 	file         fileNow
 	older        oldFile
 	kubeInit     bool   // the kube container has a kube-init, so it reads no older place
-	rewrittenFor string // the machine whose file was written anew because nobody opened its port
+	rewrittenFor string // the machine whose file was rewritten because nobody opened its port
 	rewrites     int    // how often, for nothing
 	failed       string // why the file could not be kept, the last time; "" where it could
 }
@@ -45,7 +45,7 @@ type use int
 const (
 	unknown use = iota // the kernel's tables cannot be read
 	silent
-	served // somebody listens, or is connected
+	served // someone listens, or is connected
 )
 
 // fileNow is the console file as it is now.

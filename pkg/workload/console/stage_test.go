@@ -45,7 +45,7 @@ type node struct {
 	alive  map[string]bool // machines that run here
 }
 
-// late is a table that may not be whole yet.
+// late is a table that may be incomplete yet.
 type late struct {
 	pubsub.Table[types.AppInstanceConfig]
 	partly bool
@@ -146,7 +146,7 @@ func (n *node) process(pid int, comm string) {
 	n.must(err)
 }
 
-// somebody writes the console file, or removes it where text is empty. The
+// someone writes the console file, or removes it where text is empty. The
 // disk gets the test's time: its own has hardly moved since the last change.
 func (n *node) somebody(text string) {
 	dir := filepath.Dir(n.file)

@@ -164,7 +164,7 @@ func TestAListWithoutTheOwnNodeOpensNoGate(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 				s.is(types.DrainStarting, deviceOp)
 				s.cordoned(false, false)
-				s.phase(types.PhaseGates, "lacks this node")
+				s.phase(types.PhaseGates, "not in the list of nodes")
 				if s.kube.Lock().Holder != "" {
 					t.Error("the lock was taken")
 				}

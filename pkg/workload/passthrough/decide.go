@@ -10,10 +10,10 @@ import (
 
 const (
 	// refresh is how often the attachments are looked at although nothing rang:
-	// somebody may have changed or deleted one. It is one list call.
+	// someone may have changed or deleted one. It is one list call.
 	refresh = 5 * time.Minute
 	// linkRest is how long a link that was set up is left alone, so that there is
-	// no race with somebody who sets it down.
+	// no race with someone who sets it down.
 	linkRest = 10 * time.Second
 )
 
@@ -24,7 +24,7 @@ type facts struct {
 	wait    time.Duration                      // until an application that it does not say is not configured
 	configs map[string]types.AppInstanceConfig // by application
 
-	seen   bool // the API server answers and the tables are whole
+	seen   bool // the API server answers and the tables are complete
 	own    types.Node
 	joined bool // own is known
 	nodes  map[string]types.Node
@@ -50,7 +50,7 @@ type task struct {
 	ports []string // sorted, each once
 	owner types.Node
 	nodes []string // of the cluster, sorted
-	keep  bool     // of an attachment that nobody says to need, somebody may need it
+	keep  bool     // of an attachment that nobody says to need, someone may need it
 	early bool     // this node may need more than ports
 }
 
@@ -142,7 +142,7 @@ func wanted(configs map[string]types.AppInstanceConfig) (ports []string, problem
 
 // others reports that on another node there may be EVE's own zedkube, which
 // notes nowhere which attachments it needs: also on one that was put back to
-// EVE's image and still bears our stamp, which until it has been seen to change
+// EVE's image and still has our stamp, which until it has been seen to change
 // may be of such a node.
 func others(nodes map[string]types.Node, own types.Node) bool {
 	for _, n := range nodes {

@@ -120,7 +120,7 @@ func TestWhatApplicationsName(t *testing.T) {
 	if diff := cmp.Diff([]string{"eth0.100", "eth1", "eth2", "eth3"}, ports); diff != "" {
 		t.Errorf("ports (-want +got):\n%s", diff)
 	}
-	if len(problems) != 2 || !strings.Contains(problems[adapter{"bad", "Eth_1"}], `"host-Eth_1" is no name`) || problems[adapter{"bad", ""}] == "" {
+	if len(problems) != 2 || !strings.Contains(problems[adapter{"bad", "Eth_1"}], `"host-Eth_1" is not a valid name`) || problems[adapter{"bad", ""}] == "" {
 		t.Errorf("flaws are %v", problems)
 	}
 }

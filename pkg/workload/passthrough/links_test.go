@@ -53,7 +53,7 @@ func (s space) in(do func() error) error {
 func elsewhere(move, do func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: the thread is not fit for others
+		runtime.LockOSThread() // permanently: the thread is not fit for others
 		err := move()
 		if err == nil {
 			err = do()

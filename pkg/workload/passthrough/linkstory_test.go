@@ -19,7 +19,7 @@ func TestALinkThatGoesDownIsSetUpAgain(t *testing.T) {
 		if a.host.is("eth1") != "up" {
 			t.Error("it stays down")
 		}
-		// Somebody who keeps setting it down is not fought with.
+		// Someone who keeps setting it down is not fought with.
 		before := a.host.looks()
 		for range 600 {
 			a.host.set("eth1", "down")

@@ -137,7 +137,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		c.following.Begin(ctx, followFor, func(ctx context.Context) error { return c.Links.Follow(ctx, c.news.ring) })
 	}
 	switch {
-	case !f.seen: // when it is back the attachments are looked at anew
+	case !f.seen: // when it is back the attachments are looked at again
 		c.done, c.tried, c.backoff, c.lastErr = task{}, task{}, 0, nil
 	case a.cancel:
 		c.calledOff = true

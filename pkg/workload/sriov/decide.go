@@ -13,7 +13,7 @@ const (
 	// at boot the list grows port by port.
 	shrinkAfter = 2 * time.Minute
 	// goneAfter is how long a Node has to be missing before its part is dropped: a
-	// node that joins anew is missing for a moment, and looks at its part before.
+	// node that joins again is missing for a moment, and looks at its part before.
 	goneAfter = 5 * time.Minute
 	// orphanAfter is how long an attachment has to be without a resource: domainmgr
 	// makes it for a function that its node's part does not tell of yet.
@@ -54,7 +54,7 @@ type memory struct {
 	repaired  time.Time            // when this process last corrected what others wrote
 	pause     time.Duration        // before it does again
 	intact    time.Time            // since when it has found nothing to correct; zero for the contrary
-	// when somebody had last corrected by then; it has not changed since
+	// when someone had last corrected by then; it has not changed since
 	corrected time.Time
 	restart   time.Time // when it last restarted the plug-in
 }

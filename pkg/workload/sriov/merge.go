@@ -45,7 +45,7 @@ type config struct {
 	broken bool       // the plug-in would not start with it, or it is nothing at all
 }
 
-// readConfig reads what anybody may have written.
+// readConfig reads what anyone may have written.
 func readConfig(text string) config {
 	var list resourceList
 	if json.Unmarshal([]byte(text), &list) != nil || list.Resources == nil {

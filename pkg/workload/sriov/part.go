@@ -102,7 +102,7 @@ func (p part) text() string {
 }
 
 // merged tells since when the configuration has had all that the parts have, as
-// far as anybody has noticed that it had not. A plug-in that is older may have
+// far as anyone has noticed that it had not. A plug-in that is older may have
 // started with less.
 type merged struct {
 	Since time.Time `json:"since"`

@@ -48,13 +48,13 @@ var errChanged = fmt.Errorf("%w: another node has published its functions", type
 // Kube is what the component does to the cluster. Every verb ends when its
 // context does.
 type Kube interface {
-	// SRIOVConfig reads the ConfigMap afresh.
+	// SRIOVConfig reads the ConfigMap again.
 	SRIOVConfig(ctx context.Context) (types.SRIOVConfig, error)
 	// SetSRIOVConfig changes the keys that are named, "" to remove one, of the
 	// ConfigMap of that version, or makes it; all or none. Its error wraps
-	// types.ErrConflict where somebody else was faster.
+	// types.ErrConflict where someone else was faster.
 	SetSRIOVConfig(ctx context.Context, change types.SRIOVConfig) error
-	// SRIOVPlugins lists the plug-in's pods of the node afresh.
+	// SRIOVPlugins lists the plug-in's pods of the node again.
 	SRIOVPlugins(ctx context.Context, node string) ([]types.SRIOVPlugin, error)
 	// MarkSRIOVPlugin writes Part on this very pod.
 	MarkSRIOVPlugin(ctx context.Context, pod types.SRIOVPlugin) error

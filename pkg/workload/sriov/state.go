@@ -18,7 +18,7 @@ type state struct {
 	known   bool      // the parts of all nodes are
 	intact  bool      // the configuration has all that the own part has
 	whole   bool      // and all that every part has
-	since   time.Time // since when, as far as anybody has noticed
+	since   time.Time // since when, as far as anyone has noticed
 }
 
 // state reads the ConfigMap.

@@ -37,8 +37,8 @@ type facts struct {
 	policy *types.LonghornSetting // nil for none
 	job    *types.SnapshotJob     // nil for none
 
-	tracks [levels]levelKeeper
-	last   types.KubeStorageStatus
+	keepers [levels]levelKeeper
+	last    types.KubeStorageStatus
 }
 
 // action is everything decide may ask for.
@@ -53,7 +53,7 @@ func decide(f facts) action {
 	var a action
 	var logged [levels]types.StorageLevel
 	for l, is := range f.desiredLevels() {
-		m := f.tracks[l].next(is, f.uptime)
+		m := f.keepers[l].next(is, f.uptime)
 		a.moves[l] = m
 		logged[l] = types.StorageLevel{Kept: is.kept, Wanted: clip(is.wanted), Actual: clip(is.actual), Why: clip(m.why)}
 		if m.again > 0 && (a.again == 0 || m.again < a.again) {

@@ -14,7 +14,7 @@ type desired struct {
 	kept    bool // by this node
 	wanted  string
 	actual  string
-	target  string // what is written: another target is no correction of somebody else's change
+	target  string // what is written: another target is no correction of someone else's change
 	reached bool
 	why     string // why nothing is to be done although it is not reached, or not kept
 	flaw    bool   // of which people have to be told
@@ -39,7 +39,7 @@ func (f facts) desiredLevels() [levels]desired {
 	return [levels]desired{reservation: f.reservation(), snapshots: f.snapshots(), drainPolicy: f.drainPolicy()}
 }
 
-// refused is a setting that makes no sense: what is there stays.
+// refused is a setting that is invalid: what is there stays.
 func refused(err error, actual string) desired {
 	return desired{why: clip(err.Error()), flaw: true, actual: actual}
 }
@@ -58,7 +58,7 @@ func (f facts) hidden(table string) string {
 	return ""
 }
 
-// reservation is for the disks of this node, whoever leads. A tie-breaker holds
+// reservation is for the disks of this node, no matter who leads. A tie-breaker holds
 // no replicas.
 func (f facts) reservation() desired {
 	actual := ""

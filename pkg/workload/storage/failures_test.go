@@ -56,7 +56,7 @@ func TestWhatMakesNoSenseChangesNothingAndIsTold(t *testing.T) {
 			t.Errorf("%d requests, says %+v", n, is)
 		}
 		if a.logged("does not match the settings") != 3 {
-			t.Errorf("told %d times", a.logged("not kept"))
+			t.Errorf("told %d times", a.logged("does not match the settings"))
 		}
 		if s.reserved("n1") != 5*gb || s.cron() != defaultCron || s.policy() != defaultPolicy {
 			t.Error("what was good is gone")

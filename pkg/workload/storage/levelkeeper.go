@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// minPause and maxPause are between two writes of one level. Where somebody
+	// minPause and maxPause are between two writes of one level. Where someone
 	// else wants it otherwise, each write comes later than the one before.
 	minPause = 10 * time.Second
 	maxPause = 10 * time.Minute
@@ -36,7 +36,7 @@ type levelKeeper struct {
 	set         bool          // it went through, for the target, and it has not been calm since
 	after       bool          // the one under way follows one that went through, and was never seen to hold
 	busy        bool          // it is under way
-	undone      bool          // since then somebody else changed what was as it should be
+	undone      bool          // since then someone else changed what was as it should be
 	overwritten bool          // time and again
 	failed      string        // why the last write did not go through
 	flaw        bool          // of which people have to be told
@@ -47,7 +47,7 @@ type move struct {
 	levelKeeper levelKeeper
 	begin       bool // the write of change
 	change      change
-	putBack     bool // because somebody else changed it
+	putBack     bool // because someone else changed it
 	cancel      bool // the write under way has lost its reason
 	why         string
 	flaw        bool
@@ -114,7 +114,7 @@ func (t *levelKeeper) enforce(a desired, uptime time.Duration, m *move) {
 }
 
 // ended takes in what came of the write under way. One that has found nothing to
-// change shows that the rows are late, and not that somebody is at work.
+// change shows that the rows are late, and not that someone is at work.
 func (t *levelKeeper) ended(o outcome, calledOff bool) {
 	t.busy = false
 	switch err := o.err; {

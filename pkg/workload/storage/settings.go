@@ -103,7 +103,7 @@ func text(m types.ConfigItemValueMap, key string) (value string, given bool, err
 	return strings.TrimSpace(item.StrValue), given, nil
 }
 
-// maxText is how much is told of a text that comes from outside, in bytes.
+// maxText is how much is quoted of a text that comes from outside, in bytes.
 const maxText = 512
 
 // clip is text, without its end where that is too long.

@@ -155,7 +155,7 @@ func (s *stage) after(d time.Duration) {
 	synctest.Wait()
 }
 
-// reserve has somebody else reserve on the node's disk.
+// reserve has someone else reserve on the node's disk.
 func (s *stage) reserve(node string, bytes int64) {
 	s.cluster.EditDisks(node, func(n *types.LonghornNode) {
 		n.Disks = []types.LonghornDisk{{Name: "disk", Reserved: bytes, Maximum: 100 * gb}}

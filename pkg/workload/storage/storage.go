@@ -1,5 +1,5 @@
 // Package storage keeps what the device's settings say of Longhorn as levels:
-// what somebody else changes is put back, within bounds (docs/wire.md,
+// what someone else changes is put back, within bounds (docs/wire.md,
 // "KubeStorageStatus").
 //
 //	reads:  ConfigItemValueMap, EdgeNodeInfo, KubeLeaderElectInfo, nodes, Longhorn's
@@ -29,11 +29,11 @@ const period = time.Minute
 const writeTimeout = 25 * time.Second
 
 // Kube is what the component does to the cluster. Every verb ends when its
-// context does. Their errors wrap types.ErrConflict where somebody else was
+// context does. Their errors wrap types.ErrConflict where someone else was
 // faster. Those that look before they write say whether there was anything to
 // change.
 type Kube interface {
-	// SetReserved reserves so many bytes on every disk of this very node of
+	// SetReserved reserves that many bytes on every disk of this very node of
 	// Longhorn, and writes where that is not so.
 	SetReserved(ctx context.Context, node types.LonghornNode, bytes int64) (changed bool, err error)
 	// SetLonghornSetting gives this very setting, in this version, the value.
@@ -60,12 +60,12 @@ type Component struct {
 	SnapshotJobs     pubsub.Reader[types.SnapshotJob]
 	Kube             Kube
 
-	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anyone sets
 
 	Status pubsub.Writer[types.KubeStorageStatus]
 
 	// What this process remembers. Losing it costs a pause between two writes.
-	tracks    [levels]levelKeeper
+	keepers   [levels]levelKeeper
 	writes    [levels]loop.Call[outcome] // under way, beside the steps
 	calledOff [levels]bool
 	told      [levels]string // the last warning, "" since it is not true any more
@@ -95,15 +95,15 @@ func (c *Component) collect() {
 		if !ok {
 			continue
 		}
-		c.tracks[l].ended(o, c.calledOff[l])
-		if o.err == nil && o.changed && !c.tracks[l].overwritten {
-			c.Log.WithField("value", c.tracks[l].value).Infof("%s set", level(l))
+		c.keepers[l].ended(o, c.calledOff[l])
+		if o.err == nil && o.changed && !c.keepers[l].overwritten {
+			c.Log.WithField("value", c.keepers[l].value).Infof("%s set", level(l))
 		}
 	}
 }
 
 func (c *Component) look() facts {
-	f := facts{now: time.Now(), uptime: c.Uptime(), tracks: c.tracks, tables: c.Tables.All()}
+	f := facts{now: time.Now(), uptime: c.Uptime(), keepers: c.keepers, tables: c.Tables.All()}
 	// Whether they are all known is asked first: they can only be more since.
 	synced := c.Settings.Synced()
 	f.settings, f.heard = c.Settings.Get(types.Global)
@@ -119,7 +119,7 @@ func (c *Component) look() facts {
 	if j, ok := c.SnapshotJobs.Get(types.SnapshotJobName); ok {
 		f.job = &j
 	}
-	// Asked for last: the rows of a node that leads no more are gone, not the objects.
+	// Asked for last: the rows of a node that no longer leads are gone, not the objects.
 	leader, _ := c.Leader.Get(types.Global)
 	f.leads = leader.IsStatsLeader
 	f.last, _ = c.Status.Get(types.Global)
@@ -128,7 +128,7 @@ func (c *Component) look() facts {
 
 func (c *Component) apply(ctx context.Context, a action) error {
 	for l, m := range a.moves {
-		c.tracks[l] = m.levelKeeper
+		c.keepers[l] = m.levelKeeper
 		c.tell(level(l), m)
 		switch {
 		case m.cancel:

@@ -49,7 +49,7 @@ function draw() {
   const count = operations.length ? `${found.length} of the newest ${operations.length}` : "";
   if ($("audit-count").textContent !== count) $("audit-count").textContent = count;
   if (!operations.length) return show(...remarks, p("dim", remarks.length ? "Nothing else is known." : "Nothing has been recorded."));
-  show(...remarks, table("what zedkube did to the cluster and to this device, the newest first", columns, found));
+  show(...remarks, table("what zedkube did to the cluster and to this device, newest first", columns, found));
 }
 
 // watchAudit asks while somebody can see the answer.

@@ -18,7 +18,7 @@ let trouble = "";
 let readAt = 0; // by the device's clock
 let again = 0;
 let refused = ""; // why the agent does not tell
-const token = "The agent tells this only to those who have its token";
+const token = "The agent requires its token";
 
 const acts = {
   beat: (b) => { setClock(b.Now); readAt = when(b.ReadAt); },
@@ -62,12 +62,12 @@ function lost() { lostAt ||= heardAt || Date.now(); say(); }
 function say() {
   let what = "", age = "", state = "Live";
   if (refused) {
-    state = refused === token ? "Token wanted" : "Refused"; what = refused; age = heardAt ? `(${span(Date.now() - lostAt)} ago).` : "";
+    state = refused === token ? "Token required" : "Refused"; what = refused; age = heardAt ? `(${span(Date.now() - lostAt)} ago).` : "";
   } else if (lostAt) {
     state = heardAt ? "Connection lost" : "No answer yet";
     what = heardAt
-      ? `No answer from the agent: it has ended, or the way to it is cut. What is shown is of ${clock(heardAt + (now() - Date.now()))}`
-      : "No answer from the agent: it does not run, or serves as many pages as it may";
+      ? `No answer from the agent: it has stopped, or the connection is lost. The data shown is of ${clock(heardAt + (now() - Date.now()))}`
+      : "No answer from the agent: it does not run, or serves as many pages as it can";
     age = `(${span(Date.now() - lostAt)} ago). Trying again.`;
   } else if (trouble) {
     state = "Trouble"; what = trouble;

@@ -42,7 +42,7 @@ function drain(o) {
       ["pods", pods.Total > 0 && [bar("pods gone", pods.Evicted, pods.Total), `${pods.Evicted} of ${pods.Total} gone, ${pods.Terminating} ending, ${pods.Waiting} waiting`]],
       ["lock", r.Lock?.Waits || (r.Lock?.Holder && ["held by ", r.Lock.Mine ? "this node" : r.Lock.Holder]), r.Lock?.Holder && ago(r.Lock.Since)],
       ["quorum", r.Quorum], ["cordon", cordons[r.Cordon] ?? r.Cordon],
-      ["EVE is told", d.Status, d.RequestedBy && `for ${d.RequestedBy}`],
+      ["status for EVE", d.Status, d.RequestedBy && `for ${d.RequestedBy}`],
       ["held by", d.Held?.File && look("bad", d.Held.File)],
       ["forced by", list(d.Forced).map((f) => f.File).join(", ")],
       ["written", age(d.At)],
@@ -56,7 +56,7 @@ function drain(o) {
 
 const more = (n) => n > 0 ? ` and ${n} more` : "";
 const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
-const counted = (what, all, omitted) => `${many(all.length, what)} in the way${more(omitted)}`;
+const counted = (what, all, omitted) => `${many(all.length, what)} block the drain${more(omitted)}`;
 const blockers = [
   ["Pod", (x) => x.Pod], ["Will it go", outlook], ["Cause", (x) => x.Cause], ["Why", (x) => x.Why],
   ["What to do", (x) => x.Remedy || "wait"], ["Since", (x) => age(x.Since)],
@@ -103,9 +103,9 @@ function storage(o) {
   const sorted = [...all].sort((a, b) => ill(b) - ill(a));
   return [
     facts([["health", s.Health, ago(s.Since)], ["being rebuilt", all.length > 0 && String(all.filter((v) => v.Rebuilding > 0).length)]]),
-    all.length ? table(`${many(all.length, "volume")}, those that are not whole first`, volumeColumns, sorted)
-      : p("dim", "Volumes are known on the node that reports for the cluster; those in the way of a drain are said there."),
-    settings.length ? table("what is kept in Longhorn", settingColumns, settings) : null,
+    all.length ? table(`${many(all.length, "volume")}, unhealthy first`, volumeColumns, sorted)
+      : p("dim", "Volumes are known on the node that reports for the cluster; those that block a drain are listed there."),
+    settings.length ? table("Longhorn settings", settingColumns, settings) : null,
   ];
 }
 const volumeColumns = [
@@ -141,8 +141,8 @@ function device(o) {
     ]),
   ]),
   list(o.Conditions?.List).length ? table("conditions, and since when", conditionColumns, o.Conditions.List) : null,
-  list(o.Report?.Sections).some((x) => x.Why) ? table("parts of the report that are old", sectionColumns, o.Report.Sections.filter((x) => x.Why)) : null,
-  list(o.Unreadable).length ? table("files that cannot be read", [["File", (x) => x.File], ["Why", (x) => x.Why]], o.Unreadable) : null];
+  list(o.Report?.Sections).some((x) => x.Why) ? table("stale parts of the report", sectionColumns, o.Report.Sections.filter((x) => x.Why)) : null,
+  list(o.Unreadable).length ? table("unreadable files", [["File", (x) => x.File], ["Why", (x) => x.Why]], o.Unreadable) : null];
 }
 const conditionColumns = [
   ["Condition", (x) => x.Type], ["Holds", (x) => look(truth[x.Status] ?? "dim", x.Status)], ["Reason", (x) => x.Reason],

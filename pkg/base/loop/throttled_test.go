@@ -19,7 +19,7 @@ func TestAThriftyStepRestsAsLongAsItsCostDemands(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			steps := 0
-			step := Thrifty(func(ctx context.Context) error { steps++; time.Sleep(c.takes); return failed }, c.free)
+			step := Throttled(func(ctx context.Context) error { steps++; time.Sleep(c.takes); return failed }, c.free)
 			if err := step(t.Context()); !errors.Is(err, failed) {
 				t.Errorf("a step of %s ends with %v", c.takes, err)
 			}
