@@ -1,10 +1,16 @@
 package statusserver
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/zedkube/zedkube/pkg/base/proof"
+	"github.com/zedkube/zedkube/types"
 )
 
 // handler is the whole surface; everything else is Go's 404.
@@ -81,3 +87,120 @@ func allowed(w http.ResponseWriter, r *http.Request, others ...string) bool {
 
 // refuse says no in one line.
 func refuse(w http.ResponseWriter, code int, why string) { http.Error(w, why, code) }
+
+// access is what someone may do with reports of applications.
+type access int
+
+const (
+	denied access = iota
+	proves        // only with a proof that he knows the cluster token
+	free
+)
+
+// Reports says who gets reports without a proof, of the Nodes on which no zedkube
+// of this kind is known to run. EVE's has no proof to give.
+type Reports string
+
+const (
+	// ReportsAuto gives them to such a Node until this cluster was seen without
+	// one: to take the stamp off a Node later, which its kubelet may do, gives
+	// nobody anything.
+	ReportsAuto Reports = "auto"
+	// ReportsAlways gives them to every such Node.
+	ReportsAlways Reports = "always"
+	// ReportsNever gives them to none.
+	ReportsNever Reports = "never"
+)
+
+// String implements pflag.Value.
+func (r *Reports) String() string { return string(*r) }
+
+// Set implements pflag.Value.
+func (r *Reports) Set(text string) error {
+	switch is := Reports(text); is {
+	case ReportsAuto, ReportsAlways, ReportsNever:
+		*r = is
+		return nil
+	}
+	return fmt.Errorf("%q is not one of auto, always, never", text)
+}
+
+// Type implements pflag.Value.
+func (r *Reports) Type() string { return "auto|always|never" }
+
+// admit says what the one who asks from the address remote at our address local may do
+// (docs/wire.md, "Status server"). trusting says that a foreign Node needs no
+// proof.
+func admit(remote, local netip.Addr, nodes map[string]types.Node, withoutProof bool) access {
+	remote, local = plain(remote), plain(local)
+	if !remote.IsValid() {
+		return denied
+	}
+	// Loopback is this machine, unless the cluster itself lives there.
+	if remote == local || remote.IsLoopback() && !local.IsLoopback() {
+		return free
+	}
+	found := denied
+	for _, n := range nodes {
+		if ip, err := netip.ParseAddr(n.InternalIP); err != nil || plain(ip) != remote {
+			continue
+		}
+		if !withoutProof || !n.Foreign() {
+			return proves // also where another Node claims the same address
+		}
+		found = free // EVE's own zedkube has no proof to give
+	}
+	return found
+}
+
+// plain is ip as addresses are compared: IPv4 as such, and without a zone,
+// which Nodes do not name.
+func plain(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
+
+const (
+	// A report reads some dozens of files: more than these at a time would be
+	// felt, and a peer needs one.
+	maxReports     = 8
+	maxReportsEach = 4
+	maxRounds      = 2 // every round holds up to maxPeers answers
+	maxRoundsEach  = 1
+)
+
+// limits are the bounds of what costs more than /status does. Nobody waits at
+// them: who finds one shut is told to come back.
+type limits struct {
+	reports limiter // reports of this node being made
+	rounds  limiter // rounds of questions to the other nodes
+	proofs  proof.Memory
+}
+
+// limiter lets limit requests in, and each from one source.
+type limiter struct {
+	mu     sync.Mutex
+	inside int
+	of     map[netip.Addr]int
+}
+
+// enter reports whether source may go in; it then has to leave.
+func (g *limiter) enter(source netip.Addr, limit, each int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.inside >= limit || g.of[source] >= each {
+		return false
+	}
+	if g.of == nil {
+		g.of = map[netip.Addr]int{}
+	}
+	g.inside++
+	g.of[source]++
+	return true
+}
+
+func (g *limiter) leave(source netip.Addr) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inside--
+	if g.of[source]--; g.of[source] == 0 {
+		delete(g.of, source)
+	}
+}

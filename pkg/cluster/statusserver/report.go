@@ -1,14 +1,21 @@
 package statusserver
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/pkg/base/phrase"
+	"github.com/zedkube/zedkube/pkg/base/redact"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -160,4 +167,123 @@ func missing(key, id string, err error) string {
 		err = at.Err
 	}
 	return fmt.Sprintf("%s: Not found for: %s, %v", key, id, err)
+}
+
+// What the report takes of the files of other agents. The names of fields are
+// EVE's.
+
+type appConfigFile struct {
+	UUIDandVersion      types.UUIDandVersion
+	DisplayName         string
+	Activate            bool
+	IsDesignatedNodeID  bool
+	VolumeRefConfigList []struct{ VolumeID uuid.UUID }
+	AppNetAdapterList   []struct{ Network uuid.UUID }
+}
+
+type volumeFile struct {
+	ContentID    uuid.UUID
+	DisplayName  string
+	IsReplicated bool
+}
+
+type networkFile struct {
+	DisplayName   string
+	Activated     bool
+	IPAssignments json.RawMessage // by MAC address; differs between releases
+}
+
+// assigned is any JSON value on one line.
+func assigned(value json.RawMessage) string {
+	var line bytes.Buffer
+	if len(value) == 0 || json.Compact(&line, value) != nil {
+		return "none"
+	}
+	return line.String()
+}
+
+type appNetworkFile struct {
+	DisplayName       string
+	Activate          bool
+	AppNetAdapterList []struct {
+		Name       string
+		AppMacAddr net.HardwareAddr
+		AppIPAddr  net.IP
+	}
+}
+
+type appNetworkStatusFile struct {
+	DisplayName       string
+	Activated         bool
+	AppNum            int
+	AppNetAdapterList []struct {
+		AssignedAddresses struct{ IPv4Addrs json.RawMessage }
+	}
+}
+
+type volumeStatusFile struct {
+	ReferenceName          string
+	State                  json.Number
+	IsReplicated           bool
+	TotalSize, CurrentSize int64
+}
+
+type contentFile struct {
+	DisplayName            string
+	State                  json.Number
+	RelativeURL            string
+	TotalSize, CurrentSize int64
+}
+
+type appStatusFile struct {
+	DomainName         string
+	Activated          bool
+	State              json.Number
+	IsDesignatedNodeID bool
+}
+
+// domainFile is of DomainConfig, which has Activate, and of DomainStatus.
+type domainFile struct {
+	DisplayName         string
+	Activate, Activated bool
+	State               json.Number
+	IsDNidNode          bool
+	AppNum              int
+	KubeImageName       string
+	NodeName            string
+}
+
+type domainMetricFile struct {
+	Activated         bool
+	AllocatedMB       uint32
+	UsedMemoryPercent float64
+	LastHeard         time.Time
+}
+
+type diskFile struct {
+	DiskPath, DiskType          string
+	ProvisionedBytes, UsedBytes uint64
+	Dirty                       bool
+}
+
+const (
+	maxText    = 4 << 10 // of one field of a report
+	maxLogText = maxTail // of the log's end
+)
+
+// redacted is r without secrets, and then every text of it within bounds, since
+// half a secret is not found; it leaves
+// r as it is.
+func (r report) redacted(token string) report {
+	short := func(text string) string { return phrase.Cut(redact.Text(text, token), maxText) }
+	out := report{Hostname: short(r.Hostname), CollectTime: short(r.CollectTime), AppInfo: make([]entry, 0, len(r.AppInfo))}
+	for _, e := range r.AppInfo {
+		v := e.Value
+		for _, field := range []*string{&v.UUID, &v.Name, &v.State, &v.Errors, (*string)(&v.Activated), (*string)(&v.DNidNode)} {
+			*field = short(*field)
+		}
+		v.Content = phrase.Cut(redact.Text(v.Content, token), maxLogText)
+		out.AppInfo = append(out.AppInfo, entry{short(e.Key), v})
+	}
+	return out
 }

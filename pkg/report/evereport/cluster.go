@@ -111,3 +111,68 @@ func replica(r types.KubeVolumeReplicaInfo) *info.KubeVolumeReplicaInfo {
 		RebuildProgressPercentage: uint32(r.RebuildProgressPercentage), Status: replicaStates.toEVE(r.Status),
 	}
 }
+
+// OwnNode is how the cluster sees the device's own node.
+type OwnNode struct {
+	Answers bool                  // the API server does
+	Ready   types.ConditionStatus // the Ready condition; "" for none, or for no Node
+}
+
+// Node is the message of the own node. One that the cluster does not list is
+// not ready.
+func Node(n OwnNode) *info.ZInfoClusterNode {
+	switch {
+	case !n.Answers:
+		return &info.ZInfoClusterNode{NodeStatus: info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_DOWN}
+	case n.Ready == types.ConditionTrue:
+		return &info.ZInfoClusterNode{NodeStatus: info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_READY}
+	}
+	return &info.ZInfoClusterNode{NodeStatus: info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_NOTREADY}
+}
+
+// App is the part of an application's message that zedkube knows: which one it
+// is, and whether it is scheduled on this node, in whatever state. Its other
+// fields are zedmanager's, and stay empty.
+func App(a types.ENClusterAppStatus, cfg types.AppInstanceConfig) *info.ZInfoApp {
+	return &info.ZInfoApp{
+		AppID: id(a.AppUUID), AppVersion: text(cfg.UUIDandVersion.Version), AppName: text(cfg.DisplayName),
+		ClusterAppRunning: a.ScheduledOnThisNode,
+	}
+}
+
+// Update is the message of an update of the kube container's components. It
+// has an error only where there is one; the version that is updated to has no
+// field.
+func Update(u types.KubeClusterUpdateStatus, cluster uuid.UUID) *info.ZInfoKubeClusterUpdateStatus {
+	return &info.ZInfoKubeClusterUpdateStatus{
+		CurrentNode: text(u.CurrentNode),
+		Component:   components.toEVE(u.Component),
+		Status:      updates.toEVE(u.Status),
+		Error:       errorInfo(u.ErrorDescription),
+		ClusterId:   id(cluster),
+	}
+}
+
+func errorInfo(e types.ErrorDescription) *info.ErrorInfo {
+	if e.Error == "" {
+		return nil
+	}
+	m := &info.ErrorInfo{
+		Description: text(e.Error), Timestamp: stamp(e.ErrorTime), Severity: severities.toEVE(e.ErrorSeverity),
+		RetryCondition: text(e.ErrorRetryCondition),
+	}
+	for _, entity := range e.ErrorEntities {
+		if entity != nil {
+			m.Entities = append(m.Entities, &info.DeviceEntity{Entity: kind(entity.EntityType), EntityId: text(entity.EntityID)})
+		}
+	}
+	return m
+}
+
+// kind is the type of an entity, whose numbers EVE takes from eve-api.
+func kind(number int32) info.Entity {
+	if _, known := info.Entity_name[number]; !known {
+		return info.Entity_ENTITY_UNSPECIFIED
+	}
+	return info.Entity(number)
+}

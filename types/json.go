@@ -1,6 +1,26 @@
 package types
 
-import "time"
+import (
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// enumName is the name of an enum's value, or kind and number of one without:
+// a newer EVE may have added it.
+func enumName[T ~int8 | ~uint8 | ~int32](kind string, names []string, v T) string {
+	if v >= 0 && int(v) < len(names) && names[v] != "" {
+		return names[v]
+	}
+	return kind + "(" + strconv.Itoa(int(v)) + ")"
+}
+
+// UUIDandVersion is EVE's identity of a configured object.
+type UUIDandVersion struct {
+	UUID    uuid.UUID
+	Version string
+}
 
 // TextTime is a time that has the same JSON as a time.Time and costs less to write:
 // of what a MarshalJSON returns encoding/json reads every byte again. It is for
