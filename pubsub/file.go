@@ -6,7 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/time/rate"
 
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
@@ -144,4 +150,76 @@ func sweepTemp(dir string) {
 			os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
+}
+
+const (
+	// maxLogged is how many lines of the log one publisher may cause at once.
+	maxLogged = 20
+	// logEvery is how often it may cause one more.
+	logEvery = time.Minute
+)
+
+// quota bounds what is logged because of one publisher, in all its topics.
+type quota struct {
+	mu          sync.Mutex
+	limit       *rate.Limiter
+	unpublished int // lines that were left out since the last one
+}
+
+func newQuota() *quota {
+	return &quota{limit: rate.NewLimiter(rate.Every(logEvery), maxLogged)}
+}
+
+// take returns the logger for one more line, or false where there were too many.
+// The first line that is left out is announced, and the next one that is not tells
+// how many were.
+func (q *quota) take(log logrus.FieldLogger) (logrus.FieldLogger, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.limit.Allow() {
+		if q.unpublished++; q.unpublished == 1 {
+			log.Warn("its publisher causes too many log lines: only one a minute is logged; zedkube_pubsub_refused_total counts invalid values")
+		}
+		return nil, false
+	}
+	if q.unpublished > 0 {
+		log = log.WithField("left_out", q.unpublished)
+		q.unpublished = 0
+	}
+	return log, true
+}
+
+// Replace puts rows in the place of all that the table holds, at once: no reader
+// sees a part of the one and a part of the other. Only rows that differ are news,
+// and the table rings once if there are any. It never fails. The caller does not
+// change rows afterwards.
+func (t *Table[T]) Replace(rows map[string]T) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	changed := false
+	for key, row := range rows {
+		if old, ok := t.rows[key]; ok && reflect.DeepEqual(old, row) {
+			continue
+		}
+		changed = true
+		for _, p := range t.picks {
+			p.changed(key, row)
+		}
+		t.noted(key)
+	}
+	for key := range t.rows {
+		if _, ok := rows[key]; ok {
+			continue
+		}
+		changed = true
+		for _, p := range t.picks {
+			p.rows.remove(key)
+		}
+		t.noted(key)
+	}
+	if changed {
+		t.rows, t.lent = rows, true // the caller has it too
+		t.ring()
+	}
+	return nil
 }

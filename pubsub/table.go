@@ -3,7 +3,9 @@ package pubsub
 import (
 	"maps"
 	"reflect"
+	"slices"
 	"sync"
+	"time"
 )
 
 // Reader is a table that can be looked at and that rings when it changes.
@@ -160,4 +162,138 @@ func (t *Table[T]) ring() {
 		default:
 		}
 	}
+}
+
+// News is what has changed in a table since it was last asked for, for a reader
+// that keeps a picture of a table of thousands. Its zero value is ready; one
+// goroutine asks it.
+type News[T any] struct {
+	keys map[string]struct{} // that have changed; nil while nobody asks; guarded by the table
+	last map[string]T        // of a Reader that is no Table
+}
+
+// Of returns the rows of from, always the same table, that have changed since
+// the call before, and the keys of those that are gone. The first time, and
+// after Drop, it is all rows.
+func (n *News[T]) Of(from Reader[T]) (rows map[string]T, gone []string) {
+	t, ok := from.(*Table[T])
+	if !ok {
+		return n.compared(from.All())
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n.keys == nil {
+		n.keys = map[string]struct{}{}
+		t.pendingChanges = append(t.pendingChanges, n)
+		t.lent = true
+		return t.rows, nil
+	}
+	rows = map[string]T{}
+	for key := range n.keys {
+		if row, ok := t.rows[key]; ok {
+			rows[key] = row
+		} else {
+			gone = append(gone, key)
+		}
+	}
+	clear(n.keys)
+	return rows, gone
+}
+
+// compared takes all rows for changed.
+func (n *News[T]) compared(rows map[string]T) (_ map[string]T, gone []string) {
+	for key := range n.last {
+		if _, ok := rows[key]; !ok {
+			gone = append(gone, key)
+		}
+	}
+	n.last = rows
+	return rows, gone
+}
+
+// Drop forgets what is new, and what comes until the next Of.
+func (n *News[T]) Drop(from Reader[T]) {
+	n.last = nil
+	if t, ok := from.(*Table[T]); ok {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.pendingChanges = slices.DeleteFunc(t.pendingChanges, func(other *News[T]) bool { return other == n })
+		n.keys = nil
+	}
+}
+
+// Pause says how long after their last message subscribers that were sent one
+// value are left with it while there is another: 0 for not at all, less for until
+// something else tells them.
+type Pause[T any] func(last, now T) time.Duration
+
+// NewPacedPublication is NewPublication for a topic whose consumers do something
+// costly with every message: pause holds messages back. Table and file have every
+// value at once, and a subscriber that connects gets the newest.
+func NewPacedPublication[T any](bus *Bus, agent string, pause Pause[T], opts ...Option) *Publication[T] {
+	p := NewPublication[T](bus, agent, opts...)
+	p.pause, p.lastSent = pause, map[string]lastSent[T]{}
+	return p
+}
+
+// lastSent is what the subscribers were last told of a key.
+type lastSent[T any] struct {
+	value T
+	at    time.Time
+	due   time.Time   // when they are told what was held back
+	timer *time.Timer // until then; nil for nothing
+}
+
+// wait is how long v is to be held back: 0 for not at all, less for until
+// something else is told. Called with mu held.
+func (p *Publication[T]) wait(key string, v T) time.Duration {
+	last, was := p.lastSent[key]
+	if p.pause == nil || !was {
+		return 0
+	}
+	pause := p.pause(last.value, v)
+	if pause <= 0 {
+		return pause
+	}
+	return max(0, pause-time.Since(last.at))
+}
+
+// hold notes that v was told, or will be after wait. Called with mu held.
+func (p *Publication[T]) hold(key string, v T, wait time.Duration) {
+	if p.pause == nil {
+		return
+	}
+	last := p.lastSent[key]
+	if last.timer != nil {
+		last.timer.Stop()
+		last.timer = nil
+	}
+	switch {
+	case wait == 0:
+		last.value, last.at = v, time.Now()
+	case wait > 0:
+		last.due = time.Now().Add(wait)
+		last.timer = time.AfterFunc(wait, func() { p.tellNow(key) })
+	}
+	p.lastSent[key] = last
+}
+
+// tellNow tells what was held back, unless it was told or replaced while the timer
+// that calls this was already running.
+func (p *Publication[T]) tellNow(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := p.lastSent[key]
+	if v, ok := p.rows.Get(key); ok && last.timer != nil && !time.Now().Before(last.due) {
+		p.store.tell(key)
+		p.hold(key, v, 0)
+	}
+}
+
+// drop forgets what was sent for a key that is withdrawn. Called with mu held.
+func (p *Publication[T]) drop(key string) {
+	if timer := p.lastSent[key].timer; timer != nil {
+		timer.Stop()
+	}
+	delete(p.lastSent, key)
 }

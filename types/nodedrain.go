@@ -1,7 +1,10 @@
 package types
 
 import (
+	"errors"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // DrainRequester says who asked for a drain.
@@ -59,3 +62,227 @@ type NodeDrainStatus struct {
 	Status      DrainStatus
 	RequestedBy DrainRequester
 }
+
+// NodeDrainJournal is what the drain has to remember over a restart and over a
+// reboot, under key "global" of a persistent topic of zedkube's own. Durations
+// count from the boot (CLOCK_BOOTTIME): no wall clock moves them, and they mean
+// nothing in another boot.
+type NodeDrainJournal struct {
+	BootID  string
+	Serial  uint64        // grows with every change
+	Uptime  time.Duration // when this was written
+	Adopted bool          // a cordon from before the first start has been looked for
+
+	Phase    DrainPhase
+	Reason   string
+	Status   NodeDrainStatus             // as decided, published right after
+	Requests map[string]NodeDrainRequest // by DEVICEOP, UPDATE, OPERATOR, LEAVE
+	Failed   []time.Time                 // RequestedAt of the requests whose drain failed
+	Told     []DrainRequester            // who has been told of the final state
+	Standing time.Duration               // since when the requester sees a drain under way
+	Said     time.Duration               // when Status last changed
+	Asked    time.Duration               // when the drain was asked for
+	Cordoned time.Duration               // when the node was cordoned for it; 0 for not yet
+	Ended    time.Duration               // when it completed or failed
+	Attempt  int
+	Losses   int               // of the cordon to someone else
+	Refusals int               // of the cordon
+	Node     string            // that was cordoned or locked, "" for none
+	NodeBoot string            // its boot id then, as the cluster showed it
+	Silent   time.Duration     // since when the API server has not answered; 0 while it does
+	Locked   bool              // the lock may be ours
+	Kept     bool              // an operator forced COMPLETE: the cordon stays until withdrawal or boot
+	Dead     bool              // COMPLETE because nothing answered: lock and cordon are made up for
+	Left     bool              // the Node was deleted, at the end of a leave
+	Rebooted bool              // no drain was seen since the boot: what is given back waits for the Node to be Ready
+	Unused   bool              `json:",omitempty"` // COMPLETE was taken back: what it held goes a minute later
+	Spent    map[string]string `json:",omitempty"` // force files that had their effect and could not be removed: path to what identifies one writing of it
+	Markers  map[string]string `json:",omitzero"`  // nil for not known; what the markers of a device that goes down were when COMPLETE was decided on: path to what identifies one writing of it
+	Total    int               // pods chosen so far
+
+	Ends bool         `json:",omitempty"` // COMPLETE although nothing was evicted: the cluster ends with this node
+	Look *StorageLook `json:",omitempty"` // the last one at what a leave would take along; nil for none
+}
+
+// DrainPhase is where a drain stands, in a word that people can read.
+type DrainPhase string
+
+// The phases of a drain, in the order in which it goes through them.
+const (
+	PhaseIdle     DrainPhase = "Idle"     // no drain; whatever an earlier one left is given back
+	PhaseGates    DrainPhase = "Gates"    // waits for the lock and for quorum, then cordons
+	PhaseEmptying DrainPhase = "Emptying" // cordoned: pods are evicted, volumes detach and rebuild
+	PhaseComplete DrainPhase = "Complete" // the device may go down
+	PhaseNoCordon DrainPhase = "NoCordon" // failed: the node could not be cordoned
+	PhaseNotEmpty DrainPhase = "NotEmpty" // failed: the deadline has passed
+)
+
+// DrainOutlook says what waiting is worth under present conditions.
+type DrainOutlook string
+
+// The outlooks.
+const (
+	OutlookSlow  DrainOutlook = "slow"  // it will end by itself
+	OutlookNever DrainOutlook = "never" // someone has to do something
+)
+
+// NodeDrainProgress explains the drain of this node, under key "global"
+// (docs/wire.md, "NodeDrainProgress"). NodeDrainStatus says the same in EVE's
+// two numbers. All times are wall-clock times, for people.
+type NodeDrainProgress struct {
+	Phase      DrainPhase
+	Reason     string    // a sentence: why it stands there
+	Since      time.Time // when this reason began to hold
+	Requesters []string  // DEVICEOP, UPDATE, OPERATOR, LEAVE
+	Attempt    int       // 1 to Attempts; 0 before the eviction
+	Attempts   int
+	Started    time.Time // when the drain was asked for
+	Deadline   time.Time // when it fails
+	Ended      time.Time // when it completed or failed
+
+	Pods            DrainPods
+	Blockers        []DrainBlocker // pods in the way, the longest-standing first, bounded
+	BlockersOmitted int            // how many more there are
+	Volumes         []DrainVolume  // volumes in the way, bounded
+	VolumesOmitted  int
+	Stranded        []string // pods that can run only here and are evicted anyway, bounded
+	StrandedOmitted int
+
+	Lock     DrainLockView
+	Quorum   string   // a sentence while quorum is missing, else ""
+	Cordon   string   // who keeps the node unschedulable: zedkube, operator, tie-breaker, kept; "" for nobody
+	Warnings []string `json:",omitempty"` // what is to be known and holds nothing up, bounded: nodes that someone else has cordoned
+	Left     bool     // this node has left the cluster and its Node is deleted
+
+	Journal NodeDrainJournal // the same as on disk, for when that is full
+}
+
+// DrainPods counts the pods that the drain has to remove.
+type DrainPods struct {
+	Total       int // ever chosen in this drain
+	Evicted     int // gone
+	Terminating int // on their way out
+	Waiting     int // not evicted yet
+}
+
+// DrainBlocker is a pod in the way.
+type DrainBlocker struct {
+	Pod     string // namespace/name
+	Node    string
+	Since   time.Time // since when it is in the way
+	Cause   string    // budget, finalizer, kubelet, pinned, returns, no-room, immovable, grace, refused
+	Why     string    // a sentence with names and numbers
+	Outlook DrainOutlook
+	Remedy  string // what an operator may do; "" where waiting is enough
+}
+
+// DrainVolume is a volume in the way.
+type DrainVolume struct {
+	Name       string
+	Claim      string // namespace/name of its claim, "" for none
+	Since      time.Time
+	Why        string // a sentence
+	Replicas   int    // how many it should have
+	Healthy    int
+	LastHere   bool   // this node holds the last healthy one
+	Rebuilding string // the node that a replica is rebuilt on, "" for none
+	Percent    int    // of that rebuild
+	ETA        int    // seconds until it is done at the present rate; 0 for unknown
+	Outlook    DrainOutlook
+	Remedy     string
+}
+
+// DrainLockView is the lock that lets one node of the cluster drain at a time.
+type DrainLockView struct {
+	Holder string // node name, "" for nobody
+	Mine   bool
+	Since  time.Time // when the holder took it
+	Waits  string    // why it is not given to us, "" where we hold it or do not want it
+}
+
+// AgentStamp is what each zedkube writes on its own Node: that it is one, and
+// whom its controller names as the cluster's masters (docs/wire.md, "Nodes"). It
+// is written again every StampEvery, with what it says left as it was, Given too,
+// where the controller cannot be asked. An agent that knows no Renewed does so only
+// while the controller answers it.
+type AgentStamp struct {
+	Version string      `json:"version"`
+	Cluster uuid.UUID   `json:"cluster,omitzero"`  // whose masters these are
+	Masters []uuid.UUID `json:"masters,omitempty"` // nil while the own configuration is not valid or names none
+	Given   time.Time   `json:"given"`             // when the list was last known to hold, by the own clock
+	// TieBreaker is the device that is named as the cluster's tie-breaker, zero for
+	// none. A zedkube from before this field does not say.
+	TieBreaker uuid.UUID `json:"tieBreaker,omitzero"`
+	Leaving    bool      `json:"leaving,omitempty"` // it is decided that this node leaves its cluster
+	Renewed    time.Time `json:"renewed,omitzero"`  // when the agent wrote this, by its own clock: only there so that each write is a change
+}
+
+// DrainLock is the Lease that lets one node of the cluster drain at a time
+// (docs/wire.md, "Drain lock").
+type DrainLock struct {
+	Holder  string         // node name; "" for nobody
+	BootID  string         // of the holder's Node when it took the lock
+	Since   time.Time      // when it did
+	Ended   bool           // the drain ended otherwise than by a reboot
+	Volumes map[string]int // healthy replicas, at that time, of each volume with a replica on the holder
+	Task    string         // what the holder does under it, if it is no drain; "" for a drain
+
+	Version string // resourceVersion, "" where there is no Lease
+}
+
+// DrainLockName is the name of the Lease of a DrainLock, in eve-kube-app.
+const DrainLockName = "zedkube-node-drain"
+
+// TaskMembers is the DrainLock.Task of a node that removes a stale member.
+const TaskMembers = "members"
+
+// DrainConditions are the Node conditions of KEP-5683.
+type DrainConditions struct {
+	InProgress bool
+	Drained    bool
+	Reason     string // CamelCase
+	Message    string
+}
+
+// Event is a Kubernetes Event of zedkube's.
+type Event struct {
+	Node    string // the Node it is about, or, with Pod or Set, the node concerned
+	Pod     Pod    // the pod it is about; zero for the Node
+	Set     AppSet // the replica set it is about, where Pod is zero; zero for the Node
+	Warning bool
+	Reason  string // CamelCase
+	Message string
+}
+
+// PodSituation is why a pod does not move, as far as the cluster can tell.
+type PodSituation struct {
+	Pod        Pod
+	Finalizers []string
+	Grace      time.Duration // its termination grace period
+	Pinned     bool          // its maker wrote the node's name into it: no scheduler moves it
+	Tolerates  bool          // the taint of cordoned nodes
+	Budgets    []PodBudget   // that cover it
+	Immovable  string        // why its virtual machine cannot migrate, as KubeVirt says; "" where it can or is none
+	Strategy   string        // evictionStrategy of its virtual machine; "" where it has none or is none
+	Fits       int           // other nodes that would take it now
+	Lacks      string        // why none would, a sentence; "" where one would
+}
+
+// PodBudget is a PodDisruptionBudget.
+type PodBudget struct {
+	Name    string // namespace/name
+	Allowed int    // disruptions allowed now
+	Healthy int    // pods healthy now
+	Desired int    // pods that have to stay healthy
+	Expects int    // pods it covers
+	Trouble string // why its controller cannot count them; "" where it can
+}
+
+// ErrConflict is wrapped when someone else was faster.
+var ErrConflict = errors.New("changed by someone else")
+
+// ErrHeld is wrapped when the repair lease is another node's.
+var ErrHeld = errors.New("held by another node")
+
+// ErrNoAnswer is wrapped by a write that got no answer below 500, or a 401.
+var ErrNoAnswer = errors.New("no answer from the API server")

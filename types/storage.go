@@ -1,6 +1,10 @@
 package types
 
-import "time"
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
 
 // The values of Longhorn's setting node-drain-policy that let a node go down
 // with the last replica of a volume on it.
@@ -90,4 +94,113 @@ type Attachment struct {
 	Volume string // PersistentVolume; Longhorn calls its volume the same
 
 	Daemons bool // only in a Storage: another node serves the volume, and here pods of DaemonSets alone use it
+}
+
+// LonghornNode is the part of Longhorn's Node that components reason about, with
+// nothing in it that changes time and again.
+type LonghornNode struct {
+	Name        string // of the Kubernetes Node too
+	UID         string
+	Ready       ConditionStatus
+	Schedulable ConditionStatus
+	Allowed     bool           // spec.allowScheduling
+	Disks       []LonghornDisk // by name
+}
+
+// LonghornDisk is a disk of a LonghornNode.
+type LonghornDisk struct {
+	Name        string
+	Path        string
+	Allowed     bool  // spec.allowScheduling
+	Reserved    int64 // spec.storageReserved, bytes
+	Maximum     int64 // status.storageMaximum, bytes; 0 for unknown
+	Ready       ConditionStatus
+	Schedulable ConditionStatus
+}
+
+// The objects that zedkube keeps in Longhorn for the whole cluster.
+const (
+	LonghornDrainPolicy = "node-drain-policy"             // a LonghornSetting
+	SnapshotJobName     = "default-eve-kube-app-snapshot" // EVE's own zedkube calls it the same
+)
+
+// LonghornSetting is one of Longhorn's Settings.
+type LonghornSetting struct {
+	Name    string
+	UID     string
+	Version string // resourceVersion
+	Value   string
+}
+
+// SnapshotJob is a RecurringJob of Longhorn.
+type SnapshotJob struct {
+	Name        string
+	UID         string
+	Version     string // resourceVersion
+	Task        string
+	Groups      []string
+	Cron        string
+	Retain      int
+	Concurrency int
+	Ours        bool // zedkube made it, or EVE's own
+}
+
+// DaemonSet is the part of a DaemonSet that components reason about.
+type DaemonSet struct {
+	Name   string
+	Wanted int // pods it should have
+	Ready  int // pods of it that are ready
+}
+
+// ClaimPhase is the phase of a PersistentVolumeClaim as Kubernetes names it.
+type ClaimPhase string
+
+// The claim phases of the Kubernetes API.
+const (
+	ClaimPending ClaimPhase = "Pending"
+	ClaimBound   ClaimPhase = "Bound"
+	ClaimLost    ClaimPhase = "Lost"
+)
+
+// Claim is the part of a PersistentVolumeClaim of eve-kube-app that components
+// reason about.
+type Claim struct {
+	Name        string
+	UID         string
+	Volume      string // its PersistentVolume, "" for none yet; Longhorn calls its volume the same
+	Phase       ClaimPhase
+	Bytes       int64 // capacity, or what it asks for while it has none
+	Created     time.Time
+	Deleted     time.Time // deletionTimestamp; zero while it is not being deleted
+	Provisioner string    // annotation volume.kubernetes.io/storage-provisioner
+}
+
+// KubeStorageStatus says how far Longhorn is as the device's settings want it,
+// under key "global" (docs/wire.md, "KubeStorageStatus"). It is for people: no
+// agent reads it.
+type KubeStorageStatus struct {
+	DiskReservation StorageLevel // storageReserved of each disk of this node, bytes
+	SnapshotJob     StorageLevel // the schedule of Longhorn's snapshots
+	DrainPolicy     StorageLevel // Longhorn's node-drain-policy
+}
+
+// StorageLevel is one thing that zedkube keeps in Longhorn.
+type StorageLevel struct {
+	Kept   bool      // by this node: by each for its own disks, by the elected one for the cluster
+	Wanted string    // by the settings; "" for nothing, or while Why says that they are invalid
+	Actual string    // as the cluster shows it; "" for nothing, or where this node does not see it
+	Since  time.Time // when the rest last changed, wall clock
+	Why    string    // what keeps it from being as wanted, or from staying so, a sentence; "" for nothing
+}
+
+// VolumeConfig is zedagent's word on one volume. Fields zedkube has no use for
+// are left out. The last two are the controller's and not in EVE's topic.
+type VolumeConfig struct {
+	VolumeID          uuid.UUID
+	MaxVolSize        uint64 // bytes
+	ReadOnly          bool
+	GenerationCounter int64 // one more is a volume built again
+	DisplayName       string
+	DesignatedNodeID  uuid.UUID   // the device that makes the volume; nil for every device
+	ReplicaNodeIDs    []uuid.UUID // the devices that hold replicas; nil for "not given"
 }

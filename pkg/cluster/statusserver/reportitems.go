@@ -2,13 +2,19 @@ package statusserver
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -151,4 +157,71 @@ func describeAppNetwork(t appNetworkFile, _ *subject, v *item) {
 	}
 	v.Name, v.Activated = t.DisplayName, tri(t.Activate)
 	v.Content = "adapters: " + strings.Join(all, ", ")
+}
+
+const (
+	maxTopicFile = 1 << 20 // the longest file of a topic that is read
+	maxDirNames  = 10000   // the most files of a topic that are looked at
+	logLines     = 10
+	maxTail      = 16 << 10 // where ten lines are longer, their end counts
+)
+
+var errNoFile = errors.New("no file")
+
+// readTopic reads the first file of a topic, by name, that begins with id, from
+// the first directory that has one.
+func readTopic(dirs []string, agent, topic, id string) ([]byte, error) {
+	for _, dir := range dirs {
+		dir = filepath.Join(dir, agent, topic)
+		name, err := firstName(dir, id)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return safefile.Read(filepath.Join(dir, name), maxTopicFile)
+	}
+	return nil, errNoFile
+}
+
+// firstName is the first file in dir of those that begin with id: the rest may
+// be a generation or a number.
+func firstName(dir, id string) (string, error) {
+	names, err := safefile.Names(dir, maxDirNames)
+	if err != nil {
+		return "", err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		return !strings.HasPrefix(name, id) || !strings.HasSuffix(name, ".json")
+	})
+	if len(names) == 0 {
+		return "", os.ErrNotExist
+	}
+	return slices.Min(names), nil
+}
+
+// tail is the last lines of the file at path, of at most maxTail bytes, however
+// long the file is.
+func tail(path string, lines int) ([]string, error) {
+	f, fi, err := safefile.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	from := max(0, fi.Size()-maxTail)
+	data, err := io.ReadAll(io.NewSectionReader(f, from, maxTail))
+	if err != nil {
+		return nil, err
+	}
+	text := strings.TrimSuffix(strings.ToValidUTF8(string(data), "?"), "\n")
+	if from > 0 { // the first word has lost its beginning, by which a secret is known
+		i := strings.IndexAny(text, " \t\n")
+		text = text[i+1:]
+		if i < 0 {
+			text = ""
+		}
+	}
+	all := strings.Split(text, "\n")
+	return all[max(0, len(all)-lines):], nil
 }

@@ -13,6 +13,10 @@ package localserver
 import (
 	"context"
 	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
 	"sync"
 	"time"
 
@@ -111,4 +115,142 @@ func (c *Component) apply(ctx context.Context, a action) error {
 func (c *Component) stop(ctx context.Context, at place) {
 	c.listening[at].stop(ctx, &c.ending)
 	delete(c.listening, at)
+}
+
+// place is one of those where we may listen.
+type place string
+
+const (
+	onSocket   place = "socket"
+	onLoopback place = "loopback"
+	onCluster  place = "cluster"
+)
+
+// facts is what it depends on where we listen.
+type facts struct {
+	socket, loopback string
+	pageToo          bool
+	clusterPort      int
+	status           types.EdgeNodeClusterStatus
+}
+
+// action is what a step does.
+type action struct {
+	listen map[place]string // the address of each place where we listen
+	token  bool             // there is to be a reading token
+}
+
+func decide(f facts) action {
+	a := action{listen: map[place]string{onSocket: f.socket}, token: f.loopback != "" && f.pageToo}
+	if f.loopback != "" {
+		a.listen[onLoopback] = f.loopback
+	}
+	if address := clusterAddress(f.status, f.clusterPort); address != "" {
+		a.listen[onCluster] = address
+	}
+	return a
+}
+
+// clusterAddress is where members are answered, "" for nowhere: on the cluster
+// address alone, and only while this node has it.
+func clusterAddress(s types.EdgeNodeClusterStatus, port int) string {
+	if port == 0 || s.ClusterIPPrefix == nil || !s.ClusterIPIsReady {
+		return ""
+	}
+	ip, ok := netip.AddrFromSlice(s.ClusterIPPrefix.IP)
+	if !ok {
+		return ""
+	}
+	ip = ip.Unmap()
+	if ip.IsLinkLocalUnicast() && ip.Is6() {
+		ip = ip.WithZone(s.ClusterInterface) // without it the address is of no interface
+	}
+	return net.JoinHostPort(ip.String(), strconv.Itoa(port))
+}
+
+// turns are places for answers in the making, as many as the channel holds. Those
+// who wait get one in the order in which they came.
+type turns chan struct{}
+
+// enter takes a place, false where none is free in time.
+func (t turns) enter(ctx context.Context, within time.Duration) (leave func(), ok bool) {
+	leave = func() { <-t }
+	select {
+	case t <- struct{}{}:
+		return leave, true
+	default:
+	}
+	late := time.NewTimer(within)
+	defer late.Stop()
+	select {
+	case t <- struct{}{}:
+		return leave, true
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	return nil, false
+}
+
+const (
+	// streamAtLeast is how long a stream has its place also where others want one.
+	streamAtLeast = 30 * time.Second
+	// streamGoes is how long one that has to go may take to end.
+	streamGoes = time.Second
+)
+
+// streams are the answers that go on. The kernel takes what a stream sends also
+// where nobody reads it, so one that is not read cannot be told from one that is
+// for hours: where all places are taken, the oldest stream ends for a new one. A
+// page whose stream ended asks again.
+type streams struct {
+	mu   sync.Mutex
+	open []*stream // oldest first
+}
+
+// stream is one of them.
+type stream struct {
+	since time.Time
+	end   func()        // ends its connection
+	gone  chan struct{} // closed when it has ended
+}
+
+// enter takes a place for r, false where all are taken and none is old enough.
+func (s *streams) enter(r *http.Request) (leave func(), ok bool) {
+	now := time.Now()
+	s.mu.Lock()
+	for len(s.open) >= maxStreams {
+		oldest := s.open[0]
+		if now.Sub(oldest.since) < streamAtLeast {
+			s.mu.Unlock()
+			return nil, false
+		}
+		s.open = s.open[1:]
+		s.mu.Unlock()
+		oldest.end()
+		select {
+		case <-oldest.gone:
+		case <-time.After(streamGoes):
+		}
+		s.mu.Lock()
+	}
+	defer s.mu.Unlock()
+	mine := &stream{since: now, end: func() {}, gone: make(chan struct{})}
+	if h := openedBy(r.Context()); h != nil {
+		mine.end = func() { _ = h.Close() }
+	}
+	s.open = append(s.open, mine)
+	return func() { s.leave(mine) }, true
+}
+
+// leave gives the place back, unless it is another's by now.
+func (s *streams) leave(mine *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, o := range s.open {
+		if o == mine {
+			s.open = append(s.open[:i:i], s.open[i+1:]...)
+			break
+		}
+	}
+	close(mine.gone)
 }

@@ -1,13 +1,17 @@
 package metrics
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/zedkube/zedkube/pkg/base/caught"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -106,5 +110,149 @@ func (c collector) cordon(s sink) {
 	}
 	for _, who := range append(slices.Clone(cordons), other) {
 		s.gauge("zedkube_node_cordoned", "1 while this node is cordoned, by who cordoned it: operator is anyone other than zedkube, other is not named by NodeDrainProgress.", boolValue(who == by), "by", who)
+	}
+}
+
+// sink takes numbers as they are found.
+type sink chan<- prometheus.Metric
+
+// gauge puts one value of a metric that goes up and down. Labels are pairs of a
+// name and a value.
+func (s sink) gauge(name, help string, value float64, labels ...string) {
+	s.put(prometheus.GaugeValue, name, help, value, labels)
+}
+
+// counter puts one value of a metric that only grows.
+func (s sink) counter(name, help string, value float64, labels ...string) {
+	s.put(prometheus.CounterValue, name, help, value, labels)
+}
+
+func (s sink) put(kind prometheus.ValueType, name, help string, value float64, labels []string) {
+	var names, values []string
+	for i := 0; i+1 < len(labels); i += 2 {
+		names, values = append(names, labels[i]), append(values, labels[i+1])
+	}
+	desc := prometheus.NewDesc(name, help, names, nil)
+	metric, err := prometheus.NewConstMetric(desc, kind, value, values...)
+	if err != nil {
+		metric = prometheus.NewInvalidMetric(desc, err)
+	}
+	s <- metric
+}
+
+func boolValue(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// since is how long ago a time was, in seconds; 0 for no time, and for one to
+// come, as another clock may have it.
+func since(now, then time.Time) float64 {
+	if then.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(then).Seconds())
+}
+
+// other stands for every value that is not known beforehand, so that no name
+// from outside becomes a series of its own.
+const other = "other"
+
+// What labels may say, beside other. What is missing here is counted all the
+// same, under other.
+var (
+	verbs  = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+	phases = []types.DrainPhase{
+		types.PhaseIdle, types.PhaseGates, types.PhaseEmptying, types.PhaseComplete, types.PhaseNoCordon, types.PhaseNotEmpty,
+	}
+	outlooks = []types.DrainOutlook{types.OutlookSlow, types.OutlookNever}
+	cordons  = []string{"zedkube", "operator", "tie-breaker", "kept"}
+	sections = []string{
+		types.SectionNodes, types.SectionAppPods, types.SectionAppVMIs, types.SectionStorage, types.SectionNamespaces,
+		types.SectionAllocated, types.SectionStorageHealth, types.SectionServices, types.SectionIngresses, types.SectionLBPool,
+	}
+	statuses     = []types.ConditionStatus{types.ConditionTrue, types.ConditionFalse, types.ConditionUnknown}
+	certificates = []string{"client", "CA", "server"}
+	outcomes     = []types.OperationOutcome{types.OperationOK, types.OperationRefused, types.OperationFailed, types.OperationUnanswered}
+	// operationVerbs are the first words of what is audited.
+	operationVerbs = []string{
+		"annotate", "ask", "bind", "cancel", "cordon", "create", "delete", "drain", "ensure", "evict", "fence", "force", "force-delete",
+		"forget", "free", "keep", "label", "leave", "detach", "note", "patch", "remove", "release", "renew", "repair", "request", "reserve", "restart",
+		"scale", "set", "stamp", "taint", "take", "uncordon", "unfence", "unkeep", "unlock", "untaint", "update", "withdraw", "witness", "write",
+	}
+)
+
+// maxText bounds a version in a label, in bytes.
+const maxText = 64
+
+// oneOf is value where it is known, else other.
+func oneOf[T ~string](value T, known []T) string {
+	if slices.Contains(known, value) {
+		return string(value)
+	}
+	return other
+}
+
+// codeLabel is the status itself where an API server is known to send it, and
+// its class where only something strange would.
+func codeLabel(code int) string {
+	switch code {
+	case 200, 201, 202, 400, 401, 403, 404, 405, 409, 410, 413, 415, 422, 429, 500, 502, 503, 504:
+		return strconv.Itoa(code)
+	case 0:
+		return "none"
+	}
+	if code >= 100 && code < 600 {
+		return strconv.Itoa(code/100) + "xx"
+	}
+	return other
+}
+
+// text is what a version says, as a label may: of which there is one series, so
+// that whatever it says stays one.
+func text(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == '\uFFFD' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	if len(s) > maxText {
+		s = strings.ToValidUTF8(s[:maxText], "")
+	}
+	return s
+}
+
+// watched is a collector whose panic is an error of the gathering. The library
+// calls collectors in goroutines of its own, and would show who asks the stack.
+type watched struct{ prometheus.Collector }
+
+// Collect implements prometheus.Collector.
+func (c watched) Collect(out chan<- prometheus.Metric) {
+	if fault := caught.In(func() { c.Collector.Collect(out) }); fault != nil {
+		out <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(fault), fault)
+	}
+}
+
+// raising hears of what went wrong in the gathering, in the goroutine that asked
+// for it, and panics there where a collector did.
+type raising struct{}
+
+// Println implements promhttp.Logger.
+func (raising) Println(what ...any) {
+	for _, w := range what {
+		err, ok := w.(error)
+		if !ok {
+			continue
+		}
+		all := prometheus.MultiError{err}
+		_ = errors.As(err, &all)
+		for _, one := range all {
+			if fault := (*caught.Fault)(nil); errors.As(one, &fault) {
+				fault.Raise()
+			}
+		}
 	}
 }

@@ -6,6 +6,7 @@ package metrics
 
 import (
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/whole"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -53,4 +55,88 @@ func (m *Metrics) Handler() http.Handler {
 		_ = r.Register(watched{c}) // it fails where names clash, which the tests of this package would tell
 	}
 	return &limited{places: make(chan struct{}, maxScrapes), next: promhttp.HandlerFor(r, promhttp.HandlerOpts{Timeout: scrapeTimeout, ErrorLog: raising{}})}
+}
+
+// Requests counts what is asked of the API server, as it happens.
+type Requests struct {
+	answers *prometheus.CounterVec
+	took    *prometheus.HistogramVec
+	watches prometheus.Gauge
+	total   atomic.Uint64
+}
+
+// NewRequests counts from nothing.
+func NewRequests() *Requests {
+	return &Requests{
+		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "zedkube_api_requests_total",
+			Help: "Requests to the API server by verb and HTTP status; none where no answer came.",
+		}, []string{"verb", "code"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "zedkube_api_request_duration_seconds",
+			Help:    "Time from a request to the API server to the head of its answer.",
+			Buckets: []float64{0.01, 0.05, 0.25, 1, 5, 10},
+		}, []string{"verb"}),
+		watches: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "zedkube_api_watches",
+			Help: "Watches on the API server that are open.",
+		}),
+	}
+}
+
+// Answered notes one request; code is 0 where no answer came.
+func (r *Requests) Answered(verb string, code int, took time.Duration) {
+	verb = oneOf(verb, verbs)
+	r.total.Add(1)
+	r.answers.WithLabelValues(verb, codeLabel(code)).Inc()
+	r.took.WithLabelValues(verb).Observe(took.Seconds())
+}
+
+// Watching notes that a watch was opened (1) or has ended (-1).
+func (r *Requests) Watching(change int) { r.watches.Add(float64(change)) }
+
+// Total is how many there were.
+func (r *Requests) Total() uint64 { return r.total.Load() }
+
+// Describe implements prometheus.Collector.
+func (r *Requests) Describe(out chan<- *prometheus.Desc) {
+	r.answers.Describe(out)
+	r.took.Describe(out)
+	r.watches.Describe(out)
+}
+
+// Collect implements prometheus.Collector.
+func (r *Requests) Collect(out chan<- prometheus.Metric) {
+	r.answers.Collect(out)
+	r.took.Collect(out)
+	r.watches.Collect(out)
+}
+
+// limited lets a few answers be made at once, and the others in the order in which
+// they were asked for. Each is made whole before it is sent: who takes it slowly
+// keeps nobody waiting.
+type limited struct {
+	places chan struct{}
+	next   http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (t *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	late := time.NewTimer(turnTimeout)
+	defer late.Stop()
+	select {
+	case t.places <- struct{}{}:
+	case <-late.C:
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "too many requests for the metrics: ask again soon", http.StatusServiceUnavailable)
+		return
+	case <-r.Context().Done():
+		return
+	}
+	t.make(r).Send(w)
+}
+
+func (t *limited) make(r *http.Request) *whole.Answer {
+	defer func() { <-t.places }()
+	return whole.Make(t.next, r)
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -99,5 +101,29 @@ func conditions(s sink, k types.KubeNodeConditions, now time.Time) {
 	}
 	for name, days := range left {
 		s.gauge("zedkube_certificate_days_left", "Days until a certificate of the connection to the API server expires; negative afterwards.", days, "certificate", name)
+	}
+}
+
+// Operations counts what is done on its way to the record of it.
+type Operations struct {
+	*prometheus.CounterVec
+	to types.OperationLog
+}
+
+// NewOperations counts from nothing what to records.
+func NewOperations(to types.OperationLog) *Operations {
+	return &Operations{to: to, CounterVec: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "zedkube_operations_total",
+		Help: "Operations on the cluster and the device that have ended, by the first word of what was done and by outcome.",
+	}, []string{"op", "outcome"})}
+}
+
+// Begin implements types.OperationLog.
+func (o *Operations) Begin(of types.Operation) func(types.OperationOutcome, error) {
+	end := o.to.Begin(of)
+	word, _, _ := strings.Cut(of.Op, " ")
+	return func(outcome types.OperationOutcome, err error) {
+		o.WithLabelValues(oneOf(word, operationVerbs), oneOf(outcome, outcomes)).Inc()
+		end(outcome, err)
 	}
 }

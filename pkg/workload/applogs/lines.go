@@ -3,10 +3,15 @@ package applogs
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"time"
 	"unicode/utf8"
+
+	"github.com/zedkube/zedkube/types"
 )
 
 // bufferSize is what is read at once, in bytes.
@@ -123,4 +128,207 @@ func completeRunes(text []byte) int {
 		}
 	}
 	return len(text)
+}
+
+const rotated = "the kubelet no longer has them"
+
+var (
+	// errNotKept is that there are no rotated files available.
+	errNotKept = errors.New("no rotated files")
+	// errRestarted is that the newest file is of another run of the container.
+	errRestarted = errors.New("the container was restarted")
+)
+
+// oldLog is a rotated file that is being read.
+type oldLog struct {
+	body  io.Closer
+	in    *lines
+	first piece // of it; valid until in is read on
+}
+
+// fetch hands on what is missing before p: p is the first line of the newest
+// file, and what was rotated away since the last known line stands in files
+// before. Its error wraps errNotKept where nothing of that can be obtained, or
+// errRestarted; with another one it may be tried again.
+func (l *look) fetch(ctx context.Context, p piece) error {
+	// The runtime may still write to the file before.
+	if err := wait(ctx, min(settled, settled-time.Since(p.at))); err != nil {
+		return err
+	}
+	old, err := l.rotatedSince(ctx, p.at)
+	defer func() {
+		for _, o := range old {
+			_ = o.body.Close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	l.old, l.seek = true, newSeeker(l.state.position)
+	defer func() {
+		l.old, l.use, l.skip, l.begun = false, false, 0, false
+		l.idle.Reset(l.patience())
+	}()
+	for _, o := range old {
+		if err := l.replay(ctx, o); err != nil {
+			return err
+		}
+	}
+	if !l.seek.found && l.seek.n == 0 {
+		l.gap(p, rotated)
+	}
+	l.seek.found = true
+	return nil
+}
+
+// rotatedSince opens the rotated files from the one that holds the last known
+// line to the one before the newest, or as many of them as there are. The newest
+// begins at that time. They are to be closed in any case.
+func (l *look) rotatedSince(ctx context.Context, newest time.Time) (old []oldLog, err error) {
+	files, err := l.files(ctx, l.reading)
+	if err != nil {
+		return nil, err
+	}
+	if l.overwritten(files) {
+		return nil, errRestarted
+	}
+	for _, f := range slices.Backward(files) {
+		if f.Run != l.reading.run || !f.Rotated {
+			continue
+		}
+		l.idle.Reset(doubting)
+		body, err := l.kube.LogFile(ctx, l.pod, l.container.Name, f)
+		if err != nil {
+			return old, notKept(err)
+		}
+		o := oldLog{body: body, in: newLines(body, l.records.piece())}
+		old = slices.Insert(old, 0, o)
+		if old[0].first, err = o.in.next(); err != nil {
+			return old, notKept(fmt.Errorf("read %s: %w", f.Name, err))
+		}
+		switch at := old[0].first.at; {
+		case !at.Before(newest): // it was the newest one until now
+			_ = body.Close()
+			old = old[1:]
+		case !at.After(l.state.At):
+			return old, nil
+		}
+	}
+	if len(old) == 0 {
+		return nil, notKept(types.ErrNoLog)
+	}
+	return old, nil
+}
+
+// files are those that the kubelet keeps of the container, as they were written.
+func (t *follower) files(ctx context.Context, r reading) ([]types.LogFile, error) {
+	ctx, cancel := context.WithTimeout(ctx, doubting)
+	defer cancel()
+	files, err := t.kube.LogFiles(ctx, r.pod, r.container.Name)
+	if err != nil {
+		return nil, notKept(err)
+	}
+	return files, nil
+}
+
+// overwritten reports that the newest file is not of the run that r takes for
+// the current one: the kubelet knows of a restart sooner than the row.
+func (r reading) overwritten(files []types.LogFile) bool {
+	return !r.previous && len(files) > 0 && files[len(files)-1].Run > r.run
+}
+
+func notKept(err error) error { return fmt.Errorf("%w: %w", errNotKept, err) }
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// replay hands on what is new in a rotated file.
+func (l *look) replay(ctx context.Context, o oldLog) error {
+	for p, err := o.first, error(nil); ; p, err = o.in.next() {
+		if err != nil {
+			half, ok := o.in.unterminated()
+			if !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || ctx.Err() != nil {
+				return fmt.Errorf("read a rotated log of pod %s: %w", l.pod.Key(), err)
+			}
+			if !ok {
+				return l.flush(ctx)
+			}
+			return l.replayed(ctx, half)
+		}
+		if err := l.replayed(ctx, p); err != nil {
+			return err
+		}
+	}
+}
+
+func (l *look) replayed(ctx context.Context, p piece) error {
+	l.idle.Reset(doubting)
+	if p.first {
+		if o, stop := l.line(ctx, p); stop {
+			return o.err
+		}
+	}
+	if !l.use {
+		return nil
+	}
+	l.taken.Add(int64(len(p.text)))
+	if err := l.record(ctx, p); err != nil {
+		return err
+	}
+	if len(l.batch) >= batchSize {
+		return l.flush(ctx)
+	}
+	return nil
+}
+
+// missed is for a line, or an end, before which the last known line should have
+// come. It reports true where reading on is no use.
+func (l *look) missed(ctx context.Context, p piece) (outcome, bool) {
+	err := l.fetch(ctx, p)
+	switch {
+	case err == nil:
+		return outcome{}, false
+	case errors.Is(err, errRestarted), errors.Is(err, errNotKept) && !l.sure:
+		return outcome{missing: true}, true
+	case !errors.Is(err, errNotKept):
+		return outcome{news: l.news, err: err}, true
+	}
+	l.log.WithField("app", l.app).WithField("pod", l.pod.Key()).WithError(err).Warn("log lines were lost")
+	l.gap(p, rotated)
+	return outcome{}, false
+}
+
+// unfound is for the end of a newest file that does not have the last known line,
+// nor any after it: it was rotated away, and nothing was written since.
+func (l *look) unfound(ctx context.Context) outcome {
+	if !l.unseen() {
+		return outcome{}
+	}
+	err := l.fetch(ctx, piece{at: time.Now().UTC()})
+	switch {
+	case errors.Is(err, errNotKept):
+		if errors.Is(err, types.ErrNoLog) {
+			l.searched = l.state.position
+		}
+		return outcome{} // the next line tells
+	case errors.Is(err, errRestarted):
+		return outcome{missing: true}
+	case err == nil:
+		l.searched = l.state.position
+	}
+	return outcome{news: l.news, err: err}
+}
+
+// unseen reports that the last known line has not come, and that the rotated
+// files were not looked into for it.
+func (l *look) unseen() bool {
+	return l.resume && !l.seek.found && l.state.N > 0 && l.searched != l.state.position
 }

@@ -1,6 +1,9 @@
 package applogs
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -139,4 +142,145 @@ func (o *output) keep(jobs <-chan string) {
 		}
 		told = text
 	}
+}
+
+// record puts a piece into the batch, as one record or as several.
+func (l *look) record(ctx context.Context, p piece) error {
+	if skip := min(l.skip, int64(len(p.text))); skip > 0 {
+		l.skip -= skip
+		p.text = p.text[skip:]
+		if len(p.text) == 0 && !p.last {
+			return nil
+		}
+	}
+	if l.begun {
+		l.news = true
+	}
+	if l.state.Part > 0 { // a line that is long enough is too much by itself
+		l.limited(p)
+	}
+	if l.over {
+		l.drop(p)
+		return nil
+	}
+	for offset := 0; ; {
+		start := len(l.batch)
+		batch, n := l.records.append(l.batch, p, offset, l.begun)
+		if start > 0 && len(batch) > batchSize {
+			if err := l.flush(ctx); err != nil {
+				return err
+			}
+			batch, n = l.records.append(l.batch[:0], p, offset, l.begun)
+		}
+		l.batch, l.begun = batch, true
+		offset += n
+		l.state.Part += int64(n)
+		whole := offset >= len(p.text)
+		if whole && p.last {
+			l.state.Part = 0
+		}
+		l.noted = l.state
+		if whole {
+			return nil
+		}
+	}
+}
+
+// limited decides whether p, and the line that it begins, may be handed on. Who writes
+// too much for long is left out until half of what may be written at once has
+// been saved up: one mark tells of many lines.
+func (l *look) limited(p piece) {
+	now, was := time.Now(), l.over && !p.first
+	l.over = false
+	switch {
+	case l.state.Dropped.Lines > 0 && l.limit.TokensAt(now) < float64(l.limit.Burst()/2):
+		l.over = true
+	case !l.limit.AllowN(now, min(len(p.text)+1, l.limit.Burst())):
+		l.over = true
+	}
+	if l.over {
+		if l.state.Dropped.Lines == 0 {
+			l.state.Dropped.From = p.at
+		}
+		if !was {
+			l.state.Dropped.Lines++
+		}
+		return
+	}
+	if l.state.Dropped.Lines > 0 {
+		l.announce(p.at)
+	}
+}
+
+// drop counts what is left out.
+func (l *look) drop(p piece) {
+	l.state.Dropped.Bytes += len(p.text)
+	l.state.Part += int64(len(p.text))
+	if p.last {
+		l.state.Part = 0
+	}
+	l.begun = true
+	l.noted = l.state
+}
+
+// announce tells what was left out.
+func (l *look) announce(at time.Time) {
+	d := l.state.Dropped
+	l.state.Dropped = dropped{}
+	l.mark(at, fmt.Sprintf("%d lines (%d bytes) from %s on are left out: the application writes more than %d bytes per second",
+		d.Lines, d.Bytes, d.From.Format(time.RFC3339Nano), int64(l.limit.Limit())))
+}
+
+// gap tells that lines may be missing before p.
+func (l *look) gap(p piece, why string) {
+	l.state.Gaps++
+	l.mark(p.at, l.state.gap(p.at, why))
+}
+
+// gap are the words for lines that may be missing up to a time.
+func (s checkpoint) gap(to time.Time, why string) string {
+	from := "the beginning"
+	if !s.At.IsZero() {
+		from = s.At.Format(time.RFC3339Nano)
+	}
+	return fmt.Sprintf("lines from %s to %s may be missing: %s (gap %d of this container)", from, to.Format(time.RFC3339Nano), why, s.Gaps)
+}
+
+// mark puts words of our own into the batch.
+func (l *look) mark(at time.Time, text string) {
+	l.batch = l.records.mark(l.batch, at, text)
+	l.noted = l.state
+}
+
+// mark appends a record of words of our own.
+func (w writer) mark(dst []byte, at time.Time, text string) []byte {
+	p := piece{at: at, stamp: at.Format(time.RFC3339Nano), text: []byte("zedkube: " + text), first: true, last: true}
+	dst, _ = w.own().append(dst, p, 0, false)
+	return dst
+}
+
+var errStuck = errors.New("write app logs: the output does not accept them")
+
+// flush has the batch written, and returns when it is. It waits as long as the
+// output takes: meanwhile the kubelet keeps what comes.
+func (l *look) flush(ctx context.Context) error {
+	if len(l.batch) == 0 && l.noted == l.written {
+		return nil
+	}
+	done := make(chan error, 1)
+	select {
+	case l.out <- delivery{slot: l.slot, text: l.batch, state: l.noted, done: done}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("write app logs: %w", err)
+		}
+	case <-l.giveUp:
+		return errStuck
+	}
+	l.written, l.batch = l.noted, l.batch[:0]
+	return nil
 }

@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -154,4 +155,40 @@ func (f facts) tell(a *action) {
 func (c *Component) designate(ctx context.Context, node string, d types.Designations) {
 	ctx = types.Because(ctx, "", "the applications whose designated node this is are published to the other nodes")
 	c.telling.Begin(ctx, tellTimeout, func(ctx context.Context) error { return c.Kube.Designate(ctx, node, d) })
+}
+
+// choose finds the pod that speaks for an application: the one that runs here,
+// else one that runs, else the newest. The order is total, so every step
+// chooses the same one.
+func choose(cfg types.AppInstanceConfig, pods []types.Pod, self string) (types.Pod, bool) {
+	var best types.Pod
+	found := false
+	for _, p := range pods {
+		if p.Terminating() || !cfg.Owns(p) {
+			continue // what terminates leaves; its replacement speaks
+		}
+		if !found || better(p, best, self) {
+			best, found = p, true
+		}
+	}
+	return best, found
+}
+
+// better reports whether p speaks rather than q.
+func better(p, q types.Pod, self string) bool {
+	return cmp.Or(
+		cmp.Compare(weight(p, self), weight(q, self)),
+		p.Created.Compare(q.Created),
+		cmp.Compare(p.Name, q.Name),
+	) > 0
+}
+
+func weight(p types.Pod, self string) int {
+	switch {
+	case p.Phase != types.PodRunning:
+		return 0
+	case self == "" || p.NodeName != self:
+		return 1
+	}
+	return 2
 }

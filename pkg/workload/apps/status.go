@@ -1,6 +1,11 @@
 package apps
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,4 +101,138 @@ func seen(cfg types.AppInstanceConfig, pods []types.Pod, self string) types.ENCl
 		s.VNCPort = firstVNCPort + cfg.FixedResources.VncDisplay
 	}
 	return s
+}
+
+// snapshot is a look under the repair lease.
+type snapshot struct {
+	at          time.Duration // uptime
+	nodes       []types.Node
+	storage     types.Storage
+	attachments []types.Attachment // of the lost node
+	alive       string             // why the lost node may not be gone, "" where it is
+	answers     string             // which node its device has just answered, "" for none
+}
+
+// lookAgain looks at what was true at the decision, now that no other node acts.
+func (w *worker) lookAgain(ctx context.Context) error {
+	s := snapshot{at: w.uptime()}
+	var err error
+	if s.nodes, err = w.FreshNodes(ctx); err != nil {
+		return fmt.Errorf("check node %s: %w", w.lost.Name, err)
+	}
+	named := func(name string) int {
+		return slices.IndexFunc(s.nodes, func(n types.Node) bool { return n.Name == name })
+	}
+	i := named(w.lost.Name)
+	switch {
+	case named(w.self.Name) < 0: // it is of another cluster, or has nobody in it: a Node that is back would be missing as well
+		return fmt.Errorf("check node %s: node %s is not in the list of nodes", w.lost.Name, w.self.Name)
+	case i >= 0 && (w.deleted || s.nodes[i].UID != w.lost.UID || s.nodes[i].Ready == types.ConditionTrue):
+		return fmt.Errorf("node %s is back: %w", w.lost.Name, types.ErrConflict)
+	case i < 0 && !w.deleted:
+		return fmt.Errorf("node %s has just been deleted: %w", w.lost.Name, types.ErrConflict)
+	}
+	if s.alive, s.answers, err = w.alive(ctx, s.nodes); err != nil {
+		return err
+	}
+	if s.storage, err = w.Storage(ctx, ""); err != nil {
+		return fmt.Errorf("read volumes: %w", err)
+	}
+	if s.attachments, err = w.NodeAttachments(ctx, w.lost.Name); err != nil {
+		return fmt.Errorf("attachments of %s: %w", w.lost.Name, err)
+	}
+	w.snapshot = s
+	return nil
+}
+
+// alive says why the lost node may not be gone, as far as fresh rows tell, "" for
+// nothing, and which node its device has just answered.
+func (w *worker) alive(ctx context.Context, fresh []types.Node) (why, answers string, err error) {
+	nodes := map[string]types.Node{}
+	for _, n := range fresh {
+		nodes[n.Name] = n
+	}
+	gone, renewed := types.Gone, nodes[w.lost.Name].RenewedAt
+	if w.deleted {
+		gone = types.Silent
+		if renewed, err = w.NodeLease(ctx, w.lost.Name); err != nil {
+			return "", "", fmt.Errorf("read the Lease of %s: %w", w.lost.Name, err)
+		}
+	}
+	w.words = collectWitnesses(w.words, nodes, w.uptime())
+	now := w.now()
+	seen := witnessed(w.words, now, w.uptime())
+	answers = types.Answers(w.lost, nodes, seen, now)
+	if absent := w.deleted && renewed.IsZero(); !absent && !renewed.Equal(w.renewed) {
+		return fmt.Sprintf("the Lease of %s was renewed", w.lost.Name), answers, nil
+	}
+	if gone, why := gone(w.lost, nodes, seen, now); !gone {
+		return why, answers, nil
+	}
+	return "", answers, nil
+}
+
+// refusalReason says why an application must not be taken away after all.
+func (w *worker) refusalReason(t target) error {
+	switch why := redundant(t.claims, w.lost.Name, w.snapshot.storage, w.snapshot.nodes); {
+	case t.force && w.snapshot.answers != "":
+		return errors.New(w.snapshot.answers)
+	case t.force:
+		return nil
+	case w.snapshot.alive != "":
+		return errors.New(w.snapshot.alive)
+	case why != "":
+		return errors.New(why)
+	}
+	return nil
+}
+
+// redundant says for which volume there is no proof that its data is whole on a
+// node that is ready, other than the lost one; "" for none. Where several
+// volumes have been of one claim, each has to be.
+func redundant(claims []string, lost string, s types.Storage, nodes []types.Node) string {
+	for _, claim := range claims {
+		known := false
+		for _, v := range s.Volumes {
+			if v.Claim != claim {
+				continue
+			}
+			known = true
+			if why := unsafe(v, lost, nodes); why != "" {
+				return fmt.Sprintf("Its volume %s %s.", claim, why)
+			}
+		}
+		if !known {
+			return fmt.Sprintf("The replicas of its volume %s are unknown.", claim)
+		}
+	}
+	return ""
+}
+
+// unsafe says why a volume must not be taken from the lost node, "" for nothing.
+func unsafe(v types.Volume, lost string, nodes []types.Node) string {
+	ready := func(name string) bool {
+		return name != lost && slices.ContainsFunc(nodes, func(n types.Node) bool {
+			return n.Name == name && n.Ready == types.ConditionTrue && !n.OutOfService
+		})
+	}
+	switch {
+	case len(v.Also) > 0:
+		return "migrates"
+	case v.Running && ready(v.Engine):
+		return "" // it is attached elsewhere already
+	case v.Robustness == "faulted":
+		return "is faulted"
+	case !slices.ContainsFunc(v.Replicas, func(r types.Replica) bool { return ready(r.Node) && healthyReplica(v, r) }):
+		return "has no healthy replica on another Ready node"
+	}
+	return ""
+}
+
+// healthyReplica reports whether a replica has all data: whole when it was last seen, and
+// in use by the engine that wrote last, where one is known.
+func healthyReplica(v types.Volume, r types.Replica) bool {
+	mode := func(r types.Replica) string { return cmp.Or(r.Mode, r.LastMode) }
+	known := v.Running || slices.ContainsFunc(v.Replicas, func(r types.Replica) bool { return mode(r) != "" })
+	return !r.HealthyAt.IsZero() && r.FailedAt.IsZero() && (!known || mode(r) == "RW")
 }

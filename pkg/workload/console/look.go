@@ -1,10 +1,19 @@
 package console
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/types"
 )
 
 // look copies what is true now.
@@ -86,4 +95,141 @@ func (m memory) next(id identity, now time.Time) memory {
 		return m
 	}
 	return memory{looked: true, id: id, since: now}
+}
+
+// facts is everything decide may look at.
+type facts struct {
+	now          time.Time
+	synced       bool // zedagent's table of applications has been complete once
+	configs      map[string]types.AppInstanceConfig
+	apps         map[string]types.ENClusterAppStatus
+	rows         map[string]types.AppConsoleStatus // published, perhaps by a former run
+	asked        map[string]time.Time              // when the console of each was first seen to be wanted
+	file         fileNow
+	older        oldFile
+	kubeInit     bool   // the kube container has a kube-init, so it reads no older place
+	rewrittenFor string // the machine whose file was rewritten because nobody opened its port
+	rewrites     int    // how often, for nothing
+	failed       string // why the file could not be kept, the last time; "" where it could
+}
+
+// kind is what is in the place of the console file.
+type kind int
+
+const (
+	nothing kind = iota
+	valid        // it names a machine and a port
+	broken       // it does not, or is no plain file
+	barred       // it cannot be looked at, or is a directory, which is never touched
+)
+
+// use is what is known of a port.
+type use int
+
+const (
+	unknown use = iota // the kernel's tables cannot be read
+	silent
+	served // someone listens, or is connected
+)
+
+// fileNow is the console file as it is now.
+type fileNow struct {
+	kind        kind
+	config      types.VmiVNCConfig // where it is valid
+	trouble     string             // where it is barred
+	since       time.Time          // the first look at this very file, or at its absence
+	ownerLives  bool               // the process of CallerPID is an edgeview, or nobody can tell
+	port        use
+	silentSince time.Time // the first look at the silence, where port is silent
+}
+
+// oldFile is the file in the older place.
+type oldFile struct {
+	kind  kind // valid is a plain file
+	text  string
+	since time.Time // the first look at its absence
+}
+
+// app is an application that asks for its console.
+type app struct {
+	key  string
+	id   uuid.UUID
+	name string // for people
+	vmi  string
+	port uint32
+	why  string // why the console cannot be open, "" where it can
+}
+
+func (a app) config() types.VmiVNCConfig {
+	return types.VmiVNCConfig{VMIName: a.vmi, VNCPort: a.port, AppUUID: a.id.String()}
+}
+
+// oldText is the file as it was before it was JSON, when its place was another.
+func (a app) oldText() string { return fmt.Sprintf("VMINAME:%s\nVNCPORT:%d\n", a.vmi, a.port) }
+
+// asks reports that the application wants its console.
+func (f facts) asks(key string) bool { return f.configs[key].RemoteConsole }
+
+// lost reports that nobody has looked yet where the application runs.
+func (f facts) lost(key string) bool {
+	return f.apps[key].AppKubeStatus == types.AppKubeUnknown && f.configs[key].IsVMI()
+}
+
+// asking lists the applications that want their console, who asked first first.
+func (f facts) asking() []app {
+	var list []app
+	for key, cfg := range f.configs {
+		if f.asks(key) {
+			s := f.apps[key]
+			list = append(list, app{
+				key: key, id: cfg.UUIDandVersion.UUID, name: title(cfg),
+				vmi: s.VMIName, port: s.VNCPort, why: absence(cfg, s),
+			})
+		}
+	}
+	slices.SortFunc(list, func(a, b app) int {
+		return cmp.Or(f.asked[a.key].Compare(f.asked[b.key]), cmp.Compare(a.key, b.key))
+	})
+	return list
+}
+
+// choose is whose console should be open: the one that is, if it may, else the
+// one that asked first. It is nil for none.
+func (f facts) choose(asking []app) *app {
+	var first *app
+	for i := range asking {
+		a := &asking[i]
+		switch {
+		case a.why != "":
+		case f.file.kind == valid && f.file.config.CallerPID <= 0 && strings.EqualFold(f.file.config.AppUUID, a.id.String()):
+			return a
+		case first == nil:
+			first = a
+		}
+	}
+	return first
+}
+
+// tell is what to publish: a row for everybody who asks. The row of who does
+// not any more stays until the file is gone, since it proves whose that is.
+func (f facts) tell(asking []app, chosen *app, v verdict) (rows map[string]types.AppConsoleStatus, gone []string) {
+	rows = map[string]types.AppConsoleStatus{}
+	for i := range asking {
+		a := &asking[i]
+		row := types.AppConsoleStatus{AppUUID: a.id, VMIName: a.vmi, VNCPort: a.port}
+		row.Open, row.Why = f.state(a, chosen, v)
+		row.Since = f.now.UTC().Round(0)
+		if old, ok := f.rows[a.key]; ok && old.Open == row.Open && old.Why == row.Why {
+			row.Since = old.Since
+		}
+		rows[a.key] = row
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.rows)) {
+		_, asks := rows[key]
+		names := f.mine() && strings.EqualFold(f.rows[key].AppUUID.String(), f.file.config.AppUUID)
+		if f.synced && !asks && !names {
+			gone = append(gone, key)
+		}
+	}
+	return rows, gone
 }

@@ -1,6 +1,38 @@
 package types
 
-import "time"
+import (
+	"time"
+)
+
+// KubeClusterMetrics is what the kubelets of all nodes measure, published by
+// the node that reports for the cluster, under key "global" (docs/wire.md,
+// "KubeClusterMetrics").
+type KubeClusterMetrics struct {
+	Nodes     []ClusterNodeMetrics `json:"pubsub-large-Nodes"` // by name
+	Apps      []ClusterAppMetrics  `json:"pubsub-large-Apps"`  // pods of eve-kube-app but launchers, by name
+	VMIs      []ClusterAppMetrics  `json:"pubsub-large-VMIs"`  // by the name of the virtual machine instance
+	Truncated int                  // entries left out, as it would be too large
+}
+
+// ClusterNodeMetrics is one node.
+type ClusterNodeMetrics struct {
+	Name   string
+	At     time.Time // of the look; zero where none succeeded yet
+	Stale  string    `json:",omitempty"` // why the last look failed
+	Cores  int
+	CPU    *uint64 // nanocores
+	Memory *uint64 // bytes in the working set
+	Total  *uint64 // bytes of memory; nil for unknown
+}
+
+// ClusterAppMetrics is one pod or virtual machine.
+type ClusterAppMetrics struct {
+	Name   string
+	App    string `json:",omitempty"` // the application's name at the controller; "" while it is not known
+	Node   string
+	CPU    *uint64 // nanocores
+	Memory *uint64 // bytes in the working set
+}
 
 // KubeNodeMetrics is what the kubelet of this node measures, under key
 // "global" (docs/wire.md, "KubeNodeMetrics"). What the container runtime leaves
@@ -91,4 +123,37 @@ type ContainerSample struct {
 // any key of zedkube-cli: someone watches.
 type MetricsLook struct {
 	At time.Time // of this renewal
+}
+
+// KubeletStats is one answer of a kubelet about its node (docs/wire.md,
+// "KubeNodeMetrics"). What it does not say, or says senselessly, is nil.
+type KubeletStats struct {
+	Node    NodeMetrics // without Cores
+	Pods    []PodStats  // in the kubelet's order, each UID once
+	Omitted int         // pods and containers left out, as there are too many
+}
+
+// PodStats is a pod as the kubelet measured it last.
+type PodStats struct {
+	Namespace  string
+	Name       string
+	UID        string
+	Sample     PodSample
+	Ephemeral  *FSMetrics
+	Volumes    []VolumeMetrics // by name
+	Containers []ContainerStats
+}
+
+// ContainerStats is a container as the kubelet measured it last.
+type ContainerStats struct {
+	Name    string
+	Started time.Time // of this instance; zero for unknown
+	Sample  ContainerSample
+}
+
+// ContainerID names a container of a pod; without Container the pod.
+type ContainerID struct {
+	Namespace string
+	Pod       string
+	Container string
 }
