@@ -20,7 +20,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cli/nodescmd"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/cluster/members"
-	"github.com/zedkube/zedkube/pkg/workload/drain"
+	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -161,7 +161,7 @@ func (r *removing) judge(ctx context.Context, target, own types.Node, nodes []ty
 	}
 	var missing []string
 	r.lost = nil
-	for _, v := range drain.LastHere(s, n.Name, nodes) {
+	for _, v := range outlook.LostVolumes(s, n.Name, outlook.ReadyNodes(nodes)) {
 		r.lost = append(r.lost, v.Name)
 		if !slices.Contains(r.giveUp, v.Name) {
 			missing = append(missing, fmt.Sprintf("%s (%s)", v.Name, cmp.Or(v.Claim, "no claim")))

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
+	"golang.org/x/sync/errgroup"
 )
 
 // verb is a kind of call to Kubernetes.
@@ -189,7 +189,7 @@ func (c *Component) carryOut(ctx context.Context, in call) (out outcome) {
 		var s types.Storage
 		s, out.err = c.storage(ctx, in)
 		if out.err == nil {
-			out.volumes, out.stored = in.inTheWay(s, readyNodes(in.rows), &out), true
+			out.volumes, out.stored = in.inTheWay(s, outlook.ReadyNodes(in.rows), &out), true
 		}
 	case conditions:
 		out.err = c.Kube.SetDrainConditions(ctx, name, in.cond)

@@ -2,9 +2,9 @@ package drain
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -73,8 +73,8 @@ func needed(lock types.DrainLock, nodes []types.Node, s types.Storage) string {
 	case holder.Unschedulable && holder.CordonedBy != nil && !holder.TieBreaker && !holder.CordonKept:
 		return fmt.Sprintf("node %s is still cordoned by its drain", lock.Holder)
 	}
-	if volumes := worse(lock.Volumes, s); len(volumes) > 0 {
-		return fmt.Sprintf("volumes on node %s have fewer healthy replicas than before its drain: %s", lock.Holder, some(volumes, "", ""))
+	if volumes := outlook.Degraded(lock.Volumes, s); len(volumes) > 0 {
+		return fmt.Sprintf("volumes on node %s have fewer healthy replicas than before its drain: %s", lock.Holder, outlook.Some(volumes, "", ""))
 	}
 	return ""
 }
@@ -86,27 +86,4 @@ func nodeNamed(nodes []types.Node, name string) (types.Node, bool) {
 		}
 	}
 	return types.Node{}, false
-}
-
-// readyNodes is the set of nodes that are Ready.
-func readyNodes(nodes []types.Node) map[string]bool {
-	ready := map[string]bool{}
-	for _, n := range nodes {
-		ready[n.Name] = n.Ready == types.ConditionTrue
-	}
-	return ready
-}
-
-// some names the first few, with the verb that fits their number, if any.
-func some(names []string, one, many string) string {
-	const few = 5
-	text := strings.Join(names[:min(few, len(names))], ", ")
-	if more := len(names) - few; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	verb := many
-	if len(names) == 1 {
-		verb = one
-	}
-	return strings.TrimSpace(text + " " + verb)
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
@@ -14,7 +13,7 @@ import (
 // leaves it; wholeElsewhere is the same with a whole one on n2.
 func lastHere() types.Volume {
 	v := vol("", map[string]string{"n1": ""})
-	v.UID, v.State, v.Running = "uid-1", detached, false
+	v.UID, v.State, v.Running = "uid-1", "detached", false
 	v.Replicas[0].Running, v.Replicas[0].HealthyAt = false, wall0
 	return v
 }

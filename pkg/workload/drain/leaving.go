@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -16,9 +16,6 @@ import (
 // last healthy replica of a volume go, and what was not looked at is taken for
 // the last one. Only an operator's consent says otherwise
 // (docs/decisions/0025-leaving-is-for-good.md).
-
-// giveUp is the remedy that is left where data is to be lost.
-const giveUp = "if the data may be lost: zedkube leave plan, then zedkube leave --give-up-data"
 
 // endsHere is the reason of a drain that evicts nothing.
 const endsHere = "the cluster ends with this node, as was consented to: nothing is evicted"
@@ -59,7 +56,7 @@ func leave(f facts, a *action) {
 	case !f.living() || !f.known:
 		a.waits = f.why
 	case !f.node.Deleted.IsZero():
-		a.waits = "its Node is being deleted, and kept by " + some(f.node.Finalizers, "", "")
+		a.waits = "its Node is being deleted, and kept by " + outlook.Some(f.node.Finalizers, "", "")
 		if why := f.atStake(); why != "" {
 			a.waits += "; " + why
 		}
@@ -100,7 +97,7 @@ func (f facts) atStake() string {
 		if f.consent != nil && f.consent.Unknown {
 			return ""
 		}
-		return "the volumes were not looked at in this leave, so that this node may have the only copy of some data; " + giveUp
+		return "the volumes were not looked at in this leave, so that this node may have the only copy of some data; " + outlook.RemedyGiveUpData
 	}
 	if l.Omitted > 0 {
 		return fmt.Sprintf("%d volumes have no other healthy replica than on this node, more than can be consented to", len(l.Volumes)+l.Omitted)
@@ -121,7 +118,7 @@ func lost(volumes []types.LeaveVolume) string {
 	if len(names) == 1 {
 		have = "has"
 	}
-	return counted(len(names), "volume") + " " + have + " no other healthy replica than on this node: " + some(names, "", "") + "; " + giveUp
+	return outlook.Counted(len(names), "volume") + " " + have + " no other healthy replica than on this node: " + outlook.Some(names, "", "") + "; " + outlook.RemedyGiveUpData
 }
 
 // lookHere looks at the volumes of a node that is in no list any more, or whose
@@ -161,7 +158,7 @@ func (c *Component) depart(ctx context.Context, in call, out *outcome) error {
 	if err != nil {
 		return err
 	}
-	if volumes := in.inTheWay(s, readyNodes(nodes), out); len(volumes) > 0 {
+	if volumes := in.inTheWay(s, outlook.ReadyNodes(nodes), out); len(volumes) > 0 {
 		out.gates = "this node leaves once its volumes can do without it: " + volumes[0].Name + ": " + volumes[0].Why
 		return nil
 	}
@@ -195,69 +192,20 @@ func (c *Component) lookAtVolumes(ctx context.Context, in call, out *outcome) er
 	if err != nil {
 		return err
 	}
-	in.inTheWay(s, readyNodes(nodes), out)
+	in.inTheWay(s, outlook.ReadyNodes(nodes), out)
 	return nil
 }
 
 // inTheWay returns the volumes that are in the way of the call's drain, and notes
-// which a leave would lose. In a leave a drain policy is nothing to go by, and
-// what an operator has consented to lose is in nobody's way.
+// which a leave would lose.
 func (in call) inTheWay(s types.Storage, ready map[string]bool, out *outcome) []types.DrainVolume {
 	if in.leaving {
-		out.looked, out.only = true, onlyHere(s, in.node.Name, ready)
+		out.looked, out.only = true, outlook.LostByLeave(s, in.node.Name, ready)
 	}
-	if !in.forGood {
-		return inTheWay(s, in.node.Name, ready)
+	if in.forGood {
+		return outlook.BlockingVolumesOfLeave(s, in.node.Name, ready, in.consent)
 	}
-	s = forGood(s, in.consent)
-	volumes := inTheWay(s, in.node.Name, ready)
-	for i := range volumes {
-		volumes[i].Remedy = strings.ReplaceAll(volumes[i].Remedy, allow, giveUp)
-		counts := func(v types.LeaveVolume) bool { return v.Name == volumes[i].Name }
-		if r := volumes[i].Remedy; r != "" && !strings.Contains(r, giveUp) && slices.ContainsFunc(out.only, counts) {
-			volumes[i].Remedy += "; " + giveUp
-		}
-	}
-	return volumes
-}
-
-// forGood is the storage as a leave sees it.
-func forGood(s types.Storage, consent *types.LeaveConsent) types.Storage {
-	if s.Policy == types.DrainPolicyAlwaysAllow || s.Policy == types.DrainPolicyAllowStopped {
-		s.Policy = ""
-	}
-	given := map[string]bool{}
-	keep := func(v types.Volume) bool {
-		return len(consent.Lacks([]types.LeaveVolume{{UID: v.UID}})) > 0
-	}
-	all := s.Volumes
-	s.Volumes = nil
-	for _, v := range all {
-		if given[v.Name] = !keep(v); !given[v.Name] {
-			s.Volumes = append(s.Volumes, v)
-		}
-	}
-	s.Attachments = slices.DeleteFunc(slices.Clone(s.Attachments), func(a types.Attachment) bool { return given[a.Volume] })
-	return s
-}
-
-// onlyHere are the volumes of Longhorn that have data on node and no healthy
-// replica on another one that is Ready, by name.
-func onlyHere(s types.Storage, node string, ready map[string]bool) []types.LeaveVolume {
-	var only []types.LeaveVolume
-	for _, v := range s.Volumes {
-		if s.Longhorn && needsReplica(v, "", node) && !survives(v, node, ready) {
-			only = append(only, types.LeaveVolume{UID: v.UID, Name: v.Name, Claim: v.Claim})
-		}
-	}
-	slices.SortFunc(only, func(a, b types.LeaveVolume) int { return strings.Compare(a.Name, b.Name) })
-	return only
-}
-
-// OnlyHere is what a leave of own would lose, by the rules of the drain: the
-// volumes that have no healthy replica elsewhere, as far as can be told at now.
-func OnlyHere(s types.Storage, nodes []types.Node, own string, now time.Time) []types.LeaveVolume {
-	return onlyHere(s, own, readyNodes(trusted(nodes, now)))
+	return outlook.BlockingVolumes(s, in.node.Name, ready)
 }
 
 // takeLook notes what a look found a leave to lose.
@@ -277,6 +225,6 @@ func (c *Component) recordLoss(ctx context.Context, f facts) {
 	if f.consent == nil {
 		return
 	}
-	ctx = types.Because(ctx, "OPERATOR", fmt.Sprintf("the loss of %s was consented to at %s", counted(len(f.consent.Volumes), "volume"), f.consent.Given.UTC().Format(time.RFC3339)))
+	ctx = types.Because(ctx, "OPERATOR", fmt.Sprintf("the loss of %s was consented to at %s", outlook.Counted(len(f.consent.Volumes), "volume"), f.consent.Given.UTC().Format(time.RFC3339)))
 	types.Did(ctx, c.Operations, "leave with data", "node/"+f.self, nil)
 }

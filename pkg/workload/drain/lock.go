@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -79,7 +79,7 @@ func (c *Component) take(ctx context.Context, in call, lock types.DrainLock, nod
 	}
 	mine := types.DrainLock{
 		Holder: in.node.Name, BootID: own.BootID, Since: time.Now().UTC(),
-		Volumes: lockedVolumes(s, in.node.Name), Version: lock.Version,
+		Volumes: outlook.HealthyReplicas(s, in.node.Name), Version: lock.Version,
 	}
 	if ours(lock, in.node.Name) {
 		mine.Since, mine.Volumes = lock.Since, lock.Volumes
@@ -176,7 +176,7 @@ func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err er
 		if s, err = c.leaveToPods(ctx, in, s); err != nil {
 			return err
 		}
-		out.volumes, out.stored = in.inTheWay(s, readyNodes(nodes), out), true
+		out.volumes, out.stored = in.inTheWay(s, outlook.ReadyNodes(nodes), out), true
 		out.check.volumes = out.volumes
 	}
 	out.check.quorum = quorum(nodes, in.node.Name)
@@ -190,7 +190,7 @@ func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err er
 	}
 	out.lock, out.locked, out.check.lock = lock, true, entry.gates
 	if in.alone && err == nil {
-		out.check.volumes = c.rebuilding(ctx, in, readyNodes(nodes))
+		out.check.volumes = c.rebuilding(ctx, in, outlook.ReadyNodes(nodes))
 	}
 	return err
 }
@@ -200,7 +200,7 @@ func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err er
 // drain waits for where no other node takes pods: the pods stay, and so the
 // rebuild goes on. What cannot be looked at is not waited for, since Longhorn
 // works badly where the peers are down.
-func (c *Component) rebuilding(ctx context.Context, in call, ready map[string]bool) (out []types.DrainVolume) {
+func (c *Component) rebuilding(ctx context.Context, in call, ready map[string]bool) []types.DrainVolume {
 	node := in.node.Name
 	peers := false
 	for name, is := range ready {
@@ -215,11 +215,5 @@ func (c *Component) rebuilding(ctx context.Context, in call, ready map[string]bo
 	if err != nil {
 		return nil
 	}
-	for _, v := range s.Volumes {
-		if s.Longhorn && needsReplica(v, s.Policy, node) && !survives(v, node, ready) && rebuilds(v, node, ready) {
-			out = append(out, obstacleOf(v, s.Policy, node, ready, false))
-		}
-	}
-	slices.SortFunc(out, func(a, b types.DrainVolume) int { return cmp.Compare(a.Name, b.Name) })
-	return out
+	return outlook.RebuiltElsewhere(s, node, ready)
 }

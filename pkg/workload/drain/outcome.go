@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -133,7 +134,7 @@ func (c *Component) takeAnswer(now time.Time, done call, out outcome) {
 		m.view.shown, m.view.shownAt = done.cond, now
 	case situations:
 		m.view.situations = out.situation
-		m.view.stranded = union(m.view.stranded, stranded(out.situation))
+		m.view.stranded = union(m.view.stranded, outlook.Stranded(out.situation))
 	}
 }
 
@@ -223,4 +224,22 @@ func union(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// takeVolumes notes which volumes are in the way, since when, and how fast
+// their rebuilds go.
+func (c *Component) takeVolumes(now time.Time, volumes []types.DrainVolume) {
+	v := &c.mem.view
+	stay := map[string]time.Time{}
+	v.volumes = volumes
+	for i := range v.volumes {
+		vol := &v.volumes[i]
+		stay[vol.Name] = since(v.stands[vol.Name], now, true)
+		vol.Since = c.wall(stay[vol.Name])
+		vol.ETA = v.pace.ETA(vol.Name, vol.Percent, now)
+		if empty := c.mem.emptied; !empty.IsZero() && now.Sub(later(stay[vol.Name], empty)) >= outlook.NeverAfter {
+			outlook.StillInUse(vol)
+		}
+	}
+	v.stands = stay
 }

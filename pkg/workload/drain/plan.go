@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -55,7 +56,7 @@ type ForecastPod struct {
 func Plan(p Prospect) Forecast {
 	f := Forecast{Node: p.Own, Made: p.Now, Unknown: p.Unknown, Parallel: parallel}
 	nodes := trusted(p.Nodes, p.Now)
-	ready := readyNodes(nodes)
+	ready := outlook.ReadyNodes(nodes)
 	own, _ := nodeNamed(nodes, p.Own)
 	f.Cordon = cordonAhead(own)
 	for _, n := range nodes {
@@ -72,7 +73,7 @@ func Plan(p Prospect) Forecast {
 	f.Quorum = quorum(nodes, p.Own)
 	f.Pods = evictionsAhead(p)
 	f.Blockers = blockersAhead(p)
-	f.Stranded = stranded(p.Situations)
+	f.Stranded = outlook.Stranded(p.Situations)
 	f.Volumes = volumesAhead(p, ready)
 	f.Outlook, f.Verdict = verdict(f)
 	return f
@@ -114,26 +115,19 @@ func verdict(f Forecast) (types.DrainOutlook, string) {
 	case f.Lock.Waits != "":
 		return types.OutlookSlow, "it would wait for the drain lock: " + f.Lock.Waits
 	case !f.Evicts && len(f.Pods) > 0:
-		return types.OutlookSlow, fmt.Sprintf("nothing would be evicted, for want of another node: %s would go down with the device", counted(len(f.Pods), "pod"))
+		return types.OutlookSlow, fmt.Sprintf("nothing would be evicted, for want of another node: %s would go down with the device", outlook.Counted(len(f.Pods), "pod"))
 	case never > 0:
-		return types.OutlookNever, fmt.Sprintf("it would not end by itself: somebody has to act on %d of %s in the way", never, counted(never+slow, "thing"))
+		return types.OutlookNever, fmt.Sprintf("it would not end by itself: somebody has to act on %d of %s in the way", never, outlook.Counted(never+slow, "thing"))
 	case slow > 0:
-		return types.OutlookSlow, fmt.Sprintf("it would end by itself, but not at once, with %s in the way", counted(slow, "thing"))
+		return types.OutlookSlow, fmt.Sprintf("it would end by itself, but not at once, with %s in the way", outlook.Counted(slow, "thing"))
 	case len(f.Unknown) > 0:
 		return types.OutlookSlow, "nothing was found in the way, but not all could be looked at"
 	}
-	gone := fmt.Sprintf("nothing is in the way: %s would go", counted(len(f.Pods), "pod"))
+	gone := fmt.Sprintf("nothing is in the way: %s would go", outlook.Counted(len(f.Pods), "pod"))
 	if n := len(f.Stranded); n > 0 {
 		gone += fmt.Sprintf(", of which %d can run only here", n)
 	}
 	return "", gone
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // tally counts what is in the way, pods and volumes.
@@ -183,36 +177,33 @@ func blockersAhead(p Prospect) []types.DrainBlocker {
 		known[s.Pod.Key()] = s
 	}
 	own, _ := nodeNamed(trusted(p.Nodes, p.Now), p.Own)
-	var ahead []obstacle
+	var ahead []outlook.StuckPod
 	for _, pod := range p.Pods {
-		o := obstacle{situation: known[pod.Key()], since: p.Now, terminatingSince: pod.Deleted, kubeletReady: own.Ready == types.ConditionTrue}
-		o.situation.Pod = pod
+		o := outlook.StuckPod{Situation: known[pod.Key()], Since: p.Now, TerminatingSince: pod.Deleted, KubeletReady: own.Ready == types.ConditionTrue}
+		o.Situation.Pod = pod
 		if err := p.Refused[pod.Key()]; err != nil {
-			o.refusedBy = err.Error()
+			o.RefusedBy = err.Error()
 		}
 		if pod.Terminating() {
-			o.since = pod.Deleted
+			o.Since = pod.Deleted
 		}
-		s := o.situation
-		if o.refusedBy != "" || pod.Terminating() || len(s.Finalizers) > 0 || s.Pinned || s.Immovable != "" {
+		s := o.Situation
+		if o.RefusedBy != "" || pod.Terminating() || len(s.Finalizers) > 0 || s.Pinned || s.Immovable != "" {
 			ahead = append(ahead, o)
 		}
 	}
-	return explain(p.Now, ahead)
+	return outlook.Blockers(p.Now, ahead)
 }
 
 // volumesAhead are the volumes that the leaving of the pods does not put right:
 // that one is in use here is no obstacle while its pod is still to go.
 func volumesAhead(p Prospect, ready map[string]bool) []types.DrainVolume {
-	let := p.Storage
-	let.Attachments = nil
-	let.Volumes = slices.Clone(let.Volumes)
-	for i := range let.Volumes {
-		v := &let.Volumes[i]
-		if v.Engine == p.Own {
-			v.Engine = ""
-		}
-		v.Also = slices.DeleteFunc(slices.Clone(v.Also), func(node string) bool { return node == p.Own })
-	}
-	return inTheWay(let, p.Own, ready)
+	let := outlook.WithoutUse(p.Storage, p.Own, func(string) bool { return true })
+	return outlook.BlockingVolumes(let, p.Own, ready)
+}
+
+// OnlyHere is what a leave of own would lose, by the rules of the drain: the
+// volumes that have no healthy replica elsewhere, as far as can be told at now.
+func OnlyHere(s types.Storage, nodes []types.Node, own string, now time.Time) []types.LeaveVolume {
+	return outlook.LostByLeave(s, own, outlook.ReadyNodes(trusted(nodes, now)))
 }

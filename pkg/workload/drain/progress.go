@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -35,7 +36,7 @@ type view struct {
 	stranded   []string // pods that no other node took when last asked
 	volumes    []types.DrainVolume
 	stands     map[string]time.Time // of volumes in the way
-	pace       rates
+	pace       outlook.RebuildRates
 	events     []types.Event
 	told       map[string]bool       // pods that an Event was written about
 	resumed    types.DrainPhase      // of the record of an earlier process, "" for none
@@ -146,7 +147,7 @@ func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 // inTheWay fills the pods and volumes that keep the drain from its end.
 func (c *Component) inTheWay(f facts, p *types.NodeDrainProgress) {
 	v := &c.mem.view
-	p.Blockers, p.BlockersOmitted = first(explain(time.Now(), c.obstacles(f)))
+	p.Blockers, p.BlockersOmitted = first(outlook.Blockers(time.Now(), c.obstacles(f)))
 	for _, b := range p.Blockers {
 		// Half of the queue is kept for what happens to the drain itself.
 		if b.Outlook == types.OutlookNever && !v.told[b.Pod] && len(v.events) < maxEvents/2 {
@@ -163,12 +164,12 @@ func first[T any](all []T) ([]T, int) {
 }
 
 // obstacles is what is known of the pods that stay longer than they should.
-func (c *Component) obstacles(f facts) []obstacle {
+func (c *Component) obstacles(f facts) []outlook.StuckPod {
 	known := map[string]types.PodSituation{}
 	for _, s := range c.mem.view.situations {
 		known[s.Pod.UID] = s
 	}
-	var all []obstacle
+	var all []outlook.StuckPod
 	for _, e := range slow(f, patience) {
 		s, ok := known[e.pod.UID]
 		if !ok {
@@ -179,9 +180,9 @@ func (c *Component) obstacles(f facts) []obstacle {
 		if was := c.mem.view.earlier[e.pod.Key()]; !was.IsZero() {
 			since = earlier(was, since)
 		}
-		all = append(all, obstacle{
-			situation: s, since: since, refusedBy: e.refusal,
-			terminatingSince: e.pod.Deleted, returns: e.returns, shared: e.shared, kubeletReady: f.node.Ready == types.ConditionTrue,
+		all = append(all, outlook.StuckPod{
+			Situation: s, Since: since, RefusedBy: e.refusal,
+			TerminatingSince: e.pod.Deleted, Returns: e.returns, Shared: e.shared, KubeletReady: f.node.Ready == types.ConditionTrue,
 		})
 	}
 	return all

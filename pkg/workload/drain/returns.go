@@ -5,19 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
 
-const (
-	// maxReturns is how often the pods of one maker come back before they are
-	// left on the node (docs/decisions/0023-pods-that-come-back.md).
-	maxReturns = 10
-	// maxPause is the longest pause before pods that came back are evicted again.
-	maxPause = time.Minute
-)
+// maxPause is the longest pause before pods that came back are evicted again.
+const maxPause = time.Minute
 
 // maker is who makes the pods of a drain, as far as the drain has to know.
 type maker struct {
@@ -32,7 +27,7 @@ type maker struct {
 // stays reports that a pod of it is evicted no more. That needs one that came
 // back: any other is evicted, and its budgets are honoured.
 func (m *maker) stays(uid string) bool {
-	return m != nil && m.returns >= maxReturns && !m.first[uid]
+	return m != nil && m.returns >= outlook.MaxReturns && !m.first[uid]
 }
 
 // makerOf is the key of who makes the pod, the same for all pods of it: the
@@ -52,23 +47,12 @@ func makerOf(p types.Pod) string {
 // pods again under another name each time, such as a VirtualMachineInstanceReplicaSet.
 func sharedOf(p types.Pod) string { return "namespace " + p.Namespace }
 
-// nameOf is who makes the pod, for people.
-func nameOf(p types.Pod) string {
-	switch {
-	case p.AppDomain != "":
-		return "application " + p.AppDomain
-	case p.Owner.Name == "":
-		return "a program that the pod does not name as its owner"
-	}
-	return p.Owner.Kind + " " + p.Owner.Name
-}
-
 // nameOf is the maker of p, for people.
 func (m *maker) nameOf(p types.Pod) string {
 	if m.shared && p.Owner.Name != "" {
-		return "what makes " + nameOf(p)
+		return "what makes " + outlook.OwnerName(p)
 	}
-	return nameOf(p)
+	return outlook.OwnerName(p)
 }
 
 // takeChosen notes a pod that was chosen for the first time. One whose maker had a
@@ -83,7 +67,7 @@ func (c *Component) takeChosen(now time.Time, p types.Pod) (next time.Time) {
 	case m.again:
 		m.again = false
 		m.returns++
-		if m.returns == maxReturns {
+		if m.returns == outlook.MaxReturns {
 			c.report(true, "DrainLeavesPods", fmt.Sprintf(
 				"pods of %s in namespace %s have come back to this node %d times: they are evicted no more and go down with the device",
 				m.nameOf(p), p.Namespace, m.returns))
@@ -126,7 +110,7 @@ func (c *Component) takeEvicted(p types.Pod) {
 func (c *Component) staying() map[string]map[string]bool {
 	stays := map[string]map[string]bool{}
 	for key, m := range c.mem.makers {
-		if m.returns >= maxReturns {
+		if m.returns >= outlook.MaxReturns {
 			stays[key] = maps.Clone(m.first)
 		}
 	}
@@ -144,28 +128,16 @@ func (in call) remains(p types.Pod) bool {
 // That a volume needs its replica here counts as before.
 func (c *Component) leaveToPods(ctx context.Context, in call, s types.Storage) (types.Storage, error) {
 	node := in.node.Name
-	used := len(s.Attachments) > 0 || slices.ContainsFunc(s.Volumes, func(v types.Volume) bool { return engineHere(v, node) })
-	if in.forGood || len(in.stays) == 0 || !used {
+	if !outlook.InUse(s, node) || len(in.stays) == 0 || in.forGood {
 		return s, nil
 	}
 	users, err := c.Kube.VolumeUsers(ctx, node)
 	if err != nil {
 		return s, err
 	}
-	stay := func(volume string) bool {
+	return outlook.WithoutUse(s, node, func(volume string) bool {
 		return len(users[volume]) > 0 && !slices.ContainsFunc(users[volume], in.remains)
-	}
-	s.Attachments = slices.DeleteFunc(slices.Clone(s.Attachments), func(a types.Attachment) bool { return stay(a.Volume) })
-	s.Volumes = slices.Clone(s.Volumes)
-	for i := range s.Volumes {
-		if v := &s.Volumes[i]; stay(v.Name) {
-			v.Also = slices.DeleteFunc(slices.Clone(v.Also), func(on string) bool { return on == node })
-			if v.Engine == node {
-				v.Engine = ""
-			}
-		}
-	}
-	return s, nil
+	}), nil
 }
 
 // leftAlone says which pods stay on the node, "" for none.
@@ -180,45 +152,5 @@ func leftAlone(f facts) string {
 		return ""
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("; %s came back %d times and will go down with the device: %s", counted(len(names), "pod"), maxReturns, some(names, "", ""))
-}
-
-// comesBack explains a pod whose maker has made it again here.
-func (o obstacle) comesBack() finding {
-	s := o.situation
-	name, how, what := nameOf(s.Pod), "", ""
-	who := name + " has made it"
-	if o.shared && s.Pod.Owner.Name != "" {
-		who = "the maker of " + name + " has made pods like it"
-	}
-	switch {
-	case s.Pinned:
-		how, what = ": its spec.nodeName is "+s.Pod.NodeName, "take spec.nodeName out of the template of "+name+", or "
-	case s.Tolerates:
-		how, what = ": it tolerates the taint node.kubernetes.io/unschedulable", "take that toleration out of the template of "+name+", or "
-	}
-	ends := fmt.Sprintf("it is evicted less and less often, and after %d returns it is left to go down with the device", maxReturns)
-	if o.returns >= maxReturns {
-		ends = "it is evicted no more, and goes down with the device"
-	}
-	remedy := what + "scale " + name + " to 0"
-	switch {
-	case o.shared && s.Pod.Owner.Name != "":
-		remedy = fmt.Sprintf("see who makes it, kubectl -n %s get %s %s -o yaml, and scale that to 0 or suspend it", s.Pod.Namespace, strings.ToLower(s.Pod.Owner.Kind), s.Pod.Owner.Name)
-	case s.Pod.AppDomain != "":
-		remedy = what + "stop the application at the controller"
-	case s.Pod.Owner.Name == "":
-		remedy = fmt.Sprintf("see who makes it, kubectl -n %s get pod %s -o yaml --show-managed-fields, and stop that", s.Pod.Namespace, s.Pod.Name)
-	}
-	return finding{
-		cause: "returns", remedy: remedy,
-		why: fmt.Sprintf("%s again on this cordoned node %s%s; %s", who, times(o.returns), how, ends),
-	}
-}
-
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
+	return fmt.Sprintf("; %s came back %d times and will go down with the device: %s", outlook.Counted(len(names), "pod"), outlook.MaxReturns, outlook.Some(names, "", ""))
 }

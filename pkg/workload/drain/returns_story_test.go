@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -86,7 +87,7 @@ func TestPodsThatComeBackAreNamedEvictedLessAndLessAndThenLeftOnTheNode(t *testi
 				t.Errorf("COMPLETE after %s", took)
 			}
 			calls := s.kube.Calls("evict")
-			if n, most := len(calls), 5+replicas*(maxReturns+1); n > most {
+			if n, most := len(calls), 5+replicas*(outlook.MaxReturns+1); n > most {
 				t.Errorf("%d evictions, want %d at most", n, most)
 			}
 			if gap := calls[len(calls)-1].At.Sub(calls[len(calls)-1-replicas].At); gap < 50*time.Second {
@@ -124,7 +125,7 @@ func TestPodsThatComeBackWithoutALastingNameAreLeftOnTheNodeToo(t *testing.T) {
 				}
 				time.Sleep(9 * time.Minute)
 				s.is(types.DrainComplete, deviceOp)
-				if n := len(s.kube.Calls("evict")); n > maxReturns+2 {
+				if n := len(s.kube.Calls("evict")); n > outlook.MaxReturns+2 {
 					t.Errorf("%d evictions", n)
 				}
 				if !s.logged("DrainLeavesPods") {
@@ -191,7 +192,7 @@ func TestWhatElseIsLeftStillHoldsTheDrain(t *testing.T) {
 				evictions++
 			}
 		}
-		if evictions > maxReturns {
+		if evictions > outlook.MaxReturns {
 			t.Errorf("it was evicted %d times", evictions)
 		}
 		s.kube.Block(appZero, false)
@@ -269,7 +270,7 @@ func TestALargeSetThatComesBackIsEvictedInWaves(t *testing.T) {
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(20 * time.Minute)
 		s.is(types.DrainComplete, deviceOp)
-		if n := len(s.kube.Calls("evict")); n > 100*(maxReturns+1) {
+		if n := len(s.kube.Calls("evict")); n > 100*(outlook.MaxReturns+1) {
 			t.Errorf("%d evictions", n)
 		}
 	})

@@ -10,12 +10,11 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus/hooks/test"
-	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
-
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/types"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 // soon waits in real time for what inotify brings.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -98,13 +99,13 @@ func lacking(f facts) string {
 			}
 		}
 		slices.Sort(names)
-		return counted(n, "pod") + " left: " + some(names, "", "")
+		return outlook.Counted(n, "pod") + " left: " + outlook.Some(names, "", "")
 	case f.list.IsZero():
 		return cmp.Or(f.trouble, "the pods on this node have not been listed yet")
 	case len(f.came) > 0:
-		return cmp.Or(f.trouble, "the pods on this node have to be listed again, for more have come: "+some(f.came, "", ""))
+		return cmp.Or(f.trouble, "the pods on this node have to be listed again, for more have come: "+outlook.Some(f.came, "", ""))
 	case len(c.pods) > 0 && !c.lone:
-		return "the last list still held " + counted(len(c.pods), "pod") + ": " + some(c.pods, "", "")
+		return "the last list still held " + outlook.Counted(len(c.pods), "pod") + ": " + outlook.Some(c.pods, "", "")
 	case c.lock != "":
 		return c.lock
 	case len(c.volumes) > 0:
@@ -112,7 +113,7 @@ func lacking(f facts) string {
 		for _, v := range c.volumes {
 			names = append(names, v.Name)
 		}
-		return counted(len(names), "volume") + " in the way: " + some(names, "", "")
+		return outlook.Counted(len(names), "volume") + " in the way: " + outlook.Some(names, "", "")
 	case c.quorum != "":
 		return c.quorum
 	case f.window > 0 && f.now.Sub(f.rec.cordoned) < f.window:

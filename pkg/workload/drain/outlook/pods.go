@@ -1,4 +1,7 @@
-package drain
+// Package outlook says what is in the way of a drain: which pods and volumes, why,
+// for how long by what is known, and what to do about it. It is pure: it reads
+// nothing and decides nothing.
+package outlook
 
 import (
 	"cmp"
@@ -11,23 +14,26 @@ import (
 )
 
 const (
-	// inVain is how long something has to stand before it is said never to end
+	// MaxReturns is how often the pods of one maker come back before they are
+	// left on the node (docs/decisions/0023-pods-that-come-back.md).
+	MaxReturns = 10
+	// NeverAfter is how long something has to stand before it is said never to end
 	// by itself: that has to be said within a minute.
-	inVain = 55 * time.Second
+	NeverAfter = 55 * time.Second
 	// kubeletLate is how much longer than its grace period a pod's end may take
 	// where the kubelet does not answer.
 	kubeletLate = 30 * time.Second
 )
 
-// obstacle is a pod that stays longer than it should.
-type obstacle struct {
-	situation        types.PodSituation // Pod as it is now
-	since            time.Time          // when it came in the way
-	refusedBy        string             // the error of its last eviction; "" for none
-	terminatingSince time.Time          // stands in for a deletionTimestamp that is not known
-	kubeletReady     bool
-	returns          int  // how often its maker has made it again in this drain
-	shared           bool // counted with those of other makers in its namespace
+// StuckPod is a pod that stays longer than it should.
+type StuckPod struct {
+	Situation        types.PodSituation // Pod as it is now
+	Since            time.Time          // when it came in the way
+	RefusedBy        string             // the error of its last eviction; "" for none
+	TerminatingSince time.Time          // stands in for a deletionTimestamp that is not known
+	KubeletReady     bool
+	Returns          int  // how often its maker has made it again in this drain
+	Shared           bool // counted with those of other makers in its namespace
 }
 
 // finding is what there is to say of an obstacle; without a cause, nothing.
@@ -36,9 +42,9 @@ type finding struct {
 	never              bool
 }
 
-// explain says what keeps pods here, the longest-standing first. A pod that
+// Blockers says what keeps pods here, the longest-standing first. A pod that
 // just waits for its turn is left out.
-func explain(now time.Time, all []obstacle) []types.DrainBlocker {
+func Blockers(now time.Time, all []StuckPod) []types.DrainBlocker {
 	var blockers []types.DrainBlocker
 	for _, o := range all {
 		f := o.unharmed(o.waiting(now))
@@ -49,7 +55,7 @@ func explain(now time.Time, all []obstacle) []types.DrainBlocker {
 			continue
 		}
 		b := types.DrainBlocker{
-			Pod: o.situation.Pod.Key(), Node: o.situation.Pod.NodeName, Since: o.since,
+			Pod: o.Situation.Pod.Key(), Node: o.Situation.Pod.NodeName, Since: o.Since,
 			Cause: f.cause, Why: f.why, Outlook: types.OutlookSlow, Remedy: f.remedy,
 		}
 		if f.never {
@@ -63,8 +69,8 @@ func explain(now time.Time, all []obstacle) []types.DrainBlocker {
 	return blockers
 }
 
-// stranded names the pods that can run only here.
-func stranded(situations []types.PodSituation) []string {
+// Stranded names the pods that can run only here.
+func Stranded(situations []types.PodSituation) []string {
 	var pods []string
 	for _, s := range situations {
 		if s.Fits == 0 && s.Lacks != "" {
@@ -75,17 +81,17 @@ func stranded(situations []types.PodSituation) []string {
 	return pods
 }
 
-func (o obstacle) terminating() bool {
-	return o.situation.Pod.Terminating() || !o.terminatingSince.IsZero()
+func (o StuckPod) terminating() bool {
+	return o.Situation.Pod.Terminating() || !o.TerminatingSince.IsZero()
 }
 
 // ending explains a pod that is being deleted. A deletionTimestamp is not when
 // that began but when its grace period ends.
-func (o obstacle) ending(now time.Time) finding {
-	s := o.situation
+func (o StuckPod) ending(now time.Time) finding {
+	s := o.Situation
 	deadline := s.Pod.Deleted
 	if deadline.IsZero() {
-		deadline = o.terminatingSince.Add(s.Grace)
+		deadline = o.TerminatingSince.Add(s.Grace)
 	}
 	lasted, late := now.Sub(deadline.Add(-s.Grace)), now.Sub(deadline)
 	clock := fmt.Sprintf("its grace period of %s ended %s ago", s.Grace, late.Round(time.Second))
@@ -94,28 +100,28 @@ func (o obstacle) ending(now time.Time) finding {
 	}
 	force := fmt.Sprintf("kubectl -n %s delete pod %s --force --grace-period=0", s.Pod.Namespace, s.Pod.Name)
 	switch {
-	case !o.kubeletReady:
+	case !o.KubeletReady:
 		return finding{
 			cause:  "kubelet",
 			why:    fmt.Sprintf("it is terminating, but the kubelet of %s does not answer; %s", cmp.Or(s.Pod.NodeName, "its node"), clock) + held(s),
-			never:  late >= kubeletLate || lasted >= inVain,
+			never:  late >= kubeletLate || lasted >= NeverAfter,
 			remedy: "bring Kubernetes on the node back; or, where the pod is known not to run, " + force,
 		}
 	case len(s.Finalizers) > 0:
 		return finding{
 			cause:  "finalizer",
 			why:    "it is terminating" + held(s) + "; " + clock,
-			never:  late >= 0 && lasted >= inVain,
+			never:  late >= 0 && lasted >= NeverAfter,
 			remedy: "mend whoever is to take the finalizer away; last resort: " + strip(s.Pod),
 		}
 	case late >= 0:
 		return finding{
 			cause:  "kubelet",
 			why:    "it is terminating, but the kubelet has not ended it; " + clock,
-			never:  late >= inVain,
+			never:  late >= NeverAfter,
 			remedy: "look in the kubelet's log for what does not end, a process or a volume; or, where the pod is known not to run, " + force,
 		}
-	case o.returns > 0:
+	case o.Returns > 0:
 		return o.comesBack()
 	case o.madeAgain():
 		return o.pinned()
@@ -138,12 +144,12 @@ func strip(p types.Pod) string {
 }
 
 // waiting explains a pod that has not been evicted.
-func (o obstacle) waiting(now time.Time) finding {
-	s := o.situation
+func (o StuckPod) waiting(now time.Time) finding {
+	s := o.Situation
 	switch {
-	case o.refusedBy != "":
+	case o.RefusedBy != "":
 		return o.refused(now)
-	case o.returns > 0:
+	case o.Returns > 0:
 		return o.comesBack()
 	case o.madeAgain():
 		return o.pinned()
@@ -168,17 +174,68 @@ func (o obstacle) waiting(now time.Time) finding {
 
 // madeAgain reports that the pod comes back to this node whenever it goes: a
 // cordon keeps the scheduler away, which has no part in it.
-func (o obstacle) madeAgain() bool {
-	return o.situation.Pinned && o.situation.Pod.Owner.UID != ""
+func (o StuckPod) madeAgain() bool {
+	return o.Situation.Pinned && o.Situation.Pod.Owner.UID != ""
 }
 
-func (o obstacle) pinned() finding {
-	p := o.situation.Pod
+func (o StuckPod) pinned() finding {
+	p := o.Situation.Pod
 	owner := p.Owner.Kind + " " + p.Owner.Name
 	return finding{
 		cause: "pinned",
 		why: fmt.Sprintf("its spec.nodeName is %s, so no scheduler moves it: %s makes it again here as often as it is evicted; after %d returns it is left to go down with the device",
-			p.NodeName, owner, maxReturns),
+			p.NodeName, owner, MaxReturns),
 		remedy: "take spec.nodeName out of the template of " + owner + ", or scale it to 0",
 	}
+}
+
+// comesBack explains a pod whose maker has made it again here.
+func (o StuckPod) comesBack() finding {
+	s := o.Situation
+	name, how, what := OwnerName(s.Pod), "", ""
+	who := name + " has made it"
+	if o.Shared && s.Pod.Owner.Name != "" {
+		who = "the maker of " + name + " has made pods like it"
+	}
+	switch {
+	case s.Pinned:
+		how, what = ": its spec.nodeName is "+s.Pod.NodeName, "take spec.nodeName out of the template of "+name+", or "
+	case s.Tolerates:
+		how, what = ": it tolerates the taint node.kubernetes.io/unschedulable", "take that toleration out of the template of "+name+", or "
+	}
+	ends := fmt.Sprintf("it is evicted less and less often, and after %d returns it is left to go down with the device", MaxReturns)
+	if o.Returns >= MaxReturns {
+		ends = "it is evicted no more, and goes down with the device"
+	}
+	remedy := what + "scale " + name + " to 0"
+	switch {
+	case o.Shared && s.Pod.Owner.Name != "":
+		remedy = fmt.Sprintf("see who makes it, kubectl -n %s get %s %s -o yaml, and scale that to 0 or suspend it", s.Pod.Namespace, strings.ToLower(s.Pod.Owner.Kind), s.Pod.Owner.Name)
+	case s.Pod.AppDomain != "":
+		remedy = what + "stop the application at the controller"
+	case s.Pod.Owner.Name == "":
+		remedy = fmt.Sprintf("see who makes it, kubectl -n %s get pod %s -o yaml --show-managed-fields, and stop that", s.Pod.Namespace, s.Pod.Name)
+	}
+	return finding{
+		cause: "returns", remedy: remedy,
+		why: fmt.Sprintf("%s again on this cordoned node %s%s; %s", who, times(o.Returns), how, ends),
+	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// OwnerName is who makes the pod, for people.
+func OwnerName(p types.Pod) string {
+	switch {
+	case p.AppDomain != "":
+		return "application " + p.AppDomain
+	case p.Owner.Name == "":
+		return "a program that the pod does not name as its owner"
+	}
+	return p.Owner.Kind + " " + p.Owner.Name
 }

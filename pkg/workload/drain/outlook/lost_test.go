@@ -1,4 +1,4 @@
-package drain
+package outlook
 
 import (
 	"testing"
@@ -33,11 +33,11 @@ func TestWhichVolumesLoseTheirDataWithANode(t *testing.T) {
 		}
 		c.volume.Name = "v"
 		s := types.Storage{Longhorn: true, Policy: c.policy, Volumes: []types.Volume{c.volume}}
-		if last := LastHere(s, "a", nodes); (len(last) == 1) != c.last {
+		if last := LostVolumes(s, "a", ReadyNodes(nodes)); (len(last) == 1) != c.last {
 			t.Errorf("%s: %v", rule, last)
 		}
 	}
-	if last := LastHere(types.Storage{Volumes: []types.Volume{{Name: "v", Replicas: []types.Replica{at("a")}, State: detached}}}, "a", nodes); last != nil {
+	if last := LostVolumes(types.Storage{Volumes: []types.Volume{{Name: "v", Replicas: []types.Replica{at("a")}, State: detached}}}, "a", ReadyNodes(nodes)); last != nil {
 		t.Errorf("without Longhorn: %v", last)
 	}
 }

@@ -1,4 +1,4 @@
-package drain
+package outlook
 
 import (
 	"cmp"
@@ -11,11 +11,11 @@ import (
 // detached is the state of a volume of Longhorn of which no engine runs.
 const detached = "detached"
 
-// inTheWay returns the volumes that keep the drain of node from being complete,
+// BlockingVolumes returns the volumes that keep the drain of node from being complete,
 // by name: those that are attached here, by a VolumeAttachment or by an engine,
 // and those that have a replica here and no healthy one on another node that is
 // ready. What is not known to be healthy, ready or detached is not.
-func inTheWay(s types.Storage, node string, ready map[string]bool) []types.DrainVolume {
+func BlockingVolumes(s types.Storage, node string, ready map[string]bool) []types.DrainVolume {
 	attached := map[string]string{} // name of the attachment, by volume
 	for _, a := range s.Attachments {
 		if a.Daemons { // they stay, and go down with the device
@@ -30,7 +30,7 @@ func inTheWay(s types.Storage, node string, ready map[string]bool) []types.Drain
 		}
 		_, claimed := attached[v.Name]
 		delete(attached, v.Name)
-		if d := obstacleOf(v, s.Policy, node, ready, claimed); d.Why != "" {
+		if d := blockingVolume(v, s.Policy, node, ready, claimed); d.Why != "" {
 			out = append(out, d)
 		}
 	}
@@ -46,8 +46,8 @@ const (
 	engineOnly = "its engine is on this node until the pods that use it are gone"
 )
 
-// obstacleOf says how a volume of Longhorn is in the way; Why is "" for not at all.
-func obstacleOf(v types.Volume, policy, node string, ready map[string]bool, claimed bool) types.DrainVolume {
+// blockingVolume says how a volume of Longhorn is in the way; Why is "" for not at all.
+func blockingVolume(v types.Volume, policy, node string, ready map[string]bool, claimed bool) types.DrainVolume {
 	d := types.DrainVolume{Name: v.Name, Claim: v.Claim, Replicas: v.Wanted, Healthy: healthyReplicas(v)}
 	here := 0
 	for _, r := range v.Replicas {
@@ -135,9 +135,9 @@ func healthyReplicas(v types.Volume) int {
 	return n
 }
 
-// lockedVolumes returns the healthy replicas now of each volume with a replica
+// HealthyReplicas returns the healthy replicas now of each volume with a replica
 // on node. Where that is not known it is what there was when it last was.
-func lockedVolumes(s types.Storage, node string) map[string]int {
+func HealthyReplicas(s types.Storage, node string) map[string]int {
 	was := map[string]int{}
 	for _, v := range s.Volumes {
 		if s.Longhorn && v.On(node) {
@@ -147,10 +147,10 @@ func lockedVolumes(s types.Storage, node string) map[string]int {
 	return was
 }
 
-// worse returns, by name, the volumes that have fewer healthy replicas than
+// Degraded returns, by name, the volumes that have fewer healthy replicas than
 // they had, of those that are still there and not detached. One that has as many
 // as it should is not worse off: it had more while one of them moved.
-func worse(was map[string]int, s types.Storage) []string {
+func Degraded(was map[string]int, s types.Storage) []string {
 	var names []string
 	for _, v := range s.Volumes {
 		before := was[v.Name]
@@ -163,4 +163,45 @@ func worse(was map[string]int, s types.Storage) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// StillInUse says of a volume that is in the way by nothing but its use here, and
+// whose pods are gone for a while, that waiting is in vain.
+func StillInUse(vol *types.DrainVolume) {
+	if vol.Why != claimHere && vol.Why != engineOnly {
+		return
+	}
+	vol.Why = "it is still in use on this node, although the pods that the drain evicts are gone"
+	vol.Outlook = types.OutlookNever
+	vol.Remedy = "see who holds it: kubectl get volumeattachment; a pod that stays may use it, or the attacher of its CSI driver does not run"
+}
+
+// ReadyNodes is the set of nodes that are Ready.
+func ReadyNodes(nodes []types.Node) map[string]bool {
+	ready := map[string]bool{}
+	for _, n := range nodes {
+		ready[n.Name] = n.Ready == types.ConditionTrue
+	}
+	return ready
+}
+
+// InUse reports whether a volume is attached to node.
+func InUse(s types.Storage, node string) bool {
+	return len(s.Attachments) > 0 || slices.ContainsFunc(s.Volumes, func(v types.Volume) bool { return engineHere(v, node) })
+}
+
+// WithoutUse is the storage without the use of those volumes on node for which
+// ignore returns true. That a volume needs its replica there counts as before.
+func WithoutUse(s types.Storage, node string, ignore func(volume string) bool) types.Storage {
+	s.Attachments = slices.DeleteFunc(slices.Clone(s.Attachments), func(a types.Attachment) bool { return ignore(a.Volume) })
+	s.Volumes = slices.Clone(s.Volumes)
+	for i := range s.Volumes {
+		if v := &s.Volumes[i]; ignore(v.Name) {
+			v.Also = slices.DeleteFunc(slices.Clone(v.Also), func(on string) bool { return on == node })
+			if v.Engine == node {
+				v.Engine = ""
+			}
+		}
+	}
+	return s
 }

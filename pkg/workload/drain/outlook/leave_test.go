@@ -1,4 +1,4 @@
-package drain
+package outlook
 
 import (
 	"strings"
@@ -25,8 +25,8 @@ func TestALeaveNamesTheConsentAsTheLastRemedy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := types.Storage{Longhorn: true, Policy: row.policy, Volumes: []types.Volume{row.volume}}
-			got := call{node: types.Node{Name: "own"}, leaving: true, forGood: true}.inTheWay(s, row.ready, &outcome{})
-			if len(got) != 1 || strings.Count(got[0].Remedy, giveUp) != map[bool]int{true: 1}[row.given] || strings.Contains(got[0].Remedy, allow) {
+			got := BlockingVolumesOfLeave(s, "own", row.ready, nil)
+			if len(got) != 1 || strings.Count(got[0].Remedy, RemedyGiveUpData) != map[bool]int{true: 1}[row.given] || strings.Contains(got[0].Remedy, allow) {
 				t.Errorf("consent named: want %v: %+v", row.given, got)
 			}
 		})

@@ -1,8 +1,9 @@
-package drain
+package outlook
 
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -39,7 +40,7 @@ func chanceOf(v types.Volume, policy, node string, ready map[string]bool, d type
 	case rebuilds(v, node, ready):
 		p.outlook, p.why = types.OutlookSlow, fmt.Sprintf("%s; one is being rebuilt on node %s, %d %%", p.why, d.Rebuilding, d.Percent)
 	case len(away) > 0:
-		p.why += "; a healthy one is on " + some(away, "which is not Ready", "which are not Ready")
+		p.why += "; a healthy one is on " + Some(away, "which is not Ready", "which are not Ready")
 		p.remedy = "bring that node back"
 	case !peers:
 		p.remedy = "bring another node back, or " + allow
@@ -101,4 +102,17 @@ func awayReplicas(v types.Volume, node string, ready map[string]bool) []string {
 	}
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
+}
+
+// RebuiltElsewhere returns the volumes whose last healthy replica is on node while
+// another one is rebuilt on a node that is Ready, by name.
+func RebuiltElsewhere(s types.Storage, node string, ready map[string]bool) []types.DrainVolume {
+	var out []types.DrainVolume
+	for _, v := range s.Volumes {
+		if s.Longhorn && needsReplica(v, s.Policy, node) && !survives(v, node, ready) && rebuilds(v, node, ready) {
+			out = append(out, blockingVolume(v, s.Policy, node, ready, false))
+		}
+	}
+	slices.SortFunc(out, func(a, b types.DrainVolume) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }

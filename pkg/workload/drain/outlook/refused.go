@@ -1,4 +1,4 @@
-package drain
+package outlook
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 )
 
 // refused explains why the API server does not let the pod be evicted.
-func (o obstacle) refused(now time.Time) finding {
-	s := o.situation
+func (o StuckPod) refused(now time.Time) finding {
+	s := o.Situation
 	if len(s.Budgets) > 1 {
 		var names []string
 		for _, b := range s.Budgets {
@@ -23,10 +23,10 @@ func (o obstacle) refused(now time.Time) finding {
 			remedy: "delete all but one of them, or narrow their selectors",
 		}
 	}
-	late := now.Sub(o.since) >= inVain
-	if !strings.Contains(o.refusedBy, types.ErrDisruptionBudget.Error()) {
+	late := now.Sub(o.Since) >= NeverAfter
+	if !strings.Contains(o.RefusedBy, types.ErrDisruptionBudget.Error()) {
 		return finding{
-			cause: "refused", why: "its eviction fails: " + o.refusedBy, never: late,
+			cause: "refused", why: "its eviction fails: " + o.RefusedBy, never: late,
 			remedy: "mend what the API server names",
 		}
 	}
@@ -35,8 +35,8 @@ func (o obstacle) refused(now time.Time) finding {
 
 // disrupts explains the refusal by a budget, or by KubeVirt's in its name, late
 // if it has stood for a while.
-func (o obstacle) disrupts(late bool) finding {
-	s := o.situation
+func (o StuckPod) disrupts(late bool) finding {
+	s := o.Situation
 	switch {
 	case o.kept():
 		return finding{
@@ -55,7 +55,7 @@ func (o obstacle) disrupts(late bool) finding {
 		}
 	case len(s.Budgets) == 0:
 		return finding{
-			cause: "budget", why: "its eviction is refused, by no budget that is known: " + o.refusedBy, never: late,
+			cause: "budget", why: "its eviction is refused, by no budget that is known: " + o.RefusedBy, never: late,
 			remedy: "look for what refuses it: a PodDisruptionBudget (kubectl -n " + s.Pod.Namespace + " get pdb) or a webhook",
 		}
 	}
@@ -65,8 +65,8 @@ func (o obstacle) disrupts(late bool) finding {
 // kept reports a virtual machine that KubeVirt neither moves nor lets end. By
 // which strategy is not always known: the cluster's own holds for a machine
 // without one.
-func (o obstacle) kept() bool {
-	s := o.situation
+func (o StuckPod) kept() bool {
+	s := o.Situation
 	if s.Immovable == "" {
 		return false
 	}
@@ -75,8 +75,8 @@ func (o obstacle) kept() bool {
 
 // migrates reports that the refusal of the eviction means that KubeVirt moves
 // the virtual machine instead.
-func (o obstacle) migrates() bool {
-	s := o.situation
+func (o StuckPod) migrates() bool {
+	s := o.Situation
 	if s.Pod.VMI == "" || s.Immovable != "" {
 		return false
 	}
@@ -108,8 +108,8 @@ func disruptions(n int) string {
 
 // underBudget explains the refusal by the one budget that covers the pod, late
 // if it has stood for a while.
-func (o obstacle) underBudget(b types.PodBudget, late bool) finding {
-	s := o.situation
+func (o StuckPod) underBudget(b types.PodBudget, late bool) finding {
+	s := o.Situation
 	f := finding{cause: "budget", why: numbers(b)}
 	switch {
 	case b.Trouble != "":
@@ -135,9 +135,9 @@ func (o obstacle) underBudget(b types.PodBudget, late bool) finding {
 // unharmed is f with a remedy that does no harm where the pod serves Longhorn's
 // volumes: an instance manager's budget guards the last healthy replica of one,
 // and without pod or budget the data would be out of reach, or lost.
-func (o obstacle) unharmed(f finding) finding {
-	guards := f.cause == "budget" || f.cause == "no-room" || f.cause == "pinned" || f.cause == "returns" || len(o.situation.Budgets) > 1
-	if o.situation.Pod.Namespace == types.NamespaceLonghorn && guards && f.remedy != "" {
+func (o StuckPod) unharmed(f finding) finding {
+	guards := f.cause == "budget" || f.cause == "no-room" || f.cause == "pinned" || f.cause == "returns" || len(o.Situation.Budgets) > 1
+	if o.Situation.Pod.Namespace == types.NamespaceLonghorn && guards && f.remedy != "" {
 		f.remedy = "Longhorn lets it go once no volume needs it here: mend the volume's replica, or have one made on another node; touch neither budget nor pod"
 	}
 	return f

@@ -1,4 +1,4 @@
-package drain
+package outlook
 
 import (
 	"strings"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -18,51 +17,51 @@ const byBudget = "evict pod shop/till: refused by a PodDisruptionBudget: Cannot 
 func past(d time.Duration) time.Time { return twelve.Add(-d) }
 
 // till is a pod of a replica set that has been in the way for five seconds.
-func till(change func(*obstacle)) obstacle {
-	o := obstacle{
-		situation: types.PodSituation{
+func till(change func(*StuckPod)) StuckPod {
+	o := StuckPod{
+		Situation: types.PodSituation{
 			Pod: types.Pod{
 				Namespace: "shop", Name: "till", NodeName: "n1", UID: "1",
 				Owner: types.Owner{Kind: "ReplicaSet", Name: "tills", UID: "2"},
 			},
 			Grace: 30 * time.Second, Fits: 2,
 		},
-		since: past(5 * time.Second), kubeletReady: true,
+		Since: past(5 * time.Second), KubeletReady: true,
 	}
 	change(&o)
 	return o
 }
 
 // deleted is that pod, deleted some time ago.
-func deleted(since time.Duration, change func(*obstacle)) obstacle {
-	return till(func(o *obstacle) {
+func deleted(since time.Duration, change func(*StuckPod)) StuckPod {
+	return till(func(o *StuckPod) {
 		change(o)
-		o.situation.Pod.Deleted = past(since).Add(o.situation.Grace)
+		o.Situation.Pod.Deleted = past(since).Add(o.Situation.Grace)
 	})
 }
 
 // under is that pod, refused by a budget.
-func under(b types.PodBudget, change func(*obstacle)) obstacle {
-	return till(func(o *obstacle) {
+func under(b types.PodBudget, change func(*StuckPod)) StuckPod {
+	return till(func(o *StuckPod) {
 		b.Name = "shop/open"
-		o.refusedBy, o.situation.Budgets = byBudget, []types.PodBudget{b}
+		o.RefusedBy, o.Situation.Budgets = byBudget, []types.PodBudget{b}
 		change(o)
 	})
 }
 
-func plain(*obstacle)       {}
-func deaf(o *obstacle)      { o.kubeletReady = false }
-func heldTwice(o *obstacle) { o.situation.Finalizers = []string{"a.io/x", "b.io/y"} }
-func heldOnce(o *obstacle)  { o.situation.Finalizers = []string{"a.io/x"} }
-func pinned(o *obstacle)    { o.situation.Pinned, o.situation.Fits = true, 0 }
-func cramped(o *obstacle)   { o.situation.Fits, o.situation.Lacks = 0, "n2 is full" }
+func plain(*StuckPod)       {}
+func deaf(o *StuckPod)      { o.KubeletReady = false }
+func heldTwice(o *StuckPod) { o.Situation.Finalizers = []string{"a.io/x", "b.io/y"} }
+func heldOnce(o *StuckPod)  { o.Situation.Finalizers = []string{"a.io/x"} }
+func pinned(o *StuckPod)    { o.Situation.Pinned, o.Situation.Fits = true, 0 }
+func cramped(o *StuckPod)   { o.Situation.Fits, o.Situation.Lacks = 0, "n2 is full" }
 
 // forAMinute has it in the way for that long.
-func forAMinute(o *obstacle) { o.since = past(time.Minute) }
+func forAMinute(o *StuckPod) { o.Since = past(time.Minute) }
 
-func machineOf(strategy, immovable string, more ...func(*obstacle)) func(*obstacle) {
-	return func(o *obstacle) {
-		o.situation.Pod.VMI, o.situation.Strategy, o.situation.Immovable, o.refusedBy = "vm", strategy, immovable, byBudget
+func machineOf(strategy, immovable string, more ...func(*StuckPod)) func(*StuckPod) {
+	return func(o *StuckPod) {
+		o.Situation.Pod.VMI, o.Situation.Strategy, o.Situation.Immovable, o.RefusedBy = "vm", strategy, immovable, byBudget
 		for _, m := range more {
 			m(o)
 		}
@@ -70,8 +69,8 @@ func machineOf(strategy, immovable string, more ...func(*obstacle)) func(*obstac
 }
 
 func TestEachObstacleHasItsCauseItsNumbersAndItsOutlook(t *testing.T) {
-	both := func(fs ...func(*obstacle)) func(*obstacle) {
-		return func(o *obstacle) {
+	both := func(fs ...func(*StuckPod)) func(*StuckPod) {
+		return func(o *StuckPod) {
 			for _, f := range fs {
 				f(o)
 			}
@@ -80,7 +79,7 @@ func TestEachObstacleHasItsCauseItsNumbersAndItsOutlook(t *testing.T) {
 	tight := types.PodBudget{Healthy: 2, Desired: 2, Expects: 2}
 	roomy := types.PodBudget{Healthy: 2, Desired: 2, Expects: 3}
 	for name, row := range map[string]struct {
-		o    obstacle
+		o    StuckPod
 		want string // cause, outlook
 		says []string
 	}{
@@ -91,41 +90,41 @@ func TestEachObstacleHasItsCauseItsNumbersAndItsOutlook(t *testing.T) {
 		"a finalizer, within the grace":       {deleted(10*time.Second, heldOnce), "finalizer slow", []string{"finalizer a.io/x", "ends in 20s"}},
 		"two finalizers, after it":            {deleted(40*time.Second, heldTwice), "finalizer slow", []string{"finalizers a.io/x, b.io/y"}},
 		"a finalizer for a minute":            {deleted(60*time.Second, heldOnce), "finalizer never", []string{"kubectl -n shop patch pod till"}},
-		"the kubelet has ended it at once":    {deleted(54*time.Second, both(heldOnce, func(o *obstacle) { o.situation.Grace = 0 })), "finalizer slow", nil},
-		"and a minute ago":                    {deleted(60*time.Second, both(heldOnce, func(o *obstacle) { o.situation.Grace = 0 })), "finalizer never", nil},
-		"a long grace is not cut":             {deleted(300*time.Second, both(heldOnce, func(o *obstacle) { o.situation.Grace = 600 * time.Second })), "finalizer slow", nil},
+		"the kubelet has ended it at once":    {deleted(54*time.Second, both(heldOnce, func(o *StuckPod) { o.Situation.Grace = 0 })), "finalizer slow", nil},
+		"and a minute ago":                    {deleted(60*time.Second, both(heldOnce, func(o *StuckPod) { o.Situation.Grace = 0 })), "finalizer never", nil},
+		"a long grace is not cut":             {deleted(300*time.Second, both(heldOnce, func(o *StuckPod) { o.Situation.Grace = 600 * time.Second })), "finalizer slow", nil},
 		"the kubelet does not answer":         {deleted(10*time.Second, deaf), "kubelet slow", []string{"kubelet of n1 does not answer"}},
 		"nor half a minute after the grace":   {deleted(60*time.Second, deaf), "kubelet never", []string{"--force"}},
-		"nor half a minute after a short one": {deleted(36*time.Second, both(deaf, func(o *obstacle) { o.situation.Grace = 5 * time.Second })), "kubelet never", nil},
-		"nor for a minute of a long grace":    {deleted(60*time.Second, both(deaf, func(o *obstacle) { o.situation.Grace = 600 * time.Second })), "kubelet never", nil},
+		"nor half a minute after a short one": {deleted(36*time.Second, both(deaf, func(o *StuckPod) { o.Situation.Grace = 5 * time.Second })), "kubelet never", nil},
+		"nor for a minute of a long grace":    {deleted(60*time.Second, both(deaf, func(o *StuckPod) { o.Situation.Grace = 600 * time.Second })), "kubelet never", nil},
 		"and there is a finalizer, too":       {deleted(10*time.Second, both(deaf, heldOnce)), "kubelet slow", []string{"finalizer a.io/x"}},
 		"it ends only to be made again":       {deleted(10*time.Second, pinned), "pinned slow", []string{"n1", "ReplicaSet tills"}},
 		"stuck comes before made again":       {deleted(100*time.Second, both(pinned, heldOnce)), "finalizer never", nil},
-		"its deletion is known by hearsay":    {till(func(o *obstacle) { o.terminatingSince = past(10 * time.Second) }), "grace slow", []string{"ends in 20s"}},
+		"its deletion is known by hearsay":    {till(func(o *StuckPod) { o.TerminatingSince = past(10 * time.Second) }), "grace slow", []string{"ends in 20s"}},
 		"the clocks differ: still its grace":  {deleted(-10*time.Second, plain), "grace slow", []string{"ends in 40s"}},
 
 		// Not evicted.
 		"pinned and made again":              {till(pinned), "pinned slow", []string{"spec.nodeName is n1", "ReplicaSet tills", "scale it to 0"}},
-		"pinned and of nobody":               {till(both(pinned, func(o *obstacle) { o.situation.Pod.Owner = types.Owner{} })), "pinned slow", []string{"spec.nodeName is n1"}},
+		"pinned and of nobody":               {till(both(pinned, func(o *StuckPod) { o.Situation.Pod.Owner = types.Owner{} })), "pinned slow", []string{"spec.nodeName is n1"}},
 		"pinned, made again, and refused":    {under(tight, pinned), "budget never", nil},
-		"it has come back once":              {till(func(o *obstacle) { o.returns = 1 }), "returns slow", []string{"ReplicaSet tills has made it again on this cordoned node once;", "less and less often", "scale ReplicaSet tills to 0"}},
-		"it tolerates the cordon":            {till(func(o *obstacle) { o.returns, o.situation.Tolerates = 3, true }), "returns slow", []string{"3 times: it tolerates the taint node.kubernetes.io/unschedulable", "take that toleration out of the template of ReplicaSet tills, or scale"}},
-		"pinned, it has come back":           {till(both(pinned, func(o *obstacle) { o.returns = 3 })), "returns slow", []string{"its spec.nodeName is n1", "take spec.nodeName out of the template"}},
-		"it has come back too often":         {till(func(o *obstacle) { o.returns = maxReturns }), "returns slow", []string{"evicted no more", "goes down with the device"}},
-		"nobody knows who makes it":          {till(func(o *obstacle) { o.returns, o.situation.Pod.Owner = 2, types.Owner{} }), "returns slow", []string{"does not name as its owner", "--show-managed-fields"}},
-		"its owner has a new name each time": {till(func(o *obstacle) { o.returns, o.shared = 4, true }), "returns slow", []string{"the maker of ReplicaSet tills has made pods like it again on this cordoned node 4 times", "kubectl -n shop get replicaset tills -o yaml"}},
-		"it ends, only to come back":         {deleted(10*time.Second, func(o *obstacle) { o.returns = 2 }), "returns slow", []string{"2 times"}},
-		"it came back, and is refused":       {under(tight, func(o *obstacle) { o.returns = 2 }), "budget never", nil},
-		"pinned, of nobody, and refused":     {under(tight, both(pinned, func(o *obstacle) { o.situation.Pod.Owner = types.Owner{} })), "budget never", nil},
+		"it has come back once":              {till(func(o *StuckPod) { o.Returns = 1 }), "returns slow", []string{"ReplicaSet tills has made it again on this cordoned node once;", "less and less often", "scale ReplicaSet tills to 0"}},
+		"it tolerates the cordon":            {till(func(o *StuckPod) { o.Returns, o.Situation.Tolerates = 3, true }), "returns slow", []string{"3 times: it tolerates the taint node.kubernetes.io/unschedulable", "take that toleration out of the template of ReplicaSet tills, or scale"}},
+		"pinned, it has come back":           {till(both(pinned, func(o *StuckPod) { o.Returns = 3 })), "returns slow", []string{"its spec.nodeName is n1", "take spec.nodeName out of the template"}},
+		"it has come back too often":         {till(func(o *StuckPod) { o.Returns = MaxReturns }), "returns slow", []string{"evicted no more", "goes down with the device"}},
+		"nobody knows who makes it":          {till(func(o *StuckPod) { o.Returns, o.Situation.Pod.Owner = 2, types.Owner{} }), "returns slow", []string{"does not name as its owner", "--show-managed-fields"}},
+		"its owner has a new name each time": {till(func(o *StuckPod) { o.Returns, o.Shared = 4, true }), "returns slow", []string{"the maker of ReplicaSet tills has made pods like it again on this cordoned node 4 times", "kubectl -n shop get replicaset tills -o yaml"}},
+		"it ends, only to come back":         {deleted(10*time.Second, func(o *StuckPod) { o.Returns = 2 }), "returns slow", []string{"2 times"}},
+		"it came back, and is refused":       {under(tight, func(o *StuckPod) { o.Returns = 2 }), "budget never", nil},
+		"pinned, of nobody, and refused":     {under(tight, both(pinned, func(o *StuckPod) { o.Situation.Pod.Owner = types.Owner{} })), "budget never", nil},
 		"it will be held by a finalizer":     {till(heldOnce), "finalizer slow", []string{"a.io/x"}},
 		"it waits for its turn":              {till(plain), "", nil},
 		"so it does with no room":            {till(cramped), "", nil},
-		"it is shut down, not moved":         {till(func(o *obstacle) { o.situation.Immovable = "HostDevice: gpu" }), "immovable slow", []string{"HostDevice: gpu"}},
-		"an error":                           {till(func(o *obstacle) { o.refusedBy = "HTTP 500: webhook down" }), "refused slow", []string{"webhook down"}},
-		"an error for a minute":              {till(both(forAMinute, func(o *obstacle) { o.refusedBy = "HTTP 500: webhook down" })), "refused never", nil},
-		"two budgets": {under(roomy, func(o *obstacle) {
-			o.situation.Budgets = append(o.situation.Budgets, types.PodBudget{Name: "shop/b2"})
-			o.refusedBy = "500"
+		"it is shut down, not moved":         {till(func(o *StuckPod) { o.Situation.Immovable = "HostDevice: gpu" }), "immovable slow", []string{"HostDevice: gpu"}},
+		"an error":                           {till(func(o *StuckPod) { o.RefusedBy = "HTTP 500: webhook down" }), "refused slow", []string{"webhook down"}},
+		"an error for a minute":              {till(both(forAMinute, func(o *StuckPod) { o.RefusedBy = "HTTP 500: webhook down" })), "refused never", nil},
+		"two budgets": {under(roomy, func(o *StuckPod) {
+			o.Situation.Budgets = append(o.Situation.Budgets, types.PodBudget{Name: "shop/b2"})
+			o.RefusedBy = "500"
 		}), "refused never", []string{"2 PodDisruptionBudgets", "shop/open, shop/b2"}},
 		"a budget that cannot open":       {under(tight, plain), "budget never", []string{"shop/open allows no disruption: of 2 pods 2 are healthy and 2 must stay"}},
 		"a budget whose pods come":        {under(roomy, plain), "budget slow", []string{"of 3 pods 2 are healthy and 2 must stay", "-n shop get pods"}},
@@ -136,8 +135,8 @@ func TestEachObstacleHasItsCauseItsNumbersAndItsOutlook(t *testing.T) {
 		"a budget that counts no pod":     {under(types.PodBudget{}, forAMinute), "budget never", []string{"of 0 pods"}},
 		"a budget that expects no pod":    {under(types.PodBudget{Healthy: 1}, plain), "budget never", []string{"percentage"}},
 		"a budget in trouble":             {under(types.PodBudget{Trouble: "found no controller"}, plain), "budget never", []string{"found no controller"}},
-		"no budget is known":              {till(func(o *obstacle) { o.refusedBy = byBudget }), "budget slow", []string{"Cannot evict pod", "get pdb"}},
-		"none is known for a minute":      {till(both(forAMinute, func(o *obstacle) { o.refusedBy = byBudget })), "budget never", nil},
+		"no budget is known":              {till(func(o *StuckPod) { o.RefusedBy = byBudget }), "budget slow", []string{"Cannot evict pod", "get pdb"}},
+		"none is known for a minute":      {till(both(forAMinute, func(o *StuckPod) { o.RefusedBy = byBudget })), "budget never", nil},
 
 		// Virtual machines.
 		"a machine that must and cannot move":   {till(machineOf("LiveMigrate", "DisksNotLiveMigratable: local")), "immovable never", []string{"DisksNotLiveMigratable: local"}},
@@ -151,9 +150,9 @@ func TestEachObstacleHasItsCauseItsNumbersAndItsOutlook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, text := "", ""
-			for _, b := range explain(twelve, []obstacle{row.o}) {
+			for _, b := range Blockers(twelve, []StuckPod{row.o}) {
 				got, text = b.Cause+" "+string(b.Outlook), b.Why+" | "+b.Remedy
-				if b.Pod != "shop/till" || b.Node != "n1" || b.Why == "" || !b.Since.Equal(row.o.since) {
+				if b.Pod != "shop/till" || b.Node != "n1" || b.Why == "" || !b.Since.Equal(row.o.Since) {
 					t.Errorf("blocker is %+v", b)
 				}
 				if b.Outlook == types.OutlookNever && b.Remedy == "" {
@@ -173,13 +172,13 @@ func TestEachObstacleHasItsCauseItsNumbersAndItsOutlook(t *testing.T) {
 }
 
 func TestTheLongestStandingObstacleComesFirst(t *testing.T) {
-	named := func(name string, since time.Duration) obstacle {
-		return under(types.PodBudget{}, func(o *obstacle) { o.situation.Pod.Name, o.since = name, past(since) })
+	named := func(name string, since time.Duration) StuckPod {
+		return under(types.PodBudget{}, func(o *StuckPod) { o.Situation.Pod.Name, o.Since = name, past(since) })
 	}
-	all := []obstacle{named("b", time.Second), named("a", time.Second), named("c", time.Minute), till(plain)}
+	all := []StuckPod{named("b", time.Second), named("a", time.Second), named("c", time.Minute), till(plain)}
 	for range 2 {
 		var names []string
-		for _, b := range explain(twelve, all) {
+		for _, b := range Blockers(twelve, all) {
 			names = append(names, b.Pod)
 		}
 		if diff := cmp.Diff([]string{"shop/c", "shop/a", "shop/b"}, names); diff != "" {
@@ -193,7 +192,7 @@ func TestStrandedAreThosePodsThatNoOtherNodeTakes(t *testing.T) {
 	row := func(name, lacks string, fits int) types.PodSituation {
 		return types.PodSituation{Pod: types.Pod{Namespace: "shop", Name: name}, Fits: fits, Lacks: lacks}
 	}
-	got := stranded([]types.PodSituation{row("z", "full", 0), row("moves", "", 1), row("unknown", "", 0), row("a", "tainted", 0)})
+	got := Stranded([]types.PodSituation{row("z", "full", 0), row("moves", "", 1), row("unknown", "", 0), row("a", "tainted", 0)})
 	if diff := cmp.Diff([]string{"shop/a", "shop/z"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -201,21 +200,21 @@ func TestStrandedAreThosePodsThatNoOtherNodeTakes(t *testing.T) {
 
 func TestNobodyIsToldToTakeLonghornsBudgetsOrPodsAway(t *testing.T) {
 	tight := types.PodBudget{Healthy: 1, Desired: 1, Expects: 1}
-	ofLonghorn := func(o *obstacle) { o.situation.Pod.Namespace = "longhorn-system" }
-	for name, o := range map[string]obstacle{
+	ofLonghorn := func(o *StuckPod) { o.Situation.Pod.Namespace = "longhorn-system" }
+	for name, o := range map[string]StuckPod{
 		"its budget":       under(tight, ofLonghorn),
 		"in trouble":       under(types.PodBudget{Trouble: "x"}, ofLonghorn),
 		"no pod expected":  under(types.PodBudget{Healthy: 1}, ofLonghorn),
-		"two budgets":      under(tight, func(o *obstacle) { ofLonghorn(o); o.situation.Budgets = append(o.situation.Budgets, tight) }),
-		"no budget known":  till(func(o *obstacle) { ofLonghorn(o); o.refusedBy = byBudget }),
-		"pinned by owners": till(func(o *obstacle) { pinned(o); ofLonghorn(o) }),
+		"two budgets":      under(tight, func(o *StuckPod) { ofLonghorn(o); o.Situation.Budgets = append(o.Situation.Budgets, tight) }),
+		"no budget known":  till(func(o *StuckPod) { ofLonghorn(o); o.RefusedBy = byBudget }),
+		"pinned by owners": till(func(o *StuckPod) { pinned(o); ofLonghorn(o) }),
 	} {
-		got := explain(twelve, []obstacle{o})
+		got := Blockers(twelve, []StuckPod{o})
 		if len(got) != 1 || !strings.Contains(got[0].Remedy, "replica") || !strings.Contains(got[0].Remedy, "touch neither budget nor pod") || strings.Contains(got[0].Remedy, "kubectl") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if got := explain(twelve, []obstacle{under(tight, plain)}); len(got) != 1 || !strings.Contains(got[0].Remedy, "edit pdb") {
+	if got := Blockers(twelve, []StuckPod{under(tight, plain)}); len(got) != 1 || !strings.Contains(got[0].Remedy, "edit pdb") {
 		t.Errorf("another one's budget: %+v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package drain
+package outlook
 
 import (
 	"fmt"
@@ -26,11 +26,11 @@ func TestTheTimeARebuildTakesIsFromItsRate(t *testing.T) {
 		{"a rate of long ago is forgotten", []int{1, 2, 3, 4, 5, 6, 16, 26, 36, 46, 56}, 44},
 		{"not being asked for a while is no harm", []int{40, -1, -1, 70}, 30},
 	} {
-		var r rates
+		var r RebuildRates
 		got := 0
 		for i, p := range row.percents {
 			if p >= 0 {
-				got = r.eta("v", p, begin.Add(time.Duration(i)*10*time.Second))
+				got = r.ETA("v", p, begin.Add(time.Duration(i)*10*time.Second))
 			}
 		}
 		if got != row.want {
@@ -40,21 +40,21 @@ func TestTheTimeARebuildTakesIsFromItsRate(t *testing.T) {
 }
 
 func TestRebuildsThatNobodyAsksForAreForgotten(t *testing.T) {
-	var r rates
+	var r RebuildRates
 	now := time.Unix(1000, 0)
 	for i := range 2000 {
-		r.eta(fmt.Sprint("v", i), 10, now)
+		r.ETA(fmt.Sprint("v", i), 10, now)
 	}
 	now = now.Add(9 * time.Minute)
-	r.eta("v7", 20, now)
+	r.ETA("v7", 20, now)
 	now = now.Add(9 * time.Minute)
-	if eta := r.eta("v8", 20, now); eta != 0 {
+	if eta := r.ETA("v8", 20, now); eta != 0 {
 		t.Errorf("one that was forgotten needs %d s", eta)
 	}
 	if len(r.volumes) != 2 {
 		t.Errorf("%d are remembered", len(r.volumes))
 	}
-	if eta := r.eta("v7", 20, now); eta != 8*18*60 {
+	if eta := r.ETA("v7", 20, now); eta != 8*18*60 {
 		t.Errorf("one that was not needs %d s", eta)
 	}
 }

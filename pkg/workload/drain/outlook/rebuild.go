@@ -1,4 +1,4 @@
-package drain
+package outlook
 
 import (
 	"math"
@@ -13,8 +13,8 @@ const (
 	etaForgets = 10 * time.Minute
 )
 
-// rates remembers how fast rebuilds go.
-type rates struct {
+// RebuildRates remembers how fast rebuilds go.
+type RebuildRates struct {
 	volumes map[string]*rate
 	swept   time.Time
 }
@@ -29,10 +29,10 @@ type step struct {
 	at      time.Time
 }
 
-// eta returns in how many seconds the rebuild of a volume will be done that is
+// Eta returns in how many seconds the rebuild of a volume will be done that is
 // at percent now, 0 for unknown. One that goes backwards has begun anew; one that
 // stands still gets slower.
-func (r *rates) eta(volume string, percent int, now time.Time) int {
+func (r *RebuildRates) ETA(volume string, percent int, now time.Time) int {
 	r.sweep(now)
 	if percent <= 0 {
 		delete(r.volumes, volume)
@@ -57,7 +57,7 @@ func (r *rates) eta(volume string, percent int, now time.Time) int {
 }
 
 // sweep forgets what was not asked for lately.
-func (r *rates) sweep(now time.Time) {
+func (r *RebuildRates) sweep(now time.Time) {
 	if r.volumes == nil {
 		r.volumes = map[string]*rate{}
 	}

@@ -1,4 +1,4 @@
-package drain
+package outlook
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -85,11 +84,11 @@ func TestWhichVolumesKeepADrainFromBeingComplete(t *testing.T) {
 		{"a policy that nobody knows allows nothing", detachedWith(onDisk("own", true, false)), "allow-everything", true},
 	} {
 		s := types.Storage{Longhorn: true, Policy: row.policy, Volumes: []types.Volume{row.volume}}
-		got := inTheWay(s, "own", storageNodes)
+		got := BlockingVolumes(s, "own", storageNodes)
 		if (len(got) == 1) != row.want {
 			t.Errorf("%s: in the way: %v, %+v", row.sentence, !row.want, got)
 		}
-		if s.Longhorn = false; len(inTheWay(s, "own", storageNodes)) > 0 {
+		if s.Longhorn = false; len(BlockingVolumes(s, "own", storageNodes)) > 0 {
 			t.Errorf("%s: in the way without Longhorn", row.sentence)
 		}
 	}
@@ -98,7 +97,7 @@ func TestWhichVolumesKeepADrainFromBeingComplete(t *testing.T) {
 func TestWhatIsAttachedHereIsInTheWayWhoeverStoresIt(t *testing.T) {
 	held := []types.Attachment{{Name: "csi-2", Volume: "v"}, {Name: "csi-1", Volume: "nfs"}, {Name: "csi-3"}}
 	healthy := attachedTo("b", replica("b", "RW"))
-	got := inTheWay(types.Storage{Longhorn: true, Volumes: []types.Volume{healthy}, Attachments: held}, "own", storageNodes)
+	got := BlockingVolumes(types.Storage{Longhorn: true, Volumes: []types.Volume{healthy}, Attachments: held}, "own", storageNodes)
 	want := []types.DrainVolume{
 		{Name: "csi-3", Why: claimHere, Outlook: types.OutlookSlow},
 		{Name: "nfs", Why: claimHere, Outlook: types.OutlookSlow},
@@ -107,15 +106,15 @@ func TestWhatIsAttachedHereIsInTheWayWhoeverStoresIt(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if got := inTheWay(types.Storage{Attachments: held}, "own", storageNodes); len(got) != 3 {
+	if got := BlockingVolumes(types.Storage{Attachments: held}, "own", storageNodes); len(got) != 3 {
 		t.Errorf("without Longhorn: %+v", got)
 	}
 	held = []types.Attachment{{Name: "csi-2", Volume: "v", Daemons: true}}
-	if got := inTheWay(types.Storage{Longhorn: true, Volumes: []types.Volume{healthy}, Attachments: held}, "own", storageNodes); len(got) > 0 {
+	if got := BlockingVolumes(types.Storage{Longhorn: true, Volumes: []types.Volume{healthy}, Attachments: held}, "own", storageNodes); len(got) > 0 {
 		t.Errorf("served elsewhere, for pods that stay: %+v", got)
 	}
 	last := attachedTo("b", replica("own", "RW"))
-	if got := inTheWay(types.Storage{Longhorn: true, Volumes: []types.Volume{last}, Attachments: held}, "own", storageNodes); len(got) != 1 {
+	if got := BlockingVolumes(types.Storage{Longhorn: true, Volumes: []types.Volume{last}, Attachments: held}, "own", storageNodes); len(got) != 1 {
 		t.Errorf("its last replica is here: %+v", got)
 	}
 }
@@ -163,7 +162,7 @@ func TestAVolumeInTheWayIsExplained(t *testing.T) {
 		{"attached here and rebuilt nowhere is never", attachedTo("own", replica("own", "RW")), "", storageNodes, true, 0, "never", "its engine is on this node until"},
 		{"attached here and healthy elsewhere is slow", attachedTo("own", replica("own", "RW"), replica("c", "RW")), "", storageNodes, false, 0, "slow", "its engine is on this node until"},
 	} {
-		got := inTheWay(types.Storage{Longhorn: true, Policy: row.policy, Volumes: []types.Volume{row.volume}}, "own", row.ready)
+		got := BlockingVolumes(types.Storage{Longhorn: true, Policy: row.policy, Volumes: []types.Volume{row.volume}}, "own", row.ready)
 		if len(got) != 1 {
 			t.Errorf("%s: %+v", row.sentence, got)
 			continue
@@ -185,7 +184,7 @@ func TestTwoThousandVolumesAreInTheWayByName(t *testing.T) {
 		v.Name = fmt.Sprintf("v%04d", 1999-i)
 		s.Volumes = append(s.Volumes, v)
 	}
-	got := inTheWay(s, "own", storageNodes)
+	got := BlockingVolumes(s, "own", storageNodes)
 	if len(got) != 2000 || got[0].Name != "v0000" || got[1999].Name != "v1999" {
 		t.Errorf("%d volumes, the first %s", len(got), got[0].Name)
 	}
@@ -196,10 +195,10 @@ func TestTheLockRecordsWhatWasHealthy(t *testing.T) {
 	here.Name, between.Name, away.Name = "here", "between", "away"
 	between.State = "attaching"
 	s := types.Storage{Longhorn: true, Volumes: []types.Volume{here, between, away}}
-	if diff := cmp.Diff(map[string]int{"here": 2, "between": 1}, lockedVolumes(s, "own")); diff != "" {
+	if diff := cmp.Diff(map[string]int{"here": 2, "between": 1}, HealthyReplicas(s, "own")); diff != "" {
 		t.Error(diff)
 	}
-	if s.Longhorn = false; len(lockedVolumes(s, "own")) > 0 {
+	if s.Longhorn = false; len(HealthyReplicas(s, "own")) > 0 {
 		t.Error("volumes without Longhorn")
 	}
 }
@@ -227,7 +226,7 @@ func TestWhichVolumesAreWorseOffThanWhenTheLockWasTaken(t *testing.T) {
 		{"as many as it should have are not worse", map[string]int{"v": 3}, two, false},
 		{"as it should have fewer by now, one is enough", map[string]int{"v": 2}, few, false},
 	} {
-		got := worse(row.was, types.Storage{Longhorn: true, Volumes: []types.Volume{row.volume}})
+		got := Degraded(row.was, types.Storage{Longhorn: true, Volumes: []types.Volume{row.volume}})
 		if (len(got) == 1) != row.want {
 			t.Errorf("%s: %v", row.sentence, got)
 		}
@@ -235,7 +234,7 @@ func TestWhichVolumesAreWorseOffThanWhenTheLockWasTaken(t *testing.T) {
 	bad := attachedTo("b", replica("own", "ERR"))
 	other := bad
 	other.Name = "a"
-	if diff := cmp.Diff([]string{"a", "v"}, worse(map[string]int{"a": 1, "v": 1}, types.Storage{Longhorn: true, Volumes: []types.Volume{bad, other}})); diff != "" {
+	if diff := cmp.Diff([]string{"a", "v"}, Degraded(map[string]int{"a": 1, "v": 1}, types.Storage{Longhorn: true, Volumes: []types.Volume{bad, other}})); diff != "" {
 		t.Error(diff)
 	}
 }
