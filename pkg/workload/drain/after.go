@@ -23,12 +23,12 @@ func complete(f facts, a *action) {
 	case f.expired():
 		expire(f, a)
 	case !f.living() || !f.known:
-	case passedBy && f.due(makeUp):
+	case passedBy && f.due(cordonAfterDeadAPI):
 		// Until the device goes down it is a node like any other again.
-		a.verb, a.rec.locked = makeUp, true
+		a.verb, a.rec.locked = cordonAfterDeadAPI, true
 		a.rec.node, a.rec.nodeBoot = f.node.Name, f.node.BootID
 	case passedBy:
-		a.wait(f.retry[makeUp].Sub(f.now))
+		a.wait(f.retry[cordonAfterDeadAPI].Sub(f.now))
 	case !f.cordoned() && f.rec.losses <= maxLosses && f.due(cordon):
 		a.verb = cordon
 	}
@@ -88,7 +88,7 @@ func giveBack(f facts, a *action) {
 	case f.node.CordonKept && !f.node.Unschedulable:
 		try(unkeep)
 	case f.legacy() && (f.node.CordonedByEVE() || !f.rec.adopted && f.node.Foreign()):
-		try(adopt)
+		try(uncordonLegacy)
 	case !f.rec.adopted:
 		a.rec.adopted = true
 	case f.rec.locked && (f.member || f.rec.node != ""), f.lease:

@@ -74,7 +74,7 @@ func (c *Component) settleCalls(a action) {
 		return
 	}
 	switch r.verb {
-	case uncordon, unkeep, adopt, release:
+	case uncordon, unkeep, uncordonLegacy, release:
 	default:
 		c.cancel(acting)
 	}
@@ -121,7 +121,7 @@ func (c *Component) journal(now time.Time) error {
 // act starts the call that was decided on.
 func (c *Component) act(ctx context.Context, f facts, a action) {
 	in := call{verb: a.verb, node: f.node, pods: a.evict, booted: f.booted, tie: f.tie, policy: f.policy, alone: f.lone(), stays: c.staying()}
-	in.consent, in.leaving, in.forGood = f.consent, f.requests[byLeave].stands, a.verb == depart || f.onlyLeaves()
+	in.consent, in.leaving, in.forGood = f.consent, f.requests[byLeave].stands, a.verb == deleteNode || f.onlyLeaves()
 	if !f.known {
 		in.node = types.Node{Name: f.self}
 	}

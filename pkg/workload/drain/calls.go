@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,11 +22,11 @@ const (
 	list
 	evict
 	check
-	makeUp
-	depart
+	cordonAfterDeadAPI
+	deleteNode
 	uncordon
 	unkeep
-	adopt
+	uncordonLegacy
 	release
 	situations
 	storage
@@ -36,8 +37,8 @@ const (
 
 var verbNames = map[verb]string{
 	enter: "enter the drain of", cordon: "cordon", list: "list the pods to evict of", evict: "evict from",
-	check: "look whether anything is left on", makeUp: "lock and cordon", depart: "delete", uncordon: "uncordon",
-	unkeep: "release the kept cordon of", adopt: "uncordon", release: "give back the drain lock of",
+	check: "look whether anything is left on", cordonAfterDeadAPI: "lock and cordon", deleteNode: "delete", uncordon: "uncordon",
+	unkeep: "release the kept cordon of", uncordonLegacy: "uncordon", release: "give back the drain lock of",
 	situations: "look into the pods of", storage: "look into the volumes of",
 	lookHere:   "look into the volumes of the former",
 	conditions: "set the drain conditions of", event: "report about",
@@ -57,9 +58,14 @@ const (
 	parallel    = 8 // evictions at a time
 )
 
-// call is a call under way.
+// runningCall is a call under way.
+type runningCall struct {
+	call
+	cut bool // cancelled: whatever it brings belongs to a drain that is over
+}
+
+// call is what a call is made with.
 type call struct {
-	n      int
 	verb   verb
 	began  time.Time // boot clock
 	node   types.Node
@@ -74,9 +80,7 @@ type call struct {
 	report types.Event
 	cond   types.DrainConditions
 
-	known  map[string]bool // of list and check: UIDs of the pods there were before it began
-	cancel context.CancelFunc
-	cut    bool // cancelled: whatever it brings belongs to a drain that is over
+	known map[string]bool // of list and check: UIDs of the pods there were before it began
 
 	// What a leave is judged by.
 	leaving bool                // one is wanted, among others
@@ -92,12 +96,11 @@ func (in call) breaksTies(n types.Node) bool {
 
 // outcome is what came of a call.
 type outcome struct {
-	n         int
 	err       error
 	pods      []types.Pod // of list and check
 	listed    bool
 	results   []error // of evict, one per pod
-	gates     string  // why enter, release or depart did not go through
+	gates     string  // why enter, release or deleteNode did not go through
 	freed     bool    // release gave the lock back
 	notOurs   bool    // release found no lock of ours
 	weighed   bool    // the volumes were listed, and keep the lock with its holder
@@ -111,7 +114,7 @@ type outcome struct {
 
 	only   []types.LeaveVolume // that a leave would lose
 	looked bool                // these were looked for
-	ended  bool                // depart found that the cluster ends with this node, as was consented to
+	ended  bool                // deleteNode found that the cluster ends with this node, as was consented to
 }
 
 func (c *Component) busy(lane int) bool { return c.running[lane] != nil }
@@ -120,16 +123,14 @@ func (c *Component) busy(lane int) bool { return c.running[lane] != nil }
 func (c *Component) cancel(lane int) {
 	if r := c.running[lane]; r != nil {
 		r.cut = true
-		r.cancel()
+		c.calls[lane].Cancel()
 	}
 }
 
-// begin starts a call beside the steps, under a context that outlives this one.
+// begin starts a call beside the steps.
 func (c *Component) begin(ctx context.Context, lane int, in call) {
-	last, _ := c.mail[lane].Get(types.Global)
 	by, why := c.rec.because()
-	ctx, in.cancel = context.WithTimeout(types.Because(context.WithoutCancel(ctx), by, why), callTimeout)
-	in.n, in.began = last.n+1, c.now()
+	in.began = c.now()
 	if in.verb == list || in.verb == check {
 		in.known = map[string]bool{}
 		for _, p := range c.NodePods.All() {
@@ -140,17 +141,13 @@ func (c *Component) begin(ctx context.Context, lane int, in call) {
 		n.TieBreaker = in.breaksTies(n)
 		in.rows = append(in.rows, n)
 	}
-	under := in // cancel writes to it while the call reads its own
-	c.running[lane] = &under
-	cancel := in.cancel
-	c.calls.Go(func() {
-		defer cancel()
+	c.running[lane] = &runningCall{call: in}
+	c.calls[lane].Begin(types.Because(ctx, by, why), callTimeout, func(ctx context.Context) outcome {
 		out := c.carryOut(ctx, in)
-		out.n = in.n
 		if out.err != nil {
 			out.err = fmt.Errorf("%s node %s: %w", verbNames[in.verb], in.node.Name, out.err)
 		}
-		_ = c.mail[lane].Publish(types.Global, out)
+		return out
 	})
 }
 
@@ -158,45 +155,108 @@ func (c *Component) begin(ctx context.Context, lane int, in call) {
 func (c *Component) carryOut(ctx context.Context, in call) (out outcome) {
 	name := in.node.Name
 	switch in.verb {
-	case enter:
-		out.err = c.enter(ctx, in, &out)
 	case cordon:
 		out.err = c.Kube.Cordon(ctx, name, in.by)
-	case makeUp:
-		out.err = c.makeUp(ctx, in, &out)
 	case uncordon:
 		out.err = c.Kube.Uncordon(ctx, name)
 	case unkeep:
 		out.err = c.Kube.Unkeep(ctx, name)
-	case adopt:
+	case uncordonLegacy:
 		out.err = c.Kube.UncordonLegacy(ctx, name, in.booted)
-	case release:
-		out.err = c.release(ctx, in, &out)
-	case depart:
-		out.err = c.depart(ctx, in, &out)
-	case lookHere:
-		out.err = c.lookAtVolumes(ctx, in, &out)
 	case list:
 		out.pods, out.err = c.Kube.PodsToEvict(ctx, name)
 		out.listed = out.err == nil
 	case evict:
 		out.results = c.evictAll(ctx, in.pods)
-	case check:
-		out.err = c.checkAll(ctx, in, &out)
 	case situations:
 		out.situation, out.err = c.Kube.Situations(ctx, name, in.pods)
 	case storage:
 		var s types.Storage
 		s, out.err = c.storage(ctx, in)
 		if out.err == nil {
-			out.volumes, out.stored = in.inTheWay(s, outlook.ReadyNodes(in.rows), &out), true
+			out.volumes, out.stored = in.blockingVolumes(s, outlook.ReadyNodes(in.rows), &out), true
 		}
 	case conditions:
 		out.err = c.Kube.SetDrainConditions(ctx, name, in.cond)
 	case event:
 		out.err = c.Kube.Event(ctx, in.report)
+	default:
+		out = in.follow(func(n next, r *reading) error { return c.request(ctx, in, n, r) })
 	}
 	return out
+}
+
+// follow makes the requests that the call's rule wants, one after the other, and
+// returns what came of them.
+func (in call) follow(make func(next, *reading) error) outcome {
+	var r reading
+	for {
+		r.at = time.Now()
+		n := rules[in.verb](in, r)
+		if n.do == nothing || r.failed != nil && !n.regardless {
+			if n.do != nothing {
+				n.out.err = r.failed
+			}
+			n.out.wrote = r.did(writeLock) || r.did(freeLock)
+			return n.out
+		}
+		switch err := make(n, &r); {
+		case err == nil:
+			r.done = append(r.done, n.do)
+		case errors.Is(err, types.ErrConflict) && (n.do == writeLock || n.do == freeLock):
+			r.conflict = err
+		default:
+			r.failed = errors.Join(r.failed, err)
+			if n.regardless {
+				return outcome{err: r.failed}
+			}
+		}
+	}
+}
+
+// request makes one of them.
+func (c *Component) request(ctx context.Context, in call, n next, r *reading) (err error) {
+	name := in.node.Name
+	switch n.do {
+	case readLock:
+		r.lock, err = c.Kube.DrainLock(ctx)
+	case readNodes:
+		r.nodes, err = c.freshNodes(ctx, in)
+	case readStorage:
+		r.storage, err = c.storage(ctx, in)
+	case readBriefly: // what cannot be looked at is not waited for, since Longhorn works badly where the peers are down
+		ctx, cancel := context.WithTimeout(ctx, loneLook)
+		defer cancel()
+		if s, err := c.storage(ctx, in); err == nil {
+			r.brief = s
+		}
+	case readPods:
+		r.pods, err = c.Kube.PodsToEvict(ctx, name)
+	case readUsers:
+		r.users, err = c.Kube.VolumeUsers(ctx, name)
+	case writeLock:
+		var set types.DrainLock
+		if set, err = c.Kube.SetDrainLock(ctx, n.lock); err == nil {
+			r.lock = set
+		}
+	case freeLock:
+		if err = c.Kube.FreeDrainLock(ctx, n.lock); err == nil {
+			r.lock = types.DrainLock{}
+		}
+	case cordonNode:
+		err = c.Kube.Cordon(ctx, name, in.by)
+	case deleteOwnNode:
+		err = c.Kube.DeleteNode(ctx, in.node)
+	}
+	return err
+}
+
+// storage lists the volumes. What the controller says of Longhorn's drain policy
+// goes before what Longhorn has been told so far.
+func (c *Component) storage(ctx context.Context, in call) (types.Storage, error) {
+	s, err := c.Kube.Storage(ctx, in.node.Name)
+	s.Policy = cmp.Or(in.policy, s.Policy)
+	return s, err
 }
 
 // errNoTime is the result of an eviction for which the call's minute was too
@@ -223,13 +283,4 @@ func (c *Component) evictAll(ctx context.Context, pods []types.Pod) []error {
 	}
 	_ = g.Wait()
 	return results
-}
-
-// conflict turns "somebody else was faster" into something to wait for.
-func conflict(err error, out *outcome) error {
-	if errors.Is(err, types.ErrConflict) {
-		out.gates = "the drain lock was changed by another node a moment ago"
-		return nil
-	}
-	return err
 }

@@ -86,7 +86,7 @@ func TestAForcedEndWithoutTheGatesIsMadeUpFor(t *testing.T) {
 			}
 		})
 		f.rec, f.forced = decide(f).rec, nil
-		if a := decide(f); a.verb != makeUp || !a.rec.kept {
+		if a := decide(f); a.verb != cordonAfterDeadAPI || !a.rec.kept {
 			t.Errorf("from %s: verb %s, kept %v", phase, verbNames[a.verb], a.rec.kept)
 		}
 	}
@@ -137,8 +137,8 @@ func TestLeaving(t *testing.T) {
 		{"then the volumes are looked at", leaves(emptying), quiet(emptying, check)},
 		{"while one needs this node nothing is deleted", leaves(emptying, found(checked{volumes: []types.DrainVolume{{Name: "pvc-1"}}})), did{phase: emptying, s: notRequested, by: nobody, verb: check, why: "pvc-1"}},
 		{"what passed completes it", leaves(emptying, passed(0)), did{phase: completed, s: notRequested, by: nobody, stop: true}},
-		{"the own Node is deleted last", leaves(completed), quiet(completed, depart)},
-		{"after a pause where that was not to be", leaves(completed, pause(depart, time.Second), func(f *facts) { f.holds = "pvc-1 needs it" }), did{phase: completed, s: notRequested, by: nobody, again: time.Second, why: "pvc-1 needs it"}},
+		{"the own Node is deleted last", leaves(completed), quiet(completed, deleteNode)},
+		{"after a pause where that was not to be", leaves(completed, pause(deleteNode, time.Second), func(f *facts) { f.holds = "pvc-1 needs it" }), did{phase: completed, s: notRequested, by: nobody, again: time.Second, why: "pvc-1 needs it"}},
 		{"not while the API is silent", leaves(completed, silent(time.Second)), did{phase: completed, s: notRequested, by: nobody, why: "does not answer"}},
 		{"an API that is dead before the end is left without deleting the Node", leaves(completed, deadEnd, silent(time.Hour), lookedAt()), gone},
 		{"but not where data is here alone", leaves(completed, deadEnd, silent(time.Hour), lookedAt("v1")), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "1 volume has no other healthy replica than on this node: v1"}},
@@ -164,9 +164,9 @@ func TestLeaving(t *testing.T) {
 		{"by consent nothing is evicted where it ends", leaves(emptying, with(pod("p")), endsHereNow, given(), func(f *facts) { f.consent.Ends = true }), did{phase: completed, s: notRequested, by: nobody, stop: true, why: "the cluster ends with this node"}},
 		{"not before that is sure", leaves(completed, missing(59*time.Second)), did{phase: completed, s: notRequested, by: nobody, why: "not one of the cluster's"}},
 		{"a device that asks as well is told first", both(saidFor(time.Second)), did{phase: completed, s: complete9, by: deviceOp, again: edge}},
-		{"and has two seconds to hear it", both(), did{phase: completed, s: complete9, by: deviceOp, verb: depart}},
+		{"and has two seconds to hear it", both(), did{phase: completed, s: complete9, by: deviceOp, verb: deleteNode}},
 		{"the update is told before, too", calm(completed, who(byLeave, byDeviceOp, byUpdate), saidFor(edge)), did{phase: completed, s: complete9, by: osUpdate, again: edge}},
-		{"a leave that is decided after COMPLETE needs no second drain", calm(completed, who(byLeave, byDeviceOp)), did{phase: completed, s: complete9, by: deviceOp, verb: depart}},
+		{"a leave that is decided after COMPLETE needs no second drain", calm(completed, who(byLeave, byDeviceOp)), did{phase: completed, s: complete9, by: deviceOp, verb: deleteNode}},
 		{"a device that joins an empty node that leaves has it looked at", leaves(completed, who(byLeave, byDeviceOp)), did{phase: emptying, s: requested, by: deviceOp}},
 		{"a valid configuration that returns gives all back", leaves(completed, who()), did{phase: idling, s: notRequested, by: nobody, stop: true}},
 		{"also in the middle", leaves(emptying, who(), with(pod("x"))), did{phase: idling, s: notRequested, by: nobody, stop: true}},

@@ -162,12 +162,12 @@ func (w *world) obey(a action) {
 	}
 	switch {
 	case w.odds(2):
-	case a.verb == cordon, a.verb == makeUp:
+	case a.verb == cordon, a.verb == cordonAfterDeadAPI:
 		f.rec.cordoned, f.rec.dead = later(f.rec.cordoned, f.now), false
 		f.rec.losses += w.IntN(2)
 	case a.verb == release:
 		f.rec.locked = false
-	case a.verb == depart:
+	case a.verb == deleteNode:
 		f.rec.phase, f.rec.left, f.rec.locked = idling, true, false
 	}
 	if a.verb == cordon && w.odds(3) {
@@ -181,7 +181,7 @@ func (w *world) obey(a action) {
 // promises checks what has to be true of every single decision.
 func (w *world) promises(a action) error {
 	f, draining := w.facts, drains(w.facts.rec.phase)
-	gives := slices.Contains([]verb{uncordon, unkeep, adopt, release}, a.verb)
+	gives := slices.Contains([]verb{uncordon, unkeep, uncordonLegacy, release}, a.verb)
 	switch {
 	case !slices.Contains(phases, a.rec.phase):
 		return fmt.Errorf("phase %q", a.rec.phase)
@@ -198,7 +198,7 @@ func (w *world) promises(a action) error {
 		return fmt.Errorf("evictions from a node that takes pods")
 	case a.verb == cordon && f.rec.phase == inGates && !f.entered:
 		return fmt.Errorf("a cordon before the gates")
-	case a.verb == depart && (f.rec.phase != completed || !f.requests[byLeave].stands):
+	case a.verb == deleteNode && (f.rec.phase != completed || !f.requests[byLeave].stands):
 		return fmt.Errorf("the Node is deleted in %s", f.rec.phase)
 	case a.consume && (f.forced == nil || f.forced.Status != complete9):
 		return fmt.Errorf("a force file is removed that does not say 9")

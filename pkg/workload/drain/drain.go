@@ -113,9 +113,8 @@ type Component struct {
 
 	rec     record // what the journal holds, or is about to
 	mem     memory // what may be lost in a restart
-	running [lanes]*call
-	mail    [lanes]pubsub.Table[outcome] // where a call leaves its outcome, and rings
-	calls   sync.WaitGroup
+	running [lanes]*runningCall
+	calls   [lanes]loop.Call[outcome]
 
 	renewals map[string]renewal // of the acting lane's calls, one of which runs at a time
 }
@@ -133,12 +132,12 @@ func (c *Component) Run(ctx context.Context) {
 
 // run is Run with somebody else to ring when the operator's files change.
 func (c *Component) run(ctx context.Context, files loop.Input) {
-	defer c.calls.Wait()
-	defer c.cancel(acting)
-	defer c.cancel(telling)
+	defer c.calls[acting].End()
+	defer c.calls[telling].End()
+	defer c.calls[acting].Cancel()
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, files,
 		c.DeviceOp, c.Update, c.Operator, c.Config, c.Membership, c.Settings, c.Info, c.Agent,
-		c.Nodes, c.NodePods, c.API, c.Leases, &c.mail[acting], &c.mail[telling])
+		c.Nodes, c.NodePods, c.API, c.Leases, &c.calls[acting], &c.calls[telling])
 }
 
 // Step looks, decides and acts once.

@@ -61,11 +61,11 @@ func leave(f facts, a *action) {
 			a.waits += "; " + why
 		}
 		f.lookHere(a) // that may take days, in which the last other replica can be lost
-	case f.due(depart):
-		a.verb = depart
+	case f.due(deleteNode):
+		a.verb = deleteNode
 	default:
 		a.waits = f.holds
-		a.wait(f.retry[depart].Sub(f.now))
+		a.wait(f.retry[deleteNode].Sub(f.now))
 	}
 }
 
@@ -137,75 +137,6 @@ func (f facts) lookHere(a *action) {
 // has consented to it.
 func (f facts) endsWith() bool {
 	return f.onlyLeaves() && f.synced && f.ends && f.consent != nil && f.consent.Ends
-}
-
-// depart deletes the own Node, if neither etcd nor a volume needs it any more,
-// and frees the lock.
-func (c *Component) depart(ctx context.Context, in call, out *outcome) error {
-	nodes, err := c.freshNodes(ctx, in)
-	if err != nil {
-		return err
-	}
-	ends, last := types.LastOf(nodes, in.node.Name)
-	if ends && (in.consent == nil || !in.consent.Ends) {
-		out.gates = "the cluster ends with this node; if it is to end: zedkube leave plan, then zedkube leave --give-up-data"
-		return nil
-	}
-	if out.gates = quorum(nodes, in.node.Name); out.gates != "" {
-		return nil
-	}
-	s, err := c.storage(ctx, in)
-	if err != nil {
-		return err
-	}
-	if volumes := in.inTheWay(s, outlook.ReadyNodes(nodes), out); len(volumes) > 0 {
-		out.gates = "this node leaves once its volumes can do without it: " + volumes[0].Name + ": " + volumes[0].Why
-		return nil
-	}
-	if last {
-		// k3s does not let go of the Node of etcd's last member, and nobody is left
-		// to whom it would say anything.
-		out.ended = true
-		return nil
-	}
-	if own, _ := nodeNamed(nodes, in.node.Name); !own.Deleted.IsZero() {
-		out.gates = "its Node is being deleted"
-		return nil
-	}
-	if err := c.Kube.DeleteNode(ctx, in.node); err != nil {
-		return err
-	}
-	// A lock whose holder's Node is gone is anybody's: to free it is politeness.
-	if lock, err := c.Kube.DrainLock(ctx); err == nil && ours(lock, in.node.Name) {
-		_ = c.Kube.FreeDrainLock(ctx, lock)
-	}
-	return nil
-}
-
-// lookAtVolumes notes what a leave would lose, whether or not the own Node is there.
-func (c *Component) lookAtVolumes(ctx context.Context, in call, out *outcome) error {
-	nodes, err := c.freshNodes(ctx, in)
-	if err != nil {
-		return err
-	}
-	s, err := c.storage(ctx, in)
-	if err != nil {
-		return err
-	}
-	in.inTheWay(s, outlook.ReadyNodes(nodes), out)
-	return nil
-}
-
-// inTheWay returns the volumes that are in the way of the call's drain, and notes
-// which a leave would lose.
-func (in call) inTheWay(s types.Storage, ready map[string]bool, out *outcome) []types.DrainVolume {
-	if in.leaving {
-		out.looked, out.only = true, outlook.LostByLeave(s, in.node.Name, ready)
-	}
-	if in.forGood {
-		return outlook.BlockingVolumesOfLeave(s, in.node.Name, ready, in.consent)
-	}
-	return outlook.BlockingVolumes(s, in.node.Name, ready)
 }
 
 // takeLook notes what a look found a leave to lose.

@@ -1,219 +1,399 @@
 package drain
 
 import (
-	"cmp"
-	"context"
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
 
-// storage lists the volumes. What the controller says of Longhorn's drain policy
-// goes before what Longhorn has been told so far.
-func (c *Component) storage(ctx context.Context, in call) (types.Storage, error) {
-	s, err := c.Kube.Storage(ctx, in.node.Name)
-	s.Policy = cmp.Or(in.policy, s.Policy)
-	return s, err
+// The rules of the drain lock (docs/wire.md, "Drain lock") and of etcd's quorum.
+//
+// A call that reads before it writes is carried out request by request: its rule
+// says which request comes next, by what was read so far. The rules run between
+// the requests and not in decide, because a decision is only as good as what it
+// was made on: the lock is written by compare-and-swap on the version just read,
+// quorum has to be there after the lock is had, and the Node is deleted by a look
+// at the volumes of this moment. They are pure all the same: the goroutine that
+// calls decides nothing.
+
+// apiRequest is one request of such a call to the API server.
+type apiRequest int
+
+const (
+	nothing apiRequest = iota // the call is done
+	readLock
+	readNodes // with the renewals of their kubelets
+	readStorage
+	readBriefly // the storage, where nobody waits for a Longhorn that works badly
+	readPods
+	readUsers // of volumes
+	writeLock
+	freeLock
+	cordonNode
+	deleteOwnNode
+)
+
+// next is what a rule wants.
+type next struct {
+	do         apiRequest
+	lock       types.DrainLock // to write
+	regardless bool            // also where a request before has failed
+	out        outcome         // of the call where it ends here
 }
 
-// enter takes the lock if it may be had, and then looks whether quorum allows a
-// node to go; if not, the lock is given back: others may be luckier.
-func (c *Component) enter(ctx context.Context, in call, out *outcome) error {
-	lock, err := c.Kube.DrainLock(ctx)
-	if err != nil {
-		return err
-	}
-	out.lock, out.locked = lock, true
-	// What the table shows of another holder is enough to go on waiting.
-	if out.gates = lockable(lock, in.node.Name, in.rows, types.Storage{}); out.gates != "" {
-		return nil
-	}
-	nodes, err := c.freshNodes(ctx, in)
-	if err != nil {
-		return err
-	}
-	if out.check.quorum = quorum(nodes, in.node.Name); out.check.quorum != "" {
-		out.gates = out.check.quorum
-		return c.yield(ctx, in, lock, out)
-	}
-	if lock, err = c.take(ctx, in, lock, nodes, out); err != nil || out.gates != "" {
-		return conflict(err, out)
-	}
-	out.lock = lock
-	if nodes, err = c.freshNodes(ctx, in); err != nil {
-		return err
-	}
-	if out.check.quorum = quorum(nodes, in.node.Name); out.check.quorum != "" {
-		out.gates = out.check.quorum
-		return c.yield(ctx, in, lock, out)
-	}
-	return nil
+// reading is what a call has read so far.
+type reading struct {
+	at       time.Time    // by the wall clock
+	done     []apiRequest // those that have succeeded, in their order
+	failed   error        // of those that have not; a conflict is none
+	conflict error        // another node was faster to write the lock
+	lock     types.DrainLock
+	nodes    []types.Node
+	storage  types.Storage
+	brief    types.Storage // of readBriefly; empty where that failed
+	pods     []types.Pod
+	users    map[string][]types.Pod // of volumes
 }
 
-// yield gives the lock back while nothing has been done under it.
-func (c *Component) yield(ctx context.Context, in call, lock types.DrainLock, out *outcome) error {
-	if !ours(lock, in.node.Name) || in.node.CordonedBy != nil {
-		return nil
+func (r reading) did(what apiRequest) bool { return r.last(what) >= 0 }
+
+// last is where what was last done in the order of requests; -1 for never.
+func (r reading) last(what apiRequest) int {
+	for i := len(r.done) - 1; i >= 0; i-- {
+		if r.done[i] == what {
+			return i
+		}
 	}
-	err := c.Kube.FreeDrainLock(ctx, lock)
-	out.wrote = err == nil
-	return conflict(err, &outcome{})
+	return -1
 }
 
-// take makes lock ours if its holder does not need it. A lock that is ours
-// already keeps what was recorded first.
-func (c *Component) take(ctx context.Context, in call, lock types.DrainLock, nodes []types.Node, out *outcome) (types.DrainLock, error) {
-	own, _ := nodeNamed(nodes, in.node.Name)
-	if ours(lock, in.node.Name) && lock.BootID == own.BootID && !lock.Ended {
-		return lock, nil
+func (r reading) ready() map[string]bool { return outlook.ReadyNodes(r.nodes) }
+
+// rules are those of the calls that read before they write. What is wanted of one
+// whose request has failed is the same request again: it ends with that error then.
+var rules = map[verb]func(call, reading) next{
+	enter: enterRule, cordonAfterDeadAPI: cordonAfterDeadAPIRule, release: releaseRule,
+	check: checkRule, deleteNode: deleteNodeRule, lookHere: lookHereRule,
+}
+
+const lockChanged = "the drain lock was changed by another node a moment ago"
+
+// enterRule takes the lock if it may be had, and looks whether quorum allows a
+// node to go, before and after; if not, the lock is given back for the others.
+func enterRule(in call, r reading) next {
+	out := outcome{lock: r.lock, locked: r.did(readLock)}
+	if n, ok := lockAndNodes(in, r); !ok {
+		n.out.lock, n.out.locked = out.lock, out.locked
+		return n
 	}
-	s, err := c.storage(ctx, in)
-	if err != nil {
-		return lock, err
+	if lack := quorum(r.nodes, in.node.Name); lack != "" {
+		out.gates, out.check.quorum = lack, lack
+		if ours(r.lock, in.node.Name) && in.node.CordonedBy == nil && r.conflict == nil {
+			return next{do: freeLock, lock: r.lock, out: out} // nothing has been done under it
+		}
+		return next{out: out}
 	}
-	if out.gates = lockable(lock, in.node.Name, nodes, s); out.gates != "" {
-		out.weighed = true
-		return lock, nil
+	n, have := takeRule(in, r)
+	if !have {
+		n.out.lock, n.out.locked = out.lock, out.locked
+		return n
+	}
+	if r.nodesRead() < 2 {
+		return next{do: readNodes, out: out}
+	}
+	return next{out: out}
+}
+
+// nodesRead is how often the nodes were read.
+func (r reading) nodesRead() (n int) {
+	for _, d := range r.done {
+		if d == readNodes {
+			n++
+		}
+	}
+	return n
+}
+
+// lockAndNodes reads the lock, and the nodes where it may be had by what the table
+// shows: of another holder that is enough to go on waiting.
+func lockAndNodes(in call, r reading) (n next, ok bool) {
+	switch {
+	case !r.did(readLock):
+		return next{do: readLock}, false
+	case r.did(readNodes):
+		return next{}, true
+	}
+	if why := lockable(r.lock, in.node.Name, in.rows, types.Storage{}); why != "" {
+		return next{out: outcome{gates: why}}, false
+	}
+	return next{do: readNodes}, false
+}
+
+// takeRule makes the lock ours if its holder does not need it; have says that it
+// is. A lock that is ours already keeps what was recorded first.
+func takeRule(in call, r reading) (n next, have bool) {
+	own, _ := nodeNamed(r.nodes, in.node.Name)
+	isOurs := ours(r.lock, in.node.Name)
+	switch {
+	case r.conflict != nil:
+		return next{out: outcome{gates: lockChanged}}, false
+	case r.did(writeLock), isOurs && r.lock.BootID == own.BootID && !r.lock.Ended:
+		return next{}, true
+	case r.last(readStorage) < r.last(readLock):
+		return next{do: readStorage}, false
+	}
+	if why := lockable(r.lock, in.node.Name, r.nodes, r.storage); why != "" {
+		return next{out: outcome{gates: why, weighed: true}}, false
 	}
 	mine := types.DrainLock{
-		Holder: in.node.Name, BootID: own.BootID, Since: time.Now().UTC(),
-		Volumes: outlook.HealthyReplicas(s, in.node.Name), Version: lock.Version,
+		Holder: in.node.Name, BootID: own.BootID, Since: r.at.UTC(),
+		Volumes: outlook.HealthyReplicas(r.storage, in.node.Name), Version: r.lock.Version,
 	}
-	if ours(lock, in.node.Name) {
-		mine.Since, mine.Volumes = lock.Since, lock.Volumes
+	if isOurs {
+		mine.Since, mine.Volumes = r.lock.Since, r.lock.Volumes
 	}
-	set, err := c.Kube.SetDrainLock(ctx, mine)
-	out.wrote = err == nil
-	return set, err
+	return next{do: writeLock, lock: mine}, false
 }
 
-// makeUp is for a device that was allowed to go down without Kubernetes, which
-// answers again before it has. It may go down any moment, so the cordon does not
-// wait for the lock.
-func (c *Component) makeUp(ctx context.Context, in call, out *outcome) error {
-	err := c.takeIfFree(ctx, in, out)
-	return errors.Join(err, c.Kube.Cordon(ctx, in.node.Name, in.by))
-}
-
-// takeIfFree makes the lock ours; that its holder needs it is no error.
-func (c *Component) takeIfFree(ctx context.Context, in call, out *outcome) error {
-	lock, err := c.Kube.DrainLock(ctx)
-	if err != nil || lockable(lock, in.node.Name, in.rows, types.Storage{}) != "" {
-		return err
-	}
-	nodes, err := c.freshNodes(ctx, in)
-	if err != nil {
-		return err
-	}
-	_, err = c.take(ctx, in, lock, nodes, out)
-	return conflict(err, out)
-}
-
-// release frees the lock if it is ours and nobody needs it held any more. While
-// volumes are still worse than before it says that the drain has ended, so that
-// others can tell once they are not.
-func (c *Component) release(ctx context.Context, in call, out *outcome) error {
-	lock, err := c.Kube.DrainLock(ctx)
-	if err != nil {
-		return err
-	}
-	out.lock, out.locked = lock, true
-	if !ours(lock, in.node.Name) {
-		out.notOurs = true
-		return nil
-	}
-	nodes, err := c.freshNodes(ctx, in)
-	if err != nil {
-		return err
-	}
-	s, err := c.storage(ctx, in)
-	if err != nil {
-		return err
-	}
-	ended := lock
-	ended.Ended = true // no drain is wanted, or release would not be called
-	if out.gates = needed(ended, nodes, s); out.gates == "" {
-		if err := c.Kube.FreeDrainLock(ctx, lock); err != nil {
-			return err
+// cordonAfterDeadAPIRule is for a device that was allowed to go down without
+// Kubernetes, which answers again before it has. It may go down any moment, so the
+// cordon does not depend on the lock.
+func cordonAfterDeadAPIRule(in call, r reading) next {
+	if r.failed == nil {
+		n, ok := lockAndNodes(in, r)
+		if ok {
+			n, _ = takeRule(in, r)
 		}
-		out.lock, out.notOurs, out.wrote, out.freed = types.DrainLock{}, true, true, true
-		return nil
+		if n.do != nothing {
+			return n
+		}
 	}
-	if own, ok := nodeNamed(nodes, in.node.Name); ok && own.BootID == lock.BootID && !lock.Ended {
-		_, err = c.Kube.SetDrainLock(ctx, ended)
-		return conflict(err, &outcome{})
+	if !r.did(cordonNode) {
+		return next{do: cordonNode, regardless: true}
 	}
-	return nil
+	return next{out: outcome{err: r.failed}}
 }
 
-// checkAll looks afresh at everything that COMPLETE promises, but for pods that
-// come back however often they are evicted. Where no other node takes the pods
-// that is the gates alone.
-func (c *Component) checkAll(ctx context.Context, in call, out *outcome) (err error) {
-	nodes, err := c.freshNodes(ctx, in) // before the pods: it may take a while
-	if err != nil {
-		return err
+// releaseRule frees the lock if it is ours and not needed any longer. While volumes
+// are still worse than before the drain it notes in the lock that the drain has
+// ended, so that others can tell once they are not.
+func releaseRule(in call, r reading) next {
+	out := outcome{lock: r.lock, locked: r.did(readLock)}
+	switch {
+	case !r.did(readLock):
+		return next{do: readLock}
+	case r.did(freeLock):
+		out.lock, out.notOurs, out.freed = types.DrainLock{}, true, true
+		return next{out: out}
+	case !ours(r.lock, in.node.Name):
+		out.notOurs = true
+		return next{out: out}
+	case !r.did(readNodes):
+		return next{do: readNodes, out: out}
+	case !r.did(readStorage):
+		return next{do: readStorage, out: out}
 	}
-	if out.pods, err = c.Kube.PodsToEvict(ctx, in.node.Name); err != nil {
-		return err
+	ended := r.lock
+	ended.Ended = true // no drain is wanted, or this would not be called
+	if out.gates = needed(ended, r.nodes, r.storage); out.gates == "" {
+		if r.conflict != nil {
+			out.err = r.conflict
+			return next{out: out}
+		}
+		return next{do: freeLock, lock: r.lock, out: out}
 	}
-	out.listed, out.check.lone = true, in.alone
-	for _, p := range out.pods {
+	if own, ok := nodeNamed(r.nodes, in.node.Name); ok && own.BootID == r.lock.BootID && !r.lock.Ended && r.conflict == nil {
+		return next{do: writeLock, lock: ended, out: out}
+	}
+	return next{out: out}
+}
+
+// checkRule looks at everything that COMPLETE promises, but for pods that come
+// back however often they are evicted. Where no other node takes the pods that is
+// the lock and the quorum alone, and for which rebuilds to wait.
+func checkRule(in call, r reading) next {
+	switch {
+	case !r.did(readNodes): // before the pods: it may take a while
+		return next{do: readNodes}
+	case !r.did(readPods):
+		return next{do: readPods}
+	}
+	out := outcome{pods: r.pods, listed: true, lock: r.lock, locked: r.did(readLock), check: checked{lone: in.alone}}
+	for _, p := range r.pods {
 		if in.remains(p) {
 			out.check.pods = append(out.check.pods, p.Key())
 		}
 	}
-	if len(out.check.pods) > 0 && !in.alone {
-		return nil
-	}
 	if !in.alone {
-		s, err := c.storage(ctx, in)
-		if err != nil {
-			return err
+		s := r.storage
+		switch {
+		case len(out.check.pods) > 0:
+			return next{out: out}
+		case !r.did(readStorage):
+			return next{do: readStorage, out: out}
+		case in.leavesUseToPods(s) && !r.did(readUsers):
+			return next{do: readUsers, out: out}
+		case in.leavesUseToPods(s):
+			s = outlook.WithoutUse(s, in.node.Name, r.usedByStaying(in))
 		}
-		if s, err = c.leaveToPods(ctx, in, s); err != nil {
-			return err
+		out.check.volumes = in.blockingVolumes(s, r.ready(), &out)
+		out.volumes, out.stored = out.check.volumes, true
+	}
+	out.check.quorum = quorum(r.nodes, in.node.Name)
+	if !r.did(readLock) {
+		return next{do: readLock, out: out}
+	}
+	n, have := takeRule(in, r)
+	if n.do != nothing {
+		n.out = out
+		return n
+	}
+	if !have {
+		out.check.lock = n.out.gates
+	}
+	if in.alone && r.readyPeer(in.node.Name) {
+		if !r.did(readBriefly) {
+			return next{do: readBriefly, out: out}
 		}
-		out.volumes, out.stored = in.inTheWay(s, outlook.ReadyNodes(nodes), out), true
-		out.check.volumes = out.volumes
+		// It is the one thing that a drain waits for where no other node takes pods:
+		// the pods stay, and so the rebuild goes on.
+		out.check.volumes = outlook.RebuiltElsewhere(r.brief, in.node.Name, r.ready())
 	}
-	out.check.quorum = quorum(nodes, in.node.Name)
-	lock, err := c.Kube.DrainLock(ctx)
-	if err != nil {
-		return err
-	}
-	var entry outcome
-	if lock, err = c.take(ctx, in, lock, nodes, &entry); err != nil {
-		err = conflict(err, &entry)
-	}
-	out.lock, out.locked, out.check.lock = lock, true, entry.gates
-	if in.alone && err == nil {
-		out.check.volumes = c.rebuilding(ctx, in, outlook.ReadyNodes(nodes))
-	}
-	return err
+	return next{out: out}
 }
 
-// rebuilding returns the volumes whose last healthy replica is here while another
-// is rebuilt on a node that is Ready and cordoned. It is the one thing that a
-// drain waits for where no other node takes pods: the pods stay, and so the
-// rebuild goes on. What cannot be looked at is not waited for, since Longhorn
-// works badly where the peers are down.
-func (c *Component) rebuilding(ctx context.Context, in call, ready map[string]bool) []types.DrainVolume {
-	node := in.node.Name
-	peers := false
-	for name, is := range ready {
-		peers = peers || is && name != node
+// deleteNodeRule deletes the own Node, if neither etcd nor a volume needs it any
+// longer, and frees the lock.
+func deleteNodeRule(in call, r reading) next {
+	switch {
+	case !r.did(readNodes):
+		return next{do: readNodes}
+	case r.did(deleteOwnNode): // the lock of a holder whose Node is gone may be taken by any node
+		switch {
+		case r.failed != nil:
+		case !r.did(readLock):
+			return next{do: readLock}
+		case ours(r.lock, in.node.Name) && r.conflict == nil:
+			return next{do: freeLock, lock: r.lock}
+		}
+		return next{out: lookedAtVolumes(in, r)}
 	}
-	if !peers {
-		return nil
+	ends, last := types.LastOf(r.nodes, in.node.Name)
+	if ends && (in.consent == nil || !in.consent.Ends) {
+		return next{out: outcome{gates: "the cluster ends with this node; if it is to end: zedkube leave plan, then zedkube leave --give-up-data"}}
 	}
-	ctx, cancel := context.WithTimeout(ctx, loneLook)
-	defer cancel()
-	s, err := c.storage(ctx, in)
-	if err != nil {
-		return nil
+	if lack := quorum(r.nodes, in.node.Name); lack != "" {
+		return next{out: outcome{gates: lack}}
 	}
-	return outlook.RebuiltElsewhere(s, node, ready)
+	if !r.did(readStorage) {
+		return next{do: readStorage}
+	}
+	out := lookedAtVolumes(in, r)
+	own, _ := nodeNamed(r.nodes, in.node.Name)
+	switch {
+	case len(out.volumes) > 0:
+		out.gates = "this node leaves once its volumes can do without it: " + out.volumes[0].Name + ": " + out.volumes[0].Why
+	case last:
+		// k3s does not let go of the Node of etcd's last member, and no other node is
+		// left that would read anything of it.
+		out.ended = true
+	case !own.Deleted.IsZero():
+		out.gates = "its Node is being deleted"
+	default:
+		return next{do: deleteOwnNode, out: out}
+	}
+	return next{out: out}
+}
+
+// lookHereRule notes what a leave would lose, whether or not the own Node is there.
+func lookHereRule(in call, r reading) next {
+	switch {
+	case !r.did(readNodes):
+		return next{do: readNodes}
+	case !r.did(readStorage):
+		return next{do: readStorage}
+	}
+	return next{out: lookedAtVolumes(in, r)}
+}
+
+// lookedAtVolumes is what a leave learns of the storage.
+func lookedAtVolumes(in call, r reading) (out outcome) {
+	out.volumes = in.blockingVolumes(r.storage, r.ready(), &out)
+	return out
+}
+
+// blockingVolumes returns the volumes that are in the way of the call's drain, and
+// notes which a leave would lose.
+func (in call) blockingVolumes(s types.Storage, ready map[string]bool, out *outcome) []types.DrainVolume {
+	if in.leaving {
+		out.looked, out.only = true, outlook.LostByLeave(s, in.node.Name, ready)
+	}
+	if in.forGood {
+		return outlook.BlockingVolumesOfLeave(s, in.node.Name, ready, in.consent)
+	}
+	return outlook.BlockingVolumes(s, in.node.Name, ready)
+}
+
+// readyPeer reports whether another node is Ready.
+func (r reading) readyPeer(own string) bool {
+	for name, ready := range r.ready() {
+		if ready && name != own {
+			return true
+		}
+	}
+	return false
+}
+
+// quorum says what etcd lacks to go on without this node, "" for nothing.
+func quorum(nodes []types.Node, own string) string {
+	lack := types.LacksQuorum(nodes, own)
+	if lack == "" {
+		return ""
+	}
+	return "without this node " + lack
+}
+
+// ours reports that the lock is own's, for its drain. One that own holds to remove
+// a stale member (docs/wire.md, "Drain lock") is not.
+func ours(lock types.DrainLock, own string) bool { return lock.Holder == own && lock.Task == "" }
+
+// lockable says why own may not take the lock, "" for it may.
+func lockable(lock types.DrainLock, own string, nodes []types.Node, s types.Storage) string {
+	if lock.Holder == "" || ours(lock, own) {
+		return ""
+	}
+	return needed(lock, nodes, s)
+}
+
+// needed says why the holder still needs its lock, "" for it does not: its Node
+// is gone, or it is back and as it was. That is evidence: time is none.
+func needed(lock types.DrainLock, nodes []types.Node, s types.Storage) string {
+	holder, there := nodeNamed(nodes, lock.Holder)
+	switch {
+	case !there:
+		return ""
+	case !lock.Ended && lock.Task != "" && holder.BootID == lock.BootID:
+		return fmt.Sprintf("node %s removes a stale member of the cluster", lock.Holder)
+	case !lock.Ended && (lock.BootID == "" || holder.BootID == lock.BootID):
+		return fmt.Sprintf("node %s drains and has not rebooted yet", lock.Holder)
+	case holder.Ready != types.ConditionTrue:
+		return fmt.Sprintf("node %s, which was drained, is not Ready again", lock.Holder)
+	case holder.Unschedulable && holder.CordonedBy != nil && !holder.TieBreaker && !holder.CordonKept:
+		return fmt.Sprintf("node %s is still cordoned by its drain", lock.Holder)
+	}
+	if volumes := outlook.Degraded(lock.Volumes, s); len(volumes) > 0 {
+		return fmt.Sprintf("volumes on node %s have fewer healthy replicas than before its drain: %s", lock.Holder, outlook.Some(volumes, "", ""))
+	}
+	return ""
+}
+
+func nodeNamed(nodes []types.Node, name string) (types.Node, bool) {
+	for _, n := range nodes {
+		if n.Name == name {
+			return n, true
+		}
+	}
+	return types.Node{}, false
 }

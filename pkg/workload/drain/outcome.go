@@ -24,28 +24,27 @@ const (
 )
 
 // writes are the verbs that write the own Node, and nothing without it.
-var writes = map[verb]bool{cordon: true, makeUp: true, depart: true, uncordon: true, unkeep: true, adopt: true}
+var writes = map[verb]bool{cordon: true, cordonAfterDeadAPI: true, deleteNode: true, uncordon: true, unkeep: true, uncordonLegacy: true}
 
 // collect takes in the outcomes of the calls that have ended.
 func (c *Component) collect() {
 	for lane := range lanes {
-		out, ok := c.mail[lane].Get(types.Global)
-		done := c.running[lane]
-		if done == nil || !ok || out.n != done.n {
+		out, ok := c.calls[lane].Take()
+		if !ok {
 			continue
 		}
+		done, now := c.running[lane], c.now()
 		c.running[lane] = nil
-		now := c.now()
-		c.hear(now, *done, out)
+		c.hear(now, done, out)
 		if !done.cut {
-			c.takeIn(now, *done, out)
+			c.takeIn(now, done.call, out)
 		}
 	}
 }
 
 // hear notes whether writes are answered; a call that was cut short is no
 // evidence, but its write may still arrive.
-func (c *Component) hear(now time.Time, done call, out outcome) {
+func (c *Component) hear(now time.Time, done *runningCall, out outcome) {
 	m := &c.mem
 	// The conditions are for people: that they cannot be shown ends no drain.
 	silent := errors.Is(out.err, types.ErrNoAnswer) && done.verb != conditions
@@ -103,11 +102,11 @@ func (c *Component) takeAnswer(now time.Time, done call, out outcome) {
 		if out.gates == "" {
 			m.entered = now
 		}
-	case cordon, makeUp:
+	case cordon, cordonAfterDeadAPI:
 		c.takeCordon(now, done)
 	case uncordon:
 		c.report(false, "Uncordoned", "the node takes pods again: no drain wants its cordon")
-	case adopt:
+	case uncordonLegacy:
 		c.rec.adopted = true
 		c.report(false, "FormerCordonUndone", "a cordon that EVE's own zedkube left from before this boot was undone")
 	case release:
@@ -123,7 +122,7 @@ func (c *Component) takeAnswer(now time.Time, done call, out outcome) {
 		if out.notOurs && now.Sub(m.late) >= lateFor {
 			c.rec.locked = false
 		}
-	case depart:
+	case deleteNode:
 		m.holds = out.gates
 		m.ended = out.ended
 		m.deleted = out.gates == "" && !out.ended
@@ -160,7 +159,7 @@ func (c *Component) noteError(v verb, err error) {
 // takeCordon notes that the node takes no more pods.
 func (c *Component) takeCordon(now time.Time, done call) {
 	r := &c.rec
-	if done.verb == makeUp {
+	if done.verb == cordonAfterDeadAPI {
 		r.dead = false
 	}
 	if r.cordoned.IsZero() {
@@ -209,9 +208,9 @@ func (c *Component) unhurried(now time.Time, v verb, out outcome) time.Duration 
 		return 2 * time.Second
 	case v == release && out.notOurs:
 		return max(minBackoff, lateFor-now.Sub(c.mem.late))
-	case (v == release || v == depart) && out.gates != "", v == lookHere:
+	case (v == release || v == deleteNode) && out.gates != "", v == lookHere:
 		return longWait
-	case v == release, v == depart, v == situations:
+	case v == release, v == deleteNode, v == situations:
 		return 10 * time.Second
 	case v == storage:
 		return 30 * time.Second

@@ -45,7 +45,7 @@ func (c *Component) freshNodes(ctx context.Context, in call) ([]types.Node, erro
 			return nil, errOtherCluster
 		}
 		// To make up for a lost drain is urgent: its cordon comes after this look.
-		if c.doubt(nodes, in) == 0 || in.verb == makeUp || c.now().Sub(begin) >= renewsWithin {
+		if c.doubt(nodes, in) == 0 || in.verb == cordonAfterDeadAPI || c.now().Sub(begin) >= renewsWithin {
 			return nodes, nil
 		}
 		timer := time.NewTimer(lookEvery)

@@ -1,7 +1,6 @@
 package drain
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -123,21 +122,17 @@ func (in call) remains(p types.Pod) bool {
 	return !stays || first[p.UID]
 }
 
-// leaveToPods is the storage without the use that only pods make of it that stay
-// on the node and go down with the device, for a reboot and never for a leave.
-// That a volume needs its replica here counts as before.
-func (c *Component) leaveToPods(ctx context.Context, in call, s types.Storage) (types.Storage, error) {
-	node := in.node.Name
-	if !outlook.InUse(s, node) || len(in.stays) == 0 || in.forGood {
-		return s, nil
+// leavesUseToPods reports that the use of volumes by pods that stay on the node and
+// go down with the device does not count: for a reboot and never for a leave.
+func (in call) leavesUseToPods(s types.Storage) bool {
+	return !in.forGood && len(in.stays) > 0 && outlook.InUse(s, in.node.Name)
+}
+
+// usedByStaying reports of a volume that only pods use it that stay.
+func (r reading) usedByStaying(in call) func(volume string) bool {
+	return func(volume string) bool {
+		return len(r.users[volume]) > 0 && !slices.ContainsFunc(r.users[volume], in.remains)
 	}
-	users, err := c.Kube.VolumeUsers(ctx, node)
-	if err != nil {
-		return s, err
-	}
-	return outlook.WithoutUse(s, node, func(volume string) bool {
-		return len(users[volume]) > 0 && !slices.ContainsFunc(users[volume], in.remains)
-	}), nil
 }
 
 // leftAlone says which pods stay on the node, "" for none.

@@ -1,0 +1,188 @@
+package drain
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+var requestNames = map[apiRequest]string{
+	readLock: "lock?", readNodes: "nodes?", readStorage: "storage?", readBriefly: "brief?", readPods: "pods?", readUsers: "users?",
+	writeLock: "lock!", freeLock: "free!", cordonNode: "cordon!", deleteOwnNode: "delete!",
+}
+
+// answers is a cluster that answers the requests of a call: by what it holds, or
+// with an error for the first request of a kind.
+type answers struct {
+	reading
+	fails  map[apiRequest]error
+	change func(*reading, apiRequest) // what happens just before a request
+}
+
+// carriedOut is the requests of a rule, in their order, and what came of them.
+func (a answers) carriedOut(t *testing.T, v verb, in call) (string, outcome) {
+	t.Helper()
+	var made []string
+	in.verb = v
+	out := in.follow(func(n next, r *reading) error {
+		made = append(made, requestNames[n.do])
+		if len(made) > 20 {
+			t.Fatalf("the rule does not end: %v", made)
+		}
+		if a.change != nil {
+			a.change(&a.reading, n.do)
+		}
+		if err := a.fails[n.do]; err != nil {
+			return err
+		}
+		a.answer(n, r)
+		return nil
+	})
+	return strings.Join(made, " "), out
+}
+
+func (a *answers) answer(n next, r *reading) {
+	switch n.do {
+	case readLock:
+		r.lock = a.lock
+	case readNodes:
+		r.nodes = slices.Clone(a.nodes)
+	case readStorage:
+		r.storage = a.storage
+	case readBriefly:
+		r.brief = a.storage
+	case readPods:
+		r.pods = a.pods
+	case writeLock:
+		r.lock = n.lock
+	case freeLock:
+		r.lock = types.DrainLock{}
+	}
+}
+
+// threeNodes all take pods and vote; n1 is the own one, and in boot b.
+func threeNodes() []types.Node {
+	var nodes []types.Node
+	for _, name := range []string{"n1", "n2", "n3"} {
+		nodes = append(nodes, types.Node{Name: name, Ready: types.ConditionTrue, BootID: "b", Etcd: true, EtcdVoter: types.ConditionTrue})
+	}
+	return nodes
+}
+
+func TestWhichRequestsACallMakes(t *testing.T) {
+	ours := types.DrainLock{Holder: "n1", BootID: "b"}
+	other := types.DrainLock{Holder: "n2", BootID: "b"}
+	down := func(nodes []types.Node) { nodes[1].Ready, nodes[2].Ready = types.ConditionFalse, types.ConditionFalse }
+	refused, conflict := errors.New("refused"), types.ErrConflict
+	type change = func(*answers, *call)
+	lock := func(l types.DrainLock) change { return func(a *answers, _ *call) { a.lock = l } }
+	fails := func(on apiRequest, err error) change {
+		return func(a *answers, _ *call) { a.fails = map[apiRequest]error{on: err} }
+	}
+	noQuorum := func(a *answers, _ *call) { down(a.nodes) }
+	quorumLostMeanwhile := func(a *answers, _ *call) {
+		a.change = func(r *reading, next apiRequest) {
+			if next == writeLock {
+				down(r.nodes)
+			}
+		}
+	}
+	cordonedAlready := func(_ *answers, in *call) { in.node.CordonedBy = &types.Cordon{} }
+	alone := func(_ *answers, in *call) { in.alone = true }
+	podLeft := func(a *answers, _ *call) { a.pods = []types.Pod{{Namespace: "a", Name: "x"}} }
+	worse := func(a *answers, _ *call) {
+		a.lock.Volumes = map[string]int{"v": 2}
+		a.storage = types.Storage{Longhorn: true, Volumes: []types.Volume{{Name: "v", State: "attached", Running: true, Wanted: 2, Replicas: []types.Replica{{Node: "n2", Mode: "RW"}}}}}
+	}
+	last := func(a *answers, _ *call) { a.nodes = a.nodes[:1] }
+	consented := func(_ *answers, in *call) { in.consent = &types.LeaveConsent{Ends: true} }
+	for _, row := range []struct {
+		rule   string
+		verb   verb
+		change []change
+		want   string // the requests
+		gates  string
+		err    error
+	}{
+		{"a free lock is taken, with quorum before and after", enter, nil, "lock? nodes? storage? lock! nodes?", "", nil},
+		{"our own is not written again", enter, []change{lock(ours)}, "lock? nodes? nodes?", "", nil},
+		{"that of an earlier boot is", enter, []change{lock(types.DrainLock{Holder: "n1", BootID: "a"})}, "lock? nodes? storage? lock! nodes?", "", nil},
+		{"one that said that its drain has ended is", enter, []change{lock(types.DrainLock{Holder: "n1", BootID: "b", Ended: true})}, "lock? nodes? storage? lock! nodes?", "", nil},
+		{"another node's is waited for, by the table alone", enter, []change{lock(other)}, "lock?", "has not rebooted yet", nil},
+		{"without quorum it is not taken", enter, []change{noQuorum}, "lock? nodes?", "without this node", nil},
+		{"and is freed where it is ours", enter, []change{noQuorum, lock(ours)}, "lock? nodes? free!", "without this node", nil},
+		{"but not after a cordon", enter, []change{noQuorum, lock(ours), cordonedAlready}, "lock? nodes?", "without this node", nil},
+		{"quorum that is lost while it is taken frees it", enter, []change{quorumLostMeanwhile}, "lock? nodes? storage? lock! nodes? free!", "without this node", nil},
+		{"of two nodes that write one has it", enter, []change{fails(writeLock, conflict)}, "lock? nodes? storage? lock!", lockChanged, nil},
+		{"a freed lock that somebody has changed is none of ours", enter, []change{noQuorum, lock(ours), fails(freeLock, conflict)}, "lock? nodes? free!", "without this node", nil},
+		{"without the volumes it is not taken", enter, []change{fails(readStorage, refused)}, "lock? nodes? storage?", "", refused},
+		{"without the nodes neither", enter, []change{fails(readNodes, refused)}, "lock? nodes?", "", refused},
+
+		{"a device that may go down any moment is cordoned under the lock", cordonAfterDeadAPI, nil, "lock? nodes? storage? lock! cordon!", "", nil},
+		{"and without it where another node has it", cordonAfterDeadAPI, []change{lock(other)}, "lock? cordon!", "", nil},
+		{"and where it cannot be read", cordonAfterDeadAPI, []change{fails(readLock, refused)}, "lock? cordon!", "", refused},
+		{"and where another was faster", cordonAfterDeadAPI, []change{fails(writeLock, conflict)}, "lock? nodes? storage? lock! cordon!", "", nil},
+		{"a cordon that fails says so", cordonAfterDeadAPI, []change{fails(cordonNode, refused)}, "lock? nodes? storage? lock! cordon!", "", refused},
+
+		{"a lock that is needed no longer is freed", release, []change{lock(ours)}, "lock? nodes? storage? free!", "", nil},
+		{"no other node's is", release, []change{lock(other)}, "lock?", "", nil},
+		{"while volumes are worse it says that the drain has ended", release, []change{lock(ours), worse}, "lock? nodes? storage? lock!", "fewer healthy replicas", nil},
+		{"once", release, []change{lock(types.DrainLock{Holder: "n1", BootID: "b", Ended: true}), worse}, "lock? nodes? storage?", "fewer healthy replicas", nil},
+		{"a lock that changed while it was freed is looked at again later", release, []change{lock(ours), fails(freeLock, conflict)}, "lock? nodes? storage? free!", "", conflict},
+		{"one that changed while it was written too", release, []change{lock(ours), worse, fails(writeLock, conflict)}, "lock? nodes? storage? lock!", "fewer healthy replicas", nil},
+
+		{"pods that are left are reason enough to wait", check, []change{podLeft}, "nodes? pods?", "", nil},
+		{"without any all is looked at", check, []change{lock(ours)}, "nodes? pods? storage? lock?", "", nil},
+		{"a lock that was lost is taken again, by the volumes as they are then", check, nil, "nodes? pods? storage? lock? storage? lock!", "", nil},
+		{"a lone node looks for rebuilds alone", check, []change{alone, podLeft, lock(ours)}, "nodes? pods? lock? brief?", "", nil},
+
+		{"the own Node is deleted and the lock freed", deleteNode, []change{lock(ours)}, "nodes? storage? delete! lock? free!", "", nil},
+		{"another node's lock is left", deleteNode, []change{lock(other)}, "nodes? storage? delete! lock?", "", nil},
+		{"that it cannot be read is no error then", deleteNode, []change{fails(readLock, refused)}, "nodes? storage? delete! lock?", "", nil},
+		{"nor that another node was faster", deleteNode, []change{lock(ours), fails(freeLock, conflict)}, "nodes? storage? delete! lock? free!", "", nil},
+		{"without quorum nothing is deleted", deleteNode, []change{noQuorum}, "nodes?", "without this node", nil},
+		{"nor where the cluster ends with it, without consent", deleteNode, []change{last}, "nodes?", "the cluster ends with this node", nil},
+		{"with consent the Node of the last one stays", deleteNode, []change{last, consented}, "nodes? storage?", "", nil},
+		{"without the volumes nothing is deleted", deleteNode, []change{fails(readStorage, refused)}, "nodes? storage?", "", refused},
+		{"a look here reads alone", lookHere, nil, "nodes? storage?", "", nil},
+	} {
+		a := answers{reading: reading{nodes: threeNodes()}}
+		in := call{verb: row.verb, node: types.Node{Name: "n1", BootID: "b"}, rows: threeNodes(), leaving: row.verb == deleteNode, forGood: row.verb == deleteNode}
+		for _, c := range row.change {
+			c(&a, &in)
+		}
+		made, out := a.carriedOut(t, row.verb, in)
+		gates := out.gates + out.check.lock
+		if made != row.want || !strings.Contains(gates, row.gates) || (gates == "") != (row.gates == "") || !errors.Is(out.err, row.err) || (out.err == nil) != (row.err == nil) {
+			t.Errorf("%s: requests %q, gates %q, error %v; want %q, %q, %v", row.rule, made, gates, out.err, row.want, row.gates, row.err)
+		}
+	}
+}
+
+// Whatever is answered, a call ends, takes no lock that its holder needs, and
+// deletes no Node without quorum.
+func TestEveryRuleEnds(t *testing.T) {
+	for seed := range uint64(2000) {
+		w := rand.New(rand.NewPCG(seed, 3))
+		nodes := threeNodes()
+		for i := range nodes {
+			nodes[i].Ready = []types.ConditionStatus{types.ConditionTrue, types.ConditionTrue, types.ConditionFalse}[w.IntN(3)]
+		}
+		a := answers{reading: reading{nodes: nodes, lock: types.DrainLock{Holder: []string{"", "n1", "n2", "gone"}[w.IntN(4)], BootID: []string{"a", "b"}[w.IntN(2)], Ended: w.IntN(3) == 0}}}
+		a.fails = map[apiRequest]error{apiRequest(w.IntN(11)): []error{types.ErrConflict, errors.New("no")}[w.IntN(2)]}
+		for v := range rules {
+			in := call{verb: v, node: nodes[0], rows: nodes, alone: w.IntN(2) == 0, leaving: v == deleteNode, forGood: v == deleteNode}
+			made, out := a.carriedOut(t, v, in)
+			if strings.Contains(made, "lock!") && v != release && needed(a.lock, nodes, a.storage) != "" && a.lock.Holder != "n1" {
+				t.Fatalf("seed %d: %s takes a lock that node %s needs: %s", seed, verbNames[v], a.lock.Holder, made)
+			}
+			if strings.Contains(made, "delete!") && quorum(nodes, "n1") != "" {
+				t.Fatalf("seed %d: the Node is deleted without quorum: %s, %q", seed, made, out.gates)
+			}
+		}
+	}
+}
