@@ -19,13 +19,17 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	c.settleCalls(a)
 	was := c.rec
 	c.rec = a.rec
+	c.logNotes()
+	if f.dropForce {
+		c.dropOldForce()
+	}
 	c.transition(f, was, a)
 	if a.rec.left && !was.left {
 		c.recordLoss(ctx, f)
 	}
 	errs := []error{c.journal(f.now)}
 	errs = append(errs, c.publishProgress(f, a))
-	c.heed(ctx, f)
+	c.recordForceFile(ctx, f)
 	if a.consume {
 		if c.consumeForce(drains(was.phase) || ends(was.phase)) {
 			errs = append(errs, c.journal(f.now))
@@ -120,16 +124,15 @@ func (c *Component) journal(now time.Time) error {
 
 // act starts the call that was decided on.
 func (c *Component) act(ctx context.Context, f facts, a action) {
-	in := call{verb: a.verb, node: f.node, pods: a.evict, booted: f.booted, tie: f.tie, policy: f.policy, alone: f.lone(), stays: c.staying()}
-	in.consent, in.leaving, in.forGood = f.consent, f.requests[byLeave].stands, a.verb == deleteNode || f.onlyLeaves()
+	in := call{verb: a.verb, node: f.node, pods: a.evict, booted: f.booted, alone: f.lone(), stays: c.staying()}
 	if !f.known {
 		in.node = types.Node{Name: f.self}
 	}
 	if a.verb == cordon && a.rec.phase != types.PhaseGates {
 		c.Log.WithField("node", f.node.Name).Warn("cordonNode: the node takes pods in the middle of its drain, it is cordoned again")
 	}
-	in.by = types.Cordon{By: "zedkube", Reason: "node drain for " + strings.Join(asking(a.rec), ", "), Since: time.Now()}
-	c.begin(ctx, acting, in)
+	in.by = types.Cordon{By: "zedkube", Reason: "node drain for " + strings.Join(asking(a.rec), ", "), Since: f.wall}
+	c.begin(ctx, f, acting, in)
 }
 
 // asking names the requesters in their order.
@@ -205,7 +208,7 @@ func (c *Component) begun(f facts, is record) {
 // anotherTry begins the next attempt: with a fresh list, and with evictions
 // that showed no effect tried again at once.
 func (c *Component) anotherTry(f facts, n int) {
-	c.Log.WithFields(logrus.Fields{"node": f.node.Name, "attempt": n, "left": left(f.pods)}).
+	c.Log.WithFields(logrus.Fields{"node": f.node.Name, "attempt": n, "left": f.evictions().left()}).
 		Warn("cordonAndDrainNode nodedrain-step: the next attempt begins, pods are left")
 	c.mem.list = time.Time{}
 	for i := range c.mem.pods {
@@ -216,11 +219,14 @@ func (c *Component) anotherTry(f facts, n int) {
 
 // report says to people who look at the cluster what has happened here.
 func (c *Component) report(warning bool, reason, message string) {
-	entry := c.Log.WithField("reason", message)
-	if warning {
-		entry.Warn("cordonAndDrainNode: " + reason)
-	} else {
-		entry.Info("cordonAndDrainNode: " + reason)
+	c.state.report(warning, reason, message)
+	c.logNotes()
+}
+
+// logNotes logs what was noted.
+func (c *Component) logNotes() {
+	for _, n := range c.notes {
+		c.Log.WithFields(n.fields).Log(n.level, n.text)
 	}
-	c.queue(types.Event{Warning: warning, Reason: reason, Message: message})
+	c.notes = nil
 }

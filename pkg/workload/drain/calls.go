@@ -88,10 +88,10 @@ type call struct {
 	consent *types.LeaveConsent // to what it loses; nil for none
 }
 
-// breaksTies reports that n is the cluster's tie-breaker, by its label or by the
-// configuration.
-func (in call) breaksTies(n types.Node) bool {
-	return n.TieBreaker || in.tie != "" && n.UUID == in.tie
+// answer is a call that has ended.
+type answer struct {
+	done runningCall
+	out  outcome
 }
 
 // outcome is what came of a call.
@@ -117,6 +117,17 @@ type outcome struct {
 	ended  bool                // deleteNode found that the cluster ends with this node, as was consented to
 }
 
+// answers are the calls that have ended since they were last asked for.
+func (c *Component) answers() (all []answer) {
+	for lane := range lanes {
+		if out, ok := c.calls[lane].Take(); ok {
+			all = append(all, answer{*c.running[lane], out})
+			c.running[lane] = nil
+		}
+	}
+	return all
+}
+
 func (c *Component) busy(lane int) bool { return c.running[lane] != nil }
 
 // cancel cuts the call under way short; its outcome still arrives.
@@ -128,17 +139,19 @@ func (c *Component) cancel(lane int) {
 }
 
 // begin starts a call beside the steps.
-func (c *Component) begin(ctx context.Context, lane int, in call) {
+func (c *Component) begin(ctx context.Context, f facts, lane int, in call) {
 	by, why := c.rec.because()
-	in.began = c.now()
+	in.began, in.tie, in.policy = f.now, f.tie, f.policy
+	in.consent, in.leaving = f.consent, f.requests[byLeave].stands
+	in.forGood = in.verb == deleteNode || f.onlyLeaves()
 	if in.verb == list || in.verb == check {
 		in.known = map[string]bool{}
-		for _, p := range c.NodePods.All() {
+		for _, p := range f.nodePods {
 			in.known[p.UID] = true
 		}
 	}
-	for _, n := range c.Nodes.All() {
-		n.TieBreaker = in.breaksTies(n)
+	for _, n := range f.nodes {
+		n.TieBreaker = breaksTies(n, in.tie)
 		in.rows = append(in.rows, n)
 	}
 	c.running[lane] = &runningCall{call: in}

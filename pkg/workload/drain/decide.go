@@ -117,7 +117,7 @@ func drain(f facts, a *action) {
 		return
 	}
 	if phase, reason, dead := ending(f); phase != "" {
-		if wait := unripe(f); wait > 0 {
+		if wait := notYetPublishable(f); wait > 0 {
 			// What is true now may not be when it can be said.
 			a.stop = true
 			a.wait(wait)
@@ -150,8 +150,8 @@ func (f facts) gone() bool {
 	return f.registered || f.now.Sub(f.missing) >= f.skip
 }
 
-// unripe is how long it is until the end of a drain can be said.
-func unripe(f facts) time.Duration {
+// notYetPublishable is how long it is until the end of a drain can be said.
+func notYetPublishable(f facts) time.Duration {
 	switch s := f.rec.status; {
 	case !f.device():
 		return 0
@@ -195,8 +195,8 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 		return types.PhaseComplete, "there is no other node: nothing is evicted", false
 	case f.lone() && f.now.Sub(f.alone) >= max(sureAfter, f.window) && f.check.open(f.now):
 		return types.PhaseComplete, "no other node is Ready and takes pods: nothing is evicted", false
-	case f.check.passed(f.now) && len(f.came) == 0 && left(f.pods) == 0:
-		return types.PhaseComplete, "no pod is left to evict and no volume in the way" + leftAlone(f), false
+	case f.check.passed(f.now) && len(f.came) == 0 && f.evictions().left() == 0:
+		return types.PhaseComplete, "no pod is left to evict and no volume in the way" + f.evictions().leftAlone(), false
 	}
 	return "", "", false
 }

@@ -146,8 +146,11 @@ func (w *world) cluster() {
 	}
 	f.pods = nil
 	for i := range w.IntN(4) {
-		f.pods = append(f.pods, pod(fmt.Sprint(i), func(e *evictee) {
-			e.seen, e.gone, e.terminating, e.accepted, e.next = w.odds(2), w.odds(2), w.odds(3), w.moment(), w.moment()
+		f.pods = append(f.pods, pod(fmt.Sprint(i), func(e *podEviction) {
+			e.seen, e.gone, e.accepted, e.next = w.odds(2), w.odds(2), w.moment(), w.moment()
+			if w.odds(3) {
+				e.pod.Deleted = f.now
+			}
 		}))
 	}
 }

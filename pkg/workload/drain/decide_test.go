@@ -37,7 +37,7 @@ func TestDrainsBegin(t *testing.T) {
 }
 
 func TestDrainsEnd(t *testing.T) {
-	gone := pod("gone", func(e *evictee) { e.gone = true })
+	gone := pod("gone", func(e *podEviction) { e.gone = true })
 	refusals := func(n int) func(*facts) { return func(f *facts) { f.rec.refusals = n } }
 	losses := func(n int) func(*facts) { return func(f *facts) { f.rec.losses = n } }
 	noPeer := func(f *facts) { f.others = 0 }
@@ -91,7 +91,7 @@ func TestDrainsEnd(t *testing.T) {
 		{"so does a volume", calm(emptying, found(checked{volumes: []types.DrainVolume{{Name: "pvc-1"}}})), did{phase: emptying, s: retrying, by: deviceOp, verb: check, why: "pvc-1"}},
 		{"so does a missing quorum", calm(emptying, found(checked{quorum: "no quorum"})), did{phase: emptying, s: retrying, by: deviceOp, verb: check, why: "no quorum"}},
 		{"so does a lock that another node holds", calm(emptying, found(checked{lock: "node n2 drains"})), did{phase: emptying, s: retrying, by: deviceOp, verb: check, why: "node n2 drains"}},
-		{"an evicted pod that still terminates is not gone", calm(emptying, passed(0), with(pod("x", func(e *evictee) { e.terminating = true }))), did{phase: emptying, s: retrying, by: deviceOp}},
+		{"an evicted pod that still terminates is not gone", calm(emptying, passed(0), with(pod("x", func(e *podEviction) { e.pod.Deleted = t0 }))), did{phase: emptying, s: retrying, by: deviceOp}},
 		{"a pod that came since is looked at first", calm(emptying, passed(0), anyPods), did{phase: emptying, s: retrying, by: deviceOp, verb: list}},
 		{"what passed does not while the API is silent", calm(emptying, passed(0), silent(time.Second)), did{phase: emptying, s: retrying, by: deviceOp, why: "does not answer"}},
 		{"nor while the own node is not there", calm(emptying, passed(0), missing(0)), did{phase: emptying, s: retrying, by: deviceOp, why: "not one"}},

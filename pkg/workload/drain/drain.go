@@ -84,9 +84,9 @@ type Component struct {
 	Log   logrus.FieldLogger
 	Pulse *loop.Pulse
 
-	DeviceOp   requests // of zedagent
-	Update     requests // of baseosmgr
-	Operator   requests // of a person at the device
+	DeviceOp   requestTopic // of zedagent
+	Update     requestTopic // of baseosmgr
+	Operator   requestTopic // of a person at the device
 	Config     pubsub.Reader[types.EdgeNodeClusterConfig]
 	Membership pubsub.Reader[types.ClusterMembership]
 	Settings   pubsub.Reader[types.ConfigItemValueMap]
@@ -111,8 +111,7 @@ type Component struct {
 	Progress pubsub.Writer[types.NodeDrainProgress]
 	Journal  pubsub.Writer[types.NodeDrainJournal]
 
-	rec     record // what the journal holds, or is about to
-	mem     memory // what may be lost in a restart
+	state
 	running [lanes]*runningCall
 	calls   [lanes]loop.Call[outcome]
 
@@ -142,7 +141,6 @@ func (c *Component) run(ctx context.Context, files loop.Input) {
 
 // Step looks, decides and acts once.
 func (c *Component) Step(ctx context.Context) error {
-	c.collect()
-	f := c.look()
+	f := c.takeIn(c.look())
 	return c.apply(ctx, f, decide(f))
 }

@@ -26,80 +26,33 @@ type request struct {
 	doubt  bool // it stood, and its topic has not been heard of since
 }
 
-// evictee is a pod that has to leave.
-type evictee struct {
-	pod         types.Pod
-	since       time.Time // when it was first chosen
-	accepted    time.Time // when its eviction was accepted; zero before
-	next        time.Time // no try before this
-	backoff     time.Duration
-	refusal     string // why the last try failed; "" before, and once accepted
-	seen        bool   // the table has shown it since the last list
-	gone        bool   // the table showed it, and does no more
-	terminating bool
-	returns     int  // how often its maker's pods have come back
-	shared      bool // with those of other makers in its namespace
-	stays       bool // so often that it is evicted no more
-}
-
 // facts is everything a decision rests on. Times are of the boot clock.
 type facts struct {
-	now    time.Time
-	booted time.Time // when this boot began, by the wall clock
-	rec    record
+	observed        // in this step
+	memory          // of this process
+	rec      record // the journal, which restarts of this boot share
 
-	member   bool // of a cluster, as far as was ever known
-	requests map[string]request
-	unheard  bool // an agent's topic has not been heard of yet
-	forced   *types.NodeDrainStatus
-	held     bool // the fault marker exists
-
-	timeout, skip time.Duration
-	hour          time.Duration     // COMPLETE that is not used for so long is reported
-	unusedAfter   time.Duration     // and for so long is taken back
-	markers       map[string]string // the markers that have content: path to mark
-	inUse         string            // what shows that the device goes down or is updated, "" for nothing
-	window        time.Duration     // for the drains of agents that know no lock
-	silentSince   time.Time         // zero while the API answers
-	deadSince     time.Time         // the same, or since when writes get no answer
-	synced        bool              // the tables hold what the API server has
-	node          types.Node
-	known         bool
-	up            bool      // the own node is Ready in this boot
-	why           string    // why the own node is not known, or the API silent
-	missing       time.Time // since when a living cluster has no such node
-	registered    bool      // this process, or this drain, has seen it
-	tieBreaker    bool
-	tie           string    // UUID of the cluster's tie-breaker, "" for none
-	policy        string    // of Longhorn for drains, as the controller wants it
-	others        int       // other nodes there are
-	unlocked      string    // which other servers may be draining without the lock, "" for none
-	warnings      []string  // foreign cordons of other nodes that no drain waits for
-	queued        bool      // another node waits at its gates, or drains
-	freed         time.Time // when this node last gave the lock back
-	lease         bool      // the lock is this node's as the cluster shows it, and not known to be held for something else
-	alone         time.Time // since when none of them is Ready and takes pods
-
+	// What follows from them.
+	member      bool // of a cluster, as far as was ever known
+	requests    map[string]request
+	unheard     bool // an agent's topic has not been heard of yet
+	forced      *types.NodeDrainStatus
+	dropForce   bool      // force files from before this boot are to be removed
+	inUse       string    // what shows that the device goes down or is updated, "" for nothing
+	silentSince time.Time // zero while the API answers
+	deadSince   time.Time // the same, or since when writes get no answer
+	up          bool      // the own node is Ready in this boot
+	why         string    // why the own node is not known, or the API silent
+	registered  bool      // this process, or this drain, has seen it
+	others      int       // other nodes there are
+	ends        bool      // the cluster ends with this node, as the tables show it
+	unlocked    string    // which other servers may be draining without the lock, "" for none
+	warnings    []string  // foreign cordons of other nodes that no drain waits for
+	queued      bool      // another node waits at its gates, or drains
+	lease       bool      // the lock is this node's as the cluster shows it, and not known to be held for something else
 	trouble     string    // why the last call failed, "" where it did not
-	cordonAgain time.Time // when the last Cordon call of this drain succeeded
-	retry       map[verb]time.Time
-	list        time.Time
-	came        []string // pods that the last list did not know, by name
-	pods        []evictee
-	gates       string // what the way to the cordon waits for
-	entered     bool   // lock and quorum are had, a moment ago
-	check       checked
-	deleted     bool   // the own Node, as was answered: the table has to show it
-	unsaid      bool   // the present status could not be published, so nobody has heard of it
-	holds       string // what keeps the lock from being given back, or the Node from being deleted
-
-	// What a leave is judged by.
-	bootID  string
-	self    string              // the name of the own Node, whether there is one or not
-	ends    bool                // the cluster ends with this node, as the tables show it
-	ended   bool                // a fresh look found the same, and it is consented to
-	consent *types.LeaveConsent // to what a leave would lose; nil for none that holds
-	looked  time.Time           // when the last look at what it would lose began; zero for never in this boot
+	came        []string  // pods that the last list did not know, by name
+	entered     bool      // lock and quorum are had, a moment ago
 }
 
 // checked is the last look at everything that has to be true before COMPLETE.
@@ -143,6 +96,12 @@ type action struct {
 	consume   bool   // remove the force file
 	waits     string // what a drain under way cannot go on without
 	again     time.Duration
+}
+
+// breaksTies reports that n is the cluster's tie-breaker, by its label or by the
+// configuration, which has the UUID tie.
+func breaksTies(n types.Node, tie string) bool {
+	return n.TieBreaker || tie != "" && n.UUID == tie
 }
 
 func (f facts) living() bool { return f.silentSince.IsZero() }

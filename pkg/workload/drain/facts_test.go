@@ -18,10 +18,13 @@ var (
 // zedagent ten minutes ago and published as such; every call may be made.
 func calm(phase types.DrainPhase, change ...func(*facts)) facts {
 	f := facts{
-		now: t0, booted: wall0, member: true, timeout: 24 * time.Hour, skip: 5 * time.Minute, hour: time.Hour, unusedAfter: 24 * time.Hour,
+		observed: observed{
+			now: t0, booted: wall0, timeout: 24 * time.Hour, skip: 5 * time.Minute, hour: time.Hour, unusedAfter: 24 * time.Hour,
+			synced: true, known: true, node: types.Node{Name: "n1", Ready: types.ConditionTrue, BootID: "b"},
+		},
+		member:   true,
 		requests: map[string]request{byDeviceOp: {stands: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0, RequestedBy: deviceOp}}},
-		synced:   true, known: true, up: true, others: 2,
-		node: types.Node{Name: "n1", Ready: types.ConditionTrue, BootID: "b"},
+		up:       true, others: 2,
 		rec: record{
 			phase: phase, adopted: true, asked: t0.Add(-10 * time.Minute), standing: t0.Add(-time.Minute), said: t0.Add(-time.Minute),
 			status: types.NodeDrainStatus{Status: usual[phase], RequestedBy: deviceOp},
@@ -117,10 +120,10 @@ func found(c checked) func(*facts) {
 	return func(f *facts) { f.check = c }
 }
 
-func with(pods ...evictee) func(*facts) { return func(f *facts) { f.pods = pods } }
+func with(pods ...podEviction) func(*facts) { return func(f *facts) { f.pods = pods } }
 
-func pod(name string, change ...func(*evictee)) evictee {
-	e := evictee{pod: types.Pod{Namespace: "a", Name: name, UID: name}, seen: true}
+func pod(name string, change ...func(*podEviction)) podEviction {
+	e := podEviction{pod: types.Pod{Namespace: "a", Name: name, UID: name}, seen: true}
 	for _, c := range change {
 		c(&e)
 	}

@@ -16,40 +16,17 @@ import (
 // maxForce bounds what is read of a force file; a good one has some 30 bytes.
 const maxForce = 4096
 
-// readForce returns the operator's word, nil for none: that of the first file
-// that has one. What is wrong with a file is reported once and the file ignored.
-// One that has had its effect and could not be removed says nothing any more.
-func (c *Component) readForce() *types.NodeDrainStatus {
-	var forced *types.NodeDrainStatus
-	var reports []string
-	for _, path := range c.ForceFiles {
-		v, err := readForceFile(path)
-		switch {
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			reports = append(reports, err.Error())
-		case err == nil && forced == nil && c.rec.spent[path] != v.mark:
-			forced = &v.NodeDrainStatus
-		}
-	}
-	report := strings.Join(reports, "; ")
-	if report != "" && report != c.mem.forceReport {
-		c.Log.WithField("err", report).Warn("NodeDrainStatus force file ignored")
-	}
-	c.mem.forceReport = report
-	return forced
-}
-
-// heed puts on record what an operator says in a force file, when that is new.
-func (c *Component) heed(ctx context.Context, f facts) {
+// recordForceFile puts on record what an operator says in a force file, when that is new.
+func (c *Component) recordForceFile(ctx context.Context, f facts) {
 	said := ""
 	if f.forced != nil {
 		said = f.forced.Status.String()
 	}
-	if said != "" && said != c.mem.heeded {
+	if said != "" && said != c.mem.recorded {
 		ctx = types.Because(ctx, byOperator, "a force file says "+said)
 		types.Did(ctx, c.Operations, "force drain status", "node/"+f.node.Name, nil)
 	}
-	c.mem.heeded = said
+	c.mem.recorded = said
 }
 
 // parseForce takes numbers and EVE's names.
@@ -119,7 +96,9 @@ func (c *Component) dropOldForce() {
 // forceFile is what a force file says.
 type forceFile struct {
 	types.NodeDrainStatus
+	path string
 	mark string // which file, as it was last written
+	err  error  // of reading it
 }
 
 // readForceFile reads the force file at path.

@@ -38,13 +38,13 @@ func TestTheWayToTheCordon(t *testing.T) {
 }
 
 func TestTheEmptying(t *testing.T) {
-	accepted := func(d time.Duration) func(*evictee) { return func(e *evictee) { e.accepted = minus(d) } }
-	next := func(d time.Duration) func(*evictee) { return func(e *evictee) { e.next = t0.Add(d) } }
-	going := func(e *evictee) { e.terminating = true }
-	unseen := func(d time.Duration) func(*evictee) { // d: how long before the last list it was on one first
-		return func(e *evictee) { e.seen, e.since = false, minus(d) }
+	accepted := func(d time.Duration) func(*podEviction) { return func(e *podEviction) { e.accepted = minus(d) } }
+	next := func(d time.Duration) func(*podEviction) { return func(e *podEviction) { e.next = t0.Add(d) } }
+	going := func(e *podEviction) { e.pod.Deleted = t0 }
+	unseen := func(d time.Duration) func(*podEviction) { // d: how long before the last list it was on one first
+		return func(e *podEviction) { e.seen, e.since = false, minus(d) }
 	}
-	gone := func(e *evictee) { e.gone = true }
+	gone := func(e *podEviction) { e.gone = true }
 	listed := func(d time.Duration) func(*facts) { return func(f *facts) { f.list = minus(d) } }
 	window := func(f *facts) { f.window = 10 * time.Minute }
 	in := func(v verb, evict string) did {

@@ -3,7 +3,6 @@ package drain
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
@@ -137,18 +136,6 @@ func (f facts) lookHere(a *action) {
 // has consented to it.
 func (f facts) endsWith() bool {
 	return f.onlyLeaves() && f.synced && f.ends && f.consent != nil && f.consent.Ends
-}
-
-// takeLook notes what a look found a leave to lose.
-func (c *Component) takeLook(now time.Time, only []types.LeaveVolume) {
-	was := c.rec.look
-	omitted := max(0, len(only)-types.MaxLeaveVolumes)
-	only = only[:len(only)-omitted]
-	if was != nil && was.BootID == c.BootID && slices.Equal(was.Volumes, only) && was.Omitted == omitted &&
-		now.Sub(boot.Add(was.Uptime)) < noteEvery {
-		return
-	}
-	c.rec.look = &types.StorageLook{BootID: c.BootID, Uptime: now.Sub(boot), At: c.wall(now), Volumes: only, Omitted: omitted}
 }
 
 // recordLoss puts on record that a leave takes data along by consent.

@@ -76,25 +76,25 @@ func sayCordons(all []cordoned, timeout time.Duration) (waits string, warnings [
 	return strings.Join(unlocked, "; "), warnings
 }
 
-// lookAtCordons finds the other nodes' foreign cordons. A drain waits for none of
-// them for longer than a drain may take since this agent first saw it, whatever
-// the cordon's date and the clocks say.
-func (c *Component) lookAtCordons(f *facts, nodes map[string]types.Node) {
+// takeCordons notes the other nodes' foreign cordons. A drain waits for none of them
+// for longer than a drain may take since this agent first saw it, whatever the
+// cordon's date and the clocks say.
+func (s *state) takeCordons(f *facts) {
 	var rows []types.Node
-	for _, n := range nodes {
+	for _, n := range f.nodes {
 		if !n.Unschedulable { // as most of a thousand are not
 			continue
 		}
-		n.TieBreaker = call{tie: f.tie}.breaksTies(n)
+		n.TieBreaker = breaksTies(n, f.tie)
 		rows = append(rows, n)
 	}
-	all := cordonedByOthers(rows, f.node.Name, time.Now())
+	all := cordonedByOthers(rows, f.node.Name, f.wall)
 	seen := map[string]time.Time{}
 	for i := range all {
 		name := all[i].Name
-		seen[name] = since(c.mem.cordons[name], f.now, true)
+		seen[name] = since(s.mem.cordons[name], f.now, true)
 		all[i].age = max(all[i].age, f.now.Sub(seen[name]))
 	}
-	c.mem.cordons = seen
+	s.mem.cordons = seen
 	f.unlocked, f.warnings = sayCordons(all, f.timeout)
 }

@@ -62,9 +62,12 @@ func (c *Component) freshNodes(ctx context.Context, in call) ([]types.Node, erro
 // those nodes.
 func (c *Component) doubt(nodes []types.Node, in call) (doubted int) {
 	now := c.now()
+	if c.renewals == nil {
+		c.renewals = map[string]renewal{}
+	}
 	for i := range nodes {
 		n := &nodes[i]
-		n.TieBreaker = in.breaksTies(*n)
+		n.TieBreaker = breaksTies(*n, in.tie)
 		was := c.renewals[n.Name]
 		if !was.at.Equal(n.RenewedAt) {
 			was.at, was.after = n.RenewedAt, was.looked

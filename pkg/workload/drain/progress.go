@@ -1,7 +1,6 @@
 package drain
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -46,31 +45,18 @@ type view struct {
 	shownAt    time.Time
 }
 
-// wall is a boot-clock time for people; the zero time stays zero.
-func (c *Component) wall(t time.Time) time.Time {
-	if t.IsZero() {
-		return time.Time{}
-	}
-	base := time.Now().Add(-c.Uptime())
-	// Steady to the second, or every record would differ from the one before.
-	if d := base.Sub(c.mem.bootWall); d.Abs() > 2*time.Second {
-		c.mem.bootWall = base
-	}
-	return c.mem.bootWall.Add(t.Sub(boot)).UTC().Truncate(time.Millisecond)
-}
-
 // publishProgress explains the drain. Counts alone are not worth a record each.
 func (c *Component) publishProgress(f facts, a action) error {
 	v := &c.mem.view
 	old, ok := c.Progress.Get(types.Global)
 	if v.published.IsZero() && ok {
-		c.resume(f.now, old)
+		c.resume(f, old)
 	}
 	p := c.progress(f, a)
 	if p.Reason = c.reasonOf(f, a, p); p.Reason != v.reason {
 		v.reason, v.since = p.Reason, f.now
 	}
-	p.Since = c.wall(v.since)
+	p.Since = c.wallTime(v.since)
 	if ok && (f.now.Sub(v.published) < hurry(old, p) || reflect.DeepEqual(p, old)) {
 		return nil
 	}
@@ -112,17 +98,17 @@ func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 	r, m := a.rec, &c.mem
 	p := types.NodeDrainProgress{
 		Phase: r.phase, Requesters: asking(r),
-		Attempt: r.attempt, Attempts: attempts, Started: c.wall(r.asked), Ended: c.wall(r.ended),
+		Attempt: r.attempt, Attempts: attempts, Started: c.wallTime(r.asked), Ended: c.wallTime(r.ended),
 		Cordon: cordonedBy(f), Quorum: f.check.quorum, Left: r.left, Journal: m.journal,
 	}
 	p.Journal.Look = nil // a record is one packet, and what was not looked at holds a leave
 	switch r.phase {
 	case types.PhaseGates:
-		p.Deadline = c.wall(r.asked.Add(f.timeout))
+		p.Deadline = c.wallTime(r.asked.Add(f.timeout))
 	case types.PhaseEmptying:
-		p.Deadline = c.wall(r.cordoned.Add(f.timeout))
+		p.Deadline = c.wallTime(r.cordoned.Add(f.timeout))
 	}
-	p.Pods = count(f, r)
+	p.Pods = f.evictions().count(r.total)
 	if f.list.IsZero() && len(f.pods) == 0 && m.view.pods.Total > 0 {
 		p.Pods = m.view.pods // all there is, until the first list
 	}
@@ -147,7 +133,7 @@ func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 // inTheWay fills the pods and volumes that keep the drain from its end.
 func (c *Component) inTheWay(f facts, p *types.NodeDrainProgress) {
 	v := &c.mem.view
-	p.Blockers, p.BlockersOmitted = first(outlook.Blockers(time.Now(), c.obstacles(f)))
+	p.Blockers, p.BlockersOmitted = first(outlook.Blockers(f.wall, c.obstacles(f)))
 	for _, b := range p.Blockers {
 		// Half of the queue is kept for what happens to the drain itself.
 		if b.Outlook == types.OutlookNever && !v.told[b.Pod] && len(v.events) < maxEvents/2 {
@@ -170,13 +156,13 @@ func (c *Component) obstacles(f facts) []outlook.StuckPod {
 		known[s.Pod.UID] = s
 	}
 	var all []outlook.StuckPod
-	for _, e := range slow(f, patience) {
+	for _, e := range f.evictions().slow(f.now, patience) {
 		s, ok := known[e.pod.UID]
 		if !ok {
 			s = types.PodSituation{Pod: e.pod, Fits: 1}
 		}
 		s.Pod = e.pod
-		since := c.wall(e.since)
+		since := c.wallTime(e.since)
 		if was := c.mem.view.earlier[e.pod.Key()]; !was.IsZero() {
 			since = earlier(was, since)
 		}
@@ -186,35 +172,6 @@ func (c *Component) obstacles(f facts) []outlook.StuckPod {
 		})
 	}
 	return all
-}
-
-// slow is the pods that are still there after so long, the longest-standing first.
-func slow(f facts, long time.Duration) []evictee {
-	var pods []evictee
-	for _, e := range f.pods {
-		if !e.gone && f.now.Sub(e.since) >= long {
-			pods = append(pods, e)
-		}
-	}
-	slices.SortFunc(pods, func(a, b evictee) int {
-		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.pod.Key(), b.pod.Key()))
-	})
-	return pods
-}
-
-func count(f facts, r record) types.DrainPods {
-	p := types.DrainPods{Total: r.total}
-	for _, e := range f.pods {
-		switch {
-		case e.gone:
-		case e.terminating:
-			p.Terminating++
-		default:
-			p.Waiting++
-		}
-	}
-	p.Evicted = max(0, r.total-p.Terminating-p.Waiting)
-	return p
 }
 
 // cordonedBy is who keeps the node unschedulable.

@@ -21,7 +21,7 @@ func (c *Component) reasonOf(f facts, a action, p types.NodeDrainProgress) strin
 		return f.why + "; and " + f.atStake()
 	case !f.living():
 		return fmt.Sprintf("%s; once that has lasted %s the drain is Complete as it is", cmp.Or(a.waits, f.why), f.skip)
-	case p.Phase != types.PhaseEmptying || f.list.IsZero() || left(f.pods) == 0:
+	case p.Phase != types.PhaseEmptying || f.list.IsZero() || f.evictions().left() == 0:
 		return cmp.Or(a.waits, f.trouble, a.rec.reason)
 	case c.mem.errVerb == evict && len(p.Blockers) > 0: // they say more than the error of one of them
 		return cmp.Or(a.waits, inTheWayOf(p))
@@ -63,12 +63,11 @@ func itself(names []string) string {
 // resume takes over from the record of an earlier process since when things are
 // as they are, and what else only that process could see. Its own list and looks
 // begin anew.
-func (c *Component) resume(now time.Time, was types.NodeDrainProgress) {
-	j := was.Journal
-	if c.rec.asked.IsZero() || !c.ofThisBoot(j, now) || j.Asked != sinceBoot(c.rec.asked) {
+func (c *Component) resume(f facts, was types.NodeDrainProgress) {
+	j, now := was.Journal, f.now
+	if c.rec.asked.IsZero() || !ofThisBoot(j, f.bootID, now) || j.Asked != sinceBoot(c.rec.asked) {
 		return
 	}
-	c.wall(now)
 	at := func(t time.Time) time.Time { // by the boot clock, which has no time after now
 		if t.IsZero() {
 			return now
@@ -81,7 +80,7 @@ func (c *Component) resume(now time.Time, was types.NodeDrainProgress) {
 	v.stranded = union(v.stranded, was.Stranded)
 	v.earlier, v.told, v.stands = map[string]time.Time{}, map[string]bool{}, map[string]time.Time{}
 	for _, b := range was.Blockers {
-		v.earlier[b.Pod] = c.wall(at(b.Since))
+		v.earlier[b.Pod] = c.wallTime(at(b.Since))
 		v.told[b.Pod] = b.Outlook == types.OutlookNever
 	}
 	for _, vol := range was.Volumes {

@@ -99,7 +99,6 @@ func TestAJournalThatCannotBeIsBentIntoOneThatCan(t *testing.T) {
 }
 
 func TestAJournalIsOfItsBootOnly(t *testing.T) {
-	c := &Component{BootID: "boot"}
 	good := full().journal("boot", t0)
 	for _, row := range []struct {
 		rule string
@@ -114,7 +113,7 @@ func TestAJournalIsOfItsBootOnly(t *testing.T) {
 	} {
 		j := good
 		row.odd(&j)
-		if got := c.ofThisBoot(j, t0); got != row.want {
+		if got := ofThisBoot(j, good.BootID, t0); got != row.want {
 			t.Errorf("%s: %v", row.rule, got)
 		}
 	}

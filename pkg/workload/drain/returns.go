@@ -57,8 +57,8 @@ func (m *maker) nameOf(p types.Pod) string {
 // takeChosen notes a pod that was chosen for the first time. One whose maker had a
 // pod evicted before has come back: then it may not be evicted before next, which
 // is later and later.
-func (c *Component) takeChosen(now time.Time, p types.Pod) (next time.Time) {
-	m := c.makes(p)
+func (s *state) takeChosen(now time.Time, p types.Pod) (next time.Time) {
+	m := s.makes(p)
 	switch {
 	case !m.evicted:
 		m.first[p.UID] = true
@@ -67,7 +67,7 @@ func (c *Component) takeChosen(now time.Time, p types.Pod) (next time.Time) {
 		m.again = false
 		m.returns++
 		if m.returns == outlook.MaxReturns {
-			c.report(true, "DrainLeavesPods", fmt.Sprintf(
+			s.report(true, "DrainLeavesPods", fmt.Sprintf(
 				"pods of %s in namespace %s have come back to this node %d times: they are evicted no more and go down with the device",
 				m.nameOf(p), p.Namespace, m.returns))
 		}
@@ -78,8 +78,8 @@ func (c *Component) takeChosen(now time.Time, p types.Pod) (next time.Time) {
 
 // makes is who makes the pod. An owner that is new on a cordoned node from whose
 // namespace pods were evicted counts as the shared one.
-func (c *Component) makes(p types.Pod) *maker {
-	key, all := makerOf(p), c.mem.makers
+func (s *state) makes(p types.Pod) *maker {
+	key, all := makerOf(p), s.mem.makers
 	shared := all[sharedOf(p)]
 	if shared == nil {
 		shared = &maker{first: map[string]bool{}, shared: true}
@@ -96,9 +96,9 @@ func (c *Component) makes(p types.Pod) *maker {
 }
 
 // takeEvicted notes that a pod of a maker was evicted.
-func (c *Component) takeEvicted(p types.Pod) {
+func (s *state) takeEvicted(p types.Pod) {
 	for _, key := range []string{makerOf(p), sharedOf(p)} {
-		if m := c.mem.makers[key]; m != nil {
+		if m := s.mem.makers[key]; m != nil {
 			m.evicted, m.again = true, true
 		}
 	}
@@ -106,9 +106,9 @@ func (c *Component) takeEvicted(p types.Pod) {
 
 // staying is the makers whose pods stay on the node, by key, each with the UIDs
 // of those that do not.
-func (c *Component) staying() map[string]map[string]bool {
+func (s *state) staying() map[string]map[string]bool {
 	stays := map[string]map[string]bool{}
-	for key, m := range c.mem.makers {
+	for key, m := range s.mem.makers {
 		if m.returns >= outlook.MaxReturns {
 			stays[key] = maps.Clone(m.first)
 		}
@@ -133,19 +133,4 @@ func (r reading) usedByStaying(in call) func(volume string) bool {
 	return func(volume string) bool {
 		return len(r.users[volume]) > 0 && !slices.ContainsFunc(r.users[volume], in.remains)
 	}
-}
-
-// leftAlone says which pods stay on the node, "" for none.
-func leftAlone(f facts) string {
-	var names []string
-	for _, e := range f.pods {
-		if e.stays && !e.gone {
-			names = append(names, e.pod.Key())
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	slices.Sort(names)
-	return fmt.Sprintf("; %s came back %d times and will go down with the device: %s", outlook.Counted(len(names), "pod"), outlook.MaxReturns, outlook.Some(names, "", ""))
 }

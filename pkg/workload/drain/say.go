@@ -55,7 +55,7 @@ func say(f facts, a *action) {
 	default:
 		next.Status = types.DrainRequested
 	}
-	note(f, r, next)
+	noteStatus(f, r, next)
 	a.published = f.masked(r.status)
 }
 
@@ -93,8 +93,8 @@ func (a *action) ripe(wait time.Duration) bool {
 	return wait <= 0
 }
 
-// note writes down that next is said.
-func note(f facts, r *record, next types.NodeDrainStatus) {
+// noteStatus writes down that next is said.
+func noteStatus(f facts, r *record, next types.NodeDrainStatus) {
 	was := r.status
 	if next == was {
 		return

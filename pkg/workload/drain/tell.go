@@ -18,11 +18,11 @@ func (c *Component) tell(ctx context.Context, f facts) {
 		Reason: string(c.rec.phase), Message: cmp.Or(v.reason, c.rec.reason),
 	}
 	emptying := c.rec.phase == types.PhaseEmptying
-	pods := slow(f, patience)
+	pods := f.evictions().slow(f.now, patience)
 	if !v.asked {
-		pods = slow(f, 0) // before they go: where could they?
+		pods = f.evictions().slow(f.now, 0) // before they go: where could they?
 	}
-	in := call{node: f.node, policy: f.policy, consent: f.consent, leaving: f.requests[byLeave].stands, forGood: f.onlyLeaves()}
+	in := call{node: f.node}
 	switch {
 	case len(v.events) > 0:
 		in.verb, in.report = event, v.events[0]
@@ -35,12 +35,12 @@ func (c *Component) tell(ctx context.Context, f facts) {
 		for _, e := range pods[:min(inquired, len(pods))] {
 			in.pods = append(in.pods, e.pod)
 		}
-	case emptying && left(f.pods) > 0 && f.now.Sub(f.rec.cordoned) >= patience && f.due(storage):
+	case emptying && f.evictions().left() > 0 && f.now.Sub(f.rec.cordoned) >= patience && f.due(storage):
 		in.verb = storage
 	default:
 		return
 	}
-	c.begin(ctx, telling, in)
+	c.begin(ctx, f, telling, in)
 }
 
 // differs reports that the Node's conditions say something else than want; a Node
@@ -50,8 +50,8 @@ func differs(n types.Node, want types.DrainConditions) bool {
 }
 
 // queue keeps an Event until it can be written; what happened first matters most.
-func (c *Component) queue(e types.Event) {
-	if v := &c.mem.view; len(v.events) < maxEvents {
+func (s *state) queue(e types.Event) {
+	if v := &s.mem.view; len(v.events) < maxEvents {
 		v.events = append(v.events, e)
 	}
 }

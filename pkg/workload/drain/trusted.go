@@ -49,20 +49,15 @@ func markOf(info os.FileInfo) string {
 	return fmt.Sprintf("%d:%d:%d:%d:%d", st.Dev, st.Ino, info.Size(), info.ModTime().UnixNano(), st.Ctim.Nano())
 }
 
-// marked reports that the tests' marker is there, by the rules of the force
-// files. One that is refused is reported once.
-func (c *Component) marked() bool {
-	f, _, err := openTrusted(c.FaultMarker)
-	report := ""
+// readMarker reports that the tests' marker is there, by the rules of the force
+// files, or why one that is there does not count.
+func readMarker(path string) (held bool, doubted error) {
+	f, _, err := openTrusted(path)
 	switch {
 	case err == nil:
-		_ = f.Close()
-	case !errors.Is(err, fs.ErrNotExist):
-		report = err.Error()
+		return true, f.Close()
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
 	}
-	if report != "" && report != c.mem.markerReport {
-		c.Log.WithField("err", report).Warn("fault marker ignored")
-	}
-	c.mem.markerReport = report
-	return err == nil
+	return false, err
 }

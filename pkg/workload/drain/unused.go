@@ -8,18 +8,15 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-const (
-	defaultUnused = 24 // hours
-	// heardFor is how long a drain that is taken back is said to have failed
-	// before its lock and its cordon go: whoever is about to use it after all
-	// hears of it, or the device is down by then.
-	heardFor = time.Minute
-)
+// heardFor is how long a drain that is taken back is said to have failed before its
+// lock and its cordon go: whoever is about to use it after all hears of it, or the
+// device is down by then.
+const heardFor = time.Minute
 
-// lookAtUse says what shows that the device is going down, or that an update is
-// under way, "" for nothing; markers are those of now.
-func (c *Component) lookAtUse(markers map[string]string) string {
-	switch s, _ := c.Agent.Get(types.NodeAgentKey); {
+// usedBy says what shows that the device is going down, or that an update is under
+// way, "" for nothing.
+func usedBy(seen observed, r record) string {
+	switch s := seen.agent; {
 	case s.DeviceReboot:
 		return "nodeagent says that the device reboots"
 	case s.DevicePoweroff:
@@ -29,10 +26,10 @@ func (c *Component) lookAtUse(markers map[string]string) string {
 	case s.UpdateInprogress:
 		return "nodeagent says that an update is under way"
 	}
-	for _, path := range c.Markers {
+	for _, path := range seen.markerPaths {
 		// One that was there at COMPLETE is of something else. Clocks jump: that it is
 		// another one counts, and not that it is newer.
-		if mark, ok := markers[path]; ok && mark != c.rec.markers[path] {
+		if mark, ok := seen.markers[path]; ok && mark != r.markers[path] {
 			return path + " says that the device goes down"
 		}
 	}
@@ -41,9 +38,9 @@ func (c *Component) lookAtUse(markers map[string]string) string {
 
 // lookAtMarkers returns which markers have content, and what identifies each
 // writing of them. It is never nil.
-func (c *Component) lookAtMarkers() map[string]string {
+func lookAtMarkers(paths []string) map[string]string {
 	markers := map[string]string{}
-	for _, path := range c.Markers {
+	for _, path := range paths {
 		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
 			markers[path] = markOf(info)
 		}

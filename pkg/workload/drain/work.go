@@ -2,7 +2,6 @@ package drain
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
@@ -44,13 +43,14 @@ func empties(f facts, a *action) {
 		f.look(a)
 		return
 	}
-	if pods, next := evictable(f); len(pods) > 0 {
-		a.verb, a.evict = evict, pods
-	} else if next > 0 {
+	pods := f.evictions()
+	if a.evict = pods.evictNow(); len(a.evict) > 0 {
+		a.verb = evict
+	} else if next := pods.next(f.now); next > 0 {
 		a.wait(next)
 	}
 	switch {
-	case left(f.pods) > 0:
+	case pods.left() > 0:
 		return
 	case len(f.came) > 0:
 		a.waits = lacking(f)
@@ -81,7 +81,7 @@ const notLooked = "nothing was found in the way, but not everything could be loo
 // lacking is what the drain cannot end without, "" where nothing is known to be
 // lacking.
 func lacking(f facts) string {
-	n, c := left(f.pods), f.check
+	pods, c := f.evictions(), f.check
 	switch {
 	case !f.living() || !f.known:
 		return f.why
@@ -91,15 +91,9 @@ func lacking(f facts) string {
 		return cmp.Or(f.trouble, "the drain lock and the quorum could not be looked at")
 	case f.rec.phase == types.PhaseGates:
 		return cmp.Or(f.trouble, "the node could not be cordoned")
-	case n > 0:
-		var names []string
-		for _, e := range f.pods {
-			if e.remains() {
-				names = append(names, e.pod.Key())
-			}
-		}
-		slices.Sort(names)
-		return outlook.Counted(n, "pod") + " left: " + outlook.Some(names, "", "")
+	case pods.left() > 0:
+		names := keys(pods.remaining())
+		return outlook.Counted(len(names), "pod") + " left: " + outlook.Some(names, "", "")
 	case f.list.IsZero():
 		return cmp.Or(f.trouble, "the pods on this node have not been listed yet")
 	case len(f.came) > 0:
@@ -125,12 +119,13 @@ func lacking(f facts) string {
 // listDue says when the last fresh list is not worth its name any more.
 func listDue(f facts) bool {
 	age := f.now.Sub(f.list)
-	unseen, longest := unseen(f)
+	pods := f.evictions()
+	unseen, longest := pods.unseen(f.list)
 	doubt := len(f.came) > 0 || unseen > 0
 	switch {
 	case f.list.IsZero():
 		return true
-	case left(f.pods) == unseen:
+	case pods.left() == unseen:
 		// As long again as the watch has been late, or a list each second would
 		// follow from a watch that hangs.
 		return doubt && age >= min(max(longest, time.Second), relistEvery)
@@ -138,19 +133,6 @@ func listDue(f facts) bool {
 		return age >= relistEvery
 	}
 	return age >= refreshEvery
-}
-
-// unseen counts the pods that the last list held and the table has not shown
-// since, and says for how long the first of them has been on the list: the
-// watch lags behind the list, or has shown its end already.
-func unseen(f facts) (n int, longest time.Duration) {
-	for _, e := range f.pods {
-		if !e.seen && e.remains() {
-			n++
-			longest = max(longest, f.list.Sub(e.since))
-		}
-	}
-	return n, longest
 }
 
 // checkAgain is the pause between two looks at everything: volumes let go within
@@ -165,40 +147,4 @@ func checkAgain(waited time.Duration) time.Duration {
 		return 10 * time.Second
 	}
 	return longWait
-}
-
-// evictable returns the pods whose eviction may be tried now, and how long it
-// is until the next one's may. What is on its way out is left alone.
-func evictable(f facts) ([]types.Pod, time.Duration) {
-	var pods []types.Pod
-	var next time.Duration
-	for _, e := range f.pods {
-		if !e.remains() || e.terminating {
-			continue
-		}
-		at := e.next
-		if !e.accepted.IsZero() {
-			at = later(at, e.accepted.Add(evictAgain))
-		}
-		if wait := at.Sub(f.now); wait <= 0 {
-			pods = append(pods, e.pod)
-		} else if next == 0 || wait < next {
-			next = wait
-		}
-	}
-	return pods, next
-}
-
-// remains reports that the drain waits for the pod's end.
-func (e evictee) remains() bool { return !e.gone && !e.stays }
-
-// left counts the pods whose end the drain waits for.
-func left(pods []evictee) int {
-	n := 0
-	for _, e := range pods {
-		if e.remains() {
-			n++
-		}
-	}
-	return n
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
@@ -26,26 +27,18 @@ const (
 // writes are the verbs that write the own Node, and nothing without it.
 var writes = map[verb]bool{cordon: true, cordonAfterDeadAPI: true, deleteNode: true, uncordon: true, unkeep: true, uncordonLegacy: true}
 
-// collect takes in the outcomes of the calls that have ended.
-func (c *Component) collect() {
-	for lane := range lanes {
-		out, ok := c.calls[lane].Take()
-		if !ok {
-			continue
-		}
-		done, now := c.running[lane], c.now()
-		c.running[lane] = nil
-		c.hear(now, done, out)
-		if !done.cut {
-			c.takeIn(now, done.call, out)
-		}
+// takeAnswer takes in what came of one call.
+func (s *state) takeAnswer(seen observed, a answer) {
+	s.hear(seen.now, a.done, a.out)
+	if !a.done.cut {
+		s.applyOutcome(seen, a.done.call, a.out)
 	}
 }
 
 // hear notes whether writes are answered; a call that was cut short is no
 // evidence, but its write may still arrive.
-func (c *Component) hear(now time.Time, done *runningCall, out outcome) {
-	m := &c.mem
+func (s *state) hear(now time.Time, done runningCall, out outcome) {
+	m := &s.mem
 	// The conditions are for people: that they cannot be shown ends no drain.
 	silent := errors.Is(out.err, types.ErrNoAnswer) && done.verb != conditions
 	if done.cut || silent {
@@ -60,26 +53,26 @@ func (c *Component) hear(now time.Time, done *runningCall, out outcome) {
 	}
 }
 
-// takeIn takes in one outcome.
-func (c *Component) takeIn(now time.Time, done call, out outcome) {
-	m := &c.mem
-	c.noteError(done.verb, out.err)
-	c.pause(now, done.verb, out)
+// applyOutcome takes in what a call of the present drain has found.
+func (s *state) applyOutcome(seen observed, done call, out outcome) {
+	m, now := &s.mem, seen.now
+	s.noteError(done.verb, out.err)
+	s.pause(now, done.verb, out)
 	if out.locked {
 		m.lock, m.lockKnown = out.lock, true
 	}
 	if out.listed {
-		c.takeList(now, out.pods, done.known)
+		s.takeList(now, out.pods, done.known)
 	}
 	if out.looked {
-		c.mem.looked = done.began
-		c.takeLook(now, out.only)
+		s.mem.looked = done.began
+		s.takeLook(seen, out.only)
 	}
 	if out.stored {
-		c.takeVolumes(now, slices.Clone(out.volumes))
+		s.takeVolumes(now, slices.Clone(out.volumes))
 	}
 	if done.verb == evict {
-		c.takeEvictions(now, done.pods, out.results)
+		s.takeEvictions(now, done.pods, out.results)
 	}
 	if out.err != nil {
 		switch done.verb { // what it said before may not be true any more
@@ -90,25 +83,25 @@ func (c *Component) takeIn(now time.Time, done call, out outcome) {
 		}
 		return
 	}
-	c.takeAnswer(now, done, out)
+	s.takeResult(now, done, out)
 }
 
-// takeAnswer takes in what a call that went well was for.
-func (c *Component) takeAnswer(now time.Time, done call, out outcome) {
-	m := &c.mem
+// takeResult takes in what a call that went well was for.
+func (s *state) takeResult(now time.Time, done call, out outcome) {
+	m := &s.mem
 	switch done.verb {
 	case enter:
-		m.gates, m.quorum, m.entered = out.gates, out.check.quorum, time.Time{}
+		m.gates, m.quorum, m.enteredAt = out.gates, out.check.quorum, time.Time{}
 		if out.gates == "" {
-			m.entered = now
+			m.enteredAt = now
 		}
 	case cordon, cordonAfterDeadAPI:
-		c.takeCordon(now, done)
+		s.takeCordon(now, done)
 	case uncordon:
-		c.report(false, "Uncordoned", "the node takes pods again: no drain wants its cordon")
+		s.report(false, "Uncordoned", "node uncordoned: no drain is in progress")
 	case uncordonLegacy:
-		c.rec.adopted = true
-		c.report(false, "FormerCordonUndone", "a cordon that EVE's own zedkube left from before this boot was undone")
+		s.rec.adopted = true
+		s.report(false, "FormerCordonUndone", "node uncordoned: EVE's own zedkube had cordoned it before this boot")
 	case release:
 		m.holds = out.gates
 		if out.freed {
@@ -120,7 +113,7 @@ func (c *Component) takeAnswer(now time.Time, done call, out outcome) {
 		}
 		// A write that was given up may yet take the lock.
 		if out.notOurs && now.Sub(m.late) >= lateFor {
-			c.rec.locked = false
+			s.rec.locked = false
 		}
 	case deleteNode:
 		m.holds = out.gates
@@ -139,10 +132,10 @@ func (c *Component) takeAnswer(now time.Time, done call, out outcome) {
 
 // noteError keeps what the loop is to log; what was only asked or told is worth
 // a line when it changes.
-func (c *Component) noteError(v verb, err error) {
+func (s *state) noteError(v verb, err error) {
 	if v < situations {
-		if err != nil || v == c.mem.errVerb {
-			c.mem.lastErr, c.mem.errVerb = err, v
+		if err != nil || v == s.mem.errVerb {
+			s.mem.lastErr, s.mem.errVerb = err, v
 		}
 		return
 	}
@@ -150,15 +143,15 @@ func (c *Component) noteError(v verb, err error) {
 	if err != nil {
 		text = err.Error()
 	}
-	if text != "" && text != c.mem.tellErr {
-		c.Log.WithError(err).Warn("the drain cannot explain itself fully")
+	if text != "" && text != s.mem.tellErr {
+		s.note(logrus.WarnLevel, "could not determine everything that the drain waits for, or show it", logrus.Fields{logrus.ErrorKey: err})
 	}
-	c.mem.tellErr = text
+	s.mem.tellErr = text
 }
 
 // takeCordon notes that the node takes no more pods.
-func (c *Component) takeCordon(now time.Time, done call) {
-	r := &c.rec
+func (s *state) takeCordon(now time.Time, done call) {
+	r := &s.rec
 	if done.verb == cordonAfterDeadAPI {
 		r.dead = false
 	}
@@ -168,16 +161,16 @@ func (c *Component) takeCordon(now time.Time, done call) {
 	r.refusals = 0
 	r.node, r.nodeBoot = done.node.Name, done.node.BootID
 	// What was listed before may have grown since.
-	c.mem.cordonAgain, c.mem.cordonSeen, c.mem.list, c.mem.check = now, false, time.Time{}, checked{}
+	s.mem.cordonAgain, s.mem.cordonSeen, s.mem.list, s.mem.check = now, false, time.Time{}, checked{}
 }
 
 // pause says when a verb may be called again: later and later while it fails.
-func (c *Component) pause(now time.Time, v verb, out outcome) {
-	m := &c.mem
+func (s *state) pause(now time.Time, v verb, out outcome) {
+	m := &s.mem
 	var wait time.Duration
 	switch {
 	case out.err != nil && v == cordon && errors.Is(out.err, types.ErrRefused):
-		c.rec.refusals++
+		s.rec.refusals++
 		wait = cordonEvery
 	case out.err != nil:
 		wait = min(max(2*m.backoff[v], minBackoff), maxBackoff)
@@ -187,27 +180,27 @@ func (c *Component) pause(now time.Time, v verb, out outcome) {
 		m.backoff[v] = wait
 	default:
 		delete(m.backoff, v)
-		wait = c.unhurried(now, v, out)
+		wait = s.unhurried(now, v, out)
 	}
 	m.retry[v] = now.Add(wait)
 }
 
 // unhurried is the pause after a call that went well, and perhaps found that
 // the time has not come yet.
-func (c *Component) unhurried(now time.Time, v verb, out outcome) time.Duration {
+func (s *state) unhurried(now time.Time, v verb, out outcome) time.Duration {
 	switch {
 	case v == check && len(out.check.volumes) > 0:
-		return checkAgain(now.Sub(c.mem.emptied))
+		return checkAgain(now.Sub(s.mem.emptied))
 	case v == check: // what has passed is relied on for no longer than checkedFor
-		return min(checkAgain(now.Sub(c.mem.emptied)), 10*time.Second)
-	case v == enter && out.weighed && now.Sub(c.rec.asked) > 10*time.Minute:
+		return min(checkAgain(now.Sub(s.mem.emptied)), 10*time.Second)
+	case v == enter && out.weighed && now.Sub(s.rec.asked) > 10*time.Minute:
 		return 10 * time.Second
-	case v == enter && out.gates != "" && now.Sub(c.rec.asked) > time.Minute:
+	case v == enter && out.gates != "" && now.Sub(s.rec.asked) > time.Minute:
 		return 5 * time.Second
 	case v == enter && out.gates != "":
 		return 2 * time.Second
 	case v == release && out.notOurs:
-		return max(minBackoff, lateFor-now.Sub(c.mem.late))
+		return max(minBackoff, lateFor-now.Sub(s.mem.late))
 	case (v == release || v == deleteNode) && out.gates != "", v == lookHere:
 		return longWait
 	case v == release, v == deleteNode, v == situations:
@@ -227,18 +220,30 @@ func union(a, b []string) []string {
 
 // takeVolumes notes which volumes are in the way, since when, and how fast
 // their rebuilds go.
-func (c *Component) takeVolumes(now time.Time, volumes []types.DrainVolume) {
-	v := &c.mem.view
+func (s *state) takeVolumes(now time.Time, volumes []types.DrainVolume) {
+	v := &s.mem.view
 	stay := map[string]time.Time{}
 	v.volumes = volumes
 	for i := range v.volumes {
 		vol := &v.volumes[i]
 		stay[vol.Name] = since(v.stands[vol.Name], now, true)
-		vol.Since = c.wall(stay[vol.Name])
+		vol.Since = s.wallTime(stay[vol.Name])
 		vol.ETA = v.pace.ETA(vol.Name, vol.Percent, now)
-		if empty := c.mem.emptied; !empty.IsZero() && now.Sub(later(stay[vol.Name], empty)) >= outlook.NeverAfter {
+		if empty := s.mem.emptied; !empty.IsZero() && now.Sub(later(stay[vol.Name], empty)) >= outlook.NeverAfter {
 			outlook.StillInUse(vol)
 		}
 	}
 	v.stands = stay
+}
+
+// takeLook notes what a look found a leave to lose.
+func (s *state) takeLook(seen observed, only []types.LeaveVolume) {
+	was, now := s.rec.look, seen.now
+	omitted := max(0, len(only)-types.MaxLeaveVolumes)
+	only = only[:len(only)-omitted]
+	if was != nil && was.BootID == seen.bootID && slices.Equal(was.Volumes, only) && was.Omitted == omitted &&
+		now.Sub(boot.Add(was.Uptime)) < noteEvery {
+		return
+	}
+	s.rec.look = &types.StorageLook{BootID: seen.bootID, Uptime: now.Sub(boot), At: s.wallTime(now), Volumes: only, Omitted: omitted}
 }

@@ -1,0 +1,227 @@
+package drain
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
+	"github.com/zedkube/zedkube/types"
+)
+
+// podEviction is a pod that has to leave, and what came of it.
+type podEviction struct {
+	pod      types.Pod
+	since    time.Time // when it was first chosen
+	accepted time.Time // when its eviction was accepted; zero before
+	next     time.Time // no try before this
+	backoff  time.Duration
+	refusal  string // why the last try failed; "" before, and once accepted
+	seen     bool   // the table has shown it since the last list
+	gone     bool   // the table showed it, and does not any longer
+	returns  int    // how often its maker's pods have come back
+	shared   bool   // with those of other makers in its namespace
+	stays    bool   // so often that it is evicted no more
+}
+
+// due is how long it is until the pod's eviction may be tried; at most 0 for now.
+func (e *podEviction) due(now time.Time) time.Duration {
+	at := e.next
+	if !e.accepted.IsZero() {
+		at = later(at, e.accepted.Add(evictAgain))
+	}
+	return at.Sub(now)
+}
+
+// evictionResult sorts the pods of a drain by what came of their eviction, as the
+// drain of Cluster API does. Each pod is in one list.
+type evictionResult struct {
+	notFound               []*podEviction // they are gone
+	ignored                []*podEviction // their maker made them again too often: they go down with the device
+	deletionTimestampSet   []*podEviction // they terminate
+	toEvict                []*podEviction // now
+	failedEviction         []*podEviction // refused, and tried again later
+	toTriggerEvictionLater []*podEviction // accepted without effect yet, or of a maker whose pods came back
+}
+
+func (f facts) evictions() evictionResult { return sortEvictions(f.now, f.pods) }
+
+// sortEvictions sorts the pods that the last list chose. Which pods are on that
+// list is the first filter: kubeapi leaves out those of DaemonSets, mirror pods and
+// those that have ended.
+func sortEvictions(now time.Time, pods []podEviction) (r evictionResult) {
+	for i := range pods {
+		e := &pods[i]
+		list := &r.toTriggerEvictionLater
+		switch {
+		case e.gone:
+			list = &r.notFound
+		case e.stays:
+			list = &r.ignored
+		case e.pod.Terminating():
+			list = &r.deletionTimestampSet
+		case e.due(now) <= 0:
+			list = &r.toEvict
+		case e.refusal != "":
+			list = &r.failedEviction
+		}
+		*list = append(*list, e)
+	}
+	return r
+}
+
+// remaining are the pods whose end the drain waits for.
+func (r evictionResult) remaining() []*podEviction {
+	return slices.Concat(r.deletionTimestampSet, r.toEvict, r.failedEviction, r.toTriggerEvictionLater)
+}
+
+// left counts the pods whose end the drain waits for.
+func (r evictionResult) left() int {
+	return len(r.deletionTimestampSet) + len(r.toEvict) + len(r.failedEviction) + len(r.toTriggerEvictionLater)
+}
+
+func (r evictionResult) evictNow() (pods []types.Pod) {
+	for _, e := range r.toEvict {
+		pods = append(pods, e.pod)
+	}
+	return pods
+}
+
+// next is how long it is until the next eviction may be tried, 0 for none.
+func (r evictionResult) next(now time.Time) (next time.Duration) {
+	for _, e := range slices.Concat(r.failedEviction, r.toTriggerEvictionLater) {
+		if due := e.due(now); next == 0 || due < next {
+			next = due
+		}
+	}
+	return next
+}
+
+// unseen counts the pods that the last list had and the table has not shown since,
+// and says for how long the first of them has been on the list: the watch lags
+// behind the list, or has shown its end already.
+func (r evictionResult) unseen(list time.Time) (n int, longest time.Duration) {
+	for _, e := range r.remaining() {
+		if !e.seen {
+			n++
+			longest = max(longest, list.Sub(e.since))
+		}
+	}
+	return n, longest
+}
+
+// slow is the pods that are still there after so long, the longest-standing first.
+func (r evictionResult) slow(now time.Time, long time.Duration) []*podEviction {
+	pods := slices.DeleteFunc(append(r.remaining(), r.ignored...), func(e *podEviction) bool { return now.Sub(e.since) < long })
+	slices.SortFunc(pods, func(a, b *podEviction) int {
+		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.pod.Key(), b.pod.Key()))
+	})
+	return pods
+}
+
+// count is the pods of a drain in numbers, of total that were ever chosen.
+func (r evictionResult) count(total int) types.DrainPods {
+	p := types.DrainPods{Total: total, Terminating: len(r.deletionTimestampSet), Waiting: r.left() - len(r.deletionTimestampSet)}
+	for _, e := range r.ignored {
+		if e.pod.Terminating() {
+			p.Terminating++
+		} else {
+			p.Waiting++
+		}
+	}
+	p.Evicted = max(0, total-p.Terminating-p.Waiting)
+	return p
+}
+
+// leftAlone says which pods stay on the node, "" for none.
+func (r evictionResult) leftAlone() string {
+	if len(r.ignored) == 0 {
+		return ""
+	}
+	names := keys(r.ignored)
+	return fmt.Sprintf("; %s came back %d times and will go down with the device: %s", outlook.Counted(len(names), "pod"), outlook.MaxReturns, outlook.Some(names, "", ""))
+}
+
+// keys are the pods by namespace/name, in order.
+func keys(pods []*podEviction) (names []string) {
+	for _, e := range pods {
+		names = append(names, e.pod.Key())
+	}
+	slices.Sort(names)
+	return names
+}
+
+// takeList replaces the set of pods to evict by a fresh one and keeps what is
+// known of those that stay in it; but that one was gone does not count against a
+// list that holds it. known are the UIDs of the pods there were
+// before the list was asked for: one that came later may not be in it.
+func (s *state) takeList(now time.Time, pods []types.Pod, known map[string]bool) {
+	m := &s.mem
+	before := map[string]podEviction{}
+	for _, e := range m.pods {
+		before[e.pod.UID] = e
+	}
+	m.list, m.listed, m.pods = now, known, nil
+	if len(m.chosen) == 0 && s.rec.total > 0 { // by an earlier process, who knows which
+		s.rec.total = max(s.rec.total, len(pods))
+		for _, p := range pods {
+			m.chosen[p.UID] = true
+		}
+	}
+	for _, p := range pods {
+		m.listed[p.UID] = true
+		e, ok := before[p.UID]
+		if !ok {
+			e.since = now
+			e.next = s.takeChosen(now, p)
+			if !m.chosen[p.UID] {
+				m.chosen[p.UID] = true
+				s.rec.total++
+			}
+		}
+		e.pod, e.seen, e.gone = p, false, false
+		m.pods = append(m.pods, e)
+	}
+}
+
+// takeEvictions notes for each pod whether it goes, or when to try again. A
+// budget's refusal is news once per pod and never an error.
+func (s *state) takeEvictions(now time.Time, pods []types.Pod, results []error) {
+	index := map[string]int{}
+	for i := range s.mem.pods {
+		index[s.mem.pods[i].pod.UID] = i
+	}
+	// Hundreds of pods that wait for a budget are no reason for a storm.
+	longest := max(maxRefused, time.Duration(len(s.mem.pods))*100*time.Millisecond)
+	var bad error
+	for i, p := range pods {
+		at, ok := index[p.UID]
+		if !ok || errors.Is(results[i], errNoTime) {
+			continue
+		}
+		e := &s.mem.pods[at]
+		err := results[i]
+		if err == nil {
+			e.accepted, e.backoff, e.refusal = now, 0, ""
+			s.takeEvicted(p)
+			continue
+		}
+		if errors.Is(err, types.ErrDisruptionBudget) {
+			if e.refusal == "" {
+				s.note(logrus.InfoLevel, "cordonAndDrainNode: eviction waits for a PodDisruptionBudget", logrus.Fields{"pod": p.Key(), logrus.ErrorKey: err})
+			}
+		} else if bad == nil {
+			bad = fmt.Errorf("evict pod %s: %w", p.Key(), err)
+		}
+		e.refusal = err.Error()
+		e.backoff = min(max(2*e.backoff, minBackoff), longest)
+		e.next = now.Add(e.backoff)
+	}
+	if bad != nil {
+		s.mem.lastErr, s.mem.errVerb = bad, evict
+	}
+}
