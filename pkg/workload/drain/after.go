@@ -2,6 +2,8 @@ package drain
 
 import (
 	"cmp"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -15,10 +17,10 @@ func complete(f facts, a *action) {
 	passedBy := f.rec.dead || f.rec.cordoned.IsZero() // the gates
 	switch {
 	case f.stopped():
-		over(f, a, whyStopped(f))
+		abandon(f, a, whyStopped(f))
 	case f.device() && f.rec.status.Status <= types.DrainNotRequested && !f.rec.dead && !f.rec.kept:
-		lookAgain(f, a)
-	case f.requests[byLeave].stands && !(f.rec.dead && f.device() && f.deadSince.IsZero() && f.known):
+		drainAgain(f, a)
+	case f.requests[byLeave].active && !(f.rec.dead && f.device() && f.deadSince.IsZero() && f.known):
 		leave(f, a)
 	case f.expired():
 		expire(f, a)
@@ -37,9 +39,9 @@ func complete(f facts, a *action) {
 	}
 }
 
-// lookAgain is for a device that joins an operator's drain at its end: what was
+// drainAgain is for a device that joins an operator's drain at its end: what was
 // true then is looked at again, in time of its own.
-func lookAgain(f facts, a *action) {
+func drainAgain(f facts, a *action) {
 	r := &a.rec
 	r.phase, r.reason = types.PhaseGates, "EVE asks for the drain as well"
 	r.asked, r.ended, r.attempt = f.now, time.Time{}, 0
@@ -54,14 +56,14 @@ func lookAgain(f facts, a *action) {
 func afterFailure(f facts, a *action) {
 	switch {
 	case !f.member || f.forced != nil && f.forced.Status <= types.DrainNotRequested:
-		over(f, a, whyStopped(f))
-	case f.asksAnew():
+		abandon(f, a, whyStopped(f))
+	case f.hasNewRequest():
 		begin(f, a)
-	case f.requests[byLeave].stands && !f.device() && f.now.Sub(f.rec.ended) > leaveAgain:
+	case f.requests[byLeave].active && !f.device() && f.now.Sub(f.rec.ended) > leaveAgain:
 		begin(f, a) // nobody asks for a leave a second time
 	case heldBack(f, a):
 	case f.stopped() && !failed(f.rec.status.Status):
-		over(f, a, whyStopped(f))
+		abandon(f, a, whyStopped(f))
 	default:
 		giveBack(f, a)
 	}
@@ -103,4 +105,114 @@ func (f facts) legacy() bool {
 	n := f.node
 	return n.Unschedulable && n.CordonedBy == nil && !f.tieBreaker &&
 		!n.TaintedAt.IsZero() && n.TaintedAt.Before(f.booted)
+}
+
+// heardFor is how long a drain that is taken back is said to have failed before its
+// lock and its cordon go: whoever is about to use it after all hears of it, or the
+// device is down by then.
+const heardFor = time.Minute
+
+// usedBy says what shows that the device is going down, or that an update is under
+// way, "" for nothing.
+func usedBy(seen observed, r record) string {
+	switch s := seen.agent; {
+	case s.DeviceReboot:
+		return "nodeagent says that the device reboots"
+	case s.DevicePoweroff:
+		return "nodeagent says that the device powers off"
+	case s.DeviceShutdown:
+		return "nodeagent says that the device shuts down"
+	case s.UpdateInprogress:
+		return "nodeagent says that an update is under way"
+	}
+	for _, path := range seen.markerPaths {
+		// One that was there at COMPLETE is of something else. Clocks jump: that it is
+		// another one counts, and not that it is newer.
+		if mark, ok := seen.markers[path]; ok && mark != r.markers[path] {
+			return path + " says that the device goes down"
+		}
+	}
+	return ""
+}
+
+// lookAtMarkers returns which markers have content, and what identifies each
+// writing of them. It is never nil.
+func lookAtMarkers(paths []string) map[string]string {
+	markers := map[string]string{}
+	for _, path := range paths {
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+			markers[path] = markOf(info)
+		}
+	}
+	return markers
+}
+
+// unusedFor is how long one of EVE's agents has been told COMPLETE, and the
+// device is still up.
+func (f facts) unusedFor() time.Duration {
+	if f.rec.phase != types.PhaseComplete || !f.device() || f.unsaid || f.rec.status.Status != types.DrainComplete {
+		return 0
+	}
+	return f.now.Sub(later(f.rec.ended, f.rec.said))
+}
+
+// onlyDevice reports that nobody but EVE's agents asks: for a person, or for a
+// leave, COMPLETE stands for as long as it takes.
+func (f facts) onlyDevice() bool {
+	_, operator := f.requests[byOperator]
+	_, leave := f.requests[byLeave]
+	return !operator && !leave
+}
+
+// expired reports that COMPLETE has been of no use for too long.
+func (f facts) expired() bool {
+	return f.inUse == "" && f.onlyDevice() && f.unusedFor() >= f.unusedAfter
+}
+
+// expire takes COMPLETE back: the drain has failed, and only a request that is
+// another one begins a new drain.
+func expire(f facts, a *action) {
+	result(f, a, types.PhaseNotEmpty, fmt.Sprintf("the device could have gone down for %s and has not: the drain is taken back", f.unusedAfter))
+	a.rec.unused, a.rec.dead, a.rec.kept = true, false, false
+}
+
+// unusedWhy is what to say of a COMPLETE that has not been used for an hour, ""
+// before that.
+func (f facts) unusedWhy() string {
+	if f.unusedFor() < f.hour {
+		return ""
+	}
+	why := fmt.Sprintf("the device may go down and has not for more than %s", f.hour)
+	switch {
+	case f.inUse != "":
+		return why + ": " + f.inUse
+	case !f.onlyDevice():
+		return why
+	}
+	return fmt.Sprintf("%s: once that is %s the drain is taken back", why, f.unusedAfter)
+}
+
+// heldBack reports that what an unused drain holds is not to be given back yet.
+func heldBack(f facts, a *action) bool {
+	wait := heardFor - f.now.Sub(later(f.rec.said, f.rec.ended))
+	switch {
+	case !f.rec.unused || !f.ourCordon() && !f.rec.locked:
+		return false
+	case f.inUse != "":
+		a.waits = f.inUse
+		return true
+	case f.unsaid:
+		return true
+	case wait > 0:
+		a.wait(wait)
+	}
+	return wait > 0
+}
+
+// reportUnused reports once that nobody uses COMPLETE.
+func (c *Component) reportUnused(f facts) {
+	if why := f.unusedWhy(); why != "" && !c.mem.unused {
+		c.mem.unused = true
+		c.report(true, "DrainNotUsed", why)
+	}
 }

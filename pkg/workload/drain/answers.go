@@ -27,17 +27,17 @@ const (
 // writes are the verbs that write the own Node, and nothing without it.
 var writes = map[verb]bool{cordon: true, cordonAfterDeadAPI: true, deleteNode: true, uncordon: true, unkeep: true, uncordonLegacy: true}
 
-// takeAnswer takes in what came of one call.
-func (s *state) takeAnswer(seen observed, a answer) {
-	s.hear(seen.now, a.done, a.out)
+// applyAnswer takes in what came of one call.
+func (s *state) applyAnswer(seen observed, a answer) {
+	s.noteSilence(seen.now, a.done, a.out)
 	if !a.done.cut {
 		s.applyOutcome(seen, a.done.call, a.out)
 	}
 }
 
-// hear notes whether writes are answered; a call that was cut short is no
+// noteSilence notes whether writes are answered; a call that was cut short is no
 // evidence, but its write may still arrive.
-func (s *state) hear(now time.Time, done runningCall, out outcome) {
+func (s *state) noteSilence(now time.Time, done runningCall, out outcome) {
 	m := &s.mem
 	// The conditions are for people: that they cannot be shown ends no drain.
 	silent := errors.Is(out.err, types.ErrNoAnswer) && done.verb != conditions
@@ -62,17 +62,17 @@ func (s *state) applyOutcome(seen observed, done call, out outcome) {
 		m.lock, m.lockKnown = out.lock, true
 	}
 	if out.listed {
-		s.takeList(now, out.pods, done.known)
+		s.applyList(now, out.pods, done.known)
 	}
 	if out.looked {
 		s.mem.looked = done.began
-		s.takeLook(seen, out.only)
+		s.applyLook(seen, out.only)
 	}
 	if out.stored {
-		s.takeVolumes(now, slices.Clone(out.volumes))
+		s.applyVolumes(now, slices.Clone(out.volumes))
 	}
 	if done.verb == evict {
-		s.takeEvictions(now, done.pods, out.results)
+		s.applyEvictions(now, done.pods, out.results)
 	}
 	if out.err != nil {
 		switch done.verb { // what it said before may not be true any more
@@ -83,11 +83,11 @@ func (s *state) applyOutcome(seen observed, done call, out outcome) {
 		}
 		return
 	}
-	s.takeResult(now, done, out)
+	s.applyResult(now, done, out)
 }
 
-// takeResult takes in what a call that went well was for.
-func (s *state) takeResult(now time.Time, done call, out outcome) {
+// applyResult takes in what a call that went well was for.
+func (s *state) applyResult(now time.Time, done call, out outcome) {
 	m := &s.mem
 	switch done.verb {
 	case enter:
@@ -96,7 +96,7 @@ func (s *state) takeResult(now time.Time, done call, out outcome) {
 			m.enteredAt = now
 		}
 	case cordon, cordonAfterDeadAPI:
-		s.takeCordon(now, done)
+		s.applyCordon(now, done)
 	case uncordon:
 		s.report(false, "Uncordoned", "node uncordoned: no drain is in progress")
 	case uncordonLegacy:
@@ -143,14 +143,14 @@ func (s *state) noteError(v verb, err error) {
 	if err != nil {
 		text = err.Error()
 	}
-	if text != "" && text != s.mem.tellErr {
+	if text != "" && text != s.mem.reportErr {
 		s.note(logrus.WarnLevel, "could not determine everything that the drain waits for, or show it", logrus.Fields{logrus.ErrorKey: err})
 	}
-	s.mem.tellErr = text
+	s.mem.reportErr = text
 }
 
-// takeCordon notes that the node takes no more pods.
-func (s *state) takeCordon(now time.Time, done call) {
+// applyCordon notes that the node takes no more pods.
+func (s *state) applyCordon(now time.Time, done call) {
 	r := &s.rec
 	if done.verb == cordonAfterDeadAPI {
 		r.dead = false
@@ -180,14 +180,14 @@ func (s *state) pause(now time.Time, v verb, out outcome) {
 		m.backoff[v] = wait
 	default:
 		delete(m.backoff, v)
-		wait = s.unhurried(now, v, out)
+		wait = s.pauseAfterSuccess(now, v, out)
 	}
 	m.retry[v] = now.Add(wait)
 }
 
-// unhurried is the pause after a call that went well, and perhaps found that
+// pauseAfterSuccess is the pause after a call that went well, and perhaps found that
 // the time has not come yet.
-func (s *state) unhurried(now time.Time, v verb, out outcome) time.Duration {
+func (s *state) pauseAfterSuccess(now time.Time, v verb, out outcome) time.Duration {
 	switch {
 	case v == check && len(out.check.volumes) > 0:
 		return checkAgain(now.Sub(s.mem.emptied))
@@ -201,7 +201,7 @@ func (s *state) unhurried(now time.Time, v verb, out outcome) time.Duration {
 		return 2 * time.Second
 	case v == release && out.notOurs:
 		return max(minBackoff, lateFor-now.Sub(s.mem.late))
-	case (v == release || v == deleteNode) && out.gates != "", v == lookHere:
+	case (v == release || v == deleteNode) && out.gates != "", v == checkLeave:
 		return longWait
 	case v == release, v == deleteNode, v == situations:
 		return 10 * time.Second
@@ -218,26 +218,26 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// takeVolumes notes which volumes are in the way, since when, and how fast
+// applyVolumes notes which volumes are in the way, since when, and how fast
 // their rebuilds go.
-func (s *state) takeVolumes(now time.Time, volumes []types.DrainVolume) {
+func (s *state) applyVolumes(now time.Time, volumes []types.DrainVolume) {
 	v := &s.mem.view
 	stay := map[string]time.Time{}
 	v.volumes = volumes
 	for i := range v.volumes {
 		vol := &v.volumes[i]
-		stay[vol.Name] = since(v.stands[vol.Name], now, true)
+		stay[vol.Name] = since(v.blockingSince[vol.Name], now, true)
 		vol.Since = s.wallTime(stay[vol.Name])
 		vol.ETA = v.pace.ETA(vol.Name, vol.Percent, now)
 		if empty := s.mem.emptied; !empty.IsZero() && now.Sub(later(stay[vol.Name], empty)) >= outlook.NeverAfter {
 			outlook.StillInUse(vol)
 		}
 	}
-	v.stands = stay
+	v.blockingSince = stay
 }
 
-// takeLook notes what a look found a leave to lose.
-func (s *state) takeLook(seen observed, only []types.LeaveVolume) {
+// applyLook notes what a look found a leave to lose.
+func (s *state) applyLook(seen observed, only []types.LeaveVolume) {
 	was, now := s.rec.look, seen.now
 	omitted := max(0, len(only)-types.MaxLeaveVolumes)
 	only = only[:len(only)-omitted]

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/types"
 )
@@ -38,9 +40,9 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	if !c.busy(acting) && a.verb != none {
 		c.act(ctx, f, a)
 	}
-	changed, err := c.speak(f.now, a.published)
+	changed, err := c.publishStatus(f.now, a.published)
 	errs = append(errs, err)
-	c.tell(ctx, f)
+	c.beginReport(ctx, f)
 	c.reportWait(f, a)
 	c.reportUnused(f)
 	if !drains(a.rec.phase) && !f.ourCordon() && !a.rec.locked {
@@ -50,9 +52,9 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	return errors.Join(errors.Join(errs...), again(changed || a.rec.phase != was.phase, a))
 }
 
-// speak publishes NodeDrainStatus. What could not be published nobody has heard:
+// publishStatus publishes NodeDrainStatus. What could not be published nobody has heard:
 // it counts from when it can be.
-func (c *Component) speak(now time.Time, status types.NodeDrainStatus) (changed bool, err error) {
+func (c *Component) publishStatus(now time.Time, status types.NodeDrainStatus) (changed bool, err error) {
 	if said, _ := c.Status.Get(types.Global); said == status {
 		c.mem.unsaid = false
 		return false, nil
@@ -129,7 +131,7 @@ func (c *Component) act(ctx context.Context, f facts, a action) {
 		in.node = types.Node{Name: f.self}
 	}
 	if a.verb == cordon && a.rec.phase != types.PhaseGates {
-		c.Log.WithField("node", f.node.Name).Warn("cordonNode: the node takes pods in the middle of its drain, it is cordoned again")
+		c.Log.WithField("node", f.node.Name).Warn("cordonNode: the node became schedulable during its drain, it is cordoned again")
 	}
 	in.by = types.Cordon{By: "zedkube", Reason: "node drain for " + strings.Join(asking(a.rec), ", "), Since: f.wall}
 	c.begin(ctx, f, acting, in)
@@ -229,4 +231,67 @@ func (c *Component) logNotes() {
 		c.Log.WithFields(n.fields).Log(n.level, n.text)
 	}
 	c.notes = nil
+}
+
+// beginReport asks the cluster why things take so long, and shows it how far we are.
+func (c *Component) beginReport(ctx context.Context, f facts) {
+	v := &c.mem.view
+	if c.busy(reporting) || !f.known || !f.living() {
+		return
+	}
+	want := types.DrainConditions{
+		InProgress: drains(c.rec.phase), Drained: c.rec.phase == types.PhaseComplete && !c.rec.dead,
+		Reason: string(c.rec.phase), Message: cmp.Or(v.reason, c.rec.reason),
+	}
+	emptying := c.rec.phase == types.PhaseEmptying
+	pods := f.evictions().slow(f.now, patience)
+	if !v.asked {
+		pods = f.evictions().slow(f.now, 0) // before they go: where could they?
+	}
+	in := call{node: f.node}
+	switch {
+	case len(v.events) > 0:
+		in.verb, in.report = event, v.events[0]
+		in.report.Node = f.node.Name
+		v.events = v.events[1:]
+	case f.due(conditions) && (differs(f.node, want) || want.InProgress && want != v.shown && f.now.Sub(v.shownAt) >= refreshEvery):
+		in.verb, in.cond = conditions, want
+	case emptying && len(pods) > 0 && f.due(situations):
+		in.verb, v.asked = situations, true
+		for _, e := range pods[:min(inquired, len(pods))] {
+			in.pods = append(in.pods, e.pod)
+		}
+	case emptying && f.evictions().left() > 0 && f.now.Sub(f.rec.cordoned) >= patience && f.due(storage):
+		in.verb = storage
+	default:
+		return
+	}
+	c.begin(ctx, f, reporting, in)
+}
+
+// differs reports that the Node's conditions say something else than want; a Node
+// without them says that nothing is going on.
+func differs(n types.Node, want types.DrainConditions) bool {
+	return (n.DrainInProgress == types.ConditionTrue) != want.InProgress || (n.Drained == types.ConditionTrue) != want.Drained
+}
+
+// queue keeps an Event until it can be written; what happened first matters most.
+func (s *state) queue(e types.Event) {
+	if v := &s.mem.view; len(v.events) < maxEvents {
+		v.events = append(v.events, e)
+	}
+}
+
+// queueBlocked writes an Event on a pod that will not go by itself.
+func (c *Component) queueBlocked(f facts, b types.DrainBlocker) {
+	v := &c.mem.view
+	if v.reported == nil {
+		v.reported = map[string]bool{}
+	}
+	v.reported[b.Pod] = true
+	for _, e := range f.pods {
+		if e.pod.Key() == b.Pod {
+			c.queue(types.Event{Pod: e.pod, Warning: true, Reason: "DrainBlocked", Message: b.Why})
+		}
+	}
 }

@@ -27,7 +27,7 @@ func decide(f facts) action {
 	}
 	a := action{rec: f.rec}
 	a.rec.requests = f.standing()
-	if !f.requests[byLeave].stands {
+	if !f.requests[byLeave].active {
 		a.rec.look = nil // what it found may have changed before the next leave
 	}
 	switch {
@@ -42,13 +42,13 @@ func decide(f facts) action {
 		afterFailure(f, &a)
 	}
 	a.stop = a.stop || !drains(a.rec.phase) && drains(f.rec.phase)
-	say(f, &a)
+	nextStatus(f, &a)
 	return a
 }
 
 // idle is a node without a drain: nothing of ours has any business there.
 func idle(f facts, a *action) {
-	if a.rec.left && !f.requests[byLeave].stands {
+	if a.rec.left && !f.requests[byLeave].active {
 		a.rec.left = false // the membership has heard of it
 	}
 	if !f.stopped() && f.asks() && !a.rec.left {
@@ -66,8 +66,8 @@ func begin(f facts, a *action) {
 	a.rec.requests, a.rec.silent = f.standing(), f.rec.silent
 }
 
-// over ends a drain without a result, and what it holds is given back.
-func over(f facts, a *action, reason string) {
+// abandon ends a drain without a result, and what it holds is given back.
+func abandon(f facts, a *action, reason string) {
 	a.rec = f.rec.between()
 	a.rec.phase, a.rec.reason = types.PhaseIdle, reason
 	a.rec.requests, a.rec.left = f.standing(), f.rec.left
@@ -109,11 +109,11 @@ func whyStopped(f facts) string {
 // drain is the way from the request to the end.
 func drain(f facts, a *action) {
 	if f.stopped() {
-		over(f, a, whyStopped(f))
+		abandon(f, a, whyStopped(f))
 		return
 	}
 	if f.rec.phase == types.PhaseGates && !f.rec.cordoned.IsZero() {
-		a.rec.phase, a.rec.reason = types.PhaseEmptying, "cordonNode: the node takes no more pods"
+		a.rec.phase, a.rec.reason = types.PhaseEmptying, "cordonNode: the node is cordoned"
 		return
 	}
 	if phase, reason, dead := ending(f); phase != "" {
@@ -130,7 +130,7 @@ func drain(f facts, a *action) {
 	switch {
 	case f.onlyLeaves() && (f.gone() || f.isDead(f.rec.asked)):
 		a.waits = f.atStake()
-		f.lookHere(a)
+		f.checkLeave(a)
 		return
 	case f.rec.phase == types.PhaseGates:
 		gates(f, a)
@@ -186,7 +186,7 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 	case !emptying && r.refusals >= maxRefusals:
 		return types.PhaseNoCordon, fmt.Sprintf("cordonNode was refused %d times", r.refusals), false
 	case r.refusals >= maxRefusals || r.losses > maxLosses:
-		return types.PhaseNotEmpty, fmt.Sprintf("cordonNode: undone by somebody %d times, refused %d times", r.losses, r.refusals), false
+		return types.PhaseNotEmpty, fmt.Sprintf("cordonNode: undone by another client %d times, refused %d times", r.losses, r.refusals), false
 	case !emptying || f.held || !f.living() || !f.known || !f.cordoned():
 		return "", "", false
 	case f.endsWith():
@@ -194,7 +194,7 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 	case !f.onlyLeaves() && f.synced && f.others == 0:
 		return types.PhaseComplete, "there is no other node: nothing is evicted", false
 	case f.lone() && f.now.Sub(f.alone) >= max(sureAfter, f.window) && f.check.open(f.now):
-		return types.PhaseComplete, "no other node is Ready and takes pods: nothing is evicted", false
+		return types.PhaseComplete, "no other node is Ready and schedulable: nothing is evicted", false
 	case f.check.passed(f.now) && len(f.came) == 0 && f.evictions().left() == 0:
 		return types.PhaseComplete, "no pod is left to evict and no volume in the way" + f.evictions().leftAlone(), false
 	}
@@ -226,3 +226,31 @@ func forceComplete(f facts, a *action) bool {
 
 // told reports whether a requester has been told of the end.
 func told(r record, by types.DrainRequester) bool { return slices.Contains(r.told, by) }
+
+// yieldFor is how long a node that has had the lock leaves it to those who wait
+// for it: longer than they may take to look again.
+const yieldFor = 6 * time.Second
+
+// gates is the way to the cordon: one node of the cluster at a time, and never
+// without quorum.
+func gates(f facts, a *action) {
+	switch {
+	case !f.living() || !f.known:
+		a.waits = f.why
+	case f.unlocked != "":
+		a.waits = f.unlocked
+	case !f.entered && f.queued && !f.freed.IsZero() && f.now.Sub(f.freed) < yieldFor:
+		a.waits = "another node waits for the drain lock, which this one has just had"
+		a.wait(yieldFor - f.now.Sub(f.freed))
+	case !f.entered && f.due(enter):
+		a.verb, a.waits = enter, f.gates
+		a.rec.locked, a.rec.node, a.rec.nodeBoot = true, f.node.Name, f.node.BootID
+	case !f.entered:
+		a.waits = f.gates
+		a.wait(f.retry[enter].Sub(f.now))
+	case f.due(cordon):
+		a.verb = cordon
+	default:
+		a.wait(f.retry[cordon].Sub(f.now))
+	}
+}

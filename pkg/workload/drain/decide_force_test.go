@@ -126,7 +126,7 @@ func TestLeaving(t *testing.T) {
 	quiet := func(phase types.DrainPhase, v verb) did {
 		return did{phase: phase, s: notRequested, by: nobody, verb: v}
 	}
-	gone := did{phase: idling, s: notRequested, by: nobody, stop: true, left: true, why: "the cluster is left"}
+	gone := did{phase: idling, s: notRequested, by: nobody, stop: true, left: true, why: "the node has left the cluster"}
 	both := func(change ...func(*facts)) facts {
 		return calm(completed, append([]func(*facts){who(byLeave, byDeviceOp), saidFor(edge)}, change...)...)
 	}
@@ -145,21 +145,21 @@ func TestLeaving(t *testing.T) {
 		{"unless that may be lost", leaves(completed, deadEnd, silent(time.Hour), lookedAt("v1"), given("v1", "v2")), gone},
 		{"nor where less may be lost", leaves(completed, deadEnd, silent(time.Hour), lookedAt("v1", "v2"), given("v1")), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "v2"}},
 		{"nor where there are more volumes than a consent can name", leaves(completed, deadEnd, silent(time.Hour), lookedAt("v1"), given("v1"), func(f *facts) { f.rec.look.Omitted = 1 }), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "more than can be consented to"}},
-		{"nor where nothing was looked at", leaves(completed, deadEnd, silent(time.Hour)), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "were not looked at"}},
-		{"nor where that was in another boot", leaves(completed, deadEnd, silent(time.Hour), lookedAt(), func(f *facts) { f.bootID = "b2" }), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "were not looked at"}},
-		{"nor where this boot has no name", leaves(completed, deadEnd, silent(time.Hour), lookedAt(), func(f *facts) { f.bootID, f.rec.look.BootID = "", "" }), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "were not looked at"}},
+		{"nor where nothing was looked at", leaves(completed, deadEnd, silent(time.Hour)), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "were not checked"}},
+		{"nor where that was in another boot", leaves(completed, deadEnd, silent(time.Hour), lookedAt(), func(f *facts) { f.bootID = "b2" }), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "were not checked"}},
+		{"nor where this boot has no name", leaves(completed, deadEnd, silent(time.Hour), lookedAt(), func(f *facts) { f.bootID, f.rec.look.BootID = "", "" }), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "were not checked"}},
 		{"an API that is back ends that the node is left without a drain", leaves(completed, deadEnd, lookedAt()), did{phase: emptying, s: notRequested, by: nobody, why: "again"}},
 		{"one that dies at the end is given up after the skip time", leaves(completed, silent(5*time.Minute), func(f *facts) { f.rec.ended = minus(time.Hour) }), did{phase: completed, s: notRequested, by: nobody, dead: true}},
 		{"counted from the end of the drain where that is later", leaves(completed, silent(5*time.Minute)), did{phase: completed, s: notRequested, by: nobody}},
 		{"a Node that others have deleted is left at once", leaves(completed, missing(time.Minute), lookedAt()), gone},
-		{"but its volumes are looked at first", leaves(completed, missing(time.Minute)), did{phase: completed, s: notRequested, by: nobody, verb: lookHere, why: "were not looked at"}},
-		{"a look from before it was gone does not count", leaves(completed, missing(time.Minute), lookedAt(), looked(61*time.Second)), did{phase: completed, s: notRequested, by: nobody, verb: lookHere, why: "were not looked at"}},
-		{"so it is with one that this leave has deleted", leaves(completed, missing(time.Second), lookedAt(), looked(2*time.Second), func(f *facts) { f.deleted = true }), did{phase: completed, s: notRequested, by: nobody, verb: lookHere, why: "were not looked at"}},
+		{"but its volumes are looked at first", leaves(completed, missing(time.Minute)), did{phase: completed, s: notRequested, by: nobody, verb: checkLeave, why: "were not checked"}},
+		{"a look from before it was gone does not count", leaves(completed, missing(time.Minute), lookedAt(), looked(61*time.Second)), did{phase: completed, s: notRequested, by: nobody, verb: checkLeave, why: "were not checked"}},
+		{"so it is with one that this leave has deleted", leaves(completed, missing(time.Second), lookedAt(), looked(2*time.Second), func(f *facts) { f.deleted = true }), did{phase: completed, s: notRequested, by: nobody, verb: checkLeave, why: "were not checked"}},
 		{"which is left without a pause", leaves(completed, missing(time.Second), lookedAt(), func(f *facts) { f.deleted = true }), gone},
 		{"where the API is dead a look from shortly before counts", leaves(completed, deadEnd, silent(time.Hour), lookedAt(), looked(time.Hour+lookedFor)), gone},
-		{"an older one does not", leaves(completed, deadEnd, silent(time.Hour), lookedAt(), looked(time.Hour+lookedFor+1)), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "were not looked at"}},
-		{"a Node that finalizers keep is not deleted again, and the volumes are looked at", leaves(completed, keptByEtcd), did{phase: completed, s: notRequested, by: nobody, verb: lookHere, why: "kept by etcd"}},
-		{"again and again", leaves(completed, keptByEtcd, lookedAt("v1"), pause(lookHere, time.Second)), did{phase: completed, s: notRequested, by: nobody, again: time.Second, why: "kept by etcd; 1 volume has no other"}},
+		{"an older one does not", leaves(completed, deadEnd, silent(time.Hour), lookedAt(), looked(time.Hour+lookedFor+1)), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "were not checked"}},
+		{"a Node that finalizers keep is not deleted again, and the volumes are looked at", leaves(completed, keptByEtcd), did{phase: completed, s: notRequested, by: nobody, verb: checkLeave, why: "kept by etcd"}},
+		{"again and again", leaves(completed, keptByEtcd, lookedAt("v1"), pause(checkLeave, time.Second)), did{phase: completed, s: notRequested, by: nobody, again: time.Second, why: "kept by etcd; 1 volume has no other"}},
 		{"a cluster that ends here ends without a deletion", leaves(completed, func(f *facts) { f.ended = true }), gone},
 		{"by consent nothing is evicted where it ends", leaves(emptying, with(pod("p")), endsHereNow, given(), func(f *facts) { f.consent.Ends = true }), did{phase: completed, s: notRequested, by: nobody, stop: true, why: "the cluster ends with this node"}},
 		{"not before that is sure", leaves(completed, missing(59*time.Second)), did{phase: completed, s: notRequested, by: nobody, why: "not one of the cluster's"}},

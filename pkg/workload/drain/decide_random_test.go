@@ -103,21 +103,16 @@ func (w *world) ask() {
 	f.requests = map[string]request{}
 	for _, other := range requesters {
 		if r, ok := f.rec.requests[other]; ok && other != name {
-			f.requests[other] = request{NodeDrainRequest: r, stands: w.odds(2), doubt: other != byLeave}
+			f.requests[other] = request{NodeDrainRequest: r, active: w.odds(2)}
 		}
 	}
 	switch w.IntN(3) {
 	case 0:
-		f.requests[name] = request{stands: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0.Add(time.Duration(w.IntN(5)))}}
+		f.requests[name] = request{active: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0.Add(time.Duration(w.IntN(5)))}}
 	case 1:
 		if r, ok := f.rec.requests[name]; ok && name != byLeave {
-			f.requests[name] = request{doubt: true, NodeDrainRequest: r}
+			f.requests[name] = request{NodeDrainRequest: r}
 		}
-	}
-	// The agents' word is what is certain, or nothing was said of it.
-	for name, r := range f.requests {
-		r.doubt = !r.stands
-		f.requests[name] = r
 	}
 }
 
@@ -188,7 +183,7 @@ func (w *world) promises(a action) error {
 	switch {
 	case !slices.Contains(phases, a.rec.phase):
 		return fmt.Errorf("phase %q", a.rec.phase)
-	case a.verb == lookHere && f.living() && (!f.known || !f.node.Deleted.IsZero()) && f.requests[byLeave].stands:
+	case a.verb == checkLeave && f.living() && (!f.known || !f.node.Deleted.IsZero()) && f.requests[byLeave].active:
 	case a.verb != none && (!f.living() || !f.known):
 		return fmt.Errorf("%s without an API or a node", verbNames[a.verb])
 	case a.verb != none && a.verb != evict && !f.due(a.verb): // each pod has a pause of its own
@@ -201,7 +196,7 @@ func (w *world) promises(a action) error {
 		return fmt.Errorf("evictions from a node that takes pods")
 	case a.verb == cordon && f.rec.phase == inGates && !f.entered:
 		return fmt.Errorf("a cordon before the gates")
-	case a.verb == deleteNode && (f.rec.phase != completed || !f.requests[byLeave].stands):
+	case a.verb == deleteNode && (f.rec.phase != completed || !f.requests[byLeave].active):
 		return fmt.Errorf("the Node is deleted in %s", f.rec.phase)
 	case a.consume && (f.forced == nil || f.forced.Status != complete9):
 		return fmt.Errorf("a force file is removed that does not say 9")

@@ -132,15 +132,15 @@ func (c *Component) Run(ctx context.Context) {
 // run is Run with somebody else to ring when the operator's files change.
 func (c *Component) run(ctx context.Context, files loop.Input) {
 	defer c.calls[acting].End()
-	defer c.calls[telling].End()
+	defer c.calls[reporting].End()
 	defer c.calls[acting].Cancel()
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, files,
 		c.DeviceOp, c.Update, c.Operator, c.Config, c.Membership, c.Settings, c.Info, c.Agent,
-		c.Nodes, c.NodePods, c.API, c.Leases, &c.calls[acting], &c.calls[telling])
+		c.Nodes, c.NodePods, c.API, c.Leases, &c.calls[acting], &c.calls[reporting])
 }
 
 // Step looks, decides and acts once.
 func (c *Component) Step(ctx context.Context) error {
-	f := c.takeIn(c.look())
+	f := c.update(c.look())
 	return c.apply(ctx, f, decide(f))
 }

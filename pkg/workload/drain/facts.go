@@ -19,11 +19,10 @@ const (
 // requesters is their order.
 var requesters = []string{byDeviceOp, byUpdate, byOperator, byLeave}
 
-// request is one requester's word.
+// request is what one requester asks for.
 type request struct {
 	types.NodeDrainRequest
-	stands bool
-	doubt  bool // it stood, and its topic has not been heard of since
+	active bool // certainly; else it was, and its topic has not been heard of since
 }
 
 // facts is everything a decision rests on. Times are of the boot clock.
@@ -117,31 +116,23 @@ func (f facts) ourCordon() bool {
 // cluster, or an operator says so. A request that has only not been heard of
 // again still asks.
 func (f facts) stopped() bool {
-	if f.forced != nil && f.forced.Status <= types.DrainNotRequested || !f.member {
-		return true
-	}
-	for _, r := range f.requests {
-		if r.stands || r.doubt {
-			return false
-		}
-	}
-	return true
+	return f.forced != nil && f.forced.Status <= types.DrainNotRequested || !f.member || len(f.requests) == 0
 }
 
-// asks reports that a request certainly stands.
+// asks reports that a request is certainly active.
 func (f facts) asks() bool {
 	for _, r := range f.requests {
-		if r.stands {
+		if r.active {
 			return true
 		}
 	}
 	return false
 }
 
-// asksAnew reports that a request stands whose drain has not failed.
-func (f facts) asksAnew() bool {
+// hasNewRequest reports that a request is active whose drain has not failed.
+func (f facts) hasNewRequest() bool {
 	for _, r := range f.requests {
-		if r.stands && !slices.ContainsFunc(f.rec.failed, r.RequestedAt.Equal) {
+		if r.active && !slices.ContainsFunc(f.rec.failed, r.RequestedAt.Equal) {
 			return true
 		}
 	}
@@ -150,11 +141,12 @@ func (f facts) asksAnew() bool {
 
 // asking reports that this one of EVE's agents asks, or did when last heard of.
 func (f facts) asking(by types.DrainRequester) bool {
-	r := f.requests[byDeviceOp]
+	name := byDeviceOp
 	if by == types.DrainRequesterUpdate {
-		r = f.requests[byUpdate]
+		name = byUpdate
 	}
-	return r.stands || r.doubt
+	_, asks := f.requests[name]
+	return asks
 }
 
 // device reports that one of EVE's agents asks, for which NodeDrainStatus is.
@@ -162,21 +154,14 @@ func (f facts) device() bool { return f.by() != types.DrainRequesterNone }
 
 // onlyLeaves reports that the one reason for the drain is to leave the cluster.
 func (f facts) onlyLeaves() bool {
-	for name, r := range f.requests {
-		if name != byLeave && (r.stands || r.doubt) {
-			return false
-		}
-	}
-	return f.requests[byLeave].stands
+	return len(f.requests) == 1 && f.requests[byLeave].active
 }
 
-// standing is the requests to remember: those that stand or may stand.
+// standing is the requests to remember.
 func (f facts) standing() map[string]types.NodeDrainRequest {
 	m := map[string]types.NodeDrainRequest{}
 	for name, r := range f.requests {
-		if r.stands || r.doubt {
-			m[name] = r.NodeDrainRequest
-		}
+		m[name] = r.NodeDrainRequest
 	}
 	if maps.EqualFunc(m, f.rec.requests, sameRequest) {
 		return f.rec.requests
@@ -197,15 +182,15 @@ func (f facts) cordoned() bool {
 // by is whom the status is for: the device operation, else the update.
 func (f facts) by() types.DrainRequester {
 	was := f.rec.status.RequestedBy
-	op, update := f.requests[byDeviceOp], f.requests[byUpdate]
+	op, update := f.asking(types.DrainRequesterDeviceOp), f.asking(types.DrainRequesterUpdate)
 	switch {
-	case op.stands, op.doubt && was == types.DrainRequesterDeviceOp:
+	case f.requests[byDeviceOp].active, op && was == types.DrainRequesterDeviceOp:
 		return types.DrainRequesterDeviceOp
-	case update.stands, update.doubt && was == types.DrainRequesterUpdate:
+	case f.requests[byUpdate].active, update && was == types.DrainRequesterUpdate:
 		return types.DrainRequesterUpdate
-	case op.doubt:
+	case op:
 		return types.DrainRequesterDeviceOp
-	case update.doubt:
+	case update:
 		return types.DrainRequesterUpdate
 	}
 	return types.DrainRequesterNone

@@ -23,7 +23,7 @@ func calm(phase types.DrainPhase, change ...func(*facts)) facts {
 			synced: true, known: true, node: types.Node{Name: "n1", Ready: types.ConditionTrue, BootID: "b"},
 		},
 		member:   true,
-		requests: map[string]request{byDeviceOp: {stands: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0, RequestedBy: deviceOp}}},
+		requests: map[string]request{byDeviceOp: {active: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0, RequestedBy: deviceOp}}},
 		up:       true, others: 2,
 		rec: record{
 			phase: phase, adopted: true, asked: t0.Add(-10 * time.Minute), standing: t0.Add(-time.Minute), said: t0.Add(-time.Minute),
@@ -63,21 +63,21 @@ func who(names ...string) func(*facts) {
 	return func(f *facts) {
 		f.requests = map[string]request{}
 		for _, name := range names {
-			f.requests[name] = request{stands: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0, RequestedBy: by[name]}}
+			f.requests[name] = request{active: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0, RequestedBy: by[name]}}
 		}
 	}
 }
 
 func doubted(name string) func(*facts) {
 	return func(f *facts) {
-		f.requests[name] = request{doubt: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0}}
+		f.requests[name] = request{NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0}}
 	}
 }
 
 // asksAgain is a request of another time.
 func asksAgain(name string) func(*facts) {
 	return func(f *facts) {
-		f.requests[name] = request{stands: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0.Add(time.Hour)}}
+		f.requests[name] = request{active: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0.Add(time.Hour)}}
 	}
 }
 

@@ -70,7 +70,7 @@ func TestTheEmptying(t *testing.T) {
 		{"but not sooner", calm(emptying, anyPods, listed(9*time.Second), with(pod("t", going))), in(none, "")},
 		{"within a second where nothing else is left", calm(emptying, anyPods, listed(time.Second)), in(list, "")},
 		{"an old list is made again", calm(emptying, listed(time.Minute), with(pod("t", going))), in(list, "")},
-		{"beside agents that know no lock the window is waited for", calm(emptying, window, with(pod("x"))), later(time.Minute).because("its agent knows no lock")},
+		{"beside agents that know no lock the window is waited for", calm(emptying, window, with(pod("x"))), later(time.Minute).because("its agent is not known to use the drain lock")},
 		{"and then it goes on", calm(emptying, window, cordonedAgo(10*time.Minute), with(pod("x"))), in(evict, "x ")},
 		{"nothing is evicted while the API is silent", calm(emptying, silent(time.Second), with(pod("x"))), in(none, "").because("does not answer")},
 		{"nor while the node takes pods", calm(emptying, uncordoned, with(pod("x"))), in(cordon, "")},

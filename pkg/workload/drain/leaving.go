@@ -33,7 +33,7 @@ const (
 // all others that want the drain have been told of its end.
 func leave(f facts, a *action) {
 	heard := !f.device() || f.rec.status.Status == types.DrainComplete && f.now.Sub(f.rec.said) >= edge &&
-		(!f.requests[byUpdate].stands || told(f.rec, types.DrainRequesterUpdate))
+		(!f.requests[byUpdate].active || told(f.rec, types.DrainRequesterUpdate))
 	switch {
 	case !heard:
 		a.wait(edge)
@@ -41,12 +41,12 @@ func leave(f facts, a *action) {
 		departed(f, a)
 	case f.deadSince.IsZero() && f.known && (f.rec.dead || f.rec.ends && !f.ends):
 		a.rec.dead, a.rec.ends = false, false // nothing was evicted, and now it can be
-		lookAgain(f, a)
-		a.rec.reason = "what this node has can go to others again"
+		drainAgain(f, a)
+		a.rec.reason = "other nodes can take its pods and volumes again"
 	case f.rec.dead || f.gone() || f.deleted && !f.known && !f.missing.IsZero():
 		if why := f.atStake(); why != "" {
 			a.waits = why
-			f.lookHere(a)
+			f.checkLeave(a)
 			return
 		}
 		departed(f, a)
@@ -59,7 +59,7 @@ func leave(f facts, a *action) {
 		if why := f.atStake(); why != "" {
 			a.waits += "; " + why
 		}
-		f.lookHere(a) // that may take days, in which the last other replica can be lost
+		f.checkLeave(a) // that may take days, in which the last other replica can be lost
 	case f.due(deleteNode):
 		a.verb = deleteNode
 	default:
@@ -70,7 +70,7 @@ func leave(f facts, a *action) {
 
 // departed is the end of a leave.
 func departed(f facts, a *action) {
-	over(f, a, "the cluster is left")
+	abandon(f, a, "the node has left the cluster")
 	a.rec.left, a.rec.locked = true, false
 }
 
@@ -96,7 +96,7 @@ func (f facts) atStake() string {
 		if f.consent != nil && f.consent.Unknown {
 			return ""
 		}
-		return "the volumes were not looked at in this leave, so that this node may have the only copy of some data; " + outlook.RemedyGiveUpData
+		return "the volumes were not checked in this leave, so this node may have the only copy of some data; " + outlook.RemedyGiveUpData
 	}
 	if l.Omitted > 0 {
 		return fmt.Sprintf("%d volumes have no other healthy replica than on this node, more than can be consented to", len(l.Volumes)+l.Omitted)
@@ -120,15 +120,15 @@ func lost(volumes []types.LeaveVolume) string {
 	return outlook.Counted(len(names), "volume") + " " + have + " no other healthy replica than on this node: " + outlook.Some(names, "", "") + "; " + outlook.RemedyGiveUpData
 }
 
-// lookHere looks at the volumes of a node that is in no list any more, or whose
+// checkLeave looks at the volumes of a node that is in no list any more, or whose
 // Node is being deleted.
-func (f facts) lookHere(a *action) {
+func (f facts) checkLeave(a *action) {
 	switch {
 	case !f.living() || f.known && f.node.Deleted.IsZero():
-	case f.due(lookHere):
-		a.verb = lookHere
+	case f.due(checkLeave):
+		a.verb = checkLeave
 	default:
-		a.wait(f.retry[lookHere].Sub(f.now))
+		a.wait(f.retry[checkLeave].Sub(f.now))
 	}
 }
 

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
@@ -75,7 +76,7 @@ func (r reading) ready() map[string]bool { return outlook.ReadyNodes(r.nodes) }
 // whose request has failed is the same request again: it ends with that error then.
 var rules = map[verb]func(call, reading) next{
 	enter: enterRule, cordonAfterDeadAPI: cordonAfterDeadAPIRule, release: releaseRule,
-	check: checkRule, deleteNode: deleteNodeRule, lookHere: lookHereRule,
+	check: checkRule, deleteNode: deleteNodeRule, checkLeave: checkLeaveRule,
 }
 
 const lockChanged = "the drain lock was changed by another node a moment ago"
@@ -83,35 +84,19 @@ const lockChanged = "the drain lock was changed by another node a moment ago"
 // enterRule takes the lock if it may be had, and looks whether quorum allows a
 // node to go, before and after; if not, the lock is given back for the others.
 func enterRule(in call, r reading) next {
-	out := outcome{lock: r.lock, locked: r.did(readLock)}
 	if n, ok := lockAndNodes(in, r); !ok {
-		n.out.lock, n.out.locked = out.lock, out.locked
 		return n
 	}
 	if lack := quorum(r.nodes, in.node.Name); lack != "" {
-		out.gates, out.check.quorum = lack, lack
+		out := outcome{gates: lack, check: checked{quorum: lack}}
 		if ours(r.lock, in.node.Name) && in.node.CordonedBy == nil && r.conflict == nil {
 			return next{do: freeLock, lock: r.lock, out: out} // nothing has been done under it
 		}
 		return next{out: out}
 	}
 	n, have := takeRule(in, r)
-	if !have {
-		n.out.lock, n.out.locked = out.lock, out.locked
-		return n
-	}
-	if r.nodesRead() < 2 {
-		return next{do: readNodes, out: out}
-	}
-	return next{out: out}
-}
-
-// nodesRead is how often the nodes were read.
-func (r reading) nodesRead() (n int) {
-	for _, d := range r.done {
-		if d == readNodes {
-			n++
-		}
+	if have && slices.Index(r.done, readNodes) == r.last(readNodes) {
+		return next{do: readNodes} // a second time
 	}
 	return n
 }
@@ -180,29 +165,26 @@ func cordonAfterDeadAPIRule(in call, r reading) next {
 // are still worse than before the drain it notes in the lock that the drain has
 // ended, so that others can tell once they are not.
 func releaseRule(in call, r reading) next {
-	out := outcome{lock: r.lock, locked: r.did(readLock)}
 	switch {
 	case !r.did(readLock):
 		return next{do: readLock}
 	case r.did(freeLock):
-		out.lock, out.notOurs, out.freed = types.DrainLock{}, true, true
-		return next{out: out}
+		return next{out: outcome{notOurs: true, freed: true}}
 	case !ours(r.lock, in.node.Name):
-		out.notOurs = true
-		return next{out: out}
+		return next{out: outcome{notOurs: true}}
 	case !r.did(readNodes):
-		return next{do: readNodes, out: out}
+		return next{do: readNodes}
 	case !r.did(readStorage):
-		return next{do: readStorage, out: out}
+		return next{do: readStorage}
 	}
 	ended := r.lock
 	ended.Ended = true // no drain is wanted, or this would not be called
-	if out.gates = needed(ended, r.nodes, r.storage); out.gates == "" {
-		if r.conflict != nil {
-			out.err = r.conflict
-			return next{out: out}
-		}
-		return next{do: freeLock, lock: r.lock, out: out}
+	out := outcome{gates: needed(ended, r.nodes, r.storage)}
+	switch {
+	case out.gates == "" && r.conflict == nil:
+		return next{do: freeLock, lock: r.lock}
+	case out.gates == "":
+		return next{out: outcome{err: r.conflict}}
 	}
 	if own, ok := nodeNamed(r.nodes, in.node.Name); ok && own.BootID == r.lock.BootID && !r.lock.Ended && r.conflict == nil {
 		return next{do: writeLock, lock: ended, out: out}
@@ -220,7 +202,7 @@ func checkRule(in call, r reading) next {
 	case !r.did(readPods):
 		return next{do: readPods}
 	}
-	out := outcome{pods: r.pods, listed: true, lock: r.lock, locked: r.did(readLock), check: checked{lone: in.alone}}
+	out := outcome{check: checked{lone: in.alone}}
 	for _, p := range r.pods {
 		if in.remains(p) {
 			out.check.pods = append(out.check.pods, p.Key())
@@ -307,8 +289,8 @@ func deleteNodeRule(in call, r reading) next {
 	return next{out: out}
 }
 
-// lookHereRule notes what a leave would lose, whether or not the own Node is there.
-func lookHereRule(in call, r reading) next {
+// checkLeaveRule notes what a leave would lose, whether or not the own Node is there.
+func checkLeaveRule(in call, r reading) next {
 	switch {
 	case !r.did(readNodes):
 		return next{do: readNodes}

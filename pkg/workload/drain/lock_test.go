@@ -148,7 +148,7 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		{"nor where the cluster ends with it, without consent", deleteNode, []change{last}, "nodes?", "the cluster ends with this node", nil},
 		{"with consent the Node of the last one stays", deleteNode, []change{last, consented}, "nodes? storage?", "", nil},
 		{"without the volumes nothing is deleted", deleteNode, []change{fails(readStorage, refused)}, "nodes? storage?", "", refused},
-		{"a look here reads alone", lookHere, nil, "nodes? storage?", "", nil},
+		{"a look here reads alone", checkLeave, nil, "nodes? storage?", "", nil},
 	} {
 		a := answers{reading: reading{nodes: threeNodes()}}
 		in := call{verb: row.verb, node: types.Node{Name: "n1", BootID: "b"}, rows: threeNodes(), leaving: row.verb == deleteNode, forGood: row.verb == deleteNode}

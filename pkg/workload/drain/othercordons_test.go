@@ -29,7 +29,7 @@ func TestWhichForeignCordonsADrainWaitsFor(t *testing.T) {
 		"of one whose stamp is stale": {theirs(time.Hour, stamped, func(n *types.Node) { n.StampStale = true }), "n2", nil},
 		"of one whose stamp was not seen to change": {
 			theirs(time.Hour, stamped, func(n *types.Node) { n.StampUnconfirmed = true }),
-			"may be draining, for it is not known yet whether its agent knows the drain lock: it is waited for until its stamp changes, which takes up to 10m0s", nil,
+			"may be draining, because it is not known yet whether its agent uses the drain lock: it is waited for until its stamp changes, which takes up to 10m0s", nil,
 		},
 		"of a server by one label alone": {theirs(time.Hour, func(n *types.Node) { n.ControlPlane = false }), "n2", nil},
 		"that is not dated":              {theirs(0, func(n *types.Node) { n.TaintedAt = time.Time{} }), "node n2 is cordoned by somebody else and may be", nil},
@@ -37,9 +37,9 @@ func TestWhichForeignCordonsADrainWaitsFor(t *testing.T) {
 		"whose writer is known": {theirs(time.Hour, func(n *types.Node) {
 			n.Writers = []types.FieldWriter{{Field: types.FieldCordon, Manager: "zedkube"}}
 		}), "cordoned by zedkube since", nil},
-		"that is older than a drain may take": {theirs(24 * time.Hour), "", []string{"node n2 is cordoned by somebody else since 2026-08-21 10:00:00Z, for more than 24h0m0s: it takes no pods, and no drain waits for it"}},
-		"of a server with a fresh stamp":      {theirs(time.Hour, stamped), "", []string{"node n2 is cordoned by somebody else since 2026-08-22 09:00:00Z: it takes no pods, and no drain waits for it"}},
-		"of a worker":                         {theirs(time.Hour, func(n *types.Node) { n.ControlPlane, n.Etcd = false, false }), "", []string{"node n2 is cordoned by somebody else since 2026-08-22 09:00:00Z: it takes no pods, and no drain waits for it"}},
+		"that is older than a drain may take": {theirs(24 * time.Hour), "", []string{"node n2 is cordoned by somebody else since 2026-08-21 10:00:00Z, for more than 24h0m0s: it is not schedulable, and no drain waits for it"}},
+		"of a server with a fresh stamp":      {theirs(time.Hour, stamped), "", []string{"node n2 is cordoned by somebody else since 2026-08-22 09:00:00Z: it is not schedulable, and no drain waits for it"}},
+		"of a worker":                         {theirs(time.Hour, func(n *types.Node) { n.ControlPlane, n.Etcd = false, false }), "", []string{"node n2 is cordoned by somebody else since 2026-08-22 09:00:00Z: it is not schedulable, and no drain waits for it"}},
 		"of the tie-breaker":                  {theirs(time.Hour, func(n *types.Node) { n.TieBreaker = true }), "", nil},
 		"of the node itself":                  {theirs(time.Hour, func(n *types.Node) { n.Name = "n1" }), "", nil},
 		"that is ours":                        {theirs(time.Hour, stamped, func(n *types.Node) { n.CordonedBy = &types.Cordon{By: "zedkube"} }), "", nil},
@@ -155,7 +155,7 @@ func TestAPlanNamesForeignCordons(t *testing.T) {
 		t.Errorf("it waits for %q, verdict %q, warnings %q", f.Lock.Waits, f.Verdict, f.Warnings)
 	}
 	p.Nodes[0].Agent, p.Nodes[0].StampUnconfirmed = &types.AgentStamp{}, true
-	if f := Plan(p); !strings.Contains(f.Lock.Waits, "it is not known yet whether its agent knows the drain lock") || f.Warnings != nil {
+	if f := Plan(p); !strings.Contains(f.Lock.Waits, "it is not known yet whether its agent uses the drain lock") || f.Warnings != nil {
 		t.Errorf("it waits for %q, warnings %q", f.Lock.Waits, f.Warnings)
 	}
 	p.Nodes[0].StampUnconfirmed = false

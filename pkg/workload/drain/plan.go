@@ -58,7 +58,7 @@ func Plan(p Prospect) Forecast {
 	nodes := trusted(p.Nodes, p.Now)
 	ready := outlook.ReadyNodes(nodes)
 	own, _ := nodeNamed(nodes, p.Own)
-	f.Cordon = cordonAhead(own)
+	f.Cordon = cordonedBy(own, own.TieBreaker)
 	for _, n := range nodes {
 		if n.Name != p.Own && ready[n.Name] && !n.Unschedulable {
 			f.Peers = append(f.Peers, n.Name)
@@ -77,21 +77,6 @@ func Plan(p Prospect) Forecast {
 	f.Volumes = volumesAhead(p, ready)
 	f.Outlook, f.Verdict = verdict(f)
 	return f
-}
-
-// cordonAhead says who has made the node unschedulable already.
-func cordonAhead(own types.Node) string {
-	switch {
-	case !own.Unschedulable:
-		return ""
-	case own.TieBreaker:
-		return "tie-breaker"
-	case own.CordonKept:
-		return "kept"
-	case own.CordonedBy != nil:
-		return "zedkube"
-	}
-	return "operator"
 }
 
 func evictionsAhead(p Prospect) []ForecastPod {
@@ -115,13 +100,13 @@ func verdict(f Forecast) (types.DrainOutlook, string) {
 	case f.Lock.Waits != "":
 		return types.OutlookSlow, "it would wait for the drain lock: " + f.Lock.Waits
 	case !f.Evicts && len(f.Pods) > 0:
-		return types.OutlookSlow, fmt.Sprintf("nothing would be evicted, for want of another node: %s would go down with the device", outlook.Counted(len(f.Pods), "pod"))
+		return types.OutlookSlow, fmt.Sprintf("nothing would be evicted, because there is no other node to take pods: %s would go down with the device", outlook.Counted(len(f.Pods), "pod"))
 	case never > 0:
-		return types.OutlookNever, fmt.Sprintf("it would not end by itself: somebody has to act on %d of %s in the way", never, outlook.Counted(never+slow, "thing"))
+		return types.OutlookNever, fmt.Sprintf("it would not complete without action on %d of %s in the way", never, outlook.Counted(never+slow, "thing"))
 	case slow > 0:
 		return types.OutlookSlow, fmt.Sprintf("it would end by itself, but not at once, with %s in the way", outlook.Counted(slow, "thing"))
 	case len(f.Unknown) > 0:
-		return types.OutlookSlow, "nothing was found in the way, but not all could be looked at"
+		return types.OutlookSlow, "nothing was found in the way, but not all could be checked"
 	}
 	gone := fmt.Sprintf("nothing is in the way: %s would go", outlook.Counted(len(f.Pods), "pod"))
 	if n := len(f.Stranded); n > 0 {

@@ -80,7 +80,7 @@ func TestAPlanForesees(t *testing.T) {
 			func(f Forecast) bool { return !f.Evicts && f.Peers == nil && f.Quorum == "" },
 		},
 		"an only node": {
-			func(p *Prospect) { p.Nodes = p.Nodes[1:2] }, types.OutlookSlow, "for want of another node",
+			func(p *Prospect) { p.Nodes = p.Nodes[1:2] }, types.OutlookSlow, "because there is no other node to take pods",
 			func(f Forecast) bool { return !f.Evicts },
 		},
 		"a refused eviction": {
@@ -92,7 +92,7 @@ func TestAPlanForesees(t *testing.T) {
 			func(f Forecast) bool { return len(f.Volumes) == 0 },
 		},
 		"a volume whose last healthy replica is here": {
-			func(p *Prospect) { p.Storage = storageAhead("b") }, types.OutlookNever, "somebody has to act on 1 of 1 thing",
+			func(p *Prospect) { p.Storage = storageAhead("b") }, types.OutlookNever, "without action on 1 of 1 thing",
 			func(f Forecast) bool { return len(f.Volumes) == 1 && f.Volumes[0].LastHere },
 		},
 		"a pod that can run only here": {
@@ -100,7 +100,7 @@ func TestAPlanForesees(t *testing.T) {
 			func(f Forecast) bool { return cmp.Equal(f.Stranded, []string{"eve-kube-app/cam"}) },
 		},
 		"what could not be asked": {
-			func(p *Prospect) { p.Unknown = []string{"the volumes: no answer"} }, types.OutlookSlow, "not all could be looked at",
+			func(p *Prospect) { p.Unknown = []string{"the volumes: no answer"} }, types.OutlookSlow, "not all could be checked",
 			func(f Forecast) bool { return cmp.Equal(f.Unknown, []string{"the volumes: no answer"}) },
 		},
 		"an operator's cordon": {
@@ -133,7 +133,7 @@ func TestAPlanCountsWhatIsInTheWay(t *testing.T) {
 	}{
 		"a pod for ever": {
 			Forecast{Evicts: true, Blockers: []types.DrainBlocker{{Outlook: types.OutlookNever}, {Outlook: types.OutlookSlow}}},
-			types.OutlookNever, "somebody has to act on 1 of 2 things",
+			types.OutlookNever, "without action on 1 of 2 things",
 		},
 		"a volume for a while": {
 			Forecast{Evicts: true, Volumes: []types.DrainVolume{{Outlook: types.OutlookSlow}}},

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -27,22 +28,22 @@ const (
 
 // view is what the progress record is made of beyond the facts.
 type view struct {
-	reason     string
-	since      time.Time
-	published  time.Time
-	asked      bool // for the situations of this drain's pods
-	situations []types.PodSituation
-	stranded   []string // pods that no other node took when last asked
-	volumes    []types.DrainVolume
-	stands     map[string]time.Time // of volumes in the way
-	pace       outlook.RebuildRates
-	events     []types.Event
-	told       map[string]bool       // pods that an Event was written about
-	resumed    types.DrainPhase      // of the record of an earlier process, "" for none
-	pods       types.DrainPods       // as that counted them
-	earlier    map[string]time.Time  // since when pods were in the way, as that saw it
-	shown      types.DrainConditions // as last written to the Node
-	shownAt    time.Time
+	reason        string
+	since         time.Time
+	published     time.Time
+	asked         bool // for the situations of this drain's pods
+	situations    []types.PodSituation
+	stranded      []string // pods that no other node took when last asked
+	volumes       []types.DrainVolume
+	blockingSince map[string]time.Time // of volumes in the way
+	pace          outlook.RebuildRates
+	events        []types.Event
+	reported      map[string]bool       // pods that an Event was written about
+	resumed       types.DrainPhase      // of the record of an earlier process, "" for none
+	pods          types.DrainPods       // as that counted them
+	earlier       map[string]time.Time  // since when pods were in the way, as that saw it
+	shown         types.DrainConditions // as last written to the Node
+	shownAt       time.Time
 }
 
 // publishProgress explains the drain. Counts alone are not worth a record each.
@@ -99,7 +100,7 @@ func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 	p := types.NodeDrainProgress{
 		Phase: r.phase, Requesters: asking(r),
 		Attempt: r.attempt, Attempts: attempts, Started: c.wallTime(r.asked), Ended: c.wallTime(r.ended),
-		Cordon: cordonedBy(f), Quorum: f.check.quorum, Left: r.left, Journal: m.journal,
+		Cordon: cordonedBy(f.node, f.tieBreaker), Quorum: f.check.quorum, Left: r.left, Journal: m.journal,
 	}
 	p.Journal.Look = nil // a record is one packet, and what was not looked at holds a leave
 	switch r.phase {
@@ -136,8 +137,8 @@ func (c *Component) inTheWay(f facts, p *types.NodeDrainProgress) {
 	p.Blockers, p.BlockersOmitted = first(outlook.Blockers(f.wall, c.obstacles(f)))
 	for _, b := range p.Blockers {
 		// Half of the queue is kept for what happens to the drain itself.
-		if b.Outlook == types.OutlookNever && !v.told[b.Pod] && len(v.events) < maxEvents/2 {
-			c.tellPod(f, b)
+		if b.Outlook == types.OutlookNever && !v.reported[b.Pod] && len(v.events) < maxEvents/2 {
+			c.queueBlocked(f, b)
 		}
 	}
 	p.Volumes, p.VolumesOmitted = first(v.volumes)
@@ -174,17 +175,98 @@ func (c *Component) obstacles(f facts) []outlook.StuckPod {
 	return all
 }
 
-// cordonedBy is who keeps the node unschedulable.
-func cordonedBy(f facts) string {
+// cordonedBy is who keeps the node unschedulable, "" for nobody.
+func cordonedBy(n types.Node, tieBreaker bool) string {
 	switch {
-	case !f.known || !f.node.Unschedulable:
+	case !n.Unschedulable:
 		return ""
-	case f.tieBreaker:
+	case tieBreaker:
 		return "tie-breaker"
-	case f.node.CordonKept:
+	case n.CordonKept:
 		return "kept"
-	case f.node.CordonedBy != nil:
+	case n.CordonedBy != nil:
 		return "zedkube"
 	}
 	return "operator"
+}
+
+// reasonOf is why the drain stands where it stands, in a sentence.
+func (c *Component) reasonOf(f facts, a action, p types.NodeDrainProgress) string {
+	switch v := &c.mem.view; {
+	case p.Phase == v.resumed && f.now.Sub(c.mem.started) < 2*patience:
+		return v.reason // nothing else is known yet
+	case !drains(p.Phase):
+		return cmp.Or(a.waits, a.rec.reason)
+	case !f.living() && f.onlyLeaves() && f.atStake() != "":
+		return f.why + "; and " + f.atStake()
+	case !f.living():
+		return fmt.Sprintf("%s; once that has lasted %s the drain is Complete as it is", cmp.Or(a.waits, f.why), f.skip)
+	case p.Phase != types.PhaseEmptying || f.list.IsZero() || f.evictions().left() == 0:
+		return cmp.Or(a.waits, f.trouble, a.rec.reason)
+	case c.mem.errVerb == evict && len(p.Blockers) > 0: // they say more than the error of one of them
+		return cmp.Or(a.waits, inTheWayOf(p))
+	}
+	return cmp.Or(a.waits, f.trouble, inTheWayOf(p))
+}
+
+// inTheWayOf names the pods that a drain waits for, those first that will not go
+// by themselves.
+func inTheWayOf(p types.NodeDrainProgress) string {
+	var never, slow []string
+	for _, b := range p.Blockers {
+		if b.Outlook == types.OutlookNever {
+			never = append(never, b.Pod)
+		} else {
+			slow = append(slow, b.Pod)
+		}
+	}
+	var parts []string
+	if len(never) > 0 {
+		parts = append(parts, outlook.Counted(len(never), "pod")+" will not go by "+itself(never)+": "+outlook.Some(never, "", ""))
+	}
+	if len(slow) > 0 {
+		parts = append(parts, "waits for "+outlook.Counted(len(slow), "pod")+": "+outlook.Some(slow, "", ""))
+	}
+	if p.BlockersOmitted > 0 {
+		parts = append(parts, fmt.Sprintf("%d more in the way", p.BlockersOmitted))
+	}
+	return cmp.Or(strings.Join(parts, "; "), "the pods are being evicted")
+}
+
+func itself(names []string) string {
+	if len(names) == 1 {
+		return "itself"
+	}
+	return "themselves"
+}
+
+// resume takes over from the record of an earlier process since when things are
+// as they are, and what else only that process could see. Its own list and looks
+// begin anew.
+func (c *Component) resume(f facts, was types.NodeDrainProgress) {
+	j, now := was.Journal, f.now
+	if c.rec.asked.IsZero() || !ofThisBoot(j, f.bootID, now) || j.Asked != sinceBoot(c.rec.asked) {
+		return
+	}
+	at := func(t time.Time) time.Time { // by the boot clock, which has no time after now
+		if t.IsZero() {
+			return now
+		}
+		return earlier(later(boot.Add(t.Sub(c.mem.bootWall)), c.rec.asked), now)
+	}
+	v := &c.mem.view
+	v.reason, v.since = was.Reason, at(was.Since)
+	v.resumed, v.pods = was.Phase, was.Pods
+	v.stranded = union(v.stranded, was.Stranded)
+	v.earlier, v.reported, v.blockingSince = map[string]time.Time{}, map[string]bool{}, map[string]time.Time{}
+	for _, b := range was.Blockers {
+		v.earlier[b.Pod] = c.wallTime(at(b.Since))
+		v.reported[b.Pod] = b.Outlook == types.OutlookNever
+	}
+	for _, vol := range was.Volumes {
+		v.blockingSince[vol.Name] = at(vol.Since)
+	}
+	if !c.mem.lockKnown && was.Lock.Holder != "" {
+		c.mem.lock, c.mem.lockKnown = types.DrainLock{Holder: was.Lock.Holder, Since: was.Lock.Since}, true
+	}
 }

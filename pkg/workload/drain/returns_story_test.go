@@ -183,7 +183,7 @@ func TestWhatElseIsLeftStillHoldsTheDrain(t *testing.T) {
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(2 * time.Hour)
 		s.is(types.DrainRetrying, deviceOp)
-		if b := s.blocker("returns"); !strings.Contains(b.Why, "evicted no more") {
+		if b := s.blocker("returns"); !strings.Contains(b.Why, "no longer evicted") {
 			t.Errorf("%+v", b)
 		}
 		evictions := 0

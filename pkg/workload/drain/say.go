@@ -17,10 +17,10 @@ const (
 	cordonedFor = time.Second
 )
 
-// say takes NodeDrainStatus one step further on its way to where the drain is.
+// nextStatus takes NodeDrainStatus one step further on its way to where the drain is.
 // EVE's agents are told of the drain that they asked for: nobody else's exists
 // for them, or they would wait for its end.
-func say(f facts, a *action) {
+func nextStatus(f facts, a *action) {
 	r := &a.rec
 	was := r.status
 	next := types.NodeDrainStatus{Status: was.Status, RequestedBy: f.by()}
@@ -32,7 +32,7 @@ func say(f facts, a *action) {
 	case r.left && f.device(): // the membership hears of it in a moment, and then NOTSUPPORTED is true
 	case failed(s) && (r.phase == types.PhaseNoCordon || r.phase == types.PhaseNotEmpty),
 		s == types.DrainComplete && r.phase == types.PhaseComplete && f.device():
-		next = stand(f, a)
+		next = keepFinal(f, a)
 	case s == types.DrainComplete && r.unused && f.device():
 		next.Status = types.DrainFailedDrain
 	case r.phase == types.PhaseIdle || !f.device(), s == types.DrainComplete: // that is another drain's
@@ -111,16 +111,16 @@ func noteStatus(f facts, r *record, next types.NodeDrainStatus) {
 	}
 }
 
-// stand keeps a final state and tells every requester of it in turn.
-func stand(f facts, a *action) types.NodeDrainStatus {
+// keepFinal keeps a final state and tells every requester of it in turn.
+func keepFinal(f facts, a *action) types.NodeDrainStatus {
 	next := a.rec.status
 	tell := func(name string, by types.DrainRequester) bool {
-		return f.requests[name].stands && !told(a.rec, by)
+		return f.requests[name].active && !told(a.rec, by)
 	}
 	switch wait := edge - f.now.Sub(a.rec.said); {
 	case tell(byDeviceOp, types.DrainRequesterDeviceOp):
 		next.RequestedBy = types.DrainRequesterDeviceOp
-	case tell(byUpdate, types.DrainRequesterUpdate) && f.requests[byDeviceOp].stands && wait > 0:
+	case tell(byUpdate, types.DrainRequesterUpdate) && f.requests[byDeviceOp].active && wait > 0:
 		a.wait(wait)
 	case tell(byUpdate, types.DrainRequesterUpdate):
 		next.RequestedBy = types.DrainRequesterUpdate

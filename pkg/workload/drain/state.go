@@ -3,9 +3,7 @@ package drain
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +43,7 @@ type memory struct {
 	started   time.Time              // first look
 	missing   time.Time              // since when a living API knows no own node; zero while it does
 	seen      bool                   // it was known once
-	alone     time.Time              // since when no other node is Ready and takes pods
+	alone     time.Time              // since when no other node is Ready and schedulable
 	mute      time.Time              // since when writes have got no answer; zero while they do
 	freed     time.Time              // when the lock was last given back
 	late      time.Time              // when a write last ended without an answer
@@ -69,16 +67,16 @@ type memory struct {
 	notLock     string // version of the lock in this node's name that is held for something else
 	retry       map[verb]time.Time
 	backoff     map[verb]time.Duration
-	errVerb     verb              // whose error lastErr is
-	lastErr     error             // of the last acting call; nil once one has worked
-	tellErr     string            // what was last logged about the telling lane
-	list        time.Time         // last fresh list of the pods to evict; zero for none
-	listed      map[string]bool   // UIDs of the pods there were at the last list
-	chosen      map[string]bool   // UIDs of all that were ever chosen
-	makers      map[string]*maker // of those that were evicted, by makerOf
-	pods        []podEviction     // what the last list chose
-	emptied     time.Time         // since when none of them is left
-	view        view              // what the progress record was made of
+	errVerb     verb                // whose error lastErr is
+	lastErr     error               // of the last acting call; nil once one has worked
+	reportErr   string              // what was last logged about the reporting lane
+	list        time.Time           // last fresh list of the pods to evict; zero for none
+	listed      map[string]bool     // UIDs of the pods there were at the last list
+	chosen      map[string]bool     // UIDs of all that were ever chosen
+	creators    map[string]*creator // of those that were evicted, by creatorOf
+	pods        []podEviction       // what the last list chose
+	emptied     time.Time           // since when none of them is left
+	view        view                // what the progress record was made of
 
 	forceReport  string // the last complaint about a force file
 	markerReport string // and about the fault marker
@@ -89,18 +87,18 @@ type memory struct {
 	ended  bool      // the cluster ends with this node, as a look found and was consented to: its Node stays
 }
 
-// takeIn is the facts that follow from what was observed, beside what was known.
-func (s *state) takeIn(seen observed) facts {
+// update is the facts that follow from what was observed, beside what was known.
+func (s *state) update(seen observed) facts {
 	f := facts{observed: seen}
 	if seen.start != nil {
-		s.wakeUp(&f, *seen.start)
+		s.restore(&f, *seen.start)
 	}
 	// Steady to the second, or every record would differ from the one before.
 	if d := seen.booted.Sub(s.mem.bootWall); d.Abs() > 2*time.Second {
 		s.mem.bootWall = seen.booted
 	}
 	for _, a := range seen.answers {
-		s.takeAnswer(seen, a)
+		s.applyAnswer(seen, a)
 	}
 	f.member = seen.config.Initialized && seen.config.Valid || seen.membership.Belongs() ||
 		seen.membership.State != types.MembershipLeft && s.rec.status.Status >= types.DrainNotRequested
@@ -113,11 +111,11 @@ func (s *state) takeIn(seen observed) facts {
 		}
 		f.inUse = usedBy(seen, s.rec)
 	}
-	s.report1(&s.mem.markerReport, seen.doubted, "fault marker ignored")
-	s.takeCluster(&f)
+	s.reportOnce(&s.mem.markerReport, seen.doubted, "fault marker ignored")
+	s.updateCluster(&f)
 	s.boundUnlocked(&f)
-	s.takeRequests(&f)
-	s.takePods(&f)
+	s.updateRequests(&f)
+	s.updatePods(&f)
 	f.rec, f.memory = s.rec, s.mem
 	f.pods = slices.Clone(s.mem.pods)
 	f.gates, f.check.lock = cmp.Or(f.unlocked, f.gates), cmp.Or(f.unlocked, f.check.lock)
@@ -128,9 +126,9 @@ func (s *state) takeIn(seen observed) facts {
 	return f
 }
 
-// wakeUp takes up what an earlier process left: of this boot its drain, of a
+// restore takes up what an earlier process left: of this boot its drain, of a
 // former one what has to be given back.
-func (s *state) wakeUp(f *facts, left startup) {
+func (s *state) restore(f *facts, left startup) {
 	s.mem = memory{started: f.now}
 	s.forget()
 	j, known := left.journal, left.written
@@ -190,7 +188,7 @@ func (s *state) forget() {
 	m.unused, m.ended = false, false
 	m.cordonAgain, m.cordonSeen, m.enteredAt, m.check = time.Time{}, false, time.Time{}, checked{}
 	m.list, m.listed, m.pods, m.emptied = time.Time{}, nil, nil, time.Time{}
-	m.chosen, m.makers = map[string]bool{}, map[string]*maker{}
+	m.chosen, m.creators = map[string]bool{}, map[string]*creator{}
 	m.retry, m.backoff = map[verb]time.Time{}, map[verb]time.Duration{}
 	m.lastErr = nil
 	m.view = view{events: m.view.events}
@@ -211,8 +209,8 @@ func (s *state) note(level logrus.Level, text string, fields logrus.Fields) {
 	s.notes = append(s.notes, note{level, text, fields})
 }
 
-// report1 notes an error once, until it is another one.
-func (s *state) report1(was *string, err error, text string) {
+// reportOnce notes an error once, until it is another one.
+func (s *state) reportOnce(was *string, err error, text string) {
 	is := ""
 	if err != nil {
 		is = err.Error()
@@ -259,40 +257,40 @@ func (s *state) forced(seen observed) *types.NodeDrainStatus {
 	if len(wrong) > 0 {
 		err = errors.New(strings.Join(wrong, "; "))
 	}
-	s.report1(&s.mem.forceReport, err, "NodeDrainStatus force file ignored")
+	s.reportOnce(&s.mem.forceReport, err, "NodeDrainStatus force file ignored")
 	return forced
 }
 
-// takeRequests says who asks, and whether that is certain.
-func (s *state) takeRequests(f *facts) {
+// updateRequests says who asks, and whether that is certain.
+func (s *state) updateRequests(f *facts) {
 	f.requests = map[string]request{}
 	for _, t := range f.topics {
 		was, stood := s.rec.requests[t.requester]
 		switch {
 		case t.asks:
-			f.requests[t.requester] = request{NodeDrainRequest: t.request, stands: true}
+			f.requests[t.requester] = request{NodeDrainRequest: t.request, active: true}
 			if stood && was.RequestedAt.IsZero() && was.Context == "" && len(s.rec.failed) > 0 {
 				s.rec.failed = []time.Time{t.request.RequestedAt} // only the status was left of it
 			}
 		case stood && !t.synced: // silence is no withdrawal
-			f.requests[t.requester] = request{NodeDrainRequest: was, doubt: true}
+			f.requests[t.requester] = request{NodeDrainRequest: was}
 		}
 		if !t.synced && f.now.Sub(s.mem.started) < unheardFor {
 			f.unheard = true
 		}
 	}
 	if m := f.membership; m.State == types.MembershipLeaving && m.Without == nil { // without the cluster nothing can be drained
-		f.requests[byLeave] = request{stands: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: m.InvalidSince, Context: m.Reason}}
+		f.requests[byLeave] = request{active: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: m.InvalidSince, Context: m.Reason}}
 	}
 }
 
-// takePods compares the last fresh list with the pods there are.
-func (s *state) takePods(f *facts) {
+// updatePods compares the last fresh list with the pods there are.
+func (s *state) updatePods(f *facts) {
 	m := &s.mem
 	deleted := make(map[string]time.Time, len(f.nodePods)) // by UID
 	for _, p := range f.nodePods {
 		deleted[p.UID] = p.Deleted
-		if !m.listed[p.UID] && !m.makers[makerOf(p)].stays(p.UID) {
+		if !m.listed[p.UID] && !m.creators[creatorOf(p)].stays(p.UID) {
 			f.came = append(f.came, p.Key())
 		}
 	}
@@ -308,140 +306,10 @@ func (s *state) takePods(f *facts) {
 		if !e.pod.Terminating() {
 			e.pod.Deleted = at
 		}
-		if k := m.makers[makerOf(e.pod)]; k != nil {
+		if k := m.creators[creatorOf(e.pod)]; k != nil {
 			e.returns, e.shared, e.stays = k.returns, k.shared, k.stays(e.pod.UID)
 		}
 	}
 	slices.Sort(f.came)
 	m.emptied = since(m.emptied, f.now, !m.list.IsZero() && sortEvictions(f.now, m.pods).left() == 0)
-}
-
-// takeCluster says what the own node and its peers are, and for how long.
-func (s *state) takeCluster(f *facts) {
-	m := &s.mem
-	s.takeSilence(f)
-	f.up = f.known && f.node.Ready == types.ConditionTrue &&
-		(s.rec.nodeBoot == "" || f.node.BootID == f.bootID || f.node.BootID != s.rec.nodeBoot)
-	s.takePeers(f)
-	s.takeCordons(f)
-	f.lease = f.known && f.lockLease.Holder == f.node.Name && f.lockLease.Version != m.notLock
-	// The pods of an own node that does not exist are never watched, so nothing
-	// is ever synced then; that other nodes are seen tells as much.
-	listed := f.synced || len(f.nodes) > 0
-	m.missing = since(m.missing, f.now, !f.known && f.self != "" && f.living() && listed)
-	m.seen = m.seen || f.known
-	f.registered = m.seen || !s.rec.cordoned.IsZero()
-	switch {
-	case !f.living():
-		f.why = "the API server does not answer: " + cmp.Or(f.api.Reason, "nothing was heard of it yet")
-		// It may be back in a moment, and then it is another one.
-		clear(m.retry)
-		clear(m.backoff)
-	case f.self == "":
-		f.why = "EdgeNodeInfo has not said yet which node this is"
-	case !listed:
-		f.why = "the API server has not listed the nodes yet"
-	case !f.known:
-		f.why = "this node is not one of the cluster's"
-		if !f.registered {
-			f.why += ", or not yet: it has not registered since this agent started"
-		}
-	}
-	s.takeCordonLoss(f)
-}
-
-// takePeers says whether another node would take the pods, and whether all the
-// others know the lock.
-func (s *state) takePeers(f *facts) {
-	all := slices.Collect(maps.Values(f.nodes))
-	for i := range all {
-		all[i].TieBreaker = breaksTies(all[i], f.tie)
-	}
-	f.ends, _ = types.LastOf(all, f.node.Name)
-	takers, foreign := 0, 0
-	for _, n := range f.nodes {
-		if n.Name == f.node.Name {
-			continue
-		}
-		f.others++
-		if n.Ready == types.ConditionTrue && !n.Unschedulable {
-			takers++
-		}
-		if n.DrainInProgress == types.ConditionTrue {
-			f.queued = true
-		}
-		if n.MaybeForeign() {
-			foreign++
-		}
-	}
-	if foreign == 0 {
-		f.window = 0
-	}
-	s.mem.alone = since(s.mem.alone, f.now, f.known && f.synced && f.living() && takers == 0)
-}
-
-// takeSilence says since when the API server is silent. What an earlier process of
-// this boot saw of the same silence counts, once this one sees it too.
-func (s *state) takeSilence(f *facts) {
-	m, r := &s.mem, &s.rec
-	switch {
-	case !f.apiSeen:
-		f.silentSince = m.started // nothing was ever heard of it
-	case !f.api.Answers():
-		// The monotonic clock has the last word on how long ago that was.
-		f.silentSince = f.now.Add(-max(0, f.wall.Sub(f.api.SilentSince)))
-	}
-	if f.living() && f.now.Sub(m.late) > muteFor {
-		m.mute = time.Time{} // an answer that was lost is no silence
-	}
-	f.deadSince = f.silentSince
-	if f.living() {
-		f.deadSince = m.mute
-	} else if f.apiSeen && !r.silent.IsZero() && r.silent.Before(f.silentSince) {
-		f.deadSince = r.silent
-	} else if !m.mute.IsZero() && m.mute.Before(f.silentSince) {
-		f.deadSince = m.mute
-	}
-	switch {
-	case f.living() || !drains(r.phase) && r.phase != types.PhaseComplete:
-		r.silent = time.Time{}
-	case r.silent.IsZero():
-		r.silent = f.deadSince
-	}
-}
-
-// takeCordonLoss notices that somebody has undone this drain's cordon; what a
-// failure gives back is not lost.
-func (s *state) takeCordonLoss(f *facts) {
-	m := &s.mem
-	wanted := drains(s.rec.phase) || s.rec.phase == types.PhaseComplete
-	switch {
-	case m.cordonAgain.IsZero() || !f.known || !wanted:
-	case f.node.Unschedulable:
-		m.cordonSeen = true
-	case m.cordonSeen:
-		m.cordonSeen, m.cordonAgain = false, time.Time{}
-		s.rec.losses++
-		s.report(true, "CordonLost", "the node was uncordoned by another client during its drain")
-	}
-}
-
-// boundUnlocked ends the wait for cordons that may be drains without the lock
-// while there is a tenth of the drain's time left for the lock, the quorum and the
-// pods: such a cordon may be as young as the drain, and stand for longer.
-func (s *state) boundUnlocked(f *facts) {
-	began := s.rec.asked
-	if s.rec.phase == types.PhaseEmptying {
-		began = s.rec.cordoned
-	}
-	if f.unlocked == "" || !drains(s.rec.phase) {
-		return
-	}
-	end := began.Add(f.timeout - f.timeout/10)
-	if f.now.Before(end) {
-		f.unlocked += fmt.Sprintf(", or the drain has %s left", f.timeout/10)
-		return
-	}
-	f.warnings = append(f.warnings, "the drain waits no longer, for it would not end in time: "+f.unlocked)
-	f.unlocked = ""
 }

@@ -117,7 +117,7 @@ func TestAStepWithFiveThousandPodsIsFast(t *testing.T) {
 	const steps = 20
 	start := time.Now() // of the real clock
 	for range steps {
-		f := c.takeIn(c.look())
+		f := c.update(c.look())
 		_ = c.publishProgress(f, decide(f))
 	}
 	each := time.Since(start) / steps

@@ -31,7 +31,7 @@ func empties(f facts, a *action) {
 		return
 	case f.window > 0 && f.now.Sub(f.rec.cordoned) < f.window:
 		// Agents that know no lock may be about to drain as well.
-		a.waits = "another node may be starting a drain: its agent knows no lock, as far as is known"
+		a.waits = "another node may be starting a drain: its agent is not known to use the drain lock"
 		a.wait(f.window - f.now.Sub(f.rec.cordoned))
 		return
 	case f.due(list) && listDue(f):
@@ -39,8 +39,8 @@ func empties(f facts, a *action) {
 		return
 	case f.lone():
 		// An evicted pod would only be down sooner; the gates count all the same.
-		a.waits = cmp.Or(f.check.lock, f.check.quorum, f.check.rebuilt(), "no other node is Ready and takes pods")
-		f.look(a)
+		a.waits = cmp.Or(f.check.lock, f.check.quorum, f.check.rebuilt(), "no other node is Ready and schedulable")
+		f.checkAll(a)
 		return
 	}
 	pods := f.evictions()
@@ -58,13 +58,13 @@ func empties(f facts, a *action) {
 	}
 	a.waits = lacking(f)
 	if f.held && f.check.passed(f.now) {
-		a.waits = "the fault marker holds COMPLETE back"
+		a.waits = "the fault marker delays COMPLETE"
 	}
-	f.look(a)
+	f.checkAll(a)
 }
 
-// look looks at everything that COMPLETE promises, now or when it is time.
-func (f facts) look(a *action) {
+// checkAll looks at everything that COMPLETE promises, now or when it is time.
+func (f facts) checkAll(a *action) {
 	if f.due(check) {
 		a.verb = check
 	} else {
@@ -76,7 +76,7 @@ func (f facts) look(a *action) {
 func (f facts) lone() bool { return !f.alone.IsZero() && !f.onlyLeaves() }
 
 // notLooked is why a drain ends of which nothing is known to be lacking.
-const notLooked = "nothing was found in the way, but not everything could be looked at in time"
+const notLooked = "nothing was found in the way, but not everything could be checked in time"
 
 // lacking is what the drain cannot end without, "" where nothing is known to be
 // lacking.
@@ -88,7 +88,7 @@ func lacking(f facts) string {
 	case f.rec.phase == types.PhaseGates && f.gates != "":
 		return f.gates
 	case f.rec.phase == types.PhaseGates && !f.entered && f.rec.refusals == 0:
-		return cmp.Or(f.trouble, "the drain lock and the quorum could not be looked at")
+		return cmp.Or(f.trouble, "the drain lock and the quorum could not be checked")
 	case f.rec.phase == types.PhaseGates:
 		return cmp.Or(f.trouble, "the node could not be cordoned")
 	case pods.left() > 0:
@@ -97,9 +97,9 @@ func lacking(f facts) string {
 	case f.list.IsZero():
 		return cmp.Or(f.trouble, "the pods on this node have not been listed yet")
 	case len(f.came) > 0:
-		return cmp.Or(f.trouble, "the pods on this node have to be listed again, for more have come: "+outlook.Some(f.came, "", ""))
+		return cmp.Or(f.trouble, "the pods on this node have to be listed again, because more have come: "+outlook.Some(f.came, "", ""))
 	case len(c.pods) > 0 && !c.lone:
-		return "the last list still held " + outlook.Counted(len(c.pods), "pod") + ": " + outlook.Some(c.pods, "", "")
+		return "the last list still had " + outlook.Counted(len(c.pods), "pod") + ": " + outlook.Some(c.pods, "", "")
 	case c.lock != "":
 		return c.lock
 	case len(c.volumes) > 0:
@@ -111,7 +111,7 @@ func lacking(f facts) string {
 	case c.quorum != "":
 		return c.quorum
 	case f.window > 0 && f.now.Sub(f.rec.cordoned) < f.window:
-		return "another node may be starting a drain: its agent knows no lock, as far as is known"
+		return "another node may be starting a drain: its agent is not known to use the drain lock"
 	}
 	return f.trouble
 }

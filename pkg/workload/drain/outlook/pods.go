@@ -105,19 +105,19 @@ func (o StuckPod) ending(now time.Time) finding {
 			cause:  "kubelet",
 			why:    fmt.Sprintf("it is terminating, but the kubelet of %s does not answer; %s", cmp.Or(s.Pod.NodeName, "its node"), clock) + held(s),
 			never:  late >= kubeletLate || lasted >= NeverAfter,
-			remedy: "bring Kubernetes on the node back; or, where the pod is known not to run, " + force,
+			remedy: "restore Kubernetes on the node; or, where the pod is known not to run, " + force,
 		}
 	case len(s.Finalizers) > 0:
 		return finding{
 			cause:  "finalizer",
 			why:    "it is terminating" + held(s) + "; " + clock,
 			never:  late >= 0 && lasted >= NeverAfter,
-			remedy: "mend whoever is to take the finalizer away; last resort: " + strip(s.Pod),
+			remedy: "fix the controller that owns the finalizer; last resort: " + strip(s.Pod),
 		}
 	case late >= 0:
 		return finding{
 			cause:  "kubelet",
-			why:    "it is terminating, but the kubelet has not ended it; " + clock,
+			why:    "it is terminating, but the kubelet has not stopped it; " + clock,
 			never:  late >= NeverAfter,
 			remedy: "look in the kubelet's log for what does not end, a process or a volume; or, where the pod is known not to run, " + force,
 		}
@@ -155,18 +155,18 @@ func (o StuckPod) waiting(now time.Time) finding {
 		return o.pinned()
 	case s.Pinned:
 		return finding{
-			cause: "pinned", why: fmt.Sprintf("its spec.nodeName is %s, so no scheduler moves it; it goes, and is not made again", s.Pod.NodeName),
+			cause: "pinned", why: fmt.Sprintf("its spec.nodeName is %s, so no scheduler moves it; it is evicted, and not created again", s.Pod.NodeName),
 			remedy: "make it again elsewhere, or here once the node is back",
 		}
 	case s.Immovable != "":
 		return finding{
 			cause: "immovable", why: "its virtual machine cannot migrate, so it is shut down (" + s.Immovable + ")",
-			remedy: "shut the virtual machine down in an orderly way first, if that matters",
+			remedy: "shut the virtual machine down cleanly first, if that matters",
 		}
 	case len(s.Finalizers) > 0:
 		return finding{
 			cause: "finalizer", why: "it will stay, once ended" + held(s),
-			remedy: "see to it that whoever set the finalizer is there to take it away",
+			remedy: "check that the controller that owns the finalizer is running",
 		}
 	}
 	return finding{} // it waits for its turn
@@ -183,7 +183,7 @@ func (o StuckPod) pinned() finding {
 	owner := p.Owner.Kind + " " + p.Owner.Name
 	return finding{
 		cause: "pinned",
-		why: fmt.Sprintf("its spec.nodeName is %s, so no scheduler moves it: %s makes it again here as often as it is evicted; after %d returns it is left to go down with the device",
+		why: fmt.Sprintf("its spec.nodeName is %s, so no scheduler moves it: %s creates it here again each time it is evicted; after %d returns it is left to go down with the device",
 			p.NodeName, owner, MaxReturns),
 		remedy: "take spec.nodeName out of the template of " + owner + ", or scale it to 0",
 	}
@@ -193,9 +193,9 @@ func (o StuckPod) pinned() finding {
 func (o StuckPod) comesBack() finding {
 	s := o.Situation
 	name, how, what := OwnerName(s.Pod), "", ""
-	who := name + " has made it"
+	who := name + " has created it"
 	if o.Shared && s.Pod.Owner.Name != "" {
-		who = "the maker of " + name + " has made pods like it"
+		who = "the creator of " + name + " has created pods like it"
 	}
 	switch {
 	case s.Pinned:
@@ -205,7 +205,7 @@ func (o StuckPod) comesBack() finding {
 	}
 	ends := fmt.Sprintf("it is evicted less and less often, and after %d returns it is left to go down with the device", MaxReturns)
 	if o.Returns >= MaxReturns {
-		ends = "it is evicted no more, and goes down with the device"
+		ends = "it is no longer evicted, and goes down with the device"
 	}
 	remedy := what + "scale " + name + " to 0"
 	switch {

@@ -27,7 +27,7 @@ func (o StuckPod) refused(now time.Time) finding {
 	if !strings.Contains(o.RefusedBy, types.ErrDisruptionBudget.Error()) {
 		return finding{
 			cause: "refused", why: "its eviction fails: " + o.RefusedBy, never: late,
-			remedy: "mend what the API server names",
+			remedy: "fix the problem reported by the API server",
 		}
 	}
 	return o.disrupts(late)
@@ -41,7 +41,7 @@ func (o StuckPod) disrupts(late bool) finding {
 	case o.kept():
 		return finding{
 			cause: "immovable", why: "its virtual machine may not be shut down and cannot migrate (" + s.Immovable + ")", never: true,
-			remedy: "mend what KubeVirt names, shut the virtual machine down, or make its evictionStrategy LiveMigrateIfPossible",
+			remedy: "fix the problem reported by KubeVirt, shut the virtual machine down, or make its evictionStrategy LiveMigrateIfPossible",
 		}
 	case o.migrates() && s.Fits == 0 && s.Lacks != "":
 		return finding{
@@ -51,7 +51,7 @@ func (o StuckPod) disrupts(late bool) finding {
 	case o.migrates():
 		return finding{
 			cause: "budget", why: "it is kept until its virtual machine has migrated" + itsBudget(s),
-			remedy: "if it stays, ask why it does not: kubectl -n " + s.Pod.Namespace + " get vmim",
+			remedy: "if it stays, see why it does not migrate: kubectl -n " + s.Pod.Namespace + " get vmim",
 		}
 	case len(s.Budgets) == 0:
 		return finding{
@@ -114,7 +114,7 @@ func (o StuckPod) underBudget(b types.PodBudget, late bool) finding {
 	switch {
 	case b.Trouble != "":
 		f.why = fmt.Sprintf("PodDisruptionBudget %s cannot be counted, so it allows nothing: %s", b.Name, b.Trouble)
-		f.never, f.remedy = true, "mend or delete the budget"
+		f.never, f.remedy = true, "fix or delete the budget"
 	case b.Allowed > 0: // others were faster, or it has just opened
 		f.why += "; its eviction is tried again"
 	case b.Expects == 0: // not counted yet, or a pod that no controller made
@@ -127,7 +127,7 @@ func (o StuckPod) underBudget(b types.PodBudget, late bool) finding {
 		f.never, f.remedy = true, "make room on another node, or lower what the budget demands"
 	case b.Healthy <= b.Desired:
 		f.why += "; it opens when more of them are healthy"
-		f.remedy = "if it stays, ask why the others are not healthy: kubectl -n " + s.Pod.Namespace + " get pods"
+		f.remedy = "if it stays, see why the others are not healthy: kubectl -n " + s.Pod.Namespace + " get pods"
 	}
 	return f
 }
@@ -138,7 +138,7 @@ func (o StuckPod) underBudget(b types.PodBudget, late bool) finding {
 func (o StuckPod) unharmed(f finding) finding {
 	guards := f.cause == "budget" || f.cause == "no-room" || f.cause == "pinned" || f.cause == "returns" || len(o.Situation.Budgets) > 1
 	if o.Situation.Pod.Namespace == types.NamespaceLonghorn && guards && f.remedy != "" {
-		f.remedy = "Longhorn lets it go once no volume needs it here: mend the volume's replica, or have one made on another node; touch neither budget nor pod"
+		f.remedy = "Longhorn releases it once no volume needs it here: repair the volume's replica, or have one made on another node; change neither the budget nor the pod"
 	}
 	return f
 }

@@ -2,8 +2,10 @@ package outlook
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -52,7 +54,7 @@ func chanceOf(v types.Volume, policy, node string, ready map[string]bool, d type
 	case v.State == detached:
 		p.remedy = "nothing is rebuilt while it is detached: start what uses it, or " + allow
 	case v.Wanted == 1:
-		p.remedy = "it is to have one replica only: give it two in Longhorn, or " + allow
+		p.remedy = "it is configured to have one replica only: give it two in Longhorn, or " + allow
 	default:
 		p.remedy = "nothing is being rebuilt: look for space and failed disks in Longhorn, or " + allow
 	}
@@ -65,7 +67,7 @@ const allow = "for a reboot only, never for a leave (the data would be lost): se
 // inBetween is a volume of which nobody knows which replicas are healthy.
 func inBetween(v types.Volume) chance {
 	p := chance{
-		why:     fmt.Sprintf("it is %s and its engine does not run, so that nobody knows which replicas are healthy", v.State),
+		why:     fmt.Sprintf("it is %s and its engine does not run, so it is not known which replicas are healthy", v.State),
 		outlook: types.OutlookNever,
 		remedy:  "look at its engine in Longhorn: what uses the volume has to stop",
 	}
@@ -115,4 +117,71 @@ func RebuiltElsewhere(s types.Storage, node string, ready map[string]bool) []typ
 	}
 	slices.SortFunc(out, func(a, b types.DrainVolume) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+const (
+	// etaSteps is how many changes of a rebuild's percentage its rate is taken
+	// from: it changes with the load.
+	etaSteps = 6
+	// etaForgets is how long a volume may go unasked for before it is forgotten.
+	etaForgets = 10 * time.Minute
+)
+
+// RebuildRates remembers how fast rebuilds go.
+type RebuildRates struct {
+	volumes map[string]*rate
+	swept   time.Time
+}
+
+type rate struct {
+	asked time.Time
+	steps []step // each of a higher percentage than the one before
+}
+
+type step struct {
+	percent int
+	at      time.Time
+}
+
+// Eta returns in how many seconds the rebuild of a volume will be done that is
+// at percent now, 0 for unknown. One that goes backwards has begun anew; one that
+// stands still gets slower.
+func (r *RebuildRates) ETA(volume string, percent int, now time.Time) int {
+	r.sweep(now)
+	if percent <= 0 {
+		delete(r.volumes, volume)
+		return 0
+	}
+	v := r.volumes[volume]
+	if v == nil || percent < v.steps[len(v.steps)-1].percent {
+		v = &rate{}
+		r.volumes[volume] = v
+	}
+	v.asked = now
+	if n := len(v.steps); n == 0 || percent > v.steps[n-1].percent {
+		v.steps = append(v.steps, step{percent, now})
+	}
+	v.steps = v.steps[max(0, len(v.steps)-etaSteps):]
+	first := v.steps[0]
+	done, took := percent-first.percent, now.Sub(first.at)
+	if done <= 0 || took <= 0 {
+		return 0
+	}
+	return int(math.Ceil(took.Seconds() * float64(100-percent) / float64(done)))
+}
+
+// sweep forgets what was not asked for lately.
+func (r *RebuildRates) sweep(now time.Time) {
+	if r.volumes == nil {
+		r.volumes = map[string]*rate{}
+	}
+	if now.Sub(r.swept) < etaForgets {
+		return
+	}
+	for name, v := range r.volumes {
+		if now.Sub(v.asked) >= etaForgets {
+			delete(r.volumes, name)
+		}
+	}
+	r.swept = now
 }
