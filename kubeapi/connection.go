@@ -68,14 +68,14 @@ func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *sil
 	seen := &observed{base: base, silence: s, retired: conn.ctx}
 	kept := &gate{base: seen, silence: s}
 	var err error
-	if conn.kube, err = clientset(cfg, kept); err == nil {
-		conn.prober, err = clientset(cfg, seen)
+	if conn.kube, err = clientOver(cfg, kept, kubernetes.NewForConfigAndClient); err == nil {
+		conn.prober, err = clientOver(cfg, seen, kubernetes.NewForConfigAndClient)
 	}
 	if err == nil {
-		conn.longhorn, err = custom(cfg, kept, longhorn.NewForConfigAndClient)
+		conn.longhorn, err = clientOver(inJSON(cfg), kept, longhorn.NewForConfigAndClient)
 	}
 	if err == nil {
-		conn.virt, err = custom(cfg, kept, kubevirt.NewForConfigAndClient)
+		conn.virt, err = clientOver(inJSON(cfg), kept, kubevirt.NewForConfigAndClient)
 	}
 	if err == nil {
 		conn.parts, err = newLonghornClients(cfg, kept)
@@ -84,7 +84,7 @@ func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *sil
 		conn.logs, err = logsClient(cfg, base, s)
 	}
 	if err == nil {
-		conn.custom, err = dynamicClient(cfg, kept)
+		conn.custom, err = clientOver(cfg, kept, dynamic.NewForConfigAndClient)
 	}
 	if err == nil {
 		conn.kubelet, err = newKubeletAccess(cfg)
@@ -96,42 +96,26 @@ func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *sil
 	return conn, nil
 }
 
-func clientset(cfg *rest.Config, rt http.RoundTripper) (kubernetes.Interface, error) {
-	rt, err := rest.HTTPWrappersForConfig(cfg, rt)
-	if err != nil {
-		return nil, fmt.Errorf("set up credentials of kubeconfig: %w", err)
-	}
-	kube, err := kubernetes.NewForConfigAndClient(cfg, &http.Client{Transport: rt})
-	if err != nil {
-		return nil, fmt.Errorf("set up client of kubeconfig: %w", err)
-	}
-	return kube, nil
-}
-
-// inJSON is cfg for custom resources, which have no protobuf, and the client
-// that carries its requests.
-func inJSON(cfg *rest.Config, rt http.RoundTripper) (*rest.Config, *http.Client, error) {
-	cfg = rest.CopyConfig(cfg)
-	cfg.ContentType, cfg.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	rt, err := rest.HTTPWrappersForConfig(cfg, rt)
-	if err != nil {
-		return nil, nil, fmt.Errorf("set up credentials of kubeconfig: %w", err)
-	}
-	return cfg, &http.Client{Transport: rt}, nil
-}
-
-// custom makes the generated client of a group of custom resources.
-func custom[C any](cfg *rest.Config, rt http.RoundTripper, generated func(*rest.Config, *http.Client) (C, error)) (C, error) {
+// clientOver makes a client of client-go or of a generated clientset, whose
+// requests rt carries.
+func clientOver[C any](cfg *rest.Config, rt http.RoundTripper, make func(*rest.Config, *http.Client) (C, error)) (C, error) {
 	var none C
-	cfg, client, err := inJSON(cfg, rt)
+	rt, err := rest.HTTPWrappersForConfig(cfg, rt)
 	if err != nil {
-		return none, err
+		return none, fmt.Errorf("set up credentials of kubeconfig: %w", err)
 	}
-	api, err := generated(cfg, client)
+	client, err := make(cfg, &http.Client{Transport: rt})
 	if err != nil {
 		return none, fmt.Errorf("set up client of kubeconfig: %w", err)
 	}
-	return api, nil
+	return client, nil
+}
+
+// inJSON is cfg for custom resources, which have no protobuf.
+func inJSON(cfg *rest.Config) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.ContentType, cfg.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	return cfg
 }
 
 // dialed is an http.Transport that knows its connections. One that has just

@@ -110,15 +110,7 @@ func logsClient(cfg *rest.Config, base transport, s *silence) (typedcore.CoreV1I
 	if s, ok := base.(interface{ forLogs() http.RoundTripper }); ok {
 		rt = s.forLogs()
 	}
-	rt, err := rest.HTTPWrappersForConfig(cfg, &gate{base: &unhurried{rt}, silence: s})
-	if err != nil {
-		return nil, fmt.Errorf("set up credentials of kubeconfig: %w", err)
-	}
-	client, err := typedcore.NewForConfigAndClient(cfg, &http.Client{Transport: rt})
-	if err != nil {
-		return nil, fmt.Errorf("set up client of kubeconfig: %w", err)
-	}
-	return client, nil
+	return clientOver(cfg, &gate{base: &unhurried{rt}, silence: s}, typedcore.NewForConfigAndClient)
 }
 
 // unhurried hides from client-go the order to wait and repeat: callers decide

@@ -1,7 +1,6 @@
 package kubeapi
 
 import (
-	"fmt"
 	"net/http"
 
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
@@ -81,15 +80,9 @@ func partClient(cfg *rest.Config, rt http.RoundTripper, gv schema.GroupVersion, 
 		scheme.AddKnownTypeWithName(gv.WithKind(kind), object)
 	}
 	metav1.AddToGroupVersion(scheme, gv)
-	cfg, client, err := inJSON(cfg, rt)
-	if err != nil {
-		return nil, nil, err
-	}
+	cfg = inJSON(cfg)
 	cfg.GroupVersion, cfg.APIPath = &gv, "/apis"
 	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	api, err := rest.RESTClientForConfigAndClient(cfg, client)
-	if err != nil {
-		return nil, nil, fmt.Errorf("set up client of kubeconfig: %w", err)
-	}
-	return api, runtime.NewParameterCodec(scheme), nil
+	client, err := clientOver(cfg, rt, rest.RESTClientForConfigAndClient)
+	return client, runtime.NewParameterCodec(scheme), err
 }

@@ -3,7 +3,6 @@ package kubeapi
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"reflect"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -27,19 +25,6 @@ var untilDone = wait.Backoff{Duration: 50 * time.Millisecond, Jitter: 1, Steps: 
 
 func (conn *connection) nads() dynamic.ResourceInterface {
 	return conn.custom.Resource(nads).Namespace(Namespace)
-}
-
-// dynamicClient is for custom resources of which little is read and written.
-func dynamicClient(cfg *rest.Config, rt http.RoundTripper) (dynamic.Interface, error) {
-	rt, err := rest.HTTPWrappersForConfig(cfg, rt)
-	if err != nil {
-		return nil, fmt.Errorf("set up credentials of kubeconfig: %w", err)
-	}
-	client, err := dynamic.NewForConfigAndClient(cfg, &http.Client{Transport: rt})
-	if err != nil {
-		return nil, fmt.Errorf("set up client of kubeconfig: %w", err)
-	}
-	return client, nil
 }
 
 // nadOf is the row of an attachment for that interface.

@@ -3,11 +3,9 @@ package kubeapi
 import (
 	"context"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/zedkube/zedkube/types"
@@ -45,8 +43,7 @@ func (c *Client) ForgetVMI(ctx context.Context, vmi types.VMI) error {
 		if err := vmiObject(vmi.Name)(conn).delete(ctx, uid, new(int64)); err != nil {
 			return err
 		}
-		again := wait.Backoff{Duration: 50 * time.Millisecond, Jitter: 1, Steps: 200} // as often as it takes, until ctx ends it
-		return retry.RetryOnConflict(again, func() error { return conn.unfinalize(ctx, vmi.Name, uid) })
+		return retry.RetryOnConflict(untilDone, func() error { return conn.unfinalize(ctx, vmi.Name, uid) })
 	})
 }
 
