@@ -72,7 +72,7 @@ func newAgent(t *testing.T, c *devcluster.Cluster, i int) *agent {
 
 // patience is how many times longer than a quiet machine needs a test waits for
 // what must come: other tests may have both processors.
-const patience = 4
+const patience = 12
 
 // eventually waits for what takes up to quiet on a quiet machine.
 func eventually(t *testing.T, what string, quiet time.Duration, ok func() bool) {

@@ -84,7 +84,7 @@ func expect(t *testing.T, hosts <-chan string, want string) {
 		if host != want {
 			t.Fatalf("host %s is applied, want %s", host, want)
 		}
-	case <-time.After(3 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("host %s is not applied", want)
 	}
 }

@@ -76,7 +76,7 @@ func TestANewClusterTakesTheTablesOverWithoutEmptyingThem(t *testing.T) {
 			if len(tb.nodes.All()) == 0 {
 				t.Error("the table was emptied")
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("nodes are still %v", keys(tb.nodes.All()))
 		}
 	}

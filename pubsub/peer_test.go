@@ -53,7 +53,7 @@ func (c rawClient) say(s string) {
 
 func (c rawClient) hear() string {
 	c.t.Helper()
-	must(c.t, c.conn.SetReadDeadline(time.Now().Add(5*time.Second)))
+	must(c.t, c.conn.SetReadDeadline(time.Now().Add(time.Minute)))
 	buf := make([]byte, packetBuffer)
 	n, err := c.conn.Read(buf)
 	must(c.t, err)
@@ -98,7 +98,7 @@ func (s rawServer) close() { s.l.Close(); os.Remove(s.l.Addr().String()) }
 // accept takes a subscriber and says the given packets to it.
 func (s rawServer) accept(packets ...string) rawClient {
 	s.t.Helper()
-	must(s.t, s.l.SetDeadline(time.Now().Add(15*time.Second)))
+	must(s.t, s.l.SetDeadline(time.Now().Add(time.Minute)))
 	conn, err := s.l.AcceptUnix()
 	must(s.t, err)
 	s.t.Cleanup(func() { conn.Close() })

@@ -64,7 +64,7 @@ func ask(sock, topic string) (packets [2]string, err error) {
 		return packets, err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		return packets, err
 	}
 	if _, err := conn.Write([]byte("request " + topic)); err != nil {

@@ -27,7 +27,7 @@ func TestWrongUsageOfPlans(t *testing.T) {
 		c := New("devel", nil)
 		c.SetArgs(append(args, "--root", t.TempDir()))
 		c.SetOut(io.Discard)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		err := c.ExecuteContext(ctx)
 		cancel()
 		if terminal.ExitCode(err) != terminal.ExitUsage || strings.ContainsRune(err.Error(), 0x1b) {

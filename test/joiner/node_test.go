@@ -100,7 +100,7 @@ func (n *node) turns(w world) {
 	put(&n.infoTable, types.Global, w.info)
 	put(&n.statusTable, types.Global, w.status)
 	want := w.status != nil && w.status.ClusterIPIsReady
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		conn, err := net.Dial("tcp", n.at())
 		if err == nil {
 			_ = conn.Close()

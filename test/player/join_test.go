@@ -54,7 +54,7 @@ func joiner(t *testing.T, script string) (d *Device, kube *joins, said func() []
 // until lets kubeInit react until it is so.
 func (d *Device) until(t *testing.T, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !so(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !so(); time.Sleep(10 * time.Millisecond) {
 		_ = d.kubeInit(t.Context())
 		if time.Now().After(end) {
 			t.Fatal("it never came to that")

@@ -243,7 +243,7 @@ func TestTheBeatComesBackThroughARealSocket(t *testing.T) {
 		if _, err := os.Stat(c.TouchFile); err == nil {
 			return
 		}
-		if time.Since(start) > 5*time.Second {
+		if time.Since(start) > time.Minute {
 			t.Fatal("never touched")
 		}
 	}

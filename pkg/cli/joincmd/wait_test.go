@@ -181,7 +181,7 @@ func TestWrongUsageOfWaitJoin(t *testing.T) {
 	} {
 		c := device.NewRoot(&device.Options{}, NewWaitJoinCommand)
 		c.SetArgs(append([]string{"wait-join", "--root", t.TempDir()}, args...))
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		err := c.ExecuteContext(ctx)
 		cancel()
 		if terminal.ExitCode(err) != terminal.ExitUsage || strings.Contains(err.Error(), "interrupted") || strings.ContainsRune(err.Error(), 0x1b) {

@@ -77,7 +77,7 @@ func (d *device) ready(cidr string) { _ = d.status.Publish(types.Global, status(
 // listens waits until ip accepts connections, or until it does not any more.
 func (d *device) listens(ip string, want bool) {
 	d.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		conn, err := net.Dial("tcp", d.at(ip))
 		if err == nil {
 			_ = conn.Close()
@@ -97,7 +97,7 @@ func raw(t *testing.T, address, request string) string {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
