@@ -40,7 +40,7 @@ GORELEASER := v2.14.0
 # Debian's qemu-user and qemu-user-static name it differently.
 QEMU     := $(firstword $(foreach name,qemu-aarch64 qemu-aarch64-static,$(shell command -v $(name) 2>/dev/null)))
 
-.PHONY: help build run test race lint fmt bench soak check image release clean begin compiler vet docs archs sbom repro arm64tests tested packed cluster kubevirt bin/tools/goreleaser
+.PHONY: help build run recording bin/demo test race lint fmt bench soak check image release clean begin compiler vet docs archs sbom repro arm64tests tested packed cluster kubevirt bin/tools/goreleaser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,9 +48,12 @@ help: ## list the targets
 build: ## the program, bin/zedkube; GOARCH=arm64 for the other architecture
 	CGO_ENABLED=0 GOOS=linux go build $(RELEASE) -o $(OUT) ./cmd/zedkube
 
-run: build cluster ## three nodes on a real control plane, live in this terminal; KEEP=1 leaves them up
-	@$(ALIKE) go build -tags $(TAGS) -o bin/demo ./test/demo
-	@exec bin/demo $(if $(KEEP),-keep)
+run: ## three nodes on a real control plane, live in this terminal; KEEP=1 leaves them up. A recorded run as long as it builds
+	@$(ALIKE) go build -o bin/run ./test/run
+	@exec bin/run $(if $(KEEP),-keep)
+
+recording: build cluster bin/demo ## record a run again, for `make run` to show while it builds
+	bin/demo -record
 
 test: begin lint docs archs sbom repro arm64tests compiler kubevirt tested bin/tools/gotestsum ## everything that proves it: lint with vet, house rules, all tests but soak
 	$(GOTEST)
@@ -154,6 +157,9 @@ endif
 # Linked once for all tests that run it as a process.
 tested:
 	$(RACED) go build $(if $(findstring CGO_ENABLED=1,$(RACED)),-race) -tags $(TAGS) -o bin/tested/zedkube ./cmd/zedkube
+
+bin/demo:
+	@$(ALIKE) go build -tags $(TAGS) -o bin/demo ./test/demo
 
 # The control plane is built once per machine, before the tests, so that no test's time limit pays for it.
 cluster:

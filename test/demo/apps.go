@@ -64,6 +64,6 @@ func (s *stage) startApps(ctx context.Context) error {
 
 // openBudget allows the eviction of the application with the budget.
 func (s *stage) openBudget(ctx context.Context) error {
-	s.view.event("", "operator", "opens the PodDisruptionBudget of "+s.apps[blockedApp].DisplayName)
+	s.view.Event("", "operator", "opens the PodDisruptionBudget of "+s.apps[blockedApp].DisplayName)
 	return s.cluster.SetBudget(ctx, s.apps[blockedApp].KubeName(), 0)
 }

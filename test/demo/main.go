@@ -12,23 +12,26 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+
+	"github.com/zedkube/zedkube/test/screen"
 )
 
 func main() {
 	program := flag.String("program", "bin/zedkube", "the zedkube program")
 	keep := flag.Bool("keep", false, "leave everything running at the end, until interrupted")
 	dir := flag.String("dir", "", "directory for the devices (default: a new one under "+os.TempDir()+")")
+	record := flag.Bool("record", false, "write what is shown to "+screen.Recording+", for make run to show while it builds")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *program, *dir, *keep); err != nil {
+	if err := run(ctx, *program, *dir, *keep, *record); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, program, dir string, keep bool) error {
+func run(ctx context.Context, program, dir string, keep, record bool) error {
 	program, err := filepath.Abs(program)
 	if err != nil {
 		return err
@@ -41,16 +44,23 @@ func run(ctx context.Context, program, dir string, keep bool) error {
 			return err
 		}
 	}
-	v := newView(os.Stdout)
-	s, err := begin(ctx, v, program, dir)
+	v := screen.New(os.Stdout)
+	var recorder *screen.Recorder
+	if record {
+		recorder = &screen.Recorder{}
+	}
+	s, err := begin(ctx, v, recorder, program, dir)
 	if err != nil {
 		return err
 	}
 	err = s.tell(ctx)
-	v.end()
+	v.End()
+	if record && err == nil {
+		err = recorder.Save(screen.Recording)
+	}
 	s.summary(err)
 	if keep && ctx.Err() == nil {
-		v.lines("Left running; press Ctrl-C to end it.", "kubectl:  "+s.kubectlHint())
+		v.Lines("Left running; press Ctrl-C to end it.", "kubectl:  "+s.kubectlHint())
 		<-ctx.Done()
 	}
 	s.end()

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,14 +15,18 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/zedkube/zedkube/test/screen"
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/player"
 	"github.com/zedkube/zedkube/types"
 )
 
+// firstStep is what has happened before the story begins.
+const firstStep = "a real control plane with three nodes"
+
 // stage is everything the story is played on.
 type stage struct {
-	view    *view
+	view    *screen.View
 	cluster *devcluster.Cluster
 	fleet   *player.Fleet
 	nodes   []*player.Member
@@ -32,17 +39,17 @@ type stage struct {
 }
 
 // begin starts the control plane and prepares the devices, still switched off.
-func begin(ctx context.Context, v *view, program, dir string) (*stage, error) {
+func begin(ctx context.Context, v *screen.View, record *screen.Recorder, program, dir string) (*stage, error) {
 	s := &stage{view: v, apps: makeApps(), alive: ctx}
 	began := time.Now()
 	var err error
 	if s.cluster, err = devcluster.Start(ctx, devcluster.Options{Log: os.Stderr, Nodes: 3}); err != nil {
 		return nil, err
 	}
-	v.start = time.Now()
-	v.step(true, "a real control plane with three nodes", fmt.Sprintf(" (%.1f s)", time.Since(began).Seconds()))
+	v.Begin(s.table, record)
+	v.Step(true, firstStep, fmt.Sprintf(" (%.1f s)", time.Since(began).Seconds()))
 	s.fleet, err = player.NewFleet(ctx, s.cluster, player.FleetOptions{
-		Dir: dir, Program: []string{program}, Say: v.event, Apps: s.appsFor,
+		Dir: dir, Program: []string{program}, Say: v.Event, Apps: s.appsFor,
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.cluster.Stop())
@@ -51,11 +58,34 @@ func begin(ctx context.Context, v *view, program, dir string) (*stage, error) {
 		return nil, errors.Join(err, s.fleet.Close(), s.cluster.Stop())
 	}
 	s.nodes = s.fleet.Members
-	v.table = s.table
 	watching, stop := context.WithCancel(ctx)
 	s.stopWatching = stop
 	s.watching.Go(func() { s.redraw(watching) })
+	if record != nil {
+		s.watching.Go(func() { record.Listen(watching, s.page) })
+	}
 	return s, nil
+}
+
+// page opens what the page of the node that drains is sent.
+func (s *stage) page(ctx context.Context) (io.ReadCloser, error) {
+	socket := filepath.Join(s.drained().Root, "run/zedkube/zedkube.sock")
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/events", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := (&http.Transport{DialContext: dial, DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		return nil, errors.New(resp.Status)
+	}
+	return resp.Body, nil
 }
 
 // end cuts the power: so what the agents said last is there to read, the report
@@ -67,7 +97,7 @@ func (s *stage) end() {
 		n.KillProgram()
 	}
 	if err := errors.Join(s.fleet.Close(), s.cluster.Stop()); err != nil {
-		s.view.lines("stop the stage: " + err.Error())
+		s.view.Lines("stop the stage: " + err.Error())
 	}
 }
 
@@ -84,11 +114,11 @@ func (s *stage) redraw(ctx context.Context) {
 			status, ok := n.Watch.Drain.Get(types.Global)
 			if ok && status != drains[n.Name] {
 				drains[n.Name] = status
-				s.view.event(n.Name, "zedkube", fmt.Sprintf("NodeDrainStatus %s for %s", status.Status, status.RequestedBy))
+				s.view.Event(n.Name, "zedkube", fmt.Sprintf("NodeDrainStatus %s for %s", status.Status, status.RequestedBy))
 			}
 		}
 		s.ask(ctx)
-		s.view.changed()
+		s.view.Changed()
 		select {
 		case <-ctx.Done():
 			return
@@ -193,7 +223,7 @@ func (s *stage) summary(err error) {
 	for _, n := range s.nodes {
 		lines = append(lines, fmt.Sprintf("  less %s/zedkube.log", n.Root))
 	}
-	s.view.lines(lines...)
+	s.view.Lines(lines...)
 }
 
 // kubectlHint is how to use kubectl on the control plane while it runs.

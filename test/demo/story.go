@@ -14,12 +14,14 @@ import (
 // stepTimeout is how long one step of the story may take.
 const stepTimeout = 60 * time.Second
 
-// tell plays the story, step by step, until one is not seen.
-func (s *stage) tell(ctx context.Context) error {
-	steps := []struct {
-		name string
-		do   func(context.Context) (string, error)
-	}{
+// step is one step of the story. Do returns what is to be said of it, too.
+type step struct {
+	name string
+	do   func(context.Context) (string, error)
+}
+
+func (s *stage) steps() []step {
+	return []step{
 		{"every agent publishes a drain status and listens", s.agentsSpeak},
 		{"each device decrypts the cluster's token, which its EdgeDevConfig brings", s.tokenArrives},
 		{"nim gives each node its cluster address after zedkube asks for it", s.addressesReady},
@@ -33,7 +35,11 @@ func (s *stage) tell(ctx context.Context) error {
 		{"the device reboots, comes back and is uncordoned", s.nodeReturns},
 		{"the drain lock is free, one node reports and three nodes are schedulable", s.clusterWhole},
 	}
-	for _, step := range steps {
+}
+
+// tell plays the story, step by step, until one is not seen.
+func (s *stage) tell(ctx context.Context) error {
+	for _, step := range s.steps() {
 		began := time.Now()
 		bounded, cancel := context.WithTimeout(ctx, stepTimeout)
 		detail, err := step.do(bounded)
@@ -42,10 +48,10 @@ func (s *stage) tell(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			s.view.step(false, step.name, ": "+err.Error())
+			s.view.Step(false, step.name, ": "+err.Error())
 			return fmt.Errorf("not seen: %s: %w", step.name, err)
 		}
-		s.view.step(true, step.name, fmt.Sprintf(" (%s%.1f s)", detail, time.Since(began).Seconds()))
+		s.view.Step(true, step.name, fmt.Sprintf(" (%s%.1f s)", detail, time.Since(began).Seconds()))
 	}
 	return nil
 }

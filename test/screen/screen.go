@@ -1,4 +1,6 @@
-package main
+// Package screen shows the story of the demo in a terminal, records what it
+// shows, and plays such a recording.
+package screen
 
 import (
 	"fmt"
@@ -14,21 +16,23 @@ import (
 // shownEvents is how many of the last events stand below the live table.
 const shownEvents = 12
 
-// view shows the story: on a terminal a table of the nodes that is redrawn in
+// View shows the story: on a terminal a table of the nodes that is redrawn in
 // place with the last events below it; elsewhere one plain line an event.
-type view struct {
+type View struct {
 	mu     sync.Mutex
 	out    io.Writer
 	live   bool
 	width  int
 	start  time.Time
 	table  func() []string
+	record *Recorder // or nil
 	events []string
 	drawn  int // lines of the last drawing
 }
 
-func newView(out *os.File) *view {
-	v := &view{out: out, start: time.Now(), live: term.IsTerminal(int(out.Fd())), table: func() []string { return nil }}
+// New is a view on a file, which may be a terminal.
+func New(out *os.File) *View {
+	v := &View{out: out, start: time.Now(), live: term.IsTerminal(int(out.Fd())), table: func() []string { return nil }}
 	v.width = 100
 	if w, _, err := term.GetSize(int(out.Fd())); err == nil && w > 20 {
 		v.width = w
@@ -36,10 +40,23 @@ func newView(out *os.File) *view {
 	return v
 }
 
-// event tells one thing that happened.
-func (v *view) event(who, agent, text string) {
+// Live says whether this is a terminal.
+func (v *View) Live() bool { return v.live }
+
+// Begin sets the clock to zero. The table is asked for its lines from now on;
+// what is shown goes to the recorder, if there is one.
+func (v *View) Begin(table func() []string, record *Recorder) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.start, v.events, v.table, v.record = time.Now(), nil, table, record
+	record.begin()
+}
+
+// Event tells one thing that happened.
+func (v *View) Event(who, agent, text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.record.add(Moment{Who: who, Agent: agent, Text: text})
 	line := fmt.Sprintf("%6.1fs  %-7s %-10s %s", time.Since(v.start).Seconds(), who, agent, text)
 	if !v.live {
 		fmt.Fprintln(v.out, line)
@@ -49,10 +66,11 @@ func (v *view) event(who, agent, text string) {
 	v.draw()
 }
 
-// step tells the outcome of one step of the story; it stays on the screen.
-func (v *view) step(ok bool, name, detail string) {
+// Step tells the outcome of one step of the story; it stays on the screen.
+func (v *View) Step(ok bool, name, detail string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.record.add(Moment{Step: name, Detail: detail, Failed: !ok})
 	mark := "ok  "
 	if !ok {
 		mark = "FAIL"
@@ -68,25 +86,28 @@ func (v *view) step(ok bool, name, detail string) {
 	}
 }
 
-// lines prints text that stays, below everything.
-func (v *view) lines(text ...string) {
+// Lines prints text that stays, below everything.
+func (v *View) Lines(text ...string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.clear()
 	fmt.Fprintln(v.out, strings.Join(text, "\n"))
 }
 
-// changed redraws the table.
-func (v *view) changed() {
+// Changed redraws the table.
+func (v *View) Changed() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.record != nil {
+		v.record.add(Moment{Table: v.table()})
+	}
 	if v.live {
 		v.draw()
 	}
 }
 
-// end leaves the last drawing where it is, once.
-func (v *view) end() {
+// End leaves the last drawing where it is, once.
+func (v *View) End() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.live {
@@ -97,7 +118,7 @@ func (v *view) end() {
 	v.live, v.drawn = false, 0
 }
 
-func (v *view) draw() {
+func (v *View) draw() {
 	v.clear()
 	lines := append([]string{""}, v.table()...)
 	lines = append(lines, "")
@@ -128,7 +149,7 @@ func wrap(line string, width int) string {
 }
 
 // clear takes the last drawing off the terminal.
-func (v *view) clear() {
+func (v *View) clear() {
 	if v.drawn > 0 {
 		fmt.Fprintf(v.out, "\x1b[%dA\x1b[J", v.drawn)
 		v.drawn = 0
