@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/kubeapi"
-	"github.com/zedkube/zedkube/pkg/base/printable"
+	"github.com/zedkube/zedkube/pkg/base/agentlog"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/pkg/base/watchdog"
 	"github.com/zedkube/zedkube/pkg/cli/device"
@@ -27,9 +23,8 @@ import (
 // nothing ends it but ctx: every later fault is a component's to retry.
 func runAgent(ctx context.Context, o device.Options) error {
 	p := o.Paths()
-	out, own, end := openLog(ctx, os.Stderr)
+	log, out, end := agentlog.Open(ctx, os.Stderr)
 	defer end()
-	log := newLogger(own)
 	kubeapi.LogTo(log)
 	if err := os.MkdirAll(filepath.Dir(p.PID), 0o755); err != nil {
 		return fmt.Errorf("make run directory: %w", err)
@@ -95,48 +90,4 @@ func runsKubernetes(path string) bool {
 		return true
 	}
 	return types.HypervisorRunsKubernetes(strings.TrimSpace(string(content)))
-}
-
-// newLogger logs JSON lines with the field names of EVE's agents, which newlogd
-// reads (docs/wire.md, "Log lines").
-func newLogger(w io.Writer) *logrus.Logger {
-	logrus.ErrorKey = "err" // one name for it, no matter who logs
-	log := logrus.New()
-	log.SetOutput(w)
-	log.SetFormatter(&logrus.JSONFormatter{TimestampFormat: time.RFC3339Nano})
-	log.AddHook(identity{"source": "zedkube", "pid": os.Getpid()})
-	return log
-}
-
-// identity adds to each line which agent wrote it.
-type identity logrus.Fields
-
-// Levels implements logrus.Hook.
-func (identity) Levels() []logrus.Level { return logrus.AllLevels }
-
-// Fire implements logrus.Hook. What other programs wrote is in errors, too: a
-// terminal that shows the device's log must not act upon it.
-func (i identity) Fire(e *logrus.Entry) error {
-	e.Message = shownLines(e.Message)
-	for k, v := range e.Data {
-		switch v := v.(type) {
-		case string:
-			e.Data[k] = shownLines(v)
-		case error:
-			e.Data[k] = shownLines(v.Error())
-		}
-	}
-	for k, v := range i {
-		e.Data[k] = v
-	}
-	return nil
-}
-
-// shownLines is printable.Escape for a text of lines.
-func shownLines(text string) string {
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = printable.Escape(lines[i])
-	}
-	return strings.Join(lines, "\n")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/base/agentlog"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -74,7 +75,7 @@ func startLone(t *testing.T, setup func(root string)) *lone {
 	s.membership = pubsub.NewSubscription[types.ClusterMembership](zedagent, device.Self, pubsub.Persistent())
 	s.status = pubsub.NewSubscription[types.EdgeNodeClusterStatus](zedagent, device.Self)
 	s.blocks = pubsub.NewSubscription[types.CipherBlockStatus](zedagent, device.Self)
-	ours, components := wire(device.Options{Root: root}.Paths(), newLogger(&s.log), io.Discard)
+	ours, components := wire(device.Options{Root: root}.Paths(), agentlog.New(&s.log), io.Discard)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, bus := range []*pubsub.Bus{zedagent, ours} {

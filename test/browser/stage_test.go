@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -105,14 +104,7 @@ func (d *device) start() {
 	log.SetOutput(io.Discard)
 	server := &localserver.Component{
 		Log: log, Pulse: &loop.Pulse{}, Status: &pubsub.Table[types.EdgeNodeClusterStatus]{},
-		Socket: d.socket, Address: d.direct, PageToo: true, TokenFile: d.token, Routes: map[string]localserver.Route{},
-	}
-	for path, h := range d.page.Handlers() {
-		r := localserver.Route{Handler: h, Access: localserver.WithPage, Stream: slices.Contains(page.Streams(), path)}
-		if strings.HasPrefix(path, "/api/") {
-			r.Access = localserver.WithToken
-		}
-		server.Routes[path] = r
+		Socket: d.socket, Address: d.direct, PageToo: true, TokenFile: d.token, Routes: d.page.Routes(),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -44,7 +44,7 @@ var may = map[string]struct {
 	"pkg/operate/topicview": {[]string{"types", "pkg/base/redact", "pkg/base/safefile"}, "it reads directories of any agent"},
 	"pkg/operate/doctor":    {[]string{"types", "pkg/operate/overview", "pkg/base/safefile", "pkg/base/boundedhttp", "pkg/operate/topicview"}, "it judges what files, sockets and an interface on the cluster tell"},
 	"pkg/operate/bundle":    {[]string{"pkg/base/redact", "pkg/operate/topicview"}, "it packs what it is given and shows no secret"},
-	"pkg/operate/page":      {[]string{"types", "pubsub", "pkg/operate/overview", "pkg/base/printable", "pkg/base/caught"}, "it shows what files and tables say"},
+	"pkg/operate/page":      {[]string{"types", "pubsub", "pkg/operate/overview", "pkg/operate/audit", "pkg/operate/localserver", "pkg/base/printable", "pkg/base/caught"}, "it shows what files and tables say, through the local server"},
 	"pkg/cli":               {cliImports, "commands know everything but the wiring and the tests' tools"},
 	"pkg/cli/*":             {cliImports, "commands know everything but the wiring and the tests' tools"},
 	"pkg/cli/terminal":      {nil, "it prints, and knows neither the device nor a command"},

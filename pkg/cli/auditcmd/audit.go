@@ -139,7 +139,7 @@ type auditLook struct {
 func (a *auditing) look(now time.Time) auditLook {
 	all, problems, err := audit.Read(a.paths.Audit)
 	l := auditLook{
-		Operations: []types.Operation{}, Problems: problems, Remarks: auditRemarks(problems, err),
+		Operations: []types.Operation{}, Problems: problems, Remarks: audit.Remarks(problems, err),
 		now: now, all: len(all), foreign: a.foreignCordon(),
 	}
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 func TestThePageIsToldTheNewestFirst(t *testing.T) {
 	root := auditDevice(t)
-	a := &AuditAnswers{Dir: filepath.Join(root, audit.DefaultDir)}
+	a := &page.Trails{Dir: filepath.Join(root, audit.DefaultDir)}
 	for query, want := range map[string]string{"": "fedcba", "op=cordon": "ea", "failed=true": "fb", "failed=false": "fedcba", "since=2026-05-03": "fed", "by=OPERATOR&target=node": "ed"} {
 		values, err := url.ParseQuery(query)
 		if err != nil {
@@ -46,7 +46,7 @@ func TestWhatCannotBeReadOfTheTrailHidesNothingElse(t *testing.T) {
 	if err := os.Mkdir(bad, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	a := &AuditAnswers{Dir: filepath.Dir(bad)}
+	a := &page.Trails{Dir: filepath.Dir(bad)}
 	for range 2 {
 		if trail, err := a.Answer(nil); err != nil || len(trail.Operations) != 6 || len(trail.Remarks) != 2 || !strings.Contains(trail.Remarks[0], bad) {
 			t.Errorf("the page is told of %d operations and %q, %v", len(trail.Operations), trail.Remarks, err)
@@ -66,7 +66,7 @@ func TestWhatCannotBeReadOfTheTrailHidesNothingElse(t *testing.T) {
 	if trail, err := a.Answer(nil); err != nil || len(trail.Operations) != 6 || len(trail.Remarks) != 1 {
 		t.Errorf("afterwards the page is told of %d operations and %q, %v", len(trail.Operations), trail.Remarks, err)
 	}
-	if _, err := (&AuditAnswers{Dir: filepath.Join(a.Dir, "operations-00000001.jsonl")}).Answer(nil); err == nil {
+	if _, err := (&page.Trails{Dir: filepath.Join(a.Dir, "operations-00000001.jsonl")}).Answer(nil); err == nil {
 		t.Error("of a trail that is none at all there is no error")
 	}
 }

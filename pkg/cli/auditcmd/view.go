@@ -164,22 +164,6 @@ func (a *auditing) remark(w io.Writer, l auditLook) {
 	}
 }
 
-// auditRemarks says what of the trail is missing: it is shown all the same.
-func auditRemarks(p audit.Problems, err error) (says []string) {
-	if err != nil {
-		for line := range strings.Lines(err.Error()) {
-			says = append(says, "A part of the trail cannot be read, and what it holds is not shown: "+terminal.Clean(line))
-		}
-	}
-	if p.Torn > 0 {
-		says = append(says, fmt.Sprintf("%d lines make no sense and are left out; a power cut tears the last one.", p.Torn))
-	}
-	if p.Lost > 0 {
-		says = append(says, fmt.Sprintf("%d lines were lost while they could not be written.", p.Lost))
-	}
-	return says
-}
-
 // follow prints a line, or a document, for each operation and for each change of
 // one, until ctx is done, and on warnings what cannot be shown.
 func (a *auditing) follow(ctx context.Context, t terminal.Terminal, warnings io.Writer) error {

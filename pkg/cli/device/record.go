@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/types"
 )
 
 // AgentLife is whether the agent that writes the record is alive.
@@ -34,4 +35,22 @@ func CheckDevice(o Options) error {
 		return fmt.Errorf("%w: %w", ErrNoDevice, err)
 	}
 	return nil
+}
+
+// FormerReports reads what a former run has left, before this one writes the same
+// files.
+func FormerReports(p Paths) types.FormerReports {
+	var f types.FormerReports
+	if info, err := os.Stat(p.Touch); err == nil {
+		f.Alive = info.ModTime().UTC()
+	}
+	health, _, err := ReadRecord[types.KubeReportHealth](p.TopicFile(Self, "KubeReportHealth"))
+	if err != nil {
+		return f // there is none, or the report is made again anyway
+	}
+	f.Stale = map[string]time.Time{}
+	for _, s := range health.Sections {
+		f.Stale[s.Name] = s.StaleSince
+	}
+	return f
 }

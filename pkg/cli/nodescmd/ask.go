@@ -12,13 +12,8 @@ import (
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
-	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
-
-// NodesPath is where the agent answers with its table of nodes, as
-// overview.Nodes.
-const NodesPath = "/api/nodes"
 
 const (
 	agentPatience = 2 * time.Second // on a socket of this device
@@ -29,9 +24,8 @@ const (
 
 // The sources of nodes.
 const (
-	fromAgent = "the agent of this node"
-	fromFile  = "the report of this node"
-	fromAPI   = "the API server"
+	fromFile = "the report of this node"
+	fromAPI  = "the API server"
 )
 
 // NodesAsked asks for the nodes, again and again.
@@ -103,7 +97,7 @@ func (a *NodesAsked) OfAgent(ctx context.Context) (overview.Nodes, error) {
 		a.client = boundedhttp.NewSocketClient(a.Paths.Socket)
 	}
 	var nodes overview.Nodes
-	raw, err := boundedhttp.Whole(ctx, a.client, "http://zedkube"+NodesPath, maxNodes, agentPatience)
+	raw, err := boundedhttp.Whole(ctx, a.client, "http://zedkube"+overview.NodesPath, maxNodes, agentPatience)
 	if err == nil {
 		err = json.Unmarshal(raw, &nodes)
 	}
@@ -152,35 +146,6 @@ func (a *NodesAsked) ofAPI(ctx context.Context, v nodesView, own overview.Node) 
 	}
 	v.Nodes = overview.Nodes{Told: overview.Told{At: time.Now().UTC()}, From: fromAPI, List: overview.NodesOf(nodes, own.Name)}
 	a.last = v
-	return v
-}
-
-// NodesHandler answers with the agent's table of nodes.
-func NodesHandler(nodes pubsub.Reader[types.Node], info pubsub.Reader[types.EdgeNodeInfo], api pubsub.Reader[types.APIStatus]) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(TableOfNodes(nodes, info, api, time.Now())) // who asked may be gone
-	})
-}
-
-// TableOfNodes is what the agent knows of the nodes. While the API server is
-// silent that is of the moment before.
-func TableOfNodes(nodes pubsub.Reader[types.Node], info pubsub.Reader[types.EdgeNodeInfo], api pubsub.Reader[types.APIStatus], now time.Time) overview.Nodes {
-	all := nodes.All()
-	list := make([]types.Node, 0, len(all))
-	for _, n := range all {
-		list = append(list, n)
-	}
-	own := ""
-	if who, ok := info.Get(types.Global); ok {
-		if n, found := types.OwnNode(all, who); found {
-			own = n.Name
-		}
-	}
-	v := overview.Nodes{Told: overview.Told{At: now.UTC()}, From: fromAgent, List: overview.NodesOf(list, own)}
-	if status, ok := api.Get(types.Global); ok && !status.Answers() {
-		v.At = status.SilentSince.UTC()
-	}
 	return v
 }
 

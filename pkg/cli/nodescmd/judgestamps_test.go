@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -33,7 +34,7 @@ func TestTheAgentJudgesTheStampsOfAPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle(NodesPath, NodesHandler(seen, &pubsub.Table[types.EdgeNodeInfo]{}, &pubsub.Table[types.APIStatus]{}))
+	mux.Handle(overview.NodesPath, overview.Live{Node: seen, Info: &pubsub.Table[types.EdgeNodeInfo]{}, API: &pubsub.Table[types.APIStatus]{}})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })

@@ -14,7 +14,6 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/cli/device"
-	"github.com/zedkube/zedkube/pkg/cli/nodescmd"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/bundle"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
@@ -50,7 +49,7 @@ func bundleExtras(o *device.Options, all func() *cobra.Command, p device.Paths, 
 	}
 	return append(extras,
 		answerOf(p, "agent/metrics.txt", "/metrics"), answerOf(p, "agent/goroutines.txt", "/debug/pprof/goroutine?debug=2"),
-		answerOf(p, "agent/overview.json", "/api/overview"), answerOf(p, "kubernetes/nodes.json", nodescmd.NodesPath))
+		answerOf(p, "agent/overview.json", "/api/overview"), answerOf(p, "kubernetes/nodes.json", overview.NodesPath))
 }
 
 // commandSays is what a command of this program prints, in this process.

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
+	"github.com/zedkube/zedkube/pkg/base/printable"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/types"
 )
@@ -113,4 +115,21 @@ func parse(line []byte) (o types.Operation, lost int, ok bool) {
 		return types.Operation{}, v.Lost, true
 	}
 	return v.Operation, 0, v.ID != "" && v.Op != ""
+}
+
+// Remarks say what of the trail is missing, a sentence each: the rest is shown all the
+// same. err is Read's.
+func Remarks(p Problems, err error) (says []string) {
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			says = append(says, "A part of the trail cannot be read, and what it holds is not shown: "+printable.Escape(strings.TrimSpace(line)))
+		}
+	}
+	if p.Torn > 0 {
+		says = append(says, fmt.Sprintf("%d lines make no sense and are left out; a power cut tears the last one.", p.Torn))
+	}
+	if p.Lost > 0 {
+		says = append(says, fmt.Sprintf("%d lines were lost while they could not be written.", p.Lost))
+	}
+	return says
 }

@@ -15,7 +15,7 @@ import (
 // audits asks for the trail.
 func (s *stage) audits(query string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	s.page.Handlers()["/api/audit"].ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/audit?"+query, nil))
+	s.page.Routes()["/api/audit"].Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/audit?"+query, nil))
 	return w
 }
 
@@ -60,7 +60,7 @@ func FuzzQuery(f *testing.F) {
 			r := httptest.NewRequest(http.MethodGet, path, nil)
 			r.URL.RawQuery = query
 			w := httptest.NewRecorder()
-			s.page.Handlers()[path].ServeHTTP(w, r)
+			s.page.Routes()[path].Handler.ServeHTTP(w, r)
 			if w.Code == http.StatusOK != (path == "/page.js") || w.Code >= 500 {
 				t.Errorf("%s?%s: %d", path, query, w.Code)
 			}

@@ -23,13 +23,11 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
-
-// ErrQuery is in the chain of an error that is about what was asked.
-var ErrQuery = errors.New("bad query")
 
 // Kube is what the page asks of the cluster.
 type Kube interface {
@@ -62,27 +60,26 @@ type Page struct {
 	history  history
 }
 
-// Handlers are the page's paths for the local server, which checks who asks.
-func (p *Page) Handlers() map[string]http.Handler {
-	handlers := map[string]http.Handler{
-		"/api/overview":        http.HandlerFunc(p.serveOverview),
-		"/api/events":          http.HandlerFunc(p.serveEvents),
-		"/api/metrics-history": http.HandlerFunc(p.serveHistory),
-		"/api/audit":           http.HandlerFunc(p.serveAudit),
-		"/api/logs":            http.HandlerFunc(p.serveLogs),
-	}
+// Routes are the page's paths for the local server, which checks who asks: its own files
+// anybody may see, and what they show only who may read all of the device.
+func (p *Page) Routes() map[string]localserver.Route {
+	routes := map[string]localserver.Route{}
 	for path, f := range files() {
-		handlers[path] = f
+		routes[path] = localserver.Route{Handler: f, Access: localserver.WithPage}
 	}
-	return handlers
+	const often = "measuring more often for 15 s"
+	for path, r := range map[string]localserver.Route{
+		"/api/overview":        {Handler: http.HandlerFunc(p.serveOverview), Effect: often},
+		"/api/events":          {Handler: http.HandlerFunc(p.serveEvents), Effect: often, Stream: true},
+		"/api/metrics-history": {Handler: http.HandlerFunc(p.serveHistory), Effect: often},
+		"/api/audit":           {Handler: http.HandlerFunc(p.serveAudit)},
+		"/api/logs":            {Handler: http.HandlerFunc(p.serveLogs), Stream: true},
+	} {
+		r.Access = localserver.WithToken
+		routes[path] = r
+	}
+	return routes
 }
-
-// Streams are those of the paths whose answers go on until who asked goes away.
-func Streams() []string { return []string{"/api/events", "/api/logs"} }
-
-// Looking are those of the paths by which someone looks: measurements are asked
-// for meanwhile, in memory.
-func Looking() []string { return []string{"/api/overview", "/api/events", "/api/metrics-history"} }
 
 // serveOverview answers with what the files say now, as far as they were not
 // read within the last second. Who asks looks for that moment.
@@ -118,12 +115,6 @@ func (p *Page) serveHistory(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	writeJSON(w, content)
-}
-
-// Trail is what /api/audit answers.
-type Trail struct {
-	Operations []types.Operation `json:"operations"`        // the newest first
-	Remarks    []string          `json:"remarks,omitempty"` // what is missing in them and why, a sentence each
 }
 
 func (p *Page) serveAudit(w http.ResponseWriter, r *http.Request) {

@@ -98,7 +98,7 @@ func (s *stage) ask(target string, asleep bool) *browser {
 	ctx, end := context.WithCancel(context.WithValue(context.Background(), http.LocalAddrContextKey, s.local))
 	b := &browser{head: http.Header{}, end: end, gone: make(chan struct{}), asleep: asleep}
 	path, _, _ := strings.Cut(target, "?")
-	h := s.page.Handlers()[path]
+	h := s.page.Routes()[path].Handler
 	if h == nil {
 		s.t.Fatalf("nobody serves %s", path)
 	}

@@ -15,7 +15,7 @@ func TestThePageIsSmallAndItsOwn(t *testing.T) {
 	total := 0
 	foreign := regexp.MustCompile(`https?:|//[a-z]|url\(|@import|innerHTML|outerHTML|insertAdjacent|document\.write|\beval\(|new Function|style=|onclick|onload=|<script>`)
 	imported := regexp.MustCompile(`(?:from|src=|href=) ?"(/[^"]*)"`)
-	served := newStage(t).page.Handlers()
+	served := newStage(t).page.Routes()
 	for name := range names() {
 		content, err := static.ReadFile("static/" + name)
 		if err != nil {
@@ -28,7 +28,7 @@ func TestThePageIsSmallAndItsOwn(t *testing.T) {
 			t.Errorf("%s has %q", name, found)
 		}
 		for _, m := range imported.FindAllStringSubmatch(string(content), -1) {
-			if served[m[1]] == nil {
+			if served[m[1]].Handler == nil {
 				t.Errorf("%s wants %s, which nobody serves", name, m[1])
 			}
 		}
@@ -40,13 +40,13 @@ func TestThePageIsSmallAndItsOwn(t *testing.T) {
 }
 
 func TestFilesAreServedAsWhatTheyAre(t *testing.T) {
-	served := newStage(t).page.Handlers()
+	served := newStage(t).page.Routes()
 	for path, kind := range map[string]string{"/": "text/html", "/page.js": "text/javascript", "/draw.js": "text/javascript", "/page.css": "text/css", "/icon.svg": "image/svg+xml"} {
 		get := func(tag string) *httptest.ResponseRecorder {
 			r := httptest.NewRequest(http.MethodGet, path, nil)
 			r.Header.Set("If-None-Match", tag)
 			w := httptest.NewRecorder()
-			served[path].ServeHTTP(w, r)
+			served[path].Handler.ServeHTTP(w, r)
 			return w
 		}
 		w := get("")
@@ -64,7 +64,7 @@ func TestFilesAreServedAsWhatTheyAre(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	served["/"].ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/nothing", nil))
+	served["/"].Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/nothing", nil))
 	if w.Code != http.StatusNotFound {
 		t.Errorf("the page answers for what is not there: %d", w.Code)
 	}

@@ -1,6 +1,7 @@
-package auditcmd
+package page
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -9,30 +10,42 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/operate/audit"
-	"github.com/zedkube/zedkube/pkg/operate/page"
 	"github.com/zedkube/zedkube/types"
 )
 
-// AuditAnswers answers /api/audit. A page asks every few seconds, and mostly
+// ErrQuery is in the chain of an error that is about what was asked.
+var ErrQuery = errors.New("bad query")
+
+// Trail is what /api/audit answers.
+type Trail struct {
+	Operations []types.Operation `json:"operations"`        // the newest first
+	Remarks    []string          `json:"remarks,omitempty"` // what is missing in them and why, a sentence each
+}
+
+// mostOperations bounds an answer.
+const mostOperations = 200
+
+// Trails reads the audit trail of a directory for the page. A page asks every few seconds, and mostly
 // nothing has changed.
-type AuditAnswers struct {
+type Trails struct {
 	Dir string
 
 	mu    sync.Mutex
 	asked string // what the last answer was about, and the files then
-	last  page.Trail
+	last  Trail
 }
 
-// Answer returns the newest operations first, at most auditLimit, and what of
-// the trail cannot be read; an error where nothing can. since and until are times or durations, op, component, by and target as the command has
-// them, failed anything but "" or "false".
-func (a *AuditAnswers) Answer(query url.Values) (page.Trail, error) {
+// Answer returns the newest operations first, at most mostOperations, and what of
+// the trail cannot be read; an error where nothing can. since and until are times or
+// durations, op, component, by and target as "zedkube audit" has them, failed anything
+// but "" or "false".
+func (a *Trails) Answer(query url.Values) (Trail, error) {
 	var f audit.Filter
 	for name, to := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
 		if text := query.Get(name); text != "" {
 			at, err := audit.ParseTime(text, time.Now())
 			if err != nil {
-				return page.Trail{}, fmt.Errorf("%w: %s: %w", page.ErrQuery, name, err)
+				return Trail{}, fmt.Errorf("%w: %s: %w", ErrQuery, name, err)
 			}
 			*to = at
 		}
@@ -49,15 +62,15 @@ func (a *AuditAnswers) Answer(query url.Values) (page.Trail, error) {
 	}
 	all, problems, err := audit.Read(a.Dir)
 	if err != nil && len(all) == 0 {
-		return page.Trail{}, err
+		return Trail{}, err
 	}
 	found := []types.Operation{}
 	for _, o := range slices.Backward(all) {
-		if f.Wants(o) && len(found) < auditLimit {
+		if f.Wants(o) && len(found) < mostOperations {
 			found = append(found, o)
 		}
 	}
-	trail := page.Trail{Operations: found, Remarks: auditRemarks(problems, err)}
+	trail := Trail{Operations: found, Remarks: audit.Remarks(problems, err)}
 	if err == nil { // what cannot be read now may be read later, and its stamp is the same
 		a.asked, a.last = asked, trail
 	}

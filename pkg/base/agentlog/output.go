@@ -1,4 +1,6 @@
-package main
+// Package agentlog is the agent's log: JSON lines with the field names of EVE's agents,
+// on an output that applications' lines share and that holds nobody up.
+package agentlog
 
 import (
 	"context"
@@ -8,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/sirupsen/logrus"
 )
 
 const (
@@ -107,9 +111,14 @@ func (p *lossy) end() {
 	<-p.done
 }
 
-// openLog makes the agent's log and the output that it shares with those of
-// applications; both are given up soon after ctx is done.
-func openLog(ctx context.Context, stderr *os.File) (out *output, own *lossy, end func()) {
+// Open makes the agent's log on stderr, and the output that it shares with the lines of
+// applications. end writes what waits; both are given up soon after ctx is done.
+func Open(ctx context.Context, stderr *os.File) (log *logrus.Logger, out io.Writer, end func()) {
+	shared, own, end := open(ctx, stderr)
+	return New(own), shared, end
+}
+
+func open(ctx context.Context, stderr *os.File) (out *output, own *lossy, end func()) {
 	out = openOutput(stderr)
 	own = newLossy(out)
 	stop := context.AfterFunc(ctx, out.end)

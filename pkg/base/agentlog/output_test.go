@@ -1,4 +1,4 @@
-package main
+package agentlog
 
 import (
 	"bufio"
@@ -27,7 +27,7 @@ func pipe(t *testing.T) (r, w *os.File) {
 func TestALogThatNobodyReadsHoldsNobodyUp(t *testing.T) {
 	r, w := pipe(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	out, own, end := openLog(ctx, w)
+	out, own, end := open(ctx, w)
 	go func() { _, _ = out.Write(bytes.Repeat([]byte("an application\n"), 1<<20)) }() // fills the pipe
 	const lines = 3 * keptLines
 	began := time.Now()
@@ -71,7 +71,7 @@ func TestALogThatNobodyReadsHoldsNobodyUp(t *testing.T) {
 func TestTheEndOfTheAgentDoesNotWaitForAReader(t *testing.T) {
 	_, w := pipe(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	out, own, end := openLog(ctx, w)
+	out, own, end := open(ctx, w)
 	fmt.Fprintln(own, "a line")
 	var stuck sync.WaitGroup
 	stuck.Go(func() {
@@ -99,7 +99,7 @@ func TestLinesInAFileAreAddedToIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	out, own, end := openLog(t.Context(), f)
+	out, own, end := open(t.Context(), f)
 	fmt.Fprintln(own, "own")
 	end()
 	fmt.Fprintln(out, "application")
@@ -110,7 +110,7 @@ func TestLinesInAFileAreAddedToIt(t *testing.T) {
 
 func TestALineAfterTheEndIsLeftOut(t *testing.T) {
 	_, w := pipe(t)
-	_, own, end := openLog(t.Context(), w)
+	_, own, end := open(t.Context(), w)
 	end()
 	if _, err := fmt.Fprintln(own, "too late"); err != nil {
 		t.Error(err)

@@ -1,31 +1,28 @@
-package main
+package pubsub
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/zedkube/zedkube/pubsub"
-	"github.com/zedkube/zedkube/types"
 )
 
 // neverLooked is a table whose publisher has not been heard.
 type neverLooked struct {
-	pubsub.Table[types.MetricsLook]
+	Table[int]
 }
 
 func (*neverLooked) Synced() bool { return false }
 
-func TestWishesOfCommandsAndOfThePageAreOneTable(t *testing.T) {
-	topic, page := &neverLooked{}, &pubsub.Table[types.MetricsLook]{}
-	both := either[types.MetricsLook]{topic, page}
+func TestATopicAndATableAreOneTable(t *testing.T) {
+	topic, page := &neverLooked{}, &Table[int]{}
+	both := Joined[int]{topic, page, "page.Looks"}
 	if got := both.All(); len(got) != 0 {
 		t.Errorf("of two empty tables: %v", got)
 	}
 	bell := make(chan struct{}, 1)
 	both.Notify(bell)
-	for key, table := range map[string]pubsub.Writer[types.MetricsLook]{"top": topic, "page": page} {
-		if err := table.Publish(key, types.MetricsLook{}); err != nil {
+	for key, table := range map[string]Writer[int]{"top": topic, "page": page} {
+		if err := table.Publish(key, 7); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -37,7 +34,7 @@ func TestWishesOfCommandsAndOfThePageAreOneTable(t *testing.T) {
 			t.Errorf("%s is not found", key)
 		}
 	}
-	if diff := cmp.Diff(map[string]types.MetricsLook{"top": {}, "page": {}}, both.All()); diff != "" {
+	if diff := cmp.Diff(map[string]int{"top": 7, "page": 7}, both.All()); diff != "" {
 		t.Error(diff)
 	}
 	if _, ok := both.Get("nobody"); ok {

@@ -1,19 +1,18 @@
-package main
+package device
 
 import (
 	"os"
 	"testing"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/test/cmdtest"
 	"github.com/zedkube/zedkube/types"
 )
 
 func TestHowOldAFormerRunsReportsAreIsReadFromItsFiles(t *testing.T) {
-	p := device.Options{Root: t.TempDir()}.Paths()
+	p := Options{Root: t.TempDir()}.Paths()
 	now := time.Now()
-	if f := formerReports(p); !f.Since(types.SectionAppPods, now).Equal(now) {
+	if f := FormerReports(p); !f.Since(types.SectionAppPods, now).Equal(now) {
 		t.Errorf("without a former run: %+v", f)
 	}
 	alive := now.Add(-46 * time.Second)
@@ -21,14 +20,14 @@ func TestHowOldAFormerRunsReportsAreIsReadFromItsFiles(t *testing.T) {
 	if err := os.Chtimes(p.Touch, alive, alive); err != nil {
 		t.Fatal(err)
 	}
-	cmdtest.Lay(t, p.TopicFile(device.Self, "KubeReportHealth"), `{"Reports":true,"Sections":[{"Name":"Storage","StaleSince":"2026-05-03T06:41:20Z"}`)
-	if f := formerReports(p); !f.Since(types.SectionStorage, now).Equal(alive) {
+	cmdtest.Lay(t, p.TopicFile(Self, "KubeReportHealth"), `{"Reports":true,"Sections":[{"Name":"Storage","StaleSince":"2026-05-03T06:41:20Z"}`)
+	if f := FormerReports(p); !f.Since(types.SectionStorage, now).Equal(alive) {
 		t.Errorf("with half a report: %+v", f)
 	}
-	cmdtest.Lay(t, p.TopicFile(device.Self, "KubeReportHealth"), `{"Reports":true,"Sections":[
+	cmdtest.Lay(t, p.TopicFile(Self, "KubeReportHealth"), `{"Reports":true,"Sections":[
 		{"Name":"AppPods","Known":true,"StaleSince":"0001-01-01T00:00:00Z"},{"Name":"Storage","StaleSince":"2026-05-03T06:41:20Z"}]}`)
 	stale := time.Date(2026, 5, 3, 6, 41, 20, 0, time.UTC)
-	f := formerReports(p)
+	f := FormerReports(p)
 	for section, want := range map[string]time.Time{
 		types.SectionAppPods: alive, types.SectionServices: alive, types.SectionStorage: stale,
 	} {
