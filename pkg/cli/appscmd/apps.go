@@ -35,7 +35,7 @@ func NewAppsCommand(o *device.Options) *cobra.Command {
 					return err
 				}
 			}
-			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), terminal.WatchEvery, func(context.Context) terminal.Shown {
+			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), terminal.WatchEvery, func(context.Context) terminal.View {
 				return shownApps(overview.Read(o.Root, time.Now()), args)
 			})
 		},
@@ -99,32 +99,32 @@ type appsView struct {
 	Apps   overview.Apps
 }
 
-func shownApps(o overview.Overview, only []string) terminal.Shown {
+func shownApps(o overview.Overview, only []string) terminal.View {
 	whole := len(only) > 0
 	if whole {
 		app, err := chosenApp(o, only[0])
 		if err != nil {
-			return terminal.Shown{Data: appsView{ReadAt: o.ReadAt}, Lines: func(int, bool) []string { return nil }, Err: err, Ended: true}
+			return terminal.View{Data: appsView{ReadAt: o.ReadAt}, Err: err, Ended: true}
 		}
 		o.Apps.List = []overview.App{app}
 	}
 	steady := overview.Steady(o)
-	s := terminal.Shown{
+	s := terminal.View{
 		Data: appsView{o.ReadAt, o.Apps}, Steady: steady.Apps,
-		Lines: func(width int, colour bool) []string { return appsLines(o, whole, width, colour) },
+		Draw: func(s *terminal.Screen) { putApps(s, o, whole) },
 	}
 	for _, a := range o.Apps.List {
 		text := AppState(a) + " on " + terminal.OrNone(terminal.Clean(a.Node))
 		if a.Repair != nil && a.Repair.Phase != types.RepairWell {
 			text += "; " + terminal.Clean(string(a.Repair.Phase)+" "+string(a.Repair.Act)) + ": " + terminal.Clean(a.Repair.Reason)
 		}
-		s.Facts = append(s.Facts, terminal.Fact{Key: terminal.Clean(a.Name) + " " + a.UUID, Text: text})
+		s.Rows = append(s.Rows, terminal.Row{Key: terminal.Clean(a.Name) + " " + a.UUID, Text: text})
 	}
 	return s
 }
 
-func appsLines(o overview.Overview, whole bool, width int, colour bool) []string {
-	s := &terminal.Screen{Width: width, Colour: colour}
+// putApps are the applications, or all that is known of the only one.
+func putApps(s *terminal.Screen, o overview.Overview, whole bool) {
 	if !o.Agent.Runs {
 		s.Put(0, terminal.Red, "The agent does not run: "+terminal.Clean(o.Agent.Why)+". This is what it last said.")
 	}
@@ -139,9 +139,8 @@ func appsLines(o overview.Overview, whole bool, width int, colour bool) []string
 	case whole:
 		putApp(s, o.Apps.List[0], o.Report.Info.At, o.ReadAt)
 	default:
-		s.Lines = append(s.Lines, AppsTable(o, true).Lines(width, colour)...)
+		AppsTable(o, true).Draw(s)
 	}
-	return s.Lines
 }
 
 // AppsTable is a row for each application; with why each does not run.

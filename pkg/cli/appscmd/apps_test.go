@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/test/cmdtest"
 )
@@ -13,13 +14,13 @@ import (
 func TestViewsOfApps(t *testing.T) {
 	o := cmdtest.Troubled()
 	text := func(lines []string) string { return strings.Join(lines, "\n") + "\n" }
-	cmdtest.SameView(t, "apps", text(appsLines(o, false, 80, false)))
-	cmdtest.SameView(t, "apps-pipe", text(appsLines(o, false, cmdtest.Pipe, false)))
-	cmdtest.SameView(t, "apps-colour", text(appsLines(o, false, 80, true)))
+	cmdtest.SameView(t, "apps", text(terminal.Draw(80, false, func(s *terminal.Screen) { putApps(s, o, false) })))
+	cmdtest.SameView(t, "apps-pipe", text(terminal.Draw(cmdtest.Pipe, false, func(s *terminal.Screen) { putApps(s, o, false) })))
+	cmdtest.SameView(t, "apps-colour", text(terminal.Draw(80, true, func(s *terminal.Screen) { putApps(s, o, false) })))
 	for i, a := range o.Apps.List {
 		one := o
 		one.Apps.List = []overview.App{a}
-		cmdtest.SameView(t, "app-"+[]string{"down", "runs", "off"}[i], text(appsLines(one, true, 80, false)))
+		cmdtest.SameView(t, "app-"+[]string{"down", "runs", "off"}[i], text(terminal.Draw(80, false, func(s *terminal.Screen) { putApps(s, one, true) })))
 	}
 }
 

@@ -56,7 +56,7 @@ func openDetachFile(path string) (*os.File, error) {
 
 // say writes one line. What the file does not take is to be seen all the same.
 func (l *detachLog) say(at time.Time, format string, args ...any) error {
-	line := at.UTC().Format("2006-01-02 15:04:05Z") + " " + terminal.Clean(fmt.Sprintf(format, args...)) + "\n"
+	line := terminal.Timestamp(at) + " " + terminal.Clean(fmt.Sprintf(format, args...)) + "\n"
 	if l.file != nil {
 		_, _ = l.file.WriteString(line)
 	}

@@ -29,10 +29,7 @@ func putApp(s *terminal.Screen, a overview.App, report, now time.Time) {
 	}
 	putConsole(s, a, now)
 	putRepair(s, a.Repair, now)
-	for i, p := range a.Pods {
-		if i == terminal.ShownItems {
-			break
-		}
+	for _, p := range a.Pods[:min(len(a.Pods), terminal.ShownItems)] {
 		text := terminal.Clean(p.Name) + " " + p.Status.String() + " on " + terminal.OrNone(terminal.Clean(p.NodeName))
 		if p.Reason != "" {
 			text += ", " + terminal.Clean(p.Reason)
@@ -45,10 +42,7 @@ func putApp(s *terminal.Screen, a overview.App, report, now time.Time) {
 		}
 		s.Field("pod", terminal.Plain, text)
 	}
-	for i, v := range a.VMIs {
-		if i == terminal.ShownItems {
-			break
-		}
+	for _, v := range a.VMIs[:min(len(a.VMIs), terminal.ShownItems)] {
 		s.Field("machine", terminal.Plain, terminal.Clean(v.Name)+" "+v.Status.String()+" on "+terminal.OrNone(terminal.Clean(v.NodeName))+", since "+terminal.Stamp(v.LastTransitionTime, now))
 	}
 }
@@ -88,16 +82,10 @@ func putRepair(s *terminal.Screen, r *types.AppRepairStatus, now time.Time) {
 	if r.Lost != "" {
 		s.Field("lost with", terminal.Yellow, terminal.Clean(r.Lost))
 	}
-	for i, e := range r.Evidence {
-		if i == terminal.ShownItems {
-			break
-		}
+	for _, e := range r.Evidence[:min(len(r.Evidence), terminal.ShownItems)] {
 		s.Field("seen", terminal.Plain, terminal.Clean(e))
 	}
-	for i, step := range r.Steps {
-		if i == terminal.ShownItems {
-			break
-		}
+	for _, step := range r.Steps[:min(len(r.Steps), terminal.ShownItems)] {
 		text := terminal.Stamp(step.At, now) + " " + terminal.Clean(string(step.Act)) + ": " + terminal.Clean(step.Step)
 		if step.Failed != "" {
 			text += " FAILED: " + terminal.Clean(step.Failed)

@@ -2,6 +2,7 @@
 package auditcmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -86,18 +87,13 @@ func (a *auditing) run(c *cobra.Command) error {
 		return terminal.ExitWith(terminal.ExitNotPublished, fmt.Errorf("nothing was recorded here: %w", err))
 	}
 	t := terminal.Of(c.OutOrStdout())
-	if a.Watch && !(t.Live && a.People()) {
-		return a.follow(c.Context(), t, c.ErrOrStderr())
+	if a.Watch {
+		look := a.watch(t.Live && a.People(), c.ErrOrStderr())
+		return a.Outputs.Follow(c.Context(), t, terminal.Watch{Look: look, Every: terminal.WatchEvery, Events: true})
 	}
-	s := a.look(time.Now())
-	if !a.Watch {
-		a.remark(c.ErrOrStderr(), s)
-		if err := a.Outputs.Print(t, a.shown(s)); err != nil {
-			return err
-		}
-		return s.err
-	}
-	return a.Outputs.Show(c.Context(), t, auditEvery, a.shower())
+	l := a.look(time.Now())
+	a.remark(c.ErrOrStderr(), l)
+	return cmp.Or(a.Outputs.Print(t, a.view(l)), l.err)
 }
 
 // parse makes a filter of the flags.

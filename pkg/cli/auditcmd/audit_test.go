@@ -80,7 +80,7 @@ func TestTheTrailAsPeopleSeeIt(t *testing.T) {
 		"1m0s       cordon         node/n1                 OPERATOR             drain      begun            -  a disk is changed",
 		"in 1h0m    write file     file//persist/x         k3s.config.override  k3sconfig  failed           -  no room",
 	}
-	got := auditTable(auditTrail(), auditNow, false).Lines(cmdtest.Pipe, false)
+	got := terminal.Draw(cmdtest.Pipe, false, auditTable(auditTrail(), auditNow, false).Draw)
 	for i := range got {
 		got[i] = strings.Join(strings.Fields(got[i]), " ")
 	}
@@ -91,7 +91,7 @@ func TestTheTrailAsPeopleSeeIt(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, width := range []int{40, 80, 120} {
-		for _, line := range auditTable(auditTrail(), auditNow, false).Lines(width, false) {
+		for _, line := range terminal.Draw(width, false, auditTable(auditTrail(), auditNow, false).Draw) {
 			if terminal.Cells(line) >= width && width > 60 {
 				t.Errorf("%d columns: %q", width, line)
 			}

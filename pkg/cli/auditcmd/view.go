@@ -14,9 +14,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// auditEvery is how often the files are looked at while they are watched.
-const auditEvery = time.Second
-
 // auditTable is what people are shown of operations.
 func auditTable(operations []types.Operation, now time.Time, times bool) terminal.Table {
 	when := terminal.Column{Title: "AGE"}
@@ -100,28 +97,25 @@ func auditWhy(o types.Operation) string {
 	return terminal.Clean(o.Why) + ": " + terminal.Clean(o.Error)
 }
 
-// shown is a look for people or programs.
-func (a *auditing) shown(l auditLook) terminal.Shown {
-	return terminal.Shown{Data: l, Err: l.err, Lines: func(width int, colour bool) []string {
+// view is a look for people or programs.
+func (a *auditing) view(l auditLook) terminal.View {
+	return terminal.View{Data: l, Err: l.err, Draw: func(s *terminal.Screen) {
 		operations := l.Operations
-		if a.Watch { // a screen is cut at its end
+		if a.Watch { // a screen is cut at its end, and has the remarks too
 			operations = slices.Clone(operations)
 			slices.Reverse(operations)
-		}
-		s := &terminal.Screen{Width: width, Colour: colour}
-		if a.Watch { // else they are apart from the table
 			for _, r := range l.Remarks {
 				s.Put(0, terminal.Yellow, terminal.Clean(r))
 			}
 		}
 		if len(operations) == 0 {
-			return append(s.Lines, l.nothing()...)
+			s.Lines = append(s.Lines, l.nothing()...)
+			return
 		}
-		s.Lines = append(s.Lines, auditTable(operations, l.now, a.times).Lines(width, colour)...)
+		auditTable(operations, l.now, a.times).Draw(s)
 		if l.foreign != "" {
 			s.Lines = append(s.Lines, "", terminal.Clean(l.foreign))
 		}
-		return s.Lines
 	}}
 }
 
@@ -137,20 +131,6 @@ func (l auditLook) nothing() []string {
 	return []string{line}
 }
 
-// shower looks again where something has changed.
-func (a *auditing) shower() func(context.Context) terminal.Shown {
-	var last auditLook
-	stamp := "none"
-	return func(context.Context) terminal.Shown {
-		now := time.Now()
-		if is := audit.Stamp(a.paths.Audit); is != stamp {
-			last, stamp = a.look(now), is
-		}
-		last.now = now
-		return a.shown(last)
-	}
-}
-
 // remark says what people would miss in the table.
 func (a *auditing) remark(w io.Writer, l auditLook) {
 	if !a.People() {
@@ -164,54 +144,48 @@ func (a *auditing) remark(w io.Writer, l auditLook) {
 	}
 }
 
-// follow prints a line, or a document, for each operation and for each change of
-// one, until ctx is done, and on warnings what cannot be shown.
-func (a *auditing) follow(ctx context.Context, t terminal.Terminal, warnings io.Writer) error {
-	tick := time.NewTicker(auditEvery)
-	defer tick.Stop()
-	told := map[string]string{}
+// watch looks again where something has changed. Each operation that is new or has
+// changed is an event; where there is no screen, warnings says what cannot be shown.
+func (a *auditing) watch(screen bool, warnings io.Writer) func(context.Context) terminal.View {
+	var last auditLook
+	printed := map[string]string{}
 	stamp, remarked := "none", ""
-	for {
-		if is := audit.Stamp(a.paths.Audit); is != stamp {
-			stamp = is
-			l := a.look(time.Now())
-			if r := strings.Join(l.Remarks, "\n"); r != remarked {
-				a.remark(warnings, auditLook{Remarks: l.Remarks})
-				remarked = r
-			}
-			next := make(map[string]string, len(l.Operations))
-			for _, o := range l.Operations {
-				text := strings.TrimSpace(fmt.Sprintf("%s %s %s", o.Outcome, o.Last.Format(time.RFC3339), o.Error))
-				next[o.ID] = text
-				if was, had := told[o.ID]; had && was == text {
-					continue
-				}
-				if err := a.tell(t, o); err != nil {
-					return err
-				}
-			}
-			told = next
+	return func(context.Context) terminal.View {
+		is := audit.Stamp(a.paths.Audit)
+		last.now = time.Now()
+		changed := is != stamp
+		if changed {
+			last, stamp = a.look(last.now), is
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
+		v := a.view(last)
+		if screen {
+			return v
 		}
+		v.Err = nil // what cannot be read is in the remarks
+		if !changed {
+			return v
+		}
+		if r := strings.Join(last.Remarks, "\n"); r != remarked {
+			a.remark(warnings, auditLook{Remarks: last.Remarks})
+			remarked = r
+		}
+		next := make(map[string]string, len(last.Operations))
+		for _, o := range last.Operations {
+			text := strings.TrimSpace(fmt.Sprintf("%s %s %s", o.Outcome, o.Last.Format(time.RFC3339), o.Error))
+			next[o.ID] = text
+			if was, had := printed[o.ID]; !had || was != text {
+				v.Events = append(v.Events, terminal.Event{Text: auditLine(o), Data: o})
+			}
+		}
+		printed = next
+		return v
 	}
 }
 
-func (a *auditing) tell(t terminal.Terminal, o types.Operation) error {
-	if !a.People() {
-		return a.Outputs.Encode(t, o, "")
-	}
+func auditLine(o types.Operation) string {
 	by := o.By
 	if o.Component != "" && o.Component != by {
 		by += " (" + o.Component + ")"
 	}
-	_, err := fmt.Fprintf(t, "%s  %s %s  by %s  %s  %s\n",
-		o.At.UTC().Format(time.DateTime)+"Z", terminal.Clean(o.Op), terminal.Clean(o.Target), terminal.Clean(by), auditOutcome(o).Text, auditWhy(o))
-	if err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	return nil
+	return fmt.Sprintf("%s  %s %s  by %s  %s  %s", terminal.Timestamp(o.At), terminal.Clean(o.Op), terminal.Clean(o.Target), terminal.Clean(by), auditOutcome(o).Text, auditWhy(o))
 }

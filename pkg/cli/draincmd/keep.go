@@ -29,7 +29,7 @@ func newKeepCordonCommand(o *device.Options) *cobra.Command {
 				return err
 			}
 			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube drain keep-cordon")
-			return out.Doing(c, func(w io.Writer) error {
+			return out.RunAction(c, func(w io.Writer) error {
 				return device.WithAPI(ctx, p, func(kube *kubeapi.Client) error { return keepCordon(ctx, w, kube, info) })
 			})
 		},

@@ -9,37 +9,45 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// putBlockers are the pods in the way.
-func putBlockers(s *terminal.Screen, r drainRecord, p types.NodeDrainProgress) {
-	if len(p.Blockers) == 0 && p.BlockersOmitted <= 0 {
-		return
+// putInTheWay are the pods and volumes in the way of a drain, and the pods that cannot
+// run elsewhere.
+func putInTheWay(s *terminal.Screen, p types.NodeDrainProgress, now time.Time) {
+	if len(p.Blockers) > 0 || p.BlockersOmitted > 0 {
+		s.Gap()
+		s.Put(0, terminal.Bold, "Pods in the way")
+		terminal.PutList(s, p.Blockers, p.BlockersOmitted, func(b types.DrainBlocker) { putBlocker(s, b, now) })
 	}
-	s.Gap()
-	s.Put(0, terminal.Bold, "Pods in the way")
-	for i, b := range p.Blockers {
-		if i == terminal.ShownItems {
-			break
-		}
-		putBlocker(s, b, r.ReadAt)
+	if len(p.Volumes) > 0 || p.VolumesOmitted > 0 {
+		s.Gap()
+		s.Put(0, terminal.Bold, "Volumes in the way")
+		terminal.PutList(s, p.Volumes, p.VolumesOmitted, func(v types.DrainVolume) { putVolume(s, v, now) })
 	}
-	terminal.PutMore(s, len(p.Blockers), p.BlockersOmitted)
+	if len(p.Stranded) > 0 || p.StrandedOmitted > 0 {
+		s.Gap()
+		s.Put(0, terminal.Bold, "Pods that can run only here (down until this node is back)")
+		s.Put(2, terminal.Plain, terminal.Listed(p.Stranded))
+		terminal.PutList(s, []string{}, p.StrandedOmitted, nil)
+	}
 }
 
 func putBlocker(s *terminal.Screen, b types.DrainBlocker, now time.Time) {
 	look, outlook := outlookText(b.Outlook)
-	since := ""
-	if !b.Since.IsZero() {
-		since = ", since " + terminal.Stamp(b.Since, now)
-	}
 	cause := ""
 	if b.Cause != "" {
 		cause = terminal.Clean(b.Cause) + ", " // the word that docs/operations.md has it under
 	}
-	s.Put(2, look, terminal.Clean(b.Pod)+": "+cause+outlook+since)
+	s.Put(2, look, terminal.Clean(b.Pod)+": "+cause+outlook+sinceText(b.Since, now))
 	s.Put(6, terminal.Plain, cmp.Or(terminal.Clean(b.Why), terminal.Clean(b.Cause), "no reason is given"))
 	if b.Remedy != "" {
 		s.Put(6, terminal.Bold, "-> "+terminal.Clean(b.Remedy))
 	}
+}
+
+func sinceText(at, now time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return ", since " + terminal.Stamp(at, now)
 }
 
 func outlookText(o types.DrainOutlook) (terminal.Style, string) {
@@ -52,37 +60,17 @@ func outlookText(o types.DrainOutlook) (terminal.Style, string) {
 	return terminal.Yellow, cmp.Or(terminal.Clean(string(o)), "outlook unknown")
 }
 
-// putVolumes are the volumes in the way.
-func putVolumes(s *terminal.Screen, r drainRecord, p types.NodeDrainProgress) {
-	if len(p.Volumes) == 0 && p.VolumesOmitted <= 0 {
-		return
-	}
-	s.Gap()
-	s.Put(0, terminal.Bold, "Volumes in the way")
-	for i, v := range p.Volumes {
-		if i == terminal.ShownItems {
-			break
-		}
-		putVolume(s, v, r.ReadAt)
-	}
-	terminal.PutMore(s, len(p.Volumes), p.VolumesOmitted)
-}
-
 func putVolume(s *terminal.Screen, v types.DrainVolume, now time.Time) {
 	look, outlook := outlookText(v.Outlook)
 	name := terminal.Clean(v.Name)
 	if v.Claim != "" {
 		name += " (" + terminal.Clean(v.Claim) + ")"
 	}
-	since := ""
-	if !v.Since.IsZero() {
-		since = ", since " + terminal.Stamp(v.Since, now)
-	}
 	last := ""
 	if v.LastHere {
 		last = ", the LAST healthy replica is here"
 	}
-	s.Put(2, look, name+": "+outlook+last+since)
+	s.Put(2, look, name+": "+outlook+last+sinceText(v.Since, now))
 	why := cmp.Or(terminal.Clean(v.Why), "no reason is given")
 	if v.Replicas > 0 {
 		why += fmt.Sprintf(" (%d of %d replicas healthy)", v.Healthy, v.Replicas)
@@ -98,15 +86,4 @@ func putVolume(s *terminal.Screen, v types.DrainVolume, now time.Time) {
 	if v.Remedy != "" {
 		s.Put(6, terminal.Bold, "-> "+terminal.Clean(v.Remedy))
 	}
-}
-
-// putStranded are the pods that nobody else can take.
-func putStranded(s *terminal.Screen, p types.NodeDrainProgress) {
-	if len(p.Stranded) == 0 && p.StrandedOmitted <= 0 {
-		return
-	}
-	s.Gap()
-	s.Put(0, terminal.Bold, "Pods that can run only here (down until this node is back)")
-	s.Put(2, terminal.Plain, terminal.Listed(p.Stranded))
-	terminal.PutMore(s, min(len(p.Stranded), terminal.ShownItems), p.StrandedOmitted)
 }

@@ -48,8 +48,7 @@ func newDrainPlanCommand(o *device.Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			lines := func(width int, colour bool) []string { return planLines(forecast, width, colour) }
-			return out.Print(terminal.Of(c.OutOrStdout()), terminal.Shown{Data: forecast, Lines: lines})
+			return out.Print(terminal.Of(c.OutOrStdout()), terminal.View{Data: forecast, Draw: func(s *terminal.Screen) { putPlan(s, forecast) }})
 		},
 	}
 	out.Flag(c)

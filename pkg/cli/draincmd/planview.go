@@ -9,25 +9,18 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// planLines is the plan as a screen.
-func planLines(f drain.Forecast, width int, colour bool) []string {
-	s := &terminal.Screen{Width: width, Colour: colour}
+func putPlan(s *terminal.Screen, f drain.Forecast) {
 	s.Put(0, terminal.Bold, "Plan of a drain of "+terminal.Clean(f.Node)+", nothing is changed")
 	look := map[types.DrainOutlook]terminal.Style{types.OutlookSlow: terminal.Yellow, types.OutlookNever: terminal.Red, "": terminal.Green}[f.Outlook]
 	s.Field("verdict", look, terminal.Clean(f.Verdict))
-	s.Field("asked at", terminal.Plain, f.Made.UTC().Format("2006-01-02 15:04:05Z"))
+	s.Field("asked at", terminal.Plain, terminal.Timestamp(f.Made))
 	for _, unknown := range f.Unknown {
 		s.Field("unknown", terminal.Red, terminal.Clean(unknown))
 	}
 	putPlanGates(s, f)
 	putPlanPods(s, f)
 	// The blockers and volumes look as they do in the record of a drain.
-	r := drainRecord{ReadAt: f.Made}
-	p := types.NodeDrainProgress{Blockers: f.Blockers, Volumes: f.Volumes, Stranded: f.Stranded}
-	putBlockers(s, r, p)
-	putVolumes(s, r, p)
-	putStranded(s, p)
-	return s.Lines
+	putInTheWay(s, types.NodeDrainProgress{Blockers: f.Blockers, Volumes: f.Volumes, Stranded: f.Stranded}, f.Made)
 }
 
 // putPlanGates is what has to be had before the first eviction.
@@ -52,7 +45,7 @@ func putPlanGates(s *terminal.Screen, f drain.Forecast) {
 	default:
 		s.Field("cordon", terminal.Plain, "is there already, by "+terminal.Clean(f.Cordon))
 	}
-	terminal.PutWarnings(s, f.Warnings)
+	putWarnings(s, f.Warnings)
 	if len(f.Peers) > 0 {
 		s.Field("peers", terminal.Plain, terminal.Listed(f.Peers))
 	} else {
@@ -72,15 +65,13 @@ func putPlanPods(s *terminal.Screen, f drain.Forecast) {
 	default:
 		s.Put(0, terminal.Bold, fmt.Sprintf("Pods that would be evicted, in this order, %d at a time", f.Parallel))
 	}
-	for i, p := range f.Pods {
-		if i == terminal.ShownItems {
-			break
-		}
+	i := 0
+	terminal.PutList(s, f.Pods, 0, func(p drain.ForecastPod) {
+		i++
 		look, text := terminal.Plain, "goes"
 		if p.Refused != "" {
 			look, text = terminal.Yellow, "refused now"
 		}
-		s.Put(2, look, fmt.Sprintf("%3d  %s  %s", i+1, terminal.Clean(p.Pod), text))
-	}
-	terminal.PutMore(s, len(f.Pods), 0)
+		s.Put(2, look, fmt.Sprintf("%3d  %s  %s", i, terminal.Clean(p.Pod), text))
+	})
 }

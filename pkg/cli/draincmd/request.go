@@ -28,7 +28,7 @@ func newDrainRequestCommand(o *device.Options) *cobra.Command {
 			"and stays empty until the request is taken back or the device reboots.\n\n" + exitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return out.Doing(c, func(w io.Writer) error { return requestDrain(w, o.Paths(), reason, time.Now()) })
+			return out.RunAction(c, func(w io.Writer) error { return requestDrain(w, o.Paths(), reason, time.Now()) })
 		},
 	}
 	out.Flag(c)
@@ -86,7 +86,7 @@ func newDrainCancelCommand(o *device.Options) *cobra.Command {
 		Long:  "Take back what \"zedkube drain request\" asked for. Requests of EVE's agents stand.\n\n" + exitCodes,
 		Args:  terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return out.Doing(c, func(w io.Writer) error { return cancelDrain(w, o.Paths(), time.Now()) })
+			return out.RunAction(c, func(w io.Writer) error { return cancelDrain(w, o.Paths(), time.Now()) })
 		},
 	}
 	out.Flag(c)

@@ -9,9 +9,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// drainLines is the record as a screen.
-func drainLines(r drainRecord, width int, colour bool) []string {
-	s := &terminal.Screen{Width: width, Colour: colour}
+// putDrain is all of the record.
+func putDrain(s *terminal.Screen, r drainRecord) {
 	putHead(s, r)
 	if p := r.Progress; p != nil {
 		putCourse(s, r, *p)
@@ -19,9 +18,7 @@ func drainLines(r drainRecord, width int, colour bool) []string {
 	}
 	putTold(s, r)
 	if p := r.Progress; p != nil {
-		putBlockers(s, r, *p)
-		putVolumes(s, r, *p)
-		putStranded(s, *p)
+		putInTheWay(s, *p, r.ReadAt)
 	}
 	if len(r.Advice) > 0 {
 		s.Gap()
@@ -31,7 +28,6 @@ func drainLines(r drainRecord, width int, colour bool) []string {
 			s.Put(6, terminal.Plain, a.Why)
 		}
 	}
-	return s.Lines
 }
 
 // putHead says what the drain does, or that nobody knows.
@@ -148,7 +144,7 @@ func putHolders(s *terminal.Screen, r drainRecord, p types.NodeDrainProgress) {
 	} else if text != "" {
 		s.Field("cordon", terminal.Plain, text)
 	}
-	terminal.PutWarnings(s, p.Warnings)
+	putWarnings(s, p.Warnings)
 }
 
 func lockText(lock types.DrainLockView, now time.Time) string {
@@ -176,5 +172,12 @@ func putTold(s *terminal.Screen, r drainRecord) {
 	s.Field("EVE is told", terminal.Plain, fmt.Sprintf("%d %s, for %s", r.Status.Status, terminal.Clean(r.Status.Status.String()), by))
 	if r.Forced {
 		s.Field("force file", terminal.Yellow, "is there: it decides what EVE is told")
+	}
+}
+
+// putWarnings are what holds nothing up and is to be known.
+func putWarnings(s *terminal.Screen, list []string) {
+	for _, w := range list {
+		s.Field("warning", terminal.Yellow, terminal.Clean(w))
 	}
 }

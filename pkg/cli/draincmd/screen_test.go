@@ -136,3 +136,11 @@ func TestTheManualShowsTheScreens(t *testing.T) {
 		}
 	}
 }
+
+func drainLines(r drainRecord, width int, colour bool) []string {
+	return terminal.Draw(width, colour, func(s *terminal.Screen) { putDrain(s, r) })
+}
+
+func planLines(f drain.Forecast, width int, colour bool) []string {
+	return terminal.Draw(width, colour, func(s *terminal.Screen) { putPlan(s, f) })
+}

@@ -25,11 +25,11 @@ func newDrainStatusCommand(o *device.Options) *cobra.Command {
 			}
 			p := o.Paths()
 			t := terminal.Of(c.OutOrStdout())
+			read := func() drainRecord { return readDrain(p, time.Now()) }
 			if out.Watch {
-				w := watcher{read: func() drainRecord { return readDrain(p, time.Now()) }, out: t, outputs: &out}
-				return w.run(c.Context())
+				return out.Follow(c.Context(), t, terminal.Watch{Look: watch(read), Every: terminal.WatchEvery})
 			}
-			return showDrain(t, readDrain(p, time.Now()), &out)
+			return showDrain(t, read(), &out)
 		},
 	}
 	out.Flag(c)
@@ -39,8 +39,7 @@ func newDrainStatusCommand(o *device.Options) *cobra.Command {
 
 // showDrain prints the record once.
 func showDrain(t terminal.Terminal, r drainRecord, out *terminal.Outputs) error {
-	lines := func(width int, colour bool) []string { return drainLines(r, width, colour) }
-	if err := out.Print(t, terminal.Shown{Data: r, Lines: lines}); err != nil {
+	if err := out.Print(t, view(r)); err != nil {
 		return err
 	}
 	if r.Progress == nil && r.Status == nil {

@@ -36,7 +36,7 @@ func newUnlockCommand(o *device.Options) *cobra.Command {
 				return err
 			}
 			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube drain unlock "+args[0])
-			return out.Doing(c, func(w io.Writer) error {
+			return out.RunAction(c, func(w io.Writer) error {
 				u.out = w
 				return device.WithAPI(ctx, p, func(kube *kubeapi.Client) error { return u.run(ctx, kube) })
 			})

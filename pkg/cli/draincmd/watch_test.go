@@ -28,11 +28,12 @@ func asData(json bool) *terminal.Outputs {
 func shows(ctx context.Context, live, asJSON bool, records ...drainRecord) (string, int) {
 	var out bytes.Buffer
 	i := -1
-	w := watcher{out: terminal.Terminal{Writer: &out, Fd: -1, Live: live}, outputs: asData(asJSON), read: func() drainRecord {
+	look := watch(func() drainRecord {
 		i = min(i+1, len(records)-1)
 		return records[i]
-	}}
-	code := terminal.ExitCode(w.run(ctx))
+	})
+	err := asData(asJSON).Follow(ctx, terminal.Terminal{Writer: &out, Fd: -1, Live: live}, terminal.Watch{Look: look, Every: terminal.WatchEvery})
+	code := terminal.ExitCode(err)
 	return out.String(), code
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 )
 
@@ -81,7 +82,7 @@ func TestAHostileMemberGetsNowhere(t *testing.T) {
 			if plan.Verdict != joinplan.Blocks {
 				t.Errorf("the plan is %s", plan.Verdict)
 			}
-			for _, line := range joinLines(plan, "", 80, false) {
+			for _, line := range terminal.Draw(80, false, func(s *terminal.Screen) { putPlan(s, plan, "") }) {
 				if strings.ContainsRune(line, 0x1b) || len(line) > 100 {
 					t.Errorf("on the screen: %q", line)
 				}

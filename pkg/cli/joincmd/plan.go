@@ -114,13 +114,13 @@ func planJoin(c *cobra.Command, p device.Paths, f *joinFlags) error {
 	if err != nil {
 		return err
 	}
-	return f.out.Show(c.Context(), terminal.Of(c.OutOrStdout()), time.Second, func(ctx context.Context) terminal.Shown {
+	return f.out.Show(c.Context(), terminal.Of(c.OutOrStdout()), time.Second, func(ctx context.Context) terminal.View {
 		facts, title := lookAtJoin(ctx, p, *f, given)
 		if ctx.Err() != nil {
-			return terminal.Shown{Lines: func(int, bool) []string { return nil }, Err: terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted"))}
+			return terminal.View{Err: terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted"))}
 		}
 		plan := joinplan.Join(facts)
-		s := terminal.Shown{Data: plan, Lines: func(width int, colour bool) []string { return joinLines(plan, title, width, colour) }}
+		s := terminal.View{Data: plan, Draw: func(s *terminal.Screen) { putPlan(s, plan, title) }}
 		switch {
 		case f.check && plan.Verdict == joinplan.Blocks:
 			s.Err = terminal.ExitWith(ExitPlanBlocks, errors.New("something blocks the join"))
@@ -131,16 +131,14 @@ func planJoin(c *cobra.Command, p device.Paths, f *joinFlags) error {
 	})
 }
 
-// joinLines is the plan as a screen.
-func joinLines(p joinplan.Plan, title string, width int, colour bool) []string {
-	s := &terminal.Screen{Width: width, Colour: colour}
+func putPlan(s *terminal.Screen, p joinplan.Plan, title string) {
 	what := "Plan of this node's join"
 	if p.Role == joinplan.Member {
 		what = "Plan of one more node's join"
 	}
 	s.Put(0, terminal.Bold, what+", nothing is changed")
 	s.Field("verdict", VerdictLook(p.Verdict), terminal.Clean(p.Summary))
-	s.Field("asked at", terminal.Plain, p.Made.UTC().Format("2006-01-02 15:04:05Z"))
+	s.Field("asked at", terminal.Plain, terminal.Timestamp(p.Made))
 	if p.Cluster != "" {
 		if title != "" {
 			title = " (" + terminal.Clean(title) + ")"
@@ -154,17 +152,16 @@ func joinLines(p joinplan.Plan, title string, width int, colour bool) []string {
 		s.Field("looked at", terminal.Plain, terminal.Listed(p.Peers))
 	}
 	s.Gap()
-	PutFindings(s, p.Findings)
-	return s.Lines
+	for _, f := range p.Findings {
+		PutFinding(s, f)
+	}
 }
 
-// PutFindings are the things that were looked at, each with its remedy.
-func PutFindings(s *terminal.Screen, all []joinplan.Finding) {
-	for _, f := range all {
-		s.Hang(fmt.Sprintf("  %-9s", f.Verdict), 11, VerdictLook(f.Verdict), terminal.Clean(f.What))
-		if f.Remedy != "" {
-			s.Put(11, terminal.Plain, "-> "+terminal.Clean(f.Remedy))
-		}
+// PutFinding is one thing that was looked at, with its remedy.
+func PutFinding(s *terminal.Screen, f joinplan.Finding) {
+	s.Hang(fmt.Sprintf("  %-9s", f.Verdict), 11, VerdictLook(f.Verdict), terminal.Clean(f.What))
+	if f.Remedy != "" {
+		s.Put(11, terminal.Plain, "-> "+terminal.Clean(f.Remedy))
 	}
 }
 

@@ -194,7 +194,7 @@ func (j joiner) tell(t joinTarget, a answer) error {
 	if a.may {
 		verb = "may join:"
 	}
-	if _, err := fmt.Fprintln(j.out, line.At.Format("2006-01-02 15:04:05Z"), verb, a.why); err != nil {
+	if _, err := fmt.Fprintln(j.out, terminal.Timestamp(line.At), verb, a.why); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	return nil

@@ -138,7 +138,7 @@ func (q asker) explanation(ctx context.Context, t joinTarget) string {
 		text += " (" + reason + ")"
 	}
 	if since, err := time.Parse(time.RFC3339, word("since")); err == nil {
-		text += ", waiting since " + since.UTC().Format("2006-01-02 15:04:05Z")
+		text += ", waiting since " + terminal.Timestamp(since)
 	}
 	return text
 }

@@ -40,7 +40,7 @@ func newMembersForgetCommand(o *device.Options) *cobra.Command {
 			}
 			f.seen = seen
 			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube members forget "+args[0])
-			return out.Doing(c, func(w io.Writer) error {
+			return out.RunAction(c, func(w io.Writer) error {
 				f.out = w
 				return device.WithAPI(ctx, p, func(kube *kubeapi.Client) error { return f.run(ctx, kube) })
 			})

@@ -47,7 +47,7 @@ func newK3sReleaseCommand(o *device.Options) *cobra.Command {
 			"The release lasts until the node reboots. A downgrade or a skipped minor version is refused.\n\n" + k3sExitCodes,
 		Args: terminal.Words(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return out.Doing(c, func(w io.Writer) error { return releaseK3s(w, o.Paths(), args[0], time.Now()) })
+			return out.RunAction(c, func(w io.Writer) error { return releaseK3s(w, o.Paths(), args[0], time.Now()) })
 		},
 	}
 	out.Flag(c)

@@ -36,7 +36,7 @@ func NewLeaveCommand(o *device.Options) *cobra.Command {
 			"each is to be named as off, and all data on this node is given up.\n\n" + leaveExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return out.Doing(c, func(w io.Writer) error { return f.do(c, w, o.Paths()) })
+			return out.RunAction(c, func(w io.Writer) error { return f.do(c, w, o.Paths()) })
 		},
 	}
 	out.Flag(c)

@@ -80,7 +80,7 @@ func (c consenting) confirm(ctx context.Context, out io.Writer, node string, g j
 func giveUpLines(g joinplan.GiveUp) []string {
 	asOf := ""
 	if !g.AsOf.IsZero() {
-		asOf = ", as of " + g.AsOf.UTC().Format("2006-01-02 15:04:05Z")
+		asOf = ", as of " + terminal.Timestamp(g.AsOf)
 	}
 	var lines []string
 	switch {

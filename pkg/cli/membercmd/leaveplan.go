@@ -27,7 +27,7 @@ func newLeavePlanCommand(o *device.Options) *cobra.Command {
 			if err := out.Parse(); err != nil {
 				return err
 			}
-			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), time.Second, func(ctx context.Context) terminal.Shown {
+			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), time.Second, func(ctx context.Context) terminal.View {
 				if without {
 					return planWithout(ctx, o.Paths(), check)
 				}
@@ -41,13 +41,13 @@ func newLeavePlanCommand(o *device.Options) *cobra.Command {
 	return c
 }
 
-func planLeave(ctx context.Context, p device.Paths, check bool) terminal.Shown {
+func planLeave(ctx context.Context, p device.Paths, check bool) terminal.View {
 	facts := lookAtLeave(ctx, p, time.Now().UTC())
 	if ctx.Err() != nil {
-		return terminal.Shown{Lines: func(int, bool) []string { return nil }, Err: terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted"))}
+		return terminal.View{Err: terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted"))}
 	}
 	plan := joinplan.Leave(facts)
-	s := terminal.Shown{Data: plan, Lines: func(width int, colour bool) []string { return leaveLines(plan, width, colour) }}
+	s := terminal.View{Data: plan, Draw: func(s *terminal.Screen) { putLeavePlan(s, plan) }}
 	switch {
 	case check && plan.Verdict == joinplan.Blocks:
 		s.Err = terminal.ExitWith(joincmd.ExitPlanBlocks, errors.New("something blocks the leave"))
@@ -57,16 +57,14 @@ func planLeave(ctx context.Context, p device.Paths, check bool) terminal.Shown {
 	return s
 }
 
-// leaveLines is the plan as a screen.
-func leaveLines(p joinplan.LeavePlan, width int, colour bool) []string {
-	s := &terminal.Screen{Width: width, Colour: colour}
+func putLeavePlan(s *terminal.Screen, p joinplan.LeavePlan) {
 	of := "this node"
 	if p.Node != "" {
 		of = terminal.Clean(p.Node)
 	}
 	s.Put(0, terminal.Bold, "Plan of a leave of "+of+", nothing is changed")
 	s.Field("verdict", joincmd.VerdictLook(p.Verdict), terminal.Clean(p.Summary))
-	s.Field("asked at", terminal.Plain, p.Made.UTC().Format("2006-01-02 15:04:05Z"))
+	s.Field("asked at", terminal.Plain, terminal.Timestamp(p.Made))
 	for _, unknown := range p.Unknown {
 		s.Field("unknown", terminal.Red, terminal.Clean(unknown))
 	}
@@ -79,8 +77,7 @@ func leaveLines(p joinplan.LeavePlan, width int, colour bool) []string {
 		}
 		s.Gap()
 		s.Put(0, terminal.Bold, part.title)
-		joincmd.PutFindings(s, part.found[:min(len(part.found), terminal.ShownItems)])
-		terminal.PutMore(s, len(part.found), 0)
+		terminal.PutList(s, part.found, 0, func(f joinplan.Finding) { joincmd.PutFinding(s, f) })
 	}
 	if p.GiveUp != nil {
 		putGiveUp(s, *p.GiveUp)
@@ -90,7 +87,6 @@ func leaveLines(p joinplan.LeavePlan, width int, colour bool) []string {
 	for _, what := range p.Stays {
 		s.Put(2, terminal.Plain, terminal.Clean(what))
 	}
-	return s.Lines
 }
 
 // putGiveUp shows what has to be given up, and how.
@@ -101,7 +97,7 @@ func putGiveUp(s *terminal.Screen, g joinplan.GiveUp) {
 		s.Put(2, terminal.Red, line)
 	}
 	if !g.Given.IsZero() {
-		s.Put(2, terminal.Plain, "It is given up, by consent of "+g.Given.UTC().Format("2006-01-02 15:04:05Z")+". Take it back: zedkube leave --cancel")
+		s.Put(2, terminal.Plain, "It is given up, by consent of "+terminal.Timestamp(g.Given)+". Take it back: zedkube leave --cancel")
 		return
 	}
 	s.Put(2, terminal.Plain, "At a terminal: zedkube leave --give-up-data")

@@ -29,10 +29,10 @@ type withoutPlan struct {
 }
 
 // planWithout looks once, and changes nothing.
-func planWithout(ctx context.Context, p device.Paths, check bool) terminal.Shown {
+func planWithout(ctx context.Context, p device.Paths, check bool) terminal.View {
 	f, err := lookAtPeers(ctx, p)
 	if err != nil {
-		return terminal.Shown{Lines: func(int, bool) []string { return nil }, Err: err}
+		return terminal.View{Err: err}
 	}
 	plan := withoutPlan{
 		Made: time.Now().UTC(), Node: f.node, Against: f.against(), Peers: f.known.Peers, Seen: f.known.Seen, Words: f.known.Words,
@@ -41,23 +41,21 @@ func planWithout(ctx context.Context, p device.Paths, check bool) terminal.Shown
 	if e, _, err := device.ReadRecord[types.WithoutCluster](p.TopicFile(device.Self, "WithoutCluster")); err == nil {
 		plan.Evidence = &e
 	}
-	s := terminal.Shown{Data: plan, Lines: func(width int, colour bool) []string { return withoutLines(f, plan, width, colour) }}
+	s := terminal.View{Data: plan, Draw: func(s *terminal.Screen) { putWithoutPlan(s, f, plan) }}
 	if check && plan.Against != "" {
 		s.Err = terminal.ExitWith(joincmd.ExitPlanBlocks, errors.New("a leave without the cluster would be refused: "+terminal.Clean(plan.Against)))
 	}
 	return s
 }
 
-// withoutLines is the plan as a screen.
-func withoutLines(f survivor, p withoutPlan, width int, colour bool) []string {
-	s := &terminal.Screen{Width: width, Colour: colour}
+func putWithoutPlan(s *terminal.Screen, f survivor, p withoutPlan) {
 	s.Put(0, terminal.Bold, "Plan of a leave of "+terminal.Clean(p.Node)+" without its cluster, nothing is changed")
 	if p.Against != "" {
 		s.Field("verdict", terminal.Red, "It would be refused: "+terminal.Clean(p.Against)+".")
 	} else {
 		s.Field("verdict", terminal.Plain, "Nothing answers now. If that lasts ten minutes after it is asked for, this node leaves.")
 	}
-	s.Field("asked at", terminal.Plain, p.Made.Format("2006-01-02 15:04:05Z"))
+	s.Field("asked at", terminal.Plain, terminal.Timestamp(p.Made))
 	if e := p.Evidence; e != nil {
 		s.Field("evidence", terminal.Plain, terminal.Clean(string(e.State))+": "+terminal.Clean(e.Reason))
 	}
@@ -80,5 +78,4 @@ func withoutLines(f survivor, p withoutPlan, width int, colour bool) []string {
 	ask := "zedkube leave --without-cluster " + strings.Join(flags, " ") + " --give-up-data"
 	s.Put(2, terminal.Plain, "At a terminal: "+ask)
 	s.Put(2, terminal.Plain, "In a script:   "+ask+" --digest "+p.GiveUp.Digest)
-	return s.Lines
 }

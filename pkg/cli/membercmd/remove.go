@@ -59,7 +59,7 @@ func newMembersRemoveCommand(o *device.Options) *cobra.Command {
 				r.masters = m.Config.MasterNodeIDs
 			}
 			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube members remove "+args[0])
-			return out.Doing(c, func(w io.Writer) error {
+			return out.RunAction(c, func(w io.Writer) error {
 				r.out, r.asks = w, out.People()
 				kube, done, err := kubeapi.Dial(ctx, device.Silent(), p.Kubeconfig, r.record) // until an answer is typed, and longer
 				if err != nil {

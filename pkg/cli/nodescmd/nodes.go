@@ -33,7 +33,7 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 			}
 			a := &NodesAsked{Paths: o.Paths()}
 			defer a.Close()
-			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), nodesEvery, func(ctx context.Context) terminal.Shown {
+			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), nodesEvery, func(ctx context.Context) terminal.View {
 				return shownNodes(a.Look(ctx), args)
 			})
 		},
@@ -57,18 +57,18 @@ type nodesView struct {
 }
 
 // shownNodes is a look at all nodes, or at the one that is named.
-func shownNodes(v nodesView, only []string) terminal.Shown {
+func shownNodes(v nodesView, only []string) terminal.View {
 	if len(only) > 0 {
 		v.Nodes.List = slices.DeleteFunc(slices.Clone(v.Nodes.List), func(n overview.ClusterNode) bool { return n.Name != only[0] })
 	}
 	steady := v
 	steady.ReadAt, steady.Nodes.At = time.Time{}, time.Time{}
-	s := terminal.Shown{
+	s := terminal.View{
 		Data: v, Steady: steady,
-		Lines: func(width int, colour bool) []string { return nodesLines(v, len(only) > 0, width, colour) },
+		Draw: func(s *terminal.Screen) { putNodes(s, v, len(only) > 0) },
 	}
 	for _, n := range v.Nodes.List {
-		s.Facts = append(s.Facts, terminal.Fact{Key: terminal.Clean(n.Name), Text: NodeState(n)})
+		s.Rows = append(s.Rows, terminal.Row{Key: terminal.Clean(n.Name), Text: NodeState(n)})
 	}
 	switch {
 	case len(v.Nodes.List) > 0:
@@ -76,28 +76,27 @@ func shownNodes(v nodesView, only []string) terminal.Shown {
 		s.Err = fmt.Errorf("the cluster has no node %q", terminal.Clean(only[0]))
 	case len(v.Problems) > 0: // said once, by the error
 		s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("the nodes cannot be had: "+terminal.Clean(strings.Join(v.Problems, "; "))))
-		s.Lines = func(int, bool) []string { return nil }
+		s.Draw = nil
 	default:
 		s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("there are no nodes"))
 	}
 	return s
 }
 
-// nodesLines are the nodes as a screen.
-func nodesLines(v nodesView, whole bool, width int, colour bool) []string {
-	s := &terminal.Screen{Width: width, Colour: colour}
+// putNodes are the nodes, or all that is known of the only one.
+func putNodes(s *terminal.Screen, v nodesView, whole bool) {
 	for _, p := range v.Problems {
 		s.Put(0, terminal.Yellow, terminal.Clean(p))
 	}
 	if len(v.Nodes.List) == 0 {
-		return s.Lines
+		return
 	}
 	if whole {
 		for _, n := range v.Nodes.List {
 			putNode(s, n, v.ReadAt)
 		}
 	} else {
-		s.Lines = append(s.Lines, NodesTable(v.Nodes, v.ReadAt).Lines(width, colour)...)
+		NodesTable(v.Nodes, v.ReadAt).Draw(s)
 		for _, n := range v.Nodes.List {
 			if n.Lost != "" {
 				s.Put(0, terminal.Yellow, terminal.Clean(n.Name)+": "+terminal.Clean(n.Lost))
@@ -105,7 +104,6 @@ func nodesLines(v nodesView, whole bool, width int, colour bool) []string {
 		}
 	}
 	s.Put(0, terminal.Plain, "by "+terminal.Clean(v.Nodes.From)+", "+terminal.Age(v.Nodes.At, v.ReadAt))
-	return s.Lines
 }
 
 // NodesTable is a row for each node.

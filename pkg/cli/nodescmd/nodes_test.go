@@ -94,7 +94,7 @@ func TestNodesThatCannotBeHadAreAnError(t *testing.T) {
 		if got := terminal.ExitCode(s.Err); got != c.code {
 			t.Errorf("%s: exit code %d, want %d", name, got, c.code)
 		}
-		said := strings.Join(s.Lines(80, false), "\n")
+		said := strings.Join(terminal.Draw(80, false, s.Draw), "\n")
 		if s.Err != nil && len(c.view.Problems) > 0 && (strings.Contains(said, "no kubeconfig") || !strings.Contains(s.Err.Error(), "no kubeconfig")) {
 			t.Errorf("%s: %q and %v", name, said, s.Err)
 		}
@@ -102,7 +102,7 @@ func TestNodesThatCannotBeHadAreAnError(t *testing.T) {
 }
 
 func nodesText(v nodesView, alone bool, width int) string {
-	return strings.Join(nodesLines(v, alone, width, false), "\n") + "\n"
+	return strings.Join(terminal.Draw(width, false, func(s *terminal.Screen) { putNodes(s, v, alone) }), "\n") + "\n"
 }
 
 // TestViewsOfNodes holds what people see: go test ./pkg/cli/nodescmd -run Views

@@ -44,7 +44,7 @@ func NewDoctorCommand(o *device.Options) *cobra.Command {
 			if len(unknown) > 0 {
 				return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("no check is called %s; zedkube doctor --help lists them", terminal.Clean(strings.Join(unknown, ", "))))
 			}
-			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), time.Second, func(ctx context.Context) terminal.Shown {
+			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), time.Second, func(ctx context.Context) terminal.View {
 				return doctorShown(doctor.Examine(ctx, checks))
 			})
 		},
@@ -117,8 +117,8 @@ func (e *examination) nodes(ctx context.Context) (overview.Nodes, error) {
 }
 
 // doctorShown are the findings for people and programs.
-func doctorShown(found []doctor.Finding) terminal.Shown {
-	s := terminal.Shown{Data: found, Lines: func(width int, colour bool) []string { return doctorLines(found, width, colour) }}
+func doctorShown(found []doctor.Finding) terminal.View {
+	s := terminal.View{Data: found, Draw: func(s *terminal.Screen) { putFindings(s, found) }}
 	var failed []string
 	for _, f := range found {
 		if f.Verdict == doctor.Fail {
@@ -131,10 +131,9 @@ func doctorShown(found []doctor.Finding) terminal.Shown {
 	return s
 }
 
-// doctorLines are a line for each finding, with its remedy below.
-func doctorLines(found []doctor.Finding, width int, colour bool) []string {
+// putFindings are a line for each finding, with its remedy below.
+func putFindings(s *terminal.Screen, found []doctor.Finding) {
 	looks := map[doctor.Verdict]terminal.Style{doctor.OK: terminal.Green, doctor.Warn: terminal.Yellow, doctor.Fail: terminal.Red, doctor.Unknown: terminal.Plain}
-	s := &terminal.Screen{Width: width, Colour: colour}
 	count := map[doctor.Verdict]int{}
 	for _, f := range found {
 		count[f.Verdict]++
@@ -145,5 +144,4 @@ func doctorLines(found []doctor.Finding, width int, colour bool) []string {
 	}
 	s.Gap()
 	s.Put(0, terminal.Bold, fmt.Sprintf("%d ok, %d warn, %d fail, %d unknown", count[doctor.OK], count[doctor.Warn], count[doctor.Fail], count[doctor.Unknown]))
-	return s.Lines
 }

@@ -34,7 +34,9 @@ func TestDoctorSaysVerdictEvidenceAndRemedy(t *testing.T) {
 	if _, said, code := runDoctor(t, "--root", root, "doctor", "--only", "od\x1bd"); code != 1 || !strings.Contains(said, "od?d") {
 		t.Errorf("exit code %d, %q", code, said)
 	}
-	lines := doctorLines([]doctor.Finding{{Check: "a", Verdict: doctor.Warn, Evidence: "x\x1b[2J\ny", Remedy: "z\a"}}, 80, false)
+	lines := terminal.Draw(80, false, func(s *terminal.Screen) {
+		putFindings(s, []doctor.Finding{{Check: "a", Verdict: doctor.Warn, Evidence: "x\x1b[2J\ny", Remedy: "z\a"}})
+	})
 	if strings.ContainsAny(strings.Join(lines, "\n"), "\x1b\a") {
 		t.Errorf("%q", lines)
 	}

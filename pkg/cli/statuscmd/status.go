@@ -36,7 +36,7 @@ func NewStatusCommand(o *device.Options) *cobra.Command {
 			}
 			a := &nodescmd.NodesAsked{Paths: o.Paths()}
 			defer a.Close()
-			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), terminal.WatchEvery, func(ctx context.Context) terminal.Shown {
+			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), terminal.WatchEvery, func(ctx context.Context) terminal.View {
 				return shownStatus(a.Overview(ctx, time.Now()), check)
 			})
 		},
@@ -48,10 +48,10 @@ func NewStatusCommand(o *device.Options) *cobra.Command {
 }
 
 // shownStatus is an overview as status shows it.
-func shownStatus(o overview.Overview, check bool) terminal.Shown {
-	s := terminal.Shown{
-		Data: o, Steady: overview.Steady(o), Facts: statusFacts(o),
-		Lines: func(width int, colour bool) []string { return statusLines(o, width, colour) },
+func shownStatus(o overview.Overview, check bool) terminal.View {
+	s := terminal.View{
+		Data: o, Steady: overview.Steady(o), Rows: statusFacts(o),
+		Draw: func(s *terminal.Screen) { putStatus(s, o) },
 	}
 	if n := len(o.Problems); check && n > 0 {
 		s.Err = terminal.ExitWith(terminal.ExitFound, errors.New(problemsText(n)))
@@ -71,8 +71,8 @@ func problemsText(n int) string {
 
 // statusFacts are the lines of status --watch in a pipe: problems as they come
 // and go, and the state of what changes by nature.
-func statusFacts(o overview.Overview) (facts []terminal.Fact) {
-	add := func(key, text string) { facts = append(facts, terminal.Fact{Key: key, Text: text}) }
+func statusFacts(o overview.Overview) (facts []terminal.Row) {
+	add := func(key, text string) { facts = append(facts, terminal.Row{Key: key, Text: text}) }
 	for _, p := range o.Problems {
 		add("problem "+terminal.Clean(p.Name+" "+p.About), terminal.Clean(p.What))
 	}

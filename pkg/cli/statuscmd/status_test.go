@@ -61,7 +61,7 @@ func TestStatusReadsADeviceThroughItsFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	err := out.Show(t.Context(), terminal.Terminal{Writer: &b, Fd: -1}, time.Second, func(context.Context) terminal.Shown {
+	err := out.Show(t.Context(), terminal.Terminal{Writer: &b, Fd: -1}, time.Second, func(context.Context) terminal.View {
 		return shownStatus(overview.Read(root, cmdtest.Now), true)
 	})
 	if terminal.ExitCode(err) != terminal.ExitFound || b.String() != "AgentDead NoKubeconfig\n" {
@@ -74,10 +74,10 @@ func views() map[string]string {
 	well := overview.Overview{ReadAt: cmdtest.Now, Agent: overview.Agent{Runs: true, Seen: cmdtest.Now}, Node: overview.Node{NoCluster: "This device's hypervisor is kvm, which runs no Kubernetes."}}
 	text := func(lines []string) string { return strings.Join(lines, "\n") + "\n" }
 	return map[string]string{
-		"status":        text(statusLines(o, 80, false)),
-		"status-pipe":   text(statusLines(o, cmdtest.Pipe, false)),
-		"status-colour": text(statusLines(o, 80, true)),
-		"status-kvm":    text(statusLines(well, 80, false)),
+		"status":        text(terminal.Draw(80, false, func(s *terminal.Screen) { putStatus(s, o) })),
+		"status-pipe":   text(terminal.Draw(cmdtest.Pipe, false, func(s *terminal.Screen) { putStatus(s, o) })),
+		"status-colour": text(terminal.Draw(80, true, func(s *terminal.Screen) { putStatus(s, o) })),
+		"status-kvm":    text(terminal.Draw(80, false, func(s *terminal.Screen) { putStatus(s, well) })),
 	}
 }
 

@@ -13,9 +13,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// statusLines is an overview as a screen: what is wrong first.
-func statusLines(o overview.Overview, width int, colour bool) []string {
-	s := &terminal.Screen{Width: width, Colour: colour}
+// putStatus is an overview: what is wrong first.
+func putStatus(s *terminal.Screen, o overview.Overview) {
 	putStatusHead(s, o)
 	for _, p := range o.Problems {
 		putProblem(s, p, o.ReadAt)
@@ -35,13 +34,12 @@ func statusLines(o overview.Overview, width int, colour bool) []string {
 	f.disks(o.Disks)
 	if len(o.Apps.List) > 0 {
 		s.Gap()
-		s.Lines = append(s.Lines, appscmd.AppsTable(o, false).Lines(width, colour)...)
+		appscmd.AppsTable(o, false).Draw(s)
 	}
 	if len(o.Nodes.List) > 0 {
 		s.Gap()
-		s.Lines = append(s.Lines, nodescmd.NodesTable(o.Nodes, o.ReadAt).Lines(width, colour)...)
+		nodescmd.NodesTable(o.Nodes, o.ReadAt).Draw(s)
 	}
-	return s.Lines
 }
 
 func putStatusHead(s *terminal.Screen, o overview.Overview) {
@@ -57,7 +55,7 @@ func putStatusHead(s *terminal.Screen, o overview.Overview) {
 	}
 	s.Put(0, look, name+": "+problemsText(len(o.Problems)))
 	if o.Copied {
-		s.Put(0, terminal.Plain, "a copy, made "+o.ReadAt.Format("2006-01-02 15:04:05Z")+"; ages are of that moment")
+		s.Put(0, terminal.Plain, "a copy, made "+terminal.Timestamp(o.ReadAt)+"; ages are of that moment")
 	}
 }
 

@@ -32,7 +32,7 @@ func NewPageCommand(o *device.Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return out.Print(terminal.Of(c.OutOrStdout()), terminal.Shown{Data: found, Lines: func(int, bool) []string { return found.lines() }})
+			return out.Print(terminal.Of(c.OutOrStdout()), terminal.View{Data: found, Draw: func(s *terminal.Screen) { s.Lines = found.lines() }})
 		},
 	}
 	out.Flag(c)

@@ -31,9 +31,9 @@ func NewVersionCommand(version string) *cobra.Command {
 			if err := out.Parse(); err != nil {
 				return err
 			}
-			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), 0, func(context.Context) terminal.Shown {
+			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), 0, func(context.Context) terminal.View {
 				b := buildOf(version)
-				return terminal.Shown{Data: b, Lines: func(int, bool) []string { return []string{b.Version} }}
+				return terminal.View{Data: b, Draw: func(s *terminal.Screen) { s.Lines = []string{b.Version} }}
 			})
 		},
 	}

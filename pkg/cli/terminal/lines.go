@@ -20,9 +20,9 @@ type outcome struct {
 	ExitCode int
 }
 
-// Doing runs what a command does. What it says is for people as it comes; for
+// RunAction runs what a command does. What it says is for people as it comes; for
 // programs it is one document at the end, with how it ended.
-func (o *Outputs) Doing(c *cobra.Command, do func(w io.Writer) error) error {
+func (o *Outputs) RunAction(c *cobra.Command, do func(w io.Writer) error) error {
 	if err := o.Parse(); err != nil {
 		return err
 	}

@@ -2,15 +2,12 @@ package terminal
 
 import (
 	"bytes"
-	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -35,19 +32,6 @@ type Outputs struct {
 	form string
 	path *jsonpath.JSONPath
 }
-
-// Shown is one look at things: data for programs, lines for people.
-type Shown struct {
-	Data   any
-	Steady any                                   // data without what changes by itself, such as ages; nil: data is so
-	Lines  func(width int, colour bool) []string // clean
-	Facts  []Fact                                // what a line is printed for when it changes, into a pipe
-	Ended  bool                                  // there is nothing more to watch
-	Err    error                                 // what the command ends with, if it ends now
-}
-
-// Fact is one line of what is watched, under a key that stays.
-type Fact struct{ Key, Text string }
 
 // Flag adds -o to a command.
 func (o *Outputs) Flag(c *cobra.Command) {
@@ -93,33 +77,15 @@ func (o *Outputs) Parse() error {
 	return nil
 }
 
+// JSON asks for JSON where no other form of data is asked for.
+func (o *Outputs) JSON() {
+	if o.People() {
+		o.form = formJSON
+	}
+}
+
 // People reports that a table is wanted.
 func (o *Outputs) People() bool { return o.form == formTable || o.form == "" }
-
-// Show prints one look, or with --watch each of them until ctx is done or there
-// is nothing more to watch. look is called every so often.
-func (o *Outputs) Show(ctx context.Context, t Terminal, every time.Duration, look func(context.Context) Shown) error {
-	if !o.Watch {
-		s := look(ctx)
-		return cmp.Or(o.Print(t, s), s.Err)
-	}
-	w := watching{Outputs: o, out: t, look: look}
-	return w.run(ctx, every)
-}
-
-// Print prints one look.
-func (o *Outputs) Print(t Terminal, s Shown) error {
-	if !o.People() {
-		return o.Encode(t, s.Data, "  ")
-	}
-	width, _ := t.Size()
-	for _, line := range s.Lines(width, t.Colour) {
-		if _, err := fmt.Fprintln(t, line); err != nil {
-			return fmt.Errorf("write: %w", err)
-		}
-	}
-	return nil
-}
 
 // marshalYAML is data as YAML. Characters that YAML does not allow as they are,
 // in a name that anybody may have given, are escaped.

@@ -69,11 +69,11 @@ func TestFormsOfOutput(t *testing.T) {
 }
 
 // looks plays looks, one each second, and returns what is printed.
-func looks(o Outputs, live bool, each ...Shown) (string, error) {
+func looks(o Outputs, live bool, each ...View) (string, error) {
 	var b bytes.Buffer
 	i := -1
 	o.Watch = true
-	err := o.Show(context.Background(), Terminal{Writer: &b, Fd: -1, Live: live}, time.Second, func(context.Context) Shown {
+	err := o.Show(context.Background(), Terminal{Writer: &b, Fd: -1, Live: live}, time.Second, func(context.Context) View {
 		i++
 		s := each[i]
 		s.Ended = i == len(each)-1
@@ -82,19 +82,19 @@ func looks(o Outputs, live bool, each ...Shown) (string, error) {
 	return b.String(), err
 }
 
-func look(n int, facts ...Fact) Shown {
-	return Shown{Data: map[string]int{"n": n, "age": 7}, Steady: n, Facts: facts, Lines: func(int, bool) []string { return []string{strings.Repeat("l", n)} }}
+func look(n int, facts ...Row) View {
+	return View{Data: map[string]int{"n": n, "age": 7}, Steady: n, Rows: facts, Draw: func(s *Screen) { s.Lines = []string{strings.Repeat("l", n)} }}
 }
 
 func TestWatchIntoAPipeTellsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := Fact{"a", "1"}, Fact{"b", "1"}
-		got, err := looks(Outputs{}, false, look(1, a, b), look(1, a, b), look(2, Fact{"a", "2"}, b), look(3, Fact{"a", "2"}), look(3, Fact{"a", "2"}, b))
+		a, b := Row{"a", "1"}, Row{"b", "1"}
+		got, err := looks(Outputs{}, false, look(1, a, b), look(1, a, b), look(2, Row{"a", "2"}, b), look(3, Row{"a", "2"}), look(3, Row{"a", "2"}, b))
 		want := "2000-01-01 00:00:00Z a 1\n2000-01-01 00:00:00Z b 1\n2000-01-01 00:00:02Z a 2\n2000-01-01 00:00:03Z b is gone\n2000-01-01 00:00:04Z b 1\n"
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%v, want -, got +:\n%s", err, diff)
 		}
-		none := Shown{Data: 0, Lines: func(int, bool) []string { return nil }, Err: errors.New("nobody\x1b answers")}
+		none := View{Data: 0, Err: errors.New("nobody\x1b answers")}
 		got, _ = looks(Outputs{}, false, none, none, look(1, a), none)
 		want = "2000-01-01 00:00:04Z nobody? answers\n2000-01-01 00:00:06Z a 1\n2000-01-01 00:00:07Z a is gone\n2000-01-01 00:00:07Z nobody? answers\n"
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -132,7 +132,7 @@ func TestAReaderThatGoesEndsTheWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := Outputs{Watch: true, form: formJSON}
 		n := 0
-		err := o.Show(t.Context(), Terminal{Writer: &broken{30}, Fd: -1}, time.Second, func(context.Context) Shown {
+		err := o.Show(t.Context(), Terminal{Writer: &broken{30}, Fd: -1}, time.Second, func(context.Context) View {
 			n++
 			return look(n)
 		})
@@ -145,11 +145,11 @@ func TestAReaderThatGoesEndsTheWatch(t *testing.T) {
 func TestTablesFitTheirWidth(t *testing.T) {
 	long := strings.Repeat("word ", 30)
 	tab := Table{
-		Columns: []Column{{"NAME", 0, false}, {"N", 2, true}, {"LESS", 1, false}, {"WHY", 3, false}},
+		Columns: []Column{{Title: "NAME"}, {Title: "N", Keep: 2, Right: true}, {Title: "LESS", Keep: 1}, {Title: "WHY", Keep: 3}},
 		Rows:    [][]Cell{{{Text: "a"}, {Text: "5"}, {Text: "x"}, {Text: long}}, {{Text: strings.Repeat("世", 20)}, {}, {}, {}}, {{Text: "short row"}}},
 	}
 	for width := 1; width < 250; width++ {
-		for _, line := range tab.Lines(width, false) {
+		for _, line := range Draw(width, false, tab.Draw) {
 			if width >= 20 && Cells(line) >= width {
 				t.Fatalf("width %d: a line of %d columns: %q", width, Cells(line), line)
 			}
@@ -157,10 +157,10 @@ func TestTablesFitTheirWidth(t *testing.T) {
 	}
 	want := []string{"NAME       N  LESS  WHY", "a          5  x     because", "short row"}
 	tab.Rows = [][]Cell{{{Text: "a"}, {Text: "5"}, {Text: "x"}, {Text: "because"}}, {{Text: "short row"}}}
-	if diff := cmp.Diff(want, tab.Lines(80, false)); diff != "" {
+	if diff := cmp.Diff(want, Draw(80, false, tab.Draw)); diff != "" {
 		t.Errorf("want -, got +:\n%s", diff)
 	}
-	if got := tab.Lines(80, true)[0]; !strings.HasPrefix(got, "\x1b[1mNAME\x1b[0m      ") {
+	if got := Draw(80, true, tab.Draw)[0]; !strings.HasPrefix(got, "\x1b[1mNAME\x1b[0m      ") {
 		t.Errorf("with colour: %q", got)
 	}
 }
@@ -216,5 +216,23 @@ func TestYAMLOfNamesWithControlCharactersIsWritten(t *testing.T) {
 	var back struct{ Name string }
 	if err := yaml.Unmarshal(raw, &back); err != nil || back.Name != name {
 		t.Errorf("%q reads as %q, %v", raw, back.Name, err)
+	}
+}
+
+func TestNamesAreShortenedInTheMiddle(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		width int
+		gap   string
+		want  string
+	}{
+		{"camera-line-3-9f27b", 11, "…", "camer…9f27b"},
+		{"camera-line-3-9f27b", 10, "~", "camer~f27b"},
+		{"camera", 1, "…", "…"},
+		{"工場の検査カメラ", 9, "…", "工場…メラ"},
+	} {
+		if got := shorten(c.name, c.width, c.gap); got != c.want {
+			t.Errorf("%s in %d: got %q, want %q", c.name, c.width, got, c.want)
+		}
 	}
 }

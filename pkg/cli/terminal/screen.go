@@ -2,19 +2,9 @@ package terminal
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
-
-// PutMore says how much of a list is not shown.
-func PutMore(s *Screen, have, omitted int) {
-	hidden := max(have-ShownItems, 0)
-	if omitted > 0 && omitted < 1<<40 {
-		hidden += omitted
-	}
-	if hidden > 0 {
-		s.Put(2, Plain, fmt.Sprintf("and %d more", hidden))
-	}
-}
 
 // Style is how a line looks where there is colour.
 type Style string
@@ -28,11 +18,21 @@ const (
 	Yellow Style = "33"
 )
 
-// Screen collects lines that fit a width. Texts have to be clean.
+// Screen collects lines that fit a terminal. Texts have to be clean.
 type Screen struct {
 	Width  int
+	Height int // 0 for no end
 	Colour bool
 	Lines  []string
+}
+
+// Draw is what draw puts on a screen without an end; nothing for nil.
+func Draw(width int, colour bool, draw func(*Screen)) []string {
+	s := Screen{Width: width, Colour: colour}
+	if draw != nil {
+		draw(&s)
+	}
+	return s.Lines
 }
 
 // LabelWidth is the column in which the values of fields begin.
@@ -55,19 +55,43 @@ func (s *Screen) Hang(head string, indent int, look Style, text string) {
 		if i > 0 {
 			head = strings.Repeat(" ", indent)
 		}
-		line = strings.TrimRight(head+line, " ")
-		if s.Colour && look != Plain {
-			line = "\x1b[" + string(look) + "m" + line + "\x1b[0m"
-		}
-		s.Lines = append(s.Lines, line)
+		s.Lines = append(s.Lines, s.paint(look, strings.TrimRight(head+line, " ")))
 	}
+}
+
+// Cut adds a text in one line, cut to the width.
+func (s *Screen) Cut(look Style, text string) {
+	text, _ = Cut(text, max(s.Width-1, 1))
+	s.Lines = append(s.Lines, s.paint(look, text))
 }
 
 // Gap adds an empty line.
 func (s *Screen) Gap() { s.Lines = append(s.Lines, "") }
 
+func (s *Screen) paint(look Style, text string) string {
+	if !s.Colour || look == Plain {
+		return text
+	}
+	return "\x1b[" + string(look) + "m" + text + "\x1b[0m"
+}
+
 // ShownItems bounds each list of the screen.
 const ShownItems = 50
+
+// PutList adds the items of a list, at most ShownItems, and how many more there are.
+// omitted are those that the list itself leaves out.
+func PutList[T any](s *Screen, list []T, omitted int, put func(T)) {
+	for _, item := range list[:min(len(list), ShownItems)] {
+		put(item)
+	}
+	hidden := max(len(list)-ShownItems, 0)
+	if omitted > 0 && omitted < 1<<40 {
+		hidden += omitted
+	}
+	if hidden > 0 {
+		s.Put(2, Plain, fmt.Sprintf("and %d more", hidden))
+	}
+}
 
 // Listed joins names, at most ShownItems of them.
 func Listed(names []string) string {
@@ -85,9 +109,129 @@ func Listed(names []string) string {
 	return b.String()
 }
 
-// PutWarnings are what holds nothing up and is to be known.
-func PutWarnings(s *Screen, list []string) {
-	for _, w := range list {
-		s.Field("warning", Yellow, Clean(w))
+// Table is a list for people: columns aligned, cut to the width.
+type Table struct {
+	Columns []Column
+	Rows    [][]Cell // one cell per column; texts have to be clean
+}
+
+// Column is one column of a table.
+type Column struct {
+	Title  string
+	Keep   int    // where the width is short the one with the smallest goes first; 0 never goes
+	Right  bool   // aligned at the right, for numbers
+	Width  int    // at least, so that a table that is drawn again does not move
+	Middle string // stands for what is taken out of the middle of a long text; "" cuts its end
+}
+
+// Cell is one value; "" is shown as unknown.
+type Cell struct {
+	Text string
+	Look Style
+}
+
+// What remains of a text that does not fit, in columns: a column goes before the
+// others are cut below fairColumn, and none is cut below leastColumn.
+const (
+	fairColumn  = 20
+	leastColumn = 8
+)
+
+// Draw adds the head and the rows.
+func (t Table) Draw(s *Screen) {
+	wide, shown := t.fit(s.Width)
+	head := make([]Cell, len(t.Columns))
+	for i, c := range t.Columns {
+		head[i] = Cell{Text: c.Title, Look: Bold}
 	}
+	for n, row := range append([][]Cell{head}, t.Rows...) {
+		var b strings.Builder
+		gap := ""
+		for _, i := range shown {
+			if i >= len(row) {
+				continue
+			}
+			c := row[i]
+			if c.Text == "" && n > 0 {
+				c = Cell{Text: Unknown}
+			}
+			b.WriteString(gap)
+			gap = "  "
+			s.cell(&b, c, wide[i], t.Columns[i])
+		}
+		s.Lines = append(s.Lines, strings.TrimRight(b.String(), " "))
+	}
+}
+
+// cell writes one cell, filled up to its width.
+func (s *Screen) cell(b *strings.Builder, c Cell, wide int, column Column) {
+	text := c.Text
+	switch {
+	case Cells(text) <= wide:
+	case column.Middle != "":
+		text = shorten(text, wide, column.Middle)
+	default:
+		text, _ = Cut(text, max(wide-1, 1))
+		text += "~"
+	}
+	fill := strings.Repeat(" ", max(wide-Cells(text), 0))
+	text = s.paint(c.Look, text)
+	if column.Right {
+		text, fill = fill, text
+	}
+	b.WriteString(text + fill)
+}
+
+// shorten takes the middle out of a name: the beginning says what it is and the
+// end tells it from others.
+func shorten(name string, width int, gap string) string {
+	runes := []rune(name)
+	for keep := min(width, len(runes)) - 1; keep > 0; keep-- {
+		head, tail := string(runes[:(keep+1)/2]), string(runes[len(runes)-keep/2:])
+		if Cells(head)+Cells(tail) < width {
+			return head + gap + tail
+		}
+	}
+	return gap
+}
+
+// fit is how wide each column is, and which are shown.
+func (t Table) fit(width int) (wide, shown []int) {
+	wide = make([]int, len(t.Columns))
+	for i, c := range t.Columns {
+		wide[i] = max(Cells(c.Title), c.Width)
+		for _, row := range t.Rows {
+			if i < len(row) {
+				wide[i] = max(wide[i], Cells(row[i].Text))
+			}
+		}
+		shown = append(shown, i)
+	}
+	over := func(most int) int {
+		sum := -2 - width + 1 // the last column of a terminal stays free
+		for _, i := range shown {
+			sum += 2 + min(wide[i], most)
+		}
+		return sum
+	}
+	for over(fairColumn) > 0 {
+		least := -1
+		for at, i := range shown {
+			if k := t.Columns[i].Keep; k > 0 && (least < 0 || k < t.Columns[shown[least]].Keep) {
+				least = at
+			}
+		}
+		if least < 0 {
+			break
+		}
+		shown = slices.Delete(shown, least, least+1)
+	}
+	for over(wholeLines) > 0 {
+		widest := slices.MaxFunc(shown, func(a, b int) int { return wide[a] - wide[b] })
+		if wide[widest] <= leastColumn {
+			break
+		}
+		wide[widest]--
+	}
+	return wide, shown
 }

@@ -107,13 +107,19 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%ds", d/time.Second)
 }
 
+// timestamps are how times are written: in UTC.
+const timestamps = "2006-01-02 15:04:05Z"
+
+// Timestamp is a time for people.
+func Timestamp(at time.Time) string { return at.UTC().Format(timestamps) }
+
 // Stamp is a time for people, with its age.
 func Stamp(at, now time.Time) string {
 	if at.IsZero() {
 		return "at an unknown time"
 	}
 	at, now = at.UTC(), now.UTC()
-	layout := "2006-01-02 15:04:05Z"
+	layout := timestamps
 	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {
 		layout = "15:04:05Z"
 	}

@@ -10,13 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keyboard hands on what is typed, a letter at a time; what has no letter of
-// its own on the keyboard has one of these.
-type keyboard struct {
-	keys <-chan rune
-	end  func() // gives the terminal back as it was
-}
-
 // The keys that terminals send as sequences, as the letters that do the same.
 var keySequences = []struct {
 	sent string
@@ -43,14 +36,14 @@ next:
 	return keys
 }
 
-// openKeyboard takes keys without echo and without waiting for the end of a
-// line. Where that cannot be had there are no keys; Ctrl-C ends all the same.
-func openKeyboard() keyboard {
-	none := keyboard{end: func() {}}
+// openKeyboard gives keys to press, without echo and without waiting for the end of a
+// line. Where that cannot be had there are no keys; Ctrl-C ends all the same. end gives
+// the terminal back as it was.
+func openKeyboard(press func(rune)) (end func()) {
 	// A description of our own, so that a read can be given up.
 	file, err := os.OpenFile("/proc/self/fd/0", os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	if err != nil {
-		return none
+		return func() {}
 	}
 	was, err := unix.IoctlGetTermios(0, unix.TCGETS)
 	if err == nil {
@@ -62,44 +55,34 @@ func openKeyboard() keyboard {
 	}
 	if err != nil {
 		file.Close()
-		return none
+		return func() {}
 	}
-	keys, done := make(chan rune), make(chan struct{})
 	var reading sync.WaitGroup
-	reading.Go(func() { readKeys(file, keys, done) })
-	return keyboard{keys: keys, end: func() {
-		close(done)
+	reading.Go(func() {
+		var sent [64]byte
+		for err := error(nil); err == nil; { // until the terminal is gone, or the end
+			var n int
+			n, err = file.Read(sent[:])
+			for _, key := range typed(string(sent[:n])) {
+				press(key)
+			}
+		}
+	})
+	return func() {
 		_ = file.SetReadDeadline(time.Now())
 		reading.Wait()
 		file.Close()
 		_ = unix.IoctlSetTermios(0, unix.TCSETSF, was) // what was typed too late is for nobody
-	}}
-}
-
-// readKeys hands on keys until done, or until the terminal is gone.
-func readKeys(file *os.File, keys chan<- rune, done <-chan struct{}) {
-	var sent [64]byte
-	for {
-		n, err := file.Read(sent[:])
-		for _, key := range typed(string(sent[:n])) {
-			select {
-			case keys <- key:
-			case <-done:
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
 	}
 }
 
-// press does what a key says; it returns false for the end.
-func (t *top) press(key rune) bool {
+// press does what a key says, and has the table drawn again.
+func (t *top) press(key rune) {
 	_, height := t.out.Size()
+	t.mu.Lock()
 	switch key {
 	case 'q', 'Q':
-		return false
+		t.ended = true
 	case 'c':
 		t.options.sort = sortCPU
 	case 'm':
@@ -117,5 +100,14 @@ func (t *top) press(key rune) bool {
 	case 'g':
 		t.from = 0
 	}
-	return true
+	t.mu.Unlock()
+	ring(t.wake)
+}
+
+// ring wakes who waits for the bell.
+func ring(bell chan<- struct{}) {
+	select {
+	case bell <- struct{}{}:
+	default:
+	}
 }

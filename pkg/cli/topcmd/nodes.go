@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -43,55 +44,62 @@ type nodeSample struct {
 
 // nodeAsking asks the nodes in rounds, beside the screen.
 type nodeAsking struct {
-	kube  nodeAsker // nil where there is no connection
-	err   error     // why the nodes cannot be named
-	names []string  // of all nodes; nil before they are known
-	words map[string][]nodeSample
-	asked map[string]time.Time // when each was last
+	kube nodeAsker       // nil where there is no connection
+	wake chan<- struct{} // rings at each answer
+	work sync.WaitGroup
 
-	next    time.Time // of the round
-	answers chan nodeAnswer
-	rounds  int // that have ended
-	work    sync.WaitGroup
+	mu      sync.Mutex // guards what follows
+	err     error      // why the nodes cannot be named
+	names   []string   // of all nodes; nil before they are known
+	samples map[string][]nodeSample
+	asked   map[string]time.Time // when each was last
+	next    time.Time            // of the round
+	busy    bool                 // a round is under way
+	rounds  int                  // that have ended
 }
 
-// nodeAnswer is one answer: the names of the nodes, or the word of one.
+// nodeAnswer is one answer: the names of the nodes, or a sample of one.
 type nodeAnswer struct {
-	names []string
-	node  string
-	word  nodeSample
+	names  []string
+	node   string
+	sample nodeSample
 }
 
-// begin starts a round if it is time for one. Whose word is young enough is not
+// begin starts a round if it is time for one. A node whose sample is young enough is not
 // asked.
 func (a *nodeAsking) begin(ctx context.Context, now time.Time) {
-	if a.kube == nil || a.answers != nil || now.Before(a.next) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.kube == nil || a.busy || now.Before(a.next) {
 		return
 	}
-	a.next = now.Add(askEvery)
-	a.answers = make(chan nodeAnswer)
-	kube, answers, asked := a.kube, a.answers, maps.Clone(a.asked)
-	skip := map[string]bool{}
-	for name := range a.words {
-		skip[name] = a.young(name, now)
+	a.next, a.busy = now.Add(askEvery), true
+	asked, skip := maps.Clone(a.asked), map[string]bool{}
+	for name := range a.samples {
+		skip[name] = now.Sub(a.newest(name)).Abs() < askEvery
 	}
 	a.work.Go(func() {
-		defer close(answers)
-		round(ctx, kube, skip, asked, answers)
+		round(ctx, a.kube, skip, asked, a.hear)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.busy = false
+		a.rounds++
+		ring(a.wake)
 	})
 }
 
+// settled reports that every node was asked once, or none can be.
+func (a *nodeAsking) settled() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.kube == nil || a.rounds > 0
+}
+
 // round names the nodes and asks them, but for those to skip.
-func round(ctx context.Context, kube nodeAsker, skip map[string]bool, asked map[string]time.Time, answers chan<- nodeAnswer) {
-	say := func(answer nodeAnswer) {
-		select {
-		case answers <- answer:
-		case <-ctx.Done():
-		}
-	}
+func round(ctx context.Context, kube nodeAsker, skip map[string]bool, asked map[string]time.Time, say func(nodeAnswer)) {
 	nodes, err := kube.FreshNodes(ctx)
 	if err != nil {
-		say(nodeAnswer{word: nodeSample{err: err}})
+		say(nodeAnswer{sample: nodeSample{err: err}})
 		return
 	}
 	var names, ask []string
@@ -116,52 +124,52 @@ func round(ctx context.Context, kube nodeAsker, skip map[string]bool, asked map[
 			stats, err := kube.NodeStats(ctx, name)
 			w := nodeSample{at: time.Now(), metrics: stats.Node, total: sum(stats.Node.MemoryWorking, stats.Node.MemoryAvailable), err: err}
 			w.metrics.Cores = cores[name]
-			say(nodeAnswer{node: name, word: w})
+			say(nodeAnswer{node: name, sample: w})
 			return nil
 		})
 	}
 	_ = group.Wait() // no error is returned: each is in its answer
 }
 
-// hear takes an answer; ok is false at the end of a round.
-func (a *nodeAsking) hear(answer nodeAnswer, ok bool) {
+// hear takes an answer.
+func (a *nodeAsking) hear(answer nodeAnswer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	switch {
-	case !ok:
-		a.answers = nil
-		a.rounds++
 	case answer.node != "":
 		if a.asked == nil {
 			a.asked = map[string]time.Time{}
 		}
-		a.asked[answer.node] = answer.word.at
-		a.know(answer.node, answer.word)
-	case answer.word.err != nil:
-		a.err = answer.word.err
+		a.asked[answer.node] = answer.sample.at
+		a.know(answer.node, answer.sample)
+	case answer.sample.err != nil:
+		a.err = answer.sample.err
 	default:
 		a.err, a.names = nil, answer.names
-		maps.DeleteFunc(a.words, func(name string, _ []nodeSample) bool { return !slices.Contains(a.names, name) })
+		maps.DeleteFunc(a.samples, func(name string, _ []nodeSample) bool { return !slices.Contains(a.names, name) })
 	}
+	ring(a.wake)
 }
 
-// know keeps a newer word of a node. A failure is kept beside the last word.
+// know keeps a newer sample of a node. A failure is kept beside the last one.
 func (a *nodeAsking) know(node string, w nodeSample) {
-	if a.words == nil {
-		a.words = map[string][]nodeSample{}
+	if a.samples == nil {
+		a.samples = map[string][]nodeSample{}
 	}
-	words := a.words[node]
+	samples := a.samples[node]
 	switch {
-	case w.err != nil && len(words) == 0:
-		words = append(words, w)
-		words[0].at = time.Time{}
+	case w.err != nil && len(samples) == 0:
+		samples = append(samples, w)
+		samples[0].at = time.Time{}
 	case w.err != nil:
-		words[len(words)-1].err = w.err
+		samples[len(samples)-1].err = w.err
 	case !w.at.After(a.newest(node)):
 	case a.newest(node).IsZero(): // there is but a failure
-		words = []nodeSample{w}
+		samples = []nodeSample{w}
 	default:
-		words = lastOf(append(words, w))
+		samples = lastOf(append(samples, w))
 	}
-	a.words[node] = words
+	a.samples[node] = samples
 }
 
 // learn takes what the agent's files say of nodes.
@@ -188,13 +196,74 @@ func (a *nodeAsking) learn(own *types.KubeNodeMetrics, cluster *types.KubeCluste
 
 // newest is when a node last said something; zero for never.
 func (a *nodeAsking) newest(node string) time.Time {
-	if words := a.words[node]; len(words) > 0 {
-		return words[len(words)-1].at
+	if samples := a.samples[node]; len(samples) > 0 {
+		return samples[len(samples)-1].at
 	}
 	return time.Time{}
 }
 
-// young reports that a node's word needs no asking.
-func (a *nodeAsking) young(node string, now time.Time) bool {
-	return now.Sub(a.newest(node)).Abs() < askEvery
+// look takes what the agent's files say of nodes, and returns all that is known, and
+// which do not answer.
+func (a *nodeAsking) look(own *types.KubeNodeMetrics, cluster *types.KubeClusterMetrics, now time.Time) (rows []topRow, problems []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.learn(own, cluster)
+	rows = a.rows(now)
+	return rows, a.problems(rows)
+}
+
+// rows are all nodes that anybody has named.
+func (a *nodeAsking) rows(now time.Time) (rows []topRow) {
+	all := map[string]bool{}
+	for _, name := range a.names {
+		all[name] = true
+	}
+	for name := range a.samples {
+		all[name] = true
+	}
+	for name := range all {
+		r := topRow{Name: name}
+		var before types.NodeMetrics
+		for _, w := range a.samples[name] {
+			if w.err != nil {
+				r.Stale = w.err.Error()
+			}
+			if w.at.IsZero() {
+				continue
+			}
+			m := w.metrics
+			r.CPUs, r.Memories = append(r.CPUs, m.CPU), append(r.Memories, m.MemoryWorking)
+			took := w.at.Sub(r.At)
+			r.Received, r.Sent = perSecond(before.NetworkReceived, m.NetworkReceived, took), perSecond(before.NetworkSent, m.NetworkSent, took)
+			r.At, r.Cores, r.CPU, r.Memory, r.Total = w.at, max(m.Cores, r.Cores), m.CPU, m.MemoryWorking, w.total
+			if m.FS != nil {
+				r.Disk, r.DiskSize = m.FS.Used, m.FS.Capacity
+			}
+			before = m
+		}
+		r.age(now, topOld)
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// problems are the nodes that do not answer.
+func (a *nodeAsking) problems(rows []topRow) (said []string) {
+	if a.err != nil {
+		said = append(said, "the nodes cannot be asked through the API server: "+a.err.Error())
+	}
+	const shown = 3
+	silent := 0
+	for _, r := range rows {
+		if r.Stale == "" || !r.Old {
+			continue
+		}
+		if silent++; silent <= shown {
+			said = append(said, r.Name+": "+r.Stale)
+		}
+	}
+	if silent > shown {
+		said = append(said, fmt.Sprintf("%d more nodes do not answer", silent-shown))
+	}
+	return said
 }

@@ -1,17 +1,18 @@
 package topcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"strings"
-	"syscall"
+	"sync"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/types"
 )
 
 // onceWithin is how long a single table waits for values that are young: the
@@ -27,7 +28,11 @@ type top struct {
 	files   *topFiles
 	asking  nodeAsking
 
-	from int // the first row on the screen
+	wake chan struct{} // rings where something is new before a second has passed
+
+	mu    sync.Mutex // guards what keys change, the sort order too
+	from  int        // the first row on the screen
+	ended bool
 }
 
 // run shows it until ctx is done or somebody types q.
@@ -36,11 +41,17 @@ func (t *top) run(ctx context.Context) error {
 	defer t.asking.work.Wait()
 	defer cancel()
 	switch {
-	case t.options.once || !t.out.Live && !t.options.json:
-		return t.single(ctx)
-	case t.options.json:
+	case t.options.json && !t.options.once:
+		t.options.out.JSON()
 		return t.stream(ctx)
+	case t.options.once || !t.out.Live:
+		table, err := t.first(ctx)
+		if err != nil {
+			return err
+		}
+		return cmp.Or(t.print(table), table.nothing())
 	}
+	defer openKeyboard(t.press)()
 	return t.live(ctx)
 }
 
@@ -63,10 +74,9 @@ func (t *top) step(ctx context.Context) topTable {
 	}
 	switch {
 	case t.options.of == topNodes:
-		t.asking.learn(own, t.files.cluster.value)
 		t.asking.begin(ctx, now)
-		table.Rows = append(table.Rows, t.asking.rows(now)...)
-		table.Problems = append(table.Problems, t.asking.problems(table.Rows)...)
+		rows, problems := t.asking.look(own, t.files.cluster.value, now)
+		table.Rows, table.Problems = append(table.Rows, rows...), append(table.Problems, problems...)
 	case own == nil:
 	case t.options.of == topPods:
 		rows, hidden := podRows(*own, now, t.options.all)
@@ -75,20 +85,10 @@ func (t *top) step(ctx context.Context) topTable {
 		rows, hidden := containerRows(*own, now, t.options.all)
 		table.Rows, table.Hidden = append(table.Rows, rows...), hidden
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	sortRows(table.Rows, t.options.sort)
 	return table
-}
-
-// single prints one table.
-func (t *top) single(ctx context.Context) error {
-	table, err := t.first(ctx)
-	if err == nil {
-		err = t.print(table)
-	}
-	if err != nil {
-		return err
-	}
-	return table.nothing()
 }
 
 // first is the table when its values are young, or when it is known that they
@@ -105,8 +105,6 @@ func (t *top) first(ctx context.Context) (topTable, error) {
 		}
 		select {
 		case <-tick.C:
-		case answer, ok := <-t.asking.answers:
-			t.asking.hear(answer, ok)
 		case <-late.C:
 			return t.step(ctx), nil
 		case <-ctx.Done():
@@ -121,82 +119,40 @@ func (t *top) settled(table topTable) bool {
 	if table.Agent.Runs && t.looking.err == nil && (own == nil || own.Stale == "" && table.At.Sub(own.At).Abs() > topOld) {
 		return false
 	}
-	return t.options.of != topNodes || t.asking.kube == nil || t.asking.rounds > 0
+	return t.options.of != topNodes || t.asking.settled()
 }
 
-// stream prints a line of JSON at each of the agent's looks.
+// stream prints a document at each of the agent's looks.
 func (t *top) stream(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
 	table, err := t.first(ctx)
 	if err != nil {
 		return nil // interrupted, which is how it ends
 	}
-	for ; ; table = t.step(ctx) {
-		if err := t.print(table); err != nil {
-			return err
-		}
-		for waits := true; waits; {
-			select {
-			case <-tick.C:
-				waits = false
-			case answer, ok := <-t.asking.answers:
-				t.asking.hear(answer, ok)
-			case <-ctx.Done():
-				return nil
-			}
-		}
+	next := func() topTable { return table }
+	look := func(ctx context.Context) terminal.View {
+		v := terminal.View{Data: next()}
+		next = func() topTable { return t.step(ctx) }
+		return v
 	}
+	return t.options.out.Follow(ctx, t.out, terminal.Watch{Look: look, Every: lookEvery})
 }
 
 // live draws the table each second, and at each key.
 func (t *top) live(ctx context.Context) error {
-	board := openKeyboard()
-	defer board.end()
-	fmt.Fprint(t.out, "\x1b[?1049h\x1b[?25l") // a screen of our own, no cursor
-	defer fmt.Fprint(t.out, "\x1b[?25h\x1b[?1049l")
-	resized := make(chan os.Signal, 1)
-	signal.Notify(resized, syscall.SIGWINCH)
-	defer signal.Stop(resized)
-	return t.watch(ctx, board.keys, resized)
-}
-
-func (t *top) watch(ctx context.Context, keys <-chan rune, resized <-chan os.Signal) error {
-	tick := time.NewTicker(terminal.WatchEvery)
-	defer tick.Stop()
-	for {
+	look := func(ctx context.Context) terminal.View {
 		table := t.step(ctx)
-		if err := t.draw(table); err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-resized:
-		case answer, ok := <-t.asking.answers:
-			t.asking.hear(answer, ok)
-		case key := <-keys:
-			if !t.press(key) {
-				return table.nothing()
-			}
-		case <-ctx.Done():
-			return table.nothing()
-		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return terminal.View{Ended: t.ended, Err: table.nothing(), Draw: func(s *terminal.Screen) { t.draw(s, table) }}
 	}
+	return t.options.out.Follow(ctx, t.out, terminal.Watch{Look: look, Every: terminal.WatchEvery, Wake: t.wake, Cleared: true})
 }
 
-// draw shows the table on the terminal.
-func (t *top) draw(table topTable) error {
-	width, height := t.out.Size()
-	var b strings.Builder
-	b.WriteString("\x1b[H")
-	for _, line := range table.lines(t.options, width, height, t.out.Colour, &t.from) {
-		b.WriteString(line + "\x1b[K\n")
-	}
-	b.WriteString("\x1b[J")
-	if _, err := fmt.Fprint(t.out, b.String()); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	return nil
+// draw shows the part of the table that fits the screen.
+func (t *top) draw(s *terminal.Screen, table topTable) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	table.draw(s, t.options, &t.from)
 }
 
 // print writes the table as it is, whatever its length.
@@ -204,14 +160,7 @@ func (t *top) print(table topTable) error {
 	if t.options.json {
 		return t.options.out.Encode(t.out, table, "")
 	}
-	width, _ := t.out.Size()
-	none := 0
-	for _, line := range table.lines(t.options, width, 0, t.out.Colour, &none) {
-		if _, err := fmt.Fprintln(t.out, line); err != nil {
-			return fmt.Errorf("write: %w", err)
-		}
-	}
-	return nil
+	return t.options.out.Print(t.out, terminal.View{Draw: func(s *terminal.Screen) { t.draw(s, table) }})
 }
 
 // nothing is the error where there was nothing to show.
@@ -226,3 +175,55 @@ func (t topTable) nothing() error {
 	}
 	return terminal.ExitWith(terminal.ExitNotPublished, errors.New("there is nothing to show: "+terminal.Clean(t.Problems[0])))
 }
+
+const (
+	// lookEvery is how often the agent is told that somebody still looks.
+	lookEvery = 5 * time.Second
+	// lookForgotten is how old the word of a command may be that lives: more, and
+	// it was killed before it could take it back.
+	lookForgotten = time.Minute
+	// lookWithin is how long the table waits for the agent to hear that: not so
+	// long that one that hangs keeps it from being drawn.
+	lookWithin = time.Second
+)
+
+// looking is the wish that the agent looks often, under a key of its own.
+type looking struct {
+	topic device.Requested[types.MetricsLook]
+	key   string
+	next  time.Time // of the renewal
+	err   error     // of the newest; nil where it lies there
+}
+
+// startLooking makes the topic ready, and takes back what commands left there
+// that were killed.
+func startLooking(p device.Paths) (*looking, error) {
+	topic, err := device.OperatorTopic[types.MetricsLook](p)
+	if err != nil {
+		return nil, err
+	}
+	topic.Within = lookWithin
+	l := &looking{topic: topic, key: uuid.NewString()}
+	now := time.Now()
+	for key, left := range topic.All() {
+		if now.Sub(left.At).Abs() > lookForgotten {
+			_ = topic.Unpublish(key) // the next command tries again
+		}
+	}
+	return l, nil
+}
+
+// renew says it again when it is time.
+func (l *looking) renew(now time.Time) {
+	if now.Before(l.next) {
+		return
+	}
+	l.next = now.Add(lookEvery)
+	l.err = l.topic.Publish(l.key, types.MetricsLook{At: now.UTC()})
+	if l.err != nil {
+		l.err = fmt.Errorf("the agent cannot be asked to look every 5 s: %w", l.err)
+	}
+}
+
+// end takes it back. Where that fails the agent forgets it all the same.
+func (l *looking) end() { _ = l.topic.Unpublish(l.key) }

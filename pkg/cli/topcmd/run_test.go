@@ -88,7 +88,7 @@ func TestTheAgentIsAskedEveryFiveSecondsUntilTheEnd(t *testing.T) {
 		c := s.top(topOptions{of: topPods}, true, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var ended sync.WaitGroup
-		ended.Go(func() { _ = c.watch(ctx, nil, nil); c.looking.end() })
+		ended.Go(func() { _ = c.live(ctx); c.looking.end() })
 		var seen []time.Time
 		for range 30 {
 			time.Sleep(time.Second)
@@ -237,12 +237,11 @@ func TestKeysSortScrollAndEnd(t *testing.T) {
 		}
 		s.publish("KubeNodeMetrics", m)
 		c := s.top(topOptions{of: topPods}, true, nil)
-		keys := make(chan rune)
 		var ended sync.WaitGroup
 		var err error
-		ended.Go(func() { err = c.watch(t.Context(), keys, nil) })
+		ended.Go(func() { err = c.live(t.Context()) })
 		shows := func(key rune) string {
-			keys <- key
+			c.press(key)
 			synctest.Wait()
 			screens := strings.Split(s.out.String(), "\x1b[J")
 			return screens[len(screens)-2]
@@ -265,7 +264,7 @@ func TestKeysSortScrollAndEnd(t *testing.T) {
 		if got := shows('g'); !strings.Contains(got, "1 to 20 of 103") {
 			t.Errorf("after g:\n%s", got)
 		}
-		keys <- 'q'
+		c.press('q')
 		ended.Wait()
 		if err != nil {
 			t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 )
@@ -11,53 +12,114 @@ import (
 // topKeys says how to work it.
 const topKeys = "q ends; c m n sort; arrows, space, b scroll"
 
-// lines is the table as a screen of a width and a height; height 0 is without
-// end. from is the row at the top, and comes back within what there is.
-func (t topTable) lines(o topOptions, width, height int, colour bool, from *int) []string {
+// topLook is how values are written.
+type topLook struct {
+	now   time.Time
+	ascii bool
+}
+
+// table has a row for each of t.
+func (l topLook) table(t topTable) terminal.Table {
+	name := terminal.Column{Title: strings.ToUpper(t.Of), Middle: "…"}
+	if l.ascii {
+		name.Middle = "~"
+	}
+	table := terminal.Table{Columns: []terminal.Column{name}}
+	columns := l.columns(t.Of)
+	for _, c := range columns {
+		table.Columns = append(table.Columns, c.Column)
+	}
+	for _, r := range t.Rows {
+		look := terminal.Plain
+		if r.Old {
+			look = terminal.Yellow
+		}
+		row := []terminal.Cell{{Text: l.plain(terminal.Clean(r.Name)), Look: look}}
+		for _, c := range columns {
+			row = append(row, terminal.Cell{Text: c.text(r), Look: look})
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	return table
+}
+
+// topColumn is a column of a table, and what stands in it.
+type topColumn struct {
+	terminal.Column
+	text func(r topRow) string
+}
+
+// columns are those of a table, but for the name, which comes first.
+func (l topLook) columns(of string) []topColumn {
+	column := func(title string, width, keep int, text func(r topRow) string) topColumn {
+		return topColumn{terminal.Column{Title: title, Width: width, Keep: keep, Right: true}, text}
+	}
+	bytes := func(title string, keep int, of func(r topRow) *uint64) topColumn {
+		return column(title, 6, keep, func(r topRow) string { return terminal.BytesText(of(r)) })
+	}
+	cpu := column("CPU", 5, 9, func(r topRow) string { return terminal.CoresText(r.CPU) })
+	cpus := column("", topSamples, 6, func(r topRow) string { return l.spark(r.CPUs, float64(r.Cores)*1e9) })
+	memory := bytes("MEMORY", 8, func(r topRow) *uint64 { return r.Memory })
+	memories := column("", topSamples, 5, func(r topRow) string { return l.spark(r.Memories, terminal.Number(r.Total)) })
+	received := bytes("RX/s", 4, func(r topRow) *uint64 { return r.Received })
+	sent := bytes("TX/s", 3, func(r topRow) *uint64 { return r.Sent })
+	disk := bytes("DISK", 2, func(r topRow) *uint64 { return r.Disk })
+	age := column("AGE", 7, 0, func(r topRow) string { return ageText(r, l.now) })
+	switch of {
+	case topNodes:
+		cpuPart := column("CPU%", 4, 7, func(r topRow) string { return terminal.Percent(r.CPU, float64(r.Cores)*1e9) })
+		memoryPart := column("MEM%", 4, 7, func(r topRow) string { return terminal.Percent(r.Memory, terminal.Number(r.Total)) })
+		diskPart := column("DISK%", 5, 1, func(r topRow) string { return terminal.Percent(r.Disk, terminal.Number(r.DiskSize)) })
+		return []topColumn{cpu, cpuPart, cpus, memory, memoryPart, memories, received, sent, diskPart, age}
+	case topContainers:
+		swap := bytes("SWAP", 1, func(r topRow) *uint64 { return r.Swap })
+		read := bytes("READ/s", 4, func(r topRow) *uint64 { return r.Read })
+		written := bytes("WRIT/s", 4, func(r topRow) *uint64 { return r.Written })
+		return []topColumn{cpu, cpus, memory, memories, swap, read, written, disk, age}
+	}
+	return []topColumn{cpu, cpus, memory, memories, received, sent, disk, age}
+}
+
+// draw puts the table on a screen. from is the row at the top, and comes back within
+// what there is.
+func (t topTable) draw(s *terminal.Screen, o topOptions, from *int) {
 	l := topLook{now: t.At, ascii: o.ascii}
-	s := &terminal.Screen{Width: width, Colour: colour}
+	live := s.Height > 0
 	what := strings.ToUpper(t.Of[:1]) + t.Of[1:]
 	if t.Of != topNodes {
 		what += " of " + cmp.Or(terminal.Clean(t.Node), "this node")
 	}
-	s.Put(0, terminal.Plain, l.plain(fmt.Sprintf("%s, by %s, %s", what, o.sort, t.At.UTC().Format("2006-01-02 15:04:05Z"))))
+	s.Put(0, terminal.Plain, l.plain(fmt.Sprintf("%s, by %s, %s", what, o.sort, terminal.Timestamp(t.At))))
 	problems := t.Problems
 	const most = 6
-	if height > 0 && len(problems) > most {
+	if live && len(problems) > most {
 		problems = append(problems[:most-1:most-1], fmt.Sprintf("and %d more problems: zedkube top %s --once", len(problems)-most+1, t.Of))
 	}
 	for _, p := range problems {
 		s.Put(2, terminal.Red, l.plain(terminal.Clean(p)))
 	}
-	if height > 0 && len(s.Lines) > height/2 { // the table comes first
-		s.Lines = s.Lines[:max(height/2, 1)]
+	if live && len(s.Lines) > s.Height/2 { // the table comes first
+		s.Lines = s.Lines[:max(s.Height/2, 1)]
 	}
 	if len(t.Rows) == 0 && len(t.Problems) == 0 {
 		s.Put(2, terminal.Plain, "there are none")
 	}
-	head, row := l.lines(t, max(width-1, 1))
 	shown := len(t.Rows)
-	if height > 0 {
-		room := max(height-len(s.Lines)-3, 1) // head, foot and the cursor's line
+	if live {
+		room := max(s.Height-len(s.Lines)-3, 1) // head, foot and the cursor's line
 		*from = max(min(*from, len(t.Rows)-room), 0)
 		shown = min(room, len(t.Rows)-*from)
 	}
 	if len(t.Rows) > 0 {
-		putLine(s, terminal.Bold, head)
+		lines := terminal.Draw(s.Width, s.Colour, l.table(t).Draw)
+		s.Lines = append(s.Lines, lines[0])
+		s.Lines = append(s.Lines, lines[1+*from:1+*from+shown]...)
 	}
-	for i := *from; i < *from+shown; i++ {
-		look := terminal.Plain
-		if t.Rows[i].Old {
-			look = terminal.Yellow
-		}
-		putLine(s, look, row(i))
-	}
-	putFoot(s, t, o, *from, shown, height > 0)
-	return s.Lines
+	putFoot(s, t, o, *from, shown)
 }
 
 // putFoot says what is not to be seen.
-func putFoot(s *terminal.Screen, t topTable, o topOptions, from, shown int, live bool) {
+func putFoot(s *terminal.Screen, t topTable, o topOptions, from, shown int) {
 	var said []string
 	if shown < len(t.Rows) {
 		said = append(said, fmt.Sprintf("%d to %d of %d", from+1, from+shown, len(t.Rows)))
@@ -65,21 +127,84 @@ func putFoot(s *terminal.Screen, t topTable, o topOptions, from, shown int, live
 	if t.Hidden > 0 && !o.all {
 		said = append(said, fmt.Sprintf("%d of other namespaces: --all", t.Hidden))
 	}
-	if live {
-		said = append(said, topKeys)
-		text, _ := terminal.Cut(strings.Join(said, "; "), max(s.Width-1, 1))
-		putLine(s, terminal.Plain, text)
-		return
-	}
-	if len(said) > 0 {
+	if s.Height > 0 {
+		s.Cut(terminal.Plain, strings.Join(append(said, topKeys), "; "))
+	} else if len(said) > 0 {
 		s.Put(0, terminal.Plain, strings.Join(said, "; "))
 	}
 }
 
-// putLine adds a line that fits as it is.
-func putLine(s *terminal.Screen, look terminal.Style, text string) {
-	if s.Colour && look != terminal.Plain {
-		text = "\x1b[" + string(look) + "m" + text + "\x1b[0m"
+// plain leaves nothing in a text that the terminal cannot show.
+func (l topLook) plain(text string) string {
+	if !l.ascii {
+		return text
 	}
-	s.Lines = append(s.Lines, text)
+	return strings.Map(func(r rune) rune {
+		if r > '~' {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// ageText is how old a row is, with a mark where that is too old.
+func ageText(r topRow, now time.Time) string {
+	if r.At.IsZero() {
+		return terminal.Unknown
+	}
+	d := now.Sub(r.At)
+	text := ""
+	switch past := d.Abs(); {
+	case past < 100*time.Second:
+		text = fmt.Sprintf("%ds", past/time.Second)
+	case past < 100*time.Minute:
+		text = fmt.Sprintf("%dm", past/time.Minute)
+	case past < 100*time.Hour:
+		text = fmt.Sprintf("%dh", past/time.Hour)
+	case past < 1000*24*time.Hour:
+		text = fmt.Sprintf("%dd", past/(24*time.Hour))
+	default:
+		text = ">999d"
+	}
+	if d <= -time.Second {
+		text = "+" + text
+	}
+	if r.Old {
+		text += "!"
+	}
+	return text
+}
+
+// The steps of a sparkline, from nothing to all.
+const (
+	sparkBlocks = "▁▂▃▄▅▆▇█"
+	sparkDigits = "01234567"
+)
+
+// spark draws samples, the newest at the right: a part of whole, or where that
+// is unknown of their largest.
+func (l topLook) spark(samples []sample, whole float64) string {
+	steps := []rune(sparkBlocks)
+	if l.ascii {
+		steps = []rune(sparkDigits)
+	}
+	samples = lastOf(samples)
+	if whole <= 0 {
+		for _, s := range samples {
+			whole = max(whole, terminal.Number(s))
+		}
+	}
+	var b strings.Builder
+	b.WriteString(strings.Repeat(" ", topSamples-len(samples)))
+	for _, s := range samples {
+		switch {
+		case s == nil:
+			b.WriteString(terminal.Unknown)
+		case whole <= 0:
+			b.WriteRune(steps[0])
+		default:
+			b.WriteRune(steps[int(min(terminal.Number(s)/whole, 1)*float64(len(steps)-1)+0.5)])
+		}
+	}
+	return b.String()
 }

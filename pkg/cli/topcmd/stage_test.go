@@ -82,9 +82,10 @@ func (s *topStage) top(o topOptions, live bool, kube nodeAsker) *top {
 	if o.sort == "" {
 		o.sort = sortCPU
 	}
+	wake := make(chan struct{}, 1)
 	return &top{
 		options: o, paths: s.paths, out: terminal.Terminal{Writer: &s.out, Fd: -1, Live: live}, looking: l, files: newTopFiles(s.paths),
-		asking: nodeAsking{kube: kube},
+		asking: nodeAsking{kube: kube, wake: wake}, wake: wake,
 	}
 }
 

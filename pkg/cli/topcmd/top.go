@@ -118,7 +118,8 @@ func showTop(ctx context.Context, p device.Paths, o topOptions, out terminal.Ter
 		return err
 	}
 	defer looking.end()
-	t := &top{options: o, out: out, looking: looking, files: newTopFiles(p), paths: p}
+	t := &top{options: o, out: out, looking: looking, files: newTopFiles(p), paths: p, wake: make(chan struct{}, 1)}
+	t.asking.wake = t.wake
 	if o.of == topNodes {
 		kube, done, err := kubeapi.Dial(ctx, device.Silent(), p.Kubeconfig, types.NoOperations{})
 		if err == nil {

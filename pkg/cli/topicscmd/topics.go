@@ -114,9 +114,9 @@ func completeTopics(p device.Paths, args []string) []string {
 }
 
 // list is one look at all topics.
-func (s selectedTopics) list(context.Context) terminal.Shown { return s.listAt(time.Now()) }
+func (s selectedTopics) list(context.Context) terminal.View { return s.listAt(time.Now()) }
 
-func (s selectedTopics) listAt(now time.Time) terminal.Shown {
+func (s selectedTopics) listAt(now time.Time) terminal.View {
 	topics, err := topicview.List(s.root)
 	switch {
 	case err != nil:
@@ -138,7 +138,7 @@ func (s selectedTopics) listAt(now time.Time) terminal.Shown {
 	if topics == nil {
 		topics = []topicview.Topic{}
 	}
-	return terminal.Shown{Data: topics, Lines: view.Lines, Err: err}
+	return terminal.View{Data: topics, Draw: view.Draw, Err: err}
 }
 
 // showValues prints the values of the topic.

@@ -94,11 +94,8 @@ func TestChangesAreALineForEachField(t *testing.T) {
 	old := []topicview.Value{{Key: "a", Value: value(`{"S":"x","N":{"M":1}}`)}, {Key: "gone", Value: value(`1`)}, {Key: "bad", Why: "half"}}
 	values := []topicview.Value{{Key: "a", Value: value(`{"S":"y","N":{"M":2,"L":null}}`)}, {Key: "new\x1b", Value: value(`{"B":true}`)}, {Key: "bad", Value: value(`2`)}, {Key: "worse", Why: "half"}}
 	var lines bytes.Buffer
-	w := topicsWatch{outputs: asTable()}
 	for _, c := range changesOf("agent/Topic", old, values, time.Date(2026, 5, 3, 6, 41, 17, 0, time.UTC)) {
-		if err := w.line(&lines, c); err != nil {
-			t.Fatal(err)
-		}
+		lines.WriteString(c.line() + "\n")
 	}
 	want := "06:41:17Z agent/Topic/a N.L: came: null\n06:41:17Z agent/Topic/a N.M: 1 -> 2\n06:41:17Z agent/Topic/a S: x -> y\n" +
 		"06:41:17Z agent/Topic/bad came: 2\n06:41:17Z agent/Topic/gone is gone\n06:41:17Z agent/Topic/new? came: {\"B\":true}\n"
@@ -157,12 +154,22 @@ func TestAWatchTellsOfTopicsThatChangeComeAndGo(t *testing.T) {
 
 func TestAWatchOfWhatCannotBeWrittenEnds(t *testing.T) {
 	root := cmdtest.TopicsDevice(t)
-	w := topicsWatch{selected: selectedTopics{root: root}, outputs: asTable(), out: terminal.Terminal{Writer: closedPipe{}, Fd: -1}, said: io.Discard}
-	w.last = w.read()
-	cmdtest.LayFiles(t, root, map[string]string{"run/zedkube/NodeDrainStatus/global.json": `{"Status":9}`})
-	if err := w.tell(time.Now()); !errors.Is(err, io.ErrClosedPipe) {
+	w := topicsWatch{selected: selectedTopics{root: root}, outputs: asTable(), out: terminal.Terminal{Writer: closedPipe{}, Fd: -1}}
+	changed := sync.OnceFunc(func() {
+		cmdtest.LayFiles(t, root, map[string]string{"run/zedkube/NodeDrainStatus/global.json": `{"Status":9}`})
+	})
+	w.said = writes(func() { changed() })
+	if err := w.run(t.Context()); !errors.Is(err, io.ErrClosedPipe) {
 		t.Error(err)
 	}
+}
+
+// writes does something at each write.
+type writes func()
+
+func (w writes) Write(p []byte) (int, error) {
+	w()
+	return len(p), nil
 }
 
 type closedPipe struct{}

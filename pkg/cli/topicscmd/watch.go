@@ -1,13 +1,13 @@
 package topicscmd
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"maps"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -58,33 +58,37 @@ func (w *topicsWatch) run(ctx context.Context) error {
 		noun = "topic"
 	}
 	fmt.Fprintf(w.said, "watching %d %s\n", len(w.last), noun)
-	again := time.NewTicker(lookAgain)
-	defer again.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-again.C:
-		case <-notify.Errors: // an overflow: what was missed is looked for
-		case <-notify.Events:
-			w.gather(ctx, notify)
-		}
+	wake := make(chan struct{}, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer cancel()
+	waiting.Go(func() { gatherEvents(ctx, notify, wake) })
+	look := func(context.Context) terminal.View {
 		w.watchDirs(notify)
-		if err := w.tell(time.Now().UTC()); err != nil {
-			return fmt.Errorf("write: %w", err)
-		}
+		return terminal.View{Events: w.changes(time.Now().UTC())}
 	}
+	return w.outputs.Follow(ctx, w.out, terminal.Watch{Look: look, Every: lookAgain, Wake: wake, Events: true})
 }
 
-// gather takes what comes with the first event.
-func (w *topicsWatch) gather(ctx context.Context, notify *fsnotify.Watcher) {
-	end := time.NewTimer(gather)
-	defer end.Stop()
+// gatherEvents rings once for all that comes with an event, until ctx is done. Of an
+// overflow, what was missed is looked for.
+func gatherEvents(ctx context.Context, notify *fsnotify.Watcher, wake chan<- struct{}) {
+	var ends <-chan time.Time
 	for {
 		select {
 		case <-notify.Events:
-		case <-end.C:
-			return
+			if ends == nil {
+				ends = time.After(gather)
+			}
+		case <-notify.Errors:
+			ends = time.After(0)
+		case <-ends:
+			ends = nil
+			select {
+			case wake <- struct{}{}:
+			default:
+			}
 		case <-ctx.Done():
 			return
 		}
@@ -140,22 +144,18 @@ func (w *topicsWatch) read() map[string][]topicview.Value {
 	return all
 }
 
-// tell prints what differs from the last time.
-func (w *topicsWatch) tell(now time.Time) error {
+// changes are what differs from the last time.
+func (w *topicsWatch) changes(now time.Time) (events []terminal.Event) {
 	next := w.read()
 	names := maps.Clone(next)
 	maps.Copy(names, w.last)
-	var lines bytes.Buffer
 	for _, topic := range slices.Sorted(maps.Keys(names)) {
 		for _, c := range changesOf(topic, w.last[topic], next[topic], now) {
-			if err := w.line(&lines, c); err != nil {
-				return err
-			}
+			events = append(events, terminal.Event{Text: c.line(), Data: c})
 		}
 	}
 	w.last = next
-	_, err := w.out.Write(lines.Bytes())
-	return err
+	return events
 }
 
 // changesOf compares the values of a topic by their keys. One that cannot be
@@ -195,10 +195,7 @@ func changesOf(topic string, old, values []topicview.Value, now time.Time) []top
 	return changes
 }
 
-func (w *topicsWatch) line(to io.Writer, c topicChange) error {
-	if !w.outputs.People() {
-		return w.outputs.Encode(to, c, "")
-	}
+func (c topicChange) line() string {
 	text := ""
 	switch {
 	case c.Event == "gone":
@@ -212,8 +209,7 @@ func (w *topicsWatch) line(to io.Writer, c topicChange) error {
 	default:
 		text = fieldName(c.Path) + fieldText(c.Old) + " -> " + fieldText(c.New)
 	}
-	_, err := fmt.Fprintf(to, "%s %s/%s %s\n", c.At.Format("15:04:05Z"), terminal.Clean(c.Topic), terminal.Clean(c.Key), text)
-	return err
+	return fmt.Sprintf("%s %s/%s %s", c.At.Format("15:04:05Z"), terminal.Clean(c.Topic), terminal.Clean(c.Key), text)
 }
 
 func fieldName(path string) string {
