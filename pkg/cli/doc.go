@@ -1,13 +1,15 @@
 // Package cli is the command line: New makes all of it. Each family of commands has a
-// package of its own, which uses terminal and device, and no other but where it says so:
+// package of its own, which stands on these and knows no other:
 //
 //	terminal    printing: screens, tables, -o, --watch, help, exit codes
 //	device      the device's files, its agent, the API server; the root command
+//	plan        what plans of a drain, a join and a leave share
+//
 //	draincmd    drain
 //	joincmd     join, wait-join
-//	membercmd   leave, members, k3s (plans look at drains and joins as draincmd and joincmd do)
-//	nodescmd    nodes; apps, drain, leave, members, status and support-bundle ask for the nodes here
-//	statuscmd   status, doctor (nodes, applications and drains look as in nodescmd, appscmd and draincmd)
+//	membercmd   leave, members, k3s
+//	nodescmd    nodes
+//	statuscmd   status, doctor (it shows nodes, applications and the drain as their commands do)
 //	appscmd     apps, logs, vmiDetach
 //	topcmd      top
 //	topicscmd   topics

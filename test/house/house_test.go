@@ -45,10 +45,12 @@ var may = map[string]struct {
 	"pkg/operate/doctor":    {[]string{"types", "pkg/operate/overview", "pkg/base/safefile", "pkg/base/boundedhttp", "pkg/operate/topicview"}, "it judges what files, sockets and an interface on the cluster tell"},
 	"pkg/operate/bundle":    {[]string{"pkg/base/redact", "pkg/operate/topicview"}, "it packs what it is given and shows no secret"},
 	"pkg/operate/page":      {[]string{"types", "pubsub", "pkg/operate/overview", "pkg/operate/audit", "pkg/operate/localserver", "pkg/base/printable", "pkg/base/caught"}, "it shows what files and tables say, through the local server"},
-	"pkg/cli":               {cliImports, "commands know everything but the wiring and the tests' tools"},
-	"pkg/cli/*":             {cliImports, "commands know everything but the wiring and the tests' tools"},
+	"pkg/cli":               {[]string{"pkg/base/*", "pkg/cluster/*", "pkg/workload/*", "pkg/cli/*"}, "it puts the commands together"},
+	"pkg/cli/*":             {append([]string{"pkg/cli/terminal", "pkg/cli/device", "pkg/cli/plan"}, beneathCommands...), "commands stand on terminal, device and plan, and do not know each other"},
+	"pkg/cli/statuscmd":     {append([]string{"pkg/cli/terminal", "pkg/cli/device", "pkg/cli/nodescmd", "pkg/cli/appscmd", "pkg/cli/draincmd"}, beneathCommands...), "status shows nodes, applications and the drain as their own commands do"},
 	"pkg/cli/terminal":      {nil, "it prints, and knows neither the device nor a command"},
-	"pkg/cli/device":        {append(cliImports[:len(cliImports)-1:len(cliImports)-1], "pkg/cli/terminal"), "it knows no command"},
+	"pkg/cli/device":        {append([]string{"pkg/cli/terminal"}, beneathCommands...), "it knows no command"},
+	"pkg/cli/plan":          {[]string{"types", "pkg/workload/drain", "pkg/workload/drain/outlook", "pkg/operate/joinplan", "pkg/cli/terminal", "pkg/cli/device"}, "it looks at the cluster and knows no command"},
 	"cmd/*":                 {[]string{"types", "pubsub", "kubeapi", "pkg/*/*", "pkg/cli"}, "the wiring knows everything but the tests' tools"},
 	"test/cmdtest":          {[]string{"types", "pkg/operate/overview"}, "it makes devices for the tests of commands to look at"},
 	"test":                  {[]string{"types", "pubsub", "pkg/report/evereport", "pkg/base/printable", "test/*"}, "the tests' tools stand outside: they meet the program through files, sockets and the API server"},
@@ -57,8 +59,9 @@ var may = map[string]struct {
 	"pkg/workload/drain/outlook": {[]string{"types", "pkg/base/phrase"}, "it explains what it is given, and is pure"},
 }
 
-// cliImports is what commands may import: all but cmd.
-var cliImports = []string{"types", "pubsub", "kubeapi", "pkg/base/*", "pkg/cluster/*", "pkg/workload/*", "pkg/workload/drain/outlook", "pkg/report/*", "pkg/operate/*", "pkg/cli/*"}
+// beneathCommands is what commands may import beside packages of their own group: all but
+// cmd and the tests' tools.
+var beneathCommands = []string{"types", "pubsub", "kubeapi", "pkg/base/*", "pkg/cluster/*", "pkg/workload/*", "pkg/workload/drain/outlook", "pkg/report/*", "pkg/operate/*"}
 
 // foreign lists who alone may import a family of modules.
 var foreign = []struct {

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
-	"github.com/zedkube/zedkube/pkg/cli/nodescmd"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/types"
 )
@@ -74,7 +73,7 @@ func NewVMIDetachCommand(o *device.Options) *cobra.Command {
 			return d.run(ctx)
 		},
 		ValidArgsFunction: terminal.CompleteArgs(
-			func(ctx context.Context) []string { return nodescmd.CompleteNodes(ctx, o, nil) },
+			func(ctx context.Context) []string { return device.CompleteNodes(ctx, o, nil) },
 			func(context.Context) []string { return completeAppUUIDs(o) },
 		),
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"os"
 	"reflect"
 	"strings"
 	"syscall"
@@ -131,3 +132,19 @@ func (a Requested[T]) ask(method, key string, body []byte) error {
 
 // Self is the name of this agent in pubsub.
 const Self = "zedkube"
+
+// Withdraw removes an operator's request, and says whether there was one. A file
+// that cannot be read counts: it goes too.
+func Withdraw[T any](p Paths, name string) (bool, error) {
+	if _, err := os.Lstat(p.TopicFile(CommandAgent, name)); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	topic, err := OperatorTopic[T](p)
+	if err != nil {
+		return false, err
+	}
+	if err := topic.Unpublish(types.Global); err != nil {
+		return false, terminal.ExitWith(terminal.ExitNotPublished, err)
+	}
+	return true, nil
+}

@@ -94,7 +94,7 @@ func newDrainCancelCommand(o *device.Options) *cobra.Command {
 }
 
 func cancelDrain(out io.Writer, p device.Paths, now time.Time) error {
-	removed, err := TakeBack[types.NodeDrainRequest](p, "NodeDrainRequest")
+	removed, err := device.Withdraw[types.NodeDrainRequest](p, "NodeDrainRequest")
 	if err != nil {
 		return err
 	}
@@ -119,20 +119,4 @@ func cancelDrain(out io.Writer, p device.Paths, now time.Time) error {
 		fmt.Fprintf(out, "The agent does not run now (%s): the node takes pods again when it does.\n", terminal.Clean(record.Agent.Why))
 	}
 	return nil
-}
-
-// TakeBack removes an operator's wish, and says whether there was one. A file
-// that cannot be read counts: it goes too.
-func TakeBack[T any](p device.Paths, name string) (bool, error) {
-	if _, err := os.Lstat(p.TopicFile(device.CommandAgent, name)); errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	topic, err := device.OperatorTopic[T](p)
-	if err != nil {
-		return false, err
-	}
-	if err := topic.Unpublish(types.Global); err != nil {
-		return false, terminal.ExitWith(terminal.ExitNotPublished, err)
-	}
-	return true, nil
 }

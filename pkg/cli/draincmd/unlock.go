@@ -10,7 +10,6 @@ import (
 
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/cli/device"
-	"github.com/zedkube/zedkube/pkg/cli/nodescmd"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/types"
 )
@@ -41,7 +40,7 @@ func newUnlockCommand(o *device.Options) *cobra.Command {
 				return device.WithAPI(ctx, p, func(kube *kubeapi.Client) error { return u.run(ctx, kube) })
 			})
 		},
-		ValidArgsFunction: terminal.CompleteArgs(func(ctx context.Context) []string { return nodescmd.CompleteNodes(ctx, o, nil) }),
+		ValidArgsFunction: terminal.CompleteArgs(func(ctx context.Context) []string { return device.CompleteNodes(ctx, o, nil) }),
 	}
 	out.Flag(c)
 	return c

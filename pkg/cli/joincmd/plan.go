@@ -13,21 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/plan"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 	"github.com/zedkube/zedkube/types"
 )
-
-// PlanExitCodes are those of all plans.
-const PlanExitCodes = `Exit codes:
-  0   the plan was made, whatever it says
-  1   wrong usage, interrupted, or it failed
-  2   nobody could be asked: the plan says no more than the files of this device
-  3   with --check: something blocks
-  99  unknown command`
-
-// ExitPlanBlocks is the exit code of --check.
-const ExitPlanBlocks = 3
 
 // NewJoinCommand is the parent of what can be asked about a join.
 func NewJoinCommand(o *device.Options) *cobra.Command {
@@ -35,7 +25,7 @@ func NewJoinCommand(o *device.Options) *cobra.Command {
 		Use:   "join",
 		Short: "See whether a node can join its cluster, and what is in its way",
 		Long: "See whether a node can join its cluster, and what is in its way. To wait until it may: zedkube wait-join.\n" +
-			"A join is configured at the controller; no command makes one.\n\n" + PlanExitCodes,
+			"A join is configured at the controller; no command makes one.\n\n" + plan.ExitCodes,
 		Args: terminal.NoCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -60,7 +50,7 @@ func newJoinPlanCommand(o *device.Options) *cobra.Command {
 		Long: "Show what a join would meet: on a device that is to join, whether it can; on a member, whether there is room for\n" +
 			"one more, and with --candidate whether that one fits. Addresses, ports both ways, clocks, names, versions, etcd.\n" +
 			"It changes nothing. What is not given is read in the files of this device. For about three seconds a candidate\n" +
-			"listens on those of the cluster's ports that nothing serves here yet, so that a member can try the way back.\n\n" + PlanExitCodes,
+			"listens on those of the cluster's ports that nothing serves here yet, so that a member can try the way back.\n\n" + plan.ExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error { return planJoin(c, o.Paths(), &f) },
 	}
@@ -119,11 +109,11 @@ func planJoin(c *cobra.Command, p device.Paths, f *joinFlags) error {
 		if ctx.Err() != nil {
 			return terminal.View{Err: terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted"))}
 		}
-		plan := joinplan.Join(facts)
-		s := terminal.View{Data: plan, Draw: func(s *terminal.Screen) { putPlan(s, plan, title) }}
+		p := joinplan.Join(facts)
+		s := terminal.View{Data: p, Draw: func(s *terminal.Screen) { putPlan(s, p, title) }}
 		switch {
-		case f.check && plan.Verdict == joinplan.Blocks:
-			s.Err = terminal.ExitWith(ExitPlanBlocks, errors.New("something blocks the join"))
+		case f.check && p.Verdict == joinplan.Blocks:
+			s.Err = terminal.ExitWith(plan.ExitBlocks, errors.New("something blocks the join"))
 		case len(facts.Peers) == 0 && facts.Nodes == nil:
 			s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("nobody could be asked: "+cmp.Or(terminal.Clean(facts.NoNodes), "no member is known")))
 		}
@@ -137,7 +127,7 @@ func putPlan(s *terminal.Screen, p joinplan.Plan, title string) {
 		what = "Plan of one more node's join"
 	}
 	s.Put(0, terminal.Bold, what+", nothing is changed")
-	s.Field("verdict", VerdictLook(p.Verdict), terminal.Clean(p.Summary))
+	s.Field("verdict", plan.VerdictLook(p.Verdict), terminal.Clean(p.Summary))
 	s.Field("asked at", terminal.Plain, terminal.Timestamp(p.Made))
 	if p.Cluster != "" {
 		if title != "" {
@@ -153,19 +143,6 @@ func putPlan(s *terminal.Screen, p joinplan.Plan, title string) {
 	}
 	s.Gap()
 	for _, f := range p.Findings {
-		PutFinding(s, f)
+		plan.PutFinding(s, f)
 	}
-}
-
-// PutFinding is one thing that was looked at, with its remedy.
-func PutFinding(s *terminal.Screen, f joinplan.Finding) {
-	s.Hang(fmt.Sprintf("  %-9s", f.Verdict), 11, VerdictLook(f.Verdict), terminal.Clean(f.What))
-	if f.Remedy != "" {
-		s.Put(11, terminal.Plain, "-> "+terminal.Clean(f.Remedy))
-	}
-}
-
-// VerdictLook is how a verdict is shown.
-func VerdictLook(v joinplan.Verdict) terminal.Style {
-	return map[joinplan.Verdict]terminal.Style{joinplan.Blocks: terminal.Red, joinplan.Warn: terminal.Yellow, joinplan.OK: terminal.Green, joinplan.Unknown: terminal.Yellow}[v]
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/cli/device"
-	"github.com/zedkube/zedkube/pkg/cli/nodescmd"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
@@ -32,7 +31,7 @@ func newMembersForgetCommand(o *device.Options) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			p := o.Paths()
 			f := forgetting{name: args[0]}
-			asked := &nodescmd.NodesAsked{Paths: p}
+			asked := &device.NodesAsked{Paths: p}
 			defer asked.Close()
 			seen, err := asked.OfAgent(c.Context())
 			if err != nil {
@@ -45,7 +44,7 @@ func newMembersForgetCommand(o *device.Options) *cobra.Command {
 				return device.WithAPI(ctx, p, func(kube *kubeapi.Client) error { return f.run(ctx, kube) })
 			})
 		},
-		ValidArgsFunction: terminal.CompleteArgs(func(ctx context.Context) []string { return nodescmd.CompleteNodes(ctx, o, nil) }),
+		ValidArgsFunction: terminal.CompleteArgs(func(ctx context.Context) []string { return device.CompleteNodes(ctx, o, nil) }),
 	}
 	out.Flag(c)
 	return c

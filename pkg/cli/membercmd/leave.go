@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
-	"github.com/zedkube/zedkube/pkg/cli/draincmd"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/types"
 )
@@ -123,7 +122,7 @@ func whetherObeyed(p device.Paths, now time.Time) (string, error) {
 }
 
 func cancelLeave(out io.Writer, p device.Paths) error {
-	removed, err := draincmd.TakeBack[types.ClusterLeaveRequest](p, "ClusterLeaveRequest")
+	removed, err := device.Withdraw[types.ClusterLeaveRequest](p, "ClusterLeaveRequest")
 	if err != nil {
 		return err
 	}

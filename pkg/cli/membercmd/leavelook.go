@@ -10,8 +10,7 @@ import (
 
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/cli/device"
-	"github.com/zedkube/zedkube/pkg/cli/draincmd"
-	"github.com/zedkube/zedkube/pkg/cli/nodescmd"
+	"github.com/zedkube/zedkube/pkg/cli/plan"
 	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 	"github.com/zedkube/zedkube/pkg/workload/drain"
 	"github.com/zedkube/zedkube/types"
@@ -56,11 +55,11 @@ func onlyHere(f joinplan.LeaveFacts) []types.LeaveVolume {
 // foresee asks the cluster, as the plan of a drain does.
 func foresee(ctx context.Context, p device.Paths, info types.EdgeNodeInfo, f *joinplan.LeaveFacts) (unknown []string) {
 	err := device.WithAPI(ctx, p, func(kube *kubeapi.Client) error {
-		ahead, err := draincmd.LookAhead(ctx, kube, info)
+		ahead, err := plan.LookAhead(ctx, kube, info)
 		if err != nil {
 			return err
 		}
-		nodescmd.JudgeStamps(ctx, p, ahead.Nodes)
+		device.JudgeStamps(ctx, p, ahead.Nodes)
 		f.Node, f.Nodes, unknown = ahead.Own, ahead.Nodes, ahead.Unknown
 		if !slices.ContainsFunc(unknown, func(what string) bool { return strings.HasPrefix(what, "the volumes: ") }) {
 			f.Storage = &ahead.Storage

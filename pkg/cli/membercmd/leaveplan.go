@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
-	"github.com/zedkube/zedkube/pkg/cli/joincmd"
+	"github.com/zedkube/zedkube/pkg/cli/plan"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 )
@@ -21,7 +21,7 @@ func newLeavePlanCommand(o *device.Options) *cobra.Command {
 		Use:   "plan [--check] [--without-cluster]",
 		Short: "Show what a leave would wait for and what would be lost; changes nothing",
 		Long: "Show what this node's leave would wait for, in order; which data and applications are here alone; what would be left\n" +
-			"of etcd, and what stays behind. It changes nothing: it reads, and tries each eviction as a dry run.\n\n" + joincmd.PlanExitCodes,
+			"of etcd, and what stays behind. It changes nothing: it reads, and tries each eviction as a dry run.\n\n" + plan.ExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := out.Parse(); err != nil {
@@ -41,16 +41,16 @@ func newLeavePlanCommand(o *device.Options) *cobra.Command {
 	return c
 }
 
-func planLeave(ctx context.Context, p device.Paths, check bool) terminal.View {
-	facts := lookAtLeave(ctx, p, time.Now().UTC())
+func planLeave(ctx context.Context, paths device.Paths, check bool) terminal.View {
+	facts := lookAtLeave(ctx, paths, time.Now().UTC())
 	if ctx.Err() != nil {
 		return terminal.View{Err: terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted"))}
 	}
-	plan := joinplan.Leave(facts)
-	s := terminal.View{Data: plan, Draw: func(s *terminal.Screen) { putLeavePlan(s, plan) }}
+	p := joinplan.Leave(facts)
+	s := terminal.View{Data: p, Draw: func(s *terminal.Screen) { putLeavePlan(s, p) }}
 	switch {
-	case check && plan.Verdict == joinplan.Blocks:
-		s.Err = terminal.ExitWith(joincmd.ExitPlanBlocks, errors.New("something blocks the leave"))
+	case check && p.Verdict == joinplan.Blocks:
+		s.Err = terminal.ExitWith(plan.ExitBlocks, errors.New("something blocks the leave"))
 	case facts.Nodes == nil:
 		s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("the plan is made of files alone: "+terminal.Clean(facts.NoNodes)))
 	}
@@ -63,7 +63,7 @@ func putLeavePlan(s *terminal.Screen, p joinplan.LeavePlan) {
 		of = terminal.Clean(p.Node)
 	}
 	s.Put(0, terminal.Bold, "Plan of a leave of "+of+", nothing is changed")
-	s.Field("verdict", joincmd.VerdictLook(p.Verdict), terminal.Clean(p.Summary))
+	s.Field("verdict", plan.VerdictLook(p.Verdict), terminal.Clean(p.Summary))
 	s.Field("asked at", terminal.Plain, terminal.Timestamp(p.Made))
 	for _, unknown := range p.Unknown {
 		s.Field("unknown", terminal.Red, terminal.Clean(unknown))
@@ -77,7 +77,7 @@ func putLeavePlan(s *terminal.Screen, p joinplan.LeavePlan) {
 		}
 		s.Gap()
 		s.Put(0, terminal.Bold, part.title)
-		terminal.PutList(s, part.found, 0, func(f joinplan.Finding) { joincmd.PutFinding(s, f) })
+		terminal.PutList(s, part.found, 0, func(f joinplan.Finding) { plan.PutFinding(s, f) })
 	}
 	if p.GiveUp != nil {
 		putGiveUp(s, *p.GiveUp)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
-	"github.com/zedkube/zedkube/pkg/cli/joincmd"
+	"github.com/zedkube/zedkube/pkg/cli/plan"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 	"github.com/zedkube/zedkube/types"
@@ -34,16 +34,16 @@ func planWithout(ctx context.Context, p device.Paths, check bool) terminal.View 
 	if err != nil {
 		return terminal.View{Err: err}
 	}
-	plan := withoutPlan{
+	w := withoutPlan{
 		Made: time.Now().UTC(), Node: f.node, Against: f.against(), Peers: f.known.Peers, Seen: f.known.Seen, Words: f.known.Words,
 		Decided: f.member.Without, GiveUp: giveUpOf(f.consent(), f.known.VolumesAt),
 	}
 	if e, _, err := device.ReadRecord[types.WithoutCluster](p.TopicFile(device.Self, "WithoutCluster")); err == nil {
-		plan.Evidence = &e
+		w.Evidence = &e
 	}
-	s := terminal.View{Data: plan, Draw: func(s *terminal.Screen) { putWithoutPlan(s, f, plan) }}
-	if check && plan.Against != "" {
-		s.Err = terminal.ExitWith(joincmd.ExitPlanBlocks, errors.New("a leave without the cluster would be refused: "+terminal.Clean(plan.Against)))
+	s := terminal.View{Data: w, Draw: func(s *terminal.Screen) { putWithoutPlan(s, f, w) }}
+	if check && w.Against != "" {
+		s.Err = terminal.ExitWith(plan.ExitBlocks, errors.New("a leave without the cluster would be refused: "+terminal.Clean(w.Against)))
 	}
 	return s
 }

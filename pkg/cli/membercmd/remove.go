@@ -17,7 +17,6 @@ import (
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/base/reach"
 	"github.com/zedkube/zedkube/pkg/cli/device"
-	"github.com/zedkube/zedkube/pkg/cli/nodescmd"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/cluster/members"
 	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
@@ -69,7 +68,7 @@ func newMembersRemoveCommand(o *device.Options) *cobra.Command {
 				return device.APIError(r.run(ctx, kube))
 			})
 		},
-		ValidArgsFunction: terminal.CompleteArgs(func(ctx context.Context) []string { return nodescmd.CompleteNodes(ctx, o, nil) }),
+		ValidArgsFunction: terminal.CompleteArgs(func(ctx context.Context) []string { return device.CompleteNodes(ctx, o, nil) }),
 	}
 	out.Flag(c)
 	c.Flags().StringSliceVar(&r.giveUp, "give-up-volume", nil, "this volume, whose last healthy replica is on the node, may be lost; once for each")

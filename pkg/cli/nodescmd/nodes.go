@@ -1,4 +1,4 @@
-// Package nodescmd is zedkube nodes, and the nodes as other commands ask for them.
+// Package nodescmd is zedkube nodes.
 package nodescmd
 
 import (
@@ -31,14 +31,14 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 			if err := cmp.Or(out.Parse(), device.CheckDevice(*o)); err != nil {
 				return err
 			}
-			a := &NodesAsked{Paths: o.Paths()}
+			a := &device.NodesAsked{Paths: o.Paths()}
 			defer a.Close()
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), nodesEvery, func(ctx context.Context) terminal.View {
 				return shownNodes(a.Look(ctx), args)
 			})
 		},
 		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return CompleteNodes(c.Context(), o, args), cobra.ShellCompDirectiveNoFileComp
+			return device.CompleteNodes(c.Context(), o, args), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	out.Flag(c)
@@ -49,15 +49,8 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 // nodesEvery is how often nodes are asked for while somebody watches.
 const nodesEvery = 2 * time.Second
 
-// nodesView is what nodes shows.
-type nodesView struct {
-	ReadAt   time.Time
-	Nodes    overview.Nodes
-	Problems []string // why a better source could not be had
-}
-
 // shownNodes is a look at all nodes, or at the one that is named.
-func shownNodes(v nodesView, only []string) terminal.View {
+func shownNodes(v device.NodesView, only []string) terminal.View {
 	if len(only) > 0 {
 		v.Nodes.List = slices.DeleteFunc(slices.Clone(v.Nodes.List), func(n overview.ClusterNode) bool { return n.Name != only[0] })
 	}
@@ -84,7 +77,7 @@ func shownNodes(v nodesView, only []string) terminal.View {
 }
 
 // putNodes are the nodes, or all that is known of the only one.
-func putNodes(s *terminal.Screen, v nodesView, whole bool) {
+func putNodes(s *terminal.Screen, v device.NodesView, whole bool) {
 	for _, p := range v.Problems {
 		s.Put(0, terminal.Yellow, terminal.Clean(p))
 	}

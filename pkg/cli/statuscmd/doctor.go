@@ -13,7 +13,6 @@ import (
 
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/cli/device"
-	"github.com/zedkube/zedkube/pkg/cli/nodescmd"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/doctor"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
@@ -77,7 +76,7 @@ func checkNames() string {
 // examination is a doctor with its ways to the cluster.
 type examination struct {
 	device *doctor.Device
-	asked  *nodescmd.NodesAsked
+	asked  *device.NodesAsked
 }
 
 func (e *examination) close() { e.asked.Close() }
@@ -92,7 +91,7 @@ func newDoctor(p device.Paths, now time.Time) (*examination, error) {
 		root = abs
 	}
 	seen := overview.Read(p.Root, now)
-	e := &examination{asked: &nodescmd.NodesAsked{Paths: p}}
+	e := &examination{asked: &device.NodesAsked{Paths: p}}
 	e.device = &doctor.Device{
 		Root: root, Kubeconfig: p.Kubeconfig, Socket: p.Socket, Now: seen.ReadAt, Seen: seen,
 		Nodes: e.nodes,

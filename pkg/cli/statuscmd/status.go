@@ -34,7 +34,7 @@ func NewStatusCommand(o *device.Options) *cobra.Command {
 			if err := cmp.Or(out.Parse(), device.CheckDevice(*o)); err != nil {
 				return err
 			}
-			a := &nodescmd.NodesAsked{Paths: o.Paths()}
+			a := &device.NodesAsked{Paths: o.Paths()}
 			defer a.Close()
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), terminal.WatchEvery, func(ctx context.Context) terminal.View {
 				return shownStatus(a.Overview(ctx, time.Now()), check)

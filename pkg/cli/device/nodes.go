@@ -1,4 +1,4 @@
-package nodescmd
+package device
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
-	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
@@ -22,6 +21,13 @@ const (
 	apiNodesEvery = 10 * time.Second
 )
 
+// NodesView is what is known of the cluster's nodes.
+type NodesView struct {
+	ReadAt   time.Time
+	Nodes    overview.Nodes
+	Problems []string // why a better source could not be had
+}
+
 // The sources of nodes.
 const (
 	fromFile = "the report of this node"
@@ -30,12 +36,12 @@ const (
 
 // NodesAsked asks for the nodes, again and again.
 type NodesAsked struct {
-	Paths device.Paths
+	Paths Paths
 
 	client *http.Client
 	kube   *kubeapi.Client
 	done   func()
-	last   nodesView // of the API server
+	last   NodesView // of the API server
 }
 
 // Close ends the connections.
@@ -49,9 +55,9 @@ func (a *NodesAsked) Close() {
 }
 
 // Look takes the nodes from the best source there is.
-func (a *NodesAsked) Look(ctx context.Context) nodesView {
+func (a *NodesAsked) Look(ctx context.Context) NodesView {
 	now := time.Now()
-	v := nodesView{ReadAt: now.UTC(), Problems: []string{}}
+	v := NodesView{ReadAt: now.UTC(), Problems: []string{}}
 	o := overview.Read(a.Paths.Root, now)
 	if o.Copied {
 		v.ReadAt = o.ReadAt
@@ -109,7 +115,7 @@ func (a *NodesAsked) OfAgent(ctx context.Context) (overview.Nodes, error) {
 
 // JudgeStamps has the agent of this node say which of the stamps on nodes that were
 // just listed are stale. Where it does not answer, that is not known of any.
-func JudgeStamps(ctx context.Context, p device.Paths, nodes []types.Node) {
+func JudgeStamps(ctx context.Context, p Paths, nodes []types.Node) {
 	a := &NodesAsked{Paths: p}
 	defer a.Close()
 	seen, err := a.OfAgent(ctx)
@@ -121,24 +127,24 @@ func JudgeStamps(ctx context.Context, p device.Paths, nodes []types.Node) {
 
 // ofAPI asks the API server, not too often. What it said last is kept while it
 // says nothing.
-func (a *NodesAsked) ofAPI(ctx context.Context, v nodesView, own overview.Node) nodesView {
+func (a *NodesAsked) ofAPI(ctx context.Context, v NodesView, own overview.Node) NodesView {
 	if v.ReadAt.Sub(a.last.ReadAt) < apiNodesEvery {
 		v.Nodes, v.Problems = a.last.Nodes, a.last.Problems
 		return v
 	}
-	fail := func(err error) nodesView {
+	fail := func(err error) NodesView {
 		v.Nodes, v.Problems = a.last.Nodes, append(v.Problems, err.Error())
 		a.last = v
 		return v
 	}
 	if a.kube == nil {
-		kube, done, err := kubeapi.Dial(ctx, device.Silent(), a.Paths.Kubeconfig, types.NoOperations{})
+		kube, done, err := kubeapi.Dial(ctx, Silent(), a.Paths.Kubeconfig, types.NoOperations{})
 		if err != nil {
 			return fail(err)
 		}
 		a.kube, a.done = kube, done
 	}
-	ctx, cancel := context.WithTimeout(ctx, device.DialWithin)
+	ctx, cancel := context.WithTimeout(ctx, DialWithin)
 	defer cancel()
 	nodes, err := a.kube.FreshNodes(ctx)
 	if err != nil {
@@ -150,7 +156,7 @@ func (a *NodesAsked) ofAPI(ctx context.Context, v nodesView, own overview.Node) 
 }
 
 // CompleteNodes are the names of nodes that the files here tell.
-func CompleteNodes(ctx context.Context, o *device.Options, args []string) (names []string) {
+func CompleteNodes(ctx context.Context, o *Options, args []string) (names []string) {
 	if len(args) > 0 {
 		return nil
 	}
