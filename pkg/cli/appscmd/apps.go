@@ -126,7 +126,7 @@ func shownApps(o overview.Overview, only []string) terminal.View {
 // putApps are the applications, or all that is known of the only one.
 func putApps(s *terminal.Screen, o overview.Overview, whole bool) {
 	if !o.Agent.Runs {
-		s.Put(0, terminal.Red, "The agent does not run: "+terminal.Clean(o.Agent.Why)+". This is what it last said.")
+		s.Put(0, terminal.Red, "The agent does not run: "+terminal.Clean(o.Agent.Why)+". This is what it last published.")
 	}
 	for _, t := range o.Unreadable {
 		if strings.Contains(t.File, "App") {

@@ -23,7 +23,7 @@ const detachExitCodes = `Exit codes:
   0   done: the application is off the node
   1   wrong usage, or interrupted
   2   no agent runs here, or the request could not be left for it
-  3   refused, or given up: the last line says why
+  3   refused, or given up: the last line gives the reason
   4   the timeout has passed
   99  unknown command`
 
@@ -40,11 +40,11 @@ func NewVMIDetachCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
 		Use:   "vmiDetach [--force] [--timeout 10m] NODE APP",
-		Short: "Let an application go from a node that is gone, so that it starts elsewhere",
-		Long: "Let an application go from a node that is gone, so that it starts elsewhere. APP is its App-Domain-Name or its\n" +
-			"UUID. The agent of this device does it and refuses where the node is not gone, or where the application's\n" +
-			"storage is not proved redundant. What it does is printed and added to /persist/kubelog/detach.log. The request\n" +
-			"is taken back when the command ends.\n\n" + detachExitCodes,
+		Short: "Detach an application from a node that is lost, so that it starts on another node",
+		Long: "Detach an application from a node that is lost, so that it starts on another node. APP is its App-Domain-Name or its\n" +
+			"UUID. The agent of this device does it, and refuses if the node is not lost or if the application's\n" +
+			"storage is not proved to be redundant. What it does is printed and added to /persist/kubelog/detach.log. The request\n" +
+			"is withdrawn when the command ends.\n\n" + detachExitCodes,
 		Args: terminal.Words(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.Parse(); err != nil {
@@ -78,7 +78,7 @@ func NewVMIDetachCommand(o *device.Options) *cobra.Command {
 		),
 	}
 	out.Flag(c)
-	c.Flags().BoolVar(&d.request.Force, "force", false, "although its storage is not proved redundant, nor the node gone: what only that node has may be lost. Never from a Ready node")
+	c.Flags().BoolVar(&d.request.Force, "force", false, "even if it is not proved that its storage is redundant and the node is lost: data that only that node has may be lost. Never from a Ready node")
 	c.Flags().DurationVar(&timeout, "timeout", detachTimeout, "how long to wait; 0 for ever")
 	return c
 }
@@ -106,9 +106,9 @@ func parseDetach(node, app string) (string, error) {
 // detachEnded is the error for a wait that did not come to its end.
 func detachEnded(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return terminal.ExitWith(terminal.ExitDetachTimeout, errors.New("the time is up: nothing is requested any more"))
+		return terminal.ExitWith(terminal.ExitDetachTimeout, errors.New("timed out: the request has been withdrawn"))
 	}
-	return terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted: nothing is requested any more"))
+	return terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted: the request has been withdrawn"))
 }
 
 // detachLogFile is where EVE's support looks for what a detach has done.

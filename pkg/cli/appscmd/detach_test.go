@@ -120,7 +120,7 @@ func TestVMIDetachOfAnApplicationThatIsWellSaysSoAfterAWhile(t *testing.T) {
 	if err := d.run(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if out := s.printed(); !strings.HasSuffix(out, "done: nothing was to be done\n") {
+	if out := s.printed(); !strings.HasSuffix(out, "done: there was nothing to do\n") {
 		t.Errorf("printed %s", out)
 	}
 }

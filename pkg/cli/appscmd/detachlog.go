@@ -30,7 +30,7 @@ func openDetachLog(p device.Paths, out, warn io.Writer) *detachLog {
 		l.file, err = openDetachFile(detachLogFile(p))
 	}
 	if err != nil {
-		fmt.Fprintln(warn, "The log file cannot be written:", terminal.Clean(err.Error()))
+		fmt.Fprintln(warn, "The log file could not be written:", terminal.Clean(err.Error()))
 	}
 	return l
 }

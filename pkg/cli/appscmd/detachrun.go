@@ -34,9 +34,9 @@ type detaching struct {
 func (d *detaching) run(ctx context.Context) error {
 	how := ""
 	if d.request.Force {
-		how = ", although its storage is not proved redundant"
+		how = ", even if its storage is not proved to be redundant"
 	}
-	if err := d.log.say(d.request.Asked, "asked: to let application %s go from node %s%s", d.request.AppDomain, d.request.Node, how); err != nil {
+	if err := d.log.say(d.request.Asked, "requested: detach application %s from node %s%s", d.request.AppDomain, d.request.Node, how); err != nil {
 		return err
 	}
 	return d.end(d.attempt(ctx))
@@ -75,7 +75,7 @@ func (d *detaching) attempt(ctx context.Context) error {
 	err = d.follow(ctx, repairs, bell)
 	if !d.theirs() {
 		if gone := requests.Unpublish(d.key); gone != nil {
-			err = errors.Join(err, terminal.ExitWith(terminal.ExitNotPublished, fmt.Errorf("the request cannot be taken back: %w", gone)))
+			err = errors.Join(err, terminal.ExitWith(terminal.ExitNotPublished, fmt.Errorf("the request could not be withdrawn: %w", gone)))
 		}
 	}
 	return err
@@ -133,7 +133,7 @@ func (d *detaching) follow(ctx context.Context, repairs pubsub.Reader[types.AppR
 		select {
 		case <-bell:
 		case <-settled:
-			return d.log.say(time.Now(), "done: nothing was to be done")
+			return d.log.say(time.Now(), "done: there was nothing to do")
 		case <-ctx.Done():
 			return detachEnded(ctx.Err())
 		}

@@ -46,7 +46,7 @@ func NewLogsCommand(o *device.Options) *cobra.Command {
 		Short: "Print what an application writes",
 		Long: "Print what an application writes: its containers, or the console of its virtual machine, on whichever node it runs.\n" +
 			"APP is its UUID or the beginning of it, its name, or its name in Kubernetes. The lines come from the kubelet,\n" +
-			"through the API server: what is rotated away there is to be found in EVE's log only. With -o json each line is an object.\n\n" + logsExitCodes,
+			"through the API server: lines that were rotated away are only in EVE's log. With -o json each line is an object.\n\n" + logsExitCodes,
 		Args: terminal.Words(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.Parse(); err != nil {
@@ -71,10 +71,10 @@ func NewLogsCommand(o *device.Options) *cobra.Command {
 	}
 	out.Flag(c)
 	flags := c.Flags()
-	flags.BoolVarP(&l.follow, "follow", "f", false, "go on until the containers end")
+	flags.BoolVarP(&l.follow, "follow", "f", false, "keep printing until the containers end")
 	flags.StringVar(&l.container, "container", "", "only this container")
-	flags.BoolVar(&l.previous, "previous", false, "of the run before the last restart")
-	flags.BoolVar(&raw, "raw", false, "print control characters of the log to a terminal as they are")
+	flags.BoolVar(&l.previous, "previous", false, "the log of the run before the last restart")
+	flags.BoolVar(&raw, "raw", false, "do not escape control characters for a terminal")
 	flags.StringVar(&since, "since", "", "only what was written since a time, or for so long: 2h, 7d, 2026-01-31, 15:04 (UTC)")
 	return c
 }
@@ -198,7 +198,7 @@ func sourcesOf(app types.AppInstanceConfig, pods []types.Pod, o logsOptions) ([]
 	case o.container != "" && !slices.Contains(names, o.container):
 		return nil, fmt.Errorf("application %s has no container %q; it has %s", name, terminal.Clean(o.container), strings.Join(slices.Compact(names), ", "))
 	case o.previous:
-		return nil, fmt.Errorf("application %s has not restarted: there is no log of a run before", name)
+		return nil, fmt.Errorf("application %s has not restarted: there is no log of an earlier run", name)
 	}
 	return nil, fmt.Errorf("application %s has not started yet: there is no log", name)
 }

@@ -21,7 +21,7 @@ import (
 const auditExitCodes = `Exit codes:
   0   it was shown, or nothing was found
   1   wrong usage, or it could not be printed
-  2   nothing was ever recorded here, or a part cannot be read; the rest is shown
+  2   nothing has been recorded here, or a part cannot be read; the rest is shown
   99  unknown command`
 
 // auditLimit is how many operations people are shown unless they ask for more.
@@ -50,9 +50,9 @@ func NewAuditCommand(o *device.Options) *cobra.Command {
 	var a auditing
 	c := &cobra.Command{
 		Use:   "audit [--since 2h] [--op OP,...] [--failed] [--watch]",
-		Short: "Show what zedkube did to the cluster and to this device: who asked, why, what came of it",
-		Long: "Show what this node's zedkube did to the cluster and to the device, the newest last: who asked, why, what came\n" +
-			"of it. Of what was tried again and again there is one line. It reads files, so it works without the agent\n" +
+		Short: "Show what zedkube did to the cluster and to this device: who requested it, why, and the outcome",
+		Long: "Show what this node's zedkube did to the cluster and to the device, the newest last: who requested it, why, and the\n" +
+			"outcome. Repeated attempts are one line. It reads files, so it works without the agent\n" +
 			"and, with --root, on a copy.\n\n" + auditExitCodes,
 		Example: "  zedkube audit --op cordon,uncordon       who cordoned this node\n" +
 			"  zedkube audit --failed --since 2h        what went wrong\n" +
@@ -74,7 +74,7 @@ func NewAuditCommand(o *device.Options) *cobra.Command {
 	f.StringSliceVar(&a.by, "by", nil, "only what these asked for, such as OPERATOR,UPDATE")
 	f.StringVar(&a.target, "target", "", "only what was done to targets that contain this text")
 	f.BoolVar(&a.failed, "failed", false, "only what was refused, failed or was not answered")
-	f.IntVar(&a.limit, "limit", auditLimit, "show at most so many, the newest; 0 for all; data has all unless it is given")
+	f.IntVar(&a.limit, "limit", auditLimit, "show at most this many, the newest; 0 for all; with -o all unless it is given")
 	f.BoolVar(&a.times, "time", false, "show times (UTC) instead of ages")
 	return c
 }

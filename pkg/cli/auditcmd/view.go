@@ -123,7 +123,7 @@ func (a *auditing) view(l auditLook) terminal.View {
 func (l auditLook) nothing() []string {
 	line := "No operation was recorded."
 	if l.all > 0 {
-		line = fmt.Sprintf("None of %d operations is of that kind.", l.all)
+		line = fmt.Sprintf("None of %d operations matches.", l.all)
 	}
 	if l.foreign != "" {
 		return []string{line, terminal.Clean(l.foreign)}

@@ -38,7 +38,7 @@ func Silent() *logrus.Logger {
 func OwnName(p Paths) (types.EdgeNodeInfo, error) {
 	info, _, err := ReadRecord[types.EdgeNodeInfo](p.TopicFile("zedagent", "EdgeNodeInfo"))
 	if err != nil {
-		return info, fmt.Errorf("learn who this device is: %w", err)
+		return info, fmt.Errorf("read the name of this device: %w", err)
 	}
 	return info, nil
 }

@@ -78,7 +78,7 @@ func (a *NodesAsked) Look(ctx context.Context) NodesView {
 		return v
 	}
 	if o.Copied {
-		v.Problems = append(v.Problems, "this copy holds no report on the nodes: they are on the node that reports")
+		v.Problems = append(v.Problems, "this copy has no report on the nodes; it is on the node that reports for the cluster")
 		return v
 	}
 	return a.ofAPI(ctx, v, o.Node)

@@ -17,7 +17,7 @@ func NewRoot(o *Options, commands ...func(*Options) *cobra.Command) *cobra.Comma
 		Use:   "zedkube",
 		Short: "The agent between an EVE device and its Kubernetes cluster",
 		Long: "The agent between an EVE device and its Kubernetes cluster. Without a command it runs the agent.\n" +
-			"What is wrong on this device and what to do about it: zedkube status",
+			"To see what is wrong on this device and what to do about it: zedkube status",
 		Args:          terminal.NoCommand,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -48,10 +48,10 @@ func checkRoot(root string) error {
 	case err != nil:
 		return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("%w: %w", ErrNoDevice, err))
 	case !info.IsDir():
-		return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("%w: %s is no directory", ErrNoDevice, root))
+		return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("%w: %s is not a directory", ErrNoDevice, root))
 	}
 	return nil
 }
 
 // ErrNoDevice is said of a directory that --root names.
-var ErrNoDevice = errors.New("this is not the root of a device")
+var ErrNoDevice = errors.New("this is not the root directory of a device")

@@ -19,8 +19,8 @@ func adviseOn(r drainRecord, p device.Paths) []advice {
 	var list []advice
 	add := func(command, why string) { list = append(list, advice{command, why}) }
 	if !r.Agent.Runs {
-		add("grep -h zedkube /persist/newlog/collect/dev.log* | tail", "see why the agent is not there; once it runs again the drain goes on where it was")
-		add("zgrep zedkube /persist/newlog/keepSentQueue/dev.log.*.gz | tail", "the same, for what was sent to the controller already")
+		add("grep -h zedkube /persist/newlog/collect/dev.log* | tail", "find out why the agent does not run; when it runs again the drain continues where it stopped")
+		add("zgrep zedkube /persist/newlog/keepSentQueue/dev.log.*.gz | tail", "the same, in the logs that were already sent to the controller")
 	}
 	switch {
 	case r.Progress == nil:
@@ -28,19 +28,19 @@ func adviseOn(r drainRecord, p device.Paths) []advice {
 	case r.Progress.Left:
 	case r.Progress.Phase == types.PhaseIdle:
 		add("zedkube drain plan", "see what a drain would do now; changes nothing")
-		add("zedkube drain request", "empty this node, without a reboot after it")
+		add("zedkube drain request", "drain this node; it is not rebooted afterwards")
 		switch r.Progress.Cordon {
 		case "kept":
-			add("kubectl uncordon "+nodeWord(r), "let pods come to this node again")
+			add("kubectl uncordon "+nodeWord(r), "make this node schedulable again")
 		case "operator":
-			add("zedkube audit --op cordon,uncordon", "see who cordoned this node, and ask whom it names first")
-			add("kubectl uncordon "+nodeWord(r), "let pods come to this node again, once they agree")
+			add("zedkube audit --op cordon,uncordon", "find out who cordoned this node, and ask them first")
+			add("kubectl uncordon "+nodeWord(r), "make this node schedulable again, once they agree")
 		}
 	default:
 		adviseDuring(r, p, add)
 	}
 	if r.Forced {
-		add("rm "+p.ForceDrain[0]+" "+p.ForceDrain[1], "no state is forced any more")
+		add("rm "+p.ForceDrain[0]+" "+p.ForceDrain[1], "remove the force files: EVE sees the real drain status again")
 	}
 	return list
 }
@@ -50,25 +50,25 @@ func adviseDuring(r drainRecord, p device.Paths, add func(command, why string)) 
 	pr := r.Progress
 	own := slices.Contains(pr.Requesters, "OPERATOR")
 	if pr.Phase == types.PhaseGates && pr.Lock.Holder != "" && !pr.Lock.Mine {
-		add("zedkube drain unlock "+shellWord(pr.Lock.Holder), "only if that node is off on purpose: it may be the one that holds data or quorum")
+		add("zedkube drain unlock "+shellWord(pr.Lock.Holder), "only if that node is powered off on purpose: it may have the only copy of data, or be needed for quorum")
 	}
 	switch {
 	case r.failed():
-		add("zedkube drain plan", "see what is still in the way; changes nothing")
+		add("zedkube drain plan", "see what still blocks the drain; changes nothing")
 		add("zedkube drain request", "try again; a new reboot, shutdown or update command does so too")
 	case own:
-		add("zedkube drain cancel", "take your request back; the node serves again unless somebody else asks")
+		add("zedkube drain cancel", "withdraw your request; the node becomes schedulable again unless another request remains")
 	case r.underWay():
-		add("zedkube drain status --watch", "see it live")
+		add("zedkube drain status --watch", "watch its progress")
 	}
 	if r.underWay() {
 		add(fmt.Sprintf(`echo '{"Status":9,"RequestedBy":1}' > %s`, p.ForceDrain[0]),
-			"call it complete as it is: what is left goes down with the device, without regard to budgets and replicas")
+			"report the drain as complete now: the remaining pods go down with the device, regardless of disruption budgets and replicas")
 		add(fmt.Sprintf(`echo '{"Status":1,"RequestedBy":1}' > %s`, p.ForceDrain[0]),
-			"stop it; while the file is there, the next reboot or update command goes ahead without a drain")
+			"stop the drain; while this file exists, the next reboot or update proceeds without a drain")
 	}
 	if pr.Phase == types.PhaseComplete && pr.Cordon == "zedkube" {
-		add("zedkube drain keep-cordon", "keep pods away from this node after the drain, too")
+		add("zedkube drain keep-cordon", "keep this node unschedulable after the drain, too")
 	}
 }
 

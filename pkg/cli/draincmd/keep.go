@@ -18,9 +18,9 @@ func newKeepCordonCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
 		Use:   "keep-cordon",
-		Short: "Keep this node unschedulable when its drain is over",
-		Long: "Keep this node unschedulable when its drain is over, over a reboot too.\n" +
-			"\"kubectl uncordon\" ends that, and so does the beginning of the next drain.\n\n" + exitCodes,
+		Short: "Keep this node unschedulable after its drain",
+		Long: "Keep this node unschedulable after its drain, also after a reboot.\n" +
+			"\"kubectl uncordon\" undoes this, and so does the start of the next drain.\n\n" + exitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			p := o.Paths()
@@ -52,13 +52,13 @@ func keepCordon(ctx context.Context, out io.Writer, kube cordonKeeper, info type
 	if own.CordonedBy == nil {
 		state := "it is not cordoned"
 		if own.Unschedulable {
-			state = "its cordon was made by somebody else and stays anyhow"
+			state = "it was cordoned by somebody else, and that cordon is not removed"
 		}
-		return fmt.Errorf("node %s carries no cordon of zedkube's to keep: %s", own.Name, state)
+		return fmt.Errorf("node %s was not cordoned by zedkube: %s", own.Name, state)
 	}
 	if err := kube.KeepCordon(ctx, own.Name); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "The cordon of %s is kept. Let pods come again: kubectl uncordon %s\n", own.Name, own.Name)
+	fmt.Fprintf(out, "The cordon of %s is kept. To make the node schedulable again: kubectl uncordon %s\n", own.Name, own.Name)
 	return nil
 }

@@ -14,17 +14,17 @@ import (
 func putInTheWay(s *terminal.Screen, p types.NodeDrainProgress, now time.Time) {
 	if len(p.Blockers) > 0 || p.BlockersOmitted > 0 {
 		s.Gap()
-		s.Put(0, terminal.Bold, "Pods in the way")
+		s.Put(0, terminal.Bold, "Pods that block the drain")
 		terminal.PutList(s, p.Blockers, p.BlockersOmitted, func(b types.DrainBlocker) { putBlocker(s, b, now) })
 	}
 	if len(p.Volumes) > 0 || p.VolumesOmitted > 0 {
 		s.Gap()
-		s.Put(0, terminal.Bold, "Volumes in the way")
+		s.Put(0, terminal.Bold, "Volumes that block the drain")
 		terminal.PutList(s, p.Volumes, p.VolumesOmitted, func(v types.DrainVolume) { putVolume(s, v, now) })
 	}
 	if len(p.Stranded) > 0 || p.StrandedOmitted > 0 {
 		s.Gap()
-		s.Put(0, terminal.Bold, "Pods that can run only here (down until this node is back)")
+		s.Put(0, terminal.Bold, "Pods that can run only on this node (down until it is back)")
 		s.Put(2, terminal.Plain, terminal.Listed(p.Stranded))
 		terminal.PutList(s, []string{}, p.StrandedOmitted, nil)
 	}
@@ -37,7 +37,7 @@ func putBlocker(s *terminal.Screen, b types.DrainBlocker, now time.Time) {
 		cause = terminal.Clean(b.Cause) + ", " // the word that docs/operations.md has it under
 	}
 	s.Put(2, look, terminal.Clean(b.Pod)+": "+cause+outlook+sinceText(b.Since, now))
-	s.Put(6, terminal.Plain, cmp.Or(terminal.Clean(b.Why), terminal.Clean(b.Cause), "no reason is given"))
+	s.Put(6, terminal.Plain, cmp.Or(terminal.Clean(b.Why), terminal.Clean(b.Cause), "no reason was reported"))
 	if b.Remedy != "" {
 		s.Put(6, terminal.Bold, "-> "+terminal.Clean(b.Remedy))
 	}
@@ -53,9 +53,9 @@ func sinceText(at, now time.Time) string {
 func outlookText(o types.DrainOutlook) (terminal.Style, string) {
 	switch o {
 	case types.OutlookSlow:
-		return terminal.Yellow, "SLOW, ends by itself"
+		return terminal.Yellow, "SLOW, resolves without action"
 	case types.OutlookNever:
-		return terminal.Red, "NEVER by itself, somebody has to act"
+		return terminal.Red, "NEVER without action"
 	}
 	return terminal.Yellow, cmp.Or(terminal.Clean(string(o)), "outlook unknown")
 }
@@ -71,7 +71,7 @@ func putVolume(s *terminal.Screen, v types.DrainVolume, now time.Time) {
 		last = ", the LAST healthy replica is here"
 	}
 	s.Put(2, look, name+": "+outlook+last+sinceText(v.Since, now))
-	why := cmp.Or(terminal.Clean(v.Why), "no reason is given")
+	why := cmp.Or(terminal.Clean(v.Why), "no reason was reported")
 	if v.Replicas > 0 {
 		why += fmt.Sprintf(" (%d of %d replicas healthy)", v.Healthy, v.Replicas)
 	}

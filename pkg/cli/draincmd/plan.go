@@ -18,7 +18,7 @@ func newDrainPlanCommand(o *device.Options) *cobra.Command {
 		Use:   "plan",
 		Short: "Show what a drain would do now, and what would block it; changes nothing",
 		Long: "Show what a drain of this node would do now, in which order, what would block it and why.\n" +
-			"It changes nothing: it reads, and tries each eviction as a dry run.\n\n" + exitCodes,
+			"It changes nothing: it only reads, and tries each eviction as a dry run.\n\n" + exitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := out.Parse(); err != nil {

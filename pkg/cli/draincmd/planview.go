@@ -37,19 +37,19 @@ func putPlanGates(s *terminal.Screen, f drain.Forecast) {
 	if f.Quorum != "" {
 		s.Field("quorum", terminal.Red, terminal.Clean(f.Quorum))
 	} else {
-		s.Field("quorum", terminal.Plain, "enough without this node")
+		s.Field("quorum", terminal.Plain, "kept without this node")
 	}
 	switch f.Cordon {
 	case "":
 		s.Field("cordon", terminal.Plain, "would be made")
 	default:
-		s.Field("cordon", terminal.Plain, "is there already, by "+terminal.Clean(f.Cordon))
+		s.Field("cordon", terminal.Plain, "exists already, by "+terminal.Clean(f.Cordon))
 	}
 	putWarnings(s, f.Warnings)
 	if len(f.Peers) > 0 {
 		s.Field("peers", terminal.Plain, terminal.Listed(f.Peers))
 	} else {
-		s.Field("peers", terminal.Yellow, "none is Ready and takes pods: nothing would be evicted")
+		s.Field("peers", terminal.Yellow, "none is Ready and schedulable: nothing would be evicted")
 	}
 }
 

@@ -23,16 +23,16 @@ func newDrainRequestCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
 		Use:   "request [--reason TEXT]",
-		Short: "Ask for this node to be emptied, without a reboot after it",
-		Long: "Ask for this node to be emptied. It keeps serving until its turn comes, is cordoned and emptied,\n" +
-			"and stays empty until the request is taken back or the device reboots.\n\n" + exitCodes,
+		Short: "Request a drain of this node, without a reboot afterwards",
+		Long: "Request a drain of this node. It stays schedulable until its turn comes, then it is cordoned and drained,\n" +
+			"and stays cordoned until the request is withdrawn or the device reboots.\n\n" + exitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return out.RunAction(c, func(w io.Writer) error { return requestDrain(w, o.Paths(), reason, time.Now()) })
 		},
 	}
 	out.Flag(c)
-	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at the record")
+	c.Flags().StringVar(&reason, "reason", "", "the reason, which is recorded")
 	return c
 }
 
@@ -49,18 +49,18 @@ func requestDrain(out io.Writer, p device.Paths, reason string, now time.Time) e
 	record := readDrain(p, now)
 	standing, stands := topic.Get(types.Global)
 	if stands && !(record.failed() && !record.askedAnew()) {
-		fmt.Fprintf(out, "A request stands already, since %s. It is kept.\n", terminal.Stamp(standing.RequestedAt, now))
+		fmt.Fprintf(out, "There is already a request, made at %s. It stays in effect.\n", terminal.Stamp(standing.RequestedAt, now))
 	} else {
 		request := types.NodeDrainRequest{RequestedAt: now.UTC(), RequestedBy: types.DrainRequesterNone, Context: reason}
 		if err := topic.Publish(types.Global, request); err != nil {
 			return terminal.ExitWith(terminal.ExitNotPublished, err)
 		}
-		fmt.Fprintln(out, "The drain of this node is requested.")
+		fmt.Fprintln(out, "A drain of this node has been requested.")
 	}
 	if !record.Agent.Runs {
-		fmt.Fprintf(out, "The agent does not run now (%s): the drain begins when it does.\n", terminal.Clean(record.Agent.Why))
+		fmt.Fprintf(out, "The agent does not run (%s): the drain starts when the agent runs.\n", terminal.Clean(record.Agent.Why))
 	}
-	fmt.Fprint(out, "Watch it:     zedkube drain status --watch\nTake it back: zedkube drain cancel\n")
+	fmt.Fprint(out, "To watch it:    zedkube drain status --watch\nTo withdraw it: zedkube drain cancel\n")
 	return nil
 }
 
@@ -72,7 +72,7 @@ func checkMember(p device.Paths) error {
 	}
 	m, _, err := device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership"))
 	if err == nil && (m.State == types.MembershipNever || m.State == types.MembershipLeft) {
-		return errors.New("this device belongs to no cluster: there is nothing to drain, and nothing was requested")
+		return errors.New("this device is not a member of a cluster: there is nothing to drain, and nothing was requested")
 	}
 	return nil // a file that is not there says nothing
 }
@@ -82,8 +82,8 @@ func newDrainCancelCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
 		Use:   "cancel",
-		Short: `Take back what "zedkube drain request" asked for`,
-		Long:  "Take back what \"zedkube drain request\" asked for. Requests of EVE's agents stand.\n\n" + exitCodes,
+		Short: `Withdraw the request of "zedkube drain request"`,
+		Long:  "Withdraw the request of \"zedkube drain request\". Requests of EVE's agents stay in effect.\n\n" + exitCodes,
 		Args:  terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return out.RunAction(c, func(w io.Writer) error { return cancelDrain(w, o.Paths(), time.Now()) })
@@ -100,9 +100,9 @@ func cancelDrain(out io.Writer, p device.Paths, now time.Time) error {
 	}
 	record := readDrain(p, now)
 	if removed {
-		fmt.Fprintln(out, "The operator's request is taken back.")
+		fmt.Fprintln(out, "The operator's request has been withdrawn.")
 	} else {
-		fmt.Fprintln(out, "There is no request of an operator.")
+		fmt.Fprintln(out, "There is no operator's request.")
 	}
 	var others []string
 	if record.Progress != nil {
@@ -110,13 +110,13 @@ func cancelDrain(out io.Writer, p device.Paths, now time.Time) error {
 	}
 	switch {
 	case len(others) > 0:
-		fmt.Fprintf(out, "The drain goes on for %s, whose request stands.\n", strings.ToUpper(terminal.Listed(others)))
+		fmt.Fprintf(out, "The drain continues: %s still requests it.\n", strings.ToUpper(terminal.Listed(others)))
 	case removed && record.Progress != nil && record.Progress.Cordon == "kept":
-		fmt.Fprintln(out, "Its cordon is kept, as you asked. Let pods come again: kubectl uncordon "+terminal.Clean(record.Node))
+		fmt.Fprintln(out, "Its cordon is kept, as you asked. To make the node schedulable again: kubectl uncordon "+terminal.Clean(record.Node))
 	case removed && record.Agent.Runs:
-		fmt.Fprintln(out, "The node takes pods again as soon as the API server allows: zedkube drain status")
+		fmt.Fprintln(out, "The node becomes schedulable again as soon as the API server answers: zedkube drain status")
 	case removed:
-		fmt.Fprintf(out, "The agent does not run now (%s): the node takes pods again when it does.\n", terminal.Clean(record.Agent.Why))
+		fmt.Fprintf(out, "The agent does not run (%s): the node becomes schedulable again when the agent runs.\n", terminal.Clean(record.Agent.Why))
 	}
 	return nil
 }

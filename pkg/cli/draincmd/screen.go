@@ -35,15 +35,15 @@ func putHead(s *terminal.Screen, r drainRecord) {
 	of := "Drain of " + cmp.Or(terminal.Clean(r.Node), "this node") + ": "
 	switch {
 	case r.Progress == nil && r.Status == nil:
-		s.Put(0, terminal.Red, of+"there is no record of one")
+		s.Put(0, terminal.Red, of+"no status of a drain was found")
 	case r.Progress == nil:
-		s.Put(0, terminal.Yellow, of+"only NodeDrainStatus tells; there is no NodeDrainProgress")
+		s.Put(0, terminal.Yellow, of+"only NodeDrainStatus is published; there is no NodeDrainProgress")
 	default:
 		look, text := PhaseText(*r.Progress)
 		s.Put(0, look, of+text)
 	}
 	if !r.Agent.Runs {
-		s.Field("agent", terminal.Red, "does NOT run: "+terminal.Clean(r.Agent.Why)+". What follows is what it last said"+written(r)+".")
+		s.Field("agent", terminal.Red, "does NOT run: "+terminal.Clean(r.Agent.Why)+". The rest is what it last published"+written(r)+".")
 	}
 	for _, problem := range r.Problems {
 		s.Field("unreadable", terminal.Red, terminal.Clean(problem))
@@ -69,17 +69,17 @@ func PhaseText(p types.NodeDrainProgress) (terminal.Style, string) {
 	case p.Phase == types.PhaseIdle:
 		return terminal.Green, "Idle, no drain"
 	case p.Phase == types.PhaseGates:
-		return terminal.Yellow, "Gates, waits for its turn; nothing is evicted yet"
+		return terminal.Yellow, "Gates, waiting for its turn; no pod is evicted yet"
 	case p.Phase == types.PhaseEmptying:
-		return terminal.Yellow, "Emptying, cordoned, the pods are leaving" + attempt
+		return terminal.Yellow, "Emptying, cordoned, pods are being evicted" + attempt
 	case p.Phase == types.PhaseComplete:
 		return terminal.Green, "Complete, the device may go down"
 	case p.Phase == types.PhaseNoCordon:
 		return terminal.Red, "NoCordon, FAILED: the node could not be cordoned"
 	case p.Phase == types.PhaseNotEmpty:
-		return terminal.Red, "NotEmpty, FAILED: the deadline has passed" + attempt
+		return terminal.Red, "NotEmpty, FAILED: the deadline passed before all pods were gone" + attempt
 	}
-	return terminal.Red, "in a phase that this command does not know: " + terminal.Clean(string(p.Phase))
+	return terminal.Red, "in a phase unknown to this command: " + terminal.Clean(string(p.Phase))
 }
 
 // putCourse is the drain in time and numbers.
@@ -127,17 +127,17 @@ func putHolders(s *terminal.Screen, r drainRecord, p types.NodeDrainProgress) {
 	case lock.Waits != "" && lock.Mine: // an agent that knows no lock may be draining as well
 		s.Field(label, terminal.Yellow, "but "+terminal.Clean(lock.Waits))
 	case lock.Waits != "":
-		s.Field(label, terminal.Yellow, "not given to us: "+terminal.Clean(lock.Waits))
+		s.Field(label, terminal.Yellow, "not acquired: "+terminal.Clean(lock.Waits))
 	}
 	if p.Quorum != "" {
 		s.Field("quorum", terminal.Yellow, terminal.Clean(p.Quorum))
 	}
 	cordon := map[string]string{
 		"":            "",
-		"zedkube":     "by zedkube, for this drain; undone by itself",
-		"operator":    "by somebody else; zedkube leaves it alone",
-		"tie-breaker": "a tie-breaker stays cordoned",
-		"kept":        "kept for the operator, until the next drain begins or ends",
+		"zedkube":     "by zedkube, for this drain; removed automatically",
+		"operator":    "by somebody else; zedkube does not change it",
+		"tie-breaker": "the tie-breaker node stays cordoned",
+		"kept":        "kept for the operator until the next drain starts or ends",
 	}
 	if text, known := cordon[p.Cordon]; !known {
 		s.Field("cordon", terminal.Plain, terminal.Clean(p.Cordon))
@@ -169,9 +169,9 @@ func putTold(s *terminal.Screen, r drainRecord) {
 		return
 	}
 	by := terminal.Clean(r.Status.RequestedBy.String())
-	s.Field("EVE is told", terminal.Plain, fmt.Sprintf("%d %s, for %s", r.Status.Status, terminal.Clean(r.Status.Status.String()), by))
+	s.Field("EVE sees", terminal.Plain, fmt.Sprintf("%d %s, for %s", r.Status.Status, terminal.Clean(r.Status.Status.String()), by))
 	if r.Forced {
-		s.Field("force file", terminal.Yellow, "is there: it decides what EVE is told")
+		s.Field("force file", terminal.Yellow, "is present: it overrides the drain status that EVE sees")
 	}
 }
 

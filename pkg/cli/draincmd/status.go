@@ -15,9 +15,9 @@ func newDrainStatusCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
 		Use:   "status [--watch]",
-		Short: "Show how far the drain is, what is in its way and what to do about it",
-		Long: "Show how far the drain of this node is, what is in its way and what to do about it.\n" +
-			"It reads the files below <root>/run only: neither agent nor API server need to run.\n\n" + exitCodes,
+		Short: "Show the progress of the drain, what blocks it and what to do about it",
+		Long: "Show the progress of this node's drain, what blocks it and what to do about it.\n" +
+			"It reads only files below <root>/run: neither the agent nor the API server has to run.\n\n" + exitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := out.Parse(); err != nil {
@@ -33,7 +33,7 @@ func newDrainStatusCommand(o *device.Options) *cobra.Command {
 		},
 	}
 	out.Flag(c)
-	c.Flags().BoolVarP(&out.Watch, "watch", "w", false, "show it live until the drain has ended; exit code 0 complete, 3 failed or taken back")
+	c.Flags().BoolVarP(&out.Watch, "watch", "w", false, "keep showing it until the drain has ended; exit code 0: complete, 3: failed or withdrawn")
 	return c
 }
 
@@ -43,7 +43,7 @@ func showDrain(t terminal.Terminal, r drainRecord, out *terminal.Outputs) error 
 		return err
 	}
 	if r.Progress == nil && r.Status == nil {
-		return errors.New("no record of a drain could be read")
+		return errors.New("no status of a drain could be read")
 	}
 	return nil
 }

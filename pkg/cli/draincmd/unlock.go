@@ -19,9 +19,9 @@ func newUnlockCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
 		Use:   "unlock HOLDER",
-		Short: "Free the drain lock that another node holds, because it is off on purpose",
-		Long: "Free the drain lock that another node holds. It is there so that no second node goes down before the\n" +
-			"holder is back with its data: free it only for a node that is off on purpose. The name of the holder\n" +
+		Short: "Release the drain lock of another node that is powered off on purpose",
+		Long: "Release the drain lock of another node. The lock prevents that a second node goes down before the\n" +
+			"holder is back with its data: release it only for a node that is powered off on purpose. The name of the holder\n" +
 			"is the confirmation; \"zedkube drain status\" shows it.\n\n" + exitCodes,
 		Args: terminal.Words(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -70,7 +70,7 @@ func (u unlocking) refuseOwn(own string) error {
 		return nil
 	}
 	if u.record.underWay() || p.Phase == types.PhaseComplete {
-		return fmt.Errorf("node %s is this node and its drain holds the lock: take the request back instead, with \"zedkube drain cancel\"", own)
+		return fmt.Errorf("node %s is this node and its drain holds the lock: withdraw the request instead, with \"zedkube drain cancel\"", own)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (u unlocking) run(ctx context.Context, kube lockBreaker) error {
 		return err
 	}
 	if lock.Holder == "" {
-		fmt.Fprintln(u.out, "Nobody holds the drain lock.")
+		fmt.Fprintln(u.out, "No node holds the drain lock.")
 		return nil
 	}
 	if lock.Holder != u.holder {
@@ -97,7 +97,7 @@ func (u unlocking) run(ctx context.Context, kube lockBreaker) error {
 	if err := kube.FreeDrainLock(ctx, lock); err != nil {
 		return err
 	}
-	fmt.Fprintf(u.out, "The drain lock of %s is free. It was held since %s.\n", lock.Holder, terminal.Stamp(lock.Since, u.record.ReadAt))
+	fmt.Fprintf(u.out, "The drain lock of %s was released. It was held since %s.\n", lock.Holder, terminal.Stamp(lock.Since, u.record.ReadAt))
 	u.tell(ctx, kube, lock, nodes, own)
 	return nil
 }
@@ -112,7 +112,7 @@ func (u unlocking) tell(ctx context.Context, kube lockBreaker, lock types.DrainL
 		}
 		about = n.Name
 		if n.Ready == types.ConditionTrue {
-			fmt.Fprintf(u.warn, "Careful: %s is Ready. If its drain goes on, two nodes may be down at once.\n", n.Name)
+			fmt.Fprintf(u.warn, "Warning: %s is Ready. If its drain continues, two nodes may be down at the same time.\n", n.Name)
 		}
 	}
 	event := types.Event{

@@ -115,7 +115,7 @@ func TestOnlyACordonOfZedkubesIsKept(t *testing.T) {
 }
 
 func TestCancelSaysWhetherPodsComeAgain(t *testing.T) {
-	for cordon, want := range map[string]string{"zedkube": "The node takes pods again as soon as", "kept": "Its cordon is kept, as you asked. Let pods come again: kubectl uncordon node-2"} {
+	for cordon, want := range map[string]string{"zedkube": "The node takes pods again as soon as", "kept": "Its cordon is kept, as you asked. To make the node schedulable again: kubectl uncordon node-2"} {
 		p := deviceWith(t, fmt.Sprintf(`{"Phase":%q,"Cordon":%q,"Requesters":["OPERATOR"]}`, types.PhaseEmptying, cordon))
 		cmdtest.Lay(t, p.PID, strconv.Itoa(os.Getpid()))
 		cmdtest.Lay(t, p.Touch, "")

@@ -21,7 +21,7 @@ func watch(read func() drainRecord) func(context.Context) terminal.View {
 		if over, err := r.ending(); over {
 			v.Ended, v.Err = true, err
 		} else if ran = ran || r.underWay(); ran && r.idle() {
-			v.Ended, v.Err = true, terminal.ExitWith(terminal.ExitDrainFailed, errors.New("the drain was given up: "+terminal.Clean(r.Progress.Reason)))
+			v.Ended, v.Err = true, terminal.ExitWith(terminal.ExitDrainFailed, errors.New("the drain was withdrawn: "+terminal.Clean(r.Progress.Reason)))
 		}
 		return v
 	}
@@ -59,10 +59,10 @@ func summary(r drainRecord) string {
 			add("pods %s", PodsText(p.Pods))
 		}
 		if n := len(p.Blockers) + max(p.BlockersOmitted, 0); n > 0 {
-			add("%d pods in the way", n)
+			add("%d pods block it", n)
 		}
 		if n := len(p.Volumes) + max(p.VolumesOmitted, 0); n > 0 {
-			add("%d volumes in the way", n)
+			add("%d volumes block it", n)
 		}
 	}
 	return strings.Join(parts, "; ")

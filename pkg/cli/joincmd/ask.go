@@ -141,7 +141,7 @@ func readReach(answer reply) (*types.Reach, string) {
 		}
 		const most = 10000 // what is beyond is no cluster
 		if min(c.Nodes, c.Members, c.Ready, c.Learners) < 0 || max(c.Nodes, c.Members, c.Ready, c.Learners) > most {
-			return nil, "it counts more Nodes than any cluster has."
+			return nil, "it reports an implausible number of nodes."
 		}
 	}
 	return &r, ""

@@ -23,9 +23,9 @@ import (
 func NewJoinCommand(o *device.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "join",
-		Short: "See whether a node can join its cluster, and what is in its way",
-		Long: "See whether a node can join its cluster, and what is in its way. To wait until it may: zedkube wait-join.\n" +
-			"A join is configured at the controller; no command makes one.\n\n" + plan.ExitCodes,
+		Short: "See whether a node can join its cluster, and what blocks it",
+		Long: "See whether a node can join its cluster, and what blocks it. To wait until it may: zedkube wait-join.\n" +
+			"A join is configured at the controller, not by a command.\n\n" + plan.ExitCodes,
 		Args: terminal.NoCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -115,7 +115,7 @@ func planJoin(c *cobra.Command, p device.Paths, f *joinFlags) error {
 		case f.check && p.Verdict == joinplan.Blocks:
 			s.Err = terminal.ExitWith(plan.ExitBlocks, errors.New("something blocks the join"))
 		case len(facts.Peers) == 0 && facts.Nodes == nil:
-			s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("nobody could be asked: "+cmp.Or(terminal.Clean(facts.NoNodes), "no member is known")))
+			s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("no node could be asked: "+cmp.Or(terminal.Clean(facts.NoNodes), "no member is known")))
 		}
 		return s
 	})
@@ -124,7 +124,7 @@ func planJoin(c *cobra.Command, p device.Paths, f *joinFlags) error {
 func putPlan(s *terminal.Screen, p joinplan.Plan, title string) {
 	what := "Plan of this node's join"
 	if p.Role == joinplan.Member {
-		what = "Plan of one more node's join"
+		what = "Plan of another node's join"
 	}
 	s.Put(0, terminal.Bold, what+", nothing is changed")
 	s.Field("verdict", plan.VerdictLook(p.Verdict), terminal.Clean(p.Summary))

@@ -22,7 +22,7 @@ const joinExitCodes = `Exit codes:
   0   this node may join
   1   wrong usage, interrupted, or this device is the one that starts the cluster
   4   the timeout has passed
-  5   EdgeNodeClusterStatus was withdrawn: this device is not to join any more
+  5   EdgeNodeClusterStatus was withdrawn: this device is no longer configured to join
   99  unknown command`
 
 // NewWaitJoinCommand waits as the kube container does before it joins a cluster.
@@ -33,8 +33,8 @@ func NewWaitJoinCommand(o *device.Options) *cobra.Command {
 	var apiPort int
 	c := &cobra.Command{
 		Use:   "wait-join [--server IP] [--cluster UUID] [--timeout 10m]",
-		Short: "Wait until this node may join its cluster, and say what for",
-		Long: "Wait until this node may join its cluster, as the kube container does, and say what for, a line whenever that changes.\n" +
+		Short: "Wait until this node may join its cluster, and print what it waits for",
+		Long: "Wait until this node may join its cluster, as the kube container does, and print what it waits for, a line for each change.\n" +
 			"The server's API has to answer, and its status server has to name the cluster. What is not given on the command\n" +
 			"line is read, and followed, in this device's EdgeNodeClusterStatus.\n\n" + joinExitCodes,
 		Args: terminal.Words(0),
@@ -88,7 +88,7 @@ func parseTarget(server, cluster string) (t joinTarget, err error) {
 func checkWait(interval, timeout time.Duration) error {
 	switch {
 	case interval <= 0:
-		return fmt.Errorf("interval %s: want more than none", interval)
+		return fmt.Errorf("interval %s: want more than 0", interval)
 	case timeout < 0:
 		return fmt.Errorf("timeout %s: want 0 for ever, or more", timeout)
 	}
@@ -164,7 +164,7 @@ func (j joiner) pause(ctx context.Context, next *time.Timer, t joinTarget) error
 // waitEnded is the error for a wait that did not come to its end.
 func waitEnded(err error, last answer) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return terminal.ExitWith(terminal.ExitJoinTimeout, errors.New("the time is up, this node may not join yet: "+cmp.Or(last.why, "nobody has answered")))
+		return terminal.ExitWith(terminal.ExitJoinTimeout, errors.New("timed out, this node may not join yet: "+cmp.Or(last.why, "no node has answered")))
 	}
 	return terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted, this node may not join yet"))
 }

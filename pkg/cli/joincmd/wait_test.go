@@ -53,7 +53,7 @@ func TestTheTimeoutHasAnExitCodeOfItsOwnAndCtrlCHasThatOfFailure(t *testing.T) {
 	waitFor(t, given("10.0.0.1", ourCluster), time.Minute, nothing, func(w *waiting) {
 		w.after(time.Minute)
 		w.ended(terminal.ExitJoinTimeout)
-		if want := "the time is up, this node may not join yet: " + strings.TrimPrefix(apiRefuses, "waits: "); w.err.Error() != want {
+		if want := "timed out, this node may not join yet: " + strings.TrimPrefix(apiRefuses, "waits: "); w.err.Error() != want {
 			w.Errorf("got %q, want %q", w.err, want)
 		}
 	})

@@ -38,7 +38,7 @@ func (s *ownStatus) look() (joinTarget, answer, error) {
 	missing := errors.Is(err, fs.ErrNotExist) || err == nil && status.ClusterID.UUID == uuid.Nil
 	switch {
 	case missing && s.seen:
-		return s.last, answer{}, terminal.ExitWith(terminal.ExitJoinWithdrawn, errors.New("EdgeNodeClusterStatus was withdrawn: this device is not to join any more"))
+		return s.last, answer{}, terminal.ExitWith(terminal.ExitJoinWithdrawn, errors.New("EdgeNodeClusterStatus was withdrawn: this device is no longer configured to join"))
 	case missing:
 		return s.given, answer{reason: "NoClusterStatus", why: "this device has no EdgeNodeClusterStatus yet, " + s.file}, nil
 	case err != nil && s.seen && s.last.whole():
@@ -46,7 +46,7 @@ func (s *ownStatus) look() (joinTarget, answer, error) {
 	case err != nil:
 		return s.given, answer{reason: "BadClusterStatus", why: "the own EdgeNodeClusterStatus cannot be read: " + terminal.Clean(err.Error())}, nil
 	case status.BootstrapNode && !s.given.server.IsValid():
-		return s.given, answer{}, terminal.ExitWith(terminal.ExitUsage, errors.New("this device starts its cluster as the bootstrap node: it joins nobody"))
+		return s.given, answer{}, terminal.ExitWith(terminal.ExitUsage, errors.New("this is the bootstrap node of its cluster: it does not join another node"))
 	}
 	s.seen, s.last = true, s.complete(status)
 	if !s.last.whole() {

@@ -21,8 +21,8 @@ func newMembersForgetCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
 		Use:   "forget NODE",
-		Short: "Take the stamp off a node that runs EVE's own zedkube again",
-		Long: "Take the stamp off a node that runs EVE's own zedkube again: after it was put back to its former image, or EVE\n" +
+		Short: "Remove the stamp of a node that runs EVE's own zedkube again",
+		Long: "Remove the stamp of a node that runs EVE's own zedkube again: after it was put back to its former image, or EVE\n" +
 			"fell back to it. Its Node then says no longer that a zedkube of this kind runs there. Refused while the stamp is\n" +
 			"fresh: an agent writes it every " + types.StampEvery.String() + ", and it is stale once the agent of this node has not seen it change for\n" +
 			types.StampFresh.String() + ". An agent that does run writes it again. See docs/eve-image.md, \"Back\".\n\n" + membersExitCodes,
@@ -82,7 +82,7 @@ func (f forgetting) run(ctx context.Context, kube stampTaker) error {
 	if err := kube.ForgetStamp(ctx, nodes[i]); err != nil {
 		return err
 	}
-	fmt.Fprintf(f.out, "The stamp of node %s is gone: the other nodes take it for one that runs EVE's own zedkube.\n", f.name)
+	fmt.Fprintf(f.out, "The stamp of node %s was removed: the other nodes now treat it as one that runs EVE's own zedkube.\n", f.name)
 	return nil
 }
 

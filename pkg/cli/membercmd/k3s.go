@@ -16,7 +16,7 @@ const k3sExitCodes = `Exit codes:
   0   done
   1   wrong usage, interrupted, or it failed
   2   it could not be written
-  3   refused: the last line says why
+  3   refused: the last line gives the reason
   99  unknown command`
 
 // exitReleaseRefused is for a version that this node must not or need not take.
@@ -40,9 +40,9 @@ func newK3sReleaseCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
 		Use:   "release VERSION",
-		Short: "Let this node take the version of k3s that the setting k3s.version asks for",
-		Long: "Let this node take the version of k3s that the setting k3s.version asks for. In a cluster a changed setting is\n" +
-			"held, because the kube container of every node would stop k3s at the same time. Release one node after the other,\n" +
+		Short: "Let this node install the version of k3s in the setting k3s.version",
+		Long: "Let this node install the version of k3s in the setting k3s.version. In a cluster a changed setting is\n" +
+			"held back, because the kube container of every node would stop k3s at the same time. Release one node after the other,\n" +
 			"servers first, and each only when the one before is Ready with the new version: zedkube nodes\n" +
 			"The release lasts until the node reboots. A downgrade or a skipped minor version is refused.\n\n" + k3sExitCodes,
 		Args: terminal.Words(1),
@@ -57,13 +57,13 @@ func newK3sReleaseCommand(o *device.Options) *cobra.Command {
 func releaseK3s(out io.Writer, p device.Paths, version string, now time.Time) error {
 	s, _, err := device.ReadRecord[types.K3sVersionStatus](p.TopicFile(device.Self, "K3sVersionStatus"))
 	if err != nil {
-		return fmt.Errorf("learn which version of k3s is held: %w", err)
+		return fmt.Errorf("read which version of k3s is held back: %w", err)
 	}
 	switch {
 	case s.Wanted != version:
-		return terminal.ExitWith(exitReleaseRefused, fmt.Errorf("the setting k3s.version asks for %q, not for %q: nothing was changed", terminal.Clean(s.Wanted), terminal.Clean(version)))
+		return terminal.ExitWith(exitReleaseRefused, fmt.Errorf("the setting k3s.version is %q, not %q: nothing was changed", terminal.Clean(s.Wanted), terminal.Clean(version)))
 	case !s.Held:
-		return terminal.ExitWith(exitReleaseRefused, fmt.Errorf("version %s is not held on this node: there is nothing to release", terminal.Clean(version)))
+		return terminal.ExitWith(exitReleaseRefused, fmt.Errorf("version %s is not held back on this node: there is nothing to release", terminal.Clean(version)))
 	}
 	if err := types.CheckK3sStep(s.Version, version); err != nil {
 		return terminal.ExitWith(exitReleaseRefused, fmt.Errorf("nothing was changed: %w", err))
@@ -71,7 +71,7 @@ func releaseK3s(out io.Writer, p device.Paths, version string, now time.Time) er
 	if err := device.AskAgent(p, types.K3sReleaseRequest{RequestedAt: now.UTC(), Version: version}); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Version %s is released on this node. The kube container stops k3s to take it.\n", terminal.Clean(version))
-	fmt.Fprint(out, "Watch it: zedkube nodes --watch\nRelease the next node when this one is Ready and its version has changed.\n")
+	fmt.Fprintf(out, "Version %s is released on this node. The kube container stops k3s to install it.\n", terminal.Clean(version))
+	fmt.Fprint(out, "To watch it: zedkube nodes --watch\nRelease the next node when this one is Ready and its version has changed.\n")
 	return nil
 }

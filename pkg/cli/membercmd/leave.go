@@ -28,8 +28,8 @@ func NewLeaveCommand(o *device.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "leave [--cancel|--undo] [--give-up-data] [--without-cluster]",
 		Short: "Let this node leave its cluster once the controller no longer configures it",
-		Long: "Let this node leave its cluster once the controller no longer configures it: it is drained, its Node is\n" +
-			"deleted, and EVE is told. While the controller's configuration is valid the device stays a member.\n" +
+		Long: "Let this node leave its cluster once the controller no longer configures it: the node is drained, its Node is\n" +
+			"deleted, and EVE is notified. While the controller's configuration is valid the device stays a member.\n" +
 			"A leave waits for the data that is on this node alone, unless root gives it up.\n\n" +
 			"With --without-cluster a survivor leaves a cluster that is dead: no other node may answer for ten minutes,\n" +
 			"each is to be named as off, and all data on this node is given up.\n\n" + leaveExitCodes,
@@ -40,13 +40,13 @@ func NewLeaveCommand(o *device.Options) *cobra.Command {
 	}
 	out.Flag(c)
 	flags := c.Flags()
-	flags.BoolVar(&f.cancel, "cancel", false, "take it back")
-	flags.StringVar(&f.reason, "reason", "", "why, for those who look at the record")
+	flags.BoolVar(&f.cancel, "cancel", false, "withdraw the request")
+	flags.StringVar(&f.reason, "reason", "", "the reason, which is recorded")
 	flags.BoolVar(&f.giveUp, "give-up-data", false, "consent to the loss of the data that the plan names; asks at a terminal")
 	flags.StringVar(&f.digest, "digest", "", "the digest of that plan, instead of being asked")
 	flags.BoolVar(&f.without, "without-cluster", false, "leave although the API server is dead, by this node's own evidence; with --dead and --give-up-data")
 	flags.StringArrayVar(&f.dead, "dead", nil, "the `NAME` of another node, which is known to be off; once for each")
-	flags.BoolVar(&f.undo, "undo", false, "take a decided leave without the cluster back, within its minute")
+	flags.BoolVar(&f.undo, "undo", false, "undo a leave without the cluster that has been decided, within one minute")
 	c.MarkFlagsMutuallyExclusive("cancel", "undo", "give-up-data")
 	c.MarkFlagsMutuallyExclusive("cancel", "undo", "without-cluster")
 	c.AddCommand(newLeavePlanCommand(o))
@@ -87,9 +87,9 @@ func publishLeave(out io.Writer, p device.Paths, r types.ClusterLeaveRequest, no
 	if err := device.AskAgent(p, r); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "The request to leave the cluster is made.")
+	fmt.Fprintln(out, "The request to leave the cluster has been made.")
 	fmt.Fprintln(out, obeyed)
-	fmt.Fprint(out, "Watch it:     zedkube drain status --watch\nTake it back: zedkube leave --cancel\n")
+	fmt.Fprint(out, "To watch it:    zedkube drain status --watch\nTo withdraw it: zedkube leave --cancel\n")
 	return nil
 }
 
@@ -99,9 +99,9 @@ func whetherObeyed(p device.Paths, now time.Time) (string, error) {
 	m, _, err := device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "Nothing is known of a cluster here yet: the agent decides when it has heard of one.", nil
+		return "This device does not know of a cluster yet: the agent decides when it does.", nil
 	case err != nil:
-		return "", fmt.Errorf("learn whether this device belongs to a cluster: %w", err)
+		return "", fmt.Errorf("read whether this device is a member of a cluster: %w", err)
 	}
 	since := ""
 	if !m.InvalidSince.IsZero() {
@@ -109,14 +109,14 @@ func whetherObeyed(p device.Paths, now time.Time) (string, error) {
 	}
 	switch m.State {
 	case types.MembershipNever, types.MembershipLeft:
-		return "", errors.New("this device belongs to no cluster: there is nothing to leave")
+		return "", errors.New("this device is not a member of a cluster: there is nothing to leave")
 	case types.MembershipMember:
-		return "It is NOT obeyed now: the controller's configuration is valid and makes this device a member.\n" +
-			"Remove the device from the cluster at the controller, and ask again when that has arrived here.", nil
+		return "It has NO effect now: the controller's configuration is valid and makes this device a member.\n" +
+			"Remove the device from the cluster at the controller, and repeat the request when that has arrived here.", nil
 	case types.MembershipLeaving:
-		return "The node leaves already: " + terminal.Clean(m.Reason), nil
+		return "The node is already leaving: " + terminal.Clean(m.Reason), nil
 	case types.MembershipDoubtful:
-		return "It is obeyed as soon as the API server answers: the controller's configuration is not valid" + since + ".", nil
+		return "It takes effect as soon as the API server answers: the controller's configuration is not valid" + since + ".", nil
 	}
 	return "Its membership is " + terminal.Clean(string(m.State)) + since + ": " + terminal.Clean(m.Reason), nil
 }
@@ -130,6 +130,6 @@ func cancelLeave(out io.Writer, p device.Paths) error {
 		fmt.Fprintln(out, "There is no request to leave.")
 		return nil
 	}
-	fmt.Fprintln(out, "The request to leave is taken back. What was decided otherwise stands: zedkube drain status")
+	fmt.Fprintln(out, "The request to leave has been withdrawn. What was already decided stays in effect: zedkube drain status")
 	return nil
 }

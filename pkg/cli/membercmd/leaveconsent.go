@@ -59,9 +59,9 @@ func (c consenting) confirm(ctx context.Context, out io.Writer, node string, g j
 	case c.digest == g.Digest:
 		return nil
 	case c.digest != "":
-		return refuse("the digest of the plan is %s by now, not %s: look at the plan again", g.Digest, terminal.Clean(c.digest))
+		return refuse("the digest of the plan is now %s, not %s: look at the plan again", g.Digest, terminal.Clean(c.digest))
 	case !c.terminal:
-		return refuse("nobody is asked, since this is no terminal: look at the plan and give its digest with --digest")
+		return refuse("this is not a terminal, so nobody can be asked: look at the plan and give its digest with --digest")
 	case node == "":
 		return refuse("the name of this node is not known")
 	}
@@ -85,7 +85,7 @@ func giveUpLines(g joinplan.GiveUp) []string {
 	var lines []string
 	switch {
 	case g.Unknown:
-		lines = append(lines, "Which volumes have data here is NOT KNOWN: whatever this node has is lost.")
+		lines = append(lines, "It is NOT KNOWN which volumes have data here: all data of this node is lost.")
 	case len(g.Volumes) > 0:
 		lines = append(lines, fmt.Sprintf("The data of %d volumes is lost%s:", len(g.Volumes), asOf))
 	default:
@@ -113,14 +113,14 @@ func giveUpAndLeave(ctx context.Context, out io.Writer, p device.Paths, reason s
 	facts := lookAtLeave(ctx, p, now.UTC())
 	switch m := facts.Membership; {
 	case m == nil:
-		return refuse("whether this device belongs to a cluster is not known")
+		return refuse("it is not known whether this device is a member of a cluster")
 	case m.State == types.MembershipMember:
 		return refuse("the controller's configuration is valid and makes this device a member: remove it there first")
 	}
 	plan := joinplan.Leave(facts)
 	if plan.GiveUp == nil {
 		if len(facts.Unknown) > 0 {
-			return refuse("what would be lost cannot be told: %s", terminal.Clean(strings.Join(facts.Unknown, "; ")))
+			return refuse("it is not known what would be lost: %s", terminal.Clean(strings.Join(facts.Unknown, "; ")))
 		}
 		fmt.Fprintln(out, "Nothing would be lost: no consent is needed.")
 		return askToLeave(out, p, reason, now)

@@ -38,7 +38,7 @@ func lookAtLeave(ctx context.Context, p device.Paths, now time.Time) joinplan.Le
 	}
 	f.Apps = appsHere(filepath.Join(p.RunDir(), "zedagent", "AppInstanceConfig"))
 	if f.Membership != nil && !f.Membership.Belongs() {
-		f.NoNodes = "this device belongs to no cluster."
+		f.NoNodes = "this device is not a member of a cluster."
 		return f
 	}
 	f.Unknown = foresee(ctx, p, info, &f)

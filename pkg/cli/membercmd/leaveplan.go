@@ -21,7 +21,7 @@ func newLeavePlanCommand(o *device.Options) *cobra.Command {
 		Use:   "plan [--check] [--without-cluster]",
 		Short: "Show what a leave would wait for and what would be lost; changes nothing",
 		Long: "Show what this node's leave would wait for, in order; which data and applications are here alone; what would be left\n" +
-			"of etcd, and what stays behind. It changes nothing: it reads, and tries each eviction as a dry run.\n\n" + plan.ExitCodes,
+			"of etcd, and what stays behind. It changes nothing: it only reads, and tries each eviction as a dry run.\n\n" + plan.ExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := out.Parse(); err != nil {
@@ -71,7 +71,7 @@ func putLeavePlan(s *terminal.Screen, p joinplan.LeavePlan) {
 	for _, part := range []struct {
 		title string
 		found []joinplan.Finding
-	}{{"What it would wait for, in order", p.Steps}, {"Volumes with data here", p.Volumes}, {"Applications that count on this node", p.Apps}} {
+	}{{"Steps that it would wait for, in order", p.Steps}, {"Volumes with data here", p.Volumes}, {"Applications that depend on this node", p.Apps}} {
 		if len(part.found) == 0 {
 			continue
 		}
@@ -83,7 +83,7 @@ func putLeavePlan(s *terminal.Screen, p joinplan.LeavePlan) {
 		putGiveUp(s, *p.GiveUp)
 	}
 	s.Gap()
-	s.Put(0, terminal.Bold, "What stays behind")
+	s.Put(0, terminal.Bold, "What remains on this device and in the cluster")
 	for _, what := range p.Stays {
 		s.Put(2, terminal.Plain, terminal.Clean(what))
 	}
@@ -97,7 +97,7 @@ func putGiveUp(s *terminal.Screen, g joinplan.GiveUp) {
 		s.Put(2, terminal.Red, line)
 	}
 	if !g.Given.IsZero() {
-		s.Put(2, terminal.Plain, "It is given up, by consent of "+terminal.Timestamp(g.Given)+". Take it back: zedkube leave --cancel")
+		s.Put(2, terminal.Plain, "It is given up, by consent of "+terminal.Timestamp(g.Given)+". To withdraw it: zedkube leave --cancel")
 		return
 	}
 	s.Put(2, terminal.Plain, "At a terminal: zedkube leave --give-up-data")

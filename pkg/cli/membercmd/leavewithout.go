@@ -59,7 +59,7 @@ func (l leaveWithout) ask(ctx context.Context, out io.Writer, p device.Paths) er
 		return err
 	}
 	fmt.Fprint(out, "The request to leave without the cluster is made. For ten minutes nothing may answer; then there is a minute for --undo.\n"+
-		"Watch it:     zedkube topics zedkube/WithoutCluster --watch\nTake it back: zedkube leave --cancel; in the last minute: zedkube leave --undo\n")
+		"Watch it:     zedkube topics zedkube/WithoutCluster --watch\nTo withdraw it: zedkube leave --cancel; in the last minute: zedkube leave --undo\n")
 	return nil
 }
 
@@ -84,10 +84,10 @@ func lookAtPeers(ctx context.Context, p device.Paths) (survivor, error) {
 	var f survivor
 	var err error
 	if f.member, _, err = device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership")); err != nil {
-		return f, fmt.Errorf("learn whether this device belongs to a cluster: %w", err)
+		return f, fmt.Errorf("read whether this device is a member of a cluster: %w", err)
 	}
 	if !f.member.Belongs() || f.member.Config == nil {
-		return f, errors.New("this device belongs to no cluster: there is nothing to leave")
+		return f, errors.New("this device is not a member of a cluster: there is nothing to leave")
 	}
 	if f.boot, err = device.ReadBootID(p.BootID); err != nil {
 		return f, refuse("a consent holds for one boot, and this one has no name: %v", err)
@@ -144,7 +144,7 @@ func (f survivor) warnings() []string {
 		if w.Alive != "" {
 			said = "answered at " + terminal.Clean(w.Alive)
 		}
-		lines = append(lines, fmt.Sprintf("The last word of %s: %s %s, %s. It does not count.", terminal.Clean(w.By), terminal.Clean(w.Of), said, terminal.Stamp(w.At, time.Now())))
+		lines = append(lines, fmt.Sprintf("The last report of %s: %s %s, %s. It is not taken into account.", terminal.Clean(w.By), terminal.Clean(w.Of), said, terminal.Stamp(w.At, time.Now())))
 	}
 	return lines
 }
@@ -154,9 +154,9 @@ func undoLeave(ctx context.Context, out io.Writer, p device.Paths, now time.Time
 	m, _, err := device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership"))
 	switch {
 	case err != nil:
-		return fmt.Errorf("learn whether this device belongs to a cluster: %w", err)
+		return fmt.Errorf("read whether this device is a member of a cluster: %w", err)
 	case m.Without == nil:
-		return refuse("no leave without the cluster is decided; a request for one is taken back with --cancel")
+		return refuse("no leave without the cluster has been decided; to withdraw a request for one: --cancel")
 	case m.State != types.MembershipLeaving:
 		return refuse("EdgeNodeClusterStatus is withdrawn already")
 	}
@@ -165,10 +165,10 @@ func undoLeave(ctx context.Context, out io.Writer, p device.Paths, now time.Time
 		return err
 	}
 	ctx = types.Because(types.ActAs(ctx, "command"), "OPERATOR", "zedkube leave --undo")
-	types.Did(ctx, device.CommandRecord(p), "take back the leave without the cluster", "node", nil)
+	types.Did(ctx, device.CommandRecord(p), "undo the leave without the cluster", "node", nil)
 	if err := topic.Publish(types.Global, types.ClusterLeaveRequest{RequestedAt: now.UTC(), Undo: true}); err != nil {
 		return terminal.ExitWith(terminal.ExitNotPublished, err)
 	}
-	fmt.Fprintln(out, "The leave without the cluster is taken back, if its minute is not over: zedkube status")
+	fmt.Fprintln(out, "The leave without the cluster is undone, if its minute is not over: zedkube status")
 	return nil
 }

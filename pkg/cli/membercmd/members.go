@@ -14,7 +14,7 @@ const membersExitCodes = `Exit codes:
   0   done
   1   wrong usage, interrupted, or it failed
   2   it could not be written, or the API server cannot be asked
-  3   refused: the last line says why
+  3   refused: the last line gives the reason
   99  unknown command`
 
 // exitMemberRefused is for what a rule does not allow, whatever the operator says.

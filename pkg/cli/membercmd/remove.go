@@ -72,7 +72,7 @@ func newMembersRemoveCommand(o *device.Options) *cobra.Command {
 	}
 	out.Flag(c)
 	c.Flags().StringSliceVar(&r.giveUp, "give-up-volume", nil, "this volume, whose last healthy replica is on the node, may be lost; once for each")
-	c.Flags().BoolVar(&r.yes, "yes", false, "do not ask whether to go on; what is refused stays refused")
+	c.Flags().BoolVar(&r.yes, "yes", false, "do not ask for confirmation; what is refused stays refused")
 	return c
 }
 
@@ -178,7 +178,7 @@ func (r *removing) judge(ctx context.Context, target, own types.Node, nodes []ty
 func (r *removing) answers(ctx context.Context, target, own types.Node, nodes []types.Node) string {
 	addresses := addressesOf(target)
 	if len(addresses) == 0 {
-		return "node " + target.Name + " has no address, so whether its device answers cannot be told. Where it is off for good: kubectl delete node " + target.Name
+		return "node " + target.Name + " has no address, so it is not known whether its device answers. If it is off for good: kubectl delete node " + target.Name
 	}
 	for _, to := range addresses {
 		if port := r.answering(ctx, to); port != 0 {
@@ -198,7 +198,7 @@ func (r *removing) answers(ctx context.Context, target, own types.Node, nodes []
 		}
 	}
 	if others > 0 {
-		return "no other node that is Ready answers this one, so whether node " + target.Name + " does cannot be told"
+		return "no other Ready node answers this one, so it is not known whether node " + target.Name + " does"
 	}
 	return ""
 }
@@ -235,7 +235,7 @@ func (r *removing) explain(target types.Node, nodes []types.Node) {
 		fmt.Fprintf(r.out, "etcd has %d voting members left then, of which %d are Ready.\n", others.Voters, others.Ready)
 	}
 	if id, err := uuid.Parse(target.UUID); err == nil && slices.Contains(r.masters, id) {
-		fmt.Fprintln(r.out, "Careful: the controller still names its device as a master. Remove it there as well.")
+		fmt.Fprintln(r.out, "Warning: the device is still configured as a master at the controller. Remove it there as well.")
 	}
 	for _, v := range r.lost {
 		fmt.Fprintf(r.out, "Volume %s is lost.\n", v)
@@ -248,15 +248,15 @@ func (r *removing) confirm(ctx context.Context) error {
 		return nil
 	}
 	if !r.asks {
-		return errors.New("nobody can be asked whether to go on: add --yes; nothing was changed")
+		return errors.New("there is nobody to ask for confirmation: add --yes; nothing was changed")
 	}
-	fmt.Fprint(r.out, "A device that comes back has to be set up again. To go on, type the name of the node: ")
+	fmt.Fprint(r.out, "A device that comes back has to be set up again. To continue, type the name of the node: ")
 	name, err := terminal.ReadAnswer(ctx, r.in)
 	if err != nil {
 		return err
 	}
 	if name != r.name {
-		return errors.New("that is not its name: nothing was changed")
+		return errors.New("the name does not match: nothing was changed")
 	}
 	return nil
 }
@@ -275,7 +275,7 @@ func (r *removing) remove(ctx context.Context, own, target types.Node) (err erro
 		Judge:   func(ctx context.Context, nodes []types.Node) (string, error) { return r.judge(ctx, target, own, nodes) },
 		Message: fmt.Sprintf("an operator removed node %s (%s) by \"zedkube members remove\" on node %s", target.Name, target.UUID, own.Name),
 	}
-	fmt.Fprintln(r.out, "The drain lock is taken, and the nodes are looked at once more: up to 20 seconds.")
+	fmt.Fprintln(r.out, "Acquiring the drain lock and checking the nodes once more: up to 20 seconds.")
 	ctx, cancel := context.WithTimeout(ctx, removeWithin)
 	defer cancel()
 	var deleted bool
@@ -291,13 +291,13 @@ func (r *removing) remove(ctx context.Context, own, target types.Node) (err erro
 	}
 	switch {
 	case errors.Is(err, types.ErrHeld):
-		return refused("another node repairs the cluster at this moment: try again in a minute")
+		return refused("another node is repairing the cluster: try again in a minute")
 	case err != nil:
 		return err
 	case !deleted:
 		return refused(hinders)
 	case hinders != "":
-		fmt.Fprintf(r.out, "The Node is deleted. It goes once k3s has taken its member out of etcd: kubectl get node %s\n", target.Name)
+		fmt.Fprintf(r.out, "The Node is being deleted. It disappears when k3s has removed its member from etcd: kubectl get node %s\n", target.Name)
 	default:
 		fmt.Fprintf(r.out, "Node %s is removed.\n", target.Name)
 	}

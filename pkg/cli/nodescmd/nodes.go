@@ -68,7 +68,7 @@ func shownNodes(v device.NodesView, only []string) terminal.View {
 	case len(only) > 0 && v.Nodes.From != "":
 		s.Err = fmt.Errorf("the cluster has no node %q", terminal.Clean(only[0]))
 	case len(v.Problems) > 0: // said once, by the error
-		s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("the nodes cannot be had: "+terminal.Clean(strings.Join(v.Problems, "; "))))
+		s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("the nodes could not be read: "+terminal.Clean(strings.Join(v.Problems, "; "))))
 		s.Draw = nil
 	default:
 		s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("there are no nodes"))
@@ -204,7 +204,7 @@ func putNode(s *terminal.Screen, n overview.ClusterNode, now time.Time) {
 		}
 	}
 	if n.Cordoned {
-		text := cmp.Or(terminal.Clean(n.CordonedBy), "by whom is not known")
+		text := cmp.Or(terminal.Clean(n.CordonedBy), "by an unknown user")
 		if n.CordonWhy != "" {
 			text += ": " + terminal.Clean(n.CordonWhy)
 		}
@@ -214,10 +214,10 @@ func putNode(s *terminal.Screen, n overview.ClusterNode, now time.Time) {
 		s.Field("cordon", terminal.Yellow, text)
 	}
 	if !n.AgentAt.IsZero() {
-		s.Field("stamp", terminal.Plain, "its agent wrote to the Node "+terminal.Stamp(n.AgentAt, now))
+		s.Field("stamp", terminal.Plain, "last written by its agent "+terminal.Stamp(n.AgentAt, now))
 	}
 	if n.AgentStale {
-		s.Field("stamp", terminal.Yellow, fmt.Sprintf("it has not been renewed for %s or longer: no zedkube may run there any more. If it does not: zedkube members forget %s", types.StampFresh, terminal.Clean(n.Name)))
+		s.Field("stamp", terminal.Yellow, fmt.Sprintf("it has not been renewed for %s or longer: zedkube may no longer run there. If it does not: zedkube members forget %s", types.StampFresh, terminal.Clean(n.Name)))
 	}
 	if !n.Created.IsZero() {
 		s.Field("created", terminal.Plain, terminal.Stamp(n.Created, now))

@@ -20,7 +20,7 @@ import (
 const ExitCodes = `Exit codes:
   0   the plan was made, whatever it says
   1   wrong usage, interrupted, or it failed
-  2   nobody could be asked: the plan says no more than the files of this device
+  2   no node could be asked: the plan says no more than the files of this device
   3   with --check: something blocks
   99  unknown command`
 

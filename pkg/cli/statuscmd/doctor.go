@@ -41,7 +41,7 @@ func NewDoctorCommand(o *device.Options) *cobra.Command {
 			defer d.close()
 			checks, unknown := doctor.Named(d.device.Checks(), only)
 			if len(unknown) > 0 {
-				return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("no check is called %s; zedkube doctor --help lists them", terminal.Clean(strings.Join(unknown, ", "))))
+				return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("there is no check %s; zedkube doctor --help lists them", terminal.Clean(strings.Join(unknown, ", "))))
 			}
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), time.Second, func(ctx context.Context) terminal.View {
 				return doctorShown(doctor.Examine(ctx, checks))
@@ -110,7 +110,7 @@ func newDoctor(p device.Paths, now time.Time) (*examination, error) {
 func (e *examination) nodes(ctx context.Context) (overview.Nodes, error) {
 	v := e.asked.Look(ctx)
 	if len(v.Nodes.List) == 0 {
-		return v.Nodes, errors.New(cmp.Or(strings.Join(v.Problems, "; "), "nobody tells of them"))
+		return v.Nodes, errors.New(cmp.Or(strings.Join(v.Problems, "; "), "no source has them"))
 	}
 	return v.Nodes, nil
 }
@@ -125,7 +125,7 @@ func doctorShown(found []doctor.Finding) terminal.View {
 		}
 	}
 	if len(failed) > 0 {
-		s.Err = terminal.ExitWith(terminal.ExitFound, fmt.Errorf("it fails: %s", strings.Join(failed, ", ")))
+		s.Err = terminal.ExitWith(terminal.ExitFound, fmt.Errorf("checks that fail: %s", strings.Join(failed, ", ")))
 	}
 	return s
 }

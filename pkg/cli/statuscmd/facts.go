@@ -18,7 +18,7 @@ func (f facts) drain(d overview.Drain) {
 			text += ", " + draincmd.PodsText(p.Pods)
 		}
 		if n := len(p.Blockers) + len(p.Volumes); n > 0 {
-			text += fmt.Sprintf(", %d in the way", n)
+			text += fmt.Sprintf(", %d block it", n)
 		}
 		if p.Cordon != "" {
 			text += "; cordoned by " + terminal.Clean(p.Cordon)
@@ -26,7 +26,7 @@ func (f facts) drain(d overview.Drain) {
 	}
 	f.told("drain", d.Told, look, text)
 	if d.Status != "" {
-		f.line("EVE is told", d.At, terminal.Plain, terminal.Clean(d.Status)+", for "+terminal.Clean(d.RequestedBy))
+		f.line("EVE sees", d.At, terminal.Plain, terminal.Clean(d.Status)+", for "+terminal.Clean(d.RequestedBy))
 	}
 	if d.Request != nil {
 		f.line("asked by", d.Request.RequestedAt, terminal.Plain, strings.TrimSuffix("the operator: "+terminal.Clean(d.Request.Context), ": "))
@@ -43,7 +43,7 @@ func (f facts) lease(o overview.Overview) {
 		text = "this node reports for the cluster"
 	}
 	if !l.Takes {
-		text += "; this node is no candidate"
+		text += "; this node is not a candidate"
 	}
 	if !l.Since.IsZero() {
 		text += ", since " + terminal.Stamp(l.Since, f.now)
@@ -97,7 +97,7 @@ func (f facts) storage(s overview.Storage) {
 			wrong = append(wrong, terminal.Clean(level.Name)+": "+terminal.Clean(level.Why))
 		}
 	}
-	look, text := terminal.Plain, "as the device's settings want them, as far as this node keeps them"
+	look, text := terminal.Plain, "as in the device's settings, as far as this node applies them"
 	if len(wrong) > 0 {
 		look, text = terminal.Yellow, strings.Join(wrong, "; ")
 	}
@@ -133,7 +133,7 @@ func (f facts) conditions(c overview.Conditions) {
 		f.line("versions", c.At, terminal.Plain, strings.Join(versions, ", "))
 	}
 	for _, cert := range c.Certificates {
-		f.line("certificate", c.At, terminal.Plain, fmt.Sprintf("%s ends %s", terminal.Clean(cert.Name), terminal.Stamp(cert.NotAfter, f.now)))
+		f.line("certificate", c.At, terminal.Plain, fmt.Sprintf("%s expires %s", terminal.Clean(cert.Name), terminal.Stamp(cert.NotAfter, f.now)))
 	}
 }
 

@@ -25,9 +25,9 @@ func NewStatusCommand(o *device.Options) *cobra.Command {
 	var check bool
 	c := &cobra.Command{
 		Use:   "status [--check] [--watch]",
-		Short: "Show what is wrong and what to do about it, and how node, cluster, drain, applications and storage are",
-		Long: "Show what is wrong with this node, since when and what to do about it; then how node, cluster, drain, applications\n" +
-			"and storage are, each with the age of what is known. It reads files; neither agent nor API server need to run. An agent\n" +
+		Short: "Show problems and what to do about them, and the state of node, cluster, drain, applications and storage",
+		Long: "Show problems of this node, since when and what to do about them; then the state of node, cluster, drain, applications\n" +
+			"and storage, each with its age. It reads files; neither the agent nor the API server has to run. An agent\n" +
 			"that runs is asked for the nodes where no file has them. With --root it reads a copy of a device's files.\n\n" + terminal.ShowExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -43,7 +43,7 @@ func NewStatusCommand(o *device.Options) *cobra.Command {
 	}
 	out.Flag(c)
 	out.WatchFlag(c)
-	c.Flags().BoolVar(&check, "check", false, "end with exit code 3 where something is wrong")
+	c.Flags().BoolVar(&check, "check", false, "exit with code 3 if there is a problem")
 	return c
 }
 
@@ -62,7 +62,7 @@ func shownStatus(o overview.Overview, check bool) terminal.View {
 func problemsText(n int) string {
 	switch n {
 	case 0:
-		return "nothing is wrong, as far as this node knows"
+		return "no problem, as far as this node knows"
 	case 1:
 		return "1 problem"
 	}

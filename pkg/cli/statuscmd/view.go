@@ -106,7 +106,7 @@ func (f facts) told(label string, t overview.Told, look terminal.Style, text str
 	case t.Why != "":
 		look, text = terminal.Red, "cannot be read: "+terminal.Clean(t.Why)
 	case !t.Known():
-		look, text = terminal.Plain, "nothing is known: there is no "+terminal.Clean(t.File)
+		look, text = terminal.Plain, "unknown: there is no "+terminal.Clean(t.File)
 	}
 	f.line(label, t.At, look, text)
 }

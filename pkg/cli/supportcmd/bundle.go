@@ -26,7 +26,7 @@ func NewBundleCommand(o *device.Options, all func() *cobra.Command) *cobra.Comma
 	var include []string
 	c := &cobra.Command{
 		Use:   "support-bundle [-f FILE|-] [--include-topic AGENT/TOPIC]",
-		Short: "Write what is needed to understand this device into one archive, without its secrets",
+		Short: "Write an archive with all that support needs to know of this device, without its secrets",
 		Long: "Write what is needed to understand this device into one archive (tar.gz) of at most 64 MiB: what the agents tell one\n" +
 			"another, the audit, the agent's answers on its socket, what the commands say, and the ends of logs. Of other agents'\n" +
 			"topics only the fields that zedkube knows go in, and what looks like a token, a password, a key or cipher data is taken\n" +
@@ -36,7 +36,7 @@ func NewBundleCommand(o *device.Options, all func() *cobra.Command) *cobra.Comma
 		RunE: func(c *cobra.Command, _ []string) error {
 			out := terminal.Of(c.OutOrStdout())
 			if file == "-" && out.Fd >= 0 {
-				return terminal.ExitWith(terminal.ExitUsage, errors.New("a terminal shows no archive: write it to a file"))
+				return terminal.ExitWith(terminal.ExitUsage, errors.New("an archive cannot be shown on a terminal: write it to a file"))
 			}
 			b := newBundle(o, all, time.Now())
 			b.Include = include

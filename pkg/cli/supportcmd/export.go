@@ -42,8 +42,8 @@ func NewExportCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
 		Use:   "export [--format json|binary] [MESSAGE...]",
-		Short: "Print the messages that a controller would get of the cluster",
-		Long: "Print the messages that a controller would get of the cluster, made from the files of this device:\n" +
+		Short: "Print the messages that a controller would receive about the cluster",
+		Long: "Print the messages that a controller would receive about the cluster, made from the files of this device:\n" +
 			"  cluster         the whole cluster; only on the node that reports for it\n" +
 			"  cluster-update  the update of the kube container's components\n" +
 			"  cluster-node    whether this node is Ready; this one asks the API server\n" +
@@ -61,10 +61,10 @@ func NewExportCommand(o *device.Options) *cobra.Command {
 			}
 			to := terminal.Of(c.OutOrStdout())
 			if format == "binary" && !out.People() {
-				return terminal.ExitWith(terminal.ExitUsage, errors.New("--format binary leaves nothing to -o"))
+				return terminal.ExitWith(terminal.ExitUsage, errors.New("--format binary cannot be combined with -o"))
 			}
 			if format == "binary" && to.Fd >= 0 {
-				return terminal.ExitWith(terminal.ExitUsage, errors.New("a terminal shows no binary message: write it to a file"))
+				return terminal.ExitWith(terminal.ExitUsage, errors.New("a binary message cannot be shown on a terminal: write it to a file"))
 			}
 			return export(c.Context(), newExporter(o.Paths(), time.Now()), args, format == "binary", &out, to, c.ErrOrStderr())
 		},
@@ -142,9 +142,9 @@ func export(ctx context.Context, e *exporter, names []string, binary bool, form 
 func verdict(missing, doubtful []string) error {
 	switch {
 	case len(missing) > 0:
-		return terminal.ExitWith(terminal.ExitNotPublished, fmt.Errorf("not all is there: %s", strings.Join(missing, ", ")))
+		return terminal.ExitWith(terminal.ExitNotPublished, fmt.Errorf("missing: %s", strings.Join(missing, ", ")))
 	case len(doubtful) > 0:
-		return terminal.ExitWith(terminal.ExitExportDoubtful, fmt.Errorf("not all is whole and as of now: %s", strings.Join(doubtful, ", ")))
+		return terminal.ExitWith(terminal.ExitExportDoubtful, fmt.Errorf("old or incomplete: %s", strings.Join(doubtful, ", ")))
 	}
 	return nil
 }

@@ -18,11 +18,11 @@ func NewPageCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
 		Use:   "page",
-		Short: "Say how to open the page of this device, and print its token",
-		Long: "Say how to open the page of this device in a browser, and print the token that it asks for where the agent\n" +
+		Short: "Show how to open the page of this device, and print its token",
+		Long: "Show how to open the page of this device in a browser, and print the token that it requires if the agent\n" +
 			"serves it on 127.0.0.1 (zedkube run --page=on). Anyone who has the token may read all that the page shows, the logs\n" +
-			"of applications included, until the agent is started again. Over the socket no token is wanted.\n\n" +
-			"Exit codes:\n  0   said\n  1   wrong usage, or the token cannot be read\n  99  unknown command",
+			"of applications included, until the agent is started again. No token is required over the socket.\n\n" +
+			"Exit codes:\n  0   shown\n  1   wrong usage, or the token cannot be read\n  99  unknown command",
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := out.Parse(); err != nil {
@@ -63,14 +63,14 @@ func (f pageFound) lines() []string {
 	tunnel := "  ssh -L 12347:" + f.Socket + " root@DEVICE"
 	if f.Token == "" {
 		return []string{
-			"From your desk, without a token:", tunnel, "and then open http://127.0.0.1:12347/",
-			"", "On 127.0.0.1 of this device the page is not served (zedkube run --page=on).",
+			"From your computer, without a token:", tunnel, "and then open http://127.0.0.1:12347/",
+			"", "The page is not served on 127.0.0.1 of this device (zedkube run --page=on).",
 		}
 	}
 	_, port, _ := net.SplitHostPort(terminal.Clean(f.Address))
 	return []string{
-		"On this device, or at your desk after ssh -L " + port + ":" + terminal.Clean(f.Address) + " root@DEVICE:",
+		"On this device, or on your computer after ssh -L " + port + ":" + terminal.Clean(f.Address) + " root@DEVICE:",
 		"  http://" + terminal.Clean(f.Address) + "/#token=" + terminal.Clean(f.Token),
-		"", "From your desk, without a token:", tunnel, "and then open http://127.0.0.1:12347/",
+		"", "From your computer, without a token:", tunnel, "and then open http://127.0.0.1:12347/",
 	}
 }

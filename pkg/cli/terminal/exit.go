@@ -46,7 +46,7 @@ const ExitFound = 3
 // ShowExitCodes are those of the commands that show something.
 const ShowExitCodes = `Exit codes:
   0   it was shown
-  1   wrong usage, this is no device, or it could not be printed
+  1   wrong usage, this is not a device, or it could not be printed
   2   there is nothing to show
   3   "status --check": something is wrong
   99  unknown command`

@@ -29,7 +29,7 @@ func Helpful(root *cobra.Command) {
 // newHelpCommand is cobra's, with an error for a command that there is not.
 func newHelpCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND]", Short: "Say what a command does",
+		Use: "help [COMMAND]", Short: "Show the help of a command",
 		RunE: func(c *cobra.Command, args []string) error {
 			found, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 {
@@ -53,8 +53,8 @@ func newHelpCommand() *cobra.Command {
 func NewCompletionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish"}
 	return &cobra.Command{
-		Use: "completion bash|zsh|fish", Short: "Print what completes commands, flags, nodes and applications in a shell",
-		Long: "Print what completes commands, flags, nodes and applications in a shell. For this session:\n" +
+		Use: "completion bash|zsh|fish", Short: "Print a script for a shell that completes commands, flags, nodes and applications",
+		Long: "Print a script for a shell that completes commands, flags, nodes and applications. For this session:\n" +
 			"  source <(zedkube completion bash)\n",
 		ValidArgs: shells,
 		Args:      Words(1),

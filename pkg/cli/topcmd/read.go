@@ -63,7 +63,7 @@ func (f *topFiles) look(cluster bool) {
 func (f *topFiles) problems(agent device.AgentLife, now time.Time) []string {
 	var said []string
 	if !agent.Runs {
-		said = append(said, "the agent does NOT run: "+agent.Why+"; its values are what it last said")
+		said = append(said, "the agent does NOT run: "+agent.Why+"; its values are the last it published")
 	}
 	m := f.own.value
 	switch {
@@ -74,7 +74,7 @@ func (f *topFiles) problems(agent device.AgentLife, now time.Time) []string {
 	case m != nil && m.Stale != "":
 		said = append(said, "this node's kubelet: "+m.Stale)
 	case m != nil && agent.Runs && now.Sub(m.At).Abs() > max(m.Every, time.Minute)+topOld:
-		said = append(said, fmt.Sprintf("KubeNodeMetrics is not renewed: it is from %s", terminal.Stamp(m.At, now)))
+		said = append(said, fmt.Sprintf("KubeNodeMetrics is stale: it is from %s", terminal.Stamp(m.At, now)))
 	}
 	if m != nil && m.Omitted > 0 {
 		said = append(said, fmt.Sprintf("%d pods or containers are left out of KubeNodeMetrics, which would be too large", m.Omitted))

@@ -221,7 +221,7 @@ func (l *looking) renew(now time.Time) {
 	l.next = now.Add(lookEvery)
 	l.err = l.topic.Publish(l.key, types.MetricsLook{At: now.UTC()})
 	if l.err != nil {
-		l.err = fmt.Errorf("the agent cannot be asked to look every 5 s: %w", l.err)
+		l.err = fmt.Errorf("the agent could not be asked to measure every 5 s: %w", l.err)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // topKeys says how to work it.
-const topKeys = "q ends; c m n sort; arrows, space, b scroll"
+const topKeys = "q quits; c m n sort; arrows, space, b scroll"
 
 // topLook is how values are written.
 type topLook struct {

@@ -50,12 +50,12 @@ func NewTopCommand(o *device.Options) *cobra.Command {
 	t := topOptions{}
 	c := &cobra.Command{
 		Use:   "top [nodes|pods|containers] [--all] [--sort cpu|memory|name] [--once]",
-		Short: "Show live what nodes, pods and containers use",
-		Long: "Show live what all nodes of the cluster use, or the pods or containers of this one.\n" +
-			"This node's values are the running agent's, which looks every 5 s while this command runs. Other nodes'\n" +
+		Short: "Show the resource usage of nodes, pods and containers, live",
+		Long: "Show live the resource usage of all nodes of the cluster, or of the pods or containers of this one.\n" +
+			"This node's values come from the agent, which measures every 5 s while this command runs. Other nodes'\n" +
 			"kubelets are asked through the API server. A value older than 15 s is marked with !, of pods and containers\n" +
-			"older than 25 s, as kubelets measure them every 10 to 15 s. What nobody knows is -.\n" +
-			"q ends it, c m n sort by cpu, memory or name, the arrow keys, space and b scroll.\n\n" + topExitCodes,
+			"older than 25 s, as kubelets measure them every 10 to 15 s. Unknown values are shown as -.\n" +
+			"q quits, c m n sort by cpu, memory or name, the arrow keys, space and b scroll.\n\n" + topExitCodes,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := cmp.Or(t.out.Parse(), t.parse(args)); err != nil {
 				return err
@@ -68,13 +68,13 @@ func NewTopCommand(o *device.Options) *cobra.Command {
 		ValidArgs: []string{topNodes, topPods, topContainers},
 	}
 	flags := c.Flags()
-	flags.BoolVar(&t.all, "all", false, "of pods and containers: those of every namespace, not the applications' alone")
+	flags.BoolVar(&t.all, "all", false, "pods and containers of every namespace, not only those of applications")
 	flags.StringVar(&t.sort, "sort", sortCPU, "cpu, memory or name")
-	flags.BoolVar(&t.once, "once", false, "print one table and end, as it does anyhow where there is no terminal")
+	flags.BoolVar(&t.once, "once", false, "print one table and exit; the default where there is no terminal")
 	flags.BoolVar(&t.json, "json", false, "the same as -o json: a line of JSON every 5 s; with --once a single one")
 	t.out.Flag(c)
 	terminal.Completed(c, "sort", sortCPU, sortMemory, sortName)
-	flags.BoolVar(&t.ascii, "ascii", !localeIsUTF8(), "digits in place of blocks; the default where the locale is not UTF-8")
+	flags.BoolVar(&t.ascii, "ascii", !localeIsUTF8(), "digits instead of blocks; the default where the locale is not UTF-8")
 	return c
 }
 
@@ -92,7 +92,7 @@ func (t *topOptions) parse(args []string) error {
 	case !slices.Contains([]string{sortCPU, sortMemory, sortName}, t.sort):
 		return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("sort %q: want cpu, memory or name", terminal.Clean(t.sort)))
 	case t.all && t.of == topNodes:
-		return terminal.ExitWith(terminal.ExitUsage, errors.New("--all is for pods and containers: nodes are all shown"))
+		return terminal.ExitWith(terminal.ExitUsage, errors.New("--all is for pods and containers: all nodes are shown anyway"))
 	}
 	return nil
 }

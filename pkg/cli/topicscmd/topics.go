@@ -22,9 +22,9 @@ func NewTopicsCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
 		Use:   "topics [AGENT/TOPIC[/KEY]] [--watch]",
-		Short: "Show what the agents of this device tell one another",
-		Long: "Show what the agents of this device tell one another: without an argument all topics, with one its values.\n" +
-			"TOPIC alone does where only one agent has it. Numbers that stand for something are named, secrets are masked,\n" +
+		Short: "Show the topics that the agents of this device publish",
+		Long: "Show the topics that the agents of this device publish: without an argument all topics, with one its values.\n" +
+			"TOPIC alone is enough where only one agent has it. Enumerations are shown by name, secrets are masked,\n" +
 			"and of other agents' topics only the fields that zedkube knows are shown.\n" +
 			"With --watch a line for each field that changes, of all topics or of that one.\n" +
 			"It reads files below <root>/run and <root>/persist only.\n\n" + topicsExitCodes,
