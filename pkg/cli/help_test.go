@@ -95,7 +95,7 @@ func TestWrongWordsSayWhatIsRight(t *testing.T) {
 		"drain status -o":    {terminal.ExitUsage, `flag needs an argument: 'o' in -o; see "zedkube drain status --help"`},
 		"audit --since soon": {terminal.ExitUsage, `--since: time "soon": want`},
 		"logs x --since -1m": {terminal.ExitUsage, `--since: time "-1m": want`},
-		"doctor --only x":    {terminal.ExitUsage, "no check is called x; zedkube doctor --help lists them"},
+		"doctor --only x":    {terminal.ExitUsage, "there is no check x; zedkube doctor --help lists them"},
 	} {
 		_, err := commanded(t.Context(), append([]string{"--root", t.TempDir()}, strings.Fields(line)...)...)
 		if terminal.ExitCode(err) != want.code || err == nil || !strings.HasPrefix(err.Error(), want.says) {

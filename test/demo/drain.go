@@ -49,7 +49,7 @@ func (s *stage) budgetBlocks(ctx context.Context) (string, error) {
 	err := s.until(ctx, func() string {
 		progress, _ := s.drained().Watch.Progress.Get(types.Global)
 		if len(progress.Blockers) != budgeted || progress.Blockers[0].Cause != "budget" {
-			return fmt.Sprintf("NodeDrainProgress names %d pods block it", len(progress.Blockers))
+			return fmt.Sprintf("NodeDrainProgress names %d pods in the way", len(progress.Blockers))
 		}
 		why = progress.Blockers[0].Why
 		return ""

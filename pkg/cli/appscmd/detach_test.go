@@ -60,7 +60,7 @@ func TestVMIDetachTellsWhatTheAgentDoesUntilItEnds(t *testing.T) {
 			if code != c.code || c.err != "" && err.Error() != c.err {
 				t.Errorf("exit code %d: %v", code, err)
 			}
-			asked := "asked: to let application " + detachDomain + " go from node n3\n"
+			asked := "requested: detach application " + detachDomain + " from node n3\n"
 			out := regexp.MustCompile(`(?m)^(waits|acts).*\n`).ReplaceAllString(s.printed(), "") // a phase may be too short to be seen
 			if d := cmp.Diff(asked+c.out, out); d != "" {
 				t.Error("want -, got +\n" + d)
@@ -130,7 +130,7 @@ func TestVMIDetachTakesItsRequestBackWhenTheTimeIsUpOrItIsInterrupted(t *testing
 	for name, c := range map[string]struct {
 		timeout string
 		code    int
-	}{"the time is up": {"300ms", terminal.ExitDetachTimeout}, "interrupted": {"0", terminal.ExitUsage}} {
+	}{"timed out": {"300ms", terminal.ExitDetachTimeout}, "interrupted": {"0", terminal.ExitUsage}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := detachWith(t, types.AppRepairStatus{Phase: types.RepairWaits, Reason: "n2 has not looked often enough"})

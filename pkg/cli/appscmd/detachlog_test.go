@@ -42,7 +42,7 @@ func TestTheDetachLogIsWrittenToNothingButItsOwnFile(t *testing.T) {
 		if info, err := os.Stat(other); err != nil || info.Size() > 0 {
 			t.Errorf("%s: another file has %v, %v", name, info, err)
 		}
-		if refused := strings.Contains(warn.String(), "cannot be written"); refused == row.kept {
+		if refused := strings.Contains(warn.String(), "could not be written"); refused == row.kept {
 			t.Errorf("%s: said %q", name, warn.String())
 		}
 		if !row.kept {

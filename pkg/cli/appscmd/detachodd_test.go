@@ -73,7 +73,7 @@ func TestVMIDetachGoesOnWhereItsLogCannotBeWritten(t *testing.T) {
 	if code, err := s.run(t.Context(), "n3", detachDomain); code != terminal.ExitDetachRefused {
 		t.Errorf("exit code %d: %v", code, err)
 	}
-	if !strings.Contains(s.err.String(), "The log file cannot be written") {
+	if !strings.Contains(s.err.String(), "The log file could not be written") {
 		t.Errorf("it does not say so: %q", s.err.String())
 	}
 }

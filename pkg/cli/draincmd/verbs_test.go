@@ -56,9 +56,9 @@ func TestUnlockFreesTheLockOfWhoeverIsNamed(t *testing.T) {
 		says          string // in output or error
 		code          int
 	}{
-		"a node that is off":          {holder: "node-1", named: "node-1", did: []string{"free node-1 7", fmt.Sprintf(event, "node-1", "node-1")}, says: "node-1 is free"},
+		"a node that is off":          {holder: "node-1", named: "node-1", did: []string{"free node-1 7", fmt.Sprintf(event, "node-1", "node-1")}, says: "node-1 was released"},
 		"a node that is Ready":        {holder: "node-3", named: "node-3", did: []string{"free node-3 7", fmt.Sprintf(event, "node-3", "node-3")}, says: "node-3 is Ready"},
-		"a node that is deleted":      {holder: "gone", named: "gone", did: []string{"free gone 7", fmt.Sprintf(event, "node-2", "gone")}, says: "gone is free"},
+		"a node that is deleted":      {holder: "gone", named: "gone", did: []string{"free gone 7", fmt.Sprintf(event, "node-2", "gone")}, says: "gone was released"},
 		"somebody else holds it":      {holder: "node-1", named: "node-3", says: "held by node-1, not by node-3", code: 1},
 		"nobody holds it":             {named: "node-1", says: "Nobody holds the drain lock"},
 		"ours, and the drain runs":    {holder: "node-2", named: "node-2", record: drainRecord{Agent: running, Progress: emptying().Progress}, says: "zedkube drain cancel", code: 1},
@@ -94,7 +94,7 @@ func TestOnlyACordonOfZedkubesIsKept(t *testing.T) {
 	}{
 		"ours":          {types.Node{Unschedulable: true, CordonedBy: ours}, "keep node-2", "kubectl uncordon node-2"},
 		"none":          {types.Node{}, "", "it is not cordoned"},
-		"an operator's": {types.Node{Unschedulable: true}, "", "made by somebody else and stays anyhow"},
+		"an operator's": {types.Node{Unschedulable: true}, "", "cordoned by somebody else"},
 	} {
 		nodes := cmdtest.ThreeNodes()
 		c.own.Name, c.own.UUID = nodes[1].Name, nodes[1].UUID
@@ -115,7 +115,7 @@ func TestOnlyACordonOfZedkubesIsKept(t *testing.T) {
 }
 
 func TestCancelSaysWhetherPodsComeAgain(t *testing.T) {
-	for cordon, want := range map[string]string{"zedkube": "The node takes pods again as soon as", "kept": "Its cordon is kept, as you asked. To make the node schedulable again: kubectl uncordon node-2"} {
+	for cordon, want := range map[string]string{"zedkube": "The node becomes schedulable again as soon as", "kept": "Its cordon is kept, as you asked. To make the node schedulable again: kubectl uncordon node-2"} {
 		p := deviceWith(t, fmt.Sprintf(`{"Phase":%q,"Cordon":%q,"Requesters":["OPERATOR"]}`, types.PhaseEmptying, cordon))
 		cmdtest.Lay(t, p.PID, strconv.Itoa(os.Getpid()))
 		cmdtest.Lay(t, p.Touch, "")

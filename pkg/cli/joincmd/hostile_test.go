@@ -42,10 +42,10 @@ func hostileMembers(elsewhere *atomic.Int32) []hostileMember {
 		{"another JSON", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"ports":"all","cluster":7}`) }, "which is no report"},
 		{"counts beyond reason", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"cluster":{"etcdMembers":9223372036854775807}}`)
-		}, "more Nodes than any cluster has"},
+		}, "an implausible number of nodes"},
 		{"less than nothing", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"cluster":{"etcdMembers":-1}}`)
-		}, "more Nodes than any cluster has"},
+		}, "an implausible number of nodes"},
 		{"another way", func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/elsewhere" {
 				elsewhere.Add(1)

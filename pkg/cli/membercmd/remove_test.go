@@ -92,7 +92,7 @@ func TestWhichMemberAnOperatorMayRemove(t *testing.T) {
 		says   string
 	}{
 		"one that is dead":        {func(*removeScene) {}, 0, "etcd has 2 voting members left then, of which 2 are Ready.\n"},
-		"one that is still named": {func(s *removeScene) { s.masters = []uuid.UUID{uuid.NameSpaceURL} }, 0, "Careful: the controller still names its device"},
+		"one that is still named": {func(s *removeScene) { s.masters = []uuid.UUID{uuid.NameSpaceURL} }, 0, "Warning: the device is still configured as a master"},
 		"none there is not":       {func(s *removeScene) { s.name, s.typed = "node-9", "node-9" }, 1, "no member node-9"},
 		"not the own one":         {func(s *removeScene) { s.name = "node-2" }, 3, "zedkube leave"},
 		"none that is Ready":      {change("node-3", func(n *types.Node) { n.Ready = types.ConditionTrue }), 3, "is Ready"},
@@ -105,7 +105,7 @@ func TestWhichMemberAnOperatorMayRemove(t *testing.T) {
 			s.answers["1.2.3.4"] = types.ReachOpen
 			change("node-3", func(n *types.Node) { n.ExternalIP = "1.2.3.4" })(s)
 		}, 3, "answers at 1.2.3.4"},
-		"none where nobody answers":     {func(s *removeScene) { clear(s.answers) }, 3, "cannot be told"},
+		"none where nobody answers":     {func(s *removeScene) { clear(s.answers) }, 3, "it is not known"},
 		"not without an address to try": {change("node-3", func(n *types.Node) { n.InternalIP = "" }), 3, "has no address"},
 		"none with a last replica":      {func(s *removeScene) { s.lastReplica("pvc-1") }, 3, "pvc-1 (app/data). To give one up: --give-up-volume"},
 		"nor if another is given up":    {func(s *removeScene) { s.lastReplica("pvc-1"); s.giveUp = []string{"pvc-2"} }, 3, "pvc-1"},
@@ -113,7 +113,7 @@ func TestWhichMemberAnOperatorMayRemove(t *testing.T) {
 		"though that one is given up":   {func(s *removeScene) { s.lastReplica("pvc-1"); s.giveUp = []string{"pvc-1"} }, 0, "Volume pvc-1 is lost."},
 		"none while another drains":     {func(s *removeScene) { s.cluster.SetLock(types.DrainLock{Holder: "node-1", BootID: "b"}) }, 3, "node-1 holds the drain lock"},
 		"though it went down draining":  {func(s *removeScene) { s.cluster.SetLock(types.DrainLock{Holder: "node-3", BootID: "b"}) }, 0, "removed"},
-		"none without an answer":        {func(s *removeScene) { s.typed = "y" }, 1, "not its name"},
+		"none without an answer":        {func(s *removeScene) { s.typed = "y" }, 1, "the name does not match"},
 		"though --yes needs none":       {func(s *removeScene) { s.typed, s.yes = "", true }, 0, "removed"},
 		"none where nobody is asked":    {func(s *removeScene) { s.asks = false }, 1, "add --yes"},
 		"none while another repairs":    {func(s *removeScene) { s.cluster.SetRepairer("node-1", time.Hour) }, 3, "another node repairs"},

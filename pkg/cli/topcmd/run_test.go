@@ -148,7 +148,7 @@ func TestTopSaysWhatTheAgentCannot(t *testing.T) {
 			m.Stale = "it refuses connections"
 			s.publish("KubeNodeMetrics", m)
 		}, "this node's kubelet: it refuses connections", 0},
-		"an agent that hangs": {func(s *topStage) { s.publish("KubeNodeMetrics", busyNode()) }, "is not renewed", 0},
+		"an agent that hangs": {func(s *topStage) { s.publish("KubeNodeMetrics", busyNode()) }, "is stale", 0},
 		"too many pods": {func(s *topStage) {
 			m := busyNode()
 			m.At, m.Omitted = time.Now(), 12
