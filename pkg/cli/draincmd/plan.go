@@ -1,6 +1,9 @@
 package draincmd
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/kubeapi"
@@ -48,4 +51,71 @@ func newDrainPlanCommand(o *device.Options) *cobra.Command {
 	}
 	out.Flag(c)
 	return c
+}
+
+func putPlan(s *terminal.Screen, f drain.Forecast) {
+	s.Put(0, terminal.Bold, "Plan of a drain of "+terminal.Clean(f.Node)+", nothing is changed")
+	look := map[types.DrainOutlook]terminal.Style{types.OutlookSlow: terminal.Yellow, types.OutlookNever: terminal.Red, "": terminal.Green}[f.Outlook]
+	s.Field("verdict", look, terminal.Clean(f.Verdict))
+	s.Field("asked at", terminal.Plain, terminal.Timestamp(f.Made))
+	for _, unknown := range f.Unknown {
+		s.Field("unknown", terminal.Red, terminal.Clean(unknown))
+	}
+	putPlanGates(s, f)
+	putPlanPods(s, f)
+	// The blockers and volumes look as they do in the record of a drain.
+	putInTheWay(s, types.NodeDrainProgress{Blockers: f.Blockers, Volumes: f.Volumes, Stranded: f.Stranded}, f.Made)
+}
+
+// putPlanGates is what has to be had before the first eviction.
+func putPlanGates(s *terminal.Screen, f drain.Forecast) {
+	lock := lockText(f.Lock, f.Made)
+	switch {
+	case f.Lock.Waits != "":
+		s.Field("lock", terminal.Yellow, strings.TrimPrefix(lock+": ", ": ")+terminal.Clean(f.Lock.Waits))
+	case lock != "":
+		s.Field("lock", terminal.Plain, lock)
+	default:
+		s.Field("lock", terminal.Plain, "free")
+	}
+	if f.Quorum != "" {
+		s.Field("quorum", terminal.Red, terminal.Clean(f.Quorum))
+	} else {
+		s.Field("quorum", terminal.Plain, "kept without this node")
+	}
+	switch f.Cordon {
+	case "":
+		s.Field("cordon", terminal.Plain, "would be made")
+	default:
+		s.Field("cordon", terminal.Plain, "exists already, by "+terminal.Clean(f.Cordon))
+	}
+	putWarnings(s, f.Warnings)
+	if len(f.Peers) > 0 {
+		s.Field("peers", terminal.Plain, terminal.Listed(f.Peers))
+	} else {
+		s.Field("peers", terminal.Yellow, "none is Ready and schedulable: nothing would be evicted")
+	}
+}
+
+// putPlanPods are the pods in the order of their eviction.
+func putPlanPods(s *terminal.Screen, f drain.Forecast) {
+	s.Gap()
+	switch {
+	case len(f.Pods) == 0:
+		s.Put(0, terminal.Bold, "No pod would be evicted")
+		return
+	case !f.Evicts:
+		s.Put(0, terminal.Bold, "Pods that would go down with the device")
+	default:
+		s.Put(0, terminal.Bold, fmt.Sprintf("Pods that would be evicted, in this order, %d at a time", f.Parallel))
+	}
+	i := 0
+	terminal.PutList(s, f.Pods, 0, func(p drain.ForecastPod) {
+		i++
+		look, text := terminal.Plain, "goes"
+		if p.Refused != "" {
+			look, text = terminal.Yellow, "refused now"
+		}
+		s.Put(2, look, fmt.Sprintf("%3d  %s  %s", i, terminal.Clean(p.Pod), text))
+	})
 }

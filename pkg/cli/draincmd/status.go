@@ -1,13 +1,21 @@
+// Package draincmd is zedkube drain: its state, a plan, and what an operator may ask
+// for.
 package draincmd
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/types"
 )
 
 // newDrainStatusCommand explains the drain from the files of the device.
@@ -46,4 +54,173 @@ func showDrain(t terminal.Terminal, r drainRecord, out *terminal.Outputs) error 
 		return errors.New("no status of a drain could be read")
 	}
 	return nil
+}
+
+const exitCodes = `Exit codes:
+  0   done; with "status --watch": the drain is complete
+  1   wrong usage, interrupted, or it failed
+  2   it could not be written, or the API server cannot be asked
+  3   "status --watch": the drain failed, or was withdrawn
+  99  unknown command`
+
+// NewDrainCommand is the parent of what an operator may say about drains.
+func NewDrainCommand(o *device.Options) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "drain",
+		Short: "Drain this node, show its progress and what blocks it",
+		Long:  "Drain this node, show its progress and what blocks it.\ndocs/operations.md explains every state and every remedy.\n\n" + exitCodes,
+		Args:  terminal.NoCommand,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(
+		newDrainStatusCommand(o), newDrainPlanCommand(o), newDrainRequestCommand(o), newDrainCancelCommand(o),
+		newKeepCordonCommand(o), newUnlockCommand(o),
+	)
+	return c
+}
+
+// watch looks at the record until its drain has ended: with nil when it is complete, an
+// error with exit code 3 when it has failed or was withdrawn, and 1 before that.
+func watch(read func() drainRecord) func(context.Context) terminal.View {
+	ran := false // a drain was seen under way
+	return func(context.Context) terminal.View {
+		r := read()
+		v := view(r)
+		v.Err = terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted, the drain has not ended"))
+		if over, err := r.ending(); over {
+			v.Ended, v.Err = true, err
+		} else if ran = ran || r.underWay(); ran && r.idle() {
+			v.Ended, v.Err = true, terminal.ExitWith(terminal.ExitDrainFailed, errors.New("the drain was withdrawn: "+terminal.Clean(r.Progress.Reason)))
+		}
+		return v
+	}
+}
+
+// view is a record for people or programs.
+func view(r drainRecord) terminal.View {
+	text := summary(r)
+	return terminal.View{Data: r, Steady: text, Rows: []terminal.Row{{Text: text}}, Draw: func(s *terminal.Screen) { putDrain(s, r) }}
+}
+
+// summary is the record in a line, without what changes by itself.
+func summary(r drainRecord) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if !r.Agent.Runs {
+		add("THE AGENT DOES NOT RUN")
+	}
+	for _, problem := range r.Problems {
+		add("%s", terminal.Clean(problem))
+	}
+	p := r.Progress
+	switch {
+	case p == nil && r.Status == nil:
+		add("no record of a drain")
+	case p == nil:
+		add("%s", terminal.Clean(r.Status.Status.String()))
+	default:
+		_, text := PhaseText(*p)
+		add("%s", text)
+		if p.Reason != "" {
+			add("%s", terminal.Clean(p.Reason))
+		}
+		if p.Pods != (types.DrainPods{}) {
+			add("pods %s", PodsText(p.Pods))
+		}
+		if n := len(p.Blockers) + max(p.BlockersOmitted, 0); n > 0 {
+			add("%d pods block it", n)
+		}
+		if n := len(p.Volumes) + max(p.VolumesOmitted, 0); n > 0 {
+			add("%d volumes block it", n)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// drainRecord is what the files of a device say about its drain. It needs
+// neither the agent nor the API server.
+type drainRecord struct {
+	Node      string // "" for unknown
+	ReadAt    time.Time
+	Agent     device.AgentLife
+	WrittenAt time.Time                // when Progress was; zero without one
+	Progress  *types.NodeDrainProgress // nil for none that can be read
+	Status    *types.NodeDrainStatus   // what EVE's agents are told; nil for none that can be read
+	Request   *types.NodeDrainRequest  // the operator's, while it stands
+	Forced    bool                     // a force file is there
+	Problems  []string                 // what could not be read, and why
+	Advice    []advice
+}
+
+// readDrain reads all there is. What is missing or bad is said in the record.
+func readDrain(p device.Paths, now time.Time) drainRecord {
+	r := drainRecord{ReadAt: now.UTC(), Agent: device.LifeOfAgent(p, now)}
+	if info, err := device.OwnName(p); err == nil {
+		r.Node = info.NodeName()
+	}
+	r.Progress, r.WrittenAt = noted[types.NodeDrainProgress](&r, p.TopicFile(device.Self, "NodeDrainProgress"))
+	r.Status, _ = noted[types.NodeDrainStatus](&r, p.TopicFile(device.Self, "NodeDrainStatus"))
+	r.Request, _ = noted[types.NodeDrainRequest](&r, p.TopicFile(device.CommandAgent, "NodeDrainRequest"))
+	for _, file := range p.ForceDrain {
+		_, err := os.Lstat(file)
+		r.Forced = r.Forced || err == nil
+	}
+	r.Advice = adviseOn(r, p)
+	return r
+}
+
+// noted reads one file into the record; a file that is not there is no problem.
+func noted[T any](r *drainRecord, path string) (*T, time.Time) {
+	v, at, err := device.ReadRecord[T](path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, time.Time{}
+	case err != nil:
+		r.Problems = append(r.Problems, err.Error())
+		return nil, time.Time{}
+	}
+	return &v, at.UTC()
+}
+
+// ending says how the drain of the record has ended; over is false while it
+// has not.
+func (r drainRecord) ending() (over bool, err error) {
+	fails := func(why string) (bool, error) {
+		return true, terminal.ExitWith(terminal.ExitDrainFailed, errors.New("the drain failed: "+terminal.Clean(why)))
+	}
+	switch {
+	case r.Progress == nil && r.Status == nil:
+		return false, nil
+	case r.Progress == nil && r.Status.Status == types.DrainComplete:
+		return true, nil
+	case r.Progress == nil && (r.Status.Status == types.DrainFailedCordon || r.Status.Status == types.DrainFailedDrain):
+		return fails(r.Status.Status.String())
+	case r.Progress == nil || r.askedAnew():
+		return false, nil
+	case r.Progress.Phase == types.PhaseComplete:
+		return true, nil
+	case r.failed():
+		return fails(r.Progress.Reason)
+	}
+	return false, nil
+}
+
+func (r drainRecord) failed() bool {
+	return r.Progress != nil && (r.Progress.Phase == types.PhaseNoCordon || r.Progress.Phase == types.PhaseNotEmpty)
+}
+
+// askedAnew reports that the operator's request is newer than the failure:
+// the agent is about to begin again.
+func (r drainRecord) askedAnew() bool {
+	return r.failed() && r.Request != nil && r.Request.RequestedAt.After(r.Progress.Ended)
+}
+
+// idle reports that there is no drain, nor one about to begin.
+func (r drainRecord) idle() bool {
+	return r.Progress != nil && r.Progress.Phase == types.PhaseIdle && !r.Progress.Left && r.Request == nil
+}
+
+// underWay reports a drain that has not ended.
+func (r drainRecord) underWay() bool {
+	return r.Progress != nil && (r.Progress.Phase == types.PhaseGates || r.Progress.Phase == types.PhaseEmptying)
 }

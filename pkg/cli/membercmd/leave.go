@@ -1,16 +1,21 @@
 package membercmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -132,4 +137,176 @@ func cancelLeave(out io.Writer, p device.Paths) error {
 	}
 	fmt.Fprintln(out, "The request to leave has been withdrawn. What was already decided stays in effect: zedkube drain status")
 	return nil
+}
+
+// exitLeaveRefused is the exit code where a leave or a consent is refused.
+const exitLeaveRefused = 3
+
+const leaveExitCodes = `Exit codes:
+  0   done
+  1   wrong usage, interrupted, or it failed
+  2   it could not be written
+  3   refused: nothing was changed
+  99  unknown command`
+
+// refuse is an error that says that nothing was changed, and why.
+func refuse(format string, args ...any) error {
+	return terminal.ExitWith(exitLeaveRefused, fmt.Errorf("refused, nothing was changed: "+format, args...))
+}
+
+// consenting is who consents to the loss of data, and how.
+type consenting struct {
+	in       io.Reader // where an answer is typed
+	terminal bool      // in is one
+	root     bool
+	digest   string // of the plan, where a script consents; "" for none
+}
+
+// consentingFrom is for the command's own input.
+func consentingFrom(in io.Reader, digest string) consenting {
+	f, ok := in.(*os.File)
+	return consenting{in: in, terminal: ok && term.IsTerminal(int(f.Fd())), root: os.Geteuid() == 0, digest: digest}
+}
+
+// confirm asks for the consent to what is in g, on the node of that name. Only
+// root may give it: at a terminal by typing the node's name, elsewhere by the
+// digest of the plan that was read.
+func (c consenting) confirm(ctx context.Context, out io.Writer, node string, g joinplan.GiveUp) error {
+	if !c.root {
+		return refuse("only root may consent to the loss of data")
+	}
+	for _, line := range giveUpLines(g) {
+		fmt.Fprintln(out, line)
+	}
+	switch {
+	case c.digest == g.Digest:
+		return nil
+	case c.digest != "":
+		return refuse("the digest of the plan is now %s, not %s: look at the plan again", g.Digest, terminal.Clean(c.digest))
+	case !c.terminal:
+		return refuse("this is not a terminal, so nobody can be asked: look at the plan and give its digest with --digest")
+	case node == "":
+		return refuse("the name of this node is not known")
+	}
+	fmt.Fprintf(out, "Type the name of this node, %s, if all of that may be lost: ", terminal.Clean(node))
+	answer, err := terminal.ReadAnswer(ctx, c.in)
+	if err != nil {
+		return err
+	}
+	if answer != node {
+		return refuse("the name was not typed")
+	}
+	return nil
+}
+
+// giveUpLines says what would be lost.
+func giveUpLines(g joinplan.GiveUp) []string {
+	asOf := ""
+	if !g.AsOf.IsZero() {
+		asOf = ", as of " + terminal.Timestamp(g.AsOf)
+	}
+	var lines []string
+	switch {
+	case g.Unknown:
+		lines = append(lines, "It is NOT KNOWN which volumes have data here: all data of this node is lost.")
+	case len(g.Volumes) > 0:
+		lines = append(lines, fmt.Sprintf("The data of %d volumes is lost%s:", len(g.Volumes), asOf))
+	default:
+		lines = append(lines, "No volume has data here"+asOf+".")
+	}
+	for _, v := range g.Volumes {
+		line := "  " + terminal.Clean(v.Name)
+		if v.Claim != "" {
+			line += " (" + terminal.Clean(v.Claim) + ")"
+		}
+		lines = append(lines, line)
+	}
+	if g.Ends {
+		lines = append(lines, "The cluster ends with this node: all its objects are lost.")
+	}
+	return lines
+}
+
+// giveUpAndLeave asks for the leave with a consent to what the plan says is lost.
+func giveUpAndLeave(ctx context.Context, out io.Writer, p device.Paths, reason string, who consenting) error {
+	now := time.Now()
+	if _, err := whetherObeyed(p, now); err != nil {
+		return err
+	}
+	facts := lookAtLeave(ctx, p, now.UTC())
+	switch m := facts.Membership; {
+	case m == nil:
+		return refuse("it is not known whether this device is a member of a cluster")
+	case m.State == types.MembershipMember:
+		return refuse("the controller's configuration is valid and makes this device a member: remove it there first")
+	}
+	plan := joinplan.Leave(facts)
+	if plan.GiveUp == nil {
+		if len(facts.Unknown) > 0 {
+			return refuse("it is not known what would be lost: %s", terminal.Clean(strings.Join(facts.Unknown, "; ")))
+		}
+		fmt.Fprintln(out, "Nothing would be lost: no consent is needed.")
+		return askToLeave(out, p, reason, now)
+	}
+	if err := who.confirm(ctx, out, facts.Node, *plan.GiveUp); err != nil {
+		return err
+	}
+	consent := *facts.Loss
+	consent.Given, consent.Uptime = now.UTC(), device.Uptime()
+	recordConsent(ctx, p, consent, "zedkube leave --give-up-data", facts.Node)
+	return publishLeave(out, p, types.ClusterLeaveRequest{RequestedAt: now.UTC(), Context: reason, Consent: &consent}, now)
+}
+
+// recordConsent puts a consent on record before anybody can act on it.
+func recordConsent(ctx context.Context, p device.Paths, w types.LeaveConsent, how, node string) {
+	names := make([]string, 0, len(w.Volumes))
+	for _, v := range w.Volumes {
+		names = append(names, v.Name)
+	}
+	what := fmt.Sprintf("%s: digest %s, %d volumes: %s", how, w.Digest(), len(names), strings.Join(names, " "))
+	if w.Unknown {
+		what = fmt.Sprintf("%s: digest %s, the volumes are not known", how, w.Digest())
+	}
+	ctx = types.Because(types.ActAs(ctx, "command"), "OPERATOR", what)
+	types.Did(ctx, device.CommandRecord(p), "consent to the loss of data", "node/"+node, nil)
+}
+
+// lossOf is what a consent to this leave has to name, nil where nothing is lost
+// or nobody can say; and from when that is, where the cluster cannot be asked.
+func lossOf(p device.Paths, f joinplan.LeaveFacts) (*types.LeaveConsent, time.Time) {
+	m := f.Membership
+	boot, err := device.ReadBootID(p.BootID)
+	if err != nil || m == nil || !m.Belongs() || m.Config == nil {
+		return nil, time.Time{}
+	}
+	w := &types.LeaveConsent{BootID: boot, Cluster: m.Config.ClusterID.UUID}
+	var asOf time.Time
+	switch {
+	case f.Storage != nil:
+		w.Volumes = onlyHere(f)
+		w.Ends, _ = types.LastOf(f.Nodes, f.Node)
+	case f.Nodes != nil:
+		return nil, time.Time{} // it can be asked, and asked again
+	default:
+		j, _, err := device.ReadRecord[types.NodeDrainJournal](p.PersistentFile(device.Self, "NodeDrainJournal"))
+		if w.Unknown = err != nil || j.Look == nil || j.Look.BootID != boot; !w.Unknown {
+			w.Volumes, asOf = j.Look.Volumes, j.Look.At
+		}
+	}
+	if len(w.Volumes) == 0 && !w.Unknown && !w.Ends {
+		return nil, time.Time{}
+	}
+	return w, asOf
+}
+
+// standingConsent is the consent that holds now, nil for none.
+func standingConsent(p device.Paths, m *types.ClusterMembership) *types.LeaveConsent {
+	if m == nil || m.Config == nil {
+		return nil
+	}
+	boot, err := device.ReadBootID(p.BootID)
+	if err != nil || !m.Consent.Holds(boot, m.Config.ClusterID.UUID, device.Uptime()) {
+		return nil
+	}
+	return m.Consent
 }

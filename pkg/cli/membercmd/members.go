@@ -3,10 +3,18 @@
 package membercmd
 
 import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
 	"github.com/spf13/cobra"
 
+	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/types"
 )
 
 // membersExitCodes are those of the commands below "zedkube members".
@@ -38,4 +46,87 @@ func NewMembersCommand(o *device.Options) *cobra.Command {
 // membersCommands are the commands below "zedkube members".
 func membersCommands(o *device.Options) []*cobra.Command {
 	return []*cobra.Command{newMembersForgetCommand(o), newMembersRemoveCommand(o)}
+}
+
+// newMembersForgetCommand takes the stamp off a node that runs no zedkube of this
+// kind any more.
+func newMembersForgetCommand(o *device.Options) *cobra.Command {
+	var out terminal.Outputs
+	c := &cobra.Command{
+		Use:   "forget NODE",
+		Short: "Remove the stamp of a node that runs EVE's own zedkube again",
+		Long: "Remove the stamp of a node that runs EVE's own zedkube again: after it was put back to its former image, or EVE\n" +
+			"fell back to it. Its Node then says no longer that a zedkube of this kind runs there. Refused while the stamp is\n" +
+			"fresh: an agent writes it every " + types.StampEvery.String() + ", and it is stale once the agent of this node has not seen it change for\n" +
+			types.StampFresh.String() + ". An agent that does run writes it again. See docs/eve-image.md, \"Back\".\n\n" + membersExitCodes,
+		Example: "  zedkube members forget press-line-3",
+		Args:    terminal.Words(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			p := o.Paths()
+			f := forgetting{name: args[0]}
+			asked := &device.NodesAsked{Paths: p}
+			defer asked.Close()
+			seen, err := asked.OfAgent(c.Context())
+			if err != nil {
+				return terminal.ExitWith(exitMemberRefused, fmt.Errorf("refused: only an agent that has watched for a while knows how old a stamp is: %w", err))
+			}
+			f.seen = seen
+			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube members forget "+args[0])
+			return out.RunAction(c, func(w io.Writer) error {
+				f.out = w
+				return device.WithAPI(ctx, p, func(kube *kubeapi.Client) error { return f.run(ctx, kube) })
+			})
+		},
+		ValidArgsFunction: terminal.CompleteArgs(func(ctx context.Context) []string { return device.CompleteNodes(ctx, o, nil) }),
+	}
+	out.Flag(c)
+	return c
+}
+
+// stampTaker is what forget does to the cluster.
+type stampTaker interface {
+	FreshNodes(ctx context.Context) ([]types.Node, error)
+	ForgetStamp(ctx context.Context, node types.Node) error
+}
+
+// forgetting is one call of the command.
+type forgetting struct {
+	name string
+	seen overview.Nodes // by the agent of this node
+	out  io.Writer
+}
+
+func (f forgetting) run(ctx context.Context, kube stampTaker) error {
+	nodes, err := kube.FreshNodes(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(nodes, func(n types.Node) bool { return n.Name == f.name })
+	switch {
+	case i < 0:
+		return fmt.Errorf("the cluster has no node %s: zedkube nodes", terminal.Clean(f.name))
+	case nodes[i].Agent == nil:
+		fmt.Fprintf(f.out, "Node %s has no stamp.\n", f.name)
+		return nil
+	}
+	if why := f.fresh(nodes[i]); why != "" {
+		return refused(why)
+	}
+	if err := kube.ForgetStamp(ctx, nodes[i]); err != nil {
+		return err
+	}
+	fmt.Fprintf(f.out, "The stamp of node %s was removed: the other nodes now treat it as one that runs EVE's own zedkube.\n", f.name)
+	return nil
+}
+
+// fresh says why the stamp of a node may not be taken off, "" where it may.
+func (f forgetting) fresh(n types.Node) string {
+	i := slices.IndexFunc(f.seen.List, func(c overview.ClusterNode) bool { return c.Name == n.Name })
+	switch {
+	case i < 0:
+		return "the agent of this node does not know node " + n.Name + " yet"
+	case !f.seen.List[i].AgentStale || !f.seen.List[i].AgentAt.Equal(n.StampedAt):
+		return fmt.Sprintf("the stamp of node %s is fresh, or has not been watched from here for %s: its zedkube runs, or did a moment ago", n.Name, types.StampFresh)
+	}
+	return ""
 }
