@@ -92,7 +92,7 @@ func TestVMIDetachAsksForWhatItWasTold(t *testing.T) {
 			t.Errorf("asked for %+v", r)
 		}
 	}
-	if n := strings.Count(s.logFile(), "although its storage is not proved redundant\n"); n != 2 {
+	if n := strings.Count(s.logFile(), "even if its storage is not proved to be redundant\n"); n != 2 {
 		t.Errorf("the log does not say that it was forced: %s", s.logFile())
 	}
 }
@@ -145,7 +145,7 @@ func TestVMIDetachTakesItsRequestBackWhenTheTimeIsUpOrItIsInterrupted(t *testing
 					cancel()
 				}
 			}()
-			if code, err := s.run(ctx, "--timeout", c.timeout, "n3", detachDomain); code != c.code || !strings.Contains(err.Error(), "nothing is requested any more") {
+			if code, err := s.run(ctx, "--timeout", c.timeout, "n3", detachDomain); code != c.code || !strings.Contains(err.Error(), "the request has been withdrawn") {
 				t.Errorf("exit code %d: %v", code, err)
 			}
 			if len(s.lies()) != 0 {

@@ -60,7 +60,7 @@ func TestUnlockFreesTheLockOfWhoeverIsNamed(t *testing.T) {
 		"a node that is Ready":        {holder: "node-3", named: "node-3", did: []string{"free node-3 7", fmt.Sprintf(event, "node-3", "node-3")}, says: "node-3 is Ready"},
 		"a node that is deleted":      {holder: "gone", named: "gone", did: []string{"free gone 7", fmt.Sprintf(event, "node-2", "gone")}, says: "gone was released"},
 		"somebody else holds it":      {holder: "node-1", named: "node-3", says: "held by node-1, not by node-3", code: 1},
-		"nobody holds it":             {named: "node-1", says: "Nobody holds the drain lock"},
+		"nobody holds it":             {named: "node-1", says: "No node holds the drain lock"},
 		"ours, and the drain runs":    {holder: "node-2", named: "node-2", record: drainRecord{Agent: running, Progress: emptying().Progress}, says: "zedkube drain cancel", code: 1},
 		"ours, and the agent is dead": {holder: "node-2", named: "node-2", record: drainRecord{Progress: emptying().Progress}, did: []string{"free node-2 7", fmt.Sprintf(event, "node-2", "node-2")}},
 		"ours, without a drain":       {holder: "node-2", named: "node-2", record: drainRecord{Agent: running, Progress: &types.NodeDrainProgress{Phase: types.PhaseIdle}}, did: []string{"free node-2 7", fmt.Sprintf(event, "node-2", "node-2")}},
@@ -125,7 +125,7 @@ func TestCancelSaysWhetherPodsComeAgain(t *testing.T) {
 		if err := cancelDrain(&out, p, time.Now()); err != nil {
 			t.Error(err)
 		}
-		if !strings.Contains(out.String(), "taken back.\n"+want) {
+		if !strings.Contains(out.String(), "has been withdrawn.\n"+want) {
 			t.Errorf("cordon %s: %s", cordon, out.String())
 		}
 	}

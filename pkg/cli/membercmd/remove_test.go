@@ -116,7 +116,7 @@ func TestWhichMemberAnOperatorMayRemove(t *testing.T) {
 		"none without an answer":        {func(s *removeScene) { s.typed = "y" }, 1, "the name does not match"},
 		"though --yes needs none":       {func(s *removeScene) { s.typed, s.yes = "", true }, 0, "removed"},
 		"none where nobody is asked":    {func(s *removeScene) { s.asks = false }, 1, "add --yes"},
-		"none while another repairs":    {func(s *removeScene) { s.cluster.SetRepairer("node-1", time.Hour) }, 3, "another node repairs"},
+		"none while another repairs":    {func(s *removeScene) { s.cluster.SetRepairer("node-1", time.Hour) }, 3, "another node is repairing"},
 		"though a dead agent held it":   {func(s *removeScene) { s.cluster.SetRepairer("node-2", 10*time.Second) }, 0, "removed"},
 		"none that comes back meanwhile": {func(s *removeScene) {
 			s.onAnswer = func() { change("node-3", func(n *types.Node) { n.Ready = types.ConditionTrue })(s) }
