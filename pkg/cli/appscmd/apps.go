@@ -36,7 +36,7 @@ func NewAppsCommand(o *device.Options) *cobra.Command {
 				}
 			}
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), terminal.WatchEvery, func(context.Context) terminal.View {
-				return shownApps(overview.Read(o.Root, time.Now()), args)
+				return viewApps(overview.Read(o.Root, time.Now()), args)
 			})
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -99,7 +99,7 @@ type appsView struct {
 	Apps   overview.Apps
 }
 
-func shownApps(o overview.Overview, only []string) terminal.View {
+func viewApps(o overview.Overview, only []string) terminal.View {
 	whole := len(only) > 0
 	if whole {
 		app, err := chosenApp(o, only[0])
@@ -263,7 +263,7 @@ func putApp(s *terminal.Screen, a overview.App, report, now time.Time) {
 	}
 	putConsole(s, a, now)
 	putRepair(s, a.Repair, now)
-	for _, p := range a.Pods[:min(len(a.Pods), terminal.ShownItems)] {
+	for _, p := range a.Pods[:min(len(a.Pods), terminal.MostItems)] {
 		text := terminal.Clean(p.Name) + " " + p.Status.String() + " on " + terminal.OrNone(terminal.Clean(p.NodeName))
 		if p.Reason != "" {
 			text += ", " + terminal.Clean(p.Reason)
@@ -276,7 +276,7 @@ func putApp(s *terminal.Screen, a overview.App, report, now time.Time) {
 		}
 		s.Field("pod", terminal.Plain, text)
 	}
-	for _, v := range a.VMIs[:min(len(a.VMIs), terminal.ShownItems)] {
+	for _, v := range a.VMIs[:min(len(a.VMIs), terminal.MostItems)] {
 		s.Field("machine", terminal.Plain, terminal.Clean(v.Name)+" "+v.Status.String()+" on "+terminal.OrNone(terminal.Clean(v.NodeName))+", since "+terminal.Stamp(v.LastTransitionTime, now))
 	}
 }
@@ -316,10 +316,10 @@ func putRepair(s *terminal.Screen, r *types.AppRepairStatus, now time.Time) {
 	if r.Lost != "" {
 		s.Field("lost with", terminal.Yellow, terminal.Clean(r.Lost))
 	}
-	for _, e := range r.Evidence[:min(len(r.Evidence), terminal.ShownItems)] {
+	for _, e := range r.Evidence[:min(len(r.Evidence), terminal.MostItems)] {
 		s.Field("seen", terminal.Plain, terminal.Clean(e))
 	}
-	for _, step := range r.Steps[:min(len(r.Steps), terminal.ShownItems)] {
+	for _, step := range r.Steps[:min(len(r.Steps), terminal.MostItems)] {
 		text := terminal.Stamp(step.At, now) + " " + terminal.Clean(string(step.Act)) + ": " + terminal.Clean(step.Step)
 		if step.Failed != "" {
 			text += " FAILED: " + terminal.Clean(step.Failed)

@@ -121,9 +121,9 @@ func (d *detaching) requestFile() string {
 	return filepath.Join(d.paths.RunDir(), device.CommandAgent, "AppDetachRequest", d.key+".json")
 }
 
-// theirs reports that the request that lies there is another command's, which
+// replaced reports that the request that lies there is another command's, which
 // came later.
-func (d *detaching) theirs() bool {
+func (d *detaching) replaced() bool {
 	lies, _, err := device.ReadRecord[types.AppDetachRequest](d.requestFile())
 	return err == nil && lies.ID != d.request.ID
 }

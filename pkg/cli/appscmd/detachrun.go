@@ -25,9 +25,9 @@ type detaching struct {
 	key     string // the application's UUID
 	settle  time.Duration
 
-	told  map[string]bool // steps that are printed, or are from before
-	state string          // as printed last
-	acted bool
+	printed map[string]bool // steps that are printed, or are from before
+	state   string          // as printed last
+	acted   bool
 }
 
 // run does it and leaves its outcome in the log.
@@ -65,15 +65,15 @@ func (d *detaching) attempt(ctx context.Context) error {
 		return err
 	}
 	before, _ := repairs.Get(d.key)
-	d.told = map[string]bool{}
+	d.printed = map[string]bool{}
 	for _, s := range before.Steps {
-		d.told[stepKey(s)] = true
+		d.printed[stepKey(s)] = true
 	}
 	if err := d.ask(requests); err != nil {
 		return err
 	}
 	err = d.follow(ctx, repairs, bell)
-	if !d.theirs() {
+	if !d.replaced() {
 		if gone := requests.Unpublish(d.key); gone != nil {
 			err = errors.Join(err, terminal.ExitWith(terminal.ExitNotPublished, fmt.Errorf("the request could not be withdrawn: %w", gone)))
 		}
@@ -163,10 +163,10 @@ func (d *detaching) ending(s types.AppRepairStatus) (over bool, err error) {
 // tell prints what is new in the status.
 func (d *detaching) tell(s types.AppRepairStatus) error {
 	for _, step := range s.Steps {
-		if d.told[stepKey(step)] {
+		if d.printed[stepKey(step)] {
 			continue
 		}
-		d.told[stepKey(step)], d.acted = true, true
+		d.printed[stepKey(step)], d.acted = true, true
 		text := step.Step
 		if step.Failed != "" {
 			text += ": failed: " + step.Failed

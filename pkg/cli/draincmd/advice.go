@@ -14,8 +14,8 @@ type advice struct {
 	Why     string
 }
 
-// adviseOn says what an operator may do about the record.
-func adviseOn(r drainRecord, p device.Paths) []advice {
+// adviseFor says what an operator may do about the record.
+func adviseFor(r drainRecord, p device.Paths) []advice {
 	var list []advice
 	add := func(command, why string) { list = append(list, advice{command, why}) }
 	if !r.Agent.Runs {

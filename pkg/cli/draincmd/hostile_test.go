@@ -161,7 +161,7 @@ func TestOnlyNamesOfKubernetesAreOfferedForPasting(t *testing.T) {
 	r := emptying()
 	r.Progress.Phase = types.PhaseGates
 	r.Progress.Lock = types.DrainLockView{Holder: "node-1; reboot"}
-	for _, a := range adviseOn(r, device.Options{}.Paths()) {
+	for _, a := range adviseFor(r, device.Options{}.Paths()) {
 		if strings.Contains(a.Command, "; reboot") {
 			t.Errorf("offered: %s", a.Command)
 		}
@@ -176,7 +176,7 @@ func TestSomebodyElsesCordonIsAskedAboutBeforeItIsUndone(t *testing.T) {
 		r := emptying()
 		r.Progress = &types.NodeDrainProgress{Phase: types.PhaseIdle, Cordon: cordon}
 		var got []string
-		for _, a := range adviseOn(r, device.Options{}.Paths()) {
+		for _, a := range adviseFor(r, device.Options{}.Paths()) {
 			if !strings.Contains(a.Command, "drain") {
 				got = append(got, a.Command)
 			}

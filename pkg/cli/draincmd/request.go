@@ -49,9 +49,9 @@ func requestDrain(out io.Writer, p device.Paths, reason string, now time.Time) e
 		return err
 	}
 	record := readDrain(p, now)
-	standing, stands := topic.Get(types.Global)
-	if stands && !(record.failed() && !record.askedAnew()) {
-		fmt.Fprintf(out, "There is already a request, made at %s. It stays in effect.\n", terminal.Stamp(standing.RequestedAt, now))
+	existing, exists := topic.Get(types.Global)
+	if exists && !(record.failed() && !record.requestedAgain()) {
+		fmt.Fprintf(out, "There is already a request, made at %s. It stays in effect.\n", terminal.Stamp(existing.RequestedAt, now))
 	} else {
 		request := types.NodeDrainRequest{RequestedAt: now.UTC(), RequestedBy: types.DrainRequesterNone, Context: reason}
 		if err := topic.Publish(types.Global, request); err != nil {

@@ -21,13 +21,13 @@ func emptying() drainRecord {
 		Status:   &types.NodeDrainStatus{Status: types.DrainRetrying, RequestedBy: types.DrainRequesterDeviceOp},
 		Progress: cmdtest.Emptying(),
 	}
-	r.Advice = adviseOn(r, device.Options{}.Paths())
+	r.Advice = adviseFor(r, device.Options{}.Paths())
 	return r
 }
 
 func screens() map[string][]string {
 	advised := func(r drainRecord) drainRecord {
-		r.Advice = adviseOn(r, device.Options{}.Paths())
+		r.Advice = adviseFor(r, device.Options{}.Paths())
 		return r
 	}
 	of := func(p types.NodeDrainProgress, status types.DrainStatus) drainRecord {

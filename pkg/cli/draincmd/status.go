@@ -158,19 +158,19 @@ func readDrain(p device.Paths, now time.Time) drainRecord {
 	if info, err := device.OwnName(p); err == nil {
 		r.Node = info.NodeName()
 	}
-	r.Progress, r.WrittenAt = noted[types.NodeDrainProgress](&r, p.TopicFile(device.Self, "NodeDrainProgress"))
-	r.Status, _ = noted[types.NodeDrainStatus](&r, p.TopicFile(device.Self, "NodeDrainStatus"))
-	r.Request, _ = noted[types.NodeDrainRequest](&r, p.TopicFile(device.CommandAgent, "NodeDrainRequest"))
+	r.Progress, r.WrittenAt = readOptional[types.NodeDrainProgress](&r, p.TopicFile(device.Self, "NodeDrainProgress"))
+	r.Status, _ = readOptional[types.NodeDrainStatus](&r, p.TopicFile(device.Self, "NodeDrainStatus"))
+	r.Request, _ = readOptional[types.NodeDrainRequest](&r, p.TopicFile(device.CommandAgent, "NodeDrainRequest"))
 	for _, file := range p.ForceDrain {
 		_, err := os.Lstat(file)
 		r.Forced = r.Forced || err == nil
 	}
-	r.Advice = adviseOn(r, p)
+	r.Advice = adviseFor(r, p)
 	return r
 }
 
-// noted reads one file into the record; a file that is not there is no problem.
-func noted[T any](r *drainRecord, path string) (*T, time.Time) {
+// readOptional reads one file into the record; a file that is not there is no problem.
+func readOptional[T any](r *drainRecord, path string) (*T, time.Time) {
 	v, at, err := device.ReadRecord[T](path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -195,7 +195,7 @@ func (r drainRecord) ending() (over bool, err error) {
 		return true, nil
 	case r.Progress == nil && (r.Status.Status == types.DrainFailedCordon || r.Status.Status == types.DrainFailedDrain):
 		return fails(r.Status.Status.String())
-	case r.Progress == nil || r.askedAnew():
+	case r.Progress == nil || r.requestedAgain():
 		return false, nil
 	case r.Progress.Phase == types.PhaseComplete:
 		return true, nil
@@ -209,9 +209,9 @@ func (r drainRecord) failed() bool {
 	return r.Progress != nil && (r.Progress.Phase == types.PhaseNoCordon || r.Progress.Phase == types.PhaseNotEmpty)
 }
 
-// askedAnew reports that the operator's request is newer than the failure:
+// requestedAgain reports that the operator's request is newer than the failure:
 // the agent is about to begin again.
-func (r drainRecord) askedAnew() bool {
+func (r drainRecord) requestedAgain() bool {
 	return r.failed() && r.Request != nil && r.Request.RequestedAt.After(r.Progress.Ended)
 }
 

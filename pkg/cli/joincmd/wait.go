@@ -114,7 +114,7 @@ type joiner struct {
 
 // wait returns nil when the node may join.
 func (j joiner) wait(ctx context.Context) error {
-	var told answer
+	var last answer
 	for {
 		t, a, err := j.own.look()
 		if err != nil {
@@ -127,8 +127,8 @@ func (j joiner) wait(ctx context.Context) error {
 		if now, _, err := j.own.look(); a.may && (err != nil || now != t) {
 			continue // what was asked is of no interest any more
 		}
-		if ctx.Err() == nil && a != told {
-			told = a
+		if ctx.Err() == nil && a != last {
+			last = a
 			if err := j.tell(t, a); err != nil {
 				return err
 			}
@@ -137,7 +137,7 @@ func (j joiner) wait(ctx context.Context) error {
 		case a.may:
 			return nil
 		case j.pause(ctx, next, t) != nil:
-			return waitEnded(ctx.Err(), told)
+			return waitEnded(ctx.Err(), last)
 		}
 	}
 }

@@ -136,7 +136,7 @@ func lookAtLeave(ctx context.Context, p device.Paths, now time.Time) joinplan.Le
 		f.NoNodes = "this device is not a member of a cluster."
 		return f
 	}
-	f.Unknown = foresee(ctx, p, info, &f)
+	f.Unknown = lookAhead(ctx, p, info, &f)
 	f.Consent = standingConsent(p, f.Membership)
 	f.Loss, f.LossOf = lossOf(p, f)
 	return f
@@ -147,8 +147,8 @@ func onlyHere(f joinplan.LeaveFacts) []types.LeaveVolume {
 	return drain.OnlyHere(*f.Storage, f.Nodes, f.Node, f.Now)
 }
 
-// foresee asks the cluster, as the plan of a drain does.
-func foresee(ctx context.Context, p device.Paths, info types.EdgeNodeInfo, f *joinplan.LeaveFacts) (unknown []string) {
+// lookAhead asks the cluster, as the plan of a drain does.
+func lookAhead(ctx context.Context, p device.Paths, info types.EdgeNodeInfo, f *joinplan.LeaveFacts) (unknown []string) {
 	err := device.WithAPI(ctx, p, func(kube *kubeapi.Client) error {
 		ahead, err := plan.LookAhead(ctx, kube, info)
 		if err != nil {

@@ -34,7 +34,7 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 			a := &device.NodesAsked{Paths: o.Paths()}
 			defer a.Close()
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), nodesEvery, func(ctx context.Context) terminal.View {
-				return shownNodes(a.Look(ctx), args)
+				return viewNodes(a.Look(ctx), args)
 			})
 		},
 		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -49,8 +49,8 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 // nodesEvery is how often nodes are asked for while somebody watches.
 const nodesEvery = 2 * time.Second
 
-// shownNodes is a look at all nodes, or at the one that is named.
-func shownNodes(v device.NodesView, only []string) terminal.View {
+// viewNodes is a look at all nodes, or at the one that is named.
+func viewNodes(v device.NodesView, only []string) terminal.View {
 	if len(only) > 0 {
 		v.Nodes.List = slices.DeleteFunc(slices.Clone(v.Nodes.List), func(n overview.ClusterNode) bool { return n.Name != only[0] })
 	}

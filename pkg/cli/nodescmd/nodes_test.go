@@ -22,7 +22,7 @@ func TestNodesThatCannotBeHadAreAnError(t *testing.T) {
 		"one that is not":        {device.NodesView{Nodes: cmdtest.TroubledNodes()}, []string{"node-9"}, terminal.ExitUsage},
 		"one, of nobody's nodes": {device.NodesView{Problems: []string{"no kubeconfig"}}, []string{"node-1"}, terminal.ExitNotPublished},
 	} {
-		s := shownNodes(c.view, c.only)
+		s := viewNodes(c.view, c.only)
 		if got := terminal.ExitCode(s.Err); got != c.code {
 			t.Errorf("%s: exit code %d, want %d", name, got, c.code)
 		}

@@ -27,8 +27,8 @@ const ExitCodes = `Exit codes:
 // ExitBlocks is the exit code of --check.
 const ExitBlocks = 3
 
-// foreseer is what a plan asks of the cluster. None of it changes anything.
-type foreseer interface {
+// clusterReader is what a plan asks of the cluster. None of it changes anything.
+type clusterReader interface {
 	FreshNodes(ctx context.Context) ([]types.Node, error)
 	DrainLock(ctx context.Context) (types.DrainLock, error)
 	PodsToEvict(ctx context.Context, node string) ([]types.Pod, error)
@@ -47,7 +47,7 @@ const (
 
 // LookAhead asks the cluster all that a plan needs. Without nodes and pods
 // there is no plan; what else cannot be had is said in it.
-func LookAhead(ctx context.Context, kube foreseer, info types.EdgeNodeInfo) (drain.Prospect, error) {
+func LookAhead(ctx context.Context, kube clusterReader, info types.EdgeNodeInfo) (drain.Prospect, error) {
 	p := drain.Prospect{Now: time.Now().UTC()}
 	nodes, own, err := device.NodesAndOwn(ctx, kube, info)
 	if p.Nodes = nodes; err != nil {
@@ -77,7 +77,7 @@ func LookAhead(ctx context.Context, kube foreseer, info types.EdgeNodeInfo) (dra
 
 // tryEvictions asks what the API server would answer to each eviction, as dry
 // runs, and returns the refusals by pod.
-func tryEvictions(ctx context.Context, kube foreseer, pods []types.Pod) map[string]error {
+func tryEvictions(ctx context.Context, kube clusterReader, pods []types.Pod) map[string]error {
 	ctx, cancel := context.WithTimeout(ctx, trialsEnd)
 	defer cancel()
 	answers := make([]error, min(len(pods), triedPods))

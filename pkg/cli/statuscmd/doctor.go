@@ -44,7 +44,7 @@ func NewDoctorCommand(o *device.Options) *cobra.Command {
 				return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("there is no check %s; zedkube doctor --help lists them", terminal.Clean(strings.Join(unknown, ", "))))
 			}
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), time.Second, func(ctx context.Context) terminal.View {
-				return doctorShown(doctor.Examine(ctx, checks))
+				return viewFindings(doctor.Examine(ctx, checks))
 			})
 		},
 	}
@@ -115,8 +115,8 @@ func (e *examination) nodes(ctx context.Context) (overview.Nodes, error) {
 	return v.Nodes, nil
 }
 
-// doctorShown are the findings for people and programs.
-func doctorShown(found []doctor.Finding) terminal.View {
+// viewFindings are the findings for people and programs.
+func viewFindings(found []doctor.Finding) terminal.View {
 	s := terminal.View{Data: found, Draw: func(s *terminal.Screen) { putFindings(s, found) }}
 	var failed []string
 	for _, f := range found {

@@ -37,7 +37,7 @@ func NewStatusCommand(o *device.Options) *cobra.Command {
 			a := &device.NodesAsked{Paths: o.Paths()}
 			defer a.Close()
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), terminal.WatchEvery, func(ctx context.Context) terminal.View {
-				return shownStatus(a.Overview(ctx, time.Now()), check)
+				return viewStatus(a.Overview(ctx, time.Now()), check)
 			})
 		},
 	}
@@ -47,10 +47,10 @@ func NewStatusCommand(o *device.Options) *cobra.Command {
 	return c
 }
 
-// shownStatus is an overview as status shows it.
-func shownStatus(o overview.Overview, check bool) terminal.View {
+// viewStatus is an overview as status shows it.
+func viewStatus(o overview.Overview, check bool) terminal.View {
 	s := terminal.View{
-		Data: o, Steady: overview.Steady(o), Rows: statusFacts(o),
+		Data: o, Steady: overview.Steady(o), Rows: statusRows(o),
 		Draw: func(s *terminal.Screen) { putStatus(s, o) },
 	}
 	if n := len(o.Problems); check && n > 0 {
@@ -69,10 +69,10 @@ func problemsText(n int) string {
 	return fmt.Sprintf("%d problems", n)
 }
 
-// statusFacts are the lines of status --watch in a pipe: problems as they come
+// statusRows are the lines of status --watch in a pipe: problems as they come
 // and go, and the state of what changes by nature.
-func statusFacts(o overview.Overview) (facts []terminal.Row) {
-	add := func(key, text string) { facts = append(facts, terminal.Row{Key: key, Text: text}) }
+func statusRows(o overview.Overview) (rows []terminal.Row) {
+	add := func(key, text string) { rows = append(rows, terminal.Row{Key: key, Text: text}) }
 	for _, p := range o.Problems {
 		add("problem "+terminal.Clean(p.Name+" "+p.About), terminal.Clean(p.What))
 	}
@@ -92,5 +92,5 @@ func statusFacts(o overview.Overview) (facts []terminal.Row) {
 	for _, a := range o.Apps.List {
 		add("app "+terminal.Clean(a.Name), appscmd.AppState(a)+" on "+terminal.OrNone(terminal.Clean(a.Node)))
 	}
-	return facts
+	return rows
 }

@@ -36,14 +36,14 @@ func TestStatusIsReadBackFromItsJSON(t *testing.T) {
 
 func TestACheckFindsProblems(t *testing.T) {
 	o := cmdtest.Troubled()
-	if err := shownStatus(o, true).Err; terminal.ExitCode(err) != terminal.ExitFound {
+	if err := viewStatus(o, true).Err; terminal.ExitCode(err) != terminal.ExitFound {
 		t.Errorf("a node in trouble ends with %v", err)
 	}
-	if err := shownStatus(o, false).Err; err != nil {
+	if err := viewStatus(o, false).Err; err != nil {
 		t.Errorf("without --check it ends with %v", err)
 	}
 	o.Problems = nil
-	if err := shownStatus(o, true).Err; err != nil {
+	if err := viewStatus(o, true).Err; err != nil {
 		t.Errorf("a node that is well ends with %v", err)
 	}
 }
@@ -62,7 +62,7 @@ func TestStatusReadsADeviceThroughItsFlags(t *testing.T) {
 	}
 	var b bytes.Buffer
 	err := out.Show(t.Context(), terminal.Terminal{Writer: &b, Fd: -1}, time.Second, func(context.Context) terminal.View {
-		return shownStatus(overview.Read(root, cmdtest.Now), true)
+		return viewStatus(overview.Read(root, cmdtest.Now), true)
 	})
 	if terminal.ExitCode(err) != terminal.ExitFound || b.String() != "AgentDead NoKubeconfig\n" {
 		t.Errorf("printed %q, ended with %v", b.String(), err)

@@ -21,7 +21,7 @@ func putStatus(s *terminal.Screen, o overview.Overview) {
 		putProblem(s, p, o.ReadAt)
 	}
 	s.Gap()
-	f := facts{Screen: s, now: o.ReadAt}
+	f := summary{Screen: s, now: o.ReadAt}
 	f.agent(o)
 	if o.Node.NoCluster == "" {
 		f.api(o.API)
@@ -85,24 +85,24 @@ func putProblem(s *terminal.Screen, p overview.Problem, now time.Time) {
 	s.Put(8, terminal.Plain, p.Name+"; docs/operations.md, \""+p.Anchor+"\"")
 }
 
-// facts writes one line for each thing that is known, with its age.
-type facts struct {
+// summary writes one line for each thing that is known, with its age.
+type summary struct {
 	*terminal.Screen
 	now time.Time
 }
 
-// ageWidth is the column of ages, factIndent where the texts begin.
+// ageWidth is the column of ages, summaryIndent where the texts begin.
 const (
-	ageWidth   = 5
-	factIndent = terminal.LabelWidth + ageWidth + 2
+	ageWidth      = 5
+	summaryIndent = terminal.LabelWidth + ageWidth + 2
 )
 
-func (f facts) line(label string, at time.Time, look terminal.Style, text string) {
-	f.Hang(fmt.Sprintf("  %-*s%*s  ", terminal.LabelWidth-2, label, ageWidth, terminal.ShortAge(at, f.now)), factIndent, look, text)
+func (f summary) line(label string, at time.Time, look terminal.Style, text string) {
+	f.Hang(fmt.Sprintf("  %-*s%*s  ", terminal.LabelWidth-2, label, ageWidth, terminal.ShortAge(at, f.now)), summaryIndent, look, text)
 }
 
-// told is a line for what a file says, or that there is none.
-func (f facts) told(label string, t overview.Told, look terminal.Style, text string) {
+// reported is a line for what a file says, or that there is none.
+func (f summary) reported(label string, t overview.Told, look terminal.Style, text string) {
 	switch {
 	case t.Why != "":
 		look, text = terminal.Red, "cannot be read: "+terminal.Clean(t.Why)
@@ -112,7 +112,7 @@ func (f facts) told(label string, t overview.Told, look terminal.Style, text str
 	f.line(label, t.At, look, text)
 }
 
-func (f facts) agent(o overview.Overview) {
+func (f summary) agent(o overview.Overview) {
 	look, text := terminal.Green, "runs"
 	if !o.Agent.Runs {
 		look, text = terminal.Red, "does NOT run: "+terminal.Clean(o.Agent.Why)
@@ -129,7 +129,7 @@ func (f facts) agent(o overview.Overview) {
 	}
 }
 
-func (f facts) api(a overview.API) {
+func (f summary) api(a overview.API) {
 	look, text := terminal.Plain, "is not known to answer"
 	switch a.Answers {
 	case types.ConditionTrue:
@@ -143,7 +143,7 @@ func (f facts) api(a overview.API) {
 	f.line("API server", a.Since, look, text)
 }
 
-func (f facts) cluster(o overview.Overview) {
+func (f summary) cluster(o overview.Overview) {
 	c := o.Cluster
 	var parts []string
 	parts = append(parts, terminal.Clean(c.Role))
@@ -154,7 +154,7 @@ func (f facts) cluster(o overview.Overview) {
 		parts = append(parts, "joins "+terminal.Clean(c.JoinServer))
 	}
 	parts = append(parts, "cluster "+terminal.Clean(c.ID))
-	f.told("cluster", c.Told, terminal.Plain, strings.Join(parts, ", "))
+	f.reported("cluster", c.Told, terminal.Plain, strings.Join(parts, ", "))
 	m := c.Membership
 	look := terminal.Green
 	switch m.State {
@@ -167,11 +167,11 @@ func (f facts) cluster(o overview.Overview) {
 	if m.Reason != "" {
 		text += ": " + terminal.Clean(m.Reason)
 	}
-	f.told("membership", m.Told, look, text)
+	f.reported("membership", m.Told, look, text)
 	f.members(c.Members)
 }
 
-func (f facts) members(m overview.Members) {
+func (f summary) members(m overview.Members) {
 	text := "the controller names no masters"
 	if n := len(m.Masters); n > 0 {
 		text = fmt.Sprintf("%d masters", n)
@@ -185,10 +185,10 @@ func (f facts) members(m overview.Members) {
 	if m.Hindered != "" {
 		text += ": " + terminal.Clean(m.Hindered)
 	}
-	f.told("members", m.Told, terminal.Plain, text)
+	f.reported("members", m.Told, terminal.Plain, text)
 }
 
-func (f facts) drain(d overview.Drain) {
+func (f summary) drain(d overview.Drain) {
 	look, text := terminal.Plain, ""
 	if p := d.Progress; p != nil {
 		look, text = draincmd.PhaseText(*p)
@@ -202,7 +202,7 @@ func (f facts) drain(d overview.Drain) {
 			text += "; cordoned by " + terminal.Clean(p.Cordon)
 		}
 	}
-	f.told("drain", d.Told, look, text)
+	f.reported("drain", d.Told, look, text)
 	if d.Status != "" {
 		f.line("EVE sees", d.At, terminal.Plain, terminal.Clean(d.Status)+", for "+terminal.Clean(d.RequestedBy))
 	}
@@ -211,7 +211,7 @@ func (f facts) drain(d overview.Drain) {
 	}
 }
 
-func (f facts) lease(o overview.Overview) {
+func (f summary) lease(o overview.Overview) {
 	l := o.Lease
 	look, text := terminal.Plain, terminal.Clean(l.Leader)+" reports for the cluster"
 	switch {
@@ -226,10 +226,10 @@ func (f facts) lease(o overview.Overview) {
 	if !l.Since.IsZero() {
 		text += ", since " + terminal.Stamp(l.Since, f.now)
 	}
-	f.told("leader", l.Told, look, text)
+	f.reported("leader", l.Told, look, text)
 }
 
-func (f facts) report(r overview.Report) {
+func (f summary) report(r overview.Report) {
 	stale, cut, unseen := 0, 0, 0
 	for _, s := range r.Sections {
 		switch {
@@ -255,10 +255,10 @@ func (f facts) report(r overview.Report) {
 			text += fmt.Sprintf(", %d %s", part.n, part.word)
 		}
 	}
-	f.told("report", r.Told, look, text)
+	f.reported("report", r.Told, look, text)
 }
 
-func (f facts) storage(s overview.Storage) {
+func (f summary) storage(s overview.Storage) {
 	if s.Health != "" {
 		look := map[string]terminal.Style{"Healthy": terminal.Green, "Degraded": terminal.Yellow, "Failed": terminal.Red}[s.Health]
 		whole := 0
@@ -279,10 +279,10 @@ func (f facts) storage(s overview.Storage) {
 	if len(wrong) > 0 {
 		look, text = terminal.Yellow, strings.Join(wrong, "; ")
 	}
-	f.told("settings", s.Told, look, text)
+	f.reported("settings", s.Told, look, text)
 }
 
-func (f facts) conditions(c overview.Conditions) {
+func (f summary) conditions(c overview.Conditions) {
 	var wrong, open []string
 	for _, s := range c.List {
 		switch s.Status {
@@ -300,7 +300,7 @@ func (f facts) conditions(c overview.Conditions) {
 	if len(open) > 0 {
 		text += "; Unknown: " + strings.Join(open, ", ")
 	}
-	f.told("conditions", c.Told, look, text)
+	f.reported("conditions", c.Told, look, text)
 	var versions []string
 	for _, v := range []struct{ name, version string }{{"Kubernetes", c.Kubernetes}, {"KubeVirt", c.KubeVirt}, {"Longhorn", c.Longhorn}, {"CNI", c.CNI}} {
 		if v.version != "" {
@@ -315,7 +315,7 @@ func (f facts) conditions(c overview.Conditions) {
 	}
 }
 
-func (f facts) disks(list []overview.Disk) {
+func (f summary) disks(list []overview.Disk) {
 	var texts []string
 	for _, d := range list {
 		if d.Size > 0 {

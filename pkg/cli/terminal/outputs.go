@@ -28,7 +28,7 @@ const (
 
 // Outputs is what -o and --watch of a command say.
 type Outputs struct {
-	asked string // the word after -o
+	flag  string // the value of -o
 	Watch bool
 
 	form string
@@ -37,7 +37,7 @@ type Outputs struct {
 
 // Flag adds -o to a command.
 func (o *Outputs) Flag(c *cobra.Command) {
-	c.Flags().StringVarP(&o.asked, "output", "o", formTable, "`FORM` of what is printed: table, json, yaml or jsonpath=EXPR")
+	c.Flags().StringVarP(&o.flag, "output", "o", formTable, "`FORM` of what is printed: table, json, yaml or jsonpath=EXPR")
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(
 		[]string{formTable, formJSON, formYAML, formJSONPath + "="}, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp))
 }
@@ -52,7 +52,7 @@ var bareExpression = regexp.MustCompile(`^(\.|\[)?[A-Za-z_*?@'"]`)
 
 // Parse checks the word after -o.
 func (o *Outputs) Parse() error {
-	form, expr, has := strings.Cut(o.asked, "=")
+	form, expr, has := strings.Cut(o.flag, "=")
 	switch form {
 	case "", formTable:
 		o.form = formTable
@@ -61,10 +61,10 @@ func (o *Outputs) Parse() error {
 	case formJSONPath:
 		o.form = formJSONPath
 	default:
-		return ExitWith(ExitUsage, fmt.Errorf("output %q: want table, json, yaml or jsonpath=EXPR", Clean(o.asked)))
+		return ExitWith(ExitUsage, fmt.Errorf("output %q: want table, json, yaml or jsonpath=EXPR", Clean(o.flag)))
 	}
 	if has != (o.form == formJSONPath) || has && expr == "" {
-		return ExitWith(ExitUsage, fmt.Errorf("output %q: want table, json, yaml or jsonpath=EXPR", Clean(o.asked)))
+		return ExitWith(ExitUsage, fmt.Errorf("output %q: want table, json, yaml or jsonpath=EXPR", Clean(o.flag)))
 	}
 	if !has {
 		return nil
@@ -74,7 +74,7 @@ func (o *Outputs) Parse() error {
 	}
 	o.path = jsonpath.New("output").AllowMissingKeys(true)
 	if err := o.path.Parse(expr); err != nil {
-		return ExitWith(ExitUsage, fmt.Errorf("output %q: %w", Clean(o.asked), err))
+		return ExitWith(ExitUsage, fmt.Errorf("output %q: %w", Clean(o.flag), err))
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func TestFormsOfOutput(t *testing.T) {
 		"jsonpath={.Big}": "9007199254740993\n", "jsonpath=.Items[*].Name": "x y\n", "jsonpath=Items[1].N": "1048576\n", "jsonpath={.Nothing}": "\n",
 		`jsonpath={range .Items[*]}{.Name}{"\n"}{end}`: "x\ny\n", "jsonpath={.Name}": "a?[31m?b\n", `jsonpath={.Items[?(@.Name=="y")].N}`: "1048576\n", "jsonpath={.Items[0].At}": "2026-11-20T14:03:12Z\n",
 	} {
-		o := Outputs{asked: asked}
+		o := Outputs{flag: asked}
 		if err := o.Parse(); err != nil {
 			t.Errorf("%s: %v", asked, err)
 			continue
@@ -47,7 +47,7 @@ func TestFormsOfOutput(t *testing.T) {
 		}
 	}
 	for _, asked := range []string{"xml", "json=", "json=x", "jsonpath", "jsonpath=", "jsonpath={.a", "jsonpath={[}", "table=x", "=", "yaml=1", "jsonpath={.a[}"} {
-		o := Outputs{asked: asked}
+		o := Outputs{flag: asked}
 		if err := o.Parse(); ExitCode(err) != ExitUsage {
 			t.Errorf("%q is taken: %v", asked, err)
 		}
@@ -192,7 +192,7 @@ func FuzzOutput(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, asked string) {
-		o := Outputs{asked: asked}
+		o := Outputs{flag: asked}
 		if err := o.Parse(); err != nil {
 			if ExitCode(err) != ExitUsage {
 				t.Errorf("%q: %v", asked, err)

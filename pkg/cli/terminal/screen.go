@@ -75,16 +75,16 @@ func (s *Screen) paint(look Style, text string) string {
 	return "\x1b[" + string(look) + "m" + text + "\x1b[0m"
 }
 
-// ShownItems bounds each list of the screen.
-const ShownItems = 50
+// MostItems bounds each list of the screen.
+const MostItems = 50
 
-// PutList adds the items of a list, at most ShownItems, and how many more there are.
+// PutList adds the items of a list, at most MostItems, and how many more there are.
 // omitted are those that the list itself leaves out.
 func PutList[T any](s *Screen, list []T, omitted int, put func(T)) {
-	for _, item := range list[:min(len(list), ShownItems)] {
+	for _, item := range list[:min(len(list), MostItems)] {
 		put(item)
 	}
-	hidden := max(len(list)-ShownItems, 0)
+	hidden := max(len(list)-MostItems, 0)
 	if omitted > 0 && omitted < 1<<40 {
 		hidden += omitted
 	}
@@ -93,12 +93,12 @@ func PutList[T any](s *Screen, list []T, omitted int, put func(T)) {
 	}
 }
 
-// Listed joins names, at most ShownItems of them.
+// Listed joins names, at most MostItems of them.
 func Listed(names []string) string {
 	var b strings.Builder
 	for i, name := range names {
 		switch {
-		case i == ShownItems:
+		case i == MostItems:
 			fmt.Fprintf(&b, ", and %d more", len(names)-i)
 			return b.String()
 		case i > 0:
