@@ -14,7 +14,7 @@ import (
 // New logs JSON lines with the field names of EVE's agents, which newlogd
 // reads (docs/wire.md, "Log lines").
 func New(w io.Writer) *logrus.Logger {
-	logrus.ErrorKey = "err" // one name for it, whoever logs
+	logrus.ErrorKey = "err" // one name for it, no matter who logs
 	log := logrus.New()
 	log.SetOutput(w)
 	log.SetFormatter(&logrus.JSONFormatter{TimestampFormat: time.RFC3339Nano})

@@ -14,7 +14,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 )
 
-// detachLog writes what happens for whoever looks on, and for those who ask
+// detachLog writes what happens for the user at the terminal, and for those who ask
 // later.
 type detachLog struct {
 	out  io.Writer

@@ -154,7 +154,7 @@ func (a *auditing) look(now time.Time) auditLook {
 }
 
 // foreignCordon says who else cordoned this node: what others do is not on our
-// record, and whoever looks for a cordon has to hear of it all the same.
+// record, but a user who looks for a cordon has to see it all the same.
 func (a *auditing) foreignCordon() string {
 	if len(a.components)+len(a.by) > 0 || a.target != "" || len(a.ops) > 0 && !slices.Contains(a.ops, "cordon") {
 		return ""

@@ -132,7 +132,7 @@ func TestTheTrailAnswersQuestions(t *testing.T) {
 		t.Errorf("jsonpath gives %q, %v", out, err)
 	}
 	out, warnings, err := auditSays(t.Context(), root, "--op", "cordon", "--limit", "1")
-	if err != nil || !strings.Contains(warnings, "1 earlier operations") || !strings.Contains(warnings, "1 lines make no sense") || strings.Count(out, "\n") != 2 {
+	if err != nil || !strings.Contains(warnings, "1 earlier operations") || !strings.Contains(warnings, "1 lines are invalid") || strings.Count(out, "\n") != 2 {
 		t.Errorf("it prints %q and %q, %v", out, warnings, err)
 	}
 }
@@ -220,7 +220,7 @@ func TestTheTrailIsFollowed(t *testing.T) {
 	end(types.OperationFailed, errors.New("no such pod"))
 	next("evict pod/b  by OPERATOR (drain)  failed  no such pod")
 	cancel()
-	if err := <-done; err != nil || strings.Count(warnings.String(), "1 lines make no sense") != 1 {
+	if err := <-done; err != nil || strings.Count(warnings.String(), "1 lines are invalid") != 1 {
 		t.Errorf("it ends with %v and has said %q", err, warnings.String())
 	}
 	_ = in.Close()

@@ -30,7 +30,7 @@ func TestThePageIsToldTheNewestFirst(t *testing.T) {
 			for _, o := range found.Operations {
 				ids += o.ID
 			}
-			if err != nil || ids != want || len(found.Remarks) != 1 || !strings.Contains(found.Remarks[0], "1 lines make no sense") {
+			if err != nil || ids != want || len(found.Remarks) != 1 || !strings.Contains(found.Remarks[0], "1 lines are invalid") {
 				t.Errorf("%q finds %q, not %q, and remarks %q, %v", query, ids, want, found.Remarks, err)
 			}
 		}

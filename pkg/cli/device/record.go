@@ -19,7 +19,7 @@ import (
 type AgentLife struct {
 	Runs bool
 	Why  string    // why it is taken for dead; "" where it runs
-	Seen time.Time // when it last gave a sign of life; zero for never
+	Seen time.Time // of its last heartbeat; zero for never
 }
 
 // ReadRecord reads the JSON of a topic's value, and when it was written.
@@ -60,7 +60,7 @@ func FormerReports(p Paths) types.FormerReports {
 }
 
 // Uptime is the time since the boot, suspended time included. Nobody sets that
-// clock, and it begins anew with each boot.
+// clock, and it begins at 0 with each boot.
 func Uptime() time.Duration {
 	var t unix.Timespec
 	// It fails for a clock or an address that does not exist, neither of which this is.

@@ -67,7 +67,7 @@ func requestDrain(out io.Writer, p device.Paths, reason string, now time.Time) e
 }
 
 // checkMember refuses a drain where there is nothing to drain: a request that
-// lies there would surprise whoever joins a cluster later.
+// stays there would surprise the user when the device joins a cluster later.
 func checkMember(p device.Paths) error {
 	if _, err := os.Stat(p.RunDir()); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", device.ErrNoDevice, err)

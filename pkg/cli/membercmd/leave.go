@@ -83,9 +83,9 @@ func askToLeave(out io.Writer, p device.Paths, reason string, now time.Time) err
 }
 
 // publishLeave leaves a request for the agent. Each asking is a new one: what was
-// asked for while the controller wanted this node is not heeded later.
+// asked for while the controller wanted this node has no effect later.
 func publishLeave(out io.Writer, p device.Paths, r types.ClusterLeaveRequest, now time.Time) error {
-	obeyed, err := whetherObeyed(p, now)
+	effect, err := effectOfRequest(p, now)
 	if err != nil {
 		return err
 	}
@@ -93,14 +93,14 @@ func publishLeave(out io.Writer, p device.Paths, r types.ClusterLeaveRequest, no
 		return err
 	}
 	fmt.Fprintln(out, "The request to leave the cluster has been made.")
-	fmt.Fprintln(out, obeyed)
+	fmt.Fprintln(out, effect)
 	fmt.Fprint(out, "To watch it:    zedkube drain status --watch\nTo withdraw it: zedkube leave --cancel\n")
 	return nil
 }
 
-// whetherObeyed says what the agent will make of the request; an error where
+// effectOfRequest says what the agent will make of the request; an error where
 // there is no cluster to leave.
-func whetherObeyed(p device.Paths, now time.Time) (string, error) {
+func effectOfRequest(p device.Paths, now time.Time) (string, error) {
 	m, _, err := device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -230,7 +230,7 @@ func giveUpLines(g joinplan.GiveUp) []string {
 // giveUpAndLeave asks for the leave with a consent to what the plan says is lost.
 func giveUpAndLeave(ctx context.Context, out io.Writer, p device.Paths, reason string, who consenting) error {
 	now := time.Now()
-	if _, err := whetherObeyed(p, now); err != nil {
+	if _, err := effectOfRequest(p, now); err != nil {
 		return err
 	}
 	facts := lookAtLeave(ctx, p, now.UTC())

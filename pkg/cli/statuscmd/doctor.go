@@ -106,7 +106,7 @@ func newDoctor(p device.Paths, now time.Time) (*examination, error) {
 	return e, nil
 }
 
-// nodes asks whoever answers first of those who may know.
+// nodes asks the sources that may know, in order, until one answers.
 func (e *examination) nodes(ctx context.Context) (overview.Nodes, error) {
 	v := e.asked.Look(ctx)
 	if len(v.Nodes.List) == 0 {

@@ -182,7 +182,7 @@ func NoCommand(c *cobra.Command, args []string) error {
 	return ExitWith(exitUnknownCommand, fmt.Errorf("unknown command %q; %s", Clean(args[0]), hint))
 }
 
-// Complaint is an error as it is said: in lines, and nothing in it is obeyed by
+// Complaint is an error as it is printed: in lines, and nothing in it is acted upon by
 // a terminal.
 func Complaint(err error) string {
 	var lines []string

@@ -110,7 +110,7 @@ func marshalYAML(data any) ([]byte, error) {
 	return yaml.JSONToYAML([]byte(escaped.String()))
 }
 
-// Encode writes data in the form that was asked for; nothing in it is obeyed by
+// Encode writes data in the form that was asked for; nothing in it is acted upon by
 // a terminal.
 func (o *Outputs) Encode(w io.Writer, data any, indent string) error {
 	var text string

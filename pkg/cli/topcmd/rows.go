@@ -95,7 +95,7 @@ func sortRows(rows []topRow, by string) {
 }
 
 // perSecond is how fast a counter grew; nil where one of both is unknown or it
-// began anew.
+// began at 0 again.
 func perSecond(before, after *uint64, took time.Duration) *uint64 {
 	if before == nil || after == nil || *after < *before || took <= 0 {
 		return nil

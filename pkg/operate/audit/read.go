@@ -126,7 +126,7 @@ func Remarks(p Problems, err error) (says []string) {
 		}
 	}
 	if p.Torn > 0 {
-		says = append(says, fmt.Sprintf("%d lines make no sense and are left out; a power cut tears the last one.", p.Torn))
+		says = append(says, fmt.Sprintf("%d lines are invalid and left out; a power cut tears the last one.", p.Torn))
 	}
 	if p.Lost > 0 {
 		says = append(says, fmt.Sprintf("%d lines were lost while they could not be written.", p.Lost))
