@@ -161,7 +161,7 @@ func parse(text string) (l line, ok bool) {
 // gapWords are what the agent says of a gap (docs/wire.md, "App log lines").
 var (
 	gapWords  = regexp.MustCompile(`^lines from (the beginning|\S+) to (\S+) may be missing: .* \(gap \d+ of this container\)$`)
-	runsWords = regexp.MustCompile(`; (\d+) complete runs of the container`)
+	runsWords = regexp.MustCompile(`, including (\d+) complete runs of the container`)
 )
 
 func (b *book) mark(of source, text string) {

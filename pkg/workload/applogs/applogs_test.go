@@ -208,7 +208,7 @@ func TestInstancesThatNobodyKeptAreMarkedWithTheirNumber(t *testing.T) {
 		if err := s.judge.Verdict("c", 100, 102); err != nil {
 			t.Error(err)
 		}
-		if m := s.marks(); len(m) != 1 || !strings.Contains(m[0], "3 whole runs") {
+		if m := s.marks(); len(m) != 1 || !strings.Contains(m[0], "3 complete runs") {
 			t.Errorf("marks: %q", m)
 		}
 	})

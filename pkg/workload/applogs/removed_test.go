@@ -13,8 +13,8 @@ func TestARunWhoseLogIsRemovedIsMarkedWithThoseBeforeIt(t *testing.T) {
 		restarts int
 		want     string
 	}{
-		"one run":    {2, "1 whole runs"},
-		"three runs": {4, "3 whole runs"},
+		"one run":    {2, "1 complete runs"},
+		"three runs": {4, "3 complete runs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(s *stage) {
@@ -60,7 +60,7 @@ func TestARunWhoseLogTheKubeletOnlyTalksAboutIsMarked(t *testing.T) {
 		s.says(6, 7)
 		time.Sleep(time.Minute)
 		s.came(t, 7)
-		if m := s.marks(); len(m) != 1 || !strings.Contains(m[0], "1 whole runs") {
+		if m := s.marks(); len(m) != 1 || !strings.Contains(m[0], "1 complete runs") {
 			t.Errorf("marks: %q", m)
 		}
 	})

@@ -233,7 +233,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 		"nor where a witness does not know it": {func(s *scene) {
 			s.deleteNode(time.Hour)
 			s.nodes["n3"].Witness.Sightings[0].UID = "uid-n9"
-		}, says(types.RepairWaits, "Node n3 cannot tell")},
+		}, says(types.RepairWaits, "Node n3 does not know")},
 		"nor where its Lease is still renewed": {func(s *scene) {
 			s.deleteNode(time.Hour)
 			s.fresh.renewed["uid-n2"] = renewal{by: now, seen: up - 11*time.Second, still: up}
@@ -293,13 +293,13 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			s.witnessed["n0"] = now
 			s.storage().Replicas[1].Node = "n0"
 			s.since["proved/set/n2"] = up - 4*time.Second
-		}, says(types.RepairWaits, "is gone")},
+		}, says(types.RepairWaits, "is lost")},
 		"by hand, a tied application goes": {func(s *scene) {
 			s.lose()
 			s.cfg.AffinityType = types.AffinityRequired
 			s.ask(false)
 		}, acts(types.ActFailover)},
-		"by hand, a ready node is refused": {func(s *scene) { s.ask(true) }, says(types.RepairRefused, "ready")},
+		"by hand, a ready node is refused": {func(s *scene) { s.ask(true) }, says(types.RepairRefused, "is Ready")},
 		"by hand, unproved storage is refused": {func(s *scene) {
 			s.lose()
 			s.storage().Replicas[1].FailedAt = now

@@ -40,7 +40,7 @@ func TestClustersOfOtherSizes(t *testing.T) {
 		acts   bool
 		says   string
 	}{
-		"two nodes lost at once": {(*scene).second, true, "gone"},
+		"two nodes lost at once": {(*scene).second, true, "lost"},
 		"two lost, the whole replica is on the other one": {func(s *scene) {
 			s.second()
 			s.storage().Replicas[1].Node = "n4"
@@ -48,7 +48,7 @@ func TestClustersOfOtherSizes(t *testing.T) {
 		"two lost, one of them not seen by a witness": {func(s *scene) {
 			s.second()
 			s.nodes["n3"].Witness.Sightings = s.nodes["n3"].Witness.Sightings[1:]
-		}, false, "n3 cannot tell"},
+		}, false, "n3 does not know"},
 		"all others are lost": {func(s *scene) {
 			s.lose()
 			s.node("n3", func(n *types.Node) { n.Ready = types.ConditionUnknown })
