@@ -3,7 +3,6 @@ package kubeapi
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"path/filepath"
 	"sync"
 	"time"
@@ -32,10 +31,9 @@ type Writer[T any] interface {
 	Unpublish(key string) error
 }
 
-// Client keeps the tables and carries out the verbs. Every exported field is
-// required. It is ready for verbs at once: until Run has found a usable
-// kubeconfig they return an error that wraps types.ErrNoAPI.
-type Client struct {
+// Config is what a Client is made of. Every field is required, unless it says
+// otherwise; a Client for one command (Dial) has no tables.
+type Config struct {
 	Log        logrus.FieldLogger
 	Pulse      *loop.Pulse // of the looks at the kubeconfig, and of the connection's loops; nil where no watchdog looks
 	Kubeconfig string      // path of the kubeconfig; the file may come later and may change
@@ -75,12 +73,22 @@ type Client struct {
 	Requests Requests // hears of every request; may be nil
 
 	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
+}
 
-	stamps stamps // of the nodes' agents, as long as the process lives
+// Client keeps the tables and carries out the verbs. It is ready for verbs at
+// once: until Run has found a usable kubeconfig they return an error that wraps
+// types.ErrNoAPI.
+type Client struct {
+	Config
+	*Session
 
-	mu      sync.Mutex
-	conn    *connection   // nil until there is a usable kubeconfig, and after Run
-	repairs chan struct{} // holds the one repair under way; nil before the first
+	stamps  stamps        // of the nodes' agents, as long as the process lives
+	repairs chan struct{} // holds the one repair under way
+}
+
+// New is a Client without a connection.
+func New(c Config) *Client {
+	return &Client{Config: c, Session: NewSession(c.Log, c.Kubeconfig, c.Operations), repairs: make(chan struct{}, 1)}
 }
 
 // Run keeps the tables true until ctx is done. It returns when all its
@@ -102,7 +110,7 @@ func (c *Client) Run(ctx context.Context) {
 	started := time.Now()
 	file.stuck = r.stuck
 	file.missing = func(reason string) {
-		if !r.connected() {
+		if r.present() == nil {
 			r.silence.unreachable(started, reason)
 			r.status.configured(false)
 		}
@@ -175,10 +183,7 @@ func (r *run) connect(ctx context.Context, cfg *rest.Config, base transport) err
 // for verbs. It returns when the former one writes the tables no more; verbs
 // that are under way on it are left to end by themselves.
 func (r *run) swap(next *connection) {
-	r.mu.Lock()
-	conn := r.conn
-	r.conn = next
-	r.mu.Unlock()
+	conn := r.Session.swap(next)
 	if conn == nil {
 		return
 	}
@@ -188,21 +193,4 @@ func (r *run) swap(next *connection) {
 		conn.users.Wait()
 		conn.base.closeAll()
 	})
-}
-
-func (r *run) connected() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.conn != nil
-}
-
-// use hands out the present connection to a verb, which calls done at its end.
-func (c *Client) use() (conn *connection, done func(), err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.conn == nil {
-		return nil, nil, fmt.Errorf("%w: no usable kubeconfig %s", types.ErrNoAPI, c.Kubeconfig)
-	}
-	c.conn.users.Add(1)
-	return c.conn, c.conn.users.Done, nil
 }

@@ -23,11 +23,11 @@ type object struct {
 // deleteVery deletes the object of that UID, with a grace period in seconds if
 // it is not nil. It returns nil when the object is gone, be it that it has a
 // namesake by now, or goes as soon as its finalizers and its grace allow.
-func (c *Client) deleteVery(ctx context.Context, d deed, act, uid string, grace *int64, of func(*connection) object) error {
+func (s *Session) deleteVery(ctx context.Context, d deed, act, uid string, grace *int64, of func(*connection) object) error {
 	if uid == "" {
 		return fmt.Errorf("%s: %w", act, errNoUID)
 	}
-	return c.write(ctx, d, act, func(ctx context.Context, conn *connection) error {
+	return s.write(ctx, d, act, func(ctx context.Context, conn *connection) error {
 		return of(conn).delete(ctx, ktypes.UID(uid), grace)
 	})
 }

@@ -55,12 +55,12 @@ func newAgent(t *testing.T, c *devcluster.Cluster, i int) *agent {
 	a := &agent{}
 	_ = a.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: c.Nodes[i].DeviceName, DeviceID: uuid.MustParse(c.Nodes[i].UUID)})
 	began := time.Now()
-	a.Client = &kubeapi.Client{
+	a.Client = kubeapi.New(kubeapi.Config{
 		Uptime: func() time.Duration { return time.Since(began) },
 		Log:    log, Kubeconfig: path, Operations: types.NoOperations{}, Info: &a.info, Leader: &a.leader,
 		Nodes: &a.nodes, AppPods: &a.appPods, NodePods: &a.own, Leases: &a.leases, API: &a.api,
 		VMIs: &a.vmis, Sets: &a.sets, Tables: &a.tables,
-	}
+	})
 	a.fill(a.Client)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -36,15 +36,14 @@ func Dial(ctx context.Context, log logrus.FieldLogger, path string, operations t
 		cancel()
 		return nil, nil, fmt.Errorf("%w: %w", types.ErrNoAPI, err)
 	}
-	c = &Client{Log: log, Kubeconfig: path, Operations: operations, conn: conn}
+	c = New(Config{Log: log, Kubeconfig: path, Operations: operations})
+	c.swap(conn)
 	return c, func() { c.hangUp(conn); cancel() }, nil
 }
 
 // hangUp ends a dialled connection.
 func (c *Client) hangUp(conn *connection) {
-	c.mu.Lock()
-	c.conn = nil
-	c.mu.Unlock()
+	c.swap(nil)
 	conn.retire()
 	conn.users.Wait()
 	conn.base.closeAll()

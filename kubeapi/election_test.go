@@ -169,7 +169,7 @@ func TestEVEsElectorFollowsOursAndIsFollowed(t *testing.T) {
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 			Lock: &resourcelock.LeaseLock{
 				LeaseMeta:  metav1.ObjectMeta{Namespace: Namespace, Name: statsLease},
-				Client:     c.conn.kube.CoordinationV1(),
+				Client:     c.present().kube.CoordinationV1(),
 				LockConfig: resourcelock.ResourceLockConfig{Identity: "eve"},
 			},
 			LeaseDuration: 300 * time.Second, RenewDeadline: 180 * time.Second, RetryPeriod: 15 * time.Second,

@@ -34,7 +34,7 @@ func says(t *testing.T, contentType string, text []byte) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.conn = conn
+	c.swap(conn)
 	return c
 }
 

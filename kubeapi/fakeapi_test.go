@@ -182,12 +182,12 @@ func newTestClient(t *testing.T) (*Client, *tables) {
 	tb := &tables{}
 	_ = tb.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "N1", DeviceID: uuid.MustParse(ownUUID)})
 	began := time.Now()
-	c := &Client{
+	c := New(Config{
 		Log: log, Uptime: func() time.Duration { return time.Since(began) }, Operations: types.NoOperations{}, Info: &tb.info, Leader: &tb.leader, Nodes: &tb.nodes,
 		AppPods: &tb.appPods, NodePods: &tb.own, Leases: &tb.leases, API: &tb.api,
 		VMIs: &tb.vmis, Sets: &tb.sets, Tables: &tb.tables,
 		Services: &tb.services, Ingresses: &tb.ingresses, KubeVIP: &tb.vip, OwnDisks: &tb.disks,
-	}
+	})
 	tb.fill(c)
 	return c, tb
 }
@@ -199,6 +199,13 @@ func (tb *tables) status() types.APIStatus {
 
 func (tb *tables) lead(leads bool) {
 	_ = tb.leader.Publish(types.Global, types.KubeLeaderElectInfo{IsStatsLeader: leads})
+}
+
+// over is a client on that connection, nil for none.
+func over(conn *connection, operations types.OperationLog) *Client {
+	c := New(Config{Log: quiet(), Operations: operations})
+	c.swap(conn)
+	return c
 }
 
 // startInMemory runs a client over base until the returned function is called.

@@ -140,7 +140,7 @@ func TestANewKubeconfigEndsTheLeadershipAtOnce(t *testing.T) {
 		_, n := leader(t)
 		n.link.set(func() { n.link.cut = true })
 		begin := time.Now()
-		n.c.conn.retire()
+		n.c.present().retire()
 		synctest.Wait()
 		n.word.is(t, "at once", "", false)
 		if err := <-n.over; !errors.Is(err, types.ErrNoAPI) || time.Since(begin) > giveBackWithin {

@@ -133,7 +133,7 @@ func (s *levelsAPI) client(t *testing.T) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Client{Log: quiet(), Operations: types.NoOperations{}, conn: conn}
+	return over(conn, types.NoOperations{})
 }
 
 // ownNode, policyRow and jobRow are what the tables show of someLevels.
@@ -369,7 +369,7 @@ func TestEachWriteToLonghornSaysHowItFailed(t *testing.T) {
 			cancel()
 		}
 	}
-	for verb, do := range levelVerbs(&Client{Log: quiet(), Operations: types.NoOperations{}}) {
+	for verb, do := range levelVerbs(over(nil, types.NoOperations{})) {
 		if err := do(t.Context()); !errors.Is(err, types.ErrNoAPI) {
 			t.Errorf("%s without a kubeconfig: %v", verb, err)
 		}

@@ -131,7 +131,7 @@ func (s *nadServer) client(t *testing.T) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.conn = conn
+	c.swap(conn)
 	return c
 }
 

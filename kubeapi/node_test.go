@@ -80,7 +80,7 @@ func TestAWriteSaysWhatKindOfNoItGot(t *testing.T) {
 			}
 		}
 	}
-	none := &Client{Log: quiet(), Operations: types.NoOperations{}}
+	none := over(nil, types.NoOperations{})
 	for verb, write := range writes(t, none) {
 		if err := write(t.Context()); !errors.Is(err, types.ErrNoAnswer) || !errors.Is(err, types.ErrNoAPI) {
 			t.Errorf("without a connection %s says %v", verb, err)

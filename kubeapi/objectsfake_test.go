@@ -124,7 +124,7 @@ func (s *objectsAPI) client(t *testing.T) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.conn = conn
+	c.swap(conn)
 	return c
 }
 

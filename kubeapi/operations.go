@@ -32,8 +32,8 @@ type underWayKey struct{}
 
 // record carries out do as that deed. It leaves one record where do writes or
 // fails, and none where there was nothing to change.
-func (c *Client) record(ctx context.Context, d deed, do func(context.Context) error) error {
-	u := &underWay{log: c.Operations, what: types.Acting(ctx)}
+func (s *Session) record(ctx context.Context, d deed, do func(context.Context) error) error {
+	u := &underWay{log: s.operations, what: types.Acting(ctx)}
 	u.what.Op, u.what.Target = d.op, d.target
 	err := do(context.WithValue(ctx, underWayKey{}, u))
 	sent := u.sent()

@@ -115,7 +115,7 @@ func TestAnAnswerThatKnowsUsNotIsARefusal(t *testing.T) {
 
 func TestAVerbThatCannotEvenAskIsOnRecordAsFailed(t *testing.T) {
 	book := &ledger{}
-	c := &Client{Log: quiet(), Operations: book}
+	c := over(nil, book)
 	if err := c.Cordon(t.Context(), "n1", types.Cordon{}); !errors.Is(err, types.ErrNoAPI) {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestNoClientGoesRoundTheRecord(t *testing.T) {
 	c, book := serves(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusForbidden, failure(http.StatusForbidden, metav1.StatusReasonForbidden))
 	}))
-	conn, ctx := c.conn, t.Context()
+	conn, ctx := c.present(), t.Context()
 	none, patch := metav1.DeleteOptions{}, []byte("{}")
 	for name, row := range map[string]struct {
 		do   func()

@@ -144,7 +144,7 @@ func serves(t *testing.T, handler http.Handler) (*Client, *ledger) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Client{Log: quiet(), Operations: book, conn: conn}, book
+	return over(conn, book), book
 }
 
 // onlyCode is a way to an API server that says nothing but that.

@@ -135,7 +135,7 @@ func TestAServerThatIsOverloadedAtTheStartIsNotStormed(t *testing.T) {
 }
 
 func TestVerbsNeedAConnection(t *testing.T) {
-	c := &Client{Kubeconfig: "/nowhere", Operations: types.NoOperations{}}
+	c := New(Config{Kubeconfig: "/nowhere", Operations: types.NoOperations{}})
 	ctx := context.Background()
 	_, listErr := c.PodsToEvict(ctx, "n1")
 	for name, err := range map[string]error{

@@ -26,9 +26,7 @@ func newPulses() map[string]*loop.Pulse {
 
 // stuck names the loops of the present connection that do not turn any more.
 func (r *run) stuck() string {
-	r.mu.Lock()
-	conn := r.conn
-	r.mu.Unlock()
+	conn := r.present()
 	if conn == nil {
 		return ""
 	}

@@ -41,10 +41,9 @@ func (c *Client) Repair(ctx context.Context, identity string, do func(ctx contex
 	if identity == "" {
 		return fmt.Errorf("repair: %w", errNobody)
 	}
-	turn := c.repairTurn()
 	select {
-	case turn <- struct{}{}:
-		defer func() { <-turn }()
+	case c.repairs <- struct{}{}: // callers queue here
+		defer func() { <-c.repairs }()
 	case <-ctx.Done():
 		return fmt.Errorf("%s: %w", act, ctx.Err())
 	}
@@ -74,14 +73,4 @@ func (c *Client) Repair(ctx context.Context, identity string, do func(ctx contex
 		return fmt.Errorf("%s: %w: %w", act, lost, err)
 	}
 	return err
-}
-
-// repairTurn is where the callers of Repair queue.
-func (c *Client) repairTurn() chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.repairs == nil {
-		c.repairs = make(chan struct{}, 1)
-	}
-	return c.repairs
 }

@@ -172,7 +172,7 @@ func TestARepairStopsWhenTheRightIsTakenAway(t *testing.T) {
 		"by force":              func(s *leaseServer, _ *repairer) { s.put(repairOf("n2")) },
 		"by its namesake":       func(s *leaseServer, _ *repairer) { s.put(repairOf("n1")) },
 		"deleted":               func(s *leaseServer, _ *repairer) { s.remove(repairLease) },
-		"with a new kubeconfig": func(_ *leaseServer, r *repairer) { r.c.conn.retire() },
+		"with a new kubeconfig": func(_ *leaseServer, r *repairer) { r.c.present().retire() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -108,7 +108,7 @@ func TestTheTableOfLeasesFollowsAndStopsNobody(t *testing.T) {
 		if s := tb.status(); !s.Synced || !s.Answers() {
 			t.Errorf("without Leases the status is %+v", s)
 		}
-		if _, whole, _ := c.conn.seen.look(statsLease); whole {
+		if _, whole, _ := c.present().seen.look(statsLease); whole {
 			t.Error("it counts as watched")
 		}
 	})

@@ -58,7 +58,7 @@ func meets(t *testing.T, handler http.Handler) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.conn = conn
+	c.swap(conn)
 	return c
 }
 

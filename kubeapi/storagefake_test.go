@@ -123,7 +123,7 @@ func (s *storageAPI) client(t *testing.T) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.conn = conn
+	c.swap(conn)
 	return c
 }
 

@@ -24,7 +24,7 @@ import (
 // withFake is a client connected to a fake of client-go's.
 func withFake(t *testing.T, objects ...runtime.Object) (*Client, *fake.Clientset) {
 	kube := fake.NewClientset(objects...)
-	return &Client{Log: quiet(), Operations: types.NoOperations{}, conn: &connection{ctx: t.Context(), kube: kube}}, kube
+	return over(&connection{ctx: t.Context(), kube: kube}, types.NoOperations{}), kube
 }
 
 // ourFields is the record of the API server of a cordon of ours.

@@ -30,7 +30,7 @@ func answersWith(t *testing.T, handler http.HandlerFunc) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Client{Log: quiet(), Operations: types.NoOperations{}, conn: conn}
+	return over(conn, types.NoOperations{})
 }
 
 // Where Kubernetes is about to start, something else may hold its port.

@@ -18,26 +18,6 @@ import (
 // kind is decoded to an empty object.
 var errOther = errors.New("the answer is about something else")
 
-// verb runs do on the present connection, for no longer than verbWithin.
-func (c *Client) verb(ctx context.Context, do func(context.Context, *connection) error) error {
-	conn, done, err := c.use()
-	if err != nil {
-		return err
-	}
-	defer done()
-	ctx, cancel := context.WithTimeout(ctx, verbWithin)
-	defer cancel()
-	return do(ctx, conn)
-}
-
-// write runs a verb that writes, and puts it on record. Its error begins with act
-// and wraps the class it belongs to, if any: types.ErrRefused, ErrConflict, or
-// ErrNoAnswer, after which the write may have been made or may yet be. So it may
-// after a caller has cancelled it, who has not waited for an answer.
-func (c *Client) write(ctx context.Context, d deed, act string, do func(context.Context, *connection) error) error {
-	return c.record(ctx, d, func(ctx context.Context) error { return classed(ctx, act, c.verb(ctx, do)) })
-}
-
 // classed is the error of a write with its class.
 func classed(ctx context.Context, act string, err error) error {
 	var class error

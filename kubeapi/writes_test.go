@@ -51,7 +51,7 @@ func TestOnlyAWholeAnswerBelow500IsAnAnswerToAWrite(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c := &Client{Log: quiet(), Operations: types.NoOperations{}, conn: conn}
+				c := over(conn, types.NoOperations{})
 				for verb, write := range writes(t, c) {
 					err := write(ctx)
 					deletes := verb == "delete" || verb == "free" // a success of whatever kind will do

@@ -71,7 +71,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 
 	trail := &audit.Record{Log: as("audit"), Info: t.info, Dir: p.Audit, Segment: audit.DefaultSegment}
 	requests, record := metrics.NewRequests(), metrics.NewOperations(trail)
-	kube := &kubeapi.Client{
+	kube := kubeapi.New(kubeapi.Config{
 		Log: as("kubeapi"), Pulse: pulses["kubeapi"], Kubeconfig: p.Kubeconfig, Requests: requests, Operations: record, Uptime: device.Uptime,
 		Info: t.info, Leader: t.leaderInfo,
 		Nodes: nodes, AppPods: appPods, NodePods: nodePods, Leases: leases, API: api,
@@ -82,7 +82,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		PodCounts: &pubsub.Table[types.PodCount]{}, Claims: &pubsub.Table[types.Claim]{}, Volumes: &pubsub.Table[types.Volume]{},
 		LonghornNodes: &pubsub.Table[types.LonghornNode]{}, Daemons: &pubsub.Table[types.DaemonSet]{},
 		Settings: &pubsub.Table[types.LonghornSetting]{}, SnapshotJobs: &pubsub.Table[types.SnapshotJob]{},
-	}
+	})
 
 	// What the reports share.
 	sections, former := &pubsub.Table[types.ReportSection]{}, device.FormerReports(p)
