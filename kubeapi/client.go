@@ -154,6 +154,19 @@ func (r *run) end() {
 	r.old.Wait()
 }
 
+// newConnection makes the clients for cfg; it sends nothing.
+func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *silence) (*connection, error) {
+	conn, err := newAPIConnection(ctx, cfg, base, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := connectLonghorn(conn); err != nil {
+		conn.retire()
+		return nil, err
+	}
+	return conn, nil
+}
+
 // connect takes cfg into use, over base, in place of the present connection, if there is
 // one. The tables keep their rows until the new connection has whole lists.
 func (r *run) connect(ctx context.Context, cfg *rest.Config, base transport) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"reflect"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -31,17 +32,16 @@ type connection struct {
 	kube     kubernetes.Interface
 	longhorn longhorn.LonghornV1beta2Interface
 	virt     kubevirt.KubevirtV1Interface
-	parts    *longhornClients
 	custom   dynamic.Interface
 	prober   kubernetes.Interface      // not stopped by the silence
 	logs     typedcore.CoreV1Interface // without deadlines, and no sign of life
-	kubelet  kubeletAccess
 	base     transport
 	silence  *silence
 	told     *credentials // nil where nobody keeps tables
 
-	hasVolumes atomic.Bool // Longhorn was found installed
-	seen       sightings   // of Leases
+	cfg *rest.Config      // for clients of single packages, which go over via
+	via http.RoundTripper // stopped by the silence
+	own sync.Map          // of kept, by type
 
 	work   sync.WaitGroup         // the probe and the views
 	pulses map[string]*loop.Pulse // of these
@@ -54,8 +54,8 @@ type transport interface {
 	closeAll() // ends it: nobody uses it any more
 }
 
-// newConnection makes the clients for cfg; it sends nothing.
-func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *silence) (*connection, error) {
+// newAPIConnection makes the clients for cfg; it sends nothing.
+func newAPIConnection(ctx context.Context, cfg *rest.Config, base transport, s *silence) (*connection, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.ContentType = runtime.ContentTypeProtobuf
 	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -63,10 +63,11 @@ func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *sil
 	cfg.QPS, cfg.Burst = 50, 100 // a drain of many pods is not slowed down; a loop gone wild is
 	cfg.WarningHandler = rest.NoWarnings{}
 
-	conn := &connection{base: base, silence: s, pulses: newPulses()}
+	conn := &connection{base: base, silence: s, pulses: newPulses(), cfg: cfg}
 	conn.ctx, conn.retire = context.WithCancel(ctx)
 	seen := &observed{base: base, silence: s, retired: conn.ctx}
 	kept := &gate{base: seen, silence: s}
+	conn.via = kept
 	var err error
 	if conn.kube, err = clientOver(cfg, kept, kubernetes.NewForConfigAndClient); err == nil {
 		conn.prober, err = clientOver(cfg, seen, kubernetes.NewForConfigAndClient)
@@ -78,22 +79,27 @@ func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *sil
 		conn.virt, err = clientOver(inJSON(cfg), kept, kubevirt.NewForConfigAndClient)
 	}
 	if err == nil {
-		conn.parts, err = newLonghornClients(cfg, kept)
-	}
-	if err == nil {
 		conn.logs, err = logsClient(cfg, base, s)
 	}
 	if err == nil {
 		conn.custom, err = clientOver(cfg, kept, dynamic.NewForConfigAndClient)
-	}
-	if err == nil {
-		conn.kubelet, err = newKubeletAccess(cfg)
 	}
 	if err != nil {
 		conn.retire()
 		return nil, err
 	}
 	return conn, nil
+}
+
+// kept is the one T of a connection, zero at first, for what a package remembers
+// for as long as the connection lasts.
+func kept[T any](conn *connection) *T {
+	key := reflect.TypeFor[T]()
+	v, ok := conn.own.Load(key)
+	if !ok {
+		v, _ = conn.own.LoadOrStore(key, new(T))
+	}
+	return v.(*T)
 }
 
 // clientOver makes a client of client-go or of a generated clientset, whose

@@ -85,16 +85,20 @@ func (c *Client) kubelet(ctx context.Context, node types.Node, path string, size
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, kubeletWithin)
 	defer cancel()
+	access, err := newKubeletAccess(conn.cfg)
+	if err != nil {
+		return err
+	}
 	ip, err := netip.ParseAddr(node.InternalIP)
 	if err != nil {
 		return fmt.Errorf("ask the own kubelet: node %s has no internal address", node.Name)
 	}
 	url := "https://" + net.JoinHostPort(ip.String(), strconv.Itoa(kubeletPort)) + path
-	err = conn.kubelet.get(ctx, url, "", size, take)
+	err = access.get(ctx, url, "", size, take)
 	var otherName x509.HostnameError
 	if errors.As(err, &otherName) {
 		// Its certificate does not name the address, which the node may have got later.
-		err = conn.kubelet.get(ctx, url, node.Name, size, take)
+		err = access.get(ctx, url, node.Name, size, take)
 	}
 	if err != nil {
 		return fmt.Errorf("ask the own kubelet for %s: %w", path, err)

@@ -59,7 +59,7 @@ func (c *Client) Elect(ctx context.Context, identity string, changed func(leader
 			Client:     conn.leases(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
-		seen: &conn.seen, changed: changed, bell: make(chan struct{}, 1),
+		seen: kept[sightings](conn), changed: changed, bell: make(chan struct{}, 1),
 	}
 	err = part.run(term)
 	if back := part.giveBack(context.WithoutCancel(ctx)); back != nil {

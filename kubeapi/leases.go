@@ -49,7 +49,7 @@ type leases struct {
 }
 
 func (conn *connection) leases() leases {
-	return leases{LeaseInterface: conn.kube.CoordinationV1().Leases(Namespace), seen: &conn.seen}
+	return leases{LeaseInterface: conn.kube.CoordinationV1().Leases(Namespace), seen: kept[sightings](conn)}
 }
 
 // Leases implements typedcoordination.LeasesGetter.

@@ -38,7 +38,7 @@ func (l *levels) want(own string, leads bool) {
 		if own == "" { // no view keeps it, but an earlier connection may have left a row
 			empty(l.run, types.TableLonghornNode, l.OwnDisks)
 		} else {
-			l.stopDisks = l.start(types.TableLonghornNode, chosenOfLonghorn(l.group, l.conn.parts.nodes, byName(own)), longhornNodeRows(l.OwnDisks))
+			l.stopDisks = l.start(types.TableLonghornNode, chosenOfLonghorn(l.group, kept[longhornClients](l.conn).nodes, byName(own)), longhornNodeRows(l.OwnDisks))
 		}
 	}
 	if !l.begun || leads != l.leads {

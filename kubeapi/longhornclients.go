@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"net/http"
+	"sync/atomic"
 
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,9 +14,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// longhornClients are for the objects of Longhorn. They decode of them what we
+// longhornClients are for the objects of Longhorn, of which they decode what we
 // read.
 type longhornClients struct {
+	installed atomic.Bool // the namespace was found
+
 	volumes   *gentype.ClientWithList[*volumePart, *partList[volumePart]]
 	engines   *gentype.ClientWithList[*enginePart, *partList[enginePart]]
 	replicas  *gentype.ClientWithList[*replicaPart, *partList[replicaPart]]
@@ -23,8 +26,9 @@ type longhornClients struct {
 	nodes     *gentype.ClientWithList[*nodePart, *partList[nodePart]]
 }
 
-func newLonghornClients(cfg *rest.Config, rt http.RoundTripper) (*longhornClients, error) {
-	client, codec, err := partClient(cfg, rt, longhornv1.SchemeGroupVersion, map[string]runtime.Object{
+// connectLonghorn makes them for a connection.
+func connectLonghorn(conn *connection) error {
+	client, codec, err := partClient(conn.cfg, conn.via, longhornv1.SchemeGroupVersion, map[string]runtime.Object{
 		"Volume": &volumePart{}, "VolumeList": &partList[volumePart]{},
 		"Engine": &enginePart{}, "EngineList": &partList[enginePart]{},
 		"Replica": &replicaPart{}, "ReplicaList": &partList[replicaPart]{},
@@ -32,15 +36,15 @@ func newLonghornClients(cfg *rest.Config, rt http.RoundTripper) (*longhornClient
 		"Node": &nodePart{}, "NodeList": &partList[nodePart]{},
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &longhornClients{
-		volumes:   longhornParts("volumes", client, codec, func() *volumePart { return &volumePart{} }),
-		engines:   longhornParts("engines", client, codec, func() *enginePart { return &enginePart{} }),
-		replicas:  longhornParts("replicas", client, codec, func() *replicaPart { return &replicaPart{} }),
-		snapshots: longhornParts("snapshots", client, codec, func() *snapshotPart { return &snapshotPart{} }),
-		nodes:     longhornParts("nodes", client, codec, func() *nodePart { return &nodePart{} }),
-	}, nil
+	c := kept[longhornClients](conn)
+	c.volumes = longhornParts("volumes", client, codec, func() *volumePart { return &volumePart{} })
+	c.engines = longhornParts("engines", client, codec, func() *enginePart { return &enginePart{} })
+	c.replicas = longhornParts("replicas", client, codec, func() *replicaPart { return &replicaPart{} })
+	c.snapshots = longhornParts("snapshots", client, codec, func() *snapshotPart { return &snapshotPart{} })
+	c.nodes = longhornParts("nodes", client, codec, func() *nodePart { return &nodePart{} })
+	return nil
 }
 
 // part is a pointer to a part of an object.

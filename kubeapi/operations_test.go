@@ -152,7 +152,7 @@ func TestNoClientGoesRoundTheRecord(t *testing.T) {
 		"prober":   {func() { _ = conn.prober.CoreV1().Nodes().Delete(ctx, "n1", none) }, "delete node node/n1 refused"},
 		"longhorn": {func() { _ = conn.longhorn.Volumes("l").Delete(ctx, "v", none) }, "delete volume volume/l/v refused"},
 		"apps":     {func() { _ = conn.virt.VirtualMachineInstances(Namespace).Delete(ctx, "vm", none) }, "delete virtualmachineinstance virtualmachineinstance/" + Namespace + "/vm refused"},
-		"parts":    {func() { _ = conn.parts.volumes.Delete(ctx, "v", none) }, "delete volume volume/" + longhornNamespace + "/v refused"},
+		"parts":    {func() { _ = kept[longhornClients](conn).volumes.Delete(ctx, "v", none) }, "delete volume volume/" + longhornNamespace + "/v refused"},
 		"custom": {func() {
 			_, _ = conn.nads().Create(ctx, &unstructured.Unstructured{Object: map[string]any{"kind": nadKind}}, metav1.CreateOptions{})
 		}, "create network-attachment-definition network-attachment-definition/" + Namespace + " refused"},

@@ -54,7 +54,7 @@ func (p *reports) want(leads bool) {
 }
 
 func (p *reports) begin() {
-	kube, longhorn := p.conn.kube, p.conn.parts
+	kube, longhorn := p.conn.kube, kept[longhornClients](p.conn)
 	if err := p.appPods.begin(p.PodCounts); err != nil {
 		p.Log.WithError(err).Error("pods of the applications cannot be counted")
 	}

@@ -108,7 +108,7 @@ func TestTheTableOfLeasesFollowsAndStopsNobody(t *testing.T) {
 		if s := tb.status(); !s.Synced || !s.Answers() {
 			t.Errorf("without Leases the status is %+v", s)
 		}
-		if _, whole, _ := c.present().seen.look(statsLease); whole {
+		if _, whole, _ := kept[sightings](c.present()).look(statsLease); whole {
 			t.Error("it counts as watched")
 		}
 	})
@@ -147,7 +147,7 @@ func TestAnswersAboutSomethingElseAreNone(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			time.Sleep(time.Second)
-			if seen, _, _ := conn.seen.look(statsLease); seen.Holder != "n2" {
+			if seen, _, _ := kept[sightings](conn).look(statsLease); seen.Holder != "n2" {
 				t.Errorf("%s: then the Lease is %s's", name, seen.Holder)
 			}
 		}

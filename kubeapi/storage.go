@@ -74,7 +74,7 @@ func (conn *connection) storage(ctx context.Context, node string) (types.Storage
 
 // hasLonghorn asks until it is there. That it is taken away is seen by its lists.
 func (conn *connection) hasLonghorn(ctx context.Context) (bool, error) {
-	if conn.hasVolumes.Load() {
+	if kept[longhornClients](conn).installed.Load() {
 		return true, nil
 	}
 	ns, err := conn.kube.CoreV1().Namespaces().Get(ctx, longhornNamespace, metav1.GetOptions{})
@@ -86,7 +86,7 @@ func (conn *connection) hasLonghorn(ctx context.Context) (bool, error) {
 	case ns.Name != longhornNamespace:
 		return false, fmt.Errorf("look for namespace %s: the answer is not this namespace", longhornNamespace)
 	}
-	conn.hasVolumes.Store(true)
+	kept[longhornClients](conn).installed.Store(true)
 	return true, nil
 }
 

@@ -56,17 +56,17 @@ type replica struct {
 // volume that is newer than the list, or deleted. So without volumes there is
 // nothing more to list.
 func (conn *connection) disks(ctx context.Context) (disks, error) {
-	d := disks{}
-	if err := pages(ctx, conn.parts.volumes.List, d.addVolumes); err != nil {
+	d, api := disks{}, kept[longhornClients](conn)
+	if err := pages(ctx, api.volumes.List, d.addVolumes); err != nil {
 		return nil, fmt.Errorf("list volumes of Longhorn: %w", err)
 	}
 	if len(d) == 0 {
 		return d, nil
 	}
-	if err := pages(ctx, conn.parts.engines.List, d.addEngines); err != nil {
+	if err := pages(ctx, api.engines.List, d.addEngines); err != nil {
 		return nil, fmt.Errorf("list engines of Longhorn: %w", err)
 	}
-	if err := pages(ctx, conn.parts.replicas.List, d.addReplicas); err != nil {
+	if err := pages(ctx, api.replicas.List, d.addReplicas); err != nil {
 		return nil, fmt.Errorf("list replicas of Longhorn: %w", err)
 	}
 	return d, nil

@@ -37,8 +37,8 @@ func (r *run) views(conn *connection) {
 	stop := []func(){
 		r.start(conn, viewNodes, conn.nodes(), nodeRows(r.Nodes, r.clocks, &r.stamps)),
 		r.start(conn, viewAppPods, conn.pods(Namespace, ""), appPodRows(r.appPods)),
-		r.keep(conn, &view{name: viewLeases, holds: conn.seen.holds, turns: newTurns(leasesGap), strict: true}, conn.listLeases(),
-			leaseRows(sighted{Writer: r.Leases, seen: &conn.seen})),
+		r.keep(conn, &view{name: viewLeases, holds: kept[sightings](conn).holds, turns: newTurns(leasesGap), strict: true}, conn.listLeases(),
+			leaseRows(sighted{Writer: r.Leases, seen: kept[sightings](conn)})),
 	}
 	stop = append(stop, r.appViews(conn)...)
 	stop = append(stop, r.serviceViews(conn)...)
