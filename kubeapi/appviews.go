@@ -20,7 +20,7 @@ const appsGap = time.Minute
 // appViews keeps the tables of virtual machines and of replica sets, and
 // returns what stops that.
 func (r *run) appViews(conn *connection) (stop []func()) {
-	kubevirt := conn.group(kubevirtv1.SchemeGroupVersion)
+	kubevirt := newGroup(conn, kubevirtv1.SchemeGroupVersion)
 	start := func(name string, lw *cache.ListWatch, rows rowStore) {
 		stop = append(stop, r.keep(conn, &view{name: name, holds: r.status.holds, turns: r.apps}, lw, rows))
 	}

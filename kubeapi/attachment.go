@@ -16,7 +16,7 @@ func (c *Client) NodeAttachments(ctx context.Context, node string) ([]types.Atta
 	var found []types.Attachment
 	err := c.verb(ctx, func(ctx context.Context, conn *connection) error {
 		var err error
-		found, err = conn.attachments(ctx, node, false)
+		found, err = attachmentsOf(ctx, conn, node, false)
 		return err
 	})
 	if err != nil {
@@ -38,9 +38,9 @@ func (c *Client) DeleteAttachment(ctx context.Context, a types.Attachment) error
 	})
 }
 
-// attachments lists what node has, or what is attached there. VolumeAttachments
+// attachmentsOf lists what node has, or what is attached there. VolumeAttachments
 // cannot be selected by node.
-func (conn *connection) attachments(ctx context.Context, node string, attached bool) ([]types.Attachment, error) {
+func attachmentsOf(ctx context.Context, conn *connection, node string, attached bool) ([]types.Attachment, error) {
 	var found []types.Attachment
 	err := pages(ctx, conn.kube.StorageV1().VolumeAttachments().List, func(l *storagev1.VolumeAttachmentList) error {
 		for _, a := range l.Items {

@@ -28,7 +28,7 @@ func (c *Client) FreshNodes(ctx context.Context) ([]types.Node, error) {
 		if err := isWhole(nodes.ListMeta); err != nil {
 			return err
 		}
-		renewed, err := conn.renewals(ctx)
+		renewed, err := renewals(ctx, conn)
 		if err != nil {
 			return fmt.Errorf("list their leases: %w", err)
 		}
@@ -49,7 +49,7 @@ func (c *Client) FreshNodes(ctx context.Context) ([]types.Node, error) {
 func (c *Client) NodeLeases(ctx context.Context) (map[string]time.Time, error) {
 	var renewed map[string]time.Time
 	err := c.verb(ctx, func(ctx context.Context, conn *connection) (err error) {
-		renewed, err = conn.renewals(ctx)
+		renewed, err = renewals(ctx, conn)
 		return err
 	})
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *Client) NodeLeases(ctx context.Context) (map[string]time.Time, error) {
 }
 
 // renewals lists when each Lease was last renewed.
-func (c *connection) renewals(ctx context.Context) (map[string]time.Time, error) {
+func renewals(ctx context.Context, c *connection) (map[string]time.Time, error) {
 	list, err := c.kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ type group struct {
 	until  time.Time     // it is taken for missing
 }
 
-func (conn *connection) group(gv schema.GroupVersion) *group {
+func newGroup(conn *connection, gv schema.GroupVersion) *group {
 	return &group{conn: conn, GroupVersion: gv, turn: make(chan struct{}, 1)}
 }
 

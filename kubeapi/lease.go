@@ -56,7 +56,7 @@ func (c *Client) Elect(ctx context.Context, identity string, changed func(leader
 	part := &candidate{
 		Interface: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: Namespace, Name: statsLease},
-			Client:     conn.leases(),
+			Client:     leasesOn(conn),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
 		seen: kept[sightings](conn), changed: changed, bell: make(chan struct{}, 1),

@@ -48,7 +48,7 @@ type leases struct {
 	seen *sightings
 }
 
-func (conn *connection) leases() leases {
+func leasesOn(conn *connection) leases {
 	return leases{LeaseInterface: conn.kube.CoordinationV1().Leases(Namespace), seen: kept[sightings](conn)}
 }
 

@@ -45,8 +45,8 @@ func (l *levels) want(own string, leads bool) {
 		l.stopCluster()
 		l.leads, l.stopCluster = leads, func() {}
 		if leads {
-			policy := l.start(types.TableDrainPolicy, l.conn.drainPolicySetting(l.group), settingRows(l.Settings))
-			job := l.start(types.TableSnapshotJob, l.conn.snapshotJob(l.group), snapshotJobRows(l.SnapshotJobs))
+			policy := l.start(types.TableDrainPolicy, drainPolicyOn(l.conn, l.group), settingRows(l.Settings))
+			job := l.start(types.TableSnapshotJob, snapshotJobOn(l.conn, l.group), snapshotJobRows(l.SnapshotJobs))
 			l.stopCluster = func() { policy(); job() }
 		} else {
 			empty(l.run, types.TableDrainPolicy, l.Settings)
@@ -69,13 +69,13 @@ func byName(name string) string {
 	return fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 }
 
-func (conn *connection) drainPolicySetting(g *group) *cache.ListWatch {
+func drainPolicyOn(conn *connection, g *group) *cache.ListWatch {
 	return optional(g, listWatch(conn.longhorn.Settings(longhornNamespace), byName(types.LonghornDrainPolicy)),
 		func(m metav1.ListMeta) runtime.Object { return &longhornv1.SettingList{ListMeta: m} },
 		func(m metav1.ObjectMeta) runtime.Object { return &longhornv1.Setting{ObjectMeta: m} })
 }
 
-func (conn *connection) snapshotJob(g *group) *cache.ListWatch {
+func snapshotJobOn(conn *connection, g *group) *cache.ListWatch {
 	return optional(g, listWatch(conn.longhorn.RecurringJobs(longhornNamespace), byName(types.SnapshotJobName)),
 		func(m metav1.ListMeta) runtime.Object { return &longhornv1.RecurringJobList{ListMeta: m} },
 		func(m metav1.ObjectMeta) runtime.Object { return &longhornv1.RecurringJob{ObjectMeta: m} })

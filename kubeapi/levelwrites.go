@@ -41,7 +41,7 @@ func (c *Client) SetReserved(ctx context.Context, node types.LonghornNode, bytes
 	act := fmt.Sprintf("reserve %d bytes on the disks of node %s of Longhorn", bytes, node.Name)
 	err = c.write(ctx, deed{"reserve storage", "longhorn-node/" + node.Name}, act, func(ctx context.Context, conn *connection) error {
 		return untilFirst(func() (err error) {
-			changed, err = conn.reserve(ctx, node, bytes)
+			changed, err = reserve(ctx, conn, node, bytes)
 			return err
 		})
 	})
@@ -56,7 +56,7 @@ func untilFirst(do func() error) error {
 
 // reserve patches the version that it read: without one, a disk that was taken
 // away meanwhile would come back as a fragment.
-func (conn *connection) reserve(ctx context.Context, node types.LonghornNode, bytes int64) (changed bool, err error) {
+func reserve(ctx context.Context, conn *connection, node types.LonghornNode, bytes int64) (changed bool, err error) {
 	api := conn.longhorn.Nodes(longhornNamespace)
 	n, err := api.Get(ctx, node.Name, metav1.GetOptions{})
 	switch {
@@ -134,14 +134,14 @@ func (c *Client) SetLonghornSetting(ctx context.Context, setting types.LonghornS
 func (c *Client) EnsureSnapshotJob(ctx context.Context, cron string) (changed bool, err error) {
 	err = c.write(ctx, deed{"ensure snapshot job", "recurringjob/" + types.SnapshotJobName}, "keep snapshot job "+types.SnapshotJobName, func(ctx context.Context, conn *connection) error {
 		return untilFirst(func() (err error) {
-			changed, err = conn.schedule(ctx, cron)
+			changed, err = schedule(ctx, conn, cron)
 			return err
 		})
 	})
 	return changed, err
 }
 
-func (conn *connection) schedule(ctx context.Context, cron string) (changed bool, err error) {
+func schedule(ctx context.Context, conn *connection, cron string) (changed bool, err error) {
 	api := conn.longhorn.RecurringJobs(longhornNamespace)
 	j, err := api.Get(ctx, types.SnapshotJobName, metav1.GetOptions{})
 	switch {

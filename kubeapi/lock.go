@@ -80,7 +80,7 @@ func (c *Client) SetDrainLock(ctx context.Context, lock types.DrainLock) (types.
 		return types.DrainLock{}, fmt.Errorf("%s: %w", act, err)
 	}
 	err = c.write(ctx, deed{"take drain lock", "drain-lock/" + lock.Holder}, act, func(ctx context.Context, conn *connection) error {
-		lease, err := conn.writeLock(ctx, lock, note)
+		lease, err := writeLock(ctx, conn, lock, note)
 		if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (c *Client) SetDrainLock(ctx context.Context, lock types.DrainLock) (types.
 
 // writeLock creates the Lease or patches the one of that version. An update
 // would make a Lease anew that somebody has freed.
-func (conn *connection) writeLock(ctx context.Context, lock types.DrainLock, note string) (*coordinationv1.Lease, error) {
+func writeLock(ctx context.Context, conn *connection, lock types.DrainLock, note string) (*coordinationv1.Lease, error) {
 	api := conn.kube.CoordinationV1().Leases(Namespace)
 	taken := metav1.NewMicroTime(lock.Since)
 	if lock.Version == "" {

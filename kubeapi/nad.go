@@ -36,7 +36,7 @@ func (c *Client) NADs(ctx context.Context) ([]types.NAD, error) {
 	err := c.verb(ctx, func(ctx context.Context, conn *connection) error {
 		list := func(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 			o.LabelSelector = passthroughLabel + "=true"
-			return conn.nads().List(ctx, o)
+			return nadsOn(conn).List(ctx, o)
 		}
 		return knownNADs(pages(ctx, list, func(l *unstructured.UnstructuredList) error {
 			if l.GetKind() != nadKind+"List" {
@@ -72,7 +72,7 @@ func (c *Client) EnsureNAD(ctx context.Context, ifname string, owner types.Node)
 	}
 	return c.changeNAD(ctx, "ensure nad", act, name, func(ctx context.Context, conn *connection, o *unstructured.Unstructured) error {
 		if o == nil {
-			return conn.makeNAD(ctx, name, ifname, owner)
+			return makeNAD(ctx, conn, name, ifname, owner)
 		}
 		same, ours := sameConfig(o, ifname), ourNAD(o)
 		owners, _ := ownersOf(o)
@@ -89,7 +89,7 @@ func (c *Client) EnsureNAD(ctx context.Context, ifname string, owner types.Node)
 		if !same {
 			patch["spec"] = values{"config": nadConfig(ifname)}
 		}
-		return conn.patchNAD(ctx, o, patch)
+		return patchNAD(ctx, conn, o, patch)
 	})
 }
 
@@ -117,11 +117,11 @@ func (c *Client) ReleaseNAD(ctx context.Context, ifname string, owners map[strin
 		case !known:
 			return nil
 		case len(left) == 0 && !keep:
-			return conn.deleteNAD(ctx, o)
+			return deleteNAD(ctx, conn, o)
 		case len(left) == len(noted):
 			return nil
 		}
-		return conn.patchNAD(ctx, o, annotationsPatch(values{neededAnnotation: text(left)}))
+		return patchNAD(ctx, conn, o, annotationsPatch(values{neededAnnotation: text(left)}))
 	})
 }
 
@@ -133,7 +133,7 @@ func (c *Client) changeNAD(ctx context.Context, op, act, name string, change fun
 	}
 	return c.write(ctx, deed{op, "nad/" + Namespace + "/" + name}, act, func(ctx context.Context, conn *connection) error {
 		return knownNADs(retry.OnError(untilDone, raced, func() error {
-			o, err := conn.nads().Get(ctx, name, metav1.GetOptions{})
+			o, err := nadsOn(conn).Get(ctx, name, metav1.GetOptions{})
 			switch {
 			case absent(err):
 				o = nil
@@ -147,7 +147,7 @@ func (c *Client) changeNAD(ctx context.Context, op, act, name string, change fun
 	})
 }
 
-func (conn *connection) makeNAD(ctx context.Context, name, ifname string, owner types.Node) error {
+func makeNAD(ctx context.Context, conn *connection, name, ifname string, owner types.Node) error {
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": nads.GroupVersion().String(), "kind": nadKind,
 		"metadata": map[string]any{
@@ -157,17 +157,17 @@ func (conn *connection) makeNAD(ctx context.Context, name, ifname string, owner 
 		},
 		"spec": map[string]any{"config": nadConfig(ifname)},
 	}}
-	o, err := conn.nads().Create(ctx, o, metav1.CreateOptions{FieldManager: passthroughManager})
+	o, err := nadsOn(conn).Create(ctx, o, metav1.CreateOptions{FieldManager: passthroughManager})
 	return answeredNAD(o, name, err)
 }
 
-func (conn *connection) patchNAD(ctx context.Context, o *unstructured.Unstructured, patch values) error {
+func patchNAD(ctx context.Context, conn *connection, o *unstructured.Unstructured, patch values) error {
 	data, err := json.Marshal(forVersion(o.GetResourceVersion(), patch))
 	if err != nil {
 		return err
 	}
 	name := o.GetName()
-	o, err = conn.nads().Patch(ctx, name, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: passthroughManager})
+	o, err = nadsOn(conn).Patch(ctx, name, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: passthroughManager})
 	if absent(err) {
 		return errNADGone
 	}
@@ -175,9 +175,9 @@ func (conn *connection) patchNAD(ctx context.Context, o *unstructured.Unstructur
 }
 
 // deleteNAD deletes this very version: another node may need it since.
-func (conn *connection) deleteNAD(ctx context.Context, o *unstructured.Unstructured) error {
+func deleteNAD(ctx context.Context, conn *connection, o *unstructured.Unstructured) error {
 	uid, version := o.GetUID(), o.GetResourceVersion()
-	err := conn.nads().Delete(ctx, o.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+	err := nadsOn(conn).Delete(ctx, o.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
 	if absent(err) {
 		return nil
 	}

@@ -23,7 +23,7 @@ var nads = schema.GroupVersionResource{Group: "k8s.cni.cncf.io", Version: "v1", 
 // untilDone is as often as it takes, until a context ends it.
 var untilDone = wait.Backoff{Duration: 50 * time.Millisecond, Jitter: 1, Steps: 200}
 
-func (conn *connection) nads() dynamic.ResourceInterface {
+func nadsOn(conn *connection) dynamic.ResourceInterface {
 	return conn.custom.Resource(nads).Namespace(Namespace)
 }
 

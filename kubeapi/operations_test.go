@@ -154,7 +154,7 @@ func TestNoClientGoesRoundTheRecord(t *testing.T) {
 		"apps":     {func() { _ = conn.virt.VirtualMachineInstances(Namespace).Delete(ctx, "vm", none) }, "delete virtualmachineinstance virtualmachineinstance/" + Namespace + "/vm refused"},
 		"parts":    {func() { _ = kept[longhornClients](conn).volumes.Delete(ctx, "v", none) }, "delete volume volume/" + longhornNamespace + "/v refused"},
 		"custom": {func() {
-			_, _ = conn.nads().Create(ctx, &unstructured.Unstructured{Object: map[string]any{"kind": nadKind}}, metav1.CreateOptions{})
+			_, _ = nadsOn(conn).Create(ctx, &unstructured.Unstructured{Object: map[string]any{"kind": nadKind}}, metav1.CreateOptions{})
 		}, "create network-attachment-definition network-attachment-definition/" + Namespace + " refused"},
 		"logs": {func() { _ = conn.logs.Pods("ns").Delete(ctx, "p", none) }, "delete pod pod/ns/p refused"},
 		"dry run": {func() {

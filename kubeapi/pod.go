@@ -33,7 +33,7 @@ import (
 func (c *Client) PodsToEvict(ctx context.Context, node string) ([]types.Pod, error) {
 	var pods []types.Pod
 	err := c.verb(ctx, func(ctx context.Context, conn *connection) error {
-		from, err := conn.nodeLists(ctx, node)
+		from, err := listsOfNode(ctx, conn, node)
 		if err != nil {
 			return err
 		}
@@ -116,10 +116,10 @@ func (l listedSets) Get(_ context.Context, name string, _ metav1.GetOptions) (*a
 
 // nodeLists lists the pods on node, and the daemon sets if one of the pods is of
 // one.
-func (conn *connection) nodeLists(ctx context.Context, node string) (*nodeLists, error) {
+func listsOfNode(ctx context.Context, conn *connection, node string) (*nodeLists, error) {
 	l := &nodeLists{Interface: conn.kube, pods: listedPods{list: &corev1.PodList{}}}
 	ofSet := false
-	err := conn.podsOn(ctx, node, func(p *corev1.Pod) {
+	err := podsOn(ctx, conn, node, func(p *corev1.Pod) {
 		l.pods.list.Items = append(l.pods.list.Items, *p)
 		owner := metav1.GetControllerOf(p)
 		ofSet = ofSet || owner != nil && owner.Kind == "DaemonSet"
@@ -178,7 +178,7 @@ func (c *Client) evict(ctx context.Context, act string, pod types.Pod, dryRun ..
 		return nil
 	case apierrors.IsConflict(err):
 		// Either the pod has a namesake by now or somebody else changed it.
-		if gone, getErr := conn.replaced(ctx, pod); getErr == nil && gone {
+		if gone, getErr := replacedPod(ctx, conn, pod); getErr == nil && gone {
 			return nil
 		}
 	case refused(err):
@@ -194,8 +194,8 @@ func refused(err error) bool {
 		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// replaced reports that the pod does not exist any more under its UID.
-func (conn *connection) replaced(ctx context.Context, pod types.Pod) (bool, error) {
+// replacedPod reports that the pod does not exist any more under its UID.
+func replacedPod(ctx context.Context, conn *connection, pod types.Pod) (bool, error) {
 	now, err := conn.kube.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 	if absent(err) {
 		return true, nil

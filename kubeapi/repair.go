@@ -52,7 +52,7 @@ func (c *Client) Repair(ctx context.Context, identity string, do func(ctx contex
 		return fmt.Errorf("%s: %w", act, err)
 	}
 	defer done()
-	r := &right{leases: conn.leases(), holder: identity, acquired: time.Now().UTC().Truncate(time.Microsecond)}
+	r := &right{leases: leasesOn(conn), holder: identity, acquired: time.Now().UTC().Truncate(time.Microsecond)}
 	defer func() {
 		if err := r.giveBack(context.WithoutCancel(ctx)); err != nil {
 			c.Log.WithError(err).Info("the right to repair could not be given back, it will run out")

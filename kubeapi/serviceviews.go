@@ -19,14 +19,14 @@ func (r *run) serviceViews(conn *connection) (stop []func()) {
 		stop = append(stop, r.keep(conn, &view{name: name, turns: r.served}, lw, rows))
 	}
 	start(types.TableServices, listWatch(conn.kube.CoreV1().Services(metav1.NamespaceAll), ""), serviceRows(r.Services))
-	start(types.TableIngresses, conn.ingresses(), ingressRows(r.Ingresses))
+	start(types.TableIngresses, listIngresses(conn), ingressRows(r.Ingresses))
 	start(types.TableKubeVIP, listWatch(conn.kube.CoreV1().ConfigMaps(kubeVIPNamespace),
 		fields.OneTermEqualSelector(metav1.ObjectNameField, kubeVIPName).String()), kubeVIPRows(r.KubeVIP))
 	return stop
 }
 
-func (conn *connection) ingresses() *cache.ListWatch {
-	return optional(conn.group(networkingv1.SchemeGroupVersion), listWatch(conn.kube.NetworkingV1().Ingresses(metav1.NamespaceAll), ""),
+func listIngresses(conn *connection) *cache.ListWatch {
+	return optional(newGroup(conn, networkingv1.SchemeGroupVersion), listWatch(conn.kube.NetworkingV1().Ingresses(metav1.NamespaceAll), ""),
 		func(m metav1.ListMeta) runtime.Object { return &networkingv1.IngressList{ListMeta: m} },
 		func(m metav1.ObjectMeta) runtime.Object { return &networkingv1.Ingress{ObjectMeta: m} })
 }

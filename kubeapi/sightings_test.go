@@ -139,7 +139,7 @@ func TestAnswersAboutSomethingElseAreNone(t *testing.T) {
 			"nothing":           struct{}{},
 		} {
 			l.set(func() { l.lie = lie })
-			_, err := conn.leases().Update(t.Context(), statsOf("n1", 25, time.Now()), metav1.UpdateOptions{})
+			_, err := leasesOn(conn).Update(t.Context(), statsOf("n1", 25, time.Now()), metav1.UpdateOptions{})
 			if err == nil {
 				t.Errorf("%s is taken for the answer to a write", name)
 			}

@@ -53,7 +53,7 @@ func (c *Client) SRIOVConfig(ctx context.Context) (types.SRIOVConfig, error) {
 func (c *Client) SetSRIOVConfig(ctx context.Context, change types.SRIOVConfig) error {
 	act := fmt.Sprintf("set ConfigMap %s/%s", sriovNamespace, sriovConfig)
 	return c.write(ctx, deed{"set configmap", "configmap/" + sriovNamespace + "/" + sriovConfig}, act, func(ctx context.Context, conn *connection) error {
-		m, err := conn.writeSRIOV(ctx, change)
+		m, err := writeSRIOV(ctx, conn, change)
 		if absent(err) {
 			return fmt.Errorf("%w: it is gone", types.ErrConflict)
 		}
@@ -64,7 +64,7 @@ func (c *Client) SetSRIOVConfig(ctx context.Context, change types.SRIOVConfig) e
 	})
 }
 
-func (conn *connection) writeSRIOV(ctx context.Context, change types.SRIOVConfig) (*corev1.ConfigMap, error) {
+func writeSRIOV(ctx context.Context, conn *connection, change types.SRIOVConfig) (*corev1.ConfigMap, error) {
 	api := conn.kube.CoreV1().ConfigMaps(sriovNamespace)
 	data := values{}
 	made := map[string]string{}
@@ -150,7 +150,7 @@ func (c *Client) RestartSRIOVPlugin(ctx context.Context, pod types.SRIOVPlugin) 
 func (c *Client) SRIOVNetworks(ctx context.Context) ([]types.SRIOVNetwork, error) {
 	var found []types.SRIOVNetwork
 	err := c.verb(ctx, func(ctx context.Context, conn *connection) error {
-		return knownNADs(pages(ctx, conn.nads().List, func(l *unstructured.UnstructuredList) error {
+		return knownNADs(pages(ctx, nadsOn(conn).List, func(l *unstructured.UnstructuredList) error {
 			if l.GetKind() != nadKind+"List" {
 				return errOther
 			}
@@ -183,7 +183,7 @@ func (c *Client) DeleteSRIOVNetwork(ctx context.Context, network types.SRIOVNetw
 	act := "delete network attachment " + network.Name
 	uid := ktypes.UID(network.UID)
 	return c.write(ctx, deed{"delete nad", "nad/" + Namespace + "/" + network.Name}, act, func(ctx context.Context, conn *connection) error {
-		err := conn.nads().Delete(ctx, network.Name, metav1.DeleteOptions{
+		err := nadsOn(conn).Delete(ctx, network.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &network.Version},
 		})
 		if absent(err) {

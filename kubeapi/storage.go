@@ -30,7 +30,7 @@ func (c *Client) Storage(ctx context.Context, node string) (types.Storage, error
 	var s types.Storage
 	err := c.verb(ctx, func(ctx context.Context, conn *connection) error {
 		var err error
-		s, err = conn.storage(ctx, node)
+		s, err = storageOf(ctx, conn, node)
 		return err
 	})
 	if err != nil {
@@ -39,16 +39,16 @@ func (c *Client) Storage(ctx context.Context, node string) (types.Storage, error
 	return s, nil
 }
 
-func (conn *connection) storage(ctx context.Context, node string) (types.Storage, error) {
+func storageOf(ctx context.Context, conn *connection, node string) (types.Storage, error) {
 	var s types.Storage
 	var err error
-	if s.Attachments, err = conn.attachments(ctx, node, true); err != nil {
+	if s.Attachments, err = attachmentsOf(ctx, conn, node, true); err != nil {
 		return s, err
 	}
-	if installed, err := conn.hasLonghorn(ctx); err != nil || !installed {
+	if installed, err := hasLonghorn(ctx, conn); err != nil || !installed {
 		return s, err
 	}
-	disks, err := conn.disks(ctx)
+	disks, err := listDisks(ctx, conn)
 	if apierrors.IsNotFound(err) {
 		// Anybody may answer 404; that the kinds are unknown, the server has to say.
 		if err := conn.denies(ctx, longhornv1.SchemeGroupVersion.Group); err != nil {
@@ -63,17 +63,17 @@ func (conn *connection) storage(ctx context.Context, node string) (types.Storage
 	if len(disks) == 0 {
 		return s, nil
 	}
-	if s.Policy, err = conn.drainPolicy(ctx); err != nil {
+	if s.Policy, err = drainPolicy(ctx, conn); err != nil {
 		return s, err
 	}
 	if s.Volumes, err = disks.volumes(); err != nil {
 		return s, err
 	}
-	return s, conn.markDaemons(ctx, node, &s)
+	return s, markDaemons(ctx, conn, node, &s)
 }
 
 // hasLonghorn asks until it is there. That it is taken away is seen by its lists.
-func (conn *connection) hasLonghorn(ctx context.Context) (bool, error) {
+func hasLonghorn(ctx context.Context, conn *connection) (bool, error) {
 	if kept[longhornClients](conn).installed.Load() {
 		return true, nil
 	}
@@ -91,7 +91,7 @@ func (conn *connection) hasLonghorn(ctx context.Context) (bool, error) {
 }
 
 // drainPolicy is "" where Longhorn has no such setting.
-func (conn *connection) drainPolicy(ctx context.Context) (string, error) {
+func drainPolicy(ctx context.Context, conn *connection) (string, error) {
 	setting, err := conn.longhorn.Settings(longhornNamespace).Get(ctx, drainPolicySetting, metav1.GetOptions{})
 	switch {
 	case absent(err):

@@ -15,7 +15,7 @@ import (
 // markDaemons marks the attachments of volumes that another node serves and that
 // nobody but pods of DaemonSets uses on node. Pods are listed only where there
 // is such a volume, which takes one that many nodes may write.
-func (conn *connection) markDaemons(ctx context.Context, node string, s *types.Storage) error {
+func markDaemons(ctx context.Context, conn *connection, node string, s *types.Storage) error {
 	served := map[string]string{} // claim, by volume
 	for _, v := range s.Volumes {
 		if v.Running && v.Engine != "" && v.Engine != node && !slices.Contains(v.Also, node) && v.Claim != "" {
@@ -25,7 +25,7 @@ func (conn *connection) markDaemons(ctx context.Context, node string, s *types.S
 	if !slices.ContainsFunc(s.Attachments, func(a types.Attachment) bool { return served[a.Volume] != "" }) {
 		return nil
 	}
-	daemons, others, err := conn.claimUsers(ctx, node)
+	daemons, others, err := claimUsers(ctx, conn, node)
 	if err != nil {
 		return err
 	}
@@ -39,9 +39,9 @@ func (conn *connection) markDaemons(ctx context.Context, node string, s *types.S
 
 // claimUsers returns which claims, called namespace/name, pods of DaemonSets use
 // on node, and which other pods do.
-func (conn *connection) claimUsers(ctx context.Context, node string) (daemons, others map[string]bool, err error) {
+func claimUsers(ctx context.Context, conn *connection, node string) (daemons, others map[string]bool, err error) {
 	daemons, others = map[string]bool{}, map[string]bool{}
-	err = conn.podsOn(ctx, node, func(p *corev1.Pod) {
+	err = podsOn(ctx, conn, node, func(p *corev1.Pod) {
 		users := others
 		if o := metav1.GetControllerOf(p); o != nil && o.Kind == "DaemonSet" {
 			users = daemons
@@ -59,7 +59,7 @@ func (conn *connection) claimUsers(ctx context.Context, node string) (daemons, o
 // podsOn calls see for each pod of node in a fresh list. Anything else in the
 // answer is an error: client-go decodes an answer of another kind to an empty
 // list, and a node without pods is one that has been drained.
-func (conn *connection) podsOn(ctx context.Context, node string, see func(*corev1.Pod)) error {
+func podsOn(ctx context.Context, conn *connection, node string, see func(*corev1.Pod)) error {
 	list := func(ctx context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
 		return conn.kube.CoreV1().Pods("").List(ctx, o)

@@ -52,10 +52,10 @@ type replica struct {
 	address string
 }
 
-// disks lists volumes before their parts: a part without a volume belongs to a
+// listDisks lists volumes before their parts: a part without a volume belongs to a
 // volume that is newer than the list, or deleted. So without volumes there is
 // nothing more to list.
-func (conn *connection) disks(ctx context.Context) (disks, error) {
+func listDisks(ctx context.Context, conn *connection) (disks, error) {
 	d, api := disks{}, kept[longhornClients](conn)
 	if err := pages(ctx, api.volumes.List, d.addVolumes); err != nil {
 		return nil, fmt.Errorf("list volumes of Longhorn: %w", err)

@@ -35,14 +35,14 @@ const leasesGap = time.Minute
 // leads.
 func (r *run) views(conn *connection) {
 	stop := []func(){
-		r.start(conn, viewNodes, conn.nodes(), nodeRows(r.Nodes, r.clocks, &r.stamps)),
-		r.start(conn, viewAppPods, conn.pods(Namespace, ""), appPodRows(r.appPods)),
-		r.keep(conn, &view{name: viewLeases, holds: kept[sightings](conn).holds, turns: newTurns(leasesGap), strict: true}, conn.listLeases(),
+		r.start(conn, viewNodes, listNodes(conn), nodeRows(r.Nodes, r.clocks, &r.stamps)),
+		r.start(conn, viewAppPods, listPods(conn, Namespace, ""), appPodRows(r.appPods)),
+		r.keep(conn, &view{name: viewLeases, holds: kept[sightings](conn).holds, turns: newTurns(leasesGap), strict: true}, listLeases(conn),
 			leaseRows(sighted{Writer: r.Leases, seen: kept[sightings](conn)})),
 	}
 	stop = append(stop, r.appViews(conn)...)
 	stop = append(stop, r.serviceViews(conn)...)
-	longhorn := conn.group(longhornv1.SchemeGroupVersion)
+	longhorn := newGroup(conn, longhornv1.SchemeGroupVersion)
 	levels, reports := r.levels(conn, longhorn), r.reports(conn, longhorn)
 	own, stopOwn := "", func() {}
 	tick := time.NewTicker(viewsRest)
@@ -54,7 +54,7 @@ func (r *run) views(conn *connection) {
 		if node, ok := r.ownNode(); ok && node.Name != own {
 			stopOwn()
 			own = node.Name
-			stopOwn = r.start(conn, viewNodePods, conn.pods("", own), podRows(r.NodePods))
+			stopOwn = r.start(conn, viewNodePods, listPods(conn, "", own), podRows(r.NodePods))
 		}
 		if own == "" { // no view keeps them
 			empty(r, viewNodePods, r.NodePods)
@@ -147,14 +147,14 @@ func listWatch[L runtime.Object](api lister[L], on string) *cache.ListWatch {
 	}
 }
 
-func (conn *connection) nodes() *cache.ListWatch { return listWatch(conn.kube.CoreV1().Nodes(), "") }
+func listNodes(conn *connection) *cache.ListWatch { return listWatch(conn.kube.CoreV1().Nodes(), "") }
 
-func (conn *connection) listLeases() *cache.ListWatch {
+func listLeases(conn *connection) *cache.ListWatch {
 	return listWatch(conn.kube.CoordinationV1().Leases(Namespace), "")
 }
 
-// pods is every pod of namespace, "" for all, on node, "" for all and none.
-func (conn *connection) pods(namespace, node string) *cache.ListWatch {
+// listPods is every pod of namespace, "" for all, on node, "" for all and none.
+func listPods(conn *connection, namespace, node string) *cache.ListWatch {
 	on := ""
 	if node != "" {
 		on = fields.OneTermEqualSelector("spec.nodeName", node).String()

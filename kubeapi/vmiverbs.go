@@ -43,12 +43,12 @@ func (c *Client) ForgetVMI(ctx context.Context, vmi types.VMI) error {
 		if err := vmiObject(vmi.Name)(conn).delete(ctx, uid, new(int64)); err != nil {
 			return err
 		}
-		return retry.RetryOnConflict(untilDone, func() error { return conn.unfinalize(ctx, vmi.Name, uid) })
+		return retry.RetryOnConflict(untilDone, func() error { return unfinalize(ctx, conn, vmi.Name, uid) })
 	})
 }
 
 // unfinalize empties the finalizers of the instance, if it is that one.
-func (conn *connection) unfinalize(ctx context.Context, name string, uid ktypes.UID) error {
+func unfinalize(ctx context.Context, conn *connection, name string, uid ktypes.UID) error {
 	api := conn.virt.VirtualMachineInstances(Namespace)
 	now, err := api.Get(ctx, name, metav1.GetOptions{})
 	switch {

@@ -17,7 +17,7 @@ func (c *Client) VolumeUsers(ctx context.Context, node string) (map[string][]typ
 	users := map[string][]types.Pod{}
 	err := c.verb(ctx, func(ctx context.Context, conn *connection) error {
 		of := map[string][]types.Pod{} // by claim, as namespace/name
-		err := conn.podsOn(ctx, node, func(p *corev1.Pod) {
+		err := podsOn(ctx, conn, node, func(p *corev1.Pod) {
 			for _, claim := range claimsOf(p) {
 				of[claim] = append(of[claim], podOf(p))
 			}
@@ -26,7 +26,7 @@ func (c *Client) VolumeUsers(ctx context.Context, node string) (map[string][]typ
 			return err
 		}
 		for claim, pods := range of {
-			volume, err := conn.volumeOf(ctx, pods[0].Namespace, claim[len(pods[0].Namespace)+1:])
+			volume, err := volumeOf(ctx, conn, pods[0].Namespace, claim[len(pods[0].Namespace)+1:])
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func (c *Client) VolumeUsers(ctx context.Context, node string) (map[string][]typ
 }
 
 // volumeOf is the PersistentVolume that a claim is bound to, "" for none.
-func (conn *connection) volumeOf(ctx context.Context, namespace, name string) (string, error) {
+func volumeOf(ctx context.Context, conn *connection, namespace, name string) (string, error) {
 	claim, err := conn.kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case absent(err):
