@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/zedkube/zedkube/kubeapi/kubevirt"
 	"github.com/zedkube/zedkube/types"
+	corev1 "k8s.io/api/core/v1"
 )
 
 const (
@@ -48,11 +48,11 @@ func TestTheAffinityOfATemplateInShort(t *testing.T) {
 		`{` + required(`{"matchFields":[{"key":"metadata.name","operator":"In"}]}`) + `}`: {Other: true},
 	} {
 		a := &corev1.Affinity{NodeAffinity: decoded[corev1.NodeAffinity](t, text)}
-		if diff := cmp.Diff(want, setAffinityOf(a)); diff != "" {
+		if diff := cmp.Diff(want, kubevirt.SetAffinityOf(a)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
 	}
-	if got := setAffinityOf(&corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}); got != (types.SetAffinity{Other: true}) {
+	if got := kubevirt.SetAffinityOf(&corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}); got != (types.SetAffinity{Other: true}) {
 		t.Errorf("between pods: %+v", got)
 	}
 }
@@ -84,7 +84,7 @@ func TestAnAffinityToANodeTakesThePlaceOfAnotherOneOnly(t *testing.T) {
 		old := decoded[corev1.NodeAffinity](t, row.old)
 		before := old.DeepCopy()
 		for must, want := range map[bool]string{true: row.required, false: row.preferred} {
-			if diff := cmp.Diff(decoded[corev1.NodeAffinity](t, want), withHost(old, "b", must)); diff != "" {
+			if diff := cmp.Diff(decoded[corev1.NodeAffinity](t, want), kubevirt.WithHost(old, "b", must)); diff != "" {
 				t.Errorf("%s, required %v (-want +got):\n%s", name, must, diff)
 			}
 		}

@@ -5,23 +5,23 @@ import (
 	"sync"
 	"unique"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // appCounts is the table of the pods of Namespace, and while somebody counts pods
 // it counts these as they come: a second watch of the pods that change most would
 // bring each change of them twice.
 type appCounts struct {
-	Writer[types.Pod]
+	access.Writer[types.Pod]
 
 	mu     sync.Mutex
 	counts *podCounts // nil while nobody counts
 }
 
 // begin counts what there is, and what changes from now on, into table.
-func (a *appCounts) begin(table Writer[types.PodCount]) error {
+func (a *appCounts) begin(table access.Writer[types.PodCount]) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.counts = newPodCounts(table, "")
@@ -34,7 +34,7 @@ func (a *appCounts) recount(rows map[string]types.Pod) error {
 	for _, p := range rows {
 		a.counts.pods.put(countedApp(p.Name, p.Phase))
 	}
-	return a.counts.publish(Namespace)
+	return a.counts.publish(access.Namespace)
 }
 
 func (a *appCounts) end() {
@@ -57,7 +57,7 @@ func (a *appCounts) Publish(key string, p types.Pod) error {
 func (a *appCounts) Replace(rows map[string]types.Pod) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := replace(a.Writer, rows); err != nil || a.counts == nil {
+	if err := access.Replace(a.Writer, rows); err != nil || a.counts == nil {
 		return err
 	}
 	return a.recount(rows)
@@ -75,5 +75,5 @@ func (a *appCounts) Unpublish(key string) error {
 }
 
 func countedApp(name string, phase types.PodPhase) *countedPod {
-	return &countedPod{namespace: unique.Make(Namespace), name: name, phase: phaseOf(corev1.PodPhase(phase))}
+	return &countedPod{namespace: unique.Make(access.Namespace), name: name, phase: phaseOf(corev1.PodPhase(phase))}
 }

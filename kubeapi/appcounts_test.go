@@ -5,17 +5,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func TestPodsOfApplicationsAreCountedOnceAndOnlyWhileSomebodyCounts(t *testing.T) {
 	table, pods := &pubsub.Table[types.PodCount]{}, &pubsub.Table[types.Pod]{}
 	apps := &appCounts{Writer: pods}
 	rows := appPodRows(apps)
-	others := newPodCounts(table, Namespace)
+	others := newPodCounts(table, access.Namespace)
 	is := func(when string, want ...types.PodCount) {
 		t.Helper()
 		rows := map[string]types.PodCount{}
@@ -32,31 +32,31 @@ func TestPodsOfApplicationsAreCountedOnceAndOnlyWhileSomebodyCounts(t *testing.T
 			t.Fatal(err)
 		}
 	}
-	must(rows.Replace([]any{phased(Namespace, "1", corev1.PodRunning), phased(Namespace, "2", corev1.PodRunning)}, "7"))
+	must(rows.Replace([]any{phased(access.Namespace, "1", corev1.PodRunning), phased(access.Namespace, "2", corev1.PodRunning)}, "7"))
 	is("while nobody counts")
 	must(apps.begin(table))
-	is("from the beginning", types.PodCount{Namespace: Namespace, Pods: 2, Running: 2})
-	must(rows.Update(phased(Namespace, "2", corev1.PodFailed)))
-	must(rows.Add(phased(Namespace, "3", corev1.PodPending)))
-	must(rows.Delete(phased(Namespace, "1", corev1.PodRunning)))
-	mine := types.PodCount{Namespace: Namespace, Pods: 2, Failed: 1, Pending: 1}
+	is("from the beginning", types.PodCount{Namespace: access.Namespace, Pods: 2, Running: 2})
+	must(rows.Update(phased(access.Namespace, "2", corev1.PodFailed)))
+	must(rows.Add(phased(access.Namespace, "3", corev1.PodPending)))
+	must(rows.Delete(phased(access.Namespace, "1", corev1.PodRunning)))
+	mine := types.PodCount{Namespace: access.Namespace, Pods: 2, Failed: 1, Pending: 1}
 	is("changed", mine)
 
 	// A server that sends them although they were not asked for changes nothing.
-	must(others.Replace([]any{phased("a", "1", corev1.PodRunning), phased(Namespace, "2", corev1.PodRunning)}, "7"))
-	must(others.Update(phased(Namespace, "3", corev1.PodRunning)))
-	must(others.Delete(phased(Namespace, "3", corev1.PodRunning)))
+	must(others.Replace([]any{phased("a", "1", corev1.PodRunning), phased(access.Namespace, "2", corev1.PodRunning)}, "7"))
+	must(others.Update(phased(access.Namespace, "3", corev1.PodRunning)))
+	must(others.Delete(phased(access.Namespace, "3", corev1.PodRunning)))
 	is("beside the others", mine, types.PodCount{Namespace: "a", Pods: 1, Running: 1})
 
-	must(rows.Replace([]any{phased(Namespace, "3", corev1.PodPending)}, "8"))
+	must(rows.Replace([]any{phased(access.Namespace, "3", corev1.PodPending)}, "8"))
 	must(others.Replace(nil, "8"))
-	is("after a new list", types.PodCount{Namespace: Namespace, Pods: 1, Pending: 1})
-	must(rows.Delete(phased(Namespace, "3", corev1.PodPending)))
+	is("after a new list", types.PodCount{Namespace: access.Namespace, Pods: 1, Pending: 1})
+	must(rows.Delete(phased(access.Namespace, "3", corev1.PodPending)))
 	is("without any")
 	apps.end()
-	must(rows.Add(phased(Namespace, "4", corev1.PodPending)))
+	must(rows.Add(phased(access.Namespace, "4", corev1.PodPending)))
 	is("while nobody counts any more")
-	if _, ok := pods.Get(Namespace + "/4"); !ok {
+	if _, ok := pods.Get(access.Namespace + "/4"); !ok {
 		t.Error("the pod itself is not in its table")
 	}
 }

@@ -7,12 +7,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/kubevirt"
+	"github.com/zedkube/zedkube/kubeapi/nodes"
+	"github.com/zedkube/zedkube/kubeapi/pods"
+	"github.com/zedkube/zedkube/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // appPod is a pod of an application as only the table of those tells of it.
@@ -32,7 +35,7 @@ func appPod() *corev1.Pod {
 		},
 	}
 	ended := func(id string, minute int, code int32) *corev1.ContainerStateTerminated {
-		return &corev1.ContainerStateTerminated{ContainerID: id, StartedAt: at(minute), FinishedAt: at(minute + 1), ExitCode: code, Reason: "Error", Message: "long"}
+		return &corev1.ContainerStateTerminated{ContainerID: id, StartedAt: kubetest.At(minute), FinishedAt: kubetest.At(minute + 1), ExitCode: code, Reason: "Error", Message: "long"}
 	}
 	p.Status.InitContainerStatuses = []corev1.ContainerStatus{
 		{Name: "prepare", State: corev1.ContainerState{Terminated: ended("i0", 1, 0)}},
@@ -40,7 +43,7 @@ func appPod() *corev1.Pod {
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{ // kubelets sort them otherwise
 		{Name: "fresh", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}},
 		{
-			Name: "main", ContainerID: "m1", RestartCount: 1, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(5)}},
+			Name: "main", ContainerID: "m1", RestartCount: 1, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: kubetest.At(5)}},
 			LastTerminationState: corev1.ContainerState{Terminated: ended("m0", 3, 137)},
 		},
 		{
@@ -57,28 +60,28 @@ func appPod() *corev1.Pod {
 
 func TestAPodOfAnApplicationSaysMore(t *testing.T) {
 	run := func(id string, minute int, code int32) types.ContainerRun {
-		return types.ContainerRun{ID: id, Started: at(minute).Time, Finished: at(minute + 1).Time, ExitCode: code, Reason: "Error"}
+		return types.ContainerRun{ID: id, Started: kubetest.At(minute).Time, Finished: kubetest.At(minute + 1).Time, ExitCode: code, Reason: "Error"}
 	}
-	want := podOf(appPod())
+	want := pods.PodOf(appPod())
 	want.Grace, want.Claims = 90*time.Second, []string{"a", "p1-own", "z"}
 	want.Containers = []types.Container{
 		{Name: "prepare", Init: true, Now: run("i0", 1, 0)},
 		{Name: "beside"}, // it runs as long as the others
-		{Name: "main", Now: types.ContainerRun{ID: "m1", Started: at(5).Time}, Last: run("m0", 3, 137), Restarts: 1},
+		{Name: "main", Now: types.ContainerRun{ID: "m1", Started: kubetest.At(5).Time}, Last: run("m0", 3, 137), Restarts: 1},
 		{Name: "looping", Waiting: "CrashLoopBackOff", Now: run("l4", 7, 1), Restarts: 4},
 		{Name: "ended", Now: run("e1", 6, 2), Last: run("e0", 4, 3)},
 		{Name: "fresh", Waiting: "ContainerCreating"},
 		{Name: "unknown"},
 	}
-	for name, p := range map[string]*corev1.Pod{"whole": appPod(), "slim": slimAppPod(appPod())} {
-		if diff := cmp.Diff(want, appPodOf(p)); diff != "" {
+	for name, p := range map[string]*corev1.Pod{"whole": appPod(), "slim": pods.SlimAppPod(appPod())} {
+		if diff := cmp.Diff(want, pods.AppPodOf(p)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if row := podOf(appPod()); row.Containers != nil || row.Claims != nil || row.Grace != 0 {
+	if row := pods.PodOf(appPod()); row.Containers != nil || row.Claims != nil || row.Grace != 0 {
 		t.Errorf("the row of any other table holds %+v", row)
 	}
-	slim := slimAppPod(appPod())
+	slim := pods.SlimAppPod(appPod())
 	if slim.Spec.Containers[0].Image != "" || slim.ManagedFields != nil || slim.Labels["other"] != "" || slim.Spec.Volumes[0].Name == "tmp" {
 		t.Errorf("slim pod is %+v", slim)
 	}
@@ -101,8 +104,8 @@ func TestASchedulersReasonCountsWhileThereIsNoNode(t *testing.T) {
 			{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no"},
 			{Type: corev1.PodScheduled, Status: row.status, Reason: row.reason, Message: "0/3 nodes are available"},
 		}
-		for _, p := range []*corev1.Pod{p, slimAppPod(p)} {
-			if got := appPodOf(p).Unschedulable; got != row.want {
+		for _, p := range []*corev1.Pod{p, pods.SlimAppPod(p)} {
+			if got := pods.AppPodOf(p).Unschedulable; got != row.want {
 				t.Errorf("%s: %q", name, got)
 			}
 		}
@@ -111,7 +114,7 @@ func TestASchedulersReasonCountsWhileThereIsNoNode(t *testing.T) {
 	p.Spec.NodeName, p.Status.Conditions = "", []corev1.PodCondition{
 		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: strings.Repeat("x", 5000)},
 	}
-	if n := len(appPodOf(p).Unschedulable); n > unschedulableText {
+	if n := len(pods.AppPodOf(p).Unschedulable); n > pods.UnschedulableText {
 		t.Errorf("a long reason has %d bytes", n)
 	}
 }
@@ -137,16 +140,16 @@ func TestAVirtualMachineBecomesARow(t *testing.T) {
 	want := types.VMI{
 		Name: "web4q8zt", UID: "u1", Version: "7", Phase: types.VMIRunning, NodeName: "n1",
 		Owner: types.Owner{Kind: types.KindVMIReplicaSet, Name: "web", UID: "r1"}, AppDomain: "id.1.2",
-		Created: at(1).Time, Deleted: at(9).Time, Ready: true, ReadySince: at(5).Time,
+		Created: kubetest.At(1).Time, Deleted: kubetest.At(9).Time, Ready: true, ReadySince: kubetest.At(5).Time,
 		Affinity: types.SetAffinity{Node: "n1", Required: true},
 	}
 	v := decoded[kubevirtv1.VirtualMachineInstance](t, someVMI)
-	for name, v := range map[string]*kubevirtv1.VirtualMachineInstance{"whole": v, "slim": slimVMI(v)} {
-		if diff := cmp.Diff(want, vmiOf(v)); diff != "" {
+	for name, v := range map[string]*kubevirtv1.VirtualMachineInstance{"whole": v, "slim": kubevirt.SlimVMI(v)} {
+		if diff := cmp.Diff(want, kubevirt.VmiOf(v)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if slim := slimVMI(v); slim.ManagedFields != nil || slim.Labels["other"] != "" {
+	if slim := kubevirt.SlimVMI(v); slim.ManagedFields != nil || slim.Labels["other"] != "" {
 		t.Errorf("slim instance is %+v", slim)
 	}
 }
@@ -160,33 +163,33 @@ const someSet = `{"metadata":{"name":"web","uid":"u1","resourceVersion":"7","cre
 
 func TestAReplicaSetBecomesARow(t *testing.T) {
 	want := types.AppSet{
-		Kind: types.KindVMIReplicaSet, Name: "web", UID: "u1", Version: "7", AppDomain: "id.1.2", Created: at(1).Time, Wanted: 0, Ready: 1,
+		Kind: types.KindVMIReplicaSet, Name: "web", UID: "u1", Version: "7", AppDomain: "id.1.2", Created: kubetest.At(1).Time, Wanted: 0, Ready: 1,
 		Affinity: types.SetAffinity{Node: "n1", Required: true}, Claims: []string{"dv-a", "pvc-b", "pvc-e"},
 		Note: types.RepairNote{Act: types.ActFailover, Node: "n1", Stuck: 2},
 	}
 	s := decoded[kubevirtv1.VirtualMachineInstanceReplicaSet](t, someSet)
-	for name, s := range map[string]*kubevirtv1.VirtualMachineInstanceReplicaSet{"whole": s, "slim": slimVMISet(s)} {
-		if diff := cmp.Diff(want, vmiSetOf(s)); diff != "" {
+	for name, s := range map[string]*kubevirtv1.VirtualMachineInstanceReplicaSet{"whole": s, "slim": kubevirt.SlimVMISet(s)} {
+		if diff := cmp.Diff(want, kubevirt.VmiSetOf(s)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	pods := decoded[appsv1.ReplicaSet](t, someSet)
 	want.Kind, want.Claims = types.KindReplicaSet, []string{"pvc-b"} // it knows no volumes of KubeVirt's
-	for name, s := range map[string]*appsv1.ReplicaSet{"whole, of pods": pods, "slim, of pods": slimPodSet(pods)} {
-		if diff := cmp.Diff(want, podSetOf(s)); diff != "" {
+	for name, s := range map[string]*appsv1.ReplicaSet{"whole, of pods": pods, "slim, of pods": kubevirt.SlimPodSet(pods)} {
+		if diff := cmp.Diff(want, kubevirt.PodSetOf(s)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	s.Spec.Template = nil
-	if row := vmiSetOf(slimVMISet(s)); row.AppDomain != "" || row.Claims != nil {
+	if row := kubevirt.VmiSetOf(kubevirt.SlimVMISet(s)); row.AppDomain != "" || row.Claims != nil {
 		t.Errorf("without a template: %+v", row)
 	}
-	pods.Spec.Replicas, pods.Labels = nil, map[string]string{labelAppDomain: "own"}
+	pods.Spec.Replicas, pods.Labels = nil, map[string]string{access.LabelAppDomain: "own"}
 	for name, note := range map[string]string{
-		"garbage": `yes`, "of another shape": `{"act":"failover","stuck":"two"}`, "too long": `{"act":"` + strings.Repeat("x", annotationText) + `"}`,
+		"garbage": `yes`, "of another shape": `{"act":"failover","stuck":"two"}`, "too long": `{"act":"` + strings.Repeat("x", access.AnnotationText) + `"}`,
 	} {
-		pods.Annotations[repairAnnotation] = note
-		row := podSetOf(pods)
+		pods.Annotations[kubevirt.RepairAnnotation] = note
+		row := kubevirt.PodSetOf(pods)
 		if row.Note != (types.RepairNote{}) || row.Wanted != 1 || row.AppDomain != "own" {
 			t.Errorf("with a note that is %s: %+v", name, row)
 		}
@@ -197,7 +200,7 @@ func fenced(note string, taints ...corev1.Taint) *corev1.Node {
 	n := wholeNode()
 	n.Spec.Taints = append(n.Spec.Taints, taints...)
 	if note != "" {
-		n.Annotations[fenceAnnotation] = note
+		n.Annotations[nodes.FenceAnnotation] = note
 	}
 	return n
 }
@@ -209,17 +212,17 @@ func TestAFenceIsOursOnlyWithOurNote(t *testing.T) {
 		out, ours bool
 	}{
 		"none":                         {fenced(""), false, false},
-		"ours":                         {fenced(`{"by":"n2","reason":"gone"}`, fenceTaint()), true, true},
-		"without a note":               {fenced("", fenceTaint()), true, false},
-		"with garbage":                 {fenced("yes", fenceTaint()), true, false},
-		"with a note of nobody":        {fenced("{}", fenceTaint()), true, false},
+		"ours":                         {fenced(`{"by":"n2","reason":"gone"}`, nodes.FenceTaint()), true, true},
+		"without a note":               {fenced("", nodes.FenceTaint()), true, false},
+		"with garbage":                 {fenced("yes", nodes.FenceTaint()), true, false},
+		"with a note of nobody":        {fenced("{}", nodes.FenceTaint()), true, false},
 		"a note without a taint":       {fenced(`{"by":"n2"}`), false, false},
 		"our note, another's taint":    {fenced(`{"by":"n2"}`, other), true, false},
-		"our note, of another version": {fenced(`{"by":"n2","new":1}`, fenceTaint()), true, true},
-		"a note beyond all bounds":     {fenced(`{"by":"`+strings.Repeat("x", annotationText)+`"}`, fenceTaint()), true, false},
+		"our note, of another version": {fenced(`{"by":"n2","new":1}`, nodes.FenceTaint()), true, true},
+		"a note beyond all bounds":     {fenced(`{"by":"`+strings.Repeat("x", access.AnnotationText)+`"}`, nodes.FenceTaint()), true, false},
 	} {
-		for _, n := range []*corev1.Node{row.node, slimNode(row.node)} {
-			if got := nodeOf(n); got.OutOfService != row.out || (got.Fence != nil) != row.ours {
+		for _, n := range []*corev1.Node{row.node, nodes.SlimNode(row.node)} {
+			if got := nodes.NodeOf(n); got.OutOfService != row.out || (got.Fence != nil) != row.ours {
 				t.Errorf("%s: out of service %v, by %+v", name, got.OutOfService, got.Fence)
 			}
 		}
@@ -233,27 +236,11 @@ func TestAWitnessThatSaysNothingIsNone(t *testing.T) {
 		`{}`: nil, `null`: nil, `[]`: nil, `{"round":"7"}`: nil, ``: nil, `{"round":7`: nil,
 	} {
 		n := wholeNode()
-		n.Annotations[witnessAnnotation] = text
-		for _, n := range []*corev1.Node{n, slimNode(n)} {
-			if diff := cmp.Diff(want, nodeOf(n).Witness); diff != "" {
+		n.Annotations[nodes.WitnessAnnotation] = text
+		for _, n := range []*corev1.Node{n, nodes.SlimNode(n)} {
+			if diff := cmp.Diff(want, nodes.NodeOf(n).Witness); diff != "" {
 				t.Errorf("%s: %s", text, diff)
 			}
-		}
-	}
-}
-
-func TestOnlyAnEngineThatCannotBeAskedHasLastModes(t *testing.T) {
-	for state, want := range map[longhornv1.InstanceState]types.Replica{
-		longhornv1.InstanceStateRunning:  {Name: "r", Mode: "RW"},
-		longhornv1.InstanceStateUnknown:  {Name: "r", LastMode: "RW"},
-		longhornv1.InstanceStateStopping: {Name: "r", LastMode: "RW"},
-		longhornv1.InstanceStateStopped:  {Name: "r"},
-		longhornv1.InstanceStateError:    {Name: "r"},
-		"":                               {Name: "r"},
-	} {
-		e := &engine{state: state, modes: []modeOf{{"r", longhornv1.ReplicaModeRW}}}
-		if diff := cmp.Diff(want, e.shows(replica{Replica: types.Replica{Name: "r"}})); diff != "" {
-			t.Errorf("%q: %s", state, diff)
 		}
 	}
 }

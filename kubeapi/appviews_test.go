@@ -10,19 +10,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
-
-	"github.com/zedkube/zedkube/pubsub"
-	"github.com/zedkube/zedkube/types"
 )
 
 // jsonObject is one of KubeVirt's or a replica set, as JSON has it.
 type jsonObject = map[string]any
 
 func vmiJSON(name string, more jsonObject) jsonObject {
-	o := jsonObject{"metadata": jsonObject{"name": name, "namespace": Namespace, "uid": "uid-" + name, "resourceVersion": "5"}}
+	o := jsonObject{"metadata": jsonObject{"name": name, "namespace": access.Namespace, "uid": "uid-" + name, "resourceVersion": "5"}}
 	for k, v := range more {
 		o[k] = v
 	}
@@ -43,11 +44,11 @@ func TestVirtualMachinesAndReplicaSetsHaveTables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
 		api := withMachines()
-		end := startInMemory(t, c, &inMemory{handler: api})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: api})
 		defer end()
 		time.Sleep(time.Second)
-		check(t, "instances", keys(tb.vmis.All()), []string{"web4q8zt"})
-		check(t, "sets", keys(tb.sets.All()), []string{"ReplicaSet/native", "VirtualMachineInstanceReplicaSet/web"})
+		check(t, "instances", kubetest.Keys(tb.vmis.All()), []string{"web4q8zt"})
+		check(t, "sets", kubetest.Keys(tb.sets.All()), []string{"ReplicaSet/native", "VirtualMachineInstanceReplicaSet/web"})
 		if s := tb.status(); !s.Apps || !s.Synced {
 			t.Errorf("status is %+v", s)
 		}
@@ -60,7 +61,7 @@ func TestAClusterWithoutKubeVirtHasNoVirtualMachinesAndIsAskedOnceAMinute(t *tes
 		log, hook := logtest.NewNullLogger()
 		c.Log = log
 		api := someCluster()
-		end := startInMemory(t, c, &inMemory{handler: api})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: api})
 		defer end()
 		time.Sleep(time.Second)
 		if s := tb.status(); !s.Apps || !s.Synced || !s.Answers() || len(tb.vmis.All()) != 0 {
@@ -86,7 +87,7 @@ func TestAClusterWithoutKubeVirtHasNoVirtualMachinesAndIsAskedOnceAMinute(t *tes
 		}
 		api.set(func() { api.apps = withMachines().apps })
 		time.Sleep(62 * time.Second)
-		check(t, "instances once it is installed", keys(tb.vmis.All()), []string{"web4q8zt"})
+		check(t, "instances once it is installed", kubetest.Keys(tb.vmis.All()), []string{"web4q8zt"})
 		if s := tb.status(); !s.Apps {
 			t.Errorf("status is %+v", s)
 		}
@@ -98,7 +99,7 @@ func TestKubeVirtThatIsRemovedLeavesNoRows(t *testing.T) {
 		c, tb := newTestClient(t)
 		api := withMachines()
 		ends := make(chan struct{})
-		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if isWatch(r) && strings.Contains(r.URL.Path, "kubevirt") && r.URL.Query().Get("sendInitialEvents") != "true" {
 				var now chan struct{}
 				api.set(func() { now = ends })
@@ -115,11 +116,11 @@ func TestKubeVirtThatIsRemovedLeavesNoRows(t *testing.T) {
 		})})
 		defer end()
 		time.Sleep(10 * time.Second)
-		check(t, "instances", keys(tb.vmis.All()), []string{"web4q8zt"})
+		check(t, "instances", kubetest.Keys(tb.vmis.All()), []string{"web4q8zt"})
 		api.set(func() { api.apps = nil; close(ends); ends = nil })
 		time.Sleep(3 * time.Minute)
-		check(t, "instances", keys(tb.vmis.All()), nil)
-		check(t, "sets", keys(tb.sets.All()), []string{"ReplicaSet/native"})
+		check(t, "instances", kubetest.Keys(tb.vmis.All()), nil)
+		check(t, "sets", kubetest.Keys(tb.sets.All()), []string{"ReplicaSet/native"})
 		if s := tb.status(); !s.Apps || !s.Synced {
 			t.Errorf("status is %+v", s)
 		}
@@ -141,7 +142,7 @@ func TestAFailingKubeVirtSpoilsNothingElse(t *testing.T) {
 				c, tb := newTestClient(t)
 				api := withMachines()
 				impostor := strings.HasPrefix(name, "gone")
-				end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if strings.Contains(r.URL.Path, "kubevirt") || impostor && r.URL.Path == pathGroups {
 						fault(w, r)
 						return
@@ -158,9 +159,9 @@ func TestAFailingKubeVirtSpoilsNothingElse(t *testing.T) {
 					}
 				}
 				if len(tb.nodes.All()) != 2 || len(tb.own.All()) != 2 || len(tb.appPods.All()) != 2 {
-					t.Errorf("the tables are %v, %v, %v", keys(tb.nodes.All()), keys(tb.own.All()), keys(tb.appPods.All()))
+					t.Errorf("the tables are %v, %v, %v", kubetest.Keys(tb.nodes.All()), kubetest.Keys(tb.own.All()), kubetest.Keys(tb.appPods.All()))
 				}
-				check(t, "sets", keys(tb.sets.All()), []string{"ReplicaSet/native"})
+				check(t, "sets", kubetest.Keys(tb.sets.All()), []string{"ReplicaSet/native"})
 			})
 		})
 	}
@@ -170,7 +171,7 @@ func TestAnIdleClientWithVirtualMachinesIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newTestClient(t)
 		api := withMachines()
-		end := startInMemory(t, c, &inMemory{handler: endsWatches(api)})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: endsWatches(api)})
 		defer end()
 		time.Sleep(time.Minute)
 		before := api.count()
@@ -187,7 +188,7 @@ func TestASilentServerMakesTheTablesOfApplicationsUncertain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
 		api := withMachines()
-		end := startInMemory(t, c, &inMemory{handler: api})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: api})
 		defer end()
 		time.Sleep(time.Minute)
 		api.set(func() { api.fault = hang })
@@ -198,7 +199,7 @@ func TestASilentServerMakesTheTablesOfApplicationsUncertain(t *testing.T) {
 		api.set(func() { api.fault = nil; api.apps["virtualmachineinstances"] = nil })
 		time.Sleep(15 * time.Second)
 		if s := tb.status(); !s.Apps || len(tb.vmis.All()) != 0 {
-			t.Errorf("status is %+v, instances %v", s, keys(tb.vmis.All()))
+			t.Errorf("status is %+v, instances %v", s, kubetest.Keys(tb.vmis.All()))
 		}
 	})
 }
@@ -216,7 +217,7 @@ func TestOneKindOfReplicaSetLeavesTheOtherInTheTable(t *testing.T) {
 	if err := ours.Replace(nil, "8"); err != nil {
 		t.Fatal(err)
 	}
-	check(t, "sets", keys(table.All()), []string{types.KindVMIReplicaSet + "/a"})
+	check(t, "sets", kubetest.Keys(table.All()), []string{types.KindVMIReplicaSet + "/a"})
 }
 
 func TestAListOfSomethingElseIsNoListOfVirtualMachines(t *testing.T) {
@@ -231,7 +232,7 @@ func TestAListOfSomethingElseIsNoListOfVirtualMachines(t *testing.T) {
 			c, tb := newTestClient(t)
 			_ = tb.vmis.Publish("old", types.VMI{Name: "old"})
 			api := withMachines()
-			end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if strings.HasSuffix(r.URL.Path, "/virtualmachineinstances") && !isWatch(r) {
 					reply(w, 200, body)
 					return
@@ -243,7 +244,7 @@ func TestAListOfSomethingElseIsNoListOfVirtualMachines(t *testing.T) {
 			if s := tb.status(); s.Apps {
 				t.Errorf("%s: status is %+v", name, s)
 			}
-			if diff := cmp.Diff([]string{"old"}, keys(tb.vmis.All())); diff != "" {
+			if diff := cmp.Diff([]string{"old"}, kubetest.Keys(tb.vmis.All())); diff != "" {
 				t.Errorf("%s: %s", name, diff)
 			}
 		})

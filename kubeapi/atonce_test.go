@@ -4,18 +4,19 @@ import (
 	"strconv"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/nodes"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // After a watch that could not be taken up again the table counts as whole: its
 // readers must not see rows of the list before beside rows of the new one.
 func TestAListIsTakenOverAtOnce(t *testing.T) {
-	var nodes pubsub.Table[types.Node]
-	rows := nodeRows(&nodes, newClocks(quiet(), &pubsub.Table[types.NodeClock]{}), &stamps{})
+	var table pubsub.Table[types.Node]
+	rows := nodeRows(&table, nodes.NewClocks(kubetest.Quiet(), &pubsub.Table[types.NodeClock]{}), &nodes.Stamps{})
 	done := make(chan error, 1)
 	go func() {
 		for i := range 500 {
@@ -33,9 +34,9 @@ func TestAListIsTakenOverAtOnce(t *testing.T) {
 		done <- nil
 	}()
 	for {
-		all := nodes.All()
+		all := table.All()
 		if n := len(all); n != 0 && n != 4 {
-			t.Fatalf("the table holds %d nodes", n)
+			t.Fatalf("the table holds %d table", n)
 		}
 		for name, n := range all {
 			if n.BootID != all["n1"].BootID {

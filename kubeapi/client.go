@@ -8,28 +8,25 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"k8s.io/client-go/rest"
-
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubelet"
+	"github.com/zedkube/zedkube/kubeapi/kubevirt"
+	"github.com/zedkube/zedkube/kubeapi/leases"
+	"github.com/zedkube/zedkube/kubeapi/listwatch"
+	"github.com/zedkube/zedkube/kubeapi/network"
+	"github.com/zedkube/zedkube/kubeapi/nodes"
+	"github.com/zedkube/zedkube/kubeapi/pods"
+	"github.com/zedkube/zedkube/kubeapi/storage"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/types"
+	"k8s.io/client-go/rest"
 )
 
 // Namespace is where EVE keeps the applications and the election's Lease.
-const Namespace = "eve-kube-app"
+const Namespace = access.Namespace
 
-// Reader is a table to look at, which rings when it changes.
-type Reader[T any] interface {
-	Get(key string) (T, bool)
-	All() map[string]T
-	Notify(bell chan<- struct{})
-}
-
-// Writer is a table to fill. Publishing an unchanged row does nothing.
-type Writer[T any] interface {
-	Reader[T]
-	Publish(key string, v T) error
-	Unpublish(key string) error
-}
+// StatsLease is the name of the Lease of the election.
+const StatsLease = leases.StatsLease
 
 // Config is what a Client is made of. Every field is required, unless it says
 // otherwise; a Client for one command (Dial) has no tables.
@@ -40,55 +37,77 @@ type Config struct {
 
 	Operations types.OperationLog // hears of everything that is written
 
-	Info   Reader[types.EdgeNodeInfo]        // who this device is
-	Leader Reader[types.KubeLeaderElectInfo] // whether this node reports for the cluster
+	Info   access.Reader[types.EdgeNodeInfo]        // who this device is
+	Leader access.Reader[types.KubeLeaderElectInfo] // whether this node reports for the cluster
 
-	Nodes    Writer[types.Node]        // every node, by name
-	AppPods  Writer[types.Pod]         // the pods of Namespace, by namespace/name
-	NodePods Writer[types.Pod]         // the pods on this node in every namespace
-	Leases   Writer[types.Lease]       // the Leases of Namespace, by name
-	VMIs     Writer[types.VMI]         // the virtual machine instances of Namespace, by name; none without KubeVirt
-	Sets     Writer[types.AppSet]      // the replica sets of Namespace, by kind/name
-	API      Writer[types.APIStatus]   // how well the cluster is seen
-	Tables   Writer[types.TableStatus] // how well each table is, by its name
+	Nodes    access.Writer[types.Node]        // every node, by name
+	AppPods  access.Writer[types.Pod]         // the pods of Namespace, by namespace/name
+	NodePods access.Writer[types.Pod]         // the pods on this node in every namespace
+	Leases   access.Writer[types.Lease]       // the Leases of Namespace, by name
+	VMIs     access.Writer[types.VMI]         // the virtual machine instances of Namespace, by name; none without KubeVirt
+	Sets     access.Writer[types.AppSet]      // the replica sets of Namespace, by kind/name
+	API      access.Writer[types.APIStatus]   // how well the cluster is seen
+	Tables   access.Writer[types.TableStatus] // how well each table is, by its name
 
-	Credentials Writer[types.Credentials] // what the connection rests on
-	Clocks      Writer[types.NodeClock]   // of other nodes, by name
+	Credentials access.Writer[types.Credentials] // what the connection rests on
+	Clocks      access.Writer[types.NodeClock]   // of other nodes, by name
 
-	Services  Writer[types.Service] // of every namespace, by namespace/name
-	Ingresses Writer[types.Ingress] // of every namespace, by namespace/name
-	KubeVIP   Writer[types.KubeVIP] // under types.Global; none where it is not deployed
+	Services  access.Writer[types.Service] // of every namespace, by namespace/name
+	Ingresses access.Writer[types.Ingress] // of every namespace, by namespace/name
+	KubeVIP   access.Writer[types.KubeVIP] // under types.Global; none where it is not deployed
 
-	OwnDisks Writer[types.LonghornNode] // this node's Node of Longhorn, by name
+	OwnDisks access.Writer[types.LonghornNode] // this node's Node of Longhorn, by name
 
 	// While this node is the leader; else empty.
-	PodCounts     Writer[types.PodCount]        // pods of every namespace that has any, by namespace
-	Claims        Writer[types.Claim]           // the volume claims of Namespace, by name
-	Volumes       Writer[types.Volume]          // Longhorn's, by name
-	LonghornNodes Writer[types.LonghornNode]    // by name
-	Daemons       Writer[types.DaemonSet]       // Longhorn's, by name
-	Settings      Writer[types.LonghornSetting] // the drain policy, by name
-	SnapshotJobs  Writer[types.SnapshotJob]     // the one zedkube keeps, by name
+	PodCounts     access.Writer[types.PodCount]        // pods of every namespace that has any, by namespace
+	Claims        access.Writer[types.Claim]           // the volume claims of Namespace, by name
+	Volumes       access.Writer[types.Volume]          // Longhorn's, by name
+	LonghornNodes access.Writer[types.LonghornNode]    // by name
+	Daemons       access.Writer[types.DaemonSet]       // Longhorn's, by name
+	Settings      access.Writer[types.LonghornSetting] // the drain policy, by name
+	SnapshotJobs  access.Writer[types.SnapshotJob]     // the one zedkube keeps, by name
 
-	Requests Requests // hears of every request; may be nil
+	Requests access.Requests // hears of every request; may be nil
 
 	Uptime func() time.Duration // since the boot, with the time asleep; no clock that anybody sets
 }
+
+// The verbs, by what they are about. Their names keep them apart in a Client.
+type (
+	nodeClient    = nodes.Client
+	podClient     = pods.Client
+	leaseClient   = leases.Client
+	storageClient = storage.Client
+	machineClient = kubevirt.Client
+	kubeletClient = kubelet.Client
+	networkClient = network.Client
+)
 
 // Client keeps the tables and carries out the verbs. It is ready for verbs at
 // once: until Run has found a usable kubeconfig they return an error that wraps
 // types.ErrNoAPI.
 type Client struct {
 	Config
-	*Session
+	session *access.Session
 
-	stamps  stamps        // of the nodes' agents, as long as the process lives
-	repairs chan struct{} // holds the one repair under way
+	*nodeClient
+	*podClient
+	*leaseClient
+	*storageClient
+	*machineClient
+	*kubeletClient
+	*networkClient
 }
 
 // New is a Client without a connection.
 func New(c Config) *Client {
-	return &Client{Config: c, Session: NewSession(c.Log, c.Kubeconfig, c.Operations), repairs: make(chan struct{}, 1)}
+	s := access.NewSession(c.Log, c.Kubeconfig, c.Operations)
+	return &Client{
+		Config: c, session: s,
+		nodeClient: &nodes.Client{Session: s}, podClient: &pods.Client{Session: s}, leaseClient: leases.New(s),
+		storageClient: &storage.Client{Session: s}, machineClient: &kubevirt.Client{Session: s},
+		kubeletClient: &kubelet.Client{Session: s}, networkClient: &network.Client{Session: s},
+	}
 }
 
 // Run keeps the tables true until ctx is done. It returns when all its
@@ -99,46 +118,46 @@ func (c *Client) Run(ctx context.Context) {
 	if err != nil { // no working directory: then it is found if it is absolute
 		path = c.Kubeconfig
 	}
-	file := &kubeconfig{log: c.Log, path: path, pulse: cmp.Or(c.Pulse, &loop.Pulse{}), apply: func(cfg *rest.Config) error {
-		base, err := newTransport(cfg)
+	file := &access.KubeconfigFile{Log: c.Log, Path: path, Pulse: cmp.Or(c.Pulse, &loop.Pulse{}), Apply: func(cfg *rest.Config) error {
+		base, err := access.NewTransport(cfg)
 		if err != nil {
 			return err
 		}
-		base.shown = r.told.handshake
+		base.Shown = r.credentials.Handshake
 		return r.connect(ctx, cfg, base)
 	}}
 	started := time.Now()
-	file.stuck = r.stuck
-	file.missing = func(reason string) {
-		if r.present() == nil {
-			r.silence.unreachable(started, reason)
+	file.Stuck = r.stuck
+	file.Missing = func(reason string) {
+		if r.session.Present() == nil {
+			r.silence.Unreachable(started, reason)
 			r.status.configured(false)
 		}
 	}
-	file.watch(ctx)
+	file.Watch(ctx)
 	r.end()
 }
 
 // run is what one Run of a Client holds.
 type run struct {
 	*Client
-	bell     chan struct{} // rings when other tables may be wanted
-	status   *status
-	silence  *silence
-	turns    *turns
-	told     *credentials
-	clocks   *clocks
-	appPods  *appCounts
-	apps     *turns         // of the views of applications
-	served   *turns         // of the views of services
-	reported *turns         // of the views of reports
-	old      sync.WaitGroup // connections on their way out
+	bell        chan struct{} // rings when other tables may be wanted
+	status      *status
+	silence     *access.Liveness
+	turns       *listwatch.Turns
+	credentials *access.Credentials
+	clocks      *nodes.Clocks
+	appPods     *appCounts
+	apps        *listwatch.Turns // of the views of applications
+	served      *listwatch.Turns // of the views of services
+	reported    *listwatch.Turns // of the views of reports
+	old         sync.WaitGroup   // connections on their way out
 }
 
 func newRun(ctx context.Context, c *Client) *run {
-	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, turns: newTurns(lastGap), apps: newTurns(appsGap), served: newTurns(appsGap), reported: newTurns(reportsGap), told: newCredentials(c.Log, c.Credentials), clocks: newClocks(c.Log, c.Clocks), appPods: &appCounts{Writer: c.AppPods}}
-	r.turns.led, r.apps.led, r.served.led = r.apps, r.served, r.reported
-	r.silence = newSilence(ctx, c.Log, r.status.silent)
+	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, turns: listwatch.NewTurns(listwatch.LastGap), apps: listwatch.NewTurns(appsGap), served: listwatch.NewTurns(appsGap), reported: listwatch.NewTurns(reportsGap), credentials: access.NewCredentials(c.Log, c.Credentials), clocks: nodes.NewClocks(c.Log, c.Clocks), appPods: &appCounts{Writer: c.AppPods}}
+	r.turns.Led, r.apps.Led, r.served.Led = r.apps, r.served, r.reported
+	r.silence = access.NewLiveness(ctx, c.Log, r.status.silent)
 	c.Info.Notify(r.bell)
 	c.Leader.Notify(r.bell)
 	c.Nodes.Notify(r.bell)
@@ -149,19 +168,19 @@ func newRun(ctx context.Context, c *Client) *run {
 func (r *run) end() {
 	r.swap(nil)
 	for name := range r.Tables.All() {
-		r.standing(name).end(false)
+		r.standing(name).End(false)
 	}
 	r.old.Wait()
 }
 
 // newConnection makes the clients for cfg; it sends nothing.
-func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *silence) (*connection, error) {
-	conn, err := newAPIConnection(ctx, cfg, base, s)
+func newConnection(ctx context.Context, cfg *rest.Config, base access.RoundTripper, s *access.Liveness) (*access.Connection, error) {
+	conn, err := access.NewConnection(ctx, cfg, base, s)
 	if err != nil {
 		return nil, err
 	}
-	if err := connectLonghorn(conn); err != nil {
-		conn.retire()
+	if err := storage.Connect(conn); err != nil {
+		conn.Retire()
 		return nil, err
 	}
 	return conn, nil
@@ -169,25 +188,25 @@ func newConnection(ctx context.Context, cfg *rest.Config, base transport, s *sil
 
 // connect takes cfg into use, over base, in place of the present connection, if there is
 // one. The tables keep their rows until the new connection has whole lists.
-func (r *run) connect(ctx context.Context, cfg *rest.Config, base transport) error {
-	shake := shakes(base, cfg)
-	base = &told{transport: base, to: r.told}
+func (r *run) connect(ctx context.Context, cfg *rest.Config, base access.RoundTripper) error {
+	shake := access.Shakes(base, cfg)
+	base = &access.CredentialsRecorder{RoundTripper: base, To: r.credentials}
 	if r.Requests != nil {
-		base = &tallied{transport: base, requests: r.Requests}
+		base = &access.MetricsTransport{RoundTripper: base, Requests: r.Requests}
 	}
-	conn, err := newConnection(ctx, cfg, &recorded{transport: base, log: r.Operations}, r.silence)
+	conn, err := newConnection(ctx, cfg, &access.AuditTransport{RoundTripper: base, Log: r.Operations}, r.silence)
 	if err != nil {
 		return err
 	}
-	conn.told = r.told
-	r.told.configured(cfg)
+	conn.Credentials = r.credentials
+	r.credentials.Configured(cfg)
 	r.swap(conn)
 	r.status.configured(true)
-	r.silence.afresh()
-	conn.work.Go(func() { conn.probes(r.silence) })
-	conn.work.Go(func() { r.views(conn) })
-	conn.work.Go(func() { r.stampsAge(conn.ctx) })
-	conn.work.Go(func() { conn.serverFacts(r.told, shake) })
+	r.silence.Afresh()
+	conn.Work.Go(func() { conn.Probes(r.silence) })
+	conn.Work.Go(func() { r.views(conn) })
+	conn.Work.Go(func() { r.stampsAge(conn.Ctx) })
+	conn.Work.Go(func() { conn.ServerFacts(r.credentials, shake) })
 	r.Log.WithField("server", cfg.Host).Info("kubeconfig taken into use")
 	return nil
 }
@@ -195,15 +214,38 @@ func (r *run) connect(ctx context.Context, cfg *rest.Config, base transport) err
 // swap puts next, nil for none, in place of the present connection, at once
 // for verbs. It returns when the former one writes the tables no more; verbs
 // that are under way on it are left to end by themselves.
-func (r *run) swap(next *connection) {
-	conn := r.Session.swap(next)
+func (r *run) swap(next *access.Connection) {
+	conn := r.session.Swap(next)
 	if conn == nil {
 		return
 	}
-	conn.retire()
-	conn.work.Wait()
+	conn.Retire()
+	conn.Work.Wait()
 	r.old.Go(func() {
-		conn.users.Wait()
-		conn.base.closeAll()
+		conn.Users.Wait()
+		conn.Base.CloseAll()
 	})
+}
+
+// stampsAge makes stamps older until ctx is done.
+func (r *run) stampsAge(ctx context.Context) {
+	tick := time.NewTicker(nodes.StampsTick)
+	defer tick.Stop()
+	last, whole := r.Uptime(), false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now, is := r.Uptime(), r.status.whole(viewNodes)
+		passed := min(now-last, 2*nodes.StampsTick) // a process that was stopped has seen nothing meanwhile
+		if !is || !whole {
+			passed = 0
+		}
+		last, whole = now, is
+		if err := r.Stamps.Age(passed, r.Nodes); err != nil {
+			r.Log.WithError(err).Error("publish that the stamp of a node is stale")
+		}
+	}
 }

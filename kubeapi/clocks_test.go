@@ -5,11 +5,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/nodes"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // beating is a Node whose kubelet has just written its status, by a clock that is
@@ -26,14 +28,14 @@ func beating(name string, ahead time.Duration) *corev1.Node {
 // nodeWatch is a watched table of nodes in fake time.
 type nodeWatch struct {
 	t      *testing.T
-	rows   rowStore
+	rows   access.Store
 	clocks pubsub.Table[types.NodeClock]
 }
 
 func watchNodes(t *testing.T, play func(*nodeWatch)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &nodeWatch{t: t}
-		w.rows = nodeRows(&pubsub.Table[types.Node]{}, newClocks(quiet(), &w.clocks), &stamps{})
+		w.rows = nodeRows(&pubsub.Table[types.Node]{}, nodes.NewClocks(kubetest.Quiet(), &w.clocks), &nodes.Stamps{})
 		play(w)
 	})
 }
@@ -125,27 +127,6 @@ func TestALostNodeHasNoHeartbeat(t *testing.T) {
 		}
 		if len(w.clocks.All()) > 0 {
 			t.Errorf("a node that is gone has a clock: %v", w.clocks.All())
-		}
-	})
-}
-
-func TestAWallClockThatIsSetMakesOthersUnknown(t *testing.T) {
-	watchNodes(t, func(w *nodeWatch) {
-		var table pubsub.Table[types.NodeClock]
-		c := newClocks(quiet(), &table)
-		c.sees(beating("n2", 0))
-		time.Sleep(5 * time.Minute)
-		c.sees(beating("n2", 0))
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.settle(time.Now())
-		if len(table.All()) != 1 {
-			t.Fatal("nothing was set, and all is forgotten")
-		}
-		c.offset -= time.Minute // as if the clock had been set since
-		c.settle(time.Now())
-		if len(table.All())+len(c.nodes) > 0 {
-			t.Errorf("%v", table.All())
 		}
 	})
 }

@@ -3,50 +3,48 @@ package kubeapi
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/nodes"
+	"github.com/zedkube/zedkube/kubeapi/pods"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/zedkube/zedkube/pubsub"
-	"github.com/zedkube/zedkube/types"
 )
-
-func at(minute int) metav1.Time {
-	return metav1.NewTime(time.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC))
-}
 
 func wholeNode() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "n1", UID: "u1", ResourceVersion: "42", CreationTimestamp: at(1),
+			Name: "n1", UID: "u1", ResourceVersion: "42", CreationTimestamp: kubetest.At(1),
 			Labels: map[string]string{
 				"node-uuid": strings.ToUpper(ownUUID), "tie-breaker-node": "true", "other": "x",
 				"node-role.kubernetes.io/control-plane": "true", "node-role.kubernetes.io/etcd": "",
 				"node-role.kubernetes.io/master": "",
 			},
 			Annotations: map[string]string{
-				"other":          "x",
-				cordonAnnotation: `{"by":"zedkube","reason":"reboot","since":"2026-01-02T03:00:00Z"}`,
-				keepAnnotation:   "true",
-				agentAnnotation:  `{"version":"1.2","given":"2026-01-02T03:06:00Z"}`,
+				"other":                "x",
+				nodes.CordonAnnotation: `{"by":"zedkube","reason":"reboot","since":"2026-01-02T03:00:00Z"}`,
+				nodes.KeepAnnotation:   "true",
+				nodes.AgentAnnotation:  `{"version":"1.2","given":"2026-01-02T03:06:00Z"}`,
 			},
-			ManagedFields: append(ourFields(), entry("k3s", "", `{"f:metadata":{"f:labels":{"f:other":{}}}}`, 1), stampFields(agentManager)),
+			ManagedFields: append(ourFields(), entry("k3s", "", `{"f:metadata":{"f:labels":{"f:other":{}}}}`, 1), stampFields(nodes.AgentManager)),
 		},
 		Spec: corev1.NodeSpec{Unschedulable: true, PodCIDR: "10.42.0.0/24", Taints: []corev1.Taint{
-			{Key: "other", TimeAdded: new(at(2))}, {Key: corev1.TaintNodeUnschedulable, TimeAdded: new(at(3))},
+			{Key: "other", TimeAdded: new(kubetest.At(2))}, {Key: corev1.TaintNodeUnschedulable, TimeAdded: new(kubetest.At(3))},
 		}},
 		Status: corev1.NodeStatus{
 			Conditions: []corev1.NodeCondition{
-				{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, LastTransitionTime: at(3)},
-				{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: at(2)},
+				{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, LastTransitionTime: kubetest.At(3)},
+				{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: kubetest.At(2)},
 				{Type: "EtcdIsVoter", Status: corev1.ConditionTrue},
 				{Type: "DrainInProgress", Status: corev1.ConditionFalse},
 				{Type: "Drained", Status: corev1.ConditionTrue},
-				{Type: corev1.NodePIDPressure, Status: corev1.ConditionTrue, LastTransitionTime: at(4), LastHeartbeatTime: at(9)},
-				{Type: corev1.NodeDiskPressure, Status: corev1.ConditionUnknown, LastTransitionTime: at(5)},
+				{Type: corev1.NodePIDPressure, Status: corev1.ConditionTrue, LastTransitionTime: kubetest.At(4), LastHeartbeatTime: kubetest.At(9)},
+				{Type: corev1.NodeDiskPressure, Status: corev1.ConditionUnknown, LastTransitionTime: kubetest.At(5)},
 			},
 			Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeHostName, Address: "n1"},
@@ -64,10 +62,10 @@ func wholeNode() *corev1.Node {
 }
 
 func wholePod() *corev1.Pod {
-	yes, deleted := true, at(9)
+	yes, deleted := true, kubetest.At(9)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "eve-kube-app", Name: "p1", UID: "u1", CreationTimestamp: at(1), DeletionTimestamp: &deleted,
+			Namespace: "eve-kube-app", Name: "p1", UID: "u1", CreationTimestamp: kubetest.At(1), DeletionTimestamp: &deleted,
 			Labels: map[string]string{"app": "web", "App-Domain-Name": "id.1.2", "vm.kubevirt.io/name": "vmi1", "other": "x"},
 			OwnerReferences: []metav1.OwnerReference{
 				{Kind: "Other", Name: "o", UID: "o"},
@@ -79,8 +77,8 @@ func wholePod() *corev1.Pod {
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: "10.42.0.7", Reason: "Evicted",
 			ContainerStatuses: []corev1.ContainerStatus{
-				{RestartCount: 0, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(8)}}},
-				{RestartCount: 2, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(8)}}, LastTerminationState: endedAt(4)},
+				{RestartCount: 0, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: kubetest.At(8)}}},
+				{RestartCount: 2, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: kubetest.At(8)}}, LastTerminationState: endedAt(4)},
 				{RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}, LastTerminationState: endedAt(5), Image: "x"},
 				{RestartCount: 1, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}},
 			},
@@ -89,20 +87,20 @@ func wholePod() *corev1.Pod {
 }
 
 func endedAt(minute int) corev1.ContainerState {
-	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: at(minute), Message: "long"}}
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: kubetest.At(minute), Message: "long"}}
 }
 
 func TestANodeThatIsBeingDeletedSaysWhatKeepsIt(t *testing.T) {
 	n := wholeNode()
 	n.Finalizers = []string{"wrangler.cattle.io/managed-etcd-controller"}
-	for _, row := range []types.Node{nodeOf(n), nodeOf(slimNode(n))} {
+	for _, row := range []types.Node{nodes.NodeOf(n), nodes.NodeOf(nodes.SlimNode(n))} {
 		if !row.Deleted.IsZero() || row.Finalizers != nil {
 			t.Errorf("one that nobody deletes is deleted at %s, kept by %v", row.Deleted, row.Finalizers)
 		}
 	}
-	n.DeletionTimestamp = new(at(9))
-	for _, row := range []types.Node{nodeOf(n), nodeOf(slimNode(n))} {
-		if !row.Deleted.Equal(at(9).Time) || len(row.Finalizers) != 1 {
+	n.DeletionTimestamp = new(kubetest.At(9))
+	for _, row := range []types.Node{nodes.NodeOf(n), nodes.NodeOf(nodes.SlimNode(n))} {
+		if !row.Deleted.Equal(kubetest.At(9).Time) || len(row.Finalizers) != 1 {
 			t.Errorf("deleted at %s, kept by %v", row.Deleted, row.Finalizers)
 		}
 	}
@@ -110,25 +108,25 @@ func TestANodeThatIsBeingDeletedSaysWhatKeepsIt(t *testing.T) {
 
 func TestANodeBecomesARow(t *testing.T) {
 	want := types.Node{
-		Name: "n1", UID: "u1", UUID: ownUUID, Created: at(1).Time,
-		Ready: types.ConditionUnknown, ReadySince: at(2).Time, Unschedulable: true,
-		CordonedBy:   &types.Cordon{By: "zedkube", Reason: "reboot", Since: at(0).Time},
+		Name: "n1", UID: "u1", UUID: ownUUID, Created: kubetest.At(1).Time,
+		Ready: types.ConditionUnknown, ReadySince: kubetest.At(2).Time, Unschedulable: true,
+		CordonedBy:   &types.Cordon{By: "zedkube", Reason: "reboot", Since: kubetest.At(0).Time},
 		ControlPlane: true, Master: true, Etcd: true, TieBreaker: true,
-		CordonKept: true, TaintedAt: at(3).Time, EtcdVoter: types.ConditionTrue,
-		Agent: &types.AgentStamp{Version: "1.2", Given: at(6).Time}, StampedAt: at(7).Time,
+		CordonKept: true, TaintedAt: kubetest.At(3).Time, EtcdVoter: types.ConditionTrue,
+		Agent: &types.AgentStamp{Version: "1.2", Given: kubetest.At(6).Time}, StampedAt: kubetest.At(7).Time,
 		DrainInProgress: types.ConditionFalse, Drained: types.ConditionTrue,
 		Conditions: []types.NodeCondition{
-			{Type: "DiskPressure", Status: types.ConditionUnknown, Since: at(5).Time},
-			{Type: "MemoryPressure", Status: types.ConditionFalse, Since: at(3).Time},
-			{Type: "PIDPressure", Status: types.ConditionTrue, Since: at(4).Time},
+			{Type: "DiskPressure", Status: types.ConditionUnknown, Since: kubetest.At(5).Time},
+			{Type: "MemoryPressure", Status: types.ConditionFalse, Since: kubetest.At(3).Time},
+			{Type: "PIDPressure", Status: types.ConditionTrue, Since: kubetest.At(4).Time},
 		},
-		Cores: 3, Memory: 2 << 30, Writers: []types.FieldWriter{{Field: types.FieldCordon, Manager: drainManager}},
+		Cores: 3, Memory: 2 << 30, Writers: []types.FieldWriter{{Field: types.FieldCordon, Manager: access.DrainManager}},
 		BootID: "b1", KubeletVersion: "v1.34.2+k3s1", InternalIP: "10.0.0.1", ExternalIP: "192.0.2.1",
 	}
-	if diff := cmp.Diff(want, nodeOf(wholeNode())); diff != "" {
+	if diff := cmp.Diff(want, nodes.NodeOf(wholeNode())); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(want, nodeOf(slimNode(wholeNode()))); diff != "" {
+	if diff := cmp.Diff(want, nodes.NodeOf(nodes.SlimNode(wholeNode()))); diff != "" {
 		t.Errorf("after slimming: %s", diff)
 	}
 }
@@ -136,20 +134,20 @@ func TestANodeBecomesARow(t *testing.T) {
 func TestAPodBecomesARow(t *testing.T) {
 	want := types.Pod{
 		Namespace: "eve-kube-app", Name: "p1", UID: "u1", NodeName: "n1", Phase: types.PodRunning, IP: "10.42.0.7",
-		Created: at(1).Time, Deleted: at(9).Time, Owner: types.Owner{Kind: "ReplicaSet", Name: "rs", UID: "r1"},
-		App: "web", AppDomain: "id.1.2", VMI: "vmi1", RestartCount: 6, RestartedAt: at(5).Time,
+		Created: kubetest.At(1).Time, Deleted: kubetest.At(9).Time, Owner: types.Owner{Kind: "ReplicaSet", Name: "rs", UID: "r1"},
+		App: "web", AppDomain: "id.1.2", VMI: "vmi1", RestartCount: 6, RestartedAt: kubetest.At(5).Time,
 		Reason: "Evicted",
 	}
-	if diff := cmp.Diff(want, podOf(wholePod())); diff != "" {
+	if diff := cmp.Diff(want, pods.PodOf(wholePod())); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(want, podOf(slimPod(wholePod()))); diff != "" {
+	if diff := cmp.Diff(want, pods.PodOf(pods.SlimPod(wholePod()))); diff != "" {
 		t.Errorf("after slimming: %s", diff)
 	}
 }
 
 func TestSlimObjectsHoldNothingElse(t *testing.T) {
-	node, pod := slimNode(wholeNode()), slimPod(wholePod())
+	node, pod := nodes.SlimNode(wholeNode()), pods.SlimPod(wholePod())
 	if len(node.ManagedFields) != 2 || len(node.Spec.Taints) != 1 || node.Status.Images != nil || node.Spec.PodCIDR != "" || node.Labels["other"] != "" || node.Annotations["other"] != "" {
 		t.Errorf("slim node is %+v", node)
 	}
@@ -176,9 +174,9 @@ func TestACordonIsOursOnlyWithOurNote(t *testing.T) {
 		n := &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: test.unschedulable}}
 		n.ManagedFields = ourFields()
 		if test.note != "" {
-			n.Annotations = map[string]string{cordonAnnotation: test.note}
+			n.Annotations = map[string]string{nodes.CordonAnnotation: test.note}
 		}
-		if got := nodeOf(n).CordonedBy != nil; got != test.ours {
+		if got := nodes.NodeOf(n).CordonedBy != nil; got != test.ours {
 			t.Errorf("%s: ours is %v", name, got)
 		}
 	}
@@ -187,7 +185,7 @@ func TestACordonIsOursOnlyWithOurNote(t *testing.T) {
 // stampFields is the record of the API server of a stamp.
 func stampFields(manager string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
-		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", Time: new(at(7)),
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", Time: new(kubetest.At(7)),
 		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:zedkube.github.io/agent":{}}}}`),
 	}
 }
@@ -200,7 +198,7 @@ func TestAWholeNodeAndASlimOneMakeTheSameRow(t *testing.T) {
 	for name, n := range map[string]*corev1.Node{
 		"our cordon": wholeNode(), "a foreign cordon over our old note": foreign, "a cordon that others want, too": shared,
 	} {
-		whole, slim := nodeOf(n), nodeOf(slimNode(n))
+		whole, slim := nodes.NodeOf(n), nodes.NodeOf(nodes.SlimNode(n))
 		if diff := cmp.Diff(slim, whole); diff != "" {
 			t.Errorf("%s (-slim +whole):\n%s", name, diff)
 		}
@@ -216,17 +214,17 @@ func TestAStampIsDatedOnlyAsTheAgentWroteIt(t *testing.T) {
 		stamp  *types.AgentStamp
 		dated  bool
 	}{
-		"by the agent": {func(*corev1.Node) {}, &types.AgentStamp{Version: "1.2", Given: at(6).Time}, true},
+		"by the agent": {func(*corev1.Node) {}, &types.AgentStamp{Version: "1.2", Given: kubetest.At(6).Time}, true},
 		"by a person": {
 			func(n *corev1.Node) { n.ManagedFields = []metav1.ManagedFieldsEntry{stampFields("kubectl")} },
-			&types.AgentStamp{Version: "1.2", Given: at(6).Time}, false,
+			&types.AgentStamp{Version: "1.2", Given: kubetest.At(6).Time}, false,
 		},
-		"garbage":   {func(n *corev1.Node) { n.Annotations[agentAnnotation] = `{"version":"1","masters":["x"]}` }, &types.AgentStamp{}, true},
-		"not there": {func(n *corev1.Node) { delete(n.Annotations, agentAnnotation) }, nil, false},
+		"garbage":   {func(n *corev1.Node) { n.Annotations[nodes.AgentAnnotation] = `{"version":"1","masters":["x"]}` }, &types.AgentStamp{}, true},
+		"not there": {func(n *corev1.Node) { delete(n.Annotations, nodes.AgentAnnotation) }, nil, false},
 	} {
 		n := wholeNode()
 		test.change(n)
-		for _, row := range []types.Node{nodeOf(n), nodeOf(slimNode(n))} {
+		for _, row := range []types.Node{nodes.NodeOf(n), nodes.NodeOf(nodes.SlimNode(n))} {
 			if diff := cmp.Diff(test.stamp, row.Agent); diff != "" || row.StampedAt.IsZero() == test.dated {
 				t.Errorf("%s: dated %v, stamp (-want +got):\n%s", name, row.StampedAt, diff)
 			}
@@ -237,14 +235,14 @@ func TestAStampIsDatedOnlyAsTheAgentWroteIt(t *testing.T) {
 func TestAHeartbeatIsNoNews(t *testing.T) {
 	var table pubsub.Table[types.Node]
 	var seen pubsub.Table[types.NodeClock]
-	rows := nodeRows(&table, newClocks(quiet(), &seen), &stamps{})
+	rows := nodeRows(&table, nodes.NewClocks(kubetest.Quiet(), &seen), &nodes.Stamps{})
 	beat := func(version string, minute int) {
 		n := wholeNode()
 		n.ResourceVersion = version
 		for i := range n.Status.Conditions {
-			n.Status.Conditions[i].LastHeartbeatTime = at(minute)
+			n.Status.Conditions[i].LastHeartbeatTime = kubetest.At(minute)
 		}
-		n.ManagedFields = append(n.ManagedFields, metav1.ManagedFieldsEntry{Manager: "kubelet", Time: new(at(minute))})
+		n.ManagedFields = append(n.ManagedFields, metav1.ManagedFieldsEntry{Manager: "kubelet", Time: new(kubetest.At(minute))})
 		if err := rows.Update(n); err != nil {
 			t.Fatal(err)
 		}

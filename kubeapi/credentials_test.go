@@ -14,13 +14,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-
-	"github.com/zedkube/zedkube/pubsub"
-	"github.com/zedkube/zedkube/types"
 )
 
 const days = 24 * time.Hour
@@ -31,12 +32,12 @@ func TestWhatTheConnectionRestsOnIsKnown(t *testing.T) {
 	a := newPresenter(t, server)
 	t.Cleanup(a.Close) // after the client, whose watches it waits for
 	tb := runOver(t, kubeconfigFor(t, a.URL, ca, client))
-	eventually(t, "all is known", 15*time.Second, func() bool {
+	kubetest.WaitFor(t, "all is known", 15*time.Second, func() bool {
 		c := tb.credentials()
 		return c.Server.Known() && c.Version != "" && c.ClockKnown
 	})
 	c := tb.credentials()
-	if c.Client != certificateOf(client.cert) || c.Client.Subject != "admin" || c.CA != certificateOf(ca.cert) || c.Server != certificateOf(server.cert) {
+	if c.Client != access.CertificateOf(client.cert) || c.Client.Subject != "admin" || c.CA != access.CertificateOf(ca.cert) || c.Server != access.CertificateOf(server.cert) {
 		t.Errorf("%+v", c)
 	}
 	if c.Version != "v1.34.2+k3s1" || c.ClockAhead.Abs() > 5*time.Second {
@@ -61,7 +62,7 @@ func TestACertificateThatProvesNothingIsShownAllTheSame(t *testing.T) {
 			a := newPresenter(t, row.server)
 			t.Cleanup(a.Close)
 			tb := runOver(t, kubeconfigFor(t, a.URL, ca, client))
-			eventually(t, "it is known", 5*time.Second, func() bool { return tb.credentials().Server.Known() })
+			kubetest.WaitFor(t, "it is known", 5*time.Second, func() bool { return tb.credentials().Server.Known() })
 			if c := tb.credentials().Server; c.Unusable != row.why || !c.NotAfter.Equal(row.server.cert.NotAfter) {
 				t.Errorf("%+v", c)
 			}
@@ -74,26 +75,26 @@ func TestACertificateThatIsRenewedUnderARunningConnectionIsSeen(t *testing.T) {
 	ca := issue(t, "cluster CA", 3650*days, nil)
 	a := newPresenter(t, issue(t, "k3s", 10*days, ca))
 	defer a.Close()
-	base, err := newTransport(&rest.Config{Host: a.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca.pem()}})
+	base, err := access.NewTransport(&rest.Config{Host: a.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca.pem()}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer base.closeAll()
+	defer base.CloseAll()
 	var table pubsub.Table[types.Credentials]
-	creds := newCredentials(quiet(), &table)
-	base.shown = creds.handshake
+	creds := access.NewCredentials(kubetest.Quiet(), &table)
+	base.Shown = creds.Handshake
 	renewed := issue(t, "k3s", 365*days, ca)
 	a.shows.Store(renewed)
-	if err := shakes(base, &rest.Config{Host: a.URL})(t.Context()); err != nil {
+	if err := access.Shakes(base, &rest.Config{Host: a.URL})(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := creds.server(); got != certificateOf(renewed.cert) {
+	if got := creds.Server(); got != access.CertificateOf(renewed.cert) {
 		t.Errorf("%+v", got)
 	}
 	a.shows.Store(issue(t, "k3s", 365*days, nil))
-	err = shakes(base, &rest.Config{Host: a.URL})(t.Context())
-	if creds.failed(err); creds.server().Unusable == "" {
-		t.Errorf("%v: %+v", err, creds.server())
+	err = access.Shakes(base, &rest.Config{Host: a.URL})(t.Context())
+	if creds.Failed(err); creds.Server().Unusable == "" {
+		t.Errorf("%v: %+v", err, creds.Server())
 	}
 }
 
@@ -105,8 +106,8 @@ func TestOnlyACertificateNearItsEndIsLookedAtAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var table pubsub.Table[types.Credentials]
-				creds := newCredentials(quiet(), &table)
-				creds.change(func(c *types.Credentials) { c.Server.NotAfter = time.Now().Add(row.ends) })
+				creds := access.NewCredentials(kubetest.Quiet(), &table)
+				creds.Change(func(c *types.Credentials) { c.Server.NotAfter = time.Now().Add(row.ends) })
 				var looks atomic.Int32
 				stop := serverFactsOf(t, creds, &fakeAPI{}, func(context.Context) error { looks.Add(1); return nil })
 				time.Sleep(5*time.Hour + time.Minute)
@@ -120,20 +121,20 @@ func TestOnlyACertificateNearItsEndIsLookedAtAnew(t *testing.T) {
 }
 
 // serverFactsOf keeps them over api until the returned function is called.
-func serverFactsOf(t *testing.T, creds *credentials, api http.Handler, shake func(context.Context) error) (stop func()) {
-	s := newSilence(t.Context(), quiet(), func(time.Time, string) {})
-	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &inMemory{handler: api}, s)
+func serverFactsOf(t *testing.T, creds *access.Credentials, api http.Handler, shake func(context.Context) error) (stop func()) {
+	s := access.NewLiveness(t.Context(), kubetest.Quiet(), func(time.Time, string) {})
+	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &kubetest.InMemory{Handler: api}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn.work.Go(func() { conn.serverFacts(creds, shake) })
-	return func() { conn.retire(); conn.work.Wait() }
+	conn.Work.Go(func() { conn.ServerFacts(creds, shake) })
+	return func() { conn.Retire(); conn.Work.Wait() }
 }
 
 func TestTheVersionIsAskedForAfterAHandshakeAndOnceAMinuteAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var table pubsub.Table[types.Credentials]
-		creds := newCredentials(quiet(), &table)
+		creds := access.NewCredentials(kubetest.Quiet(), &table)
 		api := &fakeAPI{fault: func(w http.ResponseWriter, _ *http.Request) { reply(w, 200, map[string]string{"gitVersion": "v9"}) }}
 		stop := serverFactsOf(t, creds, api, func(context.Context) error { return nil })
 		defer stop()
@@ -142,7 +143,7 @@ func TestTheVersionIsAskedForAfterAHandshakeAndOnceAMinuteAtMost(t *testing.T) {
 			t.Errorf("%d requests before a handshake", n)
 		}
 		for range 595 { // ten minutes of a server that drops every connection
-			creds.handshake(tls.ConnectionState{PeerCertificates: []*x509.Certificate{{}}})
+			creds.Handshake(tls.ConnectionState{PeerCertificates: []*x509.Certificate{{}}})
 			time.Sleep(time.Second)
 		}
 		if n := api.count(); n != 10 {
@@ -164,10 +165,10 @@ func TestAVersionThatIsNoneIsLeftOut(t *testing.T) {
 	for name, body := range map[string]string{"no JSON": "nonsense", "none": "{}", "huge": `{"gitVersion":"` + strings.Repeat("9", 1000) + `"}`} {
 		synctest.Test(t, func(t *testing.T) {
 			var table pubsub.Table[types.Credentials]
-			creds := newCredentials(quiet(), &table)
+			creds := access.NewCredentials(kubetest.Quiet(), &table)
 			api := &fakeAPI{fault: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }}
 			stop := serverFactsOf(t, creds, api, func(context.Context) error { return nil })
-			creds.handshake(tls.ConnectionState{PeerCertificates: []*x509.Certificate{{}}})
+			creds.Handshake(tls.ConnectionState{PeerCertificates: []*x509.Certificate{{}}})
 			time.Sleep(time.Hour)
 			stop()
 			if c, _ := table.Get(types.Global); c.Version != "" || api.count() != 1 {
@@ -180,10 +181,10 @@ func TestAVersionThatIsNoneIsLeftOut(t *testing.T) {
 func TestTheServersClockIsNewsOnlyWhenItChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var table pubsub.Table[types.Credentials]
-		creds := newCredentials(quiet(), &table)
+		creds := access.NewCredentials(kubetest.Quiet(), &table)
 		says := func(ahead time.Duration) time.Duration {
 			head := http.Header{"Date": {time.Now().Add(ahead).UTC().Format(http.TimeFormat)}}
-			creds.dated(head, time.Now())
+			creds.Dated(head, time.Now())
 			c, _ := table.Get(types.Global)
 			return c.ClockAhead
 		}
@@ -201,9 +202,9 @@ func TestTheServersClockIsNewsOnlyWhenItChanges(t *testing.T) {
 		began := time.Now()
 		time.Sleep(time.Minute)
 		was, _ := table.Get(types.Global)
-		creds.dated(http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}, began) // it took a minute
-		creds.dated(http.Header{"Date": {"yesterday"}}, time.Now())
-		creds.dated(http.Header{}, time.Now())
+		creds.Dated(http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}, began) // it took a minute
+		creds.Dated(http.Header{"Date": {"yesterday"}}, time.Now())
+		creds.Dated(http.Header{}, time.Now())
 		if c, _ := table.Get(types.Global); c != was {
 			t.Errorf("%+v", c)
 		}
@@ -213,16 +214,16 @@ func TestTheServersClockIsNewsOnlyWhenItChanges(t *testing.T) {
 func TestOfSeveralAuthoritiesTheOneThatProvesTheServerCounts(t *testing.T) {
 	one, two := issue(t, "old", days, nil), issue(t, "new", 99*days, nil)
 	var table pubsub.Table[types.Credentials]
-	creds := newCredentials(quiet(), &table)
-	creds.configured(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: append(one.pem(), two.pem()...)}})
+	creds := access.NewCredentials(kubetest.Quiet(), &table)
+	creds.Configured(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: append(one.pem(), two.pem()...)}})
 	if c, _ := table.Get(types.Global); c.CA.Known() || c.Client.Known() {
 		t.Errorf("%+v", c)
 	}
 	server := issue(t, "k3s", days, two)
-	creds.handshake(tls.ConnectionState{
+	creds.Handshake(tls.ConnectionState{
 		PeerCertificates: []*x509.Certificate{server.cert}, VerifiedChains: [][]*x509.Certificate{{server.cert, two.cert}},
 	})
-	if c, _ := table.Get(types.Global); c.CA != certificateOf(two.cert) {
+	if c, _ := table.Get(types.Global); c.CA != access.CertificateOf(two.cert) {
 		t.Errorf("%+v", c)
 	}
 }
@@ -231,15 +232,15 @@ func TestTheCertificateOfAKubeconfigIsKnown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k3s.yaml")
 	client := issue(t, "admin", 100*days, nil)
 	encoded := base64.StdEncoding.EncodeToString
-	write(t, path, strings.Replace(config("https://127.0.0.1:1", ""), "token: secret-token",
+	kubetest.WriteFile(t, path, strings.Replace(kubetest.KubeconfigText("https://127.0.0.1:1", ""), "token: secret-token",
 		fmt.Sprintf("client-certificate-data: %s, client-key-data: %s", encoded(client.pem()), encoded(client.keyPEM(t))), 1))
-	cfg, _, err := readKubeconfig(path, readTrusted)
+	cfg, _, err := access.RestConfig(path, access.ReadTrusted)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var table pubsub.Table[types.Credentials]
-	newCredentials(quiet(), &table).configured(cfg)
-	if c, _ := table.Get(types.Global); c.Client != certificateOf(client.cert) {
+	access.NewCredentials(kubetest.Quiet(), &table).Configured(cfg)
+	if c, _ := table.Get(types.Global); c.Client != access.CertificateOf(client.cert) {
 		t.Errorf("%+v", c)
 	}
 }
@@ -248,14 +249,14 @@ func TestTheClusterWasInstalledWhenItsNamespaceWasMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
 		api := someCluster()
-		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/api/v1/namespaces/"+Namespace {
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/api/v1/namespaces/"+access.Namespace {
 				api.ServeHTTP(w, r)
 				return
 			}
 			reply(w, 200, corev1.Namespace{
 				TypeMeta:   metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"},
-				ObjectMeta: metav1.ObjectMeta{Name: Namespace, CreationTimestamp: installed},
+				ObjectMeta: metav1.ObjectMeta{Name: access.Namespace, CreationTimestamp: installed},
 			})
 		})})
 		time.Sleep(time.Minute)

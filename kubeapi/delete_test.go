@@ -8,9 +8,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // deletions are the verbs that delete one object of an application, each with
@@ -19,7 +19,7 @@ func deletions(c *Client, uid string) map[string]func(context.Context) error {
 	vmi := types.VMI{Name: "web4q8zt", UID: uid}
 	return map[string]func(context.Context) error{
 		pathPod: func(ctx context.Context) error {
-			return c.ForceDeletePod(ctx, types.Pod{Namespace: Namespace, Name: "web-1", UID: uid})
+			return c.ForceDeletePod(ctx, types.Pod{Namespace: access.Namespace, Name: "web-1", UID: uid})
 		},
 		pathVMI:             func(ctx context.Context) error { return c.DeleteVMI(ctx, vmi) },
 		pathVMI + " forget": func(ctx context.Context) error { return c.ForgetVMI(ctx, vmi) },
@@ -55,7 +55,7 @@ func TestADeletionIsOfOneVeryObject(t *testing.T) {
 			t.Errorf("%s with a namesake: %v, asked %v", name, err, s.asked)
 		}
 		s = objectAt(name, "u1", nil)
-		if err := deletions(s.client(t), "")[name](t.Context()); !errors.Is(err, errNoUID) || len(s.asked) != 0 {
+		if err := deletions(s.client(t), "")[name](t.Context()); !errors.Is(err, access.ErrNoUID) || len(s.asked) != 0 {
 			t.Errorf("%s of unknown identity: %v, asked %v", name, err, s.asked)
 		}
 	}

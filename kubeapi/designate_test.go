@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/zedkube/zedkube/kubeapi/nodes"
 	"github.com/zedkube/zedkube/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestDesignationsAreWrittenWhereTheyDiffer(t *testing.T) {
@@ -24,7 +24,7 @@ func TestDesignationsAreWrittenWhereTheyDiffer(t *testing.T) {
 			t.Fatal(err)
 		}
 		now, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
-		got := nodeOf(slimNode(now)).Designated
+		got := nodes.NodeOf(nodes.SlimNode(now)).Designated
 		if len(patches(t, kube)) != step.sent || got.Get("a") != step.d.Apps["a"] || got == nil != step.d.Equal(types.Designations{}) {
 			t.Errorf("after %+v: %+v, %d patches", step.d, got, len(patches(t, kube)))
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-const statsLease = "eve-kube-stats-leader"
+const StatsLease = "eve-kube-stats-leader"
 
 // part is what a candidate was told last.
 type part struct {
@@ -50,7 +50,7 @@ func elections(t *testing.T, c *devcluster.Cluster) {
 	leases := c.Client().CoordinationV1().Leases(kubeapi.Namespace)
 	eve, long, now := "eve", int32(300), metav1.NowMicro()
 	lease, err := leases.Create(t.Context(), &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: statsLease},
+		ObjectMeta: metav1.ObjectMeta{Name: StatsLease},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &eve, LeaseDurationSeconds: &long, AcquireTime: &now, RenewTime: &now},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -79,7 +79,7 @@ func elections(t *testing.T, c *devcluster.Cluster) {
 	if n := c.NodeTraffic(8).Requests - sent; n > 5 {
 		t.Errorf("an idle follower sent %d requests in 20 s", n)
 	}
-	if row, _ := b.leases.Get(statsLease); row.Holder != c.Nodes[0].Name || row.Duration != 25*time.Second {
+	if row, _ := b.leases.Get(StatsLease); row.Holder != c.Nodes[0].Name || row.Duration != 25*time.Second {
 		t.Errorf("its row is %+v", row)
 	}
 	begin = time.Now()
@@ -91,7 +91,7 @@ func elections(t *testing.T, c *devcluster.Cluster) {
 	if err := stopSecond(); err != nil {
 		t.Errorf("the second ends with %v", err)
 	}
-	lease, err = leases.Get(t.Context(), statsLease, metav1.GetOptions{})
+	lease, err = leases.Get(t.Context(), StatsLease, metav1.GetOptions{})
 	if err != nil || *lease.Spec.HolderIdentity != "" {
 		t.Errorf("lease is %+v, %v", lease, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-
+	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -20,31 +20,40 @@ func Dial(ctx context.Context, log logrus.FieldLogger, path string, operations t
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, nil, fmt.Errorf("find kubeconfig: %w", err)
 	}
-	cfg, _, err := readKubeconfig(path, readTrusted)
+	cfg, _, err := access.RestConfig(path, access.ReadTrusted)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", types.ErrNoAPI, err)
 	}
-	base, err := newTransport(cfg)
+	base, err := access.NewTransport(cfg)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", types.ErrNoAPI, err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	// Without probes it never finds the server silent, and lets all through.
-	untold := newSilence(ctx, log, func(time.Time, string) {})
-	conn, err := newConnection(ctx, cfg, &recorded{transport: base, log: operations}, untold)
+	untold := access.NewLiveness(ctx, log, func(time.Time, string) {})
+	conn, err := newConnection(ctx, cfg, &access.AuditTransport{RoundTripper: base, Log: operations}, untold)
 	if err != nil {
 		cancel()
 		return nil, nil, fmt.Errorf("%w: %w", types.ErrNoAPI, err)
 	}
 	c = New(Config{Log: log, Kubeconfig: path, Operations: operations})
-	c.swap(conn)
+	c.session.Swap(conn)
 	return c, func() { c.hangUp(conn); cancel() }, nil
 }
 
 // hangUp ends a dialled connection.
-func (c *Client) hangUp(conn *connection) {
-	c.swap(nil)
-	conn.retire()
-	conn.users.Wait()
-	conn.base.closeAll()
+func (c *Client) hangUp(conn *access.Connection) {
+	c.session.Swap(nil)
+	conn.Retire()
+	conn.Users.Wait()
+	conn.Base.CloseAll()
+}
+
+// Kubeconfig is what a kubeconfig leads to.
+type Kubeconfig = access.Kubeconfig
+
+// ReadKubeconfig reads the file at path and refuses what the agent refuses. In a
+// copy of a device it may belong to anybody, and its secrets may be redacted.
+func ReadKubeconfig(path string, copied bool) (Kubeconfig, error) {
+	return access.ReadKubeconfig(path, copied)
 }

@@ -4,13 +4,12 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/types"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func TestADialledClientWorksUntilItIsDone(t *testing.T) {
@@ -18,9 +17,9 @@ func TestADialledClientWorksUntilItIsDone(t *testing.T) {
 	server := httptest.NewTLSServer(api)
 	defer server.Close()
 	path := filepath.Join(t.TempDir(), "k3s.yaml")
-	writeFile(t, path, dialConfig(server))
+	kubetest.WriteFile(t, path, dialConfig(server))
 
-	c, done, err := Dial(t.Context(), quiet(), path, types.NoOperations{})
+	c, done, err := Dial(t.Context(), kubetest.Quiet(), path, types.NoOperations{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,9 +48,9 @@ func TestADialledClientWorksUntilItIsDone(t *testing.T) {
 
 func TestWithoutAUsableKubeconfigDialSaysSo(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, "half"), config("https://127.0.0.1:1", "")[:40])
+	kubetest.WriteFile(t, filepath.Join(dir, "half"), kubetest.KubeconfigText("https://127.0.0.1:1", "")[:40])
 	for _, name := range []string{"none", "half", "."} {
-		if _, _, err := Dial(t.Context(), quiet(), filepath.Join(dir, name), types.NoOperations{}); !errors.Is(err, types.ErrNoAPI) {
+		if _, _, err := Dial(t.Context(), kubetest.Quiet(), filepath.Join(dir, name), types.NoOperations{}); !errors.Is(err, types.ErrNoAPI) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -64,12 +63,5 @@ func nodeOnly(w http.ResponseWriter, _ *http.Request) {
 }
 
 func dialConfig(server *httptest.Server) string {
-	return config(server.URL, caOf(server))
-}
-
-func writeFile(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	return kubetest.KubeconfigText(server.URL, caOf(server))
 }

@@ -1,24 +1,27 @@
-// Package kubeapi is the only place that speaks to Kubernetes. It decides
-// nothing: it keeps tables of what the cluster looks like and offers verbs.
+// Package kubeapi, with the packages below it, is the only place that speaks to
+// Kubernetes. It decides nothing: it keeps tables of what the cluster looks like
+// and offers verbs.
+//
+//	               kubeapi            the tables that are wanted; a Client has
+//	                  |               all verbs
+//	    +-------------+------------+
+//	    v                          v
+//	listwatch    nodes  pods  leases  storage  kubevirt  kubelet  network
+//	    |                          |
+//	    +-------------+------------+
+//	                  v
+//	               access             connection, liveness, record, patches
+//
+// The packages in the middle know each other only through access. A kind of object
+// is in one of them: its verbs, and how it becomes a row. Which lists and watches
+// fill which table is said here.
 //
 // The tables are written by client-go reflectors straight from list and watch.
 // They stay as they are while the API server is silent, and are corrected, not
-// emptied and refilled, when it answers again. How long it has been silent
-// stands in the table of types.APIStatus.
+// emptied and filled again, when it answers. How long it has been silent is in the
+// table of types.APIStatus.
 //
-//	client.go      what wire.go fills in; one connection at a time
-//	kubeconfig.go  waits for the file and its changes
-//	connection.go  kubeconfig -> client
-//	transport.go   deadlines; every request is seen by the silence
-//	silence.go     does the API server answer? probe.go asks it
-//	views.go       which tables are wanted; view.go keeps one;
-//	               rows.go and convert.go fill it
-//	writes.go      how verbs that write fail; node.go and the others are verbs, by
-//	               object
-//	sightings.go   what is known of the Leases, and since when; leases.go asks
-//	lease.go       the election: term.go sets electors to work, candidate.go says
-//	               whether this node leads
-//	repair.go      one node at a time repairs; right.go is the right to
-//	storage.go     volumes, asked for afresh; storagejoin.go puts them together
-//	dial.go        a Client for one command, without tables
+//	client.go  what wire.go fills in; one connection at a time
+//	dial.go    a Client for one command, without tables
+//	views.go   which tables are wanted; the other views say how they are filled
 package kubeapi

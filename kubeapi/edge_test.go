@@ -4,19 +4,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/nodes"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
-
-	"github.com/zedkube/zedkube/pubsub"
-	"github.com/zedkube/zedkube/types"
 )
 
 // edgeNode is a Node that reports, with these labels beside the one of an edge
 // node.
 func edgeNode(name string, labels ...string) *corev1.Node {
 	n := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: ktypes.UID("uid-" + name), ResourceVersion: "5", Labels: map[string]string{labelEdge: ""}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: ktypes.UID("uid-" + name), ResourceVersion: "5", Labels: map[string]string{access.LabelEdge: ""}},
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	}
 	for _, l := range labels {
@@ -26,14 +28,14 @@ func edgeNode(name string, labels ...string) *corev1.Node {
 }
 
 func TestWhichNodeIsOfKubeEdge(t *testing.T) {
-	if !isEdge(edgeNode("n1")) || !isEdge(edgeNode("n1", "node-role.kubernetes.io/agent")) || !isEdge(slimNode(edgeNode("n1"))) {
+	if !access.IsEdge(edgeNode("n1")) || !access.IsEdge(edgeNode("n1", "node-role.kubernetes.io/agent")) || !access.IsEdge(nodes.SlimNode(edgeNode("n1"))) {
 		t.Error("an edge node is taken for a member")
 	}
-	if isEdge(&corev1.Node{}) {
+	if access.IsEdge(&corev1.Node{}) {
 		t.Error("a node without labels is taken for an edge node")
 	}
-	for _, label := range []string{labelNodeUUID, labelControlPlane, labelMaster, labelEtcd} {
-		if n := edgeNode("n1", label); isEdge(n) || isEdge(slimNode(n)) {
+	for _, label := range []string{access.LabelNodeUUID, access.LabelControlPlane, access.LabelMaster, access.LabelEtcd} {
+		if n := edgeNode("n1", label); access.IsEdge(n) || access.IsEdge(nodes.SlimNode(n)) {
 			t.Errorf("a member with label %s is taken for an edge node", label)
 		}
 	}
@@ -42,8 +44,8 @@ func TestWhichNodeIsOfKubeEdge(t *testing.T) {
 func TestAnEdgeNodeIsInNoTable(t *testing.T) {
 	var table pubsub.Table[types.Node]
 	var seen pubsub.Table[types.NodeClock]
-	rows := nodeRows(&table, newClocks(quiet(), &seen), &stamps{})
-	member, edge := edgeNode("m", labelNodeUUID), edgeNode("e")
+	rows := nodeRows(&table, nodes.NewClocks(kubetest.Quiet(), &seen), &nodes.Stamps{})
+	member, edge := edgeNode("m", access.LabelNodeUUID), edgeNode("e")
 	if err := rows.Replace([]any{member, edge}, "7"); err != nil {
 		t.Fatal(err)
 	}
@@ -71,21 +73,21 @@ func TestAnEdgeNodeIsInNoTable(t *testing.T) {
 
 func TestAnEdgeNodeCountsInNoRule(t *testing.T) {
 	server := func(name string, ready corev1.ConditionStatus) corev1.Node {
-		n := edgeNode(name, labelNodeUUID, labelEtcd, labelControlPlane)
-		delete(n.Labels, labelEdge)
+		n := edgeNode(name, access.LabelNodeUUID, access.LabelEtcd, access.LabelControlPlane)
+		delete(n.Labels, access.LabelEdge)
 		n.Status.Conditions[0].Status = ready
 		return *n
 	}
 	list := []corev1.Node{server("a", corev1.ConditionTrue), server("b", corev1.ConditionUnknown), *edgeNode("e")}
 	list[0].Annotations = map[string]string{
-		agentAnnotation:   `{"version":"1"}`,
-		witnessAnnotation: `{"round":1,"sightings":[{"node":"b","uid":"uid-b","alive":"","silent":3}]}`,
+		nodes.AgentAnnotation:   `{"version":"1"}`,
+		nodes.WitnessAnnotation: `{"round":1,"sightings":[{"node":"b","uid":"uid-b","alive":"","silent":3}]}`,
 	}
-	fresh, err := joined(list, nil)
+	fresh, err := nodes.Joined(list, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes, now := map[string]types.Node{}, at(1).Time
+	nodes, now := map[string]types.Node{}, kubetest.At(1).Time
 	for _, n := range fresh {
 		nodes[n.Name] = n
 	}
@@ -97,16 +99,5 @@ func TestAnEdgeNodeCountsInNoRule(t *testing.T) {
 	}
 	if gone, why := types.Gone(nodes["b"], nodes, map[string]time.Time{"a": now}, now); gone {
 		t.Errorf("with an edge node for the second that is Ready a node is called gone: %s", why)
-	}
-	s := scene{node: "a"}
-	c, _ := withFake(t, &list[0], &list[1], &list[2])
-	conn, done, err := c.use()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer done()
-	s.conn = conn
-	if err := s.seeNodes(t.Context()); err != nil || len(s.nodes) != 1 {
-		t.Errorf("a drain counts on %d other nodes, %v", len(s.nodes), err)
 	}
 }

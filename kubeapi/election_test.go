@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/leases"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -31,8 +33,8 @@ func TestALeaderThatStopsIsFollowedAtOnce(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		n2.word.is(t, "after a clean stop", "n2", true)
 		n1.word.is(t, "who has stopped", "", false)
-		lease, _ := s.get(statsLease)
-		t.Logf("after %v, the Lease is %s's", n2.word.on.Sub(begin), holder(lease))
+		lease, _ := s.get(leases.StatsLease)
+		t.Logf("after %v, the Lease is %s's", n2.word.on.Sub(begin), leases.Holder(lease))
 	})
 }
 
@@ -46,13 +48,13 @@ func TestALeaderThatDiesIsFollowedWhenItsLeaseHasRunOut(t *testing.T) {
 				n2.run(t, n2.word.set)
 				time.Sleep(17 * time.Second)
 				n2.word.is(t, "while it follows", "n1", false)
-				_, written := s.get(statsLease)
+				_, written := s.get(leases.StatsLease)
 				n1.link.set(func() { n1.link.cut = true })
 				time.Sleep(time.Minute)
 				n2.word.is(t, "a minute after its death", "n2", true)
 				took := n2.word.on.Sub(written)
 				t.Logf("%v after the last renewal", took)
-				if took < leaseDuration || took > leaseDuration+12*time.Second || !blind && took > leaseDuration+time.Second {
+				if took < leases.LeaseDuration || took > leases.LeaseDuration+12*time.Second || !blind && took > leases.LeaseDuration+time.Second {
 					t.Errorf("%v after the last renewal", took)
 				}
 			})
@@ -74,14 +76,14 @@ func TestAnIdleElectionIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, n1, n2 := pair(t)
 		time.Sleep(time.Minute)
-		was1, was2, ofLease := n1.link.count(), n2.link.count(), n2.link.asked("GET "+statsLease)
+		was1, was2, ofLease := n1.link.count(), n2.link.count(), n2.link.asked("GET "+leases.StatsLease)
 		time.Sleep(30 * time.Minute)
 		leads, follows := float64(n1.link.count()-was1)/30, float64(n2.link.count()-was2)/30
 		t.Logf("the leader sends %.1f requests a minute, the follower %.1f", leads, follows)
 		if leads > 20 || follows > 15 {
 			t.Errorf("the leader sends %.1f requests a minute, the follower %.1f", leads, follows)
 		}
-		if n := n2.link.asked("GET "+statsLease) - ofLease; n > 0 {
+		if n := n2.link.asked("GET "+leases.StatsLease) - ofLease; n > 0 {
 			t.Errorf("the follower looked %d times at what it watches", n)
 		}
 	})
@@ -168,8 +170,8 @@ func TestEVEsElectorFollowsOursAndIsFollowed(t *testing.T) {
 		leads := make(chan time.Time, 1)
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 			Lock: &resourcelock.LeaseLock{
-				LeaseMeta:  metav1.ObjectMeta{Namespace: Namespace, Name: statsLease},
-				Client:     c.present().kube.CoordinationV1(),
+				LeaseMeta:  metav1.ObjectMeta{Namespace: access.Namespace, Name: leases.StatsLease},
+				Client:     c.session.Present().Kube.CoordinationV1(),
 				LockConfig: resourcelock.ResourceLockConfig{Identity: "eve"},
 			},
 			LeaseDuration: 300 * time.Second, RenewDeadline: 180 * time.Second, RetryPeriod: 15 * time.Second,

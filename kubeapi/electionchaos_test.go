@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zedkube/zedkube/kubeapi/leases"
 )
 
 // truth fails the test as soon as somebody says that it leads whose name is not
@@ -30,7 +32,7 @@ func (tr *truth) hears(w *word) func(string, bool) {
 		w.set(leader, leads)
 		tr.s.mu.Lock()
 		defer tr.s.mu.Unlock()
-		tr.judge(tr.s.holderOf(statsLease))
+		tr.judge(tr.s.holderOf(leases.StatsLease))
 	}
 }
 
@@ -85,11 +87,11 @@ func TestThereAreNeverTwoLeadersAndOneWhenAllIsWell(t *testing.T) {
 					n.link.set(n.link.heal)
 				}
 				time.Sleep(time.Minute)
-				lease, _ := tr.s.get(statsLease)
+				lease, _ := tr.s.get(leases.StatsLease)
 				for _, n := range tr.nodes {
-					n.word.is(t, n.name+" when all is well", holder(lease), n.name == holder(lease))
+					n.word.is(t, n.name+" when all is well", leases.Holder(lease), n.name == leases.Holder(lease))
 				}
-				if holder(lease) == "" {
+				if leases.Holder(lease) == "" {
 					t.Error("nobody leads when all is well")
 				}
 			}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	k8stesting "k8s.io/client-go/testing"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 func TestAnEvictionTellsRefusedFromGoneFromFailed(t *testing.T) {
@@ -35,7 +35,7 @@ func TestAnEvictionTellsRefusedFromGoneFromFailed(t *testing.T) {
 		"gone":                        {answer: apierrors.NewNotFound(pods, "p"), nothing: true},
 		"a namesake is in its place":  {answer: conflict, now: namesake, nothing: true},
 		"gone after a conflict":       {answer: conflict, nothing: true},
-		"changed by someone else":    {answer: conflict, now: same},
+		"changed by someone else":     {answer: conflict, now: same},
 		"refused by a budget":         {answer: budget, now: same, refused: true},
 		"refused by a webhook":        {answer: webhook, now: same, refused: true},
 		"turned away in an overload":  {answer: overload, now: same},
@@ -102,5 +102,5 @@ func TestPodsToEvictAreThoseOfKubectlLessTheStoragePods(t *testing.T) {
 	for _, p := range got {
 		names[p.Name] = p
 	}
-	check(t, "pods", keys(names), []string{"alone", "app", "finished", "manager", "orphan of a daemon set", "scratch"})
+	check(t, "pods", kubetest.Keys(names), []string{"alone", "app", "finished", "manager", "orphan of a daemon set", "scratch"})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,9 +25,9 @@ func podList(pods ...corev1.Pod) corev1.PodList {
 func says(t *testing.T, contentType string, text []byte) *Client {
 	t.Helper()
 	c, _ := newTestClient(t)
-	s, _ := watched(t.Context())
-	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &inMemory{
-		handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s := lively(t.Context())
+	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &kubetest.InMemory{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", contentType)
 			_, _ = w.Write(text)
 		}),
@@ -34,7 +35,7 @@ func says(t *testing.T, contentType string, text []byte) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.swap(conn)
+	c.session.Swap(conn)
 	return c
 }
 
@@ -60,7 +61,7 @@ func TestALieIsNoListOfPodsToEvict(t *testing.T) {
 		"a success":               &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Success"},
 		"a list without version":  &corev1.PodList{},
 		"a nameless pod":          &corev1.PodList{ListMeta: meta, Items: make([]corev1.Pod, 1)},
-		"the pod of another node": &corev1.PodList{ListMeta: meta, Items: []corev1.Pod{testPod("n", "p", "n2")}},
+		"the pod of another node": &corev1.PodList{ListMeta: meta, Items: []corev1.Pod{kubetest.TestPod("n", "p", "n2")}},
 	}
 	for _, contentType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
 		for name, lie := range lies {
@@ -83,7 +84,7 @@ func daemons(sets appsv1.DaemonSetList, pods int) *fakeAPI {
 	api := &fakeAPI{}
 	list := podList()
 	for i := range pods {
-		p := testPod("n", fmt.Sprint("p", i), "n1")
+		p := kubetest.TestPod("n", fmt.Sprint("p", i), "n1")
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: fmt.Sprint("set-", i), Controller: new(true)}}
 		list.Items = append(list.Items, p)
 	}
@@ -128,7 +129,7 @@ func TestALieIsNoListOfDaemonSets(t *testing.T) {
 }
 
 func TestATruncatedListIsNoListOfPodsToEvict(t *testing.T) {
-	list := podList(testPod("n", "p1", "n1"), testPod("n", "p2", "n1"))
+	list := podList(kubetest.TestPod("n", "p1", "n1"), kubetest.TestPod("n", "p2", "n1"))
 	for _, contentType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
 		whole := encoded(t, contentType, &list)
 		if pods, err := says(t, contentType, whole).PodsToEvict(t.Context(), "n1"); err != nil || len(pods) != 2 {

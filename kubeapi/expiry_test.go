@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // history is a table of types.APIStatus that forgets nothing.
@@ -89,7 +89,7 @@ func TestAWatchThatEndsInTimeLeavesTheTablesWhole(t *testing.T) {
 		c, tb := newTestClient(t)
 		said := &history{}
 		c.API = said
-		end := startInMemory(t, c, &inMemory{handler: endsWatches(someCluster())})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: endsWatches(someCluster())})
 		defer end()
 		time.Sleep(5 * time.Second)
 		first := said.len() - 1
@@ -118,7 +118,7 @@ func TestAnExpiredVersionIsListedAnewAndLeavesTheTablesWhole(t *testing.T) {
 		begin := time.Now()
 		serve := endsWatches(api)
 		var lists int
-		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			api.set(func() {
 				if strings.HasSuffix(r.URL.Path, "/nodes") && !isWatch(r) {
 					lists++
@@ -143,7 +143,7 @@ func TestAnExpiredVersionIsListedAnewAndLeavesTheTablesWhole(t *testing.T) {
 		if !said.synced(first) {
 			t.Error("Synced fell")
 		}
-		check(t, "nodes", keys(tb.nodes.All()), []string{"n1"})
+		check(t, "nodes", kubetest.Keys(tb.nodes.All()), []string{"n1"})
 		if lists < 2 {
 			t.Errorf("%d lists: nothing expired", lists)
 		}
@@ -155,7 +155,7 @@ func TestAServerForWhichEverythingIsExpiredIsNotStormed(t *testing.T) {
 		c, tb := newTestClient(t)
 		tb.lead(true)
 		api := someCluster()
-		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if isWatch(r) {
 				api.set(func() { api.total++ })
 				select {
@@ -176,7 +176,7 @@ func TestAServerForWhichEverythingIsExpiredIsNotStormed(t *testing.T) {
 		if perMinute > 45 {
 			t.Errorf("%d requests a minute", perMinute)
 		}
-		check(t, "nodes", keys(tb.nodes.All()), []string{"n1", "n2"})
+		check(t, "nodes", kubetest.Keys(tb.nodes.All()), []string{"n1", "n2"})
 	})
 }
 
@@ -185,7 +185,7 @@ func TestWatchesThatAreTurnedAwayAreNotStormed(t *testing.T) {
 		c, tb := newTestClient(t)
 		api := someCluster()
 		crowded := true
-		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var now bool
 			api.set(func() { now = crowded })
 			if now && isWatch(r) {
@@ -204,7 +204,7 @@ func TestWatchesThatAreTurnedAwayAreNotStormed(t *testing.T) {
 		if perMinute > 45 {
 			t.Errorf("%d requests a minute", perMinute)
 		}
-		check(t, "nodes", keys(tb.nodes.All()), []string{"n1", "n2"})
+		check(t, "nodes", kubetest.Keys(tb.nodes.All()), []string{"n1", "n2"})
 		api.set(func() { crowded = false })
 		time.Sleep(5 * time.Second)
 		if s := tb.status(); !s.Synced {
@@ -219,7 +219,7 @@ func TestAVersionFromBeforeARestoreIsGivenUp(t *testing.T) {
 		api := someCluster()
 		restored := false
 		serve := endsWatches(api)
-		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var late bool
 			api.set(func() { late = restored })
 			v := r.URL.Query().Get("resourceVersion")
@@ -236,7 +236,7 @@ func TestAVersionFromBeforeARestoreIsGivenUp(t *testing.T) {
 			api.nodes = api.nodes[:1]
 		})
 		time.Sleep(11 * time.Minute)
-		check(t, "nodes", keys(tb.nodes.All()), []string{"n1"})
+		check(t, "nodes", kubetest.Keys(tb.nodes.All()), []string{"n1"})
 		if s := tb.status(); !s.Synced || !s.Answers() {
 			t.Errorf("status is %+v", s)
 		}

@@ -14,13 +14,14 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-
-	"github.com/zedkube/zedkube/pubsub"
-	"github.com/zedkube/zedkube/types"
 )
 
 // fakeAPI is an API server of lists: a watch on it stays open and says
@@ -201,15 +202,20 @@ func (tb *tables) lead(leads bool) {
 	_ = tb.leader.Publish(types.Global, types.KubeLeaderElectInfo{IsStatsLeader: leads})
 }
 
+// lively is a silence that nobody hears of.
+func lively(ctx context.Context) *access.Liveness {
+	return access.NewLiveness(ctx, kubetest.Quiet(), func(time.Time, string) {})
+}
+
 // over is a client on that connection, nil for none.
-func over(conn *connection, operations types.OperationLog) *Client {
-	c := New(Config{Log: quiet(), Operations: operations})
-	c.swap(conn)
+func over(conn *access.Connection, operations types.OperationLog) *Client {
+	c := New(Config{Log: kubetest.Quiet(), Operations: operations})
+	c.session.Swap(conn)
 	return c
 }
 
 // startInMemory runs a client over base until the returned function is called.
-func startInMemory(t *testing.T, c *Client, base transport) (end func()) {
+func startInMemory(t *testing.T, c *Client, base access.RoundTripper) (end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := newRun(ctx, c)
@@ -220,12 +226,5 @@ func startInMemory(t *testing.T, c *Client, base transport) (end func()) {
 }
 
 func testNode(name, id string) corev1.Node {
-	return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{labelNodeUUID: id}}}
-}
-
-func testPod(namespace, name, node string) corev1.Pod {
-	return corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       corev1.PodSpec{NodeName: node},
-	}
+	return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{access.LabelNodeUUID: id}}}
 }

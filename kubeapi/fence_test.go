@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/nodes"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	k8stesting "k8s.io/client-go/testing"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 func aFence() types.Fence {
@@ -38,9 +39,9 @@ func TestOnlyANodeThatIsGoneIsFenced(t *testing.T) {
 		"not ready":                     {withReady(fenced(""), corev1.ConditionFalse), "u1", false, true},
 		"ready":                         {withReady(fenced(""), corev1.ConditionTrue), "u1", true, false},
 		"another":                       {withReady(fenced(""), corev1.ConditionUnknown), "u2", true, false},
-		"fenced by a person":            {withReady(fenced("", fenceTaint()), corev1.ConditionUnknown), "u1", true, false},
+		"fenced by a person":            {withReady(fenced("", nodes.FenceTaint()), corev1.ConditionUnknown), "u1", true, false},
 		"out of service in another way": {withReady(fenced("", other), corev1.ConditionUnknown), "u1", true, false},
-		"fenced by us":                  {withReady(fenced(`{"by":"n3"}`, fenceTaint()), corev1.ConditionUnknown), "u1", false, false},
+		"fenced by us":                  {withReady(fenced(`{"by":"n3"}`, nodes.FenceTaint()), corev1.ConditionUnknown), "u1", false, false},
 		"our note is left over":         {withReady(fenced(`{"by":"n3"}`), corev1.ConditionUnknown), "u1", false, true},
 	} {
 		c, kube := withFake(t, row.node)
@@ -56,10 +57,10 @@ func TestOnlyANodeThatIsGoneIsFenced(t *testing.T) {
 			continue
 		}
 		now, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
-		if diff := cmp.Diff(append(row.node.Spec.Taints, fenceTaint()), now.Spec.Taints); diff != "" {
+		if diff := cmp.Diff(append(row.node.Spec.Taints, nodes.FenceTaint()), now.Spec.Taints); diff != "" {
 			t.Errorf("%s: taints\n%s", name, diff)
 		}
-		if r := nodeOf(now); r.Fence == nil || *r.Fence != aFence() {
+		if r := nodes.NodeOf(now); r.Fence == nil || *r.Fence != aFence() {
 			t.Errorf("%s: the fence is %+v", name, r.Fence)
 		}
 	}
@@ -82,7 +83,7 @@ func TestAFenceNeedsAnAuthorAndANode(t *testing.T) {
 	for _, err := range []error{
 		c.Fence(t.Context(), types.Node{Name: "n1"}, aFence()),
 		c.Fence(t.Context(), types.Node{Name: "n1", UID: "u1"}, types.Fence{}),
-		c.Fence(t.Context(), types.Node{Name: "n1", UID: "u1"}, types.Fence{By: strings.Repeat("x", annotationText)}),
+		c.Fence(t.Context(), types.Node{Name: "n1", UID: "u1"}, types.Fence{By: strings.Repeat("x", access.AnnotationText)}),
 	} {
 		if err == nil || len(kube.Actions()) > 0 {
 			t.Errorf("%v after %v", err, kube.Actions())
@@ -97,10 +98,10 @@ func TestOnlyAFenceOfOursIsTakenBack(t *testing.T) {
 		left []corev1.Taint // of the key
 		note bool
 	}{
-		"ours":               {fenced(`{"by":"n3"}`, fenceTaint()), nil, false},
-		"a person's":         {fenced("", fenceTaint()), []corev1.Taint{fenceTaint()}, false},
-		"with garbage":       {fenced("yes", fenceTaint()), []corev1.Taint{fenceTaint()}, true},
-		"beside a person's":  {fenced(`{"by":"n3"}`, fenceTaint(), other), []corev1.Taint{other}, false},
+		"ours":               {fenced(`{"by":"n3"}`, nodes.FenceTaint()), nil, false},
+		"a person's":         {fenced("", nodes.FenceTaint()), []corev1.Taint{nodes.FenceTaint()}, false},
+		"with garbage":       {fenced("yes", nodes.FenceTaint()), []corev1.Taint{nodes.FenceTaint()}, true},
+		"beside a person's":  {fenced(`{"by":"n3"}`, nodes.FenceTaint(), other), []corev1.Taint{other}, false},
 		"our note, no taint": {fenced(`{"by":"n3"}`), nil, false},
 		"neither":            {fenced(""), nil, false},
 	} {
@@ -113,11 +114,11 @@ func TestOnlyAFenceOfOursIsTakenBack(t *testing.T) {
 		if diff := cmp.Diff(append(wholeNode().Spec.Taints, row.left...), now.Spec.Taints); diff != "" {
 			t.Errorf("%s: taints\n%s", name, diff)
 		}
-		if _, note := now.Annotations[fenceAnnotation]; note != row.note {
+		if _, note := now.Annotations[nodes.FenceAnnotation]; note != row.note {
 			t.Errorf("%s: the note is there: %v", name, note)
 		}
 	}
-	node := fenced(`{"by":"n3"}`, fenceTaint())
+	node := fenced(`{"by":"n3"}`, nodes.FenceTaint())
 	node.ResourceVersion = "5"
 	c, kube := withFake(t, node)
 	if err := c.Unfence(t.Context(), types.Node{Name: "n1", UID: "u2"}); !errors.Is(err, types.ErrConflict) || patches(t, kube) != nil {
@@ -138,8 +139,8 @@ func TestAWitnessIsWrittenWhereItDiffers(t *testing.T) {
 			t.Fatal(err)
 		}
 		now, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
-		got := nodeOf(now).Witness
-		if len(patches(t, kube)) != step.sent || got == nil != none(step.w) || got != nil && cmp.Diff(step.w, *got) != "" {
+		got := nodes.NodeOf(now).Witness
+		if len(patches(t, kube)) != step.sent || got == nil != nodes.None(step.w) || got != nil && cmp.Diff(step.w, *got) != "" {
 			t.Errorf("after %+v: %+v, %d patches", step.w, got, len(patches(t, kube)))
 		}
 	}

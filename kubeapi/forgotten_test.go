@@ -6,12 +6,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/nodes"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // othersWrite has twelve field managers update the node, more than are remembered.
@@ -47,12 +47,12 @@ func TestACordonIsWhoseItWasAfterManyOthersHaveWritten(t *testing.T) {
 		}
 		must(c.Cordon(t.Context(), "n1", types.Cordon{Reason: "update"}))
 		othersWrite(t, kube, "a")
-		if nodeOf(slimNode(see())).CordonedBy == nil {
+		if nodes.NodeOf(nodes.SlimNode(see())).CordonedBy == nil {
 			t.Errorf("ours is a stranger's: %+v", see().ManagedFields)
 		}
 		must(c.Uncordon(t.Context(), "n1"))
-		if n := see(); n.Spec.Unschedulable || n.Annotations[cordonAnnotation] != "" {
-			t.Errorf("after uncordon: unschedulable %v, %q", n.Spec.Unschedulable, n.Annotations[cordonAnnotation])
+		if n := see(); n.Spec.Unschedulable || n.Annotations[nodes.CordonAnnotation] != "" {
+			t.Errorf("after uncordon: unschedulable %v, %q", n.Spec.Unschedulable, n.Annotations[nodes.CordonAnnotation])
 		}
 
 		must(c.Cordon(t.Context(), "n1", types.Cordon{Reason: "again"}))
@@ -62,12 +62,12 @@ func TestACordonIsWhoseItWasAfterManyOthersHaveWritten(t *testing.T) {
 			must(err)
 		}
 		othersWrite(t, kube, "b")
-		if by := nodeOf(slimNode(see())).CordonedBy; by != nil {
+		if by := nodes.NodeOf(nodes.SlimNode(see())).CordonedBy; by != nil {
 			t.Errorf("a stranger's is %+v", by)
 		}
 		must(c.Uncordon(t.Context(), "n1"))
-		if n := see(); !n.Spec.Unschedulable || n.Annotations[cordonAnnotation] == "" {
-			t.Errorf("a stranger's became unschedulable %v, %q", n.Spec.Unschedulable, n.Annotations[cordonAnnotation])
+		if n := see(); !n.Spec.Unschedulable || n.Annotations[nodes.CordonAnnotation] == "" {
+			t.Errorf("a stranger's became unschedulable %v, %q", n.Spec.Unschedulable, n.Annotations[nodes.CordonAnnotation])
 		}
 	})
 }

@@ -6,13 +6,15 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/nodes"
+	"github.com/zedkube/zedkube/types"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	k8stesting "k8s.io/client-go/testing"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 func leasesOf(version string, names ...string) *coordinationv1.LeaseList {
@@ -20,7 +22,7 @@ func leasesOf(version string, names ...string) *coordinationv1.LeaseList {
 	for _, n := range names {
 		list.Items = append(list.Items, coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: n},
-			Spec:       coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(at(5).Time))},
+			Spec:       coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(kubetest.At(5).Time))},
 		})
 	}
 	return list
@@ -46,11 +48,11 @@ func TestAFreshListIsWholeOrAnError(t *testing.T) {
 		want   error
 	}{
 		"whole":             {nodes: nodesOf("7", "n1", "n2"), leases: leasesOf("8", "n1", "gone")},
-		"no list of nodes":  {nodes: nodesOf("", "n1"), leases: leasesOf("8"), want: errNoVersion},
-		"a page of nodes":   {nodes: page, leases: leasesOf("8"), want: errPartial},
-		"a nameless node":   {nodes: nodesOf("7", ""), leases: leasesOf("8"), want: errNoName},
-		"no list of leases": {nodes: nodesOf("7", "n1"), leases: leasesOf(""), want: errNoVersion},
-		"a page of leases":  {nodes: nodesOf("7", "n1"), leases: leasePage, want: errPartial},
+		"no list of nodes":  {nodes: nodesOf("", "n1"), leases: leasesOf("8"), want: access.ErrNoVersion},
+		"a page of nodes":   {nodes: page, leases: leasesOf("8"), want: access.ErrPartial},
+		"a nameless node":   {nodes: nodesOf("7", ""), leases: leasesOf("8"), want: access.ErrNoName},
+		"no list of leases": {nodes: nodesOf("7", "n1"), leases: leasesOf(""), want: access.ErrNoVersion},
+		"a page of leases":  {nodes: nodesOf("7", "n1"), leases: leasePage, want: access.ErrPartial},
 		"leases denied":     {nodes: nodesOf("7", "n1"), leases: leasesOf("8"), failed: types.ErrRefused, want: types.ErrRefused},
 	} {
 		c, kube := withFake(t)
@@ -60,7 +62,7 @@ func TestAFreshListIsWholeOrAnError(t *testing.T) {
 		if !errors.Is(err, test.want) || (err == nil) != (test.want == nil) || (got == nil) != (err != nil) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
-		if err == nil && (len(got) != 2 || !got[0].RenewedAt.Equal(at(5).Time) || !got[1].RenewedAt.IsZero()) {
+		if err == nil && (len(got) != 2 || !got[0].RenewedAt.Equal(kubetest.At(5).Time) || !got[1].RenewedAt.IsZero()) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -75,8 +77,8 @@ func TestAListOfLeasesIsWholeOrAnError(t *testing.T) {
 		want   error
 	}{
 		"whole":   {leases: leasesOf("8", "n1", "n2")},
-		"no list": {leases: leasesOf(""), want: errNoVersion},
-		"a page":  {leases: page, want: errPartial},
+		"no list": {leases: leasesOf(""), want: access.ErrNoVersion},
+		"a page":  {leases: page, want: access.ErrPartial},
 		"denied":  {leases: leasesOf("8"), failed: types.ErrRefused, want: types.ErrRefused},
 	} {
 		c, kube := withFake(t)
@@ -85,7 +87,7 @@ func TestAListOfLeasesIsWholeOrAnError(t *testing.T) {
 		if !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
-		if err == nil && (len(got) != 2 || !got["n1"].Equal(at(5).Time) || !got["n2"].Equal(at(5).Time)) {
+		if err == nil && (len(got) != 2 || !got["n1"].Equal(kubetest.At(5).Time) || !got["n2"].Equal(kubetest.At(5).Time)) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -102,8 +104,8 @@ func TestEventsThatDifferHaveNamesOfTheirOwn(t *testing.T) {
 		{Node: "n1", Pod: pod, Reason: "R", Message: "m"},
 		{Node: "n1", Pod: types.Pod{Namespace: "a", Name: "p", UID: "v"}, Reason: "R", Message: "m"},
 	} {
-		event := eventOf(e, at(1).Time)
-		if names[event.Name] || event.Name != eventOf(e, at(2).Time).Name {
+		event := nodes.EventOf(e, kubetest.At(1).Time)
+		if names[event.Name] || event.Name != nodes.EventOf(e, kubetest.At(2).Time).Name {
 			t.Errorf("%+v is called %s", e, event.Name)
 		}
 		names[event.Name] = true
@@ -112,7 +114,7 @@ func TestEventsThatDifferHaveNamesOfTheirOwn(t *testing.T) {
 
 func TestTextIsCutBetweenCharacters(t *testing.T) {
 	for _, text := range []string{"", "short", strings.Repeat("x", 11), strings.Repeat("ä", 6), strings.Repeat("日", 4)} {
-		got := cut(text, 10)
+		got := access.Cut(text, 10)
 		if len(got) > 10 || !utf8.ValidString(got) || len(text) <= 10 && got != text {
 			t.Errorf("%q is cut to %q", text, got)
 		}

@@ -4,17 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -25,50 +19,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubelet"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
 	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 const wholeSummary = `{"node":{"nodeName":"n1","cpu":{"usageNanoCores":5}},"pods":[]}`
-
-// authority signs the certificates of a test.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
-}
-
-func newAuthority(t *testing.T) *authority {
-	a := &authority{}
-	a.cert, a.key, a.pem, _ = a.sign(t, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
-	return a
-}
-
-func (a *authority) sign(t *testing.T, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey, []byte, []byte) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template.SerialNumber, template.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: "test"}
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	by, signer := a.cert, a.key
-	if by == nil {
-		by, signer = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, by, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, _ := x509.ParseCertificate(der)
-	return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
-}
 
 // playedKubelet serves at whatever address is dialled.
 type playedKubelet struct {
@@ -80,7 +39,7 @@ type playedKubelet struct {
 }
 
 // playKubelet has a certificate of by that names these, and lets in who has one of ca.
-func playKubelet(t *testing.T, ca, by *authority, names []string, answer http.HandlerFunc) *playedKubelet {
+func playKubelet(t *testing.T, ca, by *kubetest.Authority, names []string, answer http.HandlerFunc) *playedKubelet {
 	t.Helper()
 	k := &playedKubelet{answer: answer}
 	template := &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
@@ -91,21 +50,21 @@ func playKubelet(t *testing.T, ca, by *authority, names []string, answer http.Ha
 			template.DNSNames = append(template.DNSNames, name)
 		}
 	}
-	_, _, cert, key := by.sign(t, template)
+	_, _, cert, key := by.Sign(t, template)
 	served, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	pool := x509.NewCertPool()
-	pool.AddCert(ca.cert)
+	pool.AddCert(ca.Cert)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { k.answer(w, r) }))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{served}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	_, _, own, ownKey := ca.sign(t, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	_, _, own, ownKey := ca.Sign(t, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	k.cfg = &rest.Config{
-		Host: "https://kube", TLSClientConfig: rest.TLSClientConfig{CAData: ca.pem, CertData: own, KeyData: ownKey},
+		Host: "https://kube", TLSClientConfig: rest.TLSClientConfig{CAData: ca.Pem, CertData: own, KeyData: ownKey},
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			k.mu.Lock()
 			k.dialed = append(k.dialed, address)
@@ -117,7 +76,7 @@ func playKubelet(t *testing.T, ca, by *authority, names []string, answer http.Ha
 }
 
 // connected is a client with the kubeconfig cfg, whose API server is base.
-func connected(t *testing.T, cfg *rest.Config, base transport) (*Client, *tables) {
+func connected(t *testing.T, cfg *rest.Config, base access.RoundTripper) (*Client, *tables) {
 	t.Helper()
 	c, tb := newTestClient(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -134,9 +93,9 @@ func answering(text string) http.HandlerFunc {
 }
 
 func TestTheOwnKubeletProvesToBeThatOfTheNode(t *testing.T) {
-	ca, other := newAuthority(t), newAuthority(t)
+	ca, other := kubetest.NewAuthority(t), kubetest.NewAuthority(t)
 	for name, row := range map[string]struct {
-		by    *authority
+		by    *kubetest.Authority
 		names []string
 		ip    string
 		ok    bool
@@ -152,7 +111,7 @@ func TestTheOwnKubeletProvesToBeThatOfTheNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := playKubelet(t, ca, row.by, row.names, answering(wholeSummary))
 			k.cfg.TLSClientConfig.ServerName = "kube"
-			c, _ := connected(t, k.cfg, &inMemory{handler: &fakeAPI{}})
+			c, _ := connected(t, k.cfg, &kubetest.InMemory{Handler: &fakeAPI{}})
 			stats, err := c.KubeletStats(t.Context(), types.Node{Name: "n1", InternalIP: row.ip})
 			if (err == nil) != row.ok || row.ok && *stats.Node.CPU != 5 {
 				t.Errorf("%+v, %v", stats, err)
@@ -167,10 +126,10 @@ func TestTheOwnKubeletProvesToBeThatOfTheNode(t *testing.T) {
 }
 
 func TestAKubeconfigThatTrustsAnybodyDoesNotTrustAnyKubelet(t *testing.T) {
-	ca := newAuthority(t)
+	ca := kubetest.NewAuthority(t)
 	k := playKubelet(t, ca, ca, []string{"n1"}, answering(wholeSummary))
 	k.cfg.TLSClientConfig.CAData, k.cfg.TLSClientConfig.Insecure = nil, true
-	c, _ := connected(t, k.cfg, &inMemory{handler: &fakeAPI{}})
+	c, _ := connected(t, k.cfg, &kubetest.InMemory{Handler: &fakeAPI{}})
 	var unknown *tls.CertificateVerificationError
 	if _, err := c.KubeletStats(t.Context(), types.Node{Name: "n1", InternalIP: "10.0.0.7"}); !errors.As(err, &unknown) {
 		t.Error(err)
@@ -198,9 +157,9 @@ func bomb(w http.ResponseWriter, _ *http.Request) {
 }
 
 func TestAKubeletThatLiesOrFailsIsAnErrorAndNoSilence(t *testing.T) {
-	ca := newAuthority(t)
+	ca := kubetest.NewAuthority(t)
 	k := playKubelet(t, ca, ca, []string{"n1", "10.0.0.7"}, nil)
-	c, tb := connected(t, k.cfg, &inMemory{handler: &fakeAPI{}})
+	c, tb := connected(t, k.cfg, &kubetest.InMemory{Handler: &fakeAPI{}})
 	for name, answer := range map[string]http.HandlerFunc{
 		"a page": answering("<html></html>"), "nothing": answering(""), "500": status500,
 		"unknown to it": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
@@ -221,12 +180,12 @@ func TestAKubeletThatLiesOrFailsIsAnErrorAndNoSilence(t *testing.T) {
 		k.answer = answer
 		node := types.Node{Name: "n1", InternalIP: "10.0.0.7"}
 		stats, err := c.KubeletStats(t.Context(), node)
-		if err == nil || errors.Is(err, context.DeadlineExceeded) || name == "an endless pod" && !errors.Is(err, errLongAnswer) {
+		if err == nil || errors.Is(err, context.DeadlineExceeded) || name == "an endless pod" && !errors.Is(err, kubelet.ErrLongAnswer) {
 			t.Errorf("%s: %+v, %v", name, stats, err)
 		}
 		if strings.HasPrefix(name, "an endless") || name == "500" || name == "broken off" {
 			got, err := c.KubeletContainers(t.Context(), node)
-			if err == nil || name == "an endless text" && !errors.Is(err, errLongAnswer) {
+			if err == nil || name == "an endless text" && !errors.Is(err, kubelet.ErrLongAnswer) {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}
 		}
@@ -242,10 +201,10 @@ func TestAKubeletThatLiesOrFailsIsAnErrorAndNoSilence(t *testing.T) {
 }
 
 func TestTheOwnKubeletIsAskedWhileTheAPIServerIsSilent(t *testing.T) {
-	ca := newAuthority(t)
+	ca := kubetest.NewAuthority(t)
 	k := playKubelet(t, ca, ca, []string{"n1"}, answering(wholeSummary))
-	c, tb := connected(t, k.cfg, &inMemory{refuse: func() error { return errors.New("refused") }})
-	eventually(t, "the API server is silent", 8*time.Second, func() bool { s := tb.status(); return !s.Answers() })
+	c, tb := connected(t, k.cfg, &kubetest.InMemory{Refuse: func() error { return errors.New("refused") }})
+	kubetest.WaitFor(t, "the API server is silent", 8*time.Second, func() bool { s := tb.status(); return !s.Answers() })
 	if _, err := c.KubeletStats(t.Context(), types.Node{Name: "n1", InternalIP: "10.0.0.7"}); err != nil {
 		t.Error(err)
 	}
@@ -274,7 +233,7 @@ func TestAnotherKubeletIsAskedThroughTheAPIServer(t *testing.T) {
 		let := func(h http.HandlerFunc) { answer.Store(&h) }
 		let(answering(wholeSummary))
 		c, tb := newTestClient(t)
-		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/api/v1/nodes/n1/proxy/stats/summary" {
 				api.ServeHTTP(w, r)
 				return

@@ -8,10 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/leases"
+	"github.com/zedkube/zedkube/types"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // word is what a candidate was told last, and when.
@@ -92,7 +93,7 @@ func leader(t *testing.T) (*leaseServer, *contender) {
 func statsOf(holder string, seconds int32, renewed time.Time) *coordinationv1.Lease {
 	at := metav1.NewMicroTime(renewed)
 	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: statsLease},
+		ObjectMeta: metav1.ObjectMeta{Namespace: access.Namespace, Name: leases.StatsLease},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &at, RenewTime: &at,
 		},
@@ -121,10 +122,10 @@ func TestALeaderThatCannotRenewStopsBeforeItsLeaseRunsOut(t *testing.T) {
 				fault(n.link)
 				time.Sleep(time.Minute)
 				n.word.is(t, "a minute later", "", false)
-				_, written := s.get(statsLease)
+				_, written := s.get(leases.StatsLease)
 				held := n.word.off.Sub(written)
 				t.Logf("said so %v after the last renewal", held)
-				if held >= leaseDuration {
+				if held >= leases.LeaseDuration {
 					t.Errorf("said so %v after the last renewal", held)
 				}
 				n.link.set(n.link.heal)
@@ -140,10 +141,10 @@ func TestANewKubeconfigEndsTheLeadershipAtOnce(t *testing.T) {
 		_, n := leader(t)
 		n.link.set(func() { n.link.cut = true })
 		begin := time.Now()
-		n.c.present().retire()
+		n.c.session.Present().Retire()
 		synctest.Wait()
 		n.word.is(t, "at once", "", false)
-		if err := <-n.over; !errors.Is(err, types.ErrNoAPI) || time.Since(begin) > giveBackWithin {
+		if err := <-n.over; !errors.Is(err, types.ErrNoAPI) || time.Since(begin) > leases.GiveBackWithin {
 			t.Errorf("ends after %v: %v", time.Since(begin), err)
 		}
 	})
@@ -153,7 +154,7 @@ func TestALeaseTakenAwayIsLeftAtOnce(t *testing.T) {
 	for name, take := range map[string]func(*leaseServer){
 		"by another": func(s *leaseServer) { s.put(statsOf("n2", 25, time.Now())) },
 		"emptied":    func(s *leaseServer) { s.put(statsOf("", 1, time.Now())) },
-		"deleted":    func(s *leaseServer) { s.remove(statsLease) },
+		"deleted":    func(s *leaseServer) { s.remove(leases.StatsLease) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -166,7 +167,7 @@ func TestALeaseTakenAwayIsLeftAtOnce(t *testing.T) {
 				}
 				if name == "by another" {
 					n.word.is(t, "at once", "n2", false)
-					begin = begin.Add(leaseDuration)
+					begin = begin.Add(leases.LeaseDuration)
 				}
 				time.Sleep(time.Minute)
 				n.word.is(t, "a minute later", "n1", true)
@@ -197,7 +198,7 @@ func TestACandidateThatStopsGivesBackWhatMayBeItsOwn(t *testing.T) {
 		n := stands(t, s, "n1")
 		n.link.set(func() { n.link.deaf = true }) // its Lease is made, and it does not know
 		time.Sleep(3 * time.Second)
-		if lease, _ := s.get(statsLease); lease == nil || holder(lease) != "n1" {
+		if lease, _ := s.get(leases.StatsLease); lease == nil || leases.Holder(lease) != "n1" {
 			t.Fatalf("the Lease is %+v", lease)
 		}
 		n.word.is(t, "without an answer", "", false)
@@ -205,8 +206,8 @@ func TestACandidateThatStopsGivesBackWhatMayBeItsOwn(t *testing.T) {
 		if err := n.stop(); err != nil {
 			t.Error(err)
 		}
-		lease, _ := s.get(statsLease)
-		if holder(lease) != "" || *lease.Spec.LeaseDurationSeconds != 1 {
+		lease, _ := s.get(leases.StatsLease)
+		if leases.Holder(lease) != "" || *lease.Spec.LeaseDurationSeconds != 1 {
 			t.Errorf("the Lease is %+v", lease.Spec)
 		}
 	})

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/leases"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -53,7 +55,7 @@ func (s *leaseServer) write(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	s.version++
 	lease = lease.DeepCopy()
 	lease.TypeMeta = metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
-	lease.Namespace, lease.ResourceVersion = Namespace, strconv.Itoa(s.version)
+	lease.Namespace, lease.ResourceVersion = access.Namespace, strconv.Itoa(s.version)
 	s.leases[lease.Name], s.written[lease.Name] = lease, time.Now()
 	s.tell(kind, lease)
 	return lease
@@ -83,7 +85,7 @@ func (s *leaseServer) tell(kind string, lease *coordinationv1.Lease) {
 
 func (s *leaseServer) holderOf(name string) string {
 	if lease := s.leases[name]; lease != nil {
-		return holder(lease)
+		return leases.Holder(lease)
 	}
 	return ""
 }

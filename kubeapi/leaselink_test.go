@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -155,7 +156,7 @@ func seat(t *testing.T, s *leaseServer, prepare ...func(*link)) (*Client, *link,
 	for _, p := range prepare {
 		p(l)
 	}
-	end := startInMemory(t, c, &inMemory{handler: l})
+	end := startInMemory(t, c, &kubetest.InMemory{Handler: l})
 	t.Cleanup(func() { end(); time.Sleep(15 * time.Second) }) // until what was late has arrived
 	return c, l, tb
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -32,11 +32,11 @@ func TestEachNodeSeesItsOwnDisksAndTheLeaderWhatIsKeptForTheCluster(t *testing.T
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
 		api := withLevels()
-		end := startInMemory(t, c, &inMemory{handler: api})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: api})
 		defer end()
 		time.Sleep(time.Second)
 		want := map[string]types.LonghornDisk{"a": {Name: "a", Reserved: 5, Maximum: 100}, "b": {Name: "b", Reserved: 7}}
-		check(t, "own node of Longhorn", keys(tb.disks.All()), []string{"n1"})
+		check(t, "own node of Longhorn", kubetest.Keys(tb.disks.All()), []string{"n1"})
 		row, _ := tb.disks.Get("n1")
 		for _, d := range row.Disks {
 			if d.Reserved != want[d.Name].Reserved || d.Maximum != want[d.Name].Maximum {
@@ -71,7 +71,7 @@ func TestEachNodeSeesItsOwnDisksAndTheLeaderWhatIsKeptForTheCluster(t *testing.T
 		if n := len(tb.settings.All()) + len(tb.jobs.All()); n != 0 {
 			t.Errorf("a former leader has %d rows", n)
 		}
-		check(t, "own node of Longhorn", keys(tb.disks.All()), []string{"n1"})
+		check(t, "own node of Longhorn", kubetest.Keys(tb.disks.All()), []string{"n1"})
 	})
 }
 
@@ -81,7 +81,7 @@ func TestWithoutLonghornNothingIsKeptAndItIsAskedForOnceAMinute(t *testing.T) {
 		api := withLevels()
 		storage := api.storage
 		api.storage = nil
-		end := startInMemory(t, c, &inMemory{handler: api})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: api})
 		defer end()
 		tb.lead(true)
 		time.Sleep(2 * time.Second)
@@ -120,7 +120,7 @@ func TestAKindThatCannotBeListedSpoilsOnlyItsOwnTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
 		api := withLevels()
-		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, "/recurringjobs") {
 				reply(w, 403, failure(403, "Forbidden"))
 				return

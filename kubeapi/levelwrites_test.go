@@ -13,10 +13,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/storage"
+	"github.com/zedkube/zedkube/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 const (
@@ -128,8 +129,8 @@ func bump(meta jsonObject) {
 
 func (s *levelsAPI) client(t *testing.T) *Client {
 	t.Helper()
-	silence, _ := watched(t.Context())
-	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &inMemory{handler: s}, silence)
+	silence := lively(t.Context())
+	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &kubetest.InMemory{Handler: s}, silence)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +237,7 @@ func TestASnapshotJobIsMadeWholeAndMarked(t *testing.T) {
 	if d := cmp.Diff(want, made["spec"]); d != "" {
 		t.Error(d)
 	}
-	if labels, _ := made["metadata"].(jsonObject)["labels"].(jsonObject); labels[snapshotLabel] != "true" {
+	if labels, _ := made["metadata"].(jsonObject)["labels"].(jsonObject); labels[storage.SnapshotLabel] != "true" {
 		t.Errorf("labels are %v", labels)
 	}
 }
@@ -249,10 +250,10 @@ func TestSomebodyElsesSnapshotJobIsNotScheduled(t *testing.T) {
 	} {
 		s := someLevels()
 		s.objects[pathSnapshots]["spec"] = spec
-		if _, err := s.client(t).EnsureSnapshotJob(t.Context(), "@daily"); !errors.Is(err, errForeignJob) || len(s.asked) > 0 {
+		if _, err := s.client(t).EnsureSnapshotJob(t.Context(), "@daily"); !errors.Is(err, storage.ErrForeignJob) || len(s.asked) > 0 {
 			t.Errorf("%s: %v, sent %v", name, err, s.asked)
 		}
-		s.objects[pathSnapshots]["metadata"].(jsonObject)["labels"] = jsonObject{snapshotLabel: "true"}
+		s.objects[pathSnapshots]["metadata"].(jsonObject)["labels"] = jsonObject{storage.SnapshotLabel: "true"}
 		if _, err := s.client(t).EnsureSnapshotJob(t.Context(), "@daily"); err != nil {
 			t.Errorf("%s, once zedkube's: %v", name, err)
 		}

@@ -1,13 +1,13 @@
 package kubeapi
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -17,7 +17,7 @@ func TestAStreamedListThatNeverEndsIsGivenUp(t *testing.T) {
 		c, tb := newTestClient(t)
 		api := someCluster()
 		stuck := true
-		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var now bool
 			api.set(func() { now = stuck })
 			if now && isWatch(r) && r.URL.Query().Get("sendInitialEvents") == "true" {
@@ -32,7 +32,7 @@ func TestAStreamedListThatNeverEndsIsGivenUp(t *testing.T) {
 		api.set(func() { stuck = false })
 		time.Sleep(40 * time.Second)
 		if s := tb.status(); !s.Synced {
-			t.Errorf("status is %+v, nodes %v", s, keys(tb.nodes.All()))
+			t.Errorf("status is %+v, nodes %v", s, kubetest.Keys(tb.nodes.All()))
 		}
 	})
 }
@@ -50,7 +50,7 @@ func TestALyingServerDoesNotEmptyTheTables(t *testing.T) {
 				c, tb := newTestClient(t)
 				api := someCluster()
 				lies := false
-				end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					var now bool
 					api.set(func() { now = lies })
 					switch {
@@ -66,26 +66,11 @@ func TestALyingServerDoesNotEmptyTheTables(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				api.set(func() { lies = true })
 				time.Sleep(20 * time.Minute)
-				check(t, "nodes", keys(tb.nodes.All()), []string{"n1", "n2"})
+				check(t, "nodes", kubetest.Keys(tb.nodes.All()), []string{"n1", "n2"})
 				if tb.status().Synced {
 					t.Error("the tables are called whole")
 				}
 			})
 		})
-	}
-}
-
-// flood is an answer without end.
-type flood struct{}
-
-func (flood) Read(p []byte) (int, error) { return len(p), nil }
-
-func TestAHugeAnswerIsCut(t *testing.T) {
-	s, _ := watched(t.Context())
-	err := send(t.Context(), s, func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(flood{}), Request: r}, nil
-	}, http.MethodGet, "/pods")
-	if err == nil || err.Error() != "read answer: more than 128 MiB" {
-		t.Errorf("error is %v", err)
 	}
 }

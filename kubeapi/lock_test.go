@@ -2,27 +2,27 @@ package kubeapi
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/leases"
+	"github.com/zedkube/zedkube/types"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	k8stesting "k8s.io/client-go/testing"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 func drainLeaseOf(holder, note string) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: drainLease, ResourceVersion: "7"},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, AcquireTime: new(metav1.NewMicroTime(at(2).Time))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: access.Namespace, Name: leases.DrainLease, ResourceVersion: "7"},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, AcquireTime: new(metav1.NewMicroTime(kubetest.At(2).Time))},
 	}
 	if note != "" {
-		lease.Annotations = map[string]string{lockAnnotation: note}
+		lease.Annotations = map[string]string{leases.LockAnnotation: note}
 	}
 	return lease
 }
@@ -31,14 +31,14 @@ func TestALockWithAScribbledNoteIsItsHoldersAndOfUnknownBoot(t *testing.T) {
 	known := func(l types.DrainLock) types.DrainLock {
 		l.Holder, l.Version = "n2", "7"
 		if l.Since.IsZero() {
-			l.Since = at(2).Time
+			l.Since = kubetest.At(2).Time
 		}
 		return l
 	}
 	tests := map[string]types.DrainLock{
 		`{"bootID":"b1"}`: known(types.DrainLock{BootID: "b1"}),
 		`{"bootID":"b1","new":1,"volumes":{"v":2}}`:                   known(types.DrainLock{BootID: "b1", Volumes: map[string]int{"v": 2}}),
-		`{"bootID":"b1","since":"2026-01-02T03:01:00Z","ended":true}`: known(types.DrainLock{BootID: "b1", Since: at(1).Time, Ended: true}),
+		`{"bootID":"b1","since":"2026-01-02T03:01:00Z","ended":true}`: known(types.DrainLock{BootID: "b1", Since: kubetest.At(1).Time, Ended: true}),
 	}
 	for _, scribble := range []string{
 		``, `null`, `[]`, `{}`, `{"bootID":"b1"`, `{"bootID":7}`, `{"bootID":"b1"} and`, `{"bootID":"b1","since":"yesterday"}`,
@@ -80,11 +80,11 @@ func TestALeaseThatNobodyHoldsIsALockToTake(t *testing.T) {
 func TestAnAnswerOfAnotherKindIsNoLock(t *testing.T) {
 	c, kube := withFake(t)
 	kube.PrependReactor("*", "leases", func(k8stesting.Action) (bool, runtime.Object, error) { return true, &coordinationv1.Lease{}, nil })
-	if lock, err := c.DrainLock(t.Context()); !errors.Is(err, errOther) || lock.Version != "" {
+	if lock, err := c.DrainLock(t.Context()); !errors.Is(err, access.ErrOther) || lock.Version != "" {
 		t.Errorf("read: %+v, %v", lock, err)
 	}
 	for _, version := range []string{"", "7"} {
-		if _, err := c.SetDrainLock(t.Context(), types.DrainLock{Holder: "n1", Version: version}); !errors.Is(err, errOther) {
+		if _, err := c.SetDrainLock(t.Context(), types.DrainLock{Holder: "n1", Version: version}); !errors.Is(err, access.ErrOther) {
 			t.Errorf("written at version %q: %v", version, err)
 		}
 	}
@@ -92,7 +92,7 @@ func TestAnAnswerOfAnotherKindIsNoLock(t *testing.T) {
 
 func TestALockIsNeitherMadeForNobodyNorFreedUnseen(t *testing.T) {
 	c, kube := withFake(t, drainLeaseOf("n2", ""))
-	if _, err := c.SetDrainLock(t.Context(), types.DrainLock{Version: "7"}); !errors.Is(err, errNoHolder) {
+	if _, err := c.SetDrainLock(t.Context(), types.DrainLock{Version: "7"}); !errors.Is(err, leases.ErrNoHolder) {
 		t.Errorf("for nobody: %v", err)
 	}
 	if err := c.FreeDrainLock(t.Context(), types.DrainLock{Holder: "n2"}); err != nil {
@@ -108,36 +108,5 @@ func TestALockIsNeitherMadeForNobodyNorFreedUnseen(t *testing.T) {
 	options := actions[len(actions)-1].(k8stesting.DeleteActionImpl).DeleteOptions
 	if p := options.Preconditions; p == nil || p.ResourceVersion == nil || *p.ResourceVersion != "7" {
 		t.Errorf("deleted under %+v", p)
-	}
-}
-
-func TestTheNoteOfALockFitsAndKeepsTheVolumesThatAreWorstOff(t *testing.T) {
-	for _, test := range []struct{ volumes, long, kept int }{
-		{0, 40, 0}, {1, 40, 1}, {5000, 40, 5000}, {20000, 40, 5200}, {9000, 250, 900}, {5000, 1, 5000},
-	} {
-		lock := types.DrainLock{Holder: "n1", BootID: strings.Repeat("b", 36), Since: time.Now(), Volumes: map[string]int{}}
-		for i := range test.volumes {
-			lock.Volumes[fmt.Sprintf("%0*d", test.long, i)] = i % 4
-		}
-		text, err := noteOf(lock)
-		if err != nil || len(text) > 250_000 {
-			t.Fatalf("%d letters, %v", len(text), err)
-		}
-		note, ok := readNote(text)
-		if !ok || len(note.Volumes) < test.kept || len(note.Volumes)+note.Omitted != test.volumes {
-			t.Errorf("of %d volumes %d are kept, %d left out, in %d letters", test.volumes, len(note.Volumes), note.Omitted, len(text))
-		}
-		best := -1
-		for name, healthy := range note.Volumes {
-			if healthy != lock.Volumes[name] {
-				t.Fatalf("%s has %d, not %d", name, healthy, lock.Volumes[name])
-			}
-			best = max(best, healthy)
-		}
-		for name, healthy := range lock.Volumes {
-			if _, kept := note.Volumes[name]; !kept && healthy < best {
-				t.Fatalf("a volume with %d healthy replicas is left out, one with %d kept", healthy, best)
-			}
-		}
 	}
 }

@@ -12,10 +12,12 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubelet"
 	"github.com/zedkube/zedkube/types"
 )
 
-var keptPod = types.Pod{Namespace: Namespace, Name: "web-1", UID: "7e0f", NodeName: "n1"}
+var keptPod = types.Pod{Namespace: access.Namespace, Name: "web-1", UID: "7e0f", NodeName: "n1"}
 
 // keptLogs serves files of a container as a kubelet behind the API server does.
 func keptLogs(t *testing.T, files map[string]string) *Client {
@@ -102,7 +104,7 @@ func TestAKeptFileReadsAsTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer body.Close()
-	if got, err := io.ReadAll(body); len(got) > 0 && !errors.Is(err, errNoCRI) {
+	if got, err := io.ReadAll(body); len(got) > 0 && !errors.Is(err, kubelet.ErrNoCRI) {
 		t.Errorf("a file of another kind: %q, %v", got, err)
 	}
 	if _, err := c.LogFile(t.Context(), keptPod, "c", types.LogFile{Name: "0.log.20261122-102027"}); !errors.Is(err, types.ErrNoLog) {

@@ -13,12 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var logPod = types.Pod{Namespace: Namespace, Name: "web-1"}
+var logPod = types.Pod{Namespace: access.Namespace, Name: "web-1"}
 
 // serveLog plays a kubelet behind the API server: it says nothing, not even the
 // head of its answer, before there is a line.
@@ -47,7 +48,7 @@ func TestALogIsFollowedForAsLongAsItTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
 		lines := make(chan string)
-		end := startInMemory(t, c, &inMemory{handler: serveLog(&fakeAPI{}, lines)})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: serveLog(&fakeAPI{}, lines)})
 		defer end()
 		go func() {
 			defer close(lines)
@@ -80,7 +81,7 @@ func TestALogEndsWithWhatItIsReadOver(t *testing.T) {
 				c, _ := newTestClient(t)
 				api, lines := &fakeAPI{}, make(chan string, 1)
 				lines <- "one"
-				end := sync.OnceFunc(startInMemory(t, c, &inMemory{handler: serveLog(api, lines)}))
+				end := sync.OnceFunc(startInMemory(t, c, &kubetest.InMemory{Handler: serveLog(api, lines)}))
 				defer end()
 				body, err := c.Logs(t.Context(), logPod, types.LogOptions{Container: "c", Follow: true})
 				if err != nil {
@@ -106,7 +107,7 @@ func TestLinesOfALogAreNoSignOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
 		api, lines, heard := &fakeAPI{}, make(chan string), make(chan struct{})
-		end := startInMemory(t, c, &inMemory{handler: serveLog(api, lines)})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: serveLog(api, lines)})
 		defer end()
 		go func() {
 			for range 100 {
@@ -201,7 +202,7 @@ func TestWhatNobodyReadsStaysWithTheServer(t *testing.T) {
 			calm = true
 		}
 	}
-	if total > 4*streamWindow {
+	if total > 4*access.StreamWindow {
 		t.Errorf("%d KiB were sent to a reader that took one byte", total>>10)
 	}
 }
@@ -213,8 +214,8 @@ func dialTest(t *testing.T, handler http.Handler) *Client {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	path := filepath.Join(t.TempDir(), "k3s.yaml")
-	writeFile(t, path, dialConfig(server))
-	c, done, err := Dial(t.Context(), quiet(), path, types.NoOperations{})
+	kubetest.WriteFile(t, path, dialConfig(server))
+	c, done, err := Dial(t.Context(), kubetest.Quiet(), path, types.NoOperations{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,23 +10,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// heap is what is in use after the garbage is gone.
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
 
 // tearOff ends an answer in the middle.
 func tearOff(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write([]byte(`{"kind":`))
-	_ = w.(*pipeWriter).pipe.CloseWithError(io.ErrUnexpectedEOF)
+	_ = w.(*kubetest.PipeWriter).Pipe.CloseWithError(io.ErrUnexpectedEOF)
 }
 
 // brief lets a watch last a quarter of a minute.
@@ -47,16 +40,16 @@ func TestMemoryIsFlatOverManyFaults(t *testing.T) {
 	const cycles = 200
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
-		c.Log = quiet()
+		c.Log = kubetest.Quiet()
 		tb.lead(true)
 		api := someCluster()
 		for i := range 300 {
-			api.pods = append(api.pods, testPod("eve-kube-app", fmt.Sprint("p", i), "n1"))
+			api.pods = append(api.pods, kubetest.TestPod("eve-kube-app", fmt.Sprint("p", i), "n1"))
 		}
 		var refused atomic.Bool
-		end := startInMemory(t, c, &inMemory{handler: brief(endsWatches(api)), refuse: func() error {
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: brief(endsWatches(api)), Refuse: func() error {
 			if refused.Load() {
-				return errRetired
+				return access.ErrRetired
 			}
 			return nil
 		}})
@@ -75,7 +68,7 @@ func TestMemoryIsFlatOverManyFaults(t *testing.T) {
 			api.set(func() {
 				refused.Store(false)
 				api.fault = nil
-				api.pods[0] = testPod("eve-kube-app", fmt.Sprint("new", i), "n1")
+				api.pods[0] = kubetest.TestPod("eve-kube-app", fmt.Sprint("new", i), "n1")
 			})
 			time.Sleep(10 * time.Second)
 			if s := tb.status(); !s.Synced || !s.Answers() {
@@ -86,12 +79,12 @@ func TestMemoryIsFlatOverManyFaults(t *testing.T) {
 			cycle(i)
 		}
 		synctest.Wait()
-		before, goroutines := heap(), runtime.NumGoroutine()
+		before, goroutines := kubetest.Heap(), runtime.NumGoroutine()
 		for i := range cycles {
 			cycle(i)
 		}
 		synctest.Wait()
-		after := heap()
+		after := kubetest.Heap()
 		t.Logf("%d kB and %d goroutines, after %d cycles %d kB and %d", before>>10, goroutines, cycles, after>>10, runtime.NumGoroutine())
 		if after > before+2<<20 {
 			t.Errorf("the heap grew from %d to %d kB", before>>10, after>>10)

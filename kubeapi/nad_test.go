@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
+	"github.com/zedkube/zedkube/kubeapi/network"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -37,7 +37,7 @@ func TestAnAttachmentIsMadeOnceForAllItsOwners(t *testing.T) {
 		t.Errorf("it says %s, and is needed by %s", config, s.needed("host-eth1"))
 	}
 	rows, err := c.NADs(t.Context())
-	if diff := cmp.Diff([]types.NAD{{Interface: "eth1", Owners: map[string]string{"n1": "u1", "n2": "u2"}}}, rows); diff != "" || err != nil || s.selector != passthroughLabel+"=true" {
+	if diff := cmp.Diff([]types.NAD{{Interface: "eth1", Owners: map[string]string{"n1": "u1", "n2": "u2"}}}, rows); diff != "" || err != nil || s.selector != network.PassthroughLabel+"=true" {
 		t.Errorf("listed by %q, %v (-want +got):\n%s", s.selector, err, diff)
 	}
 }
@@ -110,9 +110,9 @@ func TestWhatBecomesOfAnAttachmentThatSomebodyMade(t *testing.T) {
 	}{
 		"EVE's own zedkube, adopted":          {eves, "", nil, eves, `{"n1":"u1"}`},
 		"a stranger with the same, adopted":   {contents, "", nil, contents, `{"n1":"u1"}`},
-		"a stranger with another":             {strings.Replace(contents, "eth1", "eth2", 1), "", errForeignNAD, "", ""},
-		"a stranger with more":                {strings.Replace(contents, `"eth1"`, `"eth1","ipam":{}`, 1), "", errForeignNAD, "", ""},
-		"a stranger with garbage":             {"{", "", errForeignNAD, "", ""},
+		"a stranger with another":             {strings.Replace(contents, "eth1", "eth2", 1), "", network.ErrForeignNAD, "", ""},
+		"a stranger with more":                {strings.Replace(contents, `"eth1"`, `"eth1","ipam":{}`, 1), "", network.ErrForeignNAD, "", ""},
+		"a stranger with garbage":             {"{", "", network.ErrForeignNAD, "", ""},
 		"ours, altered":                       {"{}", `{"n2":"u2"}`, nil, contents, `{"n1":"u1","n2":"u2"}`},
 		"ours, and who needs it is scribbled": {contents, `["n2"]`, nil, contents, `{"n1":"u1"}`},
 		"ours, and who needs it is null":      {contents, `null`, nil, contents, `{"n1":"u1"}`},
@@ -178,7 +178,7 @@ func TestOneThatIsBeingDeletedIsNotCounted(t *testing.T) {
 	o := attachment(contents, `{"n1":"u1"}`)
 	o["metadata"].(map[string]any)["deletionTimestamp"] = "2026-05-03T06:41:17Z"
 	s.put("host-eth1", o)
-	if err := c.EnsureNAD(t.Context(), "eth1", nodeOne); !errors.Is(err, errNADGoes) || len(s.writes) > 0 {
+	if err := c.EnsureNAD(t.Context(), "eth1", nodeOne); !errors.Is(err, network.ErrNADGoes) || len(s.writes) > 0 {
 		t.Errorf("%v, %v", s.writes, err)
 	}
 	if rows, err := c.NADs(t.Context()); err != nil || len(rows) != 1 || !rows[0].Altered {
@@ -203,8 +203,8 @@ func TestAnAnswerOfAnotherKindIsNoAttachment(t *testing.T) {
 	for name, lie := range map[string]any{
 		"a namespace":   map[string]any{"kind": "Namespace", "apiVersion": "v1", "metadata": map[string]any{"name": "host-eth1", "resourceVersion": "7"}},
 		"another list":  map[string]any{"kind": "PodList", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": "7"}, "items": []any{}},
-		"no version":    map[string]any{"kind": nadKind + "List", "apiVersion": "k8s.cni.cncf.io/v1", "metadata": map[string]any{}, "items": []any{}},
-		"a namesake":    map[string]any{"kind": nadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": map[string]any{"name": "host-eth1", "namespace": "other", "resourceVersion": "7"}},
+		"no version":    map[string]any{"kind": network.NadKind + "List", "apiVersion": "k8s.cni.cncf.io/v1", "metadata": map[string]any{}, "items": []any{}},
+		"a namesake":    map[string]any{"kind": network.NadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": map[string]any{"name": "host-eth1", "namespace": "other", "resourceVersion": "7"}},
 		"no kind":       map[string]any{},
 		"only a string": "well",
 	} {
@@ -231,7 +231,7 @@ func TestNothingIsSentForWhatCannotBe(t *testing.T) {
 		}
 	}
 	for _, owner := range []types.Node{{}, {Name: "n1"}, {UID: "u1"}} {
-		if err := c.EnsureNAD(t.Context(), "eth1", owner); !errors.Is(err, errNoOwner) {
+		if err := c.EnsureNAD(t.Context(), "eth1", owner); !errors.Is(err, network.ErrNoOwner) {
 			t.Errorf("owner %+v: %v", owner, err)
 		}
 	}

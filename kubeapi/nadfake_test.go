@@ -11,6 +11,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/network"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
@@ -36,8 +39,8 @@ func (s *nadServer) put(name string, o map[string]any) map[string]any {
 	}
 	s.version++
 	meta := o["metadata"].(map[string]any)
-	meta["name"], meta["namespace"], meta["resourceVersion"] = name, Namespace, strconv.Itoa(s.version)
-	o["apiVersion"], o["kind"], meta["uid"] = "k8s.cni.cncf.io/v1", nadKind, "uid-"+name
+	meta["name"], meta["namespace"], meta["resourceVersion"] = name, access.Namespace, strconv.Itoa(s.version)
+	o["apiVersion"], o["kind"], meta["uid"] = "k8s.cni.cncf.io/v1", network.NadKind, "uid-"+name
 	if s.objects == nil {
 		s.objects = map[string]map[string]any{}
 	}
@@ -100,11 +103,11 @@ func (s *nadServer) list() map[string]any {
 	items := []any{}
 	for _, name := range slices.Sorted(maps.Keys(s.objects)) {
 		labels, _ := s.objects[name]["metadata"].(map[string]any)["labels"].(map[string]any)
-		if labels[passthroughLabel] == "true" {
+		if labels[network.PassthroughLabel] == "true" {
 			items = append(items, s.objects[name])
 		}
 	}
-	return map[string]any{"apiVersion": "k8s.cni.cncf.io/v1", "kind": nadKind + "List", "metadata": map[string]any{"resourceVersion": "7"}, "items": items}
+	return map[string]any{"apiVersion": "k8s.cni.cncf.io/v1", "kind": network.NadKind + "List", "metadata": map[string]any{"resourceVersion": "7"}, "items": items}
 }
 
 // merge is a JSON merge patch.
@@ -126,12 +129,12 @@ func merge(into, patch map[string]any) {
 func (s *nadServer) client(t *testing.T) *Client {
 	t.Helper()
 	c, _ := newTestClient(t)
-	silence, _ := watched(t.Context())
-	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &inMemory{handler: s}, silence)
+	silence := lively(t.Context())
+	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &kubetest.InMemory{Handler: s}, silence)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.swap(conn)
+	c.session.Swap(conn)
 	return c
 }
 
@@ -139,8 +142,8 @@ func (s *nadServer) client(t *testing.T) *Client {
 func attachment(config, needed string) map[string]any {
 	meta := map[string]any{"annotations": map[string]any{"somebody": "else's"}}
 	if needed != "" {
-		meta["labels"] = map[string]any{passthroughLabel: "true"}
-		meta["annotations"].(map[string]any)[neededAnnotation] = needed
+		meta["labels"] = map[string]any{network.PassthroughLabel: "true"}
+		meta["annotations"].(map[string]any)[network.NeededAnnotation] = needed
 	}
 	return map[string]any{"metadata": meta, "spec": map[string]any{"config": config}}
 }
@@ -149,6 +152,6 @@ func (s *nadServer) needed(name string) string {
 	if s.objects[name] == nil {
 		return "-"
 	}
-	note, _ := s.objects[name]["metadata"].(map[string]any)["annotations"].(map[string]any)[neededAnnotation].(string)
+	note, _ := s.objects[name]["metadata"].(map[string]any)["annotations"].(map[string]any)[network.NeededAnnotation].(string)
 	return note
 }

@@ -17,10 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // caOf is how a kubeconfig names the CA of a test server.
@@ -57,30 +58,30 @@ func TestANewClusterTakesTheTablesOverWithoutEmptyingThem(t *testing.T) {
 	c.Kubeconfig = filepath.Join(t.TempDir(), "k3s.yaml")
 	end := runClient(t, c)
 	defer end()
-	eventually(t, "the silence without a kubeconfig is published", time.Second, func() bool {
+	kubetest.WaitFor(t, "the silence without a kubeconfig is published", time.Second, func() bool {
 		s, ok := tb.api.Get(types.Global)
 		return ok && !s.Answers() && strings.Contains(s.Reason, "no such file")
 	})
 	if err := c.Cordon(t.Context(), "n1", types.Cordon{}); !errors.Is(err, types.ErrNoAPI) {
 		t.Errorf("a verb without a kubeconfig: %v", err)
 	}
-	write(t, c.Kubeconfig, config(a.URL, caOf(a)))
-	eventually(t, "the first cluster is seen", 5*time.Second, func() bool { return tb.status().Synced && tb.status().Answers() })
+	kubetest.WriteFile(t, c.Kubeconfig, kubetest.KubeconfigText(a.URL, caOf(a)))
+	kubetest.WaitFor(t, "the first cluster is seen", 5*time.Second, func() bool { return tb.status().Synced && tb.status().Answers() })
 
 	bell := make(chan struct{}, 1)
 	tb.nodes.Notify(bell)
-	write(t, c.Kubeconfig, config(b.URL, caOf(b)))
-	for len(tb.nodes.All()) != 2 || keys(tb.nodes.All())[1] != "n3" {
+	kubetest.WriteFile(t, c.Kubeconfig, kubetest.KubeconfigText(b.URL, caOf(b)))
+	for len(tb.nodes.All()) != 2 || kubetest.Keys(tb.nodes.All())[1] != "n3" {
 		select {
 		case <-bell:
 			if len(tb.nodes.All()) == 0 {
 				t.Error("the table was emptied")
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("nodes are still %v", keys(tb.nodes.All()))
+			t.Fatalf("nodes are still %v", kubetest.Keys(tb.nodes.All()))
 		}
 	}
-	eventually(t, "the tables are whole", time.Second, func() bool { return tb.status().Synced })
+	kubetest.WaitFor(t, "the tables are whole", time.Second, func() bool { return tb.status().Synced })
 	end()
 	if err := c.Uncordon(t.Context(), "n1"); !errors.Is(err, types.ErrNoAPI) {
 		t.Errorf("a verb after the end: %v", err)
@@ -95,22 +96,22 @@ func TestAKubeconfigThatVanishesLeavesItsServerInUse(t *testing.T) {
 	defer b.Close()
 	c, tb := newTestClient(t)
 	c.Kubeconfig = filepath.Join(t.TempDir(), "k3s.yaml")
-	write(t, c.Kubeconfig, config(a.URL, caOf(a)))
+	kubetest.WriteFile(t, c.Kubeconfig, kubetest.KubeconfigText(a.URL, caOf(a)))
 	end := runClient(t, c)
 	defer end()
-	eventually(t, "the first cluster is seen", 5*time.Second, func() bool { return tb.status().Synced && tb.status().Answers() })
+	kubetest.WaitFor(t, "the first cluster is seen", 5*time.Second, func() bool { return tb.status().Synced && tb.status().Answers() })
 	if err := os.Remove(c.Kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(10 * settle)
+	time.Sleep(10 * access.Settle)
 	if s := tb.status(); !s.Synced || !s.Answers() || len(tb.own.All()) != 2 {
-		t.Errorf("status is %+v, own pods %v", s, keys(tb.own.All()))
+		t.Errorf("status is %+v, own pods %v", s, kubetest.Keys(tb.own.All()))
 	}
 	if _, err := c.PodsToEvict(t.Context(), "n1"); err != nil {
 		t.Error(err)
 	}
-	write(t, c.Kubeconfig, config(b.URL, caOf(b)))
-	eventually(t, "only the second cluster is seen", 5*time.Second, func() bool {
+	kubetest.WriteFile(t, c.Kubeconfig, kubetest.KubeconfigText(b.URL, caOf(b)))
+	kubetest.WaitFor(t, "only the second cluster is seen", 5*time.Second, func() bool {
 		return tb.status().Synced && len(tb.nodes.All()) == 1 && len(tb.own.All())+len(tb.appPods.All()) == 0
 	})
 }
@@ -121,14 +122,14 @@ func TestAWrongCAIsASilenceThatNamesIt(t *testing.T) {
 	defer a.Close()
 	c, tb := newTestClient(t)
 	c.Kubeconfig = filepath.Join(t.TempDir(), "k3s.yaml")
-	write(t, c.Kubeconfig, strings.Replace(config(a.URL, ""), "{ server", "{certificate-authority-data: "+foreignCA(t)+", server", 1))
+	kubetest.WriteFile(t, c.Kubeconfig, strings.Replace(kubetest.KubeconfigText(a.URL, ""), "{ server", "{certificate-authority-data: "+foreignCA(t)+", server", 1))
 	end := runClient(t, c)
 	defer end()
-	eventually(t, "the certificate is refused", 5*time.Second, func() bool {
+	kubetest.WaitFor(t, "the certificate is refused", 5*time.Second, func() bool {
 		return strings.Contains(tb.status().Reason, "x509")
 	})
-	write(t, c.Kubeconfig, config(a.URL, caOf(a)))
-	eventually(t, "the right CA works", 5*time.Second, func() bool { return tb.status().Synced && tb.status().Answers() })
+	kubetest.WriteFile(t, c.Kubeconfig, kubetest.KubeconfigText(a.URL, caOf(a)))
+	kubetest.WaitFor(t, "the right CA works", 5*time.Second, func() bool { return tb.status().Synced && tb.status().Answers() })
 }
 
 // foreignCA is the certificate of a CA that signed nothing of ours, encoded as

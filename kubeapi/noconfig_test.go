@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"go.uber.org/goleak"
 )
 
@@ -17,7 +18,7 @@ func TestLackOfAKubeconfigIsToldFromOtherSilence(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()
 	defer func() { cancel(); <-done }()
-	eventually(t, "there is no kubeconfig", 3*time.Second, func() bool { return tb.status().NoKubeconfig && !tb.status().Answers() })
-	write(t, c.Kubeconfig, config("https://127.0.0.1:1", ""))
-	eventually(t, "there is one, and no answer", 3*time.Second, func() bool { return !tb.status().NoKubeconfig && !tb.status().Answers() })
+	kubetest.WaitFor(t, "there is no kubeconfig", 3*time.Second, func() bool { return tb.status().NoKubeconfig && !tb.status().Answers() })
+	kubetest.WriteFile(t, c.Kubeconfig, kubetest.KubeconfigText("https://127.0.0.1:1", ""))
+	kubetest.WaitFor(t, "there is one, and no answer", 3*time.Second, func() bool { return !tb.status().NoKubeconfig && !tb.status().Answers() })
 }

@@ -11,14 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/nodes"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	k8stesting "k8s.io/client-go/testing"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // writes are all verbs that write a Node or the lock.
@@ -67,7 +69,7 @@ func TestAWriteSaysWhatKindOfNoItGot(t *testing.T) {
 		"401":                {apierrors.NewUnauthorized("who are you"), types.ErrNoAnswer},
 		"403":                {apierrors.NewForbidden(schema.GroupResource{}, "n1", nil), types.ErrRefused},
 		"429":                {apierrors.NewTooManyRequests("overloaded", 1), nil},
-		"not what was asked": {errOther, nil},
+		"not what was asked": {access.ErrOther, nil},
 	} {
 		c, kube := withFake(t)
 		kube.PrependReactor("*", "*", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, row.err })
@@ -106,7 +108,7 @@ func TestAnAnswerOfAnotherKindIsNoNode(t *testing.T) {
 	c, kube := withFake(t)
 	kube.PrependReactor("get", "nodes", func(k8stesting.Action) (bool, runtime.Object, error) { return true, &corev1.Node{}, nil })
 	for _, verb := range []string{"cordon", "uncordon", "uncordonlegacy", "keep", "unkeep", "stamp", "conditions", "fence", "unfence", "witness"} {
-		if err := writes(t, c)[verb](t.Context()); !errors.Is(err, errOther) || errors.Is(err, types.ErrNoAnswer) {
+		if err := writes(t, c)[verb](t.Context()); !errors.Is(err, access.ErrOther) || errors.Is(err, types.ErrNoAnswer) {
 			t.Errorf("%s says %v", verb, err)
 		}
 	}
@@ -114,7 +116,7 @@ func TestAnAnswerOfAnotherKindIsNoNode(t *testing.T) {
 
 func TestEveryPatchOfANodeIsForOneVersion(t *testing.T) {
 	n := wholeNode()
-	n.Annotations[keepAnnotation] = "yes" // not kept, but noted
+	n.Annotations[nodes.KeepAnnotation] = "yes" // not kept, but noted
 	for verb := range writes(t, nil) {
 		c, kube := withFake(t, n.DeepCopy())
 		if err := writes(t, c)[verb](t.Context()); err != nil && !strings.Contains(verb, "lock") {
@@ -131,7 +133,7 @@ func TestEveryPatchOfANodeIsForOneVersion(t *testing.T) {
 func legacyNode() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5", Annotations: map[string]string{}},
-		Spec:       corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, TimeAdded: new(at(3))}}},
+		Spec:       corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, TimeAdded: new(kubetest.At(3))}}},
 	}
 }
 
@@ -141,24 +143,24 @@ func TestOnlyACordonFromBeforeAnyOfUsIsLegacy(t *testing.T) {
 		undone bool
 	}{
 		"of EVE's zedkube":     {func(*corev1.Node) {}, true},
-		"younger than this":    {func(n *corev1.Node) { n.Spec.Taints[0].TimeAdded = new(at(5)) }, false},
-		"of the same second":   {func(n *corev1.Node) { n.Spec.Taints[0].TimeAdded = new(at(4)) }, false},
+		"younger than this":    {func(n *corev1.Node) { n.Spec.Taints[0].TimeAdded = new(kubetest.At(5)) }, false},
+		"of the same second":   {func(n *corev1.Node) { n.Spec.Taints[0].TimeAdded = new(kubetest.At(4)) }, false},
 		"of unknown age":       {func(n *corev1.Node) { n.Spec.Taints[0].TimeAdded = nil }, false},
 		"not noticed yet":      {func(n *corev1.Node) { n.Spec.Taints = nil }, false},
 		"dated by other taint": {func(n *corev1.Node) { n.Spec.Taints[0].Key = "other" }, false},
-		"with our note":        {func(n *corev1.Node) { n.Annotations[cordonAnnotation] = "{}" }, false},
-		"on a stamped node":    {func(n *corev1.Node) { n.Annotations[agentAnnotation] = "garbage" }, false},
+		"with our note":        {func(n *corev1.Node) { n.Annotations[nodes.CordonAnnotation] = "{}" }, false},
+		"on a stamped node":    {func(n *corev1.Node) { n.Annotations[nodes.AgentAnnotation] = "garbage" }, false},
 		"on a stamped node, by EVE's": {func(n *corev1.Node) {
-			n.Annotations[agentAnnotation], n.ManagedFields = "garbage", []metav1.ManagedFieldsEntry{unschedulableBy("zedbox")}
+			n.Annotations[nodes.AgentAnnotation], n.ManagedFields = "garbage", []metav1.ManagedFieldsEntry{unschedulableBy("zedbox")}
 		}, true},
 		"on a stamped node, by EVE's and another": {func(n *corev1.Node) {
-			n.Annotations[agentAnnotation], n.ManagedFields = "garbage", []metav1.ManagedFieldsEntry{unschedulableBy("zedbox"), unschedulableBy("kubectl")}
+			n.Annotations[nodes.AgentAnnotation], n.ManagedFields = "garbage", []metav1.ManagedFieldsEntry{unschedulableBy("zedbox"), unschedulableBy("kubectl")}
 		}, false},
 	} {
 		n := legacyNode()
 		row.change(n)
 		c, kube := withFake(t, n)
-		if err := c.UncordonLegacy(t.Context(), "n1", at(4).Time); err != nil {
+		if err := c.UncordonLegacy(t.Context(), "n1", kubetest.At(4).Time); err != nil {
 			t.Fatal(err)
 		}
 		now, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
@@ -170,14 +172,14 @@ func TestOnlyACordonFromBeforeAnyOfUsIsLegacy(t *testing.T) {
 
 func TestACordonOnANodeWithAStaleStampIsLegacy(t *testing.T) {
 	n := legacyNode()
-	n.Annotations[agentAnnotation] = `{"version":"1"}`
+	n.Annotations[nodes.AgentAnnotation] = `{"version":"1"}`
 	for _, undone := range []bool{false, true} {
 		c, kube := withFake(t, n.DeepCopy())
-		c.stamps.sees(nodeOf(n))
+		c.Stamps.Sees(nodes.NodeOf(n))
 		if undone {
-			c.stamps.counted += types.StampFresh
+			c.Stamps.Counted += types.StampFresh
 		}
-		if err := c.UncordonLegacy(t.Context(), "n1", at(4).Time); err != nil {
+		if err := c.UncordonLegacy(t.Context(), "n1", kubetest.At(4).Time); err != nil {
 			t.Fatal(err)
 		}
 		now, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
@@ -189,14 +191,14 @@ func TestACordonOnANodeWithAStaleStampIsLegacy(t *testing.T) {
 
 func TestOnlyOurCordonCanBeKept(t *testing.T) {
 	c, kube := withFake(t, legacyNode())
-	if err := c.KeepCordon(t.Context(), "n1"); !errors.Is(err, errNotOurs) {
+	if err := c.KeepCordon(t.Context(), "n1"); !errors.Is(err, nodes.ErrNotOurs) {
 		t.Errorf("keeping a foreign one says %v", err)
 	}
 	if sent := patches(t, kube); sent != nil {
 		t.Errorf("sent %v", sent)
 	}
 	c, _ = withFake(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5"}})
-	if err := c.KeepCordon(t.Context(), "n1"); !errors.Is(err, errNotOurs) {
+	if err := c.KeepCordon(t.Context(), "n1"); !errors.Is(err, nodes.ErrNotOurs) {
 		t.Errorf("keeping none says %v", err)
 	}
 }
@@ -212,10 +214,10 @@ func TestANodeOfUnknownIdentityIsNotDeleted(t *testing.T) {
 }
 
 func TestConditionsAreWrittenWhereTheyDiffer(t *testing.T) {
-	since := at(1)
+	since := kubetest.At(1)
 	n := wholeNode()
 	n.Status.Conditions = append(n.Status.Conditions[:2:2], corev1.NodeCondition{
-		Type: conditionDrainInProgress, Status: corev1.ConditionTrue, Reason: "Draining", LastTransitionTime: since,
+		Type: nodes.ConditionDrainInProgress, Status: corev1.ConditionTrue, Reason: "Draining", LastTransitionTime: since,
 	})
 	c, kube := withFake(t, n)
 	set := func(d types.DrainConditions) map[corev1.NodeConditionType]corev1.NodeCondition {
@@ -232,18 +234,18 @@ func TestConditionsAreWrittenWhereTheyDiffer(t *testing.T) {
 	}
 	d := types.DrainConditions{InProgress: true, Reason: "Draining", Message: "3 pods"}
 	got := set(d)
-	if c := got[conditionDrainInProgress]; c.Message != "3 pods" || !c.LastTransitionTime.Equal(&since) {
+	if c := got[nodes.ConditionDrainInProgress]; c.Message != "3 pods" || !c.LastTransitionTime.Equal(&since) {
 		t.Errorf("what did not change has a new date: %+v", c)
 	}
-	if c := got[conditionDrained]; c.Status != corev1.ConditionFalse || len(got) != 4 {
+	if c := got[nodes.ConditionDrained]; c.Status != corev1.ConditionFalse || len(got) != 4 {
 		t.Errorf("conditions are %v", slices.Sorted(maps.Keys(got)))
 	}
 	sent := len(patches(t, kube))
 	if set(d); len(patches(t, kube)) != sent {
 		t.Error("the same was written again")
 	}
-	if got = set(types.DrainConditions{Drained: true}); since.Equal(new(got[conditionDrainInProgress].LastTransitionTime)) {
-		t.Errorf("what changed has its old date: %+v", got[conditionDrainInProgress])
+	if got = set(types.DrainConditions{Drained: true}); since.Equal(new(got[nodes.ConditionDrainInProgress].LastTransitionTime)) {
+		t.Errorf("what changed has its old date: %+v", got[nodes.ConditionDrainInProgress])
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -39,7 +41,7 @@ type asked struct {
 }
 
 func named(p, uid string, more jsonObject) jsonObject {
-	meta := jsonObject{"name": path.Base(p), "namespace": Namespace, "uid": uid, "resourceVersion": "5"}
+	meta := jsonObject{"name": path.Base(p), "namespace": access.Namespace, "uid": uid, "resourceVersion": "5"}
 	for k, v := range more {
 		meta[k] = v
 	}
@@ -119,12 +121,12 @@ func orEmpty(body io.ReadCloser) io.Reader {
 func (s *objectsAPI) client(t *testing.T) *Client {
 	t.Helper()
 	c, _ := newTestClient(t)
-	silence, _ := watched(t.Context())
-	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &inMemory{handler: s}, silence)
+	silence := lively(t.Context())
+	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &kubetest.InMemory{Handler: s}, silence)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.swap(conn)
+	c.session.Swap(conn)
 	return c
 }
 

@@ -10,12 +10,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/network"
+	"github.com/zedkube/zedkube/kubeapi/storage"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ktypes "k8s.io/apimachinery/pkg/types"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 func TestEveryVerbThatWritesIsKnownHere(t *testing.T) {
@@ -103,7 +105,7 @@ func TestAnAnswerThatKnowsUsNotIsARefusal(t *testing.T) {
 	}
 	c, book := serves(t, http.HandlerFunc(stranger))
 	_ = c.Evict(t.Context(), types.Pod{Namespace: "ns", Name: "p"})
-	end := &recorded{transport: onlyCode(http.StatusUnauthorized), log: book}
+	end := &access.AuditTransport{RoundTripper: onlyCode(http.StatusUnauthorized), Log: book}
 	req := httptest.NewRequest(http.MethodDelete, "/api/v1/namespaces/ns/pods/q", nil)
 	if resp, err := end.RoundTrip(req); err == nil {
 		resp.Body.Close()
@@ -138,34 +140,34 @@ func TestNoClientGoesRoundTheRecord(t *testing.T) {
 	c, book := serves(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusForbidden, failure(http.StatusForbidden, metav1.StatusReasonForbidden))
 	}))
-	conn, ctx := c.present(), t.Context()
+	conn, ctx := c.session.Present(), t.Context()
 	none, patch := metav1.DeleteOptions{}, []byte("{}")
 	for name, row := range map[string]struct {
 		do   func()
 		want string
 	}{
-		"kube":   {func() { _ = conn.kube.CoreV1().Pods("ns").Delete(ctx, "p", none) }, "delete pod pod/ns/p refused"},
-		"status": {func() { _, _ = conn.kube.CoreV1().Nodes().PatchStatus(ctx, "n1", patch) }, "patch node status node/n1 refused"},
+		"kube":   {func() { _ = conn.Kube.CoreV1().Pods("ns").Delete(ctx, "p", none) }, "delete pod pod/ns/p refused"},
+		"status": {func() { _, _ = conn.Kube.CoreV1().Nodes().PatchStatus(ctx, "n1", patch) }, "patch node status node/n1 refused"},
 		"made": {func() {
-			_, _ = conn.kube.CoreV1().ConfigMaps("ns").Create(ctx, &corev1.ConfigMap{}, metav1.CreateOptions{})
+			_, _ = conn.Kube.CoreV1().ConfigMaps("ns").Create(ctx, &corev1.ConfigMap{}, metav1.CreateOptions{})
 		}, "create configmap configmap/ns refused"},
-		"prober":   {func() { _ = conn.prober.CoreV1().Nodes().Delete(ctx, "n1", none) }, "delete node node/n1 refused"},
-		"longhorn": {func() { _ = conn.longhorn.Volumes("l").Delete(ctx, "v", none) }, "delete volume volume/l/v refused"},
-		"apps":     {func() { _ = conn.virt.VirtualMachineInstances(Namespace).Delete(ctx, "vm", none) }, "delete virtualmachineinstance virtualmachineinstance/" + Namespace + "/vm refused"},
-		"parts":    {func() { _ = kept[longhornClients](conn).volumes.Delete(ctx, "v", none) }, "delete volume volume/" + longhornNamespace + "/v refused"},
+		"prober":   {func() { _ = conn.Prober.CoreV1().Nodes().Delete(ctx, "n1", none) }, "delete node node/n1 refused"},
+		"longhorn": {func() { _ = conn.Longhorn.Volumes("l").Delete(ctx, "v", none) }, "delete volume volume/l/v refused"},
+		"apps":     {func() { _ = conn.Virt.VirtualMachineInstances(access.Namespace).Delete(ctx, "vm", none) }, "delete virtualmachineinstance virtualmachineinstance/" + access.Namespace + "/vm refused"},
+		"parts":    {func() { _ = access.Kept[storage.Clients](conn).Volumes.Delete(ctx, "v", none) }, "delete volume volume/" + access.LonghornNamespace + "/v refused"},
 		"custom": {func() {
-			_, _ = nadsOn(conn).Create(ctx, &unstructured.Unstructured{Object: map[string]any{"kind": nadKind}}, metav1.CreateOptions{})
-		}, "create network-attachment-definition network-attachment-definition/" + Namespace + " refused"},
-		"logs": {func() { _ = conn.logs.Pods("ns").Delete(ctx, "p", none) }, "delete pod pod/ns/p refused"},
+			_, _ = network.NadsOn(conn).Create(ctx, &unstructured.Unstructured{Object: map[string]any{"kind": network.NadKind}}, metav1.CreateOptions{})
+		}, "create network-attachment-definition network-attachment-definition/" + access.Namespace + " refused"},
+		"logs": {func() { _ = conn.Logs.Pods("ns").Delete(ctx, "p", none) }, "delete pod pod/ns/p refused"},
 		"dry run": {func() {
-			_ = conn.kube.CoreV1().Pods("ns").Delete(ctx, "p", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+			_ = conn.Kube.CoreV1().Pods("ns").Delete(ctx, "p", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		}, "delete pod pod/ns/p refused"}, // the body of a deletion is not read
 		"dry patch": {func() {
-			_, _ = conn.kube.CoreV1().Nodes().Patch(ctx, "n1", ktypes.MergePatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+			_, _ = conn.Kube.CoreV1().Nodes().Patch(ctx, "n1", ktypes.MergePatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 		}, ""},
-		"lease": {func() { _ = conn.kube.CoordinationV1().Leases("ns").Delete(ctx, "l", none) }, ""},
-		"event": {func() { _ = conn.kube.CoreV1().Events("ns").Delete(ctx, "e", none) }, ""},
-		"read":  {func() { _, _ = conn.kube.CoreV1().Pods("ns").List(ctx, metav1.ListOptions{}) }, ""},
+		"lease": {func() { _ = conn.Kube.CoordinationV1().Leases("ns").Delete(ctx, "l", none) }, ""},
+		"event": {func() { _ = conn.Kube.CoreV1().Events("ns").Delete(ctx, "e", none) }, ""},
+		"read":  {func() { _, _ = conn.Kube.CoreV1().Pods("ns").List(ctx, metav1.ListOptions{}) }, ""},
 	} {
 		book.all = nil
 		row.do()

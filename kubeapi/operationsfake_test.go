@@ -9,10 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/leases"
+	"github.com/zedkube/zedkube/kubeapi/network"
+	"github.com/zedkube/zedkube/kubeapi/nodes"
+	"github.com/zedkube/zedkube/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // ledger keeps what was recorded.
@@ -96,7 +100,7 @@ func (s *obedient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply(w, 200, o)
 }
 
-const appsPath = "/apis/apps/v1/namespaces/" + Namespace + "/replicasets/app"
+const appsPath = "/apis/apps/v1/namespaces/" + access.Namespace + "/replicasets/app"
 
 // world is enough of a cluster for every verb to find something to change.
 func world() map[string]jsonObject {
@@ -105,33 +109,33 @@ func world() map[string]jsonObject {
 		return jsonObject{"name": name, "namespace": namespace, "uid": "u1", "resourceVersion": "5"}
 	}
 	node := meta("n1", "")
-	node["annotations"] = jsonObject{keepAnnotation: "true", fenceAnnotation: string(fence)}
-	nad := meta("", Namespace)
+	node["annotations"] = jsonObject{nodes.KeepAnnotation: "true", nodes.FenceAnnotation: string(fence)}
+	nad := meta("", access.Namespace)
 	name, _ := types.NADName("eth1")
-	nad["name"], nad["labels"] = name, jsonObject{passthroughLabel: "true"}
-	nad["annotations"] = jsonObject{neededAnnotation: `{"n2":"u2"}`}
-	lease := jsonObject{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": meta(drainLease, Namespace), "spec": jsonObject{"holderIdentity": "n1"}}
+	nad["name"], nad["labels"] = name, jsonObject{network.PassthroughLabel: "true"}
+	nad["annotations"] = jsonObject{network.NeededAnnotation: `{"n2":"u2"}`}
+	lease := jsonObject{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": meta(leases.DrainLease, access.Namespace), "spec": jsonObject{"holderIdentity": "n1"}}
 	job := jsonObject{
-		"kind": "RecurringJob", "apiVersion": "longhorn.io/v1beta2", "metadata": meta(types.SnapshotJobName, longhornNamespace),
+		"kind": "RecurringJob", "apiVersion": "longhorn.io/v1beta2", "metadata": meta(types.SnapshotJobName, access.LonghornNamespace),
 		"spec": jsonObject{"cron": "@hourly", "task": "snapshot", "groups": []any{"default"}},
 	}
-	longhornPath, leases := "/apis/longhorn.io/v1beta2/namespaces/"+longhornNamespace, "/apis/coordination.k8s.io/v1/namespaces/"+Namespace+"/leases"
+	longhornPath, pathOfLeases := "/apis/longhorn.io/v1beta2/namespaces/"+access.LonghornNamespace, "/apis/coordination.k8s.io/v1/namespaces/"+access.Namespace+"/leases"
 	pods := "/api/v1/namespaces/kube-system/pods/p"
 	return map[string]jsonObject{
 		"/api/v1/nodes/n1":        {"kind": "Node", "apiVersion": "v1", "metadata": node, "spec": jsonObject{}, "status": jsonObject{}},
 		"/api/v1/nodes/n1/status": {"kind": "Node", "apiVersion": "v1", "metadata": node},
-		leases:                    lease, leases + "/" + drainLease: lease,
-		appsPath:                                {"kind": "ReplicaSet", "apiVersion": "apps/v1", "metadata": meta("app", Namespace), "spec": jsonObject{}},
+		pathOfLeases:              lease, pathOfLeases + "/" + leases.DrainLease: lease,
+		appsPath:                                {"kind": "ReplicaSet", "apiVersion": "apps/v1", "metadata": meta("app", access.Namespace), "spec": jsonObject{}},
 		"/api/v1/namespaces/ns/pods/p/eviction": {"kind": "Status", "apiVersion": "v1", "status": "Success"},
 		pods:                                    {"kind": "Pod", "apiVersion": "v1", "metadata": meta("p", "kube-system")},
-		"/api/v1/namespaces/kube-system/configmaps/" + sriovConfig:                                     {"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta(sriovConfig, "kube-system")},
-		"/apis/k8s.cni.cncf.io/v1/namespaces/" + Namespace + "/network-attachment-definitions/" + name: {"kind": nadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": nad, "spec": jsonObject{"config": nadConfig("eth1")}},
-		"/apis/k8s.cni.cncf.io/v1/namespaces/" + Namespace + "/network-attachment-definitions/sriov":   {"kind": nadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": meta("sriov", Namespace)},
-		longhornPath + "/nodes/n1":                                                     {"kind": "Node", "apiVersion": "longhorn.io/v1beta2", "metadata": meta("n1", longhornNamespace), "spec": jsonObject{"disks": jsonObject{"a": jsonObject{"storageReserved": 1}}}},
-		longhornPath + "/settings/policy":                                              {"kind": "Setting", "apiVersion": "longhorn.io/v1beta2", "metadata": meta("policy", longhornNamespace), "value": "x"},
-		longhornPath + "/recurringjobs/" + types.SnapshotJobName:                       job,
-		"/api/v1/namespaces/default/events":                                            {"kind": "Event", "apiVersion": "v1", "metadata": meta("e", "default")},
-		"/apis/kubevirt.io/v1/namespaces/" + Namespace + "/virtualmachineinstances/vm": {"kind": "VirtualMachineInstance", "apiVersion": "kubevirt.io/v1", "metadata": meta("vm", Namespace)},
+		"/api/v1/namespaces/kube-system/configmaps/" + network.SriovConfig:                                    {"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta(network.SriovConfig, "kube-system")},
+		"/apis/k8s.cni.cncf.io/v1/namespaces/" + access.Namespace + "/network-attachment-definitions/" + name: {"kind": network.NadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": nad, "spec": jsonObject{"config": network.NadConfig("eth1")}},
+		"/apis/k8s.cni.cncf.io/v1/namespaces/" + access.Namespace + "/network-attachment-definitions/sriov":   {"kind": network.NadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": meta("sriov", access.Namespace)},
+		longhornPath + "/nodes/n1":                                                            {"kind": "Node", "apiVersion": "longhorn.io/v1beta2", "metadata": meta("n1", access.LonghornNamespace), "spec": jsonObject{"disks": jsonObject{"a": jsonObject{"storageReserved": 1}}}},
+		longhornPath + "/settings/policy":                                                     {"kind": "Setting", "apiVersion": "longhorn.io/v1beta2", "metadata": meta("policy", access.LonghornNamespace), "value": "x"},
+		longhornPath + "/recurringjobs/" + types.SnapshotJobName:                              job,
+		"/api/v1/namespaces/default/events":                                                   {"kind": "Event", "apiVersion": "v1", "metadata": meta("e", "default")},
+		"/apis/kubevirt.io/v1/namespaces/" + access.Namespace + "/virtualmachineinstances/vm": {"kind": "VirtualMachineInstance", "apiVersion": "kubevirt.io/v1", "metadata": meta("vm", access.Namespace)},
 	}
 }
 
@@ -139,8 +143,8 @@ func world() map[string]jsonObject {
 func serves(t *testing.T, handler http.Handler) (*Client, *ledger) {
 	t.Helper()
 	book := &ledger{}
-	s := newSilence(t.Context(), quiet(), func(time.Time, string) {})
-	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &recorded{transport: &inMemory{handler: handler}, log: book}, s)
+	s := access.NewLiveness(t.Context(), kubetest.Quiet(), func(time.Time, string) {})
+	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &access.AuditTransport{RoundTripper: &kubetest.InMemory{Handler: handler}, Log: book}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,4 +158,4 @@ func (a onlyCode) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: int(a), Body: http.NoBody}, nil
 }
 
-func (onlyCode) closeAll() {}
+func (onlyCode) CloseAll() {}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/network"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -42,33 +44,33 @@ func writings() map[string]writing {
 			return err
 		}, "take drain lock drain-lock/n1"},
 		"FreeDrainLock": {func(ctx context.Context, c *Client) error { return c.FreeDrainLock(ctx, lock) }, "free drain lock drain-lock/n1"},
-		"SetWanted":     {func(ctx context.Context, c *Client) error { return c.SetWanted(ctx, set, 1) }, "scale replicaset/" + Namespace + "/app"},
+		"SetWanted":     {func(ctx context.Context, c *Client) error { return c.SetWanted(ctx, set, 1) }, "scale replicaset/" + access.Namespace + "/app"},
 		"NoteRepair": {func(ctx context.Context, c *Client) error {
 			return c.NoteRepair(ctx, set, types.RepairNote{By: "n1"})
-		}, "note repair replicaset/" + Namespace + "/app"},
+		}, "note repair replicaset/" + access.Namespace + "/app"},
 		"SetAffinity": {func(ctx context.Context, c *Client) error {
 			return c.SetAffinity(ctx, set, "n1", true, types.RepairNote{})
-		}, "set affinity replicaset/" + Namespace + "/app"},
+		}, "set affinity replicaset/" + access.Namespace + "/app"},
 		"Evict":          {func(ctx context.Context, c *Client) error { return c.Evict(ctx, pod) }, "evict pod/ns/p"},
 		"PlanEvict":      {func(ctx context.Context, c *Client) error { return c.PlanEvict(ctx, pod) }, ""},
 		"ForceDeletePod": {func(ctx context.Context, c *Client) error { return c.ForceDeletePod(ctx, pod) }, "force-delete pod pod/ns/p"},
 		"DeleteAttachment": {func(ctx context.Context, c *Client) error {
 			return c.DeleteAttachment(ctx, types.Attachment{Name: "a", UID: "u1"})
 		}, "delete attachment volumeattachment/a"},
-		"DeleteVMI": {func(ctx context.Context, c *Client) error { return c.DeleteVMI(ctx, types.VMI{Name: "vm", UID: "u1"}) }, "delete vmi vmi/" + Namespace + "/vm"},
-		"ForgetVMI": {func(ctx context.Context, c *Client) error { return c.ForgetVMI(ctx, types.VMI{Name: "vm", UID: "u1"}) }, "forget vmi vmi/" + Namespace + "/vm"},
-		"EnsureNAD": {func(ctx context.Context, c *Client) error { return c.EnsureNAD(ctx, "eth1", node) }, "ensure nad nad/" + Namespace + "/host-eth1"},
+		"DeleteVMI": {func(ctx context.Context, c *Client) error { return c.DeleteVMI(ctx, types.VMI{Name: "vm", UID: "u1"}) }, "delete vmi vmi/" + access.Namespace + "/vm"},
+		"ForgetVMI": {func(ctx context.Context, c *Client) error { return c.ForgetVMI(ctx, types.VMI{Name: "vm", UID: "u1"}) }, "forget vmi vmi/" + access.Namespace + "/vm"},
+		"EnsureNAD": {func(ctx context.Context, c *Client) error { return c.EnsureNAD(ctx, "eth1", node) }, "ensure nad nad/" + access.Namespace + "/host-eth1"},
 		"ReleaseNAD": {func(ctx context.Context, c *Client) error {
 			return c.ReleaseNAD(ctx, "eth1", map[string]string{"n2": ""}, false)
-		}, "release nad nad/" + Namespace + "/host-eth1"},
+		}, "release nad nad/" + access.Namespace + "/host-eth1"},
 		"SetSRIOVConfig": {func(ctx context.Context, c *Client) error {
 			return c.SetSRIOVConfig(ctx, types.SRIOVConfig{Version: "5", Data: map[string]string{"a": "b"}})
-		}, "set configmap configmap/kube-system/" + sriovConfig},
+		}, "set configmap configmap/kube-system/" + network.SriovConfig},
 		"MarkSRIOVPlugin":    {func(ctx context.Context, c *Client) error { return c.MarkSRIOVPlugin(ctx, plugin) }, "annotate pod pod/kube-system/p"},
 		"RestartSRIOVPlugin": {func(ctx context.Context, c *Client) error { return c.RestartSRIOVPlugin(ctx, plugin) }, "delete pod pod/kube-system/p"},
 		"DeleteSRIOVNetwork": {func(ctx context.Context, c *Client) error {
 			return c.DeleteSRIOVNetwork(ctx, types.SRIOVNetwork{Name: "sriov", UID: "u1", Version: "5"})
-		}, "delete nad nad/" + Namespace + "/sriov"},
+		}, "delete nad nad/" + access.Namespace + "/sriov"},
 		"SetReserved": {func(ctx context.Context, c *Client) error {
 			_, err := c.SetReserved(ctx, types.LonghornNode{Name: "n1", UID: "u1"}, 5)
 			return err

@@ -3,7 +3,6 @@ package kubeapi
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -12,12 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-func keys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
 func check(t *testing.T, what string, got, want []string) {
 	t.Helper()
@@ -33,7 +31,7 @@ func outage(t *testing.T, fault func(api *fakeAPI, refused *atomic.Bool), after 
 		tb.lead(true)
 		api, refused := someCluster(), &atomic.Bool{}
 		var tries atomic.Int64
-		base := &inMemory{handler: api, refuse: func() error {
+		base := &kubetest.InMemory{Handler: api, Refuse: func() error {
 			tries.Add(1)
 			if refused.Load() {
 				return syscall.ECONNREFUSED
@@ -55,19 +53,19 @@ func outage(t *testing.T, fault func(api *fakeAPI, refused *atomic.Bool), after 
 		if perMinute > 30 {
 			t.Errorf("%.1f requests a minute while the server is down", perMinute)
 		}
-		check(t, "nodes during the outage", keys(tb.nodes.All()), []string{"n1", "n2"})
+		check(t, "nodes during the outage", kubetest.Keys(tb.nodes.All()), []string{"n1", "n2"})
 
 		api.set(func() {
 			api.fault = nil
 			refused.Store(false)
 			api.nodes = api.nodes[:1]
-			api.pods = append(slices.Clone(api.pods[1:]), testPod("eve-kube-app", "a3", "n1"))
+			api.pods = append(slices.Clone(api.pods[1:]), kubetest.TestPod("eve-kube-app", "a3", "n1"))
 		})
 		time.Sleep(5 * time.Second)
-		check(t, "nodes", keys(tb.nodes.All()), []string{"n1"})
-		check(t, "app pods", keys(tb.appPods.All()), []string{"eve-kube-app/a2", "eve-kube-app/a3"})
-		check(t, "own pods", keys(tb.own.All()), []string{"eve-kube-app/a3", "kube-system/s1"})
-		check(t, "namespaces with two pods", keys(tb.counts.All()), []string{"eve-kube-app", "kube-system"})
+		check(t, "nodes", kubetest.Keys(tb.nodes.All()), []string{"n1"})
+		check(t, "app pods", kubetest.Keys(tb.appPods.All()), []string{"eve-kube-app/a2", "eve-kube-app/a3"})
+		check(t, "own pods", kubetest.Keys(tb.own.All()), []string{"eve-kube-app/a3", "kube-system/s1"})
+		check(t, "namespaces with two pods", kubetest.Keys(tb.counts.All()), []string{"eve-kube-app", "kube-system"})
 		if n := tb.pods(); n != 4 {
 			t.Errorf("%d pods are counted", n)
 		}
@@ -83,7 +81,7 @@ func silentWithin(t *testing.T, reason string) func(*tables, time.Time) {
 	return func(tb *tables, begin time.Time) {
 		t.Helper()
 		s := tb.status()
-		if s.Answers() || s.SilentSince.Sub(begin) > probeEvery || s.Reason != reason {
+		if s.Answers() || s.SilentSince.Sub(begin) > access.ProbeEvery || s.Reason != reason {
 			t.Errorf("25 s after %v the status is %+v", begin, s)
 		}
 	}
@@ -115,7 +113,7 @@ func TestAServerThatIsOverloadedAtTheStartIsNotStormed(t *testing.T) {
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
-		end := startInMemory(t, c, &inMemory{handler: api})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: api})
 		defer end()
 		time.Sleep(10 * time.Minute)
 		n := api.count()
@@ -154,7 +152,7 @@ func TestVerbsFailAtOnceWhileTheServerIsDead(t *testing.T) {
 		c, _ := newTestClient(t)
 		api := someCluster()
 		api.fault = hang
-		end := startInMemory(t, c, &inMemory{handler: api})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: api})
 		defer end()
 		time.Sleep(30 * time.Second)
 		start := time.Now()
@@ -171,7 +169,7 @@ func TestOneFailureAmongAnswersIsNoSilence(t *testing.T) {
 		said := &history{}
 		c.API = said
 		api := someCluster()
-		end := startInMemory(t, c, &inMemory{handler: api})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: api})
 		defer end()
 		time.Sleep(15 * time.Second)
 		once := &atomic.Bool{}
@@ -205,7 +203,7 @@ func TestOneProbeThatFailsIsNoSilence(t *testing.T) {
 		said := &history{}
 		c.API = said
 		api := someCluster()
-		end := startInMemory(t, c, &inMemory{handler: api})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: api})
 		defer end()
 		time.Sleep(13 * time.Second)
 		first, before := said.len()-1, api.count()
@@ -230,7 +228,7 @@ func TestARefusedEvictionIsAskedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newTestClient(t)
 		api := someCluster()
-		end := startInMemory(t, c, &inMemory{handler: api})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: api})
 		defer end()
 		time.Sleep(time.Second)
 		api.set(func() {

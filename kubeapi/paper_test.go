@@ -23,10 +23,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // paper is a certificate with its key.
@@ -93,10 +94,10 @@ func newPresenter(t *testing.T, shows *paper) *presenter {
 		case "/version":
 			a.versions.Add(1)
 			reply(w, 200, map[string]string{"gitVersion": "v1.34.2+k3s1"})
-		case "/api/v1/namespaces/" + Namespace:
+		case "/api/v1/namespaces/" + access.Namespace:
 			reply(w, 200, corev1.Namespace{
 				TypeMeta:   metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"},
-				ObjectMeta: metav1.ObjectMeta{Name: Namespace, CreationTimestamp: installed},
+				ObjectMeta: metav1.ObjectMeta{Name: access.Namespace, CreationTimestamp: installed},
 			})
 		default:
 			api.ServeHTTP(w, r)
@@ -115,14 +116,14 @@ func newPresenter(t *testing.T, shows *paper) *presenter {
 // kubeconfigFor is one with a client certificate in it.
 func kubeconfigFor(t *testing.T, server string, ca, client *paper) string {
 	in := base64.StdEncoding.EncodeToString
-	text := config(server, "certificate-authority-data: "+in(ca.pem())+",")
+	text := kubetest.KubeconfigText(server, "certificate-authority-data: "+in(ca.pem())+",")
 	return strings.Replace(text, "token: secret-token",
 		fmt.Sprintf("client-certificate-data: %s, client-key-data: %s", in(client.pem()), in(client.keyPEM(t))), 1)
 }
 
 func runOver(t *testing.T, kubeconfig string) *tables {
 	path := filepath.Join(t.TempDir(), "k3s.yaml")
-	write(t, path, kubeconfig)
+	kubetest.WriteFile(t, path, kubeconfig)
 	c, tb := newTestClient(t)
 	c.Kubeconfig = path
 	ctx, cancel := context.WithCancel(t.Context())

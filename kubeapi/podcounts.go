@@ -6,19 +6,20 @@ import (
 	"fmt"
 	"unique"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/listwatch"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // podCounts counts the pods of each namespace. Of a pod it keeps the name and
 // the phase: a cluster has them by the ten thousand.
 type podCounts struct {
-	table    Writer[types.PodCount]
+	table    access.Writer[types.PodCount]
 	but      string // a namespace that is counted elsewhere; "" for none
 	pods     podNamespaces
 	replaced func(version string)
@@ -43,7 +44,7 @@ const (
 	phases
 )
 
-func newPodCounts(table Writer[types.PodCount], but string) *podCounts {
+func newPodCounts(table access.Writer[types.PodCount], but string) *podCounts {
 	return &podCounts{table: table, but: but, pods: podNamespaces{}}
 }
 
@@ -87,15 +88,15 @@ func counted(obj any) (*countedPod, error) {
 		return p, nil
 	case *corev1.Pod:
 		if p.Namespace == "" || p.Name == "" {
-			return nil, errNoName
+			return nil, access.ErrNoName
 		}
 		return &countedPod{namespace: unique.Make(p.Namespace), name: p.Name, version: p.ResourceVersion, phase: phaseOf(p.Status.Phase)}, nil
 	}
 	return nil, fmt.Errorf("count pod: unexpected %T", obj)
 }
 
-func (c *podCounts) example() any                 { return &corev1.Pod{} }
-func (c *podCounts) onReplaced(done func(string)) { c.replaced = done }
+func (c *podCounts) Example() any                 { return &corev1.Pod{} }
+func (c *podCounts) OnReplaced(done func(string)) { c.replaced = done }
 
 // Add implements cache.ReflectorStore.
 func (c *podCounts) Add(obj any) error { return c.Update(obj) }
@@ -124,7 +125,7 @@ func (c *podCounts) Delete(obj any) error {
 // the other in one step.
 func (c *podCounts) Replace(list []any, version string) error {
 	if version == "" {
-		return errNoVersion
+		return access.ErrNoVersion
 	}
 	pods := podNamespaces{}
 	for _, obj := range list {
@@ -213,8 +214,8 @@ func (c *podCounts) Transformer() cache.TransformFunc {
 
 // countedPods is every pod but those of Namespace. What does not count of those in
 // a list that is not streamed is let go page by page.
-func countedPods(api lister[*corev1.PodList]) *cache.ListWatch {
-	others := fields.OneTermNotEqualSelector("metadata.namespace", Namespace).String()
+func countedPods(api listwatch.Lister[*corev1.PodList]) *cache.ListWatch {
+	others := fields.OneTermNotEqualSelector("metadata.namespace", access.Namespace).String()
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = others
@@ -230,6 +231,6 @@ func countedPods(api lister[*corev1.PodList]) *cache.ListWatch {
 			}
 			return list, nil
 		},
-		WatchFuncWithContext: listWatch(api, others).WatchFuncWithContext,
+		WatchFuncWithContext: listwatch.ListWatch(api, others).WatchFuncWithContext,
 	}
 }

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func phased(namespace, name string, phase corev1.PodPhase) *corev1.Pod {
-	p := testPod(namespace, name, "n1")
+	p := kubetest.TestPod(namespace, name, "n1")
 	p.Status.Phase = phase
 	return &p
 }
@@ -100,7 +100,7 @@ func TestAWholeListGoesFromOneCountToTheOther(t *testing.T) {
 func TestTenThousandPodsAreCountedInLittleMemory(t *testing.T) {
 	table := &pubsub.Table[types.PodCount]{}
 	c := newPodCounts(table, "")
-	before := heap()
+	before := kubetest.Heap()
 	list := make([]any, 0, 10000)
 	slim := c.Transformer()
 	for i := range 10000 {
@@ -112,12 +112,12 @@ func TestTenThousandPodsAreCountedInLittleMemory(t *testing.T) {
 		}
 		list = append(list, o)
 	}
-	arriving := heap() - before
+	arriving := kubetest.Heap() - before
 	if err := c.Replace(list, "7"); err != nil {
 		t.Fatal(err)
 	}
 	list = nil
-	kept := heap() - before
+	kept := kubetest.Heap() - before
 	t.Logf("10,000 pods: %d kB while the list arrives, %d kB kept", arriving>>10, kept>>10)
 	if kept > 2<<20 || arriving > 4<<20 {
 		t.Errorf("%d kB while the list arrives, %d kB kept", arriving>>10, kept>>10)

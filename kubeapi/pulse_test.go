@@ -9,12 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/client-go/rest"
-
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/base/watchdog"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
+	"k8s.io/client-go/rest"
 )
 
 // touchedBy runs the watchdog's feeder over a pulse of kubeapi, and returns how long
@@ -23,7 +24,7 @@ func touchedBy(ctx context.Context, t *testing.T, pulse *loop.Pulse) (age func()
 	t.Helper()
 	touch := filepath.Join(t.TempDir(), "zedkube.touch")
 	beat := &pubsub.Table[types.WatchdogBeat]{}
-	w := &watchdog.Component{Log: quiet(), Beat: beat, Echo: beat, Pulses: map[string]*loop.Pulse{"kubeapi": pulse}, TouchFile: touch}
+	w := &watchdog.Component{Log: kubetest.Quiet(), Beat: beat, Echo: beat, Pulses: map[string]*loop.Pulse{"kubeapi": pulse}, TouchFile: touch}
 	go w.Run(ctx)
 	return func() time.Duration {
 		info, err := os.Stat(touch)
@@ -43,13 +44,13 @@ func fed(t *testing.T, age func() time.Duration, want bool, when string) {
 
 func TestALookAtTheKubeconfigThatHangsIsSeenByTheWatchdog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k3s.yaml")
-	write(t, path, config("https://a", ""))
+	kubetest.WriteFile(t, path, kubetest.KubeconfigText("https://a", ""))
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		hang := make(chan struct{})
-		k := &kubeconfig{log: quiet(), path: path, pulse: &loop.Pulse{}, apply: func(*rest.Config) error { <-hang; return nil }}
-		age := touchedBy(ctx, t, k.pulse)
-		go k.turn()
+		k := &access.KubeconfigFile{Log: kubetest.Quiet(), Path: path, Pulse: &loop.Pulse{}, Apply: func(*rest.Config) error { <-hang; return nil }}
+		age := touchedBy(ctx, t, k.Pulse)
+		go k.Turn()
 		time.Sleep(time.Minute)
 		fed(t, age, true, "a minute, which a call with a deadline may take")
 		time.Sleep(5 * time.Minute)
@@ -64,7 +65,7 @@ func TestALookAtTheKubeconfigThatHangsIsSeenByTheWatchdog(t *testing.T) {
 
 // heldInfo is a table whose readers wait while it is held.
 type heldInfo struct {
-	Reader[types.EdgeNodeInfo]
+	access.Reader[types.EdgeNodeInfo]
 	held atomic.Pointer[chan struct{}]
 }
 
@@ -77,24 +78,24 @@ func (h *heldInfo) Get(key string) (types.EdgeNodeInfo, bool) {
 
 func TestALoopOfTheConnectionThatHangsIsSeenByTheWatchdog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k3s.yaml")
-	write(t, path, config("https://a", ""))
+	kubetest.WriteFile(t, path, kubetest.KubeconfigText("https://a", ""))
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c, _ := newTestClient(t)
 		info := &heldInfo{Reader: c.Info}
 		c.Info = info
 		r := newRun(ctx, c)
-		if err := r.connect(ctx, &rest.Config{Host: "https://kube"}, &inMemory{handler: someCluster()}); err != nil {
+		if err := r.connect(ctx, &rest.Config{Host: "https://kube"}, &kubetest.InMemory{Handler: someCluster()}); err != nil {
 			t.Fatal(err)
 		}
-		k := &kubeconfig{log: quiet(), path: path, pulse: &loop.Pulse{}, stuck: r.stuck, apply: func(*rest.Config) error { return nil }}
+		k := &access.KubeconfigFile{Log: kubetest.Quiet(), Path: path, Pulse: &loop.Pulse{}, Stuck: r.stuck, Apply: func(*rest.Config) error { return nil }}
 		go func() {
 			for ctx.Err() == nil {
-				k.turn()
-				time.Sleep(rescanEvery)
+				k.Turn()
+				time.Sleep(access.RescanEvery)
 			}
 		}()
-		age := touchedBy(ctx, t, k.pulse)
+		age := touchedBy(ctx, t, k.Pulse)
 		time.Sleep(10 * time.Minute)
 		if stuck := r.stuck(); stuck != "" {
 			t.Errorf("while nothing happens, %s are stuck", stuck)
@@ -104,7 +105,7 @@ func TestALoopOfTheConnectionThatHangsIsSeenByTheWatchdog(t *testing.T) {
 		hang := make(chan struct{})
 		info.held.Store(&hang)
 		time.Sleep(8 * time.Minute)
-		if stuck := r.stuck(); stuck != loopViews {
+		if stuck := r.stuck(); stuck != access.LoopViews {
 			t.Errorf("%q are stuck", stuck)
 		}
 		fed(t, age, false, "eight minutes after it hung")

@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // openFiles counts the file descriptors of this process, 0 where that cannot
@@ -33,14 +34,14 @@ func TestNewConnectionsLeaveNothingBehind(t *testing.T) {
 	r := newRun(ctx, c)
 	defer func() { cancel(); r.end() }()
 	again := func() {
-		base, err := newTransport(cfg)
+		base, err := access.NewTransport(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := r.connect(ctx, cfg, base); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the tables are whole", 5*time.Second, func() bool { return tb.status().Synced && tb.counted() })
+		kubetest.WaitFor(t, "the tables are whole", 5*time.Second, func() bool { return tb.status().Synced && tb.counted() })
 	}
 	again()
 	goroutines, files := runtime.NumGoroutine(), openFiles()
@@ -50,7 +51,7 @@ func TestNewConnectionsLeaveNothingBehind(t *testing.T) {
 	defer func() {
 		t.Logf("%d goroutines, %d files at first; %d, %d at last", goroutines, files, runtime.NumGoroutine(), openFiles())
 	}()
-	eventually(t, "as many goroutines and files as with one", 3*time.Second, func() bool {
+	kubetest.WaitFor(t, "as many goroutines and files as with one", 3*time.Second, func() bool {
 		return runtime.NumGoroutine() <= goroutines+10 && openFiles() <= files+4
 	})
 }
@@ -67,14 +68,14 @@ func TestVerbsOutlastANewConnection(t *testing.T) {
 	stop := make(chan struct{})
 	var callers sync.WaitGroup
 	again := func() {
-		base, err := newTransport(cfg)
+		base, err := access.NewTransport(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := r.connect(ctx, cfg, base); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the tables are whole", 5*time.Second, func() bool { return tb.status().Synced })
+		kubetest.WaitFor(t, "the tables are whole", 5*time.Second, func() bool { return tb.status().Synced })
 	}
 	again()
 	for range 4 {
@@ -112,7 +113,7 @@ func TestRowsOfTheOldClusterGoWhenTheNewOneHasNoneOfThem(t *testing.T) {
 	defer func() { cancel(); r.end() }()
 	take := func(url string) {
 		cfg := &rest.Config{Host: url, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-		base, err := newTransport(cfg)
+		base, err := access.NewTransport(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,13 +122,13 @@ func TestRowsOfTheOldClusterGoWhenTheNewOneHasNoneOfThem(t *testing.T) {
 		}
 	}
 	take(a.URL)
-	eventually(t, "the tables are whole", 5*time.Second, func() bool { return tb.status().Synced && tb.counted() })
+	kubetest.WaitFor(t, "the tables are whole", 5*time.Second, func() bool { return tb.status().Synced && tb.counted() })
 	if len(tb.own.All()) != 2 || tb.pods() != 4 {
-		t.Fatalf("own %v, counted %d", keys(tb.own.All()), tb.pods())
+		t.Fatalf("own %v, counted %d", kubetest.Keys(tb.own.All()), tb.pods())
 	}
 	_ = tb.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "nobody"})
 	take(b.URL)
-	eventually(t, "nothing is left of the old cluster", 5*time.Second, func() bool {
+	kubetest.WaitFor(t, "nothing is left of the old cluster", 5*time.Second, func() bool {
 		return len(tb.nodes.All()) == 1 && len(tb.appPods.All())+len(tb.own.All())+len(tb.counts.All()) == 0
 	})
 }

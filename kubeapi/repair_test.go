@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-
+	"github.com/zedkube/zedkube/kubeapi/leases"
 	"github.com/zedkube/zedkube/types"
+	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
 // repairer is a node that repairs.
@@ -67,12 +67,12 @@ func (r *repairer) try(t *testing.T) error {
 func (s *leaseServer) repairs() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.holderOf(repairLease)
+	return s.holderOf(leases.RepairLease)
 }
 
 func repairOf(holder string) *coordinationv1.Lease {
 	lease := statsOf(holder, 10, time.Now())
-	lease.Name = repairLease
+	lease.Name = leases.RepairLease
 	return lease
 }
 
@@ -83,11 +83,11 @@ func TestOneNodeAtATimeHasTheRightToRepair(t *testing.T) {
 		end, over := all[0].begin(t)
 		for range 100 {
 			time.Sleep(3 * time.Second)
-			sent, begin := all[1].link.asked("GET "+repairLease), time.Now()
+			sent, begin := all[1].link.asked("GET "+leases.RepairLease), time.Now()
 			if err := all[1].try(t); !errors.Is(err, types.ErrHeld) {
 				t.Fatalf("while n1 repairs n2 gets %v", err)
 			}
-			if all[1].link.asked("GET "+repairLease) != sent || !time.Now().Equal(begin) {
+			if all[1].link.asked("GET "+leases.RepairLease) != sent || !time.Now().Equal(begin) {
 				t.Error("that took a request")
 			}
 		}
@@ -99,7 +99,7 @@ func TestOneNodeAtATimeHasTheRightToRepair(t *testing.T) {
 		if err := end(); err != nil {
 			t.Error(err)
 		}
-		if left, _ := s.get(repairLease); left != nil {
+		if left, _ := s.get(leases.RepairLease); left != nil {
 			t.Errorf("what is left is %+v", left)
 		}
 		synctest.Wait()
@@ -111,7 +111,7 @@ func TestOneNodeAtATimeHasTheRightToRepair(t *testing.T) {
 		if err := all[0].c.Repair(t.Context(), "n1", func(context.Context) error { return failed }); err != failed { //nolint:errorlint // unwrapped
 			t.Errorf("an error of do comes back as %v", err)
 		}
-		if err := all[0].c.Repair(t.Context(), "", func(context.Context) error { return nil }); !errors.Is(err, errNobody) {
+		if err := all[0].c.Repair(t.Context(), "", func(context.Context) error { return nil }); !errors.Is(err, leases.ErrNobody) {
 			t.Errorf("nobody gets %v", err)
 		}
 	})
@@ -126,7 +126,7 @@ func TestTheRightToRepairCostsNothingWhileThereIsNothingToRepair(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		n.link.set(func() {
-			got := [3]int{n.link.requests["GET "+repairLease], n.link.requests["POST leases"], n.link.requests["DELETE "+repairLease]}
+			got := [3]int{n.link.requests["GET "+leases.RepairLease], n.link.requests["POST leases"], n.link.requests["DELETE "+leases.RepairLease]}
 			if got != [3]int{2, 1, 1} {
 				t.Errorf("gets, posts, deletes: %v", got)
 			}
@@ -154,12 +154,12 @@ func TestARepairStopsBeforeAnotherNodeMayBeginAndThatOneBeginsWithinSeconds(t *t
 				for all[1].try(t) != nil {
 					time.Sleep(100 * time.Millisecond)
 				}
-				_, written := s.get(repairLease)
+				_, written := s.get(leases.RepairLease)
 				t.Logf("n1 stopped, n2 began %v later", time.Since(stopped))
 				if gap := time.Since(stopped); gap < time.Second || gap > 16*time.Second {
 					t.Errorf("n2 began %v after n1 stopped; written %v", gap, written)
 				}
-				if err := end(); !errors.Is(err, errRightLost) {
+				if err := end(); !errors.Is(err, leases.ErrRightLost) {
 					t.Errorf("n1 ends with %v", err)
 				}
 			})
@@ -171,8 +171,8 @@ func TestARepairStopsWhenTheRightIsTakenAway(t *testing.T) {
 	for name, take := range map[string]func(*leaseServer, *repairer){
 		"by force":              func(s *leaseServer, _ *repairer) { s.put(repairOf("n2")) },
 		"by its namesake":       func(s *leaseServer, _ *repairer) { s.put(repairOf("n1")) },
-		"deleted":               func(s *leaseServer, _ *repairer) { s.remove(repairLease) },
-		"with a new kubeconfig": func(_ *leaseServer, r *repairer) { r.c.present().retire() },
+		"deleted":               func(s *leaseServer, _ *repairer) { s.remove(leases.RepairLease) },
+		"with a new kubeconfig": func(_ *leaseServer, r *repairer) { r.c.session.Present().Retire() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

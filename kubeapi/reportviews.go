@@ -3,10 +3,12 @@ package kubeapi
 import (
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/listwatch"
+	"github.com/zedkube/zedkube/kubeapi/storage"
+	"github.com/zedkube/zedkube/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // reportsGap is how far apart the tries for the tables of a report come to be.
@@ -18,16 +20,16 @@ const reportsGap = 30 * time.Second
 // cluster.
 type reports struct {
 	*run
-	conn     *connection
-	longhorn *group
-	turns    *turns
+	conn     *access.Connection
+	longhorn *listwatch.Group
+	turns    *listwatch.Turns
 
 	begun bool // leads is known
 	leads bool
 	stops []func()
 }
 
-func (r *run) reports(conn *connection, longhorn *group) *reports {
+func (r *run) reports(conn *access.Connection, longhorn *listwatch.Group) *reports {
 	return &reports{run: r, conn: conn, longhorn: longhorn, turns: r.reported}
 }
 
@@ -49,33 +51,33 @@ func (p *reports) want(leads bool) {
 	empty(p.run, types.TableLonghornDaemons, p.Daemons)
 	empty(p.run, types.TableLonghornVolumes, p.Volumes)
 	for _, parts := range []string{types.TableLonghornEngines, types.TableLonghornReplicas, types.TableLonghornSnapshots} {
-		p.standing(parts).end(false)
+		p.standing(parts).End(false)
 	}
 }
 
 func (p *reports) begin() {
-	kube, longhorn := p.conn.kube, kept[longhornClients](p.conn)
+	kube, longhorn := p.conn.Kube, access.Kept[storage.Clients](p.conn)
 	if err := p.appPods.begin(p.PodCounts); err != nil {
 		p.Log.WithError(err).Error("pods of the applications cannot be counted")
 	}
 	p.stops = append(p.stops, p.appPods.end)
-	p.start(types.TablePodCounts, countedPods(kube.CoreV1().Pods(metav1.NamespaceAll)), newPodCounts(p.PodCounts, Namespace))
-	p.start(types.TableClaims, listWatch(kube.CoreV1().PersistentVolumeClaims(Namespace), ""), claimRows(p.Claims))
-	p.start(types.TableLonghornDaemons, listWatch(kube.AppsV1().DaemonSets(longhornNamespace), ""), daemonRows(p.Daemons))
-	p.start(types.TableLonghornNodes, ofLonghorn(p.longhorn, longhorn.nodes), longhornNodeRows(p.LonghornNodes))
+	p.start(types.TablePodCounts, countedPods(kube.CoreV1().Pods(metav1.NamespaceAll)), newPodCounts(p.PodCounts, access.Namespace))
+	p.start(types.TableClaims, listwatch.ListWatch(kube.CoreV1().PersistentVolumeClaims(access.Namespace), ""), claimRows(p.Claims))
+	p.start(types.TableLonghornDaemons, listwatch.ListWatch(kube.AppsV1().DaemonSets(access.LonghornNamespace), ""), daemonRows(p.Daemons))
+	p.start(types.TableLonghornNodes, ofLonghorn(p.longhorn, longhorn.Nodes), longhornNodeRows(p.LonghornNodes))
 
-	join := newVolumeJoin(p.Volumes)
-	p.stops = append(p.stops, join.stop)
-	volumes := &view{name: types.TableLonghornVolumes, turns: p.turns, stands: p.standing(types.TableLonghornVolumes)}
-	join.doubts = volumes.stands.doubts
-	p.stops = append(p.stops, p.keep(p.conn, volumes, ofLonghorn(p.longhorn, longhorn.volumes), volumeParts(join)))
-	p.start(types.TableLonghornEngines, ofLonghorn(p.longhorn, longhorn.engines), engineParts(join))
-	p.start(types.TableLonghornReplicas, ofLonghorn(p.longhorn, longhorn.replicas), replicaParts(join))
-	p.start(types.TableLonghornSnapshots, ofLonghorn(p.longhorn, longhorn.snapshots), snapshotParts(join))
+	join := storage.NewVolumeJoin(p.Volumes)
+	p.stops = append(p.stops, join.Stop)
+	volumes := &listwatch.Table{Name: types.TableLonghornVolumes, Turns: p.turns, Stands: p.standing(types.TableLonghornVolumes)}
+	join.Doubts = volumes.Stands.Doubts
+	p.stops = append(p.stops, p.keep(p.conn, volumes, ofLonghorn(p.longhorn, longhorn.Volumes), storage.VolumeParts(join)))
+	p.start(types.TableLonghornEngines, ofLonghorn(p.longhorn, longhorn.Engines), storage.EngineParts(join))
+	p.start(types.TableLonghornReplicas, ofLonghorn(p.longhorn, longhorn.Replicas), storage.ReplicaParts(join))
+	p.start(types.TableLonghornSnapshots, ofLonghorn(p.longhorn, longhorn.Snapshots), storage.SnapshotParts(join))
 }
 
-func (p *reports) start(name string, lw *cache.ListWatch, rows rowStore) {
-	p.stops = append(p.stops, p.keep(p.conn, &view{name: name, turns: p.turns}, lw, rows))
+func (p *reports) start(name string, lw *cache.ListWatch, rows access.Store) {
+	p.stops = append(p.stops, p.keep(p.conn, &listwatch.Table{Name: name, Turns: p.turns}, lw, rows))
 }
 
 // stop returns when none of the views writes any more.

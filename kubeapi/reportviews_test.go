@@ -10,27 +10,29 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/storage"
+	"github.com/zedkube/zedkube/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // withLonghorn has a claim, a volume of it, and what Longhorn runs.
 func withLonghorn() *fakeAPI {
 	api := someCluster()
 	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
-		Name: "v-pvc-0", Namespace: Namespace, UID: "u1", CreationTimestamp: metav1.Unix(1e9, 0),
-		Annotations: map[string]string{provisionerAnnotation: "driver.longhorn.io"},
+		Name: "v-pvc-0", Namespace: access.Namespace, UID: "u1", CreationTimestamp: metav1.Unix(1e9, 0),
+		Annotations: map[string]string{storage.ProvisionerAnnotation: "driver.longhorn.io"},
 	}}
 	claim.Spec.VolumeName, claim.Status.Phase = "v", corev1.ClaimBound
 	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("5Gi")}
 	claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}
-	waiting := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "w-pvc-0", Namespace: Namespace}}
+	waiting := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "w-pvc-0", Namespace: access.Namespace}}
 	waiting.Spec.Resources.Requests, waiting.Status.Phase = claim.Spec.Resources.Requests, corev1.ClaimPending
-	daemons := appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "longhorn-manager", Namespace: longhornNamespace}}
+	daemons := appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "longhorn-manager", Namespace: access.LonghornNamespace}}
 	daemons.Status.DesiredNumberScheduled, daemons.Status.NumberReady = 3, 2
 	api.storage = map[string][]any{
 		"persistentvolumeclaims": {claim, waiting}, "daemonsets": {daemons}, "nodes": {lhNode("n1")},
@@ -62,7 +64,7 @@ func TestTheLeaderSeesWhatAReportIsMadeOfAndAFollowerNoneOfIt(t *testing.T) {
 		api := withLonghorn()
 		_ = tb.volumes.Publish("old", types.Volume{Name: "old"}) // as an earlier connection left it
 		_ = tb.tables.Publish(types.TableLonghornEngines, types.TableStatus{Whole: true})
-		end := startInMemory(t, c, &inMemory{handler: api})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: api})
 		defer end()
 		none := func(when string) {
 			t.Helper()
@@ -83,7 +85,7 @@ func TestTheLeaderSeesWhatAReportIsMadeOfAndAFollowerNoneOfIt(t *testing.T) {
 				t.Errorf("%s stands %+v", name, s)
 			}
 		}
-		check(t, "volumes", keys(tb.volumes.All()), []string{"v"})
+		check(t, "volumes", kubetest.Keys(tb.volumes.All()), []string{"v"})
 		if v, _ := tb.volumes.Get("v"); v.Snapshots != 1<<20 || v.HealthyReplicas() != 1 {
 			t.Errorf("volume is %+v", v)
 		}
@@ -129,12 +131,12 @@ func TestAListThatFailsLeavesAllElseOfAReportTrue(t *testing.T) {
 	for name, lie := range lies {
 		synctest.Test(t, func(t *testing.T) {
 			c, tb := newTestClient(t)
-			c.Log = quiet()
+			c.Log = kubetest.Quiet()
 			tb.lead(true)
 			var lies atomic.Pointer[http.HandlerFunc]
 			lies.Store(&lie)
 			api := withLonghorn()
-			end := startInMemory(t, c, &inMemory{handler: forPath("/longhorn-system/snapshots", &lies, api)})
+			end := startInMemory(t, c, &kubetest.InMemory{Handler: forPath("/longhorn-system/snapshots", &lies, api)})
 			defer end()
 			time.Sleep(10 * time.Minute)
 			for _, table := range reportTables() {
@@ -160,7 +162,7 @@ func TestLonghornThatIsInstalledLaterAppears(t *testing.T) {
 		c, tb := newTestClient(t)
 		tb.lead(true)
 		api := someCluster()
-		end := startInMemory(t, c, &inMemory{handler: api})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: api})
 		defer end()
 		time.Sleep(3 * time.Minute)
 		for _, name := range reportTables() {
@@ -174,7 +176,7 @@ func TestLonghornThatIsInstalledLaterAppears(t *testing.T) {
 		}
 		api.set(func() { api.storage = withLonghorn().storage })
 		time.Sleep(65 * time.Second)
-		check(t, "volumes once it is installed", keys(tb.volumes.All()), []string{"v"})
+		check(t, "volumes once it is installed", kubetest.Keys(tb.volumes.All()), []string{"v"})
 		if s := tb.stands(t, types.TableLonghornVolumes); !s.Whole || s.Absent {
 			t.Errorf("once it is installed the table stands %+v", s)
 		}
@@ -188,7 +190,7 @@ func TestAWatchOfAPartChangesTheVolume(t *testing.T) {
 		tb.lead(true)
 		news := make(chan any)
 		api := withLonghorn()
-		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !isWatch(r) || r.URL.Query().Get("sendInitialEvents") == "true" || !strings.HasSuffix(r.URL.Path, "/engines") {
 				api.ServeHTTP(w, r)
 				return

@@ -3,46 +3,14 @@ package kubeapi
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
-
-func TestVerbsAreToldFromMethodsAndPaths(t *testing.T) {
-	for request, want := range map[string]string{
-		"GET /api/v1/nodes":                                               "list",
-		"GET /api/v1/nodes?watch=true":                                    "watch",
-		"GET /api/v1/nodes/n1":                                            "get",
-		"GET /api/v1/nodes/n1/status":                                     "get",
-		"GET /api/v1/namespaces/ns/pods":                                  "list",
-		"GET /api/v1/namespaces/ns/pods/p":                                "get",
-		"GET /api/v1/namespaces/ns/pods/p/log?follow=true":                "get",
-		"GET /api/v1/namespaces/ns":                                       "get",
-		"GET /apis/apps/v1/replicasets":                                   "list",
-		"GET /apis/kubevirt.io/v1/namespaces/ns/virtualmachineinstances/": "list",
-		"GET /apis/longhorn.io/v1beta2/namespaces/ns/volumes/v":           "get",
-		"GET /readyz":    "get",
-		"GET /version":   "get",
-		"GET /api":       "get",
-		"GET /apis/apps": "get",
-		"GET /":          "get",
-		"POST /api/v1/namespaces/ns/pods/p/eviction": "create",
-		"PUT /api/v1/nodes/n1":                       "update",
-		"PATCH /api/v1/nodes/n1":                     "patch",
-		"DELETE /api/v1/namespaces/ns/pods/p":        "delete",
-		"OPTIONS /api/v1/nodes":                      "other",
-	} {
-		var method, path string
-		_, _ = fmt.Sscan(request, &method, &path)
-		if got := verbOf(httptest.NewRequest(method, path, nil)); got != want {
-			t.Errorf("%s is %s", request, got)
-		}
-	}
-}
 
 // tally is what was heard.
 type tally struct {
@@ -86,7 +54,7 @@ func TestEveryRequestIsHeardOfAndWatchesForAsLongAsTheyLast(t *testing.T) {
 		heard := &tally{}
 		c.Requests = heard
 		lines := make(chan string)
-		end := startInMemory(t, c, &inMemory{handler: serveLog(&fakeAPI{}, lines)})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: serveLog(&fakeAPI{}, lines)})
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if heard.of("list 200") == 0 || heard.of("get 200") == 0 || heard.of("watch 200") == 0 {
@@ -118,7 +86,7 @@ func TestRequestsWithoutAnAnswerAreHeardOfToo(t *testing.T) {
 		c, _ := newTestClient(t)
 		heard := &tally{}
 		c.Requests = heard
-		end := startInMemory(t, c, &inMemory{handler: http.NotFoundHandler(), refuse: func() error { return http.ErrServerClosed }})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.NotFoundHandler(), Refuse: func() error { return http.ErrServerClosed }})
 		time.Sleep(time.Second)
 		end()
 		none := 0

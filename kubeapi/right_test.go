@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/leases"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -95,7 +96,7 @@ func TestWhoDoesNotSeeTheAPICannotRepair(t *testing.T) {
 			n := repairers(t, s, "n1")[0]
 			n.link.set(func() { fault(n.link) })
 			begin := time.Now()
-			if err := n.c.Repair(t.Context(), "n1", never); err == nil || errors.Is(err, types.ErrHeld) || time.Since(begin) > 2*repairWithin {
+			if err := n.c.Repair(t.Context(), "n1", never); err == nil || errors.Is(err, types.ErrHeld) || time.Since(begin) > 2*leases.RepairWithin {
 				t.Errorf("%s: after %v: %v", name, time.Since(begin), err)
 			}
 			n.link.set(n.link.heal)

@@ -3,11 +3,11 @@ package kubeapi
 import (
 	"testing"
 
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 func room(cpu, memory, pods string) corev1.ResourceList {
@@ -84,10 +84,10 @@ func TestRoomElsewhereIsCountedAndWhatLacksIsNamed(t *testing.T) {
 		}, same, same, 0, "its spec.nodeName is n1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := testPod("shop", "till", "n1")
+			pod := kubetest.TestPod("shop", "till", "n1")
 			row.pod(&pod)
 			// n2 has to bear 1 CPU and 1 GiB, in two parts; a pod that has ended weighs nothing.
-			busy, ended, pending := testPod("shop", "busy", "n2"), testPod("shop", "ended", "n2"), testPod("shop", "pending", "")
+			busy, ended, pending := kubetest.TestPod("shop", "busy", "n2"), kubetest.TestPod("shop", "ended", "n2"), kubetest.TestPod("shop", "pending", "")
 			asksFor(room("500m", "512Mi", "0"))(&busy)
 			asksFor(room("4", "8Gi", "0"))(&ended)
 			asksFor(room("4", "8Gi", "0"))(&pending)
@@ -116,7 +116,7 @@ func TestRoomElsewhereIsCountedAndWhatLacksIsNamed(t *testing.T) {
 }
 
 func TestALoneNodeHasNoRoomElsewhereAndManyAreNotAllNamed(t *testing.T) {
-	pod := testPod("shop", "till", "n1")
+	pod := kubetest.TestPod("shop", "till", "n1")
 	bound("n1")(&pod)
 	nodes := []corev1.Node{ready("n1")}
 	for _, want := range []string{

@@ -8,9 +8,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubelet"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/nodes"
 	"github.com/zedkube/zedkube/types"
+	corev1 "k8s.io/api/core/v1"
 )
 
 const pathRunning = "/api/v1/nodes/n1/proxy/runningpods/"
@@ -32,14 +35,14 @@ func running(t *testing.T, answer http.HandlerFunc) (*Client, *fakeAPI) {
 func TestTheKubeletSaysWhatItsRuntimeRuns(t *testing.T) {
 	c, _ := running(t, func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, 200, jsonObject{"kind": "PodList", "apiVersion": "v1", "metadata": jsonObject{}, "items": []any{
-			jsonObject{"metadata": jsonObject{"name": "web-1", "namespace": Namespace, "uid": "u1"}, "spec": jsonObject{"containers": []any{}}},
+			jsonObject{"metadata": jsonObject{"name": "web-1", "namespace": access.Namespace, "uid": "u1"}, "spec": jsonObject{"containers": []any{}}},
 		}})
 	})
 	got, err := c.RunningPods(t.Context(), "n1")
-	if diff := cmp.Diff([]types.PodRef{{Namespace: Namespace, Name: "web-1", UID: "u1"}}, got); err != nil || diff != "" {
+	if diff := cmp.Diff([]types.PodRef{{Namespace: access.Namespace, Name: "web-1", UID: "u1"}}, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	if _, err := c.RunningPods(t.Context(), ""); !errors.Is(err, errNoNode) {
+	if _, err := c.RunningPods(t.Context(), ""); !errors.Is(err, kubelet.ErrNoNode) {
 		t.Errorf("of no node: %v", err)
 	}
 }
@@ -69,7 +72,7 @@ func TestADeadKubeletIsNoSilentAPIServer(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c, tb := newTestClient(t)
 			api := someCluster()
-			end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == pathRunning {
 					answer(w, r)
 					return
@@ -108,9 +111,9 @@ func TestEverythingOfANodeThatAttachesIsListed(t *testing.T) {
 
 func TestAnEventCanBeAboutAReplicaSet(t *testing.T) {
 	for kind, version := range map[string]string{types.KindVMIReplicaSet: "kubevirt.io/v1", types.KindReplicaSet: "apps/v1"} {
-		e := eventOf(types.Event{Node: "n2", Set: setOf(kind), Reason: "FailedOver", Message: "m"}, time.Now())
-		want := corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: Namespace, Name: "web", UID: "u1"}
-		if diff := cmp.Diff(want, e.InvolvedObject); diff != "" || e.Namespace != Namespace || e.Source.Host != "n2" {
+		e := nodes.EventOf(types.Event{Node: "n2", Set: setOf(kind), Reason: "FailedOver", Message: "m"}, time.Now())
+		want := corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: access.Namespace, Name: "web", UID: "u1"}
+		if diff := cmp.Diff(want, e.InvolvedObject); diff != "" || e.Namespace != access.Namespace || e.Source.Host != "n2" {
 			t.Errorf("%s in %s", diff, e.Namespace)
 		}
 	}

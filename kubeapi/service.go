@@ -1,11 +1,11 @@
 package kubeapi
 
 import (
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // vipsAnnotation is where kube-vip keeps the addresses that it gave a service.
@@ -34,12 +34,12 @@ func serviceOf(s *corev1.Service) types.Service {
 // slimService keeps what serviceOf reads.
 func slimService(s *corev1.Service) *corev1.Service {
 	slim := &corev1.Service{
-		ObjectMeta: slimMeta(s.ObjectMeta),
+		ObjectMeta: access.SlimMeta(s.ObjectMeta),
 		Spec: corev1.ServiceSpec{
 			Type: s.Spec.Type, Ports: s.Spec.Ports, LoadBalancerIP: s.Spec.LoadBalancerIP, ExternalIPs: s.Spec.ExternalIPs,
 		},
 	}
-	slim.Annotations = only(s.Annotations, vipsAnnotation)
+	slim.Annotations = access.Only(s.Annotations, vipsAnnotation)
 	return slim
 }
 
@@ -85,7 +85,7 @@ func ingressOf(i *networkingv1.Ingress) types.Ingress {
 // slimIngress keeps what ingressOf reads.
 func slimIngress(i *networkingv1.Ingress) *networkingv1.Ingress {
 	slim := &networkingv1.Ingress{
-		ObjectMeta: slimMeta(i.ObjectMeta),
+		ObjectMeta: access.SlimMeta(i.ObjectMeta),
 		Spec:       networkingv1.IngressSpec{Rules: i.Spec.Rules, TLS: i.Spec.TLS},
 		Status:     i.Status,
 	}
@@ -99,5 +99,5 @@ func kubeVIPOf(m *corev1.ConfigMap) types.KubeVIP {
 
 // slimKubeVIP keeps what kubeVIPOf reads.
 func slimKubeVIP(m *corev1.ConfigMap) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: slimMeta(m.ObjectMeta), Data: only(m.Data, kubeVIPCIDR, kubeVIPInterface)}
+	return &corev1.ConfigMap{ObjectMeta: access.SlimMeta(m.ObjectMeta), Data: access.Only(m.Data, kubeVIPCIDR, kubeVIPInterface)}
 }

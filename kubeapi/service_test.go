@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // withServices is a cluster in which users have a service and an ingress, and
@@ -32,14 +32,14 @@ func withServices() *fakeAPI {
 }
 
 func (tb *tables) served() []string {
-	return append(append(keys(tb.services.All()), keys(tb.ingresses.All())...), keys(tb.vip.All())...)
+	return append(append(kubetest.Keys(tb.services.All()), kubetest.Keys(tb.ingresses.All())...), kubetest.Keys(tb.vip.All())...)
 }
 
 func TestServicesIngressesAndKubeVIPHaveTables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
 		api := withServices()
-		end := startInMemory(t, c, &inMemory{handler: api})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: api})
 		defer end()
 		time.Sleep(time.Second)
 		check(t, "rows", tb.served(), []string{"shop/web", "shop/front", types.Global})
@@ -57,7 +57,7 @@ func TestServicesIngressesAndKubeVIPHaveTables(t *testing.T) {
 func TestAClusterWithoutServicesHasNoRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
-		end := startInMemory(t, c, &inMemory{handler: someCluster()})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: someCluster()})
 		defer end()
 		time.Sleep(time.Second)
 		check(t, "rows", tb.served(), nil)
@@ -71,7 +71,7 @@ func TestAServerWithoutIngressesHasAnEmptyTableOfThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
 		api := withServices()
-		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.URL.Path, pathNetworking) {
 				notFound(w, r)
 				return
@@ -100,11 +100,11 @@ func TestAKindThatFailsKeepsItsRowsAndSpoilsNoOther(t *testing.T) {
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				c, tb := newTestClient(t)
-				c.Log = quiet()
+				c.Log = kubetest.Quiet()
 				api := withServices()
 				var failing, healed atomic.Bool
 				breaks := make(chan struct{})
-				end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					switch {
 					case !strings.HasSuffix(r.URL.Path, path):
 						api.ServeHTTP(w, r)

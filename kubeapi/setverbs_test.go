@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
+	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -106,7 +106,7 @@ func TestAWriteOnAReplicaSetSaysWhatKindOfNoItGot(t *testing.T) {
 			o := named(r.URL.Path, "u1", nil)
 			o["metadata"].(jsonObject)["name"] = "other"
 			reply(w, 200, o)
-		}, errOther},
+		}, access.ErrOther},
 		"a page": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, nil},
 	} {
 		for kind, p := range setPaths {
@@ -131,9 +131,9 @@ func TestWhatIsNeverWrittenOnAReplicaSet(t *testing.T) {
 		"0 replicas":      c.SetWanted(t.Context(), set, 0),
 		"-1 replicas":     c.SetWanted(t.Context(), set, -1),
 		"no host":         c.SetAffinity(t.Context(), set, "", true, types.RepairNote{}),
-		"too much":        c.NoteRepair(t.Context(), set, types.RepairNote{Step: strings.Repeat("x", annotationText)}),
+		"too much":        c.NoteRepair(t.Context(), set, types.RepairNote{Step: strings.Repeat("x", access.AnnotationText)}),
 		"without version": c.SetWanted(t.Context(), types.AppSet{Kind: types.KindReplicaSet, Name: "web", UID: "u1"}, 1),
-		"a long note":     c.SetAffinity(t.Context(), set, "n1", true, types.RepairNote{Step: strings.Repeat("x", annotationText)}),
+		"a long note":     c.SetAffinity(t.Context(), set, "n1", true, types.RepairNote{Step: strings.Repeat("x", access.AnnotationText)}),
 		"without UID":     c.SetWanted(t.Context(), types.AppSet{Kind: types.KindReplicaSet, Name: "web", Version: "5"}, 1),
 		"another kind":    c.SetWanted(t.Context(), types.AppSet{Kind: "Deployment", Name: "web", UID: "u1", Version: "5"}, 1),
 	} {

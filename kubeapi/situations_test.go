@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 func TestASituationIsAllThatTheClusterSaysOfAPod(t *testing.T) {
@@ -99,7 +99,7 @@ func TestAHundredPodsCostFiveListsAndPagesAreFollowed(t *testing.T) {
 		page := podList()
 		page.Continue = next
 		for _, p := range half {
-			page.Items = append(page.Items, testPod(p.Namespace, p.Name, "n1"))
+			page.Items = append(page.Items, kubetest.TestPod(p.Namespace, p.Name, "n1"))
 		}
 		reply(w, 200, page)
 	})
@@ -109,27 +109,5 @@ func TestAHundredPodsCostFiveListsAndPagesAreFollowed(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{podsPath: 2, nodesPath: 1, volumesPath: 1, budgetsPath: 1, vmisPath: 1}, asked); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestAPodIsPinnedByWhoeverMadeIt(t *testing.T) {
-	for fields, want := range map[string]bool{
-		`{"f:spec":{"f:nodeName":{}}}`: true, `{"f:spec":{"f:nodeSelector":{}}}`: false, `{"f:metadata":{}}`: false, `nonsense`: false,
-	} {
-		if got := pinned([]metav1.ManagedFieldsEntry{{}, {FieldsV1: metav1.NewFieldsV1(fields)}}); got != want {
-			t.Errorf("%s: %v", fields, got)
-		}
-	}
-}
-
-func TestAPodBeingDeletedHasTheGraceOfItsDeletion(t *testing.T) {
-	p := testPod("n", "p", "n1")
-	if got := graceOf(&p); got != 30*time.Second {
-		t.Errorf("without one it is %s", got)
-	}
-	none := int64(0)
-	p.DeletionGracePeriodSeconds = &none
-	if got := graceOf(&p); got != 0 {
-		t.Errorf("once the kubelet is done it is %s", got)
 	}
 }

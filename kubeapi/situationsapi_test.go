@@ -5,12 +5,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // lists is an API server of lists by path; what it does not know is not found.
@@ -53,12 +54,12 @@ func (c *counting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func meets(t *testing.T, handler http.Handler) *Client {
 	t.Helper()
 	c, _ := newTestClient(t)
-	s, _ := watched(t.Context())
-	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &inMemory{handler: handler}, s)
+	s := lively(t.Context())
+	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &kubetest.InMemory{Handler: handler}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.swap(conn)
+	c.session.Swap(conn)
 	return c
 }
 
@@ -89,9 +90,9 @@ func machinesOf(items ...any) map[string]any {
 
 // trapped is a pod with one of everything, and the lists that say so.
 func trapped() (types.Pod, lists) {
-	pod := testPod("shop", "till", "n1")
+	pod := kubetest.TestPod("shop", "till", "n1")
 	grace := int64(90)
-	pod.UID, pod.Labels = "1", map[string]string{labelVMI: "vm", "app": "till"}
+	pod.UID, pod.Labels = "1", map[string]string{access.LabelVMI: "vm", "app": "till"}
 	pod.Finalizers, pod.Spec.TerminationGracePeriodSeconds = []string{"a.io/x"}, &grace
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{
 		{Manager: "kubelet", Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:nodeName":{}}}`)},
@@ -108,7 +109,7 @@ func trapped() (types.Pod, lists) {
 		{Type: policyv1.DisruptionAllowedCondition, Reason: policyv1.SyncFailedReason, Message: "found no controller"},
 	}}
 	return types.Pod{Namespace: "shop", Name: "till", UID: "1", VMI: "vm"}, lists{
-		podsPath:    podList(pod, testPod("shop", "other", "n1")),
+		podsPath:    podList(pod, kubetest.TestPod("shop", "other", "n1")),
 		nodesPath:   nodeList(ready("n1"), ready("n2")),
 		volumesPath: volumeList(),
 		budgetsPath: budgetList(

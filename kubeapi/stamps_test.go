@@ -7,18 +7,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/nodes"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // stampedNode is a Node n1 whose agent wrote its stamp at the given time.
 func stampedNode(uid ktypes.UID, renewed string) corev1.Node {
 	n := testNode("n1", "")
 	n.UID = uid
-	n.Annotations = map[string]string{agentAnnotation: `{"version":"1","given":"2026-01-02T03:06:00Z","renewed":"` + renewed + `"}`}
+	n.Annotations = map[string]string{nodes.AgentAnnotation: `{"version":"1","given":"2026-01-02T03:06:00Z","renewed":"` + renewed + `"}`}
 	return n
 }
 
@@ -36,7 +37,7 @@ func watchStamps(t *testing.T, play func(*stampWatch)) {
 		w := &stampWatch{T: t, tb: tb, bell: make(chan struct{}, 1), api: &fakeAPI{
 			nodes: []corev1.Node{stampedNode("u1", "2026-01-02T03:06:00Z"), testNode("n2", "x")},
 		}}
-		end := startInMemory(t, c, &inMemory{handler: w.api})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: w.api})
 		defer end()
 		time.Sleep(time.Second)
 		tb.nodes.Notify(w.bell)
@@ -135,7 +136,7 @@ func TestAProcessThatWasStoppedHasSeenNoStampAge(t *testing.T) {
 		var stopped atomic.Int64
 		began := time.Now()
 		c.Uptime = func() time.Duration { return time.Since(began) + time.Duration(stopped.Load()) }
-		end := startInMemory(t, c, &inMemory{handler: &fakeAPI{nodes: []corev1.Node{stampedNode("u1", "x")}}})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: &fakeAPI{nodes: []corev1.Node{stampedNode("u1", "x")}}})
 		defer end()
 		time.Sleep(time.Minute)
 		stopped.Store(int64(24 * time.Hour))
@@ -148,23 +149,23 @@ func TestAProcessThatWasStoppedHasSeenNoStampAge(t *testing.T) {
 
 func TestOnlyTheStampThatWasSeenIsForgotten(t *testing.T) {
 	n := wholeNode()
-	n.Annotations[witnessAnnotation], n.Annotations[designatedAnnotation] = `{"round":1}`, `{"apps":{}}`
+	n.Annotations[nodes.WitnessAnnotation], n.Annotations[nodes.DesignatedAnnotation] = `{"round":1}`, `{"apps":{}}`
 	c, kube := withFake(t, n)
-	old := nodeOf(n)
+	old := nodes.NodeOf(n)
 	old.Agent = &types.AgentStamp{Renewed: time.Unix(1, 0)}
 	if err := c.ForgetStamp(t.Context(), old); !errors.Is(err, types.ErrConflict) || patches(t, kube) != nil {
 		t.Errorf("a stamp that was written again: %v, sent %v", err, patches(t, kube))
 	}
-	if err := c.ForgetStamp(t.Context(), nodeOf(n)); err != nil {
+	if err := c.ForgetStamp(t.Context(), nodes.NodeOf(n)); err != nil {
 		t.Error(err)
 	}
 	now, _ := kube.CoreV1().Nodes().Get(t.Context(), n.Name, metav1.GetOptions{})
-	for _, key := range []string{agentAnnotation, witnessAnnotation, designatedAnnotation} {
+	for _, key := range []string{nodes.AgentAnnotation, nodes.WitnessAnnotation, nodes.DesignatedAnnotation} {
 		if _, has := now.Annotations[key]; has {
 			t.Errorf("%s is still there", key)
 		}
 	}
-	if now.Annotations[cordonAnnotation] == "" {
+	if now.Annotations[nodes.CordonAnnotation] == "" {
 		t.Errorf("annotations are %v", now.Annotations)
 	}
 }
@@ -196,24 +197,24 @@ func TestAStampIsConfirmedOnceItIsSeenToChangeInOneBoot(t *testing.T) {
 		"not on another Node of that name":        {[]types.Node{stampRow("b", 1), another}, false},
 		"there is nothing to confirm without one": {[]types.Node{stampRow("b", 1), stampRow("b", 0)}, true},
 	} {
-		var s stamps
+		var s nodes.Stamps
 		var n types.Node
 		for _, shown := range c.seen {
-			n = s.sees(shown)
+			n = s.Sees(shown)
 		}
 		if n.StampStale || n.StampUnconfirmed == c.confirmed || n.MaybeForeign() != (!c.confirmed || n.Agent == nil) {
 			t.Errorf("%s: %+v", name, n)
 		}
-		if listed := s.listed(c.seen[len(c.seen)-1]); listed.StampUnconfirmed != n.StampUnconfirmed {
+		if listed := s.Listed(c.seen[len(c.seen)-1]); listed.StampUnconfirmed != n.StampUnconfirmed {
 			t.Errorf("%s: a list says unconfirmed %v", name, listed.StampUnconfirmed)
 		}
 	}
-	var s stamps
-	s.sees(stampRow("b", 1))
-	if s.listed(stampRow("b", 2)).StampUnconfirmed {
+	var s nodes.Stamps
+	s.Sees(stampRow("b", 1))
+	if s.Listed(stampRow("b", 2)).StampUnconfirmed {
 		t.Error("a change that only a list shows is none")
 	}
-	if !s.listed(stampRow("b", 1)).StampUnconfirmed {
+	if !s.Listed(stampRow("b", 1)).StampUnconfirmed {
 		t.Error("a list was taken for what the watch has shown")
 	}
 }
@@ -235,22 +236,22 @@ func TestAStampIsConfirmedByTheWatch(t *testing.T) {
 }
 
 func TestAFreshListJudgesStampsAsTheWatchDoes(t *testing.T) {
-	var s stamps
+	var s nodes.Stamps
 	n := types.Node{Name: "n1", UID: "u1", Agent: &types.AgentStamp{Version: "1"}}
-	if is := s.listed(n); is.StampStale || !is.StampUnconfirmed {
+	if is := s.Listed(n); is.StampStale || !is.StampUnconfirmed {
 		t.Error("a stamp that the watch has not shown is stale, or confirmed")
 	}
-	s.sees(n)
-	s.counted += types.StampFresh
-	if !s.listed(n).StampStale {
+	s.Sees(n)
+	s.Counted += types.StampFresh
+	if !s.Listed(n).StampStale {
 		t.Error("a stamp that stands as long is not stale")
 	}
 	renewed := n
 	renewed.Agent = &types.AgentStamp{Version: "1", Renewed: time.Unix(1, 0)}
-	if s.listed(renewed).StampStale {
+	if s.Listed(renewed).StampStale {
 		t.Error("a stamp that is newer than the one the watch has shown is stale")
 	}
-	if n.Agent = nil; s.listed(n).StampStale || s.listed(n).StampUnconfirmed {
+	if n.Agent = nil; s.Listed(n).StampStale || s.Listed(n).StampUnconfirmed {
 		t.Error("no stamp is a stale one, or an unconfirmed")
 	}
 }

@@ -8,10 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/listwatch"
+	"github.com/zedkube/zedkube/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // forPath has lie answer for a path, while there is one.
@@ -37,7 +39,7 @@ func (tb *tables) stands(t *testing.T, name string) types.TableStatus {
 func TestEveryTableSaysHowItStands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
-		end := startInMemory(t, c, &inMemory{handler: someCluster()})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: someCluster()})
 		time.Sleep(time.Second)
 		for name, s := range tb.tables.All() {
 			if absent := strings.Contains(name, "virtual machine") || strings.Contains(name, "Longhorn"); !s.Whole || s.Why != "" || s.Since.IsZero() || s.Absent != absent {
@@ -68,10 +70,10 @@ func TestATableThatCannotBeKeptSaysWhyAndSinceWhenAndTheOthersStand(t *testing.T
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, tb := newTestClient(t)
-			c.Log = quiet()
+			c.Log = kubetest.Quiet()
 			var lie atomic.Pointer[http.HandlerFunc]
 			lie.Store(&test.lie)
-			end := startInMemory(t, c, &inMemory{handler: forPath("/eve-kube-app/pods", &lie, someCluster())})
+			end := startInMemory(t, c, &kubetest.InMemory{Handler: forPath("/eve-kube-app/pods", &lie, someCluster())})
 			defer end()
 			began := time.Now()
 			time.Sleep(2 * time.Minute)
@@ -95,11 +97,11 @@ func TestATableThatCannotBeKeptSaysWhyAndSinceWhenAndTheOthersStand(t *testing.T
 func TestASilentServerIsWhyTablesAreNotWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
-		c.Log = quiet()
+		c.Log = kubetest.Quiet()
 		var refused atomic.Bool
-		end := startInMemory(t, c, &inMemory{handler: endsWatches(someCluster()), refuse: func() error {
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: endsWatches(someCluster()), Refuse: func() error {
 			if refused.Load() {
-				return errRetired
+				return access.ErrRetired
 			}
 			return nil
 		}})
@@ -126,11 +128,11 @@ func TestASilentServerIsWhyTablesAreNotWhole(t *testing.T) {
 func TestAConnectionHandsItsTablesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
-		c.Log = quiet()
+		c.Log = kubetest.Quiet()
 		r := newRun(t.Context(), c)
 		defer r.end()
 		use := func(h http.Handler) {
-			if err := r.connect(t.Context(), &rest.Config{Host: "https://kube"}, &inMemory{handler: h}); err != nil {
+			if err := r.connect(t.Context(), &rest.Config{Host: "https://kube"}, &kubetest.InMemory{Handler: h}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -145,7 +147,7 @@ func TestAConnectionHandsItsTablesOver(t *testing.T) {
 			}
 		}
 		use(http.HandlerFunc(hang))
-		time.Sleep(handOver + time.Second)
+		time.Sleep(listwatch.HandOver + time.Second)
 		if s := tb.stands(t, types.TableNodes); s.Whole || s.Why == "" {
 			t.Errorf("with a server that hangs it stands %+v", s)
 		}
@@ -164,11 +166,11 @@ func stalls(w http.ResponseWriter, r *http.Request) {
 func TestATableIsNotCalledWholeForLongAfterItsWatchHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
-		c.Log = quiet()
+		c.Log = kubetest.Quiet()
 		var lie atomic.Pointer[http.HandlerFunc]
 		quick := endsAtOnce(someCluster())
 		lie.Store(&quick)
-		end := startInMemory(t, c, &inMemory{handler: forPath("/eve-kube-app/pods", &lie, someCluster())})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: forPath("/eve-kube-app/pods", &lie, someCluster())})
 		defer end()
 		time.Sleep(2 * time.Second)
 		if s := tb.stands(t, types.TableAppPods); !s.Whole {
@@ -176,7 +178,7 @@ func TestATableIsNotCalledWholeForLongAfterItsWatchHasEnded(t *testing.T) {
 		}
 		slow := http.HandlerFunc(stalls)
 		lie.Store(&slow)
-		time.Sleep(handOver + 5*time.Second)
+		time.Sleep(listwatch.HandOver + 5*time.Second)
 		if s := tb.stands(t, types.TableAppPods); s.Whole || s.Why == "" {
 			t.Errorf("long after its watch has ended the table stands %+v", s)
 		}

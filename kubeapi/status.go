@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-
+	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
 )
 
 // status writes the one row of the table of types.APIStatus.
 type status struct {
 	log logrus.FieldLogger
-	api Writer[types.APIStatus]
+	api access.Writer[types.APIStatus]
 
 	mu   sync.Mutex
 	row  types.APIStatus

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,12 +119,12 @@ func noSuch(w http.ResponseWriter, _ *http.Request) {
 func (s *storageAPI) client(t *testing.T) *Client {
 	t.Helper()
 	c, _ := newTestClient(t)
-	silence, _ := watched(t.Context())
-	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &inMemory{handler: s}, silence)
+	silence := lively(t.Context())
+	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &kubetest.InMemory{Handler: s}, silence)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.swap(conn)
+	c.session.Swap(conn)
 	return c
 }
 

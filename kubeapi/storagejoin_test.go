@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
-
+	"github.com/zedkube/zedkube/kubeapi/storage"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -55,12 +55,12 @@ func TestAReplicaIsAsTheRunningEngineHasIt(t *testing.T) {
 	} {
 		e := lhEngine("v-e-0", "v", "n1", "running", "v-r-1", "RW")
 		test.engine(e)
-		r, err := replicaOf(as[replicaPart](t, lhReplica("v-r-1", "v", "n1", "running")))
+		r, err := storage.ReplicaOf(as[storage.ReplicaPart](t, lhReplica("v-r-1", "v", "n1", "running")))
 		if err != nil {
 			t.Fatal(err)
 		}
-		own := engineOf(as[enginePart](t, e))
-		if got := own.shows(r); got.Mode != test.mode || got.Percent != test.percent {
+		own := storage.EngineOf(as[storage.EnginePart](t, e))
+		if got := own.Shows(r); got.Mode != test.mode || got.Percent != test.percent {
 			t.Errorf("%s: replica is %q, %d %%", name, got.Mode, got.Percent)
 		}
 	}
@@ -81,7 +81,7 @@ func TestAReplicaIsStoppedWhenItIsAndIsToBe(t *testing.T) {
 	} {
 		r := lhReplica("v-r-1", "v", "n1", "")
 		r.Spec.DesireState, r.Status.CurrentState = row.desired, row.current
-		if got, err := replicaOf(as[replicaPart](t, r)); err != nil || got.Running != row.running {
+		if got, err := storage.ReplicaOf(as[storage.ReplicaPart](t, r)); err != nil || got.Running != row.running {
 			t.Errorf("%q wanted, is %q: running %v, %v", row.desired, row.current, got.Running, err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestAVolumeIsOfTheClaimThatItIsBoundTo(t *testing.T) {
 	bound, former := lhVolume("v", "attached", "n1"), lhVolume("v", "detached", "")
 	former.Status.KubernetesStatus.LastPVCRefAt = "2026-05-03T06:00:00Z"
 	for want, v := range map[string]*longhornv1.Volume{"eve-kube-app/v-pvc-0": bound, "": former} {
-		if got := diskOf(as[volumePart](t, v)).Claim; got != want {
+		if got := storage.DiskOf(as[storage.VolumePart](t, v)).Claim; got != want {
 			t.Errorf("it is of claim %q, want %q", got, want)
 		}
 	}

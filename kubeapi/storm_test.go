@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -26,7 +28,7 @@ func when(meets func(*http.Request) bool, code int, reason metav1.StatusReason) 
 }
 
 func always(*http.Request) bool    { return true }
-func listing(r *http.Request) bool { return !strings.HasSuffix(r.URL.Path, "/"+Namespace) }
+func listing(r *http.Request) bool { return !strings.HasSuffix(r.URL.Path, "/"+access.Namespace) }
 func ofNodes(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/nodes") }
 
 // endsAtOnce ends each watch in good order as it begins.
@@ -71,7 +73,7 @@ func troubled(t *testing.T, trouble func(http.Handler) http.HandlerFunc, most in
 			})
 		}
 		spoiled := trouble(well)
-		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var now bool
 			api.set(func() { now = in; asked++ })
 			if now {
@@ -98,13 +100,13 @@ func troubled(t *testing.T, trouble func(http.Handler) http.HandlerFunc, most in
 		turn(func() {
 			in = false
 			api.nodes = append(api.nodes[:1:1], testNode("n3", "z"))
-			api.pods = append(api.pods[1:len(api.pods):len(api.pods)], testPod("eve-kube-app", "a3", "n1"))
+			api.pods = append(api.pods[1:len(api.pods):len(api.pods)], kubetest.TestPod("eve-kube-app", "a3", "n1"))
 		})
 		time.Sleep(5 * time.Second)
-		check(t, "nodes", keys(tb.nodes.All()), []string{"n1", "n3"})
-		check(t, "app pods", keys(tb.appPods.All()), []string{"eve-kube-app/a2", "eve-kube-app/a3"})
-		check(t, "own pods", keys(tb.own.All()), []string{"eve-kube-app/a3", "kube-system/s1"})
-		check(t, "namespaces with two pods", keys(tb.counts.All()), []string{"eve-kube-app", "kube-system"})
+		check(t, "nodes", kubetest.Keys(tb.nodes.All()), []string{"n1", "n3"})
+		check(t, "app pods", kubetest.Keys(tb.appPods.All()), []string{"eve-kube-app/a2", "eve-kube-app/a3"})
+		check(t, "own pods", kubetest.Keys(tb.own.All()), []string{"eve-kube-app/a3", "kube-system/s1"})
+		check(t, "namespaces with two pods", kubetest.Keys(tb.counts.All()), []string{"eve-kube-app", "kube-system"})
 		if n := tb.pods(); n != 4 {
 			t.Errorf("%d pods are counted", n)
 		}
@@ -148,14 +150,14 @@ func TestOneViewThatCannotBeHadLeavesTheOthersAlone(t *testing.T) {
 		c, tb := newTestClient(t)
 		api := someCluster()
 		var nodes []corev1.Node
-		end := startInMemory(t, c, &inMemory{handler: when(func(r *http.Request) bool {
-			return isWatch(r) && strings.Contains(r.URL.Path, Namespace)
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: when(func(r *http.Request) bool {
+			return isWatch(r) && strings.Contains(r.URL.Path, access.Namespace)
 		}, 403, metav1.StatusReasonForbidden)(endsWatches(api))})
 		defer end()
 		time.Sleep(10 * time.Minute)
 		api.set(func() { nodes = api.nodes })
 		if len(tb.nodes.All()) != len(nodes) || len(tb.own.All()) != 2 {
-			t.Errorf("nodes %v, own pods %v", keys(tb.nodes.All()), keys(tb.own.All()))
+			t.Errorf("nodes %v, own pods %v", kubetest.Keys(tb.nodes.All()), kubetest.Keys(tb.own.All()))
 		}
 	})
 }

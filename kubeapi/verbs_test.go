@@ -9,6 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/nodes"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,20 +20,18 @@ import (
 	ktypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // withFake is a client connected to a fake of client-go's.
 func withFake(t *testing.T, objects ...runtime.Object) (*Client, *fake.Clientset) {
 	kube := fake.NewClientset(objects...)
-	return over(&connection{ctx: t.Context(), kube: kube}, types.NoOperations{}), kube
+	return over(&access.Connection{Ctx: t.Context(), Kube: kube}, types.NoOperations{}), kube
 }
 
 // ourFields is the record of the API server of a cordon of ours.
 func ourFields() []metav1.ManagedFieldsEntry {
 	return []metav1.ManagedFieldsEntry{{
-		Manager: drainManager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
+		Manager: access.DrainManager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`),
 	}}
 }
@@ -69,7 +70,7 @@ func TestACordonIsOnePatchForTheVersionItSaw(t *testing.T) {
 	}
 	n, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 	want := types.Cordon{By: "zedkube", Reason: "reboot", Since: since}
-	if got := nodeOf(n).CordonedBy; got == nil || *got != want {
+	if got := nodes.NodeOf(n).CordonedBy; got == nil || *got != want {
 		t.Errorf("cordon is %+v", got)
 	}
 	if err := c.Uncordon(t.Context(), "n1"); err != nil {
@@ -108,23 +109,23 @@ func TestACordonMadeAfterOursWasUndoneIsForeign(t *testing.T) {
 	if err := c.Cordon(t.Context(), "n1", types.Cordon{}); err != nil {
 		t.Fatal(err)
 	}
-	nodes := kube.CoreV1().Nodes()
+	onNodes := kube.CoreV1().Nodes()
 	see := func() *corev1.Node {
-		n, err := nodes.Get(t.Context(), "n1", metav1.GetOptions{})
+		n, err := onNodes.Get(t.Context(), "n1", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
-	if nodeOf(slimNode(see())).CordonedBy == nil {
+	if nodes.NodeOf(nodes.SlimNode(see())).CordonedBy == nil {
 		t.Fatalf("our own cordon is not seen as ours: %+v", see().ManagedFields)
 	}
 	for _, patch := range []string{`{"spec":{"unschedulable":null}}`, `{"spec":{"unschedulable":true}}`} { // what kubectl sends
-		if _, err := nodes.Patch(t.Context(), "n1", ktypes.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl"}); err != nil {
+		if _, err := onNodes.Patch(t.Context(), "n1", ktypes.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if by := nodeOf(slimNode(see())).CordonedBy; by != nil {
+	if by := nodes.NodeOf(nodes.SlimNode(see())).CordonedBy; by != nil {
 		t.Errorf("a foreign cordon is seen as %+v", by)
 	}
 	if err := c.Uncordon(t.Context(), "n1"); err != nil || !see().Spec.Unschedulable {
@@ -151,15 +152,15 @@ func TestOfStandingCordonsOnlyOursIsTouched(t *testing.T) {
 		cordon, uncordon bool // something is sent
 	}{
 		"foreign":                       {nil, false, false},
-		"ours":                          {map[string]string{cordonAnnotation: first}, true, true},
-		"ours and kept":                 {map[string]string{cordonAnnotation: first, keepAnnotation: "true"}, true, false},
-		"foreign over a leftover note":  {map[string]string{cordonAnnotation: `{"by":"me"}`}, false, false},
-		"foreign over a leftover keep":  {map[string]string{keepAnnotation: "true"}, false, false},
-		"ours, which says nothing else": {map[string]string{cordonAnnotation: `{"by":"zedkube","reason":"second","since":"0001-01-01T00:00:00Z"}`}, false, true},
+		"ours":                          {map[string]string{nodes.CordonAnnotation: first}, true, true},
+		"ours and kept":                 {map[string]string{nodes.CordonAnnotation: first, nodes.KeepAnnotation: "true"}, true, false},
+		"foreign over a leftover note":  {map[string]string{nodes.CordonAnnotation: `{"by":"me"}`}, false, false},
+		"foreign over a leftover keep":  {map[string]string{nodes.KeepAnnotation: "true"}, false, false},
+		"ours, which says nothing else": {map[string]string{nodes.CordonAnnotation: `{"by":"zedkube","reason":"second","since":"0001-01-01T00:00:00Z"}`}, false, true},
 	} {
 		for verb, sends := range map[string]bool{"cordon": test.cordon, "uncordon": test.uncordon} {
 			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "5", Annotations: test.notes}, Spec: corev1.NodeSpec{Unschedulable: true}}
-			if test.notes[cordonAnnotation] != "" {
+			if test.notes[nodes.CordonAnnotation] != "" {
 				n.ManagedFields = ourFields()
 			}
 			c, kube := withFake(t, n)

@@ -5,13 +5,16 @@ import (
 	"time"
 
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/leases"
+	"github.com/zedkube/zedkube/kubeapi/listwatch"
+	"github.com/zedkube/zedkube/kubeapi/nodes"
+	"github.com/zedkube/zedkube/kubeapi/pods"
 	"github.com/zedkube/zedkube/types"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/tools/cache"
 )
 
 // The views, as the status and the log name them.
@@ -33,21 +36,21 @@ const leasesGap = time.Minute
 // views keeps the tables that are wanted until the connection is retired: the
 // pods of this node as soon as its name is known, those of reports while it
 // leads.
-func (r *run) views(conn *connection) {
+func (r *run) views(conn *access.Connection) {
 	stop := []func(){
-		r.start(conn, viewNodes, listNodes(conn), nodeRows(r.Nodes, r.clocks, &r.stamps)),
-		r.start(conn, viewAppPods, listPods(conn, Namespace, ""), appPodRows(r.appPods)),
-		r.keep(conn, &view{name: viewLeases, holds: kept[sightings](conn).holds, turns: newTurns(leasesGap), strict: true}, listLeases(conn),
-			leaseRows(sighted{Writer: r.Leases, seen: kept[sightings](conn)})),
+		r.start(conn, viewNodes, listNodes(conn), nodeRows(r.Nodes, r.clocks, &r.Stamps)),
+		r.start(conn, viewAppPods, listPods(conn, access.Namespace, ""), appPodRows(r.appPods)),
+		r.keep(conn, &listwatch.Table{Name: viewLeases, Holds: access.Kept[leases.Observations](conn).Holds, Turns: listwatch.NewTurns(leasesGap), Strict: true}, listLeases(conn),
+			leaseRows(leases.ObservedTable{Writer: r.Leases, Seen: access.Kept[leases.Observations](conn)})),
 	}
 	stop = append(stop, r.appViews(conn)...)
 	stop = append(stop, r.serviceViews(conn)...)
-	longhorn := newGroup(conn, longhornv1.SchemeGroupVersion)
+	longhorn := listwatch.NewGroup(conn, longhornv1.SchemeGroupVersion)
 	levels, reports := r.levels(conn, longhorn), r.reports(conn, longhorn)
 	own, stopOwn := "", func() {}
 	tick := time.NewTicker(viewsRest)
 	defer tick.Stop()
-	pulse := conn.pulses[loopViews]
+	pulse := conn.Pulses[access.LoopViews]
 	for {
 		pulse.Begin()
 		// A Node that is gone leaves its last name in use: this device gets no other.
@@ -64,7 +67,7 @@ func (r *run) views(conn *connection) {
 		reports.want(leads)
 		pulse.End(viewsRest, false)
 		select {
-		case <-conn.ctx.Done():
+		case <-conn.Ctx.Done():
 			for _, s := range append(stop, stopOwn, levels.stop, reports.stop) {
 				s()
 			}
@@ -90,23 +93,23 @@ func (r *run) leads() bool {
 
 // start keeps a table on which the status depends, and returns what stops that
 // and waits for its end; stopping twice is fine.
-func (r *run) start(conn *connection, name string, lw *cache.ListWatch, rows rowStore) (stop func()) {
-	return r.keep(conn, &view{name: name, holds: r.status.holds, turns: r.turns}, lw, rows)
+func (r *run) start(conn *access.Connection, name string, lw *cache.ListWatch, rows access.Store) (stop func()) {
+	return r.keep(conn, &listwatch.Table{Name: name, Holds: r.status.holds, Turns: r.turns}, lw, rows)
 }
 
 // keep keeps a table and says under v.name in Client.Tables how it stands. A
 // view that ends with its connection leaves that to the one of the next.
-func (r *run) keep(conn *connection, v *view, lw *cache.ListWatch, rows rowStore) (stop func()) {
-	ctx, cancel := context.WithCancel(conn.ctx)
+func (r *run) keep(conn *access.Connection, v *listwatch.Table, lw *cache.ListWatch, rows access.Store) (stop func()) {
+	ctx, cancel := context.WithCancel(conn.Ctx)
 	done := make(chan struct{})
-	v.log, v.silence = r.Log, r.silence
-	if v.stands == nil {
-		v.stands = r.standing(v.name)
+	v.Log, v.Liveness = r.Log, r.silence
+	if v.Stands == nil {
+		v.Stands = r.standing(v.Name)
 	}
 	go func() {
 		defer close(done)
-		v.run(ctx, lw, rows)
-		v.stands.end(conn.ctx.Err() != nil)
+		v.Run(ctx, lw, rows)
+		v.Stands.End(conn.Ctx.Err() != nil)
 	}()
 	return func() {
 		cancel()
@@ -114,50 +117,61 @@ func (r *run) keep(conn *connection, v *view, lw *cache.ListWatch, rows rowStore
 	}
 }
 
-func (r *run) standing(view string) *standing {
-	return &standing{log: r.Log, table: r.Tables, name: view}
+func (r *run) standing(view string) *listwatch.Standing {
+	return &listwatch.Standing{Log: r.Log, Table: r.Tables, Name: view}
 }
 
 // empty drops the rows of a table that no view keeps, and what is said of it: an
 // earlier connection may have left them.
-func empty[T any](r *run, view string, table Writer[T]) {
-	if err := retain(table, nil); err != nil {
+func empty[T any](r *run, view string, table access.Writer[T]) {
+	if err := access.Retain(table, nil); err != nil {
 		r.Log.WithError(err).WithField("table", view).Error("table cannot be cleared")
 	}
-	r.standing(view).end(false)
+	r.standing(view).End(false)
 }
 
-// lister is a client for one kind of object.
-type lister[L runtime.Object] interface {
-	List(ctx context.Context, o metav1.ListOptions) (L, error)
-	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+func listNodes(conn *access.Connection) *cache.ListWatch {
+	return listwatch.ListWatch(conn.Kube.CoreV1().Nodes(), "")
 }
 
-// listWatch is all that api has, or what the field selector on chooses of it.
-func listWatch[L runtime.Object](api lister[L], on string) *cache.ListWatch {
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = on
-			return api.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = on
-			return api.Watch(ctx, o)
-		},
-	}
-}
-
-func listNodes(conn *connection) *cache.ListWatch { return listWatch(conn.kube.CoreV1().Nodes(), "") }
-
-func listLeases(conn *connection) *cache.ListWatch {
-	return listWatch(conn.kube.CoordinationV1().Leases(Namespace), "")
+func listLeases(conn *access.Connection) *cache.ListWatch {
+	return listwatch.ListWatch(conn.Kube.CoordinationV1().Leases(access.Namespace), "")
 }
 
 // listPods is every pod of namespace, "" for all, on node, "" for all and none.
-func listPods(conn *connection, namespace, node string) *cache.ListWatch {
+func listPods(conn *access.Connection, namespace, node string) *cache.ListWatch {
 	on := ""
 	if node != "" {
 		on = fields.OneTermEqualSelector("spec.nodeName", node).String()
 	}
-	return listWatch(conn.kube.CoreV1().Pods(namespace), on)
+	return listwatch.ListWatch(conn.Kube.CoreV1().Pods(namespace), on)
+}
+
+func nodeRows(table access.Writer[types.Node], clocks *nodes.Clocks, stamps *nodes.Stamps) access.Store {
+	return &listwatch.Rows[*corev1.Node, types.Node]{
+		Table: nodes.ClockedTable{Writer: nodes.StampedTable{Writer: table, Stamps: stamps}, Clocks: clocks}, Row: nodes.NodeOf, Slim: nodes.SlimNode, Seen: clocks.Sees, Drops: access.IsEdge,
+		Key: func(n types.Node) string { return n.Name },
+	}
+}
+
+func podRows(table access.Writer[types.Pod]) access.Store {
+	return &listwatch.Rows[*corev1.Pod, types.Pod]{Table: table, Row: pods.PodOf, Slim: pods.SlimPod, Key: podKey}
+}
+
+func appPodRows(table access.Writer[types.Pod]) access.Store {
+	return &listwatch.Rows[*corev1.Pod, types.Pod]{Table: table, Row: pods.AppPodOf, Slim: pods.SlimAppPod, Key: podKey}
+}
+
+func podKey(p types.Pod) string {
+	if p.Namespace == "" || p.Name == "" {
+		return ""
+	}
+	return p.Key()
+}
+
+func leaseRows(table access.Writer[types.Lease]) access.Store {
+	return &listwatch.Rows[*coordinationv1.Lease, types.Lease]{
+		Table: table, Row: leases.LeaseOf, Slim: leases.SlimLease,
+		Key: func(l types.Lease) string { return l.Name },
+	}
 }

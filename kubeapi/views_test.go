@@ -6,18 +6,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 func someCluster() *fakeAPI {
 	return &fakeAPI{
 		nodes: []corev1.Node{testNode("n1", ownUUID), testNode("n2", "x")},
 		pods: []corev1.Pod{
-			testPod("eve-kube-app", "a1", "n1"), testPod("eve-kube-app", "a2", "n2"),
-			testPod("kube-system", "s1", "n1"), testPod("kube-system", "s2", "n2"),
+			kubetest.TestPod("eve-kube-app", "a1", "n1"), kubetest.TestPod("eve-kube-app", "a2", "n2"),
+			kubetest.TestPod("kube-system", "s1", "n1"), kubetest.TestPod("kube-system", "s2", "n2"),
 		},
 	}
 }
@@ -25,12 +25,12 @@ func someCluster() *fakeAPI {
 func TestTablesHoldWhatTheyAreNamedAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
-		end := startInMemory(t, c, &inMemory{handler: someCluster()})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: someCluster()})
 		defer end()
 		time.Sleep(time.Second)
-		check(t, "nodes", keys(tb.nodes.All()), []string{"n1", "n2"})
-		check(t, "app pods", keys(tb.appPods.All()), []string{"eve-kube-app/a1", "eve-kube-app/a2"})
-		check(t, "own pods", keys(tb.own.All()), []string{"eve-kube-app/a1", "kube-system/s1"})
+		check(t, "nodes", kubetest.Keys(tb.nodes.All()), []string{"n1", "n2"})
+		check(t, "app pods", kubetest.Keys(tb.appPods.All()), []string{"eve-kube-app/a1", "eve-kube-app/a2"})
+		check(t, "own pods", kubetest.Keys(tb.own.All()), []string{"eve-kube-app/a1", "kube-system/s1"})
 		if s := tb.status(); !s.Synced || !s.Answers() {
 			t.Errorf("status is %+v", s)
 		}
@@ -41,7 +41,7 @@ func TestOwnPodsWaitForTheOwnNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
 		_ = tb.info.Unpublish(types.Global)
-		end := startInMemory(t, c, &inMemory{handler: someCluster()})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: someCluster()})
 		defer end()
 		time.Sleep(time.Second)
 		if s := tb.status(); s.Synced || len(tb.own.All()) != 0 || len(tb.nodes.All()) != 2 {
@@ -49,7 +49,7 @@ func TestOwnPodsWaitForTheOwnNode(t *testing.T) {
 		}
 		_ = tb.info.Publish(types.Global, types.EdgeNodeInfo{DeviceName: "N2"})
 		time.Sleep(time.Second)
-		check(t, "own pods of a node whose label names another device", keys(tb.own.All()), nil)
+		check(t, "own pods of a node whose label names another device", kubetest.Keys(tb.own.All()), nil)
 	})
 }
 
@@ -57,7 +57,7 @@ func TestAnIdleClientIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newTestClient(t)
 		api := someCluster()
-		end := startInMemory(t, c, &inMemory{handler: api})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: api})
 		defer end()
 		time.Sleep(time.Minute)
 		before := api.count()
@@ -75,7 +75,7 @@ func TestOwnPodsFollowTheOwnNode(t *testing.T) {
 		c, tb := newTestClient(t)
 		api := someCluster()
 		api.nodes = []corev1.Node{testNode("n1", ""), testNode("n2", "")}
-		end := startInMemory(t, c, &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if isWatch(r) && r.URL.Query().Get("sendInitialEvents") != "true" { // every list is followed by another one
 				select {
 				case <-time.After(5 * time.Second):
@@ -88,10 +88,10 @@ func TestOwnPodsFollowTheOwnNode(t *testing.T) {
 		})})
 		defer end()
 		time.Sleep(time.Minute)
-		check(t, "own pods by name", keys(tb.own.All()), []string{"eve-kube-app/a1", "kube-system/s1"})
+		check(t, "own pods by name", kubetest.Keys(tb.own.All()), []string{"eve-kube-app/a1", "kube-system/s1"})
 		api.set(func() { api.nodes = []corev1.Node{testNode("n1", "x"), testNode("n2", ownUUID)} })
 		time.Sleep(time.Minute)
-		check(t, "own pods by label", keys(tb.own.All()), []string{"eve-kube-app/a2", "kube-system/s2"})
+		check(t, "own pods by label", kubetest.Keys(tb.own.All()), []string{"eve-kube-app/a2", "kube-system/s2"})
 		if s := tb.status(); !s.Synced {
 			t.Errorf("status is %+v", s)
 		}
@@ -101,7 +101,7 @@ func TestOwnPodsFollowTheOwnNode(t *testing.T) {
 func TestLeadershipThatFlapsLeavesTheRightTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, tb := newTestClient(t)
-		end := startInMemory(t, c, &inMemory{handler: someCluster()})
+		end := startInMemory(t, c, &kubetest.InMemory{Handler: someCluster()})
 		defer end()
 		for i := range 51 {
 			tb.lead(i%2 == 0)

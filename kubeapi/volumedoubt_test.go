@@ -6,6 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/listwatch"
+	"github.com/zedkube/zedkube/kubeapi/storage"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -14,12 +17,12 @@ func TestAVolumeThatContradictsItselfFromTheStartIsDoubtedAtOnceAndNoLongerThanI
 	synctest.Test(t, func(t *testing.T) {
 		s := newJoining(t)
 		s.whole()
-		list[volumePart](s, s.volumes, lhVolume("v", "attached", "n1"), lhVolume("w", "attached", "n1"))
+		list[storage.VolumePart](s, s.volumes, lhVolume("v", "attached", "n1"), lhVolume("w", "attached", "n1"))
 		if len(s.doubts) != 1 || !strings.Contains(s.doubts[0], "volume w of Longhorn") {
 			t.Errorf("while the table lacks a volume it is doubted %q", s.doubts)
 		}
-		list[volumePart](s, s.volumes, lhVolume("v", "attached", "n1"))
-		time.Sleep(2 * lasting)
+		list[storage.VolumePart](s, s.volumes, lhVolume("v", "attached", "n1"))
+		time.Sleep(2 * storage.Lasting)
 		if last := s.doubts[len(s.doubts)-1]; last != "" {
 			t.Errorf("a volume that is gone is still doubted: %q", last)
 		}
@@ -29,13 +32,13 @@ func TestAVolumeThatContradictsItselfFromTheStartIsDoubtedAtOnceAndNoLongerThanI
 func TestAnotherConnectionKeepsTheSumOfSnapshotsUntilTheyAreListed(t *testing.T) {
 	s := newJoining(t)
 	_ = s.table.Publish("v", types.Volume{Name: "v", Snapshots: 7 << 20}) // as the former one left it
-	list[volumePart](s, s.volumes, lhVolume("v", "detached", ""))
-	list[enginePart](s, s.engines)
-	list[replicaPart](s, s.replicas)
+	list[storage.VolumePart](s, s.volumes, lhVolume("v", "detached", ""))
+	list[storage.EnginePart](s, s.engines)
+	list[storage.ReplicaPart](s, s.replicas)
 	if v := s.volume("v"); v.Snapshots != 7<<20 || v.State != "detached" {
 		t.Errorf("before snapshots are listed it is %+v", v)
 	}
-	list[snapshotPart](s, s.snapshots)
+	list[storage.SnapshotPart](s, s.snapshots)
 	if got := s.volume("v").Snapshots; got != 0 {
 		t.Errorf("without snapshots they take %d bytes", got)
 	}
@@ -43,11 +46,11 @@ func TestAnotherConnectionKeepsTheSumOfSnapshotsUntilTheyAreListed(t *testing.T)
 
 func TestADoubtIsToldInFewWords(t *testing.T) {
 	var table pubsub.Table[types.TableStatus]
-	s := &standing{log: quiet(), table: &table, name: "t"}
-	s.whole(false)
-	s.doubts(strings.Repeat("x", 1<<20))
-	if row, _ := table.Get("t"); row.Whole || len(row.Why) > whyText || row.Why == "" {
+	s := &listwatch.Standing{Log: kubetest.Quiet(), Table: &table, Name: "t"}
+	s.Whole(false)
+	s.Doubts(strings.Repeat("x", 1<<20))
+	if row, _ := table.Get("t"); row.Whole || len(row.Why) > listwatch.WhyText || row.Why == "" {
 		t.Errorf("it says %d bytes, whole %v", len(row.Why), row.Whole)
 	}
-	s.end(false)
+	s.End(false)
 }

@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,15 +21,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	k8stesting "k8s.io/client-go/testing"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // answersWith is a client of a server that answers by one function.
 func answersWith(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
-	s, _ := watched(t.Context())
-	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &inMemory{handler: handler}, s)
+	s := lively(t.Context())
+	conn, err := newConnection(t.Context(), &rest.Config{Host: "https://kube"}, &kubetest.InMemory{Handler: handler}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestANodeWithoutAVersionIsNotPatched(t *testing.T) {
 	for _, verb := range []string{"cordon", "uncordon", "stamp", "conditions"} {
 		c, kube := withFake(t)
 		kube.PrependReactor("get", "nodes", func(k8stesting.Action) (bool, runtime.Object, error) { return true, n, nil })
-		if err := writes(t, c)[verb](t.Context()); !errors.Is(err, errOther) || len(patches(t, kube)) > 0 {
+		if err := writes(t, c)[verb](t.Context()); !errors.Is(err, access.ErrOther) || len(patches(t, kube)) > 0 {
 			t.Errorf("%s: %v, sent %v", verb, err, patches(t, kube))
 		}
 	}
@@ -90,12 +91,12 @@ func TestAWriteIsMadeWhenTheAnswerIsAboutIt(t *testing.T) {
 	c, kube := withFake(t, n)
 	kube.PrependReactor("patch", "nodes", func(k8stesting.Action) (bool, runtime.Object, error) { return true, &corev1.Node{}, nil })
 	for _, verb := range []string{"stamp", "cordon"} {
-		if err := writes(t, c)[verb](t.Context()); !errors.Is(err, errOther) {
+		if err := writes(t, c)[verb](t.Context()); !errors.Is(err, access.ErrOther) {
 			t.Errorf("%s: %v", verb, err)
 		}
 	}
 	kube.PrependReactor("create", "leases", func(k8stesting.Action) (bool, runtime.Object, error) { return true, drainLeaseOf("n2", ""), nil })
-	if lock, err := c.SetDrainLock(t.Context(), types.DrainLock{Holder: "n1"}); !errors.Is(err, errOther) {
+	if lock, err := c.SetDrainLock(t.Context(), types.DrainLock{Holder: "n1"}); !errors.Is(err, access.ErrOther) {
 		t.Errorf("the lock of %q is taken for the one of n1: %v", lock.Holder, err)
 	}
 }
@@ -139,8 +140,8 @@ func TestAnAnswerThatBreaksOffIsNone(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	path := filepath.Join(t.TempDir(), "k3s.yaml")
-	writeFile(t, path, dialConfig(server))
-	c, done, err := Dial(t.Context(), quiet(), path, types.NoOperations{})
+	kubetest.WriteFile(t, path, dialConfig(server))
+	c, done, err := Dial(t.Context(), kubetest.Quiet(), path, types.NoOperations{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,15 +4,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/nodes"
+	"github.com/zedkube/zedkube/kubeapi/pods"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 func entry(manager, subresource, fields string, minute int) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
-		Manager: manager, Subresource: subresource, Operation: metav1.ManagedFieldsOperationUpdate, Time: new(at(minute)),
+		Manager: manager, Subresource: subresource, Operation: metav1.ManagedFieldsOperationUpdate, Time: new(kubetest.At(minute)),
 		APIVersion: "v1", FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(fields),
 	}
@@ -32,33 +34,33 @@ func TestWhoWroteLabelsAndTheCordonIsKnown(t *testing.T) {
 		Spec: corev1.NodeSpec{Unschedulable: true},
 	}
 	want := []types.FieldWriter{
-		{Field: "node-role.kubernetes.io/control-plane", Manager: "k3s", At: at(1).Time},
-		{Field: "node-uuid", Manager: "kubectl-label", At: at(3).Time},
-		{Field: types.FieldCordon, Manager: "kubectl", At: at(5).Time},
-		{Field: "tie-breaker-node", Manager: "kubectl-label", At: at(3).Time},
+		{Field: "node-role.kubernetes.io/control-plane", Manager: "k3s", At: kubetest.At(1).Time},
+		{Field: "node-uuid", Manager: "kubectl-label", At: kubetest.At(3).Time},
+		{Field: types.FieldCordon, Manager: "kubectl", At: kubetest.At(5).Time},
+		{Field: "tie-breaker-node", Manager: "kubectl-label", At: kubetest.At(3).Time},
 	}
-	for name, n := range map[string]*corev1.Node{"whole": n, "slim": slimNode(n)} {
-		if diff := cmp.Diff(want, nodeOf(n).Writers); diff != "" {
+	for name, n := range map[string]*corev1.Node{"whole": n, "slim": nodes.SlimNode(n)} {
+		if diff := cmp.Diff(want, nodes.NodeOf(n).Writers); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	if slim := slimNode(n); len(slim.ManagedFields) != 4 {
+	if slim := nodes.SlimNode(n); len(slim.ManagedFields) != 4 {
 		t.Errorf("a slim node keeps %v", slim.ManagedFields)
 	}
 	n.Spec.Unschedulable = false // somebody owns that it is not
-	if got := nodeOf(n).Writers; len(got) != 3 {
+	if got := nodes.NodeOf(n).Writers; len(got) != 3 {
 		t.Errorf("%v", got)
 	}
 }
 
 func TestTheNodeSaysWhatConnectsItsPods(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{"flannel.alpha.coreos.com/backend-type": "vxlan"}}}
-	for _, n := range []*corev1.Node{n, slimNode(n)} {
-		if got := nodeOf(n).CNI; got != "flannel vxlan" {
+	for _, n := range []*corev1.Node{n, nodes.SlimNode(n)} {
+		if got := nodes.NodeOf(n).CNI; got != "flannel vxlan" {
 			t.Errorf("%q", got)
 		}
 	}
-	if got := nodeOf(&corev1.Node{}).CNI; got != "" {
+	if got := nodes.NodeOf(&corev1.Node{}).CNI; got != "" {
 		t.Errorf("%q", got)
 	}
 }
@@ -79,13 +81,13 @@ func TestPartsOfTheSystemHaveAVersion(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: row.namespace, Name: "p", Labels: map[string]string{row.label: row.value}},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: row.image}}},
 		}
-		for _, p := range []*corev1.Pod{p, slimPod(p)} {
-			if got := podOf(p); got.Part != row.part || got.Version != row.version {
+		for _, p := range []*corev1.Pod{p, pods.SlimPod(p)} {
+			if got := pods.PodOf(p); got.Part != row.part || got.Version != row.version {
 				t.Errorf("%s %s: %q %q", row.value, row.image, got.Part, got.Version)
 			}
 		}
 		p.Spec.Containers = nil
-		if got := podOf(p); got.Part != "" {
+		if got := pods.PodOf(p); got.Part != "" {
 			t.Errorf("a %s without containers is %q", row.value, got.Part)
 		}
 	}

@@ -9,12 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/kubeapi/leases"
+	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-
-	"github.com/zedkube/zedkube/types"
 )
 
 // Through the whole of client-go, which words errors in its own ways.
@@ -26,28 +28,28 @@ func TestOnlyAWholeAnswerBelow500IsAnAnswerToAWrite(t *testing.T) {
 			_, _ = w.Write([]byte(body))
 		}
 	}
-	refused := &inMemory{refuse: func() error { return syscall.ECONNREFUSED }}
+	refused := &kubetest.InMemory{Refuse: func() error { return syscall.ECONNREFUSED }}
 	for name, test := range map[string]struct {
-		base *inMemory
+		base *kubetest.InMemory
 		none bool
 	}{
 		"a refused connection":  {refused, true},
-		"silence":               {&inMemory{handler: http.HandlerFunc(hang)}, true},
-		"half an answer":        {&inMemory{handler: http.HandlerFunc(tearOff)}, true},
-		"500":                   {&inMemory{handler: http.HandlerFunc(status500)}, true},
-		"502 of a proxy":        {&inMemory{handler: tells(502, "text/html", "<html>")}, true},
-		"401":                   {&inMemory{handler: tells(401, "text/plain", "who are you")}, true},
-		"404":                   {&inMemory{handler: tells(404, "text/plain", "no such page")}, false},
-		"429":                   {&inMemory{handler: tells(429, "text/plain", "later")}, false},
-		"403 of another server": {&inMemory{handler: tells(403, "text/html", "<html>")}, false},
-		"a page":                {&inMemory{handler: tells(200, "text/html", "<html>")}, false},
-		"garbage":               {&inMemory{handler: tells(200, "application/json", "{")}, false},
-		"another object":        {&inMemory{handler: tells(200, "application/json", `{"kind":"Pod","apiVersion":"v1"}`)}, false},
+		"silence":               {&kubetest.InMemory{Handler: http.HandlerFunc(hang)}, true},
+		"half an answer":        {&kubetest.InMemory{Handler: http.HandlerFunc(tearOff)}, true},
+		"500":                   {&kubetest.InMemory{Handler: http.HandlerFunc(status500)}, true},
+		"502 of a proxy":        {&kubetest.InMemory{Handler: tells(502, "text/html", "<html>")}, true},
+		"401":                   {&kubetest.InMemory{Handler: tells(401, "text/plain", "who are you")}, true},
+		"404":                   {&kubetest.InMemory{Handler: tells(404, "text/plain", "no such page")}, false},
+		"429":                   {&kubetest.InMemory{Handler: tells(429, "text/plain", "later")}, false},
+		"403 of another server": {&kubetest.InMemory{Handler: tells(403, "text/html", "<html>")}, false},
+		"a page":                {&kubetest.InMemory{Handler: tells(200, "text/html", "<html>")}, false},
+		"garbage":               {&kubetest.InMemory{Handler: tells(200, "application/json", "{")}, false},
+		"another object":        {&kubetest.InMemory{Handler: tells(200, "application/json", `{"kind":"Pod","apiVersion":"v1"}`)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				conn, err := newConnection(ctx, &rest.Config{Host: "https://kube"}, test.base, newSilence(ctx, quiet(), func(time.Time, string) {}))
+				conn, err := newConnection(ctx, &rest.Config{Host: "https://kube"}, test.base, access.NewLiveness(ctx, kubetest.Quiet(), func(time.Time, string) {}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -71,8 +73,8 @@ func TestALieIsNoFreshListAndNoLock(t *testing.T) {
 	meta := metav1.ListMeta{ResourceVersion: "8"}
 	for name, lie := range map[string]runtime.Object{
 		"another kind":           &corev1.ConfigMapList{ListMeta: meta},
-		"pods":                   &corev1.PodList{ListMeta: meta, Items: []corev1.Pod{testPod("n", "p", "n1")}},
-		"one object":             &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: drainLease, ResourceVersion: "8"}},
+		"pods":                   &corev1.PodList{ListMeta: meta, Items: []corev1.Pod{kubetest.TestPod("n", "p", "n1")}},
+		"one object":             &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: leases.DrainLease, ResourceVersion: "8"}},
 		"a success":              &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Success"},
 		"a list without version": &corev1.NodeList{},
 		"a nameless node":        &corev1.NodeList{ListMeta: meta, Items: make([]corev1.Node, 1)},

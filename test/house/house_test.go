@@ -24,7 +24,9 @@ var may = map[string]struct {
 }{
 	"types":                 {nil, "the nouns know nobody"},
 	"pubsub":                {[]string{"pkg/base/safefile", "pkg/base/peer"}, "pubsub knows files and sockets only, and names no topic"},
-	"kubeapi":               {[]string{"types", "pkg/base/*"}, "kubeapi knows Kubernetes only and decides nothing"},
+	"kubeapi":               {[]string{"types", "pkg/base/*", "kubeapi/*"}, "kubeapi knows Kubernetes only and decides nothing"},
+	"kubeapi/access":        {[]string{"types", "pkg/base/*"}, "what all packages of kubeapi share knows none of them"},
+	"kubeapi/*":             {[]string{"types", "kubeapi/access"}, "the packages of kubeapi know each other only through kubeapi/access"},
 	"kubeapi/kubetest":      {[]string{"types"}, "the fake cluster obeys; it knows the nouns only"},
 	"pkg/*":                 {nil, "it says what lives in the group"},
 	"pkg/base/*":            {[]string{"types", "pubsub", "pkg/base/*"}, "what all stand on knows no component"},
@@ -70,11 +72,11 @@ var foreign = []struct {
 	why    string
 }{
 	{"k8s.io/kubernetes", nil, "it would bring a second Kubernetes into the module: it lives in test/devcluster/devkube"},
-	{"k8s.io/client-go/util/jsonpath", []string{"pkg/cli/*", "kubeapi", "test"}, "commands print by the same expressions as kubectl; it is text, and reaches no API server"},
-	{"k8s.io/", []string{"kubeapi", "test"}, "only kubeapi knows Kubernetes"},
+	{"k8s.io/client-go/util/jsonpath", []string{"pkg/cli/*", "kubeapi", "kubeapi/*", "test"}, "commands print by the same expressions as kubectl; it is text, and reaches no API server"},
+	{"k8s.io/", []string{"kubeapi", "kubeapi/*", "test"}, "only kubeapi knows Kubernetes"},
 	{"sigs.k8s.io/yaml", []string{"pkg/cli/*", "kubeapi", "pkg/base/redact", "pkg/operate/doctor", "pkg/cluster/k3sconfig", "test"}, "commands print YAML, and a kubeconfig and the configuration of k3s are YAML; components read and write JSON"},
-	{"kubevirt.io/", []string{"kubeapi", "test"}, "only kubeapi knows KubeVirt"},
-	{"github.com/longhorn/", []string{"kubeapi", "test"}, "only kubeapi knows Longhorn"},
+	{"kubevirt.io/", []string{"kubeapi", "kubeapi/*", "test"}, "only kubeapi knows KubeVirt"},
+	{"github.com/longhorn/", []string{"kubeapi", "kubeapi/*", "test"}, "only kubeapi knows Longhorn"},
 	{"github.com/lf-edge/eve-api/", []string{"pkg/base/cipher", "pkg/report/evereport", "test"}, "only these libraries know the controller's messages"},
 	{"github.com/google/go-tpm/", []string{"pkg/base/cipher"}, "only pkg/base/cipher talks to a TPM"},
 	{"log/slog", nil, "the project logs with logrus"},

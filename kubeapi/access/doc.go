@@ -1,0 +1,17 @@
+// Package access is the way to the API server, and all that every request to it
+// shares. It knows no kind of object and decides nothing.
+//
+//	session.go      how a verb runs: on the present connection, within a time,
+//	                on record, with errors of known classes
+//	connection.go   a kubeconfig in use: its clients and its transport
+//	transport.go    deadlines; every request is seen by the liveness
+//	liveness.go     does the API server answer? with the probes that ask it
+//	kubeconfig.go   waits for the file and its changes
+//	credentials.go  certificates, versions and clocks, as they show on the way
+//	operations.go   the record of what is written; requests.go counts requests
+//	streams.go      answers without end: logs
+//	lists.go        lists that are whole or an error
+//	patches.go      patches for the version that was seen
+//	objects.go      parts of objects that everybody reads
+//	tables.go       the tables that lists and watches are written to
+package access

@@ -1,0 +1,297 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/sirupsen/logrus"
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/redact"
+	"github.com/zedkube/zedkube/pkg/base/safefile"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const (
+	// RescanEvery finds what inotify does not show: symbolic links, modes, lost
+	// events.
+	RescanEvery = 10 * time.Second
+	// Settle gives a writer that truncates and writes in place the time to end.
+	Settle = 50 * time.Millisecond
+)
+
+// maxKubeconfig bounds what is read of the file; the kube container's has 3 kB.
+const maxKubeconfig = 1 << 20
+
+// KubeconfigFile follows a file that may come late, change under our eyes, be half
+// written or vanish for a while (docs/wire.md, "Files"). What
+// cannot be used is "not yet": it is reported once, and the last good
+// configuration stays in use. That holds for a vanished file too: whether the
+// server it led to still answers is seen by asking the server.
+type KubeconfigFile struct {
+	Log     logrus.FieldLogger
+	Path    string
+	Pulse   *loop.Pulse              // of the looks at the file, and of the loops that stuck names
+	Stuck   func() string            // the other loops that do not turn; nil for none
+	Apply   func(*rest.Config) error // called when the configuration has changed
+	Missing func(reason string)      // called when the file cannot be used
+
+	used     [sha256.Size]byte // what apply took last
+	reported string            // the last complaint
+	stuckAt  string            // the loops that were stuck at the last look
+}
+
+// Watch looks at the file now and at every change until ctx is done.
+func (k *KubeconfigFile) Watch(ctx context.Context) {
+	notify, err := fsnotify.NewWatcher()
+	if err != nil {
+		k.Log.WithError(err).Warn("kubeconfig is only looked at from time to time")
+		notify = &fsnotify.Watcher{} // its channels are nil and never ready
+	} else {
+		defer notify.Close()
+	}
+	rescan := time.NewTicker(RescanEvery)
+	defer rescan.Stop()
+	for {
+		if err == nil {
+			watchNearest(notify, k.Path)
+		}
+		k.Turn()
+		if !k.wait(ctx, notify, rescan.C) {
+			return
+		}
+	}
+}
+
+// wait returns when the file may have changed; false when ctx is done.
+func (k *KubeconfigFile) wait(ctx context.Context, notify *fsnotify.Watcher, rescan <-chan time.Time) bool {
+	var settled <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-rescan:
+			return true
+		case <-settled:
+			return true
+		case <-notify.Errors: // events were lost: look again
+			return true
+		case e := <-notify.Events:
+			if settled == nil && (e.Name == k.Path || strings.HasPrefix(k.Path, e.Name+string(filepath.Separator))) {
+				settled = time.After(Settle)
+			}
+		}
+	}
+}
+
+// watchNearest watches the nearest directory above path that exists, and only
+// that one. Adding again what is watched costs nothing, and is needed where a
+// directory was removed and made again.
+func watchNearest(notify *fsnotify.Watcher, path string) {
+	var dir string
+	for range 5 { // again if a nearer one appeared before the watch was there
+		dir = nearest(path)
+		if notify.Add(dir) == nil && nearest(path) == dir {
+			break
+		}
+	}
+	for _, other := range slices.DeleteFunc(notify.WatchList(), func(w string) bool { return w == dir }) {
+		_ = notify.Remove(other) // it may be gone already
+	}
+}
+
+func nearest(path string) string {
+	dir := filepath.Dir(path)
+	for {
+		if fi, err := os.Stat(dir); (err == nil && fi.IsDir()) || filepath.Dir(dir) == dir {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// look reads the file and hands on what changed.
+func (k *KubeconfigFile) look() {
+	cfg, sum, err := RestConfig(k.Path, ReadTrusted)
+	if err == nil && sum == k.used {
+		k.reported = ""
+		return
+	}
+	if err == nil {
+		err = k.Apply(cfg)
+	}
+	if err != nil {
+		complaint := fmt.Sprintf("%x %v", sum, err)
+		if complaint != k.reported {
+			k.reported = complaint
+			k.Log.WithError(err).Warn("kubeconfig cannot be used yet")
+		}
+		k.Missing(err.Error())
+		return
+	}
+	k.used, k.reported = sum, ""
+}
+
+// Kubeconfig is what a kubeconfig leads to.
+type Kubeconfig struct {
+	Server      string              // a URL
+	Authorities []*x509.Certificate // of the server; none for those of the system
+	Client      *x509.Certificate   // nil for none
+	Token       string              // "" for none
+	TLS         *tls.Config         // trusts these, and shows Client; nil in a copy of a device
+}
+
+// ReadKubeconfig reads the file at path and refuses what the agent refuses. In a
+// copy of a device it may belong to anybody, and its secrets may be redacted.
+func ReadKubeconfig(path string, copied bool) (Kubeconfig, error) {
+	read := ReadTrusted
+	if copied {
+		read = readCopy
+	}
+	cfg, _, err := RestConfig(path, read)
+	if err != nil {
+		return Kubeconfig{}, err
+	}
+	k := Kubeconfig{Server: cfg.Host, Authorities: certificates(cfg.CAData), Token: cfg.BearerToken}
+	if own := certificates(cfg.CertData); len(own) > 0 {
+		k.Client = own[0]
+	}
+	if copied {
+		return k, nil
+	}
+	if k.TLS, err = rest.TLSConfigFor(cfg); err != nil {
+		return Kubeconfig{}, fmt.Errorf("set up certificates of kubeconfig %s: %w", path, err)
+	}
+	if k.TLS == nil { // there is a token, and the authorities are the system's
+		k.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return k, nil
+}
+
+// RestConfig returns the configuration of the current context and a hash of
+// all it is made of. The hash is set for an unusable file too, to tell one from
+// the next.
+func RestConfig(path string, read func(path string) ([]byte, error)) (*rest.Config, [sha256.Size]byte, error) {
+	var none [sha256.Size]byte
+	data, err := read(path)
+	if err != nil {
+		return nil, none, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	raw, err := clientcmd.Load(data)
+	if err != nil {
+		// The parser's text may quote the file, which holds a key.
+		return nil, sum, fmt.Errorf("parse kubeconfig %s: not a whole kubeconfig", path)
+	}
+	if err := clientcmdapi.MinifyConfig(raw); err != nil {
+		return nil, sum, fmt.Errorf("parse kubeconfig %s: %w", path, err)
+	}
+	if err := inlineOnly(raw); err != nil {
+		return nil, sum, fmt.Errorf("refuse kubeconfig %s: %w", path, err)
+	}
+	cfg, err := clientcmd.NewDefaultClientConfig(*raw, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, sum, fmt.Errorf("parse kubeconfig %s: %w", path, err)
+	}
+	if !hasCredentials(cfg) {
+		return nil, sum, fmt.Errorf("parse kubeconfig %s: no credentials", path)
+	}
+	whole, err := clientcmd.Write(*raw)
+	if err != nil {
+		return nil, sum, fmt.Errorf("encode kubeconfig %s: %w", path, err)
+	}
+	return cfg, sha256.Sum256(whole), nil
+}
+
+// readCopy reads a file of which nothing is used but what it says. Keys are
+// decoded as bytes.
+func readCopy(path string) ([]byte, error) {
+	data, err := safefile.Read(path, maxKubeconfig)
+	return bytes.ReplaceAll(data, []byte(redact.Hidden), []byte(redact.HiddenBytes)), err
+}
+
+// ReadTrusted reads the file if nobody but root or our own user can have written
+// it: it decides to which server this node's rights go.
+func ReadTrusted(path string) ([]byte, error) {
+	f, err := safefile.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := safefile.Others(info); err != nil {
+		return nil, fmt.Errorf("%s: %w: chown root %s; chmod go-w %s", path, err, path, path)
+	}
+	return safefile.All(f, maxKubeconfig)
+}
+
+// inlineOnly refuses what a kubeconfig of k3s does not have, and what would run a
+// program, send the content of another file to the server, go through another
+// server, or act as somebody else: the agent is root.
+func inlineOnly(raw *clientcmdapi.Config) error {
+	for _, cluster := range raw.Clusters {
+		switch {
+		case cluster.CertificateAuthority != "":
+			return errors.New("certificate-authority names a file; only certificate-authority-data is taken")
+		case cluster.InsecureSkipTLSVerify:
+			return errors.New("insecure-skip-tls-verify is set: the server's certificate has to be checked")
+		case cluster.ProxyURL != "":
+			return errors.New("proxy-url is set: requests go to the server itself, through no other")
+		}
+	}
+	for _, user := range raw.AuthInfos {
+		switch {
+		case user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0:
+			return errors.New("the user acts as another one (as, as-uid, as-groups or as-user-extra); only the user's own rights are taken")
+		case user.Exec != nil:
+			return errors.New("the user has an exec plug-in, and no program is run; only data in the file itself is taken")
+		case user.AuthProvider != nil:
+			return errors.New("the user has an auth-provider; only data in the file itself is taken")
+		case user.TokenFile != "":
+			return errors.New("the user has a tokenFile; only data in the file itself is taken")
+		case user.ClientCertificate != "" || user.ClientKey != "":
+			return errors.New("client-certificate or client-key names a file; only client-certificate-data and client-key-data are taken")
+		}
+	}
+	return nil
+}
+
+// hasCredentials tells a file that was cut inside its last entry, the user,
+// from a whole one: nobody needs a kubeconfig to be anonymous.
+func hasCredentials(cfg *rest.Config) bool {
+	return len(cfg.CertData) > 0 || cfg.BearerToken != "" || cfg.Username != ""
+}
+
+// Turn is one look at the file. It does not end for the watchdog while another
+// loop is stuck: one pulse shows all of them, and who reads it sees this loop stuck.
+func (k *KubeconfigFile) Turn() {
+	if k.stuckAt == "" {
+		k.Pulse.Begin()
+	}
+	k.look()
+	stuck := ""
+	if k.Stuck != nil {
+		stuck = k.Stuck()
+	}
+	if stuck != "" && stuck != k.stuckAt {
+		k.Log.WithField("loops", stuck).Error("loops of the connection to the API server are stuck")
+	}
+	if k.stuckAt = stuck; stuck == "" {
+		k.Pulse.End(RescanEvery, k.reported != "")
+	}
+}

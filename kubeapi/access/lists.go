@@ -1,0 +1,134 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+)
+
+var ErrPartial = errors.New("the answer is a part of the list only")
+
+// IsWhole refuses pages, and answers of another kind, which are decoded to an
+// empty list without a version.
+func IsWhole(list metav1.ListMeta) error {
+	switch {
+	case list.ResourceVersion == "":
+		return ErrNoVersion
+	case list.Continue != "":
+		return ErrPartial
+	}
+	return nil
+}
+
+func Finished(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+// ClaimOf is the name of the claim behind a volume of the pod, "" for none.
+func ClaimOf(p *corev1.Pod, v corev1.Volume) string {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		return v.PersistentVolumeClaim.ClaimName
+	case v.Ephemeral != nil:
+		return p.Name + "-" + v.Name
+	}
+	return ""
+}
+
+var (
+	ErrNoVersion = errors.New("the answer has no resource version, so it is no list of what was asked for")
+	ErrNoName    = errors.New("the answer holds an object without a name")
+)
+
+// storagePage is how many objects are asked for and decoded at a time, of which
+// little is kept: an Engine of Longhorn carries all its snapshots.
+const storagePage = 250
+
+// Pages gives each every page of one list, and returns an error unless it was
+// whole, and all of one version.
+func Pages[L metav1.ListInterface](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), each func(L) error) error {
+	o := metav1.ListOptions{Limit: storagePage}
+	version := ""
+	for {
+		page, err := list(ctx, o)
+		if err != nil {
+			return err
+		}
+		more, left := page.GetContinue(), page.GetRemainingItemCount()
+		switch {
+		case page.GetResourceVersion() == "": // an answer of another kind is decoded to an empty list
+			return ErrNoVersion
+		case version != "" && page.GetResourceVersion() != version:
+			return errors.New("the pages are of different versions")
+		case more == "" && left != nil && *left > 0:
+			return fmt.Errorf("the list ends %d objects early", *left)
+		case more != "" && more == o.Continue:
+			return errors.New("the list does not go on")
+		}
+		if err := each(page); err != nil || more == "" {
+			return err
+		}
+		version, o.Continue = page.GetResourceVersion(), more
+	}
+}
+
+// ClaimUsers returns which claims, called namespace/name, pods of DaemonSets use
+// on node, and which other pods do.
+func ClaimUsers(ctx context.Context, conn *Connection, node string) (daemons, others map[string]bool, err error) {
+	daemons, others = map[string]bool{}, map[string]bool{}
+	err = PodsOn(ctx, conn, node, func(p *corev1.Pod) {
+		users := others
+		if o := metav1.GetControllerOf(p); o != nil && o.Kind == "DaemonSet" {
+			users = daemons
+		}
+		for _, claim := range ClaimsOf(p) {
+			users[claim] = true
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return daemons, others, nil
+}
+
+// PodsOn calls see for each pod of node in a fresh list. Anything else in the
+// answer is an error: client-go decodes an answer of another kind to an empty
+// list, and a node without pods is one that has been drained.
+func PodsOn(ctx context.Context, conn *Connection, node string, see func(*corev1.Pod)) error {
+	list := func(ctx context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
+		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
+		return conn.Kube.CoreV1().Pods("").List(ctx, o)
+	}
+	err := Pages(ctx, list, func(l *corev1.PodList) error {
+		for i, p := range l.Items {
+			switch {
+			case p.Name == "" || p.Namespace == "":
+				return ErrNoName
+			case p.Spec.NodeName != node:
+				return fmt.Errorf("the answer lists pod %s/%s of node %q", p.Namespace, p.Name, p.Spec.NodeName)
+			}
+			see(&l.Items[i])
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list pods of node %s: %w", node, err)
+	}
+	return nil
+}
+
+func ClaimsOf(p *corev1.Pod) (claims []string) {
+	if Finished(p) {
+		return nil
+	}
+	for _, v := range p.Spec.Volumes {
+		if name := ClaimOf(p, v); name != "" {
+			claims = append(claims, p.Namespace+"/"+name)
+		}
+	}
+	return claims
+}

@@ -1,0 +1,170 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/zedkube/zedkube/types"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Operation names what a verb does, and to what (docs/wire.md, "Audit").
+type Operation struct{ Op, Target string }
+
+// underWay is a deed for as long as its verb lasts. It is on record from its
+// first write on.
+type underWay struct {
+	log  types.OperationLog
+	what types.Operation
+
+	mu  sync.Mutex
+	end func(types.OperationOutcome, error) // nil until it is on record
+}
+
+// underWayKey is the key of the *underWay in a context. A nil one stands for
+// requests that look like writes and change nothing.
+type underWayKey struct{}
+
+// Record carries out do as that deed. It leaves one record where do writes or
+// fails, and none where there was nothing to change.
+func (s *Session) Record(ctx context.Context, d Operation, do func(context.Context) error) error {
+	u := &underWay{log: s.operations, what: types.Acting(ctx)}
+	u.what.Op, u.what.Target = d.Op, d.Target
+	err := do(context.WithValue(ctx, underWayKey{}, u))
+	sent := u.sent()
+	if sent || err != nil {
+		u.begin()
+		u.end(outcomeOf(err, sent), err)
+	}
+	return err
+}
+
+// Unrecorded is for requests that look like writes and change nothing.
+func Unrecorded(ctx context.Context) context.Context {
+	return context.WithValue(ctx, underWayKey{}, (*underWay)(nil))
+}
+
+func (u *underWay) sent() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.end != nil
+}
+
+func (u *underWay) begin() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.end == nil {
+		u.end = u.log.Begin(u.what)
+	}
+}
+
+// outcomeOf is how a verb ended that returned err; sent: after a write was sent.
+func outcomeOf(err error, sent bool) types.OperationOutcome {
+	switch {
+	case err == nil:
+		return types.OperationOK
+	case errors.Is(err, types.ErrConflict), errors.Is(err, types.ErrRefused), errors.Is(err, types.ErrDisruptionBudget),
+		saysNo(err), apierrors.IsConflict(err), apierrors.IsTooManyRequests(err), apierrors.IsUnauthorized(err):
+		return types.OperationRefused
+	case sent && (unanswered(err) || errors.Is(err, context.Canceled)):
+		return types.OperationUnanswered
+	}
+	return types.OperationFailed
+}
+
+// AuditTransport is the net under the verbs: it sees every request, and puts on
+// record what is written under no deed, too.
+type AuditTransport struct {
+	RoundTripper
+	Log types.OperationLog
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r *AuditTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !mayWrite(req) {
+		return r.RoundTripper.RoundTrip(req)
+	}
+	if u, named := req.Context().Value(underWayKey{}).(*underWay); named {
+		if u != nil {
+			u.begin()
+		}
+		return r.RoundTripper.RoundTrip(req)
+	}
+	d, worth := deedOf(req)
+	if !worth {
+		return r.RoundTripper.RoundTrip(req)
+	}
+	what := types.Acting(req.Context())
+	what.Op, what.Target = d.Op, d.Target
+	end := r.Log.Begin(what)
+	resp, err := r.RoundTripper.RoundTrip(req)
+	switch {
+	case err != nil:
+		end(types.OperationUnanswered, err)
+	case resp.StatusCode >= http.StatusInternalServerError:
+		end(types.OperationUnanswered, statusError(resp.StatusCode))
+	case resp.StatusCode >= http.StatusBadRequest:
+		end(types.OperationRefused, statusError(resp.StatusCode))
+	default:
+		end(types.OperationOK, nil)
+	}
+	return resp, err
+}
+
+func statusError(code int) error { return fmt.Errorf("HTTP %d %s", code, http.StatusText(code)) }
+
+// ForLogs is for the streams of logs, which write nothing.
+func (r *AuditTransport) ForLogs() http.RoundTripper {
+	if s, ok := r.RoundTripper.(interface{ ForLogs() http.RoundTripper }); ok {
+		return s.ForLogs()
+	}
+	return r
+}
+
+func mayWrite(req *http.Request) bool {
+	switch req.Method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions:
+		return false
+	}
+	return req.URL.Query().Get("dryRun") == ""
+}
+
+// deedOf names a write by its request. Not worth a record are the Leases, which
+// are renewed all the time, Events, which are a record themselves, and questions
+// about rights.
+func deedOf(req *http.Request) (d Operation, worth bool) {
+	part := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+	group := ""
+	switch {
+	case part[0] == "api" && len(part) > 2:
+		part = part[2:]
+	case part[0] == "apis" && len(part) > 3:
+		group, part = part[1], part[3:]
+	default:
+		return Operation{strings.ToLower(req.Method), req.URL.Path}, true
+	}
+	namespace := ""
+	if part[0] == "namespaces" && len(part) > 2 {
+		namespace, part = part[1]+"/", part[2:]
+	}
+	kind := part[0]
+	switch {
+	case kind == "leases" && group == "coordination.k8s.io", kind == "events",
+		group == "authorization.k8s.io", group == "authentication.k8s.io":
+		return Operation{}, false
+	}
+	kind = strings.TrimSuffix(kind, "s")
+	verb := verbOf(req) + " " + kind
+	target := kind + "/" + namespace
+	if len(part) > 1 {
+		target += part[1]
+	}
+	if len(part) > 2 {
+		verb += " " + part[2]
+	}
+	return Operation{verb, strings.TrimSuffix(target, "/")}, true
+}

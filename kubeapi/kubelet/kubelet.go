@@ -1,0 +1,218 @@
+package kubelet
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/types"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	kubeletPort = 10250
+	// kubeletWithin bounds one question to a kubelet, its whole answer included:
+	// a busy one of hundreds of containers takes seconds.
+	kubeletWithin = 20 * time.Second
+	// summarySize and cadvisorSize bound its answers: those of a node of 250 pods
+	// have some 2 and 15 MB.
+	summarySize  = 16 << 20
+	cadvisorSize = 64 << 20
+)
+
+// KubeletStats asks a node's kubelet at the node's own address, whether the API
+// server answers or not, and says nothing of that one.
+func (c *Client) KubeletStats(ctx context.Context, node types.Node) (types.KubeletStats, error) {
+	var stats types.KubeletStats
+	err := c.kubelet(ctx, node, "/stats/summary", summarySize, func(body io.Reader) (err error) {
+		stats, err = decodeSummary(body, node.Name, time.Now())
+		return err
+	})
+	return stats, err
+}
+
+// KubeletContainers asks the same kubelet for what KubeletStats leaves out of
+// containers; of a pod it has the network.
+func (c *Client) KubeletContainers(ctx context.Context, node types.Node) (map[types.ContainerID]types.ContainerSample, error) {
+	var samples map[types.ContainerID]types.ContainerSample
+	err := c.kubelet(ctx, node, "/metrics/cadvisor", cadvisorSize, func(body io.Reader) (err error) {
+		samples, err = decodeCadvisor(body, time.Now())
+		return err
+	})
+	return samples, err
+}
+
+// NodeStats asks a node's kubelet through the API server, for CPU and memory
+// only. A kubelet that does not answer says nothing of the API server.
+func (c *Client) NodeStats(ctx context.Context, node string) (types.KubeletStats, error) {
+	conn, done, err := c.Use()
+	if err != nil {
+		return types.KubeletStats{}, fmt.Errorf("ask the kubelet of node %s: %w", node, err)
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, kubeletWithin)
+	defer cancel()
+	body, err := conn.Logs.RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("stats/summary").
+		Param("only_cpu_and_memory", "true").MaxRetries(0).Stream(ctx)
+	if err != nil {
+		return types.KubeletStats{}, fmt.Errorf("ask the kubelet of node %s: %w", node, err)
+	}
+	defer body.Close()
+	stats, err := decodeSummary(&capped{body, summarySize}, node, time.Now())
+	if err != nil {
+		return types.KubeletStats{}, fmt.Errorf("ask the kubelet of node %s: %w", node, err)
+	}
+	return stats, nil
+}
+
+// kubelet lets take read the answer of a node's kubelet.
+func (c *Client) kubelet(ctx context.Context, node types.Node, path string, size int64, take func(io.Reader) error) error {
+	conn, done, err := c.Use()
+	if err != nil {
+		return fmt.Errorf("ask the own kubelet: %w", err)
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, kubeletWithin)
+	defer cancel()
+	way, err := newKubeletAccess(conn.Cfg)
+	if err != nil {
+		return err
+	}
+	ip, err := netip.ParseAddr(node.InternalIP)
+	if err != nil {
+		return fmt.Errorf("ask the own kubelet: node %s has no internal address", node.Name)
+	}
+	url := "https://" + net.JoinHostPort(ip.String(), strconv.Itoa(kubeletPort)) + path
+	err = way.get(ctx, url, "", size, take)
+	var otherName x509.HostnameError
+	if errors.As(err, &otherName) {
+		// Its certificate does not name the address, which the node may have got later.
+		err = way.get(ctx, url, node.Name, size, take)
+	}
+	if err != nil {
+		return fmt.Errorf("ask the own kubelet for %s: %w", path, err)
+	}
+	return nil
+}
+
+// kubeletAccess is how kubelets are asked at their own address: with the
+// credentials of the kubeconfig, and trusting its authority only.
+type kubeletAccess struct {
+	cfg *rest.Config
+	tls *tls.Config
+}
+
+func newKubeletAccess(cfg *rest.Config) (kubeletAccess, error) {
+	config, err := rest.TLSConfigFor(cfg)
+	if err != nil {
+		return kubeletAccess{}, fmt.Errorf("set up certificates of kubeconfig: %w", err)
+	}
+	if config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	config.InsecureSkipVerify, config.NextProtos = false, nil // whatever the kubeconfig allows itself
+	return kubeletAccess{cfg: cfg, tls: config}, nil
+}
+
+// get asks on a connection of its own, which costs less than to keep one for a
+// question a minute. The server proves to be name, or the host of the URL where
+// that is "".
+func (k kubeletAccess) get(ctx context.Context, url, name string, size int64, take func(io.Reader) error) error {
+	config := k.tls.Clone()
+	config.ServerName = name
+	rt, err := rest.HTTPWrappersForConfig(k.cfg, &http.Transport{
+		DialContext: k.cfg.Dial, TLSClientConfig: config, DisableKeepAlives: true,
+		DisableCompression: true, // and what comes compressed all the same is not taken
+		ReadBufferSize:     32 << 10,
+	})
+	if err != nil {
+		return fmt.Errorf("set up credentials of kubeconfig: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	resp, err := (&http.Client{Transport: rt, CheckRedirect: stay}).Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	}
+	return take(&capped{resp.Body, size})
+}
+
+// capped is an answer that may not have more than so many bytes.
+type capped struct {
+	io.Reader
+	left int64
+}
+
+var ErrLongAnswer = errors.New("the answer is too long")
+
+// Read implements io.Reader.
+func (c *capped) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if c.left -= int64(n); c.left < 0 {
+		return 0, ErrLongAnswer
+	}
+	return n, err
+}
+
+// Client has the verbs that kubelets answer.
+type Client struct{ *access.Session }
+
+var ErrNoNode = errors.New("no node is named")
+
+// RunningPods returns the pods that the node's container runtime runs, as its
+// kubelet says, whatever the API server knows of them. It is everything or an
+// error.
+func (c *Client) RunningPods(ctx context.Context, node string) ([]types.PodRef, error) {
+	act := "ask node " + node + " which pods run"
+	if node == "" {
+		return nil, fmt.Errorf("%s: %w", act, ErrNoNode)
+	}
+	var pods []types.PodRef
+	err := c.Verb(ctx, func(ctx context.Context, conn *access.Connection) error {
+		text, err := conn.Raw(ctx, "/api/v1/nodes/"+url.PathEscape(node)+"/proxy/runningpods/")
+		if err != nil {
+			return err
+		}
+		var list struct {
+			Kind  string
+			Items []struct {
+				Metadata struct{ Namespace, Name, UID string }
+			}
+		}
+		if err := json.Unmarshal(text, &list); err != nil {
+			return err
+		}
+		if list.Kind != "PodList" {
+			return access.ErrOther
+		}
+		for _, p := range list.Items {
+			if p.Metadata.Name == "" || p.Metadata.UID == "" {
+				return access.ErrNoName
+			}
+			pods = append(pods, types.PodRef(p.Metadata))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", act, err)
+	}
+	return pods, nil
+}

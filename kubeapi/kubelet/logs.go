@@ -1,0 +1,271 @@
+package kubelet
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/zedkube/zedkube/types"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// A kubelet serves /var/log of its node below /logs/, if its configuration does
+// not forbid it (enableSystemLogHandler). There is a directory for each container,
+// in which it has <run>.log and what it rotated: <run>.log.<time>, with .gz once
+// that is packed.
+
+// listSize bounds the list of a directory.
+const listSize = 1 << 20
+
+var (
+	linkPattern = regexp.MustCompile(`<a href="([^"]+)">`)
+	filePattern = regexp.MustCompile(`^(\d+)\.log(\.\d{8}-\d{6}(\.gz)?)?$`)
+)
+
+// LogFiles lists the files that the kubelet keeps of a container's log, as they
+// were written. Its error wraps types.ErrNoLog where it does not serve them.
+func (c *Client) LogFiles(ctx context.Context, pod types.Pod, container string) ([]types.LogFile, error) {
+	body, err := c.nodeLog(ctx, pod, logDir(pod, container)+"/")
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	list, err := io.ReadAll(&capped{body, listSize})
+	if err != nil {
+		return nil, fmt.Errorf("list log files of pod %s: %w", pod.Key(), err)
+	}
+	return logFiles(string(list)), nil
+}
+
+// logFiles reads the list of a directory as net/http writes it.
+func logFiles(list string) []types.LogFile {
+	found := map[string]types.LogFile{}
+	for _, link := range linkPattern.FindAllStringSubmatch(list, -1) {
+		name := path.Base(html.UnescapeString(link[1]))
+		part := filePattern.FindStringSubmatch(name)
+		if part == nil {
+			continue
+		}
+		run, err := strconv.ParseInt(part[1], 10, 32)
+		if err != nil {
+			continue
+		}
+		whole := strings.TrimSuffix(name, packed)
+		if _, twice := found[whole]; !twice || name != whole { // just packed, and not removed yet
+			found[whole] = types.LogFile{Name: name, Run: int32(run), Rotated: part[2] != ""}
+		}
+	}
+	files := make([]types.LogFile, 0, len(found))
+	for _, f := range found {
+		files = append(files, f)
+	}
+	slices.SortFunc(files, types.LogFile.Compare)
+	return files
+}
+
+const packed = ".gz"
+
+// LogFile opens one of them; its lines are as those of Logs.
+func (c *Client) LogFile(ctx context.Context, pod types.Pod, container string, file types.LogFile) (io.ReadCloser, error) {
+	body, err := c.nodeLog(ctx, pod, path.Join(logDir(pod, container), file.Name))
+	if err != nil {
+		return nil, err
+	}
+	from := io.Reader(body)
+	if strings.HasSuffix(file.Name, packed) {
+		if from, err = gzip.NewReader(body); err != nil {
+			return nil, errors.Join(fmt.Errorf("unpack log %s of pod %s: %w", file.Name, pod.Key(), err), body.Close())
+		}
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{&criLog{r: bufio.NewReader(from)}, body}, nil
+}
+
+func logDir(pod types.Pod, container string) string {
+	return path.Join("/api/v1/nodes", pod.NodeName, "proxy/logs/pods", pod.Namespace+"_"+pod.Name+"_"+pod.UID, container)
+}
+
+// nodeLog opens a file below /var/log of a pod's node, or a directory, whose path
+// ends with a slash.
+func (c *Client) nodeLog(ctx context.Context, pod types.Pod, path string) (io.ReadCloser, error) {
+	body, err := c.stream(ctx, pod, func(client rest.Interface) *rest.Request {
+		return client.Get().AbsPath(path).SetHeader("Accept", "*/*") // it is no object
+	})
+	if apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) { // this way is closed
+		err = fmt.Errorf("%w: %w", types.ErrNoLog, err)
+	}
+	return body, err
+}
+
+// criLog turns a runtime's log, "<time> <stream> <tags> <text>", into what a kubelet
+// makes of it, "<time> <text>". A line that the runtime has cut has the first tag P
+// in all parts but the last.
+type criLog struct {
+	r    *bufio.Reader
+	out  []byte // to be read; valid until r is
+	head bool   // the present part's head is read
+	cut  bool   // the present part is not the last of its line
+	goes bool   // the present part is not the first of its line
+	err  error  // nothing comes after it
+}
+
+var ErrNoCRI = errors.New("not a log of a runtime")
+
+// Read implements io.Reader.
+func (c *criLog) Read(p []byte) (int, error) {
+	for len(c.out) == 0 {
+		if c.err != nil {
+			return 0, c.err
+		}
+		c.err = c.more()
+	}
+	n := copy(p, c.out)
+	c.out = c.out[n:]
+	return n, nil
+}
+
+func (c *criLog) more() error {
+	if !c.head {
+		return c.readHead()
+	}
+	text, err := c.r.ReadSlice('\n')
+	if err == nil {
+		c.head, c.goes = false, c.cut
+		if c.cut {
+			text = text[:len(text)-1]
+		}
+	}
+	c.out = text
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return nil
+	}
+	return err
+}
+
+func (c *criLog) readHead() error {
+	var stamp []byte
+	for n := range 3 {
+		field, err := c.r.ReadSlice(' ')
+		switch {
+		case errors.Is(err, io.EOF) && n == 0 && len(field) == 0:
+			return io.EOF
+		case err != nil:
+			return fmt.Errorf("%w: it begins with %.40q", ErrNoCRI, field)
+		}
+		switch n {
+		case 0:
+			stamp = bytes.Clone(field)
+		case 2:
+			tag, _, _ := bytes.Cut(bytes.TrimSuffix(field, []byte(" ")), []byte(":"))
+			c.cut = string(tag) == "P"
+		}
+	}
+	c.head = true
+	if !c.goes {
+		c.out = stamp
+	}
+	return nil
+}
+
+// Logs opens a container's log. Reading it ends when ctx does, when the
+// container has ended, when another kubeconfig comes into use, and when the API
+// server is found silent; it has no deadline of its own. It tells nothing about
+// the server either way: the kubelet of a container that says nothing does not
+// even send the head of its answer. The error wraps types.ErrNoLog where there
+// is no such log.
+func (c *Client) Logs(ctx context.Context, pod types.Pod, o types.LogOptions) (io.ReadCloser, error) {
+	return c.stream(ctx, pod, func(client rest.Interface) *rest.Request {
+		return client.Get().Namespace(pod.Namespace).Name(pod.Name).Resource("pods").SubResource("log").
+			VersionedParams(logOptions(o), scheme.ParameterCodec)
+	})
+}
+
+// stream opens what is asked for of a pod's log.
+func (c *Client) stream(ctx context.Context, pod types.Pod, ask func(rest.Interface) *rest.Request) (io.ReadCloser, error) {
+	conn, done, err := c.Use()
+	if err != nil {
+		return nil, fmt.Errorf("read log of pod %s: %w", pod.Key(), err)
+	}
+	if reason, dead := conn.Liveness.Dead(); dead {
+		done()
+		return nil, fmt.Errorf("read log of pod %s: %w: %s", pod.Key(), types.ErrNoAPI, reason)
+	}
+	alive, _ := conn.Liveness.Gates()
+	ctx, cancel := context.WithCancel(ctx)
+	s := &logStream{ctx: ctx, unlink: []func() bool{context.AfterFunc(conn.Ctx, cancel), context.AfterFunc(alive, cancel)}}
+	s.end = sync.OnceFunc(func() {
+		for _, stop := range s.unlink {
+			stop()
+		}
+		cancel()
+		done()
+	})
+	s.body, err = ask(conn.Logs.RESTClient()).MaxRetries(0).Stream(ctx)
+	if err != nil {
+		s.end()
+		if noLog(err) {
+			err = fmt.Errorf("%w: %w", types.ErrNoLog, err)
+		}
+		return nil, fmt.Errorf("read log of pod %s: %w", pod.Key(), err)
+	}
+	return s, nil
+}
+
+func logOptions(o types.LogOptions) *corev1.PodLogOptions {
+	options := &corev1.PodLogOptions{Container: o.Container, Previous: o.Previous, Follow: o.Follow, Timestamps: true}
+	if !o.Since.IsZero() {
+		since := metav1.NewTime(o.Since)
+		options.SinceTime = &since
+	}
+	if o.Tail > 0 {
+		options.TailLines = &o.Tail
+	}
+	return options
+}
+
+// noLog tells what the kubelet says of a log that is not there from an API
+// server in trouble.
+func noLog(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) }
+
+// logStream is a log under way.
+type logStream struct {
+	ctx    context.Context
+	body   io.ReadCloser
+	unlink []func() bool
+	end    func()
+}
+
+// Read implements io.Reader.
+func (s *logStream) Read(p []byte) (int, error) {
+	n, err := s.body.Read(p)
+	if err != nil {
+		if s.ctx.Err() != nil { // cut off here, which is no end of the log
+			err = s.ctx.Err()
+		}
+		s.end() // whoever forgets to close it holds nobody up
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (s *logStream) Close() error {
+	s.end()
+	return s.body.Close()
+}

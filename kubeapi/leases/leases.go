@@ -1,0 +1,304 @@
+package leases
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/types"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ktypes "k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+)
+
+// LeaseOf is the row of a Lease. Rows can be compared.
+func LeaseOf(l *coordinationv1.Lease) types.Lease {
+	row := types.Lease{Name: l.Name, Version: l.ResourceVersion}
+	if l.Spec.HolderIdentity != nil {
+		row.Holder = *l.Spec.HolderIdentity
+	}
+	if l.Spec.LeaseDurationSeconds != nil {
+		row.Duration = time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
+	}
+	if l.Spec.AcquireTime != nil {
+		row.Acquired = l.Spec.AcquireTime.UTC().Round(0)
+	}
+	if l.Spec.RenewTime != nil {
+		row.Renewed = l.Spec.RenewTime.UTC().Round(0)
+	}
+	return row
+}
+
+// SlimLease keeps what leaseOf reads.
+func SlimLease(l *coordinationv1.Lease) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: access.SlimMeta(l.ObjectMeta), Spec: coordinationv1.LeaseSpec{
+		HolderIdentity:       l.Spec.HolderIdentity,
+		LeaseDurationSeconds: l.Spec.LeaseDurationSeconds,
+		AcquireTime:          l.Spec.AcquireTime,
+		RenewTime:            l.Spec.RenewTime,
+	}}
+}
+
+// leases is a client of the Leases of Namespace that takes no answer about
+// something else for one, and notes what it sees. The methods that it does not
+// define are client-go's.
+type leases struct {
+	typedcoordination.LeaseInterface
+	seen *Observations
+}
+
+func LeasesOn(conn *access.Connection) leases {
+	return leases{LeaseInterface: conn.Kube.CoordinationV1().Leases(access.Namespace), seen: access.Kept[Observations](conn)}
+}
+
+// Leases implements typedcoordination.LeasesGetter.
+func (l leases) Leases(string) typedcoordination.LeaseInterface { return l }
+
+// Get implements typedcoordination.LeaseInterface.
+func (l leases) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
+	return l.noted(name, "", func() (*coordinationv1.Lease, error) { return l.LeaseInterface.Get(ctx, name, o) })
+}
+
+// Create implements typedcoordination.LeaseInterface.
+func (l leases) Create(ctx context.Context, lease *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	return l.noted(lease.Name, Holder(lease), func() (*coordinationv1.Lease, error) { return l.LeaseInterface.Create(ctx, lease, o) })
+}
+
+// Update implements typedcoordination.LeaseInterface.
+func (l leases) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	return l.noted(lease.Name, Holder(lease), func() (*coordinationv1.Lease, error) { return l.LeaseInterface.Update(ctx, lease, o) })
+}
+
+// Patch implements typedcoordination.LeaseInterface.
+func (l leases) Patch(ctx context.Context, name string, kind ktypes.PatchType, data []byte, o metav1.PatchOptions, sub ...string) (*coordinationv1.Lease, error) {
+	return l.noted(name, "", func() (*coordinationv1.Lease, error) { return l.LeaseInterface.Patch(ctx, name, kind, data, o, sub...) })
+}
+
+// Delete implements typedcoordination.LeaseInterface.
+func (l leases) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+	err := l.LeaseInterface.Delete(ctx, name, o)
+	if err == nil || access.NotFound(err) {
+		l.seen.gone(name)
+	}
+	return err
+}
+
+// noted sends what is about the Lease of that name, takes an answer about it
+// and, unless wrote is "", about that holder, and notes it.
+func (l leases) noted(name, wrote string, send func() (*coordinationv1.Lease, error)) (*coordinationv1.Lease, error) {
+	asked := l.seen.ask()
+	lease, err := send()
+	switch {
+	case access.NotFound(err):
+		l.seen.absent(name, asked)
+		return nil, err
+	case err != nil:
+		return nil, err
+	case lease.Name != name || lease.Namespace != access.Namespace || lease.ResourceVersion == "",
+		wrote != "" && Holder(lease) != wrote:
+		return nil, access.ErrOther
+	}
+	l.seen.answered(LeaseOf(lease), asked)
+	return lease, nil
+}
+
+func Holder(l *coordinationv1.Lease) string {
+	if l.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *l.Spec.HolderIdentity
+}
+
+// Client has the verbs on Leases.
+type Client struct {
+	*access.Session
+
+	repairs chan struct{} // holds the one repair under way
+}
+
+func New(s *access.Session) *Client {
+	return &Client{Session: s, repairs: make(chan struct{}, 1)}
+}
+
+// longestLease bounds the duration that a holder wrote: twice EVE's. One of
+// years would keep everybody else out for as long after its death.
+const longestLease = 10 * time.Minute
+
+// sighting is a Lease and since when it has been known to be so.
+type sighting struct {
+	types.Lease
+	since time.Time
+	turn  int    // of the sightings, when it was last heard of
+	told  string // the version that the watch told of last
+	gone  bool   // there was such a Lease, of Version at the last
+}
+
+// until is until when the Lease is its holder's, if it is not renewed; zero for
+// one without holder. Nobody's clock counts but ours, and no duration below
+// least: it is missing or wrong, and whoever lives renews within that time.
+func (s sighting) until(least time.Duration) time.Time {
+	if s.Holder == "" {
+		return time.Time{}
+	}
+	return s.since.Add(min(max(s.Duration, least), longestLease))
+}
+
+// Observations is what one connection has seen of the Leases, by the watch and by
+// answers, and when. That a holder has not renewed for long is known only from
+// a Lease that was seen before and is the same now: so a look at the server
+// precedes whatever is done because of it.
+type Observations struct {
+	mu      sync.Mutex
+	seen    map[string]sighting
+	turn    int           // how often anything was heard
+	whole   bool          // the watch tells of every change
+	changed chan struct{} // closed at the next change; nil while nobody waits
+}
+
+// Look returns the Lease as it was last seen, without a name if there is none,
+// whether a watch keeps that true, and what is closed when either changes.
+func (s *Observations) Look(name string) (seen sighting, whole bool, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	if seen = s.seen[name]; seen.gone {
+		seen = sighting{}
+	}
+	return seen, s.whole, s.changed
+}
+
+// told notes what the watch says. It may lag behind an answer.
+func (s *Observations) told(row types.Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.seen[row.Name]
+	was.told = row.Version
+	if !older(row.Version, was.Version) {
+		s.note(sighting{Lease: row, told: row.Version})
+	} else {
+		s.seen[row.Name] = was
+	}
+}
+
+// ask returns what the answer to a request that begins now is noted with.
+func (s *Observations) ask() (asked int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turn
+}
+
+// answered notes an answer. The watch may have told of later things meanwhile;
+// what it told before, the answer corrects: a restored etcd counts from an
+// earlier version on.
+func (s *Observations) answered(row types.Lease, asked int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was := s.seen[row.Name]; was.turn <= asked || !older(row.Version, was.Version) {
+		s.note(sighting{Lease: row})
+	}
+}
+
+// absent notes an answer that there is no such Lease.
+func (s *Observations) absent(name string, asked int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen[name].turn <= asked {
+		s.remove(name)
+	}
+}
+
+// untold notes that the watch says that the Lease was removed: the one that it
+// told of last. An answer may have told of one that was made since.
+func (s *Observations) untold(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was := s.seen[name]; was.told == "" || was.told == was.Version || !older(was.told, was.Version) {
+		s.remove(name)
+	}
+}
+
+// gone notes that the Lease was removed.
+func (s *Observations) gone(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.remove(name)
+}
+
+// older reports that version comes before known or is the same, as far as they
+// can be compared.
+func older(version, known string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, known)
+	return err == nil && order <= 0
+}
+
+// remove is called with mu held. The version stays known, to tell apart what
+// the watch says of the Lease afterwards.
+func (s *Observations) remove(name string) {
+	if was, ok := s.seen[name]; ok && !was.gone {
+		s.note(sighting{Lease: types.Lease{Name: name, Version: was.Version}, gone: true})
+	}
+}
+
+// note is called with mu held. A change of the Lease that is none of these
+// fields is no renewal.
+func (s *Observations) note(now sighting) {
+	s.turn++
+	now.turn, now.since = s.turn, time.Now()
+	was, known := s.seen[now.Name]
+	if now.told == "" {
+		now.told = was.told
+	}
+	was.Version = now.Version
+	same := known && was.Lease == now.Lease && was.gone == now.gone
+	if same {
+		now.since = was.since
+	}
+	if s.seen == nil {
+		s.seen = map[string]sighting{}
+	}
+	s.seen[now.Name] = now
+	if !same {
+		s.ring()
+	}
+}
+
+// Holds notes whether a watch tells of every change.
+func (s *Observations) Holds(_ string, whole bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.whole != whole {
+		s.whole = whole
+		s.ring()
+	}
+}
+
+// ring is called with mu held.
+func (s *Observations) ring() {
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+// ObservedTable is a table whose rows are noted on their way in.
+type ObservedTable struct {
+	access.Writer[types.Lease]
+	Seen *Observations
+}
+
+// Publish implements Writer.
+func (s ObservedTable) Publish(name string, row types.Lease) error {
+	s.Seen.told(row)
+	return s.Writer.Publish(name, row)
+}
+
+// Unpublish implements Writer.
+func (s ObservedTable) Unpublish(name string) error {
+	s.Seen.untold(name)
+	return s.Writer.Unpublish(name)
+}

@@ -1,0 +1,176 @@
+package listwatch
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	// wholeWithin bounds the way to a whole list, whether it is streamed, comes
+	// in pages or in one answer.
+	wholeWithin = time.Minute
+	// provenAfter is how long a whole list must have been watched on for the
+	// try to be a success: a server that fails watches does so at once.
+	provenAfter = 500 * time.Millisecond
+	// worthSaying is how many failures in a row are logged: after fewer a
+	// probe has not yet shown that this is an outage, which is logged as such.
+	worthSaying = 4
+)
+
+var errNotWhole = errors.New("no whole list within " + wholeWithin.String())
+
+// Table lists and watches one kind of object into one table.
+//
+// It drives a client-go Reflector by itself instead of through a shared
+// informer (docs/decisions/0010-reflectors.md): the table is the cache, and
+// the retries are ours, so that a silent server is left alone and one that
+// answers again is listed at once.
+type Table struct {
+	Name     string
+	Log      logrus.FieldLogger
+	Liveness *access.Liveness
+	Holds    func(view string, whole bool) // called when the table becomes whole or is no more; nil for nobody
+	Stands   *Standing
+	Turns    *Turns
+	Strict   bool // the table is not whole either after a watch that cannot be taken up again
+
+	asking asking
+	failed atomic.Int32 // how many tries in a row
+}
+
+// Run keeps the table until ctx is done.
+//
+// The table counts as whole from a whole list on until the server is found
+// dead or a list fails. The end of a watch is no such thing: watches end every
+// few minutes, and where nothing changed meanwhile the version to go on from
+// has often expired by then. But the list that follows has to come soon, or the
+// table is said not to be whole.
+func (v *Table) Run(ctx context.Context, lw *cache.ListWatch, rows access.Store) {
+	if v.Holds == nil {
+		v.Holds = func(string, bool) {}
+	}
+	defer v.Holds(v.Name, false)
+	v.Stands.begin()
+	v.asking.lw = lw
+	reflector := cache.NewReflectorWithOptions(v.asking.listWatch(), rows.Example(), rows, cache.ReflectorOptions{
+		Name: "zedkube " + v.Name,
+		// Inside the Reflector only short waits: some of them outlast ctx.
+		Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1, Jitter: 0.5, Steps: 1 << 30},
+	})
+	for {
+		alive, ok := v.await(ctx)
+		if !ok {
+			return
+		}
+		v.asking.begin()
+		whole, err := v.keep(ctx, alive, reflector, rows)
+		if ctx.Err() != nil {
+			return
+		}
+		v.ended(err, whole, alive)
+		if !v.Turns.wait(ctx, alive) {
+			return
+		}
+	}
+}
+
+// ended judges a try that is over: err may be nil. whole says that there was a
+// whole list.
+func (v *Table) ended(err error, whole bool, alive context.Context) {
+	switch {
+	case alive.Err() != nil:
+		v.asking.another()
+		reason, _ := v.Liveness.Dead()
+		v.Stands.fails(silent(reason))
+	case !whole:
+		v.Stands.fails(sentence(err))
+		if err != nil {
+			v.complain(err)
+		}
+	case v.Strict:
+		v.Stands.fails(errEnded.Error())
+	case err != nil:
+		v.Stands.lapses(sentence(err))
+		return
+	default:
+		v.Stands.lapses(errEnded.Error())
+		return
+	}
+	v.Holds(v.Name, false)
+}
+
+// await returns once the server may be listed, with the context that ends when
+// it is found dead; false when ctx is done. A table that has to wait for that
+// is not kept.
+func (v *Table) await(ctx context.Context) (alive context.Context, ok bool) {
+	alive, open := v.Liveness.Gates()
+	select {
+	case <-open:
+		return alive, ctx.Err() == nil
+	default:
+	}
+	v.Holds(v.Name, false)
+	if reason, dead := v.Liveness.Dead(); dead {
+		v.Stands.fails(silent(reason))
+	}
+	select {
+	case <-ctx.Done():
+		return nil, false
+	case <-open:
+	}
+	alive, _ = v.Liveness.Gates()
+	return alive, true
+}
+
+// keep lists and watches. It returns at an error, at the end of a watch that
+// cannot be taken up again, when no list comes, and when the server is found
+// dead: what hangs on a connection to a dead server may go on hanging after its
+// return. whole says that there was a whole list.
+func (v *Table) keep(ctx, alive context.Context, reflector *cache.Reflector, rows access.Store) (whole bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(alive, func() { cancel(nil) })()
+	limit := time.AfterFunc(wholeWithin, func() { cancel(errNotWhole) })
+	defer limit.Stop()
+	var proven *time.Timer
+	rows.OnReplaced(func(version string) {
+		limit.Stop()
+		proven = time.AfterFunc(provenAfter, v.succeed)
+		whole = true
+		v.Stands.Whole(version == noVersion)
+		v.Holds(v.Name, true)
+	})
+	defer func() {
+		if proven != nil {
+			proven.Stop()
+		}
+	}()
+	err = reflector.ListAndWatchWithContext(ctx)
+	if errors.Is(context.Cause(ctx), errNotWhole) {
+		err = errNotWhole
+	}
+	return whole, err
+}
+
+// complain logs a failure to list that lasts.
+func (v *Table) complain(err error) {
+	if v.failed.Add(1) == worthSaying {
+		v.Log.WithError(err).WithField("table", v.Name).Warn("table cannot be kept")
+	}
+}
+
+// succeed is called once a whole list has been watched on for a while.
+func (v *Table) succeed() {
+	if v.failed.Swap(0) >= worthSaying {
+		v.Log.WithField("table", v.Name).Info("table is kept again")
+	}
+	v.asking.succeeded()
+	v.Turns.success()
+}

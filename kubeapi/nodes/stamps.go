@@ -1,0 +1,187 @@
+package nodes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/types"
+	corev1 "k8s.io/api/core/v1"
+	ktypes "k8s.io/apimachinery/pkg/types"
+)
+
+// Stamp writes the stamp on the node. The API server dates what this field
+// manager changes, to the second (types.Node.StampedAt); a stamp that says
+// nothing new is not written, nor dated.
+func (c *Client) Stamp(ctx context.Context, node string, stamp types.AgentStamp) error {
+	text, err := json.Marshal(stamp)
+	if err != nil {
+		return fmt.Errorf("stamp node %s: %w", node, err)
+	}
+	how := patching{manager: AgentManager, kind: ktypes.MergePatchType}
+	return c.patchNode(ctx, "stamp", node, how, func(n *corev1.Node) (access.Values, error) {
+		if n.Annotations[AgentAnnotation] == string(text) {
+			return nil, nil
+		}
+		return access.AnnotationsPatch(access.Values{AgentAnnotation: string(text)}), nil
+	})
+}
+
+// ForgetStamp takes the stamp off the node, and what its agent said of other nodes
+// and of applications, where the stamp is still the one of the row; else its error wraps
+// types.ErrConflict.
+func (c *Client) ForgetStamp(ctx context.Context, node types.Node) error {
+	how := patching{manager: AgentManager, kind: ktypes.MergePatchType}
+	return c.patchNode(ctx, "forget stamp of", node.Name, how, func(n *corev1.Node) (access.Values, error) {
+		row := NodeOf(n)
+		switch {
+		case row.Agent == nil:
+			return nil, nil
+		case node.Agent == nil || !seenOf(row).same(seenOf(node)):
+			return nil, fmt.Errorf("its agent has written it again: %w", types.ErrConflict)
+		}
+		return access.AnnotationsPatch(access.Values{AgentAnnotation: nil, WitnessAnnotation: nil, DesignatedAnnotation: nil}), nil
+	})
+}
+
+// StampsTick is how often the age of stamps is looked at.
+const StampsTick = 30 * time.Second
+
+// Stamps knows for how long the stamp on each Node has not changed, as far as
+// that could be seen from here: time during which the table of nodes is not whole
+// does not count, nor does time during which this process did not run. No wall
+// clock is asked, and none of another device.
+type Stamps struct {
+	mu      sync.Mutex
+	Counted time.Duration // how long the table of nodes has been whole
+	nodes   map[string]stampSeen
+}
+
+// stampSeen is the stamp that a Node has, since when, and whether it was seen to
+// change.
+type stampSeen struct {
+	uid     string
+	stamped bool
+	given   time.Time
+	renewed time.Time
+	written time.Time
+
+	boot      string
+	since     time.Duration // of stamps.counted
+	confirmed bool          // it changed while the boot ID stayed
+}
+
+// same reports whether two are one stamp. An agent that does not know
+// AgentStamp.Renewed is told by the other two.
+func (s stampSeen) same(other stampSeen) bool {
+	return s.uid == other.uid && s.stamped == other.stamped &&
+		s.given.Equal(other.given) && s.renewed.Equal(other.renewed) && s.written.Equal(other.written)
+}
+
+func seenOf(n types.Node) stampSeen {
+	s := stampSeen{uid: n.UID, boot: n.BootID}
+	if n.Agent != nil {
+		s.stamped, s.given, s.renewed, s.written = true, n.Agent.Given, n.Agent.Renewed, n.StampedAt
+	}
+	return s
+}
+
+// next is what is known once the row n is seen. An agent runs in the boot in which
+// its stamp was seen to change: another image cannot have been started since. Where
+// stamp and boot have changed between two looks, which came first is not known.
+func (s *Stamps) next(n types.Node) stampSeen {
+	is := seenOf(n)
+	was, known := s.nodes[n.Name]
+	boots := known && was.uid == is.uid && was.boot == is.boot
+	switch {
+	case known && was.same(is):
+		is.since, is.confirmed = was.since, was.confirmed && boots
+	default:
+		is.since, is.confirmed = s.Counted, boots && is.stamped
+	}
+	return is
+}
+
+// judged is the row n with what seen says of its stamp.
+func (s *Stamps) judged(n types.Node, seen stampSeen) types.Node {
+	n.StampStale = seen.stamped && s.Counted-seen.since >= types.StampFresh
+	n.StampUnconfirmed = seen.stamped && !seen.confirmed
+	return n
+}
+
+// Sees takes in a row that the watch brings, and returns it with what is known of
+// its stamp. It is called with the lock held.
+func (s *Stamps) Sees(n types.Node) types.Node {
+	seen := s.next(n)
+	if s.nodes == nil {
+		s.nodes = map[string]stampSeen{}
+	}
+	s.nodes[n.Name] = seen
+	return s.judged(n, seen)
+}
+
+// Listed returns a row that was listed with what is known of its stamp. A list may
+// be newer than the watch: a stamp that the watch has not shown is not stale.
+func (s *Stamps) Listed(n types.Node) types.Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.judged(n, s.next(n))
+}
+
+// Age makes all stamps older, and publishes the rows of those that turn stale.
+func (s *Stamps) Age(by time.Duration, nodes access.Writer[types.Node]) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Counted += by
+	for name, seen := range s.nodes {
+		if s.Counted-seen.since < types.StampFresh {
+			continue
+		}
+		if n, ok := nodes.Get(name); ok && n.Agent != nil && !n.StampStale {
+			n.StampStale = true
+			if err := nodes.Publish(name, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// StampedTable is the table of nodes, whose rows say what is known of their stamps.
+type StampedTable struct {
+	access.Writer[types.Node]
+	Stamps *Stamps
+}
+
+// Publish implements Writer.
+func (t StampedTable) Publish(node string, n types.Node) error {
+	t.Stamps.mu.Lock()
+	defer t.Stamps.mu.Unlock()
+	return t.Writer.Publish(node, t.Stamps.Sees(n))
+}
+
+// Replace implements atOnce.
+func (t StampedTable) Replace(rows map[string]types.Node) error {
+	t.Stamps.mu.Lock()
+	defer t.Stamps.mu.Unlock()
+	for node := range t.Stamps.nodes {
+		if _, ok := rows[node]; !ok {
+			delete(t.Stamps.nodes, node)
+		}
+	}
+	for node, n := range rows {
+		rows[node] = t.Stamps.Sees(n)
+	}
+	return access.Replace(t.Writer, rows)
+}
+
+// Unpublish implements Writer.
+func (t StampedTable) Unpublish(node string) error {
+	t.Stamps.mu.Lock()
+	defer t.Stamps.mu.Unlock()
+	delete(t.Stamps.nodes, node)
+	return t.Writer.Unpublish(node)
+}

@@ -1,0 +1,295 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/types"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ktypes "k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	typedapps "k8s.io/client-go/kubernetes/typed/apps/v1"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/kubectl/pkg/drain"
+)
+
+// AppPodsNow lists the pods of the applications, as they are now.
+func (c *Client) AppPodsNow(ctx context.Context) ([]types.Pod, error) {
+	conn, done, err := c.Use()
+	if err != nil {
+		return nil, fmt.Errorf("list pods of the applications: %w", err)
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, access.VerbWithin)
+	defer cancel()
+	list, err := conn.Kube.CoreV1().Pods(access.Namespace).List(ctx, metav1.ListOptions{})
+	if err == nil {
+		err = access.IsWhole(list.ListMeta)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list pods of the applications: %w", err)
+	}
+	var pods []types.Pod
+	for _, p := range list.Items {
+		pods = append(pods, AppPodOf(&p))
+	}
+	return pods, nil
+}
+
+// ForceDeletePod deletes this very pod, not a namesake, with grace 0: its object
+// goes without waiting for the kubelet, which may still run it. It returns nil
+// when the pod is gone.
+func (c *Client) ForceDeletePod(ctx context.Context, pod types.Pod) error {
+	return c.DeleteExactly(ctx, access.Operation{Op: "force-delete pod", Target: "pod/" + pod.Key()}, "delete pod "+pod.Key()+" by force", pod.UID, new(int64), func(conn *access.Connection) access.Deletion {
+		api := conn.Kube.CoreV1().Pods(pod.Namespace)
+		return access.Deletion{
+			Remove: func(ctx context.Context, o metav1.DeleteOptions) error { return api.Delete(ctx, pod.Name, o) },
+			Get:    func(ctx context.Context) (metav1.Object, error) { return api.Get(ctx, pod.Name, metav1.GetOptions{}) },
+		}
+	})
+}
+
+// PlanEvict asks what Evict would be answered, and evicts nothing. Its errors
+// are those of Evict.
+func (c *Client) PlanEvict(ctx context.Context, pod types.Pod) error {
+	return c.evict(access.Unrecorded(ctx), "plan the eviction of", pod, metav1.DryRunAll)
+}
+
+// PodsToEvict returns, from a fresh list, the pods that a drain of node has to
+// evict. The filters are those of kubectl drain with --force, --ignore-daemonsets
+// and --delete-emptydir-data, in its order, and one of ours:
+//
+//	deleted        skips no pod: a pod that is being deleted is to be waited for
+//	daemon set     skips the pods of a daemon set that exists
+//	mirror pod     skips what the kubelet runs from its own files
+//	local storage  skips no pod: what is in an emptyDir is lost
+//	unreplicated   skips no pod: one without a controller does not come back
+//	leaveStorage   skips the pods that keep volumes usable meanwhile
+func (c *Client) PodsToEvict(ctx context.Context, node string) ([]types.Pod, error) {
+	var pods []types.Pod
+	err := c.Verb(ctx, func(ctx context.Context, conn *access.Connection) error {
+		from, err := listsOfNode(ctx, conn, node)
+		if err != nil {
+			return err
+		}
+		kubectl := drain.Helper{
+			Ctx:                 ctx,
+			Client:              from,
+			Force:               true,
+			GracePeriodSeconds:  -1,
+			IgnoreAllDaemonSets: true,
+			DeleteEmptyDirData:  true,
+			AdditionalFilters:   []drain.PodFilter{leaveStorage},
+			Out:                 io.Discard,
+			ErrOut:              io.Discard,
+		}
+		chosen, errs := kubectl.GetPodsForDeletion(node)
+		if len(errs) > 0 {
+			return errors.Join(errs...)
+		}
+		for _, p := range chosen.Pods() {
+			pods = append(pods, PodOf(&p))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list pods to evict from node %s: %w", node, err)
+	}
+	return pods, nil
+}
+
+// nodeLists answers the filters of kubectl, which ask for the pods of a node and
+// for the daemon set of each of their pods, from one list of each.
+type nodeLists struct {
+	kubernetes.Interface
+	pods listedPods
+	sets listedSets
+}
+
+// CoreV1 implements kubernetes.Interface.
+func (l *nodeLists) CoreV1() typedcore.CoreV1Interface { return l.pods }
+
+// AppsV1 implements kubernetes.Interface.
+func (l *nodeLists) AppsV1() typedapps.AppsV1Interface { return l.sets }
+
+type listedPods struct {
+	typedcore.CoreV1Interface
+	typedcore.PodInterface
+	list *corev1.PodList
+}
+
+// Pods implements typedcore.PodsGetter.
+func (l listedPods) Pods(string) typedcore.PodInterface { return l }
+
+// List implements typedcore.PodInterface.
+func (l listedPods) List(context.Context, metav1.ListOptions) (*corev1.PodList, error) {
+	return l.list, nil
+}
+
+type listedSets struct {
+	typedapps.AppsV1Interface
+	typedapps.DaemonSetInterface
+	list      []appsv1.DaemonSet
+	namespace string
+}
+
+// DaemonSets implements typedapps.DaemonSetsGetter.
+func (l listedSets) DaemonSets(namespace string) typedapps.DaemonSetInterface {
+	l.namespace = namespace
+	return l
+}
+
+// Get implements typedapps.DaemonSetInterface.
+func (l listedSets) Get(_ context.Context, name string, _ metav1.GetOptions) (*appsv1.DaemonSet, error) {
+	for i, s := range l.list {
+		if s.Namespace == l.namespace && s.Name == name {
+			return &l.list[i], nil
+		}
+	}
+	return nil, apierrors.NewNotFound(appsv1.Resource("daemonsets"), name)
+}
+
+// listsOfNode lists the pods on node, and the daemon sets if one of the pods is of
+// one.
+func listsOfNode(ctx context.Context, conn *access.Connection, node string) (*nodeLists, error) {
+	l := &nodeLists{Interface: conn.Kube, pods: listedPods{list: &corev1.PodList{}}}
+	ofSet := false
+	err := access.PodsOn(ctx, conn, node, func(p *corev1.Pod) {
+		l.pods.list.Items = append(l.pods.list.Items, *p)
+		owner := metav1.GetControllerOf(p)
+		ofSet = ofSet || owner != nil && owner.Kind == "DaemonSet"
+	})
+	if err != nil || !ofSet {
+		return l, err
+	}
+	sets, err := conn.Kube.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
+	if err == nil {
+		err = access.IsWhole(sets.ListMeta)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list daemon sets: %w", err)
+	}
+	l.sets.list = sets.Items
+	return l, nil
+}
+
+// leaveStorage leaves alone the pods without which volumes can neither be
+// detached from this node nor attached to another.
+func leaveStorage(p corev1.Pod) drain.PodDeleteStatus {
+	switch p.Labels[access.LabelApp] {
+	case "csi-attacher", "csi-provisioner",
+		"longhorn-admission-webhook", "longhorn-conversion-webhook", "longhorn-driver-deployer":
+		return drain.MakePodDeleteStatusSkip()
+	}
+	return drain.MakePodDeleteStatusOkay()
+}
+
+// Evict asks once for the eviction of this very pod, not of a namesake. It
+// returns nil when the eviction is accepted or the pod is gone, and an error
+// that wraps types.ErrDisruptionBudget when it is refused for now (429).
+func (c *Client) Evict(ctx context.Context, pod types.Pod) error {
+	return c.Record(ctx, access.Operation{Op: "evict", Target: "pod/" + pod.Key()}, func(ctx context.Context) error { return c.evict(ctx, "evict", pod) })
+}
+
+func (c *Client) evict(ctx context.Context, act string, pod types.Pod, dryRun ...string) error {
+	conn, done, err := c.Use()
+	if err != nil {
+		return fmt.Errorf("%s pod %s: %w", act, pod.Key(), err)
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, access.VerbWithin)
+	defer cancel()
+	eviction := &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{DryRun: dryRun},
+	}
+	if pod.UID != "" {
+		uid := ktypes.UID(pod.UID)
+		eviction.DeleteOptions.Preconditions = &metav1.Preconditions{UID: &uid}
+	}
+	err = conn.Kube.PolicyV1().Evictions(pod.Namespace).Evict(ctx, eviction)
+	switch {
+	case err == nil, access.NotFound(err):
+		return nil
+	case apierrors.IsConflict(err):
+		// Either the pod has a namesake by now or somebody else changed it.
+		if gone, getErr := replacedPod(ctx, conn, pod); getErr == nil && gone {
+			return nil
+		}
+	case refused(err):
+		return fmt.Errorf("%s pod %s: %w: %w", act, pod.Key(), types.ErrDisruptionBudget, err)
+	}
+	return fmt.Errorf("%s pod %s: %w", act, pod.Key(), err)
+}
+
+// refused tells the 429 of a budget, or of a webhook that stands in for one,
+// from the bare 429 of an overloaded API server.
+func refused(err error) bool {
+	return apierrors.IsTooManyRequests(err) &&
+		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// replacedPod reports that the pod does not exist any more under its UID.
+func replacedPod(ctx context.Context, conn *access.Connection, pod types.Pod) (bool, error) {
+	now, err := conn.Kube.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	if access.NotFound(err) {
+		return true, nil
+	}
+	return err == nil && now.Name == pod.Name && string(now.UID) != pod.UID, err
+}
+
+// Client has the verbs on pods.
+type Client struct{ *access.Session }
+
+// VolumeUsers returns, from a fresh list, the pods on node that have not ended
+// and use claims, by the PersistentVolumes that those are bound to. A claim that
+// is gone, or bound to nothing, is left out.
+func (c *Client) VolumeUsers(ctx context.Context, node string) (map[string][]types.Pod, error) {
+	users := map[string][]types.Pod{}
+	err := c.Verb(ctx, func(ctx context.Context, conn *access.Connection) error {
+		of := map[string][]types.Pod{} // by claim, as namespace/name
+		err := access.PodsOn(ctx, conn, node, func(p *corev1.Pod) {
+			for _, claim := range access.ClaimsOf(p) {
+				of[claim] = append(of[claim], PodOf(p))
+			}
+		})
+		if err != nil {
+			return err
+		}
+		for claim, pods := range of {
+			volume, err := volumeOf(ctx, conn, pods[0].Namespace, claim[len(pods[0].Namespace)+1:])
+			if err != nil {
+				return err
+			}
+			if volume != "" {
+				users[volume] = pods
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for the pods that use volumes on node %s: %w", node, err)
+	}
+	return users, nil
+}
+
+// volumeOf is the PersistentVolume that a claim is bound to, "" for none.
+func volumeOf(ctx context.Context, conn *access.Connection, namespace, name string) (string, error) {
+	claim, err := conn.Kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case access.NotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("get claim %s/%s: %w", namespace, name, err)
+	case claim.Name != name || claim.Namespace != namespace:
+		return "", fmt.Errorf("get claim %s/%s: the answer is no such claim", namespace, name)
+	}
+	return claim.Spec.VolumeName, nil
+}

@@ -1,0 +1,355 @@
+package pods
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/types"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	scheduling "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
+
+// Situations returns, from fresh lists, why pods of node do not move, in the
+// order given; pods that are gone are left out. It costs five lists, however
+// many pods there are, and decides nothing: what one list does not tell is left
+// out, and the error says which. A pod of which nothing is known comes back as
+// it was given.
+func (c *Client) Situations(ctx context.Context, node string, pods []types.Pod) ([]types.PodSituation, error) {
+	if len(pods) == 0 {
+		return nil, nil
+	}
+	conn, done, err := c.Use()
+	if err != nil {
+		return nil, fmt.Errorf("look at the situation of pods on node %s: %w", node, err)
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, access.VerbWithin)
+	defer cancel()
+	s := newScene(conn, node, pods)
+	looks := []func(context.Context) error{s.seePods, s.seeNodes, s.seeBudgets, s.seeVolumes, s.seeMachines}
+	errs := make([]error, len(looks))
+	var work sync.WaitGroup
+	for i, look := range looks {
+		// Side by side, for one that hangs must not take the others' time.
+		work.Go(func() { errs[i] = look(ctx) })
+	}
+	work.Wait()
+	var found []types.PodSituation
+	for _, pod := range pods {
+		if situation, ok := s.of(pod); ok {
+			found = append(found, situation)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return found, fmt.Errorf("look at the situation of pods on node %s: %w", node, err)
+	}
+	return found, nil
+}
+
+// of is the situation of one of the pods that were asked for; false if it is
+// gone.
+func (s *scene) of(pod types.Pod) (types.PodSituation, bool) {
+	p := s.asked[pod.Key()]
+	if p == nil && s.podsWhole {
+		return types.PodSituation{}, false
+	}
+	situation := types.PodSituation{Pod: pod}
+	if p != nil {
+		situation.Pod = PodOf(p)
+		situation.Finalizers = p.Finalizers
+		situation.Grace = graceOf(p)
+		situation.Pinned = pinned(p.ManagedFields)
+		situation.Tolerates = toleratesCordon(p)
+		situation.Budgets = s.covering(p)
+		situation.Fits, situation.Lacks = s.roomFor(p, situation.Pinned)
+	}
+	if m, ok := s.machines[pod.Namespace+"/"+pod.VMI]; ok && pod.VMI != "" {
+		situation.Immovable, situation.Strategy = m.immovable, m.strategy
+	}
+	return situation, true
+}
+
+// graceOf is the time the pod is given to end: of its deletion, where it is
+// being deleted. A kubelet makes that 0 once it has ended all of the pod.
+func graceOf(p *corev1.Pod) time.Duration {
+	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	if p.Spec.TerminationGracePeriodSeconds != nil {
+		seconds = *p.Spec.TerminationGracePeriodSeconds
+	}
+	if p.DeletionGracePeriodSeconds != nil {
+		seconds = *p.DeletionGracePeriodSeconds
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// pinned reports that whoever made the pod wrote spec.nodeName. A scheduler
+// does not write it but creates a Binding, and the API server records no
+// manager for what that changes.
+func pinned(managers []metav1.ManagedFieldsEntry) bool {
+	for _, m := range managers {
+		var fields struct {
+			Spec map[string]json.RawMessage `json:"f:spec"`
+		}
+		if m.Subresource != "" || m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		if _, ok := fields.Spec["f:nodeName"]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// toleratesCordon reports that a scheduler may put the pod on a cordoned node.
+func toleratesCordon(p *corev1.Pod) bool {
+	cordoned := []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
+	_, repelled := scheduling.FindMatchingUntoleratedTaint(klog.Logger{}, cordoned, p.Spec.Tolerations, repels, true)
+	return !repelled
+}
+
+// covering are the budgets whose selector takes the pod, by the rule of the
+// eviction itself: an empty selector takes every pod, a missing one none.
+func (s *scene) covering(p *corev1.Pod) []types.PodBudget {
+	var covering []types.PodBudget
+	for _, b := range s.budgets {
+		if b.namespace == p.Namespace && b.selector.Matches(labels.Set(p.Labels)) {
+			covering = append(covering, b.PodBudget)
+		}
+	}
+	return covering
+}
+
+// pageSize bounds what is held of a list at once: 500 whole pods are 5 MB.
+const pageSize = 500
+
+// scene is what Situations has seen of the cluster. Each list is seen by a
+// goroutine of its own, which alone writes what stands under its name.
+type scene struct {
+	conn       *access.Connection
+	node       string
+	uids       map[string]string // of the pods asked for, by namespace/name
+	namespaces map[string]bool   // that they are in
+	virtual    bool              // one of them is a virtual machine
+
+	// of seePods
+	asked     map[string]*corev1.Pod         // by namespace/name
+	taken     map[string]corev1.ResourceList // what the pods on a node request, by its name
+	podsWhole bool
+
+	nodes      []*corev1.Node // the others, slim
+	nodesWhole bool
+	budgets    []budget
+	volumes    map[string]localVolume // that not every node can use, by claim
+	machines   map[string]machine     // by namespace/name
+}
+
+type budget struct {
+	types.PodBudget
+	namespace string
+	selector  labels.Selector
+}
+
+// localVolume is a persistent volume that only some nodes can use.
+type localVolume struct {
+	name  string
+	nodes *corev1.NodeSelector
+}
+
+func newScene(conn *access.Connection, node string, pods []types.Pod) *scene {
+	s := &scene{
+		conn: conn, node: node, uids: map[string]string{}, namespaces: map[string]bool{},
+		asked: map[string]*corev1.Pod{}, taken: map[string]corev1.ResourceList{},
+		volumes: map[string]localVolume{}, machines: map[string]machine{},
+	}
+	for _, p := range pods {
+		s.uids[p.Key()] = p.UID
+		s.namespaces[p.Namespace] = true
+		s.virtual = s.virtual || p.VMI != ""
+	}
+	return s
+}
+
+// eachPage walks a list page by page. An answer of another kind is decoded to
+// an empty list without a version: that is an error.
+func eachPage[L metav1.ListInterface](
+	ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), see func(L) error,
+) error {
+	for o := (metav1.ListOptions{Limit: pageSize}); ; {
+		page, err := list(ctx, o)
+		if err != nil {
+			return err
+		}
+		if page.GetResourceVersion() == "" {
+			return access.ErrNoVersion
+		}
+		if err := see(page); err != nil {
+			return err
+		}
+		if o.Continue = page.GetContinue(); o.Continue == "" {
+			return nil
+		}
+	}
+}
+
+func (s *scene) seePods(ctx context.Context) error {
+	err := eachPage(ctx, s.conn.Kube.CoreV1().Pods("").List, func(page *corev1.PodList) error {
+		for i := range page.Items {
+			p := &page.Items[i]
+			if p.Name == "" || p.Namespace == "" {
+				return access.ErrNoName
+			}
+			key := p.Namespace + "/" + p.Name
+			if uid, ok := s.uids[key]; ok && (uid == "" || uid == string(p.UID)) {
+				s.asked[key] = p.DeepCopy() // else it would keep the whole page
+			}
+			s.take(p)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	s.podsWhole = true
+	return nil
+}
+
+func (s *scene) seeNodes(ctx context.Context) error {
+	err := eachPage(ctx, s.conn.Kube.CoreV1().Nodes().List, func(page *corev1.NodeList) error {
+		for _, n := range page.Items {
+			switch {
+			case n.Name == "":
+				return access.ErrNoName
+			case n.Name == s.node, access.IsEdge(&n):
+			default:
+				s.nodes = append(s.nodes, roomy(n))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	s.nodesWhole = true
+	return nil
+}
+
+func (s *scene) seeBudgets(ctx context.Context) error {
+	var found []budget
+	err := eachPage(ctx, s.conn.Kube.PolicyV1().PodDisruptionBudgets("").List, func(page *policyv1.PodDisruptionBudgetList) error {
+		for _, b := range page.Items {
+			if b.Name == "" {
+				return access.ErrNoName
+			}
+			if !s.namespaces[b.Namespace] {
+				continue
+			}
+			selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+			if err != nil { // the eviction fails on it, too, and says so
+				continue
+			}
+			found = append(found, budget{budgetOf(&b), b.Namespace, selector})
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list pod disruption budgets: %w", err)
+	}
+	s.budgets = found
+	return nil
+}
+
+func budgetOf(b *policyv1.PodDisruptionBudget) types.PodBudget {
+	row := types.PodBudget{
+		Name:    b.Namespace + "/" + b.Name,
+		Allowed: int(b.Status.DisruptionsAllowed),
+		Healthy: int(b.Status.CurrentHealthy),
+		Desired: int(b.Status.DesiredHealthy),
+		Expects: int(b.Status.ExpectedPods),
+	}
+	for _, c := range b.Status.Conditions {
+		if c.Type == policyv1.DisruptionAllowedCondition && c.Reason == policyv1.SyncFailedReason {
+			row.Trouble = c.Message
+			if row.Trouble == "" {
+				row.Trouble = c.Reason
+			}
+		}
+	}
+	return row
+}
+
+// seeVolumes reads the claims from the volumes bound to them, which saves a
+// list.
+func (s *scene) seeVolumes(ctx context.Context) error {
+	err := eachPage(ctx, s.conn.Kube.CoreV1().PersistentVolumes().List, func(page *corev1.PersistentVolumeList) error {
+		for _, v := range page.Items {
+			claim := v.Spec.ClaimRef
+			if claim == nil || v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
+				continue
+			}
+			s.volumes[claim.Namespace+"/"+claim.Name] = localVolume{v.Name, v.Spec.NodeAffinity.Required}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list persistent volumes: %w", err)
+	}
+	return nil
+}
+
+// machine is what KubeVirt says about moving a virtual machine.
+type machine struct{ immovable, strategy string }
+
+func (s *scene) seeMachines(ctx context.Context) error {
+	if !s.virtual {
+		return nil
+	}
+	found := map[string]machine{}
+	err := eachPage(ctx, s.conn.Virt.VirtualMachineInstances("").List, func(page *kubevirtv1.VirtualMachineInstanceList) error {
+		for _, vmi := range page.Items {
+			if vmi.Name == "" {
+				return access.ErrNoName
+			}
+			var m machine
+			if vmi.Spec.EvictionStrategy != nil {
+				m.strategy = string(*vmi.Spec.EvictionStrategy)
+			}
+			for _, c := range vmi.Status.Conditions {
+				if c.Type == kubevirtv1.VirtualMachineInstanceIsMigratable && c.Status == corev1.ConditionFalse {
+					m.immovable = join(c.Reason, c.Message)
+				}
+			}
+			found[vmi.Namespace+"/"+vmi.Name] = m
+		}
+		return nil
+	})
+	switch {
+	case apierrors.IsNotFound(err): // a cluster without KubeVirt
+		return nil
+	case err != nil:
+		return fmt.Errorf("list virtual machine instances: %w", err)
+	}
+	s.machines = found
+	return nil
+}
+
+// join is reason and message as one text, whichever there is.
+func join(reason, message string) string {
+	switch {
+	case reason == "" && message == "":
+		return "KubeVirt gives no reason"
+	case reason == "" || message == "":
+		return reason + message
+	}
+	return reason + ": " + message
+}

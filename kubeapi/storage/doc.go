@@ -1,0 +1,10 @@
+// Package storage has the verbs on volumes: Longhorn's objects and
+// VolumeAttachments, and the rows of their tables.
+//
+//	storage.go  volumes and attachments as they are now
+//	volumes.go  a volume, put together from four kinds of object
+//	join.go     the same, kept up to date by four watches
+//	rows.go     the rows of all other tables
+//	settings.go what zedkube sets in Longhorn
+//	clients.go  clients that decode of Longhorn's objects what is read
+package storage
