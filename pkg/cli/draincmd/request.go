@@ -179,7 +179,7 @@ func newUnlockCommand(o *device.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "unlock HOLDER",
 		Short: "Release the drain lock of another node that is powered off on purpose",
-		Long: "Release the drain lock of another node. The lock prevents that a second node goes down before the\n" +
+		Long: "Release the drain lock of another node. The lock keeps a second node from going down before the\n" +
 			"holder is back with its data: release it only for a node that is powered off on purpose. The name of the holder\n" +
 			"is the confirmation; \"zedkube drain status\" shows it.\n\n" + exitCodes,
 		Args: terminal.Words(1),

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -121,6 +122,7 @@ type Column struct {
 	Keep   int    // where the width is short the one with the smallest goes first; 0 never goes
 	Right  bool   // aligned at the right, for numbers
 	Width  int    // at least, so that a table that is drawn again does not move
+	Fair   int    // so much of it is shown before other columns go; 0 for fairColumn
 	Middle string // stands for what is taken out of the middle of a long text; "" cuts its end
 }
 
@@ -207,14 +209,18 @@ func (t Table) fit(width int) (wide, shown []int) {
 		}
 		shown = append(shown, i)
 	}
-	over := func(most int) int {
+	over := func(fair bool) int {
 		sum := -2 - width + 1 // the last column of a terminal stays free
 		for _, i := range shown {
-			sum += 2 + min(wide[i], most)
+			most := wide[i]
+			if fair {
+				most = min(most, cmp.Or(t.Columns[i].Fair, fairColumn))
+			}
+			sum += 2 + most
 		}
 		return sum
 	}
-	for over(fairColumn) > 0 {
+	for over(true) > 0 {
 		least := -1
 		for at, i := range shown {
 			if k := t.Columns[i].Keep; k > 0 && (least < 0 || k < t.Columns[shown[least]].Keep) {
@@ -226,7 +232,7 @@ func (t Table) fit(width int) (wide, shown []int) {
 		}
 		shown = slices.Delete(shown, least, least+1)
 	}
-	for over(wholeLines) > 0 {
+	for over(false) > 0 {
 		widest := slices.MaxFunc(shown, func(a, b int) int { return wide[a] - wide[b] })
 		if wide[widest] <= leastColumn {
 			break

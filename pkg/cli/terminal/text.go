@@ -40,7 +40,7 @@ func Cells(s string) int {
 	n := 0
 	for _, r := range s {
 		n++
-		if r >= 0x1100 { // where the wide scripts begin
+		if r >= 0x1100 && (r < 0x2580 || r > 0x259f) { // where the wide scripts begin, but for the blocks of sparklines
 			n++
 		}
 	}

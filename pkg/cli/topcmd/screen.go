@@ -20,7 +20,7 @@ type topLook struct {
 
 // table has a row for each of t.
 func (l topLook) table(t topTable) terminal.Table {
-	name := terminal.Column{Title: strings.ToUpper(t.Of), Middle: "…"}
+	name := terminal.Column{Title: strings.ToUpper(t.Of), Middle: "…", Fair: 24}
 	if l.ascii {
 		name.Middle = "~"
 	}
