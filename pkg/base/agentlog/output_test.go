@@ -45,7 +45,7 @@ func TestALogThatNobodyReadsHoldsNobodyUp(t *testing.T) {
 			switch {
 			case strings.HasPrefix(s.Text(), "line "):
 				read++
-			case strings.Contains(s.Text(), "were lost"):
+			case strings.Contains(s.Text(), "were dropped"):
 				var n int
 				_, _ = fmt.Sscanf(s.Text()[strings.Index(s.Text(), `"msg":"`)+7:], "%d", &n)
 				lost += n

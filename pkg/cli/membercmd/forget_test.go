@@ -22,7 +22,7 @@ func TestOnlyAStaleStampIsForgotten(t *testing.T) {
 		gone bool
 		says string
 	}{
-		"a stale one":                       {"n2", overview.ClusterNode{Name: "n2", AgentAt: at, AgentStale: true}, 0, true, "The stamp of node n2 is gone"},
+		"a stale one":                       {"n2", overview.ClusterNode{Name: "n2", AgentAt: at, AgentStale: true}, 0, true, "The stamp of node n2 was removed"},
 		"a fresh one":                       {"n2", overview.ClusterNode{Name: "n2", AgentAt: at}, exitMemberRefused, false, "is fresh"},
 		"one that was written a moment ago": {"n2", overview.ClusterNode{Name: "n2", AgentAt: at.Add(-time.Hour), AgentStale: true}, exitMemberRefused, false, "is fresh"},
 		"one of a node not seen yet":        {"n2", overview.ClusterNode{Name: "n3", AgentAt: at, AgentStale: true}, exitMemberRefused, false, "does not know node n2"},

@@ -25,12 +25,12 @@ func TestAConsentIsGivenByRootAtATerminalOrWithTheDigest(t *testing.T) {
 		"by another name":               {consenting{in: strings.NewReader("yes\n"), terminal: true, root: true}, "n1", "the name was not typed"},
 		"by nothing":                    {consenting{in: strings.NewReader(""), terminal: true, root: true}, "n1", "the name was not typed"},
 		"by nothing for no name":        {consenting{in: strings.NewReader("\n"), terminal: true, root: true}, "", "is not known"},
-		"by name without a terminal":    {consenting{in: strings.NewReader("n1\n"), root: true}, "n1", "no terminal"},
+		"by name without a terminal":    {consenting{in: strings.NewReader("n1\n"), root: true}, "n1", "not a terminal"},
 		"by somebody else":              {consenting{in: strings.NewReader("n1\n"), terminal: true}, "n1", "only root"},
 		"by somebody else, with digest": {consenting{digest: "d1"}, "n1", "only root"},
 		"with the digest":               {consenting{digest: "d1", root: true}, "n1", ""},
-		"with the digest of another":    {consenting{digest: "d2", root: true}, "n1", "by now"},
-		"with another at a terminal":    {consenting{in: strings.NewReader("n1\n"), digest: "d2", terminal: true, root: true}, "n1", "by now"},
+		"with the digest of another":    {consenting{digest: "d2", root: true}, "n1", "is now"},
+		"with another at a terminal":    {consenting{in: strings.NewReader("n1\n"), digest: "d2", terminal: true, root: true}, "n1", "is now"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
@@ -102,7 +102,7 @@ func TestASurvivorIsToldWhyItMustNotLeave(t *testing.T) {
 	}
 	f := survivor{known: types.ClusterPeers{Words: []types.PeerWord{{By: "n2", Of: "n3", At: time.Now().Add(-3 * time.Hour)}, {By: "n3", Of: "n2", Alive: "10.0.0.2:10250", At: time.Now()}}}}
 	text := strings.Join(f.warnings(), "\n")
-	for _, want := range []string{"keep the old cluster", "may run the same", "The last word of n2: n3 was silent", "3h", "The last word of n3: n2 answered at 10.0.0.2:10250", "It is not taken into account"} {
+	for _, want := range []string{"keep the old cluster", "may run the same", "The last report of n2: n3 was silent", "3h", "The last report of n3: n2 answered at 10.0.0.2:10250", "It is not taken into account"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %q", want, text)
 		}
