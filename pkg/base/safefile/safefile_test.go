@@ -45,6 +45,42 @@ func TestReadDoesNotWaitForWhatIsNoFile(t *testing.T) {
 	}
 }
 
+func TestALinkIsRefusedWhereItIsNotToBeFollowed(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "file"), []byte("12345"), 0o600), os.Symlink("file", link)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := OpenFile(link, os.O_RDONLY|NoFollow, 0); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("a link: %v", err)
+	}
+	f, info, err := OpenFile(filepath.Join(dir, "file"), os.O_RDONLY|NoFollow, 0)
+	if err != nil || info.Size() != 5 {
+		t.Fatalf("a file: %v", err)
+	}
+	defer f.Close()
+	if got, err := Head(f, 3); string(got) != "123" || err != nil {
+		t.Errorf("its front: %q, %v", got, err)
+	}
+}
+
+func TestNamesAreOfADirectoryOnly(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Names(dir, 10); len(got) != 1 || err != nil {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := Names(t.TempDir(), 10); len(got) != 0 || err != nil {
+		t.Errorf("an empty one: %v, %v", got, err)
+	}
+	if _, err := Names(fifo, 10); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("a pipe: %v", err)
+	}
+}
+
 func TestAHugeFileCostsItsBoundOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "huge")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {

@@ -53,14 +53,7 @@ func (d *differ) compare(at string, old, value any) {
 }
 
 func (d *differ) objects(at string, old, value map[string]any) {
-	names := slices.Collect(maps.Keys(old))
-	for name := range value {
-		if _, both := old[name]; !both {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range either(old, value) {
 		was, had := old[name]
 		is, has := value[name]
 		field := name
@@ -69,6 +62,13 @@ func (d *differ) objects(at string, old, value map[string]any) {
 		}
 		d.entry(field, was, is, had, has)
 	}
+}
+
+// either are the keys that one of the maps has, sorted.
+func either(a, b map[string]any) []string {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // entry compares what may be missing on one side: null is not missing.
@@ -92,14 +92,7 @@ func (d *differ) lists(at string, old, value []any) {
 		if !was || !is {
 			continue
 		}
-		names := slices.Sorted(maps.Keys(before))
-		for name := range after {
-			if _, both := before[name]; !both {
-				names = append(names, name)
-			}
-		}
-		slices.Sort(names)
-		for _, name := range names {
+		for _, name := range either(before, after) {
 			was, had := before[name]
 			is, has := after[name]
 			d.entry(at+"["+name+"]", was, is, had, has)

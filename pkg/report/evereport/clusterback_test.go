@@ -91,6 +91,15 @@ func replicaBack(m *info.KubeVolumeReplicaInfo) types.KubeVolumeReplicaInfo {
 	}
 }
 
+// phaseOf is the phase that a pod with a reason of podReasons has as a rule,
+// for the way back, on which it is lost.
+var phaseOf = table[info.KubePodStatus, types.KubePodStatus]{
+	{info.KubePodStatus_KUBE_POD_STATUS_EVICTED, types.KubePodFailed},
+	{info.KubePodStatus_KUBE_POD_STATUS_CONTAINER_CREATING, types.KubePodPending},
+	{info.KubePodStatus_KUBE_POD_STATUS_CRASHLOOP_BACKOFF, types.KubePodRunning},
+	{info.KubePodStatus_KUBE_POD_STATUS_ERROR, types.KubePodFailed},
+}
+
 func (t table[T, M]) fromEVE(m M) (v T) {
 	for _, p := range t {
 		if p.eve == m {

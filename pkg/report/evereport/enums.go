@@ -60,15 +60,6 @@ var podReasons = table[string, info.KubePodStatus]{
 	{"ContainerCannotRun", info.KubePodStatus_KUBE_POD_STATUS_ERROR},
 }
 
-// phaseOf is the phase that a pod with a reason of podReasons has as a rule,
-// for the way back, on which it is lost.
-var phaseOf = table[info.KubePodStatus, types.KubePodStatus]{
-	{info.KubePodStatus_KUBE_POD_STATUS_EVICTED, types.KubePodFailed},
-	{info.KubePodStatus_KUBE_POD_STATUS_CONTAINER_CREATING, types.KubePodPending},
-	{info.KubePodStatus_KUBE_POD_STATUS_CRASHLOOP_BACKOFF, types.KubePodRunning},
-	{info.KubePodStatus_KUBE_POD_STATUS_ERROR, types.KubePodFailed},
-}
-
 var vmiPhases = table[types.KubeVMIStatus, info.KubeVMIStatus]{
 	{types.KubeVMIPending, info.KubeVMIStatus_KUBE_VMI_STATUS_PENDING},
 	{types.KubeVMIScheduling, info.KubeVMIStatus_KUBE_VMI_STATUS_SCHEDULING},
