@@ -36,8 +36,6 @@ var may = map[string]struct {
 	"pkg/base/phrase":       {nil, "text in, text out"},
 	"pkg/base/safefile":     {nil, "it reads files and knows none of them"},
 	"pkg/base/boundedhttp":  {[]string{"pkg/base/peer"}, "it knows HTTP and sockets only"},
-	"pkg/base/caught":       {nil, "it knows HTTP and the log only"},
-	"pkg/base/whole":        {nil, "it knows HTTP only"},
 	"pkg/base/peer":         {[]string{"pkg/base/safefile"}, "it knows sockets and /proc only"},
 	"pkg/cluster/*":         {[]string{"types", "pubsub", "pkg/base/*"}, "components share facts only through topics and name what they need of the cluster as an interface"},
 	"pkg/workload/*":        {[]string{"types", "pubsub", "pkg/base/*"}, "components share facts only through topics and name what they need of the cluster as an interface"},
@@ -46,7 +44,7 @@ var may = map[string]struct {
 	"pkg/operate/topicview": {[]string{"types", "pkg/base/redact", "pkg/base/safefile"}, "it reads directories of any agent"},
 	"pkg/operate/doctor":    {[]string{"types", "pkg/operate/overview", "pkg/base/safefile", "pkg/base/boundedhttp", "pkg/operate/topicview"}, "it judges what files, sockets and an interface on the cluster tell"},
 	"pkg/operate/bundle":    {[]string{"pkg/base/redact", "pkg/operate/topicview"}, "it packs what it is given and shows no secret"},
-	"pkg/operate/page":      {[]string{"types", "pubsub", "pkg/operate/overview", "pkg/operate/audit", "pkg/operate/localserver", "pkg/base/printable", "pkg/base/caught"}, "it shows what files and tables say, through the local server"},
+	"pkg/operate/page":      {[]string{"types", "pubsub", "pkg/operate/overview", "pkg/operate/audit", "pkg/operate/localserver", "pkg/base/printable", "pkg/base/boundedhttp"}, "it shows what files and tables say, through the local server"},
 	"pkg/cli":               {[]string{"pkg/base/*", "pkg/cluster/*", "pkg/workload/*", "pkg/cli/*"}, "it puts the commands together"},
 	"pkg/cli/*":             {append([]string{"pkg/cli/terminal", "pkg/cli/device", "pkg/cli/plan"}, beneathCommands...), "commands stand on terminal, device and plan, and do not know each other"},
 	"pkg/cli/statuscmd":     {append([]string{"pkg/cli/terminal", "pkg/cli/device", "pkg/cli/nodescmd", "pkg/cli/appscmd", "pkg/cli/draincmd"}, beneathCommands...), "status shows nodes, applications and the drain as their own commands do"},
@@ -159,7 +157,7 @@ func TestHouseRulesInTheSource(t *testing.T) {
 			if file == "cmd/zedkube/main.go" && call == "context.Background(" {
 				continue
 			}
-			if file == "pkg/base/caught/caught.go" && call == "panic(" {
+			if file == "pkg/base/boundedhttp/panics.go" && call == "panic(" {
 				continue // it hands on a panic to who answers it
 			}
 			for i, line := range strings.Split(string(content), "\n") {

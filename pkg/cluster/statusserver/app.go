@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/base/caught"
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/proof"
 	"github.com/zedkube/zedkube/types"
 )
@@ -113,13 +113,13 @@ func (c *Component) report(ctx context.Context, source netip.Addr, id string) (r
 	defer cancel()
 	type outcome struct {
 		report
-		fault *caught.Fault
+		fault *boundedhttp.Fault
 	}
 	done := make(chan outcome, 1)
 	c.ending.Go(func() {
 		defer c.limits.reports.leave(source)
 		var o outcome
-		o.fault = caught.In(func() { o.report = c.collect(ctx, id) })
+		o.fault = boundedhttp.Catch(func() { o.report = c.collect(ctx, id) })
 		done <- o
 	})
 	var out outcome

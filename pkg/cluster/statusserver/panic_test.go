@@ -11,7 +11,7 @@ import (
 
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
-	"github.com/zedkube/zedkube/pkg/base/caught"
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -43,7 +43,7 @@ func TestAPanicInAReportIsAnsweredAndLoggedOnce(t *testing.T) {
 			Log: log, Status: &brokenInTheReport{reads: reads}, Nodes: &pubsub.Table[types.Node]{},
 			TopicDirs: []string{t.TempDir()}, Reports: ReportsAlways,
 		}
-		h := caught.Handler(log, c.handler())
+		h := boundedhttp.Recover(log, c.handler())
 		for range maxReports + 1 { // each gives its place back
 			c.Status.(*brokenInTheReport).reads = reads
 			r := httptest.NewRequest(http.MethodPost, path, nil)

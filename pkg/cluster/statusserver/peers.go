@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
-	"github.com/zedkube/zedkube/pkg/base/caught"
 	"github.com/zedkube/zedkube/pkg/base/keptfile"
 	"github.com/zedkube/zedkube/pkg/base/proof"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
@@ -76,7 +75,7 @@ func (c *Component) askAll(ctx context.Context, from netip.Addr, id string) roun
 	defer asker.client.CloseIdleConnections()
 	ips := peers(own, c.Nodes.All())
 	out := round{Key: "cluster-app", Value: make([]any, 1+len(ips))}
-	var work caught.Group
+	var work boundedhttp.Group
 	work.Go(func() {
 		mine, err := c.report(ctx, from, id)
 		out.Value[0] = reportOr(mine, err, own)

@@ -22,7 +22,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
-	"github.com/zedkube/zedkube/pkg/base/caught"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
@@ -145,7 +144,7 @@ func start(ctx context.Context, log logrus.FieldLogger, address string, h http.H
 		return nil, errors.Join(fmt.Errorf("serve cluster status: a %T is not a TCP listener", listener), listener.Close())
 	}
 	return &server{boundedhttp.Serve(log.WithField("address", address), "status server", &bounded{TCPListener: l, rank: rank}, &http.Server{
-		Handler:      bufferedBody(caught.Handler(log, h)),
+		Handler:      bufferedBody(boundedhttp.Recover(log, h)),
 		ReadTimeout:  requestTimeout,
 		WriteTimeout: requestTimeout,
 		ConnState:    answered,

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/base/whole"
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 )
 
 const (
@@ -87,7 +87,7 @@ func (g *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer makes the answer to r. It is nil where it was written to w already: a
 // refusal, one that goes on, or one that only root may ask for and that may be
 // large. Only those hold their place until it is taken.
-func (g *limiter) answer(w http.ResponseWriter, r *http.Request) *whole.Answer {
+func (g *limiter) answer(w http.ResponseWriter, r *http.Request) *boundedhttp.Buffered {
 	refused := form(g.at, r)
 	var route Route
 	if refused == nil {
@@ -124,7 +124,7 @@ func (g *limiter) answer(w http.ResponseWriter, r *http.Request) *whole.Answer {
 		g.mux.ServeHTTP(w, r)
 		return nil
 	}
-	return whole.Make(g.mux, r)
+	return boundedhttp.Buffer(g.mux, r)
 }
 
 // admit judges the path, for who may ask.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
-	"github.com/zedkube/zedkube/pkg/base/caught"
 	"github.com/zedkube/zedkube/pkg/base/peer"
 )
 
@@ -44,7 +43,7 @@ func (c *Component) serve(ctx context.Context, at place, address string, listene
 	base, release := context.WithCancel(context.WithoutCancel(ctx))
 	log := c.Log.WithField("address", address)
 	return &server{boundedhttp.Serve(log, "local server", &bounded{Listener: listener}, &http.Server{
-		Handler:     caught.Handler(log, c.handler(at, listener.Addr())),
+		Handler:     boundedhttp.Recover(log, c.handler(at, listener.Addr())),
 		ConnContext: withConn,
 		BaseContext: func(net.Listener) context.Context { return base },
 

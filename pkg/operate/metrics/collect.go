@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/zedkube/zedkube/pkg/base/caught"
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -231,7 +231,7 @@ type watched struct{ prometheus.Collector }
 
 // Collect implements prometheus.Collector.
 func (c watched) Collect(out chan<- prometheus.Metric) {
-	if fault := caught.In(func() { c.Collector.Collect(out) }); fault != nil {
+	if fault := boundedhttp.Catch(func() { c.Collector.Collect(out) }); fault != nil {
 		out <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(fault), fault)
 	}
 }
@@ -250,7 +250,7 @@ func (raising) Println(what ...any) {
 		all := prometheus.MultiError{err}
 		_ = errors.As(err, &all)
 		for _, one := range all {
-			if fault := (*caught.Fault)(nil); errors.As(one, &fault) {
+			if fault := (*boundedhttp.Fault)(nil); errors.As(one, &fault) {
 				fault.Raise()
 			}
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/loop"
-	"github.com/zedkube/zedkube/pkg/base/whole"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -136,7 +136,7 @@ func (t *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.make(r).Send(w)
 }
 
-func (t *limited) make(r *http.Request) *whole.Answer {
+func (t *limited) make(r *http.Request) *boundedhttp.Buffered {
 	defer func() { <-t.places }()
-	return whole.Make(t.next, r)
+	return boundedhttp.Buffer(t.next, r)
 }

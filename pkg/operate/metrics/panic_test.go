@@ -7,7 +7,7 @@ import (
 
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
-	"github.com/zedkube/zedkube/pkg/base/caught"
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pubsub"
 )
 
@@ -20,7 +20,7 @@ func TestAPanicInACollectorIsAnsweredAndLoggedOnce(t *testing.T) {
 	s := newStage()
 	s.Bus = broken{}
 	log, hook := logtest.NewNullLogger()
-	h := caught.Handler(log, s.Handler())
+	h := boundedhttp.Recover(log, s.Handler())
 	for range maxScrapes + 1 { // each gives its place back
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/base/caught"
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/printable"
 	"github.com/zedkube/zedkube/types"
 )
@@ -100,7 +100,7 @@ func (p *Page) serveLogs(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	o := types.LogOptions{Follow: follow, Tail: tail}
 	lines := make(chan []byte)
-	var work caught.Group
+	var work boundedhttp.Group
 	work.Go(func() {
 		defer close(lines)
 		p.tail(ctx, sources, o, lines)
@@ -142,7 +142,7 @@ func (p *Page) tail(ctx context.Context, sources []source, o types.LogOptions, l
 		}
 		say(ctx, lines, fromPage, name+": "+printable.Escape(ended(p.copy(ctx, s.pod, o, head, lines), o.Follow)))
 	}
-	var readers caught.Group
+	var readers boundedhttp.Group
 	for _, s := range sources {
 		if !o.Follow {
 			read(s)

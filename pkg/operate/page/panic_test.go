@@ -9,7 +9,7 @@ import (
 
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
-	"github.com/zedkube/zedkube/pkg/base/caught"
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -26,7 +26,7 @@ func TestAPanicInALogIsLoggedOnceAndGivesItsPlacesBack(t *testing.T) {
 		app := s.app(1, false, "main", "side")
 		s.page.Kube = broken{}
 		log, hook := logtest.NewNullLogger()
-		h := caught.Handler(log, http.HandlerFunc(s.page.serveLogs))
+		h := boundedhttp.Recover(log, http.HandlerFunc(s.page.serveLogs))
 		s.wrap = func(http.Handler) http.Handler { return h }
 		for range maxFollowed + 1 {
 			<-s.ask("/api/logs?follow=1&app="+app, false).gone

@@ -1,4 +1,4 @@
-package whole
+package boundedhttp
 
 import (
 	"io"
@@ -8,7 +8,7 @@ import (
 )
 
 func TestAnAnswerIsSentAsItWasMade(t *testing.T) {
-	made := Make(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	made := Buffer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "5")
 		w.Header().Set("Cache-Control", "no-cache")
 		w.WriteHeader(http.StatusTeapot)

@@ -1,4 +1,4 @@
-package caught
+package boundedhttp
 
 import (
 	"io"
@@ -27,7 +27,7 @@ func server(t *testing.T) (*httptest.Server, *test.Hook) {
 		_ = none[len(r.URL.Path)]
 	})
 	mux.HandleFunc("/well", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "well") })
-	s := httptest.NewServer(Handler(log, mux))
+	s := httptest.NewServer(Recover(log, mux))
 	t.Cleanup(s.Close)
 	return s, hook
 }
@@ -59,10 +59,10 @@ func TestAPanicIsAnsweredAndLoggedOnceWithItsStack(t *testing.T) {
 	}
 	e := logged[0]
 	stack, _ := e.Data["stack"].(string)
-	if e.Level != logrus.ErrorLevel || !strings.Contains(e.Message, "nil pointer dereference") || !strings.Contains(stack, "caught_test.go") || e.Data["path"] != "/nil" {
+	if e.Level != logrus.ErrorLevel || !strings.Contains(e.Message, "nil pointer dereference") || !strings.Contains(stack, "panics_test.go") || e.Data["path"] != "/nil" {
 		t.Errorf("%s %v", e.Message, e.Data)
 	}
-	if at, _ := e.Data["at"].(string); !strings.Contains(at, "caught_test.go:") {
+	if at, _ := e.Data["at"].(string); !strings.Contains(at, "panics_test.go:") {
 		t.Errorf("it came from %s", at)
 	}
 }

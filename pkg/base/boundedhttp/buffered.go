@@ -1,6 +1,4 @@
-// Package whole makes an answer in memory before it is sent, so that who takes it
-// slowly holds nothing that the making of it needed.
-package whole
+package boundedhttp
 
 import (
 	"bytes"
@@ -8,29 +6,30 @@ import (
 	"net/http"
 )
 
-// Answer is an answer that was made.
-type Answer struct {
+// Buffered is an answer that is made in memory before it is sent, so that who
+// takes it slowly holds nothing that the making of it needed.
+type Buffered struct {
 	header http.Header
 	code   int
 	body   bytes.Buffer
 }
 
-// Make lets h answer r.
-func Make(h http.Handler, r *http.Request) *Answer {
-	a := &Answer{header: http.Header{}, code: http.StatusOK}
+// Buffer lets h answer r.
+func Buffer(h http.Handler, r *http.Request) *Buffered {
+	a := &Buffered{header: http.Header{}, code: http.StatusOK}
 	h.ServeHTTP(writer{a}, r)
 	return a
 }
 
 // Send sends it. A header of the answer replaces one that w has.
-func (a *Answer) Send(w http.ResponseWriter) {
+func (a *Buffered) Send(w http.ResponseWriter) {
 	maps.Copy(w.Header(), a.header)
 	w.WriteHeader(a.code)
 	w.Write(a.body.Bytes())
 }
 
 // writer implements http.ResponseWriter.
-type writer struct{ *Answer }
+type writer struct{ *Buffered }
 
 // Header implements http.ResponseWriter.
 func (w writer) Header() http.Header { return w.header }

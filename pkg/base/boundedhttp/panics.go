@@ -1,7 +1,4 @@
-// Package caught keeps a fault in an HTTP handler to the one request and tells
-// the log of it. Without it net/http ends the connection and tells its ErrorLog,
-// which our servers discard, since whatever a stranger sends is reported there.
-package caught
+package boundedhttp
 
 import (
 	"fmt"
@@ -15,13 +12,15 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Handler calls next. Where next panics, the request is answered with 500, or, if
+// Recover calls next, and keeps a fault in it to the one request. Without it
+// net/http ends the connection and tells its ErrorLog, which our servers discard,
+// since whatever a stranger sends is reported there. Where next panics, the request is answered with 500, or, if
 // the answer has begun already, its connection is closed; the panic is logged as
 // an error with its stack, once for each line of code that it comes from.
-func Handler(log logrus.FieldLogger, next http.Handler) http.Handler {
+func Recover(log logrus.FieldLogger, next http.Handler) http.Handler {
 	var known sync.Map // lines of code whose panic is logged
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := &answer{ResponseWriter: w}
+		out := &begun{ResponseWriter: w}
 		defer func() {
 			reason := recover()
 			if reason == nil {
@@ -31,9 +30,9 @@ func Handler(log logrus.FieldLogger, next http.Handler) http.Handler {
 			if _, logged := known.LoadOrStore(f.at, true); !logged {
 				log.WithFields(logrus.Fields{"path": r.URL.Path, "at": f.at, "stack": f.stack}).Errorf("a request ended in a panic: %v", f.reason)
 			}
-			answer.end()
+			out.end()
 		}()
-		next.ServeHTTP(answer, r)
+		next.ServeHTTP(out, r)
 	})
 }
 
@@ -54,31 +53,31 @@ func origin() string {
 	}
 }
 
-// answer notes whether an answer has begun.
-type answer struct {
+// begun notes whether an answer has begun.
+type begun struct {
 	http.ResponseWriter
-	begun bool
+	yes bool
 }
 
 // Unwrap is for http.ResponseController.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *begun) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
-func (a *answer) WriteHeader(code int) {
-	a.begun = true
+func (a *begun) WriteHeader(code int) {
+	a.yes = true
 	a.ResponseWriter.WriteHeader(code)
 }
 
 // Write implements http.ResponseWriter.
-func (a *answer) Write(p []byte) (int, error) {
-	a.begun = true
+func (a *begun) Write(p []byte) (int, error) {
+	a.yes = true
 	return a.ResponseWriter.Write(p)
 }
 
 // end tells the one who asked that there is no answer, or no more of it: a part must
 // not look like the whole.
-func (a *answer) end() {
-	if !a.begun {
+func (a *begun) end() {
+	if !a.yes {
 		http.Error(a.ResponseWriter, "internal error, see the agent's log", http.StatusInternalServerError)
 		return
 	}
@@ -98,8 +97,8 @@ type Fault struct {
 // Error implements error.
 func (f *Fault) Error() string { return fmt.Sprint(f.reason) }
 
-// In calls f and returns the panic that it ended in, nil for none.
-func In(f func()) (fault *Fault) {
+// Catch calls f and returns the panic that it ended in, nil for none.
+func Catch(f func()) (fault *Fault) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			fault = faultOf(reason)
@@ -119,7 +118,7 @@ func faultOf(reason any) *Fault {
 }
 
 // Raise panics with f, unless it is nil. It is for the goroutine of a handler,
-// where Handler logs and answers it as a panic of the line of code that it came
+// where Recover logs and answers it as a panic of the line of code that it came
 // from.
 func (f *Fault) Raise() {
 	if f != nil {
@@ -137,7 +136,7 @@ type Group struct {
 // Go calls f in a goroutine.
 func (g *Group) Go(f func()) {
 	g.all.Go(func() {
-		if fault := In(f); fault != nil {
+		if fault := Catch(f); fault != nil {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			if g.first == nil {
