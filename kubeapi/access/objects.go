@@ -103,9 +103,9 @@ func Only(m map[string]string, keys ...string) map[string]string {
 const (
 	LabelNodeUUID     = "node-uuid"
 	LabelTieBreaker   = "tie-breaker-node"
-	LabelControlPlane = "node-role.kubernetes.io/control-plane"
-	LabelMaster       = "node-role.kubernetes.io/master"
-	LabelEtcd         = "node-role.kubernetes.io/etcd"
+	LabelControlPlane = types.LabelControlPlane
+	LabelMaster       = types.LabelMaster
+	LabelEtcd         = types.LabelEtcd
 	LabelEdge         = "node-role.kubernetes.io/edge"
 )
 
@@ -137,4 +137,4 @@ func Cut(text string, max int) string {
 const AppsManager = "zedkube-apps"
 
 // LonghornNamespace is where Longhorn is installed.
-const LonghornNamespace = "longhorn-system"
+const LonghornNamespace = types.NamespaceLonghorn

@@ -3,11 +3,12 @@ package access
 import (
 	"errors"
 
+	"github.com/zedkube/zedkube/types"
 	"k8s.io/client-go/tools/cache"
 )
 
 // Namespace is where EVE keeps the applications and the election's Lease.
-const Namespace = "eve-kube-app"
+const Namespace = types.NamespaceApps
 
 // Reader is a table to look at, which rings when it changes.
 type Reader[T any] interface {

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	kubeletPort = 10250
+	kubeletPort = types.PortKubelet
 	// kubeletWithin bounds one question to a kubelet, its whole answer included:
 	// a busy one of hundreds of containers takes seconds.
 	kubeletWithin = 20 * time.Second

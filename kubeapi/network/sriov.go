@@ -16,7 +16,7 @@ import (
 
 // Where EVE runs the SR-IOV device plug-in (docs/wire.md, "SR-IOV").
 const (
-	sriovNamespace     = "kube-system"
+	sriovNamespace     = types.NamespaceSystem
 	SriovConfig        = "sriovdp-config"
 	sriovPods          = access.LabelApp + "=sriovdp"
 	sriovManager       = "zedkube-sriov"

@@ -178,7 +178,7 @@ func SlimPod(p *corev1.Pod) *corev1.Pod {
 }
 
 const (
-	kubevirtNamespace = "kubevirt"
+	kubevirtNamespace = types.NamespaceKubeVirt
 	labelKubeVirt     = "kubevirt.io"
 )
 
