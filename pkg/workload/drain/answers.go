@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
 	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )

@@ -145,7 +145,7 @@ func (r evictionResult) leftAlone() string {
 		return ""
 	}
 	names := keys(r.ignored)
-	return fmt.Sprintf("; %s came back %d times and will go down with the device: %s", outlook.Counted(len(names), "pod"), outlook.MaxReturns, outlook.Some(names, "", ""))
+	return fmt.Sprintf("; %s came back %d times and will go down with the device: %s", outlook.Counted(len(names), "pod"), outlook.MaxReturns, outlook.Some(names))
 }
 
 // keys are the pods by namespace/name, in order.

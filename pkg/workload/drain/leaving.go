@@ -55,7 +55,7 @@ func leave(f facts, a *action) {
 	case !f.living() || !f.known:
 		a.waits = f.why
 	case !f.node.Deleted.IsZero():
-		a.waits = "its Node is being deleted, and kept by " + outlook.Some(f.node.Finalizers, "", "")
+		a.waits = "its Node is being deleted, and kept by " + outlook.Some(f.node.Finalizers)
 		if why := f.atStake(); why != "" {
 			a.waits += "; " + why
 		}
@@ -117,7 +117,7 @@ func lost(volumes []types.LeaveVolume) string {
 	if len(names) == 1 {
 		have = "has"
 	}
-	return outlook.Counted(len(names), "volume") + " " + have + " no other healthy replica than on this node: " + outlook.Some(names, "", "") + "; " + outlook.RemedyGiveUpData
+	return outlook.Counted(len(names), "volume") + " " + have + " no other healthy replica than on this node: " + outlook.Some(names) + "; " + outlook.RemedyGiveUpData
 }
 
 // checkLeave looks at the volumes of a node that is in no list any more, or whose

@@ -366,7 +366,7 @@ func needed(lock types.DrainLock, nodes []types.Node, s types.Storage) string {
 		return fmt.Sprintf("node %s is still cordoned by its drain", lock.Holder)
 	}
 	if volumes := outlook.Degraded(lock.Volumes, s); len(volumes) > 0 {
-		return fmt.Sprintf("volumes on node %s have fewer healthy replicas than before its drain: %s", lock.Holder, outlook.Some(volumes, "", ""))
+		return fmt.Sprintf("volumes on node %s have fewer healthy replicas than before its drain: %s", lock.Holder, outlook.Some(volumes))
 	}
 	return ""
 }

@@ -24,6 +24,8 @@ const (
 	// patience is how long a pod may take before anybody asks why.
 	patience  = 2 * time.Second
 	maxEvents = 32
+	// maxError bounds what an error says in the record, in bytes.
+	maxError = 500
 )
 
 // view is what the progress record is made of beyond the facts.
@@ -83,15 +85,6 @@ func hurry(old, p types.NodeDrainProgress) time.Duration {
 		return progressEvery
 	}
 	return wordsEvery
-}
-
-// clip bounds what an error says in the record.
-func clip(text string) string {
-	const most = 500
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
 }
 
 // progress is the record.
@@ -222,10 +215,10 @@ func inTheWayOf(p types.NodeDrainProgress) string {
 	}
 	var parts []string
 	if len(never) > 0 {
-		parts = append(parts, outlook.Counted(len(never), "pod")+" will not go by "+itself(never)+": "+outlook.Some(never, "", ""))
+		parts = append(parts, outlook.Counted(len(never), "pod")+" will not go by "+itself(never)+": "+outlook.Some(never))
 	}
 	if len(slow) > 0 {
-		parts = append(parts, "waits for "+outlook.Counted(len(slow), "pod")+": "+outlook.Some(slow, "", ""))
+		parts = append(parts, "waits for "+outlook.Counted(len(slow), "pod")+": "+outlook.Some(slow))
 	}
 	if p.BlockersOmitted > 0 {
 		parts = append(parts, fmt.Sprintf("%d more in the way", p.BlockersOmitted))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -121,7 +122,7 @@ func (s *state) update(seen observed) facts {
 	f.gates, f.check.lock = cmp.Or(f.unlocked, f.gates), cmp.Or(f.unlocked, f.check.lock)
 	f.entered = !f.enteredAt.IsZero() && f.now.Sub(f.enteredAt) < enteredFor
 	if f.lastErr != nil {
-		f.trouble = clip(f.lastErr.Error())
+		f.trouble = phrase.Cut(f.lastErr.Error(), maxError)
 	}
 	return f
 }

@@ -42,7 +42,7 @@ func chanceOf(v types.Volume, policy, node string, ready map[string]bool, d type
 	case rebuilds(v, node, ready):
 		p.outlook, p.why = types.OutlookSlow, fmt.Sprintf("%s; one is being rebuilt on node %s, %d %%", p.why, d.Rebuilding, d.Percent)
 	case len(away) > 0:
-		p.why += "; a healthy one is on " + Some(away, "which is not Ready", "which are not Ready")
+		p.why += "; a healthy one is on " + Some(away) + map[bool]string{true: " which is not Ready", false: " which are not Ready"}[len(away) == 1]
 		p.remedy = "bring that node back"
 	case !peers:
 		p.remedy = "bring another node back, or " + allow
