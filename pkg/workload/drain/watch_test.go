@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus/hooks/test"
+
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/types"
