@@ -25,6 +25,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/cluster/statusserver"
 	"github.com/zedkube/zedkube/pkg/cluster/witness"
 	"github.com/zedkube/zedkube/pkg/operate/audit"
+	"github.com/zedkube/zedkube/pkg/operate/health"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
 	"github.com/zedkube/zedkube/pkg/operate/metrics"
 	"github.com/zedkube/zedkube/pkg/operate/operator"
@@ -95,7 +96,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	}
 	live := overview.Live{Root: p.Root, Node: kube.Nodes, Info: t.info, API: kube.API}
 	shown := &page.Page{
-		Log: as("page"), Overview: live.Overview,
+		Log: as("page"), Overview: health.Judged(live.Overview),
 		Metrics: t.nodeMetrics, Configs: t.appConfigs, AppPods: kube.AppPods, Kube: kube,
 		Audit: (&page.Trails{Dir: p.Audit}).Answer, Requests: requests.Total, Looks: t.pageLooks,
 	}

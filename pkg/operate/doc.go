@@ -1,6 +1,6 @@
-// Package operate groups what serves people at the device: what is shown and what
-// is wrong (overview), the preconditions of a healthy node (doctor), plans of joins
-// and leaves (joinplan), the page, the metrics endpoint, the server of both and of
+// Package operate groups what serves people at the device: what is shown (overview),
+// what is wrong, by one registry of rules and checks (health), plans of joins and
+// leaves (joinplan), the page, the metrics endpoint, the server of both and of
 // the agent's socket (localserver), requests of commands (operator), the audit, and
 // topics and support bundles without secrets (topicview, bundle).
 //

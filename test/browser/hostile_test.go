@@ -27,7 +27,7 @@ func showsNamesAsText(t *testing.T, b *browser) {
 	d.show(func(o *overview.Overview) {
 		o.Node.Name = asScript
 		for i := range o.Problems {
-			o.Problems[i].What, o.Problems[i].Remedy, o.Problems[i].About, o.Problems[i].Anchor = asImage, asScript, asEscape, asImage
+			o.Problems[i].Evidence, o.Problems[i].Remedy, o.Problems[i].Subject, o.Problems[i].Anchor = asImage, asScript, asEscape, asImage
 		}
 		for i := range o.Apps.List {
 			o.Apps.List[i].Name, o.Apps.List[i].Node, o.Apps.List[i].Ports = asScript, asImage, []string{asEscape}

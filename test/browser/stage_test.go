@@ -20,6 +20,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/operate/health"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/pkg/operate/page"
@@ -165,7 +166,7 @@ func (d *device) overview(now time.Time) overview.Overview {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.root != "" {
-		return overview.Read(d.root, now)
+		return health.Read(d.root, now)
 	}
 	o := d.shown
 	o.ReadAt = now.UTC()

@@ -19,15 +19,15 @@ func busyDay(now time.Time) overview.Overview {
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	return overview.Overview{
 		ReadAt: now,
-		Problems: []overview.Problem{
+		Problems: []types.Finding{
 			{
-				Name: "DrainNever", Severity: overview.Bad, About: "eve-kube-app/plc-0", Since: ago(6 * time.Minute), Anchor: "Pods",
-				What:   "The drain of this node will not end by itself: a PodDisruptionBudget asks for as many healthy pods as there are.",
-				Remedy: "Run one more replica, or: kubectl -n eve-kube-app edit pdb plc",
+				Rule: "DrainNever", Severity: types.SeverityBad, Subject: "eve-kube-app/plc-0", Since: ago(6 * time.Minute), Anchor: "Pods",
+				Evidence: "The drain of this node will not end by itself: a PodDisruptionBudget asks for as many healthy pods as there are.",
+				Remedy:   "Run one more replica, or: kubectl -n eve-kube-app edit pdb plc",
 			},
 			{
-				Name: "CertificateEnds", Severity: overview.Warn, Since: ago(26 * time.Hour), Anchor: "Certificates",
-				What: "The client certificate of the kubeconfig ends in 12 days.", Remedy: "Restart k3s on this device within 12 days: it makes a new one.",
+				Rule: "CertificateEnds", Severity: types.SeverityWarn, Since: ago(26 * time.Hour), Anchor: "Certificates",
+				Evidence: "The client certificate of the kubeconfig ends in 12 days.", Remedy: "Restart k3s on this device within 12 days: it makes a new one.",
 			},
 		},
 		Node:    overview.Node{Told: told("/run/zedagent/EdgeNodeInfo/global.json", ago(time.Hour)), Name: "node-2", UUID: "6a6e0e61-7f0c-4f13-9a2c-1f8f9fd0a002", DeviceName: "plant-north-2"},

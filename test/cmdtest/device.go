@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/zedkube/zedkube/pkg/operate/health"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
@@ -85,7 +86,7 @@ func Troubled() overview.Overview {
 		},
 		Disks: []overview.Disk{{Path: "/run", Size: 2 << 30, Free: 1 << 30}, {Path: "/persist", Size: 100 << 30, Free: 3 << 30}},
 	}
-	o.Problems = overview.Problems(o)
+	o.Problems = health.Problems(o)
 	return o
 }
 

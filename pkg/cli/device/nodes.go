@@ -10,6 +10,7 @@ import (
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/health"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
@@ -86,13 +87,13 @@ func (a *NodesAsked) Look(ctx context.Context) NodesView {
 
 // Overview is what the files say, with the agent's nodes where they name none.
 func (a *NodesAsked) Overview(ctx context.Context, now time.Time) overview.Overview {
-	o := overview.Read(a.Paths.Root, now)
+	o := health.Read(a.Paths.Root, now)
 	if !o.Agent.Runs || o.Copied || len(o.Nodes.List) > 0 {
 		return o
 	}
 	if nodes, err := a.OfAgent(ctx); err == nil && len(nodes.List) > 0 {
 		o.Nodes = nodes
-		o.Problems = overview.Problems(o)
+		o.Problems = health.Problems(o)
 	}
 	return o
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
-	"github.com/zedkube/zedkube/pkg/operate/doctor"
+	"github.com/zedkube/zedkube/pkg/operate/health"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
@@ -39,20 +39,20 @@ func NewDoctorCommand(o *device.Options) *cobra.Command {
 				return err
 			}
 			defer d.close()
-			checks, unknown := doctor.Named(d.device.Checks(), only)
+			checks, unknown := health.Named(d.device.Checks(), only)
 			if len(unknown) > 0 {
 				return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("there is no check %s; zedkube doctor --help lists them", terminal.Clean(strings.Join(unknown, ", "))))
 			}
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), time.Second, func(ctx context.Context) terminal.View {
-				return viewFindings(doctor.Examine(ctx, checks))
+				return viewFindings(health.Examine(ctx, checks))
 			})
 		},
 	}
 	out.Flag(c)
 	c.Flags().StringSliceVar(&only, "only", nil, "these checks alone, by name")
 	_ = c.RegisterFlagCompletionFunc("only", func(*cobra.Command, []string, string) (names []string, d cobra.ShellCompDirective) {
-		for _, check := range new(doctor.Device).Checks() {
-			names = append(names, check.Name)
+		for _, c := range new(health.Device).Checks() {
+			names = append(names, c.Name)
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	})
@@ -67,7 +67,7 @@ const doctorExitCodes = `Exit codes:
 
 func checkNames() string {
 	var b strings.Builder
-	for _, c := range new(doctor.Device).Checks() {
+	for _, c := range new(health.Device).Checks() {
 		fmt.Fprintf(&b, "  %-20s%s\n", c.Name, c.What)
 	}
 	return b.String()
@@ -75,7 +75,7 @@ func checkNames() string {
 
 // examination is a doctor with its ways to the cluster.
 type examination struct {
-	device *doctor.Device
+	device *health.Device
 	asked  *device.NodesAsked
 }
 
@@ -90,9 +90,9 @@ func newDoctor(p device.Paths, now time.Time) (*examination, error) {
 		}
 		root = abs
 	}
-	seen := overview.Read(p.Root, now)
+	seen := health.Read(p.Root, now)
 	e := &examination{asked: &device.NodesAsked{Paths: p}}
-	e.device = &doctor.Device{
+	e.device = &health.Device{
 		Root: root, Kubeconfig: p.Kubeconfig, Socket: p.Socket, Now: seen.ReadAt, Seen: seen,
 		Nodes: e.nodes,
 		Lock: func(ctx context.Context) (lock types.DrainLock, err error) {
@@ -116,12 +116,12 @@ func (e *examination) nodes(ctx context.Context) (overview.Nodes, error) {
 }
 
 // viewFindings are the findings for people and programs.
-func viewFindings(found []doctor.Finding) terminal.View {
-	s := terminal.View{Data: found, Draw: func(s *terminal.Screen) { putFindings(s, found) }}
+func viewFindings(found []types.Finding) terminal.View {
+	s := terminal.View{Data: printed(found), Draw: func(s *terminal.Screen) { putFindings(s, found) }}
 	var failed []string
 	for _, f := range found {
-		if f.Verdict == doctor.Fail {
-			failed = append(failed, f.Check)
+		if f.Severity == types.SeverityBad {
+			failed = append(failed, f.Rule)
 		}
 	}
 	if len(failed) > 0 {
@@ -130,17 +130,36 @@ func viewFindings(found []doctor.Finding) terminal.View {
 	return s
 }
 
+// bad is what a check says that the severity calls so.
+const bad = "fail"
+
+// check is a finding as doctor prints it for programs.
+type check struct {
+	Check    string
+	Verdict  string
+	Evidence string
+	Remedy   string `json:",omitzero"`
+}
+
+func printed(found []types.Finding) []check {
+	list := make([]check, len(found))
+	for i, f := range found {
+		list[i] = check{f.Rule, f.Severity.Word(bad), f.Evidence, f.Remedy}
+	}
+	return list
+}
+
 // putFindings are a line for each finding, with its remedy below.
-func putFindings(s *terminal.Screen, found []doctor.Finding) {
-	looks := map[doctor.Verdict]terminal.Style{doctor.OK: terminal.Green, doctor.Warn: terminal.Yellow, doctor.Fail: terminal.Red, doctor.Unknown: terminal.Plain}
-	count := map[doctor.Verdict]int{}
+func putFindings(s *terminal.Screen, found []types.Finding) {
+	looks := map[types.Severity]terminal.Style{types.SeverityOK: terminal.Green, types.SeverityWarn: terminal.Yellow, types.SeverityBad: terminal.Red, types.SeverityUnknown: terminal.Plain}
+	count := map[types.Severity]int{}
 	for _, f := range found {
-		count[f.Verdict]++
-		s.Hang(fmt.Sprintf("%-8s%-20s", f.Verdict, f.Check), 28, looks[f.Verdict], terminal.Clean(f.Evidence))
+		count[f.Severity]++
+		s.Hang(fmt.Sprintf("%-8s%-20s", f.Severity.Word(bad), f.Rule), 28, looks[f.Severity], terminal.Clean(f.Evidence))
 		if f.Remedy != "" {
 			s.Hang(strings.Repeat(" ", 28)+"-> ", 31, terminal.Plain, terminal.Clean(f.Remedy))
 		}
 	}
 	s.Gap()
-	s.Put(0, terminal.Bold, fmt.Sprintf("%d ok, %d warn, %d fail, %d unknown", count[doctor.OK], count[doctor.Warn], count[doctor.Fail], count[doctor.Unknown]))
+	s.Put(0, terminal.Bold, fmt.Sprintf("%d ok, %d warn, %d fail, %d unknown", count[types.SeverityOK], count[types.SeverityWarn], count[types.SeverityBad], count[types.SeverityUnknown]))
 }

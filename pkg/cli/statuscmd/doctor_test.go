@@ -6,8 +6,8 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
-	"github.com/zedkube/zedkube/pkg/operate/doctor"
 	"github.com/zedkube/zedkube/test/cmdtest"
+	"github.com/zedkube/zedkube/types"
 )
 
 func runDoctor(t *testing.T, args ...string) (out, said string, code int) {
@@ -35,7 +35,7 @@ func TestDoctorSaysVerdictEvidenceAndRemedy(t *testing.T) {
 		t.Errorf("exit code %d, %q", code, said)
 	}
 	lines := terminal.Draw(80, false, func(s *terminal.Screen) {
-		putFindings(s, []doctor.Finding{{Check: "a", Verdict: doctor.Warn, Evidence: "x\x1b[2J\ny", Remedy: "z\a"}})
+		putFindings(s, []types.Finding{{Rule: "a", Severity: types.SeverityWarn, Evidence: "x\x1b[2J\ny", Remedy: "z\a"}})
 	})
 	if strings.ContainsAny(strings.Join(lines, "\n"), "\x1b\a") {
 		t.Errorf("%q", lines)

@@ -74,7 +74,7 @@ func problemsText(n int) string {
 func statusRows(o overview.Overview) (rows []terminal.Row) {
 	add := func(key, text string) { rows = append(rows, terminal.Row{Key: key, Text: text}) }
 	for _, p := range o.Problems {
-		add("problem "+terminal.Clean(p.Name+" "+p.About), terminal.Clean(p.What))
+		add("problem "+terminal.Clean(p.Rule+" "+p.Subject), terminal.Clean(p.Evidence))
 	}
 	if len(o.Problems) == 0 {
 		add("problems", "none")

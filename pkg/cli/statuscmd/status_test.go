@@ -15,6 +15,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/health"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/test/cmdtest"
 )
@@ -62,7 +63,7 @@ func TestStatusReadsADeviceThroughItsFlags(t *testing.T) {
 	}
 	var b bytes.Buffer
 	err := out.Show(t.Context(), terminal.Terminal{Writer: &b, Fd: -1}, time.Second, func(context.Context) terminal.View {
-		return viewStatus(overview.Read(root, cmdtest.Now), true)
+		return viewStatus(health.Read(root, cmdtest.Now), true)
 	})
 	if terminal.ExitCode(err) != terminal.ExitFound || b.String() != "AgentDead NoKubeconfig\n" {
 		t.Errorf("printed %q, ended with %v", b.String(), err)

@@ -50,7 +50,7 @@ func putStatusHead(s *terminal.Screen, o overview.Overview) {
 	}
 	look := terminal.Green
 	for _, p := range o.Problems {
-		if look == terminal.Green || p.Severity == overview.Bad {
+		if look == terminal.Green || p.Severity == types.SeverityBad {
 			look = severityLook(p.Severity)
 		}
 	}
@@ -60,17 +60,17 @@ func putStatusHead(s *terminal.Screen, o overview.Overview) {
 	}
 }
 
-func severityLook(v overview.Severity) terminal.Style {
-	if v == overview.Bad {
+func severityLook(v types.Severity) terminal.Style {
+	if v == types.SeverityBad {
 		return terminal.Red
 	}
 	return terminal.Yellow
 }
 
 // putProblem is one thing that is wrong, with what to do.
-func putProblem(s *terminal.Screen, p overview.Problem, now time.Time) {
+func putProblem(s *terminal.Screen, p types.Finding, now time.Time) {
 	word := "WARN"
-	if p.Severity == overview.Bad {
+	if p.Severity == types.SeverityBad {
 		word = "BAD "
 	}
 	s.Gap()
@@ -78,11 +78,11 @@ func putProblem(s *terminal.Screen, p overview.Problem, now time.Time) {
 	if !p.Since.IsZero() {
 		since = " Since " + terminal.Stamp(p.Since, now) + "."
 	}
-	s.Hang("  "+word+"  ", 8, severityLook(p.Severity), terminal.Clean(p.What)+since)
+	s.Hang("  "+word+"  ", 8, severityLook(p.Severity), terminal.Clean(p.Evidence)+since)
 	if p.Remedy != "" {
 		s.Put(8, terminal.Bold, "-> "+terminal.Clean(p.Remedy))
 	}
-	s.Put(8, terminal.Plain, p.Name+"; docs/operations.md, \""+p.Anchor+"\"")
+	s.Put(8, terminal.Plain, p.Rule+"; docs/operations.md, \""+p.Anchor+"\"")
 }
 
 // summary writes one line for each thing that is known, with its age.

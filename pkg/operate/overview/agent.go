@@ -12,9 +12,9 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
-// silentAgent is how old an agent's last sign of life may be: it gives one
+// SilentAgent is how old an agent's last sign of life may be: it gives one
 // every ten seconds.
-const silentAgent = time.Minute
+const SilentAgent = time.Minute
 
 // AgentOf tells a running agent from the leftovers of one, by its pid file and
 // its touch file, which only a working agent renews.
@@ -36,7 +36,7 @@ func AgentOf(pidFile, touchFile string, now time.Time) Agent {
 		a.Why = fmt.Sprintf("process %d is gone", pid)
 	case a.Seen.IsZero():
 		a.Why = "it has given no sign of life yet"
-	case now.Sub(a.Seen) > silentAgent:
+	case now.Sub(a.Seen) > SilentAgent:
 		a.Why, a.Hung = "its last sign of life was "+since(a.Seen, now), true
 	default:
 		a.Runs = true
@@ -50,7 +50,7 @@ func agentOfCopy(touchFile string, now time.Time) Agent {
 	switch {
 	case a.Seen.IsZero():
 		a.Why = "the copy holds no sign of life of it"
-	case now.Sub(a.Seen) > silentAgent:
+	case now.Sub(a.Seen) > SilentAgent:
 		a.Why = "its last sign of life was " + since(a.Seen, now)
 	default:
 		a.Runs = true
@@ -63,7 +63,7 @@ func touched(file string) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	return utc(info.ModTime())
+	return UTC(info.ModTime())
 }
 
 // since is how long ago a time was, for a sentence.

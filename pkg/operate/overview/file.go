@@ -64,8 +64,8 @@ func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// utc is a time that JSON can hold: a file may claim any.
-func utc(t time.Time) time.Time {
+// UTC is a time that JSON can hold: a file may claim any.
+func UTC(t time.Time) time.Time {
 	t = t.UTC()
 	if t.Year() < 1 || t.Year() > 9999 {
 		return time.Time{}

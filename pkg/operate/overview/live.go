@@ -29,7 +29,6 @@ func (l Live) Overview(now time.Time) Overview {
 	o := Read(l.Root, now)
 	if nodes := l.Nodes(now); len(nodes.List) > 0 {
 		o.Nodes = nodes
-		o.Problems = Problems(o)
 	}
 	return o
 }

@@ -51,9 +51,9 @@ func reported(list []types.KubeNodeInfo, o Overview) []ClusterNode {
 	nodes := make([]ClusterNode, 0, len(list))
 	for _, n := range list {
 		c := ClusterNode{
-			Name: n.Name, UUID: n.NodeID, Own: n.Name != "" && n.Name == o.Node.Name, Status: n.Status.String(), Since: utc(n.LastTransitionTime),
+			Name: n.Name, UUID: n.NodeID, Own: n.Name != "" && n.Name == o.Node.Name, Status: n.Status.String(), Since: UTC(n.LastTransitionTime),
 			Cordoned: !n.Schedulable, Address: n.InternalIP, External: n.ExternalIP, Kubelet: n.KubeletVersion,
-			Created: utc(n.CreationTime),
+			Created: UTC(n.CreationTime),
 		}
 		if n.Admission != types.KubeNodeAdmissionUnspecified {
 			c.Admission = n.Admission.String()
@@ -104,9 +104,9 @@ func NodesOf(nodes []types.Node, own string) []ClusterNode {
 
 func nodeOf(n types.Node, nodes []types.Node, own string) ClusterNode {
 	c := ClusterNode{
-		Name: n.Name, UUID: n.UUID, Own: own != "" && n.Name == own, Since: utc(n.ReadySince),
+		Name: n.Name, UUID: n.UUID, Own: own != "" && n.Name == own, Since: UTC(n.ReadySince),
 		Roles: roles(n.ControlPlane || n.Master, n.Etcd, n.TieBreaker), Learner: n.Etcd && !n.Votes(), Cordoned: n.Unschedulable,
-		Address: n.InternalIP, External: n.ExternalIP, Kubelet: n.KubeletVersion, Created: utc(n.Created), Lost: seenBy(n, nodes),
+		Address: n.InternalIP, External: n.ExternalIP, Kubelet: n.KubeletVersion, Created: UTC(n.Created), Lost: seenBy(n, nodes),
 	}
 	switch n.Ready {
 	case types.ConditionTrue:
@@ -120,7 +120,7 @@ func nodeOf(n types.Node, nodes []types.Node, own string) ClusterNode {
 	}
 	c.cordon(n)
 	if n.Agent != nil {
-		c.Agent, c.AgentAt, c.AgentStale = n.Agent.Version, utc(n.StampedAt), n.StampStale
+		c.Agent, c.AgentAt, c.AgentStale = n.Agent.Version, UTC(n.StampedAt), n.StampStale
 		c.AgentUnsure = n.StampUnconfirmed && !n.StampStale
 	}
 	switch {
@@ -142,7 +142,7 @@ func (c *ClusterNode) cordon(n types.Node) {
 	if !n.Unschedulable {
 		return
 	}
-	c.CordonedBy, c.CordonSince = "somebody else", utc(n.TaintedAt)
+	c.CordonedBy, c.CordonSince = "somebody else", UTC(n.TaintedAt)
 	switch {
 	case n.CordonKept:
 		c.CordonedBy = "kept"
@@ -152,7 +152,7 @@ func (c *ClusterNode) cordon(n types.Node) {
 	if n.CordonedBy != nil {
 		c.CordonWhy = n.CordonedBy.Reason
 		if !n.CordonedBy.Since.IsZero() {
-			c.CordonSince = utc(n.CordonedBy.Since)
+			c.CordonSince = UTC(n.CordonedBy.Since)
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package overview reads what lies on a device and says what people are shown
-// of it: this node, its cluster, its drain, its applications, and what is wrong.
-// It needs neither the agent nor the API server, and works on a copy of /run.
+// Package overview reads what lies on a device for people to be shown: this node, its
+// cluster, its drain, its applications. It needs neither the agent nor the API server,
+// and works on a copy of /run. What is wrong package health says.
 package overview
 
 import (
@@ -13,9 +13,9 @@ import (
 // out. Texts are as their writers left them: whoever shows them cleans or
 // escapes them. Times are wall clock, UTC.
 type Overview struct {
-	ReadAt     time.Time // the moment that ages count from
-	Copied     bool      `json:",omitzero"` // the files are a copy, taken at ReadAt: no process is looked for
-	Problems   []Problem // the worst first; empty for none
+	ReadAt     time.Time       // the moment that ages count from
+	Copied     bool            `json:",omitzero"` // the files are a copy, taken at ReadAt: no process is looked for
+	Problems   []types.Finding // the worst first; empty for none, nil where nobody has judged
 	Node       Node
 	Agent      Agent
 	API        API
@@ -40,26 +40,6 @@ type Told struct {
 
 // Known reports that the file was there and could be read.
 func (t Told) Known() bool { return !t.At.IsZero() && t.Why == "" }
-
-// Severity is how bad a problem is.
-type Severity string
-
-// The severities.
-const (
-	Bad  Severity = "bad"  // something does not work, or data is at stake
-	Warn Severity = "warn" // it will not work for long, or cannot be trusted
-)
-
-// Problem is something that is wrong.
-type Problem struct {
-	Name     string // CamelCase, for programs
-	Severity Severity
-	About    string    `json:",omitzero"` // the application, node, volume or file; "" for this node
-	What     string    // a sentence
-	Since    time.Time `json:",omitzero"` // zero for unknown
-	Remedy   string    // what somebody may do, a sentence or a command
-	Anchor   string    // the heading in docs/operations.md
-}
 
 // Node is who this device is.
 type Node struct {
@@ -228,4 +208,16 @@ type Disk struct {
 	Path string // on the device
 	Size uint64 // bytes
 	Free uint64 // bytes, for root
+
+	Files, FreeFiles uint64 `json:"-"` // that it can hold, and more; 0, 0 where it counts none
+}
+
+// Of returns the condition of that type, where it is known.
+func (c Conditions) Of(t types.NodeStateType) (types.NodeStateCondition, bool) {
+	for _, s := range c.List {
+		if s.Type == t {
+			return s, c.Known()
+		}
+	}
+	return types.NodeStateCondition{}, false
 }

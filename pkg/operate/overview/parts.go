@@ -1,6 +1,8 @@
 package overview
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"time"
@@ -19,7 +21,7 @@ func kept[T any](r *reader, topic string) (T, Told) {
 		return v, t
 	}
 	if before, at, err := ReadFile[T](r.path(file + ".bak")); err == nil {
-		return before, Told{File: file + ".bak", At: utc(at)}
+		return before, Told{File: file + ".bak", At: UTC(at)}
 	}
 	return v, t
 }
@@ -181,21 +183,24 @@ func (r *reader) api() {
 	case fresh:
 		a.Answers = types.ConditionTrue
 	case !stale.IsZero():
-		a.Answers, a.Since, a.Why = types.ConditionFalse, utc(stale), why
+		a.Answers, a.Since, a.Why = types.ConditionFalse, UTC(stale), why
 	}
 	r.o.API = a
 }
 
-func (r *reader) disks() {
-	if r.o.Copied {
-		return
-	}
+// DisksOf are the file systems that the agent writes to, below root; err says which
+// of them cannot be looked at.
+func DisksOf(root string) (disks []Disk, err error) {
 	for _, path := range []string{"/run", "/persist"} {
 		var s syscall.Statfs_t
-		if err := syscall.Statfs(r.path(path), &s); err != nil || s.Blocks == 0 {
+		if serr := syscall.Statfs((&reader{root: root}).path(path), &s); serr != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", path, serr))
+		}
+		if s.Blocks == 0 {
 			continue
 		}
 		size := uint64(s.Bsize)
-		r.o.Disks = append(r.o.Disks, Disk{Path: path, Size: s.Blocks * size, Free: s.Bavail * size})
+		disks = append(disks, Disk{Path: path, Size: s.Blocks * size, Free: s.Bavail * size, Files: s.Files, FreeFiles: s.Ffree})
 	}
+	return disks, err
 }

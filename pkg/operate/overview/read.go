@@ -23,9 +23,9 @@ const (
 const bundleFile = "zedkube-bundle.json"
 
 // Read reads the files below root, "" for the device itself. What is missing or
-// bad is said in what it returns.
+// cannot be read is said in what it returns; it judges nothing.
 func Read(root string, now time.Time) Overview {
-	r := reader{root: root, left: maxRead, o: Overview{ReadAt: utc(now)}}
+	r := reader{root: root, left: maxRead, o: Overview{ReadAt: UTC(now)}}
 	r.copied()
 	r.node()
 	r.agent()
@@ -37,8 +37,9 @@ func Read(root string, now time.Time) Overview {
 	r.apps()
 	r.conditions()
 	r.api()
-	r.disks()
-	r.o.Problems = Problems(r.o)
+	if !r.o.Copied {
+		r.o.Disks, _ = DisksOf(r.root) // of a device that has no /persist
+	}
 	return r.o
 }
 
@@ -67,7 +68,7 @@ func (r *reader) copied() {
 	if r.root == "" || err != nil || v.Made.IsZero() {
 		return
 	}
-	r.o.Copied, r.o.ReadAt = true, utc(v.Made)
+	r.o.Copied, r.o.ReadAt = true, UTC(v.Made)
 }
 
 // one reads a file into v. What cannot be read is noted.
@@ -82,7 +83,7 @@ func one[T any](r *reader, file string) (v T, t Told) {
 	v, at, err := ReadFile[T](path)
 	switch {
 	case err == nil:
-		t.At = utc(at)
+		t.At = UTC(at)
 		if info, err := os.Stat(path); err == nil {
 			r.left -= int(min(info.Size(), maxFile))
 		}
@@ -142,7 +143,7 @@ func (r *reader) lies(file string) (Told, bool) {
 	if err != nil {
 		return Told{File: file}, false
 	}
-	return Told{File: file, At: utc(info.ModTime())}, true
+	return Told{File: file, At: UTC(info.ModTime())}, true
 }
 
 // Steady is o without what changes by itself, to learn whether anything else

@@ -1,4 +1,4 @@
-package overview
+package overview_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/operate/health"
+	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -44,20 +46,20 @@ func (d device) sample(dir, topic, key string) {
 	d.put(filepath.Join(dir, topic, key+".json"), string(raw))
 }
 
-func (d device) read() Overview { return Read(d.root, time.Now()) }
+func (d device) read() overview.Overview { return health.Read(d.root, time.Now()) }
 
 func (d device) alive() {
 	d.put("/run/zedkube.pid", strconv.Itoa(os.Getpid())+"\n")
 	d.put("/run/zedkube.touch", "")
 }
 
-func find(o Overview, name string) (Problem, bool) {
+func find(o overview.Overview, name string) (types.Finding, bool) {
 	for _, p := range o.Problems {
-		if p.Name == name {
+		if p.Rule == name {
 			return p, true
 		}
 	}
-	return Problem{}, false
+	return types.Finding{}, false
 }
 
 func TestEveryTopicIsRead(t *testing.T) {
@@ -77,7 +79,7 @@ func TestEveryTopicIsRead(t *testing.T) {
 	d.sample("/run/zedkube-cli", "NodeDrainRequest", "global")
 	d.put("/run/.kube/k3s/k3s.yaml", "")
 	o := d.read()
-	for name, told := range map[string]Told{
+	for name, told := range map[string]overview.Told{
 		"node": o.Node.Told, "cluster": o.Cluster.Told, "membership": o.Cluster.Membership.Told, "members": o.Cluster.Members.Told, "drain": o.Drain.Told,
 		"lease": o.Lease.Told, "report": o.Report.Told, "nodes": o.Nodes.Told, "storage": o.Storage.Told, "conditions": o.Conditions.Told, "kubeconfig": o.API.Kubeconfig,
 	} {
@@ -95,7 +97,7 @@ func TestEveryTopicIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, _, err := ReadFile[types.EdgeNodeClusterStatus](filepath.Join(d.root, "run/zedkube/EdgeNodeClusterStatus/global.json"))
+	status, _, err := overview.ReadFile[types.EdgeNodeClusterStatus](filepath.Join(d.root, "run/zedkube/EdgeNodeClusterStatus/global.json"))
 	if err != nil || status.EncryptedClusterToken == "" || strings.Contains(string(raw), status.EncryptedClusterToken) {
 		t.Errorf("the cluster's token is told, or the sample has none (%v)", err)
 	}
@@ -113,8 +115,8 @@ func TestBadFilesAreToldAndHoldNothingUp(t *testing.T) {
 	d.alive()
 	d.put("/run/zedkube/NodeDrainProgress/global.json", `{"Phase":"Idle","Rea`)
 	d.put("/run/zedkube/KubeLeaderElectInfo/global.json", `{"LeaderIdentity":7}`)
-	d.put("/run/zedkube/KubeClusterInfo/global.json", strings.Repeat(" ", maxFile+1))
-	d.put("/run/zedkube/KubeReportHealth/global.json", `{"Sections":[`+strings.Repeat("{},", maxObjects+1)+`{}]}`)
+	d.put("/run/zedkube/KubeClusterInfo/global.json", strings.Repeat(" ", overview.MaxFile+1))
+	d.put("/run/zedkube/KubeReportHealth/global.json", `{"Sections":[`+strings.Repeat("{},", overview.MaxObjects+1)+`{}]}`)
 	d.put("/run/zedkube/ClusterMembers/global.json", "null")
 	d.put("/run/zedkube/EdgeNodeClusterStatus/global.json", strings.Repeat(`{"Error":`, 20000))
 	d.put("/run/zedagent/AppInstanceConfig/a.json/x", "a directory of that name")
@@ -158,11 +160,11 @@ func TestADamagedPersistentFileIsReplacedByTheOneBefore(t *testing.T) {
 
 func TestTooManyFilesAreCounted(t *testing.T) {
 	d := newDevice(t)
-	for i := range maxKeys + 5 {
+	for i := range overview.MaxKeys + 5 {
 		d.put(fmt.Sprintf("/run/zedagent/AppInstanceConfig/%d.json", i), "{}")
 	}
 	o := d.read()
-	if len(o.Apps.List) != maxKeys || len(o.Unreadable) != 1 {
+	if len(o.Apps.List) != overview.MaxKeys || len(o.Unreadable) != 1 {
 		t.Errorf("%d applications, unreadable %v", len(o.Apps.List), o.Unreadable)
 	}
 }
@@ -217,10 +219,10 @@ func TestSteadyKeepsWhatChangesByItselfOut(t *testing.T) {
 	d.alive()
 	d.put("/run/zedkube/KubeLeaderElectInfo/global.json", `{"LeaderIdentity":"node-1"}`)
 	first := d.read()
-	later := Read(d.root, time.Now().Add(10*time.Second))
+	later := health.Read(d.root, time.Now().Add(10*time.Second))
 	d.put("/run/zedkube/KubeLeaderElectInfo/global.json", `{"LeaderIdentity":"node-2"}`)
-	text := func(o Overview) string {
-		raw, err := json.Marshal(Steady(o))
+	text := func(o overview.Overview) string {
+		raw, err := json.Marshal(overview.Steady(o))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,10 +267,10 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("what was read cannot be told: %v", err)
 		}
 		for _, p := range o.Problems {
-			if p.What == "" || p.Anchor == "" {
+			if p.Evidence == "" || p.Anchor == "" {
 				t.Errorf("a problem without words: %+v", p)
 			}
 		}
-		Steady(o)
+		overview.Steady(o)
 	})
 }

@@ -13,7 +13,7 @@ func (r *reader) storage() {
 	if !r.o.Report.Info.Known() {
 		return
 	}
-	r.o.Storage.Health, r.o.Storage.Since = r.info.Storage.Health.String(), utc(r.info.Storage.TransitionTime)
+	r.o.Storage.Health, r.o.Storage.Since = r.info.Storage.Health.String(), UTC(r.info.Storage.TransitionTime)
 	for _, v := range r.info.Storage.Volumes {
 		r.o.Storage.Volumes = append(r.o.Storage.Volumes, volume(v, r.o.Node.Name))
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/types"
 )
 
 func TestWhatChangesIsSentAndNothingElse(t *testing.T) {
@@ -225,14 +226,14 @@ func TestAHostileNameStaysWithinItsEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		evil := "x\n\nevent: beat\ndata: {}\n\r\n\u2028</script>\x1b[2J\x00"
-		s.set(func() { s.shown.Problems = []overview.Problem{{What: evil}} })
+		s.set(func() { s.shown.Problems = []types.Finding{{Evidence: evil}} })
 		b := s.ask("/api/events", false)
 		events, _ := parse(t, b.took())
 		if order(events) != "beat overview" {
 			t.Fatalf("it makes %s", order(events))
 		}
 		var got overview.Overview
-		if err := json.Unmarshal([]byte(events[1].data), &got); err != nil || got.Problems[0].What != evil {
+		if err := json.Unmarshal([]byte(events[1].data), &got); err != nil || got.Problems[0].Evidence != evil {
 			t.Errorf("it arrives as %q (%v)", got.Problems, err)
 		}
 		if strings.Contains(events[1].data, "</script>") {

@@ -8,10 +8,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// warnBefore is how long before its end a certificate is no longer valid enough:
-// time for an operator to restart k3s, which renews those that end within months.
-const warnBefore = 14 * 24 * time.Hour
-
 func clientCertificate(f facts) verdict {
 	if !f.connected {
 		return f.unseen()
@@ -45,18 +41,20 @@ func serverCertificate(f facts) verdict {
 // certificate judges c, of which what says in a sentence what it is.
 func certificate(what string, c types.Certificate, now time.Time) verdict {
 	left, end := c.NotAfter.Sub(now), c.NotAfter.UTC().Format(time.DateOnly)
+	state := c.State(now)
+	reason := string(state)
 	var v verdict
-	switch {
-	case now.Before(c.NotBefore): // mostly a clock that has not been set after a boot
-		v = unknown("NotBegun", fmt.Sprintf("%s is not valid before %s: is this node's clock right?", what, c.NotBefore.UTC().Format(time.DateOnly)))
-	case left <= 0:
-		v = bad("Ended", fmt.Sprintf("%s expired on %s.", what, end))
-	case c.Unusable != "":
-		v = bad("NotTrusted", fmt.Sprintf("%s is not trusted: %s.", what, c.Unusable))
-	case left <= warnBefore:
-		v = bad("EndsSoon", fmt.Sprintf("%s expires on %s, in %s.", what, end, days(left)))
+	switch state {
+	case types.CertificateNotBegun:
+		v = unknown(reason, fmt.Sprintf("%s is not valid before %s: is this node's clock right?", what, c.NotBefore.UTC().Format(time.DateOnly)))
+	case types.CertificateExpired:
+		v = bad(reason, fmt.Sprintf("%s expired on %s.", what, end))
+	case types.CertificateNotTrusted:
+		v = bad(reason, fmt.Sprintf("%s is not trusted: %s.", what, c.Unusable))
+	case types.CertificateExpiresSoon:
+		v = bad(reason, fmt.Sprintf("%s expires on %s, in %s.", what, end, days(left)))
 	default:
-		v = fine("InForce", fmt.Sprintf("%s expires on %s.", what, end))
+		v = fine(reason, fmt.Sprintf("%s expires on %s.", what, end))
 	}
 	v.ends = c.NotAfter
 	return v

@@ -101,12 +101,12 @@ func cordon(f facts) verdict {
 		return f.unseen()
 	}
 	ours := f.own.CordonedBy
-	switch {
-	case !f.own.Unschedulable:
+	switch by := f.own.Cordoner(); {
+	case by == "":
 		return fine("NotCordoned", "This node is not cordoned.")
-	case ours != nil && f.own.CordonKept:
+	case by == types.CordonedKept:
 		return fine("KeptByOperator", fmt.Sprintf("zedkube cordoned this node at %s, and an operator asked to keep it so: %s.", stamp(ours.Since), short(ours.Reason)))
-	case ours != nil:
+	case by == types.CordonedByZedkube:
 		return fine("CordonedByZedkube", fmt.Sprintf("zedkube cordoned this node at %s: %s.", stamp(ours.Since), short(ours.Reason)))
 	case f.own.TieBreaker:
 		return fine("TieBreaker", "This node is the tie-breaker, which stays cordoned.")

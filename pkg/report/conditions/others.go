@@ -8,11 +8,8 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/phrase"
+	"github.com/zedkube/zedkube/types"
 )
-
-// maxSkew is how far two clocks may be from each other: more, and what nodes tell
-// one another by their clocks is wrong. It is far beyond what a busy node is late.
-const maxSkew = 30 * time.Second
 
 // clock compares the own clock with those of others as far as they are known.
 func clock(f facts) verdict {
@@ -20,7 +17,7 @@ func clock(f facts) verdict {
 	compared := 0
 	if f.connected && f.credentials.ClockKnown {
 		compared++
-		if ahead := f.credentials.ClockAhead; ahead.Abs() > maxSkew {
+		if ahead := f.credentials.ClockAhead; types.JudgeClock(ahead) == types.SeverityBad {
 			off = append(off, "the API server's clock is "+against(ahead))
 		}
 	}
@@ -29,7 +26,7 @@ func clock(f facts) verdict {
 			continue
 		}
 		compared++
-		if ahead := f.clocks[name].Ahead; ahead.Abs() > maxSkew {
+		if ahead := f.clocks[name].Ahead; types.JudgeClock(ahead) == types.SeverityBad {
 			off = append(off, fmt.Sprintf("the clock of %s is %s", short(name), against(ahead)))
 		}
 	}

@@ -170,17 +170,10 @@ func (c *Component) obstacles(f facts) []outlook.StuckPod {
 
 // cordonedBy is who keeps the node unschedulable, "" for nobody.
 func cordonedBy(n types.Node, tieBreaker bool) string {
-	switch {
-	case !n.Unschedulable:
-		return ""
-	case tieBreaker:
+	if n.Unschedulable && tieBreaker {
 		return "tie-breaker"
-	case n.CordonKept:
-		return "kept"
-	case n.CordonedBy != nil:
-		return "zedkube"
 	}
-	return "operator"
+	return n.Cordoner()
 }
 
 // reasonOf is why the drain stands where it stands, in a sentence.

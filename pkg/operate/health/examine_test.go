@@ -1,4 +1,4 @@
-package doctor
+package health
 
 import (
 	"context"
@@ -26,20 +26,20 @@ import (
 
 func TestChecksRunTogetherAndALateOneIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := func(ctx context.Context) Finding { <-ctx.Done(); return fail("mend it", "no answer in time") }
+		slow := func(ctx context.Context) types.Finding { <-ctx.Done(); return bad("mend it", "no answer in time") }
 		release := make(chan struct{})
-		stuck := func(context.Context) Finding { <-release; return ok("never seen") }
+		stuck := func(context.Context) types.Finding { <-release; return ok("never seen") }
 		start := time.Now()
-		found := Examine(t.Context(), []Check{{"a", "", slow}, {"stuck", "", stuck}, {"b", "", slow}, {"c", "", func(context.Context) Finding { return ok("fine") }}})
+		found := Examine(t.Context(), []Check{{"a", "", slow}, {"stuck", "", stuck}, {"b", "", slow}, {"c", "", func(context.Context) types.Finding { return ok("fine") }}})
 		if took := time.Since(start); took > patience+patience/4 {
 			t.Errorf("took %s", took)
 		}
-		for i, want := range []Verdict{Fail, Unknown, Fail, OK} {
-			if found[i].Verdict != want {
+		for i, want := range []types.Severity{Fail, Unknown, Fail, OK} {
+			if found[i].Severity != want {
 				t.Errorf("%+v, want %s", found[i], want)
 			}
 		}
-		if found[1].Check != "stuck" || !strings.Contains(found[1].Evidence, "did not end within 2s") {
+		if found[1].Rule != "stuck" || !strings.Contains(found[1].Evidence, "did not end within 2s") {
 			t.Errorf("%+v", found[1])
 		}
 		close(release)
@@ -60,8 +60,8 @@ func bareDevice(t *testing.T) *Device {
 func TestADeviceWithNothingOnItFailsOnlyForWhatIsKnown(t *testing.T) {
 	fails := map[string]bool{"agent": true, "kubeconfig": true}
 	for _, f := range Examine(t.Context(), bareDevice(t).Checks()) {
-		if bad := f.Verdict == Fail; bad != fails[f.Check] && f.Check != "disk" && f.Check != "limits" {
-			t.Errorf("%s: %s, %q", f.Check, f.Verdict, f.Evidence)
+		if bad := f.Severity == Fail; bad != fails[f.Rule] && f.Rule != "disk" && f.Rule != "limits" {
+			t.Errorf("%s: %s, %q", f.Rule, f.Severity, f.Evidence)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package doctor
+package health
 
 import (
 	"strings"
@@ -23,23 +23,25 @@ func server(name string, change ...func(*overview.ClusterNode)) overview.Cluster
 	return n
 }
 
-func down(n *overview.ClusterNode) { n.Status = notReachable }
+func silent(n *overview.ClusterNode) { n.Status = "NotReachable" }
 
 func learns(n *overview.ClusterNode) { n.Learner = true }
 
 var unseen = nodesFacts{err: errOdd}
 
 func TestNode(t *testing.T) {
-	of := func(f nodesFacts) Finding {
+	of := func(f nodesFacts) types.Finding {
 		return judgeNode(nodeFacts{nodesFacts: f, own: overview.Node{Name: "a", UUID: "a-uuid"}, cluster: overview.Cluster{Told: told(), Role: "server"}})
 	}
-	with := func(change func(*overview.ClusterNode)) Finding { return of(nodesOf(server("a", change), server("b"))) }
+	with := func(change func(*overview.ClusterNode)) types.Finding {
+		return of(nodesOf(server("a", change), server("b")))
+	}
 	judge(t, []row{
 		{"well", of(nodesOf(server("a"))), OK, "control-plane, etcd"},
 		{"not seen", of(unseen), Unknown, "refused"},
 		{"no list", of(nodesOf()), Unknown, "not known"},
 		{"gone", of(nodesOf(server("b"))), Fail, `"a"`},
-		{"not Ready", with(func(n *overview.ClusterNode) { n.Status, n.Since = "NotReady", now }), Fail, "NotReady since 2026"},
+		{"not Ready", with(func(n *overview.ClusterNode) { n.Status, n.Since = "NotReady", now }), Fail, "Node a is not Ready. Since 2026"},
 		{"no label", with(func(n *overview.ClusterNode) { n.UUID = "" }), Warn, "node-uuid"},
 		{"another's", with(func(n *overview.ClusterNode) { n.UUID = "x" }), Fail, "another device"},
 		{"no control plane", with(func(n *overview.ClusterNode) { n.Roles = []string{roleEtcd} }), Warn, "control-plane"},
@@ -50,10 +52,10 @@ func TestNode(t *testing.T) {
 }
 
 func TestLease(t *testing.T) {
-	of := func(change func(*overview.Overview)) Finding {
+	of := func(change func(*overview.Overview)) types.Finding {
 		o := overview.Overview{Agent: overview.Agent{Runs: true}, Lease: overview.Lease{Told: told(), Leader: "b", Running: true, Since: now}}
 		change(&o)
-		return judgeLease(o)
+		return judgeLease(seen{o})
 	}
 	judge(t, []row{
 		{"another", of(func(*overview.Overview) {}), OK, "Node b reports since"},
@@ -61,7 +63,7 @@ func TestLease(t *testing.T) {
 		{"nobody", of(func(o *overview.Overview) { o.Lease.Leader = "" }), Warn, "Nobody"},
 		{"nobody takes part", of(func(o *overview.Overview) { o.Lease.Leader, o.Lease.Running = "", false }), Unknown, "no part"},
 		{"the agent misses one", of(func(o *overview.Overview) {
-			o.Conditions.List = []types.NodeStateCondition{{Type: types.StateLeader, Status: types.ConditionFalse, Message: "Nobody renews the Lease."}}
+			o.Conditions.Told, o.Conditions.List = told(), []types.NodeStateCondition{{Type: types.StateLeader, Status: types.ConditionFalse, Message: "Nobody renews the Lease."}}
 		}), Fail, "Nobody renews"},
 		{"not published", of(func(o *overview.Overview) { o.Lease = overview.Lease{} }), Unknown, "not published"},
 		{"no agent", of(func(o *overview.Overview) { o.Agent.Runs = false }), Unknown, "does not run"},
@@ -70,18 +72,23 @@ func TestLease(t *testing.T) {
 
 func TestMembers(t *testing.T) {
 	stale := types.StaleMember{Node: "c", Since: now.Add(-time.Hour), Why: "etcd would have no quorum."}
+	of := func(m overview.Members, compared types.ConditionStatus) types.Finding {
+		return judgeMembers(seen{overview.Overview{Cluster: overview.Cluster{Members: m}}}, compared)
+	}
 	judge(t, []row{
-		{"all", judgeMembers(overview.Members{Told: told(), Masters: []string{"x"}}, types.ConditionTrue, now), OK, "the 1 that"},
-		{"none named", judgeMembers(overview.Members{Told: told()}, types.ConditionTrue, now), OK, "names no masters"},
-		{"a ghost", judgeMembers(overview.Members{Told: told(), Stale: []types.StaleMember{stale}}, types.ConditionTrue, now), Warn, "Node c is none that the controller names, seen so for 60m. It stays because: etcd"},
-		{"ghosts", judgeMembers(overview.Members{Told: told(), Stale: []types.StaleMember{stale, stale}}, types.ConditionTrue, now), Warn, "2 nodes"},
-		{"not compared", judgeMembers(overview.Members{Told: told(), Masters: []string{"x"}}, types.ConditionUnknown, now), Unknown, "could not compare"},
-		{"not published", judgeMembers(overview.Members{}, types.ConditionTrue, now), Unknown, "not published"},
+		{"all", of(overview.Members{Told: told(), Masters: []string{"x"}}, types.ConditionTrue), OK, "the 1 that"},
+		{"none named", of(overview.Members{Told: told()}, types.ConditionTrue), OK, "names no masters"},
+		{"a ghost", of(overview.Members{Told: told(), Stale: []types.StaleMember{stale}}, types.ConditionTrue), Warn, "Node c is a master that the controller names no more, and is not removed yet: etcd would have no quorum. Since 2026-"},
+		{"ghosts", of(overview.Members{Told: told(), Stale: []types.StaleMember{stale, {Node: "d"}}}, types.ConditionTrue), Warn, "Node d is"},
+		{"many ghosts", of(overview.Members{Told: told(), Stale: make([]types.StaleMember, 7)}, types.ConditionTrue), Warn, "2 more."},
+		{"one that joins", of(overview.Members{Told: told(), Stale: []types.StaleMember{{Node: "c", Joins: true}}}, types.ConditionTrue), Warn, "not named yet"},
+		{"not compared", of(overview.Members{Told: told(), Masters: []string{"x"}}, types.ConditionUnknown), Unknown, "could not compare"},
+		{"not published", of(overview.Members{}, types.ConditionTrue), Unknown, "not published"},
 	})
 }
 
 func TestCordon(t *testing.T) {
-	by := func(who string, ago time.Duration) Finding {
+	by := func(who string, ago time.Duration) types.Finding {
 		return judgeCordon(cordonFacts{now: now, nodesFacts: nodesOf(server("a", func(n *overview.ClusterNode) {
 			n.Cordoned, n.CordonedBy, n.CordonWhy, n.CordonSince = true, who, "a drain.", now.Add(-ago)
 		}))})
@@ -90,8 +97,9 @@ func TestCordon(t *testing.T) {
 		{"none", judgeCordon(cordonFacts{nodesFacts: nodesOf(server("a"))}), OK, "This node takes pods."},
 		{"ours", by("zedkube", time.Hour), OK, "by zedkube for 60m: a drain."},
 		{"ours for long", by("zedkube", 25*time.Hour), Warn, "which is long"},
-		{"kept", by("kept", time.Hour), Warn, "keeps"},
-		{"somebody else's", by("somebody else", time.Hour), Warn, "somebody else for 60m"},
+		{"kept", by("kept", time.Hour), OK, "keeps"},
+		{"kept for long", by("kept", 25*time.Hour), Warn, "keeps the cordon of a drain for 25h: a drain."},
+		{"somebody else's", by("somebody else", time.Hour), Warn, "somebody else than zedkube for 60m: a drain."},
 		{"the tie-breaker's", judgeCordon(cordonFacts{nodesFacts: nodesOf(server("a", func(n *overview.ClusterNode) { n.Cordoned, n.Roles = true, []string{tieBreaker} }))}), OK, "tie-breaker"},
 		{"not seen", judgeCordon(cordonFacts{nodesFacts: unseen}), Unknown, "not seen"},
 		{"not seen, by the record", judgeCordon(cordonFacts{nodesFacts: unseen, drain: overview.Drain{Progress: &types.NodeDrainProgress{}}}), Unknown, "no cordon"},
@@ -99,10 +107,10 @@ func TestCordon(t *testing.T) {
 }
 
 func TestDrainLock(t *testing.T) {
-	held := func(by string, ago time.Duration, nodes nodesFacts) Finding {
+	held := func(by string, ago time.Duration, nodes nodesFacts) types.Finding {
 		return judgeDrainLock(lockFacts{nodesFacts: nodes, lock: types.DrainLock{Holder: by, Since: now.Add(-ago)}, now: now})
 	}
-	all := nodesOf(server("a"), server("b"), server("c", down))
+	all := nodesOf(server("a"), server("b"), server("c", silent))
 	judge(t, []row{
 		{"free", judgeDrainLock(lockFacts{nodesFacts: all}), OK, "free"},
 		{"held", held("b", time.Hour, all), OK, "Node b holds it for 60m"},
@@ -119,15 +127,15 @@ func TestDrainLock(t *testing.T) {
 func TestEtcd(t *testing.T) {
 	judge(t, []row{
 		{"all", judgeEtcd(nodesOf(server("a"), server("b"), server("c"))), OK, "All 3"},
-		{"one down", judgeEtcd(nodesOf(server("a"), server("b"), server("c", down))), Warn, "2 of 3 members are Ready, no further one may fail: not c"},
-		{"one of three down leaves none to spare", judgeEtcd(nodesOf(server("a"), server("b"), server("c", down))), Warn, "no further one may fail"},
-		{"one of five down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d"), server("e", down))), Warn, "only 1 more may fail"},
-		{"two of five down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", down), server("e", down))), Warn, "no further one may fail"},
+		{"one down", judgeEtcd(nodesOf(server("a"), server("b"), server("c", silent))), Warn, "2 of 3 members are Ready, no further one may fail: not c"},
+		{"one of three down leaves none to spare", judgeEtcd(nodesOf(server("a"), server("b"), server("c", silent))), Warn, "no further one may fail"},
+		{"one of five down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d"), server("e", silent))), Warn, "only 1 more may fail"},
+		{"two of five down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", silent), server("e", silent))), Warn, "no further one may fail"},
 		{"a learner does not vote", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", learns))), OK, "All 3 members that vote are Ready; 1 more"},
-		{"nor does it count as down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", learns, down))), OK, "All 3 members"},
-		{"nor make up for one that is", judgeEtcd(nodesOf(server("a"), server("b", down), server("c", learns))), Fail, "1 of 2"},
-		{"two down", judgeEtcd(nodesOf(server("a"), server("b", down), server("c", down))), Fail, "no quorum: not b, c"},
-		{"one of two down", judgeEtcd(nodesOf(server("a"), server("b", down))), Fail, "1 of 2"},
+		{"nor does it count as down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", learns, silent))), OK, "All 3 members"},
+		{"nor make up for one that is", judgeEtcd(nodesOf(server("a"), server("b", silent), server("c", learns))), Fail, "1 of 2"},
+		{"two down", judgeEtcd(nodesOf(server("a"), server("b", silent), server("c", silent))), Fail, "no quorum: not b, c"},
+		{"one of two down", judgeEtcd(nodesOf(server("a"), server("b", silent))), Fail, "1 of 2"},
 		{"two", judgeEtcd(nodesOf(server("a"), server("b"))), Warn, "Both"},
 		{"one", judgeEtcd(nodesOf(server("a"))), OK, "All 1"},
 		{"no label", judgeEtcd(nodesOf(server("a", func(n *overview.ClusterNode) { n.Roles = nil }))), Unknown, "No node"},
@@ -151,7 +159,7 @@ func TestVersions(t *testing.T) {
 }
 
 func TestConditions(t *testing.T) {
-	of := func(status types.ConditionStatus, runs bool) Finding {
+	of := func(status types.ConditionStatus, runs bool) types.Finding {
 		return judgeConditions(overview.Conditions{Told: told(), List: []types.NodeStateCondition{{Type: types.StateReport, Status: status, Since: now, Message: "The report is old."}}}, runs)
 	}
 	judge(t, []row{
@@ -174,22 +182,23 @@ func TestFiles(t *testing.T) {
 }
 
 func TestDisk(t *testing.T) {
-	of := func(d diskFacts) Finding {
-		return judgeDisks([]diskFacts{{path: "/run", size: 100 << 20, free: 90 << 20}, d})
+	of := func(d overview.Disk) types.Finding {
+		return judgeDisks([]overview.Disk{{Path: "/run", Size: 100 << 20, Free: 90 << 20}, d}, nil)
 	}
 	judge(t, []row{
-		{"room", of(diskFacts{path: "/persist", size: 100 << 30, free: 50 << 30, inodes: 100, freeNodes: 50}), OK, "/persist has 50 GiB free of 100 GiB"},
-		{"counts no inodes", of(diskFacts{path: "/persist", size: 100, free: 50}), OK, "/persist"},
-		{"little", of(diskFacts{path: "/persist", size: 100 << 30, free: 9 << 30}), Warn, "9216 MiB free"},
-		{"none", of(diskFacts{path: "/persist", size: 100 << 30, free: 1 << 30}), Fail, "1024 MiB free"},
-		{"few inodes", of(diskFacts{path: "/persist", size: 100, free: 50, inodes: 100, freeNodes: 5}), Warn, "5 more files"},
-		{"no inodes", of(diskFacts{path: "/persist", size: 100, free: 50, inodes: 100}), Fail, "0 more files"},
-		{"unreadable", of(diskFacts{path: "/persist", err: errOdd}), Unknown, "refused"},
+		{"room", of(overview.Disk{Path: "/persist", Size: 100 << 30, Free: 50 << 30, Files: 100, FreeFiles: 50}), OK, "/persist has 50.0 GiB free of 100.0 GiB"},
+		{"counts no inodes", of(overview.Disk{Path: "/persist", Size: 100, Free: 50}), OK, "/persist"},
+		{"little", of(overview.Disk{Path: "/persist", Size: 100 << 30, Free: 4 << 30}), Warn, "nearly full: 4.0 GiB of 100.0 GiB are free"},
+		{"none", of(overview.Disk{Path: "/persist", Size: 100 << 30, Free: 1 << 29}), Fail, "512.0 MiB of 100.0 GiB are free"},
+		{"few inodes", of(overview.Disk{Path: "/persist", Size: 100, Free: 50, Files: 100, FreeFiles: 4}), Warn, "4 more files"},
+		{"no inodes", of(overview.Disk{Path: "/persist", Size: 100, Free: 50, Files: 100}), Fail, "0 more files"},
+		{"unreadable", judgeDisks(nil, errOdd), Unknown, "refused"},
+		{"unreadable, and another is full", judgeDisks([]overview.Disk{{Path: "/run", Size: 100}}, errOdd), Fail, "/run is full"},
 	})
 }
 
 func TestLimits(t *testing.T) {
-	of := func(used, most uint64) Finding {
+	of := func(used, most uint64) types.Finding {
 		return judgeLimits([]limit{{"files", 1, 100, ""}, {"instances", used, most, "fs.x"}})
 	}
 	judge(t, []row{

@@ -1,4 +1,4 @@
-package doctor
+package health
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
@@ -175,24 +174,4 @@ func peerClocks(ctx context.Context, nodes []overview.ClusterNode) []clock {
 // that half a second is what it lacks on average.
 func (a answered) ahead() time.Duration {
 	return a.date.Add(time.Second / 2).Sub(a.sent.Round(0)).Round(time.Second)
-}
-
-// diskFacts is one file system.
-type diskFacts struct {
-	path              string
-	size, free        uint64 // bytes
-	inodes, freeNodes uint64 // 0, 0 where it counts none
-	err               error
-}
-
-func statDisk(name, path string) diskFacts {
-	d := diskFacts{path: name}
-	var s syscall.Statfs_t
-	if d.err = syscall.Statfs(path, &s); d.err != nil {
-		return d
-	}
-	unit := uint64(max(s.Bsize, 0)) //nolint:gosec // a block size
-	d.size, d.free = s.Blocks*unit, s.Bavail*unit
-	d.inodes, d.freeNodes = s.Files, s.Ffree
-	return d
 }

@@ -1,4 +1,4 @@
-package overview
+package health
 
 import (
 	"strings"
@@ -10,9 +10,7 @@ func TestOnlyWhatMayBeANodesNameIsPutIntoACommand(t *testing.T) {
 		"node-1": "node-1", "a": "a", "n1.example": "n1.example", strings.Repeat("n", 253): strings.Repeat("n", 253),
 		strings.Repeat("n", 254): "<node>", "": "<node>", "-n": "<node>", "n;reboot": "<node>", "n\n": "<node>", "Node": "<node>",
 	} {
-		var o Overview
-		o.Node.Name = name
-		if got := node(o); got != want {
+		if got := inCommand(name); got != want {
 			t.Errorf("%q: %q", name, got)
 		}
 	}

@@ -1,11 +1,10 @@
-package doctor
+package health
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
@@ -13,29 +12,33 @@ import (
 
 // The words that overview has for nodes.
 const (
-	ready        = "Ready"
-	notReachable = "NotReachable"
-	roleEtcd     = "etcd"
-	roleControl  = "control-plane"
-	tieBreaker   = "tie-breaker"
+	ready       = "Ready"
+	roleEtcd    = "etcd"
+	roleControl = "control-plane"
+	tieBreaker  = "tie-breaker"
 )
 
+// nodesFacts are the cluster's nodes, or why they are not known.
+type nodesFacts struct {
+	overview.Nodes
+	err error
+}
+
 // missing says why nothing is known of the nodes; ok where something is.
-func (f nodesFacts) missing() (Finding, bool) {
+func (f nodesFacts) missing() (types.Finding, bool) {
 	if f.err != nil {
 		return unknown("The nodes are not known: %v.", f.err), true
 	}
 	if len(f.List) == 0 {
 		return unknown("The nodes are not known."), true
 	}
-	return Finding{}, false
+	return types.Finding{}, false
 }
 
-func (f nodesFacts) own() (overview.ClusterNode, bool) {
-	for _, n := range f.List {
-		if n.Own {
-			return n, true
-		}
+// own is the node of this device.
+func own(nodes overview.Nodes) (overview.ClusterNode, bool) {
+	if i := slices.IndexFunc(nodes.List, func(n overview.ClusterNode) bool { return n.Own }); i >= 0 {
+		return nodes.List[i], true
 	}
 	return overview.ClusterNode{}, false
 }
@@ -46,21 +49,23 @@ type nodeFacts struct {
 	cluster overview.Cluster
 }
 
-func judgeNode(f nodeFacts) Finding {
+func judgeNode(f nodeFacts) types.Finding {
 	if missing, is := f.missing(); is {
 		return missing
 	}
-	n, found := f.nodesFacts.own()
+	n, found := own(f.Nodes)
 	server := f.cluster.Known() && f.cluster.Role != "worker"
 	switch {
 	case !found:
-		return fail("k3s has not registered it, or under another name; zedkube join plan", "The cluster has no Node of this device, which would be %q.", f.own.Name)
+		return bad("k3s has not registered it, or under another name; zedkube join plan", "The cluster has no Node of this device, which would be %q.", f.own.Name)
 	case n.Status != ready:
-		return fail("is the kubelet up, and is there room on its disk? kubectl describe node "+n.Name, "Node %s is %s%s.", n.Name, n.Status, since(n.Since))
+		f, _ := notReady(n) // of a status that is not known it says the same
+		f.Evidence += since(n.Since)
+		return f
 	case n.UUID == "":
 		return warn("the kube container sets it: is it up?", "Node %s is Ready and has no label node-uuid.", n.Name)
 	case f.own.UUID != "" && n.UUID != f.own.UUID:
-		return fail("two devices have the same name: rename one", "Node %s bears the UUID of another device, %s.", n.Name, n.UUID)
+		return bad("two devices have the same name: rename one", "Node %s bears the UUID of another device, %s.", n.Name, n.UUID)
 	case server && !slices.Contains(n.Roles, roleControl):
 		return warn("k3s on this device joined as an agent, or is not whole yet", "Node %s is Ready and has no control-plane label, though this device is a %s.", n.Name, f.cluster.Role)
 	case server && !slices.Contains(n.Roles, roleEtcd):
@@ -71,54 +76,51 @@ func judgeNode(f nodeFacts) Finding {
 	return ok("Node %s is Ready, with the roles %s.", n.Name, strings.Join(n.Roles, ", "))
 }
 
-func since(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return " since " + at.UTC().Format(time.RFC3339)
-}
-
-func judgeLease(o overview.Overview) Finding {
-	leader := condition(o.Conditions, types.StateLeader)
-	switch {
-	case !o.Agent.Runs:
-		return unknown("The agent does not run: who reports is not known.")
-	case leader.Status == types.ConditionFalse:
-		return fail("do the agents of all nodes run, and does the controller answer them? Who may report needs the device's configuration", "%s", either(leader.Message, "Nobody reports for the cluster."))
-	case !o.Lease.Known():
-		return unknown("The agent has not published who reports.")
-	case o.Lease.Leader == "" && !o.Lease.Running:
-		return unknown("This node takes no part in the election, and knows no holder.")
-	case o.Lease.Leader == "":
-		return warn("a new one is elected within half a minute", "Nobody reports for the cluster%s.", since(o.Lease.Since))
-	case o.Lease.Mine:
-		return ok("This node reports%s.", since(o.Lease.Since))
-	}
-	return ok("Node %s reports%s.", o.Lease.Leader, since(o.Lease.Since))
-}
-
-func condition(c overview.Conditions, t types.NodeStateType) types.NodeStateCondition {
-	for _, x := range c.List {
-		if x.Type == t {
-			return x
+func findNodes(o seen, tell func(types.Finding)) {
+	for _, n := range o.Nodes.List {
+		if f, is := notReady(n); is {
+			tell(f)
 		}
 	}
-	return types.NodeStateCondition{}
+}
+
+// notReady judges what the cluster says of a node's kubelet.
+func notReady(n overview.ClusterNode) (types.Finding, bool) {
+	f := bad("Look at its kubelet's conditions: kubectl describe node, and at its disk and memory.", "Node %s is not Ready.", n.Name)
+	switch n.Status {
+	case types.KubeNodeNotReady.String():
+	case types.KubeNodeNotReachable.String():
+		f = bad("Is the device on, and its cable in? Its applications start elsewhere as soon as it is proved gone.",
+			"Node %s is out of reach: its kubelet does not report.", n.Name)
+	default:
+		return f, false
+	}
+	return f.Of(n.Name, n.Since), true
+}
+
+func findMembersStale(o seen, tell func(types.Finding)) {
+	for _, s := range o.Cluster.Members.Stale {
+		f := warn("It is removed when what hinders that is gone.",
+			"Node %s is a master that the controller names no more, and is not removed yet%s", s.Node, because(s.Why))
+		if s.Joins {
+			f = warn("If it joins, it is named within a configuration interval.",
+				"Node %s is a master that the controller has not named yet%s", s.Node, because(s.Why))
+		}
+		tell(f.Of(s.Node, s.Since))
+	}
 }
 
 // judgeMembers judges what the agent makes of the members. compared is whether
 // it could compare them with the cluster's nodes.
-func judgeMembers(m overview.Members, compared types.ConditionStatus, now time.Time) Finding {
-	switch {
-	case !m.Known():
+func judgeMembers(o seen, compared types.ConditionStatus) types.Finding {
+	m := o.Cluster.Members
+	if !m.Known() {
 		return unknown("The agent has not published the members.")
-	case len(m.Stale) > 0:
-		s := m.Stale[0]
-		text := fmt.Sprintf("Node %s is none that the controller names, seen so for %s.", s.Node, span(now.Sub(s.Since)))
-		if len(m.Stale) > 1 {
-			text = fmt.Sprintf("%d nodes are none that the controller names; the first is %s, for %s.", len(m.Stale), s.Node, span(now.Sub(s.Since)))
-		}
-		return warn("it is removed once all nodes were told of the same masters and etcd can spare it", "%s It stays because: %s", text, either(s.Why, "nobody says why."))
+	}
+	if f, is := o.first(findMembersStale); is {
+		return f
+	}
+	switch {
 	case len(m.Masters) == 0:
 		return ok("The controller names no masters: none is too many.")
 	case compared != types.ConditionTrue:
@@ -127,7 +129,7 @@ func judgeMembers(m overview.Members, compared types.ConditionStatus, now time.T
 	return ok("All of the cluster's masters are among the %d that the controller names.", len(m.Masters))
 }
 
-func judgeEtcd(f nodesFacts) Finding {
+func judgeEtcd(f nodesFacts) types.Finding {
 	if missing, is := f.missing(); is {
 		return missing
 	}
@@ -136,7 +138,7 @@ func judgeEtcd(f nodesFacts) Finding {
 	case q.Voters == 0:
 		return unknown("No node bears the etcd label.")
 	case !q.Has():
-		return fail("bring these nodes back: nothing can be changed in the cluster", "%d of %d members are Ready, which is no quorum: not %s.", q.Ready, q.Voters, strings.Join(q.Down, ", "))
+		return bad("bring these nodes back: nothing can be changed in the cluster", "%d of %d members are Ready, which is no quorum: not %s.", q.Ready, q.Voters, strings.Join(q.Down, ", "))
 	case len(q.Down) > 0:
 		more := "no further one may fail"
 		if n := q.Spare(); n > 0 {
@@ -168,7 +170,7 @@ func (f nodesFacts) quorum() types.Quorum {
 	return types.QuorumOf(nodes)
 }
 
-func judgeVersions(f nodesFacts) Finding {
+func judgeVersions(f nodesFacts) types.Finding {
 	if missing, is := f.missing(); is {
 		return missing
 	}
@@ -210,25 +212,4 @@ func oneOf(by map[string][]string) string {
 		return v
 	}
 	return "of unknown version"
-}
-
-// judgeConditions repeats what no other check looks at.
-func judgeConditions(c overview.Conditions, runs bool) Finding {
-	if !c.Known() {
-		return unknown("The agent has published none.")
-	}
-	all := ok("All that the agent knows of is well.")
-	if !runs {
-		all = unknown("The agent does not run: what it saw last was well.")
-	}
-	var bad []string
-	for _, x := range c.List {
-		if x.Status == types.ConditionFalse {
-			bad = append(bad, fmt.Sprintf("%s since %s: %s", x.Type, x.Since.UTC().Format(time.RFC3339), either(x.Message, x.Reason)))
-		}
-	}
-	if len(bad) > 0 {
-		return warn("zedkube status says what to do about each", "%s", strings.Join(bad, " "))
-	}
-	return all
 }

@@ -1,4 +1,4 @@
-package doctor
+package health
 
 import (
 	"context"
@@ -27,12 +27,6 @@ type Device struct {
 	nodes once[nodesFacts]
 	conf  once[kubeconfig]
 	api   once[apiFacts]
-}
-
-// nodesFacts are the cluster's nodes, or why they are not known.
-type nodesFacts struct {
-	overview.Nodes
-	err error
 }
 
 // nodesWithin leaves time to ask the nodes themselves.
@@ -94,27 +88,29 @@ func (d *Device) clustered() bool {
 	return d.Seen.Cluster.Wanted || d.Seen.Cluster.Known() || d.Seen.Cluster.Membership.State == types.MembershipMember
 }
 
-func (d *Device) agent(ctx context.Context) Finding {
-	f := agentFacts{Agent: d.Seen.Agent, copied: d.Seen.Copied, socket: d.Socket, now: d.Now}
+func (d *Device) agent(ctx context.Context) types.Finding {
+	f := agentFacts{Agent: d.Seen.Agent, copied: d.Seen.Copied, socket: d.Socket}
 	if f.Runs && !f.copied {
 		f.answer, f.took, f.err = askSocket(ctx, d.Socket)
 	}
 	return judgeAgent(f)
 }
 
-func (d *Device) watchdog(context.Context) Finding {
+func (d *Device) watchdog(context.Context) types.Finding {
 	_, err := os.Lstat(d.in(types.PathWatchdog))
 	return judgeWatchdog(watchdogFacts{Agent: d.Seen.Agent, copied: d.Seen.Copied, registered: err == nil, now: d.Now})
 }
 
-func (d *Device) hypervisor(context.Context) Finding {
+func (d *Device) hypervisor(context.Context) types.Finding {
 	kind, err := readSmall(d.in(types.PathHypervisor))
 	return judgeHypervisor(kind, err)
 }
 
-func (d *Device) configuration(context.Context) Finding { return judgeConfiguration(d.Seen.Cluster) }
+func (d *Device) configuration(context.Context) types.Finding {
+	return judgeConfiguration(seen{d.Seen})
+}
 
-func (d *Device) address(context.Context) Finding {
+func (d *Device) address(context.Context) types.Finding {
 	f := addressFacts{Cluster: d.Seen.Cluster, clustered: d.clustered()}
 	if d.live() && f.Interface != "" {
 		f.found, f.err = addressesOf(f.Interface)
@@ -123,7 +119,7 @@ func (d *Device) address(context.Context) Finding {
 	return judgeAddress(f)
 }
 
-func (d *Device) statusServer(ctx context.Context) Finding {
+func (d *Device) statusServer(ctx context.Context) types.Finding {
 	f := statusFacts{Cluster: d.Seen.Cluster, clustered: d.clustered(), runs: d.Seen.Agent.Runs}
 	if d.live() && f.Address != "" {
 		if f.away = !isHere(f.Address); !f.away {
@@ -133,12 +129,12 @@ func (d *Device) statusServer(ctx context.Context) Finding {
 	return judgeStatusServer(f)
 }
 
-func (d *Device) kubeconfig(ctx context.Context) Finding {
+func (d *Device) kubeconfig(ctx context.Context) types.Finding {
 	conf, _ := d.conf.get(ctx)
 	return judgeKubeconfig(conf, d.live())
 }
 
-func (d *Device) apiAnswers(ctx context.Context) Finding {
+func (d *Device) apiAnswers(ctx context.Context) types.Finding {
 	if !d.live() {
 		return judgeAPIOfCopy(d.Seen.API)
 	}
@@ -146,8 +142,8 @@ func (d *Device) apiAnswers(ctx context.Context) Finding {
 	return judgeAPI(answer)
 }
 
-func (d *Device) certificate(which string) func(context.Context) Finding {
-	return func(ctx context.Context) Finding {
+func (d *Device) certificate(which string) func(context.Context) types.Finding {
+	return func(ctx context.Context) types.Finding {
 		conf, _ := d.conf.get(ctx)
 		f := certificateFacts{which: which, now: d.Now, why: conf.why}
 		switch which {
@@ -167,21 +163,21 @@ func (d *Device) certificate(which string) func(context.Context) Finding {
 	}
 }
 
-func (d *Device) clock(ctx context.Context) Finding {
+func (d *Device) clock(ctx context.Context) types.Finding {
 	if !d.live() {
 		return unknown("This is a copy of a device: its clock is gone.")
 	}
-	var f clockFacts
+	var clocks []clock
 	answer, _ := d.api.get(ctx)
 	if answer.dated {
-		f.clocks = append(f.clocks, clock{of: "the API server at " + answer.address, ahead: answer.ahead, here: answer.here})
+		clocks = append(clocks, clock{of: "the API server at " + answer.address, ahead: answer.ahead, here: answer.here})
 	}
 	nodes, _ := d.nodes.get(ctx)
-	f.clocks = append(f.clocks, peerClocks(ctx, nodes.List)...)
-	return judgeClock(f)
+	clocks = append(clocks, peerClocks(ctx, nodes.List)...)
+	return judgeClock(clocks)
 }
 
-func (d *Device) node(ctx context.Context) Finding {
+func (d *Device) node(ctx context.Context) types.Finding {
 	return judgeNode(nodeFacts{nodesFacts: d.nodesSeen(ctx), own: d.Seen.Node, cluster: d.Seen.Cluster})
 }
 
@@ -194,21 +190,21 @@ func (d *Device) nodesSeen(ctx context.Context) nodesFacts {
 	return nodes
 }
 
-func (d *Device) lease(context.Context) Finding { return judgeLease(d.Seen) }
+func (d *Device) lease(context.Context) types.Finding { return judgeLease(seen{d.Seen}) }
 
-func (d *Device) members(context.Context) Finding {
-	compared := condition(d.Seen.Conditions, types.StateMembers).Status
+func (d *Device) members(context.Context) types.Finding {
+	compared, _ := d.Seen.Conditions.Of(types.StateMembers)
 	if !d.Seen.Agent.Runs {
-		compared = types.ConditionUnknown
+		compared.Status = types.ConditionUnknown
 	}
-	return judgeMembers(d.Seen.Cluster.Members, compared, d.Now)
+	return judgeMembers(seen{d.Seen}, compared.Status)
 }
 
-func (d *Device) cordon(ctx context.Context) Finding {
+func (d *Device) cordon(ctx context.Context) types.Finding {
 	return judgeCordon(cordonFacts{nodesFacts: d.nodesSeen(ctx), drain: d.Seen.Drain, now: d.Now})
 }
 
-func (d *Device) drainLock(ctx context.Context) Finding {
+func (d *Device) drainLock(ctx context.Context) types.Finding {
 	f := lockFacts{nodesFacts: d.nodesSeen(ctx), now: d.Now, copied: !d.live()}
 	if d.live() {
 		ctx, cancel := context.WithTimeout(ctx, nodesWithin)
@@ -220,30 +216,26 @@ func (d *Device) drainLock(ctx context.Context) Finding {
 	return judgeDrainLock(f)
 }
 
-func (d *Device) etcd(ctx context.Context) Finding { return judgeEtcd(d.nodesSeen(ctx)) }
+func (d *Device) etcd(ctx context.Context) types.Finding { return judgeEtcd(d.nodesSeen(ctx)) }
 
-func (d *Device) versions(ctx context.Context) Finding { return judgeVersions(d.nodesSeen(ctx)) }
+func (d *Device) versions(ctx context.Context) types.Finding { return judgeVersions(d.nodesSeen(ctx)) }
 
-func (d *Device) staleFiles(context.Context) Finding { return judgeFiles(d.lookForFiles()) }
+func (d *Device) staleFiles(context.Context) types.Finding { return judgeFiles(d.lookForFiles()) }
 
-func (d *Device) disk(context.Context) Finding {
+func (d *Device) disk(context.Context) types.Finding {
 	if !d.live() {
 		return unknown("This is a copy of a device: its disks are not here.")
 	}
-	var disks []diskFacts
-	for _, path := range []string{"/persist", "/run"} {
-		disks = append(disks, statDisk(path, d.in(path)))
-	}
-	return judgeDisks(disks)
+	return judgeDisks(overview.DisksOf(d.Root))
 }
 
-func (d *Device) limits(ctx context.Context) Finding {
+func (d *Device) limits(ctx context.Context) types.Finding {
 	if !d.live() {
 		return unknown("This is a copy of a device: its kernel is not here.")
 	}
 	return judgeLimits(lookAtLimits(ctx, "/proc", d.Seen.Agent.PID))
 }
 
-func (d *Device) conditions(context.Context) Finding {
+func (d *Device) conditions(context.Context) types.Finding {
 	return judgeConditions(d.Seen.Conditions, d.Seen.Agent.Runs)
 }

@@ -1,4 +1,4 @@
-package doctor
+package health
 
 import (
 	"crypto/x509"
@@ -14,6 +14,13 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
+const (
+	OK      = types.SeverityOK
+	Unknown = types.SeverityUnknown
+	Warn    = types.SeverityWarn
+	Fail    = types.SeverityBad
+)
+
 var (
 	now    = time.Date(2026, 5, 3, 12, 0, 0, 0, time.UTC)
 	errOdd = errors.New("connection refused")
@@ -22,8 +29,8 @@ var (
 // row is a rule: what it finds, and words of its evidence.
 type row struct {
 	name    string
-	got     Finding
-	verdict Verdict
+	got     types.Finding
+	verdict types.Severity
 	says    string
 }
 
@@ -31,11 +38,11 @@ type row struct {
 func judge(t *testing.T, rows []row) {
 	t.Helper()
 	for _, r := range rows {
-		if r.got.Verdict != r.verdict || !strings.Contains(r.got.Evidence, r.says) {
-			t.Errorf("%s: %s, %q; want %s, %q", r.name, r.got.Verdict, r.got.Evidence, r.verdict, r.says)
+		if r.got.Severity != r.verdict || !strings.Contains(r.got.Evidence, r.says) {
+			t.Errorf("%s: %s, %q; want %s, %q", r.name, r.got.Severity, r.got.Evidence, r.verdict, r.says)
 		}
-		if bad := r.got.Verdict == Warn || r.got.Verdict == Fail; bad != (r.got.Remedy != "") {
-			t.Errorf("%s: %s with the remedy %q", r.name, r.got.Verdict, r.got.Remedy)
+		if bad := r.got.Severity == Warn || r.got.Severity == Fail; bad != (r.got.Remedy != "") {
+			t.Errorf("%s: %s with the remedy %q", r.name, r.got.Severity, r.got.Remedy)
 		}
 		if strings.Contains(r.got.Evidence, "%!") || r.got.Evidence == "" {
 			t.Errorf("%s: %q", r.name, r.got.Evidence)
@@ -52,14 +59,14 @@ func TestAgent(t *testing.T) {
 		{"it does not answer", judgeAgent(agentFacts{Agent: runs, socket: "/s", err: errOdd}), Fail, "does not answer on /s: connection refused"},
 		{"it answers oddly", judgeAgent(agentFacts{Agent: runs, answer: 404}), Warn, "with 404"},
 		{"it is dead", judgeAgent(agentFacts{Agent: overview.Agent{Why: "process 7 is gone"}}), Fail, "process 7 is gone"},
-		{"it hangs", judgeAgent(agentFacts{Agent: overview.Agent{Hung: true, PID: 7, Why: "its last sign of life was long ago"}}), Fail, "gives no sign of life"},
+		{"it hangs", judgeAgent(agentFacts{Agent: overview.Agent{Hung: true, PID: 7, Why: "its last sign of life was long ago"}}), Fail, "The agent hangs: its process is there, and its last sign of life was long ago"},
 		{"of a copy", judgeAgent(agentFacts{Agent: runs, copied: true}), Unknown, "copy"},
 		{"of a copy of a device without", judgeAgent(agentFacts{Agent: overview.Agent{Why: "it has no pid file"}, copied: true}), Warn, "did not run"},
 	})
 }
 
 func TestWatchdog(t *testing.T) {
-	at := func(old time.Duration, registered bool) Finding {
+	at := func(old time.Duration, registered bool) types.Finding {
 		return judgeWatchdog(watchdogFacts{Agent: overview.Agent{Runs: true, Seen: now.Add(-old)}, registered: registered, now: now})
 	}
 	judge(t, []row{
@@ -86,8 +93,8 @@ func TestHypervisor(t *testing.T) {
 }
 
 func TestConfiguration(t *testing.T) {
-	of := func(wanted bool, state types.Membership) Finding {
-		return judgeConfiguration(overview.Cluster{Name: "plant", Wanted: wanted, Membership: overview.Membership{State: state, Reason: "so it is."}})
+	of := func(wanted bool, state types.Membership) types.Finding {
+		return judgeConfiguration(seen{overview.Overview{Cluster: overview.Cluster{Name: "plant", Wanted: wanted, Membership: overview.Membership{State: state, Reason: "so it is."}}}})
 	}
 	judge(t, []row{
 		{"a member", of(true, types.MembershipMember), OK, "plant"},
@@ -95,7 +102,7 @@ func TestConfiguration(t *testing.T) {
 		{"no agent has run", of(true, ""), OK, "plant"},
 		{"lost", of(false, types.MembershipMember), Fail, "no valid configuration"},
 		{"doubtful", of(false, types.MembershipDoubtful), Fail, "so it is."},
-		{"leaving", of(true, types.MembershipLeaving), Warn, "leaving"},
+		{"leaving", of(true, types.MembershipLeaving), Warn, "leaves its cluster: so it is."},
 		{"none", of(false, types.MembershipNever), OK, "no cluster"},
 		{"left", of(false, types.MembershipLeft), OK, "no cluster"},
 		{"nothing", of(false, ""), Unknown, "neither"},
@@ -103,7 +110,7 @@ func TestConfiguration(t *testing.T) {
 }
 
 func TestAddress(t *testing.T) {
-	of := func(change func(*addressFacts)) Finding {
+	of := func(change func(*addressFacts)) types.Finding {
 		f := addressFacts{
 			Cluster:   overview.Cluster{Told: told(), Interface: "eth2", Address: "10.90.7.21/24", AddressReady: true},
 			clustered: true, looked: true, found: []netip.Addr{netip.MustParseAddr("192.168.1.2"), netip.MustParseAddr("10.90.7.21")},
@@ -131,7 +138,7 @@ func TestAddress(t *testing.T) {
 }
 
 func TestStatusServer(t *testing.T) {
-	of := func(change func(*statusFacts)) Finding {
+	of := func(change func(*statusFacts)) types.Finding {
 		f := statusFacts{
 			Cluster: overview.Cluster{Told: told(), ID: "5d0c", AddressReady: true, Role: "server"}, clustered: true, runs: true,
 			statusAnswers: statusAnswers{
@@ -161,7 +168,7 @@ func TestStatusServer(t *testing.T) {
 
 func TestKubeconfig(t *testing.T) {
 	whole := kubeconfig{path: "/k", server: "https://127.0.0.1:6443", mode: 0o600, client: &x509.Certificate{}, roots: []*x509.Certificate{{}}}
-	of := func(live bool, change func(*kubeconfig)) Finding {
+	of := func(live bool, change func(*kubeconfig)) types.Finding {
 		k := whole
 		change(&k)
 		return judgeKubeconfig(k, live)
@@ -194,7 +201,7 @@ func TestAPI(t *testing.T) {
 }
 
 func TestCertificates(t *testing.T) {
-	of := func(begins, ends time.Duration) Finding {
+	of := func(begins, ends time.Duration) types.Finding {
 		return judgeCertificate(certificateFacts{which: clientCertificate, now: now, cert: &x509.Certificate{
 			Subject: pkix.Name{CommonName: "system:admin"}, NotBefore: now.Add(begins), NotAfter: now.Add(ends),
 		}})
@@ -211,7 +218,7 @@ func TestCertificates(t *testing.T) {
 }
 
 func TestClock(t *testing.T) {
-	of := func(clocks ...clock) Finding { return judgeClock(clockFacts{clocks}) }
+	of := func(clocks ...clock) types.Finding { return judgeClock(clocks) }
 	judge(t, []row{
 		{"agree", of(clock{"node a", time.Second, false}), OK, "at most 1s"},
 		{"apart", of(clock{"node a", time.Second, false}, clock{"node b", -10 * time.Second, false}), Warn, "node b is 10s behind"},

@@ -1,14 +1,16 @@
-package doctor
+package health
 
 import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/types"
 )
 
-const maxNamed = 5 // files in one sentence
-
-func judgeFiles(f filesFacts) Finding {
+func judgeFiles(f filesFacts) types.Finding {
 	if len(f.found) == 0 {
 		if f.err != nil {
 			return unknown("Not all could be looked at: %v.", f.err)
@@ -49,19 +51,30 @@ func remedyForFiles(found []lying) string {
 	return strings.Join(ends, "; ")
 }
 
+// How many percent of a disk should be free, in bytes and in files: below five the
+// kubelet of k3s evicts pods. A large part of a small disk may be too little.
 const (
-	littleRoom = 10 // percent of bytes or inodes
-	noRoom     = 2
+	littleRoom = 5
+	noRoom     = 1
+	fewBytes   = 64 << 20
 )
 
-func judgeDisks(disks []diskFacts) Finding {
-	all := ok("There is room.")
-	if len(disks) > 0 {
-		var texts []string
-		for _, d := range disks {
-			texts = append(texts, fmt.Sprintf("%s has %s free of %s", d.path, bytesText(d.free), bytesText(d.size)))
+func findDiskFull(o seen, tell func(types.Finding)) {
+	for _, d := range o.Disks {
+		if f := judgeDisk(d); f.Severity != types.SeverityOK {
+			tell(f.Of(d.Path, time.Time{}))
 		}
-		all = ok("%s.", strings.Join(texts, ", "))
+	}
+}
+
+func judgeDisks(disks []overview.Disk, err error) types.Finding {
+	var room []string
+	for _, d := range disks {
+		room = append(room, fmt.Sprintf("%s has %s free of %s", d.Path, bytesText(d.Free), bytesText(d.Size)))
+	}
+	all := ok("%s.", strings.Join(room, ", "))
+	if err != nil {
+		all = unknown("Not all can be looked at: %v.", err)
 	}
 	for _, d := range disks {
 		all = worse(all, judgeDisk(d))
@@ -69,22 +82,23 @@ func judgeDisks(disks []diskFacts) Finding {
 	return all
 }
 
-func judgeDisk(d diskFacts) Finding {
-	const remedy = "remove images, volumes or snapshots that nobody needs, or old logs below /persist/newlog"
-	free, nodes := percent(d.free, d.size), percent(d.freeNodes, d.inodes)
-	switch {
-	case d.err != nil:
-		return unknown("%s cannot be looked at: %v.", d.path, d.err)
-	case free < noRoom:
-		return fail(remedy, "%s has %s free of %s.", d.path, bytesText(d.free), bytesText(d.size))
+func judgeDisk(d overview.Disk) types.Finding {
+	remedy := "Remove what is not needed, such as images, volumes, snapshots or old logs below /persist/newlog: du -x " + d.Path + " | sort -n | tail"
+	full := "The disk of " + d.Path + " is full: %s. What the agent says is not written any more."
+	nearly := "The disk of " + d.Path + " is nearly full: %s."
+	bytes := fmt.Sprintf("%s of %s are free", bytesText(d.Free), bytesText(d.Size))
+	files := fmt.Sprintf("it can hold %d more files of %d", d.FreeFiles, d.Files)
+	switch room, nodes := percent(d.Free, d.Size), percent(d.FreeFiles, d.Files); {
+	case room < noRoom || room < littleRoom && d.Free < fewBytes:
+		return bad(remedy, full, bytes)
 	case nodes < noRoom:
-		return fail(remedy, "%s can hold %d more files of %d.", d.path, d.freeNodes, d.inodes)
-	case free < littleRoom:
-		return warn(remedy, "%s has %s free of %s.", d.path, bytesText(d.free), bytesText(d.size))
+		return bad(remedy, full, files)
+	case room < littleRoom:
+		return warn(remedy, nearly, bytes)
 	case nodes < littleRoom:
-		return warn(remedy, "%s can hold %d more files of %d.", d.path, d.freeNodes, d.inodes)
+		return warn(remedy, nearly, files)
 	}
-	return ok("%s has room.", d.path)
+	return ok("%s has room.", d.Path)
 }
 
 // percent of a whole that is left; all of what counts nothing.
@@ -95,14 +109,10 @@ func percent(left, whole uint64) uint64 {
 	return uint64(float64(left) / float64(whole) * 100)
 }
 
-func bytesText(n uint64) string {
-	switch {
-	case n >= 10<<30:
-		return fmt.Sprintf("%d GiB", n>>30)
-	case n >= 10<<20:
-		return fmt.Sprintf("%d MiB", n>>20)
+func findUnreadable(o seen, tell func(types.Finding)) {
+	for _, t := range o.Unreadable {
+		tell(warn("Its writer replaces it with its next word. Where it stays, look at the file and at the disk.", "%s.", strings.TrimRight(t.Why, ".")).Of(t.File, time.Time{}))
 	}
-	return fmt.Sprintf("%d kiB", n>>10)
 }
 
 const (
@@ -110,7 +120,7 @@ const (
 	atLimit   = 97
 )
 
-func judgeLimits(limits []limit) Finding {
+func judgeLimits(limits []limit) types.Finding {
 	all := unknown("The limits cannot be read.")
 	for i, l := range limits {
 		f := judgeLimit(l)
@@ -122,7 +132,7 @@ func judgeLimits(limits []limit) Finding {
 	return all
 }
 
-func judgeLimit(l limit) Finding {
+func judgeLimit(l limit) types.Finding {
 	remedy := "who holds them: ls /proc/*/fd"
 	if l.toChange != "" {
 		remedy = fmt.Sprintf("sysctl -w %s=%d; who holds them: ls -l /proc/*/fd", l.toChange, 2*l.most)
@@ -132,7 +142,7 @@ func judgeLimit(l limit) Finding {
 	case l.most == 0:
 		return ok("No limit is known.")
 	case used >= atLimit:
-		return fail(remedy, "%d of %d %s are in use.", l.used, l.most, l.what)
+		return bad(remedy, "%d of %d %s are in use.", l.used, l.most, l.what)
 	case used >= nearLimit:
 		return warn(remedy, "%d of %d %s are in use.", l.used, l.most, l.what)
 	}

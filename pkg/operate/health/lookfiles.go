@@ -1,4 +1,4 @@
-package doctor
+package health
 
 import (
 	"io/fs"
@@ -39,8 +39,8 @@ func (d *Device) lookForFiles() (f filesFacts) {
 	for _, told := range d.Seen.Drain.Forced {
 		f.add(told.File, true, "decides what EVE is told of drains")
 	}
-	if d.exists(types.PathFaultMarker) {
-		f.add(types.PathFaultMarker, true, "keeps every drain from its end")
+	if marker := d.Seen.Drain.Held; marker != nil {
+		f.add(marker.File, true, "keeps every drain from its end")
 	}
 	if a := d.Seen.Agent; a.PID > 0 && !a.Runs && !a.Hung && d.live() {
 		f.add(types.PathPID, false, "names a process that is gone")
@@ -57,11 +57,6 @@ func (d *Device) lookForFiles() (f filesFacts) {
 
 func (f *filesFacts) add(path string, does bool, what string) {
 	f.found = append(f.found, lying{path: path, what: what, does: does})
-}
-
-func (d *Device) exists(path string) bool {
-	_, err := os.Lstat(d.in(path))
-	return err == nil
 }
 
 // requests finds what an operator asked for long ago. The command that takes it

@@ -1,0 +1,194 @@
+package health
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/types"
+)
+
+func findDrainFailed(o seen, tell func(types.Finding)) {
+	p := o.Drain.Progress
+	if p != nil && (p.Phase == types.PhaseNoCordon || p.Phase == types.PhaseNotEmpty) {
+		tell(bad("See what is left: zedkube drain plan. Remove it, and ask again.", "The drain has failed%s", because(p.Reason)).Of("", p.Ended))
+	}
+}
+
+// findNever tells of what will not go out of a drain's way by itself.
+func findNever(o seen, tell func(types.Finding)) {
+	p := o.Drain.Progress
+	if p == nil || p.Phase != types.PhaseGates && p.Phase != types.PhaseEmptying {
+		return
+	}
+	for _, b := range p.Blockers {
+		if b.Outlook == types.OutlookNever {
+			tell(bad(b.Remedy, "Pod %s will not leave this node by itself%s", b.Pod, because(b.Why)).Of(b.Pod, b.Since))
+		}
+	}
+	for _, v := range p.Volumes {
+		if v.Outlook == types.OutlookNever {
+			tell(bad(v.Remedy, "Volume %s holds the drain up, and will not end that by itself%s", v.Name, because(v.Why)).Of(v.Name, v.Since))
+		}
+	}
+}
+
+func findDrainWaits(o seen, tell func(types.Finding)) {
+	p := o.Drain.Progress
+	if p != nil && p.Phase == types.PhaseGates && o.older(p.Started, longGates) {
+		tell(warn("zedkube drain status says whom it waits for.", "The drain has waited for its turn for long%s", because(cmp.Or(p.Lock.Waits, p.Quorum, p.Reason))).Of("", p.Started))
+	}
+}
+
+func findForceFile(o seen, tell func(types.Finding)) {
+	for _, f := range o.Drain.Forced {
+		tell(warn("rm "+f.File, "A force file lies about, %s: it decides what EVE is told of drains.", f.File).Of(f.File, f.At))
+	}
+}
+
+func findFaultMarker(o seen, tell func(types.Finding)) {
+	if f := o.Drain.Held; f != nil {
+		tell(warn("rm "+f.File, "The tests' marker %s is there: no drain completes.", f.File).Of(f.File, f.At))
+	}
+}
+
+// nameLetters are those of a node's name. Its length is not in it: counted, it makes
+// of this the largest expression of the program.
+var nameLetters = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
+
+// inCommand is a node's name in a command that somebody may paste: only one that
+// Kubernetes takes for a node.
+func inCommand(name string) string {
+	if len(name) <= 253 && nameLetters.MatchString(name) {
+		return name
+	}
+	return "<node>"
+}
+
+// cordonKept judges a cordon that an operator keeps.
+func cordonKept(node, why string, since, now time.Time) types.Finding {
+	for_ := ""
+	if !since.IsZero() {
+		for_ = " for " + span(now.Sub(since))
+	}
+	f := ok("An operator keeps the cordon of a drain%s%s", for_, because(why))
+	if !since.IsZero() && now.Sub(since) >= types.LongCordon {
+		f.Severity, f.Remedy = types.SeverityWarn, "Let pods come again: kubectl uncordon "+inCommand(node)+", or the next drain"
+	}
+	return f
+}
+
+// cordonForeign judges a cordon that is not one of zedkube's.
+func cordonForeign(node, what string) types.Finding {
+	return warn("Who did it: zedkube audit --op cordon,uncordon. Ask whom it names first, then: kubectl uncordon "+inCommand(node), "%s", what)
+}
+
+// cordonSince is since when the own node is cordoned, as far as anybody says.
+func cordonSince(o seen) (at time.Time) {
+	if n, found := own(o.Nodes); found && !n.CordonSince.IsZero() {
+		return n.CordonSince
+	}
+	if p := o.Drain.Progress; p != nil {
+		return p.Since
+	}
+	return at
+}
+
+func findCordonForeign(o seen, tell func(types.Finding)) {
+	what, at := "This node is cordoned by somebody else than zedkube, which leaves it alone.", cordonSince(o)
+	if c, ok := o.Conditions.Of(types.StateCordon); ok && o.fresh() {
+		if c.Status != types.ConditionFalse {
+			return
+		}
+		what, at = cmp.Or(c.Message, what), c.Since // it names the client
+	} else if p := o.Drain.Progress; p == nil || p.Cordon != types.CordonedByOperator {
+		return
+	}
+	tell(cordonForeign(o.Node.Name, what).Of("", at))
+}
+
+func findCordonOld(o seen, tell func(types.Finding)) {
+	p := o.Drain.Progress
+	if p == nil {
+		return
+	}
+	switch at := cordonSince(o); {
+	case p.Cordon == types.CordonedKept:
+		if f := cordonKept(o.Node.Name, "", at, o.ReadAt); f.Severity != types.SeverityOK {
+			tell(f.Of("", at))
+		}
+	case p.Cordon == types.CordonedByZedkube && p.Phase == types.PhaseComplete && o.older(p.Ended, types.LongCordon):
+		tell(warn("Reboot it, or take the request back: zedkube drain cancel.", "This node was emptied long ago, and has neither rebooted nor been given back.").Of("", p.Ended))
+	}
+}
+
+type cordonFacts struct {
+	nodesFacts
+	drain overview.Drain
+	now   time.Time
+}
+
+func judgeCordon(f cordonFacts) types.Finding {
+	n, found := own(f.Nodes)
+	if f.err != nil || !found {
+		if p := f.drain.Progress; p != nil && p.Cordon == "" && f.err != nil {
+			return unknown("The Node is not seen; when the drain was last written it bore no cordon.")
+		}
+		return unknown("The Node of this device is not seen.")
+	}
+	held := ""
+	if !n.CordonSince.IsZero() {
+		held = " for " + span(f.now.Sub(n.CordonSince))
+	}
+	why := because(n.CordonWhy)
+	switch {
+	case !n.Cordoned:
+		return ok("This node takes pods.")
+	case slices.Contains(n.Roles, tieBreaker):
+		return ok("It is the tie-breaker, which takes none.")
+	case n.CordonedBy == types.CordonedKept:
+		return cordonKept(n.Name, n.CordonWhy, n.CordonSince, f.now)
+	case n.CordonedBy == types.CordonedByZedkube && (n.CordonSince.IsZero() || f.now.Sub(n.CordonSince) < types.LongCordon):
+		return ok("It is cordoned by zedkube%s%s", held, why)
+	case n.CordonedBy == types.CordonedByZedkube:
+		return warn("zedkube drain status", "It is cordoned by zedkube%s, which is long%s", held, why)
+	}
+	return cordonForeign(n.Name, "This node is cordoned by somebody else than zedkube"+held+why)
+}
+
+type lockFacts struct {
+	nodesFacts
+	lock    types.DrainLock
+	lockErr error
+	copied  bool
+	now     time.Time
+}
+
+func judgeDrainLock(f lockFacts) types.Finding {
+	holder := f.lock.Holder
+	switch {
+	case f.lockErr != nil:
+		return unknown("The lock cannot be looked at: %v.", f.lockErr)
+	case holder == "" && f.copied:
+		return unknown("This is a copy of a device, and names no holder.")
+	case holder == "":
+		return ok("It is free.")
+	}
+	held := ""
+	if !f.lock.Since.IsZero() {
+		held = " for " + span(f.now.Sub(f.lock.Since))
+	}
+	unlock := "if that drain is of no use any more: zedkube drain unlock " + holder
+	at := slices.IndexFunc(f.List, func(n overview.ClusterNode) bool { return n.Name == holder })
+	switch {
+	case len(f.List) > 0 && at < 0:
+		return bad("zedkube drain unlock "+holder, "Node %s holds it%s, and the cluster has no such node.", holder, held)
+	case at >= 0 && f.List[at].Status != ready && f.now.Sub(f.lock.Since) > time.Hour:
+		return warn("mend the node. "+unlock, "Node %s holds it%s and is %s: no other node can drain.", holder, held, f.List[at].Status)
+	case !f.lock.Since.IsZero() && f.now.Sub(f.lock.Since) > types.LongCordon:
+		return warn("zedkube drain status on that node. "+unlock, "Node %s holds it%s: no other node can drain.", holder, held)
+	}
+	return ok("Node %s holds it%s.", holder, held)
+}

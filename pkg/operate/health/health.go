@@ -1,0 +1,261 @@
+// Package health judges this node and its cluster, by one registry of rules on what
+// lies on the device (package overview), and by checks that ask more: files,
+// sockets, the API server, other nodes. What cannot be known is unknown, not bad.
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/types"
+)
+
+// Headings of docs/operations.md.
+const (
+	anchorAgent    = "When the agent does not run"
+	anchorAPI      = "When the API server is silent"
+	anchorJoining  = "Joining a cluster"
+	anchorLeaving  = "Leaving a cluster"
+	anchorMembers  = "Members and the tie-breaker"
+	anchorDrain    = "What is in the way"
+	anchorPhases   = "The phases: NodeDrainProgress"
+	anchorCordon   = "Whose cordon"
+	anchorForce    = "The force file"
+	anchorMarker   = "The fault marker"
+	anchorLeader   = "Who reports for the cluster"
+	anchorReport   = "The cluster's report"
+	anchorStorage  = "Volumes"
+	anchorLonghorn = "Longhorn's settings"
+	anchorApps     = "Applications"
+	anchorOutside  = "Certificates and outside changes"
+	anchorFiles    = "Files that cannot be read, full disks"
+)
+
+// How long something may last before it is a problem.
+const (
+	startPatience  = 3 * time.Minute  // an application starts, moves
+	repairPatience = 5 * time.Minute  // what mends itself mends itself
+	leaderPatience = time.Minute      // another one follows within 35 s
+	staleSection   = 2 * time.Minute  // one lost watch is no news
+	longGates      = time.Hour        // for another node's turn
+	longSetting    = 10 * time.Minute // between two tries, at most
+)
+
+// maxEach bounds the problems of one name: beyond it they are counted.
+const maxEach = 20
+
+// find looks for problems of one kind.
+type find func(o seen, tell func(types.Finding))
+
+// rule finds problems of one name.
+type rule struct {
+	name   string
+	anchor string
+	find   find
+}
+
+// rules are in the order in which problems of the same severity are told: what
+// explains others comes first.
+func rules() []rule {
+	return slices.Concat([]rule{
+		{"AgentDead", anchorAgent, findAgentDead},
+		{"AgentHung", anchorAgent, findAgentHung},
+		{"NoKubeconfig", anchorAPI, findNoKubeconfig},
+		{"APISilent", anchorAPI, findAPISilent},
+		{"NotAMember", anchorJoining, findNotAMember},
+		{"MembershipDoubtful", anchorLeaving, findMembershipDoubtful},
+		{"Leaving", anchorLeaving, findLeaving},
+		{"ClusterConfigBad", anchorJoining, findClusterConfigBad},
+		{"AddressNotReady", anchorJoining, findAddressNotReady},
+		{"NodeNotReady", anchorAPI, findNodes},
+		{"MembersStale", anchorMembers, findMembersStale},
+		{"DrainFailed", anchorPhases, findDrainFailed},
+		{"DrainNever", anchorDrain, findNever},
+		{"DrainWaits", anchorDrain, findDrainWaits},
+		{"CordonForeign", anchorCordon, findCordonForeign},
+		{"CordonOld", anchorCordon, findCordonOld},
+		{"ForceFile", anchorForce, findForceFile},
+		{"FaultMarker", anchorMarker, findFaultMarker},
+		{"Leaderless", anchorLeader, findLeaderless},
+		{"ReportStale", anchorReport, findStale},
+		{"ReportTruncated", anchorReport, findReportTruncated},
+		{"LastReplica", anchorStorage, findLastReplica},
+		{"VolumeFaulted", anchorStorage, findVolumeFaulted},
+		{"VolumeDegraded", anchorStorage, findVolumeDegraded},
+		{"StorageUnhealthy", anchorStorage, findStorageUnhealthy},
+		{"LonghornSetting", anchorLonghorn, findLonghornSetting},
+		{"AppRepairRefused", anchorApps, findAppRepairRefused},
+		{"AppRepairGaveUp", anchorApps, findAppRepairGaveUp},
+		{"AppNotPlaceable", anchorApps, findAppNotPlaceable},
+		{"AppDown", anchorApps, findAppDown},
+		{"AppWaits", anchorApps, findAppWaits},
+		{"AppRestarts", anchorApps, findAppRestarts},
+	}, conditionRules(), []rule{
+		{"DiskFull", anchorFiles, findDiskFull},
+		{"Unreadable", anchorFiles, findUnreadable},
+	})
+}
+
+// Read reads the files below root, "" for the device itself, and says what is wrong.
+func Read(root string, now time.Time) overview.Overview {
+	o := overview.Read(root, now)
+	o.Problems = Problems(o)
+	return o
+}
+
+// Judged is a look that also says what is wrong.
+func Judged(look func(now time.Time) overview.Overview) func(now time.Time) overview.Overview {
+	return func(now time.Time) overview.Overview {
+		o := look(now)
+		o.Problems = Problems(o)
+		return o
+	}
+}
+
+// Problems says what is wrong, the worst first.
+func Problems(o overview.Overview) []types.Finding {
+	found := []types.Finding{}
+	for _, r := range rules() {
+		n, hidden := 0, types.Finding{}
+		r.find(seen{o}, func(f types.Finding) {
+			f.Rule, f.Anchor = r.name, r.anchor
+			f.Since = overview.UTC(f.Since)
+			if n++; n > maxEach {
+				hidden = f.Of("", time.Time{})
+				hidden.Evidence = counted(n-maxEach, "more of the same kind is not shown", "more of the same kind are not shown")
+				return
+			}
+			found = append(found, f)
+		})
+		if hidden.Rule != "" {
+			found = append(found, hidden)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b types.Finding) int { return cmp.Compare(b.Severity.Rank(), a.Severity.Rank()) })
+	return found
+}
+
+// seen is what the files say, as the rules look at it.
+type seen struct{ overview.Overview }
+
+// belongs reports that this device is to be treated as a member of a cluster.
+func (o seen) belongs() bool {
+	return types.ClusterMembership{State: o.Cluster.Membership.State}.Belongs()
+}
+
+// older reports that at is known and at least d ago.
+func (o seen) older(at time.Time, d time.Duration) bool {
+	age, known := o.Age(at)
+	return known && age >= d
+}
+
+// clustered reports that Kubernetes is expected here.
+func (o seen) clustered() bool { return o.Node.NoCluster == "" }
+
+// fresh reports that what the agent says counts: what a dead one said last is
+// no news.
+func (o seen) fresh() bool { return o.Agent.Runs }
+
+// maxNamed bounds how much one sentence names.
+const maxNamed = 5
+
+// first is what the rules find as one finding, as severe as the worst of them;
+// false where they find nothing.
+func (o seen) first(finds ...find) (f types.Finding, is bool) {
+	var texts []string
+	for _, look := range finds {
+		look(o, func(one types.Finding) {
+			if one.Severity.Rank() > f.Severity.Rank() {
+				f = one
+			}
+			texts = append(texts, one.Evidence+since(one.Since))
+		})
+	}
+	if n := len(texts) - maxNamed; n > 0 {
+		texts = append(texts[:maxNamed], fmt.Sprintf("%d more.", n))
+	}
+	f.Evidence = strings.Join(texts, " ")
+	return f, len(texts) > 0
+}
+
+func ok(format string, args ...any) types.Finding {
+	return types.Finding{Severity: types.SeverityOK, Evidence: fmt.Sprintf(format, args...)}
+}
+
+func unknown(format string, args ...any) types.Finding {
+	return types.Finding{Severity: types.SeverityUnknown, Evidence: fmt.Sprintf(format, args...)}
+}
+
+func warn(remedy, format string, args ...any) types.Finding {
+	return types.Finding{Severity: types.SeverityWarn, Evidence: fmt.Sprintf(format, args...), Remedy: remedy}
+}
+
+func bad(remedy, format string, args ...any) types.Finding {
+	return types.Finding{Severity: types.SeverityBad, Evidence: fmt.Sprintf(format, args...), Remedy: remedy}
+}
+
+// worse is the worse of two findings.
+func worse(a, b types.Finding) types.Finding {
+	if b.Severity.Rank() > a.Severity.Rank() {
+		return b
+	}
+	return a
+}
+
+// because adds to a statement why it is so, where that is known.
+func because(why string) string {
+	if why = strings.TrimRight(strings.TrimSpace(why), "."); why == "" {
+		return "."
+	}
+	return ": " + why + "."
+}
+
+// since is a sentence.
+func since(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return " Since " + at.UTC().Format(time.RFC3339) + "."
+}
+
+// counted is a number with the words for one and for several.
+func counted(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one + "."
+	}
+	return strconv.Itoa(n) + " " + several + "."
+}
+
+// span is a duration for people.
+func span(d time.Duration) string {
+	d = d.Abs()
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return fmt.Sprintf("%dd", d/(24*time.Hour))
+}
+
+// bytesText is bytes for people.
+func bytesText(n uint64) string {
+	const unit = 1024
+	if n < unit {
+		return strconv.FormatUint(n, 10) + " B"
+	}
+	f := float64(n)
+	for _, u := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if f /= unit; f < unit || u == "TiB" {
+			return fmt.Sprintf("%.1f %s", f, u)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,41 @@
+package overview
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+var now = time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return now.Add(-d) }
+
+func TestNodesAsTheAPIServerHasThem(t *testing.T) {
+	cordoned := types.Node{Name: "b", UID: "2", Ready: types.ConditionFalse, Unschedulable: true, CordonedBy: &types.Cordon{By: "zedkube", Reason: "r", Since: ago(time.Hour)}, ControlPlane: true, Etcd: true, DrainInProgress: types.ConditionTrue}
+	kept, foreign := cordoned, cordoned
+	kept.Name, kept.CordonKept = "c", true
+	foreign.Name, foreign.CordonedBy, foreign.TaintedAt, foreign.Drained = "d", nil, ago(time.Minute), types.ConditionTrue
+	lost := types.Node{Name: "e", UID: "5", Ready: types.ConditionUnknown, TieBreaker: true}
+	witness := types.Node{
+		Name: "a", UID: "1", Ready: types.ConditionTrue, ReadySince: ago(time.Hour), Agent: &types.AgentStamp{Version: "v1"}, StampedAt: ago(time.Second),
+		Conditions: []types.NodeCondition{{Type: "DiskPressure", Status: types.ConditionTrue}, {Type: "PIDPressure", Status: types.ConditionFalse}},
+		Witness:    &types.Witness{Sightings: []types.Sighting{{UID: "5", Silent: types.WitnessSilent}, {UID: "2", Alive: "10.0.0.2:12346"}}},
+	}
+	back := types.Node{Name: "f", UID: "6", Ready: types.ConditionTrue, Agent: &types.AgentStamp{Version: "v1"}, StampStale: true}
+	got := NodesOf([]types.Node{lost, foreign, kept, cordoned, witness, back}, "b")
+	both, answers := []string{"control-plane", "etcd"}, "its device answers a at 10.0.0.2:12346"
+	want := []ClusterNode{
+		{Name: "a", Status: "Ready", Since: ago(time.Hour), Roles: []string{"worker"}, Agent: "v1", AgentAt: ago(time.Second), Pressures: []string{"DiskPressure"}},
+		{Name: "b", Own: true, Status: "NotReady", Roles: both, Cordoned: true, CordonedBy: "zedkube", CordonWhy: "r", CordonSince: ago(time.Hour), Drain: "draining", Lost: answers},
+		{Name: "c", Status: "NotReady", Roles: both, Cordoned: true, CordonedBy: "kept", CordonWhy: "r", CordonSince: ago(time.Hour), Drain: "draining", Lost: answers},
+		{Name: "d", Status: "NotReady", Roles: both, Cordoned: true, CordonedBy: "somebody else", CordonSince: ago(time.Minute), Drain: "drained", Lost: answers},
+		{Name: "e", Status: "NotReachable", Roles: []string{"tie-breaker"}, Lost: "its device answers none of a"},
+		{Name: "f", Status: "Ready", Roles: []string{"worker"}, Agent: "v1", AgentStale: true},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
+	}
+}

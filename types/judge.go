@@ -1,0 +1,79 @@
+package types
+
+import "time"
+
+// What more than one component judges is judged here, once: certificates, who
+// cordoned a node, clocks; and in quorum.go the quorum of etcd.
+
+// CertificateState is how a certificate is at a moment. The words are reasons in
+// KubeNodeConditions (docs/wire.md).
+type CertificateState string
+
+// The states.
+const (
+	CertificateNotBegun    CertificateState = "NotBegun" // mostly a clock that has not been set after a boot
+	CertificateExpired     CertificateState = "Ended"
+	CertificateNotTrusted  CertificateState = "NotTrusted"
+	CertificateExpiresSoon CertificateState = "EndsSoon"
+	CertificateValid       CertificateState = "InForce"
+)
+
+// certificateWarning is how long before it expires that is reported: time for an
+// operator to restart k3s, which renews those that expire within months.
+const certificateWarning = 14 * 24 * time.Hour
+
+// State judges the certificate.
+func (c Certificate) State(now time.Time) CertificateState {
+	left := c.NotAfter.Sub(now)
+	switch {
+	case now.Before(c.NotBefore):
+		return CertificateNotBegun
+	case left <= 0:
+		return CertificateExpired
+	case c.Unusable != "":
+		return CertificateNotTrusted
+	case left <= certificateWarning:
+		return CertificateExpiresSoon
+	}
+	return CertificateValid
+}
+
+// Who cordoned a Node. The tie-breaker is cordoned for good, by any of them.
+const (
+	CordonedByZedkube  = "zedkube"
+	CordonedKept       = "kept"     // by zedkube, and an operator keeps it so
+	CordonedByOperator = "operator" // or another client of the API server
+)
+
+// Cordoner is who cordoned the Node, "" where it is schedulable.
+func (n Node) Cordoner() string {
+	switch {
+	case !n.Unschedulable:
+		return ""
+	case n.CordonedBy == nil:
+		return CordonedByOperator
+	case n.CordonKept:
+		return CordonedKept
+	}
+	return CordonedByZedkube
+}
+
+// LongCordon is longer than a drain and a reboot take as a rule.
+const LongCordon = 24 * time.Hour
+
+// How far clocks may be from each other that are read to some seconds.
+const (
+	clockDoubtful = 5 * time.Second  // more than the reading can be off
+	clockApart    = 30 * time.Second // more, and what nodes tell one another by their clocks is wrong; far beyond what a busy node is late
+)
+
+// JudgeClock judges a clock that is ahead of the own one, or behind.
+func JudgeClock(ahead time.Duration) Severity {
+	switch {
+	case ahead.Abs() > clockApart:
+		return SeverityBad
+	case ahead.Abs() > clockDoubtful:
+		return SeverityWarn
+	}
+	return SeverityOK
+}
