@@ -25,9 +25,9 @@ type podEviction struct {
 	refusal  string // why the last try failed; "" before, and once accepted
 	seen     bool   // the table has shown it since the last list
 	gone     bool   // the table showed it, and does not any longer
-	returns  int    // how often its maker's pods have come back
-	shared   bool   // with those of other makers in its namespace
-	stays    bool   // so often that it is evicted no more
+	returns  int    // how often its creator's pods have come back
+	shared   bool   // with those of other creators in its namespace
+	stays    bool   // so often that it is no longer evicted
 }
 
 // due is how long it is until the pod's eviction may be tried; at most 0 for now.
@@ -43,11 +43,11 @@ func (e *podEviction) due(now time.Time) time.Duration {
 // drain of Cluster API does. Each pod is in one list.
 type evictionResult struct {
 	notFound               []*podEviction // they are gone
-	ignored                []*podEviction // their maker made them again too often: they go down with the device
+	ignored                []*podEviction // their creator made them again too often: they go down with the device
 	deletionTimestampSet   []*podEviction // they terminate
 	toEvict                []*podEviction // now
 	failedEviction         []*podEviction // refused, and tried again later
-	toTriggerEvictionLater []*podEviction // accepted without effect yet, or of a maker whose pods came back
+	toTriggerEvictionLater []*podEviction // accepted without effect yet, or of a creator whose pods came back
 }
 
 func (f facts) evictions() evictionResult { return sortEvictions(f.now, f.pods) }
@@ -237,11 +237,11 @@ type creator struct {
 	evicted bool            // one was
 	again   bool            // one was since the last return was counted
 	returns int             // how often pods of it have come back
-	shared  bool            // it stands for all makers of its namespace that have no lasting name
+	shared  bool            // it stands for all creators of its namespace that have no lasting name
 	next    time.Time       // no eviction of those before this
 }
 
-// stays reports that a pod of it is evicted no more. That needs one that came
+// stays reports that a pod of it is no longer evicted. That needs one that came
 // back: any other is evicted, and its budgets are honoured.
 func (m *creator) stays(uid string) bool {
 	return m != nil && m.returns >= outlook.MaxReturns && !m.first[uid]
@@ -259,12 +259,12 @@ func creatorOf(p types.Pod) string {
 	return sharedOf(p)
 }
 
-// sharedOf is the key of all makers in the pod's namespace that have no lasting
+// sharedOf is the key of all creators in the pod's namespace that have no lasting
 // name: programs that make pods without an owner, and what makes the owner of its
 // pods again under another name each time, such as a VirtualMachineInstanceReplicaSet.
 func sharedOf(p types.Pod) string { return "namespace " + p.Namespace }
 
-// nameOf is the maker of p, for people.
+// nameOf is the creator of p, for people.
 func (m *creator) nameOf(p types.Pod) string {
 	if m.shared && p.Owner.Name != "" {
 		return "what makes " + outlook.OwnerName(p)
@@ -272,7 +272,7 @@ func (m *creator) nameOf(p types.Pod) string {
 	return outlook.OwnerName(p)
 }
 
-// countReturn notes a pod that was chosen for the first time. One whose maker had a
+// countReturn notes a pod that was chosen for the first time. One whose creator had a
 // pod evicted before has come back: then it may not be evicted before next, which
 // is later and later.
 func (s *state) countReturn(now time.Time, p types.Pod) (next time.Time) {
@@ -313,7 +313,7 @@ func (s *state) makes(p types.Pod) *creator {
 	return all[key]
 }
 
-// noteEvicted notes that a pod of a maker was evicted.
+// noteEvicted notes that a pod of a creator was evicted.
 func (s *state) noteEvicted(p types.Pod) {
 	for _, key := range []string{creatorOf(p), sharedOf(p)} {
 		if m := s.mem.creators[key]; m != nil {
@@ -322,7 +322,7 @@ func (s *state) noteEvicted(p types.Pod) {
 	}
 }
 
-// staying is the makers whose pods stay on the node, by key, each with the UIDs
+// staying is the creators whose pods stay on the node, by key, each with the UIDs
 // of those that do not.
 func (s *state) staying() map[string]map[string]bool {
 	stays := map[string]map[string]bool{}

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// MaxReturns is how often the pods of one maker come back before they are
+	// MaxReturns is how often the pods of one creator come back before they are
 	// left on the node (docs/decisions/0023-pods-that-come-back.md).
 	MaxReturns = 10
 	// NeverAfter is how long something has to stand before it is said never to end
@@ -32,8 +32,8 @@ type StuckPod struct {
 	RefusedBy        string             // the error of its last eviction; "" for none
 	TerminatingSince time.Time          // stands in for a deletionTimestamp that is not known
 	KubeletReady     bool
-	Returns          int  // how often its maker has made it again in this drain
-	Shared           bool // counted with those of other makers in its namespace
+	Returns          int  // how often its creator has made it again in this drain
+	Shared           bool // counted with those of other creators in its namespace
 }
 
 // finding is what there is to say of an obstacle; without a cause, nothing.
@@ -189,7 +189,7 @@ func (o StuckPod) pinned() finding {
 	}
 }
 
-// comesBack explains a pod whose maker has made it again here.
+// comesBack explains a pod whose creator has made it again here.
 func (o StuckPod) comesBack() finding {
 	s := o.Situation
 	name, how, what := OwnerName(s.Pod), "", ""
