@@ -7,11 +7,21 @@ package kubetest
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"math/big"
 	"net"
+	"net/http"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/zedkube/zedkube/types"
@@ -236,4 +246,97 @@ func pass(ctx context.Context, d time.Duration) error {
 		return &silent{err}
 	}
 	return ctx.Err()
+}
+
+// Authority signs the certificates of a test.
+type Authority struct {
+	Cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	Pem  []byte
+}
+
+func NewAuthority(t *testing.T) *Authority {
+	a := &Authority{}
+	a.Cert, a.key, a.Pem, _ = a.Sign(t, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	return a
+}
+
+func (a *Authority) Sign(t *testing.T, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey, []byte, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.SerialNumber, template.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: "test"}
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	by, signer := a.Cert, a.key
+	if by == nil {
+		by, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, by, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, _ := x509.ParseCertificate(der)
+	return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
+}
+
+// InMemory carries requests to a handler without a network, so that it works
+// in fake time.
+type InMemory struct {
+	Handler http.Handler
+	Refuse  func() error // answers instead, if it returns one
+}
+
+func (m *InMemory) CloseAll() {}
+
+func (m *InMemory) RoundTrip(req *http.Request) (*http.Response, error) {
+	if m.Refuse != nil {
+		if err := m.Refuse(); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	r, w := io.Pipe()
+	answer := &PipeWriter{Pipe: w, header: http.Header{}, head: make(chan int, 1)}
+	go func() {
+		m.Handler.ServeHTTP(answer, req.WithContext(ctx))
+		answer.WriteHeader(http.StatusOK)
+		w.CloseWithError(io.EOF)
+	}()
+	select {
+	case code := <-answer.head:
+		context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
+		return &http.Response{StatusCode: code, Header: answer.header, Body: &pipeBody{r, cancel}, Request: req}, nil
+	case <-ctx.Done():
+		cancel()
+		_ = r.Close()
+		return nil, context.Cause(req.Context())
+	}
+}
+
+type pipeBody struct {
+	*io.PipeReader
+	cancel context.CancelFunc
+}
+
+func (b *pipeBody) Close() error { b.cancel(); return b.PipeReader.Close() }
+
+type PipeWriter struct {
+	Pipe   *io.PipeWriter
+	header http.Header
+	head   chan int
+	once   sync.Once
+}
+
+func (p *PipeWriter) Header() http.Header  { return p.header }
+func (p *PipeWriter) WriteHeader(code int) { p.once.Do(func() { p.head <- code }) }
+func (p *PipeWriter) Flush()               {}
+func (p *PipeWriter) Write(b []byte) (int, error) {
+	p.WriteHeader(http.StatusOK)
+	return p.Pipe.Write(b)
 }

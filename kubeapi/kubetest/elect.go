@@ -2,8 +2,13 @@ package kubetest
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/zedkube/zedkube/types"
 )
 
 // lease is the one lock candidates compete for.
@@ -105,4 +110,110 @@ func (c *Cluster) release(identity string) {
 	if c.lease.holder == identity {
 		c.lease.holder = ""
 	}
+}
+
+// SetAttachments is what VolumeAttachments there are from now on.
+func (c *Cluster) SetAttachments(all ...types.Attachment) {
+	c.world.Lock()
+	defer c.world.Unlock()
+	c.held.apps.attachments = slices.Clone(all)
+}
+
+// NodeAttachments returns those of the node that SetAttachments said and nobody
+// has deleted. Verb attachments.
+func (c *Cluster) NodeAttachments(ctx context.Context, node string) ([]types.Attachment, error) {
+	if err := c.enter(ctx, "attachments", node); err != nil {
+		return nil, err
+	}
+	c.world.Lock()
+	defer c.world.Unlock()
+	return slices.DeleteFunc(slices.Clone(c.held.apps.attachments), func(a types.Attachment) bool { return a.Node != node }), nil
+}
+
+// DeleteAttachment removes this very one at once, also from what Storage
+// returns. Verb deleteattachment.
+func (c *Cluster) DeleteAttachment(ctx context.Context, a types.Attachment) error {
+	return c.write(ctx, "deleteattachment", a.Name, func() error {
+		same := func(b types.Attachment) bool { return b.Name == a.Name && b.UID == a.UID }
+		c.held.apps.attachments = slices.DeleteFunc(slices.Clone(c.held.apps.attachments), same)
+		c.held.storage.Attachments = slices.DeleteFunc(slices.Clone(c.held.storage.Attachments), same)
+		return nil
+	})
+}
+
+// Fence takes the node out of service, unless it is Ready, another one, or
+// somebody else has done so. A fence that stands stays as it is. Verb fence.
+func (c *Cluster) Fence(ctx context.Context, node types.Node, fence types.Fence) error {
+	return c.edit(ctx, "fence", node.Name, func(n *types.Node) error {
+		switch {
+		case n.UID != node.UID:
+			return fmt.Errorf("%w: it is another one", types.ErrConflict)
+		case n.Ready == types.ConditionTrue:
+			return fmt.Errorf("%w: it is Ready", types.ErrConflict)
+		case n.OutOfService && n.Fence == nil:
+			return fmt.Errorf("%w: somebody else has done so", types.ErrConflict)
+		case n.OutOfService:
+			return nil
+		}
+		n.OutOfService, n.Fence = true, &fence
+		return nil
+	})
+}
+
+// Unfence takes back a Fence, nobody else's. Verb unfence.
+func (c *Cluster) Unfence(ctx context.Context, node types.Node) error {
+	return c.edit(ctx, "unfence", node.Name, func(n *types.Node) error {
+		switch {
+		case n.UID != node.UID:
+			return fmt.Errorf("%w: it is another one", types.ErrConflict)
+		case n.Fence != nil:
+			n.OutOfService, n.Fence = false, nil
+		}
+		return nil
+	})
+}
+
+// Witness writes w on the node; a zero one removes it. Verb witness.
+func (c *Cluster) Witness(ctx context.Context, node string, w types.Witness) error {
+	w.Sightings = slices.Clone(w.Sightings)
+	return c.edit(ctx, "witness", node, func(n *types.Node) error {
+		n.Witness = &w
+		if w.Round == 0 && len(w.Sightings) == 0 {
+			n.Witness = nil
+		}
+		return nil
+	})
+}
+
+// Designate writes what a node says of its applications; a zero d is removed.
+// Verb designate.
+func (c *Cluster) Designate(ctx context.Context, node string, d types.Designations) error {
+	d.Apps = maps.Clone(d.Apps)
+	return c.edit(ctx, "designate", node, func(n *types.Node) error {
+		n.Designated = &d
+		if d.Equal(types.Designations{}) {
+			n.Designated = nil
+		}
+		return nil
+	})
+}
+
+// SetRunningPods is what runs on the node from now on, whatever the tables say.
+func (c *Cluster) SetRunningPods(node string, pods ...types.PodRef) {
+	c.world.Lock()
+	defer c.world.Unlock()
+	if c.held.apps.running == nil {
+		c.held.apps.running = map[string][]types.PodRef{}
+	}
+	c.held.apps.running[node] = slices.Clone(pods)
+}
+
+// RunningPods returns what SetRunningPods said. Verb runningpods.
+func (c *Cluster) RunningPods(ctx context.Context, node string) ([]types.PodRef, error) {
+	if err := c.enter(ctx, "runningpods", node); err != nil {
+		return nil, err
+	}
+	c.world.Lock()
+	defer c.world.Unlock()
+	return slices.Clone(c.held.apps.running[node]), nil
 }

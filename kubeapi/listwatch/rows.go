@@ -2,13 +2,18 @@ package listwatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
-	"github.com/zedkube/zedkube/kubeapi/access"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
 )
 
 // Rows writes the objects that a Reflector sees into a table.
@@ -129,5 +134,119 @@ func ListWatch[L runtime.Object](api Lister[L], on string) *cache.ListWatch {
 			o.FieldSelector = on
 			return api.Watch(ctx, o)
 		},
+	}
+}
+
+// groupAgain is how long an API group that is missing is taken for missing: it
+// is installed once in a cluster's life.
+const groupAgain = time.Minute
+
+var errListAnew = errors.New("its kinds have come or gone")
+
+// Group is an API group that a cluster may lack, such as KubeVirt's. Several
+// views share it, so that only one of them asks for it.
+type Group struct {
+	conn *access.Connection
+	schema.GroupVersion
+
+	turn   chan struct{} // of capacity 1: full while one of them uses what follows
+	served bool          // it was there when last asked for
+	until  time.Time     // it is taken for missing
+}
+
+func NewGroup(conn *access.Connection, gv schema.GroupVersion) *Group {
+	return &Group{conn: conn, GroupVersion: gv, turn: make(chan struct{}, 1)}
+}
+
+// enter waits for the others, of whom one may ask just now.
+func (g *Group) enter(ctx context.Context) error {
+	select {
+	case g.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (g *Group) leave() { <-g.turn }
+
+// missing returns until when the group is taken for missing; zero if it is served.
+func (g *Group) missing(ctx context.Context) (until time.Time, err error) {
+	if err := g.enter(ctx); err != nil {
+		return time.Time{}, err
+	}
+	defer g.leave()
+	switch {
+	case g.served:
+		return time.Time{}, nil
+	case time.Now().Before(g.until):
+		return g.until, nil
+	}
+	known := !g.until.IsZero()
+	if g.served, err = g.conn.Serves(ctx, g.GroupVersion, known); err != nil || g.served {
+		return time.Time{}, err
+	}
+	g.until = time.Now().Add(groupAgain)
+	return g.until, nil
+}
+
+// doubt has the group asked for again if err says that a kind is not there.
+func (g *Group) doubt(ctx context.Context, err error) {
+	if apierrors.IsNotFound(err) && g.enter(ctx) == nil {
+		g.served, g.until = false, time.Time{}
+		g.leave()
+	}
+}
+
+// Optional is lw while the group is served. A kind of a
+// group that is missing is an empty list, after which nothing is heard until it
+// is time to ask again.
+func Optional(g *Group, lw *cache.ListWatch, list func(metav1.ListMeta) runtime.Object, object func(metav1.ObjectMeta) runtime.Object) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			switch until, err := g.missing(ctx); {
+			case err != nil:
+				return nil, err
+			case !until.IsZero():
+				return list(metav1.ListMeta{ResourceVersion: noVersion}), nil
+			}
+			l, err := lw.ListWithContextFunc(ctx, o)
+			g.doubt(ctx, err)
+			return l, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			streams := o.SendInitialEvents != nil && *o.SendInitialEvents
+			switch until, err := g.missing(ctx); {
+			case err != nil:
+				return nil, err
+			case !until.IsZero() && streams:
+				return nothing(until, object(metav1.ObjectMeta{
+					ResourceVersion: noVersion, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+				})), nil
+			case !until.IsZero() && o.ResourceVersion == noVersion:
+				return nothing(until, nil), nil
+			case !until.IsZero() || !streams && o.ResourceVersion == noVersion:
+				return nil, errListAnew
+			}
+			w, err := lw.WatchFuncWithContext(ctx, o)
+			g.doubt(ctx, err)
+			return w, err
+		},
+	}
+}
+
+// noVersion is that of a list of what does not exist. Any list is newer.
+const noVersion = "1"
+
+// nothing is a watch that tells of end, if there is one, and ends at until.
+func nothing(until time.Time, end runtime.Object) watch.Interface {
+	events := make(chan watch.Event, 1)
+	if end != nil {
+		events <- watch.Event{Type: watch.Bookmark, Object: end}
+	}
+	timer := time.AfterFunc(time.Until(until), func() { close(events) })
+	return watch.MockWatcher{
+		StopFunc:       func() { timer.Stop() },
+		ResultChanFunc: func() <-chan watch.Event { return events },
 	}
 }
