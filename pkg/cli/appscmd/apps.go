@@ -69,28 +69,36 @@ func completeAppUUIDs(o *device.Options) (ids []string) {
 
 // chosenApp finds the one application that is called so.
 func chosenApp(o overview.Overview, name string) (overview.App, error) {
-	var found []overview.App
-	var known []string
-	for _, a := range o.Apps.List {
-		known = append(known, fmt.Sprintf("  %s  %s", a.UUID, terminal.Clean(a.Name)))
+	return choose(o.Apps.List, name, strings.EqualFold, func(a overview.App) (id, display, kube string) { return a.UUID, a.Name, a.KubeName })
+}
+
+// choose finds the one of apps with this UUID, beginning of a UUID, name (as same
+// compares it) or name in Kubernetes.
+func choose[T any](apps []T, name string, same func(a, b string) bool, names func(T) (id, display, kube string)) (found T, err error) {
+	var none T
+	n := 0
+	list := "; this device knows none"
+	for i, a := range apps {
+		id, display, kube := names(a)
+		if i == 0 {
+			list = "; this device knows"
+		}
+		list += fmt.Sprintf("\n  %s  %s", id, terminal.Clean(display))
 		switch {
-		case strings.EqualFold(name, a.UUID):
+		case strings.EqualFold(name, id):
 			return a, nil
-		case name != "" && strings.HasPrefix(a.UUID, strings.ToLower(name)), strings.EqualFold(name, a.Name), name == a.KubeName:
-			found = append(found, a)
+		case name != "" && strings.HasPrefix(id, strings.ToLower(name)), same(name, display), name == kube:
+			found = a
+			n++
 		}
 	}
-	list := "; this device knows\n" + strings.Join(known, "\n")
-	if len(known) == 0 {
-		list = "; this device knows none"
-	}
-	switch len(found) {
+	switch n {
 	case 1:
-		return found[0], nil
+		return found, nil
 	case 0:
-		return overview.App{}, fmt.Errorf("no application is called %q%s", terminal.Clean(name), list)
+		return none, fmt.Errorf("no application is called %q%s", terminal.Clean(name), list)
 	}
-	return overview.App{}, fmt.Errorf("%d applications are called %q%s", len(found), terminal.Clean(name), list)
+	return none, fmt.Errorf("%d applications are called %q%s", n, terminal.Clean(name), list)
 }
 
 // appsView is what apps shows.

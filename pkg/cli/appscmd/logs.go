@@ -89,34 +89,19 @@ func findApp(p device.Paths, name string) (types.AppInstanceConfig, error) {
 	if err != nil {
 		return types.AppInstanceConfig{}, fmt.Errorf("find applications: %w", err)
 	}
-	var known []string
-	var found []types.AppInstanceConfig
+	names := func(a types.AppInstanceConfig) (id, display, kube string) {
+		return a.UUIDandVersion.UUID.String(), a.DisplayName, a.KubeName()
+	}
+	var apps []types.AppInstanceConfig
 	for _, file := range files {
-		cfg, _, err := device.ReadRecord[types.AppInstanceConfig](file)
-		if err != nil {
-			continue // another one may be the one that is asked for
-		}
-		id := cfg.UUIDandVersion.UUID.String()
-		known = append(known, fmt.Sprintf("  %s  %s", id, terminal.Clean(cfg.DisplayName)))
-		switch {
-		case strings.EqualFold(name, id):
-			return cfg, nil
-		case name != "" && strings.HasPrefix(id, strings.ToLower(name)), name == cfg.DisplayName, name == cfg.KubeName():
-			found = append(found, cfg)
+		if cfg, _, err := device.ReadRecord[types.AppInstanceConfig](file); err == nil { // another one may be the one that is asked for
+			apps = append(apps, cfg)
 		}
 	}
-	slices.Sort(known)
-	list := "; this device knows\n" + strings.Join(known, "\n")
-	if len(known) == 0 {
-		list = "; this device knows none"
-	}
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return types.AppInstanceConfig{}, fmt.Errorf("no application is called %q%s", terminal.Clean(name), list)
-	}
-	return types.AppInstanceConfig{}, fmt.Errorf("%d applications are called %q%s", len(found), terminal.Clean(name), list)
+	slices.SortFunc(apps, func(a, b types.AppInstanceConfig) int {
+		return strings.Compare(a.UUIDandVersion.UUID.String(), b.UUIDandVersion.UUID.String())
+	})
+	return choose(apps, name, func(a, b string) bool { return a == b }, names)
 }
 
 // source is one log to print.
