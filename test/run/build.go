@@ -87,8 +87,10 @@ func (b *build) run(ctx context.Context, log io.Writer) error {
 // weigh finds out what a step compiles. Where that fails the step does too, and
 // says why.
 func (b *build) weigh(ctx context.Context, s step) {
-	args := append([]string{"list", "-deps", "-tags", "kustomize_disable_go_plugin_support",
-		"-f", `{{.ImportPath}}|{{.Dir}}|{{join .GoFiles "|"}}`}, s.packages...)
+	args := append([]string{
+		"list", "-deps", "-tags", "kustomize_disable_go_plugin_support",
+		"-f", `{{.ImportPath}}|{{.Dir}}|{{join .GoFiles "|"}}`,
+	}, s.packages...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
