@@ -130,6 +130,7 @@ func unknowable(f *facts) { f.file.port = unknown }
 func quietFor(d time.Duration) twist {
 	return func(f *facts) { f.file.port, f.file.silentSince = silent, f.now.Add(-d) }
 }
+
 func rewrittenFor(n int) twist { return func(f *facts) { f.rewrittenFor, f.rewrites = own.VMIName, n } }
 
 // published is what a former step told before it wrote the file.
