@@ -143,7 +143,7 @@ type step struct {
 	at      time.Time
 }
 
-// Eta returns in how many seconds the rebuild of a volume will be done that is
+// ETA returns in how many seconds the rebuild of a volume will be done that is
 // at percent now, 0 for unknown. One that goes backwards has begun anew; one that
 // stands still gets slower.
 func (r *RebuildRates) ETA(volume string, percent int, now time.Time) int {
