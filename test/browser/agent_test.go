@@ -153,7 +153,7 @@ func TestThePageOfARealAgent(t *testing.T) {
 
 	m.CommandReboot()
 	tb.shows("#drain", "Emptying", "DEVICEOP", "NEVER", "budget", "plc")
-	tb.shows("#problems", "will not leave this node by itself", "What to do", "plc")
+	tb.shows("#problems", "will not leave this node without action", "What to do", "plc")
 	tb.shows("#nodes", "cordoned")
 	tb.do(`document.querySelector("#audit").scrollIntoView()`)
 	tb.shows("#audit", "cordon", "DEVICEOP", "evict")

@@ -133,9 +133,9 @@ func TestALeftoverIsToldFromALivingAgent(t *testing.T) {
 		"gone":            {"2147483646", time.Second, false, "process 2147483646 is gone"},
 		"no number":       {"\x1b[2J", time.Second, false, "no number"},
 		"negative":        {"-1", time.Second, false, "no number"},
-		"hung":            {strconv.Itoa(os.Getpid()), time.Hour, false, "its last sign of life was"},
-		"never fed":       {strconv.Itoa(os.Getpid()), -1, false, "no sign of life yet"},
-		"another process": {"1", time.Hour, false, "its last sign of life was"},
+		"hung":            {strconv.Itoa(os.Getpid()), time.Hour, false, "its last heartbeat was"},
+		"never fed":       {strconv.Itoa(os.Getpid()), -1, false, "no heartbeat yet"},
+		"another process": {"1", time.Hour, false, "its last heartbeat was"},
 	} {
 		p := deviceWith(t, `{"Phase":"Idle"}`)
 		if c.pid != "" {

@@ -19,7 +19,7 @@ import (
 func reasonOf(a answered) string {
 	var said struct{ Why string }
 	if a.err != nil || json.Unmarshal([]byte(a.body), &said) != nil || said.Why == "" {
-		return "it does not say why."
+		return "it does not give a reason."
 	}
 	return said.Why
 }
@@ -27,7 +27,7 @@ func reasonOf(a answered) string {
 func findNoKubeconfig(o seen, tell func(types.Finding)) {
 	if o.clustered() && !o.Copied && o.API.Kubeconfig.At.IsZero() {
 		tell(bad("Look at the kube container and at /persist/kubelog/k3s-install.log.",
-			"There is no kubeconfig, %s: Kubernetes has not come up on this device.", o.API.Kubeconfig.File))
+			"There is no kubeconfig, %s: Kubernetes has not started on this device.", o.API.Kubeconfig.File))
 	}
 }
 
@@ -56,7 +56,7 @@ func judgeKubeconfig(k kubeconfig, live bool) types.Finding {
 	case others != 0:
 		return warn("chmod 600 "+k.path, "It holds the keys of the cluster, and others than its owner may open it: %s.", k.mode.Perm())
 	case len(k.roots) == 0:
-		return warn(how, "It names no authority: nothing proves that %s is the cluster.", k.server)
+		return warn(how, "It has no CA: the identity of %s cannot be verified.", k.server)
 	}
 	return ok("It names the server %s, with %s.", k.server, credentialsText(k))
 }
@@ -77,7 +77,7 @@ func judgeAPI(f apiFacts) types.Finding {
 	case f.err != nil:
 		return bad("is k3s up? /persist/kubelog/k3s-install.log", "%s gives no answer: %v.", f.address, f.err)
 	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
-		return bad("the kubeconfig is of another cluster, or its certificate has ended; the kube container writes it anew", "%s refuses the kubeconfig's credentials with %d.", f.address, f.status)
+		return bad("the kubeconfig is of another cluster, or its certificate has expired; the kube container rewrites it", "%s refuses the kubeconfig's credentials with %d.", f.address, f.status)
 	case f.status != http.StatusOK:
 		return bad("look at the log of k3s", "%s answers with %d.", f.address, f.status)
 	case f.took > time.Second:
@@ -130,13 +130,13 @@ func judgeCertificate(f certificateFacts) types.Finding {
 	name, left := fmt.Sprintf("%q", f.cert.Subject.CommonName), f.cert.NotAfter.Sub(f.now)
 	switch (types.Certificate{NotBefore: f.cert.NotBefore, NotAfter: f.cert.NotAfter}).State(f.now) {
 	case types.CertificateNotBegun:
-		return bad("set the clock of this device", "%s begins in %s: the clock of this device is behind.", name, span(f.cert.NotBefore.Sub(f.now)))
+		return bad("set the clock of this device", "%s is not valid for another %s: the clock of this device is behind.", name, span(f.cert.NotBefore.Sub(f.now)))
 	case types.CertificateExpired:
-		return bad(remedy, "%s has ended %s ago, at %s.", name, span(left), f.cert.NotAfter.UTC().Format(time.RFC3339))
+		return bad(remedy, "%s expired %s ago, at %s.", name, span(left), f.cert.NotAfter.UTC().Format(time.RFC3339))
 	case types.CertificateExpiresSoon:
-		return warn(remedy, "%s ends in %s, at %s.", name, span(left), f.cert.NotAfter.UTC().Format(time.RFC3339))
+		return warn(remedy, "%s expires in %s, at %s.", name, span(left), f.cert.NotAfter.UTC().Format(time.RFC3339))
 	}
-	return ok("%s ends in %d days.", name, left/(24*time.Hour))
+	return ok("%s expires in %d days.", name, left/(24*time.Hour))
 }
 
 func judgeClock(clocks []clock) types.Finding {

@@ -46,8 +46,8 @@ func unplaced(a overview.App) (time.Time, bool) {
 func findAppRepairRefused(o seen, tell func(types.Finding)) {
 	for _, a := range o.Apps.List {
 		if repairing(a, types.RepairRefused) {
-			tell(bad("Bring back the node that it names; zedkube apps "+a.UUID+" shows what was seen.",
-				"Application %s does not run, and must not be repaired by itself%s", a.Name, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
+			tell(bad("Bring back the node named there; zedkube apps "+a.UUID+" shows what was seen.",
+				"Application %s does not run, and must not fail over by itself%s", a.Name, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
 		}
 	}
 }
@@ -56,7 +56,7 @@ func findAppRepairGaveUp(o seen, tell func(types.Finding)) {
 	for _, a := range o.Apps.List {
 		if repairing(a, types.RepairGaveUp) {
 			tell(bad("zedkube apps "+a.UUID+" shows what was seen and done; then the launcher pod's Events.",
-				"Application %s does not start, and repairs did not help%s", a.Name, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
+				"Application %s does not start, and repairs have failed%s", a.Name, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
 		}
 	}
 }
@@ -83,7 +83,7 @@ func findAppDown(o seen, tell func(types.Finding)) {
 func findAppWaits(o seen, tell func(types.Finding)) {
 	for _, a := range o.Apps.List {
 		if repairing(a, types.RepairWaits) && !down(a) && o.older(a.Repair.Since, repairPatience) {
-			tell(warn("Nothing yet: what it waits for is in the sentence.", "Application %s waits%s", a.Name, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
+			tell(warn("Nothing yet: the message says what it waits for.", "Application %s waits%s", a.Name, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
 		}
 	}
 }
@@ -92,7 +92,7 @@ func findAppRestarts(o seen, tell func(types.Finding)) {
 	for _, a := range o.Apps.List {
 		for _, p := range a.Pods {
 			if p.Reason == "CrashLoopBackOff" {
-				tell(bad("zedkube logs "+a.UUID+" --previous", "Application %s ends again and again: %d restarts.", a.Name, p.RestartCount).Of(a.Name, p.RestartTimestamp.Time()))
+				tell(bad("zedkube logs "+a.UUID+" --previous", "Application %s crashes repeatedly: %d restarts.", a.Name, p.RestartCount).Of(a.Name, p.RestartTimestamp.Time()))
 				break
 			}
 		}

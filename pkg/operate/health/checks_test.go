@@ -59,7 +59,7 @@ func TestAgent(t *testing.T) {
 		{"it does not answer", judgeAgent(agentFacts{Agent: runs, socket: "/s", err: errOdd}), Fail, "does not answer on /s: connection refused"},
 		{"it answers oddly", judgeAgent(agentFacts{Agent: runs, answer: 404}), Warn, "with 404"},
 		{"it is dead", judgeAgent(agentFacts{Agent: overview.Agent{Why: "process 7 is gone"}}), Fail, "process 7 is gone"},
-		{"it hangs", judgeAgent(agentFacts{Agent: overview.Agent{Hung: true, PID: 7, Why: "its last sign of life was long ago"}}), Fail, "The agent hangs: its process is there, and its last sign of life was long ago"},
+		{"it hangs", judgeAgent(agentFacts{Agent: overview.Agent{Hung: true, PID: 7, Why: "its last heartbeat was long ago"}}), Fail, "The agent hangs: its process exists, and its last heartbeat was long ago"},
 		{"of a copy", judgeAgent(agentFacts{Agent: runs, copied: true}), Unknown, "copy"},
 		{"of a copy of a device without", judgeAgent(agentFacts{Agent: overview.Agent{Why: "it has no pid file"}, copied: true}), Warn, "did not run"},
 	})
@@ -71,13 +71,13 @@ func TestWatchdog(t *testing.T) {
 	}
 	judge(t, []row{
 		{"fresh", at(5*time.Second, true), OK, "5s old"},
-		{"nobody looks", at(5*time.Second, false), Warn, "does not look"},
+		{"nobody looks", at(5*time.Second, false), Warn, "does not check"},
 		{"it hangs", at(90*time.Second, true), Warn, "90s old"},
 		{"it is about to reboot", at(301*time.Second, true), Fail, "reboots the device"},
 		{"old and nobody looks", at(time.Hour, false), Fail, "60m old"},
-		{"the clock was set back", at(-time.Hour, true), Warn, "ahead"},
+		{"the clock was set back", at(-time.Hour, true), Warn, "in the future"},
 		{"never", judgeWatchdog(watchdogFacts{Agent: overview.Agent{Runs: true}, now: now}), Fail, "not touched"},
-		{"no agent", judgeWatchdog(watchdogFacts{now: now}), Unknown, "no sign of life"},
+		{"no agent", judgeWatchdog(watchdogFacts{now: now}), Unknown, "no heartbeat"},
 	})
 }
 
@@ -102,7 +102,7 @@ func TestConfiguration(t *testing.T) {
 		{"no agent has run", of(true, ""), OK, "plant"},
 		{"lost", of(false, types.MembershipMember), Fail, "no valid configuration"},
 		{"doubtful", of(false, types.MembershipDoubtful), Fail, "so it is."},
-		{"leaving", of(true, types.MembershipLeaving), Warn, "leaves its cluster: so it is."},
+		{"leaving", of(true, types.MembershipLeaving), Warn, "leaving its cluster: so it is."},
 		{"none", of(false, types.MembershipNever), OK, "no cluster"},
 		{"left", of(false, types.MembershipLeft), OK, "no cluster"},
 		{"nothing", of(false, ""), Unknown, "neither"},
@@ -152,7 +152,7 @@ func TestStatusServer(t *testing.T) {
 	judge(t, []row{
 		{"right", of(func(*statusFacts) {}), OK, "5d0c"},
 		{"not yet", of(func(f *statusFacts) { f.plain.body = "" }), Warn, "no etcd label"},
-		{"not yet, and hostile", of(func(f *statusFacts) { f.plain.body, f.because.body = "", `{"why":7` }), Warn, "does not say why"},
+		{"not yet, and hostile", of(func(f *statusFacts) { f.plain.body, f.because.body = "", `{"why":7` }), Warn, "does not give a reason"},
 		{"a worker", of(func(f *statusFacts) { f.plain.body, f.Role = "", "worker" }), OK, "worker"},
 		{"another cluster", of(func(f *statusFacts) { f.plain.body = "cluster:" + strings.Repeat("x", 500) }), Fail, "not this cluster"},
 		{"an error", of(func(f *statusFacts) { f.plain.status = 500 }), Fail, "500"},
@@ -177,7 +177,7 @@ func TestKubeconfig(t *testing.T) {
 		{"usable", of(true, func(*kubeconfig) {}), OK, "a client certificate"},
 		{"a token", of(true, func(k *kubeconfig) { k.client, k.token = nil, "x" }), OK, "a token"},
 		{"open to others", of(true, func(k *kubeconfig) { k.mode = 0o644 }), Warn, "-rw-r--r--"},
-		{"no authority", of(true, func(k *kubeconfig) { k.roots = nil }), Warn, "no authority"},
+		{"no authority", of(true, func(k *kubeconfig) { k.roots = nil }), Warn, "no CA"},
 		{"bad", of(true, func(k *kubeconfig) { k.why = "the kubeconfig names no user" }), Fail, "names no user"},
 		{"none", of(true, func(k *kubeconfig) { k.gone, k.why = true, "there is none" }), Fail, "there is none"},
 		{"of a copy", of(false, func(k *kubeconfig) { k.why = "its key is hidden" }), OK, "127.0.0.1"},
@@ -211,7 +211,7 @@ func TestCertificates(t *testing.T) {
 		{"long", of(-day, 100*day), OK, "100 days"},
 		{"soon", of(-day, 13*day), Warn, "13d"},
 		{"over", of(-day, -time.Hour), Fail, "60m ago"},
-		{"not yet", of(day, 100*day), Fail, "begins in 24h"},
+		{"not yet", of(day, 100*day), Fail, "not valid for another 24h"},
 		{"none", judgeCertificate(certificateFacts{why: "no kubeconfig."}), Unknown, "no kubeconfig."},
 		{"a token", judgeCertificate(certificateFacts{token: true}), OK, "token"},
 	})

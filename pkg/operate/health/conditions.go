@@ -32,12 +32,12 @@ func conditionRules() []rule {
 		}}
 	}
 	return []rule{
-		of("CertificateEnds", types.SeverityBad, "A certificate is at its end", renewCertificate,
+		of("CertificateEnds", types.SeverityBad, "A certificate expires soon or has expired", renewCertificate,
 			types.StateClientCertificate, types.StateCACertificate, types.StateServerCertificate),
-		of("ClockOff", types.SeverityBad, "The clock of this device is not in step with the cluster", "Look at the device's NTP servers: Leases, certificates and etcd depend on it.", types.StateClock),
-		of("VersionUnexpected", types.SeverityWarn, "Kubernetes is not of the version that is expected", "Is an update under way? zedkube nodes shows each node's.", types.StateVersion),
-		of("LabelsChanged", types.SeverityWarn, "Labels of this node are not as EVE sets them", "Put them back; the sentence names them.", types.StateLabels),
-		of("MembersDiffer", types.SeverityWarn, "The cluster's members are not as the controller names them", "It is put right by itself; zedkube status shows what hinders it.", types.StateMembers),
+		of("ClockOff", types.SeverityBad, "The clock of this device differs from the cluster's", "Look at the device's NTP servers: Leases, certificates and etcd depend on it.", types.StateClock),
+		of("VersionUnexpected", types.SeverityWarn, "Kubernetes does not run the expected version", "Is an update under way? zedkube nodes shows each node's.", types.StateVersion),
+		of("LabelsChanged", types.SeverityWarn, "Labels of this node differ from those that EVE sets", "Restore them; the message names them.", types.StateLabels),
+		of("MembersDiffer", types.SeverityWarn, "The cluster's members differ from the controller's configuration", "It resolves by itself; zedkube status shows what prevents it.", types.StateMembers),
 	}
 }
 
@@ -46,9 +46,9 @@ func judgeConditions(c overview.Conditions, runs bool) types.Finding {
 	if !c.Known() {
 		return unknown("The agent has published none.")
 	}
-	all := ok("All that the agent knows of is well.")
+	all := ok("No problem is known to the agent.")
 	if !runs {
-		all = unknown("The agent does not run: what it saw last was well.")
+		all = unknown("The agent does not run: it knew no problem when it last ran.")
 	}
 	var wrong []string
 	for _, x := range c.List {

@@ -47,11 +47,11 @@ func (d *Device) Checks() []Check {
 	}
 	return append([]Check{
 		{"agent", "The agent runs, and answers on its socket.", d.agent},
-		{"watchdog", "The agent's sign of life is fresh, and the watchdog looks at it.", d.watchdog},
+		{"watchdog", "The agent's heartbeat is recent, and the watchdog checks it.", d.watchdog},
 		{"hypervisor", "The device runs Kubernetes.", d.hypervisor},
 		{"configuration", "The cluster's configuration is valid, and this device belongs to it.", d.configuration},
 		{"address", "The cluster address is on its interface.", d.address},
-		{"status-server", "Port 12346 is served by zedkube, and says what joining nodes wait for.", d.statusServer},
+		{"status-server", "Port 12346 is served by zedkube and reports what joining nodes wait for.", d.statusServer},
 	}, d.clusterChecks()...)
 }
 
@@ -60,17 +60,17 @@ func (d *Device) clusterChecks() []Check {
 		{"kubeconfig", "The kubeconfig is there and can be used.", d.kubeconfig},
 		{"api", "The API server answers.", d.apiAnswers},
 		{"certificate-client", "The kubeconfig's certificate is valid for two more weeks.", d.certificate(clientCertificate)},
-		{"certificate-ca", "The cluster's authority is valid for two more weeks.", d.certificate(caCertificate)},
+		{"certificate-ca", "The cluster's CA is valid for two more weeks.", d.certificate(caCertificate)},
 		{"certificate-server", "The API server's certificate is valid for two more weeks.", d.certificate(serverCertificate)},
 		{"clock", "The clocks of this device, the API server and the other nodes agree.", d.clock},
 		{"node", "The Node of this device is there, Ready and labelled.", d.node},
 		{"lease", "One node reports for the cluster.", d.lease},
 		{"members", "Every master of the cluster is one that the controller names.", d.members},
-		{"cordon", "This node takes pods.", d.cordon},
-		{"drain-lock", "No drain is held up by one that nobody ends.", d.drainLock},
+		{"cordon", "This node is schedulable.", d.cordon},
+		{"drain-lock", "No drain is blocked by an abandoned one.", d.drainLock},
 		{"etcd", "etcd has quorum.", d.etcd},
 		{"versions", "All nodes run the same zedkube and the same Kubernetes.", d.versions},
-		{"files", "Nothing lies about that changes what is done, or was forgotten.", d.staleFiles},
+		{"files", "There are no override files or leftovers.", d.staleFiles},
 		{"disk", "The device has room, in bytes and in files.", d.disk},
 		{"limits", "The kernel's limits of files and of what is watched are not near.", d.limits},
 		{"conditions", "What the agent watches is as it should be.", d.conditions},

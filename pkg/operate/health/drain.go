@@ -13,7 +13,7 @@ import (
 func findDrainFailed(o seen, tell func(types.Finding)) {
 	p := o.Drain.Progress
 	if p != nil && (p.Phase == types.PhaseNoCordon || p.Phase == types.PhaseNotEmpty) {
-		tell(bad("See what is left: zedkube drain plan. Remove it, and ask again.", "The drain has failed%s", because(p.Reason)).Of("", p.Ended))
+		tell(bad("See what is left: zedkube drain plan. Remove it, and request the drain again.", "The drain has failed%s", because(p.Reason)).Of("", p.Ended))
 	}
 }
 
@@ -25,12 +25,12 @@ func findNever(o seen, tell func(types.Finding)) {
 	}
 	for _, b := range p.Blockers {
 		if b.Outlook == types.OutlookNever {
-			tell(bad(b.Remedy, "Pod %s will not leave this node by itself%s", b.Pod, because(b.Why)).Of(b.Pod, b.Since))
+			tell(bad(b.Remedy, "Pod %s will not leave this node without action%s", b.Pod, because(b.Why)).Of(b.Pod, b.Since))
 		}
 	}
 	for _, v := range p.Volumes {
 		if v.Outlook == types.OutlookNever {
-			tell(bad(v.Remedy, "Volume %s holds the drain up, and will not end that by itself%s", v.Name, because(v.Why)).Of(v.Name, v.Since))
+			tell(bad(v.Remedy, "Volume %s blocks the drain and will not resolve without action%s", v.Name, because(v.Why)).Of(v.Name, v.Since))
 		}
 	}
 }
@@ -38,19 +38,19 @@ func findNever(o seen, tell func(types.Finding)) {
 func findDrainWaits(o seen, tell func(types.Finding)) {
 	p := o.Drain.Progress
 	if p != nil && p.Phase == types.PhaseGates && o.older(p.Started, longGates) {
-		tell(warn("zedkube drain status says whom it waits for.", "The drain has waited for its turn for long%s", because(cmp.Or(p.Lock.Waits, p.Quorum, p.Reason))).Of("", p.Started))
+		tell(warn("zedkube drain status shows which node it waits for.", "The drain has been waiting for its turn for a long time%s", because(cmp.Or(p.Lock.Waits, p.Quorum, p.Reason))).Of("", p.Started))
 	}
 }
 
 func findForceFile(o seen, tell func(types.Finding)) {
 	for _, f := range o.Drain.Forced {
-		tell(warn("rm "+f.File, "A force file lies about, %s: it decides what EVE is told of drains.", f.File).Of(f.File, f.At))
+		tell(warn("rm "+f.File, "A force file is present, %s: it overrides the drain status that EVE sees.", f.File).Of(f.File, f.At))
 	}
 }
 
 func findFaultMarker(o seen, tell func(types.Finding)) {
 	if f := o.Drain.Held; f != nil {
-		tell(warn("rm "+f.File, "The tests' marker %s is there: no drain completes.", f.File).Of(f.File, f.At))
+		tell(warn("rm "+f.File, "The fault marker %s is present: no drain completes.", f.File).Of(f.File, f.At))
 	}
 }
 
@@ -75,14 +75,14 @@ func cordonKept(node, why string, since, now time.Time) types.Finding {
 	}
 	f := ok("An operator keeps the cordon of a drain%s%s", for_, because(why))
 	if !since.IsZero() && now.Sub(since) >= types.LongCordon {
-		f.Severity, f.Remedy = types.SeverityWarn, "Let pods come again: kubectl uncordon "+inCommand(node)+", or the next drain"
+		f.Severity, f.Remedy = types.SeverityWarn, "To make the node schedulable again: kubectl uncordon "+inCommand(node)+", or the next drain"
 	}
 	return f
 }
 
 // cordonForeign judges a cordon that is not one of zedkube's.
 func cordonForeign(node, what string) types.Finding {
-	return warn("Who did it: zedkube audit --op cordon,uncordon. Ask whom it names first, then: kubectl uncordon "+inCommand(node), "%s", what)
+	return warn("See who did it with zedkube audit --op cordon,uncordon and ask them first, then: kubectl uncordon "+inCommand(node), "%s", what)
 }
 
 // cordonSince is since when the own node is cordoned, as far as anybody says.
@@ -97,7 +97,7 @@ func cordonSince(o seen) (at time.Time) {
 }
 
 func findCordonForeign(o seen, tell func(types.Finding)) {
-	what, at := "This node is cordoned by somebody else than zedkube, which leaves it alone.", cordonSince(o)
+	what, at := "This node was cordoned by someone other than zedkube, which leaves it alone.", cordonSince(o)
 	if c, ok := o.Conditions.Of(types.StateCordon); ok && o.fresh() {
 		if c.Status != types.ConditionFalse {
 			return
@@ -120,7 +120,7 @@ func findCordonOld(o seen, tell func(types.Finding)) {
 			tell(f.Of("", at))
 		}
 	case p.Cordon == types.CordonedByZedkube && p.Phase == types.PhaseComplete && o.older(p.Ended, types.LongCordon):
-		tell(warn("Reboot it, or take the request back: zedkube drain cancel.", "This node was emptied long ago, and has neither rebooted nor been given back.").Of("", p.Ended))
+		tell(warn("Reboot it, or withdraw the request: zedkube drain cancel.", "This node was drained long ago, and has neither rebooted nor been uncordoned.").Of("", p.Ended))
 	}
 }
 
@@ -134,9 +134,9 @@ func judgeCordon(f cordonFacts) types.Finding {
 	n, found := own(f.Nodes)
 	if f.err != nil || !found {
 		if p := f.drain.Progress; p != nil && p.Cordon == "" && f.err != nil {
-			return unknown("The Node is not seen; when the drain was last written it bore no cordon.")
+			return unknown("The Node is not known; it was not cordoned when the drain status was last written.")
 		}
-		return unknown("The Node of this device is not seen.")
+		return unknown("The Node of this device is not known.")
 	}
 	held := ""
 	if !n.CordonSince.IsZero() {
@@ -145,9 +145,9 @@ func judgeCordon(f cordonFacts) types.Finding {
 	why := because(n.CordonWhy)
 	switch {
 	case !n.Cordoned:
-		return ok("This node takes pods.")
+		return ok("This node is schedulable.")
 	case slices.Contains(n.Roles, tieBreaker):
-		return ok("It is the tie-breaker, which takes none.")
+		return ok("It is the tie-breaker, which stays cordoned.")
 	case n.CordonedBy == types.CordonedKept:
 		return cordonKept(n.Name, n.CordonWhy, n.CordonSince, f.now)
 	case n.CordonedBy == types.CordonedByZedkube && (n.CordonSince.IsZero() || f.now.Sub(n.CordonSince) < types.LongCordon):
@@ -180,13 +180,13 @@ func judgeDrainLock(f lockFacts) types.Finding {
 	if !f.lock.Since.IsZero() {
 		held = " for " + span(f.now.Sub(f.lock.Since))
 	}
-	unlock := "if that drain is of no use any more: zedkube drain unlock " + holder
+	unlock := "if that drain is no longer needed: zedkube drain unlock " + holder
 	at := slices.IndexFunc(f.List, func(n overview.ClusterNode) bool { return n.Name == holder })
 	switch {
 	case len(f.List) > 0 && at < 0:
 		return bad("zedkube drain unlock "+holder, "Node %s holds it%s, and the cluster has no such node.", holder, held)
 	case at >= 0 && f.List[at].Status != ready && f.now.Sub(f.lock.Since) > time.Hour:
-		return warn("mend the node. "+unlock, "Node %s holds it%s and is %s: no other node can drain.", holder, held, f.List[at].Status)
+		return warn("repair the node. "+unlock, "Node %s holds it%s and is %s: no other node can drain.", holder, held, f.List[at].Status)
 	case !f.lock.Since.IsZero() && f.now.Sub(f.lock.Since) > types.LongCordon:
 		return warn("zedkube drain status on that node. "+unlock, "Node %s holds it%s: no other node can drain.", holder, held)
 	}

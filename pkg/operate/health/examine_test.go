@@ -112,7 +112,7 @@ func TestLeftoversAreFound(t *testing.T) {
 			t.Errorf("it has %s removed: %s", keep, remedy)
 		}
 	}
-	for _, away := range []string{"if nobody needs it any more: rm /persist/kube-status/force-NodeDrainStatus-global.json /tmp/DrainStatus", "if nobody works on it: rm /run/zedkube.pid"} {
+	for _, away := range []string{"if it is no longer needed: rm /persist/kube-status/force-NodeDrainStatus-global.json /tmp/DrainStatus", "if it is not in use: rm /run/zedkube.pid"} {
 		if !strings.Contains(remedy, away) {
 			t.Errorf("it does not say %q: %s", away, remedy)
 		}
@@ -212,7 +212,7 @@ func TestAKubeconfigThatCannotBeUsedSaysWhy(t *testing.T) {
 		strings.Repeat("{", 70<<10): "longer than",
 		strings.Replace(usable, "SERVER", "'::'", 1):                             "no URL",
 		strings.Replace(usable, "token: abc", "username: x", 1):                  "neither",
-		strings.Replace(usable, "authority: CA", "authority: /none", 1):          "no usable authority",
+		strings.Replace(usable, "authority: CA", "authority: /none", 1):          "no usable CA",
 		strings.Replace(usable, "token: abc", "tokenFile: none", 1):              "no usable token",
 		strings.Replace(usable, "token: abc", "client-certificate: CA", 1):       "no key to it",
 		strings.Replace(usable, "token: abc", "client-certificate-data: '?'", 1): "no usable client certificate",

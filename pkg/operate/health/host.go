@@ -15,7 +15,7 @@ func judgeFiles(f filesFacts) types.Finding {
 		if f.err != nil {
 			return unknown("Not all could be looked at: %v.", f.err)
 		}
-		return ok("No file lies about that changes what is done, or was forgotten.")
+		return ok("No override or leftover files found.")
 	}
 	var texts []string
 	for _, l := range f.found[:min(len(f.found), maxNamed)] {
@@ -43,10 +43,10 @@ func remedyForFiles(found []lying) string {
 		}
 	}
 	if len(acts) > 0 {
-		ends = append(ends, "if nobody needs it any more: rm "+strings.Join(acts, " "))
+		ends = append(ends, "if it is no longer needed: rm "+strings.Join(acts, " "))
 	}
 	if len(litter) > 0 {
-		ends = append(ends, "if nobody works on it: rm "+strings.Join(litter, " "))
+		ends = append(ends, "if it is not in use: rm "+strings.Join(litter, " "))
 	}
 	return strings.Join(ends, "; ")
 }
@@ -111,7 +111,7 @@ func percent(left, whole uint64) uint64 {
 
 func findUnreadable(o seen, tell func(types.Finding)) {
 	for _, t := range o.Unreadable {
-		tell(warn("Its writer replaces it with its next word. Where it stays, look at the file and at the disk.", "%s.", strings.TrimRight(t.Why, ".")).Of(t.File, time.Time{}))
+		tell(warn("Its writer replaces it with the next update. If it stays, check the file and the disk.", "%s.", strings.TrimRight(t.Why, ".")).Of(t.File, time.Time{}))
 	}
 }
 

@@ -37,16 +37,16 @@ type filesFacts struct {
 // lookForFiles finds what was forgotten.
 func (d *Device) lookForFiles() (f filesFacts) {
 	for _, told := range d.Seen.Drain.Forced {
-		f.add(told.File, true, "decides what EVE is told of drains")
+		f.add(told.File, true, "overrides the drain status that EVE sees")
 	}
 	if marker := d.Seen.Drain.Held; marker != nil {
-		f.add(marker.File, true, "keeps every drain from its end")
+		f.add(marker.File, true, "keeps every drain from completing")
 	}
 	if a := d.Seen.Agent; a.PID > 0 && !a.Runs && !a.Hung && d.live() {
-		f.add(types.PathPID, false, "names a process that is gone")
+		f.add(types.PathPID, false, "names a process that no longer exists")
 	}
 	for _, part := range []string{"/persist/vault/.k3s-user-override.yaml.part", "/run/edgeview/VncParams/.vmiVNC.run.part", "/run/edgeview/VncParams/.vmiVNC.run.old"} {
-		d.forgotten(&f, part, forgottenAfter, "was left by a write that did not end")
+		d.forgotten(&f, part, forgottenAfter, "was left by an interrupted write")
 	}
 	d.requests(&f)
 	d.journal(&f)
@@ -65,7 +65,7 @@ func (d *Device) requests(f *filesFacts) {
 	for _, r := range []struct{ topic, undo string }{{"NodeDrainRequest", "zedkube drain cancel"}, {"ClusterLeaveRequest", "zedkube leave --cancel"}} {
 		path := filepath.Join("/run/zedkube-cli", r.topic, types.Global+".json")
 		if info, err := os.Lstat(d.in(path)); err == nil && d.Now.Sub(info.ModTime()) > requestAfter {
-			f.found = append(f.found, lying{path: path, what: "is a request of an operator that still stands", undo: r.undo})
+			f.found = append(f.found, lying{path: path, what: "is a pending request of an operator", undo: r.undo})
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (d *Device) journal(f *filesFacts) {
 	const path = "/persist/status/zedkube/NodeDrainJournal/global.json"
 	j, at, err := overview.ReadFile[types.NodeDrainJournal](d.in(path))
 	if err == nil && (j.Phase == types.PhaseGates || j.Phase == types.PhaseEmptying) && d.Now.Sub(at) > journalAfter {
-		f.found = append(f.found, lying{path: path, what: "has a drain under way and was not written for a long time", undo: "zedkube drain status"})
+		f.found = append(f.found, lying{path: path, what: "has a drain in progress and was not written for a long time", undo: "zedkube drain status"})
 	}
 }
 
@@ -96,7 +96,7 @@ func (d *Device) temporary(f *filesFacts) {
 	for _, t := range topics {
 		for _, base := range []string{types.PathTopics, types.PathKeptTopics} {
 			dir := filepath.Join(base, t.Agent, t.Name)
-			d.old(f, dir, func(name string) bool { return strings.HasPrefix(name, "tmp") && !strings.Contains(name, ".json") }, "was left by a write that did not end")
+			d.old(f, dir, func(name string) bool { return strings.HasPrefix(name, "tmp") && !strings.Contains(name, ".json") }, "was left by an interrupted write")
 		}
 	}
 }
@@ -108,7 +108,7 @@ func (d *Device) unclaimed(f *filesFacts) {
 	for _, agent := range agents {
 		topics, _ := os.ReadDir(d.in(filepath.Join(base, agent.Name())))
 		for _, topic := range topics {
-			d.old(f, filepath.Join(base, agent.Name(), topic.Name()), func(name string) bool { return strings.HasPrefix(name, "pubsub-file-") }, "is a large field that nobody has taken")
+			d.old(f, filepath.Join(base, agent.Name(), topic.Name()), func(name string) bool { return strings.HasPrefix(name, "pubsub-file-") }, "is a large field that was never read")
 		}
 	}
 }

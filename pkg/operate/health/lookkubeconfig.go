@@ -113,9 +113,9 @@ func (k *kubeconfig) take(file kubeconfigFile) error {
 		return errors.New("names a server that is no URL")
 	}
 	if ca, err := k.data(end.CAData, end.CAFile); err != nil {
-		return fmt.Errorf("has no usable authority: %w", err)
+		return fmt.Errorf("has no usable CA: %w", err)
 	} else if k.roots = certificatesIn(ca); len(k.roots) == 0 && (end.CAData != "" || end.CAFile != "") {
-		return errors.New("has no usable authority: it is no certificate")
+		return errors.New("has no usable CA: it is not a certificate")
 	}
 	for _, u := range file.Users {
 		if u.Name == user || len(file.Users) == 1 {

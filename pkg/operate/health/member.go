@@ -14,29 +14,29 @@ import (
 func findNotAMember(o seen, tell func(types.Finding)) {
 	state := o.Cluster.Membership.State
 	if o.Cluster.Wanted && o.Cluster.Membership.Known() && (state == types.MembershipNever || state == types.MembershipLeft) {
-		tell(warn("It does so within seconds of hearing of it: look at the agent and its log.",
-			"The controller makes this device a member of a cluster, and its agent has not taken that up.").Of("", o.Cluster.Membership.At))
+		tell(warn("It does so within seconds: look at the agent and its log.",
+			"The controller makes this device a member of a cluster, and its agent has not applied that.").Of("", o.Cluster.Membership.At))
 	}
 }
 
 func findMembershipDoubtful(o seen, tell func(types.Finding)) {
 	if m := o.Cluster.Membership; m.State == types.MembershipDoubtful {
-		tell(bad("Look at the configuration at the controller. Do not say \"zedkube leave\" unless the device is to leave.",
-			"Whether this device is still to be in its cluster is in doubt; all goes on as before%s", because(m.Reason)).Of("", m.InvalidSince))
+		tell(bad("Look at the configuration at the controller. Do not run \"zedkube leave\" unless the device is to leave.",
+			"It is uncertain whether this device still belongs to its cluster; everything goes on as before%s", because(m.Reason)).Of("", m.InvalidSince))
 	}
 }
 
 func findLeaving(o seen, tell func(types.Finding)) {
 	if m := o.Cluster.Membership; m.State == types.MembershipLeaving {
 		tell(warn("Wait: zedkube drain status. A valid configuration that comes now still cancels it; zedkube leave --cancel takes an operator's wish back.",
-			"This node leaves its cluster%s", because(m.Reason)).Of("", m.InvalidSince))
+			"This node is leaving its cluster%s", because(m.Reason)).Of("", m.InvalidSince))
 	}
 }
 
 func findClusterConfigBad(o seen, tell func(types.Finding)) {
 	c := o.Cluster
 	if c.Error != "" {
-		tell(bad("Mend what it names, at the controller.", "The cluster's configuration cannot be used%s", because(c.Error)).Of("", c.ErrorSince))
+		tell(bad("Fix what it names, at the controller.", "The cluster's configuration cannot be used%s", because(c.Error)).Of("", c.ErrorSince))
 	}
 	if c.LBError != "" {
 		tell(warn("Change the prefix or the interface at the controller.", "The load balancer's addresses cannot be used%s", because(c.LBError)).Of("", c.LBErrorSince))
@@ -53,7 +53,7 @@ func judgeConfiguration(o seen) types.Finding {
 	case c.Wanted && (m.State == types.MembershipMember || m.State == ""):
 		return ok("The configuration is valid; the device belongs to cluster %s.", cmp.Or(c.Name, c.ID))
 	case c.Wanted:
-		return warn("the agent has not taken the configuration up yet; does it run?", "The configuration is valid, and the device's membership is %q.", m.State)
+		return warn("the agent has not applied the configuration yet; is it running?", "The configuration is valid, and the device's membership is %q.", m.State)
 	case m.State == types.MembershipMember:
 		return bad("does zedagent run? Its topic is zedagent/EdgeNodeClusterConfig", "The device belongs to a cluster, and no valid configuration is there.")
 	case m.State == types.MembershipNever || m.State == types.MembershipLeft:
@@ -104,7 +104,7 @@ func judgeAddress(f addressFacts) types.Finding {
 	case f.looked && f.err != nil:
 		return bad("is the port there? ip address", "Interface %s cannot be looked at: %v.", f.Interface, f.err)
 	case f.looked && !slices.Contains(f.found, prefix.Addr().Unmap()):
-		return bad("nim gives it once zedkube has published it: zedkube topics nim/DeviceNetworkStatus", "Interface %s has not the address %s; it has %s.", f.Interface, prefix.Addr(), addresses(f.found))
+		return bad("nim gives it once zedkube has published it: zedkube topics nim/DeviceNetworkStatus", "Interface %s does not have address %s (it has %s).", f.Interface, prefix.Addr(), addresses(f.found))
 	case !f.AddressReady:
 		return warn("zedkube topics nim/DeviceNetworkStatus: ClusterIPAddr of the port", "%s is on %s, and nim has not said so.", prefix.Addr(), f.Interface)
 	case !f.looked:
@@ -138,7 +138,7 @@ func judgeStatusServer(f statusFacts) types.Finding {
 	case !f.clustered:
 		return unknown("The device is in no cluster: nothing is served.")
 	case f.away:
-		return unknown("The cluster address is not on this device: whoever answers there is another.")
+		return unknown("The cluster address is not on this device: another host answers there.")
 	case !f.looked:
 		return unknown("Where to ask is not known, or this is a copy of a device.")
 	case f.health.err != nil && !f.runs:
@@ -156,7 +156,7 @@ func judgeStatusServer(f statusFacts) types.Finding {
 	case f.plain.body != "":
 		return bad(other, "/status answers %q, which is not this cluster.", short(f.plain.body))
 	case f.Role == "worker":
-		return ok("It is served; nobody joins by a worker.")
+		return ok("It is served; nodes cannot join through a worker.")
 	}
 	return warn("zedkube status; what it waits for is told by curl -H 'Accept: application/json'", "It is served, and no node can join by this one yet: %s", reasonOf(f.because))
 }

@@ -65,7 +65,7 @@ func judgeNode(f nodeFacts) types.Finding {
 	case n.UUID == "":
 		return warn("the kube container sets it: is it up?", "Node %s is Ready and has no label node-uuid.", n.Name)
 	case f.own.UUID != "" && n.UUID != f.own.UUID:
-		return bad("two devices have the same name: rename one", "Node %s bears the UUID of another device, %s.", n.Name, n.UUID)
+		return bad("two devices have the same name: rename one", "Node %s is labelled with another device's UUID (%s).", n.Name, n.UUID)
 	case server && !slices.Contains(n.Roles, roleControl):
 		return warn("k3s on this device joined as an agent, or is not whole yet", "Node %s is Ready and has no control-plane label, though this device is a %s.", n.Name, f.cluster.Role)
 	case server && !slices.Contains(n.Roles, roleEtcd):
@@ -90,8 +90,8 @@ func notReady(n overview.ClusterNode) (types.Finding, bool) {
 	switch n.Status {
 	case types.KubeNodeNotReady.String():
 	case types.KubeNodeNotReachable.String():
-		f = bad("Is the device on, and its cable in? Its applications start elsewhere as soon as it is proved gone.",
-			"Node %s is out of reach: its kubelet does not report.", n.Name)
+		f = bad("Is the device on and connected? Its applications start elsewhere as soon as it is proved that it is off.",
+			"Node %s is unreachable: its kubelet does not report.", n.Name)
 	default:
 		return f, false
 	}
@@ -100,11 +100,11 @@ func notReady(n overview.ClusterNode) (types.Finding, bool) {
 
 func findMembersStale(o seen, tell func(types.Finding)) {
 	for _, s := range o.Cluster.Members.Stale {
-		f := warn("It is removed when what hinders that is gone.",
-			"Node %s is a master that the controller names no more, and is not removed yet%s", s.Node, because(s.Why))
+		f := warn("It is removed when nothing prevents that any longer.",
+			"Node %s is no longer configured as a master but has not been removed yet%s", s.Node, because(s.Why))
 		if s.Joins {
-			f = warn("If it joins, it is named within a configuration interval.",
-				"Node %s is a master that the controller has not named yet%s", s.Node, because(s.Why))
+			f = warn("If it joins, the controller configures it within a configuration interval.",
+				"Node %s is a master that the controller has not configured yet%s", s.Node, because(s.Why))
 		}
 		tell(f.Of(s.Node, s.Since))
 	}
@@ -122,7 +122,7 @@ func judgeMembers(o seen, compared types.ConditionStatus) types.Finding {
 	}
 	switch {
 	case len(m.Masters) == 0:
-		return ok("The controller names no masters: none is too many.")
+		return ok("The controller configures no masters, so none is surplus.")
 	case compared != types.ConditionTrue:
 		return unknown("The controller names %d masters; the agent could not compare them with the cluster's nodes.", len(m.Masters))
 	}
@@ -136,7 +136,7 @@ func judgeEtcd(f nodesFacts) types.Finding {
 	q := f.quorum()
 	switch {
 	case q.Voters == 0:
-		return unknown("No node bears the etcd label.")
+		return unknown("No node has the etcd label.")
 	case !q.Has():
 		return bad("bring these nodes back: nothing can be changed in the cluster", "%d of %d members are Ready, which is no quorum: not %s.", q.Ready, q.Voters, strings.Join(q.Down, ", "))
 	case len(q.Down) > 0:

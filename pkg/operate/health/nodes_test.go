@@ -60,8 +60,8 @@ func TestLease(t *testing.T) {
 	judge(t, []row{
 		{"another", of(func(*overview.Overview) {}), OK, "Node b reports since"},
 		{"this", of(func(o *overview.Overview) { o.Lease.Mine = true }), OK, "This node"},
-		{"nobody", of(func(o *overview.Overview) { o.Lease.Leader = "" }), Warn, "Nobody"},
-		{"nobody takes part", of(func(o *overview.Overview) { o.Lease.Leader, o.Lease.Running = "", false }), Unknown, "no part"},
+		{"nobody", of(func(o *overview.Overview) { o.Lease.Leader = "" }), Warn, "No node"},
+		{"nobody takes part", of(func(o *overview.Overview) { o.Lease.Leader, o.Lease.Running = "", false }), Unknown, "not take part"},
 		{"the agent misses one", of(func(o *overview.Overview) {
 			o.Conditions.Told, o.Conditions.List = told(), []types.NodeStateCondition{{Type: types.StateLeader, Status: types.ConditionFalse, Message: "Nobody renews the Lease."}}
 		}), Fail, "Nobody renews"},
@@ -77,11 +77,11 @@ func TestMembers(t *testing.T) {
 	}
 	judge(t, []row{
 		{"all", of(overview.Members{Told: told(), Masters: []string{"x"}}, types.ConditionTrue), OK, "the 1 that"},
-		{"none named", of(overview.Members{Told: told()}, types.ConditionTrue), OK, "names no masters"},
-		{"a ghost", of(overview.Members{Told: told(), Stale: []types.StaleMember{stale}}, types.ConditionTrue), Warn, "Node c is a master that the controller names no more, and is not removed yet: etcd would have no quorum. Since 2026-"},
+		{"none named", of(overview.Members{Told: told()}, types.ConditionTrue), OK, "configures no masters"},
+		{"a ghost", of(overview.Members{Told: told(), Stale: []types.StaleMember{stale}}, types.ConditionTrue), Warn, "Node c is no longer configured as a master but has not been removed yet: etcd would have no quorum. Since 2026-"},
 		{"ghosts", of(overview.Members{Told: told(), Stale: []types.StaleMember{stale, {Node: "d"}}}, types.ConditionTrue), Warn, "Node d is"},
 		{"many ghosts", of(overview.Members{Told: told(), Stale: make([]types.StaleMember, 7)}, types.ConditionTrue), Warn, "2 more."},
-		{"one that joins", of(overview.Members{Told: told(), Stale: []types.StaleMember{{Node: "c", Joins: true}}}, types.ConditionTrue), Warn, "not named yet"},
+		{"one that joins", of(overview.Members{Told: told(), Stale: []types.StaleMember{{Node: "c", Joins: true}}}, types.ConditionTrue), Warn, "not configured yet"},
 		{"not compared", of(overview.Members{Told: told(), Masters: []string{"x"}}, types.ConditionUnknown), Unknown, "could not compare"},
 		{"not published", of(overview.Members{}, types.ConditionTrue), Unknown, "not published"},
 	})
@@ -94,15 +94,15 @@ func TestCordon(t *testing.T) {
 		}))})
 	}
 	judge(t, []row{
-		{"none", judgeCordon(cordonFacts{nodesFacts: nodesOf(server("a"))}), OK, "This node takes pods."},
+		{"none", judgeCordon(cordonFacts{nodesFacts: nodesOf(server("a"))}), OK, "This node is schedulable."},
 		{"ours", by("zedkube", time.Hour), OK, "by zedkube for 60m: a drain."},
 		{"ours for long", by("zedkube", 25*time.Hour), Warn, "which is long"},
 		{"kept", by("kept", time.Hour), OK, "keeps"},
 		{"kept for long", by("kept", 25*time.Hour), Warn, "keeps the cordon of a drain for 25h: a drain."},
 		{"somebody else's", by("somebody else", time.Hour), Warn, "somebody else than zedkube for 60m: a drain."},
 		{"the tie-breaker's", judgeCordon(cordonFacts{nodesFacts: nodesOf(server("a", func(n *overview.ClusterNode) { n.Cordoned, n.Roles = true, []string{tieBreaker} }))}), OK, "tie-breaker"},
-		{"not seen", judgeCordon(cordonFacts{nodesFacts: unseen}), Unknown, "not seen"},
-		{"not seen, by the record", judgeCordon(cordonFacts{nodesFacts: unseen, drain: overview.Drain{Progress: &types.NodeDrainProgress{}}}), Unknown, "no cordon"},
+		{"not seen", judgeCordon(cordonFacts{nodesFacts: unseen}), Unknown, "not known"},
+		{"not seen, by the record", judgeCordon(cordonFacts{nodesFacts: unseen, drain: overview.Drain{Progress: &types.NodeDrainProgress{}}}), Unknown, "not cordoned"},
 	})
 }
 
@@ -163,8 +163,8 @@ func TestConditions(t *testing.T) {
 		return judgeConditions(overview.Conditions{Told: told(), List: []types.NodeStateCondition{{Type: types.StateReport, Status: status, Since: now, Message: "The report is old."}}}, runs)
 	}
 	judge(t, []row{
-		{"well", of(types.ConditionTrue, true), OK, "well"},
-		{"not known", of(types.ConditionUnknown, true), OK, "well"},
+		{"well", of(types.ConditionTrue, true), OK, "No problem"},
+		{"not known", of(types.ConditionUnknown, true), OK, "No problem"},
 		{"not well", of(types.ConditionFalse, true), Warn, "The report is old."},
 		{"no agent", of(types.ConditionTrue, false), Unknown, "does not run"},
 		{"none", judgeConditions(overview.Conditions{}, true), Unknown, "none"},
@@ -173,7 +173,7 @@ func TestConditions(t *testing.T) {
 
 func TestFiles(t *testing.T) {
 	judge(t, []row{
-		{"none", judgeFiles(filesFacts{}), OK, "No file lies about"},
+		{"none", judgeFiles(filesFacts{}), OK, "No override"},
 		{"not looked", judgeFiles(filesFacts{err: errOdd}), Unknown, "refused"},
 		{"litter", judgeFiles(filesFacts{found: []lying{{path: "/run/x", what: "was left"}}}), Warn, "/run/x was left."},
 		{"one that does", judgeFiles(filesFacts{found: []lying{{path: "/tmp/x", what: "decides", does: true}}, err: errOdd}), Warn, "/tmp/x decides."},
@@ -213,7 +213,7 @@ func TestLimits(t *testing.T) {
 
 func TestWhoCordonedIsAskedBeforeItIsUndone(t *testing.T) {
 	f := judgeCordon(cordonFacts{now: now, nodesFacts: nodesOf(server("a", func(n *overview.ClusterNode) { n.Cordoned, n.CordonedBy = true, "somebody else" }))})
-	if want := "zedkube audit --op cordon,uncordon. Ask whom it names first, then: kubectl uncordon a"; !strings.HasSuffix(f.Remedy, want) {
+	if want := "zedkube audit --op cordon,uncordon and ask them first, then: kubectl uncordon a"; !strings.HasSuffix(f.Remedy, want) {
 		t.Errorf("it says %q, want ... %q", f.Remedy, want)
 	}
 }

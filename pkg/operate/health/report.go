@@ -31,8 +31,8 @@ func findStale(o seen, tell func(types.Finding)) {
 		return
 	}
 	slices.Sort(names)
-	tell(warn("A right or a kind that it names is missing, or Kubernetes answers with errors.",
-		"The report is not brought up to date, in %s%s", strings.Join(names[:min(len(names), maxEach)], ", "), because(first.Why)).Of("", first.StaleSince))
+	tell(warn("A permission or a kind named there is missing, or Kubernetes answers with errors.",
+		"Sections of the report are stale: %s%s", strings.Join(names[:min(len(names), maxEach)], ", "), because(first.Why)).Of("", first.StaleSince))
 }
 
 // madeHere are the sections that every node makes, whether it reports or not.
@@ -75,9 +75,9 @@ func judgeLease(o seen) types.Finding {
 	case !l.Known():
 		return unknown("The agent has not published who reports.")
 	case l.Leader == "" && !l.Running:
-		return unknown("This node takes no part in the election, and knows no holder.")
+		return unknown("This node does not take part in the election and knows no holder.")
 	case l.Leader == "":
-		return warn("a new one is elected within half a minute", "Nobody reports for the cluster%s.", at)
+		return warn("a new one is elected within half a minute", "No node reports for the cluster%s.", at)
 	case l.Mine:
 		return ok("This node reports%s.", at)
 	}
@@ -97,7 +97,7 @@ func lastHere(v overview.Volume) bool { return v.Here && v.Online == 1 && v.Repl
 func findLastReplica(o seen, tell func(types.Finding)) {
 	for _, v := range o.Storage.Volumes {
 		if lastHere(v) {
-			tell(bad("Keep this node up until another replica is whole; see that Longhorn has room on another node.",
+			tell(bad("Keep this node up until another replica is healthy; make sure that Longhorn has space on another node.",
 				"Volume %s has its last healthy replica on this node%s.", v.Name, rebuild(v)).Of(v.Name, time.Time{}))
 		}
 	}
@@ -113,7 +113,7 @@ func findLastReplica(o seen, tell func(types.Finding)) {
 func findVolumeFaulted(o seen, tell func(types.Finding)) {
 	for _, v := range o.Storage.Volumes {
 		if v.Robustness == types.StorageVolumeRobustnessFaulted.String() {
-			tell(bad("Bring the nodes back that hold its replicas.", "Volume %s has no healthy replica: what it holds cannot be reached.", v.Name).Of(v.Name, time.Time{}))
+			tell(bad("Bring back the nodes that have its replicas.", "Volume %s has no healthy replica: its data is unavailable.", v.Name).Of(v.Name, time.Time{}))
 		}
 	}
 }
@@ -121,7 +121,7 @@ func findVolumeFaulted(o seen, tell func(types.Finding)) {
 func findVolumeDegraded(o seen, tell func(types.Finding)) {
 	for _, v := range o.Storage.Volumes {
 		if v.Robustness == types.StorageVolumeRobustnessDegraded.String() && !lastHere(v) {
-			tell(warn("Wait for the rebuild; where there is none, see that Longhorn has room on another node.",
+			tell(warn("Wait for the rebuild; if there is none, make sure that Longhorn has space on another node.",
 				"Volume %s has %d of %d replicas healthy%s.", v.Name, v.Online, v.Replicas, rebuild(v)).Of(v.Name, time.Time{}))
 		}
 	}
@@ -136,8 +136,8 @@ func findStorageUnhealthy(o seen, tell func(types.Finding)) {
 func findLonghornSetting(o seen, tell func(types.Finding)) {
 	for _, s := range o.Storage.Settings {
 		if s.Kept && s.Why != "" && o.older(s.Since, longSetting) {
-			tell(warn("Mend what it names, or change the setting at the controller.",
-				"Longhorn's %s is not as the device's settings want it%s", s.Name, because(s.Why)).Of(s.Name, s.Since))
+			tell(warn("Fix what it names, or change the setting at the controller.",
+				"Longhorn's %s differs from the device's settings%s", s.Name, because(s.Why)).Of(s.Name, s.Since))
 		}
 	}
 }

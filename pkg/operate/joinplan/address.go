@@ -29,7 +29,7 @@ func (f Facts) address(all *findings) {
 func (f Facts) where() (v Verdict, remedy, what string) {
 	o := f.Own
 	if o.Kernel == nil {
-		return Unknown, "", fmt.Sprintf("Whether this device has the address %s cannot be told: its interfaces cannot be read.", o.Address)
+		return Unknown, "", fmt.Sprintf("Whether this device has the address %s is unknown: its interfaces cannot be read.", o.Address)
 	}
 	on, has := holder(o.Kernel, o.Address)
 	switch {

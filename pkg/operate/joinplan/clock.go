@@ -20,13 +20,13 @@ const (
 // clock is how far apart the clocks are.
 func clock(all *findings, p Peer) {
 	if len(p.Clocks) == 0 {
-		all.add("clock", Unknown, "", "What time it is at %s cannot be told: nobody there says.", p.Address)
+		all.add("clock", Unknown, "", "The clock of %s could not be read.", p.Address)
 		return
 	}
 	best := slices.MinFunc(p.Clocks, func(a, b Clock) int { return cmp.Compare(a.Within, b.Within) })
 	for _, c := range p.Clocks {
 		if apart := (c.Ahead - best.Ahead).Abs() - c.Within - best.Within; apart > clockDoubt {
-			all.add("clock", Warn, "look at the clock there", "%s and %s of %s tell times that are %s apart: one of them is wrong.", upper(best.Source), c.Source, p.Address, apart.Round(time.Second))
+			all.add("clock", Warn, "check the clock there", "%s and %s of %s tell times that are %s apart: one of them is wrong.", upper(best.Source), c.Source, p.Address, apart.Round(time.Second))
 			return
 		}
 	}

@@ -23,7 +23,7 @@ func (f Facts) name(all *findings, view *types.ReachCluster) {
 		}
 	}
 	if view == nil || view.Name == "" {
-		all.add("name", Unknown, "ask on a member: zedkube join plan", "Whether another Node is called %s cannot be told: %s", f.Own.Node, f.noView())
+		all.add("name", Unknown, "ask on a member: zedkube join plan", "Whether another Node is called %s is unknown: %s", f.Own.Node, f.noView())
 		return
 	}
 	v, remedy, what := nameText(f.Own.Node, view.Name)
@@ -36,11 +36,11 @@ func (f Facts) nameOf(all *findings, p Peer) {
 	case p.Node == "":
 		all.add("name", Unknown, "ask there: zedkube join plan", "What the Node of %s will be called cannot be told from here: its status server does not say.", p.Address)
 	case f.Nodes == nil:
-		all.add("name", Unknown, "", "Whether another Node is called %s cannot be told: %s", p.Node, f.noView())
+		all.add("name", Unknown, "", "Whether another Node is called %s is unknown: %s", p.Node, f.noView())
 	default:
 		for _, n := range f.Nodes {
 			if n.Name == p.Node && n.InternalIP != p.Address.WithZone("").String() {
-				all.add("name", Blocks, "rename one of the two devices at the controller", "The name %s has another Node already, at %s.", p.Node, n.InternalIP)
+				all.add("name", Blocks, "rename one of the two devices at the controller", "Another node already uses the name %s (%s).", p.Node, n.InternalIP)
 				return
 			}
 		}
@@ -57,13 +57,13 @@ func nameText(name string, answer types.ReachName) (v Verdict, remedy, what stri
 	case types.ReachNameFree:
 		return OK, "", "No Node is called " + name + " yet, and none is of this device."
 	case types.ReachNameOwn:
-		return Warn, "if it does not come back: kubectl delete node " + name + beforeDeleted + ", and let it join anew", "The cluster has a Node " + name + " of this device already: it was in this cluster before. k3s takes it back only with what it kept of that."
+		return Warn, "if it does not come back: kubectl delete node " + name + beforeDeleted + ", and let it join again", "The cluster has a Node " + name + " of this device already: it was in this cluster before. k3s takes it back only with what it kept of that."
 	case types.ReachNameOther:
 		return Warn, "delete the Node with the old name" + beforeDeleted, "Another Node of the cluster is of this very device: it had another name before, and that Node stays."
 	case types.ReachNameTaken:
 		return Blocks, "rename one of the two devices at the controller; if that Node is a relic: kubectl delete node " + name + beforeDeleted, "Another device has the Node " + name + ": k3s refuses a second one."
 	}
-	return Unknown, "", fmt.Sprintf("Whether another Node is called %s cannot be told: the member answers %q.", name, answer)
+	return Unknown, "", fmt.Sprintf("Whether another Node is called %s is unknown: the member answers %q.", name, answer)
 }
 
 // noView is why nothing is known of the cluster.
@@ -72,11 +72,11 @@ func (f Facts) noView() string {
 	case f.Role == Member:
 		return f.NoNodes
 	case len(f.Peers) == 0:
-		return "nobody could be asked."
+		return "no node could be asked."
 	case f.Peers[0].NoReach != "":
 		return fmt.Sprintf("%s does not say: %s", f.Peers[0].Address, f.Peers[0].NoReach)
 	}
-	return fmt.Sprintf("%s does not see its cluster now.", f.Peers[0].Address)
+	return fmt.Sprintf("%s does not know the state of its cluster now.", f.Peers[0].Address)
 }
 
 // masters is who is still expected, as the controller says.
@@ -115,7 +115,7 @@ const mostMembers = 7
 func (f Facts) room(all *findings, view *types.ReachCluster) {
 	switch {
 	case view == nil:
-		all.add("room", Unknown, "", "Whether there is room for one more cannot be told: %s", f.noView())
+		all.add("room", Unknown, "", "Whether there is room for one more is unknown: %s", f.noView())
 		return
 	case f.Own.Worker && f.Role == Candidate:
 		all.add("room", OK, "", "It joins as a worker, beside %s: it takes no part in etcd.", counted(view.Nodes, "Node"))
@@ -127,7 +127,7 @@ func (f Facts) room(all *findings, view *types.ReachCluster) {
 	case n == 0:
 		all.add("room", Unknown, "", "No Node of the cluster is a member of etcd.")
 	case !q.Has():
-		all.add("room", Blocks, "bring the others back first", "Only %d of %d etcd members are Ready, which is no quorum: the cluster takes nobody.", ready, n)
+		all.add("room", Blocks, "bring the others back first", "Only %d of %d etcd members are Ready, so etcd has no quorum and no node can join.", ready, n)
 	case view.Learners > 0:
 		all.add("room", Warn, "wait until it votes", "One etcd member still learns, and etcd lets one do so at a time.")
 	case ready < n:
@@ -186,7 +186,7 @@ func (f Facts) versions(all *findings, view *types.ReachCluster, whose string) {
 		all.add("version", Unknown, "", "%q, which %s names, is no version of Kubernetes.", want, f.Own.KubernetesFrom)
 		return
 	case len(kubelets) == 0:
-		all.add("version", Unknown, "", "The candidate is to run Kubernetes %s (%s), and what the members run cannot be told.", want, f.Own.KubernetesFrom)
+		all.add("version", Unknown, "", "The candidate is to run Kubernetes %s (%s), and what the members run is unknown.", want, f.Own.KubernetesFrom)
 		return
 	}
 	low, high := own, own

@@ -43,7 +43,7 @@ func (f Facts) candidate() (all findings) {
 	f.address(&all)
 	f.token(&all)
 	if len(f.Peers) == 0 {
-		all.add("cluster", Unknown, "name it: --server ADDRESS", "It is not known which member to join through, so nobody could be asked.")
+		all.add("cluster", Unknown, "name it: --server ADDRESS", "It is not known which member to join through, so no node could be asked.")
 	}
 	for i, peer := range f.Peers {
 		if i == 0 {
@@ -103,7 +103,7 @@ func (f Facts) role(all *findings) {
 	o := f.Own
 	switch {
 	case o.Bootstrap:
-		all.add("role", Blocks, "ask on the device that is to join, or name a member: --server ADDRESS", "This device starts its cluster: it joins nobody.")
+		all.add("role", Blocks, "ask on the device that is to join, or name a member: --server ADDRESS", "This is the bootstrap node; it does not join another node.")
 	case o.Cluster == uuid.Nil:
 		all.add("role", Unknown, "name it, --cluster UUID; is the device in a cluster at the controller?", "It is not known which cluster this device belongs to: it has no configuration of one.")
 	case !o.Worker && len(o.Masters) > 0 && o.Device != uuid.Nil && !slices.Contains(o.Masters, o.Device):
@@ -113,7 +113,7 @@ func (f Facts) role(all *findings) {
 	case o.Node == "":
 		all.add("name", Unknown, "name it: --node NAME", "It is not known what its Node will be called: zedagent has not said who this device is.")
 	case len(o.Node) > maxName || !nodeName.MatchString(o.Node):
-		all.add("name", Blocks, "rename the device at the controller", "%q is no name that Kubernetes takes for a Node: it wants letters, digits, - and .", o.Node)
+		all.add("name", Blocks, "rename the device at the controller", "%q is not a valid Node name: only lower-case letters, digits, - and . are allowed", o.Node)
 	}
 }
 
@@ -140,9 +140,9 @@ func (f Facts) cluster(all *findings, p Peer) {
 	case p.Status.Reason == "OtherCluster":
 		all.add("cluster", Blocks, "correct the cluster or the join server of one of the two at the controller", "%s.", upper(p.Status.Why))
 	case p.Status.Reason == "NotYet":
-		all.add("cluster", Warn, "wait: zedkube wait-join", "It would have to wait: %s.", p.Status.Why)
+		all.add("cluster", Warn, "wait: zedkube wait-join", "It must wait: %s.", p.Status.Why)
 	default:
-		all.add("cluster", Blocks, "see docs/operations.md, zedkube wait-join, under "+p.Status.Reason, "It would have to wait: %s.", p.Status.Why)
+		all.add("cluster", Blocks, "see docs/operations.md, zedkube wait-join, under "+p.Status.Reason, "It must wait: %s.", p.Status.Why)
 	}
 }
 
@@ -152,7 +152,7 @@ func (f Facts) theirCluster(all *findings, p Peer) {
 	case p.Status.Reason == "OtherCluster":
 		all.add("cluster", Blocks, "correct its cluster at the controller", "%s is configured for another cluster, or is a member of one: %s.", p.Address, p.Status.Why)
 	case p.Status.May, p.Status.Reason == "NotYet":
-		all.add("cluster", OK, "", "%s runs a status server that does not speak of another cluster.", p.Address)
+		all.add("cluster", OK, "", "%s runs a status server that does not report another cluster.", p.Address)
 	case p.Status.Reason != "":
 		all.add("cluster", Unknown, "ask there: zedkube join plan", "What %s is configured for cannot be told from here: %s.", p.Address, p.Status.Why)
 	}
@@ -174,7 +174,7 @@ func (f Facts) conclude(all []Finding) (Verdict, string) {
 	case Warn:
 		return worst, who + " could join, but look at " + counted(n[Warn], "thing") + " first."
 	case Unknown:
-		return worst, "Nothing was found in the way, but " + counted(n[Unknown], "thing") + " could not be told."
+		return worst, "Nothing was found in the way, but " + counted(n[Unknown], "thing") + " could not be determined."
 	}
 	return worst, who + " can join: nothing is in the way."
 }

@@ -93,11 +93,11 @@ func TestWhatIsInTheWayOfACandidate(t *testing.T) {
 		"a server that waits":               {reach(func(p *Peer) { p.Status = Answer{Reason: "NotYet", Why: "no etcd yet"} }), "cluster", Warn, "no etcd yet"},
 		"a server that is away":             {reach(func(p *Peer) { p.Status = Answer{Reason: "StatusSilent", Why: "it is silent"} }), "cluster", Blocks, "it is silent"},
 		"no cluster is known":               {own(func(o *Own) { o.Cluster = uuid.Nil }), "role", Unknown, "not known which cluster"},
-		"the one that starts it":            {own(func(o *Own) { o.Bootstrap = true }), "role", Blocks, "joins nobody"},
+		"the one that starts it":            {own(func(o *Own) { o.Bootstrap = true }), "role", Blocks, "does not join"},
 		"no master by the controller":       {own(func(o *Own) { o.Masters = []uuid.UUID{cluster} }), "role", Blocks, "remove it again"},
-		"no server is known":                {func(f *Facts) { f.Peers = nil }, "cluster", Unknown, "nobody could be asked"},
+		"no server is known":                {func(f *Facts) { f.Peers = nil }, "cluster", Unknown, "no node could be asked"},
 		"no token":                          {own(func(o *Own) { o.NoToken = "the certificate is missing" }), "token", Blocks, "the certificate is missing"},
-		"a name that is none":               {own(func(o *Own) { o.Node = "press line" }), "name", Blocks, "no name that Kubernetes takes"},
+		"a name that is none":               {own(func(o *Own) { o.Node = "press line" }), "name", Blocks, "not a valid Node name"},
 		"no name":                           {own(func(o *Own) { o.Node = "" }), "name", Unknown, "--"},
 		"the name of the server":            {own(func(o *Own) { o.Node = "press-line-1" }), "name", Blocks, "has the name press-line-1, too"},
 		"the name of another":               {seen(func(c *types.ReachCluster) { c.Name = types.ReachNameTaken }), "name", Blocks, "Another device has the Node press-line-2"},
@@ -118,9 +118,9 @@ func TestWhatIsInTheWayOfACandidate(t *testing.T) {
 		"one address for two":      {own(func(o *Own) { o.Address = server }), "address", Blocks, "the same address"},
 		"a server over a router":   {own(func(o *Own) { o.Network = netip.MustParsePrefix("10.90.7.21/32") }), "address", Warn, "over a router"},
 		"a port that is refused":   {reach(func(p *Peer) { p.Tries[1].Outcome = types.ReachRefused }), "ports", Blocks, "Port 2379 of 10.90.7.20 (etcd's clients) refuses"},
-		"a port that is dropped":   {reach(func(p *Peer) { p.Tries[0].Outcome = types.ReachSilent }), "ports", Blocks, "something drops it"},
-		"no way there":             {reach(func(p *Peer) { p.Tries[0].Outcome = types.ReachUnreachable }), "ports", Blocks, "no way from here"},
-		"something else there":     {reach(func(p *Peer) { p.NoTLS = []int{6443} }), "ports", Blocks, "speaks no TLS"},
+		"a port that is dropped":   {reach(func(p *Peer) { p.Tries[0].Outcome = types.ReachSilent }), "ports", Blocks, "something drops the packets"},
+		"no way there":             {reach(func(p *Peer) { p.Tries[0].Outcome = types.ReachUnreachable }), "ports", Blocks, "no route from here"},
+		"something else there":     {reach(func(p *Peer) { p.NoTLS = []int{6443} }), "ports", Blocks, "does not speak TLS"},
 		"dropped on the way back":  {reach(func(p *Peer) { p.Reach.Ports[3].Outcome = types.ReachSilent }), "ports", Blocks, "does not get through to Port 10250"},
 		"refused on the way back":  {reach(func(p *Peer) { p.Reach.Ports[1].Outcome = types.ReachRefused }), "ports", Blocks, "although something listens there"},
 		"nobody was listening": {func(f *Facts) {
@@ -129,13 +129,13 @@ func TestWhatIsInTheWayOfACandidate(t *testing.T) {
 				f.Peers[0].Reach.Ports[i].Outcome = types.ReachRefused
 			}
 		}, "ports", Unknown, "ports 2379, 2380, 6443 and 10250 are refused, and nothing was listening: --no-listen."},
-		"somebody else has the address": {reach(func(p *Peer) { p.Heard = nil }), "ports", Blocks, "it is not this device"},
+		"somebody else has the address": {reach(func(p *Peer) { p.Heard = nil }), "ports", Blocks, "not this device"},
 		"a translated address":          {reach(func(p *Peer) { p.Reach.From = "10.0.0.1" }), "ports", Warn, `sees this device as "10.0.0.1"`},
 		"a clock ten minutes behind":    {clock(10 * time.Minute), "clock", Blocks, "is 10m0s behind that of 10.90.7.20"},
 		"a clock of another century":    {clock(-90 * 365 * 24 * time.Hour), "clock", Blocks, "over 10 years ahead of"},
 		"a clock 2 s ahead":             {clock(-2 * time.Second), "clock", Warn, "is 2s ahead of that of"},
 		"a clock within the second":     {clock(1400 * time.Millisecond), "clock", OK, "agree within"},
-		"no clock":                      {reach(func(p *Peer) { p.Clocks = nil }), "clock", Unknown, "nobody there says"},
+		"no clock":                      {reach(func(p *Peer) { p.Clocks = nil }), "clock", Unknown, "could not be read"},
 		"two clocks of one machine": {reach(func(p *Peer) {
 			p.Clocks = append(p.Clocks, Clock{Source: "the API server", Ahead: time.Minute, Within: time.Second})
 		}), "clock", Warn, "one of them is wrong"},
@@ -146,7 +146,7 @@ func TestWhatIsInTheWayOfACandidate(t *testing.T) {
 		"the fourth member":    {seen(func(c *types.ReachCluster) { c.Members, c.Ready = 3, 3 }), "room", Warn, "4 members, an even number: 1 may be lost, as with 3"},
 		"the eighth member":    {seen(func(c *types.ReachCluster) { c.Members, c.Ready = 7, 7 }), "room", Warn, "member 8"},
 		"the third member":     {nothing, "room", OK, "3 members, of which 1 may be lost"},
-		"a cluster not seen":   {reach(func(p *Peer) { p.Reach.Cluster = nil }), "room", Unknown, "does not see its cluster now"},
+		"a cluster not seen":   {reach(func(p *Peer) { p.Reach.Cluster = nil }), "room", Unknown, "does not know the state of its cluster"},
 		"the same version":     {nothing, "version", OK, "as the members do"},
 		"no version":           {own(func(o *Own) { o.Kubernetes = "" }), "version", Unknown, "nothing on this device says"},
 		"no version at all":    {own(func(o *Own) { o.Kubernetes = "latest" }), "version", Unknown, "no version of Kubernetes"},
@@ -226,7 +226,7 @@ func TestAMemberSaysWhetherThereIsRoomAndWhetherTheCandidateFits(t *testing.T) {
 		says   string
 	}{
 		"every master is here": {func(f *Facts) { f.Own.Masters = f.Own.Masters[:1] }, "masters", Warn, "only a worker can join"},
-		"its name is taken":    {func(f *Facts) { f.Peers[0].Node = "press-line-4" }, "name", Blocks, "at 10.90.7.24"},
+		"its name is taken":    {func(f *Facts) { f.Peers[0].Node = "press-line-4" }, "name", Blocks, "(10.90.7.24)"},
 		"it does not say its name": {
 			func(f *Facts) { f.Peers[0].Node = "" }, "name", Unknown,
 			"its status server does not say",

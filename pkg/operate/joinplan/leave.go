@@ -89,11 +89,11 @@ func (f LeaveFacts) wanted(all *findings) bool {
 		all.add(step, Blocks, "", "This device belongs to no cluster: there is nothing to leave.")
 		return false
 	case m.State == types.MembershipMember:
-		all.add(step, Warn, "remove the device from the cluster at the controller", "The controller still makes this device a member: it leaves only when that has ended.")
+		all.add(step, Warn, "remove the device from the cluster at the controller", "The controller still configures this device as a member: it leaves only after that is removed.")
 	case m.State == types.MembershipLeaving:
 		all.add(step, OK, "", "The leave is decided: %s.", strings.TrimSuffix(m.Reason, "."))
 	default:
-		all.add(step, OK, "", "The configuration is not valid any more, since %s.", moment(m.InvalidSince))
+		all.add(step, OK, "", "The configuration has not been valid since %s.", moment(m.InvalidSince))
 	}
 	return true
 }
@@ -116,7 +116,7 @@ func (f LeaveFacts) controller(all *findings) {
 		return
 	}
 	if f.Fetched != nil && *f.Fetched != types.ConfigGetSuccess {
-		all.add(step, Warn, "look at the device's way to the controller", "The controller was not reached at the last try, and as long as it is not the wait begins anew.")
+		all.add(step, Warn, "look at the device's way to the controller", "The last attempt to reach the controller failed; until one succeeds the wait starts over.")
 	}
 	wait := asked * f.Interval
 	if m.State == types.MembershipDoubtful && !m.InvalidSince.IsZero() {
@@ -139,15 +139,15 @@ func (f LeaveFacts) peers(all *findings) {
 		stamped = true
 		switch named := slices.Contains(n.Agent.Masters, f.Device); {
 		case named && n.StampUnconfirmed:
-			all.add(step, Warn, "remove the device from the cluster at the controller", "Node %s says that this device is a master, and whether its zedkube still runs is not known: if it does, nothing is left as long as it is told so again.", n.Name)
+			all.add(step, Warn, "remove the device from the cluster at the controller", "Node %s says that this device is a master, and whether its zedkube still runs is not known: if it does, this device does not leave as long as that node is configured so.", n.Name)
 			return
 		case named:
-			all.add(step, Warn, "remove the device from the cluster at the controller", "Node %s has been told that this device is a master: as long as it is told so again, nothing is left.", n.Name)
+			all.add(step, Warn, "remove the device from the cluster at the controller", "Node %s has been told that this device is a master: as long as it is configured so, it does not leave.", n.Name)
 			return
 		}
 	}
 	if f.Nodes != nil && !stamped {
-		all.add(step, Warn, "zedkube leave, once the controller has removed the device", "No other node says who the masters are: an hour passes before that is taken for an answer; if another is in doubt as well, none is enough.")
+		all.add(step, Warn, "zedkube leave, once the controller has removed the device", "No other node says who the masters are: an hour must pass before that counts as an answer; if another node is in doubt as well, no time is enough.")
 	}
 }
 
@@ -156,7 +156,7 @@ func (f LeaveFacts) drained(all *findings) {
 	const step = "drain"
 	d := f.Drain
 	if d == nil {
-		all.add(step, Unknown, "", "What the drain would meet cannot be told: %s", f.NoNodes)
+		all.add(step, Unknown, "", "What the drain would meet is unknown: %s", f.NoNodes)
 		return
 	}
 	v := map[types.DrainOutlook]Verdict{types.OutlookNever: Blocks, types.OutlookSlow: Warn, "": OK}[d.Outlook]
@@ -182,11 +182,11 @@ func (f LeaveFacts) quorum(all *findings) {
 	q, lack := types.QuorumOf(others), types.LacksQuorum(f.Nodes, f.Node)
 	switch {
 	case f.Nodes == nil:
-		all.add(step, Unknown, "", "What would be left of etcd cannot be told: %s", f.NoNodes)
+		all.add(step, Unknown, "", "What would be left of etcd is unknown: %s", f.NoNodes)
 	case !own.Etcd:
 		all.add(step, OK, "", "This node is no member of etcd: nothing changes there.")
 	case q.Voters == 0 && f.Consent != nil && f.Consent.Ends:
-		all.add(step, Warn, "", "This node is the only member of etcd: the cluster ends with it, as was consented to.")
+		all.add(step, Warn, "", "This node is the only member of etcd: the cluster ends with it, as consented.")
 	case q.Voters == 0:
 		all.add(step, Blocks, "let another server join first, or let the cluster end: zedkube leave --give-up-data", "This node is the only member of etcd: with it the cluster is gone.")
 	case lack != "":

@@ -79,7 +79,7 @@ func TestWhatIsInTheWayOfALeave(t *testing.T) {
 	}{
 		"in no cluster":    {func(f *LeaveFacts) { f.Membership.State = types.MembershipNever }, "configuration", Blocks, "nothing to leave"},
 		"it has left":      {func(f *LeaveFacts) { f.Membership.State = types.MembershipLeft }, "configuration", Blocks, "nothing to leave"},
-		"still a member":   {func(f *LeaveFacts) { f.Membership.State = types.MembershipMember }, "configuration", Warn, "still makes this device a member"},
+		"still a member":   {func(f *LeaveFacts) { f.Membership.State = types.MembershipMember }, "configuration", Warn, "still configures this device as a member"},
 		"nothing is known": {func(f *LeaveFacts) { f.Membership = nil }, "configuration", Unknown, "no ClusterMembership"},
 		"a worker":         {func(f *LeaveFacts) { f.Membership.Config.IsWorkerNode = true }, "decision", Warn, "when it is asked to here"},
 		"a peer vetoes":    {func(f *LeaveFacts) { f.Nodes[1].Agent.Masters = []uuid.UUID{device} }, "decision", Warn, "Node n2 has been told that this device is a master"},
@@ -89,14 +89,14 @@ func TestWhatIsInTheWayOfALeave(t *testing.T) {
 		"a peer that was one of ours": {func(f *LeaveFacts) {
 			f.Nodes = f.Nodes[:2]
 			f.Nodes[1].Agent.Masters, f.Nodes[1].StampStale = []uuid.UUID{device}, true
-		}, "decision", Warn, "an hour passes"},
-		"no controller":        {func(f *LeaveFacts) { bad := types.ConfigGetFail; f.Fetched = &bad }, "decision", Warn, "begins anew"},
-		"nobody has been told": {func(f *LeaveFacts) { f.Nodes = f.Nodes[:1] }, "decision", Warn, "an hour passes"},
+		}, "decision", Warn, "an hour must pass"},
+		"no controller":        {func(f *LeaveFacts) { bad := types.ConfigGetFail; f.Fetched = &bad }, "decision", Warn, "starts over"},
+		"nobody has been told": {func(f *LeaveFacts) { f.Nodes = f.Nodes[:1] }, "decision", Warn, "an hour must pass"},
 		"a drain that hangs": {func(f *LeaveFacts) {
 			f.Drain.Outlook, f.Drain.Verdict = types.OutlookNever, "it would not end by itself"
 		}, "drain", Blocks, "would not end by itself"},
 		"a slow drain":        {func(f *LeaveFacts) { f.Drain.Outlook = types.OutlookSlow }, "drain", Warn, "of 2 pods"},
-		"no drain":            {func(f *LeaveFacts) { f.Drain = nil }, "drain", Unknown, "cannot be told"},
+		"no drain":            {func(f *LeaveFacts) { f.Drain = nil }, "drain", Unknown, "is unknown"},
 		"the only member":     {func(f *LeaveFacts) { f.Nodes = f.Nodes[:1] }, "quorum", Blocks, "with it the cluster is gone"},
 		"one of two":          {func(f *LeaveFacts) { f.Nodes = f.Nodes[:2] }, "quorum", Warn, "1 member left, and none may be lost"},
 		"one of three":        {func(f *LeaveFacts) { f.Nodes = f.Nodes[:3] }, "quorum", Warn, "2 members left, and none may be lost"},
@@ -117,7 +117,7 @@ func TestWhatIsInTheWayOfALeave(t *testing.T) {
 			f.Storage.Volumes[0].UID = "u1"
 			f.Consent = &types.LeaveConsent{Given: noon, Volumes: []types.LeaveVolume{{UID: "u1"}}}
 		}, "volumes", Warn, "is given up, by consent of 20"},
-		"the only member, by consent": {func(f *LeaveFacts) { f.Nodes = f.Nodes[:1]; f.Consent = &types.LeaveConsent{Ends: true} }, "quorum", Warn, "as was consented to"},
+		"the only member, by consent": {func(f *LeaveFacts) { f.Nodes = f.Nodes[:1]; f.Consent = &types.LeaveConsent{Ends: true} }, "quorum", Warn, "as consented"},
 		"no replica is whole":         {volume(func(v *types.Volume) { v.Replicas = []types.Replica{replica("n1", false)} }), "volumes", Warn, "no replica is healthy"},
 		"a rebuild":                   {volume(func(v *types.Volume) { v.Wanted, v.Replicas = 2, v.Replicas[:2] }), "volumes", OK, "1 of 2 healthy replicas are here, a new one is made elsewhere"},
 		"too few other nodes":         {volume(func(v *types.Volume) { v.Wanted = 4 }), "volumes", Warn, "it is to have 4 replicas, and there would be only 3 other nodes"},
@@ -127,7 +127,7 @@ func TestWhatIsInTheWayOfALeave(t *testing.T) {
 		},
 		"an app that must run here": {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "cam", Only: true}} }, "apps", Blocks, "cam must not run elsewhere"},
 		"an app with a device":      {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "plc", Adapters: 1}} }, "apps", Warn, "has 1 device of this machine"},
-		"an app designated here":    {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "web"}} }, "apps", Warn, "nobody brings it back"},
+		"an app designated here":    {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "web"}} }, "apps", Warn, "is not brought back"},
 		"a pod that is stranded":    {func(f *LeaveFacts) { f.Drain.Stranded = []string{"app/dongle"} }, "apps", Warn, "app/dongle can run only here"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestWhatIsInTheWayOfALeave(t *testing.T) {
 
 func TestWithoutTheAPIALeaveCannotBeTold(t *testing.T) {
 	p := Leave(ready(func(f *LeaveFacts) { f.Nodes, f.Storage, f.Drain, f.NoNodes = nil, nil, nil, "it is silent." }))
-	if p.Verdict != Unknown || !strings.HasPrefix(p.Summary, "It cannot be told") {
+	if p.Verdict != Unknown || !strings.HasPrefix(p.Summary, "The result is unknown") {
 		t.Errorf("%s %q", p.Verdict, p.Summary)
 	}
 	for _, all := range [][]Finding{p.Steps, p.Volumes} {

@@ -11,7 +11,7 @@ import (
 // volumes is the data that a leave takes along.
 func (f LeaveFacts) volumes(all *findings) {
 	if f.Storage == nil {
-		all.add("volumes", Unknown, "", "Which volumes have their data here cannot be told: %s", f.NoNodes)
+		all.add("volumes", Unknown, "", "Which volumes have their data here is unknown: %s", f.NoNodes)
 		return
 	}
 	others := 0
@@ -58,7 +58,7 @@ func (f LeaveFacts) volume(all *findings, v types.Volume, others int) {
 	case elsewhere < v.Wanted:
 		all.add("volumes", OK, "", "%s: %s are here, a new one is made elsewhere.", name, of)
 	default:
-		all.add("volumes", OK, "", "%s: it is whole without this node.", name)
+		all.add("volumes", OK, "", "%s: it is healthy without this node.", name)
 	}
 }
 
@@ -98,7 +98,7 @@ func (f LeaveFacts) apps(all *findings) {
 		case a.Adapters > 0:
 			all.add("apps", Warn, "designate it to another node with such a device at the controller", "%s is designated to this node, and has %s of this machine.", a.Name, counted(a.Adapters, "device"))
 		default:
-			all.add("apps", Warn, "designate it to another node at the controller", "%s is designated to this node: it goes elsewhere, and nobody brings it back.", a.Name)
+			all.add("apps", Warn, "designate it to another node at the controller", "%s is designated to this node: it goes elsewhere and is not brought back.", a.Name)
 		}
 	}
 	if f.Drain != nil {
@@ -131,11 +131,11 @@ func (f LeaveFacts) conclude(all []Finding, volumes []Finding) (Verdict, string)
 	case len(all) == 1 && worst == Blocks:
 		return worst, all[0].What
 	case lost == Blocks:
-		return worst, "It must not leave as things are: data is on this node alone."
+		return worst, "It must not leave now: some data is only on this node."
 	case worst == Blocks:
-		return worst, "It would not come to its end as things are: " + counted(n[Blocks], "thing") + " in the way."
+		return worst, "It would not complete as things are: " + counted(n[Blocks], "thing") + " in the way."
 	case worst == Unknown || f.Nodes == nil:
-		return Unknown, "It cannot be told: " + counted(n[Unknown], "thing") + " could not be asked."
+		return Unknown, "The result is unknown: " + counted(n[Unknown], "thing") + " could not be asked."
 	case worst == Warn:
 		return worst, "It could leave, but look at " + counted(n[Warn], "thing") + " first."
 	}

@@ -54,7 +54,7 @@ func (f Facts) there(p Peer, try types.ReachPort) (v Verdict, remedy, what strin
 	at := fmt.Sprintf("%s of %s (%s)", portText(try.Port), p.Address, portNames[try.Port])
 	switch {
 	case try.Outcome == types.ReachOpen && slices.Contains(p.NoTLS, try.Port):
-		return Blocks, "see who listens there: ss -ltnp", at + " is open, but who answers speaks no TLS: it is something else."
+		return Blocks, "see who listens there: ss -ltnp", at + " is open, but does not speak TLS: it is another service."
 	case try.Outcome == types.ReachOpen:
 		return OK, "", ""
 	case try.Outcome == types.ReachRefused && f.Role == Member:
@@ -62,15 +62,15 @@ func (f Facts) there(p Peer, try types.ReachPort) (v Verdict, remedy, what strin
 	case try.Outcome == types.ReachRefused:
 		return Blocks, "is k3s alive there, and is it a server? A firewall may also refuse", at + " refuses connections from here."
 	case try.Outcome == types.ReachSilent:
-		return Blocks, "look for a firewall in between, at the cable and at the address", at + " does not answer from here: something drops it on the way, or nobody is there."
+		return Blocks, "look for a firewall in between, at the cable and at the address", at + " does not answer from here: something drops the packets on the way, or there is no host."
 	}
-	return Blocks, "look at the routes and at the address of this device", "There is no way from here to " + at + "."
+	return Blocks, "look at the routes and at the address of this device", "There is no route from here to " + at + "."
 }
 
 // portsBack is the way from a peer to here, as the peer found it.
 func (f Facts) portsBack(all *findings, p Peer) {
 	if p.Reach == nil {
-		all.add("ports", Unknown, "ask there: zedkube join plan --candidate "+f.ownAddress(), "Whether %s reaches this device cannot be told: %s", p.Address, p.NoReach)
+		all.add("ports", Unknown, "ask there: zedkube join plan --candidate "+f.ownAddress(), "Whether %s reaches this device is unknown: %s", p.Address, p.NoReach)
 		return
 	}
 	if from, err := netip.ParseAddr(p.Reach.From); f.Own.Address.IsValid() && (err != nil || from.WithZone("") != f.Own.Address.WithZone("")) {
@@ -112,7 +112,7 @@ func (f Facts) back(p Peer, port int) (v Verdict, remedy, what string) {
 	case !tried:
 		return Unknown, "", fmt.Sprintf("%s has not tried %s.", p.Address, at)
 	case outcome == types.ReachOpen && listened && !served && !heard:
-		return Blocks, "look for a second device with this address: arping -D", fmt.Sprintf("Somebody answers %s at %s, but it is not this device: another one has the address, or the peer's word is wrong.", p.Address, at)
+		return Blocks, "look for a second device with this address: arping -D", fmt.Sprintf("Another host answers %s at %s, not this device: another one has the address, or the peer is wrong.", p.Address, at)
 	case outcome == types.ReachOpen:
 		return OK, "", ""
 	case outcome == types.ReachRefused && !listened:
@@ -122,7 +122,7 @@ func (f Facts) back(p Peer, port int) (v Verdict, remedy, what string) {
 	case outcome == types.ReachSilent:
 		return Blocks, "look for a firewall on this device (nim opens these ports once the cluster address is up) and in between", fmt.Sprintf("%s does not get through to %s: something drops it.", p.Address, at)
 	}
-	return Blocks, "look at the routes and at the address over there", fmt.Sprintf("%s has no way to %s.", p.Address, at)
+	return Blocks, "look at the routes and at the address over there", fmt.Sprintf("%s has no route to %s.", p.Address, at)
 }
 
 // served reports whether a service of this device has the port.

@@ -12,7 +12,7 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
-// SilentAgent is how old an agent's last sign of life may be: it gives one
+// SilentAgent is how old an agent's last heartbeat may be: it has one
 // every ten seconds.
 const SilentAgent = time.Minute
 
@@ -35,9 +35,9 @@ func AgentOf(pidFile, touchFile string, now time.Time) Agent {
 	case errors.Is(syscall.Kill(pid, 0), syscall.ESRCH):
 		a.Why = fmt.Sprintf("process %d is gone", pid)
 	case a.Seen.IsZero():
-		a.Why = "it has given no sign of life yet"
+		a.Why = "it has had no heartbeat yet"
 	case now.Sub(a.Seen) > SilentAgent:
-		a.Why, a.Hung = "its last sign of life was "+since(a.Seen, now), true
+		a.Why, a.Hung = "its last heartbeat was "+since(a.Seen, now), true
 	default:
 		a.Runs = true
 	}
@@ -49,9 +49,9 @@ func agentOfCopy(touchFile string, now time.Time) Agent {
 	a := Agent{Seen: touched(touchFile)}
 	switch {
 	case a.Seen.IsZero():
-		a.Why = "the copy holds no sign of life of it"
+		a.Why = "the copy contains no heartbeat of it"
 	case now.Sub(a.Seen) > SilentAgent:
-		a.Why = "its last sign of life was " + since(a.Seen, now)
+		a.Why = "its last heartbeat was " + since(a.Seen, now)
 	default:
 		a.Runs = true
 	}

@@ -33,7 +33,7 @@ func ReadFile[T any](path string) (v T, written time.Time, err error) {
 		return v, written, err
 	}
 	if bytes.Count(raw, []byte("{")) > maxObjects || bytes.Count(raw, []byte(",")) > 5*maxObjects {
-		return v, time.Time{}, fmt.Errorf("%s holds more than any agent writes", path)
+		return v, time.Time{}, fmt.Errorf("%s is larger than any agent writes", path)
 	}
 	if err := json.Unmarshal(raw, &v); err != nil {
 		var none T // not a part of it

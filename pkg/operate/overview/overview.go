@@ -53,10 +53,10 @@ type Node struct {
 // Agent is whether this node's agent is alive.
 type Agent struct {
 	Runs bool
-	Hung bool      `json:",omitzero"` // its process is there, and gives no sign of life
+	Hung bool      `json:",omitzero"` // its process is there, and has no heartbeat
 	PID  int       `json:",omitzero"`
 	Why  string    `json:",omitzero"` // why it is taken for dead or hung; "" where it runs
-	Seen time.Time `json:",omitzero"` // when it last gave a sign of life; zero for never
+	Seen time.Time `json:",omitzero"` // its last heartbeat; zero for never
 }
 
 // API is how well the API server is reached, as far as files tell.

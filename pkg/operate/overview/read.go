@@ -103,7 +103,7 @@ func many[T any](r *reader, agent, topic string) (list []T, tolds []Told) {
 	}
 	if len(names) > maxKeys {
 		names = names[:maxKeys]
-		r.bad(Told{File: dir, Why: fmt.Sprintf("it holds more than %d files", maxKeys)})
+		r.bad(Told{File: dir, Why: fmt.Sprintf("it contains more than %d files", maxKeys)})
 	}
 	slices.Sort(names)
 	for _, name := range names {

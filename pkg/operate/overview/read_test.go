@@ -137,7 +137,7 @@ func TestBadFilesAreToldAndHoldNothingUp(t *testing.T) {
 	}
 	for topic, part := range map[string]string{
 		"NodeDrainProgress": "unexpected end of JSON input", "KubeLeaderElectInfo": "cannot unmarshal number", "KubeClusterInfo": "longer than",
-		"KubeReportHealth": "more than any agent writes", "ClusterMembers": "is empty", "EdgeNodeClusterStatus": "max depth", "AppInstanceConfig": "", "EdgeNodeInfo": "not a regular file",
+		"KubeReportHealth": "larger than any agent writes", "ClusterMembers": "is empty", "EdgeNodeClusterStatus": "max depth", "AppInstanceConfig": "", "EdgeNodeInfo": "not a regular file",
 	} {
 		if why, ok := told[topic]; !ok || !strings.Contains(why, part) {
 			t.Errorf("%s: told %q, want %q", topic, why, part)
