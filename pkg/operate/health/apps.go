@@ -12,7 +12,7 @@ import (
 const noNode = "The scheduler finds no node"
 
 // down reports that an application should run, and runs nowhere. While the
-// cluster is out of view nobody knows.
+// cluster is not fully known, that is unknown.
 func down(a overview.App) bool {
 	return a.Activate && (a.State == types.AppKubeNotRunning.String() || a.State == types.AppKubeNotInCluster.String())
 }

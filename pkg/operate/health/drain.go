@@ -58,7 +58,7 @@ func findFaultMarker(o seen, tell func(types.Finding)) {
 // of this the largest expression of the program.
 var nameLetters = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
 
-// inCommand is a node's name in a command that somebody may paste: only one that
+// inCommand is a node's name in a command that someone may paste: only one that
 // Kubernetes takes for a node.
 func inCommand(name string) string {
 	if len(name) <= 253 && nameLetters.MatchString(name) {
@@ -85,7 +85,7 @@ func cordonForeign(node, what string) types.Finding {
 	return warn("See who did it with zedkube audit --op cordon,uncordon and ask them first, then: kubectl uncordon "+inCommand(node), "%s", what)
 }
 
-// cordonSince is since when the own node is cordoned, as far as anybody says.
+// cordonSince is since when the own node is cordoned, as far as anyone says.
 func cordonSince(o seen) (at time.Time) {
 	if n, found := own(o.Nodes); found && !n.CordonSince.IsZero() {
 		return n.CordonSince

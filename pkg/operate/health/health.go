@@ -39,7 +39,7 @@ const (
 // How long something may last before it is a problem.
 const (
 	startPatience  = 3 * time.Minute  // an application starts, moves
-	repairPatience = 5 * time.Minute  // what mends itself mends itself
+	repairPatience = 5 * time.Minute  // problems that resolve themselves have done so by then
 	leaderPatience = time.Minute      // another one follows within 35 s
 	staleSection   = 2 * time.Minute  // one lost watch is no news
 	longGates      = time.Hour        // for another node's turn

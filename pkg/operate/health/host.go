@@ -30,7 +30,7 @@ func judgeFiles(f filesFacts) types.Finding {
 
 // remedyForFiles says what ends each of them: a command of their own, or their
 // removal.
-func remedyForFiles(found []lying) string {
+func remedyForFiles(found []leftover) string {
 	var ends, litter, acts []string
 	for _, l := range found {
 		switch {

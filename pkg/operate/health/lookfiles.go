@@ -21,8 +21,8 @@ const (
 	journalAfter = 48 * time.Hour
 )
 
-// lying is a file that lies about.
-type lying struct {
+// leftover is a file that is present.
+type leftover struct {
 	path string
 	what string // a sentence
 	does bool   // it changes what the agent does, and is not only litter
@@ -30,7 +30,7 @@ type lying struct {
 }
 
 type filesFacts struct {
-	found []lying
+	found []leftover
 	err   error // of looking
 }
 
@@ -56,7 +56,7 @@ func (d *Device) lookForFiles() (f filesFacts) {
 }
 
 func (f *filesFacts) add(path string, does bool, what string) {
-	f.found = append(f.found, lying{path: path, what: what, does: does})
+	f.found = append(f.found, leftover{path: path, what: what, does: does})
 }
 
 // requests finds what an operator asked for long ago. The command that takes it
@@ -65,7 +65,7 @@ func (d *Device) requests(f *filesFacts) {
 	for _, r := range []struct{ topic, undo string }{{"NodeDrainRequest", "zedkube drain cancel"}, {"ClusterLeaveRequest", "zedkube leave --cancel"}} {
 		path := filepath.Join("/run/zedkube-cli", r.topic, types.Global+".json")
 		if info, err := os.Lstat(d.in(path)); err == nil && d.Now.Sub(info.ModTime()) > requestAfter {
-			f.found = append(f.found, lying{path: path, what: "is a pending request of an operator", undo: r.undo})
+			f.found = append(f.found, leftover{path: path, what: "is a pending request of an operator", undo: r.undo})
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (d *Device) journal(f *filesFacts) {
 	const path = "/persist/status/zedkube/NodeDrainJournal/global.json"
 	j, at, err := overview.ReadFile[types.NodeDrainJournal](d.in(path))
 	if err == nil && (j.Phase == types.PhaseGates || j.Phase == types.PhaseEmptying) && d.Now.Sub(at) > journalAfter {
-		f.found = append(f.found, lying{path: path, what: "has a drain in progress and was not written for a long time", undo: "zedkube drain status"})
+		f.found = append(f.found, leftover{path: path, what: "has a drain in progress and was not written for a long time", undo: "zedkube drain status"})
 	}
 }
 

@@ -175,9 +175,9 @@ func TestFiles(t *testing.T) {
 	judge(t, []row{
 		{"none", judgeFiles(filesFacts{}), OK, "No override"},
 		{"not looked", judgeFiles(filesFacts{err: errOdd}), Unknown, "refused"},
-		{"litter", judgeFiles(filesFacts{found: []lying{{path: "/run/x", what: "was left"}}}), Warn, "/run/x was left."},
-		{"one that does", judgeFiles(filesFacts{found: []lying{{path: "/tmp/x", what: "decides", does: true}}, err: errOdd}), Warn, "/tmp/x decides."},
-		{"many", judgeFiles(filesFacts{found: make([]lying, 9)}), Warn, "4 more."},
+		{"litter", judgeFiles(filesFacts{found: []leftover{{path: "/run/x", what: "was left"}}}), Warn, "/run/x was left."},
+		{"one that does", judgeFiles(filesFacts{found: []leftover{{path: "/tmp/x", what: "decides", does: true}}, err: errOdd}), Warn, "/tmp/x decides."},
+		{"many", judgeFiles(filesFacts{found: make([]leftover, 9)}), Warn, "4 more."},
 	})
 }
 

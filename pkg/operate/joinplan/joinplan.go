@@ -1,5 +1,5 @@
 // Package joinplan says what would become of a node that joins a cluster, or
-// leaves it: sentences, made of facts that somebody else has gathered. It asks
+// leaves it: sentences, made of facts that someone else has gathered. It asks
 // nobody and changes nothing.
 package joinplan
 

@@ -122,7 +122,7 @@ func belongs(name, set string, suffix int) bool {
 	return strings.HasPrefix(name, set) && len(name) == len(set)+suffix
 }
 
-// maxPorts bounds what is told of an application's ports.
+// maxPorts bounds what is shown of an application's ports.
 const maxPorts = 64
 
 // ports are the ports of the device that lead to the application: from->to, and

@@ -10,7 +10,7 @@ import (
 )
 
 // Overview is all that a device's files say at one moment. Secrets are left
-// out. Texts are as their writers left them: whoever shows them cleans or
+// out. Texts are as their writers left them: anyone who shows them cleans or
 // escapes them. Times are wall clock, UTC.
 type Overview struct {
 	ReadAt     time.Time       // the moment that ages count from
@@ -112,7 +112,7 @@ type Drain struct {
 	Progress    *types.NodeDrainProgress `json:",omitempty"` // without its journal; nil for none that can be read
 	Status      string                   `json:",omitzero"`  // what EVE is told
 	RequestedBy string                   `json:",omitzero"`  // whom that is for
-	Request     *types.NodeDrainRequest  `json:",omitempty"` // the operator's, while it stands
+	Request     *types.NodeDrainRequest  `json:",omitempty"` // the operator's, while it exists
 	Forced      []Told                   `json:",omitempty"` // force files that lie about
 	Held        *Told                    `json:",omitempty"` // the fault marker, which lets no drain complete
 }

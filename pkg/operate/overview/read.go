@@ -156,7 +156,7 @@ func Steady(o Overview) Overview {
 	if err != nil || json.Unmarshal(raw, &out) != nil {
 		return o
 	}
-	// A topic that is written anew with the same content has not changed.
+	// A topic that is rewritten with the same content has not changed.
 	for _, t := range []*Told{
 		&out.Node.Told, &out.API.Kubeconfig, &out.Cluster.Told, &out.Cluster.Membership.Told, &out.Cluster.Members.Told, &out.Drain.Told,
 		&out.Lease.Told, &out.Report.Told, &out.Report.Info, &out.Storage.Told, &out.Apps.Told, &out.Nodes.Told, &out.Conditions.Told,

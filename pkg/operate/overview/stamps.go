@@ -2,7 +2,7 @@ package overview
 
 import "github.com/zedkube/zedkube/types"
 
-// Judge marks in rows, which somebody else has listed, which stamps are stale and
+// Judge marks in rows, which someone else has listed, which stamps are stale and
 // which are confirmed, as the source of n knows that. Who lists but once cannot. Of
 // a stamp that the source has not seen nothing is known.
 func (n Nodes) Judge(rows []types.Node) {
