@@ -5,10 +5,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
-	corev1 "k8s.io/api/core/v1"
 )
 
 func TestPodsOfApplicationsAreCountedOnceAndOnlyWhileSomebodyCounts(t *testing.T) {

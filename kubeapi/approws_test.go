@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/kubeapi/kubevirt"
 	"github.com/zedkube/zedkube/kubeapi/nodes"
 	"github.com/zedkube/zedkube/kubeapi/pods"
 	"github.com/zedkube/zedkube/types"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
 // appPod is a pod of an application as only the table of those tells of it.
@@ -145,7 +146,7 @@ func TestAVirtualMachineBecomesARow(t *testing.T) {
 	}
 	v := decoded[kubevirtv1.VirtualMachineInstance](t, someVMI)
 	for name, v := range map[string]*kubevirtv1.VirtualMachineInstance{"whole": v, "slim": kubevirt.SlimVMI(v)} {
-		if diff := cmp.Diff(want, kubevirt.VmiOf(v)); diff != "" {
+		if diff := cmp.Diff(want, kubevirt.VMIOf(v)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -169,7 +170,7 @@ func TestAReplicaSetBecomesARow(t *testing.T) {
 	}
 	s := decoded[kubevirtv1.VirtualMachineInstanceReplicaSet](t, someSet)
 	for name, s := range map[string]*kubevirtv1.VirtualMachineInstanceReplicaSet{"whole": s, "slim": kubevirt.SlimVMISet(s)} {
-		if diff := cmp.Diff(want, kubevirt.VmiSetOf(s)); diff != "" {
+		if diff := cmp.Diff(want, kubevirt.VMISetOf(s)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -181,7 +182,7 @@ func TestAReplicaSetBecomesARow(t *testing.T) {
 		}
 	}
 	s.Spec.Template = nil
-	if row := kubevirt.VmiSetOf(kubevirt.SlimVMISet(s)); row.AppDomain != "" || row.Claims != nil {
+	if row := kubevirt.VMISetOf(kubevirt.SlimVMISet(s)); row.AppDomain != "" || row.Claims != nil {
 		t.Errorf("without a template: %+v", row)
 	}
 	pods.Spec.Replicas, pods.Labels = nil, map[string]string{access.LabelAppDomain: "own"}

@@ -148,19 +148,19 @@ type run struct {
 	bell        chan struct{} // rings when other tables may be wanted
 	status      *status
 	silence     *access.Liveness
-	turns       *listwatch.Turns
+	backoff     *listwatch.SharedBackoff
 	credentials *access.Credentials
 	clocks      *nodes.Clocks
 	appPods     *appCounts
-	apps        *listwatch.Turns // of the views of applications
-	served      *listwatch.Turns // of the views of services
-	reported    *listwatch.Turns // of the views of reports
-	old         sync.WaitGroup   // connections on their way out
+	apps        *listwatch.SharedBackoff // of the views of applications
+	served      *listwatch.SharedBackoff // of the views of services
+	reported    *listwatch.SharedBackoff // of the views of reports
+	old         sync.WaitGroup           // connections on their way out
 }
 
 func newRun(ctx context.Context, c *Client) *run {
-	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, turns: listwatch.NewTurns(listwatch.LastGap), apps: listwatch.NewTurns(appsGap), served: listwatch.NewTurns(appsGap), reported: listwatch.NewTurns(reportsGap), credentials: access.NewCredentials(c.Log, c.Credentials), clocks: nodes.NewClocks(c.Log, c.Clocks), appPods: &appCounts{Writer: c.AppPods}}
-	r.turns.Led, r.apps.Led, r.served.Led = r.apps, r.served, r.reported
+	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, backoff: listwatch.NewSharedBackoff(listwatch.LastGap), apps: listwatch.NewSharedBackoff(appsGap), served: listwatch.NewSharedBackoff(appsGap), reported: listwatch.NewSharedBackoff(reportsGap), credentials: access.NewCredentials(c.Log, c.Credentials), clocks: nodes.NewClocks(c.Log, c.Clocks), appPods: &appCounts{Writer: c.AppPods}}
+	r.backoff.Led, r.apps.Led, r.served.Led = r.apps, r.served, r.reported
 	r.silence = access.NewLiveness(ctx, c.Log, r.status.silent)
 	c.Info.Notify(r.bell)
 	c.Leader.Notify(r.bell)
@@ -172,7 +172,7 @@ func newRun(ctx context.Context, c *Client) *run {
 func (r *run) end() {
 	r.swap(nil)
 	for name := range r.Tables.All() {
-		r.standing(name).End(false)
+		r.statusOf(name).End(false)
 	}
 	r.old.Wait()
 }
@@ -193,7 +193,7 @@ func newConnection(ctx context.Context, cfg *rest.Config, base access.RoundTripp
 // connect takes cfg into use, over base, in place of the present connection, if there is
 // one. The tables keep their rows until the new connection has whole lists.
 func (r *run) connect(ctx context.Context, cfg *rest.Config, base access.RoundTripper) error {
-	shake := access.Shakes(base, cfg)
+	shake := access.Handshaker(base, cfg)
 	base = &access.CredentialsRecorder{RoundTripper: base, To: r.credentials}
 	if r.Requests != nil {
 		base = &access.MetricsTransport{RoundTripper: base, Requests: r.Requests}
@@ -206,7 +206,7 @@ func (r *run) connect(ctx context.Context, cfg *rest.Config, base access.RoundTr
 	r.credentials.Configured(cfg)
 	r.swap(conn)
 	r.status.configured(true)
-	r.silence.Afresh()
+	r.silence.Reset()
 	conn.Work.Go(func() { conn.Probes(r.silence) })
 	conn.Work.Go(func() { r.views(conn) })
 	conn.Work.Go(func() { r.stampsAge(conn.Ctx) })

@@ -14,14 +14,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zedkube/zedkube/kubeapi/access"
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
-	"github.com/zedkube/zedkube/pubsub"
-	"github.com/zedkube/zedkube/types"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
 )
 
 const days = 24 * time.Hour
@@ -85,14 +86,14 @@ func TestACertificateThatIsRenewedUnderARunningConnectionIsSeen(t *testing.T) {
 	base.Shown = creds.Handshake
 	renewed := issue(t, "k3s", 365*days, ca)
 	a.shows.Store(renewed)
-	if err := access.Shakes(base, &rest.Config{Host: a.URL})(t.Context()); err != nil {
+	if err := access.Handshaker(base, &rest.Config{Host: a.URL})(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := creds.Server(); got != access.CertificateOf(renewed.cert) {
 		t.Errorf("%+v", got)
 	}
 	a.shows.Store(issue(t, "k3s", 365*days, nil))
-	err = access.Shakes(base, &rest.Config{Host: a.URL})(t.Context())
+	err = access.Handshaker(base, &rest.Config{Host: a.URL})(t.Context())
 	if creds.Failed(err); creds.Server().Unusable == "" {
 		t.Errorf("%v: %+v", err, creds.Server())
 	}

@@ -7,9 +7,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/types"
-	corev1 "k8s.io/api/core/v1"
 )
 
 func TestADialledClientWorksUntilItIsDone(t *testing.T) {

@@ -23,5 +23,6 @@
 //
 //	client.go  what wire.go fills in; one connection at a time
 //	dial.go    a Client for one command, without tables
-//	views.go   which tables are wanted; the other views say how they are filled
+//	views.go   which tables are wanted; reportviews.go and service.go say how
+//	           those of a report and of services are filled
 package kubeapi

@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 )
 
 func podList(pods ...corev1.Pod) corev1.PodList {

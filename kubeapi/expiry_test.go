@@ -8,10 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // history is a table of types.APIStatus that forgets nothing.

@@ -19,12 +19,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
+
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/kubeapi/kubelet"
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/types"
-	"go.uber.org/goleak"
-	"k8s.io/client-go/rest"
 )
 
 const wholeSummary = `{"node":{"nodeName":"n1","cpu":{"usageNanoCores":5}},"pods":[]}`

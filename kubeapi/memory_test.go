@@ -10,9 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // tearOff ends an answer in the middle.

@@ -17,11 +17,12 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/types"
-	"go.uber.org/goleak"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // caOf is how a kubeconfig names the CA of a test server.

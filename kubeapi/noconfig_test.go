@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"go.uber.org/goleak"
+
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 )
 
 func TestLackOfAKubeconfigIsToldFromOtherSilence(t *testing.T) {

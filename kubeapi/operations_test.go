@@ -10,14 +10,15 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/zedkube/zedkube/kubeapi/access"
-	"github.com/zedkube/zedkube/kubeapi/network"
-	"github.com/zedkube/zedkube/kubeapi/storage"
-	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ktypes "k8s.io/apimachinery/pkg/types"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/network"
+	"github.com/zedkube/zedkube/kubeapi/storage"
+	"github.com/zedkube/zedkube/types"
 )
 
 func TestEveryVerbThatWritesIsKnownHere(t *testing.T) {

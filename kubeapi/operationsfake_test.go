@@ -9,14 +9,15 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/kubeapi/leases"
 	"github.com/zedkube/zedkube/kubeapi/network"
 	"github.com/zedkube/zedkube/kubeapi/nodes"
 	"github.com/zedkube/zedkube/types"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 )
 
 // ledger keeps what was recorded.
@@ -128,7 +129,7 @@ func world() map[string]jsonObject {
 		appsPath:                                {"kind": "ReplicaSet", "apiVersion": "apps/v1", "metadata": meta("app", access.Namespace), "spec": jsonObject{}},
 		"/api/v1/namespaces/ns/pods/p/eviction": {"kind": "Status", "apiVersion": "v1", "status": "Success"},
 		pods:                                    {"kind": "Pod", "apiVersion": "v1", "metadata": meta("p", "kube-system")},
-		"/api/v1/namespaces/kube-system/configmaps/" + network.SriovConfig:                                    {"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta(network.SriovConfig, "kube-system")},
+		"/api/v1/namespaces/kube-system/configmaps/" + network.SRIOVConfigMap:                                 {"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta(network.SRIOVConfigMap, "kube-system")},
 		"/apis/k8s.cni.cncf.io/v1/namespaces/" + access.Namespace + "/network-attachment-definitions/" + name: {"kind": network.NadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": nad, "spec": jsonObject{"config": network.NadConfig("eth1")}},
 		"/apis/k8s.cni.cncf.io/v1/namespaces/" + access.Namespace + "/network-attachment-definitions/sriov":   {"kind": network.NadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": meta("sriov", access.Namespace)},
 		longhornPath + "/nodes/n1":                                                            {"kind": "Node", "apiVersion": "longhorn.io/v1beta2", "metadata": meta("n1", access.LonghornNamespace), "spec": jsonObject{"disks": jsonObject{"a": jsonObject{"storageReserved": 1}}}},

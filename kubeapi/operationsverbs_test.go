@@ -65,7 +65,7 @@ func writings() map[string]writing {
 		}, "release nad nad/" + access.Namespace + "/host-eth1"},
 		"SetSRIOVConfig": {func(ctx context.Context, c *Client) error {
 			return c.SetSRIOVConfig(ctx, types.SRIOVConfig{Version: "5", Data: map[string]string{"a": "b"}})
-		}, "set configmap configmap/kube-system/" + network.SriovConfig},
+		}, "set configmap configmap/kube-system/" + network.SRIOVConfigMap},
 		"MarkSRIOVPlugin":    {func(ctx context.Context, c *Client) error { return c.MarkSRIOVPlugin(ctx, plugin) }, "annotate pod pod/kube-system/p"},
 		"RestartSRIOVPlugin": {func(ctx context.Context, c *Client) error { return c.RestartSRIOVPlugin(ctx, plugin) }, "delete pod pod/kube-system/p"},
 		"DeleteSRIOVNetwork": {func(ctx context.Context, c *Client) error {

@@ -11,10 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/types"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func check(t *testing.T, what string, got, want []string) {

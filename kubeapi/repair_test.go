@@ -8,9 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+
 	"github.com/zedkube/zedkube/kubeapi/leases"
 	"github.com/zedkube/zedkube/types"
-	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
 // repairer is a node that repairs.
@@ -111,7 +112,7 @@ func TestOneNodeAtATimeHasTheRightToRepair(t *testing.T) {
 		if err := all[0].c.Repair(t.Context(), "n1", func(context.Context) error { return failed }); err != failed { //nolint:errorlint // unwrapped
 			t.Errorf("an error of do comes back as %v", err)
 		}
-		if err := all[0].c.Repair(t.Context(), "", func(context.Context) error { return nil }); !errors.Is(err, leases.ErrNobody) {
+		if err := all[0].c.Repair(t.Context(), "", func(context.Context) error { return nil }); !errors.Is(err, leases.ErrNoIdentity) {
 			t.Errorf("nobody gets %v", err)
 		}
 	})
@@ -159,7 +160,7 @@ func TestARepairStopsBeforeAnotherNodeMayBeginAndThatOneBeginsWithinSeconds(t *t
 				if gap := time.Since(stopped); gap < time.Second || gap > 16*time.Second {
 					t.Errorf("n2 began %v after n1 stopped; written %v", gap, written)
 				}
-				if err := end(); !errors.Is(err, leases.ErrRightLost) {
+				if err := end(); !errors.Is(err, leases.ErrRepairLeaseLost) {
 					t.Errorf("n1 ends with %v", err)
 				}
 			})

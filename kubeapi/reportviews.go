@@ -21,7 +21,7 @@ import (
 )
 
 // reportsGap is how far apart the tries for the tables of a report come to be.
-// They have turns of their own: one that cannot be had for long is not to hold
+// They have a back-off of their own: one that cannot be had for long is not to hold
 // up those that a drain or an application waits for.
 const reportsGap = 30 * time.Second
 
@@ -31,7 +31,7 @@ type reports struct {
 	*run
 	conn     *access.Connection
 	longhorn *listwatch.Group
-	turns    *listwatch.Turns
+	backoff  *listwatch.SharedBackoff
 
 	begun bool // leads is known
 	leads bool
@@ -39,7 +39,7 @@ type reports struct {
 }
 
 func (r *run) reports(conn *access.Connection, longhorn *listwatch.Group) *reports {
-	return &reports{run: r, conn: conn, longhorn: longhorn, turns: r.reported}
+	return &reports{run: r, conn: conn, longhorn: longhorn, backoff: r.reported}
 }
 
 // want keeps the tables while this node leads. Where it does not, an earlier
@@ -60,7 +60,7 @@ func (p *reports) want(leads bool) {
 	empty(p.run, types.TableLonghornDaemons, p.Daemons)
 	empty(p.run, types.TableLonghornVolumes, p.Volumes)
 	for _, parts := range []string{types.TableLonghornEngines, types.TableLonghornReplicas, types.TableLonghornSnapshots} {
-		p.standing(parts).End(false)
+		p.statusOf(parts).End(false)
 	}
 }
 
@@ -77,8 +77,8 @@ func (p *reports) begin() {
 
 	join := storage.NewVolumeJoin(p.Volumes)
 	p.stops = append(p.stops, join.Stop)
-	volumes := &listwatch.Table{Name: types.TableLonghornVolumes, Turns: p.turns, Stands: p.standing(types.TableLonghornVolumes)}
-	join.Doubts = volumes.Stands.Doubts
+	volumes := &listwatch.Table{Name: types.TableLonghornVolumes, Backoff: p.backoff, Status: p.statusOf(types.TableLonghornVolumes)}
+	join.Doubts = volumes.Status.Doubts
 	p.stops = append(p.stops, p.keep(p.conn, volumes, ofLonghorn(p.longhorn, longhorn.Volumes), storage.VolumeParts(join)))
 	p.start(types.TableLonghornEngines, ofLonghorn(p.longhorn, longhorn.Engines), storage.EngineParts(join))
 	p.start(types.TableLonghornReplicas, ofLonghorn(p.longhorn, longhorn.Replicas), storage.ReplicaParts(join))
@@ -86,7 +86,7 @@ func (p *reports) begin() {
 }
 
 func (p *reports) start(name string, lw *cache.ListWatch, rows access.Store) {
-	p.stops = append(p.stops, p.keep(p.conn, &listwatch.Table{Name: name, Turns: p.turns}, lw, rows))
+	p.stops = append(p.stops, p.keep(p.conn, &listwatch.Table{Name: name, Backoff: p.backoff}, lw, rows))
 }
 
 // stop returns when none of the views writes any more.
@@ -98,7 +98,7 @@ func (p *reports) stop() {
 }
 
 // appsGap is how far apart the tries for the tables of applications come to be.
-// They have turns of their own, as KubeVirt may fail by itself for long and the
+// They have a back-off of their own, as KubeVirt may fail by itself for long and the
 // other tables are not to wait for it; when those are had again, so are these.
 const appsGap = time.Minute
 
@@ -107,7 +107,7 @@ const appsGap = time.Minute
 func (r *run) appViews(conn *access.Connection) (stop []func()) {
 	virtual := listwatch.NewGroup(conn, kubevirtv1.SchemeGroupVersion)
 	start := func(name string, lw *cache.ListWatch, rows access.Store) {
-		stop = append(stop, r.keep(conn, &listwatch.Table{Name: name, Holds: r.status.holds, Turns: r.apps}, lw, rows))
+		stop = append(stop, r.keep(conn, &listwatch.Table{Name: name, Holds: r.status.holds, Backoff: r.apps}, lw, rows))
 	}
 	start(viewVMIs, listwatch.Optional(virtual, listwatch.ListWatch(conn.Virt.VirtualMachineInstances(access.Namespace), ""),
 		func(m metav1.ListMeta) runtime.Object { return &kubevirtv1.VirtualMachineInstanceList{ListMeta: m} },
@@ -124,12 +124,12 @@ func (r *run) appViews(conn *access.Connection) (stop []func()) {
 }
 
 func vmiRows(table access.Writer[types.VMI]) access.Store {
-	return &listwatch.Rows[*kubevirtv1.VirtualMachineInstance, types.VMI]{Table: table, Row: kubevirt.VmiOf, Slim: kubevirt.SlimVMI, Key: func(v types.VMI) string { return v.Name }}
+	return &listwatch.Rows[*kubevirtv1.VirtualMachineInstance, types.VMI]{Table: table, Row: kubevirt.VMIOf, Slim: kubevirt.SlimVMI, Key: func(v types.VMI) string { return v.Name }}
 }
 
 func vmiSetRows(table access.Writer[types.AppSet]) access.Store {
 	return &listwatch.Rows[*kubevirtv1.VirtualMachineInstanceReplicaSet, types.AppSet]{
-		Table: ofKind{Writer: table, kind: types.KindVMIReplicaSet}, Row: kubevirt.VmiSetOf, Slim: kubevirt.SlimVMISet, Key: setKey,
+		Table: ofKind{Writer: table, kind: types.KindVMIReplicaSet}, Row: kubevirt.VMISetOf, Slim: kubevirt.SlimVMISet, Key: setKey,
 	}
 }
 
@@ -164,12 +164,12 @@ func (k ofKind) All() map[string]types.AppSet {
 }
 
 // levels keeps the tables of what zedkube keeps in Longhorn: each watches one
-// object. They have turns of their own, for nothing else is to wait for them.
+// object. They have a back-off of their own, for nothing else is to wait for them.
 type levels struct {
 	*run
-	conn  *access.Connection
-	group *listwatch.Group
-	turns *listwatch.Turns
+	conn    *access.Connection
+	group   *listwatch.Group
+	backoff *listwatch.SharedBackoff
 
 	begun       bool // own and leads are known
 	own         string
@@ -179,7 +179,7 @@ type levels struct {
 }
 
 func (r *run) levels(conn *access.Connection, longhorn *listwatch.Group) *levels {
-	return &levels{run: r, conn: conn, group: longhorn, turns: listwatch.NewTurns(appsGap), stopDisks: func() {}, stopCluster: func() {}}
+	return &levels{run: r, conn: conn, group: longhorn, backoff: listwatch.NewSharedBackoff(appsGap), stopDisks: func() {}, stopCluster: func() {}}
 }
 
 // want keeps the own disks once the own Node is known by its name, and the rest
@@ -215,7 +215,7 @@ func (l *levels) stop() {
 }
 
 func (l *levels) start(name string, lw *cache.ListWatch, rows access.Store) (stop func()) {
-	return l.keep(l.conn, &listwatch.Table{Name: name, Turns: l.turns}, lw, rows)
+	return l.keep(l.conn, &listwatch.Table{Name: name, Backoff: l.backoff}, lw, rows)
 }
 
 func byName(name string) string {

@@ -3,11 +3,12 @@ package kubeapi
 import (
 	"testing"
 
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
-	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/types"
 )
 
 func room(cpu, memory, pods string) corev1.ResourceList {

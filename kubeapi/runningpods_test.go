@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/kubeapi/kubelet"
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/kubeapi/nodes"
 	"github.com/zedkube/zedkube/types"
-	corev1 "k8s.io/api/core/v1"
 )
 
 const pathRunning = "/api/v1/nodes/n1/proxy/runningpods/"

@@ -6,11 +6,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/kubeapi/leases"
 	"github.com/zedkube/zedkube/types"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestTheTableOfLeasesFollowsAndStopsNobody(t *testing.T) {

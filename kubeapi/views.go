@@ -33,7 +33,7 @@ const (
 )
 
 // leasesGap is how far apart the tries for the Leases come to be. They have
-// turns of their own: nothing waits for that table, and a server that refuses it
+// a back-off of their own: nothing waits for that table, and a server that refuses it
 // to us is not to be asked for it as often as for the others.
 const leasesGap = time.Minute
 
@@ -44,7 +44,7 @@ func (r *run) views(conn *access.Connection) {
 	stop := []func(){
 		r.start(conn, viewNodes, listNodes(conn), nodeRows(r.Nodes, r.clocks, &r.Stamps)),
 		r.start(conn, viewAppPods, listPods(conn, access.Namespace, ""), appPodRows(r.appPods)),
-		r.keep(conn, &listwatch.Table{Name: viewLeases, Holds: access.Kept[leases.Observations](conn).Holds, Turns: listwatch.NewTurns(leasesGap), Strict: true}, listLeases(conn),
+		r.keep(conn, &listwatch.Table{Name: viewLeases, Holds: access.Kept[leases.Observations](conn).Holds, Backoff: listwatch.NewSharedBackoff(leasesGap), Strict: true}, listLeases(conn),
 			leaseRows(leases.ObservedTable{Writer: r.Leases, Seen: access.Kept[leases.Observations](conn)})),
 	}
 	stop = append(stop, r.appViews(conn)...)
@@ -98,7 +98,7 @@ func (r *run) leads() bool {
 // start keeps a table on which the status depends, and returns what stops that
 // and waits for its end; stopping twice is fine.
 func (r *run) start(conn *access.Connection, name string, lw *cache.ListWatch, rows access.Store) (stop func()) {
-	return r.keep(conn, &listwatch.Table{Name: name, Holds: r.status.holds, Turns: r.turns}, lw, rows)
+	return r.keep(conn, &listwatch.Table{Name: name, Holds: r.status.holds, Backoff: r.backoff}, lw, rows)
 }
 
 // keep keeps a table and says under v.name in Client.Tables how it stands. A
@@ -107,13 +107,13 @@ func (r *run) keep(conn *access.Connection, v *listwatch.Table, lw *cache.ListWa
 	ctx, cancel := context.WithCancel(conn.Ctx)
 	done := make(chan struct{})
 	v.Log, v.Liveness = r.Log, r.silence
-	if v.Stands == nil {
-		v.Stands = r.standing(v.Name)
+	if v.Status == nil {
+		v.Status = r.statusOf(v.Name)
 	}
 	go func() {
 		defer close(done)
 		v.Run(ctx, lw, rows)
-		v.Stands.End(conn.Ctx.Err() != nil)
+		v.Status.End(conn.Ctx.Err() != nil)
 	}()
 	return func() {
 		cancel()
@@ -121,8 +121,8 @@ func (r *run) keep(conn *access.Connection, v *listwatch.Table, lw *cache.ListWa
 	}
 }
 
-func (r *run) standing(view string) *listwatch.Standing {
-	return &listwatch.Standing{Log: r.Log, Table: r.Tables, Name: view}
+func (r *run) statusOf(view string) *listwatch.Status {
+	return &listwatch.Status{Log: r.Log, Table: r.Tables, Name: view}
 }
 
 // empty drops the rows of a table that no view keeps, and what is said of it: an
@@ -131,7 +131,7 @@ func empty[T any](r *run, view string, table access.Writer[T]) {
 	if err := access.Retain(table, nil); err != nil {
 		r.Log.WithError(err).WithField("table", view).Error("table cannot be cleared")
 	}
-	r.standing(view).End(false)
+	r.statusOf(view).End(false)
 }
 
 func listNodes(conn *access.Connection) *cache.ListWatch {
@@ -181,11 +181,11 @@ func leaseRows(table access.Writer[types.Lease]) access.Store {
 }
 
 // serviceViews keeps the tables of services, of ingresses and of kube-vip's
-// configuration, and returns what stops that. They have turns of their own, for
+// configuration, and returns what stops that. They have a back-off of their own, for
 // nothing else is to wait for them.
 func (r *run) serviceViews(conn *access.Connection) (stop []func()) {
 	start := func(name string, lw *cache.ListWatch, rows access.Store) {
-		stop = append(stop, r.keep(conn, &listwatch.Table{Name: name, Turns: r.served}, lw, rows))
+		stop = append(stop, r.keep(conn, &listwatch.Table{Name: name, Backoff: r.served}, lw, rows))
 	}
 	start(types.TableServices, listwatch.ListWatch(conn.Kube.CoreV1().Services(metav1.NamespaceAll), ""), serviceRows(r.Services))
 	start(types.TableIngresses, listIngresses(conn), ingressRows(r.Ingresses))

@@ -46,7 +46,7 @@ func TestAnotherConnectionKeepsTheSumOfSnapshotsUntilTheyAreListed(t *testing.T)
 
 func TestADoubtIsToldInFewWords(t *testing.T) {
 	var table pubsub.Table[types.TableStatus]
-	s := &listwatch.Standing{Log: kubetest.Quiet(), Table: &table, Name: "t"}
+	s := &listwatch.Status{Log: kubetest.Quiet(), Table: &table, Name: "t"}
 	s.Whole(false)
 	s.Doubts(strings.Repeat("x", 1<<20))
 	if row, _ := table.Get("t"); row.Whole || len(row.Why) > listwatch.WhyText || row.Why == "" {

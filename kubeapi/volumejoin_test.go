@@ -10,12 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/kubeapi/storage"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // joining is a join with its four stores and what it made.

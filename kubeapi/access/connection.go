@@ -16,7 +16,6 @@ import (
 	"time"
 
 	longhorn "github.com/longhorn/longhorn-manager/k8s/pkg/client/clientset/versioned/typed/longhorn/v1beta2"
-	"github.com/zedkube/zedkube/pkg/base/loop"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +27,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
 	kubevirt "kubevirt.io/client-go/kubevirt/typed/core/v1"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
 )
 
 // Connection is one kubeconfig in use.

@@ -14,9 +14,10 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/zedkube/zedkube/types"
 )
 
 // ClockStep is how much a clock has to change against ours to be news: what is
@@ -281,8 +282,8 @@ func (conn *Connection) askVersion(c *Credentials) bool {
 // VersionLength is how long a version may be, in bytes.
 const VersionLength = 100
 
-// Shakes is what shows the server's certificate anew; base may be any transport.
-func Shakes(base RoundTripper, cfg *rest.Config) func(ctx context.Context) error {
+// Handshaker is what shows the server's certificate anew; base may be any transport.
+func Handshaker(base RoundTripper, cfg *rest.Config) func(ctx context.Context) error {
 	d, ok := base.(*dialed)
 	address := addressOf(cfg.Host)
 	if !ok || address == "" || d.TLSClientConfig == nil {

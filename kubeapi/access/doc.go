@@ -4,14 +4,12 @@
 //	session.go      how a verb runs: on the present connection, within a time,
 //	                on record, with errors of known classes
 //	connection.go   a kubeconfig in use: its clients and its transport
-//	transport.go    deadlines; every request is seen by the liveness
+//	transport.go    deadlines; every request is seen by the liveness; streams
 //	liveness.go     does the API server answer? with the probes that ask it
 //	kubeconfig.go   waits for the file and its changes
 //	credentials.go  certificates, versions and clocks, as they show on the way
-//	operations.go   the record of what is written; requests.go counts requests
-//	streams.go      answers without end: logs
-//	lists.go        lists that are whole or an error
-//	patches.go      patches for the version that was seen
+//	operations.go   the record of what is written, and patches; requests.go counts
+//	                requests
+//	lists.go        lists that are whole or an error, and the tables they fill
 //	objects.go      parts of objects that everybody reads
-//	tables.go       the tables that lists and watches are written to
 package access

@@ -16,12 +16,13 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"github.com/sirupsen/logrus"
-	"github.com/zedkube/zedkube/pkg/base/loop"
-	"github.com/zedkube/zedkube/pkg/base/redact"
-	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/redact"
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
 const (

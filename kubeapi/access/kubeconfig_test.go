@@ -13,10 +13,11 @@ import (
 	"time"
 
 	logtest "github.com/sirupsen/logrus/hooks/test"
+	"k8s.io/client-go/rest"
+
 	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/base/redact"
-	"k8s.io/client-go/rest"
 )
 
 // follow watches path and hands out the hosts that were applied.

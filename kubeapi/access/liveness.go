@@ -171,8 +171,8 @@ func (s *Liveness) probed(start time.Time, settles bool) {
 	s.ring()
 }
 
-// Afresh lets a new connection try at once.
-func (s *Liveness) Afresh() {
+// Reset lets a new connection try at once.
+func (s *Liveness) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = false

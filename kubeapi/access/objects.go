@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/zedkube/zedkube/types"
 )
 
 // AnnotationText bounds each annotation of ours, read or written. A witness of a

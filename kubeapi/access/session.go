@@ -10,10 +10,11 @@ import (
 	"sync"
 
 	"github.com/sirupsen/logrus"
-	"github.com/zedkube/zedkube/types"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
+
+	"github.com/zedkube/zedkube/types"
 )
 
 // Session carries verbs to the API server, on one connection at a time. It is

@@ -15,9 +15,10 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
-	"k8s.io/client-go/rest"
 )
 
 const (

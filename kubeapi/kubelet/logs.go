@@ -16,12 +16,13 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/zedkube/zedkube/types"
 )
 
 // A kubelet serves /var/log of its node below /logs/, if its configuration does

@@ -3,12 +3,13 @@ package kubevirt
 import (
 	"slices"
 
-	"github.com/zedkube/zedkube/kubeapi/access"
-	"github.com/zedkube/zedkube/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/types"
 )
 
 // preferredWeight is that of EVE's term of a preferred affinity.
@@ -122,8 +123,8 @@ func PodSetOf(s *appsv1.ReplicaSet) types.AppSet {
 	return row
 }
 
-// VmiSetOf is the row of a VirtualMachineInstanceReplicaSet.
-func VmiSetOf(s *kubevirtv1.VirtualMachineInstanceReplicaSet) types.AppSet {
+// VMISetOf is the row of a VirtualMachineInstanceReplicaSet.
+func VMISetOf(s *kubevirtv1.VirtualMachineInstanceReplicaSet) types.AppSet {
 	template := s.Spec.Template
 	if template == nil {
 		template = &kubevirtv1.VirtualMachineInstanceTemplateSpec{}
@@ -218,8 +219,8 @@ func slimSetMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	return slim
 }
 
-// VmiOf is the row of a VirtualMachineInstance.
-func VmiOf(v *kubevirtv1.VirtualMachineInstance) types.VMI {
+// VMIOf is the row of a VirtualMachineInstance.
+func VMIOf(v *kubevirtv1.VirtualMachineInstance) types.VMI {
 	row := types.VMI{
 		Name:      v.Name,
 		UID:       string(v.UID),

@@ -6,11 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zedkube/zedkube/types"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/zedkube/zedkube/types"
 )
 
 // yes grants every Lease.
@@ -28,7 +29,7 @@ func (yes) Create(_ context.Context, l *coordinationv1.Lease, _ metav1.CreateOpt
 // There is none in fake time, hence the real one here.
 func TestAClockThatIsSetMovesNoEndOfALease(t *testing.T) {
 	var seen Observations
-	r := &right{leases: leases{LeaseInterface: yes{}, seen: &seen}, holder: "n1", acquired: time.Now().UTC().Truncate(time.Microsecond)}
+	r := &repairRight{leases: leases{LeaseInterface: yes{}, seen: &seen}, holder: "n1", acquired: time.Now().UTC().Truncate(time.Microsecond)}
 	if err := r.write(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -8,12 +8,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zedkube/zedkube/kubeapi/access"
-	"github.com/zedkube/zedkube/types"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/types"
 )
 
 // candidate stands between an elector of client-go and the Lease.
@@ -287,30 +288,30 @@ func (c *Client) Elect(ctx context.Context, identity string, changed func(leader
 // Lease looks like meanwhile.
 const tryGap = time.Second
 
-// bout is an elector at work: one that tries for the Lease, or leads.
-type bout struct {
+// attempt is an elector at work: one that tries for the Lease, or leads.
+type attempt struct {
 	end  context.CancelFunc
 	over chan struct{} // closed when it has ended
 }
 
-func (b *bout) ended() <-chan struct{} {
+func (b *attempt) ended() <-chan struct{} {
 	if b == nil {
 		return nil
 	}
 	return b.over
 }
 
-// prospect is what the sightings say of the Lease.
-type prospect struct {
+// leaseView is what the sightings say of the Lease.
+type leaseView struct {
 	whole bool // it is watched
 	holds string
 	until time.Time // whoever holds it holds it until then; zero for nobody
 	ours  bool
 }
 
-func (p *candidate) prospect(now time.Time) (prospect, <-chan struct{}) {
+func (p *candidate) leaseView(now time.Time) (leaseView, <-chan struct{}) {
 	seen, whole, changed := p.seen.Look(StatsLease)
-	is := prospect{whole: whole, until: seen.until(LeaseDuration)}
+	is := leaseView{whole: whole, until: seen.until(LeaseDuration)}
 	is.ours = p.wrote(seen.Holder, seen.Acquired) || p.inherits(seen.Holder, seen.Acquired)
 	if now.Before(is.until) {
 		is.holds = seen.Holder
@@ -319,12 +320,12 @@ func (p *candidate) prospect(now time.Time) (prospect, <-chan struct{}) {
 }
 
 // open reports that nothing is known that keeps the Lease from us.
-func (is prospect) open() bool { return is.ours || is.holds == "" }
+func (is leaseView) open() bool { return is.ours || is.holds == "" }
 
 // run takes part until term is done. An elector is at work only while the Lease
 // is free, has run out, is ours, or is not watched.
 func (p *candidate) run(term context.Context) error {
-	var at *bout
+	var at *attempt
 	defer func() {
 		p.lose()
 		p.say("", false)
@@ -334,11 +335,11 @@ func (p *candidate) run(term context.Context) error {
 		}
 	}()
 	var next time.Time
-	var was prospect
+	var was leaseView
 	news := false // worth a try at once
 	for term.Err() == nil {
 		now := time.Now()
-		is, changed := p.prospect(now)
+		is, changed := p.leaseView(now)
 		if is.whole && !is.ours { // taken away from us by force
 			p.lose()
 		}
@@ -372,14 +373,14 @@ func (p *candidate) run(term context.Context) error {
 }
 
 // begin sets an elector to work.
-func (p *candidate) begin(term context.Context) (*bout, error) {
+func (p *candidate) begin(term context.Context) (*attempt, error) {
 	elector, err := p.elector()
 	if err != nil {
 		return nil, err
 	}
 	p.tries()
 	ctx, cancel := context.WithCancel(term)
-	b := &bout{end: cancel, over: make(chan struct{})}
+	b := &attempt{end: cancel, over: make(chan struct{})}
 	go func() {
 		defer close(b.over)
 		elector.Run(ctx)
@@ -388,7 +389,7 @@ func (p *candidate) begin(term context.Context) (*bout, error) {
 }
 
 // report says who leads, as far as it is known.
-func (p *candidate) report(is prospect, leads bool) {
+func (p *candidate) report(is leaseView, leads bool) {
 	switch {
 	case leads:
 		p.say(p.Identity(), true)
@@ -407,7 +408,7 @@ func (p *candidate) say(leader string, leads bool) {
 }
 
 // alarm is how long nothing changes by itself.
-func (p *candidate) alarm(now time.Time, is prospect, next time.Time) time.Duration {
+func (p *candidate) alarm(now time.Time, is leaseView, next time.Time) time.Duration {
 	first := now.Add(longestLease)
 	for _, at := range []time.Time{p.leadsUntil(), is.until, next} {
 		if at.After(now) && at.Before(first) {

@@ -5,13 +5,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zedkube/zedkube/kubeapi/access"
-	"github.com/zedkube/zedkube/types"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/types"
 )
 
 // LeaseOf is the row of a Lease. Rows can be compared.
@@ -127,8 +128,8 @@ func New(s *access.Session) *Client {
 // years would keep everybody else out for as long after its death.
 const longestLease = 10 * time.Minute
 
-// sighting is a Lease and since when it has been known to be so.
-type sighting struct {
+// observation is a Lease and since when it has been known to be so.
+type observation struct {
 	types.Lease
 	since time.Time
 	turn  int    // of the sightings, when it was last heard of
@@ -139,7 +140,7 @@ type sighting struct {
 // until is until when the Lease is its holder's, if it is not renewed; zero for
 // one without holder. Nobody's clock counts but ours, and no duration below
 // least: it is missing or wrong, and whoever lives renews within that time.
-func (s sighting) until(least time.Duration) time.Time {
+func (s observation) until(least time.Duration) time.Time {
 	if s.Holder == "" {
 		return time.Time{}
 	}
@@ -152,7 +153,7 @@ func (s sighting) until(least time.Duration) time.Time {
 // precedes whatever is done because of it.
 type Observations struct {
 	mu      sync.Mutex
-	seen    map[string]sighting
+	seen    map[string]observation
 	turn    int           // how often anything was heard
 	whole   bool          // the watch tells of every change
 	changed chan struct{} // closed at the next change; nil while nobody waits
@@ -160,14 +161,14 @@ type Observations struct {
 
 // Look returns the Lease as it was last seen, without a name if there is none,
 // whether a watch keeps that true, and what is closed when either changes.
-func (s *Observations) Look(name string) (seen sighting, whole bool, changed <-chan struct{}) {
+func (s *Observations) Look(name string) (seen observation, whole bool, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.changed == nil {
 		s.changed = make(chan struct{})
 	}
 	if seen = s.seen[name]; seen.gone {
-		seen = sighting{}
+		seen = observation{}
 	}
 	return seen, s.whole, s.changed
 }
@@ -179,7 +180,7 @@ func (s *Observations) told(row types.Lease) {
 	was := s.seen[row.Name]
 	was.told = row.Version
 	if !older(row.Version, was.Version) {
-		s.note(sighting{Lease: row, told: row.Version})
+		s.note(observation{Lease: row, told: row.Version})
 	} else {
 		s.seen[row.Name] = was
 	}
@@ -199,7 +200,7 @@ func (s *Observations) answered(row types.Lease, asked int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if was := s.seen[row.Name]; was.turn <= asked || !older(row.Version, was.Version) {
-		s.note(sighting{Lease: row})
+		s.note(observation{Lease: row})
 	}
 }
 
@@ -240,13 +241,13 @@ func older(version, known string) bool {
 // the watch says of the Lease afterwards.
 func (s *Observations) remove(name string) {
 	if was, ok := s.seen[name]; ok && !was.gone {
-		s.note(sighting{Lease: types.Lease{Name: name, Version: was.Version}, gone: true})
+		s.note(observation{Lease: types.Lease{Name: name, Version: was.Version}, gone: true})
 	}
 }
 
 // note is called with mu held. A change of the Lease that is none of these
 // fields is no renewal.
-func (s *Observations) note(now sighting) {
+func (s *Observations) note(now observation) {
 	s.turn++
 	now.turn, now.since = s.turn, time.Now()
 	was, known := s.seen[now.Name]
@@ -259,7 +260,7 @@ func (s *Observations) note(now sighting) {
 		now.since = was.since
 	}
 	if s.seen == nil {
-		s.seen = map[string]sighting{}
+		s.seen = map[string]observation{}
 	}
 	s.seen[now.Name] = now
 	if !same {

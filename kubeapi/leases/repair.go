@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/zedkube/zedkube/kubeapi/access"
-	"github.com/zedkube/zedkube/types"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/types"
 )
 
 // The Lease of docs/wire.md, "Repair lease".
@@ -31,8 +32,8 @@ const (
 )
 
 var (
-	ErrRightLost = errors.New("the right to repair was lost")
-	ErrNobody    = errors.New("nobody is to have the right")
+	ErrRepairLeaseLost = errors.New("the right to repair was lost")
+	ErrNoIdentity      = errors.New("nobody is to have the right")
 )
 
 // Repair carries out do while this node, under the name identity, has the right
@@ -47,7 +48,7 @@ var (
 func (c *Client) Repair(ctx context.Context, identity string, do func(ctx context.Context) error) error {
 	act := "repair as " + identity
 	if identity == "" {
-		return fmt.Errorf("repair: %w", ErrNobody)
+		return fmt.Errorf("repair: %w", ErrNoIdentity)
 	}
 	select {
 	case c.repairs <- struct{}{}: // callers queue here
@@ -60,7 +61,7 @@ func (c *Client) Repair(ctx context.Context, identity string, do func(ctx contex
 		return fmt.Errorf("%s: %w", act, err)
 	}
 	defer done()
-	r := &right{leases: LeasesOn(conn), holder: identity, acquired: time.Now().UTC().Truncate(time.Microsecond)}
+	r := &repairRight{leases: LeasesOn(conn), holder: identity, acquired: time.Now().UTC().Truncate(time.Microsecond)}
 	defer func() {
 		if err := r.giveBack(context.WithoutCancel(ctx)); err != nil {
 			c.Logger.WithError(err).Info("the right to repair could not be given back, it will run out")
@@ -83,9 +84,9 @@ func (c *Client) Repair(ctx context.Context, identity string, do func(ctx contex
 	return err
 }
 
-// right is the right to repair in one's hands. Holder and time of acquisition
+// repairRight is the right to repair in one's hands. Holder and time of acquisition
 // tell it from any other, of another process on this node, too.
-type right struct {
+type repairRight struct {
 	leases   leases
 	holder   string
 	acquired time.Time
@@ -95,13 +96,13 @@ type right struct {
 	maybe   bool      // a write was sent and may have been made
 }
 
-func (r *right) ours(l types.Lease) bool {
+func (r *repairRight) ours(l types.Lease) bool {
 	return l.Holder == r.holder && l.Acquired.Equal(r.acquired)
 }
 
 // free returns the version of the Lease if it may be taken, "" if there is
 // none, and else an error that wraps types.ErrHeld.
-func (r *right) free() (version string, watched bool, err error) {
+func (r *repairRight) free() (version string, watched bool, err error) {
 	seen, watched, _ := r.leases.seen.Look(RepairLease)
 	if time.Now().Before(seen.until(repairDuration)) {
 		return "", watched, fmt.Errorf("%w: %s", types.ErrHeld, seen.Holder)
@@ -110,7 +111,7 @@ func (r *right) free() (version string, watched bool, err error) {
 }
 
 // take takes the right if it is free.
-func (r *right) take(ctx context.Context) error {
+func (r *repairRight) take(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, RepairWithin)
 	defer cancel()
 	if _, watched, err := r.free(); watched && err != nil {
@@ -139,7 +140,7 @@ func lost(err error) bool {
 
 // write makes or renews the Lease of r.version. A patch makes none anew that is
 // gone.
-func (r *right) write(ctx context.Context) error {
+func (r *repairRight) write(ctx context.Context) error {
 	start := time.Now()
 	acquired, renewed, seconds := metav1.NewMicroTime(r.acquired), metav1.NewMicroTime(start), int32(repairDuration/time.Second)
 	var lease *coordinationv1.Lease
@@ -172,15 +173,15 @@ func (r *right) write(ctx context.Context) error {
 }
 
 // keep renews the right until ctx is done, or stops what is done under it.
-func (r *right) keep(ctx context.Context, stop context.CancelCauseFunc) {
-	end := time.AfterFunc(time.Until(r.until), func() { stop(ErrRightLost) })
+func (r *repairRight) keep(ctx context.Context, stop context.CancelCauseFunc) {
+	end := time.AfterFunc(time.Until(r.until), func() { stop(ErrRepairLeaseLost) })
 	defer end.Stop()
 	ticker := time.NewTicker(repairEvery)
 	defer ticker.Stop()
 	for {
 		seen, watched, changed := r.leases.seen.Look(RepairLease)
 		if watched && !r.ours(seen.Lease) {
-			stop(ErrRightLost)
+			stop(ErrRepairLeaseLost)
 			return
 		}
 		select {
@@ -191,7 +192,7 @@ func (r *right) keep(ctx context.Context, stop context.CancelCauseFunc) {
 		case <-ticker.C:
 		}
 		if err := r.renew(ctx); lost(err) {
-			stop(fmt.Errorf("%w: %w", ErrRightLost, err))
+			stop(fmt.Errorf("%w: %w", ErrRepairLeaseLost, err))
 			return
 		}
 		end.Reset(time.Until(r.until))
@@ -200,7 +201,7 @@ func (r *right) keep(ctx context.Context, stop context.CancelCauseFunc) {
 
 // renew renews the right, with time left for another try. A conflict may be with a write of ours whose answer
 // did not come.
-func (r *right) renew(ctx context.Context) error {
+func (r *repairRight) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renewWithin)
 	defer cancel()
 	err := r.write(ctx)
@@ -221,7 +222,7 @@ func (r *right) renew(ctx context.Context) error {
 }
 
 // giveBack removes the Lease if it may be ours.
-func (r *right) giveBack(ctx context.Context) error {
+func (r *repairRight) giveBack(ctx context.Context) error {
 	if !r.maybe {
 		return nil
 	}

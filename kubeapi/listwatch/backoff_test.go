@@ -9,7 +9,7 @@ import (
 
 func TestTurnsThatAreNotUsedAreGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := NewTurns(LastGap)
+		turns := NewSharedBackoff(LastGap)
 		for range 5 { // as often as the server dies while all views wait
 			alive, kill := context.WithCancel(t.Context())
 			for range 4 {
@@ -28,7 +28,7 @@ func TestTurnsThatAreNotUsedAreGivenBack(t *testing.T) {
 
 func TestTurnsAreTakenOneByOneUntilASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := NewTurns(LastGap)
+		turns := NewSharedBackoff(LastGap)
 		start := time.Now()
 		var at []time.Duration
 		done := make(chan time.Duration)

@@ -4,10 +4,9 @@
 // A table stays as it is while the API server is silent, and is corrected, not
 // emptied and filled again, when it answers.
 //
-//	view.go      one table: list, watch, and again
-//	asking.go    what a reflector may ask for, so that no server is stormed
-//	turns.go     how far apart the tries of tables that fail are
-//	standing.go  how a table is, as people read it
-//	group.go     kinds that a cluster may lack
-//	rows.go      objects to rows
+//	table.go    one table: list, watch, and again
+//	limiter.go  what a reflector may ask for, and how far apart the tries of tables
+//	            that fail are, so that no server is stormed
+//	status.go   how a table is, as people read it
+//	rows.go     objects to rows, also of kinds that a cluster may lack
 package listwatch

@@ -6,18 +6,19 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/zedkube/zedkube/kubeapi/access"
-	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ktypes "k8s.io/apimachinery/pkg/types"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/types"
 )
 
 // Where EVE runs the SR-IOV device plug-in (docs/wire.md, "SR-IOV").
 const (
 	sriovNamespace     = types.NamespaceSystem
-	SriovConfig        = "sriovdp-config"
+	SRIOVConfigMap     = "sriovdp-config"
 	sriovPods          = access.LabelApp + "=sriovdp"
 	sriovManager       = "zedkube-sriov"
 	partAnnotation     = "zedkube.github.io/sriov-part"
@@ -29,20 +30,20 @@ const (
 func (c *Client) SRIOVConfig(ctx context.Context) (types.SRIOVConfig, error) {
 	var config types.SRIOVConfig
 	err := c.Verb(ctx, func(ctx context.Context, conn *access.Connection) error {
-		m, err := conn.Kube.CoreV1().ConfigMaps(sriovNamespace).Get(ctx, SriovConfig, metav1.GetOptions{})
+		m, err := conn.Kube.CoreV1().ConfigMaps(sriovNamespace).Get(ctx, SRIOVConfigMap, metav1.GetOptions{})
 		switch {
 		case access.NotFound(err):
 			return nil
 		case err != nil:
 			return err
-		case m.Name != SriovConfig || m.ResourceVersion == "":
+		case m.Name != SRIOVConfigMap || m.ResourceVersion == "":
 			return access.ErrOther
 		}
 		config = types.SRIOVConfig{Version: m.ResourceVersion, Data: m.Data}
 		return nil
 	})
 	if err != nil {
-		return types.SRIOVConfig{}, fmt.Errorf("get ConfigMap %s/%s: %w", sriovNamespace, SriovConfig, err)
+		return types.SRIOVConfig{}, fmt.Errorf("get ConfigMap %s/%s: %w", sriovNamespace, SRIOVConfigMap, err)
 	}
 	return config, nil
 }
@@ -51,13 +52,13 @@ func (c *Client) SRIOVConfig(ctx context.Context) (types.SRIOVConfig, error) {
 // request: of the ConfigMap of change.Version, or of a new one where that is "".
 // Its error wraps types.ErrConflict where that is not the present version.
 func (c *Client) SetSRIOVConfig(ctx context.Context, change types.SRIOVConfig) error {
-	act := fmt.Sprintf("set ConfigMap %s/%s", sriovNamespace, SriovConfig)
-	return c.Write(ctx, access.Operation{Op: "set configmap", Target: "configmap/" + sriovNamespace + "/" + SriovConfig}, act, func(ctx context.Context, conn *access.Connection) error {
+	act := fmt.Sprintf("set ConfigMap %s/%s", sriovNamespace, SRIOVConfigMap)
+	return c.Write(ctx, access.Operation{Op: "set configmap", Target: "configmap/" + sriovNamespace + "/" + SRIOVConfigMap}, act, func(ctx context.Context, conn *access.Connection) error {
 		m, err := writeSRIOV(ctx, conn, change)
 		if access.NotFound(err) {
 			return fmt.Errorf("%w: it is gone", types.ErrConflict)
 		}
-		if err == nil && m.Name != SriovConfig {
+		if err == nil && m.Name != SRIOVConfigMap {
 			return access.ErrOther
 		}
 		return err
@@ -76,14 +77,14 @@ func writeSRIOV(ctx context.Context, conn *access.Connection, change types.SRIOV
 		data[key], made[key] = text, text
 	}
 	if change.Version == "" {
-		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: sriovNamespace, Name: SriovConfig}, Data: made}
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: sriovNamespace, Name: SRIOVConfigMap}, Data: made}
 		return api.Create(ctx, m, metav1.CreateOptions{FieldManager: sriovManager})
 	}
 	patch, err := json.Marshal(access.ForVersion(change.Version, access.Values{"data": data}))
 	if err != nil {
 		return nil, err
 	}
-	return api.Patch(ctx, SriovConfig, ktypes.MergePatchType, patch, metav1.PatchOptions{FieldManager: sriovManager})
+	return api.Patch(ctx, SRIOVConfigMap, ktypes.MergePatchType, patch, metav1.PatchOptions{FieldManager: sriovManager})
 }
 
 // SRIOVPlugins lists the pods of the SR-IOV device plug-in on the node.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zedkube/zedkube/kubeapi/access"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,13 +12,15 @@ import (
 	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
 )
 
 // namedNodes bounds how many nodes of one kind a sentence names.
 const namedNodes = 5
 
-// roomy keeps what roomFor reads of a Node.
-func roomy(n corev1.Node) *corev1.Node {
+// slimNode keeps what fit reads of a Node.
+func slimNode(n corev1.Node) *corev1.Node {
 	slim := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels},
 		Spec:       corev1.NodeSpec{Unschedulable: n.Spec.Unschedulable, Taints: n.Spec.Taints},
@@ -37,7 +38,7 @@ func roomy(n corev1.Node) *corev1.Node {
 }
 
 // take counts a pod on its node.
-func (s *scene) take(p *corev1.Pod) {
+func (s *clusterSnapshot) take(p *corev1.Pod) {
 	if p.Spec.NodeName == "" || access.Finished(p) {
 		return
 	}
@@ -61,11 +62,11 @@ func needs(p *corev1.Pod) corev1.ResourceList {
 	return list
 }
 
-// roomFor counts the other nodes that would take the pod now, by the main
+// fit counts the other nodes that would take the pod now, by the main
 // rules of the scheduler: not those on other pods, such as affinity between
 // pods, spread and host ports. lacks says why none would, "" where one would or
 // where that is not known.
-func (s *scene) roomFor(p *corev1.Pod, pinned bool) (fits int, lacks string) {
+func (s *clusterSnapshot) fit(p *corev1.Pod, pinned bool) (fits int, lacks string) {
 	switch {
 	case access.Finished(p): // needs none
 		return 0, ""
@@ -106,7 +107,7 @@ func listed(names []string, by ...string) string {
 }
 
 // unfit is why a node would not take a pod, "" if it would.
-func (s *scene) unfit(n *corev1.Node, p *corev1.Pod) string {
+func (s *clusterSnapshot) unfit(n *corev1.Node, p *corev1.Pod) string {
 	if len(n.Status.Conditions) == 0 || n.Status.Conditions[0].Status != corev1.ConditionTrue {
 		return "not Ready"
 	}
@@ -136,7 +137,7 @@ func repels(t *corev1.Taint) bool {
 }
 
 // short says what a node has too little of for a pod, with numbers.
-func (s *scene) short(n *corev1.Node, p *corev1.Pod) string {
+func (s *clusterSnapshot) short(n *corev1.Node, p *corev1.Pod) string {
 	var parts []string
 	for name, want := range needs(p) {
 		free := n.Status.Allocatable[name].DeepCopy()

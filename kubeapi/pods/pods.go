@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/zedkube/zedkube/kubeapi/access"
-	"github.com/zedkube/zedkube/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -18,6 +16,9 @@ import (
 	typedapps "k8s.io/client-go/kubernetes/typed/apps/v1"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/kubectl/pkg/drain"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/types"
 )
 
 // AppPodsNow lists the pods of the applications, as they are now.

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zedkube/zedkube/kubeapi/access"
-	"github.com/zedkube/zedkube/types"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +16,9 @@ import (
 	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/types"
 )
 
 // Situations returns, from fresh lists, why pods of node do not move, in the
@@ -36,7 +37,7 @@ func (c *Client) Situations(ctx context.Context, node string, pods []types.Pod) 
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, access.VerbWithin)
 	defer cancel()
-	s := newScene(conn, node, pods)
+	s := newClusterSnapshot(conn, node, pods)
 	looks := []func(context.Context) error{s.seePods, s.seeNodes, s.seeBudgets, s.seeVolumes, s.seeMachines}
 	errs := make([]error, len(looks))
 	var work sync.WaitGroup
@@ -59,7 +60,7 @@ func (c *Client) Situations(ctx context.Context, node string, pods []types.Pod) 
 
 // of is the situation of one of the pods that were asked for; false if it is
 // gone.
-func (s *scene) of(pod types.Pod) (types.PodSituation, bool) {
+func (s *clusterSnapshot) of(pod types.Pod) (types.PodSituation, bool) {
 	p := s.asked[pod.Key()]
 	if p == nil && s.podsWhole {
 		return types.PodSituation{}, false
@@ -72,7 +73,7 @@ func (s *scene) of(pod types.Pod) (types.PodSituation, bool) {
 		situation.Pinned = pinned(p.ManagedFields)
 		situation.Tolerates = toleratesCordon(p)
 		situation.Budgets = s.covering(p)
-		situation.Fits, situation.Lacks = s.roomFor(p, situation.Pinned)
+		situation.Fits, situation.Lacks = s.fit(p, situation.Pinned)
 	}
 	if m, ok := s.machines[pod.Namespace+"/"+pod.VMI]; ok && pod.VMI != "" {
 		situation.Immovable, situation.Strategy = m.immovable, m.strategy
@@ -120,7 +121,7 @@ func toleratesCordon(p *corev1.Pod) bool {
 
 // covering are the budgets whose selector takes the pod, by the rule of the
 // eviction itself: an empty selector takes every pod, a missing one none.
-func (s *scene) covering(p *corev1.Pod) []types.PodBudget {
+func (s *clusterSnapshot) covering(p *corev1.Pod) []types.PodBudget {
 	var covering []types.PodBudget
 	for _, b := range s.budgets {
 		if b.namespace == p.Namespace && b.selector.Matches(labels.Set(p.Labels)) {
@@ -133,9 +134,9 @@ func (s *scene) covering(p *corev1.Pod) []types.PodBudget {
 // pageSize bounds what is held of a list at once: 500 whole pods are 5 MB.
 const pageSize = 500
 
-// scene is what Situations has seen of the cluster. Each list is seen by a
+// clusterSnapshot is what Situations has seen of the cluster. Each list is seen by a
 // goroutine of its own, which alone writes what stands under its name.
-type scene struct {
+type clusterSnapshot struct {
 	conn       *access.Connection
 	node       string
 	uids       map[string]string // of the pods asked for, by namespace/name
@@ -166,8 +167,8 @@ type localVolume struct {
 	nodes *corev1.NodeSelector
 }
 
-func newScene(conn *access.Connection, node string, pods []types.Pod) *scene {
-	s := &scene{
+func newClusterSnapshot(conn *access.Connection, node string, pods []types.Pod) *clusterSnapshot {
+	s := &clusterSnapshot{
 		conn: conn, node: node, uids: map[string]string{}, namespaces: map[string]bool{},
 		asked: map[string]*corev1.Pod{}, taken: map[string]corev1.ResourceList{},
 		volumes: map[string]localVolume{}, machines: map[string]machine{},
@@ -202,7 +203,7 @@ func eachPage[L metav1.ListInterface](
 	}
 }
 
-func (s *scene) seePods(ctx context.Context) error {
+func (s *clusterSnapshot) seePods(ctx context.Context) error {
 	err := eachPage(ctx, s.conn.Kube.CoreV1().Pods("").List, func(page *corev1.PodList) error {
 		for i := range page.Items {
 			p := &page.Items[i]
@@ -224,7 +225,7 @@ func (s *scene) seePods(ctx context.Context) error {
 	return nil
 }
 
-func (s *scene) seeNodes(ctx context.Context) error {
+func (s *clusterSnapshot) seeNodes(ctx context.Context) error {
 	err := eachPage(ctx, s.conn.Kube.CoreV1().Nodes().List, func(page *corev1.NodeList) error {
 		for _, n := range page.Items {
 			switch {
@@ -232,7 +233,7 @@ func (s *scene) seeNodes(ctx context.Context) error {
 				return access.ErrNoName
 			case n.Name == s.node, access.IsEdge(&n):
 			default:
-				s.nodes = append(s.nodes, roomy(n))
+				s.nodes = append(s.nodes, slimNode(n))
 			}
 		}
 		return nil
@@ -244,7 +245,7 @@ func (s *scene) seeNodes(ctx context.Context) error {
 	return nil
 }
 
-func (s *scene) seeBudgets(ctx context.Context) error {
+func (s *clusterSnapshot) seeBudgets(ctx context.Context) error {
 	var found []budget
 	err := eachPage(ctx, s.conn.Kube.PolicyV1().PodDisruptionBudgets("").List, func(page *policyv1.PodDisruptionBudgetList) error {
 		for _, b := range page.Items {
@@ -290,7 +291,7 @@ func budgetOf(b *policyv1.PodDisruptionBudget) types.PodBudget {
 
 // seeVolumes reads the claims from the volumes bound to them, which saves a
 // list.
-func (s *scene) seeVolumes(ctx context.Context) error {
+func (s *clusterSnapshot) seeVolumes(ctx context.Context) error {
 	err := eachPage(ctx, s.conn.Kube.CoreV1().PersistentVolumes().List, func(page *corev1.PersistentVolumeList) error {
 		for _, v := range page.Items {
 			claim := v.Spec.ClaimRef
@@ -310,7 +311,7 @@ func (s *scene) seeVolumes(ctx context.Context) error {
 // machine is what KubeVirt says about moving a virtual machine.
 type machine struct{ immovable, strategy string }
 
-func (s *scene) seeMachines(ctx context.Context) error {
+func (s *clusterSnapshot) seeMachines(ctx context.Context) error {
 	if !s.virtual {
 		return nil
 	}

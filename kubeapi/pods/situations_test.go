@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/zedkube/zedkube/kubeapi/kubetest"
 )
 
 func TestAPodIsPinnedByWhoeverMadeIt(t *testing.T) {

@@ -6,13 +6,14 @@ import (
 	"sync/atomic"
 
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
-	"github.com/zedkube/zedkube/kubeapi/access"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
 )
 
 // Clients are for the objects of Longhorn, of which they decode what we

@@ -10,9 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/tools/cache"
+
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
-	"k8s.io/client-go/tools/cache"
 )
 
 // Lasting is how long the parts of a volume may contradict one another before

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
+
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 const (
@@ -28,9 +29,9 @@ var (
 	errEnded  = errors.New("the watch has ended")
 )
 
-// Standing says how the table of one view is, in that view's row of the table
+// Status says how the table of one view is, in that view's row of the table
 // of types.TableStatus.
-type Standing struct {
+type Status struct {
 	Log   logrus.FieldLogger
 	Table access.Writer[types.TableStatus]
 	Name  string
@@ -44,7 +45,7 @@ type Standing struct {
 
 // begin takes over the row as another connection left it, for so long as that
 // can be true, and makes it if there is none. The caller calls end in the end.
-func (s *Standing) begin() {
+func (s *Status) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	row, ok := s.Table.Get(s.Name)
@@ -56,14 +57,14 @@ func (s *Standing) begin() {
 
 // lapses notes that the table is no more watched, why, and to be listed anew:
 // it stands for so long as that may take.
-func (s *Standing) lapses(why string) {
+func (s *Status) lapses(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.await(why)
 }
 
 // await is called with mu held.
-func (s *Standing) await(why string) {
+func (s *Status) await(why string) {
 	s.heard()
 	var late *time.Timer
 	late = time.AfterFunc(HandOver, func() {
@@ -77,7 +78,7 @@ func (s *Standing) await(why string) {
 }
 
 // heard is called with mu held.
-func (s *Standing) heard() {
+func (s *Status) heard() {
 	if s.late != nil {
 		s.late.Stop()
 		s.late = nil
@@ -86,7 +87,7 @@ func (s *Standing) heard() {
 
 // Whole notes that the table holds a complete list; absent: as there is no such
 // kind of object.
-func (s *Standing) Whole(absent bool) {
+func (s *Status) Whole(absent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heard()
@@ -94,7 +95,7 @@ func (s *Standing) Whole(absent bool) {
 }
 
 // fails notes why the table cannot be kept.
-func (s *Standing) fails(why string) {
+func (s *Status) fails(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heard()
@@ -102,7 +103,7 @@ func (s *Standing) fails(why string) {
 }
 
 // Doubts notes why a table that is kept is not right, "" for that it is.
-func (s *Standing) Doubts(why string) {
+func (s *Status) Doubts(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doubt = access.Cut(why, WhyText)
@@ -110,7 +111,7 @@ func (s *Standing) Doubts(why string) {
 }
 
 // set is called with mu held.
-func (s *Standing) set(next types.TableStatus) {
+func (s *Status) set(next types.TableStatus) {
 	if s.row = next; s.over {
 		return
 	}
@@ -129,7 +130,7 @@ func (s *Standing) set(next types.TableStatus) {
 
 // End lets nothing be said any more, and removes the row unless another view
 // goes on with the table.
-func (s *Standing) End(goesOn bool) {
+func (s *Status) End(goesOn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heard()

@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"github.com/zedkube/zedkube/kubeapi/access"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/zedkube/zedkube/kubeapi/access"
 )
 
 const (
@@ -37,12 +38,12 @@ type Table struct {
 	Log      logrus.FieldLogger
 	Liveness *access.Liveness
 	Holds    func(view string, whole bool) // called when the table becomes whole or is no more; nil for nobody
-	Stands   *Standing
-	Turns    *Turns
+	Status   *Status
+	Backoff  *SharedBackoff
 	Strict   bool // the table is not whole either after a watch that cannot be taken up again
 
-	asking asking
-	failed atomic.Int32 // how many tries in a row
+	limiter listWatchLimiter
+	failed  atomic.Int32 // how many tries in a row
 }
 
 // Run keeps the table until ctx is done.
@@ -57,9 +58,9 @@ func (v *Table) Run(ctx context.Context, lw *cache.ListWatch, rows access.Store)
 		v.Holds = func(string, bool) {}
 	}
 	defer v.Holds(v.Name, false)
-	v.Stands.begin()
-	v.asking.lw = lw
-	reflector := cache.NewReflectorWithOptions(v.asking.listWatch(), rows.Example(), rows, cache.ReflectorOptions{
+	v.Status.begin()
+	v.limiter.lw = lw
+	reflector := cache.NewReflectorWithOptions(v.limiter.listWatch(), rows.Example(), rows, cache.ReflectorOptions{
 		Name: "zedkube " + v.Name,
 		// Inside the Reflector only short waits: some of them outlast ctx.
 		Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1, Jitter: 0.5, Steps: 1 << 30},
@@ -69,13 +70,13 @@ func (v *Table) Run(ctx context.Context, lw *cache.ListWatch, rows access.Store)
 		if !ok {
 			return
 		}
-		v.asking.begin()
+		v.limiter.begin()
 		whole, err := v.keep(ctx, alive, reflector, rows)
 		if ctx.Err() != nil {
 			return
 		}
 		v.ended(err, whole, alive)
-		if !v.Turns.wait(ctx, alive) {
+		if !v.Backoff.wait(ctx, alive) {
 			return
 		}
 	}
@@ -86,21 +87,21 @@ func (v *Table) Run(ctx context.Context, lw *cache.ListWatch, rows access.Store)
 func (v *Table) ended(err error, whole bool, alive context.Context) {
 	switch {
 	case alive.Err() != nil:
-		v.asking.another()
+		v.limiter.another()
 		reason, _ := v.Liveness.Dead()
-		v.Stands.fails(silent(reason))
+		v.Status.fails(silent(reason))
 	case !whole:
-		v.Stands.fails(sentence(err))
+		v.Status.fails(sentence(err))
 		if err != nil {
 			v.complain(err)
 		}
 	case v.Strict:
-		v.Stands.fails(errEnded.Error())
+		v.Status.fails(errEnded.Error())
 	case err != nil:
-		v.Stands.lapses(sentence(err))
+		v.Status.lapses(sentence(err))
 		return
 	default:
-		v.Stands.lapses(errEnded.Error())
+		v.Status.lapses(errEnded.Error())
 		return
 	}
 	v.Holds(v.Name, false)
@@ -118,7 +119,7 @@ func (v *Table) await(ctx context.Context) (alive context.Context, ok bool) {
 	}
 	v.Holds(v.Name, false)
 	if reason, dead := v.Liveness.Dead(); dead {
-		v.Stands.fails(silent(reason))
+		v.Status.fails(silent(reason))
 	}
 	select {
 	case <-ctx.Done():
@@ -144,7 +145,7 @@ func (v *Table) keep(ctx, alive context.Context, reflector *cache.Reflector, row
 		limit.Stop()
 		proven = time.AfterFunc(provenAfter, v.succeed)
 		whole = true
-		v.Stands.Whole(version == noVersion)
+		v.Status.Whole(version == noVersion)
 		v.Holds(v.Name, true)
 	})
 	defer func() {
@@ -171,6 +172,6 @@ func (v *Table) succeed() {
 	if v.failed.Swap(0) >= worthSaying {
 		v.Log.WithField("table", v.Name).Info("table is kept again")
 	}
-	v.asking.succeeded()
-	v.Turns.success()
+	v.limiter.succeeded()
+	v.Backoff.success()
 }

@@ -33,9 +33,9 @@ var (
 	errCrowded  = errors.New("turned away by an overloaded server")
 )
 
-// asking is what a Reflector may ask for. Left alone it asks up to four times
+// listWatchLimiter is what a Reflector may ask for. Left alone it asks up to four times
 // for a table that cannot be had, and some things for ever.
-type asking struct {
+type listWatchLimiter struct {
 	lw *cache.ListWatch
 
 	mu         sync.Mutex // a list that hangs may outlast its try
@@ -50,39 +50,39 @@ type asking struct {
 }
 
 // listWatch is what the Reflector is given.
-func (a *asking) listWatch() *cache.ListWatch {
+func (a *listWatchLimiter) listWatch() *cache.ListWatch {
 	return &cache.ListWatch{ListWithContextFunc: a.list, WatchFuncWithContext: a.watch}
 }
 
 // begin begins another try.
-func (a *asking) begin() {
+func (a *listWatchLimiter) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.failed, a.lists, a.newest, a.calm = nil, false, false, pace{}
 }
 
 // succeeded notes that a whole list was watched on for a while.
-func (a *asking) succeeded() {
+func (a *listWatchLimiter) succeeded() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.listed = time.Time{}
 }
 
 // another notes that the server is silent, and may come back as another one.
-func (a *asking) another() {
+func (a *listWatchLimiter) another() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.unstreamed = nil
 }
 
-func (a *asking) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+func (a *listWatchLimiter) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	if err := a.mayList(); err != nil {
 		return nil, err
 	}
 	return a.lw.ListWithContextFunc(ctx, o)
 }
 
-func (a *asking) mayList() error {
+func (a *listWatchLimiter) mayList() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.lists { // this is another page
@@ -95,7 +95,7 @@ func (a *asking) mayList() error {
 	return nil
 }
 
-func (a *asking) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+func (a *listWatchLimiter) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	streams := o.SendInitialEvents != nil && *o.SendInitialEvents
 	if err := a.mayWatch(streams, o.ResourceVersion == ""); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (a *asking) watch(ctx context.Context, o metav1.ListOptions) (watch.Interfa
 	return w, unretried(err)
 }
 
-func (a *asking) mayWatch(streams, newest bool) error {
+func (a *listWatchLimiter) mayWatch(streams, newest bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -124,7 +124,7 @@ func (a *asking) mayWatch(streams, newest bool) error {
 }
 
 // streamed notes the answer to a request for a streamed list.
-func (a *asking) streamed(err error) {
+func (a *listWatchLimiter) streamed(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -176,12 +176,12 @@ const (
 	steady = time.Minute
 )
 
-// Turns spaces the tries of views that fail. They fail together more often
+// SharedBackoff spaces the tries of views that fail. They fail together more often
 // than not, and each for itself would be a storm or too late: so they take
 // turns, and as soon as one has success all try at once.
-type Turns struct {
-	last time.Duration // the gap when it lasts
-	Led  *Turns        // which a success lets go as well; nil for none
+type SharedBackoff struct {
+	last time.Duration  // the gap when it lasts
+	Led  *SharedBackoff // which a success lets go as well; nil for none
 
 	mu   sync.Mutex
 	next time.Time // not before
@@ -189,11 +189,13 @@ type Turns struct {
 	open chan struct{} // closed to let all go
 }
 
-func NewTurns(last time.Duration) *Turns { return &Turns{last: last, open: make(chan struct{})} }
+func NewSharedBackoff(last time.Duration) *SharedBackoff {
+	return &SharedBackoff{last: last, open: make(chan struct{})}
+}
 
 // wait returns when it is the caller's turn; at once when alive is done, since
 // there is another wait for that; and false when ctx is done.
-func (t *Turns) wait(ctx, alive context.Context) bool {
+func (t *SharedBackoff) wait(ctx, alive context.Context) bool {
 	if alive.Err() != nil {
 		return ctx.Err() == nil
 	}
@@ -213,7 +215,7 @@ func (t *Turns) wait(ctx, alive context.Context) bool {
 
 // take returns the time of the next free turn, which is the caller's, and what
 // is closed when nobody has to wait any more.
-func (t *Turns) take() (at time.Time, open <-chan struct{}) {
+func (t *SharedBackoff) take() (at time.Time, open <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -230,7 +232,7 @@ func (t *Turns) take() (at time.Time, open <-chan struct{}) {
 }
 
 // success lets all go who wait.
-func (t *Turns) success() {
+func (t *SharedBackoff) success() {
 	t.mu.Lock()
 	close(t.open)
 	t.open = make(chan struct{})
@@ -242,7 +244,7 @@ func (t *Turns) success() {
 }
 
 // giveBack gives up the turns that were taken and will not be used.
-func (t *Turns) giveBack() {
+func (t *SharedBackoff) giveBack() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := time.Now(); t.next.After(now) {
