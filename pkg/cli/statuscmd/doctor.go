@@ -95,6 +95,10 @@ func newDoctor(p device.Paths, now time.Time) (*examination, error) {
 	e.device = &health.Device{
 		Root: root, Kubeconfig: p.Kubeconfig, Socket: p.Socket, Now: seen.ReadAt, Seen: seen,
 		Nodes: e.nodes,
+		ReadKubeconfig: func(path string, copied bool) (health.Kubeconfig, error) {
+			k, err := kubeapi.ReadKubeconfig(path, copied)
+			return health.Kubeconfig(k), err
+		},
 		Lock: func(ctx context.Context) (lock types.DrainLock, err error) {
 			err = device.WithAPI(ctx, p, func(kube *kubeapi.Client) error {
 				lock, err = kube.DrainLock(ctx)

@@ -49,23 +49,26 @@ func judgeKubeconfig(k kubeconfig, live bool) types.Finding {
 	switch {
 	case k.gone && !live:
 		return unknown("This copy holds no kubeconfig.")
-	case !live && k.server != "": // its key is hidden
-		return ok("It names the server %s.", k.server)
+	case !live && k.Server != "": // its key is hidden
+		return ok("It names the server %s.", k.Server)
 	case k.why != "":
 		return bad(how, "It cannot be used: %s.", strings.TrimSuffix(k.why, "."))
 	case others != 0:
 		return warn("chmod 600 "+k.path, "It holds the keys of the cluster, and others than its owner may open it: %s.", k.mode.Perm())
-	case len(k.roots) == 0:
-		return warn(how, "It has no CA: the identity of %s cannot be verified.", k.server)
+	case len(k.Authorities) == 0:
+		return warn(how, "It has no CA: the identity of %s cannot be verified.", k.Server)
 	}
-	return ok("It names the server %s, with %s.", k.server, credentialsText(k))
+	return ok("It names the server %s, with %s.", k.Server, credentialsText(k))
 }
 
 func credentialsText(k kubeconfig) string {
-	if k.client != nil {
+	switch {
+	case k.Client != nil:
 		return "a client certificate"
+	case k.Token != "":
+		return "a token"
 	}
-	return "a token"
+	return "a user name"
 }
 
 func judgeAPI(f apiFacts) types.Finding {

@@ -167,7 +167,7 @@ func TestStatusServer(t *testing.T) {
 }
 
 func TestKubeconfig(t *testing.T) {
-	whole := kubeconfig{path: "/k", server: "https://127.0.0.1:6443", mode: 0o600, client: &x509.Certificate{}, roots: []*x509.Certificate{{}}}
+	whole := kubeconfig{Kubeconfig: Kubeconfig{Server: "https://127.0.0.1:6443", Client: &x509.Certificate{}, Authorities: []*x509.Certificate{{}}}, path: "/k", mode: 0o600}
 	of := func(live bool, change func(*kubeconfig)) types.Finding {
 		k := whole
 		change(&k)
@@ -175,9 +175,9 @@ func TestKubeconfig(t *testing.T) {
 	}
 	judge(t, []row{
 		{"usable", of(true, func(*kubeconfig) {}), OK, "a client certificate"},
-		{"a token", of(true, func(k *kubeconfig) { k.client, k.token = nil, "x" }), OK, "a token"},
+		{"a token", of(true, func(k *kubeconfig) { k.Client, k.Token = nil, "x" }), OK, "a token"},
 		{"open to others", of(true, func(k *kubeconfig) { k.mode = 0o644 }), Warn, "-rw-r--r--"},
-		{"no authority", of(true, func(k *kubeconfig) { k.roots = nil }), Warn, "no CA"},
+		{"no authority", of(true, func(k *kubeconfig) { k.Authorities = nil }), Warn, "no CA"},
 		{"bad", of(true, func(k *kubeconfig) { k.why = "the kubeconfig names no user" }), Fail, "names no user"},
 		{"none", of(true, func(k *kubeconfig) { k.gone, k.why = true, "there is none" }), Fail, "there is none"},
 		{"of a copy", of(false, func(k *kubeconfig) { k.why = "its key is hidden" }), OK, "127.0.0.1"},

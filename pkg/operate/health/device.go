@@ -24,6 +24,10 @@ type Device struct {
 	Nodes func(ctx context.Context) (overview.Nodes, error)
 	Lock  func(ctx context.Context) (types.DrainLock, error)
 
+	// ReadKubeconfig reads the file at a path as the agent does. In a copy of a
+	// device its secrets may be redacted.
+	ReadKubeconfig func(path string, copied bool) (Kubeconfig, error)
+
 	nodes once[nodesFacts]
 	conf  once[kubeconfig]
 	api   once[apiFacts]
@@ -40,7 +44,7 @@ func (d *Device) Checks() []Check {
 		nodes, err := d.Nodes(ctx)
 		return nodesFacts{nodes, err}
 	}
-	d.conf.look = func(context.Context) kubeconfig { return readKubeconfig(d.Kubeconfig, d.Now) }
+	d.conf.look = func(context.Context) kubeconfig { return d.readKubeconfig() }
 	d.api.look = func(ctx context.Context) apiFacts {
 		conf, _ := d.conf.get(ctx)
 		return askAPI(ctx, conf)
@@ -148,7 +152,7 @@ func (d *Device) certificate(which string) func(context.Context) types.Finding {
 		f := certificateFacts{which: which, now: d.Now, why: conf.why}
 		switch which {
 		case clientCertificate:
-			f.cert, f.token = conf.client, conf.token != ""
+			f.cert, f.token = conf.Client, conf.Token != ""
 		case caCertificate:
 			f.cert = conf.authority()
 		default:

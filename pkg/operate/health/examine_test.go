@@ -5,10 +5,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
-	"encoding/pem"
 	"errors"
+	"fmt"
+	"io/fs"
 	"math/big"
 	"net"
 	"net/http"
@@ -54,6 +55,10 @@ func bareDevice(t *testing.T) *Device {
 		Root: root, Kubeconfig: filepath.Join(root, "none"), Socket: filepath.Join(root, "sock"), Now: now, Seen: overview.Read(root, now),
 		Nodes: func(context.Context) (overview.Nodes, error) { return overview.Nodes{}, errOdd },
 		Lock:  func(context.Context) (types.DrainLock, error) { return types.DrainLock{}, errOdd },
+		ReadKubeconfig: func(path string, _ bool) (Kubeconfig, error) {
+			_, err := os.ReadFile(path)
+			return Kubeconfig{}, err
+		},
 	}
 }
 
@@ -119,20 +124,16 @@ func TestLeftoversAreFound(t *testing.T) {
 	}
 }
 
-// kubeconfigFor writes a kubeconfig for a server.
-func kubeconfigFor(t *testing.T, server *httptest.Server, text string) string {
-	t.Helper()
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	file := filepath.Join(t.TempDir(), "k3s.yaml")
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	text = strings.NewReplacer("SERVER", server.URL, "CA", ca).Replace(text)
-	if err := errors.Join(os.WriteFile(ca, cert, 0o600), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
+// trusting is a kubeconfig for a server, with the authority of that one, nil for
+// none.
+func trusting(server *httptest.Server, authority *x509.Certificate) kubeconfig {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	if authority != nil {
+		cfg.RootCAs = x509.NewCertPool()
+		cfg.RootCAs.AddCert(authority)
 	}
-	return file
+	return kubeconfig{Kubeconfig: Kubeconfig{Server: server.URL, Token: "abc", TLS: cfg}}
 }
-
-const usable = "clusters:\n- name: default\n  cluster:\n    server: SERVER\n    certificate-authority: CA\nusers:\n- name: default\n  user:\n    token: abc\n"
 
 func TestTheAPIServerIsAskedAsTheKubeconfigSays(t *testing.T) {
 	var asked []string
@@ -140,10 +141,7 @@ func TestTheAPIServerIsAskedAsTheKubeconfigSays(t *testing.T) {
 		asked = append(asked, r.URL.Path+" "+r.Header.Get("Authorization"))
 	}))
 	defer server.Close()
-	k := readKubeconfig(kubeconfigFor(t, server, usable), time.Now())
-	if k.why != "" {
-		t.Fatal(k.why)
-	}
+	k := trusting(server, server.Certificate())
 	f := askUntil(t, k, func(f apiFacts) bool { return f.err == nil })
 	if f.err != nil || f.status != 200 || f.server == nil || !f.dated || !f.here || f.ahead.Abs() > time.Second {
 		t.Errorf("%+v", f)
@@ -170,24 +168,16 @@ func TestAServerThatProvesNothingIsToldNoToken(t *testing.T) {
 	asked := false
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	defer server.Close()
-	other := base64.StdEncoding.EncodeToString(authority(t))
-	for name, text := range map[string]string{
-		"no authority":      strings.Replace(usable, "    certificate-authority: CA\n", "", 1),
-		"another authority": strings.Replace(usable, "authority: CA", "authority-data: "+other, 1),
-	} {
-		k := readKubeconfig(kubeconfigFor(t, server, text), time.Now())
-		if k.why != "" {
-			t.Fatal(k.why)
-		}
-		f := askUntil(t, k, func(f apiFacts) bool { return f.server != nil })
+	for name, authority := range map[string]*x509.Certificate{"no authority": nil, "another authority": authority(t)} {
+		f := askUntil(t, trusting(server, authority), func(f apiFacts) bool { return f.server != nil })
 		if f.err == nil || asked {
 			t.Errorf("%s: %+v, asked %v", name, f, asked)
 		}
 	}
 }
 
-// authority makes a certificate that signs nobody's, as PEM.
-func authority(t *testing.T) []byte {
+// authority makes a certificate that signs nobody's.
+func authority(t *testing.T) *x509.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -198,33 +188,36 @@ func authority(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
+	cert, err := x509.ParseCertificate(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
 }
 
 func TestAKubeconfigThatCannotBeUsedSaysWhy(t *testing.T) {
-	server := httptest.NewTLSServer(nil)
-	defer server.Close()
-	rows := map[string]string{
-		"":                          "names no server",
-		"\x00":                      "no YAML",
-		"clusters: 7":               "no YAML",
-		"- a\n- b":                  "no YAML",
-		strings.Repeat("{", 70<<10): "longer than",
-		strings.Replace(usable, "SERVER", "'::'", 1):                             "no URL",
-		strings.Replace(usable, "token: abc", "username: x", 1):                  "neither",
-		strings.Replace(usable, "authority: CA", "authority: /none", 1):          "no usable CA",
-		strings.Replace(usable, "token: abc", "tokenFile: none", 1):              "no usable token",
-		strings.Replace(usable, "token: abc", "client-certificate: CA", 1):       "no key to it",
-		strings.Replace(usable, "token: abc", "client-certificate-data: '?'", 1): "no usable client certificate",
+	path := filepath.Join(t.TempDir(), "k3s.yaml")
+	if err := os.WriteFile(path, nil, 0o640); err != nil {
+		t.Fatal(err)
 	}
-	for text, want := range rows {
-		k := readKubeconfig(kubeconfigFor(t, server, text), now)
-		if !strings.Contains(k.why, want) {
-			t.Errorf("%.40q: %q, want %q", text, k.why, want)
+	for name, row := range map[string]struct {
+		err  error
+		gone bool
+		why  string
+	}{
+		"usable":  {nil, false, ""},
+		"refused": {errors.New("refuse kubeconfig: the user has a tokenFile"), false, "refuse kubeconfig: the user has a tokenFile"},
+		"none":    {fmt.Errorf("read kubeconfig: %w", fs.ErrNotExist), true, "there is no kubeconfig " + path},
+	} {
+		d := &Device{Kubeconfig: path, Seen: overview.Overview{Copied: true}, ReadKubeconfig: func(read string, copied bool) (Kubeconfig, error) {
+			if read != path || !copied {
+				t.Errorf("%s is read, copied %v", read, copied)
+			}
+			return Kubeconfig{Server: "https://a"}, row.err
+		}}
+		if k := d.readKubeconfig(); k.why != row.why || k.gone != row.gone || k.Server != "https://a" || k.mode != 0o640 {
+			t.Errorf("%s: %+v", name, k)
 		}
-	}
-	if k := readKubeconfig(t.TempDir(), now); k.why == "" || k.gone {
-		t.Errorf("a directory: %+v", k)
 	}
 }
 

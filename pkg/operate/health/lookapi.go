@@ -29,13 +29,16 @@ func askAPI(ctx context.Context, k kubeconfig) (f apiFacts) {
 	if k.why != "" {
 		return apiFacts{why: k.why}
 	}
-	u, _ := url.Parse(k.server) // take has seen that it parses
+	u, err := url.Parse(k.Server)
+	if err != nil || k.TLS == nil {
+		return apiFacts{why: "the kubeconfig leads to no server"}
+	}
 	f.address = u.Host
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
 		f.here = true
 	}
 	start := time.Now()
-	a := ask(ctx, &http.Client{Transport: k.transport(&f)}, k.server+"/version", "")
+	a := ask(ctx, &http.Client{Transport: k.transport(&f)}, k.Server+"/version", "")
 	f.took, f.status, f.err = time.Since(start), a.status, a.err
 	if f.err == nil && !a.date.IsZero() {
 		f.dated, f.ahead = true, a.ahead()
@@ -46,22 +49,14 @@ func askAPI(ctx context.Context, k kubeconfig) (f apiFacts) {
 // transport trusts as the kubeconfig says and notes the certificate that the
 // server shows, also one that is not trusted.
 func (k kubeconfig) transport(f *apiFacts) http.RoundTripper {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, VerifyConnection: func(s tls.ConnectionState) error {
+	cfg := k.TLS.Clone()
+	cfg.VerifyConnection = func(s tls.ConnectionState) error {
 		if len(s.PeerCertificates) > 0 {
 			f.server = s.PeerCertificates[0]
 		}
 		return nil
-	}}
-	if len(k.roots) > 0 {
-		cfg.RootCAs = x509.NewCertPool()
-		for _, c := range k.roots {
-			cfg.RootCAs.AddCert(c)
-		}
 	}
-	if k.pair != nil {
-		cfg.Certificates = []tls.Certificate{*k.pair}
-	}
-	return &authorized{token: k.token, facts: f, next: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}}
+	return &authorized{token: k.Token, facts: f, next: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}}
 }
 
 // authorized adds a token.
