@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// ProbeEvery is how long the server may go unasked. With answerWithin it
+	// ProbeEvery is how long the server may go unasked. With AnswerWithin it
 	// bounds the time in which a hung server is found out.
 	ProbeEvery = 10 * time.Second
 	// probeUnwell is the least time between probes of a silent server; a

@@ -191,7 +191,7 @@ var UntilDone = wait.Backoff{Duration: 50 * time.Millisecond, Jitter: 1, Steps: 
 // takes, until its context ends it.
 func RetryOnConflict(do func() error) error { return retry.RetryOnConflict(UntilDone, do) }
 
-// PatchFor is the text of forVersion.
+// PatchFor is the text of ForVersion.
 func PatchFor(version string, patch Values) ([]byte, error) {
 	return json.Marshal(ForVersion(version, patch))
 }

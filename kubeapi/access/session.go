@@ -63,7 +63,7 @@ func (s *Session) Swap(next *Connection) (former *Connection) {
 	return former
 }
 
-// Verb runs do on the present connection, for no longer than verbWithin.
+// Verb runs do on the present connection, for no longer than VerbWithin.
 func (s *Session) Verb(ctx context.Context, do func(context.Context, *Connection) error) error {
 	conn, done, err := s.Use()
 	if err != nil {

@@ -180,7 +180,7 @@ func appSetOf(kind string, meta metav1.ObjectMeta, replicas *int32, templateLabe
 	return row
 }
 
-// SlimPodSet keeps what podSetOf reads.
+// SlimPodSet keeps what PodSetOf reads.
 func SlimPodSet(s *appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	slim := &appsv1.ReplicaSet{ObjectMeta: slimSetMeta(s.ObjectMeta)}
 	slim.Spec.Replicas, slim.Status.ReadyReplicas = s.Spec.Replicas, s.Status.ReadyReplicas

@@ -33,7 +33,7 @@ func LeaseOf(l *coordinationv1.Lease) types.Lease {
 	return row
 }
 
-// SlimLease keeps what leaseOf reads.
+// SlimLease keeps what LeaseOf reads.
 func SlimLease(l *coordinationv1.Lease) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: access.SlimMeta(l.ObjectMeta), Spec: coordinationv1.LeaseSpec{
 		HolderIdentity:       l.Spec.HolderIdentity,

@@ -165,10 +165,10 @@ func (p *pace) allows() bool {
 }
 
 const (
-	// firstGap and lastGap are how far apart the tries of failing views are, the
+	// firstGap and LastGap are how far apart the tries of failing views are, the
 	// first ones and when it lasts; a tenth more at random keeps the nodes of a
 	// cluster out of step. With the time a try takes to prove itself and a list
-	// to come, lastGap leaves the tables right within five seconds.
+	// to come, LastGap leaves the tables right within five seconds.
 	firstGap = time.Second
 	LastGap  = 3 * time.Second
 	// steady is how long all views must have gone well for the next gap to be a

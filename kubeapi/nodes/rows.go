@@ -196,7 +196,7 @@ func fieldsOf(m metav1.ManagedFieldsEntry) owned {
 	return fields
 }
 
-// SlimNode keeps what nodeOf reads: a whole Node lists dozens of images.
+// SlimNode keeps what NodeOf reads: a whole Node lists dozens of images.
 func SlimNode(n *corev1.Node) *corev1.Node {
 	slim := &corev1.Node{
 		ObjectMeta: access.SlimMeta(n.ObjectMeta, access.LabelNodeUUID, access.LabelTieBreaker, access.LabelControlPlane, access.LabelMaster, access.LabelEtcd, access.LabelEdge),

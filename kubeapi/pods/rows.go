@@ -15,7 +15,7 @@ import (
 // nodes by the dozen.
 const UnschedulableText = 500
 
-// AppPodOf is the row of a Pod of an application, which says more than podOf.
+// AppPodOf is the row of a Pod of an application, which says more than PodOf.
 func AppPodOf(p *corev1.Pod) types.Pod {
 	row := PodOf(p)
 	row.Grace = graceOf(p)
@@ -87,7 +87,7 @@ func runOf(t *corev1.ContainerStateTerminated) types.ContainerRun {
 	}
 }
 
-// SlimAppPod keeps what appPodOf reads.
+// SlimAppPod keeps what AppPodOf reads.
 func SlimAppPod(p *corev1.Pod) *corev1.Pod {
 	slim := SlimPod(p)
 	slim.DeletionGracePeriodSeconds = p.DeletionGracePeriodSeconds
@@ -158,7 +158,7 @@ func PodOf(p *corev1.Pod) types.Pod {
 	return row
 }
 
-// SlimPod keeps what podOf reads: a fifth of a pod.
+// SlimPod keeps what PodOf reads: a fifth of a pod.
 func SlimPod(p *corev1.Pod) *corev1.Pod {
 	slim := &corev1.Pod{
 		ObjectMeta: access.SlimMeta(p.ObjectMeta, access.LabelApp, access.LabelAppDomain, access.LabelVMI, labelKubeVirt),

@@ -36,7 +36,7 @@ func ClaimRow(c *corev1.PersistentVolumeClaim) types.Claim {
 	return row
 }
 
-// SlimClaim keeps what claimRow reads.
+// SlimClaim keeps what ClaimRow reads.
 func SlimClaim(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	slim := &corev1.PersistentVolumeClaim{ObjectMeta: access.SlimMeta(c.ObjectMeta)}
 	slim.Annotations = access.Only(c.Annotations, ProvisionerAnnotation)
@@ -50,7 +50,7 @@ func DaemonOf(d *appsv1.DaemonSet) types.DaemonSet {
 	return types.DaemonSet{Name: d.Name, Wanted: int(d.Status.DesiredNumberScheduled), Ready: int(d.Status.NumberReady)}
 }
 
-// SlimDaemon keeps what daemonOf reads.
+// SlimDaemon keeps what DaemonOf reads.
 func SlimDaemon(d *appsv1.DaemonSet) *appsv1.DaemonSet {
 	return &appsv1.DaemonSet{
 		ObjectMeta: access.SlimMeta(d.ObjectMeta),
@@ -113,7 +113,7 @@ func partCondition(conditions []conditionPart, kind string) types.ConditionStatu
 	return ""
 }
 
-// SlimNodePart keeps what longhornNodeOf reads.
+// SlimNodePart keeps what LonghornNodeOf reads.
 func SlimNodePart(n *NodePart) *NodePart {
 	slim := *n
 	slim.ObjectMeta = access.SlimMeta(n.ObjectMeta)
