@@ -29,12 +29,15 @@ func wired(t *testing.T) map[string]component {
 // other field that rings is an input.
 func flow(c component) (reads, writes []wiredTable) {
 	v := reflect.Indirect(reflect.ValueOf(c))
-	for i := range v.NumField() {
-		field := v.Type().Field(i)
-		if !field.IsExported() || v.Field(i).Kind() != reflect.Interface || v.Field(i).IsNil() {
+	for _, field := range reflect.VisibleFields(v.Type()) {
+		if !field.IsExported() || field.Type.Kind() != reflect.Interface || len(field.Index) > 1 && !embedded(v.Type(), field.Index) {
 			continue
 		}
-		t := wiredTable{field.Name, v.Field(i).Interface()}
+		value := v.FieldByIndex(field.Index)
+		if value.IsNil() {
+			continue
+		}
+		t := wiredTable{field.Name, value.Interface()}
 		if _, ok := field.Type.MethodByName("Publish"); ok {
 			writes = append(writes, t)
 		} else if _, ok := field.Type.MethodByName("Notify"); ok {
@@ -42,6 +45,19 @@ func flow(c component) (reads, writes []wiredTable) {
 		}
 	}
 	return reads, writes
+}
+
+// embedded reports whether a field is one of an exported struct that is part of the
+// component: what a pointer leads to is not wired here.
+func embedded(t reflect.Type, index []int) bool {
+	for _, i := range index[:len(index)-1] {
+		field := t.Field(i)
+		if !field.IsExported() || field.Type.Kind() != reflect.Struct {
+			return false
+		}
+		t = field.Type
+	}
+	return true
 }
 
 // wiredTable is a topic or a table in memory as a component's field holds it.
@@ -84,10 +100,12 @@ func TestEveryTopicHasOneWriter(t *testing.T) {
 func TestEveryFieldOfEveryComponentIsFilled(t *testing.T) {
 	for component, c := range wired(t) {
 		v := reflect.Indirect(reflect.ValueOf(c))
-		for i := range v.NumField() {
-			field := v.Type().Field(i)
-			kind := v.Field(i).Kind()
-			if field.IsExported() && (kind == reflect.Interface || kind == reflect.Pointer || kind == reflect.Map) && v.Field(i).IsNil() {
+		for _, field := range reflect.VisibleFields(v.Type()) {
+			if !field.IsExported() || len(field.Index) > 1 && !embedded(v.Type(), field.Index) {
+				continue
+			}
+			kind := field.Type.Kind()
+			if (kind == reflect.Interface || kind == reflect.Pointer || kind == reflect.Map) && v.FieldByIndex(field.Index).IsNil() {
 				t.Errorf("%s: field %s is empty", component, field.Name)
 			}
 		}
