@@ -70,7 +70,7 @@ func (c *Client) PlanEvict(ctx context.Context, pod types.Pod) error {
 //	deleted        skips no pod: a pod that is being deleted is to be waited for
 //	daemon set     skips the pods of a daemon set that exists
 //	mirror pod     skips what the kubelet runs from its own files
-//	local storage  skips no pod: what is in an EmptyDir is lost
+//	local storage  skips no pod: what is in an emptyDir is lost
 //	unreplicated   skips no pod: one without a controller does not come back
 //	leaveStorage   skips the pods that keep volumes usable meanwhile
 func (c *Client) PodsToEvict(ctx context.Context, node string) ([]types.Pod, error) {
