@@ -50,7 +50,7 @@ func judgeAgent(f agentFacts) types.Finding {
 	}
 	switch {
 	case f.err != nil:
-		return bad("has somebody else taken the socket away? The agent recreates it within 30 seconds", "Process %d runs, and does not answer on %s: %v.", f.PID, f.socket, f.err)
+		return bad("has another process taken the socket away? The agent recreates it within 30 seconds", "Process %d runs, and does not answer on %s: %v.", f.PID, f.socket, f.err)
 	case f.answer != http.StatusOK:
 		return warn("the agent is of another version than this command, or busy", "Process %d answers on %s with %d.", f.PID, f.socket, f.answer)
 	}

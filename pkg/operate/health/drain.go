@@ -155,7 +155,7 @@ func judgeCordon(f cordonFacts) types.Finding {
 	case n.CordonedBy == types.CordonedByZedkube:
 		return warn("zedkube drain status", "It is cordoned by zedkube%s, which is long%s", held, why)
 	}
-	return cordonForeign(n.Name, "This node is cordoned by somebody else than zedkube"+held+why)
+	return cordonForeign(n.Name, "This node is cordoned by someone other than zedkube"+held+why)
 }
 
 type lockFacts struct {

@@ -99,7 +99,7 @@ func TestCordon(t *testing.T) {
 		{"ours for long", by("zedkube", 25*time.Hour), Warn, "which is long"},
 		{"kept", by("kept", time.Hour), OK, "keeps"},
 		{"kept for long", by("kept", 25*time.Hour), Warn, "keeps the cordon of a drain for 25h: a drain."},
-		{"somebody else's", by("somebody else", time.Hour), Warn, "somebody else than zedkube for 60m: a drain."},
+		{"somebody else's", by("somebody else", time.Hour), Warn, "someone other than zedkube for 60m: a drain."},
 		{"the tie-breaker's", judgeCordon(cordonFacts{nodesFacts: nodesOf(server("a", func(n *overview.ClusterNode) { n.Cordoned, n.Roles = true, []string{tieBreaker} }))}), OK, "tie-breaker"},
 		{"not seen", judgeCordon(cordonFacts{nodesFacts: unseen}), Unknown, "not known"},
 		{"not seen, by the record", judgeCordon(cordonFacts{nodesFacts: unseen, drain: overview.Drain{Progress: &types.NodeDrainProgress{}}}), Unknown, "not cordoned"},
