@@ -1,5 +1,6 @@
 // Package base groups what every other group stands on: libraries that know no
-// topic and no component. Here live the loop that drives a component, files that
+// topic and no component. Here live the loop that drives a component, how long
+// something has held (span), files that
 // others write and are read safely (safefile) or are kept for another program
 // (keptfile), encrypted blocks (cipher), proofs between members (proof), dialing
 // peers (reach), who is at the other end of a unix socket (peer), questions and

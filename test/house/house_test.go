@@ -31,6 +31,7 @@ var may = map[string]struct {
 	"pkg/*":                 {nil, "it says what lives in the group"},
 	"pkg/base/*":            {[]string{"types", "pubsub", "pkg/base/*"}, "what all stand on knows no component"},
 	"pkg/base/loop":         {nil, "the loop knows time only"},
+	"pkg/base/span":         {nil, "it knows time only"},
 	"pkg/base/redact":       {nil, "text in, text out"},
 	"pkg/base/printable":    {nil, "text in, text out"},
 	"pkg/base/phrase":       {nil, "text in, text out"},

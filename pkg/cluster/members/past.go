@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/span"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -128,7 +128,7 @@ func (p past) unseen(f facts) past {
 // without any step.
 func (p past) heard(t trace, f facts) trace {
 	reached := f.belongs && f.valid && f.fetched
-	if reached && (!t.holds || f.uptime-p.uptime > loop.LongestGap) {
+	if reached && (!t.holds || f.uptime-p.uptime > span.LongestGap) {
 		t.asked = f.uptime
 	}
 	t.holds = reached

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/span"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -45,7 +45,7 @@ type facts struct {
 	withdrawnByOperator bool                   // he does not any more
 	without             *types.WithoutDecision // to leave without the cluster, which is proved to be dead; nil for no such
 	undo                bool                   // he takes that back
-	decided             loop.Span              // since when it has been decided, as this process saw it
+	decided             span.Span              // since when it has been decided, as this process saw it
 	refused             bool                   // he did, at a time at which the controller still wanted this node
 	left                bool                   // the drain says that the node has left
 	adopted             bool                   // the drain no longer needs to know whether there was a stamp
@@ -58,24 +58,24 @@ type facts struct {
 	lastPeer    string     // a Ready peer whose list from before names this device; "" for none
 	invalidPeer string     // a Ready peer that has withdrawn its own list; "" for none
 
-	doubted loop.Span // the configuration is invalid or gone and the controller is reached
-	watched loop.Span // and peers' lists would be seen
-	missing loop.Span // other nodes are seen and the own one is not
+	doubted span.Span // the configuration is invalid or gone and the controller is reached
+	watched span.Span // and peers' lists would be seen
+	missing span.Span // other nodes are seen and the own one is not
 
 	version string
 	busy    bool             // a stamp is under way, or failed a moment ago
 	sent    types.AgentStamp // the last stamp that this process wrote
-	sentAt  loop.Span        // since when it stands
+	sentAt  span.Span        // since when it stands
 }
 
 // memory is what one process knows beyond what it can read anywhere.
 type memory struct {
 	looked  bool // once at least
 	told    bool // the configuration was there
-	doubted loop.Span
-	watched loop.Span
-	missing loop.Span
-	decided loop.Span
+	doubted span.Span
+	watched span.Span
+	missing span.Span
+	decided span.Span
 
 	before map[string]mark // the stamps that stood when ours was seen withdrawn; nil before that
 
@@ -84,7 +84,7 @@ type memory struct {
 	refused        time.Time // RequestedAt of one seen while the configuration was valid
 
 	sent    types.AgentStamp
-	sentAt  loop.Span
+	sentAt  span.Span
 	backoff time.Duration
 	retry   time.Duration // no stamp before this
 }
@@ -352,7 +352,7 @@ func sameList(s *types.AgentStamp, other types.AgentStamp) bool {
 func again(f facts) time.Duration {
 	wait := period
 	for _, due := range []struct {
-		of loop.Span
+		of span.Span
 		at time.Duration
 	}{
 		{f.doubted, intervals * f.interval},

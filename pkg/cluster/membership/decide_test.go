@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/span"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -56,7 +56,7 @@ func at(state types.Membership, change ...func(*types.EdgeNodeClusterConfig)) ty
 	return m
 }
 
-func lasting(d time.Duration) loop.Span { return loop.Span{Holds: true, Began: up - d} }
+func lasting(d time.Duration) span.Span { return span.Span{Holds: true, Began: up - d} }
 
 // world is everything in order: the API is seen whole, the controller reached,
 // and zedagent's word is w.
@@ -235,7 +235,7 @@ func TestItLooksAgainWhenSomethingIsDue(t *testing.T) {
 }
 
 func TestTimeInWhichNobodyLookedDoesNotCount(t *testing.T) {
-	var s loop.Span
+	var s span.Span
 	for at := time.Duration(0); at <= time.Hour; at += period {
 		s.Note(at, true)
 	}

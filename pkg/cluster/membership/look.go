@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/span"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -217,5 +217,5 @@ func (c *Component) collect() {
 		m.retry = c.Uptime() + m.backoff
 		return
 	}
-	m.backoff, m.sent, m.sentAt = 0, done.stamp, loop.Span{Holds: true, Began: done.began}
+	m.backoff, m.sent, m.sentAt = 0, done.stamp, span.Span{Holds: true, Began: done.began}
 }

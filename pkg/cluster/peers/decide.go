@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/span"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -48,7 +48,7 @@ type facts struct {
 	looking    bool  // a look is under way
 	seen       *Look // the look that has just ended; nil for none
 	looked     time.Duration
-	silent     loop.Span // nothing has answered, and would have been heard
+	silent     span.Span // nothing has answered, and would have been heard
 }
 
 // action is everything decide may ask for.
@@ -58,7 +58,7 @@ type action struct {
 	without *types.WithoutCluster
 	forget  bool
 	look    bool
-	silent  loop.Span
+	silent  span.Span
 	again   time.Duration
 }
 
@@ -143,12 +143,12 @@ func words(f facts, old []types.PeerWord) []types.PeerWord {
 func prove(f facts, a *action) {
 	r := f.request
 	if r == nil {
-		a.silent, a.forget = loop.Span{}, true
+		a.silent, a.forget = span.Span{}, true
 		return
 	}
 	was := f.was
 	if !was.RequestedAt.Equal(r.RequestedAt) {
-		was, a.silent = types.WithoutCluster{RequestedAt: r.RequestedAt, State: types.WithoutLooking, Reason: "looking for the other nodes"}, loop.Span{}
+		was, a.silent = types.WithoutCluster{RequestedAt: r.RequestedAt, State: types.WithoutLooking, Reason: "looking for the other nodes"}, span.Span{}
 		f.seen = nil // a look that began for another request
 	}
 	a.without = &was
@@ -157,11 +157,11 @@ func prove(f facts, a *action) {
 	}
 	if why := refusal(f); why != "" {
 		was.State, was.Reason, was.SilentSince = types.WithoutRefused, why, time.Time{}
-		a.silent = loop.Span{}
+		a.silent = span.Span{}
 		return
 	}
 	if a.silent.Holds && f.uptime-f.looked > tooLong {
-		a.silent, was.SilentSince = loop.Span{}, time.Time{} // nobody looked: the device slept, say
+		a.silent, was.SilentSince = span.Span{}, time.Time{} // nobody looked: the device slept, say
 	}
 	count(f, a, &was)
 	switch rest := silentFor - (f.uptime - a.silent.Began); {
@@ -184,12 +184,12 @@ func prove(f facts, a *action) {
 func count(f facts, a *action, was *types.WithoutCluster) {
 	switch {
 	case !f.dead:
-		a.silent, was.SilentSince, was.Reason = loop.Span{}, time.Time{}, "whether the API server answers is not known yet"
+		a.silent, was.SilentSince, was.Reason = span.Span{}, time.Time{}, "whether the API server answers is not known yet"
 	case f.seen == nil:
 	case f.seen.Trouble(f.controller) != "":
-		a.silent, was.SilentSince, was.Reason = loop.Span{}, time.Time{}, f.seen.Trouble(f.controller)
+		a.silent, was.SilentSince, was.Reason = span.Span{}, time.Time{}, f.seen.Trouble(f.controller)
 	case !a.silent.Holds:
-		a.silent = loop.Span{Holds: true, Began: f.uptime}
+		a.silent = span.Span{Holds: true, Began: f.uptime}
 		was.SilentSince, was.Reason = f.now, fmt.Sprintf("no other node answers; this node leaves after %s without an answer", silentFor)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pkg/base/span"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -67,7 +68,7 @@ type Component struct {
 	Without pubsub.Writer[types.WithoutCluster]
 
 	// What this process remembers. Losing it makes a proof later, never sooner.
-	silent  loop.Span
+	silent  span.Span
 	looked  time.Duration // when the last look began
 	volumes loop.Call[listed]
 	asked   time.Duration // when the volumes may be asked for again

@@ -1,12 +1,8 @@
 package clusterinfo
 
 import (
-	"maps"
-	"slices"
 	"time"
 
-	"github.com/zedkube/zedkube/pkg/base/loop"
-	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -112,19 +108,19 @@ func renewed(f facts, views map[string]view) memory {
 		return f.changed[section] && views[section].whole()
 	}
 	if news(types.SectionNodes) {
-		m.nodes = m.nodes.renew(nodes(f), sameExceptTimes, pubsub.MaxMessage, f.now, "Conditions", bare)
+		m.nodes = m.nodes.renew(nodes(f), sameExceptTimes, maxMessage, f.now, "Conditions", bare)
 	}
 	if news(types.SectionAppPods) {
-		m.pods = m.pods.renew(m.appPods, equal, pubsub.MaxLarge, f.now, "", nil)
+		m.pods = m.pods.renew(m.appPods, equal, maxLarge, f.now, "", nil)
 	}
 	if news(types.SectionAppVMIs) {
-		m.vmis = m.vmis.renew(vmis(f.vmis), equal, pubsub.MaxLarge, f.now, "", nil)
+		m.vmis = m.vmis.renew(vmis(f.vmis), equal, maxLarge, f.now, "", nil)
 	}
 	if news(types.SectionStorage) {
-		m.volumes = m.volumes.renew(volumes(f), sameExceptTimes, pubsub.MaxLarge, f.now, "", nil)
+		m.volumes = m.volumes.renew(volumes(f), sameExceptTimes, maxLarge, f.now, "", nil)
 	}
 	// Nodes go before namespaces, which no agent of EVE reads.
-	room := pubsub.MaxMessage - m.nodes.size
+	room := maxMessage - m.nodes.size
 	if news(types.SectionNamespaces) {
 		m.namespaces = m.namespaces.renew(namespaces(f.counts), equal, room, f.now, "", nil)
 	} else if m.namespaces.limit != room {
@@ -147,43 +143,3 @@ func (h health) renew(f facts, absent bool) health {
 	h.known = true
 	return h
 }
-
-// changedSections tells which sections have news, so that the others are not made again:
-// a large cluster changes in one place at a time.
-type changedSections map[string]chan struct{}
-
-func newChangedSections(sections map[string][]loop.Input) changedSections {
-	r := changedSections{}
-	for name, inputs := range sections {
-		r[name] = make(chan struct{}, 1)
-		for _, in := range inputs {
-			in.Notify(r[name])
-		}
-	}
-	return r
-}
-
-// all rings all of them.
-func (r changedSections) all() {
-	for _, bell := range r {
-		select {
-		case bell <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// take returns those that have rung since the last time.
-func (r changedSections) take() map[string]bool {
-	news := map[string]bool{}
-	for name, bell := range r {
-		select {
-		case <-bell:
-			news[name] = true
-		default:
-		}
-	}
-	return news
-}
-
-func values[T any](table map[string]T) []T { return slices.Collect(maps.Values(table)) }

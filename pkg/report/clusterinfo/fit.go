@@ -9,8 +9,14 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// maxEntry is far more than any entry needs, in bytes of JSON.
-const maxEntry = 12_000
+const (
+	// maxMessage bounds the JSON of Nodes and PodNsInfo together.
+	maxMessage = pubsub.MaxMessage
+	// maxLarge bounds the JSON of a part that travels by file.
+	maxLarge = pubsub.MaxLarge
+	// maxEntry is far more than any entry needs, in bytes of JSON.
+	maxEntry = 12_000
+)
 
 // list is one list of the report: what there is, and what of it fits. The first
 // entries by name stay, so that the same ones are reported every time.
