@@ -1,4 +1,4 @@
-// Package kubeapi, with the packages below it, is the only place that speaks to
+// Package kubeapi is, with the packages below it, the only place that speaks to
 // Kubernetes. It decides nothing: it keeps tables of what the cluster looks like
 // and offers verbs.
 //

@@ -67,7 +67,7 @@ func TestAnswersAboutSomethingElseAreNone(t *testing.T) {
 			"nothing":           struct{}{},
 		} {
 			l.set(func() { l.lie = lie })
-			_, err := leases.LeasesOn(conn).Update(t.Context(), statsOf("n1", 25, time.Now()), metav1.UpdateOptions{})
+			_, err := leases.On(conn).Update(t.Context(), statsOf("n1", 25, time.Now()), metav1.UpdateOptions{})
 			if err == nil {
 				t.Errorf("%s is taken for the answer to a write", name)
 			}

@@ -268,6 +268,7 @@ func (conn *Connection) Raw(ctx context.Context, path string) ([]byte, error) {
 	return conn.Kube.CoreV1().RESTClient().Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 }
 
+// ErrRetired is why requests of a connection end whose kubeconfig is no longer in use.
 var ErrRetired = errors.New("the kubeconfig has changed")
 
 // The loops of a connection that have a pulse. A list and a probe end by the

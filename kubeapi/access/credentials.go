@@ -36,6 +36,7 @@ type Credentials struct {
 	row types.Credentials
 }
 
+// NewCredentials returns a record of the certificates that are used, which keeps the table up to date.
 func NewCredentials(log logrus.FieldLogger, table Writer[types.Credentials]) *Credentials {
 	return &Credentials{log: log, table: table, shook: make(chan struct{}, 1)}
 }
@@ -160,6 +161,7 @@ func certificates(data []byte) (list []*x509.Certificate) {
 	return list
 }
 
+// CertificateOf is what is reported of a certificate.
 func CertificateOf(c *x509.Certificate) types.Certificate {
 	return types.Certificate{Subject: c.Subject.CommonName, NotBefore: c.NotBefore.UTC(), NotAfter: c.NotAfter.UTC()}
 }
@@ -182,6 +184,7 @@ func (t *CredentialsRecorder) RoundTrip(req *http.Request) (*http.Response, erro
 	return resp, nil
 }
 
+// ForLogs is the transport below, without a record.
 func (t *CredentialsRecorder) ForLogs() http.RoundTripper {
 	if s, ok := t.RoundTripper.(interface{ ForLogs() http.RoundTripper }); ok {
 		return s.ForLogs()

@@ -13,6 +13,7 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
+// ErrPartial is returned for a list of which more is to be asked for.
 var ErrPartial = errors.New("the answer is a part of the list only")
 
 // IsWhole refuses pages, and answers of another kind, which are decoded to an
@@ -27,6 +28,7 @@ func IsWhole(list metav1.ListMeta) error {
 	return nil
 }
 
+// Finished says whether the pod has succeeded or failed: it runs no container any more.
 func Finished(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
@@ -43,8 +45,10 @@ func ClaimOf(p *corev1.Pod, v corev1.Volume) string {
 }
 
 var (
+	// ErrNoVersion is returned for an answer of another kind than a list.
 	ErrNoVersion = errors.New("the answer has no resource version, so it is no list of what was asked for")
-	ErrNoName    = errors.New("the answer holds an object without a name")
+	// ErrNoName is returned for a list with an object that has no name.
+	ErrNoName = errors.New("the answer holds an object without a name")
 )
 
 // storagePage is how many objects are asked for and decoded at a time, of which
@@ -124,6 +128,7 @@ func PodsOn(ctx context.Context, conn *Connection, node string, see func(*corev1
 	return nil
 }
 
+// ClaimsOf returns the names of the claims that the pod uses; none once it has finished.
 func ClaimsOf(p *corev1.Pod) (claims []string) {
 	if Finished(p) {
 		return nil

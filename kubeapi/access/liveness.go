@@ -92,6 +92,7 @@ type Liveness struct {
 	open  chan struct{} // closed while views may list and watch
 }
 
+// NewLiveness returns the judgement of one connection, which calls report with each change, and ends with ctx.
 func NewLiveness(ctx context.Context, log logrus.FieldLogger, report func(time.Time, string)) *Liveness {
 	s := &Liveness{log: log, ctx: ctx, report: report, wake: make(chan struct{}, 1), open: make(chan struct{})}
 	close(s.open)

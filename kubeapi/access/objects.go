@@ -90,6 +90,7 @@ func SlimMeta(m metav1.ObjectMeta, labels ...string) metav1.ObjectMeta {
 	}
 }
 
+// Only returns those entries of m that have one of the keys.
 func Only(m map[string]string, keys ...string) map[string]string {
 	kept := map[string]string{}
 	for _, k := range keys {

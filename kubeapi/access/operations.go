@@ -180,6 +180,7 @@ const VerbWithin = 20 * time.Second
 // Values are those of an object that a patch names, by field.
 type Values map[string]any
 
+// AnnotationsPatch is a merge patch of annotations; a value of nil removes one.
 func AnnotationsPatch(annotations Values) Values {
 	return Values{"metadata": Values{"annotations": annotations}}
 }

@@ -32,6 +32,7 @@ func (c *MetricsTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	return c.pass(c.RoundTripper, req)
 }
 
+// ForLogs counts and times the requests of logs apart from the others.
 func (c *MetricsTransport) ForLogs() http.RoundTripper {
 	if s, ok := c.RoundTripper.(interface{ ForLogs() http.RoundTripper }); ok {
 		return metricsLogs{c, s.ForLogs()}

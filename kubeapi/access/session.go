@@ -83,6 +83,7 @@ func (s *Session) Write(ctx context.Context, d Operation, act string, do func(co
 	return s.Record(ctx, d, func(ctx context.Context) error { return classed(ctx, act, s.Verb(ctx, do)) })
 }
 
+// ErrNoUID is returned for the deletion of an object that was not looked at.
 var ErrNoUID = errors.New("its UID is not known")
 
 // Deletion is how one object is deleted and looked at.
@@ -103,6 +104,8 @@ func (s *Session) DeleteExactly(ctx context.Context, d Operation, act, uid strin
 	})
 }
 
+// Delete deletes the object that has this UID, and succeeds if it no longer exists.
+// It returns an error that wraps types.ErrConflict when another one has its name.
 func (o Deletion) Delete(ctx context.Context, uid ktypes.UID, grace *int64) error {
 	err := o.Remove(ctx, metav1.DeleteOptions{GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &uid}})
 	if NotFound(err) {

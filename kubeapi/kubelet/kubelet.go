@@ -162,6 +162,7 @@ type capped struct {
 	left int64
 }
 
+// ErrLongAnswer is returned for an answer of a kubelet beyond its limit.
 var ErrLongAnswer = errors.New("the answer is too long")
 
 // Read implements io.Reader.
@@ -176,6 +177,7 @@ func (c *capped) Read(p []byte) (int, error) {
 // Client has the verbs that kubelets answer.
 type Client struct{ *access.Session }
 
+// ErrNoNode is returned where the name of a node is missing.
 var ErrNoNode = errors.New("no node is named")
 
 // RunningPods returns the pods that the node's container runtime runs, as its

@@ -127,6 +127,7 @@ type criLog struct {
 	err  error  // nothing comes after it
 }
 
+// ErrNoCRI is returned for a file that is not in the format of a container runtime's logs.
 var ErrNoCRI = errors.New("not a log of a runtime")
 
 // Read implements io.Reader.

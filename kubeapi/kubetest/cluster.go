@@ -255,12 +255,14 @@ type Authority struct {
 	Pem  []byte
 }
 
+// NewAuthority makes a certificate authority for a test.
 func NewAuthority(t *testing.T) *Authority {
 	a := &Authority{}
 	a.Cert, a.key, a.Pem, _ = a.Sign(t, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
 	return a
 }
 
+// Sign makes a key and a certificate, and returns both as PEM, too.
 func (a *Authority) Sign(t *testing.T, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey, []byte, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -292,8 +294,10 @@ type InMemory struct {
 	Refuse  func() error // answers instead, if it returns one
 }
 
+// CloseAll does nothing: there are no connections.
 func (m *InMemory) CloseAll() {}
 
+// RoundTrip implements http.RoundTripper.
 func (m *InMemory) RoundTrip(req *http.Request) (*http.Response, error) {
 	if m.Refuse != nil {
 		if err := m.Refuse(); err != nil {
@@ -326,6 +330,7 @@ type pipeBody struct {
 
 func (b *pipeBody) Close() error { b.cancel(); return b.PipeReader.Close() }
 
+// PipeWriter is an http.ResponseWriter whose body is read while it is written.
 type PipeWriter struct {
 	Pipe   *io.PipeWriter
 	header http.Header
@@ -333,9 +338,16 @@ type PipeWriter struct {
 	once   sync.Once
 }
 
-func (p *PipeWriter) Header() http.Header  { return p.header }
+// Header implements http.ResponseWriter.
+func (p *PipeWriter) Header() http.Header { return p.header }
+
+// WriteHeader implements http.ResponseWriter.
 func (p *PipeWriter) WriteHeader(code int) { p.once.Do(func() { p.head <- code }) }
-func (p *PipeWriter) Flush()               {}
+
+// Flush implements http.Flusher.
+func (p *PipeWriter) Flush() {}
+
+// Write implements http.ResponseWriter.
 func (p *PipeWriter) Write(b []byte) (int, error) {
 	p.WriteHeader(http.StatusOK)
 	return p.Pipe.Write(b)

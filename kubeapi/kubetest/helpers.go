@@ -18,10 +18,12 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
+// At is a minute of one fixed hour.
 func At(minute int) metav1.Time {
 	return metav1.NewTime(time.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC))
 }
 
+// TestPod is a pod on a node.
 func TestPod(namespace, name, node string) corev1.Pod {
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -29,6 +31,7 @@ func TestPod(namespace, name, node string) corev1.Pod {
 	}
 }
 
+// KubeconfigText is a kubeconfig for a server and the line of its authority.
 func KubeconfigText(server, ca string) string {
 	return fmt.Sprintf(`apiVersion: v1
 clusters:
@@ -45,6 +48,7 @@ users:
 `, ca, server)
 }
 
+// WriteFile writes a file that its owner alone may read.
 func WriteFile(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -73,8 +77,10 @@ func Heap() uint64 {
 	return m.HeapAlloc
 }
 
+// Keys returns the keys of m in order.
 func Keys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
+// Quiet is a log that is discarded.
 func Quiet() logrus.FieldLogger {
 	log := logrus.New()
 	log.SetOutput(io.Discard)

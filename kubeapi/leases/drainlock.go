@@ -30,6 +30,7 @@ const (
 	lockText = 240_000
 )
 
+// ErrNoHolder is returned where the name of the holder is missing.
 var ErrNoHolder = errors.New("nobody is to hold it")
 
 // lockNote is what the annotation says.

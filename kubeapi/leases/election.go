@@ -266,7 +266,7 @@ func (c *Client) Elect(ctx context.Context, identity string, changed func(leader
 	part := &candidate{
 		Interface: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: access.Namespace, Name: StatsLease},
-			Client:     LeasesOn(conn),
+			Client:     On(conn),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
 		seen: access.Kept[Observations](conn), changed: changed, bell: make(chan struct{}, 1),

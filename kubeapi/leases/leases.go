@@ -51,7 +51,8 @@ type leases struct {
 	seen *Observations
 }
 
-func LeasesOn(conn *access.Connection) leases {
+// On returns the Leases of zedkube's namespace, as asked for over a connection.
+func On(conn *access.Connection) leases {
 	return leases{LeaseInterface: conn.Kube.CoordinationV1().Leases(access.Namespace), seen: access.Kept[Observations](conn)}
 }
 
@@ -106,6 +107,7 @@ func (l leases) noted(name, wrote string, send func() (*coordinationv1.Lease, er
 	return lease, nil
 }
 
+// Holder is who holds the Lease, "" for nobody.
 func Holder(l *coordinationv1.Lease) string {
 	if l.Spec.HolderIdentity == nil {
 		return ""
@@ -120,6 +122,7 @@ type Client struct {
 	repairs chan struct{} // holds the one repair under way
 }
 
+// New returns the verbs on Leases.
 func New(s *access.Session) *Client {
 	return &Client{Session: s, repairs: make(chan struct{}, 1)}
 }

@@ -32,8 +32,10 @@ const (
 )
 
 var (
+	// ErrRepairLeaseLost is why a repair is cancelled: the Lease could not be renewed in time.
 	ErrRepairLeaseLost = errors.New("the right to repair was lost")
-	ErrNoIdentity      = errors.New("nobody is to have the right")
+	// ErrNoIdentity is returned where the name of the holder is missing.
+	ErrNoIdentity = errors.New("nobody is to have the right")
 )
 
 // Repair carries out do while this node, under the name identity, has the right
@@ -61,7 +63,7 @@ func (c *Client) Repair(ctx context.Context, identity string, do func(ctx contex
 		return fmt.Errorf("%s: %w", act, err)
 	}
 	defer done()
-	r := &repairRight{leases: LeasesOn(conn), holder: identity, acquired: time.Now().UTC().Truncate(time.Microsecond)}
+	r := &repairRight{leases: On(conn), holder: identity, acquired: time.Now().UTC().Truncate(time.Microsecond)}
 	defer func() {
 		if err := r.giveBack(context.WithoutCancel(ctx)); err != nil {
 			c.Logger.WithError(err).Info("the right to repair could not be given back, it will run out")

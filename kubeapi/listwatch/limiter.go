@@ -170,7 +170,8 @@ const (
 	// cluster out of step. With the time a try takes to prove itself and a list
 	// to come, LastGap leaves the tables right within five seconds.
 	firstGap = time.Second
-	LastGap  = 3 * time.Second
+	// LastGap is the longest wait between two attempts that fail.
+	LastGap = 3 * time.Second
 	// steady is how long all views must have gone well for the next gap to be a
 	// first one again.
 	steady = time.Minute
@@ -189,6 +190,7 @@ type SharedBackoff struct {
 	open chan struct{} // closed to let all go
 }
 
+// NewSharedBackoff returns a backoff whose waits grow up to last.
 func NewSharedBackoff(last time.Duration) *SharedBackoff {
 	return &SharedBackoff{last: last, open: make(chan struct{})}
 }

@@ -28,8 +28,10 @@ type Rows[O, T any] struct {
 	replaced func(version string)
 }
 
+// Example is an object of the kind that is listed and watched.
 func (r *Rows[O, T]) Example() any { var o O; return o }
 
+// OnReplaced sets what is called with the resource version after each whole list.
 func (r *Rows[O, T]) OnReplaced(done func(string)) { r.replaced = done }
 
 // of returns the row of an object and its key.
@@ -154,6 +156,7 @@ type Group struct {
 	until  time.Time     // it is taken for missing
 }
 
+// NewGroup returns what the tables of one API group share on a connection.
 func NewGroup(conn *access.Connection, gv schema.GroupVersion) *Group {
 	return &Group{conn: conn, GroupVersion: gv, turn: make(chan struct{}, 1)}
 }

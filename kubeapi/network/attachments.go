@@ -22,15 +22,20 @@ import (
 
 const (
 	passthroughManager = "zedkube-passthrough"
-	PassthroughLabel   = "zedkube.github.io/passthrough"
-	NeededAnnotation   = "zedkube.github.io/needed-by"
+	// PassthroughLabel marks the attachments that zedkube made.
+	PassthroughLabel = "zedkube.github.io/passthrough"
+	// NeededAnnotation names the nodes whose applications need the attachment.
+	NeededAnnotation = "zedkube.github.io/needed-by"
 )
 
 var (
+	// ErrForeignNAD is returned where somebody else's attachment has the name.
 	ErrForeignNAD = errors.New("there is one with another configuration that is not zedkube's")
-	ErrNADGoes    = errors.New("the former one is still being deleted")
-	errNADGone    = errors.New("it was deleted meanwhile")
-	ErrNoOwner    = errors.New("the Node of its owner is unknown")
+	// ErrNADGoes is returned until the former attachment of that name is deleted.
+	ErrNADGoes = errors.New("the former one is still being deleted")
+	errNADGone = errors.New("it was deleted meanwhile")
+	// ErrNoOwner is returned where the UID of the owning Node is not known.
+	ErrNoOwner = errors.New("the Node of its owner is unknown")
 )
 
 // NADs lists the attachments of ports that carry zedkube's label. Its error
@@ -188,11 +193,12 @@ func deleteNAD(ctx context.Context, conn *access.Connection, o *unstructured.Uns
 	return err
 }
 
-// The kind that Multus reads.
+// NadKind is the kind that Multus reads.
 const NadKind = "NetworkAttachmentDefinition"
 
 var nads = schema.GroupVersionResource{Group: "k8s.cni.cncf.io", Version: "v1", Resource: "network-attachment-definitions"}
 
+// NadsOn returns the attachments of zedkube's namespace, as asked for over a connection.
 func NadsOn(conn *access.Connection) dynamic.ResourceInterface {
 	return conn.Custom.Resource(nads).Namespace(access.Namespace)
 }

@@ -18,6 +18,7 @@ import (
 
 const cordonedBy = "zedkube"
 
+// ErrNotOurs is returned for a node that zedkube has not cordoned.
 var ErrNotOurs = errors.New("it carries no cordon of zedkube's")
 
 // Cordon keeps new pods off the node and writes on it who did and why, both in

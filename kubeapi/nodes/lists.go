@@ -102,6 +102,7 @@ func (c *Client) NodeLease(ctx context.Context, node string) (time.Time, error) 
 	return renewed, nil
 }
 
+// Joined returns the rows of Nodes with the times at which their Leases were renewed.
 func Joined(nodes []corev1.Node, renewed map[string]time.Time) ([]types.Node, error) {
 	var rows []types.Node
 	for _, n := range nodes {
@@ -147,6 +148,7 @@ type nodeClock struct {
 	ahead []time.Duration // at the last sightings
 }
 
+// NewClocks returns what keeps a table of the nodes' clocks.
 func NewClocks(log logrus.FieldLogger, table access.Writer[types.NodeClock]) *Clocks {
 	return &Clocks{log: log, table: table, began: time.Now(), nodes: map[string]nodeClock{}}
 }

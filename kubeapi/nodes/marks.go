@@ -126,6 +126,7 @@ func (c *Client) Event(ctx context.Context, e types.Event) error {
 	return nil
 }
 
+// EventOf is the Event object for an event.
 func EventOf(e types.Event, now time.Time) *corev1.Event {
 	event := &corev1.Event{
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: e.Pod.Namespace, Name: e.Pod.Name, UID: ktypes.UID(e.Pod.UID)},
@@ -198,6 +199,7 @@ func witnessOf(n *corev1.Node) *types.Witness {
 	return &w
 }
 
+// None says whether the witness has reported nothing.
 func None(w types.Witness) bool { return w.Round == 0 && len(w.Sightings) == 0 }
 
 // Fence takes this very node out of service: taint and annotation in one patch,

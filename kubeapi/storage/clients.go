@@ -80,6 +80,7 @@ func partClient(cfg *rest.Config, rt http.RoundTripper, gv schema.GroupVersion, 
 // its snapshots along, and a Node every replica on it: only what is here is
 // decoded of them. What their pointers hold is never changed.
 type (
+	// VolumePart is a Volume.
 	VolumePart struct {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
@@ -102,6 +103,7 @@ type (
 		LastPVCRefAt string `json:"lastPVCRefAt"`
 	}
 
+	// EnginePart is an Engine.
 	EnginePart struct {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
@@ -120,6 +122,7 @@ type (
 		Progress int `json:"progress"`
 	}
 
+	// ReplicaPart is a Replica.
 	ReplicaPart struct {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
@@ -141,6 +144,7 @@ type (
 		} `json:"status"`
 	}
 
+	// SnapshotPart is a Snapshot.
 	SnapshotPart struct {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
@@ -152,6 +156,7 @@ type (
 		} `json:"status"`
 	}
 
+	// NodePart is a Node of Longhorn.
 	NodePart struct {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`

@@ -44,6 +44,7 @@ type oddity struct {
 	why    string
 }
 
+// NewVolumeJoin returns what joins the objects of a volume into one row of the table.
 func NewVolumeJoin(table access.Writer[types.Volume]) *VolumeJoin {
 	return &VolumeJoin{table: table, odd: map[string]oddity{}}
 }
@@ -237,6 +238,7 @@ type faulty struct {
 	err error
 }
 
+// VolumeParts is the store for Longhorn's Volumes.
 func VolumeParts(j *VolumeJoin) access.Store {
 	return &partRows[*VolumePart, disk]{
 		join: j, parts: &j.volumes,
@@ -245,6 +247,7 @@ func VolumeParts(j *VolumeJoin) access.Store {
 	}
 }
 
+// EngineParts is the store for Longhorn's Engines.
 func EngineParts(j *VolumeJoin) access.Store {
 	return &partRows[*EnginePart, engine]{
 		join: j, parts: &j.engines,
@@ -253,6 +256,7 @@ func EngineParts(j *VolumeJoin) access.Store {
 	}
 }
 
+// ReplicaParts is the store for Longhorn's Replicas.
 func ReplicaParts(j *VolumeJoin) access.Store {
 	return &partRows[*ReplicaPart, faulty]{
 		join: j, parts: &j.replicas,

@@ -64,10 +64,12 @@ const SnapshotLabel = "zedkube.github.io/snapshots"
 // AsIs leaves an object as it is: there is only one in its list.
 func AsIs[T any](o *T) *T { return o }
 
+// SettingOf is the row of a setting.
 func SettingOf(s *longhornv1.Setting) types.LonghornSetting {
 	return types.LonghornSetting{Name: s.Name, UID: string(s.UID), Version: s.ResourceVersion, Value: s.Value}
 }
 
+// SnapshotJobOf is the row of a recurring job.
 func SnapshotJobOf(j *longhornv1.RecurringJob) types.SnapshotJob {
 	return types.SnapshotJob{
 		Name: j.Name, UID: string(j.UID), Version: j.ResourceVersion,

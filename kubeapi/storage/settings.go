@@ -24,8 +24,9 @@ const (
 )
 
 var (
-	errUnnamed    = errors.New("its UID or version is not known")
-	errNotTaken   = errors.New("the server has kept another value")
+	errUnnamed  = errors.New("its UID or version is not known")
+	errNotTaken = errors.New("the server has kept another value")
+	// ErrForeignJob is returned where somebody else's recurring job has the name.
 	ErrForeignJob = errors.New("there is one that is not zedkube's")
 	errJobGoes    = fmt.Errorf("%w: the former one is still being deleted", types.ErrConflict)
 	errReplaced   = fmt.Errorf("%w: another one has its name by now", types.ErrConflict)

@@ -225,6 +225,7 @@ func (e *engine) Shows(r replica) types.Replica {
 // once is a text that many objects have, held once for all of them.
 func once[S ~string](text S) S { return unique.Make(text).Value() }
 
+// DiskOf is what is known of a volume from its own object.
 func DiskOf(v *VolumePart) disk {
 	d := disk{node: once(v.Status.CurrentNodeID), Volume: types.Volume{
 		UID:        string(v.UID),
