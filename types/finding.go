@@ -49,14 +49,3 @@ func (f Finding) Of(subject string, since time.Time) Finding {
 	f.Subject, f.Since = subject, since
 	return f
 }
-
-// Worst is the worst of the findings, SeverityOK for none.
-func Worst(all []Finding) Severity {
-	worst := SeverityOK
-	for _, f := range all {
-		if f.Severity.Rank() > worst.Rank() {
-			worst = f.Severity
-		}
-	}
-	return worst
-}

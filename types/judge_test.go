@@ -60,25 +60,3 @@ func TestJudgeClock(t *testing.T) {
 		}
 	}
 }
-
-func TestTheWorstOfFindings(t *testing.T) {
-	of := func(all ...Severity) (list []Finding) {
-		for _, s := range all {
-			list = append(list, Finding{Severity: s})
-		}
-		return list
-	}
-	for _, r := range []struct {
-		all  []Finding
-		want Severity
-	}{
-		{nil, SeverityOK},
-		{of(SeverityOK, SeverityUnknown), SeverityUnknown},
-		{of(SeverityUnknown, SeverityWarn, SeverityOK), SeverityWarn},
-		{of(SeverityBad, SeverityWarn), SeverityBad},
-	} {
-		if got := Worst(r.all); got != r.want {
-			t.Errorf("%v: %s, want %s", r.all, got, r.want)
-		}
-	}
-}
