@@ -196,7 +196,7 @@ func goesOnAfterAHugeDay(t *testing.T, b *browser) {
 	tb.shows("#apps", "app-200-xxx", "2703 more are not shown")
 	t.Logf("3000 applications are shown after %s", time.Since(begin).Round(time.Millisecond))
 	d.show(func(o *overview.Overview) { o.Node.DeviceName = strings.Repeat("y", 5<<20) })
-	tb.shows("#old", "more than the 4096 kB that a page can take")
+	tb.shows("#old", "more than the 4096 kB that a page can show")
 	d.show(func(o *overview.Overview) { o.Node.DeviceName, o.Apps.List = "", o.Apps.List[:3] })
 	tb.shows("#apps", "3 applications")
 	tb.shows("#state", "Live")
