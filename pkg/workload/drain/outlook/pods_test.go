@@ -211,7 +211,7 @@ func TestNobodyIsToldToTakeLonghornsBudgetsOrPodsAway(t *testing.T) {
 		"pinned by owners": till(func(o *StuckPod) { pinned(o); ofLonghorn(o) }),
 	} {
 		got := Blockers(twelve, []StuckPod{o})
-		if len(got) != 1 || !strings.Contains(got[0].Remedy, "replica") || !strings.Contains(got[0].Remedy, "touch neither budget nor pod") || strings.Contains(got[0].Remedy, "kubectl") {
+		if len(got) != 1 || !strings.Contains(got[0].Remedy, "replica") || !strings.Contains(got[0].Remedy, "change neither the budget nor the pod") || strings.Contains(got[0].Remedy, "kubectl") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
