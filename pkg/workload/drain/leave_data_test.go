@@ -392,6 +392,7 @@ func TestANodeThatJoinsWhileTheLastOneIsAboutToEndTheClusterTakesItsPods(t *test
 		time.Sleep(time.Hour)
 		s.gone(false)
 		s.peers(types.ConditionTrue)
+		time.Sleep(time.Minute) // a look that began before has ended
 		s.kube.SetStorage(longhorn(wholeElsewhere()))
 		time.Sleep(5 * time.Minute)
 		s.left(true)
