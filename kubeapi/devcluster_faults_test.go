@@ -26,8 +26,6 @@ type trouble struct {
 	begin  func(c *devcluster.Cluster, i int) error
 	heal   func(c *devcluster.Cluster, i int, kubeconfig string) error // nil: no fault any more
 	silent bool                                                        // the server is rightly called silent meanwhile
-	// doubtful is how long a server that is not silent may be taken for it.
-	doubtful time.Duration
 }
 
 // fault is a trouble of the node's proxy, with its watches ended so that it is
@@ -52,8 +50,7 @@ var failing = []trouble{
 	{name: "503", begin: fault(devcluster.Status(503)), silent: true},
 	// The answer with an empty list of Leases has fewer than 64 bytes; none has so few as 16.
 	{name: "reset in every answer", begin: fault(devcluster.Reset(16)), silent: true},
-	// A probe may be on the connection that is reset: the next one has another.
-	{name: "reset in long answers", begin: fault(devcluster.Reset(2000)), doubtful: 5 * time.Second},
+	{name: "reset in long answers", begin: fault(devcluster.Reset(2000))},
 }
 
 var foreign = []trouble{
@@ -105,8 +102,6 @@ func meet(t *testing.T, c *devcluster.Cluster, a *agent, i, n int, trouble troub
 		s := a.status()
 		if s.Answers() != trouble.silent {
 			known = true
-		} else if !trouble.silent && time.Since(s.SilentSince) < trouble.doubtful {
-			continue
 		} else if known || !trouble.silent || time.Since(begin) > lasts/2 {
 			t.Errorf("after %v the status is %+v", time.Since(begin), s)
 			break

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 )
 
 const (
@@ -54,8 +55,15 @@ func (conn *Connection) Probes(s *Liveness) {
 
 func (conn *Connection) probe(s *Liveness, settles bool) {
 	start := time.Now()
-	result := conn.Prober.CoreV1().RESTClient().Get().Resource("namespaces").Name(Namespace).
-		MaxRetries(0).Do(conn.Ctx)
+	ask := func() rest.Result {
+		return conn.Prober.CoreV1().RESTClient().Get().Resource("namespaces").Name(Namespace).MaxRetries(0).Do(conn.Ctx)
+	}
+	result := ask()
+	// A connection carries many requests, and ends with a fault of any of them:
+	// a probe that failed with it at once has not settled the doubt.
+	if settles && conn.Ctx.Err() == nil && s.unsettled(start) {
+		result = ask()
+	}
 	err := result.Error()
 	if err != nil && conn.Ctx.Err() == nil {
 		s.probed(start, settles)
@@ -170,6 +178,14 @@ func (s *Liveness) probed(start time.Time, settles bool) {
 	s.said = true
 	s.report(s.doubt, s.reason)
 	s.ring()
+}
+
+// unsettled reports that the probe sent at start failed at once, and that no
+// other request has been answered since. A silent server is not asked twice.
+func (s *Liveness) unsettled(start time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.gone && !s.doubt.IsZero() && s.last.Before(start) && time.Since(start) < inVain
 }
 
 // Reset lets a new connection try at once.
