@@ -41,7 +41,7 @@ func asksForItsToken(t *testing.T, b *browser) {
 	if got := eval[string](with, `location.href + document.cookie + JSON.stringify(localStorage)`); strings.Contains(got, d.secret()) {
 		t.Errorf("the token is kept in %s", got)
 	}
-	with.do(`location.reload()`)
+	with.must(chromedp.Do(with.ctx, chromedp.Reload()))
 	with.shows("#state", "Live")
 	if !eval[bool](with, `document.querySelector("#token").hidden`) {
 		t.Error("it asks for a token that it has")
