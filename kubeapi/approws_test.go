@@ -12,10 +12,10 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/kubeapi/kubevirt"
 	"github.com/zedkube/zedkube/kubeapi/nodes"
 	"github.com/zedkube/zedkube/kubeapi/pods"
+	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -9,9 +9,9 @@ import (
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/kubeapi/nodes"
 	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	k8stesting "k8s.io/client-go/testing"
 
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
 

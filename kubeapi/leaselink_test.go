@@ -14,7 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/test/kubetest"
 )
 
 // link is the way of one node to the server, with all that may befall it.

@@ -12,8 +12,8 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/kubeapi/leases"
+	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/kubeapi/network"
+	"github.com/zedkube/zedkube/test/kubetest"
 )
 
 const pathNADs = "/apis/k8s.cni.cncf.io/v1/namespaces/eve-kube-app/network-attachment-definitions"

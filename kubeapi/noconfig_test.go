@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/test/kubetest"
 )
 
 func TestLackOfAKubeconfigIsToldFromOtherSilence(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/kubeapi/leases"
 	"github.com/zedkube/zedkube/kubeapi/network"
 	"github.com/zedkube/zedkube/kubeapi/nodes"
+	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/base/watchdog"
 	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
 
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/kubeapi/nodes"
+	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -15,9 +15,9 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"k8s.io/client-go/rest"
 
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/base/redact"
+	"github.com/zedkube/zedkube/test/kubetest"
 )
 
 // follow watches path and hands out the hosts that were applied.

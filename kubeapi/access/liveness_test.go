@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
+	"github.com/zedkube/zedkube/test/kubetest"
 )
 
 // trip is a RoundTripper of one function.

@@ -27,7 +27,6 @@ var may = map[string]struct {
 	"kubeapi":               {[]string{"types", "pkg/base/*", "kubeapi/*"}, "kubeapi knows Kubernetes only and decides nothing"},
 	"kubeapi/access":        {[]string{"types", "pkg/base/*"}, "what all packages of kubeapi share knows none of them"},
 	"kubeapi/*":             {[]string{"types", "kubeapi/access"}, "the packages of kubeapi know each other only through kubeapi/access"},
-	"kubeapi/kubetest":      {[]string{"types"}, "the fake cluster obeys; it knows the nouns only"},
 	"pkg/*":                 {nil, "it says what lives in the group"},
 	"pkg/base/*":            {[]string{"types", "pubsub", "pkg/base/*"}, "what all stand on knows no component"},
 	"pkg/base/loop":         {nil, "the loop knows time only"},
@@ -54,6 +53,7 @@ var may = map[string]struct {
 	"pkg/cli/plan":          {[]string{"types", "pkg/workload/drain", "pkg/workload/drain/outlook", "pkg/operate/joinplan", "pkg/cli/terminal", "pkg/cli/device"}, "it looks at the cluster and knows no command"},
 	"cmd/*":                 {[]string{"types", "pubsub", "kubeapi", "pkg/*/*", "pkg/cli"}, "the wiring knows everything but the tests' tools"},
 	"test/cmdtest":          {[]string{"types", "pkg/operate/overview", "pkg/operate/health"}, "it makes devices for the tests of commands to look at"},
+	"test/kubetest":         {[]string{"types"}, "the fake cluster that components are tested with does what it is asked; it knows the nouns only"},
 	"test":                  {[]string{"types", "pubsub", "pkg/report/evereport", "pkg/base/printable", "test/*"}, "the tests' tools stand outside: they meet the program through files, sockets and the API server"},
 
 	"pkg/workload/drain":         {[]string{"types", "pubsub", "pkg/base/*", "pkg/workload/drain/outlook"}, "components share facts only through topics; its own pure part is no other component"},

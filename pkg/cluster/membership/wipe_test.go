@@ -16,13 +16,13 @@ import (
 	"github.com/google/uuid"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/cluster/clusterstatus"
 	"github.com/zedkube/zedkube/pkg/cluster/membership"
 	"github.com/zedkube/zedkube/pkg/cluster/peers"
 	"github.com/zedkube/zedkube/pkg/workload/drain"
 	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/sirupsen/logrus/hooks/test"
 
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"

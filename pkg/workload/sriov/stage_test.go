@@ -13,9 +13,9 @@ import (
 	"github.com/sirupsen/logrus"
 	"go.uber.org/goleak"
 
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
 

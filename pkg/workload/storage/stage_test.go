@@ -12,9 +12,9 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"go.uber.org/goleak"
 
-	"github.com/zedkube/zedkube/kubeapi/kubetest"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
 )
 
