@@ -2,16 +2,23 @@ package statusserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
+	"github.com/zedkube/zedkube/pkg/base/keptfile"
 	"github.com/zedkube/zedkube/pkg/base/proof"
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -132,4 +139,220 @@ func (c *Component) report(ctx context.Context, source netip.Addr, id string) (r
 		return report{}, fmt.Errorf("read the files of the report: %w", err)
 	}
 	return out.report, nil
+}
+
+const (
+	peerTimeout   = 5 * time.Second  // one peer's answer
+	roundTimeout  = 12 * time.Second // all of them
+	peersAtOnce   = 8
+	maxPeers      = 32
+	maxPeerAnswer = 512 << 10
+	// writeTimeout is what is left of a request once the round is over.
+	writeTimeout = roundTimeout + requestTimeout
+)
+
+// round is the answer to /cluster-app.
+type round struct {
+	Key   string `json:"key"`
+	Value []any  `json:"value"` // a report or a silence for each node, the own one first
+}
+
+// silence stands in for the report of a node that gave none.
+type silence struct {
+	Hostname string `json:"hostname"` // its address
+	Errors   string `json:"errors"`
+}
+
+// serveClusterApp is the reports of all nodes about one application.
+func (c *Component) serveClusterApp(w http.ResponseWriter, r *http.Request) {
+	id, from, ok := c.admitted(w, r, clusterAppPath)
+	if !ok {
+		return
+	}
+	if !c.limits.rounds.enter(from, maxRounds, maxRoundsEach) {
+		refuse(w, http.StatusTooManyRequests, "peers are being queried already, ask again soon")
+		return
+	}
+	defer c.limits.rounds.leave(from)
+	until := time.Now().Add(writeTimeout)
+	control := http.NewResponseController(w)
+	if err := errors.Join(control.SetReadDeadline(until), control.SetWriteDeadline(until)); err != nil {
+		refuse(w, http.StatusInternalServerError, "cannot extend the deadline for querying peers")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), roundTimeout)
+	defer cancel()
+	out := c.askAll(ctx, from, id)
+	w.Header().Set("Content-Type", "application/json")
+	_ = writeJSON(w, out) // who asked is gone: nobody could act on it
+}
+
+// askAll collects the own report and the peers', a few at a time.
+func (c *Component) askAll(ctx context.Context, from netip.Addr, id string) round {
+	status, _ := c.Status.Get(types.Global)
+	own, _ := ownAddress(status)
+	asker := newAsker(status, portOr(c.Port))
+	defer asker.client.CloseIdleConnections()
+	ips := peers(own, c.Nodes.All())
+	out := round{Key: "cluster-app", Value: make([]any, 1+len(ips))}
+	var work boundedhttp.Group
+	work.Go(func() {
+		mine, err := c.report(ctx, from, id)
+		out.Value[0] = reportOr(mine, err, own)
+	})
+	turns := make(chan struct{}, peersAtOnce)
+	for i, ip := range ips {
+		work.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			theirs, err := asker.ask(ctx, ip, id)
+			out.Value[1+i] = reportOr(theirs, err, ip)
+		})
+	}
+	work.Wait()
+	return out
+}
+
+func reportOr(r report, err error, ip netip.Addr) any {
+	if err != nil {
+		return silence{Hostname: ip.String(), Errors: err.Error()}
+	}
+	return r
+}
+
+// peers are the addresses of the other nodes, each once and in order.
+func peers(own netip.Addr, nodes map[string]types.Node) []netip.Addr {
+	var out []netip.Addr
+	for _, n := range nodes {
+		if ip, err := netip.ParseAddr(n.InternalIP); err == nil && plain(ip) != own {
+			out = append(out, plain(ip))
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	out = slices.Compact(out)
+	return out[:min(len(out), maxPeers)]
+}
+
+// asker asks other nodes for their reports.
+type asker struct {
+	client *http.Client
+	key    []byte // nil while there is no cluster token: EVE's peers answer anyway
+	token  string // not to be passed on
+	zone   string // of link-local addresses
+	port   int
+}
+
+// newAsker asks from the cluster address, by which the peers know this node.
+func newAsker(status types.EdgeNodeClusterStatus, port int) *asker {
+	a := &asker{token: status.EncryptedClusterToken, zone: status.ClusterInterface, port: port}
+	a.key, _ = proof.Key(status) // without one the question goes unsigned, and a peer that wants it signed says so
+	dialer := &net.Dialer{Timeout: peerTimeout}
+	if own, ok := ownAddress(status); ok {
+		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(a.zoned(own), 0))
+	}
+	a.client = boundedhttp.NewClient(dialer.DialContext, nil, boundedhttp.MaxHeaderBytes)
+	a.client.Timeout = peerTimeout
+	return a
+}
+
+func (a *asker) zoned(ip netip.Addr) netip.Addr {
+	if ip.Is6() && ip.IsLinkLocalUnicast() {
+		return ip.WithZone(a.zone)
+	}
+	return ip
+}
+
+// ask returns what the node at ip reports about the application id.
+func (a *asker) ask(ctx context.Context, ip netip.Addr, id string) (report, error) {
+	u := url.URL{Scheme: "http", Host: net.JoinHostPort(a.zoned(ip).String(), strconv.Itoa(a.port)), Path: appPath + "/" + id}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), http.NoBody)
+	if err != nil {
+		return report{}, fmt.Errorf("ask peer: %w", err)
+	}
+	if a.key != nil {
+		to := proof.Ask{Method: r.Method, Host: netip.AddrPortFrom(ip, uint16(a.port)).String(), Path: u.EscapedPath()}
+		r.Header.Set(proof.Header, to.Sign(a.key, time.Now()))
+	}
+	answer, err := boundedhttp.Do(a.client, r, maxPeerAnswer)
+	switch {
+	case err != nil:
+		return report{}, fmt.Errorf("ask peer: %w", cause(err))
+	case answer.Code != http.StatusOK:
+		return report{}, fmt.Errorf("ask peer: HTTP %d %s", answer.Code, http.StatusText(answer.Code))
+	}
+	return readReport(answer.Body, a.token)
+}
+
+// readReport reads what a peer says. Nothing of it is believed to be in order:
+// what is passed on is of the form of a report, of bounded size, and without
+// the token.
+func readReport(data []byte, token string) (report, error) {
+	if len(data) > maxPeerAnswer {
+		return report{}, errors.New("read peer's report: it is too long")
+	}
+	var out report
+	if err := json.Unmarshal(data, &out); err != nil {
+		return report{}, errors.New("read peer's report: it is not a valid report in JSON")
+	}
+	return out.redacted(token), nil
+}
+
+// cause is err without the URL, which the entry names already.
+func cause(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// proofRecord remembers which cluster was once seen with a zedkube of this kind on
+// every Node. What is not atomic is touched by Step only.
+type proofRecord struct {
+	stamped time.Time   // since when the stamps of all Nodes have been seen fresh; zero for not now
+	cluster string      // its UUID, "" for none
+	isRead  bool        // the file was read
+	kept    string      // what the file says
+	all     atomic.Bool // it is the cluster of this node
+}
+
+// read returns the cluster, the first time from the file at path. One that cannot
+// be read is as good as none: it is written again.
+func (p *proofRecord) read(path string) string {
+	if !p.isRead {
+		content, err := safefile.Read(path, maxTopicFile)
+		if err == nil {
+			p.cluster, p.kept = string(content), string(content)
+		}
+		p.isRead = true
+	}
+	return p.cluster
+}
+
+// recordProved keeps in the file that all Nodes of a cluster have proofs, "" for
+// that they have not. What cannot be written holds until the end of the process,
+// and is tried again.
+func (c *Component) recordProved(cluster string) error {
+	c.proof.all.Store(cluster != "")
+	if cluster == "" {
+		return nil
+	}
+	if c.proof.cluster != cluster {
+		c.proof.cluster = cluster
+		c.Log.Info("every node runs a zedkube that can prove itself: reports now require a proof")
+	}
+	if c.proof.kept == cluster {
+		return nil
+	}
+	file := keptfile.File{Path: c.ProversFile, Name: "the note that all nodes can prove themselves", MakeDir: true}
+	did, err := file.Keep(keptfile.Desired{Do: keptfile.Write, Content: cluster})
+	if err == nil && did != keptfile.Awaits {
+		c.proof.kept = cluster
+	}
+	return err
+}
+
+// withoutProof reports whether a Node without a zedkube of this kind needs no proof.
+func (c *Component) withoutProof() bool {
+	return c.Reports == ReportsAlways || c.Reports != ReportsNever && !c.proof.all.Load()
 }

@@ -4,11 +4,17 @@
 package bundle
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"time"
+
+	"github.com/zedkube/zedkube/pkg/base/redact"
 )
 
 const (
@@ -118,4 +124,151 @@ func (b Bundle) Write(ctx context.Context, w io.Writer) (Manifest, error) {
 		}
 	}
 	return a.manifest, a.close()
+}
+
+// archive is one under way.
+type archive struct {
+	redactor  *redact.Redactor
+	out       *counter
+	gz        *gzip.Writer
+	tar       *tar.Writer
+	unflushed int64 // bytes since it is known how many were written
+	left      int64 // bytes of content that may still come
+	made      time.Time
+	manifest  Manifest
+}
+
+// counter counts what is written.
+type counter struct {
+	io.Writer
+	n int64
+}
+
+// Write implements io.Writer.
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func newArchive(w io.Writer, b Bundle) *archive {
+	out := &counter{Writer: w}
+	gz := gzip.NewWriter(out)
+	return &archive{
+		redactor: &redact.Redactor{}, out: out, gz: gz, tar: tar.NewWriter(gz), left: unpacked * b.Limit, made: b.Made,
+		manifest: Manifest{Version: b.Version, Node: b.Node, Made: b.Made.UTC(), Limit: b.Limit, Include: b.Include, Files: []Entry{}, LeftOut: neverPacked()},
+	}
+}
+
+// source adds what is no file.
+func (a *archive) source(ctx context.Context, s Source) error {
+	name := Extras + "/" + s.Name
+	content, err := s.Get(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		a.lack(name, err.Error())
+		return nil
+	}
+	return a.add(name, a.made, content, s.Form, 0)
+}
+
+// add redacts and writes one file, unless it would be too large.
+func (a *archive) add(name string, at time.Time, content []byte, form Form, cut int64) error {
+	if len(content) > maxFile {
+		a.lack(name, fmt.Sprintf("it is longer than %d bytes", maxFile))
+		return nil
+	}
+	before := a.redactor.Places()
+	content = redacted(a.redactor, content, form)
+	entry := Entry{Path: name, Bytes: int64(len(content)), Redacted: a.redactor.Places() - before, Cut: cut}
+	if why, err := a.space(entry.Bytes); err != nil {
+		return err
+	} else if why != "" {
+		a.lack(name, why)
+		return nil
+	}
+	if err := a.put(name, at, content); err != nil {
+		return err
+	}
+	a.left -= entry.Bytes
+	a.manifest.Files = append(a.manifest.Files, entry)
+	return nil
+}
+
+func redacted(r *redact.Redactor, content []byte, form Form) []byte {
+	switch form {
+	case JSON:
+		return r.JSON(content)
+	case YAML:
+		return r.YAML(content)
+	case Plain:
+		return content
+	}
+	return r.Lines(content)
+}
+
+// head is more than what an entry costs besides its content.
+const head = 4 << 10
+
+// space says why that many more bytes do not fit, "" where they do. What was
+// compressed and not yet written counts as if it were not compressed.
+func (a *archive) space(bytes int64) (why string, err error) {
+	switch {
+	case len(a.manifest.Files) >= maxFiles:
+		return fmt.Sprintf("there are more than %d files", maxFiles), nil
+	case bytes > a.left:
+		return "all files together are too large", nil
+	}
+	fits := func() bool { return a.out.n+a.unflushed+bytes+head+reserve <= a.manifest.Limit }
+	if !fits() {
+		if err := a.gz.Flush(); err != nil {
+			return "", fmt.Errorf("write: %w", err)
+		}
+		a.unflushed = 0
+	}
+	if !fits() {
+		return fmt.Sprintf("the archive may have at most %d bytes", a.manifest.Limit), nil
+	}
+	a.unflushed += bytes + head
+	return "", nil
+}
+
+func (a *archive) put(name string, at time.Time, content []byte) error {
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(content)), Mode: 0o600, ModTime: at, Format: tar.FormatPAX}
+	if err := a.tar.WriteHeader(h); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if _, err := a.tar.Write(content); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+func (a *archive) lack(path, why string) {
+	if len(a.manifest.LeftOut) >= maxLeftOut {
+		a.manifest.Omitted++
+		return
+	}
+	a.manifest.LeftOut = append(a.manifest.LeftOut, Lack{path, a.redactor.Text(why)})
+}
+
+func (a *archive) close() error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetIndent("", " ")
+	if err := e.Encode(a.manifest); err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	if err := a.put(ManifestFile, a.made, b.Bytes()); err != nil {
+		return err
+	}
+	if err := a.tar.Close(); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	if err := a.gz.Close(); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
 }

@@ -1,9 +1,13 @@
 package health
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/operate/overview"
@@ -95,4 +99,162 @@ func judgeHypervisor(kind string, err error) types.Finding {
 		return ok("The hypervisor is of type %s.", kind)
 	}
 	return bad("a cluster needs an EVE image of type k", "The hypervisor is of type %q: the agent only feeds the watchdog.", kind)
+}
+
+func findNotAMember(o seen, tell func(types.Finding)) {
+	state := o.Cluster.Membership.State
+	if o.Cluster.Wanted && o.Cluster.Membership.Known() && (state == types.MembershipNever || state == types.MembershipLeft) {
+		tell(warn("It does so within seconds: look at the agent and its log.",
+			"The controller makes this device a member of a cluster, and its agent has not applied that.").Of("", o.Cluster.Membership.At))
+	}
+}
+
+func findMembershipDoubtful(o seen, tell func(types.Finding)) {
+	if m := o.Cluster.Membership; m.State == types.MembershipDoubtful {
+		tell(bad("Look at the configuration at the controller. Do not run \"zedkube leave\" unless the device is to leave.",
+			"It is uncertain whether this device still belongs to its cluster; everything goes on as before%s", because(m.Reason)).Of("", m.InvalidSince))
+	}
+}
+
+func findLeaving(o seen, tell func(types.Finding)) {
+	if m := o.Cluster.Membership; m.State == types.MembershipLeaving {
+		tell(warn("Wait: zedkube drain status. A valid configuration that comes now still cancels it; zedkube leave --cancel takes an operator's wish back.",
+			"This node is leaving its cluster%s", because(m.Reason)).Of("", m.InvalidSince))
+	}
+}
+
+func findClusterConfigBad(o seen, tell func(types.Finding)) {
+	c := o.Cluster
+	if c.Error != "" {
+		tell(bad("Fix what it names, at the controller.", "The cluster's configuration cannot be used%s", because(c.Error)).Of("", c.ErrorSince))
+	}
+	if c.LBError != "" {
+		tell(warn("Change the prefix or the interface at the controller.", "The load balancer's addresses cannot be used%s", because(c.LBError)).Of("", c.LBErrorSince))
+	}
+}
+
+func judgeConfiguration(o seen) types.Finding {
+	c := o.Cluster
+	m := c.Membership
+	if f, is := o.first(findMembershipDoubtful, findLeaving, findNotAMember); is {
+		return f
+	}
+	switch {
+	case c.Wanted && (m.State == types.MembershipMember || m.State == ""):
+		return ok("The configuration is valid; the device belongs to cluster %s.", cmp.Or(c.Name, c.ID))
+	case c.Wanted:
+		return warn("the agent has not applied the configuration yet; is it running?", "The configuration is valid, and the device's membership is %q.", m.State)
+	case m.State == types.MembershipMember:
+		return bad("does zedagent run? Its topic is zedagent/EdgeNodeClusterConfig", "The device belongs to a cluster, and no valid configuration is there.")
+	case m.State == types.MembershipNever || m.State == types.MembershipLeft:
+		return ok("The device is in no cluster, and the controller names none.")
+	}
+	return unknown("There is neither a valid configuration nor a record of a membership.")
+}
+
+// noPort is that no port of the device is the cluster's.
+func noPort() types.Finding {
+	return bad("Look at the ports in the device's configuration and at nim's DeviceNetworkStatus: zedkube topics nim/DeviceNetworkStatus",
+		"No port of this device has the label that the cluster's configuration names.")
+}
+
+func findAddressNotReady(o seen, tell func(types.Finding)) {
+	c := o.Cluster
+	if !c.Known() || c.ID == "" || c.AddressReady || !o.older(c.At, startPatience) {
+		return
+	}
+	f := noPort()
+	if c.Interface != "" {
+		f.Evidence = "The cluster address " + cmp.Or(c.Address, "(none)") + " is not on interface " + c.Interface + "."
+	}
+	tell(f.Of("", c.At))
+}
+
+type addressFacts struct {
+	overview.Cluster
+	clustered bool
+	looked    bool
+	found     []netip.Addr // on the interface
+	err       error
+}
+
+func judgeAddress(f addressFacts) types.Finding {
+	prefix, perr := netip.ParsePrefix(f.Address)
+	switch {
+	case !f.Known() && f.Why != "":
+		return unknown("The cluster's status cannot be read: %s.", f.Why)
+	case !f.clustered:
+		return unknown("The device is in no cluster.")
+	case !f.Known():
+		return unknown("The agent has published no cluster status.")
+	case perr != nil:
+		return bad("set the cluster's address at the controller", "The cluster address %q is no address with a mask.", f.Address)
+	case f.Interface == "":
+		return noPort()
+	case f.looked && f.err != nil:
+		return bad("is the port there? ip address", "Interface %s cannot be looked at: %v.", f.Interface, f.err)
+	case f.looked && !slices.Contains(f.found, prefix.Addr().Unmap()):
+		return bad("nim gives it once zedkube has published it: zedkube topics nim/DeviceNetworkStatus", "Interface %s does not have address %s (it has %s).", f.Interface, prefix.Addr(), addresses(f.found))
+	case !f.AddressReady:
+		return warn("zedkube topics nim/DeviceNetworkStatus: ClusterIPAddr of the port", "%s is on %s, and nim has not said so.", prefix.Addr(), f.Interface)
+	case !f.looked:
+		return ok("nim says that %s is on %s.", prefix.Addr(), f.Interface)
+	}
+	return ok("%s is on %s.", prefix.Addr(), f.Interface)
+}
+
+func addresses(list []netip.Addr) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	texts := make([]string, len(list))
+	for i, a := range list {
+		texts[i] = a.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+type statusFacts struct {
+	overview.Cluster
+	statusAnswers
+	clustered bool
+	runs      bool
+	away      bool // the address is on no interface of this device
+}
+
+func judgeStatusServer(f statusFacts) types.Finding {
+	const other = "curl http://ADDRESS:12346/status; ss -ltnp sport = 12346"
+	switch {
+	case !f.clustered:
+		return unknown("The device is in no cluster: nothing is served.")
+	case f.away:
+		return unknown("The cluster address is not on this device: another host answers there.")
+	case !f.looked:
+		return unknown("Where to ask is not known, or this is a copy of a device.")
+	case f.health.err != nil && !f.runs:
+		return unknown("The agent does not run, and nothing answers: %v.", f.health.err)
+	case f.health.err != nil && !f.AddressReady:
+		return warn("it listens once the cluster address is there", "Nothing answers: %v.", f.health.err)
+	case f.health.err != nil:
+		return bad("is another program's socket in the way? ss -ltnp sport = 12346", "Nothing answers: %v.", f.health.err)
+	case f.health.status != http.StatusOK || f.health.body != "ok\n":
+		return bad("end the other program: "+other, "Port 12346 is served, and not by this zedkube: /healthz answers %d.", f.health.status)
+	case f.plain.err != nil || f.plain.status != http.StatusOK:
+		return bad(other, "/status answers %d, %v.", f.plain.status, f.plain.err)
+	case f.plain.body == "cluster:"+f.ID:
+		return ok("It names cluster %s: other nodes may join by this one.", f.ID)
+	case f.plain.body != "":
+		return bad(other, "/status answers %q, which is not this cluster.", short(f.plain.body))
+	case f.Role == "worker":
+		return ok("It is served; nodes cannot join through a worker.")
+	}
+	return warn("zedkube status; what it waits for is told by curl -H 'Accept: application/json'", "It is served, and no node can join by this one yet: %s", reasonOf(f.because))
+}
+
+func short(text string) string {
+	const longest = 100
+	if len(text) > longest {
+		return strings.ToValidUTF8(text[:longest], "") + "..."
+	}
+	return text
 }

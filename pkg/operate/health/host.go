@@ -1,12 +1,18 @@
 package health
 
 import (
+	"context"
 	"fmt"
+	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/operate/overview"
+	"github.com/zedkube/zedkube/pkg/operate/topicview"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -147,4 +153,200 @@ func judgeLimit(l limit) types.Finding {
 		return warn(remedy, "%d of %d %s are in use.", l.used, l.most, l.what)
 	}
 	return ok("%d of %d.", l.used, l.most)
+}
+
+const (
+	// forgottenAfter is how old a leftover is, of what is there for moments.
+	forgottenAfter = time.Hour
+	// requestAfter is how long a request of an operator may well stand.
+	requestAfter = 7 * 24 * time.Hour
+	// journalAfter is longer than a drain may take as EVE's settings are.
+	journalAfter = 48 * time.Hour
+)
+
+// leftover is a file that is present.
+type leftover struct {
+	path string
+	what string // a sentence
+	does bool   // it changes what the agent does, and is not only litter
+	undo string // what ends it where removing the file would not, or would do harm; "" to remove it
+}
+
+type filesFacts struct {
+	found []leftover
+	err   error // of looking
+}
+
+// lookForFiles finds what was forgotten.
+func (d *Device) lookForFiles() (f filesFacts) {
+	for _, told := range d.Seen.Drain.Forced {
+		f.add(told.File, true, "overrides the drain status that EVE sees")
+	}
+	if marker := d.Seen.Drain.Held; marker != nil {
+		f.add(marker.File, true, "keeps every drain from completing")
+	}
+	if a := d.Seen.Agent; a.PID > 0 && !a.Runs && !a.Hung && d.live() {
+		f.add(types.PathPID, false, "names a process that no longer exists")
+	}
+	for _, part := range []string{"/persist/vault/.k3s-user-override.yaml.part", "/run/edgeview/VncParams/.vmiVNC.run.part", "/run/edgeview/VncParams/.vmiVNC.run.old"} {
+		d.forgotten(&f, part, forgottenAfter, "was left by an interrupted write")
+	}
+	d.requests(&f)
+	d.journal(&f)
+	d.temporary(&f)
+	d.unclaimed(&f)
+	return f
+}
+
+func (f *filesFacts) add(path string, does bool, what string) {
+	f.found = append(f.found, leftover{path: path, what: what, does: does})
+}
+
+// requests finds what an operator asked for long ago. The command that takes it
+// back says what that does.
+func (d *Device) requests(f *filesFacts) {
+	for _, r := range []struct{ topic, undo string }{{"NodeDrainRequest", "zedkube drain cancel"}, {"ClusterLeaveRequest", "zedkube leave --cancel"}} {
+		path := filepath.Join("/run/zedkube-cli", r.topic, types.Global+".json")
+		if info, err := os.Lstat(d.in(path)); err == nil && d.Now.Sub(info.ModTime()) > requestAfter {
+			f.found = append(f.found, leftover{path: path, what: "is a pending request of an operator", undo: r.undo})
+		}
+	}
+}
+
+func (d *Device) forgotten(f *filesFacts, path string, after time.Duration, what string) {
+	if info, err := os.Lstat(d.in(path)); err == nil && d.Now.Sub(info.ModTime()) > after {
+		f.add(path, false, what)
+	}
+}
+
+// journal finds a drain that the journal has, and nobody works on. To remove it
+// is no remedy: it is all that the drain remembers over a restart and a reboot.
+func (d *Device) journal(f *filesFacts) {
+	const path = "/persist/status/zedkube/NodeDrainJournal/global.json"
+	j, at, err := overview.ReadFile[types.NodeDrainJournal](d.in(path))
+	if err == nil && (j.Phase == types.PhaseGates || j.Phase == types.PhaseEmptying) && d.Now.Sub(at) > journalAfter {
+		f.found = append(f.found, leftover{path: path, what: "has a drain in progress and was not written for a long time", undo: "zedkube drain status"})
+	}
+}
+
+// maxLeft bounds the leftovers that are named.
+const maxLeft = 20
+
+// temporary finds what writers of topics left that died before their rename.
+func (d *Device) temporary(f *filesFacts) {
+	topics, err := topicview.List(d.Root)
+	f.err = err
+	for _, t := range topics {
+		for _, base := range []string{types.PathTopics, types.PathKeptTopics} {
+			dir := filepath.Join(base, t.Agent, t.Name)
+			d.old(f, dir, func(name string) bool { return strings.HasPrefix(name, "tmp") && !strings.Contains(name, ".json") }, "was left by an interrupted write")
+		}
+	}
+}
+
+// unclaimed finds large fields that no subscriber has taken.
+func (d *Device) unclaimed(f *filesFacts) {
+	const base = "/persist/pubsub-large"
+	agents, _ := os.ReadDir(d.in(base)) // none is fine
+	for _, agent := range agents {
+		topics, _ := os.ReadDir(d.in(filepath.Join(base, agent.Name())))
+		for _, topic := range topics {
+			d.old(f, filepath.Join(base, agent.Name(), topic.Name()), func(name string) bool { return strings.HasPrefix(name, "pubsub-file-") }, "is a large field that was never read")
+		}
+	}
+}
+
+func (d *Device) old(f *filesFacts, dir string, is func(name string) bool, what string) {
+	entries, _ := os.ReadDir(d.in(dir)) // gone meanwhile
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && is(e.Name()) && e.Type()&fs.ModeDir == 0 && d.Now.Sub(info.ModTime()) > forgottenAfter && len(f.found) < maxLeft {
+			f.add(filepath.Join(dir, e.Name()), false, what)
+		}
+	}
+}
+
+// limit is how much of something is in use.
+type limit struct {
+	what     string
+	used     uint64
+	most     uint64 // 0 for no limit, or one that is not known
+	toChange string // the kernel's setting; "" for none
+}
+
+// lookAtLimits reads the kernel's limits below proc, and those of the agent.
+func lookAtLimits(ctx context.Context, proc string, agent int) (limits []limit) {
+	if used, most, ok := fileTable(proc); ok {
+		limits = append(limits, limit{"open files of the machine", used, most, "fs.file-max"})
+	}
+	instances, watches, whole := inotify(ctx, proc)
+	if most, err := number(filepath.Join(proc, "sys/fs/inotify/max_user_instances")); err == nil && whole {
+		limits = append(limits, limit{"inotify instances of root", instances, most, "fs.inotify.max_user_instances"})
+	}
+	if most, err := number(filepath.Join(proc, "sys/fs/inotify/max_user_watches")); err == nil && whole {
+		limits = append(limits, limit{"inotify watches of root", watches, most, "fs.inotify.max_user_watches"})
+	}
+	if agent > 0 {
+		own := filepath.Join(proc, strconv.Itoa(agent))
+		files, err := os.ReadDir(filepath.Join(own, "fd"))
+		if most := openFiles(filepath.Join(own, "limits")); err == nil && most > 0 {
+			limits = append(limits, limit{"open files of the agent", uint64(len(files)), most, ""})
+		}
+	}
+	return limits
+}
+
+// fileTable is how many files the machine has open, and may have.
+func fileTable(proc string) (used, most uint64, ok bool) {
+	text, err := readSmall(filepath.Join(proc, "sys/fs/file-nr"))
+	n, serr := fmt.Sscan(text, &used, new(uint64), &most)
+	return used, most, err == nil && serr == nil && n == 3
+}
+
+func number(path string) (uint64, error) {
+	text, err := readSmall(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(text, 10, 64)
+}
+
+// openFiles is a process's own limit, 0 for none that is known.
+func openFiles(path string) (most uint64) {
+	text, _ := readSmall(path) // then there is no such line
+	for line := range strings.Lines(text) {
+		if rest, is := strings.CutPrefix(line, "Max open files"); is {
+			_, _ = fmt.Sscan(rest, &most) // "unlimited" leaves 0
+		}
+	}
+	return most
+}
+
+// inotify counts what processes of root have; whole is false where not all could
+// be counted in time.
+func inotify(ctx context.Context, proc string) (instances, watches uint64, whole bool) {
+	processes, err := os.ReadDir(proc)
+	if err != nil {
+		return 0, 0, false
+	}
+	for _, p := range processes {
+		if _, err := strconv.Atoi(p.Name()); err != nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return instances, watches, false
+		}
+		dir := filepath.Join(proc, p.Name(), "fd")
+		files, _ := os.ReadDir(dir) // of a process that has ended, or another user's
+		for _, f := range files {
+			target, _ := os.Readlink(filepath.Join(dir, f.Name()))
+			if target != "anon_inode:inotify" && target != "inotify" {
+				continue
+			}
+			instances++
+			info, _ := readSmall(filepath.Join(proc, p.Name(), "fdinfo", f.Name()))
+			watches += uint64(strings.Count(info, "inotify wd:"))
+		}
+	}
+	return instances, watches, true
 }

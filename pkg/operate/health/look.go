@@ -2,10 +2,15 @@ package health
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -174,4 +179,115 @@ func peerClocks(ctx context.Context, nodes []overview.ClusterNode) []clock {
 // that half a second is what it lacks on average.
 func (a answered) ahead() time.Duration {
 	return a.date.Add(time.Second / 2).Sub(a.sent.Round(0)).Round(time.Second)
+}
+
+// apiFacts is what the API server answers.
+type apiFacts struct {
+	why     string // why it was not asked; "" where it was
+	address string
+	status  int
+	err     error
+	took    time.Duration
+	server  *x509.Certificate // that it showed; nil for none
+	dated   bool
+	ahead   time.Duration // its clock
+	here    bool          // it runs on this device
+}
+
+// askAPI asks the server of a kubeconfig whether it is there.
+func askAPI(ctx context.Context, k kubeconfig) (f apiFacts) {
+	if k.why != "" {
+		return apiFacts{why: k.why}
+	}
+	u, err := url.Parse(k.Server)
+	if err != nil || k.TLS == nil {
+		return apiFacts{why: "the kubeconfig leads to no server"}
+	}
+	f.address = u.Host
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
+		f.here = true
+	}
+	start := time.Now()
+	a := ask(ctx, &http.Client{Transport: k.transport(&f)}, k.Server+"/version", "")
+	f.took, f.status, f.err = time.Since(start), a.status, a.err
+	if f.err == nil && !a.date.IsZero() {
+		f.dated, f.ahead = true, a.ahead()
+	}
+	return f
+}
+
+// transport trusts as the kubeconfig says and notes the certificate that the
+// server shows, also one that is not trusted.
+func (k kubeconfig) transport(f *apiFacts) http.RoundTripper {
+	cfg := k.TLS.Clone()
+	cfg.VerifyConnection = func(s tls.ConnectionState) error {
+		if len(s.PeerCertificates) > 0 {
+			f.server = s.PeerCertificates[0]
+		}
+		return nil
+	}
+	return &authorized{token: k.Token, facts: f, next: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}}
+}
+
+// authorized adds a token.
+type authorized struct {
+	token string
+	facts *apiFacts
+	next  http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
+	if a.token != "" {
+		req = req.Clone(req.Context())
+		req.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	resp, err := a.next.RoundTrip(req)
+	if bad := (*tls.CertificateVerificationError)(nil); errors.As(err, &bad) && len(bad.UnverifiedCertificates) > 0 {
+		a.facts.server = bad.UnverifiedCertificates[0]
+	}
+	return resp, err
+}
+
+// Kubeconfig is what a kubeconfig leads to.
+type Kubeconfig struct {
+	Server      string              // a URL
+	Authorities []*x509.Certificate // of the server; none for those of the system
+	Client      *x509.Certificate   // nil for none
+	Token       string              // "" for none
+	TLS         *tls.Config         // trusts these, and shows Client; nil in a copy of a device
+}
+
+// kubeconfig is the file and what it leads to.
+type kubeconfig struct {
+	Kubeconfig
+	path string
+	why  string // why it cannot be used, a sentence; "" where it can
+	gone bool   // it is not there
+	mode fs.FileMode
+}
+
+func (d *Device) readKubeconfig() kubeconfig {
+	k := kubeconfig{path: d.Kubeconfig}
+	if info, err := os.Stat(k.path); err == nil {
+		k.mode = info.Mode()
+	}
+	var err error
+	switch k.Kubeconfig, err = d.ReadKubeconfig(k.path, !d.live()); {
+	case errors.Is(err, fs.ErrNotExist):
+		k.gone, k.why = true, "there is no kubeconfig "+k.path
+	case err != nil:
+		k.why = err.Error()
+	}
+	return k
+}
+
+// authority is the one that expires first; nil for none.
+func (k kubeconfig) authority() (first *x509.Certificate) {
+	for _, c := range k.Authorities {
+		if first == nil || c.NotAfter.Before(first.NotAfter) {
+			first = c
+		}
+	}
+	return first
 }

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -138,6 +139,149 @@ func findLonghornSetting(o seen, tell func(types.Finding)) {
 		if s.Kept && s.Why != "" && o.older(s.Since, longSetting) {
 			tell(warn("Fix what it names, or change the setting at the controller.",
 				"Longhorn's %s differs from the device's settings%s", s.Name, because(s.Why)).Of(s.Name, s.Since))
+		}
+	}
+}
+
+// conditionRules tell of conditions that are False, but those that other rules
+// use for what they find.
+func conditionRules() []rule {
+	of := func(name string, severity types.Severity, what, remedy string, states ...types.NodeStateType) rule {
+		return rule{name, anchorOutside, func(o seen, tell func(types.Finding)) {
+			for _, t := range states {
+				c, ok := o.Conditions.Of(t)
+				if !ok || c.Status != types.ConditionFalse || !o.fresh() {
+					continue
+				}
+				f := types.Finding{Severity: severity, Evidence: what + because(cmp.Or(c.Message, c.Reason)), Remedy: remedy}
+				if c.ExpiresAt.After(o.ReadAt) {
+					f.Severity = types.SeverityWarn
+				}
+				if t == types.StateCACertificate {
+					f.Remedy = renewCA
+				}
+				tell(f.Of(string(t), c.Since))
+			}
+		}}
+	}
+	return []rule{
+		of("CertificateEnds", types.SeverityBad, "A certificate expires soon or has expired", renewCertificate,
+			types.StateClientCertificate, types.StateCACertificate, types.StateServerCertificate),
+		of("ClockOff", types.SeverityBad, "The clock of this device differs from the cluster's", "Look at the device's NTP servers: Leases, certificates and etcd depend on it.", types.StateClock),
+		of("VersionUnexpected", types.SeverityWarn, "Kubernetes does not run the expected version", "Is an update under way? zedkube nodes shows each node's.", types.StateVersion),
+		of("LabelsChanged", types.SeverityWarn, "Labels of this node differ from those that EVE sets", "Restore them; the message names them.", types.StateLabels),
+		of("MembersDiffer", types.SeverityWarn, "The cluster's members differ from the controller's configuration", "It resolves by itself; zedkube status shows what prevents it.", types.StateMembers),
+	}
+}
+
+// judgeConditions repeats what no other check looks at.
+func judgeConditions(c overview.Conditions, runs bool) types.Finding {
+	if !c.Known() {
+		return unknown("The agent has published none.")
+	}
+	all := ok("No problem is known to the agent.")
+	if !runs {
+		all = unknown("The agent does not run: it knew no problem when it last ran.")
+	}
+	var wrong []string
+	for _, x := range c.List {
+		if x.Status == types.ConditionFalse {
+			wrong = append(wrong, fmt.Sprintf("%s since %s: %s", x.Type, x.Since.UTC().Format(time.RFC3339), cmp.Or(x.Message, x.Reason)))
+		}
+	}
+	if len(wrong) > 0 {
+		return warn("zedkube status says what to do about each", "%s", strings.Join(wrong, " "))
+	}
+	return all
+}
+
+// noNode is how a repair begins to say that the scheduler finds no node.
+const noNode = "The scheduler finds no node"
+
+// down reports that an application should run, and runs nowhere. While the
+// cluster is not fully known, that is unknown.
+func down(a overview.App) bool {
+	return a.Activate && (a.State == types.AppKubeNotRunning.String() || a.State == types.AppKubeNotInCluster.String())
+}
+
+// repairing reports that the repair of an application is in that phase.
+func repairing(a overview.App, in types.RepairPhase) bool {
+	return a.Repair != nil && a.Repair.Phase == in
+}
+
+// reason is the sentence that its repair has for it.
+func reason(a overview.App) string {
+	if a.Repair == nil {
+		return ""
+	}
+	return a.Repair.Reason
+}
+
+// unplaced reports that the scheduler finds no node, and since when.
+func unplaced(a overview.App) (time.Time, bool) {
+	for _, p := range a.Pods {
+		if p.Status == types.KubePodPending && p.Reason == "Unschedulable" {
+			return p.CreationTimestamp.Time(), true
+		}
+	}
+	if down(a) && strings.HasPrefix(reason(a), noNode) {
+		return a.Repair.Since, true
+	}
+	return time.Time{}, false
+}
+
+func findAppRepairRefused(o seen, tell func(types.Finding)) {
+	for _, a := range o.Apps.List {
+		if repairing(a, types.RepairRefused) {
+			tell(bad("Bring back the node named there; zedkube apps "+a.UUID+" shows what was seen.",
+				"Application %s does not run, and must not fail over by itself%s", a.Name, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
+		}
+	}
+}
+
+func findAppRepairGaveUp(o seen, tell func(types.Finding)) {
+	for _, a := range o.Apps.List {
+		if repairing(a, types.RepairGaveUp) {
+			tell(bad("zedkube apps "+a.UUID+" shows what was seen and done; then the launcher pod's Events.",
+				"Application %s does not start, and repairs have failed%s", a.Name, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
+		}
+	}
+}
+
+func findAppNotPlaceable(o seen, tell func(types.Finding)) {
+	for _, a := range o.Apps.List {
+		if at, ok := unplaced(a); ok && a.Activate && o.older(at, startPatience) {
+			tell(bad("Make room, or bring back the node that it is tied to: kubectl -n eve-kube-app describe pod.",
+				"No node takes application %s%s", a.Name, because(reason(a))).Of(a.Name, at))
+		}
+	}
+}
+
+func findAppDown(o seen, tell func(types.Finding)) {
+	for _, a := range o.Apps.List {
+		_, explained := unplaced(a)
+		explained = explained || repairing(a, types.RepairRefused) || repairing(a, types.RepairGaveUp)
+		if down(a) && o.older(a.Since, startPatience) && !explained {
+			tell(bad("zedkube apps "+a.UUID+" shows what is known of it.", "Application %s does not run%s", a.Name, because(reason(a))).Of(a.Name, a.Since))
+		}
+	}
+}
+
+func findAppWaits(o seen, tell func(types.Finding)) {
+	for _, a := range o.Apps.List {
+		if repairing(a, types.RepairWaits) && !down(a) && o.older(a.Repair.Since, repairPatience) {
+			tell(warn("Nothing yet: the message says what it waits for.", "Application %s waits%s", a.Name, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
+		}
+	}
+}
+
+func findAppRestarts(o seen, tell func(types.Finding)) {
+	for _, a := range o.Apps.List {
+		for _, p := range a.Pods {
+			if p.Reason == "CrashLoopBackOff" {
+				tell(bad("zedkube logs "+a.UUID+" --previous", "Application %s crashes repeatedly: %d restarts.", a.Name, p.RestartCount).Of(a.Name, p.RestartTimestamp.Time()))
+				break
+			}
 		}
 	}
 }
