@@ -36,7 +36,7 @@ func volume(s *story, _ *testscript.TestScript, args []string) error {
 		}
 	}
 	if node == "" {
-		return nil
+		return s.becomes("lhv", name, "state", "detached")
 	}
 	_, err := c.Client().StorageV1().VolumeAttachments().Create(s.ctx, &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "csi-" + name},
@@ -50,13 +50,19 @@ func volume(s *story, _ *testscript.TestScript, args []string) error {
 	if _, err = c.Kubectl(s.ctx, "patch", "volumeattachment", "csi-"+name, "--subresource=status", "--type=merge", "-p", `{"status":{"attached":true}}`); err != nil {
 		return err
 	}
+	return s.becomes("lhe", name+"-e-0", "currentState", "running")
+}
+
+// becomes waits until an object of Longhorn has a status: its controllers write it
+// a while after it was created.
+func (s *story) becomes(kind, name, field, want string) error {
 	return eventually(func() string {
-		e, err := c.Custom("lhe").Namespace(devcluster.LonghornNamespace).Get(s.ctx, name+"-e-0", metav1.GetOptions{})
+		o, err := s.fleet.Cluster.Custom(kind).Namespace(devcluster.LonghornNamespace).Get(s.ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err.Error()
 		}
-		if state, _, _ := unstructured.NestedString(e.Object, "status", "currentState"); state != "running" {
-			return "the engine is " + state
+		if is, _, _ := unstructured.NestedString(o.Object, "status", field); is != want {
+			return fmt.Sprintf("%s of %s is %q, want %q", field, name, is, want)
 		}
 		return ""
 	})
