@@ -3,6 +3,8 @@ package types
 import (
 	"math"
 	"net"
+	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
@@ -100,6 +102,29 @@ type EdgeNodeClusterStatus struct {
 	LBIPPrefixes          []string
 	LBConfigError         ErrorDescription
 	Error                 ErrorDescription
+}
+
+// OwnAddress is the address of this node in the cluster's network, without a zone;
+// false where it has none.
+func (s EdgeNodeClusterStatus) OwnAddress() (netip.Addr, bool) {
+	if s.ClusterIPPrefix == nil {
+		return netip.Addr{}, false
+	}
+	ip, ok := netip.AddrFromSlice(s.ClusterIPPrefix.IP)
+	return ip.Unmap(), ok
+}
+
+// ListenAddress is where this node answers the others at a port, "" for nowhere: on
+// the cluster address alone, and only while this node has it.
+func (s EdgeNodeClusterStatus) ListenAddress(port int) string {
+	ip, ok := s.OwnAddress()
+	if !ok || !s.ClusterIPIsReady {
+		return ""
+	}
+	if ip.IsLinkLocalUnicast() && ip.Is6() {
+		ip = ip.WithZone(s.ClusterInterface) // without it the address is of no interface
+	}
+	return net.JoinHostPort(ip.String(), strconv.Itoa(port))
 }
 
 // ConfigGetStatus is how the last fetch of the configuration went.

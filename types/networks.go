@@ -22,7 +22,15 @@ type NAD struct {
 // brings it is not installed, or not yet.
 var ErrNotInstalled = errors.New("not known to the API server")
 
-// objectName is what Kubernetes takes for the name of such an object.
+// IsObjectName reports whether Kubernetes takes a name for that of a Node or of
+// another such object.
+func IsObjectName(name string) bool {
+	return len(name) <= maxObjectName && objectName.MatchString(name)
+}
+
+// maxObjectName is not counted in the expression, which would make it a large one.
+const maxObjectName = 253
+
 var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
 const (
@@ -39,7 +47,7 @@ func NADName(ifname string) (string, error) {
 	switch {
 	case ifname == "" || len(ifname) > linkName || ifname == "." || ifname == ".." || strings.ContainsAny(ifname, "/: \t\n\v\f\r\x00"):
 		return "", fmt.Errorf("%q is not a valid name of a network interface", ifname)
-	case !objectName.MatchString(name):
+	case !IsObjectName(name):
 		return "", fmt.Errorf("interface %q cannot be passed through: %q is not a valid name of a Kubernetes object (lower-case letters, digits, - and . only)", ifname, name)
 	}
 	return name, nil

@@ -10,6 +10,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -101,6 +103,20 @@ func (p *Memory) isEarlier(made, now time.Time) bool {
 // beginning is when a process that has run for so long began, by the wall clock as
 // it is now: one that was put right since then has moved the beginning as well.
 func beginning(now time.Time, ran time.Duration) time.Time { return now.Round(0).Add(-ran) }
+
+// CheckRequest judges the proof of a request for path that came to local, an address of
+// this server, by the cluster token in s.
+func (p *Memory) CheckRequest(r *http.Request, local netip.AddrPort, path string, s types.EdgeNodeClusterStatus) error {
+	key, err := Key(s)
+	if err == nil {
+		to := netip.AddrPortFrom(local.Addr().Unmap().WithZone(""), local.Port())
+		err = p.Check(Ask{Method: r.Method, Host: to.String(), Path: path}, r.Header.Get(Header), key, time.Now())
+	}
+	if err != nil {
+		return fmt.Errorf("refuse proof: %w", err)
+	}
+	return nil
+}
 
 // Check judges header as the proof of a.
 func (p *Memory) Check(a Ask, header string, key []byte, now time.Time) error {

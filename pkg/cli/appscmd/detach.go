@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -83,16 +82,10 @@ func NewVMIDetachCommand(o *device.Options) *cobra.Command {
 	return c
 }
 
-// nodeName is what Kubernetes takes for the name of a Node, of at most maxNodeName
-// letters: counted in the expression, they would make it a large one.
-var nodeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
-
-const maxNodeName = 253
-
 // parseDetach checks the command's words and returns the application's UUID,
 // with which an App-Domain-Name begins (docs/wire.md, "Names of app objects").
 func parseDetach(node, app string) (string, error) {
-	if len(node) > maxNodeName || !nodeName.MatchString(node) {
+	if !types.IsObjectName(node) {
 		return "", fmt.Errorf("node %q: want the name of a Kubernetes node", terminal.Clean(node))
 	}
 	name, _, _ := strings.Cut(app, ".")

@@ -83,13 +83,8 @@ func nodeWord(r drainRecord) string {
 // shellWord is a name from a record in a command that somebody may paste: a
 // name that is none of Kubernetes' is not repeated.
 func shellWord(name string) string {
-	if name == "" || len(name) > 253 {
+	if !types.IsObjectName(name) {
 		return "<holder>"
-	}
-	for _, c := range name {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
-			return "<holder>"
-		}
 	}
 	return name
 }

@@ -1,6 +1,7 @@
 package statusserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -89,15 +90,7 @@ func (c *Component) judge(r *http.Request, remote, local netip.AddrPort) error {
 		return errNotAMember
 	}
 	status, _ := c.Status.Get(types.Global)
-	key, err := proof.Key(status)
-	if err == nil {
-		a := proof.Ask{Method: r.Method, Host: netip.AddrPortFrom(plain(local.Addr()), local.Port()).String(), Path: r.URL.EscapedPath()}
-		err = c.limits.proofs.Check(a, r.Header.Get(proof.Header), key, time.Now())
-	}
-	if err != nil {
-		return fmt.Errorf("refuse proof: %w", err)
-	}
-	return nil
+	return c.limits.proofs.CheckRequest(r, local, r.URL.EscapedPath(), status)
 }
 
 // appID is the application named in path below prefix, "" for none: its UUID or
@@ -190,8 +183,8 @@ func (c *Component) serveClusterApp(w http.ResponseWriter, r *http.Request) {
 // askAll collects the own report and the peers', a few at a time.
 func (c *Component) askAll(ctx context.Context, from netip.Addr, id string) round {
 	status, _ := c.Status.Get(types.Global)
-	own, _ := ownAddress(status)
-	asker := newAsker(status, portOr(c.Port))
+	own, _ := status.OwnAddress()
+	asker := newAsker(status, cmp.Or(c.Port, types.PortStatus))
 	defer asker.client.CloseIdleConnections()
 	ips := peers(own, c.Nodes.All())
 	out := round{Key: "cluster-app", Value: make([]any, 1+len(ips))}
@@ -247,7 +240,7 @@ func newAsker(status types.EdgeNodeClusterStatus, port int) *asker {
 	a := &asker{token: status.EncryptedClusterToken, zone: status.ClusterInterface, port: port}
 	a.key, _ = proof.Key(status) // without one the question goes unsigned, and a peer that wants it signed says so
 	dialer := &net.Dialer{Timeout: peerTimeout}
-	if own, ok := ownAddress(status); ok {
+	if own, ok := status.OwnAddress(); ok {
 		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(a.zoned(own), 0))
 	}
 	a.client = boundedhttp.NewClient(dialer.DialContext, nil, boundedhttp.MaxHeaderBytes)

@@ -1,12 +1,10 @@
 package statusserver
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
-	"net"
-	"net/netip"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -41,7 +39,7 @@ type action struct {
 
 func decide(f facts) action {
 	e := explain(f)
-	a := action{listen: address(f.status, f.port), marks: f.marks.next(e, f.now), reason: e.reason}
+	a := action{listen: f.status.ListenAddress(cmp.Or(f.port, types.PortStatus)), marks: f.marks.next(e, f.now), reason: e.reason}
 	a.proved, a.stamped = proved(f)
 	return a
 }
@@ -68,35 +66,6 @@ func proved(f facts) (cluster string, stamped time.Time) {
 		return "", f.stamped
 	}
 	return id.String(), time.Time{}
-}
-
-// address says where to listen, "" for nowhere: on the cluster address alone,
-// and only while this node has it.
-func address(s types.EdgeNodeClusterStatus, port int) string {
-	ip, ok := ownAddress(s)
-	if !ok || !s.ClusterIPIsReady {
-		return ""
-	}
-	if ip.IsLinkLocalUnicast() && ip.Is6() {
-		ip = ip.WithZone(s.ClusterInterface) // without it the address is of no interface
-	}
-	return net.JoinHostPort(ip.String(), strconv.Itoa(portOr(port)))
-}
-
-func portOr(port int) int {
-	if port == 0 {
-		return types.PortStatus
-	}
-	return port
-}
-
-// ownAddress is the cluster address without a zone.
-func ownAddress(s types.EdgeNodeClusterStatus) (netip.Addr, bool) {
-	if s.ClusterIPPrefix == nil {
-		return netip.Addr{}, false
-	}
-	ip, ok := netip.AddrFromSlice(s.ClusterIPPrefix.IP)
-	return ip.Unmap(), ok
 }
 
 // answer is the body of /status: a joining node goes ahead only when it reads

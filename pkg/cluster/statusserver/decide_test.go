@@ -47,7 +47,7 @@ func TestListensOnTheClusterAddressOnlyWhileItIsUp(t *testing.T) {
 	}
 	for name, r := range rows {
 		t.Run(name, func(t *testing.T) {
-			if got := address(r.status, r.port); got != r.want {
+			if got := decide(facts{status: r.status, port: r.port}).listen; got != r.want {
 				t.Errorf("got %q, want %q", got, r.want)
 			}
 		})

@@ -41,7 +41,7 @@ func (c *Component) rank(ip netip.Addr) rank {
 }
 
 func rankOf(ip netip.Addr, status types.EdgeNodeClusterStatus, nodes map[string]types.Node) rank {
-	if own, ok := ownAddress(status); ok && own == ip {
+	if own, ok := status.OwnAddress(); ok && own == ip {
 		return member
 	}
 	for _, n := range nodes {

@@ -2,7 +2,6 @@ package health
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"time"
 
@@ -54,14 +53,10 @@ func findFaultMarker(o seen, tell func(types.Finding)) {
 	}
 }
 
-// nameLetters are those of a node's name. Its length is not in it: counted, it makes
-// of this the largest expression of the program.
-var nameLetters = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
-
 // inCommand is a node's name in a command that someone may paste: only one that
 // Kubernetes takes for a node.
 func inCommand(name string) string {
-	if len(name) <= 253 && nameLetters.MatchString(name) {
+	if types.IsObjectName(name) {
 		return name
 	}
 	return "<node>"

@@ -1,7 +1,6 @@
 package joinplan
 
 import (
-	"regexp"
 	"slices"
 
 	"github.com/google/uuid"
@@ -95,9 +94,6 @@ func (f Facts) view() (*types.ReachCluster, string) {
 	return nil, ""
 }
 
-// nodeName is what Kubernetes takes as the name of a Node.
-var nodeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-
 // role is whether this device is to join at all.
 func (f Facts) role(all *findings) {
 	o := f.Own
@@ -112,12 +108,10 @@ func (f Facts) role(all *findings) {
 	switch {
 	case o.Node == "":
 		all.add("name", Unknown, "name it: --node NAME", "It is not known what its Node will be called: zedagent has not said who this device is.")
-	case len(o.Node) > maxName || !nodeName.MatchString(o.Node):
+	case !types.IsObjectName(o.Node):
 		all.add("name", Blocks, "rename the device at the controller", "%q is not a valid Node name: only lower-case letters, digits, - and . are allowed", o.Node)
 	}
 }
-
-const maxName = 253
 
 // token is what the join is made with.
 func (f Facts) token(all *findings) {

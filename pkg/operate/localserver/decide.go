@@ -1,12 +1,6 @@
 package localserver
 
-import (
-	"net"
-	"net/netip"
-	"strconv"
-
-	"github.com/zedkube/zedkube/types"
-)
+import "github.com/zedkube/zedkube/types"
 
 // place is one of those where we may listen.
 type place string
@@ -36,25 +30,8 @@ func decide(f facts) action {
 	if f.loopback != "" {
 		a.listen[onLoopback] = f.loopback
 	}
-	if address := clusterAddress(f.status, f.clusterPort); address != "" {
+	if address := f.status.ListenAddress(f.clusterPort); f.clusterPort != 0 && address != "" {
 		a.listen[onCluster] = address
 	}
 	return a
-}
-
-// clusterAddress is where members are answered, "" for nowhere: on the cluster
-// address alone, and only while this node has it.
-func clusterAddress(s types.EdgeNodeClusterStatus, port int) string {
-	if port == 0 || s.ClusterIPPrefix == nil || !s.ClusterIPIsReady {
-		return ""
-	}
-	ip, ok := netip.AddrFromSlice(s.ClusterIPPrefix.IP)
-	if !ok {
-		return ""
-	}
-	ip = ip.Unmap()
-	if ip.IsLinkLocalUnicast() && ip.Is6() {
-		ip = ip.WithZone(s.ClusterInterface) // without it the address is of no interface
-	}
-	return net.JoinHostPort(ip.String(), strconv.Itoa(port))
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,7 +18,6 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/base/keptfile"
 	"github.com/zedkube/zedkube/pkg/base/peer"
-	"github.com/zedkube/zedkube/pkg/base/proof"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -103,28 +103,15 @@ const socketHost = "zedkube"
 // no DNS gives away, and the browser says in Origin and Sec-Fetch-Site what page
 // asks.
 func fromOwnPage(r *http.Request, isHost func(string) bool) *refusal {
+	isForeign := func(origin string) bool { return !strings.EqualFold(origin, "http://"+r.Host) }
+	isCrossSite := func(site string) bool { return site != "same-origin" && site != "none" } // none is a person who typed the address
 	switch {
 	case !isHost(r.Host):
 		return &refusal{code: http.StatusForbidden, why: "only the hosts 127.0.0.1, [::1] and localhost are served here"}
-	case len(r.Header["Origin"]) > 0 && !slicesOnly(r.Header["Origin"], "http://"+r.Host):
+	case slices.ContainsFunc(r.Header["Origin"], isForeign), slices.ContainsFunc(r.Header["Sec-Fetch-Site"], isCrossSite):
 		return &refusal{code: http.StatusForbidden, why: "the request comes from another site"}
 	}
-	for _, site := range r.Header["Sec-Fetch-Site"] {
-		if site != "same-origin" && site != "none" { // none is a person who typed the address
-			return &refusal{code: http.StatusForbidden, why: "the request comes from another site"}
-		}
-	}
 	return nil
-}
-
-// slicesOnly reports whether every value is want, in letters of any case.
-func slicesOnly(values []string, want string) bool {
-	for _, v := range values {
-		if !strings.EqualFold(v, want) {
-			return false
-		}
-	}
-	return true
 }
 
 // isLoopback reports whether host, with or without a port, is this machine in
@@ -145,25 +132,12 @@ func isLoopback(host string) bool {
 
 // member judges who asks over the cluster's network: everybody has to prove
 // that he knows the cluster token, for this request with its query.
-func (c *Component) member(r *http.Request, local net.Addr) *refusal {
+func (c *Component) member(r *http.Request, local netip.AddrPort) *refusal {
 	status, _ := c.Status.Get(types.Global)
-	key, err := proof.Key(status)
-	if err == nil {
-		to := proof.Ask{Method: r.Method, Host: withoutZone(local), Path: r.RequestURI}
-		err = c.proofs.Check(to, r.Header.Get(proof.Header), key, time.Now())
-	}
-	if err != nil {
-		return &refusal{code: http.StatusForbidden, why: "refuse proof: " + err.Error()}
+	if err := c.proofs.CheckRequest(r, local, r.RequestURI, status); err != nil {
+		return &refusal{code: http.StatusForbidden, why: err.Error()}
 	}
 	return nil
-}
-
-func withoutZone(a net.Addr) string {
-	at, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return a.String()
-	}
-	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port()).String()
 }
 
 // secure keeps a browser from doing with an answer what is not meant.

@@ -4,10 +4,13 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 )
@@ -30,7 +33,7 @@ const (
 func (c *Component) handler(at place, address net.Addr) http.Handler {
 	g := &limiter{
 		at: at, mux: http.NewServeMux(), routes: map[string]Route{},
-		requests: make(turns, maxRequests), apart: make(turns, maxRequests),
+		requests: semaphore.NewWeighted(maxRequests), apart: semaphore.NewWeighted(maxRequests),
 	}
 	for path, route := range c.Routes {
 		if c.answers(at, route.Access) {
@@ -44,7 +47,8 @@ func (c *Component) handler(at place, address net.Addr) http.Handler {
 	case onLoopback:
 		g.guard = c.program
 	case onCluster:
-		g.guard = func(r *http.Request, _ Route) *refusal { return c.member(r, address) }
+		local, _ := netip.ParseAddrPort(address.String())
+		g.guard = func(r *http.Request, _ Route) *refusal { return c.member(r, local) }
 	}
 	return g
 }
@@ -67,7 +71,7 @@ type limiter struct {
 	routes map[string]Route // by pattern
 	guard  func(*http.Request, Route) *refusal
 
-	requests, apart turns
+	requests, apart *semaphore.Weighted // places for answers in the making; those who wait get one in the order in which they came
 	streams         streams
 }
 
@@ -108,12 +112,13 @@ func (g *limiter) answer(w http.ResponseWriter, r *http.Request) *boundedhttp.Bu
 	if route.Apart {
 		places = g.apart
 	}
-	leave, ok := places.enter(r.Context(), turnTimeout)
-	if !ok {
+	ctx, cancel := context.WithTimeout(r.Context(), turnTimeout)
+	defer cancel()
+	if places.Acquire(ctx, 1) != nil {
 		full.write(w, r)
 		return nil
 	}
-	defer leave()
+	defer places.Release(1)
 	if route.Stream {
 		leave, ok := g.streams.enter(r)
 		if !ok {
@@ -202,29 +207,6 @@ func (c *Component) answers(at place, a Access) bool {
 	return a > SocketOnly
 }
 
-// turns are places for answers in the making, as many as the channel holds. Those
-// who wait get one in the order in which they came.
-type turns chan struct{}
-
-// enter takes a place, false where none is free in time.
-func (t turns) enter(ctx context.Context, within time.Duration) (leave func(), ok bool) {
-	leave = func() { <-t }
-	select {
-	case t <- struct{}{}:
-		return leave, true
-	default:
-	}
-	late := time.NewTimer(within)
-	defer late.Stop()
-	select {
-	case t <- struct{}{}:
-		return leave, true
-	case <-late.C:
-	case <-ctx.Done():
-	}
-	return nil, false
-}
-
 const (
 	// streamAtLeast is how long a stream has its place also where others want one.
 	streamAtLeast = 30 * time.Second
@@ -280,11 +262,6 @@ func (s *streams) enter(r *http.Request) (leave func(), ok bool) {
 func (s *streams) leave(mine *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, o := range s.open {
-		if o == mine {
-			s.open = append(s.open[:i:i], s.open[i+1:]...)
-			break
-		}
-	}
+	s.open = slices.DeleteFunc(s.open, func(o *stream) bool { return o == mine })
 	close(mine.gone)
 }

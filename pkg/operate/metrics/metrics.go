@@ -5,6 +5,7 @@
 package metrics
 
 import (
+	"context"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/loop"
@@ -54,7 +56,7 @@ func (m *Metrics) Handler() http.Handler {
 	for _, c := range []prometheus.Collector{collectors.NewGoCollector(), process, m.Requests, m.Operations, collector{m}} {
 		_ = r.Register(watched{c}) // it fails where names clash, which the tests of this package would tell
 	}
-	return &limited{places: make(chan struct{}, maxScrapes), next: promhttp.HandlerFor(r, promhttp.HandlerOpts{Timeout: scrapeTimeout, ErrorLog: raising{}})}
+	return &limited{places: semaphore.NewWeighted(maxScrapes), next: promhttp.HandlerFor(r, promhttp.HandlerOpts{Timeout: scrapeTimeout, ErrorLog: raising{}})}
 }
 
 // Requests counts what is asked of the API server, as it happens.
@@ -116,27 +118,23 @@ func (r *Requests) Collect(out chan<- prometheus.Metric) {
 // they were asked for. Each is made whole before it is sent: who takes it slowly
 // keeps nobody waiting.
 type limited struct {
-	places chan struct{}
+	places *semaphore.Weighted
 	next   http.Handler
 }
 
 // ServeHTTP implements http.Handler.
 func (t *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	late := time.NewTimer(turnTimeout)
-	defer late.Stop()
-	select {
-	case t.places <- struct{}{}:
-	case <-late.C:
+	ctx, cancel := context.WithTimeout(r.Context(), turnTimeout)
+	defer cancel()
+	if t.places.Acquire(ctx, 1) != nil {
 		w.Header().Set("Retry-After", "5")
 		http.Error(w, "too many requests for the metrics: ask again soon", http.StatusServiceUnavailable)
-		return
-	case <-r.Context().Done():
-		return
+		return // if the one who asked has gone nobody reads it
 	}
 	t.make(r).Send(w)
 }
 
 func (t *limited) make(r *http.Request) *boundedhttp.Buffered {
-	defer func() { <-t.places }()
+	defer t.places.Release(1)
 	return boundedhttp.Buffer(t.next, r)
 }
