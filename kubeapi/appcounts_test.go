@@ -16,7 +16,7 @@ func TestPodsOfApplicationsAreCountedOnceAndOnlyWhileSomebodyCounts(t *testing.T
 	table, pods := &pubsub.Table[types.PodCount]{}, &pubsub.Table[types.Pod]{}
 	apps := &appCounts{Writer: pods}
 	rows := appPodRows(apps)
-	others := newPodCounts(table, access.Namespace)
+	others := countedRows(table, access.Namespace)
 	is := func(when string, want ...types.PodCount) {
 		t.Helper()
 		rows := map[string]types.PodCount{}

@@ -74,17 +74,11 @@ func TestAPodOfAnApplicationSaysMore(t *testing.T) {
 		{Name: "fresh", Waiting: "ContainerCreating"},
 		{Name: "unknown"},
 	}
-	for name, p := range map[string]*corev1.Pod{"whole": appPod(), "slim": pods.SlimAppPod(appPod())} {
-		if diff := cmp.Diff(want, pods.AppPodOf(p)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+	if diff := cmp.Diff(want, pods.AppPodOf(appPod())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if row := pods.PodOf(appPod()); row.Containers != nil || row.Claims != nil || row.Grace != 0 {
 		t.Errorf("the row of any other table holds %+v", row)
-	}
-	slim := pods.SlimAppPod(appPod())
-	if slim.Spec.Containers[0].Image != "" || slim.ManagedFields != nil || slim.Labels["other"] != "" || slim.Spec.Volumes[0].Name == "tmp" {
-		t.Errorf("slim pod is %+v", slim)
 	}
 }
 
@@ -105,10 +99,8 @@ func TestASchedulersReasonCountsWhileThereIsNoNode(t *testing.T) {
 			{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no"},
 			{Type: corev1.PodScheduled, Status: row.status, Reason: row.reason, Message: "0/3 nodes are available"},
 		}
-		for _, p := range []*corev1.Pod{p, pods.SlimAppPod(p)} {
-			if got := pods.AppPodOf(p).Unschedulable; got != row.want {
-				t.Errorf("%s: %q", name, got)
-			}
+		if got := pods.AppPodOf(p).Unschedulable; got != row.want {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 	p := appPod()
@@ -145,13 +137,8 @@ func TestAVirtualMachineBecomesARow(t *testing.T) {
 		Affinity: types.SetAffinity{Node: "n1", Required: true},
 	}
 	v := decoded[kubevirtv1.VirtualMachineInstance](t, someVMI)
-	for name, v := range map[string]*kubevirtv1.VirtualMachineInstance{"whole": v, "slim": kubevirt.SlimVMI(v)} {
-		if diff := cmp.Diff(want, kubevirt.VMIOf(v)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-	if slim := kubevirt.SlimVMI(v); slim.ManagedFields != nil || slim.Labels["other"] != "" {
-		t.Errorf("slim instance is %+v", slim)
+	if diff := cmp.Diff(want, kubevirt.VMIOf(v)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -169,20 +156,16 @@ func TestAReplicaSetBecomesARow(t *testing.T) {
 		Note: types.RepairNote{Act: types.ActFailover, Node: "n1", Stuck: 2},
 	}
 	s := decoded[kubevirtv1.VirtualMachineInstanceReplicaSet](t, someSet)
-	for name, s := range map[string]*kubevirtv1.VirtualMachineInstanceReplicaSet{"whole": s, "slim": kubevirt.SlimVMISet(s)} {
-		if diff := cmp.Diff(want, kubevirt.VMISetOf(s)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+	if diff := cmp.Diff(want, kubevirt.VMISetOf(s)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	pods := decoded[appsv1.ReplicaSet](t, someSet)
 	want.Kind, want.Claims = types.KindReplicaSet, []string{"pvc-b"} // it knows no volumes of KubeVirt's
-	for name, s := range map[string]*appsv1.ReplicaSet{"whole, of pods": pods, "slim, of pods": kubevirt.SlimPodSet(pods)} {
-		if diff := cmp.Diff(want, kubevirt.PodSetOf(s)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+	if diff := cmp.Diff(want, kubevirt.PodSetOf(pods)); diff != "" {
+		t.Errorf("of pods (-want +got):\n%s", diff)
 	}
 	s.Spec.Template = nil
-	if row := kubevirt.VMISetOf(kubevirt.SlimVMISet(s)); row.AppDomain != "" || row.Claims != nil {
+	if row := kubevirt.VMISetOf(s); row.AppDomain != "" || row.Claims != nil {
 		t.Errorf("without a template: %+v", row)
 	}
 	pods.Spec.Replicas, pods.Labels = nil, map[string]string{access.LabelAppDomain: "own"}
@@ -222,10 +205,8 @@ func TestAFenceIsOursOnlyWithOurNote(t *testing.T) {
 		"our note, of another version": {fenced(`{"by":"n2","new":1}`, nodes.FenceTaint()), true, true},
 		"a note beyond all bounds":     {fenced(`{"by":"`+strings.Repeat("x", access.AnnotationText)+`"}`, nodes.FenceTaint()), true, false},
 	} {
-		for _, n := range []*corev1.Node{row.node, nodes.SlimNode(row.node)} {
-			if got := nodes.NodeOf(n); got.OutOfService != row.out || (got.Fence != nil) != row.ours {
-				t.Errorf("%s: out of service %v, by %+v", name, got.OutOfService, got.Fence)
-			}
+		if got := nodes.NodeOf(row.node); got.OutOfService != row.out || (got.Fence != nil) != row.ours {
+			t.Errorf("%s: out of service %v, by %+v", name, got.OutOfService, got.Fence)
 		}
 	}
 }
@@ -238,10 +219,8 @@ func TestAWitnessThatSaysNothingIsNone(t *testing.T) {
 	} {
 		n := wholeNode()
 		n.Annotations[nodes.WitnessAnnotation] = text
-		for _, n := range []*corev1.Node{n, nodes.SlimNode(n)} {
-			if diff := cmp.Diff(want, nodes.NodeOf(n).Witness); diff != "" {
-				t.Errorf("%s: %s", text, diff)
-			}
+		if diff := cmp.Diff(want, nodes.NodeOf(n).Witness); diff != "" {
+			t.Errorf("%s: %s", text, diff)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
+	"github.com/zedkube/zedkube/kubeapi/kubevirt"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/test/kubetest"
 	"github.com/zedkube/zedkube/types"
@@ -207,7 +208,7 @@ func TestASilentServerMakesTheTablesOfApplicationsUncertain(t *testing.T) {
 
 func TestOneKindOfReplicaSetLeavesTheOtherInTheTable(t *testing.T) {
 	var table pubsub.Table[types.AppSet]
-	ours, theirs := podSetRows(&table), vmiSetRows(&table)
+	ours, theirs := setRows(&table, types.KindReplicaSet, kubevirt.PodSetOf), setRows(&table, types.KindVMIReplicaSet, kubevirt.VMISetOf)
 	meta := metav1.ObjectMeta{Name: "a"}
 	err := errors.Join(
 		ours.Replace([]any{&appsv1.ReplicaSet{ObjectMeta: meta}}, "7"),

@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -94,16 +95,12 @@ func endedAt(minute int) corev1.ContainerState {
 func TestANodeThatIsBeingDeletedSaysWhatKeepsIt(t *testing.T) {
 	n := wholeNode()
 	n.Finalizers = []string{"wrangler.cattle.io/managed-etcd-controller"}
-	for _, row := range []types.Node{nodes.NodeOf(n), nodes.NodeOf(nodes.SlimNode(n))} {
-		if !row.Deleted.IsZero() || row.Finalizers != nil {
-			t.Errorf("one that nobody deletes is deleted at %s, kept by %v", row.Deleted, row.Finalizers)
-		}
+	if row := nodes.NodeOf(n); !row.Deleted.IsZero() || row.Finalizers != nil {
+		t.Errorf("one that nobody deletes is deleted at %s, kept by %v", row.Deleted, row.Finalizers)
 	}
 	n.DeletionTimestamp = new(kubetest.At(9))
-	for _, row := range []types.Node{nodes.NodeOf(n), nodes.NodeOf(nodes.SlimNode(n))} {
-		if !row.Deleted.Equal(kubetest.At(9).Time) || len(row.Finalizers) != 1 {
-			t.Errorf("deleted at %s, kept by %v", row.Deleted, row.Finalizers)
-		}
+	if row := nodes.NodeOf(n); !row.Deleted.Equal(kubetest.At(9).Time) || len(row.Finalizers) != 1 {
+		t.Errorf("deleted at %s, kept by %v", row.Deleted, row.Finalizers)
 	}
 }
 
@@ -127,9 +124,6 @@ func TestANodeBecomesARow(t *testing.T) {
 	if diff := cmp.Diff(want, nodes.NodeOf(wholeNode())); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(want, nodes.NodeOf(nodes.SlimNode(wholeNode()))); diff != "" {
-		t.Errorf("after slimming: %s", diff)
-	}
 }
 
 func TestAPodBecomesARow(t *testing.T) {
@@ -142,18 +136,40 @@ func TestAPodBecomesARow(t *testing.T) {
 	if diff := cmp.Diff(want, pods.PodOf(wholePod())); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(want, pods.PodOf(pods.SlimPod(wholePod()))); diff != "" {
-		t.Errorf("after slimming: %s", diff)
-	}
 }
 
-func TestSlimObjectsHoldNothingElse(t *testing.T) {
-	node, pod := nodes.SlimNode(wholeNode()), pods.SlimPod(wholePod())
-	if len(node.ManagedFields) != 2 || len(node.Spec.Taints) != 1 || node.Status.Images != nil || node.Spec.PodCIDR != "" || node.Labels["other"] != "" || node.Annotations["other"] != "" {
-		t.Errorf("slim node is %+v", node)
+// A list that is streamed arrives object by object, and has no bound but the cluster.
+func TestOfAStreamedListOnlyRowsAreHeld(t *testing.T) {
+	var table pubsub.Table[types.Pod]
+	rows := access.RowsOf(&table, pods.PodOf, access.NamespacedName)
+	before := kubetest.Heap()
+	var list []any
+	for i := range 2000 {
+		p := wholePod()
+		p.Name = fmt.Sprint("p", i)
+		p.Annotations = map[string]string{"large": strings.Repeat("x", 10_000)}
+		held, err := rows.Transformer()(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, held)
 	}
-	if pod.ManagedFields != nil || pod.Spec.Containers != nil || pod.Labels["other"] != "" || pod.Status.ContainerStatuses[2].Image != "" {
-		t.Errorf("slim pod is %+v", pod)
+	if held := (kubetest.Heap() - before) / 2000; held > 1500 {
+		t.Errorf("of each pod %d bytes are held", held)
+	}
+	if err := rows.Replace(list, "7"); err != nil {
+		t.Fatal(err)
+	}
+	want := pods.PodOf(wholePod())
+	want.Name = "p7"
+	if diff := cmp.Diff(want, table.All()["eve-kube-app/p7"]); diff != "" || len(table.All()) != 2000 {
+		t.Errorf("%d rows; of one (-want +got):\n%s", len(table.All()), diff)
+	}
+	for name, o := range map[string]any{"a pod without a name": &corev1.Pod{}, "no pod": wholeNode()} {
+		held, err := rows.Transformer()(o)
+		if err != nil || rows.Replace([]any{held}, "8") == nil {
+			t.Errorf("%s is taken", name)
+		}
 	}
 }
 
@@ -191,20 +207,16 @@ func stampFields(manager string) metav1.ManagedFieldsEntry {
 	}
 }
 
-// Watches bring whole objects, streamed lists slim ones.
-func TestAWholeNodeAndASlimOneMakeTheSameRow(t *testing.T) {
+func TestACordonIsOursOnlyWhereNobodyElseWantsIt(t *testing.T) {
 	foreign, shared := wholeNode(), wholeNode()
 	foreign.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: ourFields()[0].FieldsV1}}
 	shared.ManagedFields = append(shared.ManagedFields, foreign.ManagedFields...)
 	for name, n := range map[string]*corev1.Node{
 		"our cordon": wholeNode(), "a foreign cordon over our old note": foreign, "a cordon that others want, too": shared,
 	} {
-		whole, slim := nodes.NodeOf(n), nodes.NodeOf(nodes.SlimNode(n))
-		if diff := cmp.Diff(slim, whole); diff != "" {
-			t.Errorf("%s (-slim +whole):\n%s", name, diff)
-		}
-		if ours := name == "our cordon"; (whole.CordonedBy != nil) != ours {
-			t.Errorf("%s is by %+v", name, whole.CordonedBy)
+		row := nodes.NodeOf(n)
+		if ours := name == "our cordon"; (row.CordonedBy != nil) != ours {
+			t.Errorf("%s is by %+v", name, row.CordonedBy)
 		}
 	}
 }
@@ -225,10 +237,9 @@ func TestAStampIsDatedOnlyAsTheAgentWroteIt(t *testing.T) {
 	} {
 		n := wholeNode()
 		test.change(n)
-		for _, row := range []types.Node{nodes.NodeOf(n), nodes.NodeOf(nodes.SlimNode(n))} {
-			if diff := cmp.Diff(test.stamp, row.Agent); diff != "" || row.StampedAt.IsZero() == test.dated {
-				t.Errorf("%s: dated %v, stamp (-want +got):\n%s", name, row.StampedAt, diff)
-			}
+		row := nodes.NodeOf(n)
+		if diff := cmp.Diff(test.stamp, row.Agent); diff != "" || row.StampedAt.IsZero() == test.dated {
+			t.Errorf("%s: dated %v, stamp (-want +got):\n%s", name, row.StampedAt, diff)
 		}
 	}
 }

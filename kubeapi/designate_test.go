@@ -25,7 +25,7 @@ func TestDesignationsAreWrittenWhereTheyDiffer(t *testing.T) {
 			t.Fatal(err)
 		}
 		now, _ := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
-		got := nodes.NodeOf(nodes.SlimNode(now)).Designated
+		got := nodes.NodeOf(now).Designated
 		if len(patches(t, kube)) != step.sent || got.Get("a") != step.d.Apps["a"] || got == nil != step.d.Equal(types.Designations{}) {
 			t.Errorf("after %+v: %+v, %d patches", step.d, got, len(patches(t, kube)))
 		}

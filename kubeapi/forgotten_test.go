@@ -48,7 +48,7 @@ func TestACordonIsWhoseItWasAfterManyOthersHaveWritten(t *testing.T) {
 		}
 		must(c.Cordon(t.Context(), "n1", types.Cordon{Reason: "update"}))
 		othersWrite(t, kube, "a")
-		if nodes.NodeOf(nodes.SlimNode(see())).CordonedBy == nil {
+		if nodes.NodeOf(see()).CordonedBy == nil {
 			t.Errorf("ours is a stranger's: %+v", see().ManagedFields)
 		}
 		must(c.Uncordon(t.Context(), "n1"))
@@ -63,7 +63,7 @@ func TestACordonIsWhoseItWasAfterManyOthersHaveWritten(t *testing.T) {
 			must(err)
 		}
 		othersWrite(t, kube, "b")
-		if by := nodes.NodeOf(nodes.SlimNode(see())).CordonedBy; by != nil {
+		if by := nodes.NodeOf(see()).CordonedBy; by != nil {
 			t.Errorf("a stranger's is %+v", by)
 		}
 		must(c.Uncordon(t.Context(), "n1"))

@@ -3,10 +3,8 @@ package kubeapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
-	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,13 +17,12 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// podCounts counts the pods of each namespace. Of a pod it keeps the name and
-// the phase: a cluster has them by the ten thousand.
+// podCounts counts the pods of each namespace, which come by their phases. Of a pod it
+// keeps the name and the phase: a cluster has them by the ten thousand.
 type podCounts struct {
-	table    access.Writer[types.PodCount]
-	but      string // a namespace that is counted elsewhere; "" for none
-	pods     podNamespaces
-	replaced func(version string)
+	table access.Writer[types.PodCount]
+	but   string // a namespace that is counted elsewhere; "" for none
+	pods  podNamespaces
 }
 
 // podNamespaces are the namespaces that have pods, by name.
@@ -47,8 +44,13 @@ const (
 	phases
 )
 
-func newPodCounts(table access.Writer[types.PodCount], but string) *podCounts {
-	return &podCounts{table: table, but: but, pods: podNamespaces{}}
+// countedRows has the pods of every namespace but that one counted into table.
+func countedRows(table access.Writer[types.PodCount], but string) access.Store {
+	return &access.Rows[*corev1.Pod, podPhase]{
+		To:  &podCounts{table: table, but: but, pods: podNamespaces{}},
+		Row: func(p *corev1.Pod) podPhase { return phaseOf(p.Status.Phase) },
+		Key: access.NamespacedName[*corev1.Pod],
+	}
 }
 
 func phaseOf(p corev1.PodPhase) podPhase {
@@ -65,117 +67,64 @@ func phaseOf(p corev1.PodPhase) podPhase {
 	return phaseOther
 }
 
-// countedPod is what a list on its way in is held as. Its embedded interface is
-// nil: a Reflector asks for no more than the three methods.
-type countedPod struct {
-	metav1.Object
-	namespace unique.Handle[string]
-	name      string
-	version   string
-	phase     podPhase
+// Publish implements access.Sink.
+func (c *podCounts) Publish(key string, phase podPhase) error {
+	namespace, name, _ := strings.Cut(key, "/")
+	if namespace == c.but {
+		return nil
+	}
+	c.pods.put(namespace, name, phase)
+	return c.publish(namespace)
 }
 
-// GetNamespace implements metav1.Object.
-func (p *countedPod) GetNamespace() string { return p.namespace.Value() }
-
-// GetName implements metav1.Object.
-func (p *countedPod) GetName() string { return p.name }
-
-// GetResourceVersion implements metav1.Object.
-func (p *countedPod) GetResourceVersion() string { return p.version }
-
-// counted is what counts of a pod.
-func counted(obj any) (*countedPod, error) {
-	switch p := obj.(type) {
-	case *countedPod:
-		return p, nil
-	case *corev1.Pod:
-		if p.Namespace == "" || p.Name == "" {
-			return nil, access.ErrNoName
-		}
-		return &countedPod{namespace: unique.Make(p.Namespace), name: p.Name, version: p.ResourceVersion, phase: phaseOf(p.Status.Phase)}, nil
+// Unpublish implements access.Sink.
+func (c *podCounts) Unpublish(key string) error {
+	namespace, name, _ := strings.Cut(key, "/")
+	if namespace == c.but {
+		return nil
 	}
-	return nil, fmt.Errorf("count pod: unexpected %T", obj)
+	c.pods.remove(namespace, name)
+	return c.publish(namespace)
 }
 
-func (c *podCounts) Example() any                 { return &corev1.Pod{} }
-func (c *podCounts) OnReplaced(done func(string)) { c.replaced = done }
-
-// Add implements cache.ReflectorStore.
-func (c *podCounts) Add(obj any) error { return c.Update(obj) }
-
-// Update implements cache.ReflectorStore.
-func (c *podCounts) Update(obj any) error {
-	p, err := counted(obj)
-	if err != nil || p.GetNamespace() == c.but {
-		return err
-	}
-	c.pods.put(p)
-	return c.publish(p.GetNamespace())
-}
-
-// Delete implements cache.ReflectorStore.
-func (c *podCounts) Delete(obj any) error {
-	p, err := counted(obj)
-	if err != nil || p.GetNamespace() == c.but {
-		return err
-	}
-	c.pods.remove(p)
-	return c.publish(p.GetNamespace())
-}
-
-// Replace implements cache.ReflectorStore. Each row goes from the one count to
-// the other in one step.
-func (c *podCounts) Replace(list []any, version string) error {
-	if version == "" {
-		return access.ErrNoVersion
-	}
-	pods := podNamespaces{}
-	for _, obj := range list {
-		p, err := counted(obj)
-		if err != nil {
-			return err
-		}
-		if p.GetNamespace() != c.but {
-			pods.put(p)
+// Replace implements access.Sink. Each row goes from the one count to the other in
+// one step.
+func (c *podCounts) Replace(listed map[string]podPhase) error {
+	c.pods = podNamespaces{}
+	for key, phase := range listed {
+		if namespace, name, _ := strings.Cut(key, "/"); namespace != c.but {
+			c.pods.put(namespace, name, phase)
 		}
 	}
-	c.pods = pods
 	errs := []error{c.retain()}
-	for namespace := range pods {
+	for namespace := range c.pods {
 		errs = append(errs, c.publish(namespace))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	if c.replaced != nil {
-		c.replaced(version)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
-func (s podNamespaces) put(p *countedPod) {
-	s.remove(p)
-	ns := s[p.GetNamespace()]
+func (s podNamespaces) put(namespace, name string, phase podPhase) {
+	s.remove(namespace, name)
+	ns := s[namespace]
 	if ns == nil {
 		ns = &podNamespace{phases: map[string]podPhase{}}
-		s[p.GetNamespace()] = ns
+		s[namespace] = ns
 	}
-	ns.phases[p.name] = p.phase
-	ns.counts[p.phase]++
+	ns.phases[name] = phase
+	ns.counts[phase]++
 }
 
-func (s podNamespaces) remove(p *countedPod) {
-	ns := s[p.GetNamespace()]
+func (s podNamespaces) remove(namespace, name string) {
+	ns := s[namespace]
 	if ns == nil {
 		return
 	}
-	if phase, ok := ns.phases[p.name]; ok {
-		delete(ns.phases, p.name)
+	if phase, ok := ns.phases[name]; ok {
+		delete(ns.phases, name)
 		ns.counts[phase]--
 	}
 	if len(ns.phases) == 0 {
-		delete(s, p.GetNamespace())
+		delete(s, namespace)
 	}
 }
 
@@ -200,19 +149,6 @@ func (c *podCounts) retain() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Resync implements cache.ReflectorStore.
-func (c *podCounts) Resync() error { return nil }
-
-// Transformer implements cache.TransformingStore.
-func (c *podCounts) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		if p, err := counted(obj); err == nil {
-			return p, nil
-		}
-		return obj, nil
-	}
 }
 
 // countedPods is every pod but those of Namespace. What does not count of those in
@@ -252,7 +188,7 @@ type appCounts struct {
 func (a *appCounts) begin(table access.Writer[types.PodCount]) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.counts = newPodCounts(table, "")
+	a.counts = &podCounts{table: table}
 	return a.recount(a.All())
 }
 
@@ -260,7 +196,7 @@ func (a *appCounts) begin(table access.Writer[types.PodCount]) error {
 func (a *appCounts) recount(rows map[string]types.Pod) error {
 	a.counts.pods = podNamespaces{}
 	for _, p := range rows {
-		a.counts.pods.put(countedApp(p.Name, p.Phase))
+		a.counts.pods.put(access.Namespace, p.Name, phaseOf(corev1.PodPhase(p.Phase)))
 	}
 	return a.counts.publish(access.Namespace)
 }
@@ -278,7 +214,7 @@ func (a *appCounts) Publish(key string, p types.Pod) error {
 	if err := a.Writer.Publish(key, p); err != nil || a.counts == nil {
 		return err
 	}
-	return a.counts.Update(countedApp(p.Name, p.Phase))
+	return a.counts.Publish(access.Namespace+"/"+p.Name, phaseOf(corev1.PodPhase(p.Phase)))
 }
 
 // Replace implements atOnce.
@@ -299,9 +235,5 @@ func (a *appCounts) Unpublish(key string) error {
 		return err
 	}
 	_, name, _ := strings.Cut(key, "/")
-	return a.counts.Delete(countedApp(name, ""))
-}
-
-func countedApp(name string, phase types.PodPhase) *countedPod {
-	return &countedPod{namespace: unique.Make(access.Namespace), name: name, phase: phaseOf(corev1.PodPhase(phase))}
+	return a.counts.Unpublish(access.Namespace + "/" + name)
 }

@@ -21,7 +21,7 @@ func phased(namespace, name string, phase corev1.PodPhase) *corev1.Pod {
 
 func TestPodsAreCountedByNamespaceAndPhase(t *testing.T) {
 	table := &pubsub.Table[types.PodCount]{}
-	c := newPodCounts(table, "")
+	c := countedRows(table, "")
 	err := c.Replace([]any{
 		phased("a", "1", corev1.PodRunning), phased("a", "2", corev1.PodPending), phased("a", "3", corev1.PodFailed),
 		phased("a", "4", corev1.PodSucceeded), phased("a", "5", corev1.PodUnknown), phased("a", "6", ""), phased("b", "1", corev1.PodRunning),
@@ -82,7 +82,7 @@ func (s *seen) Publish(key string, v types.PodCount) error {
 
 func TestAWholeListGoesFromOneCountToTheOther(t *testing.T) {
 	table := &seen{}
-	c := newPodCounts(table, "")
+	c := countedRows(table, "")
 	_ = table.Table.Publish("gone", types.PodCount{Namespace: "gone", Pods: 3}) // as another connection left it
 	for _, n := range []int{100, 70} {
 		var list []any
@@ -100,7 +100,7 @@ func TestAWholeListGoesFromOneCountToTheOther(t *testing.T) {
 
 func TestTenThousandPodsAreCountedInLittleMemory(t *testing.T) {
 	table := &pubsub.Table[types.PodCount]{}
-	c := newPodCounts(table, "")
+	c := countedRows(table, "")
 	before := kubetest.Heap()
 	list := make([]any, 0, 10000)
 	slim := c.Transformer()

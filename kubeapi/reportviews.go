@@ -4,8 +4,6 @@ import (
 	"time"
 
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -70,10 +68,10 @@ func (p *reports) begin() {
 		p.Log.WithError(err).Error("pods of the applications cannot be counted")
 	}
 	p.stops = append(p.stops, p.appPods.end)
-	p.start(types.TablePodCounts, countedPods(kube.CoreV1().Pods(metav1.NamespaceAll)), newPodCounts(p.PodCounts, access.Namespace))
-	p.start(types.TableClaims, listwatch.ListWatch(kube.CoreV1().PersistentVolumeClaims(access.Namespace), ""), claimRows(p.Claims))
-	p.start(types.TableLonghornDaemons, listwatch.ListWatch(kube.AppsV1().DaemonSets(access.LonghornNamespace), ""), daemonRows(p.Daemons))
-	p.start(types.TableLonghornNodes, ofLonghorn(p.longhorn, longhorn.Nodes), longhornNodeRows(p.LonghornNodes))
+	p.start(types.TablePodCounts, countedPods(kube.CoreV1().Pods(metav1.NamespaceAll)), countedRows(p.PodCounts, access.Namespace))
+	p.start(types.TableClaims, listwatch.ListWatch(kube.CoreV1().PersistentVolumeClaims(access.Namespace), ""), access.RowsOf(p.Claims, storage.ClaimRow, access.Name))
+	p.start(types.TableLonghornDaemons, listwatch.ListWatch(kube.AppsV1().DaemonSets(access.LonghornNamespace), ""), access.RowsOf(p.Daemons, storage.DaemonOf, access.Name))
+	p.start(types.TableLonghornNodes, ofLonghorn(p.longhorn, longhorn.Nodes), access.RowsOf(p.LonghornNodes, storage.LonghornNodeOf, access.Name))
 
 	join := storage.NewVolumeJoin(p.Volumes)
 	p.stops = append(p.stops, join.Stop)
@@ -111,39 +109,26 @@ func (r *run) appViews(conn *access.Connection) (stop []func()) {
 	}
 	start(viewVMIs, listwatch.Optional(virtual, listwatch.ListWatch(conn.Virt.VirtualMachineInstances(access.Namespace), ""),
 		func(m metav1.ListMeta) runtime.Object { return &kubevirtv1.VirtualMachineInstanceList{ListMeta: m} },
-		func(m metav1.ObjectMeta) runtime.Object { return &kubevirtv1.VirtualMachineInstance{ObjectMeta: m} }), vmiRows(r.VMIs))
+		func(m metav1.ObjectMeta) runtime.Object { return &kubevirtv1.VirtualMachineInstance{ObjectMeta: m} }), access.RowsOf(r.VMIs, kubevirt.VMIOf, access.Name))
 	start(viewVMISets, listwatch.Optional(virtual, listwatch.ListWatch(conn.Virt.VirtualMachineInstanceReplicaSets(access.Namespace), ""),
 		func(m metav1.ListMeta) runtime.Object {
 			return &kubevirtv1.VirtualMachineInstanceReplicaSetList{ListMeta: m}
 		},
 		func(m metav1.ObjectMeta) runtime.Object {
 			return &kubevirtv1.VirtualMachineInstanceReplicaSet{ObjectMeta: m}
-		}), vmiSetRows(r.Sets))
-	start(viewSets, listwatch.ListWatch(conn.Kube.AppsV1().ReplicaSets(access.Namespace), ""), podSetRows(r.Sets))
+		}), setRows(r.Sets, types.KindVMIReplicaSet, kubevirt.VMISetOf))
+	start(viewSets, listwatch.ListWatch(conn.Kube.AppsV1().ReplicaSets(access.Namespace), ""), setRows(r.Sets, types.KindReplicaSet, kubevirt.PodSetOf))
 	return stop
 }
 
-func vmiRows(table access.Writer[types.VMI]) access.Store {
-	return &listwatch.Rows[*kubevirtv1.VirtualMachineInstance, types.VMI]{Table: table, Row: kubevirt.VMIOf, Slim: kubevirt.SlimVMI, Key: func(v types.VMI) string { return v.Name }}
-}
-
-func vmiSetRows(table access.Writer[types.AppSet]) access.Store {
-	return &listwatch.Rows[*kubevirtv1.VirtualMachineInstanceReplicaSet, types.AppSet]{
-		Table: ofKind{Writer: table, kind: types.KindVMIReplicaSet}, Row: kubevirt.VMISetOf, Slim: kubevirt.SlimVMISet, Key: setKey,
-	}
-}
-
-func podSetRows(table access.Writer[types.AppSet]) access.Store {
-	return &listwatch.Rows[*appsv1.ReplicaSet, types.AppSet]{
-		Table: ofKind{Writer: table, kind: types.KindReplicaSet}, Row: kubevirt.PodSetOf, Slim: kubevirt.SlimPodSet, Key: setKey,
-	}
-}
-
-func setKey(s types.AppSet) string {
-	if s.Name == "" {
-		return ""
-	}
-	return s.Key()
+// setRows fills the part of the table that the sets of one kind have.
+func setRows[O metav1.Object](table access.Writer[types.AppSet], kind string, row func(O) types.AppSet) access.Store {
+	return access.RowsOf(ofKind{Writer: table, kind: kind}, row, func(o O) string {
+		if o.GetName() == "" {
+			return ""
+		}
+		return types.AppSet{Kind: kind, Name: o.GetName()}.Key()
+	})
 }
 
 // ofKind is the part of a table that one view fills.
@@ -191,15 +176,15 @@ func (l *levels) want(own string, leads bool) {
 		if own == "" { // no view keeps it, but an earlier connection may have left a row
 			empty(l.run, types.TableLonghornNode, l.OwnDisks)
 		} else {
-			l.stopDisks = l.start(types.TableLonghornNode, chosenOfLonghorn(l.group, access.Kept[storage.Clients](l.conn).Nodes, byName(own)), longhornNodeRows(l.OwnDisks))
+			l.stopDisks = l.start(types.TableLonghornNode, chosenOfLonghorn(l.group, access.Kept[storage.Clients](l.conn).Nodes, byName(own)), access.RowsOf(l.OwnDisks, storage.LonghornNodeOf, access.Name))
 		}
 	}
 	if !l.begun || leads != l.leads {
 		l.stopCluster()
 		l.leads, l.stopCluster = leads, func() {}
 		if leads {
-			policy := l.start(types.TableDrainPolicy, drainPolicyOn(l.conn, l.group), settingRows(l.Settings))
-			job := l.start(types.TableSnapshotJob, snapshotJobOn(l.conn, l.group), snapshotJobRows(l.SnapshotJobs))
+			policy := l.start(types.TableDrainPolicy, drainPolicyOn(l.conn, l.group), access.RowsOf(l.Settings, storage.SettingOf, access.Name))
+			job := l.start(types.TableSnapshotJob, snapshotJobOn(l.conn, l.group), access.RowsOf(l.SnapshotJobs, storage.SnapshotJobOf, access.Name))
 			l.stopCluster = func() { policy(); job() }
 		} else {
 			empty(l.run, types.TableDrainPolicy, l.Settings)
@@ -234,34 +219,6 @@ func snapshotJobOn(conn *access.Connection, g *listwatch.Group) *cache.ListWatch
 		func(m metav1.ObjectMeta) runtime.Object { return &longhornv1.RecurringJob{ObjectMeta: m} })
 }
 
-func claimRows(table access.Writer[types.Claim]) access.Store {
-	return &listwatch.Rows[*corev1.PersistentVolumeClaim, types.Claim]{
-		Table: table, Row: storage.ClaimRow, Slim: storage.SlimClaim,
-		Key: func(c types.Claim) string { return c.Name },
-	}
-}
-
-func daemonRows(table access.Writer[types.DaemonSet]) access.Store {
-	return &listwatch.Rows[*appsv1.DaemonSet, types.DaemonSet]{
-		Table: table, Row: storage.DaemonOf, Slim: storage.SlimDaemon,
-		Key: func(d types.DaemonSet) string { return d.Name },
-	}
-}
-
-func settingRows(table access.Writer[types.LonghornSetting]) access.Store {
-	return &listwatch.Rows[*longhornv1.Setting, types.LonghornSetting]{
-		Table: table, Row: storage.SettingOf, Slim: storage.AsIs[longhornv1.Setting],
-		Key: func(s types.LonghornSetting) string { return s.Name },
-	}
-}
-
-func snapshotJobRows(table access.Writer[types.SnapshotJob]) access.Store {
-	return &listwatch.Rows[*longhornv1.RecurringJob, types.SnapshotJob]{
-		Table: table, Row: storage.SnapshotJobOf, Slim: storage.AsIs[longhornv1.RecurringJob],
-		Key: func(j types.SnapshotJob) string { return j.Name },
-	}
-}
-
 // ofLonghorn is all that api has of a kind of Longhorn's, none without Longhorn.
 func ofLonghorn[T any, P storage.SlimPart[T]](longhorn *listwatch.Group, api *gentype.ClientWithList[P, *storage.PartList[T]]) *cache.ListWatch {
 	return chosenOfLonghorn(longhorn, api, "")
@@ -277,11 +234,4 @@ func chosenOfLonghorn[T any, P storage.SlimPart[T]](longhorn *listwatch.Group, a
 			end.SetAnnotations(m.Annotations)
 			return end
 		})
-}
-
-func longhornNodeRows(table access.Writer[types.LonghornNode]) access.Store {
-	return &listwatch.Rows[*storage.NodePart, types.LonghornNode]{
-		Table: table, Row: storage.LonghornNodeOf, Slim: storage.SlimNodePart,
-		Key: func(n types.LonghornNode) string { return n.Name },
-	}
 }

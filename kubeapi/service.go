@@ -5,7 +5,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -30,18 +29,6 @@ func serviceOf(s *corev1.Service) types.Service {
 		row.Ports = append(row.Ports, types.ServicePort{Name: p.Name, Protocol: string(p.Protocol), Port: p.Port, NodePort: p.NodePort})
 	}
 	return row
-}
-
-// slimService keeps what serviceOf reads.
-func slimService(s *corev1.Service) *corev1.Service {
-	slim := &corev1.Service{
-		ObjectMeta: access.SlimMeta(s.ObjectMeta),
-		Spec: corev1.ServiceSpec{
-			Type: s.Spec.Type, Ports: s.Spec.Ports, LoadBalancerIP: s.Spec.LoadBalancerIP, ExternalIPs: s.Spec.ExternalIPs,
-		},
-	}
-	slim.Annotations = access.Only(s.Annotations, vipsAnnotation)
-	return slim
 }
 
 // ingressOf is the row of an Ingress. A path that leads to something else than
@@ -83,22 +70,7 @@ func ingressOf(i *networkingv1.Ingress) types.Ingress {
 	return row
 }
 
-// slimIngress keeps what ingressOf reads.
-func slimIngress(i *networkingv1.Ingress) *networkingv1.Ingress {
-	slim := &networkingv1.Ingress{
-		ObjectMeta: access.SlimMeta(i.ObjectMeta),
-		Spec:       networkingv1.IngressSpec{Rules: i.Spec.Rules, TLS: i.Spec.TLS},
-		Status:     i.Status,
-	}
-	return slim
-}
-
 // kubeVIPOf is the row of the ConfigMap of kube-vip.
 func kubeVIPOf(m *corev1.ConfigMap) types.KubeVIP {
 	return types.KubeVIP{CIDR: m.Data[kubeVIPCIDR], Interface: m.Data[kubeVIPInterface]}
-}
-
-// slimKubeVIP keeps what kubeVIPOf reads.
-func slimKubeVIP(m *corev1.ConfigMap) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: access.SlimMeta(m.ObjectMeta), Data: access.Only(m.Data, kubeVIPCIDR, kubeVIPInterface)}
 }

@@ -118,7 +118,7 @@ func TestACordonMadeAfterOursWasUndoneIsForeign(t *testing.T) {
 		}
 		return n
 	}
-	if nodes.NodeOf(nodes.SlimNode(see())).CordonedBy == nil {
+	if nodes.NodeOf(see()).CordonedBy == nil {
 		t.Fatalf("our own cordon is not seen as ours: %+v", see().ManagedFields)
 	}
 	for _, patch := range []string{`{"spec":{"unschedulable":null}}`, `{"spec":{"unschedulable":true}}`} { // what kubectl sends
@@ -126,7 +126,7 @@ func TestACordonMadeAfterOursWasUndoneIsForeign(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if by := nodes.NodeOf(nodes.SlimNode(see())).CordonedBy; by != nil {
+	if by := nodes.NodeOf(see()).CordonedBy; by != nil {
 		t.Errorf("a foreign cordon is seen as %+v", by)
 	}
 	if err := c.Uncordon(t.Context(), "n1"); err != nil || !see().Spec.Unschedulable {

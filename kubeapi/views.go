@@ -5,7 +5,6 @@ import (
 	"time"
 
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,7 +44,7 @@ func (r *run) views(conn *access.Connection) {
 		r.start(conn, viewNodes, listNodes(conn), nodeRows(r.Nodes, r.clocks, &r.Stamps)),
 		r.start(conn, viewAppPods, listPods(conn, access.Namespace, ""), appPodRows(r.appPods)),
 		r.keep(conn, &listwatch.Table{Name: viewLeases, Holds: access.Kept[leases.Observations](conn).Holds, Backoff: listwatch.NewSharedBackoff(leasesGap), Strict: true}, listLeases(conn),
-			leaseRows(leases.ObservedTable{Writer: r.Leases, Seen: access.Kept[leases.Observations](conn)})),
+			access.RowsOf(leases.ObservedTable{Writer: r.Leases, Seen: access.Kept[leases.Observations](conn)}, leases.LeaseOf, access.Name)),
 	}
 	stop = append(stop, r.appViews(conn)...)
 	stop = append(stop, r.serviceViews(conn)...)
@@ -61,7 +60,7 @@ func (r *run) views(conn *access.Connection) {
 		if node, ok := r.ownNode(); ok && node.Name != own {
 			stopOwn()
 			own = node.Name
-			stopOwn = r.start(conn, viewNodePods, listPods(conn, "", own), podRows(r.NodePods))
+			stopOwn = r.start(conn, viewNodePods, listPods(conn, "", own), access.RowsOf(r.NodePods, pods.PodOf, access.NamespacedName))
 		}
 		if own == "" { // no view keeps them
 			empty(r, viewNodePods, r.NodePods)
@@ -152,32 +151,14 @@ func listPods(conn *access.Connection, namespace, node string) *cache.ListWatch 
 }
 
 func nodeRows(table access.Writer[types.Node], clocks *nodes.Clocks, stamps *nodes.Stamps) access.Store {
-	return &listwatch.Rows[*corev1.Node, types.Node]{
-		Table: nodes.ClockedTable{Writer: nodes.StampedTable{Writer: table, Stamps: stamps}, Clocks: clocks}, Row: nodes.NodeOf, Slim: nodes.SlimNode, Seen: clocks.Sees, Drops: access.IsEdge,
-		Key: func(n types.Node) string { return n.Name },
-	}
-}
-
-func podRows(table access.Writer[types.Pod]) access.Store {
-	return &listwatch.Rows[*corev1.Pod, types.Pod]{Table: table, Row: pods.PodOf, Slim: pods.SlimPod, Key: podKey}
+	clocked := nodes.ClockedTable{Writer: nodes.StampedTable{Writer: table, Stamps: stamps}, Clocks: clocks}
+	rows := access.RowsOf(clocked, nodes.NodeOf, access.Name)
+	rows.Seen, rows.Drops = clocks.Sees, access.IsEdge
+	return rows
 }
 
 func appPodRows(table access.Writer[types.Pod]) access.Store {
-	return &listwatch.Rows[*corev1.Pod, types.Pod]{Table: table, Row: pods.AppPodOf, Slim: pods.SlimAppPod, Key: podKey}
-}
-
-func podKey(p types.Pod) string {
-	if p.Namespace == "" || p.Name == "" {
-		return ""
-	}
-	return p.Key()
-}
-
-func leaseRows(table access.Writer[types.Lease]) access.Store {
-	return &listwatch.Rows[*coordinationv1.Lease, types.Lease]{
-		Table: table, Row: leases.LeaseOf, Slim: leases.SlimLease,
-		Key: func(l types.Lease) string { return l.Name },
-	}
+	return access.RowsOf(table, pods.AppPodOf, access.NamespacedName)
 }
 
 // serviceViews keeps the tables of services, of ingresses and of kube-vip's
@@ -187,10 +168,10 @@ func (r *run) serviceViews(conn *access.Connection) (stop []func()) {
 	start := func(name string, lw *cache.ListWatch, rows access.Store) {
 		stop = append(stop, r.keep(conn, &listwatch.Table{Name: name, Backoff: r.served}, lw, rows))
 	}
-	start(types.TableServices, listwatch.ListWatch(conn.Kube.CoreV1().Services(metav1.NamespaceAll), ""), serviceRows(r.Services))
-	start(types.TableIngresses, listIngresses(conn), ingressRows(r.Ingresses))
+	start(types.TableServices, listwatch.ListWatch(conn.Kube.CoreV1().Services(metav1.NamespaceAll), ""), access.RowsOf(r.Services, serviceOf, access.NamespacedName))
+	start(types.TableIngresses, listIngresses(conn), access.RowsOf(r.Ingresses, ingressOf, access.NamespacedName))
 	start(types.TableKubeVIP, listwatch.ListWatch(conn.Kube.CoreV1().ConfigMaps(kubeVIPNamespace),
-		fields.OneTermEqualSelector(metav1.ObjectNameField, kubeVIPName).String()), kubeVIPRows(r.KubeVIP))
+		fields.OneTermEqualSelector(metav1.ObjectNameField, kubeVIPName).String()), access.RowsOf(r.KubeVIP, kubeVIPOf, func(*corev1.ConfigMap) string { return types.Global }))
 	return stop
 }
 
@@ -198,35 +179,4 @@ func listIngresses(conn *access.Connection) *cache.ListWatch {
 	return listwatch.Optional(listwatch.NewGroup(conn, networkingv1.SchemeGroupVersion), listwatch.ListWatch(conn.Kube.NetworkingV1().Ingresses(metav1.NamespaceAll), ""),
 		func(m metav1.ListMeta) runtime.Object { return &networkingv1.IngressList{ListMeta: m} },
 		func(m metav1.ObjectMeta) runtime.Object { return &networkingv1.Ingress{ObjectMeta: m} })
-}
-
-func serviceRows(table access.Writer[types.Service]) access.Store {
-	return &listwatch.Rows[*corev1.Service, types.Service]{
-		Table: table, Row: serviceOf, Slim: slimService,
-		Key: func(s types.Service) string {
-			if s.Namespace == "" || s.Name == "" {
-				return ""
-			}
-			return s.Key()
-		},
-	}
-}
-
-func ingressRows(table access.Writer[types.Ingress]) access.Store {
-	return &listwatch.Rows[*networkingv1.Ingress, types.Ingress]{
-		Table: table, Row: ingressOf, Slim: slimIngress,
-		Key: func(i types.Ingress) string {
-			if i.Namespace == "" || i.Name == "" {
-				return ""
-			}
-			return i.Key()
-		},
-	}
-}
-
-func kubeVIPRows(table access.Writer[types.KubeVIP]) access.Store {
-	return &listwatch.Rows[*corev1.ConfigMap, types.KubeVIP]{
-		Table: table, Row: kubeVIPOf, Slim: slimKubeVIP,
-		Key: func(types.KubeVIP) string { return types.Global },
-	}
 }

@@ -40,13 +40,8 @@ func TestWhoWroteLabelsAndTheCordonIsKnown(t *testing.T) {
 		{Field: types.FieldCordon, Manager: "kubectl", At: kubetest.At(5).Time},
 		{Field: "tie-breaker-node", Manager: "kubectl-label", At: kubetest.At(3).Time},
 	}
-	for name, n := range map[string]*corev1.Node{"whole": n, "slim": nodes.SlimNode(n)} {
-		if diff := cmp.Diff(want, nodes.NodeOf(n).Writers); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
-	if slim := nodes.SlimNode(n); len(slim.ManagedFields) != 4 {
-		t.Errorf("a slim node keeps %v", slim.ManagedFields)
+	if diff := cmp.Diff(want, nodes.NodeOf(n).Writers); diff != "" {
+		t.Error(diff)
 	}
 	n.Spec.Unschedulable = false // somebody owns that it is not
 	if got := nodes.NodeOf(n).Writers; len(got) != 3 {
@@ -56,10 +51,8 @@ func TestWhoWroteLabelsAndTheCordonIsKnown(t *testing.T) {
 
 func TestTheNodeSaysWhatConnectsItsPods(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{"flannel.alpha.coreos.com/backend-type": "vxlan"}}}
-	for _, n := range []*corev1.Node{n, nodes.SlimNode(n)} {
-		if got := nodes.NodeOf(n).CNI; got != "flannel vxlan" {
-			t.Errorf("%q", got)
-		}
+	if got := nodes.NodeOf(n).CNI; got != "flannel vxlan" {
+		t.Errorf("%q", got)
 	}
 	if got := nodes.NodeOf(&corev1.Node{}).CNI; got != "" {
 		t.Errorf("%q", got)
@@ -82,10 +75,8 @@ func TestPartsOfTheSystemHaveAVersion(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: row.namespace, Name: "p", Labels: map[string]string{row.label: row.value}},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: row.image}}},
 		}
-		for _, p := range []*corev1.Pod{p, pods.SlimPod(p)} {
-			if got := pods.PodOf(p); got.Part != row.part || got.Version != row.version {
-				t.Errorf("%s %s: %q %q", row.value, row.image, got.Part, got.Version)
-			}
+		if got := pods.PodOf(p); got.Part != row.part || got.Version != row.version {
+			t.Errorf("%s %s: %q %q", row.value, row.image, got.Part, got.Version)
 		}
 		p.Spec.Containers = nil
 		if got := pods.PodOf(p); got.Part != "" {

@@ -10,6 +10,7 @@
 //	credentials.go  certificates, versions and clocks, as they show on the way
 //	operations.go   the record of what is written, and patches; requests.go counts
 //	                requests
-//	lists.go        lists that are whole or an error, and the tables they fill
+//	lists.go        lists that are whole or an error
+//	rows.go         tables, and how the objects of a list and its watch become rows
 //	objects.go      parts of objects that everybody reads
 package access

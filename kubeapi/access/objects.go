@@ -75,32 +75,6 @@ func OwnerOf(o metav1.Object) types.Owner {
 	return types.Owner{Kind: c.Kind, Name: c.Name, UID: string(c.UID)}
 }
 
-// SlimMeta keeps what rows are made of, and the version, by which a Reflector
-// goes on.
-func SlimMeta(m metav1.ObjectMeta, labels ...string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Namespace:         m.Namespace,
-		Name:              m.Name,
-		UID:               m.UID,
-		ResourceVersion:   m.ResourceVersion,
-		CreationTimestamp: m.CreationTimestamp,
-		DeletionTimestamp: m.DeletionTimestamp,
-		OwnerReferences:   m.OwnerReferences,
-		Labels:            Only(m.Labels, labels...),
-	}
-}
-
-// Only returns those entries of m that have one of the keys.
-func Only(m map[string]string, keys ...string) map[string]string {
-	kept := map[string]string{}
-	for _, k := range keys {
-		if v, ok := m[k]; ok {
-			kept[k] = v
-		}
-	}
-	return kept
-}
-
 // Labels of docs/wire.md, "Nodes".
 const (
 	LabelNodeUUID     = "node-uuid"

@@ -180,45 +180,6 @@ func appSetOf(kind string, meta metav1.ObjectMeta, replicas *int32, templateLabe
 	return row
 }
 
-// SlimPodSet keeps what PodSetOf reads.
-func SlimPodSet(s *appsv1.ReplicaSet) *appsv1.ReplicaSet {
-	slim := &appsv1.ReplicaSet{ObjectMeta: slimSetMeta(s.ObjectMeta)}
-	slim.Spec.Replicas, slim.Status.ReadyReplicas = s.Spec.Replicas, s.Status.ReadyReplicas
-	slim.Spec.Template.Labels = access.Only(s.Spec.Template.Labels, access.LabelAppDomain)
-	slim.Spec.Template.Spec.Affinity = s.Spec.Template.Spec.Affinity
-	for _, v := range s.Spec.Template.Spec.Volumes {
-		if claim := v.PersistentVolumeClaim; claim != nil {
-			slim.Spec.Template.Spec.Volumes = append(slim.Spec.Template.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: claim}})
-		}
-	}
-	return slim
-}
-
-// SlimVMISet keeps what vmiSetOf reads.
-func SlimVMISet(s *kubevirtv1.VirtualMachineInstanceReplicaSet) *kubevirtv1.VirtualMachineInstanceReplicaSet {
-	slim := &kubevirtv1.VirtualMachineInstanceReplicaSet{ObjectMeta: slimSetMeta(s.ObjectMeta)}
-	slim.Spec.Replicas, slim.Status.ReadyReplicas = s.Spec.Replicas, s.Status.ReadyReplicas
-	if s.Spec.Template == nil {
-		return slim
-	}
-	template := &kubevirtv1.VirtualMachineInstanceTemplateSpec{}
-	template.ObjectMeta.Labels = access.Only(s.Spec.Template.ObjectMeta.Labels, access.LabelAppDomain)
-	template.Spec.Affinity = s.Spec.Template.Spec.Affinity
-	for _, v := range s.Spec.Template.Spec.Volumes {
-		if machineClaim(v.VolumeSource) != "" {
-			template.Spec.Volumes = append(template.Spec.Volumes, v)
-		}
-	}
-	slim.Spec.Template = template
-	return slim
-}
-
-func slimSetMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
-	slim := access.SlimMeta(m, access.LabelAppDomain)
-	slim.Annotations = access.Only(m.Annotations, RepairAnnotation)
-	return slim
-}
-
 // VMIOf is the row of a VirtualMachineInstance.
 func VMIOf(v *kubevirtv1.VirtualMachineInstance) types.VMI {
 	row := types.VMI{
@@ -241,17 +202,4 @@ func VMIOf(v *kubevirtv1.VirtualMachineInstance) types.VMI {
 		}
 	}
 	return row
-}
-
-// SlimVMI keeps what vmiOf reads.
-func SlimVMI(v *kubevirtv1.VirtualMachineInstance) *kubevirtv1.VirtualMachineInstance {
-	slim := &kubevirtv1.VirtualMachineInstance{ObjectMeta: access.SlimMeta(v.ObjectMeta, access.LabelAppDomain)}
-	slim.Spec.Affinity = v.Spec.Affinity
-	slim.Status.Phase, slim.Status.NodeName = v.Status.Phase, v.Status.NodeName
-	for _, c := range v.Status.Conditions {
-		if c.Type == kubevirtv1.VirtualMachineInstanceReady {
-			slim.Status.Conditions = append(slim.Status.Conditions, c)
-		}
-	}
-	return slim
 }

@@ -33,16 +33,6 @@ func LeaseOf(l *coordinationv1.Lease) types.Lease {
 	return row
 }
 
-// SlimLease keeps what LeaseOf reads.
-func SlimLease(l *coordinationv1.Lease) *coordinationv1.Lease {
-	return &coordinationv1.Lease{ObjectMeta: access.SlimMeta(l.ObjectMeta), Spec: coordinationv1.LeaseSpec{
-		HolderIdentity:       l.Spec.HolderIdentity,
-		LeaseDurationSeconds: l.Spec.LeaseDurationSeconds,
-		AcquireTime:          l.Spec.AcquireTime,
-		RenewTime:            l.Spec.RenewTime,
-	}}
-}
-
 // leases is a client of the Leases of Namespace that takes no answer about
 // something else for one, and notes what it sees. The methods that it does not
 // define are client-go's.

@@ -8,5 +8,5 @@
 //	limiter.go  what a reflector may ask for, and how far apart the tries of tables
 //	            that fail are, so that no server is stormed
 //	status.go   how a table is, as people read it
-//	rows.go     objects to rows, also of kinds that a cluster may lack
+//	groups.go   what is listed and watched, also of kinds that a cluster may lack
 package listwatch

@@ -196,41 +196,6 @@ func fieldsOf(m metav1.ManagedFieldsEntry) owned {
 	return fields
 }
 
-// SlimNode keeps what NodeOf reads: a whole Node lists dozens of images.
-func SlimNode(n *corev1.Node) *corev1.Node {
-	slim := &corev1.Node{
-		ObjectMeta: access.SlimMeta(n.ObjectMeta, access.LabelNodeUUID, access.LabelTieBreaker, access.LabelControlPlane, access.LabelMaster, access.LabelEtcd, access.LabelEdge),
-		Spec: corev1.NodeSpec{
-			Unschedulable: n.Spec.Unschedulable,
-			Taints: slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {
-				return t.Key != corev1.TaintNodeUnschedulable && t.Key != corev1.TaintNodeOutOfService
-			}),
-		},
-		Status: corev1.NodeStatus{
-			Conditions: n.Status.Conditions,
-			Addresses:  n.Status.Addresses,
-			Allocatable: corev1.ResourceList{
-				corev1.ResourceCPU: *n.Status.Allocatable.Cpu(), corev1.ResourceMemory: *n.Status.Allocatable.Memory(),
-			},
-			NodeInfo: corev1.NodeSystemInfo{
-				BootID:         n.Status.NodeInfo.BootID,
-				KubeletVersion: n.Status.NodeInfo.KubeletVersion,
-			},
-		},
-	}
-	slim.Annotations = access.Only(n.Annotations, CordonAnnotation, KeepAnnotation, AgentAnnotation, FenceAnnotation, WitnessAnnotation, DesignatedAnnotation, flannelAnnotation)
-	if n.DeletionTimestamp != nil {
-		slim.Finalizers = n.Finalizers
-	}
-	cordon := ourCordon(n) != nil
-	for _, m := range n.ManagedFields {
-		if m.Manager == AgentManager || m.Manager == access.DrainManager && cordon || speaks(m) {
-			slim.ManagedFields = append(slim.ManagedFields, m)
-		}
-	}
-	return slim
-}
-
 // writtenLabels are the labels of docs/wire.md, "Nodes", whose writers are kept.
 var writtenLabels = []string{access.LabelNodeUUID, access.LabelTieBreaker, access.LabelControlPlane, access.LabelMaster, access.LabelEtcd}
 

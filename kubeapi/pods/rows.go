@@ -87,48 +87,6 @@ func runOf(t *corev1.ContainerStateTerminated) types.ContainerRun {
 	}
 }
 
-// SlimAppPod keeps what AppPodOf reads.
-func SlimAppPod(p *corev1.Pod) *corev1.Pod {
-	slim := SlimPod(p)
-	slim.DeletionGracePeriodSeconds = p.DeletionGracePeriodSeconds
-	slim.Spec.TerminationGracePeriodSeconds = p.Spec.TerminationGracePeriodSeconds
-	slim.Spec.InitContainers, slim.Spec.Containers = slimContainers(p.Spec.InitContainers), slimContainers(p.Spec.Containers)
-	slim.Status.InitContainerStatuses = slimStatuses(p.Status.InitContainerStatuses)
-	slim.Status.ContainerStatuses = slimStatuses(p.Status.ContainerStatuses)
-	for _, v := range p.Spec.Volumes {
-		switch {
-		case v.PersistentVolumeClaim != nil:
-			slim.Spec.Volumes = append(slim.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: v.PersistentVolumeClaim}})
-		case v.Ephemeral != nil:
-			slim.Spec.Volumes = append(slim.Spec.Volumes, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
-		}
-	}
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled {
-			slim.Status.Conditions = append(slim.Status.Conditions, c)
-		}
-	}
-	return slim
-}
-
-func slimContainers(all []corev1.Container) []corev1.Container {
-	var slim []corev1.Container
-	for _, c := range all {
-		slim = append(slim, corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy})
-	}
-	return slim
-}
-
-func slimStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
-	var slim []corev1.ContainerStatus
-	for _, s := range all {
-		slim = append(slim, corev1.ContainerStatus{
-			Name: s.Name, ContainerID: s.ContainerID, RestartCount: s.RestartCount, State: s.State, LastTerminationState: s.LastTerminationState,
-		})
-	}
-	return slim
-}
-
 // PodOf is the row of a Pod.
 func PodOf(p *corev1.Pod) types.Pod {
 	row := types.Pod{
@@ -156,26 +114,6 @@ func PodOf(p *corev1.Pod) types.Pod {
 		}
 	}
 	return row
-}
-
-// SlimPod keeps what PodOf reads: a fifth of a pod.
-func SlimPod(p *corev1.Pod) *corev1.Pod {
-	slim := &corev1.Pod{
-		ObjectMeta: access.SlimMeta(p.ObjectMeta, access.LabelApp, access.LabelAppDomain, access.LabelVMI, labelKubeVirt),
-		Spec:       corev1.PodSpec{NodeName: p.Spec.NodeName},
-		Status:     corev1.PodStatus{Phase: p.Status.Phase, PodIP: p.Status.PodIP, Reason: p.Status.Reason},
-	}
-	if part, _ := systemPart(p); part != "" {
-		slim.Spec.Containers = []corev1.Container{{Image: p.Spec.Containers[0].Image}}
-	}
-	for _, s := range p.Status.ContainerStatuses {
-		kept := corev1.ContainerStatus{RestartCount: s.RestartCount}
-		if last := s.LastTerminationState.Terminated; last != nil {
-			kept.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{FinishedAt: last.FinishedAt}
-		}
-		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses, kept)
-	}
-	return slim
 }
 
 const (

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/tools/cache"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
@@ -222,14 +222,63 @@ func (s *parts[P]) find(name, volume string) (int, bool) {
 	return slices.BinarySearchFunc(s.of[volume], name, func(n partOf[P], name string) int { return cmp.Compare(n.name, name) })
 }
 
-// partRows writes the objects of one kind that a Reflector sees into a join.
-type partRows[O, P any] struct {
+// partOfVolume is a part with the name of its volume.
+type partOfVolume[P any] struct {
+	volume string
+	part   P
+}
+
+// partTable has the objects of one kind go into a join.
+type partTable[P any] struct {
 	join  *VolumeJoin
 	parts *parts[P]
-	read  func(O) (name, volume string, part P)
-	slim  func(O) O
+}
 
-	replaced func(version string)
+// Publish implements access.Sink.
+func (t partTable[P]) Publish(name string, row partOfVolume[P]) error {
+	return t.join.change(func() []string {
+		former := t.parts.homes[name]
+		t.parts.put(name, row.volume, row.part)
+		return []string{former, row.volume}
+	})
+}
+
+// Unpublish implements access.Sink.
+func (t partTable[P]) Unpublish(name string) error {
+	return t.join.change(func() []string {
+		former := t.parts.homes[name]
+		t.parts.remove(name)
+		return []string{former}
+	})
+}
+
+// Replace implements access.Sink.
+func (t partTable[P]) Replace(rows map[string]partOfVolume[P]) error {
+	all := parts[P]{whole: true}
+	for name, row := range rows {
+		all.put(name, row.volume, row.part)
+	}
+	for volume, list := range all.of {
+		all.of[volume] = slices.Clone(list) // without room to grow
+	}
+	return t.join.changeAll(func() { *t.parts = all })
+}
+
+func partRows[O metav1.Object, P any](j *VolumeJoin, into *parts[P], volume func(O) string, part func(O) P) access.Store {
+	return &access.Rows[O, partOfVolume[P]]{
+		To: partTable[P]{j, into}, Key: access.Name[O],
+		Row: func(o O) partOfVolume[P] { return partOfVolume[P]{volume(o), part(o)} },
+	}
+}
+
+// VolumeParts is the store for Longhorn's Volumes.
+func VolumeParts(j *VolumeJoin) access.Store {
+	return partRows(j, &j.volumes, access.Name[*VolumePart], DiskOf)
+}
+
+// EngineParts is the store for Longhorn's Engines.
+func EngineParts(j *VolumeJoin) access.Store {
+	return partRows(j, &j.engines, func(e *EnginePart) string { return e.Spec.VolumeName }, EngineOf)
 }
 
 // faulty is a replica, or why it is invalid.
@@ -238,127 +287,20 @@ type faulty struct {
 	err error
 }
 
-// VolumeParts is the store for Longhorn's Volumes.
-func VolumeParts(j *VolumeJoin) access.Store {
-	return &partRows[*VolumePart, disk]{
-		join: j, parts: &j.volumes,
-		read: func(v *VolumePart) (string, string, disk) { return v.Name, v.Name, DiskOf(v) },
-		slim: func(v *VolumePart) *VolumePart { c := *v; c.ObjectMeta = access.SlimMeta(v.ObjectMeta); return &c },
-	}
-}
-
-// EngineParts is the store for Longhorn's Engines.
-func EngineParts(j *VolumeJoin) access.Store {
-	return &partRows[*EnginePart, engine]{
-		join: j, parts: &j.engines,
-		read: func(e *EnginePart) (string, string, engine) { return e.Name, e.Spec.VolumeName, EngineOf(e) },
-		slim: func(e *EnginePart) *EnginePart { c := *e; c.ObjectMeta = access.SlimMeta(e.ObjectMeta); return &c },
-	}
-}
-
 // ReplicaParts is the store for Longhorn's Replicas.
 func ReplicaParts(j *VolumeJoin) access.Store {
-	return &partRows[*ReplicaPart, faulty]{
-		join: j, parts: &j.replicas,
-		read: func(r *ReplicaPart) (string, string, faulty) {
-			row, err := ReplicaOf(r)
-			return r.Name, r.Spec.VolumeName, faulty{row, err}
-		},
-		slim: func(r *ReplicaPart) *ReplicaPart { c := *r; c.ObjectMeta = access.SlimMeta(r.ObjectMeta); return &c },
-	}
+	return partRows(j, &j.replicas, func(r *ReplicaPart) string { return r.Spec.VolumeName }, func(r *ReplicaPart) faulty {
+		row, err := ReplicaOf(r)
+		return faulty{row, err}
+	})
 }
 
 // SnapshotParts are sizes in bytes. The head of a volume is no snapshot.
 func SnapshotParts(j *VolumeJoin) access.Store {
-	return &partRows[*SnapshotPart, int64]{
-		join: j, parts: &j.snapshots,
-		read: func(s *SnapshotPart) (string, string, int64) {
-			if strings.HasSuffix(s.Name, "-volume-head") {
-				return s.Name, s.Spec.Volume, 0
-			}
-			return s.Name, s.Spec.Volume, s.Status.Size
-		},
-		slim: func(s *SnapshotPart) *SnapshotPart { c := *s; c.ObjectMeta = access.SlimMeta(s.ObjectMeta); return &c },
-	}
-}
-
-func (r *partRows[O, P]) Example() any                 { var o O; return o }
-func (r *partRows[O, P]) OnReplaced(done func(string)) { r.replaced = done }
-
-func (r *partRows[O, P]) of(obj any) (name, volume string, part P, err error) {
-	o, ok := obj.(O)
-	if !ok {
-		return "", "", part, fmt.Errorf("store object: unexpected %T", obj)
-	}
-	if name, volume, part = r.read(o); name == "" {
-		return "", "", part, access.ErrNoName
-	}
-	return name, volume, part, nil
-}
-
-// Add implements cache.ReflectorStore.
-func (r *partRows[O, P]) Add(obj any) error { return r.Update(obj) }
-
-// Update implements cache.ReflectorStore.
-func (r *partRows[O, P]) Update(obj any) error {
-	name, volume, part, err := r.of(obj)
-	if err != nil {
-		return err
-	}
-	return r.join.change(func() []string {
-		former := r.parts.homes[name]
-		r.parts.put(name, volume, part)
-		return []string{former, volume}
-	})
-}
-
-// Delete implements cache.ReflectorStore.
-func (r *partRows[O, P]) Delete(obj any) error {
-	name, _, _, err := r.of(obj)
-	if err != nil {
-		return err
-	}
-	return r.join.change(func() []string {
-		former := r.parts.homes[name]
-		r.parts.remove(name)
-		return []string{former}
-	})
-}
-
-// Replace implements cache.ReflectorStore, as rows does.
-func (r *partRows[O, P]) Replace(list []any, version string) error {
-	if version == "" {
-		return access.ErrNoVersion
-	}
-	all := parts[P]{whole: true}
-	for _, obj := range list {
-		name, volume, part, err := r.of(obj)
-		if err != nil {
-			return err
+	return partRows(j, &j.snapshots, func(s *SnapshotPart) string { return s.Spec.Volume }, func(s *SnapshotPart) int64 {
+		if strings.HasSuffix(s.Name, "-volume-head") {
+			return 0
 		}
-		all.put(name, volume, part)
-	}
-	for volume, list := range all.of {
-		all.of[volume] = slices.Clone(list) // without room to grow
-	}
-	if err := r.join.changeAll(func() { *r.parts = all }); err != nil {
-		return err
-	}
-	if r.replaced != nil {
-		r.replaced(version)
-	}
-	return nil
-}
-
-// Resync implements cache.ReflectorStore.
-func (r *partRows[O, P]) Resync() error { return nil }
-
-// Transformer implements cache.TransformingStore.
-func (r *partRows[O, P]) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		if o, ok := obj.(O); ok {
-			return r.slim(o), nil
-		}
-		return obj, nil
-	}
+		return s.Status.Size
+	})
 }

@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -36,33 +35,13 @@ func ClaimRow(c *corev1.PersistentVolumeClaim) types.Claim {
 	return row
 }
 
-// SlimClaim keeps what ClaimRow reads.
-func SlimClaim(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
-	slim := &corev1.PersistentVolumeClaim{ObjectMeta: access.SlimMeta(c.ObjectMeta)}
-	slim.Annotations = access.Only(c.Annotations, ProvisionerAnnotation)
-	slim.Spec.VolumeName, slim.Spec.Resources = c.Spec.VolumeName, c.Spec.Resources
-	slim.Status.Phase, slim.Status.Capacity = c.Status.Phase, c.Status.Capacity
-	return slim
-}
-
 // DaemonOf is the row of a DaemonSet.
 func DaemonOf(d *appsv1.DaemonSet) types.DaemonSet {
 	return types.DaemonSet{Name: d.Name, Wanted: int(d.Status.DesiredNumberScheduled), Ready: int(d.Status.NumberReady)}
 }
 
-// SlimDaemon keeps what DaemonOf reads.
-func SlimDaemon(d *appsv1.DaemonSet) *appsv1.DaemonSet {
-	return &appsv1.DaemonSet{
-		ObjectMeta: access.SlimMeta(d.ObjectMeta),
-		Status:     appsv1.DaemonSetStatus{DesiredNumberScheduled: d.Status.DesiredNumberScheduled, NumberReady: d.Status.NumberReady},
-	}
-}
-
 // SnapshotLabel marks the RecurringJob that zedkube made.
 const SnapshotLabel = "zedkube.github.io/snapshots"
-
-// AsIs leaves an object as it is: there is only one in its list.
-func AsIs[T any](o *T) *T { return o }
 
 // SettingOf is the row of a setting.
 func SettingOf(s *longhornv1.Setting) types.LonghornSetting {
@@ -113,11 +92,4 @@ func partCondition(conditions []conditionPart, kind string) types.ConditionStatu
 		}
 	}
 	return ""
-}
-
-// SlimNodePart keeps what LonghornNodeOf reads.
-func SlimNodePart(n *NodePart) *NodePart {
-	slim := *n
-	slim.ObjectMeta = access.SlimMeta(n.ObjectMeta)
-	return &slim
 }

@@ -1,0 +1,201 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/zedkube/zedkube/types"
+)
+
+// Namespace is where EVE keeps the applications and the election's Lease.
+const Namespace = types.NamespaceApps
+
+// Reader is a table to look at, which rings when it changes.
+type Reader[T any] interface {
+	Get(key string) (T, bool)
+	All() map[string]T
+	Notify(bell chan<- struct{})
+}
+
+// Writer is a table to fill. Publishing an unchanged row does nothing.
+type Writer[T any] interface {
+	Reader[T]
+	Publish(key string, v T) error
+	Unpublish(key string) error
+}
+
+// Store is what a view writes into.
+type Store interface {
+	cache.ReflectorStore
+	cache.TransformingStore
+	Example() any
+	OnReplaced(func(version string)) // called after each whole list
+}
+
+// Sink takes rows in.
+type Sink[T any] interface {
+	Publish(key string, v T) error
+	Unpublish(key string) error
+	Replace(rows map[string]T) error // takes over a whole list
+}
+
+// Rows writes what becomes of the objects that a Reflector sees. It is a Store.
+type Rows[O metav1.Object, T any] struct {
+	To    Sink[T]
+	Row   func(O) T
+	Key   func(O) string // "" if the object is of no use as it has no name
+	Seen  func(O)        // called with what a watch brings; nil for nobody
+	Drops func(O) bool   // what has no row; nil for nothing
+
+	replaced func(version string)
+}
+
+// RowsOf fills a table, at once where the table can.
+func RowsOf[O metav1.Object, T any](table Writer[T], row func(O) T, key func(O) string) *Rows[O, T] {
+	return &Rows[O, T]{To: wholeLists[T]{table}, Row: row, Key: key}
+}
+
+// Name is the key of an object of a kind that is listed in one namespace.
+func Name[O metav1.Object](o O) string { return o.GetName() }
+
+// NamespacedName is the key of an object of a kind that is listed in all namespaces.
+func NamespacedName[O metav1.Object](o O) string {
+	if o.GetNamespace() == "" || o.GetName() == "" {
+		return ""
+	}
+	return o.GetNamespace() + "/" + o.GetName()
+}
+
+// found is a row with its key. Of a list on its way in, which may have thousands of
+// objects, nothing else is held.
+type found[T any] struct {
+	key     string
+	row     T
+	dropped bool
+}
+
+// Example is an object of the kind that is listed and watched.
+func (r *Rows[O, T]) Example() any { var o O; return o }
+
+// OnReplaced sets what is called with the resource version after each whole list.
+func (r *Rows[O, T]) OnReplaced(done func(string)) { r.replaced = done }
+
+func (r *Rows[O, T]) of(obj any) (*found[T], error) {
+	switch o := obj.(type) {
+	case *found[T]:
+		return o, nil
+	case O:
+		key := r.Key(o)
+		if key == "" {
+			return nil, ErrNoName
+		}
+		return &found[T]{key, r.Row(o), r.Drops != nil && r.Drops(o)}, nil
+	}
+	return nil, fmt.Errorf("store object: unexpected %T", obj)
+}
+
+// Add implements cache.ReflectorStore.
+func (r *Rows[O, T]) Add(obj any) error { return r.Update(obj) }
+
+// Update implements cache.ReflectorStore.
+func (r *Rows[O, T]) Update(obj any) error {
+	f, err := r.of(obj)
+	if err != nil {
+		return err
+	}
+	if f.dropped {
+		return r.To.Unpublish(f.key)
+	}
+	if o, ok := obj.(O); ok && r.Seen != nil {
+		r.Seen(o)
+	}
+	return r.To.Publish(f.key, f.row)
+}
+
+// Delete implements cache.ReflectorStore.
+func (r *Rows[O, T]) Delete(obj any) error {
+	f, err := r.of(obj)
+	if err != nil {
+		return err
+	}
+	return r.To.Unpublish(f.key)
+}
+
+// Replace implements cache.ReflectorStore: it takes over a whole list, nothing
+// of one that is not what it should be. Client-go decodes an answer of another kind to
+// an empty list, but one without a version.
+func (r *Rows[O, T]) Replace(list []any, version string) error {
+	if version == "" {
+		return ErrNoVersion
+	}
+	listed := make(map[string]T, len(list))
+	for _, obj := range list {
+		f, err := r.of(obj)
+		if err != nil {
+			return err
+		}
+		if !f.dropped {
+			listed[f.key] = f.row
+		}
+	}
+	if err := r.To.Replace(listed); err != nil {
+		return err
+	}
+	if r.replaced != nil {
+		r.replaced(version)
+	}
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (r *Rows[O, T]) Resync() error { return nil }
+
+// Transformer implements cache.TransformingStore. What has no row is found out when
+// the list is whole.
+func (r *Rows[O, T]) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if f, err := r.of(obj); err == nil {
+			return f, nil
+		}
+		return obj, nil
+	}
+}
+
+// wholeLists is a table as a Sink.
+type wholeLists[T any] struct{ Writer[T] }
+
+// Replace implements Sink.
+func (w wholeLists[T]) Replace(rows map[string]T) error { return Replace(w.Writer, rows) }
+
+// atOnce is a table that takes over a whole list in one step. Where the watch of a
+// table that counts as whole could not be taken up again, its readers would else
+// see rows of two times side by side.
+type atOnce[T any] interface {
+	Replace(rows map[string]T) error
+}
+
+// Replace makes listed the rows of table.
+func Replace[T any](table Writer[T], listed map[string]T) error {
+	if t, ok := table.(atOnce[T]); ok {
+		return t.Replace(listed)
+	}
+	var errs []error
+	for key, row := range listed {
+		errs = append(errs, table.Publish(key, row))
+	}
+	return errors.Join(append(errs, Retain(table, listed))...)
+}
+
+// Retain drops the rows whose keys are not among those to keep.
+func Retain[T any](table Writer[T], keep map[string]T) error {
+	var errs []error
+	for key := range table.All() {
+		if _, ok := keep[key]; !ok {
+			errs = append(errs, table.Unpublish(key))
+		}
+	}
+	return errors.Join(errs...)
+}
