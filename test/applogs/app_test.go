@@ -48,9 +48,9 @@ func (s *stage) newApp(t *testing.T, name string, node int, prints, init devclus
 	}}
 	a.prints.Heartbeat = a.beats()
 	s.apps[name] = a
-	s.send(t, func(d *eveapi.Document) { d.SetApp(a.cfg, s.fleet.IDs()[node]) })
-	err := s.cluster.CreateApp(t.Context(), devcluster.App{
-		Name: a.cfg.KubeName(), Domain: a.key() + ".1.1", Node: s.name(node), Prints: a.prints, Init: a.init,
+	s.send(t, func(d *eveapi.Document) { d.SetApp(a.cfg, s.Fleet.IDs()[node]) })
+	err := s.Cluster.CreateApp(t.Context(), devcluster.App{
+		Name: a.cfg.KubeName(), Domain: a.key() + ".1.1", Node: s.Name(node), Prints: a.prints, Init: a.init,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func (s *stage) dropApp(t *testing.T, a *app) {
 		})
 	})
 	background := metav1.DeletePropagationBackground
-	err := s.cluster.Client().AppsV1().ReplicaSets(devcluster.AppNamespace).
+	err := s.Cluster.Client().AppsV1().ReplicaSets(devcluster.AppNamespace).
 		Delete(t.Context(), a.cfg.KubeName(), metav1.DeleteOptions{PropagationPolicy: &background})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func (s *stage) dropApp(t *testing.T, a *app) {
 // send changes what the controller tells every device.
 func (s *stage) send(t *testing.T, change func(*eveapi.Document)) {
 	t.Helper()
-	for _, m := range s.fleet.Members {
+	for _, m := range s.Fleet.Members {
 		if err := m.Send(func(d *eveapi.Document) error { change(d); return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func (s *stage) send(t *testing.T, change func(*eveapi.Document)) {
 
 // pods are those of an application, the terminating ones too.
 func (s *stage) pods(t *testing.T, a *app) []corev1.Pod {
-	list, err := s.cluster.Client().CoreV1().Pods(devcluster.AppNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + a.cfg.KubeName()})
+	list, err := s.Cluster.Client().CoreV1().Pods(devcluster.AppNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + a.cfg.KubeName()})
 	if err != nil {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (s *stage) pods(t *testing.T, a *app) []corev1.Pod {
 func (s *stage) runsOn(t *testing.T, a *app, nodes ...int) string {
 	pods := s.pods(t, a)
 	ok := len(pods) == 1 && pods[0].DeletionTimestamp == nil && pods[0].Status.Phase == corev1.PodRunning &&
-		slices.ContainsFunc(nodes, func(i int) bool { return pods[0].Spec.NodeName == s.name(i) })
+		slices.ContainsFunc(nodes, func(i int) bool { return pods[0].Spec.NodeName == s.Name(i) })
 	if ok {
 		return ""
 	}
@@ -121,7 +121,7 @@ func describe(pods []corev1.Pod) string {
 // beat is when an application last said on the disk of a node that it runs, and
 // as which pod; pod limits it to one, "" does not.
 func (s *stage) beat(a *app, i int, pod string) (last time.Time, who string) {
-	f, err := os.Open(s.cluster.HostPath(i, a.beats()))
+	f, err := os.Open(s.Cluster.HostPath(i, a.beats()))
 	if err != nil {
 		return last, ""
 	}
@@ -139,12 +139,12 @@ func (s *stage) beat(a *app, i int, pod string) (last time.Time, who string) {
 // told reads what a device says in a topic of an application.
 func told[T any](s *stage, i int, topic string, a *app) (T, bool) {
 	var v T
-	text, err := os.ReadFile(filepath.Join(s.fleet.Members[i].TopicDir(topic), a.key()+".json"))
+	text, err := os.ReadFile(filepath.Join(s.Fleet.Members[i].TopicDir(topic), a.key()+".json"))
 	return v, err == nil && json.Unmarshal(text, &v) == nil
 }
 
 // says tells whether a device has a file of an application in a topic.
 func (s *stage) says(i int, topic string, a *app) bool {
-	_, err := os.Stat(filepath.Join(s.fleet.Members[i].TopicDir(topic), a.key()+".json"))
+	_, err := os.Stat(filepath.Join(s.Fleet.Members[i].TopicDir(topic), a.key()+".json"))
 	return !errors.Is(err, fs.ErrNotExist)
 }

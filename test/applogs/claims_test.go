@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -92,7 +93,7 @@ func (c *claims) look(ctx context.Context) {
 	now := map[string]bool{}
 	for _, a := range apps {
 		var of []int
-		for i := range c.stage.fleet.Members {
+		for i := range c.stage.Fleet.Members {
 			status, _ := told[types.ENClusterAppStatus](c.stage, i, "ENClusterAppStatus", a)
 			if c.settled(i) && status.ScheduledOnThisNode {
 				of = append(of, i)
@@ -138,7 +139,7 @@ func (c *claims) count(now map[string]bool) {
 		lasted := time.Since(c.since[what])
 		c.longest = max(c.longest, lasted)
 		if lasted > settles && !slices.ContainsFunc(c.wrongs, func(w string) bool { return strings.HasSuffix(w, what) }) {
-			c.wrongs = append(c.wrongs, time.Now().Format(clock)+" for too long, "+what)
+			c.wrongs = append(c.wrongs, time.Now().Format(rig.Clock)+" for too long, "+what)
 		}
 	}
 }
@@ -151,12 +152,12 @@ func (s *stage) hasCopy(ctx context.Context, a *app, i int) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	pods, err := s.cluster.Client().CoreV1().Pods(devcluster.AppNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + a.cfg.KubeName()})
+	pods, err := s.Cluster.Client().CoreV1().Pods(devcluster.AppNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + a.cfg.KubeName()})
 	if err != nil {
 		return true // who knows
 	}
 	for _, p := range pods.Items {
-		if p.Spec.NodeName == s.name(i) {
+		if p.Spec.NodeName == s.Name(i) {
 			return true
 		}
 	}

@@ -3,23 +3,19 @@
 package applogs
 
 import (
-	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// boot switches a device on, with its node.
-func (s *stage) boot(t *testing.T, i int) {
+// bootNode switches a device on, with its node.
+func (s *stage) bootNode(t *testing.T, i int) {
 	t.Helper()
-	if err := s.cluster.HealNode(i); err != nil {
+	if err := s.Cluster.HealNode(i); err != nil {
 		t.Fatal(err)
 	}
-	// A device lives longer than the story that switches it on.
-	if err := s.fleet.Members[i].Boot(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	s.Boot(t, i)
 	s.claims.agent(i, true)
 }
 
@@ -27,35 +23,35 @@ func (s *stage) boot(t *testing.T, i int) {
 func (s *stage) kill(t *testing.T, i int) {
 	t.Helper()
 	s.killAgent(i)
-	if err := s.cluster.KillHost(i); err != nil {
+	if err := s.Cluster.KillHost(i); err != nil {
 		t.Fatal(err)
 	}
-	s.fleet.Members[i].PowerOff()
+	s.Fleet.Members[i].PowerOff()
 }
 
 func (s *stage) cut(t *testing.T, i int) {
 	t.Helper()
-	if err := s.cluster.CutNode(i); err != nil {
+	if err := s.Cluster.CutNode(i); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (s *stage) heal(t *testing.T, i int) {
 	t.Helper()
-	if err := s.cluster.HealNode(i); err != nil {
+	if err := s.Cluster.HealNode(i); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (s *stage) killAgent(i int) {
 	s.claims.agent(i, false)
-	s.fleet.Members[i].KillProgram()
+	s.Fleet.Members[i].KillProgram()
 	s.books[i].killed()
 }
 
 func (s *stage) startAgent(t *testing.T, i int) {
 	t.Helper()
-	if err := s.fleet.Members[i].StartProgram(); err != nil {
+	if err := s.Fleet.Members[i].StartProgram(); err != nil {
 		t.Error(err)
 		return
 	}
@@ -64,7 +60,7 @@ func (s *stage) startAgent(t *testing.T, i int) {
 
 // node is a device's Node; nil while nobody tells.
 func (s *stage) node(t *testing.T, i int) *corev1.Node {
-	node, err := s.cluster.Client().CoreV1().Nodes().Get(t.Context(), s.name(i), metav1.GetOptions{})
+	node, err := s.Cluster.Client().CoreV1().Nodes().Get(t.Context(), s.Name(i), metav1.GetOptions{})
 	if err != nil {
 		return nil
 	}

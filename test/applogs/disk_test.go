@@ -16,13 +16,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/zedkube/zedkube/test/rig"
 )
 
 // onDisk are the lines that a node has of a container, rotated ones too, and when
 // the runtime took them.
 func (s *stage) onDisk(t *testing.T, i int, pod corev1.Pod, container string) map[line]time.Time {
 	t.Helper()
-	pattern := s.cluster.HostPath(i, filepath.Join("/var/log/pods", pod.Namespace+"_"+pod.Name+"_"+string(pod.UID), container, "*.log*"))
+	pattern := s.Cluster.HostPath(i, filepath.Join("/var/log/pods", pod.Namespace+"_"+pod.Name+"_"+string(pod.UID), container, "*.log*"))
 	files, err := filepath.Glob(pattern)
 	if err != nil {
 		t.Fatal(err)
@@ -74,19 +76,19 @@ func readLog(file string, lines map[line]time.Time) error {
 // time, or stands under a mark. It waits for the last of them.
 func (s *stage) isTold(t *testing.T, quiet time.Duration) {
 	t.Helper()
-	end := time.Now().Add(patience * quiet)
+	end := time.Now().Add(rig.Patience * quiet)
 	slowest := time.Duration(0)
 	for _, name := range slices.Sorted(maps.Keys(s.apps)) {
 		a := s.apps[name]
 		for _, pod := range s.pods(t, a) {
-			for i := range s.fleet.Members {
-				if s.name(i) != pod.Spec.NodeName {
+			for i := range s.Fleet.Members {
+				if s.Name(i) != pod.Spec.NodeName {
 					continue
 				}
 				for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 					of := source{a.key(), c.Name}
 					disk := s.onDisk(t, i, pod, c.Name)
-					took := within(t, time.Until(end), func() string { return s.untold(i, of, disk) })
+					took := rig.Within(t, time.Until(end), func() string { return s.untold(i, of, disk) })
 					slowest = max(slowest, took)
 					l := s.books[i].judge(of, a.stderr(c.Name), a.last(c.Name))
 					if runs := s.books[i].toldRuns(of, l.runs); runs < int(c.RestartCount)+1 {
@@ -106,9 +108,9 @@ func (s *stage) untold(i int, of source, disk map[line]time.Time) string {
 		was, ok := told[l]
 		switch {
 		case !ok && !s.books[i].covers(of, at):
-			return fmt.Sprintf("%s: line %d of %v, which the runtime took at %s, is not told", s.name(i), l.n, of, at.Format(clock))
+			return fmt.Sprintf("%s: line %d of %v, which the runtime took at %s, is not told", s.Name(i), l.n, of, at.Format(rig.Clock))
 		case ok && !was.Equal(at):
-			return fmt.Sprintf("%s: line %d of %v has the time %s, want %s", s.name(i), l.n, of, was, at)
+			return fmt.Sprintf("%s: line %d of %v has the time %s, want %s", s.Name(i), l.n, of, was, at)
 		}
 	}
 	return ""
@@ -138,9 +140,9 @@ func (s *stage) allIsWell(t *testing.T, apps ...*app) {
 				if l.lines == 0 {
 					continue
 				}
-				t.Logf("%s on %s, %s: %s", a.cfg.DisplayName, s.name(i), container, l)
+				t.Logf("%s on %s, %s: %s", a.cfg.DisplayName, s.Name(i), container, l)
 				for _, wrong := range l.wrongs {
-					t.Errorf("%s on %s: %s", a.cfg.DisplayName, s.name(i), wrong)
+					t.Errorf("%s on %s: %s", a.cfg.DisplayName, s.Name(i), wrong)
 				}
 			}
 		}

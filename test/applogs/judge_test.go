@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/zedkube/zedkube/test/rig"
 )
 
 const (
@@ -43,7 +45,7 @@ func (b *book) judge(of source, stderr, last int) *ledger {
 	defer b.mu.Unlock()
 	l := &ledger{marks: len(b.marks[of])}
 	for _, m := range b.marks[of] {
-		l.spans = append(l.spans, m.from.Format(clock)+"+"+m.to.Sub(m.from).Round(time.Millisecond).String())
+		l.spans = append(l.spans, m.from.Format(rig.Clock)+"+"+m.to.Sub(m.from).Round(time.Millisecond).String())
 	}
 	once := b.once(of, l)
 	inOrder(once, stderr, l)
@@ -84,7 +86,7 @@ func (b *book) once(of source, l *ledger) []telling {
 		}
 		allowed := slices.ContainsFunc(b.kills, func(k int64) bool { return was.begin >= k-oneBatch && was.end <= k && t.begin >= k })
 		if l.again++; !allowed {
-			l.wrong("%v: line %d of %s was told twice", of, t.n, t.printed.Format(clock))
+			l.wrong("%v: line %d of %s was told twice", of, t.n, t.printed.Format(rig.Clock))
 		}
 	}
 	l.lines = len(once)
@@ -98,7 +100,7 @@ func inOrder(once []telling, stderr int, l *ledger) {
 		stream := stderr > 0 && t.n%stderr == 0
 		was := before[stream]
 		if t.at.Before(was.at) || t.printed.Before(was.printed) || t.printed.Equal(was.printed) && t.n < was.n {
-			l.wrong("line %d of %s was told after line %d of %s", t.n, t.at.Format(clock), was.n, was.at.Format(clock))
+			l.wrong("line %d of %s was told after line %d of %s", t.n, t.at.Format(rig.Clock), was.n, was.at.Format(rig.Clock))
 		}
 		before[stream] = t
 	}
@@ -113,7 +115,7 @@ func (b *book) missing(of source, l *ledger, before, after telling) {
 		}
 	}
 	l.wrong("%v: between line %d of %s and line %d of %s some are missing, and nothing says so; the marks are %v",
-		of, before.n, before.at.Format(clock), after.n, after.at.Format(clock), b.marks[of])
+		of, before.n, before.at.Format(rig.Clock), after.n, after.at.Format(rig.Clock), b.marks[of])
 }
 
 // toldRuns is how many runs of a container are accounted for.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/zedkube/zedkube/test/rig"
 )
 
 // scheduled is how long after its node's Ready condition turned Unknown an
@@ -46,9 +48,9 @@ func (s *stage) harass(t *testing.T, i int) (stop func() int) {
 func (s *stage) isLost(t *testing.T, i int) time.Time {
 	t.Helper()
 	var ready corev1.NodeCondition
-	t.Logf("%s is Unknown after %s", s.name(i), until(t, 40*time.Second, func() string {
+	t.Logf("%s is Unknown after %s", s.Name(i), rig.Until(t, 40*time.Second, func() string {
 		if ready = readiness(s.node(t, i)); ready.Status != corev1.ConditionUnknown {
-			return s.name(i) + " is " + string(ready.Status)
+			return s.Name(i) + " is " + string(ready.Status)
 		}
 		return ""
 	}))
@@ -59,9 +61,9 @@ func (s *stage) isLost(t *testing.T, i int) time.Time {
 // one, which is Unknown since at.
 func (s *stage) isReplaced(t *testing.T, a *app, lost int, at time.Time) {
 	t.Helper()
-	until(t, scheduled, func() string {
+	rig.Until(t, scheduled, func() string {
 		for _, p := range s.pods(t, a) {
-			if p.DeletionTimestamp != nil || p.Spec.NodeName == "" || p.Spec.NodeName == s.name(lost) {
+			if p.DeletionTimestamp != nil || p.Spec.NodeName == "" || p.Spec.NodeName == s.Name(lost) {
 				continue
 			}
 			for _, c := range p.Status.Conditions {
@@ -75,41 +77,41 @@ func (s *stage) isReplaced(t *testing.T, a *app, lost int, at time.Time) {
 		}
 		return "no replacement: " + describe(s.pods(t, a))
 	})
-	t.Logf("the replacement of %s has a node %s after its node was Unknown", a.cfg.DisplayName, since(at))
+	t.Logf("the replacement of %s has a node %s after its node was Unknown", a.cfg.DisplayName, rig.Since(at))
 }
 
 // isTakenAway waits until a lost node is fenced and an application's old pod is gone.
 func (s *stage) isTakenAway(t *testing.T, a *app, lost int, at time.Time) {
 	t.Helper()
-	until(t, 60*time.Second, func() string {
+	rig.Until(t, 60*time.Second, func() string {
 		if node := s.node(t, lost); node == nil || !isFenced(node) {
-			return s.name(lost) + " is not fenced"
+			return s.Name(lost) + " is not fenced"
 		}
 		return ""
 	})
-	t.Logf("%s is fenced %s after it was Unknown", s.name(lost), since(at))
-	until(t, 60*time.Second, func() string { return s.runsOn(t, a, 0, 1, 2) })
-	t.Logf("the old pod is gone and the new one runs %s after it was Unknown", since(at))
+	t.Logf("%s is fenced %s after it was Unknown", s.Name(lost), rig.Since(at))
+	rig.Until(t, 60*time.Second, func() string { return s.runsOn(t, a, 0, 1, 2) })
+	t.Logf("the old pod is gone and the new one runs %s after it was Unknown", rig.Since(at))
 }
 
 // isBack waits until a node is ready and in service, and returns since when.
 func (s *stage) isBack(t *testing.T, i int) time.Time {
 	t.Helper()
 	began := time.Now()
-	within(t, backWithin, func() string {
+	rig.Within(t, backWithin, func() string {
 		if node := s.node(t, i); readiness(node).Status != corev1.ConditionTrue {
-			return s.name(i) + " is not ready"
+			return s.Name(i) + " is not ready"
 		}
 		return ""
 	})
-	ready := since(began)
-	within(t, backWithin, func() string {
+	ready := rig.Since(began)
+	rig.Within(t, backWithin, func() string {
 		if node := s.node(t, i); node == nil || isFenced(node) {
-			return s.name(i) + " is still fenced"
+			return s.Name(i) + " is still fenced"
 		}
 		return ""
 	})
-	t.Logf("%s is ready after %s, in service after %s", s.name(i), ready, since(began))
+	t.Logf("%s is ready after %s, in service after %s", s.Name(i), ready, rig.Since(began))
 	return time.Now()
 }
 
@@ -117,8 +119,8 @@ func (s *stage) isBack(t *testing.T, i int) time.Time {
 func (s *stage) where(t *testing.T, a *app) (string, int) {
 	t.Helper()
 	pods := s.pods(t, a)
-	for i := range s.fleet.Members {
-		if len(pods) == 1 && pods[0].Spec.NodeName == s.name(i) {
+	for i := range s.Fleet.Members {
+		if len(pods) == 1 && pods[0].Spec.NodeName == s.Name(i) {
 			return pods[0].Name, i
 		}
 	}
@@ -135,11 +137,11 @@ func (s *stage) hostIsKilled(t *testing.T) {
 	s.kill(t, lost)
 	at := s.isLost(t, lost)
 	// Nobody calls a node gone whose witnesses are gone themselves.
-	t.Logf("the agent of %s was killed %d times meanwhile", s.name((lost+1)%3), stop())
+	t.Logf("the agent of %s was killed %d times meanwhile", s.Name((lost+1)%3), stop())
 	s.isReplaced(t, a, lost, at)
 	s.isTakenAway(t, a, lost, at)
 	told := s.books[lost].count(a)
-	s.boot(t, lost)
+	s.bootNode(t, lost)
 	s.isBack(t, lost)
 	s.isTold(t, 60*time.Second)
 	if n := s.books[lost].count(a); n != told {
@@ -157,18 +159,18 @@ func (s *stage) nodeIsCut(t *testing.T, atLeast time.Duration) {
 	stop := s.harass(t, (lost+1)%3)
 	s.cut(t, lost)
 	at := s.isLost(t, lost)
-	t.Logf("the agent of %s was killed %d times meanwhile", s.name((lost+1)%3), stop())
+	t.Logf("the agent of %s was killed %d times meanwhile", s.Name((lost+1)%3), stop())
 	s.isReplaced(t, a, lost, at)
 	s.isTakenAway(t, a, lost, at)
-	pause(t, max(0, atLeast-time.Since(began)))
+	rig.Pause(t, max(0, atLeast-time.Since(began)))
 	if last, _ := s.beat(a, lost, old); time.Since(last) > alive {
-		t.Errorf("on the cut node the old copy ended %s ago", since(last))
+		t.Errorf("on the cut node the old copy ended %s ago", rig.Since(last))
 	}
-	t.Logf("the cable is out for %s", since(began))
+	t.Logf("the cable is out for %s", rig.Since(began))
 	s.heal(t, lost)
 	healed := time.Now()
 	back := s.isBack(t, lost)
-	pause(t, 2*time.Second)
+	rig.Pause(t, 2*time.Second)
 	last, _ := s.beat(a, lost, old)
 	t.Logf("the old copy stopped %s after the cable was back, %s before the node was in service", last.Sub(healed).Round(time.Millisecond), back.Sub(last).Round(time.Millisecond))
 	if last.After(back) {
@@ -178,6 +180,6 @@ func (s *stage) nodeIsCut(t *testing.T, atLeast time.Duration) {
 	s.allIsWell(t, a)
 	of := source{a.key(), "app"}
 	if told := s.books[lost].latest(of); last.Sub(told) > 2*time.Second && !s.books[lost].closed(of, told) {
-		t.Errorf("what the old copy printed from %s to %s is neither told nor marked", told.Format(clock), last.Format(clock))
+		t.Errorf("what the old copy printed from %s to %s is neither told nor marked", told.Format(rig.Clock), last.Format(rig.Clock))
 	}
 }

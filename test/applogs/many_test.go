@@ -15,19 +15,20 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/rig"
 )
 
 // TestMoreLogsThanStreams has a real kubelet serve the logs of more containers
 // than the device may follow, and rotate them all meanwhile.
 func TestMoreLogsThanStreams(t *testing.T) {
-	needsPods(t)
+	rig.NeedsPods(t)
 	s := newStageOf(t, 1, "4Ki")
 	s.limitStreams(t, 2)
-	s.boot(t, 0)
+	s.bootNode(t, 0)
 	m := s.newMany(t, 6)
 	f := m.watch(t, time.Minute)
 	t.Log(f)
-	if f.oldest > patience*time.Minute {
+	if f.oldest > rig.Patience*time.Minute {
 		t.Errorf("a line was %s old", f.oldest)
 	}
 	m.isWhole(t)
@@ -38,7 +39,7 @@ const idle = 24
 
 // limitStreams lets the device follow so many logs.
 func (s *stage) limitStreams(t *testing.T, streams int) {
-	setting := filepath.Join(s.fleet.Members[0].Root, "proc/sys/fs/inotify/max_user_instances")
+	setting := filepath.Join(s.Fleet.Members[0].Root, "proc/sys/fs/inotify/max_user_instances")
 	if err := os.MkdirAll(filepath.Dir(setting), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -67,15 +68,15 @@ func (m *many) add(t *testing.T, apps int) {
 		m.apps = append(m.apps, m.newApp(t, fmt.Sprintf("many%03d", n), 0, devcluster.Prints{Rate: 1, Length: 120}, devcluster.Prints{}))
 	}
 	for _, a := range m.apps {
-		until(t, 5*time.Minute, func() string { return m.runsOn(t, a, 0) })
-		until(t, time.Minute, func() string {
+		rig.Until(t, 5*time.Minute, func() string { return m.runsOn(t, a, 0) })
+		rig.Until(t, time.Minute, func() string {
 			if m.books[0].count(a) == 0 {
 				return "nothing is told of " + a.cfg.DisplayName
 			}
 			return ""
 		})
 	}
-	t.Logf("%d applications run and are told of after %s", apps, since(began))
+	t.Logf("%d applications run and are told of after %s", apps, rig.Since(began))
 }
 
 // figures are what was seen of a node for a while.
@@ -96,7 +97,7 @@ func (f figures) String() string {
 func (m *many) watch(t *testing.T, long time.Duration) figures {
 	t.Helper()
 	f := figures{apps: len(m.apps), long: long, requests: m.requests(t)}
-	for end := time.Now().Add(long); time.Now().Before(end); pause(t, time.Second) {
+	for end := time.Now().Add(long); time.Now().Before(end); rig.Pause(t, time.Second) {
 		for _, a := range m.apps {
 			f.oldest = max(f.oldest, time.Since(m.books[0].newest(source{a.key(), "app"})))
 		}
@@ -119,7 +120,7 @@ func (m *many) isWhole(t *testing.T) {
 		}
 	}
 	for of, disk := range disks {
-		until(t, time.Minute, func() string { return m.untold(0, of, disk) })
+		rig.Until(t, time.Minute, func() string { return m.untold(0, of, disk) })
 	}
 	told, lost := 0, 0
 	for _, a := range m.apps {
@@ -157,7 +158,7 @@ func (b *book) last(of source) int {
 // requests are those for logs that the kubelet has had, by path.
 func (s *stage) requests(t *testing.T) map[string]int {
 	t.Helper()
-	text, err := s.cluster.Client().CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes", s.name(0), "proxy/metrics").DoRaw(t.Context())
+	text, err := s.Cluster.Client().CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes", s.Name(0), "proxy/metrics").DoRaw(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func (s *stage) requests(t *testing.T) map[string]int {
 // inotify counts the instances of what runs on the first host, by program.
 func (s *stage) inotify(t *testing.T) map[string]int {
 	t.Helper()
-	enter := append(s.cluster.HostCommand(0), "readlink", "/proc/self/ns/net")
+	enter := append(s.Cluster.HostCommand(0), "readlink", "/proc/self/ns/net")
 	network, err := exec.CommandContext(t.Context(), enter[0], enter[1:]...).Output()
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -19,18 +20,18 @@ func (s *stage) killPoints(t *testing.T, n int) {
 	t.Logf("the seed is %d", seed)
 	r := rand.New(rand.NewPCG(seed, 6))
 	for i := range n {
-		t.Logf("%s: %s", time.Now().Format(clock), s.point(t, r, i%3))
-		pause(t, time.Duration(r.IntN(1500))*time.Millisecond)
+		t.Logf("%s: %s", time.Now().Format(rig.Clock), s.point(t, r, i%3))
+		rig.Pause(t, time.Duration(r.IntN(1500))*time.Millisecond)
 	}
 	began := time.Now()
-	s.cluster.StopControlPlane(1)
-	pause(t, 3*time.Second)
-	if err := s.cluster.StartControlPlane(t.Context(), 1); err != nil {
+	s.Cluster.StopControlPlane(1)
+	rig.Pause(t, 3*time.Second)
+	if err := s.Cluster.StartControlPlane(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s had no API server for %s", s.name(1), since(began))
+	t.Logf("%s had no API server for %s", s.Name(1), rig.Since(began))
 	s.claims.agent(0, false)
-	s.fleet.Members[0].StopProgram()
+	s.Fleet.Members[0].StopProgram()
 	s.startAgent(t, 0)
 	s.rests(t)
 }
@@ -39,16 +40,16 @@ func (s *stage) killPoints(t *testing.T, n int) {
 // it, and all that was printed is told.
 func (s *stage) rests(t *testing.T) {
 	t.Helper()
-	for i := range s.fleet.Members {
-		until(t, 60*time.Second, func() string {
+	for i := range s.Fleet.Members {
+		rig.Until(t, 60*time.Second, func() string {
 			if node := s.node(t, i); node == nil || isFenced(node) {
-				return s.name(i) + " is fenced"
+				return s.Name(i) + " is fenced"
 			}
 			return ""
 		})
 	}
 	for _, a := range s.apps {
-		until(t, 60*time.Second, func() string { return cmp.Or(s.runsOn(t, a, 0, 1, 2), s.isClaimed(t, a)) })
+		rig.Until(t, 60*time.Second, func() string { return cmp.Or(s.runsOn(t, a, 0, 1, 2), s.isClaimed(t, a)) })
 	}
 	s.isTold(t, 60*time.Second)
 	for _, a := range s.apps {
@@ -60,10 +61,10 @@ func (s *stage) rests(t *testing.T) {
 // pod, "" for nothing.
 func (s *stage) isClaimed(t *testing.T, a *app) string {
 	_, at := s.where(t, a)
-	for i := range s.fleet.Members {
+	for i := range s.Fleet.Members {
 		status, _ := told[types.ENClusterAppStatus](s, i, "ENClusterAppStatus", a)
 		if status.ScheduledOnThisNode != (i == at) {
-			return fmt.Sprintf("%s runs on %s; %s says %+v", a.cfg.DisplayName, s.name(at), s.name(i), status)
+			return fmt.Sprintf("%s runs on %s; %s says %+v", a.cfg.DisplayName, s.Name(at), s.Name(i), status)
 		}
 	}
 	return ""
@@ -73,7 +74,7 @@ func (s *stage) isClaimed(t *testing.T, a *app) string {
 func (s *stage) point(t *testing.T, r *rand.Rand, kind int) string {
 	t.Helper()
 	i := r.IntN(3)
-	short := func(most int) { pause(t, time.Duration(r.IntN(most))*time.Millisecond) }
+	short := func(most int) { rig.Pause(t, time.Duration(r.IntN(most))*time.Millisecond) }
 	agent := func() {
 		s.killAgent(i)
 		short(800)
@@ -83,17 +84,17 @@ func (s *stage) point(t *testing.T, r *rand.Rand, kind int) string {
 	switch kind {
 	case 0:
 		agent()
-		return "the agent of " + s.name(i) + " is killed"
+		return "the agent of " + s.Name(i) + " is killed"
 	case 1:
-		what = "the kubelet of " + s.name(i) + " is stopped"
-		s.cluster.StopKubelet(i)
+		what = "the kubelet of " + s.Name(i) + " is stopped"
+		s.Cluster.StopKubelet(i)
 		defer func() {
-			if err := s.cluster.StartKubelet(i); err != nil {
+			if err := s.Cluster.StartKubelet(i); err != nil {
 				t.Error(err)
 			}
 		}()
 	case 2:
-		what = s.name(i) + " is cut"
+		what = s.Name(i) + " is cut"
 		s.cut(t, i)
 		defer s.heal(t, i)
 	}

@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/zedkube/zedkube/test/rig"
 )
 
 // TestSoakApplicationsOnRealNodes is the story of TestApplicationsOnRealNodes for
 // longer.
 func TestSoakApplicationsOnRealNodes(t *testing.T) {
-	needsPods(t)
+	rig.NeedsPods(t)
 	s := newStage(t)
 	s.applicationsRun(t)
 	for range 3 {
@@ -24,9 +26,9 @@ func TestSoakApplicationsOnRealNodes(t *testing.T) {
 	s.rests(t)
 	doomed := s.apps["doomed"]
 	_, at := s.where(t, doomed)
-	kept := filepath.Join(s.fleet.Members[at].Root, "persist/kube-status/zedkube-applogs.jsonl")
+	kept := filepath.Join(s.Fleet.Members[at].Root, "persist/kube-status/zedkube-applogs.jsonl")
 	s.dropApp(t, doomed)
-	t.Logf("where the log of an application is, is forgotten %s after its end", until(t, 12*time.Minute, func() string {
+	t.Logf("where the log of an application is, is forgotten %s after its end", rig.Until(t, 12*time.Minute, func() string {
 		text, err := os.ReadFile(kept)
 		if err != nil || bytes.Contains(text, []byte(doomed.key())) {
 			return "it is kept where its log is"

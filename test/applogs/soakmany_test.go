@@ -6,6 +6,8 @@ import (
 	"flag"
 	"testing"
 	"time"
+
+	"github.com/zedkube/zedkube/test/rig"
 )
 
 var (
@@ -41,13 +43,13 @@ func TestSoakMoreLogsThanStreams(t *testing.T) {
 // soakLogs watches so many containers on one node, whose logs are rotated every
 // three and a half minutes.
 func soakLogs(t *testing.T, containers int) figures {
-	needsPods(t)
+	rig.NeedsPods(t)
 	s := newStageOf(t, 1, "32Ki")
 	s.limitStreams(t, streams)
-	s.boot(t, 0)
+	s.bootNode(t, 0)
 	t.Logf("inotify instances without a log: %v", s.inotify(t))
 	m := s.newMany(t, containers)
-	pause(t, time.Minute) // what they printed at the start is told
+	rig.Pause(t, time.Minute) // what they printed at the start is told
 	f := m.watch(t, time.Duration(*minutes)*time.Minute)
 	t.Log(f)
 	m.isWhole(t)

@@ -14,18 +14,19 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/rig"
 )
 
 // TestApplicationsOnRealNodes tells one story: applications run and print on
 // three hosts, and then the hosts lose what hosts can lose.
 func TestApplicationsOnRealNodes(t *testing.T) {
-	needsPods(t)
+	rig.NeedsPods(t)
 	s := newStage(t)
 	tell := func(what string, story func(*testing.T)) {
 		if !t.Failed() {
 			began := time.Now()
 			t.Run(what, story)
-			t.Logf("%s: %s", what, since(began))
+			t.Logf("%s: %s", what, rig.Since(began))
 		}
 	}
 	tell("applications run, and what they print is told", s.applicationsRun)
@@ -40,11 +41,11 @@ func TestApplicationsOnRealNodes(t *testing.T) {
 func (s *stage) applicationsRun(t *testing.T) {
 	// This one restarts again and again before anybody looks.
 	s.newApp(t, "restless", 0, devcluster.Prints{Rate: 20, Stderr: 4, Exit: 60}, devcluster.Prints{})
-	for i := range s.fleet.Members {
-		s.cluster.StopKubelet(i) // it will come back with the boot id of the device
+	for i := range s.Fleet.Members {
+		s.Cluster.StopKubelet(i) // it will come back with the boot id of the device
 	}
-	for i := range s.fleet.Members {
-		s.boot(t, i)
+	for i := range s.Fleet.Members {
+		s.bootNode(t, i)
 	}
 	first := devcluster.Prints{Rate: 200, Stderr: 5, Exit: 30, Well: true}
 	s.newApp(t, "steady", 0, devcluster.Prints{Rate: 40, Length: 200, Stderr: 3}, first)
@@ -54,20 +55,20 @@ func (s *stage) applicationsRun(t *testing.T) {
 	s.newApp(t, "doomed", 0, devcluster.Prints{Rate: 5}, devcluster.Prints{Rate: 50, Exit: 3, Well: true})
 	for _, a := range s.apps {
 		if a.cfg.DisplayName != "restless" {
-			until(t, time.Minute, func() string { return s.runsOn(t, a, a.node) })
+			rig.Until(t, time.Minute, func() string { return s.runsOn(t, a, a.node) })
 		}
 		s.claims.watch(a)
-		t.Logf("%s is told of after %s more", a.cfg.DisplayName, until(t, time.Minute, func() string {
+		t.Logf("%s is told of after %s more", a.cfg.DisplayName, rig.Until(t, time.Minute, func() string {
 			if s.books[a.node].count(a) == 0 {
 				return "nothing is told of " + a.cfg.DisplayName
 			}
 			return ""
 		}))
 	}
-	for i := range s.fleet.Members {
-		until(t, 30*time.Second, func() string {
+	for i := range s.Fleet.Members {
+		rig.Until(t, 30*time.Second, func() string {
 			if node := s.node(t, i); node == nil || node.Annotations["zedkube.github.io/agent"] == "" {
-				return s.name(i) + " has no stamp"
+				return s.Name(i) + " has no stamp"
 			}
 			return ""
 		})
@@ -79,14 +80,14 @@ func (s *stage) applicationsRun(t *testing.T) {
 var printedLine = regexp.MustCompile(`(?m)^\S+Z \d+ \S+Z x+$`)
 
 func (s *stage) logsArePrinted(t *testing.T) {
-	for i, m := range s.fleet.Members {
+	for i, m := range s.Fleet.Members {
 		out, err := m.Command("logs", "steady", "--container", "app")
 		lines := printedLine.FindAll(out, -1)
 		if err != nil || len(lines) < 20 || len(lines) != strings.Count(string(out), "\n") {
-			t.Errorf("%s: %d lines are printed among %d: %v: %.300s", s.name(i), len(lines), strings.Count(string(out), "\n"), err, out)
+			t.Errorf("%s: %d lines are printed among %d: %v: %.300s", s.Name(i), len(lines), strings.Count(string(out), "\n"), err, out)
 		}
 	}
-	m := s.fleet.Members[2]
+	m := s.Fleet.Members[2]
 	goldenIs(t, "logs", m, "logs", "doomed", "--container", "init")
 	goldenIs(t, "logs-json", m, "logs", "doomed", "--container", "init", "-o", "json")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -130,9 +131,9 @@ func (s *stage) deletedMeanwhile(t *testing.T) {
 		}
 	}
 	s.claims.agent(0, false)
-	s.fleet.Members[0].StopProgram()
+	s.Fleet.Members[0].StopProgram()
 	s.dropApp(t, a)
-	until(t, 30*time.Second, func() string {
+	rig.Until(t, 30*time.Second, func() string {
 		if pods := s.pods(t, a); len(pods) > 0 {
 			return "there are " + describe(pods)
 		}
@@ -141,22 +142,22 @@ func (s *stage) deletedMeanwhile(t *testing.T) {
 	told := s.books[0].count(a)
 	began := time.Now()
 	s.startAgent(t, 0)
-	until(t, 20*time.Second, func() string {
-		for i := range s.fleet.Members {
+	rig.Until(t, 20*time.Second, func() string {
+		for i := range s.Fleet.Members {
 			for _, topic := range []string{"ENClusterAppStatus", "AppRepairStatus"} {
 				if s.says(i, topic, a) {
-					return fmt.Sprintf("%s still speaks of it in %s", s.name(i), topic)
+					return fmt.Sprintf("%s still speaks of it in %s", s.Name(i), topic)
 				}
 			}
 		}
 		return ""
 	})
-	took := since(began)
+	took := rig.Since(began)
 	t.Logf("nothing is said of it %s after the agent's start", took)
 	if took > 2*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	pause(t, time.Second)
+	rig.Pause(t, time.Second)
 	if n := s.books[0].count(a); n != told {
 		t.Errorf("%d lines are told of what is gone", n-told)
 	}

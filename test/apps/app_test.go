@@ -56,8 +56,8 @@ func (s *stage) newApp(t *testing.T, name string, node int, replicas []int, chan
 // configure has the controller tell every device of an application.
 func (s *stage) configure(t *testing.T, a *app) {
 	t.Helper()
-	for _, m := range s.fleet.Members {
-		err := m.Send(func(d *eveapi.Document) error { d.SetApp(a.cfg, s.fleet.IDs()[a.node]); return nil })
+	for _, m := range s.Fleet.Members {
+		err := m.Send(func(d *eveapi.Document) error { d.SetApp(a.cfg, s.Fleet.IDs()[a.node]); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func (s *stage) configure(t *testing.T, a *app) {
 // deconfigure has the controller delete an application.
 func (s *stage) deconfigure(t *testing.T, a *app) {
 	t.Helper()
-	for _, m := range s.fleet.Members {
+	for _, m := range s.Fleet.Members {
 		err := m.Send(func(d *eveapi.Document) error {
 			d.Message.Apps = slices.DeleteFunc(d.Message.Apps, func(m *config.AppInstanceConfig) bool {
 				return m.GetUuidandversion().GetUuid() == a.key()
@@ -87,17 +87,17 @@ func (s *stage) create(ctx context.Context, a *app) error {
 	a.volume = "vol-" + a.cfg.KubeName()
 	var on []string
 	for _, i := range a.replicas {
-		on = append(on, s.name(i))
+		on = append(on, s.Name(i))
 	}
-	if err := s.cluster.CreateVolume(ctx, a.volume, "", on...); err != nil {
+	if err := s.Cluster.CreateVolume(ctx, a.volume, "", on...); err != nil {
 		return err
 	}
-	claim, err := s.cluster.CreateClaim(ctx, a.volume)
+	claim, err := s.Cluster.CreateClaim(ctx, a.volume)
 	if err != nil {
 		return err
 	}
-	_, err = s.cluster.CreateVM(ctx, devcluster.App{
-		Name: a.cfg.KubeName(), Domain: a.domain, Node: s.name(a.node),
+	_, err = s.Cluster.CreateVM(ctx, devcluster.App{
+		Name: a.cfg.KubeName(), Domain: a.domain, Node: s.Name(a.node),
 		Required: a.cfg.AffinityType == types.AffinityRequired, Claims: []string{claim},
 	})
 	return err
@@ -124,7 +124,7 @@ func (s *stage) set(t *testing.T, a *app) *unstructured.Unstructured {
 
 // pods are those of an application, the terminating ones too.
 func (s *stage) pods(t *testing.T, a *app) []corev1.Pod {
-	list, err := s.cluster.Client().CoreV1().Pods(devcluster.AppNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: "App-Domain-Name=" + a.domain})
+	list, err := s.Cluster.Client().CoreV1().Pods(devcluster.AppNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: "App-Domain-Name=" + a.domain})
 	if err != nil {
 		return nil
 	}
@@ -143,7 +143,7 @@ func live(pods []corev1.Pod) []corev1.Pod {
 func (s *stage) runsOn(t *testing.T, a *app, nodes ...int) string {
 	var names []string
 	for _, i := range nodes {
-		names = append(names, s.name(i))
+		names = append(names, s.Name(i))
 	}
 	pods := s.pods(t, a)
 	if len(pods) != 1 || len(live(pods)) != 1 {
@@ -152,7 +152,7 @@ func (s *stage) runsOn(t *testing.T, a *app, nodes ...int) string {
 	if p := pods[0]; p.Status.Phase != corev1.PodRunning || !slices.Contains(names, p.Spec.NodeName) {
 		return fmt.Sprintf("%s has the pods %s, want it on %v", a.cfg.DisplayName, describe(pods), names)
 	}
-	vmi, err := s.cluster.Custom("vmi").Namespace(devcluster.AppNamespace).Get(t.Context(), pods[0].Labels["vm.kubevirt.io/name"], metav1.GetOptions{})
+	vmi, err := s.Cluster.Custom("vmi").Namespace(devcluster.AppNamespace).Get(t.Context(), pods[0].Labels["vm.kubevirt.io/name"], metav1.GetOptions{})
 	if err != nil {
 		return err.Error()
 	}
@@ -183,7 +183,7 @@ func describe(pods []corev1.Pod) string {
 // else by its key.
 func told[T any](s *stage, i int, topic, key string) (T, bool) {
 	var v T
-	text, err := os.ReadFile(filepath.Join(s.fleet.Members[i].TopicDir(topic), key+".json"))
+	text, err := os.ReadFile(filepath.Join(s.Fleet.Members[i].TopicDir(topic), key+".json"))
 	return v, err == nil && json.Unmarshal(text, &v) == nil
 }
 
@@ -204,7 +204,7 @@ type console struct {
 
 // console is the file of a device; ok is false where it has none.
 func (s *stage) console(i int) (c console, ok bool) {
-	text, err := os.ReadFile(filepath.Join(s.fleet.Members[i].Root, consoleFile))
+	text, err := os.ReadFile(filepath.Join(s.Fleet.Members[i].Root, consoleFile))
 	if err != nil {
 		return c, false
 	}
@@ -214,7 +214,7 @@ func (s *stage) console(i int) (c console, ok bool) {
 // attachments are the nodes that a volume is attached to, by the names of its
 // VolumeAttachments.
 func (s *stage) attachments(t *testing.T, a *app) map[string]string {
-	list, err := s.cluster.Client().StorageV1().VolumeAttachments().List(t.Context(), metav1.ListOptions{})
+	list, err := s.Cluster.Client().StorageV1().VolumeAttachments().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -32,9 +33,9 @@ func (s *stage) nodeIsDeleted(t *testing.T) {
 	if err := s.create(t.Context(), kept); err != nil {
 		t.Fatal(err)
 	}
-	until(t, 60*time.Second, func() string { return s.runsOn(t, kept, deletedNode) })
-	until(t, 60*time.Second, func() string { return s.rests(t, kept) })
-	until(t, 60*time.Second, func() string { return s.lacksRenewal(t) })
+	rig.Until(t, 60*time.Second, func() string { return s.runsOn(t, kept, deletedNode) })
+	rig.Until(t, 60*time.Second, func() string { return s.rests(t, kept) })
+	rig.Until(t, 60*time.Second, func() string { return s.lacksRenewal(t) })
 	began := time.Now()
 
 	s.deleteNode(t)
@@ -43,36 +44,36 @@ func (s *stage) nodeIsDeleted(t *testing.T) {
 	if e := s.repair(0, kept).Evidence; !slices.ContainsFunc(e, isRenewal) {
 		t.Errorf("the last renewal is not shown: %q", e)
 	}
-	until(t, 80*time.Second, func() string {
+	rig.Until(t, 80*time.Second, func() string {
 		if what := s.livesOn(t, kept); what != "" {
 			t.Error(what)
 			return ""
 		}
-		if slices.ContainsFunc(s.pods(t, kept), func(p corev1.Pod) bool { return p.Spec.NodeName == s.name(deletedNode) }) {
+		if slices.ContainsFunc(s.pods(t, kept), func(p corev1.Pod) bool { return p.Spec.NodeName == s.Name(deletedNode) }) {
 			return "Kubernetes does not delete the pods of a missing Node"
 		}
 		return ""
 	})
-	t.Logf("Kubernetes has deleted the pods there %s after the Node", since(deletedAt))
-	lasts(t, 10*time.Second, func() string { return s.livesOn(t, kept) })
+	t.Logf("Kubernetes has deleted the pods there %s after the Node", rig.Since(deletedAt))
+	rig.Lasts(t, 10*time.Second, func() string { return s.livesOn(t, kept) })
 	s.rejoin(t)
-	t.Logf("%s is Ready again %s after its Node was deleted", s.name(deletedNode), since(deletedAt))
+	t.Logf("%s is Ready again %s after its Node was deleted", s.Name(deletedNode), rig.Since(deletedAt))
 	s.allRest(t)
 	s.noneIsTaken(t, began)
 	s.deconfigure(t, kept)
 	s.remove(t, kept.cfg.KubeName())
-	until(t, 60*time.Second, func() string { return describe(s.pods(t, kept)) })
+	rig.Until(t, 60*time.Second, func() string { return describe(s.pods(t, kept)) })
 }
 
 // lacksRenewal says what is missing until the first device remembers a renewal of
 // the Node that is there now.
 func (s *stage) lacksRenewal(t *testing.T) string {
-	node, err := s.cluster.Client().CoreV1().Nodes().Get(t.Context(), s.name(deletedNode), metav1.GetOptions{})
+	node, err := s.Cluster.Client().CoreV1().Nodes().Get(t.Context(), s.Name(deletedNode), metav1.GetOptions{})
 	if err != nil {
 		return err.Error()
 	}
 	var k types.KnownNode
-	file := filepath.Join(s.fleet.Members[0].Root, "persist/status/zedkube/KnownNode", node.Name+".json")
+	file := filepath.Join(s.Fleet.Members[0].Root, "persist/status/zedkube/KnownNode", node.Name+".json")
 	text, err := os.ReadFile(file)
 	if err != nil || json.Unmarshal(text, &k) != nil || k.UID != string(node.UID) || k.LeaseSeen.IsZero() {
 		return fmt.Sprintf("of %s is remembered %+v, %v", node.Name, k, err)
@@ -85,9 +86,9 @@ func isRenewal(e string) bool { return strings.HasPrefix(e, "The last renewal") 
 // livesOn says what is wrong unless an application runs on the device whose Node is
 // missing, there alone, and has its volume there.
 func (s *stage) livesOn(t *testing.T, a *app) string {
-	for i := range s.cluster.Nodes {
+	for i := range s.Cluster.Nodes {
 		if s.sites.runs(i, a.domain) != (i == deletedNode) {
-			return fmt.Sprintf("while the Node of %s is missing, that %s runs on %s is %t", s.name(deletedNode), a.cfg.DisplayName, s.name(i), i != deletedNode)
+			return fmt.Sprintf("while the Node of %s is missing, that %s runs on %s is %t", s.Name(deletedNode), a.cfg.DisplayName, s.Name(i), i != deletedNode)
 		}
 	}
 	return s.holds(t, a, deletedNode)
@@ -98,18 +99,18 @@ func (s *stage) deleteNode(t *testing.T) {
 	t.Helper()
 	s.sites.set(deletedNode, func(d *site) { d.kubelet = false })
 	s.sites.unserve(deletedNode)
-	if err := s.cluster.Client().CoreV1().Nodes().Delete(t.Context(), s.name(deletedNode), metav1.DeleteOptions{}); err != nil {
+	if err := s.Cluster.Client().CoreV1().Nodes().Delete(t.Context(), s.Name(deletedNode), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, 30*time.Second, func() string {
-		if members, err := s.cluster.Members(t.Context()); err != nil || slices.Contains(members, deletedNode) {
+	rig.Until(t, 30*time.Second, func() string {
+		if members, err := s.Cluster.Members(t.Context()); err != nil || slices.Contains(members, deletedNode) {
 			return fmt.Sprintf("the members of etcd are %v, %v", members, err)
 		}
 		return ""
 	})
-	s.cluster.StopControlPlane(deletedNode)
-	s.cluster.StopKubelet(deletedNode)
-	if _, err := s.cluster.Client().CoreV1().Nodes().Get(t.Context(), s.name(deletedNode), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	s.Cluster.StopControlPlane(deletedNode)
+	s.Cluster.StopKubelet(deletedNode)
+	if _, err := s.Cluster.Client().CoreV1().Nodes().Get(t.Context(), s.Name(deletedNode), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Fatalf("the Node is registered again while its k3s is stopped: %v", err)
 	}
 }
@@ -119,14 +120,14 @@ func (s *stage) rejoin(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	if err := s.cluster.StartControlPlane(ctx, deletedNode); err != nil {
+	if err := s.Cluster.StartControlPlane(ctx, deletedNode); err != nil {
 		t.Fatal(err)
 	}
 	s.startKubelet(t, deletedNode)
-	until(t, 30*time.Second, func() string {
-		node, err := s.cluster.Client().CoreV1().Nodes().Get(t.Context(), s.name(deletedNode), metav1.GetOptions{})
+	rig.Until(t, 30*time.Second, func() string {
+		node, err := s.Cluster.Client().CoreV1().Nodes().Get(t.Context(), s.Name(deletedNode), metav1.GetOptions{})
 		if err != nil || readiness(node).Status != corev1.ConditionTrue {
-			return fmt.Sprintf("%s is not Ready again: %v", s.name(deletedNode), err)
+			return fmt.Sprintf("%s is not Ready again: %v", s.Name(deletedNode), err)
 		}
 		return ""
 	})
@@ -135,16 +136,16 @@ func (s *stage) rejoin(t *testing.T) {
 // noneIsTaken checks that no agent has taken an application from a node since.
 func (s *stage) noneIsTaken(t *testing.T, began time.Time) {
 	t.Helper()
-	for i := range s.fleet.Members {
+	for i := range s.Fleet.Members {
 		for _, a := range s.apps {
 			for _, step := range s.repair(i, a).Steps {
 				if step.Act == types.ActFailover && step.At.After(began) {
-					t.Errorf("%s took %s away: %+v", s.name(i), a.cfg.DisplayName, step)
+					t.Errorf("%s took %s away: %+v", s.Name(i), a.cfg.DisplayName, step)
 				}
 			}
 		}
 	}
-	events, err := s.cluster.Client().CoreV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
+	events, err := s.Cluster.Client().CoreV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

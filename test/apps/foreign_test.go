@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/rig"
 )
 
 // theirs is somebody else's attachment to a node.
@@ -23,13 +24,13 @@ func theirs(i int) string { return fmt.Sprintf("theirs-%d", i) }
 // addForeign adds what nobody is to touch.
 func (s *stage) addForeign(t *testing.T) {
 	t.Helper()
-	client, ctx := s.cluster.Client(), t.Context()
-	for i := range s.cluster.Nodes {
+	client, ctx := s.Cluster.Client(), t.Context()
+	for i := range s.Cluster.Nodes {
 		volume := theirs(i)
 		_, err := client.StorageV1().VolumeAttachments().Create(ctx, &storagev1.VolumeAttachment{
 			ObjectMeta: metav1.ObjectMeta{Name: volume},
 			Spec: storagev1.VolumeAttachmentSpec{
-				Attacher: "disks.example.com", NodeName: s.name(i), Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+				Attacher: "disks.example.com", NodeName: s.Name(i), Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
 			},
 		}, metav1.CreateOptions{})
 		if err != nil {
@@ -50,7 +51,7 @@ func (s *stage) addForeign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, 10*time.Second, func() string { // virt-controller writes its status once
+	rig.Until(t, 10*time.Second, func() string { // virt-controller writes its status once
 		set, err := s.sets().Get(ctx, foreignSet, metav1.GetOptions{})
 		if err != nil || set.Object["status"] == nil {
 			return "the foreign set has no status"
@@ -74,7 +75,7 @@ func (s *stage) foreigners(t *testing.T) string {
 		}
 		text = append(text, string(line))
 	}
-	list, err := s.cluster.Client().StorageV1().VolumeAttachments().List(t.Context(), metav1.ListOptions{})
+	list, err := s.Cluster.Client().StorageV1().VolumeAttachments().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func (s *stage) foreigners(t *testing.T) string {
 			add(a, nil)
 		}
 	}
-	add(s.cluster.Client().CoreV1().ConfigMaps(devcluster.AppNamespace).Get(t.Context(), "theirs", metav1.GetOptions{}))
+	add(s.Cluster.Client().CoreV1().ConfigMaps(devcluster.AppNamespace).Get(t.Context(), "theirs", metav1.GetOptions{}))
 	add(s.sets().Get(t.Context(), foreignSet, metav1.GetOptions{}))
 	return strings.Join(text, "\n")
 }
@@ -95,7 +96,7 @@ func (s *stage) othersAreUntouched(t *testing.T) {
 	if now := s.foreigners(t); now != s.foreign {
 		t.Errorf("foreign objects were\n%s\nand are\n%s", s.foreign, now)
 	}
-	replicas, err := s.cluster.Custom("lhr").Namespace(devcluster.LonghornNamespace).List(t.Context(), metav1.ListOptions{})
+	replicas, err := s.Cluster.Custom("lhr").Namespace(devcluster.LonghornNamespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -39,7 +40,7 @@ const (
 const foreignSet = "somebody-else"
 
 func (s *stage) sets() dynamic.ResourceInterface {
-	return s.cluster.Custom("vmirs").Namespace(devcluster.AppNamespace)
+	return s.Cluster.Custom("vmirs").Namespace(devcluster.AppNamespace)
 }
 
 // judge watches all the time for what must never be.
@@ -104,7 +105,7 @@ func (j *judge) settled(i int) bool {
 	sites := j.stage.sites
 	sites.mu.Lock()
 	defer sites.mu.Unlock()
-	ready, is := sites.ready[j.stage.name(i)]
+	ready, is := sites.ready[j.stage.Name(i)]
 	return ok && is && time.Since(began) > fresh && time.Since(ready) > fresh && sites.all[i].powered && sites.all[i].connected
 }
 
@@ -139,7 +140,7 @@ func (j *judge) seeSet(set *unstructured.Unstructured) {
 	defer j.mu.Unlock()
 	j.sets++
 	if set.GetName() != foreignSet && (!found || replicas != 1) {
-		j.wrongs = append(j.wrongs, fmt.Sprintf("%s replica set %s wants %d copies", time.Now().Format(clock), set.GetName(), replicas))
+		j.wrongs = append(j.wrongs, fmt.Sprintf("%s replica set %s wants %d copies", time.Now().Format(rig.Clock), set.GetName(), replicas))
 	}
 }
 
@@ -147,7 +148,7 @@ func (j *judge) seeSet(set *unstructured.Unstructured) {
 func (j *judge) look() {
 	s := j.stage
 	claims, consoles := map[string][]int{}, map[int]string{}
-	for i, m := range s.fleet.Members {
+	for i, m := range s.Fleet.Members {
 		files, _ := filepath.Glob(filepath.Join(m.TopicDir("ENClusterAppStatus"), "*.json"))
 		for _, f := range files {
 			var status types.ENClusterAppStatus
@@ -211,7 +212,7 @@ func (s *stage) copies(id string, i int) bool {
 		}
 	}
 	for _, p := range s.sites.pods {
-		if p.Spec.NodeName == s.name(i) && strings.HasPrefix(p.Labels["App-Domain-Name"], id) {
+		if p.Spec.NodeName == s.Name(i) && strings.HasPrefix(p.Labels["App-Domain-Name"], id) {
 			return true
 		}
 	}
@@ -223,7 +224,7 @@ func (s *stage) hasLauncher(i int, vmi string) bool {
 	s.sites.mu.Lock()
 	defer s.sites.mu.Unlock()
 	for _, p := range s.sites.pods {
-		if p.Spec.NodeName == s.name(i) && p.Labels["vm.kubevirt.io/name"] == vmi {
+		if p.Spec.NodeName == s.Name(i) && p.Labels["vm.kubevirt.io/name"] == vmi {
 			return true
 		}
 	}

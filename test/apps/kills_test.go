@@ -10,6 +10,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/zedkube/zedkube/test/rig"
 )
 
 // loss is how a node is lost, and comes back.
@@ -20,7 +22,7 @@ type loss struct {
 
 var (
 	cutting = loss{"cut", (*stage).cut, (*stage).heal}
-	killing = loss{"killed", (*stage).kill, (*stage).boot}
+	killing = loss{"killed", (*stage).kill, (*stage).bootNode}
 )
 
 // kills begins to kill agents, count times in all. Each of two hands has devices
@@ -35,10 +37,10 @@ func (s *stage) kills(t *testing.T, count int, among ...int) *sync.WaitGroup {
 	for _, i := range among {
 		done.Go(func() {
 			for range tickets {
-				pause(t, time.Duration(rand.Int64N(int64(2*time.Second))))
+				rig.Pause(t, time.Duration(rand.Int64N(int64(2*time.Second))))
 				s.killAgent(i)
 				down := rand.Float64()
-				pause(t, time.Duration(down*down*down*float64(5*time.Second)))
+				rig.Pause(t, time.Duration(down*down*down*float64(5*time.Second)))
 				s.startAgent(t, i)
 			}
 		})
@@ -76,20 +78,20 @@ func (s *stage) killPoints(t *testing.T, l loss, points int) {
 	moves := s.apps["moves"]
 	lost := s.nodeOf(t, moves)
 	var rest []int
-	for i := range s.cluster.Nodes {
+	for i := range s.Cluster.Nodes {
 		if i != lost {
 			rest = append(rest, i)
 		}
 	}
-	t.Logf("%s is %s", s.name(lost), l.name)
+	t.Logf("%s is %s", s.Name(lost), l.name)
 	stop := s.toggles(t, moves)
 	l.lose(s, t, lost)
 	at := s.isLost(t, lost)
 	s.kills(t, points/2, rest...).Wait()
-	t.Logf("%d agents were killed up to %s after it was Unknown", points/2, since(at))
+	t.Logf("%d agents were killed up to %s after it was Unknown", points/2, rig.Since(at))
 	s.isReplaced(t, moves, lost, at)
-	until(t, 90*time.Second, func() string { return s.lacksFence(t, lost) })
-	t.Logf("it is fenced %s after that", since(at))
+	rig.Until(t, 90*time.Second, func() string { return s.lacksFence(t, lost) })
+	t.Logf("it is fenced %s after that", rig.Since(at))
 	l.back(s, t, lost)
 	s.kills(t, points-points/2, 0, 1, 2).Wait()
 	stop()
@@ -100,8 +102,8 @@ func (s *stage) killPoints(t *testing.T, l loss, points int) {
 func (s *stage) nodeOf(t *testing.T, a *app) int {
 	t.Helper()
 	on := -1
-	until(t, 30*time.Second, func() string {
-		for i := range s.cluster.Nodes {
+	rig.Until(t, 30*time.Second, func() string {
+		for i := range s.Cluster.Nodes {
 			if s.runsOn(t, a, i) == "" {
 				on = i
 				return ""
@@ -122,9 +124,9 @@ func (s *stage) dropUnsafe(t *testing.T) {
 	}
 	s.deconfigure(t, lonely)
 	s.remove(t, lonely.cfg.KubeName())
-	until(t, 60*time.Second, func() string { return describe(s.pods(t, lonely)) })
-	for i := range s.cluster.Nodes {
-		if err := s.cluster.Client().StorageV1().VolumeAttachments().Delete(t.Context(), theirs(i), metav1.DeleteOptions{}); err != nil {
+	rig.Until(t, 60*time.Second, func() string { return describe(s.pods(t, lonely)) })
+	for i := range s.Cluster.Nodes {
+		if err := s.Cluster.Client().StorageV1().VolumeAttachments().Delete(t.Context(), theirs(i), metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -70,7 +70,7 @@ func (s *sites) unserve(i int) {
 // it ends first.
 func (s *stage) startKubelet(t *testing.T, i int) {
 	t.Helper()
-	pods, err := s.cluster.Client().CoreV1().Pods(devcluster.AppNamespace).List(t.Context(), metav1.ListOptions{})
+	pods, err := s.Cluster.Client().CoreV1().Pods(devcluster.AppNamespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func (s *stage) startKubelet(t *testing.T, i int) {
 		maps.DeleteFunc(d.running, func(uid types.UID, _ *run) bool { return !own[uid] })
 		d.kubelet = true
 	})
-	if err := s.cluster.StartKubelet(i); err != nil {
+	if err := s.Cluster.StartKubelet(i); err != nil {
 		t.Fatal(err)
 	}
 }

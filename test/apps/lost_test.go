@@ -3,7 +3,6 @@
 package apps
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -26,14 +26,14 @@ const scheduled = 60 * time.Second
 func (s *stage) cut(t *testing.T, i int) {
 	t.Helper()
 	s.sites.set(i, func(d *site) { d.connected = false })
-	if err := s.cluster.CutNode(i); err != nil {
+	if err := s.Cluster.CutNode(i); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (s *stage) heal(t *testing.T, i int) {
 	t.Helper()
-	if err := s.cluster.HealNode(i); err != nil {
+	if err := s.Cluster.HealNode(i); err != nil {
 		t.Fatal(err)
 	}
 	s.sites.set(i, func(d *site) { d.connected, d.back = true, time.Now() })
@@ -44,31 +44,29 @@ func (s *stage) kill(t *testing.T, i int) {
 	t.Helper()
 	s.cut(t, i)
 	s.killAgent(i)
-	s.cluster.StopKubelet(i)
-	s.cluster.StopControlPlane(i)
+	s.Cluster.StopKubelet(i)
+	s.Cluster.StopControlPlane(i)
 	s.sites.set(i, func(d *site) { d.powered = false })
-	s.fleet.Members[i].PowerOff()
+	s.Fleet.Members[i].PowerOff()
 }
 
-// boot gives it back.
-func (s *stage) boot(t *testing.T, i int) {
+// bootNode gives it back.
+func (s *stage) bootNode(t *testing.T, i int) {
 	t.Helper()
 	s.heal(t, i)
 	s.sites.set(i, func(d *site) { d.powered = true })
-	if err := s.fleet.Members[i].Boot(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	s.Boot(t, i)
 	s.judge.agent(i, true)
 }
 
 func (s *stage) killAgent(i int) {
 	s.judge.agent(i, false)
-	s.fleet.Members[i].KillProgram()
+	s.Fleet.Members[i].KillProgram()
 }
 
 func (s *stage) startAgent(t *testing.T, i int) {
 	t.Helper()
-	if err := s.fleet.Members[i].StartProgram(); err != nil {
+	if err := s.Fleet.Members[i].StartProgram(); err != nil {
 		t.Error(err)
 		return
 	}
@@ -79,11 +77,11 @@ func (s *stage) startAgent(t *testing.T, i int) {
 func (s *stage) isLost(t *testing.T, i int) time.Time {
 	t.Helper()
 	var at time.Time
-	t.Logf("%s is Unknown after %s", s.name(i), until(t, 40*time.Second, func() string {
+	t.Logf("%s is Unknown after %s", s.Name(i), rig.Until(t, 40*time.Second, func() string {
 		ready, _ := s.ready(t, i)
 		at = ready.LastTransitionTime.Time
 		if ready.Status != corev1.ConditionUnknown {
-			return s.name(i) + " is " + string(ready.Status)
+			return s.Name(i) + " is " + string(ready.Status)
 		}
 		return ""
 	}))
@@ -93,9 +91,9 @@ func (s *stage) isLost(t *testing.T, i int) time.Time {
 // isReplaced waits for the replacement of what an application had on a lost node.
 func (s *stage) isReplaced(t *testing.T, a *app, lost int, at time.Time) {
 	t.Helper()
-	until(t, scheduled, func() string {
+	rig.Until(t, scheduled, func() string {
 		for _, p := range live(s.pods(t, a)) {
-			if p.Spec.NodeName == "" || p.Spec.NodeName == s.name(lost) {
+			if p.Spec.NodeName == "" || p.Spec.NodeName == s.Name(lost) {
 				continue
 			}
 			for _, c := range p.Status.Conditions {
@@ -107,31 +105,31 @@ func (s *stage) isReplaced(t *testing.T, a *app, lost int, at time.Time) {
 		}
 		return "no replacement: " + describe(s.pods(t, a))
 	})
-	t.Logf("the replacement of %s has a node %s after its node was Unknown", a.cfg.DisplayName, since(at))
-	until(t, 90*time.Second, func() string {
-		if slices.Contains(slices.Collect(maps.Values(s.attachments(t, a))), s.name(lost)) {
-			return fmt.Sprintf("%s is still attached to %s: %+v", a.volume, s.name(lost), s.repairs(a))
+	t.Logf("the replacement of %s has a node %s after its node was Unknown", a.cfg.DisplayName, rig.Since(at))
+	rig.Until(t, 90*time.Second, func() string {
+		if slices.Contains(slices.Collect(maps.Values(s.attachments(t, a))), s.Name(lost)) {
+			return fmt.Sprintf("%s is still attached to %s: %+v", a.volume, s.Name(lost), s.repairs(a))
 		}
 		return ""
 	})
-	t.Logf("the volume of %s is detached from it %s after that", a.cfg.DisplayName, since(at))
-	until(t, 90*time.Second, func() string {
+	t.Logf("the volume of %s is detached from it %s after that", a.cfg.DisplayName, rig.Since(at))
+	rig.Until(t, 90*time.Second, func() string {
 		for _, p := range live(s.pods(t, a)) {
-			if p.Spec.NodeName != s.name(lost) && p.Status.Phase == corev1.PodRunning {
+			if p.Spec.NodeName != s.Name(lost) && p.Status.Phase == corev1.PodRunning {
 				return ""
 			}
 		}
 		return "no replacement runs: " + describe(s.pods(t, a)) + fmt.Sprint(s.attachments(t, a))
 	})
-	t.Logf("the replacement of %s runs %s after that", a.cfg.DisplayName, since(at))
+	t.Logf("the replacement of %s runs %s after that", a.cfg.DisplayName, rig.Since(at))
 }
 
 // repairs is what the devices say of an application's repair.
 func (s *stage) repairs(a *app) string {
 	var all []string
-	for i := range s.fleet.Members {
+	for i := range s.Fleet.Members {
 		r := s.repair(i, a)
-		all = append(all, fmt.Sprintf("%s: %s %s %s", s.name(i), r.Phase, r.Act, r.Reason))
+		all = append(all, fmt.Sprintf("%s: %s %s %s", s.Name(i), r.Phase, r.Act, r.Reason))
 	}
 	return strings.Join(all, "; ")
 }
@@ -139,8 +137,8 @@ func (s *stage) repairs(a *app) string {
 // holds says what is wrong unless an application still has its volume on a node
 // and is said not to be failed over.
 func (s *stage) holds(t *testing.T, a *app, on int) string {
-	if nodes := slices.Collect(maps.Values(s.attachments(t, a))); nodes != nil && !slices.Contains(nodes, s.name(on)) {
-		return fmt.Sprintf("%s is attached to %v, no more to %s", a.volume, nodes, s.name(on))
+	if nodes := slices.Collect(maps.Values(s.attachments(t, a))); nodes != nil && !slices.Contains(nodes, s.Name(on)) {
+		return fmt.Sprintf("%s is attached to %v, no more to %s", a.volume, nodes, s.Name(on))
 	}
 	return ""
 }
@@ -148,14 +146,14 @@ func (s *stage) holds(t *testing.T, a *app, on int) string {
 // refuses waits until a device says of an application why it is not failed over.
 func (s *stage) refuses(t *testing.T, by int, a *app, phase types.RepairPhase, why string) {
 	t.Helper()
-	until(t, 60*time.Second, func() string {
+	rig.Until(t, 60*time.Second, func() string {
 		r := s.repair(by, a)
 		if r.Phase != phase || r.Act != types.ActFailover || !strings.Contains(r.Reason, why) {
-			return fmt.Sprintf("%s says of %s: %s %s: %s", s.name(by), a.cfg.DisplayName, r.Phase, r.Act, r.Reason)
+			return fmt.Sprintf("%s says of %s: %s %s: %s", s.Name(by), a.cfg.DisplayName, r.Phase, r.Act, r.Reason)
 		}
 		return ""
 	})
-	t.Logf("%s says of %s: %s", s.name(by), a.cfg.DisplayName, s.repair(by, a).Reason)
+	t.Logf("%s says of %s: %s", s.Name(by), a.cfg.DisplayName, s.repair(by, a).Reason)
 }
 
 // nodeIsKilled kills a node that has an application with redundant volumes, one
@@ -165,7 +163,7 @@ func (s *stage) nodeIsKilled(t *testing.T) {
 	s.kill(t, 1)
 	at := s.isLost(t, 1)
 	s.isReplaced(t, moves, 1, at)
-	until(t, 20*time.Second, func() string {
+	rig.Until(t, 20*time.Second, func() string {
 		for _, i := range []int{0, 2} {
 			if c, ok := s.console(i); ok && c.AppUUID == moves.cfg.UUIDandVersion.UUID {
 				return ""
@@ -173,7 +171,7 @@ func (s *stage) nodeIsKilled(t *testing.T) {
 		}
 		return "no other node has the console"
 	})
-	t.Logf("its console is open %s after that", since(at))
+	t.Logf("its console is open %s after that", rig.Since(at))
 	s.refuses(t, 0, lonely, types.RepairRefused, "no healthy replica on another Ready node")
 	s.refuses(t, 0, tied, types.RepairRefused, "tied to its designated node")
 	s.notRedundant(t, lonely, 1)
@@ -183,7 +181,7 @@ func (s *stage) nodeIsKilled(t *testing.T) {
 		}
 	}
 	s.isMoved(t, tied, 2)
-	out, err := s.fleet.Members[0].Command("vmiDetach", "--force", s.name(1), lonely.domain, "--timeout", "90s")
+	out, err := s.Fleet.Members[0].Command("vmiDetach", "--force", s.Name(1), lonely.domain, "--timeout", "90s")
 	if err != nil {
 		t.Errorf("vmiDetach --force: %v", err)
 	}
@@ -191,7 +189,7 @@ func (s *stage) nodeIsKilled(t *testing.T) {
 	if s.lacksFence(t, 1) == "" {
 		t.Error("a node is fenced although somebody else's volume is attached to it")
 	}
-	s.boot(t, 1)
+	s.bootNode(t, 1)
 	s.allRest(t)
 }
 
@@ -201,7 +199,7 @@ func (s *stage) isMoved(t *testing.T, a *app, to int) {
 	t.Helper()
 	a.node = to
 	s.configure(t, a)
-	t.Logf("%s runs on its new designated node after %s", a.cfg.DisplayName, until(t, 120*time.Second, func() string {
+	t.Logf("%s runs on its new designated node after %s", a.cfg.DisplayName, rig.Until(t, 120*time.Second, func() string {
 		if what := s.runsOn(t, a, to); what != "" {
 			return what + " " + s.repairs(a)
 		}
@@ -212,7 +210,7 @@ func (s *stage) isMoved(t *testing.T, a *app, to int) {
 // notRedundant asks by hand for what must not be.
 func (s *stage) notRedundant(t *testing.T, a *app, lost int) {
 	t.Helper()
-	out, err := s.fleet.Members[0].Command("vmiDetach", s.name(lost), a.domain, "--timeout", "60s")
+	out, err := s.Fleet.Members[0].Command("vmiDetach", s.Name(lost), a.domain, "--timeout", "60s")
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
 		t.Errorf("vmiDetach without redundancy ends with %v: %s", err, out)
@@ -222,7 +220,7 @@ func (s *stage) notRedundant(t *testing.T, a *app, lost int) {
 
 func (s *stage) lacksFence(t *testing.T, i int) string {
 	if _, node := s.ready(t, i); node == nil || !isFenced(node) {
-		return s.name(i) + " is not fenced"
+		return s.Name(i) + " is not fenced"
 	}
 	return ""
 }

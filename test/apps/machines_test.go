@@ -3,7 +3,6 @@
 package apps
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -13,19 +12,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/types"
 )
 
 // TestMachines tells one story of three devices and their virtual machines.
 func TestMachines(t *testing.T) {
-	needsHosts(t)
+	rig.NeedsHosts(t)
 	s := newStage(t)
 	tell := func(what string, story func(*testing.T)) {
 		if !t.Failed() {
 			t.Run(what, func(t *testing.T) {
 				began := time.Now()
 				story(t)
-				t.Logf("it took %s", since(began))
+				t.Logf("it took %s", rig.Since(began))
 			})
 		}
 	}
@@ -57,38 +57,36 @@ func (s *stage) machinesRun(t *testing.T) {
 			}
 		})
 	}
-	for i, m := range s.fleet.Members {
-		if err := m.Boot(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+	s.Boot(t)
+	for i := range s.Fleet.Members {
 		s.judge.agent(i, true)
 	}
 	creating.Wait()
 	for _, a := range s.apps {
-		until(t, 60*time.Second, func() string { return s.runsOn(t, a, a.node) })
-		until(t, 60*time.Second, func() string { return s.rests(t, a) })
+		rig.Until(t, 60*time.Second, func() string { return s.runsOn(t, a, a.node) })
+		rig.Until(t, 60*time.Second, func() string { return s.rests(t, a) })
 	}
-	for i := range s.fleet.Members {
-		until(t, 30*time.Second, func() string {
+	for i := range s.Fleet.Members {
+		rig.Until(t, 30*time.Second, func() string {
 			if _, node := s.ready(t, i); node == nil || node.Annotations["zedkube.github.io/agent"] == "" {
-				return s.name(i) + " has no stamp"
+				return s.Name(i) + " has no stamp"
 			}
 			return ""
 		})
 	}
-	t.Logf("the console is open after %s more", until(t, 30*time.Second, func() string { return s.lacksConsole(s.apps["moves"], 1) }))
+	t.Logf("the console is open after %s more", rig.Until(t, 30*time.Second, func() string { return s.lacksConsole(s.apps["moves"], 1) }))
 }
 
 // kubeletIsStopped stops the kubelet of a node whose agent goes on.
 func (s *stage) kubeletIsStopped(t *testing.T) {
 	stays := s.apps["stays"]
-	s.cluster.StopKubelet(2)
+	s.Cluster.StopKubelet(2)
 	s.sites.set(2, func(d *site) { d.kubelet = false })
 	s.sites.unserve(2)
 	s.shortCut(t)
 	mute := s.isLost(t, 2)
 	s.refuses(t, 0, stays, types.RepairWaits, "answers node ")
-	lasts(t, time.Until(mute.Add(scheduled)), func() string {
+	rig.Lasts(t, time.Until(mute.Add(scheduled)), func() string {
 		if _, node := s.ready(t, 2); node != nil && isFenced(node) {
 			return "it is fenced"
 		}
@@ -105,9 +103,9 @@ func (s *stage) shortCut(t *testing.T) {
 	s.cut(t, 1)
 	cutAt := time.Now()
 	s.configuredWithoutAgent(t)
-	pause(t, time.Until(cutAt.Add(20*time.Second)))
+	rig.Pause(t, time.Until(cutAt.Add(20*time.Second)))
 	s.heal(t, 1)
-	until(t, 30*time.Second, func() string {
+	rig.Until(t, 30*time.Second, func() string {
 		if ready, _ := s.ready(t, 1); ready.Status != corev1.ConditionTrue {
 			return "the node is " + string(ready.Status)
 		}
@@ -138,7 +136,7 @@ func (s *stage) configuredWithoutAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.startAgent(t, 0)
-	t.Logf("what was deleted is withdrawn %s after the start", until(t, 15*time.Second, func() string {
+	t.Logf("what was deleted is withdrawn %s after the start", rig.Until(t, 15*time.Second, func() string {
 		_, status := told[types.ENClusterAppStatus](s, 0, "ENClusterAppStatus", deleted.key())
 		_, repair := told[types.AppRepairStatus](s, 0, "AppRepairStatus", deleted.key())
 		if status || repair {
@@ -146,7 +144,7 @@ func (s *stage) configuredWithoutAgent(t *testing.T) {
 		}
 		return ""
 	}))
-	t.Logf("what was purged is told %s after that", until(t, 30*time.Second, func() string {
+	t.Logf("what was purged is told %s after that", rig.Until(t, 30*time.Second, func() string {
 		status, ok := told[types.ENClusterAppStatus](s, 0, "ENClusterAppStatus", purged.key())
 		if !ok || !strings.HasPrefix(status.VMIName, purged.cfg.KubeName()) || !status.ScheduledOnThisNode || status.AppKubeStatus != types.AppKubeRunning {
 			return fmt.Sprintf("a purged application is %+v", status)

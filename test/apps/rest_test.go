@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -39,14 +40,14 @@ func (s *stage) rests(t *testing.T, a *app) string {
 	if !slices.Equal(on, []string{pods[0].Spec.NodeName}) {
 		return fmt.Sprintf("%s is attached to %v and runs on %s", a.volume, on, pods[0].Spec.NodeName)
 	}
-	for i := range s.fleet.Members {
+	for i := range s.Fleet.Members {
 		status, ok := told[types.ENClusterAppStatus](s, i, "ENClusterAppStatus", a.key())
-		here := s.name(i) == pods[0].Spec.NodeName
+		here := s.Name(i) == pods[0].Spec.NodeName
 		if !ok || status.ScheduledOnThisNode != here || status.AppKubeStatus != types.AppKubeRunning || !strings.Contains(pods[0].Name, status.VMIName) {
-			return fmt.Sprintf("%s says %+v of %s", s.name(i), status, pods[0].Name)
+			return fmt.Sprintf("%s says %+v of %s", s.Name(i), status, pods[0].Name)
 		}
 		if s.sites.runs(i, a.domain) != here {
-			return fmt.Sprintf("that %s runs on %s is %t", a.cfg.DisplayName, s.name(i), !here)
+			return fmt.Sprintf("that %s runs on %s is %t", a.cfg.DisplayName, s.Name(i), !here)
 		}
 	}
 	return ""
@@ -55,11 +56,11 @@ func (s *stage) rests(t *testing.T, a *app) string {
 // lacksConsole says what is wrong unless the console of an application is open on
 // that device alone; on -1 it is nowhere.
 func (s *stage) lacksConsole(a *app, on int) string {
-	for i := range s.fleet.Members {
+	for i := range s.Fleet.Members {
 		c, ok := s.console(i)
 		if mine := ok && c.AppUUID == a.cfg.UUIDandVersion.UUID; mine != (i == on) {
 			why, _ := told[types.AppConsoleStatus](s, i, "AppConsoleStatus", a.key())
-			return fmt.Sprintf("that %s has a console of %s is %t: %s", s.name(i), a.cfg.DisplayName, mine, why.Why)
+			return fmt.Sprintf("that %s has a console of %s is %t: %s", s.Name(i), a.cfg.DisplayName, mine, why.Why)
 		}
 	}
 	return ""
@@ -69,16 +70,16 @@ func (s *stage) lacksConsole(a *app, on int) string {
 // nothing stale on it then.
 func (s *stage) isUnfenced(t *testing.T, i int) {
 	t.Helper()
-	until(t, 90*time.Second, func() string {
+	rig.Until(t, 90*time.Second, func() string {
 		_, node := s.ready(t, i)
 		if node == nil || isFenced(node) {
-			return s.name(i) + " is still fenced"
+			return s.Name(i) + " is still fenced"
 		}
 		return ""
 	})
 	for _, a := range s.apps {
-		if s.sites.runs(i, a.domain) && !slices.ContainsFunc(s.pods(t, a), func(p corev1.Pod) bool { return p.Spec.NodeName == s.name(i) }) {
-			t.Errorf("%s is in service again and still runs a stale copy of %s", s.name(i), a.cfg.DisplayName)
+		if s.sites.runs(i, a.domain) && !slices.ContainsFunc(s.pods(t, a), func(p corev1.Pod) bool { return p.Spec.NodeName == s.Name(i) }) {
+			t.Errorf("%s is in service again and still runs a stale copy of %s", s.Name(i), a.cfg.DisplayName)
 		}
 	}
 }
@@ -88,18 +89,18 @@ func (s *stage) isUnfenced(t *testing.T, i int) {
 func (s *stage) allRest(t *testing.T) {
 	t.Helper()
 	began := time.Now()
-	for i := range s.cluster.Nodes {
-		until(t, 60*time.Second, func() string {
+	for i := range s.Cluster.Nodes {
+		rig.Until(t, 60*time.Second, func() string {
 			if ready, _ := s.ready(t, i); ready.Status != corev1.ConditionTrue {
-				return s.name(i) + " is " + string(ready.Status)
+				return s.Name(i) + " is " + string(ready.Status)
 			}
 			return ""
 		})
 		s.isUnfenced(t, i)
 	}
-	t.Logf("all nodes are in service after %s", since(began))
+	t.Logf("all nodes are in service after %s", rig.Since(began))
 	for _, a := range s.apps {
-		until(t, 120*time.Second, func() string {
+		rig.Until(t, 120*time.Second, func() string {
 			if what := s.rests(t, a); what != "" {
 				return what + " " + s.repairs(a)
 			}
@@ -107,19 +108,19 @@ func (s *stage) allRest(t *testing.T) {
 		})
 	}
 	moves, on := s.apps["moves"], -1
-	for i := range s.cluster.Nodes {
+	for i := range s.Cluster.Nodes {
 		if moves.cfg.RemoteConsole && s.runsOn(t, moves, i) == "" {
 			on = i
 		}
 	}
-	until(t, 60*time.Second, func() string { return s.lacksConsole(moves, on) })
-	t.Logf("everything rests after %s", since(began))
+	rig.Until(t, 60*time.Second, func() string { return s.lacksConsole(moves, on) })
+	t.Logf("everything rests after %s", rig.Since(began))
 	s.othersAreUntouched(t)
 }
 
 // ready is the Ready condition of a node's Node, and since when.
 func (s *stage) ready(t *testing.T, i int) (corev1.NodeCondition, *corev1.Node) {
-	node, err := s.cluster.Client().CoreV1().Nodes().Get(t.Context(), s.name(i), metav1.GetOptions{})
+	node, err := s.Cluster.Client().CoreV1().Nodes().Get(t.Context(), s.Name(i), metav1.GetOptions{})
 	if err != nil {
 		if !apierrors.IsNotFound(err) {
 			return corev1.NodeCondition{}, nil

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/rig"
 )
 
 const (
@@ -134,7 +135,7 @@ func (s *sites) note(text string) {
 }
 
 func (s *sites) noteLocked(text string) {
-	s.events = append(s.events, time.Now().Format(clock)+" "+text)
+	s.events = append(s.events, time.Now().Format(rig.Clock)+" "+text)
 }
 
 // step lets kubelets, attacher and engines do what they do next.

@@ -5,11 +5,13 @@ package apps
 import (
 	"fmt"
 	"testing"
+
+	"github.com/zedkube/zedkube/test/rig"
 )
 
 // TestSoakKillPoints is the end of the story of TestMachines, for longer.
 func TestSoakKillPoints(t *testing.T) {
-	needsHosts(t)
+	rig.NeedsHosts(t)
 	s := newStage(t)
 	s.machinesRun(t)
 	for round := range 10 {

@@ -18,6 +18,7 @@ import (
 	"github.com/zedkube/zedkube/test/agent"
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/player"
+	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -30,7 +31,7 @@ const (
 
 // TestHosts tells one story on five hosts, three of which are a cluster at a time.
 func TestHosts(t *testing.T) {
-	needsHosts(t)
+	rig.NeedsHosts(t)
 	program := agent.Build(t)
 	s := newStage(t, program, devcluster.Options{Nodes: 5, Spare: 4}, 3)
 	tell := func(what string, story func(*testing.T)) {
@@ -59,7 +60,7 @@ func (s *stage) ask(ctx context.Context, i int, ip, path string) (int, string, e
 	if err != nil {
 		return 0, "", err
 	}
-	client := http.Client{Transport: &http.Transport{DialContext: s.cluster.DialFrom(i), DisableKeepAlives: true}}
+	client := http.Client{Transport: &http.Transport{DialContext: s.Cluster.DialFrom(i), DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, "", err
@@ -72,25 +73,25 @@ func (s *stage) ask(ctx context.Context, i int, ip, path string) (int, string, e
 // address is the cluster address of a device.
 func (s *stage) address(i int) string {
 	if s.ipv6 {
-		return s.cluster.Nodes[i].IPv6
+		return s.Cluster.Nodes[i].IPv6
 	}
-	return s.cluster.Nodes[i].IP
+	return s.Cluster.Nodes[i].IP
 }
 
 // lacks says what these devices lack to be the cluster and all of it, "" for
 // nothing.
 func (s *stage) lacks(ctx context.Context, of ...int) string {
-	voting, err := s.cluster.Members(ctx)
+	voting, err := s.Cluster.Members(ctx)
 	if err != nil {
 		return err.Error()
 	}
 	if !slices.Equal(voting, of) {
 		return fmt.Sprintf("%v vote in etcd, want %v", voting, of)
 	}
-	want := "cluster:" + s.fleet.ClusterID.String()
+	want := "cluster:" + s.Fleet.ClusterID.String()
 	var names []string
 	for _, i := range of {
-		m := s.fleet.Members[i]
+		m := s.Fleet.Members[i]
 		names = append(names, m.Name)
 		if _, answer, err := s.ask(ctx, devcluster.Switch, s.address(i), "/status"); answer != want {
 			return fmt.Sprintf("/status of %s answers %q, %v", m.Name, answer, err)
@@ -119,20 +120,20 @@ func nodesOf(report types.KubeClusterInfo) []string {
 }
 
 func (s *stage) threeForm(t *testing.T) {
-	s.boot(t, 0, 1, 2)
-	until(t, 90*time.Second, func() string { return s.lacks(t.Context(), 0, 1, 2) })
-	for _, m := range s.fleet.Members[1:3] {
-		if !s.heard(m, "joins: ") {
+	s.Boot(t, 0, 1, 2)
+	rig.Until(t, 90*time.Second, func() string { return s.lacks(t.Context(), 0, 1, 2) })
+	for _, m := range s.Fleet.Members[1:3] {
+		if !s.Heard(m, "joins: ") {
 			t.Errorf("%s has not asked whether it may join", m.Name)
 		}
 	}
 }
 
 func (s *stage) statusServerIsReached(t *testing.T) {
-	for i, n := range s.cluster.Nodes[:3] {
+	for i, n := range s.Cluster.Nodes[:3] {
 		for from := range 3 {
 			if code, answer, err := s.ask(t.Context(), from, n.IP, "/status"); code != http.StatusOK || !strings.HasPrefix(answer, "cluster:") {
-				t.Errorf("%s asks %s: %d %q, %v", s.cluster.Nodes[from].Name, n.Name, code, answer, err)
+				t.Errorf("%s asks %s: %d %q, %v", s.Cluster.Nodes[from].Name, n.Name, code, answer, err)
 			}
 		}
 		for _, ip := range []string{n.Management, n.IPv6} {
@@ -148,13 +149,13 @@ func (s *stage) statusServerIsReached(t *testing.T) {
 		}
 	}
 	// A round of reports: each peer wants a proof.
-	until(t, 10*time.Second, func() string { return s.lacksReports(t.Context()) })
+	rig.Until(t, 10*time.Second, func() string { return s.lacksReports(t.Context()) })
 }
 
 // lacksReports says whose report is missing in a round that the first host asks
 // for, "" for nobody's.
 func (s *stage) lacksReports(ctx context.Context) string {
-	_, answer, err := s.ask(ctx, 0, s.cluster.Nodes[0].IP, "/cluster-app")
+	_, answer, err := s.ask(ctx, 0, s.Cluster.Nodes[0].IP, "/cluster-app")
 	var round struct {
 		Value []struct{ Hostname, Errors string }
 	}
@@ -165,7 +166,7 @@ func (s *stage) lacksReports(ctx context.Context) string {
 	for _, r := range round.Value {
 		reports[r.Hostname] = r.Errors == ""
 	}
-	for _, n := range s.cluster.Nodes[:3] {
+	for _, n := range s.Cluster.Nodes[:3] {
 		if !reports[n.DeviceName] {
 			return fmt.Sprintf("/cluster-app has no report of %s: %+v", n.DeviceName, round.Value)
 		}
@@ -177,7 +178,7 @@ func (s *stage) lacksReports(ctx context.Context) string {
 func (s *stage) reaches(t *testing.T, i int, ip string, port int) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	conn, err := s.cluster.DialFrom(i)(ctx, "tcp", net.JoinHostPort(ip, fmt.Sprint(port)))
+	conn, err := s.Cluster.DialFrom(i)(ctx, "tcp", net.JoinHostPort(ip, fmt.Sprint(port)))
 	if err != nil {
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/player"
+	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -16,7 +17,7 @@ import (
 func (s *stage) nextReporter(t *testing.T, m *player.Member, since time.Time, limit time.Duration) *player.Member {
 	t.Helper()
 	var next *player.Member
-	within(t, limit-time.Since(since), func() string {
+	rig.Within(t, limit-time.Since(since), func() string {
 		for _, next = range s.reigns.now() {
 			if next != m {
 				return ""
@@ -25,7 +26,7 @@ func (s *stage) nextReporter(t *testing.T, m *player.Member, since time.Time, li
 		return "nobody follows " + m.Name
 	})
 	t.Logf("%s follows %s after %s", next.Name, m.Name, time.Since(since).Round(time.Millisecond))
-	until(t, 10*time.Second, func() string {
+	rig.Until(t, 10*time.Second, func() string {
 		if _, ok := next.Watch.Report.Get(types.Global); !ok {
 			return next.Name + " leads and reports nothing"
 		}
@@ -37,7 +38,7 @@ func (s *stage) nextReporter(t *testing.T, m *player.Member, since time.Time, li
 // follows waits until m takes part in the election behind the reporter.
 func (s *stage) follows(t *testing.T, m, reporter *player.Member) {
 	t.Helper()
-	until(t, 30*time.Second, func() string {
+	rig.Until(t, 30*time.Second, func() string {
 		info, _ := m.Watch.Leader.Get(types.Global)
 		if !info.InLeaderElection || info.IsStatsLeader || info.LeaderIdentity != reporter.Name {
 			return m.Name + " does not follow " + reporter.Name
@@ -52,7 +53,7 @@ func (s *stage) follows(t *testing.T, m, reporter *player.Member) {
 func (s *stage) reporter(t *testing.T) *player.Member {
 	t.Helper()
 	var now []*player.Member
-	within(t, failover, func() string {
+	rig.Within(t, failover, func() string {
 		if now = s.reigns.now(); len(now) != 1 {
 			return fmt.Sprintf("%d report", len(now))
 		}
@@ -90,7 +91,7 @@ func (s *stage) killedAreFollowed(t *testing.T, times int) {
 
 // indexOf is the index of a member in the fleet.
 func (s *stage) indexOf(m *player.Member) int {
-	for i, other := range s.fleet.Members {
+	for i, other := range s.Fleet.Members {
 		if m == other {
 			return i
 		}
@@ -104,11 +105,11 @@ func (s *stage) cutReporterFallsSilent(t *testing.T) {
 	m := s.reporter(t)
 	i := s.indexOf(m)
 	since := time.Now()
-	if err := s.cluster.CutNode(i); err != nil {
+	if err := s.Cluster.CutNode(i); err != nil {
 		t.Fatal(err)
 	}
 	var silent time.Time
-	within(t, failover, func() string {
+	rig.Within(t, failover, func() string {
 		if _, ok := m.Watch.Report.Get(types.Global); ok {
 			if now := s.reigns.now(); slices.ContainsFunc(now, func(o *player.Member) bool { return o != m }) {
 				t.Fatalf("another leads while the report of %s stands", m.Name)
@@ -123,9 +124,9 @@ func (s *stage) cutReporterFallsSilent(t *testing.T) {
 	if info, _ := m.Watch.Leader.Get(types.Global); info.IsStatsLeader {
 		t.Errorf("%s says that it leads", m.Name)
 	}
-	if err := s.cluster.HealNode(i); err != nil {
+	if err := s.Cluster.HealNode(i); err != nil {
 		t.Fatal(err)
 	}
 	s.follows(t, m, next)
-	until(t, time.Minute, func() string { return s.lacksNow(t) })
+	rig.Until(t, time.Minute, func() string { return s.lacksNow(t) })
 }

@@ -11,18 +11,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/types"
 )
 
 // members are the indexes of the present masters.
 func (s *stage) masters(t *testing.T) []int {
 	t.Helper()
-	config, err := s.fleet.Members[3].ClusterConfig()
+	config, err := s.Fleet.Members[3].ClusterConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var of []int
-	for i := range s.fleet.Members {
+	for i := range s.Fleet.Members {
 		for _, id := range config.MasterNodeIDs {
 			if id == s.id(i) {
 				of = append(of, i)
@@ -38,7 +39,7 @@ func (s *stage) lacksNow(t *testing.T) string { return s.lacks(t.Context(), s.ma
 // dies takes a host away for good: its power, and with it all that ran there.
 func (s *stage) dies(t *testing.T, i int) {
 	t.Helper()
-	m := s.fleet.Members[i]
+	m := s.Fleet.Members[i]
 	m.KillProgram()
 	s.reigns.killed(m)
 	m.PowerOff()
@@ -49,7 +50,7 @@ func (s *stage) dies(t *testing.T, i int) {
 
 // removal is the event that tells of a node's removal, "" for none.
 func (s *stage) removal(t *testing.T, name string) string {
-	events, err := s.cluster.Client().CoreV1().Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=StaleMemberRemoved"})
+	events, err := s.Cluster.Client().CoreV1().Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=StaleMemberRemoved"})
 	if err != nil {
 		return ""
 	}
@@ -73,25 +74,25 @@ func (s *stage) isReplaced(t *testing.T, dead, fresh, by int) {
 	}
 	masters = append(masters, fresh)
 	s.setMasters(t, masters...)
-	s.tell(t, func(c *types.EdgeNodeClusterConfig) { c.JoinServerIP, c.BootstrapNode = s.fleet.Members[by].IP, false })
+	s.tell(t, func(c *types.EdgeNodeClusterConfig) { c.JoinServerIP, c.BootstrapNode = s.Fleet.Members[by].IP, false })
 	since := time.Now()
-	s.boot(t, fresh)
-	name := s.fleet.Members[dead].Name
-	until(t, 100*time.Second, func() string {
+	s.Boot(t, fresh)
+	name := s.Fleet.Members[dead].Name
+	rig.Until(t, 100*time.Second, func() string {
 		if s.removal(t, name) == "" {
 			members := ""
 			for _, i := range masters {
-				said, _ := s.fleet.Members[i].Watch.Members.Get(types.Global)
-				members += fmt.Sprintf("\n%s: %+v", s.fleet.Members[i].Name, said)
+				said, _ := s.Fleet.Members[i].Watch.Members.Get(types.Global)
+				members += fmt.Sprintf("\n%s: %+v", s.Fleet.Members[i].Name, said)
 			}
 			return name + " is not removed:" + members
 		}
 		return ""
 	})
 	t.Logf("%s is removed after %s", name, time.Since(since).Round(time.Millisecond))
-	until(t, 60*time.Second, func() string { return s.lacksNow(t) })
-	t.Logf("%s has taken its place after %s", s.fleet.Members[fresh].Name, time.Since(since).Round(time.Millisecond))
-	if out, err := s.cluster.Kubectl(t.Context(), "get", "nodes", "-o", "name"); err != nil || strings.Contains(string(out), name+"\n") {
+	rig.Until(t, 60*time.Second, func() string { return s.lacksNow(t) })
+	t.Logf("%s has taken its place after %s", s.Fleet.Members[fresh].Name, time.Since(since).Round(time.Millisecond))
+	if out, err := s.Cluster.Kubectl(t.Context(), "get", "nodes", "-o", "name"); err != nil || strings.Contains(string(out), name+"\n") {
 		t.Errorf("the Nodes are %s, %v", out, err)
 	}
 }

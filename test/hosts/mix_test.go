@@ -11,6 +11,7 @@ import (
 
 	"github.com/zedkube/zedkube/test/devcluster"
 	"github.com/zedkube/zedkube/test/player"
+	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -18,7 +19,7 @@ import (
 func (s *stage) useIPv6(t *testing.T) {
 	t.Helper()
 	s.ipv6 = true
-	for i, m := range s.fleet.Members {
+	for i, m := range s.Fleet.Members {
 		err := m.ChangeCluster(func(c *types.EdgeNodeClusterConfig) {
 			c.ClusterIPPrefix = &net.IPNet{IP: net.ParseIP(s.address(i)), Mask: net.CIDRMask(64, 128)}
 			c.JoinServerIP = net.ParseIP(s.address(0))
@@ -32,18 +33,18 @@ func (s *stage) useIPv6(t *testing.T) {
 // clustersDoNotMix starts a second cluster on the switch of the first, with
 // cluster addresses of the other kind.
 func (s *stage) clustersDoNotMix(t *testing.T, program string) {
-	other := newStage(t, program, devcluster.Options{Nodes: 2, Spare: 1, Wire: s.cluster}, 2)
+	other := newStage(t, program, devcluster.Options{Nodes: 2, Spare: 1, Wire: s.Cluster}, 2)
 	other.useIPv6(t)
-	seed, joiner := other.fleet.Members[0], other.fleet.Members[1]
-	foreign := s.fleet.Members[1]
-	other.boot(t, 0)
+	seed, joiner := other.Fleet.Members[0], other.Fleet.Members[1]
+	foreign := s.Fleet.Members[1]
+	other.Boot(t, 0)
 	err := joiner.ChangeCluster(func(c *types.EdgeNodeClusterConfig) { c.JoinServerIP = foreign.IP })
 	if err != nil {
 		t.Fatal(err)
 	}
-	other.boot(t, 1)
-	until(t, 60*time.Second, func() string {
-		if !other.heard(joiner, "is a server of cluster "+s.fleet.ClusterID.String()) {
+	other.Boot(t, 1)
+	rig.Until(t, 60*time.Second, func() string {
+		if !other.Heard(joiner, "is a server of cluster "+s.Fleet.ClusterID.String()) {
 			return "the joiner does not say that it asks another cluster's server"
 		}
 		return other.lacks(t.Context(), 0)
@@ -57,13 +58,13 @@ func (s *stage) clustersDoNotMix(t *testing.T, program string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, 60*time.Second, func() string { return other.lacks(t.Context(), 0, 1) })
-	for i, m := range other.fleet.Members {
+	rig.Until(t, 60*time.Second, func() string { return other.lacks(t.Context(), 0, 1) })
+	for i, m := range other.Fleet.Members {
 		if other.reaches(t, i, m.IP.String(), player.StatusPort) {
 			t.Errorf("the status server of %s listens on %s", m.Name, m.IP)
 		}
 	}
-	for _, m := range s.fleet.Members {
+	for _, m := range s.Fleet.Members {
 		report, _ := m.Watch.Report.Get(types.Global)
 		if names := nodesOf(report); slices.Contains(names, seed.Name) || slices.Contains(names, joiner.Name) {
 			t.Errorf("%s reports %v", m.Name, names)

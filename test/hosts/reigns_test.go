@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/player"
+	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -136,15 +137,12 @@ func overlaps(all []reign, now time.Time) []string {
 }
 
 func (g reign) String() string {
-	text := g.of.Name + " reported from " + g.from.Format(clock)
+	text := g.of.Name + " reported from " + g.from.Format(rig.Clock)
 	if g.to.IsZero() {
 		return text + " on"
 	}
-	return text + " to " + g.to.Format(clock)
+	return text + " to " + g.to.Format(rig.Clock)
 }
-
-// clock is how times are told.
-const clock = "15:04:05.000"
 
 func TestTwoWhoReportAtATimeAreFound(t *testing.T) {
 	a, b := &player.Member{Name: "a"}, &player.Member{Name: "b"}

@@ -7,11 +7,12 @@ import (
 
 	"github.com/zedkube/zedkube/test/agent"
 	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/rig"
 )
 
 // TestSoakKilledReportersAreFollowed is the story of TestHosts for longer.
 func TestSoakKilledReportersAreFollowed(t *testing.T) {
-	needsHosts(t)
+	rig.NeedsHosts(t)
 	s := newStage(t, agent.Build(t), devcluster.Options{Nodes: 3, Spare: 2}, 3)
 	s.threeForm(t)
 	s.killedAreFollowed(t, 50)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/test/golden"
+	"github.com/zedkube/zedkube/test/rig"
 )
 
 var update = flag.Bool("update", false, "write the golden outputs of zedkube top anew")
@@ -32,8 +33,8 @@ var measured = []struct {
 // golden output of that name, as soon as it is so.
 func (s *stage) goldenIs(t *testing.T, name string, args ...string) {
 	t.Helper()
-	took := until(t, time.Minute, func() string {
-		out, err := s.fleet.Members[0].Command(append([]string{"top"}, args...)...)
+	took := rig.Within(t, time.Minute, func() string {
+		out, err := s.Fleet.Members[0].Command(append([]string{"top"}, args...)...)
 		if err != nil {
 			return err.Error()
 		}

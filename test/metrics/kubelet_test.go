@@ -54,8 +54,8 @@ type fsStats struct{ UsedBytes *uint64 }
 // kubeletSays asks a node's kubelet as an administrator does.
 func (s *stage) kubeletSays(t *testing.T, i int) (v summary, err error) {
 	t.Helper()
-	raw, err := s.cluster.Client().CoreV1().RESTClient().Get().
-		AbsPath("/api/v1/nodes", s.fleet.Members[i].Name, "proxy/stats/summary").DoRaw(t.Context())
+	raw, err := s.Cluster.Client().CoreV1().RESTClient().Get().
+		AbsPath("/api/v1/nodes", s.Fleet.Members[i].Name, "proxy/stats/summary").DoRaw(t.Context())
 	if err == nil {
 		err = json.Unmarshal(raw, &v)
 	}

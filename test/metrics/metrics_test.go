@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/zedkube/zedkube/test/devcluster"
+	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -39,13 +40,13 @@ const (
 // TestRealKubeletsAreTold tells one story: applications of known use on three
 // hosts, somebody who looks at one of them, and what goes and comes there.
 func TestRealKubeletsAreTold(t *testing.T) {
-	needsPods(t)
+	rig.NeedsPods(t)
 	s := newStage(t)
 	tell := func(what string, story func(*testing.T)) {
 		if !t.Failed() {
 			began := time.Now()
 			t.Run(what, story)
-			t.Logf("%s: %s", what, since(began))
+			t.Logf("%s: %s", what, rig.Since(began))
 		}
 	}
 	top := s.looks(t, 0, "pods", "--json")
@@ -62,8 +63,8 @@ func TestRealKubeletsAreTold(t *testing.T) {
 
 func (s *stage) create(t *testing.T, name string, node int, p devcluster.Prints) {
 	t.Helper()
-	app := devcluster.App{Name: name, Domain: name + ".1.1", Node: s.fleet.Members[node].Name, Required: true, Prints: p}
-	if err := s.cluster.CreateApp(t.Context(), app); err != nil {
+	app := devcluster.App{Name: name, Domain: name + ".1.1", Node: s.Fleet.Members[node].Name, Required: true, Prints: p}
+	if err := s.Cluster.CreateApp(t.Context(), app); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -73,11 +74,11 @@ func (s *stage) createApps(t *testing.T) {
 	t.Helper()
 	s.create(t, "burner", 0, devcluster.Prints{Load: devcluster.Load{CPU: burns}})
 	s.create(t, "holder", 0, devcluster.Prints{Load: devcluster.Load{Memory: holds}})
-	s.create(t, "writer", 0, devcluster.Prints{Load: devcluster.Load{Disk: writes, Net: sends, To: s.cluster.Nodes[0].IP + ":9"}})
+	s.create(t, "writer", 0, devcluster.Prints{Load: devcluster.Load{Disk: writes, Net: sends, To: s.Cluster.Nodes[0].IP + ":9"}})
 	s.create(t, "restless", 0, devcluster.Prints{Rate: 2, Exit: 40, Load: devcluster.Load{CPU: 0.05}})
 	s.create(t, "elsewhere", 1, devcluster.Prints{})
 	for _, name := range []string{"burner", "holder", "writer", "elsewhere"} {
-		if _, err := s.cluster.WaitRunning(t.Context(), "app="+name, 1); err != nil {
+		if _, err := s.Cluster.WaitRunning(t.Context(), "app="+name, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -124,7 +125,7 @@ func (s *stage) burnerUses(v types.PodSample) string {
 
 func (s *stage) usesAreKnown(t *testing.T) {
 	lacks := ""
-	took := until(t, 2*time.Minute, func() (lack string) {
+	took := rig.Within(t, 2*time.Minute, func() (lack string) {
 		defer func() {
 			if lacks != lack {
 				t.Logf("%s %s", time.Now().Format("15:04:05.0"), lack)
@@ -155,8 +156,8 @@ func (s *stage) ifKnown(t *testing.T, series, wrong string, v *uint64) string {
 	if v != nil || wrong == "" {
 		return wrong
 	}
-	raw, err := s.cluster.Client().CoreV1().RESTClient().Get().
-		AbsPath("/api/v1/nodes", s.fleet.Members[0].Name, "proxy/metrics/cadvisor").DoRaw(t.Context())
+	raw, err := s.Cluster.Client().CoreV1().RESTClient().Get().
+		AbsPath("/api/v1/nodes", s.Fleet.Members[0].Name, "proxy/metrics/cadvisor").DoRaw(t.Context())
 	if err != nil {
 		return err.Error()
 	}
@@ -171,7 +172,7 @@ func (s *stage) ifKnown(t *testing.T, series, wrong string, v *uint64) string {
 // kubeletAgrees compares for as long as the kubelet measures once more.
 func (s *stage) kubeletAgrees(t *testing.T) {
 	c := &compared{same: map[string]bool{}, wrong: map[string]bool{}, was: map[string]bool{}}
-	took := until(t, time.Minute, func() string {
+	took := rig.Within(t, time.Minute, func() string {
 		k, err := s.kubeletSays(t, 0)
 		if err != nil {
 			return err.Error()
@@ -192,7 +193,7 @@ func (s *stage) kubeletAgrees(t *testing.T) {
 
 func (s *stage) topShows(t *testing.T, top *onlooker) {
 	var oldest time.Duration
-	until(t, time.Minute, func() string {
+	rig.Within(t, time.Minute, func() string {
 		for name, r := range top.sees(t) {
 			oldest = max(oldest, time.Since(r.At))
 			if strings.HasPrefix(name, "burner-") && len(r.CPUs) >= 3 {
@@ -202,14 +203,14 @@ func (s *stage) topShows(t *testing.T, top *onlooker) {
 		return "burner has no three samples on the screen"
 	})
 	t.Logf("the oldest sample that was shown was %s old", oldest.Round(time.Second))
-	out, err := s.fleet.Members[1].Command("top", "nodes", "--once", "--json")
+	out, err := s.Fleet.Members[1].Command("top", "nodes", "--once", "--json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := table(t, out)
-	for _, m := range s.fleet.Members {
+	for _, m := range s.Fleet.Members {
 		if r := rows[m.Name]; r.CPU == nil || r.Memory == nil || *r.CPU == 0 || r.Old {
-			t.Errorf("%s: %s is shown as %+v", s.fleet.Members[1].Name, m.Name, r)
+			t.Errorf("%s: %s is shown as %+v", s.Fleet.Members[1].Name, m.Name, r)
 		}
 	}
 	s.goldenIs(t, "top", "--sort", "name", "--ascii=false")
@@ -220,7 +221,7 @@ func (s *stage) topShows(t *testing.T, top *onlooker) {
 
 // restartsBeginAnew: no history of a container has what was before its start.
 func (s *stage) restartsBeginAnew(t *testing.T) {
-	t.Logf("seen after %s", until(t, time.Minute, func() string {
+	t.Logf("seen after %s", rig.Within(t, time.Minute, func() string {
 		starts := map[time.Time]bool{}
 		for _, m := range s.watched[0].all() {
 			for _, p := range m.Pods {
@@ -250,11 +251,11 @@ func (s *stage) restartsBeginAnew(t *testing.T) {
 
 func (s *stage) deletedIsGone(t *testing.T) {
 	background := metav1.DeletePropagationBackground
-	err := s.cluster.Client().AppsV1().ReplicaSets(devcluster.AppNamespace).Delete(t.Context(), "holder", metav1.DeleteOptions{PropagationPolicy: &background})
+	err := s.Cluster.Client().AppsV1().ReplicaSets(devcluster.AppNamespace).Delete(t.Context(), "holder", metav1.DeleteOptions{PropagationPolicy: &background})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("gone after %s", until(t, time.Minute, func() string {
+	t.Logf("gone after %s", rig.Within(t, time.Minute, func() string {
 		if _, there := s.pod("holder"); there {
 			return "holder is still told of"
 		}
@@ -263,8 +264,8 @@ func (s *stage) deletedIsGone(t *testing.T) {
 }
 
 func (s *stage) clusterIsWhole(t *testing.T) {
-	took := until(t, 2*time.Minute, func() string {
-		reporter := s.fleet.Reporter()
+	took := rig.Within(t, 2*time.Minute, func() string {
+		reporter := s.Fleet.Reporter()
 		if reporter == nil {
 			return "no node reports"
 		}
@@ -276,13 +277,13 @@ func (s *stage) clusterIsWhole(t *testing.T) {
 		for _, n := range v.Nodes {
 			names[n.Name] = n.CPU != nil && *n.CPU > 0 && n.Memory != nil && n.Total != nil && *n.Total > *n.Memory && n.Cores > 0 && !n.At.IsZero() && n.Stale == ""
 		}
-		for _, m := range s.fleet.Members {
+		for _, m := range s.Fleet.Members {
 			if !names[m.Name] {
 				return fmt.Sprintf("%s tells nothing whole of %s: %+v", reporter.Name, m.Name, v.Nodes)
 			}
 		}
 		for _, a := range v.Apps {
-			if strings.HasPrefix(a.Name, "burner-") && a.Node == s.fleet.Members[0].Name {
+			if strings.HasPrefix(a.Name, "burner-") && a.Node == s.Fleet.Members[0].Name {
 				// On a busy machine its one thread makes up for the time that it lacked.
 				return within("burner's CPU in the cluster", a.CPU, 0.02e9, (1+cpuTolerance)*1e9)
 			}
@@ -293,22 +294,22 @@ func (s *stage) clusterIsWhole(t *testing.T) {
 }
 
 func (s *stage) kubeletStops(t *testing.T) {
-	s.cluster.StopKubelet(0)
-	t.Logf("stale after %s", until(t, 40*time.Second, func() string {
+	s.Cluster.StopKubelet(0)
+	t.Logf("stale after %s", rig.Within(t, 40*time.Second, func() string {
 		if s.watched[0].last().Stale == "" {
 			return "it is not said to be stale"
 		}
 		return ""
 	}))
 	stale := s.watched[0].last()
-	out, err := s.fleet.Members[0].Command("top", "pods", "--once")
+	out, err := s.Fleet.Members[0].Command("top", "pods", "--once")
 	if err != nil || !strings.Contains(string(out), "this node's kubelet: ") || !strings.Contains(string(out), "burner-") {
 		t.Errorf("%v: it does not say that the kubelet is away:\n%s", err, out)
 	}
-	if err := s.cluster.StartKubelet(0); err != nil {
+	if err := s.Cluster.StartKubelet(0); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%q; well again after %s", stale.Stale, until(t, 80*time.Second, func() string {
+	t.Logf("%q; well again after %s", stale.Stale, rig.Within(t, 80*time.Second, func() string {
 		if v := s.watched[0].last(); v.Stale != "" || !v.At.After(stale.At) {
 			return "it is still stale: " + v.Stale
 		}
@@ -328,15 +329,15 @@ func (s *stage) looksAreApart(t *testing.T, top *onlooker) {
 		t.Errorf("looks that somebody waited for are %v apart", often)
 	}
 	// The one under way counts for as long as it lasts.
-	seldom = append(seldom, since(s.watched[2].last().At))
+	seldom = append(seldom, rig.Since(s.watched[2].last().At))
 	if least := slices.Min(seldom[:max(len(seldom)-1, 1)]); least < 30*time.Second || slices.Max(seldom) > 80*time.Second {
 		t.Errorf("looks that nobody waited for are %v apart", seldom)
 	}
 	t.Logf("often %v, seldom %v", often, seldom)
 	top.kill() // with what it has left behind
-	t.Logf("seldom again after %s", until(t, 40*time.Second, func() string {
+	t.Logf("seldom again after %s", rig.Within(t, 40*time.Second, func() string {
 		if v := s.watched[0].last(); time.Since(v.At) < 8*time.Second {
-			return "the last look was " + since(v.At).String() + " ago"
+			return "the last look was " + rig.Since(v.At).String() + " ago"
 		}
 		return ""
 	}))

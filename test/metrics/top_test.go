@@ -20,7 +20,7 @@ type onlooker struct {
 
 func (s *stage) looks(t *testing.T, i int, args ...string) *onlooker {
 	t.Helper()
-	m := s.fleet.Members[i]
+	m := s.Fleet.Members[i]
 	args = append(append(m.Program[1:len(m.Program):len(m.Program)], "--root", m.Root, "top"), args...)
 	o := &onlooker{cmd: exec.Command(m.Program[0], args...), ended: make(chan struct{}), lines: make(chan []byte, 1)}
 	o.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

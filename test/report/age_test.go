@@ -5,6 +5,8 @@ package report
 import (
 	"fmt"
 	"time"
+
+	"github.com/zedkube/zedkube/test/rig"
 )
 
 // oldest is the greatest age of anything that was told as up to date.
@@ -16,7 +18,7 @@ func oldest(h *history, reports []sighting, opinions []opinion, now time.Time) (
 					continue
 				}
 				if a := ageAt(h.past(t)[value], b.to, now); a > age {
-					age, what = a, fmt.Sprintf("%s of %s at %s", t.name, r.node, b.to.Format(clock))
+					age, what = a, fmt.Sprintf("%s of %s at %s", t.name, r.node, b.to.Format(rig.Clock))
 				}
 			}
 		}

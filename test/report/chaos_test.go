@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -23,7 +24,7 @@ func TestReportsAreHonest(t *testing.T) {
 func honest(t *testing.T, long time.Duration) {
 	l := &load{}
 	s := newStage(t, 3, l.arrange)
-	tr, err := follow(s.cluster.RESTConfig())
+	tr, err := follow(s.Cluster.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,11 +34,11 @@ func honest(t *testing.T, long time.Duration) {
 		tr.stop()
 		verdict(t, tr, r, l)
 	}()
-	s.boot(t)
-	for i := range s.fleet.Members {
-		r.agent(s.name(i), true)
+	s.Boot(t)
+	for i := range s.Fleet.Members {
+		r.agent(s.Name(i), true)
 	}
-	took := until(t, 2*time.Minute, func() string { return s.unequal(tr, r) })
+	took := rig.Within(t, 2*time.Minute, func() string { return s.unequal(tr, r) })
 	t.Logf("the report equals the cluster %s after the boot", took)
 
 	changing, rest := context.WithCancel(t.Context())
@@ -48,7 +49,7 @@ func honest(t *testing.T, long time.Duration) {
 	rest()
 	working.Wait()
 	t.Logf("%d changes of things in %s", tr.changes(), time.Since(began).Round(time.Second))
-	took = until(t, 2*time.Minute, func() string { return s.unequal(tr, r) })
+	took = rig.Within(t, 2*time.Minute, func() string { return s.unequal(tr, r) })
 	t.Logf("the report equals the cluster %s after all that", took)
 	s.restsQuietly(t, tr, r)
 }
@@ -88,7 +89,7 @@ func verdict(t *testing.T, tr *truth, r *reader, l *load) {
 // folders is where each node publishes.
 func (s *stage) folders() map[string]string {
 	all := map[string]string{}
-	for _, m := range s.fleet.Members {
+	for _, m := range s.Fleet.Members {
 		all[m.Name] = filepath.Join(m.Root, "run/zedkube")
 	}
 	return all
@@ -98,7 +99,7 @@ func (s *stage) folders() map[string]string {
 func (s *stage) unequal(tr *truth, r *reader) string {
 	present := tr.present()
 	reporter := ""
-	for _, m := range s.fleet.Members {
+	for _, m := range s.Fleet.Members {
 		report, health := r.current(m.Name, clusterTopic)
 		services, _ := r.current(m.Name, serviceTopic)
 		switch {

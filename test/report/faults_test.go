@@ -58,7 +58,7 @@ func (s *stage) trouble(t *testing.T, r *reader, long time.Duration) {
 		ctx, stop := context.WithTimeout(t.Context(), lacking)
 		var working sync.WaitGroup
 		hung := s.reporting(r)
-		for i := range s.cluster.Nodes {
+		for i := range s.Cluster.Nodes {
 			working.Go(func() {
 				switch {
 				case i == hung:
@@ -77,19 +77,19 @@ func (s *stage) trouble(t *testing.T, r *reader, long time.Duration) {
 
 // lack has some lists fail on every node, others on each.
 func (s *stage) lack(t *testing.T) {
-	for i := range s.cluster.Nodes {
+	for i := range s.Cluster.Nodes {
 		rand.Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
 		fault := devcluster.Fault(pick([]string{"500", "403", "429"}) + ",of=" + strings.Join(sources[:4], "+"))
-		s.hear(s.name(i), "fault", string(fault))
-		if err := s.cluster.SetNodeFault(i, fault); err != nil {
+		s.Event(s.Name(i), "fault", string(fault))
+		if err := s.Cluster.SetNodeFault(i, fault); err != nil {
 			t.Error(err)
 		}
-		s.cluster.CutWatches(i)
+		s.Cluster.CutWatches(i)
 	}
 	pause(t.Context(), lacking)
-	for i := range s.cluster.Nodes {
-		s.hear(s.name(i), "fault", "none")
-		if err := s.cluster.SetNodeFault(i, devcluster.None); err != nil {
+	for i := range s.Cluster.Nodes {
+		s.Event(s.Name(i), "fault", "none")
+		if err := s.Cluster.SetNodeFault(i, devcluster.None); err != nil {
 			t.Error(err)
 		}
 	}
@@ -110,16 +110,16 @@ func (s *stage) faults(ctx context.Context, t *testing.T, i int, next func() dev
 
 // fault is one, for so long. Watches end with every other one.
 func (s *stage) fault(ctx context.Context, t *testing.T, i int, fault devcluster.Fault, long time.Duration) {
-	s.hear(s.name(i), "fault", fmt.Sprintf("%s for %s", fault, long))
-	if err := s.cluster.SetNodeFault(i, fault); err != nil {
+	s.Event(s.Name(i), "fault", fmt.Sprintf("%s for %s", fault, long))
+	if err := s.Cluster.SetNodeFault(i, fault); err != nil {
 		t.Error(err)
 	}
 	if rand.IntN(2) == 0 {
-		s.cluster.CutWatches(i)
+		s.Cluster.CutWatches(i)
 	}
 	pause(ctx, long)
-	s.hear(s.name(i), "fault", "none")
-	if err := s.cluster.SetNodeFault(i, devcluster.None); err != nil {
+	s.Event(s.Name(i), "fault", "none")
+	if err := s.Cluster.SetNodeFault(i, devcluster.None); err != nil {
 		t.Error(err)
 	}
 }
@@ -129,7 +129,7 @@ func heir(of int) int { return (of + 1) % 3 }
 
 // reporting is the node that reports, the first where none does.
 func (s *stage) reporting(r *reader) int {
-	for i, m := range s.fleet.Members {
+	for i, m := range s.Fleet.Members {
 		if report, _ := r.current(m.Name, clusterTopic); report != nil {
 			return i
 		}
@@ -146,12 +146,12 @@ func (s *stage) deaths(ctx context.Context, t *testing.T, r *reader, hung int) {
 		if i == hung || rand.IntN(4) == 0 {
 			i = heir(heir(hung))
 		}
-		m := s.fleet.Members[i]
+		m := s.Fleet.Members[i]
 		if rand.IntN(2) == 0 {
-			s.hear(m.Name, "death", "killed")
+			s.Event(m.Name, "death", "killed")
 			m.KillProgram()
 		} else {
-			s.hear(m.Name, "death", "told to end")
+			s.Event(m.Name, "death", "told to end")
 			m.StopProgram()
 		}
 		r.agent(m.Name, false)
@@ -160,6 +160,6 @@ func (s *stage) deaths(ctx context.Context, t *testing.T, r *reader, hung int) {
 		if err := m.StartProgram(); err != nil {
 			t.Error(err)
 		}
-		s.hear(m.Name, "death", "started again")
+		s.Event(m.Name, "death", "started again")
 	}
 }

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write testdata anew")
 func TestAKnownClusterIsReportedWhole(t *testing.T) {
 	k := &known{}
 	s := newStage(t, 3, k.arrange)
-	s.boot(t)
+	s.Boot(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	beating := make(chan error, 1)
@@ -45,7 +45,7 @@ func TestAClusterWithoutVirtualMachinesAndVolumesIsReported(t *testing.T) {
 	s := newStage(t, 3, func(ctx context.Context, c *devcluster.Cluster) error {
 		return errors.Join(c.DropCustoms(ctx), k.arrangePods(ctx, c))
 	})
-	s.boot(t)
+	s.Boot(t)
 	s.isTold(t, "bare.json")
 }
 
@@ -55,7 +55,7 @@ func TestASingleNodeIsReported(t *testing.T) {
 		return errors.Join(k.arrangePods(ctx, c), c.InstallLonghorn(ctx), k.arrangeDaemons(ctx, c),
 			c.CreateVolume(ctx, "vol-a", c.Nodes[0].Name, c.Nodes[0].Name), k.claim(ctx, c, "vol-a"))
 	})
-	s.boot(t)
+	s.Boot(t)
 	s.isTold(t, "single.json")
 }
 
@@ -101,7 +101,7 @@ func (s *stage) isTold(t *testing.T, name string) {
 func (s *stage) tells(t *testing.T) []byte {
 	t.Helper()
 	w := whole{Odd: map[string]json.RawMessage{}}
-	for _, m := range s.fleet.Members {
+	for _, m := range s.Fleet.Members {
 		report, health, services := s.file(m.TopicDir(clusterTopic)), s.file(m.TopicDir(healthTopic)), s.file(m.TopicDir(serviceTopic))
 		keep(&w.Services, services, w.Odd, "services of "+m.Name)
 		if report != nil {
@@ -150,7 +150,7 @@ func (s *stage) file(folder string) json.RawMessage {
 		return []byte(`"TIME"`)
 	})
 	text = suffixes.ReplaceAll(text, []byte(`"real-LOT"`))
-	for _, n := range s.cluster.Nodes {
+	for _, n := range s.Cluster.Nodes {
 		text = bytes.ReplaceAll(text, []byte(`"`+n.IP+`"`), []byte(`"ADDRESS of `+n.Name+`"`))
 	}
 	return text

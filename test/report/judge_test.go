@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zedkube/zedkube/test/rig"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -136,7 +137,7 @@ func liesOf(h *history, r sighting, section string, b belief, now time.Time) []s
 		}
 		if left := untrue(h.past(t)[value], b, now); left != nil {
 			found = append(found, fmt.Sprintf("%s told %s, %s, that %s is %q (known %t, stale since %s), which it was %v",
-				r.node, left, section, t.name, value, b.Known, b.StaleSince.Format(clock), h.past(t)[value]))
+				r.node, left, section, t.name, value, b.Known, b.StaleSince.Format(rig.Clock), h.past(t)[value]))
 		}
 	}
 	slices.Sort(found)
@@ -199,7 +200,7 @@ func repeats(reports []sighting) []string {
 		key := [2]string{r.node, r.topic}
 		before, ok := last[key]
 		if ok && before.to.Equal(r.from) && bytes.Equal(before.bytes, r.bytes) {
-			found = append(found, fmt.Sprintf("%s wrote the same %s again at %s", r.node, r.topic, r.from.Format(clock)))
+			found = append(found, fmt.Sprintf("%s wrote the same %s again at %s", r.node, r.topic, r.from.Format(rig.Clock)))
 		}
 		last[key] = r
 	}
@@ -208,9 +209,9 @@ func repeats(reports []sighting) []string {
 
 func (s span) String() string {
 	if s.to.IsZero() {
-		return "from " + s.from.Format(clock) + " on"
+		return "from " + s.from.Format(rig.Clock) + " on"
 	}
-	return s.from.Format(clock) + " to " + s.to.Format(clock)
+	return s.from.Format(rig.Clock) + " to " + s.to.Format(rig.Clock)
 }
 
 // differs says how what is told differs from what is, "" for not at all.
