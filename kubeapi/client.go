@@ -211,7 +211,7 @@ func (r *run) connect(ctx context.Context, cfg *rest.Config, base access.RoundTr
 	conn.Work.Go(func() { r.views(conn) })
 	conn.Work.Go(func() { r.stampsAge(conn.Ctx) })
 	conn.Work.Go(func() { conn.ServerFacts(r.credentials, shake) })
-	r.Log.WithField("server", cfg.Host).Info("kubeconfig taken into use")
+	r.Log.WithField("server", cfg.Host).Info("kubeconfig is now in use")
 	return nil
 }
 

@@ -1,4 +1,4 @@
-// Package kubeapi is, with the packages below it, the only place that speaks to
+// Package kubeapi is, with the packages below it, the only place that talks to
 // Kubernetes. It decides nothing: it keeps tables of what the cluster looks like
 // and offers verbs.
 //
@@ -10,11 +10,11 @@
 //	    |                          |
 //	    +-------------+------------+
 //	                  v
-//	               access             connection, liveness, record, patches
+//	               access             connection, liveness, audit, patches
 //
-// The packages in the middle know each other only through access. A kind of object
-// is in one of them: its verbs, and how it becomes a row. Which lists and watches
-// fill which table is said here.
+// The packages in the middle share code only through access. A kind of object
+// belongs to one of them: its verbs, and how it becomes a row. Which lists and watches
+// fill which table is defined here.
 //
 // The tables are written by client-go reflectors straight from list and watch.
 // They stay as they are while the API server is silent, and are corrected, not

@@ -60,24 +60,24 @@ func TestRoomElsewhereIsCountedAndWhatLacksIsNamed(t *testing.T) {
 	}{
 		"both take it":     {asksFor(room("1", "1Gi", "0")), same, same, 2, ""},
 		"one is not ready": {asksFor(room("1", "1Gi", "0")), unready, same, 1, ""},
-		"neither may":      {asksFor(room("1", "1Gi", "0")), unready, cordoned, 0, "0 of 2 other nodes would take it (n2: not Ready; n3: cordoned)"},
-		"a taint":          {asksFor(nil), tainted, tainted, 0, "0 of 2 other nodes would take it (n2, n3: has the taint gpu=true:NoSchedule)"},
+		"neither may":      {asksFor(room("1", "1Gi", "0")), unready, cordoned, 0, "0 of 2 other nodes can run it (n2: not Ready; n3: cordoned)"},
+		"a taint":          {asksFor(nil), tainted, tainted, 0, "0 of 2 other nodes can run it (n2, n3: has the taint gpu=true:NoSchedule)"},
 		"a soft taint":     {asksFor(nil), soft, tainted, 1, ""},
 		"a tolerated taint": {func(p *corev1.Pod) {
 			p.Spec.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
 		}, tainted, tainted, 2, ""},
 		"a tolerated cordon":  {func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }, cordoned, unready, 1, ""},
-		"affinity to here":    {bound("n1"), same, same, 0, "0 of 2 other nodes would take it (n2, n3: does not match its node selector or node affinity)"},
+		"affinity to here":    {bound("n1"), same, same, 0, "0 of 2 other nodes can run it (n2, n3: does not match its node selector or node affinity)"},
 		"affinity to one":     {bound("n1", "n3"), same, same, 1, ""},
-		"a selector for here": {func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "n1"} }, same, same, 0, "0 of 2 other nodes would take it (n2, n3: does not match its node selector or node affinity)"},
-		"no cpu": {asksFor(room("3500m", "1Gi", "0")), same, cordoned, 0, "0 of 2 other nodes would take it (" +
+		"a selector for here": {func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "n1"} }, same, same, 0, "0 of 2 other nodes can run it (n2, n3: does not match its node selector or node affinity)"},
+		"no cpu": {asksFor(room("3500m", "1Gi", "0")), same, cordoned, 0, "0 of 2 other nodes can run it (" +
 			"n2: has 3 of cpu left, it requests 3500m; n3: cordoned)"},
-		"no memory, no cpu": {asksFor(room("5", "16Gi", "0")), same, cordoned, 0, "0 of 2 other nodes would take it (" +
+		"no memory, no cpu": {asksFor(room("5", "16Gi", "0")), same, cordoned, 0, "0 of 2 other nodes can run it (" +
 			"n2: has 3 of cpu left, it requests 5 and has 7Gi of memory left, it requests 16Gi; n3: cordoned)"},
-		"a device":                     {asksFor(corev1.ResourceList{"eve.network/vf1": resource.MustParse("1")}), same, cordoned, 0, "0 of 2 other nodes would take it (n2: has 0 of eve.network/vf1 left, it requests 1; n3: cordoned)"},
+		"a device":                     {asksFor(corev1.ResourceList{"eve.network/vf1": resource.MustParse("1")}), same, cordoned, 0, "0 of 2 other nodes can run it (n2: has 0 of eve.network/vf1 left, it requests 1; n3: cordoned)"},
 		"nothing of what is overdrawn": {asksFor(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("0")}), func(n *corev1.Node) { n.Status.Allocatable = room("500m", "8Gi", "10") }, cordoned, 1, ""},
-		"no pod slot":                  {asksFor(nil), tiny, cordoned, 0, "0 of 2 other nodes would take it (n2: holds all the 1 pods it may; n3: cordoned)"},
-		"a volume":                     {claims, same, same, 0, "0 of 2 other nodes would take it (n2, n3: cannot use its volume pv-data)"},
+		"no pod slot":                  {asksFor(nil), tiny, cordoned, 0, "0 of 2 other nodes can run it (n2: holds all the 1 pods it may; n3: cordoned)"},
+		"a volume":                     {claims, same, same, 0, "0 of 2 other nodes can run it (n2, n3: cannot use its volume pv-data)"},
 		"an own volume":                {scratch, same, same, 1, ""},
 		"it has ended":                 {func(p *corev1.Pod) { bound("n1")(p); p.Status.Phase = corev1.PodSucceeded }, same, same, 0, ""},
 		"it is pinned": {func(p *corev1.Pod) {
@@ -122,7 +122,7 @@ func TestALoneNodeHasNoRoomElsewhereAndManyAreNotAllNamed(t *testing.T) {
 	nodes := []corev1.Node{ready("n1")}
 	for _, want := range []string{
 		"there is no other node",
-		"0 of 7 other nodes would take it (n2, n3, n4, n5, n6 and 2 more: does not match its node selector or node affinity)",
+		"0 of 7 other nodes can run it (n2, n3, n4, n5, n6 and 2 more: does not match its node selector or node affinity)",
 	} {
 		got, err := meets(t, lists{podsPath: podList(pod), nodesPath: nodeList(nodes...), volumesPath: volumeList(), budgetsPath: budgetList()}).
 			Situations(t.Context(), "n1", []types.Pod{{Namespace: "shop", Name: "till"}})

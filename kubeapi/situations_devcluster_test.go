@@ -154,7 +154,7 @@ func (p *plight) room(t *testing.T) {
 		s := p.situation(t, p.make(t, name, p.unbound(row.change)))
 		lacks := row.lacks
 		if lacks != "" {
-			lacks = "0 of 2 other nodes would take it (" + lacks + ")"
+			lacks = "0 of 2 other nodes can run it (" + lacks + ")"
 		}
 		if s.Pod.NodeName != p.node || s.Pinned || s.Fits != row.fits || s.Lacks != lacks {
 			t.Errorf("%s on %s: %d, %q, pinned %v; want %d, %q", name, s.Pod.NodeName, s.Fits, s.Lacks, s.Pinned, row.fits, lacks)

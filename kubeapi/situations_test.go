@@ -66,7 +66,7 @@ func TestOneListThatFailsTakesNoOthersAlong(t *testing.T) {
 		} {
 			api[path] = lie
 			got, err := meets(t, api).Situations(t.Context(), "n1", []types.Pod{pod})
-			if err == nil || !strings.Contains(err.Error(), "look at the situation of pods on node n1: "+row.says) {
+			if err == nil || !strings.Contains(err.Error(), "examine the pods on node n1: "+row.says) {
 				t.Errorf("%s of %s: error is %v", name, path, err)
 			}
 			if diff := cmp.Diff(whole, got); diff != "" {

@@ -67,7 +67,7 @@ func TestATableThatCannotBeKeptSaysWhyAndSinceWhenAndTheOthersStand(t *testing.T
 		"hung":      {hang, "no answer within 10s"},
 		"other": {func(w http.ResponseWriter, _ *http.Request) {
 			reply(w, 200, jsonObject{"kind": "NodeList", "apiVersion": "v1"})
-		}, "streamed list ended before it was whole"},
+		}, "streamed list ended before it was complete"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, tb := newTestClient(t)

@@ -7,6 +7,6 @@
 // the socket while there is one, from the directory otherwise. A Bus holds the
 // publications and subscriptions of one agent.
 //
-// On both sides a value that cannot be right changes nothing: it is refused
-// with an error or logged once, and the last good value stays.
+// On both sides a value that cannot be valid changes nothing: it is refused
+// with an error, or logged once, and the last good value stays.
 package pubsub

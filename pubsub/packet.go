@@ -75,7 +75,7 @@ func decodePacket(topic string, b []byte) (packet, error) {
 	p := packet{verb: fields[0]}
 	least, most := fieldCount(p.verb)
 	if most == 0 {
-		return packet{}, errors.New("decode packet: unknown word")
+		return packet{}, errors.New("decode packet: unknown verb")
 	}
 	if len(fields) >= 2 && fields[1] != topic {
 		return packet{}, errors.New("decode packet: it is for another topic")

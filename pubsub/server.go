@@ -211,7 +211,7 @@ func (f *follower) follow(ctx context.Context) (connected, whole bool) {
 	case ctx.Err() != nil:
 	case s.done:
 		if log, ok := f.quota.take(f.log); ok {
-			log.WithError(err).Info("publisher has gone, watching its directory")
+			log.WithError(err).Info("the publisher is gone, watching its directory")
 		}
 	default:
 		f.report(f.topic.sock(), "the publisher's socket cannot be followed", err)

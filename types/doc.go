@@ -1,4 +1,4 @@
-// Package types holds the nouns: one file per pubsub topic, JSON as EVE's
+// Package types holds the data types: one file per pubsub topic, JSON as EVE's
 // (docs/wire.md), and in cluster.go the plain view of the cluster that the
 // components reason about. It imports nothing but the standard library and
 // google/uuid.

@@ -29,7 +29,7 @@ func Gone(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.
 	case !ok:
 		return false, fmt.Sprintf("node %s no longer exists", lost.Name)
 	case lost.UID == "" || live.UID != lost.UID:
-		return false, fmt.Sprintf("there is another node %s by now", lost.Name)
+		return false, fmt.Sprintf("there is now another node %s", lost.Name)
 	case lost.Ready != ConditionUnknown || live.Ready != ConditionUnknown:
 		return false, fmt.Sprintf("node %s still reports", lost.Name)
 	}
@@ -108,7 +108,7 @@ func (n Node) disagrees(lost Node, seen, now time.Time) string {
 		return fmt.Sprintf("node %s does not publish whether the device of node %s answers it", n.Name, lost.Name)
 	}
 	if !fresh(seen, now) {
-		return fmt.Sprintf("what node %s publishes about node %s is old", n.Name, lost.Name)
+		return fmt.Sprintf("what node %s publishes about node %s is stale", n.Name, lost.Name)
 	}
 	if at := n.answered(lost); at != "" {
 		return fmt.Sprintf("the device of node %s answers node %s at %s", lost.Name, n.Name, at)

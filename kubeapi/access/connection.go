@@ -256,7 +256,7 @@ func (conn *Connection) Denies(ctx context.Context, name string) error {
 	}
 	switch {
 	case list.Kind != "APIGroupList" || !has(storagev1.GroupName):
-		return errors.New("list API groups: the answer is no such list")
+		return errors.New("list API groups: the answer is not such a list")
 	case has(name):
 		return fmt.Errorf("API group %s is served only in part", name)
 	}

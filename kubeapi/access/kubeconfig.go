@@ -58,7 +58,7 @@ type KubeconfigFile struct {
 func (k *KubeconfigFile) Watch(ctx context.Context) {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
-		k.Log.WithError(err).Warn("kubeconfig is only looked at from time to time")
+		k.Log.WithError(err).Warn("kubeconfig is only checked from time to time")
 		notify = &fsnotify.Watcher{} // its channels are nil and never ready
 	} else {
 		defer notify.Close()
@@ -194,7 +194,7 @@ func RestConfig(path string, read func(path string) ([]byte, error)) (*rest.Conf
 	raw, err := clientcmd.Load(data)
 	if err != nil {
 		// The parser's text may quote the file, which holds a key.
-		return nil, sum, fmt.Errorf("parse kubeconfig %s: not a whole kubeconfig", path)
+		return nil, sum, fmt.Errorf("parse kubeconfig %s: not a complete kubeconfig", path)
 	}
 	if err := clientcmdapi.MinifyConfig(raw); err != nil {
 		return nil, sum, fmt.Errorf("parse kubeconfig %s: %w", path, err)
@@ -248,25 +248,25 @@ func inlineOnly(raw *clientcmdapi.Config) error {
 	for _, cluster := range raw.Clusters {
 		switch {
 		case cluster.CertificateAuthority != "":
-			return errors.New("certificate-authority names a file; only certificate-authority-data is taken")
+			return errors.New("certificate-authority names a file; only certificate-authority-data is accepted")
 		case cluster.InsecureSkipTLSVerify:
 			return errors.New("insecure-skip-tls-verify is set: the server's certificate has to be checked")
 		case cluster.ProxyURL != "":
-			return errors.New("proxy-url is set: requests go to the server itself, through no other")
+			return errors.New("proxy-url is set: requests must go directly to the server")
 		}
 	}
 	for _, user := range raw.AuthInfos {
 		switch {
 		case user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0:
-			return errors.New("the user acts as another one (as, as-uid, as-groups or as-user-extra); only the user's own rights are taken")
+			return errors.New("the user impersonates another one (as, as-uid, as-groups or as-user-extra); only the user's own permissions are used")
 		case user.Exec != nil:
-			return errors.New("the user has an exec plug-in, and no program is run; only data in the file itself is taken")
+			return errors.New("the user has an exec plug-in, and no program is run; only data in the file itself is accepted")
 		case user.AuthProvider != nil:
-			return errors.New("the user has an auth-provider; only data in the file itself is taken")
+			return errors.New("the user has an auth-provider; only data in the file itself is accepted")
 		case user.TokenFile != "":
-			return errors.New("the user has a tokenFile; only data in the file itself is taken")
+			return errors.New("the user has a tokenFile; only data in the file itself is accepted")
 		case user.ClientCertificate != "" || user.ClientKey != "":
-			return errors.New("client-certificate or client-key names a file; only client-certificate-data and client-key-data are taken")
+			return errors.New("client-certificate or client-key names a file; only client-certificate-data and client-key-data are accepted")
 		}
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrPartial is returned for a list of which more is to be asked for.
-var ErrPartial = errors.New("the answer is a part of the list only")
+var ErrPartial = errors.New("the answer is only a part of the list")
 
 // IsWhole refuses pages, and answers of another kind, which are decoded to an
 // empty list without a version.
@@ -43,9 +43,9 @@ func ClaimOf(p *corev1.Pod, v corev1.Volume) string {
 
 var (
 	// ErrNoVersion is returned for an answer of another kind than a list.
-	ErrNoVersion = errors.New("the answer has no resource version, so it is no list of what was asked for")
+	ErrNoVersion = errors.New("the answer has no resource version, so it is not a list of what was requested")
 	// ErrNoName is returned for a list with an object that has no name.
-	ErrNoName = errors.New("the answer holds an object without a name")
+	ErrNoName = errors.New("the answer contains an object without a name")
 )
 
 // storagePage is how many objects are asked for and decoded at a time, of which
@@ -71,7 +71,7 @@ func Pages[L metav1.ListInterface](ctx context.Context, list func(context.Contex
 		case more == "" && left != nil && *left > 0:
 			return fmt.Errorf("the list ends %d objects early", *left)
 		case more != "" && more == o.Continue:
-			return errors.New("the list does not go on")
+			return errors.New("the list does not continue")
 		}
 		if err := each(page); err != nil || more == "" {
 			return err

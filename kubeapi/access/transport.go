@@ -165,7 +165,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 		return 0, fmt.Errorf("read answer: more than %d MiB", answerSize>>20)
 	}
 	if err != nil && !errors.Is(err, io.EOF) && errors.Is(context.Cause(b.ctx), errNoAnswer) {
-		err = fmt.Errorf("read answer: not whole within %s", b.within)
+		err = fmt.Errorf("read answer: not complete within %s", b.within)
 	}
 	if err != nil && b.done != nil && !b.closed.Load() {
 		b.done(err)

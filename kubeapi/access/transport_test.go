@@ -57,13 +57,13 @@ func TestEveryAnswerHasADeadline(t *testing.T) {
 		if d, err := read(t, after(time.Hour, answer(200)), "/pods?watch=true"); d != AnswerWithin || err == nil {
 			t.Errorf("a watch without a head took %v, error %v", d, err)
 		}
-		if d, err := read(t, drip(time.Second, 3600), "/"); d != readWithin || err == nil || err.Error() != "read answer: not whole within 30s" {
+		if d, err := read(t, drip(time.Second, 3600), "/"); d != readWithin || err == nil || err.Error() != "read answer: not complete within 30s" {
 			t.Errorf("a dripping answer took %v, error %v", d, err)
 		}
 		if d, err := read(t, drip(time.Second, 600), "/pods?watch=true"); d != 10*time.Minute || err != nil {
 			t.Errorf("an open watch ended after %v, error %v", d, err)
 		}
-		if d, err := read(t, drip(time.Second, 3600), "/pods?watch=true"); d != watchWithin || err == nil || err.Error() != "read answer: not whole within 11m0s" {
+		if d, err := read(t, drip(time.Second, 3600), "/pods?watch=true"); d != watchWithin || err == nil || err.Error() != "read answer: not complete within 11m0s" {
 			t.Errorf("a watch that the server forgot took %v, error %v", d, err)
 		}
 	})

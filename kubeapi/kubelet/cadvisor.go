@@ -92,7 +92,7 @@ func decodeCadvisor(body io.Reader, now time.Time) (map[types.ContainerID]types.
 func readLines(text io.Reader, do func(line []byte)) error {
 	lines := bufio.NewReaderSize(text, lineSize)
 	if start, _ := lines.Peek(1); string(start) == "<" {
-		return errors.New("they have another form")
+		return errors.New("their format is not the expected one")
 	}
 	for long := false; ; {
 		line, err := lines.ReadSlice('\n')

@@ -1,3 +1,3 @@
-// Package kubelet has the verbs that kubelets answer: measurements, logs, and
+// Package kubelet has the requests that kubelets answer: measurements, logs, and
 // which pods run.
 package kubelet

@@ -81,7 +81,7 @@ func (c *Client) NodeStats(ctx context.Context, node string) (types.KubeletStats
 func (c *Client) kubelet(ctx context.Context, node types.Node, path string, size int64, take func(io.Reader) error) error {
 	conn, done, err := c.Use()
 	if err != nil {
-		return fmt.Errorf("ask the own kubelet: %w", err)
+		return fmt.Errorf("query this node's kubelet: %w", err)
 	}
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, kubeletWithin)
@@ -92,7 +92,7 @@ func (c *Client) kubelet(ctx context.Context, node types.Node, path string, size
 	}
 	ip, err := netip.ParseAddr(node.InternalIP)
 	if err != nil {
-		return fmt.Errorf("ask the own kubelet: node %s has no internal address", node.Name)
+		return fmt.Errorf("query this node's kubelet: node %s has no internal address", node.Name)
 	}
 	url := "https://" + net.JoinHostPort(ip.String(), strconv.Itoa(kubeletPort)) + path
 	err = way.get(ctx, url, "", size, take)
@@ -102,7 +102,7 @@ func (c *Client) kubelet(ctx context.Context, node types.Node, path string, size
 		err = way.get(ctx, url, node.Name, size, take)
 	}
 	if err != nil {
-		return fmt.Errorf("ask the own kubelet for %s: %w", path, err)
+		return fmt.Errorf("query this node's kubelet for %s: %w", path, err)
 	}
 	return nil
 }

@@ -211,7 +211,7 @@ func (s *summary) read(d *json.Decoder) error {
 func opens(d *json.Decoder, want json.Delim) error {
 	token, err := d.Token()
 	if err == nil && token != want {
-		err = errors.New("it has another form")
+		err = errors.New("its format is not the expected one")
 	}
 	return err
 }

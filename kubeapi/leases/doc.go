@@ -2,7 +2,7 @@
 // that repairs, and the drain lock.
 //
 //	leases.go     what is known of the Leases, and since when
-//	election.go   electors at work, and whether this node leads
+//	election.go   running electors, and whether this node leads
 //	repair.go     one node at a time repairs
 //	drainlock.go  one node at a time is drained
 package leases

@@ -31,7 +31,7 @@ const (
 )
 
 // ErrNoHolder is returned where the name of the holder is missing.
-var ErrNoHolder = errors.New("nobody is to hold it")
+var ErrNoHolder = errors.New("no holder is named")
 
 // lockNote is what the annotation says.
 type lockNote struct {

@@ -207,7 +207,7 @@ func (p *candidate) giveBack(ctx context.Context) error {
 	for {
 		record, _, err := p.Interface.Get(ctx)
 		if err != nil {
-			return fmt.Errorf("give the lease back: %w", err)
+			return fmt.Errorf("release the lease: %w", err)
 		}
 		if !p.wrote(record.HolderIdentity, record.AcquireTime.Time) {
 			return nil
@@ -220,7 +220,7 @@ func (p *candidate) giveBack(ctx context.Context) error {
 			return nil
 		}
 		if !apierrors.IsConflict(err) { // a write that we no longer waited for
-			return fmt.Errorf("give the lease back: %w", err)
+			return fmt.Errorf("release the lease: %w", err)
 		}
 	}
 }
@@ -273,7 +273,7 @@ func (c *Client) Elect(ctx context.Context, identity string, changed func(leader
 	}
 	err = part.run(term)
 	if back := part.giveBack(context.WithoutCancel(ctx)); back != nil {
-		c.Logger.WithError(back).Info("the lease could not be given back, it will run out")
+		c.Logger.WithError(back).Info("the lease could not be released, it will expire")
 	}
 	switch {
 	case err != nil:

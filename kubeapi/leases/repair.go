@@ -33,9 +33,9 @@ const (
 
 var (
 	// ErrRepairLeaseLost is why a repair is cancelled: the Lease could not be renewed in time.
-	ErrRepairLeaseLost = errors.New("the right to repair was lost")
+	ErrRepairLeaseLost = errors.New("the repair lease was lost")
 	// ErrNoIdentity is returned where the name of the holder is missing.
-	ErrNoIdentity = errors.New("nobody is to have the right")
+	ErrNoIdentity = errors.New("no holder is named")
 )
 
 // Repair carries out do while this node, under the name identity, has the right
@@ -66,7 +66,7 @@ func (c *Client) Repair(ctx context.Context, identity string, do func(ctx contex
 	r := &repairRight{leases: On(conn), holder: identity, acquired: time.Now().UTC().Truncate(time.Microsecond)}
 	defer func() {
 		if err := r.giveBack(context.WithoutCancel(ctx)); err != nil {
-			c.Logger.WithError(err).Info("the right to repair could not be given back, it will run out")
+			c.Logger.WithError(err).Info("the repair lease could not be released, it will expire")
 		}
 	}()
 	if err := r.take(ctx); err != nil {
@@ -243,6 +243,6 @@ func (r *repairRight) giveBack(ctx context.Context) error {
 		if err == nil || access.NotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("give the right to repair back: %w", err)
+		return fmt.Errorf("release the repair lease: %w", err)
 	}
 }

@@ -39,7 +39,7 @@ func ListWatch[L runtime.Object](api Lister[L], on string) *cache.ListWatch {
 // is installed once in a cluster's life.
 const groupAgain = time.Minute
 
-var errListAnew = errors.New("its kinds have come or gone")
+var errListAnew = errors.New("its kinds were added or removed")
 
 // Group is an API group that a cluster may lack, such as KubeVirt's. Several
 // views share it, so that only one of them asks for it.

@@ -29,8 +29,8 @@ const (
 
 var (
 	errHasty    = errors.New("watches end as soon as they begin")
-	errBrokeOff = errors.New("streamed list ended before it was whole")
-	errCrowded  = errors.New("turned away by an overloaded server")
+	errBrokeOff = errors.New("streamed list ended before it was complete")
+	errCrowded  = errors.New("rejected by an overloaded server")
 )
 
 // listWatchLimiter is what a Reflector may ask for. Left alone it asks up to four times

@@ -124,7 +124,7 @@ func (s *Status) set(next types.TableStatus) {
 		next.Since = time.Now()
 	}
 	if err := s.Table.Publish(s.Name, next); err != nil {
-		s.Log.WithError(err).WithField("table", s.Name).Error("publish how a table is")
+		s.Log.WithError(err).WithField("table", s.Name).Error("publish the status of a table")
 	}
 }
 
@@ -138,7 +138,7 @@ func (s *Status) End(goesOn bool) {
 		return
 	}
 	if err := s.Table.Unpublish(s.Name); err != nil {
-		s.Log.WithError(err).WithField("table", s.Name).Error("withdraw how a table is")
+		s.Log.WithError(err).WithField("table", s.Name).Error("withdraw the status of a table")
 	}
 }
 

@@ -32,7 +32,7 @@ var (
 	// ErrForeignNAD is returned where somebody else's attachment has the name.
 	ErrForeignNAD = errors.New("there is one with another configuration that is not zedkube's")
 	// ErrNADGoes is returned until the former attachment of that name is deleted.
-	ErrNADGoes = errors.New("the former one is still being deleted")
+	ErrNADGoes = errors.New("the previous one is still being deleted")
 	errNADGone = errors.New("it was deleted meanwhile")
 	// ErrNoOwner is returned where the UID of the owning Node is not known.
 	ErrNoOwner = errors.New("the Node of its owner is unknown")

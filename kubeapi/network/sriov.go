@@ -118,7 +118,7 @@ func (c *Client) SRIOVPlugins(ctx context.Context, node string) ([]types.SRIOVPl
 }
 
 // MarkSRIOVPlugin writes pod.Part on this very pod. It is an error where another
-// one has its name by now.
+// object now has its name.
 func (c *Client) MarkSRIOVPlugin(ctx context.Context, pod types.SRIOVPlugin) error {
 	return c.Write(ctx, access.Operation{Op: "annotate pod", Target: "pod/" + sriovNamespace + "/" + pod.Name}, "annotate pod "+sriovNamespace+"/"+pod.Name, func(ctx context.Context, conn *access.Connection) error {
 		patch := access.AnnotationsPatch(access.Values{partAnnotation: pod.Part})

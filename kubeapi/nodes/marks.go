@@ -164,7 +164,7 @@ func EventOf(e types.Event, now time.Time) *corev1.Event {
 	return event
 }
 
-var errNoAuthor = errors.New("it does not say who fences")
+var errNoAuthor = errors.New("it does not say which node fences")
 
 // asApps patches a Node for the applications on it.
 func asApps() patching { return patching{manager: access.AppsManager, kind: ktypes.MergePatchType} }

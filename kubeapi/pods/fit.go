@@ -93,7 +93,7 @@ func (s *clusterSnapshot) fit(p *corev1.Pod, pinned bool) (fits int, lacks strin
 		parts = append(parts, listed(names)+": "+why)
 	}
 	slices.Sort(parts)
-	return 0, fmt.Sprintf("0 of %d other nodes would take it (%s)", len(s.nodes), listed(parts, "; "))
+	return 0, fmt.Sprintf("0 of %d other nodes can run it (%s)", len(s.nodes), listed(parts, "; "))
 }
 
 // listed joins the first few, and says how many more there are.
@@ -150,7 +150,7 @@ func (s *clusterSnapshot) short(n *corev1.Node, p *corev1.Pod) string {
 		}
 		if name == corev1.ResourcePods {
 			all := n.Status.Allocatable[name]
-			parts = append(parts, "holds all the "+all.String()+" pods it may")
+			parts = append(parts, "already runs "+all.String()+" pods, its maximum")
 		} else {
 			parts = append(parts, fmt.Sprintf("has %s of %s left, it requests %s", free.String(), name, want.String()))
 		}

@@ -60,7 +60,7 @@ func (c *Client) ForceDeletePod(ctx context.Context, pod types.Pod) error {
 // PlanEvict asks what Evict would be answered, and evicts nothing. Its errors
 // are those of Evict.
 func (c *Client) PlanEvict(ctx context.Context, pod types.Pod) error {
-	return c.evict(access.Unrecorded(ctx), "plan the eviction of", pod, metav1.DryRunAll)
+	return c.evict(access.Unrecorded(ctx), "dry-run the eviction of", pod, metav1.DryRunAll)
 }
 
 // PodsToEvict returns, from a fresh list, the pods that a drain of node has to
@@ -290,7 +290,7 @@ func volumeOf(ctx context.Context, conn *access.Connection, namespace, name stri
 	case err != nil:
 		return "", fmt.Errorf("get claim %s/%s: %w", namespace, name, err)
 	case claim.Name != name || claim.Namespace != namespace:
-		return "", fmt.Errorf("get claim %s/%s: the answer is no such claim", namespace, name)
+		return "", fmt.Errorf("get claim %s/%s: the answer is not that claim", namespace, name)
 	}
 	return claim.Spec.VolumeName, nil
 }

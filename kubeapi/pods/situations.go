@@ -32,7 +32,7 @@ func (c *Client) Situations(ctx context.Context, node string, pods []types.Pod) 
 	}
 	conn, done, err := c.Use()
 	if err != nil {
-		return nil, fmt.Errorf("look at the situation of pods on node %s: %w", node, err)
+		return nil, fmt.Errorf("examine the pods on node %s: %w", node, err)
 	}
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, access.VerbWithin)
@@ -53,7 +53,7 @@ func (c *Client) Situations(ctx context.Context, node string, pods []types.Pod) 
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return found, fmt.Errorf("look at the situation of pods on node %s: %w", node, err)
+		return found, fmt.Errorf("examine the pods on node %s: %w", node, err)
 	}
 	return found, nil
 }

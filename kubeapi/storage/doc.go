@@ -2,9 +2,9 @@
 // VolumeAttachments, and the rows of their tables.
 //
 //	storage.go  volumes and attachments as they are now
-//	volumes.go  a volume, put together from four kinds of object
+//	volumes.go  a volume, joined from four kinds of object
 //	join.go     the same, kept up to date by four watches
 //	rows.go     the rows of all other tables
-//	settings.go what zedkube sets in Longhorn
-//	clients.go  clients that decode of Longhorn's objects what is read
+//	settings.go what zedkube configures in Longhorn
+//	clients.go  clients that decode only what is read of Longhorn's objects
 package storage

@@ -25,11 +25,11 @@ const (
 
 var (
 	errUnnamed  = errors.New("its UID or version is not known")
-	errNotTaken = errors.New("the server has kept another value")
+	errNotTaken = errors.New("the server stored another value")
 	// ErrForeignJob is returned where somebody else's recurring job has the name.
 	ErrForeignJob = errors.New("there is one that is not zedkube's")
-	errJobGoes    = fmt.Errorf("%w: the former one is still being deleted", types.ErrConflict)
-	errReplaced   = fmt.Errorf("%w: another one has its name by now", types.ErrConflict)
+	errJobGoes    = fmt.Errorf("%w: the previous one is still being deleted", types.ErrConflict)
+	errReplaced   = fmt.Errorf("%w: another object now has its name", types.ErrConflict)
 	errGone       = fmt.Errorf("%w: it is gone", types.ErrConflict)
 )
 
@@ -37,7 +37,7 @@ var (
 // where that is not so, in one patch, and says whether there was one. It may wrap
 // types.ErrConflict, ErrRefused or ErrNoAnswer.
 func (c *Client) SetReserved(ctx context.Context, node types.LonghornNode, bytes int64) (changed bool, err error) {
-	act := fmt.Sprintf("reserve %d bytes on the disks of node %s of Longhorn", bytes, node.Name)
+	act := fmt.Sprintf("reserve %d bytes on the disks of Longhorn node %s", bytes, node.Name)
 	err = c.Write(ctx, access.Operation{Op: "reserve storage", Target: "longhorn-node/" + node.Name}, act, func(ctx context.Context, conn *access.Connection) error {
 		return access.RetryOnConflict(func() (err error) {
 			changed, err = reserve(ctx, conn, node, bytes)

@@ -63,16 +63,16 @@ type replica struct {
 func listDisks(ctx context.Context, conn *access.Connection) (disks, error) {
 	d, api := disks{}, access.Kept[Clients](conn)
 	if err := access.Pages(ctx, api.Volumes.List, d.addVolumes); err != nil {
-		return nil, fmt.Errorf("list volumes of Longhorn: %w", err)
+		return nil, fmt.Errorf("list Longhorn volumes: %w", err)
 	}
 	if len(d) == 0 {
 		return d, nil
 	}
 	if err := access.Pages(ctx, api.Engines.List, d.addEngines); err != nil {
-		return nil, fmt.Errorf("list engines of Longhorn: %w", err)
+		return nil, fmt.Errorf("list Longhorn engines: %w", err)
 	}
 	if err := access.Pages(ctx, api.Replicas.List, d.addReplicas); err != nil {
-		return nil, fmt.Errorf("list replicas of Longhorn: %w", err)
+		return nil, fmt.Errorf("list Longhorn replicas: %w", err)
 	}
 	return d, nil
 }

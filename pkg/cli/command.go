@@ -36,10 +36,10 @@ func New(version string, agent func(context.Context, device.Options) error, more
 	root.RunE = run
 	runCommand := &cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: terminal.Words(0), RunE: run}
 	for _, c := range []*cobra.Command{root, runCommand} {
-		c.Flags().Var(&o.Page, "page", "what is served on 127.0.0.1:12347: nothing (off), the metrics, or the page too, which asks for a token (on, or another port); default metrics, off with --root")
-		c.Flags().BoolVar(&o.OnCluster, "page-on-cluster", false, "the same on the cluster address, for those who prove that they know the cluster token")
-		c.Flags().Var(&o.Reports, "reports", "who gets reports on applications without a proof: nodes without a zedkube of this kind until every node has had one (auto), always or never")
-		c.Flags().IntVar(&o.LogRecord, "log-record", applogs.DefaultMaxRecord, "bytes of a line of an application's log, as written to stderr, beyond which it is split; at most 263168")
+		c.Flags().Var(&o.Page, "page", "what to serve on 127.0.0.1:12347: off (nothing), metrics, or on (also the page, which requires a token; or another port); default metrics, off with --root")
+		c.Flags().BoolVar(&o.OnCluster, "page-on-cluster", false, "serve the same on the cluster address, to clients that prove that they know the cluster token")
+		c.Flags().Var(&o.Reports, "reports", "whether nodes that run EVE's own zedkube, which cannot send a proof, get reports on applications: auto (until every node has run this zedkube), always or never")
+		c.Flags().IntVar(&o.LogRecord, "log-record", applogs.DefaultMaxRecord, "maximum bytes of a line of an application's log on stderr; longer lines are split; at most 263168")
 	}
 	runCommand.PersistentPreRunE = func(*cobra.Command, []string) error { return nil } // the agent makes its root
 	for _, add := range more {

@@ -1,5 +1,5 @@
 // Package cli is the command line: New makes all of it. Each family of commands has a
-// package of its own, which stands on these and knows no other:
+// package of its own, which builds on these three and imports no other family:
 //
 //	terminal    printing: screens, tables, -o, --watch, help, exit codes
 //	device      the device's files, its agent, the API server; the root command

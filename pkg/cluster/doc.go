@@ -1,5 +1,5 @@
 // Package cluster groups what makes this node a member of its cluster: whether
-// it is one (membership) and what a node does when it is alone (peers), the state
+// it is one (membership) and what a node does when it is alone (peers), the status
 // that EVE's other agents read (clusterstatus), the join token (clustertoken), the
 // configuration and the pinned version of k3s (k3sconfig), which other nodes are
 // members (members), who reports for the cluster (leader), whether a lost device

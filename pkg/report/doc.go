@@ -1,5 +1,5 @@
-// Package report groups what is reported of this node and its cluster: the
-// report of the leader (clusterinfo), the users' services (services), the figures
+// Package report groups what is reported about this node and its cluster: the
+// report of the leader (clusterinfo), the users' services (services), the metrics
 // of the node (nodemetrics) and of the cluster (clustermetrics), the conditions of
 // this node (conditions), the states of updates (updatestatus), and EVE's own
 // messages to the controller (evereport).

@@ -4,5 +4,5 @@
 // and console files (console), network ports passed through (passthrough, sriov),
 // and Longhorn's settings (storage).
 //
-// Which nodes are members, and who is lost, is in cluster.
+// Which nodes are members, and which are lost, is in cluster.
 package workload

@@ -50,17 +50,17 @@ Written by `+"`make bench`"+` on %s (%d CPUs, %s/%s). Absolute times move with t
 what is compared within a row of "measured" was measured in the same run. The column "EVE's zedkube" holds figures measured earlier,
 on another machine, against a control plane of the same kind: it gives the scale, not a ratio.
 
-The control plane is the devcluster: a real etcd and API server, and kubelets that kwok plays, which finish a deletion after
+The control plane is the devcluster: a real etcd and API server, and kubelets that kwok simulates, which finish a deletion after
 one second. API requests are counted from the API server's audit log, by user agent and by the address of the node that made
 them. Both drains have the same pods of the same node, in turn, in the same run; kubectl's time includes the start of its process.
-Who asks for /status comes with a new connection each time, from the addresses of joining nodes. Those who disturb it are
-a process of their own, on the same CPUs: what they take of them is in the times too.
+Clients of /status open a new connection each time, from the addresses of joining nodes. The disturbing load is
+a process of its own, on the same CPUs: the CPU that it takes is in the times too.
 
 A pod's phase is changed through the API; the time runs from that request until the file says so. Among the idle agents'
 applications are virtual machines; of two followers the one that takes more counts. Containers that write are on a real
-kubelet with containerd, on the same CPUs. Each of their lines holds a number and the time at which it was written, and it is
-there when the agent's output has grown beyond it. Each log is rotated once; what the kubelet has not served by then it may
-hold back until the container ends. Longhorn is played: the size of each volume that is written changes every five seconds. A
+kubelet with containerd, on the same CPUs. Each of their lines has a number and the time at which it was written, and it counts
+as there once the agent's output has grown beyond it. Each log is rotated once; what the kubelet has not served by then it may
+hold back until the container ends. Longhorn is simulated: the size of each volume that is written changes every five seconds. A
 message to zedagent is what a subscriber of the agent's socket receives; zedagent sends the whole report to the controller at each.
 
 | figure | EVE's zedkube | goal | measured |

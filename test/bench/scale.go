@@ -168,9 +168,9 @@ func quantiles(ds []time.Duration) string {
 func (b *bench) scaleText(rows []grown) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, `Measured alone on %s (`+"`go run ./test/bench -only scale -idle %s`"+`, %d CPUs, %s/%s), at %d pod changes a second. Three
-nodes have agents, one of which leads; the others and all pods are objects of the API server alone, every pod one of an
+nodes have agents, one of which leads; the others and all pods exist only as objects of the API server, every pod belonging to an
 application in the namespace that every agent watches. Goals at 1,000 nodes and 10,000 pods: leader ≤ 150 MB and ≤ 3 %% of a
-core, a change in the file within 2 s. RSS is the most that was seen, MB; CPU is in %% of a core. The times of nodes are taken
+core, a change in the file within 2 s. RSS is the maximum seen, in MB; CPU is in %% of a core. The times of nodes are taken
 after that: a node that is not ready costs more, as the others ask whether its device answers.
 
 | nodes | pods | RSS leader | CPU leader | RSS follower | CPU follower | API requests/min, leader / follower | kB/min received, leader / follower | the same while nothing changes | pod phase → KubeClusterInfo file | node condition → the same |

@@ -33,7 +33,7 @@ func saysWhenItIsOld(t *testing.T, b *browser) {
 
 	d.stopped()
 	tb.shows("#state", "Connection lost")
-	tb.shows("#old", "No answer from the agent", "The data shown is of 20", "Trying again")
+	tb.shows("#old", "No answer from the agent", "The data shown is from 20", "Trying again")
 	tb.shows("#nodes", "node-3")
 	wait(t, "ages go on", func() error {
 		if now := ages(); now == before {

@@ -66,9 +66,9 @@ func asksForItsToken(t *testing.T, b *browser) {
 		without.must(chromedp.Do(without.ctx, chromedp.Click(chromedp.CSS("#token-form button"))))
 	}
 	typed("no token!")
-	without.shows("#token-why", "This is no token")
+	without.shows("#token-why", "This is not a token")
 	typed("ANOTHER")
-	without.shows("#token-why", "does not know this token")
+	without.shows("#token-why", "does not accept this token")
 	typed(base + "#token=" + d.secret())
 	without.shows("#state", "Live")
 	without.shows("#nodes", "node-3")

@@ -24,7 +24,7 @@ type Peer struct {
 	PID int // 0 where it is in another PID namespace
 }
 
-var errNoUnixSocket = errors.New("no credentials: this is no unix socket")
+var errNoUnixSocket = errors.New("no credentials: this is not a Unix socket")
 
 // Of asks the kernel who opened conn, a connection of a unix socket
 // (SO_PEERCRED).

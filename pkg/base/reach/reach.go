@@ -107,7 +107,7 @@ func outcome(err error) types.ReachOutcome {
 }
 
 // ErrServed is the error for a port that someone serves already.
-var ErrServed = errors.New("it is served already")
+var ErrServed = errors.New("it is already in use")
 
 // maxHeard bounds what is remembered of who came: peers are few.
 const maxHeard = 256

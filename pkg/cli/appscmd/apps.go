@@ -22,8 +22,8 @@ func NewAppsCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
 		Use:   "apps [APP] [--watch]",
-		Short: "Show the applications: where each runs, since when, what is repaired, its console and ports",
-		Long: "Show the applications of this device, or all that is known of APP: its UUID or the beginning of it, its name, or its\n" +
+		Short: "Show the applications: where and since when each runs, its repairs, console and ports",
+		Long: "Show the applications of this device, or everything known about APP: its UUID or a prefix of it, its name, or its\n" +
 			"name in Kubernetes. It reads files only. Restarts and pods are known on the node that reports for the cluster.\n\n" + terminal.ShowExitCodes,
 		Args: terminal.Words(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -134,7 +134,7 @@ func viewApps(o overview.Overview, only []string) terminal.View {
 // putApps are the applications, or all that is known of the only one.
 func putApps(s *terminal.Screen, o overview.Overview, whole bool) {
 	if !o.Agent.Runs {
-		s.Put(0, terminal.Red, "The agent does not run: "+terminal.Clean(o.Agent.Why)+". This is what it last published.")
+		s.Put(0, terminal.Red, "The agent is not running: "+terminal.Clean(o.Agent.Why)+". This is what it last published.")
 	}
 	for _, t := range o.Unreadable {
 		if strings.Contains(t.File, "App") {
@@ -322,7 +322,7 @@ func putRepair(s *terminal.Screen, r *types.AppRepairStatus, now time.Time) {
 	}
 	s.Field("repair", look, text+", "+sinceText(r.Since, now))
 	if r.Lost != "" {
-		s.Field("lost with", terminal.Yellow, terminal.Clean(r.Lost))
+		s.Field("lost node", terminal.Yellow, terminal.Clean(r.Lost))
 	}
 	for _, e := range r.Evidence[:min(len(r.Evidence), terminal.MostItems)] {
 		s.Field("seen", terminal.Plain, terminal.Clean(e))

@@ -21,7 +21,7 @@ import (
 const detachExitCodes = `Exit codes:
   0   done: the application is off the node
   1   wrong usage, or interrupted
-  2   no agent runs here, or the request could not be left for it
+  2   no agent is running here, or the request could not be passed to it
   3   refused, or given up: the last line gives the reason
   4   the timeout has passed
   99  unknown command`
@@ -50,7 +50,7 @@ func NewVMIDetachCommand(o *device.Options) *cobra.Command {
 				return err
 			}
 			if timeout < 0 {
-				return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("timeout %s: want 0 for ever, or more", timeout))
+				return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("timeout %s: want 0 (no limit) or more", timeout))
 			}
 			var err error
 			if d.key, err = parseDetach(args[0], args[1]); err != nil {
@@ -78,7 +78,7 @@ func NewVMIDetachCommand(o *device.Options) *cobra.Command {
 	}
 	out.Flag(c)
 	c.Flags().BoolVar(&d.request.Force, "force", false, "even if it is not proved that its storage is redundant and the node is lost: data that only that node has may be lost. Never from a Ready node")
-	c.Flags().DurationVar(&timeout, "timeout", detachTimeout, "how long to wait; 0 for ever")
+	c.Flags().DurationVar(&timeout, "timeout", detachTimeout, "how long to wait; 0 waits forever")
 	return c
 }
 

@@ -43,7 +43,7 @@ func openDetachFile(path string) (*os.File, error) {
 		return nil, err
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Nlink != 1 {
-		err = fmt.Errorf("%s is not a regular file of one name", path)
+		err = fmt.Errorf("%s is not a regular file with a single hard link", path)
 	}
 	if err == nil {
 		err = f.Chmod(0o640) // an earlier release let everybody write it

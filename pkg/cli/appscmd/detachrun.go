@@ -89,7 +89,7 @@ func greet(ctx context.Context, repairs pubsub.Source[types.AppRepairStatus], be
 		select {
 		case <-bell:
 		case <-late:
-			return terminal.ExitWith(terminal.ExitNotPublished, errors.New("no agent answers on this device: nothing was requested"))
+			return terminal.ExitWith(terminal.ExitNotPublished, errors.New("the agent on this device does not answer: nothing was requested"))
 		case <-ctx.Done():
 			return detachEnded(ctx.Err())
 		}
@@ -99,7 +99,7 @@ func greet(ctx context.Context, repairs pubsub.Source[types.AppRepairStatus], be
 
 func (d *detaching) ask(requests device.Requested[types.AppDetachRequest]) error {
 	if old, ok := requests.Get(d.key); ok {
-		if err := d.log.say(d.request.Asked, "a request of %s, for node %s, is replaced", old.Asked.UTC().Format(time.RFC3339), old.Node); err != nil {
+		if err := d.log.say(d.request.Asked, "the request of %s, for node %s, is replaced", old.Asked.UTC().Format(time.RFC3339), old.Node); err != nil {
 			return err
 		}
 	}

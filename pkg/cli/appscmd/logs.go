@@ -26,7 +26,7 @@ import (
 const logsExitCodes = `Exit codes:
   0   the log was printed
   1   wrong usage, no such application, or it has no log
-  2   the API server cannot be asked
+  2   the API server cannot be queried
   99  unknown command`
 
 // logsOptions are what to print of an application's log.
@@ -47,9 +47,9 @@ func NewLogsCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
 		Use:   "logs APP [-f] [--container NAME] [--previous] [--since 10m] [--raw]",
-		Short: "Print what an application writes",
-		Long: "Print what an application writes: its containers, or the console of its virtual machine, on whichever node it runs.\n" +
-			"APP is its UUID or the beginning of it, its name, or its name in Kubernetes. The lines come from the kubelet,\n" +
+		Short: "Print the log of an application",
+		Long: "Print the log of an application: of its containers, or the console of its virtual machine, whichever node it runs on.\n" +
+			"APP is its UUID or a prefix of it, its name, or its name in Kubernetes. The lines come from the kubelet,\n" +
 			"through the API server: lines that were rotated away are only in EVE's log. With -o json each line is an object.\n\n" + logsExitCodes,
 		Args: terminal.Words(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -75,11 +75,11 @@ func NewLogsCommand(o *device.Options) *cobra.Command {
 	}
 	out.Flag(c)
 	flags := c.Flags()
-	flags.BoolVarP(&l.follow, "follow", "f", false, "keep printing until the containers end")
+	flags.BoolVarP(&l.follow, "follow", "f", false, "keep printing until the containers terminate")
 	flags.StringVar(&l.container, "container", "", "only this container")
-	flags.BoolVar(&l.previous, "previous", false, "the log of the run before the last restart")
+	flags.BoolVar(&l.previous, "previous", false, "the log of the previous instance, before the last restart")
 	flags.BoolVar(&raw, "raw", false, "do not escape control characters for a terminal")
-	flags.StringVar(&since, "since", "", "only what was written since a time, or for so long: 2h, 7d, 2026-01-31, 15:04 (UTC)")
+	flags.StringVar(&since, "since", "", "only lines newer than a duration or a time: 2h, 7d, 2026-01-31, 15:04 (UTC)")
 	return c
 }
 
@@ -181,7 +181,7 @@ func sourcesOf(app types.AppInstanceConfig, pods []types.Pod, o logsOptions) ([]
 	name := terminal.Clean(app.DisplayName)
 	switch {
 	case !runs:
-		return nil, fmt.Errorf("application %s has no pod on any node: it does not run", name)
+		return nil, fmt.Errorf("application %s has no pod on any node: it is not running", name)
 	case len(sources) > 0:
 		return sources, nil
 	case o.container != "" && !slices.Contains(names, o.container):

@@ -51,7 +51,7 @@ func NewAuditCommand(o *device.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit [--since 2h] [--op OP,...] [--failed] [--watch]",
 		Short: "Show what zedkube did to the cluster and to this device: who requested it, why, and the outcome",
-		Long: "Show what this node's zedkube did to the cluster and to the device, the newest last: who requested it, why, and the\n" +
+		Long: "Show what this node's zedkube did to the cluster and to the device, newest last: who requested it, why, and the\n" +
 			"outcome. Repeated attempts are one line. It reads files, so it works without the agent\n" +
 			"and, with --root, on a copy.\n\n" + auditExitCodes,
 		Example: "  zedkube audit --op cordon,uncordon       who cordoned this node\n" +
@@ -67,11 +67,11 @@ func NewAuditCommand(o *device.Options) *cobra.Command {
 	a.Outputs.Flag(c)
 	a.Outputs.WatchFlag(c)
 	f := c.Flags()
-	f.StringVar(&a.since, "since", "", "only what was done since a time, or for so long: 2h, 7d, 2026-01-31, 15:04 (UTC)")
-	f.StringVar(&a.until, "until", "", "only what was begun before a time, or so long ago")
+	f.StringVar(&a.since, "since", "", "only operations newer than a duration or a time: 2h, 7d, 2026-01-31, 15:04 (UTC)")
+	f.StringVar(&a.until, "until", "", "only operations begun before a time, or longer ago than a duration")
 	f.StringSliceVar(&a.ops, "op", nil, "only these operations, such as cordon,evict; the first word is enough")
 	f.StringSliceVar(&a.components, "component", nil, "only what these components did, such as drain,apps; \"command\" for commands")
-	f.StringSliceVar(&a.by, "by", nil, "only what these asked for, such as OPERATOR,UPDATE")
+	f.StringSliceVar(&a.by, "by", nil, "only operations requested by these, such as OPERATOR,UPDATE")
 	f.StringVar(&a.target, "target", "", "only what was done to targets that contain this text")
 	f.BoolVar(&a.failed, "failed", false, "only what was refused, failed or was not answered")
 	f.IntVar(&a.limit, "limit", auditLimit, "show at most this many, the newest; 0 for all; with -o all unless it is given")
@@ -139,7 +139,7 @@ func (a *auditing) look(now time.Time) auditLook {
 		now: now, all: len(all), foreign: a.foreignCordon(),
 	}
 	if err != nil {
-		l.err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("a part of the trail cannot be read"))
+		l.err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("a part of the audit trail cannot be read"))
 	}
 	for _, o := range all {
 		if a.filter.Wants(o) {

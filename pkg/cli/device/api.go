@@ -51,7 +51,7 @@ func OwnNode(nodes []types.Node, info types.EdgeNodeInfo) (types.Node, error) {
 	}
 	own, ok := types.OwnNode(byName, info)
 	if !ok {
-		return own, fmt.Errorf("the cluster has no node of this device (%s, %s)", terminal.Clean(info.NodeName()), info.DeviceID)
+		return own, fmt.Errorf("the cluster has no node for this device (%s, %s)", terminal.Clean(info.NodeName()), info.DeviceID)
 	}
 	return own, nil
 }

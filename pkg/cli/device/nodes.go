@@ -72,7 +72,7 @@ func (a *NodesAsked) Look(ctx context.Context) NodesView {
 			v.Problems = append(v.Problems, err.Error())
 		}
 	} else {
-		v.Problems = append(v.Problems, "the agent does not run: "+o.Agent.Why)
+		v.Problems = append(v.Problems, "the agent is not running: "+o.Agent.Why)
 	}
 	if o.Nodes.Known() && len(o.Nodes.List) > 0 {
 		v.Nodes, v.Nodes.From = o.Nodes, fromFile

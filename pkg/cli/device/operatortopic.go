@@ -125,9 +125,9 @@ func (a Requested[T]) ask(method, key string, body []byte) error {
 	case http.StatusNoContent:
 		return nil
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
-		return errors.New("the agent that runs is of another version and cannot be asked for this: nothing was requested. Start it again with this version")
+		return errors.New("the running agent has another version, which does not support this: nothing was requested. Restart it with this version")
 	}
-	return fmt.Errorf("the agent did not take it: %s", terminal.Clean(strings.TrimSpace(string(answer.Body))))
+	return fmt.Errorf("the agent did not accept the request: %s", terminal.Clean(strings.TrimSpace(string(answer.Body))))
 }
 
 // Self is the name of this agent in pubsub.

@@ -27,7 +27,7 @@ func NewRoot(o *Options, commands ...func(*Options) *cobra.Command) *cobra.Comma
 	}
 	terminal.Helpful(root)
 	flags := root.PersistentFlags()
-	flags.StringVar(&o.Root, "root", "", "directory that prefixes every path: of a copy of a device's files, or of one of several nodes on one machine")
+	flags.StringVar(&o.Root, "root", "", "directory that prefixes every path: a copy of a device's files, or one of several nodes on one machine")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file (default <root>/run/.kube/k3s/k3s.yaml)")
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
 		if c == root || c.Hidden {
@@ -93,7 +93,7 @@ func (f *pageFlag) Set(text string) error {
 	default:
 		port, err := strconv.ParseUint(text, 10, 16)
 		if err != nil || port == 0 {
-			return fmt.Errorf("%q is none of off, metrics and on, nor a port from 1 to 65535", text)
+			return fmt.Errorf("%q: want off, metrics, on, or a port from 1 to 65535", text)
 		}
 		*f = pageFlag{said: true, port: int(port)}
 	}

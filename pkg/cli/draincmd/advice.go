@@ -19,7 +19,7 @@ func adviseFor(r drainRecord, p device.Paths) []advice {
 	var list []advice
 	add := func(command, why string) { list = append(list, advice{command, why}) }
 	if !r.Agent.Runs {
-		add("grep -h zedkube /persist/newlog/collect/dev.log* | tail", "find out why the agent does not run; when it runs again the drain continues where it stopped")
+		add("grep -h zedkube /persist/newlog/collect/dev.log* | tail", "find out why the agent is not running; when it runs again, the drain continues where it stopped")
 		add("zgrep zedkube /persist/newlog/keepSentQueue/dev.log.*.gz | tail", "the same, in the logs that were already sent to the controller")
 	}
 	switch {
@@ -68,7 +68,7 @@ func adviseDuring(r drainRecord, p device.Paths, add func(command, why string)) 
 			"stop the drain; while this file exists, the next reboot or update proceeds without a drain")
 	}
 	if pr.Phase == types.PhaseComplete && pr.Cordon == "zedkube" {
-		add("zedkube drain keep-cordon", "keep this node unschedulable after the drain, too")
+		add("zedkube drain keep-cordon", "keep this node unschedulable after the drain as well")
 	}
 }
 

@@ -151,7 +151,7 @@ func TestALeftoverIsToldFromALivingAgent(t *testing.T) {
 		if r.Agent.Runs != c.runs || !strings.Contains(r.Agent.Why, c.why) {
 			t.Errorf("%s: got %+v", name, r.Agent)
 		}
-		if said := strings.Contains(strings.Join(drainLines(r, 100, false), "\n"), "does NOT run"); said == c.runs {
+		if said := strings.Contains(strings.Join(drainLines(r, 100, false), "\n"), "is NOT running"); said == c.runs {
 			t.Errorf("%s: the screen says so: %v", name, said)
 		}
 	}

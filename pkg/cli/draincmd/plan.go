@@ -54,10 +54,10 @@ func newDrainPlanCommand(o *device.Options) *cobra.Command {
 }
 
 func putPlan(s *terminal.Screen, f drain.Forecast) {
-	s.Put(0, terminal.Bold, "Plan of a drain of "+terminal.Clean(f.Node)+", nothing is changed")
+	s.Put(0, terminal.Bold, "Plan for the drain of "+terminal.Clean(f.Node)+", nothing is changed")
 	look := map[types.DrainOutlook]terminal.Style{types.OutlookSlow: terminal.Yellow, types.OutlookNever: terminal.Red, "": terminal.Green}[f.Outlook]
 	s.Field("verdict", look, terminal.Clean(f.Verdict))
-	s.Field("asked at", terminal.Plain, terminal.Timestamp(f.Made))
+	s.Field("made at", terminal.Plain, terminal.Timestamp(f.Made))
 	for _, unknown := range f.Unknown {
 		s.Field("unknown", terminal.Red, terminal.Clean(unknown))
 	}
@@ -87,7 +87,7 @@ func putPlanGates(s *terminal.Screen, f drain.Forecast) {
 	case "":
 		s.Field("cordon", terminal.Plain, "would be made")
 	default:
-		s.Field("cordon", terminal.Plain, "exists already, by "+terminal.Clean(f.Cordon))
+		s.Field("cordon", terminal.Plain, "already set, by "+terminal.Clean(f.Cordon))
 	}
 	putWarnings(s, f.Warnings)
 	if len(f.Peers) > 0 {

@@ -60,7 +60,7 @@ func requestDrain(out io.Writer, p device.Paths, reason string, now time.Time) e
 		fmt.Fprintln(out, "A drain of this node has been requested.")
 	}
 	if !record.Agent.Runs {
-		fmt.Fprintf(out, "The agent does not run (%s): the drain starts when the agent runs.\n", terminal.Clean(record.Agent.Why))
+		fmt.Fprintf(out, "The agent is not running (%s): the drain starts when it is running.\n", terminal.Clean(record.Agent.Why))
 	}
 	fmt.Fprint(out, "To watch it:    zedkube drain status --watch\nTo withdraw it: zedkube drain cancel\n")
 	return nil
@@ -118,7 +118,7 @@ func cancelDrain(out io.Writer, p device.Paths, now time.Time) error {
 	case removed && record.Agent.Runs:
 		fmt.Fprintln(out, "The node becomes schedulable again as soon as the API server answers: zedkube drain status")
 	case removed:
-		fmt.Fprintf(out, "The agent does not run (%s): the node becomes schedulable again when the agent runs.\n", terminal.Clean(record.Agent.Why))
+		fmt.Fprintf(out, "The agent is not running (%s): the node becomes schedulable again when the agent runs.\n", terminal.Clean(record.Agent.Why))
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func newKeepCordonCommand(o *device.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "keep-cordon",
 		Short: "Keep this node unschedulable after its drain",
-		Long: "Keep this node unschedulable after its drain, also after a reboot.\n" +
+		Long: "Keep this node unschedulable after its drain, even after a reboot.\n" +
 			"\"kubectl uncordon\" undoes this, and so does the start of the next drain.\n\n" + exitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -276,9 +276,9 @@ func (u unlocking) tell(ctx context.Context, kube lockBreaker, lock types.DrainL
 	}
 	event := types.Event{
 		Node: about, Warning: true, Reason: "DrainLockFreed",
-		Message: fmt.Sprintf("an operator freed the drain lock of node %s by \"zedkube drain unlock\" on node %s", lock.Holder, own.Name),
+		Message: fmt.Sprintf("an operator released the drain lock of node %s by \"zedkube drain unlock\" on node %s", lock.Holder, own.Name),
 	}
 	if err := kube.Event(ctx, event); err != nil {
-		fmt.Fprintln(u.warn, "The Event about it could not be written:", err)
+		fmt.Fprintln(u.warn, "The Event for this could not be written:", err)
 	}
 }

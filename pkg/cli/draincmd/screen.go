@@ -35,7 +35,7 @@ func putHead(s *terminal.Screen, r drainRecord) {
 	of := "Drain of " + cmp.Or(terminal.Clean(r.Node), "this node") + ": "
 	switch {
 	case r.Progress == nil && r.Status == nil:
-		s.Put(0, terminal.Red, of+"no status of a drain was found")
+		s.Put(0, terminal.Red, of+"no drain status was found")
 	case r.Progress == nil:
 		s.Put(0, terminal.Yellow, of+"only NodeDrainStatus is published; there is no NodeDrainProgress")
 	default:
@@ -43,7 +43,7 @@ func putHead(s *terminal.Screen, r drainRecord) {
 		s.Put(0, look, of+text)
 	}
 	if !r.Agent.Runs {
-		s.Field("agent", terminal.Red, "does NOT run: "+terminal.Clean(r.Agent.Why)+". The rest is what it last published"+written(r)+".")
+		s.Field("agent", terminal.Red, "is NOT running: "+terminal.Clean(r.Agent.Why)+". The rest is what it last published"+written(r)+".")
 	}
 	for _, problem := range r.Problems {
 		s.Field("unreadable", terminal.Red, terminal.Clean(problem))
@@ -69,7 +69,7 @@ func PhaseText(p types.NodeDrainProgress) (terminal.Style, string) {
 	case p.Phase == types.PhaseIdle:
 		return terminal.Green, "Idle, no drain"
 	case p.Phase == types.PhaseGates:
-		return terminal.Yellow, "Gates, waiting for its turn; no pod is evicted yet"
+		return terminal.Yellow, "Gates, waiting for its turn; no pod has been evicted yet"
 	case p.Phase == types.PhaseEmptying:
 		return terminal.Yellow, "Emptying, cordoned, pods are being evicted" + attempt
 	case p.Phase == types.PhaseComplete:
@@ -92,7 +92,7 @@ func putCourse(s *terminal.Screen, r drainRecord, p types.NodeDrainProgress) {
 		s.Field("since", terminal.Plain, terminal.Stamp(p.Since, now))
 	}
 	if len(p.Requesters) > 0 {
-		s.Field("asked by", terminal.Plain, terminal.Listed(p.Requesters))
+		s.Field("requester", terminal.Plain, terminal.Listed(p.Requesters))
 	}
 	if !p.Started.IsZero() && p.Phase != types.PhaseIdle {
 		s.Field("started", terminal.Plain, terminal.Stamp(p.Started, now))

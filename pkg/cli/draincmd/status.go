@@ -51,15 +51,15 @@ func showDrain(t terminal.Terminal, r drainRecord, out *terminal.Outputs) error 
 		return err
 	}
 	if r.Progress == nil && r.Status == nil {
-		return errors.New("no status of a drain could be read")
+		return errors.New("no drain status could be read")
 	}
 	return nil
 }
 
 const exitCodes = `Exit codes:
   0   done; with "status --watch": the drain is complete
-  1   wrong usage, interrupted, or it failed
-  2   it could not be written, or the API server cannot be asked
+  1   wrong usage, interrupted, or failed
+  2   the request could not be written, or the API server cannot be queried
   3   "status --watch": the drain failed, or was withdrawn
   99  unknown command`
 
@@ -86,7 +86,7 @@ func watch(read func() drainRecord) func(context.Context) terminal.View {
 	return func(context.Context) terminal.View {
 		r := read()
 		v := view(r)
-		v.Err = terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted, the drain has not ended"))
+		v.Err = terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted: the drain has not ended"))
 		if over, err := r.ending(); over {
 			v.Ended, v.Err = true, err
 		} else if ran = ran || r.underWay(); ran && r.idle() {
@@ -115,7 +115,7 @@ func summary(r drainRecord) string {
 	p := r.Progress
 	switch {
 	case p == nil && r.Status == nil:
-		add("no record of a drain")
+		add("no drain status")
 	case p == nil:
 		add("%s", terminal.Clean(r.Status.Status.String()))
 	default:

@@ -46,7 +46,7 @@ func (c *askedCluster) Event(_ context.Context, e types.Event) error {
 }
 
 func TestUnlockFreesTheLockOfWhoeverIsNamed(t *testing.T) {
-	const event = "event %s true DrainLockFreed: an operator freed the drain lock of node %s by \"zedkube drain unlock\" on node node-2"
+	const event = "event %s true DrainLockFreed: an operator released the drain lock of node %s by \"zedkube drain unlock\" on node node-2"
 	running := device.AgentLife{Runs: true}
 	for name, c := range map[string]struct {
 		holder, named string

@@ -122,7 +122,7 @@ func (q inquirer) back(ctx context.Context, p *joinplan.Peer) {
 func readReach(answer reply) (*types.Reach, string) {
 	switch {
 	case answer.Code == http.StatusNotFound:
-		return nil, "EVE's own zedkube runs there, or an older one, which does not try it."
+		return nil, "EVE's own zedkube or an older version runs there, which cannot test this direction."
 	case answer.Code != http.StatusOK:
 		return nil, fmt.Sprintf("it answers %d, %q.", answer.Code, excerpt(strings.TrimSpace(string(answer.Body))))
 	case len(answer.Body) > maxExplanation:
@@ -130,7 +130,7 @@ func readReach(answer reply) (*types.Reach, string) {
 	}
 	var r types.Reach
 	if err := json.Unmarshal(answer.Body, &r); err != nil {
-		return nil, fmt.Sprintf("it answers %q, which is no report.", excerpt(string(answer.Body)))
+		return nil, fmt.Sprintf("it answers %q, which is not a report.", excerpt(string(answer.Body)))
 	}
 	r.Node, r.Zedkube, r.From = excerpt(r.Node), excerpt(r.Zedkube), excerpt(r.From)
 	r.Ports = r.Ports[:min(len(r.Ports), mostOfList)]

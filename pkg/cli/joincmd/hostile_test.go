@@ -38,8 +38,8 @@ func hostileMembers(elsewhere *atomic.Int32) []hostileMember {
 		{"a head without an end", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X", strings.Repeat("x", 200<<10))
 		}, "does not answer"},
-		{"no JSON", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "\x1b[2J<html>") }, `"?[2J<html>", which is no report`},
-		{"another JSON", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"ports":"all","cluster":7}`) }, "which is no report"},
+		{"no JSON", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "\x1b[2J<html>") }, `"?[2J<html>", which is not a report`},
+		{"another JSON", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"ports":"all","cluster":7}`) }, "which is not a report"},
 		{"counts beyond reason", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"cluster":{"etcdMembers":9223372036854775807}}`)
 		}, "an implausible number of nodes"},

@@ -123,7 +123,7 @@ func (l *joinLook) askAPI(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		l.facts.Nodes, l.facts.NoNodes = nil, "the API server cannot be asked: "+err.Error()
+		l.facts.Nodes, l.facts.NoNodes = nil, "the API server cannot be queried: "+err.Error()
 	}
 }
 
@@ -153,7 +153,7 @@ func (l *joinLook) chooseRole() {
 		f.Own.Kubernetes, f.Own.KubernetesFrom = own.KubeletVersion, "its own kubelet"
 	}
 	if f.Role == joinplan.Candidate && f.Nodes != nil && !same {
-		f.Nodes, f.NoNodes = nil, "the kubeconfig of this device leads to a cluster without the member to join through."
+		f.Nodes, f.NoNodes = nil, "the kubeconfig of this device points to a cluster that does not contain the member to join through."
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 func NewJoinCommand(o *device.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "join",
-		Short: "See whether a node can join its cluster, and what blocks it",
-		Long: "See whether a node can join its cluster, and what blocks it. To wait until it may: zedkube wait-join.\n" +
+		Short: "Check whether a node can join its cluster, and what blocks it",
+		Long: "Check whether a node can join its cluster, and what blocks it. To wait until it may: zedkube wait-join.\n" +
 			"A join is configured at the controller, not by a command.\n\n" + plan.ExitCodes,
 		Args: terminal.NoCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -46,23 +46,23 @@ func newJoinPlanCommand(o *device.Options) *cobra.Command {
 	var f joinFlags
 	c := &cobra.Command{
 		Use:   "plan [--server IP] [--candidate IP]",
-		Short: "Show what a join would meet, here and at the members; changes nothing",
-		Long: "Show what a join would meet: on a device that is to join, whether it can; on a member, whether there is room for\n" +
+		Short: "Show what would block a join, here and at the members; changes nothing",
+		Long: "Show what would block a join: on a device that is to join, whether it can; on a member, whether there is capacity for\n" +
 			"one more, and with --candidate whether that one fits. Addresses, ports both ways, clocks, names, versions, etcd.\n" +
-			"It changes nothing. What is not given is read in the files of this device. For about three seconds a candidate\n" +
-			"listens on those of the cluster's ports that nothing serves here yet, so that a member can try the way back.\n\n" + plan.ExitCodes,
+			"It changes nothing. What is not given is read from the files of this device. For about three seconds a candidate\n" +
+			"listens on the cluster's ports that are still free here, so that a member can test the reverse direction.\n\n" + plan.ExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error { return planJoin(c, o.Paths(), &f) },
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.server, "server", "", "address of the member to join through (default: JoinServerIP of EdgeNodeClusterStatus or -Config)")
-	flags.StringVar(&f.address, "address", "", "own address in the cluster's network (default: ClusterIPPrefix of the same)")
-	flags.StringVar(&f.node, "node", "", "name that the Node will have (default: by EdgeNodeInfo)")
-	flags.StringVar(&f.cluster, "cluster", "", "UUID of the own cluster (default: ClusterID of the same)")
+	flags.StringVar(&f.server, "server", "", "address of the member to join through (default: JoinServerIP of EdgeNodeClusterStatus or EdgeNodeClusterConfig)")
+	flags.StringVar(&f.address, "address", "", "address of this node in the cluster's network (default: ClusterIPPrefix of the same)")
+	flags.StringVar(&f.node, "node", "", "name that the Node will have (default: from EdgeNodeInfo)")
+	flags.StringVar(&f.cluster, "cluster", "", "UUID of this node's cluster (default: ClusterID of the same)")
 	flags.StringVar(&f.kubernetes, "kubernetes", "", "version of Kubernetes that the candidate is to run, such as v1.34.1+k3s1")
 	flags.StringVar(&f.candidate, "candidate", "", "on a member: address of the node that is to join")
-	flags.BoolVar(&f.noListen, "no-listen", false, "do not listen on free ports meanwhile, as when k3s is about to start")
-	flags.BoolVar(&f.check, "check", false, "exit with code 3 where something blocks")
+	flags.BoolVar(&f.noListen, "no-listen", false, "do not listen on free ports meanwhile, for example when k3s is about to start")
+	flags.BoolVar(&f.check, "check", false, "exit with code 3 if something blocks")
 	flags.IntVar(&f.apiPort, "api-port", types.PortAPI, "port of the members' API")
 	_ = flags.MarkHidden("api-port") // k3s listens there on every device; test clusters do not
 	f.out.Flag(c)
@@ -115,20 +115,20 @@ func planJoin(c *cobra.Command, p device.Paths, f *joinFlags) error {
 		case f.check && p.Verdict == joinplan.Blocks:
 			s.Err = terminal.ExitWith(plan.ExitBlocks, errors.New("something blocks the join"))
 		case len(facts.Peers) == 0 && facts.Nodes == nil:
-			s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("no node could be asked: "+cmp.Or(terminal.Clean(facts.NoNodes), "no member is known")))
+			s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("no node could be queried: "+cmp.Or(terminal.Clean(facts.NoNodes), "no member is known")))
 		}
 		return s
 	})
 }
 
 func putPlan(s *terminal.Screen, p joinplan.Plan, title string) {
-	what := "Plan of this node's join"
+	what := "Plan for the join of this node"
 	if p.Role == joinplan.Member {
-		what = "Plan of another node's join"
+		what = "Plan for the join of another node"
 	}
 	s.Put(0, terminal.Bold, what+", nothing is changed")
 	s.Field("verdict", plan.VerdictLook(p.Verdict), terminal.Clean(p.Summary))
-	s.Field("asked at", terminal.Plain, terminal.Timestamp(p.Made))
+	s.Field("made at", terminal.Plain, terminal.Timestamp(p.Made))
 	if p.Cluster != "" {
 		if title != "" {
 			title = " (" + terminal.Clean(title) + ")"
@@ -139,7 +139,7 @@ func putPlan(s *terminal.Screen, p joinplan.Plan, title string) {
 		s.Field("node", terminal.Plain, cmp.Or(terminal.Clean(p.Node), "of an unknown name")+" at "+cmp.Or(p.Address, "an unknown address"))
 	}
 	if len(p.Peers) > 0 {
-		s.Field("looked at", terminal.Plain, terminal.Listed(p.Peers))
+		s.Field("checked", terminal.Plain, terminal.Listed(p.Peers))
 	}
 	s.Gap()
 	for _, f := range p.Findings {

@@ -36,7 +36,7 @@ func NewWaitJoinCommand(o *device.Options) *cobra.Command {
 		Short: "Wait until this node may join its cluster, and print what it waits for",
 		Long: "Wait until this node may join its cluster, as the kube container does, and print what it waits for, a line for each change.\n" +
 			"The server's API has to answer, and its status server has to name the cluster. What is not given on the command\n" +
-			"line is read, and followed, in this device's EdgeNodeClusterStatus.\n\n" + joinExitCodes,
+			"line is read from this device's EdgeNodeClusterStatus, and its changes are followed.\n\n" + joinExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			t, err := parseTarget(server, cluster)
@@ -62,9 +62,9 @@ func NewWaitJoinCommand(o *device.Options) *cobra.Command {
 	out.Flag(c)
 	flags := c.Flags()
 	flags.StringVar(&server, "server", "", "address of the server to join (default: JoinServerIP of EdgeNodeClusterStatus)")
-	flags.StringVar(&cluster, "cluster", "", "UUID of the own cluster (default: ClusterID of EdgeNodeClusterStatus)")
-	flags.DurationVar(&interval, "interval", 10*time.Second, "from one try to the next")
-	flags.DurationVar(&timeout, "timeout", 0, "how long to wait; 0 for ever")
+	flags.StringVar(&cluster, "cluster", "", "UUID of this node's cluster (default: ClusterID of EdgeNodeClusterStatus)")
+	flags.DurationVar(&interval, "interval", 10*time.Second, "time between two tries")
+	flags.DurationVar(&timeout, "timeout", 0, "how long to wait; 0 waits forever")
 	flags.IntVar(&apiPort, "api-port", types.PortAPI, "port of the server's API")
 	_ = flags.MarkHidden("api-port") // k3s listens there on every device; test clusters do not
 	return c
@@ -90,7 +90,7 @@ func checkWait(interval, timeout time.Duration) error {
 	case interval <= 0:
 		return fmt.Errorf("interval %s: want more than 0", interval)
 	case timeout < 0:
-		return fmt.Errorf("timeout %s: want 0 for ever, or more", timeout)
+		return fmt.Errorf("timeout %s: want 0 (no limit) or more", timeout)
 	}
 	return nil
 }
@@ -164,9 +164,9 @@ func (j joiner) pause(ctx context.Context, next *time.Timer, t joinTarget) error
 // waitEnded is the error for a wait that did not come to its end.
 func waitEnded(err error, last answer) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return terminal.ExitWith(terminal.ExitJoinTimeout, errors.New("timed out, this node may not join yet: "+cmp.Or(last.why, "no node has answered")))
+		return terminal.ExitWith(terminal.ExitJoinTimeout, errors.New("timed out: this node is not allowed to join yet: "+cmp.Or(last.why, "no node has answered")))
 	}
-	return terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted, this node may not join yet"))
+	return terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted: this node is not allowed to join yet"))
 }
 
 // joinLine is what is told, as data.

@@ -53,7 +53,7 @@ func TestTheTimeoutHasAnExitCodeOfItsOwnAndCtrlCHasThatOfFailure(t *testing.T) {
 	waitFor(t, given("10.0.0.1", ourCluster), time.Minute, nothing, func(w *waiting) {
 		w.after(time.Minute)
 		w.ended(terminal.ExitJoinTimeout)
-		if want := "timed out, this node may not join yet: " + strings.TrimPrefix(apiRefuses, "waits: "); w.err.Error() != want {
+		if want := "timed out: this node is not allowed to join yet: " + strings.TrimPrefix(apiRefuses, "waits: "); w.err.Error() != want {
 			w.Errorf("got %q, want %q", w.err, want)
 		}
 	})
@@ -82,7 +82,7 @@ func TestWhatTheCommandLineLeavesOutIsReadAndFollowed(t *testing.T) {
 		w.ended(0)
 		w.told(
 			"waits: this device has no EdgeNodeClusterStatus yet, "+w.file,
-			"waits: the own EdgeNodeClusterStatus names no server of cluster "+ourCluster.String()+" to join",
+			"waits: this device's EdgeNodeClusterStatus names no server of cluster "+ourCluster.String()+" to join",
 			"waits: 10.0.0.1 is a server of cluster "+ourCluster.String()+", and this device belongs to "+theirCluster.String()+": waiting does not help",
 			mayJoin,
 		)

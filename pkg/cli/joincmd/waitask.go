@@ -95,17 +95,17 @@ func plainAnswer(body string, t joinTarget) answer {
 	id, err := uuid.Parse(named)
 	switch {
 	case len(body) > maxStatusBody:
-		return answer{reason: "StatusGarbage", why: fmt.Sprintf("%s answers with more than %d bytes, which is no status", t.server, maxStatusBody)}
+		return answer{reason: "StatusGarbage", why: fmt.Sprintf("%s answers with more than %d bytes, which is not a status", t.server, maxStatusBody)}
 	case text == "":
-		return answer{reason: notYet, why: fmt.Sprintf("%s is no working server of its cluster yet", t.server)}
+		return answer{reason: notYet, why: fmt.Sprintf("%s is not yet a working server of its cluster", t.server)}
 	case ok && named == t.cluster.String():
 		return answer{may: true, reason: "MayJoin", why: fmt.Sprintf("%s is a working server of cluster %s", t.server, t.cluster)}
 	case ok && err == nil && id != t.cluster:
 		return answer{reason: "OtherCluster", why: fmt.Sprintf("%s is a server of cluster %s, and this device belongs to %s: waiting does not help", t.server, id, t.cluster)}
 	case text == "cluster":
-		return answer{reason: "OldServer", why: fmt.Sprintf("%s runs an EVE from before October 2025, which does not say which cluster it is in", t.server)}
+		return answer{reason: "OldServer", why: fmt.Sprintf("%s runs an EVE from before October 2025, which does not report which cluster it is in", t.server)}
 	}
-	return answer{reason: "StatusGarbage", why: fmt.Sprintf("%s answers %q, which is no status", t.server, excerpt(text))}
+	return answer{reason: "StatusGarbage", why: fmt.Sprintf("%s answers %q, which is not a status", t.server, excerpt(text))}
 }
 
 // excerpt is the beginning of a text, clean.
@@ -161,7 +161,7 @@ func failure(err error, of, who string, patience time.Duration) answer {
 	}
 	switch timeout := net.Error(nil); {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return answer{reason: of + "Refused", why: who + " refuses connections: it does not run yet"}
+		return answer{reason: of + "Refused", why: who + " refuses connections: it is not running yet"}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return answer{reason: of + "Silent", why: fmt.Sprintf("%s does not answer within %s", who, patience)}
 	}
@@ -198,13 +198,13 @@ func (s *ownStatus) look() (joinTarget, answer, error) {
 	case err != nil && s.seen && s.last.whole():
 		return s.last, answer{}, nil // half written: what it said holds
 	case err != nil:
-		return s.given, answer{reason: "BadClusterStatus", why: "the own EdgeNodeClusterStatus cannot be read: " + terminal.Clean(err.Error())}, nil
+		return s.given, answer{reason: "BadClusterStatus", why: "this device's EdgeNodeClusterStatus cannot be read: " + terminal.Clean(err.Error())}, nil
 	case status.BootstrapNode && !s.given.server.IsValid():
 		return s.given, answer{}, terminal.ExitWith(terminal.ExitUsage, errors.New("this is the bootstrap node of its cluster: it does not join another node"))
 	}
 	s.seen, s.last = true, s.complete(status)
 	if !s.last.whole() {
-		why := fmt.Sprintf("the own EdgeNodeClusterStatus names no server of cluster %s to join", s.last.cluster)
+		why := fmt.Sprintf("this device's EdgeNodeClusterStatus names no server of cluster %s to join", s.last.cluster)
 		return s.last, answer{reason: "NoJoinServer", why: why}, nil
 	}
 	return s.last, answer{}, nil

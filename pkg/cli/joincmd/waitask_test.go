@@ -97,7 +97,7 @@ func TestTheApiMayAnswerWhateverItLikes(t *testing.T) {
 func TestWhatAStatusServerMeans(t *testing.T) {
 	good := httptest.NewServer(replies("cluster:" + ourCluster.String()))
 	defer good.Close()
-	const notYetWhy = "127.0.0.1 is no working server of its cluster yet"
+	const notYetWhy = "127.0.0.1 is not yet a working server of its cluster"
 	own := ourCluster.String()
 	for name, row := range map[string]struct {
 		status http.HandlerFunc
@@ -114,9 +114,9 @@ func TestWhatAStatusServerMeans(t *testing.T) {
 			replies("cluster:" + theirCluster.String()), "OtherCluster",
 			"127.0.0.1 is a server of cluster " + theirCluster.String() + ", and this device belongs to " + own + ": waiting does not help",
 		},
-		"an old EVE": {replies("cluster"), "OldServer", "127.0.0.1 runs an EVE from before October 2025, which does not say which cluster it is in"},
+		"an old EVE": {replies("cluster"), "OldServer", "127.0.0.1 runs an EVE from before October 2025, which does not report which cluster it is in"},
 		"the UUID has to be spelled as the kube container spells it": {
-			replies("cluster:" + strings.ToUpper(own)), "StatusGarbage", `127.0.0.1 answers "cluster:` + strings.ToUpper(own) + `", which is no status`,
+			replies("cluster:" + strings.ToUpper(own)), "StatusGarbage", `127.0.0.1 answers "cluster:` + strings.ToUpper(own) + `", which is not a status`,
 		},
 		"an EVE that is no server yet": {replies(""), "NotYet", notYetWhy + "; EVE's own zedkube runs there, which does not say why"},
 		"one of ours explains itself": {
@@ -130,7 +130,7 @@ func TestWhatAStatusServerMeans(t *testing.T) {
 		"an explanation decides nothing": {
 			explains(replies(`{"state":"ready","reason":"Ready","why":"All is well.","cluster":"` + own + `"}`)), "NotYet", notYetWhy,
 		},
-		"nor does one in the plain answer": {replies(`{"state":"ready","cluster":"` + own + `"}`), "StatusGarbage", `127.0.0.1 answers "{\"state\":\"ready\",\"cluster\":\"` + own[:32] + `...", which is no status`},
+		"nor does one in the plain answer": {replies(`{"state":"ready","cluster":"` + own + `"}`), "StatusGarbage", `127.0.0.1 answers "{\"state\":\"ready\",\"cluster\":\"` + own[:32] + `...", which is not a status`},
 		"an explanation of other types":    {explains(replies(`{"state":1,"since":{},"reason":[],"why":null}`)), "NotYet", notYetWhy},
 		"a why without the rest":           {explains(replies(`{"why":"Because.","since":"yesterday"}`)), "NotYet", notYetWhy + "; it says: Because"},
 		"an explanation that is a list":    {explains(replies(`["why"]`)), "NotYet", notYetWhy + "; EVE's own zedkube runs there, which does not say why"},
@@ -140,10 +140,10 @@ func TestWhatAStatusServerMeans(t *testing.T) {
 		"one that is refused":              {explains(code(503)), "NotYet", notYetWhy},
 		"a terminal is not obeyed":         {explains(replies(`{"why":"a\u001b[2Jb\nc"}`)), "NotYet", notYetWhy + "; it says: a?[2Jb c"},
 		"garbage is shown, and no more than a bit of it": {
-			replies("\x1b]0;" + strings.Repeat("é", 400)), "StatusGarbage", `127.0.0.1 answers "?]0;` + strings.Repeat("é", 28) + `...", which is no status`,
+			replies("\x1b]0;" + strings.Repeat("é", 400)), "StatusGarbage", `127.0.0.1 answers "?]0;` + strings.Repeat("é", 28) + `...", which is not a status`,
 		},
 		"a body that is too long": {
-			replies("cluster:" + own + strings.Repeat(" ", 2000)), "StatusGarbage", "127.0.0.1 answers with more than 1024 bytes, which is no status",
+			replies("cluster:" + own + strings.Repeat(" ", 2000)), "StatusGarbage", "127.0.0.1 answers with more than 1024 bytes, which is not a status",
 		},
 		"a body that never ends": {trickle, "StatusSilent", "the status server of 127.0.0.1, port S, does not answer within 500ms"},
 		"a good beginning of a body that never ends": {

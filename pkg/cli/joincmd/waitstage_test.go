@@ -148,7 +148,7 @@ func given(server string, cluster uuid.UUID) joinTarget {
 func nothing(*waiting) {}
 
 const (
-	apiRefuses = "waits: the API server of 10.0.0.1, port 6443, refuses connections: it does not run yet"
-	notYetEVE  = "waits: 10.0.0.1 is no working server of its cluster yet"
+	apiRefuses = "waits: the API server of 10.0.0.1, port 6443, refuses connections: it is not running yet"
+	notYetEVE  = "waits: 10.0.0.1 is not yet a working server of its cluster"
 	mayJoin    = "may join: 10.0.0.1 is a working server of cluster 5d0c7a52-3a0e-4c7e-9f1b-2f6f0c3a9e11"
 )

@@ -14,7 +14,7 @@ import (
 
 const k3sExitCodes = `Exit codes:
   0   done
-  1   wrong usage, interrupted, or it failed
+  1   wrong usage, interrupted, or failed
   2   it could not be written
   3   refused: the last line gives the reason
   99  unknown command`
@@ -26,8 +26,8 @@ const exitReleaseRefused = 3
 func NewK3sCommand(o *device.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "k3s",
-		Short: "Act on k3s on this node",
-		Long:  "Act on k3s on this node. See docs/operations.md, \"The version of k3s\".\n\n" + k3sExitCodes,
+		Short: "Manage k3s on this node",
+		Long:  "Manage k3s on this node. See docs/operations.md, \"The version of k3s\".\n\n" + k3sExitCodes,
 		Args:  terminal.NoCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

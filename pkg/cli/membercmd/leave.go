@@ -35,9 +35,9 @@ func NewLeaveCommand(o *device.Options) *cobra.Command {
 		Short: "Let this node leave its cluster once the controller no longer configures it",
 		Long: "Let this node leave its cluster once the controller no longer configures it: the node is drained, its Node is\n" +
 			"deleted, and EVE is notified. While the controller's configuration is valid the device stays a member.\n" +
-			"A leave waits for the data that is on this node alone, unless root gives it up.\n\n" +
-			"With --without-cluster a survivor leaves a cluster that is dead: no other node may answer for ten minutes,\n" +
-			"each is to be named as off, and all data on this node is given up.\n\n" + leaveExitCodes,
+			"A leave waits until no data is on this node only, unless root gives that data up.\n\n" +
+			"With --without-cluster the last node leaves a cluster that no longer answers: no node may answer for ten minutes,\n" +
+			"each must be named as off, and all data on this node is given up.\n\n" + leaveExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return out.RunAction(c, func(w io.Writer) error { return f.do(c, w, o.Paths()) })
@@ -47,10 +47,10 @@ func NewLeaveCommand(o *device.Options) *cobra.Command {
 	flags := c.Flags()
 	flags.BoolVar(&f.cancel, "cancel", false, "withdraw the request")
 	flags.StringVar(&f.reason, "reason", "", "the reason, which is recorded")
-	flags.BoolVar(&f.giveUp, "give-up-data", false, "consent to the loss of the data that the plan names; asks at a terminal")
-	flags.StringVar(&f.digest, "digest", "", "the digest of that plan, instead of being asked")
-	flags.BoolVar(&f.without, "without-cluster", false, "leave although the API server is dead, by this node's own evidence; with --dead and --give-up-data")
-	flags.StringArrayVar(&f.dead, "dead", nil, "the `NAME` of another node, which is known to be off; once for each")
+	flags.BoolVar(&f.giveUp, "give-up-data", false, "consent to the loss of the data that the plan names; asks for confirmation at a terminal")
+	flags.StringVar(&f.digest, "digest", "", "the digest of that plan, instead of the confirmation")
+	flags.BoolVar(&f.without, "without-cluster", false, "leave although the API server is unreachable, on this node's own evidence; with --dead and --give-up-data")
+	flags.StringArrayVar(&f.dead, "dead", nil, "the `NAME` of another node that is known to be off; repeat for each")
 	flags.BoolVar(&f.undo, "undo", false, "undo a leave without the cluster that has been decided, within one minute")
 	c.MarkFlagsMutuallyExclusive("cancel", "undo", "give-up-data")
 	c.MarkFlagsMutuallyExclusive("cancel", "undo", "without-cluster")
@@ -67,9 +67,9 @@ func (f leaveFlags) do(c *cobra.Command, out io.Writer, p device.Paths) error {
 	case f.undo:
 		return undoLeave(c.Context(), out, p, time.Now())
 	case len(f.dead) > 0 && !f.without:
-		return terminal.ExitWith(terminal.ExitUsage, errors.New("--dead goes with --without-cluster"))
+		return terminal.ExitWith(terminal.ExitUsage, errors.New("--dead requires --without-cluster"))
 	case f.digest != "" && !f.giveUp:
-		return terminal.ExitWith(terminal.ExitUsage, errors.New("--digest goes with --give-up-data"))
+		return terminal.ExitWith(terminal.ExitUsage, errors.New("--digest requires --give-up-data"))
 	case f.without:
 		return leaveWithout{dead: f.dead, giveUp: f.giveUp, reason: f.reason, who: who}.ask(c.Context(), out, p)
 	case f.giveUp:
@@ -104,7 +104,7 @@ func effectOfRequest(p device.Paths, now time.Time) (string, error) {
 	m, _, err := device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "This device does not know of a cluster yet: the agent decides when it does.", nil
+		return "This device does not know its cluster yet: the agent decides once it does.", nil
 	case err != nil:
 		return "", fmt.Errorf("read whether this device is a member of a cluster: %w", err)
 	}
@@ -117,7 +117,7 @@ func effectOfRequest(p device.Paths, now time.Time) (string, error) {
 		return "", errors.New("this device is not a member of a cluster: there is nothing to leave")
 	case types.MembershipMember:
 		return "It has NO effect now: the controller's configuration is valid and makes this device a member.\n" +
-			"Remove the device from the cluster at the controller, and repeat the request when that has arrived here.", nil
+			"Remove the device from the cluster at the controller, and repeat the request when this device has received the change.", nil
 	case types.MembershipLeaving:
 		return "The node is already leaving: " + terminal.Clean(m.Reason), nil
 	case types.MembershipDoubtful:
@@ -144,7 +144,7 @@ const exitLeaveRefused = 3
 
 const leaveExitCodes = `Exit codes:
   0   done
-  1   wrong usage, interrupted, or it failed
+  1   wrong usage, interrupted, or failed
   2   it could not be written
   3   refused: nothing was changed
   99  unknown command`
@@ -182,9 +182,9 @@ func (c consenting) confirm(ctx context.Context, out io.Writer, node string, g j
 	case c.digest == g.Digest:
 		return nil
 	case c.digest != "":
-		return refuse("the digest of the plan is now %s, not %s: look at the plan again", g.Digest, terminal.Clean(c.digest))
+		return refuse("the digest of the plan is now %s, not %s: read the plan again", g.Digest, terminal.Clean(c.digest))
 	case !c.terminal:
-		return refuse("this is not a terminal, so nobody can be asked: look at the plan and give its digest with --digest")
+		return refuse("this is not a terminal, so nobody can confirm: read the plan and give its digest with --digest")
 	case node == "":
 		return refuse("the name of this node is not known")
 	}
@@ -194,7 +194,7 @@ func (c consenting) confirm(ctx context.Context, out io.Writer, node string, g j
 		return err
 	}
 	if answer != node {
-		return refuse("the name was not typed")
+		return refuse("the name typed is not that of this node")
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func giveUpLines(g joinplan.GiveUp) []string {
 		lines = append(lines, line)
 	}
 	if g.Ends {
-		lines = append(lines, "The cluster ends with this node: all its objects are lost.")
+		lines = append(lines, "The cluster ceases to exist with this node: all its objects are lost.")
 	}
 	return lines
 }

@@ -22,8 +22,8 @@ func TestAConsentIsGivenByRootAtATerminalOrWithTheDigest(t *testing.T) {
 	}{
 		"by name at a terminal":         {consenting{in: strings.NewReader("n1\n"), terminal: true, root: true}, "n1", ""},
 		"without a last newline":        {consenting{in: strings.NewReader("n1"), terminal: true, root: true}, "n1", ""},
-		"by another name":               {consenting{in: strings.NewReader("yes\n"), terminal: true, root: true}, "n1", "the name was not typed"},
-		"by nothing":                    {consenting{in: strings.NewReader(""), terminal: true, root: true}, "n1", "the name was not typed"},
+		"by another name":               {consenting{in: strings.NewReader("yes\n"), terminal: true, root: true}, "n1", "the name typed is not that of this node"},
+		"by nothing":                    {consenting{in: strings.NewReader(""), terminal: true, root: true}, "n1", "the name typed is not that of this node"},
 		"by nothing for no name":        {consenting{in: strings.NewReader("\n"), terminal: true, root: true}, "", "is not known"},
 		"by name without a terminal":    {consenting{in: strings.NewReader("n1\n"), root: true}, "n1", "not a terminal"},
 		"by somebody else":              {consenting{in: strings.NewReader("n1\n"), terminal: true}, "n1", "only root"},
@@ -62,13 +62,13 @@ func TestAnOperatorWhoIsInterruptedConsentsToNothing(t *testing.T) {
 
 func TestThePromptSaysWhatIsNotKnownAndWhatEnds(t *testing.T) {
 	for want, g := range map[string]joinplan.GiveUp{
-		"NOT KNOWN":                       {Unknown: true},
-		"as of 2026-05-03 06:00:00Z":      {AsOf: time.Date(2026, 5, 3, 6, 0, 0, 0, time.UTC)},
-		"No volume has data here":         {},
-		"The cluster ends with this node": {Ends: true},
-		"The data of 1 volumes is lost":   {Volumes: []types.LeaveVolume{{Name: "v"}}},
-		"  v\\x1b[31m":                    {Volumes: []types.LeaveVolume{{Name: "v\x1b[31m"}}},
-		"  pvc-1 (app/data)":              {Volumes: []types.LeaveVolume{{Name: "pvc-1", Claim: "app/data"}}},
+		"NOT KNOWN":                                  {Unknown: true},
+		"as of 2026-05-03 06:00:00Z":                 {AsOf: time.Date(2026, 5, 3, 6, 0, 0, 0, time.UTC)},
+		"No volume has data here":                    {},
+		"The cluster ceases to exist with this node": {Ends: true},
+		"The data of 1 volumes is lost":              {Volumes: []types.LeaveVolume{{Name: "v"}}},
+		"  v\\x1b[31m":                               {Volumes: []types.LeaveVolume{{Name: "v\x1b[31m"}}},
+		"  pvc-1 (app/data)":                         {Volumes: []types.LeaveVolume{{Name: "pvc-1", Claim: "app/data"}}},
 	} {
 		text := strings.Join(giveUpLines(g), "\n")
 		if strings.Contains(text, "\x1b") {

@@ -27,7 +27,7 @@ func newLeavePlanCommand(o *device.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan [--check] [--without-cluster]",
 		Short: "Show what a leave would wait for and what would be lost; changes nothing",
-		Long: "Show what this node's leave would wait for, in order; which data and applications are here alone; what would be left\n" +
+		Long: "Show what this node's leave would wait for, in order; which data and applications are only here; what would be left\n" +
 			"of etcd, and what stays behind. It changes nothing: it only reads, and tries each eviction as a dry run.\n\n" + plan.ExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -43,8 +43,8 @@ func newLeavePlanCommand(o *device.Options) *cobra.Command {
 		},
 	}
 	out.Flag(c)
-	c.Flags().BoolVar(&check, "check", false, "exit with code 3 where something blocks")
-	c.Flags().BoolVar(&without, "without-cluster", false, "of a leave without the cluster, by what this node can tell by itself")
+	c.Flags().BoolVar(&check, "check", false, "exit with code 3 if something blocks")
+	c.Flags().BoolVar(&without, "without-cluster", false, "plan a leave without the cluster, from what this node knows by itself")
 	return c
 }
 
@@ -59,7 +59,7 @@ func planLeave(ctx context.Context, paths device.Paths, check bool) terminal.Vie
 	case check && p.Verdict == joinplan.Blocks:
 		s.Err = terminal.ExitWith(plan.ExitBlocks, errors.New("something blocks the leave"))
 	case facts.Nodes == nil:
-		s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("the plan is made of files alone: "+terminal.Clean(facts.NoNodes)))
+		s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("the plan is based on files alone: "+terminal.Clean(facts.NoNodes)))
 	}
 	return s
 }
@@ -69,9 +69,9 @@ func putLeavePlan(s *terminal.Screen, p joinplan.LeavePlan) {
 	if p.Node != "" {
 		of = terminal.Clean(p.Node)
 	}
-	s.Put(0, terminal.Bold, "Plan of a leave of "+of+", nothing is changed")
+	s.Put(0, terminal.Bold, "Plan for the leave of "+of+", nothing is changed")
 	s.Field("verdict", plan.VerdictLook(p.Verdict), terminal.Clean(p.Summary))
-	s.Field("asked at", terminal.Plain, terminal.Timestamp(p.Made))
+	s.Field("made at", terminal.Plain, terminal.Timestamp(p.Made))
 	for _, unknown := range p.Unknown {
 		s.Field("unknown", terminal.Red, terminal.Clean(unknown))
 	}
@@ -104,7 +104,7 @@ func putGiveUp(s *terminal.Screen, g joinplan.GiveUp) {
 		s.Put(2, terminal.Red, line)
 	}
 	if !g.Given.IsZero() {
-		s.Put(2, terminal.Plain, "It is given up, by consent of "+terminal.Timestamp(g.Given)+". To withdraw it: zedkube leave --cancel")
+		s.Put(2, terminal.Plain, "Consent to its loss was given at "+terminal.Timestamp(g.Given)+". To withdraw it: zedkube leave --cancel")
 		return
 	}
 	s.Put(2, terminal.Plain, "At a terminal: zedkube leave --give-up-data")
@@ -159,7 +159,7 @@ func lookAhead(ctx context.Context, p device.Paths, info types.EdgeNodeInfo, f *
 		if !slices.ContainsFunc(unknown, func(what string) bool { return strings.HasPrefix(what, "the volumes: ") }) {
 			f.Storage = &ahead.Storage
 		} else {
-			f.NoNodes = "the cluster does not say."
+			f.NoNodes = "the volumes could not be read."
 		}
 		plan := drain.Plan(ahead)
 		f.Drain = &joinplan.DrainAhead{Verdict: plan.Verdict, Outlook: plan.Outlook, Pods: len(plan.Pods), Stranded: plan.Stranded}

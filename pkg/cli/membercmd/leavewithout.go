@@ -62,7 +62,7 @@ func (l leaveWithout) ask(ctx context.Context, out io.Writer, p device.Paths) er
 	if err := device.AskAgent(p, r); err != nil {
 		return err
 	}
-	fmt.Fprint(out, "The request to leave without the cluster is made. For ten minutes nothing may answer; then there is a minute for --undo.\n"+
+	fmt.Fprint(out, "The request to leave without the cluster is made. No node may answer for ten minutes; then there is one minute for --undo.\n"+
 		"Watch it:     zedkube topics zedkube/WithoutCluster --watch\nTo withdraw it: zedkube leave --cancel; in the last minute: zedkube leave --undo\n")
 	return nil
 }
@@ -94,7 +94,7 @@ func lookAtPeers(ctx context.Context, p device.Paths) (survivor, error) {
 		return f, errors.New("this device is not a member of a cluster: there is nothing to leave")
 	}
 	if f.boot, err = device.ReadBootID(p.BootID); err != nil {
-		return f, refuse("a consent holds for one boot, and this one has no name: %v", err)
+		return f, refuse("a consent is valid for one boot, and the ID of this boot is not known: %v", err)
 	}
 	if info, err := device.OwnName(p); err == nil {
 		f.node = info.NodeName()
@@ -139,12 +139,12 @@ func (f survivor) consent() types.LeaveConsent {
 // warnings are what an operator has to know, and what others last said.
 func (f survivor) warnings() []string {
 	lines := []string{
-		"No other node of the cluster may be alive: those that return keep the old cluster, and may run the same",
+		"No other node of the cluster may be running: those that return keep the old cluster, and may run the same",
 		"applications as this device. Keep them off, or wipe them, before they are switched on again.",
-		"A kube container of today resets this device only once the controller no longer configures the cluster for it.",
+		"The current kube container resets this device only once the controller no longer configures the cluster for it.",
 	}
 	for _, w := range f.known.Words {
-		said := "was silent"
+		said := "did not answer"
 		if w.Alive != "" {
 			said = "answered at " + terminal.Clean(w.Alive)
 		}
@@ -173,7 +173,7 @@ func undoLeave(ctx context.Context, out io.Writer, p device.Paths, now time.Time
 	if err := topic.Publish(types.Global, types.ClusterLeaveRequest{RequestedAt: now.UTC(), Undo: true}); err != nil {
 		return terminal.ExitWith(terminal.ExitNotPublished, err)
 	}
-	fmt.Fprintln(out, "The leave without the cluster is undone, if its minute is not over: zedkube status")
+	fmt.Fprintln(out, "The leave without the cluster is undone, if its minute has not passed: zedkube status")
 	return nil
 }
 
@@ -211,13 +211,13 @@ func planWithout(ctx context.Context, p device.Paths, check bool) terminal.View 
 }
 
 func putWithoutPlan(s *terminal.Screen, f survivor, p withoutPlan) {
-	s.Put(0, terminal.Bold, "Plan of a leave of "+terminal.Clean(p.Node)+" without its cluster, nothing is changed")
+	s.Put(0, terminal.Bold, "Plan for the leave of "+terminal.Clean(p.Node)+" without its cluster, nothing is changed")
 	if p.Against != "" {
 		s.Field("verdict", terminal.Red, "It would be refused: "+terminal.Clean(p.Against)+".")
 	} else {
-		s.Field("verdict", terminal.Plain, "Nothing answers now. If that lasts ten minutes after it is asked for, this node leaves.")
+		s.Field("verdict", terminal.Plain, "Nothing answers now. If nothing answers for ten minutes after the request, this node leaves.")
 	}
-	s.Field("asked at", terminal.Plain, terminal.Timestamp(p.Made))
+	s.Field("made at", terminal.Plain, terminal.Timestamp(p.Made))
 	if e := p.Evidence; e != nil {
 		s.Field("evidence", terminal.Plain, terminal.Clean(string(e.State))+": "+terminal.Clean(e.Reason))
 	}

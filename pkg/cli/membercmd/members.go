@@ -20,8 +20,8 @@ import (
 // membersExitCodes are those of the commands below "zedkube members".
 const membersExitCodes = `Exit codes:
   0   done
-  1   wrong usage, interrupted, or it failed
-  2   it could not be written, or the API server cannot be asked
+  1   wrong usage, interrupted, or failed
+  2   the request could not be written, or the API server cannot be queried
   3   refused: the last line gives the reason
   99  unknown command`
 
@@ -33,8 +33,8 @@ const exitMemberRefused = 3
 func NewMembersCommand(o *device.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "members",
-		Short: "Act on nodes that are no longer members of the cluster",
-		Long: "Act on nodes that are no longer members of the cluster. zedkube does this by itself where it is certain; these\n" +
+		Short: "Manage nodes that are no longer members of the cluster",
+		Long: "Manage nodes that are no longer members of the cluster. zedkube does this automatically where it is certain; these\n" +
 			"commands are for an operator who knows what it cannot know. See docs/operations.md, \"Members and the tie-breaker\".\n\n" + membersExitCodes,
 		Args: terminal.NoCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -55,10 +55,10 @@ func newMembersForgetCommand(o *device.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "forget NODE",
 		Short: "Remove the stamp of a node that runs EVE's own zedkube again",
-		Long: "Remove the stamp of a node that runs EVE's own zedkube again: after it was put back to its former image, or EVE\n" +
-			"fell back to it. Its Node then says no longer that a zedkube of this kind runs there. Refused while the stamp is\n" +
+		Long: "Remove the stamp of a node that runs EVE's own zedkube again: after it was rolled back to its previous image, or EVE\n" +
+			"fell back to it. Its Node then no longer says that a zedkube of this kind runs there. Refused while the stamp is\n" +
 			"fresh: an agent writes it every " + types.StampEvery.String() + ", and it is stale once the agent of this node has not seen it change for\n" +
-			types.StampFresh.String() + ". An agent that does run writes it again. See docs/eve-image.md, \"Back\".\n\n" + membersExitCodes,
+			types.StampFresh.String() + ". An agent that is running writes it again. See docs/eve-image.md, \"Back\".\n\n" + membersExitCodes,
 		Example: "  zedkube members forget press-line-3",
 		Args:    terminal.Words(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -68,7 +68,7 @@ func newMembersForgetCommand(o *device.Options) *cobra.Command {
 			defer asked.Close()
 			seen, err := asked.OfAgent(c.Context())
 			if err != nil {
-				return terminal.ExitWith(exitMemberRefused, fmt.Errorf("refused: only an agent that has watched for a while knows how old a stamp is: %w", err))
+				return terminal.ExitWith(exitMemberRefused, fmt.Errorf("refused: only an agent that has been running for a while knows how old a stamp is: %w", err))
 			}
 			f.seen = seen
 			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube members forget "+args[0])

@@ -39,10 +39,10 @@ func newMembersRemoveCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
 		Use:   "remove [--give-up-volume VOLUME]... [--yes] NODE",
-		Short: "Remove a node whose device is gone for good from the cluster",
-		Long: "Remove a node whose device is gone for good from the cluster: its Node is deleted, and its etcd member with it.\n" +
-			"A device that comes back afterwards has to be set up again. Refused, whatever is asked for, while the Node is\n" +
-			"Ready, while its kubelet reports or the device answers a connection, where etcd would lose its quorum, and while\n" +
+		Short: "Remove from the cluster a node whose device is gone for good",
+		Long: "Remove from the cluster a node whose device is gone for good: its Node is deleted, and its etcd member with it.\n" +
+			"A device that comes back afterwards has to be set up again. Refused, whatever flags are given, while the Node is\n" +
+			"Ready, while its kubelet reports or the device answers a connection, if etcd would lose its quorum, and while\n" +
 			"another node drains. Volumes whose last healthy replica is there are lost: each has to be named.\n\n" + membersExitCodes,
 		Example: "  zedkube members remove press-line-3\n" +
 			"  zedkube members remove press-line-3 --yes --give-up-volume pvc-5f0e11c7",
@@ -71,7 +71,7 @@ func newMembersRemoveCommand(o *device.Options) *cobra.Command {
 		ValidArgsFunction: terminal.CompleteArgs(func(ctx context.Context) []string { return device.CompleteNodes(ctx, o, nil) }),
 	}
 	out.Flag(c)
-	c.Flags().StringSliceVar(&r.giveUp, "give-up-volume", nil, "this volume, whose last healthy replica is on the node, may be lost; once for each")
+	c.Flags().StringSliceVar(&r.giveUp, "give-up-volume", nil, "this volume, whose last healthy replica is on the node, may be lost; repeat for each")
 	c.Flags().BoolVar(&r.yes, "yes", false, "do not ask for confirmation; what is refused stays refused")
 	return c
 }
@@ -114,7 +114,7 @@ func (r *removing) run(ctx context.Context, kube memberCluster) error {
 	target := nodes[i]
 	r.renewed = target.RenewedAt
 	if target.Name == own.Name {
-		return refused("this is the node itself: zedkube leave")
+		return refused("this command runs on that node itself: use zedkube leave")
 	}
 	if why, err := r.judge(ctx, target, own, nodes); err != nil || why != "" {
 		return errors.Join(err, refused(why))
@@ -139,12 +139,12 @@ func refused(why string) error {
 func (r *removing) judge(ctx context.Context, target, own types.Node, nodes []types.Node) (string, error) {
 	i := slices.IndexFunc(nodes, func(n types.Node) bool { return n.UID == target.UID })
 	if i < 0 {
-		return "node " + target.Name + " is gone, or another one by now", nil
+		return "node " + target.Name + " no longer exists, or was replaced by another one", nil
 	}
 	n := nodes[i]
 	switch {
 	case n.Ready == types.ConditionTrue:
-		return "node " + n.Name + " is Ready: let it leave by itself, with \"zedkube leave\" there", nil
+		return "node " + n.Name + " is Ready: let it leave, with \"zedkube leave\" there", nil
 	case !n.RenewedAt.Equal(r.renewed):
 		return "the kubelet of node " + n.Name + " has just renewed its Lease", nil
 	}
@@ -232,7 +232,7 @@ func (r *removing) explain(target types.Node, nodes []types.Node) {
 		target.Name, cmp.Or(target.UUID, "its device is unknown"), terminal.Stamp(target.ReadySince, time.Now()))
 	if target.Votes() {
 		others := types.QuorumOf(slices.DeleteFunc(slices.Clone(nodes), func(n types.Node) bool { return n.UID == target.UID }))
-		fmt.Fprintf(r.out, "etcd has %d voting members left then, of which %d are Ready.\n", others.Voters, others.Ready)
+		fmt.Fprintf(r.out, "etcd then has %d voting members left, of which %d are Ready.\n", others.Voters, others.Ready)
 	}
 	if id, err := uuid.Parse(target.UUID); err == nil && slices.Contains(r.masters, id) {
 		fmt.Fprintln(r.out, "Warning: the device is still configured as a master at the controller. Remove it there as well.")
@@ -248,7 +248,7 @@ func (r *removing) confirm(ctx context.Context) error {
 		return nil
 	}
 	if !r.asks {
-		return errors.New("there is nobody to ask for confirmation: add --yes; nothing was changed")
+		return errors.New("this is not a terminal, so nobody can confirm: add --yes; nothing was changed")
 	}
 	fmt.Fprint(r.out, "A device that comes back has to be set up again. To continue, type the name of the node: ")
 	name, err := terminal.ReadAnswer(ctx, r.in)

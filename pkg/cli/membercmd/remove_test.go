@@ -91,7 +91,7 @@ func TestWhichMemberAnOperatorMayRemove(t *testing.T) {
 		code   int // 0: it is removed
 		says   string
 	}{
-		"one that is dead":        {func(*removeScene) {}, 0, "etcd has 2 voting members left then, of which 2 are Ready.\n"},
+		"one that is dead":        {func(*removeScene) {}, 0, "etcd then has 2 voting members left, of which 2 are Ready.\n"},
 		"one that is still named": {func(s *removeScene) { s.masters = []uuid.UUID{uuid.NameSpaceURL} }, 0, "Warning: the device is still configured as a master"},
 		"none there is not":       {func(s *removeScene) { s.name, s.typed = "node-9", "node-9" }, 1, "no member node-9"},
 		"not the own one":         {func(s *removeScene) { s.name = "node-2" }, 3, "zedkube leave"},
@@ -126,7 +126,7 @@ func TestWhichMemberAnOperatorMayRemove(t *testing.T) {
 		}, 3, "renewed its Lease"},
 		"none that another has replaced": {func(s *removeScene) {
 			s.onAnswer = func() { change("node-3", func(n *types.Node) { n.UID = "new" })(s) }
-		}, 3, "another one by now"},
+		}, 3, "was replaced by another one"},
 		"none once a replica is the last":      {func(s *removeScene) { s.onAnswer = func() { s.lastReplica("pvc-1") } }, 3, "pvc-1"},
 		"none where a peer only seems Ready":   {func(s *removeScene) { s.cluster.SetRenewed("node-1", time.Now()) }, 3, "no quorum"},
 		"none that the server does not delete": {func(s *removeScene) { s.cluster.FailVerb("deletenode", types.ErrRefused) }, 2, "refused"},

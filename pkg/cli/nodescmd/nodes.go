@@ -23,9 +23,9 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
 		Use:   "nodes [NODE] [--watch]",
-		Short: "Show the cluster's nodes: Ready since when, cordoned by whom, which agent",
-		Long: "Show the cluster's nodes: Ready since when, cordoned by whom, which agent. It asks the agent on this device, which\n" +
-			"holds them; where none runs it takes the report that lies here, and else asks the API server.\n\n" + terminal.ShowExitCodes,
+		Short: "Show the cluster's nodes: status and since when, cordoned by whom, which agent",
+		Long: "Show the cluster's nodes: status and since when, cordoned by whom, which agent. It asks the agent on this device, which\n" +
+			"has them; if none is running it uses the report on this device, or else queries the API server.\n\n" + terminal.ShowExitCodes,
 		Args: terminal.Words(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := cmp.Or(out.Parse(), device.CheckDevice(*o)); err != nil {

@@ -40,7 +40,7 @@ func nodesText(v device.NodesView, alone bool, width int) string {
 // TestViewsOfNodes holds what people see: go test ./pkg/cli/nodescmd -run Views
 // -update writes it anew.
 func TestViewsOfNodes(t *testing.T) {
-	v := device.NodesView{ReadAt: cmdtest.Now, Nodes: cmdtest.TroubledNodes(), Problems: []string{"the agent does not run: process 4711 is gone"}}
+	v := device.NodesView{ReadAt: cmdtest.Now, Nodes: cmdtest.TroubledNodes(), Problems: []string{"the agent is not running: process 4711 is gone"}}
 	cmdtest.SameView(t, "nodes", nodesText(v, false, 80))
 	cmdtest.SameView(t, "nodes-pipe", nodesText(v, false, cmdtest.Pipe))
 	cmdtest.SameView(t, "nodes-40", nodesText(v, false, 40))

@@ -19,8 +19,8 @@ import (
 // ExitCodes are those of all plans.
 const ExitCodes = `Exit codes:
   0   the plan was made, whatever it says
-  1   wrong usage, interrupted, or it failed
-  2   no node could be asked: the plan says no more than the files of this device
+  1   wrong usage, interrupted, or failed
+  2   no node could be queried: the plan is based on the files of this device alone
   3   with --check: something blocks
   99  unknown command`
 

@@ -25,10 +25,10 @@ func NewDoctorCommand(o *device.Options) *cobra.Command {
 	var only []string
 	c := &cobra.Command{
 		Use:   "doctor [--only CHECK,...]",
-		Short: "Examine what a healthy node needs: verdict, evidence, remedy",
-		Long: "Examine what a healthy node needs, each check within two seconds, all at the same time: verdict, evidence and remedy.\n" +
+		Short: "Check what a healthy node needs: verdict, evidence, remedy",
+		Long: "Check what a healthy node needs, all at the same time, each within two seconds: verdict, evidence and remedy.\n" +
 			"It needs neither agent nor API server: what cannot be known without them is unknown. On a copy of another device's\n" +
-			"files (--root) only what files tell is judged.\n\nChecks:\n" + checkNames() + "\n" + doctorExitCodes,
+			"files (--root) only what the files show is checked.\n\nChecks:\n" + checkNames() + "\n" + doctorExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := out.Parse(); err != nil {
@@ -49,7 +49,7 @@ func NewDoctorCommand(o *device.Options) *cobra.Command {
 		},
 	}
 	out.Flag(c)
-	c.Flags().StringSliceVar(&only, "only", nil, "these checks alone, by name")
+	c.Flags().StringSliceVar(&only, "only", nil, "run only these checks, by name")
 	_ = c.RegisterFlagCompletionFunc("only", func(*cobra.Command, []string, string) (names []string, d cobra.ShellCompDirective) {
 		for _, c := range new(health.Device).Checks() {
 			names = append(names, c.Name)
@@ -129,7 +129,7 @@ func viewFindings(found []types.Finding) terminal.View {
 		}
 	}
 	if len(failed) > 0 {
-		s.Err = terminal.ExitWith(terminal.ExitFound, fmt.Errorf("checks that fail: %s", strings.Join(failed, ", ")))
+		s.Err = terminal.ExitWith(terminal.ExitFound, fmt.Errorf("failed checks: %s", strings.Join(failed, ", ")))
 	}
 	return s
 }

@@ -28,7 +28,7 @@ func NewStatusCommand(o *device.Options) *cobra.Command {
 		Short: "Show problems and what to do about them, and the state of node, cluster, drain, applications and storage",
 		Long: "Show problems of this node, since when and what to do about them; then the state of node, cluster, drain, applications\n" +
 			"and storage, each with its age. It reads files; neither the agent nor the API server has to run. An agent\n" +
-			"that runs is asked for the nodes where no file has them. With --root it reads a copy of a device's files.\n\n" + terminal.ShowExitCodes,
+			"that is running is asked for the nodes if no file has them. With --root it reads a copy of a device's files.\n\n" + terminal.ShowExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := cmp.Or(out.Parse(), device.CheckDevice(*o)); err != nil {

@@ -72,7 +72,7 @@ func TestStatusReadsADeviceThroughItsFlags(t *testing.T) {
 
 func views() map[string]string {
 	o := cmdtest.Troubled()
-	well := overview.Overview{ReadAt: cmdtest.Now, Agent: overview.Agent{Runs: true, Seen: cmdtest.Now}, Node: overview.Node{NoCluster: "This device's hypervisor is kvm, which runs no Kubernetes."}}
+	well := overview.Overview{ReadAt: cmdtest.Now, Agent: overview.Agent{Runs: true, Seen: cmdtest.Now}, Node: overview.Node{NoCluster: "This device's hypervisor is kvm, which does not run Kubernetes."}}
 	text := func(lines []string) string { return strings.Join(lines, "\n") + "\n" }
 	return map[string]string{
 		"status":        text(terminal.Draw(80, false, func(s *terminal.Screen) { putStatus(s, o) })),

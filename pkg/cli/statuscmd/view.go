@@ -56,7 +56,7 @@ func putStatusHead(s *terminal.Screen, o overview.Overview) {
 	}
 	s.Put(0, look, name+": "+problemsText(len(o.Problems)))
 	if o.Copied {
-		s.Put(0, terminal.Plain, "a copy, made "+terminal.Timestamp(o.ReadAt)+"; ages are of that moment")
+		s.Put(0, terminal.Plain, "a copy, made "+terminal.Timestamp(o.ReadAt)+"; ages are relative to that time")
 	}
 }
 
@@ -115,7 +115,7 @@ func (f summary) reported(label string, t overview.Told, look terminal.Style, te
 func (f summary) agent(o overview.Overview) {
 	look, text := terminal.Green, "runs"
 	if !o.Agent.Runs {
-		look, text = terminal.Red, "does NOT run: "+terminal.Clean(o.Agent.Why)
+		look, text = terminal.Red, "is NOT running: "+terminal.Clean(o.Agent.Why)
 	}
 	if o.Agent.Hung {
 		text = "HANGS: " + terminal.Clean(o.Agent.Why)
@@ -172,7 +172,7 @@ func (f summary) cluster(o overview.Overview) {
 }
 
 func (f summary) members(m overview.Members) {
-	text := "the controller names no masters"
+	text := "the controller lists no masters"
 	if n := len(m.Masters); n > 0 {
 		text = fmt.Sprintf("%d masters", n)
 	}
@@ -207,7 +207,7 @@ func (f summary) drain(d overview.Drain) {
 		f.line("EVE sees", d.At, terminal.Plain, terminal.Clean(d.Status)+", for "+terminal.Clean(d.RequestedBy))
 	}
 	if d.Request != nil {
-		f.line("asked by", d.Request.RequestedAt, terminal.Plain, strings.TrimSuffix("the operator: "+terminal.Clean(d.Request.Context), ": "))
+		f.line("requester", d.Request.RequestedAt, terminal.Plain, strings.TrimSuffix("the operator: "+terminal.Clean(d.Request.Context), ": "))
 	}
 }
 
@@ -250,7 +250,7 @@ func (f summary) report(r overview.Report) {
 	for _, part := range []struct {
 		n    int
 		word string
-	}{{stale, "stale"}, {unseen, "not seen yet"}, {cut, "cut"}} {
+	}{{stale, "stale"}, {unseen, "not seen yet"}, {cut, "truncated"}} {
 		if part.n > 0 {
 			text += fmt.Sprintf(", %d %s", part.n, part.word)
 		}

@@ -32,12 +32,12 @@ func NewBundleCommand(o *device.Options, all func() *cobra.Command) *cobra.Comma
 	var include []string
 	c := &cobra.Command{
 		Use:   "support-bundle [-f FILE|-] [--include-topic AGENT/TOPIC]",
-		Short: "Write an archive with all that support needs to know of this device, without its secrets",
-		Long: "Write what is needed to understand this device into one archive (tar.gz) of at most 64 MiB: what the agents tell one\n" +
-			"another, the audit, the agent's answers on its socket, what the commands say, and the ends of logs. Of other agents'\n" +
-			"topics only the fields that zedkube knows go in, and what looks like a token, a password, a key or cipher data is taken\n" +
-			"out. Look through it all the same before you give it away. It holds a list of its files and of what it lacks (zedkube-bundle.json).\n" +
-			"Without -f it is written into the present directory. Unpacked, it is a root for zedkube --root DIR.\n\n" + bundleExitCodes,
+		Short: "Write an archive with all that support needs to know about this device, without its secrets",
+		Long: "Write what is needed to understand this device into one archive (tar.gz) of at most 64 MiB: what the agents publish to one\n" +
+			"another, the audit trail, the agent's answers on its socket, the output of commands, and the ends of logs. Of other agents'\n" +
+			"topics only the fields that zedkube knows are included, and what looks like a token, a password, a key or cipher data is redacted.\n" +
+			"out. Review it anyway before you share it. It contains a list of its files and of what is missing (zedkube-bundle.json).\n" +
+			"Without -f it is written to the current directory. Unpacked, it is a root for zedkube --root DIR.\n\n" + bundleExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			out := terminal.Of(c.OutOrStdout())
@@ -61,13 +61,13 @@ func NewBundleCommand(o *device.Options, all func() *cobra.Command) *cobra.Comma
 			return nil
 		},
 	}
-	c.Flags().StringArrayVar(&include, "include-topic", nil, "take in all fields of this topic of another agent, AGENT/TOPIC; the list in the archive says so")
+	c.Flags().StringArrayVar(&include, "include-topic", nil, "include all fields of this topic of another agent, AGENT/TOPIC; the list in the archive says so")
 	c.Flags().StringVarP(&file, "file", "f", "", `file to write, or "-" for stdout`)
 	return c
 }
 
 const bundleExitCodes = `Exit codes:
-  0   written; what it lacks is in its list
+  0   written; its list names what is missing
   1   wrong usage, or interrupted
   2   it could not be written
   99  unknown command`

@@ -21,10 +21,10 @@ import (
 )
 
 const exportExitCodes = `Exit codes:
-  0   all of it was printed, and is as of now
+  0   everything was printed and is current
   1   wrong usage, or it could not be written
   2   a message is missing; without MESSAGE, one that should be there
-  3   all of it was printed, and a part is old or not whole
+  3   everything was printed, but a part is old or incomplete
   99  unknown command`
 
 // The messages that there are; "app" stands for one of each application.
@@ -49,9 +49,9 @@ func NewExportCommand(o *device.Options) *cobra.Command {
 			"  cluster-node    whether this node is Ready; this one asks the API server\n" +
 			"  app             of each application whether it runs here; app/UUID for one\n" +
 			"  metrics         what nodes and applications use; only on the node that reports for the cluster\n" +
-			"Without MESSAGE, all that there are. As json each is a document of its own, with its name and its type; as\n" +
-			"binary one is written, a serialized ZInfoMsg or, of metrics, ZMetricMsg. What is missing, old or not whole\n" +
-			"is said on stderr.\n\n" + exportExitCodes,
+			"Without MESSAGE, all that exist. As json each is a separate document, with its name and its type; as\n" +
+			"binary only one is written, a serialized ZInfoMsg or, for metrics, ZMetricMsg. What is missing, old or incomplete\n" +
+			"is reported on stderr.\n\n" + exportExitCodes,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.Parse(); err != nil {
 				return err

@@ -48,13 +48,13 @@ func TestOwnNodeIsExportedAsTheClusterSeesIt(t *testing.T) {
 		"Ready":     {nodes: node(exportDevice, types.ConditionTrue), want: info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_READY},
 		"not Ready": {nodes: node(exportDevice, types.ConditionFalse), want: info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_NOTREADY},
 		"not a node of the cluster": {
-			nodes: node(uuid.NameSpaceURL, types.ConditionTrue), want: info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_NOTREADY, says: "has no node of this device",
+			nodes: node(uuid.NameSpaceURL, types.ConditionTrue), want: info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_NOTREADY, says: "has no node for this device",
 		},
 		"the API server is silent": {
 			err: device.APIError(types.ErrNoAnswer), want: info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_DOWN, says: "cannot be reached",
 		},
-		"the API server refuses": {err: device.APIError(types.ErrRefused), says: "the cluster cannot be asked"},
-		"an error of ours":       {err: errors.New("no memory"), says: "the cluster cannot be asked"},
+		"the API server refuses": {err: device.APIError(types.ErrRefused), says: "the cluster cannot be queried"},
+		"an error of ours":       {err: errors.New("no memory"), says: "the cluster cannot be queried"},
 	} {
 		x := exportStage(t, func() ([]types.Node, error) { return c.nodes, c.err }).node(t.Context())
 		got := info.ZInfoClusterNodeStatus_Z_INFO_CLUSTER_NODE_STATUS_UNSPECIFIED

@@ -111,7 +111,7 @@ func (e *exporter) alive(x *exported, written time.Time) (at time.Time) {
 	if e.agent.Runs {
 		return e.now
 	}
-	x.doubts = append(x.doubts, "the agent does NOT run: "+e.agent.Why)
+	x.doubts = append(x.doubts, "the agent is NOT running: "+e.agent.Why)
 	if e.agent.Seen.After(written) {
 		return e.agent.Seen
 	}
@@ -137,11 +137,11 @@ func (e *exporter) update() exported {
 func (e *exporter) node(ctx context.Context) exported {
 	x := exported{name: messageNode}
 	if e.info.DeviceName == "" && e.info.DeviceID == uuid.Nil {
-		x.missing = "which node this device is, is not known"
+		x.missing = "it is not known which node this device is"
 		return x
 	}
 	if _, err := os.Stat(e.paths.Kubeconfig); err != nil {
-		x.missing = "the cluster cannot be asked: " + err.Error()
+		x.missing = "the cluster cannot be queried: " + err.Error()
 		return x
 	}
 	nodes, err := e.ask(ctx, e.paths)
@@ -156,7 +156,7 @@ func (e *exporter) node(ctx context.Context) exported {
 		x.notes = append(x.notes, "the API server cannot be reached: "+err.Error())
 		x.message = e.sender.Node(evereport.OwnNode{})
 	default:
-		x.missing = "the cluster cannot be asked: " + err.Error()
+		x.missing = "the cluster cannot be queried: " + err.Error()
 	}
 	return x
 }

@@ -38,7 +38,7 @@ func (e *exporter) cluster() exported {
 		x.doubts = append(x.doubts, "how far the report can be trusted is not known: "+err.Error())
 		at = earlier(at, written)
 	case !health.Reports:
-		x.doubts = append(x.doubts, "this node does not report for the cluster any more")
+		x.doubts = append(x.doubts, "this node no longer reports for the cluster")
 		at = earlier(at, written)
 	default:
 		for _, s := range health.Sections {
@@ -58,15 +58,15 @@ func doubtSection(x *exported, s types.ReportSection, now time.Time) (since time
 	doubt := func(format string, args ...any) { x.doubts = append(x.doubts, fmt.Sprintf(format, args...)) }
 	switch {
 	case !s.Known:
-		doubt("section %s has not been seen since the agent began: %s", s.Name, s.Why)
+		doubt("section %s has not been seen since the agent started: %s", s.Name, s.Why)
 	case !s.StaleSince.IsZero():
-		doubt("section %s is not up to date since %s: %s", s.Name, terminal.Stamp(s.StaleSince, now), s.Why)
+		doubt("section %s has not been up to date since %s: %s", s.Name, terminal.Stamp(s.StaleSince, now), s.Why)
 	}
 	if s.Truncated > 0 {
-		doubt("%d of %d entries of section %s are left out, as the report would be too large", s.Truncated, s.Total, s.Name)
+		doubt("%d of %d entries of section %s are left out, because the report would be too large", s.Truncated, s.Total, s.Name)
 	}
 	if s.Without != "" {
-		doubt("the entries of section %s go without %s, as the report would be too large", s.Name, s.Without)
+		doubt("the entries of section %s lack %s, because the report would be too large", s.Name, s.Without)
 	}
 	return s.StaleSince
 }
@@ -80,7 +80,7 @@ func (e *exporter) notReported(err error) (why string, inOrder bool) {
 	leader, _, err := device.ReadRecord[types.KubeLeaderElectInfo](e.paths.TopicFile(device.Self, "KubeLeaderElectInfo"))
 	said := ""
 	if !e.agent.Runs {
-		said = "; the agent does NOT run: " + e.agent.Why
+		said = "; the agent is NOT running: " + e.agent.Why
 	}
 	switch {
 	case err != nil:
@@ -107,7 +107,7 @@ func (e *exporter) metrics() exported {
 		x.doubts = append(x.doubts, "nothing has been measured since "+terminal.Stamp(newest, e.now))
 	}
 	if m.Truncated > 0 {
-		x.doubts = append(x.doubts, fmt.Sprintf("%d entries are left out, as the report would be too large", m.Truncated))
+		x.doubts = append(x.doubts, fmt.Sprintf("%d entries are left out, because the report would be too large", m.Truncated))
 	}
 	if n := unmeasured(m); n > 0 {
 		x.notes = append(x.notes, fmt.Sprintf("%d values are not measured; the message can only say 0 for them", n))

@@ -21,7 +21,7 @@ func NewPageCommand(o *device.Options) *cobra.Command {
 		Short: "Show how to open the page of this device, and print its token",
 		Long: "Show how to open the page of this device in a browser, and print the token that it requires if the agent\n" +
 			"serves it on 127.0.0.1 (zedkube run --page=on). Anyone who has the token may read all that the page shows, the logs\n" +
-			"of applications included, until the agent is started again. No token is required over the socket.\n\n" +
+			"of applications included, until the agent is restarted. No token is required over the socket.\n\n" +
 			"Exit codes:\n  0   shown\n  1   wrong usage, or the token cannot be read\n  99  unknown command",
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -99,7 +99,7 @@ func deliver(ctx context.Context, p device.Paths, report types.KubeClusterUpdate
 				return store(p, log, report)
 			}
 		case <-late:
-			return errors.New("the running agent did not pass the report on")
+			return errors.New("the running agent did not forward the report")
 		case <-ctx.Done():
 			return ctx.Err()
 		}

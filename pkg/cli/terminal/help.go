@@ -54,8 +54,8 @@ func newHelpCommand() *cobra.Command {
 func NewCompletionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish"}
 	return &cobra.Command{
-		Use: "completion bash|zsh|fish", Short: "Print a script for a shell that completes commands, flags, nodes and applications",
-		Long: "Print a script for a shell that completes commands, flags, nodes and applications. For this session:\n" +
+		Use: "completion bash|zsh|fish", Short: "Print a shell completion script for commands, flags, nodes and applications",
+		Long: "Print a shell completion script for commands, flags, nodes and applications. For this session:\n" +
 			"  source <(zedkube completion bash)\n",
 		ValidArgs: shells,
 		Args:      Words(1),
@@ -196,7 +196,7 @@ func Complaint(err error) string {
 // The exit codes of the commands (docs/wire.md, "Process").
 const (
 	ExitUsage          = 1
-	ExitNotPublished   = 2 // or the API server cannot be asked
+	ExitNotPublished   = 2 // or the API server cannot be queried
 	ExitDrainFailed    = 3
 	ExitJoinTimeout    = 4
 	ExitJoinWithdrawn  = 5

@@ -44,7 +44,7 @@ func (o *Outputs) Flag(c *cobra.Command) {
 
 // WatchFlag adds --watch, for commands whose look costs little.
 func (o *Outputs) WatchFlag(c *cobra.Command) {
-	c.Flags().BoolVarP(&o.Watch, "watch", "w", false, "keep watching: a screen that is kept up to date; into a pipe a line or document for each change")
+	c.Flags().BoolVarP(&o.Watch, "watch", "w", false, "keep watching: redraw the screen; in a pipe, print a line or document for each change")
 }
 
 // bareExpression is an expression without braces, which kubectl takes, too.

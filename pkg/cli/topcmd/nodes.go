@@ -250,7 +250,7 @@ func (a *nodeAsking) rows(now time.Time) (rows []topRow) {
 // problems are the nodes that do not answer.
 func (a *nodeAsking) problems(rows []topRow) (said []string) {
 	if a.err != nil {
-		said = append(said, "the nodes cannot be asked through the API server: "+a.err.Error())
+		said = append(said, "the nodes cannot be queried through the API server: "+a.err.Error())
 	}
 	const shown = 3
 	silent := 0

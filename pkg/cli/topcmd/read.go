@@ -63,7 +63,7 @@ func (f *topFiles) look(cluster bool) {
 func (f *topFiles) problems(agent device.AgentLife, now time.Time) []string {
 	var said []string
 	if !agent.Runs {
-		said = append(said, "the agent does NOT run: "+agent.Why+"; its values are the last it published")
+		said = append(said, "the agent is NOT running: "+agent.Why+"; its values are the last ones that it published")
 	}
 	m := f.own.value
 	switch {

@@ -76,7 +76,7 @@ func TestWithoutTheAPITheOwnNodeIsShownAndWhyNoOther(t *testing.T) {
 		if err := c.run(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if out := s.out.String(); !strings.Contains(out, "cannot be asked through the API server: refused") || !strings.Contains(out, "\nnode-2  1312m") {
+		if out := s.out.String(); !strings.Contains(out, "cannot be queried through the API server: refused") || !strings.Contains(out, "\nnode-2  1312m") {
 			t.Errorf("got\n%s", out)
 		}
 	})
@@ -141,8 +141,8 @@ func TestTopSaysWhatTheAgentCannot(t *testing.T) {
 		"unreadable":       {func(s *topStage) { s.put("run/zedkube/KubeNodeMetrics/global.json", `{"Node":`) }, "cannot be read", terminal.ExitNotPublished},
 		"null":             {func(s *topStage) { s.put("run/zedkube/KubeNodeMetrics/global.json", `null`) }, "is empty", terminal.ExitNotPublished},
 		"of other types":   {func(s *topStage) { s.put("run/zedkube/KubeNodeMetrics/global.json", `{"pubsub-large-Pods":7}`) }, "cannot be read", terminal.ExitNotPublished},
-		"no agent":         {func(s *topStage) { s.put("run/zedkube.pid", "x") }, "does NOT run", terminal.ExitNotPublished},
-		"an agent is gone": {func(s *topStage) { s.put("run/zedkube.pid", "x"); s.publish("KubeNodeMetrics", busyNode()) }, "does NOT run", 0},
+		"no agent":         {func(s *topStage) { s.put("run/zedkube.pid", "x") }, "is NOT running", terminal.ExitNotPublished},
+		"an agent is gone": {func(s *topStage) { s.put("run/zedkube.pid", "x"); s.publish("KubeNodeMetrics", busyNode()) }, "is NOT running", 0},
 		"a stale kubelet": {func(s *topStage) {
 			m := busyNode()
 			m.Stale = "it refuses connections"

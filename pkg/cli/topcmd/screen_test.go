@@ -113,7 +113,7 @@ func topScreens() map[string][]string {
 	t, o := crowded()
 	all["top-many"] = drawn(t, o, 80, 24)
 	t, o = busyTop(topPods, sortMemory)
-	t.Problems = []string{"the agent does NOT run: process 4711 is gone; its values are the last it published"}
+	t.Problems = []string{"the agent is NOT running: process 4711 is gone; its values are the last ones that it published"}
 	all["top-dead"] = drawn(t, o, 80, 24)
 	all["top-nothing"] = drawn(topTable{At: cmdtest.Now, Of: topPods, Problems: []string{"the agent has published no KubeNodeMetrics yet"}}, o, 80, 24)
 	return all

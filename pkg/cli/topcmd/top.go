@@ -24,7 +24,7 @@ import (
 const topExitCodes = `Exit codes:
   0   it was shown
   1   wrong usage, or it could not be printed
-  2   there is nothing to show: no agent runs here, and the API server cannot be asked
+  2   there is nothing to show: no agent is running here, and the API server cannot be queried
   99  unknown command`
 
 // What a table is of.
@@ -53,8 +53,8 @@ func NewTopCommand(o *device.Options) *cobra.Command {
 		Short: "Show the resource usage of nodes, pods and containers, live",
 		Long: "Show live the resource usage of all nodes of the cluster, or of the pods or containers of this one.\n" +
 			"This node's values come from the agent, which measures every 5 s while this command runs. Other nodes'\n" +
-			"kubelets are asked through the API server. A value older than 15 s is marked with !, of pods and containers\n" +
-			"older than 25 s, as kubelets measure them every 10 to 15 s. Unknown values are shown as -.\n" +
+			"kubelets are asked through the API server. A value older than 15 s is marked with !; for pods and containers,\n" +
+			"one older than 25 s, because kubelets measure them every 10 to 15 s. Unknown values are shown as -.\n" +
 			"q quits, c m n sort by cpu, memory or name, the arrow keys, space and b scroll.\n\n" + topExitCodes,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := cmp.Or(t.out.Parse(), t.parse(args)); err != nil {
@@ -70,11 +70,11 @@ func NewTopCommand(o *device.Options) *cobra.Command {
 	flags := c.Flags()
 	flags.BoolVar(&t.all, "all", false, "pods and containers of every namespace, not only those of applications")
 	flags.StringVar(&t.sort, "sort", sortCPU, "cpu, memory or name")
-	flags.BoolVar(&t.once, "once", false, "print one table and exit; the default where there is no terminal")
+	flags.BoolVar(&t.once, "once", false, "print one table and exit; the default if there is no terminal")
 	flags.BoolVar(&t.json, "json", false, "the same as -o json: a line of JSON every 5 s; with --once a single one")
 	t.out.Flag(c)
 	terminal.Completed(c, "sort", sortCPU, sortMemory, sortName)
-	flags.BoolVar(&t.ascii, "ascii", !localeIsUTF8(), "digits instead of blocks; the default where the locale is not UTF-8")
+	flags.BoolVar(&t.ascii, "ascii", !localeIsUTF8(), "digits instead of blocks; the default if the locale is not UTF-8")
 	return c
 }
 

@@ -23,10 +23,10 @@ func NewTopicsCommand(o *device.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "topics [AGENT/TOPIC[/KEY]] [--watch]",
 		Short: "Show the topics that the agents of this device publish",
-		Long: "Show the topics that the agents of this device publish: without an argument all topics, with one its values.\n" +
+		Long: "Show the topics that the agents of this device publish: without an argument all topics, with one the values of that topic.\n" +
 			"TOPIC alone is enough where only one agent has it. Enumerations are shown by name, secrets are masked,\n" +
 			"and of other agents' topics only the fields that zedkube knows are shown.\n" +
-			"With --watch a line for each field that changes, of all topics or of that one.\n" +
+			"With --watch it prints a line for each field that changes, in all topics or in that one.\n" +
 			"It reads files below <root>/run and <root>/persist only.\n\n" + topicsExitCodes,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {

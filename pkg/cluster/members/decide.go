@@ -182,7 +182,7 @@ func wanted(f facts, stale []types.Node) (all []task, why string) {
 func keeps(f facts, n types.Node) string {
 	why := f.rules().notRemovable(n, f.nodes)
 	if why == "" && f.uptime < f.rest {
-		why = "a member has just been removed, and the cluster must prove healthy without it first"
+		why = "a member has just been removed, and the cluster must be healthy without it first"
 	}
 	return why
 }

@@ -32,7 +32,7 @@ const (
 	maxAppID      = 36 // a UUID in letters
 )
 
-var errBusy = errors.New("too many reports are being made, ask again soon")
+var errBusy = errors.New("too many reports are being made, try again soon")
 
 // serveApp is the report of this node about one application.
 func (c *Component) serveApp(w http.ResponseWriter, r *http.Request) {
@@ -163,7 +163,7 @@ func (c *Component) serveClusterApp(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !c.limits.rounds.enter(from, maxRounds, maxRoundsEach) {
-		refuse(w, http.StatusTooManyRequests, "peers are being queried already, ask again soon")
+		refuse(w, http.StatusTooManyRequests, "peers are already being queried, try again soon")
 		return
 	}
 	defer c.limits.rounds.leave(from)

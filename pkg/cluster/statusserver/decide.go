@@ -224,9 +224,9 @@ func explain(f facts) explanation {
 func unseen(f facts) verdict {
 	switch {
 	case !f.heard:
-		return verdict{reasonAPIUnknown, "Nothing is known of the API server yet: the agent has just started."}
+		return verdict{reasonAPIUnknown, "Nothing is known about the API server yet: the agent has just started."}
 	case !f.api.Answers() && f.api.NoKubeconfig:
-		return verdict{reasonNoKubeconfig, "There is no kubeconfig yet: k3s on this node has not finished its start."}
+		return verdict{reasonNoKubeconfig, "There is no kubeconfig yet: k3s on this node has not finished starting."}
 	case !f.api.Answers():
 		return verdict{reasonAPISilent, "The API server has not answered since " + f.api.SilentSince.UTC().Format(time.RFC3339) + "."}
 	case !f.api.Synced:
@@ -308,7 +308,7 @@ func readiness(n types.Node) condition {
 	switch n.Ready {
 	case types.ConditionTrue:
 	case types.ConditionFalse:
-		c.verdict = verdict{reasonNodeNotReady, "The Node is not ready, says its kubelet."}
+		c.verdict = verdict{reasonNodeNotReady, "The kubelet of the Node reports that it is not ready."}
 	default:
 		c.status = types.ConditionUnknown
 		c.verdict = verdict{reasonNodeUnknown, "The Node's kubelet does not report."}

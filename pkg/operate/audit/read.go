@@ -125,14 +125,14 @@ func parse(line []byte) (o types.Operation, lost int, ok bool) {
 func Remarks(p Problems, err error) (says []string) {
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
-			says = append(says, "A part of the trail cannot be read, and what it holds is not shown: "+printable.Escape(strings.TrimSpace(line)))
+			says = append(says, "A part of the audit trail cannot be read and is not shown: "+printable.Escape(strings.TrimSpace(line)))
 		}
 	}
 	if p.Torn > 0 {
-		says = append(says, fmt.Sprintf("%d lines are invalid and left out; a power cut tears the last one.", p.Torn))
+		says = append(says, fmt.Sprintf("%d lines are invalid and left out; a power failure can truncate the last one.", p.Torn))
 	}
 	if p.Lost > 0 {
-		says = append(says, fmt.Sprintf("%d lines were lost while they could not be written.", p.Lost))
+		says = append(says, fmt.Sprintf("%d lines were lost because they could not be written.", p.Lost))
 	}
 	return says
 }

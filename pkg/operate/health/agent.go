@@ -20,8 +20,8 @@ const rebootAfter = 5 * time.Minute
 
 func findAgentDead(o seen, tell func(types.Finding)) {
 	if !o.Agent.Runs && !o.Agent.Hung {
-		tell(bad("See why in its log; while it is down nothing is drained, repaired or reported; running applications go on.",
-			"The agent does not run: %s. Everything below is what it last published.", o.Agent.Why).Of("", o.Agent.Seen))
+		tell(bad("Its log says why. While it is down nothing is drained, repaired or reported; running applications keep running.",
+			"The agent is not running: %s. Everything below is what it last published.", o.Agent.Why).Of("", o.Agent.Seen))
 	}
 }
 
@@ -46,7 +46,7 @@ func judgeAgent(f agentFacts) types.Finding {
 	case f.copied && f.Runs:
 		return unknown("This is a copy of a device; the agent had a heartbeat shortly before it was made.")
 	case f.copied:
-		return warn("look at the log of that device for source zedkube", "When this copy was made the agent did not run: %s.", f.Why)
+		return warn("look at the log of that device for source zedkube", "When this copy was made the agent was not running: %s.", f.Why)
 	}
 	o := seen{overview.Overview{Agent: f.Agent}}
 	if found, is := o.first(findAgentDead, findAgentHung); is {
@@ -54,11 +54,11 @@ func judgeAgent(f agentFacts) types.Finding {
 	}
 	switch {
 	case f.err != nil:
-		return bad("has another process taken the socket away? The agent recreates it within 30 seconds", "Process %d runs, and does not answer on %s: %v.", f.PID, f.socket, f.err)
+		return bad("has another process replaced the socket? The agent recreates it within 30 seconds", "Process %d is running but does not answer on %s: %v.", f.PID, f.socket, f.err)
 	case f.answer != http.StatusOK:
-		return warn("the agent is of another version than this command, or busy", "Process %d answers on %s with %d.", f.PID, f.socket, f.answer)
+		return warn("the agent has another version than this command, or is busy", "Process %d answers on %s with %d.", f.PID, f.socket, f.answer)
 	}
-	return ok("Process %d runs and answered within %s.", f.PID, f.took.Round(time.Millisecond))
+	return ok("Process %d is running and answered within %s.", f.PID, f.took.Round(time.Millisecond))
 }
 
 type watchdogFacts struct {
@@ -74,7 +74,7 @@ func judgeWatchdog(f watchdogFacts) types.Finding {
 	case f.Seen.IsZero() && !f.Runs:
 		return unknown("There is no heartbeat of an agent.")
 	case f.Seen.IsZero():
-		return bad("a component hangs from its start: look at the log for source zedkube", "The agent runs and has not touched its file yet.")
+		return bad("a component has hung since its start: check the log for source zedkube", "The agent is running but has not touched its watchdog file yet.")
 	case old > rebootAfter && f.registered && !f.copied:
 		return bad("look at the log for source zedkube before the device reboots", "The last heartbeat is %s old; the watchdog reboots the device at %s.", span(old), span(rebootAfter))
 	case old > rebootAfter:
@@ -92,7 +92,7 @@ func judgeWatchdog(f watchdogFacts) types.Finding {
 func judgeHypervisor(kind string, err error) types.Finding {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return unknown("There is no /run/eve-hv-type; the agent takes the device for one with Kubernetes.")
+		return unknown("There is no /run/eve-hv-type; the agent assumes that the device runs Kubernetes.")
 	case err != nil:
 		return warn("fix the file", "The hypervisor's type cannot be read: %v.", err)
 	case types.HypervisorRunsKubernetes(kind):
@@ -104,21 +104,21 @@ func judgeHypervisor(kind string, err error) types.Finding {
 func findNotAMember(o seen, tell func(types.Finding)) {
 	state := o.Cluster.Membership.State
 	if o.Cluster.Wanted && o.Cluster.Membership.Known() && (state == types.MembershipNever || state == types.MembershipLeft) {
-		tell(warn("It does so within seconds: look at the agent and its log.",
-			"The controller makes this device a member of a cluster, and its agent has not applied that.").Of("", o.Cluster.Membership.At))
+		tell(warn("The agent normally does so within seconds: check the agent and its log.",
+			"The controller configures this device as a member of a cluster, but the agent has not applied this yet.").Of("", o.Cluster.Membership.At))
 	}
 }
 
 func findMembershipDoubtful(o seen, tell func(types.Finding)) {
 	if m := o.Cluster.Membership; m.State == types.MembershipDoubtful {
 		tell(bad("Look at the configuration at the controller. Do not run \"zedkube leave\" unless the device is to leave.",
-			"It is uncertain whether this device still belongs to its cluster; everything goes on as before%s", because(m.Reason)).Of("", m.InvalidSince))
+			"It is uncertain whether this device still belongs to its cluster; everything continues as before%s", because(m.Reason)).Of("", m.InvalidSince))
 	}
 }
 
 func findLeaving(o seen, tell func(types.Finding)) {
 	if m := o.Cluster.Membership; m.State == types.MembershipLeaving {
-		tell(warn("Wait: zedkube drain status. A valid configuration that comes now still cancels it; zedkube leave --cancel takes an operator's wish back.",
+		tell(warn("Wait: zedkube drain status. A valid configuration that arrives now still cancels it; zedkube leave --cancel withdraws an operator's request.",
 			"This node is leaving its cluster%s", because(m.Reason)).Of("", m.InvalidSince))
 	}
 }
@@ -145,9 +145,9 @@ func judgeConfiguration(o seen) types.Finding {
 	case c.Wanted:
 		return warn("the agent has not applied the configuration yet; is it running?", "The configuration is valid, and the device's membership is %q.", m.State)
 	case m.State == types.MembershipMember:
-		return bad("does zedagent run? Its topic is zedagent/EdgeNodeClusterConfig", "The device belongs to a cluster, and no valid configuration is there.")
+		return bad("is zedagent running? Its topic is zedagent/EdgeNodeClusterConfig", "The device belongs to a cluster, but there is no valid configuration.")
 	case m.State == types.MembershipNever || m.State == types.MembershipLeft:
-		return ok("The device is in no cluster, and the controller names none.")
+		return ok("The device does not belong to a cluster, and the controller configures none.")
 	}
 	return unknown("There is neither a valid configuration nor a record of a membership.")
 }
@@ -184,19 +184,19 @@ func judgeAddress(f addressFacts) types.Finding {
 	case !f.Known() && f.Why != "":
 		return unknown("The cluster's status cannot be read: %s.", f.Why)
 	case !f.clustered:
-		return unknown("The device is in no cluster.")
+		return unknown("The device does not belong to a cluster.")
 	case !f.Known():
 		return unknown("The agent has published no cluster status.")
 	case perr != nil:
-		return bad("set the cluster's address at the controller", "The cluster address %q is no address with a mask.", f.Address)
+		return bad("set the cluster's address at the controller", "The cluster address %q is not an address with a prefix length.", f.Address)
 	case f.Interface == "":
 		return noPort()
 	case f.looked && f.err != nil:
-		return bad("is the port there? ip address", "Interface %s cannot be looked at: %v.", f.Interface, f.err)
+		return bad("does the port exist? ip address", "Interface %s cannot be inspected: %v.", f.Interface, f.err)
 	case f.looked && !slices.Contains(f.found, prefix.Addr().Unmap()):
-		return bad("nim gives it once zedkube has published it: zedkube topics nim/DeviceNetworkStatus", "Interface %s does not have address %s (it has %s).", f.Interface, prefix.Addr(), addresses(f.found))
+		return bad("nim assigns it once zedkube has published it: zedkube topics nim/DeviceNetworkStatus", "Interface %s does not have address %s (it has %s).", f.Interface, prefix.Addr(), addresses(f.found))
 	case !f.AddressReady:
-		return warn("zedkube topics nim/DeviceNetworkStatus: ClusterIPAddr of the port", "%s is on %s, and nim has not said so.", prefix.Addr(), f.Interface)
+		return warn("zedkube topics nim/DeviceNetworkStatus: ClusterIPAddr of the port", "%s is on %s, but nim has not reported it.", prefix.Addr(), f.Interface)
 	case !f.looked:
 		return ok("nim says that %s is on %s.", prefix.Addr(), f.Interface)
 	}
@@ -226,11 +226,11 @@ func judgeStatusServer(f statusFacts) types.Finding {
 	const other = "curl http://ADDRESS:12346/status; ss -ltnp sport = 12346"
 	switch {
 	case !f.clustered:
-		return unknown("The device is in no cluster: nothing is served.")
+		return unknown("The device does not belong to a cluster: nothing is served.")
 	case f.away:
 		return unknown("The cluster address is not on this device: another host answers there.")
 	case !f.looked:
-		return unknown("Where to ask is not known, or this is a copy of a device.")
+		return unknown("The address to query is not known, or this is a copy of a device.")
 	case f.health.err != nil && !f.runs:
 		return unknown("The agent does not run, and nothing answers: %v.", f.health.err)
 	case f.health.err != nil && !f.AddressReady:
@@ -238,17 +238,17 @@ func judgeStatusServer(f statusFacts) types.Finding {
 	case f.health.err != nil:
 		return bad("is another program's socket in the way? ss -ltnp sport = 12346", "Nothing answers: %v.", f.health.err)
 	case f.health.status != http.StatusOK || f.health.body != "ok\n":
-		return bad("end the other program: "+other, "Port 12346 is served, and not by this zedkube: /healthz answers %d.", f.health.status)
+		return bad("stop the other program: "+other, "Port 12346 is served, but not by this zedkube: /healthz answers %d.", f.health.status)
 	case f.plain.err != nil || f.plain.status != http.StatusOK:
 		return bad(other, "/status answers %d, %v.", f.plain.status, f.plain.err)
 	case f.plain.body == "cluster:"+f.ID:
-		return ok("It names cluster %s: other nodes may join by this one.", f.ID)
+		return ok("It names cluster %s: other nodes may join through this one.", f.ID)
 	case f.plain.body != "":
 		return bad(other, "/status answers %q, which is not this cluster.", short(f.plain.body))
 	case f.Role == "worker":
 		return ok("It is served; nodes cannot join through a worker.")
 	}
-	return warn("zedkube status; what it waits for is told by curl -H 'Accept: application/json'", "It is served, and no node can join by this one yet: %s", reasonOf(f.because))
+	return warn("zedkube status; what it waits for is shown by curl -H 'Accept: application/json'", "It is served, and no node can join through this one yet: %s", reasonOf(f.because))
 }
 
 func short(text string) string {

@@ -38,13 +38,13 @@ func (o seen) apiSilent() bool {
 
 func findAPISilent(o seen, tell func(types.Finding)) {
 	if o.apiSilent() {
-		tell(bad("Is k3s alive on this device, and do the other servers answer? Nothing is decided about the cluster meanwhile.",
+		tell(bad("Is k3s running on this device, and do the other servers answer? Until the API server answers, the agent decides nothing about the cluster.",
 			"The API server does not answer%s", because(o.API.Why)).Of("", o.API.Since))
 	}
 }
 
 func judgeKubeconfig(k kubeconfig, live bool) types.Finding {
-	const how = "the kube container writes it once k3s runs; is it up? /persist/kubelog/k3s-install.log"
+	const how = "the kube container writes it once k3s runs; is the container running? /persist/kubelog/k3s-install.log"
 	others := k.mode.Perm() & fs.FileMode(0o077)
 	switch {
 	case k.gone && !live:
@@ -54,7 +54,7 @@ func judgeKubeconfig(k kubeconfig, live bool) types.Finding {
 	case k.why != "":
 		return bad(how, "It cannot be used: %s.", strings.TrimSuffix(k.why, "."))
 	case others != 0:
-		return warn("chmod 600 "+k.path, "It holds the keys of the cluster, and others than its owner may open it: %s.", k.mode.Perm())
+		return warn("chmod 600 "+k.path, "It holds the keys of the cluster, and users other than its owner can read it: %s.", k.mode.Perm())
 	case len(k.Authorities) == 0:
 		return warn(how, "It has no CA: the identity of %s cannot be verified.", k.Server)
 	}
@@ -74,17 +74,17 @@ func credentialsText(k kubeconfig) string {
 func judgeAPI(f apiFacts) types.Finding {
 	switch {
 	case f.why != "":
-		return unknown("It cannot be asked: %s.", strings.TrimSuffix(f.why, "."))
+		return unknown("It cannot be queried: %s.", strings.TrimSuffix(f.why, "."))
 	case f.address == "":
-		return bad("is k3s up? /persist/kubelog/k3s-install.log", "It gave no answer in time.")
+		return bad("is k3s up? /persist/kubelog/k3s-install.log", "It did not answer in time.")
 	case f.err != nil:
-		return bad("is k3s up? /persist/kubelog/k3s-install.log", "%s gives no answer: %v.", f.address, f.err)
+		return bad("is k3s up? /persist/kubelog/k3s-install.log", "%s does not answer: %v.", f.address, f.err)
 	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
-		return bad("the kubeconfig is of another cluster, or its certificate has expired; the kube container rewrites it", "%s refuses the kubeconfig's credentials with %d.", f.address, f.status)
+		return bad("the kubeconfig belongs to another cluster, or its certificate has expired; the kube container rewrites it", "%s refuses the kubeconfig's credentials with %d.", f.address, f.status)
 	case f.status != http.StatusOK:
-		return bad("look at the log of k3s", "%s answers with %d.", f.address, f.status)
+		return bad("check the k3s log", "%s answers with %d.", f.address, f.status)
 	case f.took > time.Second:
-		return warn("are disk and processors of the servers busy?", "%s answered after %s.", f.address, f.took.Round(time.Millisecond))
+		return warn("are the disks or CPUs of the servers overloaded?", "%s answered after %s.", f.address, f.took.Round(time.Millisecond))
 	}
 	return ok("%s answered after %s.", f.address, f.took.Round(time.Millisecond))
 }
@@ -96,7 +96,7 @@ func judgeAPIOfCopy(a overview.API) types.Finding {
 	case types.ConditionFalse:
 		return bad("is k3s up on that device?", "When this copy was made it did not answer: %s.", strings.TrimSuffix(a.Why, "."))
 	}
-	return unknown("This is a copy of a device, and does not tell.")
+	return unknown("This is a copy of a device, which does not show this.")
 }
 
 const (
@@ -108,7 +108,7 @@ const (
 // How certificates are renewed. k3s renews no authority.
 const (
 	renewCertificate = "k3s renews its certificates when it starts: restart the kube container, or reboot the device after a drain."
-	renewCA          = "k3s certificate rotate-ca --path=DIR, DIR with the new authorities, once, on one server; then restart the servers one after the other, then the agents."
+	renewCA          = "k3s certificate rotate-ca --path=DIR, where DIR contains the new CAs, once, on one server; then restart the servers one after the other, then the agents."
 )
 
 type certificateFacts struct {
@@ -128,7 +128,7 @@ func judgeCertificate(f certificateFacts) types.Finding {
 	case f.cert == nil && f.token:
 		return ok("The kubeconfig has a token instead.")
 	case f.cert == nil:
-		return unknown("There is none to look at: %s.", cmp.Or(strings.TrimSuffix(f.why, "."), "nothing shows one"))
+		return unknown("There is no certificate to check: %s.", cmp.Or(strings.TrimSuffix(f.why, "."), "nothing shows one"))
 	}
 	name, left := fmt.Sprintf("%q", f.cert.Subject.CommonName), f.cert.NotAfter.Sub(f.now)
 	switch (types.Certificate{NotBefore: f.cert.NotBefore, NotAfter: f.cert.NotAfter}).State(f.now) {
@@ -145,16 +145,16 @@ func judgeCertificate(f certificateFacts) types.Finding {
 func judgeClock(clocks []clock) types.Finding {
 	others := slices.DeleteFunc(slices.Clone(clocks), func(c clock) bool { return c.here })
 	if len(clocks) == 0 {
-		return unknown("Nobody whose clock could be compared has answered.")
+		return unknown("No host whose clock could be compared has answered.")
 	}
 	worst := slices.MaxFunc(clocks, func(a, b clock) int { return cmp.Compare(a.ahead.Abs(), b.ahead.Abs()) })
 	switch severity := types.JudgeClock(worst.ahead); {
 	case severity != types.SeverityOK:
-		f := warn("look at the time servers of both devices", "The clock of %s is %s of this device's.", worst.of, aheadText(worst.ahead))
+		f := warn("check the NTP servers of both devices", "The clock of %s is %s of this device's.", worst.of, aheadText(worst.ahead))
 		f.Severity = severity
 		return f
 	case len(others) == 0:
-		return unknown("Only the API server on this very device could be compared, which has its clock.")
+		return unknown("Only the API server on this device answered, which uses the same clock.")
 	}
 	return ok("%d clocks differ by at most %s.", len(others), worst.ahead.Abs())
 }

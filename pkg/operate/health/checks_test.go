@@ -55,13 +55,13 @@ func told() overview.Told { return overview.Told{At: now} }
 func TestAgent(t *testing.T) {
 	runs := overview.Agent{Runs: true, PID: 7, Seen: now}
 	judge(t, []row{
-		{"it answers", judgeAgent(agentFacts{Agent: runs, answer: 200, took: time.Millisecond}), OK, "Process 7 runs and answered within 1ms"},
+		{"it answers", judgeAgent(agentFacts{Agent: runs, answer: 200, took: time.Millisecond}), OK, "Process 7 is running and answered within 1ms"},
 		{"it does not answer", judgeAgent(agentFacts{Agent: runs, socket: "/s", err: errOdd}), Fail, "does not answer on /s: connection refused"},
 		{"it answers oddly", judgeAgent(agentFacts{Agent: runs, answer: 404}), Warn, "with 404"},
 		{"it is dead", judgeAgent(agentFacts{Agent: overview.Agent{Why: "process 7 is gone"}}), Fail, "process 7 is gone"},
 		{"it hangs", judgeAgent(agentFacts{Agent: overview.Agent{Hung: true, PID: 7, Why: "its last heartbeat was long ago"}}), Fail, "The agent hangs: its process exists, and its last heartbeat was long ago"},
 		{"of a copy", judgeAgent(agentFacts{Agent: runs, copied: true}), Unknown, "copy"},
-		{"of a copy of a device without", judgeAgent(agentFacts{Agent: overview.Agent{Why: "it has no pid file"}, copied: true}), Warn, "did not run"},
+		{"of a copy of a device without", judgeAgent(agentFacts{Agent: overview.Agent{Why: "it has no pid file"}, copied: true}), Warn, "was not running"},
 	})
 }
 
@@ -121,17 +121,17 @@ func TestAddress(t *testing.T) {
 	judge(t, []row{
 		{"there", of(func(*addressFacts) {}), OK, "10.90.7.21 is on eth2"},
 		{"nim has not said so", of(func(f *addressFacts) { f.AddressReady = false }), Warn, "nim has not"},
-		{"of a copy", of(func(f *addressFacts) { f.looked = false }), OK, "nim says"},
+		{"of a copy", of(func(f *addressFacts) { f.looked = false }), OK, "nim reports"},
 		{"of a copy, not ready", of(func(f *addressFacts) { f.looked, f.AddressReady = false, false }), Warn, "nim has not"},
 		{"not there", of(func(f *addressFacts) { f.found = f.found[:1] }), Fail, "it has 192.168.1.2"},
 		{"no address at all", of(func(f *addressFacts) { f.found = nil }), Fail, "it has none"},
-		{"no such interface", of(func(f *addressFacts) { f.err = errOdd }), Fail, "cannot be looked at"},
+		{"no such interface", of(func(f *addressFacts) { f.err = errOdd }), Fail, "cannot be inspected"},
 		{"no port", of(func(f *addressFacts) { f.Interface = "" }), Fail, "No port"},
 		{"no address", of(func(f *addressFacts) { f.Address = "x" }), Fail, `"x"`},
 		{"IPv6", of(func(f *addressFacts) {
 			f.Address, f.found = "fd00::1/64", []netip.Addr{netip.MustParseAddr("fd00::1")}
 		}), OK, "fd00::1"},
-		{"no cluster", of(func(f *addressFacts) { f.clustered = false }), Unknown, "no cluster"},
+		{"no cluster", of(func(f *addressFacts) { f.clustered = false }), Unknown, "not belong to a cluster"},
 		{"not published", of(func(f *addressFacts) { f.Told = overview.Told{} }), Unknown, "published no"},
 		{"unreadable", of(func(f *addressFacts) { f.Told = overview.Told{Why: "odd"} }), Unknown, "odd"},
 	})
@@ -159,10 +159,10 @@ func TestStatusServer(t *testing.T) {
 		{"another program", of(func(f *statusFacts) { f.health.status = 404 }), Fail, "not by this zedkube"},
 		{"silence", of(func(f *statusFacts) { f.health.err = errOdd }), Fail, "refused"},
 		{"silence without an address", of(func(f *statusFacts) { f.health.err, f.AddressReady = errOdd, false }), Warn, "refused"},
-		{"silence without an agent", of(func(f *statusFacts) { f.health.err, f.runs = errOdd, false }), Unknown, "does not run"},
+		{"silence without an agent", of(func(f *statusFacts) { f.health.err, f.runs = errOdd, false }), Unknown, "is not running"},
 		{"it would be another's", of(func(f *statusFacts) { f.away = true }), Unknown, "not on this device"},
 		{"not asked", of(func(f *statusFacts) { f.looked = false }), Unknown, "copy"},
-		{"no cluster", of(func(f *statusFacts) { f.clustered = false }), Unknown, "no cluster"},
+		{"no cluster", of(func(f *statusFacts) { f.clustered = false }), Unknown, "not belong to a cluster"},
 	})
 }
 
@@ -223,7 +223,7 @@ func TestClock(t *testing.T) {
 		{"agree", of(clock{"node a", time.Second, false}), OK, "at most 1s"},
 		{"apart", of(clock{"node a", time.Second, false}, clock{"node b", -10 * time.Second, false}), Warn, "node b is 10s behind"},
 		{"far apart", of(clock{"node a", 10 * time.Minute, false}), Fail, "10m ahead"},
-		{"only itself", of(clock{"the API server", 0, true}), Unknown, "very device"},
+		{"only itself", of(clock{"the API server", 0, true}), Unknown, "the same clock"},
 		{"itself, and far apart", of(clock{"the API server", time.Hour, true}), Fail, "ahead"},
 		{"nobody", of(), Unknown, "Nobody"},
 	})

@@ -52,7 +52,7 @@ func (d *Device) Checks() []Check {
 		return askAPI(ctx, conf)
 	}
 	return append([]Check{
-		{"agent", "The agent runs, and answers on its socket.", d.agent},
+		{"agent", "The agent is running and answers on its socket.", d.agent},
 		{"watchdog", "The agent's heartbeat is recent, and the watchdog checks it.", d.watchdog},
 		{"hypervisor", "The device runs Kubernetes.", d.hypervisor},
 		{"configuration", "The cluster's configuration is valid, and this device belongs to it.", d.configuration},
@@ -63,23 +63,23 @@ func (d *Device) Checks() []Check {
 
 func (d *Device) clusterChecks() []Check {
 	return []Check{
-		{"kubeconfig", "The kubeconfig is there and can be used.", d.kubeconfig},
+		{"kubeconfig", "The kubeconfig exists and can be used.", d.kubeconfig},
 		{"api", "The API server answers.", d.apiAnswers},
 		{"certificate-client", "The kubeconfig's certificate is valid for two more weeks.", d.certificate(clientCertificate)},
 		{"certificate-ca", "The cluster's CA is valid for two more weeks.", d.certificate(caCertificate)},
 		{"certificate-server", "The API server's certificate is valid for two more weeks.", d.certificate(serverCertificate)},
 		{"clock", "The clocks of this device, the API server and the other nodes agree.", d.clock},
-		{"node", "The Node of this device is there, Ready and labelled.", d.node},
+		{"node", "The Node of this device exists, is Ready and has its labels.", d.node},
 		{"lease", "One node reports for the cluster.", d.lease},
-		{"members", "Every master of the cluster is one that the controller names.", d.members},
+		{"members", "The controller lists every master of the cluster.", d.members},
 		{"cordon", "This node is schedulable.", d.cordon},
-		{"drain-lock", "No drain is blocked by an abandoned one.", d.drainLock},
+		{"drain-lock", "No drain is blocked by an abandoned drain lock.", d.drainLock},
 		{"etcd", "etcd has quorum.", d.etcd},
 		{"versions", "All nodes run the same zedkube and the same Kubernetes.", d.versions},
 		{"files", "There are no override files or leftovers.", d.staleFiles},
-		{"disk", "The device has room, in bytes and in files.", d.disk},
-		{"limits", "The kernel's limits of files and of what is watched are not near.", d.limits},
-		{"conditions", "What the agent watches is as it should be.", d.conditions},
+		{"disk", "The disks have free space and free inodes.", d.disk},
+		{"limits", "The kernel's limits on open files and inotify watches are not nearly reached.", d.limits},
+		{"conditions", "The conditions that the agent watches show no problem.", d.conditions},
 	}
 }
 
@@ -171,7 +171,7 @@ func (d *Device) certificate(which string) func(context.Context) types.Finding {
 
 func (d *Device) clock(ctx context.Context) types.Finding {
 	if !d.live() {
-		return unknown("This is a copy of a device: its clock is gone.")
+		return unknown("This is a copy of a device: its clock is not available.")
 	}
 	var clocks []clock
 	answer, _ := d.api.get(ctx)
@@ -230,14 +230,14 @@ func (d *Device) staleFiles(context.Context) types.Finding { return judgeFiles(d
 
 func (d *Device) disk(context.Context) types.Finding {
 	if !d.live() {
-		return unknown("This is a copy of a device: its disks are not here.")
+		return unknown("This is a copy of a device: its disks are not available.")
 	}
 	return judgeDisks(overview.DisksOf(d.Root))
 }
 
 func (d *Device) limits(ctx context.Context) types.Finding {
 	if !d.live() {
-		return unknown("This is a copy of a device: its kernel is not here.")
+		return unknown("This is a copy of a device: its kernel is not available.")
 	}
 	return judgeLimits(lookAtLimits(ctx, "/proc", d.Seen.Agent.PID))
 }
@@ -275,7 +275,7 @@ func Examine(ctx context.Context, checks []Check) []types.Finding {
 		select {
 		case findings[i] = <-found[i]:
 		case <-late:
-			findings[i] = unknown("The check did not end within %s.", patience)
+			findings[i] = unknown("The check did not finish within %s.", patience)
 			select { // it may have ended since, while others were waited for
 			case findings[i] = <-found[i]:
 			default:

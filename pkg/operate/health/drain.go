@@ -148,7 +148,7 @@ func judgeCordon(f cordonFacts) types.Finding {
 	case n.CordonedBy == types.CordonedByZedkube && (n.CordonSince.IsZero() || f.now.Sub(n.CordonSince) < types.LongCordon):
 		return ok("It is cordoned by zedkube%s%s", held, why)
 	case n.CordonedBy == types.CordonedByZedkube:
-		return warn("zedkube drain status", "It is cordoned by zedkube%s, which is long%s", held, why)
+		return warn("zedkube drain status", "It is cordoned by zedkube%s, unusually long%s", held, why)
 	}
 	return cordonForeign(n.Name, "This node is cordoned by someone other than zedkube"+held+why)
 }
@@ -165,7 +165,7 @@ func judgeDrainLock(f lockFacts) types.Finding {
 	holder := f.lock.Holder
 	switch {
 	case f.lockErr != nil:
-		return unknown("The lock cannot be looked at: %v.", f.lockErr)
+		return unknown("The lock cannot be read: %v.", f.lockErr)
 	case holder == "" && f.copied:
 		return unknown("This is a copy of a device, and names no holder.")
 	case holder == "":

@@ -17,12 +17,12 @@ import (
 
 // Headings of docs/operations.md.
 const (
-	anchorAgent    = "When the agent does not run"
-	anchorAPI      = "When the API server is silent"
+	anchorAgent    = "When the agent is not running"
+	anchorAPI      = "When the API server is unreachable"
 	anchorJoining  = "Joining a cluster"
 	anchorLeaving  = "Leaving a cluster"
 	anchorMembers  = "Members and the tie-breaker"
-	anchorDrain    = "What is in the way"
+	anchorDrain    = "What blocks the drain"
 	anchorPhases   = "The phases: NodeDrainProgress"
 	anchorCordon   = "Whose cordon"
 	anchorForce    = "The force file"

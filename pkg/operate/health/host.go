@@ -19,7 +19,7 @@ import (
 func judgeFiles(f filesFacts) types.Finding {
 	if len(f.found) == 0 {
 		if f.err != nil {
-			return unknown("Not all could be looked at: %v.", f.err)
+			return unknown("Not everything could be checked: %v.", f.err)
 		}
 		return ok("No override or leftover files found.")
 	}
@@ -80,7 +80,7 @@ func judgeDisks(disks []overview.Disk, err error) types.Finding {
 	}
 	all := ok("%s.", strings.Join(room, ", "))
 	if err != nil {
-		all = unknown("Not all can be looked at: %v.", err)
+		all = unknown("Not everything can be checked: %v.", err)
 	}
 	for _, d := range disks {
 		all = worse(all, judgeDisk(d))
@@ -90,10 +90,10 @@ func judgeDisks(disks []overview.Disk, err error) types.Finding {
 
 func judgeDisk(d overview.Disk) types.Finding {
 	remedy := "Remove what is not needed, such as images, volumes, snapshots or old logs below /persist/newlog: du -x " + d.Path + " | sort -n | tail"
-	full := "The disk of " + d.Path + " is full: %s. What the agent says is not written any more."
+	full := "The disk of " + d.Path + " is full: %s. What the agent publishes can no longer be written."
 	nearly := "The disk of " + d.Path + " is nearly full: %s."
 	bytes := fmt.Sprintf("%s of %s are free", bytesText(d.Free), bytesText(d.Size))
-	files := fmt.Sprintf("it can hold %d more files of %d", d.FreeFiles, d.Files)
+	files := fmt.Sprintf("%d more files of at most %d can be created", d.FreeFiles, d.Files)
 	switch room, nodes := percent(d.Free, d.Size), percent(d.FreeFiles, d.Files); {
 	case room < noRoom || room < littleRoom && d.Free < fewBytes:
 		return bad(remedy, full, bytes)
@@ -104,7 +104,7 @@ func judgeDisk(d overview.Disk) types.Finding {
 	case nodes < littleRoom:
 		return warn(remedy, nearly, files)
 	}
-	return ok("%s has room.", d.Path)
+	return ok("%s has enough free space.", d.Path)
 }
 
 // percent of a whole that is left; all of what counts nothing.
@@ -225,7 +225,7 @@ func (d *Device) journal(f *filesFacts) {
 	const path = "/persist/status/zedkube/NodeDrainJournal/global.json"
 	j, at, err := overview.ReadFile[types.NodeDrainJournal](d.in(path))
 	if err == nil && (j.Phase == types.PhaseGates || j.Phase == types.PhaseEmptying) && d.Now.Sub(at) > journalAfter {
-		f.found = append(f.found, leftover{path: path, what: "has a drain in progress and was not written for a long time", undo: "zedkube drain status"})
+		f.found = append(f.found, leftover{path: path, what: "has a drain in progress and has not been written for a long time", undo: "zedkube drain status"})
 	}
 }
 

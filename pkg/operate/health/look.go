@@ -201,7 +201,7 @@ func askAPI(ctx context.Context, k kubeconfig) (f apiFacts) {
 	}
 	u, err := url.Parse(k.Server)
 	if err != nil || k.TLS == nil {
-		return apiFacts{why: "the kubeconfig leads to no server"}
+		return apiFacts{why: "the kubeconfig names no server"}
 	}
 	f.address = u.Host
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {

@@ -57,7 +57,7 @@ func judgeNode(f nodeFacts) types.Finding {
 	server := f.cluster.Known() && f.cluster.Role != "worker"
 	switch {
 	case !found:
-		return bad("k3s has not registered it, or under another name; zedkube join plan", "The cluster has no Node of this device, which would be %q.", f.own.Name)
+		return bad("k3s has not registered it, or has done so under another name; zedkube join plan", "The cluster has no Node for this device; it would be named %q.", f.own.Name)
 	case n.Status != ready:
 		f, _ := notReady(n) // of a status that is not known it says the same
 		f.Evidence += since(n.Since)
@@ -67,11 +67,11 @@ func judgeNode(f nodeFacts) types.Finding {
 	case f.own.UUID != "" && n.UUID != f.own.UUID:
 		return bad("two devices have the same name: rename one", "Node %s is labelled with another device's UUID (%s).", n.Name, n.UUID)
 	case server && !slices.Contains(n.Roles, roleControl):
-		return warn("k3s on this device joined as an agent, or is not whole yet", "Node %s is Ready and has no control-plane label, though this device is a %s.", n.Name, f.cluster.Role)
+		return warn("k3s on this device joined as an agent, or has not finished starting", "Node %s is Ready and has no control-plane label, though this device is a %s.", n.Name, f.cluster.Role)
 	case server && !slices.Contains(n.Roles, roleEtcd):
 		return warn("its etcd member has not joined yet: look at the log of k3s", "Node %s is Ready and has no etcd label, though this device is a %s.", n.Name, f.cluster.Role)
 	case len(n.Pressures) > 0:
-		return warn("make room on the device", "Node %s is Ready and under %s.", n.Name, strings.Join(n.Pressures, ", "))
+		return warn("free disk space or memory on the device", "Node %s is Ready and under %s.", n.Name, strings.Join(n.Pressures, ", "))
 	}
 	return ok("Node %s is Ready, with the roles %s.", n.Name, strings.Join(n.Roles, ", "))
 }
@@ -90,7 +90,7 @@ func notReady(n overview.ClusterNode) (types.Finding, bool) {
 	switch n.Status {
 	case types.KubeNodeNotReady.String():
 	case types.KubeNodeNotReachable.String():
-		f = bad("Is the device on and connected? Its applications start elsewhere as soon as it is proved that it is off.",
+		f = bad("Is the device on and connected? Its applications start elsewhere as soon as it is proved to be off.",
 			"Node %s is unreachable: its kubelet does not report.", n.Name)
 	default:
 		return f, false
@@ -138,17 +138,17 @@ func judgeEtcd(f nodesFacts) types.Finding {
 	case q.Voters == 0:
 		return unknown("No node has the etcd label.")
 	case !q.Has():
-		return bad("bring these nodes back: nothing can be changed in the cluster", "%d of %d members are Ready, which is no quorum: not %s.", q.Ready, q.Voters, strings.Join(q.Down, ", "))
+		return bad("bring these nodes back: until then nothing can be changed in the cluster", "%d of %d members are Ready, which is no quorum; not Ready: %s.", q.Ready, q.Voters, strings.Join(q.Down, ", "))
 	case len(q.Down) > 0:
-		more := "no further one may fail"
+		more := "no more may fail"
 		if n := q.Spare(); n > 0 {
 			more = fmt.Sprintf("only %d more may fail", n)
 		}
-		return warn("bring these nodes back", "%d of %d members are Ready, %s: not %s.", q.Ready, q.Voters, more, strings.Join(q.Down, ", "))
+		return warn("bring these nodes back", "%d of %d members are Ready, %s; not Ready: %s.", q.Ready, q.Voters, more, strings.Join(q.Down, ", "))
 	case q.Voters == 2:
 		return warn("with two members both are needed: add a third, or a tie-breaker", "Both members are Ready.")
 	case q.Learners > 0:
-		return ok("All %d members that vote are Ready; %d more do not vote yet.", q.Voters, q.Learners)
+		return ok("All %d voting members are Ready; %d more are still learners.", q.Voters, q.Learners)
 	}
 	return ok("All %d members are Ready.", q.Voters)
 }
@@ -188,7 +188,7 @@ func judgeVersions(f nodesFacts) types.Finding {
 	}
 	switch {
 	case len(stale) > 0:
-		return warn("is its agent up? Where zedkube was put back to EVE's own: zedkube members forget NODE", "No zedkube has been heard of for %s or longer where one was: on %s.", types.StampFresh, strings.Join(stale, ", "))
+		return warn("is the agent there running? Where EVE's own zedkube was installed again: zedkube members forget NODE", "No zedkube has reported for %s or longer on nodes where one ran: %s.", types.StampFresh, strings.Join(stale, ", "))
 	case len(agents) > 1:
 		return warn("update the nodes to the same image", "The nodes run different images: %s.", versionsText(agents))
 	case len(kubelets) > 1:

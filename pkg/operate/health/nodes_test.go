@@ -66,7 +66,7 @@ func TestLease(t *testing.T) {
 			o.Conditions.Told, o.Conditions.List = told(), []types.NodeStateCondition{{Type: types.StateLeader, Status: types.ConditionFalse, Message: "Nobody renews the Lease."}}
 		}), Fail, "Nobody renews"},
 		{"not published", of(func(o *overview.Overview) { o.Lease = overview.Lease{} }), Unknown, "not published"},
-		{"no agent", of(func(o *overview.Overview) { o.Agent.Runs = false }), Unknown, "does not run"},
+		{"no agent", of(func(o *overview.Overview) { o.Agent.Runs = false }), Unknown, "is not running"},
 	})
 }
 
@@ -128,9 +128,9 @@ func TestEtcd(t *testing.T) {
 	judge(t, []row{
 		{"all", judgeEtcd(nodesOf(server("a"), server("b"), server("c"))), OK, "All 3"},
 		{"one down", judgeEtcd(nodesOf(server("a"), server("b"), server("c", silent))), Warn, "2 of 3 members are Ready, no further one may fail: not c"},
-		{"one of three down leaves none to spare", judgeEtcd(nodesOf(server("a"), server("b"), server("c", silent))), Warn, "no further one may fail"},
+		{"one of three down leaves none to spare", judgeEtcd(nodesOf(server("a"), server("b"), server("c", silent))), Warn, "no more may fail"},
 		{"one of five down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d"), server("e", silent))), Warn, "only 1 more may fail"},
-		{"two of five down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", silent), server("e", silent))), Warn, "no further one may fail"},
+		{"two of five down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", silent), server("e", silent))), Warn, "no more may fail"},
 		{"a learner does not vote", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", learns))), OK, "All 3 members that vote are Ready; 1 more"},
 		{"nor does it count as down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", learns, silent))), OK, "All 3 members"},
 		{"nor make up for one that is", judgeEtcd(nodesOf(server("a"), server("b", silent), server("c", learns))), Fail, "1 of 2"},
@@ -166,7 +166,7 @@ func TestConditions(t *testing.T) {
 		{"well", of(types.ConditionTrue, true), OK, "No problem"},
 		{"not known", of(types.ConditionUnknown, true), OK, "No problem"},
 		{"not well", of(types.ConditionFalse, true), Warn, "The report is old."},
-		{"no agent", of(types.ConditionTrue, false), Unknown, "does not run"},
+		{"no agent", of(types.ConditionTrue, false), Unknown, "is not running"},
 		{"none", judgeConditions(overview.Conditions{}, true), Unknown, "none"},
 	})
 }

@@ -57,7 +57,7 @@ func findLeaderless(o seen, tell func(types.Finding)) {
 	} else if !o.Lease.Known() || o.Lease.Leader != "" || !o.belongs() || !o.older(o.Lease.At, leaderPatience) {
 		return
 	}
-	tell(bad("Does any node reach the controller, and see the API server? Repairs go on without a leader.", "No node reports for the cluster%s", because(why)).Of("", at))
+	tell(bad("Can any node reach both the controller and the API server? Repairs continue without a leader.", "No node reports for the cluster%s", because(why)).Of("", at))
 }
 
 func judgeLease(o seen) types.Finding {
@@ -67,7 +67,7 @@ func judgeLease(o seen) types.Finding {
 		at = " since " + l.Since.UTC().Format(time.RFC3339)
 	}
 	if !o.fresh() {
-		return unknown("The agent does not run: who reports is not known.")
+		return unknown("The agent is not running: who reports is not known.")
 	}
 	if f, is := o.first(findLeaderless); is {
 		return f
@@ -130,7 +130,7 @@ func findVolumeDegraded(o seen, tell func(types.Finding)) {
 
 func findStorageUnhealthy(o seen, tell func(types.Finding)) {
 	if o.Storage.Health == types.ServiceStatusFailed.String() {
-		tell(bad("kubectl -n longhorn-system get pods", "Longhorn does not work.").Of("", o.Storage.Since))
+		tell(bad("kubectl -n longhorn-system get pods", "Longhorn is not working.").Of("", o.Storage.Since))
 	}
 }
 
@@ -168,7 +168,7 @@ func conditionRules() []rule {
 		of("CertificateEnds", types.SeverityBad, "A certificate expires soon or has expired", renewCertificate,
 			types.StateClientCertificate, types.StateCACertificate, types.StateServerCertificate),
 		of("ClockOff", types.SeverityBad, "The clock of this device differs from the cluster's", "Look at the device's NTP servers: Leases, certificates and etcd depend on it.", types.StateClock),
-		of("VersionUnexpected", types.SeverityWarn, "Kubernetes does not run the expected version", "Is an update under way? zedkube nodes shows each node's.", types.StateVersion),
+		of("VersionUnexpected", types.SeverityWarn, "Kubernetes does not run the expected version", "Is an update in progress? zedkube nodes shows the version of each node.", types.StateVersion),
 		of("LabelsChanged", types.SeverityWarn, "Labels of this node differ from those that EVE sets", "Restore them; the message names them.", types.StateLabels),
 		of("MembersDiffer", types.SeverityWarn, "The cluster's members differ from the controller's configuration", "It resolves by itself; zedkube status shows what prevents it.", types.StateMembers),
 	}
@@ -179,9 +179,9 @@ func judgeConditions(c overview.Conditions, runs bool) types.Finding {
 	if !c.Known() {
 		return unknown("The agent has published none.")
 	}
-	all := ok("No problem is known to the agent.")
+	all := ok("The agent knows of no problem.")
 	if !runs {
-		all = unknown("The agent does not run: it knew no problem when it last ran.")
+		all = unknown("The agent is not running: it knew of no problem when it last ran.")
 	}
 	var wrong []string
 	for _, x := range c.List {
@@ -234,7 +234,7 @@ func findAppRepairRefused(o seen, tell func(types.Finding)) {
 	for _, a := range o.Apps.List {
 		if repairing(a, types.RepairRefused) {
 			tell(bad("Bring back the node named there; zedkube apps "+a.UUID+" shows what was seen.",
-				"Application %s does not run, and must not fail over by itself%s", a.Name, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
+				"Application %s is not running, and must not fail over automatically%s", a.Name, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
 		}
 	}
 }
@@ -251,8 +251,8 @@ func findAppRepairGaveUp(o seen, tell func(types.Finding)) {
 func findAppNotPlaceable(o seen, tell func(types.Finding)) {
 	for _, a := range o.Apps.List {
 		if at, ok := unplaced(a); ok && a.Activate && o.older(at, startPatience) {
-			tell(bad("Make room, or bring back the node that it is tied to: kubectl -n eve-kube-app describe pod.",
-				"No node takes application %s%s", a.Name, because(reason(a))).Of(a.Name, at))
+			tell(bad("Free resources, or bring back the node that it must run on: kubectl -n eve-kube-app describe pod.",
+				"No node can run application %s%s", a.Name, because(reason(a))).Of(a.Name, at))
 		}
 	}
 }
@@ -262,7 +262,7 @@ func findAppDown(o seen, tell func(types.Finding)) {
 		_, explained := unplaced(a)
 		explained = explained || repairing(a, types.RepairRefused) || repairing(a, types.RepairGaveUp)
 		if down(a) && o.older(a.Since, startPatience) && !explained {
-			tell(bad("zedkube apps "+a.UUID+" shows what is known of it.", "Application %s does not run%s", a.Name, because(reason(a))).Of(a.Name, a.Since))
+			tell(bad("zedkube apps "+a.UUID+" shows what is known about it.", "Application %s is not running%s", a.Name, because(reason(a))).Of(a.Name, a.Since))
 		}
 	}
 }

@@ -18,7 +18,7 @@ func (f Facts) name(all *findings, view *types.ReachCluster) {
 	}
 	for _, p := range f.Peers {
 		if p.Node != "" && p.Node == f.Own.Node {
-			all.add("name", Blocks, "rename one of the two devices at the controller", "The member %s has the name %s, too.", p.Address, f.Own.Node)
+			all.add("name", Blocks, "rename one of the two devices at the controller", "The member %s also has the name %s.", p.Address, f.Own.Node)
 			return
 		}
 	}
@@ -55,13 +55,13 @@ const beforeDeleted = ` (first: docs/operations.md, "Before a Node is deleted")`
 func nameText(name string, answer types.ReachName) (v Verdict, remedy, what string) {
 	switch answer {
 	case types.ReachNameFree:
-		return OK, "", "No Node is called " + name + " yet, and none is of this device."
+		return OK, "", "No Node is called " + name + " yet, and none belongs to this device."
 	case types.ReachNameOwn:
-		return Warn, "if it does not come back: kubectl delete node " + name + beforeDeleted + ", and let it join again", "The cluster has a Node " + name + " of this device already: it was in this cluster before. k3s takes it back only with what it kept of that."
+		return Warn, "if it does not come back: kubectl delete node " + name + beforeDeleted + ", and let it join again", "The cluster has a Node " + name + " of this device already: it was in this cluster before. k3s accepts it again only with the node password that it had then."
 	case types.ReachNameOther:
-		return Warn, "delete the Node with the old name" + beforeDeleted, "Another Node of the cluster is of this very device: it had another name before, and that Node stays."
+		return Warn, "delete the Node with the old name" + beforeDeleted, "Another Node of the cluster belongs to this same device: it had another name before, and that Node remains."
 	case types.ReachNameTaken:
-		return Blocks, "rename one of the two devices at the controller; if that Node is a relic: kubectl delete node " + name + beforeDeleted, "Another device has the Node " + name + ": k3s refuses a second one."
+		return Blocks, "rename one of the two devices at the controller; if that Node is left over: kubectl delete node " + name + beforeDeleted, "Another device owns the Node " + name + ": k3s refuses a second one."
 	}
 	return Unknown, "", fmt.Sprintf("Whether another Node is called %s is unknown: the member answers %q.", name, answer)
 }
@@ -72,7 +72,7 @@ func (f Facts) noView() string {
 	case f.Role == Member:
 		return f.NoNodes
 	case len(f.Peers) == 0:
-		return "no node could be asked."
+		return "no node could be queried."
 	case f.Peers[0].NoReach != "":
 		return fmt.Sprintf("%s does not say: %s", f.Peers[0].Address, f.Peers[0].NoReach)
 	}
@@ -115,10 +115,10 @@ const mostMembers = 7
 func (f Facts) room(all *findings, view *types.ReachCluster) {
 	switch {
 	case view == nil:
-		all.add("room", Unknown, "", "Whether there is room for one more is unknown: %s", f.noView())
+		all.add("room", Unknown, "", "Whether there is capacity for one more is unknown: %s", f.noView())
 		return
 	case f.Own.Worker && f.Role == Candidate:
-		all.add("room", OK, "", "It joins as a worker, beside %s: it takes no part in etcd.", counted(view.Nodes, "Node"))
+		all.add("room", OK, "", "It joins as a worker, alongside %s: it takes no part in etcd.", counted(view.Nodes, "Node"))
 		return
 	}
 	n, ready := view.Members, view.Ready
@@ -129,13 +129,13 @@ func (f Facts) room(all *findings, view *types.ReachCluster) {
 	case !q.Has():
 		all.add("room", Blocks, "bring the others back first", "Only %d of %d etcd members are Ready, so etcd has no quorum and no node can join.", ready, n)
 	case view.Learners > 0:
-		all.add("room", Warn, "wait until it votes", "One etcd member still learns, and etcd lets one do so at a time.")
+		all.add("room", Warn, "wait until it is a voter", "One etcd member is still a learner, and etcd allows only one at a time.")
 	case ready < n:
 		all.add("room", Warn, "bring the others back first", "%d of %d etcd members are Ready: with one more, %d of %d have to be, and %s be lost.", ready, n, (n+1)/2+1, n+1, spare(types.Quorum{Voters: n + 1, Ready: ready + 1}.Spare()))
 	case n+1 > mostMembers:
 		all.add("room", Warn, "let it join as a worker", "It would be etcd's member %d, and more than %d are slower and no safer.", n+1, mostMembers)
 	case (n+1)%2 == 0:
-		all.add("room", Warn, "let a further one join soon", "With it etcd has %d members, an even number: %s be lost, as with %d, and more can fail.", n+1, spare(n/2), n)
+		all.add("room", Warn, "let another one join soon", "With it etcd has %d members, an even number: %s be lost, as with %d, and more can fail.", n+1, spare(n/2), n)
 	default:
 		all.add("room", OK, "", "With it etcd has %d members, of which %s be lost.", n+1, spare(n/2))
 	}
@@ -180,10 +180,10 @@ func (f Facts) versions(all *findings, view *types.ReachCluster, whose string) {
 	kubelets := f.kubelets(view)
 	switch {
 	case want == "":
-		all.add("version", Unknown, "name it: --kubernetes v1.34.1+k3s1", "It is not known which version of Kubernetes is to run: nothing on this device says.")
+		all.add("version", Unknown, "name it: --kubernetes v1.34.1+k3s1", "It is not known which version of Kubernetes is to run: no file on this device names it.")
 		return
 	case !ok:
-		all.add("version", Unknown, "", "%q, which %s names, is no version of Kubernetes.", want, f.Own.KubernetesFrom)
+		all.add("version", Unknown, "", "%q, which %s names, is not a version of Kubernetes.", want, f.Own.KubernetesFrom)
 		return
 	case len(kubelets) == 0:
 		all.add("version", Unknown, "", "The candidate is to run Kubernetes %s (%s), and what the members run is unknown.", want, f.Own.KubernetesFrom)
@@ -203,11 +203,11 @@ func (f Facts) versions(all *findings, view *types.ReachCluster, whose string) {
 	case f.Own.Worker && high-own > olderKubelets, !f.Own.Worker && high-low > 1:
 		all.add("version", Blocks, update, "%s: that is too far apart.", is)
 	case !f.Own.Worker && high != low:
-		all.add("version", Warn, update, "%s: servers may be one minor release apart for as long as an update takes.", is)
+		all.add("version", Warn, update, "%s: servers may be one minor release apart only during an update.", is)
 	case slices.Contains(kubelets, want) && len(kubelets) == 1:
 		all.add("version", OK, "", "The candidate is to run Kubernetes %s (%s), as the members do.", want, f.Own.KubernetesFrom)
 	default:
-		all.add("version", OK, "", "%s: near enough.", is)
+		all.add("version", OK, "", "%s: close enough.", is)
 	}
 }
 

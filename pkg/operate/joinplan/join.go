@@ -42,7 +42,7 @@ func (f Facts) candidate() (all findings) {
 	f.address(&all)
 	f.token(&all)
 	if len(f.Peers) == 0 {
-		all.add("cluster", Unknown, "name it: --server ADDRESS", "It is not known which member to join through, so no node could be asked.")
+		all.add("cluster", Unknown, "name it: --server ADDRESS", "It is not known which member to join through, so no node could be queried.")
 	}
 	for i, peer := range f.Peers {
 		if i == 0 {
@@ -107,7 +107,7 @@ func (f Facts) role(all *findings) {
 	}
 	switch {
 	case o.Node == "":
-		all.add("name", Unknown, "name it: --node NAME", "It is not known what its Node will be called: zedagent has not said who this device is.")
+		all.add("name", Unknown, "name it: --node NAME", "It is not known what its Node will be called: zedagent has not published the identity of this device.")
 	case !types.IsObjectName(o.Node):
 		all.add("name", Blocks, "rename the device at the controller", "%q is not a valid Node name: only lower-case letters, digits, - and . are allowed", o.Node)
 	}
@@ -164,7 +164,7 @@ func (f Facts) conclude(all []Finding) (Verdict, string) {
 	}
 	switch worst {
 	case Blocks:
-		return worst, who + " could not join as things are: " + counted(n[Blocks], "thing") + " in the way."
+		return worst, who + " cannot join at present: " + counted(n[Blocks], "thing") + " in the way."
 	case Warn:
 		return worst, who + " could join, but look at " + counted(n[Warn], "thing") + " first."
 	case Unknown:

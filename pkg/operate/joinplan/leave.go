@@ -85,7 +85,7 @@ func (f LeaveFacts) wanted(all *findings) bool {
 	m := f.Membership
 	switch {
 	case m == nil:
-		all.add(step, Unknown, "is zedkube alive?", "Whether this device belongs to a cluster is not known: there is no ClusterMembership.")
+		all.add(step, Unknown, "is zedkube running?", "Whether this device belongs to a cluster is not known: there is no ClusterMembership.")
 	case m.State == types.MembershipNever, m.State == types.MembershipLeft:
 		all.add(step, Blocks, "", "This device belongs to no cluster: there is nothing to leave.")
 		return false
@@ -113,18 +113,18 @@ func (f LeaveFacts) controller(all *findings) {
 		all.add(step, Unknown, "", "The API server does not answer, and while it does not nothing is decided: %s", f.NoNodes)
 	}
 	if m.Config != nil && m.Config.IsWorkerNode {
-		all.add(step, Warn, "zedkube leave, once the controller has removed the device", "A worker is in no list of the controller's: it leaves when it is asked to here, or when somebody deletes its Node.")
+		all.add(step, Warn, "zedkube leave, once the controller has removed the device", "A worker is not in the controller's list of masters: it leaves when that is requested here, or when its Node is deleted.")
 		return
 	}
 	if f.Fetched != nil && *f.Fetched != types.ConfigGetSuccess {
-		all.add(step, Warn, "look at the device's way to the controller", "The last attempt to reach the controller failed; until one succeeds the wait starts over.")
+		all.add(step, Warn, "check the device's connection to the controller", "The last attempt to reach the controller failed; the wait starts over until one succeeds.")
 	}
 	wait := asked * f.Interval
 	if m.State == types.MembershipDoubtful && !m.InvalidSince.IsZero() {
 		wait = max(0, wait-max(0, f.Now.Sub(m.InvalidSince)))
 	}
 	if wait > 0 {
-		all.add(step, OK, "", "The controller has to say so for %d intervals of %s: %s more. zedkube leave saves that wait.", asked, f.Interval, wait.Round(time.Second))
+		all.add(step, OK, "", "The controller has to say so for %d intervals of %s: %s more. zedkube leave skips that wait.", asked, f.Interval, wait.Round(time.Second))
 	}
 	f.peers(all)
 }
@@ -143,12 +143,12 @@ func (f LeaveFacts) peers(all *findings) {
 			all.add(step, Warn, "remove the device from the cluster at the controller", "Node %s says that this device is a master, and whether its zedkube still runs is not known: if it does, this device does not leave as long as that node is configured so.", n.Name)
 			return
 		case named:
-			all.add(step, Warn, "remove the device from the cluster at the controller", "Node %s has been told that this device is a master: as long as it is configured so, it does not leave.", n.Name)
+			all.add(step, Warn, "remove the device from the cluster at the controller", "Node %s has been configured with this device as a master: while that is so, this device does not leave.", n.Name)
 			return
 		}
 	}
 	if f.Nodes != nil && !stamped {
-		all.add(step, Warn, "zedkube leave, once the controller has removed the device", "No other node says who the masters are: an hour must pass before that counts as an answer; if another node is in doubt as well, no time is enough.")
+		all.add(step, Warn, "zedkube leave, once the controller has removed the device", "No other node says who the masters are: an hour must pass before that counts as an answer; if another node has no valid configuration either, waiting does not help.")
 	}
 }
 
@@ -157,7 +157,7 @@ func (f LeaveFacts) drained(all *findings) {
 	const step = "drain"
 	d := f.Drain
 	if d == nil {
-		all.add(step, Unknown, "", "What the drain would meet is unknown: %s", f.NoNodes)
+		all.add(step, Unknown, "", "What would block the drain is unknown: %s", f.NoNodes)
 		return
 	}
 	v := map[types.DrainOutlook]Verdict{types.OutlookNever: Blocks, types.OutlookSlow: Warn, "": OK}[d.Outlook]
@@ -187,9 +187,9 @@ func (f LeaveFacts) quorum(all *findings) {
 	case !own.Etcd:
 		all.add(step, OK, "", "This node is no member of etcd: nothing changes there.")
 	case q.Voters == 0 && f.Consent != nil && f.Consent.Ends:
-		all.add(step, Warn, "", "This node is the only member of etcd: the cluster ends with it, as consented.")
+		all.add(step, Warn, "", "This node is the only member of etcd: the cluster ceases to exist with it, as consented to.")
 	case q.Voters == 0:
-		all.add(step, Blocks, "let another server join first, or let the cluster end: zedkube leave --give-up-data", "This node is the only member of etcd: with it the cluster is gone.")
+		all.add(step, Blocks, "let another server join first, or give the cluster up: zedkube leave --give-up-data", "This node is the only member of etcd: without it the cluster ceases to exist.")
 	case lack != "":
 		all.add(step, Blocks, "bring the others back first", "Without this node %s.", lack)
 	case q.Spare() == 0:
@@ -203,7 +203,7 @@ func (f LeaveFacts) quorum(all *findings) {
 
 // deleted is the end.
 func (f LeaveFacts) deleted(all *findings) {
-	all.add("end", OK, "", "The Node %s is deleted, EdgeNodeClusterStatus withdrawn, and the kube container puts /var/lib back, empties Longhorn's replica directory and reboots the device.", f.Node)
+	all.add("end", OK, "", "The Node %s is deleted, EdgeNodeClusterStatus withdrawn, and the kube container restores /var/lib, empties Longhorn's replica directory and reboots the device.", f.Node)
 }
 
 // volumes is the data that a leave takes along.
@@ -243,9 +243,9 @@ func (f LeaveFacts) volume(all *findings, v types.Volume, others int) {
 	of := fmt.Sprintf("%d of %d healthy replicas", here, v.Wanted)
 	switch {
 	case f.Consent != nil && len(f.Consent.Lacks([]types.LeaveVolume{{UID: v.UID}})) == 0:
-		all.add("volumes", Warn, "zedkube leave --cancel, if it is not to be", "%s: its data is given up, by consent of %s.", name, moment(f.Consent.Given))
+		all.add("volumes", Warn, "zedkube leave --cancel, if that is not intended", "%s: its data is given up, by consent of %s.", name, moment(f.Consent.Given))
 	case elsewhere == 0 && here > 0:
-		remedy := "let Longhorn make a replica elsewhere: raise numberOfReplicas, or give another node room"
+		remedy := "let Longhorn create a replica elsewhere: raise numberOfReplicas, or free space on another node"
 		all.add("volumes", Blocks, remedy, "%s: the last healthy replica is here, and the leave waits for another one, whatever node-drain-policy says.", name)
 	case f.loses(v):
 		all.add("volumes", Blocks, "bring the other nodes with a replica back", "%s: no node that is Ready has another healthy replica of it, and the leave waits for one.", name)
@@ -254,7 +254,7 @@ func (f LeaveFacts) volume(all *findings, v types.Volume, others int) {
 	case v.Wanted > others:
 		all.add("volumes", Warn, "lower numberOfReplicas, or let another node join", "%s: it is to have %s, and there would be only %s: it stays degraded.", name, counted(v.Wanted, "replica"), counted(others, "other node"))
 	case elsewhere < v.Wanted:
-		all.add("volumes", OK, "", "%s: %s are here, a new one is made elsewhere.", name, of)
+		all.add("volumes", OK, "", "%s: %s are here, a new one is created elsewhere.", name, of)
 	default:
 		all.add("volumes", OK, "", "%s: it is healthy without this node.", name)
 	}
@@ -296,7 +296,7 @@ func (f LeaveFacts) apps(all *findings) {
 		case a.Adapters > 0:
 			all.add("apps", Warn, "designate it to another node with such a device at the controller", "%s is designated to this node, and has %s of this machine.", a.Name, counted(a.Adapters, "device"))
 		default:
-			all.add("apps", Warn, "designate it to another node at the controller", "%s is designated to this node: it goes elsewhere and is not brought back.", a.Name)
+			all.add("apps", Warn, "designate it to another node at the controller", "%s is designated to this node: it moves to another node and does not fail back.", a.Name)
 		}
 	}
 	if f.Drain != nil {
@@ -331,9 +331,9 @@ func (f LeaveFacts) conclude(all []Finding, volumes []Finding) (Verdict, string)
 	case lost == Blocks:
 		return worst, "It must not leave now: some data is only on this node."
 	case worst == Blocks:
-		return worst, "It would not complete as things are: " + counted(n[Blocks], "thing") + " in the way."
+		return worst, "It would not complete at present: " + counted(n[Blocks], "thing") + " in the way."
 	case worst == Unknown || f.Nodes == nil:
-		return Unknown, "The result is unknown: " + counted(n[Unknown], "thing") + " could not be asked."
+		return Unknown, "The result is unknown: " + counted(n[Unknown], "thing") + " could not be queried."
 	case worst == Warn:
 		return worst, "It could leave, but look at " + counted(n[Warn], "thing") + " first."
 	}

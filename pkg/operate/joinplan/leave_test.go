@@ -81,8 +81,8 @@ func TestWhatIsInTheWayOfALeave(t *testing.T) {
 		"it has left":      {func(f *LeaveFacts) { f.Membership.State = types.MembershipLeft }, "configuration", Blocks, "nothing to leave"},
 		"still a member":   {func(f *LeaveFacts) { f.Membership.State = types.MembershipMember }, "configuration", Warn, "still configures this device as a member"},
 		"nothing is known": {func(f *LeaveFacts) { f.Membership = nil }, "configuration", Unknown, "no ClusterMembership"},
-		"a worker":         {func(f *LeaveFacts) { f.Membership.Config.IsWorkerNode = true }, "decision", Warn, "when it is asked to here"},
-		"a peer vetoes":    {func(f *LeaveFacts) { f.Nodes[1].Agent.Masters = []uuid.UUID{device} }, "decision", Warn, "Node n2 has been told that this device is a master"},
+		"a worker":         {func(f *LeaveFacts) { f.Membership.Config.IsWorkerNode = true }, "decision", Warn, "when that is requested here"},
+		"a peer vetoes":    {func(f *LeaveFacts) { f.Nodes[1].Agent.Masters = []uuid.UUID{device} }, "decision", Warn, "Node n2 has been configured with this device as a master"},
 		"a peer may veto": {func(f *LeaveFacts) {
 			f.Nodes[1].Agent.Masters, f.Nodes[1].StampUnconfirmed = []uuid.UUID{device}, true
 		}, "decision", Warn, "whether its zedkube still runs is not known"},
@@ -119,7 +119,7 @@ func TestWhatIsInTheWayOfALeave(t *testing.T) {
 		}, "volumes", Warn, "is given up, by consent of 20"},
 		"the only member, by consent": {func(f *LeaveFacts) { f.Nodes = f.Nodes[:1]; f.Consent = &types.LeaveConsent{Ends: true} }, "quorum", Warn, "as consented"},
 		"no replica is whole":         {volume(func(v *types.Volume) { v.Replicas = []types.Replica{replica("n1", false)} }), "volumes", Warn, "no replica is healthy"},
-		"a rebuild":                   {volume(func(v *types.Volume) { v.Wanted, v.Replicas = 2, v.Replicas[:2] }), "volumes", OK, "1 of 2 healthy replicas are here, a new one is made elsewhere"},
+		"a rebuild":                   {volume(func(v *types.Volume) { v.Wanted, v.Replicas = 2, v.Replicas[:2] }), "volumes", OK, "1 of 2 healthy replicas are here, a new one is created elsewhere"},
 		"too few other nodes":         {volume(func(v *types.Volume) { v.Wanted = 4 }), "volumes", Warn, "it is to have 4 replicas, and there would be only 3 other nodes"},
 		"volumes not to be had": {
 			func(f *LeaveFacts) { f.Storage, f.NoNodes = nil, "the cluster does not say." }, "volumes", Unknown,

@@ -56,13 +56,13 @@ func (f Facts) there(p Peer, try types.ReachPort) (v Verdict, remedy, what strin
 	at := fmt.Sprintf("%s of %s (%s)", portText(try.Port), p.Address, portNames[try.Port])
 	switch {
 	case try.Outcome == types.ReachOpen && slices.Contains(p.NoTLS, try.Port):
-		return Blocks, "see who listens there: ss -ltnp", at + " is open, but does not speak TLS: it is another service."
+		return Blocks, "see what listens there: ss -ltnp", at + " is open, but does not speak TLS: it is another service."
 	case try.Outcome == types.ReachOpen:
 		return OK, "", ""
 	case try.Outcome == types.ReachRefused && f.Role == Member:
 		return OK, "", "" // the machine answers; what is to run there does not run yet
 	case try.Outcome == types.ReachRefused:
-		return Blocks, "is k3s alive there, and is it a server? A firewall may also refuse", at + " refuses connections from here."
+		return Blocks, "is k3s running there, and is it a server? A firewall may also refuse", at + " refuses connections from here."
 	case try.Outcome == types.ReachSilent:
 		return Blocks, "look for a firewall in between, at the cable and at the address", at + " does not answer from here: something drops the packets on the way, or there is no host."
 	}
@@ -124,7 +124,7 @@ func (f Facts) back(p Peer, port int) (v Verdict, remedy, what string) {
 	case outcome == types.ReachSilent:
 		return Blocks, "look for a firewall on this device (nim opens these ports once the cluster address is up) and in between", fmt.Sprintf("%s does not get through to %s: something drops it.", p.Address, at)
 	}
-	return Blocks, "look at the routes and at the address over there", fmt.Sprintf("%s has no route to %s.", p.Address, at)
+	return Blocks, "check the routes and the address there", fmt.Sprintf("%s has no route to %s.", p.Address, at)
 }
 
 // served reports whether a service of this device has the port.
@@ -167,7 +167,7 @@ func (f Facts) address(all *findings) {
 		if p.Address == o.Address {
 			all.add("address", Blocks, "give one of them another address at the controller", "This device and the member to join through have the same address, %s.", o.Address)
 		} else if o.Network.IsValid() && !o.Network.Contains(p.Address.WithZone("")) {
-			all.add("address", Warn, "correct the prefix or the join server at the controller", "%s is not in the own network %s: it is reached over a router, and who asks from there is not answered about the way back.", p.Address, o.Network.Masked())
+			all.add("address", Warn, "correct the prefix or the join server at the controller", "%s is not in this device's network %s: it is reached through a router, and does not report on the reverse direction to other networks.", p.Address, o.Network.Masked())
 		}
 	}
 	v, remedy, what := f.where()
@@ -199,17 +199,17 @@ func (f Facts) missing() (v Verdict, remedy, what string) {
 	port, known := portOf(o)
 	switch {
 	case !o.HasStatus:
-		return Blocks, "is zedkube alive, and the device in a cluster at the controller?", what + ", and zedkube has not published EdgeNodeClusterStatus, without which nim does not give it."
+		return Blocks, "is zedkube running, and does the controller configure a cluster for the device?", what + ", and zedkube has not published EdgeNodeClusterStatus, without which nim does not assign it."
 	case o.Ports == nil:
-		return Blocks, "is nim alive?", what + ", and DeviceNetworkStatus, which would say why, cannot be read."
+		return Blocks, "is nim running?", what + ", and DeviceNetworkStatus, which would say why, cannot be read."
 	case !known && o.Label != "":
 		return Blocks, "correct the interface of the cluster, or the labels of the ports, at the controller", what + fmt.Sprintf(": no port has the label %q.", o.Label)
 	case known && port.InvalidConfig:
 		return Blocks, "correct the port at the controller", what + fmt.Sprintf(": the configuration of port %s (%s) is not valid.", port.Logicallabel, port.IfName)
 	case known && port.IfName == "":
-		return Blocks, "is the hardware there?", what + fmt.Sprintf(": port %s has no interface.", port.Logicallabel)
+		return Blocks, "is the hardware present?", what + fmt.Sprintf(": port %s has no interface.", port.Logicallabel)
 	}
-	return Blocks, "look at DeviceNetworkStatus and at nim's log", what + ": nim has not given it to the port yet."
+	return Blocks, "look at DeviceNetworkStatus and at nim's log", what + ": nim has not assigned it to the port yet."
 }
 
 func holder(kernel []Interface, ip netip.Addr) (Interface, bool) {
@@ -251,7 +251,7 @@ func clock(all *findings, p Peer) {
 	best := slices.MinFunc(p.Clocks, func(a, b Clock) int { return cmp.Compare(a.Within, b.Within) })
 	for _, c := range p.Clocks {
 		if apart := (c.Ahead - best.Ahead).Abs() - c.Within - best.Within; apart > clockDoubt {
-			all.add("clock", Warn, "check the clock there", "%s and %s of %s tell times that are %s apart: one of them is wrong.", upper(best.Source), c.Source, p.Address, apart.Round(time.Second))
+			all.add("clock", Warn, "check the clock there", "%s and %s of %s show times that are %s apart: one of them is wrong.", upper(best.Source), c.Source, p.Address, apart.Round(time.Second))
 			return
 		}
 	}
@@ -264,9 +264,9 @@ func clock(all *findings, p Peer) {
 	const remedy = "set the clocks: is NTP configured, and does it answer?"
 	switch {
 	case sure > clockBad:
-		all.add("clock", Blocks, remedy, "The clock of this device is %s %s that of %s: certificates would not be valid yet, or proofs be refused, and nodes look dead to each other.", length(skew), side, p.Address)
+		all.add("clock", Blocks, remedy, "The clock of this device is %s %s that of %s: certificates may not be valid yet, proofs may be refused, and nodes may seem unreachable to each other.", length(skew), side, p.Address)
 	case sure > clockFine:
-		all.add("clock", Warn, remedy, "The clock of this device is %s %s that of %s: etcd complains beyond 1s.", length(skew), side, p.Address)
+		all.add("clock", Warn, remedy, "The clock of this device is %s %s that of %s: etcd warns above 1s.", length(skew), side, p.Address)
 	default:
 		all.add("clock", OK, "", "The clocks of this device and %s agree within %s.", p.Address, (max(skew, best.Within) + 99*time.Millisecond).Truncate(100*time.Millisecond))
 	}

@@ -31,7 +31,7 @@ type refusal struct {
 	allow string // methods, where it is about the method; "" for GET and HEAD
 }
 
-var full = &refusal{code: http.StatusServiceUnavailable, why: "too many requests are being answered: ask again soon"}
+var full = &refusal{code: http.StatusServiceUnavailable, why: "too many requests are being answered: try again soon"}
 
 // write answers, and takes little of what else is sent.
 func (f *refusal) write(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +79,7 @@ func forbiddenRune(c rune) bool { return c < ' ' || c == 0x7f || c == '\\' }
 func fromHere(r *http.Request) *refusal {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !from.Addr().Unmap().IsLoopback() {
-		return &refusal{code: http.StatusForbidden, why: "only programs on this device may ask here"}
+		return &refusal{code: http.StatusForbidden, why: "only programs on this device may send requests here"}
 	}
 	return fromOwnPage(r, isLoopback)
 }
@@ -89,7 +89,7 @@ func fromHere(r *http.Request) *refusal {
 // end of it, with any site in it.
 func fromRoot(r *http.Request) *refusal {
 	if p, ok := peer.FromContext(r.Context()); !ok || !p.IsTrusted() {
-		return &refusal{code: http.StatusForbidden, why: "only root may ask here"}
+		return &refusal{code: http.StatusForbidden, why: "only root may send requests here"}
 	}
 	return fromOwnPage(r, func(host string) bool { return host == socketHost || isLoopback(host) })
 }
@@ -154,7 +154,7 @@ func secure(h http.Header) {
 const (
 	// maxWrong is how many wrong tokens are told so within wrongWithin. Those
 	// beyond are told that there were too many; the right one is taken all the
-	// same, or any program of the device could lock its operator out. It has 128
+	// same, or any program on the device could lock its operator out. It has 128
 	// bits or more, so nobody guesses it.
 	maxWrong    = 10
 	wrongWithin = time.Minute
@@ -184,7 +184,7 @@ func (t *token) value() string {
 func (t *token) check(r *http.Request, now time.Time) *refusal {
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || given == "" {
-		return &refusal{code: http.StatusUnauthorized, why: "a reading token is required: \"zedkube page\" prints it on the device, for root"}
+		return &refusal{code: http.StatusUnauthorized, why: "a token is required: \"zedkube page\" prints it on the device, for root"}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,7 +199,7 @@ func (t *token) check(r *http.Request, now time.Time) *refusal {
 		t.wrong = t.wrong[1:]
 	}
 	t.wrong = append(t.wrong, now)
-	return &refusal{code: http.StatusUnauthorized, why: "the reading token is not valid, it changes at each start of the agent: \"zedkube page\" prints it"}
+	return &refusal{code: http.StatusUnauthorized, why: "the token is not valid; it changes at each start of the agent: \"zedkube page\" prints it"}
 }
 
 // TokenFile is the content of the file with the reading token, as JSON.
@@ -213,12 +213,12 @@ func (c *Component) keepToken(wanted bool) error {
 	if c.TokenFile == "" {
 		return nil
 	}
-	file := keptfile.File{Path: c.TokenFile, Name: "reading token"}
+	file := keptfile.File{Path: c.TokenFile, Name: "page token"}
 	wish := keptfile.Desired{Do: keptfile.Remove}
 	if wanted {
 		content, err := json.Marshal(TokenFile{Address: c.Address, Token: c.token.value()})
 		if err != nil {
-			return fmt.Errorf("write reading token: %w", err)
+			return fmt.Errorf("write page token: %w", err)
 		}
 		wish = keptfile.Desired{Do: keptfile.Write, Content: string(content)}
 	}

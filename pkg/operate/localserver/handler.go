@@ -148,7 +148,7 @@ func (g *limiter) admit(route Route, r *http.Request) *refusal {
 // elsewhere tells a person who looks for the page where it is.
 const elsewhere = "This is not served here. The page and everything else are on the agent's socket, for root:\n" +
 	"  ssh -L 12347:/run/zedkube/zedkube.sock root@DEVICE\n" +
-	"and then http://127.0.0.1:12347/ at your end. With --page=on the agent serves the page here as well: \"zedkube page\"\n" +
+	"and then http://127.0.0.1:12347/ on your computer. With --page=on the agent serves the page here as well: \"zedkube page\"\n" +
 	"prints its address with the token that it requires."
 
 // Access is how far from the socket a path is answered. Over the socket, where

@@ -53,7 +53,7 @@ func (c collector) components(s sink, now time.Time) {
 		s.counter("zedkube_component_step_errors_total", "Steps of a component that failed.", float64(n.Failed), "component", name)
 		s.counter("zedkube_component_step_seconds_total", "Time in steps of a component.", n.Took.Seconds(), "component", name)
 		s.gauge("zedkube_component_step_longest_seconds", "The longest step of a component since the start.", n.Longest.Seconds(), "component", name)
-		s.gauge("zedkube_component_stuck", "1 where a component no longer steps, which stops the watchdog.", boolValue(c.Pulses[name].Stuck(now)), "component", name)
+		s.gauge("zedkube_component_stuck", "1 if a component no longer completes steps; the watchdog is then no longer fed.", boolValue(c.Pulses[name].Stuck(now)), "component", name)
 	}
 }
 
@@ -87,7 +87,7 @@ func (c collector) api(s sink, now time.Time) {
 // lease is how this node stands to the election of the one that reports.
 func (c collector) lease(s sink, now time.Time) {
 	if l, ok := c.Leader.Get(types.Global); ok {
-		s.gauge("zedkube_lease_in_election", "1 where this node may report for the cluster.", boolValue(l.InLeaderElection))
+		s.gauge("zedkube_lease_in_election", "1 if this node may report for the cluster.", boolValue(l.InLeaderElection))
 		s.gauge("zedkube_lease_held", "1 while this node reports for the cluster.", boolValue(l.IsStatsLeader))
 		s.gauge("zedkube_lease_leader_known", "1 while it is known which node reports.", boolValue(l.LeaderIdentity != ""))
 	}
@@ -310,7 +310,7 @@ func report(s sink, h types.KubeReportHealth, now time.Time) {
 	for name := range known {
 		worst = max(worst, stale[name])
 		s.gauge("zedkube_report_section_stale_seconds", "For how long a section of the report has been stale; 0 while it is current.", stale[name], "section", name)
-		s.gauge("zedkube_report_section_known", "1 where a section of the report has been complete at least once.", boolValue(known[name]), "section", name)
+		s.gauge("zedkube_report_section_known", "1 if a section of the report has been complete at least once.", boolValue(known[name]), "section", name)
 		s.gauge("zedkube_report_section_omitted", "Entries left out of a section because the report would be too large.", float64(omitted[name]), "section", name)
 	}
 	s.gauge("zedkube_report_stale_seconds", "The longest of the sections' stale times.", worst)
@@ -334,7 +334,7 @@ func conditions(s sink, k types.KubeNodeConditions, now time.Time) {
 		}
 	}
 	installed := !k.InstalledAt.IsZero()
-	s.gauge("zedkube_cluster_installed", "1 where this node is in an installed cluster.", boolValue(installed))
+	s.gauge("zedkube_cluster_installed", "1 if this node is in an installed cluster.", boolValue(installed))
 	if installed {
 		s.gauge("zedkube_cluster_install_time_seconds", "When the cluster was installed, in Unix time, by its clock.", float64(k.InstalledAt.Unix()))
 	}

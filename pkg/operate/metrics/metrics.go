@@ -72,16 +72,16 @@ func NewRequests() *Requests {
 	return &Requests{
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "zedkube_api_requests_total",
-			Help: "Requests to the API server by verb and HTTP status; none where no answer came.",
+			Help: "Requests to the API server by verb and HTTP status; none if there was no answer.",
 		}, []string{"verb", "code"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "zedkube_api_request_duration_seconds",
-			Help:    "Time from a request to the API server to the head of its answer.",
+			Help:    "Time from a request to the API server to the header of its response.",
 			Buckets: []float64{0.01, 0.05, 0.25, 1, 5, 10},
 		}, []string{"verb"}),
 		watches: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "zedkube_api_watches",
-			Help: "Watches on the API server that are open.",
+			Help: "Open watches on the API server.",
 		}),
 	}
 }
@@ -128,7 +128,7 @@ func (t *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	if t.places.Acquire(ctx, 1) != nil {
 		w.Header().Set("Retry-After", "5")
-		http.Error(w, "too many requests for the metrics: ask again soon", http.StatusServiceUnavailable)
+		http.Error(w, "too many requests for the metrics: try again soon", http.StatusServiceUnavailable)
 		return // if the one who asked has gone nobody reads it
 	}
 	t.make(r).Send(w)

@@ -132,7 +132,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, Path), "/")
 	topic, ok := h.topic(name)
 	if !ok {
-		http.Error(w, "unknown request: another version of zedkube may know it", http.StatusNotFound)
+		http.Error(w, "unknown request: another version of zedkube may support it", http.StatusNotFound)
 		return
 	}
 	var body []byte

@@ -37,7 +37,7 @@ func (r *reader) node() {
 	}
 	raw, _, err := content(r.path(types.PathHypervisor))
 	if kind := strings.TrimSpace(string(raw)); err == nil && !types.HypervisorRunsKubernetes(kind) {
-		n.NoCluster = "This device's hypervisor is " + kind + ", which runs no Kubernetes."
+		n.NoCluster = "This device's hypervisor is " + kind + ", which does not run Kubernetes."
 	}
 	r.o.Node = n
 }
@@ -223,7 +223,7 @@ func AgentOf(pidFile, touchFile string, now time.Time) Agent {
 		a.Why = "it has no pid file " + pidFile
 		return a
 	case bad != nil || pid <= 0:
-		a.Why = "its pid file " + pidFile + " holds no number"
+		a.Why = "its pid file " + pidFile + " contains no number"
 		return a
 	}
 	a.PID = pid

@@ -80,7 +80,7 @@ func one[T any](r *reader, file string) (v T, t Told) {
 	t.File = file
 	path := r.path(file)
 	if info, err := os.Stat(path); err == nil && r.left < int(min(info.Size(), maxFile)) {
-		t.Why = fmt.Sprintf("there is more than %d bytes to read", maxRead)
+		t.Why = fmt.Sprintf("there are more than %d bytes to read", maxRead)
 		r.bad(t)
 		return v, t
 	}

@@ -157,13 +157,13 @@ func (p *Page) tail(ctx context.Context, sources []source, o types.LogOptions, l
 func ended(err error, follow bool) string {
 	switch {
 	case errors.Is(err, types.ErrNoLog):
-		return "there is no log, or no longer one"
+		return "there is no log, or it no longer exists"
 	case errors.Is(err, types.ErrNoAPI):
 		return "the API server does not answer: " + err.Error()
 	case err != nil:
 		return "the log was interrupted: " + err.Error()
 	case follow:
-		return "the container has ended"
+		return "the container has terminated"
 	}
 	return "end of the log so far"
 }

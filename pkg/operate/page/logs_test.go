@@ -120,7 +120,7 @@ func TestWhoseLogThereIsNot(t *testing.T) {
 			t.Errorf("of a virtual machine it reads %+v", s.kube.options)
 		}
 		for err, says := range map[error]string{
-			fmt.Errorf("x: %w", types.ErrNoLog):          "there is no log, or no longer one",
+			fmt.Errorf("x: %w", types.ErrNoLog):          "there is no log, or it no longer exists",
 			fmt.Errorf("x: %w: refused", types.ErrNoAPI): "the API server does not answer: ",
 			fmt.Errorf("cut\x1b"):                        `was interrupted: open log: cut\u001b`,
 		} {

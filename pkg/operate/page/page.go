@@ -97,7 +97,7 @@ func (p *Page) serveOverview(w http.ResponseWriter, _ *http.Request) {
 	defer p.exit()
 	s := p.look(time.Now())
 	if s.at.IsZero() {
-		http.Error(w, "reading the device's files takes long: ask again", http.StatusServiceUnavailable)
+		http.Error(w, "reading the device's files takes too long: try again", http.StatusServiceUnavailable)
 		return
 	}
 	o := s.read

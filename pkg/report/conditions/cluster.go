@@ -113,7 +113,7 @@ func cordon(f facts) verdict {
 	}
 	by := writtenBy(f.own, types.FieldCordon)
 	if by == "" {
-		by = ", it is unknown by whom"
+		by = ", by whom is unknown"
 	}
 	return bad("CordonedByOther", "This node was cordoned by someone other than zedkube"+by+". It stays cordoned until someone uncordons it.")
 }

@@ -120,8 +120,8 @@ func TestADeviceThatComesToLifeAtTheLastMomentKeepsItsApplication(t *testing.T) 
 			k.nodes["n3"].Witness.Sightings[0].Alive = "10.0.0.2:10250"
 			w.targets[0].force = true
 		},
-		"nor does it by force":   func(w *worker, k *slow) { k.nobody, w.targets[0].force = true, true },
-		"nothing is known of it": func(w *worker, _ *slow) { w.lost.UID = "" },
+		"nor does it by force":      func(w *worker, k *slow) { k.nobody, w.targets[0].force = true, true },
+		"nothing is known about it": func(w *worker, _ *slow) { w.lost.UID = "" },
 	} {
 		if took, err := play(change); len(took) > 0 {
 			t.Errorf("%s: %v, %v", name, took, err)

@@ -112,7 +112,7 @@ func (f facts) refusalReason(a app, lost types.Node, request types.AppDetachRequ
 	byHand := request.Node == lost.Name && lost.Name != ""
 	switch {
 	case a.tiedTo(lost.Name) && !byHand:
-		return fmt.Sprintf("It is tied to its designated node: it stays with %s.", lost.Name), true
+		return fmt.Sprintf("It is tied to its designated node: it stays on %s.", lost.Name), true
 	case lost.UID != "" && lost.Ready == types.ConditionTrue:
 		return fmt.Sprintf("Node %s is Ready, so it is not lost.", lost.Name), true
 	}
@@ -157,7 +157,7 @@ func (f facts) gone(lost types.Node) (bool, string) {
 // for nothing.
 func (f facts) tooEarly(lost types.Node, v *verdict) (why string, refused bool) {
 	if lost.UID == "" {
-		return fmt.Sprintf("The Node of %s is deleted, and nothing is known of it here, so it cannot be proved that its device is off. "+
+		return fmt.Sprintf("The Node of %s is deleted, and nothing is known about it here, so it cannot be proved that its device is off. "+
 			"Kubernetes deletes its pods by itself, and detaches its volumes six minutes later. To do more, once the device is off: zedkube vmiDetach --force.", lost.Name), true
 	}
 	v.evidence = append(v.evidence, f.lastRenewal(lost)...)

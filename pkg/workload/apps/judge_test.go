@@ -278,7 +278,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 			s.deleteNode(time.Hour)
 			s.known = nil
 			s.ask(false)
-		}, says(types.RepairRefused, "nothing is known of it")},
+		}, says(types.RepairRefused, "nothing is known about it")},
 		"but by force": {func(s *scene) {
 			s.deleteNode(0)
 			s.known = nil

@@ -123,7 +123,7 @@ func (f facts) outdated(a app, v types.VMI) (why string, after time.Duration) {
 			return "", 0
 		}
 	}
-	return fmt.Sprintf("Its instance was created to run on %s and does not run; it should now run on %s.", cmp.Or(was.Node, "any node"), is.Node), after
+	return fmt.Sprintf("Its instance was created to run on %s and is not running; it should now run on %s.", cmp.Or(was.Node, "any node"), is.Node), after
 }
 
 // nodesOf are the nodes that an instance or a launcher of it is on.

@@ -43,7 +43,7 @@ func complete(f facts, a *action) {
 // true then is looked at again, in time of its own.
 func drainAgain(f facts, a *action) {
 	r := &a.rec
-	r.phase, r.reason = types.PhaseGates, "EVE asks for the drain as well"
+	r.phase, r.reason = types.PhaseGates, "EVE requests the drain as well"
 	r.asked, r.ended, r.attempt = f.now, time.Time{}, 0
 	if !r.cordoned.IsZero() {
 		r.phase, r.cordoned = types.PhaseEmptying, f.now
@@ -172,7 +172,7 @@ func (f facts) expired() bool {
 // expire takes COMPLETE back: the drain has failed, and only a request that is
 // another one begins a new drain.
 func expire(f facts, a *action) {
-	result(f, a, types.PhaseNotEmpty, fmt.Sprintf("the device could have gone down for %s and has not: the drain is taken back", f.unusedAfter))
+	result(f, a, types.PhaseNotEmpty, fmt.Sprintf("the device has been allowed to go down for %s and has not: the drain is undone", f.unusedAfter))
 	a.rec.unused, a.rec.dead, a.rec.kept = true, false, false
 }
 
@@ -189,7 +189,7 @@ func (f facts) unusedWhy() string {
 	case !f.onlyDevice():
 		return why
 	}
-	return fmt.Sprintf("%s: once that is %s the drain is taken back", why, f.unusedAfter)
+	return fmt.Sprintf("%s: after %s of this the drain is undone", why, f.unusedAfter)
 }
 
 // heldBack reports that what an unused drain holds is not to be given back yet.

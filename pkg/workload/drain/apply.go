@@ -204,7 +204,7 @@ func (c *Component) begun(f facts, is record) {
 		"node": f.node.Name, "requester": strings.Join(asking(is), ","), "context": strings.Join(contexts, " "),
 	}).Info("NodeDrainRequest accepted")
 	c.Log.Info("Beginning kubernetes node drain process this could be a very long operation depending on replica rebuilds (24hours+)")
-	c.report(false, "DrainStarted", "a drain was asked for by "+strings.Join(asking(is), ", "))
+	c.report(false, "DrainStarted", "a drain was requested by "+strings.Join(asking(is), ", "))
 }
 
 // anotherTry begins the next attempt: with a fresh list, and with evictions

@@ -100,7 +100,7 @@ func TestARecordNamesAllWhoAsk(t *testing.T) {
 	}{
 		"nobody":        {record{reason: "the request was taken back"}, "", "the request was taken back"},
 		"one":           {record{requests: map[string]types.NodeDrainRequest{byUpdate: ask("base OS")}}, "UPDATE", "base OS"},
-		"without words": {record{requests: map[string]types.NodeDrainRequest{byDeviceOp: ask("")}}, "DEVICEOP", "a drain was asked for"},
+		"without words": {record{requests: map[string]types.NodeDrainRequest{byDeviceOp: ask("")}}, "DEVICEOP", "a drain was requested"},
 		"two":           {record{requests: map[string]types.NodeDrainRequest{byOperator: ask("disk"), byDeviceOp: ask("reboot")}}, "DEVICEOP,OPERATOR", "reboot; disk"},
 	} {
 		if by, why := row.rec.because(); by != row.by || why != row.why {

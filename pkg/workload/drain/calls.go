@@ -37,12 +37,12 @@ const (
 )
 
 var verbNames = map[verb]string{
-	enter: "enter the drain of", cordon: "cordon", list: "list the pods to evict of", evict: "evict from",
-	check: "look whether anything is left on", cordonAfterDeadAPI: "lock and cordon", deleteNode: "delete", uncordon: "uncordon",
-	unkeep: "release the kept cordon of", uncordonLegacy: "uncordon", release: "give back the drain lock of",
-	situations: "look into the pods of", storage: "look into the volumes of",
-	checkLeave: "look into the volumes of the former",
-	conditions: "set the drain conditions of", event: "report about",
+	enter: "start the drain of", cordon: "cordon", list: "list the pods to evict of", evict: "evict from",
+	check: "check whether anything is left on", cordonAfterDeadAPI: "lock and cordon", deleteNode: "delete", uncordon: "uncordon",
+	unkeep: "release the kept cordon of", uncordonLegacy: "uncordon", release: "release the drain lock of",
+	situations: "inspect the pods of", storage: "inspect the volumes of",
+	checkLeave: "inspect the volumes of the former",
+	conditions: "set the drain conditions of", event: "write an Event about",
 }
 
 // A lane has one call under way: one acts on the cluster, the other asks and

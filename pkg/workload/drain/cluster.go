@@ -37,7 +37,7 @@ func (s *state) updateCluster(f *facts) {
 	case !listed:
 		f.why = "the API server has not listed the nodes yet"
 	case !f.known:
-		f.why = "this node is not one of the cluster's"
+		f.why = "this node is not in the cluster's list of nodes"
 		if !f.registered {
 			f.why += ", or not yet: it has not registered since this agent started"
 		}
@@ -196,9 +196,9 @@ func sayCordons(all []cordoned, timeout time.Duration) (waits string, warnings [
 		head := fmt.Sprintf("node %s is cordoned by %s%s", c.Name, by, since)
 		switch {
 		case c.drainsUnlocked(timeout) && !c.Foreign():
-			unlocked = append(unlocked, fmt.Sprintf("%s and may be draining, because it is not known yet whether its agent uses the drain lock: it is waited for until its stamp changes, which takes up to %s where it does, or the cordon is gone or %s old", head, types.StampEvery, timeout))
+			unlocked = append(unlocked, fmt.Sprintf("%s and may be draining, because it is not known yet whether its agent uses the drain lock: this node waits until its stamp changes, which takes up to %s if it does, or the cordon is gone or %s old", head, types.StampEvery, timeout))
 		case c.drainsUnlocked(timeout):
-			unlocked = append(unlocked, fmt.Sprintf("%s and may be draining, because its agent does not use the drain lock: it is waited for until the cordon is gone or %s old", head, timeout))
+			unlocked = append(unlocked, fmt.Sprintf("%s and may be draining, because its agent does not use the drain lock: this node waits until the cordon is gone or %s old", head, timeout))
 		case c.age >= timeout:
 			warnings = append(warnings, fmt.Sprintf("%s, for more than %s: it is not schedulable, and no drain waits for it", head, timeout))
 		default:

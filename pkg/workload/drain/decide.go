@@ -178,9 +178,9 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 	switch {
 	case f.isDead(r.asked) && (!f.onlyLeaves() || f.atStake() == ""):
 		// A dead Kubernetes must not keep the device from its reboot for ever.
-		return types.PhaseComplete, fmt.Sprintf("the API server has been silent for %s: nothing can be drained", f.skip), true
+		return types.PhaseComplete, fmt.Sprintf("the API server has not answered for %s: nothing can be drained", f.skip), true
 	case f.gone() && (!f.onlyLeaves() || f.atStake() == ""):
-		return types.PhaseComplete, "this node is not one of the cluster's", false
+		return types.PhaseComplete, "this node is not in the cluster's list of nodes", false
 	case !f.now.Before(deadline):
 		return types.PhaseNotEmpty, fmt.Sprintf("after %s: %s", f.timeout, cmp.Or(lacking(f), notLooked)), false
 	case !emptying && r.refusals >= maxRefusals:
@@ -196,7 +196,7 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 	case f.lone() && f.now.Sub(f.alone) >= max(sureAfter, f.window) && f.check.open(f.now):
 		return types.PhaseComplete, "no other node is Ready and schedulable: nothing is evicted", false
 	case f.check.passed(f.now) && len(f.came) == 0 && f.evictions().left() == 0:
-		return types.PhaseComplete, "no pod is left to evict and no volume in the way" + f.evictions().leftAlone(), false
+		return types.PhaseComplete, "no pod is left to evict and no volume blocks the drain" + f.evictions().leftAlone(), false
 	}
 	return "", "", false
 }
@@ -240,7 +240,7 @@ func gates(f facts, a *action) {
 	case f.unlocked != "":
 		a.waits = f.unlocked
 	case !f.entered && f.queued && !f.freed.IsZero() && f.now.Sub(f.freed) < yieldFor:
-		a.waits = "another node waits for the drain lock, which this one has just had"
+		a.waits = "another node waits for the drain lock, which this one has just held"
 		a.wait(yieldFor - f.now.Sub(f.freed))
 	case !f.entered && f.due(enter):
 		a.verb, a.waits = enter, f.gates

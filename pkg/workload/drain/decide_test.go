@@ -43,7 +43,7 @@ func TestDrainsEnd(t *testing.T) {
 	noPeer := func(f *facts) { f.others = 0 }
 	window := func(f *facts) { f.window = 2 * time.Minute }
 	fast := func(f *facts) { f.timeout = 3 }
-	dead := did{phase: completed, s: complete9, by: deviceOp, stop: true, dead: true, why: "the API server has been silent for 5m0s"}
+	dead := did{phase: completed, s: complete9, by: deviceOp, stop: true, dead: true, why: "the API server has not answered for 5m0s"}
 	done := did{phase: completed, s: complete9, by: deviceOp, stop: true, why: "no pod is left"}
 	failure := did{phase: notEmpty, s: failedDrain, by: deviceOp, stop: true}
 	table(t, []row{
@@ -55,11 +55,11 @@ func TestDrainsEnd(t *testing.T) {
 		{"the skip time is the operator's", calm(inGates, silent(time.Minute), func(f *facts) { f.skip = time.Minute }), did{phase: completed, s: complete9, by: deviceOp, stop: true, dead: true, why: "1m0s"}},
 		{"the fault marker does not hold a dead API's end back", calm(inGates, silent(5*time.Minute), marker), dead},
 
-		{"an own node that is missing for a minute from a living API ends the drain", calm(inGates, missing(time.Minute)), did{phase: completed, s: complete9, by: deviceOp, stop: true, why: "not one of the cluster's"}},
-		{"also after the cordon", calm(emptying, missing(time.Minute), with(pod("x"))), did{phase: completed, s: complete9, by: deviceOp, stop: true, why: "not one of the cluster's"}},
-		{"one that was never seen may be joining", calm(inGates, missing(5*time.Minute-time.Second), never), did{phase: inGates, s: starting, by: deviceOp, why: "not one of the cluster's"}},
-		{"but not for ever", calm(inGates, missing(5*time.Minute), never), did{phase: completed, s: complete9, by: deviceOp, stop: true, why: "not one of the cluster's"}},
-		{"it may be registering for a minute", calm(inGates, missing(59*time.Second)), did{phase: inGates, s: starting, by: deviceOp, why: "not one of the cluster's"}},
+		{"an own node that is missing for a minute from a living API ends the drain", calm(inGates, missing(time.Minute)), did{phase: completed, s: complete9, by: deviceOp, stop: true, why: "not in the cluster's list of nodes"}},
+		{"also after the cordon", calm(emptying, missing(time.Minute), with(pod("x"))), did{phase: completed, s: complete9, by: deviceOp, stop: true, why: "not in the cluster's list of nodes"}},
+		{"one that was never seen may be joining", calm(inGates, missing(5*time.Minute-time.Second), never), did{phase: inGates, s: starting, by: deviceOp, why: "not in the cluster's list of nodes"}},
+		{"but not for ever", calm(inGates, missing(5*time.Minute), never), did{phase: completed, s: complete9, by: deviceOp, stop: true, why: "not in the cluster's list of nodes"}},
+		{"it may be registering for a minute", calm(inGates, missing(59*time.Second)), did{phase: inGates, s: starting, by: deviceOp, why: "not in the cluster's list of nodes"}},
 
 		{"the gates end with the timeout after the request", calm(inGates, asked(24*time.Hour), func(f *facts) { f.gates = "node n2 drains" }), failure.because("after 24h0m0s: node n2 drains")},
 		{"what cannot be looked at is named", calm(inGates, asked(24*time.Hour)), failure.because("the drain lock and the quorum could not be checked")},

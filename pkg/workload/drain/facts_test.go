@@ -104,7 +104,7 @@ func silent(d time.Duration) func(*facts) {
 func mute(d time.Duration) func(*facts) { return func(f *facts) { f.deadSince = minus(d) } }
 func missing(d time.Duration) func(*facts) {
 	return func(f *facts) {
-		f.node, f.known, f.up, f.missing, f.why = types.Node{}, false, false, minus(d), "this node is not one of the cluster's"
+		f.node, f.known, f.up, f.missing, f.why = types.Node{}, false, false, minus(d), "this node is not in the cluster's list of nodes"
 	}
 }
 func never(f *facts)                     { f.registered = false }

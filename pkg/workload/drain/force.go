@@ -167,7 +167,7 @@ func distrust(info os.FileInfo) error {
 	case !ok || st.Nlink == 0:
 		return fs.ErrNotExist // removed or replaced a moment ago
 	case st.Nlink > 1:
-		return errors.New("it has another name, which is a hard link")
+		return errors.New("it has more than one hard link")
 	}
 	return nil
 }

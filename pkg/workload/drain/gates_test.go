@@ -21,7 +21,7 @@ func TestTheWayToTheCordon(t *testing.T) {
 		{"also where no peer takes pods", calm(inGates, alone(time.Hour)), in(enter)},
 		{"had a moment ago they are relied on", calm(inGates, entered), in(cordon)},
 		{"a foreign cordon is no reason not to", calm(inGates, entered, foreign), in(cordon)},
-		{"who has just had the lock leaves it to those who wait", calm(inGates, freed(time.Second), queued), did{phase: inGates, s: starting, by: deviceOp, again: 5 * time.Second, why: "has just had"}},
+		{"who has just held the lock leaves it to those who wait", calm(inGates, freed(time.Second), queued), did{phase: inGates, s: starting, by: deviceOp, again: 5 * time.Second, why: "has just held"}},
 		{"but not for long", calm(inGates, freed(yieldFor), queued), in(enter)},
 		{"nor where nobody waits", calm(inGates, freed(time.Second)), in(enter)},
 		{"waiting is visible", calm(inGates, waits, pause(enter, 2*time.Second)), did{phase: inGates, s: starting, by: deviceOp, again: 2 * time.Second, why: "node n2 drains"}},

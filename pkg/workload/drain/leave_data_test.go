@@ -376,7 +376,7 @@ func TestTheLastServerOfWorkersNeedsAConsentToo(t *testing.T) {
 		s.leaves()
 		time.Sleep(time.Hour)
 		s.left(false)
-		s.phase(types.PhaseComplete, "the cluster ends with this node")
+		s.phase(types.PhaseComplete, "the cluster ceases to exist with this node")
 	})
 }
 

@@ -17,7 +17,7 @@ import (
 // (docs/decisions/0025-leaving-is-for-good.md).
 
 // endsHere is the reason of a drain that evicts nothing.
-const endsHere = "the cluster ends with this node, as was consented to: nothing is evicted"
+const endsHere = "the cluster ceases to exist with this node, as consented to: nothing is evicted"
 
 const (
 	// noteEvery is how old the time of an unchanged look may get in the journal:
@@ -42,7 +42,7 @@ func leave(f facts, a *action) {
 	case f.deadSince.IsZero() && f.known && (f.rec.dead || f.rec.ends && !f.ends):
 		a.rec.dead, a.rec.ends = false, false // nothing was evicted, and now it can be
 		drainAgain(f, a)
-		a.rec.reason = "other nodes can take its pods and volumes again"
+		a.rec.reason = "other nodes can run its pods and hold its volumes again"
 	case f.rec.dead || f.gone() || f.deleted && !f.known && !f.missing.IsZero():
 		if why := f.atStake(); why != "" {
 			a.waits = why
@@ -55,7 +55,7 @@ func leave(f facts, a *action) {
 	case !f.living() || !f.known:
 		a.waits = f.why
 	case !f.node.Deleted.IsZero():
-		a.waits = "its Node is being deleted, and kept by " + outlook.Some(f.node.Finalizers)
+		a.waits = "its Node is being deleted, blocked by finalizers " + outlook.Some(f.node.Finalizers)
 		if why := f.atStake(); why != "" {
 			a.waits += "; " + why
 		}
@@ -99,7 +99,7 @@ func (f facts) atStake() string {
 		return "the volumes were not checked in this leave, so this node may have the only copy of some data; " + outlook.RemedyGiveUpData
 	}
 	if l.Omitted > 0 {
-		return fmt.Sprintf("%d volumes have no other healthy replica than on this node, more than can be consented to", len(l.Volumes)+l.Omitted)
+		return fmt.Sprintf("%d volumes have no healthy replica except on this node, more than can be consented to", len(l.Volumes)+l.Omitted)
 	}
 	return lost(f.consent.Lacks(l.Volumes))
 }
@@ -117,7 +117,7 @@ func lost(volumes []types.LeaveVolume) string {
 	if len(names) == 1 {
 		have = "has"
 	}
-	return outlook.Counted(len(names), "volume") + " " + have + " no other healthy replica than on this node: " + outlook.Some(names) + "; " + outlook.RemedyGiveUpData
+	return outlook.Counted(len(names), "volume") + " " + have + " no healthy replica except on this node: " + outlook.Some(names) + "; " + outlook.RemedyGiveUpData
 }
 
 // checkLeave looks at the volumes of a node that is in no list any more, or whose

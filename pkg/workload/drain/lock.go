@@ -264,7 +264,7 @@ func deleteNodeRule(in call, r reading) next {
 	}
 	ends, last := types.LastOf(r.nodes, in.node.Name)
 	if ends && (in.consent == nil || !in.consent.Ends) {
-		return next{out: outcome{gates: "the cluster ends with this node; if it is to end: zedkube leave plan, then zedkube leave --give-up-data"}}
+		return next{out: outcome{gates: "the cluster ceases to exist with this node; if that is intended: zedkube leave plan, then zedkube leave --give-up-data"}}
 	}
 	if lack := quorum(r.nodes, in.node.Name); lack != "" {
 		return next{out: outcome{gates: lack}}
@@ -276,7 +276,7 @@ func deleteNodeRule(in call, r reading) next {
 	own, _ := nodeNamed(r.nodes, in.node.Name)
 	switch {
 	case len(out.volumes) > 0:
-		out.gates = "this node leaves once its volumes can do without it: " + out.volumes[0].Name + ": " + out.volumes[0].Why
+		out.gates = "this node leaves once its volumes no longer need it: " + out.volumes[0].Name + ": " + out.volumes[0].Why
 	case last:
 		// k3s does not let go of the Node of etcd's last member, and no other node is
 		// left that would read anything of it.

@@ -145,7 +145,7 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		{"that it cannot be read is no error then", deleteNode, []change{fails(readLock, refused)}, "nodes? storage? delete! lock?", "", nil},
 		{"nor that another node was faster", deleteNode, []change{lock(ours), fails(freeLock, conflict)}, "nodes? storage? delete! lock? free!", "", nil},
 		{"without quorum nothing is deleted", deleteNode, []change{noQuorum}, "nodes?", "without this node", nil},
-		{"nor where the cluster ends with it, without consent", deleteNode, []change{last}, "nodes?", "the cluster ends with this node", nil},
+		{"nor where the cluster ends with it, without consent", deleteNode, []change{last}, "nodes?", "the cluster ceases to exist with this node", nil},
 		{"with consent the Node of the last one stays", deleteNode, []change{last, consented}, "nodes? storage?", "", nil},
 		{"without the volumes nothing is deleted", deleteNode, []change{fails(readStorage, refused)}, "nodes? storage?", "", refused},
 		{"a look here reads alone", checkLeave, nil, "nodes? storage?", "", nil},

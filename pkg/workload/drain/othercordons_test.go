@@ -30,7 +30,7 @@ func TestWhichForeignCordonsADrainWaitsFor(t *testing.T) {
 		"of one whose stamp is stale": {theirs(time.Hour, stamped, func(n *types.Node) { n.StampStale = true }), "n2", nil},
 		"of one whose stamp was not seen to change": {
 			theirs(time.Hour, stamped, func(n *types.Node) { n.StampUnconfirmed = true }),
-			"may be draining, because it is not known yet whether its agent uses the drain lock: it is waited for until its stamp changes, which takes up to 10m0s", nil,
+			"may be draining, because it is not known yet whether its agent uses the drain lock: this node waits until its stamp changes, which takes up to 10m0s", nil,
 		},
 		"of a server by one label alone": {theirs(time.Hour, func(n *types.Node) { n.ControlPlane = false }), "n2", nil},
 		"that is not dated":              {theirs(0, func(n *types.Node) { n.TaintedAt = time.Time{} }), "node n2 is cordoned by somebody else and may be", nil},

@@ -96,15 +96,15 @@ func verdict(f Forecast) (types.DrainOutlook, string) {
 	never, slow := tally(f)
 	switch {
 	case f.Quorum != "":
-		return types.OutlookNever, "it would wait before the cordon until etcd can do without this node"
+		return types.OutlookNever, "it would wait before the cordon until etcd keeps quorum without this node"
 	case f.Lock.Waits != "":
 		return types.OutlookSlow, "it would wait for the drain lock: " + f.Lock.Waits
 	case !f.Evicts && len(f.Pods) > 0:
-		return types.OutlookSlow, fmt.Sprintf("nothing would be evicted, because there is no other node to take pods: %s would go down with the device", outlook.Counted(len(f.Pods), "pod"))
+		return types.OutlookSlow, fmt.Sprintf("nothing would be evicted, because there is no other node to run pods: %s would go down with the device", outlook.Counted(len(f.Pods), "pod"))
 	case never > 0:
 		return types.OutlookNever, fmt.Sprintf("it would not complete without action on %d of %s in the way", never, outlook.Counted(never+slow, "thing"))
 	case slow > 0:
-		return types.OutlookSlow, fmt.Sprintf("it would end by itself, but not at once, with %s in the way", outlook.Counted(slow, "thing"))
+		return types.OutlookSlow, fmt.Sprintf("it would complete by itself, but not immediately, with %s in the way", outlook.Counted(slow, "thing"))
 	case len(f.Unknown) > 0:
 		return types.OutlookSlow, "nothing was found in the way, but not all could be checked"
 	}

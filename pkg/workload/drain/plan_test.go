@@ -53,11 +53,11 @@ func TestAPlanForesees(t *testing.T) {
 			func(f Forecast) bool { return len(f.Pods) == 0 },
 		},
 		"quorum that would be lost": {
-			func(p *Prospect) { p.Nodes[0].Ready = types.ConditionFalse }, types.OutlookNever, "until etcd can do without this node",
+			func(p *Prospect) { p.Nodes[0].Ready = types.ConditionFalse }, types.OutlookNever, "until etcd keeps quorum without this node",
 			func(f Forecast) bool { return strings.Contains(f.Quorum, "c is") },
 		},
 		"a peer whose kubelet is silent": {
-			func(p *Prospect) { p.Nodes[0].RenewedAt = p.Now.Add(-time.Minute) }, types.OutlookNever, "until etcd can do without this node",
+			func(p *Prospect) { p.Nodes[0].RenewedAt = p.Now.Add(-time.Minute) }, types.OutlookNever, "until etcd keeps quorum without this node",
 			func(f Forecast) bool { return cmp.Equal(f.Peers, []string{"a"}) },
 		},
 		"a lock that another node needs": {
@@ -81,7 +81,7 @@ func TestAPlanForesees(t *testing.T) {
 			func(f Forecast) bool { return !f.Evicts && f.Peers == nil && f.Quorum == "" },
 		},
 		"an only node": {
-			func(p *Prospect) { p.Nodes = p.Nodes[1:2] }, types.OutlookSlow, "because there is no other node to take pods",
+			func(p *Prospect) { p.Nodes = p.Nodes[1:2] }, types.OutlookSlow, "because there is no other node to run pods",
 			func(f Forecast) bool { return !f.Evicts },
 		},
 		"a refused eviction": {

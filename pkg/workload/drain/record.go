@@ -82,7 +82,7 @@ func (r record) because() (by, why string) {
 			words = append(words, word)
 		}
 	}
-	return strings.Join(names, ","), cmp.Or(strings.Join(words, "; "), "a drain was asked for")
+	return strings.Join(names, ","), cmp.Or(strings.Join(words, "; "), "a drain was requested")
 }
 
 // journal is the record as it is written down.

@@ -10,7 +10,7 @@ import (
 
 func TestCompleteThatIsNotUsed(t *testing.T) {
 	stays := did{phase: completed, s: complete9, by: deviceOp}
-	failed := did{phase: notEmpty, s: failedDrain, by: deviceOp, stop: true, why: "has not: the drain is taken back"}
+	failed := did{phase: notEmpty, s: failedDrain, by: deviceOp, stop: true, why: "has not: the drain is undone"}
 	table(t, []row{
 		{"for an hour nothing is said of it", calm(completed, unusedFor(59*time.Minute)), stays},
 		{"then it is reported", calm(completed, unusedFor(time.Hour)), did{phase: completed, s: complete9, by: deviceOp, why: "has not for more than 1h0m0s: once that is 24h0m0s"}},

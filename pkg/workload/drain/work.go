@@ -97,7 +97,7 @@ func lacking(f facts) string {
 	case f.list.IsZero():
 		return cmp.Or(f.trouble, "the pods on this node have not been listed yet")
 	case len(f.came) > 0:
-		return cmp.Or(f.trouble, "the pods on this node have to be listed again, because more have come: "+outlook.Some(f.came))
+		return cmp.Or(f.trouble, "the pods on this node have to be listed again, because new ones have appeared: "+outlook.Some(f.came))
 	case len(c.pods) > 0 && !c.lone:
 		return "the last list still had " + outlook.Counted(len(c.pods), "pod") + ": " + outlook.Some(c.pods)
 	case c.lock != "":

@@ -202,7 +202,7 @@ func (c *Component) raise(ctx context.Context, now time.Time, a action) error {
 		case state == Absent && !before:
 			log.Warn("the host has no such network interface, unless an application has it already")
 		case state == Absent && was.state != Absent:
-			log.Info("network interface has left the host, as when an application gets it")
+			log.Info("network interface has disappeared from the host, for example because an application got it")
 		case state == WasUp && was.state == Absent && before:
 			log.Info("network interface is back on the host")
 		}

@@ -49,8 +49,8 @@ func TestAPortThatAnApplicationHasIsNotMissed(t *testing.T) {
 		}
 		a.host.set("eth1", "absent") // it is in the pod now
 		s.after(time.Hour)
-		if n := a.said("level=error"); n > 0 || a.said("has left the host") != 1 {
-			t.Errorf("%d errors, told %d times", n, a.said("has left the host"))
+		if n := a.said("level=error"); n > 0 || a.said("has disappeared from the host") != 1 {
+			t.Errorf("%d errors, told %d times", n, a.said("has disappeared from the host"))
 		}
 		a.host.set("eth1", "down") // the pod has ended
 		s.after(0)

@@ -20,7 +20,7 @@ export async function ask(path, signal) {
   const wanted = answer.status === 401 || answer.status === 429;
   if (wanted && sessionStorage.getItem(kept) === token) {
     sessionStorage.removeItem(kept);
-    $("token-why").textContent = token ? "The agent does not know this token: it makes another one at each start." : "";
+    $("token-why").textContent = token ? "The agent does not accept this token: it creates a new one at each start." : "";
   }
   $("token").hidden = !wanted;
   return answer;
@@ -48,7 +48,7 @@ $("token-form").addEventListener("submit", (e) => {
   e.preventDefault();
   const text = $("token-text").value.trim().replace(/^.*token=/, ""); // the whole address is as good
   $("token-text").value = "";
-  if (!/^[A-Za-z0-9]+$/.test(text)) return void ($("token-why").textContent = "This is no token: " + clean(text.slice(0, 20)));
+  if (!/^[A-Za-z0-9]+$/.test(text)) return void ($("token-why").textContent = "This is not a token: " + clean(text.slice(0, 20)));
   sessionStorage.setItem(kept, text);
   $("token").hidden = true;
   told();

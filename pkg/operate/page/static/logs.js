@@ -56,7 +56,7 @@ async function read(app, follow) {
       if (done) return say("Ended");
     }
   } catch (e) {
-    if (me.signal.aborted) { if (running === me) say("Stopped"); } else say("The connection is lost. Show begins again.");
+    if (me.signal.aborted) { if (running === me) say("Stopped"); } else say("The connection is lost. Press Show to start again.");
   } finally {
     if (running === me) { running = null; $("logs-stop").disabled = true; }
   }

@@ -66,17 +66,17 @@ function say() {
   } else if (lostAt) {
     state = heardAt ? "Connection lost" : "No answer yet";
     what = heardAt
-      ? `No answer from the agent: it has stopped, or the connection is lost. The data shown is of ${clock(heardAt + (now() - Date.now()))}`
-      : "No answer from the agent: it does not run, or serves as many pages as it can";
+      ? `No answer from the agent: it has stopped, or the connection is lost. The data shown is from ${clock(heardAt + (now() - Date.now()))}`
+      : "No answer from the agent: it is not running, or serves its maximum number of pages";
     age = `(${span(Date.now() - lostAt)} ago). Trying again.`;
   } else if (trouble) {
     state = "Trouble"; what = trouble;
   } else if (!source) {
-    state = "Paused"; what = "Nobody looked at this page, so it stopped asking"; age = `(${span(Date.now() - heardAt)} ago).`;
+    state = "Paused"; what = "This page was not visible, so it stopped updating"; age = `(${span(Date.now() - heardAt)} ago).`;
   } else if (readAt && now() - readAt > stuck + 15000) {
-    state = "Old"; what = "The agent lives, but does not get its files read"; age = `(for ${span(now() - readAt)}).`;
+    state = "Old"; what = "The agent is running, but reading its files takes too long"; age = `(for ${span(now() - readAt)}).`;
   }
-  put("state", heardAt || lostAt ? state : "Asking the agent");
+  put("state", heardAt || lostAt ? state : "Contacting the agent");
   put("state-age", heardAt ? `· device time ${clock(now())}` : "");
   put("old-what", what);
   put("old-age", age);

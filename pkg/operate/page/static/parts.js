@@ -21,36 +21,36 @@ function problems(o) {
 }
 
 const phases = {
-  Idle: ["", "no drain"], Gates: ["warn", "waits at the gates; the node still serves"], Emptying: ["warn", "cordoned, pods leave"],
+  Idle: ["", "no drain"], Gates: ["warn", "waiting for its turn; no pod has been evicted yet"], Emptying: ["warn", "cordoned, pods are being evicted"],
   Complete: ["good", "the device may go down"], NoCordon: ["bad", "failed: the node could not be cordoned"], NotEmpty: ["bad", "failed: the deadline has passed"],
 };
 const outlook = (x) => x.Outlook === "never" ? look("never", "NEVER") : look("slow", "slow");
-const cordons = { zedkube: "by zedkube, for the drain", operator: "by an operator", "tie-breaker": "as tie-breaker", kept: "kept, as was asked for" };
+const cordons = { zedkube: "by zedkube, for the drain", operator: "by an operator", "tie-breaker": "as tie-breaker", kept: "kept, as requested" };
 
 function drain(o) {
   const d = o.Drain ?? {};
   const r = d.Progress;
-  if (!r) return [d.Why ? p("bad", "The record of the drain cannot be read: ", d.Why) : p("dim", "No drain has been recorded.")];
+  if (!r) return [d.Why ? p("bad", "The drain status cannot be read: ", d.Why) : p("dim", "No drain has been recorded.")];
   const [kind, meaning] = phases[r.Phase] ?? ["warn", ""];
   const pods = r.Pods ?? {};
   const inner = [
     p("", look(kind + " phase", r.Phase), meaning && ", " + meaning, r.Attempt > 0 && `, attempt ${r.Attempt} of ${r.Attempts}`),
     facts([
       ["why", r.Reason, ago(r.Since)],
-      ["asked by", list(r.Requesters).join(", ")],
+      ["requester", list(r.Requesters).join(", ")],
       ["started", age(r.Started)], ["deadline", !when(r.Ended) && age(r.Deadline)], ["ended", age(r.Ended)],
-      ["pods", pods.Total > 0 && [bar("pods gone", pods.Evicted, pods.Total), `${pods.Evicted} of ${pods.Total} gone, ${pods.Terminating} ending, ${pods.Waiting} waiting`]],
+      ["pods", pods.Total > 0 && [bar("pods gone", pods.Evicted, pods.Total), `${pods.Evicted} of ${pods.Total} gone, ${pods.Terminating} terminating, ${pods.Waiting} waiting`]],
       ["lock", r.Lock?.Waits || (r.Lock?.Holder && ["held by ", r.Lock.Mine ? "this node" : r.Lock.Holder]), r.Lock?.Holder && ago(r.Lock.Since)],
       ["quorum", r.Quorum], ["cordon", cordons[r.Cordon] ?? r.Cordon],
       ["status for EVE", d.Status, d.RequestedBy && `for ${d.RequestedBy}`],
-      ["held by", d.Held?.File && look("bad", d.Held.File)],
+      ["blocked by", d.Held?.File && look("bad", d.Held.File)],
       ["forced by", list(d.Forced).map((f) => f.File).join(", ")],
       ["written", age(d.At)],
     ]),
   ];
   if (list(r.Blockers).length) inner.push(table(counted("pod", r.Blockers, r.BlockersOmitted), blockers, r.Blockers));
   if (list(r.Volumes).length) inner.push(table(counted("volume", r.Volumes, r.VolumesOmitted), volumes, r.Volumes));
-  if (list(r.Stranded).length) inner.push(p("warn", "Can run only here and go all the same: ", r.Stranded.join(", "), more(r.StrandedOmitted)));
+  if (list(r.Stranded).length) inner.push(p("warn", "Can run only here and go down with the device: ", r.Stranded.join(", "), more(r.StrandedOmitted)));
   return inner;
 }
 
@@ -58,11 +58,11 @@ const more = (n) => n > 0 ? ` and ${n} more` : "";
 const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 const counted = (what, all, omitted) => `${many(all.length, what)} block the drain${more(omitted)}`;
 const blockers = [
-  ["Pod", (x) => x.Pod], ["Will it go", outlook], ["Cause", (x) => x.Cause], ["Why", (x) => x.Why],
+  ["Pod", (x) => x.Pod], ["Outlook", outlook], ["Cause", (x) => x.Cause], ["Why", (x) => x.Why],
   ["What to do", (x) => x.Remedy || "wait"], ["Since", (x) => age(x.Since)],
 ];
 const volumes = [
-  ["Volume", (x) => [x.Name, x.Claim && h("div", { class: "dim" }, x.Claim)]], ["Will it go", outlook],
+  ["Volume", (x) => [x.Name, x.Claim && h("div", { class: "dim" }, x.Claim)]], ["Outlook", outlook],
   ["Why", (x) => [x.Why, x.LastHere && h("div", { class: "never" }, "the last healthy replica is here")]],
   ["Replicas", (x) => `${x.Healthy} of ${x.Replicas} healthy`],
   ["Rebuild", (x) => x.Rebuilding && [bar("rebuilt", x.Percent, 100), ` ${x.Percent}% on ${clean(x.Rebuilding)}`, h("div", {}, x.ETA > 0 ? `${span(x.ETA * 1000)} to go` : "time left unknown")]],
@@ -71,7 +71,7 @@ const volumes = [
 
 function nodes(o) {
   const n = o.Nodes ?? {};
-  if (!list(n.List).length) return [p("dim", n.Why ? "They cannot be read: " + n.Why : "Nobody here knows them: this node does not report for the cluster, and its agent does not see the API server.")];
+  if (!list(n.List).length) return [p("dim", n.Why ? "They cannot be read: " + n.Why : "They are not known here: this node does not report for the cluster, and its agent cannot reach the API server.")];
   return [table(`${many(n.List.length, "node")}, from ${n.From || n.File || "the agent"}`, nodeColumns, n.List), when(n.At) ? told(n, "") : null];
 }
 const nodeColumns = [
@@ -86,8 +86,8 @@ const nodeColumns = [
 
 const appColumns = (showLogs) => [
   ["Application", (x) => [x.Name, h("div", { class: "dim mono" }, x.UUID)]],
-  ["State", (x) => [look(x.State === "RunningState" ? "good" : x.Activate ? "bad" : "dim", x.State || "not told"), !x.Activate && " (is not to run)", x.Since && [" ", age(x.Since)]]],
-  ["Node", (x) => [x.Node || (x.Here && "this one"), x.Designated && h("div", { class: "dim" }, "this node is its own")]],
+  ["State", (x) => [look(x.State === "RunningState" ? "good" : x.Activate ? "bad" : "dim", x.State || "not known"), !x.Activate && " (configured not to run)", x.Since && [" ", age(x.Since)]]],
+  ["Node", (x) => [x.Node || (x.Here && "this one"), x.Designated && h("div", { class: "dim" }, "this is its designated node")]],
   ["Kind", (x) => x.VM ? "virtual machine" : "container"],
   ["Restarts", (x) => x.Restarts, "num"],
   ["Repair", (x) => x.Repair && x.Repair.Phase !== "Well" && [look(x.Repair.Phase === "GaveUp" || x.Repair.Phase === "Refused" ? "bad" : "warn", x.Repair.Phase), " ", x.Repair.Reason]],
@@ -116,7 +116,7 @@ const volumeColumns = [
   ["Size", (v) => bytes(v.Bytes), "num"],
 ];
 const settingColumns = [
-  ["Setting", (x) => x.Name], ["Wanted", (x) => x.Wanted], ["Actual", (x) => x.Actual], ["Why not", (x) => x.Why && look("warn", x.Why)],
+  ["Setting", (x) => x.Name], ["Wanted", (x) => x.Wanted], ["Actual", (x) => x.Actual], ["Reason", (x) => x.Why && look("warn", x.Why)],
 ];
 
 const truth = { True: "good", False: "bad", Unknown: "dim" };
@@ -126,7 +126,7 @@ function device(o) {
   return [h("div", { class: "cols" }, [
     facts([
       ["node", o.Node?.Name || "not known", o.Node?.DeviceName && `(${clean(o.Node.DeviceName)})`], ["UUID", o.Node?.UUID],
-      ["agent", a.Runs ? look(a.Hung ? "bad" : "good", a.Hung ? "hangs" : "runs") : look("bad", "does not run"), a.Why, ago(a.Seen)],
+      ["agent", a.Runs ? look(a.Hung ? "bad" : "good", a.Hung ? "hung" : "running") : look("bad", "not running"), a.Why, ago(a.Seen)],
       ["API server", look(truth[api.Answers] ?? "dim", { True: "answers", False: "does not answer" }[api.Answers] ?? "not known"), api.Why, ago(api.Since)],
       ["no cluster", o.Node?.NoCluster],
       ["elected to report", l.Leader || "nobody", l.Mine && "(this node)", ago(l.Since)],
@@ -135,7 +135,7 @@ function device(o) {
     facts([
       ["cluster", c.Name || "none", c.Type], ["membership", m.State, m.Reason], ["role", c.Role],
       ["address", c.Address && `${clean(c.Address)} on ${clean(c.Interface)}`, c.Address && look(c.AddressReady ? "good" : "bad", c.AddressReady ? "ready" : "not ready")],
-      ["joins at", c.JoinServer], ["tie-breaker", g.TieBreaker], ["stale members", stale], ["members", g.Hindered, g.Repairing && "(this node is at it)"],
+      ["join server", c.JoinServer], ["tie-breaker", g.TieBreaker], ["stale members", stale], ["members", g.Hindered, g.Repairing && "(this node is repairing)"],
       ["error", c.Error && look("bad", c.Error), ago(c.ErrorSince)], ["load balancer", c.LBError && look("bad", c.LBError), ago(c.LBErrorSince)],
       ["versions", ["Kubernetes", "KubeVirt", "Longhorn", "CNI"].filter((x) => v[x]).map((x) => `${x} ${v[x]}`).join(", ")], ["installed", age(v.InstalledAt)],
     ]),

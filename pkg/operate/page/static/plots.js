@@ -31,7 +31,7 @@ export function measured(m) {
       if (s.Kind === kind) shown.push(figure(key, s, s.Name ? `${title} ${clean(s.Name)}` : title, unit));
     }
   }
-  if (!shown.length) return box.replaceChildren(h("p", { class: "dim" }, "Nothing has been measured yet: it takes a minute, and a kubelet that answers."));
+  if (!shown.length) return box.replaceChildren(h("p", { class: "dim" }, "Nothing has been measured yet: this takes a minute, and the kubelet has to answer."));
   const grid = box.querySelector(".plots") ?? h("div", { class: "plots" });
   if (!grid.isConnected) box.replaceChildren(grid);
   if (shown.length !== grid.children.length || shown.some((f, i) => f !== grid.children[i])) grid.replaceChildren(...shown);

@@ -105,7 +105,7 @@ func (o StuckPod) ending(now time.Time) finding {
 			cause:  "kubelet",
 			why:    fmt.Sprintf("it is terminating, but the kubelet of %s does not answer; %s", cmp.Or(s.Pod.NodeName, "its node"), clock) + held(s),
 			never:  late >= kubeletLate || lasted >= NeverAfter,
-			remedy: "restore Kubernetes on the node; or, where the pod is known not to run, " + force,
+			remedy: "restore Kubernetes on the node; or, if the pod is known not to be running, " + force,
 		}
 	case len(s.Finalizers) > 0:
 		return finding{
@@ -119,7 +119,7 @@ func (o StuckPod) ending(now time.Time) finding {
 			cause:  "kubelet",
 			why:    "it is terminating, but the kubelet has not stopped it; " + clock,
 			never:  late >= NeverAfter,
-			remedy: "look in the kubelet's log for what does not end, a process or a volume; or, where the pod is known not to run, " + force,
+			remedy: "look in the kubelet's log for the process or volume that does not stop; or, if the pod is known not to be running, " + force,
 		}
 	case o.Returns > 0:
 		return o.comesBack()
@@ -156,7 +156,7 @@ func (o StuckPod) waiting(now time.Time) finding {
 	case s.Pinned:
 		return finding{
 			cause: "pinned", why: fmt.Sprintf("its spec.nodeName is %s, so no scheduler moves it; it is evicted, and not created again", s.Pod.NodeName),
-			remedy: "make it again elsewhere, or here once the node is back",
+			remedy: "create it again elsewhere, or here once the node is back",
 		}
 	case s.Immovable != "":
 		return finding{
@@ -165,7 +165,7 @@ func (o StuckPod) waiting(now time.Time) finding {
 		}
 	case len(s.Finalizers) > 0:
 		return finding{
-			cause: "finalizer", why: "it will stay, once ended" + held(s),
+			cause: "finalizer", why: "it will remain after it has terminated" + held(s),
 			remedy: "check that the controller that owns the finalizer is running",
 		}
 	}
@@ -210,11 +210,11 @@ func (o StuckPod) comesBack() finding {
 	remedy := what + "scale " + name + " to 0"
 	switch {
 	case o.Shared && s.Pod.Owner.Name != "":
-		remedy = fmt.Sprintf("see who makes it, kubectl -n %s get %s %s -o yaml, and scale that to 0 or suspend it", s.Pod.Namespace, strings.ToLower(s.Pod.Owner.Kind), s.Pod.Owner.Name)
+		remedy = fmt.Sprintf("see what creates it, kubectl -n %s get %s %s -o yaml, and scale that to 0 or suspend it", s.Pod.Namespace, strings.ToLower(s.Pod.Owner.Kind), s.Pod.Owner.Name)
 	case s.Pod.AppDomain != "":
 		remedy = what + "stop the application at the controller"
 	case s.Pod.Owner.Name == "":
-		remedy = fmt.Sprintf("see who makes it, kubectl -n %s get pod %s -o yaml --show-managed-fields, and stop that", s.Pod.Namespace, s.Pod.Name)
+		remedy = fmt.Sprintf("see what creates it, kubectl -n %s get pod %s -o yaml --show-managed-fields, and stop that", s.Pod.Namespace, s.Pod.Name)
 	}
 	return finding{
 		cause: "returns", remedy: remedy,

@@ -46,7 +46,7 @@ func (o StuckPod) disrupts(late bool) finding {
 	case o.migrates() && s.Fits == 0 && s.Lacks != "":
 		return finding{
 			cause: "no-room", why: "its virtual machine is to migrate, but has nowhere to go: " + s.Lacks, never: true,
-			remedy: "make room on another node, or shut the virtual machine down",
+			remedy: "free resources on another node, or shut the virtual machine down",
 		}
 	case o.migrates():
 		return finding{
@@ -55,7 +55,7 @@ func (o StuckPod) disrupts(late bool) finding {
 		}
 	case len(s.Budgets) == 0:
 		return finding{
-			cause: "budget", why: "its eviction is refused, by no budget that is known: " + o.RefusedBy, never: late,
+			cause: "budget", why: "its eviction is refused, but by no known budget: " + o.RefusedBy, never: late,
 			remedy: "look for what refuses it: a PodDisruptionBudget (kubectl -n " + s.Pod.Namespace + " get pdb) or a webhook",
 		}
 	}
@@ -92,7 +92,7 @@ func itsBudget(s types.PodSituation) string {
 }
 
 func numbers(b types.PodBudget) string {
-	return fmt.Sprintf("PodDisruptionBudget %s allows %s: of %d pods %d are healthy and %d must stay",
+	return fmt.Sprintf("PodDisruptionBudget %s allows %s: of %d pods %d are healthy and %d must remain",
 		b.Name, disruptions(b.Allowed), b.Expects, b.Healthy, b.Desired)
 }
 
@@ -113,20 +113,20 @@ func (o StuckPod) underBudget(b types.PodBudget, late bool) finding {
 	f := finding{cause: "budget", why: numbers(b)}
 	switch {
 	case b.Trouble != "":
-		f.why = fmt.Sprintf("PodDisruptionBudget %s cannot be counted, so it allows nothing: %s", b.Name, b.Trouble)
+		f.why = fmt.Sprintf("PodDisruptionBudget %s cannot be evaluated, so it allows nothing: %s", b.Name, b.Trouble)
 		f.never, f.remedy = true, "fix or delete the budget"
 	case b.Allowed > 0: // others were faster, or it has just opened
 		f.why += "; its eviction is tried again"
 	case b.Expects == 0: // not counted yet, or a pod that no controller made
 		f.never, f.remedy = late || b.Healthy > 0, "delete the budget, or give it a number instead of a percentage: it expects no pod and yet keeps this one"
 	case b.Expects <= b.Desired:
-		f.never, f.remedy = true, "lower what the budget demands, or run more pods than it does: "+editBudget(b.Name)
+		f.never, f.remedy = true, "lower what the budget requires, or run more pods than it requires: "+editBudget(b.Name)
 	case b.Healthy <= b.Desired && s.Fits == 0 && s.Lacks != "":
 		f.cause = "no-room"
 		f.why += ", and others have nowhere to start: " + s.Lacks
-		f.never, f.remedy = true, "make room on another node, or lower what the budget demands"
+		f.never, f.remedy = true, "free resources on another node, or lower what the budget requires"
 	case b.Healthy <= b.Desired:
-		f.why += "; it opens when more of them are healthy"
+		f.why += "; it allows evictions when more of them are healthy"
 		f.remedy = "if it stays, see why the others are not healthy: kubectl -n " + s.Pod.Namespace + " get pods"
 	}
 	return f

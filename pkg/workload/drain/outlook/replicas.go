@@ -62,12 +62,12 @@ func chanceOf(v types.Volume, policy, node string, ready map[string]bool, d type
 }
 
 // allow is for a reboot, after which the data is back with the node.
-const allow = "for a reboot only, never for a leave (the data would be lost): set storage.longhorn.node-drain-policy to always-allow if the volume may be out of reach meanwhile, and set it back afterwards"
+const allow = "for a reboot only, never for a leave (the data would be lost): set storage.longhorn.node-drain-policy to always-allow if the volume may be unavailable meanwhile, and set it back afterwards"
 
 // inBetween is a volume of which nobody knows which replicas are healthy.
 func inBetween(v types.Volume) chance {
 	p := chance{
-		why:     fmt.Sprintf("it is %s and its engine does not run, so it is not known which replicas are healthy", v.State),
+		why:     fmt.Sprintf("it is %s and its engine is not running, so it is not known which replicas are healthy", v.State),
 		outlook: types.OutlookNever,
 		remedy:  "look at its engine in Longhorn: what uses the volume has to stop",
 	}

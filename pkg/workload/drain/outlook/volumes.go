@@ -173,7 +173,7 @@ func StillInUse(vol *types.DrainVolume) {
 	}
 	vol.Why = "it is still in use on this node, although the pods that the drain evicts are gone"
 	vol.Outlook = types.OutlookNever
-	vol.Remedy = "see what attaches it: kubectl get volumeattachment; a pod that stays may use it, or the attacher of its CSI driver does not run"
+	vol.Remedy = "see what attaches it: kubectl get volumeattachment; a pod that stays may use it, or the attacher of its CSI driver is not running"
 }
 
 // ReadyNodes is the set of nodes that are Ready.
