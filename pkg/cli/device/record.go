@@ -29,7 +29,7 @@ func ReadRecord[T any](path string) (v T, written time.Time, err error) {
 
 // LifeOfAgent tells a running agent from the leftovers of one.
 func LifeOfAgent(p Paths, now time.Time) AgentLife {
-	a := overview.AgentOf(p.PID, p.Touch, now)
+	a := overview.AgentOf(p.PID, p.Touch, false, now)
 	return AgentLife{Runs: a.Runs, Why: a.Why, Seen: a.Seen}
 }
 

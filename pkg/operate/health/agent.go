@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
 	"github.com/zedkube/zedkube/types"
 )
@@ -244,17 +245,9 @@ func judgeStatusServer(f statusFacts) types.Finding {
 	case f.plain.body == "cluster:"+f.ID:
 		return ok("It names cluster %s: other nodes may join through this one.", f.ID)
 	case f.plain.body != "":
-		return bad(other, "/status answers %q, which is not this cluster.", short(f.plain.body))
+		return bad(other, "/status answers %q, which is not this cluster.", phrase.Cut(f.plain.body, 100))
 	case f.Role == "worker":
 		return ok("It is served; nodes cannot join through a worker.")
 	}
 	return warn("zedkube status; what it waits for is shown by curl -H 'Accept: application/json'", "It is served, and no node can join through this one yet: %s", reasonOf(f.because))
-}
-
-func short(text string) string {
-	const longest = 100
-	if len(text) > longest {
-		return strings.ToValidUTF8(text[:longest], "") + "..."
-	}
-	return text
 }

@@ -304,23 +304,21 @@ func Named(checks []Check, names []string) (chosen []Check, unknown []string) {
 
 // once looks something up once, for all checks that need it.
 type once[T any] struct {
-	look func(ctx context.Context) T
-	mu   sync.Mutex
-	done chan struct{}
-	v    T
+	look  func(ctx context.Context) T
+	first sync.Once
+	done  chan struct{}
+	v     T
 }
 
 // get waits for what the first one who asked has begun.
 func (o *once[T]) get(ctx context.Context) (T, bool) {
-	o.mu.Lock()
-	if o.done == nil {
+	o.first.Do(func() {
 		o.done = make(chan struct{})
 		go func() {
 			o.v = o.look(ctx)
 			close(o.done)
 		}()
-	}
-	o.mu.Unlock()
+	})
 	select {
 	case <-o.done:
 		return o.v, true

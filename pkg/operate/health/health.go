@@ -127,7 +127,10 @@ func Problems(o overview.Overview) []types.Finding {
 			f.Since = overview.UTC(f.Since)
 			if n++; n > maxEach {
 				hidden = f.Of("", time.Time{})
-				hidden.Evidence = counted(n-maxEach, "more of the same kind is not shown", "more of the same kind are not shown")
+				hidden.Evidence = fmt.Sprintf("%d more of the same kind are not shown.", n-maxEach)
+				if n == maxEach+1 {
+					hidden.Evidence = "1 more of the same kind is not shown."
+				}
 				return
 			}
 			found = append(found, f)
@@ -223,27 +226,8 @@ func since(at time.Time) string {
 	return " Since " + at.UTC().Format(time.RFC3339) + "."
 }
 
-// counted is a number with the words for one and for several.
-func counted(n int, one, several string) string {
-	if n == 1 {
-		return "1 " + one + "."
-	}
-	return strconv.Itoa(n) + " " + several + "."
-}
-
 // span is a duration for people.
-func span(d time.Duration) string {
-	d = d.Abs()
-	switch {
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", d/time.Hour)
-	}
-	return fmt.Sprintf("%dd", d/(24*time.Hour))
-}
+func span(d time.Duration) string { return overview.Span(d, "s", "m", "h", "d") }
 
 // bytesText is bytes for people.
 func bytesText(n uint64) string {

@@ -189,9 +189,12 @@ func (d *Device) lookForFiles() (f filesFacts) {
 		f.add(types.PathPID, false, "names a process that no longer exists")
 	}
 	for _, part := range []string{"/persist/vault/.k3s-user-override.yaml.part", "/run/edgeview/VncParams/.vmiVNC.run.part", "/run/edgeview/VncParams/.vmiVNC.run.old"} {
-		d.forgotten(&f, part, forgottenAfter, "was left by an interrupted write")
+		d.forgotten(&f, forgottenAfter, leftover{path: part, what: "was left by an interrupted write"})
 	}
-	d.requests(&f)
+	// The command that withdraws a request says what that does.
+	const request = "is a pending request of an operator"
+	d.forgotten(&f, requestAfter, leftover{path: "/run/zedkube-cli/NodeDrainRequest/global.json", what: request, undo: "zedkube drain cancel"})
+	d.forgotten(&f, requestAfter, leftover{path: "/run/zedkube-cli/ClusterLeaveRequest/global.json", what: request, undo: "zedkube leave --cancel"})
 	d.journal(&f)
 	d.temporary(&f)
 	d.unclaimed(&f)
@@ -202,20 +205,10 @@ func (f *filesFacts) add(path string, does bool, what string) {
 	f.found = append(f.found, leftover{path: path, what: what, does: does})
 }
 
-// requests finds what an operator asked for long ago. The command that takes it
-// back says what that does.
-func (d *Device) requests(f *filesFacts) {
-	for _, r := range []struct{ topic, undo string }{{"NodeDrainRequest", "zedkube drain cancel"}, {"ClusterLeaveRequest", "zedkube leave --cancel"}} {
-		path := filepath.Join("/run/zedkube-cli", r.topic, types.Global+".json")
-		if info, err := os.Lstat(d.in(path)); err == nil && d.Now.Sub(info.ModTime()) > requestAfter {
-			f.found = append(f.found, leftover{path: path, what: "is a pending request of an operator", undo: r.undo})
-		}
-	}
-}
-
-func (d *Device) forgotten(f *filesFacts, path string, after time.Duration, what string) {
-	if info, err := os.Lstat(d.in(path)); err == nil && d.Now.Sub(info.ModTime()) > after {
-		f.add(path, false, what)
+// forgotten adds a file that is older than it should be.
+func (d *Device) forgotten(f *filesFacts, after time.Duration, l leftover) {
+	if info, err := os.Lstat(d.in(l.path)); err == nil && d.Now.Sub(info.ModTime()) > after {
+		f.found = append(f.found, l)
 	}
 }
 

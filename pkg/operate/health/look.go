@@ -93,13 +93,16 @@ func addressesOf(name string) ([]netip.Addr, error) {
 		return nil, err
 	}
 	addrs, err := link.Addrs()
-	var found []netip.Addr
+	return parsed(addrs), err
+}
+
+func parsed(addrs []net.Addr) (found []netip.Addr) {
 	for _, a := range addrs {
 		if p, err := netip.ParsePrefix(a.String()); err == nil {
 			found = append(found, p.Addr().Unmap())
 		}
 	}
-	return found, err
+	return found
 }
 
 // isHere reports that an address, a CIDR, is on any interface of this machine:
@@ -110,10 +113,7 @@ func isHere(cluster string) bool {
 		return true
 	}
 	addrs, err := net.InterfaceAddrs()
-	return err != nil || slices.ContainsFunc(addrs, func(a net.Addr) bool {
-		p, err := netip.ParsePrefix(a.String())
-		return err == nil && p.Addr().Unmap() == prefix.Addr().Unmap()
-	})
+	return err != nil || slices.Contains(parsed(addrs), prefix.Addr().Unmap())
 }
 
 // statusAnswers is what port 12346 says of itself, and to joining nodes.

@@ -230,22 +230,22 @@ func unplaced(a overview.App) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-func findAppRepairRefused(o seen, tell func(types.Finding)) {
+func findAppRepair(o seen, tell func(types.Finding), in types.RepairPhase, what, remedy string) {
 	for _, a := range o.Apps.List {
-		if repairing(a, types.RepairRefused) {
-			tell(bad("Bring back the node named there; zedkube apps "+a.UUID+" shows what was seen.",
-				"Application %s is not running, and must not fail over automatically%s", a.Name, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
+		if repairing(a, in) {
+			tell(bad(fmt.Sprintf(remedy, a.UUID), "Application %s %s%s", a.Name, what, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
 		}
 	}
 }
 
+func findAppRepairRefused(o seen, tell func(types.Finding)) {
+	findAppRepair(o, tell, types.RepairRefused, "is not running, and must not fail over automatically",
+		"Bring back the node named there; zedkube apps %s shows what was seen.")
+}
+
 func findAppRepairGaveUp(o seen, tell func(types.Finding)) {
-	for _, a := range o.Apps.List {
-		if repairing(a, types.RepairGaveUp) {
-			tell(bad("zedkube apps "+a.UUID+" shows what was seen and done; then the launcher pod's Events.",
-				"Application %s does not start, and repairs have failed%s", a.Name, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
-		}
-	}
+	findAppRepair(o, tell, types.RepairGaveUp, "does not start, and repairs have failed",
+		"zedkube apps %s shows what was seen and done; then the launcher pod's Events.")
 }
 
 func findAppNotPlaceable(o seen, tell func(types.Finding)) {

@@ -27,15 +27,16 @@ type appConfig struct {
 }
 
 func (r *reader) apps() {
-	configs, told := many[appConfig](r, "zedagent", "AppInstanceConfig")
-	statuses := rows(many[types.ENClusterAppStatus](r, self, "ENClusterAppStatus"))(func(s types.ENClusterAppStatus) uuid.UUID { return s.AppUUID })
-	repairs := rows(many[types.AppRepairStatus](r, self, "AppRepairStatus"))(func(s types.AppRepairStatus) uuid.UUID { return s.AppUUID })
-	consoles := rows(many[types.AppConsoleStatus](r, self, "AppConsoleStatus"))(func(s types.AppConsoleStatus) uuid.UUID { return s.AppUUID })
+	configs := many[appConfig](r, "zedagent", "AppInstanceConfig")
+	statuses := byApp(r, "ENClusterAppStatus", func(s types.ENClusterAppStatus) uuid.UUID { return s.AppUUID })
+	repairs := byApp(r, "AppRepairStatus", func(s types.AppRepairStatus) uuid.UUID { return s.AppUUID })
+	consoles := byApp(r, "AppConsoleStatus", func(s types.AppConsoleStatus) uuid.UUID { return s.AppUUID })
 	r.o.Apps.File = plain("zedagent", "AppInstanceConfig")
-	for i, c := range configs {
-		if told[i].At.After(r.o.Apps.At) {
-			r.o.Apps.At = told[i].At
+	for _, row := range configs {
+		if row.told.At.After(r.o.Apps.At) {
+			r.o.Apps.At = row.told.At
 		}
+		c := row.v
 		u := c.UUIDandVersion.UUID
 		a := App{
 			Name: c.DisplayName, UUID: u.String(), KubeName: c.KubeName(), VM: c.IsVMI(), Activate: c.Activate,
@@ -62,21 +63,13 @@ func (r *reader) apps() {
 	slices.SortStableFunc(r.o.Apps.List, func(a, b App) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.UUID, b.UUID)) })
 }
 
-// row is a value and where it was read.
-type row[T any] struct {
-	v    T
-	told Told
-}
-
-// rows are a topic's values by application.
-func rows[T any](list []T, tolds []Told) func(of func(T) uuid.UUID) map[uuid.UUID]row[T] {
-	return func(of func(T) uuid.UUID) map[uuid.UUID]row[T] {
-		m := map[uuid.UUID]row[T]{}
-		for i, v := range list {
-			m[of(v)] = row[T]{v, tolds[i]}
-		}
-		return m
+// byApp are the values of a topic of ours by application.
+func byApp[T any](r *reader, topic string, of func(T) uuid.UUID) map[uuid.UUID]row[T] {
+	m := map[uuid.UUID]row[T]{}
+	for _, row := range many[T](r, self, topic) {
+		m[of(row.v)] = row
 	}
+	return m
 }
 
 // reportOn adds what the report on the cluster knows of an application, on the

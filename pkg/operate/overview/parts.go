@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,7 +19,7 @@ import (
 // kept reads a persistent value, or the one before it where it is gone or
 // damaged.
 func kept[T any](r *reader, topic string) (T, Told) {
-	file := global(persistent(self, topic))
+	file := global(filepath.Join(types.PathKeptTopics, self, topic))
 	v, t := one[T](r, file)
 	if t.Known() {
 		return v, t
@@ -48,14 +49,6 @@ func id(u uuid.UUID) string {
 		return ""
 	}
 	return u.String()
-}
-
-func (r *reader) agent() {
-	if r.o.Copied {
-		r.o.Agent = agentOfCopy(r.path(types.PathTouch), r.o.ReadAt)
-		return
-	}
-	r.o.Agent = AgentOf(r.path(types.PathPID), r.path(types.PathTouch), r.o.ReadAt)
 }
 
 func (r *reader) cluster() {
@@ -212,71 +205,63 @@ func DisksOf(root string) (disks []Disk, err error) {
 // every ten seconds.
 const SilentAgent = time.Minute
 
-// AgentOf tells a running agent from the leftovers of one, by its pid file and
-// its touch file, which only a working agent renews.
-func AgentOf(pidFile, touchFile string, now time.Time) Agent {
-	a := Agent{Seen: touched(touchFile)}
+// AgentOf tells a running agent from the leftovers of one, by its pid file and its
+// touch file, which only a working agent renews. In a copy the latter counts alone:
+// the process ran on another device.
+func AgentOf(pidFile, touchFile string, copied bool, now time.Time) Agent {
+	a := Agent{}
+	if info, err := os.Stat(touchFile); err == nil {
+		a.Seen = UTC(info.ModTime())
+	}
+	never := "the copy contains no heartbeat of it"
+	if !copied {
+		if a.PID, a.Why = process(pidFile); a.Why != "" {
+			return a
+		}
+		never = "it has had no heartbeat yet"
+	}
+	switch {
+	case a.Seen.IsZero():
+		a.Why = never
+	case now.Sub(a.Seen) > SilentAgent:
+		a.Why, a.Hung = "its last heartbeat was "+since(a.Seen, now), !copied
+	default:
+		a.Runs = true
+	}
+	return a
+}
+
+// process is the one that a pid file names, 0 for none; why says that it does not run.
+func process(pidFile string) (pid int, why string) {
 	raw, err := safefile.Read(pidFile, safefile.Small)
-	pid, bad := strconv.Atoi(strings.TrimSpace(string(raw)))
-	switch {
-	case err != nil:
-		a.Why = "it has no pid file " + pidFile
-		return a
-	case bad != nil || pid <= 0:
-		a.Why = "its pid file " + pidFile + " contains no number"
-		return a
-	}
-	a.PID = pid
-	switch {
-	case errors.Is(syscall.Kill(pid, 0), syscall.ESRCH):
-		a.Why = fmt.Sprintf("process %d is gone", pid)
-	case a.Seen.IsZero():
-		a.Why = "it has had no heartbeat yet"
-	case now.Sub(a.Seen) > SilentAgent:
-		a.Why, a.Hung = "its last heartbeat was "+since(a.Seen, now), true
-	default:
-		a.Runs = true
-	}
-	return a
-}
-
-// agentOfCopy judges by the files alone: the process ran on another device.
-func agentOfCopy(touchFile string, now time.Time) Agent {
-	a := Agent{Seen: touched(touchFile)}
-	switch {
-	case a.Seen.IsZero():
-		a.Why = "the copy contains no heartbeat of it"
-	case now.Sub(a.Seen) > SilentAgent:
-		a.Why = "its last heartbeat was " + since(a.Seen, now)
-	default:
-		a.Runs = true
-	}
-	return a
-}
-
-func touched(file string) time.Time {
-	info, err := os.Stat(file)
 	if err != nil {
-		return time.Time{}
+		return 0, "it has no pid file " + pidFile
 	}
-	return UTC(info.ModTime())
+	pid, err = strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil || pid <= 0 {
+		return 0, "its pid file " + pidFile + " contains no number"
+	}
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		why = fmt.Sprintf("process %d is gone", pid)
+	}
+	return pid, why
 }
 
 // since is how long ago a time was, for a sentence.
 func since(at, now time.Time) string {
-	return at.UTC().Format("2006-01-02 15:04:05Z") + ", " + span(now.Sub(at)) + " ago"
+	return at.UTC().Format("2006-01-02 15:04:05Z") + ", " + Span(now.Sub(at), " seconds", " minutes", " hours", " days") + " ago"
 }
 
-// span is a duration for people.
-func span(d time.Duration) string {
+// Span is a duration for people, in one of four units as they are to be written.
+func Span(d time.Duration, seconds, minutes, hours, days string) string {
 	d = d.Abs()
 	switch {
 	case d < 2*time.Minute:
-		return fmt.Sprintf("%d seconds", d/time.Second)
+		return fmt.Sprint(int64(d/time.Second), seconds)
 	case d < 2*time.Hour:
-		return fmt.Sprintf("%d minutes", d/time.Minute)
+		return fmt.Sprint(int64(d/time.Minute), minutes)
 	case d < 48*time.Hour:
-		return fmt.Sprintf("%d hours", d/time.Hour)
+		return fmt.Sprint(int64(d/time.Hour), hours)
 	}
-	return fmt.Sprintf("%d days", d/(24*time.Hour))
+	return fmt.Sprint(int64(d/(24*time.Hour)), days)
 }

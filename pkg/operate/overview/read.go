@@ -32,7 +32,7 @@ func Read(root string, now time.Time) Overview {
 	r := reader{root: root, left: maxRead, o: Overview{ReadAt: UTC(now)}}
 	r.copied()
 	r.node()
-	r.agent()
+	r.o.Agent = AgentOf(r.path(types.PathPID), r.path(types.PathTouch), r.o.Copied, r.o.ReadAt)
 	r.cluster()
 	r.drain()
 	r.lease()
@@ -57,12 +57,7 @@ type reader struct {
 }
 
 // path is where a file of the device lies.
-func (r *reader) path(file string) string {
-	if r.root == "" {
-		return file
-	}
-	return filepath.Join(r.root, file)
-}
+func (r *reader) path(file string) string { return filepath.Join(r.root, file) }
 
 // copied notices a support bundle, whose moment is when it was made.
 func (r *reader) copied() {
@@ -78,8 +73,11 @@ func (r *reader) copied() {
 // one reads a file into v. What cannot be read is noted.
 func one[T any](r *reader, file string) (v T, t Told) {
 	t.File = file
-	path := r.path(file)
-	if info, err := os.Stat(path); err == nil && r.left < int(min(info.Size(), maxFile)) {
+	path, size := r.path(file), 0
+	if info, err := os.Stat(path); err == nil {
+		size = int(min(info.Size(), maxFile))
+	}
+	if r.left < size {
 		t.Why = fmt.Sprintf("there are more than %d bytes to read", maxRead)
 		r.bad(t)
 		return v, t
@@ -88,9 +86,7 @@ func one[T any](r *reader, file string) (v T, t Told) {
 	switch {
 	case err == nil:
 		t.At = UTC(at)
-		if info, err := os.Stat(path); err == nil {
-			r.left -= int(min(info.Size(), maxFile))
-		}
+		r.left -= size
 	case !missing(err):
 		t.Why = strings.ReplaceAll(err.Error(), path, file)
 		r.bad(t)
@@ -98,8 +94,14 @@ func one[T any](r *reader, file string) (v T, t Told) {
 	return v, t
 }
 
+// row is a value and where it was read.
+type row[T any] struct {
+	v    T
+	told Told
+}
+
 // many reads all keys of a topic, in their order.
-func many[T any](r *reader, agent, topic string) (list []T, tolds []Told) {
+func many[T any](r *reader, agent, topic string) (list []row[T]) {
 	dir := plain(agent, topic)
 	names, err := safefile.Names(r.path(dir), maxKeys+1)
 	if err != nil && !missing(err) {
@@ -115,10 +117,10 @@ func many[T any](r *reader, agent, topic string) (list []T, tolds []Told) {
 			continue
 		}
 		if v, t := one[T](r, filepath.Join(dir, name)); t.Known() {
-			list, tolds = append(list, v), append(tolds, t)
+			list = append(list, row[T]{v, t})
 		}
 	}
-	return list, tolds
+	return list
 }
 
 // maxBad bounds the list of files that cannot be read.
@@ -130,13 +132,8 @@ func (r *reader) bad(t Told) {
 	}
 }
 
-// plain is the directory of a topic, persistent that of a persistent one
-// (docs/wire.md, "Names").
+// plain is the directory of a topic that is not persistent (docs/wire.md, "Names").
 func plain(agent, topic string) string { return filepath.Join(types.PathTopics, agent, topic) }
-
-func persistent(agent, topic string) string {
-	return filepath.Join(types.PathKeptTopics, agent, topic)
-}
 
 // global is the file of a single value.
 func global(dir string) string { return filepath.Join(dir, types.Global+".json") }
