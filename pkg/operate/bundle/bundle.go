@@ -106,7 +106,9 @@ func (b Bundle) Write(ctx context.Context, w io.Writer) (Manifest, error) {
 	defer root.Close()
 	a := newArchive(w, b)
 	files := find(root, a, b.Include)
-	learnAway(root, a.redactor)
+	for _, name := range secretFiles {
+		file{path: name, form: YAML}.learn(root, a.redactor)
+	}
 	for _, f := range files {
 		f.learn(root, a.redactor)
 	}

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -130,8 +131,8 @@ type Handler struct {
 // too long, 500 where it cannot be written.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, Path), "/")
-	topic, ok := h.topic(name)
-	if !ok {
+	at := slices.IndexFunc(h.Topics, func(t Topic) bool { return t.name == name })
+	if at < 0 {
 		http.Error(w, "unknown request: another version of zedkube may support it", http.StatusNotFound)
 		return
 	}
@@ -144,21 +145,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	err := h.do(r, topic, key, body)
+	err := h.do(r, h.Topics[at], key, body)
 	if err != nil {
 		http.Error(w, err.Error(), codeOf(err))
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
-}
-
-func (h *Handler) topic(name string) (Topic, bool) {
-	for _, t := range h.Topics {
-		if t.name == name {
-			return t, true
-		}
-	}
-	return Topic{}, false
 }
 
 // do writes the topic, and beforehand into the audit who asks for it.
@@ -179,12 +171,12 @@ func (h *Handler) do(r *http.Request, topic Topic, key string, body []byte) erro
 	} else {
 		err = topic.withdraw(h.Root, key)
 	}
+	outcome := types.OperationOK
 	if err != nil {
-		end(types.OperationFailed, err)
-		return err
+		outcome = types.OperationFailed
 	}
-	end(types.OperationOK, nil)
-	return nil
+	end(outcome, err)
+	return err
 }
 
 // Asked is what the audit says of a request by method, PUT or DELETE.

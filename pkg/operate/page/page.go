@@ -118,12 +118,7 @@ func (p *Page) serveHistory(w http.ResponseWriter, _ *http.Request) {
 	p.mu.Lock()
 	all := p.history.since(0)
 	p.mu.Unlock()
-	content, err := json.Marshal(all)
-	if err != nil {
-		http.Error(w, "encode measurements: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	writeJSON(w, content)
+	answer(w, all, "measurements")
 }
 
 func (p *Page) serveAudit(w http.ResponseWriter, r *http.Request) {
@@ -140,9 +135,14 @@ func (p *Page) serveAudit(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	content, err := json.Marshal(found)
+	answer(w, found, "audit trail")
+}
+
+// answer answers with v, which an error calls so.
+func answer(w http.ResponseWriter, v any, name string) {
+	content, err := json.Marshal(v)
 	if err != nil {
-		http.Error(w, "encode audit trail: "+err.Error(), http.StatusInternalServerError)
+		http.Error(w, "encode "+name+": "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	writeJSON(w, content)

@@ -85,19 +85,33 @@ var (
 )
 
 func named(t reflect.Type, v any) any {
+	t = pointee(t)
+	if n, ok := v.(json.Number); ok {
+		return number(t, n)
+	}
+	return each(t, v, named, object)
+}
+
+// pointee is what a type of pointers leads to, and any other type itself.
+func pointee(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+	return t
+}
+
+// each is a copy of a value of a type: a list with what entry makes of each entry, or
+// what object makes of an object. Other values stay.
+func each(t reflect.Type, v any, entry func(reflect.Type, any) any, object func(reflect.Type, map[string]any) any) any {
+	t = pointee(t)
 	switch v := v.(type) {
-	case json.Number:
-		return number(t, v)
 	case []any:
 		if t.Kind() != reflect.Slice && t.Kind() != reflect.Array {
 			return v
 		}
 		out := make([]any, len(v))
 		for i, x := range v {
-			out[i] = named(t.Elem(), x)
+			out[i] = entry(t.Elem(), x)
 		}
 		return out
 	case map[string]any:
@@ -235,23 +249,9 @@ var setting = reflect.TypeFor[types.ConfigItemValue]()
 
 // allowed is what a type of zedkube has of a value.
 func allowed(t reflect.Type, v any, hidden *int) any {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch v := v.(type) {
-	case []any:
-		if t.Kind() != reflect.Slice && t.Kind() != reflect.Array {
-			return v
-		}
-		out := make([]any, len(v))
-		for i, x := range v {
-			out[i] = allowed(t.Elem(), x, hidden)
-		}
-		return out
-	case map[string]any:
-		return allowedObject(t, v, hidden)
-	}
-	return v
+	return each(t, v,
+		func(t reflect.Type, v any) any { return allowed(t, v, hidden) },
+		func(t reflect.Type, m map[string]any) any { return allowedObject(t, m, hidden) })
 }
 
 func allowedObject(t reflect.Type, m map[string]any, hidden *int) any {

@@ -4,6 +4,7 @@
 package topicview
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -160,10 +161,7 @@ func (l *lister) topics() []Topic {
 		topics = append(topics, *t)
 	}
 	slices.SortFunc(topics, func(a, b Topic) int {
-		if c := strings.Compare(a.Agent, b.Agent); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Name+a.dir(), b.Name+b.dir())
+		return cmp.Or(strings.Compare(a.Agent, b.Agent), strings.Compare(a.Name+a.dir(), b.Name+b.dir()))
 	})
 	return topics
 }
