@@ -9,7 +9,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
@@ -40,17 +39,12 @@ const leasesGap = time.Minute
 // pods of this node as soon as its name is known, those of reports while it
 // leads.
 func (r *run) views(conn *access.Connection) {
-	stop := []func(){
-		r.start(conn, viewNodes, listNodes(conn), nodeRows(r.Nodes, r.clocks, &r.Stamps)),
-		r.start(conn, viewAppPods, listPods(conn, access.Namespace, ""), appPodRows(r.appPods)),
-		r.keep(conn, &listwatch.Table{Name: viewLeases, Holds: access.Kept[leases.Observations](conn).Holds, Backoff: listwatch.NewSharedBackoff(leasesGap), Strict: true}, listLeases(conn),
-			access.RowsOf(leases.ObservedTable{Writer: r.Leases, Seen: access.Kept[leases.Observations](conn)}, leases.LeaseOf, access.Name)),
-	}
-	stop = append(stop, r.appViews(conn)...)
-	stop = append(stop, r.serviceViews(conn)...)
-	longhorn := listwatch.NewGroup(conn, longhornv1.SchemeGroupVersion)
-	levels, reports := r.levels(conn, longhorn), r.reports(conn, longhorn)
-	own, stopOwn := "", func() {}
+	longhorn, levels := listwatch.NewGroup(conn, longhornv1.SchemeGroupVersion), listwatch.NewSharedBackoff(appsGap)
+	always, ofNode, ofLeader := &viewSet{run: r, conn: conn}, &viewSet{run: r, conn: conn}, &viewSet{run: r, conn: conn}
+	always.nodesAndPods()
+	always.applications()
+	always.services()
+	own, leads, begun := "", false, false
 	tick := time.NewTicker(viewsRest)
 	defer tick.Stop()
 	pulse := conn.Pulses[access.LoopViews]
@@ -58,22 +52,31 @@ func (r *run) views(conn *access.Connection) {
 		pulse.Begin()
 		// A Node that is gone leaves its last name in use: this device gets no other.
 		if node, ok := r.ownNode(); ok && node.Name != own {
-			stopOwn()
+			ofNode.stop()
 			own = node.Name
-			stopOwn = r.start(conn, viewNodePods, listPods(conn, "", own), access.RowsOf(r.NodePods, pods.PodOf, access.NamespacedName))
+			ofNode.keep(r.backoff, viewNodePods, listPods(conn, "", own), access.RowsOf(r.NodePods, pods.PodOf, access.NamespacedName))
+			ofNode.keep(levels, types.TableLonghornNode, listDisks(conn, longhorn, own), longhornNodeRows(r.OwnDisks))
 		}
 		if own == "" { // no view keeps them
 			empty(r, viewNodePods, r.NodePods)
+			empty(r, types.TableLonghornNode, r.OwnDisks)
 		}
-		leads := r.leads()
-		levels.want(own, leads)
-		reports.want(leads)
+		if now := r.leads(); !begun || now != leads {
+			begun, leads = true, now
+			ofLeader.stop()
+			if leads {
+				ofLeader.levels(longhorn, levels)
+				ofLeader.reports(longhorn)
+			} else {
+				r.emptyReports()
+			}
+		}
 		pulse.End(viewsRest, false)
 		select {
 		case <-conn.Ctx.Done():
-			for _, s := range append(stop, stopOwn, levels.stop, reports.stop) {
-				s()
-			}
+			always.stop()
+			ofNode.stop()
+			ofLeader.stop()
 			return
 		case <-r.bell:
 		case <-tick.C: // there is no news; it shows that this loop turns
@@ -94,30 +97,44 @@ func (r *run) leads() bool {
 	return info.IsStatsLeader
 }
 
-// start keeps a table on which the status depends, and returns what stops that
-// and waits for its end; stopping twice is fine.
-func (r *run) start(conn *access.Connection, name string, lw *cache.ListWatch, rows access.Store) (stop func()) {
-	return r.keep(conn, &listwatch.Table{Name: name, Holds: r.status.holds, Backoff: r.backoff}, lw, rows)
+// viewSet are the views that are kept for the same time.
+type viewSet struct {
+	*run
+	conn  *access.Connection
+	stops []func() // each waits for the end of what it stops
 }
 
-// keep keeps a table and says under v.name in Client.Tables how it stands. A
+// keep keeps a table until stop.
+func (s *viewSet) keep(backoff *listwatch.SharedBackoff, name string, lw *cache.ListWatch, rows access.Store) {
+	s.start(&listwatch.Table{Name: name, Holds: s.status.holds, Backoff: backoff}, lw, rows)
+}
+
+// start keeps a table until stop, and says under v.Name in Client.Tables how it is. A
 // view that ends with its connection leaves that to the one of the next.
-func (r *run) keep(conn *access.Connection, v *listwatch.Table, lw *cache.ListWatch, rows access.Store) (stop func()) {
-	ctx, cancel := context.WithCancel(conn.Ctx)
+func (s *viewSet) start(v *listwatch.Table, lw *cache.ListWatch, rows access.Store) {
+	ctx, cancel := context.WithCancel(s.conn.Ctx)
 	done := make(chan struct{})
-	v.Log, v.Liveness = r.Log, r.silence
+	v.Log, v.Liveness = s.Log, s.silence
 	if v.Status == nil {
-		v.Status = r.statusOf(v.Name)
+		v.Status = s.statusOf(v.Name)
 	}
 	go func() {
 		defer close(done)
 		v.Run(ctx, lw, rows)
-		v.Status.End(conn.Ctx.Err() != nil)
+		v.Status.End(s.conn.Ctx.Err() != nil)
 	}()
-	return func() {
+	s.stops = append(s.stops, func() {
 		cancel()
 		<-done
+	})
+}
+
+// stop returns when none of the views writes any more.
+func (s *viewSet) stop() {
+	for _, stop := range s.stops {
+		stop()
 	}
+	s.stops = nil
 }
 
 func (r *run) statusOf(view string) *listwatch.Status {
@@ -133,19 +150,23 @@ func empty[T any](r *run, view string, table access.Writer[T]) {
 	r.statusOf(view).End(false)
 }
 
-func listNodes(conn *access.Connection) *cache.ListWatch {
-	return listwatch.ListWatch(conn.Kube.CoreV1().Nodes(), "")
-}
-
-func listLeases(conn *access.Connection) *cache.ListWatch {
-	return listwatch.ListWatch(conn.Kube.CoordinationV1().Leases(access.Namespace), "")
+// nodesAndPods keeps the tables of nodes, of the pods of Namespace and of its Leases.
+func (s *viewSet) nodesAndPods() {
+	kube, seen := s.conn.Kube, access.Kept[leases.Observations](s.conn)
+	s.keep(s.backoff, viewNodes, listwatch.ListWatch(kube.CoreV1().Nodes(), ""), nodeRows(s.Nodes, s.clocks, &s.Stamps))
+	s.keep(s.backoff, viewAppPods, listPods(s.conn, access.Namespace, ""), appPodRows(s.appPods))
+	s.start(
+		&listwatch.Table{Name: viewLeases, Holds: seen.Holds, Backoff: listwatch.NewSharedBackoff(leasesGap), Strict: true},
+		listwatch.ListWatch(kube.CoordinationV1().Leases(access.Namespace), ""),
+		access.RowsOf(leases.ObservedTable{Writer: s.Leases, Seen: seen}, leases.LeaseOf, access.Name),
+	)
 }
 
 // listPods is every pod of namespace, "" for all, on node, "" for all and none.
 func listPods(conn *access.Connection, namespace, node string) *cache.ListWatch {
 	on := ""
 	if node != "" {
-		on = fields.OneTermEqualSelector("spec.nodeName", node).String()
+		on = access.OnNode(node)
 	}
 	return listwatch.ListWatch(conn.Kube.CoreV1().Pods(namespace), on)
 }
@@ -161,22 +182,20 @@ func appPodRows(table access.Writer[types.Pod]) access.Store {
 	return access.RowsOf(table, pods.AppPodOf, access.NamespacedName)
 }
 
-// serviceViews keeps the tables of services, of ingresses and of kube-vip's
-// configuration, and returns what stops that. They have a back-off of their own, for
-// nothing else is to wait for them.
-func (r *run) serviceViews(conn *access.Connection) (stop []func()) {
-	start := func(name string, lw *cache.ListWatch, rows access.Store) {
-		stop = append(stop, r.keep(conn, &listwatch.Table{Name: name, Backoff: r.served}, lw, rows))
-	}
-	start(types.TableServices, listwatch.ListWatch(conn.Kube.CoreV1().Services(metav1.NamespaceAll), ""), access.RowsOf(r.Services, serviceOf, access.NamespacedName))
-	start(types.TableIngresses, listIngresses(conn), access.RowsOf(r.Ingresses, ingressOf, access.NamespacedName))
-	start(types.TableKubeVIP, listwatch.ListWatch(conn.Kube.CoreV1().ConfigMaps(kubeVIPNamespace),
-		fields.OneTermEqualSelector(metav1.ObjectNameField, kubeVIPName).String()), access.RowsOf(r.KubeVIP, kubeVIPOf, func(*corev1.ConfigMap) string { return types.Global }))
-	return stop
+// services keeps the tables of services, of ingresses and of kube-vip's
+// configuration. They have a back-off of their own, for nothing else is to wait for them.
+func (s *viewSet) services() {
+	kube, all := s.conn.Kube, metav1.NamespaceAll
+	ingresses := listwatch.Optional(listwatch.NewGroup(s.conn, networkingv1.SchemeGroupVersion),
+		listwatch.ListWatch(kube.NetworkingV1().Ingresses(all), ""), &networkingv1.IngressList{}, &networkingv1.Ingress{})
+	kubeVIP := listwatch.ListWatch(kube.CoreV1().ConfigMaps(kubeVIPNamespace), byName(kubeVIPName))
+	s.keep(s.served, types.TableServices, listwatch.ListWatch(kube.CoreV1().Services(all), ""),
+		access.RowsOf(s.Services, serviceOf, access.NamespacedName))
+	s.keep(s.served, types.TableIngresses, ingresses, access.RowsOf(s.Ingresses, ingressOf, access.NamespacedName))
+	s.keep(s.served, types.TableKubeVIP, kubeVIP,
+		access.RowsOf(s.KubeVIP, kubeVIPOf, func(*corev1.ConfigMap) string { return types.Global }))
 }
 
-func listIngresses(conn *access.Connection) *cache.ListWatch {
-	return listwatch.Optional(listwatch.NewGroup(conn, networkingv1.SchemeGroupVersion), listwatch.ListWatch(conn.Kube.NetworkingV1().Ingresses(metav1.NamespaceAll), ""),
-		func(m metav1.ListMeta) runtime.Object { return &networkingv1.IngressList{ListMeta: m} },
-		func(m metav1.ObjectMeta) runtime.Object { return &networkingv1.Ingress{ObjectMeta: m} })
+func byName(name string) string {
+	return fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 }

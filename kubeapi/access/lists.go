@@ -99,12 +99,15 @@ func ClaimUsers(ctx context.Context, conn *Connection, node string) (daemons, ot
 	return daemons, others, nil
 }
 
+// OnNode selects the pods of a node.
+func OnNode(node string) string { return fields.OneTermEqualSelector("spec.nodeName", node).String() }
+
 // PodsOn calls see for each pod of node in a fresh list. Anything else in the
 // answer is an error: client-go decodes an answer of another kind to an empty
 // list, and a node without pods is one that has been drained.
 func PodsOn(ctx context.Context, conn *Connection, node string, see func(*corev1.Pod)) error {
 	list := func(ctx context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
-		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
+		o.FieldSelector = OnNode(node)
 		return conn.Kube.CoreV1().Pods("").List(ctx, o)
 	}
 	err := Pages(ctx, list, func(l *corev1.PodList) error {

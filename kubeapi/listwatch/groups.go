@@ -39,7 +39,7 @@ func ListWatch[L runtime.Object](api Lister[L], on string) *cache.ListWatch {
 // is installed once in a cluster's life.
 const groupAgain = time.Minute
 
-var errListAnew = errors.New("its kinds were added or removed")
+var errRelist = errors.New("its kinds were added or removed")
 
 // Group is an API group that a cluster may lack, such as KubeVirt's. Several
 // views share it, so that only one of them asks for it.
@@ -97,17 +97,20 @@ func (g *Group) doubt(ctx context.Context, err error) {
 	}
 }
 
-// Optional is lw while the group is served. A kind of a
-// group that is missing is an empty list, after which nothing is heard until it
-// is time to ask again.
-func Optional(g *Group, lw *cache.ListWatch, list func(metav1.ListMeta) runtime.Object, object func(metav1.ObjectMeta) runtime.Object) *cache.ListWatch {
+// Optional is lw while the group is served. A kind of a group that is missing is an
+// empty list, after which nothing is heard until it is time to ask again. none and last
+// are an empty list and an empty object of the kind, which are sent then.
+func Optional(g *Group, lw *cache.ListWatch, none emptyList, last emptyObject) *cache.ListWatch {
+	none.SetResourceVersion(noVersion)
+	last.SetResourceVersion(noVersion)
+	last.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			switch until, err := g.missing(ctx); {
 			case err != nil:
 				return nil, err
 			case !until.IsZero():
-				return list(metav1.ListMeta{ResourceVersion: noVersion}), nil
+				return none, nil
 			}
 			l, err := lw.ListWithContextFunc(ctx, o)
 			g.doubt(ctx, err)
@@ -119,13 +122,11 @@ func Optional(g *Group, lw *cache.ListWatch, list func(metav1.ListMeta) runtime.
 			case err != nil:
 				return nil, err
 			case !until.IsZero() && streams:
-				return nothing(until, object(metav1.ObjectMeta{
-					ResourceVersion: noVersion, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
-				})), nil
+				return nothing(until, last), nil
 			case !until.IsZero() && o.ResourceVersion == noVersion:
 				return nothing(until, nil), nil
 			case !until.IsZero() || !streams && o.ResourceVersion == noVersion:
-				return nil, errListAnew
+				return nil, errRelist
 			}
 			w, err := lw.WatchFuncWithContext(ctx, o)
 			g.doubt(ctx, err)
@@ -134,10 +135,20 @@ func Optional(g *Group, lw *cache.ListWatch, list func(metav1.ListMeta) runtime.
 	}
 }
 
+type emptyList interface {
+	runtime.Object
+	metav1.ListInterface
+}
+
+type emptyObject interface {
+	runtime.Object
+	metav1.Object
+}
+
 // noVersion is that of a list of what does not exist. Any list is newer.
 const noVersion = "1"
 
-// nothing is a watch that tells of end, if there is one, and ends at until.
+// nothing is a watch that sends end, if there is one, and ends at until.
 func nothing(until time.Time, end runtime.Object) watch.Interface {
 	events := make(chan watch.Event, 1)
 	if end != nil {

@@ -77,7 +77,7 @@ func listDisks(ctx context.Context, conn *access.Connection) (disks, error) {
 	return d, nil
 }
 
-func (d disks) addVolumes(l *PartList[VolumePart]) error {
+func (d disks) addVolumes(l *PartList[volumeSpec, volumeStatus]) error {
 	for i := range l.Items {
 		if l.Items[i].Name == "" {
 			return access.ErrNoName
@@ -88,7 +88,7 @@ func (d disks) addVolumes(l *PartList[VolumePart]) error {
 	return nil
 }
 
-func (d disks) addEngines(l *PartList[EnginePart]) error {
+func (d disks) addEngines(l *PartList[engineSpec, engineStatus]) error {
 	for i := range l.Items {
 		if l.Items[i].Name == "" {
 			return access.ErrNoName
@@ -100,7 +100,7 @@ func (d disks) addEngines(l *PartList[EnginePart]) error {
 	return nil
 }
 
-func (d disks) addReplicas(l *PartList[ReplicaPart]) error {
+func (d disks) addReplicas(l *PartList[replicaSpec, replicaStatus]) error {
 	for i := range l.Items {
 		r, err := ReplicaOf(&l.Items[i])
 		if err != nil {
