@@ -27,7 +27,7 @@ func TestAPlannedEvictionIsADryRunOfTheRealOne(t *testing.T) {
 	})
 	pod := types.Pod{Namespace: "n", Name: "p", UID: "1"}
 	for act, evict := range map[string]func() error{
-		"plan the eviction of pod n/p: ": func() error { return c.PlanEvict(t.Context(), pod) },
+		"dry-run the eviction of pod n/p: ": func() error { return c.PlanEvict(t.Context(), pod) },
 		"evict pod n/p: ":                func() error { return c.Evict(t.Context(), pod) },
 	} {
 		dry = nil
@@ -35,7 +35,7 @@ func TestAPlannedEvictionIsADryRunOfTheRealOne(t *testing.T) {
 			t.Errorf("error is %v", err)
 		}
 		want := [][]string{nil}
-		if strings.HasPrefix(act, "plan") {
+		if strings.HasPrefix(act, "dry-run") {
 			want = [][]string{{"All"}}
 		}
 		if diff := cmp.Diff(want, dry); diff != "" {

@@ -76,7 +76,7 @@ func TestRoomElsewhereIsCountedAndWhatLacksIsNamed(t *testing.T) {
 			"n2: has 3 of cpu left, it requests 5 and has 7Gi of memory left, it requests 16Gi; n3: cordoned)"},
 		"a device":                     {asksFor(corev1.ResourceList{"eve.network/vf1": resource.MustParse("1")}), same, cordoned, 0, "0 of 2 other nodes can run it (n2: has 0 of eve.network/vf1 left, it requests 1; n3: cordoned)"},
 		"nothing of what is overdrawn": {asksFor(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("0")}), func(n *corev1.Node) { n.Status.Allocatable = room("500m", "8Gi", "10") }, cordoned, 1, ""},
-		"no pod slot":                  {asksFor(nil), tiny, cordoned, 0, "0 of 2 other nodes can run it (n2: holds all the 1 pods it may; n3: cordoned)"},
+		"no pod slot":                  {asksFor(nil), tiny, cordoned, 0, "0 of 2 other nodes can run it (n2: already runs 1 pods, its maximum; n3: cordoned)"},
 		"a volume":                     {claims, same, same, 0, "0 of 2 other nodes can run it (n2, n3: cannot use its volume pv-data)"},
 		"an own volume":                {scratch, same, same, 1, ""},
 		"it has ended":                 {func(p *corev1.Pod) { bound("n1")(p); p.Status.Phase = corev1.PodSucceeded }, same, same, 0, ""},

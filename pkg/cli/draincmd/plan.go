@@ -85,7 +85,7 @@ func putPlanGates(s *terminal.Screen, f drain.Forecast) {
 	}
 	switch f.Cordon {
 	case "":
-		s.Field("cordon", terminal.Plain, "would be made")
+		s.Field("cordon", terminal.Plain, "would be set")
 	default:
 		s.Field("cordon", terminal.Plain, "already set, by "+terminal.Clean(f.Cordon))
 	}

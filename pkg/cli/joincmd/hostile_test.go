@@ -52,7 +52,7 @@ func hostileMembers(elsewhere *atomic.Int32) []hostileMember {
 			}
 			http.Redirect(w, r, "/elsewhere", http.StatusFound)
 		}, "it answers 302"},
-		{"none", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }, "EVE's own zedkube runs there"},
+		{"none", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }, "EVE's own zedkube or an older version runs there"},
 		{"busy for ever", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "too many", http.StatusTooManyRequests)

@@ -102,7 +102,7 @@ func TestASurvivorIsToldWhyItMustNotLeave(t *testing.T) {
 	}
 	f := survivor{known: types.ClusterPeers{Words: []types.PeerWord{{By: "n2", Of: "n3", At: time.Now().Add(-3 * time.Hour)}, {By: "n3", Of: "n2", Alive: "10.0.0.2:10250", At: time.Now()}}}}
 	text := strings.Join(f.warnings(), "\n")
-	for _, want := range []string{"keep the old cluster", "may run the same", "The last report of n2: n3 was silent", "3h", "The last report of n3: n2 answered at 10.0.0.2:10250", "It is not taken into account"} {
+	for _, want := range []string{"keep the old cluster", "may run the same", "The last report of n2: n3 did not answer", "3h", "The last report of n3: n2 answered at 10.0.0.2:10250", "It is not taken into account"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %q", want, text)
 		}

@@ -199,7 +199,7 @@ func judgeAddress(f addressFacts) types.Finding {
 	case !f.AddressReady:
 		return warn("zedkube topics nim/DeviceNetworkStatus: ClusterIPAddr of the port", "%s is on %s, but nim has not reported it.", prefix.Addr(), f.Interface)
 	case !f.looked:
-		return ok("nim says that %s is on %s.", prefix.Addr(), f.Interface)
+		return ok("nim reports that %s is on %s.", prefix.Addr(), f.Interface)
 	}
 	return ok("%s is on %s.", prefix.Addr(), f.Interface)
 }
@@ -233,7 +233,7 @@ func judgeStatusServer(f statusFacts) types.Finding {
 	case !f.looked:
 		return unknown("The address to query is not known, or this is a copy of a device.")
 	case f.health.err != nil && !f.runs:
-		return unknown("The agent does not run, and nothing answers: %v.", f.health.err)
+		return unknown("The agent is not running, and nothing answers: %v.", f.health.err)
 	case f.health.err != nil && !f.AddressReady:
 		return warn("it listens once the cluster address is there", "Nothing answers: %v.", f.health.err)
 	case f.health.err != nil:

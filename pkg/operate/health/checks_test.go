@@ -103,8 +103,8 @@ func TestConfiguration(t *testing.T) {
 		{"lost", of(false, types.MembershipMember), Fail, "no valid configuration"},
 		{"doubtful", of(false, types.MembershipDoubtful), Fail, "so it is."},
 		{"leaving", of(true, types.MembershipLeaving), Warn, "leaving its cluster: so it is."},
-		{"none", of(false, types.MembershipNever), OK, "no cluster"},
-		{"left", of(false, types.MembershipLeft), OK, "no cluster"},
+		{"none", of(false, types.MembershipNever), OK, "does not belong to a cluster"},
+		{"left", of(false, types.MembershipLeft), OK, "does not belong to a cluster"},
 		{"nothing", of(false, ""), Unknown, "neither"},
 	})
 }
@@ -121,7 +121,7 @@ func TestAddress(t *testing.T) {
 	judge(t, []row{
 		{"there", of(func(*addressFacts) {}), OK, "10.90.7.21 is on eth2"},
 		{"nim has not said so", of(func(f *addressFacts) { f.AddressReady = false }), Warn, "nim has not"},
-		{"of a copy", of(func(f *addressFacts) { f.looked = false }), OK, "nim reports"},
+		{"of a copy", of(func(f *addressFacts) { f.looked = false }), OK, "nim reports that 10.90.7.21 is on eth2"},
 		{"of a copy, not ready", of(func(f *addressFacts) { f.looked, f.AddressReady = false, false }), Warn, "nim has not"},
 		{"not there", of(func(f *addressFacts) { f.found = f.found[:1] }), Fail, "it has 192.168.1.2"},
 		{"no address at all", of(func(f *addressFacts) { f.found = nil }), Fail, "it has none"},
@@ -159,7 +159,7 @@ func TestStatusServer(t *testing.T) {
 		{"another program", of(func(f *statusFacts) { f.health.status = 404 }), Fail, "not by this zedkube"},
 		{"silence", of(func(f *statusFacts) { f.health.err = errOdd }), Fail, "refused"},
 		{"silence without an address", of(func(f *statusFacts) { f.health.err, f.AddressReady = errOdd, false }), Warn, "refused"},
-		{"silence without an agent", of(func(f *statusFacts) { f.health.err, f.runs = errOdd, false }), Unknown, "is not running"},
+		{"silence without an agent", of(func(f *statusFacts) { f.health.err, f.runs = errOdd, false }), Unknown, "The agent is not running, and nothing answers"},
 		{"it would be another's", of(func(f *statusFacts) { f.away = true }), Unknown, "not on this device"},
 		{"not asked", of(func(f *statusFacts) { f.looked = false }), Unknown, "copy"},
 		{"no cluster", of(func(f *statusFacts) { f.clustered = false }), Unknown, "not belong to a cluster"},
@@ -225,7 +225,7 @@ func TestClock(t *testing.T) {
 		{"far apart", of(clock{"node a", 10 * time.Minute, false}), Fail, "10m ahead"},
 		{"only itself", of(clock{"the API server", 0, true}), Unknown, "the same clock"},
 		{"itself, and far apart", of(clock{"the API server", time.Hour, true}), Fail, "ahead"},
-		{"nobody", of(), Unknown, "Nobody"},
+		{"nobody", of(), Unknown, "No host whose clock could be compared"},
 	})
 }
 

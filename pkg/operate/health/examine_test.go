@@ -40,7 +40,7 @@ func TestChecksRunTogetherAndALateOneIsUnknown(t *testing.T) {
 				t.Errorf("%+v, want %s", found[i], want)
 			}
 		}
-		if found[1].Rule != "stuck" || !strings.Contains(found[1].Evidence, "did not end within 2s") {
+		if found[1].Rule != "stuck" || !strings.Contains(found[1].Evidence, "did not finish within 2s") {
 			t.Errorf("%+v", found[1])
 		}
 		close(release)

@@ -96,7 +96,7 @@ func TestCordon(t *testing.T) {
 	judge(t, []row{
 		{"none", judgeCordon(cordonFacts{nodesFacts: nodesOf(server("a"))}), OK, "This node is schedulable."},
 		{"ours", by("zedkube", time.Hour), OK, "by zedkube for 60m: a drain."},
-		{"ours for long", by("zedkube", 25*time.Hour), Warn, "which is long"},
+		{"ours for long", by("zedkube", 25*time.Hour), Warn, "unusually long"},
 		{"kept", by("kept", time.Hour), OK, "keeps"},
 		{"kept for long", by("kept", 25*time.Hour), Warn, "keeps the cordon of a drain for 25h: a drain."},
 		{"somebody else's", by("somebody else", time.Hour), Warn, "someone other than zedkube for 60m: a drain."},
@@ -127,14 +127,14 @@ func TestDrainLock(t *testing.T) {
 func TestEtcd(t *testing.T) {
 	judge(t, []row{
 		{"all", judgeEtcd(nodesOf(server("a"), server("b"), server("c"))), OK, "All 3"},
-		{"one down", judgeEtcd(nodesOf(server("a"), server("b"), server("c", silent))), Warn, "2 of 3 members are Ready, no further one may fail: not c"},
+		{"one down", judgeEtcd(nodesOf(server("a"), server("b"), server("c", silent))), Warn, "2 of 3 members are Ready, no more may fail; not Ready: c"},
 		{"one of three down leaves none to spare", judgeEtcd(nodesOf(server("a"), server("b"), server("c", silent))), Warn, "no more may fail"},
 		{"one of five down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d"), server("e", silent))), Warn, "only 1 more may fail"},
 		{"two of five down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", silent), server("e", silent))), Warn, "no more may fail"},
-		{"a learner does not vote", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", learns))), OK, "All 3 members that vote are Ready; 1 more"},
-		{"nor does it count as down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", learns, silent))), OK, "All 3 members"},
+		{"a learner does not vote", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", learns))), OK, "All 3 voting members are Ready; 1 more"},
+		{"nor does it count as down", judgeEtcd(nodesOf(server("a"), server("b"), server("c"), server("d", learns, silent))), OK, "All 3 voting members are Ready"},
 		{"nor make up for one that is", judgeEtcd(nodesOf(server("a"), server("b", silent), server("c", learns))), Fail, "1 of 2"},
-		{"two down", judgeEtcd(nodesOf(server("a"), server("b", silent), server("c", silent))), Fail, "no quorum: not b, c"},
+		{"two down", judgeEtcd(nodesOf(server("a"), server("b", silent), server("c", silent))), Fail, "no quorum; not Ready: b, c"},
 		{"one of two down", judgeEtcd(nodesOf(server("a"), server("b", silent))), Fail, "1 of 2"},
 		{"two", judgeEtcd(nodesOf(server("a"), server("b"))), Warn, "Both"},
 		{"one", judgeEtcd(nodesOf(server("a"))), OK, "All 1"},
@@ -152,7 +152,7 @@ func TestVersions(t *testing.T) {
 		{"the same", judgeVersions(nodesOf(server("a"), server("b"))), OK, "zedkube 1.4.0, Kubernetes v1.34.2 on 2 nodes"},
 		{"another image", judgeVersions(nodesOf(server("a"), other)), Warn, "1.4.0 on a; 1.5.0 on b"},
 		{"another kubelet", judgeVersions(nodesOf(server("a"), kubelet)), Warn, "v1.34.2 on a; v1.35.0 on b"},
-		{"a stamp that has outlived its agent", judgeVersions(nodesOf(server("a"), stale)), Warn, "No zedkube has been heard of for 25m0s or longer where one was: on b"},
+		{"a stamp that has outlived its agent", judgeVersions(nodesOf(server("a"), stale)), Warn, "No zedkube has reported for 25m0s or longer on nodes where one ran: b"},
 		{"one without", judgeVersions(nodesOf(server("a"), eve)), OK, "2 nodes"},
 		{"not seen", judgeVersions(unseen), Unknown, "refused"},
 	})
@@ -163,8 +163,8 @@ func TestConditions(t *testing.T) {
 		return judgeConditions(overview.Conditions{Told: told(), List: []types.NodeStateCondition{{Type: types.StateReport, Status: status, Since: now, Message: "The report is old."}}}, runs)
 	}
 	judge(t, []row{
-		{"well", of(types.ConditionTrue, true), OK, "No problem"},
-		{"not known", of(types.ConditionUnknown, true), OK, "No problem"},
+		{"well", of(types.ConditionTrue, true), OK, "knows of no problem"},
+		{"not known", of(types.ConditionUnknown, true), OK, "knows of no problem"},
 		{"not well", of(types.ConditionFalse, true), Warn, "The report is old."},
 		{"no agent", of(types.ConditionTrue, false), Unknown, "is not running"},
 		{"none", judgeConditions(overview.Conditions{}, true), Unknown, "none"},

@@ -99,13 +99,13 @@ func TestWhatIsInTheWayOfACandidate(t *testing.T) {
 		"no token":                          {own(func(o *Own) { o.NoToken = "the certificate is missing" }), "token", Blocks, "the certificate is missing"},
 		"a name that is none":               {own(func(o *Own) { o.Node = "press line" }), "name", Blocks, "not a valid Node name"},
 		"no name":                           {own(func(o *Own) { o.Node = "" }), "name", Unknown, "--"},
-		"the name of the server":            {own(func(o *Own) { o.Node = "press-line-1" }), "name", Blocks, "has the name press-line-1, too"},
-		"the name of another":               {seen(func(c *types.ReachCluster) { c.Name = types.ReachNameTaken }), "name", Blocks, "Another device has the Node press-line-2"},
+		"the name of the server":            {own(func(o *Own) { o.Node = "press-line-1" }), "name", Blocks, "also has the name press-line-1"},
+		"the name of another":               {seen(func(c *types.ReachCluster) { c.Name = types.ReachNameTaken }), "name", Blocks, "Another device owns the Node press-line-2"},
 		"a Node of its own from before":     {seen(func(c *types.ReachCluster) { c.Name = types.ReachNameOwn }), "name", Warn, "was in this cluster before"},
 		"an older name of its own":          {seen(func(c *types.ReachCluster) { c.Name = types.ReachNameOther }), "name", Warn, "had another name"},
 		"a word that is none":               {seen(func(c *types.ReachCluster) { c.Name = "perhaps" }), "name", Unknown, `"perhaps"`},
 		"nobody can say whether it is free": {reach(func(p *Peer) { p.Reach, p.NoReach = nil, "EVE's own runs there." }), "name", Unknown, "EVE's own runs there"},
-		"no interface has the address":      {own(func(o *Own) { o.Kernel = []Interface{} }), "address", Blocks, "nim has not given it"},
+		"no interface has the address":      {own(func(o *Own) { o.Kernel = []Interface{} }), "address", Blocks, "nim has not assigned it"},
 		"interfaces that cannot be read":    {own(func(o *Own) { o.Kernel = nil }), "address", Unknown, "cannot be read"},
 		"the address is elsewhere": {
 			own(func(o *Own) { o.Kernel[0].Name = "eth0" }), "address", Blocks,
@@ -116,7 +116,7 @@ func TestWhatIsInTheWayOfACandidate(t *testing.T) {
 		"a port that is invalid":   {own(func(o *Own) { o.Kernel, o.Ports[0].InvalidConfig = []Interface{}, true }), "address", Blocks, "is not valid"},
 		"zedkube has said nothing": {own(func(o *Own) { o.Kernel, o.HasStatus = []Interface{}, false }), "address", Blocks, "has not published"},
 		"one address for two":      {own(func(o *Own) { o.Address = server }), "address", Blocks, "the same address"},
-		"a server over a router":   {own(func(o *Own) { o.Network = netip.MustParsePrefix("10.90.7.21/32") }), "address", Warn, "over a router"},
+		"a server over a router":   {own(func(o *Own) { o.Network = netip.MustParsePrefix("10.90.7.21/32") }), "address", Warn, "through a router"},
 		"a port that is refused":   {reach(func(p *Peer) { p.Tries[1].Outcome = types.ReachRefused }), "ports", Blocks, "Port 2379 of 10.90.7.20 (etcd's clients) refuses"},
 		"a port that is dropped":   {reach(func(p *Peer) { p.Tries[0].Outcome = types.ReachSilent }), "ports", Blocks, "something drops the packets"},
 		"no way there":             {reach(func(p *Peer) { p.Tries[0].Outcome = types.ReachUnreachable }), "ports", Blocks, "no route from here"},
@@ -141,7 +141,7 @@ func TestWhatIsInTheWayOfACandidate(t *testing.T) {
 		}), "clock", Warn, "one of them is wrong"},
 		"no quorum":            {seen(func(c *types.ReachCluster) { c.Members, c.Ready = 2, 1 }), "room", Blocks, "no quorum"},
 		"a member is away":     {seen(func(c *types.ReachCluster) { c.Members, c.Ready = 3, 2 }), "room", Warn, "with one more, 3 of 4 have to be, and none may be lost"},
-		"a member that learns": {seen(func(c *types.ReachCluster) { c.Learners = 1 }), "room", Warn, "still learns"},
+		"a member that learns": {seen(func(c *types.ReachCluster) { c.Learners = 1 }), "room", Warn, "still a learner"},
 		"the second member":    {seen(func(c *types.ReachCluster) { c.Members, c.Ready = 1, 1 }), "room", Warn, "2 members, an even number: none may be lost, as with 1"},
 		"the fourth member":    {seen(func(c *types.ReachCluster) { c.Members, c.Ready = 3, 3 }), "room", Warn, "4 members, an even number: 1 may be lost, as with 3"},
 		"the eighth member":    {seen(func(c *types.ReachCluster) { c.Members, c.Ready = 7, 7 }), "room", Warn, "member 8"},
@@ -216,7 +216,7 @@ func TestAMemberSaysWhetherThereIsRoomAndWhetherTheCandidateFits(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	said(t, p.Findings, "ports", OK, "From here to 10.90.7.20: port 12346 is reached.")
-	said(t, p.Findings, "ports", OK, "From here to 10.90.7.20: ports 6443, 2379, 2380 and 10250 are refused, as long as k3s does not run there.")
+	said(t, p.Findings, "ports", OK, "From here to 10.90.7.20: ports 6443, 2379, 2380 and 10250 are refused, as long as k3s is not running there.")
 	said(t, p.Findings, "masters", OK, "names 2 masters, of which 1 is not here yet: "+cluster.String())
 	said(t, p.Findings, "room", OK, "press-line-4 is the tie-breaker")
 	for name, c := range map[string]struct {

@@ -97,7 +97,7 @@ func TestWhatIsInTheWayOfALeave(t *testing.T) {
 		}, "drain", Blocks, "would not end by itself"},
 		"a slow drain":        {func(f *LeaveFacts) { f.Drain.Outlook = types.OutlookSlow }, "drain", Warn, "of 2 pods"},
 		"no drain":            {func(f *LeaveFacts) { f.Drain = nil }, "drain", Unknown, "is unknown"},
-		"the only member":     {func(f *LeaveFacts) { f.Nodes = f.Nodes[:1] }, "quorum", Blocks, "with it the cluster is gone"},
+		"the only member":     {func(f *LeaveFacts) { f.Nodes = f.Nodes[:1] }, "quorum", Blocks, "without it the cluster ceases to exist"},
 		"one of two":          {func(f *LeaveFacts) { f.Nodes = f.Nodes[:2] }, "quorum", Warn, "1 member left, and none may be lost"},
 		"one of three":        {func(f *LeaveFacts) { f.Nodes = f.Nodes[:3] }, "quorum", Warn, "2 members left, and none may be lost"},
 		"one of five":         {func(f *LeaveFacts) { f.Nodes = append(f.Nodes, f.Nodes[3]) }, "quorum", Warn, "4 members left, an even number, of which 1 may be lost"},
@@ -127,7 +127,7 @@ func TestWhatIsInTheWayOfALeave(t *testing.T) {
 		},
 		"an app that must run here": {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "cam", Only: true}} }, "apps", Blocks, "cam must not run elsewhere"},
 		"an app with a device":      {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "plc", Adapters: 1}} }, "apps", Warn, "has 1 device of this machine"},
-		"an app designated here":    {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "web"}} }, "apps", Warn, "is not brought back"},
+		"an app designated here":    {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "web"}} }, "apps", Warn, "does not fail back"},
 		"a pod that is stranded":    {func(f *LeaveFacts) { f.Drain.Stranded = []string{"app/dongle"} }, "apps", Warn, "app/dongle can run only here"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func (f Facts) portsThere(all *findings, p Peer) {
 		}
 	}
 	if len(young) > 0 {
-		all.add("ports", OK, "", "From here to %s: %s refused, as long as k3s does not run there.", p.Address, ports(young))
+		all.add("ports", OK, "", "From here to %s: %s refused, as long as k3s is not running there.", p.Address, ports(young))
 	}
 	if len(fine) > 0 {
 		all.add("ports", OK, "", "From here to %s: %s reached.", p.Address, ports(fine))

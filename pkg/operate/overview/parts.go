@@ -175,7 +175,7 @@ func (r *reader) api() {
 	case a.Kubeconfig.At.IsZero() && !r.o.Copied: // it is a secret: a copy has none
 		a.Answers, a.Why = types.ConditionFalse, "there is no kubeconfig"
 	case !r.o.Agent.Runs:
-		a.Why = "the agent does not run"
+		a.Why = "the agent is not running"
 	case fresh:
 		a.Answers = types.ConditionTrue
 	case !stale.IsZero():

@@ -144,7 +144,7 @@ func TestEveryRule(t *testing.T) {
 		}, yes, "InPlace"},
 
 		{"a cordon of somebody else's is named", types.StateCordon, func(f *facts) { f.change("n1", cordoned("kubectl")) }, no, "CordonedByOther by field manager kubectl at 2026-08-22 10:00:00Z"},
-		{"whom nobody knows", types.StateCordon, func(f *facts) { f.change("n1", cordoned()) }, no, "CordonedByOther it is unknown by whom"},
+		{"whom nobody knows", types.StateCordon, func(f *facts) { f.change("n1", cordoned()) }, no, "CordonedByOther by whom is unknown"},
 		{"who joins a cordon of ours makes it theirs", types.StateCordon, func(f *facts) { f.change("n1", cordoned("zedkube-drain", "kubectl-edit")) }, no, "CordonedByOther than zedkube, by field manager kubectl-edit"},
 		{"a cordon of ours is fine", types.StateCordon, func(f *facts) {
 			f.change("n1", func(n *types.Node) {

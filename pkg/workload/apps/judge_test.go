@@ -47,7 +47,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 		"a witness that has not looked says nothing": {func(s *scene) {
 			s.lose()
 			s.witnessed["n3"] = now.Add(-time.Minute)
-		}, says(types.RepairWaits, "old")},
+		}, says(types.RepairWaits, "stale")},
 		"an application tied to its node stays with it": {func(s *scene) {
 			s.lose()
 			s.cfg.AffinityType = types.AffinityRequired
@@ -125,7 +125,7 @@ func TestWhatIsDoneForAnApplication(t *testing.T) {
 		"a witness ahead of the clock is no witness": {func(s *scene) {
 			s.lose()
 			s.witnessed["n3"] = now.Add(time.Hour)
-		}, says(types.RepairWaits, "old")},
+		}, says(types.RepairWaits, "stale")},
 		"a failover from a Node that is deleted goes on after its note": {func(s *scene) {
 			s.deleteNode(time.Hour)
 			s.set.Note = types.RepairNote{Act: types.ActFailover, Node: "n2", NodeUID: "uid-n2"}

@@ -127,8 +127,8 @@ func TestEachObstacleHasItsCauseItsNumbersAndItsOutlook(t *testing.T) {
 			o.Situation.Budgets = append(o.Situation.Budgets, types.PodBudget{Name: "shop/b2"})
 			o.RefusedBy = "500"
 		}), "refused never", []string{"2 PodDisruptionBudgets", "shop/open, shop/b2"}},
-		"a budget that cannot open":       {under(tight, plain), "budget never", []string{"shop/open allows no disruption: of 2 pods 2 are healthy and 2 must stay"}},
-		"a budget whose pods come":        {under(roomy, plain), "budget slow", []string{"of 3 pods 2 are healthy and 2 must stay", "-n shop get pods"}},
+		"a budget that cannot open":       {under(tight, plain), "budget never", []string{"shop/open allows no disruption: of 2 pods 2 are healthy and 2 must remain"}},
+		"a budget whose pods come":        {under(roomy, plain), "budget slow", []string{"of 3 pods 2 are healthy and 2 must remain", "-n shop get pods"}},
 		"a budget whose pods cannot come": {under(roomy, cramped), "no-room never", []string{"shop/open", "2 are healthy", "n2 is full"}},
 		"a budget that has just opened":   {under(types.PodBudget{Allowed: 1, Healthy: 3, Desired: 2, Expects: 3}, cramped), "budget slow", []string{"allows 1 disruption", "tried again"}},
 		"a budget that lags behind":       {under(types.PodBudget{Healthy: 3, Desired: 2, Expects: 4}, cramped), "budget slow", nil},
