@@ -51,7 +51,7 @@ func (r *reported) count(namespace string) types.PodCount {
 // counted reports whether the pods of the cluster are.
 func (a *agent) counted() bool {
 	s, ok := a.tables.Get(types.TablePodCounts)
-	return ok && s.Whole
+	return ok && s.Complete
 }
 
 // reportFollows comes after the story of volumes, which has to see the cluster
@@ -74,7 +74,7 @@ func reportFollows(t *testing.T, c *devcluster.Cluster) {
 	}
 	eventually(t, "the tables of a report are whole", 5*time.Second, func() bool {
 		for _, name := range tables {
-			if !stands(name).Whole {
+			if !stands(name).Complete {
 				return false
 			}
 		}

@@ -177,7 +177,7 @@ func servesMany(t *testing.T, c *devcluster.Cluster, a *agent) {
 		// Each table has a list of its own, that comes when it does.
 		eventually(t, "the table of "+name+" is whole", 10*time.Second, func() bool {
 			s, _ := late.tables.Get(name)
-			return s.Whole && !s.Absent && s.Why == ""
+			return s.Complete && !s.Absent && s.Why == ""
 		})
 	}
 }

@@ -47,7 +47,7 @@ func TestEachNodeSeesItsOwnDisksAndTheLeaderWhatIsKeptForTheCluster(t *testing.T
 		if row.UID != "lh-n1" || len(row.Disks) != 2 || row.Disks[0].Name != "a" {
 			t.Errorf("row is %+v", row)
 		}
-		if s, ok := tb.tables.Get(types.TableLonghornNode); !ok || !s.Whole || s.Absent {
+		if s, ok := tb.tables.Get(types.TableLonghornNode); !ok || !s.Complete || s.Absent {
 			t.Errorf("the table is %+v", s)
 		}
 		for _, table := range []string{types.TableDrainPolicy, types.TableSnapshotJob} {
@@ -87,7 +87,7 @@ func TestWithoutLonghornNothingIsKeptAndItIsAskedForOnceAMinute(t *testing.T) {
 		tb.lead(true)
 		time.Sleep(2 * time.Second)
 		for _, table := range []string{types.TableLonghornNode, types.TableDrainPolicy, types.TableSnapshotJob} {
-			if s, ok := tb.tables.Get(table); !ok || !s.Whole || !s.Absent {
+			if s, ok := tb.tables.Get(table); !ok || !s.Complete || !s.Absent {
 				t.Errorf("%s is %+v", table, s)
 			}
 		}
@@ -111,7 +111,7 @@ func TestWithoutLonghornNothingIsKeptAndItIsAskedForOnceAMinute(t *testing.T) {
 		if len(tb.disks.All()) != 1 || len(tb.settings.All()) != 1 || len(tb.jobs.All()) != 1 {
 			t.Error("Longhorn is not seen a minute after it came")
 		}
-		if s, _ := tb.tables.Get(types.TableDrainPolicy); !s.Whole || s.Absent {
+		if s, _ := tb.tables.Get(types.TableDrainPolicy); !s.Complete || s.Absent {
 			t.Errorf("the table is %+v", s)
 		}
 	})
@@ -131,10 +131,10 @@ func TestAKindThatCannotBeListedSpoilsOnlyItsOwnTable(t *testing.T) {
 		defer end()
 		tb.lead(true)
 		time.Sleep(10 * time.Second)
-		if s, _ := tb.tables.Get(types.TableSnapshotJob); s.Whole || s.Why == "" {
+		if s, _ := tb.tables.Get(types.TableSnapshotJob); s.Complete || s.Why == "" {
 			t.Errorf("the table is %+v", s)
 		}
-		if s, _ := tb.tables.Get(types.TableDrainPolicy); !s.Whole || !tb.status().Synced {
+		if s, _ := tb.tables.Get(types.TableDrainPolicy); !s.Complete || !tb.status().Synced {
 			t.Errorf("the other table is %+v, the status %+v", s, tb.status())
 		}
 	})

@@ -27,7 +27,7 @@ func (r *reported) fill(c *Client) {
 // counted reports whether the pods of the cluster are.
 func (tb *tables) counted() bool {
 	s, ok := tb.tables.Get(types.TablePodCounts)
-	return ok && s.Whole
+	return ok && s.Complete
 }
 
 // rows counts those of all of them.

@@ -64,7 +64,7 @@ func TestTheLeaderSeesWhatAReportIsMadeOfAndAFollowerNoneOfIt(t *testing.T) {
 		c, tb := newTestClient(t)
 		api := withLonghorn()
 		_ = tb.volumes.Publish("old", types.Volume{Name: "old"}) // as an earlier connection left it
-		_ = tb.tables.Publish(types.TableLonghornEngines, types.TableStatus{Whole: true})
+		_ = tb.tables.Publish(types.TableLonghornEngines, types.TableStatus{Complete: true})
 		end := startInMemory(t, c, &kubetest.InMemory{Handler: api})
 		defer end()
 		none := func(when string) {
@@ -82,7 +82,7 @@ func TestTheLeaderSeesWhatAReportIsMadeOfAndAFollowerNoneOfIt(t *testing.T) {
 		time.Sleep(time.Second)
 		t.Logf("%d requests to begin", api.count()-before)
 		for _, name := range reportTables() {
-			if s := tb.stands(t, name); !s.Whole || s.Absent {
+			if s := tb.stands(t, name); !s.Complete || s.Absent {
 				t.Errorf("%s stands %+v", name, s)
 			}
 		}
@@ -142,7 +142,7 @@ func TestAListThatFailsLeavesAllElseOfAReportTrue(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			for _, table := range reportTables() {
 				s := tb.stands(t, table)
-				if s.Whole != (table != types.TableLonghornSnapshots) || s.Whole == (s.Why != "") {
+				if s.Complete != (table != types.TableLonghornSnapshots) || s.Complete == (s.Why != "") {
 					t.Errorf("%s: %s stands %+v", name, table, s)
 				}
 			}
@@ -151,7 +151,7 @@ func TestAListThatFailsLeavesAllElseOfAReportTrue(t *testing.T) {
 			}
 			lies.Store(nil)
 			time.Sleep(2 * time.Minute)
-			if v, _ := tb.volumes.Get("v"); v.Snapshots != 1<<20 || !tb.stands(t, types.TableLonghornSnapshots).Whole {
+			if v, _ := tb.volumes.Get("v"); v.Snapshots != 1<<20 || !tb.stands(t, types.TableLonghornSnapshots).Complete {
 				t.Errorf("%s: after that the volume is %+v", name, v)
 			}
 		})
@@ -168,7 +168,7 @@ func TestLonghornThatIsInstalledLaterAppears(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		for _, name := range reportTables() {
 			core := name == types.TablePodCounts || name == types.TableClaims || name == types.TableLonghornDaemons
-			if s := tb.stands(t, name); !s.Whole || s.Absent == core || s.Why != "" {
+			if s := tb.stands(t, name); !s.Complete || s.Absent == core || s.Why != "" {
 				t.Errorf("without Longhorn %s stands %+v", name, s)
 			}
 		}
@@ -178,7 +178,7 @@ func TestLonghornThatIsInstalledLaterAppears(t *testing.T) {
 		api.set(func() { api.storage = withLonghorn().storage })
 		time.Sleep(65 * time.Second)
 		check(t, "volumes once it is installed", kubetest.Keys(tb.volumes.All()), []string{"v"})
-		if s := tb.stands(t, types.TableLonghornVolumes); !s.Whole || s.Absent {
+		if s := tb.stands(t, types.TableLonghornVolumes); !s.Complete || s.Absent {
 			t.Errorf("once it is installed the table stands %+v", s)
 		}
 	})

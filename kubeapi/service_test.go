@@ -48,7 +48,7 @@ func TestServicesIngressesAndKubeVIPHaveTables(t *testing.T) {
 			t.Errorf("kube-vip is %+v", vip)
 		}
 		for _, name := range []string{types.TableServices, types.TableIngresses, types.TableKubeVIP} {
-			if s, _ := tb.tables.Get(name); !s.Whole || s.Absent {
+			if s, _ := tb.tables.Get(name); !s.Complete || s.Absent {
 				t.Errorf("table of %s is %+v", name, s)
 			}
 		}
@@ -62,7 +62,7 @@ func TestAClusterWithoutServicesHasNoRows(t *testing.T) {
 		defer end()
 		time.Sleep(time.Second)
 		check(t, "rows", tb.served(), nil)
-		if s, _ := tb.tables.Get(types.TableKubeVIP); !s.Whole {
+		if s, _ := tb.tables.Get(types.TableKubeVIP); !s.Complete {
 			t.Errorf("table of kube-vip is %+v", s)
 		}
 	})
@@ -82,7 +82,7 @@ func TestAServerWithoutIngressesHasAnEmptyTableOfThem(t *testing.T) {
 		defer end()
 		time.Sleep(time.Second)
 		check(t, "rows", tb.served(), []string{"shop/web", types.Global})
-		if s, _ := tb.tables.Get(types.TableIngresses); !s.Whole || !s.Absent {
+		if s, _ := tb.tables.Get(types.TableIngresses); !s.Complete || !s.Absent {
 			t.Errorf("the table is %+v", s)
 		}
 	})
@@ -129,7 +129,7 @@ func TestAKindThatFailsKeepsItsRowsAndSpoilsNoOther(t *testing.T) {
 				time.Sleep(5 * time.Minute)
 				check(t, path+" "+fault+": rows", tb.served(), before)
 				for _, other := range []string{types.TableServices, types.TableIngresses, types.TableKubeVIP, types.TableNodes} {
-					if s, _ := tb.tables.Get(other); s.Whole != (other != name) {
+					if s, _ := tb.tables.Get(other); s.Complete != (other != name) {
 						t.Errorf("%s %s: table of %s is %+v", path, fault, other, s)
 					}
 				}
@@ -139,7 +139,7 @@ func TestAKindThatFailsKeepsItsRowsAndSpoilsNoOther(t *testing.T) {
 				healed.Store(true)
 				failing.Store(false)
 				time.Sleep(2 * time.Minute)
-				if s, _ := tb.tables.Get(name); !s.Whole {
+				if s, _ := tb.tables.Get(name); !s.Complete {
 					t.Errorf("%s %s: healed the table is %+v", path, fault, s)
 				}
 			})

@@ -43,7 +43,7 @@ func TestEveryTableSaysHowItStands(t *testing.T) {
 		end := startInMemory(t, c, &kubetest.InMemory{Handler: someCluster()})
 		time.Sleep(time.Second)
 		for name, s := range tb.tables.All() {
-			if absent := strings.Contains(name, "virtual machine") || strings.Contains(name, "Longhorn"); !s.Whole || s.Why != "" || s.Since.IsZero() || s.Absent != absent {
+			if absent := strings.Contains(name, "virtual machine") || strings.Contains(name, "Longhorn"); !s.Complete || s.Why != "" || s.Since.IsZero() || s.Absent != absent {
 				t.Errorf("table of %s stands %+v", name, s)
 			}
 		}
@@ -79,16 +79,16 @@ func TestATableThatCannotBeKeptSaysWhyAndSinceWhenAndTheOthersStand(t *testing.T
 			began := time.Now()
 			time.Sleep(2 * time.Minute)
 			s := tb.stands(t, types.TableAppPods)
-			if s.Whole || !strings.Contains(s.Why, test.why) || s.Since.Sub(began) > time.Second {
+			if s.Complete || !strings.Contains(s.Why, test.why) || s.Since.Sub(began) > time.Second {
 				t.Errorf("%s: the table stands %+v", name, s)
 			}
-			if other := tb.stands(t, types.TableNodes); !other.Whole || other.Why != "" {
+			if other := tb.stands(t, types.TableNodes); !other.Complete || other.Why != "" {
 				t.Errorf("%s: the table of nodes stands %+v", name, other)
 			}
 			lie.Store(nil)
 			healed := time.Now()
 			time.Sleep(2 * time.Minute)
-			if s := tb.stands(t, types.TableAppPods); !s.Whole || s.Why != "" || s.Since.Before(healed) {
+			if s := tb.stands(t, types.TableAppPods); !s.Complete || s.Why != "" || s.Since.Before(healed) {
 				t.Errorf("%s: after that the table stands %+v", name, s)
 			}
 		})
@@ -111,14 +111,14 @@ func TestASilentServerIsWhyTablesAreNotWhole(t *testing.T) {
 		refused.Store(true)
 		time.Sleep(12 * time.Minute)
 		for name, s := range tb.tables.All() {
-			if s.Whole || !strings.Contains(s.Why, "does not answer") || time.Since(s.Since) > 12*time.Minute {
+			if s.Complete || !strings.Contains(s.Why, "does not answer") || time.Since(s.Since) > 12*time.Minute {
 				t.Errorf("table of %s stands %+v", name, s)
 			}
 		}
 		refused.Store(false)
 		time.Sleep(10 * time.Second)
 		for name, s := range tb.tables.All() {
-			if !s.Whole || s.Why != "" {
+			if !s.Complete || s.Why != "" {
 				t.Errorf("table of %s stands %+v", name, s)
 			}
 		}
@@ -149,7 +149,7 @@ func TestAConnectionHandsItsTablesOver(t *testing.T) {
 		}
 		use(http.HandlerFunc(hang))
 		time.Sleep(listwatch.HandOver + time.Second)
-		if s := tb.stands(t, types.TableNodes); s.Whole || s.Why == "" {
+		if s := tb.stands(t, types.TableNodes); s.Complete || s.Why == "" {
 			t.Errorf("with a server that hangs it stands %+v", s)
 		}
 	})
@@ -174,18 +174,18 @@ func TestATableIsNotCalledWholeForLongAfterItsWatchHasEnded(t *testing.T) {
 		end := startInMemory(t, c, &kubetest.InMemory{Handler: forPath("/eve-kube-app/pods", &lie, someCluster())})
 		defer end()
 		time.Sleep(2 * time.Second)
-		if s := tb.stands(t, types.TableAppPods); !s.Whole {
+		if s := tb.stands(t, types.TableAppPods); !s.Complete {
 			t.Errorf("while its watches end the table stands %+v", s)
 		}
 		slow := http.HandlerFunc(stalls)
 		lie.Store(&slow)
 		time.Sleep(listwatch.HandOver + 5*time.Second)
-		if s := tb.stands(t, types.TableAppPods); s.Whole || s.Why == "" {
+		if s := tb.stands(t, types.TableAppPods); s.Complete || s.Why == "" {
 			t.Errorf("long after its watch has ended the table stands %+v", s)
 		}
 		lie.Store(nil)
 		time.Sleep(2 * time.Minute)
-		if s := tb.stands(t, types.TableAppPods); !s.Whole || s.Why != "" {
+		if s := tb.stands(t, types.TableAppPods); !s.Complete || s.Why != "" {
 			t.Errorf("once it is listed the table stands %+v", s)
 		}
 	})

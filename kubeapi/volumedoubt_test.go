@@ -47,10 +47,10 @@ func TestAnotherConnectionKeepsTheSumOfSnapshotsUntilTheyAreListed(t *testing.T)
 func TestADoubtIsToldInFewWords(t *testing.T) {
 	var table pubsub.Table[types.TableStatus]
 	s := &listwatch.Status{Log: kubetest.Quiet(), Table: &table, Name: "t"}
-	s.Whole(false)
+	s.Complete(false)
 	s.Doubts(strings.Repeat("x", 1<<20))
-	if row, _ := table.Get("t"); row.Whole || len(row.Why) > listwatch.WhyText || row.Why == "" {
-		t.Errorf("it says %d bytes, whole %v", len(row.Why), row.Whole)
+	if row, _ := table.Get("t"); row.Complete || len(row.Why) > listwatch.WhyText || row.Why == "" {
+		t.Errorf("it says %d bytes, whole %v", len(row.Why), row.Complete)
 	}
 	s.End(false)
 }

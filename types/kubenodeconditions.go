@@ -106,10 +106,10 @@ const (
 // A table that is not kept, because this node does not report for the cluster,
 // has none.
 type TableStatus struct {
-	Whole  bool      // it holds a complete list and follows the changes
-	Since  time.Time // when Whole last changed, wall clock
-	Why    string    // why it is incomplete, a sentence; "" while it is
-	Absent bool      // the cluster has no such kind of object: the table is whole, and empty
+	Complete bool      // it holds a complete list and follows the changes
+	Since    time.Time // when Complete last changed, wall clock
+	Why      string    // why it is incomplete, a sentence; "" while it is
+	Absent   bool      // the cluster has no such kind of object: the table is complete, and empty
 }
 
 // WatchdogBeat is zedkube's own topic, under key "global": the watchdog

@@ -85,13 +85,13 @@ func (s *Status) heard() {
 	}
 }
 
-// Whole notes that the table holds a complete list; absent: as there is no such
+// Complete notes that the table holds a complete list; absent: as there is no such
 // kind of object.
-func (s *Status) Whole(absent bool) {
+func (s *Status) Complete(absent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heard()
-	s.set(types.TableStatus{Whole: true, Absent: absent})
+	s.set(types.TableStatus{Complete: true, Absent: absent})
 }
 
 // fails notes why the table cannot be kept.
@@ -115,12 +115,12 @@ func (s *Status) set(next types.TableStatus) {
 	if s.row = next; s.over {
 		return
 	}
-	if next.Whole && s.doubt != "" {
+	if next.Complete && s.doubt != "" {
 		next = types.TableStatus{Why: s.doubt}
 	}
 	last, ok := s.Table.Get(s.Name)
 	next.Since = last.Since
-	if !ok || last.Whole != next.Whole {
+	if !ok || last.Complete != next.Complete {
 		next.Since = time.Now()
 	}
 	if err := s.Table.Publish(s.Name, next); err != nil {

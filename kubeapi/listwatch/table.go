@@ -145,7 +145,7 @@ func (v *Table) keep(ctx, alive context.Context, reflector *cache.Reflector, row
 		limit.Stop()
 		proven = time.AfterFunc(provenAfter, v.succeed)
 		whole = true
-		v.Status.Whole(version == noVersion)
+		v.Status.Complete(version == noVersion)
 		v.Holds(v.Name, true)
 	})
 	defer func() {

@@ -41,7 +41,7 @@ func showsNamesAsText(t *testing.T, b *browser) {
 		p.Volumes = []types.DrainVolume{{Name: asScript, Claim: asImage, Rebuilding: asEscape, Percent: 1, Since: now}}
 		o.Drain.Progress = &p
 		o.Storage.Volumes[0].Name, o.Conditions.List[0].Message, o.Cluster.Name = asScript, asImage, asEscape
-		o.Unreadable = []overview.Told{{File: asScript, Why: asImage}}
+		o.Unreadable = []overview.Source{{File: asScript, Why: asImage}}
 	})
 	d.mu.Lock()
 	bad := &d.trail.Operations[0]

@@ -12,7 +12,7 @@ import (
 )
 
 // told is a fact that was written at a time.
-func told(file string, at time.Time) overview.Told { return overview.Told{File: file, At: at} }
+func told(file string, at time.Time) overview.Source { return overview.Source{File: file, At: at} }
 
 // busyDay is a device in the middle of a drain that will not end by itself.
 func busyDay(now time.Time) overview.Overview {
@@ -30,13 +30,13 @@ func busyDay(now time.Time) overview.Overview {
 				Evidence: "The client certificate of the kubeconfig ends in 12 days.", Remedy: "Restart k3s on this device within 12 days: it makes a new one.",
 			},
 		},
-		Node:    overview.Node{Told: told("/run/zedagent/EdgeNodeInfo/global.json", ago(time.Hour)), Name: "node-2", UUID: "6a6e0e61-7f0c-4f13-9a2c-1f8f9fd0a002", DeviceName: "plant-north-2"},
+		Node:    overview.Node{Source: told("/run/zedagent/EdgeNodeInfo/global.json", ago(time.Hour)), Name: "node-2", UUID: "6a6e0e61-7f0c-4f13-9a2c-1f8f9fd0a002", DeviceName: "plant-north-2"},
 		Agent:   overview.Agent{Runs: true, PID: 812, Seen: now},
 		API:     overview.API{Answers: types.ConditionTrue, Since: ago(9 * time.Hour)},
-		Cluster: overview.Cluster{Told: told("/run/zedkube/EdgeNodeClusterStatus/global.json", ago(9*time.Hour)), Name: "plant-north", ID: "c1", Type: "HA", Interface: "eth1", Address: "10.244.244.2/28", AddressReady: true, Role: "server", Membership: overview.Membership{State: "Member"}, Members: overview.Members{TieBreaker: "node-3"}},
+		Cluster: overview.Cluster{Source: told("/run/zedkube/EdgeNodeClusterStatus/global.json", ago(9*time.Hour)), Name: "plant-north", ID: "c1", Type: "HA", Interface: "eth1", Address: "10.244.244.2/28", AddressReady: true, Role: "server", Membership: overview.Membership{State: "Member"}, Members: overview.Members{TieBreaker: "node-3"}},
 		Lease:   overview.Lease{Leader: "node-1", Takes: true, Running: true, Since: ago(3 * time.Hour)},
 		Report:  overview.Report{},
-		Drain:   overview.Drain{Told: told("/run/zedkube/NodeDrainProgress/global.json", ago(2*time.Second)), Progress: progress(now), Status: "DRAINRETRYING", RequestedBy: "DEVICEOP"},
+		Drain:   overview.Drain{Source: told("/run/zedkube/NodeDrainProgress/global.json", ago(2*time.Second)), Progress: progress(now), Status: "DRAINRETRYING", RequestedBy: "DEVICEOP"},
 		Storage: overview.Storage{
 			Settings: []overview.StorageSetting{{Name: "DrainPolicy", StorageLevel: types.StorageLevel{Wanted: "block-for-eviction", Actual: "block-for-eviction"}}},
 			Volumes: []overview.Volume{

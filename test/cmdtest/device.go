@@ -40,7 +40,7 @@ func Emptying() *types.NodeDrainProgress {
 
 // Troubled is a node with a problem of most kinds, and hostile names.
 func Troubled() overview.Overview {
-	told := func(file string, d time.Duration) overview.Told { return overview.Told{File: file, At: Ago(d)} }
+	told := func(file string, d time.Duration) overview.Source { return overview.Source{File: file, At: Ago(d)} }
 	restarts := uint32(6)
 	app := func(n byte, name string) overview.App {
 		id := uuid.UUID{n, n, n, n}.String()
@@ -60,23 +60,23 @@ func Troubled() overview.Overview {
 	off.State, off.Activate, off.Designated, off.Affinity, off.Since = "NotRunningState", false, false, "Required", Ago(300*24*time.Hour)
 	o := overview.Overview{
 		ReadAt: Now,
-		Node:   overview.Node{Told: told("/run/zedagent/EdgeNodeInfo/global.json", time.Hour), Name: "node-2", UUID: uuid.NameSpaceOID.String()},
+		Node:   overview.Node{Source: told("/run/zedagent/EdgeNodeInfo/global.json", time.Hour), Name: "node-2", UUID: uuid.NameSpaceOID.String()},
 		Agent:  overview.Agent{Runs: true, PID: 4711, Seen: Ago(4 * time.Second)},
 		API:    overview.API{Kubeconfig: told("/run/.kube/k3s/k3s.yaml", time.Hour), Answers: types.ConditionTrue},
 		Cluster: overview.Cluster{
-			Told: told("/run/zedkube/EdgeNodeClusterStatus/global.json", 3*24*time.Hour), Name: "plant-7", ID: uuid.NameSpaceURL.String(), Interface: "eth1", Address: "10.0.0.2/24",
+			Source: told("/run/zedkube/EdgeNodeClusterStatus/global.json", 3*24*time.Hour), Name: "plant-7", ID: uuid.NameSpaceURL.String(), Interface: "eth1", Address: "10.0.0.2/24",
 			AddressReady: true, Role: "server", JoinServer: "10.0.0.1", Wanted: true,
-			Membership: overview.Membership{Told: told("/persist/status/zedkube/ClusterMembership/global.json", time.Hour), State: types.MembershipDoubtful, Reason: "no peer has received the current list of masters yet", InvalidSince: Ago(time.Hour)},
-			Members:    overview.Members{Told: told("/run/zedkube/ClusterMembers/global.json", time.Minute), Masters: []string{"a", "b", "c"}, TieBreaker: "node-4"},
+			Membership: overview.Membership{Source: told("/persist/status/zedkube/ClusterMembership/global.json", time.Hour), State: types.MembershipDoubtful, Reason: "no peer has received the current list of masters yet", InvalidSince: Ago(time.Hour)},
+			Members:    overview.Members{Source: told("/run/zedkube/ClusterMembers/global.json", time.Minute), Masters: []string{"a", "b", "c"}, TieBreaker: "node-4"},
 		},
-		Drain:   overview.Drain{Told: told("/run/zedkube/NodeDrainProgress/global.json", time.Second), Progress: Emptying(), Status: "DRAINRETRYING", RequestedBy: "DEVICEOP"},
-		Lease:   overview.Lease{Told: told("/run/zedkube/KubeLeaderElectInfo/global.json", time.Hour), Leader: "node-1", Takes: true, Running: true, Since: Ago(50 * time.Hour)},
-		Report:  overview.Report{Told: told("/run/zedkube/KubeReportHealth/global.json", time.Minute), Sections: []types.ReportSection{{Name: types.SectionServices, Known: true}, {Name: types.SectionIngresses, Known: true, StaleSince: Ago(15 * time.Minute), Why: "ingresses is forbidden"}}},
-		Storage: overview.Storage{Told: overview.Told{File: "/run/zedkube/KubeStorageStatus/global.json"}, Health: "Degraded", Since: Ago(10 * time.Minute), Volumes: []overview.Volume{{Name: "cam-data", Robustness: "Degraded", Replicas: 2, Online: 1, Here: true, Rebuilding: 42}}},
-		Apps:    overview.Apps{Told: told("/run/zedagent/AppInstanceConfig", time.Hour), List: []overview.App{down, runs, off}},
+		Drain:   overview.Drain{Source: told("/run/zedkube/NodeDrainProgress/global.json", time.Second), Progress: Emptying(), Status: "DRAINRETRYING", RequestedBy: "DEVICEOP"},
+		Lease:   overview.Lease{Source: told("/run/zedkube/KubeLeaderElectInfo/global.json", time.Hour), Leader: "node-1", Takes: true, Running: true, Since: Ago(50 * time.Hour)},
+		Report:  overview.Report{Source: told("/run/zedkube/KubeReportHealth/global.json", time.Minute), Sections: []types.ReportSection{{Name: types.SectionServices, Known: true}, {Name: types.SectionIngresses, Known: true, StaleSince: Ago(15 * time.Minute), Why: "ingresses is forbidden"}}},
+		Storage: overview.Storage{Source: overview.Source{File: "/run/zedkube/KubeStorageStatus/global.json"}, Health: "Degraded", Since: Ago(10 * time.Minute), Volumes: []overview.Volume{{Name: "cam-data", Robustness: "Degraded", Replicas: 2, Online: 1, Here: true, Rebuilding: 42}}},
+		Apps:    overview.Apps{Source: told("/run/zedagent/AppInstanceConfig", time.Hour), List: []overview.App{down, runs, off}},
 		Nodes:   TroubledNodes(),
 		Conditions: overview.Conditions{
-			Told: told("/persist/status/zedkube/KubeNodeConditions/global.json", time.Minute), Kubernetes: "v1.34.2+k3s1", Longhorn: "v1.9.0",
+			Source: told("/persist/status/zedkube/KubeNodeConditions/global.json", time.Minute), Kubernetes: "v1.34.2+k3s1", Longhorn: "v1.9.0",
 			List: []types.NodeStateCondition{
 				{Type: types.StateClientCertificate, Status: types.ConditionFalse, Since: Ago(time.Hour), Message: "The client certificate ends in 9 days.", ExpiresAt: Ago(-9 * 24 * time.Hour)},
 				{Type: types.StateCordon, Status: types.ConditionTrue},
@@ -101,7 +101,7 @@ func TroubledNodes() overview.Nodes {
 	lost.Lost, lost.Roles = "its device answers none of node-1, node-2", []string{"worker"}
 	odd := node("4", "Ready", time.Hour)
 	odd.Name, odd.Drain, odd.Agent, odd.Kubelet, odd.Address = "n\x1b]0;x", "dra\x1b[2Jned", "\u202ev", "v1\n\nv2", "10.\x1b0"
-	return overview.Nodes{Told: overview.Told{At: Ago(2 * time.Second)}, From: "the agent of this node", List: []overview.ClusterNode{ready, own, lost, odd}}
+	return overview.Nodes{Source: overview.Source{At: Ago(2 * time.Second)}, From: "the agent of this node", List: []overview.ClusterNode{ready, own, lost, odd}}
 }
 
 // OwnInfo is the device of node-2.

@@ -151,7 +151,7 @@ func (a *NodesAsked) ofAPI(ctx context.Context, v NodesView, own overview.Node) 
 	if err != nil {
 		return fail(err)
 	}
-	v.Nodes = overview.Nodes{Told: overview.Told{At: time.Now().UTC()}, From: fromAPI, List: overview.NodesOf(nodes, own.Name)}
+	v.Nodes = overview.Nodes{Source: overview.Source{At: time.Now().UTC()}, From: fromAPI, List: overview.NodesOf(nodes, own.Name)}
 	a.last = v
 	return v
 }

@@ -102,7 +102,7 @@ func (f summary) line(label string, at time.Time, look terminal.Style, text stri
 }
 
 // reported is a line for what a file says, or that there is none.
-func (f summary) reported(label string, t overview.Told, look terminal.Style, text string) {
+func (f summary) reported(label string, t overview.Source, look terminal.Style, text string) {
 	switch {
 	case t.Why != "":
 		look, text = terminal.Red, "cannot be read: "+terminal.Clean(t.Why)
@@ -154,7 +154,7 @@ func (f summary) cluster(o overview.Overview) {
 		parts = append(parts, "joins "+terminal.Clean(c.JoinServer))
 	}
 	parts = append(parts, "cluster "+terminal.Clean(c.ID))
-	f.reported("cluster", c.Told, terminal.Plain, strings.Join(parts, ", "))
+	f.reported("cluster", c.Source, terminal.Plain, strings.Join(parts, ", "))
 	m := c.Membership
 	look := terminal.Green
 	switch m.State {
@@ -167,7 +167,7 @@ func (f summary) cluster(o overview.Overview) {
 	if m.Reason != "" {
 		text += ": " + terminal.Clean(m.Reason)
 	}
-	f.reported("membership", m.Told, look, text)
+	f.reported("membership", m.Source, look, text)
 	f.members(c.Members)
 }
 
@@ -185,7 +185,7 @@ func (f summary) members(m overview.Members) {
 	if m.Hindered != "" {
 		text += ": " + terminal.Clean(m.Hindered)
 	}
-	f.reported("members", m.Told, terminal.Plain, text)
+	f.reported("members", m.Source, terminal.Plain, text)
 }
 
 func (f summary) drain(d overview.Drain) {
@@ -202,7 +202,7 @@ func (f summary) drain(d overview.Drain) {
 			text += "; cordoned by " + terminal.Clean(p.Cordon)
 		}
 	}
-	f.reported("drain", d.Told, look, text)
+	f.reported("drain", d.Source, look, text)
 	if d.Status != "" {
 		f.line("EVE sees", d.At, terminal.Plain, terminal.Clean(d.Status)+", for "+terminal.Clean(d.RequestedBy))
 	}
@@ -226,7 +226,7 @@ func (f summary) lease(o overview.Overview) {
 	if !l.Since.IsZero() {
 		text += ", since " + terminal.Stamp(l.Since, f.now)
 	}
-	f.reported("leader", l.Told, look, text)
+	f.reported("leader", l.Source, look, text)
 }
 
 func (f summary) report(r overview.Report) {
@@ -255,7 +255,7 @@ func (f summary) report(r overview.Report) {
 			text += fmt.Sprintf(", %d %s", part.n, part.word)
 		}
 	}
-	f.reported("report", r.Told, look, text)
+	f.reported("report", r.Source, look, text)
 }
 
 func (f summary) storage(s overview.Storage) {
@@ -279,7 +279,7 @@ func (f summary) storage(s overview.Storage) {
 	if len(wrong) > 0 {
 		look, text = terminal.Yellow, strings.Join(wrong, "; ")
 	}
-	f.reported("settings", s.Told, look, text)
+	f.reported("settings", s.Source, look, text)
 }
 
 func (f summary) conditions(c overview.Conditions) {
@@ -300,7 +300,7 @@ func (f summary) conditions(c overview.Conditions) {
 	if len(open) > 0 {
 		text += "; Unknown: " + strings.Join(open, ", ")
 	}
-	f.reported("conditions", c.Told, look, text)
+	f.reported("conditions", c.Source, look, text)
 	var versions []string
 	for _, v := range []struct{ name, version string }{{"Kubernetes", c.Kubernetes}, {"KubeVirt", c.KubeVirt}, {"Longhorn", c.Longhorn}, {"CNI", c.CNI}} {
 		if v.version != "" {

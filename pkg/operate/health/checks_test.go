@@ -50,7 +50,7 @@ func judge(t *testing.T, rows []row) {
 	}
 }
 
-func told() overview.Told { return overview.Told{At: now} }
+func told() overview.Source { return overview.Source{At: now} }
 
 func TestAgent(t *testing.T) {
 	runs := overview.Agent{Runs: true, PID: 7, Seen: now}
@@ -112,7 +112,7 @@ func TestConfiguration(t *testing.T) {
 func TestAddress(t *testing.T) {
 	of := func(change func(*addressFacts)) types.Finding {
 		f := addressFacts{
-			Cluster:   overview.Cluster{Told: told(), Interface: "eth2", Address: "10.90.7.21/24", AddressReady: true},
+			Cluster:   overview.Cluster{Source: told(), Interface: "eth2", Address: "10.90.7.21/24", AddressReady: true},
 			clustered: true, looked: true, found: []netip.Addr{netip.MustParseAddr("192.168.1.2"), netip.MustParseAddr("10.90.7.21")},
 		}
 		change(&f)
@@ -132,15 +132,15 @@ func TestAddress(t *testing.T) {
 			f.Address, f.found = "fd00::1/64", []netip.Addr{netip.MustParseAddr("fd00::1")}
 		}), OK, "fd00::1"},
 		{"no cluster", of(func(f *addressFacts) { f.clustered = false }), Unknown, "not belong to a cluster"},
-		{"not published", of(func(f *addressFacts) { f.Told = overview.Told{} }), Unknown, "published no"},
-		{"unreadable", of(func(f *addressFacts) { f.Told = overview.Told{Why: "odd"} }), Unknown, "odd"},
+		{"not published", of(func(f *addressFacts) { f.Source = overview.Source{} }), Unknown, "published no"},
+		{"unreadable", of(func(f *addressFacts) { f.Source = overview.Source{Why: "odd"} }), Unknown, "odd"},
 	})
 }
 
 func TestStatusServer(t *testing.T) {
 	of := func(change func(*statusFacts)) types.Finding {
 		f := statusFacts{
-			Cluster: overview.Cluster{Told: told(), ID: "5d0c", AddressReady: true, Role: "server"}, clustered: true, runs: true,
+			Cluster: overview.Cluster{Source: told(), ID: "5d0c", AddressReady: true, Role: "server"}, clustered: true, runs: true,
 			statusAnswers: statusAnswers{
 				looked: true, health: answered{status: 200, body: "ok\n"}, plain: answered{status: 200, body: "cluster:5d0c"},
 				because: answered{status: 200, body: `{"why":"The Node has no etcd label yet."}`},

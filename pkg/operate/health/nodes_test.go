@@ -31,7 +31,7 @@ var unseen = nodesFacts{err: errOdd}
 
 func TestNode(t *testing.T) {
 	of := func(f nodesFacts) types.Finding {
-		return judgeNode(nodeFacts{nodesFacts: f, own: overview.Node{Name: "a", UUID: "a-uuid"}, cluster: overview.Cluster{Told: told(), Role: "server"}})
+		return judgeNode(nodeFacts{nodesFacts: f, own: overview.Node{Name: "a", UUID: "a-uuid"}, cluster: overview.Cluster{Source: told(), Role: "server"}})
 	}
 	with := func(change func(*overview.ClusterNode)) types.Finding {
 		return of(nodesOf(server("a", change), server("b")))
@@ -47,13 +47,13 @@ func TestNode(t *testing.T) {
 		{"no control plane", with(func(n *overview.ClusterNode) { n.Roles = []string{roleEtcd} }), Warn, "control-plane"},
 		{"no etcd", with(func(n *overview.ClusterNode) { n.Roles = []string{roleControl} }), Warn, "etcd"},
 		{"under pressure", with(func(n *overview.ClusterNode) { n.Pressures = []string{"DiskPressure"} }), Warn, "DiskPressure"},
-		{"a worker", judgeNode(nodeFacts{nodesFacts: nodesOf(server("a", func(n *overview.ClusterNode) { n.Roles = []string{"worker"} })), cluster: overview.Cluster{Told: told(), Role: "worker"}}), OK, "worker"},
+		{"a worker", judgeNode(nodeFacts{nodesFacts: nodesOf(server("a", func(n *overview.ClusterNode) { n.Roles = []string{"worker"} })), cluster: overview.Cluster{Source: told(), Role: "worker"}}), OK, "worker"},
 	})
 }
 
 func TestLease(t *testing.T) {
 	of := func(change func(*overview.Overview)) types.Finding {
-		o := overview.Overview{Agent: overview.Agent{Runs: true}, Lease: overview.Lease{Told: told(), Leader: "b", Running: true, Since: now}}
+		o := overview.Overview{Agent: overview.Agent{Runs: true}, Lease: overview.Lease{Source: told(), Leader: "b", Running: true, Since: now}}
 		change(&o)
 		return judgeLease(seen{o})
 	}
@@ -63,7 +63,7 @@ func TestLease(t *testing.T) {
 		{"nobody", of(func(o *overview.Overview) { o.Lease.Leader = "" }), Warn, "No node"},
 		{"nobody takes part", of(func(o *overview.Overview) { o.Lease.Leader, o.Lease.Running = "", false }), Unknown, "not take part"},
 		{"the agent misses one", of(func(o *overview.Overview) {
-			o.Conditions.Told, o.Conditions.List = told(), []types.NodeStateCondition{{Type: types.StateLeader, Status: types.ConditionFalse, Message: "Nobody renews the Lease."}}
+			o.Conditions.Source, o.Conditions.List = told(), []types.NodeStateCondition{{Type: types.StateLeader, Status: types.ConditionFalse, Message: "Nobody renews the Lease."}}
 		}), Fail, "Nobody renews"},
 		{"not published", of(func(o *overview.Overview) { o.Lease = overview.Lease{} }), Unknown, "not published"},
 		{"no agent", of(func(o *overview.Overview) { o.Agent.Runs = false }), Unknown, "is not running"},
@@ -76,13 +76,13 @@ func TestMembers(t *testing.T) {
 		return judgeMembers(seen{overview.Overview{Cluster: overview.Cluster{Members: m}}}, compared)
 	}
 	judge(t, []row{
-		{"all", of(overview.Members{Told: told(), Masters: []string{"x"}}, types.ConditionTrue), OK, "the 1 that"},
-		{"none named", of(overview.Members{Told: told()}, types.ConditionTrue), OK, "configures no masters"},
-		{"a ghost", of(overview.Members{Told: told(), Stale: []types.StaleMember{stale}}, types.ConditionTrue), Warn, "Node c is no longer configured as a master but has not been removed yet: etcd would have no quorum. Since 2026-"},
-		{"ghosts", of(overview.Members{Told: told(), Stale: []types.StaleMember{stale, {Node: "d"}}}, types.ConditionTrue), Warn, "Node d is"},
-		{"many ghosts", of(overview.Members{Told: told(), Stale: make([]types.StaleMember, 7)}, types.ConditionTrue), Warn, "2 more."},
-		{"one that joins", of(overview.Members{Told: told(), Stale: []types.StaleMember{{Node: "c", Joins: true}}}, types.ConditionTrue), Warn, "not configured yet"},
-		{"not compared", of(overview.Members{Told: told(), Masters: []string{"x"}}, types.ConditionUnknown), Unknown, "could not compare"},
+		{"all", of(overview.Members{Source: told(), Masters: []string{"x"}}, types.ConditionTrue), OK, "the 1 that"},
+		{"none named", of(overview.Members{Source: told()}, types.ConditionTrue), OK, "configures no masters"},
+		{"a ghost", of(overview.Members{Source: told(), Stale: []types.StaleMember{stale}}, types.ConditionTrue), Warn, "Node c is no longer configured as a master but has not been removed yet: etcd would have no quorum. Since 2026-"},
+		{"ghosts", of(overview.Members{Source: told(), Stale: []types.StaleMember{stale, {Node: "d"}}}, types.ConditionTrue), Warn, "Node d is"},
+		{"many ghosts", of(overview.Members{Source: told(), Stale: make([]types.StaleMember, 7)}, types.ConditionTrue), Warn, "2 more."},
+		{"one that joins", of(overview.Members{Source: told(), Stale: []types.StaleMember{{Node: "c", Joins: true}}}, types.ConditionTrue), Warn, "not configured yet"},
+		{"not compared", of(overview.Members{Source: told(), Masters: []string{"x"}}, types.ConditionUnknown), Unknown, "could not compare"},
 		{"not published", of(overview.Members{}, types.ConditionTrue), Unknown, "not published"},
 	})
 }
@@ -160,7 +160,7 @@ func TestVersions(t *testing.T) {
 
 func TestConditions(t *testing.T) {
 	of := func(status types.ConditionStatus, runs bool) types.Finding {
-		return judgeConditions(overview.Conditions{Told: told(), List: []types.NodeStateCondition{{Type: types.StateReport, Status: status, Since: now, Message: "The report is old."}}}, runs)
+		return judgeConditions(overview.Conditions{Source: told(), List: []types.NodeStateCondition{{Type: types.StateReport, Status: status, Since: now, Message: "The report is old."}}}, runs)
 	}
 	judge(t, []row{
 		{"well", of(types.ConditionTrue, true), OK, "knows of no problem"},

@@ -16,20 +16,20 @@ func ago(d time.Duration) time.Time { return now.Add(-d) }
 
 // well is an overview of a member of which nothing is wrong.
 func well() overview.Overview {
-	told := overview.Told{File: "/f", At: ago(time.Minute)}
+	told := overview.Source{File: "/f", At: ago(time.Minute)}
 	return overview.Overview{
 		ReadAt:  now,
-		Node:    overview.Node{Told: told, Name: "node-2"},
+		Node:    overview.Node{Source: told, Name: "node-2"},
 		Agent:   overview.Agent{Runs: true, PID: 7, Seen: ago(time.Second)},
 		API:     overview.API{Kubeconfig: told, Answers: types.ConditionTrue},
-		Cluster: overview.Cluster{Told: overview.Told{At: ago(time.Hour)}, ID: "c", Interface: "eth1", Address: "10.0.0.2/24", AddressReady: true, Wanted: true, Membership: overview.Membership{Told: told, State: types.MembershipMember}},
-		Drain:   overview.Drain{Told: told, Progress: &types.NodeDrainProgress{Phase: types.PhaseIdle, Since: ago(time.Hour)}},
-		Lease:   overview.Lease{Told: overview.Told{At: ago(time.Hour)}, Leader: "node-1"},
-		Report:  overview.Report{Told: told, Sections: []types.ReportSection{{Name: types.SectionServices, Known: true, Total: 3}}},
-		Storage: overview.Storage{Told: told, Volumes: []overview.Volume{{Name: "v", Robustness: "Healthy", Replicas: 3, Online: 3, Here: true}}},
-		Apps:    overview.Apps{Told: told, List: []overview.App{{Name: "cam", Activate: true, State: "RunningState", Since: ago(time.Hour)}}},
-		Nodes:   overview.Nodes{Told: told, List: []overview.ClusterNode{{Name: "node-2", Own: true, Status: "Ready"}}},
-		Conditions: overview.Conditions{Told: told, List: []types.NodeStateCondition{
+		Cluster: overview.Cluster{Source: overview.Source{At: ago(time.Hour)}, ID: "c", Interface: "eth1", Address: "10.0.0.2/24", AddressReady: true, Wanted: true, Membership: overview.Membership{Source: told, State: types.MembershipMember}},
+		Drain:   overview.Drain{Source: told, Progress: &types.NodeDrainProgress{Phase: types.PhaseIdle, Since: ago(time.Hour)}},
+		Lease:   overview.Lease{Source: overview.Source{At: ago(time.Hour)}, Leader: "node-1"},
+		Report:  overview.Report{Source: told, Sections: []types.ReportSection{{Name: types.SectionServices, Known: true, Total: 3}}},
+		Storage: overview.Storage{Source: told, Volumes: []overview.Volume{{Name: "v", Robustness: "Healthy", Replicas: 3, Online: 3, Here: true}}},
+		Apps:    overview.Apps{Source: told, List: []overview.App{{Name: "cam", Activate: true, State: "RunningState", Since: ago(time.Hour)}}},
+		Nodes:   overview.Nodes{Source: told, List: []overview.ClusterNode{{Name: "node-2", Own: true, Status: "Ready"}}},
+		Conditions: overview.Conditions{Source: told, List: []types.NodeStateCondition{
 			{Type: types.StateCordon, Status: types.ConditionTrue}, {Type: types.StateLeader, Status: types.ConditionUnknown},
 		}},
 		Disks: []overview.Disk{{Path: "/run", Size: 100 << 30, Free: 50 << 30}},
@@ -113,8 +113,8 @@ func TestProblems(t *testing.T) {
 		{"empty for long", func(o *overview.Overview) {
 			o.Drain.Progress.Cordon, o.Drain.Progress.Phase, o.Drain.Progress.Ended = "zedkube", types.PhaseComplete, ago(25*time.Hour)
 		}, []string{"warn CordonOld"}},
-		{"a force file", func(o *overview.Overview) { o.Drain.Forced = []overview.Told{{File: "/tmp/f"}} }, []string{"warn ForceFile /tmp/f"}},
-		{"the tests' marker", func(o *overview.Overview) { o.Drain.Held = &overview.Told{File: "/tmp/m"} }, []string{"warn FaultMarker /tmp/m"}},
+		{"a force file", func(o *overview.Overview) { o.Drain.Forced = []overview.Source{{File: "/tmp/f"}} }, []string{"warn ForceFile /tmp/f"}},
+		{"the tests' marker", func(o *overview.Overview) { o.Drain.Held = &overview.Source{File: "/tmp/m"} }, []string{"warn FaultMarker /tmp/m"}},
 		{"no leader, by the condition", condition(types.StateLeader, types.ConditionFalse, time.Time{}), []string{"bad Leaderless"}},
 		{"no leader, by the election", func(o *overview.Overview) { o.Conditions, o.Lease.Leader = overview.Conditions{}, "" }, []string{"bad Leaderless"}},
 		{"no leader yet", func(o *overview.Overview) {
@@ -166,9 +166,9 @@ func TestProblems(t *testing.T) {
 		{"a disk is nearly full", func(o *overview.Overview) { o.Disks[0].Free = 4 << 30 }, []string{"warn DiskFull /run"}},
 		{"a disk is full", func(o *overview.Overview) { o.Disks[0].Free = 1 << 20 }, []string{"bad DiskFull /run"}},
 		{"a small disk is not full for its size", func(o *overview.Overview) { o.Disks[0] = overview.Disk{Path: "/run", Size: 100 << 20, Free: 40 << 20} }, nil},
-		{"a file cannot be read", func(o *overview.Overview) { o.Unreadable = []overview.Told{{File: "/f", Why: "w"}} }, []string{"warn Unreadable /f"}},
+		{"a file cannot be read", func(o *overview.Overview) { o.Unreadable = []overview.Source{{File: "/f", Why: "w"}} }, []string{"warn Unreadable /f"}},
 		{"the worst comes first", func(o *overview.Overview) {
-			o.Drain.Forced, o.Apps.List[0].Repair = []overview.Told{{File: "/f"}}, &types.AppRepairStatus{Phase: types.RepairGaveUp}
+			o.Drain.Forced, o.Apps.List[0].Repair = []overview.Source{{File: "/f"}}, &types.AppRepairStatus{Phase: types.RepairGaveUp}
 		}, []string{"bad AppRepairGaveUp cam", "warn ForceFile /f"}},
 	}
 	seen := map[string]bool{}

@@ -33,8 +33,8 @@ func (r *reader) apps() {
 	consoles := byApp(r, "AppConsoleStatus", func(s types.AppConsoleStatus) uuid.UUID { return s.AppUUID })
 	r.o.Apps.File = plain("zedagent", "AppInstanceConfig")
 	for _, row := range configs {
-		if row.told.At.After(r.o.Apps.At) {
-			r.o.Apps.At = row.told.At
+		if row.source.At.After(r.o.Apps.At) {
+			r.o.Apps.At = row.source.At
 		}
 		c := row.v
 		u := c.UUIDandVersion.UUID
@@ -43,7 +43,7 @@ func (r *reader) apps() {
 			Designated: c.IsDesignatedNodeID, Affinity: c.AffinityType.String(), Ports: c.ports(),
 		}
 		if s, ok := statuses[u]; ok {
-			a.State, a.StateAt, a.Here = s.v.AppKubeStatus.String(), s.told.At, s.v.ScheduledOnThisNode
+			a.State, a.StateAt, a.Here = s.v.AppKubeStatus.String(), s.source.At, s.v.ScheduledOnThisNode
 		}
 		if s, ok := repairs[u]; ok {
 			a.Repair, a.Node, a.Since = &s.v, s.v.Node, s.v.Since
@@ -145,7 +145,7 @@ func (c appConfig) ports() (list []string) {
 
 func (r *reader) storage() {
 	s, t := one[types.KubeStorageStatus](r, global(plain(self, "KubeStorageStatus")))
-	r.o.Storage = Storage{Told: t}
+	r.o.Storage = Storage{Source: t}
 	if t.Known() {
 		r.o.Storage.Settings = []StorageSetting{
 			{"DiskReservation", s.DiskReservation}, {"SnapshotJob", s.SnapshotJob}, {"DrainPolicy", s.DrainPolicy},

@@ -15,7 +15,7 @@ import (
 // Nodes are the cluster's nodes, where this node reports; else who asks may ask
 // the agent or the API server for them.
 type Nodes struct {
-	Told
+	Source
 	From string `json:",omitzero"` // file, agent, API server; "" where nobody says
 	List []ClusterNode
 }
@@ -232,7 +232,7 @@ func (l Live) Nodes(now time.Time) Nodes {
 			own = n.Name
 		}
 	}
-	v := Nodes{Told: Told{At: now.UTC()}, From: fromAgent, List: NodesOf(list, own)}
+	v := Nodes{Source: Source{At: now.UTC()}, From: fromAgent, List: NodesOf(list, own)}
 	if status, ok := l.API.Get(types.Global); ok && !status.Answers() {
 		v.At = status.SilentSince.UTC()
 	}

@@ -27,23 +27,23 @@ type Overview struct {
 	Apps       Apps
 	Nodes      Nodes
 	Conditions Conditions
-	Disks      []Disk // file systems that the agent writes to
-	Unreadable []Told // files that are there and cannot be read
+	Disks      []Disk   // file systems that the agent writes to
+	Unreadable []Source // files that are there and cannot be read
 }
 
-// Told says where a fact was read and how old it is.
-type Told struct {
+// Source says where a fact was read and how old it is.
+type Source struct {
 	File string    // path on the device
 	At   time.Time `json:",omitzero"` // when it was written; zero where it is not there
 	Why  string    `json:",omitzero"` // why it cannot be read; "" where it can, or is not there
 }
 
 // Known reports that the file was there and could be read.
-func (t Told) Known() bool { return !t.At.IsZero() && t.Why == "" }
+func (t Source) Known() bool { return !t.At.IsZero() && t.Why == "" }
 
 // Node is who this device is.
 type Node struct {
-	Told
+	Source
 	Name       string `json:",omitzero"` // in Kubernetes; "" for unknown
 	UUID       string `json:",omitzero"`
 	DeviceName string `json:",omitzero"`
@@ -61,7 +61,7 @@ type Agent struct {
 
 // API is how well the API server is reached, as far as files tell.
 type API struct {
-	Kubeconfig Told
+	Kubeconfig Source
 	Answers    types.ConditionStatus // Unknown where nothing tells
 	Since      time.Time             `json:",omitzero"` // since when that is so
 	Why        string                `json:",omitzero"` // a sentence
@@ -69,7 +69,7 @@ type API struct {
 
 // Cluster is what this node knows of its membership.
 type Cluster struct {
-	Told                   // EdgeNodeClusterStatus
+	Source                 // EdgeNodeClusterStatus
 	Name         string    `json:",omitzero"`
 	ID           string    `json:",omitzero"`
 	Type         string    `json:",omitzero"` // ClusterType of the last valid configuration
@@ -89,7 +89,7 @@ type Cluster struct {
 
 // Membership is whether this device belongs to a cluster.
 type Membership struct {
-	Told
+	Source
 	State        types.Membership `json:",omitzero"`
 	Reason       string           `json:",omitzero"`
 	InvalidSince time.Time        `json:",omitzero"`
@@ -98,7 +98,7 @@ type Membership struct {
 
 // Members is what this node makes of the cluster's masters.
 type Members struct {
-	Told                           // ClusterMembers
+	Source                         // ClusterMembers
 	Masters    []string            `json:",omitempty"` // UUIDs, as the controller names them
 	Stale      []types.StaleMember `json:",omitempty"`
 	TieBreaker string              `json:",omitzero"` // node name
@@ -108,18 +108,18 @@ type Members struct {
 
 // Drain is the drain of this node.
 type Drain struct {
-	Told                                 // NodeDrainProgress
+	Source                               // NodeDrainProgress
 	Progress    *types.NodeDrainProgress `json:",omitempty"` // without its journal; nil for none that can be read
-	Status      string                   `json:",omitzero"`  // what EVE is told
+	Status      string                   `json:",omitzero"`  // what EVE sees
 	RequestedBy string                   `json:",omitzero"`  // whom that is for
 	Request     *types.NodeDrainRequest  `json:",omitempty"` // the operator's, while it exists
-	Forced      []Told                   `json:",omitempty"` // force files that lie about
-	Held        *Told                    `json:",omitempty"` // the fault marker, which lets no drain complete
+	Forced      []Source                 `json:",omitempty"` // force files that are present
+	Held        *Source                  `json:",omitempty"` // the fault marker, which lets no drain complete
 }
 
 // Lease is who reports for the cluster.
 type Lease struct {
-	Told
+	Source
 	Leader  string    `json:",omitzero"` // node name; "" for nobody
 	Mine    bool      `json:",omitzero"`
 	Takes   bool      `json:",omitzero"` // this node takes part in the election
@@ -129,15 +129,15 @@ type Lease struct {
 
 // Report is what this node says of the cluster to the controller.
 type Report struct {
-	Told                           // KubeReportHealth
+	Source                         // KubeReportHealth
 	Reports  bool                  `json:",omitzero"` // this node reports for the cluster
-	Info     Told                  // KubeClusterInfo
+	Info     Source                // KubeClusterInfo
 	Sections []types.ReportSection `json:",omitempty"`
 }
 
 // Storage is Longhorn's settings, and volumes where this node reports.
 type Storage struct {
-	Told                      // KubeStorageStatus
+	Source                    // KubeStorageStatus
 	Settings []StorageSetting `json:",omitempty"`
 	Health   string           `json:",omitzero"` // ServiceStatus; "" where this node does not report
 	Since    time.Time        `json:",omitzero"` // of Health
@@ -165,8 +165,8 @@ type Volume struct {
 
 // Apps are the applications of this device.
 type Apps struct {
-	Told // AppInstanceConfig, the newest
-	List []App
+	Source // AppInstanceConfig, the newest
+	List   []App
 }
 
 // App is an application.
@@ -193,7 +193,7 @@ type App struct {
 
 // Conditions is what this node's agent watches of what others change.
 type Conditions struct {
-	Told                                    // KubeNodeConditions
+	Source                                  // KubeNodeConditions
 	List         []types.NodeStateCondition `json:",omitempty"`
 	Kubernetes   string                     `json:",omitzero"` // versions
 	KubeVirt     string                     `json:",omitzero"`

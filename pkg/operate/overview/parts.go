@@ -18,21 +18,21 @@ import (
 
 // kept reads a persistent value, or the one before it where it is gone or
 // damaged.
-func kept[T any](r *reader, topic string) (T, Told) {
+func kept[T any](r *reader, topic string) (T, Source) {
 	file := global(filepath.Join(types.PathKeptTopics, self, topic))
 	v, t := one[T](r, file)
 	if t.Known() {
 		return v, t
 	}
 	if before, at, err := ReadFile[T](r.path(file + ".bak")); err == nil {
-		return before, Told{File: file + ".bak", At: UTC(at)}
+		return before, Source{File: file + ".bak", At: UTC(at)}
 	}
 	return v, t
 }
 
 func (r *reader) node() {
 	info, t := one[types.EdgeNodeInfo](r, global(plain("zedagent", "EdgeNodeInfo")))
-	n := Node{Told: t}
+	n := Node{Source: t}
 	if t.Known() {
 		n.Name, n.UUID, n.DeviceName = info.NodeName(), id(info.DeviceID), info.DeviceName
 	}
@@ -53,7 +53,7 @@ func id(u uuid.UUID) string {
 
 func (r *reader) cluster() {
 	s, t := one[types.EdgeNodeClusterStatus](r, global(plain(self, "EdgeNodeClusterStatus")))
-	c := Cluster{Told: t}
+	c := Cluster{Source: t}
 	if t.Known() {
 		c.Name, c.ID, c.Interface = s.ClusterName, id(s.ClusterID.UUID), s.ClusterInterface
 		if s.ClusterIPPrefix != nil && len(s.ClusterIPPrefix.IP) > 0 {
@@ -66,15 +66,15 @@ func (r *reader) cluster() {
 		c.Error, c.ErrorSince = s.Error.Error, s.Error.ErrorTime
 		c.LBError, c.LBErrorSince = s.LBConfigError.Error, s.LBConfigError.ErrorTime
 	}
-	cfg, told := one[types.EdgeNodeClusterConfig](r, global(plain("zedagent", "EdgeNodeClusterConfig")))
-	c.Wanted = told.Known() && cfg.Valid && cfg.Lack() == ""
-	m, told := kept[types.ClusterMembership](r, "ClusterMembership")
-	c.Membership = Membership{Told: told, State: m.State, Reason: m.Reason, InvalidSince: m.InvalidSince, ByOperator: m.ByOperator}
+	cfg, source := one[types.EdgeNodeClusterConfig](r, global(plain("zedagent", "EdgeNodeClusterConfig")))
+	c.Wanted = source.Known() && cfg.Valid && cfg.Lack() == ""
+	m, source := kept[types.ClusterMembership](r, "ClusterMembership")
+	c.Membership = Membership{Source: source, State: m.State, Reason: m.Reason, InvalidSince: m.InvalidSince, ByOperator: m.ByOperator}
 	if m.Config != nil && m.Config.ClusterType != types.ClusterTypeNone {
 		c.Type = m.Config.ClusterType.String()
 	}
-	members, told := one[types.ClusterMembers](r, global(plain(self, "ClusterMembers")))
-	c.Members = Members{Told: told, Stale: first(members.Stale), TieBreaker: members.TieBreaker, Hindered: members.Why, Repairing: members.Repairing}
+	members, source := one[types.ClusterMembers](r, global(plain(self, "ClusterMembers")))
+	c.Members = Members{Source: source, Stale: first(members.Stale), TieBreaker: members.TieBreaker, Hindered: members.Why, Repairing: members.Repairing}
 	for _, u := range first(members.Masters) {
 		c.Members.Masters = append(c.Members.Masters, u.String())
 	}
@@ -93,25 +93,25 @@ func role(s types.EdgeNodeClusterStatus) string {
 
 func (r *reader) drain() {
 	p, t := one[types.NodeDrainProgress](r, global(plain(self, "NodeDrainProgress")))
-	d := Drain{Told: t}
+	d := Drain{Source: t}
 	if t.Known() {
 		p.Journal = types.NodeDrainJournal{} // for the agent alone
 		p.Blockers, p.Volumes, p.Stranded = first(p.Blockers), first(p.Volumes), first(p.Stranded)
 		d.Progress = &p
 	}
-	if s, told := one[types.NodeDrainStatus](r, global(plain(self, "NodeDrainStatus"))); told.Known() {
+	if s, source := one[types.NodeDrainStatus](r, global(plain(self, "NodeDrainStatus"))); source.Known() {
 		d.Status, d.RequestedBy = s.Status.String(), s.RequestedBy.String()
 	}
-	if req, told := one[types.NodeDrainRequest](r, global(plain(commands, "NodeDrainRequest"))); told.Known() {
+	if req, source := one[types.NodeDrainRequest](r, global(plain(commands, "NodeDrainRequest"))); source.Known() {
 		d.Request = &req
 	}
 	for _, file := range []string{types.PathForceDrain, types.PathForceDrain2} {
-		if told, there := r.lies(file); there {
-			d.Forced = append(d.Forced, told)
+		if source, there := r.present(file); there {
+			d.Forced = append(d.Forced, source)
 		}
 	}
-	if told, there := r.lies(types.PathFaultMarker); there {
-		d.Held = &told
+	if source, there := r.present(types.PathFaultMarker); there {
+		d.Held = &source
 	}
 	r.o.Drain = d
 }
@@ -119,7 +119,7 @@ func (r *reader) drain() {
 func (r *reader) lease() {
 	l, t := one[types.KubeLeaderElectInfo](r, global(plain(self, "KubeLeaderElectInfo")))
 	r.o.Lease = Lease{
-		Told: t, Leader: l.LeaderIdentity, Mine: l.IsStatsLeader, Takes: l.InLeaderElection, Running: l.ElectionRunning, Since: l.LatestChange,
+		Source: t, Leader: l.LeaderIdentity, Mine: l.IsStatsLeader, Takes: l.InLeaderElection, Running: l.ElectionRunning, Since: l.LatestChange,
 	}
 }
 
@@ -131,11 +131,11 @@ func first[T any](list []T) []T { return list[:min(len(list), maxListed)] }
 
 func (r *reader) report() {
 	h, t := one[types.KubeReportHealth](r, global(plain(self, "KubeReportHealth")))
-	r.o.Report = Report{Told: t, Reports: h.Reports, Sections: first(h.Sections)}
+	r.o.Report = Report{Source: t, Reports: h.Reports, Sections: first(h.Sections)}
 	r.info, r.o.Report.Info = one[types.KubeClusterInfo](r, global(plain(self, "KubeClusterInfo")))
 	r.info.Nodes, r.info.AppPods, r.info.AppVMIs = first(r.info.Nodes), first(r.info.AppPods), first(r.info.AppVMIs)
 	r.info.Storage.Volumes = first(r.info.Storage.Volumes)
-	r.o.Nodes.Told = r.o.Report.Info
+	r.o.Nodes.Source = r.o.Report.Info
 	if r.o.Report.Info.Known() {
 		r.o.Nodes.From = "report"
 		r.o.Nodes.List = reported(r.info.Nodes, r.o)
@@ -145,7 +145,7 @@ func (r *reader) report() {
 func (r *reader) conditions() {
 	c, t := kept[types.KubeNodeConditions](r, "KubeNodeConditions")
 	r.o.Conditions = Conditions{
-		Told: t, List: first(c.Conditions), Kubernetes: c.Kubernetes, KubeVirt: c.KubeVirt, Longhorn: c.Longhorn, CNI: c.CNI,
+		Source: t, List: first(c.Conditions), Kubernetes: c.Kubernetes, KubeVirt: c.KubeVirt, Longhorn: c.Longhorn, CNI: c.CNI,
 		InstalledAt: c.InstalledAt, Certificates: first(c.Certificates),
 	}
 }
@@ -154,7 +154,7 @@ func (r *reader) conditions() {
 // not learn.
 func (r *reader) api() {
 	a := API{Answers: types.ConditionUnknown}
-	a.Kubeconfig, _ = r.lies(types.PathKubeconfig)
+	a.Kubeconfig, _ = r.present(types.PathKubeconfig)
 	stale, fresh := time.Time{}, false
 	why := ""
 	for _, s := range r.o.Report.Sections {

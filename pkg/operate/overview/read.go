@@ -71,7 +71,7 @@ func (r *reader) copied() {
 }
 
 // one reads a file into v. What cannot be read is noted.
-func one[T any](r *reader, file string) (v T, t Told) {
+func one[T any](r *reader, file string) (v T, t Source) {
 	t.File = file
 	path, size := r.path(file), 0
 	if info, err := os.Stat(path); err == nil {
@@ -96,8 +96,8 @@ func one[T any](r *reader, file string) (v T, t Told) {
 
 // row is a value and where it was read.
 type row[T any] struct {
-	v    T
-	told Told
+	v      T
+	source Source
 }
 
 // many reads all keys of a topic, in their order.
@@ -105,11 +105,11 @@ func many[T any](r *reader, agent, topic string) (list []row[T]) {
 	dir := plain(agent, topic)
 	names, err := safefile.Names(r.path(dir), maxKeys+1)
 	if err != nil && !missing(err) {
-		r.bad(Told{File: dir, Why: strings.ReplaceAll(err.Error(), r.path(dir), dir)})
+		r.bad(Source{File: dir, Why: strings.ReplaceAll(err.Error(), r.path(dir), dir)})
 	}
 	if len(names) > maxKeys {
 		names = names[:maxKeys]
-		r.bad(Told{File: dir, Why: fmt.Sprintf("it contains more than %d files", maxKeys)})
+		r.bad(Source{File: dir, Why: fmt.Sprintf("it contains more than %d files", maxKeys)})
 	}
 	slices.Sort(names)
 	for _, name := range names {
@@ -126,7 +126,7 @@ func many[T any](r *reader, agent, topic string) (list []row[T]) {
 // maxBad bounds the list of files that cannot be read.
 const maxBad = 100
 
-func (r *reader) bad(t Told) {
+func (r *reader) bad(t Source) {
 	if len(r.o.Unreadable) < maxBad {
 		r.o.Unreadable = append(r.o.Unreadable, t)
 	}
@@ -138,13 +138,13 @@ func plain(agent, topic string) string { return filepath.Join(types.PathTopics, 
 // global is the file of a single value.
 func global(dir string) string { return filepath.Join(dir, types.Global+".json") }
 
-// lies notes a file by its presence alone.
-func (r *reader) lies(file string) (Told, bool) {
+// present notes a file by its presence alone.
+func (r *reader) present(file string) (Source, bool) {
 	info, err := os.Lstat(r.path(file))
 	if err != nil {
-		return Told{File: file}, false
+		return Source{File: file}, false
 	}
-	return Told{File: file, At: UTC(info.ModTime())}, true
+	return Source{File: file, At: UTC(info.ModTime())}, true
 }
 
 // Steady is o without what changes by itself, to learn whether anything else
@@ -158,9 +158,9 @@ func Steady(o Overview) Overview {
 		return o
 	}
 	// A topic that is rewritten with the same content has not changed.
-	for _, t := range []*Told{
-		&out.Node.Told, &out.API.Kubeconfig, &out.Cluster.Told, &out.Cluster.Membership.Told, &out.Cluster.Members.Told, &out.Drain.Told,
-		&out.Lease.Told, &out.Report.Told, &out.Report.Info, &out.Storage.Told, &out.Apps.Told, &out.Nodes.Told, &out.Conditions.Told,
+	for _, t := range []*Source{
+		&out.Node.Source, &out.API.Kubeconfig, &out.Cluster.Source, &out.Cluster.Membership.Source, &out.Cluster.Members.Source, &out.Drain.Source,
+		&out.Lease.Source, &out.Report.Source, &out.Report.Info, &out.Storage.Source, &out.Apps.Source, &out.Nodes.Source, &out.Conditions.Source,
 	} {
 		t.At = time.Time{}
 	}

@@ -79,9 +79,9 @@ func TestEveryTopicIsRead(t *testing.T) {
 	d.sample("/run/zedkube-cli", "NodeDrainRequest", "global")
 	d.put("/run/.kube/k3s/k3s.yaml", "")
 	o := d.read()
-	for name, told := range map[string]overview.Told{
-		"node": o.Node.Told, "cluster": o.Cluster.Told, "membership": o.Cluster.Membership.Told, "members": o.Cluster.Members.Told, "drain": o.Drain.Told,
-		"lease": o.Lease.Told, "report": o.Report.Told, "nodes": o.Nodes.Told, "storage": o.Storage.Told, "conditions": o.Conditions.Told, "kubeconfig": o.API.Kubeconfig,
+	for name, told := range map[string]overview.Source{
+		"node": o.Node.Source, "cluster": o.Cluster.Source, "membership": o.Cluster.Membership.Source, "members": o.Cluster.Members.Source, "drain": o.Drain.Source,
+		"lease": o.Lease.Source, "report": o.Report.Source, "nodes": o.Nodes.Source, "storage": o.Storage.Source, "conditions": o.Conditions.Source, "kubeconfig": o.API.Kubeconfig,
 	} {
 		if !told.Known() || strings.HasPrefix(told.File, d.root) || !strings.HasPrefix(told.File, "/") {
 			t.Errorf("%s was not read: %+v", name, told)

@@ -118,7 +118,7 @@ func (s *story) seen(whole bool) {
 }
 
 func (s *story) sees(table string, whole bool) {
-	status := types.TableStatus{Whole: whole, Since: time.Now()}
+	status := types.TableStatus{Complete: whole, Since: time.Now()}
 	if !whole {
 		status.Why = "the API server is silent"
 	}

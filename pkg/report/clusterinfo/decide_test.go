@@ -43,7 +43,7 @@ func all() map[string]types.TableStatus {
 	out := map[string]types.TableStatus{}
 	for _, tables := range made() {
 		for _, name := range tables {
-			out[name] = types.TableStatus{Whole: true, Since: then}
+			out[name] = types.TableStatus{Complete: true, Since: then}
 		}
 	}
 	return out
@@ -119,7 +119,7 @@ func lacking(f *facts) {
 		types.TableVMIs, types.TableLonghornVolumes, types.TableLonghornEngines, types.TableLonghornReplicas,
 		types.TableLonghornSnapshots, types.TableLonghornNodes,
 	} {
-		f.tables[name] = types.TableStatus{Whole: true, Since: then, Absent: true}
+		f.tables[name] = types.TableStatus{Complete: true, Since: then, Absent: true}
 	}
 }
 

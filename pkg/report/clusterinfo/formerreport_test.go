@@ -128,7 +128,7 @@ func TestATableThatIsGivenUpDuringALookIsNotReportedAsEmpty(t *testing.T) {
 func TestHealthFollowsWhetherThereIsLonghornAtAll(t *testing.T) {
 	tell(t, func(s *story) {
 		leads(s)
-		_ = s.tables.Publish(types.TableLonghornNodes, types.TableStatus{Whole: true, Absent: true, Since: time.Now()})
+		_ = s.tables.Publish(types.TableLonghornNodes, types.TableStatus{Complete: true, Absent: true, Since: time.Now()})
 	}, func(s *story) {
 		health := func(when string, want types.ServiceStatus) {
 			s.pods()
@@ -141,7 +141,7 @@ func TestHealthFollowsWhetherThereIsLonghornAtAll(t *testing.T) {
 		s.sees(types.TableLonghornNodes, true)
 		health("with its kinds and nothing that runs", types.ServiceStatusFailed)
 		time.Sleep(10 * time.Second)
-		_ = s.tables.Publish(types.TableLonghornNodes, types.TableStatus{Whole: true, Absent: true, Since: time.Now()})
+		_ = s.tables.Publish(types.TableLonghornNodes, types.TableStatus{Complete: true, Absent: true, Since: time.Now()})
 		health("after it is gone", types.ServiceStatusUnset)
 	})
 }

@@ -280,11 +280,11 @@ func sources(f facts) map[string]view {
 			if !kept {
 				t = types.TableStatus{Since: f.since, Why: "the list of " + table + " has not been requested yet"}
 			}
-			if !t.Whole && (v.stale.IsZero() || t.Since.Before(v.stale)) {
+			if !t.Complete && (v.stale.IsZero() || t.Since.Before(v.stale)) {
 				v.stale, v.why = t.Since.UTC(), t.Why
 			}
 			// Claims are Kubernetes' own and always there.
-			v.absent = v.absent && (t.Whole && t.Absent || table == types.TableClaims || table == types.TableLonghornDaemons)
+			v.absent = v.absent && (t.Complete && t.Absent || table == types.TableClaims || table == types.TableLonghornDaemons)
 		}
 		out[name] = v
 	}
@@ -297,7 +297,7 @@ func steady(before, after map[string]types.TableStatus) {
 	for name, was := range before {
 		switch now, kept := after[name]; {
 		case kept && now.Since.Equal(was.Since):
-		case kept && !now.Whole:
+		case kept && !now.Complete:
 			before[name] = now
 		default:
 			delete(before, name)

@@ -90,7 +90,7 @@ func (c *Component) look() facts {
 	f.credentials, f.connected = c.Credentials.Get(types.Global)
 	f.api, f.watched = c.API.Get(types.Global)
 	nodes, _ := c.Tables.Get(types.TableNodes)
-	f.whole = nodes.Whole
+	f.complete = nodes.Complete
 	f.info, f.named = c.Info.Get(types.Global)
 	f.membership, _ = c.Membership.Get(types.Global)
 	f.k3s, _ = c.K3s.Get(types.Global)

@@ -165,7 +165,7 @@ func TestTheAPIServerIsAwayForAWhile(t *testing.T) {
 		put(s, &s.tables, types.TableNodes, types.TableStatus{})
 		s.pass(time.Minute)
 		put(s, &s.api, types.Global, types.APIStatus{Synced: true})
-		put(s, &s.tables, types.TableNodes, types.TableStatus{Whole: true})
+		put(s, &s.tables, types.TableNodes, types.TableStatus{Complete: true})
 		s.pass(5 * time.Minute)
 		if is, _ := s.out.Get(types.Global); !slices.Equal(was.Conditions, is.Conditions) {
 			t.Errorf("%+v\nbecame %+v", was.Conditions, is.Conditions)
@@ -197,7 +197,7 @@ func TestTransitionTimesSurviveARestart(t *testing.T) {
 		f := healthy()
 		put(s, &s.credentials, types.Global, c)
 		put(s, &s.api, types.Global, f.api)
-		put(s, &s.tables, types.TableNodes, types.TableStatus{Whole: true})
+		put(s, &s.tables, types.TableNodes, types.TableStatus{Complete: true})
 		put(s, &s.leader, types.Global, f.leader)
 		for name, n := range nodes {
 			put(s, &s.nodes, name, n)

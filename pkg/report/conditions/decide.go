@@ -15,7 +15,7 @@ type facts struct {
 	connected   bool // there is a kubeconfig
 	clocks      map[string]types.NodeClock
 	nodes       map[string]types.Node
-	whole       bool // nodes are all there are
+	complete    bool // nodes are all there are
 	own         types.Node
 	seen        bool // own is there
 	pods        map[string]types.Pod
@@ -129,7 +129,7 @@ func settle(f facts, t types.NodeStateType, r rule, waiting map[types.NodeStateT
 }
 
 // seesCluster reports that the table of nodes is what they are now.
-func (f facts) seesCluster() bool { return f.watched && f.api.Answers() && f.whole }
+func (f facts) seesCluster() bool { return f.watched && f.api.Answers() && f.complete }
 
 // unseen is the verdict where the cluster cannot be seen.
 func (f facts) unseen() verdict {

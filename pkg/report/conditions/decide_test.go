@@ -32,7 +32,7 @@ func lasts(d time.Duration) types.Certificate {
 // healthy is a member of three of which all is well.
 func healthy() facts {
 	f := facts{
-		now: t0, uptime: time.Hour, connected: true, watched: true, whole: true, named: true, seen: true, elects: true, reported: true,
+		now: t0, uptime: time.Hour, connected: true, watched: true, complete: true, named: true, seen: true, elects: true, reported: true,
 		credentials: types.Credentials{Client: lasts(100 * day), CA: lasts(1000 * day), Server: lasts(200 * day), Version: "v1.34.2+k3s1", ClockKnown: true, InstalledAt: t0.Add(-day)},
 		clocks:      map[string]types.NodeClock{"n2": {Node: "n2"}, "n3": {Node: "n3", Ahead: -20 * time.Second}},
 		nodes:       map[string]types.Node{"n1": node("n1", ownID), "n2": node("n2", otherID), "n3": node("n3", thirdID)},
@@ -112,7 +112,7 @@ func TestEveryRule(t *testing.T) {
 		{"a change that is held is told", types.StateVersion, func(f *facts) { f.k3s = types.K3sVersionStatus{Version: "v1.34.2+k3s1", Held: true, Why: "It waits."} }, no, "ChangeHeld It waits."},
 		{"a node that does not say its version is no other version", types.StateVersion, func(f *facts) { f.change("n3", func(n *types.Node) { n.KubeletVersion = "" }) }, yes, "AllTheSame"},
 		{"a silent API server hides versions", types.StateVersion, func(f *facts) { f.api.SilentSince, f.api.Reason = t0, "connection refused" }, unclear, "APISilent connection refused"},
-		{"a list that is not whole hides them too", types.StateVersion, func(f *facts) { f.whole = false }, unclear, "ClusterNotSeen"},
+		{"a list that is not whole hides them too", types.StateVersion, func(f *facts) { f.complete = false }, unclear, "ClusterNotSeen"},
 
 		{"node-uuid has to be there", types.StateLabels, func(f *facts) { f.change("n1", func(n *types.Node) { n.UUID = "" }) }, no, "LabelsChanged node-uuid is missing"},
 		{"node-uuid has to be this device's", types.StateLabels, func(f *facts) {

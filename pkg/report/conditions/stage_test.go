@@ -72,7 +72,7 @@ func (s *story) healthy() {
 	}
 	put(s, &s.clocks, "n2", types.NodeClock{Node: "n2"})
 	put(s, &s.api, types.Global, f.api)
-	put(s, &s.tables, types.TableNodes, types.TableStatus{Whole: true})
+	put(s, &s.tables, types.TableNodes, types.TableStatus{Complete: true})
 	put(s, &s.info, types.Global, f.info)
 	put(s, &s.membership, types.Global, f.membership)
 	put(s, &s.leader, types.Global, f.leader)

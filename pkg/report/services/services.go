@@ -120,13 +120,13 @@ type tableView struct {
 // is published before it ever was is as old as left.
 func (s *source[T]) look(name string, table pubsub.Reader[T], views tableView, left time.Time) source[T] {
 	st, kept := views.tables[name]
-	if st.Whole && !views.silent {
+	if st.Complete && !views.silent {
 		*s = source[T]{rows: table.All(), known: true, absent: st.Absent}
 		return *s
 	}
 	since, why := left, "no list has been received yet"
 	switch {
-	case kept && !st.Whole:
+	case kept && !st.Complete:
 		since, why = st.Since, st.Why
 	case views.silent && !views.api.SilentSince.IsZero():
 		since, why = views.api.SilentSince, phrase.Cut(views.api.Reason, maxWhy)

@@ -111,7 +111,7 @@ func (s *story) answers() {
 }
 
 func (s *story) stands(name string, whole bool) {
-	st := types.TableStatus{Whole: whole, Since: time.Now()}
+	st := types.TableStatus{Complete: whole, Since: time.Now()}
 	if !whole {
 		st.Why = "the API server answers 500: broken"
 	}

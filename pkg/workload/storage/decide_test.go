@@ -26,7 +26,7 @@ func with(key string, v types.ConfigItemValue) func(*facts) {
 // scene is the leader, with nothing as the settings want it: they are EVE's
 // defaults, none of which is sent.
 func scene() facts {
-	whole := types.TableStatus{Whole: true}
+	whole := types.TableStatus{Complete: true}
 	return facts{
 		now: time.Date(2026, 5, 3, 6, 41, 17, 0, time.UTC), uptime: time.Hour,
 		heard: true, settings: types.ConfigItemValueMap{GlobalSettings: map[string]types.ConfigItemValue{}},
@@ -51,7 +51,7 @@ func unseen(table, why string) func(*facts) {
 }
 
 func absent(table string) func(*facts) {
-	return func(f *facts) { f.tables[table] = types.TableStatus{Whole: true, Absent: true} }
+	return func(f *facts) { f.tables[table] = types.TableStatus{Complete: true, Absent: true} }
 }
 
 func TestWhatIsWrittenForEachLevel(t *testing.T) {

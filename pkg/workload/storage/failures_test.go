@@ -253,13 +253,13 @@ func TestTwoLeadersOfOneMindDoNotFight(t *testing.T) {
 func TestLonghornThatComesLateGetsEverything(t *testing.T) {
 	play(t, func(s *stage) {
 		_, _, _ = s.disks.Unpublish("n1"), s.settings.Unpublish(types.LonghornDrainPolicy), s.jobs.Unpublish(types.SnapshotJobName)
-		s.see(types.TableStatus{Whole: true, Absent: true})
+		s.see(types.TableStatus{Complete: true, Absent: true})
 		a := s.start("n1", true)
 		s.after(time.Hour)
 		if s.wrote() != 0 || a.says().SnapshotJob.Why != "Longhorn is not installed" || len(a.log.AllEntries()) != 0 {
 			t.Errorf("%d requests, says %+v", s.wrote(), a.says())
 		}
-		s.see(types.TableStatus{Whole: true})
+		s.see(types.TableStatus{Complete: true})
 		if s.cron() != defaultCron {
 			t.Errorf("cron %q", s.cron())
 		}

@@ -38,7 +38,7 @@ func TestALeadThatIsLostDuringALookIsNoReasonToMakeTheJobAnew(t *testing.T) {
 	}
 	_ = settings.Publish(types.Global, types.ConfigItemValueMap{})
 	_ = leader.Publish(types.Global, types.KubeLeaderElectInfo{IsStatsLeader: true})
-	_ = tables.Publish(types.TableSnapshotJob, types.TableStatus{Whole: true})
+	_ = tables.Publish(types.TableSnapshotJob, types.TableStatus{Complete: true})
 	_ = jobs.Publish(types.SnapshotJobName, types.SnapshotJob{Name: types.SnapshotJobName, Cron: defaultCron, Ours: true})
 	c := &Component{
 		Settings: &settings, Info: &info, Leader: &leader, Nodes: &nodes, Tables: &tables, OwnDisks: &disks, LonghornSettings: &policies,

@@ -152,7 +152,7 @@ func (f facts) hidden(table string) string {
 	switch {
 	case !ok:
 		return "the state of Longhorn is not known yet"
-	case !t.Whole:
+	case !t.Complete:
 		return "the state of Longhorn is unknown: " + t.Why
 	case t.Absent:
 		return "Longhorn is not installed"

@@ -68,7 +68,7 @@ func play(t *testing.T, tell func(*stage)) {
 		}
 		s.cluster.EditSetting(types.LonghornDrainPolicy, defaultPolicy)
 		s.schedule(defaultCron)
-		s.see(types.TableStatus{Whole: true})
+		s.see(types.TableStatus{Complete: true})
 		tell(s)
 		for _, a := range s.agents {
 			a.stop()
@@ -86,7 +86,7 @@ func (s *stage) see(status types.TableStatus) {
 // fault makes the API fail, and the tables old.
 func (s *stage) fault(f kubetest.Fault) {
 	s.cluster.SetFault(f)
-	s.see(types.TableStatus{Whole: f == kubetest.None, Why: map[bool]string{true: "the server is silent"}[f != kubetest.None]})
+	s.see(types.TableStatus{Complete: f == kubetest.None, Why: map[bool]string{true: "the server is silent"}[f != kubetest.None]})
 }
 
 // start runs the agent of a node, perhaps after an earlier run.
