@@ -100,7 +100,7 @@ func leftSocket(t *testing.T, socket string) {
 }
 
 func TestAnAgentThatRefusesIsBelieved(t *testing.T) {
-	for says, code := range map[string]int{"another version": http.StatusMethodNotAllowed, "of another version": http.StatusNotFound, "only root": http.StatusForbidden, "disk is full": http.StatusInternalServerError} {
+	for says, code := range map[string]int{"another version": http.StatusMethodNotAllowed, "has another version": http.StatusNotFound, "only root": http.StatusForbidden, "disk is full": http.StatusInternalServerError} {
 		p := device.Options{Root: t.TempDir()}.Paths()
 		if err := os.MkdirAll(filepath.Dir(p.Socket), 0o755); err != nil {
 			t.Fatal(err)

@@ -149,7 +149,7 @@ func TestThePageOfARealAgent(t *testing.T) {
 	tb.shows("#nodes", f.Members[0].Name, m.Name+" (this one)", f.Members[2].Name, "Ready")
 	tb.shows("#apps", "cam", "plc", "hmi", "RunningState")
 	tb.shows("#drain", "Idle")
-	tb.shows("#device", "devcluster", "Member", "runs", "answers")
+	tb.shows("#device", "devcluster", "Member", "running", "answers")
 
 	m.CommandReboot()
 	tb.shows("#drain", "Emptying", "DEVICEOP", "NEVER", "budget", "plc")

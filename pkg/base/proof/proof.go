@@ -37,7 +37,7 @@ var (
 	errWrong    = errors.New("it is not of this cluster's token, method, address and path")
 	errReplayed = errors.New("it has been used before")
 	errTooMany  = errors.New("too many of them within a short time")
-	errEarlier  = errors.New("it was made before this agent was started: ask again")
+	errEarlier  = errors.New("it was made before this agent was started: try again")
 )
 
 // Key is made from the cluster token, which every member has. The cluster

@@ -36,7 +36,7 @@ func NewLeaveCommand(o *device.Options) *cobra.Command {
 		Long: "Let this node leave its cluster once the controller no longer configures it: the node is drained, its Node is\n" +
 			"deleted, and EVE is notified. While the controller's configuration is valid the device stays a member.\n" +
 			"A leave waits until no data is on this node only, unless root gives that data up.\n\n" +
-			"With --without-cluster the last node leaves a cluster that no longer answers: no node may answer for ten minutes,\n" +
+			"With --without-cluster the last node leaves a cluster that no longer answers: no other node may answer for ten minutes,\n" +
 			"each must be named as off, and all data on this node is given up.\n\n" + leaveExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -62,7 +62,7 @@ func (l leaveWithout) ask(ctx context.Context, out io.Writer, p device.Paths) er
 	if err := device.AskAgent(p, r); err != nil {
 		return err
 	}
-	fmt.Fprint(out, "The request to leave without the cluster is made. No node may answer for ten minutes; then there is one minute for --undo.\n"+
+	fmt.Fprint(out, "The request to leave without the cluster is made. No other node may answer for ten minutes; then there is one minute for --undo.\n"+
 		"Watch it:     zedkube topics zedkube/WithoutCluster --watch\nTo withdraw it: zedkube leave --cancel; in the last minute: zedkube leave --undo\n")
 	return nil
 }

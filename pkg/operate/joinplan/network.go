@@ -98,7 +98,7 @@ func (f Facts) portsBack(all *findings, p Peer) {
 		all.add("ports", OK, "", "From %s to here: %s reached.", p.Address, ports(fine))
 	}
 	if len(idle) > 0 {
-		all.add("ports", Unknown, "ask again when k3s runs here", "From %s to here: %s refused, and nothing was listening: %s", p.Address, ports(idle), f.idleWhy(idle[0]))
+		all.add("ports", Unknown, "try again when k3s is running here", "From %s to here: %s refused, and nothing was listening: %s", p.Address, ports(idle), f.idleWhy(idle[0]))
 	}
 }
 
