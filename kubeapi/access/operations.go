@@ -11,6 +11,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ktypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
@@ -192,9 +194,19 @@ var UntilDone = wait.Backoff{Duration: 50 * time.Millisecond, Jitter: 1, Steps: 
 // takes, until its context ends it.
 func RetryOnConflict(do func() error) error { return retry.RetryOnConflict(UntilDone, do) }
 
-// PatchFor is the text of ForVersion.
-func PatchFor(version string, patch Values) ([]byte, error) {
-	return json.Marshal(ForVersion(version, patch))
+// Patcher is a client for the objects of one kind, as far as a patch needs it.
+type Patcher[T any] interface {
+	Patch(ctx context.Context, name string, kind ktypes.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (T, error)
+}
+
+// Merge sends a merge patch as that field manager, and returns the object as it is then.
+func Merge[T any](ctx context.Context, api Patcher[T], name, manager string, patch Values) (T, error) {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return api.Patch(ctx, name, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: manager})
 }
 
 // ForVersion has the patch fail with a conflict on any other version.

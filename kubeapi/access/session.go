@@ -75,6 +75,20 @@ func (s *Session) Verb(ctx context.Context, do func(context.Context, *Connection
 	return do(ctx, conn)
 }
 
+// Read is what do finds on the present connection, within VerbWithin. Its error
+// begins with act; then nothing is returned of what was found.
+func Read[T any](ctx context.Context, s *Session, act string, do func(context.Context, *Connection) (T, error)) (T, error) {
+	var found, none T
+	err := s.Verb(ctx, func(ctx context.Context, conn *Connection) (err error) {
+		found, err = do(ctx, conn)
+		return err
+	})
+	if err != nil {
+		return none, fmt.Errorf("%s: %w", act, err)
+	}
+	return found, nil
+}
+
 // Write runs a verb that writes, and puts it on record. Its error begins with act
 // and wraps the class it belongs to, if any: types.ErrRefused, ErrConflict, or
 // ErrNoAnswer, after which the write may have been made or may yet be. So it may
@@ -86,38 +100,50 @@ func (s *Session) Write(ctx context.Context, d Operation, act string, do func(co
 // ErrNoUID is returned for the deletion of an object that was not looked at.
 var ErrNoUID = errors.New("its UID is not known")
 
-// Deletion is how one object is deleted and looked at.
-type Deletion struct {
-	Remove func(ctx context.Context, o metav1.DeleteOptions) error
-	Get    func(ctx context.Context) (metav1.Object, error)
+// Objects is a client for the objects of one kind, as far as a deletion needs it.
+type Objects[T metav1.Object] interface {
+	Get(ctx context.Context, name string, o metav1.GetOptions) (T, error)
+	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
 // DeleteExactly deletes the object of that UID, with a grace period in seconds if
 // it is not nil. It returns nil when the object is gone, be it that it has a
 // namesake by now, or goes as soon as its finalizers and its grace allow.
-func (s *Session) DeleteExactly(ctx context.Context, d Operation, act, uid string, grace *int64, of func(*Connection) Deletion) error {
+func DeleteExactly[T metav1.Object](
+	ctx context.Context, s *Session, d Operation, act, name, uid string, grace *int64, of func(*Connection) Objects[T],
+) error {
 	if uid == "" {
 		return fmt.Errorf("%s: %w", act, ErrNoUID)
 	}
 	return s.Write(ctx, d, act, func(ctx context.Context, conn *Connection) error {
-		return of(conn).Delete(ctx, ktypes.UID(uid), grace)
+		return DeleteObject(ctx, of(conn), name, uid, grace)
 	})
 }
 
-// Delete deletes the object that has this UID, and succeeds if it no longer exists.
+// DeleteObject deletes the object that has this UID, and succeeds if it no longer exists.
 // It returns an error that wraps types.ErrConflict when another one has its name.
-func (o Deletion) Delete(ctx context.Context, uid ktypes.UID, grace *int64) error {
-	err := o.Remove(ctx, metav1.DeleteOptions{GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &uid}})
-	if NotFound(err) {
-		return nil
-	}
+func DeleteObject[T metav1.Object](ctx context.Context, api Objects[T], name, uid string, grace *int64) error {
+	o := Exactly(uid)
+	o.GracePeriodSeconds = grace
+	err := UnlessGone(api.Delete(ctx, name, o))
 	if apierrors.IsConflict(err) {
-		now, getErr := o.Get(ctx)
-		if NotFound(getErr) || getErr == nil && now.GetName() != "" && now.GetUID() != uid {
+		now, getErr := api.Get(ctx, name, metav1.GetOptions{})
+		if NotFound(getErr) || getErr == nil && now.GetName() != "" && now.GetUID() != ktypes.UID(uid) {
 			return nil
 		}
 	}
 	return err
+}
+
+// Exactly restricts a deletion to the object of that UID, and of that version if one
+// is given.
+func Exactly(uid string, version ...string) metav1.DeleteOptions {
+	id := ktypes.UID(uid)
+	only := &metav1.Preconditions{UID: &id}
+	if len(version) > 0 {
+		only.ResourceVersion = &version[0]
+	}
+	return metav1.DeleteOptions{Preconditions: only}
 }
 
 // ErrOther is an answer that is not about what was asked: an answer of another
@@ -162,6 +188,14 @@ func saysNo(err error) bool {
 // Kubernetes is not up, something else may answer in its place.
 func NotFound(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// UnlessGone is err, but nil where the object is not there.
+func UnlessGone(err error) error {
+	if NotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // unanswered reports that there was no whole answer below 500, or a 401: as

@@ -188,11 +188,10 @@ func (c *Client) RunningPods(ctx context.Context, node string) ([]types.PodRef, 
 	if node == "" {
 		return nil, fmt.Errorf("%s: %w", act, ErrNoNode)
 	}
-	var pods []types.PodRef
-	err := c.Verb(ctx, func(ctx context.Context, conn *access.Connection) error {
+	return access.Read(ctx, c.Session, act, func(ctx context.Context, conn *access.Connection) (pods []types.PodRef, err error) {
 		text, err := conn.Raw(ctx, "/api/v1/nodes/"+url.PathEscape(node)+"/proxy/runningpods/")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		var list struct {
 			Kind  string
@@ -201,21 +200,17 @@ func (c *Client) RunningPods(ctx context.Context, node string) ([]types.PodRef, 
 			}
 		}
 		if err := json.Unmarshal(text, &list); err != nil {
-			return err
+			return nil, err
 		}
 		if list.Kind != "PodList" {
-			return access.ErrOther
+			return nil, access.ErrOther
 		}
 		for _, p := range list.Items {
 			if p.Metadata.Name == "" || p.Metadata.UID == "" {
-				return access.ErrNoName
+				return nil, access.ErrNoName
 			}
 			pods = append(pods, types.PodRef(p.Metadata))
 		}
-		return nil
+		return pods, nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", act, err)
-	}
-	return pods, nil
 }

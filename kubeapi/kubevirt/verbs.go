@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
@@ -120,7 +121,8 @@ func (c *Client) patchSet(ctx context.Context, op, act string, set types.AppSet,
 	if set.UID == "" || set.Version == "" {
 		return fmt.Errorf("%s: %w", act, access.ErrNoUID)
 	}
-	return c.Write(ctx, access.Operation{Op: op, Target: strings.ToLower(set.Kind) + "/" + access.Namespace + "/" + set.Name}, act, func(ctx context.Context, conn *access.Connection) error {
+	operation := access.Operation{Op: op, Target: strings.ToLower(set.Kind) + "/" + access.Namespace + "/" + set.Name}
+	return c.Write(ctx, operation, act, func(ctx context.Context, conn *access.Connection) error {
 		api, err := setsOf(conn, set.Kind)
 		if err != nil {
 			return err
@@ -130,11 +132,7 @@ func (c *Client) patchSet(ctx context.Context, op, act string, set types.AppSet,
 			return err
 		}
 		access.ForVersion(set.Version, patch)["metadata"].(access.Values)["uid"] = set.UID
-		data, err := access.PatchFor(set.Version, patch)
-		if err != nil {
-			return err
-		}
-		now, err := api.patch(ctx, set.Name, data)
+		now, err := api.patch(ctx, set.Name, patch)
 		switch {
 		case access.NotFound(err):
 			return fmt.Errorf("%w: it is gone", types.ErrConflict)
@@ -150,11 +148,10 @@ func (c *Client) patchSet(ctx context.Context, op, act string, set types.AppSet,
 // setAPI is what the verbs need of the API of one kind of replica set.
 type setAPI struct {
 	get   func(ctx context.Context, name string) (metav1.Object, *corev1.Affinity, error) // the set, and the affinity of its template
-	patch func(ctx context.Context, name string, merge []byte) (metav1.Object, error)
+	patch func(ctx context.Context, name string, merge access.Values) (metav1.Object, error)
 }
 
 func setsOf(conn *access.Connection, kind string) (setAPI, error) {
-	options := metav1.PatchOptions{FieldManager: access.AppsManager}
 	switch kind {
 	case types.KindReplicaSet:
 		api := conn.Kube.AppsV1().ReplicaSets(access.Namespace)
@@ -166,8 +163,8 @@ func setsOf(conn *access.Connection, kind string) (setAPI, error) {
 				}
 				return s, s.Spec.Template.Spec.Affinity, nil
 			},
-			patch: func(ctx context.Context, name string, merge []byte) (metav1.Object, error) {
-				return api.Patch(ctx, name, ktypes.MergePatchType, merge, options)
+			patch: func(ctx context.Context, name string, merge access.Values) (metav1.Object, error) {
+				return access.Merge(ctx, api, name, access.AppsManager, merge)
 			},
 		}, nil
 	case types.KindVMIReplicaSet:
@@ -180,8 +177,8 @@ func setsOf(conn *access.Connection, kind string) (setAPI, error) {
 				}
 				return s, s.Spec.Template.Spec.Affinity, nil
 			},
-			patch: func(ctx context.Context, name string, merge []byte) (metav1.Object, error) {
-				return api.Patch(ctx, name, ktypes.MergePatchType, merge, options)
+			patch: func(ctx context.Context, name string, merge access.Values) (metav1.Object, error) {
+				return access.Merge(ctx, api, name, access.AppsManager, merge)
 			},
 		}, nil
 	}
@@ -205,17 +202,12 @@ type Client struct{ *access.Session }
 // is gone or goes as soon as KubeVirt has ended it. Its replica set makes
 // another one.
 func (c *Client) DeleteVMI(ctx context.Context, vmi types.VMI) error {
-	return c.DeleteExactly(ctx, access.Operation{Op: "delete vmi", Target: "vmi/" + access.Namespace + "/" + vmi.Name}, "delete virtual machine instance "+vmi.Name, vmi.UID, nil, vmiObject(vmi.Name))
+	op := access.Operation{Op: "delete vmi", Target: "vmi/" + access.Namespace + "/" + vmi.Name}
+	return access.DeleteExactly(ctx, c.Session, op, "delete virtual machine instance "+vmi.Name, vmi.Name, vmi.UID, nil, instances)
 }
 
-func vmiObject(name string) func(*access.Connection) access.Deletion {
-	return func(conn *access.Connection) access.Deletion {
-		api := conn.Virt.VirtualMachineInstances(access.Namespace)
-		return access.Deletion{
-			Remove: func(ctx context.Context, o metav1.DeleteOptions) error { return api.Delete(ctx, name, o) },
-			Get:    func(ctx context.Context) (metav1.Object, error) { return api.Get(ctx, name, metav1.GetOptions{}) },
-		}
-	}
+func instances(conn *access.Connection) access.Objects[*kubevirtv1.VirtualMachineInstance] {
+	return conn.Virt.VirtualMachineInstances(access.Namespace)
 }
 
 // ForgetVMI deletes this very instance with grace 0 and without its finalizers,
@@ -228,12 +220,12 @@ func (c *Client) ForgetVMI(ctx context.Context, vmi types.VMI) error {
 	if vmi.UID == "" {
 		return fmt.Errorf("%s: %w", act, access.ErrNoUID)
 	}
-	uid := ktypes.UID(vmi.UID)
-	return c.Write(ctx, access.Operation{Op: "forget vmi", Target: "vmi/" + access.Namespace + "/" + vmi.Name}, act, func(ctx context.Context, conn *access.Connection) error {
-		if err := vmiObject(vmi.Name)(conn).Delete(ctx, uid, new(int64)); err != nil {
+	op := access.Operation{Op: "forget vmi", Target: "vmi/" + access.Namespace + "/" + vmi.Name}
+	return c.Write(ctx, op, act, func(ctx context.Context, conn *access.Connection) error {
+		if err := access.DeleteObject(ctx, instances(conn), vmi.Name, vmi.UID, new(int64)); err != nil {
 			return err
 		}
-		return access.RetryOnConflict(func() error { return unfinalize(ctx, conn, vmi.Name, uid) })
+		return access.RetryOnConflict(func() error { return unfinalize(ctx, conn, vmi.Name, ktypes.UID(vmi.UID)) })
 	})
 }
 
@@ -255,13 +247,7 @@ func unfinalize(ctx context.Context, conn *access.Connection, name string, uid k
 	case len(now.Finalizers) == 0:
 		return nil
 	}
-	data, err := access.PatchFor(now.ResourceVersion, access.Values{"metadata": access.Values{"finalizers": nil}})
-	if err != nil {
-		return err
-	}
-	_, err = api.Patch(ctx, name, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: access.AppsManager})
-	if access.NotFound(err) {
-		return nil
-	}
-	return err
+	patch := access.ForVersion(now.ResourceVersion, access.Values{"metadata": access.Values{"finalizers": nil}})
+	_, err = access.Merge(ctx, api, name, access.AppsManager, patch)
+	return access.UnlessGone(err)
 }

@@ -13,7 +13,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
@@ -52,22 +51,13 @@ type lockNote struct {
 // that the holder has been down and is back, nor what it took away meanwhile.
 // So such a lock goes with the holder's word, with its Node, or by an operator.
 func (c *Client) DrainLock(ctx context.Context) (types.DrainLock, error) {
-	var lock types.DrainLock
-	err := c.Verb(ctx, func(ctx context.Context, conn *access.Connection) error {
+	return access.Read(ctx, c.Session, "get drain lock", func(ctx context.Context, conn *access.Connection) (types.DrainLock, error) {
 		lease, err := conn.Kube.CoordinationV1().Leases(access.Namespace).Get(ctx, DrainLease, metav1.GetOptions{})
-		if access.NotFound(err) {
-			return nil
-		}
 		if err != nil {
-			return err
+			return types.DrainLock{}, access.UnlessGone(err)
 		}
-		lock, err = lockOf(lease)
-		return err
+		return lockOf(lease)
 	})
-	if err != nil {
-		return types.DrainLock{}, fmt.Errorf("get drain lock: %w", err)
-	}
-	return lock, nil
 }
 
 // SetDrainLock makes the lock, or changes the one of lock.Version, and returns
@@ -86,7 +76,8 @@ func (c *Client) SetDrainLock(ctx context.Context, lock types.DrainLock) (types.
 	if err != nil {
 		return types.DrainLock{}, fmt.Errorf("%s: %w", act, err)
 	}
-	err = c.Write(ctx, access.Operation{Op: "take drain lock", Target: "drain-lock/" + lock.Holder}, act, func(ctx context.Context, conn *access.Connection) error {
+	op := access.Operation{Op: "take drain lock", Target: "drain-lock/" + lock.Holder}
+	err = c.Write(ctx, op, act, func(ctx context.Context, conn *access.Connection) error {
 		lease, err := writeLock(ctx, conn, lock, note)
 		if err != nil {
 			return err
@@ -117,11 +108,7 @@ func writeLock(ctx context.Context, conn *access.Connection, lock types.DrainLoc
 	}
 	patch := access.AnnotationsPatch(access.Values{LockAnnotation: note})
 	patch["spec"] = access.Values{"holderIdentity": lock.Holder, "acquireTime": taken}
-	data, err := access.PatchFor(lock.Version, patch)
-	if err != nil {
-		return nil, err
-	}
-	lease, err := api.Patch(ctx, DrainLease, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: access.DrainManager})
+	lease, err := access.Merge(ctx, api, DrainLease, access.DrainManager, access.ForVersion(lock.Version, patch))
 	if access.NotFound(err) {
 		return nil, fmt.Errorf("%w: it is gone", types.ErrConflict)
 	}
@@ -134,13 +121,10 @@ func (c *Client) FreeDrainLock(ctx context.Context, lock types.DrainLock) error 
 	if lock.Version == "" {
 		return nil
 	}
-	return c.Write(ctx, access.Operation{Op: "free drain lock", Target: "drain-lock/" + lock.Holder}, "free drain lock of node "+lock.Holder, func(ctx context.Context, conn *access.Connection) error {
-		err := conn.Kube.CoordinationV1().Leases(access.Namespace).Delete(ctx, DrainLease,
-			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &lock.Version}})
-		if access.NotFound(err) {
-			return nil
-		}
-		return err
+	op := access.Operation{Op: "free drain lock", Target: "drain-lock/" + lock.Holder}
+	return c.Write(ctx, op, "free drain lock of node "+lock.Holder, func(ctx context.Context, conn *access.Connection) error {
+		return access.UnlessGone(conn.Kube.CoordinationV1().Leases(access.Namespace).Delete(ctx, DrainLease,
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &lock.Version}}))
 	})
 }
 

@@ -2,7 +2,6 @@ package leases
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,7 +9,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
@@ -156,13 +154,10 @@ func (r *repairRight) write(ctx context.Context) error {
 			},
 		}, metav1.CreateOptions{FieldManager: repairManager})
 	} else {
-		var data []byte
-		data, err = json.Marshal(access.ForVersion(r.version, access.Values{"spec": access.Values{
+		patch := access.Values{"spec": access.Values{
 			"holderIdentity": r.holder, "leaseDurationSeconds": seconds, "acquireTime": acquired, "renewTime": renewed,
-		}}))
-		if err == nil {
-			lease, err = r.leases.Patch(ctx, RepairLease, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: repairManager})
-		}
+		}}
+		lease, err = access.Merge(ctx, r.leases, RepairLease, repairManager, access.ForVersion(r.version, patch))
 	}
 	switch {
 	case err != nil:
@@ -233,9 +228,7 @@ func (r *repairRight) giveBack(ctx context.Context) error {
 	for {
 		lease, err := r.leases.Get(ctx, RepairLease, metav1.GetOptions{})
 		if err == nil && r.ours(LeaseOf(lease)) {
-			err = r.leases.Delete(ctx, RepairLease, metav1.DeleteOptions{
-				Preconditions: &metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion},
-			})
+			err = r.leases.Delete(ctx, RepairLease, access.Exactly(string(lease.UID), lease.ResourceVersion))
 			if apierrors.IsConflict(err) {
 				continue
 			}

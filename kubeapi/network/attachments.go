@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ktypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/retry"
 
@@ -41,29 +40,15 @@ var (
 // NADs lists the attachments of ports that carry zedkube's label. Its error
 // wraps types.ErrNotInstalled where the server knows no such objects.
 func (c *Client) NADs(ctx context.Context) ([]types.NAD, error) {
-	var found []types.NAD
-	err := c.Verb(ctx, func(ctx context.Context, conn *access.Connection) error {
-		list := func(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-			o.LabelSelector = PassthroughLabel + "=true"
-			return NadsOn(conn).List(ctx, o)
-		}
-		return knownNADs(access.Pages(ctx, list, func(l *unstructured.UnstructuredList) error {
-			if l.GetKind() != NadKind+"List" {
-				return access.ErrOther
+	return access.Read(ctx, c.Session, "list network attachments", func(ctx context.Context, conn *access.Connection) (found []types.NAD, err error) {
+		err = eachNAD(ctx, conn, PassthroughLabel+"=true", func(o *unstructured.Unstructured) {
+			// The label on an object of another name is somebody's own idea.
+			if ifname, ok := types.NADInterface(o.GetName()); ok {
+				found = append(found, nadOf(o, ifname))
 			}
-			for i := range l.Items {
-				// The label on an object of another name is somebody's own idea.
-				if ifname, ok := types.NADInterface(l.Items[i].GetName()); ok {
-					found = append(found, nadOf(&l.Items[i], ifname))
-				}
-			}
-			return nil
-		}))
+		})
+		return found, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list network attachments: %w", err)
-	}
-	return found, nil
 }
 
 // EnsureNAD makes the attachment of the port for every node that has one of
@@ -94,7 +79,8 @@ func (c *Client) EnsureNAD(ctx context.Context, ifname string, owner types.Node)
 			return nil
 		}
 		owners[owner.Name] = owner.UID
-		patch := access.Values{"metadata": access.Values{"labels": access.Values{PassthroughLabel: "true"}, "annotations": access.Values{NeededAnnotation: text(owners)}}}
+		patch := access.AnnotationsPatch(access.Values{NeededAnnotation: text(owners)})
+		patch["metadata"].(access.Values)["labels"] = access.Values{PassthroughLabel: "true"}
 		if !same {
 			patch["spec"] = access.Values{"config": NadConfig(ifname)}
 		}
@@ -140,7 +126,8 @@ func (c *Client) changeNAD(ctx context.Context, op, act, name string, change fun
 	raced := func(err error) bool {
 		return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errNADGone)
 	}
-	return c.Write(ctx, access.Operation{Op: op, Target: "nad/" + access.Namespace + "/" + name}, act, func(ctx context.Context, conn *access.Connection) error {
+	operation := access.Operation{Op: op, Target: "nad/" + access.Namespace + "/" + name}
+	return c.Write(ctx, operation, act, func(ctx context.Context, conn *access.Connection) error {
 		return knownNADs(retry.OnError(access.UntilDone, raced, func() error {
 			o, err := NadsOn(conn).Get(ctx, name, metav1.GetOptions{})
 			switch {
@@ -171,12 +158,8 @@ func makeNAD(ctx context.Context, conn *access.Connection, name, ifname string, 
 }
 
 func patchNAD(ctx context.Context, conn *access.Connection, o *unstructured.Unstructured, patch access.Values) error {
-	data, err := json.Marshal(access.ForVersion(o.GetResourceVersion(), patch))
-	if err != nil {
-		return err
-	}
 	name := o.GetName()
-	o, err = NadsOn(conn).Patch(ctx, name, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: passthroughManager})
+	o, err := access.Merge(ctx, NadsOn(conn), name, passthroughManager, access.ForVersion(o.GetResourceVersion(), patch))
 	if access.NotFound(err) {
 		return errNADGone
 	}
@@ -185,12 +168,7 @@ func patchNAD(ctx context.Context, conn *access.Connection, o *unstructured.Unst
 
 // deleteNAD deletes this very version: another node may need it since.
 func deleteNAD(ctx context.Context, conn *access.Connection, o *unstructured.Unstructured) error {
-	uid, version := o.GetUID(), o.GetResourceVersion()
-	err := NadsOn(conn).Delete(ctx, o.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
-	if access.NotFound(err) {
-		return nil
-	}
-	return err
+	return access.UnlessGone(NadsOn(conn).Delete(ctx, o.GetName(), access.Exactly(string(o.GetUID()), o.GetResourceVersion())))
 }
 
 // NadKind is the kind that Multus reads.
@@ -201,6 +179,23 @@ var nads = schema.GroupVersionResource{Group: "k8s.cni.cncf.io", Version: "v1", 
 // NadsOn returns the attachments of zedkube's namespace, as asked for over a connection.
 func NadsOn(conn *access.Connection) dynamic.ResourceInterface {
 	return conn.Custom.Resource(nads).Namespace(access.Namespace)
+}
+
+// eachNAD calls see for each attachment that has those labels, "" for all.
+func eachNAD(ctx context.Context, conn *access.Connection, labels string, see func(*unstructured.Unstructured)) error {
+	list := func(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+		o.LabelSelector = labels
+		return NadsOn(conn).List(ctx, o)
+	}
+	return knownNADs(access.Pages(ctx, list, func(l *unstructured.UnstructuredList) error {
+		if l.GetKind() != NadKind+"List" {
+			return access.ErrOther
+		}
+		for i := range l.Items {
+			see(&l.Items[i])
+		}
+		return nil
+	}))
 }
 
 // nadOf is the row of an attachment for that interface.

@@ -112,17 +112,13 @@ func (c *Client) DeleteNode(ctx context.Context, node types.Node) error {
 	if node.UID == "" {
 		return fmt.Errorf("%s: its UID is not known", act)
 	}
-	uid := ktypes.UID(node.UID)
-	only := metav1.Preconditions{UID: &uid}
+	only := access.Exactly(node.UID)
 	if node.ResourceVersion != "" {
-		only.ResourceVersion = &node.ResourceVersion
+		only = access.Exactly(node.UID, node.ResourceVersion)
 	}
-	return c.Write(ctx, access.Operation{Op: "delete node", Target: "node/" + node.Name}, act, func(ctx context.Context, conn *access.Connection) error {
-		err := conn.Kube.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: &only})
-		if access.NotFound(err) {
-			return nil
-		}
-		return err
+	op := access.Operation{Op: "delete node", Target: "node/" + node.Name}
+	return c.Write(ctx, op, act, func(ctx context.Context, conn *access.Connection) error {
+		return access.UnlessGone(conn.Kube.CoreV1().Nodes().Delete(ctx, node.Name, only))
 	})
 }
 
@@ -187,7 +183,7 @@ func (c *Client) patchNode(ctx context.Context, act, node string, how patching, 
 			if patch == nil || err != nil {
 				return err
 			}
-			data, err := access.PatchFor(n.ResourceVersion, patch)
+			data, err := json.Marshal(access.ForVersion(n.ResourceVersion, patch))
 			if err != nil {
 				return err
 			}

@@ -19,43 +19,30 @@ import (
 // node; zero where there is no Lease. It is everything or an error: a list that
 // may lack a Node, or the Leases, is never returned.
 func (c *Client) FreshNodes(ctx context.Context) ([]types.Node, error) {
-	var rows []types.Node
-	err := c.Verb(ctx, func(ctx context.Context, conn *access.Connection) error {
+	return access.Read(ctx, c.Session, "list nodes", func(ctx context.Context, conn *access.Connection) ([]types.Node, error) {
 		nodes, err := conn.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := access.IsWhole(nodes.ListMeta); err != nil {
-			return err
+			return nil, err
 		}
 		renewed, err := renewals(ctx, conn)
 		if err != nil {
-			return fmt.Errorf("list their leases: %w", err)
+			return nil, fmt.Errorf("list their leases: %w", err)
 		}
-		rows, err = Joined(nodes.Items, renewed)
+		rows, err := Joined(nodes.Items, renewed)
 		for i := range rows {
 			rows[i] = c.Stamps.Listed(rows[i])
 		}
-		return err
+		return rows, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
-	}
-	return rows, nil
 }
 
 // NodeLeases returns when the kubelets of all nodes last renewed their Leases, by
 // name, each by the clock of its node. It is everything or an error.
 func (c *Client) NodeLeases(ctx context.Context) (map[string]time.Time, error) {
-	var renewed map[string]time.Time
-	err := c.Verb(ctx, func(ctx context.Context, conn *access.Connection) (err error) {
-		renewed, err = renewals(ctx, conn)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list the leases of nodes: %w", err)
-	}
-	return renewed, nil
+	return access.Read(ctx, c.Session, "list the leases of nodes", renewals)
 }
 
 // renewals lists when each Lease was last renewed.
@@ -80,26 +67,19 @@ func renewals(ctx context.Context, c *access.Connection) (map[string]time.Time, 
 // of its node; zero where there is no Lease. It goes with its Node, and a kubelet
 // makes none while that is missing.
 func (c *Client) NodeLease(ctx context.Context, node string) (time.Time, error) {
-	var renewed time.Time
-	err := c.Verb(ctx, func(ctx context.Context, conn *access.Connection) error {
+	act := "get the lease of node " + node
+	return access.Read(ctx, c.Session, act, func(ctx context.Context, conn *access.Connection) (renewed time.Time, err error) {
 		l, err := conn.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node, metav1.GetOptions{})
 		switch {
-		case access.NotFound(err):
-			return nil
 		case err != nil:
-			return err
+			return renewed, access.UnlessGone(err)
 		case l.Name != node:
-			return access.ErrOther
-		}
-		if l.Spec.RenewTime != nil {
+			return renewed, access.ErrOther
+		case l.Spec.RenewTime != nil:
 			renewed = l.Spec.RenewTime.Time
 		}
-		return nil
+		return renewed, nil
 	})
-	if err != nil {
-		return time.Time{}, fmt.Errorf("get the lease of node %s: %w", node, err)
-	}
-	return renewed, nil
 }
 
 // Joined returns the rows of Nodes with the times at which their Leases were renewed.

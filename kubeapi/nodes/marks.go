@@ -3,7 +3,6 @@ package nodes
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -113,11 +112,8 @@ func (c *Client) Event(ctx context.Context, e types.Event) error {
 		if old.Name != event.Name {
 			return access.ErrOther
 		}
-		patch, err := json.Marshal(access.Values{"count": old.Count + 1, "lastTimestamp": event.LastTimestamp})
-		if err != nil {
-			return err
-		}
-		_, err = api.Patch(ctx, event.Name, ktypes.MergePatchType, patch, metav1.PatchOptions{FieldManager: access.DrainManager})
+		again := access.Values{"count": old.Count + 1, "lastTimestamp": event.LastTimestamp}
+		_, err = access.Merge(ctx, api, event.Name, access.DrainManager, again)
 		return err
 	})
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ktypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	typedapps "k8s.io/client-go/kubernetes/typed/apps/v1"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -23,38 +22,31 @@ import (
 
 // AppPodsNow lists the pods of the applications, as they are now.
 func (c *Client) AppPodsNow(ctx context.Context) ([]types.Pod, error) {
-	conn, done, err := c.Use()
-	if err != nil {
-		return nil, fmt.Errorf("list pods of the applications: %w", err)
-	}
-	defer done()
-	ctx, cancel := context.WithTimeout(ctx, access.VerbWithin)
-	defer cancel()
-	list, err := conn.Kube.CoreV1().Pods(access.Namespace).List(ctx, metav1.ListOptions{})
-	if err == nil {
-		err = access.IsWhole(list.ListMeta)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list pods of the applications: %w", err)
-	}
-	var pods []types.Pod
-	for _, p := range list.Items {
-		pods = append(pods, AppPodOf(&p))
-	}
-	return pods, nil
+	return access.Read(ctx, c.Session, "list pods of the applications", func(ctx context.Context, conn *access.Connection) ([]types.Pod, error) {
+		list, err := conn.Kube.CoreV1().Pods(access.Namespace).List(ctx, metav1.ListOptions{})
+		if err == nil {
+			err = access.IsWhole(list.ListMeta)
+		}
+		if err != nil {
+			return nil, err
+		}
+		var pods []types.Pod
+		for _, p := range list.Items {
+			pods = append(pods, AppPodOf(&p))
+		}
+		return pods, nil
+	})
 }
 
 // ForceDeletePod deletes this very pod, not a namesake, with grace 0: its object
 // goes without waiting for the kubelet, which may still run it. It returns nil
 // when the pod is gone.
 func (c *Client) ForceDeletePod(ctx context.Context, pod types.Pod) error {
-	return c.DeleteExactly(ctx, access.Operation{Op: "force-delete pod", Target: "pod/" + pod.Key()}, "delete pod "+pod.Key()+" by force", pod.UID, new(int64), func(conn *access.Connection) access.Deletion {
-		api := conn.Kube.CoreV1().Pods(pod.Namespace)
-		return access.Deletion{
-			Remove: func(ctx context.Context, o metav1.DeleteOptions) error { return api.Delete(ctx, pod.Name, o) },
-			Get:    func(ctx context.Context) (metav1.Object, error) { return api.Get(ctx, pod.Name, metav1.GetOptions{}) },
-		}
-	})
+	op := access.Operation{Op: "force-delete pod", Target: "pod/" + pod.Key()}
+	return access.DeleteExactly(ctx, c.Session, op, "delete pod "+pod.Key()+" by force", pod.Name, pod.UID, new(int64),
+		func(conn *access.Connection) access.Objects[*corev1.Pod] {
+			return conn.Kube.CoreV1().Pods(pod.Namespace)
+		})
 }
 
 // PlanEvict asks what Evict would be answered, and evicts nothing. Its errors
@@ -74,11 +66,10 @@ func (c *Client) PlanEvict(ctx context.Context, pod types.Pod) error {
 //	unreplicated   skips no pod: one without a controller does not come back
 //	leaveStorage   skips the pods that keep volumes usable meanwhile
 func (c *Client) PodsToEvict(ctx context.Context, node string) ([]types.Pod, error) {
-	var pods []types.Pod
-	err := c.Verb(ctx, func(ctx context.Context, conn *access.Connection) error {
+	return access.Read(ctx, c.Session, "list pods to evict from node "+node, func(ctx context.Context, conn *access.Connection) ([]types.Pod, error) {
 		from, err := listsOfNode(ctx, conn, node)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		kubectl := drain.Helper{
 			Ctx:                 ctx,
@@ -93,17 +84,14 @@ func (c *Client) PodsToEvict(ctx context.Context, node string) ([]types.Pod, err
 		}
 		chosen, errs := kubectl.GetPodsForDeletion(node)
 		if len(errs) > 0 {
-			return errors.Join(errs...)
+			return nil, errors.Join(errs...)
 		}
+		var pods []types.Pod
 		for _, p := range chosen.Pods() {
 			pods = append(pods, PodOf(&p))
 		}
-		return nil
+		return pods, nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list pods to evict from node %s: %w", node, err)
-	}
-	return pods, nil
 }
 
 // nodeLists answers the filters of kubectl, which ask for the pods of a node and
@@ -196,38 +184,35 @@ func leaveStorage(p corev1.Pod) drain.PodDeleteStatus {
 // returns nil when the eviction is accepted or the pod is gone, and an error
 // that wraps types.ErrDisruptionBudget when it is refused for now (429).
 func (c *Client) Evict(ctx context.Context, pod types.Pod) error {
-	return c.Record(ctx, access.Operation{Op: "evict", Target: "pod/" + pod.Key()}, func(ctx context.Context) error { return c.evict(ctx, "evict", pod) })
+	op := access.Operation{Op: "evict", Target: "pod/" + pod.Key()}
+	return c.Record(ctx, op, func(ctx context.Context) error { return c.evict(ctx, "evict", pod) })
 }
 
 func (c *Client) evict(ctx context.Context, act string, pod types.Pod, dryRun ...string) error {
-	conn, done, err := c.Use()
-	if err != nil {
-		return fmt.Errorf("%s pod %s: %w", act, pod.Key(), err)
-	}
-	defer done()
-	ctx, cancel := context.WithTimeout(ctx, access.VerbWithin)
-	defer cancel()
 	eviction := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		DeleteOptions: &metav1.DeleteOptions{DryRun: dryRun},
 	}
 	if pod.UID != "" {
-		uid := ktypes.UID(pod.UID)
-		eviction.DeleteOptions.Preconditions = &metav1.Preconditions{UID: &uid}
+		eviction.DeleteOptions.Preconditions = access.Exactly(pod.UID).Preconditions
 	}
-	err = conn.Kube.PolicyV1().Evictions(pod.Namespace).Evict(ctx, eviction)
-	switch {
-	case err == nil, access.NotFound(err):
-		return nil
-	case apierrors.IsConflict(err):
-		// Either the pod has a namesake by now or somebody else changed it.
-		if gone, getErr := replacedPod(ctx, conn, pod); getErr == nil && gone {
-			return nil
+	err := c.Verb(ctx, func(ctx context.Context, conn *access.Connection) error {
+		err := conn.Kube.PolicyV1().Evictions(pod.Namespace).Evict(ctx, eviction)
+		switch {
+		case apierrors.IsConflict(err):
+			// Either the pod has a namesake by now or somebody else changed it.
+			if gone, getErr := replacedPod(ctx, conn, pod); getErr == nil && gone {
+				return nil
+			}
+		case refused(err):
+			return fmt.Errorf("%w: %w", types.ErrDisruptionBudget, err)
 		}
-	case refused(err):
-		return fmt.Errorf("%s pod %s: %w: %w", act, pod.Key(), types.ErrDisruptionBudget, err)
+		return access.UnlessGone(err)
+	})
+	if err != nil {
+		return fmt.Errorf("%s pod %s: %w", act, pod.Key(), err)
 	}
-	return fmt.Errorf("%s pod %s: %w", act, pod.Key(), err)
+	return nil
 }
 
 // refused tells the 429 of a budget, or of a webhook that stands in for one,
@@ -253,8 +238,8 @@ type Client struct{ *access.Session }
 // and use claims, by the PersistentVolumes that those are bound to. A claim that
 // is gone, or bound to nothing, is left out.
 func (c *Client) VolumeUsers(ctx context.Context, node string) (map[string][]types.Pod, error) {
-	users := map[string][]types.Pod{}
-	err := c.Verb(ctx, func(ctx context.Context, conn *access.Connection) error {
+	act := "look for the pods that use volumes on node " + node
+	return access.Read(ctx, c.Session, act, func(ctx context.Context, conn *access.Connection) (map[string][]types.Pod, error) {
 		of := map[string][]types.Pod{} // by claim, as namespace/name
 		err := access.PodsOn(ctx, conn, node, func(p *corev1.Pod) {
 			for _, claim := range access.ClaimsOf(p) {
@@ -262,23 +247,20 @@ func (c *Client) VolumeUsers(ctx context.Context, node string) (map[string][]typ
 			}
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
+		users := map[string][]types.Pod{}
 		for claim, pods := range of {
 			volume, err := volumeOf(ctx, conn, pods[0].Namespace, claim[len(pods[0].Namespace)+1:])
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if volume != "" {
 				users[volume] = pods
 			}
 		}
-		return nil
+		return users, nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("look for the pods that use volumes on node %s: %w", node, err)
-	}
-	return users, nil
 }
 
 // volumeOf is the PersistentVolume that a claim is bound to, "" for none.

@@ -2,13 +2,11 @@ package storage
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	longhornv1 "github.com/longhorn/longhorn-manager/k8s/pkg/apis/longhorn/v1beta2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
@@ -69,11 +67,7 @@ func reserve(ctx context.Context, conn *access.Connection, node types.LonghornNo
 	if len(disks) == 0 {
 		return false, nil
 	}
-	data, err := patchOf(n.UID, n.ResourceVersion, access.Values{"spec": access.Values{"disks": disks}})
-	if err != nil {
-		return false, err
-	}
-	n, err = api.Patch(ctx, node.Name, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: storageManager})
+	n, err = merge(ctx, api, node.Name, string(n.UID), n.ResourceVersion, access.Values{"spec": access.Values{"disks": disks}})
 	switch {
 	case err != nil:
 		return false, err
@@ -88,24 +82,23 @@ func reserve(ctx context.Context, conn *access.Connection, node types.LonghornNo
 	return true, nil
 }
 
-// patchOf is the text of a patch of this very object in this version.
-func patchOf(uid ktypes.UID, version string, patch access.Values) ([]byte, error) {
+// merge patches this very object in this version.
+func merge[T any](ctx context.Context, api access.Patcher[T], name, uid, version string, patch access.Values) (T, error) {
 	if uid == "" || version == "" {
-		return nil, errUnnamed
+		var none T
+		return none, errUnnamed
 	}
 	patch["metadata"] = access.Values{"uid": uid}
-	return json.Marshal(access.ForVersion(version, patch))
+	return access.Merge(ctx, api, name, storageManager, access.ForVersion(version, patch))
 }
 
 // SetLonghornSetting gives this very setting in this version the value. It may
 // wrap types.ErrConflict, ErrRefused or ErrNoAnswer.
 func (c *Client) SetLonghornSetting(ctx context.Context, setting types.LonghornSetting, value string) error {
-	return c.Write(ctx, access.Operation{Op: "set longhorn setting", Target: "longhorn-setting/" + setting.Name}, "set "+setting.Name+" of Longhorn", func(ctx context.Context, conn *access.Connection) error {
-		data, err := patchOf(ktypes.UID(setting.UID), setting.Version, access.Values{"value": value})
-		if err != nil {
-			return err
-		}
-		s, err := conn.Longhorn.Settings(access.LonghornNamespace).Patch(ctx, setting.Name, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: storageManager})
+	op := access.Operation{Op: "set longhorn setting", Target: "longhorn-setting/" + setting.Name}
+	return c.Write(ctx, op, "set "+setting.Name+" of Longhorn", func(ctx context.Context, conn *access.Connection) error {
+		api := conn.Longhorn.Settings(access.LonghornNamespace)
+		s, err := merge(ctx, api, setting.Name, setting.UID, setting.Version, access.Values{"value": value})
 		switch {
 		case access.NotFound(err):
 			return errGone
@@ -152,11 +145,7 @@ func schedule(ctx context.Context, conn *access.Connection, cron string) (change
 	case j.Spec.Cron == cron:
 		return false, nil
 	}
-	data, err := patchOf(j.UID, j.ResourceVersion, access.Values{"spec": access.Values{"cron": cron}})
-	if err != nil {
-		return false, err
-	}
-	j, err = api.Patch(ctx, types.SnapshotJobName, ktypes.MergePatchType, data, metav1.PatchOptions{FieldManager: storageManager})
+	j, err = merge(ctx, api, j.Name, string(j.UID), j.ResourceVersion, access.Values{"spec": access.Values{"cron": cron}})
 	if access.NotFound(err) {
 		return false, errGone
 	}
@@ -192,19 +181,13 @@ func newSnapshotJob(cron string) *longhornv1.RecurringJob {
 // still there. An error, unless it is gone, may wrap types.ErrConflict,
 // ErrRefused or ErrNoAnswer.
 func (c *Client) DeleteSnapshotJob(ctx context.Context, job types.SnapshotJob) (changed bool, err error) {
-	uid := ktypes.UID(job.UID)
 	err = c.Write(ctx, access.Operation{Op: "delete snapshot job", Target: "recurringjob/" + job.Name}, "delete snapshot job "+job.Name, func(ctx context.Context, conn *access.Connection) error {
 		if job.UID == "" || job.Version == "" {
 			return errUnnamed
 		}
-		err := conn.Longhorn.RecurringJobs(access.LonghornNamespace).Delete(ctx, job.Name, metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &job.Version},
-		})
+		err := conn.Longhorn.RecurringJobs(access.LonghornNamespace).Delete(ctx, job.Name, access.Exactly(job.UID, job.Version))
 		changed = err == nil
-		if access.NotFound(err) {
-			return nil
-		}
-		return err
+		return access.UnlessGone(err)
 	})
 	return changed, err
 }

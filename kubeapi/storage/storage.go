@@ -18,29 +18,20 @@ import (
 // NodeAttachments returns, from a fresh and whole list, all VolumeAttachments of
 // the node, whether they are attached or not.
 func (c *Client) NodeAttachments(ctx context.Context, node string) ([]types.Attachment, error) {
-	var found []types.Attachment
-	err := c.Verb(ctx, func(ctx context.Context, conn *access.Connection) error {
-		var err error
-		found, err = attachmentsOf(ctx, conn, node, false)
-		return err
+	return access.Read(ctx, c.Session, "list what is attached to node "+node, func(ctx context.Context, conn *access.Connection) ([]types.Attachment, error) {
+		return attachmentsOf(ctx, conn, node, false)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list what is attached to node %s: %w", node, err)
-	}
-	return found, nil
 }
 
 // DeleteAttachment deletes this very VolumeAttachment, not a namesake, and
 // returns nil when it is gone. Its finalizer stays: the attacher takes it off
 // when it has detached the volume.
 func (c *Client) DeleteAttachment(ctx context.Context, a types.Attachment) error {
-	return c.DeleteExactly(ctx, access.Operation{Op: "delete attachment", Target: "volumeattachment/" + a.Name}, "delete VolumeAttachment "+a.Name, a.UID, nil, func(conn *access.Connection) access.Deletion {
-		api := conn.Kube.StorageV1().VolumeAttachments()
-		return access.Deletion{
-			Remove: func(ctx context.Context, o metav1.DeleteOptions) error { return api.Delete(ctx, a.Name, o) },
-			Get:    func(ctx context.Context) (metav1.Object, error) { return api.Get(ctx, a.Name, metav1.GetOptions{}) },
-		}
-	})
+	op := access.Operation{Op: "delete attachment", Target: "volumeattachment/" + a.Name}
+	return access.DeleteExactly(ctx, c.Session, op, "delete VolumeAttachment "+a.Name, a.Name, a.UID, nil,
+		func(conn *access.Connection) access.Objects[*storagev1.VolumeAttachment] {
+			return conn.Kube.StorageV1().VolumeAttachments()
+		})
 }
 
 // attachmentsOf lists what node has, or what is attached there. VolumeAttachments
@@ -78,16 +69,9 @@ type Client struct{ *access.Session }
 // its namespace or its kinds do not exist; whatever else keeps a list from being
 // whole is an error. Volumes and their replicas are sorted by name.
 func (c *Client) Storage(ctx context.Context, node string) (types.Storage, error) {
-	var s types.Storage
-	err := c.Verb(ctx, func(ctx context.Context, conn *access.Connection) error {
-		var err error
-		s, err = storageOf(ctx, conn, node)
-		return err
+	return access.Read(ctx, c.Session, "list volumes", func(ctx context.Context, conn *access.Connection) (types.Storage, error) {
+		return storageOf(ctx, conn, node)
 	})
-	if err != nil {
-		return types.Storage{}, fmt.Errorf("list volumes: %w", err)
-	}
-	return s, nil
 }
 
 func storageOf(ctx context.Context, conn *access.Connection, node string) (types.Storage, error) {
