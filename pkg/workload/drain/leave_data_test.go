@@ -93,6 +93,7 @@ func TestADeadAPIEndsNoLeaveWhoseLastLookSawDataOnlyHere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, 1, func(s *stage) {
+				s.hours(2)
 				s.kube.Block(appZero, true)
 				s.kube.SetStorage(dies.storage)
 				defer s.run()()
@@ -105,7 +106,7 @@ func TestADeadAPIEndsNoLeaveWhoseLastLookSawDataOnlyHere(t *testing.T) {
 				s.kube.SetFault(kubetest.Refused)
 				time.Sleep(defaultSkipSilence - time.Second)
 				s.gone(false)
-				time.Sleep(26 * time.Hour) // longer than a drain may take
+				time.Sleep(4 * time.Hour) // longer than a drain may take, and the next one begins
 				s.gone(dies.left)
 			})
 		})
@@ -114,6 +115,7 @@ func TestADeadAPIEndsNoLeaveWhoseLastLookSawDataOnlyHere(t *testing.T) {
 
 func TestADeviceMayGoDownWithADeadAPIAlthoughItsLeaveIsHeld(t *testing.T) {
 	story(t, 1, func(s *stage) {
+		s.hours(2)
 		s.kube.SetStorage(longhorn(lastHere()))
 		s.kube.Block(appZero, true)
 		defer s.run()()
@@ -121,13 +123,13 @@ func TestADeviceMayGoDownWithADeadAPIAlthoughItsLeaveIsHeld(t *testing.T) {
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(time.Minute)
 		s.kube.SetFault(kubetest.Refused)
-		time.Sleep(24 * time.Hour)
+		time.Sleep(4 * time.Hour)
 		s.is(types.DrainComplete, deviceOp)
 		s.gone(false)
 		s.kube.Block(appZero, false)
 		s.kube.SetFault(kubetest.None)
 		_ = s.zedagent.Unpublish(types.Global)
-		time.Sleep(24 * time.Hour)
+		time.Sleep(4 * time.Hour)
 		s.gone(false)
 		s.kube.SetStorage(longhorn(wholeElsewhere()))
 		time.Sleep(2 * time.Hour)
@@ -330,11 +332,12 @@ func TestTheLastNodeLeavesByConsentWithOrWithoutVolumes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			story(t, 1, func(s *stage) {
 				kept := s.lastOne()
+				s.hours(2)
 				s.kube.SetStorage(storage)
 				s.kube.Block(appZero, true) // nothing can go anywhere
 				defer s.run()()
 				s.leaves()
-				time.Sleep(26 * time.Hour) // longer than a drain may take
+				time.Sleep(4 * time.Hour) // longer than a drain may take, and the next one begins
 				s.gone(false)
 				if n := kept.deletions.Load(); n > 0 {
 					t.Errorf("%d deletions without a consent", n)

@@ -125,12 +125,13 @@ func TestAForeignCordonHoldsADrainUpForNoLongerThanADrainMayTake(t *testing.T) {
 	for name, dated := range map[string]bool{"dated": true, "not dated": false} {
 		t.Run(name, func(t *testing.T) {
 			story(t, 1, func(s *stage) {
+				s.hours(4)
 				s.cordonedElsewhere(0)
 				if !dated {
 					s.kube.ChangeNode("n2", func(n *types.Node) { n.TaintedAt = time.Time{} })
 				}
 				defer s.run()()
-				time.Sleep(23 * time.Hour)
+				time.Sleep(3 * time.Hour)
 				s.kube.Block(appZero, true)
 				s.request(&s.zedagent, deviceOp)
 				time.Sleep(50 * time.Minute)
@@ -178,16 +179,17 @@ func TestADrainAsYoungAsAForeignCordonDoesNotFailWithIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, 1, func(s *stage) {
+				s.hours(4)
 				row.before(s)
 				defer s.run()()
 				s.request(&s.zedagent, deviceOp)
 				time.Sleep(10 * time.Minute)
 				row.after(s)
-				time.Sleep(21 * time.Hour)
+				time.Sleep(3*time.Hour + 20*time.Minute)
 				if v, _ := s.status.Get(types.Global); final(v.Status) {
 					t.Errorf("the drain did not wait: %v", v.Status)
 				}
-				time.Sleep(3*time.Hour + 30*time.Minute)
+				time.Sleep(time.Hour + 10*time.Minute)
 				s.is(types.DrainComplete, deviceOp)
 			})
 		})
