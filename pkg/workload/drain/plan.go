@@ -71,24 +71,19 @@ func Plan(p Prospect) Forecast {
 	unlocked, f.Warnings = sayCordons(cordonedByOthers(nodes, p.Own, p.Now), p.Timeout)
 	f.Lock.Waits = cmp.Or(unlocked, lockable(p.Lock, p.Own, nodes, p.Storage))
 	f.Quorum = quorum(nodes, p.Own)
-	f.Pods = evictionsAhead(p)
-	f.Blockers = blockersAhead(p)
-	f.Stranded = outlook.Stranded(p.Situations)
-	f.Volumes = volumesAhead(p, ready)
-	f.Outlook, f.Verdict = verdict(f)
-	return f
-}
-
-func evictionsAhead(p Prospect) []ForecastPod {
-	var rows []ForecastPod
 	for _, pod := range p.Pods {
 		row := ForecastPod{Pod: pod.Key()}
 		if err := p.Refused[pod.Key()]; err != nil {
 			row.Refused = err.Error()
 		}
-		rows = append(rows, row)
+		f.Pods = append(f.Pods, row)
 	}
-	return rows
+	f.Blockers = blockersAhead(p)
+	f.Stranded = outlook.Stranded(p.Situations)
+	// That a volume is in use here is no obstacle while its pod is still to go.
+	f.Volumes = outlook.BlockingVolumes(outlook.WithoutUse(p.Storage, p.Own, func(string) bool { return true }), p.Own, ready)
+	f.Outlook, f.Verdict = verdict(f)
+	return f
 }
 
 // verdict is the plan in a sentence. What comes first in a drain comes first.
@@ -178,13 +173,6 @@ func blockersAhead(p Prospect) []types.DrainBlocker {
 		}
 	}
 	return outlook.Blockers(p.Now, ahead)
-}
-
-// volumesAhead are the volumes that the leaving of the pods does not put right:
-// that one is in use here is no obstacle while its pod is still to go.
-func volumesAhead(p Prospect, ready map[string]bool) []types.DrainVolume {
-	let := outlook.WithoutUse(p.Storage, p.Own, func(string) bool { return true })
-	return outlook.BlockingVolumes(let, p.Own, ready)
 }
 
 // OnlyHere is what a leave of own would lose, by the rules of the drain: the
