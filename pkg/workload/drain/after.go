@@ -14,27 +14,27 @@ const leaveAgain = time.Hour
 
 // complete keeps the node as it is until it goes down, or is given back.
 func complete(f facts, a *action) {
-	passedBy := f.rec.dead || f.rec.cordoned.IsZero() // the gates
+	passedBy := f.rec.Dead || f.rec.Cordoned == 0 // the gates
 	switch {
 	case f.stopped():
 		abandon(f, a, whyStopped(f))
-	case f.device() && f.rec.status.Status <= types.DrainNotRequested && !f.rec.dead && !f.rec.kept:
+	case f.device() && f.rec.Status.Status <= types.DrainNotRequested && !f.rec.Dead && !f.rec.Kept:
 		drainAgain(f, a)
-	case f.requests[byLeave].active && !(f.rec.dead && f.device() && f.deadSince.IsZero() && f.known):
+	case f.requests[byLeave].active && !(f.rec.Dead && f.device() && f.deadSince == 0 && f.known):
 		leave(f, a)
 	case f.expired():
 		expire(f, a)
 	case !f.living() || !f.known:
 	case passedBy && f.due(cordonAfterDeadAPI):
 		// Until the device goes down it is a node like any other again.
-		a.verb, a.rec.locked = cordonAfterDeadAPI, true
-		a.rec.node, a.rec.nodeBoot = f.node.Name, f.node.BootID
+		a.verb, a.rec.Locked = cordonAfterDeadAPI, true
+		a.rec.Node, a.rec.NodeBoot = f.node.Name, f.node.BootID
 	case passedBy:
-		a.wait(f.retry[cordonAfterDeadAPI].Sub(f.now))
-	case !f.cordoned() && f.rec.losses <= maxLosses && f.due(cordon):
+		a.wait(f.retry[cordonAfterDeadAPI] - f.now)
+	case !f.cordoned() && f.rec.Losses <= maxLosses && f.due(cordon):
 		a.verb = cordon
 	}
-	if a.rec.phase == types.PhaseComplete {
+	if a.rec.Phase == types.PhaseComplete {
 		a.waits = cmp.Or(a.waits, f.unusedWhy())
 	}
 }
@@ -43,10 +43,10 @@ func complete(f facts, a *action) {
 // true then is looked at again, in time of its own.
 func drainAgain(f facts, a *action) {
 	r := &a.rec
-	r.phase, r.reason = types.PhaseGates, "EVE requests the drain as well"
-	r.asked, r.ended, r.attempt = f.now, time.Time{}, 0
-	if !r.cordoned.IsZero() {
-		r.phase, r.cordoned = types.PhaseEmptying, f.now
+	r.Phase, r.Reason = types.PhaseGates, "EVE requests the drain as well"
+	r.Asked, r.Ended, r.Attempt = f.now, 0, 0
+	if r.Cordoned != 0 {
+		r.Phase, r.Cordoned = types.PhaseEmptying, f.now
 	}
 }
 
@@ -59,10 +59,10 @@ func afterFailure(f facts, a *action) {
 		abandon(f, a, whyStopped(f))
 	case f.hasNewRequest():
 		begin(f, a)
-	case f.requests[byLeave].active && !f.device() && f.now.Sub(f.rec.ended) > leaveAgain:
+	case f.requests[byLeave].active && !f.device() && f.now-f.rec.Ended > leaveAgain:
 		begin(f, a) // nobody asks for a leave a second time
 	case heldBack(f, a):
-	case f.stopped() && !failed(f.rec.status.Status):
+	case f.stopped() && !failed(f.rec.Status.Status):
 		abandon(f, a, whyStopped(f))
 	default:
 		giveBack(f, a)
@@ -77,23 +77,23 @@ func giveBack(f facts, a *action) {
 		if f.due(v) {
 			a.verb = v
 		} else {
-			a.wait(f.retry[v].Sub(f.now))
+			a.wait(f.retry[v] - f.now)
 		}
 	}
 	if f.up {
-		a.rec.rebooted = false
+		a.rec.Rebooted = false
 	}
 	switch {
-	case !f.known || !f.living() || f.rec.rebooted && !f.up:
+	case !f.known || !f.living() || f.rec.Rebooted && !f.up:
 	case f.ourCordon() && !f.tieBreaker && !f.node.CordonKept:
 		try(uncordon)
 	case f.node.CordonKept && !f.node.Unschedulable:
 		try(unkeep)
-	case f.legacy() && (f.node.CordonedByEVE() || !f.rec.adopted && f.node.Foreign()):
+	case f.legacy() && (f.node.CordonedByEVE() || !f.rec.Adopted && f.node.Foreign()):
 		try(uncordonLegacy)
-	case !f.rec.adopted:
-		a.rec.adopted = true
-	case f.rec.locked && (f.member || f.rec.node != ""), f.lease:
+	case !f.rec.Adopted:
+		a.rec.Adopted = true
+	case f.rec.Locked && (f.member || f.rec.Node != ""), f.lease:
 		try(release)
 		a.waits = f.holds
 	}
@@ -128,7 +128,7 @@ func usedBy(seen observed, r record) string {
 	for _, path := range seen.markerPaths {
 		// One that was there at COMPLETE is of something else. Clocks jump: that it is
 		// another one counts, and not that it is newer.
-		if mark, ok := seen.markers[path]; ok && mark != r.markers[path] {
+		if mark, ok := seen.markers[path]; ok && mark != r.Markers[path] {
 			return path + " says that the device goes down"
 		}
 	}
@@ -150,10 +150,10 @@ func lookAtMarkers(paths []string) map[string]string {
 // unusedFor is how long one of EVE's agents has been told COMPLETE, and the
 // device is still up.
 func (f facts) unusedFor() time.Duration {
-	if f.rec.phase != types.PhaseComplete || !f.device() || f.unsaid || f.rec.status.Status != types.DrainComplete {
+	if f.rec.Phase != types.PhaseComplete || !f.device() || f.unsaid || f.rec.Status.Status != types.DrainComplete {
 		return 0
 	}
-	return f.now.Sub(later(f.rec.ended, f.rec.said))
+	return f.now - max(f.rec.Ended, f.rec.Said)
 }
 
 // onlyDevice reports that nobody but EVE's agents asks: for a person, or for a
@@ -173,7 +173,7 @@ func (f facts) expired() bool {
 // another one begins a new drain.
 func expire(f facts, a *action) {
 	result(f, a, types.PhaseNotEmpty, fmt.Sprintf("the device has been allowed to go down for %s and has not: the drain is undone", f.unusedAfter))
-	a.rec.unused, a.rec.dead, a.rec.kept = true, false, false
+	a.rec.Unused, a.rec.Dead, a.rec.Kept = true, false, false
 }
 
 // unusedWhy is what to say of a COMPLETE that has not been used for an hour, ""
@@ -194,9 +194,9 @@ func (f facts) unusedWhy() string {
 
 // heldBack reports that what an unused drain holds is not to be given back yet.
 func heldBack(f facts, a *action) bool {
-	wait := heardFor - f.now.Sub(later(f.rec.said, f.rec.ended))
+	wait := heardFor - (f.now - max(f.rec.Said, f.rec.Ended))
 	switch {
-	case !f.rec.unused || !f.ourCordon() && !f.rec.locked:
+	case !f.rec.Unused || !f.ourCordon() && !f.rec.Locked:
 		return false
 	case f.inUse != "":
 		a.waits = f.inUse

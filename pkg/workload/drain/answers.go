@@ -2,10 +2,9 @@ package drain
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
@@ -38,7 +37,7 @@ func (s *state) applyAnswer(seen observed, a answer) {
 
 // noteSilence notes whether writes are answered; a call that was cut short is no
 // evidence, but its write may still arrive.
-func (s *state) noteSilence(now time.Time, done runningCall, out outcome) {
+func (s *state) noteSilence(now time.Duration, done runningCall, out outcome) {
 	m := &s.mem
 	// The conditions are for people: that they cannot be shown ends no drain.
 	silent := errors.Is(out.err, types.ErrNoAnswer) && done.verb != conditions
@@ -50,7 +49,7 @@ func (s *state) noteSilence(now time.Time, done runningCall, out outcome) {
 	case silent:
 		m.mute = since(m.mute, done.began, true)
 	case out.wrote || writes[done.verb]: // a no is an answer, and so is "not now"
-		m.mute = time.Time{}
+		m.mute = 0
 	}
 }
 
@@ -88,11 +87,11 @@ func (s *state) applyOutcome(seen observed, done call, out outcome) {
 }
 
 // applyResult takes in what a call that went well was for.
-func (s *state) applyResult(now time.Time, done call, out outcome) {
+func (s *state) applyResult(now time.Duration, done call, out outcome) {
 	m := &s.mem
 	switch done.verb {
 	case enter:
-		m.gates, m.quorum, m.enteredAt = out.gates, out.check.quorum, time.Time{}
+		m.gates, m.quorum, m.enteredAt = out.gates, out.check.quorum, 0
 		if out.gates == "" {
 			m.enteredAt = now
 		}
@@ -101,7 +100,7 @@ func (s *state) applyResult(now time.Time, done call, out outcome) {
 	case uncordon:
 		s.report(false, "Uncordoned", "node uncordoned: no drain is in progress")
 	case uncordonLegacy:
-		s.rec.adopted = true
+		s.rec.Adopted = true
 		s.report(false, "FormerCordonUndone", "node uncordoned: EVE's own zedkube had cordoned it before this boot")
 	case release:
 		m.holds = out.gates
@@ -113,8 +112,8 @@ func (s *state) applyResult(now time.Time, done call, out outcome) {
 			m.notLock = out.lock.Version
 		}
 		// A write that was given up may yet take the lock.
-		if out.notOurs && now.Sub(m.late) >= lateFor {
-			s.rec.locked = false
+		if out.notOurs && (m.late == 0 || now-m.late >= lateFor) {
+			s.rec.Locked = false
 		}
 	case deleteNode:
 		m.holds = out.gates
@@ -140,38 +139,31 @@ func (s *state) noteError(v verb, err error) {
 		}
 		return
 	}
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text != "" && text != s.mem.reportErr {
-		s.note(logrus.WarnLevel, "could not determine everything that the drain waits for, or show it", logrus.Fields{logrus.ErrorKey: err})
-	}
-	s.mem.reportErr = text
+	s.reportOnce(&s.mem.reportErr, err, "could not determine everything that the drain waits for, or show it")
 }
 
 // applyCordon notes that the node takes no more pods.
-func (s *state) applyCordon(now time.Time, done call) {
+func (s *state) applyCordon(now time.Duration, done call) {
 	r := &s.rec
 	if done.verb == cordonAfterDeadAPI {
-		r.dead = false
+		r.Dead = false
 	}
-	if r.cordoned.IsZero() {
-		r.cordoned = now
+	if r.Cordoned == 0 {
+		r.Cordoned = now
 	}
-	r.refusals = 0
-	r.node, r.nodeBoot = done.node.Name, done.node.BootID
+	r.Refusals = 0
+	r.Node, r.NodeBoot = done.node.Name, done.node.BootID
 	// What was listed before may have grown since.
-	s.mem.cordonAgain, s.mem.cordonSeen, s.mem.list, s.mem.check = now, false, time.Time{}, checked{}
+	s.mem.cordonAgain, s.mem.cordonSeen, s.mem.list, s.mem.check = now, false, 0, checked{}
 }
 
 // pause says when a verb may be called again: later and later while it fails.
-func (s *state) pause(now time.Time, v verb, out outcome) {
+func (s *state) pause(now time.Duration, v verb, out outcome) {
 	m := &s.mem
 	var wait time.Duration
 	switch {
 	case out.err != nil && v == cordon && errors.Is(out.err, types.ErrRefused):
-		s.rec.refusals++
+		s.rec.Refusals++
 		wait = cordonEvery
 	case out.err != nil:
 		wait = min(max(2*m.backoff[v], minBackoff), maxBackoff)
@@ -183,25 +175,27 @@ func (s *state) pause(now time.Time, v verb, out outcome) {
 		delete(m.backoff, v)
 		wait = s.pauseAfterSuccess(now, v, out)
 	}
-	m.retry[v] = now.Add(wait)
+	m.retry[v] = now + wait
 }
 
 // pauseAfterSuccess is the pause after a call that went well, and perhaps found that
 // the time has not come yet.
-func (s *state) pauseAfterSuccess(now time.Time, v verb, out outcome) time.Duration {
+func (s *state) pauseAfterSuccess(now time.Duration, v verb, out outcome) time.Duration {
 	switch {
 	case v == check && len(out.check.volumes) > 0:
-		return checkAgain(now.Sub(s.mem.emptied))
+		return checkAgain(s.emptyFor(now))
 	case v == check: // what has passed is relied on for no longer than checkedFor
-		return min(checkAgain(now.Sub(s.mem.emptied)), 10*time.Second)
-	case v == enter && out.weighed && now.Sub(s.rec.asked) > 10*time.Minute:
+		return min(checkAgain(s.emptyFor(now)), 10*time.Second)
+	case v == enter && out.weighed && now-s.rec.Asked > 10*time.Minute:
 		return 10 * time.Second
-	case v == enter && out.gates != "" && now.Sub(s.rec.asked) > time.Minute:
+	case v == enter && out.gates != "" && now-s.rec.Asked > time.Minute:
 		return 5 * time.Second
 	case v == enter && out.gates != "":
 		return 2 * time.Second
+	case v == release && out.notOurs && s.mem.late != 0:
+		return max(minBackoff, lateFor-(now-s.mem.late))
 	case v == release && out.notOurs:
-		return max(minBackoff, lateFor-now.Sub(s.mem.late))
+		return minBackoff
 	case (v == release || v == deleteNode) && out.gates != "", v == checkLeave:
 		return longWait
 	case v == release, v == deleteNode, v == situations:
@@ -210,6 +204,14 @@ func (s *state) pauseAfterSuccess(now time.Time, v verb, out outcome) time.Durat
 		return 30 * time.Second
 	}
 	return minBackoff
+}
+
+// emptyFor is for how long no pod has been left; for ever where that is not known.
+func (s *state) emptyFor(now time.Duration) time.Duration {
+	if s.mem.emptied == 0 {
+		return math.MaxInt64
+	}
+	return now - s.mem.emptied
 }
 
 // union is the names of both, in order.
@@ -221,16 +223,16 @@ func union(a, b []string) []string {
 
 // applyVolumes notes which volumes are in the way, since when, and how fast
 // their rebuilds go.
-func (s *state) applyVolumes(now time.Time, volumes []types.DrainVolume) {
+func (s *state) applyVolumes(now time.Duration, volumes []types.DrainVolume) {
 	v := &s.mem.view
-	stay := map[string]time.Time{}
+	stay := map[string]time.Duration{}
 	v.volumes = volumes
 	for i := range v.volumes {
 		vol := &v.volumes[i]
 		stay[vol.Name] = since(v.blockingSince[vol.Name], now, true)
 		vol.Since = s.wallTime(stay[vol.Name])
 		vol.ETA = v.pace.ETA(vol.Name, vol.Percent, now)
-		if empty := s.mem.emptied; !empty.IsZero() && now.Sub(later(stay[vol.Name], empty)) >= outlook.NeverAfter {
+		if empty := s.mem.emptied; empty != 0 && now-max(stay[vol.Name], empty) >= outlook.NeverAfter {
 			outlook.StillInUse(vol)
 		}
 	}
@@ -239,12 +241,12 @@ func (s *state) applyVolumes(now time.Time, volumes []types.DrainVolume) {
 
 // applyLook notes what a look found a leave to lose.
 func (s *state) applyLook(seen observed, only []types.LeaveVolume) {
-	was, now := s.rec.look, seen.now
+	was, now := s.rec.Look, seen.now
 	omitted := max(0, len(only)-types.MaxLeaveVolumes)
 	only = only[:len(only)-omitted]
 	if was != nil && was.BootID == seen.bootID && slices.Equal(was.Volumes, only) && was.Omitted == omitted &&
-		now.Sub(boot.Add(was.Uptime)) < noteEvery {
+		now-was.Uptime < noteEvery {
 		return
 	}
-	s.rec.look = &types.StorageLook{BootID: seen.bootID, Uptime: now.Sub(boot), At: s.wallTime(now), Volumes: only, Omitted: omitted}
+	s.rec.Look = &types.StorageLook{BootID: seen.bootID, Uptime: now, At: s.wallTime(now), Volumes: only, Omitted: omitted}
 }

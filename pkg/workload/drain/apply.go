@@ -26,14 +26,14 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		c.dropOldForce()
 	}
 	c.transition(f, was, a)
-	if a.rec.left && !was.left {
+	if a.rec.Left && !was.Left {
 		c.recordLoss(ctx, f)
 	}
 	errs := []error{c.journal(f.now)}
 	errs = append(errs, c.publishProgress(f, a))
 	c.recordForceFile(ctx, f)
 	if a.consume {
-		if c.consumeForce(drains(was.phase) || ends(was.phase)) {
+		if c.consumeForce(drains(was.Phase) || ends(was.Phase)) {
 			errs = append(errs, c.journal(f.now))
 		}
 	}
@@ -45,16 +45,16 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	c.beginReport(ctx, f)
 	c.reportWait(f, a)
 	c.reportUnused(f)
-	if !drains(a.rec.phase) && !f.ourCordon() && !a.rec.locked {
+	if !drains(a.rec.Phase) && !f.ourCordon() && !a.rec.Locked {
 		c.mem.lastErr = nil // nothing is left to fail
 	}
 	errs = append(errs, c.mem.lastErr)
-	return errors.Join(errors.Join(errs...), again(changed || a.rec.phase != was.phase, a))
+	return errors.Join(errors.Join(errs...), again(changed || a.rec.Phase != was.Phase, a))
 }
 
 // publishStatus publishes NodeDrainStatus. What could not be published nobody has heard:
 // it counts from when it can be.
-func (c *Component) publishStatus(now time.Time, status types.NodeDrainStatus) (changed bool, err error) {
+func (c *Component) publishStatus(now time.Duration, status types.NodeDrainStatus) (changed bool, err error) {
 	if said, _ := c.Status.Get(types.Global); said == status {
 		c.mem.unsaid = false
 		return false, nil
@@ -65,8 +65,8 @@ func (c *Component) publishStatus(now time.Time, status types.NodeDrainStatus) (
 	if err != nil {
 		return false, fmt.Errorf("publish NodeDrainStatus: %w", err)
 	}
-	if was && underWay(c.rec.status.Status) {
-		c.rec.said, c.rec.standing = now, now
+	if was && underWay(c.rec.Status.Status) {
+		c.rec.Said, c.rec.Standing = now, now
 	}
 	return true, nil
 }
@@ -92,7 +92,7 @@ func again(changed bool, a action) error {
 	switch d := a.again; {
 	case changed:
 		return loop.After(0)
-	case drains(a.rec.phase) && (d <= 0 || d > time.Second):
+	case drains(a.rec.Phase) && (d <= 0 || d > time.Second):
 		return loop.After(time.Second)
 	case d > 0:
 		return loop.After(d)
@@ -102,10 +102,9 @@ func again(changed bool, a action) error {
 
 // journal writes the record down where it has changed. A disk that is full is
 // reported and stops nothing: NodeDrainProgress carries a copy.
-func (c *Component) journal(now time.Time) error {
-	j := c.rec.journal(c.BootID, now)
-	last := c.mem.journal
-	j.Serial, j.Uptime = last.Serial, last.Uptime
+func (c *Component) journal(now time.Duration) error {
+	j, last := types.NodeDrainJournal(c.rec), c.mem.journal
+	j.BootID, j.Serial, j.Uptime = c.BootID, last.Serial, last.Uptime
 	if last.Total > 0 && j.Asked == last.Asked {
 		j.Total = last.Total // a pod that is made again for ever is not worth a write each time
 	}
@@ -113,8 +112,9 @@ func (c *Component) journal(now time.Time) error {
 	case same && !c.mem.unwritten:
 		return nil
 	case !same:
-		c.rec.serial++
-		c.mem.journal = c.rec.journal(c.BootID, now)
+		c.rec.Serial++
+		c.mem.journal = types.NodeDrainJournal(c.rec)
+		c.mem.journal.BootID, c.mem.journal.Uptime = c.BootID, now
 	}
 	err := c.Journal.Publish(types.Global, c.mem.journal)
 	c.mem.unwritten = err != nil
@@ -130,7 +130,7 @@ func (c *Component) act(ctx context.Context, f facts, a action) {
 	if !f.known {
 		in.node = types.Node{Name: f.self}
 	}
-	if a.verb == cordon && a.rec.phase != types.PhaseGates {
+	if a.verb == cordon && a.rec.Phase != types.PhaseGates {
 		c.Log.WithField("node", f.node.Name).Warn("cordonNode: the node became schedulable during its drain, it is cordoned again")
 	}
 	in.by = types.Cordon{By: "zedkube", Reason: "node drain for " + strings.Join(asking(a.rec), ", "), Since: f.wall}
@@ -141,7 +141,7 @@ func (c *Component) act(ctx context.Context, f facts, a action) {
 func asking(r record) []string {
 	var names []string
 	for _, name := range requesters {
-		if _, ok := r.requests[name]; ok {
+		if _, ok := r.Requests[name]; ok {
 			names = append(names, name)
 		}
 	}
@@ -150,7 +150,7 @@ func asking(r record) []string {
 
 // reportWait logs what the drain waits for, once until it is something else.
 func (c *Component) reportWait(f facts, a action) {
-	if a.waits == "" || a.waits == c.mem.waits || !drains(a.rec.phase) {
+	if a.waits == "" || a.waits == c.mem.waits || !drains(a.rec.Phase) {
 		return
 	}
 	c.mem.waits = a.waits
@@ -161,36 +161,36 @@ func (c *Component) reportWait(f facts, a action) {
 // transition logs and reports what changes.
 func (c *Component) transition(f facts, was record, a action) {
 	is := a.rec
-	if is.asked != was.asked {
+	if is.Asked != was.Asked {
 		c.forget()
 	}
-	if is.status != was.status {
+	if is.Status != was.Status {
 		act := "cordonAndDrainNode"
-		if s := is.status.Status; s == types.DrainCordoned || s == types.DrainFailedCordon {
+		if s := is.Status.Status; s == types.DrainCordoned || s == types.DrainFailedCordon {
 			act = "cordonNode"
 		}
 		c.Log.WithFields(logrus.Fields{
-			"node": f.node.Name, "from": was.status.Status.String(), "to": is.status.Status.String(),
-			"requester": is.status.RequestedBy.String(), "reason": is.reason,
-		}).Info(act + " nodedrain-step: NodeDrainStatus " + is.status.Status.String())
+			"node": f.node.Name, "from": was.Status.Status.String(), "to": is.Status.Status.String(),
+			"requester": is.Status.RequestedBy.String(), "reason": is.Reason,
+		}).Info(act + " nodedrain-step: NodeDrainStatus " + is.Status.Status.String())
 	}
-	if is.attempt > was.attempt && was.attempt > 0 {
-		c.anotherTry(f, is.attempt)
+	if is.Attempt > was.Attempt && was.Attempt > 0 {
+		c.anotherTry(f, is.Attempt)
 	}
-	if is.phase == was.phase {
+	if is.Phase == was.Phase {
 		return
 	}
 	c.mem.lastErr = nil
 	switch {
-	case is.phase == types.PhaseGates:
+	case is.Phase == types.PhaseGates:
 		c.begun(f, is)
-	case is.phase == types.PhaseComplete:
-		c.Log.Infof("kubevirt_node_drain_completion_time_seconds:%f", f.now.Sub(is.asked).Seconds())
-		c.report(false, "DrainComplete", is.reason)
-	case ends(is.phase):
-		c.report(true, "DrainFailed", is.reason)
-	case is.phase == types.PhaseIdle && drains(was.phase):
-		c.report(false, "DrainCancelled", is.reason)
+	case is.Phase == types.PhaseComplete:
+		c.Log.Infof("kubevirt_node_drain_completion_time_seconds:%f", (f.now - is.Asked).Seconds())
+		c.report(false, "DrainComplete", is.Reason)
+	case ends(is.Phase):
+		c.report(true, "DrainFailed", is.Reason)
+	case is.Phase == types.PhaseIdle && drains(was.Phase):
+		c.report(false, "DrainCancelled", is.Reason)
 	}
 }
 
@@ -198,7 +198,7 @@ func (c *Component) transition(f facts, was record, a action) {
 func (c *Component) begun(f facts, is record) {
 	var contexts []string
 	for _, name := range asking(is) {
-		contexts = append(contexts, is.requests[name].Context)
+		contexts = append(contexts, is.Requests[name].Context)
 	}
 	c.Log.WithFields(logrus.Fields{
 		"node": f.node.Name, "requester": strings.Join(asking(is), ","), "context": strings.Join(contexts, " "),
@@ -212,10 +212,10 @@ func (c *Component) begun(f facts, is record) {
 func (c *Component) anotherTry(f facts, n int) {
 	c.Log.WithFields(logrus.Fields{"node": f.node.Name, "attempt": n, "left": f.evictions().left()}).
 		Warn("cordonAndDrainNode nodedrain-step: the next attempt begins, pods are left")
-	c.mem.list = time.Time{}
+	c.mem.list = 0
 	for i := range c.mem.pods {
 		e := &c.mem.pods[i]
-		e.accepted, e.next, e.backoff = time.Time{}, time.Time{}, 0
+		e.accepted, e.next, e.backoff = 0, 0, 0
 	}
 }
 
@@ -240,10 +240,10 @@ func (c *Component) beginReport(ctx context.Context, f facts) {
 		return
 	}
 	want := types.DrainConditions{
-		InProgress: drains(c.rec.phase), Drained: c.rec.phase == types.PhaseComplete && !c.rec.dead,
-		Reason: string(c.rec.phase), Message: cmp.Or(v.reason, c.rec.reason),
+		InProgress: drains(c.rec.Phase), Drained: c.rec.Phase == types.PhaseComplete && !c.rec.Dead,
+		Reason: string(c.rec.Phase), Message: cmp.Or(v.reason, c.rec.Reason),
 	}
-	emptying := c.rec.phase == types.PhaseEmptying
+	emptying := c.rec.Phase == types.PhaseEmptying
 	pods := f.evictions().slow(f.now, patience)
 	if !v.asked {
 		pods = f.evictions().slow(f.now, 0) // before they go: where could they?
@@ -254,14 +254,14 @@ func (c *Component) beginReport(ctx context.Context, f facts) {
 		in.verb, in.report = event, v.events[0]
 		in.report.Node = f.node.Name
 		v.events = v.events[1:]
-	case f.due(conditions) && (differs(f.node, want) || want.InProgress && want != v.shown && f.now.Sub(v.shownAt) >= refreshEvery):
+	case f.due(conditions) && (differs(f.node, want) || want.InProgress && want != v.shown && (v.shownAt == 0 || f.now-v.shownAt >= refreshEvery)):
 		in.verb, in.cond = conditions, want
 	case emptying && len(pods) > 0 && f.due(situations):
 		in.verb, v.asked = situations, true
 		for _, e := range pods[:min(inquired, len(pods))] {
 			in.pods = append(in.pods, e.pod)
 		}
-	case emptying && f.evictions().left() > 0 && f.now.Sub(f.rec.cordoned) >= patience && f.due(storage):
+	case emptying && f.evictions().left() > 0 && f.now-f.rec.Cordoned >= patience && f.due(storage):
 		in.verb = storage
 	default:
 		return

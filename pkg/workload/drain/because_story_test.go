@@ -65,9 +65,9 @@ func TestWhatADrainDoesSaysForWhomAndWhy(t *testing.T) {
 		synctest.Wait()
 		s.cordoned(false, false)
 		want := []string{
-			"cordon: OPERATOR, a disk is changed", "evict: OPERATOR, a disk is changed", "uncordon: , " + c.rec.reason,
+			"cordon: OPERATOR, a disk is changed", "evict: OPERATOR, a disk is changed", "uncordon: , " + c.rec.Reason,
 		}
-		if diff := cmp.Diff(want, l.said); diff != "" || c.rec.reason == "" {
+		if diff := cmp.Diff(want, l.said); diff != "" || c.rec.Reason == "" {
 			t.Error(diff)
 		}
 	})
@@ -98,10 +98,10 @@ func TestARecordNamesAllWhoAsk(t *testing.T) {
 		rec     record
 		by, why string
 	}{
-		"nobody":        {record{reason: "the request was taken back"}, "", "the request was taken back"},
-		"one":           {record{requests: map[string]types.NodeDrainRequest{byUpdate: ask("base OS")}}, "UPDATE", "base OS"},
-		"without words": {record{requests: map[string]types.NodeDrainRequest{byDeviceOp: ask("")}}, "DEVICEOP", "a drain was requested"},
-		"two":           {record{requests: map[string]types.NodeDrainRequest{byOperator: ask("disk"), byDeviceOp: ask("reboot")}}, "DEVICEOP,OPERATOR", "reboot; disk"},
+		"nobody":        {record{Reason: "the request was taken back"}, "", "the request was taken back"},
+		"one":           {record{Requests: map[string]types.NodeDrainRequest{byUpdate: ask("base OS")}}, "UPDATE", "base OS"},
+		"without words": {record{Requests: map[string]types.NodeDrainRequest{byDeviceOp: ask("")}}, "DEVICEOP", "a drain was requested"},
+		"two":           {record{Requests: map[string]types.NodeDrainRequest{byOperator: ask("disk"), byDeviceOp: ask("reboot")}}, "DEVICEOP,OPERATOR", "reboot; disk"},
 	} {
 		if by, why := row.rec.because(); by != row.by || why != row.why {
 			t.Errorf("%s: %q, %q", name, by, why)

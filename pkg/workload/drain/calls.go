@@ -68,7 +68,7 @@ type runningCall struct {
 // call is what a call is made with.
 type call struct {
 	verb   verb
-	began  time.Time // boot clock
+	began  time.Duration
 	node   types.Node
 	by     types.Cordon
 	booted time.Time
@@ -142,7 +142,7 @@ func (c *Component) cancel(lane int) {
 // begin starts a call beside the steps.
 func (c *Component) begin(ctx context.Context, f facts, lane int, in call) {
 	by, why := c.rec.because()
-	in.began, in.tie, in.policy = f.now, f.tie, f.policy
+	in.began, in.tie, in.policy, in.rows = f.now, f.tie, f.policy, f.nodes
 	in.consent, in.leaving = f.consent, f.requests[byLeave].active
 	in.forGood = in.verb == deleteNode || f.onlyLeaves()
 	if in.verb == list || in.verb == check {
@@ -150,10 +150,6 @@ func (c *Component) begin(ctx context.Context, f facts, lane int, in call) {
 		for _, p := range f.nodePods {
 			in.known[p.UID] = true
 		}
-	}
-	for _, n := range f.nodes {
-		n.TieBreaker = breaksTies(n, in.tie)
-		in.rows = append(in.rows, n)
 	}
 	c.running[lane] = &runningCall{call: in}
 	c.calls[lane].Begin(types.Because(ctx, by, why), callTimeout, func(ctx context.Context) outcome {
@@ -321,8 +317,8 @@ const (
 // renewal is the last renewal of a node's Lease that was seen.
 type renewal struct {
 	at     time.Time     // by that node's clock
-	after  time.Time     // it came after this, by the boot clock; zero for unknown
-	looked time.Time     // by the boot clock
+	after  time.Duration // it came after this, by the boot clock; 0 for unknown
+	looked time.Duration // by the boot clock
 	ahead  time.Duration // how far in the future a renewal was at most, by our clock
 }
 
@@ -344,7 +340,7 @@ func (c *Component) freshNodes(ctx context.Context, in call) ([]types.Node, erro
 			return nil, errOtherCluster
 		}
 		// To make up for a lost drain is urgent: its cordon comes after this look.
-		if c.judgeReady(nodes, in) == 0 || in.verb == cordonAfterDeadAPI || c.now().Sub(begin) >= renewsWithin {
+		if c.judgeReady(nodes, in) == 0 || in.verb == cordonAfterDeadAPI || c.now()-begin >= renewsWithin {
 			return nodes, nil
 		}
 		timer := time.NewTimer(lookEvery)
@@ -384,8 +380,8 @@ func (c *Component) judgeReady(nodes []types.Node, in call) (doubted int) {
 // renewed reports that a node's last renewal is recent: it was seen to come, or
 // it is by the clocks. Of a clock that is ahead a renewal looks younger than it
 // is, and one that is further ahead than anybody knows proves nothing.
-func (c *Component) renewed(node string, r renewal, now time.Time) bool {
-	if !r.after.IsZero() && now.Sub(r.after) <= fresh {
+func (c *Component) renewed(node string, r renewal, now time.Duration) bool {
+	if r.after != 0 && now-r.after <= fresh {
 		return true
 	}
 	clock, _ := c.Clocks.Get(node)

@@ -3,7 +3,6 @@ package drain
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +15,7 @@ func (s *state) updateCluster(f *facts) {
 	m := &s.mem
 	s.updateSilence(f)
 	f.up = f.known && f.node.Ready == types.ConditionTrue &&
-		(s.rec.nodeBoot == "" || f.node.BootID == f.bootID || f.node.BootID != s.rec.nodeBoot)
+		(s.rec.NodeBoot == "" || f.node.BootID == f.bootID || f.node.BootID != s.rec.NodeBoot)
 	s.updatePeers(f)
 	s.updateCordons(f)
 	f.lease = f.known && f.lockLease.Holder == f.node.Name && f.lockLease.Version != m.notLock
@@ -25,7 +24,7 @@ func (s *state) updateCluster(f *facts) {
 	listed := f.synced || len(f.nodes) > 0
 	m.missing = since(m.missing, f.now, !f.known && f.self != "" && f.living() && listed)
 	m.seen = m.seen || f.known
-	f.registered = m.seen || !s.rec.cordoned.IsZero()
+	f.registered = m.seen || s.rec.Cordoned != 0
 	switch {
 	case !f.living():
 		f.why = "the API server does not answer: " + cmp.Or(f.api.Reason, "it has not answered yet")
@@ -48,11 +47,7 @@ func (s *state) updateCluster(f *facts) {
 // updatePeers says whether another node would take the pods, and whether all the
 // others know the lock.
 func (s *state) updatePeers(f *facts) {
-	all := slices.Collect(maps.Values(f.nodes))
-	for i := range all {
-		all[i].TieBreaker = breaksTies(all[i], f.tie)
-	}
-	f.ends, _ = types.LastOf(all, f.node.Name)
+	f.ends, _ = types.LastOf(f.nodes, f.node.Name)
 	takers, foreign := 0, 0
 	for _, n := range f.nodes {
 		if n.Name == f.node.Name {
@@ -84,24 +79,24 @@ func (s *state) updateSilence(f *facts) {
 		f.silentSince = m.started // nothing was ever heard of it
 	case !f.api.Answers():
 		// The monotonic clock has the last word on how long ago that was.
-		f.silentSince = f.now.Add(-max(0, f.wall.Sub(f.api.SilentSince)))
+		f.silentSince = max(1, f.now-max(0, f.wall.Sub(f.api.SilentSince)))
 	}
-	if f.living() && f.now.Sub(m.late) > muteFor {
-		m.mute = time.Time{} // an answer that was lost is no silence
+	if f.living() && f.now-m.late > muteFor {
+		m.mute = 0 // an answer that was lost is no silence
 	}
 	f.deadSince = f.silentSince
 	if f.living() {
 		f.deadSince = m.mute
-	} else if f.apiSeen && !r.silent.IsZero() && r.silent.Before(f.silentSince) {
-		f.deadSince = r.silent
-	} else if !m.mute.IsZero() && m.mute.Before(f.silentSince) {
+	} else if f.apiSeen && r.Silent != 0 && r.Silent < f.silentSince {
+		f.deadSince = r.Silent
+	} else if m.mute != 0 && m.mute < f.silentSince {
 		f.deadSince = m.mute
 	}
 	switch {
-	case f.living() || !drains(r.phase) && r.phase != types.PhaseComplete:
-		r.silent = time.Time{}
-	case r.silent.IsZero():
-		r.silent = f.deadSince
+	case f.living() || !drains(r.Phase) && r.Phase != types.PhaseComplete:
+		r.Silent = 0
+	case r.Silent == 0:
+		r.Silent = f.deadSince
 	}
 }
 
@@ -109,14 +104,14 @@ func (s *state) updateSilence(f *facts) {
 // failure gives back is not lost.
 func (s *state) countCordonLoss(f *facts) {
 	m := &s.mem
-	wanted := drains(s.rec.phase) || s.rec.phase == types.PhaseComplete
+	wanted := drains(s.rec.Phase) || s.rec.Phase == types.PhaseComplete
 	switch {
-	case m.cordonAgain.IsZero() || !f.known || !wanted:
+	case m.cordonAgain == 0 || !f.known || !wanted:
 	case f.node.Unschedulable:
 		m.cordonSeen = true
 	case m.cordonSeen:
-		m.cordonSeen, m.cordonAgain = false, time.Time{}
-		s.rec.losses++
+		m.cordonSeen, m.cordonAgain = false, 0
+		s.rec.Losses++
 		s.report(true, "CordonLost", "the node was uncordoned by another client during its drain")
 	}
 }
@@ -125,15 +120,14 @@ func (s *state) countCordonLoss(f *facts) {
 // while there is a tenth of the drain's time left for the lock, the quorum and the
 // pods: such a cordon may be as young as the drain, and stand for longer.
 func (s *state) boundUnlocked(f *facts) {
-	began := s.rec.asked
-	if s.rec.phase == types.PhaseEmptying {
-		began = s.rec.cordoned
+	began := s.rec.Asked
+	if s.rec.Phase == types.PhaseEmptying {
+		began = s.rec.Cordoned
 	}
-	if f.unlocked == "" || !drains(s.rec.phase) {
+	if f.unlocked == "" || !drains(s.rec.Phase) {
 		return
 	}
-	end := began.Add(f.timeout - f.timeout/10)
-	if f.now.Before(end) {
+	if f.now-began < f.timeout-f.timeout/10 {
 		f.unlocked += fmt.Sprintf(", or the drain has %s left", f.timeout/10)
 		return
 	}
@@ -212,20 +206,12 @@ func sayCordons(all []cordoned, timeout time.Duration) (waits string, warnings [
 // for longer than a drain may take since this agent first saw it, whatever the
 // cordon's date and the clocks say.
 func (s *state) updateCordons(f *facts) {
-	var rows []types.Node
-	for _, n := range f.nodes {
-		if !n.Unschedulable { // as most of a thousand are not
-			continue
-		}
-		n.TieBreaker = breaksTies(n, f.tie)
-		rows = append(rows, n)
-	}
-	all := cordonedByOthers(rows, f.node.Name, f.wall)
-	seen := map[string]time.Time{}
+	all := cordonedByOthers(f.nodes, f.node.Name, f.wall)
+	seen := map[string]time.Duration{}
 	for i := range all {
 		name := all[i].Name
 		seen[name] = since(s.mem.cordons[name], f.now, true)
-		all[i].age = max(all[i].age, f.now.Sub(seen[name]))
+		all[i].age = max(all[i].age, f.now-seen[name])
 	}
 	s.mem.cordons = seen
 	f.unlocked, f.warnings = sayCordons(all, f.timeout)

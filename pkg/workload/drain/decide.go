@@ -23,35 +23,35 @@ const (
 // what NodeDrainStatus says meanwhile.
 func decide(f facts) action {
 	if f.outdated() {
-		f.rec.look = nil // as if there had been none, for an operator's consent too
+		f.rec.Look = nil // as if there had been none, for an operator's consent too
 	}
 	a := action{rec: f.rec}
-	a.rec.requests = f.standing()
+	a.rec.Requests = f.standing()
 	if !f.requests[byLeave].active {
-		a.rec.look = nil // what it found may have changed before the next leave
+		a.rec.Look = nil // what it found may have changed before the next leave
 	}
 	switch {
 	case f.forced != nil && f.forced.Status == types.DrainComplete && forceComplete(f, &a):
-	case f.rec.phase == types.PhaseIdle:
+	case f.rec.Phase == types.PhaseIdle:
 		idle(f, &a)
-	case drains(f.rec.phase):
+	case drains(f.rec.Phase):
 		drain(f, &a)
-	case f.rec.phase == types.PhaseComplete:
+	case f.rec.Phase == types.PhaseComplete:
 		complete(f, &a)
 	default:
 		afterFailure(f, &a)
 	}
-	a.stop = a.stop || !drains(a.rec.phase) && drains(f.rec.phase)
+	a.stop = a.stop || !drains(a.rec.Phase) && drains(f.rec.Phase)
 	nextStatus(f, &a)
 	return a
 }
 
 // idle is a node without a drain: nothing of ours has any business there.
 func idle(f facts, a *action) {
-	if a.rec.left && !f.requests[byLeave].active {
-		a.rec.left = false // the membership has heard of it
+	if a.rec.Left && !f.requests[byLeave].active {
+		a.rec.Left = false // the membership has heard of it
 	}
-	if !f.stopped() && f.asks() && !a.rec.left {
+	if !f.stopped() && f.asks() && !a.rec.Left {
 		begin(f, a)
 		return
 	}
@@ -62,37 +62,37 @@ func idle(f facts, a *action) {
 // taken over.
 func begin(f facts, a *action) {
 	a.rec = f.rec.between()
-	a.rec.phase, a.rec.reason, a.rec.asked = types.PhaseGates, "the drain starts", f.now
-	a.rec.requests, a.rec.silent = f.standing(), f.rec.silent
+	a.rec.Phase, a.rec.Reason, a.rec.Asked = types.PhaseGates, "the drain starts", f.now
+	a.rec.Requests, a.rec.Silent = f.standing(), f.rec.Silent
 }
 
 // abandon ends a drain without a result, and what it holds is given back.
 func abandon(f facts, a *action, reason string) {
 	a.rec = f.rec.between()
-	a.rec.phase, a.rec.reason = types.PhaseIdle, reason
-	a.rec.requests, a.rec.left = f.standing(), f.rec.left
+	a.rec.Phase, a.rec.Reason = types.PhaseIdle, reason
+	a.rec.Requests, a.rec.Left = f.standing(), f.rec.Left
 	a.stop = true
 }
 
 // result ends a drain with one.
 func result(f facts, a *action, phase types.DrainPhase, reason string) {
-	a.rec.phase, a.rec.reason, a.rec.ended = phase, reason, f.now
+	a.rec.Phase, a.rec.Reason, a.rec.Ended = phase, reason, f.now
 	a.stop = true
 	if phase == types.PhaseComplete {
-		a.rec.markers = f.markers
-		if !f.missing.IsZero() {
-			a.rec.cordoned = time.Time{} // the cordon went with the Node, and the lock with both
+		a.rec.Markers = f.markers
+		if f.missing != 0 {
+			a.rec.Cordoned = 0 // the cordon went with the Node, and the lock with both
 		}
 		return
 	}
 	// A later request with the same time is the same request, heard of again.
 	var failed []time.Time
 	for _, name := range requesters {
-		if r, ok := a.rec.requests[name]; ok {
+		if r, ok := a.rec.Requests[name]; ok {
 			failed = append(failed, r.RequestedAt)
 		}
 	}
-	a.rec.failed = failed
+	a.rec.Failed = failed
 }
 
 // whyStopped is why no drain may run.
@@ -112,8 +112,8 @@ func drain(f facts, a *action) {
 		abandon(f, a, whyStopped(f))
 		return
 	}
-	if f.rec.phase == types.PhaseGates && !f.rec.cordoned.IsZero() {
-		a.rec.phase, a.rec.reason = types.PhaseEmptying, "cordonNode: the node is cordoned"
+	if f.rec.Phase == types.PhaseGates && f.rec.Cordoned != 0 {
+		a.rec.Phase, a.rec.Reason = types.PhaseEmptying, "cordonNode: the node is cordoned"
 		return
 	}
 	if phase, reason, dead := ending(f); phase != "" {
@@ -124,19 +124,19 @@ func drain(f facts, a *action) {
 			return
 		}
 		result(f, a, phase, reason)
-		a.rec.dead, a.rec.ends = dead, reason == endsHere
+		a.rec.Dead, a.rec.Ends = dead, reason == endsHere
 		return
 	}
 	switch {
-	case f.onlyLeaves() && (f.gone() || f.isDead(f.rec.asked)):
+	case f.onlyLeaves() && (f.gone() || f.isDead(f.rec.Asked)):
 		a.waits = f.atStake()
 		f.checkLeave(a)
 		return
-	case f.rec.phase == types.PhaseGates:
+	case f.rec.Phase == types.PhaseGates:
 		gates(f, a)
 		return
 	}
-	a.rec.attempt = max(f.rec.attempt, min(attempts, 1+int(f.now.Sub(f.rec.cordoned)/max(f.timeout/attempts, 1))))
+	a.rec.Attempt = max(f.rec.Attempt, min(attempts, 1+int((f.now-f.rec.Cordoned)/max(f.timeout/attempts, 1))))
 	empties(f, a)
 }
 
@@ -144,56 +144,56 @@ func drain(f facts, a *action) {
 // seen may be joining, and to cut a join of etcd short is worse than to wait as
 // long as for an API server that does not answer.
 func (f facts) gone() bool {
-	if f.missing.IsZero() || f.now.Sub(later(f.rec.asked, f.missing)) < sureAfter {
+	if f.missing == 0 || f.now-max(f.rec.Asked, f.missing) < sureAfter {
 		return false
 	}
-	return f.registered || f.now.Sub(f.missing) >= f.skip
+	return f.registered || f.now-f.missing >= f.skip
 }
 
 // notYetPublishable is how long it is until the end of a drain can be said.
 func notYetPublishable(f facts) time.Duration {
-	switch s := f.rec.status; {
+	switch s := f.rec.Status; {
 	case !f.device():
 		return 0
 	case f.unsaid:
 		return time.Second
 	case s.Status == types.DrainCordoned:
-		return max(cordonedFor-f.now.Sub(f.rec.said), time.Millisecond)
+		return max(cordonedFor-(f.now-f.rec.Said), time.Millisecond)
 	case !underWay(s.Status) || s.Status == types.DrainRequested || s.RequestedBy != f.by():
 		return time.Millisecond
-	case s.Status == types.DrainStarting && !f.rec.cordoned.IsZero():
+	case s.Status == types.DrainStarting && f.rec.Cordoned != 0:
 		return time.Millisecond
 	}
-	return edge - f.now.Sub(f.rec.standing)
+	return edge - (f.now - f.rec.Standing)
 }
 
 // ending is how the drain ends now; without a phase it does not.
 func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 	r := f.rec
-	emptying := r.phase == types.PhaseEmptying
-	deadline := r.asked.Add(f.timeout)
+	emptying := r.Phase == types.PhaseEmptying
+	began := r.Asked
 	if emptying {
-		deadline = r.cordoned.Add(f.timeout)
+		began = r.Cordoned
 	}
 	switch {
-	case f.isDead(r.asked) && (!f.onlyLeaves() || f.atStake() == ""):
+	case f.isDead(r.Asked) && (!f.onlyLeaves() || f.atStake() == ""):
 		// A dead Kubernetes must not keep the device from its reboot for ever.
 		return types.PhaseComplete, fmt.Sprintf("the API server has not answered for %s: nothing can be drained", f.skip), true
 	case f.gone() && (!f.onlyLeaves() || f.atStake() == ""):
 		return types.PhaseComplete, "this node is not in the cluster's list of nodes", false
-	case !f.now.Before(deadline):
+	case f.now-began >= f.timeout:
 		return types.PhaseNotEmpty, fmt.Sprintf("after %s: %s", f.timeout, cmp.Or(lacking(f), notLooked)), false
-	case !emptying && r.refusals >= maxRefusals:
-		return types.PhaseNoCordon, fmt.Sprintf("cordonNode was refused %d times", r.refusals), false
-	case r.refusals >= maxRefusals || r.losses > maxLosses:
-		return types.PhaseNotEmpty, fmt.Sprintf("cordonNode: undone by another client %d times, refused %d times", r.losses, r.refusals), false
+	case !emptying && r.Refusals >= maxRefusals:
+		return types.PhaseNoCordon, fmt.Sprintf("cordonNode was refused %d times", r.Refusals), false
+	case r.Refusals >= maxRefusals || r.Losses > maxLosses:
+		return types.PhaseNotEmpty, fmt.Sprintf("cordonNode: undone by another client %d times, refused %d times", r.Losses, r.Refusals), false
 	case !emptying || f.held || !f.living() || !f.known || !f.cordoned():
 		return "", "", false
 	case f.endsWith():
 		return types.PhaseComplete, endsHere, false
 	case !f.onlyLeaves() && f.synced && f.others == 0:
 		return types.PhaseComplete, "there is no other node: nothing is evicted", false
-	case f.lone() && f.now.Sub(f.alone) >= max(sureAfter, f.window) && f.check.open(f.now):
+	case f.lone() && f.now-f.alone >= max(sureAfter, f.window) && f.check.open(f.now):
 		return types.PhaseComplete, "no other node is Ready and schedulable: nothing is evicted", false
 	case f.check.passed(f.now) && len(f.came) == 0 && f.evictions().left() == 0:
 		return types.PhaseComplete, "no pod is left to evict and no volume blocks the drain" + f.evictions().leftAlone(), false
@@ -204,16 +204,16 @@ func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 // forceComplete ends a drain once, in the operator's name. It reports false
 // where the drain is about to begin, or its request may yet be heard of.
 func forceComplete(f facts, a *action) bool {
-	switch phase := f.rec.phase; {
+	switch phase := f.rec.Phase; {
 	case !f.member:
 	case drains(phase), phase == types.PhaseComplete, ends(phase) && f.asks():
 		if phase != types.PhaseComplete {
 			result(f, a, types.PhaseComplete, "forced by the force file")
 		}
 		if !drains(phase) && phase != types.PhaseComplete {
-			a.rec.cordoned = time.Time{} // the failure has undone it and given the lock back
+			a.rec.Cordoned = 0 // the failure has undone it and given the lock back
 		}
-		a.rec.kept = true
+		a.rec.Kept = true
 		a.consume = true
 		return true
 	case f.asks() || f.unheard:
@@ -225,7 +225,7 @@ func forceComplete(f facts, a *action) bool {
 }
 
 // told reports whether a requester has been told of the end.
-func told(r record, by types.DrainRequester) bool { return slices.Contains(r.told, by) }
+func told(r record, by types.DrainRequester) bool { return slices.Contains(r.Told, by) }
 
 // yieldFor is how long a node that has had the lock leaves it to those who wait
 // for it: longer than they may take to look again.
@@ -239,18 +239,18 @@ func gates(f facts, a *action) {
 		a.waits = f.why
 	case f.unlocked != "":
 		a.waits = f.unlocked
-	case !f.entered && f.queued && !f.freed.IsZero() && f.now.Sub(f.freed) < yieldFor:
+	case !f.entered && f.queued && f.freed != 0 && f.now-f.freed < yieldFor:
 		a.waits = "another node waits for the drain lock, which this one has just held"
-		a.wait(yieldFor - f.now.Sub(f.freed))
+		a.wait(yieldFor - (f.now - f.freed))
 	case !f.entered && f.due(enter):
 		a.verb, a.waits = enter, f.gates
-		a.rec.locked, a.rec.node, a.rec.nodeBoot = true, f.node.Name, f.node.BootID
+		a.rec.Locked, a.rec.Node, a.rec.NodeBoot = true, f.node.Name, f.node.BootID
 	case !f.entered:
 		a.waits = f.gates
-		a.wait(f.retry[enter].Sub(f.now))
+		a.wait(f.retry[enter] - f.now)
 	case f.due(cordon):
 		a.verb = cordon
 	default:
-		a.wait(f.retry[cordon].Sub(f.now))
+		a.wait(f.retry[cordon] - f.now)
 	}
 }

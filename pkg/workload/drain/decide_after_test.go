@@ -45,7 +45,7 @@ func TestWithdrawals(t *testing.T) {
 }
 
 func TestCompleteStands(t *testing.T) {
-	losses := func(n int) func(*facts) { return func(f *facts) { f.rec.losses = n } }
+	losses := func(n int) func(*facts) { return func(f *facts) { f.rec.Losses = n } }
 	unseen := says(notRequested, nobody)
 	table(t, []row{
 		{"COMPLETE stays while the request stands", calm(completed), did{phase: completed, s: complete9, by: deviceOp}},
@@ -73,9 +73,9 @@ func TestADeviceThatJoinsAFinishedDrainHasAllTheTime(t *testing.T) {
 	f := calm(completed, says(notRequested, nobody), asked(48*time.Hour), cordonedAgo(48*time.Hour))
 	f.rec = decide(f).rec
 	says(retrying, deviceOp)(&f)
-	f.rec.said, f.rec.standing = minus(time.Minute), minus(time.Minute)
-	if a := decide(f); a.rec.phase != emptying {
-		t.Errorf("the drain is %s: %s", a.rec.phase, a.rec.reason)
+	f.rec.Said, f.rec.Standing = minus(time.Minute), minus(time.Minute)
+	if a := decide(f); a.rec.Phase != emptying {
+		t.Errorf("the drain is %s: %s", a.rec.Phase, a.rec.Reason)
 	}
 }
 
@@ -87,17 +87,17 @@ func TestFailuresGiveBack(t *testing.T) {
 		{"a request of the same time stays failed", calm(notEmpty), did{phase: notEmpty, s: failedDrain, by: deviceOp}},
 		{"one of another time starts a new drain", calm(notEmpty, asksAgain(byDeviceOp)), did{phase: inGates, s: requested, by: deviceOp, why: "the drain starts"}},
 		{"also after a failed cordon that was not this one's", calm(noCordon, asksAgain(byDeviceOp)), did{phase: inGates, s: requested, by: deviceOp}},
-		{"also an older one", calm(notEmpty, func(f *facts) { f.rec.failed = []time.Time{wall0.Add(time.Hour)} }), did{phase: inGates, s: requested, by: deviceOp}},
+		{"also an older one", calm(notEmpty, func(f *facts) { f.rec.Failed = []time.Time{wall0.Add(time.Hour)} }), did{phase: inGates, s: requested, by: deviceOp}},
 		{"so does another requester's", calm(notEmpty, who(byDeviceOp), asksAgain(byUpdate)), did{phase: inGates, s: requested, by: deviceOp}},
 		{"an operator's new drain takes the failure off", calm(notEmpty, who(), asksAgain(byOperator)), did{phase: inGates, s: notRequested, by: nobody}},
-		{"one that may not stand any more starts nothing", calm(notEmpty, who(), doubted(byDeviceOp), func(f *facts) { f.rec.failed = nil }), did{phase: notEmpty, s: failedDrain, by: deviceOp}},
+		{"one that may not stand any more starts nothing", calm(notEmpty, who(), doubted(byDeviceOp), func(f *facts) { f.rec.Failed = nil }), did{phase: notEmpty, s: failedDrain, by: deviceOp}},
 	})
 }
 
 func TestWhatIsGivenBack(t *testing.T) {
 	no := func(v verb) did { return did{phase: idling, s: notRequested, by: nobody, verb: v} }
-	rebooted := func(up bool) func(*facts) { return func(f *facts) { f.rec.rebooted, f.up = true, up } }
-	first := func(f *facts) { f.rec.adopted = false }
+	rebooted := func(up bool) func(*facts) { return func(f *facts) { f.rec.Rebooted, f.up = true, up } }
+	first := func(f *facts) { f.rec.Adopted = false }
 	tie := func(f *facts) { f.tieBreaker = true }
 	keep := func(f *facts) { f.node.CordonKept = true }
 	stamped := func(f *facts) { f.node.Agent = &types.AgentStamp{} }
@@ -110,7 +110,7 @@ func TestWhatIsGivenBack(t *testing.T) {
 	byEVE, byPerson := written("zedbox"), written("kubectl-cordon")
 	tainted := func(d time.Duration) func(*facts) { return func(f *facts) { f.node.TaintedAt = wall0.Add(d) } }
 	idle := func(change ...func(*facts)) facts { return calm(idling, append([]func(*facts){who()}, change...)...) }
-	left := func(f *facts) { f.member = false; f.rec.node = "n1" }
+	left := func(f *facts) { f.member = false; f.rec.Node = "n1" }
 	table(t, []row{
 		{"a cordon of ours without a drain is undone", idle(ourCordon, lockOurs), no(uncordon)},
 		{"whoever kept the record", idle(ourCordon, first), no(uncordon)},
@@ -148,13 +148,13 @@ func TestWhatIsGivenBack(t *testing.T) {
 		{"one that has left and had it does", idle(left, lockOurs, says(notSupported, nobody)), did{phase: idling, s: notSupported, by: nobody, verb: release}},
 		{"nothing to give back is nothing to do", idle(), no(none)},
 	})
-	if a := decide(idle(first)); !a.rec.adopted {
+	if a := decide(idle(first)); !a.rec.Adopted {
 		t.Error("there was nothing to adopt, and that is not written down")
 	}
-	if a := decide(idle(first, rebooted(false), foreign, tainted(-time.Second))); a.rec.adopted {
+	if a := decide(idle(first, rebooted(false), foreign, tainted(-time.Second))); a.rec.Adopted {
 		t.Error("adopted before the node was Ready")
 	}
-	if a := decide(idle(rebooted(true), ourCordon)); a.rec.rebooted {
+	if a := decide(idle(rebooted(true), ourCordon)); a.rec.Rebooted {
 		t.Error("a node that is Ready in this boot waits for that again")
 	}
 }

@@ -82,12 +82,12 @@ func TestAForcedEndWithoutTheGatesIsMadeUpFor(t *testing.T) {
 	for _, phase := range []types.DrainPhase{inGates, noCordon, notEmpty} {
 		f := calm(phase, force(complete9, nobody), func(f *facts) {
 			if phase == notEmpty {
-				f.rec.cordoned = minus(time.Hour)
+				f.rec.Cordoned = minus(time.Hour)
 			}
 		})
 		f.rec, f.forced = decide(f).rec, nil
-		if a := decide(f); a.verb != cordonAfterDeadAPI || !a.rec.kept {
-			t.Errorf("from %s: verb %s, kept %v", phase, verbNames[a.verb], a.rec.kept)
+		if a := decide(f); a.verb != cordonAfterDeadAPI || !a.rec.Kept {
+			t.Errorf("from %s: verb %s, kept %v", phase, verbNames[a.verb], a.rec.Kept)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestAForcedEndWithoutTheGatesIsMadeUpFor(t *testing.T) {
 // lookedAt is a look, in this boot, that found these volumes here alone.
 func lookedAt(names ...string) func(*facts) {
 	return func(f *facts) {
-		f.bootID, f.rec.look = "b", &types.StorageLook{BootID: "b", Volumes: volumesNamed(names)}
+		f.bootID, f.rec.Look = "b", &types.StorageLook{BootID: "b", Volumes: volumesNamed(names)}
 		f.looked = f.now
 	}
 }
@@ -144,12 +144,12 @@ func TestLeaving(t *testing.T) {
 		{"but not where data is here alone", leaves(completed, deadEnd, silent(time.Hour), lookedAt("v1")), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "1 volume has no other healthy replica than on this node: v1"}},
 		{"unless that may be lost", leaves(completed, deadEnd, silent(time.Hour), lookedAt("v1"), given("v1", "v2")), gone},
 		{"nor where less may be lost", leaves(completed, deadEnd, silent(time.Hour), lookedAt("v1", "v2"), given("v1")), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "v2"}},
-		{"nor where there are more volumes than a consent can name", leaves(completed, deadEnd, silent(time.Hour), lookedAt("v1"), given("v1"), func(f *facts) { f.rec.look.Omitted = 1 }), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "more than can be consented to"}},
+		{"nor where there are more volumes than a consent can name", leaves(completed, deadEnd, silent(time.Hour), lookedAt("v1"), given("v1"), func(f *facts) { f.rec.Look.Omitted = 1 }), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "more than can be consented to"}},
 		{"nor where nothing was looked at", leaves(completed, deadEnd, silent(time.Hour)), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "were not checked"}},
 		{"nor where that was in another boot", leaves(completed, deadEnd, silent(time.Hour), lookedAt(), func(f *facts) { f.bootID = "b2" }), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "were not checked"}},
-		{"nor where this boot has no name", leaves(completed, deadEnd, silent(time.Hour), lookedAt(), func(f *facts) { f.bootID, f.rec.look.BootID = "", "" }), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "were not checked"}},
+		{"nor where this boot has no name", leaves(completed, deadEnd, silent(time.Hour), lookedAt(), func(f *facts) { f.bootID, f.rec.Look.BootID = "", "" }), did{phase: completed, s: notRequested, by: nobody, dead: true, why: "were not checked"}},
 		{"an API that is back ends that the node is left without a drain", leaves(completed, deadEnd, lookedAt()), did{phase: emptying, s: notRequested, by: nobody, why: "again"}},
-		{"one that dies at the end is given up after the skip time", leaves(completed, silent(5*time.Minute), func(f *facts) { f.rec.ended = minus(time.Hour) }), did{phase: completed, s: notRequested, by: nobody, dead: true}},
+		{"one that dies at the end is given up after the skip time", leaves(completed, silent(5*time.Minute), func(f *facts) { f.rec.Ended = minus(time.Hour) }), did{phase: completed, s: notRequested, by: nobody, dead: true}},
 		{"counted from the end of the drain where that is later", leaves(completed, silent(5*time.Minute)), did{phase: completed, s: notRequested, by: nobody}},
 		{"a Node that others have deleted is left at once", leaves(completed, missing(time.Minute), lookedAt()), gone},
 		{"but its volumes are looked at first", leaves(completed, missing(time.Minute)), did{phase: completed, s: notRequested, by: nobody, verb: checkLeave, why: "were not checked"}},
@@ -171,7 +171,7 @@ func TestLeaving(t *testing.T) {
 		{"a valid configuration that returns gives all back", leaves(completed, who()), did{phase: idling, s: notRequested, by: nobody, stop: true}},
 		{"also in the middle", leaves(emptying, who(), with(pod("x"))), did{phase: idling, s: notRequested, by: nobody, stop: true}},
 		{"a drain that a device wants as well goes on then", calm(emptying, who(byDeviceOp), with(pod("x"))), did{phase: emptying, s: retrying, by: deviceOp, verb: evict, evict: "x "}},
-		{"one who has left keeps that in mind until it is heard", leaves(idling, func(f *facts) { f.rec.left = true }), did{phase: idling, s: notRequested, by: nobody, left: true}},
-		{"and drops it then", leaves(idling, who(), noMember, says(notSupported, nobody), func(f *facts) { f.rec.left = true }), did{phase: idling, s: notSupported, by: nobody}},
+		{"one who has left keeps that in mind until it is heard", leaves(idling, func(f *facts) { f.rec.Left = true }), did{phase: idling, s: notRequested, by: nobody, left: true}},
+		{"and drops it then", leaves(idling, who(), noMember, says(notSupported, nobody), func(f *facts) { f.rec.Left = true }), did{phase: idling, s: notSupported, by: nobody}},
 	})
 }

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -48,23 +49,23 @@ func (w *world) begin() {
 	w.facts = calm(phase)
 	if w.odds(2) {
 		who()(&w.facts)
-		w.facts.rec = record{phase: idling, rebooted: w.odds(2), locked: w.odds(2), left: w.odds(8)}
+		w.facts.rec = record{Phase: idling, Rebooted: w.odds(2), Locked: w.odds(2), Left: w.odds(8)}
 	}
-	w.history = []stamped{{w.facts.rec.standing, w.facts.rec.status}}
+	w.history = []stamped{{wall0.Add(w.facts.rec.Standing), w.facts.rec.Status}}
 }
 
-func (w *world) moment() time.Time {
+func (w *world) moment() time.Duration {
 	if w.odds(3) {
-		return time.Time{}
+		return 0
 	}
-	return w.facts.now.Add(-time.Duration(w.Int64N(int64(30 * time.Minute))))
+	return w.facts.now - time.Duration(w.Int64N(int64(30*time.Minute)))
 }
 
 // change is what may happen between two steps.
 func (w *world) change() {
 	f := &w.facts
 	pauses := []time.Duration{0, time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second, time.Minute, 5 * time.Hour}
-	f.now = f.now.Add(pauses[w.IntN(len(pauses))])
+	f.now += pauses[w.IntN(len(pauses))]
 	if w.odds(4) {
 		w.ask()
 	}
@@ -76,7 +77,7 @@ func (w *world) change() {
 	}
 	f.held, f.tieBreaker, f.unheard = w.odds(6), w.odds(20), w.odds(10)
 	f.synced, f.known, f.up = !w.odds(10), !w.odds(10), !w.odds(6)
-	f.silentSince, f.deadSince, f.missing, f.alone = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	f.silentSince, f.deadSince, f.missing, f.alone = 0, 0, 0, 0
 	if w.odds(6) {
 		f.silentSince, f.deadSince = w.moment(), w.moment()
 	}
@@ -87,7 +88,7 @@ func (w *world) change() {
 		f.alone, f.others = w.moment(), w.IntN(3)
 	}
 	w.cluster()
-	f.timeout = []time.Duration{24 * time.Hour, 24 * time.Hour, time.Hour, 0, 3}[w.IntN(5)]
+	f.timeout = []time.Duration{24 * time.Hour, math.MaxInt64, time.Hour, 0, 3}[w.IntN(5)]
 	f.hour, f.unusedAfter, f.inUse = []time.Duration{time.Hour, 0}[w.IntN(2)], []time.Duration{24 * time.Hour, time.Hour, 0}[w.IntN(3)], ""
 	if w.odds(4) {
 		f.inUse = "the device reboots"
@@ -102,7 +103,7 @@ func (w *world) ask() {
 	name := requesters[w.IntN(len(requesters))]
 	f.requests = map[string]request{}
 	for _, other := range requesters {
-		if r, ok := f.rec.requests[other]; ok && other != name {
+		if r, ok := f.rec.Requests[other]; ok && other != name {
 			f.requests[other] = request{NodeDrainRequest: r, active: w.odds(2)}
 		}
 	}
@@ -110,7 +111,7 @@ func (w *world) ask() {
 	case 0:
 		f.requests[name] = request{active: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0.Add(time.Duration(w.IntN(5)))}}
 	case 1:
-		if r, ok := f.rec.requests[name]; ok && name != byLeave {
+		if r, ok := f.rec.Requests[name]; ok && name != byLeave {
 			f.requests[name] = request{NodeDrainRequest: r}
 		}
 	}
@@ -133,10 +134,10 @@ func (w *world) cluster() {
 	if w.odds(4) {
 		f.gates, f.holds, f.check.quorum = "gates", "holds", "no quorum"
 	}
-	f.retry = map[verb]time.Time{}
+	f.retry = map[verb]time.Duration{}
 	for v := range event {
 		if w.odds(4) {
-			f.retry[v] = f.now.Add(time.Duration(w.Int64N(int64(time.Minute))))
+			f.retry[v] = f.now + time.Duration(w.Int64N(int64(time.Minute)))
 		}
 	}
 	f.pods = nil
@@ -144,7 +145,7 @@ func (w *world) cluster() {
 		f.pods = append(f.pods, pod(fmt.Sprint(i), func(e *podEviction) {
 			e.seen, e.gone, e.accepted, e.next = w.odds(2), w.odds(2), w.moment(), w.moment()
 			if w.odds(3) {
-				e.pod.Deleted = f.now
+				e.pod.Deleted = wall0
 			}
 		}))
 	}
@@ -153,7 +154,7 @@ func (w *world) cluster() {
 // obey carries the action out, perhaps, and perhaps the process dies after.
 func (w *world) obey(a action) {
 	f := &w.facts
-	w.history = append(w.history, stamped{f.now, a.rec.status})
+	w.history = append(w.history, stamped{wall0.Add(f.now), a.rec.Status})
 	f.rec = a.rec
 	if a.consume {
 		f.forced = nil
@@ -161,28 +162,28 @@ func (w *world) obey(a action) {
 	switch {
 	case w.odds(2):
 	case a.verb == cordon, a.verb == cordonAfterDeadAPI:
-		f.rec.cordoned, f.rec.dead = later(f.rec.cordoned, f.now), false
-		f.rec.losses += w.IntN(2)
+		f.rec.Cordoned, f.rec.Dead = max(f.rec.Cordoned, f.now), false
+		f.rec.Losses += w.IntN(2)
 	case a.verb == release:
-		f.rec.locked = false
+		f.rec.Locked = false
 	case a.verb == deleteNode:
-		f.rec.phase, f.rec.left, f.rec.locked = idling, true, false
+		f.rec.Phase, f.rec.Left, f.rec.Locked = idling, true, false
 	}
 	if a.verb == cordon && w.odds(3) {
-		f.rec.refusals += w.IntN(11)
+		f.rec.Refusals += w.IntN(11)
 	}
 	if w.odds(10) {
-		f.rec = recall(f.rec.journal("b", f.now), f.now)
+		f.rec = recall(types.NodeDrainJournal(f.rec), f.now)
 	}
 }
 
 // promises checks what has to be true of every single decision.
 func (w *world) promises(a action) error {
-	f, draining := w.facts, drains(w.facts.rec.phase)
+	f, draining := w.facts, drains(w.facts.rec.Phase)
 	gives := slices.Contains([]verb{uncordon, unkeep, uncordonLegacy, release}, a.verb)
 	switch {
-	case !slices.Contains(phases, a.rec.phase):
-		return fmt.Errorf("phase %q", a.rec.phase)
+	case !slices.Contains(phases, a.rec.Phase):
+		return fmt.Errorf("phase %q", a.rec.Phase)
 	case a.verb == checkLeave && f.living() && (!f.known || !f.node.Deleted.IsZero()) && f.requests[byLeave].active:
 	case a.verb != none && (!f.living() || !f.known):
 		return fmt.Errorf("%s without an API or a node", verbNames[a.verb])
@@ -190,28 +191,30 @@ func (w *world) promises(a action) error {
 		return fmt.Errorf("%s within its pause", verbNames[a.verb])
 	case a.verb == uncordon && (!f.ourCordon() || f.tieBreaker || f.node.CordonKept):
 		return fmt.Errorf("a cordon is undone that is not ours")
-	case gives && (drains(a.rec.phase) || a.rec.phase == completed):
-		return fmt.Errorf("%s in %s", verbNames[a.verb], a.rec.phase)
-	case len(a.evict) > 0 && (f.rec.phase != emptying || !f.cordoned() || a.verb != evict):
+	case gives && (drains(a.rec.Phase) || a.rec.Phase == completed):
+		return fmt.Errorf("%s in %s", verbNames[a.verb], a.rec.Phase)
+	case len(a.evict) > 0 && (f.rec.Phase != emptying || !f.cordoned() || a.verb != evict):
 		return fmt.Errorf("evictions from a node that takes pods")
-	case a.verb == cordon && f.rec.phase == inGates && !f.entered:
+	case a.verb == cordon && f.rec.Phase == inGates && !f.entered:
 		return fmt.Errorf("a cordon before the gates")
-	case a.verb == deleteNode && (f.rec.phase != completed || !f.requests[byLeave].active):
-		return fmt.Errorf("the Node is deleted in %s", f.rec.phase)
+	case a.verb == deleteNode && (f.rec.Phase != completed || !f.requests[byLeave].active):
+		return fmt.Errorf("the Node is deleted in %s", f.rec.Phase)
 	case a.consume && (f.forced == nil || f.forced.Status != complete9):
 		return fmt.Errorf("a force file is removed that does not say 9")
-	case draining && !drains(a.rec.phase) && !a.stop:
+	case draining && !drains(a.rec.Phase) && !a.stop:
 		return fmt.Errorf("the drain is over and its calls go on")
-	case draining && f.stopped() && drains(a.rec.phase):
+	case draining && f.stopped() && drains(a.rec.Phase):
 		return fmt.Errorf("a drain goes on that nobody wants")
-	case f.stopped() && !a.consume && underWay(a.rec.status.Status):
-		return fmt.Errorf("%v after the withdrawal", a.rec.status.Status)
-	case !f.device() && a.rec.status.Status == complete9:
+	case f.stopped() && !a.consume && underWay(a.rec.Status.Status):
+		return fmt.Errorf("%v after the withdrawal", a.rec.Status.Status)
+	case !f.device() && a.rec.Status.Status == complete9:
 		return fmt.Errorf("COMPLETE for nobody")
 	case f.forced != nil && f.forced.Status != complete9 && a.published.Status != f.forced.Status:
 		return fmt.Errorf("%v is published, not what the force file says", a.published.Status)
-	case strings.HasSuffix(strings.TrimSpace(a.rec.reason), ":"), ends(a.rec.phase) && a.rec.reason == "" && draining:
-		return fmt.Errorf("the drain ends without a reason: %q", a.rec.reason)
+	case strings.HasSuffix(strings.TrimSpace(a.rec.Reason), ":"), ends(a.rec.Phase) && a.rec.Reason == "" && draining:
+		return fmt.Errorf("the drain ends without a reason: %q", a.rec.Reason)
+	case f.timeout == math.MaxInt64 && draining && strings.HasPrefix(a.rec.Reason, "after "):
+		return fmt.Errorf("a deadline in 292 years has passed: %q", a.rec.Reason)
 	case a.again < 0:
 		return fmt.Errorf("a step %s ago", -a.again)
 	}

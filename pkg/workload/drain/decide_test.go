@@ -29,17 +29,17 @@ func TestDrainsBegin(t *testing.T) {
 		{"a node in no cluster does nothing about a request", calm(idling, noMember, says(notSupported, nobody)), did{phase: idling, s: notSupported, by: deviceOp}},
 		{"a request that may not stand any more starts nothing", calm(idling, who(), doubted(byDeviceOp)), did{phase: idling, s: notRequested, by: deviceOp}},
 		{"a drain begins while the API is silent", calm(idling, silent(time.Hour)), did{phase: inGates, s: requested, by: deviceOp}},
-		{"also on a node that is not back from its boot", calm(idling, func(f *facts) { f.rec.rebooted, f.up = true, false }), did{phase: inGates, s: requested, by: deviceOp}},
-		{"a node that has left drains no more", calm(idling, who(byLeave), func(f *facts) { f.rec.left = true }), did{phase: idling, s: notRequested, by: nobody, left: true}},
-		{"not for a device either, which is answered when the membership has heard of it", calm(idling, who(byLeave, byDeviceOp), says(complete9, deviceOp), func(f *facts) { f.rec.left = true }), did{phase: idling, s: complete9, by: deviceOp, left: true}},
-		{"a configuration that comes back after the leave makes drains possible", calm(idling, func(f *facts) { f.rec.left = true }), did{phase: inGates, s: requested, by: deviceOp}},
+		{"also on a node that is not back from its boot", calm(idling, func(f *facts) { f.rec.Rebooted, f.up = true, false }), did{phase: inGates, s: requested, by: deviceOp}},
+		{"a node that has left drains no more", calm(idling, who(byLeave), func(f *facts) { f.rec.Left = true }), did{phase: idling, s: notRequested, by: nobody, left: true}},
+		{"not for a device either, which is answered when the membership has heard of it", calm(idling, who(byLeave, byDeviceOp), says(complete9, deviceOp), func(f *facts) { f.rec.Left = true }), did{phase: idling, s: complete9, by: deviceOp, left: true}},
+		{"a configuration that comes back after the leave makes drains possible", calm(idling, func(f *facts) { f.rec.Left = true }), did{phase: inGates, s: requested, by: deviceOp}},
 	})
 }
 
 func TestDrainsEnd(t *testing.T) {
 	gone := pod("gone", func(e *podEviction) { e.gone = true })
-	refusals := func(n int) func(*facts) { return func(f *facts) { f.rec.refusals = n } }
-	losses := func(n int) func(*facts) { return func(f *facts) { f.rec.losses = n } }
+	refusals := func(n int) func(*facts) { return func(f *facts) { f.rec.Refusals = n } }
+	losses := func(n int) func(*facts) { return func(f *facts) { f.rec.Losses = n } }
 	noPeer := func(f *facts) { f.others = 0 }
 	window := func(f *facts) { f.window = 2 * time.Minute }
 	fast := func(f *facts) { f.timeout = 3 }
@@ -91,7 +91,7 @@ func TestDrainsEnd(t *testing.T) {
 		{"so does a volume", calm(emptying, found(checked{volumes: []types.DrainVolume{{Name: "pvc-1"}}})), did{phase: emptying, s: retrying, by: deviceOp, verb: check, why: "pvc-1"}},
 		{"so does a missing quorum", calm(emptying, found(checked{quorum: "no quorum"})), did{phase: emptying, s: retrying, by: deviceOp, verb: check, why: "no quorum"}},
 		{"so does a lock that another node holds", calm(emptying, found(checked{lock: "node n2 drains"})), did{phase: emptying, s: retrying, by: deviceOp, verb: check, why: "node n2 drains"}},
-		{"an evicted pod that still terminates is not gone", calm(emptying, passed(0), with(pod("x", func(e *podEviction) { e.pod.Deleted = t0 }))), did{phase: emptying, s: retrying, by: deviceOp}},
+		{"an evicted pod that still terminates is not gone", calm(emptying, passed(0), with(pod("x", func(e *podEviction) { e.pod.Deleted = wall0 }))), did{phase: emptying, s: retrying, by: deviceOp}},
 		{"a pod that came since is looked at first", calm(emptying, passed(0), anyPods), did{phase: emptying, s: retrying, by: deviceOp, verb: list}},
 		{"what passed does not while the API is silent", calm(emptying, passed(0), silent(time.Second)), did{phase: emptying, s: retrying, by: deviceOp, why: "does not answer"}},
 		{"nor while the own node is not there", calm(emptying, passed(0), missing(0)), did{phase: emptying, s: retrying, by: deviceOp, why: "not one"}},
@@ -135,16 +135,16 @@ func TestTheNumberOfAnAttempt(t *testing.T) {
 		{"the fifth is the last", 23 * time.Hour, 4, 5},
 		{"a longer timeout takes none back", time.Minute, 3, 3},
 	} {
-		a := decide(calm(emptying, cordonedAgo(row.cordoned), with(pod("x")), func(f *facts) { f.rec.attempt = row.was }))
-		if a.rec.attempt != row.want {
-			t.Errorf("%s: attempt %d, want %d", row.rule, a.rec.attempt, row.want)
+		a := decide(calm(emptying, cordonedAgo(row.cordoned), with(pod("x")), func(f *facts) { f.rec.Attempt = row.was }))
+		if a.rec.Attempt != row.want {
+			t.Errorf("%s: attempt %d, want %d", row.rule, a.rec.Attempt, row.want)
 		}
 	}
 }
 
 func TestAFailureRemembersWhichRequestsFailed(t *testing.T) {
 	a := decide(calm(emptying, who(byDeviceOp), asksAgain(byUpdate), cordonedAgo(24*time.Hour)))
-	if len(a.rec.failed) != 2 || !a.rec.failed[0].Equal(wall0) || !a.rec.failed[1].Equal(wall0.Add(time.Hour)) {
-		t.Errorf("failed are %v", a.rec.failed)
+	if len(a.rec.Failed) != 2 || !a.rec.Failed[0].Equal(wall0) || !a.rec.Failed[1].Equal(wall0.Add(time.Hour)) {
+		t.Errorf("failed are %v", a.rec.Failed)
 	}
 }

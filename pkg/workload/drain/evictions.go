@@ -18,9 +18,9 @@ import (
 // podEviction is a pod that has to leave, and what came of it.
 type podEviction struct {
 	pod      types.Pod
-	since    time.Time // when it was first chosen
-	accepted time.Time // when its eviction was accepted; zero before
-	next     time.Time // no try before this
+	since    time.Duration // when it was first chosen
+	accepted time.Duration // when its eviction was accepted; 0 before
+	next     time.Duration // no try before this
 	backoff  time.Duration
 	refusal  string // why the last try failed; "" before, and once accepted
 	seen     bool   // the table has shown it since the last list
@@ -31,12 +31,12 @@ type podEviction struct {
 }
 
 // due is how long it is until the pod's eviction may be tried; at most 0 for now.
-func (e *podEviction) due(now time.Time) time.Duration {
+func (e *podEviction) due(now time.Duration) time.Duration {
 	at := e.next
-	if !e.accepted.IsZero() {
-		at = later(at, e.accepted.Add(evictAgain))
+	if e.accepted != 0 {
+		at = max(at, e.accepted+evictAgain)
 	}
-	return at.Sub(now)
+	return at - now
 }
 
 // evictionResult sorts the pods of a drain by what came of their eviction, as the
@@ -55,7 +55,7 @@ func (f facts) evictions() evictionResult { return sortEvictions(f.now, f.pods) 
 // sortEvictions sorts the pods that the last list chose. Which pods are on that
 // list is the first filter: kubeapi leaves out those of DaemonSets, mirror pods and
 // those that have ended.
-func sortEvictions(now time.Time, pods []podEviction) (r evictionResult) {
+func sortEvictions(now time.Duration, pods []podEviction) (r evictionResult) {
 	for i := range pods {
 		e := &pods[i]
 		list := &r.toTriggerEvictionLater
@@ -94,7 +94,7 @@ func (r evictionResult) evictNow() (pods []types.Pod) {
 }
 
 // next is how long it is until the next eviction may be tried, 0 for none.
-func (r evictionResult) next(now time.Time) (next time.Duration) {
+func (r evictionResult) next(now time.Duration) (next time.Duration) {
 	for _, e := range slices.Concat(r.failedEviction, r.toTriggerEvictionLater) {
 		if due := e.due(now); next == 0 || due < next {
 			next = due
@@ -106,21 +106,21 @@ func (r evictionResult) next(now time.Time) (next time.Duration) {
 // unseen counts the pods that the last list had and the table has not shown since,
 // and says for how long the first of them has been on the list: the watch lags
 // behind the list, or has shown its end already.
-func (r evictionResult) unseen(list time.Time) (n int, longest time.Duration) {
+func (r evictionResult) unseen(list time.Duration) (n int, longest time.Duration) {
 	for _, e := range r.remaining() {
 		if !e.seen {
 			n++
-			longest = max(longest, list.Sub(e.since))
+			longest = max(longest, list-e.since)
 		}
 	}
 	return n, longest
 }
 
 // slow is the pods that are still there after so long, the longest-standing first.
-func (r evictionResult) slow(now time.Time, long time.Duration) []*podEviction {
-	pods := slices.DeleteFunc(append(r.remaining(), r.ignored...), func(e *podEviction) bool { return now.Sub(e.since) < long })
+func (r evictionResult) slow(now time.Duration, long time.Duration) []*podEviction {
+	pods := slices.DeleteFunc(append(r.remaining(), r.ignored...), func(e *podEviction) bool { return now-e.since < long })
 	slices.SortFunc(pods, func(a, b *podEviction) int {
-		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.pod.Key(), b.pod.Key()))
+		return cmp.Or(cmp.Compare(a.since, b.since), strings.Compare(a.pod.Key(), b.pod.Key()))
 	})
 	return pods
 }
@@ -161,15 +161,15 @@ func keys(pods []*podEviction) (names []string) {
 // known of those that stay in it; but that one was gone does not count against a
 // list that holds it. known are the UIDs of the pods there were
 // before the list was asked for: one that came later may not be in it.
-func (s *state) applyList(now time.Time, pods []types.Pod, known map[string]bool) {
+func (s *state) applyList(now time.Duration, pods []types.Pod, known map[string]bool) {
 	m := &s.mem
 	before := map[string]podEviction{}
 	for _, e := range m.pods {
 		before[e.pod.UID] = e
 	}
 	m.list, m.listed, m.pods = now, known, nil
-	if len(m.chosen) == 0 && s.rec.total > 0 { // by an earlier process, who knows which
-		s.rec.total = max(s.rec.total, len(pods))
+	if len(m.chosen) == 0 && s.rec.Total > 0 { // by an earlier process, who knows which
+		s.rec.Total = max(s.rec.Total, len(pods))
 		for _, p := range pods {
 			m.chosen[p.UID] = true
 		}
@@ -182,7 +182,7 @@ func (s *state) applyList(now time.Time, pods []types.Pod, known map[string]bool
 			e.next = s.countReturn(now, p)
 			if !m.chosen[p.UID] {
 				m.chosen[p.UID] = true
-				s.rec.total++
+				s.rec.Total++
 			}
 		}
 		e.pod, e.seen, e.gone = p, false, false
@@ -192,7 +192,7 @@ func (s *state) applyList(now time.Time, pods []types.Pod, known map[string]bool
 
 // applyEvictions notes for each pod whether it goes, or when to try again. A
 // budget's refusal is news once per pod and never an error.
-func (s *state) applyEvictions(now time.Time, pods []types.Pod, results []error) {
+func (s *state) applyEvictions(now time.Duration, pods []types.Pod, results []error) {
 	index := map[string]int{}
 	for i := range s.mem.pods {
 		index[s.mem.pods[i].pod.UID] = i
@@ -221,7 +221,7 @@ func (s *state) applyEvictions(now time.Time, pods []types.Pod, results []error)
 		}
 		e.refusal = err.Error()
 		e.backoff = min(max(2*e.backoff, minBackoff), longest)
-		e.next = now.Add(e.backoff)
+		e.next = now + e.backoff
 	}
 	if bad != nil {
 		s.mem.lastErr, s.mem.errVerb = bad, evict
@@ -238,7 +238,7 @@ type creator struct {
 	again   bool            // one was since the last return was counted
 	returns int             // how often pods of it have come back
 	shared  bool            // it stands for all creators of its namespace that have no lasting name
-	next    time.Time       // no eviction of those before this
+	next    time.Duration   // no eviction of those before this
 }
 
 // stays reports that a pod of it is no longer evicted. That needs one that came
@@ -275,12 +275,12 @@ func (m *creator) nameOf(p types.Pod) string {
 // countReturn notes a pod that was chosen for the first time. One whose creator had a
 // pod evicted before has come back: then it may not be evicted before next, which
 // is later and later.
-func (s *state) countReturn(now time.Time, p types.Pod) (next time.Time) {
+func (s *state) countReturn(now time.Duration, p types.Pod) (next time.Duration) {
 	m := s.makes(p)
 	switch {
 	case !m.evicted:
 		m.first[p.UID] = true
-		return time.Time{}
+		return 0
 	case m.again:
 		m.again = false
 		m.returns++
@@ -290,7 +290,7 @@ func (s *state) countReturn(now time.Time, p types.Pod) (next time.Time) {
 				m.nameOf(p), p.Namespace, m.returns))
 		}
 	}
-	m.next = later(m.next, now.Add(min(maxPause, time.Second<<min(m.returns-1, 6))))
+	m.next = max(m.next, now+min(maxPause, time.Second<<min(m.returns-1, 6)))
 	return m.next
 }
 

@@ -36,36 +36,36 @@ type facts struct {
 	requests    map[string]request
 	unheard     bool // an agent's topic has not been heard of yet
 	forced      *types.NodeDrainStatus
-	dropForce   bool      // force files from before this boot are to be removed
-	inUse       string    // what shows that the device goes down or is updated, "" for nothing
-	silentSince time.Time // zero while the API answers
-	deadSince   time.Time // the same, or since when writes get no answer
-	up          bool      // the own node is Ready in this boot
-	why         string    // why the own node is not known, or the API silent
-	registered  bool      // this process, or this drain, has seen it
-	others      int       // other nodes there are
-	ends        bool      // the cluster ends with this node, as the tables show it
-	unlocked    string    // which other servers may be draining without the lock, "" for none
-	warnings    []string  // foreign cordons of other nodes that no drain waits for
-	queued      bool      // another node waits at its gates, or drains
-	lease       bool      // the lock is this node's as the cluster shows it, and not known to be held for something else
-	trouble     string    // why the last call failed, "" where it did not
-	came        []string  // pods that the last list did not know, by name
-	entered     bool      // lock and quorum are had, a moment ago
+	dropForce   bool          // force files from before this boot are to be removed
+	inUse       string        // what shows that the device goes down or is updated, "" for nothing
+	silentSince time.Duration // 0 while the API answers
+	deadSince   time.Duration // the same, or since when writes get no answer
+	up          bool          // the own node is Ready in this boot
+	why         string        // why the own node is not known, or the API silent
+	registered  bool          // this process, or this drain, has seen it
+	others      int           // other nodes there are
+	ends        bool          // the cluster ends with this node, as the tables show it
+	unlocked    string        // which other servers may be draining without the lock, "" for none
+	warnings    []string      // foreign cordons of other nodes that no drain waits for
+	queued      bool          // another node waits at its gates, or drains
+	lease       bool          // the lock is this node's as the cluster shows it, and not known to be held for something else
+	trouble     string        // why the last call failed, "" where it did not
+	came        []string      // pods that the last list did not know, by name
+	entered     bool          // lock and quorum are had, a moment ago
 }
 
 // checked is the last look at everything that has to be true before COMPLETE.
 type checked struct {
-	at      time.Time // when its result came; zero for none
-	lone    bool      // no other node would take the pods: only the gates were looked at
-	pods    []string  // those left, by name
+	at      time.Duration // when its result came; 0 for none
+	lone    bool          // no other node would take the pods: only the gates were looked at
+	pods    []string      // those left, by name
 	volumes []types.DrainVolume
 	quorum  string
 	lock    string
 }
 
 // passed reports that all of it was true, a moment ago.
-func (c checked) passed(now time.Time) bool {
+func (c checked) passed(now time.Duration) bool {
 	return c.open(now) && !c.lone && len(c.volumes) == 0
 }
 
@@ -79,10 +79,10 @@ func (c checked) rebuilt() string {
 
 // open reports that the gates stood open a moment ago: nobody else has the lock
 // and etcd can do without this node.
-func (c checked) open(now time.Time) bool {
+func (c checked) open(now time.Duration) bool {
 	looked := c.lone || len(c.pods) == 0 // else the pods were reason enough to wait
 	rebuilt := !c.lone || len(c.volumes) == 0
-	return !c.at.IsZero() && now.Sub(c.at) < checkedFor && looked && rebuilt && c.quorum == "" && c.lock == ""
+	return c.at != 0 && now-c.at < checkedFor && looked && rebuilt && c.quorum == "" && c.lock == ""
 }
 
 // action is what to do about the facts.
@@ -103,9 +103,9 @@ func breaksTies(n types.Node, tie string) bool {
 	return n.TieBreaker || tie != "" && n.UUID == tie
 }
 
-func (f facts) living() bool { return f.silentSince.IsZero() }
+func (f facts) living() bool { return f.silentSince == 0 }
 func (f facts) due(v verb) bool {
-	return !f.now.Before(f.retry[v])
+	return f.now >= f.retry[v]
 }
 
 func (f facts) ourCordon() bool {
@@ -132,7 +132,7 @@ func (f facts) asks() bool {
 // hasNewRequest reports that a request is active whose drain has not failed.
 func (f facts) hasNewRequest() bool {
 	for _, r := range f.requests {
-		if r.active && !slices.ContainsFunc(f.rec.failed, r.RequestedAt.Equal) {
+		if r.active && !slices.ContainsFunc(f.rec.Failed, r.RequestedAt.Equal) {
 			return true
 		}
 	}
@@ -163,8 +163,8 @@ func (f facts) standing() map[string]types.NodeDrainRequest {
 	for name, r := range f.requests {
 		m[name] = r.NodeDrainRequest
 	}
-	if maps.EqualFunc(m, f.rec.requests, sameRequest) {
-		return f.rec.requests
+	if maps.EqualFunc(m, f.rec.Requests, sameRequest) {
+		return f.rec.Requests
 	}
 	return m
 }
@@ -176,12 +176,12 @@ func sameRequest(a, b types.NodeDrainRequest) bool {
 // cordoned reports that the node takes no new pods as far as anybody can know:
 // the table says so, or it may not have caught up with our cordon yet.
 func (f facts) cordoned() bool {
-	return f.node.Unschedulable || !f.cordonAgain.IsZero() && f.now.Sub(f.cordonAgain) < settle
+	return f.node.Unschedulable || f.cordonAgain != 0 && f.now-f.cordonAgain < settle
 }
 
 // by is whom the status is for: the device operation, else the update.
 func (f facts) by() types.DrainRequester {
-	was := f.rec.status.RequestedBy
+	was := f.rec.Status.RequestedBy
 	op, update := f.asking(types.DrainRequesterDeviceOp), f.asking(types.DrainRequesterUpdate)
 	switch {
 	case f.requests[byDeviceOp].active, op && was == types.DrainRequesterDeviceOp:

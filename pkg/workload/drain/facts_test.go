@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	t0    = boot.Add(100 * time.Hour)
+	t0    = 100 * time.Hour // since the boot
 	wall0 = time.Date(2026, 8, 22, 10, 0, 0, 0, time.UTC)
 )
 
@@ -27,29 +27,29 @@ func calm(phase types.DrainPhase, change ...func(*facts)) facts {
 		requests: map[string]request{byDeviceOp: {active: true, NodeDrainRequest: types.NodeDrainRequest{RequestedAt: wall0, RequestedBy: deviceOp}}},
 		up:       true, others: 2,
 		rec: record{
-			phase: phase, adopted: true, asked: t0.Add(-10 * time.Minute), standing: t0.Add(-time.Minute), said: t0.Add(-time.Minute),
-			status: types.NodeDrainStatus{Status: usual[phase], RequestedBy: deviceOp},
+			Phase: phase, Adopted: true, Asked: t0 - 10*time.Minute, Standing: t0 - time.Minute, Said: t0 - time.Minute,
+			Status: types.NodeDrainStatus{Status: usual[phase], RequestedBy: deviceOp},
 		},
 	}
 	switch phase {
 	case types.PhaseIdle:
-		f.rec = record{phase: phase, adopted: true, status: types.NodeDrainStatus{Status: types.DrainNotRequested, RequestedBy: nobody}}
+		f.rec = record{Phase: phase, Adopted: true, Status: types.NodeDrainStatus{Status: types.DrainNotRequested, RequestedBy: nobody}}
 	case types.PhaseGates:
-		f.rec.locked = true
+		f.rec.Locked = true
 	case types.PhaseEmptying, types.PhaseComplete:
-		f.rec.cordoned, f.rec.locked, f.list = t0.Add(-9*time.Minute), true, t0.Add(-time.Second)
+		f.rec.Cordoned, f.rec.Locked, f.list = t0-9*time.Minute, true, t0-time.Second
 		f.node.Unschedulable, f.node.CordonedBy = true, &types.Cordon{By: "zedkube"}
 	default:
-		f.rec.failed = []time.Time{wall0}
+		f.rec.Failed = []time.Time{wall0}
 	}
 	if ends(phase) {
-		f.rec.told, f.rec.ended = []types.DrainRequester{deviceOp}, t0.Add(-time.Minute)
+		f.rec.Told, f.rec.Ended = []types.DrainRequester{deviceOp}, t0-time.Minute
 	}
 	f.registered = true
 	for _, c := range change {
 		c(&f)
 	}
-	f.rec.requests = f.standing()
+	f.rec.Requests = f.standing()
 	return f
 }
 
@@ -83,18 +83,18 @@ func asksAgain(name string) func(*facts) {
 }
 
 func says(s types.DrainStatus, by types.DrainRequester) func(*facts) {
-	return func(f *facts) { f.rec.status = types.NodeDrainStatus{Status: s, RequestedBy: by} }
+	return func(f *facts) { f.rec.Status = types.NodeDrainStatus{Status: s, RequestedBy: by} }
 }
 
-func minus(d time.Duration) time.Time { return t0.Add(-d) }
+func minus(d time.Duration) time.Duration { return t0 - d }
 
-func saidFor(d time.Duration) func(*facts)     { return func(f *facts) { f.rec.said = minus(d) } }
-func standingFor(d time.Duration) func(*facts) { return func(f *facts) { f.rec.standing = minus(d) } }
-func asked(d time.Duration) func(*facts)       { return func(f *facts) { f.rec.asked = minus(d) } }
+func saidFor(d time.Duration) func(*facts)     { return func(f *facts) { f.rec.Said = minus(d) } }
+func standingFor(d time.Duration) func(*facts) { return func(f *facts) { f.rec.Standing = minus(d) } }
+func asked(d time.Duration) func(*facts)       { return func(f *facts) { f.rec.Asked = minus(d) } }
 func cordonedAgo(d time.Duration) func(*facts) {
-	return func(f *facts) { f.rec.cordoned = minus(d) }
+	return func(f *facts) { f.rec.Cordoned = minus(d) }
 }
-func toldOf(by ...types.DrainRequester) func(*facts) { return func(f *facts) { f.rec.told = by } }
+func toldOf(by ...types.DrainRequester) func(*facts) { return func(f *facts) { f.rec.Told = by } }
 
 func silent(d time.Duration) func(*facts) {
 	return func(f *facts) {
@@ -110,7 +110,7 @@ func missing(d time.Duration) func(*facts) {
 func never(f *facts)                     { f.registered = false }
 func alone(d time.Duration) func(*facts) { return func(f *facts) { f.alone = minus(d) } }
 func pause(v verb, d time.Duration) func(*facts) {
-	return func(f *facts) { f.retry = map[verb]time.Time{v: t0.Add(d)} }
+	return func(f *facts) { f.retry = map[verb]time.Duration{v: t0 + d} }
 }
 
 // passed is a last look at everything that found nothing in the way.
@@ -144,15 +144,15 @@ func ourCordon(f *facts) {
 	f.node.Unschedulable, f.node.CordonedBy = true, &types.Cordon{By: "zedkube"}
 }
 func foreign(f *facts)  { f.node.Unschedulable, f.node.CordonedBy = true, nil }
-func deadEnd(f *facts)  { f.rec.dead = true }
-func kept(f *facts)     { f.rec.kept = true }
-func lockOurs(f *facts) { f.rec.locked = true }
+func deadEnd(f *facts)  { f.rec.Dead = true }
+func kept(f *facts)     { f.rec.Kept = true }
+func lockOurs(f *facts) { f.rec.Locked = true }
 func unusedFor(d time.Duration) func(*facts) {
-	return func(f *facts) { f.rec.ended, f.rec.said = minus(d), minus(d) }
+	return func(f *facts) { f.rec.Ended, f.rec.Said = minus(d), minus(d) }
 }
 func inUse(f *facts)    { f.inUse = "nodeagent says that the device reboots" }
 func lockSeen(f *facts) { f.lease = true }
-func neverHad(f *facts) { f.rec.cordoned = time.Time{} }
+func neverHad(f *facts) { f.rec.Cordoned = 0 }
 
 // did is what the tables compare of an action; why only has to be in the reason
 // or in what the drain waits for.
@@ -189,8 +189,8 @@ func table(t *testing.T, rows []row) {
 			t.Helper()
 			a := decide(row.f)
 			got := did{
-				phase: a.rec.phase, s: a.published.Status, by: a.published.RequestedBy, verb: a.verb, stop: a.stop, again: a.again,
-				eat: a.consume, dead: a.rec.dead, kept: a.rec.kept, left: a.rec.left, why: row.want.why,
+				phase: a.rec.Phase, s: a.published.Status, by: a.published.RequestedBy, verb: a.verb, stop: a.stop, again: a.again,
+				eat: a.consume, dead: a.rec.Dead, kept: a.rec.Kept, left: a.rec.Left, why: row.want.why,
 			}
 			for _, p := range a.evict {
 				got.evict += p.Name + " "
@@ -198,8 +198,8 @@ func table(t *testing.T, rows []row) {
 			if d := cmp.Diff(row.want, got, cmp.AllowUnexported(did{})); d != "" {
 				t.Error(d)
 			}
-			if !strings.Contains(a.rec.reason+"\n"+a.waits, row.want.why) {
-				t.Errorf("reason %q, waits for %q, want %q", a.rec.reason, a.waits, row.want.why)
+			if !strings.Contains(a.rec.Reason+"\n"+a.waits, row.want.why) {
+				t.Errorf("reason %q, waits for %q, want %q", a.rec.Reason, a.waits, row.want.why)
 			}
 		})
 	}

@@ -131,7 +131,7 @@ func (c *Component) consumeForce(obeyed bool) (left bool) {
 	}
 	for _, path := range c.ForceFiles {
 		v, err := readForceFile(path)
-		if err != nil || v.Status != types.DrainComplete || c.rec.spent[path] == v.mark {
+		if err != nil || v.Status != types.DrainComplete || c.rec.Spent[path] == v.mark {
 			continue
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -30,17 +30,17 @@ func TestTheWayToTheCordon(t *testing.T) {
 		{"nothing is tried while the API is silent", calm(inGates, entered, silent(time.Second)), did{phase: inGates, s: starting, by: deviceOp, why: "does not answer"}},
 		{"nor while the own node is not there", calm(inGates, entered, missing(0)), did{phase: inGates, s: starting, by: deviceOp, why: "not one"}},
 		{"slow is not dead", calm(inGates, asked(23*time.Hour)), in(enter)},
-		{"the cordon that stands begins the emptying", calm(inGates, func(f *facts) { f.rec.cordoned = t0 }), did{phase: emptying, s: inCordoned, by: deviceOp}},
+		{"the cordon that stands begins the emptying", calm(inGates, func(f *facts) { f.rec.Cordoned = t0 }), did{phase: emptying, s: inCordoned, by: deviceOp}},
 	})
-	if a := decide(calm(inGates, func(f *facts) { f.rec.locked = false })); !a.rec.locked || a.rec.node != "n1" || a.rec.nodeBoot != "b" {
+	if a := decide(calm(inGates, func(f *facts) { f.rec.Locked = false })); !a.rec.Locked || a.rec.Node != "n1" || a.rec.NodeBoot != "b" {
 		t.Error("the lock is about to be ours, and that is not written down first")
 	}
 }
 
 func TestTheEmptying(t *testing.T) {
 	accepted := func(d time.Duration) func(*podEviction) { return func(e *podEviction) { e.accepted = minus(d) } }
-	next := func(d time.Duration) func(*podEviction) { return func(e *podEviction) { e.next = t0.Add(d) } }
-	going := func(e *podEviction) { e.pod.Deleted = t0 }
+	next := func(d time.Duration) func(*podEviction) { return func(e *podEviction) { e.next = t0 + d } }
+	going := func(e *podEviction) { e.pod.Deleted = wall0 }
 	unseen := func(d time.Duration) func(*podEviction) { // d: how long before the last list it was on one first
 		return func(e *podEviction) { e.seen, e.since = false, minus(d) }
 	}
@@ -54,7 +54,7 @@ func TestTheEmptying(t *testing.T) {
 		return did{phase: emptying, s: retrying, by: deviceOp, again: d}
 	}
 	table(t, []row{
-		{"a cordoned node's pods are listed", calm(emptying, func(f *facts) { f.list = time.Time{} }), in(list, "")},
+		{"a cordoned node's pods are listed", calm(emptying, func(f *facts) { f.list = 0 }), in(list, "")},
 		{"all that the list chose are evicted", calm(emptying, with(pod("x"), pod("y"))), in(evict, "x y ")},
 		{"what is evicted is left alone", calm(emptying, with(pod("a", accepted(time.Second)), pod("t", going), pod("g", gone), pod("x"))), in(evict, "x ")},
 		{"an eviction without effect is made again", calm(emptying, with(pod("a", accepted(10*time.Second)))), in(evict, "a ")},

@@ -32,26 +32,26 @@ const (
 // leave deletes the Node of a node that is empty, last of all, and only after
 // all others that want the drain have been told of its end.
 func leave(f facts, a *action) {
-	heard := !f.device() || f.rec.status.Status == types.DrainComplete && f.now.Sub(f.rec.said) >= edge &&
+	heard := !f.device() || f.rec.Status.Status == types.DrainComplete && f.now-f.rec.Said >= edge &&
 		(!f.requests[byUpdate].active || told(f.rec, types.DrainRequesterUpdate))
 	switch {
 	case !heard:
 		a.wait(edge)
 	case f.ended: // the volumes were looked at just before
 		departed(f, a)
-	case f.deadSince.IsZero() && f.known && (f.rec.dead || f.rec.ends && !f.ends):
-		a.rec.dead, a.rec.ends = false, false // nothing was evicted, and now it can be
+	case f.deadSince == 0 && f.known && (f.rec.Dead || f.rec.Ends && !f.ends):
+		a.rec.Dead, a.rec.Ends = false, false // nothing was evicted, and now it can be
 		drainAgain(f, a)
-		a.rec.reason = "other nodes can run its pods and hold its volumes again"
-	case f.rec.dead || f.gone() || f.deleted && !f.known && !f.missing.IsZero():
+		a.rec.Reason = "other nodes can run its pods and hold its volumes again"
+	case f.rec.Dead || f.gone() || f.deleted && !f.known && f.missing != 0:
 		if why := f.atStake(); why != "" {
 			a.waits = why
 			f.checkLeave(a)
 			return
 		}
 		departed(f, a)
-	case f.isDead(f.rec.ended):
-		a.rec.dead = true
+	case f.isDead(f.rec.Ended):
+		a.rec.Dead = true
 	case !f.living() || !f.known:
 		a.waits = f.why
 	case !f.node.Deleted.IsZero():
@@ -64,26 +64,26 @@ func leave(f facts, a *action) {
 		a.verb = deleteNode
 	default:
 		a.waits = f.holds
-		a.wait(f.retry[deleteNode].Sub(f.now))
+		a.wait(f.retry[deleteNode] - f.now)
 	}
 }
 
 // departed is the end of a leave.
 func departed(f facts, a *action) {
 	abandon(f, a, "the node has left the cluster")
-	a.rec.left, a.rec.locked = true, false
+	a.rec.Left, a.rec.Locked = true, false
 }
 
 // isDead reports that the API server has been silent for as long as a drain waits
 // for it, which began at since.
-func (f facts) isDead(since time.Time) bool {
-	return !f.deadSince.IsZero() && f.now.Sub(later(since, f.deadSince)) >= f.skip
+func (f facts) isDead(since time.Duration) bool {
+	return f.deadSince != 0 && f.now-max(since, f.deadSince) >= f.skip
 }
 
 // outdated reports that the last look is from so long before the API server
 // became silent that it says nothing of what there was then.
 func (f facts) outdated() bool {
-	return !f.deadSince.IsZero() && f.looked.Before(f.deadSince.Add(-lookedFor))
+	return f.deadSince != 0 && (f.looked == 0 || f.looked < f.deadSince-lookedFor)
 }
 
 // atStake says what data would be lost by a leave without anybody's consent, as
@@ -91,8 +91,8 @@ func (f facts) outdated() bool {
 // not looked at in this boot is taken for the only copy. Where the own Node is
 // gone, only a look that began after that counts.
 func (f facts) atStake() string {
-	l := f.rec.look
-	if l == nil || f.bootID == "" || l.BootID != f.bootID || !f.missing.IsZero() && f.looked.Before(f.missing) {
+	l := f.rec.Look
+	if l == nil || f.bootID == "" || l.BootID != f.bootID || f.missing != 0 && f.looked < f.missing {
 		if f.consent != nil && f.consent.Unknown {
 			return ""
 		}
@@ -128,7 +128,7 @@ func (f facts) checkLeave(a *action) {
 	case f.due(checkLeave):
 		a.verb = checkLeave
 	default:
-		a.wait(f.retry[checkLeave].Sub(f.now))
+		a.wait(f.retry[checkLeave] - f.now)
 	}
 }
 

@@ -24,7 +24,7 @@ type requestTopic = pubsub.Source[types.NodeDrainRequest]
 // observed is what one step reads, before it changes anything. Times are of the
 // boot clock, but those of the wall clock that say so.
 type observed struct {
-	now     time.Time
+	now     time.Duration
 	wall    time.Time // by the wall clock
 	booted  time.Time // when this boot began, by the wall clock
 	bootID  string
@@ -50,8 +50,8 @@ type observed struct {
 	markers       map[string]string // the markers that have content: path to mark
 	markerPaths   []string          // all of them, in their order
 
-	synced     bool // the tables hold what the API server has
-	nodes      map[string]types.Node
+	synced     bool                 // the tables hold what the API server has
+	nodes      []types.Node         // as the table shows them
 	nodePods   map[string]types.Pod // of this node
 	self       string               // the name of the own Node, whether there is one or not
 	node       types.Node
@@ -80,13 +80,13 @@ type topic struct {
 }
 
 // now is the time by the boot clock.
-func (c *Component) now() time.Time { return boot.Add(c.Uptime()) }
+func (c *Component) now() time.Duration { return max(c.Uptime(), 1) }
 
 // look copies what is true now.
 func (c *Component) look() observed {
 	seen := observed{answers: c.answers(), now: c.now(), wall: time.Now(), bootID: c.BootID, hour: c.Hour}
 	seen.booted = seen.wall.Add(-c.Uptime())
-	if c.mem.started.IsZero() {
+	if c.mem.started == 0 {
 		s := &startup{}
 		s.status, s.published = c.Status.Get(types.Global)
 		s.journal, s.written = c.Journal.Get(types.Global)
@@ -132,7 +132,7 @@ func (c *Component) lookAtMembership(seen *observed) {
 	if membership.Config != nil && !config.Valid {
 		config = *membership.Config
 	}
-	if w := membership.Consent; w.Holds(c.BootID, config.ClusterID.UUID, seen.now.Sub(boot)) {
+	if w := membership.Consent; w.Holds(c.BootID, config.ClusterID.UUID, seen.now) {
 		seen.consent = w
 	}
 	seen.config, seen.membership = config, membership
@@ -142,20 +142,24 @@ func (c *Component) lookAtMembership(seen *observed) {
 func (c *Component) lookAtCluster(seen *observed) {
 	seen.api, seen.apiSeen = c.API.Get(types.Global)
 	seen.synced = seen.apiSeen && seen.api.Synced
-	seen.nodes = c.Nodes.All()
 	info, _ := c.Info.Get(types.Global)
 	seen.self = info.NodeName()
-	seen.node, seen.known = types.OwnNode(seen.nodes, info)
+	nodes := c.Nodes.All()
+	seen.node, seen.known = types.OwnNode(nodes, info)
 	id := seen.config.TieBreakerNodeID.UUID
 	seen.tieBreaker = seen.node.TieBreaker || info.DeviceID != uuid.Nil && info.DeviceID == id
 	if id != uuid.Nil {
 		seen.tie = id.String()
+	}
+	for _, n := range nodes {
+		n.TieBreaker = breaksTies(n, seen.tie)
+		seen.nodes = append(seen.nodes, n)
 	}
 	seen.lockLease, _ = c.Leases.Get(types.DrainLockName)
 }
 
 // ofThisBoot reports whether a journal makes sense and was written in this boot.
 // Where the boot id cannot be had, a journal from later than now is of another one.
-func ofThisBoot(j types.NodeDrainJournal, bootID string, now time.Time) bool {
-	return j.Serial > 0 && slices.Contains(phases, j.Phase) && j.BootID == bootID && !boot.Add(j.Uptime).After(now)
+func ofThisBoot(j types.NodeDrainJournal, bootID string, now time.Duration) bool {
+	return j.Serial > 0 && slices.Contains(phases, j.Phase) && j.BootID == bootID && j.Uptime <= now
 }

@@ -31,28 +31,28 @@ const (
 // view is what the progress record is made of beyond the facts.
 type view struct {
 	reason        string
-	since         time.Time
-	published     time.Time
+	since         time.Duration
+	published     time.Duration
 	asked         bool // for the situations of this drain's pods
 	situations    []types.PodSituation
 	stranded      []string // pods that no other node took when last asked
 	volumes       []types.DrainVolume
-	blockingSince map[string]time.Time // of volumes in the way
+	blockingSince map[string]time.Duration // of volumes in the way
 	pace          outlook.RebuildRates
 	events        []types.Event
-	reported      map[string]bool       // pods that an Event was written about
-	resumed       types.DrainPhase      // of the record of an earlier process, "" for none
-	pods          types.DrainPods       // as that counted them
-	earlier       map[string]time.Time  // since when pods were in the way, as that saw it
-	shown         types.DrainConditions // as last written to the Node
-	shownAt       time.Time
+	reported      map[string]bool          // pods that an Event was written about
+	resumed       types.DrainPhase         // of the record of an earlier process, "" for none
+	pods          types.DrainPods          // as that counted them
+	earlier       map[string]time.Duration // since when pods were in the way, as that saw it
+	shown         types.DrainConditions    // as last written to the Node
+	shownAt       time.Duration
 }
 
 // publishProgress explains the drain. Counts alone are not worth a record each.
 func (c *Component) publishProgress(f facts, a action) error {
 	v := &c.mem.view
 	old, ok := c.Progress.Get(types.Global)
-	if v.published.IsZero() && ok {
+	if v.published == 0 && ok {
 		c.resume(f, old)
 	}
 	p := c.progress(f, a)
@@ -60,7 +60,7 @@ func (c *Component) publishProgress(f facts, a action) error {
 		v.reason, v.since = p.Reason, f.now
 	}
 	p.Since = c.wallTime(v.since)
-	if ok && (f.now.Sub(v.published) < hurry(old, p) || reflect.DeepEqual(p, old)) {
+	if ok && (v.published != 0 && f.now-v.published < hurry(old, p) || reflect.DeepEqual(p, old)) {
 		return nil
 	}
 	v.published = f.now
@@ -91,33 +91,33 @@ func hurry(old, p types.NodeDrainProgress) time.Duration {
 func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 	r, m := a.rec, &c.mem
 	p := types.NodeDrainProgress{
-		Phase: r.phase, Requesters: asking(r),
-		Attempt: r.attempt, Attempts: attempts, Started: c.wallTime(r.asked), Ended: c.wallTime(r.ended),
-		Cordon: cordonedBy(f.node, f.tieBreaker), Quorum: f.check.quorum, Left: r.left, Journal: m.journal,
+		Phase: r.Phase, Requesters: asking(r),
+		Attempt: r.Attempt, Attempts: attempts, Started: c.wallTime(r.Asked), Ended: c.wallTime(r.Ended),
+		Cordon: cordonedBy(f.node, f.tieBreaker), Quorum: f.check.quorum, Left: r.Left, Journal: m.journal,
 	}
 	p.Journal.Look = nil // a record is one packet, and what was not looked at holds a leave
-	switch r.phase {
+	switch r.Phase {
 	case types.PhaseGates:
-		p.Deadline = c.wallTime(r.asked.Add(f.timeout))
+		p.Deadline = c.wallTime(r.Asked).Add(f.timeout)
 	case types.PhaseEmptying:
-		p.Deadline = c.wallTime(r.cordoned.Add(f.timeout))
+		p.Deadline = c.wallTime(r.Cordoned).Add(f.timeout)
 	}
-	p.Pods = f.evictions().count(r.total)
-	if f.list.IsZero() && len(f.pods) == 0 && m.view.pods.Total > 0 {
+	p.Pods = f.evictions().count(r.Total)
+	if f.list == 0 && len(f.pods) == 0 && m.view.pods.Total > 0 {
 		p.Pods = m.view.pods // all there is, until the first list
 	}
 	if m.lockKnown {
 		p.Lock = types.DrainLockView{Holder: m.lock.Holder, Since: m.lock.Since, Mine: m.lock.Holder != "" && ours(m.lock, f.node.Name)}
 	}
 	p.Lock.Waits = f.check.lock
-	if r.phase == types.PhaseGates {
+	if r.Phase == types.PhaseGates {
 		p.Quorum = m.quorum
 		if p.Quorum == "" && !p.Lock.Mine {
 			p.Lock.Waits = f.gates
 		}
 	}
 	p.Stranded, p.StrandedOmitted = first(m.view.stranded)
-	if drains(r.phase) {
+	if drains(r.Phase) {
 		p.Warnings = f.warnings[:min(shown, len(f.warnings))]
 		c.inTheWay(f, &p)
 	}
@@ -156,12 +156,12 @@ func (c *Component) obstacles(f facts) []outlook.StuckPod {
 			s = types.PodSituation{Pod: e.pod, Fits: 1}
 		}
 		s.Pod = e.pod
-		since := c.wallTime(e.since)
-		if was := c.mem.view.earlier[e.pod.Key()]; !was.IsZero() {
-			since = earlier(was, since)
+		since := e.since
+		if was := c.mem.view.earlier[e.pod.Key()]; was != 0 {
+			since = min(was, since)
 		}
 		all = append(all, outlook.StuckPod{
-			Situation: s, Since: since, RefusedBy: e.refusal,
+			Situation: s, Since: c.wallTime(since), RefusedBy: e.refusal,
 			TerminatingSince: e.pod.Deleted, Returns: e.returns, Shared: e.shared, KubeletReady: f.node.Ready == types.ConditionTrue,
 		})
 	}
@@ -179,16 +179,16 @@ func cordonedBy(n types.Node, tieBreaker bool) string {
 // reasonOf is why the drain stands where it stands, in a sentence.
 func (c *Component) reasonOf(f facts, a action, p types.NodeDrainProgress) string {
 	switch v := &c.mem.view; {
-	case p.Phase == v.resumed && f.now.Sub(c.mem.started) < 2*patience:
+	case p.Phase == v.resumed && f.now-c.mem.started < 2*patience:
 		return v.reason // nothing else is known yet
 	case !drains(p.Phase):
-		return cmp.Or(a.waits, a.rec.reason)
+		return cmp.Or(a.waits, a.rec.Reason)
 	case !f.living() && f.onlyLeaves() && f.atStake() != "":
 		return f.why + "; and " + f.atStake()
 	case !f.living():
 		return fmt.Sprintf("%s; once that has lasted %s the drain is Complete as it is", cmp.Or(a.waits, f.why), f.skip)
-	case p.Phase != types.PhaseEmptying || f.list.IsZero() || f.evictions().left() == 0:
-		return cmp.Or(a.waits, f.trouble, a.rec.reason)
+	case p.Phase != types.PhaseEmptying || f.list == 0 || f.evictions().left() == 0:
+		return cmp.Or(a.waits, f.trouble, a.rec.Reason)
 	case c.mem.errVerb == evict && len(p.Blockers) > 0: // they say more than the error of one of them
 		return cmp.Or(a.waits, inTheWayOf(p))
 	}
@@ -231,22 +231,22 @@ func itself(names []string) string {
 // begin anew.
 func (c *Component) resume(f facts, was types.NodeDrainProgress) {
 	j, now := was.Journal, f.now
-	if c.rec.asked.IsZero() || !ofThisBoot(j, f.bootID, now) || j.Asked != sinceBoot(c.rec.asked) {
+	if c.rec.Asked == 0 || !ofThisBoot(j, f.bootID, now) || j.Asked != c.rec.Asked {
 		return
 	}
-	at := func(t time.Time) time.Time { // by the boot clock, which has no time after now
+	at := func(t time.Time) time.Duration { // by the boot clock, which has no time after now
 		if t.IsZero() {
 			return now
 		}
-		return earlier(later(boot.Add(t.Sub(c.mem.bootWall)), c.rec.asked), now)
+		return min(max(t.Sub(c.mem.bootWall), c.rec.Asked), now)
 	}
 	v := &c.mem.view
 	v.reason, v.since = was.Reason, at(was.Since)
 	v.resumed, v.pods = was.Phase, was.Pods
 	v.stranded = union(v.stranded, was.Stranded)
-	v.earlier, v.reported, v.blockingSince = map[string]time.Time{}, map[string]bool{}, map[string]time.Time{}
+	v.earlier, v.reported, v.blockingSince = map[string]time.Duration{}, map[string]bool{}, map[string]time.Duration{}
 	for _, b := range was.Blockers {
-		v.earlier[b.Pod] = c.wallTime(at(b.Since))
+		v.earlier[b.Pod] = at(b.Since)
 		v.reported[b.Pod] = b.Outlook == types.OutlookNever
 	}
 	for _, vol := range was.Volumes {

@@ -16,28 +16,30 @@ import (
 // full is a record of which no field is as it was born.
 func full() record {
 	return record{
-		serial: 7, adopted: true, phase: emptying, reason: "because",
-		status:   types.NodeDrainStatus{Status: retrying, RequestedBy: osUpdate},
-		requests: map[string]types.NodeDrainRequest{byUpdate: {RequestedAt: wall0, RequestedBy: osUpdate, Context: "image"}},
-		failed:   []time.Time{wall0}, told: []types.DrainRequester{deviceOp},
-		standing: minus(1), said: minus(2), asked: minus(6), cordoned: minus(5), ended: minus(3), silent: minus(4),
-		attempt: 3, losses: 2, refusals: 4, node: "n1", nodeBoot: "b",
-		locked: true, kept: true, dead: true, left: true, rebooted: true, unused: true, spent: map[string]string{"/tmp/f": "1"}, markers: map[string]string{"/tmp/m": "2"}, total: 300,
-		ends: true, look: &types.StorageLook{BootID: "boot", Uptime: time.Hour, At: wall0, Volumes: []types.LeaveVolume{{UID: "u"}}, Omitted: 1},
+		Serial: 7, Adopted: true, Phase: emptying, Reason: "because",
+		Status:   types.NodeDrainStatus{Status: retrying, RequestedBy: osUpdate},
+		Requests: map[string]types.NodeDrainRequest{byUpdate: {RequestedAt: wall0, RequestedBy: osUpdate, Context: "image"}},
+		Failed:   []time.Time{wall0}, Told: []types.DrainRequester{deviceOp},
+		Standing: minus(1), Said: minus(2), Asked: minus(6), Cordoned: minus(5), Ended: minus(3), Silent: minus(4),
+		Attempt: 3, Losses: 2, Refusals: 4, Node: "n1", NodeBoot: "b",
+		Locked: true, Kept: true, Dead: true, Left: true, Rebooted: true, Unused: true, Spent: map[string]string{"/tmp/f": "1"}, Markers: map[string]string{"/tmp/m": "2"}, Total: 300,
+		Ends: true, Look: &types.StorageLook{BootID: "boot", Uptime: time.Hour, At: wall0, Volumes: []types.LeaveVolume{{UID: "u"}}, Omitted: 1},
 	}
+}
+
+// written is the record as it is written down at t0.
+func written(r record) types.NodeDrainJournal {
+	j := types.NodeDrainJournal(r)
+	j.BootID, j.Uptime = "boot", t0
+	return j
 }
 
 func TestEveryFieldOfTheRecordSurvivesTheJournal(t *testing.T) {
 	want := full()
-	for v, i := reflect.ValueOf(want), 0; i < v.NumField(); i++ {
-		if v.Field(i).IsZero() {
-			t.Errorf("this test forgets %s", v.Type().Field(i).Name)
-		}
-	}
-	j := want.journal("boot", t0)
+	j := written(want)
 	for v, i := reflect.ValueOf(j), 0; i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {
-			t.Errorf("nothing is written to %s", v.Type().Field(i).Name)
+			t.Errorf("this test forgets %s", v.Type().Field(i).Name)
 		}
 	}
 	raw, err := json.Marshal(j)
@@ -48,20 +50,21 @@ func TestEveryFieldOfTheRecordSurvivesTheJournal(t *testing.T) {
 	if err := json.Unmarshal(raw, &back); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(want, recall(back, t0), cmp.AllowUnexported(record{})); d != "" {
+	if d := cmp.Diff(want, recall(back, t0)); d != "" {
 		t.Error(d)
 	}
-	if back.BootID != "boot" || back.Uptime != t0.Sub(boot) {
+	if back.BootID != "boot" || back.Uptime != t0 {
 		t.Errorf("written in boot %q at %s", back.BootID, back.Uptime)
 	}
 }
 
 func TestAMomentAtTheBootIsNotNoMoment(t *testing.T) {
-	r := record{phase: inGates, asked: boot}
-	if back := recall(r.journal("b", t0), t0); back.asked.IsZero() || back.asked.After(boot.Add(time.Second)) {
-		t.Errorf("asked at %v", back.asked)
+	c := Component{Uptime: func() time.Duration { return 0 }}
+	r := record{Phase: inGates, Asked: c.now()}
+	if back := recall(written(r), t0); back.Asked == 0 || back.Asked > time.Second {
+		t.Errorf("asked at %v", back.Asked)
 	}
-	if back := recall(record{phase: idling}.journal("b", t0), t0); !back.asked.IsZero() || !back.cordoned.IsZero() {
+	if back := recall(written(record{Phase: idling}), t0); back.Asked != 0 || back.Cordoned != 0 {
 		t.Error("what never was came back as something")
 	}
 }
@@ -73,25 +76,25 @@ func TestAJournalThatCannotBeIsBentIntoOneThatCan(t *testing.T) {
 		good func(record) bool
 	}{
 		{"an unknown phase is no drain, and whatever there is is given back", func(j *types.NodeDrainJournal) { j.Phase = "Melting" }, func(r record) bool {
-			return r.phase == idling && r.locked && r.rebooted && r.status == types.NodeDrainStatus{} && r.serial == 7 && r.adopted
+			return r.Phase == idling && r.Locked && r.Rebooted && r.Status == types.NodeDrainStatus{} && r.Serial == 7 && r.Adopted
 		}},
-		{"so is a status that EVE has not", func(j *types.NodeDrainJournal) { j.Status.Status = 200 }, func(r record) bool { return r.phase == idling && r.status.Status == 0 }},
-		{"so is a requester that EVE has not", func(j *types.NodeDrainJournal) { j.Status.RequestedBy = 200 }, func(r record) bool { return r.phase == idling && r.status.RequestedBy == 0 }},
-		{"a moment before the boot is none", func(j *types.NodeDrainJournal) { j.Said, j.Ended = -1, math.MinInt64 }, func(r record) bool { return r.said.IsZero() && r.ended.IsZero() }},
+		{"so is a status that EVE has not", func(j *types.NodeDrainJournal) { j.Status.Status = 200 }, func(r record) bool { return r.Phase == idling && r.Status.Status == 0 }},
+		{"so is a requester that EVE has not", func(j *types.NodeDrainJournal) { j.Status.RequestedBy = 200 }, func(r record) bool { return r.Phase == idling && r.Status.RequestedBy == 0 }},
+		{"a moment before the boot is none", func(j *types.NodeDrainJournal) { j.Said, j.Ended = -1, math.MinInt64 }, func(r record) bool { return r.Said == 0 && r.Ended == 0 }},
 		{"a moment to come is now", func(j *types.NodeDrainJournal) {
 			j.Asked, j.Cordoned, j.Standing, j.Silent = math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64
 		}, func(r record) bool {
-			return r.asked.Equal(t0) && r.cordoned.Equal(t0) && r.standing.Equal(t0) && r.silent.Equal(t0)
+			return r.Asked == t0 && r.Cordoned == t0 && r.Standing == t0 && r.Silent == t0
 		}},
-		{"a drain that nobody asked for was asked for now", func(j *types.NodeDrainJournal) { j.Asked = 0 }, func(r record) bool { return r.asked.Equal(t0) }},
-		{"a drain that empties without a cordon passes the gates", func(j *types.NodeDrainJournal) { j.Cordoned = -5 }, func(r record) bool { return r.phase == inGates && r.asked.Equal(minus(6)) }},
-		{"a state that nobody has seen begins to stand now", func(j *types.NodeDrainJournal) { j.Standing = 0 }, func(r record) bool { return r.standing.Equal(t0) }},
+		{"a drain that nobody asked for was asked for now", func(j *types.NodeDrainJournal) { j.Asked = 0 }, func(r record) bool { return r.Asked == t0 }},
+		{"a drain that empties without a cordon passes the gates", func(j *types.NodeDrainJournal) { j.Cordoned = -5 }, func(r record) bool { return r.Phase == inGates && r.Asked == minus(6) }},
+		{"a state that nobody has seen begins to stand now", func(j *types.NodeDrainJournal) { j.Standing = 0 }, func(r record) bool { return r.Standing == t0 }},
 		{"counts are not negative", func(j *types.NodeDrainJournal) { j.Attempt, j.Losses, j.Refusals, j.Total = -1, -1, -1, -1 }, func(r record) bool {
-			return r.attempt == 0 && r.losses == 0 && r.refusals == 0 && r.total == 0
+			return r.Attempt == 0 && r.Losses == 0 && r.Refusals == 0 && r.Total == 0
 		}},
-		{"there is no sixth attempt", func(j *types.NodeDrainJournal) { j.Attempt = math.MaxInt }, func(r record) bool { return r.attempt == attempts }},
+		{"there is no sixth attempt", func(j *types.NodeDrainJournal) { j.Attempt = math.MaxInt }, func(r record) bool { return r.Attempt == attempts }},
 	} {
-		j := full().journal("boot", t0)
+		j := written(full())
 		row.odd(&j)
 		if r := recall(j, t0); !row.good(r) {
 			t.Errorf("%s: %+v", row.rule, r)
@@ -100,7 +103,7 @@ func TestAJournalThatCannotBeIsBentIntoOneThatCan(t *testing.T) {
 }
 
 func TestAJournalIsOfItsBootOnly(t *testing.T) {
-	good := full().journal("boot", t0)
+	good := written(full())
 	for _, row := range []struct {
 		rule string
 		odd  func(*types.NodeDrainJournal)
@@ -122,16 +125,16 @@ func TestAJournalIsOfItsBootOnly(t *testing.T) {
 
 func TestABootEndsTheDrain(t *testing.T) {
 	want := record{
-		serial: 7, adopted: true, phase: idling, reason: "the device has rebooted",
-		node: "n1", nodeBoot: "b", locked: true, rebooted: true, left: true,
-		look: full().look, // it names its boot
+		Serial: 7, Adopted: true, Phase: idling, Reason: "the device has rebooted",
+		Node: "n1", NodeBoot: "b", Locked: true, Rebooted: true, Left: true,
+		Look: full().Look, // it names its boot
 	}
 	if d := cmp.Diff(want, full().afterBoot(), cmp.AllowUnexported(record{})); d != "" {
 		t.Error(d)
 	}
 	r := full()
-	r.locked = false // the disk was full when it was taken
-	if !r.afterBoot().locked {
+	r.Locked = false // the disk was full when it was taken
+	if !r.afterBoot().Locked {
 		t.Error("a lock from before the boot may be ours whatever the record says")
 	}
 }
@@ -155,14 +158,14 @@ func TestADrainOfWhichOnlyTheStatusIsLeft(t *testing.T) {
 		{200, idling, requested},
 	} {
 		r := fromStatus(types.NodeDrainStatus{Status: row.s, RequestedBy: osUpdate}, t0)
-		if r.phase != row.phase || r.status.Status != row.s || !r.locked {
+		if r.Phase != row.phase || r.Status.Status != row.s || !r.Locked {
 			t.Errorf("%v: %+v", row.s, r)
 		}
-		if drains(r.phase) && (r.asked.IsZero() || r.standing.IsZero()) || r.phase == emptying && r.cordoned.IsZero() {
+		if drains(r.Phase) && (r.Asked == 0 || r.Standing == 0) || r.Phase == emptying && r.Cordoned == 0 {
 			t.Errorf("%v: times are missing: %+v", row.s, r)
 		}
-		if final(row.s) != slices.Contains(r.told, osUpdate) {
-			t.Errorf("%v: told is %v", row.s, r.told)
+		if final(row.s) != slices.Contains(r.Told, osUpdate) {
+			t.Errorf("%v: told is %v", row.s, r.Told)
 		}
 		f := calm(idling, who(byUpdate))
 		f.rec = r
@@ -170,11 +173,11 @@ func TestADrainOfWhichOnlyTheStatusIsLeft(t *testing.T) {
 			t.Errorf("%v: says %v", row.s, a.published.Status)
 		}
 		// Its requester may not have been heard of again yet.
-		if _, stood := r.requests[byUpdate]; stood != (row.phase != idling) {
-			t.Errorf("%v: requests are %v", row.s, r.requests)
+		if _, stood := r.Requests[byUpdate]; stood != (row.phase != idling) {
+			t.Errorf("%v: requests are %v", row.s, r.Requests)
 		}
 	}
-	if r := fromStatus(types.NodeDrainStatus{Status: retrying, RequestedBy: deviceOp}, t0); len(r.requests) != 1 || r.requests[byDeviceOp].RequestedBy != deviceOp {
-		t.Errorf("requests are %v", r.requests)
+	if r := fromStatus(types.NodeDrainStatus{Status: retrying, RequestedBy: deviceOp}, t0); len(r.Requests) != 1 || r.Requests[byDeviceOp].RequestedBy != deviceOp {
+		t.Errorf("requests are %v", r.Requests)
 	}
 }

@@ -22,41 +22,41 @@ const (
 // for them, or they would wait for its end.
 func nextStatus(f facts, a *action) {
 	r := &a.rec
-	was := r.status
+	was := r.Status
 	next := types.NodeDrainStatus{Status: was.Status, RequestedBy: f.by()}
 	switch s := was.Status; {
 	case !f.member:
 		next.Status = types.DrainNotSupported
 	case s <= types.DrainNotSupported:
 		next.Status = types.DrainNotRequested
-	case r.left && f.device(): // the membership hears of it in a moment, and then NOTSUPPORTED is true
-	case failed(s) && (r.phase == types.PhaseNoCordon || r.phase == types.PhaseNotEmpty),
-		s == types.DrainComplete && r.phase == types.PhaseComplete && f.device():
+	case r.Left && f.device(): // the membership hears of it in a moment, and then NOTSUPPORTED is true
+	case failed(s) && (r.Phase == types.PhaseNoCordon || r.Phase == types.PhaseNotEmpty),
+		s == types.DrainComplete && r.Phase == types.PhaseComplete && f.device():
 		next = keepFinal(f, a)
-	case s == types.DrainComplete && r.unused && f.device():
+	case s == types.DrainComplete && r.Unused && f.device():
 		next.Status = types.DrainFailedDrain
-	case r.phase == types.PhaseIdle || !f.device(), s == types.DrainComplete: // that is another drain's
+	case r.Phase == types.PhaseIdle || !f.device(), s == types.DrainComplete: // that is another drain's
 		next.Status = types.DrainNotRequested
 	case f.unsaid && underWay(s): // every state of a drain is to be seen
 	case next.RequestedBy != was.RequestedBy && underWay(s):
 		// A new requester has to see the drain as it is first.
 	case s == types.DrainRequested:
 		next.Status = types.DrainStarting
-	case s == types.DrainStarting && !r.cordoned.IsZero():
+	case s == types.DrainStarting && r.Cordoned != 0:
 		next.Status = types.DrainCordoned
-	case s == types.DrainCordoned && a.ripe(cordonedFor-f.now.Sub(r.said)):
+	case s == types.DrainCordoned && a.ripe(cordonedFor-(f.now-r.Said)):
 		next.Status = types.DrainRetrying
 	case s == types.DrainCordoned:
-	case underWay(s) && ends(r.phase) && a.ripe(edge-f.now.Sub(r.standing)):
-		next.Status = finals[r.phase]
+	case underWay(s) && ends(r.Phase) && a.ripe(edge-(f.now-r.Standing)):
+		next.Status = finals[r.Phase]
 	case underWay(s):
-	case failed(s) && r.phase == types.PhaseComplete: // seen by its requester already
+	case failed(s) && r.Phase == types.PhaseComplete: // seen by its requester already
 		next.Status = types.DrainComplete
 	default:
 		next.Status = types.DrainRequested
 	}
 	noteStatus(f, r, next)
-	a.published = f.masked(r.status)
+	a.published = f.masked(r.Status)
 }
 
 // masked is what is published for status: an operator's word instead, where the
@@ -95,29 +95,29 @@ func (a *action) ripe(wait time.Duration) bool {
 
 // noteStatus writes down that next is said.
 func noteStatus(f facts, r *record, next types.NodeDrainStatus) {
-	was := r.status
+	was := r.Status
 	if next == was {
 		return
 	}
-	r.status, r.said = next, f.now
+	r.Status, r.Said = next, f.now
 	if underWay(next.Status) && (!underWay(was.Status) || next.RequestedBy != was.RequestedBy) {
-		r.standing = f.now
+		r.Standing = f.now
 	}
 	if next.Status != was.Status {
-		r.told = nil
+		r.Told = nil
 	}
 	if final(next.Status) {
-		r.told = append(slices.Clone(r.told), next.RequestedBy)
+		r.Told = append(slices.Clone(r.Told), next.RequestedBy)
 	}
 }
 
 // keepFinal keeps a final state and tells every requester of it in turn.
 func keepFinal(f facts, a *action) types.NodeDrainStatus {
-	next := a.rec.status
+	next := a.rec.Status
 	tell := func(name string, by types.DrainRequester) bool {
 		return f.requests[name].active && !told(a.rec, by)
 	}
-	switch wait := edge - f.now.Sub(a.rec.said); {
+	switch wait := edge - (f.now - a.rec.Said); {
 	case tell(byDeviceOp, types.DrainRequesterDeviceOp):
 		next.RequestedBy = types.DrainRequesterDeviceOp
 	case tell(byUpdate, types.DrainRequesterUpdate) && f.requests[byDeviceOp].active && wait > 0:

@@ -9,7 +9,7 @@ import (
 )
 
 func TestWhatIsSaidNext(t *testing.T) {
-	unborn := func(f *facts) { f.rec.status = types.NodeDrainStatus{} }
+	unborn := func(f *facts) { f.rec.Status = types.NodeDrainStatus{} }
 	end := did{phase: completed, s: complete9, by: deviceOp, stop: true}
 	hold := func(s types.DrainStatus, d time.Duration) did {
 		return did{phase: emptying, s: s, by: deviceOp, stop: true, again: d}
@@ -31,7 +31,7 @@ func TestWhatIsSaidNext(t *testing.T) {
 		{"COMPLETE waits until a drain was seen for two seconds", calm(emptying, passed(0), standingFor(1500*time.Millisecond)), hold(retrying, 500*time.Millisecond)},
 		{"that is enough", calm(emptying, passed(0), standingFor(edge)), end},
 		{"FAILEDDRAIN waits as well", calm(emptying, cordonedAgo(24*time.Hour), standingFor(time.Second)), hold(retrying, time.Second)},
-		{"FAILEDCORDON waits as well", calm(inGates, standingFor(time.Second), func(f *facts) { f.rec.refusals = 10 }), did{phase: inGates, s: starting, by: deviceOp, stop: true, again: time.Second}},
+		{"FAILEDCORDON waits as well", calm(inGates, standingFor(time.Second), func(f *facts) { f.rec.Refusals = 10 }), did{phase: inGates, s: starting, by: deviceOp, stop: true, again: time.Second}},
 		{"a dead API's COMPLETE waits as well", calm(inGates, silent(time.Hour), standingFor(time.Second)), did{phase: inGates, s: starting, by: deviceOp, stop: true, again: time.Second}},
 		{"no end comes out of CORDONED", calm(emptying, passed(0), says(inCordoned, deviceOp), saidFor(400*time.Millisecond)), hold(inCordoned, 600*time.Millisecond)},
 		{"nor out of REQUESTED", calm(inGates, says(requested, deviceOp), silent(time.Hour)), did{phase: inGates, s: starting, by: deviceOp, stop: true, again: time.Millisecond}},
@@ -59,14 +59,14 @@ func TestWhatIsSaidNext(t *testing.T) {
 // what is published with when. Something may happen at each moment.
 func history(f facts, until time.Duration, happen func(at time.Duration, f *facts)) []stamped {
 	var seen []stamped
-	for start := f.now; f.now.Sub(start) < until; {
-		happen(f.now.Sub(start), &f)
+	for start := f.now; f.now-start < until; {
+		happen(f.now-start, &f)
 		a := decide(f)
 		if len(seen) == 0 || seen[len(seen)-1].v != a.published {
-			seen = append(seen, stamped{f.now, a.published})
+			seen = append(seen, stamped{wall0.Add(f.now), a.published})
 		}
 		f.rec = a.rec
-		f.now = f.now.Add(10 * time.Millisecond)
+		f.now += 10 * time.Millisecond
 	}
 	return seen
 }
@@ -82,8 +82,8 @@ func spell(seen []stamped) string {
 func TestTheWholePath(t *testing.T) {
 	cordonAt := func(when time.Duration) func(time.Duration, *facts) {
 		return func(at time.Duration, f *facts) {
-			if f.rec.phase == inGates && at >= when && f.rec.cordoned.IsZero() {
-				f.rec.cordoned = f.now
+			if f.rec.Phase == inGates && at >= when && f.rec.Cordoned == 0 {
+				f.rec.Cordoned = f.now
 				foreign(f)
 			}
 		}
@@ -122,7 +122,7 @@ func TestTheWholePath(t *testing.T) {
 			}
 		}}, "3/2 4/2 8/2 8/3 3/2 4/2 8/2 8/3 "},
 		{"whose gates never open", calm(idling), []func(time.Duration, *facts){failAt(10 * time.Second)}, "3/2 4/2 8/2 "},
-		{"that is not let cordon", calm(idling), []func(time.Duration, *facts){func(_ time.Duration, f *facts) { f.rec.refusals = 10 }}, "3/2 4/2 6/2 "},
+		{"that is not let cordon", calm(idling), []func(time.Duration, *facts){func(_ time.Duration, f *facts) { f.rec.Refusals = 10 }}, "3/2 4/2 6/2 "},
 		{"of a dead API", calm(idling), []func(time.Duration, *facts){func(_ time.Duration, f *facts) { silent(time.Hour)(f); f.skip = 0 }}, "3/2 4/2 9/2 "},
 		{"that an update asked for first", calm(idling, who(byUpdate)), []func(time.Duration, *facts){cordonAt(0), askAt(5*time.Second, byDeviceOp, byUpdate), passAt(10 * time.Second)}, "3/3 4/3 5/3 7/3 7/2 9/2 9/3 "},
 		{"that a device joins at the last moment", calm(idling, who(byUpdate)), []func(time.Duration, *facts){cordonAt(0), askAt(5*time.Second, byDeviceOp, byUpdate), passAt(5 * time.Second)}, "3/3 4/3 5/3 7/3 7/2 9/2 9/3 "},

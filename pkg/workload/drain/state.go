@@ -39,53 +39,57 @@ type note struct {
 }
 
 // memory is what one process knows beyond its record. Losing it costs time,
-// never correctness. Times are of the boot clock.
+// never correctness.
 type memory struct {
-	started   time.Time              // first look
-	missing   time.Time              // since when a living API knows no own node; zero while it does
-	seen      bool                   // it was known once
-	alone     time.Time              // since when no other node is Ready and schedulable
-	mute      time.Time              // since when writes have got no answer; zero while they do
-	freed     time.Time              // when the lock was last given back
-	late      time.Time              // when a write last ended without an answer
-	waits     string                 // what the drain was last reported to wait for
-	journal   types.NodeDrainJournal // as last written down, or tried to
-	unwritten bool                   // that failed
-	unsaid    bool                   // the present NodeDrainStatus could not be published, so nobody has heard of it
-	bootWall  time.Time              // when this boot began, by the wall clock
+	started   time.Duration            // the first look
+	missing   time.Duration            // since when a living API knows no own node; 0 while it does
+	seen      bool                     // it was known once
+	alone     time.Duration            // since when no other node is Ready and schedulable
+	mute      time.Duration            // since when writes have got no answer; 0 while they do
+	freed     time.Duration            // when the lock was last given back
+	late      time.Duration            // when a write last ended without an answer
+	journal   types.NodeDrainJournal   // as last written, or tried to
+	unwritten bool                     // that failed
+	unsaid    bool                     // the present NodeDrainStatus could not be published
+	bootWall  time.Time                // when this boot began, by the wall clock
+	cordons   map[string]time.Duration // since when foreign cordons of other nodes have been seen, by node
+	lock      types.DrainLock
+	lockKnown bool
+	notLock   string        // version of the lock in this node's name that is held for something else
+	errVerb   verb          // whose error lastErr is
+	looked    time.Duration // when the last look at what a leave would lose began; 0 for never in this boot
 
-	cordonAgain time.Time // when a Cordon call of this drain last succeeded
-	cordonSeen  bool      // and the table has shown it
-	gates       string    // what the way to the cordon waits for
-	quorum      string    // what of it is for want of quorum
-	enteredAt   time.Time // when lock and quorum were had
+	reportErr    string // what was last logged about the reporting lane
+	forceReport  string // about a force file
+	markerReport string // and about the fault marker
+	recorded     string // what was last put on record of a force file
+
+	drainMemory
+}
+
+// drainMemory is what belongs to one drain.
+type drainMemory struct {
+	waits       string        // what the drain was last reported to wait for
+	cordonAgain time.Duration // when a Cordon call last succeeded
+	cordonSeen  bool          // and the table has shown it
+	gates       string        // what the way to the cordon waits for
+	quorum      string        // what of it is for want of quorum
+	enteredAt   time.Duration // when lock and quorum were had
 	check       checked
-	holds       string               // what keeps the lock from being given back, or the Node from being deleted
-	deleted     bool                 // the own Node, as was answered: the table has to show it
-	cordons     map[string]time.Time // since when foreign cordons of other nodes have been seen, by node
-	lock        types.DrainLock
-	lockKnown   bool
-	notLock     string // version of the lock in this node's name that is held for something else
-	retry       map[verb]time.Time
+	holds       string // what keeps the lock from being given back, or the Node from being deleted
+	deleted     bool   // the own Node, as was answered: the table has to show it
+	ended       bool   // the cluster ends with this node, as was consented to: its Node stays
+	retry       map[verb]time.Duration
 	backoff     map[verb]time.Duration
-	errVerb     verb                // whose error lastErr is
 	lastErr     error               // of the last acting call; nil once one has worked
-	reportErr   string              // what was last logged about the reporting lane
-	list        time.Time           // last fresh list of the pods to evict; zero for none
+	list        time.Duration       // last fresh list of the pods to evict; 0 for none
 	listed      map[string]bool     // UIDs of the pods there were at the last list
 	chosen      map[string]bool     // UIDs of all that were ever chosen
 	creators    map[string]*creator // of those that were evicted, by creatorOf
 	pods        []podEviction       // what the last list chose
-	emptied     time.Time           // since when none of them is left
+	emptied     time.Duration       // since when none of them is left
+	unused      bool                // it was reported that COMPLETE is not used
 	view        view                // what the progress record was made of
-
-	forceReport  string // the last complaint about a force file
-	markerReport string // and about the fault marker
-	recorded     string // what was last put on record of a force file
-	unused       bool   // it was reported that nobody uses COMPLETE
-
-	looked time.Time // when the last look at what a leave would lose began; zero for never in this boot
-	ended  bool      // the cluster ends with this node, as a look found and was consented to: its Node stays
 }
 
 // update is the facts that follow from what was observed, beside what was known.
@@ -102,13 +106,13 @@ func (s *state) update(seen observed) facts {
 		s.applyAnswer(seen, a)
 	}
 	f.member = seen.config.Initialized && seen.config.Valid || seen.membership.Belongs() ||
-		seen.membership.State != types.MembershipLeft && s.rec.status.Status >= types.DrainNotRequested
+		seen.membership.State != types.MembershipLeft && s.rec.Status.Status >= types.DrainNotRequested
 	if !f.dropForce {
 		f.forced = s.forced(seen)
 	}
-	if s.rec.phase == types.PhaseComplete || s.rec.unused {
-		if s.rec.markers == nil { // an agent without a journal, or a former one, said it
-			s.rec.markers = seen.markers
+	if s.rec.Phase == types.PhaseComplete || s.rec.Unused {
+		if s.rec.Markers == nil { // an agent without a journal, or a former one, said it
+			s.rec.Markers = seen.markers
 		}
 		f.inUse = usedBy(seen, s.rec)
 	}
@@ -120,7 +124,7 @@ func (s *state) update(seen observed) facts {
 	f.rec, f.memory = s.rec, s.mem
 	f.pods = slices.Clone(s.mem.pods)
 	f.gates, f.check.lock = cmp.Or(f.unlocked, f.gates), cmp.Or(f.unlocked, f.check.lock)
-	f.entered = !f.enteredAt.IsZero() && f.now.Sub(f.enteredAt) < enteredFor
+	f.entered = f.enteredAt != 0 && f.now-f.enteredAt < enteredFor
 	if f.lastErr != nil {
 		f.trouble = phrase.Cut(f.lastErr.Error(), maxError)
 	}
@@ -144,17 +148,17 @@ func (s *state) restore(f *facts, left startup) {
 		s.reconcileWithPublished(f.observed, left)
 	case left.published && left.status.Status >= types.DrainRequested:
 		s.rec = fromStatus(left.status, f.now)
-		s.rec.serial, s.rec.adopted = j.Serial, j.Adopted
+		s.rec.Serial, s.rec.Adopted = j.Serial, j.Adopted
 	default:
 		s.rec = recall(j, f.now).afterBoot()
-		s.rec.status = left.status
+		s.rec.Status = left.status
 	}
 	f.dropForce = !left.published && !current
-	if l := s.rec.look; l != nil && l.BootID == f.bootID {
-		s.mem.looked = boot.Add(l.Uptime)
+	if l := s.rec.Look; l != nil && l.BootID == f.bootID {
+		s.mem.looked = l.Uptime
 	}
-	if drains(s.rec.phase) {
-		s.note(logrus.InfoLevel, "cordonAndDrainNode nodedrain-step: the drain of an earlier run goes on", logrus.Fields{"phase": s.rec.phase})
+	if drains(s.rec.Phase) {
+		s.note(logrus.InfoLevel, "cordonAndDrainNode nodedrain-step: the drain of an earlier run goes on", logrus.Fields{"phase": s.rec.Phase})
 	}
 }
 
@@ -163,47 +167,39 @@ func (s *state) restore(f *facts, left startup) {
 // seen, and seen for as long as it has to be.
 func (s *state) reconcileWithPublished(seen observed, left startup) {
 	r, said := &s.rec, left.status
-	was := r.status
+	was := r.Status
 	forced := s.forced(seen)
 	switch {
 	case !left.published, forced != nil && forced.Status != types.DrainComplete:
-		r.standing = later(r.standing, seen.now) // for all we know
+		r.Standing = max(r.Standing, seen.now) // for all we know
 	case said == was:
-	case said.Status == types.DrainComplete && drains(r.phase) && was.Status > types.DrainRequested:
+	case said.Status == types.DrainComplete && drains(r.Phase) && was.Status > types.DrainRequested:
 		// Nothing could be written but this. A failure may have been an operator's
 		// mask; a real one comes again.
 		f := fromStatus(said, seen.now)
-		r.phase, r.reason, r.status, r.said, r.told, r.ended = f.phase, f.reason, f.status, f.said, f.told, f.ended
+		r.Phase, r.Reason, r.Status, r.Said, r.Told, r.Ended = f.Phase, f.Reason, f.Status, f.Said, f.Told, f.Ended
 	default:
-		r.status, r.said = said, seen.now
+		r.Status, r.Said = said, seen.now
 		if final(said.Status) {
-			r.told = slices.DeleteFunc(slices.Clone(r.told), func(by types.DrainRequester) bool { return by == was.RequestedBy })
+			r.Told = slices.DeleteFunc(slices.Clone(r.Told), func(by types.DrainRequester) bool { return by == was.RequestedBy })
 		}
 	}
 }
 
-// forget drops what belongs to one drain.
+// forget drops what belongs to one drain, but for the Events that are still to be written.
 func (s *state) forget() {
-	m := &s.mem
-	m.waits, m.gates, m.quorum, m.holds, m.deleted = "", "", "", "", false
-	m.unused, m.ended = false, false
-	m.cordonAgain, m.cordonSeen, m.enteredAt, m.check = time.Time{}, false, time.Time{}, checked{}
-	m.list, m.listed, m.pods, m.emptied = time.Time{}, nil, nil, time.Time{}
-	m.chosen, m.creators = map[string]bool{}, map[string]*creator{}
-	m.retry, m.backoff = map[verb]time.Time{}, map[verb]time.Duration{}
-	m.lastErr = nil
-	m.view = view{events: m.view.events}
+	s.mem.drainMemory = drainMemory{
+		chosen: map[string]bool{}, creators: map[string]*creator{},
+		retry: map[verb]time.Duration{}, backoff: map[verb]time.Duration{}, view: view{events: s.mem.view.events},
+	}
 }
 
 // since is when a condition began to hold; zero while it does not.
-func since(was, now time.Time, holds bool) time.Time {
-	switch {
-	case !holds:
-		return time.Time{}
-	case was.IsZero():
-		return now
+func since(was, now time.Duration, holds bool) time.Duration {
+	if !holds {
+		return 0
 	}
-	return was
+	return cmp.Or(was, now)
 }
 
 func (s *state) note(level logrus.Level, text string, fields logrus.Fields) {
@@ -233,11 +229,11 @@ func (s *state) report(warning bool, reason, message string) {
 }
 
 // wallTime is a boot-clock time for people; the zero time stays zero.
-func (s *state) wallTime(t time.Time) time.Time {
-	if t.IsZero() {
+func (s *state) wallTime(t time.Duration) time.Time {
+	if t == 0 {
 		return time.Time{}
 	}
-	return s.mem.bootWall.Add(t.Sub(boot)).UTC().Truncate(time.Millisecond)
+	return s.mem.bootWall.Add(t).UTC().Truncate(time.Millisecond)
 }
 
 // forced is the operator's word, nil for none: that of the first force file that
@@ -250,7 +246,7 @@ func (s *state) forced(seen observed) *types.NodeDrainStatus {
 		switch {
 		case v.err != nil && !errors.Is(v.err, fs.ErrNotExist):
 			wrong = append(wrong, v.err.Error())
-		case v.err == nil && forced == nil && s.rec.spent[v.path] != v.mark:
+		case v.err == nil && forced == nil && s.rec.Spent[v.path] != v.mark:
 			forced = &v.NodeDrainStatus
 		}
 	}
@@ -266,17 +262,17 @@ func (s *state) forced(seen observed) *types.NodeDrainStatus {
 func (s *state) updateRequests(f *facts) {
 	f.requests = map[string]request{}
 	for _, t := range f.topics {
-		was, stood := s.rec.requests[t.requester]
+		was, stood := s.rec.Requests[t.requester]
 		switch {
 		case t.asks:
 			f.requests[t.requester] = request{NodeDrainRequest: t.request, active: true}
-			if stood && was.RequestedAt.IsZero() && was.Context == "" && len(s.rec.failed) > 0 {
-				s.rec.failed = []time.Time{t.request.RequestedAt} // only the status was left of it
+			if stood && was.RequestedAt.IsZero() && was.Context == "" && len(s.rec.Failed) > 0 {
+				s.rec.Failed = []time.Time{t.request.RequestedAt} // only the status was left of it
 			}
 		case stood && !t.synced: // silence is no withdrawal
 			f.requests[t.requester] = request{NodeDrainRequest: was}
 		}
-		if !t.synced && f.now.Sub(s.mem.started) < unheardFor {
+		if !t.synced && f.now-s.mem.started < unheardFor {
 			f.unheard = true
 		}
 	}
@@ -312,5 +308,5 @@ func (s *state) updatePods(f *facts) {
 		}
 	}
 	slices.Sort(f.came)
-	m.emptied = since(m.emptied, f.now, !m.list.IsZero() && sortEvictions(f.now, m.pods).left() == 0)
+	m.emptied = since(m.emptied, f.now, m.list != 0 && sortEvictions(f.now, m.pods).left() == 0)
 }

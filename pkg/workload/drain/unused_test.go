@@ -27,7 +27,7 @@ func TestCompleteThatIsNotUsed(t *testing.T) {
 }
 
 func TestWhatAnUnusedDrainHolds(t *testing.T) {
-	unused := func(f *facts) { f.rec.unused = true }
+	unused := func(f *facts) { f.rec.Unused = true }
 	holds := did{phase: notEmpty, s: failedDrain, by: deviceOp}
 	table(t, []row{
 		{"it is kept for a minute", calm(notEmpty, unused, ourCordon, lockOurs, unusedFor(50*time.Second)), did{phase: notEmpty, s: failedDrain, by: deviceOp, again: 10 * time.Second}},

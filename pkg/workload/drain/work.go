@@ -27,12 +27,12 @@ func empties(f facts, a *action) {
 		a.verb = cordon
 		return
 	case !f.cordoned():
-		a.wait(f.retry[cordon].Sub(f.now))
+		a.wait(f.retry[cordon] - f.now)
 		return
-	case f.window > 0 && f.now.Sub(f.rec.cordoned) < f.window:
+	case f.window > 0 && f.now-f.rec.Cordoned < f.window:
 		// Agents that know no lock may be about to drain as well.
 		a.waits = "another node may be starting a drain: its agent is not known to use the drain lock"
-		a.wait(f.window - f.now.Sub(f.rec.cordoned))
+		a.wait(f.window - (f.now - f.rec.Cordoned))
 		return
 	case f.due(list) && listDue(f):
 		a.verb = list
@@ -68,12 +68,12 @@ func (f facts) checkAll(a *action) {
 	if f.due(check) {
 		a.verb = check
 	} else {
-		a.wait(f.retry[check].Sub(f.now))
+		a.wait(f.retry[check] - f.now)
 	}
 }
 
 // lone reports that no other node would take the pods of a device that goes down.
-func (f facts) lone() bool { return !f.alone.IsZero() && !f.onlyLeaves() }
+func (f facts) lone() bool { return f.alone != 0 && !f.onlyLeaves() }
 
 // notLooked is why a drain ends of which nothing is known to be lacking.
 const notLooked = "nothing was found in the way, but not everything could be checked in time"
@@ -85,16 +85,16 @@ func lacking(f facts) string {
 	switch {
 	case !f.living() || !f.known:
 		return f.why
-	case f.rec.phase == types.PhaseGates && f.gates != "":
+	case f.rec.Phase == types.PhaseGates && f.gates != "":
 		return f.gates
-	case f.rec.phase == types.PhaseGates && !f.entered && f.rec.refusals == 0:
+	case f.rec.Phase == types.PhaseGates && !f.entered && f.rec.Refusals == 0:
 		return cmp.Or(f.trouble, "the drain lock and the quorum could not be checked")
-	case f.rec.phase == types.PhaseGates:
+	case f.rec.Phase == types.PhaseGates:
 		return cmp.Or(f.trouble, "the node could not be cordoned")
 	case pods.left() > 0:
 		names := keys(pods.remaining())
 		return outlook.Counted(len(names), "pod") + " left: " + outlook.Some(names)
-	case f.list.IsZero():
+	case f.list == 0:
 		return cmp.Or(f.trouble, "the pods on this node have not been listed yet")
 	case len(f.came) > 0:
 		return cmp.Or(f.trouble, "the pods on this node have to be listed again, because new ones have appeared: "+outlook.Some(f.came))
@@ -110,7 +110,7 @@ func lacking(f facts) string {
 		return outlook.Counted(len(names), "volume") + " in the way: " + outlook.Some(names)
 	case c.quorum != "":
 		return c.quorum
-	case f.window > 0 && f.now.Sub(f.rec.cordoned) < f.window:
+	case f.window > 0 && f.now-f.rec.Cordoned < f.window:
 		return "another node may be starting a drain: its agent is not known to use the drain lock"
 	}
 	return f.trouble
@@ -118,12 +118,12 @@ func lacking(f facts) string {
 
 // listDue says when the last fresh list is not worth its name any more.
 func listDue(f facts) bool {
-	age := f.now.Sub(f.list)
+	age := f.now - f.list
 	pods := f.evictions()
 	unseen, longest := pods.unseen(f.list)
 	doubt := len(f.came) > 0 || unseen > 0
 	switch {
-	case f.list.IsZero():
+	case f.list == 0:
 		return true
 	case pods.left() == unseen:
 		// As long again as the watch has been late, or a list each second would

@@ -7,7 +7,7 @@ import (
 )
 
 func TestTheTimeARebuildTakesIsFromItsRate(t *testing.T) {
-	begin := time.Unix(1000, 0)
+	const begin = 1000 * time.Second
 	for _, row := range []struct {
 		sentence string
 		percents []int // one each ten seconds, -1 is not asked
@@ -30,7 +30,7 @@ func TestTheTimeARebuildTakesIsFromItsRate(t *testing.T) {
 		got := 0
 		for i, p := range row.percents {
 			if p >= 0 {
-				got = r.ETA("v", p, begin.Add(time.Duration(i)*10*time.Second))
+				got = r.ETA("v", p, begin+time.Duration(i)*10*time.Second)
 			}
 		}
 		if got != row.want {
@@ -41,13 +41,13 @@ func TestTheTimeARebuildTakesIsFromItsRate(t *testing.T) {
 
 func TestRebuildsThatNobodyAsksForAreForgotten(t *testing.T) {
 	var r RebuildRates
-	now := time.Unix(1000, 0)
+	now := 1000 * time.Second
 	for i := range 2000 {
 		r.ETA(fmt.Sprint("v", i), 10, now)
 	}
-	now = now.Add(9 * time.Minute)
+	now += 9 * time.Minute
 	r.ETA("v7", 20, now)
-	now = now.Add(9 * time.Minute)
+	now += 9 * time.Minute
 	if eta := r.ETA("v8", 20, now); eta != 0 {
 		t.Errorf("one that was forgotten needs %d s", eta)
 	}

@@ -130,23 +130,23 @@ const (
 // RebuildRates remembers how fast rebuilds go.
 type RebuildRates struct {
 	volumes map[string]*rate
-	swept   time.Time
+	swept   time.Duration
 }
 
 type rate struct {
-	asked time.Time
+	asked time.Duration
 	steps []step // each of a higher percentage than the one before
 }
 
 type step struct {
 	percent int
-	at      time.Time
+	at      time.Duration
 }
 
 // ETA returns in how many seconds the rebuild of a volume will be done that is
 // at percent now, 0 for unknown. One that goes backwards has begun anew; one that
 // stands still gets slower.
-func (r *RebuildRates) ETA(volume string, percent int, now time.Time) int {
+func (r *RebuildRates) ETA(volume string, percent int, now time.Duration) int {
 	r.sweep(now)
 	if percent <= 0 {
 		delete(r.volumes, volume)
@@ -163,7 +163,7 @@ func (r *RebuildRates) ETA(volume string, percent int, now time.Time) int {
 	}
 	v.steps = v.steps[max(0, len(v.steps)-etaSteps):]
 	first := v.steps[0]
-	done, took := percent-first.percent, now.Sub(first.at)
+	done, took := percent-first.percent, now-first.at
 	if done <= 0 || took <= 0 {
 		return 0
 	}
@@ -171,15 +171,15 @@ func (r *RebuildRates) ETA(volume string, percent int, now time.Time) int {
 }
 
 // sweep forgets what was not asked for lately.
-func (r *RebuildRates) sweep(now time.Time) {
+func (r *RebuildRates) sweep(now time.Duration) {
 	if r.volumes == nil {
 		r.volumes = map[string]*rate{}
 	}
-	if now.Sub(r.swept) < etaForgets {
+	if now-r.swept < etaForgets {
 		return
 	}
 	for name, v := range r.volumes {
-		if now.Sub(v.asked) >= etaForgets {
+		if now-v.asked >= etaForgets {
 			delete(r.volumes, name)
 		}
 	}
