@@ -23,3 +23,11 @@ func Few(list []string, most int) string {
 	}
 	return text
 }
+
+// Counted is n with the noun in its number.
+func Counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

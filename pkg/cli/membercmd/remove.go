@@ -160,7 +160,7 @@ func (r *removing) judge(ctx context.Context, target, own types.Node, nodes []ty
 	}
 	var missing []string
 	r.lost = nil
-	for _, v := range outlook.LostVolumes(s, n.Name, outlook.ReadyNodes(nodes)) {
+	for _, v := range outlook.LostByLeave(s, n.Name, outlook.ReadyNodes(nodes)) {
 		r.lost = append(r.lost, v.Name)
 		if !slices.Contains(r.giveUp, v.Name) {
 			missing = append(missing, fmt.Sprintf("%s (%s)", v.Name, cmp.Or(v.Claim, "no claim")))

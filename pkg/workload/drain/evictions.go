@@ -11,6 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
@@ -145,7 +146,7 @@ func (r evictionResult) leftAlone() string {
 		return ""
 	}
 	names := keys(r.ignored)
-	return fmt.Sprintf("; %s came back %d times and will go down with the device: %s", outlook.Counted(len(names), "pod"), outlook.MaxReturns, outlook.Some(names))
+	return fmt.Sprintf("; %s came back %d times and will go down with the device: %s", phrase.Counted(len(names), "pod"), outlook.MaxReturns, outlook.Some(names))
 }
 
 // keys are the pods by namespace/name, in order.

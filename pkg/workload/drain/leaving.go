@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
@@ -117,7 +118,7 @@ func lost(volumes []types.LeaveVolume) string {
 	if len(names) == 1 {
 		have = "has"
 	}
-	return outlook.Counted(len(names), "volume") + " " + have + " no healthy replica except on this node: " + outlook.Some(names) + "; " + outlook.RemedyGiveUpData
+	return phrase.Counted(len(names), "volume") + " " + have + " no healthy replica except on this node: " + outlook.Some(names) + "; " + outlook.RemedyGiveUpData
 }
 
 // checkLeave looks at the volumes of a node that is in no list any more, or whose
@@ -143,6 +144,6 @@ func (c *Component) recordLoss(ctx context.Context, f facts) {
 	if f.consent == nil {
 		return
 	}
-	ctx = types.Because(ctx, "OPERATOR", fmt.Sprintf("the loss of %s was consented to at %s", outlook.Counted(len(f.consent.Volumes), "volume"), f.consent.Given.UTC().Format(time.RFC3339)))
+	ctx = types.Because(ctx, "OPERATOR", fmt.Sprintf("the loss of %s was consented to at %s", phrase.Counted(len(f.consent.Volumes), "volume"), f.consent.Given.UTC().Format(time.RFC3339)))
 	types.Did(ctx, c.Operations, "leave with data", "node/"+f.self, nil)
 }

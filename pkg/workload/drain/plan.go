@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
@@ -95,15 +96,15 @@ func verdict(f Forecast) (types.DrainOutlook, string) {
 	case f.Lock.Waits != "":
 		return types.OutlookSlow, "it would wait for the drain lock: " + f.Lock.Waits
 	case !f.Evicts && len(f.Pods) > 0:
-		return types.OutlookSlow, fmt.Sprintf("nothing would be evicted, because there is no other node to run pods: %s would go down with the device", outlook.Counted(len(f.Pods), "pod"))
+		return types.OutlookSlow, fmt.Sprintf("nothing would be evicted, because there is no other node to run pods: %s would go down with the device", phrase.Counted(len(f.Pods), "pod"))
 	case never > 0:
-		return types.OutlookNever, fmt.Sprintf("it would not complete without action on %d of %s in the way", never, outlook.Counted(never+slow, "thing"))
+		return types.OutlookNever, fmt.Sprintf("it would not complete without action on %d of %s in the way", never, phrase.Counted(never+slow, "thing"))
 	case slow > 0:
-		return types.OutlookSlow, fmt.Sprintf("it would complete by itself, but not immediately, with %s in the way", outlook.Counted(slow, "thing"))
+		return types.OutlookSlow, fmt.Sprintf("it would complete by itself, but not immediately, with %s in the way", phrase.Counted(slow, "thing"))
 	case len(f.Unknown) > 0:
 		return types.OutlookSlow, "nothing was found in the way, but not all could be checked"
 	}
-	gone := fmt.Sprintf("nothing is in the way: %s would go", outlook.Counted(len(f.Pods), "pod"))
+	gone := fmt.Sprintf("nothing is in the way: %s would go", phrase.Counted(len(f.Pods), "pod"))
 	if n := len(f.Stranded); n > 0 {
 		gone += fmt.Sprintf(", of which %d can run only here", n)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
@@ -208,10 +209,10 @@ func inTheWayOf(p types.NodeDrainProgress) string {
 	}
 	var parts []string
 	if len(never) > 0 {
-		parts = append(parts, outlook.Counted(len(never), "pod")+" will not go by "+itself(never)+": "+outlook.Some(never))
+		parts = append(parts, phrase.Counted(len(never), "pod")+" will not go by "+itself(never)+": "+outlook.Some(never))
 	}
 	if len(slow) > 0 {
-		parts = append(parts, "waits for "+outlook.Counted(len(slow), "pod")+": "+outlook.Some(slow))
+		parts = append(parts, "waits for "+phrase.Counted(len(slow), "pod")+": "+outlook.Some(slow))
 	}
 	if p.BlockersOmitted > 0 {
 		parts = append(parts, fmt.Sprintf("%d more in the way", p.BlockersOmitted))

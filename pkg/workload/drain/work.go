@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/workload/drain/outlook"
 	"github.com/zedkube/zedkube/types"
 )
@@ -93,13 +94,13 @@ func lacking(f facts) string {
 		return cmp.Or(f.trouble, "the node could not be cordoned")
 	case pods.left() > 0:
 		names := keys(pods.remaining())
-		return outlook.Counted(len(names), "pod") + " left: " + outlook.Some(names)
+		return phrase.Counted(len(names), "pod") + " left: " + outlook.Some(names)
 	case f.list == 0:
 		return cmp.Or(f.trouble, "the pods on this node have not been listed yet")
 	case len(f.came) > 0:
 		return cmp.Or(f.trouble, "the pods on this node have to be listed again, because new ones have appeared: "+outlook.Some(f.came))
 	case len(c.pods) > 0 && !c.lone:
-		return "the last list still had " + outlook.Counted(len(c.pods), "pod") + ": " + outlook.Some(c.pods)
+		return "the last list still had " + phrase.Counted(len(c.pods), "pod") + ": " + outlook.Some(c.pods)
 	case c.lock != "":
 		return c.lock
 	case len(c.volumes) > 0:
@@ -107,7 +108,7 @@ func lacking(f facts) string {
 		for _, v := range c.volumes {
 			names = append(names, v.Name)
 		}
-		return outlook.Counted(len(names), "volume") + " in the way: " + outlook.Some(names)
+		return phrase.Counted(len(names), "volume") + " in the way: " + outlook.Some(names)
 	case c.quorum != "":
 		return c.quorum
 	case f.window > 0 && f.now-f.rec.Cordoned < f.window:

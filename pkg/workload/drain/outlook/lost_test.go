@@ -33,11 +33,11 @@ func TestWhichVolumesLoseTheirDataWithANode(t *testing.T) {
 		}
 		c.volume.Name = "v"
 		s := types.Storage{Longhorn: true, Policy: c.policy, Volumes: []types.Volume{c.volume}}
-		if last := LostVolumes(s, "a", ReadyNodes(nodes)); (len(last) == 1) != c.last {
+		if last := LostByLeave(s, "a", ReadyNodes(nodes)); (len(last) == 1) != c.last {
 			t.Errorf("%s: %v", rule, last)
 		}
 	}
-	if last := LostVolumes(types.Storage{Volumes: []types.Volume{{Name: "v", Replicas: []types.Replica{at("a")}, State: detached}}}, "a", ReadyNodes(nodes)); last != nil {
+	if last := LostByLeave(types.Storage{Volumes: []types.Volume{{Name: "v", Replicas: []types.Replica{at("a")}, State: detached}}}, "a", ReadyNodes(nodes)); last != nil {
 		t.Errorf("without Longhorn: %v", last)
 	}
 }

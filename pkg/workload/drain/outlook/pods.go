@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -24,6 +25,9 @@ const (
 	// where the kubelet does not answer.
 	kubeletLate = 30 * time.Second
 )
+
+// Some names the first few, and counts the others.
+func Some(names []string) string { return phrase.Few(names, 5) }
 
 // StuckPod is a pod that stays longer than it should.
 type StuckPod struct {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -97,13 +98,10 @@ func numbers(b types.PodBudget) string {
 }
 
 func disruptions(n int) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return "no disruption"
-	case 1:
-		return "1 disruption"
 	}
-	return fmt.Sprintf("%d disruptions", n)
+	return phrase.Counted(n, "disruption")
 }
 
 // underBudget explains the refusal by the one budget that covers the pod, late

@@ -245,27 +245,17 @@ func forGood(s types.Storage, consent *types.LeaveConsent) types.Storage {
 	return s
 }
 
-// LostByLeave are the volumes of Longhorn that have data on node and no healthy
-// replica on another one that is Ready, by name.
-func LostByLeave(s types.Storage, node string, ready map[string]bool) []types.LeaveVolume {
-	var only []types.LeaveVolume
-	for _, v := range LostVolumes(s, node, ready) {
-		only = append(only, types.LeaveVolume{UID: v.UID, Name: v.Name, Claim: v.Claim})
-	}
-	return only
-}
-
-// LostVolumes returns, by name, the volumes that would lose their data with node: it
+// LostByLeave returns, by name, the volumes that would lose their data with node: it
 // has a replica that has held data, and no other node that is Ready has one that
 // is known to be healthy. Longhorn's node-drain-policy is for reboots and has no
 // say here.
-func LostVolumes(s types.Storage, node string, ready map[string]bool) []types.Volume {
-	var last []types.Volume
+func LostByLeave(s types.Storage, node string, ready map[string]bool) []types.LeaveVolume {
+	var lost []types.LeaveVolume
 	for _, v := range s.Volumes {
 		if s.Longhorn && needsReplica(v, "", node) && !survives(v, node, ready) {
-			last = append(last, v)
+			lost = append(lost, types.LeaveVolume{UID: v.UID, Name: v.Name, Claim: v.Claim})
 		}
 	}
-	slices.SortFunc(last, func(a, b types.Volume) int { return strings.Compare(a.Name, b.Name) })
-	return last
+	slices.SortFunc(lost, func(a, b types.LeaveVolume) int { return strings.Compare(a.Name, b.Name) })
+	return lost
 }
