@@ -47,8 +47,8 @@ func (s *state) noteSilence(now time.Duration, done runningCall, out outcome) {
 	switch {
 	case done.cut:
 	case silent:
-		m.mute = since(m.mute, done.began, true)
-	case out.wrote || writes[done.verb]: // a no is an answer, and so is "not now"
+		m.mute = since(m.mute, done.now, true)
+	case out.did(writeLock) || out.did(freeLock) || writes[done.verb]: // a no is an answer, and so is "not now"
 		m.mute = 0
 	}
 }
@@ -58,14 +58,14 @@ func (s *state) applyOutcome(seen observed, done call, out outcome) {
 	m, now := &s.mem, seen.now
 	s.noteError(done.verb, out.err)
 	s.pause(now, done.verb, out)
-	if out.locked {
+	if out.did(readLock) {
 		m.lock, m.lockKnown = out.lock, true
 	}
-	if out.listed {
-		s.applyList(now, out.pods, done.known)
+	if out.did(readPods) {
+		s.applyList(now, out.pods, done.nodePods)
 	}
 	if out.looked {
-		s.mem.looked = done.began
+		m.looked = done.now
 		s.applyLook(seen, out.only)
 	}
 	if out.stored {
@@ -104,7 +104,7 @@ func (s *state) applyResult(now time.Duration, done call, out outcome) {
 		s.report(false, "FormerCordonUndone", "node uncordoned: EVE's own zedkube had cordoned it before this boot")
 	case release:
 		m.holds = out.gates
-		if out.freed {
+		if out.did(freeLock) {
 			m.freed = now
 		}
 		m.notLock = ""

@@ -126,15 +126,11 @@ func (c *Component) journal(now time.Duration) error {
 
 // act starts the call that was decided on.
 func (c *Component) act(ctx context.Context, f facts, a action) {
-	in := call{verb: a.verb, node: f.node, pods: a.evict, booted: f.booted, alone: f.lone(), stays: c.staying()}
-	if !f.known {
-		in.node = types.Node{Name: f.self}
-	}
 	if a.verb == cordon && a.rec.Phase != types.PhaseGates {
 		c.Log.WithField("node", f.node.Name).Warn("cordonNode: the node became schedulable during its drain, it is cordoned again")
 	}
-	in.by = types.Cordon{By: "zedkube", Reason: "node drain for " + strings.Join(asking(a.rec), ", "), Since: f.wall}
-	c.begin(ctx, f, acting, in)
+	by := types.Cordon{By: "zedkube", Reason: "node drain for " + strings.Join(asking(a.rec), ", "), Since: f.wall}
+	c.begin(ctx, f, acting, call{verb: a.verb, by: by, pods: a.evict, alone: f.lone(), stays: c.staying()})
 }
 
 // asking names the requesters in their order.
@@ -248,7 +244,7 @@ func (c *Component) beginReport(ctx context.Context, f facts) {
 	if !v.asked {
 		pods = f.evictions().slow(f.now, 0) // before they go: where could they?
 	}
-	in := call{node: f.node}
+	var in call
 	switch {
 	case len(v.events) > 0:
 		in.verb, in.report = event, v.events[0]

@@ -67,26 +67,16 @@ type runningCall struct {
 
 // call is what a call is made with.
 type call struct {
-	verb   verb
-	began  time.Duration
-	node   types.Node
-	by     types.Cordon
-	booted time.Time
-	pods   []types.Pod                // of evict and situations
-	tie    string                     // UUID of the tie-breaker, "" for none
-	policy string                     // of Longhorn for drains, as the controller wants it; "" where it does not say
-	rows   []types.Node               // as the table shows them
-	alone  bool                       // no other node would take the pods
-	stays  map[string]map[string]bool // as of staying
-	report types.Event
-	cond   types.DrainConditions
-
-	known map[string]bool // of list and check: UIDs of the pods there were before it began
-
-	// What a leave is judged by.
-	leaving bool                // one is wanted, among others
-	forGood bool                // the drain is judged as one
-	consent *types.LeaveConsent // to what it loses; nil for none
+	observed // by the step that began it
+	verb     verb
+	by       types.Cordon
+	pods     []types.Pod                // of evict and situations
+	alone    bool                       // no other node would take the pods
+	stays    map[string]map[string]bool // as of staying
+	report   types.Event
+	cond     types.DrainConditions
+	leaving  bool // a leave is wanted, among others
+	forGood  bool // the drain is judged as one
 }
 
 // answer is a call that has ended.
@@ -97,20 +87,15 @@ type answer struct {
 
 // outcome is what came of a call.
 type outcome struct {
+	reading
 	err       error
-	pods      []types.Pod // of list and check
-	listed    bool
 	results   []error // of evict, one per pod
 	gates     string  // why enter, release or deleteNode did not go through
-	freed     bool    // release gave the lock back
 	notOurs   bool    // release found no lock of ours
 	weighed   bool    // the volumes were listed, and keep the lock with its holder
 	check     checked
 	volumes   []types.DrainVolume // in the way, of storage and check
 	stored    bool                // they were looked at
-	lock      types.DrainLock
-	locked    bool // lock was looked at
-	wrote     bool // the lock was written
 	situation []types.PodSituation
 
 	only   []types.LeaveVolume // that a leave would lose
@@ -142,15 +127,11 @@ func (c *Component) cancel(lane int) {
 // begin starts a call beside the steps.
 func (c *Component) begin(ctx context.Context, f facts, lane int, in call) {
 	by, why := c.rec.because()
-	in.began, in.tie, in.policy, in.rows = f.now, f.tie, f.policy, f.nodes
-	in.consent, in.leaving = f.consent, f.requests[byLeave].active
-	in.forGood = in.verb == deleteNode || f.onlyLeaves()
-	if in.verb == list || in.verb == check {
-		in.known = map[string]bool{}
-		for _, p := range f.nodePods {
-			in.known[p.UID] = true
-		}
+	in.observed, in.answers = f.observed, nil // which would keep the calls before
+	if !f.known {
+		in.node = types.Node{Name: f.self}
 	}
+	in.leaving, in.forGood = f.requests[byLeave].active, in.verb == deleteNode || f.onlyLeaves()
 	c.running[lane] = &runningCall{call: in}
 	c.calls[lane].Begin(types.Because(ctx, by, why), callTimeout, func(ctx context.Context) outcome {
 		out := c.carryOut(ctx, in)
@@ -173,9 +154,6 @@ func (c *Component) carryOut(ctx context.Context, in call) (out outcome) {
 		out.err = c.Kube.Unkeep(ctx, name)
 	case uncordonLegacy:
 		out.err = c.Kube.UncordonLegacy(ctx, name, in.booted)
-	case list:
-		out.pods, out.err = c.Kube.PodsToEvict(ctx, name)
-		out.listed = out.err == nil
 	case evict:
 		out.results = c.evictAll(ctx, in.pods)
 	case situations:
@@ -184,7 +162,7 @@ func (c *Component) carryOut(ctx context.Context, in call) (out outcome) {
 		var s types.Storage
 		s, out.err = c.storage(ctx, in)
 		if out.err == nil {
-			out.volumes, out.stored = in.blockingVolumes(s, outlook.ReadyNodes(in.rows), &out), true
+			out.volumes, out.stored = in.blockingVolumes(s, outlook.ReadyNodes(in.nodes), &out), true
 		}
 	case conditions:
 		out.err = c.Kube.SetDrainConditions(ctx, name, in.cond)
@@ -223,12 +201,10 @@ func (in call) follow(make func(next, *reading) error) outcome {
 // outcomeOf is what came of a call whose rule wanted n last.
 func (r reading) outcomeOf(n next) outcome {
 	out := n.out
+	out.reading = r
 	if n.do != nothing {
 		out.err = r.failed
 	}
-	out.lock, out.locked = r.lock, r.did(readLock)
-	out.pods, out.listed = r.pods, r.did(readPods)
-	out.wrote = r.did(writeLock) || r.did(freeLock)
 	return out
 }
 

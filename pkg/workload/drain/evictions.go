@@ -160,15 +160,18 @@ func keys(pods []*podEviction) (names []string) {
 
 // applyList replaces the set of pods to evict by a fresh one and keeps what is
 // known of those that stay in it; but that one was gone does not count against a
-// list that holds it. known are the UIDs of the pods there were
-// before the list was asked for: one that came later may not be in it.
-func (s *state) applyList(now time.Duration, pods []types.Pod, known map[string]bool) {
+// list that holds it. table is the pods there were before the list was requested:
+// one that came later may not be in it.
+func (s *state) applyList(now time.Duration, pods []types.Pod, table map[string]types.Pod) {
 	m := &s.mem
 	before := map[string]podEviction{}
 	for _, e := range m.pods {
 		before[e.pod.UID] = e
 	}
-	m.list, m.listed, m.pods = now, known, nil
+	m.list, m.listed, m.pods = now, map[string]bool{}, nil
+	for _, p := range table {
+		m.listed[p.UID] = true
+	}
 	if len(m.chosen) == 0 && s.rec.Total > 0 { // by an earlier process, who knows which
 		s.rec.Total = max(s.rec.Total, len(pods))
 		for _, p := range pods {

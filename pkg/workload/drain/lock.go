@@ -76,7 +76,7 @@ func (r reading) ready() map[string]bool { return outlook.ReadyNodes(r.nodes) }
 // whose request has failed is the same request again: it ends with that error then.
 var rules = map[verb]func(call, reading) next{
 	enter: enterRule, cordonAfterDeadAPI: cordonAfterDeadAPIRule, release: releaseRule,
-	check: checkRule, deleteNode: deleteNodeRule, checkLeave: checkLeaveRule,
+	list: listRule, check: checkRule, deleteNode: deleteNodeRule, checkLeave: checkLeaveRule,
 }
 
 const lockChanged = "the drain lock was changed by another node a moment ago"
@@ -110,7 +110,7 @@ func lockAndNodes(in call, r reading) (n next, ok bool) {
 	case r.did(readNodes):
 		return next{}, true
 	}
-	if why := lockable(r.lock, in.node.Name, in.rows, types.Storage{}); why != "" {
+	if why := lockable(r.lock, in.node.Name, in.nodes, types.Storage{}); why != "" {
 		return next{out: outcome{gates: why}}, false
 	}
 	return next{do: readNodes}, false
@@ -169,7 +169,7 @@ func releaseRule(in call, r reading) next {
 	case !r.did(readLock):
 		return next{do: readLock}
 	case r.did(freeLock):
-		return next{out: outcome{notOurs: true, freed: true}}
+		return next{out: outcome{notOurs: true}}
 	case !ours(r.lock, in.node.Name):
 		return next{out: outcome{notOurs: true}}
 	case !r.did(readNodes):
@@ -190,6 +190,14 @@ func releaseRule(in call, r reading) next {
 		return next{do: writeLock, lock: ended, out: out}
 	}
 	return next{out: out}
+}
+
+// listRule lists the pods that have to leave.
+func listRule(_ call, r reading) next {
+	if !r.did(readPods) {
+		return next{do: readPods}
+	}
+	return next{}
 }
 
 // checkRule looks at everything that COMPLETE promises, but for pods that come

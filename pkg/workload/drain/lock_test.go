@@ -151,7 +151,7 @@ func TestWhichRequestsACallMakes(t *testing.T) {
 		{"a look here reads alone", checkLeave, nil, "nodes? storage?", "", nil},
 	} {
 		a := answers{reading: reading{nodes: threeNodes()}}
-		in := call{verb: row.verb, node: types.Node{Name: "n1", BootID: "b"}, rows: threeNodes(), leaving: row.verb == deleteNode, forGood: row.verb == deleteNode}
+		in := call{verb: row.verb, observed: observed{node: types.Node{Name: "n1", BootID: "b"}, nodes: threeNodes()}, leaving: row.verb == deleteNode, forGood: row.verb == deleteNode}
 		for _, c := range row.change {
 			c(&a, &in)
 		}
@@ -175,7 +175,7 @@ func TestEveryRuleEnds(t *testing.T) {
 		a := answers{reading: reading{nodes: nodes, lock: types.DrainLock{Holder: []string{"", "n1", "n2", "gone"}[w.IntN(4)], BootID: []string{"a", "b"}[w.IntN(2)], Ended: w.IntN(3) == 0}}}
 		a.fails = map[apiRequest]error{apiRequest(w.IntN(11)): []error{types.ErrConflict, errors.New("no")}[w.IntN(2)]}
 		for v := range rules {
-			in := call{verb: v, node: nodes[0], rows: nodes, alone: w.IntN(2) == 0, leaving: v == deleteNode, forGood: v == deleteNode}
+			in := call{verb: v, observed: observed{node: nodes[0], nodes: nodes}, alone: w.IntN(2) == 0, leaving: v == deleteNode, forGood: v == deleteNode}
 			made, out := a.carriedOut(t, v, in)
 			if strings.Contains(made, "lock!") && v != release && needed(a.lock, nodes, a.storage) != "" && a.lock.Holder != "n1" {
 				t.Fatalf("seed %d: %s takes a lock that node %s needs: %s", seed, verbNames[v], a.lock.Holder, made)
