@@ -108,7 +108,7 @@ func renewed(f facts, views map[string]view) memory {
 		return f.changed[section] && views[section].whole()
 	}
 	if news(types.SectionNodes) {
-		m.nodes = m.nodes.renew(nodes(f), sameExceptTimes, maxMessage, f.now, "Conditions", bare)
+		m.nodes = m.nodes.renew(nodes(f), deepEqual, maxMessage, f.now, "Conditions", bare)
 	}
 	if news(types.SectionAppPods) {
 		m.pods = m.pods.renew(m.appPods, equal, maxLarge, f.now, "", nil)
@@ -117,7 +117,7 @@ func renewed(f facts, views map[string]view) memory {
 		m.vmis = m.vmis.renew(vmis(f.vmis), equal, maxLarge, f.now, "", nil)
 	}
 	if news(types.SectionStorage) {
-		m.volumes = m.volumes.renew(volumes(f), sameExceptTimes, maxLarge, f.now, "", nil)
+		m.volumes = m.volumes.renew(volumes(f), deepEqual, maxLarge, f.now, "", nil)
 	}
 	// Nodes go before namespaces, which no agent of EVE reads.
 	room := maxMessage - m.nodes.size

@@ -35,8 +35,8 @@ type list[T any] struct {
 func (l list[T]) left() int { return len(l.all) - len(l.sent) }
 
 // renew takes over what there is now, at most limit bytes of it; same compares
-// entries. reduce, nil for none, makes shorter entries that go without what it is told, which is tried
-// before any entry is left out.
+// entries. shorten, nil for none, makes entries that go without the field named
+// without, which is tried before any entry is left out.
 func (l list[T]) renew(all []T, same func(a, b T) bool, limit int, now time.Time, without string, shorten func(T) T) list[T] {
 	if len(all) == 0 {
 		all = nil // null in JSON, as in EVE
@@ -69,11 +69,13 @@ func (l list[T]) renew(all []T, same func(a, b T) bool, limit int, now time.Time
 	return next
 }
 
-// equal compares entries; of those that hold no lists it costs a tenth of alike.
-func equal[T comparable](a, b T) bool    { return a == b }
-func sameExceptTimes[T any](a, b T) bool { return reflect.DeepEqual(a, b) }
+// equal compares entries that hold no lists, at a tenth of the cost of deepEqual.
+func equal[T comparable](a, b T) bool { return a == b }
 
-// refit is the same list in another room.
+// deepEqual compares entries that hold lists.
+func deepEqual[T any](a, b T) bool { return reflect.DeepEqual(a, b) }
+
+// refit is the same list within another limit.
 func (l list[T]) refit(limit int) list[T] {
 	l.limit = limit
 	l.sent, l.size = pubsub.Fit(l.all, limit, maxEntry, func(i int) int { return pubsub.EntrySize(l.all[i]) })
@@ -150,7 +152,7 @@ func degree(same, exceptCounts bool) difference {
 	return inState
 }
 
-// plainNode is a node without its list, to be compared at once.
+// plainNode is what zedagent reads of a node, to be compared at once.
 type plainNode struct {
 	name, version, internalIP, id string
 	status                        types.KubeNodeStatus
@@ -200,9 +202,9 @@ func volumeDiffers(a, b types.KubeVolumeInfo) difference {
 		bytes = inBytes
 	}
 	a.Replicas, b.Replicas, a.AllocatedBytes, b.AllocatedBytes = nil, nil, 0, 0
-	same := sameExceptTimes(a, b)
+	same := deepEqual(a, b)
 	a.ProvisionedBytes, b.ProvisionedBytes = 0, 0
-	return max(replicas, bytes, degree(same, sameExceptTimes(a, b)))
+	return max(replicas, bytes, degree(same, deepEqual(a, b)))
 }
 
 func replicaDiffers(a, b types.KubeVolumeReplicaInfo) difference {

@@ -3,6 +3,7 @@ package clusterinfo
 import (
 	"fmt"
 	"io"
+	"reflect"
 	"testing"
 	"time"
 
@@ -28,6 +29,51 @@ func sample(change ...func(*types.KubeClusterInfo)) types.KubeClusterInfo {
 		c(&r)
 	}
 	return r
+}
+
+// Of nodes and pods zedagent does not read every field: a new one is to
+// be named here if it is not read.
+func TestEveryFieldThatZedagentReadsIsReported(t *testing.T) {
+	notRead := map[string]bool{
+		"KubeNodeInfo.IsMaster": true, "KubeNodeInfo.UsesEtcd": true, "KubeNodeInfo.ExternalIP": true, "KubeNodeInfo.Conditions": true,
+		"KubePodInfo.Reason": true,
+	}
+	fieldsReported(t, notRead, nodeDiffers)
+	fieldsReported(t, notRead, podDiffers)
+	fieldsReported(t, notRead, vmiDiffers)
+	fieldsReported(t, notRead, volumeDiffers)
+	fieldsReported(t, notRead, replicaDiffers)
+}
+
+// fieldsReported fails the test where a change of a field makes no difference, but for
+// those that are not read.
+func fieldsReported[T any](t *testing.T, notRead map[string]bool, differs func(a, b T) difference) {
+	t.Helper()
+	for field := range reflect.TypeFor[T]().Fields() {
+		var changed T
+		v := reflect.ValueOf(&changed).Elem().FieldByIndex(field.Index)
+		switch v.Kind() {
+		case reflect.String:
+			v.SetString("other")
+		case reflect.Bool:
+			v.SetBool(true)
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		case reflect.Struct:
+			v.Set(reflect.ValueOf(then).Convert(v.Type()))
+		default:
+			if v.CanUint() {
+				v.SetUint(1)
+			} else {
+				v.SetInt(1)
+			}
+		}
+		var zero T
+		name := reflect.TypeFor[T]().Name() + "." + field.Name
+		if got := differs(zero, changed) != none; got == notRead[name] {
+			t.Errorf("a change of %s is reported: %t", name, got)
+		}
+	}
 }
 
 func TestWhatAChangeOfTheReportIsWorth(t *testing.T) {
