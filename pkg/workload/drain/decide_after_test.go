@@ -61,8 +61,8 @@ func TestCompleteStands(t *testing.T) {
 		{"after a pause where it was refused", calm(completed, deadEnd, pause(cordonAfterDeadAPI, 3*time.Second)), did{phase: completed, s: complete9, by: deviceOp, dead: true, again: 3 * time.Second}},
 		{"a node that came after its drain ended without one gets lock and cordon", calm(completed, neverHad, uncordoned), did{phase: completed, s: complete9, by: deviceOp, verb: cordonAfterDeadAPI}},
 
-		{"a device that joins an operator's finished drain has it looked at again", calm(completed, unseen), did{phase: emptying, s: requested, by: deviceOp, why: "EVE asks"}},
-		{"from the gates where there was no cordon", calm(completed, unseen, neverHad), did{phase: inGates, s: requested, by: deviceOp, why: "EVE asks"}},
+		{"a device that joins an operator's finished drain has it looked at again", calm(completed, unseen), did{phase: emptying, s: requested, by: deviceOp, why: "EVE requests"}},
+		{"from the gates where there was no cordon", calm(completed, unseen, neverHad), did{phase: inGates, s: requested, by: deviceOp, why: "EVE requests"}},
 		{"also while the API is silent", calm(completed, unseen, silent(time.Second)), did{phase: emptying, s: requested, by: deviceOp}},
 		{"not where a dead API ended it", calm(completed, unseen, deadEnd, silent(time.Hour)), did{phase: completed, s: requested, by: deviceOp, dead: true}},
 		{"nor where the force file did", calm(completed, unseen, kept), did{phase: completed, s: requested, by: deviceOp, kept: true}},

@@ -28,7 +28,7 @@ func TestTheWayToTheCordon(t *testing.T) {
 		{"also while it is looked at again", calm(inGates, waits), did{phase: inGates, s: starting, by: deviceOp, verb: enter, why: "node n2 drains"}},
 		{"a refused cordon waits for its next try", calm(inGates, entered, pause(cordon, 5*time.Second)), did{phase: inGates, s: starting, by: deviceOp, again: 5 * time.Second}},
 		{"nothing is tried while the API is silent", calm(inGates, entered, silent(time.Second)), did{phase: inGates, s: starting, by: deviceOp, why: "does not answer"}},
-		{"nor while the own node is not there", calm(inGates, entered, missing(0)), did{phase: inGates, s: starting, by: deviceOp, why: "not one"}},
+		{"nor while the own node is not there", calm(inGates, entered, missing(0)), did{phase: inGates, s: starting, by: deviceOp, why: "not in the cluster's list of nodes"}},
 		{"slow is not dead", calm(inGates, asked(23*time.Hour)), in(enter)},
 		{"the cordon that stands begins the emptying", calm(inGates, func(f *facts) { f.rec.Cordoned = t0 }), did{phase: emptying, s: inCordoned, by: deviceOp}},
 	})

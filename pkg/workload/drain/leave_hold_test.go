@@ -136,7 +136,7 @@ func TestANodeThatIsDeletedAndStillThereIsNotLeft(t *testing.T) {
 		s.leaves()
 		time.Sleep(24 * time.Hour)
 		s.left(false)
-		s.phase(types.PhaseComplete, "kept by wrangler.cattle.io/managed-etcd-controller")
+		s.phase(types.PhaseComplete, "blocked by finalizers wrangler.cattle.io/managed-etcd-controller")
 		if n := kept.deletions.Load(); n != 1 {
 			t.Errorf("it was deleted %d times", n)
 		}

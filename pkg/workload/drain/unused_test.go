@@ -13,7 +13,7 @@ func TestCompleteThatIsNotUsed(t *testing.T) {
 	failed := did{phase: notEmpty, s: failedDrain, by: deviceOp, stop: true, why: "has not: the drain is undone"}
 	table(t, []row{
 		{"for an hour nothing is said of it", calm(completed, unusedFor(59*time.Minute)), stays},
-		{"then it is reported", calm(completed, unusedFor(time.Hour)), did{phase: completed, s: complete9, by: deviceOp, why: "has not for more than 1h0m0s: once that is 24h0m0s"}},
+		{"then it is reported", calm(completed, unusedFor(time.Hour)), did{phase: completed, s: complete9, by: deviceOp, why: "has not for more than 1h0m0s: after 24h0m0s of this"}},
 		{"after a day it fails", calm(completed, unusedFor(24*time.Hour)), failed},
 		{"an update's as well", calm(completed, who(byUpdate), says(complete9, osUpdate), toldOf(osUpdate), unusedFor(24*time.Hour)), did{phase: notEmpty, s: failedDrain, by: osUpdate, stop: true}},
 		{"also where a dead API gave it", calm(completed, deadEnd, silent(25*time.Hour), unusedFor(24*time.Hour)), failed},
