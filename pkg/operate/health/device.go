@@ -51,18 +51,13 @@ func (d *Device) Checks() []Check {
 		conf, _ := d.conf.get(ctx)
 		return askAPI(ctx, conf)
 	}
-	return append([]Check{
+	return []Check{
 		{"agent", "The agent is running and answers on its socket.", d.agent},
 		{"watchdog", "The agent's heartbeat is recent, and the watchdog checks it.", d.watchdog},
 		{"hypervisor", "The device runs Kubernetes.", d.hypervisor},
 		{"configuration", "The cluster's configuration is valid, and this device belongs to it.", d.configuration},
 		{"address", "The cluster address is on its interface.", d.address},
 		{"status-server", "Port 12346 is served by zedkube and reports what joining nodes wait for.", d.statusServer},
-	}, d.clusterChecks()...)
-}
-
-func (d *Device) clusterChecks() []Check {
-	return []Check{
 		{"kubeconfig", "The kubeconfig exists and can be used.", d.kubeconfig},
 		{"api", "The API server answers.", d.apiAnswers},
 		{"certificate-client", "The kubeconfig's certificate is valid for two more weeks.", d.certificate(clientCertificate)},

@@ -64,11 +64,7 @@ func inCommand(name string) string {
 
 // cordonKept judges a cordon that an operator keeps.
 func cordonKept(node, why string, since, now time.Time) types.Finding {
-	for_ := ""
-	if !since.IsZero() {
-		for_ = " for " + span(now.Sub(since))
-	}
-	f := ok("An operator keeps the cordon of a drain%s%s", for_, because(why))
+	f := ok("An operator keeps the cordon of a drain%s%s", lasting(since, now), because(why))
 	if !since.IsZero() && now.Sub(since) >= types.LongCordon {
 		f.Severity, f.Remedy = types.SeverityWarn, "To make the node schedulable again: kubectl uncordon "+inCommand(node)+", or the next drain"
 	}
@@ -133,11 +129,7 @@ func judgeCordon(f cordonFacts) types.Finding {
 		}
 		return unknown("The Node of this device is not known.")
 	}
-	held := ""
-	if !n.CordonSince.IsZero() {
-		held = " for " + span(f.now.Sub(n.CordonSince))
-	}
-	why := because(n.CordonWhy)
+	held, why := lasting(n.CordonSince, f.now), because(n.CordonWhy)
 	switch {
 	case !n.Cordoned:
 		return ok("This node is schedulable.")
@@ -171,10 +163,7 @@ func judgeDrainLock(f lockFacts) types.Finding {
 	case holder == "":
 		return ok("It is free.")
 	}
-	held := ""
-	if !f.lock.Since.IsZero() {
-		held = " for " + span(f.now.Sub(f.lock.Since))
-	}
+	held := lasting(f.lock.Since, f.now)
 	unlock := "if that drain is no longer needed: zedkube drain unlock " + holder
 	at := slices.IndexFunc(f.List, func(n overview.ClusterNode) bool { return n.Name == holder })
 	switch {

@@ -89,8 +89,10 @@ func rules() []rule {
 		{"VolumeDegraded", anchorStorage, findVolumeDegraded},
 		{"StorageUnhealthy", anchorStorage, findStorageUnhealthy},
 		{"LonghornSetting", anchorLonghorn, findLonghornSetting},
-		{"AppRepairRefused", anchorApps, findAppRepairRefused},
-		{"AppRepairGaveUp", anchorApps, findAppRepairGaveUp},
+		{"AppRepairRefused", anchorApps, findAppRepair(types.RepairRefused, "is not running, and must not fail over automatically",
+			"Bring back the node named there; zedkube apps %s shows what was seen.")},
+		{"AppRepairGaveUp", anchorApps, findAppRepair(types.RepairGaveUp, "does not start, and repairs have failed",
+			"zedkube apps %s shows what was seen and done; then the launcher pod's Events.")},
 		{"AppNotPlaceable", anchorApps, findAppNotPlaceable},
 		{"AppDown", anchorApps, findAppDown},
 		{"AppWaits", anchorApps, findAppWaits},
@@ -103,9 +105,7 @@ func rules() []rule {
 
 // Read reads the files below root, "" for the device itself, and says what is wrong.
 func Read(root string, now time.Time) overview.Overview {
-	o := overview.Read(root, now)
-	o.Problems = Problems(o)
-	return o
+	return Judged(func(now time.Time) overview.Overview { return overview.Read(root, now) })(now)
 }
 
 // Judged is a look that also says what is wrong.
@@ -228,6 +228,15 @@ func since(at time.Time) string {
 
 // span is a duration for people.
 func span(d time.Duration) string { return overview.Span(d, "s", "m", "h", "d") }
+
+// lasting is for how long something has been so, for the end of a statement; "" where
+// it is not known since when.
+func lasting(since, now time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+	return " for " + span(now.Sub(since))
+}
 
 // bytesText is bytes for people.
 func bytesText(n uint64) string {

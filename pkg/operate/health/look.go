@@ -59,7 +59,10 @@ type answered struct {
 
 // ask sends one request and reads the front of the answer.
 func ask(ctx context.Context, client *http.Client, url, accept string) answered {
-	got, err := boundedhttp.Get(ctx, client, url, accept, maxAnswer, answerWithin)
+	return front(boundedhttp.Get(ctx, client, url, accept, maxAnswer, answerWithin))
+}
+
+func front(got boundedhttp.Answer, err error) answered {
 	if got.Code == 0 {
 		return answered{err: bare(err)}
 	}
@@ -208,7 +211,7 @@ func askAPI(ctx context.Context, k kubeconfig) (f apiFacts) {
 		f.here = true
 	}
 	start := time.Now()
-	a := ask(ctx, &http.Client{Transport: k.transport(&f)}, k.Server+"/version", "")
+	a := front(k.get(ctx, "/version", &f))
 	f.took, f.status, f.err = time.Since(start), a.status, a.err
 	if f.err == nil && !a.date.IsZero() {
 		f.dated, f.ahead = true, a.ahead()
@@ -216,9 +219,18 @@ func askAPI(ctx context.Context, k kubeconfig) (f apiFacts) {
 	return f
 }
 
-// transport trusts as the kubeconfig says and notes the certificate that the
-// server shows, also one that is not trusted.
-func (k kubeconfig) transport(f *apiFacts) http.RoundTripper {
+// get asks as the kubeconfig says and notes the certificate that the server shows,
+// also one that is not trusted.
+func (k kubeconfig) get(ctx context.Context, path string, f *apiFacts) (boundedhttp.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, k.Server+path, nil)
+	if err != nil {
+		return boundedhttp.Answer{}, err
+	}
+	if k.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+k.Token)
+	}
 	cfg := k.TLS.Clone()
 	cfg.VerifyConnection = func(s tls.ConnectionState) error {
 		if len(s.PeerCertificates) > 0 {
@@ -226,27 +238,12 @@ func (k kubeconfig) transport(f *apiFacts) http.RoundTripper {
 		}
 		return nil
 	}
-	return &authorized{token: k.Token, facts: f, next: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}}
-}
-
-// authorized adds a token.
-type authorized struct {
-	token string
-	facts *apiFacts
-	next  http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (a *authorized) RoundTrip(req *http.Request) (*http.Response, error) {
-	if a.token != "" {
-		req = req.Clone(req.Context())
-		req.Header.Set("Authorization", "Bearer "+a.token)
-	}
-	resp, err := a.next.RoundTrip(req)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true}}
+	answer, err := boundedhttp.Do(client, r, maxAnswer)
 	if bad := (*tls.CertificateVerificationError)(nil); errors.As(err, &bad) && len(bad.UnverifiedCertificates) > 0 {
-		a.facts.server = bad.UnverifiedCertificates[0]
+		f.server = bad.UnverifiedCertificates[0]
 	}
-	return resp, err
+	return answer, err
 }
 
 // Kubeconfig is what a kubeconfig leads to.

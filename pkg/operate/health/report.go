@@ -230,22 +230,16 @@ func unplaced(a overview.App) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-func findAppRepair(o seen, tell func(types.Finding), in types.RepairPhase, what, remedy string) {
-	for _, a := range o.Apps.List {
-		if repairing(a, in) {
-			tell(bad(fmt.Sprintf(remedy, a.UUID), "Application %s %s%s", a.Name, what, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
+// findAppRepair looks for applications whose repair has ended in that phase. The remedy
+// names the application's UUID.
+func findAppRepair(in types.RepairPhase, what, remedy string) find {
+	return func(o seen, tell func(types.Finding)) {
+		for _, a := range o.Apps.List {
+			if repairing(a, in) {
+				tell(bad(fmt.Sprintf(remedy, a.UUID), "Application %s %s%s", a.Name, what, because(a.Repair.Reason)).Of(a.Name, a.Repair.Since))
+			}
 		}
 	}
-}
-
-func findAppRepairRefused(o seen, tell func(types.Finding)) {
-	findAppRepair(o, tell, types.RepairRefused, "is not running, and must not fail over automatically",
-		"Bring back the node named there; zedkube apps %s shows what was seen.")
-}
-
-func findAppRepairGaveUp(o seen, tell func(types.Finding)) {
-	findAppRepair(o, tell, types.RepairGaveUp, "does not start, and repairs have failed",
-		"zedkube apps %s shows what was seen and done; then the launcher pod's Events.")
 }
 
 func findAppNotPlaceable(o seen, tell func(types.Finding)) {

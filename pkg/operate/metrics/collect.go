@@ -260,10 +260,9 @@ func (raising) Println(what ...any) {
 // drain is where the drain of this node stands.
 func drain(s sink, p types.NodeDrainProgress, now time.Time) {
 	at := oneOf(p.Phase, phases)
-	for _, phase := range phases {
+	for _, phase := range append(slices.Clone(phases), other) {
 		s.gauge("zedkube_drain_phase", "1 for the current phase of this node's drain.", boolValue(at == string(phase)), "phase", string(phase))
 	}
-	s.gauge("zedkube_drain_phase", "1 for the current phase of this node's drain.", boolValue(at == other), "phase", other)
 	seconds := 0.0
 	if p.Ended.IsZero() {
 		seconds = since(now, p.Started)

@@ -53,7 +53,9 @@ const (
 func (m *Metrics) Handler() http.Handler {
 	r := prometheus.NewRegistry()
 	process := collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})
-	for _, c := range []prometheus.Collector{collectors.NewGoCollector(), process, m.Requests, m.Operations, collector{m}} {
+	for _, c := range []prometheus.Collector{
+		collectors.NewGoCollector(), process, m.Requests.answers, m.Requests.took, m.Requests.watches, m.Operations, collector{m},
+	} {
 		_ = r.Register(watched{c}) // it fails where names clash, which the tests of this package would tell
 	}
 	return &limited{places: semaphore.NewWeighted(maxScrapes), next: promhttp.HandlerFor(r, promhttp.HandlerOpts{Timeout: scrapeTimeout, ErrorLog: raising{}})}
@@ -99,20 +101,6 @@ func (r *Requests) Watching(change int) { r.watches.Add(float64(change)) }
 
 // Total is how many there were.
 func (r *Requests) Total() uint64 { return r.total.Load() }
-
-// Describe implements prometheus.Collector.
-func (r *Requests) Describe(out chan<- *prometheus.Desc) {
-	r.answers.Describe(out)
-	r.took.Describe(out)
-	r.watches.Describe(out)
-}
-
-// Collect implements prometheus.Collector.
-func (r *Requests) Collect(out chan<- prometheus.Metric) {
-	r.answers.Collect(out)
-	r.took.Collect(out)
-	r.watches.Collect(out)
-}
 
 // limited lets a few answers be made at once, and the others in the order in which
 // they were asked for. Each is made whole before it is sent: who takes it slowly

@@ -9,33 +9,29 @@ import (
 )
 
 func clientCertificate(f facts) verdict {
-	if !f.connected {
-		return f.unseen()
-	}
-	if !f.credentials.Client.Known() {
-		return unknown("NoCertificate", "The kubeconfig has no client certificate.")
-	}
-	return certificate("The client certificate of the kubeconfig", f.credentials.Client, f.now)
+	missing := unknown("NoCertificate", "The kubeconfig has no client certificate.")
+	return credential(f, f.credentials.Client, "The client certificate of the kubeconfig", missing)
 }
 
 func caCertificate(f facts) verdict {
-	if !f.connected {
-		return f.unseen()
-	}
-	if !f.credentials.CA.Known() {
-		return unknown("NotProvedYet", "Which CA of the kubeconfig signed the API server's certificate is not known yet.")
-	}
-	return certificate("The CA of the API server", f.credentials.CA, f.now)
+	missing := unknown("NotProvedYet", "Which CA of the kubeconfig signed the API server's certificate is not known yet.")
+	return credential(f, f.credentials.CA, "The CA of the API server", missing)
 }
 
 func serverCertificate(f facts) verdict {
-	if !f.connected {
+	missing := unknown("NotSeenYet", "The API server has not presented a certificate yet.")
+	return credential(f, f.credentials.Server, "The API server's certificate", missing)
+}
+
+// credential judges a certificate of the connection, missing where it is not known.
+func credential(f facts, c types.Certificate, what string, missing verdict) verdict {
+	switch {
+	case !f.connected:
 		return f.unseen()
+	case !c.Known():
+		return missing
 	}
-	if !f.credentials.Server.Known() {
-		return unknown("NotSeenYet", "The API server has not presented a certificate yet.")
-	}
-	return certificate("The API server's certificate", f.credentials.Server, f.now)
+	return certificate(what, c, f.now)
 }
 
 // certificate judges c, of which what says in a sentence what it is.
