@@ -34,7 +34,6 @@ const (
 
 var errBusy = errors.New("too many reports are being made, try again soon")
 
-// serveApp is the report of this node about one application.
 func (c *Component) serveApp(w http.ResponseWriter, r *http.Request) {
 	id, source, ok := c.admitted(w, r, appPath)
 	if !ok {
@@ -156,7 +155,6 @@ type silence struct {
 	Errors   string `json:"errors"`
 }
 
-// serveClusterApp is the reports of all nodes about one application.
 func (c *Component) serveClusterApp(w http.ResponseWriter, r *http.Request) {
 	id, from, ok := c.admitted(w, r, clusterAppPath)
 	if !ok {
@@ -180,7 +178,6 @@ func (c *Component) serveClusterApp(w http.ResponseWriter, r *http.Request) {
 	_ = writeJSON(w, out) // who asked is gone: nobody could act on it
 }
 
-// askAll collects the own report and the peers', a few at a time.
 func (c *Component) askAll(ctx context.Context, from netip.Addr, id string) round {
 	status, _ := c.Status.Get(types.Global)
 	own, _ := status.OwnAddress()
@@ -213,7 +210,6 @@ func reportOr(r report, err error, ip netip.Addr) any {
 	return r
 }
 
-// peers are the addresses of the other nodes, each once and in order.
 func peers(own netip.Addr, nodes map[string]types.Node) []netip.Addr {
 	var out []netip.Addr
 	for _, n := range nodes {
@@ -226,7 +222,6 @@ func peers(own netip.Addr, nodes map[string]types.Node) []netip.Addr {
 	return out[:min(len(out), maxPeers)]
 }
 
-// asker asks other nodes for their reports.
 type asker struct {
 	client *http.Client
 	key    []byte // nil while there is no cluster token: EVE's peers answer anyway
@@ -255,7 +250,6 @@ func (a *asker) zoned(ip netip.Addr) netip.Addr {
 	return ip
 }
 
-// ask returns what the node at ip reports about the application id.
 func (a *asker) ask(ctx context.Context, ip netip.Addr, id string) (report, error) {
 	u := url.URL{Scheme: "http", Host: net.JoinHostPort(a.zoned(ip).String(), strconv.Itoa(a.port)), Path: appPath + "/" + id}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), http.NoBody)

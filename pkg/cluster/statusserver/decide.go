@@ -12,7 +12,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// facts is what an answer depends on.
 type facts struct {
 	now    time.Time
 	port   int // 0 for types.PortStatus
@@ -27,7 +26,6 @@ type facts struct {
 	stamped time.Time // since when it has looked so; zero for not
 }
 
-// action is what a step does.
 type action struct {
 	listen string // "" for nowhere
 	marks  marks
@@ -159,13 +157,11 @@ const (
 	controlPlaneReady = "ControlPlaneReady"
 )
 
-// verdict is a reason in a word and a sentence.
 type verdict struct {
 	reason string
 	why    string
 }
 
-// condition is one statement about the cluster.
 type condition struct {
 	kind   string
 	status types.ConditionStatus
@@ -235,7 +231,6 @@ func unseen(f facts) verdict {
 	return verdict{}
 }
 
-// noNode says why there is no Node of ours.
 func noNode(f facts) verdict {
 	name := f.info.NodeName()
 	if name == "" {

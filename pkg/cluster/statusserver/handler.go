@@ -29,7 +29,6 @@ func (c *Component) handler() http.Handler {
 	return mux
 }
 
-// routes are what is answered, by path.
 func (c *Component) routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"/status": c.serveStatus,
@@ -92,7 +91,6 @@ func allowed(w http.ResponseWriter, r *http.Request, others ...string) bool {
 	return false
 }
 
-// refuse says no in one line.
 func refuse(w http.ResponseWriter, code int, why string) { http.Error(w, why, code) }
 
 // access is what someone may do with reports of applications.
@@ -302,7 +300,6 @@ func wantsJSON(accept []string) bool {
 	return liked["application/json"] > 0 && liked["application/json"] >= liked["text/plain"]
 }
 
-// writeJSON writes v with two spaces of indentation.
 func writeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

@@ -34,7 +34,6 @@ const (
 	turnEvery = 8
 )
 
-// rank of an address, from the tables.
 func (c *Component) rank(ip netip.Addr) rank {
 	status, _ := c.Status.Get(types.Global)
 	return rankOf(plain(ip), status, c.Nodes.All())
@@ -71,7 +70,6 @@ type bounded struct {
 	by   [ranks]int
 }
 
-// origin is one address and how many connections it has.
 type origin struct {
 	ip   netip.Addr
 	rank rank

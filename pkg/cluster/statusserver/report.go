@@ -27,13 +27,11 @@ type report struct {
 	AppInfo     []entry `json:"appInfo"`
 }
 
-// entry is one item of a report under its name.
 type entry struct {
 	Key   string `json:"key"`
 	Value item   `json:"value"`
 }
 
-// item is what one file says.
 type item struct {
 	UUID      string
 	Name      string
@@ -73,7 +71,6 @@ type subject struct {
 	device   types.EdgeNodeInfo
 }
 
-// collector makes one report.
 type collector struct {
 	ctx     context.Context
 	dirs    []string // Component.TopicDirs
@@ -145,7 +142,6 @@ func (col *collector) read(s source, id string, v *item) error {
 	return nil
 }
 
-// takeLog takes the end of the kube container's log.
 func (col *collector) takeLog(path string) {
 	const key = "k3s-install.log"
 	v := item{Name: key, Activated: none, DNidNode: none}

@@ -52,7 +52,6 @@ var nodeItem = source{"zedagent", "EdgeNodeInfo", global, true, telling(func(t t
 	v.Content = fmt.Sprintf("Enterprise: %s, Project: %s", t.EnterpriseName, t.ProjectName)
 })}
 
-// clusterItems are reported of every node.
 var clusterItems = []source{
 	{"zedkube", "EdgeNodeClusterStatus", global, false, telling(func(t clusterFile, _ *subject, v *item) {
 		v.Name, v.State = t.ClusterInterface, "cluster address not ready"

@@ -123,7 +123,6 @@ func (c *Component) stop(ctx context.Context) {
 // the answer: on a cluster network both are a matter of milliseconds.
 const requestTimeout = boundedhttp.HeadTimeout
 
-// server is one listener and its requests.
 type server struct {
 	*boundedhttp.Server
 	address string
@@ -162,7 +161,6 @@ func answered(conn net.Conn, state http.ConnState) {
 // maxBody is far more than anyone sends: no question here needs a body.
 const maxBody = 4 << 10
 
-// connKey is where the context of a request holds its connection.
 type connKey struct{}
 
 func withConn(ctx context.Context, conn net.Conn) context.Context {

@@ -15,7 +15,6 @@ const (
 	writeAgain = 10 * time.Second
 )
 
-// facts is what the decision rests on.
 type facts struct {
 	now      time.Time
 	dirty    bool        // something is written and not on the disk
@@ -31,13 +30,11 @@ type facts struct {
 	silent map[string]bool            // by operation and requester: whose topic has not been heard of yet
 }
 
-// segment is one file of lines.
 type segment struct {
 	name string
 	n    int
 }
 
-// action is what to do about it.
 type action struct {
 	sync   bool
 	write  bool // what waits

@@ -22,7 +22,6 @@ const (
 // maxChains bounds what is remembered of operations: more than a node has pods.
 const maxChains = 1024
 
-// operationKey is what a component does to a target.
 type operationKey struct{ component, op, target string }
 
 func keyOf(o types.Operation) operationKey { return operationKey{o.Component, o.Op, o.Target} }
@@ -123,7 +122,6 @@ func (r *Record) writeCount(l *chain, now time.Time) {
 	r.put(l.is)
 }
 
-// writeCounts writes the counts that are due, or all.
 func (r *Record) writeCounts(all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -49,7 +49,6 @@ func Read(dir string) ([]types.Operation, Problems, error) {
 	return b.operations, b.problems, errors.Join(errs...)
 }
 
-// readSegment reads what is in a file of lines, up to a bound.
 func readSegment(path string) ([]byte, error) {
 	f, _, err := safefile.OpenFile(path, os.O_RDONLY|safefile.NoFollow, 0)
 	if err != nil {

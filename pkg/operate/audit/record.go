@@ -48,7 +48,6 @@ func (r *Record) Notify(bell chan<- struct{}) {
 	r.bell = bell
 }
 
-// look says how it stands.
 func (r *Record) look() facts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,14 +88,12 @@ func (r *Record) flush() {
 	}
 }
 
-// writeWaiting tries again to write what could not be written.
 func (r *Record) writeWaiting() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.flush()
 }
 
-// note writes an operation that is complete.
 func (r *Record) note(o types.Operation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -196,7 +193,6 @@ func leaveWhy(r types.ClusterLeaveRequest) string {
 	return strings.Join(why, "; ")
 }
 
-// stand adds a request to those that stand.
 func stand(pending map[string]types.Operation, o types.Operation) {
 	o.Outcome = types.OperationOK
 	o.ID = o.Op + " " + o.By + " " + strconv.FormatInt(o.At.UnixNano(), 36)
@@ -228,7 +224,6 @@ func withdraws(o types.Operation) (op string, ok bool) {
 	return "", false
 }
 
-// requestsMade says which requests are new and which were taken back.
 func requestsMade(f facts) []types.Operation {
 	var heard []types.Operation
 	for id, o := range f.asks {

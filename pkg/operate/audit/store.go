@@ -20,7 +20,6 @@ const maxWaiting = 256
 // maxFull bounds the full files that wait for a step.
 const maxFull = 4
 
-// segmentName is the name of a file of lines.
 var segmentName = regexp.MustCompile(`^operations-([0-9]{8})\.jsonl$`)
 
 // lostLine says how many lines there was never room for.
@@ -39,7 +38,6 @@ type store struct {
 	lost    int        // of them, for lack of room
 }
 
-// add takes a line to be written.
 func (s *store) add(v any) {
 	line, err := json.Marshal(v)
 	if err != nil { // of plain fields: a time in the year 10000
@@ -124,7 +122,6 @@ func (s *store) open(dir string, most int64) error {
 	}
 }
 
-// openSegment opens one file, unless it is full.
 func (s *store) openSegment(path string, most int64) (full bool, err error) {
 	f, info, err := safefile.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|safefile.NoFollow, 0o600)
 	if err != nil {

@@ -128,7 +128,6 @@ func (b Bundle) Write(ctx context.Context, w io.Writer) (Manifest, error) {
 	return a.manifest, a.close()
 }
 
-// archive is one under way.
 type archive struct {
 	redactor  *redact.Redactor
 	out       *counter
@@ -140,7 +139,6 @@ type archive struct {
 	manifest  Manifest
 }
 
-// counter counts what is written.
 type counter struct {
 	io.Writer
 	n int64
@@ -162,7 +160,6 @@ func newArchive(w io.Writer, b Bundle) *archive {
 	}
 }
 
-// source adds what is no file.
 func (a *archive) source(ctx context.Context, s Source) error {
 	name := Extras + "/" + s.Name
 	content, err := s.Get(ctx)

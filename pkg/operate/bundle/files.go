@@ -16,7 +16,6 @@ import (
 	"github.com/zedkube/zedkube/pkg/operate/topicview"
 )
 
-// file is a file of the device.
 type file struct {
 	path  string // below the root
 	form  Form
@@ -186,7 +185,6 @@ func (f file) learn(root *os.Root, r *redact.Redactor) {
 	}
 }
 
-// file adds a file of the device.
 func (a *archive) file(root *os.Root, f file) error {
 	raw, info, cut, err := f.read(root)
 	switch {

@@ -248,7 +248,6 @@ type Check struct {
 	Look func(ctx context.Context) types.Finding
 }
 
-// patience is how long one check may take.
 const patience = 2 * time.Second
 
 // Examine carries out the checks at the same time and returns what they found,

@@ -49,10 +49,8 @@ const (
 // maxEach bounds the problems of one name: beyond it they are counted.
 const maxEach = 20
 
-// find looks for problems of one kind.
 type find func(o seen, tell func(types.Finding))
 
-// rule finds problems of one name.
 type rule struct {
 	name   string
 	anchor string
@@ -202,7 +200,6 @@ func bad(remedy, format string, args ...any) types.Finding {
 	return types.Finding{Severity: types.SeverityBad, Evidence: fmt.Sprintf(format, args...), Remedy: remedy}
 }
 
-// worse is the worse of two findings.
 func worse(a, b types.Finding) types.Finding {
 	if b.Severity.Rank() > a.Severity.Rank() {
 		return b
@@ -218,7 +215,6 @@ func because(why string) string {
 	return ": " + why + "."
 }
 
-// since is a sentence.
 func since(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -238,7 +234,6 @@ func lasting(since, now time.Time) string {
 	return " for " + span(now.Sub(since))
 }
 
-// bytesText is bytes for people.
 func bytesText(n uint64) string {
 	const unit = 1024
 	if n < unit {

@@ -164,7 +164,6 @@ const (
 	journalAfter = 48 * time.Hour
 )
 
-// leftover is a file that is present.
 type leftover struct {
 	path string
 	what string // a sentence
@@ -177,7 +176,6 @@ type filesFacts struct {
 	err   error // of looking
 }
 
-// lookForFiles finds what was forgotten.
 func (d *Device) lookForFiles() (f filesFacts) {
 	for _, told := range d.Seen.Drain.Forced {
 		f.add(told.File, true, "overrides the drain status that EVE sees")
@@ -222,7 +220,6 @@ func (d *Device) journal(f *filesFacts) {
 	}
 }
 
-// maxLeft bounds the leftovers that are named.
 const maxLeft = 20
 
 // temporary finds what writers of topics left that died before their rename.

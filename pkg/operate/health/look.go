@@ -48,7 +48,6 @@ func askSocket(ctx context.Context, socket string) (status int, took time.Durati
 	return a.status, time.Since(start), a.err
 }
 
-// answered is the front of an answer.
 type answered struct {
 	status int
 	body   string
@@ -89,7 +88,6 @@ func bare(err error) error {
 	return err
 }
 
-// addressesOf are the addresses of an interface of this machine.
 func addressesOf(name string) ([]netip.Addr, error) {
 	link, err := net.InterfaceByName(name)
 	if err != nil {
@@ -255,7 +253,6 @@ type Kubeconfig struct {
 	TLS         *tls.Config         // trusts these, and shows Client; nil in a copy of a device
 }
 
-// kubeconfig is the file and what it leads to.
 type kubeconfig struct {
 	Kubeconfig
 	path string

@@ -35,7 +35,6 @@ func (f nodesFacts) missing() (types.Finding, bool) {
 	return types.Finding{}, false
 }
 
-// own is the node of this device.
 func own(nodes overview.Nodes) (overview.ClusterNode, bool) {
 	if i := slices.IndexFunc(nodes.List, func(n overview.ClusterNode) bool { return n.Own }); i >= 0 {
 		return nodes.List[i], true

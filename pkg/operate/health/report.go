@@ -204,12 +204,10 @@ func down(a overview.App) bool {
 	return a.Activate && (a.State == types.AppKubeNotRunning.String() || a.State == types.AppKubeNotInCluster.String())
 }
 
-// repairing reports that the repair of an application is in that phase.
 func repairing(a overview.App, in types.RepairPhase) bool {
 	return a.Repair != nil && a.Repair.Phase == in
 }
 
-// reason is the sentence that its repair has for it.
 func reason(a overview.App) string {
 	if a.Repair == nil {
 		return ""

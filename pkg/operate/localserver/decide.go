@@ -2,7 +2,6 @@ package localserver
 
 import "github.com/zedkube/zedkube/types"
 
-// place is one of those where we may listen.
 type place string
 
 const (
@@ -11,7 +10,6 @@ const (
 	onCluster  place = "cluster"
 )
 
-// facts is what it depends on where we listen.
 type facts struct {
 	socket, loopback string
 	pageToo          bool
@@ -19,7 +17,6 @@ type facts struct {
 	status           types.EdgeNodeClusterStatus
 }
 
-// action is what a step does.
 type action struct {
 	listen map[place]string // the address of each place where we listen
 	token  bool             // there is to be a reading token

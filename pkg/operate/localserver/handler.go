@@ -223,7 +223,6 @@ type streams struct {
 	open []*stream // oldest first
 }
 
-// stream is one of them.
 type stream struct {
 	since time.Time
 	end   func()        // ends its connection

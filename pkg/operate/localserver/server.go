@@ -27,7 +27,6 @@ const (
 	answerTimeout = 2 * time.Second
 )
 
-// server is one listener and its requests.
 type server struct {
 	*boundedhttp.Server
 	address string             // as it was asked for
@@ -44,7 +43,6 @@ func (c *Component) start(ctx context.Context, at place, address string) (*serve
 	return c.serve(ctx, at, address, listener, there), nil
 }
 
-// serve answers what comes by listener.
 func (c *Component) serve(ctx context.Context, at place, address string, listener net.Listener, there func() bool) *server {
 	base, release := context.WithCancel(context.WithoutCancel(ctx))
 	log := c.Log.WithField("address", address)
@@ -98,7 +96,6 @@ type bounded struct {
 	open []*trackedConn // oldest first
 }
 
-// trackedConn is a connection of a bounded listener.
 type trackedConn struct {
 	net.Conn
 	owner *bounded
@@ -189,7 +186,6 @@ func (b *bounded) remove(h *trackedConn) {
 	}
 }
 
-// connKey is the key of the connection in the context of its requests.
 type connKey struct{}
 
 // withConn puts into the context of a connection's requests the connection and,
@@ -209,7 +205,6 @@ func openedBy(ctx context.Context) *trackedConn {
 	return h
 }
 
-// answering notes that an answer is made.
 func (h *trackedConn) answering() {
 	if h == nil {
 		return

@@ -45,7 +45,6 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// components is what the loops of the agent have done.
 func (c collector) components(s sink, now time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(c.Pulses)) {
 		n := c.Pulses[name].Counts()
@@ -73,7 +72,6 @@ func (c collector) bus(s sink) {
 	}
 }
 
-// api is how the API server is seen.
 func (c collector) api(s sink, now time.Time) {
 	a, ok := c.API.Get(types.Global)
 	if !ok {
@@ -84,7 +82,6 @@ func (c collector) api(s sink, now time.Time) {
 	s.gauge("zedkube_api_synced", "1 while the tables of nodes and pods are complete.", boolValue(a.Synced))
 }
 
-// lease is how this node stands to the election of the one that reports.
 func (c collector) lease(s sink, now time.Time) {
 	if l, ok := c.Leader.Get(types.Global); ok {
 		s.gauge("zedkube_lease_in_election", "1 if this node may report for the cluster.", boolValue(l.InLeaderElection))
@@ -96,7 +93,6 @@ func (c collector) lease(s sink, now time.Time) {
 	}
 }
 
-// cordon is whether this node is schedulable, and who cordoned it.
 func (c collector) cordon(s sink) {
 	info, _ := c.Info.Get(types.Global)
 	node, ok := types.OwnNode(c.Nodes.All(), info)
@@ -257,7 +253,6 @@ func (raising) Println(what ...any) {
 	}
 }
 
-// drain is where the drain of this node stands.
 func drain(s sink, p types.NodeDrainProgress, now time.Time) {
 	at := oneOf(p.Phase, phases)
 	for _, phase := range append(slices.Clone(phases), other) {
@@ -318,7 +313,6 @@ func report(s sink, h types.KubeReportHealth, now time.Time) {
 	}
 }
 
-// conditions is how this node stands in its cluster.
 func conditions(s sink, k types.KubeNodeConditions, now time.Time) {
 	for _, of := range types.NodeStateTypes() {
 		c, ok := k.Of(of)

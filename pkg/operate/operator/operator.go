@@ -188,7 +188,6 @@ func Asked(method, topic, key string, who peer.Peer) types.Operation {
 	return o
 }
 
-// codeOf is the HTTP status for an error.
 func codeOf(err error) int {
 	tooLong := (*http.MaxBytesError)(nil)
 	switch {

@@ -140,7 +140,6 @@ func nodeOf(n types.Node, nodes []types.Node, own string) ClusterNode {
 	return c
 }
 
-// cordon says who cordoned the node, and why.
 func (c *ClusterNode) cordon(n types.Node) {
 	if !n.Unschedulable {
 		return

@@ -56,7 +56,6 @@ type reader struct {
 	info types.KubeClusterInfo // of the node that reports
 }
 
-// path is where a file of the device lies.
 func (r *reader) path(file string) string { return filepath.Join(r.root, file) }
 
 // copied notices a support bundle, whose moment is when it was made.
@@ -94,7 +93,6 @@ func one[T any](r *reader, file string) (v T, t Source) {
 	return v, t
 }
 
-// row is a value and where it was read.
 type row[T any] struct {
 	v      T
 	source Source
@@ -123,7 +121,6 @@ func many[T any](r *reader, agent, topic string) (list []row[T]) {
 	return list
 }
 
-// maxBad bounds the list of files that cannot be read.
 const maxBad = 100
 
 func (r *reader) bad(t Source) {
@@ -135,7 +132,6 @@ func (r *reader) bad(t Source) {
 // plain is the directory of a topic that is not persistent (docs/wire.md, "Names").
 func plain(agent, topic string) string { return filepath.Join(types.PathTopics, agent, topic) }
 
-// global is the file of a single value.
 func global(dir string) string { return filepath.Join(dir, types.Global+".json") }
 
 // present notes a file by its presence alone.

@@ -78,7 +78,6 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// events are what one browser is told.
 type events struct {
 	page     *Page
 	out      *stream

@@ -48,7 +48,6 @@ const (
 	fromPage = '!'
 )
 
-// source is one log.
 type source struct {
 	pod       types.Pod
 	container string
@@ -153,7 +152,6 @@ func (p *Page) tail(ctx context.Context, sources []source, o types.LogOptions, l
 	readers.Wait() // they have said what there was to say
 }
 
-// ended says how a log ended.
 func ended(err error, follow bool) string {
 	switch {
 	case errors.Is(err, types.ErrNoLog):
@@ -168,7 +166,6 @@ func ended(err error, follow bool) string {
 	return "end of the log so far"
 }
 
-// copy hands on the lines of one log.
 func (p *Page) copy(ctx context.Context, pod types.Pod, o types.LogOptions, head string, lines chan<- []byte) error {
 	body, err := p.Kube.Logs(ctx, pod, o)
 	if err != nil {
@@ -207,7 +204,6 @@ func readLine(in *bufio.Reader) (text string, cut int, err error) {
 	return text, cut, err
 }
 
-// say hands on one line.
 func say(ctx context.Context, lines chan<- []byte, from byte, text string) {
 	select {
 	case lines <- append(append([]byte{from}, text...), '\n'):

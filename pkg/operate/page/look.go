@@ -130,7 +130,6 @@ func (p *Page) podNames() map[string]string {
 	return names
 }
 
-// viewers counts who looks.
 type viewers struct {
 	mu    sync.Mutex
 	count int
@@ -197,13 +196,11 @@ const (
 	requests   = "requests"    // to the API server, per second
 )
 
-// measurements are what the page plots.
 type measurements struct {
 	Whole  bool     // this is all there is, not what came last
 	Series []series // by kind, then by name
 }
 
-// series is one line of a plot.
 type series struct {
 	Kind   string
 	Name   string  // the application's, "" for the node's
@@ -215,7 +212,6 @@ type series struct {
 // point is [milliseconds since 1970, value].
 type point [2]float64
 
-// kept is a series as it is kept.
 type kept struct {
 	series
 	rounds []uint64 // when each point came

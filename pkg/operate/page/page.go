@@ -110,7 +110,6 @@ func (p *Page) serveOverview(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, content)
 }
 
-// serveHistory answers with what was measured while someone looked.
 func (p *Page) serveHistory(w http.ResponseWriter, _ *http.Request) {
 	p.viewers.enter(math.MaxInt)
 	defer p.exit()
@@ -163,7 +162,6 @@ var static embed.FS
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// kinds are the media types of the page's files.
 var kinds = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -224,7 +222,6 @@ type Trail struct {
 	Remarks    []string          `json:"remarks,omitempty"` // what is missing in them and why, a sentence each
 }
 
-// mostOperations bounds an answer.
 const mostOperations = 200
 
 // Trails reads the audit trail of a directory for the page. A page asks every few seconds, and mostly

@@ -126,7 +126,6 @@ func callings(list []any, field string) (map[string]any, bool) {
 	return byName, true
 }
 
-// text is a value as JSON.
 func text(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -247,7 +247,6 @@ func Allowed(agent, topic string, v any) any {
 
 var setting = reflect.TypeFor[types.ConfigItemValue]()
 
-// allowed is what a type of zedkube has of a value.
 func allowed(t reflect.Type, v any, hidden *int) any {
 	return each(t, v,
 		func(t reflect.Type, v any) any { return allowed(t, v, hidden) },

@@ -40,7 +40,6 @@ type Topic struct {
 // String is agent/topic.
 func (t Topic) String() string { return t.Agent + "/" + t.Name }
 
-// dir is where its values are, below the root.
 func (t Topic) dir() string {
 	if t.Persistent {
 		return path.Join(persistentDir, t.Agent, t.Name)

@@ -6,7 +6,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// facts is everything a decision rests on.
 type facts struct {
 	now    time.Time     // wall clock, UTC
 	uptime time.Duration // no clock that anyone sets
@@ -40,7 +39,6 @@ type pending struct {
 	since time.Duration // uptime
 }
 
-// action is what to say.
 type action struct {
 	conditions types.KubeNodeConditions
 	pending    map[types.NodeStateType]pending
