@@ -15,7 +15,7 @@ import (
 const k3sExitCodes = `Exit codes:
   0   done
   1   wrong usage, interrupted, or failed
-  2   it could not be written
+  2   the request could not be written
   3   refused: the last line gives the reason
   99  unknown command`
 

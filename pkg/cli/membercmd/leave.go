@@ -145,7 +145,7 @@ const exitLeaveRefused = 3
 const leaveExitCodes = `Exit codes:
   0   done
   1   wrong usage, interrupted, or failed
-  2   it could not be written
+  2   the request could not be written
   3   refused: nothing was changed
   99  unknown command`
 

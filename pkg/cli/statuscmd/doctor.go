@@ -61,7 +61,7 @@ func NewDoctorCommand(o *device.Options) *cobra.Command {
 
 const doctorExitCodes = `Exit codes:
   0   nothing is wrong, or it cannot be known
-  1   wrong usage, or it could not be written
+  1   wrong usage, or the output could not be written
   3   a check fails
   99  unknown command`
 
