@@ -3,6 +3,7 @@ package evereport
 import (
 	"github.com/google/uuid"
 	"github.com/lf-edge/eve-api/go/info"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -30,7 +31,7 @@ func nodeInfo(n types.KubeNodeInfo) *info.KubeNodeInfo {
 		ApiServerSersion:  text(n.KubeletVersion),
 		InternalIp:        text(n.InternalIP),
 		Schedulable:       n.Schedulable,
-		AdmissionStatus:   admissions.toEVE(n.Admission),
+		AdmissionStatus:   enum[info.NodeAdmission](n.Admission),
 		NodeId:            text(n.NodeID),
 	}
 }
@@ -49,7 +50,7 @@ func nodeConditions(n types.KubeNodeInfo) []*info.KubeNodeCondition {
 	}
 	for _, c := range n.Conditions {
 		if c.Type != types.KubeNodeConditionReady { // Status has told it
-			all = append(all, &info.KubeNodeCondition{Type: conditions.toEVE(c.Type), Set: c.Set, LastTransitionTime: stamp(c.Since)})
+			all = append(all, &info.KubeNodeCondition{Type: enum[info.KubeNodeConditionType](c.Type), Set: c.Set, LastTransitionTime: stamp(c.Since)})
 		}
 	}
 	return all
@@ -76,39 +77,38 @@ func pod(p types.KubePodInfo) *info.KubeEVEAppPodInfo {
 // which would look like progress. What has succeeded has, whatever ended on the
 // way.
 func podState(phase types.KubePodStatus, reason string) info.KubePodStatus {
-	special := podReasons.toEVE(reason)
-	if special == info.KubePodStatus_KUBE_POD_STATUS_UNSPECIFIED || phase == types.KubePodSucceeded {
-		return phases.toEVE(phase)
+	if special := podReasons[reason]; special != info.KubePodStatus_KUBE_POD_STATUS_UNSPECIFIED && phase != types.KubePodSucceeded {
+		return special
 	}
-	return special
+	return phases[phase]
 }
 
 func vmi(v types.KubeVMIInfo) *info.KubeVMIInfo {
 	return &info.KubeVMIInfo{
-		Name: text(v.Name), Status: vmiPhases.toEVE(v.Status), CreationTime: stamp(v.CreationTime),
+		Name: text(v.Name), Status: enum[info.KubeVMIStatus](v.Status), CreationTime: stamp(v.CreationTime),
 		LastTransitionTime: stamp(v.LastTransitionTime), IsReady: v.IsReady, NodeName: text(v.NodeName),
 	}
 }
 
 func storage(s types.KubeStorageInfo) *info.KubeStorageInfo {
 	return &info.KubeStorageInfo{
-		Health: healths.toEVE(s.Health), TransitionTime: stamp(s.TransitionTime), Volumes: each(s.Volumes, volume),
+		Health: enum[info.ServiceStatus](s.Health), TransitionTime: stamp(s.TransitionTime), Volumes: each(s.Volumes, volume),
 	}
 }
 
 func volume(v types.KubeVolumeInfo) *info.KubeVolumeInfo {
 	return &info.KubeVolumeInfo{
-		Name: text(v.Name), State: volumeStates.toEVE(v.State), Robustness: robustnesses.toEVE(v.Robustness),
+		Name: text(v.Name), State: enum[info.StorageVolumeState](v.State), Robustness: enum[info.StorageVolumeRobustness](v.Robustness),
 		CreationTimestamp: stamp(v.CreatedAt), ProvisionedBytes: v.ProvisionedBytes, AllocatedBytes: v.AllocatedBytes,
-		PvcStatus: claimStates.toEVE(v.PvcStatus), Replica: each(v.Replicas, replica),
-		RobustnessSubstate: substates.toEVE(v.RobustnessSubstate), VolumeId: text(v.VolumeID),
+		PvcStatus: enum[info.StorageVolumePVCStatus](v.PvcStatus), Replica: each(v.Replicas, replica),
+		RobustnessSubstate: enum[info.StorageHealthStatus](v.RobustnessSubstate), VolumeId: text(v.VolumeID),
 	}
 }
 
 func replica(r types.KubeVolumeReplicaInfo) *info.KubeVolumeReplicaInfo {
 	return &info.KubeVolumeReplicaInfo{
 		Name: text(r.Name), OwnerNode: text(r.OwnerNode),
-		RebuildProgressPercentage: uint32(r.RebuildProgressPercentage), Status: replicaStates.toEVE(r.Status),
+		RebuildProgressPercentage: uint32(r.RebuildProgressPercentage), Status: enum[info.StorageVolumeReplicaStatus](r.Status),
 	}
 }
 
@@ -146,8 +146,8 @@ func App(a types.ENClusterAppStatus, cfg types.AppInstanceConfig) *info.ZInfoApp
 func Update(u types.KubeClusterUpdateStatus, cluster uuid.UUID) *info.ZInfoKubeClusterUpdateStatus {
 	return &info.ZInfoKubeClusterUpdateStatus{
 		CurrentNode: text(u.CurrentNode),
-		Component:   components.toEVE(u.Component),
-		Status:      updates.toEVE(u.Status),
+		Component:   enum[info.KubeComp](u.Component),
+		Status:      enum[info.KubeCompUpdateStatus](u.Status),
 		Error:       errorInfo(u.ErrorDescription),
 		ClusterId:   id(cluster),
 	}
@@ -158,21 +158,49 @@ func errorInfo(e types.ErrorDescription) *info.ErrorInfo {
 		return nil
 	}
 	m := &info.ErrorInfo{
-		Description: text(e.Error), Timestamp: stamp(e.ErrorTime), Severity: severities.toEVE(e.ErrorSeverity),
+		Description: text(e.Error), Timestamp: stamp(e.ErrorTime), Severity: enum[info.Severity](e.ErrorSeverity),
 		RetryCondition: text(e.ErrorRetryCondition),
 	}
 	for _, entity := range e.ErrorEntities {
 		if entity != nil {
-			m.Entities = append(m.Entities, &info.DeviceEntity{Entity: kind(entity.EntityType), EntityId: text(entity.EntityID)})
+			m.Entities = append(m.Entities, &info.DeviceEntity{Entity: enum[info.Entity](entity.EntityType), EntityId: text(entity.EntityID)})
 		}
 	}
 	return m
 }
 
-// kind is the type of an entity, whose numbers EVE takes from eve-api.
-func kind(number int32) info.Entity {
-	if _, known := info.Entity_name[number]; !known {
-		return info.Entity_ENTITY_UNSPECIFIED
+// eveEnum is an enum of eve-api.
+type eveEnum interface {
+	~int32
+	protoreflect.Enum
+}
+
+// enum is the same value in eve-api, from which EVE has the numbers of its enums; unspecified where it lacks the
+// number.
+func enum[M eveEnum, T ~int8 | ~uint8 | ~int32](v T) M {
+	var unspecified M
+	if unspecified.Descriptor().Values().ByNumber(protoreflect.EnumNumber(v)) == nil {
+		return unspecified
 	}
-	return info.Entity(number)
+	return M(v)
+}
+
+// phases are the states of a pod as its phase tells them: here the numbers differ.
+var phases = map[types.KubePodStatus]info.KubePodStatus{
+	types.KubePodPending:   info.KubePodStatus_KUBE_POD_STATUS_PENDING,
+	types.KubePodRunning:   info.KubePodStatus_KUBE_POD_STATUS_RUNNING,
+	types.KubePodSucceeded: info.KubePodStatus_KUBE_POD_STATUS_SUCCEEDED,
+	types.KubePodFailed:    info.KubePodStatus_KUBE_POD_STATUS_FAILED,
+}
+
+// podReasons are the states of a pod that eve-api tells from its phase, by the reason.
+var podReasons = map[string]info.KubePodStatus{
+	"Evicted":            info.KubePodStatus_KUBE_POD_STATUS_EVICTED,
+	"ContainerCreating":  info.KubePodStatus_KUBE_POD_STATUS_CONTAINER_CREATING,
+	"PodInitializing":    info.KubePodStatus_KUBE_POD_STATUS_CONTAINER_CREATING,
+	"CrashLoopBackOff":   info.KubePodStatus_KUBE_POD_STATUS_CRASHLOOP_BACKOFF,
+	"Error":              info.KubePodStatus_KUBE_POD_STATUS_ERROR,
+	"OOMKilled":          info.KubePodStatus_KUBE_POD_STATUS_ERROR,
+	"StartError":         info.KubePodStatus_KUBE_POD_STATUS_ERROR,
+	"ContainerCannotRun": info.KubePodStatus_KUBE_POD_STATUS_ERROR,
 }

@@ -27,13 +27,13 @@ func nodeBack(m *info.KubeNodeInfo) types.KubeNodeInfo {
 	n := types.KubeNodeInfo{
 		Name: m.GetName(), IsMaster: m.GetRoleServer(), CreationTime: moment(m.GetCreationTimestamp()),
 		KubeletVersion: m.GetApiServerSersion(), InternalIP: m.GetInternalIp(), Schedulable: m.GetSchedulable(),
-		Admission: admissions.fromEVE(m.GetAdmissionStatus()), NodeID: m.GetNodeId(),
+		Admission: types.KubeNodeAdmission(m.GetAdmissionStatus()), NodeID: m.GetNodeId(),
 	}
 	for _, c := range m.GetConditions() {
 		since := moment(c.GetLastTransitionTime())
 		switch {
 		case c.GetType() != info.KubeNodeConditionType_KUBE_NODE_CONDITION_TYPE_READY:
-			n.Conditions = append(n.Conditions, types.KubeNodeCondition{Type: conditions.fromEVE(c.GetType()), Set: c.GetSet(), Since: since})
+			n.Conditions = append(n.Conditions, types.KubeNodeCondition{Type: types.KubeNodeConditionType(c.GetType()), Set: c.GetSet(), Since: since})
 		case c.GetSet():
 			n.Status, n.LastTransitionTime = types.KubeNodeReady, since
 		default:
@@ -51,62 +51,57 @@ func namespaceBack(m *info.KubePodNameSpaceInfo) types.KubePodNameSpaceInfo {
 }
 
 func podBack(m *info.KubeEVEAppPodInfo) types.KubePodInfo {
-	p := types.KubePodInfo{
-		Name: m.GetName(), Status: phases.fromEVE(m.GetStatus()), RestartCount: m.GetRestartCount(),
+	back := podStates[m.GetStatus()]
+	return types.KubePodInfo{
+		Name: m.GetName(), Status: back.phase, RestartCount: m.GetRestartCount(),
 		RestartTimestamp: types.TextTime(moment(m.GetRestartTimestamp())), CreationTimestamp: types.TextTime(moment(m.GetCreationTimestamp())),
-		PodIP: m.GetIpAddress(), NodeName: m.GetNodeName(), Reason: podReasons.fromEVE(m.GetStatus()),
+		PodIP: m.GetIpAddress(), NodeName: m.GetNodeName(), Reason: back.reason,
 	}
-	if p.Reason != "" {
-		p.Status = phaseOf.toEVE(m.GetStatus())
-	}
-	return p
 }
 
 func vmiBack(m *info.KubeVMIInfo) types.KubeVMIInfo {
 	return types.KubeVMIInfo{
-		Name: m.GetName(), Status: vmiPhases.fromEVE(m.GetStatus()), CreationTime: moment(m.GetCreationTime()),
+		Name: m.GetName(), Status: types.KubeVMIStatus(m.GetStatus()), CreationTime: moment(m.GetCreationTime()),
 		LastTransitionTime: moment(m.GetLastTransitionTime()), IsReady: m.GetIsReady(), NodeName: m.GetNodeName(),
 	}
 }
 
 func storageBack(m *info.KubeStorageInfo) types.KubeStorageInfo {
 	return types.KubeStorageInfo{
-		Health: healths.fromEVE(m.GetHealth()), TransitionTime: moment(m.GetTransitionTime()), Volumes: each(m.GetVolumes(), volumeBack),
+		Health: types.ServiceStatus(m.GetHealth()), TransitionTime: moment(m.GetTransitionTime()), Volumes: each(m.GetVolumes(), volumeBack),
 	}
 }
 
 func volumeBack(m *info.KubeVolumeInfo) types.KubeVolumeInfo {
 	return types.KubeVolumeInfo{
-		Name: m.GetName(), State: volumeStates.fromEVE(m.GetState()), Robustness: robustnesses.fromEVE(m.GetRobustness()),
+		Name: m.GetName(), State: types.StorageVolumeState(m.GetState()), Robustness: types.StorageVolumeRobustness(m.GetRobustness()),
 		CreatedAt: moment(m.GetCreationTimestamp()), ProvisionedBytes: m.GetProvisionedBytes(), AllocatedBytes: m.GetAllocatedBytes(),
-		PvcStatus: claimStates.fromEVE(m.GetPvcStatus()), Replicas: each(m.GetReplica(), replicaBack),
-		RobustnessSubstate: substates.fromEVE(m.GetRobustnessSubstate()), VolumeID: m.GetVolumeId(),
+		PvcStatus: types.StorageVolumePvcStatus(m.GetPvcStatus()), Replicas: each(m.GetReplica(), replicaBack),
+		RobustnessSubstate: types.StorageHealthStatus(m.GetRobustnessSubstate()), VolumeID: m.GetVolumeId(),
 	}
 }
 
 func replicaBack(m *info.KubeVolumeReplicaInfo) types.KubeVolumeReplicaInfo {
 	return types.KubeVolumeReplicaInfo{
 		Name: m.GetName(), OwnerNode: m.GetOwnerNode(),
-		RebuildProgressPercentage: uint8(min(m.GetRebuildProgressPercentage(), 255)), Status: replicaStates.fromEVE(m.GetStatus()),
+		RebuildProgressPercentage: uint8(min(m.GetRebuildProgressPercentage(), 255)), Status: types.StorageVolumeReplicaStatus(m.GetStatus()),
 	}
 }
 
-// phaseOf is the phase that a pod with a reason of podReasons has as a rule,
-// for the way back, on which it is lost.
-var phaseOf = table[info.KubePodStatus, types.KubePodStatus]{
-	{info.KubePodStatus_KUBE_POD_STATUS_EVICTED, types.KubePodFailed},
-	{info.KubePodStatus_KUBE_POD_STATUS_CONTAINER_CREATING, types.KubePodPending},
-	{info.KubePodStatus_KUBE_POD_STATUS_CRASHLOOP_BACKOFF, types.KubePodRunning},
-	{info.KubePodStatus_KUBE_POD_STATUS_ERROR, types.KubePodFailed},
-}
-
-func (t table[T, M]) fromEVE(m M) (v T) {
-	for _, p := range t {
-		if p.eve == m {
-			return p.own
-		}
-	}
-	return v
+// podStates are the phase that a pod of a state has as a rule, and its reason where
+// the state is that: both are lost on the way.
+var podStates = map[info.KubePodStatus]struct {
+	phase  types.KubePodStatus
+	reason string
+}{
+	info.KubePodStatus_KUBE_POD_STATUS_PENDING:            {types.KubePodPending, ""},
+	info.KubePodStatus_KUBE_POD_STATUS_RUNNING:            {types.KubePodRunning, ""},
+	info.KubePodStatus_KUBE_POD_STATUS_SUCCEEDED:          {types.KubePodSucceeded, ""},
+	info.KubePodStatus_KUBE_POD_STATUS_FAILED:             {types.KubePodFailed, ""},
+	info.KubePodStatus_KUBE_POD_STATUS_EVICTED:            {types.KubePodFailed, "Evicted"},
+	info.KubePodStatus_KUBE_POD_STATUS_CONTAINER_CREATING: {types.KubePodPending, "ContainerCreating"},
+	info.KubePodStatus_KUBE_POD_STATUS_CRASHLOOP_BACKOFF:  {types.KubePodRunning, "CrashLoopBackOff"},
+	info.KubePodStatus_KUBE_POD_STATUS_ERROR:              {types.KubePodFailed, "Error"},
 }
 
 // moment is the time of a stamp, zero for none.
