@@ -23,7 +23,6 @@ const (
 	VirtualizationLegacy
 )
 
-// String returns the name of the value.
 func (m VirtualizationMode) String() string {
 	return enumName("VirtualizationMode", []string{"PV", "HVM", "Filler", "FML", "NOHYPER", "LEGACY"}, m)
 }
@@ -37,10 +36,7 @@ const (
 	AffinityRequired
 )
 
-// String returns the name of the value.
-func (a AffinityType) String() string {
-	return enumName("AffinityType", []string{"Preferred", "Required"}, a)
-}
+func (a AffinityType) String() string { return enumName("AffinityType", []string{"Preferred", "Required"}, a) }
 
 // VMConfig is the part of an application's resources that zedkube reads.
 type VMConfig struct {
@@ -280,7 +276,6 @@ const (
 	AppKubeRunning
 )
 
-// String returns EVE's name of the state.
 func (s AppKubeStatus) String() string {
 	return enumName("AppKubeStatus", []string{"Unknown", "APIUnreachable", "NotInCluster", "NotRunningState", "RunningState"}, s)
 }

@@ -16,10 +16,7 @@ const (
 	KeyExchangeECDH
 )
 
-// String returns the name of the value.
-func (s KeyExchangeScheme) String() string {
-	return enumName("KeyExchangeScheme", []string{"None", "ECDH"}, s)
-}
+func (s KeyExchangeScheme) String() string { return enumName("KeyExchangeScheme", []string{"None", "ECDH"}, s) }
 
 // EncryptionScheme says what a cipher block is encrypted with.
 type EncryptionScheme int32
@@ -30,10 +27,7 @@ const (
 	EncryptionAES256CFB
 )
 
-// String returns the name of the value.
-func (s EncryptionScheme) String() string {
-	return enumName("EncryptionScheme", []string{"None", "AES256CFB"}, s)
-}
+func (s EncryptionScheme) String() string { return enumName("EncryptionScheme", []string{"None", "AES256CFB"}, s) }
 
 // CipherContext names the certificates and schemes a cipher block was made with.
 type CipherContext struct {
@@ -80,10 +74,7 @@ const (
 	HashAlgorithmSHA256
 )
 
-// String returns the name of the value.
-func (h HashAlgorithm) String() string {
-	return enumName("HashAlgorithm", []string{"INVALID", "SHA256_16BYTES", "SHA256_32BYTES"}, h)
-}
+func (h HashAlgorithm) String() string { return enumName("HashAlgorithm", []string{"INVALID", "SHA256_16BYTES", "SHA256_32BYTES"}, h) }
 
 // ControllerCertType says what a certificate of the controller is for.
 type ControllerCertType int32
@@ -96,7 +87,6 @@ const (
 	ControllerCertECDH
 )
 
-// String returns the name of the value.
 func (t ControllerCertType) String() string {
 	return enumName("ControllerCertType", []string{"Unset", "Signing", "Intermediate", "ECDH"}, t)
 }
@@ -125,7 +115,6 @@ const (
 	EdgeNodeCertEcdhXchange
 )
 
-// String returns the name of the value.
 func (t EdgeNodeCertType) String() string {
 	return enumName("EdgeNodeCertType", []string{"None", "Onboarding", "RestrictSigning", "Ek", "EcdhXchange"}, t)
 }

@@ -38,10 +38,7 @@ const (
 	ClusterTypeHA
 )
 
-// String returns the name of the value.
-func (t ClusterType) String() string {
-	return enumName("ClusterType", []string{"None", "K3sBase", "ReplicatedStorage", "HA"}, t)
-}
+func (t ClusterType) String() string { return enumName("ClusterType", []string{"None", "K3sBase", "ReplicatedStorage", "HA"}, t) }
 
 // LBInterface is one interface that may carry load-balancer addresses.
 // Interface is a logical label in EdgeNodeClusterConfig and a Linux name in
@@ -140,7 +137,6 @@ const (
 	ConfigGetReadSaved
 )
 
-// String returns EVE's name of the result.
 func (s ConfigGetStatus) String() string {
 	return enumName("ConfigGetStatus", []string{"Unset", "Success", "Fail", "TemporaryFail", "ReadSaved"}, s)
 }
@@ -223,10 +219,7 @@ const (
 	IoNetEthVF IoType = 12 // virtual function of an SR-IOV port
 )
 
-// String returns EVE's name of the kind.
-func (t IoType) String() string {
-	return enumName("IoType", []string{IoNetEth: "IoNetEth", IoNetEthVF: "IoNetEthVF"}, t)
-}
+func (t IoType) String() string { return enumName("IoType", []string{IoNetEth: "IoNetEth", IoNetEthVF: "IoNetEthVF"}, t) }
 
 // VfInfo places a virtual function.
 type VfInfo struct {
@@ -264,10 +257,7 @@ const (
 	ConfigItemTriState
 )
 
-// String returns the name of the value.
-func (t ConfigItemType) String() string {
-	return enumName("ConfigItemType", []string{"Invalid", "Int", "Bool", "String", "TriState"}, t)
-}
+func (t ConfigItemType) String() string { return enumName("ConfigItemType", []string{"Invalid", "Int", "Bool", "String", "TriState"}, t) }
 
 // ConfigItemValue is one setting.
 type ConfigItemValue struct {

@@ -13,10 +13,7 @@ const (
 	ErrorSeverityError
 )
 
-// String returns the name of the value.
-func (s ErrorSeverity) String() string {
-	return enumName("ErrorSeverity", []string{"Unspecified", "Notice", "Warning", "Error"}, s)
-}
+func (s ErrorSeverity) String() string { return enumName("ErrorSeverity", []string{"Unspecified", "Notice", "Warning", "Error"}, s) }
 
 // ErrorEntity names an object that an error is about.
 type ErrorEntity struct {

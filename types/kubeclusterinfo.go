@@ -15,10 +15,7 @@ const (
 	KubeNodeNotReachable
 )
 
-// String returns the name of the value.
-func (s KubeNodeStatus) String() string {
-	return enumName("KubeNodeStatus", []string{"Unknown", "Ready", "NotReady", "NotReachable"}, s)
-}
+func (s KubeNodeStatus) String() string { return enumName("KubeNodeStatus", []string{"Unknown", "Ready", "NotReady", "NotReachable"}, s) }
 
 // KubeNodeAdmission says how far a node has come into the cluster.
 type KubeNodeAdmission uint8
@@ -32,7 +29,6 @@ const (
 	KubeNodeAdmissionJoined
 )
 
-// String returns the name of the value.
 func (a KubeNodeAdmission) String() string {
 	return enumName("KubeNodeAdmission", []string{"Unspecified", "NotClustered", "Leaving", "Joining", "Joined"}, a)
 }
@@ -49,7 +45,6 @@ const (
 	KubePodFailed
 )
 
-// String returns the name of the value.
 func (s KubePodStatus) String() string {
 	return enumName("KubePodStatus", []string{"Unknown", "Pending", "Running", "Succeeded", "Failed"}, s)
 }
@@ -69,7 +64,6 @@ const (
 	KubeVMIUnknown
 )
 
-// String returns the name of the value.
 func (s KubeVMIStatus) String() string {
 	return enumName("KubeVMIStatus", []string{"Unset", "Pending", "Scheduling", "Scheduled", "Running", "Succeeded", "Failed", "Unknown"}, s)
 }
@@ -105,7 +99,6 @@ const (
 	KubeNodeConditionNetworkUnavailable
 )
 
-// String returns the name of the value.
 func (c KubeNodeConditionType) String() string {
 	return enumName("KubeNodeConditionType", []string{"Unspecified", "Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"}, c)
 }
@@ -173,10 +166,7 @@ const (
 	ServiceStatusHealthy
 )
 
-// String returns the name of the value.
-func (s ServiceStatus) String() string {
-	return enumName("ServiceStatus", []string{"Unset", "Failed", "Degraded", "Healthy"}, s)
-}
+func (s ServiceStatus) String() string { return enumName("ServiceStatus", []string{"Unset", "Failed", "Degraded", "Healthy"}, s) }
 
 // StorageVolumeState is where a volume stands on its way to and from a node.
 type StorageVolumeState uint8
@@ -192,7 +182,6 @@ const (
 	StorageVolumeStateDeleting
 )
 
-// String returns the name of the value.
 func (s StorageVolumeState) String() string {
 	return enumName("StorageVolumeState", []string{"Unknown", "Creating", "Attached", "Detached", "Attaching", "Detaching", "Deleting"}, s)
 }
@@ -208,7 +197,6 @@ const (
 	StorageVolumeRobustnessFaulted
 )
 
-// String returns the name of the value.
 func (r StorageVolumeRobustness) String() string {
 	return enumName("StorageVolumeRobustness", []string{"Unknown", "Healthy", "Degraded", "Faulted"}, r)
 }
@@ -226,7 +214,6 @@ const (
 	StorageVolumePvcStatusFaulted
 )
 
-// String returns the name of the value.
 func (s StorageVolumePvcStatus) String() string {
 	return enumName("StorageVolumePvcStatus", []string{"Unknown", "Bound", "Pending", "Available", "Released", "Faulted"}, s)
 }
@@ -245,7 +232,6 @@ const (
 	StorageVolumeReplicaStatusStopping
 )
 
-// String returns the name of the value.
 func (s StorageVolumeReplicaStatus) String() string {
 	return enumName("StorageVolumeReplicaStatus", []string{"Unknown", "Rebuilding", "Online", "Failed", "Offline", "Starting", "Stopping"}, s)
 }
@@ -265,7 +251,6 @@ const (
 	StorageHealthStatusFailed
 )
 
-// String returns the name of the value.
 func (s StorageHealthStatus) String() string {
 	return enumName("StorageHealthStatus", []string{
 		"Unknown", "Healthy",

@@ -58,7 +58,6 @@ const (
 
 var kubeComps = []string{"unknown", "containerd", "k3s", "multus", "kubevirt", "cdi", "longhorn"}
 
-// String returns the inline command's word for the component.
 func (c KubeComp) String() string { return enumName("KubeComp", kubeComps, c) }
 
 // ParseKubeComp is the component that the inline command's word names, letter
@@ -81,10 +80,7 @@ const (
 
 var kubeCompUpdates = []string{"unknown", "download", "download_failed", "in_progress", "failed", "completed"}
 
-// String returns the inline command's word for the state.
-func (s KubeCompUpdateStatus) String() string {
-	return enumName("KubeCompUpdateStatus", kubeCompUpdates, s)
-}
+func (s KubeCompUpdateStatus) String() string { return enumName("KubeCompUpdateStatus", kubeCompUpdates, s) }
 
 // ParseKubeCompUpdateStatus is the state that the inline command's word names,
 // letter for letter; KubeCompUpdateUnknown for every other word.

@@ -18,10 +18,7 @@ const (
 	DrainRequesterUpdate   // baseosmgr: base OS update
 )
 
-// String returns EVE's name of the requester.
-func (r DrainRequester) String() string {
-	return enumName("DrainRequester", []string{"UNSET", "NONE", "DEVICEOP", "UPDATE"}, r)
-}
+func (r DrainRequester) String() string { return enumName("DrainRequester", []string{"UNSET", "NONE", "DEVICEOP", "UPDATE"}, r) }
 
 // DrainStatus is where a node stands on its way to being empty.
 type DrainStatus uint8
@@ -40,7 +37,6 @@ const (
 	DrainComplete
 )
 
-// String returns EVE's name of the state.
 func (s DrainStatus) String() string {
 	return enumName("DrainStatus", []string{
 		"UNKNOWN", "NOTSUPPORTED", "NOTREQUESTED", "REQUESTED", "STARTING",
