@@ -152,27 +152,13 @@ func degree(same, exceptCounts bool) difference {
 	return inState
 }
 
-// plainNode is what zedagent reads of a node, to be compared at once.
-type plainNode struct {
-	name, version, internalIP, id string
-	status                        types.KubeNodeStatus
-	admission                     types.KubeNodeAdmission
-	schedulable                   bool
-	created, changed              time.Time
-}
-
 func nodeDiffers(a, b types.KubeNodeInfo) difference {
-	x, y := plain(a), plain(b)
-	same := x == y
-	x.changed, y.changed = time.Time{}, time.Time{}
-	return degree(same, x == y)
-}
-
-func plain(n types.KubeNodeInfo) plainNode {
-	return plainNode{
-		name: n.Name, version: n.KubeletVersion, internalIP: n.InternalIP, id: n.NodeID, status: n.Status, admission: n.Admission,
-		schedulable: n.Schedulable, created: n.CreationTime, changed: n.LastTransitionTime,
+	for _, n := range []*types.KubeNodeInfo{&a, &b} { // what zedagent does not read
+		n.Conditions, n.ExternalIP, n.IsMaster, n.UsesEtcd = nil, "", false, false
 	}
+	same := deepEqual(a, b)
+	a.LastTransitionTime = b.LastTransitionTime
+	return degree(same, deepEqual(a, b))
 }
 
 func podDiffers(a, b types.KubePodInfo) difference {

@@ -17,7 +17,7 @@ func nodes(f facts) []types.KubeNodeInfo {
 		n := f.nodes[key]
 		out = append(out, types.KubeNodeInfo{
 			Name:               n.Name,
-			Status:             nodeStatus(n.Ready),
+			Status:             nodeStatuses[n.Ready],
 			IsMaster:           n.ControlPlane || n.Master,
 			UsesEtcd:           n.Etcd,
 			CreationTime:       n.Created.UTC(),
@@ -34,16 +34,10 @@ func nodes(f facts) []types.KubeNodeInfo {
 	return out
 }
 
-func nodeStatus(ready types.ConditionStatus) types.KubeNodeStatus {
-	switch ready {
-	case types.ConditionTrue:
-		return types.KubeNodeReady
-	case types.ConditionFalse:
-		return types.KubeNodeNotReady
-	case types.ConditionUnknown:
-		return types.KubeNodeNotReachable
-	}
-	return types.KubeNodeUnknown
+var nodeStatuses = map[types.ConditionStatus]types.KubeNodeStatus{
+	types.ConditionTrue:    types.KubeNodeReady,
+	types.ConditionFalse:   types.KubeNodeNotReady,
+	types.ConditionUnknown: types.KubeNodeNotReachable,
 }
 
 // admission is how far a node has come into the cluster, or out of it.
@@ -75,25 +69,21 @@ func noLongerNamed(m types.ClusterMembers) (nodes []string) {
 	return nodes
 }
 
-// conditions are those that eve-api knows; Ready is the node's status.
+// conditionTypes are those that eve-api knows; Ready is the node's status.
+var conditionTypes = map[string]types.KubeNodeConditionType{
+	"MemoryPressure":     types.KubeNodeConditionMemoryPressure,
+	"DiskPressure":       types.KubeNodeConditionDiskPressure,
+	"PIDPressure":        types.KubeNodeConditionPIDPressure,
+	"NetworkUnavailable": types.KubeNodeConditionNetworkUnavailable,
+}
+
 func conditions(list []types.NodeCondition) []types.KubeNodeCondition {
 	var out []types.KubeNodeCondition
 	for _, c := range list {
-		var kind types.KubeNodeConditionType
-		switch c.Type {
-		case "MemoryPressure":
-			kind = types.KubeNodeConditionMemoryPressure
-		case "DiskPressure":
-			kind = types.KubeNodeConditionDiskPressure
-		case "PIDPressure":
-			kind = types.KubeNodeConditionPIDPressure
-		case "NetworkUnavailable":
-			kind = types.KubeNodeConditionNetworkUnavailable
-		default:
-			continue
-		}
 		// One that is Unknown, as all are of a lost node, is not known to hold.
-		out = append(out, types.KubeNodeCondition{Type: kind, Set: c.Status == types.ConditionTrue, Since: c.Since.UTC()})
+		if kind, known := conditionTypes[c.Type]; known {
+			out = append(out, types.KubeNodeCondition{Type: kind, Set: c.Status == types.ConditionTrue, Since: c.Since.UTC()})
+		}
 	}
 	slices.SortFunc(out, func(a, b types.KubeNodeCondition) int { return cmp.Compare(a.Type, b.Type) })
 	return out
@@ -138,7 +128,7 @@ func appPods(before []types.KubePodInfo, rows map[string]types.Pod, gone []strin
 func podInfo(p types.Pod) types.KubePodInfo {
 	return types.KubePodInfo{
 		Name:              p.Name,
-		Status:            podStatus(p.Phase),
+		Status:            podStatuses[p.Phase],
 		RestartCount:      uint32(max(p.RestartCount, 0)),
 		RestartTimestamp:  types.TextTime(p.RestartedAt.UTC()),
 		CreationTimestamp: types.TextTime(p.Created.UTC()),
@@ -154,18 +144,11 @@ func launcher(p types.Pod) bool {
 	return p.VMI != "" || p.Owner.Kind == "VirtualMachineInstance" || strings.HasPrefix(p.Name, "virt-launcher-")
 }
 
-func podStatus(phase types.PodPhase) types.KubePodStatus {
-	switch phase {
-	case types.PodPending:
-		return types.KubePodPending
-	case types.PodRunning:
-		return types.KubePodRunning
-	case types.PodSucceeded:
-		return types.KubePodSucceeded
-	case types.PodFailed:
-		return types.KubePodFailed
-	}
-	return types.KubePodUnknown
+var podStatuses = map[types.PodPhase]types.KubePodStatus{
+	types.PodPending:   types.KubePodPending,
+	types.PodRunning:   types.KubePodRunning,
+	types.PodSucceeded: types.KubePodSucceeded,
+	types.PodFailed:    types.KubePodFailed,
 }
 
 // reason is the pod's own, as Evicted; else that of the scheduler; else that of
@@ -200,9 +183,13 @@ func vmis(table map[string]types.VMI) []types.KubeVMIInfo {
 	out := make([]types.KubeVMIInfo, 0, len(table))
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		v := table[key]
+		status, known := vmiStatuses[v.Phase]
+		if !known { // also a phase of a newer KubeVirt, such as WaitingForSync
+			status = types.KubeVMIUnknown
+		}
 		out = append(out, types.KubeVMIInfo{
 			Name:               v.Name,
-			Status:             vmiStatus(v.Phase),
+			Status:             status,
 			CreationTime:       v.Created.UTC(),
 			LastTransitionTime: v.ReadySince.UTC(),
 			IsReady:            v.Ready,
@@ -212,24 +199,14 @@ func vmis(table map[string]types.VMI) []types.KubeVMIInfo {
 	return out
 }
 
-func vmiStatus(phase types.VMIPhase) types.KubeVMIStatus {
-	switch phase {
-	case types.VMIUnset:
-		return types.KubeVMIUnset
-	case types.VMIPending:
-		return types.KubeVMIPending
-	case types.VMIScheduling:
-		return types.KubeVMIScheduling
-	case types.VMIScheduled:
-		return types.KubeVMIScheduled
-	case types.VMIRunning:
-		return types.KubeVMIRunning
-	case types.VMISucceeded:
-		return types.KubeVMISucceeded
-	case types.VMIFailed:
-		return types.KubeVMIFailed
-	}
-	return types.KubeVMIUnknown // also a phase of a newer KubeVirt, such as WaitingForSync
+var vmiStatuses = map[types.VMIPhase]types.KubeVMIStatus{
+	types.VMIUnset:      types.KubeVMIUnset,
+	types.VMIPending:    types.KubeVMIPending,
+	types.VMIScheduling: types.KubeVMIScheduling,
+	types.VMIScheduled:  types.KubeVMIScheduled,
+	types.VMIRunning:    types.KubeVMIRunning,
+	types.VMISucceeded:  types.KubeVMISucceeded,
+	types.VMIFailed:     types.KubeVMIFailed,
 }
 
 // namespaces reports the pods of each namespace that has any, by name.

@@ -23,7 +23,7 @@ func volumes(f facts) []types.KubeVolumeInfo {
 			continue
 		}
 		info := volume(c.Name, v)
-		info.PvcStatus = claimStatus(c.Phase)
+		info.PvcStatus = claimStatuses[c.Phase]
 		if info.CreatedAt.IsZero() {
 			info.CreatedAt = c.Created.UTC()
 		}
@@ -39,7 +39,7 @@ func volumes(f facts) []types.KubeVolumeInfo {
 			continue
 		}
 		info := volume(claim, v)
-		info.PvcStatus = releasedStatus(v.ClaimState)
+		info.PvcStatus = releasedStatuses[v.ClaimState]
 		out = append(out, info)
 	}
 	slices.SortStableFunc(out, func(a, b types.KubeVolumeInfo) int {
@@ -51,8 +51,8 @@ func volumes(f facts) []types.KubeVolumeInfo {
 func volume(claim string, v types.Volume) types.KubeVolumeInfo {
 	info := types.KubeVolumeInfo{
 		Name:             claim,
-		State:            volumeState(v.State),
-		Robustness:       robustness(v.Robustness),
+		State:            volumeStates[v.State],
+		Robustness:       robustnesses[v.Robustness],
 		CreatedAt:        v.Created.UTC(),
 		ProvisionedBytes: uint64(max(v.Size, 0)),
 		AllocatedBytes:   uint64(max(v.Used, 0)) + uint64(max(v.Snapshots, 0)),
@@ -100,7 +100,6 @@ func replica(v types.Volume, r types.Replica) (status types.StorageVolumeReplica
 
 // substate counts running replicas, and those of them that are whole.
 func substate(r types.StorageVolumeRobustness, running, whole int) types.StorageHealthStatus {
-	type counts struct{ running, whole int }
 	switch {
 	case r == types.StorageVolumeRobustnessFaulted:
 		return types.StorageHealthStatusFailed
@@ -109,71 +108,45 @@ func substate(r types.StorageVolumeRobustness, running, whole int) types.Storage
 	case running == 1:
 		return types.StorageHealthStatusDegraded1ReplicaAvailableNotReplicating
 	}
-	switch (counts{running, whole}) {
-	case counts{2, 1}, counts{3, 1}:
+	switch [2]int{running, whole} {
+	case [2]int{2, 1}, [2]int{3, 1}:
 		return types.StorageHealthStatusDegraded1ReplicaAvailableReplicating
-	case counts{2, 2}:
+	case [2]int{2, 2}:
 		return types.StorageHealthStatusDegraded2ReplicaAvailableNotReplicating
-	case counts{3, 2}:
+	case [2]int{3, 2}:
 		return types.StorageHealthStatusDegraded2ReplicaAvailableReplicating
 	}
 	return types.StorageHealthStatusUnknown
 }
 
-func volumeState(state string) types.StorageVolumeState {
-	switch state {
-	case "creating":
-		return types.StorageVolumeStateCreating
-	case "attached":
-		return types.StorageVolumeStateAttached
-	case "detached":
-		return types.StorageVolumeStateDetached
-	case "attaching":
-		return types.StorageVolumeStateAttaching
-	case "detaching":
-		return types.StorageVolumeStateDetaching
-	case "deleting":
-		return types.StorageVolumeStateDeleting
-	}
-	return types.StorageVolumeStateUnknown
+var volumeStates = map[string]types.StorageVolumeState{
+	"creating":  types.StorageVolumeStateCreating,
+	"attached":  types.StorageVolumeStateAttached,
+	"detached":  types.StorageVolumeStateDetached,
+	"attaching": types.StorageVolumeStateAttaching,
+	"detaching": types.StorageVolumeStateDetaching,
+	"deleting":  types.StorageVolumeStateDeleting,
 }
 
-func robustness(text string) types.StorageVolumeRobustness {
-	switch text {
-	case "healthy":
-		return types.StorageVolumeRobustnessHealthy
-	case "degraded":
-		return types.StorageVolumeRobustnessDegraded
-	case "faulted":
-		return types.StorageVolumeRobustnessFaulted
-	}
-	return types.StorageVolumeRobustnessUnknown
+var robustnesses = map[string]types.StorageVolumeRobustness{
+	"healthy":  types.StorageVolumeRobustnessHealthy,
+	"degraded": types.StorageVolumeRobustnessDegraded,
+	"faulted":  types.StorageVolumeRobustnessFaulted,
 }
 
-func claimStatus(phase types.ClaimPhase) types.StorageVolumePvcStatus {
-	switch phase {
-	case types.ClaimBound:
-		return types.StorageVolumePvcStatusBound
-	case types.ClaimPending:
-		return types.StorageVolumePvcStatusPending
-	case types.ClaimLost:
-		return types.StorageVolumePvcStatusFaulted
-	}
-	return types.StorageVolumePvcStatusUnknown
+var claimStatuses = map[types.ClaimPhase]types.StorageVolumePvcStatus{
+	types.ClaimBound:   types.StorageVolumePvcStatusBound,
+	types.ClaimPending: types.StorageVolumePvcStatusPending,
+	types.ClaimLost:    types.StorageVolumePvcStatusFaulted,
 }
 
-// releasedStatus is of a volume without a claim, by its PersistentVolume. One
+// releasedStatuses are of a volume without a claim, by its PersistentVolume. One
 // that is said to be bound has just lost its claim.
-func releasedStatus(volume string) types.StorageVolumePvcStatus {
-	switch volume {
-	case "Available":
-		return types.StorageVolumePvcStatusAvailable
-	case "Failed":
-		return types.StorageVolumePvcStatusFaulted
-	case "Bound", "Released":
-		return types.StorageVolumePvcStatusReleased
-	}
-	return types.StorageVolumePvcStatusUnknown
+var releasedStatuses = map[string]types.StorageVolumePvcStatus{
+	"Available": types.StorageVolumePvcStatusAvailable,
+	"Failed":    types.StorageVolumePvcStatusFaulted,
+	"Bound":     types.StorageVolumePvcStatusReleased,
+	"Released":  types.StorageVolumePvcStatusReleased,
 }
 
 // storageHealth is of Longhorn as a service (docs/wire.md, "KubeClusterInfo").

@@ -114,16 +114,16 @@ func TestSubstateSaysHowRedundantAVolumeIsAndWhetherItMends(t *testing.T) {
 
 func TestWordsOfLonghornAndKubernetesHaveTheirNumbers(t *testing.T) {
 	for i, state := range []string{"creating", "attached", "detached", "attaching", "detaching", "deleting"} {
-		if got := volumeState(state); int(got) != i+1 {
+		if got := volumeStates[state]; int(got) != i+1 {
 			t.Errorf("%s is %d", state, got)
 		}
 	}
 	for i, r := range []string{"unknown", "healthy", "degraded", "faulted"} {
-		if got := robustness(r); int(got) != i {
+		if got := robustnesses[r]; int(got) != i {
 			t.Errorf("%s is %d", r, got)
 		}
 	}
-	if volumeState("anew") != 0 || robustness("anew") != 0 || claimStatus("anew") != 0 || releasedStatus("anew") != 0 {
+	if volumeStates["other"] != 0 || robustnesses["other"] != 0 || claimStatuses["other"] != 0 || releasedStatuses["other"] != 0 {
 		t.Error("a word that nobody knows is given a meaning")
 	}
 }
