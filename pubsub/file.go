@@ -219,7 +219,7 @@ func (t *Table[T]) Replace(rows map[string]T) error {
 	}
 	if changed {
 		t.rows, t.lent = rows, true // the caller has it too
-		t.ring()
+		t.bells.Ring()
 	}
 	return nil
 }

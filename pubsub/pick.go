@@ -40,7 +40,7 @@ func (p *Pick[T]) Of(from Reader[T], want any, keep func(T) bool) map[string]T {
 func (p *Pick[T]) through(from Reader[T], keep func(T) bool) map[string]T {
 	if p.keep == nil {
 		p.keep = keep
-		for _, bell := range p.rows.bells {
+		for _, bell := range p.rows.bells.all {
 			from.Notify(bell)
 		}
 	}

@@ -276,10 +276,7 @@ func (s *store) changed(key string) {
 	s.counts.sent.Add(1)
 	for c := range s.clients {
 		c.dirty[key] = struct{}{}
-		select {
-		case c.wake <- struct{}{}:
-		default:
-		}
+		Ring(c.wake)
 	}
 }
 

@@ -44,7 +44,7 @@ type Table[T any] struct {
 	mu             sync.Mutex
 	rows           map[string]T
 	lent           bool // someone looks at this very map: it no longer changes
-	bells          []chan<- struct{}
+	bells          Bells
 	picks          []*Pick[T]
 	pendingChanges []*News[T]
 }
@@ -66,11 +66,7 @@ func (t *Table[T]) All() map[string]T {
 }
 
 // Notify implements Reader.
-func (t *Table[T]) Notify(bell chan<- struct{}) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.bells = append(t.bells, bell)
-}
+func (t *Table[T]) Notify(bell chan<- struct{}) { t.bells.Notify(bell) }
 
 // Publish implements Writer; it never fails.
 func (t *Table[T]) Publish(key string, v T) error {
@@ -119,7 +115,7 @@ func (t *Table[T]) remove(key string) {
 // note makes a change of key known. Called with mu held.
 func (t *Table[T]) note(key string) {
 	t.noted(key)
-	t.ring()
+	t.bells.Ring()
 }
 
 // noted is note without the bell.
@@ -148,21 +144,7 @@ func (t *Table[T]) own() {
 }
 
 // wake rings without a change.
-func (t *Table[T]) wake() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.ring()
-}
-
-// ring is called with mu held.
-func (t *Table[T]) ring() {
-	for _, bell := range t.bells {
-		select {
-		case bell <- struct{}{}:
-		default:
-		}
-	}
-}
+func (t *Table[T]) wake() { t.bells.Ring() }
 
 // News is what has changed in a table since it was last asked for, for a reader
 // that keeps a picture of a table of thousands. Its zero value is ready; one

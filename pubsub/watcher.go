@@ -81,12 +81,8 @@ func (w *watcher) ring(which func(interest) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, i := range w.interests {
-		if !which(i) {
-			continue
-		}
-		select {
-		case i.bell <- struct{}{}:
-		default:
+		if which(i) {
+			Ring(i.bell)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/zedkube/zedkube/pubsub"
 )
 
 // Call is one piece of work beside the steps, for what may hang: a step begins
@@ -34,10 +36,7 @@ func (c *Call[T]) Begin(ctx context.Context, timeout time.Duration, do func(cont
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.result, c.ended = result, true
-		select {
-		case c.bell <- struct{}{}: // a nil bell never takes it
-		default:
-		}
+		pubsub.Ring(c.bell)
 	})
 	return true
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zedkube/zedkube/pubsub"
 )
 
 // The keys that terminals send as sequences, as the letters that do the same.
@@ -101,13 +103,5 @@ func (t *top) press(key rune) {
 		t.from = 0
 	}
 	t.mu.Unlock()
-	ring(t.wake)
-}
-
-// ring wakes who waits for the bell.
-func ring(bell chan<- struct{}) {
-	select {
-	case bell <- struct{}{}:
-	default:
-	}
+	pubsub.Ring(t.wake)
 }

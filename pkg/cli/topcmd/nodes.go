@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -84,7 +85,7 @@ func (a *nodeAsking) begin(ctx context.Context, now time.Time) {
 		defer a.mu.Unlock()
 		a.busy = false
 		a.rounds++
-		ring(a.wake)
+		pubsub.Ring(a.wake)
 	})
 }
 
@@ -148,7 +149,7 @@ func (a *nodeAsking) hear(answer nodeAnswer) {
 		a.err, a.names = nil, answer.names
 		maps.DeleteFunc(a.samples, func(name string, _ []nodeSample) bool { return !slices.Contains(a.names, name) })
 	}
-	ring(a.wake)
+	pubsub.Ring(a.wake)
 }
 
 // know keeps a newer sample of a node. A failure is kept beside the last one.

@@ -66,10 +66,7 @@ func (r *Record) put(v any) {
 	r.store.add(v)
 	r.flush()
 	r.dirty = true
-	select {
-	case r.bell <- struct{}{}: // a nil bell never takes it
-	default:
-	}
+	pubsub.Ring(r.bell)
 }
 
 // flush writes what waits. That it cannot be written is logged when it begins.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
+	"github.com/zedkube/zedkube/pubsub"
 )
 
 // changedSections tells which sections have news, so that the others are not made again:
@@ -25,10 +26,7 @@ func newChangedSections(sections map[string][]loop.Input) changedSections {
 // all rings all of them.
 func (r changedSections) all() {
 	for _, bell := range r {
-		select {
-		case bell <- struct{}{}:
-		default:
-		}
+		pubsub.Ring(bell)
 	}
 }
 

@@ -47,7 +47,7 @@ func (s *stage) upheavals(random *rand.Rand) []func() {
 		func() { s.hours(uint32(1 + random.IntN(2))) },
 		func() { s.kube.LoseAnswer([]string{"cordon", "uncordon", "setlock", "freelock"}[random.IntN(4)]) },
 		func() { s.write(s.force, fmt.Sprintf(`{"Status":%d}`, random.IntN(10))) },
-		func() { _ = os.Remove(s.force); s.files.ring() },
+		func() { _ = os.Remove(s.force); s.files.Ring() },
 		change(func(n *types.Node) { n.CordonKept = n.CordonedBy != nil && n.Unschedulable }),
 		change(func(n *types.Node) { n.Unschedulable, n.CordonedBy = false, nil }),
 	}
@@ -106,7 +106,7 @@ func TestWhateverHappensAroundItTheDrainGivesTheNodeBack(t *testing.T) {
 // calm ends every trouble and withdraws every request.
 func (s *stage) calm() {
 	_ = os.Remove(s.force)
-	s.files.ring()
+	s.files.Ring()
 	s.journal.full.Store(false)
 	s.kube.SetFault(kubetest.None)
 	s.kube.SetLatency(0)

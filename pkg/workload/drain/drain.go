@@ -123,9 +123,9 @@ type Component struct {
 func (c *Component) Run(ctx context.Context) {
 	var watch sync.WaitGroup
 	defer watch.Wait()
-	files := &doorbell{}
+	files := &pubsub.Bells{}
 	watch.Go(func() {
-		watchFiles(ctx, c.Log, files.ring, append(slices.Clone(c.ForceFiles), c.FaultMarker)...)
+		watchFiles(ctx, c.Log, files.Ring, append(slices.Clone(c.ForceFiles), c.FaultMarker)...)
 	})
 	c.run(ctx, files)
 }

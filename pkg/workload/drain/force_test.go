@@ -142,7 +142,7 @@ func TestForceFilesThatAreNoneAreReportedOnceAndIgnored(t *testing.T) {
 				if err := create(s.force); err != nil {
 					t.Fatal(err)
 				}
-				s.files.ring()
+				s.files.Ring()
 				time.Sleep(time.Minute)
 				s.is(types.DrainNotRequested, nobody)
 				var lines []string

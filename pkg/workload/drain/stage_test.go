@@ -47,8 +47,8 @@ type stage struct {
 	kube     *kubetest.Cluster
 	log      *test.Hook
 	logger   *logrus.Logger
-	files    doorbell // inotify's part
-	via      Kube     // nil for kube itself
+	files    pubsub.Bells // inotify's part
+	via      Kube         // nil for kube itself
 	force    string
 	marker   string
 }
@@ -201,7 +201,7 @@ func (s *stage) write(path, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	s.files.ring()
+	s.files.Ring()
 }
 
 func (s *stage) remove(path string) {
@@ -209,5 +209,5 @@ func (s *stage) remove(path string) {
 	if err := os.Remove(path); err != nil {
 		s.t.Fatal(err)
 	}
-	s.files.ring()
+	s.files.Ring()
 }

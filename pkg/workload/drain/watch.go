@@ -7,35 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 )
-
-// doorbell is an input without content.
-type doorbell struct {
-	mu    sync.Mutex
-	bells []chan<- struct{}
-}
-
-// Notify implements loop.Input.
-func (d *doorbell) Notify(bell chan<- struct{}) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.bells = append(d.bells, bell)
-}
-
-func (d *doorbell) ring() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, bell := range d.bells {
-		select {
-		case bell <- struct{}{}:
-		default:
-		}
-	}
-}
 
 // watchFiles rings when something happens to one of the files, in directories
 // that may come later or be replaced, until ctx is done. Where nothing can be

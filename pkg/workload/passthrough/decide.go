@@ -29,11 +29,16 @@ type facts struct {
 	joined bool // own is known
 	nodes  map[string]types.Node
 
-	busy    bool // a round is under way
-	running task
-	done    task // the last one that went through
-	doneAt  time.Time
-	tried   task      // the last one that failed
+	busy bool // a round is under way
+	memory
+}
+
+// memory is what this process remembers. Losing it costs a repeated look, never more.
+type memory struct {
+	running task      // of the round under way
+	done    task      // the last round that went through; zero for none since the API server was silent
+	doneAt  time.Time // when it did
+	tried   task      // the last round that failed
 	pause   time.Time // it is not tried again before
 	links   map[string]link
 }

@@ -71,23 +71,17 @@ type Component struct {
 	Links      Links
 	Operations types.OperationLog
 
-	// What this process remembers. Losing it costs a repeated look, never more.
-	done      task      // the last round that went through; zero for none since the API server was silent
-	doneAt    time.Time // when it did
-	tried     task      // the last round that failed
-	pause     time.Time // it is not tried again before
+	memory
 	backoff   time.Duration
-	running   task // of the round under way
-	calledOff bool // so is that
+	calledOff bool // so is the round under way
 	lastErr   error
 	round     loop.Call[error]
 
 	word              types.ConfigWord
-	links             map[string]link
 	problems          map[adapter]string // told
 	following         loop.Call[error]
-	news              ringer
-	notificationsLost time.Time // nothing is followed before
+	news              pubsub.Bells // of links, which come from outside the loop
+	notificationsLost time.Time    // nothing is followed before
 }
 
 // Run steps until ctx is done and returns after the calls under way have ended.
@@ -107,10 +101,7 @@ func (c *Component) Step(ctx context.Context) error {
 }
 
 func (c *Component) look(now time.Time) facts {
-	f := facts{
-		now: now, busy: c.round.Busy(), running: c.running,
-		done: c.done, doneAt: c.doneAt, tried: c.tried, pause: c.pause, links: c.links,
-	}
+	f := facts{now: now, busy: c.round.Busy(), memory: c.memory}
 	// Whether they are known is asked first: they can only be more since.
 	f.known = c.Configs.Synced()
 	f.configs = c.Configs.All()
@@ -134,7 +125,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	case len(a.ports) == 0:
 		c.following.Cancel()
 	case !f.now.Before(c.notificationsLost):
-		c.following.Begin(ctx, followFor, func(ctx context.Context) error { return c.Links.Follow(ctx, c.news.ring) })
+		c.following.Begin(ctx, followFor, func(ctx context.Context) error { return c.Links.Follow(ctx, c.news.Ring) })
 	}
 	switch {
 	case !f.seen: // when it is back the attachments are looked at again
@@ -151,17 +142,4 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		return errors.Join(err, loop.After(a.again))
 	}
 	return err
-}
-
-// ringer passes on the news that come from outside the loop.
-type ringer struct{ bell chan<- struct{} }
-
-// Notify implements loop.Input.
-func (r *ringer) Notify(bell chan<- struct{}) { r.bell = bell }
-
-func (r *ringer) ring() {
-	select {
-	case r.bell <- struct{}{}: // a nil bell never takes it
-	default:
-	}
 }
