@@ -21,18 +21,14 @@ func Recover(log logrus.FieldLogger, next http.Handler) http.Handler {
 	var known sync.Map // lines of code whose panic is logged
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := &begun{ResponseWriter: w}
-		defer func() {
-			reason := recover()
-			if reason == nil {
-				return
-			}
-			f := faultOf(reason)
-			if _, logged := known.LoadOrStore(f.at, true); !logged {
-				log.WithFields(logrus.Fields{"path": r.URL.Path, "at": f.at, "stack": f.stack}).Errorf("a request ended in a panic: %v", f.reason)
-			}
-			out.end()
-		}()
-		next.ServeHTTP(out, r)
+		f := Catch(func() { next.ServeHTTP(out, r) })
+		if f == nil {
+			return
+		}
+		if _, logged := known.LoadOrStore(f.at, true); !logged {
+			log.WithFields(logrus.Fields{"path": r.URL.Path, "at": f.at, "stack": f.stack}).Errorf("a request ended in a panic: %v", f.reason)
+		}
+		out.end()
 	})
 }
 
@@ -97,24 +93,20 @@ type Fault struct {
 // Error implements error.
 func (f *Fault) Error() string { return fmt.Sprint(f.reason) }
 
-// Catch calls f and returns the panic that it ended in, nil for none.
+// Catch calls f and returns the panic that it ended in, nil for none. A fault that
+// was raised in another goroutine stays what it is.
 func Catch(f func()) (fault *Fault) {
 	defer func() {
-		if reason := recover(); reason != nil {
-			fault = faultOf(reason)
+		switch reason := recover().(type) {
+		case nil:
+		case *Fault:
+			fault = reason
+		default:
+			fault = &Fault{reason: reason, at: origin(), stack: string(debug.Stack())}
 		}
 	}()
 	f()
 	return nil
-}
-
-// faultOf is called where the panic is recovered. A fault that was raised in
-// another goroutine stays what it is.
-func faultOf(reason any) *Fault {
-	if f, ok := reason.(*Fault); ok {
-		return f
-	}
-	return &Fault{reason: reason, at: origin(), stack: string(debug.Stack())}
 }
 
 // Raise panics with f, unless it is nil. It is for the goroutine of a handler,

@@ -16,27 +16,14 @@ import (
 // maxCert bounds what is parsed: a chain of certificates takes a few KiB.
 const maxCert = 64 << 10
 
-func controllerCert(hash []byte, certs map[string]types.ControllerCert) (types.ControllerCert, error) {
-	if len(hash) == 0 {
-		return types.ControllerCert{}, failure(Invalid, "it names no controller certificate")
-	}
+// find finds the certificate with a hash: the controller's or the device's.
+func find[C any](whose string, hash []byte, certs map[string]C) (C, error) {
 	c, ok := certs[hex.EncodeToString(hash)]
 	switch {
+	case len(hash) == 0:
+		return c, failure(Invalid, "it names no %s certificate", whose)
 	case !ok:
-		return c, failure(NotReady, "controller certificate %s not found", short(hash))
-	case c.Type != types.ControllerCertECDH:
-		return c, failure(Invalid, "controller certificate %s is of type %s, not for ECDH", short(hash), c.Type)
-	}
-	return c, nil
-}
-
-func deviceCert(hash []byte, certs map[string]types.EdgeNodeCert) (types.EdgeNodeCert, error) {
-	if len(hash) == 0 {
-		return types.EdgeNodeCert{}, failure(Invalid, "it names no device certificate")
-	}
-	c, ok := certs[hex.EncodeToString(hash)]
-	if !ok {
-		return c, failure(NotReady, "device certificate %s not found", short(hash))
+		return c, failure(NotReady, "%s certificate %s not found", whose, short(hash))
 	}
 	return c, nil
 }

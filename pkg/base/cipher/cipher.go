@@ -76,11 +76,14 @@ func partiesOf(block types.CipherBlockStatus, certs Certificates) (parties, erro
 		return parties{}, err
 	}
 	c := block.CipherContext
-	controller, err := controllerCert(c.ControllerCertHash, certs.Controller)
+	controller, err := find("controller", c.ControllerCertHash, certs.Controller)
+	if err == nil && controller.Type != types.ControllerCertECDH {
+		err = failure(Invalid, "controller certificate %s is of type %s, not for ECDH", short(c.ControllerCertHash), controller.Type)
+	}
 	if err != nil {
 		return parties{}, err
 	}
-	device, err := deviceCert(c.DeviceCertHash, certs.Device)
+	device, err := find("device", c.DeviceCertHash, certs.Device)
 	if err != nil {
 		return parties{}, err
 	}

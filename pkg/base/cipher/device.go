@@ -1,6 +1,7 @@
 package cipher
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdh"
 	"crypto/ecdsa"
@@ -97,7 +98,7 @@ func (d *Device) agreeByFile(p parties) (point, error) {
 		return point{}, failure(NotReady, "key file %s contains an unusable key", d.keyFile)
 	}
 	var shared point
-	xy := p.controller.Bytes()[1:] // after the byte that says uncompressed; checked to be on the curve
+	xy := coordinates(p.controller) // checked to be on the curve
 	//nolint:staticcheck // SA1019: the key is made of both coordinates, and crypto/ecdh gives X alone
 	x, y := elliptic.P256().ScalarMult(new(big.Int).SetBytes(xy[:32]), new(big.Int).SetBytes(xy[32:]), scalar)
 	x.FillBytes(shared[:32])
@@ -124,15 +125,7 @@ func parseKey(text []byte) *ecdsa.PrivateKey {
 	return nil
 }
 
-// keyOf makes a public key of coordinates that may lack leading zeros.
-func keyOf(x, y []byte) (*ecdh.PublicKey, error) {
-	shared, err := pointOf(x, y)
-	if err != nil {
-		return nil, err
-	}
-	return ecdh.P256().NewPublicKey(append([]byte{4}, shared[:]...))
-}
-
+// pointOf makes a point of coordinates that may lack leading zeros.
 func pointOf(x, y []byte) (p point, err error) {
 	if len(x) > 32 || len(y) > 32 {
 		return p, errors.New("it is not a P-256 key")
@@ -159,7 +152,7 @@ func (d *Device) agreeInTPM(p parties) (point, error) {
 	if !isKeyOf(public.OutPublic, p) {
 		return point{}, failure(NotReady, "key %#x of TPM %s is not that of the device certificate", uint32(keyHandle), d.tpm)
 	}
-	xy := p.controller.Bytes()[1:] // after the byte that says uncompressed
+	xy := coordinates(p.controller)
 	made, err := tpm2.ECDHZGen{
 		KeyHandle: tpm2.AuthHandle{Handle: keyHandle, Name: public.Name, Auth: tpm2.PasswordAuth(nil)},
 		InPoint: tpm2.New2B(tpm2.TPMSECCPoint{
@@ -180,6 +173,10 @@ func (d *Device) agreeInTPM(p parties) (point, error) {
 	return shared, nil
 }
 
+// coordinates are X and Y of a key, each 32 bytes, after the byte that says
+// uncompressed.
+func coordinates(key *ecdh.PublicKey) []byte { return key.Bytes()[1:] }
+
 // openTPM opens a device, or the socket of an emulator.
 func openTPM(path string) (transport.TPMCloser, error) {
 	if info, err := os.Stat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
@@ -198,6 +195,6 @@ func isKeyOf(public tpm2.TPM2BPublic, p parties) bool {
 	if err != nil {
 		return false
 	}
-	key, err := keyOf(xy.X.Buffer, xy.Y.Buffer)
-	return err == nil && key.Equal(p.device)
+	own, err := pointOf(xy.X.Buffer, xy.Y.Buffer)
+	return err == nil && bytes.Equal(own[:], coordinates(p.device))
 }

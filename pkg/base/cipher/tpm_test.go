@@ -79,9 +79,9 @@ func makeKey(t *testing.T, path string, handle tpm2.TPMHandle) *ecdsa.PublicKey 
 	must(t, err)
 	xy, err := area.Unique.ECC()
 	must(t, err)
-	key, err := keyOf(xy.X.Buffer, xy.Y.Buffer)
+	key, err := pointOf(xy.X.Buffer, xy.Y.Buffer)
 	must(t, err)
-	public, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), key.Bytes())
+	public, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), append([]byte{4}, key[:]...))
 	must(t, err)
 	return public
 }

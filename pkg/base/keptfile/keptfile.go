@@ -6,6 +6,7 @@
 package keptfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,9 +14,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
-	"github.com/zedkube/zedkube/pubsub"
-	"github.com/zedkube/zedkube/types"
 )
 
 // patience is how long the end of the agent waits for the disk.
@@ -26,18 +26,11 @@ const patience = 5 * time.Second
 type Keeper struct {
 	Work func(File, Desired) (Result, error) // nil for File.Keep; tests have one that hangs
 
-	running     *call                 // the work under way, nil for none
-	resultTable pubsub.Table[Outcome] // where it leaves its outcome, and rings
-	last        Outcome               // of the work that ended last
-	lastAt      time.Time             // when that was
-	err         error                 // why it failed, until that is forgotten
-}
-
-// call is the work under way.
-type call struct {
-	n     int
-	began time.Time
-	done  chan struct{}
+	work   loop.Call[Outcome] // under way; it rings when it has ended
+	began  time.Time          // when that did
+	last   Outcome            // of the work that ended last
+	lastAt time.Time          // when that was
+	err    error              // why it failed, until that is forgotten
 }
 
 // Outcome is what came of one look at the file. Its zero value is none.
@@ -45,7 +38,6 @@ type Outcome struct {
 	Desired Desired
 	Result  Result
 	Err     error
-	n       int // counts the looks, so that every one rings
 }
 
 // Stands reports that the file was as wished after it.
@@ -68,32 +60,30 @@ func (o Outcome) Act() string {
 
 // Begin looks at the file and makes it what it should be. It returns at once.
 // It is for a Keeper that is not busy.
-func (k *Keeper) Begin(f File, w Desired) {
+func (k *Keeper) Begin(ctx context.Context, f File, w Desired) {
 	run := k.Work
 	if run == nil {
 		run = File.Keep
 	}
-	now := &call{n: k.last.n + 1, began: time.Now(), done: make(chan struct{})}
-	k.running = now
-	go func() {
-		defer close(now.done)
+	k.began = time.Now()
+	k.work.Begin(ctx, patience, func(context.Context) Outcome { // but it lasts as long as the disk takes
 		did, err := run(f, w)
-		_ = k.resultTable.Publish(types.Global, Outcome{Desired: w, Result: did, Err: err, n: now.n})
-	}()
+		return Outcome{Desired: w, Result: did, Err: err}
+	})
 }
 
 // Notify rings when there is something to collect.
-func (k *Keeper) Notify(bell chan<- struct{}) { k.resultTable.Notify(bell) }
+func (k *Keeper) Notify(bell chan<- struct{}) { k.work.Notify(bell) }
 
 // Collect takes in the outcome of the work that has ended; ok is false where
 // none has. was is the one before.
 func (k *Keeper) Collect(now time.Time) (was, is Outcome, ok bool) {
-	is, _ = k.resultTable.Get(types.Global)
-	if k.running == nil || is.n != k.running.n {
-		return k.last, k.last, false
-	}
 	was = k.last
-	k.running, k.last, k.lastAt, k.err = nil, is, now, is.Err
+	is, ok = k.work.Take()
+	if !ok {
+		return was, was, false
+	}
+	k.began, k.last, k.lastAt, k.err = time.Time{}, is, now, is.Err
 	return was, is, true
 }
 
@@ -105,17 +95,7 @@ func (k *Keeper) Forget() { k.err = nil }
 
 // End waits until the work under way has ended, but not for long; it reports
 // whether it has.
-func (k *Keeper) End() bool {
-	if k.running == nil {
-		return true
-	}
-	select {
-	case <-k.running.done:
-		return true
-	case <-time.After(patience):
-		return false
-	}
-}
+func (k *Keeper) End() bool { return k.work.EndWithin(patience) }
 
 // State is what a decision may have to know of a Keeper.
 type State struct {
@@ -127,11 +107,7 @@ type State struct {
 
 // State returns what is known now.
 func (k *Keeper) State() State {
-	s := State{Kept: k.last.Desired, At: k.lastAt}
-	if k.running != nil {
-		s.Busy, s.Since = true, k.running.began
-	}
-	return s
+	return State{Kept: k.last.Desired, At: k.lastAt, Busy: k.work.Busy(), Since: k.began}
 }
 
 // Due is how long after now the next look should be: none for another wish
@@ -242,9 +218,10 @@ func (f File) put(dir, part, content string) (Result, error) {
 	if holds(f.Path, content) {
 		return Same, nil
 	}
-	if err := write(part, content); err != nil {
+	if err := safefile.Create(part, content, 0o600); err != nil {
 		return Same, err
 	}
+	// This need not be on the disk: after a power cut the next look makes it good.
 	if err := os.Rename(part, f.Path); err != nil {
 		return Same, err
 	}
@@ -264,18 +241,4 @@ func holds(path, content string) bool {
 	}
 	raw, err := safefile.All(f, int64(len(content)))
 	return err == nil && string(raw) == content
-}
-
-// write makes a file for us alone that is on the disk when it returns. The
-// rename that follows need not be: after a power cut the next look makes it good.
-func write(path, content string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }

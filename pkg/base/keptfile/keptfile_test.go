@@ -32,7 +32,7 @@ func TestADiskThatHangsHoldsUpNobody(t *testing.T) {
 		k := &Keeper{Work: d.run}
 		k.Notify(bell)
 		began := time.Now()
-		k.Begin(File{}, there)
+		k.Begin(t.Context(), File{}, there)
 		time.Sleep(time.Hour)
 		if _, _, ok := k.Collect(time.Now()); ok {
 			t.Error("something came of it")
@@ -61,7 +61,7 @@ func TestTheEndWaitsForADiskThatAnswers(t *testing.T) {
 		if !k.End() {
 			t.Error("there is nothing to wait for")
 		}
-		k.Begin(File{}, there)
+		k.Begin(t.Context(), File{}, there)
 		time.AfterFunc(patience/2, func() { close(d) })
 		if began := time.Now(); !k.End() || time.Since(began) != patience/2 {
 			t.Errorf("it took %s", time.Since(began))
@@ -77,7 +77,7 @@ func TestAKeeperKeepsTheFile(t *testing.T) {
 		wish Desired
 		want Result
 	}{{there, Written}, {there, Same}, {gone, Removed}} {
-		k.Begin(p.File, row.wish)
+		k.Begin(t.Context(), p.File, row.wish)
 		<-bell
 		if _, is, ok := k.Collect(time.Now()); !ok || is.Result != row.want || is.Err != nil {
 			t.Errorf("%+v came of it, %v", is, ok)
@@ -92,19 +92,19 @@ func TestEveryLookHasOneOutcomeBesideTheOneBefore(t *testing.T) {
 	k.Notify(bell)
 	var last Outcome
 	for _, now := range []Outcome{
-		{there, Awaits, nil, 0},
-		{there, Awaits, nil, 0},
-		{there, Written, nil, 0},
-		{there, Same, bad, 0},
-		{there, Same, bad, 0},
-		{gone, Awaits, nil, 0},
-		{gone, Same, nil, 0},
+		{there, Awaits, nil},
+		{there, Awaits, nil},
+		{there, Written, nil},
+		{there, Same, bad},
+		{there, Same, bad},
+		{gone, Awaits, nil},
+		{gone, Same, nil},
 	} {
 		d <- answer{now.Result, now.Err}
-		k.Begin(File{}, now.Desired)
+		k.Begin(t.Context(), File{}, now.Desired)
 		<-bell // rings though the outcome may be the same
 		was, is, ok := k.Collect(time.Now())
-		if diff := cmp.Diff([]Outcome{last, now}, []Outcome{was, is}, cmpopts.IgnoreUnexported(Outcome{}), cmpopts.EquateErrors()); diff != "" || !ok {
+		if diff := cmp.Diff([]Outcome{last, now}, []Outcome{was, is}, cmpopts.EquateErrors()); diff != "" || !ok {
 			t.Error("want -, got +\n" + diff)
 		}
 		if _, _, again := k.Collect(time.Now()); again {
@@ -122,7 +122,7 @@ func TestAFailureForgottenIsStillNoSuccess(t *testing.T) {
 	k := &Keeper{Work: d.run}
 	k.Notify(bell)
 	d <- answer{Same, errors.New("bad")}
-	k.Begin(File{}, there)
+	k.Begin(t.Context(), File{}, there)
 	<-bell
 	k.Collect(time.Now())
 	k.Forget()

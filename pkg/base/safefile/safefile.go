@@ -1,4 +1,4 @@
-// Package safefile reads files that other programs write. A FIFO or a device in
+// Package safefile reads files that other programs write, and makes files for them. A FIFO or a device in
 // the place of a file does not hold the reader up, and a huge file does not take
 // its memory. Every other package opens such files by this one.
 package safefile
@@ -90,6 +90,23 @@ func All(f *os.File, most int64) ([]byte, error) {
 // what could be read.
 func Head(f *os.File, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// Create makes a file where none is, whole or not at all, with just that mode. Its
+// content is on the disk when it returns. Readers see it where it is linked or renamed to.
+func Create(path, content string, mode os.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(content)
+	if err = errors.Join(err, f.Chmod(mode)); err == nil { // whatever the umask is
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(path)
+	}
+	return err
 }
 
 // Names lists the entries of a directory in the order it has them, most of them

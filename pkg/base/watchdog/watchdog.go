@@ -191,14 +191,10 @@ func replace(path, content string) error {
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
+	if err := safefile.Create(part, content, 0o644); err != nil {
 		return err
 	}
-	_, err = f.WriteString(content)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(part, path)
-	}
+	err := os.Rename(part, path)
 	if err != nil {
 		_ = os.Remove(part)
 	}

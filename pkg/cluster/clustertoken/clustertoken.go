@@ -125,7 +125,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 		c.begin(ctx, a.about, *a.ask)
 	}
 	if a.keep != nil {
-		c.file.Begin(keptfile.File{Path: c.Manifest, Name: "the registration manifest", MakeDir: true}, *a.keep)
+		c.file.Begin(ctx, keptfile.File{Path: c.Manifest, Name: "the registration manifest", MakeDir: true}, *a.keep)
 	}
 	if a.idle {
 		c.file.Forget()

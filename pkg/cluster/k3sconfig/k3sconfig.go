@@ -124,7 +124,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 		}
 	}
 	if a.keep != nil {
-		c.file.Begin(keptfile.File{Path: c.OverrideFile, Name: "override file of k3s"}, *a.keep)
+		c.file.Begin(ctx, keptfile.File{Path: c.OverrideFile, Name: "override file of k3s"}, *a.keep)
 	}
 	if a.stuck {
 		errs = append(errs, errors.New("keep the override file of k3s: the disk does not answer"))
