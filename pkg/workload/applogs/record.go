@@ -16,9 +16,6 @@ const (
 	continues = " [continues]"
 )
 
-// minRecord is what a record needs to hold anything at all, in bytes.
-const minRecord = 1024
-
 // writer writes records of one container: EVE's app log lines (docs/wire.md,
 // "App log lines"). newlogd takes containername and eventtime out of them and
 // joins these with the rest as text: in them is nothing that would need an
@@ -35,7 +32,7 @@ type writer struct {
 const ours = ".zedkube"
 
 func newWriter(app, container string, most int) writer {
-	return writer{app: plain(app), container: plain(container), head: head(plain(app), plain(container)), max: max(most, minRecord)}
+	return writer{app: plain(app), container: plain(container), head: head(plain(app), plain(container)), max: max(most, SmallestRecord)}
 }
 
 func head(app, container string) string {

@@ -153,7 +153,7 @@ func TestEveryTextComesThrough(t *testing.T) {
 			log.WriteString(stamp + " " + text.String() + "\n")
 			want = append(want, shown(text.String()))
 		}
-		got, _ := recordsOf(t, log.String(), minRecord<<r.IntN(6))
+		got, _ := recordsOf(t, log.String(), SmallestRecord<<r.IntN(6))
 		lines := joined(got)
 		for i := range lines {
 			lines[i] = shown(lines[i])

@@ -58,11 +58,16 @@ type Component struct {
 	Operations types.OperationLog
 
 	// What this process remembers. Losing it costs a wait, never a session.
-	asked        map[string]time.Time
-	file         memory
-	older        memory
-	rewrittenFor string // the machine whose file was rewritten because nobody opened the port
-	rewrites     int    // how often
+	asked map[string]time.Time
+	file  memory
+	older memory
+	attempts
+}
+
+// attempts are those to keep the file.
+type attempts struct {
+	rewrittenFor string // the machine whose file was rewritten because nobody opened its port
+	rewrites     int    // how often, for nothing
 	failed       string // why the file could not be kept, the last time; "" where it could
 }
 

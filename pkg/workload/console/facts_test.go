@@ -39,7 +39,7 @@ func given(twists ...twist) facts {
 		apps:    map[string]types.ENClusterAppStatus{first: running(first, own)},
 		rows:    map[string]types.AppConsoleStatus{},
 		asked:   map[string]time.Time{first: now.Add(-time.Hour), second: now.Add(-time.Hour)},
-		file:    fileNow{since: now.Add(-24 * time.Hour)},
+		file:    fileNow{seen: seen{since: now.Add(-24 * time.Hour)}},
 	}
 	for _, t := range twists {
 		t(&f)
@@ -149,11 +149,11 @@ func wasOpen(f *facts) {
 
 func oldPlace(text string, since time.Duration) twist {
 	return func(f *facts) {
-		f.older = oldFile{text: text, since: f.now.Add(-since)}
+		f.older = seen{text: text, since: f.now.Add(-since)}
 		if text != "" {
 			f.older.kind = valid
 		}
 	}
 }
-func blockedOld(f *facts)  { f.older = oldFile{kind: barred} }
+func blockedOld(f *facts)  { f.older = seen{kind: barred} }
 func hasKubeInit(f *facts) { f.kubeInit = true }

@@ -48,9 +48,11 @@ func identify(info fs.FileInfo, there bool) identity {
 
 // seen is what one look at a path found.
 type seen struct {
-	kind kind // valid is a plain file, whatever it says
-	id   identity
-	text string
+	kind    kind // valid is a plain file, whatever it says
+	id      identity
+	text    string
+	trouble string    // where it is barred
+	since   time.Time // the first look at this very file, or at its absence
 }
 
 // read looks at a path. Nothing there can hold it up: what is no plain file is
@@ -108,15 +110,10 @@ func put(path, text string) error {
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a run that was killed
 		return err
 	}
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
+	if err := safefile.Create(part, text, 0o644); err != nil {
 		return err
 	}
-	_, err = f.WriteString(text)
-	err = errors.Join(err, f.Chmod(0o644), f.Close()) // whatever the umask is
-	if err == nil {
-		err = os.Link(part, path)
-	}
+	err := os.Link(part, path)
 	if errors.Is(err, fs.ErrExist) {
 		err = errChanged
 	}

@@ -26,8 +26,8 @@ func (c *Component) look() facts {
 	if f.file.port == served || f.file.kind == valid && f.file.config.VMIName != c.rewrittenFor {
 		c.rewrittenFor, c.rewrites = "", 0
 	}
-	f.rewrittenFor, f.rewrites, f.failed = c.rewrittenFor, c.rewrites, c.failed
-	f.older = c.seeOld(f.now)
+	f.attempts = c.attempts
+	f.older = c.older.look(c.OldFile, f.now) // the console does not depend on it
 	_, err := os.Stat(c.KubeInit)
 	f.kubeInit = !errors.Is(err, fs.ErrNotExist)
 	return f
@@ -49,19 +49,11 @@ func (c *Component) recall(f facts) {
 
 // see looks at the console file, and at the port and the process that it names.
 func (c *Component) see(now time.Time) fileNow {
-	is, err := read(c.File)
-	if err != nil {
-		is.kind = barred
-	}
-	c.file = c.file.next(is.id, now)
-	s := fileNow{kind: is.kind, since: c.file.since}
-	if err != nil {
-		s.trouble = err.Error()
-	}
+	s := fileNow{seen: c.file.look(c.File, now)}
 	if s.kind != valid {
 		return s
 	}
-	config, ok := parse(is.text)
+	config, ok := parse(s.text)
 	if !ok {
 		s.kind = broken
 		return s
@@ -80,37 +72,31 @@ func (c *Component) see(now time.Time) fileNow {
 	return s
 }
 
-func (c *Component) seeOld(now time.Time) oldFile {
-	is, err := read(c.OldFile)
+// look looks at a path, and notes since when it is as it is.
+func (m *memory) look(path string, now time.Time) seen {
+	s, err := read(path)
 	if err != nil {
-		is.kind = barred // the console does not depend on it
+		s.kind, s.trouble = barred, err.Error()
 	}
-	c.older = c.older.next(is.id, now)
-	return oldFile{kind: is.kind, text: is.text, since: c.older.since}
-}
-
-// next is what is remembered after another look.
-func (m memory) next(id identity, now time.Time) memory {
-	if m.looked && m.id == id {
-		return m
+	if !m.looked || m.id != s.id {
+		*m = memory{looked: true, id: s.id, since: now}
 	}
-	return memory{looked: true, id: id, since: now}
+	s.since = m.since
+	return s
 }
 
 // facts is everything decide may look at.
 type facts struct {
-	now          time.Time
-	synced       bool // zedagent's table of applications has been complete once
-	configs      map[string]types.AppInstanceConfig
-	apps         map[string]types.ENClusterAppStatus
-	rows         map[string]types.AppConsoleStatus // published, perhaps by a former run
-	asked        map[string]time.Time              // when the console of each was first seen to be wanted
-	file         fileNow
-	older        oldFile
-	kubeInit     bool   // the kube container has a kube-init, so it reads no older place
-	rewrittenFor string // the machine whose file was rewritten because nobody opened its port
-	rewrites     int    // how often, for nothing
-	failed       string // why the file could not be kept, the last time; "" where it could
+	now      time.Time
+	synced   bool // zedagent's table of applications has been complete once
+	configs  map[string]types.AppInstanceConfig
+	apps     map[string]types.ENClusterAppStatus
+	rows     map[string]types.AppConsoleStatus // published, perhaps by a former run
+	asked    map[string]time.Time              // when the console of each was first seen to be wanted
+	file     fileNow
+	older    seen // in the older place
+	kubeInit bool // the kube container has a kube-init, so it reads no older place
+	attempts
 }
 
 // kind is what is in the place of the console file.
@@ -134,27 +120,17 @@ const (
 
 // fileNow is the console file as it is now.
 type fileNow struct {
-	kind        kind
+	seen
 	config      types.VmiVNCConfig // where it is valid
-	trouble     string             // where it is barred
-	since       time.Time          // the first look at this very file, or at its absence
 	ownerLives  bool               // the process of CallerPID is an edgeview, or nobody can tell
 	port        use
 	silentSince time.Time // the first look at the silence, where port is silent
-}
-
-// oldFile is the file in the older place.
-type oldFile struct {
-	kind  kind // valid is a plain file
-	text  string
-	since time.Time // the first look at its absence
 }
 
 // app is an application that asks for its console.
 type app struct {
 	key  string
 	id   uuid.UUID
-	name string // for people
 	vmi  string
 	port uint32
 	why  string // why the console cannot be open, "" where it can
@@ -182,8 +158,7 @@ func (f facts) asking() []app {
 		if f.asks(key) {
 			s := f.apps[key]
 			list = append(list, app{
-				key: key, id: cfg.UUIDandVersion.UUID, name: title(cfg),
-				vmi: s.VMIName, port: s.VNCPort, why: absence(cfg, s),
+				key: key, id: cfg.UUIDandVersion.UUID, vmi: s.VMIName, port: s.VNCPort, why: absence(cfg, s),
 			})
 		}
 	}

@@ -306,7 +306,7 @@ func (f facts) write(s state, want *part, gone []string, why change, a *action) 
 		}
 	}
 	if !s.whole && f.config.Data[configKey] != "" {
-		a.change.Data[mergedKey] = merged{Since: f.now.UTC().Truncate(time.Second)}.text()
+		a.change.Data[mergedKey] = string(encode(merged{Since: f.now.UTC().Truncate(time.Second)}))
 	}
 	if text := merge(all, others); !sameValue(text, f.config.Data[configKey]) {
 		a.change.Data[configKey] = text

@@ -122,7 +122,7 @@ func TestAnothersCorrectionIsNoSignOfCalm(t *testing.T) {
 	f := facts{now: noon, own: "n1", nodes: []string{"n1"}, scanned: &scanned{vfs: []vf{a}}, config: held(map[string][]vf{"n1": {a}})}
 	f.memory.repaired, f.memory.pause = ago(time.Minute), 2*minPause
 	for n := range 6 { // each look comes just after a correction
-		f.config.Data[mergedKey] = merged{Since: f.now}.text()
+		f.config.Data[mergedKey] = string(encode(merged{Since: f.now}))
 		f.memory = decide(f).memory
 		if f.memory.pause == 0 {
 			t.Fatalf("the pause has ended after %d looks", n+1)

@@ -223,7 +223,7 @@ func resourceOf(vfs []vf, clashes map[functionAddress]bool) resource {
 }
 
 func encode(v any) json.RawMessage {
-	data, _ := json.Marshal(v) // strings only
+	data, _ := json.Marshal(v) // strings, numbers and times of our own
 	return data
 }
 
@@ -312,8 +312,7 @@ func (p part) text() string {
 	if p.VFs == nil {
 		p.VFs = []vf{}
 	}
-	data, _ := json.Marshal(p) // strings, numbers and a time of our own
-	return string(data)
+	return string(encode(p))
 }
 
 // merged tells since when the configuration has had all that the parts have, as
@@ -321,11 +320,6 @@ func (p part) text() string {
 // started with less.
 type merged struct {
 	Since time.Time `json:"since"`
-}
-
-func (m merged) text() string {
-	data, _ := json.Marshal(m) // a time of our own
-	return string(data)
 }
 
 func readMerged(text string) time.Time {

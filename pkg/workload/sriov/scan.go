@@ -146,10 +146,11 @@ func (s sysfs) bound(address string, out *scanned) (bool, error) {
 
 // bind gives the device to vfio-pci.
 func (s sysfs) bind(address string) error {
-	if err := write(s.device(address, "driver_override"), vfioDriver); err != nil {
-		return fmt.Errorf("bind it to %s: %w", vfioDriver, err)
+	err := write(s.device(address, "driver_override"), vfioDriver)
+	if err == nil {
+		err = write(filepath.Join(string(s), "bus/pci/drivers_probe"), address)
 	}
-	if err := write(filepath.Join(string(s), "bus/pci/drivers_probe"), address); err != nil {
+	if err != nil {
 		return fmt.Errorf("bind it to %s: %w", vfioDriver, err)
 	}
 	// The probe succeeds whether a driver takes the device or not.
