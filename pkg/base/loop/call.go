@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/zedkube/zedkube/pubsub"
 )
 
 // Call is one piece of work beside the steps, for what may hang: a step begins
@@ -36,7 +34,10 @@ func (c *Call[T]) Begin(ctx context.Context, timeout time.Duration, do func(cont
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.result, c.ended = result, true
-		pubsub.Ring(c.bell)
+		select {
+		case c.bell <- struct{}{}: // a nil bell never takes it
+		default:
+		}
 	})
 	return true
 }

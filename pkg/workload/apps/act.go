@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -168,4 +169,181 @@ func (f facts) acts(key string) bool {
 		}
 	}
 	return false
+}
+
+// worker carries out one task under the repair lease.
+type worker struct {
+	Kube
+	task
+	now      func() time.Time
+	uptime   func() time.Duration
+	snapshot snapshot // the last look under the right, for a failover
+	steps    map[string][]types.RepairStep
+	fails    map[string]error
+}
+
+// do takes one application after the other; what fails for one does not hold up
+// the next, unless the right is lost.
+func (w *worker) do(ctx context.Context) error {
+	switch w.act {
+	case actUnfence:
+		return w.unfence(w.because(ctx, target{}))
+	case actFence:
+		return w.fence(w.because(ctx, target{}))
+	}
+	for _, t := range w.targets {
+		if w.act == types.ActFailover && w.uptime()-w.snapshot.at > freshFor {
+			if err := w.lookAgain(ctx); err != nil {
+				return err
+			}
+			if err := w.fenceFirst(w.because(ctx, target{})); err != nil {
+				return err
+			}
+		}
+		if err := w.one(ctx, t); err != nil {
+			w.fails[t.key] = err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// because notes who wants what is done, and why.
+func (w *worker) because(ctx context.Context, t target) context.Context {
+	by, why := "", whys[w.act]
+	if w.lost.Name != "" && w.act != actUnfence {
+		why = "node " + w.lost.Name + " is gone"
+	}
+	switch {
+	case t.force:
+		by, why = "OPERATOR", "an operator detaches it from node "+w.lost.Name+" by force: it is proved neither that its device is off nor that its storage is redundant"
+	case t.asked:
+		by = "OPERATOR"
+	}
+	return types.Because(ctx, by, why)
+}
+
+// whys are the reasons of what is done.
+var whys = map[types.RepairAct]string{
+	types.ActFailover: "its node is lost", types.ActUnstick: "its virtual machine is stuck",
+	types.ActRevive: "its replica set was left scaled to 0", types.ActMove: "this node is its designated node",
+	types.ActFailback: "it prefers its designated node, which is available again", actSettle: "it runs again",
+	actUnfence: "the node is back",
+}
+
+func (w *worker) one(ctx context.Context, t target) error {
+	ctx = w.because(ctx, t)
+	switch w.act {
+	case types.ActFailover:
+		return w.release(ctx, t)
+	case types.ActUnstick:
+		return w.renew(ctx, t)
+	case types.ActRevive:
+		return w.step(ctx, t, "Its replica set is scaled to 1 again.", func() error { return w.SetWanted(ctx, t.set, 1) })
+	case types.ActMove:
+		return w.step(ctx, t, "Its affinity now names "+t.node+".", func() error {
+			return w.SetAffinity(ctx, t.set, t.node, t.cfg.AffinityType == types.AffinityRequired, t.note)
+		})
+	case types.ActFailback:
+		return w.evictForFailback(ctx, t)
+	}
+	return w.NoteRepair(ctx, t.set, t.note)
+}
+
+// step does one thing and tells of it: in the topic, and as an Event of the set.
+func (w *worker) step(ctx context.Context, t target, what string, do func() error) error {
+	err := do()
+	s := types.RepairStep{At: w.now().Round(0), Act: w.act, Step: what}
+	e := types.Event{Set: t.set, Reason: reasons[w.act], Message: what}
+	if err != nil {
+		s.Failed, e.Warning = err.Error(), true
+		e.Message += " It failed: " + err.Error()
+	}
+	w.steps[t.key] = append(w.steps[t.key], s)
+	if told := w.Event(ctx, e); err == nil && told != nil && ctx.Err() != nil {
+		return told
+	}
+	if err != nil {
+		return fmt.Errorf("%s of %s: %w", w.act, t.set.Name, err)
+	}
+	return nil
+}
+
+// reasons are the names of the Events.
+var reasons = map[types.RepairAct]string{
+	types.ActFailover: "Failover", types.ActUnstick: "UnstickVM", types.ActRevive: "ReviveReplicaSet",
+	types.ActMove: "MoveAffinity", types.ActFailback: "Failback",
+}
+
+// renew deletes one stuck virtual machine. It is counted before: who dies in
+// between has tried once too few, not once too often.
+func (w *worker) renew(ctx context.Context, t target) error {
+	if err := w.NoteRepair(ctx, t.set, t.note); err != nil {
+		return fmt.Errorf("annotate %s: %w", t.set.Name, err)
+	}
+	vmi := t.vmis[0]
+	return w.step(ctx, t, fmt.Sprintf("Stuck virtual machine %s is deleted, attempt %d of %d.", vmi.Name, t.note.Stuck, mostStuck),
+		func() error { return w.DeleteVMI(ctx, vmi) })
+}
+
+// evictForFailback evicts the pod of an application that prefers this node.
+func (w *worker) evictForFailback(ctx context.Context, t target) error {
+	if err := w.NoteRepair(ctx, t.set, t.note); err != nil {
+		return fmt.Errorf("annotate %s: %w", t.set.Name, err)
+	}
+	pod := t.pods[0]
+	return w.step(ctx, t, fmt.Sprintf("Pod %s on %s is evicted, so that it starts on %s.", pod.Name, pod.NodeName, t.node),
+		func() error { return w.Evict(ctx, pod) })
+}
+
+// release takes what an application has on the lost node: its pods, its virtual
+// machine, the attachments of its volumes, in this order. Each step may be
+// repeated; nobody else's objects are touched, and no replica is deleted.
+func (w *worker) release(ctx context.Context, t target) error {
+	if err := w.refusalReason(t); err != nil {
+		return err
+	}
+	if old := t.set.Note; old.Act != t.note.Act || old.Node != t.note.Node || old.NodeUID != t.note.NodeUID {
+		if err := w.NoteRepair(ctx, t.set, t.note); err != nil {
+			return fmt.Errorf("annotate %s: %w", t.set.Name, err)
+		}
+	}
+	for _, p := range t.pods {
+		if p.NodeName != w.lost.Name {
+			continue
+		}
+		if err := w.step(ctx, t, fmt.Sprintf("Pod %s on %s is deleted.", p.Name, p.NodeName), func() error { return w.ForceDeletePod(ctx, p) }); err != nil {
+			return err
+		}
+	}
+	for _, v := range t.vmis {
+		if v.NodeName != w.lost.Name {
+			continue
+		}
+		if err := w.step(ctx, t, fmt.Sprintf("Virtual machine %s on %s is deleted.", v.Name, v.NodeName), func() error { return w.ForgetVMI(ctx, v) }); err != nil {
+			return err
+		}
+	}
+	if w.deleted && !t.asked {
+		return nil // Kubernetes does so itself, six minutes after the pods: not before it
+	}
+	return w.detach(ctx, t)
+}
+
+// detach deletes the attachments of the application's volumes to the lost node.
+func (w *worker) detach(ctx context.Context, t target) error {
+	for _, a := range w.snapshot.attachments {
+		mine := slices.ContainsFunc(w.snapshot.storage.Volumes, func(v types.Volume) bool {
+			return v.Name == a.Volume && slices.Contains(t.claims, v.Claim)
+		})
+		if !mine {
+			continue
+		}
+		if err := w.step(ctx, t, fmt.Sprintf("Volume %s is detached from %s.", a.Volume, a.Node), func() error { return w.DeleteAttachment(ctx, a) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
