@@ -60,7 +60,7 @@ func requestDrain(out io.Writer, p device.Paths, reason string, now time.Time) e
 		fmt.Fprintln(out, "A drain of this node has been requested.")
 	}
 	if !record.Agent.Runs {
-		fmt.Fprintf(out, "The agent is not running (%s): the drain starts when it is running.\n", terminal.Clean(record.Agent.Why))
+		fmt.Fprintf(out, "The agent is not running (%s): the drain starts once it is running.\n", terminal.Clean(record.Agent.Why))
 	}
 	fmt.Fprint(out, "To watch it:    zedkube drain status --watch\nTo withdraw it: zedkube drain cancel\n")
 	return nil
@@ -118,7 +118,7 @@ func cancelDrain(out io.Writer, p device.Paths, now time.Time) error {
 	case removed && record.Agent.Runs:
 		fmt.Fprintln(out, "The node becomes schedulable again as soon as the API server answers: zedkube drain status")
 	case removed:
-		fmt.Fprintf(out, "The agent is not running (%s): the node becomes schedulable again when the agent runs.\n", terminal.Clean(record.Agent.Why))
+		fmt.Fprintf(out, "The agent is not running (%s): the node becomes schedulable again once it is running.\n", terminal.Clean(record.Agent.Why))
 	}
 	return nil
 }

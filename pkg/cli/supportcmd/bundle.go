@@ -33,11 +33,12 @@ func NewBundleCommand(o *device.Options, all func() *cobra.Command) *cobra.Comma
 	c := &cobra.Command{
 		Use:   "support-bundle [-f FILE|-] [--include-topic AGENT/TOPIC]",
 		Short: "Write an archive with all that support needs to know about this device, without its secrets",
-		Long: "Write what is needed to understand this device into one archive (tar.gz) of at most 64 MiB: what the agents publish to one\n" +
-			"another, the audit trail, the agent's answers on its socket, the output of commands, and the ends of logs. Of other agents'\n" +
-			"topics only the fields that zedkube knows are included, and what looks like a token, a password, a key or cipher data is redacted.\n" +
-			"out. Review it anyway before you share it. It contains a list of its files and of what is missing (zedkube-bundle.json).\n" +
-			"Without -f it is written to the current directory. Unpacked, it is a root for zedkube --root DIR.\n\n" + bundleExitCodes,
+		Long: "Write what is needed to understand this device into one archive (tar.gz) of at most 64 MiB: what the agents publish to\n" +
+			"one another, the audit trail, the agent's answers on its socket, the output of commands, and the ends of logs.\n" +
+			"Of other agents' topics only the fields that zedkube knows are included, and what looks like a token, a password,\n" +
+			"a key or cipher data is redacted. Review it anyway before you share it. It contains a list of its files and of what\n" +
+			"is missing (zedkube-bundle.json). Without -f it is written to the current directory. Unpacked, it is a root for\n" +
+			"zedkube --root DIR.\n\n" + bundleExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			out := terminal.Of(c.OutOrStdout())
