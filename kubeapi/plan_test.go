@@ -28,7 +28,7 @@ func TestAPlannedEvictionIsADryRunOfTheRealOne(t *testing.T) {
 	pod := types.Pod{Namespace: "n", Name: "p", UID: "1"}
 	for act, evict := range map[string]func() error{
 		"dry-run the eviction of pod n/p: ": func() error { return c.PlanEvict(t.Context(), pod) },
-		"evict pod n/p: ":                func() error { return c.Evict(t.Context(), pod) },
+		"evict pod n/p: ":                   func() error { return c.Evict(t.Context(), pod) },
 	} {
 		dry = nil
 		if err := evict(); !errors.Is(err, types.ErrDisruptionBudget) || !strings.HasPrefix(err.Error(), act) {
