@@ -42,9 +42,9 @@ func (c *Component) serveApp(w http.ResponseWriter, r *http.Request) {
 	out, err := c.report(r.Context(), source, id)
 	switch {
 	case errors.Is(err, errBusy):
-		refuse(w, http.StatusTooManyRequests, err.Error())
+		http.Error(w, err.Error(), http.StatusTooManyRequests)
 	case err != nil:
-		refuse(w, http.StatusServiceUnavailable, err.Error())
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	default:
 		_ = writeJSON(w, out) // who asked is gone: nobody could act on it
 	}
@@ -63,7 +63,7 @@ func (c *Component) admitted(w http.ResponseWriter, r *http.Request, prefix stri
 	}
 	local, remote := ends(r)
 	if err := c.judge(r, remote, local); err != nil {
-		refuse(w, http.StatusForbidden, "not for "+plain(remote.Addr()).String()+": "+err.Error())
+		http.Error(w, "not for "+plain(remote.Addr()).String()+": "+err.Error(), http.StatusForbidden)
 		return "", netip.Addr{}, false
 	}
 	return id, plain(remote.Addr()), true
@@ -161,14 +161,14 @@ func (c *Component) serveClusterApp(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !c.limits.rounds.enter(from, maxRounds, maxRoundsEach) {
-		refuse(w, http.StatusTooManyRequests, "peers are already being queried, try again soon")
+		http.Error(w, "peers are already being queried, try again soon", http.StatusTooManyRequests)
 		return
 	}
 	defer c.limits.rounds.leave(from)
 	until := time.Now().Add(writeTimeout)
 	control := http.NewResponseController(w)
 	if err := errors.Join(control.SetReadDeadline(until), control.SetWriteDeadline(until)); err != nil {
-		refuse(w, http.StatusInternalServerError, "cannot extend the deadline for querying peers")
+		http.Error(w, "cannot extend the deadline for querying peers", http.StatusInternalServerError)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), roundTimeout)

@@ -59,7 +59,7 @@ func (c *Component) serveStatus(w http.ResponseWriter, r *http.Request) {
 	}
 	asked, err := askedCluster(r)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -73,7 +73,7 @@ func (c *Component) serveReady(w http.ResponseWriter, r *http.Request) {
 	}
 	e := explain(c.look())
 	if !e.ready {
-		refuse(w, http.StatusServiceUnavailable, e.reason+": "+e.why)
+		http.Error(w, e.reason+": "+e.why, http.StatusServiceUnavailable)
 		return
 	}
 	_, _ = io.WriteString(w, "ok\n")
@@ -87,11 +87,9 @@ func allowed(w http.ResponseWriter, r *http.Request, others ...string) bool {
 		return true
 	}
 	w.Header().Set("Allow", strings.Join(methods, ", "))
-	refuse(w, http.StatusMethodNotAllowed, "only "+strings.Join(methods, ", ")+" are answered here")
+	http.Error(w, "only "+strings.Join(methods, ", ")+" are answered here", http.StatusMethodNotAllowed)
 	return false
 }
-
-func refuse(w http.ResponseWriter, code int, why string) { http.Error(w, why, code) }
 
 // access is what someone may do with reports of applications.
 type access int

@@ -40,22 +40,22 @@ var errReachQuery = errors.New("want node=<name of the Node> and device=<UUID>, 
 func (c *Component) serveReach(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
-		refuse(w, http.StatusMethodNotAllowed, "only GET is answered here")
+		http.Error(w, "only GET is answered here", http.StatusMethodNotAllowed)
 		return
 	}
 	local, remote := ends(r)
 	if status, _ := c.Status.Get(types.Global); !inCluster(status, remote.Addr()) {
-		refuse(w, http.StatusForbidden, "not for "+plain(remote.Addr()).String()+": only addresses in the cluster's network are dialed")
+		http.Error(w, "not for "+plain(remote.Addr()).String()+": only addresses in the cluster's network are dialed", http.StatusForbidden)
 		return
 	}
 	name, device, err := reachAsked(r.URL.RawQuery)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	if wait := c.reach.enter(plain(remote.Addr()), time.Now()); wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
-		refuse(w, http.StatusTooManyRequests, errBusy.Error())
+		http.Error(w, errBusy.Error(), http.StatusTooManyRequests)
 		return
 	}
 	defer func() { c.reach.leave(plain(remote.Addr()), time.Now()) }()
@@ -80,16 +80,12 @@ func inCluster(status types.EdgeNodeClusterStatus, ip netip.Addr) bool {
 // reachAsked reads for which name and device it is asked, "" for none.
 func reachAsked(raw string) (name string, device uuid.UUID, err error) {
 	query, err := url.ParseQuery(raw)
-	if err != nil {
-		return "", device, errReachQuery
+	name = query.Get("node")
+	if id := query.Get("device"); err == nil && id != "" {
+		device, err = uuid.Parse(id)
 	}
-	if name = query.Get("node"); len(name) > maxName {
-		return "", device, errReachQuery
-	}
-	if id := query.Get("device"); id != "" {
-		if device, err = uuid.Parse(id); err != nil {
-			return "", device, errReachQuery
-		}
+	if err != nil || len(name) > maxName {
+		return "", uuid.Nil, errReachQuery
 	}
 	return name, device, nil
 }

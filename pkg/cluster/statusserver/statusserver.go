@@ -147,7 +147,9 @@ func start(ctx context.Context, log logrus.FieldLogger, address string, h http.H
 		ReadTimeout:  requestTimeout,
 		WriteTimeout: requestTimeout,
 		ConnState:    answered,
-		ConnContext:  withConn,
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, conn)
+		},
 	}), address}, nil
 }
 
@@ -163,10 +165,6 @@ const maxBody = 4 << 10
 
 type connKey struct{}
 
-func withConn(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, conn)
-}
-
 // bufferedBody hands to next what has come with its whole body. Only from then on
 // does the connection count as one that waits for an answer: who promises a
 // body and keeps it back is none whom a joining node has to make room for.
@@ -177,7 +175,7 @@ func bufferedBody(next http.Handler) http.Handler {
 			if long := new(http.MaxBytesError); errors.As(err, &long) {
 				code = http.StatusRequestEntityTooLarge
 			}
-			refuse(w, code, "the request body cannot be read, and none is needed")
+			http.Error(w, "the request body cannot be read, and none is needed", code)
 			return
 		}
 		if h, ok := r.Context().Value(connKey{}).(*trackedConn); ok {

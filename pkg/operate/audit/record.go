@@ -209,17 +209,9 @@ const (
 	requestDetach = "request detach"
 )
 
-// withdraws names the end of a request. That for a failover by hand is not taken
+// withdrawals name the end of a request. That for a failover by hand is not taken
 // back, it runs out.
-func withdraws(o types.Operation) (op string, ok bool) {
-	switch o.Op {
-	case requestDrain:
-		return "withdraw drain", true
-	case requestLeave:
-		return "withdraw leave", true
-	}
-	return "", false
-}
+var withdrawals = map[string]string{requestDrain: "withdraw drain", requestLeave: "withdraw leave"}
 
 func requestsMade(f facts) []types.Operation {
 	var heard []types.Operation
@@ -232,7 +224,7 @@ func requestsMade(f facts) []types.Operation {
 		if _, stands := f.asks[id]; stands || f.silent[o.Op+" "+o.By] {
 			continue
 		}
-		if op, ok := withdraws(o); ok {
+		if op, ok := withdrawals[o.Op]; ok {
 			o.ID, o.Op, o.Why, o.At = "", op, "", time.Time{}
 			heard = append(heard, o)
 		}

@@ -175,12 +175,8 @@ func (s *store) lookAfter() {
 		return
 	}
 	is, err := s.file.Stat()
-	if err != nil {
-		s.close()
-		return
-	}
-	there, err := os.Lstat(s.file.Name())
-	if err != nil || !os.SameFile(is, there) {
+	there, gone := os.Lstat(s.file.Name())
+	if err != nil || gone != nil || !os.SameFile(is, there) {
 		s.close()
 		return
 	}

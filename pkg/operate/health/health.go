@@ -119,23 +119,20 @@ func Judged(look func(now time.Time) overview.Overview) func(now time.Time) over
 func Problems(o overview.Overview) []types.Finding {
 	found := []types.Finding{}
 	for _, r := range rules() {
-		n, hidden := 0, types.Finding{}
+		var same []types.Finding
 		r.find(seen{o}, func(f types.Finding) {
-			f.Rule, f.Anchor = r.name, r.anchor
-			f.Since = overview.UTC(f.Since)
-			if n++; n > maxEach {
-				hidden = f.Of("", time.Time{})
-				hidden.Evidence = fmt.Sprintf("%d more of the same kind are not shown.", n-maxEach)
-				if n == maxEach+1 {
-					hidden.Evidence = "1 more of the same kind is not shown."
-				}
-				return
-			}
-			found = append(found, f)
+			f.Rule, f.Anchor, f.Since = r.name, r.anchor, overview.UTC(f.Since)
+			same = append(same, f)
 		})
-		if hidden.Rule != "" {
-			found = append(found, hidden)
+		if more := len(same) - maxEach; more > 0 {
+			hidden := same[len(same)-1].Of("", time.Time{})
+			hidden.Evidence = fmt.Sprintf("%d more of the same kind are not shown.", more)
+			if more == 1 {
+				hidden.Evidence = "1 more of the same kind is not shown."
+			}
+			same = append(same[:maxEach], hidden)
 		}
+		found = append(found, same...)
 	}
 	slices.SortStableFunc(found, func(a, b types.Finding) int { return cmp.Compare(b.Severity.Rank(), a.Severity.Rank()) })
 	return found

@@ -3,6 +3,7 @@ package overview
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -221,17 +222,13 @@ func (l Live) Overview(now time.Time) Overview {
 // the moment before.
 func (l Live) Nodes(now time.Time) Nodes {
 	all := l.Node.All()
-	list := make([]types.Node, 0, len(all))
-	for _, n := range all {
-		list = append(list, n)
-	}
 	own := ""
 	if who, ok := l.Info.Get(types.Global); ok {
 		if n, found := types.OwnNode(all, who); found {
 			own = n.Name
 		}
 	}
-	v := Nodes{Source: Source{At: now.UTC()}, From: fromAgent, List: NodesOf(list, own)}
+	v := Nodes{Source: Source{At: now.UTC()}, From: fromAgent, List: NodesOf(slices.Collect(maps.Values(all)), own)}
 	if status, ok := l.API.Get(types.Global); ok && !status.Answers() {
 		v.At = status.SilentSince.UTC()
 	}
