@@ -242,7 +242,6 @@ func noNode(f facts) verdict {
 	return verdict{reasonNodeUnknown, fmt.Sprintf("There is no Node %s in the cluster yet.", name)}
 }
 
-// controlPlane says what the own Node lacks to be a server.
 func controlPlane(n types.Node) (verdict, types.ConditionStatus) {
 	switch {
 	case !n.ControlPlane && !n.Master:

@@ -20,7 +20,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// handler is the whole surface; everything else is Go's 404.
 func (c *Component) handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, serve := range c.routes() {

@@ -62,7 +62,6 @@ func tri(b bool) triState {
 // maxEach bounds what one application refers to, volumes and networks each.
 const maxEach = 64
 
-// subject is what the items read so far tell the later ones.
 type subject struct {
 	app      string   // UUID, or the front of one
 	volumes  []string // UUIDs
@@ -78,7 +77,6 @@ type collector struct {
 	out     []entry
 }
 
-// collect makes the report about the application id, "" for about none.
 func (c *Component) collect(ctx context.Context, id string) report {
 	col := &collector{ctx: ctx, dirs: c.TopicDirs, subject: subject{app: id}}
 	name := "unknown"

@@ -62,7 +62,6 @@ func readSegment(path string) ([]byte, error) {
 	return content, nil
 }
 
-// book puts lines together.
 type book struct {
 	operations []types.Operation
 	at         map[string]int // place of an operation, by ID

@@ -14,10 +14,8 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
-// maxWaiting bounds the lines that are kept while they cannot be written.
 const maxWaiting = 256
 
-// maxFull bounds the full files that wait for a step.
 const maxFull = 4
 
 var segmentName = regexp.MustCompile(`^operations-([0-9]{8})\.jsonl$`)

@@ -72,7 +72,6 @@ func places() []place {
 // secretFiles teach what is secret, and stay where they are.
 var secretFiles = []string{"persist/vault/k3s-user-override.yaml", "persist/vault/manifests/registration.yaml"}
 
-// neverPacked is what is never packed.
 func neverPacked() []Lack {
 	return []Lack{
 		{"persist/vault", "it contains secrets"},
@@ -81,7 +80,6 @@ func neverPacked() []Lack {
 	}
 }
 
-// find lists what is there, in the order in which it is wanted.
 func find(root *os.Root, a *archive, include []string) (files []file) {
 	topics, err := topicview.List(root.Name())
 	if err != nil {

@@ -78,7 +78,6 @@ func (d *Device) Checks() []Check {
 	}
 }
 
-// in is a path of the device.
 func (d *Device) in(path string) string { return filepath.Join("/", d.Root, path) }
 
 // live reports that this machine is the device: what the kernel says counts.

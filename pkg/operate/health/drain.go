@@ -62,7 +62,6 @@ func inCommand(name string) string {
 	return "<node>"
 }
 
-// cordonKept judges a cordon that an operator keeps.
 func cordonKept(node, why string, since, now time.Time) types.Finding {
 	f := ok("An operator keeps the cordon of a drain%s%s", lasting(since, now), because(why))
 	if !since.IsZero() && now.Sub(since) >= types.LongCordon {

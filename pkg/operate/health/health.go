@@ -219,7 +219,6 @@ func since(at time.Time) string {
 	return " Since " + at.UTC().Format(time.RFC3339) + "."
 }
 
-// span is a duration for people.
 func span(d time.Duration) string { return overview.Span(d, "s", "m", "h", "d") }
 
 // lasting is for how long something has been so, for the end of a statement; "" where

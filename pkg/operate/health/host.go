@@ -256,7 +256,6 @@ func (d *Device) old(f *filesFacts, dir string, is func(name string) bool, what 
 	}
 }
 
-// limit is how much of something is in use.
 type limit struct {
 	what     string
 	used     uint64
@@ -286,7 +285,6 @@ func lookAtLimits(ctx context.Context, proc string, agent int) (limits []limit) 
 	return limits
 }
 
-// fileTable is how many files the machine has open, and may have.
 func fileTable(proc string) (used, most uint64, ok bool) {
 	text, err := readSmall(filepath.Join(proc, "sys/fs/file-nr"))
 	n, serr := fmt.Sscan(text, &used, new(uint64), &most)

@@ -39,7 +39,6 @@ func readSmall(path string) (string, error) {
 	return strings.TrimSpace(string(raw)), err
 }
 
-// askSocket asks the agent for anything on its socket.
 func askSocket(ctx context.Context, socket string) (status int, took time.Duration, err error) {
 	start := time.Now()
 	client := boundedhttp.NewSocketClient(socket)
@@ -56,7 +55,6 @@ type answered struct {
 	err    error
 }
 
-// ask sends one request and reads the front of the answer.
 func ask(ctx context.Context, client *http.Client, url, accept string) answered {
 	return front(boundedhttp.Get(ctx, client, url, accept, maxAnswer, answerWithin))
 }
@@ -142,14 +140,12 @@ func askStatus(ctx context.Context, cluster string) (a statusAnswers) {
 	return a
 }
 
-// clock is how far another clock is ahead of this device's.
 type clock struct {
 	of    string
 	ahead time.Duration
 	here  bool // it is this device's own
 }
 
-// peerClocks asks the status servers of other nodes for the time.
 func peerClocks(ctx context.Context, nodes []overview.ClusterNode) []clock {
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -182,7 +178,6 @@ func (a answered) ahead() time.Duration {
 	return a.date.Add(time.Second / 2).Sub(a.sent.Round(0)).Round(time.Second)
 }
 
-// apiFacts is what the API server answers.
 type apiFacts struct {
 	why     string // why it was not asked; "" where it was
 	address string
@@ -195,7 +190,6 @@ type apiFacts struct {
 	here    bool          // it runs on this device
 }
 
-// askAPI asks the server of a kubeconfig whether it is there.
 func askAPI(ctx context.Context, k kubeconfig) (f apiFacts) {
 	if k.why != "" {
 		return apiFacts{why: k.why}

@@ -24,7 +24,6 @@ import (
 // maxTarget bounds the path and the query of a request, in bytes.
 const maxTarget = 2048
 
-// refusal is an answer to someone who does not get what he asked for.
 type refusal struct {
 	code  int
 	why   string
@@ -169,7 +168,6 @@ type token struct {
 	wrong []time.Time // the newest maxWrong
 }
 
-// value returns the token, a new one the first time.
 func (t *token) value() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -208,7 +206,6 @@ type TokenFile struct {
 	Token   string
 }
 
-// keepToken keeps the token's file, or removes it.
 func (c *Component) keepToken(wanted bool) error {
 	if c.TokenFile == "" {
 		return nil

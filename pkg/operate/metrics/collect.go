@@ -15,7 +15,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// collector reads the tables when it is asked.
 type collector struct{ *Metrics }
 
 // Describe implements prometheus.Collector. It names nothing: what is known of a
@@ -180,7 +179,6 @@ var (
 	}
 )
 
-// maxText bounds a version in a label, in bytes.
 const maxText = 64
 
 // oneOf is value where it is known, else other.
@@ -280,7 +278,6 @@ func drain(s sink, p types.NodeDrainProgress, now time.Time) {
 	}
 }
 
-// report is how far what this node reports can be trusted.
 func report(s sink, h types.KubeReportHealth, now time.Time) {
 	s.gauge("zedkube_report_reports", "1 while this node reports for the cluster.", boolValue(h.Reports))
 	if !h.Reports {

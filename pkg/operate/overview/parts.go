@@ -247,7 +247,6 @@ func process(pidFile string) (pid int, why string) {
 	return pid, why
 }
 
-// since is how long ago a time was, for a sentence.
 func since(at, now time.Time) string {
 	return at.UTC().Format("2006-01-02 15:04:05Z") + ", " + Span(now.Sub(at), " seconds", " minutes", " hours", " days") + " ago"
 }

@@ -94,7 +94,6 @@ type beat struct {
 	ReadAt time.Time // when the files were last read
 }
 
-// collect writes down what has changed.
 func (e *events) collect(now time.Time) {
 	s := e.page.look(now)
 	beats := now.Sub(e.lastPing).Abs() >= pingEvery-slack
@@ -129,7 +128,6 @@ func (e *events) event(name string, v any) {
 	fmt.Fprintf(&e.text, "event: %s\ndata: %s\n\n", name, content)
 }
 
-// stream is an answer that goes on and on.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController

@@ -28,7 +28,6 @@ const (
 	lookKey = "page"
 )
 
-// snapshot is what was last read of the files.
 type snapshot struct {
 	at      time.Time          // when the reading began; zero before the first
 	read    overview.Overview  // without the time of reading
@@ -61,7 +60,6 @@ func (p *Page) look(now time.Time) snapshot {
 	return seen
 }
 
-// read makes the next sight of the last one.
 func (p *Page) read(seen snapshot, now time.Time) snapshot {
 	seen.at = now
 	if p.Looks != nil && now.Sub(seen.asked).Abs() >= askEvery && p.viewers.looking() {
@@ -217,7 +215,6 @@ type kept struct {
 	rounds []uint64 // when each point came
 }
 
-// history is what was measured while someone looked.
 type history struct {
 	at    time.Time // of the newest measurements
 	round uint64    // of the newest points

@@ -169,7 +169,6 @@ var kinds = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// files are the page's own files, by path.
 func files() map[string]http.Handler {
 	handlers := map[string]http.Handler{}
 	for name, kind := range names() {
@@ -178,7 +177,6 @@ func files() map[string]http.Handler {
 	return handlers
 }
 
-// names are the embedded files with their media types.
 func names() map[string]string {
 	entries, err := static.ReadDir("static")
 	if err != nil {

@@ -64,7 +64,6 @@ func (d *differ) objects(at string, old, value map[string]any) {
 	}
 }
 
-// either are the keys that one of the maps has, sorted.
 func either(a, b map[string]any) []string {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(names)
