@@ -93,7 +93,7 @@ func newDoctor(p device.Paths, now time.Time) (*examination, error) {
 	seen := health.Read(p.Root, now)
 	e := &examination{asked: &device.NodesAsked{Paths: p}}
 	e.device = &health.Device{
-		Root: root, Kubeconfig: p.Kubeconfig, Socket: p.Socket, Now: seen.ReadAt, Seen: seen,
+		Root: root, Kubeconfig: p.Kubeconfig, Socket: p.Socket, Seen: seen,
 		Nodes: e.nodes,
 		ReadKubeconfig: func(path string, copied bool) (health.Kubeconfig, error) {
 			k, err := kubeapi.ReadKubeconfig(path, copied)

@@ -62,21 +62,15 @@ func judgeAgent(f agentFacts) types.Finding {
 	return ok("Process %d is running and answered within %s.", f.PID, f.took.Round(time.Millisecond))
 }
 
-type watchdogFacts struct {
-	overview.Agent
-	copied     bool
-	registered bool // the watchdog was told to look at the file
-	now        time.Time
-}
-
-func judgeWatchdog(f watchdogFacts) types.Finding {
-	old := f.now.Sub(f.Seen)
+// judgeWatchdog judges the heartbeat. registered is whether the watchdog checks it.
+func judgeWatchdog(o seen, registered bool) types.Finding {
+	old := o.ReadAt.Sub(o.Agent.Seen)
 	switch {
-	case f.Seen.IsZero() && !f.Runs:
+	case o.Agent.Seen.IsZero() && !o.Agent.Runs:
 		return unknown("There is no heartbeat of an agent.")
-	case f.Seen.IsZero():
+	case o.Agent.Seen.IsZero():
 		return bad("a component has hung since its start: check the log for source zedkube", "The agent is running but has not touched its watchdog file yet.")
-	case old > rebootAfter && f.registered && !f.copied:
+	case old > rebootAfter && registered && !o.Copied:
 		return bad("look at the log for source zedkube before the device reboots", "The last heartbeat is %s old; the watchdog reboots the device at %s.", span(old), span(rebootAfter))
 	case old > rebootAfter:
 		return bad("look at the log for source zedkube", "The last heartbeat is %s old.", span(old))
@@ -84,7 +78,7 @@ func judgeWatchdog(f watchdogFacts) types.Finding {
 		return warn("a component hangs; its goroutines are on the socket at /debug/pprof/goroutine?debug=2", "The last heartbeat is %s old; there is one every ten seconds.", span(old))
 	case old < -overview.SilentAgent:
 		return warn("set the clock", "The last heartbeat is %s in the future: the clock was set back.", span(old))
-	case !f.registered:
+	case !registered:
 		return warn("create /run/watchdog/file/zedkube.touch (EVE's start script does); without it a hung agent is not detected", "The heartbeat is %s old, and the watchdog does not check it.", span(old))
 	}
 	return ok("The heartbeat is %s old.", span(old))

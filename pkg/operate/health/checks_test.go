@@ -67,7 +67,7 @@ func TestAgent(t *testing.T) {
 
 func TestWatchdog(t *testing.T) {
 	at := func(old time.Duration, registered bool) types.Finding {
-		return judgeWatchdog(watchdogFacts{Agent: overview.Agent{Runs: true, Seen: now.Add(-old)}, registered: registered, now: now})
+		return judgeWatchdog(seen{overview.Overview{ReadAt: now, Agent: overview.Agent{Runs: true, Seen: now.Add(-old)}}}, registered)
 	}
 	judge(t, []row{
 		{"fresh", at(5*time.Second, true), OK, "5s old"},
@@ -76,8 +76,8 @@ func TestWatchdog(t *testing.T) {
 		{"it is about to reboot", at(301*time.Second, true), Fail, "reboots the device"},
 		{"old and nobody looks", at(time.Hour, false), Fail, "60m old"},
 		{"the clock was set back", at(-time.Hour, true), Warn, "in the future"},
-		{"never", judgeWatchdog(watchdogFacts{Agent: overview.Agent{Runs: true}, now: now}), Fail, "not touched"},
-		{"no agent", judgeWatchdog(watchdogFacts{now: now}), Unknown, "no heartbeat"},
+		{"never", judgeWatchdog(seen{overview.Overview{ReadAt: now, Agent: overview.Agent{Runs: true}}}, false), Fail, "not touched"},
+		{"no agent", judgeWatchdog(seen{overview.Overview{ReadAt: now}}, false), Unknown, "no heartbeat"},
 	})
 }
 

@@ -18,8 +18,7 @@ type Device struct {
 	Root       string            // prefixes every path; "" for the device itself
 	Kubeconfig string            // path
 	Socket     string            // path of the agent's socket
-	Now        time.Time         // wall clock
-	Seen       overview.Overview // what the files say, at Now
+	Seen       overview.Overview // what the files say
 
 	// Nodes asks the agent or the API server for the cluster's nodes, Lock the
 	// latter for the drain lock.
@@ -55,7 +54,7 @@ func (d *Device) Checks() []Check {
 		{"agent", "The agent is running and answers on its socket.", d.agent},
 		{"watchdog", "The agent's heartbeat is recent, and the watchdog checks it.", d.watchdog},
 		{"hypervisor", "The device runs Kubernetes.", d.hypervisor},
-		{"configuration", "The cluster's configuration is valid, and this device belongs to it.", d.configuration},
+		{"configuration", "The cluster's configuration is valid, and this device belongs to it.", d.files(judgeConfiguration)},
 		{"address", "The cluster address is on its interface.", d.address},
 		{"status-server", "Port 12346 is served by zedkube and reports what joining nodes wait for.", d.statusServer},
 		{"kubeconfig", "The kubeconfig exists and can be used.", d.kubeconfig},
@@ -64,17 +63,17 @@ func (d *Device) Checks() []Check {
 		{"certificate-ca", "The cluster's CA is valid for two more weeks.", d.certificate(caCertificate)},
 		{"certificate-server", "The API server's certificate is valid for two more weeks.", d.certificate(serverCertificate)},
 		{"clock", "The clocks of this device, the API server and the other nodes agree.", d.clock},
-		{"node", "The Node of this device exists, is Ready and has its labels.", d.node},
-		{"lease", "One node reports for the cluster.", d.lease},
+		{"node", "The Node of this device exists, is Ready and has its labels.", d.withNodes(judgeNode)},
+		{"lease", "One node reports for the cluster.", d.files(judgeLease)},
 		{"members", "The controller lists every master of the cluster.", d.members},
-		{"cordon", "This node is schedulable.", d.cordon},
+		{"cordon", "This node is schedulable.", d.withNodes(judgeCordon)},
 		{"drain-lock", "No drain is blocked by an abandoned drain lock.", d.drainLock},
 		{"etcd", "etcd has quorum.", d.etcd},
 		{"versions", "All nodes run the same zedkube and the same Kubernetes.", d.versions},
 		{"files", "There are no override files or leftovers.", d.staleFiles},
 		{"disk", "The disks have free space and free inodes.", d.disk},
 		{"limits", "The kernel's limits on open files and inotify watches are not nearly reached.", d.limits},
-		{"conditions", "The conditions that the agent watches show no problem.", d.conditions},
+		{"conditions", "The conditions that the agent watches show no problem.", d.files(judgeConditions)},
 	}
 }
 
@@ -98,16 +97,12 @@ func (d *Device) agent(ctx context.Context) types.Finding {
 
 func (d *Device) watchdog(context.Context) types.Finding {
 	_, err := os.Lstat(d.in(types.PathWatchdog))
-	return judgeWatchdog(watchdogFacts{Agent: d.Seen.Agent, copied: d.Seen.Copied, registered: err == nil, now: d.Now})
+	return judgeWatchdog(seen{d.Seen}, err == nil)
 }
 
 func (d *Device) hypervisor(context.Context) types.Finding {
 	kind, err := readSmall(d.in(types.PathHypervisor))
 	return judgeHypervisor(kind, err)
-}
-
-func (d *Device) configuration(context.Context) types.Finding {
-	return judgeConfiguration(seen{d.Seen})
 }
 
 func (d *Device) address(context.Context) types.Finding {
@@ -145,7 +140,7 @@ func (d *Device) apiAnswers(ctx context.Context) types.Finding {
 func (d *Device) certificate(which string) func(context.Context) types.Finding {
 	return func(ctx context.Context) types.Finding {
 		conf, _ := d.conf.get(ctx)
-		f := certificateFacts{which: which, now: d.Now, why: conf.why}
+		f := certificateFacts{which: which, now: d.Seen.ReadAt, why: conf.why}
 		switch which {
 		case clientCertificate:
 			f.cert, f.token = conf.Client, conf.Token != ""
@@ -177,8 +172,14 @@ func (d *Device) clock(ctx context.Context) types.Finding {
 	return judgeClock(clocks)
 }
 
-func (d *Device) node(ctx context.Context) types.Finding {
-	return judgeNode(nodeFacts{nodesFacts: d.nodesSeen(ctx), own: d.Seen.Node, cluster: d.Seen.Cluster})
+// files checks by what the files say.
+func (d *Device) files(judge func(seen) types.Finding) func(context.Context) types.Finding {
+	return func(context.Context) types.Finding { return judge(seen{d.Seen}) }
+}
+
+// withNodes checks by them and the cluster's nodes.
+func (d *Device) withNodes(judge func(seen, nodesFacts) types.Finding) func(context.Context) types.Finding {
+	return func(ctx context.Context) types.Finding { return judge(seen{d.Seen}, d.nodesSeen(ctx)) }
 }
 
 // nodesSeen are the nodes, or why they are not known in time.
@@ -190,8 +191,6 @@ func (d *Device) nodesSeen(ctx context.Context) nodesFacts {
 	return nodes
 }
 
-func (d *Device) lease(context.Context) types.Finding { return judgeLease(seen{d.Seen}) }
-
 func (d *Device) members(context.Context) types.Finding {
 	compared, _ := d.Seen.Conditions.Of(types.StateMembers)
 	if !d.Seen.Agent.Runs {
@@ -200,20 +199,18 @@ func (d *Device) members(context.Context) types.Finding {
 	return judgeMembers(seen{d.Seen}, compared.Status)
 }
 
-func (d *Device) cordon(ctx context.Context) types.Finding {
-	return judgeCordon(cordonFacts{nodesFacts: d.nodesSeen(ctx), drain: d.Seen.Drain, now: d.Now})
-}
-
 func (d *Device) drainLock(ctx context.Context) types.Finding {
-	f := lockFacts{nodesFacts: d.nodesSeen(ctx), now: d.Now, copied: !d.live()}
+	nodes := d.nodesSeen(ctx)
+	var lock types.DrainLock
+	var err error
 	if d.live() {
 		ctx, cancel := context.WithTimeout(ctx, nodesWithin)
 		defer cancel()
-		f.lock, f.lockErr = d.Lock(ctx)
+		lock, err = d.Lock(ctx)
 	} else if p := d.Seen.Drain.Progress; p != nil {
-		f.lock.Holder, f.lock.Since = p.Lock.Holder, p.Lock.Since
+		lock.Holder, lock.Since = p.Lock.Holder, p.Lock.Since
 	}
-	return judgeDrainLock(f)
+	return judgeDrainLock(seen{d.Seen}, nodes, lock, err)
 }
 
 func (d *Device) etcd(ctx context.Context) types.Finding { return judgeEtcd(d.nodesSeen(ctx)) }
@@ -234,10 +231,6 @@ func (d *Device) limits(ctx context.Context) types.Finding {
 		return unknown("This is a copy of a device: its kernel is not available.")
 	}
 	return judgeLimits(lookAtLimits(ctx, "/proc", d.Seen.Agent.PID))
-}
-
-func (d *Device) conditions(context.Context) types.Finding {
-	return judgeConditions(d.Seen.Conditions, d.Seen.Agent.Runs)
 }
 
 // Check is one precondition of a healthy node.

@@ -114,29 +114,23 @@ func findCordonOld(o seen, tell func(types.Finding)) {
 	}
 }
 
-type cordonFacts struct {
-	nodesFacts
-	drain overview.Drain
-	now   time.Time
-}
-
-func judgeCordon(f cordonFacts) types.Finding {
+func judgeCordon(o seen, f nodesFacts) types.Finding {
 	n, found := own(f.Nodes)
 	if f.err != nil || !found {
-		if p := f.drain.Progress; p != nil && p.Cordon == "" && f.err != nil {
+		if p := o.Drain.Progress; p != nil && p.Cordon == "" && f.err != nil {
 			return unknown("The Node is not known; it was not cordoned when the drain status was last written.")
 		}
 		return unknown("The Node of this device is not known.")
 	}
-	held, why := lasting(n.CordonSince, f.now), because(n.CordonWhy)
+	held, why := lasting(n.CordonSince, o.ReadAt), because(n.CordonWhy)
 	switch {
 	case !n.Cordoned:
 		return ok("This node is schedulable.")
 	case slices.Contains(n.Roles, tieBreaker):
 		return ok("It is the tie-breaker, which stays cordoned.")
 	case n.CordonedBy == types.CordonedKept:
-		return cordonKept(n.Name, n.CordonWhy, n.CordonSince, f.now)
-	case n.CordonedBy == types.CordonedByZedkube && (n.CordonSince.IsZero() || f.now.Sub(n.CordonSince) < types.LongCordon):
+		return cordonKept(n.Name, n.CordonWhy, n.CordonSince, o.ReadAt)
+	case n.CordonedBy == types.CordonedByZedkube && (n.CordonSince.IsZero() || o.ReadAt.Sub(n.CordonSince) < types.LongCordon):
 		return ok("It is cordoned by zedkube%s%s", held, why)
 	case n.CordonedBy == types.CordonedByZedkube:
 		return warn("zedkube drain status", "It is cordoned by zedkube%s, unusually long%s", held, why)
@@ -144,33 +138,25 @@ func judgeCordon(f cordonFacts) types.Finding {
 	return cordonForeign(n.Name, "This node is cordoned by someone other than zedkube"+held+why)
 }
 
-type lockFacts struct {
-	nodesFacts
-	lock    types.DrainLock
-	lockErr error
-	copied  bool
-	now     time.Time
-}
-
-func judgeDrainLock(f lockFacts) types.Finding {
-	holder := f.lock.Holder
+func judgeDrainLock(o seen, f nodesFacts, lock types.DrainLock, err error) types.Finding {
+	holder := lock.Holder
 	switch {
-	case f.lockErr != nil:
-		return unknown("The lock cannot be read: %v.", f.lockErr)
-	case holder == "" && f.copied:
+	case err != nil:
+		return unknown("The lock cannot be read: %v.", err)
+	case holder == "" && o.Copied:
 		return unknown("This is a copy of a device, and names no holder.")
 	case holder == "":
 		return ok("It is free.")
 	}
-	held := lasting(f.lock.Since, f.now)
+	held := lasting(lock.Since, o.ReadAt)
 	unlock := "if that drain is no longer needed: zedkube drain unlock " + holder
 	at := slices.IndexFunc(f.List, func(n overview.ClusterNode) bool { return n.Name == holder })
 	switch {
 	case len(f.List) > 0 && at < 0:
 		return bad("zedkube drain unlock "+holder, "Node %s holds it%s, and the cluster has no such node.", holder, held)
-	case at >= 0 && f.List[at].Status != ready && f.now.Sub(f.lock.Since) > time.Hour:
+	case at >= 0 && f.List[at].Status != ready && o.ReadAt.Sub(lock.Since) > time.Hour:
 		return warn("repair the node. "+unlock, "Node %s holds it%s and is %s: no other node can drain.", holder, held, f.List[at].Status)
-	case !f.lock.Since.IsZero() && f.now.Sub(f.lock.Since) > types.LongCordon:
+	case !lock.Since.IsZero() && o.ReadAt.Sub(lock.Since) > types.LongCordon:
 		return warn("zedkube drain status on that node. "+unlock, "Node %s holds it%s: no other node can drain.", holder, held)
 	}
 	return ok("Node %s holds it%s.", holder, held)

@@ -52,7 +52,7 @@ func bareDevice(t *testing.T) *Device {
 	t.Helper()
 	root := t.TempDir()
 	return &Device{
-		Root: root, Kubeconfig: filepath.Join(root, "none"), Socket: filepath.Join(root, "sock"), Now: now, Seen: overview.Read(root, now),
+		Root: root, Kubeconfig: filepath.Join(root, "none"), Socket: filepath.Join(root, "sock"), Seen: overview.Read(root, now),
 		Nodes: func(context.Context) (overview.Nodes, error) { return overview.Nodes{}, errOdd },
 		Lock:  func(context.Context) (types.DrainLock, error) { return types.DrainLock{}, errOdd },
 		ReadKubeconfig: func(path string, _ bool) (Kubeconfig, error) {

@@ -205,7 +205,7 @@ func (f *filesFacts) add(path string, does bool, what string) {
 
 // forgotten adds a file that is older than it should be.
 func (d *Device) forgotten(f *filesFacts, after time.Duration, l leftover) {
-	if info, err := os.Lstat(d.in(l.path)); err == nil && d.Now.Sub(info.ModTime()) > after {
+	if info, err := os.Lstat(d.in(l.path)); err == nil && d.Seen.ReadAt.Sub(info.ModTime()) > after {
 		f.found = append(f.found, l)
 	}
 }
@@ -215,7 +215,7 @@ func (d *Device) forgotten(f *filesFacts, after time.Duration, l leftover) {
 func (d *Device) journal(f *filesFacts) {
 	const path = "/persist/status/zedkube/NodeDrainJournal/global.json"
 	j, at, err := overview.ReadFile[types.NodeDrainJournal](d.in(path))
-	if err == nil && (j.Phase == types.PhaseGates || j.Phase == types.PhaseEmptying) && d.Now.Sub(at) > journalAfter {
+	if err == nil && (j.Phase == types.PhaseGates || j.Phase == types.PhaseEmptying) && d.Seen.ReadAt.Sub(at) > journalAfter {
 		f.found = append(f.found, leftover{path: path, what: "has a drain in progress and has not been written for a long time", undo: "zedkube drain status"})
 	}
 }
@@ -250,7 +250,7 @@ func (d *Device) old(f *filesFacts, dir string, is func(name string) bool, what 
 	entries, _ := os.ReadDir(d.in(dir)) // gone meanwhile
 	for _, e := range entries {
 		info, err := e.Info()
-		if err == nil && is(e.Name()) && e.Type()&fs.ModeDir == 0 && d.Now.Sub(info.ModTime()) > forgottenAfter && len(f.found) < maxLeft {
+		if err == nil && is(e.Name()) && e.Type()&fs.ModeDir == 0 && d.Seen.ReadAt.Sub(info.ModTime()) > forgottenAfter && len(f.found) < maxLeft {
 			f.add(filepath.Join(dir, e.Name()), false, what)
 		}
 	}

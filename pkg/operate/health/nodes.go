@@ -42,33 +42,27 @@ func own(nodes overview.Nodes) (overview.ClusterNode, bool) {
 	return overview.ClusterNode{}, false
 }
 
-type nodeFacts struct {
-	nodesFacts
-	own     overview.Node
-	cluster overview.Cluster
-}
-
-func judgeNode(f nodeFacts) types.Finding {
+func judgeNode(o seen, f nodesFacts) types.Finding {
 	if missing, is := f.missing(); is {
 		return missing
 	}
 	n, found := own(f.Nodes)
-	server := f.cluster.Known() && f.cluster.Role != "worker"
+	server := o.Cluster.Known() && o.Cluster.Role != "worker"
 	switch {
 	case !found:
-		return bad("k3s has not registered it, or has done so under another name; zedkube join plan", "The cluster has no Node for this device; it would be named %q.", f.own.Name)
+		return bad("k3s has not registered it, or has done so under another name; zedkube join plan", "The cluster has no Node for this device; it would be named %q.", o.Node.Name)
 	case n.Status != ready:
 		f, _ := notReady(n) // of a status that is not known it says the same
 		f.Evidence += since(n.Since)
 		return f
 	case n.UUID == "":
 		return warn("the kube container sets it: is it up?", "Node %s is Ready and has no label node-uuid.", n.Name)
-	case f.own.UUID != "" && n.UUID != f.own.UUID:
+	case o.Node.UUID != "" && n.UUID != o.Node.UUID:
 		return bad("two devices have the same name: rename one", "Node %s is labelled with another device's UUID (%s).", n.Name, n.UUID)
 	case server && !slices.Contains(n.Roles, roleControl):
-		return warn("k3s on this device joined as an agent, or has not finished starting", "Node %s is Ready and has no control-plane label, though this device is a %s.", n.Name, f.cluster.Role)
+		return warn("k3s on this device joined as an agent, or has not finished starting", "Node %s is Ready and has no control-plane label, though this device is a %s.", n.Name, o.Cluster.Role)
 	case server && !slices.Contains(n.Roles, roleEtcd):
-		return warn("its etcd member has not joined yet: look at the log of k3s", "Node %s is Ready and has no etcd label, though this device is a %s.", n.Name, f.cluster.Role)
+		return warn("its etcd member has not joined yet: look at the log of k3s", "Node %s is Ready and has no etcd label, though this device is a %s.", n.Name, o.Cluster.Role)
 	case len(n.Pressures) > 0:
 		return warn("free disk space or memory on the device", "Node %s is Ready and under %s.", n.Name, strings.Join(n.Pressures, ", "))
 	}

@@ -31,7 +31,7 @@ var unseen = nodesFacts{err: errOdd}
 
 func TestNode(t *testing.T) {
 	of := func(f nodesFacts) types.Finding {
-		return judgeNode(nodeFacts{nodesFacts: f, own: overview.Node{Name: "a", UUID: "a-uuid"}, cluster: overview.Cluster{Source: told(), Role: "server"}})
+		return judgeNode(seen{overview.Overview{Node: overview.Node{Name: "a", UUID: "a-uuid"}, Cluster: overview.Cluster{Source: told(), Role: "server"}}}, f)
 	}
 	with := func(change func(*overview.ClusterNode)) types.Finding {
 		return of(nodesOf(server("a", change), server("b")))
@@ -47,7 +47,7 @@ func TestNode(t *testing.T) {
 		{"no control plane", with(func(n *overview.ClusterNode) { n.Roles = []string{roleEtcd} }), Warn, "control-plane"},
 		{"no etcd", with(func(n *overview.ClusterNode) { n.Roles = []string{roleControl} }), Warn, "etcd"},
 		{"under pressure", with(func(n *overview.ClusterNode) { n.Pressures = []string{"DiskPressure"} }), Warn, "DiskPressure"},
-		{"a worker", judgeNode(nodeFacts{nodesFacts: nodesOf(server("a", func(n *overview.ClusterNode) { n.Roles = []string{"worker"} })), cluster: overview.Cluster{Source: told(), Role: "worker"}}), OK, "worker"},
+		{"a worker", judgeNode(seen{overview.Overview{Cluster: overview.Cluster{Source: told(), Role: "worker"}}}, nodesOf(server("a", func(n *overview.ClusterNode) { n.Roles = []string{"worker"} }))), OK, "worker"},
 	})
 }
 
@@ -88,39 +88,42 @@ func TestMembers(t *testing.T) {
 }
 
 func TestCordon(t *testing.T) {
+	o := seen{overview.Overview{ReadAt: now}}
 	by := func(who string, ago time.Duration) types.Finding {
-		return judgeCordon(cordonFacts{now: now, nodesFacts: nodesOf(server("a", func(n *overview.ClusterNode) {
+		return judgeCordon(o, nodesOf(server("a", func(n *overview.ClusterNode) {
 			n.Cordoned, n.CordonedBy, n.CordonWhy, n.CordonSince = true, who, "a drain.", now.Add(-ago)
-		}))})
+		})))
 	}
+	noted := seen{overview.Overview{ReadAt: now, Drain: overview.Drain{Progress: &types.NodeDrainProgress{}}}}
 	judge(t, []row{
-		{"none", judgeCordon(cordonFacts{nodesFacts: nodesOf(server("a"))}), OK, "This node is schedulable."},
+		{"none", judgeCordon(o, nodesOf(server("a"))), OK, "This node is schedulable."},
 		{"ours", by("zedkube", time.Hour), OK, "by zedkube for 60m: a drain."},
 		{"ours for long", by("zedkube", 25*time.Hour), Warn, "unusually long"},
 		{"kept", by("kept", time.Hour), OK, "keeps"},
 		{"kept for long", by("kept", 25*time.Hour), Warn, "keeps the cordon of a drain for 25h: a drain."},
 		{"somebody else's", by("somebody else", time.Hour), Warn, "someone other than zedkube for 60m: a drain."},
-		{"the tie-breaker's", judgeCordon(cordonFacts{nodesFacts: nodesOf(server("a", func(n *overview.ClusterNode) { n.Cordoned, n.Roles = true, []string{tieBreaker} }))}), OK, "tie-breaker"},
-		{"not seen", judgeCordon(cordonFacts{nodesFacts: unseen}), Unknown, "not known"},
-		{"not seen, by the record", judgeCordon(cordonFacts{nodesFacts: unseen, drain: overview.Drain{Progress: &types.NodeDrainProgress{}}}), Unknown, "not cordoned"},
+		{"the tie-breaker's", judgeCordon(o, nodesOf(server("a", func(n *overview.ClusterNode) { n.Cordoned, n.Roles = true, []string{tieBreaker} }))), OK, "tie-breaker"},
+		{"not seen", judgeCordon(o, unseen), Unknown, "not known"},
+		{"not seen, by the record", judgeCordon(noted, unseen), Unknown, "not cordoned"},
 	})
 }
 
 func TestDrainLock(t *testing.T) {
+	o := seen{overview.Overview{ReadAt: now}}
 	held := func(by string, ago time.Duration, nodes nodesFacts) types.Finding {
-		return judgeDrainLock(lockFacts{nodesFacts: nodes, lock: types.DrainLock{Holder: by, Since: now.Add(-ago)}, now: now})
+		return judgeDrainLock(o, nodes, types.DrainLock{Holder: by, Since: now.Add(-ago)}, nil)
 	}
 	all := nodesOf(server("a"), server("b"), server("c", silent))
 	judge(t, []row{
-		{"free", judgeDrainLock(lockFacts{nodesFacts: all}), OK, "free"},
+		{"free", judgeDrainLock(o, all, types.DrainLock{}, nil), OK, "free"},
 		{"held", held("b", time.Hour, all), OK, "Node b holds it for 60m"},
 		{"held for long", held("b", 25*time.Hour, all), Warn, "no other node can drain"},
 		{"by one that is down", held("c", 2*time.Hour, all), Warn, "NotReachable"},
 		{"by one that has just gone down", held("c", time.Minute, all), OK, "Node c"},
 		{"by a ghost", held("d", time.Minute, all), Fail, "no such node"},
 		{"the nodes are not seen", held("d", time.Minute, unseen), OK, "Node d"},
-		{"not seen", judgeDrainLock(lockFacts{lockErr: errOdd}), Unknown, "refused"},
-		{"of a copy", judgeDrainLock(lockFacts{copied: true}), Unknown, "copy"},
+		{"not seen", judgeDrainLock(o, nodesFacts{}, types.DrainLock{}, errOdd), Unknown, "refused"},
+		{"of a copy", judgeDrainLock(seen{overview.Overview{Copied: true}}, nodesFacts{}, types.DrainLock{}, nil), Unknown, "copy"},
 	})
 }
 
@@ -160,14 +163,15 @@ func TestVersions(t *testing.T) {
 
 func TestConditions(t *testing.T) {
 	of := func(status types.ConditionStatus, runs bool) types.Finding {
-		return judgeConditions(overview.Conditions{Source: told(), List: []types.NodeStateCondition{{Type: types.StateReport, Status: status, Since: now, Message: "The report is old."}}}, runs)
+		list := []types.NodeStateCondition{{Type: types.StateReport, Status: status, Since: now, Message: "The report is old."}}
+		return judgeConditions(seen{overview.Overview{Agent: overview.Agent{Runs: runs}, Conditions: overview.Conditions{Source: told(), List: list}}})
 	}
 	judge(t, []row{
 		{"well", of(types.ConditionTrue, true), OK, "knows of no problem"},
 		{"not known", of(types.ConditionUnknown, true), OK, "knows of no problem"},
 		{"not well", of(types.ConditionFalse, true), Warn, "The report is old."},
 		{"no agent", of(types.ConditionTrue, false), Unknown, "is not running"},
-		{"none", judgeConditions(overview.Conditions{}, true), Unknown, "none"},
+		{"none", judgeConditions(seen{overview.Overview{Agent: overview.Agent{Runs: true}}}), Unknown, "none"},
 	})
 }
 
@@ -212,7 +216,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestWhoCordonedIsAskedBeforeItIsUndone(t *testing.T) {
-	f := judgeCordon(cordonFacts{now: now, nodesFacts: nodesOf(server("a", func(n *overview.ClusterNode) { n.Cordoned, n.CordonedBy = true, "somebody else" }))})
+	f := judgeCordon(seen{overview.Overview{ReadAt: now}}, nodesOf(server("a", func(n *overview.ClusterNode) { n.Cordoned, n.CordonedBy = true, "somebody else" })))
 	if want := "zedkube audit --op cordon,uncordon and ask them first, then: kubectl uncordon a"; !strings.HasSuffix(f.Remedy, want) {
 		t.Errorf("it says %q, want ... %q", f.Remedy, want)
 	}

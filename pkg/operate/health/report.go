@@ -175,16 +175,16 @@ func conditionRules() []rule {
 }
 
 // judgeConditions repeats what no other check looks at.
-func judgeConditions(c overview.Conditions, runs bool) types.Finding {
-	if !c.Known() {
+func judgeConditions(o seen) types.Finding {
+	if !o.Conditions.Known() {
 		return unknown("The agent has published none.")
 	}
 	all := ok("The agent knows of no problem.")
-	if !runs {
+	if !o.fresh() {
 		all = unknown("The agent is not running: it knew of no problem when it last ran.")
 	}
 	var wrong []string
-	for _, x := range c.List {
+	for _, x := range o.Conditions.List {
 		if x.Status == types.ConditionFalse {
 			wrong = append(wrong, fmt.Sprintf("%s since %s: %s", x.Type, x.Since.UTC().Format(time.RFC3339), cmp.Or(x.Message, x.Reason)))
 		}

@@ -214,10 +214,6 @@ type Disk struct {
 
 // Of returns the condition of that type, where it is known.
 func (c Conditions) Of(t types.NodeStateType) (types.NodeStateCondition, bool) {
-	for _, s := range c.List {
-		if s.Type == t {
-			return s, c.Known()
-		}
-	}
-	return types.NodeStateCondition{}, false
+	s, found := types.KubeNodeConditions{Conditions: c.List}.Of(t)
+	return s, found && c.Known()
 }
