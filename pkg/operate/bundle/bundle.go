@@ -263,11 +263,10 @@ func (a *archive) close() error {
 	if err := a.put(ManifestFile, a.made, b.Bytes()); err != nil {
 		return err
 	}
-	if err := a.tar.Close(); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	if err := a.gz.Close(); err != nil {
-		return fmt.Errorf("write: %w", err)
+	for _, part := range []io.Closer{a.tar, a.gz} {
+		if err := part.Close(); err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func (c *Component) look() facts {
 // apply stops the servers that are not wanted, and starts those that are
 // missing. One that cannot be started does not keep the others from it.
 func (c *Component) apply(ctx context.Context, a action) error {
-	var failed []error
+	var failed error
 	for at, s := range c.listening {
 		if a.listen[at] != s.address || !s.alive() {
 			c.stop(ctx, at)
@@ -94,7 +94,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 		}
 		s, err := c.start(ctx, at, address)
 		if err != nil {
-			failed = append(failed, err)
+			failed = errors.Join(failed, err)
 			continue
 		}
 		if c.listening == nil {
@@ -102,10 +102,7 @@ func (c *Component) apply(ctx context.Context, a action) error {
 		}
 		c.listening[at] = s
 	}
-	if err := c.keepToken(a.token); err != nil {
-		failed = append(failed, err)
-	}
-	return errors.Join(failed...)
+	return errors.Join(failed, c.keepToken(a.token))
 }
 
 func (c *Component) stop(ctx context.Context, at place) {

@@ -126,15 +126,14 @@ func (p *Page) serveAudit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	found, err := p.Audit(r.URL.Query())
-	if errors.Is(err, ErrQuery) {
+	switch {
+	case errors.Is(err, ErrQuery):
 		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	if err != nil {
+	case err != nil:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+	default:
+		answer(w, found, "audit trail")
 	}
-	answer(w, found, "audit trail")
 }
 
 // answer answers with v, which an error calls so.
@@ -171,22 +170,11 @@ var kinds = map[string]string{
 
 func files() map[string]http.Handler {
 	handlers := map[string]http.Handler{}
-	for name, kind := range names() {
-		handlers["/"+strings.TrimPrefix(name, "index.html")] = file(name, kind)
+	entries, _ := static.ReadDir("static") // it is embedded: the tests find it
+	for _, e := range entries {
+		handlers["/"+strings.TrimPrefix(e.Name(), "index.html")] = file(e.Name(), kinds[path.Ext(e.Name())])
 	}
 	return handlers
-}
-
-func names() map[string]string {
-	entries, err := static.ReadDir("static")
-	if err != nil {
-		return nil // it is embedded: the tests find it
-	}
-	all := map[string]string{}
-	for _, e := range entries {
-		all[e.Name()] = kinds[path.Ext(e.Name())]
-	}
-	return all
 }
 
 // file serves an embedded file, which the browser keeps for as long as it is
