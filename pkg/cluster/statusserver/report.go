@@ -62,6 +62,7 @@ func tri(b bool) triState {
 // maxEach bounds what one application refers to, volumes and networks each.
 const maxEach = 64
 
+// subject is what the items read so far tell the later ones.
 type subject struct {
 	app      string   // UUID, or the front of one
 	volumes  []string // UUIDs

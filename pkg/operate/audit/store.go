@@ -14,9 +14,9 @@ import (
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 )
 
-const maxWaiting = 256
+const maxWaiting = 256 // lines that are kept while they cannot be written
 
-const maxFull = 4
+const maxFull = 4 // full files that wait for a step
 
 var segmentName = regexp.MustCompile(`^operations-([0-9]{8})\.jsonl$`)
 

@@ -220,7 +220,7 @@ func (d *Device) journal(f *filesFacts) {
 	}
 }
 
-const maxLeft = 20
+const maxLeft = 20 // leftovers that are named
 
 // temporary finds what writers of topics left that died before their rename.
 func (d *Device) temporary(f *filesFacts) {

@@ -142,8 +142,8 @@ func askStatus(ctx context.Context, cluster string) (a statusAnswers) {
 
 type clock struct {
 	of    string
-	ahead time.Duration
-	here  bool // it is this device's own
+	ahead time.Duration // of this device's
+	here  bool          // it is this device's own
 }
 
 func peerClocks(ctx context.Context, nodes []overview.ClusterNode) []clock {

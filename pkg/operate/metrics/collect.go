@@ -179,7 +179,7 @@ var (
 	}
 )
 
-const maxText = 64
+const maxText = 64 // bytes of a version in a label
 
 // oneOf is value where it is known, else other.
 func oneOf[T ~string](value T, known []T) string {

@@ -121,7 +121,7 @@ func many[T any](r *reader, agent, topic string) (list []row[T]) {
 	return list
 }
 
-const maxBad = 100
+const maxBad = 100 // files that are named as unreadable
 
 func (r *reader) bad(t Source) {
 	if len(r.o.Unreadable) < maxBad {

@@ -208,7 +208,7 @@ type Trail struct {
 	Remarks    []string          `json:"remarks,omitempty"` // what is missing in them and why, a sentence each
 }
 
-const mostOperations = 200
+const mostOperations = 200 // of one answer
 
 // Trails reads the audit trail of a directory for the page. A page asks every few seconds, and mostly
 // nothing has changed.
