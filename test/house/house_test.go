@@ -72,6 +72,7 @@ var foreign = []struct {
 }{
 	{"k8s.io/kubernetes", nil, "it would bring a second Kubernetes into the module: it lives in test/devcluster/devkube"},
 	{"k8s.io/client-go/util/jsonpath", []string{"pkg/cli/*", "kubeapi", "kubeapi/*", "test"}, "commands print by the same expressions as kubectl; it is text, and reaches no API server"},
+	{"k8s.io/apimachinery/pkg/util/json", []string{"pkg/cli/*", "kubeapi", "kubeapi/*", "test"}, "it reads numbers as those expressions take them; it is text, and reaches no API server"},
 	{"k8s.io/", []string{"kubeapi", "kubeapi/*", "test"}, "only kubeapi knows Kubernetes"},
 	{"sigs.k8s.io/yaml", []string{"pkg/cli/*", "kubeapi", "pkg/base/redact", "pkg/cluster/k3sconfig", "test"}, "commands print YAML, and the configuration of k3s is YAML; components read and write JSON"},
 	{"kubevirt.io/", []string{"kubeapi", "kubeapi/*", "test"}, "only kubeapi knows KubeVirt"},

@@ -27,7 +27,7 @@ func NewAppsCommand(o *device.Options) *cobra.Command {
 			"name in Kubernetes. It reads files only. Restarts and pods are known on the node that reports for the cluster.\n\n" + terminal.ShowExitCodes,
 		Args: terminal.Words(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := cmp.Or(out.Parse(), device.CheckDevice(*o)); err != nil {
+			if err := device.CheckDevice(o.Paths()); err != nil {
 				return err
 			}
 			if len(args) > 0 { // a name that means nothing is said once, and ends it
@@ -39,35 +39,33 @@ func NewAppsCommand(o *device.Options) *cobra.Command {
 				return viewApps(overview.Read(o.Root, time.Now()), args)
 			})
 		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return completeApps(o, args), cobra.ShellCompDirectiveNoFileComp
-		},
+		ValidArgsFunction: terminal.CompleteArgs(appNames(o)),
 	}
 	out.Flag(c)
 	out.WatchFlag(c)
 	return c
 }
 
-// completeApps are the names of the applications, each with its UUID.
-func completeApps(o *device.Options, args []string) (names []string) {
-	if len(args) > 0 {
-		return nil
+// appNames gives the names of the applications to the shell, each with its UUID.
+func appNames(o *device.Options) func(context.Context) []string {
+	return func(context.Context) (names []string) {
+		for _, a := range overview.Read(o.Root, time.Now()).Apps.List {
+			names = append(names, cobra.CompletionWithDesc(terminal.Clean(a.Name), a.UUID))
+		}
+		return names
 	}
-	for _, a := range overview.Read(o.Root, time.Now()).Apps.List {
-		names = append(names, cobra.CompletionWithDesc(terminal.Clean(a.Name), a.UUID))
-	}
-	return names
 }
 
-// completeAppUUIDs are the applications' UUIDs, each with its name.
-func completeAppUUIDs(o *device.Options) (ids []string) {
-	for _, a := range overview.Read(o.Root, time.Now()).Apps.List {
-		ids = append(ids, cobra.CompletionWithDesc(a.UUID, terminal.Clean(a.Name)))
+// appUUIDs gives the applications' UUIDs to the shell, each with its name.
+func appUUIDs(o *device.Options) func(context.Context) []string {
+	return func(context.Context) (ids []string) {
+		for _, a := range overview.Read(o.Root, time.Now()).Apps.List {
+			ids = append(ids, cobra.CompletionWithDesc(a.UUID, terminal.Clean(a.Name)))
+		}
+		return ids
 	}
-	return ids
 }
 
-// chosenApp finds the one application that is called so.
 func chosenApp(o overview.Overview, name string) (overview.App, error) {
 	return choose(o.Apps.List, name, strings.EqualFold, func(a overview.App) (id, display, kube string) { return a.UUID, a.Name, a.KubeName })
 }
@@ -101,7 +99,6 @@ func choose[T any](apps []T, name string, same func(a, b string) bool, names fun
 	return none, fmt.Errorf("%d applications are called %q%s", n, terminal.Clean(name), list)
 }
 
-// appsView is what apps shows.
 type appsView struct {
 	ReadAt time.Time
 	Apps   overview.Apps
@@ -307,7 +304,6 @@ func putConsole(s *terminal.Screen, a overview.App, now time.Time) {
 	}
 }
 
-// putRepair is what this node makes of an application's health.
 func putRepair(s *terminal.Screen, r *types.AppRepairStatus, now time.Time) {
 	if r == nil {
 		return

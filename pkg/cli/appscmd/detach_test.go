@@ -115,7 +115,7 @@ func TestVMIDetachOfAnApplicationThatIsWellSaysSoAfterAWhile(t *testing.T) {
 	s := detachWith(t, types.AppRepairStatus{Phase: types.RepairWell})
 	p := device.Options{Root: s.root}.Paths()
 	request := types.AppDetachRequest{Node: "n3", AppDomain: detachApp, ID: uuid.New()}
-	d := detaching{paths: p, request: request, key: detachApp, settle: 50 * time.Millisecond, log: openDetachLog(p, s, &s.err)}
+	d := detaching{paths: p, request: request, key: detachApp, settle: 50 * time.Millisecond, log: openDetachLog(p, s, &terminal.Outputs{}, &s.err)}
 	defer d.log.close()
 	if err := d.run(t.Context()); err != nil {
 		t.Error(err)

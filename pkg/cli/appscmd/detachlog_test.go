@@ -2,6 +2,7 @@ package appscmd
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/test/cmdtest"
 )
 
 func TestTheDetachLogIsWrittenToNothingButItsOwnFile(t *testing.T) {
@@ -34,7 +37,7 @@ func TestTheDetachLogIsWrittenToNothingButItsOwnFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out, warn bytes.Buffer
-		l := openDetachLog(p, &out, &warn)
+		l := openDetachLog(p, &out, &terminal.Outputs{}, &warn)
 		if err := l.say(time.Now(), "a line"); err != nil || !strings.Contains(out.String(), "a line") {
 			t.Errorf("%s: printed %q, %v", name, out.String(), err)
 		}
@@ -52,5 +55,22 @@ func TestTheDetachLogIsWrittenToNothingButItsOwnFile(t *testing.T) {
 		if info, _ := os.Stat(path); err != nil || !strings.HasSuffix(string(text), " a line\n") || info.Mode().Perm() != 0o640 {
 			t.Errorf("%s: the log has %q, %v, mode %v", name, text, err, info.Mode())
 		}
+	}
+}
+
+func TestALineOfADetachIsADocument(t *testing.T) {
+	var out bytes.Buffer
+	var o terminal.Outputs
+	if err := cmdtest.Output("json", o.Flag, o.Parse); err != nil {
+		t.Fatal(err)
+	}
+	l := openDetachLog(device.Options{Root: t.TempDir()}.Paths(), &out, &o, &out)
+	defer l.close()
+	if err := l.say(cmdtest.Now.Add(time.Millisecond), "done: it %s", "runs"); err != nil {
+		t.Fatal(err)
+	}
+	var got detachLine
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || got != (detachLine{cmdtest.Now, "done: it runs"}) {
+		t.Errorf("%s: %+v, %v", out.String(), got, err)
 	}
 }

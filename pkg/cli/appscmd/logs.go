@@ -29,7 +29,6 @@ const logsExitCodes = `Exit codes:
   2   the API server cannot be queried
   99  unknown command`
 
-// logsOptions are what to print of an application's log.
 type logsOptions struct {
 	container string
 	follow    bool
@@ -53,9 +52,6 @@ func NewLogsCommand(o *device.Options) *cobra.Command {
 			"through the API server: lines that were rotated away are only in EVE's log. With -o json each line is an object.\n\n" + logsExitCodes,
 		Args: terminal.Words(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := out.Parse(); err != nil {
-				return err
-			}
 			if since != "" {
 				var err error
 				if l.since, err = audit.ParseTime(since, time.Now()); err != nil {
@@ -69,9 +65,9 @@ func NewLogsCommand(o *device.Options) *cobra.Command {
 			}
 			l.named = !out.People()
 			l.escape = out.People() && !raw && terminal.Of(c.OutOrStdout()).Fd >= 0
-			return printLogs(c.Context(), p, app, l, out.Lines(c.OutOrStdout(), logLineOf))
+			return printLogs(c.Context(), p, app, l, logWriter(&out, c.OutOrStdout()))
 		},
-		ValidArgsFunction: terminal.CompleteArgs(func(context.Context) []string { return completeApps(o, nil) }),
+		ValidArgsFunction: terminal.CompleteArgs(appNames(o)),
 	}
 	out.Flag(c)
 	flags := c.Flags()
@@ -104,14 +100,12 @@ func findApp(p device.Paths, name string) (types.AppInstanceConfig, error) {
 	return choose(apps, name, func(a, b string) bool { return a == b }, names)
 }
 
-// source is one log to print.
 type source struct {
 	pod       types.Pod
 	container string
 }
 
-// printLogs prints what there is of app.
-func printLogs(ctx context.Context, p device.Paths, app types.AppInstanceConfig, o logsOptions, w io.Writer) error {
+func printLogs(ctx context.Context, p device.Paths, app types.AppInstanceConfig, o logsOptions, write func(line []byte) error) error {
 	kube, done, err := kubeapi.Dial(ctx, device.Silent(), p.Kubeconfig, types.NoOperations{})
 	if err != nil {
 		return terminal.ExitWith(terminal.ExitNotPublished, err)
@@ -141,7 +135,7 @@ func printLogs(ctx context.Context, p device.Paths, app types.AppInstanceConfig,
 	}()
 	var wrong error
 	for line := range lines {
-		if _, err := w.Write(line); err != nil && wrong == nil {
+		if err := write(line); err != nil && wrong == nil {
 			wrong = fmt.Errorf("write: %w", err)
 			cancel()
 		}
@@ -152,7 +146,6 @@ func printLogs(ctx context.Context, p device.Paths, app types.AppInstanceConfig,
 	return wrong
 }
 
-// sourcesOf finds the logs to print.
 func sourcesOf(app types.AppInstanceConfig, pods []types.Pod, o logsOptions) ([]source, error) {
 	var sources []source
 	var names []string
@@ -267,7 +260,6 @@ func printLines(ctx context.Context, log io.Reader, head string, escape bool, li
 	}
 }
 
-// loggedLine is a line of an application's log, as data.
 type loggedLine struct {
 	At        time.Time `json:",omitzero"`
 	Pod       string
@@ -275,6 +267,17 @@ type loggedLine struct {
 	Text      string
 	Continued bool `json:",omitzero"` // it goes on with the line before
 	Continues bool `json:",omitzero"` // and the next one goes on with it
+}
+
+// logWriter writes lines of a log: as they are for people, else a document for each.
+func logWriter(out *terminal.Outputs, w io.Writer) func(line []byte) error {
+	return func(line []byte) error {
+		if out.People() {
+			_, err := w.Write(line)
+			return err
+		}
+		return out.Encode(w, logLineOf(strings.TrimSuffix(string(line), "\n")), "")
+	}
 }
 
 // logLineOf takes a printed line of a log apart: pod/container, time, text.

@@ -19,9 +19,9 @@ func TestLinesBecomeDocuments(t *testing.T) {
 	if err := cmdtest.Output("json", o.Flag, o.Parse); err != nil {
 		t.Fatal(err)
 	}
-	w := o.Lines(&b, logLineOf)
-	for _, part := range []string{"cam-0/main 2026-11-20T14:03:12.5Z up", " and running\ncam-0/main [continued] rest [continues]\n", "odd\n"} {
-		if _, err := w.Write([]byte(part)); err != nil {
+	write := logWriter(&o, &b)
+	for _, line := range []string{"cam-0/main 2026-11-20T14:03:12.5Z up and running\n", "cam-0/main [continued] rest [continues]\n", "odd\n"} {
+		if err := write([]byte(line)); err != nil {
 			t.Fatal(err)
 		}
 	}

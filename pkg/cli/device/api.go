@@ -1,19 +1,29 @@
 package device
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net/http"
 	"net/url"
+	"os"
+	"reflect"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
 	"github.com/zedkube/zedkube/pkg/base/peer"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/audit"
+	"github.com/zedkube/zedkube/pkg/operate/operator"
 	"github.com/zedkube/zedkube/pubsub"
 	"github.com/zedkube/zedkube/types"
 )
@@ -83,6 +93,15 @@ func WithAPI(ctx context.Context, p Paths, do func(*kubeapi.Client) error) error
 	return APIError(do(kube))
 }
 
+// FreshNodes lists the nodes, as the API server has them now.
+func FreshNodes(ctx context.Context, p Paths) (nodes []types.Node, err error) {
+	err = WithAPI(ctx, p, func(kube *kubeapi.Client) error {
+		nodes, err = kube.FreshNodes(ctx)
+		return err
+	})
+	return nodes, err
+}
+
 // DialWithin is for the connection alone: each verb has a bound of its own.
 const DialWithin = 20 * time.Second
 
@@ -104,3 +123,130 @@ const (
 	GreetingTimeout = time.Second     // until no answer on the socket means that no agent runs
 	DeliveryTimeout = 5 * time.Second // until a running agent must have passed a report on
 )
+
+// CommandAgent is in whose name commands speak to the running agent.
+const CommandAgent = operator.Agent
+
+// OperatorTopics are all that commands may ask the agent for. To add one, add
+// its type here and open it in the command by OperatorTopic.
+func OperatorTopics() []operator.Topic {
+	return []operator.Topic{
+		operator.TopicOf[types.NodeDrainRequest](),
+		operator.TopicOf[types.ClusterLeaveRequest](),
+		operator.TopicOf[types.AppDetachRequest](),
+		operator.TopicOf[types.K3sReleaseRequest](),
+		operator.Renewed(operator.TopicOf[types.MetricsLook]()),
+	}
+}
+
+// OperatorTopic opens a topic in which commands leave what an operator asks the
+// agent for.
+func OperatorTopic[T any](p Paths) (Requested[T], error) {
+	topic, err := operator.Open[T](p.Root)
+	if err != nil {
+		return Requested[T]{}, terminal.ExitWith(terminal.ExitNotPublished, err)
+	}
+	return Requested[T]{topic, p, askTimeout}, nil
+}
+
+// AskAgent leaves v in the topic of its type, under the key for the whole device.
+func AskAgent[T any](p Paths, v T) error {
+	topic, err := OperatorTopic[T](p)
+	if err != nil {
+		return err
+	}
+	if err := topic.Publish(types.Global, v); err != nil {
+		return terminal.ExitWith(terminal.ExitNotPublished, err)
+	}
+	return nil
+}
+
+// Requested is such a topic. It is read as it lay there when it was opened, and
+// written by the running agent, which notes who asks. Where no agent runs, the
+// command writes it itself, as root, and notes that: the agent finds it at its
+// start, and a device without a running agent can still be told what to do.
+type Requested[T any] struct {
+	lies   *pubsub.Publication[T]
+	paths  Paths
+	Within time.Duration // how long the agent may take
+}
+
+// askTimeout is how long an agent may take that listens.
+const askTimeout = 10 * time.Second
+
+// Get returns what lay under key.
+func (a Requested[T]) Get(key string) (T, bool) { return a.lies.Get(key) }
+
+// All returns all that lay there.
+func (a Requested[T]) All() map[string]T { return a.lies.All() }
+
+// Publish asks for v.
+func (a Requested[T]) Publish(key string, v T) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("ask the agent: %w", err)
+	}
+	return a.change(http.MethodPut, key, body, func() error { return a.lies.Publish(key, v) })
+}
+
+// Unpublish takes it back.
+func (a Requested[T]) Unpublish(key string) error {
+	return a.change(http.MethodDelete, key, nil, func() error { return a.lies.Unpublish(key) })
+}
+
+func (a Requested[T]) change(method, key string, body []byte, alone func() error) error {
+	err := a.ask(method, key, body)
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED) {
+		return err
+	}
+	end := CommandRecord(a.paths).Begin(operator.Asked(method, reflect.TypeFor[T]().Name(), key, peer.Self()))
+	if err := alone(); err != nil {
+		end(types.OperationFailed, err)
+		return err
+	}
+	end(types.OperationOK, nil)
+	return nil
+}
+
+// ask sends a request to the agent. Its error wraps fs.ErrNotExist or
+// syscall.ECONNREFUSED where none runs.
+func (a Requested[T]) ask(method, key string, body []byte) error {
+	client := boundedhttp.NewSocketClient(a.paths.Socket)
+	defer client.CloseIdleConnections()
+	client.Timeout = a.Within
+	path := operator.Path + reflect.TypeFor[T]().Name() + "/" + url.PathEscape(key)
+	r, err := http.NewRequest(method, "http://zedkube"+path, bytes.NewReader(body)) //nolint:noctx // a request that has begun is not broken off, and the client has a timeout
+	if err != nil {
+		return fmt.Errorf("ask the agent: %w", err)
+	}
+	answer, err := boundedhttp.Do(client, r, 1024)
+	if answer.Code == 0 {
+		return fmt.Errorf("ask the agent: %w", err)
+	}
+	switch answer.Code { // it says what matters, also where the text was cut off
+	case http.StatusNoContent:
+		return nil
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return errors.New("the running agent has another version, which does not support this: nothing was requested. Restart it with this version")
+	}
+	return fmt.Errorf("the agent did not accept the request: %s", terminal.Clean(strings.TrimSpace(string(answer.Body))))
+}
+
+// Self is the name of this agent in pubsub.
+const Self = "zedkube"
+
+// Withdraw removes an operator's request, and says whether there was one. A file
+// that cannot be read counts: it goes too.
+func Withdraw[T any](p Paths, name string) (bool, error) {
+	if _, err := os.Lstat(p.TopicFile(CommandAgent, name)); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	topic, err := OperatorTopic[T](p)
+	if err != nil {
+		return false, err
+	}
+	if err := topic.Unpublish(types.Global); err != nil {
+		return false, terminal.ExitWith(terminal.ExitNotPublished, err)
+	}
+	return true, nil
+}

@@ -3,12 +3,19 @@ package device
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/health"
 	"github.com/zedkube/zedkube/pkg/operate/overview"
@@ -156,22 +163,100 @@ func (a *NodesAsked) ofAPI(ctx context.Context, v NodesView, own overview.Node) 
 	return v
 }
 
-// CompleteNodes are the names of nodes that the files here tell.
-func CompleteNodes(ctx context.Context, o *Options, args []string) (names []string) {
-	if len(args) > 0 {
-		return nil
-	}
-	a := &NodesAsked{Paths: o.Paths()}
-	defer a.Close()
-	seen := overview.Read(o.Root, time.Now())
-	nodes := seen.Nodes
-	if seen.Agent.Runs {
-		if asked, err := a.OfAgent(ctx); err == nil {
-			nodes = asked
+// NodeNames gives the names of the nodes that the files here and the agent know.
+func NodeNames(o *Options) func(context.Context) []string {
+	return func(ctx context.Context) (names []string) {
+		a := &NodesAsked{Paths: o.Paths()}
+		defer a.Close()
+		seen := overview.Read(o.Root, time.Now())
+		nodes := seen.Nodes
+		if seen.Agent.Runs {
+			if asked, err := a.OfAgent(ctx); err == nil {
+				nodes = asked
+			}
 		}
+		for _, n := range nodes.List {
+			names = append(names, terminal.Clean(n.Name))
+		}
+		return names
 	}
-	for _, n := range nodes.List {
-		names = append(names, terminal.Clean(n.Name))
+}
+
+// AgentLife is whether the agent that writes the record is alive.
+type AgentLife struct {
+	Runs bool
+	Why  string    // why it is taken for dead; "" where it runs
+	Seen time.Time // of its last heartbeat; zero for never
+}
+
+// ReadRecord reads the JSON of a topic's value, and when it was written.
+func ReadRecord[T any](path string) (v T, written time.Time, err error) {
+	return overview.ReadFile[T](path)
+}
+
+// LifeOfAgent tells a running agent from the leftovers of one.
+func LifeOfAgent(p Paths, now time.Time) AgentLife {
+	a := overview.AgentOf(p.PID, p.Touch, false, now)
+	return AgentLife{Runs: a.Runs, Why: a.Why, Seen: a.Seen}
+}
+
+// CheckDevice refuses a root that is none.
+func CheckDevice(p Paths) error {
+	if _, err := os.Stat(p.RunDir()); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrNoDevice, err)
 	}
-	return names
+	return nil
+}
+
+// FormerReports reads what a former run has left, before this one writes the same
+// files.
+func FormerReports(p Paths) types.FormerReports {
+	var f types.FormerReports
+	if info, err := os.Stat(p.Touch); err == nil {
+		f.Alive = info.ModTime().UTC()
+	}
+	health, _, err := ReadRecord[types.KubeReportHealth](p.TopicFile(Self, "KubeReportHealth"))
+	if err != nil {
+		return f // there is none, or the report is made again anyway
+	}
+	f.Stale = map[string]time.Time{}
+	for _, s := range health.Sections {
+		f.Stale[s.Name] = s.StaleSince
+	}
+	return f
+}
+
+// Uptime is the time since the boot, suspended time included. Nobody sets that
+// clock, and it begins at 0 with each boot.
+func Uptime() time.Duration {
+	var t unix.Timespec
+	// It fails for a clock or an address that does not exist, neither of which this is.
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t)
+	return time.Duration(t.Nano())
+}
+
+// bootIDFile is where the kernel names the boot; a kubelet reads the same into
+// its Node's nodeInfo.
+const bootIDFile = "/proc/sys/kernel/random/boot_id"
+
+// ReadBootID names this boot. A file below --root stands for a machine of its
+// own and comes first; where there is none it is this machine's boot. With an
+// error it is "": nobody can tell then whether the device has rebooted but by
+// the uptime, which is shorter after a reboot than what was noted before it. To
+// take every start for a reboot would end a drain, and let another node go down
+// beside this one, because an agent was restarted.
+func ReadBootID(file string) (string, error) {
+	content, err := safefile.Read(file, safefile.Small)
+	if errors.Is(err, os.ErrNotExist) {
+		file = bootIDFile
+		content, err = safefile.Read(file, safefile.Small)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read boot id: %w", err)
+	}
+	id := strings.TrimSpace(string(content))
+	if id == "" {
+		return "", fmt.Errorf("read boot id: %s is empty", file)
+	}
+	return id, nil
 }

@@ -21,7 +21,7 @@ func TestTheAgentTakesEveryRequestOfACommand(t *testing.T) {
 		}
 		return string(content)
 	}
-	table := source("operatortopic.go")
+	table := source("api.go")
 	found := 0
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {

@@ -14,7 +14,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// newDrainPlanCommand says what a drain would do now, and does nothing.
 func newDrainPlanCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
@@ -24,9 +23,6 @@ func newDrainPlanCommand(o *device.Options) *cobra.Command {
 			"It changes nothing: it only reads, and tries each eviction as a dry run.\n\n" + exitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := out.Parse(); err != nil {
-				return err
-			}
 			p := o.Paths()
 			info, err := device.OwnName(p)
 			if err != nil {
@@ -97,7 +93,6 @@ func putPlanGates(s *terminal.Screen, f drain.Forecast) {
 	}
 }
 
-// putPlanPods are the pods in the order of their eviction.
 func putPlanPods(s *terminal.Screen, f drain.Forecast) {
 	s.Gap()
 	switch {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +17,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// newDrainRequestCommand asks the agent for a drain in the operator's name.
 func newDrainRequestCommand(o *device.Options) *cobra.Command {
 	var reason string
 	var out terminal.Outputs
@@ -69,8 +66,8 @@ func requestDrain(out io.Writer, p device.Paths, reason string, now time.Time) e
 // checkMember refuses a drain where there is nothing to drain: a request that
 // stays there would surprise the user when the device joins a cluster later.
 func checkMember(p device.Paths) error {
-	if _, err := os.Stat(p.RunDir()); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %w", device.ErrNoDevice, err)
+	if err := device.CheckDevice(p); err != nil {
+		return err
 	}
 	m, _, err := device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership"))
 	if err == nil && (m.State == types.MembershipNever || m.State == types.MembershipLeft) {
@@ -79,7 +76,6 @@ func checkMember(p device.Paths) error {
 	return nil // a file that is not there says nothing
 }
 
-// newDrainCancelCommand takes the operator's request back.
 func newDrainCancelCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
@@ -148,7 +144,6 @@ func newKeepCordonCommand(o *device.Options) *cobra.Command {
 	return c
 }
 
-// cordonKeeper is what keep-cordon does to the cluster.
 type cordonKeeper interface {
 	FreshNodes(ctx context.Context) ([]types.Node, error)
 	KeepCordon(ctx context.Context, node string) error
@@ -199,13 +194,12 @@ func newUnlockCommand(o *device.Options) *cobra.Command {
 				return device.WithAPI(ctx, p, func(kube *kubeapi.Client) error { return u.run(ctx, kube) })
 			})
 		},
-		ValidArgsFunction: terminal.CompleteArgs(func(ctx context.Context) []string { return device.CompleteNodes(ctx, o, nil) }),
+		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o)),
 	}
 	out.Flag(c)
 	return c
 }
 
-// lockBreaker is what unlock does to the cluster.
 type lockBreaker interface {
 	FreshNodes(ctx context.Context) ([]types.Node, error)
 	DrainLock(ctx context.Context) (types.DrainLock, error)
@@ -213,7 +207,6 @@ type lockBreaker interface {
 	Event(ctx context.Context, e types.Event) error
 }
 
-// unlocking is one call of the command.
 type unlocking struct {
 	holder    string
 	info      types.EdgeNodeInfo

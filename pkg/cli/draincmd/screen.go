@@ -9,7 +9,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// putDrain is all of the record.
 func putDrain(s *terminal.Screen, r drainRecord) {
 	putHead(s, r)
 	if p := r.Progress; p != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// newDrainStatusCommand explains the drain from the files of the device.
 func newDrainStatusCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
@@ -28,32 +28,17 @@ func newDrainStatusCommand(o *device.Options) *cobra.Command {
 			"It reads only files below <root>/run: neither the agent nor the API server has to run.\n\n" + exitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := out.Parse(); err != nil {
-				return err
-			}
-			p := o.Paths()
-			t := terminal.Of(c.OutOrStdout())
-			read := func() drainRecord { return readDrain(p, time.Now()) }
+			read := func() drainRecord { return readDrain(o.Paths(), time.Now()) }
+			look := func(context.Context) terminal.View { return view(read()) }
 			if out.Watch {
-				return out.Follow(c.Context(), t, terminal.Watch{Look: watch(read), Every: terminal.WatchEvery})
+				look = watch(read)
 			}
-			return showDrain(t, read(), &out)
+			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), terminal.WatchEvery, look)
 		},
 	}
 	out.Flag(c)
 	c.Flags().BoolVarP(&out.Watch, "watch", "w", false, "keep showing it until the drain has ended; exit code 0: complete, 3: failed or withdrawn")
 	return c
-}
-
-// showDrain prints the record once.
-func showDrain(t terminal.Terminal, r drainRecord, out *terminal.Outputs) error {
-	if err := out.Print(t, view(r)); err != nil {
-		return err
-	}
-	if r.Progress == nil && r.Status == nil {
-		return errors.New("no drain status could be read")
-	}
-	return nil
 }
 
 const exitCodes = `Exit codes:
@@ -65,18 +50,10 @@ const exitCodes = `Exit codes:
 
 // NewDrainCommand is the parent of what an operator may say about drains.
 func NewDrainCommand(o *device.Options) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "drain",
-		Short: "Drain this node, show its progress and what blocks it",
-		Long:  "Drain this node, show its progress and what blocks it.\ndocs/operations.md explains every state and every remedy.\n\n" + exitCodes,
-		Args:  terminal.NoCommand,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(
+	return terminal.Group("drain", "Drain this node, show its progress and what blocks it",
+		"Drain this node, show its progress and what blocks it.\ndocs/operations.md explains every state and every remedy.\n\n"+exitCodes,
 		newDrainStatusCommand(o), newDrainPlanCommand(o), newDrainRequestCommand(o), newDrainCancelCommand(o),
-		newKeepCordonCommand(o), newUnlockCommand(o),
-	)
-	return c
+		newKeepCordonCommand(o), newUnlockCommand(o))
 }
 
 // watch looks at the record until its drain has ended: with nil when it is complete, an
@@ -99,7 +76,11 @@ func watch(read func() drainRecord) func(context.Context) terminal.View {
 // view is a record for people or programs.
 func view(r drainRecord) terminal.View {
 	text := summary(r)
-	return terminal.View{Data: r, Steady: text, Rows: []terminal.Row{{Text: text}}, Draw: func(s *terminal.Screen) { putDrain(s, r) }}
+	v := terminal.View{Data: r, Steady: text, Rows: []terminal.Row{{Text: text}}, Draw: func(s *terminal.Screen) { putDrain(s, r) }}
+	if r.Progress == nil && r.Status == nil {
+		v.Err = errors.New("no drain status could be read")
+	}
+	return v
 }
 
 // summary is the record in a line, without what changes by itself.
@@ -223,4 +204,83 @@ func (r drainRecord) idle() bool {
 // underWay reports a drain that has not ended.
 func (r drainRecord) underWay() bool {
 	return r.Progress != nil && (r.Progress.Phase == types.PhaseGates || r.Progress.Phase == types.PhaseEmptying)
+}
+
+type advice struct {
+	Command string
+	Why     string
+}
+
+func adviseFor(r drainRecord, p device.Paths) []advice {
+	var list []advice
+	add := func(command, why string) { list = append(list, advice{command, why}) }
+	if !r.Agent.Runs {
+		add("grep -h zedkube /persist/newlog/collect/dev.log* | tail", "find out why the agent is not running; when it runs again, the drain continues where it stopped")
+		add("zgrep zedkube /persist/newlog/keepSentQueue/dev.log.*.gz | tail", "the same, in the logs that were already sent to the controller")
+	}
+	switch {
+	case r.Progress == nil:
+		add("zedkube drain plan", "see what a drain would do now; changes nothing")
+	case r.Progress.Left:
+	case r.Progress.Phase == types.PhaseIdle:
+		add("zedkube drain plan", "see what a drain would do now; changes nothing")
+		add("zedkube drain request", "drain this node; it is not rebooted afterwards")
+		switch r.Progress.Cordon {
+		case "kept":
+			add("kubectl uncordon "+nodeWord(r), "make this node schedulable again")
+		case "operator":
+			add("zedkube audit --op cordon,uncordon", "find out who cordoned this node, and ask them first")
+			add("kubectl uncordon "+nodeWord(r), "make this node schedulable again, once they agree")
+		}
+	default:
+		adviseDuring(r, p, add)
+	}
+	if r.Forced {
+		add("rm "+p.ForceDrain[0]+" "+p.ForceDrain[1], "remove the force files: EVE sees the real drain status again")
+	}
+	return list
+}
+
+// adviseDuring is for a drain that runs or has just ended.
+func adviseDuring(r drainRecord, p device.Paths, add func(command, why string)) {
+	pr := r.Progress
+	own := slices.Contains(pr.Requesters, "OPERATOR")
+	if pr.Phase == types.PhaseGates && pr.Lock.Holder != "" && !pr.Lock.Mine {
+		add("zedkube drain unlock "+shellWord(pr.Lock.Holder), "only if that node is powered off on purpose: it may have the only copy of data, or be needed for quorum")
+	}
+	switch {
+	case r.failed():
+		add("zedkube drain plan", "see what still blocks the drain; changes nothing")
+		add("zedkube drain request", "try again; a new reboot, shutdown or update command does so too")
+	case own:
+		add("zedkube drain cancel", "withdraw your request; the node becomes schedulable again unless another request remains")
+	case r.underWay():
+		add("zedkube drain status --watch", "watch its progress")
+	}
+	if r.underWay() {
+		add(fmt.Sprintf(`echo '{"Status":9,"RequestedBy":1}' > %s`, p.ForceDrain[0]),
+			"report the drain as complete now: the remaining pods go down with the device, regardless of disruption budgets and replicas")
+		add(fmt.Sprintf(`echo '{"Status":1,"RequestedBy":1}' > %s`, p.ForceDrain[0]),
+			"stop the drain; while this file exists, the next reboot or update proceeds without a drain")
+	}
+	if pr.Phase == types.PhaseComplete && pr.Cordon == "zedkube" {
+		add("zedkube drain keep-cordon", "keep this node unschedulable after the drain as well")
+	}
+}
+
+// nodeWord is the own node's name in a command.
+func nodeWord(r drainRecord) string {
+	if r.Node == "" {
+		return "<node>"
+	}
+	return shellWord(r.Node)
+}
+
+// shellWord is a name from a record in a command that somebody may paste: a
+// name that is none of Kubernetes' is not repeated.
+func shellWord(name string) string {
+	if !types.IsObjectName(name) {
+		return "<holder>"
+	}
+	return name
 }

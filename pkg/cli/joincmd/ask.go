@@ -2,7 +2,9 @@ package joincmd
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,13 +14,16 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/base/reach"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 	"github.com/zedkube/zedkube/types"
 )
@@ -30,23 +35,20 @@ const (
 
 // inquirer asks one node after another, from the own address.
 type inquirer struct {
-	own     joinplan.Own
-	from    netip.Addr // zero where this device does not have its address
-	ears    *reach.Listeners
-	client  *http.Client
-	apiPort int
-
-	patience time.Duration // with one answer
-	trying   time.Duration // with one about the way back, which takes a member two seconds at most
+	asker
+	own    joinplan.Own
+	from   netip.Addr // zero where this device does not have its address
+	ears   *reach.Listeners
+	trying time.Duration // with one about the way back, which takes a member two seconds at most
 }
 
 func newInquirer(own joinplan.Own, apiPort int, ears *reach.Listeners) inquirer {
-	q := inquirer{own: own, ears: ears, apiPort: apiPort, patience: joinPatience, trying: 5 * time.Second}
+	q := inquirer{own: own, ears: ears, trying: 5 * time.Second}
 	has := func(i joinplan.Interface) bool { return i.Prefix.Addr().WithZone("") == own.Address.WithZone("") }
 	if slices.ContainsFunc(own.Kernel, has) {
 		q.from = own.Address
 	}
-	q.client = joinClient(reach.Dialer(q.from))
+	q.asker = asker{client: joinClient(reach.Dialer(q.from)), apiPort: apiPort, statusPort: types.PortStatus, patience: joinPatience}
 	return q
 }
 
@@ -54,33 +56,27 @@ func newInquirer(own joinplan.Own, apiPort int, ears *reach.Listeners) inquirer 
 // none of it is believed further than the plan says.
 func (q inquirer) ask(ctx context.Context, ip netip.Addr) joinplan.Peer {
 	p := joinplan.Peer{Address: ip}
-	var api, status reply
+	var api, status boundedhttp.Answer
 	var work sync.WaitGroup
-	work.Go(func() { api, _ = q.get(ctx, "https", ip, q.apiPort, &url.URL{Path: "/"}, "", 0, q.patience) })
+	work.Go(func() { api, _ = q.getAPI(ctx, ip) })
+	work.Go(func() { status, _ = q.getStatus(ctx, ip, url.URL{Path: "/status"}, "", maxStatusBody) })
 	work.Go(func() {
-		status, _ = q.get(ctx, "http", ip, types.PortStatus, &url.URL{Path: "/status"}, "", maxStatusBody, q.patience)
-	})
-	work.Go(func() {
-		if q.own.Cluster == uuid.Nil {
-			return
+		if q.own.Cluster != uuid.Nil {
+			p.Status = q.askStatus(ctx, joinTarget{server: ip, cluster: q.own.Cluster})
 		}
-		asker := asker{client: q.client, apiPort: q.apiPort, statusPort: types.PortStatus, patience: q.patience}
-		a := asker.askStatus(ctx, joinTarget{server: ip, cluster: q.own.Cluster})
-		p.Status = joinplan.Answer{May: a.may, Reason: a.reason, Why: a.why}
 	})
 	work.Go(func() { q.describe(ctx, &p) })
 	work.Go(func() { q.back(ctx, &p) })
 	work.Go(func() { q.there(ctx, &p) })
 	work.Wait()
-	api.clock(&p, "the API server")
-	status.clock(&p, "the status server")
+	readClock(&p, api, "the API server")
+	readClock(&p, status, "the status server")
 	p.Heard = q.ears.Heard(ip)
 	return p
 }
 
-// describe asks a status server who it is.
 func (q inquirer) describe(ctx context.Context, p *joinplan.Peer) {
-	answer, err := q.get(ctx, "http", p.Address, types.PortStatus, &url.URL{Path: "/status"}, "application/json", maxExplanation, q.patience)
+	answer, err := q.getStatus(ctx, p.Address, url.URL{Path: "/status"}, "application/json", maxExplanation)
 	var said struct {
 		Node   string
 		Status struct{ KubernetesVersion string }
@@ -100,26 +96,27 @@ func (q inquirer) back(ctx context.Context, p *joinplan.Peer) {
 	if q.own.Device != uuid.Nil {
 		query.Set("device", q.own.Device.String())
 	}
-	page := func() *url.URL { return &url.URL{Path: "/reach", RawQuery: query.Encode()} }
-	answer, err := q.get(ctx, "http", p.Address, types.PortStatus, page(), "", maxExplanation, q.trying)
-	if wait, busy := answer.again(); err == nil && busy {
+	page := url.URL{Path: "/reach", RawQuery: query.Encode()}
+	q.patience = q.trying
+	answer, err := q.getStatus(ctx, p.Address, page, "", maxExplanation)
+	if wait, busy := askAgain(answer); err == nil && busy {
 		later := time.NewTimer(wait)
 		defer later.Stop()
 		select {
 		case <-later.C:
-			answer, err = q.get(ctx, "http", p.Address, types.PortStatus, page(), "", maxExplanation, q.trying)
+			answer, err = q.getStatus(ctx, p.Address, page, "", maxExplanation)
 		case <-ctx.Done():
 		}
 	}
 	if err != nil {
-		p.NoReach = failure(err, "Reach", "its status server", q.trying).why + "."
+		p.NoReach = failure(err, "Reach", "its status server", q.trying).Why + "."
 		return
 	}
 	p.Reach, p.NoReach = readReach(answer)
 }
 
 // readReach reads what a node says about the way back, or why it says nothing.
-func readReach(answer reply) (*types.Reach, string) {
+func readReach(answer boundedhttp.Answer) (*types.Reach, string) {
 	switch {
 	case answer.Code == http.StatusNotFound:
 		return nil, "EVE's own zedkube or an older version runs there, which cannot test this direction."
@@ -175,19 +172,9 @@ func (q inquirer) there(ctx context.Context, p *joinplan.Peer) {
 	}
 }
 
-// reply is one answer.
-type reply struct{ boundedhttp.Answer }
-
-// get asks for one page and reads at most one byte more than limit of it.
-func (q inquirer) get(ctx context.Context, scheme string, ip netip.Addr, port int, at *url.URL, accept string, limit int64, patience time.Duration) (reply, error) {
-	at.Scheme, at.Host = scheme, net.JoinHostPort(ip.String(), strconv.Itoa(port))
-	a, err := boundedhttp.Get(ctx, q.client, at.String(), accept, limit, patience)
-	return reply{a}, err
-}
-
-// clock reads the time of an answer. It was written somewhere between question
+// readClock reads the time of an answer. It was written somewhere between question
 // and answer, and its second is cut.
-func (a reply) clock(p *joinplan.Peer, source string) {
+func readClock(p *joinplan.Peer, a boundedhttp.Answer, source string) {
 	date, err := http.ParseTime(a.Header.Get("Date"))
 	if err != nil {
 		return // it does not say
@@ -197,9 +184,141 @@ func (a reply) clock(p *joinplan.Peer, source string) {
 	p.Clocks = append(p.Clocks, joinplan.Clock{Source: source, Ahead: date.Add(half).Sub(here), Within: half + a.Took/2})
 }
 
-// again is after how long a server wants to be asked again.
-func (a reply) again() (time.Duration, bool) {
+// askAgain is after how long a server wants to be asked again.
+func askAgain(a boundedhttp.Answer) (time.Duration, bool) {
 	seconds, err := strconv.Atoi(a.Header.Get("Retry-After"))
 	wait := time.Duration(seconds) * time.Second
 	return wait, a.Code == http.StatusTooManyRequests && err == nil && seconds > 0 && seconds < 1000 && wait <= longestWait
+}
+
+// joinPatience is how long the kube container waits for one answer (docs/wire.md,
+// "Kube container").
+const joinPatience = 2 * time.Second
+
+const (
+	maxStatusBody  = 1 << 10  // "cluster:" and a UUID
+	maxExplanation = 64 << 10 // what a server may say about itself, headers too
+)
+
+// asker asks servers of the cluster, first of all whether this node may join.
+type asker struct {
+	client     *http.Client
+	apiPort    int
+	statusPort int
+	patience   time.Duration
+}
+
+// joinClient follows nobody elsewhere and asks no proxy: the answer has to
+// come from the server itself. Its certificate cannot be verified by a node
+// that has not joined: nothing secret is sent, and nothing rests on the answer
+// but that there is one.
+func joinClient(from *net.Dialer) *http.Client {
+	return boundedhttp.NewClient(from.DialContext, &tls.Config{InsecureSkipVerify: true}, maxExplanation)
+}
+
+// mayJoin asks the server once: its API first, which has to answer whatever it
+// likes, then its status server.
+func (q asker) mayJoin(ctx context.Context, t joinTarget) joinplan.Answer {
+	_, err := q.getAPI(ctx, t.server)
+	if err != nil {
+		return failure(err, "API", fmt.Sprintf("the API server of %s, port %d,", t.server, q.apiPort), q.patience)
+	}
+	return q.askStatus(ctx, t)
+}
+
+func (q asker) askStatus(ctx context.Context, t joinTarget) joinplan.Answer {
+	server := fmt.Sprintf("the status server of %s, port %d,", t.server, q.statusPort)
+	a, err := q.getStatus(ctx, t.server, url.URL{Path: "/status"}, "", maxStatusBody)
+	if err != nil {
+		return failure(err, "Status", server, q.patience)
+	}
+	if a.Code/100 != 2 {
+		return joinplan.Answer{Reason: "StatusRefuses", Why: fmt.Sprintf("%s answers %s", server, terminal.Clean(strings.TrimSpace(strconv.Itoa(a.Code)+" "+http.StatusText(a.Code))))}
+	}
+	plain := plainAnswer(string(a.Body), t)
+	if plain.Reason == notYet {
+		plain.Why += q.explanation(ctx, t)
+	}
+	return plain
+}
+
+// notYet is the reason of a server that names no cluster.
+const notYet = "NotYet"
+
+// plainAnswer reads the plain answer of a status server.
+func plainAnswer(body string, t joinTarget) joinplan.Answer {
+	text := strings.TrimSpace(body)
+	named, ok := strings.CutPrefix(text, "cluster:")
+	named = strings.TrimSpace(named)
+	id, err := uuid.Parse(named)
+	switch {
+	case len(body) > maxStatusBody:
+		return joinplan.Answer{Reason: "StatusGarbage", Why: fmt.Sprintf("%s answers with more than %d bytes, which is not a status", t.server, maxStatusBody)}
+	case text == "":
+		return joinplan.Answer{Reason: notYet, Why: fmt.Sprintf("%s is not yet a working server of its cluster", t.server)}
+	case ok && named == t.cluster.String():
+		return joinplan.Answer{May: true, Reason: "MayJoin", Why: fmt.Sprintf("%s is a working server of cluster %s", t.server, t.cluster)}
+	case ok && err == nil && id != t.cluster:
+		return joinplan.Answer{Reason: "OtherCluster", Why: fmt.Sprintf("%s is a server of cluster %s, and this device belongs to %s: waiting does not help", t.server, id, t.cluster)}
+	case text == "cluster":
+		return joinplan.Answer{Reason: "OldServer", Why: fmt.Sprintf("%s runs an EVE from before October 2025, which does not report which cluster it is in", t.server)}
+	}
+	return joinplan.Answer{Reason: "StatusGarbage", Why: fmt.Sprintf("%s answers %q, which is not a status", t.server, excerpt(text))}
+}
+
+func excerpt(text string) string {
+	return terminal.Clean(phrase.Cut(strings.ToValidUTF8(text, "?"), 60))
+}
+
+// explanation asks a server why it names no cluster. Nothing is decided by it.
+func (q asker) explanation(ctx context.Context, t joinTarget) string {
+	query := url.Values{"cluster": {t.cluster.String()}}.Encode()
+	a, err := q.getStatus(ctx, t.server, url.URL{Path: "/status", RawQuery: query}, "application/json", maxExplanation)
+	if err != nil || a.Code/100 != 2 {
+		return ""
+	}
+	var said map[string]any
+	if json.Unmarshal(a.Body, &said) != nil || said == nil {
+		return "; EVE's own zedkube runs there, which does not say why"
+	}
+	word := func(key string) string { s, _ := said[key].(string); return terminal.Clean(s) }
+	why, reason, state := strings.TrimSuffix(word("why"), "."), word("reason"), word("state")
+	if why == "" || state == "ready" { // it has become one in between
+		return ""
+	}
+	text := "; it says: " + why
+	if reason != "" {
+		text += " (" + reason + ")"
+	}
+	if since, err := time.Parse(time.RFC3339, word("since")); err == nil {
+		text += ", waiting since " + terminal.Timestamp(since)
+	}
+	return text
+}
+
+// getAPI asks an API server for anything, and reads nothing of it.
+func (q asker) getAPI(ctx context.Context, server netip.Addr) (boundedhttp.Answer, error) {
+	page := url.URL{Scheme: "https", Host: net.JoinHostPort(server.String(), strconv.Itoa(q.apiPort)), Path: "/"}
+	return boundedhttp.Get(ctx, q.client, page.String(), "", 0, q.patience)
+}
+
+// getStatus asks a status server for one page and reads at most one byte more than limit of it.
+func (q asker) getStatus(ctx context.Context, server netip.Addr, page url.URL, accept string, limit int64) (boundedhttp.Answer, error) {
+	page.Scheme, page.Host = "http", net.JoinHostPort(server.String(), strconv.Itoa(q.statusPort))
+	return boundedhttp.Get(ctx, q.client, page.String(), accept, limit, q.patience)
+}
+
+// failure says why a server gave no answer.
+func failure(err error, of, who string, patience time.Duration) joinplan.Answer {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	switch timeout := net.Error(nil); {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return joinplan.Answer{Reason: of + "Refused", Why: who + " refuses connections: it is not running yet"}
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return joinplan.Answer{Reason: of + "Silent", Why: fmt.Sprintf("%s does not answer within %s", who, patience)}
+	}
+	return joinplan.Answer{Reason: of + "Unreachable", Why: fmt.Sprintf("%s does not answer: %s", who, terminal.Clean(err.Error()))}
 }

@@ -128,7 +128,7 @@ func TestALongListOfAMemberIsCut(t *testing.T) {
 		ports = append(ports, fmt.Sprintf(`{"port":%d,"outcome":"open"}`, i))
 		addresses = append(addresses, fmt.Sprintf(`"127.47.9.%d"`, i%250))
 	}
-	r, why := readReach(reply{boundedhttp.Answer{Code: 200, Body: []byte(`{"ports":[` + strings.Join(ports, ",") + `],"cluster":{"etcdAddresses":[` + strings.Join(addresses, ",") + `]}}`)}})
+	r, why := readReach(boundedhttp.Answer{Code: 200, Body: []byte(`{"ports":[` + strings.Join(ports, ",") + `],"cluster":{"etcdAddresses":[` + strings.Join(addresses, ",") + `]}}`)})
 	if r == nil || len(r.Ports) != mostOfList || len(r.Cluster.Addresses) != mostOfList {
 		t.Fatalf("got %+v, %q", r, why)
 	}

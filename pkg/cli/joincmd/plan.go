@@ -21,19 +21,12 @@ import (
 
 // NewJoinCommand is the parent of what can be asked about a join.
 func NewJoinCommand(o *device.Options) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "join",
-		Short: "Check whether a node can join its cluster, and what blocks it",
-		Long: "Check whether a node can join its cluster, and what blocks it. To wait until it may: zedkube wait-join.\n" +
-			"A join is configured at the controller, not by a command.\n\n" + plan.ExitCodes,
-		Args: terminal.NoCommand,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(newJoinPlanCommand(o))
-	return c
+	return terminal.Group("join", "Check whether a node can join its cluster, and what blocks it",
+		"Check whether a node can join its cluster, and what blocks it. To wait until it may: zedkube wait-join.\n"+
+			"A join is configured at the controller, not by a command.\n\n"+plan.ExitCodes,
+		newJoinPlanCommand(o))
 }
 
-// joinFlags is what the command line says about a join.
 type joinFlags struct {
 	server, address, node, cluster, candidate, kubernetes string
 	noListen, check                                       bool
@@ -41,7 +34,6 @@ type joinFlags struct {
 	out                                                   terminal.Outputs
 }
 
-// newJoinPlanCommand says what a join would meet, and changes nothing.
 func newJoinPlanCommand(o *device.Options) *cobra.Command {
 	var f joinFlags
 	c := &cobra.Command{
@@ -69,7 +61,6 @@ func newJoinPlanCommand(o *device.Options) *cobra.Command {
 	return c
 }
 
-// joinGiven is what the command line says, read.
 type joinGiven struct {
 	joinTarget
 	address, candidate netip.Addr
@@ -97,9 +88,6 @@ func (f *joinFlags) read() (g joinGiven, err error) {
 }
 
 func planJoin(c *cobra.Command, p device.Paths, f *joinFlags) error {
-	if err := f.out.Parse(); err != nil {
-		return err
-	}
 	given, err := f.read()
 	if err != nil {
 		return err
@@ -113,7 +101,7 @@ func planJoin(c *cobra.Command, p device.Paths, f *joinFlags) error {
 		s := terminal.View{Data: p, Draw: func(s *terminal.Screen) { putPlan(s, p, title) }}
 		switch {
 		case f.check && p.Verdict == joinplan.Blocks:
-			s.Err = terminal.ExitWith(plan.ExitBlocks, errors.New("something blocks the join"))
+			s.Err = terminal.ExitWith(terminal.ExitFound, errors.New("something blocks the join"))
 		case len(facts.Peers) == 0 && facts.Nodes == nil:
 			s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("no node could be queried: "+cmp.Or(terminal.Clean(facts.NoNodes), "no member is known")))
 		}

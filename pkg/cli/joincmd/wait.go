@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/netip"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -40,10 +42,7 @@ func NewWaitJoinCommand(o *device.Options) *cobra.Command {
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			t, err := parseTarget(server, cluster)
-			if err == nil {
-				err = cmp.Or(out.Parse(), checkWait(interval, timeout))
-			}
-			if err != nil {
+			if err = cmp.Or(err, checkWait(interval, timeout)); err != nil {
 				return terminal.ExitWith(terminal.ExitUsage, err)
 			}
 			ctx := c.Context()
@@ -103,7 +102,6 @@ type joinTarget struct {
 
 func (t joinTarget) whole() bool { return t.server.IsValid() && t.cluster != uuid.Nil }
 
-// joiner waits until a node may join.
 type joiner struct {
 	own      *ownStatus
 	asker    asker
@@ -114,7 +112,7 @@ type joiner struct {
 
 // wait returns nil when the node may join.
 func (j joiner) wait(ctx context.Context) error {
-	var last answer
+	var last joinplan.Answer
 	for {
 		t, a, err := j.own.look()
 		if err != nil {
@@ -122,9 +120,9 @@ func (j joiner) wait(ctx context.Context) error {
 		}
 		next := time.NewTimer(j.interval)
 		if t.whole() {
-			a = j.asker.ask(ctx, t)
+			a = j.asker.mayJoin(ctx, t)
 		}
-		if now, _, err := j.own.look(); a.may && (err != nil || now != t) {
+		if now, _, err := j.own.look(); a.May && (err != nil || now != t) {
 			continue // what was asked is of no interest any more
 		}
 		if ctx.Err() == nil && a != last {
@@ -134,7 +132,7 @@ func (j joiner) wait(ctx context.Context) error {
 			}
 		}
 		switch {
-		case a.may:
+		case a.May:
 			return nil
 		case j.pause(ctx, next, t) != nil:
 			return waitEnded(ctx.Err(), last)
@@ -162,14 +160,13 @@ func (j joiner) pause(ctx context.Context, next *time.Timer, t joinTarget) error
 }
 
 // waitEnded is the error for a wait that did not come to its end.
-func waitEnded(err error, last answer) error {
+func waitEnded(err error, last joinplan.Answer) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return terminal.ExitWith(terminal.ExitJoinTimeout, errors.New("timed out: this node is not allowed to join yet: "+cmp.Or(last.why, "no node has answered")))
+		return terminal.ExitWith(terminal.ExitJoinTimeout, errors.New("timed out: this node is not allowed to join yet: "+cmp.Or(last.Why, "no node has answered")))
 	}
 	return terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted: this node is not allowed to join yet"))
 }
 
-// joinLine is what is told, as data.
 type joinLine struct {
 	At      time.Time
 	Server  string // "" for unknown
@@ -179,8 +176,8 @@ type joinLine struct {
 	Why     string // a sentence
 }
 
-func (j joiner) tell(t joinTarget, a answer) error {
-	line := joinLine{At: time.Now().UTC(), MayJoin: a.may, Reason: a.reason, Why: a.why}
+func (j joiner) tell(t joinTarget, a joinplan.Answer) error {
+	line := joinLine{At: time.Now().UTC(), MayJoin: a.May, Reason: a.Reason, Why: a.Why}
 	if t.server.IsValid() {
 		line.Server = t.server.String()
 	}
@@ -191,11 +188,64 @@ func (j joiner) tell(t joinTarget, a answer) error {
 		return j.outputs.Encode(j.out, line, "")
 	}
 	verb := "waits:"
-	if a.may {
+	if a.May {
 		verb = "may join:"
 	}
-	if _, err := fmt.Fprintln(j.out, terminal.Timestamp(line.At), verb, a.why); err != nil {
+	if _, err := fmt.Fprintln(j.out, terminal.Timestamp(line.At), verb, a.Why); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	return nil
+}
+
+// ownStatusEvery is how often the own status is looked at between two tries: a
+// withdrawal ends the wait.
+const ownStatusEvery = time.Second
+
+// ownStatus is what this device knows of the cluster it is to join: what the
+// command line says, and for the rest EdgeNodeClusterStatus.
+type ownStatus struct {
+	given joinTarget
+	file  string
+
+	seen bool // the file has named a cluster
+	last joinTarget
+}
+
+// look returns whom to ask, and why nobody can be asked where that is not
+// whole. It fails when there is nothing to wait for any more.
+func (s *ownStatus) look() (joinTarget, joinplan.Answer, error) {
+	if s.given.whole() {
+		return s.given, joinplan.Answer{}, nil
+	}
+	status, _, err := device.ReadRecord[types.EdgeNodeClusterStatus](s.file)
+	missing := errors.Is(err, fs.ErrNotExist) || err == nil && status.ClusterID.UUID == uuid.Nil
+	switch {
+	case missing && s.seen:
+		return s.last, joinplan.Answer{}, terminal.ExitWith(terminal.ExitJoinWithdrawn, errors.New("EdgeNodeClusterStatus was withdrawn: this device is no longer configured to join"))
+	case missing:
+		return s.given, joinplan.Answer{Reason: "NoClusterStatus", Why: "this device has no EdgeNodeClusterStatus yet, " + s.file}, nil
+	case err != nil && s.seen && s.last.whole():
+		return s.last, joinplan.Answer{}, nil // half written: what it said holds
+	case err != nil:
+		return s.given, joinplan.Answer{Reason: "BadClusterStatus", Why: "this device's EdgeNodeClusterStatus cannot be read: " + terminal.Clean(err.Error())}, nil
+	case status.BootstrapNode && !s.given.server.IsValid():
+		return s.given, joinplan.Answer{}, terminal.ExitWith(terminal.ExitUsage, errors.New("this is the bootstrap node of its cluster: it does not join another node"))
+	}
+	s.seen, s.last = true, s.complete(status)
+	if !s.last.whole() {
+		why := fmt.Sprintf("this device's EdgeNodeClusterStatus names no server of cluster %s to join", s.last.cluster)
+		return s.last, joinplan.Answer{Reason: "NoJoinServer", Why: why}, nil
+	}
+	return s.last, joinplan.Answer{}, nil
+}
+
+func (s *ownStatus) complete(status types.EdgeNodeClusterStatus) joinTarget {
+	t := s.given
+	if ip, ok := netip.AddrFromSlice(status.JoinServerIP); ok && !t.server.IsValid() && !ip.IsUnspecified() {
+		t.server = ip.Unmap()
+	}
+	if t.cluster == uuid.Nil {
+		t.cluster = status.ClusterID.UUID
+	}
+	return t
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 )
 
 // replies is a status server that answers text to all.
@@ -77,8 +79,8 @@ func served(t *testing.T, api, status http.HandlerFunc, patience time.Duration) 
 }
 
 // portless is an answer with names for ports.
-func (q asker) portless(a answer) answer {
-	a.why = strings.NewReplacer(strconv.Itoa(q.apiPort), "A", strconv.Itoa(q.statusPort), "S").Replace(a.why)
+func (q asker) portless(a joinplan.Answer) joinplan.Answer {
+	a.Why = strings.NewReplacer(strconv.Itoa(q.apiPort), "A", strconv.Itoa(q.statusPort), "S").Replace(a.Why)
 	return a
 }
 
@@ -88,7 +90,7 @@ func TestTheApiMayAnswerWhateverItLikes(t *testing.T) {
 		"an endless body": trickle,
 	} {
 		q := served(t, api, replies("cluster:"+ourCluster.String()), patient)
-		if a := q.ask(t.Context(), given("127.0.0.1", ourCluster)); !a.may {
+		if a := q.mayJoin(t.Context(), given("127.0.0.1", ourCluster)); !a.May {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}
@@ -176,7 +178,7 @@ func TestWhatAStatusServerMeans(t *testing.T) {
 				q.patience = quick
 			}
 			got := q.portless(q.askStatus(t.Context(), given("127.0.0.1", ourCluster)))
-			if want := (answer{may: row.reason == "MayJoin", reason: row.reason, why: row.why}); got != want {
+			if want := (joinplan.Answer{May: row.reason == "MayJoin", Reason: row.reason, Why: row.why}); got != want {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
 		})
@@ -194,8 +196,8 @@ func TestWhatTheApiLacks(t *testing.T) {
 		"hangs up": {hangUp, "APIUnreachable", "the API server of 127.0.0.1, port A, does not answer: EOF"},
 	} {
 		q := served(t, row.api, status, quick)
-		got := q.portless(q.ask(t.Context(), given("127.0.0.1", ourCluster)))
-		if want := (answer{reason: row.reason, why: row.why}); got != want {
+		got := q.portless(q.mayJoin(t.Context(), given("127.0.0.1", ourCluster)))
+		if want := (joinplan.Answer{Reason: row.reason, Why: row.why}); got != want {
 			t.Errorf("%s: got  %+v\nwant %+v", name, got, want)
 		}
 	}
@@ -209,19 +211,19 @@ func TestAPortWhereNobodyListensIsRefused(t *testing.T) {
 	port := free.Addr().(*net.TCPAddr).Port
 	free.Close()
 	q := asker{client: joinClient(&net.Dialer{}), apiPort: port, statusPort: port, patience: time.Second}
-	if a := q.ask(t.Context(), given("127.0.0.1", ourCluster)); a.reason != "APIRefused" {
+	if a := q.mayJoin(t.Context(), given("127.0.0.1", ourCluster)); a.Reason != "APIRefused" {
 		t.Errorf("%+v", a)
 	}
 	api := httptest.NewTLSServer(code(200))
 	defer api.Close()
 	q.apiPort = portOf(api)
-	if a := q.ask(t.Context(), given("127.0.0.1", ourCluster)); a.reason != "StatusRefused" {
+	if a := q.mayJoin(t.Context(), given("127.0.0.1", ourCluster)); a.Reason != "StatusRefused" {
 		t.Errorf("%+v", a)
 	}
 	plain := httptest.NewServer(code(200))
 	defer plain.Close()
 	q.apiPort = portOf(plain)
-	if a := q.ask(t.Context(), given("127.0.0.1", ourCluster)); a.reason != "APIUnreachable" {
+	if a := q.mayJoin(t.Context(), given("127.0.0.1", ourCluster)); a.Reason != "APIUnreachable" {
 		t.Errorf("an API that does not speak TLS: %+v", a)
 	}
 }

@@ -23,9 +23,9 @@ func TestOnlyAStaleStampIsForgotten(t *testing.T) {
 		says string
 	}{
 		"a stale one":                       {"n2", overview.ClusterNode{Name: "n2", AgentAt: at, AgentStale: true}, 0, true, "The stamp of node n2 was removed"},
-		"a fresh one":                       {"n2", overview.ClusterNode{Name: "n2", AgentAt: at}, exitMemberRefused, false, "is fresh"},
-		"one that was written a moment ago": {"n2", overview.ClusterNode{Name: "n2", AgentAt: at.Add(-time.Hour), AgentStale: true}, exitMemberRefused, false, "is fresh"},
-		"one of a node not seen yet":        {"n2", overview.ClusterNode{Name: "n3", AgentAt: at, AgentStale: true}, exitMemberRefused, false, "does not know node n2"},
+		"a fresh one":                       {"n2", overview.ClusterNode{Name: "n2", AgentAt: at}, exitRefused, false, "is fresh"},
+		"one that was written a moment ago": {"n2", overview.ClusterNode{Name: "n2", AgentAt: at.Add(-time.Hour), AgentStale: true}, exitRefused, false, "is fresh"},
+		"one of a node not seen yet":        {"n2", overview.ClusterNode{Name: "n3", AgentAt: at, AgentStale: true}, exitRefused, false, "does not know node n2"},
 		"none":                              {"n1", overview.ClusterNode{}, 0, false, "Node n1 has no stamp"},
 		"no such node":                      {"n9", overview.ClusterNode{}, 1, false, "no node n9"},
 	} {

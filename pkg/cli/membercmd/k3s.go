@@ -19,23 +19,13 @@ const k3sExitCodes = `Exit codes:
   3   refused: the last line gives the reason
   99  unknown command`
 
-// exitReleaseRefused is for a version that this node must not or need not take.
-const exitReleaseRefused = 3
-
 // NewK3sCommand is the parent of what an operator may do about k3s on this node.
 func NewK3sCommand(o *device.Options) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "k3s",
-		Short: "Manage k3s on this node",
-		Long:  "Manage k3s on this node. See docs/operations.md, \"The version of k3s\".\n\n" + k3sExitCodes,
-		Args:  terminal.NoCommand,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(newK3sReleaseCommand(o))
-	return c
+	return terminal.Group("k3s", "Manage k3s on this node",
+		"Manage k3s on this node. See docs/operations.md, \"The version of k3s\".\n\n"+k3sExitCodes,
+		newK3sReleaseCommand(o))
 }
 
-// newK3sReleaseCommand lets this node take the version that the setting asks for.
 func newK3sReleaseCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	c := &cobra.Command{
@@ -61,12 +51,12 @@ func releaseK3s(out io.Writer, p device.Paths, version string, now time.Time) er
 	}
 	switch {
 	case s.Wanted != version:
-		return terminal.ExitWith(exitReleaseRefused, fmt.Errorf("the setting k3s.version is %q, not %q: nothing was changed", terminal.Clean(s.Wanted), terminal.Clean(version)))
+		return terminal.ExitWith(exitRefused, fmt.Errorf("the setting k3s.version is %q, not %q: nothing was changed", terminal.Clean(s.Wanted), terminal.Clean(version)))
 	case !s.Held:
-		return terminal.ExitWith(exitReleaseRefused, fmt.Errorf("version %s is not held back on this node: there is nothing to release", terminal.Clean(version)))
+		return terminal.ExitWith(exitRefused, fmt.Errorf("version %s is not held back on this node: there is nothing to release", terminal.Clean(version)))
 	}
 	if err := types.CheckK3sStep(s.Version, version); err != nil {
-		return terminal.ExitWith(exitReleaseRefused, fmt.Errorf("nothing was changed: %w", err))
+		return terminal.ExitWith(exitRefused, fmt.Errorf("nothing was changed: %w", err))
 	}
 	if err := device.AskAgent(p, types.K3sReleaseRequest{RequestedAt: now.UTC(), Version: version}); err != nil {
 		return err

@@ -16,10 +16,10 @@ import (
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/joinplan"
+	"github.com/zedkube/zedkube/pkg/workload/drain"
 	"github.com/zedkube/zedkube/types"
 )
 
-// leaveFlags are what is asked for.
 type leaveFlags struct {
 	cancel, giveUp, without, undo bool
 	reason, digest                string
@@ -71,7 +71,7 @@ func (f leaveFlags) do(c *cobra.Command, out io.Writer, p device.Paths) error {
 	case f.digest != "" && !f.giveUp:
 		return terminal.ExitWith(terminal.ExitUsage, errors.New("--digest requires --give-up-data"))
 	case f.without:
-		return leaveWithout{dead: f.dead, giveUp: f.giveUp, reason: f.reason, who: who}.ask(c.Context(), out, p)
+		return f.leaveWithout(c.Context(), out, p, who)
 	case f.giveUp:
 		return giveUpAndLeave(c.Context(), out, p, f.reason, who)
 	}
@@ -139,9 +139,6 @@ func cancelLeave(out io.Writer, p device.Paths) error {
 	return nil
 }
 
-// exitLeaveRefused is the exit code where a leave or a consent is refused.
-const exitLeaveRefused = 3
-
 const leaveExitCodes = `Exit codes:
   0   done
   1   wrong usage, interrupted, or failed
@@ -151,7 +148,7 @@ const leaveExitCodes = `Exit codes:
 
 // refuse is an error that says that nothing was changed, and why.
 func refuse(format string, args ...any) error {
-	return terminal.ExitWith(exitLeaveRefused, fmt.Errorf("refused, nothing was changed: "+format, args...))
+	return terminal.ExitWith(exitRefused, fmt.Errorf("refused, nothing was changed: "+format, args...))
 }
 
 // consenting is who consents to the loss of data, and how.
@@ -199,7 +196,6 @@ func (c consenting) confirm(ctx context.Context, out io.Writer, node string, g j
 	return nil
 }
 
-// giveUpLines says what would be lost.
 func giveUpLines(g joinplan.GiveUp) []string {
 	asOf := ""
 	if !g.AsOf.IsZero() {
@@ -283,7 +279,7 @@ func lossOf(p device.Paths, f joinplan.LeaveFacts) (*types.LeaveConsent, time.Ti
 	var asOf time.Time
 	switch {
 	case f.Storage != nil:
-		w.Volumes = onlyHere(f)
+		w.Volumes = drain.OnlyHere(*f.Storage, f.Nodes, f.Node, f.Now) // by the rules of the drain
 		w.Ends, _ = types.LastOf(f.Nodes, f.Node)
 	case f.Nodes != nil:
 		return nil, time.Time{} // it can be asked, and asked again

@@ -41,7 +41,7 @@ func TestAConsentIsGivenByRootAtATerminalOrWithTheDigest(t *testing.T) {
 				}
 				return
 			}
-			if terminal.ExitCode(err) != exitLeaveRefused || !strings.Contains(err.Error(), row.why) {
+			if terminal.ExitCode(err) != exitRefused || !strings.Contains(err.Error(), row.why) {
 				t.Errorf("%v, want it refused because %q", err, row.why)
 			}
 		})
@@ -81,18 +81,18 @@ func TestThePromptSaysWhatIsNotKnownAndWhatEnds(t *testing.T) {
 }
 
 func TestASurvivorIsToldWhyItMustNotLeave(t *testing.T) {
-	good := survivor{fetched: true}
+	good := ownEvidence{fetched: true}
 	for name, row := range map[string]struct {
-		change func(*survivor)
+		change func(*ownEvidence)
 		why    string
 	}{
-		"nothing":           {func(*survivor) {}, ""},
-		"a living API":      {func(f *survivor) { f.answers = true }, "the API server answers"},
-		"an answer":         {func(f *survivor) { f.look.Answer = "node n2 answers at 10.0.0.2:10250" }, "node n2 answers"},
-		"no cable":          {func(f *survivor) { f.look.Carrier = "interface eth1 has no link" }, "no link"},
-		"no way out at all": {func(f *survivor) { f.fetched = false }, "neither a gateway nor the controller"},
-		"a gateway alone":   {func(f *survivor) { f.fetched, f.look = false, peers.Look{Gateway: true} }, ""},
-		"too many volumes":  {func(f *survivor) { f.known.Omitted = 1 }, "more volumes"},
+		"nothing":           {func(*ownEvidence) {}, ""},
+		"a living API":      {func(f *ownEvidence) { f.answers = true }, "the API server answers"},
+		"an answer":         {func(f *ownEvidence) { f.look.Answer = "node n2 answers at 10.0.0.2:10250" }, "node n2 answers"},
+		"no cable":          {func(f *ownEvidence) { f.look.Carrier = "interface eth1 has no link" }, "no link"},
+		"no way out at all": {func(f *ownEvidence) { f.fetched = false }, "neither a gateway nor the controller"},
+		"a gateway alone":   {func(f *ownEvidence) { f.fetched, f.look = false, peers.Look{Gateway: true} }, ""},
+		"too many volumes":  {func(f *ownEvidence) { f.known.Omitted = 1 }, "more volumes"},
 	} {
 		f := good
 		row.change(&f)
@@ -100,7 +100,7 @@ func TestASurvivorIsToldWhyItMustNotLeave(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, row.why)
 		}
 	}
-	f := survivor{known: types.ClusterPeers{Words: []types.PeerWord{{By: "n2", Of: "n3", At: time.Now().Add(-3 * time.Hour)}, {By: "n3", Of: "n2", Alive: "10.0.0.2:10250", At: time.Now()}}}}
+	f := ownEvidence{known: types.ClusterPeers{Words: []types.PeerWord{{By: "n2", Of: "n3", At: time.Now().Add(-3 * time.Hour)}, {By: "n3", Of: "n2", Alive: "10.0.0.2:10250", At: time.Now()}}}}
 	text := strings.Join(f.warnings(), "\n")
 	for _, want := range []string{"keep the old cluster", "may run the same", "The last report of n2: n3 did not answer", "3h", "The last report of n3: n2 answered at 10.0.0.2:10250", "It is not taken into account"} {
 		if !strings.Contains(text, want) {

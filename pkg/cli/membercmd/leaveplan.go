@@ -1,6 +1,7 @@
 package membercmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -20,7 +21,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// newLeavePlanCommand says what a leave would wait for, and changes nothing.
 func newLeavePlanCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
 	var check, without bool
@@ -31,9 +31,6 @@ func newLeavePlanCommand(o *device.Options) *cobra.Command {
 			"of etcd, and what stays behind. It changes nothing: it only reads, and tries each eviction as a dry run.\n\n" + plan.ExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := out.Parse(); err != nil {
-				return err
-			}
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), time.Second, func(ctx context.Context) terminal.View {
 				if without {
 					return planWithout(ctx, o.Paths(), check)
@@ -57,7 +54,7 @@ func planLeave(ctx context.Context, paths device.Paths, check bool) terminal.Vie
 	s := terminal.View{Data: p, Draw: func(s *terminal.Screen) { putLeavePlan(s, p) }}
 	switch {
 	case check && p.Verdict == joinplan.Blocks:
-		s.Err = terminal.ExitWith(plan.ExitBlocks, errors.New("something blocks the leave"))
+		s.Err = terminal.ExitWith(terminal.ExitFound, errors.New("something blocks the leave"))
 	case facts.Nodes == nil:
 		s.Err = terminal.ExitWith(terminal.ExitNotPublished, errors.New("the plan is based on files alone: "+terminal.Clean(facts.NoNodes)))
 	}
@@ -65,11 +62,7 @@ func planLeave(ctx context.Context, paths device.Paths, check bool) terminal.Vie
 }
 
 func putLeavePlan(s *terminal.Screen, p joinplan.LeavePlan) {
-	of := "this node"
-	if p.Node != "" {
-		of = terminal.Clean(p.Node)
-	}
-	s.Put(0, terminal.Bold, "Plan for the leave of "+of+", nothing is changed")
+	s.Put(0, terminal.Bold, "Plan for the leave of "+cmp.Or(terminal.Clean(p.Node), "this node")+", nothing is changed")
 	s.Field("verdict", plan.VerdictLook(p.Verdict), terminal.Clean(p.Summary))
 	s.Field("made at", terminal.Plain, terminal.Timestamp(p.Made))
 	for _, unknown := range p.Unknown {
@@ -96,7 +89,6 @@ func putLeavePlan(s *terminal.Screen, p joinplan.LeavePlan) {
 	}
 }
 
-// putGiveUp shows what has to be given up, and how.
 func putGiveUp(s *terminal.Screen, g joinplan.GiveUp) {
 	s.Gap()
 	s.Put(0, terminal.Bold, "What would have to be given up")
@@ -142,11 +134,6 @@ func lookAtLeave(ctx context.Context, p device.Paths, now time.Time) joinplan.Le
 	return f
 }
 
-// onlyHere is what the leave would lose, by the rules of the drain.
-func onlyHere(f joinplan.LeaveFacts) []types.LeaveVolume {
-	return drain.OnlyHere(*f.Storage, f.Nodes, f.Node, f.Now)
-}
-
 // lookAhead asks the cluster, as the plan of a drain does.
 func lookAhead(ctx context.Context, p device.Paths, info types.EdgeNodeInfo, f *joinplan.LeaveFacts) (unknown []string) {
 	err := device.WithAPI(ctx, p, func(kube *kubeapi.Client) error {
@@ -175,7 +162,7 @@ func lookAhead(ctx context.Context, p device.Paths, info types.EdgeNodeInfo, f *
 const mostApps = 1000
 
 // appsHere are the applications that the controller designates to this device.
-func appsHere(dir string) (out []joinplan.LocalApp) {
+func appsHere(dir string) (out []types.AppInstanceConfig) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil
@@ -185,11 +172,10 @@ func appsHere(dir string) (out []joinplan.LocalApp) {
 			continue
 		}
 		c, _, err := device.ReadRecord[types.AppInstanceConfig](filepath.Join(dir, e.Name()))
-		if err != nil || !c.IsDesignatedNodeID {
-			continue
+		if err == nil && c.IsDesignatedNodeID {
+			out = append(out, c)
 		}
-		out = append(out, joinplan.LocalApp{Name: c.DisplayName, Only: c.AffinityType == types.AffinityRequired, Adapters: len(c.IoAdapterList)})
 	}
-	slices.SortFunc(out, func(a, b joinplan.LocalApp) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b types.AppInstanceConfig) int { return strings.Compare(a.DisplayName, b.DisplayName) })
 	return out
 }

@@ -11,27 +11,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zedkube/zedkube/kubeapi"
 	"github.com/zedkube/zedkube/pkg/cli/device"
-	"github.com/zedkube/zedkube/pkg/cli/plan"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/cluster/peers"
 	"github.com/zedkube/zedkube/pkg/operate/joinplan"
 	"github.com/zedkube/zedkube/types"
 )
 
-// leaveWithout is a request of a survivor: to leave a cluster of which no other
-// node answers any more.
-type leaveWithout struct {
-	dead   []string
-	giveUp bool
-	reason string
-	who    consenting
-}
-
-// ask refuses what the agent would refuse, as far as that can be told in a
-// moment, and else leaves the request for it.
-func (l leaveWithout) ask(ctx context.Context, out io.Writer, p device.Paths) error {
+// leaveWithout requests to leave a cluster of which no other node answers any more. It
+// refuses what the agent would refuse, as far as that can be told in a moment.
+func (l leaveFlags) leaveWithout(ctx context.Context, out io.Writer, p device.Paths, who consenting) error {
 	f, err := lookAtPeers(ctx, p)
 	if err != nil {
 		return err
@@ -49,8 +38,8 @@ func (l leaveWithout) ask(ctx context.Context, out io.Writer, p device.Paths) er
 		fmt.Fprintln(out, line)
 	}
 	consent := f.consent()
-	g := giveUpOf(consent, f.known.VolumesAt)
-	if err := l.who.confirm(ctx, out, f.node, g); err != nil {
+	g := joinplan.GiveUpOf(consent, f.known.VolumesAt)
+	if err := who.confirm(ctx, out, f.node, g); err != nil {
 		return err
 	}
 	now := time.Now().UTC()
@@ -67,13 +56,8 @@ func (l leaveWithout) ask(ctx context.Context, out io.Writer, p device.Paths) er
 	return nil
 }
 
-// giveUpOf is a consent as it is shown.
-func giveUpOf(w types.LeaveConsent, asOf time.Time) joinplan.GiveUp {
-	return joinplan.GiveUp{Volumes: w.Volumes, Unknown: w.Unknown, Ends: w.Ends, AsOf: asOf, Digest: w.Digest()}
-}
-
-// survivor is what a device can tell of its cluster by itself.
-type survivor struct {
+// ownEvidence is what a device can tell of its cluster by itself.
+type ownEvidence struct {
 	node    string
 	boot    string
 	member  types.ClusterMembership
@@ -84,8 +68,8 @@ type survivor struct {
 }
 
 // lookAtPeers asks nobody but the network.
-func lookAtPeers(ctx context.Context, p device.Paths) (survivor, error) {
-	var f survivor
+func lookAtPeers(ctx context.Context, p device.Paths) (ownEvidence, error) {
+	var f ownEvidence
 	var err error
 	if f.member, _, err = device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership")); err != nil {
 		return f, fmt.Errorf("read whether this device is a member of a cluster: %w", err)
@@ -103,10 +87,8 @@ func lookAtPeers(ctx context.Context, p device.Paths) (survivor, error) {
 	if err != nil || f.known.Cluster != f.member.Config.ClusterID.UUID || len(f.known.Peers) == 0 {
 		return f, refuse("the other nodes of the cluster are not known here")
 	}
-	f.answers = device.WithAPI(ctx, p, func(kube *kubeapi.Client) error {
-		_, err := kube.FreshNodes(ctx)
-		return err
-	}) == nil
+	_, err = device.FreshNodes(ctx, p)
+	f.answers = err == nil
 	status, _, _ := device.ReadRecord[types.EdgeNodeClusterStatus](p.TopicFile(device.Self, "EdgeNodeClusterStatus"))
 	link := peers.Link{Interface: status.ClusterInterface, Proc: p.Proc, Sysfs: p.Sysfs}
 	f.look = peers.LookFor(ctx, (&net.Dialer{}).DialContext, peers.Places(f.known.Peers), link)
@@ -116,7 +98,7 @@ func lookAtPeers(ctx context.Context, p device.Paths) (survivor, error) {
 }
 
 // against is why this node must not leave without its cluster, "" for nothing.
-func (f survivor) against() string {
+func (f ownEvidence) against() string {
 	switch {
 	case f.answers:
 		return "the API server answers: leave with zedkube leave"
@@ -129,7 +111,7 @@ func (f survivor) against() string {
 }
 
 // consent is what has to be consented to: all that has a replica here.
-func (f survivor) consent() types.LeaveConsent {
+func (f ownEvidence) consent() types.LeaveConsent {
 	return types.LeaveConsent{
 		BootID: f.boot, Cluster: f.member.Config.ClusterID.UUID,
 		Volumes: f.known.Volumes, Unknown: f.known.VolumesAt.IsZero(), Ends: true,
@@ -137,7 +119,7 @@ func (f survivor) consent() types.LeaveConsent {
 }
 
 // warnings are what an operator has to know, and what others last said.
-func (f survivor) warnings() []string {
+func (f ownEvidence) warnings() []string {
 	lines := []string{
 		"No other node of the cluster may be running: those that return keep the old cluster, and may run the same",
 		"applications as this device. Keep them off, or wipe them, before they are switched on again.",
@@ -198,19 +180,19 @@ func planWithout(ctx context.Context, p device.Paths, check bool) terminal.View 
 	}
 	w := withoutPlan{
 		Made: time.Now().UTC(), Node: f.node, Against: f.against(), Peers: f.known.Peers, Seen: f.known.Seen, Words: f.known.Words,
-		Decided: f.member.Without, GiveUp: giveUpOf(f.consent(), f.known.VolumesAt),
+		Decided: f.member.Without, GiveUp: joinplan.GiveUpOf(f.consent(), f.known.VolumesAt),
 	}
 	if e, _, err := device.ReadRecord[types.WithoutCluster](p.TopicFile(device.Self, "WithoutCluster")); err == nil {
 		w.Evidence = &e
 	}
 	s := terminal.View{Data: w, Draw: func(s *terminal.Screen) { putWithoutPlan(s, f, w) }}
 	if check && w.Against != "" {
-		s.Err = terminal.ExitWith(plan.ExitBlocks, errors.New("a leave without the cluster would be refused: "+terminal.Clean(w.Against)))
+		s.Err = terminal.ExitWith(terminal.ExitFound, errors.New("a leave without the cluster would be refused: "+terminal.Clean(w.Against)))
 	}
 	return s
 }
 
-func putWithoutPlan(s *terminal.Screen, f survivor, p withoutPlan) {
+func putWithoutPlan(s *terminal.Screen, f ownEvidence, p withoutPlan) {
 	s.Put(0, terminal.Bold, "Plan for the leave of "+terminal.Clean(p.Node)+" without its cluster, nothing is changed")
 	if p.Against != "" {
 		s.Field("verdict", terminal.Red, "It would be refused: "+terminal.Clean(p.Against)+".")

@@ -17,7 +17,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// membersExitCodes are those of the commands below "zedkube members".
 const membersExitCodes = `Exit codes:
   0   done
   1   wrong usage, interrupted, or failed
@@ -25,27 +24,16 @@ const membersExitCodes = `Exit codes:
   3   refused: the last line gives the reason
   99  unknown command`
 
-// exitMemberRefused is for what a rule does not allow, whatever the operator says.
-const exitMemberRefused = 3
+// exitRefused is the exit code for what a rule does not allow, whatever the operator says.
+const exitRefused = 3
 
 // NewMembersCommand is the parent of what an operator may do about the other
 // members of the cluster.
 func NewMembersCommand(o *device.Options) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "members",
-		Short: "Manage nodes that are no longer members of the cluster",
-		Long: "Manage nodes that are no longer members of the cluster. zedkube does this automatically where it is certain; these\n" +
-			"commands are for an operator who knows what it cannot know. See docs/operations.md, \"Members and the tie-breaker\".\n\n" + membersExitCodes,
-		Args: terminal.NoCommand,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(membersCommands(o)...)
-	return c
-}
-
-// membersCommands are the commands below "zedkube members".
-func membersCommands(o *device.Options) []*cobra.Command {
-	return []*cobra.Command{newMembersForgetCommand(o), newMembersRemoveCommand(o)}
+	return terminal.Group("members", "Manage nodes that are no longer members of the cluster",
+		"Manage nodes that are no longer members of the cluster. zedkube does this automatically where it is certain; these\n"+
+			"commands are for an operator who knows what it cannot know. See docs/operations.md, \"Members and the tie-breaker\".\n\n"+membersExitCodes,
+		newMembersForgetCommand(o), newMembersRemoveCommand(o))
 }
 
 // newMembersForgetCommand takes the stamp off a node that runs no zedkube of this
@@ -68,7 +56,7 @@ func newMembersForgetCommand(o *device.Options) *cobra.Command {
 			defer asked.Close()
 			seen, err := asked.OfAgent(c.Context())
 			if err != nil {
-				return terminal.ExitWith(exitMemberRefused, fmt.Errorf("refused: only an agent that has been running for a while knows how old a stamp is: %w", err))
+				return terminal.ExitWith(exitRefused, fmt.Errorf("refused: only an agent that has been running for a while knows how old a stamp is: %w", err))
 			}
 			f.seen = seen
 			ctx := types.Because(types.ActAs(c.Context(), "command"), "OPERATOR", "zedkube members forget "+args[0])
@@ -77,19 +65,17 @@ func newMembersForgetCommand(o *device.Options) *cobra.Command {
 				return device.WithAPI(ctx, p, func(kube *kubeapi.Client) error { return f.run(ctx, kube) })
 			})
 		},
-		ValidArgsFunction: terminal.CompleteArgs(func(ctx context.Context) []string { return device.CompleteNodes(ctx, o, nil) }),
+		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o)),
 	}
 	out.Flag(c)
 	return c
 }
 
-// stampTaker is what forget does to the cluster.
 type stampTaker interface {
 	FreshNodes(ctx context.Context) ([]types.Node, error)
 	ForgetStamp(ctx context.Context, node types.Node) error
 }
 
-// forgetting is one call of the command.
 type forgetting struct {
 	name string
 	seen overview.Nodes // by the agent of this node

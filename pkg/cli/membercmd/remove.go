@@ -33,7 +33,6 @@ const (
 	removeWithin = 2 * time.Minute
 )
 
-// newMembersRemoveCommand deletes the Node of a member that is gone for good.
 func newMembersRemoveCommand(o *device.Options) *cobra.Command {
 	r := removing{try: reach.Try}
 	var out terminal.Outputs
@@ -68,7 +67,7 @@ func newMembersRemoveCommand(o *device.Options) *cobra.Command {
 				return device.APIError(r.run(ctx, kube))
 			})
 		},
-		ValidArgsFunction: terminal.CompleteArgs(func(ctx context.Context) []string { return device.CompleteNodes(ctx, o, nil) }),
+		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o)),
 	}
 	out.Flag(c)
 	c.Flags().StringSliceVar(&r.giveUp, "give-up-volume", nil, "this volume, whose last healthy replica is on the node, may be lost; repeat for each")
@@ -76,14 +75,12 @@ func newMembersRemoveCommand(o *device.Options) *cobra.Command {
 	return c
 }
 
-// memberCluster is what remove does to the cluster.
 type memberCluster interface {
 	members.Remover
 	Repair(ctx context.Context, identity string, do func(ctx context.Context) error) error
 	Storage(ctx context.Context, node string) (types.Storage, error)
 }
 
-// removing is one call of the command.
 type removing struct {
 	name    string
 	giveUp  []string
@@ -131,7 +128,7 @@ func refused(why string) error {
 	if why == "" {
 		return nil
 	}
-	return terminal.ExitWith(exitMemberRefused, errors.New("refused: "+terminal.Clean(why)))
+	return terminal.ExitWith(exitRefused, errors.New("refused: "+terminal.Clean(why)))
 }
 
 // judge says why the node is not to be removed, "" for nothing. It is asked again
@@ -323,7 +320,7 @@ func outcomeOf(err error) types.OperationOutcome {
 		return types.OperationOK
 	case errors.Is(err, types.ErrNoAnswer):
 		return types.OperationUnanswered
-	case terminal.ExitCode(err) == exitMemberRefused, errors.Is(err, types.ErrRefused), errors.Is(err, types.ErrConflict):
+	case terminal.ExitCode(err) == exitRefused, errors.Is(err, types.ErrRefused), errors.Is(err, types.ErrConflict):
 		return types.OperationRefused
 	}
 	return types.OperationFailed

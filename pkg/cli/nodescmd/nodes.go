@@ -28,7 +28,7 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 			"has them; if none is running it uses the report on this device, or else queries the API server.\n\n" + terminal.ShowExitCodes,
 		Args: terminal.Words(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := cmp.Or(out.Parse(), device.CheckDevice(*o)); err != nil {
+			if err := device.CheckDevice(o.Paths()); err != nil {
 				return err
 			}
 			a := &device.NodesAsked{Paths: o.Paths()}
@@ -37,9 +37,7 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 				return viewNodes(a.Look(ctx), args)
 			})
 		},
-		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return device.CompleteNodes(c.Context(), o, args), cobra.ShellCompDirectiveNoFileComp
-		},
+		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o)),
 	}
 	out.Flag(c)
 	out.WatchFlag(c)

@@ -24,9 +24,6 @@ const ExitCodes = `Exit codes:
   3   with --check: something blocks
   99  unknown command`
 
-// ExitBlocks is the exit code of --check.
-const ExitBlocks = 3
-
 // clusterReader is what a plan asks of the cluster. None of it changes anything.
 type clusterReader interface {
 	FreshNodes(ctx context.Context) ([]types.Node, error)

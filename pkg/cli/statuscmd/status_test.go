@@ -55,7 +55,7 @@ func TestStatusReadsADeviceThroughItsFlags(t *testing.T) {
 	if err := cmdtest.Output("jsonpath={.Problems[*].Name}", out.Flag, out.Parse); err != nil {
 		t.Fatal(err)
 	}
-	if err := device.CheckDevice(device.Options{Root: root}); err == nil {
+	if err := device.CheckDevice(device.Options{Root: root}.Paths()); err == nil {
 		t.Error("an empty directory is taken for a device")
 	}
 	if err := os.MkdirAll(filepath.Join(root, "run"), 0o755); err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// putStatus is an overview: what is wrong first.
 func putStatus(s *terminal.Screen, o overview.Overview) {
 	putStatusHead(s, o)
 	for _, p := range o.Problems {
@@ -85,7 +84,6 @@ func putProblem(s *terminal.Screen, p types.Finding, now time.Time) {
 	s.Put(8, terminal.Plain, p.Rule+"; docs/operations.md, \""+p.Anchor+"\"")
 }
 
-// summary writes one line for each thing that is known, with its age.
 type summary struct {
 	*terminal.Screen
 	now time.Time

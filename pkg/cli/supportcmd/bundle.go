@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -145,8 +144,6 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-var _ io.Writer = (*limitedBuffer)(nil)
-
 const (
 	// maxOutput bounds the output of a command and an answer of the agent.
 	maxOutput = 8 << 20
@@ -162,13 +159,9 @@ func bundleExtras(o *device.Options, all func() *cobra.Command, p device.Paths, 
 	extras := []bundle.Source{{Name: "versions.json", Form: bundle.JSON, Get: func(context.Context) ([]byte, error) { return versions(p.Version) }}}
 	for _, line := range []string{"status", "status -o json", "doctor", "doctor -o json", "drain status", "nodes", "apps", "topics"} {
 		args := strings.Fields(line)
-		name := strings.ReplaceAll(strings.TrimSuffix(line, " -o json"), " ", "-") + ".txt"
-		if strings.HasSuffix(line, "json") {
-			name = args[0] + ".json"
-		}
-		form := bundle.Text
-		if strings.HasSuffix(name, ".json") {
-			form = bundle.JSON
+		name, form := strings.ReplaceAll(line, " ", "-")+".txt", bundle.Text
+		if command, ok := strings.CutSuffix(line, " -o json"); ok {
+			name, form = command+".json", bundle.JSON
 		}
 		extras = append(extras, bundle.Source{Name: "commands/" + name, Form: form, Get: func(ctx context.Context) ([]byte, error) { return commandSays(ctx, o, all(), args) }})
 	}

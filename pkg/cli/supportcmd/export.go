@@ -53,9 +53,6 @@ func NewExportCommand(o *device.Options) *cobra.Command {
 			"binary only one is written, a serialized ZInfoMsg or, for metrics, ZMetricMsg. What is missing, old or incomplete\n" +
 			"is reported on stderr.\n\n" + exportExitCodes,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := out.Parse(); err != nil {
-				return err
-			}
 			if err := checkExport(args, format); err != nil {
 				return terminal.ExitWith(terminal.ExitUsage, err)
 			}
@@ -97,7 +94,6 @@ func checkExport(names []string, format string) error {
 	return nil
 }
 
-// exported is one message, or why there is none.
 type exported struct {
 	name    string
 	message proto.Message // nil for none
@@ -131,8 +127,12 @@ func export(ctx context.Context, e *exporter, names []string, binary bool, form 
 			}
 			continue
 		}
-		if err := write(out, x, binary, form); err != nil {
-			return terminal.ExitWith(terminal.ExitUsage, err)
+		raw, err := encode(x, binary, form)
+		if err == nil {
+			_, err = out.Write(raw)
+		}
+		if err != nil {
+			return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("write %s: %w", x.name, err))
 		}
 	}
 	return verdict(missing, doubtful)
@@ -149,20 +149,14 @@ func verdict(missing, doubtful []string) error {
 	return nil
 }
 
-func write(out io.Writer, x exported, binary bool, form *terminal.Outputs) error {
+// encode is a message as it is printed.
+func encode(x exported, binary bool, form *terminal.Outputs) ([]byte, error) {
 	if binary {
-		raw, err := evereport.Binary(x.message)
-		if err == nil {
-			_, err = out.Write(raw)
-		}
-		if err != nil {
-			return fmt.Errorf("write %s: %w", x.name, err)
-		}
-		return nil
+		return evereport.Binary(x.message)
 	}
 	raw, err := evereport.JSON(x.message)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", x.name, err)
+		return nil, err
 	}
 	var b bytes.Buffer
 	err = form.Document(&b, struct {
@@ -170,11 +164,5 @@ func write(out io.Writer, x exported, binary bool, form *terminal.Outputs) error
 		Type    string          `json:"type"`
 		Message json.RawMessage `json:"message"`
 	}{x.name, string(x.message.ProtoReflect().Descriptor().FullName()), raw})
-	if err == nil {
-		_, err = out.Write(b.Bytes())
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", x.name, err)
-	}
-	return nil
+	return b.Bytes(), err
 }

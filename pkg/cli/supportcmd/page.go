@@ -25,9 +25,6 @@ func NewPageCommand(o *device.Options) *cobra.Command {
 			"Exit codes:\n  0   shown\n  1   wrong usage, or the token cannot be read\n  99  unknown command",
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := out.Parse(); err != nil {
-				return err
-			}
 			found, err := findPage(o.Paths())
 			if err != nil {
 				return err

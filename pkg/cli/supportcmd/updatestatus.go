@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,12 +26,7 @@ func NewUpdateStatusCommand(o *device.Options) *cobra.Command {
 		Use:    "pubKubeClusterUpdateStatus node component status destVersion [error]",
 		Short:  "Report the update of a component of the kube container",
 		Hidden: true,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) < 4 || len(args) > 5 {
-				return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("usage: %s", c.UseLine()))
-			}
-			return nil
-		},
+		Args:   terminal.Words(4, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			report, err := parseReport(args, time.Now())
 			if err != nil {
@@ -72,8 +66,7 @@ func parseReport(args []string, now time.Time) (types.KubeClusterUpdateStatus, e
 // deliver hands the report to the running agent and waits until the agent has
 // passed it on; where none runs it goes to disk, where the next one finds it.
 func deliver(ctx context.Context, p device.Paths, report types.KubeClusterUpdateStatus) error {
-	log := logrus.New()
-	log.SetOutput(io.Discard) // what fails comes back as an error
+	log := device.Silent()
 	bus := pubsub.NewBus(p.Root, log)
 	reported := pubsub.NewPublication[types.KubeClusterUpdateStatus](bus, device.CommandAgent, pubsub.FilesOnly())
 	passedOn := pubsub.NewSubscription[types.KubeClusterUpdateStatus](bus, "zedagent", pubsub.Persistent(), pubsub.SocketOnly())

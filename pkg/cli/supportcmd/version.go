@@ -11,7 +11,6 @@ import (
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 )
 
-// built is what this program was made of.
 type built struct {
 	Version  string
 	Commit   string // "" where it was not built from a repository
@@ -28,9 +27,6 @@ func NewVersionCommand(version string) *cobra.Command {
 		Use: "version", Short: "Print the version", Args: terminal.Words(0),
 		Long: "Print the version; with -o json its commit, its Go version and its platform, too.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := out.Parse(); err != nil {
-				return err
-			}
 			return out.Show(c.Context(), terminal.Of(c.OutOrStdout()), 0, func(context.Context) terminal.View {
 				b := buildOf(version)
 				return terminal.View{Data: b, Draw: func(s *terminal.Screen) { s.Lines = []string{b.Version} }}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -141,17 +142,24 @@ func putProse(s *Screen, text string) {
 
 // putCommands are the commands below c, with what each does.
 func putCommands(s *Screen, c *cobra.Command) {
+	shown := slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool { return !sub.IsAvailableCommand() && sub.Name() != "help" })
 	longest := 0
-	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() || sub.Name() == "help" {
-			longest = max(longest, len(sub.Name()))
-		}
+	for _, sub := range shown {
+		longest = max(longest, len(sub.Name()))
 	}
-	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() || sub.Name() == "help" {
-			s.Hang(fmt.Sprintf("  %-*s  ", longest, sub.Name()), longest+4, Plain, sub.Short)
-		}
+	for _, sub := range shown {
+		s.Hang(fmt.Sprintf("  %-*s  ", longest, sub.Name()), longest+4, Plain, sub.Short)
 	}
+}
+
+// Group is a command that only has others below it.
+func Group(use, short, long string, below ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: NoCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(below...)
+	return c
 }
 
 // Words refuses a number of words that the command does not take: it wants
@@ -197,6 +205,7 @@ func Complaint(err error) string {
 const (
 	ExitUsage          = 1
 	ExitNotPublished   = 2 // or the API server cannot be queried
+	ExitFound          = 3 // by a check, or in the way of a plan
 	ExitDrainFailed    = 3
 	ExitJoinTimeout    = 4
 	ExitJoinWithdrawn  = 5
@@ -230,9 +239,6 @@ func ExitCode(err error) int {
 		return 1
 	}
 }
-
-// ExitFound is the exit code of a check that has found a problem.
-const ExitFound = 3
 
 // ShowExitCodes are those of the commands that show something.
 const ShowExitCodes = `Exit codes:

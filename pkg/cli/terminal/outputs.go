@@ -2,18 +2,21 @@ package terminal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 )
@@ -35,8 +38,9 @@ type Outputs struct {
 	path *jsonpath.JSONPath
 }
 
-// Flag adds -o to a command.
+// Flag adds -o to a command, which is checked before the command runs.
 func (o *Outputs) Flag(c *cobra.Command) {
+	c.PreRunE = func(*cobra.Command, []string) error { return o.Parse() }
 	c.Flags().StringVarP(&o.flag, "output", "o", formTable, "`FORM` of what is printed: table, json, yaml or jsonpath=EXPR")
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(
 		[]string{formTable, formJSON, formYAML, formJSONPath + "="}, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp))
@@ -53,17 +57,9 @@ var bareExpression = regexp.MustCompile(`^(\.|\[)?[A-Za-z_*?@'"]`)
 // Parse checks the word after -o.
 func (o *Outputs) Parse() error {
 	form, expr, has := strings.Cut(o.flag, "=")
-	switch form {
-	case "", formTable:
-		o.form = formTable
-	case formJSON, formYAML:
-		o.form = form
-	case formJSONPath:
-		o.form = formJSONPath
-	default:
-		return ExitWith(ExitUsage, fmt.Errorf("output %q: want table, json, yaml or jsonpath=EXPR", Clean(o.flag)))
-	}
-	if has != (o.form == formJSONPath) || has && expr == "" {
+	o.form = cmp.Or(form, formTable)
+	known := slices.Contains([]string{formTable, formJSON, formYAML, formJSONPath}, o.form)
+	if !known || has != (o.form == formJSONPath) || has && expr == "" {
 		return ExitWith(ExitUsage, fmt.Errorf("output %q: want table, json, yaml or jsonpath=EXPR", Clean(o.flag)))
 	}
 	if !has {
@@ -156,38 +152,15 @@ func (o *Outputs) find(data any) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode: %w", err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
 	var v any
-	if err := dec.Decode(&v); err != nil {
+	if err := utiljson.Unmarshal(raw, &v); err != nil { // whole numbers are integers, which print as they are
 		return "", fmt.Errorf("decode: %w", err)
 	}
 	var found strings.Builder
-	if err := o.path.Execute(&found, whole(v)); err != nil {
+	if err := o.path.Execute(&found, v); err != nil {
 		return "", ExitWith(ExitUsage, errors.New("jsonpath: "+Clean(err.Error())))
 	}
 	return found.String(), nil
-}
-
-// whole makes whole numbers integers, which print as they are.
-func whole(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, e := range v {
-			v[k] = whole(e)
-		}
-	case []any:
-		for i, e := range v {
-			v[i] = whole(e)
-		}
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return n
-		}
-		f, _ := v.Float64()
-		return f
-	}
-	return v
 }
 
 // outcome is what a command that does something tells programs.
@@ -202,9 +175,6 @@ type outcome struct {
 // RunAction runs what a command does. What it says is for people as it comes; for
 // programs it is one document at the end, with how it ended.
 func (o *Outputs) RunAction(c *cobra.Command, do func(w io.Writer) error) error {
-	if err := o.Parse(); err != nil {
-		return err
-	}
 	if o.People() {
 		return do(c.OutOrStdout())
 	}
@@ -218,62 +188,6 @@ func (o *Outputs) RunAction(c *cobra.Command, do func(w io.Writer) error) error 
 		r.Error = err.Error()
 	}
 	return errors.Join(err, o.Encode(c.OutOrStdout(), r, "  "))
-}
-
-// longestLine bounds what is held of a line that has no end, in bytes.
-const longestLine = 1 << 20
-
-// lineWriter turns lines into a document each.
-type lineWriter struct {
-	out  *Outputs
-	to   io.Writer
-	of   func(line string) any
-	rest []byte
-}
-
-// Lines is where a command writes its lines: w for people, else a document for
-// each of them.
-func (o *Outputs) Lines(w io.Writer, of func(line string) any) io.Writer {
-	if o.People() {
-		return w
-	}
-	return &lineWriter{out: o, to: w, of: of}
-}
-
-// Write implements io.Writer.
-func (w *lineWriter) Write(p []byte) (int, error) {
-	w.rest = append(w.rest, p...)
-	for {
-		i := bytes.IndexByte(w.rest, '\n')
-		if i < 0 && len(w.rest) < longestLine {
-			return len(p), nil
-		}
-		end := i + 1
-		if i < 0 {
-			i, end = len(w.rest), len(w.rest)
-		}
-		line := string(w.rest[:i])
-		w.rest = w.rest[end:]
-		if err := w.out.Encode(w.to, w.of(line), ""); err != nil {
-			return 0, err
-		}
-	}
-}
-
-// saidLine is a line with its time, as data.
-type saidLine struct {
-	At   time.Time `json:",omitzero"`
-	Text string
-}
-
-// Stamped takes a line apart that begins with a time.
-func Stamped(line string) any {
-	if head, text, ok := strings.Cut(line, "Z "); ok {
-		if at, err := time.Parse("2006-01-02 15:04:05", head); err == nil {
-			return saidLine{at, text}
-		}
-	}
-	return saidLine{Text: line}
 }
 
 // Completed gives the values of a flag to the shell.

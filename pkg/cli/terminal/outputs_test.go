@@ -179,12 +179,6 @@ func TestShortAges(t *testing.T) {
 	}
 }
 
-func TestALineWithItsTimeIsADocument(t *testing.T) {
-	if got := Stamped("2026-11-20 14:03:12Z done: it runs"); got != (saidLine{cmdtest.Now, "done: it runs"}) {
-		t.Errorf("a line with its time: %+v", got)
-	}
-}
-
 // FuzzOutput: whatever stands after -o is taken or refused, and what is taken
 // prints.
 func FuzzOutput(f *testing.F) {

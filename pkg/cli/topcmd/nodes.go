@@ -29,7 +29,6 @@ const (
 	askMost   = 40
 )
 
-// nodeAsker is what the command asks of the cluster.
 type nodeAsker interface {
 	FreshNodes(ctx context.Context) ([]types.Node, error)
 	NodeStats(ctx context.Context, node string) (types.KubeletStats, error)
@@ -59,13 +58,6 @@ type nodeAsking struct {
 	rounds  int                  // that have ended
 }
 
-// nodeAnswer is one answer: the names of the nodes, or a sample of one.
-type nodeAnswer struct {
-	names  []string
-	node   string
-	sample nodeSample
-}
-
 // begin starts a round if it is time for one. A node whose sample is young enough is not
 // asked.
 func (a *nodeAsking) begin(ctx context.Context, now time.Time) {
@@ -75,18 +67,28 @@ func (a *nodeAsking) begin(ctx context.Context, now time.Time) {
 		return
 	}
 	a.next, a.busy = now.Add(askEvery), true
+	if a.asked == nil {
+		a.asked = map[string]time.Time{}
+	}
 	asked, skip := maps.Clone(a.asked), map[string]bool{}
 	for name := range a.samples {
 		skip[name] = now.Sub(a.newest(name)).Abs() < askEvery
 	}
 	a.work.Go(func() {
-		round(ctx, a.kube, skip, asked, a.hear)
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.busy = false
-		a.rounds++
-		pubsub.Ring(a.wake)
+		a.round(ctx, skip, asked)
+		a.update(func() {
+			a.busy = false
+			a.rounds++
+		})
 	})
+}
+
+// update changes what is known, and rings.
+func (a *nodeAsking) update(change func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change()
+	pubsub.Ring(a.wake)
 }
 
 // settled reports that every node was asked once, or none can be.
@@ -97,10 +99,10 @@ func (a *nodeAsking) settled() bool {
 }
 
 // round names the nodes and asks them, but for those to skip.
-func round(ctx context.Context, kube nodeAsker, skip map[string]bool, asked map[string]time.Time, say func(nodeAnswer)) {
-	nodes, err := kube.FreshNodes(ctx)
+func (a *nodeAsking) round(ctx context.Context, skip map[string]bool, asked map[string]time.Time) {
+	nodes, err := a.kube.FreshNodes(ctx)
 	if err != nil {
-		say(nodeAnswer{sample: nodeSample{err: err}})
+		a.update(func() { a.err = err })
 		return
 	}
 	var names, ask []string
@@ -113,7 +115,10 @@ func round(ctx context.Context, kube nodeAsker, skip map[string]bool, asked map[
 		}
 	}
 	slices.Sort(names)
-	say(nodeAnswer{names: names})
+	a.update(func() {
+		a.err, a.names = nil, names
+		maps.DeleteFunc(a.samples, func(name string, _ []nodeSample) bool { return !slices.Contains(names, name) })
+	})
 	slices.SortFunc(ask, func(a, b string) int { return cmp.Or(asked[a].Compare(asked[b]), strings.Compare(a, b)) })
 	ask = ask[:min(len(ask), askMost)]
 	var group errgroup.Group
@@ -122,34 +127,17 @@ func round(ctx context.Context, kube nodeAsker, skip map[string]bool, asked map[
 		group.Go(func() error {
 			ctx, cancel := context.WithTimeout(ctx, askWithin)
 			defer cancel()
-			stats, err := kube.NodeStats(ctx, name)
+			stats, err := a.kube.NodeStats(ctx, name)
 			w := nodeSample{at: time.Now(), metrics: stats.Node, total: sum(stats.Node.MemoryWorking, stats.Node.MemoryAvailable), err: err}
 			w.metrics.Cores = cores[name]
-			say(nodeAnswer{node: name, sample: w})
+			a.update(func() {
+				a.asked[name] = w.at
+				a.know(name, w)
+			})
 			return nil
 		})
 	}
 	_ = group.Wait() // no error is returned: each is in its answer
-}
-
-// hear takes an answer.
-func (a *nodeAsking) hear(answer nodeAnswer) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch {
-	case answer.node != "":
-		if a.asked == nil {
-			a.asked = map[string]time.Time{}
-		}
-		a.asked[answer.node] = answer.sample.at
-		a.know(answer.node, answer.sample)
-	case answer.sample.err != nil:
-		a.err = answer.sample.err
-	default:
-		a.err, a.names = nil, answer.names
-		maps.DeleteFunc(a.samples, func(name string, _ []nodeSample) bool { return !slices.Contains(a.names, name) })
-	}
-	pubsub.Ring(a.wake)
 }
 
 // know keeps a newer sample of a node. A failure is kept beside the last one.

@@ -30,7 +30,6 @@ const (
 	sortName   = "name"
 )
 
-// topTable is what is to be seen at one moment.
 type topTable struct {
 	At       time.Time
 	Of       string // nodes, pods or containers
@@ -45,25 +44,22 @@ type topTable struct {
 type topRow struct {
 	Name     string // of a pod with its namespace, of a container behind its pod
 	At       time.Time
-	Old      bool     // older than 15 s, or without a time
-	Cores    int      `json:",omitempty"`
-	CPU      *uint64  `json:",omitempty"` // nanocores
-	Memory   *uint64  `json:",omitempty"` // bytes in the working set
-	Total    *uint64  `json:",omitempty"` // bytes of memory
-	Swap     *uint64  `json:",omitempty"` // bytes
-	Received *uint64  `json:",omitempty"` // bytes a second, as all that follow
-	Sent     *uint64  `json:",omitempty"`
-	Read     *uint64  `json:",omitempty"`
-	Written  *uint64  `json:",omitempty"`
-	Disk     *uint64  `json:",omitempty"` // bytes used
-	DiskSize *uint64  `json:",omitempty"` // bytes
-	CPUs     []sample // the oldest first, at most eight
-	Memories []sample
+	Old      bool      // older than 15 s, or without a time
+	Cores    int       `json:",omitempty"`
+	CPU      *uint64   `json:",omitempty"` // nanocores
+	Memory   *uint64   `json:",omitempty"` // bytes in the working set
+	Total    *uint64   `json:",omitempty"` // bytes of memory
+	Swap     *uint64   `json:",omitempty"` // bytes
+	Received *uint64   `json:",omitempty"` // bytes a second, as all that follow
+	Sent     *uint64   `json:",omitempty"`
+	Read     *uint64   `json:",omitempty"`
+	Written  *uint64   `json:",omitempty"`
+	Disk     *uint64   `json:",omitempty"` // bytes used
+	DiskSize *uint64   `json:",omitempty"` // bytes
+	CPUs     []*uint64 // the oldest first, at most eight; nil for unknown
+	Memories []*uint64
 	Stale    string `json:",omitempty"` // why there is nothing newer
 }
-
-// sample is one value of a sparkline; nil for unknown.
-type sample = *uint64
 
 // age marks what is old, and what comes from a clock that was set back.
 func (r *topRow) age(now time.Time, old time.Duration) { r.Old = now.Sub(r.At).Abs() > old }
@@ -115,19 +111,16 @@ func podRows(m types.KubeNodeMetrics, now time.Time, all bool) (rows []topRow, h
 			hidden++
 			continue
 		}
-		r := topRow{Name: podName(p, all)}
-		var before types.PodSample
-		for _, s := range lastOf(p.Samples) {
-			r.At, r.CPU, r.Memory = s.At, s.CPU, s.MemoryWorking
-			r.CPUs, r.Memories = append(r.CPUs, s.CPU), append(r.Memories, s.MemoryWorking)
-			took := s.At.Sub(before.At)
-			r.Received, r.Sent = perSecond(before.NetworkReceived, s.NetworkReceived, took), perSecond(before.NetworkSent, s.NetworkSent, took)
-			before = s
+		var whole types.ContainerMetrics // what a pod has of the samples of a container
+		for _, s := range p.Samples {
+			whole.Samples = append(whole.Samples, types.ContainerSample{
+				At: s.At, CPU: s.CPU, MemoryWorking: s.MemoryWorking, NetworkReceived: s.NetworkReceived, NetworkSent: s.NetworkSent,
+			})
 		}
+		r := containerRow(podName(p, all), whole, now)
 		if p.Ephemeral != nil {
 			r.Disk = p.Ephemeral.Used
 		}
-		r.age(now, topOldPod)
 		rows = append(rows, r)
 	}
 	return rows, hidden

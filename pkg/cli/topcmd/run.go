@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -21,12 +22,12 @@ const onceWithin = 7 * time.Second
 
 // top is one call of the command.
 type top struct {
-	options topOptions
-	paths   device.Paths
-	out     terminal.Terminal
-	looking *looking
-	files   *topFiles
-	asking  nodeAsking
+	options   topOptions
+	paths     device.Paths
+	out       terminal.Terminal
+	measuring *measuring
+	files     *topFiles
+	asking    nodeAsking
 
 	wake chan struct{} // rings where something is new before a second has passed
 
@@ -58,15 +59,15 @@ func (t *top) run(ctx context.Context) error {
 // step looks at all there is, and has the nodes asked when it is time.
 func (t *top) step(ctx context.Context) topTable {
 	now := time.Now()
-	t.looking.renew(now)
+	t.measuring.renew(now)
 	agent := device.LifeOfAgent(t.paths, now)
 	t.files.look(t.options.of == topNodes)
 	table := topTable{At: now.UTC(), Of: t.options.of, Agent: agent, Problems: t.files.problems(agent, now), Rows: []topRow{}}
 	if info, err := device.OwnName(t.paths); err == nil {
 		table.Node = info.NodeName()
 	}
-	if t.looking.err != nil {
-		table.Problems = append(table.Problems, t.looking.err.Error())
+	if t.measuring.err != nil {
+		table.Problems = append(table.Problems, t.measuring.err.Error())
 	}
 	own := t.files.own.value
 	if own != nil && own.Node != "" {
@@ -116,7 +117,7 @@ func (t *top) first(ctx context.Context) (topTable, error) {
 // settled reports that waiting brings nothing younger.
 func (t *top) settled(table topTable) bool {
 	own := t.files.own.value
-	if table.Agent.Runs && t.looking.err == nil && (own == nil || own.Stale == "" && table.At.Sub(own.At).Abs() > topOld) {
+	if table.Agent.Runs && t.measuring.err == nil && (own == nil || own.Stale == "" && table.At.Sub(own.At).Abs() > topOld) {
 		return false
 	}
 	return t.options.of != topNodes || t.asking.settled()
@@ -187,23 +188,23 @@ const (
 	lookWithin = time.Second
 )
 
-// looking is the wish that the agent looks often, under a key of its own.
-type looking struct {
+// measuring is the request that the agent measures often, under a key of its own.
+type measuring struct {
 	topic device.Requested[types.MetricsLook]
 	key   string
 	next  time.Time // of the renewal
 	err   error     // of the newest; nil where it lies there
 }
 
-// startLooking makes the topic ready, and takes back what commands left there
+// startMeasuring makes the topic ready, and takes back what commands left there
 // that were killed.
-func startLooking(p device.Paths) (*looking, error) {
+func startMeasuring(p device.Paths) (*measuring, error) {
 	topic, err := device.OperatorTopic[types.MetricsLook](p)
 	if err != nil {
 		return nil, err
 	}
 	topic.Within = lookWithin
-	l := &looking{topic: topic, key: uuid.NewString()}
+	l := &measuring{topic: topic, key: uuid.NewString()}
 	now := time.Now()
 	for key, left := range topic.All() {
 		if now.Sub(left.At).Abs() > lookForgotten {
@@ -214,7 +215,7 @@ func startLooking(p device.Paths) (*looking, error) {
 }
 
 // renew says it again when it is time.
-func (l *looking) renew(now time.Time) {
+func (l *measuring) renew(now time.Time) {
 	if now.Before(l.next) {
 		return
 	}
@@ -226,4 +227,68 @@ func (l *looking) renew(now time.Time) {
 }
 
 // end takes it back. Where that fails the agent forgets it all the same.
-func (l *looking) end() { _ = l.topic.Unpublish(l.key) }
+func (l *measuring) end() { _ = l.topic.Unpublish(l.key) }
+
+type topicRecord[T any] struct {
+	path  string
+	value *T    // nil for none that can be read
+	err   error // why; wraps fs.ErrNotExist where there is no file
+}
+
+func (r *topicRecord[T]) look() {
+	r.value = nil
+	var v T
+	if v, _, r.err = device.ReadRecord[T](r.path); r.err == nil {
+		r.value = &v
+	}
+}
+
+type topFiles struct {
+	own     topicRecord[types.KubeNodeMetrics]
+	cluster topicRecord[types.KubeClusterMetrics]
+}
+
+func newTopFiles(p device.Paths) *topFiles {
+	return &topFiles{
+		own:     topicRecord[types.KubeNodeMetrics]{path: p.TopicFile(device.Self, "KubeNodeMetrics")},
+		cluster: topicRecord[types.KubeClusterMetrics]{path: p.TopicFile(device.Self, "KubeClusterMetrics")},
+	}
+}
+
+// look reads the files; of the cluster only where that is shown.
+func (f *topFiles) look(cluster bool) {
+	f.own.look()
+	if cluster {
+		f.cluster.look()
+	}
+}
+
+// problems are what the files do not say, and why.
+func (f *topFiles) problems(agent device.AgentLife, now time.Time) []string {
+	var said []string
+	if !agent.Runs {
+		said = append(said, "the agent is NOT running: "+agent.Why+"; its values are the last ones that it published")
+	}
+	m := f.own.value
+	switch {
+	case errors.Is(f.own.err, fs.ErrNotExist) && agent.Runs:
+		said = append(said, "the agent has published no KubeNodeMetrics yet")
+	case f.own.err != nil && !errors.Is(f.own.err, fs.ErrNotExist):
+		said = append(said, "KubeNodeMetrics: "+f.own.err.Error())
+	case m != nil && m.Stale != "":
+		said = append(said, "this node's kubelet: "+m.Stale)
+	case m != nil && agent.Runs && now.Sub(m.At).Abs() > max(m.Every, time.Minute)+topOld:
+		said = append(said, fmt.Sprintf("KubeNodeMetrics is stale: it is from %s", terminal.Stamp(m.At, now)))
+	}
+	if m != nil && m.Omitted > 0 {
+		said = append(said, fmt.Sprintf("%d pods or containers are left out of KubeNodeMetrics, which would be too large", m.Omitted))
+	}
+	// Only the node that reports for the cluster has the other file.
+	if err := f.cluster.err; err != nil && !errors.Is(err, fs.ErrNotExist) {
+		said = append(said, "KubeClusterMetrics: "+err.Error())
+	}
+	if c := f.cluster.value; c != nil && c.Truncated > 0 {
+		said = append(said, fmt.Sprintf("%d entries are left out of KubeClusterMetrics, which would be too large", c.Truncated))
+	}
+	return said
+}

@@ -88,7 +88,7 @@ func TestTheAgentIsAskedEveryFiveSecondsUntilTheEnd(t *testing.T) {
 		c := s.top(topOptions{of: topPods}, true, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var ended sync.WaitGroup
-		ended.Go(func() { _ = c.live(ctx); c.looking.end() })
+		ended.Go(func() { _ = c.live(ctx); c.measuring.end() })
 		var seen []time.Time
 		for range 30 {
 			time.Sleep(time.Second)
@@ -117,7 +117,7 @@ func TestWhatKilledCommandsLeftGoesWithTheNext(t *testing.T) {
 	for i, at := range []time.Time{time.Now().Add(-2 * time.Minute), time.Now().Add(2 * time.Hour), time.Now().Add(-10 * time.Second)} {
 		s.put(fmt.Sprintf("run/zedkube-cli/MetricsLook/%d.json", i), fmt.Sprintf(`{"At":%q}`, at.UTC().Format(time.RFC3339Nano)))
 	}
-	l, err := startLooking(s.paths)
+	l, err := startMeasuring(s.paths)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func crowded() (topTable, topOptions) {
 	t.Rows = nil
 	for i := range 300 {
 		cpu := some(uint64(300-i) * 1e6)
-		t.Rows = append(t.Rows, topRow{Name: fmt.Sprintf("app-%03d", i), At: cmdtest.Ago(time.Second), CPU: cpu, CPUs: []sample{cpu}})
+		t.Rows = append(t.Rows, topRow{Name: fmt.Sprintf("app-%03d", i), At: cmdtest.Ago(time.Second), CPU: cpu, CPUs: []*uint64{cpu}})
 	}
 	return t, o
 }
@@ -161,13 +161,13 @@ func TestWhatIsUnknownIsNotZero(t *testing.T) {
 	if want := []string{"camera-inspection-line-3-9f27b/sidecar", "0m", "▁▁▁▁▁▁▁▁", "-", "--------", "-", "-", "-", "-", "2s"}; !cmp.Equal(side, want) {
 		t.Errorf("got %q, want %q", side, want)
 	}
-	if got := l.spark([]sample{some(0), nil, some(50), some(100)}, 0); got != "    ▁-▅█" {
+	if got := l.spark([]*uint64{some(0), nil, some(50), some(100)}, 0); got != "    ▁-▅█" {
 		t.Errorf("got %q", got)
 	}
-	if got := l.spark([]sample{some(5), some(1 << 63)}, 10); got != "      ▅█" {
+	if got := l.spark([]*uint64{some(5), some(1 << 63)}, 10); got != "      ▅█" {
 		t.Errorf("of a known whole: got %q", got)
 	}
-	if got := (topLook{ascii: true}).spark([]sample{some(0), nil, some(100)}, 0); got != "     0-7" {
+	if got := (topLook{ascii: true}).spark([]*uint64{some(0), nil, some(100)}, 0); got != "     0-7" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -75,7 +75,7 @@ func (s *topStage) looks() (all []types.MetricsLook) {
 
 func (s *topStage) top(o topOptions, live bool, kube nodeAsker) *top {
 	s.t.Helper()
-	l, err := startLooking(s.paths)
+	l, err := startMeasuring(s.paths)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func (s *topStage) top(o topOptions, live bool, kube nodeAsker) *top {
 	}
 	wake := make(chan struct{}, 1)
 	return &top{
-		options: o, paths: s.paths, out: terminal.Terminal{Writer: &s.out, Fd: -1, Live: live}, looking: l, files: newTopFiles(s.paths),
+		options: o, paths: s.paths, out: terminal.Terminal{Writer: &s.out, Fd: -1, Live: live}, measuring: l, files: newTopFiles(s.paths),
 		asking: nodeAsking{kube: kube, wake: wake}, wake: wake,
 	}
 }

@@ -2,11 +2,9 @@
 package topcmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
 	"slices"
@@ -34,7 +32,6 @@ const (
 	topContainers = "containers"
 )
 
-// topOptions are what to show, and how.
 type topOptions struct {
 	of    string
 	all   bool // pods of every namespace
@@ -57,7 +54,7 @@ func NewTopCommand(o *device.Options) *cobra.Command {
 			"one older than 25 s, because kubelets measure them every 10 to 15 s. Unknown values are shown as -.\n" +
 			"q quits, c m n sort by cpu, memory or name, the arrow keys, space and b scroll.\n\n" + topExitCodes,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := cmp.Or(t.out.Parse(), t.parse(args)); err != nil {
+			if err := t.parse(args); err != nil {
 				return err
 			}
 			// Also when the terminal goes away the agent is told that nobody looks.
@@ -110,15 +107,15 @@ func localeIsUTF8() bool {
 
 // showTop asks the agent to look often for as long as it shows.
 func showTop(ctx context.Context, p device.Paths, o topOptions, out terminal.Terminal) error {
-	if _, err := os.Stat(p.RunDir()); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %w", device.ErrNoDevice, err)
+	if err := device.CheckDevice(p); err != nil {
+		return err
 	}
-	looking, err := startLooking(p)
+	measuring, err := startMeasuring(p)
 	if err != nil {
 		return err
 	}
-	defer looking.end()
-	t := &top{options: o, out: out, looking: looking, files: newTopFiles(p), paths: p, wake: make(chan struct{}, 1)}
+	defer measuring.end()
+	t := &top{options: o, out: out, measuring: measuring, files: newTopFiles(p), paths: p, wake: make(chan struct{}, 1)}
 	t.asking.wake = t.wake
 	if o.of == topNodes {
 		kube, done, err := kubeapi.Dial(ctx, device.Silent(), p.Kubeconfig, types.NoOperations{})

@@ -1,6 +1,7 @@
 package joinplan
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -79,7 +80,6 @@ func (f Facts) noView() string {
 	return fmt.Sprintf("%s does not know the state of its cluster now.", f.Peers[0].Address)
 }
 
-// masters is who is still expected, as the controller says.
 func (f Facts) masters(all *findings) {
 	if len(f.Own.Masters) == 0 || f.Nodes == nil {
 		return
@@ -144,7 +144,6 @@ func (f Facts) room(all *findings, view *types.ReachCluster) {
 	}
 }
 
-// spare is how many may fail.
 func spare(n int) string {
 	if n <= 0 {
 		return "none may"
@@ -196,7 +195,7 @@ func (f Facts) versions(all *findings, view *types.ReachCluster, whose string) {
 		}
 	}
 	const update = "update the older ones first"
-	is := fmt.Sprintf("The candidate is to run Kubernetes %s (%s), the members run %s (%s)", want, f.Own.KubernetesFrom, and(kubelets), whoSays(whose))
+	is := fmt.Sprintf("The candidate is to run Kubernetes %s (%s), the members run %s (%s)", want, f.Own.KubernetesFrom, and(kubelets), cmp.Or(whose, "their status server"))
 	switch {
 	case f.Own.Worker && own > low:
 		all.add("version", Blocks, update, "%s: a worker must not be newer than an API server.", is)
@@ -209,13 +208,6 @@ func (f Facts) versions(all *findings, view *types.ReachCluster, whose string) {
 	default:
 		all.add("version", OK, "", "%s: close enough.", is)
 	}
-}
-
-func whoSays(whose string) string {
-	if whose == "" {
-		return "their status server"
-	}
-	return whose
 }
 
 // kubelets are the versions of the members.

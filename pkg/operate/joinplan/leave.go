@@ -1,6 +1,7 @@
 package joinplan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,9 +23,9 @@ type LeaveFacts struct {
 
 	Nodes   []types.Node // nil where the API server could not be asked, and NoNodes says why
 	NoNodes string
-	Storage *types.Storage // nil for unknown
-	Drain   *DrainAhead    // nil for unknown
-	Apps    []LocalApp     // that the controller has sent here
+	Storage *types.Storage            // nil for unknown
+	Drain   *DrainAhead               // nil for unknown
+	Apps    []types.AppInstanceConfig // that the controller designates to this device
 
 	Loss    *types.LeaveConsent // what a consent has to name for this leave; nil where nothing is lost, or where that is unknown
 	LossOf  time.Time           // when that was last looked at, where the cluster cannot be asked; zero for now
@@ -39,13 +40,6 @@ type DrainAhead struct {
 	Outlook  types.DrainOutlook
 	Pods     int
 	Stranded []string // pods that can run only here
-}
-
-// LocalApp is an application as this device knows it.
-type LocalApp struct {
-	Name     string
-	Only     bool // it must not run elsewhere
-	Adapters int  // devices of this machine that it has
 }
 
 // LeavePlan is what would become of a leave.
@@ -152,7 +146,6 @@ func (f LeaveFacts) peers(all *findings) {
 	}
 }
 
-// drained is the drain.
 func (f LeaveFacts) drained(all *findings) {
 	const step = "drain"
 	d := f.Drain
@@ -168,7 +161,6 @@ func (f LeaveFacts) drained(all *findings) {
 	all.add(step, v, remedy, "This node is drained, of %s: %s.", counted(d.Pods, "pod"), strings.TrimSuffix(d.Verdict, "."))
 }
 
-// quorum is what is left of etcd.
 func (f LeaveFacts) quorum(all *findings) {
 	const step = "quorum"
 	var own types.Node
@@ -201,7 +193,6 @@ func (f LeaveFacts) quorum(all *findings) {
 	}
 }
 
-// deleted is the end.
 func (f LeaveFacts) deleted(all *findings) {
 	all.add("end", OK, "", "The Node %s is deleted, EdgeNodeClusterStatus withdrawn, and the kube container restores /var/lib, empties Longhorn's replica directory and reboots the device.", f.Node)
 }
@@ -280,23 +271,27 @@ func giveUp(f LeaveFacts) *GiveUp {
 	if l == nil || f.Membership == nil || !f.Membership.Belongs() {
 		return nil
 	}
-	g := &GiveUp{Volumes: l.Volumes, Unknown: l.Unknown, Ends: l.Ends, AsOf: f.LossOf, Digest: l.Digest()}
+	g := GiveUpOf(*l, f.LossOf)
 	if w := f.Consent; w != nil && len(w.Lacks(l.Volumes)) == 0 && (w.Ends || !l.Ends) && (w.Unknown || !l.Unknown) {
 		g.Given = w.Given
 	}
-	return g
+	return &g
 }
 
-// apps is what runs here and nowhere else.
+// GiveUpOf is what a consent has to name, as it is shown.
+func GiveUpOf(c types.LeaveConsent, asOf time.Time) GiveUp {
+	return GiveUp{Volumes: c.Volumes, Unknown: c.Unknown, Ends: c.Ends, AsOf: asOf, Digest: c.Digest()}
+}
+
 func (f LeaveFacts) apps(all *findings) {
 	for _, a := range f.Apps {
 		switch {
-		case a.Only:
-			all.add("apps", Blocks, "designate it to another node at the controller", "%s must not run elsewhere: it is designated to this node alone.", a.Name)
-		case a.Adapters > 0:
-			all.add("apps", Warn, "designate it to another node with such a device at the controller", "%s is designated to this node, and has %s of this machine.", a.Name, counted(a.Adapters, "device"))
+		case a.AffinityType == types.AffinityRequired:
+			all.add("apps", Blocks, "designate it to another node at the controller", "%s must not run elsewhere: it is designated to this node alone.", a.DisplayName)
+		case len(a.IoAdapterList) > 0:
+			all.add("apps", Warn, "designate it to another node with such a device at the controller", "%s is designated to this node, and has %s of this machine.", a.DisplayName, counted(len(a.IoAdapterList), "device"))
 		default:
-			all.add("apps", Warn, "designate it to another node at the controller", "%s is designated to this node: it moves to another node and does not fail back.", a.Name)
+			all.add("apps", Warn, "designate it to another node at the controller", "%s is designated to this node: it moves to another node and does not fail back.", a.DisplayName)
 		}
 	}
 	if f.Drain != nil {
@@ -312,10 +307,7 @@ func (f LeaveFacts) stays() []string {
 		"on this device: /persist/status/zedkube (ClusterMembership says left), /persist/kubelog and the audit trail",
 	}
 	if f.Storage == nil || f.Storage.Longhorn {
-		name := f.Node
-		if name == "" {
-			name = "NAME"
-		}
+		name := cmp.Or(f.Node, "NAME")
 		out = append(out, "in the cluster: Longhorn's node "+name+", as long as replicas are on it: kubectl -n longhorn-system delete nodes.longhorn.io "+name+" after the leave",
 			"nothing of the volumes: the kube container empties Longhorn's replica directory when EdgeNodeClusterStatus is withdrawn")
 	}

@@ -125,10 +125,14 @@ func TestWhatIsInTheWayOfALeave(t *testing.T) {
 			func(f *LeaveFacts) { f.Storage, f.NoNodes = nil, "the cluster does not say." }, "volumes", Unknown,
 			"the cluster does not say.",
 		},
-		"an app that must run here": {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "cam", Only: true}} }, "apps", Blocks, "cam must not run elsewhere"},
-		"an app with a device":      {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "plc", Adapters: 1}} }, "apps", Warn, "has 1 device of this machine"},
-		"an app designated here":    {func(f *LeaveFacts) { f.Apps = []LocalApp{{Name: "web"}} }, "apps", Warn, "does not fail back"},
-		"a pod that is stranded":    {func(f *LeaveFacts) { f.Drain.Stranded = []string{"app/dongle"} }, "apps", Warn, "app/dongle can run only here"},
+		"an app that must run here": {func(f *LeaveFacts) {
+			f.Apps = []types.AppInstanceConfig{{DisplayName: "cam", AffinityType: types.AffinityRequired}}
+		}, "apps", Blocks, "cam must not run elsewhere"},
+		"an app with a device": {func(f *LeaveFacts) {
+			f.Apps = []types.AppInstanceConfig{{DisplayName: "plc", IoAdapterList: make([]types.IoAdapter, 1)}}
+		}, "apps", Warn, "has 1 device of this machine"},
+		"an app designated here": {func(f *LeaveFacts) { f.Apps = []types.AppInstanceConfig{{DisplayName: "web"}} }, "apps", Warn, "does not fail back"},
+		"a pod that is stranded": {func(f *LeaveFacts) { f.Drain.Stranded = []string{"app/dongle"} }, "apps", Warn, "app/dongle can run only here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Leave(ready(c.change))

@@ -53,7 +53,7 @@ func (f Facts) portsThere(all *findings, p Peer) {
 }
 
 func (f Facts) there(p Peer, try types.ReachPort) (v Verdict, remedy, what string) {
-	at := fmt.Sprintf("%s of %s (%s)", portText(try.Port), p.Address, portNames[try.Port])
+	at := fmt.Sprintf("Port %d of %s (%s)", try.Port, p.Address, portNames[try.Port])
 	switch {
 	case try.Outcome == types.ReachOpen && slices.Contains(p.NoTLS, try.Port):
 		return Blocks, "see what listens there: ss -ltnp", at + " is open, but does not speak TLS: it is another service."
@@ -98,7 +98,7 @@ func (f Facts) portsBack(all *findings, p Peer) {
 		all.add("ports", OK, "", "From %s to here: %s reached.", p.Address, ports(fine))
 	}
 	if len(idle) > 0 {
-		all.add("ports", Unknown, "try again when k3s is running here", "From %s to here: %s refused, and nothing was listening: %s", p.Address, ports(idle), f.idleWhy(idle[0]))
+		all.add("ports", Unknown, "try again when k3s is running here", "From %s to here: %s refused, and nothing was listening: %s", p.Address, ports(idle), cmp.Or(f.Own.Silent, f.Own.Closed[idle[0]]))
 	}
 }
 
@@ -106,7 +106,7 @@ func (f Facts) portsBack(all *findings, p Peer) {
 // nobody listened.
 func (f Facts) back(p Peer, port int) (v Verdict, remedy, what string) {
 	outcome, tried := of(p.Reach.Ports, port)
-	at := fmt.Sprintf("%s of this device (%s)", portText(port), portNames[port])
+	at := fmt.Sprintf("Port %d of this device (%s)", port, portNames[port])
 	served := f.served(port)
 	listened := served || f.Own.Silent == "" && f.Own.Closed[port] == ""
 	heard := slices.Contains(p.Heard, port)
@@ -133,21 +133,12 @@ func (f Facts) served(port int) bool {
 	return closed && why == ""
 }
 
-func (f Facts) idleWhy(port int) string {
-	if f.Own.Silent != "" {
-		return f.Own.Silent
-	}
-	return f.Own.Closed[port]
-}
-
 func (f Facts) ownAddress() string {
 	if f.Own.Address.IsValid() {
 		return f.Own.Address.String()
 	}
 	return "ADDRESS"
 }
-
-func portText(port int) string { return fmt.Sprintf("Port %d", port) }
 
 func ports(list []int) string {
 	if len(list) == 1 {
@@ -221,7 +212,6 @@ func holder(kernel []Interface, ip netip.Addr) (Interface, bool) {
 	return Interface{}, false
 }
 
-// portOf is nim's port for the cluster.
 func portOf(o Own) (types.NetworkPortStatus, bool) {
 	for _, p := range o.Ports {
 		if o.Label != "" && p.Logicallabel == o.Label || o.Label == "" && o.Interface != "" && p.IfName == o.Interface {
