@@ -139,8 +139,7 @@ const (
 	peersAtOnce   = 8
 	maxPeers      = 32
 	maxPeerAnswer = 512 << 10
-	// writeTimeout is what is left of a request once the round is over.
-	writeTimeout = roundTimeout + requestTimeout
+	writeTimeout  = roundTimeout + requestTimeout // what is left of a request once the round is over
 )
 
 // round is the answer to /cluster-app.

@@ -27,8 +27,7 @@ var share = [ranks]int{outsider: 32, neighbour: 416, member: 64}
 
 const (
 	maxConnections = 512 // the sum of the shares; some 20 KB each
-	// maxOfOneSource is far beyond what one address needs, and far below any share.
-	maxOfOneSource = 32
+	maxOfOneSource = 32  // far beyond what one address needs, and far below any share
 	// turnEvery is small beside maxConnections: who has just come stays
 	// longer than that.
 	turnEvery = 8

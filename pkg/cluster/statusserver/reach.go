@@ -23,14 +23,10 @@ const (
 	// reachTimeout is far beyond a round trip in a cluster's network, and lets
 	// a first packet that was lost be sent again.
 	reachTimeout = 2 * time.Second
-	// maxReaches are under way at a time, and each address has one.
-	maxReaches = 4
-	// reachPause is how long an address waits for its next answer.
-	reachPause = 5 * time.Second
-	// maxReached bounds how many addresses are remembered as having had theirs.
-	maxReached = 1024
-	// maxName is the longest name of a Node.
-	maxName = 253
+	maxReaches   = 4               // under way at a time, and each address has one
+	reachPause   = 5 * time.Second // how long an address waits for its next answer
+	maxReached   = 1024            // bounds how many addresses are remembered as having had theirs
+	maxName      = 253             // the longest name of a Node
 )
 
 var errReachQuery = errors.New("want node=<name of the Node> and device=<UUID>, or neither")

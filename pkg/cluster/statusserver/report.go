@@ -59,8 +59,7 @@ func tri(b bool) triState {
 	return disabled
 }
 
-// maxEach bounds what one application refers to, volumes and networks each.
-const maxEach = 64
+const maxEach = 64 // bounds what one application refers to, volumes and networks each
 
 // subject is what the items read so far tell the later ones.
 type subject struct {

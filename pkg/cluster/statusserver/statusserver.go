@@ -160,8 +160,7 @@ func answered(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// maxBody is far more than anyone sends: no question here needs a body.
-const maxBody = 4 << 10
+const maxBody = 4 << 10 // far more than anyone sends: no question here needs a body
 
 type connKey struct{}
 

@@ -33,8 +33,7 @@ const (
 	DefaultSegments = 8
 )
 
-// period is in case someone has removed the files.
-const period = time.Hour
+const period = time.Hour // in case someone has removed the files
 
 // Component keeps a Record within its bounds and on the disk, and notes in it
 // what the device is asked for. Every exported field is required.

@@ -9,10 +9,8 @@ import (
 )
 
 const (
-	// syncEvery is what a power cut may cost while much is done.
-	syncEvery = time.Second
-	// writeAgain is the pause between tries on a full disk, if nothing is done.
-	writeAgain = 10 * time.Second
+	syncEvery  = time.Second      // what a power cut may cost while much is done
+	writeAgain = 10 * time.Second // the pause between tries on a full disk, if nothing is done
 )
 
 type facts struct {

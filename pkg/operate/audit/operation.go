@@ -19,8 +19,7 @@ const (
 	errorText  = 1024
 )
 
-// maxChains bounds what is remembered of operations: more than a node has pods.
-const maxChains = 1024
+const maxChains = 1024 // bounds what is remembered of operations: more than a node has pods
 
 type operationKey struct{ component, op, target string }
 

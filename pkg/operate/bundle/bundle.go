@@ -208,8 +208,7 @@ func redacted(r *redact.Redactor, content []byte, form Form) []byte {
 	return r.Lines(content)
 }
 
-// head is more than what an entry costs besides its content.
-const head = 4 << 10
+const head = 4 << 10 // more than what an entry costs besides its content
 
 // space says why that many more bytes do not fit, "" where they do. What was
 // compressed and not yet written counts as if it were not compressed.

@@ -46,8 +46,7 @@ const (
 	longSetting    = 10 * time.Minute // between two tries, at most
 )
 
-// maxEach bounds the problems of one name: beyond it they are counted.
-const maxEach = 20
+const maxEach = 20 // bounds the problems of one name: beyond it they are counted
 
 type find func(o seen, tell func(types.Finding))
 
@@ -159,8 +158,7 @@ func (o seen) clustered() bool { return o.Node.NoCluster == "" }
 // no news.
 func (o seen) fresh() bool { return o.Agent.Runs }
 
-// maxNamed bounds how much one sentence names.
-const maxNamed = 5
+const maxNamed = 5 // bounds how much one sentence names
 
 // first is what the rules find as one finding, as severe as the worst of them;
 // false where they find nothing.

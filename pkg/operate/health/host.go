@@ -156,12 +156,9 @@ func judgeLimit(l limit) types.Finding {
 }
 
 const (
-	// forgottenAfter is how old a leftover is, of what is there for moments.
-	forgottenAfter = time.Hour
-	// requestAfter is how long a request of an operator may well stand.
-	requestAfter = 7 * 24 * time.Hour
-	// journalAfter is longer than a drain may take as EVE's settings are.
-	journalAfter = 48 * time.Hour
+	forgottenAfter = time.Hour          // how old a leftover is, of what is there for moments
+	requestAfter   = 7 * 24 * time.Hour // how long a request of an operator may well stand
+	journalAfter   = 48 * time.Hour     // longer than a drain may take as EVE's settings are
 )
 
 type leftover struct {

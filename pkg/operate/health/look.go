@@ -24,13 +24,10 @@ import (
 )
 
 const (
-	// answerWithin is for one answer of this device or of a neighbour.
-	answerWithin = patience / 2
-	// maxAnswer bounds what is read of an answer, of which a line is needed.
-	maxAnswer = 4 << 10
-	maxSmall  = 64 << 10
-	// maxPeers bounds how many nodes are asked for their clock.
-	maxPeers = 8
+	answerWithin = patience / 2 // for one answer of this device or of a neighbour
+	maxAnswer    = 4 << 10      // bounds what is read of an answer, of which a line is needed
+	maxSmall     = 64 << 10
+	maxPeers     = 8 // bounds how many nodes are asked for their clock
 )
 
 // readSmall reads a small file; a pipe is not waited for.

@@ -195,8 +195,7 @@ func judgeConditions(o seen) types.Finding {
 	return all
 }
 
-// noNode is how a repair begins to say that the scheduler finds no node.
-const noNode = "The scheduler finds no node"
+const noNode = "The scheduler finds no node" // how a repair begins to say that the scheduler finds no node
 
 // down reports that an application should run, and runs nowhere. While the
 // cluster is not fully known, that is unknown.

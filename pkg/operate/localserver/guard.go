@@ -21,8 +21,7 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// maxTarget bounds the path and the query of a request, in bytes.
-const maxTarget = 2048
+const maxTarget = 2048 // bounds the path and the query of a request, in bytes
 
 type refusal struct {
 	code  int

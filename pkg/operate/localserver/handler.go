@@ -21,8 +21,7 @@ const (
 	// again for themselves.
 	maxRequests = 32
 	maxStreams  = 8
-	// turnTimeout is how long a request waits for one of these places.
-	turnTimeout = 3 * time.Second
+	turnTimeout = 3 * time.Second // how long a request waits for one of these places
 	// drainTimeout is how long what someone sends after a refused request is
 	// still read, so that he gets to read the refusal.
 	drainTimeout = time.Second
@@ -208,10 +207,8 @@ func (c *Component) answers(at place, a Access) bool {
 }
 
 const (
-	// streamAtLeast is how long a stream has its place also where others want one.
-	streamAtLeast = 30 * time.Second
-	// streamGoes is how long one that has to go may take to end.
-	streamGoes = time.Second
+	streamAtLeast = 30 * time.Second // how long a stream has its place also where others want one
+	streamGoes    = time.Second      // how long one that has to go may take to end
 )
 
 // streams are the answers that go on. The kernel takes what a stream sends also

@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	// writeTimeout bounds how long someone may take to take a part of an answer.
-	writeTimeout = 10 * time.Second
+	writeTimeout = 10 * time.Second // bounds how long someone may take to take a part of an answer
 	// answerTimeout bounds how long someone may take to take an answer that was
 	// made: the kernel takes most of them at once.
 	answerTimeout = 2 * time.Second
@@ -278,8 +277,7 @@ func listenSocket(ctx context.Context, path string) (*socket, error) {
 	return &socket{UnixListener: l, path: path, file: file}, nil
 }
 
-// privateDir begins the name of the directory in which a socket is made.
-const privateDir = ".socket-"
+const privateDir = ".socket-" // begins the name of the directory in which a socket is made
 
 // tidy removes what an agent left that was killed meanwhile.
 func tidy(dir string) {

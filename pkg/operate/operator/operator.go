@@ -31,11 +31,9 @@ const (
 	// Path is below which the topics are: Path + "NodeDrainRequest/global".
 	Path = "/requests/"
 	// Agent is in whose name the topics are.
-	Agent = "zedkube-cli"
-	// maxBody is more than a value of a topic may have.
-	maxBody = 64 << 10
-	// bodyTimeout is how long a command may take to send it.
-	bodyTimeout = 5 * time.Second
+	Agent       = "zedkube-cli"
+	maxBody     = 64 << 10        // more than a value of a topic may have
+	bodyTimeout = 5 * time.Second // how long a command may take to send it
 )
 
 // Topic is one in which a command may leave what it asks for.

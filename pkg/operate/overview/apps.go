@@ -115,8 +115,7 @@ func belongs(name, set string, suffix int) bool {
 	return strings.HasPrefix(name, set) && len(name) == len(set)+suffix
 }
 
-// maxPorts bounds what is shown of an application's ports.
-const maxPorts = 64
+const maxPorts = 64 // bounds what is shown of an application's ports
 
 // ports are the ports of the device that lead to the application: from->to, and
 // the protocol.

@@ -197,8 +197,7 @@ func (o Overview) Age(at time.Time) (time.Duration, bool) {
 // NodesPath is where the agent answers with its table of nodes, as Nodes.
 const NodesPath = "/api/nodes"
 
-// fromAgent is the source of nodes that the agent knows itself.
-const fromAgent = "the agent of this node"
+const fromAgent = "the agent of this node" // the source of nodes that the agent knows itself
 
 // Live is what the running agent knows beside the files below root: its own table of
 // nodes, which every member of a cluster has, and not only the one that reports.

@@ -23,8 +23,7 @@ const (
 	commands = "zedkube-cli"
 )
 
-// bundleFile is at the root of an unpacked support bundle.
-const bundleFile = "zedkube-bundle.json"
+const bundleFile = "zedkube-bundle.json" // at the root of an unpacked support bundle
 
 // Read reads the files below root, "" for the device itself. What is missing or
 // cannot be read is said in what it returns; it judges nothing.
@@ -170,9 +169,8 @@ const (
 	// maxObjects bounds how much a file may become in memory: no agent writes
 	// a hundredth of that.
 	maxObjects = 100_000
-	// maxKeys bounds the files of a topic, and maxRead the bytes of all.
-	maxKeys = 1024
-	maxRead = 64 << 20
+	maxKeys    = 1024 // bounds the files of a topic, and maxRead the bytes of all
+	maxRead    = 64 << 20
 )
 
 // ReadFile reads the JSON of a topic's value, and when it was written. What is

@@ -10,12 +10,9 @@ import (
 )
 
 const (
-	// maxViewers is how many may look at once.
-	maxViewers = 8
-	// pingEvery is how often a page is told that the agent lives.
-	pingEvery = 15 * time.Second
-	// patience is how long a browser may take to take what it is sent.
-	patience = 10 * time.Second
+	maxViewers = 8                // how many may look at once
+	pingEvery  = 15 * time.Second // how often a page is told that the agent lives
+	patience   = 10 * time.Second // how long a browser may take to take what it is sent
 	// lasts is how long a browser is told without asking again: the kernel takes
 	// what is sent also where nobody reads it.
 	lasts = 10 * time.Minute

@@ -20,25 +20,19 @@ import (
 )
 
 const (
-	// maxTails is how many may read logs at once.
-	maxTails = 8
+	maxTails = 8 // how many may read logs at once
 	// usualTail and maxTail are how many lines of the past of each container.
-	usualTail = 500
-	maxTail   = 5000
-	// maxSources are how many containers of one application are read.
-	maxSources = 16
+	usualTail  = 500
+	maxTail    = 5000
+	maxSources = 16 // how many containers of one application are read
 	// maxFollowed are how many containers are followed at once, for all who read:
 	// each takes an inotify instance of its kubelet, of which root has 128 as a rule
 	// and the lines of applications take 40.
-	maxFollowed = 32
-	// maxLine is how much of one line is shown.
-	maxLine = 4096
-	// gather is how long lines are put together before they are sent.
-	gather = 100 * time.Millisecond
-	// maxGather is how much is put together.
-	maxGather = 64 << 10
-	// guestConsole is the container that writes the console of a virtual machine.
-	guestConsole = "guest-console-log"
+	maxFollowed  = 32
+	maxLine      = 4096                   // how much of one line is shown
+	gather       = 100 * time.Millisecond // how long lines are put together before they are sent
+	maxGather    = 64 << 10               // how much is put together
+	guestConsole = "guest-console-log"    // the container that writes the console of a virtual machine
 )
 
 // Each line of an answer begins with what it is, so that no application can

@@ -16,16 +16,11 @@ import (
 )
 
 const (
-	// often is how seldom the files are read, however many people look.
-	often = time.Second
-	// slack is for tickers that are early by a little.
-	slack = often / 10
-	// askEvery is how often measurements are asked for: a wish holds for 15 s.
-	askEvery = 5 * time.Second
-	// maxOverview is what a browser is sent at once.
-	maxOverview = 4 << 20
-	// lookKey is the page's row of MetricsLook.
-	lookKey = "page"
+	often       = time.Second     // how seldom the files are read, however many people look
+	slack       = often / 10      // for tickers that are early by a little
+	askEvery    = 5 * time.Second // how often measurements are asked for: a wish holds for 15 s
+	maxOverview = 4 << 20         // what a browser is sent at once
+	lookKey     = "page"          // the page's row of MetricsLook
 )
 
 type snapshot struct {
@@ -178,11 +173,9 @@ func (p *Page) forget() {
 
 const (
 	// maxPoints of a series are twenty minutes where someone looks all the time.
-	maxPoints = 240
-	// maxSeries bounds what one node with many pods costs.
-	maxSeries = 66
-	// countEvery is how far apart the requests are counted at least.
-	countEvery = 5 * time.Second
+	maxPoints  = 240
+	maxSeries  = 66              // bounds what one node with many pods costs
+	countEvery = 5 * time.Second // how far apart the requests are counted at least
 )
 
 // The kinds of series.

@@ -220,8 +220,7 @@ var otherFields = map[string][]string{
 	"ZbootStatus":       {"PartitionLabel", "PartitionState", "ShortVersion", "LongVersion", "CurrentPartition", "TestComplete"},
 }
 
-// notShown is the name under which is said how much of a value is missing.
-const notShown = "(not shown)"
+const notShown = "(not shown)" // the name under which is said how much of a value is missing
 
 // Allowed is the part of a value of an agent's topic that may be shown to people
 // and leave the device: all of zedkube's own, and of another agent's the fields
