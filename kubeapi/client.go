@@ -191,7 +191,7 @@ func newConnection(ctx context.Context, cfg *rest.Config, base access.RoundTripp
 }
 
 // connect takes cfg into use, over base, in place of the present connection, if there is
-// one. The tables keep their rows until the new connection has whole lists.
+// one. The tables keep their rows until the new connection has complete lists.
 func (r *run) connect(ctx context.Context, cfg *rest.Config, base access.RoundTripper) error {
 	shake := access.Handshaker(base, cfg)
 	base = &access.CredentialsRecorder{RoundTripper: base, To: r.credentials}
@@ -216,7 +216,7 @@ func (r *run) connect(ctx context.Context, cfg *rest.Config, base access.RoundTr
 }
 
 // swap puts next, nil for none, in place of the present connection, at once
-// for verbs. It returns when the former one writes the tables no more; verbs
+// for verbs. It returns when the former one no longer writes the tables; verbs
 // that are under way on it are left to end by themselves.
 func (r *run) swap(next *access.Connection) {
 	conn := r.session.Swap(next)

@@ -31,8 +31,8 @@ func Dial(ctx context.Context, log logrus.FieldLogger, path string, operations t
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	// Without probes it never finds the server silent, and lets all through.
-	untold := access.NewLiveness(ctx, log, func(time.Time, string) {})
-	conn, err := newConnection(ctx, cfg, &access.AuditTransport{RoundTripper: base, Log: operations}, untold)
+	unreported := access.NewLiveness(ctx, log, func(time.Time, string) {})
+	conn, err := newConnection(ctx, cfg, &access.AuditTransport{RoundTripper: base, Log: operations}, unreported)
 	if err != nil {
 		cancel()
 		return nil, nil, fmt.Errorf("%w: %w", types.ErrNoAPI, err)

@@ -41,7 +41,7 @@ type Connection struct {
 	Virt        kubevirt.KubevirtV1Interface
 	Custom      dynamic.Interface
 	Prober      kubernetes.Interface      // not stopped by the silence
-	Logs        typedcore.CoreV1Interface // without deadlines, and no sign of life
+	Logs        typedcore.CoreV1Interface // without deadlines, and not counted as answers
 	Base        RoundTripper
 	Liveness    *Liveness
 	Credentials *Credentials // nil where nobody keeps tables

@@ -41,7 +41,7 @@ func NewCredentials(log logrus.FieldLogger, table Writer[types.Credentials]) *Cr
 	return &Credentials{log: log, table: table, shook: make(chan struct{}, 1)}
 }
 
-// Configured begins anew with what a kubeconfig holds. Which of several
+// Configured begins again with what a kubeconfig holds. Which of several
 // authorities the server's is shows with the first handshake.
 func (c *Credentials) Configured(cfg *rest.Config) {
 	var row types.Credentials
@@ -211,9 +211,9 @@ const (
 	// versionAgain is how soon the server's version may be asked for again: a
 	// handshake may mean that it was restarted as another one.
 	versionAgain = time.Minute
-	// A certificate that ends within shakeBefore is looked at anew every
+	// A certificate that expires within shakeBefore is looked at again every
 	// shakeEvery: the server may have another one by now. That is a day longer
-	// than anybody is warned of its end.
+	// than anybody is warned of its expiry.
 	shakeBefore = 15 * 24 * time.Hour
 	shakeEvery  = time.Hour
 )
@@ -246,14 +246,14 @@ func (conn *Connection) ServerFacts(c *Credentials, shake func(ctx context.Conte
 			again = nil
 		case <-look.C:
 			if ends := c.Server().NotAfter; !ends.IsZero() && time.Until(ends) < shakeBefore {
-				conn.shakeAnew(c, shake)
+				conn.shakeAgain(c, shake)
 			}
 		}
 	}
 }
 
-// shakeAnew tells of its success by itself.
-func (conn *Connection) shakeAnew(c *Credentials, shake func(ctx context.Context) error) {
+// shakeAgain reports its success by itself.
+func (conn *Connection) shakeAgain(c *Credentials, shake func(ctx context.Context) error) {
 	ctx, cancel := context.WithTimeout(conn.Ctx, AnswerWithin)
 	defer cancel()
 	if err := shake(ctx); err != nil {
@@ -285,7 +285,7 @@ func (conn *Connection) askVersion(c *Credentials) bool {
 // VersionLength is how long a version may be, in bytes.
 const VersionLength = 100
 
-// Handshaker is what shows the server's certificate anew; base may be any transport.
+// Handshaker is what shows the server's certificate again; base may be any transport.
 func Handshaker(base RoundTripper, cfg *rest.Config) func(ctx context.Context) error {
 	d, ok := base.(*dialed)
 	address := addressOf(cfg.Host)

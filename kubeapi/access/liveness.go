@@ -19,12 +19,12 @@ const (
 	// fifth more at random keeps the nodes of a cluster out of step. Short,
 	// because the tables are to be right within five seconds of its return.
 	probeUnwell = 3 * time.Second
-	// inVain is how long a probe must have waited to be believed alone. One that
-	// fails sooner costs nothing to repeat.
-	inVain = 2 * time.Second
+	// believed is how long a probe that failed must have waited to be believed alone.
+	// One that fails sooner costs nothing to repeat.
+	believed = 2 * time.Second
 )
 
-// Probes asks the server for a sign of life when nothing else did for a while,
+// Probes sends the server a request when nothing else did for a while,
 // and at once when it is in doubt. A hung probe does not keep the next one from
 // being sent: that one may find a way that is open again.
 func (conn *Connection) Probes(s *Liveness) {
@@ -69,7 +69,7 @@ func (conn *Connection) probe(s *Liveness, settles bool) {
 		s.probed(start, settles)
 	}
 	var ns corev1.Namespace
-	if err == nil && result.Into(&ns) == nil { // what it is does not matter to a sign of life
+	if err == nil && result.Into(&ns) == nil { // any answer shows that the server lives
 		conn.Credentials.probed(ns)
 	}
 }
@@ -165,12 +165,12 @@ func (s *Liveness) probing() (settles bool) {
 }
 
 // probed judges the probe sent at start. One that failed at once and raised the
-// doubt itself is not believed yet; one that waited in vain is.
+// doubt itself is not believed yet; one that waited is.
 func (s *Liveness) probed(start time.Time, settles bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	failed := !s.doubt.IsZero() && s.last.Before(start)
-	if !failed || s.gone || !settles && time.Since(start) < inVain {
+	if !failed || s.gone || !settles && time.Since(start) < believed {
 		return
 	}
 	s.log.WithField("reason", s.reason).Warn("API server does not answer")
@@ -185,7 +185,7 @@ func (s *Liveness) probed(start time.Time, settles bool) {
 func (s *Liveness) unsettled(start time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.gone && !s.doubt.IsZero() && s.last.Before(start) && time.Since(start) < inVain
+	return !s.gone && !s.doubt.IsZero() && s.last.Before(start) && time.Since(start) < believed
 }
 
 // Reset lets a new connection try at once.

@@ -22,7 +22,7 @@ import (
 // Operation names what a verb does, and to what (docs/wire.md, "Audit").
 type Operation struct{ Op, Target string }
 
-// underWay is a deed for as long as its verb lasts. It is on record from its
+// underWay is an operation for as long as its verb lasts. It is on record from its
 // first write on.
 type underWay struct {
 	log  types.OperationLog
@@ -36,7 +36,7 @@ type underWay struct {
 // requests that look like writes and change nothing.
 type underWayKey struct{}
 
-// Record carries out do as that deed. It leaves one record where do writes or
+// Record carries out do as that operation. It leaves one record where do writes or
 // fails, and none where there was nothing to change.
 func (s *Session) Record(ctx context.Context, d Operation, do func(context.Context) error) error {
 	u := &underWay{log: s.operations, what: types.Acting(ctx)}
@@ -84,7 +84,7 @@ func outcomeOf(err error, sent bool) types.OperationOutcome {
 }
 
 // AuditTransport is the net under the verbs: it sees every request, and puts on
-// record what is written under no deed, too.
+// record what is written under no operation, too.
 type AuditTransport struct {
 	RoundTripper
 	Log types.OperationLog
@@ -101,7 +101,7 @@ func (r *AuditTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return r.RoundTripper.RoundTrip(req)
 	}
-	d, worth := deedOf(req)
+	d, worth := operationOf(req)
 	if !worth {
 		return r.RoundTripper.RoundTrip(req)
 	}
@@ -140,10 +140,10 @@ func mayWrite(req *http.Request) bool {
 	return req.URL.Query().Get("dryRun") == ""
 }
 
-// deedOf names a write by its request. Not worth a record are the Leases, which
+// operationOf names a write by its request. Not worth a record are the Leases, which
 // are renewed all the time, Events, which are a record themselves, and questions
 // about rights.
-func deedOf(req *http.Request) (d Operation, worth bool) {
+func operationOf(req *http.Request) (d Operation, worth bool) {
 	part := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	group := ""
 	switch {

@@ -91,7 +91,7 @@ func (o *livenessTransport) RoundTrip(req *http.Request) (*http.Response, error)
 	return resp, nil
 }
 
-// judge takes any whole answer below 500 for a sign of life, but not a 401: to
+// judge takes any whole answer below 500 to show that the server lives, but not a 401: to
 // us a server that does not know us is as good as dead. A watch is none by
 // beginning: what resets connections in mid-answer lets it begin, too. One that
 // breaks off is a doubt from then on.

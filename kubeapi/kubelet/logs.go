@@ -261,7 +261,7 @@ func (s *logStream) Read(p []byte) (int, error) {
 		if s.ctx.Err() != nil { // cut off here, which is no end of the log
 			err = s.ctx.Err()
 		}
-		s.end() // whoever forgets to close it holds nobody up
+		s.end() // a reader that forgets to close it holds nobody up
 	}
 	return n, err
 }

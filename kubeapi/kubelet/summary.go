@@ -15,7 +15,7 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// An amount is a number of the kubelet's; nil if it is none that can be.
+// An amount is a number of the kubelet's; nil if it cannot be one.
 type amount struct{ n *uint64 }
 
 // UnmarshalJSON implements json.Unmarshaler.

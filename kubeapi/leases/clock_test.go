@@ -37,7 +37,7 @@ func TestAClockThatIsSetMovesNoEndOfALease(t *testing.T) {
 	if err := p.write(resourcelock.LeaderElectionRecord{}, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	seen.told(types.Lease{Name: StatsLease, Version: "2", Holder: "n2", Duration: time.Minute})
+	seen.reported(types.Lease{Name: StatsLease, Version: "2", Holder: "n2", Duration: time.Minute})
 	stats, _, _ := seen.Look(StatsLease)
 	repair, _, _ := seen.Look(RepairLease)
 	for what, at := range map[string]time.Time{

@@ -65,8 +65,8 @@ func (c *Client) DrainLock(ctx context.Context) (types.DrainLock, error) {
 // else was faster.
 //
 // Where there are too many volumes for the annotation, those with the fewest
-// healthy replicas stay. The others are not remembered: whoever compares later
-// will not miss a replica of theirs.
+// healthy replicas stay. The others are not remembered: a later comparison will not
+// miss a replica of theirs.
 func (c *Client) SetDrainLock(ctx context.Context, lock types.DrainLock) (types.DrainLock, error) {
 	act := "set drain lock for node " + lock.Holder
 	if lock.Holder == "" {
@@ -96,7 +96,7 @@ func (c *Client) SetDrainLock(ctx context.Context, lock types.DrainLock) (types.
 }
 
 // writeLock creates the Lease or patches the one of that version. An update
-// would make a Lease anew that somebody has freed.
+// would recreate a Lease that somebody has freed.
 func writeLock(ctx context.Context, conn *access.Connection, lock types.DrainLock, note string) (*coordinationv1.Lease, error) {
 	api := conn.Kube.CoordinationV1().Leases(access.Namespace)
 	taken := metav1.NewMicroTime(lock.Since)

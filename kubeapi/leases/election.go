@@ -32,7 +32,7 @@ type candidate struct {
 	changed func(leader string, leads bool)
 	bell    chan struct{} // rings when something of the below has changed
 
-	leader string // what changed was told last
+	leader string // what changed was last called with
 	leads  bool
 
 	mu    sync.Mutex
@@ -144,7 +144,7 @@ func (p *candidate) tries() {
 	p.waits = false
 }
 
-// failed notes that the elector's try was in vain.
+// failed notes that the elector's try has failed.
 func (p *candidate) failed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -305,7 +305,7 @@ func (b *attempt) ended() <-chan struct{} {
 type leaseView struct {
 	whole bool // it is watched
 	holds string
-	until time.Time // whoever holds it holds it until then; zero for nobody
+	until time.Time // its holder has it until then; zero for nobody
 	ours  bool
 }
 

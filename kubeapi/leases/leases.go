@@ -124,15 +124,15 @@ const longestLease = 10 * time.Minute
 // observation is a Lease and since when it has been known to be so.
 type observation struct {
 	types.Lease
-	since time.Time
-	turn  int    // of the sightings, when it was last heard of
-	told  string // the version that the watch told of last
-	gone  bool   // there was such a Lease, of Version at the last
+	since    time.Time
+	turn     int    // of the sightings, when it was last heard of
+	reported string // the version that the watch reported last
+	gone     bool   // there was such a Lease, of Version at the last
 }
 
 // until is until when the Lease is its holder's, if it is not renewed; zero for
 // one without holder. Nobody's clock counts but ours, and no duration below
-// least: it is missing or wrong, and whoever lives renews within that time.
+// least: it is missing or wrong, and a holder that lives renews within that time.
 func (s observation) until(least time.Duration) time.Time {
 	if s.Holder == "" {
 		return time.Time{}
@@ -166,14 +166,14 @@ func (s *Observations) Look(name string) (seen observation, whole bool, changed 
 	return seen, s.whole, s.changed
 }
 
-// told notes what the watch says. It may lag behind an answer.
-func (s *Observations) told(row types.Lease) {
+// reported notes what the watch says. It may lag behind an answer.
+func (s *Observations) reported(row types.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was := s.seen[row.Name]
-	was.told = row.Version
+	was.reported = row.Version
 	if !older(row.Version, was.Version) {
-		s.note(observation{Lease: row, told: row.Version})
+		s.note(observation{Lease: row, reported: row.Version})
 	} else {
 		s.seen[row.Name] = was
 	}
@@ -186,8 +186,8 @@ func (s *Observations) ask() (asked int) {
 	return s.turn
 }
 
-// answered notes an answer. The watch may have told of later things meanwhile;
-// what it told before, the answer corrects: a restored etcd counts from an
+// answered notes an answer. The watch may have reported later things meanwhile;
+// what it reported before, the answer corrects: a restored etcd counts from an
 // earlier version on.
 func (s *Observations) answered(row types.Lease, asked int) {
 	s.mu.Lock()
@@ -206,12 +206,12 @@ func (s *Observations) absent(name string, asked int) {
 	}
 }
 
-// untold notes that the watch says that the Lease was removed: the one that it
-// told of last. An answer may have told of one that was made since.
-func (s *Observations) untold(name string) {
+// reportedRemoved notes that the watch says that the Lease was removed: the one that it
+// reported last. An answer may have reported one that was made since.
+func (s *Observations) reportedRemoved(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if was := s.seen[name]; was.told == "" || was.told == was.Version || !older(was.told, was.Version) {
+	if was := s.seen[name]; was.reported == "" || was.reported == was.Version || !older(was.reported, was.Version) {
 		s.remove(name)
 	}
 }
@@ -244,8 +244,8 @@ func (s *Observations) note(now observation) {
 	s.turn++
 	now.turn, now.since = s.turn, time.Now()
 	was, known := s.seen[now.Name]
-	if now.told == "" {
-		now.told = was.told
+	if now.reported == "" {
+		now.reported = was.reported
 	}
 	was.Version = now.Version
 	same := known && was.Lease == now.Lease && was.gone == now.gone
@@ -287,12 +287,12 @@ type ObservedTable struct {
 
 // Publish implements Writer.
 func (s ObservedTable) Publish(name string, row types.Lease) error {
-	s.Seen.told(row)
+	s.Seen.reported(row)
 	return s.Writer.Publish(name, row)
 }
 
 // Unpublish implements Writer.
 func (s ObservedTable) Unpublish(name string) error {
-	s.Seen.untold(name)
+	s.Seen.reportedRemoved(name)
 	return s.Writer.Unpublish(name)
 }

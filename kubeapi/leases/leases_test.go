@@ -16,31 +16,31 @@ func TestWhatIsSeenOfALeaseNeverGoesBack(t *testing.T) {
 		happens func(*Observations)
 		want    string // version and holder
 	}{
-		"the watch lags behind an answer":   {func(s *Observations) { s.answered(row("12", "b"), s.ask()); s.told(row("9", "a")) }, "12 b"},
-		"the watch goes on":                 {func(s *Observations) { s.answered(row("9", "a"), s.ask()); s.told(row("12", "b")) }, "12 b"},
-		"a long version is newer":           {func(s *Observations) { s.told(row("99", "a")); s.told(row("100", "b")) }, "100 b"},
-		"an answer is what is true":         {func(s *Observations) { s.told(row("12", "a")); s.answered(row("9", "b"), s.ask()) }, "9 b"},
-		"the watch lags behind a removal":   {func(s *Observations) { s.answered(row("12", "a"), s.ask()); s.gone("l"); s.told(row("12", "a")) }, " "},
-		"a Lease made anew":                 {func(s *Observations) { s.answered(row("12", "a"), s.ask()); s.gone("l"); s.told(row("14", "b")) }, "14 b"},
-		"a version that cannot be compared": {func(s *Observations) { s.told(row("12", "a")); s.told(row("x", "b")) }, "x b"},
-		"the watch tells of a removal":      {func(s *Observations) { s.told(row("12", "a")); s.untold("l") }, " "},
+		"the watch lags behind an answer":   {func(s *Observations) { s.answered(row("12", "b"), s.ask()); s.reported(row("9", "a")) }, "12 b"},
+		"the watch goes on":                 {func(s *Observations) { s.answered(row("9", "a"), s.ask()); s.reported(row("12", "b")) }, "12 b"},
+		"a long version is newer":           {func(s *Observations) { s.reported(row("99", "a")); s.reported(row("100", "b")) }, "100 b"},
+		"an answer is what is true":         {func(s *Observations) { s.reported(row("12", "a")); s.answered(row("9", "b"), s.ask()) }, "9 b"},
+		"the watch lags behind a removal":   {func(s *Observations) { s.answered(row("12", "a"), s.ask()); s.gone("l"); s.reported(row("12", "a")) }, " "},
+		"a Lease made anew":                 {func(s *Observations) { s.answered(row("12", "a"), s.ask()); s.gone("l"); s.reported(row("14", "b")) }, "14 b"},
+		"a version that cannot be compared": {func(s *Observations) { s.reported(row("12", "a")); s.reported(row("x", "b")) }, "x b"},
+		"the watch tells of a removal":      {func(s *Observations) { s.reported(row("12", "a")); s.reportedRemoved("l") }, " "},
 		"... late, after a Lease made anew": {func(s *Observations) {
-			s.told(row("12", "a"))
+			s.reported(row("12", "a"))
 			s.gone("l")
 			s.answered(row("14", "b"), s.ask())
-			s.untold("l")
-			s.told(row("14", "b"))
+			s.reportedRemoved("l")
+			s.reported(row("14", "b"))
 		}, "14 b"},
 		"... of one that it has caught up with": {func(s *Observations) {
 			s.answered(row("14", "b"), s.ask())
-			s.told(row("12", "a"))
-			s.told(row("14", "b"))
-			s.untold("l")
+			s.reported(row("12", "a"))
+			s.reported(row("14", "b"))
+			s.reportedRemoved("l")
 		}, " "},
-		"removed twice, and never there":        {func(s *Observations) { s.gone("l"); s.told(row("3", "a")); s.gone("l"); s.gone("l") }, " "},
-		"the watch was faster than an answer":   {func(s *Observations) { asked := s.ask(); s.told(row("12", "b")); s.answered(row("9", "a"), asked) }, "12 b"},
-		"... than an answer that there is none": {func(s *Observations) { asked := s.ask(); s.told(row("12", "b")); s.absent("l", asked) }, "12 b"},
-		"an answer that there is none":          {func(s *Observations) { s.told(row("12", "b")); s.absent("l", s.ask()) }, " "},
+		"removed twice, and never there":        {func(s *Observations) { s.gone("l"); s.reported(row("3", "a")); s.gone("l"); s.gone("l") }, " "},
+		"the watch was faster than an answer":   {func(s *Observations) { asked := s.ask(); s.reported(row("12", "b")); s.answered(row("9", "a"), asked) }, "12 b"},
+		"... than an answer that there is none": {func(s *Observations) { asked := s.ask(); s.reported(row("12", "b")); s.absent("l", asked) }, "12 b"},
+		"an answer that there is none":          {func(s *Observations) { s.reported(row("12", "b")); s.absent("l", s.ask()) }, " "},
 		"an answer after a removal": {func(s *Observations) {
 			s.answered(row("12", "a"), s.ask())
 			s.gone("l")
@@ -59,12 +59,12 @@ func TestOnlyARenewalMakesALeaseYounger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Observations{}
 		row := types.Lease{Name: "l", Version: "1", Holder: "a", Renewed: time.Now()}
-		s.told(row)
+		s.reported(row)
 		begin := time.Now()
 		_, _, changed := s.Look("l")
 		time.Sleep(time.Second)
 		row.Version = "2" // somebody annotates it
-		s.told(row)
+		s.reported(row)
 		if seen, _, _ := s.Look("l"); !seen.since.Equal(begin) || seen.Version != "2" {
 			t.Errorf("seen is %+v", seen)
 		}
@@ -74,7 +74,7 @@ func TestOnlyARenewalMakesALeaseYounger(t *testing.T) {
 		default:
 		}
 		row.Version, row.Renewed = "3", row.Renewed.Add(-time.Hour)
-		s.told(row)
+		s.reported(row)
 		if seen, _, _ := s.Look("l"); !seen.since.Equal(time.Now()) {
 			t.Errorf("after a renewal by a clock that was put back: %+v", seen)
 		}

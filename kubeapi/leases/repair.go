@@ -44,7 +44,7 @@ var (
 // Client take turns.
 //
 // What another process has left behind, of this node or of another, counts for
-// repairDuration after its last sign of life was seen.
+// repairDuration after its last renewal was seen.
 func (c *Client) Repair(ctx context.Context, identity string, do func(ctx context.Context) error) error {
 	act := "repair as " + identity
 	if identity == "" {
@@ -138,8 +138,8 @@ func lost(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || access.NotFound(err)
 }
 
-// write makes or renews the Lease of r.version. A patch makes none anew that is
-// gone.
+// write makes or renews the Lease of r.version. A patch does not recreate one
+// that is gone.
 func (r *repairRight) write(ctx context.Context) error {
 	start := time.Now()
 	acquired, renewed, seconds := metav1.NewMicroTime(r.acquired), metav1.NewMicroTime(start), int32(repairDuration/time.Second)

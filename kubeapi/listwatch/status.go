@@ -55,7 +55,7 @@ func (s *Status) begin() {
 	s.await(errNoList.Error())
 }
 
-// lapses notes that the table is no more watched, why, and to be listed anew:
+// lapses notes that the table is no longer watched, why, and to be listed again:
 // it stands for so long as that may take.
 func (s *Status) lapses(why string) {
 	s.mu.Lock()

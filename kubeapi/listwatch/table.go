@@ -37,7 +37,7 @@ type Table struct {
 	Name     string
 	Log      logrus.FieldLogger
 	Liveness *access.Liveness
-	Holds    func(view string, whole bool) // called when the table becomes whole or is no more; nil for nobody
+	Holds    func(view string, whole bool) // called when the table becomes complete or no longer is; nil for nobody
 	Status   *Status
 	Backoff  *SharedBackoff
 	Strict   bool // the table is not whole either after a watch that cannot be taken up again

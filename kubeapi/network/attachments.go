@@ -120,7 +120,7 @@ func (c *Client) ReleaseNAD(ctx context.Context, ifname string, owners map[strin
 	})
 }
 
-// changeNAD has change work on the fresh object, nil for none, and anew for as
+// changeNAD has change work on the fresh object, nil for none, and again for as
 // long as another node is faster: every write is for the version that it saw.
 func (c *Client) changeNAD(ctx context.Context, op, act, name string, change func(context.Context, *access.Connection, *unstructured.Unstructured) error) error {
 	raced := func(err error) bool {

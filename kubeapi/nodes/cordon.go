@@ -22,7 +22,7 @@ const cordonedBy = "zedkube"
 var ErrNotOurs = errors.New("it carries no cordon of zedkube's")
 
 // Cordon keeps new pods off the node and writes on it who did and why, both in
-// one patch. A cordon of ours that stands is dated anew and kept no longer
+// one patch. A cordon of ours that stands is dated again and no longer kept
 // (KeepCordon); one made by somebody else is left as it is.
 func (c *Client) Cordon(ctx context.Context, node string, cordon types.Cordon) error {
 	cordon.By = cordonedBy
@@ -63,7 +63,7 @@ func (c *Client) Uncordon(ctx context.Context, node string) error {
 	})
 }
 
-// UncordonLegacy undoes a cordon that bears no note of ours and that Kubernetes
+// UncordonLegacy undoes a cordon that has no note of ours and that Kubernetes
 // noticed before the given time: one that EVE's own zedkube left behind, which
 // wrote it, or may have on a node without a fresh stamp. Where any of that cannot
 // be told, nothing is done. On a node without a stamp it has to come before the

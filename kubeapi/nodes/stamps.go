@@ -57,7 +57,7 @@ const StampsTick = 30 * time.Second
 // clock is asked, and none of another device.
 type Stamps struct {
 	mu      sync.Mutex
-	Counted time.Duration // how long the table of nodes has been whole
+	Counted time.Duration // how long the table of nodes was complete
 	nodes   map[string]stampSeen
 }
 

@@ -94,7 +94,7 @@ func graceOf(p *corev1.Pod) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// pinned reports that whoever made the pod wrote spec.nodeName. A scheduler
+// pinned reports that the creator of the pod wrote spec.nodeName. A scheduler
 // does not write it but creates a Binding, and the API server records no
 // manager for what that changes.
 func pinned(managers []metav1.ManagedFieldsEntry) bool {

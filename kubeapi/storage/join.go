@@ -21,7 +21,7 @@ import (
 const Lasting = 10 * time.Second
 
 // VolumeJoin joins what Longhorn keeps of a volume in four kinds of object to a
-// row, anew whenever one of them changes.
+// row, again whenever one of them changes.
 type VolumeJoin struct {
 	table  access.Writer[types.Volume]
 	Doubts func(why string) // told of contradictions that last, "" when there is none any more
