@@ -93,7 +93,7 @@ func TestAnAnswerOfAnotherKindIsNoLock(t *testing.T) {
 
 func TestALockIsNeitherMadeForNobodyNorFreedUnseen(t *testing.T) {
 	c, kube := withFake(t, drainLeaseOf("n2", ""))
-	if _, err := c.SetDrainLock(t.Context(), types.DrainLock{Version: "7"}); !errors.Is(err, leases.ErrNoHolder) {
+	if _, err := c.SetDrainLock(t.Context(), types.DrainLock{Version: "7"}); !errors.Is(err, leases.ErrNoIdentity) {
 		t.Errorf("for nobody: %v", err)
 	}
 	if err := c.FreeDrainLock(t.Context(), types.DrainLock{Holder: "n2"}); err != nil {

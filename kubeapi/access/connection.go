@@ -166,9 +166,6 @@ func (d *dialed) shows(s tls.ConnectionState) error {
 	return nil
 }
 
-// ForLogs is for the streams of logs.
-func (d *dialed) ForLogs() http.RoundTripper { return d.streams }
-
 // NewTransport is our own, not one of client-go's shared ones: those are never
 // closed, know no connection health check but by environment variables, and
 // are shared with the dead connections of an earlier outage.

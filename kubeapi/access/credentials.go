@@ -122,10 +122,6 @@ func (c *Credentials) probed(ns corev1.Namespace) {
 	}
 }
 
-func (c *Credentials) answers(version string) {
-	c.Change(func(r *types.Credentials) { r.Version = version })
-}
-
 // Change publishes what differs. It is called with every answer: a nil c, of a
 // connection that nobody keeps tables of, takes nothing.
 func (c *Credentials) Change(change func(*types.Credentials)) {
@@ -184,14 +180,6 @@ func (t *CredentialsRecorder) RoundTrip(req *http.Request) (*http.Response, erro
 	return resp, nil
 }
 
-// ForLogs is the transport below, without a record.
-func (t *CredentialsRecorder) ForLogs() http.RoundTripper {
-	if s, ok := t.RoundTripper.(interface{ ForLogs() http.RoundTripper }); ok {
-		return s.ForLogs()
-	}
-	return t.RoundTripper
-}
-
 // shake shows the certificate that the server has now, on a connection of its
 // own: one that lasts tells of the one it had when that began.
 func (d *dialed) shake(ctx context.Context, address string) error {
@@ -202,7 +190,7 @@ func (d *dialed) shake(ctx context.Context, address string) error {
 	defer conn.Close()
 	cfg := d.TLSClientConfig.Clone()
 	if cfg.ServerName == "" {
-		cfg.ServerName = hostOf(address)
+		cfg.ServerName, _, _ = net.SplitHostPort(address)
 	}
 	return tls.Client(conn, cfg).HandshakeContext(ctx)
 }
@@ -277,7 +265,7 @@ func (conn *Connection) askVersion(c *Credentials) bool {
 	case err != nil:
 		return code != 0
 	case json.Unmarshal(text, &said) == nil && said.GitVersion != "" && len(said.GitVersion) <= VersionLength:
-		c.answers(said.GitVersion)
+		c.Change(func(r *types.Credentials) { r.Version = said.GitVersion })
 	}
 	return true
 }
@@ -306,12 +294,4 @@ func addressOf(server string) string {
 		port = "443"
 	}
 	return net.JoinHostPort(u.Hostname(), port)
-}
-
-func hostOf(address string) string {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
-	return host
 }

@@ -48,14 +48,18 @@ var (
 	ErrNoName = errors.New("the answer contains an object without a name")
 )
 
-// storagePage is how many objects are asked for and decoded at a time, of which
-// little is kept: an Engine of Longhorn carries all its snapshots.
-const storagePage = 250
+// How many objects are asked for and decoded at a time, of which little is kept.
+const (
+	PodsPage    = 500 // whole pods are 5 MB
+	StoragePage = 250 // an Engine of Longhorn carries all its snapshots
+)
 
 // Pages gives each every page of one list, and returns an error unless it was
 // whole, and all of one version.
-func Pages[L metav1.ListInterface](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), each func(L) error) error {
-	o := metav1.ListOptions{Limit: storagePage}
+func Pages[L metav1.ListInterface](
+	ctx context.Context, size int64, list func(context.Context, metav1.ListOptions) (L, error), each func(L) error,
+) error {
+	o := metav1.ListOptions{Limit: size}
 	version := ""
 	for {
 		page, err := list(ctx, o)
@@ -110,7 +114,7 @@ func PodsOn(ctx context.Context, conn *Connection, node string, see func(*corev1
 		o.FieldSelector = OnNode(node)
 		return conn.Kube.CoreV1().Pods("").List(ctx, o)
 	}
-	err := Pages(ctx, list, func(l *corev1.PodList) error {
+	err := Pages(ctx, StoragePage, list, func(l *corev1.PodList) error {
 		for i, p := range l.Items {
 			switch {
 			case p.Name == "" || p.Namespace == "":

@@ -124,14 +124,6 @@ func (r *AuditTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func statusError(code int) error { return fmt.Errorf("HTTP %d %s", code, http.StatusText(code)) }
 
-// ForLogs is for the streams of logs, which write nothing.
-func (r *AuditTransport) ForLogs() http.RoundTripper {
-	if s, ok := r.RoundTripper.(interface{ ForLogs() http.RoundTripper }); ok {
-		return s.ForLogs()
-	}
-	return r
-}
-
 func mayWrite(req *http.Request) bool {
 	switch req.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions:
@@ -144,19 +136,9 @@ func mayWrite(req *http.Request) bool {
 // are renewed all the time, Events, which are a record themselves, and questions
 // about rights.
 func operationOf(req *http.Request) (d Operation, worth bool) {
-	part := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
-	group := ""
-	switch {
-	case part[0] == "api" && len(part) > 2:
-		part = part[2:]
-	case part[0] == "apis" && len(part) > 3:
-		group, part = part[1], part[3:]
-	default:
+	group, namespace, part := resourceOf(req.URL.Path)
+	if len(part) == 0 {
 		return Operation{strings.ToLower(req.Method), req.URL.Path}, true
-	}
-	namespace := ""
-	if part[0] == "namespaces" && len(part) > 2 {
-		namespace, part = part[1]+"/", part[2:]
 	}
 	kind := part[0]
 	switch {
@@ -166,7 +148,10 @@ func operationOf(req *http.Request) (d Operation, worth bool) {
 	}
 	kind = strings.TrimSuffix(kind, "s")
 	verb := verbOf(req) + " " + kind
-	target := kind + "/" + namespace
+	target := kind + "/"
+	if namespace != "" {
+		target += namespace + "/"
+	}
 	if len(part) > 1 {
 		target += part[1]
 	}

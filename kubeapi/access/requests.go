@@ -32,14 +32,6 @@ func (c *MetricsTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	return c.pass(c.RoundTripper, req)
 }
 
-// ForLogs counts and times the requests of logs apart from the others.
-func (c *MetricsTransport) ForLogs() http.RoundTripper {
-	if s, ok := c.RoundTripper.(interface{ ForLogs() http.RoundTripper }); ok {
-		return metricsLogs{c, s.ForLogs()}
-	}
-	return c
-}
-
 // metricsLogs counts what goes the way of logs.
 type metricsLogs struct {
 	*MetricsTransport
@@ -102,29 +94,31 @@ func verbOf(req *http.Request) string {
 	default:
 		return "other"
 	}
-	switch {
-	case watches(req):
+	if watches(req) {
 		return verbWatch
-	case isCollection(req.URL.Path):
+	}
+	// All objects of a kind, in a namespace or everywhere, and not one of them.
+	if _, _, part := resourceOf(req.URL.Path); len(part) == 1 {
 		return "list"
 	}
 	return "get"
 }
 
-// isCollection reports whether path names all objects of a kind, in a namespace
-// or everywhere, and not one of them.
-func isCollection(path string) bool {
-	part := strings.Split(strings.Trim(path, "/"), "/")
-	switch part[0] {
-	case "api": // api/v1/...
-		part = part[min(2, len(part)):]
-	case "apis": // apis/group/version/...
-		part = part[min(3, len(part)):]
+// resourceOf reads the path of a request: group, "" for Kubernetes' own, namespace, ""
+// for none, and the kind, name and subresource as far as they are named; none of it for
+// another path.
+func resourceOf(path string) (group, namespace string, part []string) {
+	part = strings.Split(strings.Trim(path, "/"), "/")
+	switch {
+	case part[0] == "api" && len(part) > 2: // api/v1/...
+		part = part[2:]
+	case part[0] == "apis" && len(part) > 3: // apis/group/version/...
+		group, part = part[1], part[3:]
 	default:
-		return false
+		return "", "", nil
 	}
-	if len(part) == 3 && part[0] == "namespaces" {
-		return true
+	if part[0] == "namespaces" && len(part) > 2 {
+		namespace, part = part[1], part[2:]
 	}
-	return len(part) == 1
+	return group, namespace, part
 }

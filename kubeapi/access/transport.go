@@ -198,11 +198,24 @@ const errorSize = 64 << 10
 // logsClient is a client for streams. What a reader does not take stays with
 // the kubelet, but for a small window.
 func logsClient(cfg *rest.Config, base RoundTripper, s *Liveness) (typedcore.CoreV1Interface, error) {
-	rt := http.RoundTripper(base)
-	if s, ok := base.(interface{ ForLogs() http.RoundTripper }); ok {
-		rt = s.ForLogs()
+	return ClientOver(cfg, &circuitBreaker{base: &unhurried{forLogs(base)}, silence: s}, typedcore.NewForConfigAndClient)
+}
+
+// forLogs is the part of base that the streams of logs go through, on connections of
+// their own: they write nothing, their answers show nothing of the server, and they
+// are counted and timed apart from other requests.
+func forLogs(base RoundTripper) http.RoundTripper {
+	switch t := base.(type) {
+	case *AuditTransport:
+		return forLogs(t.RoundTripper)
+	case *CredentialsRecorder:
+		return forLogs(t.RoundTripper)
+	case *MetricsTransport:
+		return metricsLogs{t, forLogs(t.RoundTripper)}
+	case *dialed:
+		return t.streams
 	}
-	return ClientOver(cfg, &circuitBreaker{base: &unhurried{rt}, silence: s}, typedcore.NewForConfigAndClient)
+	return base
 }
 
 // unhurried hides from client-go the order to wait and repeat: callers decide

@@ -29,9 +29,6 @@ const (
 	lockText = 240_000
 )
 
-// ErrNoHolder is returned where the name of the holder is missing.
-var ErrNoHolder = errors.New("no holder is named")
-
 // lockNote is what the annotation says.
 type lockNote struct {
 	BootID  string         `json:"bootID"`
@@ -70,7 +67,7 @@ func (c *Client) DrainLock(ctx context.Context) (types.DrainLock, error) {
 func (c *Client) SetDrainLock(ctx context.Context, lock types.DrainLock) (types.DrainLock, error) {
 	act := "set drain lock for node " + lock.Holder
 	if lock.Holder == "" {
-		return types.DrainLock{}, fmt.Errorf("set drain lock: %w", ErrNoHolder)
+		return types.DrainLock{}, fmt.Errorf("set drain lock: %w", ErrNoIdentity)
 	}
 	note, err := noteOf(lock)
 	if err != nil {

@@ -187,7 +187,7 @@ func eachNAD(ctx context.Context, conn *access.Connection, labels string, see fu
 		o.LabelSelector = labels
 		return NadsOn(conn).List(ctx, o)
 	}
-	return knownNADs(access.Pages(ctx, list, func(l *unstructured.UnstructuredList) error {
+	return knownNADs(access.Pages(ctx, access.StoragePage, list, func(l *unstructured.UnstructuredList) error {
 		if l.GetKind() != NadKind+"List" {
 			return access.ErrOther
 		}

@@ -95,11 +95,20 @@ func (c *Client) KeepCordon(ctx context.Context, node string) error {
 
 // Unkeep takes the mark of KeepCordon off the node, whatever cordon stands.
 func (c *Client) Unkeep(ctx context.Context, node string) error {
-	return c.patchNode(ctx, "unkeep cordon of", node, asDrain, func(n *corev1.Node) (access.Values, error) {
-		if _, keeps := n.Annotations[KeepAnnotation]; !keeps {
+	return c.annotate(ctx, "unkeep cordon of", node, asDrain, KeepAnnotation, "")
+}
+
+// annotate gives a Node the annotation, or takes it off where the text is "".
+func (c *Client) annotate(ctx context.Context, act, node string, how patching, key, text string) error {
+	return c.patchNode(ctx, act, node, how, func(n *corev1.Node) (access.Values, error) {
+		old, there := n.Annotations[key]
+		switch {
+		case text == "" && there:
+			return access.AnnotationsPatch(access.Values{key: nil}), nil
+		case text == "" || there && old == text:
 			return nil, nil
 		}
-		return access.AnnotationsPatch(access.Values{KeepAnnotation: nil}), nil
+		return access.AnnotationsPatch(access.Values{key: text}), nil
 	})
 }
 
@@ -146,6 +155,8 @@ type patching struct {
 
 var (
 	asDrain = patching{manager: access.DrainManager, kind: ktypes.MergePatchType}
+	asApps  = patching{manager: access.AppsManager, kind: ktypes.MergePatchType}
+	asAgent = patching{manager: AgentManager, kind: ktypes.MergePatchType}
 	// A cordon is applied: of those who update a Node the API server remembers
 	// ten, of those who apply all. So it is known for ours however many write
 	// on the Node while it stands.

@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -170,11 +171,7 @@ func (c *Clocks) settle(now time.Time) {
 }
 
 func (c *Clocks) tell(node string, sightings []time.Duration) {
-	best := sightings[0]
-	for _, s := range sightings[1:] {
-		best = max(best, s)
-	}
-	best = best.Round(time.Second)
+	best := slices.Max(sightings).Round(time.Second)
 	if was, ok := c.table.Get(node); ok && (best-was.Ahead).Abs() < access.ClockStep {
 		return
 	}
@@ -196,10 +193,8 @@ func (c *Clocks) forget(node string) {
 // heartbeat is when the node's kubelet last wrote its status, zero for unknown.
 // The node controller dates its own verdict, Unknown, by another clock.
 func heartbeat(n *corev1.Node) time.Time {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionUnknown {
-			return c.LastHeartbeatTime.Time
-		}
+	if c := access.ConditionOf(n, corev1.NodeReady); c != nil && c.Status != corev1.ConditionUnknown {
+		return c.LastHeartbeatTime.Time
 	}
 	return time.Time{}
 }

@@ -73,17 +73,10 @@ func (c *Client) Designate(ctx context.Context, node string, d types.Designation
 	if err != nil {
 		return fmt.Errorf("designations on node %s: %w", node, err)
 	}
-	none := d.Equal(types.Designations{})
-	return c.patchNode(ctx, "set designations of", node, asApps(), func(n *corev1.Node) (access.Values, error) {
-		old, there := n.Annotations[DesignatedAnnotation]
-		switch {
-		case none && there:
-			return access.AnnotationsPatch(access.Values{DesignatedAnnotation: nil}), nil
-		case none || there && old == text:
-			return nil, nil
-		}
-		return access.AnnotationsPatch(access.Values{DesignatedAnnotation: text}), nil
-	})
+	if d.Equal(types.Designations{}) {
+		text = ""
+	}
+	return c.annotate(ctx, "set designations of", node, asApps, DesignatedAnnotation, text)
 }
 
 const (
@@ -162,9 +155,6 @@ func EventOf(e types.Event, now time.Time) *corev1.Event {
 
 var errNoAuthor = errors.New("it does not say which node fences")
 
-// asApps patches a Node for the applications on it.
-func asApps() patching { return patching{manager: access.AppsManager, kind: ktypes.MergePatchType} }
-
 // FenceTaint makes Kubernetes delete the pods of a node, and detach its
 // volumes, without waiting for its kubelet.
 func FenceTaint() corev1.Taint {
@@ -215,7 +205,7 @@ func (c *Client) Fence(ctx context.Context, node types.Node, fence types.Fence) 
 	if err != nil {
 		return fmt.Errorf("%s: %w", act, err)
 	}
-	return c.patchNode(ctx, "fence", node.Name, asApps(), func(n *corev1.Node) (access.Values, error) {
+	return c.patchNode(ctx, "fence", node.Name, asApps, func(n *corev1.Node) (access.Values, error) {
 		out, ours := fenceOf(n)
 		ready := access.ConditionOf(n, corev1.NodeReady)
 		switch {
@@ -237,7 +227,7 @@ func (c *Client) Fence(ctx context.Context, node types.Node, fence types.Fence) 
 // Unfence takes back a fence of ours on this very node, and leaves alone what
 // carries no annotation of ours.
 func (c *Client) Unfence(ctx context.Context, node types.Node) error {
-	return c.patchNode(ctx, "unfence", node.Name, asApps(), func(n *corev1.Node) (access.Values, error) {
+	return c.patchNode(ctx, "unfence", node.Name, asApps, func(n *corev1.Node) (access.Values, error) {
 		fence, ok := access.Annotated[types.Fence](n.Annotations, FenceAnnotation)
 		switch {
 		case string(n.UID) != node.UID:
@@ -260,14 +250,8 @@ func (c *Client) Witness(ctx context.Context, node string, w types.Witness) erro
 	if err != nil {
 		return fmt.Errorf("witness on node %s: %w", node, err)
 	}
-	return c.patchNode(ctx, "witness on", node, asApps(), func(n *corev1.Node) (access.Values, error) {
-		old, there := n.Annotations[WitnessAnnotation]
-		switch {
-		case None(w) && there:
-			return access.AnnotationsPatch(access.Values{WitnessAnnotation: nil}), nil
-		case None(w) || there && old == text:
-			return nil, nil
-		}
-		return access.AnnotationsPatch(access.Values{WitnessAnnotation: text}), nil
-	})
+	if None(w) {
+		text = ""
+	}
+	return c.annotate(ctx, "witness on", node, asApps, WitnessAnnotation, text)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
@@ -22,21 +21,14 @@ func (c *Client) Stamp(ctx context.Context, node string, stamp types.AgentStamp)
 	if err != nil {
 		return fmt.Errorf("stamp node %s: %w", node, err)
 	}
-	how := patching{manager: AgentManager, kind: ktypes.MergePatchType}
-	return c.patchNode(ctx, "stamp", node, how, func(n *corev1.Node) (access.Values, error) {
-		if n.Annotations[AgentAnnotation] == string(text) {
-			return nil, nil
-		}
-		return access.AnnotationsPatch(access.Values{AgentAnnotation: string(text)}), nil
-	})
+	return c.annotate(ctx, "stamp", node, asAgent, AgentAnnotation, string(text))
 }
 
 // ForgetStamp takes the stamp off the node, and what its agent said of other nodes
 // and of applications, where the stamp is still the one of the row; else its error wraps
 // types.ErrConflict.
 func (c *Client) ForgetStamp(ctx context.Context, node types.Node) error {
-	how := patching{manager: AgentManager, kind: ktypes.MergePatchType}
-	return c.patchNode(ctx, "forget stamp of", node.Name, how, func(n *corev1.Node) (access.Values, error) {
+	return c.patchNode(ctx, "forget stamp of", node.Name, asAgent, func(n *corev1.Node) (access.Values, error) {
 		row := NodeOf(n)
 		switch {
 		case row.Agent == nil:

@@ -22,12 +22,7 @@ func AppPodOf(p *corev1.Pod) types.Pod {
 	row.Containers = containersOf(p)
 	var claims []string
 	for _, v := range p.Spec.Volumes {
-		switch {
-		case v.PersistentVolumeClaim != nil:
-			claims = append(claims, v.PersistentVolumeClaim.ClaimName)
-		case v.Ephemeral != nil: // its claim is made with it, and named after both
-			claims = append(claims, p.Name+"-"+v.Name)
-		}
+		claims = append(claims, access.ClaimOf(p, v))
 	}
 	row.Claims = access.Sorted(claims)
 	for _, c := range p.Status.Conditions {

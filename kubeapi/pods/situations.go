@@ -131,9 +131,6 @@ func (s *clusterSnapshot) covering(p *corev1.Pod) []types.PodBudget {
 	return covering
 }
 
-// pageSize bounds what is held of a list at once: 500 whole pods are 5 MB.
-const pageSize = 500
-
 // clusterSnapshot is what Situations has seen of the cluster. Each list is seen by a
 // goroutine of its own, which alone writes what stands under its name.
 type clusterSnapshot struct {
@@ -181,30 +178,8 @@ func newClusterSnapshot(conn *access.Connection, node string, pods []types.Pod) 
 	return s
 }
 
-// eachPage walks a list page by page. An answer of another kind is decoded to
-// an empty list without a version: that is an error.
-func eachPage[L metav1.ListInterface](
-	ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), see func(L) error,
-) error {
-	for o := (metav1.ListOptions{Limit: pageSize}); ; {
-		page, err := list(ctx, o)
-		if err != nil {
-			return err
-		}
-		if page.GetResourceVersion() == "" {
-			return access.ErrNoVersion
-		}
-		if err := see(page); err != nil {
-			return err
-		}
-		if o.Continue = page.GetContinue(); o.Continue == "" {
-			return nil
-		}
-	}
-}
-
 func (s *clusterSnapshot) seePods(ctx context.Context) error {
-	err := eachPage(ctx, s.conn.Kube.CoreV1().Pods("").List, func(page *corev1.PodList) error {
+	err := access.Pages(ctx, access.PodsPage, s.conn.Kube.CoreV1().Pods("").List, func(page *corev1.PodList) error {
 		for i := range page.Items {
 			p := &page.Items[i]
 			if p.Name == "" || p.Namespace == "" {
@@ -226,7 +201,7 @@ func (s *clusterSnapshot) seePods(ctx context.Context) error {
 }
 
 func (s *clusterSnapshot) seeNodes(ctx context.Context) error {
-	err := eachPage(ctx, s.conn.Kube.CoreV1().Nodes().List, func(page *corev1.NodeList) error {
+	err := access.Pages(ctx, access.PodsPage, s.conn.Kube.CoreV1().Nodes().List, func(page *corev1.NodeList) error {
 		for _, n := range page.Items {
 			switch {
 			case n.Name == "":
@@ -247,7 +222,7 @@ func (s *clusterSnapshot) seeNodes(ctx context.Context) error {
 
 func (s *clusterSnapshot) seeBudgets(ctx context.Context) error {
 	var found []budget
-	err := eachPage(ctx, s.conn.Kube.PolicyV1().PodDisruptionBudgets("").List, func(page *policyv1.PodDisruptionBudgetList) error {
+	err := access.Pages(ctx, access.PodsPage, s.conn.Kube.PolicyV1().PodDisruptionBudgets("").List, func(page *policyv1.PodDisruptionBudgetList) error {
 		for _, b := range page.Items {
 			if b.Name == "" {
 				return access.ErrNoName
@@ -292,7 +267,7 @@ func budgetOf(b *policyv1.PodDisruptionBudget) types.PodBudget {
 // seeVolumes reads the claims from the volumes bound to them, which saves a
 // list.
 func (s *clusterSnapshot) seeVolumes(ctx context.Context) error {
-	err := eachPage(ctx, s.conn.Kube.CoreV1().PersistentVolumes().List, func(page *corev1.PersistentVolumeList) error {
+	err := access.Pages(ctx, access.PodsPage, s.conn.Kube.CoreV1().PersistentVolumes().List, func(page *corev1.PersistentVolumeList) error {
 		for _, v := range page.Items {
 			claim := v.Spec.ClaimRef
 			if claim == nil || v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
@@ -316,7 +291,7 @@ func (s *clusterSnapshot) seeMachines(ctx context.Context) error {
 		return nil
 	}
 	found := map[string]machine{}
-	err := eachPage(ctx, s.conn.Virt.VirtualMachineInstances("").List, func(page *kubevirtv1.VirtualMachineInstanceList) error {
+	err := access.Pages(ctx, access.PodsPage, s.conn.Virt.VirtualMachineInstances("").List, func(page *kubevirtv1.VirtualMachineInstanceList) error {
 		for _, vmi := range page.Items {
 			if vmi.Name == "" {
 				return access.ErrNoName

@@ -38,7 +38,7 @@ func (c *Client) DeleteAttachment(ctx context.Context, a types.Attachment) error
 // cannot be selected by node.
 func attachmentsOf(ctx context.Context, conn *access.Connection, node string, attached bool) ([]types.Attachment, error) {
 	var found []types.Attachment
-	err := access.Pages(ctx, conn.Kube.StorageV1().VolumeAttachments().List, func(l *storagev1.VolumeAttachmentList) error {
+	err := access.Pages(ctx, access.StoragePage, conn.Kube.StorageV1().VolumeAttachments().List, func(l *storagev1.VolumeAttachmentList) error {
 		for _, a := range l.Items {
 			if a.Name == "" {
 				return access.ErrNoName

@@ -62,53 +62,47 @@ type replica struct {
 // nothing more to list.
 func listDisks(ctx context.Context, conn *access.Connection) (disks, error) {
 	d, api := disks{}, access.Kept[Clients](conn)
-	if err := access.Pages(ctx, api.Volumes.List, d.addVolumes); err != nil {
-		return nil, fmt.Errorf("list Longhorn volumes: %w", err)
-	}
-	if len(d) == 0 {
-		return d, nil
-	}
-	if err := access.Pages(ctx, api.Engines.List, d.addEngines); err != nil {
-		return nil, fmt.Errorf("list Longhorn engines: %w", err)
-	}
-	if err := access.Pages(ctx, api.Replicas.List, d.addReplicas); err != nil {
-		return nil, fmt.Errorf("list Longhorn replicas: %w", err)
-	}
-	return d, nil
-}
-
-func (d disks) addVolumes(l *PartList[volumeSpec, volumeStatus]) error {
-	for i := range l.Items {
-		if l.Items[i].Name == "" {
-			return access.ErrNoName
-		}
-		v := DiskOf(&l.Items[i])
+	err := eachPart(ctx, "volumes", api.Volumes, func(o *VolumePart) error {
+		v := DiskOf(o)
 		d[v.Name] = &v
+		return nil
+	})
+	if err != nil || len(d) == 0 {
+		return d, err
 	}
-	return nil
-}
-
-func (d disks) addEngines(l *PartList[engineSpec, engineStatus]) error {
-	for i := range l.Items {
-		if l.Items[i].Name == "" {
-			return access.ErrNoName
+	err = eachPart(ctx, "engines", api.Engines, func(o *EnginePart) error {
+		if v := d[o.Spec.VolumeName]; v != nil {
+			v.engines = append(v.engines, EngineOf(o))
 		}
-		if v := d[l.Items[i].Spec.VolumeName]; v != nil {
-			v.engines = append(v.engines, EngineOf(&l.Items[i]))
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-func (d disks) addReplicas(l *PartList[replicaSpec, replicaStatus]) error {
-	for i := range l.Items {
-		r, err := ReplicaOf(&l.Items[i])
-		if err != nil {
-			return err
-		}
-		if v := d[l.Items[i].Spec.VolumeName]; v != nil {
+	return d, eachPart(ctx, "replicas", api.Replicas, func(o *ReplicaPart) error {
+		r, err := ReplicaOf(o)
+		if v := d[o.Spec.VolumeName]; v != nil && err == nil {
 			v.replicas = append(v.replicas, r)
 		}
+		return err
+	})
+}
+
+// eachPart calls see for each object of a kind of Longhorn's, in a fresh list.
+func eachPart[S, T any](ctx context.Context, kind string, api *PartClient[S, T], see func(*Part[S, T]) error) error {
+	err := access.Pages(ctx, access.StoragePage, api.List, func(l *PartList[S, T]) error {
+		for i := range l.Items {
+			if l.Items[i].Name == "" {
+				return access.ErrNoName
+			}
+			if err := see(&l.Items[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list Longhorn %s: %w", kind, err)
 	}
 	return nil
 }
