@@ -21,12 +21,9 @@ import (
 // keeps the name and the phase: a cluster has them by the ten thousand.
 type podCounts struct {
 	table access.Writer[types.PodCount]
-	but   string // a namespace that is counted elsewhere; "" for none
-	pods  podNamespaces
+	but   string                   // a namespace that is counted elsewhere; "" for none
+	pods  map[string]*podNamespace // the namespaces that have pods, by name
 }
-
-// podNamespaces are the namespaces that have pods, by name.
-type podNamespaces map[string]*podNamespace
 
 type podNamespace struct {
 	phases map[string]podPhase // by name of a pod
@@ -47,7 +44,7 @@ const (
 // countedRows has the pods of every namespace but that one counted into table.
 func countedRows(table access.Writer[types.PodCount], but string) access.Store {
 	return &access.Rows[*corev1.Pod, podPhase]{
-		To:  &podCounts{table: table, but: but, pods: podNamespaces{}},
+		To:  &podCounts{table: table, but: but, pods: map[string]*podNamespace{}},
 		Row: func(p *corev1.Pod) podPhase { return phaseOf(p.Status.Phase) },
 		Key: access.NamespacedName[*corev1.Pod],
 	}
@@ -73,7 +70,7 @@ func (c *podCounts) Publish(key string, phase podPhase) error {
 	if namespace == c.but {
 		return nil
 	}
-	c.pods.put(namespace, name, phase)
+	c.put(namespace, name, phase)
 	return c.publish(namespace)
 }
 
@@ -83,39 +80,44 @@ func (c *podCounts) Unpublish(key string) error {
 	if namespace == c.but {
 		return nil
 	}
-	c.pods.remove(namespace, name)
+	c.remove(namespace, name)
 	return c.publish(namespace)
 }
 
 // Replace implements access.Sink. Each row goes from the one count to the other in
 // one step.
 func (c *podCounts) Replace(listed map[string]podPhase) error {
-	c.pods = podNamespaces{}
+	clear(c.pods)
 	for key, phase := range listed {
 		if namespace, name, _ := strings.Cut(key, "/"); namespace != c.but {
-			c.pods.put(namespace, name, phase)
+			c.put(namespace, name, phase)
 		}
 	}
-	errs := []error{c.retain()}
+	var errs []error
+	for namespace := range c.table.All() {
+		if namespace != c.but && c.pods[namespace] == nil {
+			errs = append(errs, c.table.Unpublish(namespace))
+		}
+	}
 	for namespace := range c.pods {
 		errs = append(errs, c.publish(namespace))
 	}
 	return errors.Join(errs...)
 }
 
-func (s podNamespaces) put(namespace, name string, phase podPhase) {
-	s.remove(namespace, name)
-	ns := s[namespace]
+func (c *podCounts) put(namespace, name string, phase podPhase) {
+	c.remove(namespace, name)
+	ns := c.pods[namespace]
 	if ns == nil {
 		ns = &podNamespace{phases: map[string]podPhase{}}
-		s[namespace] = ns
+		c.pods[namespace] = ns
 	}
 	ns.phases[name] = phase
 	ns.counts[phase]++
 }
 
-func (s podNamespaces) remove(namespace, name string) {
-	ns := s[namespace]
+func (c *podCounts) remove(namespace, name string) {
+	ns := c.pods[namespace]
 	if ns == nil {
 		return
 	}
@@ -124,7 +126,7 @@ func (s podNamespaces) remove(namespace, name string) {
 		ns.counts[phase]--
 	}
 	if len(ns.phases) == 0 {
-		delete(s, namespace)
+		delete(c.pods, namespace)
 	}
 }
 
@@ -138,17 +140,6 @@ func (c *podCounts) publish(namespace string) error {
 		Running: ns.counts[phaseRunning], Pending: ns.counts[phasePending],
 		Failed: ns.counts[phaseFailed], Succeeded: ns.counts[phaseSucceeded],
 	})
-}
-
-// retain drops the rows of namespaces that have no pod.
-func (c *podCounts) retain() error {
-	var errs []error
-	for namespace := range c.table.All() {
-		if namespace != c.but && c.pods[namespace] == nil {
-			errs = append(errs, c.table.Unpublish(namespace))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // countedPods is every pod but those of Namespace. What does not count of those in
@@ -188,15 +179,15 @@ type appCounts struct {
 func (a *appCounts) begin(table access.Writer[types.PodCount]) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.counts = &podCounts{table: table}
+	a.counts = &podCounts{table: table, pods: map[string]*podNamespace{}}
 	return a.recount(a.All())
 }
 
 // recount is called with mu held, while somebody counts.
 func (a *appCounts) recount(rows map[string]types.Pod) error {
-	a.counts.pods = podNamespaces{}
+	clear(a.counts.pods)
 	for _, p := range rows {
-		a.counts.pods.put(access.Namespace, p.Name, phaseOf(corev1.PodPhase(p.Phase)))
+		a.counts.put(access.Namespace, p.Name, phaseOf(corev1.PodPhase(p.Phase)))
 	}
 	return a.counts.publish(access.Namespace)
 }

@@ -172,8 +172,7 @@ func listPods(conn *access.Connection, namespace, node string) *cache.ListWatch 
 }
 
 func nodeRows(table access.Writer[types.Node], clocks *nodes.Clocks, stamps *nodes.Stamps) access.Store {
-	clocked := nodes.ClockedTable{Writer: nodes.StampedTable{Writer: table, Stamps: stamps}, Clocks: clocks}
-	rows := access.RowsOf(clocked, nodes.NodeOf, access.Name)
+	rows := access.RowsOf(nodes.Table{Writer: table, Clocks: clocks, Stamps: stamps}, nodes.NodeOf, access.Name)
 	rows.Seen, rows.Drops = clocks.Sees, access.IsEdge
 	return rows
 }

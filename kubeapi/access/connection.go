@@ -70,7 +70,7 @@ func NewConnection(ctx context.Context, cfg *rest.Config, base RoundTripper, s *
 	cfg.QPS, cfg.Burst = 50, 100 // a drain of many pods is not slowed down; a loop gone wild is
 	cfg.WarningHandler = rest.NoWarnings{}
 
-	conn := &Connection{Base: base, Liveness: s, Pulses: newPulses(), Cfg: cfg}
+	conn := &Connection{Base: base, Liveness: s, Pulses: map[string]*loop.Pulse{LoopViews: {}, loopProbes: {}}, Cfg: cfg}
 	conn.Ctx, conn.Retire = context.WithCancel(ctx)
 	seen := &livenessTransport{base: base, silence: s, retired: conn.Ctx}
 	kept := &circuitBreaker{base: seen, silence: s}
@@ -275,7 +275,3 @@ const (
 	LoopViews  = "views"
 	loopProbes = "probes"
 )
-
-func newPulses() map[string]*loop.Pulse {
-	return map[string]*loop.Pulse{LoopViews: {}, loopProbes: {}}
-}

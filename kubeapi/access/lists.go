@@ -13,16 +13,17 @@ import (
 // ErrPartial is returned for a list of which more is to be asked for.
 var ErrPartial = errors.New("the answer is only a part of the list")
 
-// IsWhole refuses pages, and answers of another kind, which are decoded to an
-// empty list without a version.
-func IsWhole(list metav1.ListMeta) error {
+// Whole is a list and its error. It refuses pages, and answers of another kind, which
+// are decoded to an empty list without a version.
+func Whole[L metav1.ListInterface](list L, err error) (L, error) {
 	switch {
-	case list.ResourceVersion == "":
-		return ErrNoVersion
-	case list.Continue != "":
-		return ErrPartial
+	case err != nil:
+	case list.GetResourceVersion() == "":
+		err = ErrNoVersion
+	case list.GetContinue() != "":
+		err = ErrPartial
 	}
-	return nil
+	return list, err
 }
 
 // Finished says whether the pod has succeeded or failed: it runs no container any more.

@@ -207,7 +207,9 @@ func logsClient(cfg *rest.Config, base RoundTripper, s *Liveness) (typedcore.Cor
 func forLogs(base RoundTripper) http.RoundTripper {
 	switch t := base.(type) {
 	case *AuditTransport:
-		return forLogs(t.RoundTripper)
+		if logs := forLogs(t.RoundTripper); logs != http.RoundTripper(t.RoundTripper) {
+			return logs
+		}
 	case *CredentialsRecorder:
 		return forLogs(t.RoundTripper)
 	case *MetricsTransport:

@@ -86,7 +86,7 @@ func (c *Client) kubelet(ctx context.Context, node types.Node, path string, size
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, kubeletWithin)
 	defer cancel()
-	way, err := newKubeletAccess(conn.Cfg)
+	secure, err := kubeletTLS(conn.Cfg)
 	if err != nil {
 		return err
 	}
@@ -95,11 +95,12 @@ func (c *Client) kubelet(ctx context.Context, node types.Node, path string, size
 		return fmt.Errorf("query this node's kubelet: node %s has no internal address", node.Name)
 	}
 	url := "https://" + net.JoinHostPort(ip.String(), strconv.Itoa(kubeletPort)) + path
-	err = way.get(ctx, url, "", size, take)
+	err = get(ctx, conn.Cfg, secure, url, size, take)
 	var otherName x509.HostnameError
 	if errors.As(err, &otherName) {
 		// Its certificate does not name the address, which the node may have got later.
-		err = way.get(ctx, url, node.Name, size, take)
+		secure.ServerName = node.Name
+		err = get(ctx, conn.Cfg, secure, url, size, take)
 	}
 	if err != nil {
 		return fmt.Errorf("query this node's kubelet for %s: %w", path, err)
@@ -107,33 +108,26 @@ func (c *Client) kubelet(ctx context.Context, node types.Node, path string, size
 	return nil
 }
 
-// kubeletAccess is how kubelets are asked at their own address: with the
-// credentials of the kubeconfig, and trusting its authority only.
-type kubeletAccess struct {
-	cfg *rest.Config
-	tls *tls.Config
-}
-
-func newKubeletAccess(cfg *rest.Config) (kubeletAccess, error) {
+// kubeletTLS trusts the authority of the kubeconfig only, and shows its certificate.
+func kubeletTLS(cfg *rest.Config) (*tls.Config, error) {
 	config, err := rest.TLSConfigFor(cfg)
 	if err != nil {
-		return kubeletAccess{}, fmt.Errorf("set up certificates of kubeconfig: %w", err)
+		return nil, fmt.Errorf("set up certificates of kubeconfig: %w", err)
 	}
 	if config == nil {
 		config = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
+	config.ServerName = ""                                    // that of the API server
 	config.InsecureSkipVerify, config.NextProtos = false, nil // whatever the kubeconfig allows itself
-	return kubeletAccess{cfg: cfg, tls: config}, nil
+	return config, nil
 }
 
 // get asks on a connection of its own, which costs less than to keep one for a
-// question a minute. The server proves to be name, or the host of the URL where
-// that is "".
-func (k kubeletAccess) get(ctx context.Context, url, name string, size int64, take func(io.Reader) error) error {
-	config := k.tls.Clone()
-	config.ServerName = name
-	rt, err := rest.HTTPWrappersForConfig(k.cfg, &http.Transport{
-		DialContext: k.cfg.Dial, TLSClientConfig: config, DisableKeepAlives: true,
+// question a minute. The server proves to be secure.ServerName, or the host of the URL
+// where that is "".
+func get(ctx context.Context, cfg *rest.Config, secure *tls.Config, url string, size int64, take func(io.Reader) error) error {
+	rt, err := rest.HTTPWrappersForConfig(cfg, &http.Transport{
+		DialContext: cfg.Dial, TLSClientConfig: secure.Clone(), DisableKeepAlives: true,
 		DisableCompression: true, // and what comes compressed all the same is not taken
 		ReadBufferSize:     32 << 10,
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -155,34 +156,36 @@ func setsOf(conn *access.Connection, kind string) (setAPI, error) {
 	switch kind {
 	case types.KindReplicaSet:
 		api := conn.Kube.AppsV1().ReplicaSets(access.Namespace)
-		return setAPI{
-			get: func(ctx context.Context, name string) (metav1.Object, *corev1.Affinity, error) {
-				s, err := api.Get(ctx, name, metav1.GetOptions{})
-				if err != nil {
-					return nil, nil, err
-				}
-				return s, s.Spec.Template.Spec.Affinity, nil
-			},
-			patch: func(ctx context.Context, name string, merge access.Values) (metav1.Object, error) {
-				return access.Merge(ctx, api, name, access.AppsManager, merge)
-			},
-		}, nil
+		return setAPIOf(api, func(s *appsv1.ReplicaSet) *corev1.Affinity { return s.Spec.Template.Spec.Affinity }), nil
 	case types.KindVMIReplicaSet:
 		api := conn.Virt.VirtualMachineInstanceReplicaSets(access.Namespace)
-		return setAPI{
-			get: func(ctx context.Context, name string) (metav1.Object, *corev1.Affinity, error) {
-				s, err := api.Get(ctx, name, metav1.GetOptions{})
-				if err != nil || s.Spec.Template == nil {
-					return s, nil, err
-				}
-				return s, s.Spec.Template.Spec.Affinity, nil
-			},
-			patch: func(ctx context.Context, name string, merge access.Values) (metav1.Object, error) {
-				return access.Merge(ctx, api, name, access.AppsManager, merge)
-			},
-		}, nil
+		return setAPIOf(api, func(s *kubevirtv1.VirtualMachineInstanceReplicaSet) *corev1.Affinity {
+			if s.Spec.Template == nil {
+				return nil
+			}
+			return s.Spec.Template.Spec.Affinity
+		}), nil
 	}
 	return setAPI{}, errNoKind
+}
+
+func setAPIOf[T metav1.Object](api interface {
+	access.Objects[T]
+	access.Patcher[T]
+}, affinity func(T) *corev1.Affinity,
+) setAPI {
+	return setAPI{
+		get: func(ctx context.Context, name string) (metav1.Object, *corev1.Affinity, error) {
+			s, err := api.Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return nil, nil, err
+			}
+			return s, affinity(s), nil
+		},
+		patch: func(ctx context.Context, name string, merge access.Values) (metav1.Object, error) {
+			return access.Merge(ctx, api, name, access.AppsManager, merge)
+		},
+	}
 }
 
 // ofAnother reports that the object of that name and version has another UID: a

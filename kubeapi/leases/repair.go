@@ -143,21 +143,18 @@ func lost(err error) bool {
 func (r *repairRight) write(ctx context.Context) error {
 	start := time.Now()
 	acquired, renewed, seconds := metav1.NewMicroTime(r.acquired), metav1.NewMicroTime(start), int32(repairDuration/time.Second)
+	spec := coordinationv1.LeaseSpec{
+		HolderIdentity: &r.holder, LeaseDurationSeconds: &seconds, AcquireTime: &acquired, RenewTime: &renewed,
+	}
 	var lease *coordinationv1.Lease
 	var err error
 	r.maybe = true
 	if r.version == "" {
 		lease, err = r.leases.Create(ctx, &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: access.Namespace, Name: RepairLease},
-			Spec: coordinationv1.LeaseSpec{
-				HolderIdentity: &r.holder, LeaseDurationSeconds: &seconds, AcquireTime: &acquired, RenewTime: &renewed,
-			},
+			ObjectMeta: metav1.ObjectMeta{Namespace: access.Namespace, Name: RepairLease}, Spec: spec,
 		}, metav1.CreateOptions{FieldManager: repairManager})
 	} else {
-		patch := access.Values{"spec": access.Values{
-			"holderIdentity": r.holder, "leaseDurationSeconds": seconds, "acquireTime": acquired, "renewTime": renewed,
-		}}
-		lease, err = access.Merge(ctx, r.leases, RepairLease, repairManager, access.ForVersion(r.version, patch))
+		lease, err = access.Merge(ctx, r.leases, RepairLease, repairManager, access.ForVersion(r.version, access.Values{"spec": spec}))
 	}
 	switch {
 	case err != nil:

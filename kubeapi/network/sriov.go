@@ -81,12 +81,9 @@ func writeSRIOV(ctx context.Context, conn *access.Connection, change types.SRIOV
 func (c *Client) SRIOVPlugins(ctx context.Context, node string) ([]types.SRIOVPlugin, error) {
 	act := "list pods of the SR-IOV device plug-in on node " + node
 	return access.Read(ctx, c.Session, act, func(ctx context.Context, conn *access.Connection) (found []types.SRIOVPlugin, err error) {
-		list, err := conn.Kube.CoreV1().Pods(sriovNamespace).List(ctx, metav1.ListOptions{
+		list, err := access.Whole(conn.Kube.CoreV1().Pods(sriovNamespace).List(ctx, metav1.ListOptions{
 			LabelSelector: sriovPods, FieldSelector: access.OnNode(node),
-		})
-		if err == nil {
-			err = access.IsWhole(list.ListMeta)
-		}
+		}))
 		if err != nil {
 			return nil, err
 		}

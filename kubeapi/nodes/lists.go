@@ -21,11 +21,8 @@ import (
 // may lack a Node, or the Leases, is never returned.
 func (c *Client) FreshNodes(ctx context.Context) ([]types.Node, error) {
 	return access.Read(ctx, c.Session, "list nodes", func(ctx context.Context, conn *access.Connection) ([]types.Node, error) {
-		nodes, err := conn.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		nodes, err := access.Whole(conn.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{}))
 		if err != nil {
-			return nil, err
-		}
-		if err := access.IsWhole(nodes.ListMeta); err != nil {
 			return nil, err
 		}
 		renewed, err := renewals(ctx, conn)
@@ -48,11 +45,8 @@ func (c *Client) NodeLeases(ctx context.Context) (map[string]time.Time, error) {
 
 // renewals lists when each Lease was last renewed.
 func renewals(ctx context.Context, c *access.Connection) (map[string]time.Time, error) {
-	list, err := c.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{})
+	list, err := access.Whole(c.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{}))
 	if err != nil {
-		return nil, err
-	}
-	if err := access.IsWhole(list.ListMeta); err != nil {
 		return nil, err
 	}
 	renewed := map[string]time.Time{}
@@ -197,26 +191,4 @@ func heartbeat(n *corev1.Node) time.Time {
 		return c.LastHeartbeatTime.Time
 	}
 	return time.Time{}
-}
-
-// ClockedTable is the table of nodes, whose clocks are forgotten with them.
-type ClockedTable struct {
-	access.Writer[types.Node]
-	Clocks *Clocks
-}
-
-// Replace implements atOnce.
-func (c ClockedTable) Replace(rows map[string]types.Node) error {
-	for node := range c.Writer.All() {
-		if _, ok := rows[node]; !ok {
-			c.Clocks.forget(node)
-		}
-	}
-	return access.Replace(c.Writer, rows)
-}
-
-// Unpublish implements Writer.
-func (c ClockedTable) Unpublish(node string) error {
-	c.Clocks.forget(node)
-	return c.Writer.Unpublish(node)
 }

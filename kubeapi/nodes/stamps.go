@@ -143,21 +143,28 @@ func (s *Stamps) Age(by time.Duration, nodes access.Writer[types.Node]) error {
 	return nil
 }
 
-// StampedTable is the table of nodes, whose rows say what is known of their stamps.
-type StampedTable struct {
+// Table is the table of nodes, whose rows say what is known of their stamps, and with
+// which their clocks are forgotten.
+type Table struct {
 	access.Writer[types.Node]
+	Clocks *Clocks
 	Stamps *Stamps
 }
 
 // Publish implements Writer.
-func (t StampedTable) Publish(node string, n types.Node) error {
+func (t Table) Publish(node string, n types.Node) error {
 	t.Stamps.mu.Lock()
 	defer t.Stamps.mu.Unlock()
 	return t.Writer.Publish(node, t.Stamps.Sees(n))
 }
 
 // Replace implements atOnce.
-func (t StampedTable) Replace(rows map[string]types.Node) error {
+func (t Table) Replace(rows map[string]types.Node) error {
+	for node := range t.Writer.All() {
+		if _, ok := rows[node]; !ok {
+			t.Clocks.forget(node)
+		}
+	}
 	t.Stamps.mu.Lock()
 	defer t.Stamps.mu.Unlock()
 	for node := range t.Stamps.nodes {
@@ -172,7 +179,8 @@ func (t StampedTable) Replace(rows map[string]types.Node) error {
 }
 
 // Unpublish implements Writer.
-func (t StampedTable) Unpublish(node string) error {
+func (t Table) Unpublish(node string) error {
+	t.Clocks.forget(node)
 	t.Stamps.mu.Lock()
 	defer t.Stamps.mu.Unlock()
 	delete(t.Stamps.nodes, node)

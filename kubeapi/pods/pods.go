@@ -23,10 +23,7 @@ import (
 // AppPodsNow lists the pods of the applications, as they are now.
 func (c *Client) AppPodsNow(ctx context.Context) ([]types.Pod, error) {
 	return access.Read(ctx, c.Session, "list pods of the applications", func(ctx context.Context, conn *access.Connection) ([]types.Pod, error) {
-		list, err := conn.Kube.CoreV1().Pods(access.Namespace).List(ctx, metav1.ListOptions{})
-		if err == nil {
-			err = access.IsWhole(list.ListMeta)
-		}
+		list, err := access.Whole(conn.Kube.CoreV1().Pods(access.Namespace).List(ctx, metav1.ListOptions{}))
 		if err != nil {
 			return nil, err
 		}
@@ -158,10 +155,7 @@ func listsOfNode(ctx context.Context, conn *access.Connection, node string) (*no
 	if err != nil || !ofSet {
 		return l, err
 	}
-	sets, err := conn.Kube.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
-	if err == nil {
-		err = access.IsWhole(sets.ListMeta)
-	}
+	sets, err := access.Whole(conn.Kube.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{}))
 	if err != nil {
 		return nil, fmt.Errorf("list daemon sets: %w", err)
 	}
