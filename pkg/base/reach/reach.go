@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/zedkube/zedkube/types"
 )
@@ -40,6 +41,25 @@ func Try(ctx context.Context, from, to netip.Addr, ports []int) []types.ReachPor
 	}
 	tries.Wait()
 	return out
+}
+
+// DialTimeout is a second for a packet that is lost and sent again, and one more
+// for a device that is busy.
+const DialTimeout = 2 * time.Second
+
+// Connect tries one address within DialTimeout and hangs up. What err means is as of
+// Meaning.
+func Connect(
+	ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error), address string,
+) (answered, tried bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, DialTimeout)
+	defer cancel()
+	conn, err := dial(ctx, "tcp", address)
+	if err == nil {
+		_ = conn.Close()
+	}
+	answered, tried = Meaning(err)
+	return answered, tried, err
 }
 
 // Meaning is what the end of an attempt to connect says about the other device:

@@ -19,9 +19,6 @@ import (
 )
 
 const (
-	// dialTimeout is a second for a packet that is lost and sent again, and one more
-	// for a device that is busy.
-	dialTimeout = 2 * time.Second
 	// lookTimeout is for all connections, which are tried at the same time.
 	lookTimeout = 10 * time.Second
 	// atOnce bounds the connections that are tried at the same time.
@@ -101,13 +98,7 @@ func tryAll(ctx context.Context, dial func(context.Context, string, string) (net
 		all.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			once, cancel := context.WithTimeout(ctx, dialTimeout)
-			defer cancel()
-			conn, err := dial(once, "tcp", p.Address)
-			if err == nil {
-				_ = conn.Close()
-			}
-			answered, tried := reach.Meaning(err)
+			answered, tried, err := reach.Connect(ctx, dial, p.Address)
 			is(p, answered, tried && ctx.Err() == nil, err)
 		})
 	}

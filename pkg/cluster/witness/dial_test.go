@@ -32,8 +32,12 @@ func TestMeaningOfTheEndOfAnAttempt(t *testing.T) {
 		{"called off", context.Canceled, untried},
 		{"anything else", errors.New("odd"), untried},
 	} {
-		if got := meaning(c.err); got != c.want {
-			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		conn, other := net.Pipe()
+		defer other.Close()
+		w := &Component{Dial: func(context.Context, string, string) (net.Conn, error) { return conn, c.err }}
+		d := dial{}
+		if w.connect(t.Context(), &d); d.reply != c.want {
+			t.Errorf("%s: %d, want %d", c.name, d.reply, c.want)
 		}
 	}
 }

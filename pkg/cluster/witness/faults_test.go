@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/reach"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -206,7 +207,7 @@ func TestANodeThatIsOffForLongIsLookedAtLessOften(t *testing.T) {
 		if got := s.sees(4); got.Silent < 3 {
 			t.Errorf("%+v", got)
 		}
-		if slowly+2*dialTimeout >= types.WitnessFresh {
+		if slowly+2*reach.DialTimeout >= types.WitnessFresh {
 			t.Error("a slow look is old before the next one")
 		}
 	})

@@ -158,13 +158,8 @@ func heard(result []dial, uid string) (r reply, what string) {
 	return r, ""
 }
 
-const (
-	// dialTimeout is a second for a packet that is lost and sent again, and one more
-	// for a device that is busy.
-	dialTimeout = 2 * time.Second
-	// lookTimeout is for both rounds of connections, and a moment to end.
-	lookTimeout = 2*dialTimeout + time.Second
-)
+// lookTimeout is for both rounds of connections, and a moment to end.
+const lookTimeout = 2*reach.DialTimeout + time.Second
 
 // dialAll tries the connections of a plan, all at the same time: a plan is short.
 func (c *Component) dialAll(ctx context.Context, plan []dial) []dial {
@@ -187,25 +182,12 @@ func (c *Component) try(ctx context.Context, plan []dial, later bool) {
 }
 
 func (c *Component) connect(ctx context.Context, d *dial) {
-	once, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	conn, err := c.Dial(once, "tcp", d.address)
-	if err == nil {
-		_ = conn.Close()
-	}
-	d.reply = meaning(err)
-	if d.reply == untried {
+	switch answered, tried, err := reach.Connect(ctx, c.Dial, d.address); {
+	case answered:
+		d.reply = answer
+	case tried:
+		d.reply = silence
+	default:
 		d.why = err.Error()
 	}
-}
-
-// meaning is reach.Meaning as a reply.
-func meaning(err error) reply {
-	switch answered, tried := reach.Meaning(err); {
-	case answered:
-		return answer
-	case tried:
-		return silence
-	}
-	return untried
 }
