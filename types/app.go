@@ -36,7 +36,9 @@ const (
 	AffinityRequired
 )
 
-func (a AffinityType) String() string { return enumName("AffinityType", []string{"Preferred", "Required"}, a) }
+func (a AffinityType) String() string {
+	return enumName("AffinityType", []string{"Preferred", "Required"}, a)
+}
 
 // VMConfig is the part of an application's resources that zedkube reads.
 type VMConfig struct {

@@ -16,7 +16,9 @@ const (
 	KeyExchangeECDH
 )
 
-func (s KeyExchangeScheme) String() string { return enumName("KeyExchangeScheme", []string{"None", "ECDH"}, s) }
+func (s KeyExchangeScheme) String() string {
+	return enumName("KeyExchangeScheme", []string{"None", "ECDH"}, s)
+}
 
 // EncryptionScheme says what a cipher block is encrypted with.
 type EncryptionScheme int32
@@ -27,7 +29,9 @@ const (
 	EncryptionAES256CFB
 )
 
-func (s EncryptionScheme) String() string { return enumName("EncryptionScheme", []string{"None", "AES256CFB"}, s) }
+func (s EncryptionScheme) String() string {
+	return enumName("EncryptionScheme", []string{"None", "AES256CFB"}, s)
+}
 
 // CipherContext names the certificates and schemes a cipher block was made with.
 type CipherContext struct {
@@ -37,20 +41,20 @@ type CipherContext struct {
 	EncryptionScheme   EncryptionScheme
 	ControllerCertHash []byte
 	DeviceCertHash     []byte
-	ErrorAndTime
+	ErrorDescription   // its five keys stand in this object
 }
 
 // CipherBlockStatus is an encrypted part of a configuration. CipherData is
 // large-tagged: on a socket it travels by file (docs/wire.md, "Large fields").
 type CipherBlockStatus struct {
-	CipherBlockID   string
-	CipherContextID string
-	InitialValue    []byte
-	CipherData      []byte `json:"pubsub-large-CipherData"`
-	ClearTextHash   []byte
-	IsCipher        bool
-	CipherContext   *CipherContext
-	ErrorAndTime
+	CipherBlockID    string
+	CipherContextID  string
+	InitialValue     []byte
+	CipherData       []byte `json:"pubsub-large-CipherData"`
+	ClearTextHash    []byte
+	IsCipher         bool
+	CipherContext    *CipherContext
+	ErrorDescription // its five keys stand in this object
 }
 
 // CipherMetrics counts decryptions, under key "global". TypeCounters has eight
@@ -74,7 +78,9 @@ const (
 	HashAlgorithmSHA256
 )
 
-func (h HashAlgorithm) String() string { return enumName("HashAlgorithm", []string{"INVALID", "SHA256_16BYTES", "SHA256_32BYTES"}, h) }
+func (h HashAlgorithm) String() string {
+	return enumName("HashAlgorithm", []string{"INVALID", "SHA256_16BYTES", "SHA256_32BYTES"}, h)
+}
 
 // ControllerCertType says what a certificate of the controller is for.
 type ControllerCertType int32

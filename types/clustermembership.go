@@ -232,7 +232,6 @@ func (c LeaveConsent) Digest() string {
 func LastOf(nodes []Node, own string) (ends, last bool) {
 	runners, voters, voter := 0, 0, false
 	for _, n := range nodes {
-		votes := n.Etcd && n.EtcdVoter != ConditionFalse
 		switch {
 		case n.Name == own:
 			voter = n.Etcd
@@ -240,7 +239,7 @@ func LastOf(nodes []Node, own string) (ends, last bool) {
 		case !n.TieBreaker:
 			runners++
 		}
-		if votes {
+		if n.Votes() {
 			voters++
 		}
 	}

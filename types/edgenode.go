@@ -38,7 +38,9 @@ const (
 	ClusterTypeHA
 )
 
-func (t ClusterType) String() string { return enumName("ClusterType", []string{"None", "K3sBase", "ReplicatedStorage", "HA"}, t) }
+func (t ClusterType) String() string {
+	return enumName("ClusterType", []string{"None", "K3sBase", "ReplicatedStorage", "HA"}, t)
+}
 
 // LBInterface is one interface that may carry load-balancer addresses.
 // Interface is a logical label in EdgeNodeClusterConfig and a Linux name in
@@ -219,7 +221,9 @@ const (
 	IoNetEthVF IoType = 12 // virtual function of an SR-IOV port
 )
 
-func (t IoType) String() string { return enumName("IoType", []string{IoNetEth: "IoNetEth", IoNetEthVF: "IoNetEthVF"}, t) }
+func (t IoType) String() string {
+	return enumName("IoType", []string{IoNetEth: "IoNetEth", IoNetEthVF: "IoNetEthVF"}, t)
+}
 
 // VfInfo places a virtual function.
 type VfInfo struct {
@@ -257,7 +261,9 @@ const (
 	ConfigItemTriState
 )
 
-func (t ConfigItemType) String() string { return enumName("ConfigItemType", []string{"Invalid", "Int", "Bool", "String", "TriState"}, t) }
+func (t ConfigItemType) String() string {
+	return enumName("ConfigItemType", []string{"Invalid", "Int", "Bool", "String", "TriState"}, t)
+}
 
 // ConfigItemValue is one setting.
 type ConfigItemValue struct {

@@ -13,7 +13,9 @@ const (
 	ErrorSeverityError
 )
 
-func (s ErrorSeverity) String() string { return enumName("ErrorSeverity", []string{"Unspecified", "Notice", "Warning", "Error"}, s) }
+func (s ErrorSeverity) String() string {
+	return enumName("ErrorSeverity", []string{"Unspecified", "Notice", "Warning", "Error"}, s)
+}
 
 // ErrorEntity names an object that an error is about.
 type ErrorEntity struct {
@@ -40,10 +42,4 @@ func Dated(text string, old ErrorDescription, now time.Time) ErrorDescription {
 		return old
 	}
 	return ErrorDescription{Error: text, ErrorTime: now, ErrorSeverity: ErrorSeverityError}
-}
-
-// ErrorAndTime embeds an ErrorDescription so that its five keys stand in the
-// parent JSON object.
-type ErrorAndTime struct {
-	ErrorDescription
 }

@@ -15,7 +15,9 @@ const (
 	KubeNodeNotReachable
 )
 
-func (s KubeNodeStatus) String() string { return enumName("KubeNodeStatus", []string{"Unknown", "Ready", "NotReady", "NotReachable"}, s) }
+func (s KubeNodeStatus) String() string {
+	return enumName("KubeNodeStatus", []string{"Unknown", "Ready", "NotReady", "NotReachable"}, s)
+}
 
 // KubeNodeAdmission says how far a node has come into the cluster.
 type KubeNodeAdmission uint8
@@ -166,7 +168,9 @@ const (
 	ServiceStatusHealthy
 )
 
-func (s ServiceStatus) String() string { return enumName("ServiceStatus", []string{"Unset", "Failed", "Degraded", "Healthy"}, s) }
+func (s ServiceStatus) String() string {
+	return enumName("ServiceStatus", []string{"Unset", "Failed", "Degraded", "Healthy"}, s)
+}
 
 // StorageVolumeState is where a volume stands on its way to and from a node.
 type StorageVolumeState uint8

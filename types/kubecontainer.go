@@ -80,7 +80,9 @@ const (
 
 var kubeCompUpdates = []string{"unknown", "download", "download_failed", "in_progress", "failed", "completed"}
 
-func (s KubeCompUpdateStatus) String() string { return enumName("KubeCompUpdateStatus", kubeCompUpdates, s) }
+func (s KubeCompUpdateStatus) String() string {
+	return enumName("KubeCompUpdateStatus", kubeCompUpdates, s)
+}
 
 // ParseKubeCompUpdateStatus is the state that the inline command's word names,
 // letter for letter; KubeCompUpdateUnknown for every other word.
@@ -96,7 +98,7 @@ type KubeClusterUpdateStatus struct {
 	Component                    KubeComp
 	Status                       KubeCompUpdateStatus
 	DestinationKubeUpdateVersion uint32
-	ErrorAndTime
+	ErrorDescription             // its five keys stand in this object
 }
 
 // K3sVersionStatus says at which version of k3s this node is kept, under key

@@ -3,6 +3,7 @@ package types
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -252,20 +253,14 @@ func (q Quorum) Spare() int { return max(0, q.Ready-q.Voters/2-1) }
 // for nothing: more than half of its voting members Ready, which of one or two
 // is all the others. Where all the others are Ready nothing is lacking.
 func LacksQuorum(nodes []Node, without string) string {
-	there := make([]Node, len(nodes))
-	copy(there, nodes)
+	there := slices.Clone(nodes)
 	for i := range there {
 		if there[i].Name == without {
 			there[i].Ready = ConditionFalse
 		}
 	}
 	q := QuorumOf(there)
-	var down []string
-	for _, name := range q.Down {
-		if name != without {
-			down = append(down, name)
-		}
-	}
+	down := slices.DeleteFunc(q.Down, func(name string) bool { return name == without })
 	if len(down) == 0 || q.Has() {
 		return ""
 	}

@@ -18,7 +18,9 @@ const (
 	DrainRequesterUpdate   // baseosmgr: base OS update
 )
 
-func (r DrainRequester) String() string { return enumName("DrainRequester", []string{"UNSET", "NONE", "DEVICEOP", "UPDATE"}, r) }
+func (r DrainRequester) String() string {
+	return enumName("DrainRequester", []string{"UNSET", "NONE", "DEVICEOP", "UPDATE"}, r)
+}
 
 // DrainStatus is where a node stands on its way to being empty.
 type DrainStatus uint8

@@ -1,6 +1,7 @@
 package types
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -78,12 +79,7 @@ func (v Volume) HealthyReplicas() int {
 
 // On reports whether the volume has a replica on node.
 func (v Volume) On(node string) bool {
-	for _, r := range v.Replicas {
-		if r.Node == node {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.Replicas, func(r Replica) bool { return r.Node == node })
 }
 
 // Attachment is a VolumeAttachment.

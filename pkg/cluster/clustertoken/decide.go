@@ -194,14 +194,13 @@ func blocks(f facts) (want map[string]types.CipherBlockStatus, stale []string) {
 // state is a block with what came of it. Before that is known, what a former
 // run made of the same block stands.
 func state(b types.CipherBlockStatus, a *answer, old types.CipherBlockStatus, now time.Time) types.CipherBlockStatus {
-	b.ErrorAndTime = types.ErrorAndTime{}
-	former := old.ErrorAndTime
-	old.ErrorAndTime = types.ErrorAndTime{}
+	former := old.ErrorDescription
+	b.ErrorDescription, old.ErrorDescription = types.ErrorDescription{}, types.ErrorDescription{}
 	switch {
 	case a == nil && reflect.DeepEqual(old, b):
-		b.ErrorAndTime = former
+		b.ErrorDescription = former
 	case a != nil && a.err != "":
-		b.ErrorDescription = types.Dated(a.err, former.ErrorDescription, now)
+		b.ErrorDescription = types.Dated(a.err, former, now)
 	}
 	return b
 }

@@ -79,10 +79,10 @@ func report() types.KubeClusterInfo {
 func updating() types.KubeClusterUpdateStatus {
 	return types.KubeClusterUpdateStatus{
 		CurrentNode: "press-line-1", Component: types.KubeCompLonghorn, Status: types.KubeCompUpdateFailed, DestinationKubeUpdateVersion: 3,
-		ErrorAndTime: types.ErrorAndTime{ErrorDescription: types.ErrorDescription{
+		ErrorDescription: types.ErrorDescription{
 			Error: "no room", ErrorTime: ago(1), ErrorSeverity: types.ErrorSeverityError, ErrorRetryCondition: "when there is",
 			ErrorEntities: []*types.ErrorEntity{{EntityType: 1, EntityID: "base"}, nil, {EntityType: 12, EntityID: "newer"}},
-		}},
+		},
 	}
 }
 
