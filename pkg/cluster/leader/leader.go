@@ -169,35 +169,25 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	case a.stop:
 		c.drop()
 	}
-	switch {
-	case a.again <= 0:
+	if a.again <= 0 {
 		return errs
-	case errs == nil:
-		return loop.After(a.again)
 	}
 	return errors.Join(errs, loop.After(a.again))
 }
 
 // publish says how it stands, and tells an election that waits for it.
 func (c *Component) publish(f facts, a action) error {
+	if a.info.LeaderIdentity != f.published.LeaderIdentity || a.info.IsStatsLeader != f.published.IsStatsLeader {
+		c.Log.WithFields(logrus.Fields{"leader": a.info.LeaderIdentity, "leads": a.info.IsStatsLeader}).Info("the leader has changed")
+	}
 	if a.info != f.published {
-		if err := c.say(f, a); err != nil {
-			return err
+		if err := c.Leader.Publish(types.Global, a.info); err != nil {
+			return fmt.Errorf("publish KubeLeaderElectInfo: %w", err)
 		}
 	}
 	select {
 	case c.term.heard <- struct{}{}:
 	default:
-	}
-	return nil
-}
-
-func (c *Component) say(f facts, a action) error {
-	if a.info.LeaderIdentity != f.published.LeaderIdentity || a.info.IsStatsLeader != f.published.IsStatsLeader {
-		c.Log.WithFields(logrus.Fields{"leader": a.info.LeaderIdentity, "leads": a.info.IsStatsLeader}).Info("the leader has changed")
-	}
-	if err := c.Leader.Publish(types.Global, a.info); err != nil {
-		return fmt.Errorf("publish KubeLeaderElectInfo: %w", err)
 	}
 	return nil
 }

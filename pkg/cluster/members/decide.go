@@ -360,16 +360,9 @@ func (r rules) differentlyConfigured(nodes []types.Node, s subject) string {
 	return ""
 }
 
-func sameSet(a, b []uuid.UUID) bool {
-	for _, id := range a {
-		if !slices.Contains(b, id) {
-			return false
-		}
-	}
-	for _, id := range b {
-		if !slices.Contains(a, id) {
-			return false
-		}
-	}
-	return true
+func sameSet(a, b []uuid.UUID) bool { return within(a, b) && within(b, a) }
+
+// within reports that each of a is one of b.
+func within(a, b []uuid.UUID) bool {
+	return !slices.ContainsFunc(a, func(id uuid.UUID) bool { return !slices.Contains(b, id) })
 }

@@ -1,8 +1,8 @@
 package members
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -78,10 +78,7 @@ func (p past) journal() types.ClusterMembersJournal {
 		j.Stale = append(j.Stale, types.StaleTrace{Node: t.node, UID: uid, Since: t.since, Given: t.stamp.given, Written: t.stamp.written})
 	}
 	slices.SortFunc(j.Stale, func(a, b types.StaleTrace) int {
-		if a.Node == b.Node {
-			return strings.Compare(a.UID, b.UID)
-		}
-		return strings.Compare(a.Node, b.Node)
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.UID, b.UID))
 	})
 	return j
 }

@@ -35,10 +35,9 @@ type facts struct {
 	was        types.WithoutCluster // what was found so far
 	kept       types.ClusterPeers   // what is known of the others
 
-	answers bool // the API server does
-	dead    bool // it is known not to
-	synced  bool // and its tables are complete
-	self    string
+	answers bool       // the API server does
+	dead    bool       // it is known not to
+	synced  bool       // and its tables are complete
 	own     types.Node // zero where there is none
 	nodes   map[string]types.Node
 	mayList bool

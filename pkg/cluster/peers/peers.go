@@ -12,6 +12,7 @@
 package peers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,7 +110,6 @@ func (c *Component) facts() facts {
 	f.answers, f.dead = ok && api.Answers(), ok && !api.Answers()
 	f.synced = f.answers && api.Synced
 	info, _ := c.Info.Get(types.Global)
-	f.self = info.NodeName()
 	nodes := c.Nodes.All()
 	if own, known := types.OwnNode(nodes, info); known {
 		f.own = own
@@ -182,11 +182,6 @@ func peersOf(f facts) []types.ClusterPeer {
 		}
 		out = append(out, p)
 	}
-	slices.SortFunc(out, func(a, b types.ClusterPeer) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(out, func(a, b types.ClusterPeer) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
