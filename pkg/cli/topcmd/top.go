@@ -2,15 +2,20 @@
 package topcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/kubeapi"
@@ -126,4 +131,281 @@ func showTop(ctx context.Context, p device.Paths, o topOptions, out terminal.Ter
 		t.asking.err = err
 	}
 	return t.run(ctx)
+}
+
+// onceWithin is how long a single table waits for values that are young: the
+// agent looks when it is told that somebody does, and the nodes are asked.
+const onceWithin = 7 * time.Second
+
+// top is one call of the command.
+type top struct {
+	options   topOptions
+	paths     device.Paths
+	out       terminal.Terminal
+	measuring *measuring
+	files     *topFiles
+	asking    nodeAsking
+
+	wake chan struct{} // rings where something is new before a second has passed
+
+	mu    sync.Mutex // guards what keys change, the sort order too
+	from  int        // the first row on the screen
+	ended bool
+}
+
+// run shows it until ctx is done or somebody types q.
+func (t *top) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer t.asking.work.Wait()
+	defer cancel()
+	switch {
+	case t.options.json && !t.options.once:
+		t.options.out.JSON()
+		return t.stream(ctx)
+	case t.options.once || !t.out.Live:
+		table, err := t.first(ctx)
+		if err != nil {
+			return err
+		}
+		return cmp.Or(t.print(table), table.nothing())
+	}
+	defer openKeyboard(t.press)()
+	return t.live(ctx)
+}
+
+// step looks at all there is, and has the nodes asked when it is time.
+func (t *top) step(ctx context.Context) topTable {
+	now := time.Now()
+	t.measuring.renew(now)
+	agent := device.LifeOfAgent(t.paths, now)
+	t.files.look(t.options.of == topNodes)
+	table := topTable{At: now.UTC(), Of: t.options.of, Agent: agent, Problems: t.files.problems(agent, now), Rows: []topRow{}}
+	if info, err := device.OwnName(t.paths); err == nil {
+		table.Node = info.NodeName()
+	}
+	if t.measuring.err != nil {
+		table.Problems = append(table.Problems, t.measuring.err.Error())
+	}
+	own := t.files.own.value
+	if own != nil && own.Node != "" {
+		table.Node = own.Node
+	}
+	switch {
+	case t.options.of == topNodes:
+		t.asking.begin(ctx, now)
+		rows, problems := t.asking.look(own, t.files.cluster.value, now)
+		table.Rows, table.Problems = append(table.Rows, rows...), append(table.Problems, problems...)
+	case own == nil:
+	case t.options.of == topPods:
+		rows, hidden := podRows(*own, now, t.options.all)
+		table.Rows, table.Hidden = append(table.Rows, rows...), hidden
+	default:
+		rows, hidden := containerRows(*own, now, t.options.all)
+		table.Rows, table.Hidden = append(table.Rows, rows...), hidden
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sortRows(table.Rows, t.options.sort)
+	return table
+}
+
+// first is the table when its values are young, or when it is known that they
+// will not be.
+func (t *top) first(ctx context.Context) (topTable, error) {
+	late := time.NewTimer(onceWithin)
+	defer late.Stop()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		table := t.step(ctx)
+		if t.settled(table) {
+			return table, nil
+		}
+		select {
+		case <-tick.C:
+		case <-late.C:
+			return t.step(ctx), nil
+		case <-ctx.Done():
+			return table, terminal.ExitWith(terminal.ExitUsage, errors.New("interrupted"))
+		}
+	}
+}
+
+// settled reports that waiting brings nothing younger.
+func (t *top) settled(table topTable) bool {
+	own := t.files.own.value
+	if table.Agent.Runs && t.measuring.err == nil && (own == nil || own.Stale == "" && table.At.Sub(own.At).Abs() > topOld) {
+		return false
+	}
+	return t.options.of != topNodes || t.asking.settled()
+}
+
+// stream prints a document at each of the agent's looks.
+func (t *top) stream(ctx context.Context) error {
+	table, err := t.first(ctx)
+	if err != nil {
+		return nil // interrupted, which is how it ends
+	}
+	next := func() topTable { return table }
+	look := func(ctx context.Context) terminal.View {
+		v := terminal.View{Data: next()}
+		next = func() topTable { return t.step(ctx) }
+		return v
+	}
+	return t.options.out.Follow(ctx, t.out, terminal.Watch{Look: look, Every: lookEvery})
+}
+
+// live draws the table each second, and at each key.
+func (t *top) live(ctx context.Context) error {
+	look := func(ctx context.Context) terminal.View {
+		table := t.step(ctx)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return terminal.View{Ended: t.ended, Err: table.nothing(), Draw: func(s *terminal.Screen) { t.draw(s, table) }}
+	}
+	return t.options.out.Follow(ctx, t.out, terminal.Watch{Look: look, Every: terminal.WatchEvery, Wake: t.wake, Cleared: true})
+}
+
+// draw shows the part of the table that fits the screen.
+func (t *top) draw(s *terminal.Screen, table topTable) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	table.draw(s, t.options, &t.from)
+}
+
+// print writes the table as it is, whatever its length.
+func (t *top) print(table topTable) error {
+	if t.options.json {
+		return t.options.out.Encode(t.out, table, "")
+	}
+	return t.options.out.Print(t.out, terminal.View{Draw: func(s *terminal.Screen) { t.draw(s, table) }})
+}
+
+// nothing is the error where there was nothing to show.
+func (t topTable) nothing() error {
+	for _, r := range t.Rows {
+		if !r.At.IsZero() {
+			return nil
+		}
+	}
+	if len(t.Problems) == 0 {
+		return nil // there are no pods
+	}
+	return terminal.ExitWith(terminal.ExitNotPublished, errors.New("there is nothing to show: "+terminal.Clean(t.Problems[0])))
+}
+
+const (
+	// lookEvery is how often the agent is told that somebody still looks.
+	lookEvery = 5 * time.Second
+	// lookForgotten is how old the word of a command may be that lives: more, and
+	// it was killed before it could take it back.
+	lookForgotten = time.Minute
+	// lookWithin is how long the table waits for the agent to hear that: not so
+	// long that one that hangs keeps it from being drawn.
+	lookWithin = time.Second
+)
+
+// measuring is the request that the agent measures often, under a key of its own.
+type measuring struct {
+	topic device.Requested[types.MetricsLook]
+	key   string
+	next  time.Time // of the renewal
+	err   error     // of the newest; nil where it lies there
+}
+
+// startMeasuring makes the topic ready, and takes back what commands left there
+// that were killed.
+func startMeasuring(p device.Paths) (*measuring, error) {
+	topic, err := device.OperatorTopic[types.MetricsLook](p)
+	if err != nil {
+		return nil, err
+	}
+	topic.Within = lookWithin
+	l := &measuring{topic: topic, key: uuid.NewString()}
+	now := time.Now()
+	for key, left := range topic.All() {
+		if now.Sub(left.At).Abs() > lookForgotten {
+			_ = topic.Unpublish(key) // the next command tries again
+		}
+	}
+	return l, nil
+}
+
+// renew says it again when it is time.
+func (l *measuring) renew(now time.Time) {
+	if now.Before(l.next) {
+		return
+	}
+	l.next = now.Add(lookEvery)
+	l.err = l.topic.Publish(l.key, types.MetricsLook{At: now.UTC()})
+	if l.err != nil {
+		l.err = fmt.Errorf("the agent could not be asked to measure every 5 s: %w", l.err)
+	}
+}
+
+// end takes it back. Where that fails the agent forgets it all the same.
+func (l *measuring) end() { _ = l.topic.Unpublish(l.key) }
+
+type topicRecord[T any] struct {
+	path  string
+	value *T    // nil for none that can be read
+	err   error // why; wraps fs.ErrNotExist where there is no file
+}
+
+func (r *topicRecord[T]) look() {
+	r.value = nil
+	var v T
+	if v, _, r.err = device.ReadRecord[T](r.path); r.err == nil {
+		r.value = &v
+	}
+}
+
+type topFiles struct {
+	own     topicRecord[types.KubeNodeMetrics]
+	cluster topicRecord[types.KubeClusterMetrics]
+}
+
+func newTopFiles(p device.Paths) *topFiles {
+	return &topFiles{
+		own:     topicRecord[types.KubeNodeMetrics]{path: p.TopicFile(device.Self, "KubeNodeMetrics")},
+		cluster: topicRecord[types.KubeClusterMetrics]{path: p.TopicFile(device.Self, "KubeClusterMetrics")},
+	}
+}
+
+// look reads the files; of the cluster only where that is shown.
+func (f *topFiles) look(cluster bool) {
+	f.own.look()
+	if cluster {
+		f.cluster.look()
+	}
+}
+
+// problems are what the files do not say, and why.
+func (f *topFiles) problems(agent device.AgentLife, now time.Time) []string {
+	var said []string
+	if !agent.Runs {
+		said = append(said, "the agent is NOT running: "+agent.Why+"; its values are the last ones that it published")
+	}
+	m := f.own.value
+	switch {
+	case errors.Is(f.own.err, fs.ErrNotExist) && agent.Runs:
+		said = append(said, "the agent has published no KubeNodeMetrics yet")
+	case f.own.err != nil && !errors.Is(f.own.err, fs.ErrNotExist):
+		said = append(said, "KubeNodeMetrics: "+f.own.err.Error())
+	case m != nil && m.Stale != "":
+		said = append(said, "this node's kubelet: "+m.Stale)
+	case m != nil && agent.Runs && now.Sub(m.At).Abs() > max(m.Every, time.Minute)+topOld:
+		said = append(said, fmt.Sprintf("KubeNodeMetrics is stale: it is from %s", terminal.Stamp(m.At, now)))
+	}
+	if m != nil && m.Omitted > 0 {
+		said = append(said, fmt.Sprintf("%d pods or containers are left out of KubeNodeMetrics, which would be too large", m.Omitted))
+	}
+	// Only the node that reports for the cluster has the other file.
+	if err := f.cluster.err; err != nil && !errors.Is(err, fs.ErrNotExist) {
+		said = append(said, "KubeClusterMetrics: "+err.Error())
+	}
+	if c := f.cluster.value; c != nil && c.Truncated > 0 {
+		said = append(said, fmt.Sprintf("%d entries are left out of KubeClusterMetrics, which would be too large", c.Truncated))
+	}
+	return said
 }
