@@ -40,10 +40,17 @@ type StuckPod struct {
 	Shared           bool // counted with those of other creators in its namespace
 }
 
-// finding is what there is to say of an obstacle; without a cause, nothing.
+// finding is what there is to say of an obstacle: of a pod without a cause, nothing.
 type finding struct {
 	cause, why, remedy string
 	never              bool
+}
+
+func (f finding) outlook() types.DrainOutlook {
+	if f.never {
+		return types.OutlookNever
+	}
+	return types.OutlookSlow
 }
 
 // Blockers says what keeps pods here, the longest-standing first. A pod that
@@ -60,10 +67,7 @@ func Blockers(now time.Time, all []StuckPod) []types.DrainBlocker {
 		}
 		b := types.DrainBlocker{
 			Pod: o.Situation.Pod.Key(), Node: o.Situation.Pod.NodeName, Since: o.Since,
-			Cause: f.cause, Why: f.why, Outlook: types.OutlookSlow, Remedy: f.remedy,
-		}
-		if f.never {
-			b.Outlook = types.OutlookNever
+			Cause: f.cause, Why: f.why, Outlook: f.outlook(), Remedy: f.remedy,
 		}
 		blockers = append(blockers, b)
 	}

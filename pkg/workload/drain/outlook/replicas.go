@@ -14,17 +14,10 @@ import (
 // replicas away from a node that is cordoned.
 var evicting = []string{"block-for-eviction", "block-for-eviction-if-contains-last-replica"}
 
-// chance is what waiting for a replica elsewhere is worth.
-type chance struct {
-	why     string
-	outlook types.DrainOutlook
-	remedy  string
-}
-
-// chanceOf says of a volume that needs a healthy replica on another node
+// replicaElsewhere says of a volume that needs a healthy replica on another node
 // that is ready, and has none, how it may come to one.
-func chanceOf(v types.Volume, policy, node string, ready map[string]bool, d types.DrainVolume) chance {
-	p := chance{why: "no other node that is Ready has a healthy replica of it", outlook: types.OutlookNever}
+func replicaElsewhere(v types.Volume, policy, node string, ready map[string]bool, d types.DrainVolume) finding {
+	p := finding{why: "no other node that is Ready has a healthy replica of it", never: true}
 	if d.LastHere {
 		p.why = "its last healthy replica is on this node"
 	}
@@ -40,17 +33,17 @@ func chanceOf(v types.Volume, policy, node string, ready map[string]bool, d type
 		p.why = "it has no healthy replica at all"
 		p.remedy = "salvage the volume in Longhorn, or delete it if its data is not needed"
 	case rebuilds(v, node, ready):
-		p.outlook, p.why = types.OutlookSlow, fmt.Sprintf("%s; one is being rebuilt on node %s, %d %%", p.why, d.Rebuilding, d.Percent)
+		p.never, p.why = false, fmt.Sprintf("%s; one is being rebuilt on node %s, %d %%", p.why, d.Rebuilding, d.Percent)
 	case len(away) > 0:
 		p.why += "; a healthy one is on " + Some(away) + map[bool]string{true: " which is not Ready", false: " which are not Ready"}[len(away) == 1]
 		p.remedy = "bring that node back"
 	case !peers:
 		p.remedy = "bring another node back, or " + allow
 	case slices.Contains(evicting, policy):
-		p.outlook, p.why = types.OutlookSlow, p.why+"; Longhorn is to move it to another node"
+		p.never, p.why = false, p.why+"; Longhorn is to move it to another node"
 		p.remedy = "if it does not, look for space on the disks of the other nodes"
 	case joins(v, node, ready):
-		p.outlook, p.why = types.OutlookSlow, p.why+"; another one is about to be rebuilt"
+		p.never, p.why = false, p.why+"; another one is about to be rebuilt"
 	case v.State == detached:
 		p.remedy = "nothing is rebuilt while it is detached: start what uses it, or " + allow
 	case v.Wanted == 1:
@@ -65,15 +58,15 @@ func chanceOf(v types.Volume, policy, node string, ready map[string]bool, d type
 const allow = "for a reboot only, never for a leave (the data would be lost): set storage.longhorn.node-drain-policy to always-allow if the volume may be unavailable meanwhile, and set it back afterwards"
 
 // inBetween is a volume of which nobody knows which replicas are healthy.
-func inBetween(v types.Volume) chance {
-	p := chance{
-		why:     fmt.Sprintf("it is %s and its engine is not running, so it is not known which replicas are healthy", v.State),
-		outlook: types.OutlookNever,
-		remedy:  "look at its engine in Longhorn: what uses the volume has to stop",
+func inBetween(v types.Volume) finding {
+	p := finding{
+		why:    fmt.Sprintf("it is %s and its engine is not running, so it is not known which replicas are healthy", v.State),
+		never:  true,
+		remedy: "look at its engine in Longhorn: what uses the volume has to stop",
 	}
 	switch v.State {
 	case "creating", "attaching", "detaching", "deleting":
-		p.outlook, p.remedy = types.OutlookSlow, ""
+		p.never, p.remedy = false, ""
 	case "":
 		p.why = "its state is not known, nor which replicas are healthy"
 	}
@@ -144,7 +137,7 @@ type step struct {
 }
 
 // ETA returns in how many seconds the rebuild of a volume will be done that is
-// at percent now, 0 for unknown. One that goes backwards has begun anew; one that
+// at percent now, 0 for unknown. One that goes backwards has begun again; one that
 // stands still gets slower.
 func (r *RebuildRates) ETA(volume string, percent int, now time.Duration) int {
 	r.sweep(now)

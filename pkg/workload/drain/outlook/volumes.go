@@ -68,10 +68,10 @@ func blockingVolume(v types.Volume, policy, node string, ready map[string]bool, 
 		d.Outlook = types.OutlookSlow
 	}
 	if needsReplica(v, policy, node) && !survives(v, node, ready) {
-		p := chanceOf(v, policy, node, ready, d)
-		why = append(why, p.why)
-		if p.outlook == types.OutlookNever || d.Outlook == "" {
-			d.Outlook, d.Remedy = p.outlook, p.remedy
+		f := replicaElsewhere(v, policy, node, ready, d)
+		why = append(why, f.why)
+		if f.never || d.Outlook == "" {
+			d.Outlook, d.Remedy = f.outlook(), f.remedy
 		}
 	}
 	d.Why = strings.Join(why, "; ")
@@ -166,7 +166,7 @@ func Degraded(was map[string]int, s types.Storage) []string {
 }
 
 // StillInUse says of a volume that is in the way by nothing but its use here, and
-// whose pods are gone for a while, that waiting is in vain.
+// whose pods are gone for a while, that waiting does not help.
 func StillInUse(vol *types.DrainVolume) {
 	if vol.Why != claimHere && vol.Why != engineOnly {
 		return
