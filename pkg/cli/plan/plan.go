@@ -44,8 +44,8 @@ const (
 
 // LookAhead asks the cluster all that a plan needs. Without nodes and pods
 // there is no plan; what else cannot be had is said in it.
-func LookAhead(ctx context.Context, kube clusterReader, info types.EdgeNodeInfo) (drain.Prospect, error) {
-	p := drain.Prospect{Now: time.Now().UTC()}
+func LookAhead(ctx context.Context, kube clusterReader, info types.EdgeNodeInfo) (drain.PlanInput, error) {
+	p := drain.PlanInput{Now: time.Now().UTC()}
 	nodes, own, err := device.NodesAndOwn(ctx, kube, info)
 	if p.Nodes = nodes; err != nil {
 		return p, err

@@ -25,18 +25,21 @@ func complete(f facts, a *action) {
 	case f.expired():
 		expire(f, a)
 	case !f.living() || !f.known:
-	case passedBy && f.due(cordonAfterDeadAPI):
+	case passedBy && a.try(f, cordonAfterDeadAPI):
 		// Until the device goes down it is a node like any other again.
-		a.verb, a.rec.Locked = cordonAfterDeadAPI, true
-		a.rec.Node, a.rec.NodeBoot = f.node.Name, f.node.BootID
+		a.noteLock(f)
 	case passedBy:
-		a.wait(f.retry[cordonAfterDeadAPI] - f.now)
 	case !f.cordoned() && f.rec.Losses <= maxLosses && f.due(cordon):
 		a.verb = cordon
 	}
 	if a.rec.Phase == types.PhaseComplete {
 		a.waits = cmp.Or(a.waits, f.unusedWhy())
 	}
+}
+
+// noteLock records, before the lock is taken, that it may be this node's.
+func (a *action) noteLock(f facts) {
+	a.rec.Locked, a.rec.Node, a.rec.NodeBoot = true, f.node.Name, f.node.BootID
 }
 
 // drainAgain is for a device that joins an operator's drain at its end: what was
@@ -52,7 +55,7 @@ func drainAgain(f facts, a *action) {
 
 // afterFailure gives everything back: at once, or where COMPLETE was taken back
 // once that has been heard. The status stays until somebody
-// asks anew; an operator's drain has no status, only a request.
+// requests a drain again; an operator's drain has no status, only a request.
 func afterFailure(f facts, a *action) {
 	switch {
 	case !f.member || f.forced != nil && f.forced.Status <= types.DrainNotRequested:
@@ -73,28 +76,21 @@ func afterFailure(f facts, a *action) {
 // at once where this boot saw the drain, and when the node is Ready where it is
 // from before a boot.
 func giveBack(f facts, a *action) {
-	try := func(v verb) {
-		if f.due(v) {
-			a.verb = v
-		} else {
-			a.wait(f.retry[v] - f.now)
-		}
-	}
 	if f.up {
 		a.rec.Rebooted = false
 	}
 	switch {
 	case !f.known || !f.living() || f.rec.Rebooted && !f.up:
 	case f.ourCordon() && !f.tieBreaker && !f.node.CordonKept:
-		try(uncordon)
+		a.try(f, uncordon)
 	case f.node.CordonKept && !f.node.Unschedulable:
-		try(unkeep)
+		a.try(f, unkeep)
 	case f.legacy() && (f.node.CordonedByEVE() || !f.rec.Adopted && f.node.Foreign()):
-		try(uncordonLegacy)
+		a.try(f, uncordonLegacy)
 	case !f.rec.Adopted:
 		a.rec.Adopted = true
 	case f.rec.Locked && (f.member || f.rec.Node != ""), f.lease:
-		try(release)
+		a.try(f, release)
 		a.waits = f.holds
 	}
 }
@@ -108,7 +104,7 @@ func (f facts) legacy() bool {
 }
 
 // heardFor is how long a drain that is taken back is said to have failed before its
-// lock and its cordon go: whoever is about to use it after all hears of it, or the
+// lock and its cordon go: an agent that is about to use it after all learns of it, or the
 // device is down by then.
 const heardFor = time.Minute
 
@@ -150,7 +146,7 @@ func lookAtMarkers(paths []string) map[string]string {
 // unusedFor is how long one of EVE's agents has been told COMPLETE, and the
 // device is still up.
 func (f facts) unusedFor() time.Duration {
-	if f.rec.Phase != types.PhaseComplete || !f.device() || f.unsaid || f.rec.Status.Status != types.DrainComplete {
+	if f.rec.Phase != types.PhaseComplete || !f.device() || f.notPublished || f.rec.Status.Status != types.DrainComplete {
 		return 0
 	}
 	return f.now - max(f.rec.Ended, f.rec.Said)
@@ -194,19 +190,16 @@ func (f facts) unusedWhy() string {
 
 // heldBack reports that what an unused drain holds is not to be given back yet.
 func heldBack(f facts, a *action) bool {
-	wait := heardFor - (f.now - max(f.rec.Said, f.rec.Ended))
 	switch {
 	case !f.rec.Unused || !f.ourCordon() && !f.rec.Locked:
 		return false
 	case f.inUse != "":
 		a.waits = f.inUse
 		return true
-	case f.unsaid:
+	case f.notPublished:
 		return true
-	case wait > 0:
-		a.wait(wait)
 	}
-	return wait > 0
+	return !a.ripe(heardFor - (f.now - max(f.rec.Said, f.rec.Ended)))
 }
 
 // reportUnused reports once that nobody uses COMPLETE.

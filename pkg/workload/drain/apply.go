@@ -22,6 +22,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 	was := c.rec
 	c.rec = a.rec
 	c.logNotes()
+	defer c.logNotes() // what is reported from here on
 	if f.dropForce {
 		c.dropOldForce()
 	}
@@ -56,12 +57,12 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 // it counts from when it can be.
 func (c *Component) publishStatus(now time.Duration, status types.NodeDrainStatus) (changed bool, err error) {
 	if said, _ := c.Status.Get(types.Global); said == status {
-		c.mem.unsaid = false
+		c.mem.notPublished = false
 		return false, nil
 	}
-	was := c.mem.unsaid
+	was := c.mem.notPublished
 	err = c.Status.Publish(types.Global, status)
-	c.mem.unsaid = err != nil
+	c.mem.notPublished = err != nil
 	if err != nil {
 		return false, fmt.Errorf("publish NodeDrainStatus: %w", err)
 	}
@@ -213,12 +214,6 @@ func (c *Component) anotherTry(f facts, n int) {
 		e := &c.mem.pods[i]
 		e.accepted, e.next, e.backoff = 0, 0, 0
 	}
-}
-
-// report says to people who look at the cluster what has happened here.
-func (c *Component) report(warning bool, reason, message string) {
-	c.state.report(warning, reason, message)
-	c.logNotes()
 }
 
 // logNotes logs what was noted.

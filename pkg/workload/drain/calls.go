@@ -282,7 +282,7 @@ func (c *Component) evictAll(ctx context.Context, pods []types.Pod) []error {
 const (
 	// fresh is how recently a node's kubelet has to have renewed its Lease.
 	fresh = 20 * time.Second
-	// renewsWithin is how long to look for a renewal that no clock bears out: a
+	// renewsWithin is how long to look for a renewal that no clock confirms: a
 	// kubelet renews its Lease every ten seconds.
 	renewsWithin = 12 * time.Second
 	lookEvery    = 2 * time.Second
@@ -302,7 +302,7 @@ var errOtherCluster = errors.New("this node is not in the list of nodes: the lis
 
 // freshNodes lists the nodes; one whose kubelet has not renewed its Lease
 // within fresh is not Ready, whatever its condition says. The clocks of two
-// devices need not agree: where they do not bear a renewal out, one is waited
+// devices need not agree: where they do not confirm a renewal, one is waited
 // for, so that it does not matter how long ago the last look was. A list without
 // the own node is an error, but for a look that is made because it is missing.
 func (c *Component) freshNodes(ctx context.Context, in call) ([]types.Node, error) {
@@ -329,7 +329,7 @@ func (c *Component) freshNodes(ctx context.Context, in call) ([]types.Node, erro
 	}
 }
 
-// judgeReady makes Ready Unknown where no recent renewal bears it out, and counts
+// judgeReady makes Ready Unknown where no recent renewal confirms it, and counts
 // those nodes.
 func (c *Component) judgeReady(nodes []types.Node, in call) (doubted int) {
 	now := c.now()

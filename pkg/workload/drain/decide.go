@@ -155,7 +155,7 @@ func notYetPublishable(f facts) time.Duration {
 	switch s := f.rec.Status; {
 	case !f.device():
 		return 0
-	case f.unsaid:
+	case f.notPublished:
 		return time.Second
 	case s.Status == types.DrainCordoned:
 		return max(cordonedFor-(f.now-f.rec.Said), time.Millisecond)
@@ -216,7 +216,7 @@ func forceComplete(f facts, a *action) bool {
 		a.rec.Kept = true
 		a.consume = true
 		return true
-	case f.asks() || f.unheard:
+	case f.asks() || f.notReceived:
 		return false
 	}
 	a.consume = true
@@ -242,15 +242,12 @@ func gates(f facts, a *action) {
 	case !f.entered && f.queued && f.freed != 0 && f.now-f.freed < yieldFor:
 		a.waits = "another node waits for the drain lock, which this one has just held"
 		a.wait(yieldFor - (f.now - f.freed))
-	case !f.entered && f.due(enter):
-		a.verb, a.waits = enter, f.gates
-		a.rec.Locked, a.rec.Node, a.rec.NodeBoot = true, f.node.Name, f.node.BootID
 	case !f.entered:
 		a.waits = f.gates
-		a.wait(f.retry[enter] - f.now)
-	case f.due(cordon):
-		a.verb = cordon
+		if a.try(f, enter) {
+			a.noteLock(f)
+		}
 	default:
-		a.wait(f.retry[cordon] - f.now)
+		a.try(f, cordon)
 	}
 }

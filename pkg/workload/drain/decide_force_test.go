@@ -68,7 +68,7 @@ func TestAForced9(t *testing.T) {
 		{"not even to a cordon that is being given back", calm(idling, nine, who(), ourCordon), did{phase: idling, s: notRequested, by: nobody, eat: true, verb: uncordon}},
 		{"outside any cluster it is removed", calm(idling, nine, noMember, says(notSupported, nobody)), did{phase: idling, s: notSupported, by: deviceOp, eat: true}},
 		{"it waits for a drain that is about to begin", calm(idling, nine), did{phase: inGates, s: requested, by: deviceOp}},
-		{"and for a request that may yet be heard of", calm(idling, nine, who(), func(f *facts) { f.unheard = true }), did{phase: idling, s: notRequested, by: nobody}},
+		{"and for a request that may yet be heard of", calm(idling, nine, who(), func(f *facts) { f.notReceived = true }), did{phase: idling, s: notRequested, by: nobody}},
 		{"a drain whose request is not heard of again yet is one", calm(emptying, nine, who(), doubted(byDeviceOp)), seen},
 	})
 }

@@ -75,7 +75,7 @@ func (w *world) change() {
 			force(types.DrainStatus(w.IntN(10)), types.DrainRequester(w.IntN(4)))(f)
 		}
 	}
-	f.held, f.tieBreaker, f.unheard = w.odds(6), w.odds(20), w.odds(10)
+	f.held, f.tieBreaker, f.notReceived = w.odds(6), w.odds(20), w.odds(10)
 	f.synced, f.known, f.up = !w.odds(10), !w.odds(10), !w.odds(6)
 	f.silentSince, f.deadSince, f.missing, f.alone = 0, 0, 0, 0
 	if w.odds(6) {

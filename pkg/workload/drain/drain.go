@@ -56,7 +56,7 @@ type Kube interface {
 	UncordonLegacy(ctx context.Context, node string, before time.Time) error
 	// Unkeep forgets that an operator keeps the node's cordon.
 	Unkeep(ctx context.Context, node string) error
-	// PodsToEvict lists afresh the pods that have to leave the node.
+	// PodsToEvict lists the pods, from the API server, that have to leave the node.
 	PodsToEvict(ctx context.Context, node string) ([]types.Pod, error)
 	// Evict asks for the pod's eviction; nil also when it is gone. The error
 	// wraps types.ErrDisruptionBudget when a budget refuses.

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -19,6 +20,9 @@ const (
 // requesters is their order.
 var requesters = []string{byDeviceOp, byUpdate, byOperator, byLeave}
 
+// agents are those of EVE that request drains, by their number in NodeDrainStatus.
+var agents = map[types.DrainRequester]string{types.DrainRequesterDeviceOp: byDeviceOp, types.DrainRequesterUpdate: byUpdate}
+
 // request is what one requester asks for.
 type request struct {
 	types.NodeDrainRequest
@@ -34,7 +38,7 @@ type facts struct {
 	// What follows from them.
 	member      bool // of a cluster, as far as was ever known
 	requests    map[string]request
-	unheard     bool // an agent's topic has not been heard of yet
+	notReceived     bool // an agent's topic has not been heard of yet
 	forced      *types.NodeDrainStatus
 	dropForce   bool          // force files from before this boot are to be removed
 	inUse       string        // what shows that the device goes down or is updated, "" for nothing
@@ -141,11 +145,7 @@ func (f facts) hasNewRequest() bool {
 
 // asking reports that this one of EVE's agents asks, or did when last heard of.
 func (f facts) asking(by types.DrainRequester) bool {
-	name := byDeviceOp
-	if by == types.DrainRequesterUpdate {
-		name = byUpdate
-	}
-	_, asks := f.requests[name]
+	_, asks := f.requests[cmp.Or(agents[by], byDeviceOp)]
 	return asks
 }
 

@@ -76,7 +76,7 @@ func value[T interface {
 }
 
 // dropOldForce removes force files at the first start of a boot, as EVE does:
-// whoever wrote one meant a drain that is over. No clock is asked how old they
+// the one who wrote it meant a drain that is over. No clock is asked how old they
 // are: a device without a battery for its clock begins in the past. A file that
 // cannot be removed is passed over until it is written again.
 func (c *Component) dropOldForce() {
@@ -123,10 +123,10 @@ func readForceFile(path string) (forceFile, error) {
 	return forceFile{NodeDrainStatus: *v, mark: markOf(info)}, nil
 }
 
-// consumeForce removes the force files that say COMPLETE, which is obeyed once,
+// consumeForce removes the force files that say COMPLETE, which takes effect once,
 // whether or not they can be removed. It reports whether one is left.
-func (c *Component) consumeForce(obeyed bool) (left bool) {
-	if !obeyed {
+func (c *Component) consumeForce(tookEffect bool) (left bool) {
+	if !tookEffect {
 		c.Log.Warn("NodeDrainStatus force file removed: there is no drain to complete")
 	}
 	for _, path := range c.ForceFiles {

@@ -58,7 +58,7 @@ func TestAForced9EndsTheDrainOfARequestNotHeardOfAgain(t *testing.T) {
 		s.interrupted()
 		r, _ := s.zedagent.Get(types.Global)
 		_ = s.zedagent.Unpublish(types.Global)
-		s.zedagent.unheard.Store(true)
+		s.zedagent.notReceived.Store(true)
 		s.write(s.force, `{"Status":9}`)
 		defer s.run()()
 		time.Sleep(time.Second)
@@ -71,12 +71,12 @@ func TestAForced9EndsTheDrainOfARequestNotHeardOfAgain(t *testing.T) {
 
 func TestAForced9WaitsForARequestNotHeardOfYet(t *testing.T) {
 	story(t, 1, func(s *stage) {
-		s.zedagent.unheard.Store(true)
+		s.zedagent.notReceived.Store(true)
 		s.run()() // the first start of the boot removes what is there
 		s.write(s.force, `{"Status":9}`)
 		defer s.run()()
 		time.Sleep(61 * time.Second) // between two looks
-		s.zedagent.unheard.Store(false)
+		s.zedagent.notReceived.Store(false)
 		s.kube.Block(appZero, true)
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(5 * time.Second)

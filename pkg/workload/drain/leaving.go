@@ -61,11 +61,8 @@ func leave(f facts, a *action) {
 			a.waits += "; " + why
 		}
 		f.checkLeave(a) // that may take days, in which the last other replica can be lost
-	case f.due(deleteNode):
-		a.verb = deleteNode
-	default:
+	case !a.try(f, deleteNode):
 		a.waits = f.holds
-		a.wait(f.retry[deleteNode] - f.now)
 	}
 }
 
@@ -124,12 +121,8 @@ func lost(volumes []types.LeaveVolume) string {
 // checkLeave looks at the volumes of a node that is in no list any more, or whose
 // Node is being deleted.
 func (f facts) checkLeave(a *action) {
-	switch {
-	case !f.living() || f.known && f.node.Deleted.IsZero():
-	case f.due(checkLeave):
-		a.verb = checkLeave
-	default:
-		a.wait(f.retry[checkLeave] - f.now)
+	if f.living() && (!f.known || !f.node.Deleted.IsZero()) {
+		a.try(f, checkLeave)
 	}
 }
 

@@ -247,7 +247,7 @@ func checkRule(in call, r reading) next {
 		if !r.did(readBriefly) {
 			return next{do: readBriefly, out: out}
 		}
-		// It is the one thing that a drain waits for where no other node takes pods:
+		// It is the one thing that a drain waits for where no other node is schedulable:
 		// the pods stay, and so the rebuild goes on.
 		out.check.volumes = outlook.RebuiltElsewhere(r.brief, in.node.Name, r.ready())
 	}

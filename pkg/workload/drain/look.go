@@ -110,8 +110,7 @@ func (c *Component) look() observed {
 	seen.agent, _ = c.Agent.Get(types.NodeAgentKey)
 	seen.held, seen.doubted = readMarker(c.FaultMarker)
 	c.lookAtCluster(&seen)
-	for _, requester := range []string{byDeviceOp, byUpdate, byOperator} {
-		from := map[string]requestTopic{byDeviceOp: c.DeviceOp, byUpdate: c.Update, byOperator: c.Operator}[requester]
+	for requester, from := range map[string]requestTopic{byDeviceOp: c.DeviceOp, byUpdate: c.Update, byOperator: c.Operator} {
 		t := topic{requester: requester, synced: from.Synced()} // before Get, or a request that comes in between is overlooked
 		t.request, t.asks = from.Get(types.Global)
 		seen.topics = append(seen.topics, t)

@@ -11,8 +11,8 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// Prospect is the cluster as a plan looks at it. All of it is asked for afresh.
-type Prospect struct {
+// PlanInput is the cluster as a plan looks at it. All of it was just read from the API server.
+type PlanInput struct {
 	Now        time.Time
 	Own        string // the node to drain
 	Nodes      []types.Node
@@ -54,7 +54,7 @@ type ForecastPod struct {
 }
 
 // Plan says what a drain would do now, by the rules of the drain itself.
-func Plan(p Prospect) Forecast {
+func Plan(p PlanInput) Forecast {
 	f := Forecast{Node: p.Own, Made: p.Now, Unknown: p.Unknown, Parallel: parallel}
 	nodes := trusted(p.Nodes, p.Now)
 	ready := outlook.ReadyNodes(nodes)
@@ -136,7 +136,7 @@ func tally(f Forecast) (never, slow int) {
 	return never, slow
 }
 
-// trusted is nodes as far as their kubelets bear them out: one whose Lease was
+// trusted is nodes as far as their kubelets confirm them: one whose Lease was
 // not renewed within fresh is not Ready, whatever its condition says. A plan
 // looks once, so it can only go by the clocks.
 func trusted(nodes []types.Node, now time.Time) []types.Node {
@@ -152,7 +152,7 @@ func trusted(nodes []types.Node, now time.Time) []types.Node {
 // blockersAhead explains the pods that would not go at once: those whose trial
 // eviction was refused, those on their way out already, and those that something
 // about them keeps here.
-func blockersAhead(p Prospect) []types.DrainBlocker {
+func blockersAhead(p PlanInput) []types.DrainBlocker {
 	known := map[string]types.PodSituation{}
 	for _, s := range p.Situations {
 		known[s.Pod.Key()] = s

@@ -12,13 +12,13 @@ import (
 )
 
 // wholeCluster is three healthy nodes, of which b is ours with two pods on it.
-func wholeCluster() Prospect {
+func wholeCluster() PlanInput {
 	now := time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
 	node := func(name string) types.Node {
 		return types.Node{Name: name, Ready: types.ConditionTrue, RenewedAt: now.Add(-5 * time.Second), Etcd: true, BootID: "boot-" + name}
 	}
 	pods := []types.Pod{{Namespace: "eve-kube-app", Name: "cam", UID: "1", NodeName: "b"}, {Namespace: "eve-kube-app", Name: "plc", UID: "2", NodeName: "b"}}
-	return Prospect{
+	return PlanInput{
 		Now: now, Own: "b", Nodes: []types.Node{node("c"), node("b"), node("a")}, Pods: pods,
 		Situations: []types.PodSituation{{Pod: pods[0], Fits: 2}, {Pod: pods[1], Fits: 2}},
 	}
@@ -37,82 +37,82 @@ func storageAhead(other string) types.Storage {
 
 func TestAPlanForesees(t *testing.T) {
 	for name, c := range map[string]struct {
-		change  func(*Prospect)
+		change  func(*PlanInput)
 		outlook types.DrainOutlook
 		verdict string
 		check   func(Forecast) bool
 	}{
 		"a way that is free": {
-			func(*Prospect) {}, "", "nothing is in the way: 2 pods would go",
+			func(*PlanInput) {}, "", "nothing is in the way: 2 pods would go",
 			func(f Forecast) bool {
 				return f.Evicts && cmp.Equal(f.Peers, []string{"a", "c"}) && len(f.Pods) == 2 && f.Pods[0].Pod == "eve-kube-app/cam" && f.Parallel == parallel
 			},
 		},
 		"a node that nothing runs on": {
-			func(p *Prospect) { p.Pods, p.Situations = nil, nil }, "", "0 pods would go",
+			func(p *PlanInput) { p.Pods, p.Situations = nil, nil }, "", "0 pods would go",
 			func(f Forecast) bool { return len(f.Pods) == 0 },
 		},
 		"quorum that would be lost": {
-			func(p *Prospect) { p.Nodes[0].Ready = types.ConditionFalse }, types.OutlookNever, "until etcd keeps quorum without this node",
+			func(p *PlanInput) { p.Nodes[0].Ready = types.ConditionFalse }, types.OutlookNever, "until etcd keeps quorum without this node",
 			func(f Forecast) bool { return strings.Contains(f.Quorum, "c is") },
 		},
 		"a peer whose kubelet is silent": {
-			func(p *Prospect) { p.Nodes[0].RenewedAt = p.Now.Add(-time.Minute) }, types.OutlookNever, "until etcd keeps quorum without this node",
+			func(p *PlanInput) { p.Nodes[0].RenewedAt = p.Now.Add(-time.Minute) }, types.OutlookNever, "until etcd keeps quorum without this node",
 			func(f Forecast) bool { return cmp.Equal(f.Peers, []string{"a"}) },
 		},
 		"a lock that another node needs": {
-			func(p *Prospect) {
+			func(p *PlanInput) {
 				p.Lock = types.DrainLock{Holder: "a", BootID: "boot-a", Since: p.Now.Add(-time.Hour)}
 			},
 			types.OutlookSlow, "it would wait for the drain lock: node a drains",
 			func(f Forecast) bool { return f.Lock.Holder == "a" && !f.Lock.Mine && f.Lock.Waits != "" },
 		},
 		"a lock that its holder does not need any more": {
-			func(p *Prospect) { p.Lock = types.DrainLock{Holder: "a", BootID: "another boot"} }, "", "nothing is in the way",
+			func(p *PlanInput) { p.Lock = types.DrainLock{Holder: "a", BootID: "another boot"} }, "", "nothing is in the way",
 			func(f Forecast) bool { return f.Lock.Holder == "a" && f.Lock.Waits == "" },
 		},
 		"our own lock": {
-			func(p *Prospect) { p.Lock = types.DrainLock{Holder: "b"} }, "", "nothing is in the way",
+			func(p *PlanInput) { p.Lock = types.DrainLock{Holder: "b"} }, "", "nothing is in the way",
 			func(f Forecast) bool { return f.Lock.Mine && f.Lock.Waits == "" },
 		},
 		"no node that takes pods": {
-			func(p *Prospect) { p.Nodes[0].Unschedulable, p.Nodes[2].Unschedulable = true, true },
+			func(p *PlanInput) { p.Nodes[0].Unschedulable, p.Nodes[2].Unschedulable = true, true },
 			types.OutlookSlow, "2 pods would go down with the device",
 			func(f Forecast) bool { return !f.Evicts && f.Peers == nil && f.Quorum == "" },
 		},
 		"an only node": {
-			func(p *Prospect) { p.Nodes = p.Nodes[1:2] }, types.OutlookSlow, "because there is no other node to run pods",
+			func(p *PlanInput) { p.Nodes = p.Nodes[1:2] }, types.OutlookSlow, "because there is no other node to run pods",
 			func(f Forecast) bool { return !f.Evicts },
 		},
 		"a refused eviction": {
-			func(p *Prospect) { p.Refused = map[string]error{"eve-kube-app/plc": errors.New("a budget")} }, "-", "",
+			func(p *PlanInput) { p.Refused = map[string]error{"eve-kube-app/plc": errors.New("a budget")} }, "-", "",
 			func(f Forecast) bool { return f.Pods[0].Refused == "" && f.Pods[1].Refused == "a budget" },
 		},
 		"a volume in use here, with a healthy replica elsewhere": {
-			func(p *Prospect) { p.Storage = storageAhead("c") }, "", "nothing is in the way",
+			func(p *PlanInput) { p.Storage = storageAhead("c") }, "", "nothing is in the way",
 			func(f Forecast) bool { return len(f.Volumes) == 0 },
 		},
 		"a volume whose last healthy replica is here": {
-			func(p *Prospect) { p.Storage = storageAhead("b") }, types.OutlookNever, "without action on 1 of 1 thing",
+			func(p *PlanInput) { p.Storage = storageAhead("b") }, types.OutlookNever, "without action on 1 of 1 thing",
 			func(f Forecast) bool { return len(f.Volumes) == 1 && f.Volumes[0].LastHere },
 		},
 		"a pod that can run only here": {
-			func(p *Prospect) { p.Situations[0].Fits, p.Situations[0].Lacks = 0, "no node has its device" }, "", "nothing is in the way",
+			func(p *PlanInput) { p.Situations[0].Fits, p.Situations[0].Lacks = 0, "no node has its device" }, "", "nothing is in the way",
 			func(f Forecast) bool { return cmp.Equal(f.Stranded, []string{"eve-kube-app/cam"}) },
 		},
 		"what could not be asked": {
-			func(p *Prospect) { p.Unknown = []string{"the volumes: no answer"} }, types.OutlookSlow, "not all could be checked",
+			func(p *PlanInput) { p.Unknown = []string{"the volumes: no answer"} }, types.OutlookSlow, "not all could be checked",
 			func(f Forecast) bool { return cmp.Equal(f.Unknown, []string{"the volumes: no answer"}) },
 		},
 		"an operator's cordon": {
-			func(p *Prospect) { p.Nodes[1].Unschedulable = true }, "", "", func(f Forecast) bool { return f.Cordon == "operator" },
+			func(p *PlanInput) { p.Nodes[1].Unschedulable = true }, "", "", func(f Forecast) bool { return f.Cordon == "operator" },
 		},
 		"a cordon of ours": {
-			func(p *Prospect) { p.Nodes[1].Unschedulable, p.Nodes[1].CordonedBy = true, &types.Cordon{} }, "", "",
+			func(p *PlanInput) { p.Nodes[1].Unschedulable, p.Nodes[1].CordonedBy = true, &types.Cordon{} }, "", "",
 			func(f Forecast) bool { return f.Cordon == "zedkube" },
 		},
 		"a node that is not there": {
-			func(p *Prospect) { p.Own = "x" }, "", "", func(f Forecast) bool { return f.Cordon == "" && len(f.Peers) == 3 },
+			func(p *PlanInput) { p.Own = "x" }, "", "", func(f Forecast) bool { return f.Cordon == "" && len(f.Peers) == 3 },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -229,7 +229,7 @@ func itself(names []string) string {
 
 // resume takes over from the record of an earlier process since when things are
 // as they are, and what else only that process could see. Its own list and looks
-// begin anew.
+// begin again.
 func (c *Component) resume(f facts, was types.NodeDrainProgress) {
 	j, now := was.Journal, f.now
 	if c.rec.Asked == 0 || !ofThisBoot(j, f.bootID, now) || j.Asked != c.rec.Asked {

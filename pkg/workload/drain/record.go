@@ -105,11 +105,8 @@ func fromStatus(s types.NodeDrainStatus, now time.Duration) record {
 	}
 	r.Reason = "found as it was published"
 	r.Asked, r.Standing = now, now
-	switch s.RequestedBy { // who may not have been heard of again yet
-	case types.DrainRequesterDeviceOp:
-		r.Requests = map[string]types.NodeDrainRequest{byDeviceOp: {RequestedBy: s.RequestedBy}}
-	case types.DrainRequesterUpdate:
-		r.Requests = map[string]types.NodeDrainRequest{byUpdate: {RequestedBy: s.RequestedBy}}
+	if name := agents[s.RequestedBy]; name != "" { // whose topic may not have been read again yet
+		r.Requests = map[string]types.NodeDrainRequest{name: {RequestedBy: s.RequestedBy}}
 	}
 	if r.Phase == types.PhaseEmptying {
 		r.Cordoned = now

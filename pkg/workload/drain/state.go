@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// unheardFor is how long after a start a request that nobody has spoken of
+	// notReceivedFor is how long after a start a request that nobody has spoken of
 	// yet may still turn up; the agents start in any order.
-	unheardFor = 2 * time.Minute
+	notReceivedFor = 2 * time.Minute
 	// enteredFor is how long the lock and the quorum just found may be relied
 	// on for the cordon.
 	enteredFor = 10 * time.Second
@@ -50,7 +50,7 @@ type memory struct {
 	late      time.Duration            // when a write last ended without an answer
 	journal   types.NodeDrainJournal   // as last written, or tried to
 	unwritten bool                     // that failed
-	unsaid    bool                     // the present NodeDrainStatus could not be published
+	notPublished    bool                     // the present NodeDrainStatus could not be published
 	bootWall  time.Time                // when this boot began, by the wall clock
 	cordons   map[string]time.Duration // since when foreign cordons of other nodes have been seen, by node
 	lock      types.DrainLock
@@ -272,8 +272,8 @@ func (s *state) updateRequests(f *facts) {
 		case stood && !t.synced: // silence is no withdrawal
 			f.requests[t.requester] = request{NodeDrainRequest: was}
 		}
-		if !t.synced && f.now-s.mem.started < unheardFor {
-			f.unheard = true
+		if !t.synced && f.now-s.mem.started < notReceivedFor {
+			f.notReceived = true
 		}
 	}
 	if m := f.membership; m.State == types.MembershipLeaving && m.Without == nil { // without the cluster nothing can be drained

@@ -18,7 +18,7 @@ const (
 )
 
 // nextStatus takes NodeDrainStatus one step further on its way to where the drain is.
-// EVE's agents are told of the drain that they asked for: nobody else's exists
+// EVE's agents get the status of the drain that they asked for: nobody else's exists
 // for them, or they would wait for its end.
 func nextStatus(f facts, a *action) {
 	r := &a.rec
@@ -37,7 +37,7 @@ func nextStatus(f facts, a *action) {
 		next.Status = types.DrainFailedDrain
 	case r.Phase == types.PhaseIdle || !f.device(), s == types.DrainComplete: // that is another drain's
 		next.Status = types.DrainNotRequested
-	case f.unsaid && underWay(s): // every state of a drain is to be seen
+	case f.notPublished && underWay(s): // every state of a drain is to be seen
 	case next.RequestedBy != was.RequestedBy && underWay(s):
 		// A new requester has to see the drain as it is first.
 	case s == types.DrainRequested:
@@ -78,6 +78,16 @@ var finals = map[types.DrainPhase]types.DrainStatus{
 	types.PhaseNotEmpty: types.DrainFailedDrain,
 }
 
+// try makes the call, or waits until it is due, and reports which.
+func (a *action) try(f facts, v verb) (made bool) {
+	if !f.due(v) {
+		a.wait(f.retry[v] - f.now)
+		return false
+	}
+	a.verb = v
+	return true
+}
+
 // wait wishes for a step in d, if not sooner.
 func (a *action) wait(d time.Duration) {
 	if a.again <= 0 || d < a.again {
@@ -114,15 +124,12 @@ func noteStatus(f facts, r *record, next types.NodeDrainStatus) {
 // keepFinal keeps a final state and tells every requester of it in turn.
 func keepFinal(f facts, a *action) types.NodeDrainStatus {
 	next := a.rec.Status
-	tell := func(name string, by types.DrainRequester) bool {
-		return f.requests[name].active && !told(a.rec, by)
-	}
-	switch wait := edge - (f.now - a.rec.Said); {
-	case tell(byDeviceOp, types.DrainRequesterDeviceOp):
+	tell := func(by types.DrainRequester) bool { return f.requests[agents[by]].active && !told(a.rec, by) }
+	switch {
+	case tell(types.DrainRequesterDeviceOp):
 		next.RequestedBy = types.DrainRequesterDeviceOp
-	case tell(byUpdate, types.DrainRequesterUpdate) && f.requests[byDeviceOp].active && wait > 0:
-		a.wait(wait)
-	case tell(byUpdate, types.DrainRequesterUpdate):
+	case tell(types.DrainRequesterUpdate) && f.requests[byDeviceOp].active && !a.ripe(edge-(f.now-a.rec.Said)):
+	case tell(types.DrainRequesterUpdate):
 		next.RequestedBy = types.DrainRequesterUpdate
 	case f.device() && !f.asking(next.RequestedBy) && told(a.rec, f.by()):
 		next.RequestedBy = f.by() // the other one has gone

@@ -15,10 +15,10 @@ import (
 // source is another agent's topic, which may not have been heard of yet.
 type source struct {
 	pubsub.Table[types.NodeDrainRequest]
-	unheard atomic.Bool
+	notReceived atomic.Bool
 }
 
-func (s *source) Synced() bool { return !s.unheard.Load() }
+func (s *source) Synced() bool { return !s.notReceived.Load() }
 
 // recorder is the publication, with its history.
 type recorder struct {

@@ -58,7 +58,7 @@ func TestARestartedAgentGoesOnWhereItWas(t *testing.T) {
 				s.request(&s.zedagent, deviceOp)
 				time.Sleep(time.Duration(after) * 400 * time.Millisecond)
 				stop()
-				s.zedagent.unheard.Store(true)
+				s.zedagent.notReceived.Store(true)
 				stop = s.run()
 				defer func() { stop() }()
 				time.Sleep(20 * time.Second)

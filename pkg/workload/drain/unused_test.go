@@ -22,7 +22,7 @@ func TestCompleteThatIsNotUsed(t *testing.T) {
 		{"not while the device goes down", calm(completed, inUse, unusedFor(25*time.Hour)), did{phase: completed, s: complete9, by: deviceOp, why: "has not for more than 1h0m0s: nodeagent says that the device reboots"}},
 		{"an operator's drain stands for as long as it takes", calm(completed, who(byOperator), says(notRequested, nobody), unusedFor(100*time.Hour)), did{phase: completed, s: notRequested, by: nobody}},
 		{"so does one that an operator asks for as well", calm(completed, who(byDeviceOp, byOperator), unusedFor(100*time.Hour)), did{phase: completed, s: complete9, by: deviceOp, why: "has not for more than 1h0m0s"}},
-		{"what could not be said nobody can use", calm(completed, unusedFor(100*time.Hour), func(f *facts) { f.unsaid = true }), stays},
+		{"what could not be said nobody can use", calm(completed, unusedFor(100*time.Hour), func(f *facts) { f.notPublished = true }), stays},
 	})
 }
 
@@ -34,7 +34,7 @@ func TestWhatAnUnusedDrainHolds(t *testing.T) {
 		{"then the cordon goes", calm(notEmpty, unused, ourCordon, lockOurs, unusedFor(time.Minute)), did{phase: notEmpty, s: failedDrain, by: deviceOp, verb: uncordon}},
 		{"and the lock", calm(notEmpty, unused, lockOurs, unusedFor(time.Minute)), did{phase: notEmpty, s: failedDrain, by: deviceOp, verb: release}},
 		{"not while the device goes down", calm(notEmpty, unused, ourCordon, lockOurs, inUse, unusedFor(time.Hour)), did{phase: notEmpty, s: failedDrain, by: deviceOp, why: "the device reboots"}},
-		{"not while nobody has heard of it", calm(notEmpty, unused, ourCordon, unusedFor(time.Hour), func(f *facts) { f.unsaid = true }), holds},
+		{"not while nobody has heard of it", calm(notEmpty, unused, ourCordon, unusedFor(time.Hour), func(f *facts) { f.notPublished = true }), holds},
 		{"the same request starts nothing", calm(notEmpty, unused, unusedFor(time.Hour)), holds},
 		{"another one does", calm(notEmpty, unused, ourCordon, lockOurs, unusedFor(0), asksAgain(byDeviceOp)), did{phase: inGates, s: requested, by: deviceOp}},
 		{"a withdrawn one does not hurry it", calm(notEmpty, unused, who(), ourCordon, unusedFor(50*time.Second)), did{phase: notEmpty, s: failedDrain, by: deviceOp, again: 10 * time.Second}},

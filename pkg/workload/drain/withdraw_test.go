@@ -109,13 +109,13 @@ func TestTwoRequestersGetOneDrainAndAValueEach(t *testing.T) {
 func TestARequestNotYetHeardOfAfterARestartIsNotWithdrawn(t *testing.T) {
 	story(t, 1, func(s *stage) {
 		s.interrupted()
-		s.zedagent.unheard.Store(true)
+		s.zedagent.notReceived.Store(true)
 		_ = s.zedagent.Unpublish(types.Global)
 		defer s.run()()
 		time.Sleep(time.Hour)
 		s.is(types.DrainRetrying, deviceOp)
 		s.cordoned(true, true)
-		s.zedagent.unheard.Store(false) // and there is no request
+		s.zedagent.notReceived.Store(false) // and there is no request
 		time.Sleep(3 * time.Second)
 		s.is(types.DrainNotRequested, nobody)
 		s.cordoned(false, false)
@@ -160,7 +160,7 @@ func TestANewBootGivesTheNodeBackOnceItIsReady(t *testing.T) {
 
 func TestAWithdrawalDoesNotWaitForAnAgentThatNeverCame(t *testing.T) {
 	story(t, 1, func(s *stage) {
-		s.baseos.unheard.Store(true)
+		s.baseos.notReceived.Store(true)
 		defer s.run()()
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(5 * time.Second)
@@ -178,7 +178,7 @@ func TestACompleteDrainOfAnEarlierProcessIsNotTakenForWithdrawn(t *testing.T) {
 		s.request(&s.zedagent, deviceOp)
 		time.Sleep(5 * time.Second)
 		stop()
-		s.zedagent.unheard.Store(true)
+		s.zedagent.notReceived.Store(true)
 		_ = s.zedagent.Unpublish(types.Global)
 		defer s.run()()
 		time.Sleep(time.Minute)

@@ -14,7 +14,7 @@ const (
 	refreshEvery = time.Minute      // in case an event was missed
 	evictAgain   = 10 * time.Second // an accepted eviction that shows no effect
 	checkedFor   = 15 * time.Second // how long a look at everything may be relied on
-	loneLook     = 15 * time.Second // for the volumes, where no other node takes pods
+	loneLook     = 15 * time.Second // for the volumes, where no other node is schedulable
 	longWait     = 30 * time.Second // between looks at volumes, of which there may be thousands
 )
 
@@ -24,11 +24,8 @@ func empties(f facts, a *action) {
 	case !f.living() || !f.known:
 		a.waits = f.why
 		return
-	case !f.cordoned() && f.due(cordon):
-		a.verb = cordon
-		return
 	case !f.cordoned():
-		a.wait(f.retry[cordon] - f.now)
+		a.try(f, cordon)
 		return
 	case f.window > 0 && f.now-f.rec.Cordoned < f.window:
 		// Agents that know no lock may be about to drain as well.
@@ -41,7 +38,7 @@ func empties(f facts, a *action) {
 	case f.lone():
 		// An evicted pod would only be down sooner; the gates count all the same.
 		a.waits = cmp.Or(f.check.lock, f.check.quorum, f.check.rebuilt(), "no other node is Ready and schedulable")
-		f.checkAll(a)
+		a.try(f, check)
 		return
 	}
 	pods := f.evictions()
@@ -56,21 +53,12 @@ func empties(f facts, a *action) {
 	case len(f.came) > 0:
 		a.waits = lacking(f)
 		return
-	}
-	a.waits = lacking(f)
-	if f.held && f.check.passed(f.now) {
+	case f.held && f.check.passed(f.now):
 		a.waits = "the fault marker delays COMPLETE"
+	default:
+		a.waits = lacking(f)
 	}
-	f.checkAll(a)
-}
-
-// checkAll looks at everything that COMPLETE promises, now or when it is time.
-func (f facts) checkAll(a *action) {
-	if f.due(check) {
-		a.verb = check
-	} else {
-		a.wait(f.retry[check] - f.now)
-	}
+	a.try(f, check)
 }
 
 // lone reports that no other node would take the pods of a device that goes down.
