@@ -50,11 +50,8 @@ func (c *Client) hangUp(conn *access.Connection) {
 	conn.Base.CloseAll()
 }
 
-// Kubeconfig is what a kubeconfig leads to.
-type Kubeconfig = access.Kubeconfig
-
 // ReadKubeconfig reads the file at path and refuses what the agent refuses. In a
 // copy of a device it may belong to anybody, and its secrets may be redacted.
-func ReadKubeconfig(path string, copied bool) (Kubeconfig, error) {
+func ReadKubeconfig(path string, copied bool) (access.Kubeconfig, error) {
 	return access.ReadKubeconfig(path, copied)
 }

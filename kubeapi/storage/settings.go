@@ -146,8 +146,11 @@ func schedule(ctx context.Context, conn *access.Connection, cron string) (change
 		return false, nil
 	}
 	j, err = merge(ctx, api, j.Name, string(j.UID), j.ResourceVersion, access.Values{"spec": access.Values{"cron": cron}})
-	if access.NotFound(err) {
+	switch {
+	case access.NotFound(err):
 		return false, errGone
+	case errors.Is(err, errUnnamed): // nothing was sent
+		return false, err
 	}
 	return true, scheduled(j, err, cron)
 }
