@@ -8,18 +8,15 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
+	"sync"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"github.com/sirupsen/logrus"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/zedkube/zedkube/pkg/base/filewatch"
 	"github.com/zedkube/zedkube/pkg/base/loop"
 	"github.com/zedkube/zedkube/pkg/base/redact"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
@@ -56,70 +53,39 @@ type KubeconfigFile struct {
 
 // Watch looks at the file now and at every change until ctx is done.
 func (k *KubeconfigFile) Watch(ctx context.Context) {
-	notify, err := fsnotify.NewWatcher()
-	if err != nil {
-		k.Log.WithError(err).Warn("kubeconfig is only checked from time to time")
-		notify = &fsnotify.Watcher{} // its channels are nil and never ready
-	} else {
-		defer notify.Close()
-	}
+	changed := make(chan struct{}, 1)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() {
+		watch, err := filewatch.New()
+		if err == nil {
+			err = watch.Run(ctx, func() {
+				select {
+				case changed <- struct{}{}:
+				default: // it is looked at anyway
+				}
+			}, k.Path)
+		}
+		if err != nil {
+			k.Log.WithError(err).Warn("kubeconfig is only checked from time to time")
+		}
+	})
 	rescan := time.NewTicker(RescanEvery)
 	defer rescan.Stop()
 	for {
-		if err == nil {
-			watchNearest(notify, k.Path)
-		}
 		k.Turn()
-		if !k.wait(ctx, notify, rescan.C) {
-			return
-		}
-	}
-}
-
-// wait returns when the file may have changed; false when ctx is done.
-func (k *KubeconfigFile) wait(ctx context.Context, notify *fsnotify.Watcher, rescan <-chan time.Time) bool {
-	var settled <-chan time.Time
-	for {
 		select {
 		case <-ctx.Done():
-			return false
-		case <-rescan:
-			return true
-		case <-settled:
-			return true
-		case <-notify.Errors: // events were lost: look again
-			return true
-		case e := <-notify.Events:
-			if settled == nil && (e.Name == k.Path || strings.HasPrefix(k.Path, e.Name+string(filepath.Separator))) {
-				settled = time.After(Settle)
-			}
+			return
+		case <-rescan.C:
+			continue
+		case <-changed:
 		}
-	}
-}
-
-// watchNearest watches the nearest directory above path that exists, and only
-// that one. Adding again what is watched costs nothing, and is needed where a
-// directory was removed and made again.
-func watchNearest(notify *fsnotify.Watcher, path string) {
-	var dir string
-	for range 5 { // again if a nearer one appeared before the watch was there
-		dir = nearest(path)
-		if notify.Add(dir) == nil && nearest(path) == dir {
-			break
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(Settle):
 		}
-	}
-	for _, other := range slices.DeleteFunc(notify.WatchList(), func(w string) bool { return w == dir }) {
-		_ = notify.Remove(other) // it may be gone already
-	}
-}
-
-func nearest(path string) string {
-	dir := filepath.Dir(path)
-	for {
-		if fi, err := os.Stat(dir); (err == nil && fi.IsDir()) || filepath.Dir(dir) == dir {
-			return dir
-		}
-		dir = filepath.Dir(dir)
 	}
 }
 
