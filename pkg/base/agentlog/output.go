@@ -44,7 +44,6 @@ func openOutput(stderr *os.File) *output {
 	return &output{file: stderr}
 }
 
-// Write implements io.Writer.
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -82,7 +81,6 @@ func newLossy(w io.Writer) *lossy {
 	return p
 }
 
-// Write implements io.Writer.
 func (p *lossy) Write(line []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,10 +141,8 @@ func New(w io.Writer) *logrus.Logger {
 	return log
 }
 
-// identity adds to each line which agent wrote it.
 type identity logrus.Fields
 
-// Levels implements logrus.Hook.
 func (identity) Levels() []logrus.Level { return logrus.AllLevels }
 
 // Fire implements logrus.Hook. What other programs wrote is in errors, too: a

@@ -49,7 +49,6 @@ func origin() string {
 	}
 }
 
-// begun notes whether an answer has begun.
 type begun struct {
 	http.ResponseWriter
 	yes bool
@@ -58,13 +57,11 @@ type begun struct {
 // Unwrap is for http.ResponseController.
 func (a *begun) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// WriteHeader implements http.ResponseWriter.
 func (a *begun) WriteHeader(code int) {
 	a.yes = true
 	a.ResponseWriter.WriteHeader(code)
 }
 
-// Write implements http.ResponseWriter.
 func (a *begun) Write(p []byte) (int, error) {
 	a.yes = true
 	return a.ResponseWriter.Write(p)

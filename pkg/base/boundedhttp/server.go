@@ -117,14 +117,10 @@ func (a *Buffered) Send(w http.ResponseWriter) {
 	w.Write(a.body.Bytes())
 }
 
-// writer implements http.ResponseWriter.
 type writer struct{ *Buffered }
 
-// Header implements http.ResponseWriter.
 func (w writer) Header() http.Header { return w.header }
 
-// WriteHeader implements http.ResponseWriter.
 func (w writer) WriteHeader(code int) { w.code = code }
 
-// Write implements http.ResponseWriter.
 func (w writer) Write(p []byte) (int, error) { return w.body.Write(p) }

@@ -26,7 +26,6 @@ const (
 	DefaultTPM     = "/dev/tpmrm0"
 )
 
-// maxKey bounds what is read of the key file.
 const maxKey = 64 << 10
 
 // Device is where this device has its private key.
@@ -185,7 +184,6 @@ func openTPM(path string) (transport.TPMCloser, error) {
 	return linuxtpm.Open(path)
 }
 
-// isKeyOf reports whether the TPM's key is the one in the device's certificate.
 func isKeyOf(public tpm2.TPM2BPublic, p parties) bool {
 	area, err := public.Contents()
 	if err != nil {

@@ -55,7 +55,6 @@ func Self() Peer { return Peer{UID: uint32(os.Geteuid()), PID: os.Getpid()} }
 // process where that is not root.
 func (p Peer) IsTrusted() bool { return p.UID == 0 || p.UID == Self().UID }
 
-// key is the key of the peer in a context.
 type key struct{}
 
 // NewContext returns ctx with p in it.

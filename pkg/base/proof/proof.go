@@ -61,7 +61,6 @@ type Ask struct {
 	Path   string // escaped
 }
 
-// mac is the MAC of a, sent at the time stamp.
 func (a Ask) mac(key []byte, stamp string) []byte {
 	h := hmac.New(sha256.New, key)
 	for _, part := range []string{"v1", a.Method, a.Host, a.Path, stamp} {
@@ -93,7 +92,6 @@ func (p *Memory) Begin(now time.Time) {
 	}
 }
 
-// isEarlier reports whether a proof was made before the beginning.
 func (p *Memory) isEarlier(made, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -60,7 +60,6 @@ var weak = regexp.MustCompile(`(?i)(authorization\\*["']?\s*[:=]\s*\\*["']?(?:nt
 	`|\$(?:1|2[aby]?|5|6|7|y|apr1|pbkdf2[a-z0-9-]*|argon2(?:id|i|d))\$[^\s:"']+` +
 	`|\{s?(?:sha|md5|sha256|sha384|sha512|crypt|pbkdf2[a-z0-9-]*)\}[a-z0-9+/=$.]{8,}`)
 
-// weakStays is what weak leaves.
 const weakStays = "${1}${2}${3}${4}${5}${6}${7}${8}" + Hidden
 
 // hash is that of a password for NTLM: two beside each other, or one at the end of
@@ -71,7 +70,6 @@ var hash = regexp.MustCompile(`(?i)(:|\b)[0-9a-f]{32}:[0-9a-f]{32}\b|(:)[0-9a-f]
 // none, and this is fast: each match begins with the same character.
 var digitsBehindColon = regexp.MustCompile(`:[0-9a-fA-F]{32}`)
 
-// plainHashes takes out what hash finds.
 func plainHashes(text string) string {
 	if !digitsBehindColon.MatchString(text) {
 		return text
@@ -97,7 +95,6 @@ var (
 	keyLine = regexp.MustCompile(`(\\(?:u[0-9a-fA-F]{4}|.))?[A-Za-z0-9+/]{16,}={0,2}`)
 )
 
-// longestKey is how many lines it may have.
 const longestKey = 128
 
 // hints are in every text in which secret finds something, in lower case: that
@@ -126,7 +123,6 @@ func Text(text string, known ...string) string {
 // several.
 const reach = 8
 
-// plain takes out what looks like a secret.
 func plain(text string) string {
 	text = rest.ReplaceAllString(private.ReplaceAllString(text, Hidden), Hidden)
 	text = plainPairs(plainHashes(text))
@@ -229,7 +225,6 @@ func plainPairs(text string) string {
 	return out.String() + text[done:]
 }
 
-// kept is what stands behind a name in a text.
 type kept int
 
 const (
@@ -239,7 +234,6 @@ const (
 	words               // a secret of several words
 )
 
-// keptBy judges a name in text.
 func keptBy(name string) kept {
 	if len(name) < len("pw") || !strings.ContainsRune(lastLetters, rune(name[len(name)-1])) {
 		return nothing

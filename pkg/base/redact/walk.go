@@ -37,7 +37,6 @@ var (
 	}
 )
 
-// bareName is a name without case and separators.
 func bareName(name string) string { return strings.ToLower(separators.ReplaceAllString(name, "")) }
 
 // lastPart is the last part of a name with separators, of one without all of it.
@@ -75,7 +74,6 @@ func kindOf(field string) kind {
 	return open
 }
 
-// walker copies a value of encoding/json without what is secret in it.
 type walker struct {
 	learn  func(secret string)
 	text   func(string) string // what any other text becomes
@@ -199,7 +197,6 @@ func (w walker) hide(secret, in string) string {
 	return in
 }
 
-// number hides a number as one.
 func (w walker) number(n json.Number) json.Number {
 	if n == "0" {
 		return n

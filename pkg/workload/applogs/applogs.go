@@ -239,7 +239,6 @@ func (c *Component) apply(ctx context.Context, a action) error {
 	return nil
 }
 
-// place finds a slot for a log that has none.
 func (c *Component) place(key string, w want) bool {
 	if _, ok := c.slots[key]; ok {
 		return true

@@ -52,7 +52,6 @@ const (
 // not the boot.
 type journal struct{ f *os.File }
 
-// openJournal opens the journal, and reads what is in it.
 func openJournal(path string) (journal, []checkpoint, error) {
 	f, _, err := safefile.OpenFile(path, os.O_RDWR|os.O_CREATE|safefile.NoFollow, 0o600)
 	if err != nil {
@@ -72,7 +71,6 @@ func openJournal(path string) (journal, []checkpoint, error) {
 	return journal{f}, slots, nil
 }
 
-// put writes one slot.
 func (j journal) put(i int, slot []byte) error {
 	if j.f == nil {
 		return nil
@@ -143,7 +141,6 @@ func keptSlots(path string) ([]checkpoint, error) {
 	return slots, nil
 }
 
-// keptText is the content of that file.
 func keptText(slots []checkpoint) string {
 	var b bytes.Buffer
 	for _, s := range slots {
@@ -179,7 +176,6 @@ func (p position) latest() time.Time {
 	return p.At
 }
 
-// line moves on by one line.
 func (p *position) line(at time.Time) {
 	if at.Equal(p.At) {
 		p.N++
@@ -194,7 +190,6 @@ func (p *position) line(at time.Time) {
 	p.Part = 0
 }
 
-// verdict says what to do with a line.
 type verdict int
 
 const (
@@ -213,7 +208,6 @@ type seeker struct {
 
 func newSeeker(from position) seeker { return seeker{from: from, found: from.At.IsZero()} }
 
-// judge tells of the next line.
 func (s *seeker) judge(at time.Time) verdict {
 	switch {
 	case s.found:

@@ -12,7 +12,6 @@ import (
 // application (docs/wire.md, "App objects"); the others are KubeVirt's own.
 const guestConsole = "guest-console-log"
 
-// facts is everything decide may look at.
 type facts struct {
 	seen    bool   // the pods are all there are
 	self    string // name of the own Node; "" while it is not in the cluster
@@ -22,7 +21,6 @@ type facts struct {
 	gone    map[string]time.Duration
 }
 
-// action is everything decide may ask for.
 type action struct {
 	keep   bool            // change nothing
 	read   map[string]want // the logs to read, by key
@@ -88,7 +86,6 @@ func appOf(p types.Pod, owners types.AppOwners, known map[string]checkpoint) (w 
 
 func keyOf(uid, container string) string { return uid + "/" + container }
 
-// reading is one look into a log.
 type reading struct {
 	want
 	id       string // of the container's instance
@@ -99,7 +96,6 @@ type reading struct {
 	torn     bool // the last that was read was not read to its end
 }
 
-// ended reports that nothing is added to the log any more.
 func (r reading) ended() bool { return r.previous || !r.container.Now.Finished.IsZero() }
 
 // next says what to read now. Instances are read in the order in which they ran.

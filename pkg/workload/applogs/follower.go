@@ -67,7 +67,6 @@ type follower struct {
 	written  checkpoint // what is out
 }
 
-// run reads until ctx is done or the pod is gone.
 func (t *follower) run(ctx context.Context) {
 	defer close(t.finished)
 	defer t.press(false)
@@ -253,7 +252,6 @@ func (t *follower) leave(ctx context.Context, r reading, o outcome) bool {
 	return true
 }
 
-// tell logs a trouble when it is new.
 func (t *follower) tell(err error) {
 	text := ""
 	if err != nil && !errors.Is(err, types.ErrNoLog) {

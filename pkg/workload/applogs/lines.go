@@ -14,7 +14,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// bufferSize is what is read at once, in bytes.
 const bufferSize = 32 << 10
 
 // piece is a line of a log, or a part of one that is too long to be held.
@@ -25,7 +24,6 @@ type piece struct {
 	first, last bool   // of its line; a line that is one piece is both
 }
 
-// lines cuts what a kubelet serves into pieces.
 type lines struct {
 	r       *bufio.Reader
 	max     int    // bytes of a piece
@@ -109,7 +107,6 @@ func (l *lines) cut(text []byte, last bool) (piece, bool) {
 	return p, true
 }
 
-// report keeps what the kubelet says about the log.
 func (l *lines) report(text []byte) {
 	if len(l.reports) < 3 {
 		l.reports = append(l.reports, string(text[:min(len(text), 200)]))
@@ -139,7 +136,6 @@ var (
 	errRestarted = errors.New("the container was restarted")
 )
 
-// oldLog is a rotated file that is being read.
 type oldLog struct {
 	body  io.Closer
 	in    *lines
@@ -250,7 +246,6 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// replay hands on what is new in a rotated file.
 func (l *look) replay(ctx context.Context, o oldLog) error {
 	for p, err := o.first, error(nil); ; p, err = o.in.next() {
 		if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// outcome is what came of one look into a log.
 type outcome struct {
 	news    bool  // something was new
 	over    bool  // the instance has ended, and all it wrote is out
@@ -23,7 +22,6 @@ type outcome struct {
 	err     error
 }
 
-// look is one look into a log.
 type look struct {
 	*follower
 	reading
@@ -116,7 +114,6 @@ func (l *look) unread(ctx context.Context, err error) outcome {
 	return outcome{over: true, err: l.flush(ctx)}
 }
 
-// take hands on what comes.
 func (l *look) take(ctx context.Context, in *lines) outcome {
 	for {
 		p, err := in.next()
@@ -157,7 +154,6 @@ func (l *look) patience() time.Duration {
 	return l.readSlots.quiet()
 }
 
-// end takes in what ended the log.
 func (l *look) end(ctx context.Context, in *lines, err error) outcome {
 	if !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || ctx.Err() != nil {
 		return outcome{news: l.news, err: fmt.Errorf("read log of pod %s: %w", l.pod.Key(), err)}

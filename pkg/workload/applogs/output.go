@@ -46,7 +46,6 @@ type output struct {
 	told  string // what was last wrong with the journal
 }
 
-// note writes slots of the journal again.
 func (o *output) note(slots ...int) {
 	for _, i := range slots {
 		slot, err := encodeSlot(o.slots[i])
@@ -116,7 +115,6 @@ func (o *output) deliver(d delivery) error {
 	return nil
 }
 
-// tell logs what is wrong with the journal when it is new.
 func (o *output) tell(err error) {
 	text := ""
 	if err != nil {
@@ -128,7 +126,6 @@ func (o *output) tell(err error) {
 	o.told = text
 }
 
-// keep writes the file that outlives a boot.
 func (o *output) keep(jobs <-chan string) {
 	told := ""
 	for content := range jobs {
@@ -212,7 +209,6 @@ func (l *look) limited(p piece) {
 	}
 }
 
-// drop counts what is left out.
 func (l *look) drop(p piece) {
 	l.state.Dropped.Bytes += len(p.text)
 	l.state.Part += int64(len(p.text))
@@ -223,7 +219,6 @@ func (l *look) drop(p piece) {
 	l.noted = l.state
 }
 
-// announce tells what was left out.
 func (l *look) announce(at time.Time) {
 	d := l.state.Dropped
 	l.state.Dropped = dropped{}
@@ -252,7 +247,6 @@ func (l *look) mark(at time.Time, text string) {
 	l.noted = l.state
 }
 
-// mark appends a record of words of our own.
 func (w writer) mark(dst []byte, at time.Time, text string) []byte {
 	p := piece{at: at, stamp: at.Format(time.RFC3339Nano), text: []byte("zedkube: " + text), first: true, last: true}
 	dst, _ = w.own().append(dst, p, 0, false)

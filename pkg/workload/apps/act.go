@@ -40,7 +40,6 @@ type task struct {
 	renewed time.Time                // when the kubelet of the lost node did, by its clock
 }
 
-// outcome is what came of a task.
 type outcome struct {
 	task  task
 	steps map[string][]types.RepairStep // by application
@@ -55,7 +54,6 @@ func (c *Component) begin(ctx context.Context, t task) {
 	}
 }
 
-// work carries a task out while no other node repairs.
 func (c *Component) work(ctx context.Context, t task) outcome {
 	w := &worker{Kube: c.Kube, task: t, now: time.Now, uptime: c.Uptime, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
 	err := c.Kube.Repair(ctx, t.self.Name, w.do)
@@ -117,7 +115,6 @@ func (c *Component) complain(key string, err error, did bool, log logrus.FieldLo
 	c.mem.rest[key] = p
 }
 
-// keep adds steps to the status of an application.
 func (c *Component) keep(key string, steps []types.RepairStep) {
 	s, ok := c.Repairs.Get(key)
 	if !ok || len(steps) == 0 {
@@ -171,7 +168,6 @@ func (f facts) acts(key string) bool {
 	return false
 }
 
-// worker carries out one task under the repair lease.
 type worker struct {
 	Kube
 	task
@@ -210,7 +206,6 @@ func (w *worker) do(ctx context.Context) error {
 	return nil
 }
 
-// because notes who wants what is done, and why.
 func (w *worker) because(ctx context.Context, t target) context.Context {
 	by, why := "", whys[w.act]
 	if w.lost.Name != "" && w.act != actUnfence {
@@ -225,7 +220,6 @@ func (w *worker) because(ctx context.Context, t target) context.Context {
 	return types.Because(ctx, by, why)
 }
 
-// whys are the reasons of what is done.
 var whys = map[types.RepairAct]string{
 	types.ActFailover: "its node is lost", types.ActUnstick: "its virtual machine is stuck",
 	types.ActRevive: "its replica set was left scaled to 0", types.ActMove: "this node is its designated node",
@@ -271,7 +265,6 @@ func (w *worker) step(ctx context.Context, t target, what string, do func() erro
 	return nil
 }
 
-// reasons are the names of the Events.
 var reasons = map[types.RepairAct]string{
 	types.ActFailover: "Failover", types.ActUnstick: "UnstickVM", types.ActRevive: "ReviveReplicaSet",
 	types.ActMove: "MoveAffinity", types.ActFailback: "Failback",
@@ -332,7 +325,6 @@ func (w *worker) release(ctx context.Context, t target) error {
 	return w.detach(ctx, t)
 }
 
-// detach deletes the attachments of the application's volumes to the lost node.
 func (w *worker) detach(ctx context.Context, t target) error {
 	for _, a := range w.snapshot.attachments {
 		mine := slices.ContainsFunc(w.snapshot.storage.Volumes, func(v types.Volume) bool {

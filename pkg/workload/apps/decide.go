@@ -10,7 +10,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// facts is everything decide may look at.
 type facts struct {
 	now    time.Time     // for what is told to people and other agents
 	uptime time.Duration // for everything that lasts
@@ -77,7 +76,6 @@ type renewal struct {
 	still time.Duration // when the last look that has it began
 }
 
-// action is everything decide may ask for.
 type action struct {
 	publish   map[string]types.ENClusterAppStatus
 	repairs   map[string]types.AppRepairStatus
@@ -90,14 +88,12 @@ type action struct {
 	again     time.Duration       // when time alone will change the answer; 0: never
 }
 
-// soon brings the next step forward.
 func (a *action) soon(d time.Duration) {
 	if d > 0 && (a.again == 0 || d < a.again) {
 		a.again = d
 	}
 }
 
-// decide says what to publish and what to repair, from facts alone.
 func decide(f facts) action {
 	a := action{publish: map[string]types.ENClusterAppStatus{}, repairs: map[string]types.AppRepairStatus{}, since: map[string]time.Duration{}}
 	if unseenFor := f.now.Sub(f.unseenSince); !f.unseenSince.IsZero() && unseenFor < trust {
@@ -194,7 +190,6 @@ func (f facts) task(act types.RepairAct, lost types.Node) *task {
 	return t
 }
 
-// pausing is how long something is still left alone.
 func (f facts) pausing(key string) time.Duration { return max(0, f.rest[key].until-f.uptime) }
 
 // most bounds how many applications one task takes. What disturbs something

@@ -67,7 +67,6 @@ func (f facts) designations() types.Designations {
 	return all.Fit()
 }
 
-// designationsNow is what the own Node says now.
 func (f facts) designationsNow() types.Designations {
 	if f.self.Designated == nil {
 		return types.Designations{}
@@ -75,7 +74,6 @@ func (f facts) designationsNow() types.Designations {
 	return *f.self.Designated
 }
 
-// highest is the highest count that any Node tells of an application.
 func (f facts) highest(app string) int64 {
 	var n int64
 	for _, node := range f.nodes {
@@ -174,7 +172,6 @@ func choose(cfg types.AppInstanceConfig, pods []types.Pod, self string) (types.P
 	return best, found
 }
 
-// better reports whether p speaks rather than q.
 func better(p, q types.Pod, self string) bool {
 	return cmp.Or(
 		cmp.Compare(weight(p, self), weight(q, self)),

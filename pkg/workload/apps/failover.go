@@ -63,7 +63,6 @@ func (f facts) failover(a app) (verdict, bool) {
 	return v, true
 }
 
-// request is what someone at a device asks for this application.
 func (f facts) request(a app) (types.AppDetachRequest, bool) {
 	r, ok := f.requests[a.key]
 	if !ok || f.now.Sub(r.Asked).Abs() > asked || appOf(r.AppDomain) != appOf(a.cfg.UUIDandVersion.UUID.String()) {
@@ -243,7 +242,6 @@ func (l fresh) unrenewed(lost types.Node, there bool) string {
 	return ""
 }
 
-// sentence makes one of what a library says.
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }
 
 const (

@@ -45,7 +45,6 @@ func (f facts) fence(a *action) {
 	}
 }
 
-// nodesThat are the nodes of which is holds, by name.
 func (f facts) nodesThat(is func(types.Node) bool) []types.Node {
 	var those []types.Node
 	for _, n := range f.nodes {
@@ -57,7 +56,6 @@ func (f facts) nodesThat(is func(types.Node) bool) []types.Node {
 	return those
 }
 
-// inUse reports whether a node has anything of the applications'.
 func (f facts) inUse(node string) bool {
 	return slices.ContainsFunc(f.pods, func(p types.Pod) bool { return p.NodeName == node && !finished(p) })
 }
@@ -87,7 +85,6 @@ type podClaims struct {
 	tied   bool // it cannot start anywhere else
 }
 
-// podClaims are the pods with volumes on a node.
 func (f facts) podClaims(node string) []podClaims {
 	tied := map[string]bool{} // domains, and sets by kind and name
 	for key, s := range f.sets {
@@ -142,7 +139,6 @@ func (w *worker) unsafeAttachment() string {
 	return ""
 }
 
-// fence puts the taint on the node.
 func (w *worker) fence(ctx context.Context) error {
 	if err := w.lookAgain(ctx); err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// verdict is what is made of one application.
 type verdict struct {
 	phase    types.RepairPhase
 	act      types.RepairAct
@@ -247,7 +246,6 @@ func (f facts) renewOne(a app, reason func(app, types.VMI) (why string, after ti
 	return verdict{}, false
 }
 
-// renew says when a stuck instance is deleted.
 func (f facts) renew(a app, vmi types.VMI, why string, after time.Duration) verdict {
 	key := "stuck/" + vmi.UID + "/" + after.String() // a container that crashes tells now this, now that
 	v := verdict{phase: types.RepairWaits, act: types.ActUnstick, reason: why, evidence: []string{why}, keys: []string{key}}

@@ -13,7 +13,6 @@ import (
 // lookTimeout bounds a look at what no table holds.
 const lookTimeout = 30 * time.Second
 
-// look copies what is true now.
 func (c *Component) look() facts {
 	f := facts{now: time.Now().Round(0), uptime: c.Uptime(), configsKnown: c.Configs.Synced()}
 	f.configs, f.statuses, f.repairs = c.Configs.All(), c.Status.All(), c.Repairs.All()
@@ -124,7 +123,6 @@ func (c *Component) readAgain(ctx context.Context, deleted []types.Node) fresh {
 	return l
 }
 
-// collect takes in what has ended since the last step.
 func (c *Component) collect() {
 	if l, ok := c.looking.Take(); ok {
 		c.mem.fresh = c.mem.fresh.then(l)
@@ -251,7 +249,6 @@ func claims(a app) []string {
 	return slices.Compact(names)
 }
 
-// representativePod is the pod that speaks for the application.
 func (a app) representativePod(self string) (types.Pod, bool) { return choose(a.cfg, a.pods, self) }
 
 // runs reports whether a copy of it runs on a node that is Ready.
@@ -279,7 +276,6 @@ func (a app) vmi(name string) (types.VMI, bool) {
 	return a.vmis[i], true
 }
 
-// on reports whether it has anything on a node.
 func (a app) on(node string) bool {
 	return slices.ContainsFunc(a.pods, func(p types.Pod) bool { return p.NodeName == node && !finished(p) }) ||
 		slices.ContainsFunc(a.vmis, func(v types.VMI) bool { return v.NodeName == node })

@@ -22,10 +22,8 @@ const trust = 2 * time.Minute
 // node that had it: between the end of its launcher and the node of the next one.
 const restarts = time.Minute
 
-// firstVNCPort is the port of VNC display 0.
 const firstVNCPort = 5900
 
-// status is what to publish of one application.
 func (f facts) status(a app) types.ENClusterAppStatus {
 	switch {
 	case f.unseenSince.IsZero():

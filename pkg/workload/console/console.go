@@ -64,14 +64,12 @@ type Component struct {
 	attempts
 }
 
-// attempts are those to keep the file.
 type attempts struct {
 	rewrittenFor string // the machine whose file was rewritten because nobody opened its port
 	rewrites     int    // how often, for nothing
 	failed       string // why the file could not be kept, the last time; "" where it could
 }
 
-// memory is what is remembered of one path.
 type memory struct {
 	looked      bool
 	id          identity

@@ -32,7 +32,6 @@ const (
 	maxRewrites  = 5
 )
 
-// step is what is to be done with a file.
 type step int
 
 const (
@@ -41,7 +40,6 @@ const (
 	remove
 )
 
-// action is everything decide may ask for.
 type action struct {
 	publish   map[string]types.AppConsoleStatus
 	unpublish []string
@@ -53,7 +51,6 @@ type action struct {
 	again     time.Duration
 }
 
-// oldStep is what is to be done with the file in the older place.
 type oldStep struct {
 	do   step
 	text string
@@ -130,7 +127,6 @@ func (f facts) judge(chosen *app) verdict {
 	return verdict{do: remove, because: "nothing uses the file that someone else left"}
 }
 
-// judgeOwn is for a file that zedkube wrote.
 func (f facts) judgeOwn(chosen *app) verdict {
 	key, known := f.named()
 	switch {
@@ -150,7 +146,6 @@ func (f facts) judgeOwn(chosen *app) verdict {
 	return verdict{do: remove, because: "its application is no longer configured"}
 }
 
-// quiet is for how long the port has been silent.
 func (f facts) quiet() time.Duration { return f.now.Sub(f.file.silentSince) }
 
 // answeredWithin reports that the port is in use, or was not long ago. What cannot be
@@ -177,7 +172,6 @@ func (f facts) mine() bool {
 	return false
 }
 
-// named is the key of the configured application that the file names.
 func (f facts) named() (key string, ok bool) {
 	for key, cfg := range f.configs {
 		if strings.EqualFold(cfg.UUIDandVersion.UUID.String(), f.file.config.AppUUID) {
@@ -262,7 +256,6 @@ func taken(by types.AppInstanceConfig) string {
 	return "the console of " + title(by) + " is open; there is one per node"
 }
 
-// title is what people call the application.
 func title(cfg types.AppInstanceConfig) string {
 	if cfg.DisplayName != "" {
 		return cfg.DisplayName

@@ -46,7 +46,6 @@ func identify(info fs.FileInfo, there bool) identity {
 	return id
 }
 
-// seen is what one look at a path found.
 type seen struct {
 	kind    kind // valid is a plain file, whatever it says
 	id      identity
@@ -83,7 +82,6 @@ func read(path string) (seen, error) {
 	return seen{kind: valid, id: identify(info, true), text: string(raw)}, nil
 }
 
-// absent identifies the absence of a file.
 func absent(path string) (seen, error) {
 	info, err := os.Stat(filepath.Dir(path))
 	switch {
@@ -95,7 +93,6 @@ func absent(path string) (seen, error) {
 	return seen{id: identify(info, false)}, nil
 }
 
-// parse reads the content of a console file.
 func parse(text string) (types.VmiVNCConfig, bool) {
 	var c types.VmiVNCConfig
 	err := json.Unmarshal([]byte(text), &c)

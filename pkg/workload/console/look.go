@@ -16,7 +16,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// look copies what is true now.
 func (c *Component) look() facts {
 	f := facts{now: time.Now(), synced: c.Configs.Synced()} // before All, see pubsub.Source
 	f.configs, f.apps, f.rows = c.Configs.All(), c.Apps.All(), c.Status.All()
@@ -33,7 +32,6 @@ func (c *Component) look() facts {
 	return f
 }
 
-// recall notes who asks, and since when.
 func (c *Component) recall(f facts) {
 	asked := map[string]time.Time{}
 	for key := range f.configs {
@@ -85,7 +83,6 @@ func (m *memory) look(path string, now time.Time) seen {
 	return s
 }
 
-// facts is everything decide may look at.
 type facts struct {
 	now      time.Time
 	synced   bool // zedagent's table of applications has been complete once
@@ -99,7 +96,6 @@ type facts struct {
 	attempts
 }
 
-// kind is what is in the place of the console file.
 type kind int
 
 const (
@@ -109,7 +105,6 @@ const (
 	barred       // it cannot be looked at, or is a directory, which is never touched
 )
 
-// use is what is known of a port.
 type use int
 
 const (
@@ -118,7 +113,6 @@ const (
 	served // someone listens, or is connected
 )
 
-// fileNow is the console file as it is now.
 type fileNow struct {
 	seen
 	config      types.VmiVNCConfig // where it is valid
@@ -127,7 +121,6 @@ type fileNow struct {
 	silentSince time.Time // the first look at the silence, where port is silent
 }
 
-// app is an application that asks for its console.
 type app struct {
 	key  string
 	id   uuid.UUID
@@ -143,7 +136,6 @@ func (a app) config() types.VmiVNCConfig {
 // oldText is the file as it was before it was JSON, when its place was another.
 func (a app) oldText() string { return fmt.Sprintf("VMINAME:%s\nVNCPORT:%d\n", a.vmi, a.port) }
 
-// asks reports that the application wants its console.
 func (f facts) asks(key string) bool { return f.configs[key].RemoteConsole }
 
 // lost reports that nobody has looked yet where the application runs.

@@ -17,7 +17,6 @@ const (
 	linkRest = 10 * time.Second
 )
 
-// facts is everything decide may look at.
 type facts struct {
 	now     time.Time
 	known   bool                               // configs is all that zedagent says
@@ -43,7 +42,6 @@ type memory struct {
 	links   map[string]link
 }
 
-// link is what is remembered of a port.
 type link struct {
 	state  Raised
 	raised time.Time // when it was set up; zero for not by us
@@ -64,7 +62,6 @@ func (t task) same(other task) bool {
 		slices.Equal(t.ports, other.ports) && slices.Equal(t.nodes, other.nodes)
 }
 
-// action is everything decide may ask for.
 type action struct {
 	ports    []string // that applications name, sorted
 	problems map[adapter]string
@@ -74,7 +71,6 @@ type action struct {
 	again    time.Duration
 }
 
-// adapter is one of an application's.
 type adapter struct{ app, name string }
 
 // decide says which ports are passed through, and whether the attachments are
@@ -114,7 +110,6 @@ func decide(f facts) action {
 	return a
 }
 
-// soon asks for a step after d, or earlier.
 func (a *action) soon(d time.Duration) {
 	if a.again <= 0 || d < a.again {
 		a.again = d
@@ -158,7 +153,6 @@ func others(nodes map[string]types.Node, own types.Node) bool {
 	return false
 }
 
-// change is what is to be done about one attachment.
 type change struct {
 	ifname  string
 	ensure  bool

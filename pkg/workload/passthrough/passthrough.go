@@ -282,7 +282,6 @@ func (c *Component) change(ctx context.Context, t task, ch change) error {
 	return nil
 }
 
-// collect takes in what has ended beside the steps.
 func (c *Component) collect(now time.Time) {
 	if err, ok := c.round.Take(); ok {
 		c.ended(now, err)
@@ -305,7 +304,6 @@ func (c *Component) ended(now time.Time, err error) {
 	}
 }
 
-// raise sets the links up, and tells what has changed about them.
 func (c *Component) raise(ctx context.Context, now time.Time, a action) error {
 	ctx = types.Because(ctx, "CONTROLLER", "an application of this node uses the port")
 	links := map[string]link{}

@@ -11,7 +11,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// state is what the facts say of the ConfigMap.
 type state struct {
 	parts   map[string]part // of all nodes, those that left included
 	current part            // the own one
@@ -24,7 +23,6 @@ type state struct {
 	since   time.Time // since when, as far as anyone has noticed
 }
 
-// state reads the ConfigMap.
 func (f facts) state() state {
 	s := state{config: readConfig(f.config.Data[configKey]), since: readMerged(f.config.Data[mergedKey])}
 	s.parts = parts(f.config.Data)
@@ -207,7 +205,6 @@ type memory struct {
 	restart   time.Time // when it last restarted the plug-in
 }
 
-// action is everything decide may ask for.
 type action struct {
 	change  *types.SRIOVConfig
 	why     change
@@ -219,7 +216,6 @@ type action struct {
 	memory  memory
 }
 
-// change is why the ConfigMap is written.
 type change string
 
 const (

@@ -48,7 +48,6 @@ type config struct {
 	broken bool       // the plug-in would not start with it, or it is nothing at all
 }
 
-// readConfig reads what anyone may have written.
 func readConfig(text string) config {
 	var list resourceList
 	if json.Unmarshal([]byte(text), &list) != nil || list.Resources == nil {
@@ -200,7 +199,6 @@ func clashing(vfs []vf) map[functionAddress]bool {
 	return clashes
 }
 
-// resourceOf is the resource of functions of one name.
 func resourceOf(vfs []vf, clashes map[functionAddress]bool) resource {
 	var forms []selectors
 	for _, v := range vfs {
@@ -270,7 +268,6 @@ func compareVFs(a, b vf) int {
 		strings.Compare(a.Address, b.Address), strings.Compare(a.Vendor, b.Vendor), strings.Compare(a.Device, b.Device))
 }
 
-// part is what one node has.
 type part struct {
 	Since time.Time `json:"since"` // when it became so, by that node's clock
 	VFs   []vf      `json:"vfs"`   // sorted, each name once

@@ -24,7 +24,6 @@ const (
 // label is domainmgr's name of a function: the port's, and the number.
 var label = regexp.MustCompile(`^(.+)vf([0-9]{1,5})$`)
 
-// scanned is what sysfs shows of the functions that domainmgr names.
 type scanned struct {
 	vfs      []vf             // sorted, each name and each address once
 	unread   []string         // addresses of which sysfs shows nothing, or not enough
@@ -72,7 +71,6 @@ func (s sysfs) scan(bundles []types.IoBundle) scanned {
 	return out
 }
 
-// function reads what the function is, of a device that is one.
 func (s sysfs) function(b types.IoBundle) (vf, error) {
 	// Before anything becomes part of a path.
 	if !pciAddress.MatchString(b.PciLong) {
@@ -111,7 +109,6 @@ func (s sysfs) function(b types.IoBundle) (vf, error) {
 	return v, err
 }
 
-// portName is the Linux name of the port that the function belongs to.
 func (s sysfs) portName(b types.IoBundle, labelled string) string {
 	if b.VfParams.PFIface != "" {
 		return b.VfParams.PFIface
@@ -144,7 +141,6 @@ func (s sysfs) bound(address string, out *scanned) (bool, error) {
 	return true, nil
 }
 
-// bind gives the device to vfio-pci.
 func (s sysfs) bind(address string) error {
 	err := write(s.device(address, "driver_override"), vfioDriver)
 	if err == nil {

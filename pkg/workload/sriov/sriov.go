@@ -166,7 +166,6 @@ func (c *Component) drop(ctx context.Context, f facts, networks []types.SRIOVNet
 	return nil
 }
 
-// restart has the plug-in's pods read the configuration.
 func (c *Component) restart(ctx context.Context, a action) error {
 	ctx = types.Because(ctx, "domainmgr", "the plug-in must read its new configuration")
 	var err error
@@ -195,7 +194,6 @@ func (c *Component) wait(now time.Time, a action) error {
 	return loop.After(c.next.Sub(now))
 }
 
-// tell logs what is new.
 func (c *Component) tell(f facts, was memory, a action) {
 	log := c.Log.WithField("node", f.own)
 	if a.why == correct && was.pause == 0 {
@@ -235,7 +233,6 @@ func (c *Component) scan(ctx context.Context) *scanned {
 	return c.shown
 }
 
-// report logs what is new of the functions.
 func (c *Component) report(ctx context.Context, s scanned) {
 	ctx = types.Because(ctx, "domainmgr", "the function is assigned and has no driver")
 	for _, address := range s.bound {

@@ -8,7 +8,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// level is one thing that is kept.
 type level int
 
 const (
@@ -18,12 +17,10 @@ const (
 	levels // how many there are
 )
 
-// String is what the log calls it.
 func (l level) String() string {
 	return []string{"reservation on Longhorn's disks", "schedule of Longhorn's snapshots", "drain policy of Longhorn"}[l]
 }
 
-// facts is everything decide may look at.
 type facts struct {
 	now    time.Time     // the wall clock, to be shown only
 	uptime time.Duration // what everything is measured with
@@ -43,14 +40,12 @@ type facts struct {
 	last    types.KubeStorageStatus
 }
 
-// action is everything decide may ask for.
 type action struct {
 	status types.KubeStorageStatus
 	moves  [levels]move
 	again  time.Duration // until the next look; 0 for whenever something changes
 }
 
-// decide says how far each level is kept, and what is to be written.
 func decide(f facts) action {
 	var a action
 	var logged [levels]types.StorageLevel
@@ -113,7 +108,6 @@ type levelKeeper struct {
 	flaw        bool          // of which people have to be told
 }
 
-// move is what comes of an aim.
 type move struct {
 	levelKeeper levelKeeper
 	begin       bool // the write of change
@@ -125,7 +119,6 @@ type move struct {
 	again       time.Duration
 }
 
-// next says what is to be done for the aim.
 func (t levelKeeper) next(a desired, uptime time.Duration) move {
 	m := move{change: a.change}
 	switch {
@@ -141,7 +134,6 @@ func (t levelKeeper) next(a desired, uptime time.Duration) move {
 	return m
 }
 
-// rest is while the level is as it should be.
 func (t *levelKeeper) rest(a desired, uptime time.Duration, m *move) {
 	if !t.holds || t.target != a.target {
 		t.holds, t.held = true, uptime
@@ -158,7 +150,6 @@ func (t *levelKeeper) rest(a desired, uptime time.Duration, m *move) {
 	}
 }
 
-// enforce is while it is not.
 func (t *levelKeeper) enforce(a desired, uptime time.Duration, m *move) {
 	if t.target != a.target {
 		m.cancel = t.busy

@@ -79,7 +79,6 @@ func wantedCron(m types.ConfigItemValueMap) (string, error) {
 	return text, nil
 }
 
-// wantedPolicy is what Longhorn is to do when a node is drained.
 func wantedPolicy(m types.ConfigItemValueMap) (string, error) {
 	const key = types.SettingNodeDrainPolicy
 	text, _, err := text(m, key)
@@ -254,7 +253,6 @@ func (f facts) snapshots() desired {
 	return a
 }
 
-// drainPolicy is for the cluster.
 func (f facts) drainPolicy() desired {
 	actual := ""
 	if f.policy != nil {

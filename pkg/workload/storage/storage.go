@@ -152,7 +152,6 @@ func wish(again time.Duration) error {
 	return loop.After(again)
 }
 
-// outcome is what came of a write.
 type outcome struct {
 	changed bool // something; false where it was so already
 	err     error
@@ -174,7 +173,6 @@ func (c *Component) write(ctx context.Context, l level, ch change) outcome {
 	return o
 }
 
-// settingOf names what asks for a level.
 var settingOf = [levels]string{
 	reservation: types.SettingDiskReserved, snapshots: types.SettingSnapshotCron, drainPolicy: types.SettingNodeDrainPolicy,
 }
