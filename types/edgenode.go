@@ -152,19 +152,19 @@ type ZedAgentStatus struct {
 	ConfigGetStatus ConfigGetStatus
 }
 
-// configSettles is how long after its word zedagent may still parse what it has
-// read: it tells of a fetch that succeeded before it looks at what came.
+// configSettles is how long after its last status zedagent may still parse what it
+// has read: it reports a fetch that succeeded before it looks at what came.
 const configSettles = 5 * time.Minute
 
-// ConfigWord remembers since when zedagent has had a configuration. Until then
+// ConfigArrival remembers since when zedagent has had a configuration. Until then
 // its tables are complete and empty, after a boot without a controller for hours.
-// The zero value has heard nothing.
-type ConfigWord struct{ since time.Time }
+// The zero value has seen nothing.
+type ConfigArrival struct{ since time.Time }
 
-// Hear takes in zedagent's present word, and whether its table has anything. Until
-// wait has passed, what the table does not hold may be in it later; 0 means that it
-// is not configured.
-func (w *ConfigWord) Hear(s ZedAgentStatus, any bool, now time.Time) (wait time.Duration) {
+// Observe takes in zedagent's present status, and whether its table has anything.
+// Until wait has passed, what the table does not have may be in it later; 0 means that
+// it is not configured.
+func (w *ConfigArrival) Observe(s ZedAgentStatus, any bool, now time.Time) (wait time.Duration) {
 	switch read := s.ConfigGetStatus == ConfigGetSuccess || s.ConfigGetStatus == ConfigGetReadSaved; {
 	case s.ConfigGetStatus == ConfigGetUnset: // it begins, or is not there
 		w.since = time.Time{}

@@ -2,6 +2,7 @@ package clustermetrics
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -72,7 +73,7 @@ func decide(f facts) action {
 	a := action{dry: f.dry, began: f.uptime, again: every}
 	a.entries = current(f)
 	switch {
-	case slices.ContainsFunc(values(a.entries), entry.well):
+	case slices.ContainsFunc(slices.Collect(maps.Values(a.entries)), entry.well):
 		a.dry = 0
 	case len(f.answers) > 0:
 		a.dry++
@@ -132,7 +133,7 @@ func round(f facts, a action) (nodes []string, again time.Duration) {
 		if wait := f.began + pause(a.dry) - f.uptime; wait > 0 {
 			return nil, wait
 		}
-	case !slices.ContainsFunc(values(a.entries), entry.well):
+	case !slices.ContainsFunc(slices.Collect(maps.Values(a.entries)), entry.well):
 		size = firstBatch
 	}
 	again = every
@@ -150,14 +151,6 @@ func round(f facts, a action) (nodes []string, again time.Duration) {
 		return cmp.Or(cmp.Compare(a.entries[x].asked, a.entries[y].asked), cmp.Compare(x, y))
 	})
 	return nodes[:min(len(nodes), size)], again
-}
-
-func values(entries map[string]entry) []entry {
-	out := make([]entry, 0, len(entries))
-	for _, e := range entries {
-		out = append(out, e)
-	}
-	return out
 }
 
 // pause is how long after a question the next one is due.

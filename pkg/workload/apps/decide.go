@@ -45,7 +45,7 @@ type memory struct {
 	acting *task                    // under way; nil for none
 	rest   map[string]pause         // by application, by the UID of a fenced Node, telling, and "" for all
 
-	configSource types.ConfigWord
+	configSource types.ConfigArrival
 	fetching     bool          // the last fetch that was looked at succeeded
 	fetched      time.Duration // uptime when that was last so; zero for never
 }

@@ -28,7 +28,7 @@ const (
 // not in the table is not configured.
 func (c *Component) heard(f *facts, interval time.Duration) {
 	agent, _ := c.Agent.Get(types.ZedAgentKey)
-	f.settled = f.configsKnown && c.mem.configSource.Hear(agent, len(f.configs) > 0, time.Now()) == 0
+	f.settled = f.configsKnown && c.mem.configSource.Observe(agent, len(f.configs) > 0, time.Now()) == 0
 	now := agent.ConfigGetStatus == types.ConfigGetSuccess
 	if now || c.mem.fetching {
 		c.mem.fetched = f.uptime

@@ -82,7 +82,7 @@ type Component struct {
 	lastErr   error
 	round     loop.Call[error]
 
-	word              types.ConfigWord
+	word              types.ConfigArrival
 	problems          map[adapter]string // told
 	following         loop.Call[error]
 	news              pubsub.Bells // of links, which come from outside the loop
@@ -111,7 +111,7 @@ func (c *Component) look(now time.Time) facts {
 	f.known = c.Configs.Synced()
 	f.configs = c.Configs.All()
 	agent, _ := c.Agent.Get(types.ZedAgentKey)
-	f.wait = c.word.Hear(agent, len(f.configs) > 0, now)
+	f.wait = c.word.Observe(agent, len(f.configs) > 0, now)
 	api, ok := c.API.Get(types.Global)
 	f.seen = ok && api.Answers() && api.Synced
 	info, _ := c.Info.Get(types.Global)
