@@ -2,8 +2,9 @@ package types
 
 import "time"
 
-// What more than one component judges is judged here, once: certificates, who
-// cordoned a node, clocks; and in quorum.go the quorum of etcd.
+// What more than one component judges is judged once. Here: certificates, who
+// cordoned a node, clocks. The quorum of etcd is judged in node.go, and whether a
+// device is proved to be off in witness.go.
 
 // CertificateState is how a certificate is at a moment. The words are reasons in
 // KubeNodeConditions (docs/wire.md).

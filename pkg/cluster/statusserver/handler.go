@@ -131,7 +131,7 @@ func (r *Reports) Set(text string) error {
 func (r *Reports) Type() string { return "auto|always|never" }
 
 // admit says what the one who asks from the address remote at our address local may do
-// (docs/wire.md, "Status server"). trusting says that a foreign Node needs no
+// (docs/wire.md, "Status server"). withoutProof says that a foreign Node needs no
 // proof.
 func admit(remote, local netip.Addr, nodes map[string]types.Node, withoutProof bool) access {
 	remote, local = plain(remote), plain(local)

@@ -38,7 +38,7 @@ type facts struct {
 	// What follows from them.
 	member      bool // of a cluster, as far as was ever known
 	requests    map[string]request
-	notReceived     bool // an agent's topic has not been heard of yet
+	notReceived bool // an agent's topic has not been heard of yet
 	forced      *types.NodeDrainStatus
 	dropForce   bool          // force files from before this boot are to be removed
 	inUse       string        // what shows that the device goes down or is updated, "" for nothing

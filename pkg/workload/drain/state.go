@@ -41,23 +41,23 @@ type note struct {
 // memory is what one process knows beyond its record. Losing it costs time,
 // never correctness.
 type memory struct {
-	started   time.Duration            // the first look
-	missing   time.Duration            // since when a living API knows no own node; 0 while it does
-	seen      bool                     // it was known once
-	alone     time.Duration            // since when no other node is Ready and schedulable
-	mute      time.Duration            // since when writes have got no answer; 0 while they do
-	freed     time.Duration            // when the lock was last given back
-	late      time.Duration            // when a write last ended without an answer
-	journal   types.NodeDrainJournal   // as last written, or tried to
-	unwritten bool                     // that failed
-	notPublished    bool                     // the present NodeDrainStatus could not be published
-	bootWall  time.Time                // when this boot began, by the wall clock
-	cordons   map[string]time.Duration // since when foreign cordons of other nodes have been seen, by node
-	lock      types.DrainLock
-	lockKnown bool
-	notLock   string        // version of the lock in this node's name that is held for something else
-	errVerb   verb          // whose error lastErr is
-	looked    time.Duration // when the last look at what a leave would lose began; 0 for never in this boot
+	started      time.Duration            // the first look
+	missing      time.Duration            // since when a living API knows no own node; 0 while it does
+	seen         bool                     // it was known once
+	alone        time.Duration            // since when no other node is Ready and schedulable
+	mute         time.Duration            // since when writes have got no answer; 0 while they do
+	freed        time.Duration            // when the lock was last given back
+	late         time.Duration            // when a write last ended without an answer
+	journal      types.NodeDrainJournal   // as last written, or tried to
+	unwritten    bool                     // that failed
+	notPublished bool                     // the present NodeDrainStatus could not be published
+	bootWall     time.Time                // when this boot began, by the wall clock
+	cordons      map[string]time.Duration // since when foreign cordons of other nodes have been seen, by node
+	lock         types.DrainLock
+	lockKnown    bool
+	notLock      string        // version of the lock in this node's name that is held for something else
+	errVerb      verb          // whose error lastErr is
+	looked       time.Duration // when the last look at what a leave would lose began; 0 for never in this boot
 
 	reportErr    string // what was last logged about the reporting lane
 	forceReport  string // about a force file
