@@ -1,5 +1,7 @@
 // Package filewatch tells when something happens to files in directories that may
-// come later or be replaced.
+// come later or be replaced. It does not notice what happens behind a symbolic link
+// in the path, nor a directory that the kernel refused to watch: who uses it looks at
+// the files from time to time as well.
 package filewatch
 
 import (

@@ -54,6 +54,7 @@ func (c *Component) begin(ctx context.Context, t task) {
 	}
 }
 
+// work acts for one application while no other node repairs any.
 func (c *Component) work(ctx context.Context, t task) outcome {
 	w := &worker{Kube: c.Kube, task: t, now: time.Now, uptime: c.Uptime, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
 	err := c.Kube.Repair(ctx, t.self.Name, w.do)
@@ -168,12 +169,13 @@ func (f facts) acts(key string) bool {
 	return false
 }
 
+// worker acts under the repair lease.
 type worker struct {
 	Kube
 	task
 	now      func() time.Time
 	uptime   func() time.Duration
-	snapshot snapshot // the last look under the right, for a failover
+	snapshot snapshot // the last look under the repair lease, for a failover
 	steps    map[string][]types.RepairStep
 	fails    map[string]error
 }

@@ -100,8 +100,7 @@ func parse(text string) (types.VmiVNCConfig, bool) {
 }
 
 // put makes a file where none is, complete from its first moment: a rename
-// could replace one that edgeview writes at the same time, a link cannot. It
-// need not survive a power cut, as its directory does not.
+// could replace one that edgeview writes at the same time, a link cannot.
 func put(path, text string) error {
 	part := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".part")
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a run that was killed

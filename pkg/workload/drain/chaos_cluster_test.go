@@ -66,7 +66,7 @@ func (s *stage) unlocked() {
 func (s *stage) neverUnlocked(is types.NodeDrainStatus) {
 	p, _ := s.progress.Get(types.Global)
 	excused := func(why string) bool { return strings.Contains(p.Reason, why) }
-	if is.Status != types.DrainComplete || excused("has not answered") || excused("not in the cluster's list") || excused("forced") || time.Since(p.Ended) > edge {
+	if is.Status != types.DrainComplete || excused("has not answered for") || excused("not in the cluster's list") || excused("forced") || time.Since(p.Ended) > edge {
 		return
 	}
 	if n, _ := s.nodes.Get("n1"); !n.Unschedulable || s.kube.Lock().Holder != "n1" {
