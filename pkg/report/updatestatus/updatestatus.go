@@ -34,34 +34,32 @@ func (c *Component) Run(ctx context.Context) {
 	loop.Run(ctx, c.Log, c.Pulse, period, c.Step, c.Reported)
 }
 
-// Step passes on what was reported since boot. Without a report, what a boot before
-// left stands.
-func (c *Component) Step(context.Context) error {
-	report, reported := c.Reported.Get(types.Global)
-	if !reported {
-		return nil
-	}
-	if Withdraws(report) {
+// Step looks, decides and publishes once.
+func (c *Component) Step(context.Context) error { return c.apply(decide(c.look())) }
+
+func (c *Component) look() (f facts) {
+	f.report, f.reported = c.Reported.Get(types.Global)
+	return f
+}
+
+func (c *Component) apply(a action) error {
+	if a.withdraw {
 		if err := c.Status.Unpublish(types.Global); err != nil {
 			return fmt.Errorf("withdraw update status: %w", err)
 		}
+	}
+	if !a.publish {
 		return nil
 	}
 	old, had := c.Status.Get(types.Global)
-	if err := c.Status.Publish(types.Global, report); err != nil {
+	if err := c.Status.Publish(types.Global, a.status); err != nil {
 		return fmt.Errorf("publish update status: %w", err)
 	}
-	if !had || old.Component != report.Component || old.Status != report.Status {
+	if !had || old.Component != a.status.Component || old.Status != a.status.Status {
 		c.Log.WithFields(logrus.Fields{
-			"node": report.CurrentNode, "of": report.Component.String(), "status": report.Status.String(),
-			"version": report.DestinationKubeUpdateVersion,
+			"node": a.status.CurrentNode, "of": a.status.Component.String(), "status": a.status.Status.String(),
+			"version": a.status.DestinationKubeUpdateVersion,
 		}).Info("kube container reports its update")
 	}
 	return nil
-}
-
-// Withdraws reports whether a report takes the published one back: component
-// and state are both unknown (docs/wire.md, "Process").
-func Withdraws(r types.KubeClusterUpdateStatus) bool {
-	return r.Component == types.KubeCompUnknown && r.Status == types.KubeCompUpdateUnknown
 }
