@@ -238,12 +238,19 @@ func TestAWriteEndsWithTheLead(t *testing.T) {
 
 func TestTwoLeadersOfOneMindDoNotFight(t *testing.T) {
 	play(t, func(s *stage) {
-		a, b := s.start("n1", true), s.start("n2", true)
-		for _, x := range []*agent{a, b} {
+		a, b := s.start("n1", false), s.start("n2", false)
+		both := []*agent{a, b}
+		for _, x := range both { // before they lead: else one may act by the new settings while the other has the older ones
 			x.say(types.SettingNodeDrainPolicy, words("always-allow"))
 			x.say(types.SettingSnapshotCron, words("@daily"))
 		}
+		for _, x := range both {
+			x.lead(true)
+		}
 		s.after(time.Hour)
+		if s.policy() != "always-allow" || s.cron() != "@daily" {
+			t.Errorf("policy %q, cron %q", s.policy(), s.cron())
+		}
 		if n := s.wrote("setsetting", "ensurejob"); n > 6 || a.logged("warning")+b.logged("warning") != 0 {
 			t.Errorf("%d writes", n)
 		}
