@@ -346,18 +346,30 @@ func (l *measuring) renew(now time.Time) {
 // end takes it back. Where that fails the agent forgets it all the same.
 func (l *measuring) end() { _ = l.topic.Unpublish(l.key) }
 
+// topicRecord is the file of a topic, read again when it has changed: the cluster's
+// metrics are long, and most looks find the same ones.
 type topicRecord[T any] struct {
 	path  string
 	value *T    // nil for none that can be read
 	err   error // why; wraps fs.ErrNotExist where there is no file
+
+	read fs.FileInfo // of the file that value is of; nil for none
 }
 
 func (r *topicRecord[T]) look() {
-	r.value = nil
-	var v T
-	if v, _, r.err = device.ReadRecord[T](r.path); r.err == nil {
-		r.value = &v
+	info, err := os.Stat(r.path)
+	if err == nil && r.read != nil && os.SameFile(info, r.read) && info.ModTime().Equal(r.read.ModTime()) && info.Size() == r.read.Size() {
+		return
 	}
+	var v T
+	if err == nil {
+		v, _, err = device.ReadRecord[T](r.path)
+	}
+	if r.err = err; err != nil {
+		r.value, r.read = nil, nil
+		return
+	}
+	r.value, r.read = &v, info
 }
 
 type topFiles struct {
