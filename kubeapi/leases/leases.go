@@ -125,7 +125,7 @@ const longestLease = 10 * time.Minute
 type observation struct {
 	types.Lease
 	since    time.Time
-	turn     int    // of the sightings, when it was last heard of
+	turn     int    // of Observations, when it was last reported or read
 	reported string // the version that the watch reported last
 	gone     bool   // there was such a Lease, of Version at the last
 }

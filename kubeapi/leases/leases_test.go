@@ -21,10 +21,10 @@ func TestWhatIsSeenOfALeaseNeverGoesBack(t *testing.T) {
 		"a long version is newer":           {func(s *Observations) { s.reported(row("99", "a")); s.reported(row("100", "b")) }, "100 b"},
 		"an answer is what is true":         {func(s *Observations) { s.reported(row("12", "a")); s.answered(row("9", "b"), s.ask()) }, "9 b"},
 		"the watch lags behind a removal":   {func(s *Observations) { s.answered(row("12", "a"), s.ask()); s.gone("l"); s.reported(row("12", "a")) }, " "},
-		"a Lease made anew":                 {func(s *Observations) { s.answered(row("12", "a"), s.ask()); s.gone("l"); s.reported(row("14", "b")) }, "14 b"},
+		"a Lease made again":                {func(s *Observations) { s.answered(row("12", "a"), s.ask()); s.gone("l"); s.reported(row("14", "b")) }, "14 b"},
 		"a version that cannot be compared": {func(s *Observations) { s.reported(row("12", "a")); s.reported(row("x", "b")) }, "x b"},
 		"the watch tells of a removal":      {func(s *Observations) { s.reported(row("12", "a")); s.reportedRemoved("l") }, " "},
-		"... late, after a Lease made anew": {func(s *Observations) {
+		"... late, after a Lease made again": {func(s *Observations) {
 			s.reported(row("12", "a"))
 			s.gone("l")
 			s.answered(row("14", "b"), s.ask())

@@ -101,8 +101,8 @@ type Client struct {
 	Stamps Stamps // of the nodes' agents, as long as the process lives
 }
 
-// clockShots is of how many sightings of a node's clock the best one counts. A
-// sighting that comes late makes the clock look slow, never fast.
+// clockShots is of how many readings of a node's clock the best one counts. A
+// reading that comes late makes the clock look slow, never fast.
 const clockShots = 2
 
 // Clocks reads other nodes' clocks off what they write anyway: a kubelet dates
@@ -120,7 +120,7 @@ type Clocks struct {
 
 type nodeClock struct {
 	beat  time.Time       // the last heartbeat, by the node's clock
-	ahead []time.Duration // at the last sightings
+	ahead []time.Duration // at the last heartbeats
 }
 
 // NewClocks returns what keeps a table of the nodes' clocks.
@@ -164,8 +164,8 @@ func (c *Clocks) settle(now time.Time) {
 	}
 }
 
-func (c *Clocks) tell(node string, sightings []time.Duration) {
-	best := slices.Max(sightings).Round(time.Second)
+func (c *Clocks) tell(node string, ahead []time.Duration) {
+	best := slices.Max(ahead).Round(time.Second)
 	if was, ok := c.table.Get(node); ok && (best-was.Ahead).Abs() < access.ClockStep {
 		return
 	}

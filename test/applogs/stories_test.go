@@ -58,7 +58,7 @@ func (s *stage) applicationsRun(t *testing.T) {
 			rig.Until(t, time.Minute, func() string { return s.runsOn(t, a, a.node) })
 		}
 		s.claims.watch(a)
-		t.Logf("%s is told of after %s more", a.cfg.DisplayName, rig.Until(t, time.Minute, func() string {
+		t.Logf("%s is reported after %s more", a.cfg.DisplayName, rig.Until(t, time.Minute, func() string {
 			if s.books[a.node].count(a) == 0 {
 				return "nothing is told of " + a.cfg.DisplayName
 			}
