@@ -217,8 +217,10 @@ func (t *top) first(ctx context.Context) (topTable, error) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
+		// Before the table is made: what comes while it is made may not be in it.
+		asked := t.options.of != topNodes || t.asking.settled()
 		table := t.step(ctx)
-		if t.settled(table) {
+		if asked && t.settled(table) {
 			return table, nil
 		}
 		select {
@@ -231,13 +233,10 @@ func (t *top) first(ctx context.Context) (topTable, error) {
 	}
 }
 
-// settled reports that waiting brings nothing younger.
+// settled reports that waiting brings no younger sample of this node.
 func (t *top) settled(table topTable) bool {
 	own := t.files.own.value
-	if table.Agent.Runs && t.measuring.err == nil && (own == nil || own.Stale == "" && table.At.Sub(own.At).Abs() > topOld) {
-		return false
-	}
-	return t.options.of != topNodes || t.asking.settled()
+	return !table.Agent.Runs || t.measuring.err != nil || own != nil && (own.Stale != "" || table.At.Sub(own.At).Abs() <= topOld)
 }
 
 // stream prints a document at each of the agent's looks.

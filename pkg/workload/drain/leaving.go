@@ -61,8 +61,9 @@ func leave(f facts, a *action) {
 			a.waits += "; " + why
 		}
 		f.checkLeave(a) // that may take days, in which the last other replica can be lost
-	case !a.try(f, deleteNode):
-		a.waits = f.holds
+	default:
+		a.waits = f.holds // while the call is made too, or its reason would come and go
+		a.try(f, deleteNode)
 	}
 }
 
