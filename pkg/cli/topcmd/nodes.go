@@ -58,8 +58,7 @@ type nodeAsking struct {
 	rounds  int                  // that have ended
 }
 
-// begin starts a round if it is time for one. A node whose sample is young enough is not
-// asked.
+// begin starts a round if it is time for one.
 func (a *nodeAsking) begin(ctx context.Context, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,15 +66,8 @@ func (a *nodeAsking) begin(ctx context.Context, now time.Time) {
 		return
 	}
 	a.next, a.busy = now.Add(askEvery), true
-	if a.asked == nil {
-		a.asked = map[string]time.Time{}
-	}
-	asked, skip := maps.Clone(a.asked), map[string]bool{}
-	for name := range a.samples {
-		skip[name] = now.Sub(a.newest(name)).Abs() < askEvery
-	}
 	a.work.Go(func() {
-		a.round(ctx, skip, asked)
+		a.round(ctx, now)
 		a.update(func() {
 			a.busy = false
 			a.rounds++
@@ -98,28 +90,27 @@ func (a *nodeAsking) settled() bool {
 	return a.kube == nil || a.rounds > 0
 }
 
-// round names the nodes and asks them, but for those to skip.
-func (a *nodeAsking) round(ctx context.Context, skip map[string]bool, asked map[string]time.Time) {
+// round names the nodes and asks them. A node whose sample is young enough is not asked.
+func (a *nodeAsking) round(ctx context.Context, now time.Time) {
 	nodes, err := a.kube.FreshNodes(ctx)
 	if err != nil {
 		a.update(func() { a.err = err })
 		return
 	}
-	var names, ask []string
+	var ask []string
 	cores := map[string]int{}
-	for _, n := range nodes {
-		names = append(names, n.Name)
-		cores[n.Name] = n.Cores
-		if !skip[n.Name] {
-			ask = append(ask, n.Name)
-		}
-	}
-	slices.Sort(names)
 	a.update(func() {
-		a.err, a.names = nil, names
-		maps.DeleteFunc(a.samples, func(name string, _ []nodeSample) bool { return !slices.Contains(names, name) })
+		a.err, a.names = nil, nil
+		for _, n := range nodes {
+			a.names = append(a.names, n.Name)
+			cores[n.Name] = n.Cores
+			if now.Sub(a.newest(n.Name)).Abs() >= askEvery {
+				ask = append(ask, n.Name)
+			}
+		}
+		maps.DeleteFunc(a.samples, func(name string, _ []nodeSample) bool { return !slices.Contains(a.names, name) })
+		slices.SortFunc(ask, func(x, y string) int { return cmp.Or(a.asked[x].Compare(a.asked[y]), strings.Compare(x, y)) })
 	})
-	slices.SortFunc(ask, func(a, b string) int { return cmp.Or(asked[a].Compare(asked[b]), strings.Compare(a, b)) })
 	ask = ask[:min(len(ask), askMost)]
 	var group errgroup.Group
 	group.SetLimit(askAtOnce)
@@ -142,9 +133,6 @@ func (a *nodeAsking) round(ctx context.Context, skip map[string]bool, asked map[
 
 // know keeps a newer sample of a node. A failure is kept beside the last one.
 func (a *nodeAsking) know(node string, w nodeSample) {
-	if a.samples == nil {
-		a.samples = map[string][]nodeSample{}
-	}
 	samples := a.samples[node]
 	switch {
 	case w.err != nil && len(samples) == 0:

@@ -103,48 +103,43 @@ func perSecond(before, after *uint64, took time.Duration) *uint64 {
 // lastOf returns the newest samples, as many as a sparkline has.
 func lastOf[T any](samples []T) []T { return samples[max(0, len(samples)-topSamples):] }
 
-// podRows are the pods of this node; of other namespaces only where all are
-// wanted.
-func podRows(m types.KubeNodeMetrics, now time.Time, all bool) (rows []topRow, hidden int) {
+// ownRows are the pods of this node, or their containers; of other namespaces only where all
+// are wanted.
+func ownRows(m types.KubeNodeMetrics, of string, now time.Time, all bool) (rows []topRow, hidden int) {
 	for _, p := range m.Pods {
-		if !all && p.Namespace != kubeapi.Namespace {
-			hidden++
-			continue
+		name := p.Name
+		if all {
+			name = p.Namespace + "/" + name
 		}
-		var whole types.ContainerMetrics // what a pod has of the samples of a container
-		for _, s := range p.Samples {
-			whole.Samples = append(whole.Samples, types.ContainerSample{
-				At: s.At, CPU: s.CPU, MemoryWorking: s.MemoryWorking, NetworkReceived: s.NetworkReceived, NetworkSent: s.NetworkSent,
-			})
+		var list []topRow
+		if of == topPods {
+			list = append(list, podRow(name, p, now))
+		} else {
+			for _, c := range p.Containers {
+				list = append(list, containerRow(name+"/"+c.Name, c, now))
+			}
 		}
-		r := containerRow(podName(p, all), whole, now)
-		if p.Ephemeral != nil {
-			r.Disk = p.Ephemeral.Used
+		if all || p.Namespace == kubeapi.Namespace {
+			rows = append(rows, list...)
+		} else {
+			hidden += len(list)
 		}
-		rows = append(rows, r)
 	}
 	return rows, hidden
 }
 
-func podName(p types.PodMetrics, all bool) string {
-	if all {
-		return p.Namespace + "/" + p.Name
+func podRow(name string, p types.PodMetrics, now time.Time) topRow {
+	var whole types.ContainerMetrics // what a pod has of the samples of a container
+	for _, s := range p.Samples {
+		whole.Samples = append(whole.Samples, types.ContainerSample{
+			At: s.At, CPU: s.CPU, MemoryWorking: s.MemoryWorking, NetworkReceived: s.NetworkReceived, NetworkSent: s.NetworkSent,
+		})
 	}
-	return p.Name
-}
-
-// containerRows are the containers of this node's pods.
-func containerRows(m types.KubeNodeMetrics, now time.Time, all bool) (rows []topRow, hidden int) {
-	for _, p := range m.Pods {
-		if !all && p.Namespace != kubeapi.Namespace {
-			hidden += len(p.Containers)
-			continue
-		}
-		for _, c := range p.Containers {
-			rows = append(rows, containerRow(podName(p, all)+"/"+c.Name, c, now))
-		}
+	r := containerRow(name, whole, now)
+	if p.Ephemeral != nil {
+		r.Disk = p.Ephemeral.Used
 	}
-	return rows, hidden
+	return r
 }
 
 func containerRow(name string, c types.ContainerMetrics, now time.Time) topRow {

@@ -56,16 +56,16 @@ func busyTop(of, by string) (topTable, topOptions) {
 	case topNodes:
 		t.Rows = busyNodes().rows(cmdtest.Now)
 	case topPods:
-		t.Rows, t.Hidden = podRows(m, cmdtest.Now, false)
+		t.Rows, t.Hidden = ownRows(m, topPods, cmdtest.Now, false)
 	default:
-		t.Rows, t.Hidden = containerRows(m, cmdtest.Now, false)
+		t.Rows, t.Hidden = ownRows(m, topContainers, cmdtest.Now, false)
 	}
 	sortRows(t.Rows, by)
 	return t, o
 }
 
 func busyNodes() *nodeAsking {
-	a := &nodeAsking{names: []string{"node-1", "node-2", "node-3", "node-4"}}
+	a := &nodeAsking{names: []string{"node-1", "node-2", "node-3", "node-4"}, samples: map[string][]nodeSample{}}
 	m := busyNode()
 	for i := range 3 {
 		before := m
@@ -217,7 +217,7 @@ func TestAgesAreMarkedWhereTheyAreOld(t *testing.T) {
 func TestNamesAreClean(t *testing.T) {
 	m := types.KubeNodeMetrics{Node: "n\x1b[2J", Pods: []types.PodMetrics{{Namespace: "eve-kube-app", Name: "evil\x1b[31m\r\n\u202e", Samples: make([]types.PodSample, 9)}}}
 	table := topTable{Of: topPods, Node: m.Node, Problems: []string{"why\x07\x1b]0;x\x07"}}
-	table.Rows, _ = podRows(m, cmdtest.Now, true)
+	table.Rows, _ = ownRows(m, topPods, cmdtest.Now, true)
 	text := strings.Join(drawnTop(table, topOptions{sort: sortCPU}, 80, 24, 0), "\n")
 	if strings.ContainsAny(text, "\x1b\x07\r\u202e") {
 		t.Errorf("the terminal would obey %q", text)
@@ -248,7 +248,7 @@ func TestACounterThatBeganAnewHasNoRate(t *testing.T) {
 }
 
 func TestANodeThatFailsKeepsItsLastWordAndWhy(t *testing.T) {
-	a := &nodeAsking{}
+	a := &nodeAsking{samples: map[string][]nodeSample{}}
 	at := cmdtest.Ago(5 * time.Second)
 	a.know("n", nodeSample{err: errors.New("first")})
 	a.know("n", nodeSample{at: at, metrics: types.NodeMetrics{CPU: some(7)}})

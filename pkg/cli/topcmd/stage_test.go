@@ -82,11 +82,9 @@ func (s *topStage) top(o topOptions, live bool, kube nodeAsker) *top {
 	if o.sort == "" {
 		o.sort = sortCPU
 	}
-	wake := make(chan struct{}, 1)
-	return &top{
-		options: o, paths: s.paths, out: terminal.Terminal{Writer: &s.out, Fd: -1, Live: live}, measuring: l, files: newTopFiles(s.paths),
-		asking: nodeAsking{kube: kube, wake: wake}, wake: wake,
-	}
+	top := newTop(s.paths, o, terminal.Terminal{Writer: &s.out, Fd: -1, Live: live}, l)
+	top.asking.kube = kube
+	return top
 }
 
 // kubelets are nodes that answer, or do not.

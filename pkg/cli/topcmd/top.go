@@ -120,8 +120,7 @@ func showTop(ctx context.Context, p device.Paths, o topOptions, out terminal.Ter
 		return err
 	}
 	defer measuring.end()
-	t := &top{options: o, out: out, measuring: measuring, files: newTopFiles(p), paths: p, wake: make(chan struct{}, 1)}
-	t.asking.wake = t.wake
+	t := newTop(p, o, out, measuring)
 	if o.of == topNodes {
 		kube, done, err := kubeapi.Dial(ctx, device.Silent(), p.Kubeconfig, types.NoOperations{})
 		if err == nil {
@@ -143,7 +142,8 @@ type top struct {
 	paths     device.Paths
 	out       terminal.Terminal
 	measuring *measuring
-	files     *topFiles
+	own       topicRecord[types.KubeNodeMetrics]
+	cluster   topicRecord[types.KubeClusterMetrics] // read only where nodes are shown
 	asking    nodeAsking
 
 	wake chan struct{} // rings where something is new before a second has passed
@@ -151,6 +151,13 @@ type top struct {
 	mu    sync.Mutex // guards what keys change, the sort order too
 	from  int        // the first row on the screen
 	ended bool
+}
+
+func newTop(p device.Paths, o topOptions, out terminal.Terminal, m *measuring) *top {
+	t := &top{options: o, paths: p, out: out, measuring: m, wake: make(chan struct{}, 1)}
+	t.own.path, t.cluster.path = p.TopicFile(device.Self, "KubeNodeMetrics"), p.TopicFile(device.Self, "KubeClusterMetrics")
+	t.asking.wake, t.asking.samples, t.asking.asked = t.wake, map[string][]nodeSample{}, map[string]time.Time{}
+	return t
 }
 
 // run shows it until ctx is done or somebody types q.
@@ -178,29 +185,27 @@ func (t *top) step(ctx context.Context) topTable {
 	now := time.Now()
 	t.measuring.renew(now)
 	agent := device.LifeOfAgent(t.paths, now)
-	t.files.look(t.options.of == topNodes)
-	table := topTable{At: now.UTC(), Of: t.options.of, Agent: agent, Problems: t.files.problems(agent, now), Rows: []topRow{}}
+	t.own.look()
+	if t.options.of == topNodes {
+		t.cluster.look()
+	}
+	table := topTable{At: now.UTC(), Of: t.options.of, Agent: agent, Problems: t.problems(agent, now), Rows: []topRow{}}
 	if info, err := device.OwnName(t.paths); err == nil {
 		table.Node = info.NodeName()
 	}
 	if t.measuring.err != nil {
 		table.Problems = append(table.Problems, t.measuring.err.Error())
 	}
-	own := t.files.own.value
+	own := t.own.value
 	if own != nil && own.Node != "" {
 		table.Node = own.Node
 	}
-	switch {
-	case t.options.of == topNodes:
+	if t.options.of == topNodes {
 		t.asking.begin(ctx, now)
-		rows, problems := t.asking.look(own, t.files.cluster.value, now)
+		rows, problems := t.asking.look(own, t.cluster.value, now)
 		table.Rows, table.Problems = append(table.Rows, rows...), append(table.Problems, problems...)
-	case own == nil:
-	case t.options.of == topPods:
-		rows, hidden := podRows(*own, now, t.options.all)
-		table.Rows, table.Hidden = append(table.Rows, rows...), hidden
-	default:
-		rows, hidden := containerRows(*own, now, t.options.all)
+	} else if own != nil {
+		rows, hidden := ownRows(*own, t.options.of, now, t.options.all)
 		table.Rows, table.Hidden = append(table.Rows, rows...), hidden
 	}
 	t.mu.Lock()
@@ -235,7 +240,7 @@ func (t *top) first(ctx context.Context) (topTable, error) {
 
 // settled reports that waiting brings no younger sample of this node.
 func (t *top) settled(table topTable) bool {
-	own := t.files.own.value
+	own := t.own.value
 	return !table.Agent.Runs || t.measuring.err != nil || own != nil && (own.Stale != "" || table.At.Sub(own.At).Abs() <= topOld)
 }
 
@@ -371,38 +376,18 @@ func (r *topicRecord[T]) look() {
 	r.value, r.read = &v, info
 }
 
-type topFiles struct {
-	own     topicRecord[types.KubeNodeMetrics]
-	cluster topicRecord[types.KubeClusterMetrics]
-}
-
-func newTopFiles(p device.Paths) *topFiles {
-	return &topFiles{
-		own:     topicRecord[types.KubeNodeMetrics]{path: p.TopicFile(device.Self, "KubeNodeMetrics")},
-		cluster: topicRecord[types.KubeClusterMetrics]{path: p.TopicFile(device.Self, "KubeClusterMetrics")},
-	}
-}
-
-// look reads the files; of the cluster only where that is shown.
-func (f *topFiles) look(cluster bool) {
-	f.own.look()
-	if cluster {
-		f.cluster.look()
-	}
-}
-
 // problems are what the files do not say, and why.
-func (f *topFiles) problems(agent device.AgentLife, now time.Time) []string {
+func (t *top) problems(agent device.AgentLife, now time.Time) []string {
 	var said []string
 	if !agent.Runs {
 		said = append(said, "the agent is NOT running: "+agent.Why+"; its values are the last ones that it published")
 	}
-	m := f.own.value
+	m := t.own.value
 	switch {
-	case errors.Is(f.own.err, fs.ErrNotExist) && agent.Runs:
+	case errors.Is(t.own.err, fs.ErrNotExist) && agent.Runs:
 		said = append(said, "the agent has published no KubeNodeMetrics yet")
-	case f.own.err != nil && !errors.Is(f.own.err, fs.ErrNotExist):
-		said = append(said, "KubeNodeMetrics: "+f.own.err.Error())
+	case t.own.err != nil && !errors.Is(t.own.err, fs.ErrNotExist):
+		said = append(said, "KubeNodeMetrics: "+t.own.err.Error())
 	case m != nil && m.Stale != "":
 		said = append(said, "this node's kubelet: "+m.Stale)
 	case m != nil && agent.Runs && now.Sub(m.At).Abs() > max(m.Every, time.Minute)+topOld:
@@ -412,10 +397,10 @@ func (f *topFiles) problems(agent device.AgentLife, now time.Time) []string {
 		said = append(said, fmt.Sprintf("%d pods or containers are left out of KubeNodeMetrics, which would be too large", m.Omitted))
 	}
 	// Only the node that reports for the cluster has the other file.
-	if err := f.cluster.err; err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := t.cluster.err; err != nil && !errors.Is(err, fs.ErrNotExist) {
 		said = append(said, "KubeClusterMetrics: "+err.Error())
 	}
-	if c := f.cluster.value; c != nil && c.Truncated > 0 {
+	if c := t.cluster.value; c != nil && c.Truncated > 0 {
 		said = append(said, fmt.Sprintf("%d entries are left out of KubeClusterMetrics, which would be too large", c.Truncated))
 	}
 	return said
