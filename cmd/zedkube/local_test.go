@@ -45,7 +45,7 @@ func runLocal(t *testing.T) (socket *http.Client, p device.Paths) {
 		if _, err := os.Stat(p.PageToken); err != nil {
 			return err.Error()
 		}
-		_, err := net.Dial("tcp", p.PageAddress)
+		_, err := net.Dial("tcp", p.PageAddress())
 		return textOf(err)
 	}); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func fetch(t *testing.T, client *http.Client, url, host string) string {
 
 func TestTheAgentTellsItsNumbersAndShowsItsPage(t *testing.T) {
 	socket, p := runLocal(t)
-	address := p.PageAddress
+	address := p.PageAddress()
 	near := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	numbers := fetch(t, socket, "http://zedkube/metrics", "zedkube")
 	for _, want := range []string{"200 ", `zedkube_component_steps_total{component="localserver"}`, `zedkube_pubsub_messages_total{direction="out",topic="zedkube/NodeDrainStatus"} 0`, "process_resident_memory_bytes", "go_goroutines"} {

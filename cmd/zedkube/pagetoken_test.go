@@ -25,7 +25,7 @@ func pageOf(t *testing.T, p device.Paths) (found pageIs) {
 
 func TestPagePrintsTheTokenThatTheAgentTakes(t *testing.T) {
 	_, p := runLocal(t)
-	address := p.PageAddress
+	address := p.PageAddress()
 	for i, want := range []string{"401", "200"} {
 		found := pageOf(t, p)
 		if found.Address != address || found.Token == "" {

@@ -169,14 +169,14 @@ func TestEveryRouteIsAnsweredWhereTheTableSays(t *testing.T) {
 		if path == operator.Path {
 			ask += "NodeDrainRequest/global"
 		}
-		for i, got := range []int{code(socket, http.MethodGet, "http://zedkube"+ask), code(near, http.MethodGet, "http://"+p.PageAddress+ask), code(bears, http.MethodGet, "http://"+p.PageAddress+ask)} {
+		for i, got := range []int{code(socket, http.MethodGet, "http://zedkube"+ask), code(near, http.MethodGet, "http://"+p.PageAddress()+ask), code(bears, http.MethodGet, "http://"+p.PageAddress()+ask)} {
 			want := is[all[path].Access][i]
 			if refused := got == 401 || got == 403 || got == 404; want != 0 && got != want || want == 0 && refused && path != "/api/logs" {
 				t.Errorf("%s, way %d: %d, want %d", path, i, got, want)
 			}
 		}
 		for _, method := range []string{http.MethodPut, http.MethodPost, http.MethodDelete, http.MethodPatch, http.MethodOptions} {
-			if got := code(bears, method, "http://"+p.PageAddress+ask); got != http.StatusMethodNotAllowed {
+			if got := code(bears, method, "http://"+p.PageAddress()+ask); got != http.StatusMethodNotAllowed {
 				t.Errorf("%s %s over TCP: %d", method, path, got)
 			}
 		}

@@ -29,7 +29,7 @@ func runAgent(ctx context.Context, o device.Options) error {
 	if err := os.MkdirAll(filepath.Dir(p.PID), 0o755); err != nil {
 		return fmt.Errorf("make run directory: %w", err)
 	}
-	if !runsKubernetes(p.Hypervisor) {
+	if !runsKubernetes(p.In(types.PathHypervisor)) {
 		defer watchdog.WritePID(log, p.PID)()
 		log.Info("this hypervisor does not run Kubernetes: only the watchdog is fed")
 		watchdog.FeedOnly(ctx, log, p.Touch)

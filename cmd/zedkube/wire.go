@@ -184,7 +184,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"clustertoken": &clustertoken.Component{
 			Log: as("clustertoken"), Pulse: pulses["clustertoken"],
 			Membership: memberOf, ControllerCerts: controllerCerts, Operations: record, DeviceCerts: deviceCerts,
-			Device: cipher.NewDevice(p.DeviceKey, p.TPM), Manifest: p.Manifest,
+			Device: cipher.NewDevice(p.In(cipher.DefaultKeyFile), p.In(cipher.DefaultTPM)), Manifest: p.In(clustertoken.DefaultManifest),
 			Token: token, Blocks: cipherBlocks, Metrics: cipherMetrics,
 		},
 		"clusterstatus": &clusterstatus.Component{
@@ -224,13 +224,14 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"k3sconfig": &k3sconfig.Component{
 			Log: as("k3sconfig"), Pulse: pulses["k3sconfig"],
 			Settings: settings, Release: k3sRelease, Membership: memberOf, Info: info, Nodes: nodes, BootID: p.Boot,
-			OverrideFile: p.K3sOverride, Binary: p.K3sBinary, PID: p.K3sPID, Proc: p.Proc, Operations: record,
+			OverrideFile: p.In(k3sconfig.DefaultOverrideFile), Binary: p.In(k3sconfig.DefaultBinary), PID: p.In(k3sconfig.DefaultPID), Proc: p.Proc, Operations: record,
 			KubeConfig: kubeConfig, Status: k3sVersion,
 		},
 		"statusserver": &statusserver.Component{
 			Log: as("statusserver"), Pulse: pulses["statusserver"],
 			Status: clusterStatus, Nodes: nodes, API: api, Info: info,
-			TopicDirs: p.TopicDirs, InstallLog: p.InstallLog, Version: p.Version, Reports: p.Reports, ProversFile: p.Provers,
+			TopicDirs: []string{p.In(types.PathTopics), p.In(types.PathKeptTopics)}, InstallLog: p.In("/persist/kubelog/k3s-install.log"),
+			Version: p.Version, Reports: p.Reports, ProversFile: p.In("/persist/zedkube/all-prove"),
 		},
 
 		// The workload.
@@ -239,8 +240,9 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			DeviceOp: deviceOp, Update: update, Operator: drainRequest,
 			Config: clusterConfig, Membership: memberOf, Settings: settings, Info: info,
 			Nodes: nodes, NodePods: nodePods, Leases: leases, API: api, Clocks: kube.Clocks, Agent: nodeagent,
-			ForceFiles: p.ForceDrain, FaultMarker: p.FaultInjection, Markers: p.GoingDown,
-			Kube: kube, Operations: record, BootID: p.Boot, Uptime: device.Uptime, Hour: p.Hour,
+			ForceFiles: p.ForceDrain, FaultMarker: p.In(types.PathFaultMarker),
+			Markers: []string{p.In(drain.RebootReason), p.In(drain.BootReason), p.In(drain.ScheduledShutdown)},
+			Kube:    kube, Operations: record, BootID: p.Boot, Uptime: device.Uptime, Hour: p.Hour,
 			Status: drainStatus, Progress: drainProgress, Journal: drainJournal,
 		},
 		"apps": &apps.Component{
@@ -255,11 +257,12 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Configs: appConfigs, Info: info, Nodes: kube.Nodes, AppPods: kube.AppPods, API: kube.API,
 			Kube: kube, Out: out,
 			MaxRecord: p.LogRecord, Streams: applogs.Streams(p.Proc), Rate: applogs.DefaultRate, Burst: applogs.DefaultBurst,
-			Journal: p.LogJournal, Checkpoints: p.LogCheckpoints,
+			Journal: p.In(applogs.DefaultJournal), Checkpoints: p.In(applogs.DefaultCheckpoints),
 		},
 		"console": &console.Component{
 			Log: as("console"), Pulse: pulses["console"],
-			Configs: appConfigs, Apps: appStatus, Operations: record, File: p.Console, OldFile: p.ConsoleOld, KubeInit: p.KubeInit, Proc: p.Proc,
+			Configs: appConfigs, Apps: appStatus, Operations: record, Proc: p.Proc,
+			File: p.In(console.DefaultFile), OldFile: p.In(console.DefaultOldFile), KubeInit: p.In(console.DefaultKubeInit),
 			Status: appConsole,
 		},
 		"passthrough": &passthrough.Component{
@@ -323,7 +326,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		"localserver": &localserver.Component{
 			Log: log.WithField("component", "localserver"), Pulse: pulses["localserver"],
 			Status: clusterStatus,
-			Socket: p.Socket, Address: p.PageAddress, PageToo: p.PageToo, TokenFile: p.PageToken, ClusterPort: p.PageOnCluster,
+			Socket: p.Socket, Address: p.PageAddress(), PageToo: p.PageToo(), TokenFile: p.PageToken, ClusterPort: p.ClusterPort(),
 			Routes: routes,
 		},
 		"audit": &audit.Component{

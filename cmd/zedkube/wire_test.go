@@ -12,7 +12,16 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/zedkube/zedkube/pkg/base/watchdog"
 	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cluster/clustertoken"
+	"github.com/zedkube/zedkube/pkg/cluster/k3sconfig"
+	"github.com/zedkube/zedkube/pkg/cluster/statusserver"
+	"github.com/zedkube/zedkube/pkg/operate/localserver"
+	"github.com/zedkube/zedkube/pkg/workload/applogs"
+	"github.com/zedkube/zedkube/pkg/workload/console"
+	"github.com/zedkube/zedkube/pkg/workload/drain"
+	"github.com/zedkube/zedkube/pkg/workload/sriov"
 	"github.com/zedkube/zedkube/test/cmdtest"
 )
 
@@ -108,6 +117,39 @@ func TestEveryFieldOfEveryComponentIsFilled(t *testing.T) {
 			if (kind == reflect.Interface || kind == reflect.Pointer || kind == reflect.Map) && v.FieldByIndex(field.Index).IsNil() {
 				t.Errorf("%s: field %s is empty", component, field.Name)
 			}
+		}
+	}
+}
+
+func TestEveryFileOfTheWiringIsBelowTheRoot(t *testing.T) {
+	for _, root := range []string{"", "/srv/n1", "n1"} {
+		log := logrus.New()
+		log.SetOutput(io.Discard)
+		_, c := wire(device.Options{Root: root}.Paths(), log, io.Discard)
+		k3s, server, drains := c["k3sconfig"].(*k3sconfig.Component), c["statusserver"].(*statusserver.Component), c["drain"].(*drain.Component)
+		logs, vnc := c["applogs"].(*applogs.Component), c["console"].(*console.Component)
+		got := slices.Concat(server.TopicDirs, drains.ForceFiles, drains.Markers, []string{
+			server.InstallLog, server.ProversFile, drains.FaultMarker, c["clustertoken"].(*clustertoken.Component).Manifest,
+			k3s.OverrideFile, k3s.Binary, k3s.PID, k3s.Proc, logs.Journal, logs.Checkpoints, vnc.File, vnc.OldFile, vnc.KubeInit, vnc.Proc,
+			c["sriov"].(*sriov.Component).Sysfs, c["watchdog"].(*watchdog.Component).TouchFile,
+			c["localserver"].(*localserver.Component).Socket, c["localserver"].(*localserver.Component).TokenFile,
+		})
+		for i, want := range []string{
+			"/run", "/persist/status", "/tmp/force-NodeDrainStatus-global.json", "/persist/kube-status/force-NodeDrainStatus-global.json",
+			"/persist/reboot-reason", "/persist/boot-reason", "/run/systemd/shutdown/scheduled",
+			"/persist/kubelog/k3s-install.log", "/persist/zedkube/all-prove", "/tmp/DrainStatus_FaultInjection_Wait", "/persist/vault/manifests/registration.yaml",
+			"/persist/vault/k3s-user-override.yaml", "/persist/vault/kube/k3s/bin/k3s", "/run/k3s.pid", "/proc",
+			"/run/zedkube.applogs", "/persist/kube-status/zedkube-applogs.jsonl",
+			"/run/edgeview/VncParams/vmiVNC.run", "/run/zedkube/vmiVNC.run", "/run/kube-init", "/proc",
+			"/sys", "/run/zedkube.touch", "/run/zedkube/zedkube.sock", "/run/zedkube/page-token.json",
+		} {
+			if got[i] != root+want {
+				t.Errorf("root %q: want %s, not %s", root, root+want, got[i])
+			}
+		}
+		device := c["clustertoken"].(*clustertoken.Component).Device
+		if text := fmt.Sprintf("%+v", device); !strings.Contains(text, ":"+root+"/persist/certs/ecdh.key.pem ") || !strings.Contains(text, ":"+root+"/dev/tpmrm0 ") {
+			t.Errorf("root %q: the device's key is at %s", root, text)
 		}
 	}
 }

@@ -14,16 +14,18 @@ func TestWhereThePageIs(t *testing.T) {
 			t.Errorf("%s is taken for %s: %v", said, f.String(), err)
 		}
 		for _, root := range []string{"", "/srv/n1"} {
-			if got := fmt.Sprint(f.address(root), " ", f.too(), " ", f.clusterPort(true)); got != want {
+			o := Options{Root: root, Page: f, OnCluster: true}
+			if got := fmt.Sprint(o.PageAddress(), " ", o.PageToo(), " ", o.ClusterPort()); got != want {
 				t.Errorf("%s with root %q: %q", said, root, got)
 			}
 		}
-		if f.clusterPort(false) != 0 {
+		if (Options{Page: f}).ClusterPort() != 0 {
 			t.Errorf("%s: the page is on the cluster address, and nobody asked for it", said)
 		}
 	}
 	var unsaid pageFlag
-	if got := unsaid.address("") + unsaid.address("/srv/n1"); got != "127.0.0.1:12347" || unsaid.too() {
+	here, below := Options{Page: unsaid}, Options{Page: unsaid, Root: "/srv/n1", OnCluster: true}
+	if got := here.PageAddress() + below.PageAddress(); got != "127.0.0.1:12347" || here.PageToo() || below.ClusterPort() != 12347 {
 		t.Errorf("without the flag: %q", got)
 	}
 	for _, bad := range []string{"", "yes", "0", "65536", "-1", "127.0.0.1:1", "0.0.0.0:80", "on\n"} {

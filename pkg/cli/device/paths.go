@@ -14,16 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zedkube/zedkube/pkg/base/cipher"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
-	"github.com/zedkube/zedkube/pkg/cluster/clustertoken"
-	"github.com/zedkube/zedkube/pkg/cluster/k3sconfig"
 	"github.com/zedkube/zedkube/pkg/cluster/statusserver"
 	"github.com/zedkube/zedkube/pkg/operate/audit"
 	"github.com/zedkube/zedkube/pkg/operate/localserver"
 	"github.com/zedkube/zedkube/pkg/workload/applogs"
 	"github.com/zedkube/zedkube/pkg/workload/console"
-	"github.com/zedkube/zedkube/pkg/workload/drain"
 	"github.com/zedkube/zedkube/pkg/workload/sriov"
 	"github.com/zedkube/zedkube/types"
 )
@@ -40,94 +36,47 @@ type Options struct {
 	Hour       time.Duration // how long an hour is, where a test wants a shorter one; no flag of the program sets it
 }
 
-// Paths are the files outside pubsub (docs/wire.md, "Files"), each below root,
-// and how long an hour is.
+// Paths is a device with these options: its files outside pubsub (docs/wire.md, "Files") that
+// more than one part of the program names. The others are named where they are used, by In.
 type Paths struct {
-	Version        string // of this program
-	Hour           time.Duration
-	Root           string
-	Kubeconfig     string
-	Hypervisor     string
-	PID            string
-	Touch          string
-	BootID         string   // ReadBootID
-	Boot           string   // what it says
-	ForceDrain     []string // the first that speaks wins
-	FaultInjection string
-	GoingDown      []string // with content while the device goes down
-	DeviceKey      string   // where the device has no TPM
-	TPM            string
-	Manifest       string // of the cluster's registration
-	K3sOverride    string // of the kube container's configuration
-	K3sBinary      string
-	K3sPID         string
-	InstallLog     string // of the kube container
-	Reports        statusserver.Reports
-	Provers        string   // note that all nodes of the cluster have proofs
-	TopicDirs      []string // where all agents' topics lie
-	Console        string
-	ConsoleOld     string // the same, where older kube containers look
-	KubeInit       string
-	LogJournal     string
-	LogCheckpoints string
-	LogRecord      int    // bytes of one line of an application's log
-	Audit          string // directory of what was done
-	Proc           string
-	Sysfs          string
-	Socket         string // where commands ask the agent
-	PageAddress    string // on loopback, "" for none
-	PageToo        bool   // there, and not the numbers alone
-	PageToken      string // file with the reading token
-	PageOnCluster  int    // the port on the cluster address, 0 for none
+	Options
+	PID        string
+	Touch      string
+	BootID     string   // ReadBootID
+	Boot       string   // what it says
+	ForceDrain []string // the first that speaks wins
+	Audit      string   // directory of what was done
+	Proc       string
+	Sysfs      string
+	Socket     string // where commands ask the agent
+	PageToken  string // file with the reading token
 }
 
-// Paths are those of a device with these options.
+// Paths are those of a device with these options; what they leave out is the default.
 func (o Options) Paths() Paths {
-	in := func(path string) string { return filepath.Join("/", o.Root, path) }
+	o.Hour = cmp.Or(o.Hour, time.Hour)
+	o.Kubeconfig = cmp.Or(o.Kubeconfig, o.In(types.PathKubeconfig))
+	o.LogRecord = min(max(cmp.Or(o.LogRecord, applogs.DefaultMaxRecord), applogs.SmallestRecord), applogs.LargestRecord)
+	return Paths{
+		Options:    o,
+		PID:        o.In(types.PathPID),
+		Touch:      o.In(types.PathTouch),
+		BootID:     o.In(bootIDFile),
+		ForceDrain: []string{o.In(types.PathForceDrain), o.In(types.PathForceDrain2)},
+		Audit:      o.In(audit.DefaultDir),
+		Proc:       o.In(console.DefaultProc),
+		Sysfs:      o.In(sriov.DefaultSysfs),
+		Socket:     o.In(localserver.DefaultSocket),
+		PageToken:  o.In(localserver.DefaultTokenFile),
+	}
+}
+
+// In is a path below the root.
+func (o Options) In(path string) string {
 	if o.Root != "" && !filepath.IsAbs(o.Root) {
-		in = func(path string) string { return filepath.Join(o.Root, path) }
+		return filepath.Join(o.Root, path)
 	}
-	p := Paths{
-		Version:        o.Version,
-		Hour:           cmp.Or(o.Hour, time.Hour),
-		Root:           o.Root,
-		Kubeconfig:     o.Kubeconfig,
-		Hypervisor:     in(types.PathHypervisor),
-		PID:            in(types.PathPID),
-		Touch:          in(types.PathTouch),
-		BootID:         in(bootIDFile),
-		ForceDrain:     []string{in(types.PathForceDrain), in(types.PathForceDrain2)},
-		FaultInjection: in(types.PathFaultMarker),
-		GoingDown:      []string{in(drain.RebootReason), in(drain.BootReason), in(drain.ScheduledShutdown)},
-		DeviceKey:      in(cipher.DefaultKeyFile),
-		TPM:            in(cipher.DefaultTPM),
-		Manifest:       in(clustertoken.DefaultManifest),
-		K3sOverride:    in(k3sconfig.DefaultOverrideFile),
-		K3sBinary:      in(k3sconfig.DefaultBinary),
-		K3sPID:         in(k3sconfig.DefaultPID),
-		InstallLog:     in("/persist/kubelog/k3s-install.log"),
-		Reports:        o.Reports,
-		Provers:        in("/persist/zedkube/all-prove"),
-		TopicDirs:      []string{in(types.PathTopics), in(types.PathKeptTopics)},
-		Console:        in(console.DefaultFile),
-		ConsoleOld:     in(console.DefaultOldFile),
-		KubeInit:       in(console.DefaultKubeInit),
-		LogRecord:      min(max(cmp.Or(o.LogRecord, applogs.DefaultMaxRecord), applogs.SmallestRecord), applogs.LargestRecord),
-		LogJournal:     in(applogs.DefaultJournal),
-		LogCheckpoints: in(applogs.DefaultCheckpoints),
-		Audit:          in(audit.DefaultDir),
-		Proc:           in(console.DefaultProc),
-		Sysfs:          in(sriov.DefaultSysfs),
-		Socket:         in(localserver.DefaultSocket),
-		PageAddress:    o.Page.address(o.Root),
-		PageToo:        o.Page.too(),
-		PageToken:      in(localserver.DefaultTokenFile),
-		PageOnCluster:  o.Page.clusterPort(o.OnCluster),
-	}
-	if p.Kubeconfig == "" {
-		p.Kubeconfig = in(types.PathKubeconfig)
-	}
-	return p
+	return filepath.Join("/", o.Root, path)
 }
 
 // TopicFile is the file of a plain single-value topic.
@@ -137,7 +86,7 @@ func (p Paths) TopicFile(agent, topic string) string {
 
 // PersistentFile is the file of a persistent single-value topic.
 func (p Paths) PersistentFile(agent, topic string) string {
-	return filepath.Join(filepath.Dir(p.RunDir()), "persist/status", agent, topic, types.Global+".json")
+	return p.In(filepath.Join(types.PathKeptTopics, agent, topic, types.Global+".json"))
 }
 
 // RunDir is the directory of the plain topics.
@@ -195,9 +144,8 @@ var ErrNoDevice = errors.New("this is not the root directory of a device")
 
 // pageFlag says what is served on loopback, and at which port.
 type pageFlag struct {
-	said    string // "" for the numbers, and nothing below a root, where several agents share the machine
-	numbers bool   // the numbers alone, without the page
-	port    int    // 0 for nothing
+	said string // "" for the numbers, and nothing below a root, where several agents share the machine
+	port int    // 0 for nothing
 }
 
 // String implements pflag.Value.
@@ -206,10 +154,8 @@ func (f *pageFlag) String() string { return f.said }
 // Set implements pflag.Value.
 func (f *pageFlag) Set(text string) error {
 	switch text {
-	case "on":
-		*f = pageFlag{said: text, port: localserver.DefaultPort}
-	case "metrics":
-		*f = pageFlag{said: text, numbers: true, port: localserver.DefaultPort}
+	case "on", "metrics":
+		*f = pageFlag{text, localserver.DefaultPort}
 	case "off":
 		*f = pageFlag{said: text}
 	default:
@@ -217,7 +163,7 @@ func (f *pageFlag) Set(text string) error {
 		if err != nil || port == 0 {
 			return fmt.Errorf("%q: want off, metrics, on, or a port from 1 to 65535", text)
 		}
-		*f = pageFlag{said: text, port: int(port)}
+		*f = pageFlag{text, int(port)}
 	}
 	return nil
 }
@@ -225,10 +171,10 @@ func (f *pageFlag) Set(text string) error {
 // Type implements pflag.Value.
 func (f *pageFlag) Type() string { return "off|metrics|on|PORT" }
 
-// address is where something is served on loopback, "" for nowhere.
-func (f *pageFlag) address(root string) string {
-	port := f.port
-	if f.said == "" && root == "" {
+// PageAddress is where something is served on loopback, "" for nowhere.
+func (o Options) PageAddress() string {
+	port := o.Page.port
+	if o.Page.said == "" && o.Root == "" {
 		port = localserver.DefaultPort
 	}
 	if port == 0 {
@@ -237,16 +183,13 @@ func (f *pageFlag) address(root string) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
-// too reports whether the page is served there.
-func (f *pageFlag) too() bool { return f.said != "" && !f.numbers && f.port != 0 }
+// PageToo reports whether the page is served there, and not the numbers alone.
+func (o Options) PageToo() bool { return o.Page.port != 0 && o.Page.said != "metrics" }
 
-// clusterPort is the port of the page on the cluster address, 0 for none.
-func (f *pageFlag) clusterPort(asked bool) int {
-	switch {
-	case !asked:
+// ClusterPort is the port of the page on the cluster address, 0 for none.
+func (o Options) ClusterPort() int {
+	if !o.OnCluster {
 		return 0
-	case f.port == 0: // only loopback may be off
-		return localserver.DefaultPort
 	}
-	return f.port
+	return cmp.Or(o.Page.port, localserver.DefaultPort) // only loopback may be off
 }

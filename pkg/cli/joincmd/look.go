@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -202,7 +201,7 @@ func (l *joinLook) kubernetes() {
 		return
 	}
 	wanted, _, err := device.ReadRecord[types.KubeConfig](l.paths.PersistentFile(device.Self, "KubeConfig"))
-	initial, _ := safefile.Read(filepath.Join(filepath.Dir(l.paths.InstallLog), "initial_k3s_version"), safefile.Small)
+	initial, _ := safefile.Read(l.paths.In("/persist/kubelog/initial_k3s_version"), safefile.Small)
 	initial, _, _ = bytes.Cut(bytes.TrimSpace(initial[:min(len(initial), 100)]), []byte("\n"))
 	switch {
 	case l.flags.kubernetes != "":
