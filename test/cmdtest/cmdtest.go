@@ -41,7 +41,7 @@ func Run(ctx context.Context, program *cobra.Command, args ...string) (out, said
 }
 
 // Output gives the flag -o to what has it, by its own functions.
-func Output(form string, flag func(*cobra.Command), parse func() error) error {
+func Output(form string, flag func(*cobra.Command) *cobra.Command, parse func() error) error {
 	c := &cobra.Command{}
 	flag(c)
 	return errors.Join(c.Flags().Set("output", form), parse())

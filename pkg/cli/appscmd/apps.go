@@ -20,7 +20,7 @@ import (
 // NewAppsCommand shows the applications, or all that is known of one.
 func NewAppsCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	c := &cobra.Command{
+	return out.WatchFlag(out.Flag(&cobra.Command{
 		Use:   "apps [APP] [--watch]",
 		Short: "Show the applications: where and since when each runs, its repairs, console and ports",
 		Long: "Show the applications of this device, or everything known about APP: its UUID or a prefix of it, its name, or its\n" +
@@ -40,10 +40,7 @@ func NewAppsCommand(o *device.Options) *cobra.Command {
 			})
 		},
 		ValidArgsFunction: terminal.CompleteArgs(appNames(o)),
-	}
-	out.Flag(c)
-	out.WatchFlag(c)
-	return c
+	}))
 }
 
 // appNames gives the names of the applications to the shell, each with its UUID.

@@ -104,19 +104,12 @@ func detachEnded(err error) error {
 }
 
 // detachLogFile is where EVE's support looks for what a detach has done.
-func detachLogFile(p device.Paths) string {
-	return filepath.Join(filepath.Dir(p.RunDir()), "persist/kubelog/detach.log")
-}
-
-// requestFile is where the request lies for the agent.
-func (d *detaching) requestFile() string {
-	return filepath.Join(d.paths.RunDir(), device.CommandAgent, "AppDetachRequest", d.key+".json")
-}
+func detachLogFile(p device.Paths) string { return p.In("/persist/kubelog/detach.log") }
 
 // replaced reports that the request that lies there is another command's, which
 // came later.
 func (d *detaching) replaced() bool {
-	lies, _, err := device.ReadRecord[types.AppDetachRequest](d.requestFile())
+	lies, _, err := device.ReadRecord[types.AppDetachRequest](filepath.Join(d.paths.RunDir(), device.CommandAgent, "AppDetachRequest", d.key+".json"))
 	return err == nil && lies.ID != d.request.ID
 }
 
@@ -185,7 +178,7 @@ func (d *detaching) attempt(ctx context.Context) error {
 	err = d.follow(ctx, repairs, bell)
 	if !d.replaced() {
 		if gone := requests.Unpublish(d.key); gone != nil {
-			err = errors.Join(err, terminal.ExitWith(terminal.ExitNotPublished, fmt.Errorf("the request could not be withdrawn: %w", gone)))
+			err = errors.Join(err, fmt.Errorf("the request could not be withdrawn: %w", gone))
 		}
 	}
 	return err
@@ -213,10 +206,7 @@ func (d *detaching) ask(requests device.Requested[types.AppDetachRequest]) error
 			return err
 		}
 	}
-	if err := requests.Publish(d.key, d.request); err != nil {
-		return terminal.ExitWith(terminal.ExitNotPublished, err)
-	}
-	return nil
+	return requests.Publish(d.key, d.request)
 }
 
 // follow tells what the agent does until it has done with the request.

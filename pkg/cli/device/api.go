@@ -146,7 +146,7 @@ func OperatorTopic[T any](p Paths) (Requested[T], error) {
 	if err != nil {
 		return Requested[T]{}, terminal.ExitWith(terminal.ExitNotPublished, err)
 	}
-	return Requested[T]{topic, p, askTimeout}, nil
+	return Requested[T]{Publication: topic, paths: p, Within: askTimeout}, nil
 }
 
 // AskAgent leaves v in the topic of its type, under the key for the whole device.
@@ -155,10 +155,7 @@ func AskAgent[T any](p Paths, v T) error {
 	if err != nil {
 		return err
 	}
-	if err := topic.Publish(types.Global, v); err != nil {
-		return terminal.ExitWith(terminal.ExitNotPublished, err)
-	}
-	return nil
+	return topic.Publish(types.Global, v)
 }
 
 // Requested is such a topic. It is read as it lay there when it was opened, and
@@ -166,7 +163,7 @@ func AskAgent[T any](p Paths, v T) error {
 // command writes it itself, as root, and notes that: the agent finds it at its
 // start, and a device without a running agent can still be told what to do.
 type Requested[T any] struct {
-	lies   *pubsub.Publication[T]
+	*pubsub.Publication[T]
 	paths  Paths
 	Within time.Duration // how long the agent may take
 }
@@ -174,37 +171,33 @@ type Requested[T any] struct {
 // askTimeout is how long an agent may take that listens.
 const askTimeout = 10 * time.Second
 
-// Get returns what lay under key.
-func (a Requested[T]) Get(key string) (T, bool) { return a.lies.Get(key) }
-
-// All returns all that lay there.
-func (a Requested[T]) All() map[string]T { return a.lies.All() }
-
 // Publish asks for v.
 func (a Requested[T]) Publish(key string, v T) error {
 	body, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("ask the agent: %w", err)
+		return terminal.ExitWith(terminal.ExitNotPublished, fmt.Errorf("ask the agent: %w", err))
 	}
-	return a.change(http.MethodPut, key, body, func() error { return a.lies.Publish(key, v) })
+	return a.change(http.MethodPut, key, body, func() error { return a.Publication.Publish(key, v) })
 }
 
 // Unpublish takes it back.
 func (a Requested[T]) Unpublish(key string) error {
-	return a.change(http.MethodDelete, key, nil, func() error { return a.lies.Unpublish(key) })
+	return a.change(http.MethodDelete, key, nil, func() error { return a.Publication.Unpublish(key) })
 }
 
 func (a Requested[T]) change(method, key string, body []byte, alone func() error) error {
 	err := a.ask(method, key, body)
-	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED) {
-		return err
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		end := CommandRecord(a.paths).Begin(operator.Asked(method, reflect.TypeFor[T]().Name(), key, peer.Self()))
+		outcome := types.OperationOK
+		if err = alone(); err != nil {
+			outcome = types.OperationFailed
+		}
+		end(outcome, err)
 	}
-	end := CommandRecord(a.paths).Begin(operator.Asked(method, reflect.TypeFor[T]().Name(), key, peer.Self()))
-	if err := alone(); err != nil {
-		end(types.OperationFailed, err)
-		return err
+	if err != nil {
+		return terminal.ExitWith(terminal.ExitNotPublished, err)
 	}
-	end(types.OperationOK, nil)
 	return nil
 }
 
@@ -245,8 +238,6 @@ func Withdraw[T any](p Paths, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := topic.Unpublish(types.Global); err != nil {
-		return false, terminal.ExitWith(terminal.ExitNotPublished, err)
-	}
-	return true, nil
+	err = topic.Unpublish(types.Global)
+	return err == nil, err
 }

@@ -126,10 +126,7 @@ func (a *NodesAsked) OfAgent(ctx context.Context) (overview.Nodes, error) {
 func JudgeStamps(ctx context.Context, p Paths, nodes []types.Node) {
 	a := &NodesAsked{Paths: p}
 	defer a.Close()
-	seen, err := a.OfAgent(ctx)
-	if err != nil {
-		seen = overview.Nodes{}
-	}
+	seen, _ := a.OfAgent(ctx)
 	seen.Judge(nodes)
 }
 

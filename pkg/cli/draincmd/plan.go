@@ -16,7 +16,7 @@ import (
 
 func newDrainPlanCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	c := &cobra.Command{
+	return out.Flag(&cobra.Command{
 		Use:   "plan",
 		Short: "Show what a drain would do now, and what would block it; changes nothing",
 		Long: "Show what a drain of this node would do now, in which order, what would block it and why.\n" +
@@ -44,9 +44,7 @@ func newDrainPlanCommand(o *device.Options) *cobra.Command {
 			}
 			return out.Print(terminal.Of(c.OutOrStdout()), terminal.View{Data: forecast, Draw: func(s *terminal.Screen) { putPlan(s, forecast) }})
 		},
-	}
-	out.Flag(c)
-	return c
+	})
 }
 
 func putPlan(s *terminal.Screen, f drain.Forecast) {

@@ -52,7 +52,7 @@ func requestDrain(out io.Writer, p device.Paths, reason string, now time.Time) e
 	} else {
 		request := types.NodeDrainRequest{RequestedAt: now.UTC(), RequestedBy: types.DrainRequesterNone, Context: reason}
 		if err := topic.Publish(types.Global, request); err != nil {
-			return terminal.ExitWith(terminal.ExitNotPublished, err)
+			return err
 		}
 		fmt.Fprintln(out, "A drain of this node has been requested.")
 	}
@@ -78,7 +78,7 @@ func checkMember(p device.Paths) error {
 
 func newDrainCancelCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	c := &cobra.Command{
+	return out.Flag(&cobra.Command{
 		Use:   "cancel",
 		Short: `Withdraw the request of "zedkube drain request"`,
 		Long:  "Withdraw the request of \"zedkube drain request\". Requests of EVE's agents stay in effect.\n\n" + exitCodes,
@@ -86,9 +86,7 @@ func newDrainCancelCommand(o *device.Options) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			return out.RunAction(c, func(w io.Writer) error { return cancelDrain(w, o.Paths(), time.Now()) })
 		},
-	}
-	out.Flag(c)
-	return c
+	})
 }
 
 func cancelDrain(out io.Writer, p device.Paths, now time.Time) error {
@@ -122,7 +120,7 @@ func cancelDrain(out io.Writer, p device.Paths, now time.Time) error {
 // newKeepCordonCommand hands the cordon of a drain to the operator.
 func newKeepCordonCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	c := &cobra.Command{
+	return out.Flag(&cobra.Command{
 		Use:   "keep-cordon",
 		Short: "Keep this node unschedulable after its drain",
 		Long: "Keep this node unschedulable after its drain, even after a reboot.\n" +
@@ -139,9 +137,7 @@ func newKeepCordonCommand(o *device.Options) *cobra.Command {
 				return device.WithAPI(ctx, p, func(kube *kubeapi.Client) error { return keepCordon(ctx, w, kube, info) })
 			})
 		},
-	}
-	out.Flag(c)
-	return c
+	})
 }
 
 type cordonKeeper interface {
@@ -171,7 +167,7 @@ func keepCordon(ctx context.Context, out io.Writer, kube cordonKeeper, info type
 // newUnlockCommand frees the lock of a node that is off on purpose.
 func newUnlockCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	c := &cobra.Command{
+	return out.Flag(&cobra.Command{
 		Use:   "unlock HOLDER",
 		Short: "Release the drain lock of another node that is powered off on purpose",
 		Long: "Release the drain lock of another node. The lock keeps a second node from going down before the\n" +
@@ -195,9 +191,7 @@ func newUnlockCommand(o *device.Options) *cobra.Command {
 			})
 		},
 		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o)),
-	}
-	out.Flag(c)
-	return c
+	})
 }
 
 type lockBreaker interface {

@@ -28,7 +28,7 @@ func NewK3sCommand(o *device.Options) *cobra.Command {
 
 func newK3sReleaseCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	c := &cobra.Command{
+	return out.Flag(&cobra.Command{
 		Use:   "release VERSION",
 		Short: "Let this node install the version of k3s in the setting k3s.version",
 		Long: "Let this node install the version of k3s in the setting k3s.version. In a cluster a changed setting is\n" +
@@ -39,9 +39,7 @@ func newK3sReleaseCommand(o *device.Options) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return out.RunAction(c, func(w io.Writer) error { return releaseK3s(w, o.Paths(), args[0], time.Now()) })
 		},
-	}
-	out.Flag(c)
-	return c
+	})
 }
 
 func releaseK3s(out io.Writer, p device.Paths, version string, now time.Time) error {

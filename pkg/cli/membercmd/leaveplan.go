@@ -80,7 +80,7 @@ func putLeavePlan(s *terminal.Screen, p joinplan.LeavePlan) {
 		terminal.PutList(s, part.found, 0, func(f joinplan.Finding) { plan.PutFinding(s, f) })
 	}
 	if p.GiveUp != nil {
-		putGiveUp(s, *p.GiveUp)
+		putGiveUp(s, *p.GiveUp, "zedkube leave --give-up-data")
 	}
 	s.Gap()
 	s.Put(0, terminal.Bold, "What remains on this device and in the cluster")
@@ -89,7 +89,8 @@ func putLeavePlan(s *terminal.Screen, p joinplan.LeavePlan) {
 	}
 }
 
-func putGiveUp(s *terminal.Screen, g joinplan.GiveUp) {
+// putGiveUp is what a leave loses, and the command that consents to it.
+func putGiveUp(s *terminal.Screen, g joinplan.GiveUp, command string) {
 	s.Gap()
 	s.Put(0, terminal.Bold, "What would have to be given up")
 	for _, line := range giveUpLines(g) {
@@ -99,8 +100,8 @@ func putGiveUp(s *terminal.Screen, g joinplan.GiveUp) {
 		s.Put(2, terminal.Plain, "Consent to its loss was given at "+terminal.Timestamp(g.Given)+". To withdraw it: zedkube leave --cancel")
 		return
 	}
-	s.Put(2, terminal.Plain, "At a terminal: zedkube leave --give-up-data")
-	s.Put(2, terminal.Plain, "In a script:   zedkube leave --give-up-data --digest "+g.Digest)
+	s.Put(2, terminal.Plain, "At a terminal: "+command)
+	s.Put(2, terminal.Plain, "In a script:   "+command+" --digest "+g.Digest)
 }
 
 // configInterval is zedagent's own (docs/wire.md, "Settings").

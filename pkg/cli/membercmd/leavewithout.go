@@ -153,7 +153,7 @@ func undoLeave(ctx context.Context, out io.Writer, p device.Paths, now time.Time
 	ctx = types.Because(types.ActAs(ctx, "command"), "OPERATOR", "zedkube leave --undo")
 	types.Did(ctx, device.CommandRecord(p), "undo the leave without the cluster", "node", nil)
 	if err := topic.Publish(types.Global, types.ClusterLeaveRequest{RequestedAt: now.UTC(), Undo: true}); err != nil {
-		return terminal.ExitWith(terminal.ExitNotPublished, err)
+		return err
 	}
 	fmt.Fprintln(out, "The leave without the cluster is undone, if its minute has not passed: zedkube status")
 	return nil
@@ -213,13 +213,6 @@ func putWithoutPlan(s *terminal.Screen, f ownEvidence, p withoutPlan) {
 	for _, line := range f.warnings() {
 		s.Put(2, terminal.Plain, line)
 	}
-	s.Gap()
-	s.Put(0, terminal.Bold, "What would have to be given up")
-	for _, line := range giveUpLines(p.GiveUp) {
-		s.Put(2, terminal.Red, line)
-	}
 	slices.Sort(flags)
-	ask := "zedkube leave --without-cluster " + strings.Join(flags, " ") + " --give-up-data"
-	s.Put(2, terminal.Plain, "At a terminal: "+ask)
-	s.Put(2, terminal.Plain, "In a script:   "+ask+" --digest "+p.GiveUp.Digest)
+	putGiveUp(s, p.GiveUp, "zedkube leave --without-cluster "+strings.Join(flags, " ")+" --give-up-data")
 }

@@ -40,7 +40,7 @@ func NewMembersCommand(o *device.Options) *cobra.Command {
 // kind any more.
 func newMembersForgetCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	c := &cobra.Command{
+	return out.Flag(&cobra.Command{
 		Use:   "forget NODE",
 		Short: "Remove the stamp of a node that runs EVE's own zedkube again",
 		Long: "Remove the stamp of a node that runs EVE's own zedkube again: after it was rolled back to its previous image, or EVE\n" +
@@ -66,9 +66,7 @@ func newMembersForgetCommand(o *device.Options) *cobra.Command {
 			})
 		},
 		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o)),
-	}
-	out.Flag(c)
-	return c
+	})
 }
 
 type stampTaker interface {

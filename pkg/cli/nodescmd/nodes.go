@@ -21,7 +21,7 @@ import (
 // NewNodesCommand shows the cluster's nodes.
 func NewNodesCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	c := &cobra.Command{
+	return out.WatchFlag(out.Flag(&cobra.Command{
 		Use:   "nodes [NODE] [--watch]",
 		Short: "Show the cluster's nodes: status and since when, cordoned by whom, which agent",
 		Long: "Show the cluster's nodes: status and since when, cordoned by whom, which agent. It asks the agent on this device, which\n" +
@@ -38,10 +38,7 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 			})
 		},
 		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o)),
-	}
-	out.Flag(c)
-	out.WatchFlag(c)
-	return c
+	}))
 }
 
 // nodesEvery is how often nodes are asked for while somebody watches.

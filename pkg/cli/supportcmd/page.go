@@ -16,7 +16,7 @@ import (
 // NewPageCommand says where the page is, and prints its token.
 func NewPageCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	c := &cobra.Command{
+	return out.Flag(&cobra.Command{
 		Use:   "page",
 		Short: "Show how to open the page of this device, and print its token",
 		Long: "Show how to open the page of this device in a browser, and print the token that it requires if the agent\n" +
@@ -31,9 +31,7 @@ func NewPageCommand(o *device.Options) *cobra.Command {
 			}
 			return out.Print(terminal.Of(c.OutOrStdout()), terminal.View{Data: found, Draw: func(s *terminal.Screen) { s.Lines = found.lines() }})
 		},
-	}
-	out.Flag(c)
-	return c
+	})
 }
 
 // pageFound is where the page is.

@@ -23,7 +23,7 @@ type built struct {
 // NewVersionCommand prints the version; for people in one word, as ever.
 func NewVersionCommand(version string) *cobra.Command {
 	var out terminal.Outputs
-	c := &cobra.Command{
+	return out.Flag(&cobra.Command{
 		Use: "version", Short: "Print the version", Args: terminal.Words(0),
 		Long: "Print the version; with -o json its commit, its Go version and its platform, too.",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -32,9 +32,7 @@ func NewVersionCommand(version string) *cobra.Command {
 				return terminal.View{Data: b, Draw: func(s *terminal.Screen) { s.Lines = []string{b.Version} }}
 			})
 		},
-	}
-	out.Flag(c)
-	return c
+	})
 }
 
 // buildOf reads what the Go toolchain has left in the program.

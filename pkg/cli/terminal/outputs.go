@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -38,17 +37,19 @@ type Outputs struct {
 	path *jsonpath.JSONPath
 }
 
-// Flag adds -o to a command, which is checked before the command runs.
-func (o *Outputs) Flag(c *cobra.Command) {
+// Flag adds -o to a command, which is checked before the command runs, and returns the command.
+func (o *Outputs) Flag(c *cobra.Command) *cobra.Command {
 	c.PreRunE = func(*cobra.Command, []string) error { return o.Parse() }
 	c.Flags().StringVarP(&o.flag, "output", "o", formTable, "`FORM` of what is printed: table, json, yaml or jsonpath=EXPR")
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(
 		[]string{formTable, formJSON, formYAML, formJSONPath + "="}, cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp))
+	return c
 }
 
 // WatchFlag adds --watch, for commands whose look costs little.
-func (o *Outputs) WatchFlag(c *cobra.Command) {
+func (o *Outputs) WatchFlag(c *cobra.Command) *cobra.Command {
 	c.Flags().BoolVarP(&o.Watch, "watch", "w", false, "keep watching: redraw the screen; in a pipe, print a line or document for each change")
+	return c
 }
 
 // bareExpression is an expression without braces, which kubectl takes, too.
@@ -92,18 +93,8 @@ func marshalYAML(data any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var escaped strings.Builder
-	for _, r := range string(raw) { // outside of strings JSON is ASCII
-		switch {
-		case unicode.IsPrint(r) || r == utf8.RuneError:
-			escaped.WriteRune(r)
-		case r > 0xffff:
-			fmt.Fprintf(&escaped, `\U%08x`, r) // which YAML knows, unlike pairs of surrogates
-		default:
-			fmt.Fprintf(&escaped, `\u%04x`, r)
-		}
-	}
-	return yaml.JSONToYAML([]byte(escaped.String()))
+	escaped := escape(string(raw), func(r rune) string { return fmt.Sprintf(`\U%08x`, r) }) // which YAML knows, unlike pairs of surrogates
+	return yaml.JSONToYAML([]byte(escaped))
 }
 
 // Encode writes data in the form that was asked for; nothing in it is acted upon by

@@ -162,20 +162,28 @@ func WriteJSON(out io.Writer, v any, indent string) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
+	_, err := io.WriteString(out, escape(raw.String(), func(r rune) string {
+		high, low := utf16.EncodeRune(r)
+		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
+	}))
+	return err
+}
+
+// escape writes the characters of JSON that a terminal would obey as numbers, those beyond
+// 16 bits by wide. Outside of strings JSON is ASCII.
+func escape(text string, wide func(rune) string) string {
 	var b strings.Builder
-	for _, r := range raw.String() {
+	for _, r := range text {
 		switch {
 		case r == '\n' || unicode.IsPrint(r):
 			b.WriteRune(r)
 		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+			b.WriteString(wide(r))
 		default:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		}
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
+	return b.String()
 }
 
 // OrNone is a text, or the sign that there is none.
