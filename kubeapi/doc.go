@@ -21,8 +21,8 @@
 // emptied and filled again, when it answers. How long it has been silent is in the
 // table of types.APIStatus.
 //
-//	client.go  what wire.go fills in; one connection at a time
-//	dial.go    a Client for one command, without tables
-//	views.go   which tables are wanted; reportviews.go and service.go say how
-//	           those of a report and of services are filled
+//	client.go  what wire.go fills in; one connection at a time; a Client for one
+//	           command, without tables
+//	views.go   which tables are wanted; reportviews.go says how those of a report
+//	           are filled
 package kubeapi

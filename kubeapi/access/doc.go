@@ -8,9 +8,8 @@
 //	liveness.go     does the API server answer? with the probes that ask it
 //	kubeconfig.go   waits for the file and its changes
 //	credentials.go  certificates, versions and clocks, as connections show them
-//	operations.go   audit records of writes, and patches; requests.go counts
-//	                requests
+//	operations.go   audit records of writes, and patches; requests are counted
 //	lists.go        lists that are complete or an error
-//	rows.go         tables, and how the objects of a list and its watch become rows
-//	objects.go      parts of objects that all packages read
+//	rows.go         tables, how the objects of a list and its watch become rows, and
+//	                the parts of objects that all packages read
 package access

@@ -4,7 +4,7 @@
 //	storage.go  volumes and attachments as they are now
 //	volumes.go  a volume, joined from four kinds of object
 //	join.go     the same, kept up to date by four watches
-//	rows.go     the rows of all other tables
 //	settings.go what zedkube configures in Longhorn
-//	clients.go  clients that decode only what is read of Longhorn's objects
+//	clients.go  clients that decode only what is read of Longhorn's objects, and the
+//	            rows of all other tables
 package storage
