@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -75,23 +76,14 @@ func NewConnection(ctx context.Context, cfg *rest.Config, base RoundTripper, s *
 	seen := &livenessTransport{base: base, silence: s, retired: conn.Ctx}
 	kept := &circuitBreaker{base: seen, silence: s}
 	conn.Via = kept
-	var err error
-	if conn.Kube, err = ClientOver(cfg, kept, kubernetes.NewForConfigAndClient); err == nil {
-		conn.Prober, err = ClientOver(cfg, seen, kubernetes.NewForConfigAndClient)
-	}
-	if err == nil {
-		conn.Longhorn, err = ClientOver(InJSON(cfg), kept, longhorn.NewForConfigAndClient)
-	}
-	if err == nil {
-		conn.Virt, err = ClientOver(InJSON(cfg), kept, kubevirt.NewForConfigAndClient)
-	}
-	if err == nil {
-		conn.Logs, err = logsClient(cfg, base, s)
-	}
-	if err == nil {
-		conn.Custom, err = ClientOver(cfg, kept, dynamic.NewForConfigAndClient)
-	}
-	if err != nil {
+	var errs [6]error
+	conn.Kube, errs[0] = ClientOver(cfg, kept, kubernetes.NewForConfigAndClient)
+	conn.Prober, errs[1] = ClientOver(cfg, seen, kubernetes.NewForConfigAndClient)
+	conn.Longhorn, errs[2] = ClientOver(InJSON(cfg), kept, longhorn.NewForConfigAndClient)
+	conn.Virt, errs[3] = ClientOver(InJSON(cfg), kept, kubevirt.NewForConfigAndClient)
+	conn.Logs, errs[4] = logsClient(cfg, base, s)
+	conn.Custom, errs[5] = ClientOver(cfg, kept, dynamic.NewForConfigAndClient)
+	if err := cmp.Or(errs[:]...); err != nil {
 		conn.Retire()
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,51 +24,31 @@ import (
 // Operation names what a verb does, and to what (docs/wire.md, "Audit").
 type Operation struct{ Op, Target string }
 
-// underWay is an operation for as long as its verb lasts. It is on record from its
-// first write on.
-type underWay struct {
-	log  types.OperationLog
-	what types.Operation
-
-	mu  sync.Mutex
-	end func(types.OperationOutcome, error) // nil until it is on record
-}
-
-// underWayKey is the key of the *underWay in a context. A nil one stands for
-// requests that look like writes and change nothing.
-type underWayKey struct{}
+// beforeWrite is the key in a context of the func() that puts an operation on record:
+// it is called before each write.
+type beforeWrite struct{}
 
 // Record carries out do as that operation. It leaves one record where do writes or
 // fails, and none where there was nothing to change.
 func (s *Session) Record(ctx context.Context, d Operation, do func(context.Context) error) error {
-	u := &underWay{log: s.operations, what: types.Acting(ctx)}
-	u.what.Op, u.what.Target = d.Op, d.Target
-	err := do(context.WithValue(ctx, underWayKey{}, u))
-	sent := u.sent()
-	if sent || err != nil {
-		u.begin()
-		u.end(outcomeOf(err, sent), err)
+	what := types.Acting(ctx)
+	what.Op, what.Target = d.Op, d.Target
+	begin := sync.OnceValue(func() func(types.OperationOutcome, error) { return s.operations.Begin(what) })
+	var sent atomic.Bool
+	err := do(context.WithValue(ctx, beforeWrite{}, func() {
+		sent.Store(true)
+		begin()
+	}))
+	if wrote := sent.Load(); wrote || err != nil {
+		end := begin()
+		end(outcomeOf(err, wrote), err)
 	}
 	return err
 }
 
 // Unrecorded is for requests that look like writes and change nothing.
 func Unrecorded(ctx context.Context) context.Context {
-	return context.WithValue(ctx, underWayKey{}, (*underWay)(nil))
-}
-
-func (u *underWay) sent() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.end != nil
-}
-
-func (u *underWay) begin() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.end == nil {
-		u.end = u.log.Begin(u.what)
-	}
+	return context.WithValue(ctx, beforeWrite{}, func() {})
 }
 
 // outcomeOf is how a verb ended that returned err; sent: after a write was sent.
@@ -96,10 +77,8 @@ func (r *AuditTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !mayWrite(req) {
 		return r.RoundTripper.RoundTrip(req)
 	}
-	if u, named := req.Context().Value(underWayKey{}).(*underWay); named {
-		if u != nil {
-			u.begin()
-		}
+	if record, named := req.Context().Value(beforeWrite{}).(func()); named {
+		record()
 		return r.RoundTripper.RoundTrip(req)
 	}
 	d, worth := operationOf(req)
@@ -227,23 +206,8 @@ type MetricsTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (c *MetricsTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	return c.pass(c.RoundTripper, req)
-}
-
-// metricsLogs counts what goes the way of logs.
-type metricsLogs struct {
-	*MetricsTransport
-	base http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (c metricsLogs) RoundTrip(req *http.Request) (*http.Response, error) {
-	return c.pass(c.base, req)
-}
-
-func (c *MetricsTransport) pass(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	start, verb := time.Now(), verbOf(req)
-	resp, err := base.RoundTrip(req)
+	resp, err := c.RoundTripper.RoundTrip(req)
 	if err != nil {
 		c.Requests.Answered(verb, 0, time.Since(start))
 		return nil, err

@@ -213,12 +213,17 @@ func forLogs(base RoundTripper) http.RoundTripper {
 	case *CredentialsRecorder:
 		return forLogs(t.RoundTripper)
 	case *MetricsTransport:
-		return metricsLogs{t, forLogs(t.RoundTripper)}
+		return &MetricsTransport{endedElsewhere{forLogs(t.RoundTripper)}, t.Requests}
 	case *dialed:
 		return t.streams
 	}
 	return base
 }
+
+// endedElsewhere is a part of a transport, which is ended with the whole of it.
+type endedElsewhere struct{ http.RoundTripper }
+
+func (endedElsewhere) CloseAll() {}
 
 // unhurried hides from client-go the order to wait and repeat: callers decide
 // for themselves when to look again. It bounds what client-go reads of an answer
