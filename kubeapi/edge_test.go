@@ -35,7 +35,7 @@ func TestWhichNodeIsOfKubeEdge(t *testing.T) {
 	if access.IsEdge(&corev1.Node{}) {
 		t.Error("a node without labels is taken for an edge node")
 	}
-	for _, label := range []string{access.LabelNodeUUID, access.LabelControlPlane, access.LabelMaster, access.LabelEtcd} {
+	for _, label := range []string{access.LabelNodeUUID, types.LabelControlPlane, types.LabelMaster, types.LabelEtcd} {
 		if n := edgeNode("n1", label); access.IsEdge(n) {
 			t.Errorf("a member with label %s is taken for an edge node", label)
 		}
@@ -78,7 +78,7 @@ func TestAnEdgeNodeIsInNoTable(t *testing.T) {
 
 func TestAnEdgeNodeCountsInNoRule(t *testing.T) {
 	server := func(name string, ready corev1.ConditionStatus) corev1.Node {
-		n := edgeNode(name, access.LabelNodeUUID, access.LabelEtcd, access.LabelControlPlane)
+		n := edgeNode(name, access.LabelNodeUUID, types.LabelEtcd, types.LabelControlPlane)
 		delete(n.Labels, access.LabelEdge)
 		n.Status.Conditions[0].Status = ready
 		return *n

@@ -155,7 +155,7 @@ func TestNoClientGoesRoundTheRecord(t *testing.T) {
 		"prober":   {func() { _ = conn.Prober.CoreV1().Nodes().Delete(ctx, "n1", none) }, "delete node node/n1 refused"},
 		"longhorn": {func() { _ = conn.Longhorn.Volumes("l").Delete(ctx, "v", none) }, "delete volume volume/l/v refused"},
 		"apps":     {func() { _ = conn.Virt.VirtualMachineInstances(access.Namespace).Delete(ctx, "vm", none) }, "delete virtualmachineinstance virtualmachineinstance/" + access.Namespace + "/vm refused"},
-		"parts":    {func() { _ = access.Kept[storage.Clients](conn).Volumes.Delete(ctx, "v", none) }, "delete volume volume/" + access.LonghornNamespace + "/v refused"},
+		"parts":    {func() { _ = access.Kept[storage.Clients](conn).Volumes.Delete(ctx, "v", none) }, "delete volume volume/" + types.NamespaceLonghorn + "/v refused"},
 		"custom": {func() {
 			_, _ = network.NadsOn(conn).Create(ctx, &unstructured.Unstructured{Object: map[string]any{"kind": network.NadKind}}, metav1.CreateOptions{})
 		}, "create network-attachment-definition network-attachment-definition/" + access.Namespace + " refused"},

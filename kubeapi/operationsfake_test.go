@@ -117,10 +117,10 @@ func world() map[string]jsonObject {
 	nad["annotations"] = jsonObject{network.NeededAnnotation: `{"n2":"u2"}`}
 	lease := jsonObject{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": meta(leases.DrainLease, access.Namespace), "spec": jsonObject{"holderIdentity": "n1"}}
 	job := jsonObject{
-		"kind": "RecurringJob", "apiVersion": "longhorn.io/v1beta2", "metadata": meta(types.SnapshotJobName, access.LonghornNamespace),
+		"kind": "RecurringJob", "apiVersion": "longhorn.io/v1beta2", "metadata": meta(types.SnapshotJobName, types.NamespaceLonghorn),
 		"spec": jsonObject{"cron": "@hourly", "task": "snapshot", "groups": []any{"default"}},
 	}
-	longhornPath, pathOfLeases := "/apis/longhorn.io/v1beta2/namespaces/"+access.LonghornNamespace, "/apis/coordination.k8s.io/v1/namespaces/"+access.Namespace+"/leases"
+	longhornPath, pathOfLeases := "/apis/longhorn.io/v1beta2/namespaces/"+types.NamespaceLonghorn, "/apis/coordination.k8s.io/v1/namespaces/"+access.Namespace+"/leases"
 	pods := "/api/v1/namespaces/kube-system/pods/p"
 	return map[string]jsonObject{
 		"/api/v1/nodes/n1":        {"kind": "Node", "apiVersion": "v1", "metadata": node, "spec": jsonObject{}, "status": jsonObject{}},
@@ -132,8 +132,8 @@ func world() map[string]jsonObject {
 		"/api/v1/namespaces/kube-system/configmaps/" + network.SRIOVConfigMap:                                 {"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta(network.SRIOVConfigMap, "kube-system")},
 		"/apis/k8s.cni.cncf.io/v1/namespaces/" + access.Namespace + "/network-attachment-definitions/" + name: {"kind": network.NadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": nad, "spec": jsonObject{"config": network.NadConfig("eth1")}},
 		"/apis/k8s.cni.cncf.io/v1/namespaces/" + access.Namespace + "/network-attachment-definitions/sriov":   {"kind": network.NadKind, "apiVersion": "k8s.cni.cncf.io/v1", "metadata": meta("sriov", access.Namespace)},
-		longhornPath + "/nodes/n1":                                                            {"kind": "Node", "apiVersion": "longhorn.io/v1beta2", "metadata": meta("n1", access.LonghornNamespace), "spec": jsonObject{"disks": jsonObject{"a": jsonObject{"storageReserved": 1}}}},
-		longhornPath + "/settings/policy":                                                     {"kind": "Setting", "apiVersion": "longhorn.io/v1beta2", "metadata": meta("policy", access.LonghornNamespace), "value": "x"},
+		longhornPath + "/nodes/n1":                                                            {"kind": "Node", "apiVersion": "longhorn.io/v1beta2", "metadata": meta("n1", types.NamespaceLonghorn), "spec": jsonObject{"disks": jsonObject{"a": jsonObject{"storageReserved": 1}}}},
+		longhornPath + "/settings/policy":                                                     {"kind": "Setting", "apiVersion": "longhorn.io/v1beta2", "metadata": meta("policy", types.NamespaceLonghorn), "value": "x"},
 		longhornPath + "/recurringjobs/" + types.SnapshotJobName:                              job,
 		"/api/v1/namespaces/default/events":                                                   {"kind": "Event", "apiVersion": "v1", "metadata": meta("e", "default")},
 		"/apis/kubevirt.io/v1/namespaces/" + access.Namespace + "/virtualmachineinstances/vm": {"kind": "VirtualMachineInstance", "apiVersion": "kubevirt.io/v1", "metadata": meta("vm", access.Namespace)},

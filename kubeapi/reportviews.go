@@ -39,7 +39,7 @@ func (s *viewSet) reports(longhorn *listwatch.Group) {
 	keep(types.TablePodCounts, countedPods(kube.CoreV1().Pods(metav1.NamespaceAll)), countedRows(s.PodCounts, access.Namespace))
 	keep(types.TableClaims, listwatch.ListWatch(kube.CoreV1().PersistentVolumeClaims(access.Namespace), ""),
 		access.RowsOf(s.Claims, storage.ClaimRow, access.Name))
-	keep(types.TableLonghornDaemons, listwatch.ListWatch(kube.AppsV1().DaemonSets(access.LonghornNamespace), ""),
+	keep(types.TableLonghornDaemons, listwatch.ListWatch(kube.AppsV1().DaemonSets(types.NamespaceLonghorn), ""),
 		access.RowsOf(s.Daemons, storage.DaemonOf, access.Name))
 	keep(types.TableLonghornNodes, ofLonghorn(longhorn, client.Nodes, ""), longhornNodeRows(s.LonghornNodes))
 
@@ -116,10 +116,10 @@ func (k ofKind) All() map[string]types.AppSet {
 // one object. They share a back-off with that of the own disks, for nothing else is to
 // wait for them.
 func (s *viewSet) levels(longhorn *listwatch.Group, backoff *listwatch.SharedBackoff) {
-	settings := s.conn.Longhorn.Settings(access.LonghornNamespace)
+	settings := s.conn.Longhorn.Settings(types.NamespaceLonghorn)
 	policy := listwatch.Optional(longhorn, listwatch.ListWatch(settings, byName(types.LonghornDrainPolicy)),
 		&longhornv1.SettingList{}, &longhornv1.Setting{})
-	jobs := s.conn.Longhorn.RecurringJobs(access.LonghornNamespace)
+	jobs := s.conn.Longhorn.RecurringJobs(types.NamespaceLonghorn)
 	job := listwatch.Optional(longhorn, listwatch.ListWatch(jobs, byName(types.SnapshotJobName)),
 		&longhornv1.RecurringJobList{}, &longhornv1.RecurringJob{})
 	s.keep(backoff, types.TableDrainPolicy, policy, access.RowsOf(s.Settings, storage.SettingOf, access.Name))

@@ -33,7 +33,7 @@ func withLonghorn() *fakeAPI {
 	claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}
 	waiting := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "w-pvc-0", Namespace: access.Namespace}}
 	waiting.Spec.Resources.Requests, waiting.Status.Phase = claim.Spec.Resources.Requests, corev1.ClaimPending
-	daemons := appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "longhorn-manager", Namespace: access.LonghornNamespace}}
+	daemons := appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "longhorn-manager", Namespace: types.NamespaceLonghorn}}
 	daemons.Status.DesiredNumberScheduled, daemons.Status.NumberReady = 3, 2
 	api.storage = map[string][]any{
 		"persistentvolumeclaims": {claim, waiting}, "daemonsets": {daemons}, "nodes": {lhNode("n1")},

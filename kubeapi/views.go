@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/kubeapi/leases"
@@ -234,14 +236,10 @@ func ingressOf(i *networkingv1.Ingress) types.Ingress {
 			if p.Backend.Service == nil {
 				continue
 			}
-			path := types.IngressPath{
-				Host: rule.Host, Path: p.Path,
+			row.Rules = append(row.Rules, types.IngressPath{
+				Host: rule.Host, Path: p.Path, PathType: string(ptr.Deref(p.PathType, "")),
 				Service: p.Backend.Service.Name, Port: p.Backend.Service.Port.Number, PortName: p.Backend.Service.Port.Name,
-			}
-			if p.PathType != nil {
-				path.PathType = string(*p.PathType)
-			}
-			row.Rules = append(row.Rules, path)
+			})
 		}
 	}
 	for _, tls := range i.Spec.TLS {
@@ -251,11 +249,8 @@ func ingressOf(i *networkingv1.Ingress) types.Ingress {
 		}
 	}
 	for _, at := range i.Status.LoadBalancer.Ingress {
-		switch {
-		case at.IP != "":
-			row.Addresses = append(row.Addresses, at.IP)
-		case at.Hostname != "":
-			row.Addresses = append(row.Addresses, at.Hostname)
+		if address := cmp.Or(at.IP, at.Hostname); address != "" {
+			row.Addresses = append(row.Addresses, address)
 		}
 	}
 	return row

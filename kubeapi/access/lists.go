@@ -6,8 +6,10 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // ErrPartial is returned for a list of which more is to be asked for.
@@ -85,6 +87,31 @@ func Pages[L metav1.ListInterface](
 	}
 }
 
+// List is a list of objects.
+type List interface {
+	runtime.Object
+	metav1.ListInterface
+}
+
+// Each gives see every object of a fresh list, page by page. Its error names the list.
+func Each[O metav1.Object, L List](
+	ctx context.Context, what string, size int64, list func(context.Context, metav1.ListOptions) (L, error), see func(O) error,
+) error {
+	err := Pages(ctx, size, list, func(page L) error {
+		return meta.EachListItem(page, func(item runtime.Object) error {
+			o, ok := item.(O)
+			if !ok || o.GetName() == "" {
+				return ErrNoName
+			}
+			return see(o)
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("list %s: %w", what, err)
+	}
+	return nil
+}
+
 // ClaimUsers returns which claims, called namespace/name, pods of DaemonSets use
 // on node, and which other pods do.
 func ClaimUsers(ctx context.Context, conn *Connection, node string) (daemons, others map[string]bool, err error) {
@@ -115,22 +142,16 @@ func PodsOn(ctx context.Context, conn *Connection, node string, see func(*corev1
 		o.FieldSelector = OnNode(node)
 		return conn.Kube.CoreV1().Pods("").List(ctx, o)
 	}
-	err := Pages(ctx, StoragePage, list, func(l *corev1.PodList) error {
-		for i, p := range l.Items {
-			switch {
-			case p.Name == "" || p.Namespace == "":
-				return ErrNoName
-			case p.Spec.NodeName != node:
-				return fmt.Errorf("the answer lists pod %s/%s of node %q", p.Namespace, p.Name, p.Spec.NodeName)
-			}
-			see(&l.Items[i])
+	return Each(ctx, "pods of node "+node, StoragePage, list, func(p *corev1.Pod) error {
+		switch {
+		case p.Namespace == "":
+			return ErrNoName
+		case p.Spec.NodeName != node:
+			return fmt.Errorf("the answer lists pod %s/%s of node %q", p.Namespace, p.Name, p.Spec.NodeName)
 		}
+		see(p)
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("list pods of node %s: %w", node, err)
-	}
-	return nil
 }
 
 // ClaimsOf returns the names of the claims that the pod uses; none once it has finished.

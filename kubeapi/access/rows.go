@@ -269,12 +269,9 @@ func OwnerOf(o metav1.Object) types.Owner {
 
 // Labels of docs/wire.md, "Nodes".
 const (
-	LabelNodeUUID     = "node-uuid"
-	LabelTieBreaker   = "tie-breaker-node"
-	LabelControlPlane = types.LabelControlPlane
-	LabelMaster       = types.LabelMaster
-	LabelEtcd         = types.LabelEtcd
-	LabelEdge         = "node-role.kubernetes.io/edge"
+	LabelNodeUUID   = "node-uuid"
+	LabelTieBreaker = "tie-breaker-node"
+	LabelEdge       = "node-role.kubernetes.io/edge"
 )
 
 // DrainManager is the field manager of all that a drain writes.
@@ -290,7 +287,7 @@ const DrainManager = "zedkube-drain"
 // member whatever other labels it has.
 func IsEdge(n *corev1.Node) bool {
 	has := func(label string) bool { _, ok := n.Labels[label]; return ok }
-	return has(LabelEdge) && !has(LabelNodeUUID) && !has(LabelControlPlane) && !has(LabelMaster) && !has(LabelEtcd)
+	return has(LabelEdge) && !has(LabelNodeUUID) && !has(types.LabelControlPlane) && !has(types.LabelMaster) && !has(types.LabelEtcd)
 }
 
 // Cut shortens text to at most max bytes, whole characters.
@@ -303,6 +300,3 @@ func Cut(text string, max int) string {
 
 // AppsManager is the field manager of what is written for applications.
 const AppsManager = "zedkube-apps"
-
-// LonghornNamespace is where Longhorn is installed.
-const LonghornNamespace = types.NamespaceLonghorn

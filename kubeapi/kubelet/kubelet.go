@@ -22,7 +22,6 @@ import (
 )
 
 const (
-	kubeletPort = types.PortKubelet
 	// kubeletWithin bounds one question to a kubelet, its whole answer included:
 	// a busy one of hundreds of containers takes seconds.
 	kubeletWithin = 20 * time.Second
@@ -57,24 +56,16 @@ func (c *Client) KubeletContainers(ctx context.Context, node types.Node) (map[ty
 // NodeStats asks a node's kubelet through the API server, for CPU and memory
 // only. A kubelet that does not answer says nothing of the API server.
 func (c *Client) NodeStats(ctx context.Context, node string) (types.KubeletStats, error) {
-	conn, done, err := c.Use()
-	if err != nil {
-		return types.KubeletStats{}, fmt.Errorf("ask the kubelet of node %s: %w", node, err)
-	}
-	defer done()
-	ctx, cancel := context.WithTimeout(ctx, kubeletWithin)
-	defer cancel()
-	body, err := conn.Logs.RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("stats/summary").
-		Param("only_cpu_and_memory", "true").MaxRetries(0).Stream(ctx)
-	if err != nil {
-		return types.KubeletStats{}, fmt.Errorf("ask the kubelet of node %s: %w", node, err)
-	}
-	defer body.Close()
-	stats, err := decodeSummary(&capped{body, summarySize}, node, time.Now())
-	if err != nil {
-		return types.KubeletStats{}, fmt.Errorf("ask the kubelet of node %s: %w", node, err)
-	}
-	return stats, nil
+	act := "ask the kubelet of node " + node
+	return access.Read(ctx, c.Session, act, func(ctx context.Context, conn *access.Connection) (types.KubeletStats, error) {
+		body, err := conn.Logs.RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("stats/summary").
+			Param("only_cpu_and_memory", "true").MaxRetries(0).Stream(ctx)
+		if err != nil {
+			return types.KubeletStats{}, err
+		}
+		defer body.Close()
+		return decodeSummary(&capped{body, summarySize}, node, time.Now())
+	})
 }
 
 // kubelet lets take read the answer of a node's kubelet.
@@ -94,7 +85,7 @@ func (c *Client) kubelet(ctx context.Context, node types.Node, path string, size
 	if err != nil {
 		return fmt.Errorf("query this node's kubelet: node %s has no internal address", node.Name)
 	}
-	url := "https://" + net.JoinHostPort(ip.String(), strconv.Itoa(kubeletPort)) + path
+	url := "https://" + net.JoinHostPort(ip.String(), strconv.Itoa(types.PortKubelet)) + path
 	err = get(ctx, conn.Cfg, secure, url, size, take)
 	var otherName x509.HostnameError
 	if errors.As(err, &otherName) {

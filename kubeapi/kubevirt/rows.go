@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
@@ -162,21 +163,14 @@ func appSetOf(kind string, meta metav1.ObjectMeta, replicas *int32, templateLabe
 		Version:   meta.ResourceVersion,
 		AppDomain: meta.Labels[access.LabelAppDomain],
 		Created:   meta.CreationTimestamp.Time,
-		Wanted:    1,
+		Deleted:   ptr.Deref(meta.DeletionTimestamp, metav1.Time{}).Time,
+		Wanted:    ptr.Deref(replicas, 1),
 		Affinity:  SetAffinityOf(affinity),
 	}
 	if row.AppDomain == "" { // that of virtual machines has it on its template only
 		row.AppDomain = templateLabels[access.LabelAppDomain]
 	}
-	if replicas != nil {
-		row.Wanted = *replicas
-	}
-	if meta.DeletionTimestamp != nil {
-		row.Deleted = meta.DeletionTimestamp.Time
-	}
-	if note, ok := access.Annotated[types.RepairNote](meta.Annotations, RepairAnnotation); ok {
-		row.Note = note
-	}
+	row.Note, _ = access.Annotated[types.RepairNote](meta.Annotations, RepairAnnotation)
 	return row
 }
 
@@ -191,10 +185,8 @@ func VMIOf(v *kubevirtv1.VirtualMachineInstance) types.VMI {
 		Owner:     access.OwnerOf(v),
 		AppDomain: v.Labels[access.LabelAppDomain],
 		Created:   v.CreationTimestamp.Time,
+		Deleted:   ptr.Deref(v.DeletionTimestamp, metav1.Time{}).Time,
 		Affinity:  SetAffinityOf(v.Spec.Affinity),
-	}
-	if v.DeletionTimestamp != nil {
-		row.Deleted = v.DeletionTimestamp.Time
 	}
 	for _, c := range v.Status.Conditions {
 		if c.Type == kubevirtv1.VirtualMachineInstanceReady && c.Status == corev1.ConditionTrue {

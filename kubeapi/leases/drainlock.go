@@ -13,6 +13,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
@@ -135,13 +136,8 @@ func lockOf(lease *coordinationv1.Lease) (types.DrainLock, error) {
 	if lease.Name != DrainLease || lease.Namespace != access.Namespace || lease.ResourceVersion == "" {
 		return types.DrainLock{}, access.ErrOther
 	}
-	lock := types.DrainLock{Version: lease.ResourceVersion}
-	if lease.Spec.HolderIdentity != nil {
-		lock.Holder = *lease.Spec.HolderIdentity
-	}
-	if lease.Spec.AcquireTime != nil {
-		lock.Since = lease.Spec.AcquireTime.Time
-	}
+	acquired := ptr.Deref(lease.Spec.AcquireTime, metav1.MicroTime{}).Time
+	lock := types.DrainLock{Version: lease.ResourceVersion, Holder: Holder(lease), Since: acquired}
 	note, ok := readNote(lease.Annotations[LockAnnotation])
 	if !ok {
 		return lock, nil

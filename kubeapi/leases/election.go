@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,11 +35,11 @@ type candidate struct {
 
 	leader string // what changed was last called with
 	leads  bool
+	maybe  atomic.Bool // the Lease may be ours: a write of ours was sent and may have been made
+	waits  atomic.Bool // the elector has failed and waits for its next try
 
 	mu    sync.Mutex
 	until time.Time   // this node leads until then, if it is not renewed
-	maybe bool        // the Lease may be ours: a write of ours was sent and may have been made
-	waits bool        // the elector has failed and waits for its next try
 	terms []time.Time // when the Lease was acquired by the last writes of ours
 	left  time.Time   // when the Lease was acquired that an earlier election left in our name
 }
@@ -62,7 +63,7 @@ func (p *candidate) elector() (*leaderelection.LeaderElector, error) {
 // Get implements resourcelock.Interface. It shows the elector a Lease that has
 // run out as one without holder, and the duration that counts.
 func (p *candidate) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	p.tries()
+	p.waits.Store(false)
 	record, _, err := p.Interface.Get(ctx)
 	switch {
 	case access.NotFound(err):
@@ -100,8 +101,8 @@ func (p *candidate) Update(ctx context.Context, record resourcelock.LeaderElecti
 // write counts from the start: the others may have seen it right then.
 func (p *candidate) write(record resourcelock.LeaderElectionRecord, send func() error) error {
 	until := time.Now().Add(leadsFor)
+	p.maybe.Store(true)
 	p.mu.Lock()
-	p.maybe = true
 	if at := record.AcquireTime.UTC().Truncate(time.Microsecond); !slices.Contains(p.terms, at) {
 		p.terms = append(p.terms[max(0, len(p.terms)-7):], at)
 	}
@@ -137,32 +138,17 @@ func (p *candidate) inherits(holder string, acquired time.Time) bool {
 	return acquired.Equal(p.left)
 }
 
-// tries notes that the elector begins to try.
-func (p *candidate) tries() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.waits = false
-}
-
 // failed notes that the elector's try has failed.
 func (p *candidate) failed() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.waits = true
+	p.waits.Store(true)
 	p.ring()
-}
-
-func (p *candidate) idle() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.waits
 }
 
 // hold notes until when this node leads, and whether the Lease may be ours.
 func (p *candidate) hold(until time.Time, maybe bool) {
+	p.maybe.Store(maybe)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.maybe = maybe
 	if !p.until.Equal(until) {
 		p.until = until
 		p.ring()
@@ -196,10 +182,7 @@ func (p *candidate) leadsUntil() time.Time {
 // giveBack releases the Lease if it is ours, as client-go does: without holder,
 // for a second.
 func (p *candidate) giveBack(ctx context.Context) error {
-	p.mu.Lock()
-	maybe := p.maybe
-	p.mu.Unlock()
-	if !maybe {
+	if !p.maybe.Load() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, GiveBackWithin)
@@ -348,7 +331,7 @@ func (p *candidate) run(term context.Context) error {
 		news = news || is.open() && (!was.open() || is.whole && !was.whole)
 		was = is
 		switch {
-		case at != nil && !leads && p.idle() && (news || is.whole && !is.open()):
+		case at != nil && !leads && p.waits.Load() && (news || is.whole && !is.open()):
 			at.end() // to begin another one at once, or to watch
 		case at == nil && !now.Before(next) && (is.open() || !is.whole):
 			var err error
@@ -378,7 +361,7 @@ func (p *candidate) begin(term context.Context) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.tries()
+	p.waits.Store(false)
 	ctx, cancel := context.WithCancel(term)
 	b := &attempt{end: cancel, over: make(chan struct{})}
 	go func() {

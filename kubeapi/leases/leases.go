@@ -10,6 +10,7 @@ import (
 	ktypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
@@ -17,20 +18,14 @@ import (
 
 // LeaseOf is the row of a Lease. Rows can be compared.
 func LeaseOf(l *coordinationv1.Lease) types.Lease {
-	row := types.Lease{Name: l.Name, Version: l.ResourceVersion}
-	if l.Spec.HolderIdentity != nil {
-		row.Holder = *l.Spec.HolderIdentity
+	return types.Lease{
+		Name:     l.Name,
+		Version:  l.ResourceVersion,
+		Holder:   Holder(l),
+		Duration: time.Duration(ptr.Deref(l.Spec.LeaseDurationSeconds, 0)) * time.Second,
+		Acquired: ptr.Deref(l.Spec.AcquireTime, metav1.MicroTime{}).UTC().Round(0),
+		Renewed:  ptr.Deref(l.Spec.RenewTime, metav1.MicroTime{}).UTC().Round(0),
 	}
-	if l.Spec.LeaseDurationSeconds != nil {
-		row.Duration = time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
-	}
-	if l.Spec.AcquireTime != nil {
-		row.Acquired = l.Spec.AcquireTime.UTC().Round(0)
-	}
-	if l.Spec.RenewTime != nil {
-		row.Renewed = l.Spec.RenewTime.UTC().Round(0)
-	}
-	return row
 }
 
 // leases is a client of the Leases of Namespace that takes no answer about
@@ -98,12 +93,7 @@ func (l leases) noted(name, wrote string, send func() (*coordinationv1.Lease, er
 }
 
 // Holder is who holds the Lease, "" for nobody.
-func Holder(l *coordinationv1.Lease) string {
-	if l.Spec.HolderIdentity == nil {
-		return ""
-	}
-	return *l.Spec.HolderIdentity
-}
+func Holder(l *coordinationv1.Lease) string { return ptr.Deref(l.Spec.HolderIdentity, "") }
 
 // Client has the verbs on Leases.
 type Client struct {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
 )
@@ -100,7 +101,7 @@ func (g *Group) doubt(ctx context.Context, err error) {
 // Optional is lw while the group is served. A kind of a group that is missing is an
 // empty list, after which nothing is heard until it is time to ask again. none and last
 // are an empty list and an empty object of the kind, which are sent then.
-func Optional(g *Group, lw *cache.ListWatch, none emptyList, last emptyObject) *cache.ListWatch {
+func Optional(g *Group, lw *cache.ListWatch, none access.List, last emptyObject) *cache.ListWatch {
 	none.SetResourceVersion(noVersion)
 	last.SetResourceVersion(noVersion)
 	last.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
@@ -117,7 +118,7 @@ func Optional(g *Group, lw *cache.ListWatch, none emptyList, last emptyObject) *
 			return l, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			streams := o.SendInitialEvents != nil && *o.SendInitialEvents
+			streams := ptr.Deref(o.SendInitialEvents, false)
 			switch until, err := g.missing(ctx); {
 			case err != nil:
 				return nil, err
@@ -133,11 +134,6 @@ func Optional(g *Group, lw *cache.ListWatch, none emptyList, last emptyObject) *
 			return w, err
 		},
 	}
-}
-
-type emptyList interface {
-	runtime.Object
-	metav1.ListInterface
 }
 
 type emptyObject interface {

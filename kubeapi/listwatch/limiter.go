@@ -14,6 +14,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -96,7 +97,7 @@ func (a *listWatchLimiter) mayList() error {
 }
 
 func (a *listWatchLimiter) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	streams := o.SendInitialEvents != nil && *o.SendInitialEvents
+	streams := ptr.Deref(o.SendInitialEvents, false)
 	if err := a.mayWatch(streams, o.ResourceVersion == ""); err != nil {
 		return nil, err
 	}

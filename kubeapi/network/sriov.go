@@ -15,7 +15,6 @@ import (
 
 // Where EVE runs the SR-IOV device plug-in (docs/wire.md, "SR-IOV").
 const (
-	sriovNamespace     = types.NamespaceSystem
 	SRIOVConfigMap     = "sriovdp-config"
 	sriovPods          = access.LabelApp + "=sriovdp"
 	sriovManager       = "zedkube-sriov"
@@ -26,9 +25,9 @@ const (
 // SRIOVConfig reads the ConfigMap of the SR-IOV device plug-in; it has no
 // Version where there is none.
 func (c *Client) SRIOVConfig(ctx context.Context) (types.SRIOVConfig, error) {
-	act := fmt.Sprintf("get ConfigMap %s/%s", sriovNamespace, SRIOVConfigMap)
+	act := fmt.Sprintf("get ConfigMap %s/%s", types.NamespaceSystem, SRIOVConfigMap)
 	return access.Read(ctx, c.Session, act, func(ctx context.Context, conn *access.Connection) (types.SRIOVConfig, error) {
-		m, err := conn.Kube.CoreV1().ConfigMaps(sriovNamespace).Get(ctx, SRIOVConfigMap, metav1.GetOptions{})
+		m, err := conn.Kube.CoreV1().ConfigMaps(types.NamespaceSystem).Get(ctx, SRIOVConfigMap, metav1.GetOptions{})
 		switch {
 		case access.NotFound(err):
 			return types.SRIOVConfig{}, nil
@@ -45,8 +44,8 @@ func (c *Client) SRIOVConfig(ctx context.Context) (types.SRIOVConfig, error) {
 // request: of the ConfigMap of change.Version, or of a new one where that is "".
 // Its error wraps types.ErrConflict where that is not the present version.
 func (c *Client) SetSRIOVConfig(ctx context.Context, change types.SRIOVConfig) error {
-	act := fmt.Sprintf("set ConfigMap %s/%s", sriovNamespace, SRIOVConfigMap)
-	op := access.Operation{Op: "set configmap", Target: "configmap/" + sriovNamespace + "/" + SRIOVConfigMap}
+	act := fmt.Sprintf("set ConfigMap %s/%s", types.NamespaceSystem, SRIOVConfigMap)
+	op := access.Operation{Op: "set configmap", Target: "configmap/" + types.NamespaceSystem + "/" + SRIOVConfigMap}
 	return c.Write(ctx, op, act, func(ctx context.Context, conn *access.Connection) error {
 		m, err := writeSRIOV(ctx, conn, change)
 		if access.NotFound(err) {
@@ -60,7 +59,7 @@ func (c *Client) SetSRIOVConfig(ctx context.Context, change types.SRIOVConfig) e
 }
 
 func writeSRIOV(ctx context.Context, conn *access.Connection, change types.SRIOVConfig) (*corev1.ConfigMap, error) {
-	api := conn.Kube.CoreV1().ConfigMaps(sriovNamespace)
+	api := conn.Kube.CoreV1().ConfigMaps(types.NamespaceSystem)
 	data := access.Values{}
 	made := map[string]string{}
 	for key, text := range change.Data {
@@ -71,7 +70,7 @@ func writeSRIOV(ctx context.Context, conn *access.Connection, change types.SRIOV
 		data[key], made[key] = text, text
 	}
 	if change.Version == "" {
-		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: sriovNamespace, Name: SRIOVConfigMap}, Data: made}
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: types.NamespaceSystem, Name: SRIOVConfigMap}, Data: made}
 		return api.Create(ctx, m, metav1.CreateOptions{FieldManager: sriovManager})
 	}
 	return access.Merge(ctx, api, SRIOVConfigMap, sriovManager, access.ForVersion(change.Version, access.Values{"data": data}))
@@ -81,7 +80,7 @@ func writeSRIOV(ctx context.Context, conn *access.Connection, change types.SRIOV
 func (c *Client) SRIOVPlugins(ctx context.Context, node string) ([]types.SRIOVPlugin, error) {
 	act := "list pods of the SR-IOV device plug-in on node " + node
 	return access.Read(ctx, c.Session, act, func(ctx context.Context, conn *access.Connection) (found []types.SRIOVPlugin, err error) {
-		list, err := access.Whole(conn.Kube.CoreV1().Pods(sriovNamespace).List(ctx, metav1.ListOptions{
+		list, err := access.Whole(conn.Kube.CoreV1().Pods(types.NamespaceSystem).List(ctx, metav1.ListOptions{
 			LabelSelector: sriovPods, FieldSelector: access.OnNode(node),
 		}))
 		if err != nil {
@@ -103,12 +102,12 @@ func (c *Client) SRIOVPlugins(ctx context.Context, node string) ([]types.SRIOVPl
 // MarkSRIOVPlugin writes pod.Part on this very pod. It is an error where another
 // object now has its name.
 func (c *Client) MarkSRIOVPlugin(ctx context.Context, pod types.SRIOVPlugin) error {
-	name := sriovNamespace + "/" + pod.Name
+	name := types.NamespaceSystem + "/" + pod.Name
 	op := access.Operation{Op: "annotate pod", Target: "pod/" + name}
 	return c.Write(ctx, op, "annotate pod "+name, func(ctx context.Context, conn *access.Connection) error {
 		patch := access.AnnotationsPatch(access.Values{partAnnotation: pod.Part})
 		patch["metadata"].(access.Values)["uid"] = pod.UID
-		_, err := access.Merge(ctx, conn.Kube.CoreV1().Pods(sriovNamespace), pod.Name, sriovManager, patch)
+		_, err := access.Merge(ctx, conn.Kube.CoreV1().Pods(types.NamespaceSystem), pod.Name, sriovManager, patch)
 		return err
 	})
 }
@@ -116,10 +115,10 @@ func (c *Client) MarkSRIOVPlugin(ctx context.Context, pod types.SRIOVPlugin) err
 // RestartSRIOVPlugin deletes this very pod; its DaemonSet makes another. It
 // returns nil when the pod is gone.
 func (c *Client) RestartSRIOVPlugin(ctx context.Context, pod types.SRIOVPlugin) error {
-	name := sriovNamespace + "/" + pod.Name
+	name := types.NamespaceSystem + "/" + pod.Name
 	op := access.Operation{Op: "delete pod", Target: "pod/" + name}
 	return c.Write(ctx, op, "delete pod "+name, func(ctx context.Context, conn *access.Connection) error {
-		return access.UnlessGone(conn.Kube.CoreV1().Pods(sriovNamespace).Delete(ctx, pod.Name, access.Exactly(pod.UID)))
+		return access.UnlessGone(conn.Kube.CoreV1().Pods(types.NamespaceSystem).Delete(ctx, pod.Name, access.Exactly(pod.UID)))
 	})
 }
 

@@ -39,8 +39,8 @@ const AgentManager = "zedkube-agent"
 // NodeOf is the row of a Node. It leaves out the version: kubelets write on
 // their Nodes every few minutes, and that is no news.
 func NodeOf(n *corev1.Node) types.Node {
-	_, master := n.Labels[access.LabelMaster]
-	_, etcd := n.Labels[access.LabelEtcd]
+	_, master := n.Labels[types.LabelMaster]
+	_, etcd := n.Labels[types.LabelEtcd]
 	row := types.Node{
 		Name:           n.Name,
 		UID:            string(n.UID),
@@ -48,7 +48,7 @@ func NodeOf(n *corev1.Node) types.Node {
 		Created:        n.CreationTimestamp.Time,
 		Unschedulable:  n.Spec.Unschedulable,
 		CordonedBy:     ourCordon(n),
-		ControlPlane:   n.Labels[access.LabelControlPlane] == "true",
+		ControlPlane:   n.Labels[types.LabelControlPlane] == "true",
 		Master:         master,
 		Etcd:           etcd,
 		TieBreaker:     n.Labels[access.LabelTieBreaker] == "true",
@@ -197,7 +197,7 @@ func fieldsOf(m metav1.ManagedFieldsEntry) owned {
 }
 
 // writtenLabels are the labels of docs/wire.md, "Nodes", whose writers are kept.
-var writtenLabels = []string{access.LabelNodeUUID, access.LabelTieBreaker, access.LabelControlPlane, access.LabelMaster, access.LabelEtcd}
+var writtenLabels = []string{access.LabelNodeUUID, access.LabelTieBreaker, types.LabelControlPlane, types.LabelMaster, types.LabelEtcd}
 
 // marks are what the text of an entry holds that speaks of one of them, or of the
 // cordon: entries are long, and most speak of other things.

@@ -20,7 +20,7 @@ import (
 const namedNodes = 5
 
 // slimNode keeps what fit reads of a Node.
-func slimNode(n corev1.Node) *corev1.Node {
+func slimNode(n *corev1.Node) *corev1.Node {
 	slim := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels},
 		Spec:       corev1.NodeSpec{Unschedulable: n.Spec.Unschedulable, Taints: n.Spec.Taints},

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
@@ -45,8 +46,7 @@ func containersOf(p *corev1.Pod) []types.Container {
 		rows = append(rows, row)
 	}
 	for _, c := range p.Spec.InitContainers {
-		beside := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		add(c, p.Status.InitContainerStatuses, !beside)
+		add(c, p.Status.InitContainerStatuses, ptr.Deref(c.RestartPolicy, "") != corev1.ContainerRestartPolicyAlways)
 	}
 	for _, c := range p.Spec.Containers {
 		add(c, p.Status.ContainerStatuses, false)
@@ -92,15 +92,13 @@ func PodOf(p *corev1.Pod) types.Pod {
 		Phase:     types.PodPhase(p.Status.Phase),
 		IP:        p.Status.PodIP,
 		Created:   p.CreationTimestamp.Time,
+		Deleted:   ptr.Deref(p.DeletionTimestamp, metav1.Time{}).Time,
+		Owner:     access.OwnerOf(p),
 		App:       p.Labels[access.LabelApp],
 		AppDomain: p.Labels[access.LabelAppDomain],
 		VMI:       p.Labels[access.LabelVMI],
 		Reason:    p.Status.Reason,
 	}
-	if p.DeletionTimestamp != nil {
-		row.Deleted = p.DeletionTimestamp.Time
-	}
-	row.Owner = access.OwnerOf(p)
 	row.Part, row.Version = systemPart(p)
 	for _, s := range p.Status.ContainerStatuses {
 		row.RestartCount += s.RestartCount
@@ -111,18 +109,13 @@ func PodOf(p *corev1.Pod) types.Pod {
 	return row
 }
 
-const (
-	kubevirtNamespace = types.NamespaceKubeVirt
-	labelKubeVirt     = "kubevirt.io"
-)
-
 // systemPart is which part of the system a pod is, and of what version by the tag of
 // its image. The pods on the own node are watched anyway.
 func systemPart(p *corev1.Pod) (part, version string) {
 	switch {
-	case p.Namespace == kubevirtNamespace && p.Labels[labelKubeVirt] == "virt-handler":
+	case p.Namespace == types.NamespaceKubeVirt && p.Labels["kubevirt.io"] == "virt-handler":
 		part = types.PartKubeVirt
-	case p.Namespace == access.LonghornNamespace && p.Labels[access.LabelApp] == "longhorn-manager":
+	case p.Namespace == types.NamespaceLonghorn && p.Labels[access.LabelApp] == "longhorn-manager":
 		part = types.PartLonghorn
 	case p.Namespace == metav1.NamespaceSystem && p.Labels[access.LabelApp] == "multus":
 		part = types.PartMultus

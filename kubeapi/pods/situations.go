@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
@@ -30,32 +32,28 @@ func (c *Client) Situations(ctx context.Context, node string, pods []types.Pod) 
 	if len(pods) == 0 {
 		return nil, nil
 	}
-	conn, done, err := c.Use()
-	if err != nil {
-		return nil, fmt.Errorf("examine the pods on node %s: %w", node, err)
-	}
-	defer done()
-	ctx, cancel := context.WithTimeout(ctx, access.VerbWithin)
-	defer cancel()
-	s := newClusterSnapshot(conn, node, pods)
-	looks := []func(context.Context) error{s.seePods, s.seeNodes, s.seeBudgets, s.seeVolumes, s.seeMachines}
-	errs := make([]error, len(looks))
-	var work sync.WaitGroup
-	for i, look := range looks {
-		// Side by side, for one that hangs must not take the others' time.
-		work.Go(func() { errs[i] = look(ctx) })
-	}
-	work.Wait()
 	var found []types.PodSituation
-	for _, pod := range pods {
-		if situation, ok := s.of(pod); ok {
-			found = append(found, situation)
+	err := c.Verb(ctx, func(ctx context.Context, conn *access.Connection) error {
+		s := newClusterSnapshot(conn, node, pods)
+		looks := []func(context.Context) error{s.seePods, s.seeNodes, s.seeBudgets, s.seeVolumes, s.seeMachines}
+		errs := make([]error, len(looks))
+		var work sync.WaitGroup
+		for i, look := range looks {
+			// Side by side, for one that hangs must not take the others' time.
+			work.Go(func() { errs[i] = look(ctx) })
 		}
+		work.Wait()
+		for _, pod := range pods {
+			if situation, ok := s.of(pod); ok {
+				found = append(found, situation)
+			}
+		}
+		return errors.Join(errs...)
+	})
+	if err != nil {
+		err = fmt.Errorf("examine the pods on node %s: %w", node, err)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return found, fmt.Errorf("examine the pods on node %s: %w", node, err)
-	}
-	return found, nil
+	return found, err
 }
 
 // of is the situation of one of the pods that were asked for; false if it is
@@ -84,14 +82,8 @@ func (s *clusterSnapshot) of(pod types.Pod) (types.PodSituation, bool) {
 // graceOf is the time the pod is given to end: of its deletion, where it is
 // being deleted. A kubelet makes that 0 once it has ended all of the pod.
 func graceOf(p *corev1.Pod) time.Duration {
-	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
-	if p.Spec.TerminationGracePeriodSeconds != nil {
-		seconds = *p.Spec.TerminationGracePeriodSeconds
-	}
-	if p.DeletionGracePeriodSeconds != nil {
-		seconds = *p.DeletionGracePeriodSeconds
-	}
-	return time.Duration(seconds) * time.Second
+	seconds := ptr.Deref(p.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+	return time.Duration(ptr.Deref(p.DeletionGracePeriodSeconds, seconds)) * time.Second
 }
 
 // pinned reports that the creator of the pod wrote spec.nodeName. A scheduler
@@ -179,70 +171,46 @@ func newClusterSnapshot(conn *access.Connection, node string, pods []types.Pod) 
 }
 
 func (s *clusterSnapshot) seePods(ctx context.Context) error {
-	err := access.Pages(ctx, access.PodsPage, s.conn.Kube.CoreV1().Pods("").List, func(page *corev1.PodList) error {
-		for i := range page.Items {
-			p := &page.Items[i]
-			if p.Name == "" || p.Namespace == "" {
-				return access.ErrNoName
-			}
-			key := p.Namespace + "/" + p.Name
-			if uid, ok := s.uids[key]; ok && (uid == "" || uid == string(p.UID)) {
-				s.asked[key] = p.DeepCopy() // else it would keep the whole page
-			}
-			s.take(p)
+	err := access.Each(ctx, "pods", access.PodsPage, s.conn.Kube.CoreV1().Pods("").List, func(p *corev1.Pod) error {
+		key := access.NamespacedName(p)
+		if key == "" {
+			return access.ErrNoName
 		}
+		if uid, ok := s.uids[key]; ok && (uid == "" || uid == string(p.UID)) {
+			s.asked[key] = p.DeepCopy() // else it would keep the whole page
+		}
+		s.take(p)
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("list pods: %w", err)
-	}
-	s.podsWhole = true
-	return nil
+	s.podsWhole = err == nil
+	return err
 }
 
 func (s *clusterSnapshot) seeNodes(ctx context.Context) error {
-	err := access.Pages(ctx, access.PodsPage, s.conn.Kube.CoreV1().Nodes().List, func(page *corev1.NodeList) error {
-		for _, n := range page.Items {
-			switch {
-			case n.Name == "":
-				return access.ErrNoName
-			case n.Name == s.node, access.IsEdge(&n):
-			default:
-				s.nodes = append(s.nodes, slimNode(n))
-			}
+	err := access.Each(ctx, "nodes", access.PodsPage, s.conn.Kube.CoreV1().Nodes().List, func(n *corev1.Node) error {
+		if n.Name != s.node && !access.IsEdge(n) {
+			s.nodes = append(s.nodes, slimNode(n))
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("list nodes: %w", err)
-	}
-	s.nodesWhole = true
-	return nil
+	s.nodesWhole = err == nil
+	return err
 }
 
 func (s *clusterSnapshot) seeBudgets(ctx context.Context) error {
 	var found []budget
-	err := access.Pages(ctx, access.PodsPage, s.conn.Kube.PolicyV1().PodDisruptionBudgets("").List, func(page *policyv1.PodDisruptionBudgetList) error {
-		for _, b := range page.Items {
-			if b.Name == "" {
-				return access.ErrNoName
-			}
-			if !s.namespaces[b.Namespace] {
-				continue
-			}
-			selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-			if err != nil { // the eviction fails on it, too, and says so
-				continue
-			}
-			found = append(found, budget{budgetOf(&b), b.Namespace, selector})
+	list := s.conn.Kube.PolicyV1().PodDisruptionBudgets("").List
+	err := access.Each(ctx, "pod disruption budgets", access.PodsPage, list, func(b *policyv1.PodDisruptionBudget) error {
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		if err == nil && s.namespaces[b.Namespace] { // on an error the eviction fails, too, and says so
+			found = append(found, budget{budgetOf(b), b.Namespace, selector})
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("list pod disruption budgets: %w", err)
+	if err == nil {
+		s.budgets = found
 	}
-	s.budgets = found
-	return nil
+	return err
 }
 
 func budgetOf(b *policyv1.PodDisruptionBudget) types.PodBudget {
@@ -255,10 +223,7 @@ func budgetOf(b *policyv1.PodDisruptionBudget) types.PodBudget {
 	}
 	for _, c := range b.Status.Conditions {
 		if c.Type == policyv1.DisruptionAllowedCondition && c.Reason == policyv1.SyncFailedReason {
-			row.Trouble = c.Message
-			if row.Trouble == "" {
-				row.Trouble = c.Reason
-			}
+			row.Trouble = cmp.Or(c.Message, c.Reason)
 		}
 	}
 	return row
@@ -270,10 +235,9 @@ func (s *clusterSnapshot) seeVolumes(ctx context.Context) error {
 	err := access.Pages(ctx, access.PodsPage, s.conn.Kube.CoreV1().PersistentVolumes().List, func(page *corev1.PersistentVolumeList) error {
 		for _, v := range page.Items {
 			claim := v.Spec.ClaimRef
-			if claim == nil || v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
-				continue
+			if claim != nil && v.Spec.NodeAffinity != nil && v.Spec.NodeAffinity.Required != nil {
+				s.volumes[claim.Namespace+"/"+claim.Name] = localVolume{v.Name, v.Spec.NodeAffinity.Required}
 			}
-			s.volumes[claim.Namespace+"/"+claim.Name] = localVolume{v.Name, v.Spec.NodeAffinity.Required}
 		}
 		return nil
 	})
@@ -291,29 +255,22 @@ func (s *clusterSnapshot) seeMachines(ctx context.Context) error {
 		return nil
 	}
 	found := map[string]machine{}
-	err := access.Pages(ctx, access.PodsPage, s.conn.Virt.VirtualMachineInstances("").List, func(page *kubevirtv1.VirtualMachineInstanceList) error {
-		for _, vmi := range page.Items {
-			if vmi.Name == "" {
-				return access.ErrNoName
+	list := s.conn.Virt.VirtualMachineInstances("").List
+	err := access.Each(ctx, "virtual machine instances", access.PodsPage, list, func(vmi *kubevirtv1.VirtualMachineInstance) error {
+		m := machine{strategy: string(ptr.Deref(vmi.Spec.EvictionStrategy, ""))}
+		for _, c := range vmi.Status.Conditions {
+			if c.Type == kubevirtv1.VirtualMachineInstanceIsMigratable && c.Status == corev1.ConditionFalse {
+				m.immovable = join(c.Reason, c.Message)
 			}
-			var m machine
-			if vmi.Spec.EvictionStrategy != nil {
-				m.strategy = string(*vmi.Spec.EvictionStrategy)
-			}
-			for _, c := range vmi.Status.Conditions {
-				if c.Type == kubevirtv1.VirtualMachineInstanceIsMigratable && c.Status == corev1.ConditionFalse {
-					m.immovable = join(c.Reason, c.Message)
-				}
-			}
-			found[vmi.Namespace+"/"+vmi.Name] = m
 		}
+		found[vmi.Namespace+"/"+vmi.Name] = m
 		return nil
 	})
 	switch {
 	case apierrors.IsNotFound(err): // a cluster without KubeVirt
 		return nil
 	case err != nil:
-		return fmt.Errorf("list virtual machine instances: %w", err)
+		return err
 	}
 	s.machines = found
 	return nil

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
@@ -87,7 +88,7 @@ func partClient[S, T any](client rest.Interface, scheme *runtime.Scheme, kind st
 	gv := longhornv1.SchemeGroupVersion
 	scheme.AddKnownTypeWithName(gv.WithKind(kind), &Part[S, T]{})
 	scheme.AddKnownTypeWithName(gv.WithKind(kind+"List"), &PartList[S, T]{})
-	return gentype.NewClientWithList(strings.ToLower(kind)+"s", client, runtime.NewParameterCodec(scheme), access.LonghornNamespace,
+	return gentype.NewClientWithList(strings.ToLower(kind)+"s", client, runtime.NewParameterCodec(scheme), types.NamespaceLonghorn,
 		func() *Part[S, T] { return &Part[S, T]{} }, func() *PartList[S, T] { return &PartList[S, T]{} })
 }
 
@@ -194,6 +195,7 @@ func ClaimRow(c *corev1.PersistentVolumeClaim) types.Claim {
 		Volume:      c.Spec.VolumeName,
 		Phase:       types.ClaimPhase(c.Status.Phase),
 		Created:     c.CreationTimestamp.Time,
+		Deleted:     ptr.Deref(c.DeletionTimestamp, metav1.Time{}).Time,
 		Provisioner: c.Annotations[ProvisionerAnnotation],
 	}
 	size, ok := c.Status.Capacity[corev1.ResourceStorage]
@@ -201,9 +203,6 @@ func ClaimRow(c *corev1.PersistentVolumeClaim) types.Claim {
 		size = c.Spec.Resources.Requests[corev1.ResourceStorage]
 	}
 	row.Bytes = size.Value()
-	if c.DeletionTimestamp != nil {
-		row.Deleted = c.DeletionTimestamp.Time
-	}
 	return row
 }
 

@@ -29,7 +29,7 @@ type VolumeJoin struct {
 	mu        sync.Mutex
 	volumes   parts[disk]
 	engines   parts[engine]
-	replicas  parts[faulty]
+	replicas  parts[replica]
 	snapshots parts[int64]
 
 	odd   map[string]oddity // volumes whose parts contradict one another
@@ -86,11 +86,7 @@ func (j *VolumeJoin) join(name string) error {
 		return j.table.Unpublish(name)
 	}
 	former, shown := j.table.Get(name)
-	err := j.faults(name)
-	if err == nil {
-		err = d.join()
-	}
-	if err != nil {
+	if err := d.join(); err != nil {
 		since := time.Now()
 		if o, ok := j.odd[name]; ok {
 			since = o.since
@@ -116,21 +112,12 @@ func (j *VolumeJoin) disk(name string) (disk, bool) {
 		d.engines = append(d.engines, e.part)
 	}
 	for _, r := range j.replicas.of[name] {
-		d.replicas = append(d.replicas, r.part.replica)
+		d.replicas = append(d.replicas, r.part)
 	}
 	for _, s := range j.snapshots.of[name] {
 		d.Snapshots += s.part
 	}
 	return d, true
-}
-
-func (j *VolumeJoin) faults(name string) error {
-	for _, r := range j.replicas.of[name] {
-		if r.part.err != nil {
-			return r.part.err
-		}
-	}
-	return nil
 }
 
 // say tells of the contradictions that last, or that keep a volume out of the
@@ -281,17 +268,12 @@ func EngineParts(j *VolumeJoin) access.Store {
 	return partRows(j, &j.engines, func(e *EnginePart) string { return e.Spec.VolumeName }, EngineOf)
 }
 
-// faulty is a replica, or why it is invalid.
-type faulty struct {
-	replica
-	err error
-}
-
 // ReplicaParts is the store for Longhorn's Replicas.
 func ReplicaParts(j *VolumeJoin) access.Store {
-	return partRows(j, &j.replicas, func(r *ReplicaPart) string { return r.Spec.VolumeName }, func(r *ReplicaPart) faulty {
+	return partRows(j, &j.replicas, func(r *ReplicaPart) string { return r.Spec.VolumeName }, func(r *ReplicaPart) replica {
 		row, err := ReplicaOf(r)
-		return faulty{row, err}
+		row.err = err
+		return row
 	})
 }
 

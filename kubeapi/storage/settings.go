@@ -48,7 +48,7 @@ func (c *Client) SetReserved(ctx context.Context, node types.LonghornNode, bytes
 // reserve patches the version that it read: without one, a disk that was taken
 // away meanwhile would come back as a fragment.
 func reserve(ctx context.Context, conn *access.Connection, node types.LonghornNode, bytes int64) (changed bool, err error) {
-	api := conn.Longhorn.Nodes(access.LonghornNamespace)
+	api := conn.Longhorn.Nodes(types.NamespaceLonghorn)
 	n, err := api.Get(ctx, node.Name, metav1.GetOptions{})
 	switch {
 	case err != nil:
@@ -97,7 +97,7 @@ func merge[T any](ctx context.Context, api access.Patcher[T], name, uid, version
 func (c *Client) SetLonghornSetting(ctx context.Context, setting types.LonghornSetting, value string) error {
 	op := access.Operation{Op: "set longhorn setting", Target: "longhorn-setting/" + setting.Name}
 	return c.Write(ctx, op, "set "+setting.Name+" of Longhorn", func(ctx context.Context, conn *access.Connection) error {
-		api := conn.Longhorn.Settings(access.LonghornNamespace)
+		api := conn.Longhorn.Settings(types.NamespaceLonghorn)
 		s, err := merge(ctx, api, setting.Name, setting.UID, setting.Version, access.Values{"value": value})
 		switch {
 		case access.NotFound(err):
@@ -128,7 +128,7 @@ func (c *Client) EnsureSnapshotJob(ctx context.Context, cron string) (changed bo
 }
 
 func schedule(ctx context.Context, conn *access.Connection, cron string) (changed bool, err error) {
-	api := conn.Longhorn.RecurringJobs(access.LonghornNamespace)
+	api := conn.Longhorn.RecurringJobs(types.NamespaceLonghorn)
 	j, err := api.Get(ctx, types.SnapshotJobName, metav1.GetOptions{})
 	switch {
 	case access.NotFound(err):
@@ -171,7 +171,7 @@ func scheduled(j *longhornv1.RecurringJob, err error, cron string) error {
 func newSnapshotJob(cron string) *longhornv1.RecurringJob {
 	return &longhornv1.RecurringJob{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: access.LonghornNamespace, Name: types.SnapshotJobName, Labels: map[string]string{SnapshotLabel: "true"},
+			Namespace: types.NamespaceLonghorn, Name: types.SnapshotJobName, Labels: map[string]string{SnapshotLabel: "true"},
 		},
 		Spec: longhornv1.RecurringJobSpec{
 			Name: types.SnapshotJobName, Task: longhornv1.RecurringJobTypeSnapshot, Groups: []string{longhornv1.RecurringJobGroupDefault},
@@ -188,7 +188,7 @@ func (c *Client) DeleteSnapshotJob(ctx context.Context, job types.SnapshotJob) (
 		if job.UID == "" || job.Version == "" {
 			return errUnnamed
 		}
-		err := conn.Longhorn.RecurringJobs(access.LonghornNamespace).Delete(ctx, job.Name, access.Exactly(job.UID, job.Version))
+		err := conn.Longhorn.RecurringJobs(types.NamespaceLonghorn).Delete(ctx, job.Name, access.Exactly(job.UID, job.Version))
 		changed = err == nil
 		return access.UnlessGone(err)
 	})

@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
@@ -38,24 +39,16 @@ func (c *Client) DeleteAttachment(ctx context.Context, a types.Attachment) error
 // cannot be selected by node.
 func attachmentsOf(ctx context.Context, conn *access.Connection, node string, attached bool) ([]types.Attachment, error) {
 	var found []types.Attachment
-	err := access.Pages(ctx, access.StoragePage, conn.Kube.StorageV1().VolumeAttachments().List, func(l *storagev1.VolumeAttachmentList) error {
-		for _, a := range l.Items {
-			if a.Name == "" {
-				return access.ErrNoName
-			}
-			if a.Spec.NodeName != node || attached && !a.Status.Attached {
-				continue
-			}
-			row := types.Attachment{Name: a.Name, UID: string(a.UID), Node: node}
-			if pv := a.Spec.Source.PersistentVolumeName; pv != nil {
-				row.Volume = *pv
-			}
-			found = append(found, row)
+	list := conn.Kube.StorageV1().VolumeAttachments().List
+	err := access.Each(ctx, "VolumeAttachments", access.StoragePage, list, func(a *storagev1.VolumeAttachment) error {
+		if a.Spec.NodeName == node && (a.Status.Attached || !attached) {
+			volume := ptr.Deref(a.Spec.Source.PersistentVolumeName, "")
+			found = append(found, types.Attachment{Name: a.Name, UID: string(a.UID), Node: node, Volume: volume})
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list VolumeAttachments: %w", err)
+		return nil, err
 	}
 	return found, nil
 }
@@ -112,14 +105,14 @@ func hasLonghorn(ctx context.Context, conn *access.Connection) (bool, error) {
 	if access.Kept[Clients](conn).installed.Load() {
 		return true, nil
 	}
-	ns, err := conn.Kube.CoreV1().Namespaces().Get(ctx, access.LonghornNamespace, metav1.GetOptions{})
+	ns, err := conn.Kube.CoreV1().Namespaces().Get(ctx, types.NamespaceLonghorn, metav1.GetOptions{})
 	switch {
 	case access.NotFound(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("look for namespace %s: %w", access.LonghornNamespace, err)
-	case ns.Name != access.LonghornNamespace:
-		return false, fmt.Errorf("look for namespace %s: the answer is not this namespace", access.LonghornNamespace)
+		return false, fmt.Errorf("look for namespace %s: %w", types.NamespaceLonghorn, err)
+	case ns.Name != types.NamespaceLonghorn:
+		return false, fmt.Errorf("look for namespace %s: the answer is not this namespace", types.NamespaceLonghorn)
 	}
 	access.Kept[Clients](conn).installed.Store(true)
 	return true, nil
@@ -127,7 +120,7 @@ func hasLonghorn(ctx context.Context, conn *access.Connection) (bool, error) {
 
 // drainPolicy is "" where Longhorn has no such setting.
 func drainPolicy(ctx context.Context, conn *access.Connection) (string, error) {
-	setting, err := conn.Longhorn.Settings(access.LonghornNamespace).Get(ctx, types.LonghornDrainPolicy, metav1.GetOptions{})
+	setting, err := conn.Longhorn.Settings(types.NamespaceLonghorn).Get(ctx, types.LonghornDrainPolicy, metav1.GetOptions{})
 	switch {
 	case access.NotFound(err):
 		return "", nil

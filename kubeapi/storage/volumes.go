@@ -55,6 +55,7 @@ type replica struct {
 	types.Replica
 	engine  string
 	address string
+	err     error // why it is invalid, of one that is watched
 }
 
 // listDisks lists volumes before their parts: a part without a volume belongs to a
@@ -62,7 +63,7 @@ type replica struct {
 // nothing more to list.
 func listDisks(ctx context.Context, conn *access.Connection) (disks, error) {
 	d, api := disks{}, access.Kept[Clients](conn)
-	err := eachPart(ctx, "volumes", api.Volumes, func(o *VolumePart) error {
+	err := access.Each(ctx, "Longhorn volumes", access.StoragePage, api.Volumes.List, func(o *VolumePart) error {
 		v := DiskOf(o)
 		d[v.Name] = &v
 		return nil
@@ -70,7 +71,7 @@ func listDisks(ctx context.Context, conn *access.Connection) (disks, error) {
 	if err != nil || len(d) == 0 {
 		return d, err
 	}
-	err = eachPart(ctx, "engines", api.Engines, func(o *EnginePart) error {
+	err = access.Each(ctx, "Longhorn engines", access.StoragePage, api.Engines.List, func(o *EnginePart) error {
 		if v := d[o.Spec.VolumeName]; v != nil {
 			v.engines = append(v.engines, EngineOf(o))
 		}
@@ -79,32 +80,13 @@ func listDisks(ctx context.Context, conn *access.Connection) (disks, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d, eachPart(ctx, "replicas", api.Replicas, func(o *ReplicaPart) error {
+	return d, access.Each(ctx, "Longhorn replicas", access.StoragePage, api.Replicas.List, func(o *ReplicaPart) error {
 		r, err := ReplicaOf(o)
-		if v := d[o.Spec.VolumeName]; v != nil && err == nil {
+		if v := d[o.Spec.VolumeName]; v != nil {
 			v.replicas = append(v.replicas, r)
 		}
 		return err
 	})
-}
-
-// eachPart calls see for each object of a kind of Longhorn's, in a fresh list.
-func eachPart[S, T any](ctx context.Context, kind string, api *PartClient[S, T], see func(*Part[S, T]) error) error {
-	err := access.Pages(ctx, access.StoragePage, api.List, func(l *PartList[S, T]) error {
-		for i := range l.Items {
-			if l.Items[i].Name == "" {
-				return access.ErrNoName
-			}
-			if err := see(&l.Items[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("list Longhorn %s: %w", kind, err)
-	}
-	return nil
 }
 
 // volumes joins them.
@@ -123,6 +105,11 @@ func (d disks) volumes() ([]types.Volume, error) {
 // join fills in the engine and the replicas, and refuses lists that contradict
 // one another: one of them is not whole, or they are of different moments.
 func (v *disk) join() error {
+	for _, r := range v.replicas {
+		if r.err != nil {
+			return r.err
+		}
+	}
 	own := v.engine()
 	for _, e := range v.engines {
 		v.Running = v.Running || e.state == longhornv1.InstanceStateRunning
@@ -276,11 +263,10 @@ func ReplicaOf(r *ReplicaPart) (replica, error) {
 	if r.Status.IP != "" {
 		out.address = net.JoinHostPort(r.Status.IP, strconv.Itoa(r.Status.Port))
 	}
-	var err error
-	if out.HealthyAt, err = longhornTime(r.Spec.HealthyAt); err != nil {
-		return replica{}, fmt.Errorf("replica %s: %w", r.Name, err)
-	}
-	if out.FailedAt, err = longhornTime(r.Spec.FailedAt); err != nil {
+	var healthy, failed error
+	out.HealthyAt, healthy = longhornTime(r.Spec.HealthyAt)
+	out.FailedAt, failed = longhornTime(r.Spec.FailedAt)
+	if err := cmp.Or(healthy, failed); err != nil {
 		return replica{}, fmt.Errorf("replica %s: %w", r.Name, err)
 	}
 	return out, nil
