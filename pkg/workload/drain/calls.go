@@ -319,12 +319,10 @@ func (c *Component) freshNodes(ctx context.Context, in call) ([]types.Node, erro
 		if c.judgeReady(nodes, in) == 0 || in.verb == cordonAfterDeadAPI || c.now()-begin >= renewsWithin {
 			return nodes, nil
 		}
-		timer := time.NewTimer(lookEvery)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, ctx.Err()
-		case <-timer.C:
+		case <-time.After(lookEvery):
 		}
 	}
 }

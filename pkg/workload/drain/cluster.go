@@ -120,14 +120,10 @@ func (s *state) countCordonLoss(f *facts) {
 // while there is a tenth of the drain's time left for the lock, the quorum and the
 // pods: such a cordon may be as young as the drain, and stand for longer.
 func (s *state) boundUnlocked(f *facts) {
-	began := s.rec.Asked
-	if s.rec.Phase == types.PhaseEmptying {
-		began = s.rec.Cordoned
-	}
 	if f.unlocked == "" || !drains(s.rec.Phase) {
 		return
 	}
-	if f.now-began < f.timeout-f.timeout/10 {
+	if f.now-s.rec.began() < f.timeout-f.timeout/10 {
 		f.unlocked += fmt.Sprintf(", or the drain has %s left", f.timeout/10)
 		return
 	}

@@ -171,17 +171,13 @@ func notYetPublishable(f facts) time.Duration {
 func ending(f facts) (phase types.DrainPhase, reason string, dead bool) {
 	r := f.rec
 	emptying := r.Phase == types.PhaseEmptying
-	began := r.Asked
-	if emptying {
-		began = r.Cordoned
-	}
 	switch {
 	case f.isDead(r.Asked) && (!f.onlyLeaves() || f.atStake() == ""):
 		// A dead Kubernetes must not keep the device from its reboot for ever.
 		return types.PhaseComplete, fmt.Sprintf("the API server has not answered for %s: nothing can be drained", f.skip), true
 	case f.gone() && (!f.onlyLeaves() || f.atStake() == ""):
 		return types.PhaseComplete, "this node is not in the cluster's list of nodes", false
-	case f.now-began >= f.timeout:
+	case f.now-r.began() >= f.timeout:
 		return types.PhaseNotEmpty, fmt.Sprintf("after %s: %s", f.timeout, cmp.Or(lacking(f), notLooked)), false
 	case !emptying && r.Refusals >= maxRefusals:
 		return types.PhaseNoCordon, fmt.Sprintf("cordonNode was refused %d times", r.Refusals), false

@@ -243,7 +243,7 @@ func checkRule(in call, r reading) next {
 	if !have {
 		out.check.lock = n.out.gates
 	}
-	if in.alone && r.readyPeer(in.node.Name) {
+	if in.alone && outlook.ReadyPeer(r.ready(), in.node.Name) {
 		if !r.did(readBriefly) {
 			return next{do: readBriefly, out: out}
 		}
@@ -324,16 +324,6 @@ func (in call) blockingVolumes(s types.Storage, ready map[string]bool, out *outc
 		return outlook.BlockingVolumesOfLeave(s, in.node.Name, ready, in.consent)
 	}
 	return outlook.BlockingVolumes(s, in.node.Name, ready)
-}
-
-// readyPeer reports whether another node is Ready.
-func (r reading) readyPeer(own string) bool {
-	for name, ready := range r.ready() {
-		if ready && name != own {
-			return true
-		}
-	}
-	return false
 }
 
 // quorum says what etcd lacks to go on without this node, "" for nothing.

@@ -79,7 +79,7 @@ func Plan(p PlanInput) Forecast {
 		}
 		f.Pods = append(f.Pods, row)
 	}
-	f.Blockers = blockersAhead(p)
+	f.Blockers = blockersAhead(p, own.Ready == types.ConditionTrue)
 	f.Stranded = outlook.Stranded(p.Situations)
 	// That a volume is in use here is no obstacle while its pod is still to go.
 	f.Volumes = outlook.BlockingVolumes(outlook.WithoutUse(p.Storage, p.Own, func(string) bool { return true }), p.Own, ready)
@@ -152,15 +152,14 @@ func trusted(nodes []types.Node, now time.Time) []types.Node {
 // blockersAhead explains the pods that would not go at once: those whose trial
 // eviction was refused, those on their way out already, and those that something
 // about them keeps here.
-func blockersAhead(p PlanInput) []types.DrainBlocker {
+func blockersAhead(p PlanInput, kubeletReady bool) []types.DrainBlocker {
 	known := map[string]types.PodSituation{}
 	for _, s := range p.Situations {
 		known[s.Pod.Key()] = s
 	}
-	own, _ := nodeNamed(trusted(p.Nodes, p.Now), p.Own)
 	var ahead []outlook.StuckPod
 	for _, pod := range p.Pods {
-		o := outlook.StuckPod{Situation: known[pod.Key()], Since: p.Now, TerminatingSince: pod.Deleted, KubeletReady: own.Ready == types.ConditionTrue}
+		o := outlook.StuckPod{Situation: known[pod.Key()], Since: p.Now, TerminatingSince: pod.Deleted, KubeletReady: kubeletReady}
 		o.Situation.Pod = pod
 		if err := p.Refused[pod.Key()]; err != nil {
 			o.RefusedBy = err.Error()

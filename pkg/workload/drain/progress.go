@@ -97,20 +97,13 @@ func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 		Cordon: cordonedBy(f.node, f.tieBreaker), Quorum: f.check.quorum, Left: r.Left, Journal: m.journal,
 	}
 	p.Journal.Look = nil // a record is one packet, and what was not looked at holds a leave
-	switch r.Phase {
-	case types.PhaseGates:
-		p.Deadline = c.wallTime(r.Asked).Add(f.timeout)
-	case types.PhaseEmptying:
-		p.Deadline = c.wallTime(r.Cordoned).Add(f.timeout)
-	}
 	p.Pods = f.evictions().count(r.Total)
 	if f.list == 0 && len(f.pods) == 0 && m.view.pods.Total > 0 {
 		p.Pods = m.view.pods // all there is, until the first list
 	}
-	if m.lockKnown {
-		p.Lock = types.DrainLockView{Holder: m.lock.Holder, Since: m.lock.Since, Mine: m.lock.Holder != "" && ours(m.lock, f.node.Name)}
+	p.Lock = types.DrainLockView{
+		Holder: m.lock.Holder, Since: m.lock.Since, Mine: m.lock.Holder != "" && ours(m.lock, f.node.Name), Waits: f.check.lock,
 	}
-	p.Lock.Waits = f.check.lock
 	if r.Phase == types.PhaseGates {
 		p.Quorum = m.quorum
 		if p.Quorum == "" && !p.Lock.Mine {
@@ -119,6 +112,7 @@ func (c *Component) progress(f facts, a action) types.NodeDrainProgress {
 	}
 	p.Stranded, p.StrandedOmitted = first(m.view.stranded)
 	if drains(r.Phase) {
+		p.Deadline = c.wallTime(r.began()).Add(f.timeout)
 		p.Warnings = f.warnings[:min(shown, len(f.warnings))]
 		c.inTheWay(f, &p)
 	}

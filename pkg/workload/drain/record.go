@@ -22,6 +22,14 @@ func (r record) between() record {
 	}
 }
 
+// began is when the time of the drain under way began.
+func (r record) began() time.Duration {
+	if r.Phase == types.PhaseEmptying {
+		return r.Cordoned
+	}
+	return r.Asked
+}
+
 // spend notes that the file at path has had its effect.
 func (r *record) spend(path, mark string) {
 	spent := maps.Clone(r.Spent)

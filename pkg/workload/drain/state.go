@@ -53,7 +53,7 @@ type memory struct {
 	notPublished bool                     // the present NodeDrainStatus could not be published
 	bootWall     time.Time                // when this boot began, by the wall clock
 	cordons      map[string]time.Duration // since when foreign cordons of other nodes have been seen, by node
-	lock         types.DrainLock
+	lock         types.DrainLock          // as last read, here or by an earlier process
 	lockKnown    bool
 	notLock      string        // version of the lock in this node's name that is held for something else
 	errVerb      verb          // whose error lastErr is

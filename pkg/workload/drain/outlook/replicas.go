@@ -21,10 +21,6 @@ func replicaElsewhere(v types.Volume, policy, node string, ready map[string]bool
 	if d.LastHere {
 		p.why = "its last healthy replica is on this node"
 	}
-	peers := false
-	for name, is := range ready {
-		peers = peers || is && name != node
-	}
 	away := awayReplicas(v, node, ready)
 	switch {
 	case !v.Running && v.State != detached:
@@ -37,7 +33,7 @@ func replicaElsewhere(v types.Volume, policy, node string, ready map[string]bool
 	case len(away) > 0:
 		p.why += "; a healthy one is on " + Some(away) + map[bool]string{true: " which is not Ready", false: " which are not Ready"}[len(away) == 1]
 		p.remedy = "bring that node back"
-	case !peers:
+	case !ReadyPeer(ready, node):
 		p.remedy = "bring another node back, or " + allow
 	case slices.Contains(evicting, policy):
 		p.never, p.why = false, p.why+"; Longhorn is to move it to another node"

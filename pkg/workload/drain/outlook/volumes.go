@@ -185,6 +185,16 @@ func ReadyNodes(nodes []types.Node) map[string]bool {
 	return ready
 }
 
+// ReadyPeer reports whether a node other than own is Ready.
+func ReadyPeer(ready map[string]bool, own string) bool {
+	for name, is := range ready {
+		if is && name != own {
+			return true
+		}
+	}
+	return false
+}
+
 // InUse reports whether a volume is attached to node.
 func InUse(s types.Storage, node string) bool {
 	return len(s.Attachments) > 0 || slices.ContainsFunc(s.Volumes, func(v types.Volume) bool { return engineHere(v, node) })
