@@ -48,19 +48,17 @@ const (
 	slotSize = 1024
 )
 
-// journal is a file of slots, one for each log, that outlives the process but
-// not the boot.
-type journal struct{ f *os.File }
-
-func openJournal(path string) (journal, []checkpoint, error) {
+// openJournal opens the file of slots, one for each log, that outlives the process
+// but not the boot.
+func openJournal(path string) (*os.File, []checkpoint, error) {
 	f, _, err := safefile.OpenFile(path, os.O_RDWR|os.O_CREATE|safefile.NoFollow, 0o600)
 	if err != nil {
-		return journal{}, nil, fmt.Errorf("open journal of app logs: %w", err)
+		return nil, nil, fmt.Errorf("open journal of app logs: %w", err)
 	}
 	raw, err := safefile.Head(f, maxLogs*slotSize)
 	if err != nil {
 		_ = f.Close()
-		return journal{}, nil, fmt.Errorf("read journal of app logs: %w", err)
+		return nil, nil, fmt.Errorf("read journal of app logs: %w", err)
 	}
 	slots := make([]checkpoint, maxLogs)
 	for i := range slots {
@@ -68,23 +66,7 @@ func openJournal(path string) (journal, []checkpoint, error) {
 			slots[i] = decodeSlot(raw[from:min(from+slotSize, len(raw))])
 		}
 	}
-	return journal{f}, slots, nil
-}
-
-func (j journal) put(i int, slot []byte) error {
-	if j.f == nil {
-		return nil
-	}
-	if _, err := j.f.WriteAt(slot, int64(i)*slotSize); err != nil {
-		return fmt.Errorf("write journal of app logs: %w", err)
-	}
-	return nil
-}
-
-func (j journal) close() {
-	if j.f != nil {
-		_ = j.f.Close()
-	}
+	return f, slots, nil
 }
 
 // decodeSlot returns what is in a slot; nothing where it is not one of ours.

@@ -89,7 +89,7 @@ func (t *follower) run(ctx context.Context) {
 			continue
 		}
 		o := t.watch(ctx, r)
-		if ctx.Err() != nil || t.want.gone && t.leave(ctx, r, o) {
+		if ctx.Err() != nil || t.want.gone && t.leave(ctx, o) {
 			return
 		}
 		if !t.settle(ctx, r, o) {
@@ -189,7 +189,9 @@ func (t *follower) watch(ctx context.Context, r reading) outcome {
 			}
 			if o.cut || errors.Is(cause, errQuiet) {
 				o.err = nil
-				t.announce(whole, r)
+				if t.written.Dropped.Lines > 0 { // and the log has nothing more to say
+					t.say(whole, func(l *look) { l.announce(time.Now().UTC()) })
+				}
 			}
 			return o
 		case w := <-t.in:
@@ -222,13 +224,10 @@ var (
 	errQuiet = errors.New("nothing was received for a while")
 )
 
-// announce tells what was left out of a log that has nothing more to say.
-func (t *follower) announce(ctx context.Context, r reading) {
-	if t.written.Dropped.Lines == 0 {
-		return
-	}
-	l := &look{follower: t, reading: r, state: t.written, noted: t.written, written: t.written}
-	l.announce(time.Now().UTC())
+// say puts words of our own behind what is out.
+func (t *follower) say(ctx context.Context, words func(*look)) {
+	l := &look{follower: t, state: t.written, noted: t.written, written: t.written}
+	words(l)
 	_ = l.flush(ctx)
 	t.written = l.written
 }
@@ -236,7 +235,7 @@ func (t *follower) announce(ctx context.Context, r reading) {
 const podGone = "the pod is gone"
 
 // leave reports that nothing more is available of a pod that is gone.
-func (t *follower) leave(ctx context.Context, r reading, o outcome) bool {
+func (t *follower) leave(ctx context.Context, o outcome) bool {
 	if o.err == nil && !o.cut && !o.missing && !o.restart && (o.over || !o.news) {
 		return true
 	}
@@ -244,10 +243,7 @@ func (t *follower) leave(ctx context.Context, r reading, o outcome) bool {
 		return false
 	}
 	if t.broken && t.written.Begun && !t.written.Whole { // it ended while nobody could read it
-		l := &look{follower: t, reading: r, state: t.written, noted: t.written, written: t.written}
-		l.gap(piece{at: time.Now().UTC(), first: true, last: true}, podGone)
-		_ = l.flush(ctx)
-		t.written = l.written
+		t.say(ctx, func(l *look) { l.gap(piece{at: time.Now().UTC(), first: true, last: true}, podGone) })
 	}
 	return true
 }

@@ -25,14 +25,14 @@ type piece struct {
 }
 
 type lines struct {
-	r       *bufio.Reader
-	max     int    // bytes of a piece
-	held    []byte // of the present line, not handed out yet
-	spare   []byte // what was handed out last
-	inside  bool   // the beginning of the present line is handed out
-	at      time.Time
-	stamp   string
-	reports []string // what came without a time: the kubelet's own words, or the end of a line that begins before
+	r      *bufio.Reader
+	max    int    // bytes of a piece
+	held   []byte // of the present line, not handed out yet
+	spare  []byte // what was handed out last
+	inside bool   // the beginning of the present line is handed out
+	at     time.Time
+	stamp  string
+	report string // what first came without a time: the kubelet's own words, or the end of a line that begins before
 }
 
 func newLines(r io.Reader, most int) *lines {
@@ -49,7 +49,7 @@ func (l *lines) next() (piece, error) {
 		part, err := l.r.ReadSlice('\n')
 		ended := err == nil
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			l.hold(part)
+			l.held = append(l.held, part...)
 			return piece{}, err
 		}
 		if ended && len(l.held) == 0 {
@@ -58,7 +58,7 @@ func (l *lines) next() (piece, error) {
 			}
 			continue
 		}
-		l.hold(part)
+		l.held = append(l.held, part...)
 		if !ended && len(l.held) < l.max {
 			continue
 		}
@@ -76,8 +76,6 @@ func (l *lines) next() (piece, error) {
 		}
 	}
 }
-
-func (l *lines) hold(part []byte) { l.held = append(l.held, part...) }
 
 // unterminated is the line, or what is left of it, that had no end when the log
 // ended; it is the last piece of its line if nothing more is to come.
@@ -97,7 +95,9 @@ func (l *lines) cut(text []byte, last bool) (piece, bool) {
 		stamp, rest, _ := bytes.Cut(text, []byte{' '})
 		at, err := time.Parse(time.RFC3339Nano, string(stamp))
 		if err != nil {
-			l.report(text)
+			if l.report == "" {
+				l.report = string(text[:min(len(text), 200)])
+			}
 			return piece{}, false
 		}
 		l.at, l.stamp, text = at.UTC(), string(stamp), rest
@@ -105,12 +105,6 @@ func (l *lines) cut(text []byte, last bool) (piece, bool) {
 	l.inside = !last
 	p.at, p.stamp, p.text = l.at, l.stamp, text
 	return p, true
-}
-
-func (l *lines) report(text []byte) {
-	if len(l.reports) < 3 {
-		l.reports = append(l.reports, string(text[:min(len(text), 200)]))
-	}
 }
 
 // completeRunes is how many bytes of text there are without the beginning of a
@@ -265,18 +259,8 @@ func (l *look) replay(ctx context.Context, o oldLog) error {
 }
 
 func (l *look) replayed(ctx context.Context, p piece) error {
-	l.idle.Reset(doubting)
-	if p.first {
-		if o, stop := l.line(ctx, p); stop {
-			return o.err
-		}
-	}
-	if !l.use {
-		return nil
-	}
-	l.taken.Add(int64(len(p.text)))
-	if err := l.record(ctx, p); err != nil {
-		return err
+	if o, stop := l.hand(ctx, p); stop {
+		return o.err
 	}
 	if len(l.batch) >= batchSize {
 		return l.flush(ctx)

@@ -120,17 +120,8 @@ func (l *look) take(ctx context.Context, in *lines) outcome {
 		if err != nil {
 			return l.end(ctx, in, err)
 		}
-		if p.first {
-			if o, stop := l.line(ctx, p); stop {
-				return o
-			}
-		}
-		l.idle.Reset(l.patience())
-		if l.use {
-			l.taken.Add(int64(len(p.text)))
-			if err := l.record(ctx, p); err != nil {
-				return outcome{news: l.news, err: err}
-			}
+		if o, stop := l.hand(ctx, p); stop {
+			return o
 		}
 		if len(l.batch) >= batchSize || in.waits() {
 			if err := l.flush(ctx); err != nil {
@@ -146,6 +137,8 @@ func (l *look) take(ctx context.Context, in *lines) outcome {
 // there at once or not at all, and so is the last known line of one that is.
 func (l *look) patience() time.Duration {
 	switch {
+	case l.old:
+		return doubting
 	case l.state.Dropped.Lines > 0 || l.taken.Load() >= oneMebibyte:
 		return turn
 	case !l.follows.Load() || l.unseen():
@@ -166,8 +159,8 @@ func (l *look) end(ctx context.Context, in *lines, err error) outcome {
 		return outcome{news: l.news}
 	}
 	p, half := in.unterminated()
-	if !l.seen && !half && len(in.reports) > 0 {
-		return l.unread(ctx, fmt.Errorf("read log of pod %s: %w: %s", l.pod.Key(), types.ErrNoLog, in.reports[0]))
+	if !l.seen && !half && in.report != "" {
+		return l.unread(ctx, fmt.Errorf("read log of pod %s: %w: %s", l.pod.Key(), types.ErrNoLog, in.report))
 	}
 	switch {
 	case unfound && l.resume:
@@ -178,20 +171,31 @@ func (l *look) end(ctx context.Context, in *lines, err error) outcome {
 		return outcome{restart: true}
 	}
 	if half {
-		if p.first {
-			if o, stop := l.line(ctx, p); stop {
-				return o
-			}
-		}
-		if l.use {
-			if err := l.record(ctx, p); err != nil {
-				return outcome{err: err}
-			}
+		if o, stop := l.hand(ctx, p); stop {
+			return o
 		}
 	}
 	l.state.Whole = true
 	l.noted = l.state
 	return outcome{over: true, err: l.flush(ctx)}
+}
+
+// hand hands a piece on, unless its line is known or left out. It reports true
+// where reading on is no use.
+func (l *look) hand(ctx context.Context, p piece) (outcome, bool) {
+	if p.first {
+		if o, stop := l.line(ctx, p); stop {
+			return o, true
+		}
+	}
+	l.idle.Reset(l.patience())
+	if l.use {
+		l.taken.Add(int64(len(p.text)))
+		if err := l.record(ctx, p); err != nil {
+			return outcome{news: l.news, err: err}, true
+		}
+	}
+	return outcome{}, false
 }
 
 // line looks at the beginning of a line. It reports true where reading on is no

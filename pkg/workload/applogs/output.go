@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -38,7 +39,7 @@ type delivery struct {
 type output struct {
 	log     logrus.FieldLogger
 	w       io.Writer
-	journal journal
+	journal *os.File // of slots; nil where it could not be opened
 	kept    keptfile.File
 
 	in    chan delivery
@@ -46,13 +47,16 @@ type output struct {
 	told  string // what was last wrong with the journal
 }
 
+// note puts slots into the journal.
 func (o *output) note(slots ...int) {
 	for _, i := range slots {
 		slot, err := encodeSlot(o.slots[i])
-		if err == nil {
-			err = o.journal.put(i, slot)
+		if err == nil && o.journal != nil {
+			if _, err = o.journal.WriteAt(slot, int64(i)*slotSize); err != nil {
+				err = fmt.Errorf("write journal of app logs: %w", err)
+			}
 		}
-		o.tell(err)
+		o.report(err, &o.told, "app log lines may be repeated after a restart")
 	}
 }
 
@@ -84,7 +88,7 @@ func (o *output) run() {
 			}
 		}
 	}
-	o.journal.close()
+	_ = o.journal.Close() // nil is none
 	wait := time.NewTimer(patience)
 	defer wait.Stop()
 	select {
@@ -101,43 +105,33 @@ func (o *output) run() {
 
 // deliver writes and notes. What fails to be noted was written anyway.
 func (o *output) deliver(d delivery) error {
-	slot, slotErr := encodeSlot(d.state)
 	if len(d.text) > 0 {
 		if _, err := o.w.Write(d.text); err != nil {
 			return err
 		}
 	}
-	if slotErr == nil {
-		slotErr = o.journal.put(d.slot, slot)
-	}
 	o.slots[d.slot] = d.state
-	o.tell(slotErr)
+	o.note(d.slot)
 	return nil
 }
 
-func (o *output) tell(err error) {
+// report logs an error once; told is the text of the last one, "" for none.
+func (o *output) report(err error, told *string, consequence string) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	if text != o.told && err != nil {
-		o.log.WithError(err).Error("app log lines may be repeated after a restart")
+	if text != *told && err != nil {
+		o.log.WithError(err).Error(consequence)
 	}
-	o.told = text
+	*told = text
 }
 
 func (o *output) keep(jobs <-chan string) {
 	told := ""
 	for content := range jobs {
 		_, err := o.kept.Keep(keptfile.Desired{Do: keptfile.Write, Content: content})
-		text := ""
-		if err != nil {
-			text = err.Error()
-		}
-		if text != told && err != nil {
-			o.log.WithError(err).Error("app log lines may be repeated after a reboot")
-		}
-		told = text
+		o.report(err, &told, "app log lines may be repeated after a reboot")
 	}
 }
 
