@@ -24,7 +24,7 @@ func TestAThriftyStepRestsAsLongAsItsCostDemands(t *testing.T) {
 				t.Errorf("a step of %s ends with %v", c.takes, err)
 			}
 			err := step(t.Context())
-			if wait, rests := wish(err); rests != (c.rests > 0) || time.Duration(wait) != c.rests {
+			if wait, rests := errors.AsType[After](err); rests != (c.rests > 0) || time.Duration(wait) != c.rests {
 				t.Errorf("after a step of %s: %v, want a rest of %s", c.takes, err, c.rests)
 			}
 			if rests := c.rests > 0; rests && !errors.Is(err, failed) {

@@ -96,8 +96,5 @@ func (c *Component) apply(a action) error {
 		errs = append(errs, c.Record.sync())
 	}
 	c.Record.lookAfter()
-	if a.again > 0 {
-		errs = append(errs, loop.After(a.again))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, loop.Again(a.again))...)
 }

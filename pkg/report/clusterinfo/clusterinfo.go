@@ -109,10 +109,7 @@ func (c *Component) Step(context.Context) error {
 		c.next = now.Add(min(max(pauseFactor*min(took, c.took), minPause), maxPause))
 		c.took = took
 	}
-	if a.again > 0 {
-		err = errors.Join(err, loop.After(a.again))
-	}
-	return err
+	return errors.Join(err, loop.Again(a.again))
 }
 
 func (c *Component) look(leads bool) facts {

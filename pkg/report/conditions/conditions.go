@@ -75,10 +75,7 @@ func (c *Component) apply(f facts, a action) error {
 	if err := c.Conditions.Publish(types.Global, a.conditions); err != nil {
 		return fmt.Errorf("publish KubeNodeConditions: %w", err)
 	}
-	if a.again > 0 {
-		return loop.After(a.again)
-	}
-	return nil
+	return loop.Again(a.again)
 }
 
 // look copies what is true now.

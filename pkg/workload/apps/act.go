@@ -41,24 +41,16 @@ type task struct {
 }
 
 type outcome struct {
-	task  task
-	steps map[string][]types.RepairStep // by application
-	fails map[string]error
-	err   error // of the whole
+	*worker
+	err error // of the whole
 }
 
-// begin acts beside the steps.
+// begin acts beside the steps, while no other node repairs any application.
 func (c *Component) begin(ctx context.Context, t task) {
-	if c.working.Begin(ctx, actTimeout, func(ctx context.Context) outcome { return c.work(ctx, t) }) {
+	w := &worker{Kube: c.Kube, task: t, now: time.Now, uptime: c.Uptime, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
+	if c.working.Begin(ctx, actTimeout, func(ctx context.Context) outcome { return outcome{w, c.Kube.Repair(ctx, t.self.Name, w.do)} }) {
 		c.mem.acting = &t
 	}
-}
-
-// work acts for one application while no other node repairs any.
-func (c *Component) work(ctx context.Context, t task) outcome {
-	w := &worker{Kube: c.Kube, task: t, now: time.Now, uptime: c.Uptime, steps: map[string][]types.RepairStep{}, fails: map[string]error{}}
-	err := c.Kube.Repair(ctx, t.self.Name, w.do)
-	return outcome{task: t, steps: w.steps, fails: w.fails, err: err}
 }
 
 // finish takes in what came of a task, and says when its applications are next.
@@ -77,14 +69,14 @@ func (c *Component) finish(out outcome) {
 		return
 	case out.err != nil:
 		key := ""
-		if len(out.task.targets) == 0 {
-			key = out.task.lost.UID
+		if len(out.targets) == 0 {
+			key = out.lost.UID
 		}
-		c.complain(key, out.err, true, c.Log.WithFields(logrus.Fields{"act": out.task.act, "node": out.task.lost.Name}))
+		c.complain(key, out.err, true, c.Log.WithFields(logrus.Fields{"act": out.act, "node": out.lost.Name}))
 	}
-	for _, t := range out.task.targets {
+	for _, t := range out.targets {
 		err := out.fails[t.key]
-		c.complain(t.key, err, len(out.steps[t.key]) > 0, c.Log.WithFields(logrus.Fields{"app": t.key, "act": out.task.act}))
+		c.complain(t.key, err, len(out.steps[t.key]) > 0, c.Log.WithFields(logrus.Fields{"app": t.key, "act": out.act}))
 		c.keep(t.key, out.steps[t.key])
 		for _, s := range out.steps[t.key] {
 			c.Log.WithFields(logrus.Fields{"app": t.key, "act": s.Act}).Info(s.Step)
@@ -158,15 +150,7 @@ func (f facts) told(a app, v verdict) types.AppRepairStatus {
 
 // acts reports whether this node acts for the application right now.
 func (f facts) acts(key string) bool {
-	if f.acting == nil {
-		return false
-	}
-	for _, t := range f.acting.targets {
-		if t.key == key {
-			return true
-		}
-	}
-	return false
+	return f.acting != nil && slices.ContainsFunc(f.acting.targets, func(t target) bool { return t.key == key })
 }
 
 // worker acts under the repair lease.
@@ -175,9 +159,9 @@ type worker struct {
 	task
 	now      func() time.Time
 	uptime   func() time.Duration
-	snapshot snapshot // the last look under the repair lease, for a failover
-	steps    map[string][]types.RepairStep
-	fails    map[string]error
+	snapshot snapshot                      // the last look under the repair lease, for a failover
+	steps    map[string][]types.RepairStep // by application
+	fails    map[string]error              // by application
 }
 
 // do takes one application after the other; what fails for one does not hold up

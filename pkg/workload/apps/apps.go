@@ -152,7 +152,8 @@ func (c *Component) apply(ctx context.Context, self string, a action) error {
 		c.Log.WithField("app", app).Info("application is no longer configured")
 	}
 	if a.tell != nil {
-		c.designate(ctx, self, *a.tell)
+		ctx := types.Because(ctx, "", "the applications whose designated node this is are published to the other nodes")
+		c.telling.Begin(ctx, tellTimeout, func(ctx context.Context) error { return c.Kube.Designate(ctx, self, *a.tell) })
 	}
 	if a.look {
 		c.looking.Begin(ctx, lookTimeout, func(ctx context.Context) fresh { return c.readAgain(ctx, a.deleted) })
@@ -160,10 +161,7 @@ func (c *Component) apply(ctx context.Context, self string, a action) error {
 	if a.act != nil {
 		c.begin(ctx, *a.act)
 	}
-	if a.again > 0 {
-		errs = append(errs, loop.After(a.again))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, loop.Again(a.again))...)
 }
 
 func (c *Component) logChange(app string, old, s types.ENClusterAppStatus) {

@@ -110,9 +110,12 @@ func decide(f facts) action {
 		a.follow(f, v)
 	}
 	if f.configsKnown {
-		a.unpublish = slices.Concat(without(f.statuses, f.configs), without(f.repairs, f.configs))
-		slices.Sort(a.unpublish)
-		a.unpublish = slices.Compact(a.unpublish)
+		published := slices.AppendSeq(slices.Collect(maps.Keys(f.statuses)), maps.Keys(f.repairs))
+		slices.Sort(published)
+		a.unpublish = slices.DeleteFunc(slices.Compact(published), func(app string) bool {
+			_, configured := f.configs[app]
+			return configured
+		})
 	}
 	f.tell(&a)
 	f.unfence(&a)
@@ -121,17 +124,6 @@ func decide(f facts) action {
 		a.act = f.choose(&a, verdicts)
 	}
 	return a
-}
-
-// without are the keys of what is published for no configuration.
-func without[T, C any](published map[string]T, configs map[string]C) []string {
-	var keys []string
-	for key := range published {
-		if _, ok := configs[key]; !ok {
-			keys = append(keys, key)
-		}
-	}
-	return keys
 }
 
 // follow takes over when and where a verdict wants to look again.
@@ -195,8 +187,7 @@ func (f facts) pausing(key string) time.Duration { return max(0, f.rest[key].unt
 // most bounds how many applications one task takes. What disturbs something
 // that runs, or may have to be repeated, is done to one at a time.
 func (f facts) most(act types.RepairAct) int {
-	switch act {
-	case types.ActFailback, types.ActUnstick:
+	if act == types.ActFailback || act == types.ActUnstick {
 		return 1
 	}
 	return 50

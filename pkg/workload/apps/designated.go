@@ -2,7 +2,6 @@ package apps
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -149,35 +148,17 @@ func (f facts) tell(a *action) {
 	a.tell = &d
 }
 
-// designate writes it beside the steps.
-func (c *Component) designate(ctx context.Context, node string, d types.Designations) {
-	ctx = types.Because(ctx, "", "the applications whose designated node this is are published to the other nodes")
-	c.telling.Begin(ctx, tellTimeout, func(ctx context.Context) error { return c.Kube.Designate(ctx, node, d) })
-}
-
-// choose finds the pod that speaks for an application: the one that runs here,
-// else one that runs, else the newest. The order is total, so every step
-// chooses the same one.
-func choose(cfg types.AppInstanceConfig, pods []types.Pod, self string) (types.Pod, bool) {
-	var best types.Pod
-	found := false
-	for _, p := range pods {
-		if p.Terminating() || !cfg.Owns(p) {
-			continue // what terminates leaves; its replacement speaks
-		}
-		if !found || better(p, best, self) {
-			best, found = p, true
-		}
+// representativePod finds the pod that speaks for an application: the one that runs
+// here, else one that runs, else the newest. The order is total, so every step
+// chooses the same one. What terminates leaves; its replacement speaks.
+func (a app) representativePod(self string) (types.Pod, bool) {
+	pods := slices.DeleteFunc(slices.Clone(a.pods), types.Pod.Terminating)
+	if len(pods) == 0 {
+		return types.Pod{}, false
 	}
-	return best, found
-}
-
-func better(p, q types.Pod, self string) bool {
-	return cmp.Or(
-		cmp.Compare(weight(p, self), weight(q, self)),
-		p.Created.Compare(q.Created),
-		cmp.Compare(p.Name, q.Name),
-	) > 0
+	return slices.MaxFunc(pods, func(p, q types.Pod) int {
+		return cmp.Or(cmp.Compare(weight(p, self), weight(q, self)), p.Created.Compare(q.Created), cmp.Compare(p.Name, q.Name))
+	}), true
 }
 
 func weight(p types.Pod, self string) int {

@@ -212,15 +212,13 @@ func (f facts) wantLook(v *verdict, soon bool) {
 // stale says that there is no fresh look, "" where there is one.
 func (f facts) stale() string {
 	switch {
-	case !f.fresh.old(f.uptime):
+	case f.fresh.at != 0 && f.uptime-f.fresh.at <= freshFor:
 		return ""
 	case f.fresh.err != "":
 		return "The current state of the cluster cannot be read: " + f.fresh.err + "."
 	}
 	return "Volumes and Leases are being checked."
 }
-
-func (l fresh) old(uptime time.Duration) bool { return l.at == 0 || uptime-l.at > freshFor }
 
 // unrenewed says what speaks against the death of a kubelet, "" for nothing. there
 // says whether its Node is.

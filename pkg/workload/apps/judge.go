@@ -136,16 +136,10 @@ func (f facts) move(a app) (verdict, bool) {
 		v.reason, v.again = v.reason+" "+why, again
 		return v, true
 	}
-	v.target = &target{app: a, node: f.self.Name, note: f.moved(a)}
+	note := a.set.Note
+	note.Moved, note.MovedTo, note.Stuck = f.now, f.self.Name, 0 // what failed before says nothing of what is tried now
+	v.target = &target{app: a, node: f.self.Name, note: note}
 	return v, true
-}
-
-// moved is the note of a set whose affinity changes: what failed before says
-// nothing of what is tried now.
-func (f facts) moved(a app) types.RepairNote {
-	n := a.set.Note
-	n.Moved, n.MovedTo, n.Stuck = f.now, f.self.Name, 0
-	return n
 }
 
 // actSettle is no act for people: the note is wiped.

@@ -235,21 +235,16 @@ func appOf(domain string) string {
 // claims are those of the set and of the pods: a hot-plugged volume is only in
 // the latter.
 func claims(a app) []string {
-	var names []string
-	add := func(claims []string) {
-		for _, c := range claims {
-			names = append(names, types.NamespaceApps+"/"+c)
-		}
-	}
-	add(a.set.Claims)
+	names := slices.Clone(a.set.Claims)
 	for _, p := range a.pods {
-		add(p.Claims)
+		names = append(names, p.Claims...)
+	}
+	for i := range names {
+		names[i] = types.NamespaceApps + "/" + names[i]
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
-
-func (a app) representativePod(self string) (types.Pod, bool) { return choose(a.cfg, a.pods, self) }
 
 // runs reports whether a copy of it runs on a node that is Ready.
 func (a app) runs(nodes map[string]types.Node) bool {

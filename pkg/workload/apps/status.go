@@ -25,22 +25,23 @@ const restarts = time.Minute
 const firstVNCPort = 5900
 
 func (f facts) status(a app) types.ENClusterAppStatus {
+	s := types.ENClusterAppStatus{AppUUID: a.cfg.UUIDandVersion.UUID, IsDNidNode: a.cfg.IsDesignatedNodeID, AppIsVMI: a.cfg.IsVMI()}
 	switch {
 	case f.unseenSince.IsZero():
-		return seen(a.cfg, a.pods, f.self.Name)
-	case f.now.Sub(f.unseenSince) < trust:
-		return lastKnown(a.cfg, f.statuses[a.key])
+		a.seen(&s, f.self.Name)
+	case f.now.Sub(f.unseenSince) < trust: // an application that was never looked for is "unknown"
+		last := f.statuses[a.key]
+		s.ScheduledOnThisNode = last.ScheduledOnThisNode
+		s.AppKubeStatus = last.AppKubeStatus
+		s.StatusRunning = last.AppKubeStatus == types.AppKubeRunning
+		s.VMIName, s.VNCPort = last.VMIName, last.VNCPort
+	default:
+		// This claims nothing: another node may run the application by now. It must not
+		// say "not in the cluster" either, or the designated node would claim the
+		// application (docs/wire.md, "ENClusterAppStatus").
+		s.AppKubeStatus = types.AppKubeAPIUnreachable
 	}
-	return unreachable(a.cfg)
-}
-
-// configured is the part of a status that needs no cluster.
-func configured(cfg types.AppInstanceConfig) types.ENClusterAppStatus {
-	return types.ENClusterAppStatus{
-		AppUUID:    cfg.UUIDandVersion.UUID,
-		IsDNidNode: cfg.IsDesignatedNodeID,
-		AppIsVMI:   cfg.IsVMI(),
-	}
+	return s
 }
 
 // restarting keeps the claim on a virtual machine that was here and is on no node
@@ -61,33 +62,12 @@ func (f facts) restarting(a app, s types.ENClusterAppStatus) (types.ENClusterApp
 	return s, verdict{keys: []string{key}, again: wait}
 }
 
-// unreachable claims nothing: another node may run the application by now. It
-// must not say "not in the cluster" either, or the designated node would claim
-// the application (docs/wire.md, "ENClusterAppStatus").
-func unreachable(cfg types.AppInstanceConfig) types.ENClusterAppStatus {
-	s := configured(cfg)
-	s.AppKubeStatus = types.AppKubeAPIUnreachable
-	return s
-}
-
-// lastKnown repeats what was seen last; for an application that was never
-// looked for that is "unknown".
-func lastKnown(cfg types.AppInstanceConfig, last types.ENClusterAppStatus) types.ENClusterAppStatus {
-	s := configured(cfg)
-	s.ScheduledOnThisNode = last.ScheduledOnThisNode
-	s.AppKubeStatus = last.AppKubeStatus
-	s.StatusRunning = last.AppKubeStatus == types.AppKubeRunning
-	s.VMIName, s.VNCPort = last.VMIName, last.VNCPort
-	return s
-}
-
 // seen tells what the pods of a complete table say.
-func seen(cfg types.AppInstanceConfig, pods []types.Pod, self string) types.ENClusterAppStatus {
-	s := configured(cfg)
-	pod, ok := choose(cfg, pods, self)
+func (a app) seen(s *types.ENClusterAppStatus, self string) {
+	pod, ok := a.representativePod(self)
 	if !ok {
 		s.AppKubeStatus = types.AppKubeNotInCluster
-		return s
+		return
 	}
 	s.AppKubeStatus = types.AppKubeNotRunning
 	if pod.Phase == types.PodRunning {
@@ -96,9 +76,8 @@ func seen(cfg types.AppInstanceConfig, pods []types.Pod, self string) types.ENCl
 	s.ScheduledOnThisNode = self != "" && pod.NodeName == self
 	if s.AppIsVMI {
 		s.VMIName = pod.VMIName()
-		s.VNCPort = firstVNCPort + cfg.FixedResources.VncDisplay
+		s.VNCPort = firstVNCPort + a.cfg.FixedResources.VncDisplay
 	}
-	return s
 }
 
 // snapshot is a look under the repair lease.

@@ -142,11 +142,7 @@ func (c *Component) apply(ctx context.Context, f facts, a action) error {
 		c.running, c.calledOff = *a.round, false
 		c.round.Begin(ctx, roundTimeout, func(ctx context.Context) error { return c.attach(ctx, *a.round) })
 	}
-	err = errors.Join(err, c.lastErr)
-	if a.again > 0 {
-		return errors.Join(err, loop.After(a.again))
-	}
-	return err
+	return errors.Join(err, c.lastErr, loop.Again(a.again))
 }
 
 // Raised is what came of setting a link up.

@@ -139,17 +139,11 @@ func (c *Component) apply(ctx context.Context, a action) error {
 			c.writes[l].Begin(ctx, writeTimeout, func(ctx context.Context) outcome { return c.write(ctx, level(l), m.change) })
 		}
 	}
-	if err := c.Status.Publish(types.Global, a.status); err != nil {
-		return errors.Join(fmt.Errorf("publish KubeStorageStatus: %w", err), wish(a.again))
+	err := c.Status.Publish(types.Global, a.status)
+	if err != nil {
+		err = fmt.Errorf("publish KubeStorageStatus: %w", err)
 	}
-	return wish(a.again)
-}
-
-func wish(again time.Duration) error {
-	if again <= 0 {
-		return nil
-	}
-	return loop.After(again)
+	return errors.Join(err, loop.Again(a.again))
 }
 
 type outcome struct {
