@@ -185,8 +185,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // KindOf returns the kind of an error of Decrypt; DecryptFailed for others.
 func KindOf(err error) Kind {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 	return DecryptFailed

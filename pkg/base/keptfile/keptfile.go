@@ -184,7 +184,6 @@ func (f File) Keep(w Desired) (Result, error) {
 	}
 	did, err := f.put(dir, part, w.Content)
 	if err != nil {
-		_, _ = remove(part)
 		return Same, fmt.Errorf("write %s: %w", f.Name, err)
 	}
 	return did, nil
@@ -218,11 +217,8 @@ func (f File) put(dir, part, content string) (Result, error) {
 	if holds(f.Path, content) {
 		return Same, nil
 	}
-	if err := safefile.Create(part, content, 0o600); err != nil {
-		return Same, err
-	}
 	// This need not be on the disk: after a power cut the next look makes it good.
-	if err := os.Rename(part, f.Path); err != nil {
+	if err := safefile.Replace(f.Path, part, content, 0o600); err != nil {
 		return Same, err
 	}
 	return Written, nil

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -52,23 +53,18 @@ func (r *Redactor) Know(secret string) {
 	r.replacer = nil
 }
 
-// Learn knows from now on what stands at the places of secrets in a value of
-// encoding/json.
-func (r *Redactor) Learn(v any) {
-	walker{learn: r.Know, text: func(s string) string { return s }}.walk("", v, false)
-}
-
-// LearnJSON is Learn for a document; one that does not parse teaches nothing.
+// LearnJSON knows from now on what stands at the places of secrets in a document;
+// one that does not parse teaches nothing.
 func (r *Redactor) LearnJSON(raw []byte) {
 	if v, err := decode(raw); err == nil {
-		r.Learn(v)
+		walker{learn: r.Know, text: func(s string) string { return s }}.walk("", v, false)
 	}
 }
 
 // between is what separates documents of YAML in one text.
 var between = regexp.MustCompile(`(?m)^(?:---|\.\.\.)(?:[ \t\r]|$)`)
 
-// LearnYAML is Learn for all documents of a text; one that does not parse
+// LearnYAML is LearnJSON for all documents of a text; one that does not parse
 // teaches nothing.
 func (r *Redactor) LearnYAML(raw []byte) {
 	for _, document := range between.Split(string(raw), -1) {
@@ -86,29 +82,23 @@ func (r *Redactor) Value(v any) any {
 
 // JSON is a document without secrets. One that does not parse is treated as text.
 func (r *Redactor) JSON(raw []byte) []byte {
-	v, err := decode(raw)
-	if err != nil {
-		return []byte(r.Text(string(raw)))
+	if v, err := decode(raw); err == nil {
+		if out, err := encode(r.Value(v)); err == nil {
+			return out
+		}
 	}
-	out, err := encode(r.Value(v))
-	if err != nil {
-		return []byte(r.Text(string(raw)))
-	}
-	return out
+	return []byte(r.Text(string(raw)))
 }
 
 // YAML is a document without secrets. One that does not parse, or several in
 // one, are treated as text.
 func (r *Redactor) YAML(raw []byte) []byte {
-	asJSON, err := yaml.YAMLToJSON(raw)
-	if err != nil || bytes.Contains(raw, []byte("\n---")) {
-		return []byte(r.Text(string(raw)))
+	if asJSON, err := yaml.YAMLToJSON(raw); err == nil && !bytes.Contains(raw, []byte("\n---")) {
+		if out, err := yaml.JSONToYAML(r.JSON(asJSON)); err == nil {
+			return out
+		}
 	}
-	out, err := yaml.JSONToYAML(r.JSON(asJSON))
-	if err != nil {
-		return []byte(r.Text(string(raw)))
-	}
-	return out
+	return []byte(r.Text(string(raw)))
 }
 
 // Lines is a text of lines without secrets; a line that is an object of JSON
@@ -178,13 +168,9 @@ func (r *Redactor) clear(text string) string {
 
 // compile has the longest first: one secret may be the front of another.
 func (r *Redactor) compile() *strings.Replacer {
-	forms := make([]string, 0, len(r.known))
-	for form := range r.known {
-		forms = append(forms, form)
-	}
-	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	pairs := make([]string, 0, 2*len(forms))
-	for _, form := range forms {
+	longest := func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
+	var pairs []string
+	for _, form := range slices.SortedFunc(maps.Keys(r.known), longest) {
 		pairs = append(pairs, form, Hidden)
 	}
 	return strings.NewReplacer(pairs...)

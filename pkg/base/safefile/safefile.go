@@ -109,6 +109,22 @@ func Create(path, content string, mode os.FileMode) error {
 	return err
 }
 
+// Replace puts a file as of Create in the place of what is at path, in one step: a reader
+// sees the old one or the new one. It is made at part, beside it; what is there is removed.
+func Replace(path, part, content string, mode os.FileMode) error {
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := Create(part, content, mode); err != nil {
+		return err
+	}
+	err := os.Rename(part, path)
+	if err != nil {
+		_ = os.Remove(part)
+	}
+	return err
+}
+
 // Names lists the entries of a directory in the order it has them, most of them
 // at the most. A FIFO in its place does not hold the reader up.
 func Names(dir string, most int) ([]string, error) {

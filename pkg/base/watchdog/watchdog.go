@@ -172,7 +172,7 @@ func WritePID(log logrus.FieldLogger, path string) (remove func()) {
 			log.WithField("pid_found", old).Info("stale pid file, replacing it")
 		}
 	}
-	if err := replace(path, strconv.Itoa(own)+"\n"); err != nil {
+	if err := safefile.Replace(path, path+".new", strconv.Itoa(own)+"\n", 0o644); err != nil {
 		log.WithError(err).Error("cannot write pid file")
 	}
 	return func() {
@@ -183,22 +183,6 @@ func WritePID(log logrus.FieldLogger, path string) (remove func()) {
 			log.WithError(err).Error("cannot remove pid file")
 		}
 	}
-}
-
-// replace puts a file that everybody may read in the place of what is at path.
-func replace(path, content string) error {
-	part := path + ".new"
-	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := safefile.Create(part, content, 0o644); err != nil {
-		return err
-	}
-	err := os.Rename(part, path)
-	if err != nil {
-		_ = os.Remove(part)
-	}
-	return err
 }
 
 func readPID(path string) (int, bool) {

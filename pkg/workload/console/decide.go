@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -253,12 +254,5 @@ func (f facts) state(a, chosen *app, v verdict) (open bool, why string) {
 
 // taken is for those who have to wait for the console of another application.
 func taken(by types.AppInstanceConfig) string {
-	return "the console of " + title(by) + " is open; there is one per node"
-}
-
-func title(cfg types.AppInstanceConfig) string {
-	if cfg.DisplayName != "" {
-		return cfg.DisplayName
-	}
-	return cfg.UUIDandVersion.UUID.String()
+	return "the console of " + cmp.Or(by.DisplayName, by.UUIDandVersion.UUID.String()) + " is open; there is one per node"
 }

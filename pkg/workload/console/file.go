@@ -220,18 +220,13 @@ func inTable(path string, port uint32) (bool, error) {
 
 // edgeviewLives reports that the process is an edgeview, or that nobody can tell.
 func edgeviewLives(proc string, pid int) bool {
-	comm, err := readComm(filepath.Join(proc, strconv.Itoa(pid), "comm"))
+	comm, err := safefile.Read(filepath.Join(proc, strconv.Itoa(pid), "comm"), 64) // the kernel's longest has 15
 	switch {
 	case err == nil:
-		return comm == edgeview
+		return strings.TrimSpace(string(comm)) == edgeview
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
 		_, err := os.Stat(filepath.Join(proc, "net"))
 		return err != nil // it is not the processes that are missing
 	}
 	return true
-}
-
-func readComm(path string) (string, error) {
-	comm, err := safefile.Read(path, 64) // the kernel's longest has 15
-	return strings.TrimSpace(string(comm)), err
 }

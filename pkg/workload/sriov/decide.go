@@ -132,11 +132,6 @@ func (f facts) endPause(s state, m *memory) {
 // has one, and nobody else writes the configuration.
 func (f facts) quiet(s state, m *memory) bool { return s.known && m.pause == 0 }
 
-// superfluous reports resources of EVE's that no node has.
-func (f facts) superfluous(s state) bool {
-	return len(s.foreign) > 0 || slices.ContainsFunc(s.config.others, isEVE)
-}
-
 func isEVE(r resource) bool { return r.Prefix == resourcePrefix }
 
 func names(vfs []vf) []string {
@@ -255,6 +250,7 @@ func (f facts) due(s state, want *part, gone []string, m *memory) (change, time.
 	f.endPause(s, m)
 	pause := m.repaired.Add(max(m.pause, minPause))
 	idle := len(s.parts) == 0 && (want == nil || len(want.VFs) == 0)
+	nobodys := len(s.foreign) > 0 || slices.ContainsFunc(s.config.others, isEVE) // resources of EVE's
 	switch {
 	case want != nil && (!s.has || !slices.Equal(want.VFs, s.current.VFs)):
 		return ownPart, f.now
@@ -262,7 +258,7 @@ func (f facts) due(s state, want *part, gone []string, m *memory) (change, time.
 		return correct, pause
 	case f.config.Version == "":
 		return "", f.now
-	case len(gone) > 0, f.quiet(s, m) && f.superfluous(s):
+	case len(gone) > 0, f.quiet(s, m) && nobodys:
 		return tidy, pause
 	}
 	return "", f.now

@@ -34,13 +34,6 @@ type scanned struct {
 
 var errTwice = errors.New("its name or address is also used by another function")
 
-// unreadable tells what could not be read, or is not there yet, from what makes
-// no sense.
-func unreadable(err error) bool {
-	var path *fs.PathError
-	return errors.As(err, &path)
-}
-
 // sysfs is the folder where the kernel shows its devices.
 type sysfs string
 
@@ -59,7 +52,7 @@ func (s sysfs) scan(bundles []types.IoBundle) scanned {
 			v.Bound, err = s.bound(v.Address, &out)
 			names[v.name()], addresses[v.Address] = true, true
 			out.vfs = append(out.vfs, v)
-		} else if unreadable(err) {
+		} else if _, unread := errors.AsType[*fs.PathError](err); unread { // or it is not there yet; else it makes no sense
 			out.unread = append(out.unread, b.PciLong)
 		}
 		if err != nil {
