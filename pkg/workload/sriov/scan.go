@@ -52,7 +52,7 @@ func (s sysfs) scan(bundles []types.IoBundle) scanned {
 			v.Bound, err = s.bound(v.Address, &out)
 			names[v.name()], addresses[v.Address] = true, true
 			out.vfs = append(out.vfs, v)
-		} else if _, unread := errors.AsType[*fs.PathError](err); unread { // or it is not there yet; else it makes no sense
+		} else if _, unread := errors.AsType[*fs.PathError](err); unread { // or it is not there yet; else it is invalid
 			out.unread = append(out.unread, b.PciLong)
 		}
 		if err != nil {
