@@ -109,12 +109,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	k3sVersion := pubsub.NewPublication[types.K3sVersionStatus](bus, device.Self)
 	cipherBlocks := pubsub.NewPublication[types.CipherBlockStatus](bus, device.Self)
 	cipherMetrics := pubsub.NewPublication[types.CipherMetrics](bus, device.Self)
-
-	// What the cluster looks like, and what only this process knows.
-	nodes, api, leases := &pubsub.Table[types.Node]{}, &pubsub.Table[types.APIStatus]{}, &pubsub.Table[types.Lease]{}
-	appPods, nodePods := &pubsub.Table[types.Pod]{}, &pubsub.Table[types.Pod]{}
-	vmis, sets := &pubsub.Table[types.VMI]{}, &pubsub.Table[types.AppSet]{}
-	token := &pubsub.Table[types.ClusterToken]{}
+	token := &pubsub.Table[types.ClusterToken]{} // in memory: it is a secret
 
 	pulses := map[string]*loop.Pulse{
 		"clusterstatus": {}, "statusserver": {}, "drain": {}, "leader": {}, "apps": {}, "clusterinfo": {}, "loglevel": {},
@@ -129,8 +124,8 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 	kube := kubeapi.New(kubeapi.Config{
 		Log: as("kubeapi"), Pulse: pulses["kubeapi"], Kubeconfig: p.Kubeconfig, Requests: requests, Operations: record, Uptime: device.Uptime,
 		Info: info, Leader: leaderInfo,
-		Nodes: nodes, AppPods: appPods, NodePods: nodePods, Leases: leases, API: api,
-		VMIs: vmis, Sets: sets,
+		Nodes: &pubsub.Table[types.Node]{}, API: &pubsub.Table[types.APIStatus]{}, Leases: &pubsub.Table[types.Lease]{},
+		AppPods: &pubsub.Table[types.Pod]{}, NodePods: &pubsub.Table[types.Pod]{}, VMIs: &pubsub.Table[types.VMI]{}, Sets: &pubsub.Table[types.AppSet]{},
 		Credentials: &pubsub.Table[types.Credentials]{}, Clocks: &pubsub.Table[types.NodeClock]{},
 		Tables: &pubsub.Table[types.TableStatus]{}, Services: &pubsub.Table[types.Service]{}, Ingresses: &pubsub.Table[types.Ingress]{},
 		KubeVIP: &pubsub.Table[types.KubeVIP]{}, OwnDisks: &pubsub.Table[types.LonghornNode]{},
@@ -194,25 +189,25 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		"membership": &membership.Component{
 			Log: as("membership"), Pulse: pulses["membership"],
-			Config: clusterConfig, Agent: zedagent, Settings: settings, Info: info, Nodes: nodes, API: api,
+			Config: clusterConfig, Agent: zedagent, Settings: settings, Info: info, Nodes: kube.Nodes, API: kube.API,
 			Leave: leaveRequest, Without: without, Progress: drainProgress, Journal: drainJournal,
 			Kube: kube, Operations: record, Version: p.Version, Hour: p.Hour, Uptime: device.Uptime,
 			Membership: memberOf,
 		},
 		"peers": &peers.Component{
 			Log: as("peers"), Pulse: pulses["peers"],
-			Request: leaveRequest, Membership: memberOf, Status: clusterStatus, Agent: zedagent, Info: info, Nodes: nodes, API: api,
+			Request: leaveRequest, Membership: memberOf, Status: clusterStatus, Agent: zedagent, Info: info, Nodes: kube.Nodes, API: kube.API,
 			Kube: kube, Dial: (&net.Dialer{}).DialContext, Proc: p.Proc, Sysfs: p.Sysfs, BootID: p.Boot, Uptime: device.Uptime,
 			Peers: clusterPeers, Without: without,
 		},
 		"members": &members.Component{
 			Log: as("members"), Pulse: pulses["members"],
-			Membership: memberOf, Agent: zedagent, Settings: settings, Info: info, Nodes: nodes, AppPods: appPods, API: api,
+			Membership: memberOf, Agent: zedagent, Settings: settings, Info: info, Nodes: kube.Nodes, AppPods: kube.AppPods, API: kube.API,
 			Kube: kube, Uptime: device.Uptime, Members: clusterMembers, Journal: membersJournal,
 		},
 		"leader": &leader.Component{
 			Log: as("leader"), Pulse: pulses["leader"],
-			Agent: zedagent, Info: info, Nodes: nodes, API: api,
+			Agent: zedagent, Info: info, Nodes: kube.Nodes, API: kube.API,
 			Leader: leaderInfo,
 			Kube:   kube,
 		},
@@ -223,13 +218,14 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 		},
 		"k3sconfig": &k3sconfig.Component{
 			Log: as("k3sconfig"), Pulse: pulses["k3sconfig"],
-			Settings: settings, Release: k3sRelease, Membership: memberOf, Info: info, Nodes: nodes, BootID: p.Boot,
-			OverrideFile: p.In(k3sconfig.DefaultOverrideFile), Binary: p.In(k3sconfig.DefaultBinary), PID: p.In(k3sconfig.DefaultPID), Proc: p.Proc, Operations: record,
+			Settings: settings, Release: k3sRelease, Membership: memberOf, Info: info, Nodes: kube.Nodes, BootID: p.Boot,
+			OverrideFile: p.In(k3sconfig.DefaultOverrideFile), Binary: p.In(k3sconfig.DefaultBinary),
+			PID: p.In(k3sconfig.DefaultPID), Proc: p.Proc, Operations: record,
 			KubeConfig: kubeConfig, Status: k3sVersion,
 		},
 		"statusserver": &statusserver.Component{
 			Log: as("statusserver"), Pulse: pulses["statusserver"],
-			Status: clusterStatus, Nodes: nodes, API: api, Info: info,
+			Status: clusterStatus, Nodes: kube.Nodes, API: kube.API, Info: info,
 			TopicDirs: []string{p.In(types.PathTopics), p.In(types.PathKeptTopics)}, InstallLog: p.In("/persist/kubelog/k3s-install.log"),
 			Version: p.Version, Reports: p.Reports, ProversFile: p.In("/persist/zedkube/all-prove"),
 		},
@@ -239,7 +235,7 @@ func wire(p device.Paths, log *logrus.Logger, out io.Writer) (*pubsub.Bus, map[s
 			Log: as("drain"), Pulse: pulses["drain"],
 			DeviceOp: deviceOp, Update: update, Operator: drainRequest,
 			Config: clusterConfig, Membership: memberOf, Settings: settings, Info: info,
-			Nodes: nodes, NodePods: nodePods, Leases: leases, API: api, Clocks: kube.Clocks, Agent: nodeagent,
+			Nodes: kube.Nodes, NodePods: kube.NodePods, Leases: kube.Leases, API: kube.API, Clocks: kube.Clocks, Agent: nodeagent,
 			ForceFiles: p.ForceDrain, FaultMarker: p.In(types.PathFaultMarker),
 			Markers: []string{p.In(drain.RebootReason), p.In(drain.BootReason), p.In(drain.ScheduledShutdown)},
 			Kube:    kube, Operations: record, BootID: p.Boot, Uptime: device.Uptime, Hour: p.Hour,
