@@ -2,7 +2,6 @@ package appscmd
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +33,6 @@ type logsOptions struct {
 	follow    bool
 	previous  bool
 	since     time.Time // zero for all there is
-	named     bool      // say of each line whose it is, of a single log too
 	escape    bool      // show control characters instead of printing them
 }
 
@@ -63,11 +61,10 @@ func NewLogsCommand(o *device.Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			l.named = !out.People()
-			l.escape = out.People() && !raw && terminal.Of(c.OutOrStdout()).Fd >= 0
-			return printLogs(c.Context(), p, app, l, logWriter(&out, c.OutOrStdout()))
+			l.escape = !raw && terminal.Of(c.OutOrStdout()).Fd >= 0
+			return printLogs(c.Context(), p, app, l, &out, c.OutOrStdout())
 		},
-		ValidArgsFunction: terminal.CompleteArgs(appNames(o)),
+		ValidArgsFunction: terminal.CompleteArgs(appWords(o, false)),
 	}
 	out.Flag(c)
 	flags := c.Flags()
@@ -105,7 +102,7 @@ type source struct {
 	container string
 }
 
-func printLogs(ctx context.Context, p device.Paths, app types.AppInstanceConfig, o logsOptions, write func(line []byte) error) error {
+func printLogs(ctx context.Context, p device.Paths, app types.AppInstanceConfig, o logsOptions, out *terminal.Outputs, w io.Writer) error {
 	kube, done, err := kubeapi.Dial(ctx, device.Silent(), p.Kubeconfig, types.NoOperations{})
 	if err != nil {
 		return terminal.ExitWith(terminal.ExitNotPublished, err)
@@ -121,7 +118,7 @@ func printLogs(ctx context.Context, p device.Paths, app types.AppInstanceConfig,
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	lines := make(chan []byte)
+	lines := make(chan loggedLine)
 	var readers errgroup.Group
 	if !o.follow {
 		readers.SetLimit(1) // one after the other
@@ -129,13 +126,13 @@ func printLogs(ctx context.Context, p device.Paths, app types.AppInstanceConfig,
 	go func() {
 		defer close(lines)
 		for _, s := range sources {
-			readers.Go(func() error { return s.read(ctx, kube, o, o.named || len(sources) > 1, lines) })
+			readers.Go(func() error { return s.read(ctx, kube, o, lines) })
 		}
 		_ = readers.Wait()
 	}()
 	var wrong error
 	for line := range lines {
-		if err := write(line); err != nil && wrong == nil {
+		if err := line.write(w, out, len(sources) > 1, o.escape); err != nil && wrong == nil {
 			wrong = fmt.Errorf("write: %w", err)
 			cancel()
 		}
@@ -188,20 +185,14 @@ func sourcesOf(app types.AppInstanceConfig, pods []types.Pod, o logsOptions) ([]
 // guestConsole is the container that writes the console of a virtual machine.
 const guestConsole = "guest-console-log"
 
-// read hands on the lines of a log, with their times, and with whose they are
-// where there is more than one log.
-func (s source) read(ctx context.Context, kube *kubeapi.Client, o logsOptions, named bool, lines chan<- []byte) error {
+func (s source) read(ctx context.Context, kube *kubeapi.Client, o logsOptions, lines chan<- loggedLine) error {
 	options := types.LogOptions{Container: s.container, Previous: o.previous, Follow: o.follow, Since: o.since}
 	body, err := kube.Logs(ctx, s.pod, options)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	head := ""
-	if named {
-		head = s.pod.Name + "/" + s.container + " "
-	}
-	if err := printLines(ctx, body, head, o.escape, lines); err != nil {
+	if err := readLines(ctx, body, loggedLine{Pod: s.pod.Name, Container: s.container}, lines); err != nil {
 		return fmt.Errorf("read log of pod %s: %w", s.pod.Name, err)
 	}
 	return nil
@@ -211,87 +202,64 @@ func (s source) read(ctx context.Context, kube *kubeapi.Client, o logsOptions, n
 // parts, as in EVE's log.
 const printedLine = 256 << 10
 
-// What tells the parts of a line.
-const (
-	continuedMark = "[continued] "
-	continuesMark = " [continues]"
-)
-
-// printLines hands on the lines of a log, each with a head. What a guest wrote
-// may be anything: escape is for a terminal, which would obey some of it.
-func printLines(ctx context.Context, log io.Reader, head string, escape bool, lines chan<- []byte) error {
+// readLines hands on the lines of a log, each as one of the container that line names.
+func readLines(ctx context.Context, log io.Reader, line loggedLine, lines chan<- loggedLine) error {
 	in := bufio.NewReaderSize(log, printedLine)
-	begun := false
 	for {
 		part, err := in.ReadSlice('\n')
-		more := errors.Is(err, bufio.ErrBufferFull)
+		line.Continues = errors.Is(err, bufio.ErrBufferFull)
 		if len(part) > 0 {
-			line := []byte(head)
-			if begun {
-				line = append(line, continuedMark...)
-			}
-			if escape {
-				text, end := bytes.CutSuffix(part, []byte("\n"))
-				line = append(line, printable.Escape(string(text))...)
-				part = part[:0]
-				if end {
-					part = []byte("\n")
-				}
-			}
-			line = append(line, part...)
-			switch {
-			case more:
-				line = append(line, continuesMark+"\n"...)
-			case err != nil: // the last one may have no end
-				line = append(line, '\n')
-			}
+			line.Text = strings.TrimSuffix(string(part), "\n")
 			select {
 			case lines <- line:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		}
-		switch begun = more; {
+		switch line.Continued = line.Continues; {
 		case errors.Is(err, io.EOF):
 			return nil
-		case err != nil && !more:
+		case err != nil && !line.Continues:
 			return err
 		}
 	}
 }
 
+// loggedLine is a line of a log, or a part of a long one.
 type loggedLine struct {
 	At        time.Time `json:",omitzero"`
 	Pod       string
 	Container string
-	Text      string
-	Continued bool `json:",omitzero"` // it goes on with the line before
-	Continues bool `json:",omitzero"` // and the next one goes on with it
+	Text      string // of kubelets with the time in front, which write takes off for programs
+	Continued bool   `json:",omitzero"` // it goes on with the line before
+	Continues bool   `json:",omitzero"` // and the next one goes on with it
 }
 
-// logWriter writes lines of a log: as they are for people, else a document for each.
-func logWriter(out *terminal.Outputs, w io.Writer) func(line []byte) error {
-	return func(line []byte) error {
-		if out.People() {
-			_, err := w.Write(line)
-			return err
+// write writes a line as it is for people, with whose it is where it is named, else a
+// document. What a guest wrote may be anything: escape is for a terminal, which would obey
+// some of it.
+func (l loggedLine) write(w io.Writer, out *terminal.Outputs, named, escape bool) error {
+	if !out.People() {
+		if at, rest, ok := strings.Cut(l.Text, " "); ok && !l.Continued {
+			if t, err := time.Parse(time.RFC3339Nano, at); err == nil {
+				l.At, l.Text = t, rest
+			}
 		}
-		return out.Encode(w, logLineOf(strings.TrimSuffix(string(line), "\n")), "")
+		return out.Encode(w, l, "")
 	}
-}
-
-// logLineOf takes a printed line of a log apart: pod/container, time, text.
-func logLineOf(line string) any {
-	head, text, _ := strings.Cut(line, " ")
-	l := loggedLine{}
-	l.Pod, l.Container, _ = strings.Cut(head, "/")
-	text, l.Continued = strings.CutPrefix(text, continuedMark)
-	text, l.Continues = strings.CutSuffix(text, continuesMark)
-	if at, rest, ok := strings.Cut(text, " "); ok && !l.Continued {
-		if t, err := time.Parse(time.RFC3339Nano, at); err == nil {
-			l.At, text = t, rest
-		}
+	text := l.Text
+	if escape {
+		text = printable.Escape(text)
 	}
-	l.Text = text
-	return l
+	if l.Continued {
+		text = "[continued] " + text
+	}
+	if named {
+		text = l.Pod + "/" + l.Container + " " + text
+	}
+	if l.Continues {
+		text += " [continues]"
+	}
+	_, err := io.WriteString(w, text+"\n")
+	return err
 }

@@ -144,14 +144,19 @@ func TestLogsSaysWhenNobodyCanBeAsked(t *testing.T) {
 }
 
 func TestALineWithoutEndIsPrintedInParts(t *testing.T) {
-	lines := make(chan []byte, 10)
+	lines := make(chan loggedLine, 10)
 	log := "2026-05-03T06:09:30Z " + strings.Repeat("x", 3*printedLine) + "\n2026-05-03T06:09:31Z end"
-	if err := printLines(t.Context(), strings.NewReader(log), "pod/c ", false, lines); err != nil {
+	if err := readLines(t.Context(), strings.NewReader(log), loggedLine{Pod: "pod", Container: "c"}, lines); err != nil {
 		t.Fatal(err)
 	}
 	close(lines)
 	var all []string
-	for line := range lines {
+	for l := range lines {
+		var b bytes.Buffer
+		if err := l.write(&b, &terminal.Outputs{}, true, false); err != nil {
+			t.Fatal(err)
+		}
+		line := b.Bytes()
 		if len(line) > printedLine+100 || line[len(line)-1] != '\n' || !bytes.HasPrefix(line, []byte("pod/c ")) {
 			t.Errorf("a line of %d bytes: %.60q", len(line), line)
 		}

@@ -19,16 +19,19 @@ func TestLinesBecomeDocuments(t *testing.T) {
 	if err := cmdtest.Output("json", o.Flag, o.Parse); err != nil {
 		t.Fatal(err)
 	}
-	write := logWriter(&o, &b)
-	for _, line := range []string{"cam-0/main 2026-11-20T14:03:12.5Z up and running\n", "cam-0/main [continued] rest [continues]\n", "odd\n"} {
-		if err := write([]byte(line)); err != nil {
+	for _, line := range []loggedLine{
+		{Pod: "cam-0", Container: "main", Text: "2026-11-20T14:03:12.5Z up and running"},
+		{Pod: "cam-0", Container: "main", Text: "2026-11-20T14:03:12.5Z rest", Continued: true, Continues: true},
+		{Pod: "cam-0", Container: "main", Text: "odd"},
+	} {
+		if err := line.write(&b, &o, true, true); err != nil {
 			t.Fatal(err)
 		}
 	}
 	want := []loggedLine{
 		{At: time.Date(2026, 11, 20, 14, 3, 12, 500e6, time.UTC), Pod: "cam-0", Container: "main", Text: "up and running"},
-		{Pod: "cam-0", Container: "main", Text: "rest", Continued: true, Continues: true},
-		{Pod: "odd"},
+		{Pod: "cam-0", Container: "main", Text: "2026-11-20T14:03:12.5Z rest", Continued: true, Continues: true},
+		{Pod: "cam-0", Container: "main", Text: "odd"},
 	}
 	var got []loggedLine
 	for line := range strings.Lines(b.String()) {
