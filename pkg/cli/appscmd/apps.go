@@ -39,27 +39,21 @@ func NewAppsCommand(o *device.Options) *cobra.Command {
 				return viewApps(overview.Read(o.Root, time.Now()), args)
 			})
 		},
-		ValidArgsFunction: terminal.CompleteArgs(appNames(o)),
+		ValidArgsFunction: terminal.CompleteArgs(appWords(o, false)),
 	}))
 }
 
-// appNames gives the names of the applications to the shell, each with its UUID.
-func appNames(o *device.Options) func(context.Context) []string {
-	return func(context.Context) (names []string) {
+// appWords gives the names of the applications to the shell, each with its UUID, or the reverse.
+func appWords(o *device.Options, uuids bool) func(context.Context) []string {
+	return func(context.Context) (words []string) {
 		for _, a := range overview.Read(o.Root, time.Now()).Apps.List {
-			names = append(names, cobra.CompletionWithDesc(terminal.Clean(a.Name), a.UUID))
+			word, explained := terminal.Clean(a.Name), a.UUID
+			if uuids {
+				word, explained = explained, word
+			}
+			words = append(words, cobra.CompletionWithDesc(word, explained))
 		}
-		return names
-	}
-}
-
-// appUUIDs gives the applications' UUIDs to the shell, each with its name.
-func appUUIDs(o *device.Options) func(context.Context) []string {
-	return func(context.Context) (ids []string) {
-		for _, a := range overview.Read(o.Root, time.Now()).Apps.List {
-			ids = append(ids, cobra.CompletionWithDesc(a.UUID, terminal.Clean(a.Name)))
-		}
-		return ids
+		return words
 	}
 }
 

@@ -73,7 +73,7 @@ func NewVMIDetachCommand(o *device.Options) *cobra.Command {
 			d.paths, d.log = o.Paths(), log
 			return d.run(ctx)
 		},
-		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o), appUUIDs(o)),
+		ValidArgsFunction: terminal.CompleteArgs(device.NodeNames(o), appWords(o, true)),
 	}
 	out.Flag(c)
 	c.Flags().BoolVar(&d.request.Force, "force", false, "even if it is not proved that its storage is redundant and the node is lost: data that only that node has may be lost. Never from a Ready node")
@@ -95,7 +95,6 @@ func parseDetach(node, app string) (string, error) {
 	return id.String(), nil
 }
 
-// detachEnded is the error for a wait that did not come to its end.
 func detachEnded(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return terminal.ExitWith(terminal.ExitDetachTimeout, errors.New("timed out: the request has been withdrawn"))
@@ -260,7 +259,6 @@ func (d *detaching) ending(s types.AppRepairStatus) (over bool, err error) {
 	return false, nil
 }
 
-// tell prints what is new in the status.
 func (d *detaching) tell(s types.AppRepairStatus) error {
 	for _, step := range s.Steps {
 		if d.printed[stepKey(step)] {
@@ -290,10 +288,7 @@ var phaseWords = map[types.RepairPhase]string{
 	types.RepairWaits: "waits", types.RepairActs: "acts", types.RepairRefused: "refused", types.RepairGaveUp: "given up",
 }
 
-// stepKey tells steps apart.
-func stepKey(s types.RepairStep) string {
-	return fmt.Sprint(s.At.UnixNano(), s.Act, s.Step, s.Failed)
-}
+func stepKey(s types.RepairStep) string { return fmt.Sprint(s.At.UnixNano(), s.Act, s.Step, s.Failed) }
 
 // detachLog writes what happens for the user at the terminal, and for those who ask
 // later.

@@ -93,7 +93,6 @@ func (a *auditing) run(c *cobra.Command) error {
 	return cmp.Or(a.Outputs.Print(t, a.view(l)), l.err)
 }
 
-// parse completes the filter.
 func (a *auditing) parse(now time.Time) error {
 	var errs []error
 	for _, at := range []struct {
@@ -250,7 +249,6 @@ func auditWhy(o types.Operation) string {
 	return terminal.Clean(o.Why) + ": " + terminal.Clean(o.Error)
 }
 
-// view is a look for people or programs.
 func (a *auditing) view(l auditLook) terminal.View {
 	return terminal.View{Data: l, Err: l.err, Draw: func(s *terminal.Screen) {
 		operations := l.Operations
@@ -272,7 +270,6 @@ func (a *auditing) view(l auditLook) terminal.View {
 	}}
 }
 
-// nothing says that nothing was found.
 func (l auditLook) nothing() []string {
 	line := "No operation was recorded."
 	if l.all > 0 {

@@ -130,11 +130,11 @@ func checkRoot(root string) error {
 		return nil
 	}
 	info, err := os.Stat(root)
-	switch {
-	case err != nil:
+	if err == nil && !info.IsDir() {
+		err = errors.New(root + " is not a directory")
+	}
+	if err != nil {
 		return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("%w: %w", ErrNoDevice, err))
-	case !info.IsDir():
-		return terminal.ExitWith(terminal.ExitUsage, fmt.Errorf("%w: %s is not a directory", ErrNoDevice, root))
 	}
 	return nil
 }

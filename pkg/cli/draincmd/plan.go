@@ -77,10 +77,9 @@ func putPlanGates(s *terminal.Screen, f drain.Forecast) {
 	} else {
 		s.Field("quorum", terminal.Plain, "kept without this node")
 	}
-	switch f.Cordon {
-	case "":
+	if f.Cordon == "" {
 		s.Field("cordon", terminal.Plain, "would be set")
-	default:
+	} else {
 		s.Field("cordon", terminal.Plain, "already set, by "+terminal.Clean(f.Cordon))
 	}
 	putWarnings(s, f.Warnings)

@@ -81,7 +81,6 @@ func PhaseText(p types.NodeDrainProgress) (terminal.Style, string) {
 	return terminal.Red, "in a phase unknown to this command: " + terminal.Clean(string(p.Phase))
 }
 
-// putCourse is the drain in time and numbers.
 func putCourse(s *terminal.Screen, r drainRecord, p types.NodeDrainProgress) {
 	now := r.ReadAt
 	if p.Reason != "" {

@@ -73,7 +73,6 @@ func watch(read func() drainRecord) func(context.Context) terminal.View {
 	}
 }
 
-// view is a record for people or programs.
 func view(r drainRecord) terminal.View {
 	text := summary(r)
 	v := terminal.View{Data: r, Steady: text, Rows: []terminal.Row{{Text: text}}, Draw: func(s *terminal.Screen) { putDrain(s, r) }}

@@ -22,7 +22,6 @@ import (
 	"github.com/zedkube/zedkube/types"
 )
 
-// joinLook gathers what a plan of a join needs.
 type joinLook struct {
 	paths device.Paths
 	flags joinFlags
@@ -155,7 +154,6 @@ func (l *joinLook) chooseRole() {
 	}
 }
 
-// kernel reads the addresses that this device has.
 func (l *joinLook) kernel(ctx context.Context) {
 	o := &l.facts.Own
 	interfaces, err := net.Interfaces()

@@ -58,7 +58,6 @@ func NewLeaveCommand(o *device.Options) *cobra.Command {
 	return c
 }
 
-// do carries out what the flags ask for.
 func (f leaveFlags) do(c *cobra.Command, out io.Writer, p device.Paths) error {
 	who := consentingFrom(c.InOrStdin(), f.digest)
 	switch {
@@ -75,21 +74,17 @@ func (f leaveFlags) do(c *cobra.Command, out io.Writer, p device.Paths) error {
 	case f.giveUp:
 		return giveUpAndLeave(c.Context(), out, p, f.reason, who)
 	}
-	return askToLeave(out, p, f.reason, time.Now())
-}
-
-func askToLeave(out io.Writer, p device.Paths, reason string, now time.Time) error {
-	return publishLeave(out, p, types.ClusterLeaveRequest{RequestedAt: now.UTC(), Context: reason}, now)
+	return publishLeave(out, p, f.reason, nil, time.Now())
 }
 
 // publishLeave leaves a request for the agent. Each asking is a new one: what was
 // asked for while the controller wanted this node has no effect later.
-func publishLeave(out io.Writer, p device.Paths, r types.ClusterLeaveRequest, now time.Time) error {
+func publishLeave(out io.Writer, p device.Paths, reason string, consent *types.LeaveConsent, now time.Time) error {
 	effect, err := effectOfRequest(p, now)
 	if err != nil {
 		return err
 	}
-	if err := device.AskAgent(p, r); err != nil {
+	if err := device.AskAgent(p, types.ClusterLeaveRequest{RequestedAt: now.UTC(), Context: reason, Consent: consent}); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "The request to leave the cluster has been made.")
@@ -242,7 +237,7 @@ func giveUpAndLeave(ctx context.Context, out io.Writer, p device.Paths, reason s
 			return refuse("it is not known what would be lost: %s", terminal.Clean(strings.Join(facts.Unknown, "; ")))
 		}
 		fmt.Fprintln(out, "Nothing would be lost: no consent is needed.")
-		return askToLeave(out, p, reason, now)
+		return publishLeave(out, p, reason, nil, now)
 	}
 	if err := who.confirm(ctx, out, facts.Node, *plan.GiveUp); err != nil {
 		return err
@@ -250,7 +245,7 @@ func giveUpAndLeave(ctx context.Context, out io.Writer, p device.Paths, reason s
 	consent := *facts.Loss
 	consent.Given, consent.Uptime = now.UTC(), device.Uptime()
 	recordConsent(ctx, p, consent, "zedkube leave --give-up-data", facts.Node)
-	return publishLeave(out, p, types.ClusterLeaveRequest{RequestedAt: now.UTC(), Context: reason, Consent: &consent}, now)
+	return publishLeave(out, p, reason, &consent, now)
 }
 
 // recordConsent puts a consent on record before anybody can act on it.

@@ -135,7 +135,6 @@ func (f ownEvidence) warnings() []string {
 	return lines
 }
 
-// undoLeave takes a decided leave without the cluster back.
 func undoLeave(ctx context.Context, out io.Writer, p device.Paths, now time.Time) error {
 	m, _, err := device.ReadRecord[types.ClusterMembership](p.PersistentFile(device.Self, "ClusterMembership"))
 	switch {
@@ -159,7 +158,6 @@ func undoLeave(ctx context.Context, out io.Writer, p device.Paths, now time.Time
 	return nil
 }
 
-// withoutPlan is what would become of a leave without the cluster.
 type withoutPlan struct {
 	Made     time.Time
 	Node     string
@@ -172,7 +170,6 @@ type withoutPlan struct {
 	GiveUp   joinplan.GiveUp
 }
 
-// planWithout looks once, and changes nothing.
 func planWithout(ctx context.Context, p device.Paths, check bool) terminal.View {
 	f, err := lookAtPeers(ctx, p)
 	if err != nil {

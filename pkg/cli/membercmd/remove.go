@@ -213,7 +213,6 @@ func (r *removing) answering(ctx context.Context, to netip.Addr) int {
 	return 0
 }
 
-// addressesOf are those of a node that can be tried.
 func addressesOf(n types.Node) (list []netip.Addr) {
 	for _, text := range []string{n.InternalIP, n.ExternalIP} {
 		if ip, err := netip.ParseAddr(text); err == nil && !slices.Contains(list, ip) {
@@ -223,7 +222,6 @@ func addressesOf(n types.Node) (list []netip.Addr) {
 	return list
 }
 
-// explain prints what the removal means.
 func (r *removing) explain(target types.Node, nodes []types.Node) {
 	fmt.Fprintf(r.out, "Node %s (%s) is to be removed. It has not been Ready since %s.\n",
 		target.Name, cmp.Or(target.UUID, "its device is unknown"), terminal.Stamp(target.ReadySince, time.Now()))
@@ -282,9 +280,15 @@ func (r *removing) remove(ctx context.Context, own, target types.Node) (err erro
 			deleted, hinders, err = removal.Do(ctx)
 			return err
 		})
-		if !errors.Is(err, types.ErrHeld) || time.Now().After(ends) || !passes(ctx, time.Second) {
+		if !errors.Is(err, types.ErrHeld) || time.Now().After(ends) {
 			break
 		}
+		select {
+		case <-time.After(time.Second):
+			continue
+		case <-ctx.Done():
+		}
+		break
 	}
 	switch {
 	case errors.Is(err, types.ErrHeld):
@@ -301,19 +305,6 @@ func (r *removing) remove(ctx context.Context, own, target types.Node) (err erro
 	return nil
 }
 
-// passes reports whether d has passed before ctx ended.
-func passes(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-// outcomeOf is how an operation ended that ended with err.
 func outcomeOf(err error) types.OperationOutcome {
 	switch {
 	case err == nil:

@@ -44,7 +44,6 @@ func NewNodesCommand(o *device.Options) *cobra.Command {
 // nodesEvery is how often nodes are asked for while somebody watches.
 const nodesEvery = 2 * time.Second
 
-// viewNodes is a look at all nodes, or at the one that is named.
 func viewNodes(v device.NodesView, only []string) terminal.View {
 	if len(only) > 0 {
 		v.Nodes.List = slices.DeleteFunc(slices.Clone(v.Nodes.List), func(n overview.ClusterNode) bool { return n.Name != only[0] })
@@ -180,7 +179,6 @@ func NodeState(n overview.ClusterNode) string {
 	return text
 }
 
-// putNode is all that is known of one node.
 func putNode(s *terminal.Screen, n overview.ClusterNode, now time.Time) {
 	s.Put(0, nodeLook(n), terminal.Clean(n.Name)+": "+nodeStatus(n)+", since "+terminal.Stamp(n.Since, now))
 	for _, f := range []struct{ label, text string }{

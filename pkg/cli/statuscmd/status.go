@@ -52,7 +52,6 @@ func NewStatusCommand(o *device.Options) *cobra.Command {
 	return c
 }
 
-// viewStatus is an overview as status shows it.
 func viewStatus(o overview.Overview, check bool) terminal.View {
 	s := terminal.View{
 		Data: o, Steady: overview.Steady(o), Rows: statusRows(o),
@@ -103,13 +102,18 @@ func statusRows(o overview.Overview) (rows []terminal.Row) {
 // NewDoctorCommand examines the preconditions of a healthy node.
 func NewDoctorCommand(o *device.Options) *cobra.Command {
 	var out terminal.Outputs
-	var only []string
+	var only, names []string
+	help := ""
+	for _, c := range new(health.Device).Checks() {
+		names = append(names, c.Name)
+		help += fmt.Sprintf("  %-20s%s\n", c.Name, c.What)
+	}
 	c := &cobra.Command{
 		Use:   "doctor [--only CHECK,...]",
 		Short: "Check what a healthy node needs: verdict, evidence, remedy",
 		Long: "Check what a healthy node needs, all at the same time, each within two seconds: verdict, evidence and remedy.\n" +
 			"It needs neither agent nor API server: what cannot be known without them is unknown. On a copy of another device's\n" +
-			"files (--root) only what the files show is checked.\n\nChecks:\n" + checkNames() + "\n" + doctorExitCodes,
+			"files (--root) only what the files show is checked.\n\nChecks:\n" + help + "\n" + doctorExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			asked := &device.NodesAsked{Paths: o.Paths()}
@@ -129,12 +133,7 @@ func NewDoctorCommand(o *device.Options) *cobra.Command {
 	}
 	out.Flag(c)
 	c.Flags().StringSliceVar(&only, "only", nil, "run only these checks, by name")
-	_ = c.RegisterFlagCompletionFunc("only", func(*cobra.Command, []string, string) (names []string, d cobra.ShellCompDirective) {
-		for _, c := range new(health.Device).Checks() {
-			names = append(names, c.Name)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
+	terminal.Completed(c, "only", names...)
 	return c
 }
 
@@ -143,14 +142,6 @@ const doctorExitCodes = `Exit codes:
   1   wrong usage, or the output could not be written
   3   a check fails
   99  unknown command`
-
-func checkNames() string {
-	var b strings.Builder
-	for _, c := range new(health.Device).Checks() {
-		fmt.Fprintf(&b, "  %-20s%s\n", c.Name, c.What)
-	}
-	return b.String()
-}
 
 func newDoctor(asked *device.NodesAsked, now time.Time) (*health.Device, error) {
 	p := asked.Paths
@@ -186,7 +177,6 @@ func newDoctor(asked *device.NodesAsked, now time.Time) (*health.Device, error) 
 	}, nil
 }
 
-// viewFindings are the findings for people and programs.
 func viewFindings(found []types.Finding) terminal.View {
 	s := terminal.View{Data: printed(found), Draw: func(s *terminal.Screen) { putFindings(s, found) }}
 	var failed []string

@@ -66,7 +66,6 @@ func severityLook(v types.Severity) terminal.Style {
 	return terminal.Yellow
 }
 
-// putProblem is one thing that is wrong, with what to do.
 func putProblem(s *terminal.Screen, p types.Finding, now time.Time) {
 	word := "WARN"
 	if p.Severity == types.SeverityBad {

@@ -195,7 +195,6 @@ func commandSays(ctx context.Context, o *device.Options, c *cobra.Command, args 
 	return out.kept, nil
 }
 
-// answerOf asks the agent on its socket.
 func answerOf(p device.Paths, name, path string) bundle.Source {
 	s := bundle.Source{Name: name}
 	if strings.HasSuffix(name, ".json") {
@@ -209,7 +208,6 @@ func answerOf(p device.Paths, name, path string) bundle.Source {
 	return s
 }
 
-// versions are those of this program and of the kernel.
 func versions(version string) ([]byte, error) {
 	v := map[string]any{"zedkube": version, "go": runtime.Version(), "arch": runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {

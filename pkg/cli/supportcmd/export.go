@@ -138,7 +138,6 @@ func export(ctx context.Context, e *exporter, names []string, binary bool, form 
 	return verdict(missing, doubtful)
 }
 
-// verdict is what the command ends with.
 func verdict(missing, doubtful []string) error {
 	switch {
 	case len(missing) > 0:
@@ -149,7 +148,6 @@ func verdict(missing, doubtful []string) error {
 	return nil
 }
 
-// encode is a message as it is printed.
 func encode(x exported, binary bool, form *terminal.Outputs) ([]byte, error) {
 	if binary {
 		return evereport.Binary(x.message)

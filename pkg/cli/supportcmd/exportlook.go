@@ -276,7 +276,6 @@ func (e *exporter) notReported(err error) (why string, inOrder bool) {
 	return "this node does not report for the cluster: node " + leader.LeaderIdentity + " does" + said, e.agent.Runs
 }
 
-// metrics is what the kubelets measure.
 func (e *exporter) metrics() exported {
 	x := exported{name: messageMetrics}
 	m, written, err := device.ReadRecord[types.KubeClusterMetrics](e.paths.TopicFile(device.Self, "KubeClusterMetrics"))
@@ -318,7 +317,6 @@ func doubtNodes(x *exported, nodes []types.ClusterNodeMetrics, now time.Time) (n
 	return newest
 }
 
-// unmeasured counts the values that are absent.
 func unmeasured(m types.KubeClusterMetrics) (n int) {
 	count := func(values ...*uint64) {
 		for _, v := range values {

@@ -34,7 +34,6 @@ func NewPageCommand(o *device.Options) *cobra.Command {
 	})
 }
 
-// pageFound is where the page is.
 type pageFound struct {
 	Socket  string
 	Address string `json:",omitempty"` // host:port on loopback, "" where it is not served there

@@ -26,7 +26,7 @@ func NewUpdateStatusCommand(o *device.Options) *cobra.Command {
 		Use:    "pubKubeClusterUpdateStatus node component status destVersion [error]",
 		Short:  "Report the update of a component of the kube container",
 		Hidden: true,
-		Args:   terminal.Words(4, 1),
+		Args:   terminal.Words(4, 5),
 		RunE: func(c *cobra.Command, args []string) error {
 			report, err := parseReport(args, time.Now())
 			if err != nil {

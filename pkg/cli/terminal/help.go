@@ -140,7 +140,6 @@ func putProse(s *Screen, text string) {
 	flush()
 }
 
-// putCommands are the commands below c, with what each does.
 func putCommands(s *Screen, c *cobra.Command) {
 	shown := slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool { return !sub.IsAvailableCommand() && sub.Name() != "help" })
 	longest := 0
@@ -162,15 +161,10 @@ func Group(use, short, long string, below ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// Words refuses a number of words that the command does not take: it wants
-// least, or that many more as are optional.
-func Words(least int, optional ...int) cobra.PositionalArgs {
-	most := least
-	for _, n := range optional {
-		most += n
-	}
+// Words refuses another number of words than one of these.
+func Words(numbers ...int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
+		if !slices.Contains(numbers, len(args)) {
 			return ExitWith(ExitUsage, fmt.Errorf("usage: %s", c.UseLine()))
 		}
 		return nil
@@ -215,7 +209,6 @@ const (
 	exitUnknownCommand = 99
 )
 
-// exitError is an error with an exit code of its own.
 type exitError struct {
 	code int
 	error

@@ -165,7 +165,6 @@ func (t Table) Draw(s *Screen) {
 	}
 }
 
-// cell writes one cell, filled up to its width.
 func (s *Screen) cell(b *strings.Builder, c Cell, wide int, column Column) {
 	text := c.Text
 	switch {

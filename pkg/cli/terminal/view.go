@@ -203,7 +203,6 @@ func (f *follower) changes(v View, now time.Time) error {
 	return err
 }
 
-// events prints what happened.
 func (f *follower) events(list []Event) error {
 	var b bytes.Buffer
 	for _, e := range list {

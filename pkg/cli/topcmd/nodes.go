@@ -58,7 +58,6 @@ type nodeAsking struct {
 	rounds  int                  // that have ended
 }
 
-// begin starts a round if it is time for one.
 func (a *nodeAsking) begin(ctx context.Context, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -149,7 +148,6 @@ func (a *nodeAsking) know(node string, w nodeSample) {
 	a.samples[node] = samples
 }
 
-// learn takes what the agent's files say of nodes.
 func (a *nodeAsking) learn(own *types.KubeNodeMetrics, cluster *types.KubeClusterMetrics) {
 	if own != nil && own.Node != "" && !own.At.IsZero() {
 		w := nodeSample{at: own.At, metrics: own.Metrics, total: sum(own.Metrics.MemoryWorking, own.Metrics.MemoryAvailable)}
@@ -189,7 +187,6 @@ func (a *nodeAsking) look(own *types.KubeNodeMetrics, cluster *types.KubeCluster
 	return rows, a.problems(rows)
 }
 
-// rows are all nodes that anybody has named.
 func (a *nodeAsking) rows(now time.Time) (rows []topRow) {
 	all := map[string]bool{}
 	for _, name := range a.names {
@@ -224,7 +221,6 @@ func (a *nodeAsking) rows(now time.Time) (rows []topRow) {
 	return rows
 }
 
-// problems are the nodes that do not answer.
 func (a *nodeAsking) problems(rows []topRow) (said []string) {
 	if a.err != nil {
 		said = append(said, "the nodes cannot be queried through the API server: "+a.err.Error())

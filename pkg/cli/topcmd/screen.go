@@ -18,13 +18,11 @@ import (
 // topKeys says how to work it.
 const topKeys = "q quits; c m n sort; arrows, space, b scroll"
 
-// topLook is how values are written.
 type topLook struct {
 	now   time.Time
 	ascii bool
 }
 
-// table has a row for each of t.
 func (l topLook) table(t topTable) terminal.Table {
 	name := terminal.Column{Title: strings.ToUpper(t.Of), Middle: "…", Fair: 24}
 	if l.ascii {
@@ -123,7 +121,6 @@ func (t topTable) draw(s *terminal.Screen, o topOptions, from *int) {
 	putFoot(s, t, o, *from, shown)
 }
 
-// putFoot says what is not to be seen.
 func putFoot(s *terminal.Screen, t topTable, o topOptions, from, shown int) {
 	var said []string
 	if shown < len(t.Rows) {
@@ -215,28 +212,12 @@ func (l topLook) spark(samples []*uint64, whole float64) string {
 }
 
 // The keys that terminals send as sequences, as the letters that do the same.
-var keySequences = []struct {
-	sent string
-	key  rune
-}{
-	{"\x1b[A", 'k'}, {"\x1b[B", 'j'}, {"\x1bOA", 'k'}, {"\x1bOB", 'j'}, {"\x1b[5~", 'b'}, {"\x1b[6~", ' '}, {"\x1b[H", 'g'}, {"\x1b[1~", 'g'}, {"\x03", 'q'},
-}
+var keySequences = strings.NewReplacer(
+	"\x1b[A", "k", "\x1b[B", "j", "\x1bOA", "k", "\x1bOB", "j", "\x1b[5~", "b", "\x1b[6~", " ", "\x1b[H", "g", "\x1b[1~", "g", "\x03", "q")
 
-// typed turns what a terminal has sent into keys.
-func typed(sent string) (keys []rune) {
-next:
-	for sent != "" {
-		for _, s := range keySequences {
-			if rest, ok := strings.CutPrefix(sent, s.sent); ok {
-				keys, sent = append(keys, s.key), rest
-				continue next
-			}
-		}
-		if sent[0] == '\x1b' { // one that nobody knows: all of it means nothing
-			return keys
-		}
-		keys, sent = append(keys, rune(sent[0])), sent[1:]
-	}
+// typed turns what a terminal has sent into keys, up to a sequence that nobody knows.
+func typed(sent string) string {
+	keys, _, _ := strings.Cut(keySequences.Replace(sent), "\x1b")
 	return keys
 }
 

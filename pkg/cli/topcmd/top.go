@@ -80,7 +80,6 @@ func NewTopCommand(o *device.Options) *cobra.Command {
 	return c
 }
 
-// parse checks the command's words.
 func (t *topOptions) parse(args []string) error {
 	t.of, t.json = topNodes, t.json || !t.out.People()
 	if len(args) == 1 {
@@ -136,7 +135,6 @@ func showTop(ctx context.Context, p device.Paths, o topOptions, out terminal.Ter
 // agent looks when it is told that somebody does, and the nodes are asked.
 const onceWithin = 7 * time.Second
 
-// top is one call of the command.
 type top struct {
 	options   topOptions
 	paths     device.Paths
@@ -270,14 +268,12 @@ func (t *top) live(ctx context.Context) error {
 	return t.options.out.Follow(ctx, t.out, terminal.Watch{Look: look, Every: terminal.WatchEvery, Wake: t.wake, Cleared: true})
 }
 
-// draw shows the part of the table that fits the screen.
 func (t *top) draw(s *terminal.Screen, table topTable) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	table.draw(s, t.options, &t.from)
 }
 
-// print writes the table as it is, whatever its length.
 func (t *top) print(table topTable) error {
 	if t.options.json {
 		return t.options.out.Encode(t.out, table, "")
@@ -285,7 +281,6 @@ func (t *top) print(table topTable) error {
 	return t.options.out.Print(t.out, terminal.View{Draw: func(s *terminal.Screen) { t.draw(s, table) }})
 }
 
-// nothing is the error where there was nothing to show.
 func (t topTable) nothing() error {
 	for _, r := range t.Rows {
 		if !r.At.IsZero() {

@@ -106,7 +106,6 @@ func topicNames(root string) []string {
 	return names
 }
 
-// list is one look at all topics.
 func (s selectedTopics) list(context.Context) terminal.View { return s.listAt(time.Now()) }
 
 func (s selectedTopics) listAt(now time.Time) terminal.View {
