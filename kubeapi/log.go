@@ -19,22 +19,16 @@ type sink struct {
 	name string
 }
 
-// Init implements logr.LogSink.
 func (s sink) Init(logr.RuntimeInfo) {}
 
-// Enabled implements logr.LogSink.
 func (s sink) Enabled(level int) bool { return level == 0 }
 
-// Info implements logr.LogSink.
 func (s sink) Info(_ int, msg string, kv ...any) { s.with(kv).Debug(msg) }
 
-// Error implements logr.LogSink.
 func (s sink) Error(err error, msg string, kv ...any) { s.with(kv).WithError(err).Debug(msg) }
 
-// WithValues implements logr.LogSink.
 func (s sink) WithValues(kv ...any) logr.LogSink { return sink{log: s.with(kv), name: s.name} }
 
-// WithName implements logr.LogSink.
 func (s sink) WithName(name string) logr.LogSink { return sink{log: s.log, name: name} }
 
 // with keeps the values in a field of their own, away from the keys of our log.

@@ -101,7 +101,6 @@ type ofKind struct {
 	kind string
 }
 
-// All implements Reader.
 func (k ofKind) All() map[string]types.AppSet {
 	all := map[string]types.AppSet{}
 	for key, s := range k.Writer.All() {
@@ -111,6 +110,9 @@ func (k ofKind) All() map[string]types.AppSet {
 	}
 	return all
 }
+
+// Replace leaves alone what other views fill.
+func (k ofKind) Replace(rows map[string]types.AppSet) error { return access.ReplaceEach(k, rows) }
 
 // levels keeps the tables of what zedkube keeps in Longhorn for the cluster: each watches
 // one object. They share a back-off with that of the own disks, for nothing else is to
@@ -124,11 +126,6 @@ func (s *viewSet) levels(longhorn *listwatch.Group, backoff *listwatch.SharedBac
 		&longhornv1.RecurringJobList{}, &longhornv1.RecurringJob{})
 	s.keep(backoff, types.TableDrainPolicy, policy, access.RowsOf(s.Settings, storage.SettingOf, access.Name))
 	s.keep(backoff, types.TableSnapshotJob, job, access.RowsOf(s.SnapshotJobs, storage.SnapshotJobOf, access.Name))
-}
-
-// listDisks is the Node of Longhorn of that name.
-func listDisks(conn *access.Connection, longhorn *listwatch.Group, node string) *cache.ListWatch {
-	return ofLonghorn(longhorn, access.Kept[storage.Clients](conn).Nodes, byName(node))
 }
 
 // ofLonghorn is what the field selector on chooses of a kind of Longhorn's, "" for all;
@@ -188,7 +185,6 @@ func phaseOf(p corev1.PodPhase) podPhase {
 	return phaseOther
 }
 
-// Publish implements access.Sink.
 func (c *podCounts) Publish(key string, phase podPhase) error {
 	namespace, name, _ := strings.Cut(key, "/")
 	if namespace == c.but {
@@ -198,7 +194,6 @@ func (c *podCounts) Publish(key string, phase podPhase) error {
 	return c.publish(namespace)
 }
 
-// Unpublish implements access.Sink.
 func (c *podCounts) Unpublish(key string) error {
 	namespace, name, _ := strings.Cut(key, "/")
 	if namespace == c.but {
@@ -322,7 +317,6 @@ func (a *appCounts) end() {
 	a.counts = nil
 }
 
-// Publish implements Writer.
 func (a *appCounts) Publish(key string, p types.Pod) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -332,17 +326,15 @@ func (a *appCounts) Publish(key string, p types.Pod) error {
 	return a.counts.Publish(access.Namespace+"/"+p.Name, phaseOf(corev1.PodPhase(p.Phase)))
 }
 
-// Replace implements atOnce.
 func (a *appCounts) Replace(rows map[string]types.Pod) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := access.Replace(a.Writer, rows); err != nil || a.counts == nil {
+	if err := a.Writer.Replace(rows); err != nil || a.counts == nil {
 		return err
 	}
 	return a.recount(rows)
 }
 
-// Unpublish implements Writer.
 func (a *appCounts) Unpublish(key string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

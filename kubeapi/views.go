@@ -18,6 +18,7 @@ import (
 	"github.com/zedkube/zedkube/kubeapi/listwatch"
 	"github.com/zedkube/zedkube/kubeapi/nodes"
 	"github.com/zedkube/zedkube/kubeapi/pods"
+	"github.com/zedkube/zedkube/kubeapi/storage"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -57,7 +58,8 @@ func (r *run) views(conn *access.Connection) {
 			ofNode.stop()
 			own = node.Name
 			ofNode.keep(r.backoff, viewNodePods, listPods(conn, "", own), access.RowsOf(r.NodePods, pods.PodOf, access.NamespacedName))
-			ofNode.keep(levels, types.TableLonghornNode, listDisks(conn, longhorn, own), longhornNodeRows(r.OwnDisks))
+			disks := ofLonghorn(longhorn, access.Kept[storage.Clients](conn).Nodes, byName(own))
+			ofNode.keep(levels, types.TableLonghornNode, disks, longhornNodeRows(r.OwnDisks))
 		}
 		if own == "" { // no view keeps them
 			empty(r, viewNodePods, r.NodePods)

@@ -226,7 +226,6 @@ type openWatch struct {
 	ended func()
 }
 
-// Read implements io.Reader.
 func (w *openWatch) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
 	if err != nil {
@@ -235,7 +234,6 @@ func (w *openWatch) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer.
 func (w *openWatch) Close() error {
 	w.ended()
 	return w.ReadCloser.Close()

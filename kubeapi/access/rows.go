@@ -24,11 +24,12 @@ type Reader[T any] interface {
 	Notify(bell chan<- struct{})
 }
 
-// Writer is a table to fill. Publishing an unchanged row does nothing.
+// Writer is a table to fill. Publishing an unchanged row does nothing. Replace takes one
+// step: where the watch of a table that counts as whole could not be taken up again, its
+// readers would else see rows of two times side by side.
 type Writer[T any] interface {
 	Reader[T]
-	Publish(key string, v T) error
-	Unpublish(key string) error
+	Sink[T]
 }
 
 // Store is what a view writes into.
@@ -57,9 +58,9 @@ type Rows[O metav1.Object, T any] struct {
 	replaced func(version string)
 }
 
-// RowsOf fills a table, at once where the table can.
+// RowsOf fills a table.
 func RowsOf[O metav1.Object, T any](table Writer[T], row func(O) T, key func(O) string) *Rows[O, T] {
-	return &Rows[O, T]{To: wholeLists[T]{table}, Row: row, Key: key}
+	return &Rows[O, T]{To: table, Row: row, Key: key}
 }
 
 // Name is the key of an object of a kind that is listed in one namespace.
@@ -168,24 +169,8 @@ func (r *Rows[O, T]) Transformer() cache.TransformFunc {
 	}
 }
 
-// wholeLists is a table as a Sink.
-type wholeLists[T any] struct{ Writer[T] }
-
-// Replace implements Sink.
-func (w wholeLists[T]) Replace(rows map[string]T) error { return Replace(w.Writer, rows) }
-
-// atOnce is a table that takes over a whole list in one step. Where the watch of a
-// table that counts as whole could not be taken up again, its readers would else
-// see rows of two times side by side.
-type atOnce[T any] interface {
-	Replace(rows map[string]T) error
-}
-
-// Replace makes listed the rows of table.
-func Replace[T any](table Writer[T], listed map[string]T) error {
-	if t, ok := table.(atOnce[T]); ok {
-		return t.Replace(listed)
-	}
+// ReplaceEach makes listed the rows of table, one after the other.
+func ReplaceEach[T any](table Writer[T], listed map[string]T) error {
 	var errs []error
 	for key, row := range listed {
 		errs = append(errs, table.Publish(key, row))
@@ -249,6 +234,24 @@ func ConditionOf(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCond
 		}
 	}
 	return nil
+}
+
+// Owned is the part of an object that a field manager owns, as far as it matters.
+type Owned struct {
+	Metadata struct {
+		Annotations map[string]json.RawMessage `json:"f:annotations"`
+		Labels      map[string]json.RawMessage `json:"f:labels"`
+	} `json:"f:metadata"`
+	Spec map[string]json.RawMessage `json:"f:spec"`
+}
+
+// FieldsOf is what the manager of m owns, nothing where that cannot be read.
+func FieldsOf(m metav1.ManagedFieldsEntry) Owned {
+	var fields Owned
+	if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+		return Owned{}
+	}
+	return fields
 }
 
 // Labels of docs/wire.md, "App objects".

@@ -43,7 +43,6 @@ type circuitBreaker struct {
 	silence *Liveness
 }
 
-// RoundTrip implements http.RoundTripper.
 func (g *circuitBreaker) RoundTrip(req *http.Request) (*http.Response, error) {
 	if reason, dead := g.silence.Dead(); dead {
 		if req.Body != nil {
@@ -61,7 +60,6 @@ type livenessTransport struct {
 	retired context.Context // once done, what comes back is no longer news
 }
 
-// RoundTrip implements http.RoundTripper.
 func (o *livenessTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	start := time.Now()
 	ctx, cancel := context.WithCancelCause(req.Context())
@@ -158,7 +156,6 @@ type bounded struct {
 	closed atomic.Bool // by the caller
 }
 
-// Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= int64(n); b.left < 0 {
@@ -184,7 +181,6 @@ type torn struct{ error }
 // Unwrap makes errors.Is look inside.
 func (t torn) Unwrap() error { return t.error }
 
-// Close implements io.Closer.
 func (b *bounded) Close() error {
 	b.closed.Store(true)
 	err := b.ReadCloser.Close()
@@ -230,7 +226,6 @@ func (endedElsewhere) CloseAll() {}
 // that is none.
 type unhurried struct{ base http.RoundTripper }
 
-// RoundTrip implements http.RoundTripper.
 func (u *unhurried) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := u.base.RoundTrip(req)
 	if err != nil {

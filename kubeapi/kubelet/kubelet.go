@@ -150,7 +150,6 @@ type capped struct {
 // ErrLongAnswer is returned for an answer of a kubelet beyond its limit.
 var ErrLongAnswer = errors.New("the answer is too long")
 
-// Read implements io.Reader.
 func (c *capped) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	if c.left -= int64(n); c.left < 0 {

@@ -130,7 +130,6 @@ type criLog struct {
 // ErrNoCRI is returned for a file that is not in the format of a container runtime's logs.
 var ErrNoCRI = errors.New("not a log of a runtime")
 
-// Read implements io.Reader.
 func (c *criLog) Read(p []byte) (int, error) {
 	for len(c.out) == 0 {
 		if c.err != nil {
@@ -254,7 +253,6 @@ type logStream struct {
 	end    func()
 }
 
-// Read implements io.Reader.
 func (s *logStream) Read(p []byte) (int, error) {
 	n, err := s.body.Read(p)
 	if err != nil {
@@ -266,7 +264,6 @@ func (s *logStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer.
 func (s *logStream) Close() error {
 	s.end()
 	return s.body.Close()

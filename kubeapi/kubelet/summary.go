@@ -18,7 +18,6 @@ import (
 // An amount is a number of the kubelet's; nil if it cannot be one.
 type amount struct{ n *uint64 }
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (a *amount) UnmarshalJSON(data []byte) error {
 	if n, err := strconv.ParseUint(string(data), 10, 63); err == nil {
 		a.n = &n
@@ -29,7 +28,6 @@ func (a *amount) UnmarshalJSON(data []byte) error {
 // A moment is a time of the kubelet's; zero if it is none.
 type moment struct{ time.Time }
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (m *moment) UnmarshalJSON(data []byte) error {
 	m.Time, _ = time.Parse(`"`+time.RFC3339Nano+`"`, string(data))
 	return nil

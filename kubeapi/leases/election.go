@@ -88,12 +88,10 @@ func (p *candidate) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 	return record, raw, err
 }
 
-// Create implements resourcelock.Interface.
 func (p *candidate) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return p.write(record, func() error { return p.Interface.Create(ctx, record) })
 }
 
-// Update implements resourcelock.Interface.
 func (p *candidate) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return p.write(record, func() error { return p.Interface.Update(ctx, record) })
 }

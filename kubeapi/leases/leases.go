@@ -41,30 +41,24 @@ func On(conn *access.Connection) leases {
 	return leases{LeaseInterface: conn.Kube.CoordinationV1().Leases(access.Namespace), seen: access.Kept[Observations](conn)}
 }
 
-// Leases implements typedcoordination.LeasesGetter.
 func (l leases) Leases(string) typedcoordination.LeaseInterface { return l }
 
-// Get implements typedcoordination.LeaseInterface.
 func (l leases) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
 	return l.noted(name, "", func() (*coordinationv1.Lease, error) { return l.LeaseInterface.Get(ctx, name, o) })
 }
 
-// Create implements typedcoordination.LeaseInterface.
 func (l leases) Create(ctx context.Context, lease *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
 	return l.noted(lease.Name, Holder(lease), func() (*coordinationv1.Lease, error) { return l.LeaseInterface.Create(ctx, lease, o) })
 }
 
-// Update implements typedcoordination.LeaseInterface.
 func (l leases) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
 	return l.noted(lease.Name, Holder(lease), func() (*coordinationv1.Lease, error) { return l.LeaseInterface.Update(ctx, lease, o) })
 }
 
-// Patch implements typedcoordination.LeaseInterface.
 func (l leases) Patch(ctx context.Context, name string, kind ktypes.PatchType, data []byte, o metav1.PatchOptions, sub ...string) (*coordinationv1.Lease, error) {
 	return l.noted(name, "", func() (*coordinationv1.Lease, error) { return l.LeaseInterface.Patch(ctx, name, kind, data, o, sub...) })
 }
 
-// Delete implements typedcoordination.LeaseInterface.
 func (l leases) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
 	err := l.LeaseInterface.Delete(ctx, name, o)
 	if err == nil || access.NotFound(err) {
@@ -280,6 +274,9 @@ func (s ObservedTable) Publish(name string, row types.Lease) error {
 	s.Seen.reported(row)
 	return s.Writer.Publish(name, row)
 }
+
+// Replace implements Writer. Each row of the list is noted.
+func (s ObservedTable) Replace(rows map[string]types.Lease) error { return access.ReplaceEach(s, rows) }
 
 // Unpublish implements Writer.
 func (s ObservedTable) Unpublish(name string) error {

@@ -131,7 +131,7 @@ func stampOf(n *corev1.Node) (*types.AgentStamp, time.Time) {
 		stamp = types.AgentStamp{} // what was read of it before the fault
 	}
 	for _, m := range n.ManagedFields {
-		_, owned := fieldsOf(m).Metadata.Annotations["f:"+AgentAnnotation]
+		_, owned := access.FieldsOf(m).Metadata.Annotations["f:"+AgentAnnotation]
 		if owned && m.Manager == AgentManager && m.Time != nil {
 			return &stamp, m.Time.Time
 		}
@@ -165,7 +165,7 @@ const forgottenManager = "ancient-changes"
 func ownsCordon(managers []metav1.ManagedFieldsEntry) bool {
 	ours := false
 	for _, m := range managers {
-		if _, ok := fieldsOf(m).Spec["f:unschedulable"]; !ok {
+		if _, ok := access.FieldsOf(m).Spec["f:unschedulable"]; !ok {
 			continue
 		}
 		switch m.Manager {
@@ -177,23 +177,6 @@ func ownsCordon(managers []metav1.ManagedFieldsEntry) bool {
 		}
 	}
 	return ours
-}
-
-// owned is the part of a Node that a field manager owns, as far as it matters.
-type owned struct {
-	Metadata struct {
-		Annotations map[string]json.RawMessage `json:"f:annotations"`
-		Labels      map[string]json.RawMessage `json:"f:labels"`
-	} `json:"f:metadata"`
-	Spec map[string]json.RawMessage `json:"f:spec"`
-}
-
-func fieldsOf(m metav1.ManagedFieldsEntry) owned {
-	var fields owned
-	if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
-		return owned{}
-	}
-	return fields
 }
 
 // writtenLabels are the labels of docs/wire.md, "Nodes", whose writers are kept.
@@ -211,7 +194,7 @@ func writersOf(n *corev1.Node) (list []types.FieldWriter) {
 		if !speaks(m) {
 			continue
 		}
-		fields, at := fieldsOf(m), metav1.Time{}
+		fields, at := access.FieldsOf(m), metav1.Time{}
 		if m.Time != nil {
 			at = *m.Time
 		}

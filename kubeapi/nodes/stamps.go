@@ -158,7 +158,7 @@ func (t Table) Publish(node string, n types.Node) error {
 	return t.Writer.Publish(node, t.Stamps.Sees(n))
 }
 
-// Replace implements atOnce.
+// Replace implements Writer.
 func (t Table) Replace(rows map[string]types.Node) error {
 	for node := range t.Writer.All() {
 		if _, ok := rows[node]; !ok {
@@ -175,7 +175,7 @@ func (t Table) Replace(rows map[string]types.Node) error {
 	for node, n := range rows {
 		rows[node] = t.Stamps.Sees(n)
 	}
-	return access.Replace(t.Writer, rows)
+	return t.Writer.Replace(rows)
 }
 
 // Unpublish implements Writer.

@@ -26,10 +26,8 @@ func slimNode(n *corev1.Node) *corev1.Node {
 		Spec:       corev1.NodeSpec{Unschedulable: n.Spec.Unschedulable, Taints: n.Spec.Taints},
 		Status:     corev1.NodeStatus{Allocatable: n.Status.Allocatable},
 	}
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			slim.Status.Conditions = []corev1.NodeCondition{c}
-		}
+	if ready := access.ConditionOf(n, corev1.NodeReady); ready != nil {
+		slim.Status.Conditions = []corev1.NodeCondition{*ready}
 	}
 	if n.Spec.Unschedulable { // the taint comes a moment later
 		slim.Spec.Taints = append(slim.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})

@@ -111,10 +111,8 @@ type listedPods struct {
 	list *corev1.PodList
 }
 
-// Pods implements typedcore.PodsGetter.
 func (l listedPods) Pods(string) typedcore.PodInterface { return l }
 
-// List implements typedcore.PodInterface.
 func (l listedPods) List(context.Context, metav1.ListOptions) (*corev1.PodList, error) {
 	return l.list, nil
 }
@@ -126,13 +124,11 @@ type listedSets struct {
 	namespace string
 }
 
-// DaemonSets implements typedapps.DaemonSetsGetter.
 func (l listedSets) DaemonSets(namespace string) typedapps.DaemonSetInterface {
 	l.namespace = namespace
 	return l
 }
 
-// Get implements typedapps.DaemonSetInterface.
 func (l listedSets) Get(_ context.Context, name string, _ metav1.GetOptions) (*appsv1.DaemonSet, error) {
 	for i, s := range l.list {
 		if s.Namespace == l.namespace && s.Name == name {

@@ -3,9 +3,9 @@ package pods
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -90,18 +90,10 @@ func graceOf(p *corev1.Pod) time.Duration {
 // does not write it but creates a Binding, and the API server records no
 // manager for what that changes.
 func pinned(managers []metav1.ManagedFieldsEntry) bool {
-	for _, m := range managers {
-		var fields struct {
-			Spec map[string]json.RawMessage `json:"f:spec"`
-		}
-		if m.Subresource != "" || m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
-			continue
-		}
-		if _, ok := fields.Spec["f:nodeName"]; ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(managers, func(m metav1.ManagedFieldsEntry) bool {
+		_, ok := access.FieldsOf(m).Spec["f:nodeName"]
+		return ok && m.Subresource == ""
+	})
 }
 
 // toleratesCordon reports that a scheduler may put the pod on a cordoned node.

@@ -221,7 +221,6 @@ type partTable[P any] struct {
 	parts *parts[P]
 }
 
-// Publish implements access.Sink.
 func (t partTable[P]) Publish(name string, row partOfVolume[P]) error {
 	return t.join.change(func() []string {
 		former := t.parts.homes[name]
@@ -230,7 +229,6 @@ func (t partTable[P]) Publish(name string, row partOfVolume[P]) error {
 	})
 }
 
-// Unpublish implements access.Sink.
 func (t partTable[P]) Unpublish(name string) error {
 	return t.join.change(func() []string {
 		former := t.parts.homes[name]
@@ -239,7 +237,6 @@ func (t partTable[P]) Unpublish(name string) error {
 	})
 }
 
-// Replace implements access.Sink.
 func (t partTable[P]) Replace(rows map[string]partOfVolume[P]) error {
 	all := parts[P]{whole: true}
 	for name, row := range rows {
