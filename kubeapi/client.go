@@ -160,7 +160,18 @@ type run struct {
 }
 
 func newRun(ctx context.Context, c *Client) *run {
-	r := &run{Client: c, bell: make(chan struct{}, 1), status: &status{log: c.Log, api: c.API}, backoff: listwatch.NewSharedBackoff(listwatch.LastGap), apps: listwatch.NewSharedBackoff(appsGap), served: listwatch.NewSharedBackoff(appsGap), reported: listwatch.NewSharedBackoff(reportsGap), credentials: access.NewCredentials(c.Log, c.Credentials), clocks: nodes.NewClocks(c.Log, c.Clocks), appPods: &appCounts{Writer: c.AppPods}}
+	r := &run{
+		Client:      c,
+		bell:        make(chan struct{}, 1),
+		status:      &status{log: c.Log, api: c.API, held: map[string]bool{}},
+		backoff:     listwatch.NewSharedBackoff(listwatch.LastGap),
+		apps:        listwatch.NewSharedBackoff(appsGap),
+		served:      listwatch.NewSharedBackoff(appsGap),
+		reported:    listwatch.NewSharedBackoff(reportsGap),
+		credentials: access.NewCredentials(c.Log, c.Credentials),
+		clocks:      nodes.NewClocks(c.Log, c.Clocks),
+		appPods:     &appCounts{Writer: c.AppPods},
+	}
 	r.backoff.Led, r.apps.Led, r.served.Led = r.apps, r.served, r.reported
 	r.silence = access.NewLiveness(ctx, c.Log, r.status.silent)
 	c.Info.Notify(r.bell)
@@ -298,9 +309,6 @@ func (s *status) configured(found bool) {
 func (s *status) holds(view string, complete bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held == nil {
-		s.held = map[string]bool{}
-	}
 	if s.held[view] == complete {
 		return
 	}

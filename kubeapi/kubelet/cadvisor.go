@@ -213,8 +213,7 @@ func number(text []byte) (value float64, at int64, ok bool) {
 }
 
 func (g *cgroup) sample(now time.Time) types.ContainerSample {
-	cpu := g.values[cpuSeconds] * float64(time.Second)
-	g.values[cpuSeconds] = cpu
+	g.values[cpuSeconds] *= float64(time.Second)
 	return types.ContainerSample{
 		At: near(now, moment{time.UnixMilli(g.at)}), CPUSeconds: g.value(cpuSeconds), MemoryWorking: g.value(memoryWorking), Swap: g.value(swap),
 		NetworkReceived: g.value(networkReceived), NetworkSent: g.value(networkSent),

@@ -210,18 +210,18 @@ func (c *Client) stream(ctx context.Context, pod types.Pod, ask func(rest.Interf
 	}
 	alive, _ := conn.Liveness.Gates()
 	ctx, cancel := context.WithCancel(ctx)
-	s := &logStream{ctx: ctx, unlink: []func() bool{context.AfterFunc(conn.Ctx, cancel), context.AfterFunc(alive, cancel)}}
+	unlinkConn, unlinkAlive := context.AfterFunc(conn.Ctx, cancel), context.AfterFunc(alive, cancel)
+	s := &logStream{ctx: ctx}
 	s.end = sync.OnceFunc(func() {
-		for _, stop := range s.unlink {
-			stop()
-		}
+		unlinkConn()
+		unlinkAlive()
 		cancel()
 		done()
 	})
 	s.body, err = ask(conn.Logs.RESTClient()).MaxRetries(0).Stream(ctx)
 	if err != nil {
 		s.end()
-		if noLog(err) {
+		if apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) { // what a kubelet says of a log that is not there
 			err = fmt.Errorf("%w: %w", types.ErrNoLog, err)
 		}
 		return nil, fmt.Errorf("read log of pod %s: %w", pod.Key(), err)
@@ -241,16 +241,11 @@ func logOptions(o types.LogOptions) *corev1.PodLogOptions {
 	return options
 }
 
-// noLog tells what the kubelet says of a log that is not there from an API
-// server in trouble.
-func noLog(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) }
-
 // logStream is a log under way.
 type logStream struct {
-	ctx    context.Context
-	body   io.ReadCloser
-	unlink []func() bool
-	end    func()
+	ctx  context.Context
+	body io.ReadCloser
+	end  func()
 }
 
 func (s *logStream) Read(p []byte) (int, error) {

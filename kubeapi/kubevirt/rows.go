@@ -64,9 +64,9 @@ func SetAffinityOf(a *corev1.Affinity) types.SetAffinity {
 // required term, or in one preferred term. All else stays as it is, but for
 // terms that asked for nothing else. It changes nothing of a.
 func WithHost(a *corev1.NodeAffinity, node string, required bool) *corev1.NodeAffinity {
-	host := corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
+	host := []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}
 	var terms []corev1.NodeSelectorTerm
-	out := &corev1.NodeAffinity{}
+	var preferred []corev1.PreferredSchedulingTerm
 	if a != nil {
 		if r := a.RequiredDuringSchedulingIgnoredDuringExecution; r != nil {
 			for _, t := range r.NodeSelectorTerms {
@@ -77,24 +77,22 @@ func WithHost(a *corev1.NodeAffinity, node string, required bool) *corev1.NodeAf
 		}
 		for _, p := range a.PreferredDuringSchedulingIgnoredDuringExecution {
 			if t, left := withoutHosts(p.Preference); left {
-				out.PreferredDuringSchedulingIgnoredDuringExecution = append(out.PreferredDuringSchedulingIgnoredDuringExecution,
-					corev1.PreferredSchedulingTerm{Weight: p.Weight, Preference: t})
+				preferred = append(preferred, corev1.PreferredSchedulingTerm{Weight: p.Weight, Preference: t})
 			}
 		}
 	}
-	if required {
+	only := corev1.NodeSelectorTerm{MatchExpressions: host}
+	switch {
+	case !required:
+		preferred = append(preferred, corev1.PreferredSchedulingTerm{Weight: preferredWeight, Preference: only})
+	case terms == nil:
+		terms = []corev1.NodeSelectorTerm{only}
+	default:
 		for i := range terms {
-			terms[i].MatchExpressions = append(terms[i].MatchExpressions, host)
+			terms[i].MatchExpressions = append(terms[i].MatchExpressions, host...)
 		}
-		if terms == nil {
-			terms = []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{host}}}
-		}
-	} else {
-		out.PreferredDuringSchedulingIgnoredDuringExecution = append(out.PreferredDuringSchedulingIgnoredDuringExecution,
-			corev1.PreferredSchedulingTerm{Weight: preferredWeight, Preference: corev1.NodeSelectorTerm{
-				MatchExpressions: []corev1.NodeSelectorRequirement{host},
-			}})
 	}
+	out := &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}
 	if terms != nil {
 		out.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: terms}
 	}

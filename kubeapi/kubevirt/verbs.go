@@ -106,12 +106,9 @@ func (c *Client) SetAffinity(ctx context.Context, set types.AppSet, node string,
 // affinitySpec names both parts of the node affinity, or a merge would leave the
 // one that is to go.
 func affinitySpec(a *corev1.NodeAffinity) access.Values {
-	affinity := access.Values{"requiredDuringSchedulingIgnoredDuringExecution": nil, "preferredDuringSchedulingIgnoredDuringExecution": nil}
-	if a.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		affinity["requiredDuringSchedulingIgnoredDuringExecution"] = a.RequiredDuringSchedulingIgnoredDuringExecution
-	}
-	if a.PreferredDuringSchedulingIgnoredDuringExecution != nil {
-		affinity["preferredDuringSchedulingIgnoredDuringExecution"] = a.PreferredDuringSchedulingIgnoredDuringExecution
+	affinity := access.Values{ // of which nil is null
+		"requiredDuringSchedulingIgnoredDuringExecution":  a.RequiredDuringSchedulingIgnoredDuringExecution,
+		"preferredDuringSchedulingIgnoredDuringExecution": a.PreferredDuringSchedulingIgnoredDuringExecution,
 	}
 	return access.Values{"template": access.Values{"spec": access.Values{"affinity": access.Values{"nodeAffinity": affinity}}}}
 }

@@ -153,10 +153,7 @@ func lockOf(lease *coordinationv1.Lease) (types.DrainLock, error) {
 // got others wrong as well.
 func readNote(text string) (lockNote, bool) {
 	var note lockNote
-	if len(text) > noteText {
-		return lockNote{}, false
-	}
-	if json.Unmarshal([]byte(text), &note) != nil {
+	if len(text) > noteText || json.Unmarshal([]byte(text), &note) != nil {
 		return lockNote{}, false
 	}
 	for name, healthy := range note.Volumes {
