@@ -3,7 +3,9 @@ package nodes
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -220,4 +222,90 @@ func speaks(m metav1.ManagedFieldsEntry) bool {
 	}
 	raw := m.FieldsV1.GetRawBytes()
 	return slices.ContainsFunc(marks, func(mark []byte) bool { return bytes.Contains(raw, mark) })
+}
+
+// FreshNodes returns all Nodes but those of KubeEdge as the cluster has them now, each with the time
+// at which its kubelet last renewed its Lease, by the clock of that kubelet's
+// node; zero where there is no Lease. It is everything or an error: a list that
+// may lack a Node, or the Leases, is never returned.
+func (c *Client) FreshNodes(ctx context.Context) ([]types.Node, error) {
+	return access.Read(ctx, c.Session, "list nodes", func(ctx context.Context, conn *access.Connection) ([]types.Node, error) {
+		nodes, err := access.Whole(conn.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{}))
+		if err != nil {
+			return nil, err
+		}
+		renewed, err := renewals(ctx, conn)
+		if err != nil {
+			return nil, fmt.Errorf("list their leases: %w", err)
+		}
+		rows, err := Joined(nodes.Items, renewed)
+		for i := range rows {
+			rows[i] = c.Stamps.Listed(rows[i])
+		}
+		return rows, err
+	})
+}
+
+// NodeLeases returns when the kubelets of all nodes last renewed their Leases, by
+// name, each by the clock of its node. It is everything or an error.
+func (c *Client) NodeLeases(ctx context.Context) (map[string]time.Time, error) {
+	return access.Read(ctx, c.Session, "list the leases of nodes", renewals)
+}
+
+// renewals lists when each Lease was last renewed.
+func renewals(ctx context.Context, c *access.Connection) (map[string]time.Time, error) {
+	list, err := access.Whole(c.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{}))
+	if err != nil {
+		return nil, err
+	}
+	renewed := map[string]time.Time{}
+	for _, l := range list.Items {
+		if l.Namespace == corev1.NamespaceNodeLease && l.Spec.RenewTime != nil {
+			renewed[l.Name] = l.Spec.RenewTime.Time
+		}
+	}
+	return renewed, nil
+}
+
+// NodeLease returns when the kubelet of a node last renewed its Lease, by the clock
+// of its node; zero where there is no Lease. It goes with its Node, and a kubelet
+// makes none while that is missing.
+func (c *Client) NodeLease(ctx context.Context, node string) (time.Time, error) {
+	act := "get the lease of node " + node
+	return access.Read(ctx, c.Session, act, func(ctx context.Context, conn *access.Connection) (renewed time.Time, err error) {
+		l, err := conn.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node, metav1.GetOptions{})
+		switch {
+		case err != nil:
+			return renewed, access.UnlessGone(err)
+		case l.Name != node:
+			return renewed, access.ErrOther
+		case l.Spec.RenewTime != nil:
+			renewed = l.Spec.RenewTime.Time
+		}
+		return renewed, nil
+	})
+}
+
+// Joined returns the rows of Nodes with the times at which their Leases were renewed.
+func Joined(nodes []corev1.Node, renewed map[string]time.Time) ([]types.Node, error) {
+	var rows []types.Node
+	for _, n := range nodes {
+		if n.Name == "" {
+			return nil, access.ErrNoName
+		}
+		if access.IsEdge(&n) {
+			continue
+		}
+		row := NodeOf(&n)
+		row.ResourceVersion, row.RenewedAt = n.ResourceVersion, renewed[n.Name]
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// Client has the verbs on Nodes.
+type Client struct {
+	*access.Session
+
+	Stamps Stamps // of the nodes' agents, as long as the process lives
 }

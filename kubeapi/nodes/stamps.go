@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
@@ -185,4 +187,96 @@ func (t Table) Unpublish(node string) error {
 	defer t.Stamps.mu.Unlock()
 	delete(t.Stamps.nodes, node)
 	return t.Writer.Unpublish(node)
+}
+
+// clockShots is of how many readings of a node's clock the best one counts. A
+// reading that comes late makes the clock look slow, never fast.
+const clockShots = 2
+
+// Clocks reads other nodes' clocks off what they write anyway: a kubelet dates
+// its heartbeat in the Ready condition, at the latest every five minutes, and the
+// watch brings it at once. What a list brings may be as old as it likes.
+type Clocks struct {
+	log   logrus.FieldLogger
+	table access.Writer[types.NodeClock]
+
+	mu     sync.Mutex
+	began  time.Time     // of monotonic clock and wall clock
+	offset time.Duration // how far the wall clock has been set since
+	nodes  map[string]nodeClock
+}
+
+type nodeClock struct {
+	beat  time.Time       // the last heartbeat, by the node's clock
+	ahead []time.Duration // at the last heartbeats
+}
+
+// NewClocks returns what keeps a table of the nodes' clocks.
+func NewClocks(log logrus.FieldLogger, table access.Writer[types.NodeClock]) *Clocks {
+	return &Clocks{log: log, table: table, began: time.Now(), nodes: map[string]nodeClock{}}
+}
+
+// Sees is called with each Node that a watch brings.
+func (c *Clocks) Sees(n *corev1.Node) {
+	beat := heartbeat(n)
+	if beat.IsZero() || n.Name == "" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.settle(now)
+	last, known := c.nodes[n.Name]
+	if last.beat.Equal(beat) {
+		return
+	}
+	last.beat = beat
+	if known { // else it may have been written long ago
+		ahead := beat.Add(time.Second / 2).Sub(now.Round(0))
+		last.ahead = append(last.ahead, ahead)
+		last.ahead = last.ahead[max(len(last.ahead)-clockShots, 0):]
+		c.tell(n.Name, last.ahead)
+	}
+	c.nodes[n.Name] = last
+}
+
+// settle forgets all when the own wall clock has been set.
+func (c *Clocks) settle(now time.Time) {
+	offset := now.Round(0).Sub(c.began.Round(0)) - now.Sub(c.began)
+	if (offset - c.offset).Abs() < access.ClockStep/5 {
+		return
+	}
+	c.offset, c.nodes = offset, map[string]nodeClock{}
+	if err := access.Retain(c.table, nil); err != nil {
+		c.log.WithError(err).Error("forget clocks of nodes")
+	}
+}
+
+func (c *Clocks) tell(node string, ahead []time.Duration) {
+	best := slices.Max(ahead).Round(time.Second)
+	if was, ok := c.table.Get(node); ok && (best-was.Ahead).Abs() < access.ClockStep {
+		return
+	}
+	if err := c.table.Publish(node, types.NodeClock{Node: node, Ahead: best}); err != nil {
+		c.log.WithError(err).WithField("node", node).Error("publish clock of node")
+	}
+}
+
+// forget is called with the name of a Node that is gone.
+func (c *Clocks) forget(node string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.nodes, node)
+	if err := c.table.Unpublish(node); err != nil {
+		c.log.WithError(err).WithField("node", node).Error("forget clock of node")
+	}
+}
+
+// heartbeat is when the node's kubelet last wrote its status, zero for unknown.
+// The node controller dates its own verdict, Unknown, by another clock.
+func heartbeat(n *corev1.Node) time.Time {
+	if c := access.ConditionOf(n, corev1.NodeReady); c != nil && c.Status != corev1.ConditionUnknown {
+		return c.LastHeartbeatTime.Time
+	}
+	return time.Time{}
 }
