@@ -48,9 +48,9 @@ type point [64]byte
 // or a TPM that hangs ends for no context, so it is asked beside, by one at a
 // time: what hangs costs one goroutine, until it answers.
 func (d *Device) agree(ctx context.Context, p parties) (point, error) {
-	what := "key file " + d.keyFile
+	what, agree := "key file "+d.keyFile, d.agreeByFile
 	if p.inTPM {
-		what = "TPM " + d.tpm
+		what, agree = "TPM "+d.tpm, d.agreeInTPM
 	}
 	select {
 	case d.turn <- struct{}{}:
@@ -65,11 +65,7 @@ func (d *Device) agree(ctx context.Context, p parties) (point, error) {
 	go func() {
 		defer func() { <-d.turn }()
 		var a answer
-		if p.inTPM {
-			a.shared, a.err = d.agreeInTPM(p)
-		} else {
-			a.shared, a.err = d.agreeByFile(p)
-		}
+		a.shared, a.err = agree(p)
 		answers <- a
 	}()
 	select {

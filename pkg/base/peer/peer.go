@@ -24,14 +24,12 @@ type Peer struct {
 	PID int // 0 where it is in another PID namespace
 }
 
-var errNoUnixSocket = errors.New("no credentials: this is not a Unix socket")
-
 // Of asks the kernel who opened conn, a connection of a unix socket
 // (SO_PEERCRED).
 func Of(conn net.Conn) (Peer, error) {
 	unixConn, ok := conn.(*net.UnixConn)
 	if !ok {
-		return Peer{}, errNoUnixSocket
+		return Peer{}, errors.New("no credentials: this is not a Unix socket")
 	}
 	raw, err := unixConn.SyscallConn()
 	if err != nil {

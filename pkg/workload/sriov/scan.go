@@ -32,8 +32,6 @@ type scanned struct {
 	problems []string         // a sentence each, sorted
 }
 
-var errTwice = errors.New("its name or address is also used by another function")
-
 // sysfs is the folder where the kernel shows its devices.
 type sysfs string
 
@@ -46,7 +44,7 @@ func (s sysfs) scan(bundles []types.IoBundle) scanned {
 	for _, b := range bundles {
 		v, err := s.function(b)
 		if err == nil && (names[v.name()] || addresses[v.Address]) {
-			err = errTwice
+			err = errors.New("its name or address is also used by another function")
 		}
 		if err == nil {
 			v.Bound, err = s.bound(v.Address, &out)

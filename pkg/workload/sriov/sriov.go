@@ -43,9 +43,6 @@ const (
 	patience = 2 * time.Second
 )
 
-// errChanged says that a look has been overtaken.
-var errChanged = fmt.Errorf("%w: another node has published its functions", types.ErrConflict)
-
 // Kube is what the component does to the cluster. Every verb ends when its
 // context does.
 type Kube interface {
@@ -156,7 +153,7 @@ func (c *Component) drop(ctx context.Context, f facts, networks []types.SRIOVNet
 		case err != nil:
 			return err
 		case now.Version != f.config.Version:
-			return errChanged
+			return fmt.Errorf("%w: another node has published its functions", types.ErrConflict)
 		}
 		if err := c.Kube.DeleteSRIOVNetwork(ctx, n); err != nil {
 			return err
