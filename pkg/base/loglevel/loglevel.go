@@ -6,6 +6,7 @@
 package loglevel
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -45,16 +46,13 @@ func (c *Component) Step(context.Context) error {
 		return nil
 	}
 	name := settings.LogLevel(agent)
-	level := logrus.InfoLevel
-	if name != "" {
-		var err error
-		if level, err = logrus.ParseLevel(name); err != nil {
-			if name != c.unknown {
-				c.unknown = name
-				c.Log.WithField("level_set", name).Warn("unknown log level, keeping the current one")
-			}
-			return nil
+	level, err := logrus.ParseLevel(cmp.Or(name, "info"))
+	if err != nil {
+		if name != c.unknown {
+			c.unknown = name
+			c.Log.WithField("level_set", name).Warn("unknown log level, keeping the current one")
 		}
+		return nil
 	}
 	c.unknown = ""
 	if was := c.Logger.GetLevel(); was != level {

@@ -188,7 +188,7 @@ func (c *Component) open() {
 	c.known, c.slots, c.followers = map[string]checkpoint{}, map[string]int{}, map[string]*follower{}
 	c.unread = map[string]bool{}
 	c.gone, c.limits = map[string]time.Time{}, map[string]*rate.Limiter{}
-	c.readSlots, c.giveUp = newReadSlots(c.Streams), make(chan struct{})
+	c.readSlots, c.giveUp = &readSlots{reads: make(chan struct{}, maxReads), free: c.Streams}, make(chan struct{})
 	for i, s := range slots {
 		key := keyOf(s.Pod, s.Container)
 		_, twice := c.known[key]

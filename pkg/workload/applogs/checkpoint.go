@@ -257,10 +257,6 @@ type readSlots struct {
 	urgent int // logs that write much and have no stream
 }
 
-func newReadSlots(streams int) *readSlots {
-	return &readSlots{reads: make(chan struct{}, maxReads), free: streams}
-}
-
 // follow takes a place for a stream, if there is one. While logs that write much
 // have none, the others get none.
 func (p *readSlots) follow(urgent bool) bool {

@@ -39,9 +39,6 @@ func newLines(r io.Reader, most int) *lines {
 	return &lines{r: bufio.NewReaderSize(r, bufferSize), max: most}
 }
 
-// waits reports that the next piece may take a while.
-func (l *lines) waits() bool { return l.r.Buffered() == 0 }
-
 // next returns the next piece, or what ended the log. A line without an end,
 // which is the last one, is not handed out: unended returns it.
 func (l *lines) next() (piece, error) {

@@ -123,7 +123,7 @@ func (l *look) take(ctx context.Context, in *lines) outcome {
 		if o, stop := l.hand(ctx, p); stop {
 			return o
 		}
-		if len(l.batch) >= batchSize || in.waits() {
+		if len(l.batch) >= batchSize || in.r.Buffered() == 0 { // the next piece may take a while
 			if err := l.flush(ctx); err != nil {
 				return outcome{news: l.news, err: err}
 			}

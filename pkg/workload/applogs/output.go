@@ -243,7 +243,8 @@ func (l *look) mark(at time.Time, text string) {
 
 func (w writer) mark(dst []byte, at time.Time, text string) []byte {
 	p := piece{at: at, stamp: at.Format(time.RFC3339Nano), text: []byte("zedkube: " + text), first: true, last: true}
-	dst, _ = w.own().append(dst, p, 0, false)
+	w.head = head(w.app, w.container+ours)
+	dst, _ = w.append(dst, p, 0, false)
 	return dst
 }
 

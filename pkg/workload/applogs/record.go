@@ -39,12 +39,6 @@ func head(app, container string) string {
 	return `{"appuuid":"` + app + `","containername":"` + container + `","eventtime":"`
 }
 
-// own writes the records of our own words about the container.
-func (w writer) own() writer {
-	w.head = head(w.app, w.container+ours)
-	return w
-}
-
 // piece is how many bytes of plain text fit into a record.
 func (w writer) piece() int { return w.max - len(w.head) - 2*len(time.RFC3339Nano) - 100 }
 

@@ -208,13 +208,10 @@ func (f facts) lastRenewal(lost types.Node) []string {
 		lost.Name, seen.UTC().Format(time.RFC3339), ago)}
 }
 
-// renewedSince is how much is left of the grace of a device whose Lease is another
-// than is remembered from before the deletion of its Node, 0 for nothing. A Lease
-// that outlives its Node and is renewed shows that the kubelet lives.
-func (f facts) renewedSince(lost types.Node) time.Duration {
+// renewedSince reports that the Lease of a device is another than is remembered from
+// before the deletion of its Node, and has not been for long. A Lease that outlives its
+// Node and is renewed shows that the kubelet lives.
+func (f facts) renewedSince(lost types.Node) bool {
 	r := f.fresh.renewed[lost.UID]
-	if r.by.IsZero() || r.by.Equal(f.known[lost.Name].LeaseRenewed) {
-		return 0
-	}
-	return max(0, deletedFor-(f.uptime-r.seen))
+	return !r.by.IsZero() && !r.by.Equal(f.known[lost.Name].LeaseRenewed) && f.uptime-r.seen < deletedFor
 }

@@ -168,7 +168,7 @@ func (f facts) tooEarly(lost types.Node, v *verdict) (why string, refused bool) 
 			"Kubernetes deletes its pods by itself after 40 to 80 seconds, and detaches its volumes six minutes later.", lost.Name, deletedFor), false
 	}
 	v.evidence = append(v.evidence, fmt.Sprintf("The Node of %s has been missing for %s.", lost.Name, deletedFor))
-	if f.renewedSince(lost) > 0 {
+	if f.renewedSince(lost) {
 		return fmt.Sprintf("The Lease of %s was renewed after its Node was deleted: its kubelet has %s from the last renewal.", lost.Name, deletedFor), false
 	}
 	return "", false

@@ -71,9 +71,8 @@ type attempts struct {
 }
 
 type memory struct {
-	looked      bool
 	id          identity
-	since       time.Time // the first look at it as it is
+	since       time.Time // the first look at it as it is; zero before any
 	silentSince time.Time // the first look at its port's silence; zero while that is not silent
 }
 

@@ -137,7 +137,7 @@ func (f facts) judgeOwn(chosen *app) verdict {
 			v.do, v.rewrite, v.because = remove, true, "nothing opens its port"
 		}
 		return v
-	case known && f.asks(key) && f.lost(key):
+	case known && f.asks(key) && f.apps[key].AppKubeStatus == types.AppKubeUnknown && f.configs[key].IsVMI(): // nobody has looked yet
 		return verdict{unsure: true, blocked: taken(f.configs[key])}
 	case known && f.asks(key):
 		return verdict{do: remove, because: "its virtual machine is not the one running here"}

@@ -76,8 +76,8 @@ func (m *memory) look(path string, now time.Time) seen {
 	if err != nil {
 		s.kind, s.trouble = barred, err.Error()
 	}
-	if !m.looked || m.id != s.id {
-		*m = memory{looked: true, id: s.id, since: now}
+	if m.since.IsZero() || m.id != s.id {
+		*m = memory{id: s.id, since: now}
 	}
 	s.since = m.since
 	return s
@@ -137,11 +137,6 @@ func (a app) config() types.VmiVNCConfig {
 func (a app) oldText() string { return fmt.Sprintf("VMINAME:%s\nVNCPORT:%d\n", a.vmi, a.port) }
 
 func (f facts) asks(key string) bool { return f.configs[key].RemoteConsole }
-
-// lost reports that nobody has looked yet where the application runs.
-func (f facts) lost(key string) bool {
-	return f.apps[key].AppKubeStatus == types.AppKubeUnknown && f.configs[key].IsVMI()
-}
 
 // asking lists the applications that want their console, who asked first first.
 func (f facts) asking() []app {
