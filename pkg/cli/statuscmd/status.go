@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zedkube/zedkube/kubeapi"
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/appscmd"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/draincmd"
@@ -64,13 +65,10 @@ func viewStatus(o overview.Overview, check bool) terminal.View {
 }
 
 func problemsText(n int) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return "no problem, as far as this node knows"
-	case 1:
-		return "1 problem"
 	}
-	return fmt.Sprintf("%d problems", n)
+	return phrase.Counted(n, "problem")
 }
 
 // statusRows are the lines of status --watch in a pipe: problems as they come

@@ -18,6 +18,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"github.com/spf13/cobra"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/topicview"
@@ -209,11 +210,7 @@ func (w *topicsWatch) run(ctx context.Context) error {
 	defer notify.Close()
 	w.watchDirs(notify)
 	w.last = w.read()
-	noun := "topics"
-	if len(w.last) == 1 {
-		noun = "topic"
-	}
-	fmt.Fprintf(w.said, "watching %d %s\n", len(w.last), noun)
+	fmt.Fprintf(w.said, "watching %s\n", phrase.Counted(len(w.last), "topic"))
 	wake := make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(ctx)
 	var waiting sync.WaitGroup
