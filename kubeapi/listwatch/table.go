@@ -254,18 +254,18 @@ func (s *Status) heard() {
 // Complete notes that the table holds a complete list; absent: as there is no such
 // kind of object.
 func (s *Status) Complete(absent bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.heard()
-	s.set(types.TableStatus{Complete: true, Absent: absent})
+	s.found(types.TableStatus{Complete: true, Absent: absent})
 }
 
 // fails notes why the table cannot be kept.
-func (s *Status) fails(why string) {
+func (s *Status) fails(why string) { s.found(types.TableStatus{Why: why}) }
+
+// found notes what has come of the list that was due.
+func (s *Status) found(row types.TableStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heard()
-	s.set(types.TableStatus{Why: why})
+	s.set(row)
 }
 
 // Doubts notes why a table that is kept is not right, "" for that it is.
