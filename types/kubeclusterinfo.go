@@ -1,8 +1,6 @@
 package types
 
-import (
-	"time"
-)
+import "time"
 
 // KubeNodeStatus is a node's Ready condition as EVE reports it.
 type KubeNodeStatus uint8

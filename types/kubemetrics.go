@@ -1,8 +1,6 @@
 package types
 
-import (
-	"time"
-)
+import "time"
 
 // KubeClusterMetrics is what the kubelets of all nodes measure, published by
 // the node that reports for the cluster, under key "global" (docs/wire.md,

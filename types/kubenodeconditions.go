@@ -1,8 +1,6 @@
 package types
 
-import (
-	"time"
-)
+import "time"
 
 // KubeNodeConditions says how this node stands in its cluster, and since when,
 // under key "global" of a persistent topic (docs/wire.md, "KubeNodeConditions").

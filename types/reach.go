@@ -1,6 +1,8 @@
 package types
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -105,4 +107,142 @@ func ReachNameOf(nodes []Node, name string, device uuid.UUID) ReachName {
 		}
 	}
 	return answer
+}
+
+// Witness is what a node's zedkube tells, on its own Node, of the Nodes that are
+// not Ready: whether their devices answer it (docs/wire.md, "Nodes").
+type Witness struct {
+	Round     int64      `json:"round"` // one more with every look, so that a dead witness is known
+	Sightings []Sighting `json:"sightings,omitempty"`
+	Omitted   int        `json:"omitted,omitempty"` // nodes not Ready of which it cannot tell: too many, or no way to them
+}
+
+// Sighting is one look at one node.
+type Sighting struct {
+	Node   string `json:"node"`
+	UID    string `json:"uid"`    // of its Node
+	Alive  string `json:"alive"`  // what answered, "" for nothing: an address with its port
+	Silent int    `json:"silent"` // rounds in a row in which nothing answered
+}
+
+const (
+	// WitnessFresh is how old a witness's last look may be. A look takes place
+	// every 5 s, every 12 s where nothing has changed for long, and may last 4 s.
+	WitnessFresh = 20 * time.Second
+	// WitnessSilent is how many looks in a row nothing may have answered: one
+	// lost packet is no death.
+	WitnessSilent = 3
+)
+
+// Gone reports whether, as far as the network tells, the device of the Node lost
+// is gone: its kubelet does not report, and nothing on it has answered any node
+// that can tell. seen says when each witness's round last changed, by node name
+// and the caller's own clock. Where it is not, why says in a sentence who does not
+// agree or cannot tell; where it is, who agrees. It is closed: a node of ours that
+// says nothing does not agree, and with more than two nodes two have to agree. A
+// foreign node (Node.Foreign) is not waited for; that the device answers it is
+// believed anyway (docs/wire.md, "Nodes").
+func Gone(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.Time) (gone bool, why string) {
+	switch live, ok := nodes[lost.Name]; {
+	case !ok:
+		return false, fmt.Sprintf("node %s no longer exists", lost.Name)
+	case lost.UID == "" || live.UID != lost.UID:
+		return false, fmt.Sprintf("there is now another node %s", lost.Name)
+	case lost.Ready != ConditionUnknown || live.Ready != ConditionUnknown:
+		return false, fmt.Sprintf("node %s still reports", lost.Name)
+	}
+	return Silent(lost, nodes, seen, now)
+}
+
+// Silent reports whether nothing on the device of lost, of which its name and its
+// UID have to be known, has answered any node that can tell; the Node itself may
+// be there or not. The rest is as of Gone.
+func Silent(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.Time) (silent bool, why string) {
+	var agree []string
+	ready, all := 0, len(nodes)
+	if _, there := nodes[lost.Name]; !there {
+		all++
+	}
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		n := nodes[name]
+		if n.Ready != ConditionTrue {
+			continue
+		}
+		ready++
+		why := n.disagrees(lost, seen[name], now)
+		switch {
+		case n.Foreign() && (n.Agent == nil || n.answered(lost) == "" || !fresh(seen[name], now)):
+			continue // nobody knows how old its word is, or it is no word of life
+		case why != "":
+			return false, why
+		}
+		agree = append(agree, name)
+	}
+	switch {
+	case len(agree) == 0:
+		return false, fmt.Sprintf("no Ready node knows whether the device of node %s answers", lost.Name)
+	case ready < 2: // a single server that loses its cable calls all others gone
+		return false, fmt.Sprintf("%s is the only node that is Ready: it may be cut off itself", agree[0])
+	case len(agree) < 2 && all > 2:
+		return false, fmt.Sprintf("only node %s knows whether the device of node %s answers: another node that runs zedkube must confirm it", agree[0], lost.Name)
+	}
+	return true, fmt.Sprintf("the device of node %s answers none of %v", lost.Name, agree)
+}
+
+// Answers says in a sentence which Ready node the device of lost has just answered,
+// "" for none. The arguments are those of Gone.
+func Answers(lost Node, nodes map[string]Node, seen map[string]time.Time, now time.Time) string {
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		n := nodes[name]
+		if at := n.answered(lost); at != "" && n.Ready == ConditionTrue && fresh(seen[name], now) {
+			return fmt.Sprintf("the device of node %s answers node %s at %s", lost.Name, name, at)
+		}
+	}
+	return ""
+}
+
+// fresh reports whether a word that was heard at seen still counts.
+func fresh(seen, now time.Time) bool {
+	return !seen.IsZero() && !seen.After(now) && now.Sub(seen) <= WitnessFresh
+}
+
+// answered is where the device of lost answered n, "" for nowhere.
+func (n Node) answered(lost Node) string {
+	if n.Witness == nil {
+		return ""
+	}
+	for _, s := range n.Witness.Sightings {
+		if s.UID == lost.UID && s.Alive != "" {
+			return s.Alive
+		}
+	}
+	return ""
+}
+
+// disagrees says why n, a Ready node with an agent, is no witness that the device
+// of lost is gone; "" where it is one.
+func (n Node) disagrees(lost Node, seen, now time.Time) string {
+	if n.Witness == nil {
+		return fmt.Sprintf("node %s does not publish whether the device of node %s answers it", n.Name, lost.Name)
+	}
+	if !fresh(seen, now) {
+		return fmt.Sprintf("what node %s publishes about node %s is stale", n.Name, lost.Name)
+	}
+	if at := n.answered(lost); at != "" {
+		return fmt.Sprintf("the device of node %s answers node %s at %s", lost.Name, n.Name, at)
+	}
+	told := false
+	for _, s := range n.Witness.Sightings {
+		switch {
+		case s.UID != lost.UID:
+			continue
+		case s.Silent < WitnessSilent:
+			return fmt.Sprintf("the device of node %s has not answered node %s in %d of %d probes", lost.Name, n.Name, s.Silent, WitnessSilent)
+		}
+		told = true
+	}
+	if !told {
+		return fmt.Sprintf("node %s does not know whether the device of node %s answers it", n.Name, lost.Name)
+	}
+	return ""
 }
