@@ -13,15 +13,15 @@ import (
 )
 
 func TestPodsOfApplicationsAreCountedOnceAndOnlyWhileSomebodyCounts(t *testing.T) {
-	table, pods := &pubsub.Table[types.PodCount]{}, &pubsub.Table[types.Pod]{}
+	table, pods := &pubsub.Table[types.KubePodNameSpaceInfo]{}, &pubsub.Table[types.Pod]{}
 	apps := &appCounts{Writer: pods}
 	rows := appPodRows(apps)
 	others := countedRows(table, access.Namespace)
-	is := func(when string, want ...types.PodCount) {
+	is := func(when string, want ...types.KubePodNameSpaceInfo) {
 		t.Helper()
-		rows := map[string]types.PodCount{}
+		rows := map[string]types.KubePodNameSpaceInfo{}
 		for _, c := range want {
-			rows[c.Namespace] = c
+			rows[c.Name] = c
 		}
 		if diff := cmp.Diff(rows, table.All(), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: %s", when, diff)
@@ -36,22 +36,22 @@ func TestPodsOfApplicationsAreCountedOnceAndOnlyWhileSomebodyCounts(t *testing.T
 	must(rows.Replace([]any{phased(access.Namespace, "1", corev1.PodRunning), phased(access.Namespace, "2", corev1.PodRunning)}, "7"))
 	is("while nobody counts")
 	must(apps.begin(table))
-	is("from the beginning", types.PodCount{Namespace: access.Namespace, Pods: 2, Running: 2})
+	is("from the beginning", types.KubePodNameSpaceInfo{Name: access.Namespace, PodCount: 2, PodRunningCount: 2})
 	must(rows.Update(phased(access.Namespace, "2", corev1.PodFailed)))
 	must(rows.Add(phased(access.Namespace, "3", corev1.PodPending)))
 	must(rows.Delete(phased(access.Namespace, "1", corev1.PodRunning)))
-	mine := types.PodCount{Namespace: access.Namespace, Pods: 2, Failed: 1, Pending: 1}
+	mine := types.KubePodNameSpaceInfo{Name: access.Namespace, PodCount: 2, PodFailedCount: 1, PodPendingCount: 1}
 	is("changed", mine)
 
 	// A server that sends them although they were not asked for changes nothing.
 	must(others.Replace([]any{phased("a", "1", corev1.PodRunning), phased(access.Namespace, "2", corev1.PodRunning)}, "7"))
 	must(others.Update(phased(access.Namespace, "3", corev1.PodRunning)))
 	must(others.Delete(phased(access.Namespace, "3", corev1.PodRunning)))
-	is("beside the others", mine, types.PodCount{Namespace: "a", Pods: 1, Running: 1})
+	is("beside the others", mine, types.KubePodNameSpaceInfo{Name: "a", PodCount: 1, PodRunningCount: 1})
 
 	must(rows.Replace([]any{phased(access.Namespace, "3", corev1.PodPending)}, "8"))
 	must(others.Replace(nil, "8"))
-	is("after a new list", types.PodCount{Namespace: access.Namespace, Pods: 1, Pending: 1})
+	is("after a new list", types.KubePodNameSpaceInfo{Name: access.Namespace, PodCount: 1, PodPendingCount: 1})
 	must(rows.Delete(phased(access.Namespace, "3", corev1.PodPending)))
 	is("without any")
 	apps.end()

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -64,9 +63,9 @@ func TestAPodOfAnApplicationSaysMore(t *testing.T) {
 		return types.ContainerRun{ID: id, Started: kubetest.At(minute).Time, Finished: kubetest.At(minute + 1).Time, ExitCode: code, Reason: "Error"}
 	}
 	want := pods.PodOf(appPod())
-	want.Grace, want.Claims = 90*time.Second, []string{"a", "p1-own", "z"}
+	want.Claims = []string{"a", "p1-own", "z"}
 	want.Containers = []types.Container{
-		{Name: "prepare", Init: true, Now: run("i0", 1, 0)},
+		{Name: "prepare", Now: run("i0", 1, 0)},
 		{Name: "beside"}, // it runs as long as the others
 		{Name: "main", Now: types.ContainerRun{ID: "m1", Started: kubetest.At(5).Time}, Last: run("m0", 3, 137), Restarts: 1},
 		{Name: "looping", Waiting: "CrashLoopBackOff", Now: run("l4", 7, 1), Restarts: 4},
@@ -77,7 +76,7 @@ func TestAPodOfAnApplicationSaysMore(t *testing.T) {
 	if diff := cmp.Diff(want, pods.AppPodOf(appPod())); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if row := pods.PodOf(appPod()); row.Containers != nil || row.Claims != nil || row.Grace != 0 {
+	if row := pods.PodOf(appPod()); row.Containers != nil || row.Claims != nil {
 		t.Errorf("the row of any other table holds %+v", row)
 	}
 }
@@ -131,7 +130,7 @@ const someVMI = `{"kind":"VirtualMachineInstance","apiVersion":"kubevirt.io/v1",
 
 func TestAVirtualMachineBecomesARow(t *testing.T) {
 	want := types.VMI{
-		Name: "web4q8zt", UID: "u1", Version: "7", Phase: types.VMIRunning, NodeName: "n1",
+		Name: "web4q8zt", UID: "u1", Phase: types.VMIRunning, NodeName: "n1",
 		Owner: types.Owner{Kind: types.KindVMIReplicaSet, Name: "web", UID: "r1"}, AppDomain: "id.1.2",
 		Created: kubetest.At(1).Time, Deleted: kubetest.At(9).Time, Ready: true, ReadySince: kubetest.At(5).Time,
 		Affinity: types.SetAffinity{Node: "n1", Required: true},
@@ -151,7 +150,7 @@ const someSet = `{"metadata":{"name":"web","uid":"u1","resourceVersion":"7","cre
 
 func TestAReplicaSetBecomesARow(t *testing.T) {
 	want := types.AppSet{
-		Kind: types.KindVMIReplicaSet, Name: "web", UID: "u1", Version: "7", AppDomain: "id.1.2", Created: kubetest.At(1).Time, Wanted: 0, Ready: 1,
+		Kind: types.KindVMIReplicaSet, Name: "web", UID: "u1", Version: "7", AppDomain: "id.1.2", Wanted: 0,
 		Affinity: types.SetAffinity{Node: "n1", Required: true}, Claims: []string{"dv-a", "pvc-b", "pvc-e"},
 		Note: types.RepairNote{Act: types.ActFailover, Node: "n1", Stuck: 2},
 	}

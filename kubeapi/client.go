@@ -64,13 +64,13 @@ type Config struct {
 	OwnDisks access.Writer[types.LonghornNode] // this node's Node of Longhorn, by name
 
 	// While this node is the leader; else empty.
-	PodCounts     access.Writer[types.PodCount]        // pods of every namespace that has any, by namespace
-	Claims        access.Writer[types.Claim]           // the volume claims of Namespace, by name
-	Volumes       access.Writer[types.Volume]          // Longhorn's, by name
-	LonghornNodes access.Writer[types.LonghornNode]    // by name
-	Daemons       access.Writer[types.DaemonSet]       // Longhorn's, by name
-	Settings      access.Writer[types.LonghornSetting] // the drain policy, by name
-	SnapshotJobs  access.Writer[types.SnapshotJob]     // the one zedkube keeps, by name
+	PodCounts     access.Writer[types.KubePodNameSpaceInfo] // pods of every namespace that has any, by namespace
+	Claims        access.Writer[types.Claim]                // the volume claims of Namespace, by name
+	Volumes       access.Writer[types.Volume]               // Longhorn's, by name
+	LonghornNodes access.Writer[types.LonghornNode]         // by name
+	Daemons       access.Writer[types.DaemonSet]            // Longhorn's, by name
+	Settings      access.Writer[types.LonghornSetting]      // the drain policy, by name
+	SnapshotJobs  access.Writer[types.SnapshotJob]          // the one zedkube keeps, by name
 
 	Requests access.Requests // hears of every request; may be nil
 

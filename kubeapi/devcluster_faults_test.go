@@ -179,7 +179,7 @@ func agrees(t *testing.T, c *devcluster.Cluster, a *agent, i int) error {
 		t.Fatal(err)
 	}
 	boots, own, app := map[string]string{}, map[string]string{}, map[string]string{}
-	all := map[string]types.PodCount{}
+	all := map[string]types.KubePodNameSpaceInfo{}
 	for _, n := range nodes.Items {
 		boots[n.Name] = n.Status.NodeInfo.BootID
 	}
@@ -209,18 +209,18 @@ func podStates(table *pubsub.Table[types.Pod]) map[string]string {
 	return states
 }
 
-func counted(c types.PodCount, p corev1.Pod) types.PodCount {
-	c.Namespace = p.Namespace
-	c.Pods++
+func counted(c types.KubePodNameSpaceInfo, p corev1.Pod) types.KubePodNameSpaceInfo {
+	c.Name = p.Namespace
+	c.PodCount++
 	switch p.Status.Phase {
 	case corev1.PodRunning:
-		c.Running++
+		c.PodRunningCount++
 	case corev1.PodPending:
-		c.Pending++
+		c.PodPendingCount++
 	case corev1.PodFailed:
-		c.Failed++
+		c.PodFailedCount++
 	case corev1.PodSucceeded:
-		c.Succeeded++
+		c.PodSucceededCount++
 	}
 	return c
 }

@@ -86,7 +86,7 @@ func deletesPod(t *testing.T, c *devcluster.Cluster, a *agent) {
 	old := create()
 	eventually(t, "its row says more", 5*time.Second, func() bool {
 		p, _ := a.appPods.Get(old.Key())
-		return p.Grace == 10*time.Minute && len(p.Containers) == 1 && p.Containers[0].Name == "c"
+		return len(p.Containers) == 1 && p.Containers[0].Name == "c"
 	})
 	if err := a.ForceDeletePod(ctx, old); err != nil {
 		t.Fatal(err)

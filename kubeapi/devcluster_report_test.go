@@ -25,7 +25,7 @@ type reported struct {
 	ingresses pubsub.Table[types.Ingress]
 	vip       pubsub.Table[types.KubeVIP]
 	disks     pubsub.Table[types.LonghornNode]
-	counts    pubsub.Table[types.PodCount]
+	counts    pubsub.Table[types.KubePodNameSpaceInfo]
 	claims    pubsub.Table[types.Claim]
 	volumes   pubsub.Table[types.Volume]
 	lhNodes   pubsub.Table[types.LonghornNode]
@@ -43,7 +43,7 @@ func (r *reported) fill(c *kubeapi.Client) {
 	c.Credentials, c.Clocks = &r.creds, &r.clocks
 }
 
-func (r *reported) count(namespace string) types.PodCount {
+func (r *reported) count(namespace string) types.KubePodNameSpaceInfo {
 	c, _ := r.counts.Get(namespace)
 	return c
 }
@@ -85,7 +85,7 @@ func reportFollows(t *testing.T, c *devcluster.Cluster) {
 	do(err)
 	eventually(t, "Longhorn appears with its nodes", time.Minute+10*time.Second, func() bool {
 		n, ok := a.lhNodes.Get(here)
-		return ok && !stands(types.TableLonghornNodes).Absent && n.Allowed && len(n.Disks) == 1 && n.Disks[0].Path == "/persist/vault/volumes"
+		return ok && !stands(types.TableLonghornNodes).Absent && n.Allowed && len(n.Disks) == 1
 	})
 	volume := func() types.Volume { v, _ := a.volumes.Get("rep-a"); return v }
 	eventually(t, "the volume is healthy", 10*time.Second, func() bool {
@@ -95,7 +95,7 @@ func reportFollows(t *testing.T, c *devcluster.Cluster) {
 	})
 	eventually(t, "its claim is bound", 5*time.Second, func() bool {
 		p, _ := a.claims.Get("rep-a-pvc-0")
-		return p.Phase == types.ClaimBound && p.Volume == "rep-a" && p.Bytes == 10<<30 && p.UID != ""
+		return p.Phase == types.ClaimBound && p.Volume == "rep-a" && p.Bytes == 10<<30
 	})
 	do(c.SetReplicaMode(ctx, "rep-a", "rep-a-r-2", "WO", 37))
 	eventually(t, "its rebuild is seen", time.Second, func() bool {

@@ -163,7 +163,7 @@ func tablesFollow(t *testing.T, c *devcluster.Cluster) {
 	}
 	_ = a.leader.Publish(types.Global, types.KubeLeaderElectInfo{IsStatsLeader: true})
 	eventually(t, "the leader counts all pods", 3*time.Second, func() bool {
-		return a.counted() && a.count(kubeapi.Namespace).Running > 0
+		return a.counted() && a.count(kubeapi.Namespace).PodRunningCount > 0
 	})
 	none := int64(0)
 	if err := c.Client().CoreV1().Pods(kubeapi.Namespace).Delete(t.Context(), vm, metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {

@@ -20,7 +20,7 @@ func phased(namespace, name string, phase corev1.PodPhase) *corev1.Pod {
 }
 
 func TestPodsAreCountedByNamespaceAndPhase(t *testing.T) {
-	table := &pubsub.Table[types.PodCount]{}
+	table := &pubsub.Table[types.KubePodNameSpaceInfo]{}
 	c := countedRows(table, "")
 	err := c.Replace([]any{
 		phased("a", "1", corev1.PodRunning), phased("a", "2", corev1.PodPending), phased("a", "3", corev1.PodFailed),
@@ -29,15 +29,15 @@ func TestPodsAreCountedByNamespaceAndPhase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	is := func(when string, want map[string]types.PodCount) {
+	is := func(when string, want map[string]types.KubePodNameSpaceInfo) {
 		t.Helper()
 		if diff := cmp.Diff(want, table.All()); diff != "" {
 			t.Errorf("%s: %s", when, diff)
 		}
 	}
-	a := types.PodCount{Namespace: "a", Pods: 6, Running: 1, Pending: 1, Failed: 1, Succeeded: 1}
-	b := types.PodCount{Namespace: "b", Pods: 1, Running: 1}
-	is("listed", map[string]types.PodCount{"a": a, "b": b})
+	a := types.KubePodNameSpaceInfo{Name: "a", PodCount: 6, PodRunningCount: 1, PodPendingCount: 1, PodFailedCount: 1, PodSucceededCount: 1}
+	b := types.KubePodNameSpaceInfo{Name: "b", PodCount: 1, PodRunningCount: 1}
+	is("listed", map[string]types.KubePodNameSpaceInfo{"a": a, "b": b})
 	bell := make(chan struct{}, 1)
 	table.Notify(bell)
 	_ = c.Update(phased("a", "1", corev1.PodRunning))
@@ -51,11 +51,11 @@ func TestPodsAreCountedByNamespaceAndPhase(t *testing.T) {
 	default:
 	}
 	_, _ = c.Update(phased("a", "2", corev1.PodRunning)), c.Add(phased("c", "1", corev1.PodPending))
-	a.Pending, a.Running = 0, 2
-	is("changed", map[string]types.PodCount{"a": a, "b": b, "c": {Namespace: "c", Pods: 1, Pending: 1}})
+	a.PodPendingCount, a.PodRunningCount = 0, 2
+	is("changed", map[string]types.KubePodNameSpaceInfo{"a": a, "b": b, "c": {Name: "c", PodCount: 1, PodPendingCount: 1}})
 	_, _ = c.Delete(phased("c", "1", corev1.PodPending)), c.Delete(phased("b", "2", corev1.PodRunning))
 	_, _ = c.Delete(phased("b", "none", "")), c.Delete(phased("none", "none", ""))
-	is("a namespace without pods", map[string]types.PodCount{"a": a})
+	is("a namespace without pods", map[string]types.KubePodNameSpaceInfo{"a": a})
 	for name, err := range map[string]error{
 		"a list without a version": c.Replace(nil, ""),
 		"a nameless pod in a list": c.Replace([]any{phased("a", "1", ""), phased("", "", "")}, "9"),
@@ -65,17 +65,17 @@ func TestPodsAreCountedByNamespaceAndPhase(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s is taken", name)
 		}
-		is(name, map[string]types.PodCount{"a": a})
+		is(name, map[string]types.KubePodNameSpaceInfo{"a": a})
 	}
 }
 
 // seen is a table of pod counts with all that it ever said.
 type seen struct {
-	pubsub.Table[types.PodCount]
-	said []types.PodCount
+	pubsub.Table[types.KubePodNameSpaceInfo]
+	said []types.KubePodNameSpaceInfo
 }
 
-func (s *seen) Publish(key string, v types.PodCount) error {
+func (s *seen) Publish(key string, v types.KubePodNameSpaceInfo) error {
 	s.said = append(s.said, v)
 	return s.Table.Publish(key, v)
 }
@@ -83,7 +83,7 @@ func (s *seen) Publish(key string, v types.PodCount) error {
 func TestAWholeListGoesFromOneCountToTheOther(t *testing.T) {
 	table := &seen{}
 	c := countedRows(table, "")
-	_ = table.Table.Publish("gone", types.PodCount{Namespace: "gone", Pods: 3}) // as another connection left it
+	_ = table.Table.Publish("gone", types.KubePodNameSpaceInfo{Name: "gone", PodCount: 3}) // as another connection left it
 	for _, n := range []int{100, 70} {
 		var list []any
 		for i := range n {
@@ -93,13 +93,13 @@ func TestAWholeListGoesFromOneCountToTheOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(table.said) != 2 || table.said[0].Pods != 100 || table.said[1].Pods != 70 || len(table.All()) != 1 {
+	if len(table.said) != 2 || table.said[0].PodCount != 100 || table.said[1].PodCount != 70 || len(table.All()) != 1 {
 		t.Errorf("it said %+v", table.said)
 	}
 }
 
 func TestTenThousandPodsAreCountedInLittleMemory(t *testing.T) {
-	table := &pubsub.Table[types.PodCount]{}
+	table := &pubsub.Table[types.KubePodNameSpaceInfo]{}
 	c := countedRows(table, "")
 	before := kubetest.Heap()
 	list := make([]any, 0, 10000)

@@ -7,7 +7,7 @@ import (
 
 // reported are the tables that only the leader keeps.
 type reported struct {
-	counts   pubsub.Table[types.PodCount]
+	counts   pubsub.Table[types.KubePodNameSpaceInfo]
 	claims   pubsub.Table[types.Claim]
 	volumes  pubsub.Table[types.Volume]
 	lhNodes  pubsub.Table[types.LonghornNode]
@@ -39,7 +39,7 @@ func (r *reported) rows() int {
 // pods counts those of all namespaces.
 func (r *reported) pods() (n int) {
 	for _, c := range r.counts.All() {
-		n += c.Pods
+		n += int(c.PodCount)
 	}
 	return n
 }

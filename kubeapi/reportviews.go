@@ -141,14 +141,14 @@ func longhornNodeRows(table access.Writer[types.LonghornNode]) access.Store {
 // podCounts counts the pods of each namespace, which come by their phases. Of a pod it
 // keeps the name and the phase: a cluster has them by the ten thousand.
 type podCounts struct {
-	table access.Writer[types.PodCount]
+	table access.Writer[types.KubePodNameSpaceInfo]
 	but   string                   // a namespace that is counted elsewhere; "" for none
 	pods  map[string]*podNamespace // the namespaces that have pods, by name
 }
 
 type podNamespace struct {
 	phases map[string]podPhase // by name of a pod
-	counts [phases]int
+	counts [phases]uint32
 }
 
 type podPhase uint8
@@ -163,7 +163,7 @@ const (
 )
 
 // countedRows has the pods of every namespace but that one counted into table.
-func countedRows(table access.Writer[types.PodCount], but string) access.Store {
+func countedRows(table access.Writer[types.KubePodNameSpaceInfo], but string) access.Store {
 	return &access.Rows[*corev1.Pod, podPhase]{
 		To:  &podCounts{table: table, but: but, pods: map[string]*podNamespace{}},
 		Row: func(p *corev1.Pod) podPhase { return phaseOf(p.Status.Phase) },
@@ -254,10 +254,10 @@ func (c *podCounts) publish(namespace string) error {
 	if ns == nil {
 		return c.table.Unpublish(namespace)
 	}
-	return c.table.Publish(namespace, types.PodCount{
-		Namespace: namespace, Pods: len(ns.phases),
-		Running: ns.counts[phaseRunning], Pending: ns.counts[phasePending],
-		Failed: ns.counts[phaseFailed], Succeeded: ns.counts[phaseSucceeded],
+	return c.table.Publish(namespace, types.KubePodNameSpaceInfo{
+		Name: namespace, PodCount: uint32(len(ns.phases)),
+		PodRunningCount: ns.counts[phaseRunning], PodPendingCount: ns.counts[phasePending],
+		PodFailedCount: ns.counts[phaseFailed], PodSucceededCount: ns.counts[phaseSucceeded],
 	})
 }
 
@@ -295,7 +295,7 @@ type appCounts struct {
 }
 
 // begin counts what there is, and what changes from now on, into table.
-func (a *appCounts) begin(table access.Writer[types.PodCount]) error {
+func (a *appCounts) begin(table access.Writer[types.KubePodNameSpaceInfo]) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.counts = &podCounts{table: table, pods: map[string]*podNamespace{}}

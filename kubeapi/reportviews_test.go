@@ -91,7 +91,7 @@ func TestTheLeaderSeesWhatAReportIsMadeOfAndAFollowerNoneOfIt(t *testing.T) {
 			t.Errorf("volume is %+v", v)
 		}
 		if diff := cmp.Diff(map[string]types.Claim{
-			"v-pvc-0": {Name: "v-pvc-0", UID: "u1", Volume: "v", Phase: types.ClaimBound, Bytes: 10 << 30, Created: time.Unix(1e9, 0), Provisioner: "driver.longhorn.io"},
+			"v-pvc-0": {Name: "v-pvc-0", Volume: "v", Phase: types.ClaimBound, Bytes: 10 << 30, Created: time.Unix(1e9, 0), Provisioner: "driver.longhorn.io"},
 			"w-pvc-0": {Name: "w-pvc-0", Phase: types.ClaimPending, Bytes: 5 << 30},
 		}, tb.claims.All()); diff != "" {
 			t.Errorf("claims: %s", diff)
@@ -100,9 +100,9 @@ func TestTheLeaderSeesWhatAReportIsMadeOfAndAFollowerNoneOfIt(t *testing.T) {
 			t.Errorf("daemon sets: %s", diff)
 		}
 		if diff := cmp.Diff(map[string]types.LonghornNode{"n1": {
-			Name: "n1", UID: "u1", Ready: types.ConditionTrue, Schedulable: types.ConditionFalse, Allowed: true, Disks: []types.LonghornDisk{
-				{Name: "d1", Path: "/a", Allowed: true, Reserved: 2 << 30, Maximum: 8 << 30, Ready: types.ConditionTrue, Schedulable: types.ConditionTrue},
-				{Name: "d2", Path: "/b"},
+			Name: "n1", UID: "u1", Ready: types.ConditionTrue, Allowed: true, Disks: []types.LonghornDisk{
+				{Name: "d1", Allowed: true, Reserved: 2 << 30, Maximum: 8 << 30, Ready: types.ConditionTrue, Schedulable: types.ConditionTrue},
+				{Name: "d2"},
 			},
 		}}, tb.lhNodes.All()); diff != "" {
 			t.Errorf("nodes of Longhorn: %s", diff)

@@ -137,7 +137,7 @@ type KubeVMIInfo struct {
 // KubePodNameSpaceInfo counts the pods of a namespace by phase.
 type KubePodNameSpaceInfo struct {
 	Name              string
-	PodCount          uint32
+	PodCount          uint32 // of all phases
 	PodRunningCount   uint32
 	PodPendingCount   uint32
 	PodFailedCount    uint32

@@ -157,10 +157,9 @@ type Pod struct {
 	Version string // of that part, as its image is tagged; "" for unknown
 
 	// Only in the table of the pods of eve-kube-app.
-	Containers    []Container   // init containers first, else in the pod's order
-	Claims        []string      // names of the PersistentVolumeClaims that it mounts, sorted
-	Unschedulable string        // why the scheduler finds no node for it; "" where it does or has
-	Grace         time.Duration // its termination grace period
+	Containers    []Container // init containers first, else in the pod's order
+	Claims        []string    // names of the PersistentVolumeClaims that it mounts, sorted
+	Unschedulable string      // why the scheduler finds no node for it; "" where it does or has
 }
 
 // Key is the pod's key in a table: namespace/name.
@@ -269,14 +268,4 @@ func LacksQuorum(nodes []Node, without string) string {
 		are = "is"
 	}
 	return fmt.Sprintf("%d of %d etcd members would be Ready, which is no quorum: %s %s not", q.Ready, q.Voters, strings.Join(down, ", "), are)
-}
-
-// PodCount counts the pods of a namespace by phase.
-type PodCount struct {
-	Namespace string
-	Pods      int // of all phases
-	Running   int
-	Pending   int
-	Failed    int
-	Succeeded int
 }

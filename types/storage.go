@@ -95,18 +95,16 @@ type Attachment struct {
 // LonghornNode is the part of Longhorn's Node that components reason about, with
 // nothing in it that changes time and again.
 type LonghornNode struct {
-	Name        string // of the Kubernetes Node too
-	UID         string
-	Ready       ConditionStatus
-	Schedulable ConditionStatus
-	Allowed     bool           // spec.allowScheduling
-	Disks       []LonghornDisk // by name
+	Name    string // of the Kubernetes Node too
+	UID     string
+	Ready   ConditionStatus
+	Allowed bool           // spec.allowScheduling
+	Disks   []LonghornDisk // by name
 }
 
 // LonghornDisk is a disk of a LonghornNode.
 type LonghornDisk struct {
 	Name        string
-	Path        string
 	Allowed     bool  // spec.allowScheduling
 	Reserved    int64 // spec.storageReserved, bytes
 	Maximum     int64 // status.storageMaximum, bytes; 0 for unknown
@@ -162,13 +160,11 @@ const (
 // reason about.
 type Claim struct {
 	Name        string
-	UID         string
 	Volume      string // its PersistentVolume, "" for none yet; Longhorn calls its volume the same
 	Phase       ClaimPhase
 	Bytes       int64 // capacity, or what it asks for while it has none
 	Created     time.Time
-	Deleted     time.Time // deletionTimestamp; zero while it is not being deleted
-	Provisioner string    // annotation volume.kubernetes.io/storage-provisioner
+	Provisioner string // annotation volume.kubernetes.io/storage-provisioner
 }
 
 // KubeStorageStatus says how far Longhorn is as the device's settings want it,

@@ -21,7 +21,6 @@ type ContainerRun struct {
 // Container is the part of a container's status that components reason about.
 type Container struct {
 	Name     string
-	Init     bool         // it has to end before the others start
 	Waiting  string       // why it does not run, CamelCase; "" while it runs or has ended
 	Now      ContainerRun // the present instance, or the one that ended last; zero before the first
 	Last     ContainerRun // the one before, whose log the kubelet still has; zero for none
@@ -48,7 +47,6 @@ const (
 type VMI struct {
 	Name       string
 	UID        string
-	Version    string // resourceVersion
 	Phase      VMIPhase
 	NodeName   string // "" until it is scheduled
 	Owner      Owner  // its replica set
@@ -72,12 +70,10 @@ type AppSet struct {
 	Kind      string
 	Name      string
 	UID       string
-	Version   string // resourceVersion
-	AppDomain string // label App-Domain-Name
-	Created   time.Time
+	Version   string    // resourceVersion
+	AppDomain string    // label App-Domain-Name
 	Deleted   time.Time // deletionTimestamp; zero while it is not being deleted
 	Wanted    int32     // spec.replicas
-	Ready     int32     // status.readyReplicas
 	Affinity  SetAffinity
 	Claims    []string   // names of the PersistentVolumeClaims that its template mounts, sorted
 	Note      RepairNote // what zedkube has written on it; zero for nothing

@@ -111,7 +111,6 @@ func withoutHosts(t corev1.NodeSelectorTerm) (rest corev1.NodeSelectorTerm, left
 func PodSetOf(s *appsv1.ReplicaSet) types.AppSet {
 	template := &s.Spec.Template
 	row := appSetOf(types.KindReplicaSet, s.ObjectMeta, s.Spec.Replicas, template.Labels, template.Spec.Affinity)
-	row.Ready = s.Status.ReadyReplicas
 	var claims []string
 	for _, v := range template.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil {
@@ -129,7 +128,6 @@ func VMISetOf(s *kubevirtv1.VirtualMachineInstanceReplicaSet) types.AppSet {
 		template = &kubevirtv1.VirtualMachineInstanceTemplateSpec{}
 	}
 	row := appSetOf(types.KindVMIReplicaSet, s.ObjectMeta, s.Spec.Replicas, template.ObjectMeta.Labels, template.Spec.Affinity)
-	row.Ready = s.Status.ReadyReplicas
 	var claims []string
 	for _, v := range template.Spec.Volumes {
 		claims = append(claims, machineClaim(v.VolumeSource))
@@ -160,7 +158,6 @@ func appSetOf(kind string, meta metav1.ObjectMeta, replicas *int32, templateLabe
 		UID:       string(meta.UID),
 		Version:   meta.ResourceVersion,
 		AppDomain: meta.Labels[access.LabelAppDomain],
-		Created:   meta.CreationTimestamp.Time,
 		Deleted:   ptr.Deref(meta.DeletionTimestamp, metav1.Time{}).Time,
 		Wanted:    ptr.Deref(replicas, 1),
 		Affinity:  SetAffinityOf(affinity),
@@ -177,7 +174,6 @@ func VMIOf(v *kubevirtv1.VirtualMachineInstance) types.VMI {
 	row := types.VMI{
 		Name:      v.Name,
 		UID:       string(v.UID),
-		Version:   v.ResourceVersion,
 		Phase:     types.VMIPhase(v.Status.Phase),
 		NodeName:  v.Status.NodeName,
 		Owner:     access.OwnerOf(v),

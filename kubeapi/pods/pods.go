@@ -277,7 +277,6 @@ const UnschedulableText = 500
 // AppPodOf is the row of a Pod of an application, which says more than PodOf.
 func AppPodOf(p *corev1.Pod) types.Pod {
 	row := PodOf(p)
-	row.Grace = graceOf(p)
 	row.Containers = containersOf(p)
 	var claims []string
 	for _, v := range p.Spec.Volumes {
@@ -295,8 +294,8 @@ func AppPodOf(p *corev1.Pod) types.Pod {
 // containersOf lists those of the spec: a status comes only with the kubelet.
 func containersOf(p *corev1.Pod) []types.Container {
 	var rows []types.Container
-	add := func(c corev1.Container, statuses []corev1.ContainerStatus, ends bool) {
-		row := types.Container{Name: c.Name, Init: ends}
+	add := func(c corev1.Container, statuses []corev1.ContainerStatus) {
+		row := types.Container{Name: c.Name}
 		i := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })
 		if i >= 0 {
 			fill(&row, statuses[i])
@@ -304,10 +303,10 @@ func containersOf(p *corev1.Pod) []types.Container {
 		rows = append(rows, row)
 	}
 	for _, c := range p.Spec.InitContainers {
-		add(c, p.Status.InitContainerStatuses, ptr.Deref(c.RestartPolicy, "") != corev1.ContainerRestartPolicyAlways)
+		add(c, p.Status.InitContainerStatuses)
 	}
 	for _, c := range p.Spec.Containers {
-		add(c, p.Status.ContainerStatuses, false)
+		add(c, p.Status.ContainerStatuses)
 	}
 	return rows
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 
 	"github.com/zedkube/zedkube/kubeapi/access"
 	"github.com/zedkube/zedkube/types"
@@ -170,9 +169,8 @@ type (
 		Disks      map[string]*diskStatusPart `json:"diskStatus"`
 	}
 	diskPart struct {
-		Path            string `json:"path"`
-		AllowScheduling bool   `json:"allowScheduling"`
-		StorageReserved int64  `json:"storageReserved"`
+		AllowScheduling bool  `json:"allowScheduling"`
+		StorageReserved int64 `json:"storageReserved"`
 	}
 	diskStatusPart struct {
 		Conditions     []conditionPart `json:"conditions"`
@@ -191,11 +189,9 @@ const ProvisionerAnnotation = "volume.kubernetes.io/storage-provisioner"
 func ClaimRow(c *corev1.PersistentVolumeClaim) types.Claim {
 	row := types.Claim{
 		Name:        c.Name,
-		UID:         string(c.UID),
 		Volume:      c.Spec.VolumeName,
 		Phase:       types.ClaimPhase(c.Status.Phase),
 		Created:     c.CreationTimestamp.Time,
-		Deleted:     ptr.Deref(c.DeletionTimestamp, metav1.Time{}).Time,
 		Provisioner: c.Annotations[ProvisionerAnnotation],
 	}
 	size, ok := c.Status.Capacity[corev1.ResourceStorage]
@@ -240,13 +236,12 @@ func ourJob(j *longhornv1.RecurringJob) bool {
 func LonghornNodeOf(n *NodePart) types.LonghornNode {
 	row := types.LonghornNode{
 		Name: n.Name, UID: string(n.UID),
-		Ready:       partCondition(n.Status.Conditions, "Ready"),
-		Schedulable: partCondition(n.Status.Conditions, "Schedulable"),
-		Allowed:     n.Spec.AllowScheduling,
+		Ready:   partCondition(n.Status.Conditions, "Ready"),
+		Allowed: n.Spec.AllowScheduling,
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.Spec.Disks)) {
 		d := n.Spec.Disks[name]
-		disk := types.LonghornDisk{Name: name, Path: d.Path, Allowed: d.AllowScheduling, Reserved: d.StorageReserved}
+		disk := types.LonghornDisk{Name: name, Allowed: d.AllowScheduling, Reserved: d.StorageReserved}
 		if s := n.Status.Disks[name]; s != nil {
 			disk.Maximum = s.StorageMaximum
 			disk.Ready, disk.Schedulable = partCondition(s.Conditions, "Ready"), partCondition(s.Conditions, "Schedulable")

@@ -97,7 +97,7 @@ func (c *Cluster) revive(s types.AppSet) {
 	var vmi *types.VMI
 	if s.Kind == types.KindVMIReplicaSet {
 		vmi = &types.VMI{
-			Name: s.Name + n, UID: "vmi-" + n, Version: n, Phase: types.VMIScheduling,
+			Name: s.Name + n, UID: "vmi-" + n, Phase: types.VMIScheduling,
 			Owner: pod.Owner, AppDomain: s.AppDomain, Created: time.Now(), Affinity: s.Affinity,
 		}
 		pod.Name, pod.App = "virt-launcher-"+vmi.Name+"-"+n, ""

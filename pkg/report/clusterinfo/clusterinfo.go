@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -49,7 +50,7 @@ type Component struct {
 	Nodes     pubsub.Reader[types.Node]
 	AppPods   pubsub.Reader[types.Pod]
 	VMIs      pubsub.Reader[types.VMI]
-	PodCounts pubsub.Reader[types.PodCount]
+	PodCounts pubsub.Reader[types.KubePodNameSpaceInfo]
 	Claims    pubsub.Reader[types.Claim]
 	Volumes   pubsub.Reader[types.Volume]
 	Disks     pubsub.Reader[types.LonghornNode]
@@ -256,3 +257,40 @@ func (c *Component) logSections(sections []types.ReportSection) {
 	}
 	c.cut = cut
 }
+
+// changedSections tells which sections have news, so that the others are not made again:
+// a large cluster changes in one place at a time.
+type changedSections map[string]chan struct{}
+
+func newChangedSections(sections map[string][]loop.Input) changedSections {
+	r := changedSections{}
+	for name, inputs := range sections {
+		r[name] = make(chan struct{}, 1)
+		for _, in := range inputs {
+			in.Notify(r[name])
+		}
+	}
+	return r
+}
+
+// all rings all of them.
+func (r changedSections) all() {
+	for _, bell := range r {
+		pubsub.Ring(bell)
+	}
+}
+
+// take returns those that have rung since the last time.
+func (r changedSections) take() map[string]bool {
+	news := map[string]bool{}
+	for name, bell := range r {
+		select {
+		case <-bell:
+			news[name] = true
+		default:
+		}
+	}
+	return news
+}
+
+func values[T any](table map[string]T) []T { return slices.Collect(maps.Values(table)) }

@@ -45,7 +45,7 @@ type story struct {
 	nodes      pubsub.Table[types.Node]
 	appPods    pubsub.Table[types.Pod]
 	vmis       pubsub.Table[types.VMI]
-	counts     pubsub.Table[types.PodCount]
+	counts     pubsub.Table[types.KubePodNameSpaceInfo]
 	claims     pubsub.Table[types.Claim]
 	volumes    pubsub.Table[types.Volume]
 	disks      pubsub.Table[types.LonghornNode]
@@ -65,7 +65,7 @@ type story struct {
 func tell(t *testing.T, setup, play func(*story)) { tellWith(t, nil, setup, play) }
 
 // tellWith does it with this table of pod counts, nil for the story's own.
-func tellWith(t *testing.T, counts pubsub.Reader[types.PodCount], setup, play func(*story)) {
+func tellWith(t *testing.T, counts pubsub.Reader[types.KubePodNameSpaceInfo], setup, play func(*story)) {
 	synctest.Test(t, func(t *testing.T) {
 		log, hook := logtest.NewNullLogger()
 		s := &story{T: t, logs: hook}

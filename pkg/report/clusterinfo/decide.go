@@ -23,7 +23,7 @@ type facts struct {
 	appPods map[string]types.Pod // those that have changed since mem
 	gone    []string             // app pods, by key, likewise
 	vmis    map[string]types.VMI
-	counts  map[string]types.PodCount
+	counts  map[string]types.KubePodNameSpaceInfo
 	claims  map[string]types.Claim
 	volumes map[string]types.Volume
 	disks   map[string]types.LonghornNode

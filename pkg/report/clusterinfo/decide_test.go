@@ -128,7 +128,7 @@ func TestASourceThatFailsSpoilsItsOwnSectionOnly(t *testing.T) {
 		f.nodes = nodeTable(types.Node{Name: "n1", Ready: types.ConditionTrue})
 		f.appPods = podTable(appPod("a"))
 		f.vmis = map[string]types.VMI{"vm": {Name: "vm", Phase: types.VMIRunning}}
-		f.counts = map[string]types.PodCount{"x": {Namespace: "x", Pods: 1}}
+		f.counts = map[string]types.KubePodNameSpaceInfo{"x": {Name: "x", PodCount: 1}}
 		f.claims = map[string]types.Claim{"v-pvc-0": {Name: "v-pvc-0", Volume: "pvc-1", Phase: types.ClaimBound}}
 		f.volumes = map[string]types.Volume{"pvc-1": {Name: "pvc-1"}}
 		f.daemons = map[string]types.DaemonSet{"m": {Name: "m", Wanted: 1, Ready: 1}}
@@ -385,7 +385,7 @@ func TestTheReasonOfAPodIsWhatKeepsItFromRunning(t *testing.T) {
 		"CrashLoopBackOff":  appPod("p", containers(runs, types.Container{Waiting: "CrashLoopBackOff"})),
 		"OOMKilled":         appPod("p", containers(ended(137, "OOMKilled"))),
 		"Error":             appPod("p", containers(ended(1, ""))),
-		"PodInitializing":   appPod("p", containers(types.Container{Init: true, Now: types.ContainerRun{ID: "1", Started: then}}, types.Container{Waiting: "PodInitializing"})),
+		"PodInitializing":   appPod("p", containers(types.Container{Now: types.ContainerRun{ID: "1", Started: then}}, types.Container{Waiting: "PodInitializing"})),
 		"ImagePullBackOff":  appPod("p", containers(types.Container{Waiting: "PodInitializing"}, types.Container{Waiting: "ImagePullBackOff"})),
 	} {
 		if got := reason(p); got != want {
@@ -417,8 +417,8 @@ func TestVirtualMachinesAreReportedByNameInEveryPhase(t *testing.T) {
 }
 
 func TestPodsAreCountedByNamespace(t *testing.T) {
-	got := namespaces(map[string]types.PodCount{
-		"b": {Namespace: "b", Pods: 6, Running: 2, Pending: 1, Failed: 1, Succeeded: 1}, "a": {Namespace: "a", Pods: 1, Failed: 1},
+	got := namespaces(map[string]types.KubePodNameSpaceInfo{
+		"b": {Name: "b", PodCount: 6, PodRunningCount: 2, PodPendingCount: 1, PodFailedCount: 1, PodSucceededCount: 1}, "a": {Name: "a", PodCount: 1, PodFailedCount: 1},
 	})
 	want := []types.KubePodNameSpaceInfo{
 		{Name: "a", PodCount: 1, PodFailedCount: 1},
@@ -432,7 +432,7 @@ func TestPodsAreCountedByNamespace(t *testing.T) {
 // huge is a cluster of which no part fits into a report.
 func huge() facts {
 	f := leading(func(f *facts) {
-		f.nodes, f.appPods, f.counts = map[string]types.Node{}, map[string]types.Pod{}, map[string]types.PodCount{}
+		f.nodes, f.appPods, f.counts = map[string]types.Node{}, map[string]types.Pod{}, map[string]types.KubePodNameSpaceInfo{}
 		f.vmis, f.claims, f.volumes = map[string]types.VMI{}, map[string]types.Claim{}, map[string]types.Volume{}
 	})
 	for i := range 1000 {
@@ -444,7 +444,7 @@ func huge() facts {
 	}
 	for i := range 2000 {
 		ns, claim, volume := fmt.Sprintf("ns-%04d", i), fmt.Sprintf("%04d-pvc-0", i), fmt.Sprintf("pvc-%04d", i)
-		f.counts[ns] = types.PodCount{Namespace: ns, Pods: 5}
+		f.counts[ns] = types.KubePodNameSpaceInfo{Name: ns, PodCount: 5}
 		f.claims[claim] = types.Claim{Name: claim, Volume: volume, Phase: types.ClaimBound}
 		v := types.Volume{Name: volume, State: "attached", Robustness: "healthy", Running: true, Created: then, Size: 1 << 40, Used: 1 << 39}
 		for r := range 3 {

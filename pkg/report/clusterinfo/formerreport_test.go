@@ -82,11 +82,11 @@ func TestAFormerReportIsAsOldAsWhatIsKnownOfTheFormerRun(t *testing.T) {
 // givenUp is a table that is emptied just as it is looked at, as when this
 // node leads no more.
 type givenUp struct {
-	pubsub.Table[types.PodCount]
+	pubsub.Table[types.KubePodNameSpaceInfo]
 	empty func()
 }
 
-func (g *givenUp) All() map[string]types.PodCount {
+func (g *givenUp) All() map[string]types.KubePodNameSpaceInfo {
 	if g.empty != nil {
 		g.empty()
 	}
@@ -102,7 +102,7 @@ func TestATableThatIsGivenUpDuringALookIsNotReportedAsEmpty(t *testing.T) {
 		var counts givenUp
 		tellWith(t, &counts, func(s *story) {
 			leads(s)
-			_ = counts.Publish("a", types.PodCount{Namespace: "a", Pods: 1})
+			_ = counts.Publish("a", types.KubePodNameSpaceInfo{Name: "a", PodCount: 1})
 		}, func(s *story) {
 			time.Sleep(10 * time.Second)
 			counts.empty = func() {
@@ -111,7 +111,7 @@ func TestATableThatIsGivenUpDuringALookIsNotReportedAsEmpty(t *testing.T) {
 				counts.empty = nil
 			}
 			rings := s.report.rings
-			_ = counts.Publish("a", types.PodCount{Namespace: "a", Pods: 2})
+			_ = counts.Publish("a", types.KubePodNameSpaceInfo{Name: "a", PodCount: 2})
 			s.pods()
 			if r, _ := s.report.Get(types.Global); len(r.PodNsInfo) != 1 || s.report.rings != rings {
 				s.Errorf("%s: of namespaces it says %+v", name, r.PodNsInfo)

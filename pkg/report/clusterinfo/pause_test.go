@@ -147,7 +147,7 @@ func guestsWrite(t *testing.T, pause pubsub.Pause[types.KubeClusterInfo], states
 			v := fmt.Sprintf("pvc-%d", tick%10)
 			_ = s.claims.Publish(v, types.Claim{Name: "disk-" + v, Volume: v, Provisioner: provisioner, Phase: "Bound"})
 			_ = s.volumes.Publish(v, types.Volume{Name: v, State: "attached", Robustness: "healthy", Used: int64(tick), Running: true})
-			_ = s.counts.Publish("jobs", types.PodCount{Namespace: "jobs", Pods: tick / 120 % 2})
+			_ = s.counts.Publish("jobs", types.KubePodNameSpaceInfo{Name: "jobs", PodCount: uint32(tick / 120 % 2)})
 		}
 		for tick := range 10 {
 			write(tick)

@@ -209,17 +209,9 @@ var vmiStatuses = map[types.VMIPhase]types.KubeVMIStatus{
 	types.VMIFailed:     types.KubeVMIFailed,
 }
 
-// namespaces reports the pods of each namespace that has any, by name.
-func namespaces(table map[string]types.PodCount) []types.KubePodNameSpaceInfo {
-	var out []types.KubePodNameSpaceInfo
-	for _, c := range table {
-		out = append(out, types.KubePodNameSpaceInfo{
-			Name: c.Namespace, PodCount: uint32(c.Pods), PodRunningCount: uint32(c.Running), PodPendingCount: uint32(c.Pending),
-			PodFailedCount: uint32(c.Failed), PodSucceededCount: uint32(c.Succeeded),
-		})
-	}
-	slices.SortFunc(out, func(a, b types.KubePodNameSpaceInfo) int { return cmp.Compare(a.Name, b.Name) })
-	return out
+// namespaces are the pods of each namespace that has any, by name.
+func namespaces(table map[string]types.KubePodNameSpaceInfo) []types.KubePodNameSpaceInfo {
+	return slices.SortedFunc(maps.Values(table), func(a, b types.KubePodNameSpaceInfo) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // made says from which tables each section is made. Storage stays true without

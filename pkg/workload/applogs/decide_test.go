@@ -17,7 +17,7 @@ func TestWhichLogsAreRead(t *testing.T) {
 	}
 	runs := types.ContainerRun{ID: "containerd://1"}
 	pod := types.Pod{Namespace: "eve-kube-app", Name: "web-1", UID: podID, NodeName: "n1", App: "web-9f27b-0", Containers: []types.Container{
-		{Name: "init", Init: true, Now: runs}, {Name: "c", Now: runs}, {Name: "crashed", Last: runs}, {Name: "waits", Waiting: "PodInitializing"},
+		{Name: "init", Now: runs}, {Name: "c", Now: runs}, {Name: "crashed", Last: runs}, {Name: "waits", Waiting: "PodInitializing"},
 	}}
 	fine := facts{seen: true, self: "n1", configs: map[string]types.AppInstanceConfig{appID: cfg}, pods: []types.Pod{pod}}
 	all := []string{podID + "/c", podID + "/crashed", podID + "/init"}

@@ -102,7 +102,7 @@ func (w *world) build() {
 	set := types.AppSet{Kind: types.KindVMIReplicaSet, Name: name, UID: "set", Version: "1", AppDomain: domain, Wanted: 1, Claims: []string{"data"}, Affinity: types.SetAffinity{Node: "n2"}}
 	_ = w.sets.Publish(set.Key(), set)
 	w.kube.OnRevival(func(_ types.AppSet, vmi *types.VMI, pod *types.Pod) { w.place(vmi, pod) })
-	vmi := types.VMI{Name: name + "abcde", UID: "vmi", Version: "1", Phase: types.VMIRunning, NodeName: "n2", Owner: types.Owner{Kind: set.Kind, Name: name, UID: "set"}, AppDomain: domain, Affinity: set.Affinity}
+	vmi := types.VMI{Name: name + "abcde", UID: "vmi", Phase: types.VMIRunning, NodeName: "n2", Owner: types.Owner{Kind: set.Kind, Name: name, UID: "set"}, AppDomain: domain, Affinity: set.Affinity}
 	_ = w.vmis.Publish(vmi.Name, vmi)
 	p := launcher(vmi.Name, on("n2"), func(p *types.Pod) { p.Claims, p.Owner.UID = []string{"data"}, "vmi" })
 	_ = w.pods.Publish(p.Key(), p)
