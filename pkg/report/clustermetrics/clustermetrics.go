@@ -9,9 +9,11 @@ package clustermetrics
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
 	"github.com/zedkube/zedkube/pkg/base/loop"
@@ -70,7 +72,7 @@ func (c *Component) Step(ctx context.Context) error {
 
 // look copies what is true now.
 func (c *Component) look() facts {
-	f := facts{now: time.Now(), uptime: c.Uptime(), entries: c.entries, began: c.began, dry: c.dry, told: c.told}
+	f := facts{uptime: c.Uptime(), entries: c.entries, began: c.began, dry: c.dry, told: c.told}
 	f.answers, f.ended = c.round.Take()
 	f.asking = c.round.Busy()
 	leader, _ := c.Leader.Get(types.Global)
@@ -109,4 +111,95 @@ func (c *Component) apply(ctx context.Context, a action) error {
 		err = c.Metrics.Publish(types.Global, *a.publish)
 	}
 	return errors.Join(err, loop.After(a.again))
+}
+
+const (
+	// atOnce and perSecond bound the requests, which the API server hands on.
+	atOnce    = 4
+	perSecond = 4
+	// askTimeout is for one of them.
+	askTimeout = 10 * time.Second
+	// roundTimeout is for a whole round of which every kubelet hangs.
+	roundTimeout = (batch/atOnce + 1) * askTimeout
+
+	// launcher begins the names of the pods that virtual machines run in.
+	launcher = "virt-launcher-"
+)
+
+// answer is what came of asking one node.
+type answer struct {
+	metrics types.ClusterNodeMetrics // without Cores and Total
+	apps    []app
+	err     error
+}
+
+// app is a pod of an application, or a virtual machine.
+type app struct {
+	types.ClusterAppMetrics // without Node
+	vmi                     bool
+}
+
+// ask asks the nodes in turn, and leaves out those whose turn did not come.
+func (c *Component) ask(ctx context.Context, nodes []string) []answer {
+	if c.pace == nil {
+		c.pace = rate.NewLimiter(perSecond, 1)
+	}
+	owners := types.NewAppOwners(c.Configs.All())
+	answers := make([]answer, len(nodes))
+	var all errgroup.Group
+	all.SetLimit(atOnce)
+	asked := 0
+	for ; asked < len(nodes) && c.pace.Wait(ctx) == nil; asked++ {
+		i := asked
+		all.Go(func() error {
+			answers[i] = c.askNode(ctx, nodes[i], owners)
+			return nil
+		})
+	}
+	_ = all.Wait() // nobody fails
+	return answers[:asked]
+}
+
+func (c *Component) askNode(ctx context.Context, node string, owners types.AppOwners) answer {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	stats, err := c.Kube.NodeStats(ctx, node)
+	a := answer{err: err}
+	a.metrics = types.ClusterNodeMetrics{Name: node, At: time.Now().UTC(), CPU: stats.Node.CPU, Memory: stats.Node.MemoryWorking}
+	for _, p := range stats.Pods {
+		if p.Namespace == types.NamespaceApps {
+			a.apps = append(a.apps, c.app(p.Name, p.Sample, owners))
+		}
+	}
+	return a
+}
+
+// ownApps are those of the own node.
+func (c *Component) ownApps(metrics types.KubeNodeMetrics) (apps []app) {
+	owners := types.NewAppOwners(c.Configs.All())
+	for _, p := range metrics.Pods {
+		if last := len(p.Samples) - 1; last >= 0 && p.Namespace == types.NamespaceApps {
+			apps = append(apps, c.app(p.Name, p.Samples[last], owners))
+		}
+	}
+	return apps
+}
+
+// app says whether a pod runs a virtual machine: by its label, or by its name
+// where the pod is not in the table yet or any more.
+func (c *Component) app(pod string, s types.PodSample, owners types.AppOwners) app {
+	a := app{ClusterAppMetrics: types.ClusterAppMetrics{Name: pod, CPU: s.CPU, Memory: s.MemoryWorking}}
+	known, _ := c.AppPods.Get(types.NamespaceApps + "/" + pod)
+	if config, ok := owners.Of(known); ok {
+		a.App = config.DisplayName
+	}
+	if known.VMI != "" {
+		a.Name, a.vmi = known.VMI, true
+		return a
+	}
+	machine, ok := strings.CutPrefix(pod, launcher)
+	if end := strings.LastIndexByte(machine, '-'); ok && end > 0 {
+		a.Name, a.vmi = machine[:end], true
+	}
+	return a
 }

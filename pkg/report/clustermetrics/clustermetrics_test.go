@@ -241,7 +241,7 @@ func TestEveryPartStaysUnderItsLimit(t *testing.T) {
 		f.nodes[node] = types.Node{Name: node, Ready: types.ConditionTrue, Memory: 1 << 62}
 		e := entry{metrics: types.ClusterNodeMetrics{Name: node, Stale: strings.Repeat("<", maxText), CPU: &big, Memory: &big}}
 		for j := range 4 {
-			e.apps = append(e.apps, app{name: fmt.Sprintf("%04d-%d%s", i, j, strings.Repeat("a", 60)), vmi: j%2 == 0, cpu: &big, mem: &big})
+			e.apps = append(e.apps, app{ClusterAppMetrics: types.ClusterAppMetrics{Name: fmt.Sprintf("%04d-%d%s", i, j, strings.Repeat("a", 60)), CPU: &big, Memory: &big}, vmi: j%2 == 0})
 		}
 		entries[node] = e
 	}

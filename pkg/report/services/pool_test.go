@@ -86,7 +86,7 @@ func TestEndlessTextsOfThePoolAreCut(t *testing.T) {
 
 func TestAddressesThatNobodyAnnouncesAreAnError(t *testing.T) {
 	vip := func(cidr string) func(*facts) { return deployed(types.KubeVIP{CIDR: cidr}) }
-	unseen := func(f *facts) { f.vip.staleSince = then }
+	unseen := func(f *facts) { f.vip.stale.since = then }
 	erring := func(text string) func(*facts) {
 		return func(f *facts) {
 			f.last.ServiceError = types.ErrorDescription{Error: text, ErrorTime: then.Add(-time.Hour), ErrorSeverity: types.ErrorSeverityWarning}
@@ -106,7 +106,7 @@ func TestAddressesThatNobodyAnnouncesAreAnError(t *testing.T) {
 		"without prefixes nobody can tell":                  {f: whole(in, vip(""))},
 		"with one that cannot be read nobody can tell":      {f: whole(in, vip("10.1.1.0/24,x"))},
 		"none begins while kube-vip is not in view":         {f: whole(in, unseen)},
-		"none begins while services are not in view":        {f: whole(in, func(f *facts) { f.services.staleSince = then })},
+		"none begins while services are not in view":        {f: whole(in, func(f *facts) { f.services.stale.since = then })},
 		"one stays while kube-vip is not in view":           {f: whole(in, unseen, erring(errOrphans)), want: errOrphans},
 		"one ends though kube-vip is not in view":           {f: whole(unseen, erring(errOrphans))},
 		"one of a former run stays until kube-vip is known": {f: whole(func(f *facts) { f.vip.known = false }, erring(errOrphans)), want: errOrphans},

@@ -134,9 +134,9 @@ func (s *source[T]) look(name string, table pubsub.Reader[T], views tableView, l
 	if !s.known && left.Before(since) {
 		since = left
 	}
-	s.why = why
-	if s.staleSince.IsZero() || since.Before(s.staleSince) {
-		s.staleSince = since
+	s.stale.why = why
+	if s.stale.since.IsZero() || since.Before(s.stale.since) {
+		s.stale.since = since
 	}
 	return *s
 }
