@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"time"
 )
 
 // Reader is a table that can be looked at and that rings when it changes.
@@ -132,6 +131,41 @@ func (t *Table[T]) replace(rows map[string]T) {
 	t.rows, t.lent = rows, false
 }
 
+// Replace puts rows in the place of all that the table holds, at once: no reader
+// sees a part of the one and a part of the other. Only rows that differ are news,
+// and the table rings once if there are any. It never fails. The caller does not
+// change rows afterwards.
+func (t *Table[T]) Replace(rows map[string]T) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	changed := false
+	for key, row := range rows {
+		if old, ok := t.rows[key]; ok && reflect.DeepEqual(old, row) {
+			continue
+		}
+		changed = true
+		for _, p := range t.picks {
+			p.changed(key, row)
+		}
+		t.noted(key)
+	}
+	for key := range t.rows {
+		if _, ok := rows[key]; ok {
+			continue
+		}
+		changed = true
+		for _, p := range t.picks {
+			p.rows.remove(key)
+		}
+		t.noted(key)
+	}
+	if changed {
+		t.rows, t.lent = rows, true // the caller has it too
+		t.bells.Ring()
+	}
+	return nil
+}
+
 // own makes rows a map that can be changed. Called with mu held.
 func (t *Table[T]) own() {
 	switch {
@@ -204,78 +238,134 @@ func (n *News[T]) Drop(from Reader[T]) {
 	}
 }
 
-// Pause says how long after their last message subscribers that were sent one
-// value are left with it while there is another: 0 for not at all, less for until
-// something else tells them.
-type Pause[T any] func(last, now T) time.Duration
-
-// NewPacedPublication is NewPublication for a topic whose consumers do something
-// costly with every message: pause holds messages back. Table and file have every
-// value at once, and a subscriber that connects gets the newest.
-func NewPacedPublication[T any](bus *Bus, agent string, pause Pause[T], opts ...Option) *Publication[T] {
-	p := NewPublication[T](bus, agent, opts...)
-	p.pause, p.lastSent = pause, map[string]lastSent[T]{}
-	return p
+// Pick is those rows of a table that its reader wants, kept while the table
+// changes. In a table of thousands it costs what there is of them, and it rings
+// for them alone. Its zero value is ready; one goroutine asks it.
+type Pick[T any] struct {
+	rows Table[T]
+	keep func(T) bool // nil before it was asked; guarded by the table
+	want any          // what keep goes by
 }
 
-// lastSent is what the subscribers were last told of a key.
-type lastSent[T any] struct {
-	value T
-	at    time.Time
-	due   time.Time   // when they are told what was held back
-	timer *time.Timer // until then; nil for nothing
+// Of returns the rows of from, always the same table, that keep wants. The
+// table is looked through when want, which is all that keep goes by, is not
+// what it was; keep must be quick, and touch no table.
+func (p *Pick[T]) Of(from Reader[T], want any, keep func(T) bool) map[string]T {
+	t, ok := from.(*Table[T])
+	if !ok {
+		return p.through(from, keep)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p.keep == nil {
+		t.picks = append(t.picks, p)
+	}
+	if p.keep == nil || !reflect.DeepEqual(p.want, want) {
+		p.keep, p.want = keep, want
+		p.rows.replace(wanted(t.rows, keep))
+	}
+	return p.rows.All()
 }
 
-// wait is how long v is to be held back: 0 for not at all, less for until
-// something else is told. Called with mu held.
-func (p *Publication[T]) wait(key string, v T) time.Duration {
-	last, was := p.lastSent[key]
-	if p.pause == nil || !was {
-		return 0
+// through looks through all rows of a Reader that is no Table, each time.
+func (p *Pick[T]) through(from Reader[T], keep func(T) bool) map[string]T {
+	if p.keep == nil {
+		p.keep = keep
+		for _, bell := range p.rows.bells.all {
+			from.Notify(bell)
+		}
 	}
-	pause := p.pause(last.value, v)
-	if pause <= 0 {
-		return pause
-	}
-	return max(0, pause-time.Since(last.at))
+	return wanted(from.All(), keep)
 }
 
-// hold notes that v was told, or will be after wait. Called with mu held.
-func (p *Publication[T]) hold(key string, v T, wait time.Duration) {
-	if p.pause == nil {
-		return
+func wanted[T any](rows map[string]T, keep func(T) bool) map[string]T {
+	kept := map[string]T{}
+	for key, row := range rows {
+		if keep(row) {
+			kept[key] = row
+		}
 	}
-	last := p.lastSent[key]
-	if last.timer != nil {
-		last.timer.Stop()
-		last.timer = nil
-	}
-	switch {
-	case wait == 0:
-		last.value, last.at = v, time.Now()
-	case wait > 0:
-		last.due = time.Now().Add(wait)
-		last.timer = time.AfterFunc(wait, func() { p.tellNow(key) })
-	}
-	p.lastSent[key] = last
+	return kept
 }
 
-// tellNow tells what was held back, unless it was told or replaced while the timer
-// that calls this was already running.
-func (p *Publication[T]) tellNow(key string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last := p.lastSent[key]
-	if v, ok := p.rows.Get(key); ok && last.timer != nil && !time.Now().Before(last.due) {
-		p.store.tell(key)
-		p.hold(key, v, 0)
+// Notify makes every change of a row that is wanted ring bell, from the first
+// Of on.
+func (p *Pick[T]) Notify(bell chan<- struct{}) { p.rows.Notify(bell) }
+
+// changed takes over a row of the table, which is held.
+func (p *Pick[T]) changed(key string, row T) {
+	if p.keep(row) {
+		p.rows.set(key, row)
+	} else {
+		p.rows.remove(key)
 	}
 }
 
-// drop forgets what was sent for a key that is withdrawn. Called with mu held.
-func (p *Publication[T]) drop(key string) {
-	if timer := p.lastSent[key].timer; timer != nil {
-		timer.Stop()
+// Joined is a topic and a table of this process, of that name, as one table. They share
+// no key.
+type Joined[T any] struct {
+	Source[T]
+	Here Reader[T]
+	Name string
+}
+
+// Get implements Reader.
+func (j Joined[T]) Get(key string) (T, bool) {
+	if v, ok := j.Here.Get(key); ok {
+		return v, true
 	}
-	delete(p.lastSent, key)
+	return j.Source.Get(key)
+}
+
+// All implements Reader.
+func (j Joined[T]) All() map[string]T {
+	all := map[string]T{}
+	maps.Copy(all, j.Source.All()) // an empty table is nil
+	maps.Copy(all, j.Here.All())
+	return all
+}
+
+// Notify implements Reader.
+func (j Joined[T]) Notify(bell chan<- struct{}) {
+	j.Source.Notify(bell)
+	j.Here.Notify(bell)
+}
+
+// String names both.
+func (j Joined[T]) String() string {
+	if topic, ok := j.Source.(interface{ String() string }); ok {
+		return topic.String() + ", " + j.Name
+	}
+	return j.Name
+}
+
+// Ring rings a bell, a channel of capacity 1. One that rings already is left alone,
+// and nil is none.
+func Ring(bell chan<- struct{}) {
+	select {
+	case bell <- struct{}{}:
+	default:
+	}
+}
+
+// Bells are those of all who want to hear of the same news. The zero value is ready.
+type Bells struct {
+	mu  sync.Mutex
+	all []chan<- struct{}
+}
+
+// Notify makes the news ring bell from now on.
+func (b *Bells) Notify(bell chan<- struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = append(b.all, bell)
+}
+
+// Ring rings all of them.
+func (b *Bells) Ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, bell := range b.all {
+		Ring(bell)
+	}
 }
