@@ -1,0 +1,154 @@
+package nodemetrics
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/zedkube/zedkube/pubsub"
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	// depth is how many samples a history has, forty seconds and more: a kubelet
+	// measures every ten seconds or so, and what it says twice counts once.
+	depth = 8
+)
+
+// merge is what is known of the pods after a look: of those that are there. A
+// history is of one instance of a pod or container, and while someone watches.
+func merge(old []types.PodMetrics, a answer) []types.PodMetrics {
+	before := make(map[string]types.PodMetrics, len(old))
+	for _, p := range old {
+		before[p.UID] = p
+	}
+	out := make([]types.PodMetrics, 0, len(a.stats.Pods))
+	for _, p := range a.stats.Pods {
+		keep := 1
+		if p.Namespace == types.NamespaceApps && a.watched { // only applications have a history
+			keep = depth
+		}
+		out = append(out, pod(before[p.UID], p, a.containers, keep))
+	}
+	slices.SortFunc(out, func(x, y types.PodMetrics) int {
+		return cmp.Or(rank(x)-rank(y), cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name), cmp.Compare(x.UID, y.UID))
+	})
+	return out
+}
+
+// rank puts applications first.
+func rank(p types.PodMetrics) int {
+	if p.Namespace == types.NamespaceApps {
+		return 0
+	}
+	return 1
+}
+
+func pod(old types.PodMetrics, p types.PodStats, more map[types.ContainerID]types.ContainerSample, keep int) types.PodMetrics {
+	out := types.PodMetrics{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Ephemeral: p.Ephemeral, Volumes: p.Volumes}
+	s := p.Sample
+	id := types.ContainerID{Namespace: p.Namespace, Pod: p.Name}
+	network := more[id]
+	s.NetworkReceived, s.NetworkSent = or(s.NetworkReceived, network.NetworkReceived), or(s.NetworkSent, network.NetworkSent)
+	past := old.Samples
+	if last := len(past) - 1; last >= 0 {
+		b := past[last]
+		if restarted(b.At, s.At, [][2]*uint64{{b.CPUSeconds, s.CPUSeconds}, {b.NetworkReceived, s.NetworkReceived}, {b.NetworkSent, s.NetworkSent}}) {
+			past = nil
+		} else {
+			s.CPU = or(s.CPU, rate(b.At, s.At, b.CPUSeconds, s.CPUSeconds, b.CPU))
+		}
+	}
+	out.Samples = push(past, s, keep, func(s types.PodSample) time.Time { return s.At })
+	for _, c := range p.Containers {
+		id.Container = c.Name
+		c.Sample.NetworkReceived, c.Sample.NetworkSent = s.NetworkReceived, s.NetworkSent
+		i := slices.IndexFunc(old.Containers, func(o types.ContainerMetrics) bool { return o.Name == c.Name && o.Started.Equal(c.Started) })
+		var past []types.ContainerSample
+		if i >= 0 {
+			past = old.Containers[i].Samples
+		}
+		out.Containers = append(out.Containers, container(past, c, more[id], keep))
+	}
+	return out
+}
+
+func container(past []types.ContainerSample, c types.ContainerStats, more types.ContainerSample, keep int) types.ContainerMetrics {
+	s := c.Sample
+	s.CPUSeconds, s.MemoryWorking = or(s.CPUSeconds, more.CPUSeconds), or(s.MemoryWorking, more.MemoryWorking)
+	s.Swap, s.FSUsed = or(s.Swap, more.Swap), or(s.FSUsed, more.FSUsed)
+	s.ReadBytes, s.WrittenBytes, s.Reads, s.Writes = more.ReadBytes, more.WrittenBytes, more.Reads, more.Writes
+	if last := len(past) - 1; last >= 0 {
+		b := past[last]
+		if restarted(b.At, s.At, [][2]*uint64{{b.CPUSeconds, s.CPUSeconds}, {b.ReadBytes, s.ReadBytes}, {b.WrittenBytes, s.WrittenBytes}}) {
+			past = nil
+		} else {
+			s.CPU = or(s.CPU, rate(b.At, s.At, b.CPUSeconds, s.CPUSeconds, b.CPU))
+		}
+	}
+	return types.ContainerMetrics{
+		Name: c.Name, Started: c.Started,
+		Samples: push(past, s, keep, func(s types.ContainerSample) time.Time { return s.At }),
+	}
+}
+
+// restarted reports that what was measured then and now is not of one instance: its
+// time or one of its counters ran backwards.
+func restarted(then, now time.Time, counters [][2]*uint64) bool {
+	return now.Before(then) || slices.ContainsFunc(counters, func(c [2]*uint64) bool { return c[0] != nil && c[1] != nil && *c[1] < *c[0] })
+}
+
+// push adds a sample to a new history of at most keep; one of the same time as
+// the last replaces that.
+func push[T any](past []T, s T, keep int, at func(T) time.Time) []T {
+	if last := len(past) - 1; last >= 0 && at(past[last]).Equal(at(s)) {
+		past = past[:last]
+	}
+	past = past[max(len(past)-(keep-1), 0):]
+	return append(slices.Clone(past), s)
+}
+
+// rate is nanocores from two readings of a counter of nanoseconds; of one moment
+// it is what it was.
+func rate(then, now time.Time, before, after, was *uint64) *uint64 {
+	elapsed := now.Sub(then)
+	switch {
+	case elapsed == 0:
+		return was
+	case before == nil || after == nil:
+		return nil
+	}
+	n := uint64(float64(*after-*before) / elapsed.Seconds())
+	return &n
+}
+
+func or(a, b *uint64) *uint64 {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// fit keeps as many first pods as fit, and says how many do not.
+func fit(pods []types.PodMetrics) (kept []types.PodMetrics, omitted int) {
+	if bound(pods) <= pubsub.MaxLarge {
+		return pods, 0
+	}
+	return pubsub.FitLarge(pods)
+}
+
+// bound is more than the JSON of the pods has: to encode them twice, every five
+// seconds, only to know that they fit would cost more than to add up.
+func bound(pods []types.PodMetrics) (size int) {
+	const entry, sample, escaped = 400, 640, 6 // bytes; a character takes at most six
+	for _, p := range pods {
+		size += entry + escaped*(len(p.Namespace)+len(p.Name)+len(p.UID)) + sample*len(p.Samples)
+		for _, v := range p.Volumes {
+			size += entry + escaped*(len(v.Name)+len(v.Claim))
+		}
+		for _, c := range p.Containers {
+			size += entry + escaped*len(c.Name) + sample*len(c.Samples)
+		}
+	}
+	return size
+}
