@@ -173,8 +173,7 @@ func (c *Component) serveClusterApp(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), roundTimeout)
 	defer cancel()
 	out := c.askAll(ctx, from, id)
-	w.Header().Set("Content-Type", "application/json")
-	_ = writeJSON(w, out) // who asked is gone: nobody could act on it
+	answerJSON(w, out)
 }
 
 func (c *Component) askAll(ctx context.Context, from netip.Addr, id string) round {

@@ -106,7 +106,7 @@ type marks map[string]mark
 func (m marks) next(e explanation, now time.Time) marks {
 	out := marks{markState: m.at(markState, e.state(), now, time.Time{}), markCluster: m.at(markCluster, e.own.String(), now, time.Time{})}
 	for _, c := range e.conditions {
-		out[c.kind] = m.at(c.kind, string(c.status), now, c.since)
+		out[c.Type] = m.at(c.Type, string(c.Status), now, c.LastTransitionTime)
 	}
 	return out
 }
@@ -162,11 +162,9 @@ type verdict struct {
 	why    string
 }
 
-type condition struct {
-	kind   string
-	status types.ConditionStatus
-	verdict
-	since time.Time // when it became so, as the cluster tells; zero where it does not
+// as is the verdict in a condition.
+func (v verdict) as(kind string, status types.ConditionStatus) condition {
+	return condition{Type: kind, Status: status, Reason: v.reason, Message: v.why}
 }
 
 // explanation is what there is to say about this node as a server to join.
@@ -274,39 +272,34 @@ func phase(e explanation, hidden verdict, node types.Node) string {
 // conditions are the three, in the order in which people read them. What
 // cannot be seen now is Unknown, whatever was seen before.
 func conditions(e explanation, hidden verdict, node types.Node, worker bool) []condition {
-	cluster := condition{kind: clusterReady, status: types.ConditionFalse, verdict: e.verdict}
+	cluster := e.as(clusterReady, types.ConditionFalse)
 	switch {
 	case e.ready:
-		cluster.status = types.ConditionTrue
+		cluster.Status = types.ConditionTrue
 	case e.phase == phaseUnknown && e.reason != reasonWorker: // a worker is no server, seen or not
-		cluster.status = types.ConditionUnknown
+		cluster.Status = types.ConditionUnknown
 	}
 	if hidden != (verdict{}) {
-		return []condition{
-			cluster,
-			{kind: nodeReady, status: types.ConditionUnknown, verdict: hidden},
-			{kind: controlPlaneReady, status: types.ConditionUnknown, verdict: hidden},
-		}
+		return []condition{cluster, hidden.as(nodeReady, types.ConditionUnknown), hidden.as(controlPlaneReady, types.ConditionUnknown)}
 	}
-	plane := condition{kind: controlPlaneReady}
-	plane.verdict, plane.status = controlPlane(node)
-	if worker && !e.ready && plane.status == types.ConditionFalse {
-		plane.verdict = verdict{reasonWorker, "This node is a worker and has no control plane."}
+	plane, status := controlPlane(node)
+	if worker && !e.ready && status == types.ConditionFalse {
+		plane = verdict{reasonWorker, "This node is a worker and has no control plane."}
 	}
-	return []condition{cluster, readiness(node), plane}
+	return []condition{cluster, readiness(node), plane.as(controlPlaneReady, status)}
 }
 
 // readiness is the Ready condition of the own Node.
 func readiness(n types.Node) condition {
-	c := condition{kind: nodeReady, status: n.Ready, since: n.ReadySince, verdict: verdict{reasonReady, "The Node is ready."}}
+	v, status := verdict{reasonNodeUnknown, "The Node's kubelet does not report."}, types.ConditionUnknown
 	switch n.Ready {
 	case types.ConditionTrue:
+		v, status = verdict{reasonReady, "The Node is ready."}, n.Ready
 	case types.ConditionFalse:
-		c.verdict = verdict{reasonNodeNotReady, "The kubelet of the Node reports that it is not ready."}
-	default:
-		c.status = types.ConditionUnknown
-		c.verdict = verdict{reasonNodeUnknown, "The Node's kubelet does not report."}
+		v, status = verdict{reasonNodeNotReady, "The kubelet of the Node reports that it is not ready."}, n.Ready
 	}
+	c := v.as(nodeReady, status)
+	c.LastTransitionTime = n.ReadySince
 	return c
 }
 

@@ -61,8 +61,7 @@ func (c *Component) serveStatus(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = writeJSON(w, describe(c.look(), asked)) // who asked is gone: nobody could act on it
+	answerJSON(w, describe(c.look(), asked))
 }
 
 // serveReady is 200 exactly when /status names the cluster.
@@ -221,15 +220,15 @@ type statusJSON struct {
 // clusterJSON has the form in which the cluster agents of single nodes tell of
 // a cluster.
 type clusterJSON struct {
-	Phase             string          `json:"phase"`
-	KubernetesVersion string          `json:"kubernetesVersion,omitempty"`
-	Conditions        []conditionJSON `json:"conditions"`
+	Phase             string      `json:"phase"`
+	KubernetesVersion string      `json:"kubernetesVersion,omitempty"`
+	Conditions        []condition `json:"conditions"`
 }
 
-type conditionJSON struct {
+type condition struct {
 	Type               string                `json:"type"`
 	Status             types.ConditionStatus `json:"status"`
-	LastTransitionTime time.Time             `json:"lastTransitionTime"`
+	LastTransitionTime time.Time             `json:"lastTransitionTime"` // before describe what the cluster tells, zero where it does not
 	Reason             string                `json:"reason"`
 	Message            string                `json:"message"`
 }
@@ -248,9 +247,8 @@ func describe(f facts, asked uuid.UUID) statusJSON {
 		out.Cluster = e.own.String()
 	}
 	for _, c := range e.conditions {
-		out.Status.Conditions = append(out.Status.Conditions, conditionJSON{
-			Type: c.kind, Status: c.status, LastTransitionTime: m[c.kind].since, Reason: c.reason, Message: c.why,
-		})
+		c.LastTransitionTime = m[c.Type].since
+		out.Status.Conditions = append(out.Status.Conditions, c)
 	}
 	judged := e.judge(asked)
 	out.Reason, out.Why = judged.reason, judged.why
@@ -295,6 +293,11 @@ func wantsJSON(accept []string) bool {
 		liked[kind] = max(liked[kind], q)
 	}
 	return liked["application/json"] > 0 && liked["application/json"] >= liked["text/plain"]
+}
+
+func answerJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = writeJSON(w, v) // who asked is gone: nobody could act on it
 }
 
 func writeJSON(w io.Writer, v any) error {

@@ -63,8 +63,7 @@ func (c *Component) serveReach(w http.ResponseWriter, r *http.Request) {
 	// another interface has is none.
 	out.Ports = reach.Try(ctx, local.Addr().Unmap(), remote.Addr().Unmap(), reach.Ports())
 	out.At = time.Now().UTC()
-	w.Header().Set("Content-Type", "application/json")
-	_ = writeJSON(w, out) // who asked is gone: nobody could act on it
+	answerJSON(w, out)
 }
 
 // inCluster reports whether an address is one that the cluster's nodes have.
