@@ -17,6 +17,13 @@ func (s KubeNodeStatus) String() string {
 	return enumName("KubeNodeStatus", []string{"Unknown", "Ready", "NotReady", "NotReachable"}, s)
 }
 
+// KubeNodeStatusOf is the node state by the Ready condition, "" for none.
+func KubeNodeStatusOf(ready ConditionStatus) KubeNodeStatus {
+	return map[ConditionStatus]KubeNodeStatus{
+		ConditionTrue: KubeNodeReady, ConditionFalse: KubeNodeNotReady, ConditionUnknown: KubeNodeNotReachable,
+	}[ready]
+}
+
 // KubeNodeAdmission says how far a node has come into the cluster.
 type KubeNodeAdmission uint8
 

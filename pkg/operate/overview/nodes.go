@@ -108,19 +108,9 @@ func NodesOf(nodes []types.Node, own string) []ClusterNode {
 
 func nodeOf(n types.Node, nodes []types.Node, own string) ClusterNode {
 	c := ClusterNode{
-		Name: n.Name, UUID: n.UUID, Own: own != "" && n.Name == own, Since: UTC(n.ReadySince),
+		Name: n.Name, UUID: n.UUID, Own: own != "" && n.Name == own, Status: types.KubeNodeStatusOf(n.Ready).String(), Since: UTC(n.ReadySince),
 		Roles: roles(n.ControlPlane || n.Master, n.Etcd, n.TieBreaker), Learner: n.Etcd && !n.Votes(), Cordoned: n.Unschedulable,
 		Address: n.InternalIP, External: n.ExternalIP, Kubelet: n.KubeletVersion, Created: UTC(n.Created), Lost: seenBy(n, nodes),
-	}
-	switch n.Ready {
-	case types.ConditionTrue:
-		c.Status = types.KubeNodeReady.String()
-	case types.ConditionFalse:
-		c.Status = types.KubeNodeNotReady.String()
-	case types.ConditionUnknown:
-		c.Status = types.KubeNodeNotReachable.String()
-	default:
-		c.Status = types.KubeNodeUnknown.String()
 	}
 	c.cordon(n)
 	if n.Agent != nil {

@@ -17,7 +17,7 @@ func nodes(f facts) []types.KubeNodeInfo {
 		n := f.nodes[key]
 		out = append(out, types.KubeNodeInfo{
 			Name:               n.Name,
-			Status:             nodeStatuses[n.Ready],
+			Status:             types.KubeNodeStatusOf(n.Ready),
 			IsMaster:           n.ControlPlane || n.Master,
 			UsesEtcd:           n.Etcd,
 			CreationTime:       n.Created.UTC(),
@@ -32,12 +32,6 @@ func nodes(f facts) []types.KubeNodeInfo {
 		})
 	}
 	return out
-}
-
-var nodeStatuses = map[types.ConditionStatus]types.KubeNodeStatus{
-	types.ConditionTrue:    types.KubeNodeReady,
-	types.ConditionFalse:   types.KubeNodeNotReady,
-	types.ConditionUnknown: types.KubeNodeNotReachable,
 }
 
 // admission is how far a node has come into the cluster, or out of it.
