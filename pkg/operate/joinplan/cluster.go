@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -84,21 +85,14 @@ func (f Facts) masters(all *findings) {
 	if len(f.Own.Masters) == 0 || f.Nodes == nil {
 		return
 	}
-	here := map[string]bool{}
-	for _, n := range f.Nodes {
-		here[n.UUID] = true
-	}
-	var absent []uuid.UUID
-	for _, m := range f.Own.Masters {
-		if !here[m.String()] {
-			absent = append(absent, m)
-		}
-	}
+	absent := slices.DeleteFunc(slices.Clone(f.Own.Masters), func(m uuid.UUID) bool {
+		return slices.ContainsFunc(f.Nodes, func(n types.Node) bool { return n.UUID == m.String() })
+	})
 	if len(absent) > 0 {
-		all.add("masters", OK, "", "The controller names %s, of which %s not here yet: %s.", counted(len(f.Own.Masters), "master"), isAre(len(absent)), and(absent))
+		all.add("masters", OK, "", "The controller names %s, of which %s not here yet: %s.", phrase.Counted(len(f.Own.Masters), "master"), isAre(len(absent)), and(absent))
 		return
 	}
-	all.add("masters", Warn, "name it as a master at the controller first", "All %s that the controller names are here: one more server would be removed again, only a worker can join.", counted(len(f.Own.Masters), "master"))
+	all.add("masters", Warn, "name it as a master at the controller first", "All %s that the controller names are here: one more server would be removed again, only a worker can join.", phrase.Counted(len(f.Own.Masters), "master"))
 }
 
 func isAre(n int) string {
@@ -118,7 +112,7 @@ func (f Facts) room(all *findings, view *types.ReachCluster) {
 		all.add("room", Unknown, "", "Whether there is capacity for one more is unknown: %s", f.noView())
 		return
 	case f.Own.Worker && f.Role == Candidate:
-		all.add("room", OK, "", "It joins as a worker, alongside %s: it takes no part in etcd.", counted(view.Nodes, "Node"))
+		all.add("room", OK, "", "It joins as a worker, alongside %s: it takes no part in etcd.", phrase.Counted(view.Nodes, "Node"))
 		return
 	}
 	n, ready := view.Members, view.Ready
@@ -222,7 +216,5 @@ func (f Facts) kubelets(view *types.ReachCluster) []string {
 			}
 		}
 	}
-	out = slices.Clone(out)
-	slices.Sort(out)
-	return slices.Compact(out)
+	return slices.Compact(slices.Sorted(slices.Values(out)))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -68,13 +69,6 @@ func sum(all []Finding) (worst Verdict, counts map[Verdict]int) {
 		}
 	}
 	return worst, counts
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // and lists things in a sentence.
@@ -343,11 +337,11 @@ func (f Facts) conclude(all []Finding) (Verdict, string) {
 	}
 	switch worst {
 	case Blocks:
-		return worst, who + " cannot join at present: " + counted(n[Blocks], "thing") + " in the way."
+		return worst, who + " cannot join at present: " + phrase.Counted(n[Blocks], "thing") + " in the way."
 	case Warn:
-		return worst, who + " could join, but look at " + counted(n[Warn], "thing") + " first."
+		return worst, who + " could join, but look at " + phrase.Counted(n[Warn], "thing") + " first."
 	case Unknown:
-		return worst, "Nothing was found in the way, but " + counted(n[Unknown], "thing") + " could not be determined."
+		return worst, "Nothing was found in the way, but " + phrase.Counted(n[Unknown], "thing") + " could not be determined."
 	}
 	return worst, who + " can join: nothing is in the way."
 }

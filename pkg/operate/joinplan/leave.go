@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -158,7 +159,7 @@ func (f LeaveFacts) drained(all *findings) {
 	if v != OK {
 		remedy = "zedkube drain plan"
 	}
-	all.add(step, v, remedy, "This node is drained, of %s: %s.", counted(d.Pods, "pod"), strings.TrimSuffix(d.Verdict, "."))
+	all.add(step, v, remedy, "This node is drained, of %s: %s.", phrase.Counted(d.Pods, "pod"), strings.TrimSuffix(d.Verdict, "."))
 }
 
 func (f LeaveFacts) quorum(all *findings) {
@@ -185,7 +186,7 @@ func (f LeaveFacts) quorum(all *findings) {
 	case lack != "":
 		all.add(step, Blocks, "bring the others back first", "Without this node %s.", lack)
 	case q.Spare() == 0:
-		all.add(step, Warn, "let another server join", "etcd has %s left, and none may be lost.", counted(q.Voters, "member"))
+		all.add(step, Warn, "let another server join", "etcd has %s left, and none may be lost.", phrase.Counted(q.Voters, "member"))
 	case q.Voters%2 == 0:
 		all.add(step, Warn, "let another server join", "etcd has %d members left, an even number, of which %s be lost.", q.Voters, spare(q.Spare()))
 	default:
@@ -243,7 +244,7 @@ func (f LeaveFacts) volume(all *findings, v types.Volume, others int) {
 	case elsewhere == 0:
 		all.add("volumes", Warn, "look at it in Longhorn", "%s: no replica is healthy, here or elsewhere.", name)
 	case v.Wanted > others:
-		all.add("volumes", Warn, "lower numberOfReplicas, or let another node join", "%s: it is to have %s, and there would be only %s: it stays degraded.", name, counted(v.Wanted, "replica"), counted(others, "other node"))
+		all.add("volumes", Warn, "lower numberOfReplicas, or let another node join", "%s: it is to have %s, and there would be only %s: it stays degraded.", name, phrase.Counted(v.Wanted, "replica"), phrase.Counted(others, "other node"))
 	case elsewhere < v.Wanted:
 		all.add("volumes", OK, "", "%s: %s are here, a new one is created elsewhere.", name, of)
 	default:
@@ -289,7 +290,7 @@ func (f LeaveFacts) apps(all *findings) {
 		case a.AffinityType == types.AffinityRequired:
 			all.add("apps", Blocks, "designate it to another node at the controller", "%s must not run elsewhere: it is designated to this node alone.", a.DisplayName)
 		case len(a.IoAdapterList) > 0:
-			all.add("apps", Warn, "designate it to another node with such a device at the controller", "%s is designated to this node, and has %s of this machine.", a.DisplayName, counted(len(a.IoAdapterList), "device"))
+			all.add("apps", Warn, "designate it to another node with such a device at the controller", "%s is designated to this node, and has %s of this machine.", a.DisplayName, phrase.Counted(len(a.IoAdapterList), "device"))
 		default:
 			all.add("apps", Warn, "designate it to another node at the controller", "%s is designated to this node: it moves to another node and does not fail back.", a.DisplayName)
 		}
@@ -323,11 +324,11 @@ func (f LeaveFacts) conclude(all []Finding, volumes []Finding) (Verdict, string)
 	case lost == Blocks:
 		return worst, "It must not leave now: some data is only on this node."
 	case worst == Blocks:
-		return worst, "It would not complete at present: " + counted(n[Blocks], "thing") + " in the way."
+		return worst, "It would not complete at present: " + phrase.Counted(n[Blocks], "thing") + " in the way."
 	case worst == Unknown || f.Nodes == nil:
-		return Unknown, "The result is unknown: " + counted(n[Unknown], "thing") + " could not be queried."
+		return Unknown, "The result is unknown: " + phrase.Counted(n[Unknown], "thing") + " could not be queried."
 	case worst == Warn:
-		return worst, "It could leave, but look at " + counted(n[Warn], "thing") + " first."
+		return worst, "It could leave, but look at " + phrase.Counted(n[Warn], "thing") + " first."
 	}
 	return worst, "It can leave, and nothing is lost."
 }
