@@ -38,31 +38,29 @@ const (
 
 // Topic is one in which a command may leave what it asks for.
 type Topic struct {
-	name     string
-	put      func(root, key string, body []byte) error
-	withdraw func(root, key string) error
-	renewed  bool
+	name    string
+	write   func(root, method, key string, body []byte) error // PUT publishes the body, DELETE withdraws the value
+	renewed bool
 }
 
 // TopicOf is the topic of T.
 func TopicOf[T any]() Topic {
 	return Topic{
 		name: reflect.TypeFor[T]().Name(),
-		put: func(root, key string, body []byte) error {
-			v, err := decode[T](body)
-			if err != nil {
-				return fmt.Errorf("%w: %w", errBody, err)
+		write: func(root, method, key string, body []byte) error {
+			var v T
+			var err error
+			if method == http.MethodPut {
+				if v, err = decode[T](body); err != nil {
+					return fmt.Errorf("%w: %w", errBody, err)
+				}
 			}
 			topic, err := Open[T](root)
 			if err != nil {
 				return err
 			}
-			return topic.Publish(key, v)
-		},
-		withdraw: func(root, key string) error {
-			topic, err := Open[T](root)
-			if err != nil {
-				return err
+			if method == http.MethodPut {
+				return topic.Publish(key, v)
 			}
 			return topic.Unpublish(key)
 		},
@@ -143,8 +141,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	err := h.do(r, h.Topics[at], key, body)
-	if err != nil {
+	if err := h.do(r, h.Topics[at], key, body); err != nil {
 		http.Error(w, err.Error(), codeOf(err))
 		return
 	}
@@ -163,12 +160,7 @@ func (h *Handler) do(r *http.Request, topic Topic, key string, body []byte) erro
 		who, _ := peer.FromContext(r.Context())
 		end = h.Operations.Begin(Asked(r.Method, topic.name, key, who))
 	}
-	var err error
-	if r.Method == http.MethodPut {
-		err = topic.put(h.Root, key, body)
-	} else {
-		err = topic.withdraw(h.Root, key)
-	}
+	err := topic.write(h.Root, r.Method, key, body)
 	outcome := types.OperationOK
 	if err != nil {
 		outcome = types.OperationFailed
