@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"crypto/rand"
 	"strconv"
 	"strings"
@@ -155,17 +156,18 @@ func (r *Record) complete(o types.Operation, now time.Time) types.Operation {
 		r.source = strings.ToLower(rand.Text()[:10])
 	}
 	r.count++
-	o.ID, o.At = r.source+"-"+strconv.Itoa(r.count), now.UTC().Round(time.Millisecond)
+	o.ID = cmp.Or(o.ID, r.source+"-"+strconv.Itoa(r.count))
+	if o.At.IsZero() {
+		o.At = now
+	}
+	o.At = o.At.UTC().Round(time.Millisecond)
 	if o.Node == "" {
 		if info, ok := r.Info.Get(types.Global); ok {
 			o.Node = info.NodeName()
 		}
 	}
-	if o.From == "" {
-		o.From = r.From
-	}
 	o.Op, o.Target, o.By, o.Why = text(o.Op, opText), text(o.Target, targetText), text(o.By, byText), text(o.Why, whyText)
-	o.From = text(o.From, fromText)
+	o.From = text(cmp.Or(o.From, r.From), fromText)
 	return o
 }
 

@@ -35,7 +35,7 @@ type Problems struct {
 // an error come the operations that could be read anyway. It may be called
 // while the agent writes.
 func Read(dir string) ([]types.Operation, Problems, error) {
-	var b book
+	b := book{at: map[string]int{}}
 	files, err := segments(dir)
 	errs := []error{err}
 	for _, f := range files[max(0, len(files)-maxFiles):] {
@@ -71,9 +71,6 @@ type book struct {
 // read takes the lines of one file. Of an operation that has several the last
 // one counts: each says all that was known.
 func (b *book) read(content []byte) {
-	if b.at == nil {
-		b.at = map[string]int{}
-	}
 	for line := range bytes.Lines(content) {
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 {

@@ -94,16 +94,7 @@ func (r *Record) writeWaiting() {
 func (r *Record) note(o types.Operation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now()
-	id, at := o.ID, o.At
-	o = r.complete(o, now)
-	if id != "" {
-		o.ID = id
-	}
-	if !at.IsZero() {
-		o.At = at.UTC().Round(time.Millisecond)
-	}
-	r.put(o)
+	r.put(r.complete(o, time.Now()))
 }
 
 // sync puts all that is written on the disk. It holds nobody up meanwhile.
@@ -146,10 +137,7 @@ func (c *Component) asks() (pending map[string]types.Operation, silent map[strin
 	pending, silent = map[string]types.Operation{}, map[string]bool{}
 	info, _ := c.Record.Info.Get(types.Global)
 	node := "node/" + info.NodeName()
-	for by, topic := range map[string]interface {
-		Synced() bool
-		Get(string) (types.NodeDrainRequest, bool)
-	}{byDeviceOp: c.DeviceOp, byUpdate: c.Update, byOperator: c.Operator} {
+	for by, topic := range map[string]pubsub.Source[types.NodeDrainRequest]{byDeviceOp: c.DeviceOp, byUpdate: c.Update, byOperator: c.Operator} {
 		silent[requestDrain+" "+by] = !topic.Synced() // before Get, or what comes in between is taken for withdrawn
 		if r, ok := topic.Get(types.Global); ok {
 			stand(pending, types.Operation{At: r.RequestedAt, Component: "drain", Op: requestDrain, Target: node, By: by, Why: r.Context})

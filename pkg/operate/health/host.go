@@ -233,13 +233,9 @@ func (d *Device) temporary(f *filesFacts) {
 
 // unclaimed finds large fields that no subscriber has taken.
 func (d *Device) unclaimed(f *filesFacts) {
-	const base = "/persist/pubsub-large"
-	agents, _ := os.ReadDir(d.in(base)) // none is fine
-	for _, agent := range agents {
-		topics, _ := os.ReadDir(d.in(filepath.Join(base, agent.Name())))
-		for _, topic := range topics {
-			d.old(f, filepath.Join(base, agent.Name(), topic.Name()), func(name string) bool { return strings.HasPrefix(name, "pubsub-file-") }, "is a large field that was never read")
-		}
+	topics, _ := fs.Glob(os.DirFS(d.in("/")), "persist/pubsub-large/*/*") // none is fine
+	for _, topic := range topics {
+		d.old(f, "/"+topic, func(name string) bool { return strings.HasPrefix(name, "pubsub-file-") }, "is a large field that was never read")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -158,9 +159,7 @@ func (r *reader) api() {
 	stale, fresh := time.Time{}, false
 	why := ""
 	for _, s := range r.o.Report.Sections {
-		switch s.Name {
-		case types.SectionServices, types.SectionIngresses, types.SectionLBPool: // every node has these
-		default:
+		if !slices.Contains([]string{types.SectionServices, types.SectionIngresses, types.SectionLBPool}, s.Name) { // every node has these
 			continue
 		}
 		if s.StaleSince.IsZero() {

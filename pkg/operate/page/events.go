@@ -26,9 +26,13 @@ func (p *Page) enter(w http.ResponseWriter, r *http.Request) bool {
 	if p.viewers.enter(share(r, maxViewers)) {
 		return true
 	}
-	w.Header().Set("Retry-After", "10")
-	http.Error(w, fmt.Sprintf("%d other viewers are connected: close one of their pages", share(r, maxViewers)), http.StatusServiceUnavailable)
+	tooMany(w, "%d other viewers are connected: close one of their pages", share(r, maxViewers))
 	return false
+}
+
+func tooMany(w http.ResponseWriter, why string, most int) {
+	w.Header().Set("Retry-After", "10")
+	http.Error(w, fmt.Sprintf(why, most), http.StatusServiceUnavailable)
 }
 
 // share is how many of most places there are for who asks as r does: half of them

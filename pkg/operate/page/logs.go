@@ -69,8 +69,7 @@ func (p *Page) serveLogs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !p.tails.enter(share(r, maxTails)) {
-		w.Header().Set("Retry-After", "10")
-		http.Error(w, fmt.Sprintf("%d other viewers are reading logs", share(r, maxTails)), http.StatusServiceUnavailable)
+		tooMany(w, "%d other viewers are reading logs", share(r, maxTails))
 		return
 	}
 	defer p.tails.exit(0, nil)
@@ -79,8 +78,7 @@ func (p *Page) serveLogs(w http.ResponseWriter, r *http.Request) {
 		n := int64(len(sources))
 		defer p.followed.Add(-n)
 		if p.followed.Add(n) > int64(share(r, maxFollowed)) {
-			w.Header().Set("Retry-After", "10")
-			http.Error(w, fmt.Sprintf("at most %d container logs can be followed at a time, for all viewers: stop another one, or do not follow", share(r, maxFollowed)), http.StatusServiceUnavailable)
+			tooMany(w, "at most %d container logs can be followed at a time, for all viewers: stop another one, or do not follow", share(r, maxFollowed))
 			return
 		}
 	}

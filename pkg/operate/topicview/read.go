@@ -107,7 +107,7 @@ func read(r *os.Root, t Topic, key string, e fs.DirEntry, old []Value) Value {
 	if tree = Allowed(t.Agent, t.Name, tree); tree == nil {
 		tree = notShown // only the file itself has it
 	}
-	v.Value = masked(Named(t.Name, tree))
+	v.Value = readable(new(redact.Redactor).Value(Named(t.Name, tree)))
 	return v
 }
 
@@ -157,11 +157,7 @@ func Open(r *os.Root, file string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// masked hides secrets. Bytes that stand for a secret are shown as what they say.
-func masked(v any) any {
-	return readable(new(redact.Redactor).Value(v))
-}
-
+// readable shows bytes that stand for a secret as what they say.
 func readable(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
