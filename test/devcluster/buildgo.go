@@ -19,7 +19,7 @@ import (
 )
 
 func (p program) flags() []string {
-	return []string{"-trimpath", "-buildvcs=false", "-mod=readonly", "-tags", buildTags, "-ldflags", p.ldflags}
+	return []string{"-trimpath", "-buildvcs=false", "-mod=readonly", "-gcflags=all=-dwarf=false", "-tags", buildTags, "-ldflags", p.ldflags}
 }
 
 func (p program) build(ctx context.Context, source, into string, log io.Writer) error {
@@ -34,6 +34,7 @@ func (p program) build(ctx context.Context, source, into string, log io.Writer) 
 	args := append([]string{"build", "-v", "-o", filepath.Join(into, p.name)}, p.flags()...)
 	cmd := goCommand(ctx, dir, append(args, p.pkg)...)
 	cmd.Env = append(cmd.Env, "GOTMPDIR="+filepath.Join(into, "tmp")) // goes away with the rest
+	cmd.Env = append(cmd.Env, "GOGC=400")                             // as the Makefile's BUILD
 	cmd.Stderr = progress
 	// It must not outlive the lock: it is killed when this thread ends.
 	runtime.LockOSThread()
