@@ -47,7 +47,7 @@ GORELEASER := v2.14.0
 # Debian's qemu-user and qemu-user-static name it differently.
 QEMU     := $(firstword $(foreach name,qemu-aarch64 qemu-aarch64-static,$(shell command -v $(name) 2>/dev/null)))
 
-.PHONY: help build run recording bin/demo test race lint fmt bench soak check image release clean begin compiler vet docs archs sbom repro arm64tests tested packed cluster kubevirt bin/tools/goreleaser
+.PHONY: help build run recording bin/demo test race lint fmt bench soak check image release clean begin compiler vet docs archs sbom repro arm64tests tested packed cluster clusters bin/tools/goreleaser
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,12 +62,12 @@ run: ## three nodes on a real control plane, live in this terminal; KEEP=1 leave
 recording: build cluster bin/demo ## record a run again, for `make run` to show while it builds
 	bin/demo -record
 
-test: begin lint docs archs sbom repro arm64tests compiler kubevirt tested bin/tools/gotestsum ## everything that proves it: lint with vet, house rules, all tests but soak
+test: begin lint docs archs sbom repro arm64tests compiler clusters tested bin/tools/gotestsum ## everything that proves it: lint with vet, house rules, all tests but soak
 	$(GOTEST)
 	@.ci/not-run
 
 race: RACED := $(if $(RACE),CGO_ENABLED=1,$(ALIKE))
-race: begin vet compiler kubevirt tested bin/tools/gotestsum ## all tests with the race detector, the program they run too: an hour
+race: begin vet compiler clusters tested bin/tools/gotestsum ## all tests with the race detector, the program they run too: an hour
 	EVERYTHING=yes $(GOTEST)
 	@.ci/not-run
 
@@ -88,7 +88,7 @@ fmt: bin/tools/golangci-lint ## format as lint wants it
 bench: build cluster ## measure; writes docs/performance.md
 	$(ALIKE) go run -tags $(TAGS) ./test/bench
 
-soak: kubevirt ## the long tests, for hours
+soak: clusters ## the long tests, for hours
 	$(ALIKE) go test -tags $(TAGS),soak -run '^TestSoak' -count=1 -timeout 24h ./...
 
 image: archs ## an image for both architectures, without network, by buildah or podman; also in bin/image, as an OCI layout
@@ -173,8 +173,8 @@ cluster:
 	$(ALIKE) go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build --source $(CURDIR)/test/devcluster
 
 # And what only some tests want.
-kubevirt:
-	$(ALIKE) go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build --source $(CURDIR)/test/devcluster --kubevirt
+clusters:
+	$(ALIKE) go run -tags $(TAGS) ./test/devcluster/cmd/devcluster build --source $(CURDIR)/test/devcluster --all
 
 bin/tools/%: test/tools/go.mod test/tools/go.sum
 	@mkdir -p bin/tools

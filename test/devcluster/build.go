@@ -17,6 +17,8 @@ const (
 	kwokModule  = "sigs.k8s.io/kwok"
 	kwokPackage = "sigs.k8s.io/kwok/cmd/kwok"
 	buildTags   = "kustomize_disable_go_plugin_support"
+	kubeFlags   = "-s -w -X k8s.io/component-base/version.gitVersion=" + kubeVersion +
+		" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34"
 )
 
 // program is one binary of the cluster: what to build, where, and how.
@@ -29,21 +31,26 @@ type bundle struct {
 	what     string
 	sources  []string // what decides about it, in the directory of this package
 	programs []program
-	finish   func(ctx context.Context, source, into string) error
+	finish   func(ctx context.Context, source, into string) error // nil for nothing
 }
 
 // baseBundle is what every cluster needs.
 var baseBundle = bundle{
 	"Kubernetes " + kubeVersion + " and kwok",
-	[]string{"devkube/go.mod", "devkube/go.sum", "devkube/main.go", "kwok/go.mod", "kwok/go.sum"},
+	[]string{"devkube/go.mod", "devkube/go.sum", "devkube/main.go", "devkube/multicall/multicall.go", "kwok/go.mod", "kwok/go.sum"},
 	[]program{
-		{
-			"devkube", "devkube", ".", "-s -w -X k8s.io/component-base/version.gitVersion=" + kubeVersion +
-				" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34",
-		},
+		{"devkube", "devkube", ".", kubeFlags},
 		{"kwok", "kwok", kwokPackage, "-s -w"},
 	},
 	copyStages,
+}
+
+// nodeBundle is what Options.Real and Cluster.Kubectl need beside it.
+var nodeBundle = bundle{
+	"kubelet and kubectl " + kubeVersion,
+	[]string{"devkube/go.mod", "devkube/go.sum", "devkube/devnode/main.go", "devkube/multicall/multicall.go"},
+	[]program{{"devnode", "devkube", "./devnode", kubeFlags}},
+	nil,
 }
 
 // kubevirtBundle is what Options.KubeVirt needs beside it.
@@ -78,9 +85,14 @@ func Build(ctx context.Context, source string, log io.Writer) (string, error) {
 	return baseBundle.build(ctx, source, log)
 }
 
-// BuildKubeVirt makes what Options.KubeVirt needs beside them, likewise.
-func BuildKubeVirt(ctx context.Context, source string, log io.Writer) (string, error) {
-	return kubevirtBundle.build(ctx, source, log)
+// BuildAll makes what only some clusters need, likewise: kubelet, kubectl and KubeVirt.
+func BuildAll(ctx context.Context, source string, log io.Writer) error {
+	for _, b := range []bundle{baseBundle, nodeBundle, kubevirtBundle} {
+		if _, err := b.build(ctx, source, log); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b bundle) build(ctx context.Context, source string, log io.Writer) (string, error) {
@@ -131,8 +143,10 @@ func (b bundle) fill(ctx context.Context, source, entry string, log io.Writer) e
 			return err
 		}
 	}
-	if err := b.finish(ctx, source, partial); err != nil {
-		return err
+	if b.finish != nil {
+		if err := b.finish(ctx, source, partial); err != nil {
+			return err
+		}
 	}
 	if err := os.RemoveAll(filepath.Join(partial, "tmp")); err != nil {
 		return fmt.Errorf("clear the build directory: %w", err)

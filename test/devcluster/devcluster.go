@@ -51,6 +51,7 @@ type Cluster struct {
 	Dir   string // certificates, kubeconfigs and a log per process
 
 	log     io.Writer
+	source  string
 	audit   bool
 	bin     binaries
 	virt    binaries // "" without KubeVirt
@@ -77,6 +78,9 @@ type Cluster struct {
 	unfollow func() // ends followLaunchers; nil before
 	unkeep   func() // ends keepMembers; nil before
 
+	nodeProgramsMu sync.Mutex
+	nodePrograms   binaries // "" before they were wanted
+
 	kubeletsMu sync.Mutex
 	kubelets   []*process // nil: stopped
 	bootIDs    []string   // what they report
@@ -89,12 +93,12 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err := opts.complete(); err != nil {
 		return nil, fmt.Errorf("start the cluster: %w", err)
 	}
-	var bin, virt, nodes string
+	var bin, virt, nodes, kubelet string
 	for _, b := range []struct {
 		bundle bundle
 		wanted bool
 		dir    *string
-	}{{baseBundle, true, &bin}, {kubevirtBundle, opts.KubeVirt, &virt}, {realBundle, opts.Real, &nodes}} {
+	}{{baseBundle, true, &bin}, {kubevirtBundle, opts.KubeVirt, &virt}, {realBundle, opts.Real, &nodes}, {nodeBundle, opts.Real, &kubelet}} {
 		if !b.wanted {
 			continue
 		}
@@ -109,7 +113,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.bin, c.virt, c.real = binaries(bin), binaries(virt), binaries(nodes)
+	c.bin, c.virt, c.real, c.nodePrograms = binaries(bin), binaries(virt), binaries(nodes), binaries(kubelet)
 	if err := c.bringUp(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -120,7 +124,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 // reaper that gives them back.
 func newCluster(opts Options, failed func(error)) (*Cluster, error) {
 	c := &Cluster{
-		log: opts.Log, audit: opts.Audit, spare: opts.Spare, crowd: opts.Crowd, kubelets: make([]*process, opts.Nodes),
+		log: opts.Log, source: opts.Source, audit: opts.Audit, spare: opts.Spare, crowd: opts.Crowd, kubelets: make([]*process, opts.Nodes),
 		dialer: connrotation.NewDialer((&net.Dialer{}).DialContext), cgroups: &cgroups{}, logMaxSize: opts.LogMaxSize,
 	}
 	var err error

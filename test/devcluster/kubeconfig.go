@@ -32,10 +32,29 @@ func (c *Cluster) NodeKubeconfig(i int) []byte {
 	return kubeconfig("https://"+p.address, p.identity.ca.made.cert, p.identity.admin)
 }
 
+// devnode returns the program that is kubelet and kubectl. It is built when it is
+// first wanted.
+func (c *Cluster) devnode(ctx context.Context) (string, error) {
+	c.nodeProgramsMu.Lock()
+	defer c.nodeProgramsMu.Unlock()
+	if c.nodePrograms == "" {
+		dir, err := nodeBundle.build(ctx, c.source, c.log)
+		if err != nil {
+			return "", err
+		}
+		c.nodePrograms = binaries(dir)
+	}
+	return c.nodePrograms.path("devnode"), nil
+}
+
 // Kubectl runs kubectl as the administrator and returns its standard output.
 // The error carries its standard error.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, c.bin.path("devkube"), "kubectl")
+	devnode, err := c.devnode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, devnode, "kubectl")
 	cmd.Env = c.crew.env
 	run := cmd.Output
 	if c.hosts == nil {

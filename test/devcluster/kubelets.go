@@ -65,7 +65,7 @@ func (c *Cluster) runKubelet(i int) error {
 	}
 	if c.real != "" {
 		p.in, p.apart = c.hosts[i].real, true
-		program, args = c.bin.path("devkube"), c.realKubeletArgs(i)
+		program, args = c.nodePrograms.path("devnode"), c.realKubeletArgs(i)
 	}
 	if err := c.crew.launch(p, program, args...); err != nil {
 		return err

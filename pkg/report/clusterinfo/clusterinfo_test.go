@@ -221,6 +221,7 @@ func TestReportStandsWhileTheAPIIsSilentAndSaysHowOldItIs(t *testing.T) {
 		s.pod("a")
 		changed := time.Now().UTC()
 		time.Sleep(10 * time.Second)
+		synctest.Wait() // a step that has begun reads one table after the other
 		before, _ := s.report.Get(types.Global)
 		silent := time.Now().UTC()
 		s.seen(false)
