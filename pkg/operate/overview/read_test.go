@@ -188,8 +188,10 @@ func TestADeviceWithoutKubernetesSaysSo(t *testing.T) {
 	d := newDevice(t)
 	d.alive()
 	d.put("/run/eve-hv-type", "kvm\n")
-	if o := d.read(); o.Node.NoCluster == "" || len(o.Problems) > 0 {
-		t.Errorf("node %+v, problems %v", o.Node, o.Problems)
+	o := d.read()
+	o.Disks = nil // that of the machine that runs the test may be full
+	if problems := health.Problems(o); o.Node.NoCluster == "" || len(problems) > 0 {
+		t.Errorf("node %+v, problems %v", o.Node, problems)
 	}
 }
 
