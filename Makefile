@@ -30,7 +30,7 @@ BUILD   := GOGC=400 go build
 LDFLAGS := -s -w -X main.version=$(VERSION)
 RELEASE := -trimpath -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)'
 # Everything compiles as that does, but for the race detector: what one step has compiled is there for the next.
-ALIKE   := CGO_ENABLED=0 GOFLAGS="$(GOFLAGS) -trimpath"
+ALIKE   := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
 PROGRAM := cmd kubeapi pkg pubsub types
 
 # What an image says of itself, in its annotations; its labels are in the Dockerfile.
@@ -85,7 +85,7 @@ lint: bin/tools/golangci-lint ## golangci-lint and gofumpt by .golangci.yml, the
 fmt: bin/tools/golangci-lint ## format as lint wants it
 	bin/tools/golangci-lint fmt
 
-bench: build cluster ## measure; writes docs/performance.md
+bench: build clusters ## measure; writes docs/performance.md
 	$(ALIKE) go run -tags $(TAGS) ./test/bench
 
 soak: clusters ## the long tests, for hours

@@ -85,7 +85,7 @@ func Build(ctx context.Context, source string, log io.Writer) (string, error) {
 	return baseBundle.build(ctx, source, log)
 }
 
-// BuildAll makes what only some clusters need, likewise: kubelet, kubectl and KubeVirt.
+// BuildAll makes what only some clusters need too: kubelet, kubectl and KubeVirt.
 func BuildAll(ctx context.Context, source string, log io.Writer) error {
 	for _, b := range []bundle{baseBundle, nodeBundle, kubevirtBundle} {
 		if _, err := b.build(ctx, source, log); err != nil {

@@ -23,7 +23,8 @@ func fakeSource(t *testing.T, mainGo string) string {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"devkube/go.mod": "module devkube\n", "devkube/go.sum": "", "devkube/main.go": mainGo,
-		"kwok/go.mod": "module kwok\n", "kwok/go.sum": "",
+		"devkube/multicall/multicall.go": "package multicall\n",
+		"kwok/go.mod":                    "module kwok\n", "kwok/go.sum": "",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

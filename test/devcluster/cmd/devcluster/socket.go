@@ -16,6 +16,9 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/zedkube/zedkube/test/devcluster"
 )
 
@@ -59,11 +62,21 @@ func handler(c *devcluster.Cluster, end func()) http.Handler {
 		for i, n := range c.Nodes {
 			fmt.Fprintf(w, "%-10s %-14s %s  fault %s\n", n.Name, n.IP, n.UUID, c.NodeFault(i))
 		}
-		out, err := c.Kubectl(r.Context(), "get", "nodes")
+		fmt.Fprintln(w)
+		nodes, err := c.Client().CoreV1().Nodes().List(r.Context(), metav1.ListOptions{})
 		if err != nil {
-			out = []byte(err.Error())
+			fmt.Fprintln(w, err)
+			return
 		}
-		fmt.Fprintf(w, "\n%s", out)
+		for _, n := range nodes.Items {
+			ready := "Unknown"
+			for _, condition := range n.Status.Conditions {
+				if condition.Type == corev1.NodeReady {
+					ready = string(condition.Status)
+				}
+			}
+			fmt.Fprintf(w, "%-10s Ready=%s unschedulable=%t\n", n.Name, ready, n.Spec.Unschedulable)
+		}
 	})
 	mux.HandleFunc("/kubeconfig", func(w http.ResponseWriter, r *http.Request) {
 		i, err := find(c, r.FormValue("node"))
