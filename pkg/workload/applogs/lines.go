@@ -25,14 +25,15 @@ type piece struct {
 }
 
 type lines struct {
-	r      *bufio.Reader
-	max    int    // bytes of a piece
-	held   []byte // of the present line, not handed out yet
-	spare  []byte // what was handed out last
-	inside bool   // the beginning of the present line is handed out
-	at     time.Time
-	stamp  string
-	report string // what first came without a time: the kubelet's own words, or the end of a line that begins before
+	r        *bufio.Reader
+	max      int    // bytes of a piece
+	held     []byte // of the present line, not handed out yet
+	spare    []byte // what was handed out last
+	inside   bool   // the beginning of the present line is handed out
+	at       time.Time
+	stamp    string
+	reported bool   // report is something, maybe an empty line
+	report   string // what first came without a time: the kubelet's own words, or the end of a line that begins before
 }
 
 func newLines(r io.Reader, most int) *lines {
@@ -92,8 +93,8 @@ func (l *lines) cut(text []byte, last bool) (piece, bool) {
 		stamp, rest, _ := bytes.Cut(text, []byte{' '})
 		at, err := time.Parse(time.RFC3339Nano, string(stamp))
 		if err != nil {
-			if l.report == "" {
-				l.report = string(text[:min(len(text), 200)])
+			if !l.reported {
+				l.reported, l.report = true, string(text[:min(len(text), 200)])
 			}
 			return piece{}, false
 		}

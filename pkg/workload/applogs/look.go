@@ -159,7 +159,7 @@ func (l *look) end(ctx context.Context, in *lines, err error) outcome {
 		return outcome{news: l.news}
 	}
 	p, half := in.unterminated()
-	if !l.seen && !half && in.report != "" {
+	if !l.seen && !half && in.reported {
 		return l.unread(ctx, fmt.Errorf("read log of pod %s: %w: %s", l.pod.Key(), types.ErrNoLog, in.report))
 	}
 	switch {
