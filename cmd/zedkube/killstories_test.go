@@ -133,7 +133,11 @@ func (v *victim) endsSomehow(ctx context.Context, by types.DrainRequester) error
 	if err := v.takesBack(by); err != nil {
 		return err
 	}
-	if err := v.says(ctx, types.DrainNotRequested); err != nil {
+	ends := []types.DrainStatus{types.DrainNotRequested}
+	if is, _ := v.Watch.Drain.Get(types.Global); is.Status == types.DrainFailedDrain {
+		ends = append(ends, is.Status) // of a drain before: killed in time, the agent never read this request
+	}
+	if err := v.says(ctx, ends...); err != nil {
 		return err
 	}
 	return v.until(ctx, func() string { return v.judge.cordoned(v.Name) })
