@@ -31,10 +31,9 @@ type hostileMember struct {
 
 // hostileMembers are such members; elsewhere counts those who follow one of them.
 func hostileMembers(elsewhere *atomic.Int32) []hostileMember {
-	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	return []hostileMember{
 		{"an endless answer", func(w http.ResponseWriter, _ *http.Request) { pour(w, strings.Repeat("cluster:", 999)) }, "more than 65536 bytes"},
-		{"a hung one", hang, "does not answer within 600ms"},
+		{"a hung one", silent, "does not answer within 600ms"},
 		{"a head without an end", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X", strings.Repeat("x", 200<<10))
 		}, "does not answer"},

@@ -46,6 +46,13 @@ func code(n int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(n) }
 }
 
+// silent answers nothing, and hangs up when the client does: an answer then could still come
+// before the end of the client's request.
+func silent(_ http.ResponseWriter, r *http.Request) {
+	<-r.Context().Done()
+	panic(http.ErrAbortHandler)
+}
+
 // hangUp ends the connection without an answer.
 func hangUp(w http.ResponseWriter, _ *http.Request) {
 	if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
@@ -152,7 +159,7 @@ func TestWhatAStatusServerMeans(t *testing.T) {
 			func(w http.ResponseWriter, r *http.Request) { replies("cluster:"+own)(w, r); trickle(w, r) },
 			"StatusSilent", "the status server of 127.0.0.1, port S, does not answer within 500ms",
 		},
-		"no answer": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "StatusSilent", "the status server of 127.0.0.1, port S, does not answer within 500ms"},
+		"no answer": {silent, "StatusSilent", "the status server of 127.0.0.1, port S, does not answer within 500ms"},
 		"a redirect is not followed, not to a good server either": {
 			func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, good.URL, http.StatusFound) },
 			"StatusRefuses", "the status server of 127.0.0.1, port S, answers 302 Found",
@@ -192,7 +199,7 @@ func TestWhatTheApiLacks(t *testing.T) {
 		reason string
 		why    string
 	}{
-		"silent":   {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "APISilent", "the API server of 127.0.0.1, port A, does not answer within 500ms"},
+		"silent":   {silent, "APISilent", "the API server of 127.0.0.1, port A, does not answer within 500ms"},
 		"hangs up": {hangUp, "APIUnreachable", "the API server of 127.0.0.1, port A, does not answer: EOF"},
 	} {
 		q := served(t, row.api, status, quick)
