@@ -76,11 +76,8 @@ func TestWhateverAnAgentAnswersNodesAreNodes(t *testing.T) {
 		"without end": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(bytes.Repeat([]byte(" "), maxNodes+2)) // at once: there are two seconds for it
 		}, "more than"},
-		"it hangs": {func(_ http.ResponseWriter, r *http.Request) {
-			<-r.Context().Done()
-			panic(http.ErrAbortHandler) // an answer could still come before the end of the client's request
-		}, "deadline exceeded"},
-		"nodes": {func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(cmdtest.TroubledNodes()) }, ""},
+		"it hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
+		"nodes":    {func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(cmdtest.TroubledNodes()) }, ""},
 	} {
 		nodes, err := nodesOf(t, c.answer)
 		if c.fails == "" && (err != nil || len(nodes.List) != 4) || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails) || len(nodes.List) > 0) {

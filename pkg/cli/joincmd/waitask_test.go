@@ -46,8 +46,8 @@ func code(n int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(n) }
 }
 
-// silent answers nothing, and hangs up when the client does: an answer then could still come
-// before the end of the client's request.
+// silent answers nothing, and hangs up when the client does: over TLS a client announces the end
+// of its connection before it closes it, and would take an answer that comes in between.
 func silent(_ http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 	panic(http.ErrAbortHandler)
