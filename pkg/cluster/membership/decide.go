@@ -291,7 +291,7 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 	}
 	shown := f.node.Agent
 	leaves := is.State == types.MembershipLeaving
-	none := types.AgentStamp{Version: f.version, Given: is.InvalidSince, Leaving: leaves}
+	none := types.AgentStamp{Version: f.version, Given: is.InvalidSince, Leaving: leaves, TLS: true}
 	switch {
 	case is.State == types.MembershipDoubtful || leaves:
 		told := func(s *types.AgentStamp) bool { return isWithdrawal(s, is.InvalidSince) && s.Leaving == leaves }
@@ -305,7 +305,7 @@ func stampFor(f facts, is types.ClusterMembership) *types.AgentStamp {
 	case f.configState == valid && f.fetched && is.Without == nil:
 		stamp := types.AgentStamp{
 			Version: f.version, Cluster: f.config.ClusterID.UUID, Masters: f.config.MasterNodeIDs,
-			TieBreaker: f.config.TieBreakerNodeID.UUID, Given: f.now,
+			TieBreaker: f.config.TieBreakerNodeID.UUID, Given: f.now, TLS: true,
 		}
 		old := f.sentAt.Reached(f.uptime, f.refresh()) || !f.sent.Renewed.IsZero() // that one was no word of the list
 		if f.sentAt.Holds && !old && (sameList(shown, stamp) || sameList(&f.sent, stamp) && f.settling()) {
@@ -325,7 +325,7 @@ func (f facts) beat() *types.AgentStamp {
 		return nil
 	}
 	stamp := *f.node.Agent
-	stamp.Version, stamp.Renewed = f.version, f.now
+	stamp.Version, stamp.Renewed, stamp.TLS = f.version, f.now, true
 	return &stamp
 }
 
@@ -345,7 +345,7 @@ func isWithdrawal(s *types.AgentStamp, since time.Time) bool {
 
 // sameList reports whether a stamp says the same as another, at whatever time.
 func sameList(s *types.AgentStamp, other types.AgentStamp) bool {
-	return s != nil && s.Version == other.Version && s.Cluster == other.Cluster && s.TieBreaker == other.TieBreaker && slices.Equal(s.Masters, other.Masters)
+	return s != nil && s.Version == other.Version && s.TLS == other.TLS && s.Cluster == other.Cluster && s.TieBreaker == other.TieBreaker && slices.Equal(s.Masters, other.Masters)
 }
 
 // again is the time until the next thing is due that no input rings for.
