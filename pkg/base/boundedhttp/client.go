@@ -22,6 +22,7 @@ type Answer struct {
 	Body   []byte        // at most one byte more than was wanted
 	Sent   time.Time     // when the question was sent
 	Took   time.Duration // until the head of the answer
+	TLS    bool          // it came by TLS
 }
 
 // NewClient makes a client that asks no proxy and opens a connection for each
@@ -73,7 +74,7 @@ func Do(client *http.Client, r *http.Request, most int64) (Answer, error) {
 		return Answer{}, err
 	}
 	defer response.Body.Close()
-	a.Took, a.Code, a.Header = time.Since(a.Sent), response.StatusCode, response.Header
+	a.Took, a.Code, a.Header, a.TLS = time.Since(a.Sent), response.StatusCode, response.Header, response.TLS != nil
 	if most > 0 {
 		a.Body, err = io.ReadAll(io.LimitReader(response.Body, most+1))
 	}

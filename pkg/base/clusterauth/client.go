@@ -74,6 +74,10 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = answer.Body.Close()
 		return nil, ErrOtherBearer
 	}
+	if secure, is := conn.(*tls.Conn); is {
+		state := secure.ConnectionState()
+		answer.TLS = &state
+	}
 	return answer, nil
 }
 
