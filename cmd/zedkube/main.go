@@ -27,7 +27,9 @@ func run(more ...func(*cobra.Command, *device.Options)) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	kubeapi.LogTo(device.Silent()) // until the agent has a log; commands have none
-	if err := cli.New(version, runAgent, more...).ExecuteContext(ctx); err != nil {
+	program := cli.New(version, runAgent, more...)
+	program.SetArgs(cli.Arguments(os.Args))
+	if err := program.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "zedkube:", terminal.Complaint(err))
 		stop()
 		os.Exit(terminal.ExitCode(err))

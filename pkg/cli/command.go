@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +32,7 @@ func New(version string, agent func(context.Context, device.Options) error, more
 		statuscmd.NewStatusCommand, statuscmd.NewDoctorCommand, nodescmd.NewNodesCommand, appscmd.NewAppsCommand, appscmd.NewVMIDetachCommand, appscmd.NewLogsCommand,
 		draincmd.NewDrainCommand, membercmd.NewMembersCommand, membercmd.NewLeaveCommand, membercmd.NewK3sCommand, joincmd.NewJoinCommand, joincmd.NewWaitJoinCommand,
 		topcmd.NewTopCommand, topicscmd.NewTopicsCommand, auditcmd.NewAuditCommand,
-		supportcmd.NewUpdateStatusCommand, supportcmd.NewExportCommand, supportcmd.NewPageCommand,
+		joincmd.NewProbeCommand, supportcmd.NewUpdateStatusCommand, supportcmd.NewExportCommand, supportcmd.NewPageCommand,
 	)
 	root.RunE = run
 	runCommand := &cobra.Command{Use: "run", Short: "Run the agent (the same as no command)", Args: terminal.Words(0), RunE: run}
@@ -48,4 +49,16 @@ func New(version string, agent func(context.Context, device.Options) error, more
 	whole := func() *cobra.Command { return New(version, agent) }
 	root.AddCommand(runCommand, supportcmd.NewBundleCommand(&o, whole), supportcmd.NewVersionCommand(version), terminal.NewCompletionCommand())
 	return root
+}
+
+// Arguments are the words of a command line. Under the name of EVE's program that asks
+// a status server it is that command (docs/wire.md, "Process").
+func Arguments(argv []string) []string {
+	if len(argv) == 0 {
+		return []string{}
+	}
+	if filepath.Base(argv[0]) == joincmd.ProbeName {
+		return append([]string{joincmd.ProbeName}, argv[1:]...)
+	}
+	return argv[1:]
 }

@@ -6,7 +6,7 @@
 //	plan        what plans of a drain, a join and a leave share
 //
 //	draincmd    drain
-//	joincmd     join, wait-join
+//	joincmd     join, wait-join, cluster-status-probe
 //	membercmd   leave, members, k3s
 //	nodescmd    nodes
 //	statuscmd   status, doctor (it shows nodes, applications and the drain as their commands do)

@@ -71,12 +71,15 @@ func certificate(key ed25519.PrivateKey, serial *big.Int) ([]byte, error) {
 	id := sha256.Sum256(key[ed25519.SeedSize:])
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: ServerName}, DNSNames: []string{ServerName},
-		NotBefore: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
+		NotBefore: ValidFrom(), NotAfter: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true, IsCA: true, SubjectKeyId: id[:20],
 	}
 	return x509.CreateCertificate(nil, template, template, key.Public(), key)
 }
+
+// ValidFrom is when the certificate begins to be valid, at which EVE's clients look.
+func ValidFrom() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // Bearer is what a client sends.
 func (c *Credentials) Bearer() string { return c.bearer }

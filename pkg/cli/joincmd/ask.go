@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/zedkube/zedkube/pkg/base/boundedhttp"
+	"github.com/zedkube/zedkube/pkg/base/clusterauth"
 	"github.com/zedkube/zedkube/pkg/base/phrase"
 	"github.com/zedkube/zedkube/pkg/base/reach"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
@@ -42,13 +43,13 @@ type inquirer struct {
 	trying time.Duration // with one about the way back, which takes a member two seconds at most
 }
 
-func newInquirer(own joinplan.Own, apiPort int, ears *reach.Listeners) inquirer {
+func newInquirer(own joinplan.Own, peer func(netip.Addr) clusterauth.Peer, apiPort int, ears *reach.Listeners) inquirer {
 	q := inquirer{own: own, ears: ears, trying: 5 * time.Second}
 	has := func(i joinplan.Interface) bool { return i.Prefix.Addr().WithZone("") == own.Address.WithZone("") }
 	if slices.ContainsFunc(own.Kernel, has) {
 		q.from = own.Address
 	}
-	q.asker = asker{client: joinClient(reach.Dialer(q.from)), apiPort: apiPort, statusPort: types.PortStatus, patience: joinPatience}
+	q.asker = newAsker(reach.Dialer(q.from), peer, apiPort, types.PortStatus)
 	return q
 }
 
@@ -57,9 +58,10 @@ func newInquirer(own joinplan.Own, apiPort int, ears *reach.Listeners) inquirer 
 func (q inquirer) ask(ctx context.Context, ip netip.Addr) joinplan.Peer {
 	p := joinplan.Peer{Address: ip}
 	var api, status boundedhttp.Answer
+	var failed error
 	var work sync.WaitGroup
 	work.Go(func() { api, _ = q.getAPI(ctx, ip) })
-	work.Go(func() { status, _ = q.getStatus(ctx, ip, url.URL{Path: "/status"}, "", maxStatusBody) })
+	work.Go(func() { status, failed = q.getStatus(ctx, ip, url.URL{Path: "/status"}, "", maxStatusBody) })
 	work.Go(func() {
 		if q.own.Cluster != uuid.Nil {
 			p.Status = q.askStatus(ctx, joinTarget{server: ip, cluster: q.own.Cluster})
@@ -71,6 +73,12 @@ func (q inquirer) ask(ctx context.Context, ip netip.Addr) joinplan.Peer {
 	work.Wait()
 	readClock(&p, api, "the API server")
 	readClock(&p, status, "the status server")
+	switch {
+	case failed == nil && status.TLS:
+		p.Protocol = joinplan.ByTLS
+	case failed == nil:
+		p.Protocol = joinplan.ByHTTP
+	}
 	p.Heard = q.ears.Heard(ip)
 	return p
 }
@@ -202,11 +210,24 @@ const (
 
 // asker asks servers of the cluster, first of all whether this node may join.
 type asker struct {
-	client     *http.Client
+	client     *http.Client // of API servers
+	status     *http.Client // of status servers, each by its protocol
+	keys       *clusterauth.Keyring
 	apiPort    int
 	statusPort int
 	patience   time.Duration
 }
+
+// newAsker knows of the servers what peer says, nil for nothing.
+func newAsker(from *net.Dialer, peer func(netip.Addr) clusterauth.Peer, apiPort, statusPort int) asker {
+	keys := &clusterauth.Keyring{}
+	status := &clusterauth.Client{Keys: keys, Memory: &clusterauth.Memory{}, Peer: peer, Dial: from.DialContext, Headers: maxExplanation}
+	return asker{client: joinClient(from), status: status.HTTP(), keys: keys, apiPort: apiPort, statusPort: statusPort, patience: joinPatience}
+}
+
+// take takes the token of a cluster as it is now. What cannot be used counts as none:
+// a server that speaks TLS is then reported as one that cannot be checked.
+func (q asker) take(cluster uuid.UUID, token string) { _ = q.keys.Update(cluster, token, time.Now()) }
 
 // joinClient follows nobody elsewhere and asks no proxy: the answer has to
 // come from the server itself. Its certificate cannot be verified by a node
@@ -227,19 +248,29 @@ func (q asker) mayJoin(ctx context.Context, t joinTarget) joinplan.Answer {
 }
 
 func (q asker) askStatus(ctx context.Context, t joinTarget) joinplan.Answer {
-	server := fmt.Sprintf("the status server of %s, port %d,", t.server, q.statusPort)
-	a, err := q.getStatus(ctx, t.server, url.URL{Path: "/status"}, "", maxStatusBody)
-	if err != nil {
-		return failure(err, "Status", server, q.patience)
+	body, none := q.statusOf(ctx, t.server, maxStatusBody)
+	if none.Reason != "" {
+		return none
 	}
-	if a.Code/100 != 2 {
-		return joinplan.Answer{Reason: "StatusRefuses", Why: fmt.Sprintf("%s answers %s", server, terminal.Clean(strings.TrimSpace(strconv.Itoa(a.Code)+" "+http.StatusText(a.Code))))}
-	}
-	plain := plainAnswer(string(a.Body), t)
+	plain := plainAnswer(body, t)
 	if plain.Reason == notYet {
 		plain.Why += q.explanation(ctx, t)
 	}
 	return plain
+}
+
+// statusOf is the plain answer of a status server, of which one byte more than limit
+// is read; or why there is none.
+func (q asker) statusOf(ctx context.Context, ip netip.Addr, limit int64) (body string, none joinplan.Answer) {
+	server := fmt.Sprintf("the status server of %s, port %d,", ip, q.statusPort)
+	a, err := q.getStatus(ctx, ip, url.URL{Path: "/status"}, "", limit)
+	switch {
+	case err != nil:
+		return "", failure(err, "Status", server, q.patience)
+	case a.Code/100 != 2:
+		return "", joinplan.Answer{Reason: "StatusRefuses", Why: fmt.Sprintf("%s answers %s", server, terminal.Clean(strings.TrimSpace(strconv.Itoa(a.Code)+" "+http.StatusText(a.Code))))}
+	}
+	return string(a.Body), none
 }
 
 // notYet is the reason of a server that names no cluster.
@@ -304,8 +335,8 @@ func (q asker) getAPI(ctx context.Context, server netip.Addr) (boundedhttp.Answe
 
 // getStatus asks a status server for one page and reads at most one byte more than limit of it.
 func (q asker) getStatus(ctx context.Context, server netip.Addr, page url.URL, accept string, limit int64) (boundedhttp.Answer, error) {
-	page.Scheme, page.Host = "http", net.JoinHostPort(server.String(), strconv.Itoa(q.statusPort))
-	return boundedhttp.Get(ctx, q.client, page.String(), accept, limit, q.patience)
+	page.Scheme, page.Host = "http", net.JoinHostPort(server.String(), strconv.Itoa(q.statusPort)) // or TLS
+	return boundedhttp.Get(ctx, q.status, page.String(), accept, limit, q.patience)
 }
 
 // failure says why a server gave no answer.
@@ -320,5 +351,29 @@ func failure(err error, of, who string, patience time.Duration) joinplan.Answer 
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return joinplan.Answer{Reason: of + "Silent", Why: fmt.Sprintf("%s does not answer within %s", who, patience)}
 	}
+	if reason, why := untrusted(err); reason != "" && of != "API" {
+		return joinplan.Answer{Reason: of + reason, Why: who + " " + why}
+	}
 	return joinplan.Answer{Reason: of + "Unreachable", Why: fmt.Sprintf("%s does not answer: %s", who, terminal.Clean(err.Error()))}
+}
+
+// untrusted says what of the TLS of a status server is wrong; "" for nothing. The
+// certificate is looked at first: only a server that has ours is sent the bearer.
+func untrusted(err error) (reason, why string) {
+	var op *net.OpError
+	switch {
+	case errors.Is(err, clusterauth.ErrOtherToken):
+		return "OtherToken", "presents the certificate of another cluster token: it and this device have different tokens, or belong to different clusters"
+	case errors.Is(err, clusterauth.ErrOtherServer):
+		return "OtherServer", "presents a certificate that is not that of a status server: another program has the port"
+	case errors.Is(err, clusterauth.ErrOtherBearer):
+		return "OtherBearer", "has the certificate of the cluster token and refuses the bearer that belongs to it (401)"
+	case errors.Is(err, clusterauth.ErrNoToken):
+		return "NoToken", "speaks TLS, and this device has no cluster token to check it with"
+	case errors.Is(err, clusterauth.ErrDowngrade):
+		return "Downgrade", "does not speak TLS now, and did before or does by its stamp: it is not asked by plain HTTP"
+	case errors.As(err, &op) && op.Op == "remote error": // an alert
+		return "RefusesTLS", "refuses the TLS handshake: " + terminal.Clean(op.Err.Error())
+	}
+	return "", ""
 }

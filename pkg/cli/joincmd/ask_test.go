@@ -39,7 +39,7 @@ func asking(t *testing.T, from string) inquirer {
 	own.Kernel = []joinplan.Interface{{Name: "lo", Prefix: netip.PrefixFrom(own.Address, 32)}}
 	ears := reach.Listen(t.Context(), own.Address, nil)
 	t.Cleanup(ears.Close)
-	q := newInquirer(own, 6443, ears)
+	q := newInquirer(own, nil, 6443, ears)
 	q.patience, q.trying = 300*time.Millisecond, 600*time.Millisecond
 	t.Cleanup(q.client.CloseIdleConnections)
 	return q

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zedkube/zedkube/pkg/base/clusterauth"
 	"github.com/zedkube/zedkube/pkg/base/reach"
 	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/pkg/cli/device"
@@ -121,6 +122,7 @@ func (l *joinLook) askAPI(ctx context.Context) {
 		l.facts.NoNodes = "the API server cannot be queried: " + err.Error()
 		return
 	}
+	device.JudgeStamps(ctx, l.paths, nodes)
 	l.facts.Nodes = append([]types.Node{}, nodes...) // not nil
 }
 
@@ -235,7 +237,12 @@ func (l *joinLook) askPeers(ctx context.Context) {
 	defer cancel()
 	ears := l.listen(ctx)
 	defer ears.Close()
-	q := newInquirer(l.facts.Own, l.flags.apiPort, ears)
+	q := newInquirer(l.facts.Own, l.peer, l.flags.apiPort, ears)
+	token := l.given.token
+	if token == "" && l.status != nil {
+		token = tokenFor(l.facts.Own.Cluster, *l.status)
+	}
+	q.take(l.facts.Own.Cluster, token)
 	l.facts.Peers = []joinplan.Peer{q.ask(ctx, first)}
 	others := l.others(first)
 	found := make([]joinplan.Peer, len(others))
@@ -248,6 +255,16 @@ func (l *joinLook) askPeers(ctx context.Context) {
 	}
 	_ = asking.Wait()
 	l.facts.Peers = append(l.facts.Peers, found...)
+}
+
+// peer is what the Node at an address says of its status server, where it is known.
+func (l *joinLook) peer(ip netip.Addr) clusterauth.Peer {
+	for _, n := range l.facts.Nodes {
+		if n.InternalIP == ip.String() {
+			return clusterauth.PeerOf(n)
+		}
+	}
+	return clusterauth.Peer{}
 }
 
 // listen opens the ports that a candidate will serve.

@@ -28,7 +28,7 @@ func NewJoinCommand(o *device.Options) *cobra.Command {
 }
 
 type joinFlags struct {
-	server, address, node, cluster, candidate, kubernetes string
+	server, address, node, cluster, candidate, kubernetes, tokenFile string
 	noListen, check                                       bool
 	apiPort                                               int
 	out                                                   terminal.Outputs
@@ -51,6 +51,7 @@ func newJoinPlanCommand(o *device.Options) *cobra.Command {
 	flags.StringVar(&f.address, "address", "", "address of this node in the cluster's network (default: ClusterIPPrefix of the same)")
 	flags.StringVar(&f.node, "node", "", "name that the Node will have (default: from EdgeNodeInfo)")
 	flags.StringVar(&f.cluster, "cluster", "", "UUID of this node's cluster (default: ClusterID of the same)")
+	flags.StringVar(&f.tokenFile, "token-file", "", tokenFileUsage)
 	flags.StringVar(&f.kubernetes, "kubernetes", "", "version of Kubernetes that the candidate is to run, such as v1.34.1+k3s1")
 	flags.StringVar(&f.candidate, "candidate", "", "on a member: address of the node that is to join")
 	flags.BoolVar(&f.noListen, "no-listen", false, "do not listen on free ports meanwhile, for example when k3s is about to start")
@@ -89,6 +90,11 @@ func (f *joinFlags) read() (g joinGiven, err error) {
 
 func planJoin(c *cobra.Command, p device.Paths, f *joinFlags) error {
 	given, err := f.read()
+	if err == nil {
+		if given.token, err = readToken(f.tokenFile, c.InOrStdin()); err != nil {
+			err = terminal.ExitWith(terminal.ExitUsage, err)
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -9,11 +9,13 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/zedkube/zedkube/pkg/base/safefile"
 	"github.com/zedkube/zedkube/pkg/cli/device"
 	"github.com/zedkube/zedkube/pkg/cli/terminal"
 	"github.com/zedkube/zedkube/pkg/operate/joinplan"
@@ -29,7 +31,7 @@ const joinExitCodes = `Exit codes:
 
 // NewWaitJoinCommand waits as the kube container does before it joins a cluster.
 func NewWaitJoinCommand(o *device.Options) *cobra.Command {
-	var server, cluster string
+	var server, cluster, tokenFile string
 	var out terminal.Outputs
 	var interval, timeout time.Duration
 	var apiPort int
@@ -37,12 +39,16 @@ func NewWaitJoinCommand(o *device.Options) *cobra.Command {
 		Use:   "wait-join [--server IP] [--cluster UUID] [--timeout 10m]",
 		Short: "Wait until this node may join its cluster, and print what it waits for",
 		Long: "Wait until this node may join its cluster, as the kube container does, and print what it waits for, a line for each change.\n" +
-			"The server's API has to answer, and its status server has to name the cluster. What is not given on the command\n" +
+			"The server's API has to answer, and its status server has to name the cluster: by TLS, authenticated by the cluster token,\n" +
+			"or by plain HTTP if an older EVE runs there. What is not given on the command\n" +
 			"line is read from this device's EdgeNodeClusterStatus, and its changes are followed.\n\n" + joinExitCodes,
 		Args: terminal.Words(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			t, err := parseTarget(server, cluster)
-			if err = cmp.Or(err, checkWait(interval, timeout)); err != nil {
+			if err = cmp.Or(err, checkWait(interval, timeout)); err == nil {
+				t.token, err = readToken(tokenFile, c.InOrStdin())
+			}
+			if err != nil {
 				return terminal.ExitWith(terminal.ExitUsage, err)
 			}
 			ctx := c.Context()
@@ -53,7 +59,7 @@ func NewWaitJoinCommand(o *device.Options) *cobra.Command {
 			}
 			return joiner{
 				own:      &ownStatus{given: t, file: o.Paths().TopicFile(device.Self, "EdgeNodeClusterStatus")},
-				asker:    asker{client: joinClient(&net.Dialer{}), apiPort: apiPort, statusPort: types.PortStatus, patience: joinPatience},
+				asker:    newAsker(&net.Dialer{}, nil, apiPort, types.PortStatus),
 				interval: interval, out: c.OutOrStdout(), outputs: &out,
 			}.wait(ctx)
 		},
@@ -62,6 +68,7 @@ func NewWaitJoinCommand(o *device.Options) *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&server, "server", "", "address of the server to join (default: JoinServerIP of EdgeNodeClusterStatus)")
 	flags.StringVar(&cluster, "cluster", "", "UUID of this node's cluster (default: ClusterID of EdgeNodeClusterStatus)")
+	flags.StringVar(&tokenFile, "token-file", "", tokenFileUsage)
 	flags.DurationVar(&interval, "interval", 10*time.Second, "time between two tries")
 	flags.DurationVar(&timeout, "timeout", 0, "how long to wait; 0 waits forever")
 	flags.IntVar(&apiPort, "api-port", types.PortAPI, "port of the server's API")
@@ -94,10 +101,41 @@ func checkWait(interval, timeout time.Duration) error {
 	return nil
 }
 
-// joinTarget is whom to ask, and for what.
+const (
+	tokenFileUsage = "file with the cluster token, - for stdin (default: that of EdgeNodeClusterStatus for this cluster)"
+	maxToken       = 64 << 10
+)
+
+// readToken reads the cluster token that is given; "" where none is. It never stands on
+// a command line, which every program on the machine can read.
+func readToken(file string, stdin io.Reader) (string, error) {
+	var raw []byte
+	var err error
+	switch file {
+	case "":
+		return "", nil
+	case "-":
+		raw, err = io.ReadAll(io.LimitReader(stdin, maxToken+1))
+	default:
+		raw, err = safefile.Read(file, maxToken)
+	}
+	token := strings.TrimSpace(string(raw))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("read the cluster token: %w", err)
+	case len(raw) > maxToken:
+		return "", fmt.Errorf("read the cluster token: it is longer than %d bytes", maxToken)
+	case token == "":
+		return "", errors.New("read the cluster token: there is none")
+	}
+	return token, nil
+}
+
+// joinTarget is whom to ask, for what, and with what.
 type joinTarget struct {
 	server  netip.Addr // zero for unknown
 	cluster uuid.UUID  // nil for unknown
+	token   string     // of the cluster, not to be shown; "" for unknown
 }
 
 func (t joinTarget) whole() bool { return t.server.IsValid() && t.cluster != uuid.Nil }
@@ -120,6 +158,7 @@ func (j joiner) wait(ctx context.Context) error {
 		}
 		next := time.NewTimer(j.interval)
 		if t.whole() {
+			j.asker.take(t.cluster, t.token)
 			a = j.asker.mayJoin(ctx, t)
 		}
 		if now, _, err := j.own.look(); a.May && (err != nil || now != t) {
@@ -207,17 +246,35 @@ type ownStatus struct {
 	given joinTarget
 	file  string
 
-	seen bool // the file has named a cluster
-	last joinTarget
+	seen  bool // the file has named a cluster
+	last  joinTarget
+	token string // that the file had last for the cluster
 }
 
 // look returns whom to ask, and why nobody can be asked where that is not
 // whole. It fails when there is nothing to wait for any more.
 func (s *ownStatus) look() (joinTarget, joinplan.Answer, error) {
+	status, _, err := device.ReadRecord[types.EdgeNodeClusterStatus](s.file)
+	t, a, ended := s.target(status, err)
+	if err == nil { // of one half written, what it said holds
+		s.token = tokenFor(t.cluster, status)
+	}
+	t.token = cmp.Or(s.given.token, s.token)
+	return t, a, ended
+}
+
+// tokenFor is the token of a cluster, "" where the status is of another.
+func tokenFor(cluster uuid.UUID, status types.EdgeNodeClusterStatus) string {
+	if status.ClusterID.UUID != cluster {
+		return ""
+	}
+	return strings.TrimSpace(status.EncryptedClusterToken)
+}
+
+func (s *ownStatus) target(status types.EdgeNodeClusterStatus, err error) (joinTarget, joinplan.Answer, error) {
 	if s.given.whole() {
 		return s.given, joinplan.Answer{}, nil
 	}
-	status, _, err := device.ReadRecord[types.EdgeNodeClusterStatus](s.file)
 	missing := errors.Is(err, fs.ErrNotExist) || err == nil && status.ClusterID.UUID == uuid.Nil
 	switch {
 	case missing && s.seen:

@@ -82,7 +82,9 @@ func served(t *testing.T, api, status http.HandlerFunc, patience time.Duration) 
 	t.Cleanup(a.Close)
 	s.Start()
 	t.Cleanup(s.Close)
-	return asker{client: joinClient(&net.Dialer{}), apiPort: portOf(a), statusPort: portOf(s), patience: patience}
+	q := newAsker(&net.Dialer{}, nil, portOf(a), portOf(s))
+	q.patience = patience
+	return q
 }
 
 // portless is an answer with names for ports.
@@ -217,7 +219,7 @@ func TestAPortWhereNobodyListensIsRefused(t *testing.T) {
 	}
 	port := free.Addr().(*net.TCPAddr).Port
 	free.Close()
-	q := asker{client: joinClient(&net.Dialer{}), apiPort: port, statusPort: port, patience: time.Second}
+	q := newAsker(&net.Dialer{}, nil, port, port)
 	if a := q.mayJoin(t.Context(), given("127.0.0.1", ourCluster)); a.Reason != "APIRefused" {
 		t.Errorf("%+v", a)
 	}

@@ -84,9 +84,10 @@ func waitFor(t *testing.T, given joinTarget, timeout time.Duration, setup, play 
 		w.cast.api, w.cast.began = syscall.ECONNREFUSED, time.Now()
 		w.joiner = joiner{
 			own:      &ownStatus{given: given, file: file},
-			asker:    asker{client: &http.Client{Transport: &w.cast}, apiPort: 6443, statusPort: 12346, patience: joinPatience},
+			asker:    newAsker(&net.Dialer{}, nil, 6443, 12346),
 			interval: 10 * time.Second, out: &w.out,
 		}
+		w.joiner.asker.client, w.joiner.asker.status = &http.Client{Transport: &w.cast}, &http.Client{Transport: &w.cast}
 		setup(w)
 		ctx, cancel := context.WithCancel(t.Context())
 		w.cancel = cancel

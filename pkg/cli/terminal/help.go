@@ -206,6 +206,7 @@ const (
 	ExitDetachRefused  = 3
 	ExitDetachTimeout  = 4
 	ExitExportDoubtful = 3
+	ExitProbeUsage     = 2 // as EVE's cluster-status-probe; whatever else fails is 1
 	exitUnknownCommand = 99
 )
 

@@ -149,6 +149,8 @@ type Peer struct {
 	NoTLS   []int             // ports that are open and speak no TLS
 	Status  Answer            // whether a node of our cluster may join through it
 
+	Protocol string // by which its status server answered, ByTLS or ByHTTP; "" where it did not
+
 	Node       string // its name, as its status server says; "" for unknown
 	Kubernetes string // its version, of the same; "" for unknown
 
@@ -157,6 +159,12 @@ type Peer struct {
 	Heard   []int // ports of ours at which it came by
 	Clocks  []Clock
 }
+
+// The protocols of status servers. Authenticated is the first alone.
+const (
+	ByTLS  = "TLS"
+	ByHTTP = "plain HTTP"
+)
 
 // Answer is what became of the question that a joining node asks.
 type Answer struct {
@@ -213,6 +221,7 @@ func Join(f Facts) Plan {
 // candidate is what stands between this device and its cluster.
 func (f Facts) candidate() (all findings) {
 	f.role(&all)
+	f.date(&all)
 	f.address(&all)
 	f.token(&all)
 	if len(f.Peers) == 0 {
@@ -222,6 +231,7 @@ func (f Facts) candidate() (all findings) {
 		if i == 0 {
 			f.cluster(&all, peer)
 		}
+		f.protocol(&all, peer)
 		f.portsThere(&all, peer)
 		f.portsBack(&all, peer)
 		clock(&all, peer)
@@ -238,6 +248,7 @@ func (f Facts) member() (all findings) {
 	f.masters(&all)
 	for _, peer := range f.Peers {
 		f.cluster(&all, peer)
+		f.protocol(&all, peer)
 		f.portsThere(&all, peer)
 		f.portsBack(&all, peer)
 		clock(&all, peer)
@@ -316,6 +327,8 @@ func (f Facts) cluster(all *findings, p Peer) {
 // theirCluster is whether the candidate is meant for this cluster.
 func (f Facts) theirCluster(all *findings, p Peer) {
 	switch {
+	case p.Status.Reason == "StatusOtherToken":
+		all.add("cluster", Blocks, "correct its cluster at the controller, or wait until both have received the new token", "It is not of this cluster: %s.", p.Status.Why)
 	case p.Status.Reason == "OtherCluster":
 		all.add("cluster", Blocks, "correct its cluster at the controller", "%s is configured for another cluster, or is a member of one: %s.", p.Address, p.Status.Why)
 	case p.Status.May, p.Status.Reason == "NotYet":

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zedkube/zedkube/pkg/base/clusterauth"
 	"github.com/zedkube/zedkube/types"
 )
 
@@ -219,6 +220,25 @@ func portOf(o Own) (types.NetworkPortStatus, bool) {
 		}
 	}
 	return types.NetworkPortStatus{}, false
+}
+
+// protocol is by which protocol the status server of a peer answers, whose joiner asks
+// by the one that its EVE knows.
+func (f Facts) protocol(all *findings, p Peer) {
+	switch p.Protocol {
+	case ByTLS:
+		all.add("protocol", OK, "", "The status server of %s answers by TLS, with the certificate of this cluster's token.", p.Address)
+	case ByHTTP:
+		all.add("protocol", OK, "", "The status server of %s answers by plain HTTP: an EVE with cluster-status-probe, which asks by TLS alone, cannot join through it.", p.Address)
+	}
+}
+
+// date is whether the certificate of status servers is valid by the clock of this
+// device, at which EVE's cluster-status-probe looks (docs/wire.md, "Status server").
+func (f Facts) date(all *findings) {
+	if begins := clusterauth.ValidFrom(); f.Now.Before(begins) {
+		all.add("clock", Blocks, "set the clock: is NTP configured, and does it answer?", "The clock of this device shows %s, and the certificate of the status servers is valid from %s: EVE's cluster-status-probe rejects it.", f.Now.UTC().Format(time.DateOnly), begins.Format(time.DateOnly))
+	}
 }
 
 const (

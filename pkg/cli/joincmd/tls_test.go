@@ -1,0 +1,406 @@
+package joincmd
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/zedkube/zedkube/pkg/base/clusterauth"
+	"github.com/zedkube/zedkube/pkg/cli/device"
+	"github.com/zedkube/zedkube/pkg/cli/terminal"
+	"github.com/zedkube/zedkube/types"
+)
+
+const (
+	ourToken   = "K10ours::server:one"
+	theirToken = "K10theirs::server:two"
+)
+
+// certificateOf is what a server with that token presents.
+func certificateOf(t *testing.T, token string) tls.Certificate {
+	t.Helper()
+	var keys clusterauth.Keyring
+	err := keys.Update(ourCluster, token, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := keys.ServerConfig().GetCertificate(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *certificate
+}
+
+func bearerOf(t *testing.T, token string) string {
+	t.Helper()
+	c, err := clusterauth.Derive(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "Bearer " + c.Bearer()
+}
+
+// speaks serves h by TLS at an address of 127.0.0.1 or at any port of it for "".
+func speaks(t *testing.T, at string, secure *tls.Config, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	if at != "" {
+		s.Listener.Close()
+		var err error
+		if s.Listener, err = net.Listen("tcp", at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Config.ErrorLog, s.TLS = log.New(io.Discard, "", 0), secure
+	if secure == nil {
+		s.Start()
+	} else {
+		s.StartTLS()
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// next is a status server as that of EVE's next release: TLS 1.3 with the certificate of
+// one token and the bearer of another, which is the same but in tests.
+func next(t *testing.T, certificate, bearer string, h http.HandlerFunc) *httptest.Server {
+	want := bearerOf(t, bearer)
+	secure := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{certificateOf(t, certificate)}}
+	return speaks(t, "", secure, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != want {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="zedkube"`)
+			http.Error(w, "unauthorized", http.StatusUnauthorized)
+			return
+		}
+		h(w, r)
+	})
+}
+
+// statusAsker asks the status server at a port of 127.0.0.1, with a token.
+func statusAsker(port int, token string) asker {
+	q := newAsker(&net.Dialer{}, nil, port, port)
+	q.patience = patient
+	q.take(ourCluster, token)
+	return q
+}
+
+func names(w http.ResponseWriter, _ *http.Request) {
+	_, _ = io.WriteString(w, "cluster:"+ourCluster.String())
+}
+
+func (q asker) loopback(t *testing.T) (reason, why string) {
+	t.Helper()
+	a := q.askStatus(t.Context(), given("127.0.0.1", ourCluster))
+	if a.May != (a.Reason == "MayJoin") {
+		t.Errorf("%+v", a)
+	}
+	return a.Reason, a.Why
+}
+
+func TestAServerThatSpeaksTLSIsAskedByIt(t *testing.T) {
+	noLeak(t)
+	var asked atomic.Int32
+	count := func(w http.ResponseWriter, r *http.Request) { asked.Add(1); names(w, r) }
+	of := func(max uint16, token string) *tls.Config {
+		return &tls.Config{MaxVersion: max, Certificates: []tls.Certificate{certificateOf(t, token)}}
+	}
+	none := (&clusterauth.Keyring{}).ServerConfig()
+	for name, row := range map[string]struct {
+		server *httptest.Server
+		token  string
+		reason string
+		why    string
+	}{
+		"with our token":                     {next(t, ourToken, ourToken, names), ourToken, "MayJoin", "127.0.0.1 is a working server"},
+		"with our token and line ends":       {next(t, ourToken, ourToken, names), ourToken + "\n", "MayJoin", "127.0.0.1 is a working server"},
+		"with another certificate":           {next(t, theirToken, theirToken, count), ourToken, "StatusOtherToken", "presents the certificate of another cluster token"},
+		"with another bearer":                {next(t, ourToken, theirToken, count), ourToken, "StatusOtherBearer", "refuses the bearer that belongs to it (401)"},
+		"with a certificate of its own":      {speaks(t, "", &tls.Config{}, count), ourToken, "StatusOtherServer", "not that of a status server"},
+		"and none knows the token here":      {next(t, ourToken, ourToken, count), "", "StatusNoToken", "this device has no cluster token to check it with"},
+		"without a token of its own":         {speaks(t, "", none, count), ourToken, "StatusRefusesTLS", "refuses the TLS handshake"},
+		"of an old version":                  {speaks(t, "", of(tls.VersionTLS12, ourToken), count), ourToken, "StatusRefusesTLS", "refuses the TLS handshake"},
+		"and is in another cluster":          {next(t, ourToken, ourToken, replies("cluster:"+theirCluster.String())), ourToken, "OtherCluster", "waiting does not help"},
+		"and answers without end":            {next(t, ourToken, ourToken, replies(strings.Repeat("x", 1<<20))), ourToken, "StatusGarbage", "more than 1024 bytes"},
+		"and sends elsewhere":                {next(t, ourToken, ourToken, http.RedirectHandler("/healthz", http.StatusFound).ServeHTTP), ourToken, "StatusRefuses", "302 Found"},
+		"and has an error":                   {next(t, ourToken, ourToken, code(503)), ourToken, "StatusRefuses", "503"},
+		"and a head without end":             {next(t, ourToken, ourToken, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 1<<20)) }), ourToken, "StatusUnreachable", "response headers exceeded"},
+		"and explains itself":                {next(t, ourToken, ourToken, explains(replies(`{"why":"Soon."}`))), ourToken, "NotYet", "it says: Soon"},
+		"and refuses by 401 of its own kind": {next(t, ourToken, ourToken, code(401)), ourToken, "StatusRefuses", "401 Unauthorized"},
+	} {
+		reason, why := statusAsker(portOf(row.server), row.token).loopback(t)
+		if reason != row.reason || !strings.Contains(why, row.why) {
+			t.Errorf("%s: %s, %s", name, reason, why)
+		}
+		if strings.Contains(why, "K10") {
+			t.Errorf("%s: it shows the token", name)
+		}
+	}
+	if asked.Load() > 0 {
+		t.Error("a server that is not trusted was asked")
+	}
+}
+
+func TestATLSServerThatIsSlowIsNotAskedInPlain(t *testing.T) {
+	noLeak(t)
+	for name, h := range map[string]http.HandlerFunc{"never answers": silent, "never ends": trickle} {
+		q := statusAsker(portOf(next(t, ourToken, ourToken, h)), ourToken)
+		q.patience = quick
+		if reason, why := q.loopback(t); reason != "StatusSilent" {
+			t.Errorf("%s: %s, %s", name, reason, why)
+		}
+	}
+}
+
+// listened is a port where each connection is dealt with by do, and how many there were.
+func listened(t *testing.T, do func(net.Conn)) (port int, count *atomic.Int32) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count = &atomic.Int32{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			count.Add(1)
+			do(conn)
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-done })
+	return l.Addr().(*net.TCPAddr).Port, count
+}
+
+func TestSilenceIsNoReasonForPlainHTTP(t *testing.T) {
+	noLeak(t)
+	port, count := listened(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	q := statusAsker(port, ourToken)
+	q.patience = quick
+	if reason, why := q.loopback(t); reason != "StatusSilent" || count.Load() != 1 {
+		t.Errorf("%s, %s after %d connections", reason, why, count.Load())
+	}
+}
+
+func TestAnOlderServerIsAskedInPlain(t *testing.T) {
+	noLeak(t)
+	bearer := make(chan string, 1)
+	plain := speaks(t, "", nil, func(w http.ResponseWriter, r *http.Request) {
+		bearer <- r.Header.Get("Authorization")
+		names(w, r)
+	})
+	for _, token := range []string{ourToken, ""} {
+		if reason, why := statusAsker(portOf(plain), token).loopback(t); reason != "MayJoin" {
+			t.Errorf("%s, %s", reason, why)
+		}
+		if got := <-bearer; got != "" {
+			t.Errorf("it was sent %q", got)
+		}
+	}
+	port, count := listened(t, func(c net.Conn) { // hangs up on what is no HTTP
+		first := make([]byte, 1)
+		if _, err := io.ReadFull(c, first); err == nil && first[0] == 'G' {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 44\r\n\r\ncluster:"+ourCluster.String())
+		}
+	})
+	if reason, why := statusAsker(port, ourToken).loopback(t); reason != "MayJoin" || count.Load() != 2 {
+		t.Errorf("%s, %s after %d connections", reason, why, count.Load())
+	}
+}
+
+func TestAServerThatSpokeTLSIsNotAskedInPlainAfterwards(t *testing.T) {
+	noLeak(t)
+	secure := next(t, ourToken, ourToken, names)
+	q := statusAsker(portOf(secure), ourToken)
+	if reason, why := q.loopback(t); reason != "MayJoin" {
+		t.Fatalf("%s, %s", reason, why)
+	}
+	secure.Close()
+	speaks(t, secure.Listener.Addr().String(), nil, func(http.ResponseWriter, *http.Request) { t.Error("it was asked by plain HTTP") })
+	if reason, why := q.loopback(t); reason != "StatusDowngrade" || !strings.Contains(why, "not asked by plain HTTP") {
+		t.Errorf("%s, %s", reason, why)
+	}
+}
+
+// joins waits with the token of file until it may join a server, and returns all it printed.
+func joins(t *testing.T, s *httptest.Server, file string, meanwhile func(told string) bool) string {
+	t.Helper()
+	api := httptest.NewTLSServer(code(401))
+	defer api.Close()
+	q := newAsker(&net.Dialer{}, nil, portOf(api), portOf(s))
+	q.patience = patient
+	out, in := io.Pipe()
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	go func() {
+		err := joiner{own: &ownStatus{file: file}, asker: q, interval: 50 * time.Millisecond, out: in}.wait(ctx)
+		_ = in.CloseWithError(io.EOF)
+		ended <- err
+	}()
+	var told bytes.Buffer
+	for buffer := make([]byte, 1024); ; {
+		n, err := out.Read(buffer)
+		told.Write(buffer[:n])
+		if err != nil || !meanwhile(told.String()) {
+			break
+		}
+	}
+	_ = out.Close()
+	cancel()
+	if err := <-ended; err != nil && !strings.Contains(told.String(), "may join") {
+		t.Errorf("%v; it said %s", err, told.String())
+	}
+	return told.String()
+}
+
+func TestATokenThatChangesDuringTheWaitIsTaken(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "global.json")
+	w := &waiting{T: t, file: file}
+	has := func(token string) {
+		w.status("127.0.0.1", ourCluster, func(s *types.EdgeNodeClusterStatus) { s.EncryptedClusterToken = token })
+	}
+	has(theirToken)
+	told := joins(t, next(t, ourToken, ourToken, names), file, func(told string) bool {
+		if strings.Contains(told, "another cluster token") {
+			has(ourToken)
+		}
+		return !strings.Contains(told, "may join")
+	})
+	if !strings.Contains(told, "may join") {
+		t.Errorf("the server has the newer token: %s", told)
+	}
+	answer := atomic.Pointer[string]{}
+	nothing, ours := "", "cluster:"+ourCluster.String()
+	answer.Store(&nothing)
+	has(ourToken)
+	told = joins(t, next(t, ourToken, ourToken, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, *answer.Load()) }), file, func(told string) bool {
+		if strings.Contains(told, "not yet a working server") {
+			has(theirToken)
+			answer.Store(&ours)
+		}
+		return !strings.Contains(told, "may join")
+	})
+	if !strings.Contains(told, "may join") || strings.Contains(told, "another cluster token") {
+		t.Errorf("the server has the older token for some minutes more: %s", told)
+	}
+}
+
+func TestTheTokenOfAnotherClusterIsNotUsed(t *testing.T) {
+	w := &waiting{T: t, file: filepath.Join(t.TempDir(), "global.json")}
+	w.status("10.0.0.1", theirCluster, func(s *types.EdgeNodeClusterStatus) { s.EncryptedClusterToken = ourToken })
+	for cluster, want := range map[uuid.UUID]string{ourCluster: "", theirCluster: ourToken} {
+		s := ownStatus{given: given("10.0.0.2", cluster), file: w.file}
+		if got, _, err := s.look(); err != nil || got.token != want || got.cluster != cluster {
+			t.Errorf("for %s: %v, %v", cluster, got.token != "", err)
+		}
+	}
+	s := ownStatus{given: joinTarget{token: theirToken}, file: w.file}
+	if got, _, _ := s.look(); got.token != theirToken {
+		t.Error("the one that is given comes first")
+	}
+}
+
+// probed runs the probe with a token on stdin.
+func probed(t *testing.T, token string, args ...string) (out string, err error) {
+	t.Helper()
+	c := device.NewRoot(&device.Options{}, NewProbeCommand)
+	var b bytes.Buffer
+	c.SetOut(&b)
+	c.SetErr(&b)
+	c.SetIn(strings.NewReader(token))
+	c.SetArgs(append([]string{ProbeName}, args...))
+	err = c.ExecuteContext(t.Context())
+	if err != nil && strings.Contains(err.Error(), "K10") {
+		t.Errorf("the token is in %q", err)
+	}
+	return b.String(), err
+}
+
+func TestTheProbeOfEVE(t *testing.T) {
+	noLeak(t)
+	ours := func(h http.HandlerFunc) string { return strconv.Itoa(portOf(next(t, ourToken, ourToken, h))) }
+	plain := strconv.Itoa(portOf(speaks(t, "", nil, func(http.ResponseWriter, *http.Request) { t.Error("it asks by plain HTTP") })))
+	deaf, _ := listened(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	good := ours(replies(" cluster:" + ourCluster.String() + "\n"))
+	for name, row := range map[string]struct {
+		args  []string
+		token string
+		code  int
+		says  string // of the output, or of the error
+	}{
+		"a working server":           {[]string{"127.0.0.1", good}, ourToken + "\n", 0, "cluster:" + ourCluster.String() + "\n"},
+		"one by name":                {[]string{"localhost", good}, ourToken, 0, "cluster:" + ourCluster.String() + "\n"},
+		"one that is none yet":       {[]string{"127.0.0.1", ours(replies(""))}, ourToken, 0, "\n"},
+		"any 2xx will do":            {[]string{"127.0.0.1", ours(code(202))}, ourToken, 0, "\n"},
+		"no arguments":               {nil, ourToken, terminal.ExitProbeUsage, "usage: cluster-status-probe <host> <port> < join-token"},
+		"too few":                    {[]string{"127.0.0.1"}, ourToken, terminal.ExitProbeUsage, "usage: "},
+		"too many":                   {[]string{"127.0.0.1", good, "x"}, ourToken, terminal.ExitProbeUsage, "usage: "},
+		"a flag":                     {[]string{"--help"}, ourToken, terminal.ExitProbeUsage, "usage: "},
+		"no token":                   {[]string{"127.0.0.1", good}, " \n", 1, "there is none"},
+		"a token without end":        {[]string{"127.0.0.1", good}, strings.Repeat("t", 1<<20), 1, "longer than"},
+		"another token":              {[]string{"127.0.0.1", good}, theirToken, 1, "another cluster token"},
+		"another bearer":             {[]string{"127.0.0.1", strconv.Itoa(portOf(next(t, ourToken, theirToken, names)))}, ourToken, 1, "refuses the bearer"},
+		"an error":                   {[]string{"127.0.0.1", ours(code(500))}, ourToken, 1, "500"},
+		"elsewhere":                  {[]string{"127.0.0.1", ours(http.RedirectHandler("/", http.StatusFound).ServeHTTP)}, ourToken, 1, "302"},
+		"an answer without end":      {[]string{"127.0.0.1", ours(replies(strings.Repeat("x", 1<<20)))}, ourToken, 1, "more than 65536 bytes"},
+		"an older server":            {[]string{"127.0.0.1", plain}, ourToken, 1, "does not speak TLS: an older EVE runs there"},
+		"an older server by name":    {[]string{"localhost", plain}, ourToken, 1, "does not speak TLS: an older EVE runs there"},
+		"silence":                    {[]string{"127.0.0.1", strconv.Itoa(deaf)}, ourToken, 1, "does not answer within 2s"},
+		"a port by name":             {[]string{"127.0.0.1", "https"}, ourToken, 1, `port "https"`},
+		"port 0":                     {[]string{"127.0.0.1", "0"}, ourToken, 1, `port "0"`},
+		"a host that begins oddly":   {[]string{"--root", good}, ourToken, 1, "find host"},
+		"a host that cannot be one":  {[]string{"127.0.0.1/..", good}, ourToken, 1, "find host"},
+		"a host with its own port":   {[]string{"127.0.0.1:1", good}, ourToken, 1, "find host"},
+		"nobody listens at the port": {[]string{"127.0.0.1", "1"}, ourToken, 1, "refuses connections"},
+	} {
+		out, err := probed(t, row.token, row.args...)
+		if code := terminal.ExitCode(err); code != row.code {
+			t.Errorf("%s: exit code %d, %v", name, code, err)
+		}
+		switch {
+		case err == nil && out != row.says:
+			t.Errorf("%s: it prints %q", name, out)
+		case err != nil && (out != "" || !strings.Contains(err.Error(), row.says)):
+			t.Errorf("%s: it prints %q and says %v", name, out, err)
+		}
+	}
+}
+
+func TestATokenIsReadFromAFileOrStdin(t *testing.T) {
+	w := &waiting{T: t, file: filepath.Join(t.TempDir(), "token")}
+	w.status("", ourCluster)
+	for _, row := range []struct{ file, stdin, want, says string }{
+		{"", "x", "", ""},
+		{"-", " x\n", "x", ""},
+		{"-", "\n", "", "there is none"},
+		{"-", strings.Repeat("x", maxToken+1), "", "longer"},
+		{w.file + "-not", "x", "", "no such file"},
+		{filepath.Dir(w.file), "x", "", "read the cluster token"},
+	} {
+		got, err := readToken(row.file, strings.NewReader(row.stdin))
+		if got != row.want || (err == nil) != (row.says == "") || err != nil && !strings.Contains(err.Error(), row.says) {
+			t.Errorf("%+v: %q, %v", row, got, err)
+		}
+	}
+	if got, err := readToken(w.file, nil); err != nil || !strings.HasPrefix(got, "{") {
+		t.Errorf("%q, %v", got, err)
+	}
+}
